@@ -1,0 +1,87 @@
+# Deckhand. `make` lists what there is; `make run` and `make test` need nothing
+# but Go, git and, for what is missing, apt.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help build run test test-short bench lint vuln fmt fuzz openapi clean setup
+
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FUZZTIME ?= 10s
+ARGS     ?=
+
+# The program and everything that looks at it are compiled alike, so that lint
+# finds in the build cache what build has just put there.
+STATIC := CGO_ENABLED=0 GOFLAGS="$(strip $(GOFLAGS) -trimpath -buildvcs=false)"
+TOOL   := $(STATIC) go tool -modfile=tools/go.mod
+
+# Go files that people wrote: not fetched, not test material.
+GOFILES = find . -name '*.go' -not -path '*/node_modules/*' -not -path '*/testdata/*' -not -path './bin/*'
+
+say = @printf '\n== %s\n' '$(1)'
+
+help: ## list the targets
+	@echo 'make run     builds and starts the server    make test    installs what tests need and runs them all'
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+build: ## bin/deckhand, one static file
+	$(call say,build: bin/deckhand $(VERSION))
+	@mkdir -p bin
+	@$(STATIC) go build -ldflags "-s -w -X main.version=$(VERSION)" -o bin/deckhand ./cmd/deckhand
+
+run: build ## build, then serve on embedded defaults (ARGS="--addr 127.0.0.1:8080")
+	@exec bin/deckhand serve $(ARGS)
+
+# Under CI=true a component that cannot be installed is a failure. For a person
+# it is a loud message, and the tests that need it are skipped.
+setup:
+	$(call say,set-up: what the tests need)
+	@scripts/need gcc gcc libc6-dev || test "$${CI:-}" != true
+	@scripts/need strace strace || test "$${CI:-}" != true
+
+# lint has run all of vet, so go test need not run its part again.
+test: setup build lint ## everything: set-up, build, lint, all tests with the race detector
+	$(call say,test: every package)
+	@race=-race; if ! command -v "$$(go env CC)" >/dev/null; then \
+		race=; echo 'RUNNING WITHOUT THE RACE DETECTOR: there is no C compiler'; fi; \
+	CGO_ENABLED=$${race:+1} go test -vet=off $$race ./...
+
+test-short: ## a quick round: no set-up, no race detector, slow tests left out
+	@go test -short ./...
+
+bench: build ## run the benchmarks, results in bench/results/
+	$(call say,bench)
+	@go run ./bench $(ARGS)
+
+lint: ## gofmt, vet, staticcheck, govulncheck
+	$(call say,lint: gofmt)
+	@unformatted=$$($(GOFILES) -print0 | xargs -0 gofmt -l); \
+		if [ -n "$$unformatted" ]; then echo 'not formatted, run make fmt:'; echo "$$unformatted"; exit 1; fi
+	$(call say,lint: go vet)
+	@$(STATIC) go vet ./...
+	$(call say,lint: staticcheck)
+	@$(TOOL) staticcheck ./...
+	$(call say,lint: govulncheck)
+	@$(STATIC) scripts/vuln || test $$? = 3
+
+vuln: ## govulncheck alone; fails on a finding
+	@$(STATIC) scripts/vuln
+
+fmt: ## format all Go files
+	@$(GOFILES) -print0 | xargs -0 gofmt -l -w
+
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	@grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' api bench client cmd internal 2>/dev/null | sort | \
+	while IFS=: read -r file func; do \
+		name=$${func#func }; dir=./$$(dirname "$$file"); \
+		printf '\n== fuzz: %s %s for %s\n' "$$dir" "$$name" '$(FUZZTIME)'; \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime '$(FUZZTIME)' "$$dir" </dev/null || exit 1; \
+	done
+
+openapi: ## write the golden OpenAPI document anew, after a wanted change of the contract
+	@go test ./internal/httpapi -run OpenAPI -count=1 -update
+
+clean: ## remove what make built
+	@rm -rf bin
