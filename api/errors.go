@@ -1,0 +1,61 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Codes that name what went wrong, for machines. The sentence beside them is for people.
+const (
+	CodeSettingsNotFound     = "CONFIGURATION$SETTINGS_NOT_FOUND"
+	CodeLLMAuthentication    = "STATUS$ERROR_LLM_AUTHENTICATION"
+	CodeGitAuthentication    = "STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR"
+	CodeConversationNotFound = "CONVERSATION$NOT_FOUND"
+	CodeConversationTaken    = "CONVERSATION$ID_TAKEN"
+	CodeConversationRefused  = "CONVERSATION$REFUSED"
+	CodeSandboxImage         = "CONFIGURATION$SANDBOX_IMAGE_UNSUPPORTED"
+	CodePriceUnknown         = "CONFIGURATION$MODEL_PRICE_UNKNOWN"
+	CodeUnauthorized         = "AUTHORIZATION$UNAUTHORIZED"
+	CodeForbidden            = "AUTHORIZATION$PERMISSION_DENIED"
+	CodeNotFound             = "REQUEST$NOT_FOUND"
+	CodeConflict             = "REQUEST$CONFLICT"
+	CodeTooLarge             = "REQUEST$TOO_LARGE"
+	CodeRateLimited          = "REQUEST$RATE_LIMITED"
+	CodeBadRequest           = "REQUEST$BAD"
+	CodeUnavailable          = "SERVER$UNAVAILABLE"
+	CodeInternal             = "SERVER$INTERNAL"
+)
+
+// FieldError says what is wrong with one field, where, and what would be right.
+// Msg never contains the offending value: it might be a secret.
+type FieldError struct {
+	// Loc is the path to the field, e.g. ["body", "mcp_config", "sse_servers", 0, "url"].
+	Loc []any `json:"loc" doc:"Path to the field: where it is (body, query, path, header), then names and indexes."`
+	// Msg is a sentence a person can act on.
+	Msg string `json:"msg" doc:"What is wrong and what would be right."`
+	// Type is a short stable word for machines: missing, extra_forbidden, string_type, greater_than_equal, …
+	Type string `json:"type" doc:"A stable word for machines."`
+}
+
+// ValidationError is the body of every 422.
+type ValidationError struct {
+	Detail []FieldError `json:"detail"`
+}
+
+// Error joins all complaints into one line.
+func (e *ValidationError) Error() string {
+	parts := make([]string, len(e.Detail))
+	for i, d := range e.Detail {
+		loc := make([]string, len(d.Loc))
+		for j, p := range d.Loc {
+			loc[j] = fmt.Sprint(p)
+		}
+		parts[i] = strings.Join(loc, ".") + ": " + d.Msg
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Invalid is a ValidationError about one field of the body.
+func Invalid(typ, msg string, path ...any) *ValidationError {
+	return &ValidationError{Detail: []FieldError{{Loc: append([]any{"body"}, path...), Msg: msg, Type: typ}}}
+}

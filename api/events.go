@@ -1,0 +1,51 @@
+package api
+
+import "encoding/json"
+
+// EventPage is a page of a conversation's events.
+type EventPage struct {
+	Events  []json.RawMessage `json:"events" doc:"Events as docs/events.md describes them."`
+	HasMore bool              `json:"has_more"`
+}
+
+// PostMessage is the body of POST …/message.
+type PostMessage struct {
+	Message   string        `json:"message" maxLength:"1000000"`
+	ImageURLs Opt[[]string] `json:"image_urls,omitzero" maxItems:"50"`
+}
+
+// Accepted answers a message or an action.
+type Accepted struct {
+	Success bool `json:"success"`
+}
+
+// Event is an event as clients read it. Exactly one of Action and Observation is set.
+type Event struct {
+	ID          int64           `json:"id"`
+	Timestamp   string          `json:"timestamp"`
+	Source      string          `json:"source"`
+	Message     string          `json:"message,omitempty"`
+	Cause       int64           `json:"cause,omitempty"`
+	Action      string          `json:"action,omitempty"`
+	Args        json.RawMessage `json:"args,omitempty"`
+	Observation string          `json:"observation,omitempty"`
+	Content     string          `json:"content,omitempty"`
+	Extras      json.RawMessage `json:"extras,omitempty"`
+	LLMMetrics  json.RawMessage `json:"llm_metrics,omitempty"`
+}
+
+// StatusUpdate is something people are told that is not an event of its own.
+type StatusUpdate struct {
+	StatusUpdate      bool   `json:"status_update"`
+	Type              string `json:"type"`
+	ID                string `json:"id,omitempty"`
+	Message           string `json:"message"`
+	ConversationTitle string `json:"conversation_title,omitempty"`
+}
+
+// Delta is a fragment of a message that is being written.
+type Delta struct {
+	Call   string `json:"call"`
+	Offset int64  `json:"offset"`
+	Text   string `json:"text"`
+}

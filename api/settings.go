@@ -1,0 +1,499 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"sort"
+	"strings"
+)
+
+// Masked stands for a stored secret wherever one is shown. Sent back, it means
+// "keep what is stored".
+const Masked = "**********"
+
+// SettingsInput is the body of POST /api/settings. An omitted field keeps what is
+// stored and null resets to the default, except where the field says otherwise.
+// The empty string clears a string or a key.
+//
+// Decoding is strict and complete: its error is a *ValidationError that lists every
+// field of a wrong type. Fields we do not know are not an error; Unknown names them.
+type SettingsInput struct {
+	Language         Opt[string] `json:"language,omitzero" maxLength:"35" doc:"Language of the user interface, in which the agent is told to answer: a tag such as en or pt-BR."`
+	Agent            Opt[string] `json:"agent,omitzero" doc:"Agent profile, one of /api/options/agents. Empty or null: CodeActAgent."`
+	MaxIterations    Opt[int]    `json:"max_iterations,omitzero" minimum:"1" maximum:"100000" doc:"Model calls per turn."`
+	SecurityAnalyzer Opt[string] `json:"security_analyzer,omitzero" doc:"Who rates the risk of a call, one of /api/options/security-analyzers. Empty or null: nobody."`
+	ConfirmationMode Opt[bool]   `json:"confirmation_mode,omitzero" doc:"Risky calls wait for the user."`
+	LLMModel         Opt[string] `json:"llm_model,omitzero" maxLength:"256" doc:"Model as provider/model. null keeps what is stored."`
+	LLMAPIKey        Opt[string] `json:"llm_api_key,omitzero" format:"password" doc:"Key for the model. null keeps what is stored, an empty string clears it."`
+	LLMBaseURL       Opt[string] `json:"llm_base_url,omitzero" maxLength:"2048" doc:"Address of an OpenAI-compatible server. null keeps what is stored. Changing it to another host without sending llm_api_key again drops the stored key."`
+
+	RemoteRuntimeResourceFactor Opt[int]         `json:"remote_runtime_resource_factor,omitzero" enum:"1,2,4,8" doc:"Multiplies the CPU and memory limits of the sandbox."`
+	SecretsStore                Opt[UserSecrets] `json:"secrets_store,omitzero" doc:"Git provider tokens and custom secrets, merged by name. null removes all of them."`
+
+	// The four enable_* fields are not nullable: null is refused.
+	EnableDefaultCondenser              Opt[bool] `json:"enable_default_condenser,omitzero" nullable:"false" doc:"Summarise old history when it nears the context window. Not nullable."`
+	EnableSoundNotifications            Opt[bool] `json:"enable_sound_notifications,omitzero" nullable:"false" doc:"Play a sound when the agent waits or ends. Not nullable."`
+	EnableProactiveConversationStarters Opt[bool] `json:"enable_proactive_conversation_starters,omitzero" nullable:"false" doc:"Offer suggested tasks from the git providers. Not nullable."`
+	EnableSolvabilityAnalysis           Opt[bool] `json:"enable_solvability_analysis,omitzero" nullable:"false" doc:"Rate suggested issues with the user's model. Not nullable."`
+
+	UserConsentsToAnalytics      Opt[bool]      `json:"user_consents_to_analytics,omitzero" doc:"Allow anonymous usage counts. null keeps what is stored."`
+	SandboxBaseContainerImage    Opt[string]    `json:"sandbox_base_container_image,omitzero" maxLength:"512" doc:"Image of the sandbox; the runner is injected."`
+	SandboxRuntimeContainerImage Opt[string]    `json:"sandbox_runtime_container_image,omitzero" maxLength:"512" doc:"Image that already holds the runner; nothing is injected."`
+	MCPConfig                    Opt[MCPConfig] `json:"mcp_config,omitzero" doc:"Tool servers of every conversation. Replaces what is stored; a masked api_key or env value keeps the stored one."`
+	SearchAPIKey                 Opt[string]    `json:"search_api_key,omitzero" format:"password" doc:"Key of the web search service. null keeps what is stored, an empty string clears it."`
+	SandboxAPIKey                Opt[string]    `json:"sandbox_api_key,omitzero" format:"password" doc:"Key of a remote sandbox. null keeps what is stored, an empty string clears it."`
+	MaxBudgetPerTask             Opt[float64]   `json:"max_budget_per_task,omitzero" minimum:"0" doc:"Money limit per conversation in USD."`
+	Email                        Opt[string]    `json:"email,omitzero" maxLength:"254" doc:"E-mail address of the user."`
+	EmailVerified                Opt[bool]      `json:"email_verified,omitzero" doc:"Whether the address is verified; without it no notifications are sent."`
+	GitUserName                  Opt[string]    `json:"git_user_name,omitzero" maxLength:"255" doc:"Author name of the agent's commits."`
+	GitUserEmail                 Opt[string]    `json:"git_user_email,omitzero" maxLength:"254" doc:"Author e-mail of the agent's commits."`
+
+	unknown []string
+}
+
+// Unknown names, in order, the fields of the decoded body that are not settings.
+func (in SettingsInput) Unknown() []string { return in.unknown }
+
+// UnmarshalJSON matches names exactly; encoding/json alone would also take LLM_API_KEY.
+func (in *SettingsInput) UnmarshalJSON(b []byte) error {
+	obj, err := object(b)
+	if err != nil {
+		return at(err, "body")
+	}
+	*in = SettingsInput{}
+	var f faults
+	v := reflect.ValueOf(in).Elem()
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		raw, ok := obj[name]
+		if name == "" || !ok {
+			continue
+		}
+		delete(obj, name)
+		f.decode(raw, v.Field(i).Addr().Interface(), "body", name)
+	}
+	// A client that sends back what GET gave sends these too; we know them, so they are not reported.
+	for _, name := range []string{"llm_api_key_set", "search_api_key_set", "sandbox_api_key_set", "provider_tokens_set"} {
+		delete(obj, name)
+	}
+	in.unknown = names(obj)
+	return f.err()
+}
+
+// MCPConfig lists tool servers, at most 100 in total.
+type MCPConfig struct {
+	SSEServers   []MCPServer   `json:"sse_servers" required:"false" doc:"Tool servers that speak SSE."`
+	StdioServers []StdioServer `json:"stdio_servers" required:"false" doc:"Tool servers that are started inside the sandbox."`
+	SHTTPServers []MCPServer   `json:"shttp_servers" required:"false" doc:"Tool servers that speak streamable HTTP."`
+}
+
+// UnmarshalJSON refuses unknown names: a misspelt list would be lost otherwise.
+func (c *MCPConfig) UnmarshalJSON(b []byte) error {
+	obj, err := object(b)
+	if err != nil {
+		return err
+	}
+	*c = MCPConfig{}
+	var f faults
+	list(&f, obj, "sse_servers", &c.SSEServers)
+	list(&f, obj, "stdio_servers", &c.StdioServers)
+	list(&f, obj, "shttp_servers", &c.SHTTPServers)
+	f.extra(obj, "sse_servers, stdio_servers and shttp_servers")
+	return f.err()
+}
+
+// MCPServer is a tool server at an address: an object, or just the address as a string.
+type MCPServer struct {
+	URL     string  `json:"url" maxLength:"2048" doc:"Address, http or https."`
+	APIKey  *string `json:"api_key" required:"false" format:"password" doc:"Key sent to the server. ********** keeps the one stored for this address."`
+	Timeout *int    `json:"timeout,omitempty" minimum:"1" maximum:"3600" doc:"Seconds to wait for a call, for shttp_servers only."`
+}
+
+// UnmarshalJSON accepts both forms.
+func (s *MCPServer) UnmarshalJSON(b []byte) error {
+	*s = MCPServer{}
+	if isString(b) {
+		return json.Unmarshal(b, &s.URL)
+	}
+	obj, err := object(b)
+	if err != nil {
+		return wrongType("model_type", "Send an object with url and api_key, or the url as a string.")
+	}
+	var f faults
+	f.required(obj, "url", &s.URL)
+	f.optional(obj, "api_key", &s.APIKey)
+	f.optional(obj, "timeout", &s.Timeout)
+	f.extra(obj, "url, api_key and timeout")
+	return f.err()
+}
+
+// StdioServer is a tool server that the sandbox starts.
+type StdioServer struct {
+	Name    string            `json:"name" maxLength:"64" pattern:"^[A-Za-z0-9_-]+$" doc:"Name, unique in the list."`
+	Command string            `json:"command" doc:"Program to start, without arguments."`
+	Args    []string          `json:"args" required:"false" doc:"Arguments. One shell-quoted string works too."`
+	Env     map[string]string `json:"env" required:"false" doc:"Environment. ********** keeps the stored value of this server and name. A string K=V,K2=V2 works too."`
+}
+
+// UnmarshalJSON accepts the legacy forms of args and env beside the lists.
+func (s *StdioServer) UnmarshalJSON(b []byte) error {
+	*s = StdioServer{}
+	obj, err := object(b)
+	if err != nil {
+		return err
+	}
+	var f faults
+	f.required(obj, "name", &s.Name)
+	f.required(obj, "command", &s.Command)
+	if line, ok := takeString(obj, "args"); ok {
+		if s.Args, ok = splitShell(line); !ok {
+			f.add("value_error", "A quote is not closed. Close it, or send the arguments as a list.", "args")
+		}
+	} else {
+		list(&f, obj, "args", &s.Args)
+	}
+	if line, ok := takeString(obj, "env"); ok {
+		if s.Env, ok = splitEnv(line); !ok {
+			f.add("value_error", "Send an object, or NAME=value pairs separated by commas.", "env")
+		}
+	} else {
+		dict(&f, obj, "env", &s.Env)
+	}
+	f.extra(obj, "name, command, args and env")
+	return f.err()
+}
+
+// UserSecrets is merged by name into what is stored; null as a value removes one entry.
+// The whole of provider_tokens or custom_secrets as null is the same as omitted.
+type UserSecrets struct {
+	ProviderTokens map[string]*ProviderToken `json:"provider_tokens,omitempty" doc:"Tokens by git provider (github, gitlab, bitbucket, enterprise_sso, gitea, forgejo): a string, an object {token, host, user_id}, or null to remove it."`
+	CustomSecrets  map[string]*CustomSecret  `json:"custom_secrets,omitempty" doc:"Secrets by name, which must be a legal name of an environment variable: a string, an object {secret, description}, or null to remove it."`
+}
+
+// UnmarshalJSON refuses unknown names: a misspelt one would lose secrets silently.
+func (u *UserSecrets) UnmarshalJSON(b []byte) error {
+	obj, err := object(b)
+	if err != nil {
+		return err
+	}
+	*u = UserSecrets{}
+	var f faults
+	dict(&f, obj, "provider_tokens", &u.ProviderTokens)
+	dict(&f, obj, "custom_secrets", &u.CustomSecrets)
+	f.extra(obj, "provider_tokens and custom_secrets")
+	return f.err()
+}
+
+// ProviderToken is what opens a git provider. A bare string is short for {token}.
+// Omitted parts keep what is stored; a null token keeps too, a null host or user_id clears.
+type ProviderToken struct {
+	Token  Opt[string] `json:"token,omitzero" format:"password" doc:"The token. Omitted, null or **********: keep the stored one. Empty: clear it."`
+	Host   Opt[string] `json:"host,omitzero" doc:"Host of a self-hosted provider. Changing it without sending the token drops the token."`
+	UserID Opt[string] `json:"user_id,omitzero" doc:"User id at the provider."`
+}
+
+// UnmarshalJSON accepts both forms.
+func (t *ProviderToken) UnmarshalJSON(b []byte) error {
+	*t = ProviderToken{}
+	if isString(b) {
+		return json.Unmarshal(b, &t.Token)
+	}
+	obj, err := object(b)
+	if err != nil {
+		return wrongType("model_type", "Send the token as a string, an object with token, host and user_id, or null.")
+	}
+	var f faults
+	f.optional(obj, "token", &t.Token)
+	f.optional(obj, "host", &t.Host)
+	f.optional(obj, "user_id", &t.UserID)
+	f.extra(obj, "token, host and user_id")
+	return f.err()
+}
+
+// CustomSecret becomes an environment variable of the sandbox. A bare string is short for {secret}.
+type CustomSecret struct {
+	Secret      Opt[string] `json:"secret,omitzero" format:"password" doc:"The value. Omitted, null or **********: keep the stored one. Empty: remove the secret."`
+	Description Opt[string] `json:"description,omitzero" doc:"What it is for."`
+}
+
+// UnmarshalJSON accepts both forms.
+func (c *CustomSecret) UnmarshalJSON(b []byte) error {
+	*c = CustomSecret{}
+	if isString(b) {
+		return json.Unmarshal(b, &c.Secret)
+	}
+	obj, err := object(b)
+	if err != nil {
+		return wrongType("model_type", "Send the value as a string, an object with secret and description, or null.")
+	}
+	var f faults
+	f.optional(obj, "secret", &c.Secret)
+	f.optional(obj, "description", &c.Description)
+	f.extra(obj, "secret and description")
+	return f.err()
+}
+
+// Settings is the body of GET /api/settings: every field, and no secret. Sent back
+// as it is, it changes nothing.
+type Settings struct {
+	Language                            *string     `json:"language"`
+	Agent                               *string     `json:"agent"`
+	MaxIterations                       *int        `json:"max_iterations"`
+	SecurityAnalyzer                    *string     `json:"security_analyzer"`
+	ConfirmationMode                    *bool       `json:"confirmation_mode"`
+	LLMModel                            *string     `json:"llm_model"`
+	LLMAPIKey                           *string     `json:"llm_api_key" doc:"Always null; see llm_api_key_set."`
+	LLMBaseURL                          *string     `json:"llm_base_url"`
+	RemoteRuntimeResourceFactor         *int        `json:"remote_runtime_resource_factor"`
+	SecretsStore                        SecretNames `json:"secrets_store"`
+	EnableDefaultCondenser              bool        `json:"enable_default_condenser"`
+	EnableSoundNotifications            bool        `json:"enable_sound_notifications"`
+	EnableProactiveConversationStarters bool        `json:"enable_proactive_conversation_starters"`
+	EnableSolvabilityAnalysis           bool        `json:"enable_solvability_analysis"`
+	UserConsentsToAnalytics             *bool       `json:"user_consents_to_analytics"`
+	SandboxBaseContainerImage           *string     `json:"sandbox_base_container_image"`
+	SandboxRuntimeContainerImage        *string     `json:"sandbox_runtime_container_image"`
+	MCPConfig                           *MCPConfig  `json:"mcp_config" doc:"With api_key and env values masked."`
+	SearchAPIKey                        *string     `json:"search_api_key" doc:"Always null; see search_api_key_set."`
+	SandboxAPIKey                       *string     `json:"sandbox_api_key" doc:"Always null; see sandbox_api_key_set."`
+	MaxBudgetPerTask                    *float64    `json:"max_budget_per_task"`
+	Email                               *string     `json:"email"`
+	EmailVerified                       *bool       `json:"email_verified"`
+	GitUserName                         *string     `json:"git_user_name"`
+	GitUserEmail                        *string     `json:"git_user_email"`
+
+	LLMAPIKeySet      bool               `json:"llm_api_key_set" doc:"Whether a key for the model is stored."`
+	SearchAPIKeySet   bool               `json:"search_api_key_set" doc:"Whether a key for web search is stored."`
+	SandboxAPIKeySet  bool               `json:"sandbox_api_key_set" doc:"Whether a key for a remote sandbox is stored."`
+	ProviderTokensSet map[string]*string `json:"provider_tokens_set" doc:"Git providers with a stored token, each with its host, or null for the provider's own."`
+}
+
+// SecretNames is secrets_store as GET shows it: names only, each with the mask as its value.
+type SecretNames struct {
+	ProviderTokens map[string]string `json:"provider_tokens"`
+	CustomSecrets  map[string]string `json:"custom_secrets"`
+}
+
+// SettingsStored is the answer to POST /api/settings. Message is always "Settings stored".
+type SettingsStored struct {
+	Message       string   `json:"message"`
+	IgnoredFields []string `json:"ignored_fields,omitempty" doc:"Fields of the body that are not settings; they were not stored."`
+	Notes         []string `json:"notes,omitempty" doc:"What else the change did, such as dropping a key that belongs to another host."`
+}
+
+// faults collects what is wrong while decoding, so that one answer can list it all.
+type faults struct{ list []FieldError }
+
+func (f *faults) add(typ, msg string, path ...any) {
+	f.list = append(f.list, FieldError{Loc: path, Msg: msg, Type: typ})
+}
+
+func (f *faults) err() error {
+	if len(f.list) > 0 {
+		return &ValidationError{Detail: f.list}
+	}
+	return nil
+}
+
+// decode puts raw into into, and files what goes wrong under path. The errors of
+// encoding/json are not passed on: they can quote the value, which may be a secret.
+func (f *faults) decode(raw json.RawMessage, into any, path ...any) {
+	err := json.Unmarshal(raw, into)
+	if err == nil {
+		return
+	}
+	nested, ok := errors.AsType[*ValidationError](err)
+	if !ok {
+		nested = typeError(into)
+	}
+	f.list = append(f.list, at(nested, path...).Detail...)
+}
+
+func (f *faults) optional(obj map[string]json.RawMessage, name string, into any) {
+	if raw, ok := obj[name]; ok {
+		delete(obj, name)
+		f.decode(raw, into, name)
+	}
+}
+
+func (f *faults) required(obj map[string]json.RawMessage, name string, into *string) {
+	switch raw, ok := obj[name]; {
+	case !ok:
+		f.add("missing", "This field is required.", name)
+	case !isString(raw):
+		f.add("string_type", "Send a string.", name)
+	default:
+		f.decode(raw, into, name)
+	}
+	delete(obj, name)
+}
+
+func (f *faults) extra(obj map[string]json.RawMessage, known string) {
+	for _, name := range names(obj) {
+		f.add("extra_forbidden", "There is no such field here. Known are "+known+".", name)
+	}
+}
+
+func list[T any](f *faults, obj map[string]json.RawMessage, name string, into *[]T) {
+	var raws []json.RawMessage
+	f.optional(obj, name, &raws)
+	for i, raw := range raws {
+		var v T
+		f.element(raw, &v, name, i)
+		*into = append(*into, v)
+	}
+}
+
+func dict[T any](f *faults, obj map[string]json.RawMessage, name string, into *map[string]T) {
+	var raws map[string]json.RawMessage
+	f.optional(obj, name, &raws)
+	if raws == nil {
+		return
+	}
+	*into = make(map[string]T, len(raws))
+	for _, key := range names(raws) {
+		var v T
+		f.element(raws[key], &v, name, key)
+		(*into)[key] = v
+	}
+}
+
+// element decodes a list or map element. Unlike encoding/json it does not take null for an
+// empty value, unless the element is a pointer, where null has a meaning.
+func (f *faults) element(raw json.RawMessage, into any, path ...any) {
+	if isNull(raw) && reflect.TypeOf(into).Elem().Kind() != reflect.Pointer {
+		f.list = append(f.list, at(typeError(into), path...).Detail...)
+		return
+	}
+	f.decode(raw, into, path...)
+}
+
+// at moves a complaint below path.
+func at(e *ValidationError, path ...any) *ValidationError {
+	out := &ValidationError{Detail: make([]FieldError, len(e.Detail))}
+	for i, d := range e.Detail {
+		d.Loc = append(append([]any{}, path...), d.Loc...)
+		out.Detail[i] = d
+	}
+	return out
+}
+
+func wrongType(typ, msg string) *ValidationError {
+	return &ValidationError{Detail: []FieldError{{Msg: msg, Type: typ}}}
+}
+
+// typeError says which JSON type into wants. Of an Opt that is the type of its value.
+func typeError(into any) *ValidationError {
+	t := reflect.TypeOf(into).Elem()
+	if t.Kind() == reflect.Struct {
+		if v, ok := t.FieldByName("Null"); ok && v.Type.Kind() == reflect.Bool {
+			v, _ = t.FieldByName("Value")
+			t = v.Type
+		}
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return wrongType("string_type", "Send a string.")
+	case reflect.Int:
+		return wrongType("int_type", "Send a whole number, without quotes or decimal point.")
+	case reflect.Float64:
+		return wrongType("float_type", "Send a finite number, without quotes.")
+	case reflect.Bool:
+		return wrongType("bool_type", "Send true or false, without quotes.")
+	case reflect.Slice:
+		return wrongType("list_type", "Send a list.")
+	default:
+		return wrongType("dict_type", "Send an object.")
+	}
+}
+
+func object(b []byte) (map[string]json.RawMessage, *ValidationError) {
+	var obj map[string]json.RawMessage
+	if isNull(b) || json.Unmarshal(b, &obj) != nil {
+		return nil, wrongType("dict_type", "Send an object.")
+	}
+	return obj, nil
+}
+
+func isString(b []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(b), []byte{'"'}) }
+func isNull(b []byte) bool   { return string(bytes.TrimSpace(b)) == "null" }
+
+func takeString(obj map[string]json.RawMessage, name string) (s string, ok bool) {
+	if raw := obj[name]; !isString(raw) || json.Unmarshal(raw, &s) != nil {
+		return "", false
+	}
+	delete(obj, name)
+	return s, true
+}
+
+func names[T any](m map[string]T) []string {
+	var out []string
+	for name := range m {
+		out = append(out, name)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// splitShell splits a line into words the way a POSIX shell does, without expanding anything.
+func splitShell(line string) (words []string, ok bool) {
+	var word strings.Builder
+	var quote byte
+	started := false
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case quote == '\'' && c != quote:
+			word.WriteByte(c)
+		case c == '\\' && quote == '"':
+			if i+1 < len(line) && strings.IndexByte("\"\\$`", line[i+1]) >= 0 {
+				i++
+			}
+			word.WriteByte(line[i])
+		case c == '\\':
+			if i++; i == len(line) {
+				return nil, false
+			}
+			started = true
+			word.WriteByte(line[i])
+		case c == quote && quote != 0:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote, started = c, true
+		case quote == 0 && strings.IndexByte(" \t\r\n", c) >= 0:
+			if started {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			started = false
+		default:
+			started = true
+			word.WriteByte(c)
+		}
+	}
+	if started {
+		words = append(words, word.String())
+	}
+	return words, quote == 0
+}
+
+// splitEnv reads K=V,K2=V2.
+func splitEnv(line string) (env map[string]string, ok bool) {
+	env = map[string]string{}
+	for pair := range strings.SplitSeq(line, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		name, value, found := strings.Cut(pair, "=")
+		if !found {
+			return nil, false
+		}
+		env[strings.TrimSpace(name)] = strings.TrimSpace(value)
+	}
+	return env, true
+}

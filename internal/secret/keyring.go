@@ -1,0 +1,319 @@
+package secret
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+var (
+	// ErrNoDataKey says that a user has no data key yet.
+	ErrNoDataKey = errors.New("the user has no data key")
+	// ErrMasterChanged says that the master key in force is another one than the caller thought.
+	ErrMasterChanged = errors.New("the master key was changed meanwhile")
+	// ErrTampered says that sealed bytes are not what was sealed for this user and field.
+	ErrTampered = errors.New("the sealed value is damaged, or belongs to another user or field")
+)
+
+// DataKey is a user's key, wrapped by the master key.
+type DataKey struct {
+	User      string
+	ID        string // 16 hex digits
+	MasterID  string
+	Wrapped   []byte
+	CreatedAt time.Time
+}
+
+// KeyStore keeps wrapped data keys and remembers which master key wraps them.
+type KeyStore interface {
+	// MasterID is the id of the master key that wraps all stored data keys; "" when nothing was ever stored.
+	MasterID(ctx context.Context) (string, error)
+	// InitMaster stores id as the master id if none is stored yet and returns the one in force.
+	InitMaster(ctx context.Context, id string) (string, error)
+	// DataKey returns the user's data key, or ErrNoDataKey.
+	DataKey(ctx context.Context, user string) (DataKey, error)
+	// AddDataKey stores k if the user has none, and returns the one in force.
+	// ErrMasterChanged if k.MasterID is not the master in force.
+	AddDataKey(ctx context.Context, k DataKey) (DataKey, error)
+	// Rewrap replaces every data key by fn of it and the master id by newID, all in one
+	// transaction; an error of fn undoes it. ErrMasterChanged if the id in force is not oldID.
+	Rewrap(ctx context.Context, oldID, newID string, fn func(DataKey) (DataKey, error)) error
+}
+
+const (
+	sealVersion = 1
+	headerSize  = 1 + 8  // version, data key id
+	maxCached   = 10_000 // users whose opened data keys stay in memory
+)
+
+// Keyring seals values at rest. Each user has a data key, which is stored wrapped by
+// the master key; changing the master key rewraps data keys and touches no value.
+// It may be used by many goroutines, and beside another process that rotates.
+type Keyring struct {
+	store   KeyStore
+	dataDir string // "" when the master key came from the environment
+
+	mu     sync.Mutex
+	master Master
+	cache  map[string]*openKey
+
+	// step lets tests die at a named point of a rotation.
+	step func(name string) error
+}
+
+// openKey is a data key ready for use. It does not change when the master key does.
+type openKey struct {
+	id   [8]byte
+	aead cipher.AEAD
+}
+
+// OpenKeyring loads the master key (see LoadMaster) and checks that it is the one the
+// store's data needs, else ErrWrongMaster. It finishes a rotation that died half-way.
+func OpenKeyring(ctx context.Context, dataDir, env string, store KeyStore) (*Keyring, error) {
+	k := &Keyring{store: store, cache: map[string]*openKey{}, step: func(string) error { return nil }}
+	var err error
+	if env != "" {
+		k.master, err = parseEnv(env)
+	} else {
+		k.dataDir = dataDir
+		k.master, err = openFile(ctx, dataDir, store)
+	}
+	if err != nil {
+		return nil, err
+	}
+	inForce, err := store.InitMaster(ctx, k.master.id)
+	if err != nil {
+		return nil, fmt.Errorf("reading the master key's id: %w", err)
+	}
+	if inForce != k.master.id {
+		return nil, ErrWrongMaster
+	}
+	return k, nil
+}
+
+// openFile finds the file that holds the master key in force.
+func openFile(ctx context.Context, dataDir string, store KeyStore) (Master, error) {
+	unlock, err := lock(filepath.Join(dataDir, lockFile))
+	if err != nil {
+		return Master{}, err
+	}
+	defer unlock()
+	inForce, err := store.MasterID(ctx)
+	if err != nil {
+		return Master{}, fmt.Errorf("reading the master key's id: %w", err)
+	}
+	if inForce == "" {
+		return loadOrMake(dataDir)
+	}
+	m, name, err := findMaster(dataDir, inForce)
+	if err == nil && name == nextFile {
+		err = rename(dataDir, nextFile, keyFile)
+	}
+	return m, err
+}
+
+// findMaster returns the master key with that id, and the file it was found in. It
+// makes none: data that exists can be read with the one key only.
+func findMaster(dataDir, id string) (Master, string, error) {
+	var problems []error
+	// Twice, because a rotation may rename the second file to the first between our looks.
+	for range 2 {
+		for _, name := range []string{keyFile, nextFile} {
+			m, err := readMaster(filepath.Join(dataDir, name))
+			if err == nil && m.id == id {
+				return m, name, nil
+			}
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				problems = append(problems, err)
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return Master{}, "", fmt.Errorf("%w (%w)", ErrWrongMaster, problems[0])
+	}
+	return Master{}, "", ErrWrongMaster
+}
+
+// Seal encrypts a value so that it opens only as this field of this user. It makes
+// the user's data key on first use.
+func (k *Keyring) Seal(ctx context.Context, user, field string, plaintext []byte) ([]byte, error) {
+	key, err := k.userKey(ctx, user, true)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, headerSize+len(plaintext)+key.aead.Overhead())
+	out = append(out, sealVersion)
+	out = append(out, key.id[:]...)
+	return key.aead.Seal(out, nil, plaintext, valueContext(user, field)), nil
+}
+
+// Open returns what Seal was given, or ErrTampered.
+func (k *Keyring) Open(ctx context.Context, user, field string, sealed []byte) ([]byte, error) {
+	if len(sealed) < headerSize || sealed[0] != sealVersion {
+		return nil, ErrTampered
+	}
+	key, err := k.userKey(ctx, user, false)
+	if err == nil && key.id != [8]byte(sealed[1:headerSize]) {
+		// The user may have been removed and made again by another process.
+		k.Forget(user)
+		key, err = k.userKey(ctx, user, false)
+	}
+	if errors.Is(err, ErrNoDataKey) || err == nil && key.id != [8]byte(sealed[1:headerSize]) {
+		return nil, ErrTampered
+	}
+	if err != nil {
+		return nil, err
+	}
+	plaintext, err := key.aead.Open(nil, nil, sealed[headerSize:], valueContext(user, field))
+	if err != nil {
+		return nil, ErrTampered
+	}
+	return plaintext, nil
+}
+
+// Forget drops a user's data key from memory, for when it was removed from the store.
+func (k *Keyring) Forget(user string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.cache, user)
+}
+
+// MasterID is the id of the master key in use.
+func (k *Keyring) MasterID() string { return k.current().id }
+
+func (k *Keyring) current() Master {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.master
+}
+
+func (k *Keyring) userKey(ctx context.Context, user string, create bool) (*openKey, error) {
+	k.mu.Lock()
+	key := k.cache[user]
+	k.mu.Unlock()
+	if key != nil {
+		return key, nil
+	}
+	master := k.current()
+	key, err := k.fetchKey(ctx, master, user, create)
+	if errors.Is(err, ErrMasterChanged) {
+		if master, err = k.reload(ctx); err == nil {
+			key, err = k.fetchKey(ctx, master, user, create)
+		}
+		if errors.Is(err, ErrMasterChanged) {
+			err = ErrWrongMaster
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.cache) >= maxCached {
+		for other := range k.cache { // any one: a wrong guess costs one read
+			delete(k.cache, other)
+			break
+		}
+	}
+	k.cache[user] = key
+	return key, nil
+}
+
+// fetchKey gives ErrMasterChanged when master does not wrap the user's key.
+func (k *Keyring) fetchKey(ctx context.Context, master Master, user string, create bool) (*openKey, error) {
+	stored, err := k.store.DataKey(ctx, user)
+	if errors.Is(err, ErrNoDataKey) && create {
+		stored, err = k.addKey(ctx, master, user)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading a data key: %w", err)
+	}
+	plain, id, err := unwrap(master, user, stored)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := newAEAD(plain)
+	if err != nil {
+		return nil, err
+	}
+	return &openKey{id: id, aead: aead}, nil
+}
+
+// addKey returns the key in force, which is another one if two callers were first.
+func (k *Keyring) addKey(ctx context.Context, master Master, user string) (DataKey, error) {
+	var plain [keySize]byte
+	var id [8]byte
+	_, _ = rand.Read(plain[:])
+	_, _ = rand.Read(id[:])
+	return k.store.AddDataKey(ctx, wrap(master, DataKey{User: user, ID: hex.EncodeToString(id[:]), CreatedAt: time.Now().UTC()}, plain[:]))
+}
+
+// reload reads the key file again after another process rotated it.
+func (k *Keyring) reload(ctx context.Context) (Master, error) {
+	if k.dataDir == "" {
+		return Master{}, ErrWrongMaster
+	}
+	inForce, err := k.store.MasterID(ctx)
+	if err != nil {
+		return Master{}, fmt.Errorf("reading the master key's id: %w", err)
+	}
+	m, _, err := findMaster(k.dataDir, inForce)
+	if err != nil {
+		return Master{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.master = m
+	return m, nil
+}
+
+func wrap(master Master, k DataKey, plain []byte) DataKey {
+	k.MasterID = master.id
+	k.Wrapped = master.aead.Seal(nil, nil, plain, wrapContext(k.User, k.ID))
+	return k
+}
+
+func unwrap(master Master, user string, k DataKey) (plain []byte, id [8]byte, err error) {
+	if k.MasterID != master.id {
+		return nil, id, ErrMasterChanged
+	}
+	raw, err := hex.DecodeString(k.ID)
+	if err != nil || len(raw) != len(id) {
+		return nil, id, ErrTampered
+	}
+	plain, err = master.aead.Open(nil, nil, k.Wrapped, wrapContext(user, k.ID))
+	if err != nil || len(plain) != keySize {
+		return nil, id, ErrTampered
+	}
+	return plain, [8]byte(raw), nil
+}
+
+// wrapContext is unambiguous because an id has a fixed length and no bar.
+func wrapContext(user, id string) []byte { return []byte("data-key|" + user + "|" + id) }
+
+// valueContext prefixes each part with its length, so that no two triples give the same bytes.
+func valueContext(user, field string) []byte {
+	var out []byte
+	for _, part := range []string{"value", user, field} {
+		out = binary.BigEndian.AppendUint64(out, uint64(len(part)))
+		out = append(out, part...)
+	}
+	return out
+}
+
+func newAEAD(key []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}

@@ -1,0 +1,176 @@
+package secret
+
+import (
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	// EnvMaster names the variable that may hold the master key.
+	EnvMaster = "DECKHAND_MASTER_KEY"
+
+	keySize  = 32
+	keyFile  = "master.key"
+	nextFile = "master.key.new" // a rotation in progress
+	lockFile = "master.key.lock"
+)
+
+// ErrWrongMaster says that the master key at hand is not the one that the data needs.
+var ErrWrongMaster = errors.New("the data was sealed with another master key; set " + EnvMaster + " or restore " + keyFile)
+
+// Master is the key that wraps all data keys. It cannot be printed.
+type Master struct {
+	id   string
+	key  *[keySize]byte
+	aead cipher.AEAD
+}
+
+// ID names the key without telling anything about it.
+func (m Master) ID() string { return m.id }
+
+// Format writes the mask for every verb.
+func (Master) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, Mask) }
+
+// MarshalJSON returns the mask.
+func (Master) MarshalJSON() ([]byte, error) { return Secret{}.MarshalJSON() }
+
+func newMaster(key []byte) (Master, error) {
+	if len(key) != keySize {
+		return Master{}, errors.New("the master key must be 32 bytes long")
+	}
+	aead, err := newAEAD(key)
+	if err != nil {
+		return Master{}, err
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("deckhand master id"))
+	return Master{id: hex.EncodeToString(mac.Sum(nil)[:8]), key: (*[keySize]byte)(key), aead: aead}, nil
+}
+
+func randomMaster() (Master, error) {
+	key := make([]byte, keySize)
+	_, _ = rand.Read(key) // never fails
+	return newMaster(key)
+}
+
+// ParseMaster reads a master key written as base64 or hex of 32 bytes. Its errors do not repeat the text.
+func ParseMaster(text string) (Master, error) {
+	text = strings.TrimSpace(text)
+	decoders := []func(string) ([]byte, error){
+		hex.DecodeString,
+		base64.StdEncoding.DecodeString, base64.RawStdEncoding.DecodeString,
+		base64.URLEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
+	}
+	for _, decode := range decoders {
+		if key, err := decode(text); err == nil && len(key) == keySize {
+			return newMaster(key)
+		}
+	}
+	return Master{}, errors.New("a master key must be 32 bytes written as base64 or hex; `openssl rand -base64 32` makes one")
+}
+
+// LoadMaster takes the master key from env, the value of DECKHAND_MASTER_KEY, or, if
+// that is empty, from the file master.key in dataDir, which it makes if there is none.
+func LoadMaster(dataDir, env string) (Master, error) {
+	if env != "" {
+		return parseEnv(env)
+	}
+	unlock, err := lock(filepath.Join(dataDir, lockFile))
+	if err != nil {
+		return Master{}, err
+	}
+	defer unlock()
+	return loadOrMake(dataDir)
+}
+
+func parseEnv(env string) (Master, error) {
+	m, err := ParseMaster(env)
+	if err != nil {
+		return Master{}, fmt.Errorf("%s: %w", EnvMaster, err)
+	}
+	return m, nil
+}
+
+// loadOrMake needs the lock.
+func loadOrMake(dataDir string) (Master, error) {
+	m, err := readMaster(filepath.Join(dataDir, keyFile))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return m, err
+	}
+	if m, err = randomMaster(); err != nil {
+		return Master{}, err
+	}
+	return m, writeMaster(dataDir, keyFile, m)
+}
+
+func readMaster(path string) (Master, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Master{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return Master{}, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return Master{}, fmt.Errorf("%s can be read by others (mode %04o); run: chmod 600 %s", path, info.Mode().Perm(), path)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 1024))
+	if err != nil {
+		return Master{}, err
+	}
+	m, err := ParseMaster(string(text))
+	if err != nil {
+		return Master{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// writeMaster makes the file appear whole and durable, or not at all. It needs the
+// lock, under which nobody else can make the file between our look and our rename.
+func writeMaster(dataDir, name string, m Master) error {
+	path := filepath.Join(dataDir, name)
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(fmt.Errorf("%s exists already", path), err)
+	}
+	tmp := path + ".tmp"
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(base64.StdEncoding.EncodeToString(m.key[:]) + "\n")
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return rename(dataDir, filepath.Base(tmp), name)
+}
+
+// rename is durable when it returns.
+func rename(dir, from, to string) error {
+	if err := os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)); err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

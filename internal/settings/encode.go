@@ -1,0 +1,251 @@
+package settings
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"deckhand/internal/secret"
+)
+
+// stored is how settings are kept: JSON with every secret sealed on its own.
+// mcp_config is sealed whole, because addresses and arguments can hold keys too.
+type stored struct {
+	Format                              int                    `json:"format"`
+	Language                            *string                `json:"language,omitempty"`
+	Agent                               *string                `json:"agent,omitempty"`
+	MaxIterations                       *int                   `json:"max_iterations,omitempty"`
+	SecurityAnalyzer                    *string                `json:"security_analyzer,omitempty"`
+	ConfirmationMode                    *bool                  `json:"confirmation_mode,omitempty"`
+	LLMModel                            *string                `json:"llm_model,omitempty"`
+	LLMAPIKey                           []byte                 `json:"llm_api_key,omitempty"`
+	LLMBaseURL                          *string                `json:"llm_base_url,omitempty"`
+	RemoteRuntimeResourceFactor         *int                   `json:"remote_runtime_resource_factor,omitempty"`
+	ProviderTokens                      map[string]storedToken `json:"provider_tokens,omitempty"`
+	CustomSecrets                       map[string]storedValue `json:"custom_secrets,omitempty"`
+	EnableDefaultCondenser              bool                   `json:"enable_default_condenser"`
+	EnableSoundNotifications            bool                   `json:"enable_sound_notifications"`
+	EnableProactiveConversationStarters bool                   `json:"enable_proactive_conversation_starters"`
+	EnableSolvabilityAnalysis           bool                   `json:"enable_solvability_analysis"`
+	UserConsentsToAnalytics             *bool                  `json:"user_consents_to_analytics,omitempty"`
+	SandboxBaseContainerImage           *string                `json:"sandbox_base_container_image,omitempty"`
+	SandboxRuntimeContainerImage        *string                `json:"sandbox_runtime_container_image,omitempty"`
+	MCP                                 []byte                 `json:"mcp_config,omitempty"`
+	SearchAPIKey                        []byte                 `json:"search_api_key,omitempty"`
+	SandboxAPIKey                       []byte                 `json:"sandbox_api_key,omitempty"`
+	MaxBudgetPerTask                    *float64               `json:"max_budget_per_task,omitempty"`
+	Email                               *string                `json:"email,omitempty"`
+	EmailVerified                       *bool                  `json:"email_verified,omitempty"`
+	GitUserName                         *string                `json:"git_user_name,omitempty"`
+	GitUserEmail                        *string                `json:"git_user_email,omitempty"`
+}
+
+type storedToken struct {
+	Token  []byte `json:"token,omitempty"`
+	Host   string `json:"host,omitempty"`
+	UserID string `json:"user_id,omitempty"`
+}
+
+type storedValue struct {
+	Secret      []byte `json:"secret"`
+	Description string `json:"description,omitempty"`
+}
+
+// storedMCP is what the sealed bytes of mcp_config hold.
+type storedMCP struct {
+	SSE   []storedServer `json:"sse,omitempty"`
+	Stdio []storedStdio  `json:"stdio,omitempty"`
+	SHTTP []storedServer `json:"shttp,omitempty"`
+}
+
+type storedServer struct {
+	URL     string `json:"url"`
+	APIKey  string `json:"api_key,omitempty"`
+	Timeout *int   `json:"timeout,omitempty"`
+}
+
+type storedStdio struct {
+	Name    string            `json:"name"`
+	Command string            `json:"command"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+}
+
+const storedFormat = 1
+
+// The names under which secrets are sealed. A key's name includes the address it was
+// given for, so that editing the address in the database makes the key unusable there.
+func llmKeyField(baseURL *string) string { return "llm_api_key for " + deref(baseURL) }
+
+func tokenField(name, host string) string {
+	return "secrets_store.provider_tokens." + name + " for " + host
+}
+
+func customField(name string) string { return "secrets_store.custom_secrets." + name }
+
+// Encode writes s with every secret sealed for the user.
+func Encode(ctx context.Context, keys *secret.Keyring, user string, s Settings) ([]byte, error) {
+	var failed error
+	seal := func(field string, value secret.Secret) []byte {
+		if value.IsZero() || failed != nil {
+			return nil
+		}
+		sealed, err := keys.Seal(ctx, user, field, []byte(value.Reveal()))
+		if err != nil {
+			failed = fmt.Errorf("sealing a secret: %w", err)
+		}
+		return sealed
+	}
+	out := stored{
+		Format: storedFormat, Language: s.Language, Agent: s.Agent, MaxIterations: s.MaxIterations,
+		SecurityAnalyzer: s.SecurityAnalyzer, ConfirmationMode: s.ConfirmationMode, LLMModel: s.LLMModel,
+		LLMAPIKey: seal(llmKeyField(s.LLMBaseURL), s.LLMAPIKey), LLMBaseURL: s.LLMBaseURL,
+		RemoteRuntimeResourceFactor:         s.RemoteRuntimeResourceFactor,
+		EnableDefaultCondenser:              s.EnableDefaultCondenser,
+		EnableSoundNotifications:            s.EnableSoundNotifications,
+		EnableProactiveConversationStarters: s.EnableProactiveConversationStarters,
+		EnableSolvabilityAnalysis:           s.EnableSolvabilityAnalysis,
+		UserConsentsToAnalytics:             s.UserConsentsToAnalytics,
+		SandboxBaseContainerImage:           s.SandboxBaseContainerImage,
+		SandboxRuntimeContainerImage:        s.SandboxRuntimeContainerImage,
+		SearchAPIKey:                        seal("search_api_key", s.SearchAPIKey),
+		SandboxAPIKey:                       seal("sandbox_api_key", s.SandboxAPIKey),
+		MaxBudgetPerTask:                    s.MaxBudgetPerTask,
+		Email:                               s.Email, EmailVerified: s.EmailVerified,
+		GitUserName: s.GitUserName, GitUserEmail: s.GitUserEmail,
+		ProviderTokens: make(map[string]storedToken), CustomSecrets: make(map[string]storedValue),
+	}
+	for name, t := range s.ProviderTokens {
+		out.ProviderTokens[name] = storedToken{Token: seal(tokenField(name, t.Host), t.Token), Host: t.Host, UserID: t.UserID}
+	}
+	for name, c := range s.CustomSecrets {
+		out.CustomSecrets[name] = storedValue{Secret: seal(customField(name), c.Value), Description: c.Description}
+	}
+	if s.MCP != nil {
+		plain, err := json.Marshal(plainMCP(*s.MCP))
+		if err != nil {
+			return nil, fmt.Errorf("encoding mcp_config: %w", err)
+		}
+		out.MCP = seal("mcp_config", secret.New(string(plain)))
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	body, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("encoding settings: %w", err)
+	}
+	return body, nil
+}
+
+// Decode reads what Encode wrote for the same user.
+func Decode(ctx context.Context, keys *secret.Keyring, user string, body []byte) (Settings, error) {
+	var in stored
+	if err := json.Unmarshal(body, &in); err != nil {
+		return Settings{}, fmt.Errorf("decoding settings: %w", err)
+	}
+	if in.Format != storedFormat {
+		return Settings{}, fmt.Errorf("decoding settings: format %d is not known to this version", in.Format)
+	}
+	var failed error
+	open := func(field string, sealed []byte) secret.Secret {
+		if len(sealed) == 0 || failed != nil {
+			return secret.Secret{}
+		}
+		plain, err := keys.Open(ctx, user, field, sealed)
+		if err != nil {
+			name, _, _ := strings.Cut(field, " for ")
+			failed = fmt.Errorf("opening the stored secret %s: %w", name, err)
+		}
+		return secret.New(string(plain))
+	}
+	s := Settings{
+		Language: in.Language, Agent: in.Agent, MaxIterations: in.MaxIterations,
+		SecurityAnalyzer: in.SecurityAnalyzer, ConfirmationMode: in.ConfirmationMode, LLMModel: in.LLMModel,
+		LLMAPIKey: open(llmKeyField(in.LLMBaseURL), in.LLMAPIKey), LLMBaseURL: in.LLMBaseURL,
+		RemoteRuntimeResourceFactor:         in.RemoteRuntimeResourceFactor,
+		EnableDefaultCondenser:              in.EnableDefaultCondenser,
+		EnableSoundNotifications:            in.EnableSoundNotifications,
+		EnableProactiveConversationStarters: in.EnableProactiveConversationStarters,
+		EnableSolvabilityAnalysis:           in.EnableSolvabilityAnalysis,
+		UserConsentsToAnalytics:             in.UserConsentsToAnalytics,
+		SandboxBaseContainerImage:           in.SandboxBaseContainerImage,
+		SandboxRuntimeContainerImage:        in.SandboxRuntimeContainerImage,
+		SearchAPIKey:                        open("search_api_key", in.SearchAPIKey),
+		SandboxAPIKey:                       open("sandbox_api_key", in.SandboxAPIKey),
+		MaxBudgetPerTask:                    in.MaxBudgetPerTask,
+		Email:                               in.Email, EmailVerified: in.EmailVerified,
+		GitUserName: in.GitUserName, GitUserEmail: in.GitUserEmail,
+	}
+	if len(in.ProviderTokens) > 0 {
+		s.ProviderTokens = make(map[string]ProviderToken, len(in.ProviderTokens))
+	}
+	for name, t := range in.ProviderTokens {
+		s.ProviderTokens[name] = ProviderToken{Token: open(tokenField(name, t.Host), t.Token), Host: t.Host, UserID: t.UserID}
+	}
+	if len(in.CustomSecrets) > 0 {
+		s.CustomSecrets = make(map[string]CustomSecret, len(in.CustomSecrets))
+	}
+	for name, c := range in.CustomSecrets {
+		s.CustomSecrets[name] = CustomSecret{Value: open(customField(name), c.Secret), Description: c.Description}
+	}
+	if len(in.MCP) > 0 {
+		plain := open("mcp_config", in.MCP)
+		var m storedMCP
+		if failed == nil && json.Unmarshal([]byte(plain.Reveal()), &m) != nil {
+			failed = fmt.Errorf("decoding mcp_config: %w", secret.ErrTampered)
+		}
+		cfg := m.hide()
+		s.MCP = &cfg
+	}
+	if failed != nil {
+		return Settings{}, failed
+	}
+	return s, nil
+}
+
+// plainMCP reveals the secrets of m; its result goes nowhere but into a seal.
+func plainMCP(m MCP) storedMCP {
+	var out storedMCP
+	servers := func(list []Server) (out []storedServer) {
+		for _, s := range list {
+			out = append(out, storedServer{URL: s.URL, APIKey: s.APIKey.Reveal(), Timeout: s.Timeout})
+		}
+		return out
+	}
+	out.SSE, out.SHTTP = servers(m.SSE), servers(m.SHTTP)
+	for _, s := range m.Stdio {
+		plain := storedStdio{Name: s.Name, Command: s.Command, Args: s.Args}
+		for name, value := range s.Env {
+			if plain.Env == nil {
+				plain.Env = map[string]string{}
+			}
+			plain.Env[name] = value.Reveal()
+		}
+		out.Stdio = append(out.Stdio, plain)
+	}
+	return out
+}
+
+func (m storedMCP) hide() MCP {
+	var out MCP
+	servers := func(list []storedServer) (out []Server) {
+		for _, s := range list {
+			out = append(out, Server{URL: s.URL, APIKey: secret.New(s.APIKey), Timeout: s.Timeout})
+		}
+		return out
+	}
+	out.SSE, out.SHTTP = servers(m.SSE), servers(m.SHTTP)
+	for _, s := range m.Stdio {
+		hidden := StdioServer{Name: s.Name, Command: s.Command, Args: s.Args}
+		for name, value := range s.Env {
+			if hidden.Env == nil {
+				hidden.Env = map[string]secret.Secret{}
+			}
+			hidden.Env[name] = secret.New(value)
+		}
+		out.Stdio = append(out.Stdio, hidden)
+	}
+	return out
+}

@@ -1,0 +1,145 @@
+package settings
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"deckhand/api"
+	"deckhand/internal/secret"
+)
+
+var (
+	// ErrNotFound says that the user has stored no settings yet.
+	ErrNotFound = errors.New("settings not found")
+	// ErrConflict says that the settings were changed since they were read.
+	ErrConflict = errors.New("the settings were changed meanwhile")
+)
+
+// Record is a user's settings as they are stored. Body is for Decode.
+type Record struct {
+	User      string
+	Version   int64 // 1 for the first, then one more each time
+	Body      []byte
+	UpdatedAt time.Time
+}
+
+// Store keeps one Record per user.
+type Store interface {
+	// LoadSettings returns the user's record, or ErrNotFound.
+	LoadSettings(ctx context.Context, user string) (Record, error)
+	// SaveSettings stores rec if the stored version is rec.Version-1 (0: none stored); else ErrConflict.
+	SaveSettings(ctx context.Context, rec Record) error
+}
+
+const (
+	maxCached = 2000 // users whose opened settings stay in memory
+	maxTries  = 20   // of an update that others get ahead of
+)
+
+// Service reads and changes settings. It may be used by many goroutines, beside other
+// processes on the same store.
+type Service struct {
+	store Store
+	keys  *secret.Keyring
+	red   *secret.Redactor
+
+	mu    sync.Mutex
+	cache map[string]cached
+}
+
+// cached saves unsealing what was unsealed before. It is recognised by its content, so
+// it does not matter who wrote it.
+type cached struct {
+	sum      [sha256.Size]byte
+	settings Settings
+}
+
+// New returns a Service. Every secret it loads or stores is made known to red.
+func New(store Store, keys *secret.Keyring, red *secret.Redactor) *Service {
+	return &Service{store: store, keys: keys, red: red, cache: map[string]cached{}}
+}
+
+// Get returns the user's settings, or ErrNotFound. The caller may change the result.
+func (s *Service) Get(ctx context.Context, user string) (Settings, error) {
+	got, _, err := s.load(ctx, user)
+	return got, err
+}
+
+// Update applies in to the user's settings and returns when they are stored. A bad
+// update gives a *api.ValidationError and stores nothing.
+func (s *Service) Update(ctx context.Context, user string, in api.SettingsInput) (Changes, error) {
+	for range maxTries {
+		changes, err := s.tryUpdate(ctx, user, in)
+		if !errors.Is(err, ErrConflict) {
+			return changes, err
+		}
+		if err := ctx.Err(); err != nil {
+			return Changes{}, err
+		}
+	}
+	return Changes{}, ErrConflict
+}
+
+func (s *Service) tryUpdate(ctx context.Context, user string, in api.SettingsInput) (Changes, error) {
+	var old *Settings
+	have, version, err := s.load(ctx, user)
+	if err == nil {
+		old = &have
+	} else if !errors.Is(err, ErrNotFound) {
+		return Changes{}, err
+	}
+	next, changes, err := Merge(old, in)
+	if err != nil {
+		return Changes{}, err
+	}
+	// Known before they are stored: whatever fails from here on may be logged.
+	s.red.Add(next.SecretValues()...)
+	body, err := Encode(ctx, s.keys, user, next)
+	if err != nil {
+		return Changes{}, err
+	}
+	err = s.store.SaveSettings(ctx, Record{User: user, Version: version + 1, Body: body, UpdatedAt: time.Now().UTC()})
+	if err != nil {
+		return Changes{}, fmt.Errorf("storing settings: %w", err)
+	}
+	s.remember(user, body, next)
+	return changes, nil
+}
+
+func (s *Service) load(ctx context.Context, user string) (Settings, int64, error) {
+	rec, err := s.store.LoadSettings(ctx, user)
+	if err != nil {
+		return Settings{}, 0, fmt.Errorf("loading settings: %w", err)
+	}
+	s.mu.Lock()
+	have, ok := s.cache[user]
+	s.mu.Unlock()
+	if !ok || have.sum != sha256.Sum256(rec.Body) {
+		got, err := Decode(ctx, s.keys, user, rec.Body)
+		if err != nil {
+			return Settings{}, 0, err
+		}
+		have = s.remember(user, rec.Body, got)
+	}
+	// Also when cached: a secret in use stays known to the redactor.
+	s.red.Add(have.settings.SecretValues()...)
+	return have.settings.Clone(), rec.Version, nil
+}
+
+func (s *Service) remember(user string, body []byte, got Settings) cached {
+	c := cached{sum: sha256.Sum256(body), settings: got}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.cache) >= maxCached {
+		for other := range s.cache { // any one: a wrong guess costs one decoding
+			delete(s.cache, other)
+			break
+		}
+	}
+	s.cache[user] = c
+	return c
+}
