@@ -1,0 +1,114 @@
+// Package access decides who may come in: users, their keys, browser logins, open streams and rate limits.
+//
+// The Gate is the service. It keeps what it has learned in memory and drops all of it whenever the store's
+// generation moves, so a key that was revoked here or by another process stops working at the next Refresh.
+package access
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Refusals. Everything a stranger can cause is ErrUnauthorized, so that an answer never tells a wrong key from a revoked one.
+var (
+	ErrUnauthorized = errors.New("unauthorized")
+	ErrNotFound     = errors.New("not found")
+	ErrExists       = errors.New("exists already")
+	// ErrRevoked is the cause of a held context whose key stopped being good.
+	ErrRevoked = errors.New("the key was revoked, has expired, or its user was disabled")
+	// ErrLastAdmin refuses a change after which no administrator could come in any more.
+	ErrLastAdmin = errors.New("this is the last usable admin key: without it everybody would be locked out. Create another admin key first, or force it")
+	// ErrUserDisabled refuses a new key for a user who could not use it.
+	ErrUserDisabled = errors.New("the user is disabled: enable the user before creating a key")
+	// ErrNotAdmin refuses an admin key for a user who is no administrator.
+	ErrNotAdmin = errors.New("the user is not an administrator and cannot have an admin key: create another user for it")
+)
+
+// InvalidError says which argument was refused and what would be right. It never repeats the value.
+type InvalidError struct {
+	Field string
+	Msg   string
+}
+
+func (e *InvalidError) Error() string { return e.Field + ": " + e.Msg }
+
+// User is somebody who owns settings, conversations and keys.
+type User struct {
+	Name      string
+	Admin     bool
+	Disabled  bool
+	CreatedAt time.Time
+}
+
+// Key is what is stored about a key: never the key itself.
+type Key struct {
+	// ID is public: 12 hex digits that name the key in lists, logs and when revoking.
+	ID    string
+	User  string
+	Label string
+	// Admin is the key's own right. It counts only while its user is an administrator too.
+	Admin     bool
+	CreatedAt time.Time
+	ExpiresAt *time.Time // nil: never
+	RevokedAt *time.Time // nil: not revoked
+	Hash      [32]byte   `json:"-"`
+}
+
+// Usable says whether the key opens the door at this time, as far as the key alone can tell.
+func (k Key) Usable(now time.Time) bool {
+	return k.RevokedAt == nil && !past(k.ExpiresAt, now)
+}
+
+// Identity is who came in, and with which key.
+type Identity struct {
+	User  string
+	KeyID string
+	Admin bool
+	// ExpiresAt is when the key, or the browser login made with it, ends. nil: never.
+	ExpiresAt *time.Time
+}
+
+// UserStore keeps users.
+type UserStore interface {
+	// CreateUser stores a new user. ErrExists when the name is taken.
+	CreateUser(ctx context.Context, u User) error
+	// User is ErrNotFound when there is none of that name.
+	User(ctx context.Context, name string) (User, error)
+	// Users lists all, by name.
+	Users(ctx context.Context) ([]User, error)
+	// SetUserDisabled is idempotent. ErrNotFound when there is no such user.
+	SetUserDisabled(ctx context.Context, name string, disabled bool) error
+}
+
+// KeyStore keeps keys. Keys are never deleted, only revoked, so that a list shows what once was valid.
+type KeyStore interface {
+	// CreateKey stores a new key. ErrNotFound when its user does not exist, ErrExists when its id or hash is taken.
+	CreateKey(ctx context.Context, k Key) error
+	// KeyByHash finds a key, revoked and expired ones too. ErrNotFound when there is none.
+	KeyByHash(ctx context.Context, hash [32]byte) (Key, error)
+	// Keys lists the keys of a user, or of all users when user is "": newest first, keys of the same time by id.
+	Keys(ctx context.Context, user string) ([]Key, error)
+	// RevokeKey returns the key as it is afterwards. Revoking twice keeps the first time. ErrNotFound when there is none.
+	RevokeKey(ctx context.Context, id string, at time.Time) (Key, error)
+}
+
+// Store keeps users and keys. Times survive to the millisecond at least. Every method may be called concurrently, also
+// from several processes on the same data.
+type Store interface {
+	UserStore
+	KeyStore
+	// AccessGeneration grows with every change to users or keys, in the same transaction as the change.
+	AccessGeneration(ctx context.Context) (int64, error)
+}
+
+// past says whether a moment, if there is one, has come.
+func past(at *time.Time, now time.Time) bool { return at != nil && !now.Before(*at) }
+
+// earlier is the first of two moments, where nil is never.
+func earlier(a, b *time.Time) *time.Time {
+	if a == nil || (b != nil && b.Before(*a)) {
+		return b
+	}
+	return a
+}

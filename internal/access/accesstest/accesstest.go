@@ -1,0 +1,288 @@
+// Package accesstest is what every access.Store must pass.
+package accesstest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"deckhand/internal/access"
+)
+
+// noon is a time that every store can keep.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, int(123*time.Millisecond), time.UTC)
+
+// Run runs the suite. open gives a new, empty store for each test and closes it with t.Cleanup.
+func Run(t *testing.T, open func(t *testing.T) access.Store) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, access.Store)
+	}{
+		{"Users", users},
+		{"UserTwice", userTwice},
+		{"UserMissing", userMissing},
+		{"Disable", disable},
+		{"Keys", keys},
+		{"KeyOrder", keyOrder},
+		{"KeyTaken", keyTaken},
+		{"KeyMissing", keyMissing},
+		{"Revoke", revoke},
+		{"Generation", generation},
+		{"Concurrent", concurrent},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
+	}
+}
+
+func users(t *testing.T, s access.Store) {
+	empty, err := s.Users(t.Context())
+	must(t, err)
+	if len(empty) != 0 {
+		t.Fatalf("a new store has %d users", len(empty))
+	}
+	carol := access.User{Name: "carol", CreatedAt: noon}
+	alice := access.User{Name: "alice", Admin: true, Disabled: true, CreatedAt: noon.Add(time.Hour)}
+	must(t, s.CreateUser(t.Context(), carol))
+	must(t, s.CreateUser(t.Context(), alice))
+	for _, want := range []access.User{carol, alice} {
+		got, err := s.User(t.Context(), want.Name)
+		must(t, err)
+		sameUser(t, got, want)
+	}
+	all, err := s.Users(t.Context())
+	must(t, err)
+	if len(all) != 2 {
+		t.Fatalf("got %d users, want 2", len(all))
+	}
+	sameUser(t, all[0], alice)
+	sameUser(t, all[1], carol)
+}
+
+func userTwice(t *testing.T, s access.Store) {
+	must(t, s.CreateUser(t.Context(), access.User{Name: "bob", CreatedAt: noon}))
+	wants(t, s.CreateUser(t.Context(), access.User{Name: "bob", Admin: true, CreatedAt: noon}), access.ErrExists)
+	got, err := s.User(t.Context(), "bob")
+	must(t, err)
+	sameUser(t, got, access.User{Name: "bob", CreatedAt: noon})
+}
+
+func userMissing(t *testing.T, s access.Store) {
+	_, err := s.User(t.Context(), "nobody")
+	wants(t, err, access.ErrNotFound)
+	wants(t, s.SetUserDisabled(t.Context(), "nobody", true), access.ErrNotFound)
+	wants(t, s.CreateKey(t.Context(), key("k1", "nobody", 1)), access.ErrNotFound)
+	none, err := s.Keys(t.Context(), "nobody")
+	must(t, err)
+	if len(none) != 0 {
+		t.Fatalf("nobody has %d keys", len(none))
+	}
+}
+
+func disable(t *testing.T, s access.Store) {
+	must(t, s.CreateUser(t.Context(), access.User{Name: "bob", CreatedAt: noon}))
+	for _, disabled := range []bool{true, true, false} {
+		must(t, s.SetUserDisabled(t.Context(), "bob", disabled))
+		got, err := s.User(t.Context(), "bob")
+		must(t, err)
+		sameUser(t, got, access.User{Name: "bob", Disabled: disabled, CreatedAt: noon})
+	}
+}
+
+func keys(t *testing.T, s access.Store) {
+	must(t, s.CreateUser(t.Context(), access.User{Name: "bob", CreatedAt: noon}))
+	plain := key("000000000001", "bob", 1)
+	full := key("000000000002", "bob", 2)
+	expires := noon.Add(720 * time.Hour)
+	full.Label, full.Admin, full.ExpiresAt = "CI – 'quoted'", true, &expires
+	for i := range full.Hash {
+		full.Hash[i] = byte(255 - i) // bytes that are no text
+	}
+	for _, want := range []access.Key{plain, full} {
+		must(t, s.CreateKey(t.Context(), want))
+		got, err := s.KeyByHash(t.Context(), want.Hash)
+		must(t, err)
+		sameKey(t, got, want)
+	}
+}
+
+func keyOrder(t *testing.T, s access.Store) {
+	for _, name := range []string{"alice", "bob"} {
+		must(t, s.CreateUser(t.Context(), access.User{Name: name, CreatedAt: noon}))
+	}
+	for i, k := range []access.Key{
+		key("b", "bob", 2), key("d", "alice", 9), key("a", "bob", 2), key("c", "bob", 1),
+	} {
+		k.Hash[31] = byte(i + 1)
+		must(t, s.CreateKey(t.Context(), k))
+	}
+	for user, want := range map[string][]string{"": {"d", "a", "b", "c"}, "bob": {"a", "b", "c"}, "alice": {"d"}} {
+		list, err := s.Keys(t.Context(), user)
+		must(t, err)
+		var got []string
+		for _, k := range list {
+			got = append(got, k.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("keys of %q: %v, want %v", user, got, want)
+		}
+	}
+}
+
+func keyTaken(t *testing.T, s access.Store) {
+	must(t, s.CreateUser(t.Context(), access.User{Name: "bob", CreatedAt: noon}))
+	first := key("k1", "bob", 1)
+	must(t, s.CreateKey(t.Context(), first))
+	wants(t, s.CreateKey(t.Context(), key("k1", "bob", 2)), access.ErrExists)
+	wants(t, s.CreateKey(t.Context(), key("k2", "bob", 1)), access.ErrExists)
+	list, err := s.Keys(t.Context(), "")
+	must(t, err)
+	if len(list) != 1 {
+		t.Fatalf("got %d keys, want 1", len(list))
+	}
+	sameKey(t, list[0], first)
+}
+
+func keyMissing(t *testing.T, s access.Store) {
+	_, err := s.KeyByHash(t.Context(), [32]byte{1})
+	wants(t, err, access.ErrNotFound)
+	_, err = s.RevokeKey(t.Context(), "nothing", noon)
+	wants(t, err, access.ErrNotFound)
+}
+
+func revoke(t *testing.T, s access.Store) {
+	must(t, s.CreateUser(t.Context(), access.User{Name: "bob", CreatedAt: noon}))
+	revoked, other := key("k1", "bob", 1), key("k2", "bob", 2)
+	must(t, s.CreateKey(t.Context(), revoked))
+	must(t, s.CreateKey(t.Context(), other))
+	at := noon.Add(time.Minute)
+	revoked.RevokedAt = &at
+	for i := range 2 { // the second time changes nothing
+		got, err := s.RevokeKey(t.Context(), "k1", at.Add(time.Duration(i)*time.Hour))
+		must(t, err)
+		sameKey(t, got, revoked)
+	}
+	for _, want := range []access.Key{revoked, other} {
+		got, err := s.KeyByHash(t.Context(), want.Hash)
+		must(t, err)
+		sameKey(t, got, want)
+	}
+}
+
+func generation(t *testing.T, s access.Store) {
+	last := read(t, s)
+	for _, step := range []struct {
+		name   string
+		change func() error
+	}{
+		{"CreateUser", func() error { return s.CreateUser(t.Context(), access.User{Name: "bob", CreatedAt: noon}) }},
+		{"CreateKey", func() error { return s.CreateKey(t.Context(), key("k1", "bob", 1)) }},
+		{"SetUserDisabled", func() error { return s.SetUserDisabled(t.Context(), "bob", true) }},
+		{"SetUserDisabled back", func() error { return s.SetUserDisabled(t.Context(), "bob", false) }},
+		{"RevokeKey", func() error { _, err := s.RevokeKey(t.Context(), "k1", noon); return err }},
+	} {
+		must(t, step.change())
+		now := read(t, s)
+		if now <= last {
+			t.Errorf("%s: the generation went from %d to %d, want it to grow", step.name, last, now)
+		}
+		last = now
+	}
+	_, err := s.Users(t.Context())
+	must(t, err)
+	_, err = s.Keys(t.Context(), "")
+	must(t, err)
+	if now := read(t, s); now != last {
+		t.Errorf("reading moved the generation from %d to %d", last, now)
+	}
+}
+
+// concurrent has many make the same user and their own keys: one user, all keys, and a generation that missed nothing.
+func concurrent(t *testing.T, s access.Store) {
+	const n = 8
+	before := read(t, s)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	made := 0
+	for i := range n {
+		wg.Go(func() {
+			err := s.CreateUser(t.Context(), access.User{Name: "bob", CreatedAt: noon})
+			switch {
+			case err == nil:
+				mu.Lock()
+				made++
+				mu.Unlock()
+			case !errors.Is(err, access.ErrExists):
+				t.Errorf("CreateUser: %v", err)
+			}
+			if err := s.CreateKey(t.Context(), key(fmt.Sprintf("k%d", i), "bob", byte(i+1))); err != nil {
+				t.Errorf("CreateKey: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if made != 1 {
+		t.Errorf("the user was made %d times, want once", made)
+	}
+	list, err := s.Keys(t.Context(), "bob")
+	must(t, err)
+	if len(list) != n {
+		t.Errorf("got %d keys, want %d", len(list), n)
+	}
+	if grew := read(t, s) - before; grew < n+1 {
+		t.Errorf("the generation grew by %d over %d changes", grew, n+1)
+	}
+}
+
+// key is a key whose hash starts with b and which was made b minutes after noon.
+func key(id, user string, b byte) access.Key {
+	return access.Key{ID: id, User: user, CreatedAt: noon.Add(time.Duration(b) * time.Minute), Hash: [32]byte{b}}
+}
+
+func read(t *testing.T, s access.Store) int64 {
+	t.Helper()
+	n, err := s.AccessGeneration(t.Context())
+	must(t, err)
+	return n
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wants(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("got error %v, want %v", err, want)
+	}
+}
+
+func sameUser(t *testing.T, got, want access.User) {
+	t.Helper()
+	ok := got.CreatedAt.Equal(want.CreatedAt)
+	got.CreatedAt = want.CreatedAt
+	if !ok || got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func sameKey(t *testing.T, got, want access.Key) {
+	t.Helper()
+	ok := got.CreatedAt.Equal(want.CreatedAt) && sameTime(got.ExpiresAt, want.ExpiresAt) && sameTime(got.RevokedAt, want.RevokedAt)
+	got.CreatedAt, got.ExpiresAt, got.RevokedAt = want.CreatedAt, want.ExpiresAt, want.RevokedAt
+	if !ok || got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func sameTime(a, b *time.Time) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Equal(*b)
+}

@@ -1,0 +1,177 @@
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options of a Gate. The zero value has sensible defaults.
+type Options struct {
+	Now           func() time.Time // time.Now
+	RatePerSecond float64          // 50
+	Burst         int              // 100
+	// CookieKey signs browser logins. Zero: a random one, so that logins end with the process.
+	CookieKey [32]byte
+}
+
+// Gate is the door's knowledge of who may come in. Its methods may be called concurrently.
+type Gate struct {
+	store     Store
+	now       func() time.Time
+	cookieKey [32]byte
+	cache     atomic.Pointer[cache]
+	cacheSize int
+
+	requests *buckets[string]
+	failures *buckets[netip.Addr]
+	tickets  tickets
+	ended    endedLogins
+
+	changing   sync.Mutex // one administrative change at a time, so that two cannot each remove the other's last admin key
+	refreshing sync.Mutex // one Refresh at a time: who waited for it finds its work done
+	generation int64      // last one acted on; guarded by refreshing
+
+	streamsMu sync.Mutex
+	streams   map[*stream]struct{}
+}
+
+// NewGate makes a Gate over a store. The server calls Refresh every second.
+func NewGate(store Store, o Options) *Gate {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.RatePerSecond <= 0 {
+		o.RatePerSecond = 50
+	}
+	if o.Burst <= 0 {
+		o.Burst = 100
+	}
+	if o.CookieKey == [32]byte{} {
+		rand.Read(o.CookieKey[:])
+	}
+	g := &Gate{
+		store:      store,
+		now:        o.Now,
+		cookieKey:  o.CookieKey,
+		cacheSize:  maxCached,
+		requests:   newBuckets[string](o.RatePerSecond, o.Burst),
+		failures:   newBuckets[netip.Addr](failuresPerSecond, failuresBurst),
+		generation: -1,
+		streams:    map[*stream]struct{}{},
+	}
+	g.cache.Store(newCache(g.cacheSize))
+	return g
+}
+
+// Authenticate says who presents this key. Whatever is not right with it, the error is ErrUnauthorized; any other
+// error means that the store could not be read.
+func (g *Gate) Authenticate(ctx context.Context, presented string) (Identity, error) {
+	if len(presented) != keyLength || !strings.HasPrefix(presented, keyPrefix) {
+		return Identity{}, ErrUnauthorized
+	}
+	hash := hashOf(presented)
+	known := g.cache.Load()
+	if id, ok := known.get(hash); ok {
+		return g.unexpired(id)
+	}
+	key, err := g.store.KeyByHash(ctx, hash)
+	if errors.Is(err, ErrNotFound) {
+		return Identity{}, ErrUnauthorized
+	}
+	if err != nil {
+		return Identity{}, fmt.Errorf("look up a key: %w", err)
+	}
+	// The store found it by an index, whose comparison we do not know. What was found is compared here, whole and
+	// in constant time.
+	if subtle.ConstantTimeCompare(key.Hash[:], hash[:]) != 1 {
+		return Identity{}, ErrUnauthorized
+	}
+	id, err := g.identify(ctx, key)
+	if err != nil {
+		return Identity{}, err
+	}
+	known.put(hash, id)
+	return id, nil
+}
+
+// byID says who the holder of a key is, without the key: for browser logins and open streams.
+func (g *Gate) byID(ctx context.Context, user, keyID string) (Identity, error) {
+	// Neither a key nor a cookie starts like this, so the three share one cache.
+	hash := hashOf("id:" + user + "|" + keyID)
+	known := g.cache.Load()
+	if id, ok := known.get(hash); ok {
+		return g.unexpired(id)
+	}
+	keys, err := g.store.Keys(ctx, user)
+	if err != nil {
+		return Identity{}, fmt.Errorf("look up a key: %w", err)
+	}
+	for _, key := range keys {
+		if key.ID != keyID || key.User != user {
+			continue
+		}
+		id, err := g.identify(ctx, key)
+		if err != nil {
+			return Identity{}, err
+		}
+		known.put(hash, id)
+		return id, nil
+	}
+	return Identity{}, ErrUnauthorized
+}
+
+// identify turns a stored key into an identity, if the key and its user are good.
+func (g *Gate) identify(ctx context.Context, key Key) (Identity, error) {
+	if !key.Usable(g.now()) {
+		return Identity{}, ErrUnauthorized
+	}
+	user, err := g.store.User(ctx, key.User)
+	if errors.Is(err, ErrNotFound) {
+		return Identity{}, ErrUnauthorized
+	}
+	if err != nil {
+		return Identity{}, fmt.Errorf("look up a user: %w", err)
+	}
+	if user.Disabled {
+		return Identity{}, ErrUnauthorized
+	}
+	return Identity{User: key.User, KeyID: key.ID, Admin: key.Admin && user.Admin, ExpiresAt: key.ExpiresAt}, nil
+}
+
+func (g *Gate) unexpired(id Identity) (Identity, error) {
+	if id.ExpiresAt != nil && past(id.ExpiresAt, g.now()) {
+		return Identity{}, ErrUnauthorized
+	}
+	return id, nil
+}
+
+// Refresh asks the store whether users or keys changed, here or in another process. If they did, it forgets what it
+// knew and closes the held streams whose key is no longer good: they are closed when it returns. It is cheap when
+// nothing changed. After an error the next Refresh does the whole work again.
+func (g *Gate) Refresh(ctx context.Context) error {
+	g.refreshing.Lock()
+	defer g.refreshing.Unlock()
+	g.endExpired()
+	generation, err := g.store.AccessGeneration(ctx)
+	if err != nil {
+		return fmt.Errorf("read the access generation: %w", err)
+	}
+	if generation == g.generation {
+		return nil
+	}
+	// First forget, then read: a stream that joins from now on looks for itself and finds the new state.
+	g.cache.Store(newCache(g.cacheSize))
+	if err := g.recheckStreams(ctx); err != nil {
+		return err
+	}
+	g.generation = generation
+	return nil
+}

@@ -1,0 +1,168 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Create makes a key and, when there is no such user yet, the user, who is an administrator if admin is true. The
+// plain key is returned here and nowhere else. expires is how long the key lives; 0 is for ever.
+func (g *Gate) Create(ctx context.Context, user, label string, admin bool, expires time.Duration) (plain string, key Key, err error) {
+	if err := errors.Join(CheckUserName(user), checkLabel(label)); err != nil {
+		return "", Key{}, err
+	}
+	if expires < 0 {
+		return "", Key{}, &InvalidError{Field: "expires", Msg: "how long the key lives must not be negative; 0 means for ever"}
+	}
+	g.changing.Lock()
+	defer g.changing.Unlock()
+	owner, err := g.userOrNew(ctx, user, admin)
+	switch {
+	case err != nil:
+		return "", Key{}, err
+	case owner.Disabled:
+		return "", Key{}, ErrUserDisabled
+	case admin && !owner.Admin:
+		return "", Key{}, ErrNotAdmin
+	}
+	plain = newKey()
+	key, err = g.storeKey(ctx, plain, Key{User: user, Label: label, Admin: admin}, expires)
+	if err != nil {
+		return "", Key{}, err
+	}
+	return plain, key, g.changed(ctx)
+}
+
+func (g *Gate) userOrNew(ctx context.Context, name string, admin bool) (User, error) {
+	u, err := g.store.User(ctx, name)
+	if !errors.Is(err, ErrNotFound) {
+		return u, err
+	}
+	u = User{Name: name, Admin: admin, CreatedAt: g.stamp()}
+	err = g.store.CreateUser(ctx, u)
+	if errors.Is(err, ErrExists) { // another process was faster
+		return g.store.User(ctx, name)
+	}
+	return u, err
+}
+
+// storeKey fills in what a new key needs and stores it.
+func (g *Gate) storeKey(ctx context.Context, plain string, key Key, expires time.Duration) (Key, error) {
+	key.CreatedAt = g.stamp()
+	key.Hash = hashOf(plain)
+	if expires > 0 {
+		at := key.CreatedAt.Add(expires)
+		key.ExpiresAt = &at
+	}
+	var err error
+	for range 3 { // ids are short: one in 2^48 may be taken
+		key.ID = randomHex(6)
+		if err = g.store.CreateKey(ctx, key); !errors.Is(err, ErrExists) {
+			break
+		}
+	}
+	if err != nil {
+		return Key{}, fmt.Errorf("store the key: %w", err)
+	}
+	return key, nil
+}
+
+// Revoke ends a key. Its streams are closed when Revoke returns. Without force it refuses, with ErrLastAdmin, to end
+// the last key with which an administrator can come in. Revoking again changes nothing.
+func (g *Gate) Revoke(ctx context.Context, id string, force bool) (Key, error) {
+	g.changing.Lock()
+	defer g.changing.Unlock()
+	if !force {
+		if err := g.keepAdmin(ctx, func(k Key) bool { return k.ID == id }); err != nil {
+			return Key{}, err
+		}
+	}
+	key, err := g.store.RevokeKey(ctx, id, g.stamp())
+	if err != nil {
+		return Key{}, err
+	}
+	return key, g.changed(ctx)
+}
+
+// List is the keys of a user, or of everybody when user is "": newest first, revoked and expired ones too.
+func (g *Gate) List(ctx context.Context, user string) ([]Key, error) { return g.store.Keys(ctx, user) }
+
+// Users is everybody, by name.
+func (g *Gate) Users(ctx context.Context) ([]User, error) { return g.store.Users(ctx) }
+
+// CreateUser makes a user without a key. ErrExists when the name is taken.
+func (g *Gate) CreateUser(ctx context.Context, name string, admin bool) (User, error) {
+	if err := CheckUserName(name); err != nil {
+		return User{}, err
+	}
+	g.changing.Lock()
+	defer g.changing.Unlock()
+	u := User{Name: name, Admin: admin, CreatedAt: g.stamp()}
+	if err := g.store.CreateUser(ctx, u); err != nil {
+		return User{}, err
+	}
+	return u, g.changed(ctx)
+}
+
+// DisableUser shuts a user out until EnableUser. The user's streams are closed when it returns. Like Revoke, it does
+// not lock everybody out without force.
+func (g *Gate) DisableUser(ctx context.Context, name string, force bool) error {
+	g.changing.Lock()
+	defer g.changing.Unlock()
+	if !force {
+		if err := g.keepAdmin(ctx, func(k Key) bool { return k.User == name }); err != nil {
+			return err
+		}
+	}
+	return g.setDisabled(ctx, name, true)
+}
+
+// EnableUser lets a disabled user in again, with the same keys.
+func (g *Gate) EnableUser(ctx context.Context, name string) error {
+	g.changing.Lock()
+	defer g.changing.Unlock()
+	return g.setDisabled(ctx, name, false)
+}
+
+func (g *Gate) setDisabled(ctx context.Context, name string, disabled bool) error {
+	if err := g.store.SetUserDisabled(ctx, name, disabled); err != nil {
+		return err
+	}
+	return g.changed(ctx)
+}
+
+// keepAdmin refuses a change that takes the last usable admin keys away. Two processes that do this in the same
+// moment can still lock everybody out; `deckhand key create --admin` on the data lets them in again.
+func (g *Gate) keepAdmin(ctx context.Context, goes func(Key) bool) error {
+	good, err := g.goodKeys(ctx)
+	if err != nil {
+		return err
+	}
+	going, staying := 0, 0
+	for _, k := range good {
+		switch {
+		case !k.Admin:
+		case goes(k):
+			going++
+		default:
+			staying++
+		}
+	}
+	if going > 0 && staying == 0 {
+		return ErrLastAdmin
+	}
+	return nil
+}
+
+// changed makes a stored change felt before the caller is answered, even if the caller has gone away meanwhile.
+func (g *Gate) changed(ctx context.Context) error {
+	if err := g.Refresh(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("the change is stored, but is not in effect yet: %w", err)
+	}
+	return nil
+}
+
+// stamp is the time as every store can keep it.
+func (g *Gate) stamp() time.Time { return g.now().UTC().Truncate(time.Millisecond) }

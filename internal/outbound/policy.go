@@ -1,0 +1,136 @@
+// Package outbound is the only way the server itself dials out: to models, tool servers, webhooks and images, whose
+// addresses users choose. Every connection is checked when it is made, against the address that is really dialled, so
+// neither a name that resolves differently the second time nor a redirect gets past.
+package outbound
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Policy says which addresses that are not public may be dialled. The zero value allows none.
+type Policy struct {
+	// AllowAllPrivate allows all of them but link-local and cloud metadata. It is for a server that listens on
+	// loopback, whose users could dial them anyway.
+	AllowAllPrivate bool
+	// Allow names those that are allowed in any case, as a URL names them: a name is not looked up to match an address.
+	// Link-local and cloud metadata addresses stay forbidden, so that an allowed name cannot be pointed at them.
+	Allow []HostPort
+}
+
+// HostPort is a name or an address, and a port, in the one spelling that ParseAllow gives them.
+type HostPort struct {
+	Host string
+	Port uint16
+}
+
+func (h HostPort) String() string { return net.JoinHostPort(h.Host, strconv.Itoa(int(h.Port))) }
+
+// BlockedError says which address was refused, and what would permit it.
+type BlockedError struct {
+	Asked HostPort   // as the URL named it
+	Addr  netip.Addr // what it resolved to
+	Kind  string     // what is special about it, in words
+	Never bool       // nothing permits it
+}
+
+func (e *BlockedError) Error() string {
+	at := e.Asked.Host
+	if at != e.Addr.String() {
+		at += " (" + e.Addr.String() + ")"
+	}
+	if e.Never {
+		return fmt.Sprintf("refused to connect to %s: a %s address is never dialled", at, e.Kind)
+	}
+	return fmt.Sprintf("refused to connect to %s: it is a %s address; start the server with --allow-private %s to permit it", at, e.Kind, e.Asked)
+}
+
+// Check decides whether addr may be dialled for a URL that named asked. The refusal is a *BlockedError.
+func (p Policy) Check(asked HostPort, addr netip.Addr) error {
+	k, name := classify(addr)
+	if k == public || (k == private && (p.AllowAllPrivate || p.allows(asked))) {
+		return nil
+	}
+	return &BlockedError{Asked: asked, Addr: addr, Kind: name, Never: k == never}
+}
+
+func (p Policy) allows(asked HostPort) bool {
+	asked.Host = spell(asked.Host)
+	return slices.ContainsFunc(p.Allow, func(a HostPort) bool {
+		return a.Port == asked.Port && spell(a.Host) == asked.Host
+	})
+}
+
+// spell gives a host its one spelling: an address as netip prints it, a name in lower case without the final dot.
+func spell(host string) string {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return addr.Unmap().String()
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// ParseAllow reads a list like "localhost:11434,10.0.0.5:8000,[fd12::1]:8000". An empty list is fine.
+func ParseAllow(list string) ([]HostPort, error) {
+	var allow []HostPort
+	for item := range strings.SplitSeq(list, ",") {
+		item = strings.TrimSpace(item)
+		if item == "" {
+			continue
+		}
+		h, err := parseHostPort(item)
+		if err != nil {
+			return nil, fmt.Errorf("--allow-private: %q: %w", item, err)
+		}
+		if !slices.Contains(allow, h) {
+			allow = append(allow, h)
+		}
+	}
+	return allow, nil
+}
+
+var label = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$`)
+
+func parseHostPort(item string) (HostPort, error) {
+	host, portText, err := net.SplitHostPort(item)
+	if err != nil {
+		return HostPort{}, errors.New("want HOST:PORT, an IPv6 address in brackets, and no scheme or path")
+	}
+	port, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil || port == 0 {
+		return HostPort{}, errors.New("the port must be a number from 1 to 65535")
+	}
+	host = spell(host)
+	if addr, err := netip.ParseAddr(host); err == nil {
+		if addr.Zone() != "" {
+			return HostPort{}, errors.New("an address with a zone cannot be allowed")
+		}
+		if k, name := classify(addr); k == never {
+			return HostPort{}, fmt.Errorf("a %s address is never dialled", name)
+		}
+		return HostPort{host, uint16(port)}, nil
+	}
+	if err := checkName(host); err != nil {
+		return HostPort{}, err
+	}
+	return HostPort{host, uint16(port)}, nil
+}
+
+func checkName(host string) error {
+	labels := strings.Split(host, ".")
+	for _, l := range labels {
+		if !label.MatchString(l) {
+			return errors.New("the host must be an address or a host name (in its xn-- form if it is international); there are no wildcards")
+		}
+	}
+	// No top-level domain starts with a digit. This is an address in a spelling that others read differently than we do.
+	if last := labels[len(labels)-1]; last[0] >= '0' && last[0] <= '9' {
+		return errors.New("write the address in full, as four decimal numbers without leading zeros")
+	}
+	return nil
+}
