@@ -1,0 +1,262 @@
+package v0
+
+import (
+	"fmt"
+	"time"
+
+	"deckhand/internal/session"
+)
+
+// FrameKind says how a frame travels.
+type FrameKind uint8
+
+// An event is stored history under its number; a status is a notice beside it; none is
+// a fact that legacy clients have no word for.
+const (
+	None FrameKind = iota
+	Event
+	Status
+)
+
+// String is the name that streams use for the kind.
+func (k FrameKind) String() string {
+	switch k {
+	case Event:
+		return "event"
+	case Status:
+		return "status"
+	default:
+		return "none"
+	}
+}
+
+// Frame is what a legacy client is told of one event. JSON is one line without its
+// end, and nil when Kind is None.
+type Frame struct {
+	Kind FrameKind
+	JSON []byte
+}
+
+// Encode translates one event of the session id. It needs no state: the result is the
+// same whether the event is new or a hundred days old, live or replayed.
+//
+// The only error is a payload of a kind that this package does not know; what is
+// strange inside a payload is written as well as it can be.
+func Encode(id session.ID, e session.Event) (Frame, error) {
+	switch p := e.Payload.(type) {
+	case session.Claimed, session.ModelAsked, session.Deleted:
+		return Frame{}, nil
+	case session.UserSaid:
+		return userSaid(e, p), nil
+	case session.Briefed:
+		return briefed(e, p), nil
+	case session.ModelAnswered:
+		return modelAnswered(e, p), nil
+	case session.ToolCalled:
+		return toolCalled(e, p), nil
+	case session.ToolReturned:
+		return toolReturned(e, p), nil
+	case session.Condensed:
+		return condensed(e, p), nil
+	case session.WorkspaceReady:
+		return status("info", "STATUS$READY", ""), nil
+	case session.ModelFailed:
+		return modelFailed(p), nil
+	case session.Noted:
+		return noted(p), nil
+	case session.Titled:
+		return titled(id, p), nil
+	default:
+		return encodeState(e)
+	}
+}
+
+// encodeState handles the facts that clients see as a new state of the agent.
+func encodeState(e session.Event) (Frame, error) {
+	switch p := e.Payload.(type) {
+	case session.Created, session.StartRequested:
+		return state(e, session.AgentLoading, "", ""), nil
+	case session.TurnBegan, session.Resumed:
+		return state(e, session.AgentRunning, "", ""), nil
+	case session.ApprovalAsked:
+		return state(e, session.AgentAwaitingYes, p.Reason, ""), nil
+	case session.ApprovalGiven:
+		to := session.AgentUserNo
+		if p.Approved {
+			to = session.AgentUserYes
+		}
+		return state(e, to, p.Reason, ""), nil
+	case session.StateChanged:
+		return state(e, p.State, p.Reason, ""), nil
+	case session.TurnEnded:
+		return state(e, p.State, p.Reason, p.ErrorID), nil
+	case session.Paused:
+		return state(e, session.AgentPaused, "", ""), nil
+	case session.Stopped:
+		return state(e, session.AgentStopped, p.Reason, ""), nil
+	case session.Failed:
+		return state(e, session.AgentError, p.Reason, p.ID), nil
+	default:
+		return Frame{}, fmt.Errorf("event %d: no legacy form is decided for %T", e.Number, e.Payload)
+	}
+}
+
+// The sources of an event.
+const (
+	fromAgent       = "agent"
+	fromUser        = "user"
+	fromEnvironment = "environment"
+)
+
+// stamp is RFC 3339 with microseconds and, unlike the legacy server's, a zone.
+const stamp = "2006-01-02T15:04:05.000000Z"
+
+// head opens the envelope.
+func (w *writer) head(e session.Event, source, message string) {
+	w.open("", '{')
+	w.num("id", e.Number)
+	w.key("timestamp")
+	w.b = append(w.b, '"')
+	w.b = e.At.In(time.UTC).AppendFormat(w.b, stamp)
+	w.b = append(w.b, '"')
+	w.str("source", source)
+	w.key("message")
+	w.from = len(w.b)
+	w.b = appendString(w.b, message)
+	w.to = len(w.b)
+}
+
+// action opens the args of an action.
+func (w *writer) action(kind string) {
+	w.str("action", kind)
+	w.open("args", '{')
+}
+
+// observation writes the text and opens the extras. A cause of 0 is none.
+func (w *writer) observation(kind, content string, cause int64) {
+	if cause > 0 {
+		w.num("cause", cause)
+	}
+	w.str("observation", kind)
+	w.str("content", content)
+	w.open("extras", '{')
+}
+
+// end closes the envelope.
+func (w *writer) end() Frame {
+	w.shut('}')
+	return Frame{Kind: Event, JSON: w.b}
+}
+
+// state is the one shape in which clients learn what the agent does. They show reason
+// to people, so it is the sentence where there is one; the code stands beside it.
+func state(e session.Event, to session.AgentState, reason, errorID string) Frame {
+	if reason == "" {
+		reason = errorID
+	}
+	w := newWriter(224 + len(reason) + len(errorID))
+	w.head(e, fromEnvironment, "")
+	w.observation("agent_state_changed", "", 0)
+	w.str("agent_state", string(to))
+	w.str("reason", reason)
+	if errorID != "" {
+		w.str("error_id", errorID)
+	}
+	w.shut('}')
+	return w.end()
+}
+
+func userSaid(e session.Event, p session.UserSaid) Frame {
+	size := 256 + 2*len(p.Text)
+	for _, u := range p.Images {
+		size += len(u) + 4
+	}
+	for _, u := range p.Files {
+		size += len(u) + 4
+	}
+	w := newWriter(size)
+	w.head(e, fromUser, p.Text)
+	w.said(p.Files, p.Images, false)
+	return w.end()
+}
+
+func (w *writer) said(files, images []string, wait bool) {
+	w.action("message")
+	w.again("content")
+	w.strs("file_urls", files)
+	w.strs("image_urls", images)
+	w.flag("wait_for_response", wait)
+	w.num("security_risk", int64(session.RiskUnknown))
+	w.shut('}')
+}
+
+func briefed(e session.Event, p session.Briefed) Frame {
+	w := newWriter(256 + 2*len(p.Prompt) + len(p.Tools))
+	w.head(e, fromAgent, p.Prompt)
+	w.action("system")
+	w.again("content")
+	w.array("tools", p.Tools, "null")
+	// The version is that of whoever reads the log now, not of who wrote it: not a
+	// part of the fact, so none is claimed.
+	w.lit("openhands_version", "null")
+	w.str("agent_class", p.Agent)
+	w.shut('}')
+	return w.end()
+}
+
+// modelAnswered shows an answer that is words for the person. The words of one that
+// calls tools travel as the thought of its first call.
+func modelAnswered(e session.Event, p session.ModelAnswered) Frame {
+	if len(p.ToolCalls) > 0 || p.Text == "" {
+		return Frame{}
+	}
+	w := newWriter(704 + 2*len(p.Text) + len(p.Totals.Model))
+	w.head(e, fromAgent, p.Text)
+	w.said(nil, nil, p.Final)
+	w.metrics(p.Totals, p.Usage)
+	return w.end()
+}
+
+// metrics are the sums so far. The lists that the contract keeps for single calls are
+// always empty on events.
+func (w *writer) metrics(t session.Totals, last session.Usage) {
+	w.open("llm_metrics", '{')
+	w.float("accumulated_cost", t.Cost.Dollars())
+	w.lit("max_budget_per_task", "null")
+	w.open("accumulated_token_usage", '{')
+	w.str("model", t.Model)
+	w.num("prompt_tokens", t.Input)
+	w.num("completion_tokens", t.Output)
+	w.num("cache_read_tokens", t.CacheRead)
+	w.num("cache_write_tokens", t.CacheWrite)
+	w.num("context_window", last.Window)
+	w.num("per_turn_token", last.Input+last.Output)
+	w.str("response_id", "")
+	w.shut('}')
+	w.lit("costs", "[]")
+	w.lit("response_latencies", "[]")
+	w.lit("token_usages", "[]")
+	w.shut('}')
+}
+
+func condensed(e session.Event, p session.Condensed) Frame {
+	message := "Summary: " + p.Summary
+	if p.Summary == "" {
+		message = fmt.Sprintf("Condenser is dropping the events: %d to %d", p.From, p.To)
+	}
+	w := newWriter(384 + 2*len(p.Summary))
+	w.head(e, fromAgent, message)
+	w.action("condensation")
+	w.lit("forgotten_event_ids", "null")
+	w.num("forgotten_events_start_id", p.From)
+	w.num("forgotten_events_end_id", p.To)
+	if p.Summary == "" { // a summary and its place: both or neither
+		w.lit("summary", "null")
+		w.lit("summary_offset", "null")
+	} else {
+		w.str("summary", p.Summary)
+		w.num("summary_offset", p.From-1) // as many events stand before it, for numbers begin at 1
+	}
+	w.shut('}')
+	return w.end()
+}

@@ -1,0 +1,268 @@
+package v0
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"deckhand/api"
+	"deckhand/internal/session"
+)
+
+// IntentKind is what a person wants of a conversation.
+type IntentKind uint8
+
+// The intents, each with the legacy action that says it.
+const (
+	Say     IntentKind = iota + 1 // message
+	Pause                         // change_agent_state paused
+	Stop                          // change_agent_state stopped
+	Resume                        // change_agent_state running
+	Approve                       // change_agent_state user_confirmed
+	Reject                        // change_agent_state user_rejected
+)
+
+// Intent is what a client sent, understood. Message is set for Say only.
+type Intent struct {
+	Kind    IntentKind
+	Message session.UserSaid
+}
+
+// Limits of what is accepted; a longer one is refused and never cut.
+const (
+	MaxContent   = 1 << 20  // characters of a message
+	MaxImages    = 50       // images of a message
+	MaxImageData = 10 << 20 // characters of an image that is sent inline
+	MaxFiles     = 100      // files of a message
+	MaxURL       = 4096     // characters of an address
+	maxDepth     = 32       // what a client may send nests three deep
+)
+
+// intents are the states that a person may ask for.
+var intents = map[string]IntentKind{
+	string(session.AgentPaused):  Pause,
+	string(session.AgentStopped): Stop,
+	string(session.AgentRunning): Resume,
+	string(session.AgentUserYes): Approve,
+	string(session.AgentUserNo):  Reject,
+}
+
+const (
+	sayActions  = `A client may send the actions "message" and "change_agent_state"; everything else is done by the agent or recorded by the server.`
+	sayStates   = `agent_state must be one of "running", "paused", "stopped", "user_confirmed" and "user_rejected"; the agent reaches other states by itself.`
+	sayAssigned = `The server assigns this when it records the event; a client must not send it.`
+)
+
+// ignored are arguments that legacy clients send along and that mean nothing from them.
+var ignored = []string{"timestamp", "security_risk", "wait_for_response", "thought"}
+
+// ParseAction understands what a client posted as an event. Whatever is not a person's
+// to say is refused: the legacy server ran commands and believed results that a client
+// made up. Every error is an *api.ValidationError and quotes no value.
+func ParseAction(body []byte) (Intent, error) {
+	top, err := parseBody(body)
+	if err != nil {
+		return Intent{}, err
+	}
+	action, err := top.word("action", sayActions)
+	if err != nil {
+		return Intent{}, err
+	}
+	var parse func(fields) (Intent, error)
+	switch action {
+	case "message":
+		parse = parseMessage
+	case "change_agent_state":
+		parse = parseState
+	default:
+		return Intent{}, api.Invalid("literal_error", sayActions, "action")
+	}
+	for _, name := range top.names() {
+		switch name {
+		case "action", "args":
+		case "id", "timestamp", "source", "cause":
+			return Intent{}, api.Invalid("extra_forbidden", sayAssigned, name)
+		default:
+			return Intent{}, api.Invalid("extra_forbidden", `An action has the keys "action" and "args" only.`, short(name))
+		}
+	}
+	args, err := top.object("args")
+	if err != nil {
+		return Intent{}, err
+	}
+	return parse(args)
+}
+
+func parseMessage(args fields) (Intent, error) {
+	if err := args.only("content", "image_urls", "images_urls", "file_urls"); err != nil {
+		return Intent{}, err
+	}
+	text, err := args.word("content", "A message has a content, which is a string.")
+	if err != nil {
+		return Intent{}, err
+	}
+	if longer(text, MaxContent) {
+		return Intent{}, args.no("string_too_long", "The content of a message has at most 1048576 characters; put more into a file.", "content")
+	}
+	images := "image_urls"
+	if _, old := args.members["images_urls"]; old {
+		if _, both := args.members[images]; both {
+			return Intent{}, args.no("extra_forbidden", "images_urls is the old name of image_urls; send one of them.", "images_urls")
+		}
+		images = "images_urls"
+	}
+	m := session.UserSaid{Text: text}
+	if m.Images, err = args.list(images, MaxImages, checkImage); err != nil {
+		return Intent{}, err
+	}
+	if m.Files, err = args.list("file_urls", MaxFiles, checkFile); err != nil {
+		return Intent{}, err
+	}
+	return Intent{Kind: Say, Message: m}, nil
+}
+
+func parseState(args fields) (Intent, error) {
+	if err := args.only("agent_state"); err != nil {
+		return Intent{}, err
+	}
+	to, err := args.word("agent_state", sayStates)
+	if err != nil {
+		return Intent{}, err
+	}
+	kind, ok := intents[to]
+	if !ok {
+		return Intent{}, args.no("literal_error", sayStates, "agent_state")
+	}
+	return Intent{Kind: kind}, nil
+}
+
+// parseBody checks the whole body, ignored parts included, before anything is believed.
+func parseBody(body []byte) (fields, error) {
+	if deep(body) {
+		return fields{}, api.Invalid("json_invalid", "The body is nested too deeply for an action.")
+	}
+	var members map[string]jsontext.Value
+	err := json.Unmarshal(body, &members)
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return fields{}, api.Invalid("json_invalid", "The body has the same key twice in one object; only one can be meant.")
+	case errors.As(err, &syntax):
+		return fields{}, api.Invalid("json_invalid", "The body is not valid JSON in UTF-8.", syntax.ByteOffset)
+	case err != nil, members == nil:
+		return fields{}, api.Invalid("dict_type", `The body must be an object with the keys "action" and "args".`)
+	}
+	return fields{members: members}, nil
+}
+
+// deep reports nesting that no action has, before a parser follows it.
+func deep(body []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// longer reports whether s has more than n characters, without counting a short one.
+func longer(s string, n int) bool { return len(s) > n && utf8.RuneCountInString(s) > n }
+
+// short keeps a name that a client made up from filling an error with it.
+func short(name string) string {
+	if len(name) > 64 {
+		return strings.ToValidUTF8(name[:64], "") + "…"
+	}
+	return name
+}
+
+// fields are the members of an object and the path to it.
+type fields struct {
+	path    []any
+	members map[string]jsontext.Value
+}
+
+func (f fields) names() []string { return slices.Sorted(maps.Keys(f.members)) }
+
+// no refuses one member.
+func (f fields) no(typ, msg string, at ...any) *api.ValidationError {
+	return api.Invalid(typ, msg, append(slices.Clone(f.path), at...)...)
+}
+
+// only refuses members that are neither named nor ignored.
+func (f fields) only(names ...string) error {
+	for _, name := range f.names() {
+		if !slices.Contains(names, name) && !slices.Contains(ignored, name) {
+			return f.no("extra_forbidden", "This action has no such argument; it has "+strings.Join(names, ", ")+".", short(name))
+		}
+	}
+	return nil
+}
+
+// word is a member that must be there and be a string.
+func (f fields) word(name, msg string) (string, error) {
+	v, ok := f.members[name]
+	if !ok {
+		return "", f.no("missing", msg, name)
+	}
+	if v.Kind() != '"' {
+		return "", f.no("string_type", msg, name)
+	}
+	return unquote(v), nil
+}
+
+func (f fields) object(name string) (fields, error) {
+	v, ok := f.members[name]
+	if !ok {
+		return fields{}, f.no("missing", "An action has args, which is an object.", name)
+	}
+	inner := fields{path: append(slices.Clone(f.path), name)}
+	if v.Kind() != '{' || json.Unmarshal(v, &inner.members) != nil {
+		return fields{}, f.no("dict_type", "args must be an object.", name)
+	}
+	return inner, nil
+}
+
+// list is a member that may be missing or null, and else is a list of strings that
+// pass check, which says what is wrong with one.
+func (f fields) list(name string, most int, check func(string) (typ, msg string)) ([]string, error) {
+	v, ok := f.members[name]
+	if !ok || v.Kind() == 'n' {
+		return nil, nil
+	}
+	var items []jsontext.Value
+	if v.Kind() != '[' || json.Unmarshal(v, &items) != nil {
+		return nil, f.no("list_type", "This must be a list of strings, or null.", name)
+	}
+	if len(items) > most {
+		return nil, f.no("too_long", "A message has at most "+decimal(most)+" of these.", name)
+	}
+	var out []string
+	for i, item := range items {
+		if item.Kind() != '"' {
+			return nil, f.no("string_type", "This must be a string.", name, i)
+		}
+		s := unquote(item)
+		if typ, msg := check(s); typ != "" {
+			return nil, f.no(typ, msg, name, i)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}

@@ -1,0 +1,68 @@
+package v0
+
+import "deckhand/internal/session"
+
+// status is a notice. Legacy clients translate the id where they know it, and show the
+// message otherwise.
+func status(kind, id, message string) Frame {
+	w := newWriter(96 + len(id) + len(message))
+	w.notice(kind)
+	w.str("id", id)
+	w.str("message", message)
+	w.shut('}')
+	return Frame{Kind: Status, JSON: w.b}
+}
+
+func (w *writer) notice(kind string) {
+	w.open("", '{')
+	w.flag("status_update", true)
+	w.str("type", kind)
+}
+
+func noted(p session.Noted) Frame {
+	if p.Error {
+		return status("error", p.ID, p.Message)
+	}
+	return status("info", p.ID, p.Message)
+}
+
+// titled has no id, and the conversation's id for a message: so do clients tell it
+// from other notices.
+func titled(id session.ID, p session.Titled) Frame {
+	w := newWriter(128 + len(id) + len(p.Title))
+	w.notice("info")
+	w.str("message", string(id))
+	w.str("conversation_title", p.Title)
+	w.shut('}')
+	return Frame{Kind: Status, JSON: w.b}
+}
+
+// modelFailed tells people of a call that failed by itself. One that was aborted, or
+// is made again after a restart, is nobody's concern.
+func modelFailed(p session.ModelFailed) Frame {
+	switch p.Class {
+	case "cancelled", "owner_lost":
+		return Frame{}
+	}
+	return status("error", failureID(p.Class), p.Message)
+}
+
+// failureID is the id that clients know for a class of model failures.
+func failureID(class string) string {
+	switch class {
+	case "auth":
+		return "STATUS$ERROR_LLM_AUTHENTICATION"
+	case "overload", "network":
+		return "STATUS$ERROR_LLM_SERVICE_UNAVAILABLE"
+	case "internal":
+		return "STATUS$ERROR_LLM_INTERNAL_SERVER_ERROR"
+	case "credit":
+		return "STATUS$ERROR_LLM_OUT_OF_CREDITS"
+	case "policy":
+		return "STATUS$ERROR_LLM_CONTENT_POLICY_VIOLATION"
+	case "rate":
+		return "CHAT_INTERFACE$AGENT_RATE_LIMITED_STOPPED_MESSAGE"
+	default: // context, timeout, request and whatever else: the message says what happened
+		return "STATUS$ERROR"
+	}
+}
