@@ -1,0 +1,178 @@
+package session
+
+import "fmt"
+
+// Check says whether p may be the next event: the invariants, in one place.
+// It runs before every append and again for every event when a log is loaded,
+// so a bug or a damaged file is noticed where it happens and not much later.
+func (s State) Check(p Payload) error {
+	if _, ok := p.(Created); ok != !s.Exists() {
+		return s.no(p, "a log begins with exactly one created event")
+	}
+	if s.Deleted {
+		return s.no(p, "nothing follows deleted")
+	}
+	switch p := p.(type) {
+	case Created, Briefed, Noted, Titled:
+		return nil
+	case UserSaid:
+		if p.Key != "" && s.Delivered(p.Key) {
+			return s.no(p, "a message is recorded once")
+		}
+		return nil
+	case StartRequested:
+		if !s.Stopped && !s.Failed {
+			return s.no(p, "only a stopped session can be started")
+		}
+		return nil
+	case Condensed:
+		return s.checkCondensed(p)
+	case Stopped, Failed:
+		if s.Stopped || s.Failed {
+			return s.no(p, "the session is stopped already")
+		}
+		return s.checkSettled(p)
+	case Deleted:
+		return s.checkSettled(p)
+	case ModelFailed: // settles what a stop or a takeover leaves behind, so it needs no owner
+		if p.Cost < 0 {
+			return s.no(p, "money is not negative")
+		}
+		return s.checkAnswers(p, p.Call)
+	case ToolReturned:
+		return s.checkReturn(p)
+	}
+	if s.Stopped || s.Failed {
+		return s.no(p, "the session is stopped")
+	}
+	if _, ok := p.(Claimed); ok {
+		return nil
+	}
+	if s.Claim == 0 {
+		return s.no(p, "nobody has claimed the session")
+	}
+	return s.checkWork(p)
+}
+
+// checkWork holds for what only an owner does, or a person to an owned session.
+func (s State) checkWork(p Payload) error {
+	switch p := p.(type) {
+	case TurnBegan:
+		if s.InTurn {
+			return s.no(p, "a turn is under way")
+		}
+	case ModelAsked:
+		switch {
+		case !s.InTurn || s.Paused:
+			return s.no(p, "the model is asked within a turn")
+		case len(s.Open) > 0 || len(s.Announced) > 0:
+			return s.no(p, "every tool call has its result before the model is asked again")
+		case s.Ask != nil:
+			return s.no(p, "the last model call is not settled")
+		case p.UpTo > s.Last || p.UpTo < s.Seen:
+			return s.no(p, "up_to lies within the log")
+		case p.Reserved < 0:
+			return s.no(p, "money is not negative")
+		}
+	case ModelAnswered:
+		if p.Cost < 0 {
+			return s.no(p, "money is not negative")
+		}
+		return s.checkAnswers(p, p.Call)
+	case ToolCalled:
+		switch {
+		case !s.InTurn || s.Paused:
+			return s.no(p, "tools run within a turn")
+		case len(s.Announced) == 0 || s.Announced[0].ID != p.ID:
+			return s.no(p, "tools run in the order the model called them")
+		}
+		if _, open := s.call(p.ID); open {
+			return s.no(p, "a tool call has one id")
+		}
+	case ApprovalAsked:
+		if c, ok := s.call(p.ID); !ok || c.Asked {
+			return s.no(p, "approval is asked once, for an open call")
+		}
+	case ApprovalGiven:
+		if c, ok := s.call(p.ID); !ok || !c.Asked || c.Approved || c.Denied {
+			return s.no(p, "approval is given once, when asked")
+		}
+	case TurnEnded:
+		if !s.InTurn {
+			return s.no(p, "no turn is under way")
+		}
+		if p.UpTo < s.Seen || p.UpTo > s.Last {
+			return s.no(p, "up_to lies within the log")
+		}
+		if p.State != AgentError && p.UpTo > s.Shown && s.LastSaid > s.Shown {
+			return s.no(p, "no message is passed over that the model was not shown")
+		}
+		return s.checkSettled(p)
+	case Paused:
+		if !s.InTurn || s.Paused {
+			return s.no(p, "only a working agent can be paused")
+		}
+		if s.Ask != nil || len(s.Open) > 0 {
+			return s.no(p, "open work is settled first")
+		}
+	case Resumed:
+		if !s.Paused {
+			return s.no(p, "the session is not paused")
+		}
+	}
+	return nil
+}
+
+func (s State) checkAnswers(p Payload, call string) error {
+	if s.Ask == nil || s.Ask.Call != call {
+		return s.no(p, "an answer belongs to the one open model call")
+	}
+	if p, ok := p.(ModelAnswered); ok {
+		seen := map[string]bool{}
+		for _, c := range p.ToolCalls {
+			if c.ID == "" || seen[c.ID] {
+				return s.no(p, "the calls of an answer have ids of their own")
+			}
+			seen[c.ID] = true
+		}
+	}
+	return nil
+}
+
+func (s State) checkReturn(p ToolReturned) error {
+	c, open := s.call(p.ID)
+	if !open {
+		return s.no(p, "a tool call has exactly one result")
+	}
+	if p.Cause != c.Number {
+		return s.no(p, "a result names the call that caused it")
+	}
+	return nil
+}
+
+func (s State) checkSettled(p Payload) error {
+	if s.Ask != nil {
+		return s.no(p, "reserved money is settled or released first")
+	}
+	if len(s.Open) > 0 {
+		return s.no(p, "every tool call has its result first")
+	}
+	if _, ok := p.(TurnEnded); ok && len(s.Announced) > 0 {
+		return s.no(p, "every call of the answer is made first")
+	}
+	return nil
+}
+
+func (s State) checkCondensed(p Condensed) error {
+	switch {
+	case p.From < 1 || p.To < p.From || p.To > s.Last:
+		return s.no(p, "the range lies within the log")
+	case s.splits(p.From, p.To):
+		return s.no(p, "a tool call is not separated from its result")
+	}
+	return nil
+}
+
+func (s State) no(p Payload, rule string) error {
+	return fmt.Errorf("%w: %s after event %d: %s", ErrRefused, p.Kind(), s.Last, rule)
+}

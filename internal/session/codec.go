@@ -1,0 +1,102 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+)
+
+// The kinds as they are stored.
+const (
+	KindCreated        Kind = "created"
+	KindUserSaid       Kind = "user_said"
+	KindClaimed        Kind = "claimed"
+	KindWorkspaceReady Kind = "workspace_ready"
+	KindBriefed        Kind = "briefed"
+	KindTurnBegan      Kind = "turn_began"
+	KindModelAsked     Kind = "model_asked"
+	KindModelAnswered  Kind = "model_answered"
+	KindModelFailed    Kind = "model_failed"
+	KindToolCalled     Kind = "tool_called"
+	KindToolReturned   Kind = "tool_returned"
+	KindApprovalAsked  Kind = "approval_asked"
+	KindApprovalGiven  Kind = "approval_given"
+	KindCondensed      Kind = "condensed"
+	KindStateChanged   Kind = "state_changed"
+	KindTurnEnded      Kind = "turn_ended"
+	KindPaused         Kind = "paused"
+	KindResumed        Kind = "resumed"
+	KindStopped        Kind = "stopped"
+	KindStartRequested Kind = "start_requested"
+	KindFailed         Kind = "failed"
+	KindTitled         Kind = "titled"
+	KindNoted          Kind = "noted"
+	KindDeleted        Kind = "deleted"
+)
+
+// Kind makes each of them a Payload.
+func (Created) Kind() Kind        { return KindCreated }
+func (UserSaid) Kind() Kind       { return KindUserSaid }
+func (Claimed) Kind() Kind        { return KindClaimed }
+func (WorkspaceReady) Kind() Kind { return KindWorkspaceReady }
+func (Briefed) Kind() Kind        { return KindBriefed }
+func (TurnBegan) Kind() Kind      { return KindTurnBegan }
+func (ModelAsked) Kind() Kind     { return KindModelAsked }
+func (ModelAnswered) Kind() Kind  { return KindModelAnswered }
+func (ModelFailed) Kind() Kind    { return KindModelFailed }
+func (ToolCalled) Kind() Kind     { return KindToolCalled }
+func (ToolReturned) Kind() Kind   { return KindToolReturned }
+func (ApprovalAsked) Kind() Kind  { return KindApprovalAsked }
+func (ApprovalGiven) Kind() Kind  { return KindApprovalGiven }
+func (Condensed) Kind() Kind      { return KindCondensed }
+func (StateChanged) Kind() Kind   { return KindStateChanged }
+func (TurnEnded) Kind() Kind      { return KindTurnEnded }
+func (Paused) Kind() Kind         { return KindPaused }
+func (Resumed) Kind() Kind        { return KindResumed }
+func (Stopped) Kind() Kind        { return KindStopped }
+func (StartRequested) Kind() Kind { return KindStartRequested }
+func (Failed) Kind() Kind         { return KindFailed }
+func (Titled) Kind() Kind         { return KindTitled }
+func (Noted) Kind() Kind          { return KindNoted }
+func (Deleted) Kind() Kind        { return KindDeleted }
+
+// kinds is how a stored kind finds its type again.
+var kinds = func() map[Kind]reflect.Type {
+	m := map[Kind]reflect.Type{}
+	for _, p := range Payloads() {
+		m[p.Kind()] = reflect.TypeOf(p)
+	}
+	return m
+}()
+
+// Payloads is one zero value of every kind, in the order of docs/events.md.
+func Payloads() []Payload {
+	return []Payload{
+		Created{}, UserSaid{}, Claimed{}, WorkspaceReady{}, Briefed{}, TurnBegan{}, ModelAsked{}, ModelAnswered{},
+		ModelFailed{}, ToolCalled{}, ToolReturned{}, ApprovalAsked{}, ApprovalGiven{}, Condensed{}, StateChanged{},
+		TurnEnded{}, Paused{}, Resumed{}, Stopped{}, StartRequested{}, Failed{}, Titled{}, Noted{}, Deleted{},
+	}
+}
+
+// Encode is how stores write a payload; the kind is kept beside it.
+func Encode(p Payload) ([]byte, error) {
+	b, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", p.Kind(), err)
+	}
+	return b, nil
+}
+
+// Decode reverses Encode. A kind it does not know is an error and not skipped:
+// a fold that misses a fact is wrong, and only a newer version can have written it.
+func Decode(k Kind, b []byte) (Payload, error) {
+	t, ok := kinds[k]
+	if !ok {
+		return nil, fmt.Errorf("%w: event kind %q is not known to this version of deckhand", ErrCorrupt, k)
+	}
+	v := reflect.New(t)
+	if err := json.Unmarshal(b, v.Interface()); err != nil {
+		return nil, fmt.Errorf("%w: event of kind %q does not decode: %v", ErrCorrupt, k, err)
+	}
+	return v.Elem().Interface().(Payload), nil
+}

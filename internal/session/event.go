@@ -1,0 +1,299 @@
+package session
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Event is one fact of a session's log.
+type Event struct {
+	// Number is 1 for the first event and grows by one; it is also the id that clients see.
+	Number int64
+	// At is when the fact was recorded, in UTC with microseconds.
+	At      time.Time
+	Payload Payload
+}
+
+// Payload is what happened. The set is closed: every kind is in this file, in
+// kinds (codec.go) and in docs/events.md.
+type Payload interface{ Kind() Kind }
+
+// Kind names a payload in storage. Names are for ever; payloads only gain fields.
+type Kind string
+
+// Created opens every log. What the person asked for survives every resume.
+type Created struct {
+	Owner        string `json:"owner"`
+	Trigger      string `json:"trigger,omitempty"`
+	Repository   string `json:"repository,omitempty"`
+	Branch       string `json:"branch,omitempty"`
+	Provider     string `json:"provider,omitempty"`
+	Instructions string `json:"instructions,omitempty"`
+	// MCP is the conversation's own tool servers, sealed by the door: it may hold keys.
+	MCP []byte `json:"mcp,omitempty"`
+	// Replay is the recorded trajectory to run first, as it was sent.
+	Replay string `json:"replay,omitempty"`
+	// Fingerprint recognises the same request sent again.
+	Fingerprint string `json:"fingerprint,omitempty"`
+}
+
+// UserSaid is a message of the person; it is queued by being here.
+type UserSaid struct {
+	Text   string   `json:"text"`
+	Images []string `json:"images,omitempty"`
+	Files  []string `json:"files,omitempty"`
+	// Key recognises a second delivery of the same message; empty if the sender gave none.
+	Key string `json:"key,omitempty"`
+}
+
+// Claimed gives the session to one loop. Its number is the fence: whoever
+// holds an older one can neither append nor command the runner.
+type Claimed struct {
+	By string `json:"by"`
+}
+
+// WorkspaceReady says the workspace can be used, and how to find it again.
+type WorkspaceReady struct {
+	Handle json.RawMessage `json:"handle,omitempty"`
+}
+
+// Briefed records what the model is told before anything else.
+type Briefed struct {
+	Prompt string          `json:"prompt"`
+	Tools  json.RawMessage `json:"tools,omitempty"`
+	Agent  string          `json:"agent"`
+	Model  string          `json:"model"`
+}
+
+// TurnBegan says the agent took up work.
+type TurnBegan struct{}
+
+// ModelAsked precedes a model call: the money is reserved before it is spent.
+type ModelAsked struct {
+	Call     string `json:"call"`
+	Model    string `json:"model"`
+	Reserved Money  `json:"reserved,omitempty"`
+	// UpTo is the last event the model was shown.
+	UpTo int64 `json:"up_to"`
+}
+
+// ModelAnswered settles a model call.
+type ModelAnswered struct {
+	Call      string     `json:"call"`
+	Text      string     `json:"text,omitempty"`
+	Reasoning string     `json:"reasoning,omitempty"`
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
+	Usage     Usage      `json:"usage"`
+	Cost      Money      `json:"cost,omitempty"`
+	// Final is true when the agent now waits for the person.
+	Final bool `json:"final,omitempty"`
+	// Totals are the session's sums including this call.
+	Totals Totals `json:"totals"`
+	// Raw is what the provider needs to see again (signatures, ids), opaque to us.
+	Raw json.RawMessage `json:"raw,omitempty"`
+}
+
+// ModelFailed settles a model call that gave no answer: it failed, was
+// cancelled, or was lost with its owner.
+type ModelFailed struct {
+	Call    string `json:"call"`
+	Class   string `json:"class"`
+	Message string `json:"message,omitempty"`
+	// Cost is what the call must be taken to have cost.
+	Cost   Money  `json:"cost,omitempty"`
+	Totals Totals `json:"totals"`
+}
+
+// ToolCall is one call as the model wrote it.
+type ToolCall struct {
+	ID   string          `json:"id"`
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args,omitempty"`
+}
+
+// ToolCalled says a tool starts to run (or waits for approval to).
+type ToolCalled struct {
+	ToolCall
+	Thought string `json:"thought,omitempty"`
+	Risk    Risk   `json:"risk"`
+	// Answer is the number of the ModelAnswered that asked for it.
+	Answer int64  `json:"answer"`
+	Totals Totals `json:"totals"`
+	// InAnswer is how many calls that answer made.
+	InAnswer int `json:"in_answer,omitempty"`
+}
+
+// ToolReturned is the one result of a ToolCalled.
+type ToolReturned struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Cause is the number of the ToolCalled.
+	Cause   int64   `json:"cause"`
+	Outcome Outcome `json:"outcome"`
+	Output  string  `json:"output,omitempty"`
+	// Details are what a tool says beside its text (exit code, diff, …).
+	Details json.RawMessage `json:"details,omitempty"`
+	// Args repeats the call's, so that one event tells the whole result.
+	Args json.RawMessage `json:"args,omitempty"`
+}
+
+// ApprovalAsked says a call waits for the person.
+type ApprovalAsked struct {
+	ID     string `json:"id"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// ApprovalGiven is the person's answer, yes or no.
+type ApprovalGiven struct {
+	ID       string `json:"id"`
+	Approved bool   `json:"approved"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// Condensed replaces the events From..To by a summary in the model's view.
+type Condensed struct {
+	From    int64  `json:"from"`
+	To      int64  `json:"to"`
+	Summary string `json:"summary"`
+}
+
+// StateChanged is a change of the agent's state that no other fact implies.
+type StateChanged struct {
+	State  AgentState `json:"state"`
+	Reason string     `json:"reason,omitempty"`
+}
+
+// TurnEnded says the agent has nothing more to do about the events up to UpTo.
+// A message with a higher number arrived while the model was being called and
+// is still to be answered.
+type TurnEnded struct {
+	UpTo  int64      `json:"up_to"`
+	State AgentState `json:"state"`
+	// ErrorID and Reason say why, when State is error.
+	ErrorID string `json:"error_id,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// Paused stops the agent between two steps; the turn goes on at Resumed or at the next message.
+type Paused struct{}
+
+// Resumed ends a pause.
+type Resumed struct{}
+
+// Stopped closes the session until it is started again.
+type Stopped struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// StartRequested opens a stopped or failed session again.
+type StartRequested struct{}
+
+// Failed says the session could not be started, and why.
+type Failed struct {
+	ID     string `json:"id"`
+	Reason string `json:"reason"`
+}
+
+// Titled names the conversation.
+type Titled struct {
+	Title string `json:"title"`
+	// ByUser is true for a name a person gave; the agent does not replace it.
+	ByUser bool `json:"by_user,omitempty"`
+}
+
+// Noted is something people should be told that changes nothing: a retry, a
+// tool server that did not answer.
+type Noted struct {
+	ID      string `json:"id"`
+	Message string `json:"message"`
+	Error   bool   `json:"error,omitempty"`
+}
+
+// Deleted ends the log for ever. Stores drop what came before it.
+type Deleted struct{}
+
+// Money is an amount in billionths of a US dollar: integers add up exactly.
+type Money int64
+
+// Dollars is for display and for JSON on the wire.
+func (m Money) Dollars() float64 { return float64(m) / 1e9 }
+
+// Usage counts the tokens of one model call.
+type Usage struct {
+	Input      int64 `json:"input,omitempty"`
+	Output     int64 `json:"output,omitempty"`
+	CacheRead  int64 `json:"cache_read,omitempty"`
+	CacheWrite int64 `json:"cache_write,omitempty"`
+	Window     int64 `json:"window,omitempty"`
+}
+
+// Totals are a session's sums so far.
+type Totals struct {
+	Cost       Money  `json:"cost,omitempty"`
+	Input      int64  `json:"input,omitempty"`
+	Output     int64  `json:"output,omitempty"`
+	CacheRead  int64  `json:"cache_read,omitempty"`
+	CacheWrite int64  `json:"cache_write,omitempty"`
+	Model      string `json:"model,omitempty"`
+}
+
+func (t Totals) plus(u Usage, cost Money) Totals {
+	t.Cost += cost
+	t.Input += u.Input
+	t.Output += u.Output
+	t.CacheRead += u.CacheRead
+	t.CacheWrite += u.CacheWrite
+	return t
+}
+
+// Risk is how dangerous a call was rated.
+type Risk int
+
+// The ratings, with the numbers that clients know.
+const (
+	RiskUnknown Risk = -1
+	RiskLow     Risk = 0
+	RiskMedium  Risk = 1
+	RiskHigh    Risk = 2
+)
+
+// Outcome says how a tool call ended.
+type Outcome string
+
+// A call ends in exactly one of these ways.
+const (
+	Succeeded Outcome = "ok"
+	FailedRun Outcome = "failed"    // the tool says no; the model can learn from it
+	Cancelled Outcome = "cancelled" // stopped or paused before it ended
+	Rejected  Outcome = "rejected"  // the person did not approve
+	Unknown   Outcome = "unknown"   // the sandbox is gone, nobody can tell
+)
+
+// AgentState is what the agent is doing, in the words that clients know.
+type AgentState string
+
+// The agent states.
+const (
+	AgentLoading      AgentState = "loading"
+	AgentRunning      AgentState = "running"
+	AgentAwaitingUser AgentState = "awaiting_user_input"
+	AgentPaused       AgentState = "paused"
+	AgentStopped      AgentState = "stopped"
+	AgentFinished     AgentState = "finished"
+	AgentRejected     AgentState = "rejected"
+	AgentError        AgentState = "error"
+	AgentAwaitingYes  AgentState = "awaiting_user_confirmation"
+	AgentUserYes      AgentState = "user_confirmed"
+	AgentUserNo       AgentState = "user_rejected"
+	AgentRateLimited  AgentState = "rate_limited"
+)
+
+// Status is the conversation's state on the wire.
+type Status string
+
+// The statuses.
+const (
+	Starting Status = "STARTING"
+	Running  Status = "RUNNING"
+	Halted   Status = "STOPPED"
+)

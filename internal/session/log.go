@@ -1,0 +1,104 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// What can go wrong, for errors.Is. Texts are for people.
+var (
+	ErrNotFound = errors.New("no such conversation")
+	ErrConflict = errors.New("the session has grown meanwhile")
+	ErrCorrupt  = errors.New("the session's log is damaged")
+	ErrNotOwner = errors.New("the session belongs to another loop now")
+	ErrRefused  = errors.New("not possible in this state")
+	ErrDeleted  = errors.New("the conversation was deleted")
+	// ErrDuplicate says a message with this key is recorded already: a second delivery, not a failure.
+	ErrDuplicate = errors.New("this message was delivered before")
+)
+
+// Batch is what one Append stores, all or nothing.
+type Batch struct {
+	ID ID
+	// After is the number the session must have now; 0 for a new one.
+	After int64
+	// Events are numbered After+1, After+2, …
+	Events []Event
+	// Row is what lists shall know of the session after the events. It travels
+	// with them so that a store keeps log and index in one transaction without
+	// folding anything itself.
+	Row Row
+}
+
+// Log keeps sessions. Implementations pass logtest.
+type Log interface {
+	// Append stores the batch in one durable transaction: when it returns nil,
+	// the events survive a crash of process and machine. If the session's last
+	// number is not b.After, nothing is stored and the error is ErrConflict.
+	// After a Deleted event the store may drop all events before it.
+	// When ctx ends first, the batch may or may not have been stored.
+	Append(ctx context.Context, b Batch) error
+	// Read yields the stored events with numbers above after, in order, until
+	// the end of the log as it was at some moment after the call. A session
+	// that does not exist yields nothing.
+	Read(ctx context.Context, id ID, after int64) iter.Seq2[Event, error]
+}
+
+// Index answers questions about many sessions without folding any.
+type Index interface {
+	// Row returns what is known of one session, deleted ones included; ErrNotFound.
+	Row(ctx context.Context, id ID) (Row, error)
+	// Rows lists an owner's sessions, newest first, without deleted ones.
+	Rows(ctx context.Context, q Query) ([]Row, error)
+	// Wanting lists sessions that need a loop, oldest change first.
+	Wanting(ctx context.Context, limit int) ([]ID, error)
+	// Idle lists sessions whose status is RUNNING, that want no loop, and that
+	// have not changed since before.
+	Idle(ctx context.Context, before time.Time, limit int) ([]ID, error)
+}
+
+// Row is what lists know of a session.
+type Row struct {
+	ID         ID
+	Owner      string
+	Title      string
+	Status     Status
+	Agent      AgentState
+	ErrorID    string
+	Reason     string
+	Trigger    string
+	Repository string
+	Branch     string
+	Provider   string
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+	Last       int64
+	// Wants is true when a loop should hold the session and work.
+	Wants   bool
+	Deleted bool
+	Totals  Totals
+}
+
+// Query selects rows of one owner. Zero fields do not filter.
+type Query struct {
+	Owner      string
+	Repository string
+	Trigger    string
+	Status     Status
+	// Text is a case-insensitive part of the title.
+	Text string
+	// Before continues a list: rows strictly after this one in list order.
+	Before *Cursor
+	Limit  int
+}
+
+// Cursor is the place of a row in a list: newest first, ties by ID.
+type Cursor struct {
+	CreatedAt time.Time
+	ID        ID
+}
+
+// Observer is told after the commit. It must not block.
+type Observer interface{ Appended(id ID, last int64) }

@@ -1,0 +1,202 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Sessions is the one way to change a session.
+type Sessions struct {
+	log       Log
+	observers []Observer
+	now       func() time.Time
+	cache     *cache
+}
+
+// Option configures Sessions.
+type Option func(*Sessions)
+
+// WithClock replaces the clock, for tests.
+func WithClock(now func() time.Time) Option { return func(s *Sessions) { s.now = now } }
+
+// WithCache sets how many folded states are kept (default 1024).
+func WithCache(n int) Option { return func(s *Sessions) { s.cache = newCache(n) } }
+
+// New makes Sessions on a log.
+func New(log Log, opts ...Option) *Sessions {
+	s := &Sessions{log: log, now: time.Now, cache: newCache(1024)}
+	for _, o := range opts {
+		o(s)
+	}
+	return s
+}
+
+// Observe adds an observer. Call it before the first change.
+func (s *Sessions) Observe(o Observer) { s.observers = append(s.observers, o) }
+
+// Create makes a session that is known to be new, without reading the log
+// first. ErrConflict if it exists after all.
+func (s *Sessions) Create(ctx context.Context, id ID, c Created, first *UserSaid) (State, error) {
+	if err := id.Check(); err != nil {
+		return State{}, err
+	}
+	state := State{ID: id}
+	payloads, err := state.Begin(c, first)
+	if err != nil {
+		return State{}, err
+	}
+	e := s.cache.get(id)
+	defer s.cache.put(e)
+	if err := e.lock(ctx); err != nil {
+		return State{}, err
+	}
+	defer e.unlock()
+	if e.loaded && e.state.Exists() {
+		return State{}, ErrConflict
+	}
+	next, batch, err := s.plan(state, payloads)
+	if err != nil {
+		return State{}, err
+	}
+	if err := s.log.Append(ctx, batch); err != nil {
+		return State{}, err
+	}
+	e.state, e.loaded = next, true
+	s.tell(next)
+	return next, nil
+}
+
+// Update asks decide what must be appended to the session as it is now, and
+// appends it. When the session grew meanwhile, decide is asked again with the
+// new state. No payloads and no error means that nothing is to be changed.
+//
+// A refusal is never given on an old state: before it is returned, the log is
+// looked at once more.
+func (s *Sessions) Update(ctx context.Context, id ID, decide func(State) ([]Payload, error)) (State, error) {
+	e := s.cache.get(id)
+	defer s.cache.put(e)
+	if err := e.lock(ctx); err != nil {
+		return State{}, err
+	}
+	defer e.unlock()
+	fresh := false
+	if !e.loaded {
+		if err := s.advance(ctx, e, id); err != nil {
+			return State{}, err
+		}
+		fresh = true
+	}
+	for {
+		var next State
+		var batch Batch
+		payloads, refusal := decide(e.state)
+		if refusal == nil && len(payloads) > 0 {
+			next, batch, refusal = s.plan(e.state, payloads)
+		}
+		if refusal != nil || len(payloads) == 0 {
+			last := e.state.Last
+			if fresh {
+				return e.state, refusal
+			}
+			if err := s.advance(ctx, e, id); err != nil {
+				return State{}, err
+			}
+			if fresh = true; e.state.Last == last {
+				return e.state, refusal
+			}
+			continue
+		}
+		err := s.log.Append(ctx, batch)
+		switch {
+		case errors.Is(err, ErrConflict):
+			before := e.state.Last
+			if err := s.advance(ctx, e, id); err != nil {
+				return State{}, err
+			}
+			if e.state.Last == before {
+				return State{}, fmt.Errorf("%w: the store reports a conflict at event %d but has nothing newer", ErrCorrupt, before)
+			}
+			fresh = true
+		case err != nil:
+			e.loaded = false // the batch may have been stored: look before the next change
+			return State{}, err
+		default:
+			e.state = next
+			s.tell(next)
+			return next, nil
+		}
+	}
+}
+
+// Load folds the session as it is now.
+func (s *Sessions) Load(ctx context.Context, id ID) (State, error) {
+	st, err := s.Update(ctx, id, func(State) ([]Payload, error) { return nil, nil })
+	if err == nil && !st.Exists() {
+		return st, ErrNotFound
+	}
+	return st, err
+}
+
+// plan numbers and checks the payloads. It returns the state after them, and
+// what to store so that it becomes true.
+func (s *Sessions) plan(at State, payloads []Payload) (State, Batch, error) {
+	b := Batch{ID: at.ID, After: at.Last, Events: make([]Event, len(payloads))}
+	now := s.now().UTC().Truncate(time.Microsecond)
+	if now.Before(at.UpdatedAt) { // a clock that was set back does not reorder history
+		now = at.UpdatedAt
+	}
+	next := at
+	for i, p := range payloads {
+		if err := next.Check(p); err != nil {
+			return State{}, Batch{}, err
+		}
+		b.Events[i] = Event{Number: at.Last + int64(i) + 1, At: now, Payload: p}
+		next = next.Apply(b.Events[i])
+	}
+	b.Row = next.Row()
+	return next, b, nil
+}
+
+// advance reads what is new and folds it.
+func (s *Sessions) advance(ctx context.Context, e *entry, id ID) error {
+	st := e.state
+	if !e.loaded {
+		st = State{ID: id}
+	}
+	st, err := Fold(ctx, s.log, st)
+	if err != nil {
+		e.loaded = false
+		return err
+	}
+	e.state, e.loaded = st, true
+	return nil
+}
+
+// Fold reads the log after st.Last and applies it, checking every event.
+func Fold(ctx context.Context, log Log, st State) (State, error) {
+	for ev, err := range log.Read(ctx, st.ID, st.Last) {
+		if err != nil {
+			return st, err
+		}
+		if _, ok := ev.Payload.(Deleted); ok && ev.Number > st.Last+1 {
+			// The store dropped what came before; the tombstone is all there is.
+			st = State{ID: st.ID, Last: ev.Number - 1}
+		}
+		if ev.Number != st.Last+1 {
+			return st, fmt.Errorf("%w: event %d follows event %d", ErrCorrupt, ev.Number, st.Last)
+		}
+		if err := st.Check(ev.Payload); err != nil {
+			return st, fmt.Errorf("%w: event %d: %v", ErrCorrupt, ev.Number, err)
+		}
+		st = st.Apply(ev)
+	}
+	return st, nil
+}
+
+func (s *Sessions) tell(st State) {
+	for _, o := range s.observers {
+		o.Appended(st.ID, st.Last)
+	}
+}

@@ -1,0 +1,183 @@
+package session
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// State is what a session's events add up to. It is a value: Apply returns the
+// next one and never changes the one it is called on. It does not hold the
+// history, so its size and the cost of a step do not grow with it; the few
+// lists it needs share their tails (see step and delivery).
+type State struct {
+	ID        ID
+	Last      int64
+	Owner     string
+	Title     string
+	Named     bool // a person gave the title
+	CreatedAt time.Time
+	UpdatedAt time.Time
+
+	Created  Created
+	Deleted  bool
+	Stopped  bool
+	Failed   bool
+	Paused   bool
+	ErrorID  string // why it failed or ended in error
+	Reason   string
+	Agent    AgentState
+	Briefing bool // the model's briefing is in the log
+
+	// Claim is the number of the Claimed event in force, 0 if none since the last start.
+	Claim     int64
+	ClaimedBy string
+	Ready     bool
+	Handle    json.RawMessage
+
+	InTurn bool
+	// Asks counts the model calls of this turn.
+	Asks     int
+	LastSaid int64 // newest message of the person
+	Seen     int64 // events up to here are dealt with
+	Shown    int64 // events up to here were shown to the model
+	Ask      *OpenAsk
+	// Announced are calls that the model made and that were not started yet, in order.
+	Announced []ToolCall
+	Open      []OpenCall
+	Answer    int64 // number of the last ModelAnswered
+	InAnswer  int
+	Thought   string // its text, until the first call carries it
+
+	Totals   Totals
+	Reserved Money
+
+	steps     *step
+	delivered *delivery
+	keys      int
+}
+
+// OpenAsk is a model call without an answer.
+type OpenAsk struct {
+	Call     string
+	Number   int64
+	Reserved Money
+	UpTo     int64
+}
+
+// OpenCall is a tool call without a result.
+type OpenCall struct {
+	ID     string
+	Name   string
+	Number int64
+	// Asked and Approved tell where its approval stands.
+	Asked    bool
+	Approved bool
+	Denied   bool
+}
+
+// step is a stretch of events in which some tool call was open. A condensation
+// must not end or begin inside one. The list shares its tail between states.
+type step struct {
+	from, to int64 // to is 0 while open
+	prev     *step
+}
+
+// delivery is a message key seen before, newest first.
+type delivery struct {
+	key  string
+	prev *delivery
+}
+
+// rememberedKeys is how many message keys a session recognises as second
+// deliveries. Older ones are caught by the door's stored answers.
+const rememberedKeys = 256
+
+// Exists is false for the State of a session nobody created.
+func (s State) Exists() bool { return s.Last > 0 }
+
+// Status is the conversation's state on the wire.
+func (s State) Status() Status {
+	switch {
+	case s.Stopped || s.Failed || s.Deleted:
+		return Halted
+	case s.Claim > 0 && s.Ready:
+		return Running
+	default:
+		return Starting
+	}
+}
+
+// Pending is true while a message waits for the agent.
+func (s State) Pending() bool { return s.LastSaid > s.Seen }
+
+// Wants is true when a loop should hold the session and work on it.
+func (s State) Wants() bool {
+	switch {
+	case !s.Exists() || s.Deleted || s.Stopped || s.Failed:
+		return false
+	case s.Claim == 0 || !s.Ready:
+		return true
+	case s.Paused || s.awaitsApproval():
+		return false
+	default:
+		return s.InTurn || s.Pending()
+	}
+}
+
+func (s State) awaitsApproval() bool {
+	for _, c := range s.Open {
+		if c.Asked && !c.Approved && !c.Denied {
+			return true
+		}
+	}
+	return false
+}
+
+// call finds an open tool call.
+func (s State) call(id string) (OpenCall, bool) {
+	for _, c := range s.Open {
+		if c.ID == id {
+			return c, true
+		}
+	}
+	return OpenCall{}, false
+}
+
+// Delivered is true when a message with this key is among the recent ones.
+func (s State) Delivered(key string) bool {
+	n := 0
+	for d := s.delivered; d != nil && n < rememberedKeys; d, n = d.prev, n+1 {
+		if d.key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// splits reports whether a condensation of from..to would separate a call from its result.
+func (s State) splits(from, to int64) bool {
+	for st := s.steps; st != nil; st = st.prev {
+		end := st.to
+		if end == 0 { // still open: nothing may be condensed from its start on
+			if to >= st.from {
+				return true
+			}
+			continue
+		}
+		startsIn := st.from >= from && st.from <= to
+		endsIn := end >= from && end <= to
+		if startsIn != endsIn || (st.from < from && end > to) {
+			return true
+		}
+	}
+	return false
+}
+
+// Row is what lists shall know.
+func (s State) Row() Row {
+	return Row{
+		ID: s.ID, Owner: s.Owner, Title: s.Title, Status: s.Status(), Agent: s.Agent, ErrorID: s.ErrorID, Reason: s.Reason,
+		Trigger: s.Created.Trigger, Repository: s.Created.Repository, Branch: s.Created.Branch, Provider: s.Created.Provider,
+		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Last: s.Last, Wants: s.Wants(), Deleted: s.Deleted, Totals: s.Totals,
+	}
+}
