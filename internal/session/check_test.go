@@ -227,3 +227,18 @@ func TestEveryRuleHasARow(t *testing.T) {
 		t.Errorf("found only %d rules: has check.go changed its form?", found)
 	}
 }
+
+// A state is a value: what is applied to it twice must not meet in a shared slice.
+func TestStatesAreValues(t *testing.T) {
+	st := given(t, with(asking, session.ModelAnswered{Call: "m", ToolCalls: []session.ToolCall{{ID: "a"}, {ID: "b"}, {ID: "c"}, {ID: "d"}}},
+		callA, callB, session.ToolCalled{ToolCall: session.ToolCall{ID: "c"}}))
+	next := session.Event{Number: st.Last + 1, Payload: session.ToolCalled{ToolCall: session.ToolCall{ID: "d"}}}
+	one := st.Apply(next)
+	next.Payload = session.ToolCalled{ToolCall: session.ToolCall{ID: "other"}}
+	two := st.Apply(next)
+	st.Apply(session.Event{Number: st.Last + 1, Payload: session.ApprovalAsked{ID: "a"}})
+	st.Apply(session.Event{Number: st.Last + 1, Payload: returned("a", 7)})
+	if one.Open[3].ID != "d" || two.Open[3].ID != "other" || len(st.Open) != 3 || st.Open[0].ID != "a" || st.Open[0].Asked {
+		t.Fatalf("%+v\n%+v\n%+v", one.Open, two.Open, st.Open)
+	}
+}

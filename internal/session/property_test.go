@@ -35,7 +35,7 @@ type loop struct {
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{log: newFaulty(), limited: rapid.Bool().Draw(t, "limited"), budget: 500}
+	w := &world{log: newFaulty(), limited: rapid.Bool().Draw(t, "limited"), budget: 60}
 	for range 3 {
 		// One process forgets at once, so that folding anew is exercised too.
 		w.procs = append(w.procs, session.New(w.log, session.WithCache(len(w.procs))))

@@ -1,0 +1,206 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"deckhand/api"
+)
+
+// Client talks to one server with one key. It may be used concurrently.
+type Client struct {
+	base string
+	key  string
+	// HTTP is the client used; it must not have a Timeout, since streams last.
+	HTTP *http.Client
+}
+
+// New makes a client for the server at base, e.g. http://127.0.0.1:3000.
+func New(base, key string) *Client {
+	return &Client{base: strings.TrimRight(base, "/"), key: key, HTTP: &http.Client{}}
+}
+
+// Error is an answer other than success.
+type Error struct {
+	Status int
+	// Code is the machine's word (msg_id), empty where the server gave none.
+	Code    string
+	Message string
+	// Fields says what is wrong with which field, for a 422.
+	Fields    []api.FieldError
+	RequestID string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("deckhand answered %d: %s", e.Status, e.Message)
+}
+
+// IsNotFound reports whether err is a 404.
+func IsNotFound(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == http.StatusNotFound
+}
+
+// Settings returns the stored settings, secrets masked.
+func (c *Client) Settings(ctx context.Context) (api.Settings, error) {
+	return call[api.Settings](ctx, c, http.MethodGet, "/api/settings", nil)
+}
+
+// StoreSettings changes the settings; fields left out stay as they are.
+func (c *Client) StoreSettings(ctx context.Context, in api.SettingsInput) (api.SettingsStored, error) {
+	return call[api.SettingsStored](ctx, c, http.MethodPost, "/api/settings", in)
+}
+
+// Create makes a conversation.
+func (c *Client) Create(ctx context.Context, in api.CreateConversation) (api.ConversationResponse, error) {
+	return call[api.ConversationResponse](ctx, c, http.MethodPost, "/api/conversations", in)
+}
+
+// Say sends a message. retryKey may be empty; with one, sending again says nothing twice.
+func (c *Client) Say(ctx context.Context, id, text, retryKey string) error {
+	_, err := send[api.Accepted](ctx, c, http.MethodPost, item(id)+"/message", api.PostMessage{Message: text}, retryKey)
+	return err
+}
+
+// Conversation returns one conversation.
+func (c *Client) Conversation(ctx context.Context, id string) (api.Conversation, error) {
+	return call[api.Conversation](ctx, c, http.MethodGet, item(id), nil)
+}
+
+// Conversations returns a page of the list; query may hold limit, page_id and the filters.
+func (c *Client) Conversations(ctx context.Context, query url.Values) (api.ConversationPage, error) {
+	return call[api.ConversationPage](ctx, c, http.MethodGet, "/api/conversations?"+query.Encode(), nil)
+}
+
+// Events returns a page of stored events; query may hold start_id, end_id, reverse and limit.
+func (c *Client) Events(ctx context.Context, id string, query url.Values) (api.EventPage, error) {
+	return call[api.EventPage](ctx, c, http.MethodGet, item(id)+"/events?"+query.Encode(), nil)
+}
+
+// Rename gives a conversation a title.
+func (c *Client) Rename(ctx context.Context, id, title string) error {
+	_, err := call[bool](ctx, c, http.MethodPatch, item(id), api.PatchConversation{Title: title})
+	return err
+}
+
+// Start starts a stopped conversation again.
+func (c *Client) Start(ctx context.Context, id string) (api.ConversationResponse, error) {
+	return call[api.ConversationResponse](ctx, c, http.MethodPost, item(id)+"/start", struct{}{})
+}
+
+// Stop stops a conversation; what is under way is aborted.
+func (c *Client) Stop(ctx context.Context, id string) (api.ConversationResponse, error) {
+	return call[api.ConversationResponse](ctx, c, http.MethodPost, item(id)+"/stop", nil)
+}
+
+// Delete deletes a conversation for ever.
+func (c *Client) Delete(ctx context.Context, id string) error {
+	_, err := call[bool](ctx, c, http.MethodDelete, item(id), nil)
+	return err
+}
+
+// SetState asks for a change of the agent's state: running, paused, stopped, user_confirmed or user_rejected.
+func (c *Client) SetState(ctx context.Context, id, state string) error {
+	body := map[string]any{"action": "change_agent_state", "args": map[string]any{"agent_state": state}}
+	_, err := call[api.Accepted](ctx, c, http.MethodPost, item(id)+"/events", body)
+	return err
+}
+
+// Keys lists the keys this key may see.
+func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
+	return call[[]api.Key](ctx, c, http.MethodGet, "/api/keys", nil)
+}
+
+// CreateKey makes a key.
+func (c *Client) CreateKey(ctx context.Context, in api.CreateKey) (api.NewKey, error) {
+	return call[api.NewKey](ctx, c, http.MethodPost, "/api/keys", in)
+}
+
+// RevokeKey revokes a key.
+func (c *Client) RevokeKey(ctx context.Context, id string) error {
+	_, err := call[api.Key](ctx, c, http.MethodDelete, "/api/keys/"+url.PathEscape(id), nil)
+	return err
+}
+
+func item(id string) string { return "/api/conversations/" + url.PathEscape(id) }
+
+func call[R any](ctx context.Context, c *Client, method, path string, body any) (R, error) {
+	return send[R](ctx, c, method, path, body, "")
+}
+
+func send[R any](ctx context.Context, c *Client, method, path string, body any, retryKey string) (R, error) {
+	var out R
+	var payload io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return out, err
+		}
+		payload = bytes.NewReader(b)
+	}
+	req, err := c.request(ctx, method, path, payload)
+	if err != nil {
+		return out, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if retryKey != "" {
+		req.Header.Set("Idempotency-Key", retryKey)
+	}
+	res, err := c.HTTP.Do(req)
+	if err != nil {
+		return out, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode >= 300 {
+		return out, failure(res)
+	}
+	err = json.NewDecoder(res.Body).Decode(&out)
+	return out, err
+}
+
+func (c *Client) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("X-Session-API-Key", c.key)
+	return req, nil
+}
+
+// failure reads whichever of the server's error shapes came.
+func failure(res *http.Response) error {
+	e := &Error{Status: res.StatusCode, RequestID: res.Header.Get("X-Request-Id"), Message: http.StatusText(res.StatusCode)}
+	b, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	var body struct {
+		Message, Error string
+		MsgID          string `json:"msg_id"`
+		Detail         json.RawMessage
+	}
+	if json.Unmarshal(b, &body) != nil {
+		return e
+	}
+	e.Code = body.MsgID
+	switch {
+	case body.Message != "":
+		e.Message = body.Message
+	case body.Error != "":
+		e.Message = body.Error
+	case json.Unmarshal(body.Detail, &e.Fields) == nil:
+		e.Message = (&api.ValidationError{Detail: e.Fields}).Error()
+	default:
+		_ = json.Unmarshal(body.Detail, &e.Message)
+	}
+	return e
+}
+
+func format(n int64) string { return strconv.FormatInt(n, 10) }

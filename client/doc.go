@@ -1,0 +1,7 @@
+// Package client is the Go SDK: create a conversation, say something, follow
+// what happens. It imports the contract in package api and nothing else of ours.
+//
+//	c := client.New("http://127.0.0.1:3000", key)
+//	made, err := c.Create(ctx, api.CreateConversation{InitialUserMsg: api.Some("Fix the flaky test")})
+//	for item, err := range c.Follow(ctx, made.ConversationID, 0) { … }
+package client

@@ -1,0 +1,175 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"deckhand/api"
+)
+
+// Item is something that arrived on a stream; exactly one of the pointers is set.
+type Item struct {
+	// ID is the number of a stored event; deltas have none.
+	ID     int64
+	Event  *api.Event
+	Status *api.StatusUpdate
+	Delta  *api.Delta
+	// Raw is the JSON as it came.
+	Raw json.RawMessage
+}
+
+// Delays between attempts to reconnect.
+const (
+	firstDelay = 100 * time.Millisecond
+	lastDelay  = 5 * time.Second
+)
+
+// Follow yields the events after the given number, then new ones as they
+// happen, each exactly once and in order. When the connection is lost it
+// connects again and goes on after the last event seen. It ends when ctx ends,
+// when the conversation is deleted, or with an error that trying again will not
+// mend (a wrong key, an unknown conversation).
+func (c *Client) Follow(ctx context.Context, id string, after int64) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		delay := firstDelay
+		for {
+			before := after
+			done, err := c.stream(ctx, id, &after, yield)
+			if done {
+				return
+			}
+			if ctx.Err() != nil {
+				yield(Item{}, ctx.Err())
+				return
+			}
+			var e *Error
+			if errors.As(err, &e) && e.Status < 500 && e.Status != http.StatusTooManyRequests {
+				yield(Item{}, err)
+				return
+			}
+			if after > before {
+				delay = firstDelay
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(delay):
+			}
+			delay = min(2*delay, lastDelay)
+		}
+	}
+}
+
+// stream reads one connection. done means that the consumer or the conversation has had enough.
+func (c *Client) stream(ctx context.Context, id string, after *int64, yield func(Item, error) bool) (done bool, err error) {
+	req, err := c.request(ctx, http.MethodGet, item(id)+"/events/stream", nil)
+	if err != nil {
+		return false, err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Last-Event-ID", format(*after))
+	res, err := c.HTTP.Do(req)
+	if err != nil {
+		return false, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return false, failure(res)
+	}
+	r := bufio.NewReader(res.Body)
+	for {
+		f, err := readFrame(r)
+		if err != nil {
+			return false, err
+		}
+		if f.event == "end" {
+			return true, nil
+		}
+		it, err := f.item()
+		if err != nil {
+			yield(Item{}, err)
+			return true, err
+		}
+		if it.ID != 0 && it.ID <= *after { // seen before the connection was lost
+			continue
+		}
+		*after = max(*after, it.ID)
+		if !yield(it, nil) {
+			return true, nil
+		}
+	}
+}
+
+// frame is one server-sent event.
+type frame struct {
+	id    int64
+	event string
+	data  []byte
+}
+
+// readFrame reads up to the empty line that ends a frame; comments are skipped.
+func readFrame(r *bufio.Reader) (frame, error) {
+	var f frame
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return f, err
+		}
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" {
+			if f.data != nil || f.event != "" {
+				return f, nil
+			}
+			f = frame{}
+			continue
+		}
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch name {
+		case "id":
+			if f.id, err = strconv.ParseInt(value, 10, 64); err != nil {
+				return f, fmt.Errorf("the stream has an id that is not a number: %q", value)
+			}
+		case "event":
+			f.event = value
+		case "data":
+			if f.data != nil {
+				f.data = append(f.data, '\n')
+			}
+			f.data = append(f.data, value...)
+		}
+	}
+}
+
+func (f frame) item() (Item, error) {
+	it := Item{ID: f.id, Raw: f.data}
+	var target any
+	switch f.event {
+	case "", "message":
+		it.Event = &api.Event{}
+		target = it.Event
+	case "status":
+		it.Status = &api.StatusUpdate{}
+		target = it.Status
+	case "delta":
+		it.Delta = &api.Delta{}
+		target = it.Delta
+	default: // something a newer server says
+		return it, nil
+	}
+	if err := json.Unmarshal(f.data, target); err != nil {
+		return it, fmt.Errorf("the stream has a frame that does not decode: %w", err)
+	}
+	return it, nil
+}

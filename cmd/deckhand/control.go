@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// The control socket is how a command beside a running server says "keys have
+// changed" and hears that the server acted on it. It lies in the data dir, which
+// only the owner can enter, and carries nothing secret.
+
+const controlName = "control.sock"
+
+// shortPath names a file in dir through an open directory, because the path of
+// a socket must be shorter than many a data dir.
+func shortPath(dir string) (path string, done func(), err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	return fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), controlName), func() { f.Close() }, nil
+}
+
+func listenControl(dir string) (net.Listener, error) {
+	path, done, err := shortPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	// We hold the data dir's lock, so a socket that is there belongs to nobody.
+	_ = os.Remove(filepath.Join(dir, controlName))
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false) // the short path is gone by then
+	return l, os.Chmod(filepath.Join(dir, controlName), 0o600)
+}
+
+func (s *server) serveControl(ctx context.Context, l net.Listener) error {
+	context.AfterFunc(ctx, func() { _ = l.Close() })
+	for {
+		conn, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		s.obey(ctx, conn)
+	}
+}
+
+func (s *server) obey(ctx context.Context, conn net.Conn) {
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	line, _ := bufio.NewReader(conn).ReadString('\n')
+	answer := "unknown\n"
+	if line == "keys\n" {
+		if answer = "ok\n"; s.data.gate.Refresh(ctx) != nil {
+			answer = "failed\n"
+		}
+	}
+	_, _ = conn.Write([]byte(answer))
+}
+
+// tellServer waits until a running server has acted on changed keys. Without a server there is nobody to tell.
+func tellServer(dir string) error {
+	path, done, err := shortPath(dir)
+	if err != nil {
+		return nil
+	}
+	defer done()
+	conn, err := net.DialTimeout("unix", path, 2*time.Second)
+	if err != nil {
+		return nil
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := conn.Write([]byte("keys\n")); err != nil {
+		return nil
+	}
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line != "ok\n" {
+		return errors.New("the change is stored, but the running server did not confirm it; it will notice within a second")
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"deckhand/internal/access"
+	"deckhand/internal/llm/scripted"
+	"deckhand/internal/secret"
+	"deckhand/internal/session"
+)
+
+type doctorCmd struct {
+	common
+	Addr         string `name:"addr" env:"DECKHAND_ADDR" default:"127.0.0.1:3000" help:"Address the server would listen on."`
+	Conversation string `arg:"" optional:"" help:"Verify this conversation's log instead, event by event."`
+}
+
+// Run checks one thing after the other and says what to do about what is wrong.
+func (c *doctorCmd) Run(ctx context.Context, o *output) error {
+	if c.Conversation != "" {
+		return c.verify(ctx, o)
+	}
+	r := &report{o: o}
+	r.check("data dir", c.DataDir, c.dataDir())
+	path, err := c.databasePath()
+	r.check("database", path, err)
+	if err == nil {
+		r.check("database opens", "", c.database(ctx, r))
+	}
+	r.check("address", c.Addr, c.address())
+	r.check("built-in model", scripted.Demo+" needs no key and no network", nil)
+	if r.failed > 0 {
+		return fmt.Errorf("%d of the checks failed", r.failed)
+	}
+	fmt.Fprintln(o.stdout, "All is well.")
+	return nil
+}
+
+type report struct {
+	o      *output
+	failed int
+}
+
+func (r *report) check(what, detail string, err error) {
+	mark := "ok  "
+	if err != nil {
+		mark, detail = "FAIL", err.Error()
+		r.failed++
+	}
+	fmt.Fprintf(r.o.stdout, "%s  %-16s %s\n", mark, what, detail)
+}
+
+func (c *doctorCmd) dataDir() error {
+	info, err := os.Stat(c.DataDir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // the server makes it
+	}
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return errors.New("it is not a folder; choose another --data-dir")
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("others can look into it; chmod 700 %s", c.DataDir)
+	}
+	probe := filepath.Join(c.DataDir, ".doctor")
+	if err := os.WriteFile(probe, nil, 0o600); err != nil {
+		return fmt.Errorf("nothing can be written there: %w", err)
+	}
+	var fs syscall.Statfs_t
+	if syscall.Statfs(c.DataDir, &fs) == nil && int64(fs.Bavail)*fs.Bsize < 100<<20 {
+		err = errors.New("less than 100 MiB are free on its disk")
+	}
+	return errors.Join(err, os.Remove(probe))
+}
+
+// database opens what is there; it makes nothing where nothing is.
+func (c *doctorCmd) database(ctx context.Context, r *report) error {
+	path, _ := c.databasePath()
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	d, err := openData(ctx, c.common, access.Options{})
+	if err != nil {
+		return err
+	}
+	defer d.db.Close()
+	if err := d.db.Check(ctx); err != nil {
+		return err
+	}
+	_, err = secret.OpenKeyring(ctx, c.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), d.db)
+	r.check("master key", "opens the stored secrets", err)
+	return nil
+}
+
+func (c *doctorCmd) address() error {
+	l, err := net.Listen("tcp", c.Addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return errors.New("in use: a server runs there, or choose another --addr")
+	}
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// verify folds a log and holds it against every rule.
+func (c *doctorCmd) verify(ctx context.Context, o *output) error {
+	d, err := openData(ctx, c.common, access.Options{})
+	if err != nil {
+		return err
+	}
+	defer d.db.Close()
+	id := session.ID(c.Conversation)
+	st, err := session.Fold(ctx, d.db, session.State{ID: id})
+	if err != nil {
+		return fmt.Errorf("conversation %s is good up to event %d: %w", id, st.Last, err)
+	}
+	if !st.Exists() {
+		return fmt.Errorf("there is no conversation %s", id)
+	}
+	row, err := d.db.Row(ctx, id)
+	if err != nil {
+		return err
+	}
+	if row.Last != st.Last || row.Status != st.Status() {
+		return fmt.Errorf("conversation %s: the list says event %d and %s, the log event %d and %s", id, row.Last, row.Status, st.Last, st.Status())
+	}
+	fmt.Fprintf(o.stdout, "conversation %s: %d events, every rule holds; %s, agent %s\n", id, st.Last, st.Status(), st.Agent)
+	return nil
+}

@@ -1,0 +1,94 @@
+// Command deckhand is the whole program: the server, and the commands that
+// look after it. Each subcommand has a file of its own; wire.go puts the parts
+// of the server together.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set by the build.
+var version = "dev"
+
+// cli is the command line. Every flag has a DECKHAND_* twin in the environment
+// and a key of the same name in the config file.
+type cli struct {
+	Config string `name:"config" env:"DECKHAND_CONFIG" placeholder:"FILE" help:"Config file (YAML): flag names as keys, and prices. Flags and environment win over it."`
+
+	Serve   serveCmd   `cmd:"" help:"Run the server."`
+	Key     keyCmd     `cmd:"" help:"Make, list and revoke API keys; rotate the master key. Works beside a running server."`
+	User    userCmd    `cmd:"" help:"Make, list, disable and enable users. Works beside a running server."`
+	OpenAPI openapiCmd `cmd:"" name:"openapi" help:"Print the OpenAPI 3.1 document of this version."`
+	Doctor  doctorCmd  `cmd:"" help:"Check that the server can work here, or verify one conversation's log."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// common is what commands on the data have in common.
+type common struct {
+	DataDir     string `name:"data-dir" env:"DECKHAND_DATA_DIR" default:"${data_dir}" placeholder:"DIR" help:"Where everything is kept (default: ${default})."`
+	DatabaseURL string `name:"database-url" env:"DECKHAND_DATABASE_URL" placeholder:"URL" help:"Database: sqlite:PATH. Default: deckhand.db in the data dir."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is main without the process, so that tests can call it.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var c cli
+	exit := -1
+	parser, err := kong.New(&c,
+		kong.Name("deckhand"),
+		kong.Description("Deckhand stores users' settings and runs conversations with coding agents. Start with: deckhand serve"),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exit = code }),
+		kong.Vars{"data_dir": defaultDataDir()},
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: false, Summary: true}),
+		kong.Resolvers(&fileResolver{args: args}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(&output{stdout, stderr}),
+	)
+	if err != nil {
+		fmt.Fprintln(stderr, "deckhand:", err)
+		return 2
+	}
+	k, err := parser.Parse(args)
+	if exit >= 0 { // --help was asked for
+		return exit
+	}
+	if err != nil {
+		var usage *kong.ParseError
+		if errors.As(err, &usage) {
+			_ = usage.Context.PrintUsage(true)
+		}
+		fmt.Fprintln(stderr, "deckhand:", err)
+		return 2
+	}
+	if err := k.Run(&c); err != nil {
+		fmt.Fprintln(stderr, "deckhand:", err)
+		return 1
+	}
+	return 0
+}
+
+// output is where a command prints.
+type output struct{ stdout, stderr io.Writer }
+
+type versionCmd struct{}
+
+// Run prints the version.
+func (versionCmd) Run(o *output) error {
+	_, err := fmt.Fprintln(o.stdout, version)
+	return err
+}

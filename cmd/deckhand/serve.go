@@ -1,0 +1,294 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"deckhand/internal/access"
+	"deckhand/internal/outbound"
+	"deckhand/internal/secret"
+)
+
+// serveCmd is deckhand serve.
+type serveCmd struct {
+	common
+	Addr         string        `name:"addr" env:"DECKHAND_ADDR" default:"127.0.0.1:3000" help:"Address to listen on. Anything but loopback needs TLS or --behind-proxy."`
+	BehindProxy  bool          `name:"behind-proxy" env:"DECKHAND_BEHIND_PROXY" help:"A reverse proxy in front of this server speaks TLS for it."`
+	PublicURL    string        `name:"public-url" env:"DECKHAND_PUBLIC_URL" placeholder:"URL" help:"Address people use, e.g. https://deckhand.example.org; for the login link. Its host is allowed."`
+	TLSCert      string        `name:"tls-cert" env:"DECKHAND_TLS_CERT" placeholder:"FILE" help:"Certificate chain (PEM)."`
+	TLSKey       string        `name:"tls-key" env:"DECKHAND_TLS_KEY" placeholder:"FILE" help:"Private key of the certificate (PEM)."`
+	AllowHost    []string      `name:"allow-host" env:"DECKHAND_ALLOW_HOST" placeholder:"NAME" help:"Host names requests may be addressed to, beside localhost and addresses."`
+	AllowOrigin  []string      `name:"allow-origin" env:"DECKHAND_ALLOW_ORIGIN" placeholder:"ORIGIN" help:"Foreign web origins that may call, e.g. https://tools.example.org."`
+	AllowPrivate string        `name:"allow-private" env:"DECKHAND_ALLOW_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses the server may dial for users although it does not listen on loopback."`
+	RateLimit    float64       `name:"rate-limit" env:"DECKHAND_RATE_LIMIT" default:"50" help:"Requests per second and key; 0 is no limit."`
+	RateBurst    int           `name:"rate-burst" env:"DECKHAND_RATE_BURST" default:"100" help:"Requests a key may make at once."`
+	IdleClose    time.Duration `name:"idle-close" env:"DECKHAND_IDLE_CLOSE" default:"1h" help:"Stop a conversation nobody used for so long; the next message starts it again. 0 is never."`
+	MetricsAddr  string        `name:"metrics-addr" env:"DECKHAND_METRICS_ADDR" placeholder:"ADDR" help:"Serve /metrics here without a key. Default: on the main address, for admin keys."`
+	OTLPEndpoint string        `name:"otlp-endpoint" env:"DECKHAND_OTLP_ENDPOINT" placeholder:"URL" help:"Send traces here, e.g. http://127.0.0.1:4318. Default: none are made."`
+	LogLevel     string        `name:"log-level" env:"DECKHAND_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"What to log: debug, info, warn or error."`
+	LogFormat    string        `name:"log-format" env:"DECKHAND_LOG_FORMAT" default:"text" enum:"text,json" help:"How to log: text or json."`
+}
+
+// shutdownTime is how long requests may take to finish after a signal.
+const shutdownTime = 20 * time.Second
+
+// Run serves until the context ends, then finishes what was begun.
+func (c *serveCmd) Run(ctx context.Context, all *cli, o *output) error {
+	if err := c.checkAddr(); err != nil {
+		return err
+	}
+	file, err := readConfig(all.Config)
+	if err != nil {
+		return err
+	}
+	redactor := secret.NewRedactor()
+	logger := c.logger(o.stderr, redactor)
+
+	d, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer d.db.Close()
+	unlock, err := lockDataDir(c.DataDir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if d.db.ReadOnly() {
+		logger.Warn("the data cannot be written, so everything can be read and nothing changed")
+	}
+	keyring, err := secret.OpenKeyring(ctx, c.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), d.db)
+	if err != nil {
+		return err
+	}
+	if err := d.signCookies(ctx, keyring, c.limits()); err != nil {
+		return err
+	}
+	s, err := wire(ctx, c, file.prices, d, keyring, redactor, logger)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", c.Addr)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %w", c.Addr, err)
+	}
+	if err := c.announce(ctx, d, listener.Addr(), o.stdout); err != nil {
+		listener.Close()
+		return err
+	}
+	return s.run(ctx, c, listener)
+}
+
+// checkAddr refuses to put keys on a network in clear text.
+func (c *serveCmd) checkAddr() error {
+	if _, _, err := net.SplitHostPort(c.Addr); err != nil {
+		return fmt.Errorf("--addr %q is not HOST:PORT", c.Addr)
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return errors.New("--tls-cert and --tls-key go together")
+	}
+	if c.PublicURL != "" {
+		if u, err := url.Parse(c.PublicURL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return errors.New("--public-url is an http or https address")
+		}
+	}
+	if outbound.IsPublicBind(c.Addr) && c.TLSCert == "" && !c.BehindProxy {
+		return fmt.Errorf("--addr %s can be reached from other machines, and keys would cross the network in clear text: give --tls-cert and --tls-key,"+
+			" or --behind-proxy if a reverse proxy speaks TLS for this server, or listen on 127.0.0.1", c.Addr)
+	}
+	if c.MetricsAddr != "" {
+		if _, _, err := net.SplitHostPort(c.MetricsAddr); err != nil {
+			return fmt.Errorf("--metrics-addr %q is not HOST:PORT", c.MetricsAddr)
+		}
+	}
+	return nil
+}
+
+func (c *serveCmd) logger(w io.Writer, redactor *secret.Redactor) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.LogLevel))
+	options := &slog.HandlerOptions{Level: level}
+	var h slog.Handler = slog.NewTextHandler(w, options)
+	if c.LogFormat == "json" {
+		h = slog.NewJSONHandler(w, options)
+	}
+	return slog.New(redactor.Handler(h))
+}
+
+func (c *serveCmd) limits() access.Options {
+	o := access.Options{RatePerSecond: c.RateLimit, Burst: c.RateBurst}
+	if c.RateLimit == 0 {
+		o.RatePerSecond, o.Burst = 1e12, 1<<30
+	}
+	return o
+}
+
+func (c *serveCmd) open(ctx context.Context) (*data, error) {
+	return openData(ctx, c.common, c.limits())
+}
+
+// hosts are the names this server answers to.
+func (c *serveCmd) hosts() []string {
+	out := c.AllowHost
+	if u, err := url.Parse(c.PublicURL); err == nil && u.Host != "" {
+		out = append(out, u.Hostname())
+	}
+	if host, _, err := net.SplitHostPort(c.Addr); err == nil && host != "" {
+		out = append(out, host)
+	}
+	return out
+}
+
+// signCookies gives the gate a key that outlives the process, so that browsers stay logged in.
+func (d *data) signCookies(ctx context.Context, keyring *secret.Keyring, o access.Options) error {
+	const owner, field = "deckhand server", "cookie key"
+	if d.db.ReadOnly() {
+		return nil
+	}
+	sealed, err := d.db.Meta(ctx, "cookie_key")
+	if err != nil {
+		return err
+	}
+	if sealed == nil {
+		var fresh [32]byte
+		_, _ = rand.Read(fresh[:])
+		if sealed, err = keyring.Seal(ctx, owner, field, fresh[:]); err != nil {
+			return err
+		}
+		if sealed, err = d.db.SetMetaOnce(ctx, "cookie_key", sealed); err != nil {
+			return err
+		}
+	}
+	key, err := keyring.Open(ctx, owner, field, sealed)
+	if err != nil {
+		return err
+	}
+	copy(o.CookieKey[:], key)
+	d.gate = access.NewGate(d.db, o)
+	return nil
+}
+
+// announce makes the first key when there is none, and prints where to go.
+func (c *serveCmd) announce(ctx context.Context, d *data, addr net.Addr, w io.Writer) error {
+	keyPath, made := "", false
+	if !d.db.ReadOnly() {
+		var err error
+		if keyPath, made, err = d.gate.Bootstrap(ctx, c.DataDir); err != nil {
+			return err
+		}
+	}
+	base := c.PublicURL
+	if base == "" {
+		scheme := "http"
+		if c.TLSCert != "" {
+			scheme = "https"
+		}
+		base = scheme + "://" + addr.String()
+	}
+	fmt.Fprintf(w, "Deckhand %s is at %s\n", version, base)
+	if keyPath == "" {
+		fmt.Fprintf(w, "  log in:    %s/login with a key; deckhand key create --user NAME makes one\n", base)
+		return nil
+	}
+	if made {
+		fmt.Fprintf(w, "  first start: made the user admin and a key\n")
+	}
+	fmt.Fprintf(w, "  admin key: %s\n", keyPath)
+	plain, err := access.ReadKeyFile(keyPath)
+	if err != nil {
+		return err
+	}
+	who, err := d.gate.Authenticate(ctx, plain)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "  log in:    %s/login#%s  (good once, for an hour)\n", base, d.gate.NewTicket(who, time.Hour))
+	return nil
+}
+
+// run serves until ctx ends.
+func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	web := &http.Server{Handler: s.door, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug)}
+	background := &tasks{}
+	background.start(func() error { return s.loop.Run(ctx) }, stop)
+	background.start(func() error { return s.keepHouse(ctx) }, stop)
+	if control, err := listenControl(c.DataDir); err == nil {
+		background.start(func() error { return s.serveControl(ctx, control) }, stop)
+	} else {
+		s.logger.Warn("key commands beside this server take effect after a second, not at once", "error", err)
+	}
+	if c.MetricsAddr != "" {
+		background.start(func() error { return s.serveMetrics(ctx, c.MetricsAddr) }, stop)
+	}
+	served := make(chan error, 1)
+	go func() {
+		if c.TLSCert != "" {
+			served <- web.ServeTLS(listener, c.TLSCert, c.TLSKey)
+			return
+		}
+		served <- web.Serve(listener)
+	}()
+	select {
+	case err := <-served:
+		stop(err)
+	case <-ctx.Done():
+	}
+	s.logger.Info("stopping: finishing what was begun")
+	s.door.Close() // streams end; their readers resume where they were
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancel()
+	err := web.Shutdown(grace)
+	background.wait()
+	if s.tracer != nil {
+		err = errors.Join(err, s.tracer.Close(grace))
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, http.ErrServerClosed) {
+		return cause
+	}
+	return err
+}
+
+// keepHouse does what has to be done now and then.
+func (s *server) keepHouse(ctx context.Context) error {
+	second, hour := time.NewTicker(time.Second), time.NewTicker(time.Hour)
+	defer second.Stop()
+	defer hour.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-second.C:
+			// A key revoked by another process is noticed here if its message did not reach us.
+			if err := s.data.gate.Refresh(ctx); err != nil && ctx.Err() == nil {
+				s.logger.Error("keys cannot be read again", "error", err)
+			}
+		case <-hour.C:
+			if err := s.data.db.DropAnswers(ctx, time.Now().Add(-24*time.Hour)); err != nil && ctx.Err() == nil {
+				s.logger.Warn("old answers cannot be dropped", "error", err)
+			}
+		}
+	}
+}
+
+func (s *server) serveMetrics(ctx context.Context, addr string) error {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.metrics.Handler())
+	web := &http.Server{Addr: addr, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, func() { _ = web.Close() })
+	if err := web.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	return nil
+}

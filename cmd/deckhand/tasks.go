@@ -1,0 +1,19 @@
+package main
+
+import (
+	"context"
+	"sync"
+)
+
+// tasks are goroutines that live as long as the server; one that fails ends it.
+type tasks struct{ wg sync.WaitGroup }
+
+func (t *tasks) start(run func() error, stop context.CancelCauseFunc) {
+	t.wg.Go(func() {
+		if err := run(); err != nil {
+			stop(err)
+		}
+	})
+}
+
+func (t *tasks) wait() { t.wg.Wait() }

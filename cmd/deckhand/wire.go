@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"deckhand/internal/access"
+	"deckhand/internal/agent"
+	"deckhand/internal/gitprovider"
+	"deckhand/internal/httpapi"
+	"deckhand/internal/live"
+	"deckhand/internal/llm"
+	"deckhand/internal/llm/scripted"
+	"deckhand/internal/outbound"
+	"deckhand/internal/secret"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+	"deckhand/internal/store/sqlite"
+	"deckhand/internal/telemetry"
+	"deckhand/internal/v0"
+)
+
+// data is what every command on the data opens.
+type data struct {
+	db   *sqlite.DB
+	gate *access.Gate
+}
+
+// openData opens the database. The data dir is made when it is not there.
+func openData(ctx context.Context, c common, o access.Options) (*data, error) {
+	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("the data dir cannot be made: %w", err)
+	}
+	path, err := c.databasePath()
+	if err != nil {
+		return nil, err
+	}
+	db, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &data{db: db, gate: access.NewGate(db, o)}, nil
+}
+
+// lockDataDir keeps a second server away from the same data.
+func lockDataDir(dir string) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "server.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if errors.Is(err, syscall.EROFS) {
+		return func() {}, nil // nobody can write there, so nobody is in the way
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the data dir cannot be used: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another deckhand serves the data in %s; stop it first, or choose another --data-dir", dir)
+	}
+	return func() { f.Close() }, nil
+}
+
+// server is all the parts, put together.
+type server struct {
+	data     *data
+	keyring  *secret.Keyring
+	door     *httpapi.Door
+	loop     *agent.Loop
+	metrics  *telemetry.Metrics
+	tracer   *telemetry.Tracer
+	logger   *slog.Logger
+	redactor *secret.Redactor
+}
+
+// wire puts the parts together in the order a request walks through them.
+func wire(ctx context.Context, c *serveCmd, prices map[string]llm.Price, d *data, keyring *secret.Keyring, redactor *secret.Redactor, logger *slog.Logger) (*server, error) {
+	s := &server{data: d, keyring: keyring, logger: logger, redactor: redactor, metrics: telemetry.NewMetrics(version)}
+	var err error
+	if c.OTLPEndpoint != "" {
+		if s.tracer, err = telemetry.NewTracer(ctx, c.OTLPEndpoint, version); err != nil {
+			return nil, err
+		}
+	}
+	allow, err := outbound.ParseAllow(c.AllowPrivate)
+	if err != nil {
+		return nil, err
+	}
+	client := outbound.NewClient(outbound.Policy{AllowAllPrivate: outbound.IsLoopback(c.Addr), Allow: allow}, 10*time.Second)
+
+	sessions := session.New(d.db)
+	hub := live.New(d.db, frames)
+	userSettings := settings.New(d.db, keyring, redactor)
+	models := modelCatalogue{prices: prices}
+	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose,
+		Profile: func(ctx context.Context, owner string) (agent.Profile, error) {
+			return models.profile(ctx, userSettings, owner)
+		}})
+	sessions.Observe(hub)
+	sessions.Observe(s.loop)
+
+	config := httpapi.Config{
+		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, Hub: hub, Answers: d.db, Seal: keyring,
+		Redact: redactor.Add, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, DataDir: c.DataDir,
+		Models: httpapi.Models{Names: scripted.Models, Default: defaultModel, HasPrice: models.hasPrice,
+			NeedsKey: func(model, baseURL string) bool { return llm.Config{Model: model, BaseURL: baseURL}.NeedsKey() }},
+		Ready: func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) },
+		VerifyRepository: func(ctx context.Context, st settings.Settings, provider, repository string) (string, error) {
+			return gitprovider.Verify(ctx, client, tokens(st), provider, repository)
+		},
+		Observe: func(f httpapi.Finished) { s.metrics.Request(f.Route, f.Method, f.Status, f.Took, f.Stream) },
+	}
+	if c.MetricsAddr == "" {
+		config.Metrics = s.metrics.Handler()
+	}
+	if s.tracer != nil {
+		config.Trace = s.tracer.Span
+		config.NameTrace = telemetry.Name
+	}
+	s.door = httpapi.New(config)
+	s.measure(hub)
+	return s, nil
+}
+
+// measure adds what only the parts know to the metrics.
+func (s *server) measure(hub *live.Hub) {
+	stats := s.data.db.Stats
+	s.metrics.Counter("deckhand_store_commits_total", "Durable transactions.", func() float64 { return float64(stats().Commits) })
+	s.metrics.Counter("deckhand_store_writes_total", "Writes in them.", func() float64 { return float64(stats().Writes) })
+	s.metrics.Gauge("deckhand_working_sessions", "Conversations an agent works on right now.", func() float64 { return float64(s.loop.Working()) })
+	s.metrics.Gauge("deckhand_live_readers", "Open event streams.", func() float64 { return float64(hub.Followers()) })
+}
+
+// frames speaks the wire's dialect to live readers.
+func frames(id session.ID, e session.Event) (live.Frame, bool, error) {
+	f, err := v0.Encode(id, e)
+	switch {
+	case err != nil || f.Kind == v0.None:
+		return live.Frame{}, false, err
+	case f.Kind == v0.Status:
+		return live.Frame{Number: e.Number, Event: "status", Data: f.JSON}, true, nil
+	}
+	return live.Frame{Number: e.Number, Data: f.JSON}, true, nil
+}
+
+func tokens(st settings.Settings) map[string]gitprovider.Token {
+	out := map[string]gitprovider.Token{}
+	for name, t := range st.ProviderTokens {
+		out[name] = gitprovider.Token{Token: t.Token.Reveal(), Host: t.Host}
+	}
+	return out
+}
+
+// defaultModel is what a user without llm_model gets: a real one, so that a
+// missing key is said at once and nobody talks to the demo by accident.
+const defaultModel = "anthropic/claude-sonnet-4-20250514"
+
+// modelCatalogue knows which models there are and what they cost.
+type modelCatalogue struct{ prices map[string]llm.Price }
+
+func (m modelCatalogue) price(model string) (llm.Price, bool) {
+	if p, ok := m.prices[model]; ok {
+		return p, true
+	}
+	return llm.Price{}, slices.Contains(scripted.Models, model) // the script is free
+}
+
+func (m modelCatalogue) hasPrice(model string) bool {
+	_, ok := m.price(model)
+	return ok
+}
+
+// profile turns a user's settings into what the agent works with.
+func (m modelCatalogue) profile(ctx context.Context, all *settings.Service, owner string) (agent.Profile, error) {
+	s, err := all.Get(ctx, owner)
+	if errors.Is(err, settings.ErrNotFound) {
+		return agent.Profile{}, &agent.ProfileError{ID: "CONFIGURATION$SETTINGS_NOT_FOUND", Reason: "Settings not found"}
+	}
+	if err != nil {
+		return agent.Profile{}, err
+	}
+	p := agent.Profile{Agent: "CodeActAgent", ModelName: defaultModel, MaxAsks: 500}
+	if s.Agent != nil && *s.Agent != "" {
+		p.Agent = *s.Agent
+	}
+	if s.LLMModel != nil && *s.LLMModel != "" {
+		p.ModelName = *s.LLMModel
+	}
+	if s.MaxIterations != nil {
+		p.MaxAsks = *s.MaxIterations
+	}
+	language := ""
+	if s.Language != nil {
+		language = *s.Language
+	}
+	p.System = agent.System(language)
+	if s.MaxBudgetPerTask != nil {
+		p.Limited, p.Budget = true, session.Money(*s.MaxBudgetPerTask*1e9)
+	}
+	p.Price, _ = m.price(p.ModelName)
+	model := scripted.New(p.ModelName)
+	if model == nil {
+		return p, &agent.ProfileError{ID: "STATUS$ERROR", Reason: (&llm.UnavailableError{Model: p.ModelName}).Error()}
+	}
+	p.Model = model
+	return p, nil
+}

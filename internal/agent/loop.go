@@ -1,0 +1,262 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"deckhand/internal/llm"
+	"deckhand/internal/session"
+)
+
+// Profile is with what an agent works for one user: read from the settings
+// whenever the loop takes up a session.
+type Profile struct {
+	Agent     string
+	Model     llm.Model
+	ModelName string
+	System    string
+	// MaxAsks is how many model calls one turn may make.
+	MaxAsks int
+	// Budget limits the conversation's cost when Limited is true.
+	Budget  session.Money
+	Limited bool
+	Price   llm.Price
+}
+
+// ProfileError is a profile that cannot be had: the conversation fails to
+// start and shows ID and Reason.
+type ProfileError struct{ ID, Reason string }
+
+func (e *ProfileError) Error() string { return e.Reason }
+
+// Deltas takes fragments of an answer while it is being written.
+type Deltas interface {
+	Delta(id session.ID, call, text string)
+	EndDelta(id session.ID, call string)
+}
+
+// Config is what a Loop needs.
+type Config struct {
+	Sessions *session.Sessions
+	Log      session.Log
+	Index    session.Index
+	// Profile finds out with what to work for the session's owner.
+	Profile func(ctx context.Context, owner string) (Profile, error)
+	Deltas  Deltas
+	Logger  *slog.Logger
+	// Starters is how many sessions may be claimed at the same time (default 4).
+	// It is small on purpose: while requests pour in, claiming must not crowd
+	// them out; when they stop, a few starters clear any backlog at once.
+	Starters int
+	// IdleAfter closes a running conversation nobody used for so long; 0 never.
+	IdleAfter time.Duration
+}
+
+// maxQueue bounds the memory of the queue. What does not fit is found again in the index.
+const maxQueue = 10_000
+
+// Loop implements session.Observer. Make it with New, then call Run.
+type Loop struct {
+	Config
+	replica string
+
+	mu       sync.Mutex
+	queue    []session.ID
+	queued   map[session.ID]bool
+	working  map[session.ID]*worker
+	failures map[session.ID]int
+	overflow bool
+	closed   bool
+	wake     chan struct{}
+	workers  sync.WaitGroup
+}
+
+// New makes a loop with a name of its own, so that what a predecessor claimed
+// is recognised as somebody else's.
+func New(c Config) *Loop {
+	if c.Starters == 0 {
+		c.Starters = 4
+	}
+	var b [6]byte
+	_, _ = rand.Read(b[:])
+	return &Loop{
+		Config: c, replica: "loop-" + hex.EncodeToString(b[:]),
+		queued: map[session.ID]bool{}, working: map[session.ID]*worker{}, failures: map[session.ID]int{}, wake: make(chan struct{}, 1),
+	}
+}
+
+// Appended implements session.Observer: it never blocks.
+func (l *Loop) Appended(id session.ID, last int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w := l.working[id]; w != nil {
+		w.grew(last)
+		return
+	}
+	l.enqueue(id)
+}
+
+// Working is how many sessions are being worked on.
+func (l *Loop) Working() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.working)
+}
+
+// enqueue is called with mu held.
+func (l *Loop) enqueue(id session.ID) {
+	if l.queued[id] || l.closed {
+		return
+	}
+	if len(l.queue) >= maxQueue {
+		l.overflow = true
+		return
+	}
+	l.queued[id] = true
+	l.queue = append(l.queue, id)
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run works until ctx ends, then waits for what is under way. Model calls are
+// aborted and made again after the next start.
+func (l *Loop) Run(ctx context.Context) error {
+	l.resume(ctx)
+	var starters sync.WaitGroup
+	for range l.Starters {
+		starters.Go(func() { l.start(ctx) })
+	}
+	if l.IdleAfter > 0 {
+		starters.Go(func() { l.closeIdle(ctx) })
+	}
+	<-ctx.Done()
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	starters.Wait()
+	l.workers.Wait()
+	return nil
+}
+
+// start claims queued sessions one after the other and lets each go on by itself.
+func (l *Loop) start(ctx context.Context) {
+	for {
+		id, ok := l.next(ctx)
+		if !ok {
+			return
+		}
+		l.take(ctx, id)
+	}
+}
+
+// next waits for a session to take up.
+func (l *Loop) next(ctx context.Context) (session.ID, bool) {
+	for {
+		l.mu.Lock()
+		if len(l.queue) > 0 {
+			id := l.queue[0]
+			l.queue = l.queue[1:]
+			if len(l.queue) == 0 {
+				l.queue = nil // let the backing array go
+			}
+			delete(l.queued, id)
+			more := len(l.queue) > 0
+			if more {
+				select {
+				case l.wake <- struct{}{}:
+				default:
+				}
+			}
+			l.mu.Unlock()
+			return id, true
+		}
+		again := l.overflow
+		l.overflow = false
+		l.mu.Unlock()
+		if again {
+			l.resume(ctx)
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return "", false
+		case <-l.wake:
+		}
+		if ctx.Err() != nil {
+			return "", false
+		}
+	}
+}
+
+// resume queues the sessions that were left with something to do.
+func (l *Loop) resume(ctx context.Context) {
+	ids, err := l.Index.Wanting(ctx, maxQueue/2)
+	if err != nil {
+		if ctx.Err() == nil {
+			l.Logger.Error("cannot look for unfinished conversations", "error", err)
+		}
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range ids {
+		if l.working[id] == nil {
+			l.enqueue(id)
+		}
+	}
+	if len(ids) == maxQueue/2 {
+		l.overflow = true
+	}
+}
+
+// closeIdle stops conversations that nobody used for a while: a stopped one
+// keeps its history and starts again with the next message.
+func (l *Loop) closeIdle(ctx context.Context) {
+	tick := time.NewTicker(max(l.IdleAfter/10, time.Second))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for l.closeSome(ctx, time.Now().Add(-l.IdleAfter)) {
+		}
+	}
+}
+
+// idlePage is how many idle conversations are closed in one go.
+const idlePage = 100
+
+// closeSome closes one page and says whether there may be more.
+func (l *Loop) closeSome(ctx context.Context, before time.Time) bool {
+	ids, err := l.Index.Idle(ctx, before, idlePage)
+	if err != nil {
+		if ctx.Err() == nil {
+			l.Logger.Error("cannot look for idle conversations", "error", err)
+		}
+		return false
+	}
+	for _, id := range ids {
+		_, err := l.Sessions.Update(ctx, id, func(s session.State) ([]session.Payload, error) {
+			if s.Wants() || s.UpdatedAt.After(before) {
+				return nil, nil
+			}
+			return s.Stop("closed after a time without use")
+		})
+		if err != nil && !errors.Is(err, session.ErrDeleted) {
+			if ctx.Err() == nil {
+				l.Logger.Error("cannot close an idle conversation", "session", id, "error", err)
+			}
+			return false
+		}
+	}
+	return len(ids) == idlePage
+}

@@ -1,0 +1,201 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"deckhand/internal/session"
+)
+
+// worker is the goroutine that works on one session.
+type worker struct {
+	id    session.ID
+	claim int64
+	// last is the newest event the worker knows, so that its own appends do not disturb it.
+	last atomic.Int64
+	// news is set when the session grew by somebody else's hand.
+	news chan struct{}
+	// dirty is set with news and read when the worker is about to end.
+	dirty atomic.Bool
+}
+
+// grew is called for every append to the session, with the loop's mu held.
+func (w *worker) grew(last int64) {
+	if last <= w.last.Load() {
+		return
+	}
+	w.dirty.Store(true)
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+}
+
+// appendTimeout bounds one append; the store answers in milliseconds or not at all.
+const appendTimeout = 30 * time.Second
+
+// update applies rules for this worker. The append itself is not cancelled by
+// a shutdown, so that it is known how it ended.
+func (l *Loop) update(ctx context.Context, w *worker, rules ...func(session.State) ([]session.Payload, error)) (session.State, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
+	defer cancel()
+	decide := session.Chain(rules...)
+	st, err := l.Sessions.Update(ctx, w.id, func(s session.State) ([]session.Payload, error) {
+		payloads, err := decide(s)
+		// The observer is told before Update returns; these are ours.
+		w.last.Store(s.Last + int64(len(payloads)))
+		return payloads, err
+	})
+	return st, err
+}
+
+// take claims a session and, if there is something to do, gives it a goroutine.
+func (l *Loop) take(ctx context.Context, id session.ID) {
+	w := &worker{id: id, news: make(chan struct{}, 1)}
+	l.mu.Lock()
+	if l.working[id] != nil || l.closed {
+		l.mu.Unlock()
+		return
+	}
+	l.working[id] = w
+	l.workers.Add(1)
+	l.mu.Unlock()
+
+	st, profile, err := l.open(ctx, w)
+	if err != nil || !st.Wants() {
+		l.done(ctx, w, err)
+		return
+	}
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				l.done(ctx, w, fmt.Errorf("the loop panicked: %v", r))
+			}
+		}()
+		l.done(ctx, w, l.work(ctx, w, st, profile))
+	}()
+}
+
+// done ends a worker; what came in meanwhile makes a new one.
+func (l *Loop) done(ctx context.Context, w *worker, err error) {
+	l.mu.Lock()
+	delete(l.working, w.id)
+	if err == nil {
+		delete(l.failures, w.id)
+	}
+	if w.dirty.Load() {
+		l.enqueue(w.id)
+	}
+	l.mu.Unlock()
+	l.workers.Done()
+	switch {
+	case err == nil, ctx.Err() != nil:
+	case errors.Is(err, session.ErrNotOwner), errors.Is(err, session.ErrDeleted), errors.Is(err, session.ErrRefused),
+		errors.Is(err, session.ErrNotFound):
+		l.Logger.Debug("conversation left", "session", w.id, "why", err)
+	default:
+		l.Logger.Error("conversation left with an error", "session", w.id, "error", err)
+		l.retry(w.id)
+	}
+}
+
+// retries is how often a session is taken up again after an error nobody
+// expected (a full disk, say), before it waits for the next message or restart.
+const retries = 8
+
+// retry queues the session again after a while that doubles each time.
+func (l *Loop) retry(id session.ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.failures[id]
+	if n >= retries || len(l.failures) >= maxQueue || l.closed {
+		delete(l.failures, id)
+		return
+	}
+	l.failures[id] = n + 1
+	time.AfterFunc(time.Second<<n, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.working[id] == nil {
+			l.enqueue(id)
+		}
+	})
+}
+
+// open claims the session and says that its workspace is ready, in one append
+// with the start of the turn if messages wait.
+func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, error) {
+	st, err := l.Sessions.Load(ctx, w.id)
+	if err != nil || !st.Wants() {
+		return st, Profile{}, err
+	}
+	profile, err := l.Profile(ctx, st.Owner)
+	if err != nil {
+		return st, profile, l.fail(ctx, w, err)
+	}
+	st, err = l.update(ctx, w, l.claimRule(w),
+		func(s session.State) ([]session.Payload, error) { return s.Prepared(s.Claim, session.WorkspaceReady{}) },
+		func(s session.State) ([]session.Payload, error) { return brief(s, profile), nil },
+		func(s session.State) ([]session.Payload, error) { return s.BeginTurn(s.Claim) },
+	)
+	w.claim = st.Claim
+	return st, profile, err
+}
+
+// claimRule takes the session unless this loop holds it already.
+func (l *Loop) claimRule(*worker) func(session.State) ([]session.Payload, error) {
+	return func(s session.State) ([]session.Payload, error) {
+		if s.Claim > 0 && s.ClaimedBy == l.replica {
+			return nil, nil
+		}
+		return s.Take(l.replica)
+	}
+}
+
+// brief records the system prompt once, before the first turn.
+func brief(s session.State, p Profile) []session.Payload {
+	if s.Briefing || !s.Pending() {
+		return nil
+	}
+	return []session.Payload{session.Briefed{Prompt: p.System, Agent: p.Agent, Model: p.ModelName}}
+}
+
+// fail records that the session cannot be started, so that it does not look as if it still were.
+func (l *Loop) fail(ctx context.Context, w *worker, cause error) error {
+	if ctx.Err() != nil {
+		return cause
+	}
+	why := &ProfileError{ID: "STATUS$ERROR", Reason: "The conversation could not be started; the server's log says why."}
+	if !errors.As(cause, &why) {
+		l.Logger.Error("conversation cannot be started", "session", w.id, "error", cause)
+	}
+	_, err := l.update(ctx, w, l.claimRule(w),
+		func(s session.State) ([]session.Payload, error) { return s.Fail(s.Claim, why.ID, why.Reason) })
+	return err
+}
+
+// work takes steps until nothing is left to do.
+func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile) error {
+	t, err := readTranscript(ctx, l.Log, w.id)
+	if err != nil {
+		return err
+	}
+	for st.Wants() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if !st.InTurn {
+			if st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.BeginTurn(w.claim) }); err != nil {
+				return err
+			}
+			continue
+		}
+		if st, err = l.step(ctx, w, st, p, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}

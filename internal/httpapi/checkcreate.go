@@ -1,0 +1,55 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"strings"
+
+	"deckhand/api"
+	"deckhand/internal/gitprovider"
+	"deckhand/internal/settings"
+	"deckhand/internal/v0"
+)
+
+// checkCreate is what the schema cannot say about a creation request.
+func checkCreate(b api.CreateConversation) []api.FieldError {
+	var out []api.FieldError
+	no := func(typ, msg string, path ...any) {
+		out = append(out, api.FieldError{Loc: append([]any{"body"}, path...), Type: typ, Msg: msg})
+	}
+	repository := func(name string, path ...any) {
+		if name != "" && !gitprovider.ValidRepository(name) {
+			no("value_error", "A repository is named owner/name: letters, digits, dots, dashes and underscores, with slashes between.", path...)
+		}
+	}
+	repository(b.Repository.Value, "repository")
+	if branch := b.SelectedBranch.Value; branch != "" && !gitprovider.ValidBranch(branch) {
+		no("value_error", "This is not a name git allows for a branch.", "selected_branch")
+	}
+	if t, ok := b.SuggestedTask.Get(); ok {
+		repository(t.Repo, "suggested_task", "repo")
+	}
+	if m, ok := b.CreateMicroagent.Get(); ok {
+		repository(m.Repo, "create_microagent", "repo")
+	}
+	for i, u := range b.ImageURLs.Value {
+		if !v0.ValidImageURL(u) {
+			no("url_parsing", "An image is an http, https or data:image address.", "image_urls", i)
+		}
+	}
+	for name, text := range map[string]string{"initial_user_msg": b.InitialUserMsg.Value, "conversation_instructions": b.ConversationInstructions.Value} {
+		if strings.ContainsRune(text, 0) {
+			no("value_error", "NUL characters are not allowed.", name)
+		}
+	}
+	if r, ok := b.ReplayJSON.Get(); ok && r != "" {
+		var events []map[string]json.RawMessage
+		if json.Unmarshal([]byte(r), &events) != nil {
+			no("json_invalid", "A string is expected that holds a JSON array of events, as a trajectory download gives it.", "replay_json")
+		}
+	}
+	if m, ok := b.MCPConfig.Get(); ok {
+		_, faults := settings.CheckMCP(m, nil, "body", "mcp_config")
+		out = append(out, faults...)
+	}
+	return out
+}

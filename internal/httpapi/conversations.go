@@ -1,0 +1,175 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"deckhand/api"
+	"deckhand/internal/session"
+)
+
+// one names a conversation in a path.
+type one struct {
+	ID string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
+}
+
+// row finds a conversation of the asker's; anybody else's is not there.
+func (d *Door) row(ctx context.Context, c *call, id string) (session.Row, error) {
+	r, err := d.Index.Row(ctx, session.ID(id))
+	if err != nil {
+		return r, err
+	}
+	if r.Owner != c.who.User || r.Deleted {
+		return r, session.ErrNotFound
+	}
+	return r, nil
+}
+
+// change applies a rule to a conversation of the asker's.
+func (d *Door) change(ctx context.Context, c *call, id string, rule func(session.State) ([]session.Payload, error)) (session.State, error) {
+	return d.Sessions.Update(ctx, session.ID(id), func(s session.State) ([]session.Payload, error) {
+		if !s.Exists() || s.Owner != c.who.User {
+			return nil, session.ErrNotFound
+		}
+		return rule(s)
+	})
+}
+
+type listQuery struct {
+	PageID     string `query:"page_id" maxLength:"500" doc:"next_page_id of the page before."`
+	Limit      int64  `query:"limit" default:"20" minimum:"1" maximum:"100"`
+	Repository string `query:"selected_repository" maxLength:"500" doc:"Only conversations on this repository."`
+	Trigger    string `query:"conversation_trigger" enum:"resolver,gui,suggested_task,openhands_api,slack,microagent_management,jira,jira_dc,linear,bitbucket" doc:"Only conversations begun this way."`
+	Status     string `query:"status" enum:"STARTING,RUNNING,STOPPED" doc:"Only conversations in this status."`
+	Text       string `query:"query" maxLength:"200" doc:"Only conversations with this in their title."`
+}
+
+func listConversations(d *Door, ctx context.Context, c *call, q listQuery, _ none) (api.ConversationPage, error) {
+	before, err := openCursor(q.PageID)
+	if err != nil {
+		return api.ConversationPage{}, err
+	}
+	limit := int(q.Limit)
+	rows, err := d.Index.Rows(ctx, session.Query{Owner: c.who.User, Repository: q.Repository, Trigger: q.Trigger,
+		Status: session.Status(q.Status), Text: q.Text, Before: before, Limit: limit + 1})
+	if err != nil {
+		return api.ConversationPage{}, err
+	}
+	page := api.ConversationPage{Results: []api.Conversation{}}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		last := rows[limit-1]
+		page.NextPageID = ptr(closeCursor(session.Cursor{CreatedAt: last.CreatedAt, ID: last.ID}))
+	}
+	for _, r := range rows {
+		page.Results = append(page.Results, d.describeRow(r))
+	}
+	return page, nil
+}
+
+// closeCursor and openCursor make a page id: the place of the last row, so
+// that what is created or deleted meanwhile shifts nothing.
+func closeCursor(c session.Cursor) string {
+	b, _ := json.Marshal([2]any{c.CreatedAt.UnixMicro(), c.ID})
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func openCursor(text string) (*session.Cursor, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var at int64
+	var id session.ID
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(b, &[2]any{&at, &id})
+	}
+	if err != nil || id.Check() != nil {
+		return nil, &api.ValidationError{Detail: []api.FieldError{{Loc: []any{"query", "page_id"}, Type: "value_error",
+			Msg: "This is not a next_page_id of ours."}}}
+	}
+	return &session.Cursor{CreatedAt: time.UnixMicro(at).UTC(), ID: id}, nil
+}
+
+func getConversation(d *Door, ctx context.Context, c *call, p one, _ none) (api.Conversation, error) {
+	r, err := d.row(ctx, c, p.ID)
+	if err != nil {
+		return api.Conversation{}, err
+	}
+	return d.describeRow(r), nil
+}
+
+func (d *Door) describeRow(r session.Row) api.Conversation {
+	out := api.Conversation{
+		ConversationID: string(r.ID), Title: r.Title, LastUpdatedAt: r.UpdatedAt, Status: string(r.Status), AgentState: string(r.Agent),
+		ErrorID: text(r.ErrorID), Reason: text(r.Reason), SelectedRepository: text(r.Repository), SelectedBranch: text(r.Branch),
+		GitProvider: text(r.Provider), Trigger: text(r.Trigger), NumConnections: d.Hub.Following(r.ID), CreatedAt: r.CreatedAt,
+		PRNumber: []int{}, LastEventID: r.Last, AccumulatedCost: r.Totals.Cost.Dollars(),
+	}
+	switch r.Status {
+	case session.Running:
+		out.RuntimeStatus, out.URL = ptr("STATUS$READY"), ptr("/api/conversations/"+string(r.ID))
+	case session.Starting:
+		out.RuntimeStatus, out.URL = ptr("STATUS$STARTING_RUNTIME"), ptr("/api/conversations/"+string(r.ID))
+	default:
+		out.RuntimeStatus = text(r.ErrorID)
+	}
+	return out
+}
+
+func patchConversation(d *Door, ctx context.Context, c *call, p one, b api.PatchConversation) (bool, error) {
+	if strings.TrimSpace(b.Title) == "" {
+		return false, api.Invalid("string_too_short", "A title has at least one character that is not blank.", "title")
+	}
+	_, err := d.change(ctx, c, p.ID, func(s session.State) ([]session.Payload, error) { return s.Rename(b.Title) })
+	return err == nil, err
+}
+
+func deleteConversation(d *Door, ctx context.Context, c *call, p one, _ none) (bool, error) {
+	_, err := d.change(ctx, c, p.ID, session.State.Delete)
+	return err == nil, err
+}
+
+func startConversation(d *Door, ctx context.Context, c *call, p one, _ api.StartConversation) (api.ConversationResponse, error) {
+	if _, err := d.row(ctx, c, p.ID); err != nil {
+		return api.ConversationResponse{}, err
+	}
+	s, err := d.Settings.Get(ctx, c.who.User)
+	if err != nil {
+		return api.ConversationResponse{}, settingsMissing(err)
+	}
+	if f := d.refuseSettings(s); f != nil {
+		return api.ConversationResponse{}, f
+	}
+	st, err := d.change(ctx, c, p.ID, session.State.Start)
+	return response(p.ID, nil, st.Status()), err
+}
+
+func stopConversation(d *Door, ctx context.Context, c *call, p one, _ none) (api.ConversationResponse, error) {
+	message := "Conversation was not running"
+	st, err := d.change(ctx, c, p.ID, func(s session.State) ([]session.Payload, error) {
+		out, err := s.Stop("stopped by the user")
+		if len(out) > 0 {
+			message = "Conversation stopped successfully"
+		}
+		return out, err
+	})
+	return response(p.ID, &message, st.Status()), err
+}
+
+func response(id string, message *string, status session.Status) api.ConversationResponse {
+	return api.ConversationResponse{Status: "ok", ConversationID: id, Message: message, ConversationStatus: ptr(string(status))}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// text is null when there is none.
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

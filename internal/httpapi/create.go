@@ -1,0 +1,193 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	"deckhand/api"
+	"deckhand/internal/gitprovider"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+)
+
+// plan is what a creation request comes down to after precedence.
+type plan struct {
+	trigger, repository, provider, branch string
+	message                               *session.UserSaid
+}
+
+// createConversation decides everything before it stores anything: a refused
+// request leaves nothing behind.
+func createConversation(d *Door, ctx context.Context, c *call, _ none, b api.CreateConversation) (api.ConversationResponse, error) {
+	if faults := checkCreate(b); len(faults) > 0 {
+		return api.ConversationResponse{}, &api.ValidationError{Detail: faults}
+	}
+	id, given := conversationID(c, b)
+	print := fingerprint(c.who.User, b)
+	if given {
+		if again, err := d.existing(ctx, c, id, print); again != nil || err != nil {
+			return deref(again), err
+		}
+	}
+	s, err := d.Settings.Get(ctx, c.who.User)
+	if err != nil {
+		return api.ConversationResponse{}, settingsMissing(err)
+	}
+	if f := d.refuseSettings(s); f != nil {
+		return api.ConversationResponse{}, f
+	}
+	p := planOf(c, b)
+	if p.repository != "" {
+		provider, err := d.VerifyRepository(ctx, s, p.provider, p.repository)
+		if err != nil {
+			return api.ConversationResponse{}, fail(http.StatusBadRequest, api.CodeGitAuthentication, err.Error())
+		}
+		p.provider = provider
+	}
+	created := session.Created{Owner: c.who.User, Trigger: p.trigger, Repository: p.repository, Branch: p.branch, Provider: p.provider,
+		Instructions: b.ConversationInstructions.Value, Replay: b.ReplayJSON.Value, Fingerprint: print}
+	if m, ok := b.MCPConfig.Get(); ok {
+		if created.MCP, err = d.sealMCP(ctx, c.who.User, id, m); err != nil {
+			return api.ConversationResponse{}, err
+		}
+	}
+	st, err := d.Sessions.Create(ctx, id, created, p.message)
+	if errors.Is(err, session.ErrConflict) { // somebody was faster
+		again, err := d.existing(ctx, c, id, print)
+		return deref(again), err
+	}
+	return response(string(id), nil, st.Status()), err
+}
+
+// conversationID is the one asked for, or one that a repeated request finds
+// again, or a new one.
+func conversationID(c *call, b api.CreateConversation) (id session.ID, given bool) {
+	if v, ok := b.ConversationID.Get(); ok {
+		return session.ID(v), true
+	}
+	if c.retryKey != "" {
+		return session.ID(c.retryKey[:32]), true
+	}
+	return session.NewID(), false
+}
+
+// existing answers for an id that is taken: the same conversation for the same
+// request, a conflict otherwise, nil when it is free.
+func (d *Door) existing(ctx context.Context, c *call, id session.ID, print string) (*api.ConversationResponse, error) {
+	row, err := d.Index.Row(ctx, id)
+	if errors.Is(err, session.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	taken := fail(http.StatusConflict, api.CodeConversationTaken, "This conversation_id is taken by another conversation; choose another.")
+	if row.Owner != c.who.User || row.Deleted {
+		return nil, taken
+	}
+	st, err := d.Sessions.Load(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if st.Created.Fingerprint != print {
+		return nil, taken
+	}
+	return ptr(response(string(id), nil, st.Status())), nil
+}
+
+// fingerprint recognises the same request: what it means, not how it was spelled.
+func fingerprint(user string, b api.CreateConversation) string {
+	b.ConversationID = api.Opt[string]{}
+	meaning, _ := json.Marshal(b)
+	return digest(user, string(meaning))
+}
+
+// settingsMissing is the creation family's answer to a user without settings.
+func settingsMissing(err error) error {
+	if errors.Is(err, settings.ErrNotFound) {
+		return fail(http.StatusBadRequest, api.CodeSettingsNotFound, "Settings not found")
+	}
+	return err
+}
+
+// refuseSettings says what in the settings keeps a conversation from starting.
+func (d *Door) refuseSettings(s settings.Settings) *fault {
+	model := d.Models.Default
+	if s.LLMModel != nil && *s.LLMModel != "" {
+		model = *s.LLMModel
+	}
+	if s.LLMAPIKey.IsZero() && d.Models.NeedsKey(model, deref(s.LLMBaseURL)) {
+		return fail(http.StatusBadRequest, api.CodeLLMAuthentication, "Error authenticating with the LLM provider. Please check your API key")
+	}
+	if !d.Images && (deref(s.SandboxBaseContainerImage) != "" || deref(s.SandboxRuntimeContainerImage) != "") {
+		return fail(http.StatusBadRequest, api.CodeSandboxImage,
+			"The settings name a sandbox image, but this server's sandbox cannot run images. Clear sandbox_base_container_image and sandbox_runtime_container_image, or ask the operator for a driver that can.")
+	}
+	if s.MaxBudgetPerTask != nil && !d.Models.HasPrice(model) {
+		return fail(http.StatusBadRequest, api.CodePriceUnknown,
+			"max_budget_per_task is set, but the price of the model is not known, so the limit could not be kept. Clear the budget, or give the model a price under prices in the server's config file (0 is a price).")
+	}
+	return nil
+}
+
+// planOf is the precedence: a suggested task over a microagent over the message.
+func planOf(c *call, b api.CreateConversation) plan {
+	p := plan{trigger: "gui", repository: b.Repository.Value, provider: b.GitProvider.Value, branch: b.SelectedBranch.Value}
+	if c.bearer {
+		p.trigger = "openhands_api"
+	}
+	said := session.UserSaid{Text: b.InitialUserMsg.Value, Images: b.ImageURLs.Value}
+	speaks := said.Text != "" || len(said.Images) > 0
+	if t, ok := b.SuggestedTask.Get(); ok {
+		p.trigger, p.repository, p.provider = "suggested_task", t.Repo, t.GitProvider
+		said.Text, speaks = gitprovider.TaskPrompt(t), true
+	} else if m, ok := b.CreateMicroagent.Get(); ok {
+		p.trigger, p.repository = "microagent_management", m.Repo
+		if v, ok := m.GitProvider.Get(); ok {
+			p.provider = v
+		}
+		if said.Text == "" {
+			said.Text, speaks = gitprovider.MicroagentPrompt(m), true
+		}
+	}
+	if speaks {
+		said.Key = c.retryKey
+		p.message = &said
+	}
+	return p
+}
+
+func (d *Door) sealMCP(ctx context.Context, user string, id session.ID, m api.MCPConfig) ([]byte, error) {
+	d.redactMCP(m)
+	plain, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	return d.Seal.Seal(ctx, user, "conversation."+string(id)+".mcp_config", plain)
+}
+
+func deref[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
+// redactMCP keeps the conversation's own keys out of the logs.
+func (d *Door) redactMCP(m api.MCPConfig) {
+	if d.Redact == nil {
+		return
+	}
+	for _, s := range slices.Concat(m.SSEServers, m.SHTTPServers) {
+		d.Redact(deref(s.APIKey))
+	}
+	for _, s := range m.StdioServers {
+		for _, v := range s.Env {
+			d.Redact(v)
+		}
+	}
+}

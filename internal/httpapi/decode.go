@@ -1,0 +1,194 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"deckhand/api"
+)
+
+// Limits of a request.
+const (
+	maxBody  = 16 << 20
+	maxDepth = 64
+)
+
+// number is a JSON number as it was written, so that 1.0 and 1 stay different.
+type number string
+
+// readBody reads the whole body, within the limit.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if ct := r.Header.Get("Content-Type"); ct != "" {
+		t, _, err := mime.ParseMediaType(ct)
+		if err != nil || t != "application/json" && !strings.HasSuffix(t, "+json") {
+			return nil, fail(http.StatusUnsupportedMediaType, api.CodeBadRequest, "The body must be JSON; send Content-Type: application/json.")
+		}
+	}
+	if r.ContentLength > limit {
+		return nil, tooLarge(limit)
+	}
+	var b []byte
+	var err error
+	if n := r.ContentLength; n >= 0 {
+		b = make([]byte, n)
+		_, err = io.ReadFull(r.Body, b)
+	} else {
+		b, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	}
+	var big *http.MaxBytesError
+	switch {
+	case errors.As(err, &big):
+		return nil, tooLarge(limit)
+	case err != nil:
+		return nil, fail(http.StatusBadRequest, api.CodeBadRequest, "The body could not be read to its end.")
+	}
+	return b, nil
+}
+
+func tooLarge(limit int64) *fault {
+	f := fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "The body is larger than the "+size(limit)+" allowed here.")
+	f.header = http.Header{"Connection": {"close"}}
+	return f
+}
+
+func size(n int64) string {
+	if n >= 1<<20 {
+		return itoa(n>>20) + " MiB"
+	}
+	return itoa(n) + " bytes"
+}
+
+// parse decodes a body into maps, slices, strings, bools, numbers and nil, strictly: no
+// duplicate names, no invalid UTF-8, nothing after the value, no endless nesting.
+func parse(b []byte) (any, error) {
+	if len(bytes.TrimSpace(b)) == 0 {
+		return map[string]any{}, nil
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(b))
+	v, err := value(d, 0)
+	if err == nil {
+		if _, more := d.ReadToken(); !errors.Is(more, io.EOF) {
+			err = errors.New("there is something after the JSON value")
+		}
+	}
+	if err == nil {
+		return v, nil
+	}
+	var invalid *api.ValidationError
+	if errors.As(err, &invalid) {
+		return nil, err
+	}
+	return nil, api.Invalid("json_invalid", "The body is not valid JSON: "+reason(err)+".")
+}
+
+func value(d *jsontext.Decoder, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, api.Invalid("json_invalid", "The body is nested too deeply.")
+	}
+	t, err := d.ReadToken()
+	if err != nil {
+		return nil, err
+	}
+	switch t.Kind() {
+	case 'n':
+		return nil, nil
+	case 't', 'f':
+		return t.Bool(), nil
+	case '"':
+		return t.String(), nil
+	case '0':
+		return number(t.String()), nil
+	case '[':
+		list := []any{}
+		for d.PeekKind() != ']' {
+			v, err := value(d, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		_, err := d.ReadToken()
+		return list, err
+	}
+	object := map[string]any{}
+	for d.PeekKind() != '}' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		key := name.String()
+		if object[key], err = value(d, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	_, err = d.ReadToken()
+	return object, err
+}
+
+// reason says what is wrong with the JSON without repeating any of it: it may hold a secret.
+func reason(err error) string {
+	text := err.Error()
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return "a name occurs twice in one object"
+	case strings.Contains(text, "invalid UTF-8"):
+		return "it contains invalid UTF-8"
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return "it ends too early"
+	case strings.Contains(text, "surrogate"):
+		return "it contains an invalid escape"
+	}
+	var syn *jsontext.SyntacticError
+	if errors.As(err, &syn) {
+		return "there is a mistake at byte " + itoa(syn.ByteOffset)
+	}
+	return "it cannot be read"
+}
+
+// decodeInto fills a Go value from a body that was validated.
+func decodeInto(b []byte, v any) error {
+	if len(bytes.TrimSpace(b)) == 0 {
+		b = []byte("{}")
+	}
+	err := json.Unmarshal(b, v)
+	var invalid *api.ValidationError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &invalid):
+		return prefixed(invalid)
+	}
+	return api.Invalid("json_invalid", "The body does not fit: a value is out of range or of the wrong type.")
+}
+
+// prefixed makes sure every path begins with where it is.
+func prefixed(e *api.ValidationError) *api.ValidationError {
+	for i, d := range e.Detail {
+		if len(d.Loc) == 0 || d.Loc[0] != "body" {
+			e.Detail[i].Loc = append([]any{"body"}, d.Loc...)
+		}
+	}
+	return e
+}
+
+// writeJSON sends v. Encoding v2 writes nil slices as [] and does not escape HTML.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		status, b = http.StatusInternalServerError, []byte(`{"error":"The answer could not be encoded.","msg_id":"`+api.CodeInternal+`"}`)
+	}
+	h := w.Header()
+	h["Content-Type"] = jsonType
+	h.Set("Content-Length", itoa(int64(len(b))))
+	w.WriteHeader(status)
+	_, _ = w.Write(b)
+}
+
+var jsonType = []string{"application/json"}

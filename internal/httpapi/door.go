@@ -1,0 +1,169 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"deckhand/internal/access"
+	"deckhand/internal/idempotency"
+	"deckhand/internal/live"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+)
+
+// Config is what the door needs. What it must not know by import (models,
+// stores, the loop) it gets as functions.
+type Config struct {
+	Sessions *session.Sessions
+	Log      session.Log
+	Index    session.Index
+	Settings *settings.Service
+	Gate     *access.Gate
+	Hub      *live.Hub
+	Answers  idempotency.Store
+	Seal     Sealer
+	Models   Models
+	// VerifyRepository asks whether the repository can be reached with what the user stored.
+	VerifyRepository func(ctx context.Context, s settings.Settings, provider, repository string) (string, error)
+	// Images is true when the sandbox driver can run container images.
+	Images  bool
+	Version string
+	Logger  *slog.Logger
+	// Ready says what keeps the server from working, or nil.
+	Ready func(ctx context.Context) error
+	// Hosts are names a request may be addressed to, beside IP addresses and localhost.
+	Hosts []string
+	// Origins are foreign web origins that may call, e.g. https://tools.example.org.
+	Origins []string
+	// Metrics serves /metrics on this listener, for admins; nil when it has a listener of its own.
+	Metrics http.Handler
+	// Observe is told of every finished request.
+	Observe func(Finished)
+	// Trace begins a span; end is called with the status. nil is no tracing.
+	Trace func(ctx context.Context, name string) (context.Context, func(status int))
+	// NameTrace gives the span in ctx its route's name.
+	NameTrace func(ctx context.Context, name string)
+	// Redact learns secrets that must not reach a log.
+	Redact func(values ...string)
+	// DataDir is where disk use is measured.
+	DataDir string
+}
+
+// Sealer seals what is stored for a user.
+type Sealer interface {
+	Seal(ctx context.Context, user, field string, plaintext []byte) ([]byte, error)
+	Open(ctx context.Context, user, field string, sealed []byte) ([]byte, error)
+}
+
+// Models is what the door must know of models.
+type Models struct {
+	Names    []string
+	NeedsKey func(model, baseURL string) bool
+	HasPrice func(model string) bool
+	Default  string
+}
+
+// Finished describes a request that was answered.
+type Finished struct {
+	Route, Method string
+	Status        int
+	Took          time.Duration
+	// Stream is true when the time is the reader's choice.
+	Stream bool
+}
+
+// Door is the HTTP handler.
+type Door struct {
+	Config
+	mux      *http.ServeMux
+	routes   []route
+	registry huma.Registry
+	document *huma.OpenAPI
+	spec     []byte
+	page     []byte
+	schemas  map[string]*huma.Schema
+	hosts    map[string]bool
+	origins  map[string]bool
+	csrf     *http.CrossOriginProtection
+	started  time.Time
+	lastUsed atomic.Int64
+	inflight inflight
+	cpu      cpuMeter
+	// closing ends with Close, and with it all streams.
+	closing context.Context
+	close   context.CancelFunc
+}
+
+// New makes the door. It panics on a mistake in the route table, which any test finds.
+func New(c Config) *Door {
+	d := &Door{Config: c, mux: http.NewServeMux(), registry: newRegistry(), started: time.Now(),
+		schemas: map[string]*huma.Schema{}, hosts: map[string]bool{"localhost": true}, origins: map[string]bool{},
+		csrf: http.NewCrossOriginProtection(), inflight: inflight{busy: map[string]chan struct{}{}}}
+	d.closing, d.close = context.WithCancel(context.Background())
+	if d.Logger == nil {
+		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	for _, h := range c.Hosts {
+		d.hosts[canonicalHost(h)] = true
+	}
+	for _, o := range c.Origins {
+		d.origins[o] = true
+	}
+	d.lastUsed.Store(time.Now().UnixNano())
+	d.routes = table()
+	for i := range d.routes {
+		r := &d.routes[i]
+		d.mux.Handle(r.method+" "+r.path, d.handler(r))
+	}
+	d.describe()
+	return d
+}
+
+// Close ends all streams, so that the server can stop; other requests are not
+// touched. Readers resume elsewhere, from the last event they saw.
+func (d *Door) Close() { d.close() }
+
+// bodySchema is found once per route, when the document is made.
+func (d *Door) bodySchema(id string, t reflect.Type) *huma.Schema {
+	if s := d.schemas[id]; s != nil {
+		return s
+	}
+	return d.registry.Schema(t, true, "")
+}
+
+// inflight makes requests with the same Idempotency-Key wait for each other.
+type inflight struct {
+	mu   sync.Mutex
+	busy map[string]chan struct{}
+}
+
+func (f *inflight) enter(ctx context.Context, key string) (leave func(), err error) {
+	for {
+		f.mu.Lock()
+		other := f.busy[key]
+		if other == nil {
+			mine := make(chan struct{})
+			f.busy[key] = mine
+			f.mu.Unlock()
+			return func() {
+				f.mu.Lock()
+				delete(f.busy, key)
+				f.mu.Unlock()
+				close(mine)
+			}, nil
+		}
+		f.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"deckhand/api"
+	"deckhand/internal/access"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+)
+
+// family is the shape of a route's errors: clients of the conversation routes
+// expect another body than the rest.
+type family int
+
+const (
+	plain family = iota
+	conversation
+)
+
+// fault is an error that knows its answer.
+type fault struct {
+	status int
+	code   string
+	msg    string
+	// body replaces the family's shape where the contract has another.
+	body   any
+	header http.Header
+}
+
+func (f *fault) Error() string { return f.msg }
+
+func fail(status int, code, msg string) *fault { return &fault{status: status, code: code, msg: msg} }
+
+// notFound is the answer for an unknown conversation and for somebody else's alike.
+func notFound() *fault {
+	return fail(http.StatusNotFound, api.CodeConversationNotFound, "Conversation not found")
+}
+
+// translate is the one table from errors to statuses. What it does not know is
+// "internal": logged in full where it is caught, told to nobody.
+func translate(err error) *fault {
+	var f *fault
+	var invalid *api.ValidationError
+	var argument *access.InvalidError
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.As(err, &invalid):
+		return &fault{status: http.StatusUnprocessableEntity, code: api.CodeBadRequest, msg: invalid.Error(), body: invalid}
+	case errors.As(err, &argument):
+		return translate(api.Invalid("value_error", argument.Msg, argument.Field))
+	case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrDeleted):
+		return notFound()
+	case errors.Is(err, session.ErrRefused):
+		return fail(http.StatusConflict, api.CodeConversationRefused, "The conversation does not allow this now: "+err.Error())
+	case errors.Is(err, settings.ErrNotFound):
+		return fail(http.StatusNotFound, api.CodeSettingsNotFound, "Settings not found")
+	case errors.Is(err, access.ErrUnauthorized):
+		return unauthorized()
+	case errors.Is(err, access.ErrNotFound):
+		return fail(http.StatusNotFound, api.CodeNotFound, "Not found")
+	case errors.Is(err, access.ErrLastAdmin), errors.Is(err, access.ErrNotAdmin), errors.Is(err, access.ErrUserDisabled), errors.Is(err, access.ErrExists):
+		return fail(http.StatusConflict, api.CodeConflict, err.Error())
+	case errors.Is(err, context.DeadlineExceeded):
+		return fail(http.StatusServiceUnavailable, api.CodeUnavailable, "The server did not get to it in time; try again.")
+	case errors.Is(err, context.Canceled):
+		return fail(499, api.CodeUnavailable, "The client went away.")
+	}
+	var w interface{ Unwritable() string }
+	if errors.As(err, &w) { // the store says what is wrong with the disk
+		return fail(http.StatusInsufficientStorage, api.CodeUnavailable, w.Unwritable())
+	}
+	return fail(http.StatusInternalServerError, api.CodeInternal, "Something went wrong on the server; its log has the details under this request id.")
+}
+
+func unauthorized() *fault {
+	return &fault{status: http.StatusUnauthorized, code: api.CodeUnauthorized, msg: "Unauthorized", body: api.Unauthorized{Detail: "Unauthorized"}}
+}
+
+// write sends the fault in the family's shape.
+func (f *fault) write(w http.ResponseWriter, fam family) {
+	for name, values := range f.header {
+		w.Header()[name] = values
+	}
+	body := f.body
+	switch {
+	case body != nil:
+	case fam == conversation:
+		body = api.ConversationError{Status: "error", Message: f.msg, MsgID: f.code}
+	default:
+		body = api.Problem{Error: f.msg, MsgID: f.code}
+	}
+	writeJSON(w, f.status, body)
+}

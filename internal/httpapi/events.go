@@ -1,0 +1,201 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"deckhand/api"
+	"deckhand/internal/access"
+	"deckhand/internal/live"
+	"deckhand/internal/session"
+	"deckhand/internal/v0"
+)
+
+type eventQuery struct {
+	ID      string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
+	StartID int64  `query:"start_id" default:"0" minimum:"0" doc:"First number, inclusive."`
+	EndID   *int64 `query:"end_id" minimum:"0" doc:"Last number, inclusive; the newest by default."`
+	Reverse bool   `query:"reverse" default:"false" doc:"Newest first."`
+	Limit   int64  `query:"limit" default:"20" minimum:"0" maximum:"100"`
+}
+
+// listEvents pages through the log. Events without a counterpart on the wire leave gaps in the numbers.
+func listEvents(d *Door, ctx context.Context, c *call, q eventQuery, _ none) (api.EventPage, error) {
+	row, err := d.row(ctx, c, q.ID)
+	if err != nil {
+		return api.EventPage{}, err
+	}
+	first, last := max(q.StartID, 1), row.Last
+	if q.EndID != nil {
+		last = min(last, *q.EndID)
+	}
+	want := int(q.Limit) + 1
+	var found []json.RawMessage
+	if q.Reverse {
+		found, err = d.eventsDown(ctx, row.ID, first, last, want)
+	} else {
+		found, err = d.eventsUp(ctx, row.ID, first, last, want)
+	}
+	page := api.EventPage{Events: found[:min(len(found), want-1)], HasMore: len(found) >= want}
+	if page.Events == nil {
+		page.Events = []json.RawMessage{}
+	}
+	return page, err
+}
+
+func (d *Door) eventsUp(ctx context.Context, id session.ID, first, last int64, want int) ([]json.RawMessage, error) {
+	var out []json.RawMessage
+	if first > last {
+		return out, nil
+	}
+	for e, err := range d.Log.Read(ctx, id, first-1) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Number > last || len(out) >= want {
+			break
+		}
+		f, err := v0.Encode(id, e)
+		if err != nil {
+			return nil, err
+		}
+		if f.Kind == v0.Event {
+			out = append(out, f.JSON)
+		}
+	}
+	return out, nil
+}
+
+// eventsDown reads the log in short stretches from the end, since logs are read upwards.
+func (d *Door) eventsDown(ctx context.Context, id session.ID, first, last int64, want int) ([]json.RawMessage, error) {
+	var out []json.RawMessage
+	for last >= first && len(out) < want {
+		from := max(first, last-127)
+		part, err := d.eventsUp(ctx, id, from, last, 1<<30)
+		if err != nil {
+			return nil, err
+		}
+		slices.Reverse(part)
+		out = append(out, part...)
+		last = from - 1
+	}
+	return out[:min(len(out), want)], nil
+}
+
+// rawEvent is a body that the dialect checks, because it is the dialect's.
+type rawEvent map[string]any
+
+func postEvent(d *Door, ctx context.Context, c *call, p one, _ rawEvent) (api.Accepted, error) {
+	in, err := v0.ParseAction(c.raw)
+	if err != nil {
+		return api.Accepted{}, err
+	}
+	in.Message.Key = c.retryKey
+	_, err = d.change(ctx, c, p.ID, func(s session.State) ([]session.Payload, error) {
+		switch in.Kind {
+		case v0.Pause:
+			return s.Pause()
+		case v0.Stop:
+			return s.Stop("stopped by the user")
+		case v0.Resume:
+			return s.Resume()
+		case v0.Approve, v0.Reject:
+			return s.Decide("", in.Kind == v0.Approve, "")
+		}
+		return s.Say(in.Message)
+	})
+	return accepted(err)
+}
+
+func postMessage(d *Door, ctx context.Context, c *call, p one, b api.PostMessage) (api.Accepted, error) {
+	for i, u := range b.ImageURLs.Value {
+		if !v0.ValidImageURL(u) {
+			return api.Accepted{}, api.Invalid("url_parsing", "An image is an http, https or data:image address.", "image_urls", i)
+		}
+	}
+	said := session.UserSaid{Text: b.Message, Images: b.ImageURLs.Value, Key: c.retryKey}
+	_, err := d.change(ctx, c, p.ID, func(s session.State) ([]session.Payload, error) { return s.Say(said) })
+	return accepted(err)
+}
+
+// accepted takes a second delivery for what it is: done already.
+func accepted(err error) (api.Accepted, error) {
+	if errors.Is(err, session.ErrDuplicate) {
+		err = nil
+	}
+	return api.Accepted{Success: err == nil}, err
+}
+
+// streamer is one of live's two ways to serve a reader.
+type streamer func(w http.ResponseWriter, r *http.Request, h *live.Hub, id session.ID, after int64, o live.Options) error
+
+func streamEvents(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
+	return d.follow(w, r, c, live.ServeSSE)
+}
+
+func socketEvents(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
+	return d.follow(w, r, c, live.ServeWS)
+}
+
+// follow checks who follows what from where, and ends with the key or the server.
+func (d *Door) follow(w http.ResponseWriter, r *http.Request, c *call, serve streamer) error {
+	row, err := d.row(r.Context(), c, r.PathValue("conversation_id"))
+	if err != nil {
+		return err
+	}
+	after, err := live.Position(r)
+	if err != nil {
+		return badPosition("int_parsing", "A number of an event is expected, from where to go on.")
+	}
+	ctx, release := d.Gate.Hold(r.Context(), c.who)
+	defer release()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer context.AfterFunc(d.closing, func() { cancel(errClosing) })()
+	defer cancel(nil)
+	err = serve(w, r.WithContext(ctx), d.Hub, row.ID, after, live.Options{Close: whyClosed})
+	switch {
+	case errors.Is(err, live.ErrAhead):
+		return badPosition("greater_than_end", "This is beyond the newest event of the conversation; begin again without a position.")
+	case errors.Is(err, live.ErrNotStarted) && errors.Is(context.Cause(ctx), access.ErrRevoked):
+		return unauthorized()
+	case errors.Is(err, live.ErrNotStarted):
+		return err
+	}
+	return nil // it began, so its end is between us and the reader
+}
+
+var errClosing = errors.New("the server is stopping")
+
+// whyClosed is what a WebSocket client is told.
+func whyClosed(cause error) (code int, reason string) {
+	if errors.Is(cause, access.ErrRevoked) {
+		return 4001, "the key is not good any more"
+	}
+	return 1001, "the server is stopping; resume from the last event"
+}
+
+func badPosition(typ, msg string) error {
+	return &api.ValidationError{Detail: []api.FieldError{{Loc: []any{"query", "after"}, Type: typ, Msg: msg}}}
+}
+
+func describeStream(o *huma.Operation) {
+	resumable(o)
+	o.Responses["200"] = &huma.Response{Description: "A stream of events; docs/events.md describes its frames.",
+		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}}
+}
+
+func describeSocket(o *huma.Operation) {
+	resumable(o)
+	o.Responses["101"] = &huma.Response{Description: "A WebSocket with one JSON text frame per event."}
+}
+
+func resumable(o *huma.Operation) {
+	o.Parameters = append(o.Parameters,
+		&huma.Param{Name: "after", In: "query", Description: "Number of the last event seen; everything after it follows.", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: ptr(0.0)}},
+		&huma.Param{Name: "Last-Event-ID", In: "header", Description: "The same, as browsers send it when they reconnect.", Schema: &huma.Schema{Type: huma.TypeString}})
+}

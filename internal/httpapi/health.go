@@ -1,0 +1,94 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"deckhand/api"
+)
+
+func alive(_ *Door, _ context.Context, _ *call, _ none, _ none) (api.Alive, error) {
+	return api.Alive{Status: "ok"}, nil
+}
+
+func health(_ *Door, _ context.Context, _ *call, _ none, _ none) (string, error) { return "OK", nil }
+
+func ready(d *Door, ctx context.Context, _ *call, _ none, _ none) (api.Alive, error) {
+	if d.Ready != nil {
+		if err := d.Ready(ctx); err != nil {
+			return api.Alive{}, fail(http.StatusServiceUnavailable, api.CodeUnavailable, "Not ready: "+err.Error())
+		}
+	}
+	return api.Alive{Status: "ok"}, nil
+}
+
+func serverInfo(d *Door, _ context.Context, _ *call, _ none, _ none) (api.ServerInfo, error) {
+	now := time.Now()
+	out := api.ServerInfo{Version: d.Version, Uptime: now.Sub(d.started).Seconds(), IdleTime: now.Sub(time.Unix(0, d.lastUsed.Load())).Seconds()}
+	res := &out.Resources
+	res.CPUPercent = d.cpu.percent(now)
+	page := int64(os.Getpagesize())
+	if f := fields("/proc/self/statm"); len(f) > 1 {
+		res.Memory.VMS, res.Memory.RSS = number64(f[0])*page, number64(f[1])*page
+	}
+	var sys syscall.Sysinfo_t
+	if syscall.Sysinfo(&sys) == nil && sys.Totalram > 0 {
+		res.Memory.Percent = 100 * float64(res.Memory.RSS) / (float64(sys.Totalram) * float64(sys.Unit))
+	}
+	var fs syscall.Statfs_t
+	if syscall.Statfs(d.DataDir, &fs) == nil && fs.Blocks > 0 {
+		res.Disk.Total, res.Disk.Free = int64(fs.Blocks)*fs.Bsize, int64(fs.Bavail)*fs.Bsize
+		res.Disk.Used = res.Disk.Total - int64(fs.Bfree)*fs.Bsize
+		res.Disk.Percent = 100 * float64(res.Disk.Used) / float64(res.Disk.Total)
+	}
+	for line := range strings.SplitSeq(content("/proc/self/io"), "\n") {
+		switch name, value, _ := strings.Cut(line, ": "); name {
+		case "read_bytes":
+			res.IO.ReadBytes = number64(value)
+		case "write_bytes":
+			res.IO.WriteBytes = number64(value)
+		}
+	}
+	return out, nil
+}
+
+func content(path string) string {
+	b, _ := os.ReadFile(path)
+	return string(b)
+}
+
+func fields(path string) []string { return strings.Fields(content(path)) }
+
+func number64(s string) int64 {
+	n, _ := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+	return n
+}
+
+// cpuMeter remembers the last look, so that the next can say how busy we were since.
+type cpuMeter struct {
+	mu   sync.Mutex
+	at   time.Time
+	used time.Duration
+}
+
+func (m *cpuMeter) percent(now time.Time) float64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	used := time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	busy, since := used-m.used, now.Sub(m.at)
+	m.at, m.used = now, used
+	if since <= 0 {
+		return 0
+	}
+	return 100 * float64(busy) / float64(since)
+}

@@ -1,0 +1,135 @@
+package httpapi
+
+import (
+	"errors"
+	"math"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"deckhand/api"
+	"deckhand/internal/access"
+)
+
+// cookieName is the browser's login.
+const cookieName = "deckhand_session"
+
+// admit looks at where the request is addressed to and where it comes from,
+// before anything else: a web page of somebody else must not reach us through
+// its visitor's browser.
+func (d *Door) admit(r *http.Request) *fault {
+	if !d.hostAllowed(r.Host) {
+		return fail(http.StatusMisdirectedRequest, api.CodeForbidden,
+			"This server does not answer to that name. Its operator can allow it with --allow-host.")
+	}
+	if origins := r.Header["Origin"]; len(origins) > 0 && !d.originAllowed(r, origins) {
+		return fail(http.StatusForbidden, api.CodeForbidden,
+			"Requests from that web origin are not allowed. The operator can allow it with --allow-origin.")
+	}
+	return nil
+}
+
+// hostAllowed: an address cannot be rebound by DNS, a name can.
+func (d *Door) hostAllowed(host string) bool {
+	host = canonicalHost(host)
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	return d.hosts[host]
+}
+
+// canonicalHost is a Host header without port, brackets and a final dot, in lower case.
+func canonicalHost(host string) string {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+func (d *Door) originAllowed(r *http.Request, origins []string) bool {
+	if len(origins) != 1 {
+		return false
+	}
+	if d.origins[origins[0]] {
+		return true
+	}
+	u, err := url.Parse(origins[0])
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+}
+
+// identify finds out who is asking, and whether they may ask so often.
+func (d *Door) identify(w *recorder, r *http.Request) (*call, *fault) {
+	c := &call{http: r}
+	var err error
+	switch key, bearer := presented(r); {
+	case key != "":
+		c.bearer = bearer
+		c.who, err = d.Gate.Authenticate(r.Context(), key)
+	default:
+		c.who, err = d.browser(r)
+	}
+	switch {
+	case errors.Is(err, access.ErrUnauthorized):
+		if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
+			return nil, tooMany(a, "Too many requests with a wrong key or none.")
+		}
+		f := unauthorized()
+		f.header = http.Header{"Www-Authenticate": {`Bearer realm="deckhand"`}}
+		return nil, f
+	case err != nil:
+		d.Logger.Error("keys cannot be read", "error", err)
+		return nil, fail(http.StatusServiceUnavailable, api.CodeUnavailable, "Keys cannot be checked right now; try again.")
+	}
+	w.who = c.who.User
+	a := d.Gate.Allow(c.who.KeyID, time.Now())
+	h := w.Header()
+	if a.Limit > 0 {
+		h.Set("RateLimit-Limit", itoa(int64(a.Limit)))
+		h.Set("RateLimit-Remaining", itoa(int64(a.Remaining)))
+		h.Set("RateLimit-Reset", seconds(a.Reset))
+	}
+	if !a.OK {
+		return nil, tooMany(a, "Too many requests with this key.")
+	}
+	return c, nil
+}
+
+// presented is the key a request carries in a header. Never in the address: those end up in logs.
+func presented(r *http.Request) (key string, bearer bool) {
+	if v := r.Header["X-Session-Api-Key"]; len(v) > 0 && v[0] != "" {
+		return v[0], false
+	}
+	if v := r.Header["Authorization"]; len(v) > 0 {
+		if scheme, token, ok := strings.Cut(v[0], " "); ok && strings.EqualFold(scheme, "Bearer") {
+			return strings.TrimSpace(token), true
+		}
+	}
+	return "", false
+}
+
+// browser accepts the login cookie, for requests of our own pages only.
+func (d *Door) browser(r *http.Request) (access.Identity, error) {
+	cookie, err := r.Cookie(cookieName)
+	if err != nil || d.csrf.Check(r) != nil {
+		return access.Identity{}, access.ErrUnauthorized
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+	default:
+		return access.Identity{}, access.ErrUnauthorized
+	}
+	return d.Gate.Session(r.Context(), cookie.Value)
+}
+
+func tooMany(a access.Decision, msg string) *fault {
+	f := fail(http.StatusTooManyRequests, api.CodeRateLimited, msg+" Try again in "+seconds(a.RetryAfter)+" s.")
+	f.header = http.Header{"Retry-After": {seconds(a.RetryAfter)}, "Ratelimit-Limit": {itoa(int64(a.Limit))},
+		"Ratelimit-Remaining": {itoa(int64(a.Remaining))}, "Ratelimit-Reset": {seconds(a.Reset)}}
+	return f
+}
+
+func seconds(d time.Duration) string { return itoa(int64(math.Ceil(max(d.Seconds(), 0)))) }

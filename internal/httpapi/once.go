@@ -1,0 +1,109 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"time"
+
+	"deckhand/api"
+	"deckhand/internal/idempotency"
+)
+
+// once answers a request that carries an Idempotency-Key: the first time by
+// doing it, later by the stored answer. Should the server die between the two,
+// the routes that append derive what they append from retryKey, so that doing
+// it again changes nothing.
+func (d *Door) once(w *recorder, req *http.Request, r *route, c *call, keys []string) error {
+	key := keys[0]
+	if len(keys) > 1 || len(key) == 0 || len(key) > 255 || !printable(key) {
+		return &api.ValidationError{Detail: []api.FieldError{{Loc: []any{"header", "Idempotency-Key"}, Type: "value_error",
+			Msg: "Send one key of 1 to 255 printable ASCII characters."}}}
+	}
+	leave, err := d.inflight.enter(req.Context(), c.who.User+"\x00"+key)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	request := digest(req.Method, req.URL.Path, req.URL.RawQuery, string(c.raw))
+	stored, err := d.Answers.Answer(req.Context(), c.who.User, key)
+	switch {
+	case err == nil && stored.Request != request:
+		return &api.ValidationError{Detail: []api.FieldError{{Loc: []any{"header", "Idempotency-Key"}, Type: "idempotency_mismatch",
+			Msg: "This key was used for another request; use a new one."}}}
+	case err == nil:
+		return d.repeat(w, req.Context(), c, stored)
+	case !errors.Is(err, idempotency.ErrNotFound):
+		return err
+	}
+	c.retryKey = digest(c.who.User, key)
+	held := &heldAnswer{header: w.Header()}
+	if err := r.serve(d, held, req, c); err != nil {
+		return err
+	}
+	if held.status >= 200 && held.status < 300 {
+		// The effect is durable. From here on the answer is stored even if the client has left.
+		if err := d.keep(context.WithoutCancel(req.Context()), c, key, request, held); err != nil {
+			return err
+		}
+	}
+	w.WriteHeader(held.status)
+	_, err = w.Write(held.body.Bytes())
+	return err
+}
+
+func (d *Door) keep(ctx context.Context, c *call, key, request string, held *heldAnswer) error {
+	sealed, err := d.Seal.Seal(ctx, c.who.User, "answer."+key, held.body.Bytes())
+	if err != nil {
+		return err
+	}
+	return d.Answers.SaveAnswer(ctx, idempotency.Answer{User: c.who.User, Key: key, Request: request,
+		Status: held.status, Header: []byte(held.header.Get("Content-Type")), Body: sealed, CreatedAt: time.Now().UTC()})
+}
+
+func (d *Door) repeat(w http.ResponseWriter, ctx context.Context, c *call, a idempotency.Answer) error {
+	body, err := d.Seal.Open(ctx, c.who.User, "answer."+a.Key, a.Body)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", string(a.Header))
+	w.Header().Set("Idempotency-Replayed", "true")
+	w.WriteHeader(a.Status)
+	_, err = w.Write(body)
+	return err
+}
+
+// heldAnswer keeps an answer back until it is stored.
+type heldAnswer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (h *heldAnswer) Header() http.Header    { return h.header }
+func (h *heldAnswer) WriteHeader(status int) { h.status = status }
+func (h *heldAnswer) Write(b []byte) (int, error) {
+	return h.body.Write(b)
+}
+
+func printable(s string) bool {
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] > 0x7e {
+			return false
+		}
+	}
+	return true
+}
+
+// digest is unambiguous: each part is preceded by its length.
+func digest(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write([]byte(itoa(int64(len(p))) + ":"))
+		h.Write([]byte(p))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,88 @@
+package httpapi
+
+import (
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"deckhand/api"
+)
+
+// describe makes the document from the route table, once.
+func (d *Door) describe() {
+	doc := &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{Title: "Deckhand", Version: d.Version, License: &huma.License{Name: "Apache-2.0"},
+			Description: "Stores a user's settings and runs conversations: LLM agents at work on a repository in a sandbox. Every route but the health checks and the login needs a key."},
+		Components: &huma.Components{Schemas: d.registry, SecuritySchemes: map[string]*huma.SecurityScheme{
+			"key":    {Type: "apiKey", In: "header", Name: "X-Session-API-Key"},
+			"bearer": {Type: "http", Scheme: "bearer"},
+		}},
+		Paths: map[string]*huma.PathItem{},
+	}
+	for _, tag := range []string{tagSettings, tagConversations, tagEvents, tagKeys, tagHealth, tagPages} {
+		doc.Tags = append(doc.Tags, &huma.Tag{Name: tag})
+	}
+	invalid := d.registry.Schema(reflect.TypeFor[api.ValidationError](), true, "")
+	stranger := d.registry.Schema(reflect.TypeFor[api.Unauthorized](), true, "")
+	shapes := map[family]*huma.Schema{
+		plain:        d.registry.Schema(reflect.TypeFor[api.Problem](), true, ""),
+		conversation: d.registry.Schema(reflect.TypeFor[api.ConversationError](), true, ""),
+	}
+	for i := range d.routes {
+		r := &d.routes[i]
+		o := &huma.Operation{OperationID: r.id, Method: r.method, Path: strings.ReplaceAll(r.path, "{$}", ""), Summary: r.summary, Tags: []string{r.tag},
+			Responses: map[string]*huma.Response{}}
+		r.document(d, o)
+		if !r.public {
+			o.Security = []map[string][]string{{"key": {}}, {"bearer": {}}}
+			o.Responses["401"] = &huma.Response{Description: "The key is missing or wrong.", Content: jsonContent(stranger)}
+			o.Responses["429"] = &huma.Response{Description: "Too many requests; Retry-After says when to try again.", Content: jsonContent(shapes[r.family])}
+		}
+		if r.method == http.MethodPost && !r.public {
+			o.Parameters = append(o.Parameters, &huma.Param{Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: ptr(255)},
+				Description: "Send the same key with the same request again and get the same answer; nothing is done twice."})
+		}
+		if o.RequestBody != nil || len(o.Parameters) > 0 {
+			o.Responses["422"] = &huma.Response{Description: "Something in the request is wrong; detail says what and where.", Content: jsonContent(invalid)}
+		}
+		o.Responses["default"] = &huma.Response{Description: "Any other error.", Content: jsonContent(shapes[r.family])}
+		doc.AddOperation(o)
+		if o.RequestBody != nil {
+			d.schemas[r.id] = o.RequestBody.Content["application/json"].Schema
+		}
+	}
+	amend(d.registry)
+	d.document = doc
+	spec, err := doc.MarshalJSON()
+	if err != nil {
+		panic(err)
+	}
+	d.spec = pretty(spec)
+	d.page = d.renderDocs()
+}
+
+// Spec is the OpenAPI document as JSON.
+func (d *Door) Spec() []byte { return d.spec }
+
+func describePage(contentType string) func(o *huma.Operation) {
+	return func(o *huma.Operation) {
+		o.Responses["200"] = &huma.Response{Description: "Success", Content: map[string]*huma.MediaType{contentType: {}}}
+	}
+}
+
+func serveSpec(d *Door, w http.ResponseWriter, _ *http.Request, _ *call) error {
+	w.Header()["Content-Type"] = jsonType
+	_, err := w.Write(d.spec)
+	return err
+}
+
+func serveMetrics(d *Door, w http.ResponseWriter, r *http.Request, _ *call) error {
+	if d.Metrics == nil {
+		return fail(http.StatusNotFound, api.CodeNotFound, "Metrics are on a listener of their own; see --metrics-addr.")
+	}
+	d.Metrics.ServeHTTP(w, r)
+	return nil
+}

@@ -1,0 +1,218 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"deckhand/api"
+	"deckhand/internal/session"
+)
+
+// The pages are small, made on the server and without anything from elsewhere.
+//
+//go:embed pages
+var pageFiles embed.FS
+
+var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{"lower": strings.ToLower}).ParseFS(pageFiles, "pages/*.html"))
+
+// csp lets a page load only what this server gave it.
+const csp = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+func writePage(w http.ResponseWriter, status int, page []byte) error {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", csp)
+	w.WriteHeader(status)
+	_, err := w.Write(page)
+	return err
+}
+
+func render(name string, data any) []byte {
+	var b bytes.Buffer
+	if err := pageTemplates.ExecuteTemplate(&b, name, data); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+func serveLogin(_ *Door, w http.ResponseWriter, _ *http.Request, _ *call) error {
+	return writePage(w, http.StatusOK, render("login.html", nil))
+}
+
+func serveDocs(d *Door, w http.ResponseWriter, _ *http.Request, _ *call) error {
+	return writePage(w, http.StatusOK, d.page)
+}
+
+// serveAsset gives the pages' style and script.
+func serveAsset(_ *Door, w http.ResponseWriter, r *http.Request, _ *call) error {
+	kinds := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+	name := r.PathValue("name")
+	kind := kinds[path.Ext(name)]
+	b, err := pageFiles.ReadFile("pages/" + name)
+	if kind == "" || err != nil {
+		return fail(http.StatusNotFound, api.CodeNotFound, "There is no such file.")
+	}
+	w.Header().Set("Content-Type", kind)
+	_, err = w.Write(b)
+	return err
+}
+
+// serveHome shows what is there: conversations, and where to read on.
+func serveHome(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
+	rows, err := d.Index.Rows(r.Context(), session.Query{Owner: c.who.User, Limit: 20})
+	if err != nil {
+		return err
+	}
+	type item struct{ ID, Title, Status, Agent, Reason, Updated string }
+	var items []item
+	for _, row := range rows {
+		items = append(items, item{string(row.ID), row.Title, string(row.Status), string(row.Agent), row.Reason, row.UpdatedAt.Format(time.DateTime + " MST")})
+	}
+	return writePage(w, http.StatusOK, render("home.html", map[string]any{"User": c.who.User, "Version": d.Version, "Items": items}))
+}
+
+// login trades a ticket or a key for a cookie that scripts cannot read and other sites cannot send.
+func login(d *Door, ctx context.Context, c *call, _ none, in api.Login) (api.Me, error) {
+	trade := d.Gate.Redeem
+	proof, ok := in.Ticket.Get()
+	if !ok {
+		trade, proof = d.Gate.Login, in.Key.Value
+	}
+	cookie, who, err := trade(ctx, proof)
+	if err != nil {
+		if a := d.Gate.AllowFailure(c.http.RemoteAddr); !a.OK {
+			return api.Me{}, tooMany(a, "Too many failed logins.")
+		}
+		return api.Me{}, err
+	}
+	setCookie(c, cookie, 30*24*time.Hour)
+	return api.Me{User: who.User, Admin: who.Admin}, nil
+}
+
+func logout(d *Door, _ context.Context, c *call, _ none, _ none) (api.Accepted, error) {
+	if cookie, err := c.http.Cookie(cookieName); err == nil {
+		d.Gate.Logout(cookie.Value)
+	}
+	setCookie(c, "", -time.Second)
+	return api.Accepted{Success: true}, nil
+}
+
+func setCookie(c *call, value string, life time.Duration) {
+	cookie := http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: int(life.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: c.http.TLS != nil || c.http.Header.Get("X-Forwarded-Proto") == "https"}
+	c.header.Add("Set-Cookie", cookie.String())
+}
+
+// renderDocs makes the document readable.
+func (d *Door) renderDocs() []byte {
+	type row struct{ Name, Type, Need, Text string }
+	type operation struct {
+		Method, Path, ID, Summary string
+		Open                      bool
+		Params, Body, Answer      []row
+	}
+	type group struct {
+		Name       string
+		Operations []operation
+	}
+	rows := func(s *huma.Schema) []row {
+		for s != nil && s.Ref != "" {
+			s = d.registry.SchemaFromRef(s.Ref)
+		}
+		if s == nil {
+			return nil
+		}
+		if len(s.Properties) == 0 {
+			return []row{{Type: d.typeName(s), Text: s.Description}}
+		}
+		var out []row
+		for name, p := range s.Properties {
+			need := ""
+			if slices.Contains(s.Required, name) {
+				need = "required"
+			}
+			out = append(out, row{name, d.typeName(p), need, p.Description})
+		}
+		slices.SortFunc(out, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
+		return out
+	}
+	var groups []group
+	for _, tag := range d.document.Tags {
+		g := group{Name: tag.Name}
+		for _, r := range d.routes {
+			if r.tag != tag.Name {
+				continue
+			}
+			o := operation{Method: r.method, Path: strings.ReplaceAll(r.path, "{$}", ""), ID: r.id, Summary: r.summary, Open: r.public}
+			documented := find(d.document, r.id)
+			for _, p := range documented.Parameters {
+				o.Params = append(o.Params, row{p.Name, d.typeName(p.Schema), p.In, p.Description})
+			}
+			if documented.RequestBody != nil {
+				o.Body = rows(documented.RequestBody.Content["application/json"].Schema)
+			}
+			if ok := documented.Responses[itoa(int64(r.ok()))]; ok != nil && ok.Content["application/json"] != nil {
+				o.Answer = rows(ok.Content["application/json"].Schema)
+			}
+			g.Operations = append(g.Operations, o)
+		}
+		groups = append(groups, g)
+	}
+	return render("docs.html", map[string]any{"Version": d.Version, "Groups": groups})
+}
+
+// typeName says a schema in a few words.
+func (d *Door) typeName(s *huma.Schema) string {
+	switch {
+	case s == nil:
+		return ""
+	case s.Ref != "":
+		return path.Base(s.Ref)
+	case len(s.AnyOf) > 0:
+		var parts []string
+		for _, a := range s.AnyOf {
+			parts = append(parts, d.typeName(a))
+		}
+		return strings.Join(parts, " | ")
+	}
+	name := s.Type
+	if s.Type == huma.TypeArray {
+		name = "list of " + d.typeName(s.Items)
+	}
+	if len(s.Enum) > 0 {
+		name += ": " + choices(s.Enum)
+	}
+	if s.Nullable {
+		name += " | null"
+	}
+	return name
+}
+
+func find(doc *huma.OpenAPI, id string) *huma.Operation {
+	for _, item := range doc.Paths {
+		for _, o := range []*huma.Operation{item.Get, item.Post, item.Patch, item.Delete, item.Put} {
+			if o != nil && o.OperationID == id {
+				return o
+			}
+		}
+	}
+	return &huma.Operation{}
+}
+
+func pretty(b []byte) []byte {
+	var out bytes.Buffer
+	if json.Indent(&out, b, "", "  ") != nil {
+		return b
+	}
+	out.WriteByte('\n')
+	return out.Bytes()
+}

@@ -1,0 +1,59 @@
+package httpapi
+
+import "net/http"
+
+// Tags group the routes for readers.
+const (
+	tagHealth        = "Health"
+	tagSettings      = "Settings"
+	tagConversations = "Conversations"
+	tagEvents        = "Events"
+	tagKeys          = "Keys"
+	tagPages         = "Pages"
+)
+
+// table is every route there is. What is not here does not exist; what is here
+// needs a key unless it says public.
+func table() []route {
+	return []route{
+		op(route{method: "GET", path: "/alive", id: "alive", tag: tagHealth, public: true, summary: "Is the process there?"}, alive),
+		op(route{method: "GET", path: "/health", id: "health", tag: tagHealth, public: true, summary: "The same for older clients."}, health),
+		op(route{method: "GET", path: "/ready", id: "ready", tag: tagHealth, public: true, summary: "Can it work? 503 says what is wrong."}, ready),
+		op(route{method: "GET", path: "/server_info", id: "serverInfo", tag: tagHealth, public: true, summary: "Version, uptime and resources."}, serverInfo),
+
+		op(route{method: "GET", path: "/api/settings", id: "getSettings", tag: tagSettings, summary: "The settings, with every secret masked."}, getSettings),
+		op(route{method: "POST", path: "/api/settings", id: "storeSettings", tag: tagSettings, summary: "Store settings. Omitted fields keep their value, null resets, an empty string clears."}, storeSettings),
+		op(route{method: "GET", path: "/api/options/models", id: "listModels", tag: tagSettings, summary: "Models that are known by name."}, listModels),
+		op(route{method: "GET", path: "/api/options/agents", id: "listAgents", tag: tagSettings, summary: "Agent profiles."}, listAgents),
+		op(route{method: "GET", path: "/api/options/security-analyzers", id: "listAnalyzers", tag: tagSettings, summary: "Security analyzers."}, listAnalyzers),
+		op(route{method: "GET", path: "/api/options/config", id: "getConfig", tag: tagSettings, summary: "What older front ends ask for first."}, getConfig),
+
+		op(route{method: "POST", path: "/api/conversations", id: "createConversation", tag: tagConversations, family: conversation, summary: "Create a conversation; answered after the durable commit."}, createConversation),
+		op(route{method: "GET", path: "/api/conversations", id: "listConversations", tag: tagConversations, family: conversation, summary: "Your conversations, newest first."}, listConversations),
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}", id: "getConversation", tag: tagConversations, family: conversation, summary: "One conversation, with the reason if it failed."}, getConversation),
+		op(route{method: "PATCH", path: "/api/conversations/{conversation_id}", id: "patchConversation", tag: tagConversations, family: conversation, summary: "Give it a title."}, patchConversation),
+		op(route{method: "DELETE", path: "/api/conversations/{conversation_id}", id: "deleteConversation", tag: tagConversations, family: conversation, summary: "Delete it for ever."}, deleteConversation),
+		op(route{method: "POST", path: "/api/conversations/{conversation_id}/start", id: "startConversation", tag: tagConversations, family: conversation, summary: "Start a stopped conversation again."}, startConversation),
+		op(route{method: "POST", path: "/api/conversations/{conversation_id}/stop", id: "stopConversation", tag: tagConversations, family: conversation, summary: "Stop it; a model call under way is aborted."}, stopConversation),
+
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/events", id: "listEvents", tag: tagEvents, family: conversation, summary: "Stored events by number."}, listEvents),
+		op(route{method: "POST", path: "/api/conversations/{conversation_id}/events", id: "postEvent", tag: tagEvents, family: conversation, summary: "A message, or a change of the agent's state."}, postEvent),
+		op(route{method: "POST", path: "/api/conversations/{conversation_id}/message", id: "postMessage", tag: tagEvents, family: conversation, summary: "Say something; queued durably while the agent works."}, postMessage),
+		raw(route{method: "GET", path: "/api/conversations/{conversation_id}/events/stream", id: "streamEvents", stream: true, tag: tagEvents, family: conversation, summary: "Follow the events as server-sent events; resume with Last-Event-ID."}, describeStream, streamEvents),
+		raw(route{method: "GET", path: "/api/conversations/{conversation_id}/events/ws", id: "socketEvents", stream: true, tag: tagEvents, family: conversation, summary: "Follow the events over a WebSocket; resume with after=."}, describeSocket, socketEvents),
+
+		op(route{method: "GET", path: "/api/keys", id: "listKeys", tag: tagKeys, summary: "Your keys; for an admin key, everybody's."}, listKeys),
+		op(route{method: "POST", path: "/api/keys", id: "createKey", tag: tagKeys, status: http.StatusCreated, summary: "Make a key; it is shown this once."}, createKey),
+		op(route{method: "DELETE", path: "/api/keys/{key_id}", id: "revokeKey", tag: tagKeys, summary: "Revoke a key and close its streams."}, revokeKey),
+		op(route{method: "GET", path: "/api/me", id: "me", tag: tagKeys, summary: "Whose key is this?"}, me),
+		op(route{method: "POST", path: "/api/login", id: "login", tag: tagKeys, public: true, summary: "Trade a login ticket or a key for a browser cookie."}, login),
+		op(route{method: "POST", path: "/api/logout", id: "logout", tag: tagKeys, summary: "End the browser login."}, logout),
+
+		raw(route{method: "GET", path: "/openapi.json", id: "openapi", tag: tagPages, summary: "This document."}, describePage("application/json"), serveSpec),
+		raw(route{method: "GET", path: "/docs", id: "docs", tag: tagPages, summary: "This document, to read."}, describePage("text/html"), serveDocs),
+		raw(route{method: "GET", path: "/login", id: "loginPage", tag: tagPages, public: true, summary: "Where a login link leads."}, describePage("text/html"), serveLogin),
+		raw(route{method: "GET", path: "/assets/{name}", id: "asset", tag: tagPages, public: true, summary: "Style and script of the pages."}, describePage("text/css"), serveAsset),
+		raw(route{method: "GET", path: "/{$}", id: "home", tag: tagPages, summary: "The home page."}, describePage("text/html"), serveHome),
+		raw(route{method: "GET", path: "/metrics", id: "metrics", tag: tagPages, admin: true, summary: "Prometheus metrics, for admin keys."}, describePage("text/plain"), serveMetrics),
+	}
+}

@@ -1,0 +1,83 @@
+package httpapi
+
+import (
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"deckhand/api"
+)
+
+// newRegistry makes schemas of Go types. The types of package api know nothing
+// of OpenAPI, so what reflection alone gets wrong is said here.
+func newRegistry() huma.Registry {
+	r := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	alias[string](r)
+	alias[bool](r)
+	alias[int](r)
+	alias[int64](r)
+	alias[float64](r)
+	alias[[]string](r)
+	alias[api.MCPConfig](r)
+	alias[api.UserSecrets](r)
+	alias[api.SuggestedTask](r)
+	alias[api.CreateMicroagent](r)
+	return r
+}
+
+// alias makes api.Opt[T] look like T or null.
+func alias[T any](r huma.Registry) {
+	r.RegisterTypeAlias(reflect.TypeFor[api.Opt[T]](), reflect.TypeFor[nullable[T]]())
+}
+
+type nullable[T any] struct{}
+
+// Schema implements huma.SchemaProvider. Whether a field refuses null after
+// all is a tag (nullable:"false") on the field.
+func (nullable[T]) Schema(r huma.Registry) *huma.Schema {
+	s := r.Schema(reflect.TypeFor[T](), true, "")
+	if s.Ref != "" {
+		return &huma.Schema{AnyOf: []*huma.Schema{s, {Type: "null"}}}
+	}
+	c := *s
+	c.Nullable = true
+	return &c
+}
+
+// amend changes what the generator made where the wire accepts more than the Go type shows.
+func amend(r huma.Registry) {
+	all := r.Map()
+	if s := all["SettingsInput"]; s != nil {
+		s.AdditionalProperties = true // unknown fields are reported in the answer, not refused
+	}
+	str := &huma.Schema{Type: huma.TypeString}
+	secret := &huma.Schema{Type: huma.TypeString, Format: "password"}
+	// A tool server may be just its address, a token just its text.
+	if s := all["MCPConfig"]; s != nil {
+		for _, list := range []string{"sse_servers", "shttp_servers"} {
+			p := s.Properties[list]
+			p.Items = &huma.Schema{AnyOf: []*huma.Schema{p.Items, str}}
+			limit(p, 100)
+		}
+		limit(s.Properties["stdio_servers"], 100)
+	}
+	if s := all["StdioServer"]; s != nil {
+		s.Properties["args"] = &huma.Schema{AnyOf: []*huma.Schema{s.Properties["args"], str}, Description: s.Properties["args"].Description}
+		s.Properties["env"] = &huma.Schema{AnyOf: []*huma.Schema{s.Properties["env"], str}, Description: s.Properties["env"].Description}
+	}
+	if s := all["UserSecrets"]; s != nil {
+		for _, p := range s.Properties {
+			if inner, ok := p.AdditionalProperties.(*huma.Schema); ok {
+				p.AdditionalProperties = &huma.Schema{AnyOf: []*huma.Schema{inner, secret, {Type: "null"}}}
+			}
+		}
+	}
+	for _, s := range all {
+		s.PrecomputeMessages()
+	}
+}
+
+func limit(s *huma.Schema, n int) {
+	s.MaxItems = &n
+	s.Nullable = false
+}

@@ -1,0 +1,234 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"deckhand/api"
+)
+
+// recorder remembers what was answered.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	route  string
+	who    string
+	family family
+	stream bool
+}
+
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController through.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Hijack is for WebSocket libraries that ask for the interface itself.
+func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	w.status = http.StatusSwitchingProtocols
+	return http.NewResponseController(w.ResponseWriter).Hijack()
+}
+
+// ServeHTTP is where every request comes in and every answer goes out.
+func (d *Door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	begin := time.Now()
+	id := requestID()
+	w := &recorder{ResponseWriter: rw}
+	h := rw.Header()
+	h["X-Request-Id"] = []string{id}
+	h["X-Content-Type-Options"] = nosniff
+	h["Cache-Control"] = noStore
+	h["Referrer-Policy"] = noReferrer
+	ctx := context.WithValue(r.Context(), requestKey{}, id)
+	end := func(int) {}
+	if d.Trace != nil {
+		ctx, end = d.Trace(ctx, r.Method)
+	}
+	defer func() {
+		if p := recover(); p != nil && p != http.ErrAbortHandler {
+			d.Logger.Error("panic while answering", "request", id, "panic", p, "stack", string(debug.Stack()))
+			if w.status == 0 {
+				translate(errors.New("panic")).write(w, w.family)
+			}
+		}
+		end(w.status)
+		d.finished(w, r, id, time.Since(begin))
+	}()
+	r = r.WithContext(ctx)
+	if f := d.admit(r); f != nil {
+		f.write(w, plain)
+		return
+	}
+	handler, pattern := d.mux.Handler(r)
+	if pattern == "" || unclean(r) {
+		d.noRoute(w, r, handler)
+		return
+	}
+	d.mux.ServeHTTP(w, r) // again through the mux: it sets the path values
+}
+
+var (
+	nosniff    = []string{"nosniff"}
+	noStore    = []string{"no-store"}
+	noReferrer = []string{"no-referrer"}
+)
+
+type requestKey struct{}
+
+func requestID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// finished logs and counts. Health checks are counted only.
+func (d *Door) finished(w *recorder, r *http.Request, id string, took time.Duration) {
+	if d.Observe != nil {
+		route := w.route
+		if route == "" {
+			route = "none"
+		}
+		d.Observe(Finished{Route: route, Method: knownMethod(r.Method), Status: w.status, Took: took, Stream: w.stream})
+	}
+	level := slog.LevelInfo
+	switch {
+	case w.status >= 500:
+		level = slog.LevelError
+	case healthy[w.route]:
+		level = slog.LevelDebug
+	default:
+		d.lastUsed.Store(time.Now().UnixNano())
+	}
+	if !d.Logger.Enabled(r.Context(), level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("request", id), slog.String("method", knownMethod(r.Method)), slog.String("path", r.URL.Path),
+		slog.Int("status", w.status), slog.Duration("took", took),
+	}
+	if w.who != "" {
+		attrs = append(attrs, slog.String("user", w.who))
+	}
+	if s := r.PathValue("conversation_id"); s != "" {
+		attrs = append(attrs, slog.String("session", s))
+	}
+	d.Logger.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+var healthy = map[string]bool{"/alive": true, "/health": true, "/ready": true, "/metrics": true}
+
+// knownMethod keeps what a client invents out of logs and metrics.
+func knownMethod(m string) string {
+	switch m {
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
+		return m
+	}
+	return "OTHER"
+}
+
+// unclean paths would be redirected by the mux; we have no such links, so they are unknown.
+func unclean(r *http.Request) bool {
+	p := r.URL.Path
+	return strings.Contains(p, "//") || strings.Contains(p, "/./") || strings.Contains(p, "/../") ||
+		strings.HasSuffix(p, "/.") || strings.HasSuffix(p, "/..")
+}
+
+// noRoute answers for paths and methods that are not in the table: strangers learn nothing.
+func (d *Door) noRoute(w *recorder, r *http.Request, handler http.Handler) {
+	if _, f := d.identify(w, r); f != nil {
+		f.write(w, plain)
+		return
+	}
+	probe := &probe{header: http.Header{}}
+	if !unclean(r) {
+		handler.ServeHTTP(probe, r)
+	}
+	if probe.status == http.StatusMethodNotAllowed {
+		f := fail(http.StatusMethodNotAllowed, api.CodeBadRequest, "This path does not take "+knownMethod(r.Method)+"; it takes "+probe.header.Get("Allow")+".")
+		f.header = http.Header{"Allow": probe.header["Allow"]}
+		f.write(w, plain)
+		return
+	}
+	fail(http.StatusNotFound, api.CodeNotFound, "There is nothing at this path; /docs lists what there is.").write(w, plain)
+}
+
+// probe sees what the mux would have answered.
+type probe struct {
+	header http.Header
+	status int
+}
+
+func (p *probe) Header() http.Header         { return p.header }
+func (p *probe) WriteHeader(status int)      { p.status = status }
+func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
+
+// handler puts one route behind the key, the limits and the retry memory.
+func (d *Door) handler(r *route) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+		w := rw.(*recorder)
+		w.route, w.family, w.stream = r.path, r.family, r.stream
+		if d.NameTrace != nil {
+			d.NameTrace(req.Context(), r.method+" "+r.path)
+		}
+		if err := d.answer(w, req, r); err != nil {
+			f := translate(err)
+			if f.status >= 500 {
+				d.Logger.Error("request failed", "request", req.Context().Value(requestKey{}), "route", r.path, "error", err)
+			}
+			switch {
+			case w.status != 0: // it is too late
+			case f.status == http.StatusUnauthorized && r.tag == tagPages && strings.Contains(req.Header.Get("Accept"), "text/html"):
+				_ = writePage(w, f.status, render("login.html", nil)) // a person, who can do something about it
+			default:
+				f.write(w, r.family)
+			}
+		}
+	})
+}
+
+func (d *Door) answer(w *recorder, req *http.Request, r *route) error {
+	c := &call{http: req}
+	if !r.public {
+		var f *fault
+		if c, f = d.identify(w, req); f != nil {
+			return f
+		}
+		if r.admin && !c.who.Admin {
+			return fail(http.StatusForbidden, api.CodeForbidden, "This needs an admin key.")
+		}
+	}
+	if hasBody(req.Method) {
+		var err error
+		if c.raw, err = readBody(w, req, maxBody); err != nil {
+			return err
+		}
+	}
+	if key := req.Header["Idempotency-Key"]; len(key) > 0 && req.Method == http.MethodPost && !r.public {
+		return d.once(w, req, r, c, key)
+	}
+	return r.serve(d, w, req, c)
+}
+
+func hasBody(method string) bool {
+	return method == http.MethodPost || method == http.MethodPatch || method == http.MethodPut
+}

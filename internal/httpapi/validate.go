@@ -1,0 +1,254 @@
+package httpapi
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"deckhand/api"
+)
+
+// validator holds a value against a schema of the document. The library that
+// makes the document has one of its own, but that lets null pass for optional
+// fields and repeats the offending value in its messages; ours does neither.
+type validator struct {
+	registry huma.Registry
+	faults   []api.FieldError
+}
+
+// maxFaults is how many complaints one answer carries.
+const maxFaults = 100
+
+func (v *validator) add(path []any, typ, msg string) {
+	if len(v.faults) < maxFaults {
+		v.faults = append(v.faults, api.FieldError{Loc: slices.Clone(path), Msg: msg, Type: typ})
+	}
+}
+
+func (v *validator) check(s *huma.Schema, x any, path []any) {
+	for s.Ref != "" {
+		s = v.registry.SchemaFromRef(s.Ref)
+	}
+	if len(s.AnyOf) > 0 {
+		v.anyOf(s.AnyOf, x, path)
+		return
+	}
+	if x == nil {
+		if !s.Nullable && s.Type != "null" && s.Type != "" {
+			v.add(path, "none_forbidden", "null is not allowed here; leave the field out or send a value.")
+		}
+		return
+	}
+	switch s.Type {
+	case huma.TypeObject:
+		v.object(s, x, path)
+	case huma.TypeArray:
+		v.array(s, x, path)
+	case huma.TypeString:
+		v.text(s, x, path)
+	case huma.TypeBoolean:
+		if _, ok := x.(bool); !ok {
+			v.add(path, "bool_type", "true or false is expected.")
+		}
+	case huma.TypeInteger, huma.TypeNumber:
+		v.number(s, x, path)
+	case "null":
+		v.add(path, "none_required", "Only null is allowed here.")
+	}
+}
+
+// anyOf reports the complaints of the alternative that fits the value's JSON type.
+func (v *validator) anyOf(alternatives []*huma.Schema, x any, path []any) {
+	var fitting, names []string
+	var best []api.FieldError
+	for _, s := range alternatives {
+		for s.Ref != "" {
+			s = v.registry.SchemaFromRef(s.Ref)
+		}
+		names = append(names, kindName(s))
+		if !fits(s, x) {
+			continue
+		}
+		try := &validator{registry: v.registry}
+		try.check(s, x, path)
+		if len(try.faults) == 0 {
+			return
+		}
+		fitting, best = append(fitting, s.Type), try.faults
+	}
+	if len(fitting) > 0 {
+		v.faults = append(v.faults, best...)
+		return
+	}
+	if x == nil {
+		v.add(path, "none_forbidden", "null is not allowed here; leave the field out or send a value.")
+		return
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return n == "null" })
+	v.add(path, "type_error", "This must be "+strings.Join(names, " or ")+".")
+}
+
+func fits(s *huma.Schema, x any) bool {
+	switch x.(type) {
+	case nil:
+		return s.Nullable || s.Type == "null"
+	case map[string]any:
+		return s.Type == huma.TypeObject
+	case []any:
+		return s.Type == huma.TypeArray
+	case string:
+		return s.Type == huma.TypeString
+	case bool:
+		return s.Type == huma.TypeBoolean
+	}
+	return s.Type == huma.TypeNumber || s.Type == huma.TypeInteger
+}
+
+func kindName(s *huma.Schema) string {
+	switch s.Type {
+	case huma.TypeObject:
+		return "an object"
+	case huma.TypeArray:
+		return "a list"
+	case huma.TypeString:
+		return "a string"
+	case huma.TypeBoolean:
+		return "true or false"
+	case huma.TypeInteger, huma.TypeNumber:
+		return "a number"
+	}
+	return "null"
+}
+
+func (v *validator) object(s *huma.Schema, x any, path []any) {
+	m, ok := x.(map[string]any)
+	if !ok {
+		v.add(path, "object_type", "An object is expected.")
+		return
+	}
+	for _, name := range s.Required {
+		if _, ok := m[name]; !ok {
+			v.add(append(path, name), "missing", "This field is required.")
+		}
+	}
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	sort.Strings(names) // the same request gets the same answer
+	for _, name := range names {
+		at := append(path, name)
+		if p, ok := s.Properties[name]; ok {
+			v.check(p, m[name], at)
+			continue
+		}
+		switch extra := s.AdditionalProperties.(type) {
+		case *huma.Schema:
+			v.check(extra, m[name], at)
+		case bool:
+			if !extra {
+				v.add(at, "extra_forbidden", "This field is not known here.")
+			}
+		}
+	}
+}
+
+func (v *validator) array(s *huma.Schema, x any, path []any) {
+	list, ok := x.([]any)
+	if !ok {
+		v.add(path, "list_type", "A list is expected.")
+		return
+	}
+	if s.MaxItems != nil && len(list) > *s.MaxItems {
+		v.add(path, "too_long", fmt.Sprintf("At most %d entries are allowed.", *s.MaxItems))
+		return
+	}
+	for i, item := range list {
+		if s.Items != nil {
+			v.check(s.Items, item, append(path, i))
+		}
+	}
+}
+
+func (v *validator) text(s *huma.Schema, x any, path []any) {
+	text, ok := x.(string)
+	if !ok {
+		v.add(path, "string_type", "A string is expected.")
+		return
+	}
+	if len(s.Enum) > 0 && !slices.Contains(s.Enum, any(text)) {
+		v.add(path, "literal_error", "Must be one of "+choices(s.Enum)+".")
+		return
+	}
+	n := utf8.RuneCountInString(text)
+	switch {
+	case s.MinLength != nil && n < *s.MinLength:
+		v.add(path, "string_too_short", fmt.Sprintf("At least %d characters are needed.", *s.MinLength))
+	case s.MaxLength != nil && n > *s.MaxLength:
+		v.add(path, "string_too_long", fmt.Sprintf("At most %d characters are allowed.", *s.MaxLength))
+	case s.Pattern != "" && !pattern(s.Pattern).MatchString(text):
+		v.add(path, "string_pattern_mismatch", "Allowed is only what matches "+s.Pattern+".")
+	}
+}
+
+func (v *validator) number(s *huma.Schema, x any, path []any) {
+	n, ok := x.(number)
+	if !ok {
+		if s.Type == huma.TypeInteger {
+			v.add(path, "int_type", "A whole number is expected.")
+		} else {
+			v.add(path, "float_type", "A number is expected.")
+		}
+		return
+	}
+	f, err := strconv.ParseFloat(string(n), 64)
+	if err != nil || math.IsInf(f, 0) {
+		v.add(path, "finite_number", "The number is too large.")
+		return
+	}
+	if s.Type == huma.TypeInteger {
+		if _, err := strconv.ParseInt(string(n), 10, 64); err != nil {
+			v.add(path, "int_type", "A whole number is expected, written without a point or exponent.")
+			return
+		}
+	}
+	switch {
+	case len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, func(e any) bool { return fmt.Sprint(e) == string(n) }):
+		v.add(path, "literal_error", "Must be one of "+choices(s.Enum)+".")
+	case s.Minimum != nil && f < *s.Minimum:
+		v.add(path, "greater_than_equal", "The number must be at least "+trim(*s.Minimum)+".")
+	case s.Maximum != nil && f > *s.Maximum:
+		v.add(path, "less_than_equal", "The number must be at most "+trim(*s.Maximum)+".")
+	}
+}
+
+func choices(enum []any) string {
+	parts := make([]string, len(enum))
+	for i, e := range enum {
+		parts[i] = fmt.Sprint(e)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func trim(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+var patterns sync.Map // of *regexp.Regexp, by text
+
+func pattern(text string) *regexp.Regexp {
+	if re, ok := patterns.Load(text); ok {
+		return re.(*regexp.Regexp)
+	}
+	re := regexp.MustCompile(text)
+	patterns.Store(text, re)
+	return re
+}

@@ -1,0 +1,39 @@
+// Package idempotency is the port for answers that were given to requests with
+// an Idempotency-Key, so that the same request sent again gets the same answer
+// and is not carried out twice. The door uses it, a database implements it.
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrNotFound says that no answer is kept under this key.
+var ErrNotFound = errors.New("no answer was given under this key")
+
+// Answer is what was answered to one request.
+type Answer struct {
+	User string
+	Key  string
+	// Request is a hash of method, path and body: the same key with another
+	// request is a mistake of the client and must be noticed.
+	Request string
+	Status  int
+	Header  []byte
+	// Body is sealed: an answer may hold what only its user shall see.
+	Body      []byte
+	CreatedAt time.Time
+}
+
+// Store keeps answers. Times survive to the microsecond.
+type Store interface {
+	// Answer returns what was answered to this user under this key; ErrNotFound.
+	Answer(ctx context.Context, user, key string) (Answer, error)
+	// SaveAnswer keeps an answer durably. If one is kept under the same user and
+	// key already, that one stays and the error is nil: the first answer given
+	// is the one in force.
+	SaveAnswer(ctx context.Context, a Answer) error
+	// DropAnswers forgets answers created before a moment.
+	DropAnswers(ctx context.Context, before time.Time) error
+}

@@ -1,0 +1,146 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"deckhand/internal/session"
+)
+
+// ErrNotStarted wraps what went wrong before anything was written: the caller still owes an answer.
+var ErrNotStarted = errors.New("the stream did not begin")
+
+// Options are how a stream is served. The zero value is good.
+type Options struct {
+	// Heartbeat is after how long a silence shows that the connection lives (15 s).
+	Heartbeat time.Duration
+	// WriteTimeout is how long a client may take to accept what is sent, or a
+	// part of it if it is much, before it is dropped (10 s).
+	WriteTimeout time.Duration
+	// Close tells a WebSocket client why its request's context ended (code
+	// and reason of the close frame). By default it is told that the server goes away.
+	Close func(cause error) (code int, reason string)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = 15 * time.Second
+	}
+	if o.WriteTimeout <= 0 {
+		o.WriteTimeout = 10 * time.Second
+	}
+	return o
+}
+
+// Position is from where the client wants to go on: the last event it has seen.
+// The header wins over the query, because a browser that reconnects sends the
+// header with the address it began with. Legacy clients say -1 for the beginning.
+func Position(r *http.Request) (int64, error) {
+	value := r.Header.Get("Last-Event-ID")
+	for _, name := range []string{"after", "last_event_id"} {
+		if value == "" {
+			value = r.URL.Query().Get(name)
+		}
+	}
+	if value == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < -1 {
+		return 0, fmt.Errorf("a position in a conversation is the number of an event, not %.40q", value)
+	}
+	return max(n, 0), nil
+}
+
+// ServeSSE answers the request with the session as server-sent events. It
+// returns nil after the session was deleted, else why it stopped; the client
+// comes back by itself. With ErrNotStarted the caller still owes an answer.
+func ServeSSE(w http.ResponseWriter, r *http.Request, h *Hub, id session.ID, after int64, o Options) error {
+	o = o.withDefaults()
+	f := h.join(id, after)
+	defer h.leave(f)
+	if err := f.begin(r.Context()); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotStarted, err)
+	}
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	if r.ProtoMajor == 1 {
+		header.Set("Connection", "close") // the deadlines below must not meet another request
+	}
+	out := &sseWriter{w: w, control: http.NewResponseController(w), timeout: o.WriteTimeout}
+	_ = out.control.SetReadDeadline(time.Time{}) // the server's limit for requests is not one for streams
+	w.WriteHeader(http.StatusOK)
+	out.put("retry: 1000\n\n")
+	if err := out.flush(); err != nil {
+		return err
+	}
+	return f.run(r.Context(), o.Heartbeat, out)
+}
+
+// sliceBytes is how much may be written under one deadline.
+const sliceBytes = 64 << 10
+
+// sseWriter writes frames in the format of server-sent events.
+type sseWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	timeout time.Duration
+	written int // under the current deadline; 0 is none
+	err     error
+}
+
+func (s *sseWriter) frame(f Frame) error {
+	if f.Event == EventPing {
+		s.put(": ping\n\n")
+		return s.err
+	}
+	if f.Number > 0 {
+		var b [32]byte
+		s.write(append(strconv.AppendInt(append(b[:0], "id: "...), f.Number, 10), '\n'))
+	}
+	if f.Event != "" {
+		s.put("event: ")
+		s.put(f.Event)
+		s.put("\n")
+	}
+	s.put("data: ")
+	s.write(f.Data)
+	s.put("\n\n")
+	return s.err
+}
+
+func (s *sseWriter) put(text string) { s.write([]byte(text)) }
+
+// write gives a client time for every slice, so that a large event is a
+// matter of patience, and a client that reads nothing is still dropped soon.
+func (s *sseWriter) write(b []byte) {
+	for len(b) > 0 && s.err == nil {
+		if s.written == 0 || s.written >= sliceBytes {
+			s.deadline()
+		}
+		var n int
+		n, s.err = s.w.Write(b[:min(len(b), sliceBytes)])
+		s.written += n
+		b = b[n:]
+	}
+}
+
+func (s *sseWriter) deadline() {
+	// Not every writer has deadlines (a test's recorder); those do not block either.
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.timeout))
+	s.written = 0
+}
+
+func (s *sseWriter) flush() error {
+	if s.err != nil {
+		return s.err
+	}
+	s.deadline()
+	s.err = s.control.Flush()
+	return s.err
+}

@@ -1,0 +1,112 @@
+// Package scripted is the built-in demo model: a deterministic script instead
+// of a language model, so that the whole product can be seen, tested and
+// measured without a key. It says what it is in every answer.
+package scripted
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"deckhand/internal/llm"
+)
+
+// The models of this package.
+const (
+	Demo = "scripted/demo"
+	// Slow gives the same answers one word at a time, for looking at streams and stops.
+	Slow = "scripted/slow"
+)
+
+// Models lists them, for menus.
+var Models = []string{Demo, Slow}
+
+// Model implements llm.Model.
+type Model struct {
+	// Pause is the time between two words.
+	Pause time.Duration
+}
+
+// New makes the model with this name, or nil if there is none.
+func New(name string) *Model {
+	switch strings.ToLower(name) {
+	case Demo:
+		return &Model{}
+	case Slow:
+		return &Model{Pause: 100 * time.Millisecond}
+	}
+	return nil
+}
+
+// Stream implements llm.Model.
+func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part, error] {
+	return func(yield func(llm.Part, error) bool) {
+		text := Answer(req)
+		for _, word := range strings.SplitAfter(text, " ") {
+			if err := m.wait(ctx); err != nil {
+				yield(llm.Part{}, err)
+				return
+			}
+			if !yield(llm.Part{Text: word}, nil) {
+				return
+			}
+		}
+		yield(llm.Part{Done: &llm.Done{Usage: usage(req, text)}}, nil)
+	}
+}
+
+func (m *Model) wait(ctx context.Context) error {
+	if m.Pause == 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(m.Pause)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// Answer is what the script says to a request: a function of it and nothing else.
+func Answer(req llm.Request) string {
+	said, images := lastSaid(req)
+	var b strings.Builder
+	fmt.Fprintf(&b, "[scripted demo model] You said: %q.", clip(said, 200))
+	if images > 0 {
+		fmt.Fprintf(&b, " You attached %d image(s), which I cannot see.", images)
+	}
+	b.WriteString(" I am a built-in script without a language model behind me: your message was stored durably, the agent loop" +
+		" took it up, and this answer reached you through the session log. Store a model and a key in the settings to talk to a real one.")
+	return b.String()
+}
+
+// lastSaid joins what the person said since the last answer.
+func lastSaid(req llm.Request) (text string, images int) {
+	var parts []string
+	for i := len(req.Messages) - 1; i >= 0 && req.Messages[i].Role == llm.User; i-- {
+		parts = append([]string{req.Messages[i].Text}, parts...)
+		images += len(req.Messages[i].Images)
+	}
+	return strings.Join(parts, "\n"), images
+}
+
+func clip(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return string(r[:n]) + "…"
+}
+
+// usage counts four bytes as a token, as real ones average on text.
+func usage(req llm.Request, answer string) llm.Usage {
+	n := len(req.System)
+	for _, m := range req.Messages {
+		n += len(m.Text)
+	}
+	return llm.Usage{Input: int64(n / 4), Output: int64(len(answer) / 4), Window: 1_000_000}
+}

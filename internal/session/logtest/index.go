@@ -1,0 +1,241 @@
+package logtest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"deckhand/internal/session"
+)
+
+// row: what Append is given is what Row returns, field for field, and the next
+// Append replaces all of it.
+func row(t *testing.T, s Store) {
+	first := session.Row{
+		ID: "a", Owner: "maria", Title: "A title", Status: session.Running, Agent: session.AgentRunning, ErrorID: "E$1", Reason: "because",
+		Trigger: "gui", Repository: "maria/parser", Branch: "main", Provider: "github", CreatedAt: noon, UpdatedAt: after(1), Last: 1,
+		Wants: true, Totals: session.Totals{Cost: 1, Input: 2, Output: 3, CacheRead: 4, CacheWrite: 5, Model: "scripted/demo"},
+	}
+	must(t, s.Append(t.Context(), plain(first)))
+	is(t, s, first)
+	progress := first
+	progress.Title, progress.Agent, progress.ErrorID, progress.Reason = "Another", session.AgentFinished, "", "done"
+	progress.UpdatedAt, progress.Last, progress.Totals = after(2), 2, session.Totals{Cost: 9}
+	again(t, s, progress)
+	bare := session.Row{ID: "a", Owner: "maria", Title: "B", Status: session.Halted, CreatedAt: noon, UpdatedAt: after(3), Last: 3}
+	again(t, s, bare)
+	full := first
+	full.UpdatedAt, full.Last = after(4), 4
+	again(t, s, full)
+}
+
+// again appends one event with a row.
+func again(t *testing.T, s Store, r session.Row) {
+	t.Helper()
+	must(t, s.Append(t.Context(), session.Batch{
+		ID: r.ID, After: r.Last - 1, Row: r, Events: []session.Event{{Number: r.Last, At: r.UpdatedAt, Payload: note(0)}},
+	}))
+	is(t, s, r)
+}
+
+func is(t *testing.T, s Store, want session.Row) {
+	t.Helper()
+	got, err := s.Row(t.Context(), want.ID)
+	must(t, err)
+	same(t, "row", got, want)
+}
+
+// paging: every page size gives the same list, though creation times tie.
+func paging(t *testing.T, s Store) {
+	var rows []session.Row
+	for i := range 25 {
+		r := session.Row{
+			ID: session.ID(fmt.Sprintf("s%02d", i*7%25)), Owner: "maria", Title: "t", Status: session.Starting,
+			CreatedAt: after(i / 4), UpdatedAt: after(100 - i), Last: 1,
+		}
+		rows = append(rows, r)
+		must(t, s.Append(t.Context(), plain(r)))
+	}
+	want := listed(rows, session.Query{Owner: "maria"})
+	for _, size := range []int{1, 3, 4, 7, 25, 100} {
+		same(t, fmt.Sprint("pages of ", size), pages(t, s, session.Query{Owner: "maria", Limit: size}), want)
+	}
+	// A cursor is a place, not a row: it may be between two, or before or behind all.
+	for _, c := range []session.Cursor{
+		{CreatedAt: after(3), ID: "s"}, {CreatedAt: after(3), ID: "s99"}, {CreatedAt: after(-5), ID: "x"}, {CreatedAt: after(99), ID: "x"},
+		{CreatedAt: after(2).Add(time.Microsecond), ID: "x"},
+	} {
+		q := session.Query{Owner: "maria", Before: &c, Limit: 100}
+		got, err := s.Rows(t.Context(), q)
+		must(t, err)
+		same(t, fmt.Sprint("before ", c), ids(got), listed(rows, q))
+	}
+}
+
+// filters tries every combination, in small pages: a page is full as long as
+// there are matches, so filters apply before the limit.
+func filters(t *testing.T, s Store) {
+	var (
+		repositories = []string{"", "maria/parser", "maria/lexer"}
+		triggers     = []string{"", "gui", "api"}
+		statuses     = []session.Status{"", session.Starting, session.Running, session.Halted}
+		titles       = []string{"", "fix", "PARSER"}
+		rows         []session.Row
+	)
+	for i := range 120 {
+		r := session.Row{
+			ID: session.ID(fmt.Sprintf("s%03d", i)), Owner: "maria", Title: fmt.Sprint([]string{"Fix the lexer ", "Write a parser "}[i%2], i),
+			Repository: repositories[i%3], Trigger: triggers[i/3%3], Status: statuses[1+i/9%3],
+			CreatedAt: after(i / 5), UpdatedAt: noon, Last: 1, Deleted: i%11 == 0,
+		}
+		rows = append(rows, r)
+		must(t, s.Append(t.Context(), plain(r)))
+	}
+	for _, repository := range repositories {
+		for _, trigger := range triggers {
+			for _, status := range statuses {
+				for _, title := range titles {
+					q := session.Query{Owner: "maria", Repository: repository, Trigger: trigger, Status: status, Text: title, Limit: 3}
+					same(t, fmt.Sprintf("%+v", q), pages(t, s, q), listed(rows, q))
+				}
+			}
+		}
+	}
+}
+
+func text(t *testing.T, s Store) {
+	titles := []string{"100% done", "100x done", "snake_case", "snakeXcase", `back\slash`, "ÄRGER über Bücher", "it's \"quoted\"", "日本語のタイトル", "Conversation 12345"}
+	var rows []session.Row
+	for i, title := range titles {
+		r := session.Row{ID: session.ID(fmt.Sprint("s", i)), Owner: "maria", Title: title, Status: session.Starting, CreatedAt: after(i), UpdatedAt: noon, Last: 1}
+		rows = append(rows, r)
+		must(t, s.Append(t.Context(), plain(r)))
+	}
+	for query, want := range map[string]int{
+		"100": 2, "100%": 1, "%": 1, "_": 1, "SNAKE_": 1, "snake": 2, "DONE": 2, `\`: 1, "ärger": 1, "ÜBER": 1, "'": 1, `"QUOTED"`: 1,
+		"語の": 1, "conversation": 1, "nothing like it": 0, " ": 5,
+	} {
+		q := session.Query{Owner: "maria", Text: query, Limit: 100}
+		got, err := s.Rows(t.Context(), q)
+		must(t, err)
+		same(t, fmt.Sprintf("rows with %q", query), ids(got), listed(rows, q))
+		if len(got) != want {
+			t.Errorf("%q: %d rows, want %d", query, len(got), want)
+		}
+	}
+}
+
+func owners(t *testing.T, s Store) {
+	for i, owner := range []string{"maria", "Maria", "maria2", "mari", "otto"} {
+		must(t, s.Append(t.Context(), plain(session.Row{
+			ID: session.ID(fmt.Sprint("s", i)), Owner: owner, Title: "t", Status: session.Starting, CreatedAt: noon, UpdatedAt: noon,
+		})))
+	}
+	for owner, want := range map[string][]session.ID{"maria": {"s0"}, "Maria": {"s1"}, "otto": {"s4"}, "nobody": nil, "": nil, "%": nil} {
+		for _, q := range []session.Query{{Owner: owner, Limit: 10}, {Owner: owner, Limit: 10, Text: "T"}, {Owner: owner, Limit: 10, Status: session.Starting}} {
+			got, err := s.Rows(t.Context(), q)
+			must(t, err)
+			same(t, "rows of "+owner, ids(got), want)
+		}
+	}
+}
+
+func wanting(t *testing.T, s Store) {
+	for i := range 20 {
+		must(t, s.Append(t.Context(), plain(session.Row{
+			ID: session.ID(fmt.Sprintf("s%02d", i)), Owner: fmt.Sprint("o", i%3), Title: "t", Status: session.Starting,
+			CreatedAt: noon, UpdatedAt: after(-i / 2), Wants: i%2 == 0,
+		})))
+	}
+	got, err := s.Wanting(t.Context(), 100)
+	must(t, err)
+	same(t, "wanting", got, []session.ID{"s18", "s16", "s14", "s12", "s10", "s08", "s06", "s04", "s02", "s00"})
+	got, err = s.Wanting(t.Context(), 3)
+	must(t, err)
+	same(t, "the first three", got, []session.ID{"s18", "s16", "s14"})
+	// One is served, one begins to want, one changes and so becomes the newest.
+	again(t, s, session.Row{ID: "s18", Owner: "o0", Title: "t", Status: session.Running, CreatedAt: noon, UpdatedAt: after(1), Last: 2})
+	again(t, s, session.Row{ID: "s01", Owner: "o1", Title: "t", Status: session.Running, CreatedAt: noon, UpdatedAt: after(1), Last: 2, Wants: true})
+	again(t, s, session.Row{ID: "s16", Owner: "o1", Title: "t", Status: session.Starting, CreatedAt: noon, UpdatedAt: after(2), Last: 2, Wants: true})
+	got, err = s.Wanting(t.Context(), 100)
+	must(t, err)
+	same(t, "wanting", got, []session.ID{"s14", "s12", "s10", "s08", "s06", "s04", "s02", "s00", "s01", "s16"})
+}
+
+func idle(t *testing.T, s Store) {
+	statuses := []session.Status{session.Running, session.Running, session.Starting, session.Halted}
+	for i := range 16 {
+		must(t, s.Append(t.Context(), plain(session.Row{
+			ID: session.ID(fmt.Sprintf("s%02d", i)), Owner: "maria", Title: "t", Status: statuses[i%4],
+			CreatedAt: noon, UpdatedAt: after(-i), Wants: i%4 == 1,
+		})))
+	}
+	for _, test := range []struct {
+		before time.Time
+		limit  int
+		want   []session.ID
+	}{
+		{after(1), 100, []session.ID{"s12", "s08", "s04", "s00"}},
+		{after(0), 100, []session.ID{"s12", "s08", "s04"}}, // not the one that changed just then
+		{after(-4).Add(time.Microsecond), 100, []session.ID{"s12", "s08", "s04"}},
+		{after(1), 2, []session.ID{"s12", "s08"}},
+		{after(-12), 100, nil},
+	} {
+		got, err := s.Idle(t.Context(), test.before, test.limit)
+		must(t, err)
+		same(t, fmt.Sprint("idle before ", test.before), got, test.want)
+	}
+	again(t, s, session.Row{ID: "s12", Owner: "maria", Title: "t", Status: session.Halted, CreatedAt: noon, UpdatedAt: after(-20), Last: 2})
+	again(t, s, session.Row{ID: "s08", Owner: "maria", Title: "t", Status: session.Running, CreatedAt: noon, UpdatedAt: after(5), Last: 2})
+	got, err := s.Idle(t.Context(), after(1), 100)
+	must(t, err)
+	same(t, "idle", got, []session.ID{"s04", "s00"})
+}
+
+// pages reads a list to its end, page by page.
+func pages(t *testing.T, s Store, q session.Query) []session.ID {
+	t.Helper()
+	var got []session.ID
+	for {
+		rows, err := s.Rows(t.Context(), q)
+		must(t, err)
+		if len(rows) > q.Limit {
+			t.Fatalf("a page of %d rows, want at most %d", len(rows), q.Limit)
+		}
+		got = append(got, ids(rows)...)
+		if len(rows) < q.Limit {
+			return got
+		}
+		last := rows[len(rows)-1]
+		q.Before = &session.Cursor{CreatedAt: last.CreatedAt, ID: last.ID}
+	}
+}
+
+// listed is what a query must find, said as plainly as possible.
+func listed(rows []session.Row, q session.Query) []session.ID {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r session.Row) bool {
+		return r.Deleted || r.Owner != q.Owner ||
+			q.Repository != "" && r.Repository != q.Repository ||
+			q.Trigger != "" && r.Trigger != q.Trigger ||
+			q.Status != "" && r.Status != q.Status ||
+			!strings.Contains(strings.ToLower(r.Title), strings.ToLower(q.Text)) ||
+			q.Before != nil && newestFirst(r, session.Row{ID: q.Before.ID, CreatedAt: q.Before.CreatedAt}) <= 0
+	})
+	slices.SortFunc(rows, newestFirst)
+	return ids(rows)
+}
+
+func newestFirst(a, b session.Row) int {
+	return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
+}
+
+func ids(rows []session.Row) []session.ID {
+	var out []session.ID
+	for _, r := range rows {
+		out = append(out, r.ID)
+	}
+	return out
+}

@@ -1,0 +1,173 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"time"
+
+	"deckhand/internal/access"
+)
+
+var _ access.Store = (*DB)(nil)
+
+// change makes a change to users or keys and moves the generation with it, in
+// one transaction: whoever sees the old generation has seen the old data.
+func (db *DB) change(ctx context.Context, do func(*conn) error) error {
+	return db.write(ctx, 0, func(c *conn) error {
+		if err := do(c); err != nil {
+			return err
+		}
+		_, err := c.exec("INSERT INTO counters (name, value) VALUES ('access', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1")
+		return err
+	})
+}
+
+// AccessGeneration implements access.Store.
+func (db *DB) AccessGeneration(ctx context.Context) (generation int64, err error) {
+	err = db.readers.read(ctx, func(c *conn) error {
+		_, err := c.one("SELECT value FROM counters WHERE name = 'access'", func(v []driver.Value) { generation = number(v[0]) })
+		return err
+	})
+	return generation, err
+}
+
+// CreateUser implements access.Store.
+func (db *DB) CreateUser(ctx context.Context, u access.User) error {
+	return db.change(ctx, func(c *conn) error {
+		changed, err := c.exec("INSERT INTO users (name, admin, disabled, created_at) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING",
+			u.Name, truth(u.Admin), truth(u.Disabled), micros(u.CreatedAt))
+		if err == nil && changed == 0 {
+			err = refuse(access.ErrExists)
+		}
+		return err
+	})
+}
+
+const selectUser = "SELECT name, admin, disabled, created_at FROM users"
+
+func accessUser(v []driver.Value) access.User {
+	return access.User{Name: text(v[0]), Admin: number(v[1]) != 0, Disabled: number(v[2]) != 0, CreatedAt: moment(v[3])}
+}
+
+// User implements access.Store.
+func (db *DB) User(ctx context.Context, name string) (u access.User, err error) {
+	err = db.readers.read(ctx, func(c *conn) error {
+		found, err := c.one(selectUser+" WHERE name = ?", func(v []driver.Value) { u = accessUser(v) }, name)
+		if err == nil && !found {
+			err = access.ErrNotFound
+		}
+		return err
+	})
+	return u, err
+}
+
+// Users implements access.Store.
+func (db *DB) Users(ctx context.Context) (users []access.User, err error) {
+	err = db.readers.read(ctx, func(c *conn) error {
+		return c.query(selectUser+" ORDER BY name", func(v []driver.Value) error {
+			users = append(users, accessUser(v))
+			return nil
+		})
+	})
+	return users, err
+}
+
+// SetUserDisabled implements access.Store.
+func (db *DB) SetUserDisabled(ctx context.Context, name string, disabled bool) error {
+	return db.change(ctx, func(c *conn) error {
+		changed, err := c.exec("UPDATE users SET disabled = ? WHERE name = ?", truth(disabled), name)
+		if err == nil && changed == 0 {
+			err = refuse(access.ErrNotFound)
+		}
+		return err
+	})
+}
+
+// CreateKey implements access.Store.
+func (db *DB) CreateKey(ctx context.Context, k access.Key) error {
+	return db.change(ctx, func(c *conn) error {
+		known, err := c.one("SELECT 1 FROM users WHERE name = ?", func([]driver.Value) {}, k.User)
+		if err != nil {
+			return err
+		}
+		if !known {
+			return refuse(access.ErrNotFound)
+		}
+		changed, err := c.exec(`INSERT INTO keys (id, user, label, admin, created_at, expires_at, revoked_at, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT DO NOTHING`,
+			k.ID, k.User, k.Label, truth(k.Admin), micros(k.CreatedAt), maybeMicros(k.ExpiresAt), maybeMicros(k.RevokedAt), k.Hash[:])
+		if err == nil && changed == 0 {
+			err = refuse(access.ErrExists)
+		}
+		return err
+	})
+}
+
+const selectKey = "SELECT id, user, label, admin, created_at, expires_at, revoked_at, hash FROM keys"
+
+func accessKey(v []driver.Value) access.Key {
+	k := access.Key{
+		ID: text(v[0]), User: text(v[1]), Label: text(v[2]), Admin: number(v[3]) != 0,
+		CreatedAt: moment(v[4]), ExpiresAt: maybeMoment(v[5]), RevokedAt: maybeMoment(v[6]),
+	}
+	copy(k.Hash[:], bytesOf(v[7]))
+	return k
+}
+
+// KeyByHash implements access.Store.
+func (db *DB) KeyByHash(ctx context.Context, hash [32]byte) (k access.Key, err error) {
+	err = db.readers.read(ctx, func(c *conn) error {
+		found, err := c.one(selectKey+" WHERE hash = ?", func(v []driver.Value) { k = accessKey(v) }, hash[:])
+		if err == nil && !found {
+			err = access.ErrNotFound
+		}
+		return err
+	})
+	return k, err
+}
+
+// Keys implements access.Store.
+func (db *DB) Keys(ctx context.Context, user string) (keys []access.Key, err error) {
+	err = db.readers.read(ctx, func(c *conn) error {
+		return c.query(selectKey+" WHERE ?1 = '' OR user = ?1 ORDER BY created_at DESC, id", func(v []driver.Value) error {
+			keys = append(keys, accessKey(v))
+			return nil
+		}, user)
+	})
+	return keys, err
+}
+
+// RevokeKey implements access.Store.
+func (db *DB) RevokeKey(ctx context.Context, id string, at time.Time) (access.Key, error) {
+	var k access.Key
+	err := db.change(ctx, func(c *conn) error {
+		changed, err := c.exec("UPDATE keys SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?", micros(at), id)
+		if err == nil && changed == 0 {
+			err = refuse(access.ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = c.one(selectKey+" WHERE id = ?", func(v []driver.Value) { k = accessKey(v) }, id)
+		return err
+	})
+	if err != nil {
+		return access.Key{}, err
+	}
+	return k, nil
+}
+
+func maybeMicros(t *time.Time) driver.Value {
+	if t == nil {
+		return nil
+	}
+	return micros(*t)
+}
+
+func maybeMoment(v driver.Value) *time.Time {
+	if v == nil {
+		return nil
+	}
+	t := moment(v)
+	return &t
+}

@@ -1,0 +1,235 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"deckhand/internal/session"
+)
+
+// A key of events is the session's n above and the event's number below.
+const numberBits = 32
+
+func key(n, number int64) int64 { return n<<numberBits | number }
+
+// Reading goes in pieces of this many events or bytes, so that a slow consumer
+// holds neither a connection nor an old snapshot of the file.
+const (
+	pieceEvents = 256
+	pieceBytes  = 1 << 20
+)
+
+// known remembers sessions that were written lately: where they are, and what
+// their row looks like, so that a step of a working session changes no index.
+// An entry is only a hint: it is believed if the row still has its last number.
+type known map[session.ID]place
+
+type place struct {
+	n   int64
+	row session.Row
+}
+
+const maxKnown = 1024
+
+func (k known) put(id session.ID, p place) {
+	if _, ok := k[id]; !ok && len(k) >= maxKnown {
+		for other := range k { // any one
+			delete(k, other)
+			break
+		}
+	}
+	k[id] = p
+}
+
+// Append implements session.Log.
+func (db *DB) Append(ctx context.Context, b session.Batch) error {
+	// All that can be done here is done here, in the caller's goroutine: there
+	// are many of them and only one writer.
+	a, err := db.encode(b)
+	if err != nil {
+		return err
+	}
+	return db.write(ctx, a.size, a.store)
+}
+
+// appending is a batch in the form in which it is stored.
+type appending struct {
+	db     *DB
+	batch  session.Batch
+	events []stored
+	totals driver.Value
+	size   int
+	drops  bool // nothing before the one event is kept
+}
+
+type stored struct {
+	number int64
+	values [3]driver.Value // at, kind, body
+}
+
+func (db *DB) encode(b session.Batch) (*appending, error) {
+	a := &appending{db: db, batch: b, events: make([]stored, 0, len(b.Events))}
+	if len(b.Events) == 0 || b.After+int64(len(b.Events)) >= 1<<numberBits {
+		return nil, fmt.Errorf("session %s: %d events cannot be appended after event %d", b.ID, len(b.Events), b.After)
+	}
+	for i, e := range b.Events {
+		if e.Number != b.After+int64(i)+1 {
+			return nil, fmt.Errorf("session %s: event %d is numbered %d", b.ID, b.After+int64(i)+1, e.Number)
+		}
+		body, err := session.Encode(e.Payload)
+		if err != nil {
+			return nil, err
+		}
+		kind := e.Payload.Kind()
+		a.size += len(body)
+		if kind == session.KindDeleted {
+			a.drops, a.events = true, a.events[:0]
+		}
+		a.events = append(a.events, stored{e.Number, [3]driver.Value{micros(e.At), string(kind), body}})
+	}
+	a.batch.Row.Last = b.After + int64(len(b.Events))
+	if b.Row.Totals != (session.Totals{}) {
+		t, err := json.Marshal(b.Row.Totals)
+		if err != nil {
+			return nil, err
+		}
+		a.totals = string(t)
+	}
+	return a, nil
+}
+
+func (a *appending) store(c *conn) error {
+	n, err := a.place(c)
+	if err != nil {
+		return err
+	}
+	if a.drops {
+		if _, err := c.exec("DELETE FROM events WHERE id > ? AND id <= ?", key(n, 0), key(n, a.batch.After)); err != nil {
+			return err
+		}
+	}
+	for _, e := range a.events {
+		if _, err := c.exec("INSERT INTO events (id, at, kind, body) VALUES (?, ?, ?, ?)",
+			key(n, e.number), e.values[0], e.values[1], e.values[2]); err != nil {
+			return err
+		}
+	}
+	a.db.known.put(a.batch.ID, place{n, a.batch.Row})
+	return nil
+}
+
+// place writes the session's row and returns its n, or refuses.
+func (a *appending) place(c *conn) (int64, error) {
+	b, r := a.batch, a.batch.Row
+	if b.After == 0 {
+		res, err := c.run(insertRow, append([]driver.Value{string(b.ID)}, a.columns()...))
+		if err != nil {
+			return 0, err
+		}
+		if changed, err := res.RowsAffected(); err != nil {
+			return 0, err
+		} else if changed == 0 {
+			return 0, refuse(session.ErrConflict)
+		}
+		return res.LastInsertId()
+	}
+	if p, ok := a.db.known[b.ID]; ok && p.row.Last == b.After && sameButProgress(p.row, r) {
+		changed, err := c.exec(progressRow, micros(r.UpdatedAt), r.Last, r.Title, optional(string(r.Agent)), optional(r.ErrorID),
+			optional(r.Reason), a.totals, p.n, b.After)
+		if err != nil || changed == 1 {
+			return p.n, err
+		}
+	}
+	var n, last int64
+	found, err := c.one("SELECT n, last FROM sessions WHERE id = ?", func(row []driver.Value) { n, last = number(row[0]), number(row[1]) }, string(b.ID))
+	if err != nil {
+		return 0, err
+	}
+	if !found || last != b.After {
+		return 0, refuse(session.ErrConflict)
+	}
+	_, err = c.exec(replaceRow, append(a.columns(), n)...)
+	return n, err
+}
+
+// sameButProgress says that no column changed that an index knows, or that never does.
+func sameButProgress(was, is session.Row) bool {
+	was.UpdatedAt, was.Last, was.Title, was.Agent, was.ErrorID, was.Reason, was.Totals =
+		is.UpdatedAt, is.Last, is.Title, is.Agent, is.ErrorID, is.Reason, is.Totals
+	return was == is
+}
+
+// Read implements session.Log.
+func (db *DB) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		r := reading{id: id, at: max(after, 0)}
+		for !r.done {
+			if err := db.readers.read(ctx, r.next); err != nil {
+				yield(session.Event{}, fmt.Errorf("read session %s after event %d: %w", id, r.at, err))
+				return
+			}
+			for i, e := range r.events {
+				r.events[i] = session.Event{} // a consumer that is done with it must be able to free it
+				if err := ctx.Err(); err != nil {
+					yield(session.Event{}, err)
+					return
+				}
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// reading is a walk through one session's events.
+type reading struct {
+	id      session.ID
+	n, last int64 // last is the end of the log when the walk began
+	at      int64
+	events  []session.Event
+	done    bool
+}
+
+// next reads a piece.
+func (r *reading) next(c *conn) error {
+	r.events = r.events[:0]
+	if r.n == 0 {
+		found, err := c.one("SELECT n, last FROM sessions WHERE id = ?",
+			func(row []driver.Value) { r.n, r.last = number(row[0]), number(row[1]) }, string(r.id))
+		if err != nil {
+			return err
+		}
+		if !found || r.at >= r.last {
+			r.done = true
+			return nil
+		}
+	}
+	count, bytes := 0, 0
+	err := c.query("SELECT id, at, kind, body FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?", func(row []driver.Value) error {
+		e, err := r.event(row)
+		if err != nil {
+			return err
+		}
+		r.events, r.at = append(r.events, e), e.Number
+		bytes += len(bytesOf(row[3]))
+		if count++; bytes >= pieceBytes {
+			return enough
+		}
+		return nil
+	}, key(r.n, r.at), key(r.n+1, 0), int64(pieceEvents))
+	// Not "number = last": a deletion meanwhile leaves only its own event, beyond that.
+	r.done = r.at >= r.last || (count < pieceEvents && bytes < pieceBytes)
+	return err
+}
+
+func (r *reading) event(row []driver.Value) (session.Event, error) {
+	p, err := session.Decode(session.Kind(text(row[2])), bytesOf(row[3]))
+	if err != nil {
+		return session.Event{}, err
+	}
+	return session.Event{Number: number(row[0]) & (1<<numberBits - 1), At: moment(row[1]), Payload: p}, nil
+}

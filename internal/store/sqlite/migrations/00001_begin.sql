@@ -1,0 +1,99 @@
+-- Times are microseconds since 1970, UTC. Optional texts and blobs are NULL when empty.
+
+-- +goose Up
+
+-- What lists know of a session. n is its short name inside this file: it never
+-- changes and is never used again, because rows are kept as tombstones.
+CREATE TABLE sessions (
+	n          INTEGER PRIMARY KEY,
+	id         TEXT    NOT NULL UNIQUE,
+	owner      TEXT    NOT NULL,
+	created_at INTEGER NOT NULL,
+	updated_at INTEGER NOT NULL,
+	last       INTEGER NOT NULL,
+	wants      INTEGER NOT NULL,
+	deleted    INTEGER NOT NULL,
+	status     TEXT    NOT NULL,
+	title      TEXT    NOT NULL,
+	agent      TEXT,
+	error_id   TEXT,
+	reason     TEXT,
+	trig       TEXT,
+	repository TEXT,
+	branch     TEXT,
+	provider   TEXT,
+	totals     TEXT
+) STRICT;
+
+-- Lists are newest first; the few ties in created_at are sorted by id when read.
+CREATE INDEX sessions_by_owner ON sessions (owner, created_at) WHERE deleted = 0;
+
+-- These two deliberately do not hold updated_at: it changes with every append,
+-- and then so would the index. Few sessions are in either at a time.
+CREATE INDEX sessions_wanting ON sessions (wants) WHERE wants = 1;
+CREATE INDEX sessions_running ON sessions (status) WHERE status = 'RUNNING' AND wants = 0;
+
+-- id is n * 2^32 + number: one integer key gives the smallest and fastest tree,
+-- keeps a session's events together and puts new sessions at the end.
+CREATE TABLE events (
+	id   INTEGER PRIMARY KEY,
+	at   INTEGER NOT NULL,
+	kind TEXT    NOT NULL,
+	body BLOB    NOT NULL
+) STRICT;
+
+CREATE TABLE meta (
+	name  TEXT PRIMARY KEY,
+	value BLOB
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE counters (
+	name  TEXT PRIMARY KEY,
+	value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE data_keys (
+	user       TEXT PRIMARY KEY,
+	id         TEXT    NOT NULL,
+	master_id  TEXT    NOT NULL,
+	wrapped    BLOB    NOT NULL,
+	created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE settings (
+	user       TEXT PRIMARY KEY,
+	version    INTEGER NOT NULL,
+	body       BLOB,
+	updated_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE users (
+	name       TEXT PRIMARY KEY,
+	admin      INTEGER NOT NULL,
+	disabled   INTEGER NOT NULL,
+	created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE keys (
+	id         TEXT PRIMARY KEY,
+	user       TEXT    NOT NULL REFERENCES users (name),
+	label      TEXT    NOT NULL,
+	admin      INTEGER NOT NULL,
+	created_at INTEGER NOT NULL,
+	expires_at INTEGER,
+	revoked_at INTEGER,
+	hash       BLOB    NOT NULL UNIQUE
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE answers (
+	user       TEXT    NOT NULL,
+	key        TEXT    NOT NULL,
+	request    TEXT    NOT NULL,
+	status     INTEGER NOT NULL,
+	header     BLOB,
+	body       BLOB,
+	created_at INTEGER NOT NULL,
+	PRIMARY KEY (user, key)
+) STRICT;
+
+CREATE INDEX answers_by_age ON answers (created_at);

@@ -1,0 +1,58 @@
+// Package telemetry is how operators look inside: Prometheus metrics and, when
+// an endpoint is given, OpenTelemetry traces.
+package telemetry
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Metrics is what is counted.
+type Metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+// NewMetrics makes a registry of our own: nothing is counted behind our back.
+func NewMetrics(version string) *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "deckhand_http_requests_total", Help: "Requests answered."}, []string{"route", "method", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "deckhand_http_request_seconds", Help: "Time to answer, streams excepted.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}}, []string{"route", "method"}),
+	}
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "deckhand_build_info", Help: "The running version."}, []string{"version"})
+	build.WithLabelValues(version).Set(1)
+	m.registry.MustRegister(m.requests, m.duration, build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Gauge adds a value that is asked for when somebody looks.
+func (m *Metrics) Gauge(name, help string, value func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+}
+
+// Counter adds a growing value that is asked for when somebody looks.
+func (m *Metrics) Counter(name, help string, value func() float64) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value))
+}
+
+// Request counts an answered request. stream requests take as long as their
+// readers like, so their time says nothing.
+func (m *Metrics) Request(route, method string, status int, took time.Duration, stream bool) {
+	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
+	if !stream {
+		m.duration.WithLabelValues(route, method).Observe(took.Seconds())
+	}
+}
+
+// Handler serves the metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}

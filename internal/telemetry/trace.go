@@ -1,0 +1,47 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Tracer sends spans to an OTLP endpoint.
+type Tracer struct {
+	provider *sdk.TracerProvider
+	tracer   trace.Tracer
+}
+
+// NewTracer sends to endpoint, e.g. http://127.0.0.1:4318. Sending happens in
+// the background; a collector that is away costs spans, never requests.
+func NewTracer(ctx context.Context, endpoint, version string) (*Tracer, error) {
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
+	if err != nil {
+		return nil, fmt.Errorf("traces cannot be sent to the OTLP endpoint: %w", err)
+	}
+	who := resource.NewSchemaless(attribute.String("service.name", "deckhand"), attribute.String("service.version", version))
+	p := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(who))
+	return &Tracer{provider: p, tracer: p.Tracer("deckhand")}, nil
+}
+
+// Span begins a span; end is called with the HTTP status, or 0 if there is none.
+func (t *Tracer) Span(ctx context.Context, name string) (context.Context, func(status int)) {
+	ctx, span := t.tracer.Start(ctx, name)
+	return ctx, func(status int) {
+		if status > 0 {
+			span.SetAttributes(attribute.Int("http.response.status_code", status))
+		}
+		span.End()
+	}
+}
+
+// Name gives the span in ctx a better name than it began with.
+func Name(ctx context.Context, name string) { trace.SpanFromContext(ctx).SetName(name) }
+
+// Close sends what is left.
+func (t *Tracer) Close(ctx context.Context) error { return t.provider.Shutdown(ctx) }
