@@ -7,12 +7,12 @@ type CreateConversation struct {
 	Repository               Opt[string]           `json:"repository,omitzero" maxLength:"500" doc:"Repository to work on, as owner/name."`
 	GitProvider              Opt[string]           `json:"git_provider,omitzero" enum:"github,gitlab,bitbucket,enterprise_sso" doc:"Where the repository lives."`
 	SelectedBranch           Opt[string]           `json:"selected_branch,omitzero" maxLength:"500" doc:"Branch to check out."`
-	InitialUserMsg           Opt[string]           `json:"initial_user_msg,omitzero" maxLength:"1000000" doc:"First message to the agent."`
+	InitialUserMsg           Opt[string]           `json:"initial_user_msg,omitzero" maxLength:"1048576" doc:"First message to the agent."`
 	ImageURLs                Opt[[]string]         `json:"image_urls,omitzero" maxItems:"50" doc:"Images that belong to the first message: http(s) or data:image addresses."`
 	ReplayJSON               Opt[string]           `json:"replay_json,omitzero" doc:"A recorded trajectory to replay first, as a JSON string that holds an array of events."`
 	SuggestedTask            Opt[SuggestedTask]    `json:"suggested_task,omitzero" doc:"A task of a git provider; fills repository, provider and first message."`
 	CreateMicroagent         Opt[CreateMicroagent] `json:"create_microagent,omitzero" doc:"Ask for a microagent to be written; fills repository and provider."`
-	ConversationInstructions Opt[string]           `json:"conversation_instructions,omitzero" maxLength:"1000000" doc:"Extra instructions, kept for every resume."`
+	ConversationInstructions Opt[string]           `json:"conversation_instructions,omitzero" maxLength:"1048576" doc:"Extra instructions, kept for every resume."`
 	MCPConfig                Opt[MCPConfig]        `json:"mcp_config,omitzero" doc:"Tool servers of this conversation instead of those in the settings."`
 	ConversationID           Opt[string]           `json:"conversation_id,omitzero" nullable:"false" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$" doc:"Identifier to use; sent twice with the same body it names the same conversation."`
 }

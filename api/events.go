@@ -10,7 +10,7 @@ type EventPage struct {
 
 // PostMessage is the body of POST …/message.
 type PostMessage struct {
-	Message   string        `json:"message" maxLength:"1000000"`
+	Message   string        `json:"message" maxLength:"1048576"`
 	ImageURLs Opt[[]string] `json:"image_urls,omitzero" maxItems:"50"`
 }
 

@@ -51,11 +51,14 @@ func readConfig(path string) (configFile, error) {
 		if err := yaml.UnmarshalWithOptions(b, &c.prices, yaml.Strict()); err != nil {
 			return c, fmt.Errorf("prices in %s: each model has input and output, in dollars per million tokens: %s", path, yaml.FormatError(err, false, false))
 		}
+		prices := map[string]llm.Price{}
 		for model, p := range c.prices {
+			prices[strings.ToLower(model)] = p
 			if p.Input < 0 || p.Output < 0 {
 				return c, fmt.Errorf("prices in %s: the price of %s is negative", path, model)
 			}
 		}
+		c.prices = prices
 	}
 	return c, nil
 }

@@ -70,6 +70,20 @@ func (s *server) obey(ctx context.Context, conn net.Conn) {
 	_, _ = conn.Write([]byte(answer))
 }
 
+// serverRuns reports whether a server uses this data dir right now.
+func serverRuns(dir string) bool {
+	path, done, err := shortPath(dir)
+	if err != nil {
+		return false
+	}
+	defer done()
+	conn, err := net.DialTimeout("unix", path, 2*time.Second)
+	if err != nil {
+		return false
+	}
+	return conn.Close() == nil
+}
+
 // tellServer waits until a running server has acted on changed keys. Without a server there is nobody to tell.
 func tellServer(dir string) error {
 	path, done, err := shortPath(dir)

@@ -102,6 +102,9 @@ func (c *doctorCmd) database(ctx context.Context, r *report) error {
 
 func (c *doctorCmd) address() error {
 	l, err := net.Listen("tcp", c.Addr)
+	if errors.Is(err, syscall.EADDRINUSE) && serverRuns(c.DataDir) {
+		return nil // it is ours
+	}
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return errors.New("in use: a server runs there, or choose another --addr")
 	}

@@ -265,6 +265,7 @@ func (s *server) keepHouse(ctx context.Context) error {
 	second, hour := time.NewTicker(time.Second), time.NewTicker(time.Hour)
 	defer second.Stop()
 	defer hour.Stop()
+	s.dropAnswers(ctx)
 	for {
 		select {
 		case <-ctx.Done():
@@ -275,16 +276,24 @@ func (s *server) keepHouse(ctx context.Context) error {
 				s.logger.Error("keys cannot be read again", "error", err)
 			}
 		case <-hour.C:
-			if err := s.data.db.DropAnswers(ctx, time.Now().Add(-24*time.Hour)); err != nil && ctx.Err() == nil {
-				s.logger.Warn("old answers cannot be dropped", "error", err)
-			}
+			s.dropAnswers(ctx)
 		}
+	}
+}
+
+// dropAnswers forgets answers to repeated requests after a day.
+func (s *server) dropAnswers(ctx context.Context) {
+	if s.data.db.ReadOnly() {
+		return
+	}
+	if err := s.data.db.DropAnswers(ctx, time.Now().Add(-24*time.Hour)); err != nil && ctx.Err() == nil {
+		s.logger.Warn("old answers cannot be dropped", "error", err)
 	}
 }
 
 func (s *server) serveMetrics(ctx context.Context, addr string) error {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", s.metrics.Handler())
+	mux.Handle("GET /metrics", s.door.GuardHost(s.metrics.Handler()))
 	web := &http.Server{Addr: addr, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { _ = web.Close() })
 	if err := web.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {

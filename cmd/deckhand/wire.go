@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
+	"deckhand/api"
 	"deckhand/internal/access"
 	"deckhand/internal/agent"
 	"deckhand/internal/gitprovider"
@@ -159,10 +161,14 @@ func tokens(st settings.Settings) map[string]gitprovider.Token {
 // missing key is said at once and nobody talks to the demo by accident.
 const defaultModel = "anthropic/claude-sonnet-4-20250514"
 
+// maxBudget is more than anybody has, and fits into session.Money.
+const maxBudget = 9e9
+
 // modelCatalogue knows which models there are and what they cost.
 type modelCatalogue struct{ prices map[string]llm.Price }
 
 func (m modelCatalogue) price(model string) (llm.Price, bool) {
+	model = strings.ToLower(model)
 	if p, ok := m.prices[model]; ok {
 		return p, true
 	}
@@ -178,7 +184,7 @@ func (m modelCatalogue) hasPrice(model string) bool {
 func (m modelCatalogue) profile(ctx context.Context, all *settings.Service, owner string) (agent.Profile, error) {
 	s, err := all.Get(ctx, owner)
 	if errors.Is(err, settings.ErrNotFound) {
-		return agent.Profile{}, &agent.ProfileError{ID: "CONFIGURATION$SETTINGS_NOT_FOUND", Reason: "Settings not found"}
+		return agent.Profile{}, &agent.ProfileError{ID: api.CodeSettingsNotFound, Reason: "Settings not found"}
 	}
 	if err != nil {
 		return agent.Profile{}, err
@@ -198,10 +204,13 @@ func (m modelCatalogue) profile(ctx context.Context, all *settings.Service, owne
 		language = *s.Language
 	}
 	p.System = agent.System(language)
-	if s.MaxBudgetPerTask != nil {
-		p.Limited, p.Budget = true, session.Money(*s.MaxBudgetPerTask*1e9)
+	var priced bool
+	if p.Price, priced = m.price(p.ModelName); s.MaxBudgetPerTask != nil {
+		if !priced {
+			return p, &agent.ProfileError{ID: api.CodePriceUnknown, Reason: "max_budget_per_task is set, but the price of " + p.ModelName + " is not known."}
+		}
+		p.Limited, p.Budget = true, session.Money(min(*s.MaxBudgetPerTask, maxBudget)*1e9)
 	}
-	p.Price, _ = m.price(p.ModelName)
 	model := scripted.New(p.ModelName)
 	if model == nil {
 		return p, &agent.ProfileError{ID: "STATUS$ERROR", Reason: (&llm.UnavailableError{Model: p.ModelName}).Error()}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,11 +32,27 @@ type rig struct {
 	deltas   *fragments
 	profile  func(ctx context.Context, owner string) (agent.Profile, error)
 	idle     time.Duration
+	fault    atomic.Pointer[func(session.Batch) error]
+}
+
+// faulty is a log whose appends can be made to fail.
+type faulty struct {
+	session.Log
+	fault *atomic.Pointer[func(session.Batch) error]
+}
+
+func (f faulty) Append(ctx context.Context, b session.Batch) error {
+	if check := f.fault.Load(); check != nil {
+		if err := (*check)(b); err != nil {
+			return err
+		}
+	}
+	return f.Log.Append(ctx, b)
 }
 
 func newRig(t *testing.T) *rig {
 	r := &rig{t: t, log: memlog.New(), grew: make(chan struct{}, 1), deltas: &fragments{news: make(chan struct{}, 1)}}
-	r.sessions = session.New(r.log)
+	r.sessions = session.New(faulty{r.log, &r.fault})
 	r.sessions.Observe(r)
 	r.profile = func(context.Context, string) (agent.Profile, error) { return profile(scripted.New(scripted.Demo)), nil }
 	return r
@@ -369,7 +386,11 @@ func (g *gate) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part, 
 		case <-ctx.Done():
 		}
 		select {
-		case <-g.release:
+		case err := <-g.release:
+			if err != nil {
+				yield(llm.Part{}, err)
+				return
+			}
 		case <-ctx.Done():
 			g.aborted <- ctx.Err()
 			yield(llm.Part{}, ctx.Err())
@@ -401,4 +422,43 @@ func TestTitleFrom(t *testing.T) {
 			t.Errorf("TitleFrom(%q) = %q, want %q", in, got, want)
 		}
 	}
+}
+
+// A disk that fails once while an answer is stored must not leave the session stuck on its open call.
+func TestAnswerThatCannotBeStoredIsAskedAgain(t *testing.T) {
+	r := newRig(t)
+	failed := false
+	fault := func(b session.Batch) error {
+		if _, ok := b.Events[0].Payload.(session.ModelAnswered); ok && !failed {
+			failed = true
+			return errors.New("the disk is full")
+		}
+		return nil
+	}
+	r.fault.Store(&fault)
+	r.start()
+	id := r.create("hello")
+	r.until(id, "an answer", answered)
+	events := r.events(id)
+	if a, f := count[session.ModelAnswered](events), count[session.ModelFailed](events); a != 1 || f != 1 {
+		t.Errorf("%d answers, %d lost calls", a, f)
+	}
+}
+
+// A message that arrives while a call fails is answered all the same.
+func TestMessageDuringFailedCallIsNotPassedOver(t *testing.T) {
+	r := newRig(t)
+	m := newGate()
+	r.profile = func(context.Context, string) (agent.Profile, error) { return profile(m), nil }
+	r.start()
+	id := r.create("one")
+	<-m.asked
+	r.update(id, func(s session.State) ([]session.Payload, error) { return s.Say(session.UserSaid{Text: "two"}) })
+	m.release <- &llm.Error{Class: llm.ClassOverload, Message: "busy"}
+	req := <-m.asked
+	if got := req.Messages[len(req.Messages)-1].Text; got != "two" {
+		t.Errorf("the next call ends with %q", got)
+	}
+	m.release <- nil
+	r.until(id, "an answer", answered)
 }

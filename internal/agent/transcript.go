@@ -24,17 +24,14 @@ type transcript struct {
 
 func readTranscript(ctx context.Context, log session.Log, id session.ID) (*transcript, error) {
 	t := &transcript{id: id}
-	return t, t.advance(ctx, log, 0)
+	return t, t.advance(ctx, log)
 }
 
-// advance reads what was appended; upTo 0 means all there is.
-func (t *transcript) advance(ctx context.Context, log session.Log, upTo int64) error {
+// advance reads what was appended.
+func (t *transcript) advance(ctx context.Context, log session.Log) error {
 	for e, err := range log.Read(ctx, t.id, t.upTo) {
 		if err != nil {
 			return err
-		}
-		if upTo > 0 && e.Number > upTo {
-			break
 		}
 		t.add(e)
 		t.upTo = e.Number
@@ -78,11 +75,15 @@ func (t *transcript) push(m llm.Message) {
 }
 
 func (t *transcript) request(p Profile) llm.Request {
-	system := p.System
-	if t.extra != "" {
-		system = strings.TrimSpace(system) + "\n\nInstructions for this conversation:\n" + t.extra
+	return llm.Request{Model: p.ModelName, System: system(p, t.extra), Messages: t.messages, MaxOutput: maxAnswer}
+}
+
+// system is all that the model is told before the conversation.
+func system(p Profile, instructions string) string {
+	if instructions == "" {
+		return p.System
 	}
-	return llm.Request{Model: p.ModelName, System: system, Messages: t.messages}
+	return strings.TrimSpace(p.System) + "\n\nInstructions for this conversation:\n" + instructions
 }
 
 // firstSaid is the person's first message.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"deckhand/internal/llm"
@@ -13,36 +14,67 @@ import (
 // step makes one model call and records how it ended.
 func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
 	if st.Asks >= p.MaxAsks {
-		return l.endTurn(ctx, w, "STATUS$ERROR", fmt.Sprintf("The limit of %d model calls per turn was reached. Send a message to go on.", p.MaxAsks))
+		return l.endTurn(ctx, w, "STATUS$ERROR_MAX_ITERATIONS", fmt.Sprintf("The limit of %d model calls per turn was reached. Send a message to go on.", p.MaxAsks))
 	}
-	call := fmt.Sprintf("m%d", st.Last+1)
-	reserve := worstCase(p, t)
-	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-		return s.AskModel(w.claim, call, p.ModelName, reserve, p.Budget, p.Limited)
-	})
+	st, err := l.reserve(ctx, w, p, t)
 	var over *session.BudgetError
 	switch {
 	case errors.As(err, &over):
 		return l.endTurn(ctx, w, "STATUS$ERROR_BUDGET", over.Error()+". Raise max_budget_per_task and send a message to go on.")
-	case errors.Is(err, session.ErrRefused): // stopped or paused just now
-		return l.Sessions.Load(ctx, w.id)
 	case err != nil:
-		return st, err
+		return l.left(ctx, w, err)
 	}
-	if err := t.advance(ctx, l.Log, st.Ask.UpTo); err != nil {
-		return st, err
-	}
+	call := st.Ask.Call
 	text, done, err := l.ask(ctx, w, p, t, call)
 	defer l.Deltas.EndDelta(w.id, call)
 	switch {
 	case err != nil && ctx.Err() != nil: // shutdown: the next owner makes the call again
 		return st, err
 	case errors.Is(err, errLeft):
-		return l.Sessions.Load(ctx, w.id)
+		return l.left(ctx, w, err)
 	case err != nil:
-		return l.askFailed(ctx, w, call, err)
+		return l.askFailed(ctx, w, st, err)
 	}
 	return l.record(ctx, w, p, t, st, text, done)
+}
+
+// errGrew says that something was said between reading the history and asking about it.
+var errGrew = errors.New("the session grew")
+
+// reserve takes in what is new, and reserves the money for a call about
+// exactly that: what was not read is neither paid for nor answered.
+func (l *Loop) reserve(ctx context.Context, w *worker, p Profile, t *transcript) (session.State, error) {
+	for {
+		if err := t.advance(ctx, l.Log); err != nil {
+			return session.State{}, err
+		}
+		st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+			if s.Claim == w.claim && s.Last != t.upTo {
+				return nil, errGrew
+			}
+			return s.AskModel(w.claim, fmt.Sprintf("m%d", s.Last+1), p.ModelName, worstCase(p, t), p.Budget, p.Limited)
+		})
+		if !errors.Is(err, errGrew) {
+			return st, err
+		}
+		if err := ctx.Err(); err != nil {
+			return st, err
+		}
+	}
+}
+
+// left is what to do when a rule said no: a person stopped or paused the
+// session, and its state tells how to go on. If it tells that nothing happened,
+// the no is a mistake of ours, and trying again would be one too.
+func (l *Loop) left(ctx context.Context, w *worker, why error) (session.State, error) {
+	if !errors.Is(why, session.ErrRefused) && !errors.Is(why, errLeft) {
+		return session.State{}, why
+	}
+	st, err := l.Sessions.Load(ctx, w.id)
+	if err == nil && st.Wants() && st.InTurn && st.Claim == w.claim {
+		err = fmt.Errorf("the loop does not know how to go on after event %d: %w", st.Last, why)
+	}
+	return st, err
 }
 
 // record settles the call, ends the turn and names the conversation, in one append.
@@ -62,14 +94,15 @@ func (l *Loop) record(ctx context.Context, w *worker, p Profile, t *transcript, 
 			return s.Suggest(w.claim, TitleFrom(t.firstSaid()))
 		},
 	)
-	if errors.Is(err, session.ErrRefused) {
-		return l.Sessions.Load(ctx, w.id)
+	if err != nil {
+		return l.left(ctx, w, err)
 	}
-	return st, err
+	return st, nil
 }
 
 // askFailed settles a call the model did not answer and ends the turn with the reason.
-func (l *Loop) askFailed(ctx context.Context, w *worker, call string, cause error) (session.State, error) {
+// Messages that came in during the call are not part of it: they are answered next.
+func (l *Loop) askFailed(ctx context.Context, w *worker, asked session.State, cause error) (session.State, error) {
 	class, message := llm.ClassInternal, cause.Error()
 	var e *llm.Error
 	if errors.As(cause, &e) {
@@ -77,22 +110,32 @@ func (l *Loop) askFailed(ctx context.Context, w *worker, call string, cause erro
 	}
 	st, err := l.update(ctx, w,
 		func(s session.State) ([]session.Payload, error) {
-			return s.AskFailed(w.claim, call, string(class), message, s.Reserved)
+			return s.AskFailed(w.claim, asked.Ask.Call, string(class), message, s.Reserved)
 		},
 		func(s session.State) ([]session.Payload, error) {
-			return s.EndTurn(w.claim, session.TurnEnded{UpTo: s.Last, State: session.AgentError, ErrorID: errorID(class), Reason: message})
+			return s.EndTurn(w.claim, session.TurnEnded{UpTo: asked.Ask.UpTo, State: session.AgentError, ErrorID: errorID(class), Reason: message})
 		},
 	)
-	if errors.Is(err, session.ErrRefused) {
-		return l.Sessions.Load(ctx, w.id)
+	if err != nil {
+		return l.left(ctx, w, err)
 	}
-	return st, err
+	return st, nil
 }
 
+// endTurn ends a turn that may not go on. What the model was not shown gets a
+// turn of its own, unless this was that turn.
 func (l *Loop) endTurn(ctx context.Context, w *worker, id, reason string) (session.State, error) {
-	return l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-		return s.EndTurn(w.claim, session.TurnEnded{UpTo: s.Last, State: session.AgentError, ErrorID: id, Reason: reason})
+	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+		upTo := s.Last
+		if s.Asks > 0 {
+			upTo = max(s.Shown, s.Seen)
+		}
+		return s.EndTurn(w.claim, session.TurnEnded{UpTo: upTo, State: session.AgentError, ErrorID: id, Reason: reason})
 	})
+	if err != nil {
+		return l.left(ctx, w, err)
+	}
+	return st, nil
 }
 
 // errLeft says the session was stopped, paused or taken over during the call.
@@ -158,15 +201,16 @@ func errorID(c llm.Class) string {
 	return "STATUS$ERROR"
 }
 
-// maxAnswer is how many tokens an answer is taken to have at most.
+// maxAnswer is how many tokens an answer may have.
 const maxAnswer = 8192
 
-// worstCase is the money to reserve: all that is shown, and the longest answer.
+// worstCase is the money to reserve: a token for every byte that is shown, since
+// no tokenizer makes more of them, and the longest answer.
 func worstCase(p Profile, t *transcript) session.Money {
-	return cost(p.Price, int64(t.size/3+len(p.System)/3+1000), maxAnswer)
+	return cost(p.Price, int64(t.size+len(p.System)+len(t.extra)+1000), maxAnswer)
 }
 
+// cost is exact to a billionth of a dollar: prices are per million tokens.
 func cost(p llm.Price, input, output int64) session.Money {
-	// dollars per million tokens × tokens = thousandths of billionths … in integers of 1e-9 dollars
-	return session.Money(p.Input*float64(input)*1e3 + p.Output*float64(output)*1e3)
+	return session.Money(math.Ceil(p.Input*float64(input)*1e3 + p.Output*float64(output)*1e3))
 }

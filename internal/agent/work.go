@@ -102,19 +102,18 @@ func (l *Loop) done(ctx context.Context, w *worker, err error) {
 	}
 }
 
-// retries is how often a session is taken up again after an error nobody
-// expected (a full disk, say), before it waits for the next message or restart.
-const retries = 8
+// maxWait is how many times the wait between two attempts doubles: to four minutes.
+const maxWait = 8
 
-// retry queues the session again after a while that doubles each time.
+// retry queues the session again after an error nobody expected (a full disk,
+// say), at first soon and then more and more seldom: it must not be stuck for ever.
 func (l *Loop) retry(id session.ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := l.failures[id]
-	if n >= retries || len(l.failures) >= maxQueue || l.closed {
-		delete(l.failures, id)
+	if len(l.failures) >= maxQueue || l.closed {
 		return
 	}
+	n := min(l.failures[id], maxWait)
 	l.failures[id] = n + 1
 	time.AfterFunc(time.Second<<n, func() {
 		l.mu.Lock()
@@ -136,7 +135,7 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 	if err != nil {
 		return st, profile, l.fail(ctx, w, err)
 	}
-	st, err = l.update(ctx, w, l.claimRule(w),
+	st, err = l.update(ctx, w, l.claim,
 		func(s session.State) ([]session.Payload, error) { return s.Prepared(s.Claim, session.WorkspaceReady{}) },
 		func(s session.State) ([]session.Payload, error) { return brief(s, profile), nil },
 		func(s session.State) ([]session.Payload, error) { return s.BeginTurn(s.Claim) },
@@ -145,14 +144,14 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 	return st, profile, err
 }
 
-// claimRule takes the session unless this loop holds it already.
-func (l *Loop) claimRule(*worker) func(session.State) ([]session.Payload, error) {
-	return func(s session.State) ([]session.Payload, error) {
-		if s.Claim > 0 && s.ClaimedBy == l.replica {
-			return nil, nil
-		}
-		return s.Take(l.replica)
+// claim takes the session unless this loop holds it already. A call that is
+// open although no worker of ours makes it was left behind by an error: taking
+// the session anew settles it.
+func (l *Loop) claim(s session.State) ([]session.Payload, error) {
+	if s.Claim > 0 && s.ClaimedBy == l.replica && s.Ask == nil {
+		return nil, nil
 	}
+	return s.Take(l.replica)
 }
 
 // brief records the system prompt once, before the first turn.
@@ -160,7 +159,7 @@ func brief(s session.State, p Profile) []session.Payload {
 	if s.Briefing || !s.Pending() {
 		return nil
 	}
-	return []session.Payload{session.Briefed{Prompt: p.System, Agent: p.Agent, Model: p.ModelName}}
+	return []session.Payload{session.Briefed{Prompt: system(p, s.Created.Instructions), Agent: p.Agent, Model: p.ModelName}}
 }
 
 // fail records that the session cannot be started, so that it does not look as if it still were.
@@ -172,7 +171,7 @@ func (l *Loop) fail(ctx context.Context, w *worker, cause error) error {
 	if !errors.As(cause, &why) {
 		l.Logger.Error("conversation cannot be started", "session", w.id, "error", cause)
 	}
-	_, err := l.update(ctx, w, l.claimRule(w),
+	_, err := l.update(ctx, w, l.claim,
 		func(s session.State) ([]session.Payload, error) { return s.Fail(s.Claim, why.ID, why.Reason) })
 	return err
 }

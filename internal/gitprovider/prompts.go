@@ -8,13 +8,13 @@ import (
 )
 
 // words are what a provider calls its things.
-type words struct{ provider, request, short, token, checks string }
+type words struct{ provider, request, short, checks string }
 
 var vocabulary = map[string]words{
-	"github":         {"GitHub", "pull request", "PR", "GITHUB_TOKEN", "GitHub Actions"},
-	"gitlab":         {"GitLab", "merge request", "MR", "GITLAB_TOKEN", "CI pipelines"},
-	"bitbucket":      {"Bitbucket", "pull request", "PR", "BITBUCKET_TOKEN", "Bitbucket Pipelines"},
-	"enterprise_sso": {"the git host", "pull request", "PR", "GIT_TOKEN", "CI jobs"},
+	"github":         {"GitHub", "pull request", "PR", "GitHub Actions"},
+	"gitlab":         {"GitLab", "merge request", "MR", "CI pipelines"},
+	"bitbucket":      {"Bitbucket", "pull request", "PR", "Bitbucket Pipelines"},
+	"enterprise_sso": {"the git host", "pull request", "PR", "CI jobs"},
 }
 
 // speak finds the words of a provider; an unknown one gets the general ones.
@@ -28,8 +28,8 @@ func speak(provider string) words {
 // TaskPrompt is what the agent is told to do about a suggested task.
 func TaskPrompt(t api.SuggestedTask) string {
 	w := speak(t.GitProvider)
-	about := fmt.Sprintf("You are working on %s #%d (%q) in the repository %s on %s. Ask the provider's API for its details with the token in %s,"+
-		" check out its branch, and read the changes against the base branch. ", w.request, t.IssueNumber, t.Title, t.Repo, w.provider, w.token)
+	about := fmt.Sprintf("You are working on %s #%d (%q) in the repository %s on %s. Look up its details,"+
+		" check out its branch, and read the changes against the base branch. ", w.request, t.IssueNumber, t.Title, t.Repo, w.provider)
 	switch t.TaskType {
 	case "MERGE_CONFLICTS":
 		return about + "Merge the base branch, find the conflicts, and resolve them. Where the right resolution is not clear, read the history of the lines in conflict."
@@ -43,8 +43,8 @@ func TaskPrompt(t api.SuggestedTask) string {
 	case "CREATE_MICROAGENT":
 		return MicroagentPrompt(api.CreateMicroagent{Repo: t.Repo, GitProvider: api.Some(t.GitProvider), Title: api.Some(t.Title)})
 	}
-	return fmt.Sprintf("You are working on issue #%d (%q) in the repository %s on %s. Read the issue and its comments through the provider's API with the token in %s."+
-		" Create a branch, solve the issue, and open a %s that refers to it.", t.IssueNumber, t.Title, t.Repo, w.provider, w.token, w.request)
+	return fmt.Sprintf("You are working on issue #%d (%q) in the repository %s on %s. Read the issue and its comments."+
+		" Create a branch, solve the issue, and open a %s that refers to it.", t.IssueNumber, t.Title, t.Repo, w.provider, w.request)
 }
 
 // MicroagentPrompt is what the agent is told when somebody wants a microagent.

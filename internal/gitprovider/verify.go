@@ -30,6 +30,9 @@ func Verify(ctx context.Context, client *http.Client, tokens map[string]Token, p
 	var why []string
 	for _, p := range candidates(tokens, provider) {
 		err := reach(ctx, client, p, tokens[p], repository)
+		if err != nil && tokens[p].Token != "" && reach(ctx, client, p, Token{Host: tokens[p].Host}, repository) == nil {
+			err = nil // the token is no good, but the repository is public
+		}
 		if err == nil {
 			return p, nil
 		}

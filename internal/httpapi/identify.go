@@ -20,16 +20,50 @@ const cookieName = "deckhand_session"
 // admit looks at where the request is addressed to and where it comes from,
 // before anything else: a web page of somebody else must not reach us through
 // its visitor's browser.
-func (d *Door) admit(r *http.Request) *fault {
+func (d *Door) admit(h http.Header, r *http.Request) *fault {
 	if !d.hostAllowed(r.Host) {
 		return fail(http.StatusMisdirectedRequest, api.CodeForbidden,
 			"This server does not answer to that name. Its operator can allow it with --allow-host.")
 	}
-	if origins := r.Header["Origin"]; len(origins) > 0 && !d.originAllowed(r, origins) {
+	origins := r.Header["Origin"]
+	if len(origins) == 0 {
+		return nil
+	}
+	if !d.originAllowed(r, origins) {
 		return fail(http.StatusForbidden, api.CodeForbidden,
 			"Requests from that web origin are not allowed. The operator can allow it with --allow-origin.")
 	}
+	if d.origins[origins[0]] {
+		h["Access-Control-Allow-Origin"] = origins
+		h["Vary"] = []string{"Origin"}
+		h["Access-Control-Expose-Headers"] = []string{"X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Idempotency-Replayed"}
+	}
 	return nil
+}
+
+// preflight answers a browser that asks, for a page of an allowed origin, whether it may ask.
+func (d *Door) preflight(w http.ResponseWriter, r *http.Request) bool {
+	origins := r.Header["Origin"]
+	if r.Method != http.MethodOptions || len(origins) != 1 || !d.origins[origins[0]] {
+		return false
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, PUT, DELETE")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Session-API-Key")
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+// GuardHost refuses requests to names that are not ours, for handlers beside the door.
+func (d *Door) GuardHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !d.hostAllowed(r.Host) {
+			http.Error(w, "this server does not answer to that name", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // hostAllowed: an address cannot be rebound by DNS, a name can.

@@ -8,11 +8,8 @@ import (
 	"html/template"
 	"net/http"
 	"path"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"deckhand/api"
 	"deckhand/internal/session"
@@ -110,102 +107,6 @@ func setCookie(c *call, value string, life time.Duration) {
 	cookie := http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: int(life.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: c.http.TLS != nil || c.http.Header.Get("X-Forwarded-Proto") == "https"}
 	c.header.Add("Set-Cookie", cookie.String())
-}
-
-// renderDocs makes the document readable.
-func (d *Door) renderDocs() []byte {
-	type row struct{ Name, Type, Need, Text string }
-	type operation struct {
-		Method, Path, ID, Summary string
-		Open                      bool
-		Params, Body, Answer      []row
-	}
-	type group struct {
-		Name       string
-		Operations []operation
-	}
-	rows := func(s *huma.Schema) []row {
-		for s != nil && s.Ref != "" {
-			s = d.registry.SchemaFromRef(s.Ref)
-		}
-		if s == nil {
-			return nil
-		}
-		if len(s.Properties) == 0 {
-			return []row{{Type: d.typeName(s), Text: s.Description}}
-		}
-		var out []row
-		for name, p := range s.Properties {
-			need := ""
-			if slices.Contains(s.Required, name) {
-				need = "required"
-			}
-			out = append(out, row{name, d.typeName(p), need, p.Description})
-		}
-		slices.SortFunc(out, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
-		return out
-	}
-	var groups []group
-	for _, tag := range d.document.Tags {
-		g := group{Name: tag.Name}
-		for _, r := range d.routes {
-			if r.tag != tag.Name {
-				continue
-			}
-			o := operation{Method: r.method, Path: strings.ReplaceAll(r.path, "{$}", ""), ID: r.id, Summary: r.summary, Open: r.public}
-			documented := find(d.document, r.id)
-			for _, p := range documented.Parameters {
-				o.Params = append(o.Params, row{p.Name, d.typeName(p.Schema), p.In, p.Description})
-			}
-			if documented.RequestBody != nil {
-				o.Body = rows(documented.RequestBody.Content["application/json"].Schema)
-			}
-			if ok := documented.Responses[itoa(int64(r.ok()))]; ok != nil && ok.Content["application/json"] != nil {
-				o.Answer = rows(ok.Content["application/json"].Schema)
-			}
-			g.Operations = append(g.Operations, o)
-		}
-		groups = append(groups, g)
-	}
-	return render("docs.html", map[string]any{"Version": d.Version, "Groups": groups})
-}
-
-// typeName says a schema in a few words.
-func (d *Door) typeName(s *huma.Schema) string {
-	switch {
-	case s == nil:
-		return ""
-	case s.Ref != "":
-		return path.Base(s.Ref)
-	case len(s.AnyOf) > 0:
-		var parts []string
-		for _, a := range s.AnyOf {
-			parts = append(parts, d.typeName(a))
-		}
-		return strings.Join(parts, " | ")
-	}
-	name := s.Type
-	if s.Type == huma.TypeArray {
-		name = "list of " + d.typeName(s.Items)
-	}
-	if len(s.Enum) > 0 {
-		name += ": " + choices(s.Enum)
-	}
-	if s.Nullable {
-		name += " | null"
-	}
-	return name
-}
-
-func find(doc *huma.OpenAPI, id string) *huma.Operation {
-	for _, item := range doc.Paths {
-		for _, o := range []*huma.Operation{item.Get, item.Post, item.Patch, item.Delete, item.Put} {
-			if o != nil && o.OperationID == id {
-				return o
-			}
-		}
-	}
-	return &huma.Operation{}
 }
 
 func pretty(b []byte) []byte {

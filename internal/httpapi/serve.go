@@ -75,8 +75,11 @@ func (d *Door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		d.finished(w, r, id, time.Since(begin))
 	}()
 	r = r.WithContext(ctx)
-	if f := d.admit(r); f != nil {
+	if f := d.admit(h, r); f != nil {
 		f.write(w, plain)
+		return
+	}
+	if d.preflight(w, r) {
 		return
 	}
 	handler, pattern := d.mux.Handler(r)

@@ -25,6 +25,8 @@ type Request struct {
 	Model    string
 	System   string
 	Messages []Message
+	// MaxOutput is how many tokens the answer may have.
+	MaxOutput int64
 }
 
 // Role says who speaks in a Message.

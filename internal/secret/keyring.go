@@ -90,7 +90,10 @@ func OpenKeyring(ctx context.Context, dataDir, env string, store KeyStore) (*Key
 	if err != nil {
 		return nil, err
 	}
-	inForce, err := store.InitMaster(ctx, k.master.id)
+	inForce, err := store.MasterID(ctx)
+	if err == nil && inForce == "" {
+		inForce, err = store.InitMaster(ctx, k.master.id)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the master key's id: %w", err)
 	}

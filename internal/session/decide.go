@@ -174,6 +174,9 @@ func (s State) AskModel(claim int64, call, model string, reserve, budget Money, 
 	if !s.InTurn || s.Paused {
 		return nil, fmt.Errorf("%w: no turn is under way", ErrRefused)
 	}
+	if s.Ask != nil {
+		return nil, fmt.Errorf("%w: a model call is under way", ErrRefused)
+	}
 	if limited && reserve > budget-s.Totals.Cost {
 		return nil, &BudgetError{Spent: s.Totals.Cost, Needed: reserve, Budget: budget}
 	}

@@ -13,12 +13,21 @@ import (
 // What can go wrong with the file, for errors.Is. The texts are for the
 // operator, who can do something about it.
 var (
-	ErrFull     = errors.New("the disk is full: nothing can be stored until there is space again")
-	ErrReadOnly = errors.New("the database is read-only: nothing can be stored until its disk can be written")
+	ErrFull     = error(unwritten("the disk is full: nothing can be stored until there is space again"))
+	ErrReadOnly = error(unwritten("the database is read-only: nothing can be stored until its disk can be written"))
 	ErrBusy     = errors.New("another process holds the database locked")
 	ErrNewer    = errors.New("the database was written by a newer version of deckhand: start that version, or restore a backup")
 	ErrClosed   = errors.New("the database is closed")
 )
+
+// unwritten is trouble that clients are told of in these words, for it is
+// neither their fault nor a secret.
+type unwritten string
+
+func (u unwritten) Error() string { return string(u) }
+
+// Unwritable is how the door recognises it.
+func (u unwritten) Unwritable() string { return string(u) }
 
 // refusal is a write's own decision not to write. It has changed nothing, so
 // the writes beside it go on.

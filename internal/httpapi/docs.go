@@ -1,0 +1,123 @@
+package httpapi
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// What the documentation page shows.
+type (
+	docRow   struct{ Name, Type, Need, Text string }
+	docRoute struct {
+		Method, Path, ID, Summary string
+		Open                      bool
+		Params, Body, Answer      []docRow
+	}
+	docGroup struct {
+		Name       string
+		Operations []docRoute
+	}
+	docType struct {
+		Name string
+		Rows []docRow
+	}
+)
+
+// renderDocs makes the document readable.
+func (d *Door) renderDocs() []byte {
+	var groups []docGroup
+	for _, tag := range d.document.Tags {
+		g := docGroup{Name: tag.Name}
+		for i := range d.routes {
+			if d.routes[i].tag == tag.Name {
+				g.Operations = append(g.Operations, d.docRoute(&d.routes[i]))
+			}
+		}
+		groups = append(groups, g)
+	}
+	var types []docType
+	all := d.registry.Map()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		types = append(types, docType{name, d.docRows(all[name])})
+	}
+	return render("docs.html", map[string]any{"Version": d.Version, "Groups": groups, "Types": types})
+}
+
+func (d *Door) docRoute(r *route) docRoute {
+	out := docRoute{Method: r.method, Path: strings.ReplaceAll(r.path, "{$}", ""), ID: r.id, Summary: r.summary, Open: r.public}
+	o := find(d.document, r.id)
+	for _, p := range o.Parameters {
+		out.Params = append(out.Params, docRow{p.Name, d.typeName(p.Schema), p.In, p.Description})
+	}
+	if o.RequestBody != nil {
+		out.Body = d.docRows(o.RequestBody.Content["application/json"].Schema)
+	}
+	if ok := o.Responses[itoa(int64(r.ok()))]; ok != nil && ok.Content["application/json"] != nil {
+		out.Answer = d.docRows(ok.Content["application/json"].Schema)
+	}
+	return out
+}
+
+// docRows are the fields of an object, or the one row that says what else it is.
+func (d *Door) docRows(s *huma.Schema) []docRow {
+	for s != nil && s.Ref != "" {
+		s = d.registry.SchemaFromRef(s.Ref)
+	}
+	if s == nil {
+		return nil
+	}
+	if len(s.Properties) == 0 {
+		return []docRow{{Type: d.typeName(s), Text: s.Description}}
+	}
+	var out []docRow
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		need := ""
+		if slices.Contains(s.Required, name) {
+			need = "required"
+		}
+		out = append(out, docRow{name, d.typeName(s.Properties[name]), need, s.Properties[name].Description})
+	}
+	return out
+}
+
+// typeName says a schema in a few words.
+func (d *Door) typeName(s *huma.Schema) string {
+	switch {
+	case s == nil:
+		return ""
+	case s.Ref != "":
+		return path.Base(s.Ref)
+	case len(s.AnyOf) > 0:
+		var parts []string
+		for _, a := range s.AnyOf {
+			parts = append(parts, d.typeName(a))
+		}
+		return strings.Join(parts, " | ")
+	}
+	name := s.Type
+	if s.Type == huma.TypeArray {
+		name = "list of " + d.typeName(s.Items)
+	}
+	if len(s.Enum) > 0 {
+		name += ": " + choices(s.Enum)
+	}
+	if s.Nullable {
+		name += " | null"
+	}
+	return name
+}
+
+func find(doc *huma.OpenAPI, id string) *huma.Operation {
+	for _, item := range doc.Paths {
+		for _, o := range []*huma.Operation{item.Get, item.Post, item.Patch, item.Delete, item.Put} {
+			if o != nil && o.OperationID == id {
+				return o
+			}
+		}
+	}
+	return &huma.Operation{}
+}
