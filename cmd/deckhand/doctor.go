@@ -18,6 +18,7 @@ import (
 type doctorCmd struct {
 	common
 	Addr         string `name:"addr" env:"DECKHAND_ADDR" default:"127.0.0.1:3000" help:"Address the server would listen on."`
+	Repair       bool   `name:"repair" help:"End a damaged conversation after its last good event, keeping what is cut off in a file. The server must not run."`
 	Conversation string `arg:"" optional:"" help:"Verify this conversation's log instead, event by event."`
 }
 
@@ -122,20 +123,51 @@ func (c *doctorCmd) verify(ctx context.Context, o *output) error {
 	}
 	defer d.db.Close()
 	id := session.ID(c.Conversation)
-	st, err := session.Fold(ctx, d.db, session.State{ID: id})
-	if err != nil {
-		return fmt.Errorf("conversation %s is good up to event %d: %w", id, st.Last, err)
+	st, damage := session.Fold(ctx, d.db, session.State{ID: id})
+	if damage != nil && !errors.Is(damage, session.ErrCorrupt) {
+		return damage
 	}
-	if !st.Exists() {
+	if !st.Exists() && damage == nil {
 		return fmt.Errorf("there is no conversation %s", id)
 	}
 	row, err := d.db.Row(ctx, id)
 	if err != nil {
 		return err
 	}
-	if row.Last != st.Last || row.Status != st.Status() {
-		return fmt.Errorf("conversation %s: the list says event %d and %s, the log event %d and %s", id, row.Last, row.Status, st.Last, st.Status())
+	if damage == nil && (row.Last != st.Last || row.Status != st.Status() || row.Wants != st.Wants()) && !st.Deleted {
+		damage = fmt.Errorf("the list says event %d and %s, the log event %d and %s", row.Last, row.Status, st.Last, st.Status())
 	}
-	fmt.Fprintf(o.stdout, "conversation %s: %d events, every rule holds; %s, agent %s\n", id, st.Last, st.Status(), st.Agent)
+	if damage == nil {
+		fmt.Fprintf(o.stdout, "conversation %s: %d events, every rule holds; %s, agent %s\n", id, st.Last, st.Status(), st.Agent)
+		return nil
+	}
+	if !c.Repair || !st.Exists() {
+		return fmt.Errorf("conversation %s is good up to event %d: %w; doctor --repair %s ends it there", id, st.Last, damage, id)
+	}
+	return c.repair(ctx, o, d, st)
+}
+
+// repair ends a damaged log where it is still good. What is cut off is kept in a file first.
+func (c *doctorCmd) repair(ctx context.Context, o *output, d *data, st session.State) error {
+	unlock, err := lockDataDir(c.DataDir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	path := filepath.Join(c.DataDir, "cut-off-"+string(st.ID)+".jsonl")
+	cut, err := d.db.Dump(ctx, st.ID, st.Last)
+	if err != nil {
+		return err
+	}
+	if len(cut) > 0 {
+		if err := os.WriteFile(path, cut, 0o600); err != nil {
+			return err
+		}
+		fmt.Fprintf(o.stdout, "kept what was cut off in %s\n", path)
+	}
+	if err := d.db.Repair(ctx, st.ID, st.Last, st.Row()); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.stdout, "conversation %s ends after event %d now; %s, agent %s\n", st.ID, st.Last, st.Status(), st.Agent)
 	return nil
 }

@@ -97,8 +97,9 @@ func wire(ctx context.Context, c *serveCmd, prices map[string]llm.Price, d *data
 	sessions := session.New(d.db)
 	hub := live.New(d.db, frames)
 	userSettings := settings.New(d.db, keyring, redactor)
+	userSettings.Alone = true // we hold the data dir, and the commands beside us do not touch settings
 	models := modelCatalogue{prices: prices}
-	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose,
+	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return d.db.Stats().Queued > busyQueue },
 		Profile: func(ctx context.Context, owner string) (agent.Profile, error) {
 			return models.profile(ctx, userSettings, owner)
 		}})
@@ -106,7 +107,7 @@ func wire(ctx context.Context, c *serveCmd, prices map[string]llm.Price, d *data
 	sessions.Observe(s.loop)
 
 	config := httpapi.Config{
-		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, Hub: hub, Answers: d.db, Seal: keyring,
+		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, Hub: hub, Answers: d.db, Seal: keyring, NewID: d.db.NewID,
 		Redact: redactor.Add, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, DataDir: c.DataDir,
 		Models: httpapi.Models{Names: scripted.Models, Default: defaultModel, HasPrice: models.hasPrice,
 			NeedsKey: func(model, baseURL string) bool { return llm.Config{Model: model, BaseURL: baseURL}.NeedsKey() }},
@@ -136,6 +137,9 @@ func (s *server) measure(hub *live.Hub) {
 	s.metrics.Gauge("deckhand_working_sessions", "Conversations an agent works on right now.", func() float64 { return float64(s.loop.Working()) })
 	s.metrics.Gauge("deckhand_live_readers", "Open event streams.", func() float64 { return float64(hub.Followers()) })
 }
+
+// busyQueue is how many writes wait in the store while requests pour in.
+const busyQueue = 8
 
 // frames speaks the wire's dialect to live readers.
 func frames(id session.ID, e session.Event) (live.Frame, bool, error) {

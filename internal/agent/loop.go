@@ -53,6 +53,10 @@ type Config struct {
 	// It is small on purpose: while requests pour in, claiming must not crowd
 	// them out; when they stop, a few starters clear any backlog at once.
 	Starters int
+	// Busy says that requests are waiting for the store. While it does, a starter
+	// takes a break before each session, so that answering people comes first.
+	// The break is short: sessions are started all the same. nil is never.
+	Busy func() bool
 	// IdleAfter closes a running conversation nobody used for so long; 0 never.
 	IdleAfter time.Duration
 }
@@ -152,7 +156,28 @@ func (l *Loop) start(ctx context.Context) {
 		if !ok {
 			return
 		}
+		l.giveWay(ctx)
 		l.take(ctx, id)
+	}
+}
+
+// Giving way: how long at most, and how often to look.
+const (
+	longestBreak = 50 * time.Millisecond
+	breakStep    = 5 * time.Millisecond
+)
+
+// giveWay lets requests go first, for a moment.
+func (l *Loop) giveWay(ctx context.Context) {
+	if l.Busy == nil {
+		return
+	}
+	for waited := time.Duration(0); waited < longestBreak && l.Busy(); waited += breakStep {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(breakStep):
+		}
 	}
 }
 

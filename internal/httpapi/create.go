@@ -25,9 +25,10 @@ func createConversation(d *Door, ctx context.Context, c *call, _ none, b api.Cre
 	if faults := checkCreate(b); len(faults) > 0 {
 		return api.ConversationResponse{}, &api.ValidationError{Detail: faults}
 	}
-	id, given := conversationID(c, b)
-	print := fingerprint(c.who.User, b)
+	id, given := d.conversationID(c, b)
+	print := "" // nobody can ask for a random id again
 	if given {
+		print = fingerprint(c.who.User, b)
 		if again, err := d.existing(ctx, c, id, print); again != nil || err != nil {
 			return deref(again), err
 		}
@@ -64,14 +65,14 @@ func createConversation(d *Door, ctx context.Context, c *call, _ none, b api.Cre
 
 // conversationID is the one asked for, or one that a repeated request finds
 // again, or a new one.
-func conversationID(c *call, b api.CreateConversation) (id session.ID, given bool) {
+func (d *Door) conversationID(c *call, b api.CreateConversation) (id session.ID, given bool) {
 	if v, ok := b.ConversationID.Get(); ok {
 		return session.ID(v), true
 	}
 	if c.retryKey != "" {
 		return session.ID(c.retryKey[:32]), true
 	}
-	return session.NewID(), false
+	return d.NewID(), false
 }
 
 // existing answers for an id that is taken: the same conversation for the same

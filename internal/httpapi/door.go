@@ -29,7 +29,9 @@ type Config struct {
 	Hub      *live.Hub
 	Answers  idempotency.Store
 	Seal     Sealer
-	Models   Models
+	// NewID makes conversation ids; the store knows which are cheap for it.
+	NewID  func() session.ID
+	Models Models
 	// VerifyRepository asks whether the repository can be reached with what the user stored.
 	VerifyRepository func(ctx context.Context, s settings.Settings, provider, repository string) (string, error)
 	// Images is true when the sandbox driver can run container images.
@@ -107,6 +109,9 @@ func New(c Config) *Door {
 		schemas: map[string]*huma.Schema{}, hosts: map[string]bool{"localhost": true}, origins: map[string]bool{},
 		csrf: http.NewCrossOriginProtection(), inflight: inflight{busy: map[string]chan struct{}{}}}
 	d.closing, d.close = context.WithCancel(context.Background())
+	if d.NewID == nil {
+		d.NewID = session.NewID
+	}
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -40,21 +41,29 @@ const (
 	maxTries  = 20   // of an update that others get ahead of
 )
 
-// Service reads and changes settings. It may be used by many goroutines, beside other
-// processes on the same store.
+// Service reads and changes settings. It may be used by many goroutines and, unless it
+// is Alone, beside other processes on the same store.
 type Service struct {
+	// Alone says that no other process changes settings: what was read once need not be
+	// read again. Set it before the first use.
+	Alone bool
+
 	store Store
 	keys  *secret.Keyring
 	red   *secret.Redactor
 
 	mu    sync.Mutex
 	cache map[string]cached
+	// turns makes updates of one user wait for each other instead of colliding in the
+	// store. Users share turns; that costs a wait, never more.
+	turns [64]sync.Mutex
 }
 
 // cached saves unsealing what was unsealed before. It is recognised by its content, so
 // it does not matter who wrote it.
 type cached struct {
 	sum      [sha256.Size]byte
+	version  int64
 	settings Settings
 }
 
@@ -72,6 +81,9 @@ func (s *Service) Get(ctx context.Context, user string) (Settings, error) {
 // Update applies in to the user's settings and returns when they are stored. A bad
 // update gives a *api.ValidationError and stores nothing.
 func (s *Service) Update(ctx context.Context, user string, in api.SettingsInput) (Changes, error) {
+	turn := &s.turns[maphash.String(turnSeed, user)%uint64(len(s.turns))]
+	turn.Lock()
+	defer turn.Unlock()
 	for range maxTries {
 		changes, err := s.tryUpdate(ctx, user, in)
 		if !errors.Is(err, ErrConflict) {
@@ -83,6 +95,8 @@ func (s *Service) Update(ctx context.Context, user string, in api.SettingsInput)
 	}
 	return Changes{}, ErrConflict
 }
+
+var turnSeed = maphash.MakeSeed()
 
 func (s *Service) tryUpdate(ctx context.Context, user string, in api.SettingsInput) (Changes, error) {
 	var old *Settings
@@ -104,36 +118,50 @@ func (s *Service) tryUpdate(ctx context.Context, user string, in api.SettingsInp
 	}
 	err = s.store.SaveSettings(ctx, Record{User: user, Version: version + 1, Body: body, UpdatedAt: time.Now().UTC()})
 	if err != nil {
+		s.forget(user) // it may have been stored all the same
 		return Changes{}, fmt.Errorf("storing settings: %w", err)
 	}
-	s.remember(user, body, next)
+	s.remember(user, body, version+1, next)
 	return changes, nil
 }
 
 func (s *Service) load(ctx context.Context, user string) (Settings, int64, error) {
+	s.mu.Lock()
+	have, ok := s.cache[user]
+	s.mu.Unlock()
+	if ok && s.Alone {
+		s.red.Add(have.settings.SecretValues()...)
+		return have.settings.Clone(), have.version, nil
+	}
 	rec, err := s.store.LoadSettings(ctx, user)
 	if err != nil {
 		return Settings{}, 0, fmt.Errorf("loading settings: %w", err)
 	}
-	s.mu.Lock()
-	have, ok := s.cache[user]
-	s.mu.Unlock()
 	if !ok || have.sum != sha256.Sum256(rec.Body) {
 		got, err := Decode(ctx, s.keys, user, rec.Body)
 		if err != nil {
 			return Settings{}, 0, err
 		}
-		have = s.remember(user, rec.Body, got)
+		have = s.remember(user, rec.Body, rec.Version, got)
 	}
 	// Also when cached: a secret in use stays known to the redactor.
 	s.red.Add(have.settings.SecretValues()...)
 	return have.settings.Clone(), rec.Version, nil
 }
 
-func (s *Service) remember(user string, body []byte, got Settings) cached {
-	c := cached{sum: sha256.Sum256(body), settings: got}
+func (s *Service) forget(user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.cache, user)
+}
+
+func (s *Service) remember(user string, body []byte, version int64, got Settings) cached {
+	c := cached{sum: sha256.Sum256(body), version: version, settings: got}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cache[user].version > version {
+		return c // read before somebody stored something newer
+	}
 	if len(s.cache) >= maxCached {
 		for other := range s.cache { // any one: a wrong guess costs one decoding
 			delete(s.cache, other)

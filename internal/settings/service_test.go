@@ -355,7 +355,7 @@ func TestUpdateGivesUp(t *testing.T) {
 func TestCacheIsBounded(t *testing.T) {
 	svc := New(NewMemStore(), keyring(t), secret.NewRedactor())
 	for i := range maxCached + 5 {
-		svc.remember(fmt.Sprint(i), nil, Settings{})
+		svc.remember(fmt.Sprint(i), nil, 0, Settings{})
 	}
 	if len(svc.cache) > maxCached {
 		t.Errorf("%d cached", len(svc.cache))

@@ -38,6 +38,7 @@ type DB struct {
 	writer     *writer       // nil when read-only
 	checkpoint *checkpointer // nil when read-only
 
+	ids   *ids
 	known known // only the writer's goroutine may touch it
 
 	once  sync.Once
@@ -78,6 +79,10 @@ func (db *DB) open(ctx context.Context, o Options) error {
 		return err
 	}
 	if err := prepare(ctx, db.path, c, pragmas); err != nil {
+		_ = c.close()
+		return err
+	}
+	if db.ids, err = openIDs(c, true); err != nil {
 		_ = c.close()
 		return err
 	}
@@ -177,7 +182,7 @@ func (db *DB) openReadOnly(ctx context.Context) error {
 	}
 	db.readonly = true
 	db.readers = newReaders(readerConns, open)
-	return nil
+	return db.learnIDs(ctx)
 }
 
 // diagnose says why a write failed. What SQLite reports for a disk that has

@@ -15,7 +15,7 @@ import (
 const rowColumns = "owner, created_at, updated_at, last, wants, deleted, status, title, agent, error_id, reason, trig, repository, branch, provider, totals"
 
 const (
-	insertRow = "INSERT INTO sessions (id, " + rowColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
+	insertRow = "INSERT INTO sessions (n, id, named, " + rowColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
 	replaceRow = `UPDATE sessions SET owner = ?, created_at = ?, updated_at = ?, last = ?, wants = ?, deleted = ?, status = ?, title = ?,
 		agent = ?, error_id = ?, reason = ?, trig = ?, repository = ?, branch = ?, provider = ?, totals = ? WHERE n = ?`
@@ -54,8 +54,7 @@ func sessionRow(v []driver.Value) (session.Row, error) {
 func (db *DB) Row(ctx context.Context, id session.ID) (row session.Row, err error) {
 	err = db.readers.read(ctx, func(c *conn) error {
 		var bad error
-		found, err := c.one("SELECT id, "+rowColumns+" FROM sessions WHERE id = ?",
-			func(v []driver.Value) { row, bad = sessionRow(v) }, string(id))
+		found, err := db.find(c, "SELECT id, "+rowColumns+" FROM sessions WHERE", id, func(v []driver.Value) { row, bad = sessionRow(v) })
 		switch {
 		case err != nil:
 			return err
@@ -158,16 +157,16 @@ func (db *DB) search(ctx context.Context, q session.Query) ([]session.Row, error
 
 // Wanting implements session.Index.
 func (db *DB) Wanting(ctx context.Context, limit int) ([]session.ID, error) {
-	return db.ids(ctx, "SELECT id FROM sessions WHERE wants = 1 ORDER BY updated_at, id LIMIT ?", int64(limit))
+	return db.idsOf(ctx, "SELECT id FROM sessions WHERE wants = 1 ORDER BY updated_at, id LIMIT ?", int64(limit))
 }
 
 // Idle implements session.Index.
 func (db *DB) Idle(ctx context.Context, before time.Time, limit int) ([]session.ID, error) {
-	return db.ids(ctx, "SELECT id FROM sessions WHERE status = 'RUNNING' AND wants = 0 AND updated_at < ? ORDER BY updated_at, id LIMIT ?",
+	return db.idsOf(ctx, "SELECT id FROM sessions WHERE status = 'RUNNING' AND wants = 0 AND updated_at < ? ORDER BY updated_at, id LIMIT ?",
 		micros(before), int64(limit))
 }
 
-func (db *DB) ids(ctx context.Context, sql string, args ...driver.Value) ([]session.ID, error) {
+func (db *DB) idsOf(ctx context.Context, sql string, args ...driver.Value) ([]session.ID, error) {
 	var ids []session.ID
 	err := db.readers.read(ctx, func(c *conn) error {
 		return c.query(sql, func(row []driver.Value) error {

@@ -91,14 +91,22 @@ func (db *DB) encode(b session.Batch) (*appending, error) {
 		a.events = append(a.events, stored{e.Number, [3]driver.Value{micros(e.At), string(kind), body}})
 	}
 	a.batch.Row.Last = b.After + int64(len(b.Events))
-	if b.Row.Totals != (session.Totals{}) {
-		t, err := json.Marshal(b.Row.Totals)
-		if err != nil {
-			return nil, err
-		}
-		a.totals = string(t)
+	return a, a.encodeTotals()
+}
+
+// encodeRow is a batch without events.
+func (db *DB) encodeRow(row session.Row) (*appending, error) {
+	a := &appending{db: db, batch: session.Batch{Row: row}}
+	return a, a.encodeTotals()
+}
+
+func (a *appending) encodeTotals() error {
+	if a.batch.Row.Totals == (session.Totals{}) {
+		return nil
 	}
-	return a, nil
+	t, err := json.Marshal(a.batch.Row.Totals)
+	a.totals = string(t)
+	return err
 }
 
 func (a *appending) store(c *conn) error {
@@ -125,16 +133,7 @@ func (a *appending) store(c *conn) error {
 func (a *appending) place(c *conn) (int64, error) {
 	b, r := a.batch, a.batch.Row
 	if b.After == 0 {
-		res, err := c.run(insertRow, append([]driver.Value{string(b.ID)}, a.columns()...))
-		if err != nil {
-			return 0, err
-		}
-		if changed, err := res.RowsAffected(); err != nil {
-			return 0, err
-		} else if changed == 0 {
-			return 0, refuse(session.ErrConflict)
-		}
-		return res.LastInsertId()
+		return a.insert(c)
 	}
 	if p, ok := a.db.known[b.ID]; ok && p.row.Last == b.After && sameButProgress(p.row, r) {
 		changed, err := c.exec(progressRow, micros(r.UpdatedAt), r.Last, r.Title, optional(string(r.Agent)), optional(r.ErrorID),
@@ -143,8 +142,7 @@ func (a *appending) place(c *conn) (int64, error) {
 			return p.n, err
 		}
 	}
-	var n, last int64
-	found, err := c.one("SELECT n, last FROM sessions WHERE id = ?", func(row []driver.Value) { n, last = number(row[0]), number(row[1]) }, string(b.ID))
+	n, last, found, err := a.db.findSession(c, b.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -165,7 +163,7 @@ func sameButProgress(was, is session.Row) bool {
 // Read implements session.Log.
 func (db *DB) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
-		r := reading{id: id, at: max(after, 0)}
+		r := reading{db: db, id: id, at: max(after, 0)}
 		for !r.done {
 			if err := db.readers.read(ctx, r.next); err != nil {
 				yield(session.Event{}, fmt.Errorf("read session %s after event %d: %w", id, r.at, err))
@@ -187,6 +185,7 @@ func (db *DB) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[se
 
 // reading is a walk through one session's events.
 type reading struct {
+	db      *DB
 	id      session.ID
 	n, last int64 // last is the end of the log when the walk began
 	at      int64
@@ -198,11 +197,11 @@ type reading struct {
 func (r *reading) next(c *conn) error {
 	r.events = r.events[:0]
 	if r.n == 0 {
-		found, err := c.one("SELECT n, last FROM sessions WHERE id = ?",
-			func(row []driver.Value) { r.n, r.last = number(row[0]), number(row[1]) }, string(r.id))
+		n, last, found, err := r.db.findSession(c, r.id)
 		if err != nil {
 			return err
 		}
+		r.n, r.last = n, last
 		if !found || r.at >= r.last {
 			r.done = true
 			return nil

@@ -6,7 +6,8 @@
 -- changes and is never used again, because rows are kept as tombstones.
 CREATE TABLE sessions (
 	n          INTEGER PRIMARY KEY,
-	id         TEXT    NOT NULL UNIQUE,
+	id         TEXT    NOT NULL,
+	named      INTEGER NOT NULL, -- 0: the id was made from n, and is found without an index
 	owner      TEXT    NOT NULL,
 	created_at INTEGER NOT NULL,
 	updated_at INTEGER NOT NULL,
@@ -24,6 +25,8 @@ CREATE TABLE sessions (
 	provider   TEXT,
 	totals     TEXT
 ) STRICT;
+
+CREATE UNIQUE INDEX sessions_by_name ON sessions (id) WHERE named = 1;
 
 -- Lists are newest first; the few ties in created_at are sorted by id when read.
 CREATE INDEX sessions_by_owner ON sessions (owner, created_at) WHERE deleted = 0;
