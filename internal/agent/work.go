@@ -53,7 +53,10 @@ func (l *Loop) update(ctx context.Context, w *worker, rules ...func(session.Stat
 }
 
 // take claims a session and, if there is something to do, gives it a goroutine.
-func (l *Loop) take(ctx context.Context, id session.ID) {
+func (l *Loop) take(ctx context.Context, id session.ID, last int64) {
+	if st, ok := l.Sessions.Peek(id); ok && last > 0 && st.Last >= last && !st.Wants() {
+		return // the usual case: somebody renamed it, stopped it, …
+	}
 	w := &worker{id: id, news: make(chan struct{}, 1)}
 	l.mu.Lock()
 	if l.working[id] != nil || l.closed {
@@ -87,7 +90,7 @@ func (l *Loop) done(ctx context.Context, w *worker, err error) {
 		delete(l.failures, w.id)
 	}
 	if w.dirty.Load() {
-		l.enqueue(w.id)
+		l.enqueue(w.id, w.last.Load())
 	}
 	l.mu.Unlock()
 	l.workers.Done()
@@ -119,7 +122,7 @@ func (l *Loop) retry(id session.ID) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.working[id] == nil {
-			l.enqueue(id)
+			l.enqueue(id, 0)
 		}
 	})
 }
@@ -127,9 +130,12 @@ func (l *Loop) retry(id session.ID) {
 // open claims the session and says that its workspace is ready, in one append
 // with the start of the turn if messages wait.
 func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, error) {
-	st, err := l.Sessions.Load(ctx, w.id)
-	if err != nil || !st.Wants() {
-		return st, Profile{}, err
+	st, ok := l.Sessions.Peek(w.id)
+	if !ok || !st.Wants() {
+		var err error
+		if st, err = l.Sessions.Load(ctx, w.id); err != nil || !st.Wants() {
+			return st, Profile{}, err
+		}
 	}
 	profile, err := l.Profile(ctx, st.Owner)
 	if err != nil {

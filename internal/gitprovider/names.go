@@ -26,6 +26,11 @@ func ValidRepository(name string) bool {
 
 // ValidBranch reports whether git allows the name, and it cannot be taken for an option.
 func ValidBranch(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock") {
+			return false
+		}
+	}
 	return branchName.MatchString(name) && !strings.Contains(name, "..") && !strings.Contains(name, "@{") && !strings.Contains(name, "//") &&
-		!strings.HasPrefix(name, "/") && !strings.HasSuffix(name, "/") && !strings.HasSuffix(name, ".") && !strings.HasSuffix(name, ".lock") && name != "@"
+		!strings.HasPrefix(name, "/") && !strings.HasSuffix(name, "/") && !strings.HasSuffix(name, ".") && name != "@"
 }

@@ -41,7 +41,8 @@ func TaskPrompt(t api.SuggestedTask) string {
 	case "OPEN_PR":
 		return about + fmt.Sprintf("Review the state of this %s: finish what is missing, make its checks pass, and say in a comment what you did and what remains.", w.short)
 	case "CREATE_MICROAGENT":
-		return MicroagentPrompt(api.CreateMicroagent{Repo: t.Repo, GitProvider: api.Some(t.GitProvider), Title: api.Some(t.Title)})
+		return MicroagentPrompt(api.CreateMicroagent{Repo: t.Repo, GitProvider: api.Some(t.GitProvider), Title: api.Some(t.Title)}) +
+			fmt.Sprintf(" It was asked for in #%d, which says more: read it first.", t.IssueNumber)
 	}
 	return fmt.Sprintf("You are working on issue #%d (%q) in the repository %s on %s. Read the issue and its comments."+
 		" Create a branch, solve the issue, and open a %s that refers to it.", t.IssueNumber, t.Title, t.Repo, w.provider, w.request)

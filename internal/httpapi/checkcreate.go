@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"encoding/json"
-	"strings"
 
 	"deckhand/api"
 	"deckhand/internal/gitprovider"
@@ -34,11 +33,6 @@ func checkCreate(b api.CreateConversation) []api.FieldError {
 	for i, u := range b.ImageURLs.Value {
 		if !v0.ValidImageURL(u) {
 			no("url_parsing", "An image is an http, https or data:image address.", "image_urls", i)
-		}
-	}
-	for name, text := range map[string]string{"initial_user_msg": b.InitialUserMsg.Value, "conversation_instructions": b.ConversationInstructions.Value} {
-		if strings.ContainsRune(text, 0) {
-			no("value_error", "NUL characters are not allowed.", name)
 		}
 	}
 	if r, ok := b.ReplayJSON.Get(); ok && r != "" {

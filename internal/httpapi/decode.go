@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -18,6 +19,8 @@ import (
 const (
 	maxBody  = 16 << 20
 	maxDepth = 64
+	// maxPublicBody is what strangers may send: it holds a login, and no more memory is set aside for them.
+	maxPublicBody = 64 << 10
 )
 
 // number is a JSON number as it was written, so that 1.0 and 1 stay different.
@@ -75,7 +78,7 @@ func parse(b []byte) (any, error) {
 	v, err := value(d, 0)
 	if err == nil {
 		if _, more := d.ReadToken(); !errors.Is(more, io.EOF) {
-			err = errors.New("there is something after the JSON value")
+			err = errTrailing
 		}
 	}
 	if err == nil {
@@ -132,10 +135,14 @@ func value(d *jsontext.Decoder, depth int) (any, error) {
 	return object, err
 }
 
+var errTrailing = errors.New("there is something after the JSON value")
+
 // reason says what is wrong with the JSON without repeating any of it: it may hold a secret.
 func reason(err error) string {
 	text := err.Error()
 	switch {
+	case errors.Is(err, errTrailing):
+		return text
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		return "a name occurs twice in one object"
 	case strings.Contains(text, "invalid UTF-8"):
@@ -163,16 +170,24 @@ func decodeInto(b []byte, v any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &invalid):
-		return prefixed(invalid)
+		return prefixed(invalid, err)
 	}
 	return api.Invalid("json_invalid", "The body does not fit: a value is out of range or of the wrong type.")
 }
 
-// prefixed makes sure every path begins with where it is.
-func prefixed(e *api.ValidationError) *api.ValidationError {
+// prefixed makes sure every path begins with where it is: a type that decodes
+// itself does not know in which field it stands, but the decoder does.
+func prefixed(e *api.ValidationError, err error) *api.ValidationError {
+	at := []any{"body"}
+	var where *json.SemanticError
+	if errors.As(err, &where) {
+		for name := range where.JSONPointer.Tokens() {
+			at = append(at, name)
+		}
+	}
 	for i, d := range e.Detail {
 		if len(d.Loc) == 0 || d.Loc[0] != "body" {
-			e.Detail[i].Loc = append([]any{"body"}, d.Loc...)
+			e.Detail[i].Loc = slices.Concat(at, d.Loc)
 		}
 	}
 	return e

@@ -127,9 +127,13 @@ func New(c Config) *Door {
 		r := &d.routes[i]
 		d.mux.Handle(r.method+" "+r.path, d.handler(r))
 	}
+	d.mux.HandleFunc(anything, func(w http.ResponseWriter, r *http.Request) { d.noRoute(w.(*recorder), r) })
 	d.describe()
 	return d
 }
+
+// anything is the mux's pattern for what is not in the table.
+const anything = "/"
 
 // Close ends all streams, so that the server can stop; other requests are not
 // touched. Readers resume elsewhere, from the last event they saw.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"deckhand/api"
 	"deckhand/internal/access"
@@ -51,7 +52,7 @@ func translate(err error) *fault {
 	case errors.As(err, &invalid):
 		return &fault{status: http.StatusUnprocessableEntity, code: api.CodeBadRequest, msg: invalid.Error(), body: invalid}
 	case errors.As(err, &argument):
-		return translate(api.Invalid("value_error", argument.Msg, argument.Field))
+		return translate(api.Invalid("value_error", sentence(argument.Msg), argument.Field))
 	case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrDeleted):
 		return notFound()
 	case errors.Is(err, session.ErrRefused):
@@ -74,6 +75,14 @@ func translate(err error) *fault {
 		return fail(http.StatusInsufficientStorage, api.CodeUnavailable, w.Unwritable())
 	}
 	return fail(http.StatusInternalServerError, api.CodeInternal, "Something went wrong on the server; its log has the details under this request id.")
+}
+
+// sentence is for texts that elsewhere stand after a colon.
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
 func unauthorized() *fault {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -94,6 +95,9 @@ func postEvent(d *Door, ctx context.Context, c *call, p one, _ rawEvent) (api.Ac
 	in, err := v0.ParseAction(c.raw)
 	if err != nil {
 		return api.Accepted{}, err
+	}
+	if strings.ContainsRune(in.Message.Text, 0) {
+		return api.Accepted{}, api.Invalid("value_error", "NUL characters are not allowed.", "args", "content")
 	}
 	in.Message.Key = c.retryKey
 	_, err = d.change(ctx, c, p.ID, func(s session.State) ([]session.Payload, error) {

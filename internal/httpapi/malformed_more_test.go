@@ -86,7 +86,7 @@ func malformedMessages() []bad {
 	path := toOpen + "/message"
 	return []bad{
 		post(path, "empty", ``, "body.message", "required"), field(path, "message", `5`, "string"), field(path, "message", `["`+canary+`"]`, "string"), field(path, "message", `null`, "null"),
-		field(path, "message", `"a\u0000b"`, "NUL"), field(path, "message", `"`+strings.Repeat("m", 1_000_001)+`"`, "At most 1000000"),
+		field(path, "message", `"a\u0000b"`, "NUL"), field(path, "message", `"`+strings.Repeat("m", 1<<20+1)+`"`, "At most 1048576"),
 		post(path, "51 images", `{"message":"x","image_urls":`+list(51, `"https://h/x.png"`)+`}`, "body.image_urls", "At most 50"),
 		post(path, "script image", `{"message":"x","image_urls":["javascript:1"]}`, "body.image_urls.0", "address"),
 		post(path, "extra", `{"message":"x","role":`+hidden+`}`, "body.role", "not known"),

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -10,9 +9,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"deckhand/api"
-	"deckhand/internal/session"
 )
 
 // canary stands where a secret might stand. No answer repeats it.
@@ -249,6 +248,7 @@ func (r *rig) announce(path string, length int64) answer {
 		r.t.Fatal(err)
 	}
 	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Second)) // a server that waits for the body would wait for ever
 	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nX-Session-API-Key: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, r.keys["ada"], length)
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -294,23 +294,13 @@ func TestWellFormed(t *testing.T) {
 	for _, body := range []string{`{}`, ``, ` {} `, `{"repository":null,"git_provider":null,"selected_branch":null,"initial_user_msg":null,"image_urls":null,"replay_json":null,"suggested_task":null,"create_microagent":null,"conversation_instructions":null,"mcp_config":null}`,
 		`{"conversation_id":"` + strings.Repeat("A", 100) + `"}`, `{"conversation_id":"_-aZ09"}`, `{"initial_user_msg":"\ud83d\ude00 ü"}`,
 		`{"image_urls":` + list(50, `"https://example.org/x.png"`) + `}`, `{"image_urls":["data:image/png;base64,AAAA"]}`, `{"replay_json":"[{\"id\":1}]"}`,
-		`{"repository":"group/sub/project.name","git_provider":"gitlab","selected_branch":"feature/a-b_c.d"}`, `{"repository":".github/x"}`, `{"repository":"a/.github"}`,
+		`{"repository":"group/sub/project.name","git_provider":"gitlab","selected_branch":"feature/a-b_c.d"}`, `{"repository":"a/.github"}`,
 	} {
 		if a := r.do("POST", toCreate, body); a.status != 200 {
-			// The one name here that git's hosts do not give to owners.
-			if strings.Contains(body, `".github/x"`) {
-				continue
-			}
 			t.Errorf("%s: %d %s", clip(body), a.status, a.body)
 		}
 	}
 	for _, ct := range []string{"", "application/json; charset=utf-8", "application/merge-patch+json", "APPLICATION/JSON"} {
 		r.do("POST", toSettings, `{"language":"en"}`, "Content-Type", ct).want(t, 200)
-	}
-	if err := session.ID(open).Check(); err != nil {
-		t.Fatal(err)
-	}
-	if !json.Valid([]byte(numbered(3, `"%d"`))) {
-		t.Fatal("the table's lists are not JSON")
 	}
 }

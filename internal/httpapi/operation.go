@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"reflect"
 	"strings"
 
@@ -170,7 +171,10 @@ func (p *param) parse(text string) any {
 
 // bind fills the parameter struct and collects complaints.
 func bind(v *validator, params []*param, dst reflect.Value, r *http.Request) {
-	query := r.URL.Query()
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil { // what cannot be read would be left out silently, and the request mean something else
+		v.add([]any{"query"}, "value_error", "The query is not valid: a percent sign or semicolon in it is not escaped.")
+	}
 	for i, p := range params {
 		text, given := r.PathValue(p.name), true
 		if p.in == "query" {
@@ -225,8 +229,8 @@ func set(f reflect.Value, x any) {
 func wildcards(path string) []string {
 	var out []string
 	for part := range strings.SplitSeq(path, "/") {
-		if strings.HasPrefix(part, "{") {
-			out = append(out, strings.Trim(part, "{}.$"))
+		if name := strings.Trim(part, "{}.$"); strings.HasPrefix(part, "{") && name != "" { // {$} is the end of a path, not a parameter
+			out = append(out, name)
 		}
 	}
 	return out

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -65,14 +66,19 @@ func (d *Door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		ctx, end = d.Trace(ctx, r.Method)
 	}
 	defer func() {
-		if p := recover(); p != nil && p != http.ErrAbortHandler {
+		p := recover()
+		if p != nil && p != http.ErrAbortHandler {
 			d.Logger.Error("panic while answering", "request", id, "panic", p, "stack", string(debug.Stack()))
 			if w.status == 0 {
 				translate(errors.New("panic")).write(w, w.family)
+				p = nil
 			}
 		}
 		end(w.status)
 		d.finished(w, r, id, time.Since(begin))
+		if p != nil { // half an answer must not look like a whole one
+			panic(http.ErrAbortHandler)
+		}
 	}()
 	r = r.WithContext(ctx)
 	if f := d.admit(h, r); f != nil {
@@ -82,12 +88,11 @@ func (d *Door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if d.preflight(w, r) {
 		return
 	}
-	handler, pattern := d.mux.Handler(r)
-	if pattern == "" || unclean(r) {
-		d.noRoute(w, r, handler)
+	if unclean(r) {
+		d.noRoute(w, r)
 		return
 	}
-	d.mux.ServeHTTP(w, r) // again through the mux: it sets the path values
+	d.mux.ServeHTTP(w, r)
 }
 
 var (
@@ -126,7 +131,7 @@ func (d *Door) finished(w *recorder, r *http.Request, id string, took time.Durat
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("request", id), slog.String("method", knownMethod(r.Method)), slog.String("path", r.URL.Path),
+		slog.String("request", id), slog.String("method", knownMethod(r.Method)), slog.String("path", keyForm.ReplaceAllLiteralString(r.URL.Path, "dh_…")),
 		slog.Int("status", w.status), slog.Duration("took", took),
 	}
 	if w.who != "" {
@@ -137,6 +142,9 @@ func (d *Door) finished(w *recorder, r *http.Request, id string, took time.Durat
 	}
 	d.Logger.LogAttrs(r.Context(), level, "request", attrs...)
 }
+
+// keyForm is what a key looks like, for when somebody writes one where its id belongs.
+var keyForm = regexp.MustCompile(`dh_[A-Za-z0-9_-]{43}`)
 
 var healthy = map[string]bool{"/alive": true, "/health": true, "/ready": true, "/metrics": true}
 
@@ -157,33 +165,32 @@ func unclean(r *http.Request) bool {
 }
 
 // noRoute answers for paths and methods that are not in the table: strangers learn nothing.
-func (d *Door) noRoute(w *recorder, r *http.Request, handler http.Handler) {
+func (d *Door) noRoute(w *recorder, r *http.Request) {
 	if _, f := d.identify(w, r); f != nil {
 		f.write(w, plain)
 		return
 	}
-	probe := &probe{header: http.Header{}}
-	if !unclean(r) {
-		handler.ServeHTTP(probe, r)
-	}
-	if probe.status == http.StatusMethodNotAllowed {
-		f := fail(http.StatusMethodNotAllowed, api.CodeBadRequest, "This path does not take "+knownMethod(r.Method)+"; it takes "+probe.header.Get("Allow")+".")
-		f.header = http.Header{"Allow": probe.header["Allow"]}
+	if takes := d.methods(r); len(takes) > 0 && !unclean(r) {
+		f := fail(http.StatusMethodNotAllowed, api.CodeBadRequest, "This path does not take "+knownMethod(r.Method)+"; it takes "+strings.Join(takes, " and ")+".")
+		f.header = http.Header{"Allow": {strings.Join(takes, ", ")}}
 		f.write(w, plain)
 		return
 	}
 	fail(http.StatusNotFound, api.CodeNotFound, "There is nothing at this path; /docs lists what there is.").write(w, plain)
 }
 
-// probe sees what the mux would have answered.
-type probe struct {
-	header http.Header
-	status int
+// methods are what the path takes instead.
+func (d *Door) methods(r *http.Request) []string {
+	var out []string
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
+		try := r.Clone(r.Context())
+		try.Method = m
+		if _, pattern := d.mux.Handler(try); pattern != "" && pattern != anything {
+			out = append(out, m)
+		}
+	}
+	return out
 }
-
-func (p *probe) Header() http.Header         { return p.header }
-func (p *probe) WriteHeader(status int)      { p.status = status }
-func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
 
 // handler puts one route behind the key, the limits and the retry memory.
 func (d *Door) handler(r *route) http.Handler {
@@ -221,8 +228,11 @@ func (d *Door) answer(w *recorder, req *http.Request, r *route) error {
 		}
 	}
 	if hasBody(req.Method) {
-		var err error
-		if c.raw, err = readBody(w, req, maxBody); err != nil {
+		limit, err := int64(maxBody), error(nil)
+		if r.public {
+			limit = maxPublicBody
+		}
+		if c.raw, err = readBody(w, req, limit); err != nil {
 			return err
 		}
 	}

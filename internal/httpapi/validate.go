@@ -190,6 +190,8 @@ func (v *validator) text(s *huma.Schema, x any, path []any) {
 	}
 	n := utf8.RuneCountInString(text)
 	switch {
+	case strings.ContainsRune(text, 0): // not every database can store it, nor any environment hold it
+		v.add(path, "value_error", "NUL characters are not allowed.")
 	case s.MinLength != nil && n < *s.MinLength:
 		v.add(path, "string_too_short", fmt.Sprintf("At least %d characters are needed.", *s.MinLength))
 	case s.MaxLength != nil && n > *s.MaxLength:

@@ -30,6 +30,7 @@ type fragments struct {
 	mu    sync.Mutex
 	byID  map[session.ID]*fragment
 	bytes int
+	swept time.Time
 	ended [endedCalls]endedCall
 	at    int
 }
@@ -127,8 +128,12 @@ func (o *fragments) hasEnded(id session.ID, call string) bool {
 	return false
 }
 
-// sweep lets go of what was left behind.
+// sweep lets go of what was left behind. It looks at all of them, so not too often.
 func (o *fragments) sweep(now time.Time) {
+	if now.Sub(o.swept) < staleAfter/10 {
+		return
+	}
+	o.swept = now
 	for id, fr := range o.byID {
 		if now.Sub(fr.touched) > staleAfter {
 			o.bytes -= len(fr.text)

@@ -140,7 +140,7 @@ func TestNoDeltaAfterTheAnswer(t *testing.T) {
 				} else if f.Event == EventStatus {
 					return
 				}
-								if k, ok := w.answers(f.Number); ok {
+				if k, ok := w.answers(f.Number); ok {
 					answered[k] = true
 				}
 			}
@@ -240,5 +240,46 @@ func TestFragmentsAreBounded(t *testing.T) {
 			t.Errorf("a stale fragment is shown: %+v", frame)
 		}
 		w.hub.leave(f)
+	})
+}
+
+// Three things keep a late delta away, each where the others cannot see it.
+func TestLateDeltas(t *testing.T) {
+	late := func(t *testing.T, w *world, after int64) {
+		t.Helper()
+		r := w.read(t.Context(), after)
+		if got := r.text(t, "m"); got != "" {
+			t.Errorf("after %d: %q", after, got)
+		}
+		r.cancel()
+	}
+	synctest.Test(t, func(t *testing.T) { // the reader itself read the end, the hub does not know of it yet
+		w := newWorld(t)
+		w.ask("m")
+		w.hub.Delta(theID, "m", "old")
+		w.addBy(w.deaf, session.ModelAnswered{Call: "m"})
+		late(t, w, 5)
+	})
+	synctest.Test(t, func(t *testing.T) { // nobody followed; the hub remembers that the call is over
+		w := newWorld(t)
+		w.ask("m")
+		w.hub.Delta(theID, "m", "old")
+		w.add(session.ModelAnswered{Call: "m"})
+		w.hub.EndDelta(theID, "m")
+		w.hub.Delta(theID, "m", "older")
+		late(t, w, 6)
+	})
+	synctest.Test(t, func(t *testing.T) { // the hub has forgotten, the feed saw the end
+		w := newWorld(t)
+		w.ask("m")
+		other := w.read(t.Context(), 0)
+		w.add(session.ModelAnswered{Call: "m"})
+		synctest.Wait()
+		for i := range endedCalls {
+			w.hub.EndDelta("another", fmt.Sprint(i))
+		}
+		w.hub.Delta(theID, "m", "old")
+		late(t, w, 6)
+		other.cancel()
 	})
 }

@@ -84,13 +84,13 @@ func TestBehindTheTail(t *testing.T) {
 		if got = append(got, f.Number); len(got) == 1 {
 			// While this reader holds still, the log grows by several tails; another one keeps up.
 			last = w.note(5 * tailFrames)
+			for !shown(last) {
+				last = w.note(1)
+			}
 			if numbers, err := upTo(t.Context(), w.hub, 1, last); err != nil {
 				t.Fatal(err)
 			} else {
 				expect(t, "fast", 1, last, numbers)
-			}
-			for !shown(last) {
-				last = w.note(1)
 			}
 		}
 		if f.Number == last {
@@ -356,4 +356,32 @@ func TestFramesAreOneLine(t *testing.T) {
 	if string(got[0].Data) != `{"n":1}` || got[1].Event != EventStatus || got[1].Number != 3 {
 		t.Errorf("%q %+v", got[0].Data, got)
 	}
+}
+
+// What is appended after a reader has seen the end of the log, and before the
+// feed knows where that is, is the narrowest place to lose an event.
+func TestAppendBetweenReadingAndFollowing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		begin := time.Now()
+		then := func() { w.note(1) }
+		w.log.after.Store(&then)
+		if _, err := upTo(t.Context(), w.hub, 0, 2); err != nil || time.Since(begin) > 0 {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+	})
+}
+
+// A feed that failed is not given to new readers, though old ones have not left yet.
+func TestFailedFeedIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	old := w.hub.join(theID, 0)
+	old.feed.fail(errStore)
+	if _, err := upTo(t.Context(), w.hub, 0, 1); err != nil {
+		t.Error(err)
+	}
+	if _, err := old.next(t.Context()); !errors.Is(err, errStore) {
+		t.Error(err)
+	}
+	w.hub.leave(old)
 }

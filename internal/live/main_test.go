@@ -26,6 +26,8 @@ type counting struct {
 	*memlog.Log
 	reads  atomic.Int64
 	broken atomic.Bool
+	// after is done once, when a read has come to its end and before its reader knows.
+	after atomic.Pointer[func()]
 }
 
 func (l *counting) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[session.Event, error] {
@@ -33,7 +35,12 @@ func (l *counting) Read(ctx context.Context, id session.ID, after int64) iter.Se
 	if l.broken.Load() {
 		return func(yield func(session.Event, error) bool) { yield(session.Event{}, errStore) }
 	}
-	return l.Log.Read(ctx, id, after)
+	return func(yield func(session.Event, error) bool) {
+		l.Log.Read(ctx, id, after)(yield)
+		if then := l.after.Swap(nil); then != nil {
+			(*then)()
+		}
+	}
 }
 
 // world is a hub on a session that tests append to.

@@ -75,7 +75,7 @@ func ServeSSE(w http.ResponseWriter, r *http.Request, h *Hub, id session.ID, aft
 	out := &sseWriter{w: w, control: http.NewResponseController(w), timeout: o.WriteTimeout}
 	_ = out.control.SetReadDeadline(time.Time{}) // the server's limit for requests is not one for streams
 	w.WriteHeader(http.StatusOK)
-	out.put("retry: 1000\n\n")
+	out.write(sseRetry)
 	if err := out.flush(); err != nil {
 		return err
 	}
@@ -91,30 +91,35 @@ type sseWriter struct {
 	control *http.ResponseController
 	timeout time.Duration
 	written int // under the current deadline; 0 is none
+	head    []byte
 	err     error
 }
 
+// What goes around frames.
+var (
+	sseRetry = []byte("retry: 1000\n\n")
+	ssePing  = []byte(": ping\n\n")
+	sseEnd   = []byte("\n\n")
+)
+
 func (s *sseWriter) frame(f Frame) error {
 	if f.Event == EventPing {
-		s.put(": ping\n\n")
+		s.write(ssePing)
 		return s.err
 	}
+	b := s.head[:0]
 	if f.Number > 0 {
-		var b [32]byte
-		s.write(append(strconv.AppendInt(append(b[:0], "id: "...), f.Number, 10), '\n'))
+		b = append(strconv.AppendInt(append(b, "id: "...), f.Number, 10), '\n')
 	}
 	if f.Event != "" {
-		s.put("event: ")
-		s.put(f.Event)
-		s.put("\n")
+		b = append(append(append(b, "event: "...), f.Event...), '\n')
 	}
-	s.put("data: ")
+	s.head = append(b, "data: "...)
+	s.write(s.head)
 	s.write(f.Data)
-	s.put("\n\n")
+	s.write(sseEnd)
 	return s.err
 }
-
-func (s *sseWriter) put(text string) { s.write([]byte(text)) }
 
 // write gives a client time for every slice, so that a large event is a
 // matter of patience, and a client that reads nothing is still dropped soon.

@@ -16,8 +16,11 @@ import (
 // readLimit is for a client that has nothing to say.
 const readLimit = 512
 
-// errClientLeft says the client closed the connection, or broke it, or spoke.
-var errClientLeft = errors.New("the client left")
+// Why a client's connection ends that did not wait for us to.
+var (
+	errClientLeft = errors.New("the client left")
+	errSpoke      = errors.New("the client sent a message")
+)
 
 // ServeWS answers the request with the session on a WebSocket: each frame is a
 // text message {"type","id","data"}. It returns as ServeSSE does. What a
@@ -38,20 +41,26 @@ func ServeWS(w http.ResponseWriter, r *http.Request, h *Hub, id session.ID, afte
 	if err != nil {
 		return err // Accept has answered
 	}
-	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(readLimit)
-	// Reading has a context of its own: when it ends, the library drops the
-	// connection, and the client would not be told why.
-	left := conn.CloseRead(context.WithoutCancel(r.Context()))
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	defer context.AfterFunc(left, func() { cancel(errClientLeft) })()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		cancel(listen(conn))
+	}()
+	defer func() {
+		_ = conn.CloseNow()
+		<-done
+	}()
 
 	err = f.run(ctx, o.Heartbeat, &wsWriter{conn: conn, timeout: o.WriteTimeout})
 	switch {
 	case err == nil:
 		_ = conn.Close(websocket.StatusNormalClosure, "the conversation was deleted")
 	case errors.Is(err, errWrite), errors.Is(err, errClientLeft):
+	case errors.Is(err, errSpoke):
+		_ = conn.Close(websocket.StatusPolicyViolation, "this stream takes no messages")
 	case r.Context().Err() != nil:
 		code, reason := int(websocket.StatusGoingAway), "the server is going away"
 		if o.Close != nil {
@@ -62,6 +71,18 @@ func ServeWS(w http.ResponseWriter, r *http.Request, h *Hub, id session.ID, afte
 		_ = conn.Close(websocket.StatusInternalError, "the conversation cannot be read")
 	}
 	return err
+}
+
+// listen waits until the client leaves or says something, and answers its
+// pings. It is the library's CloseRead, but for two things: it is not ended by
+// the request's context, which would drop the connection before the client is
+// told why; and it does not close the connection itself, because the library
+// then waits 15 s for its own goroutine.
+func listen(conn *websocket.Conn) error {
+	if _, _, err := conn.Reader(context.Background()); err != nil {
+		return fmt.Errorf("%w: %w", errClientLeft, err)
+	}
+	return errSpoke
 }
 
 // errWrite says the client did not take what was sent, or did not answer.

@@ -130,6 +130,21 @@ func (s *Sessions) Update(ctx context.Context, id ID, decide func(State) ([]Payl
 	}
 }
 
+// Peek is the session as this process last changed it, without a look at the
+// log; false when it is not in memory or being changed. It is good for finding
+// out whether a closer look is worth it.
+func (s *Sessions) Peek(id ID) (State, bool) {
+	e := s.cache.get(id)
+	defer s.cache.put(e)
+	select {
+	case e.turn <- struct{}{}:
+	default:
+		return State{}, false
+	}
+	defer e.unlock()
+	return e.state, e.loaded
+}
+
 // Load folds the session as it is now.
 func (s *Sessions) Load(ctx context.Context, id ID) (State, error) {
 	st, err := s.Update(ctx, id, func(State) ([]Payload, error) { return nil, nil })

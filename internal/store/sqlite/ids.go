@@ -75,7 +75,11 @@ func (db *DB) NewID() session.ID {
 	return session.ID(hex.EncodeToString(b[:]))
 }
 
-// place is where the session is if the id is one of ours.
+// maxN is the end of the numbers: a key of events has no room for more.
+const maxN = 1<<31 - 1
+
+// place is where the session is if the id is one of ours. An id that is not
+// may look so once in billions; the row then tells.
 func (i *ids) place(id session.ID) (n int64, ours bool) {
 	var b [16]byte
 	if len(id) != 32 {
@@ -86,7 +90,7 @@ func (i *ids) place(id session.ID) (n int64, ours bool) {
 	}
 	i.block.Decrypt(b[:], b[:])
 	n = int64(binary.BigEndian.Uint64(b[:]))
-	return n, n > 0 && n <= i.last.Load()
+	return n, n > 0 && n <= maxN
 }
 
 // find runs a query for the row of an id: sql ends with WHERE.
@@ -108,7 +112,7 @@ func (db *DB) findSession(c *conn, id session.ID) (n, last int64, found bool, er
 // insert stores the row of a new session, or refuses because the id is taken.
 func (a *appending) insert(c *conn) (int64, error) {
 	id := a.batch.ID
-	if n, ours := a.db.ids.place(id); ours {
+	if n, ours := a.db.ids.place(id); ours && n <= a.db.ids.last.Load() {
 		if changed, err := c.exec(insertRow, append([]driver.Value{n, string(id), int64(0)}, a.columns()...)...); err != nil || changed == 1 {
 			return n, err
 		}

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"time"
 
 	"deckhand/internal/session"
 )
 
-// A key of events is the session's n above and the event's number below.
+// A key of events is the session's n above, and the number of the last event in
+// the row below: a batch is one row, because most of what a row costs is being one.
 const numberBits = 32
 
 func key(n, number int64) int64 { return n<<numberBits | number }
@@ -52,26 +54,21 @@ func (db *DB) Append(ctx context.Context, b session.Batch) error {
 	if err != nil {
 		return err
 	}
-	return db.write(ctx, a.size, a.store)
+	return db.write(ctx, len(a.body), a.store)
 }
 
 // appending is a batch in the form in which it is stored.
 type appending struct {
 	db     *DB
 	batch  session.Batch
-	events []stored
+	at     driver.Value
+	body   []byte // of all its events
 	totals driver.Value
-	size   int
-	drops  bool // nothing before the one event is kept
-}
-
-type stored struct {
-	number int64
-	values [3]driver.Value // at, kind, body
+	drops  bool // nothing before the last event is kept
 }
 
 func (db *DB) encode(b session.Batch) (*appending, error) {
-	a := &appending{db: db, batch: b, events: make([]stored, 0, len(b.Events))}
+	a := &appending{db: db, batch: b}
 	if len(b.Events) == 0 || b.After+int64(len(b.Events)) >= 1<<numberBits {
 		return nil, fmt.Errorf("session %s: %d events cannot be appended after event %d", b.ID, len(b.Events), b.After)
 	}
@@ -84,19 +81,15 @@ func (db *DB) encode(b session.Batch) (*appending, error) {
 			return nil, err
 		}
 		kind := e.Payload.Kind()
-		a.size += len(body)
 		if kind == session.KindDeleted {
-			a.drops, a.events = true, a.events[:0]
+			a.drops, a.body = true, a.body[:0]
 		}
-		a.events = append(a.events, stored{e.Number, [3]driver.Value{micros(e.At), string(kind), body}})
+		if len(a.body) == 0 {
+			a.at = micros(e.At)
+		}
+		a.body = pack(a.body, kind, e.At.UnixMicro()-number(a.at), body)
 	}
 	a.batch.Row.Last = b.After + int64(len(b.Events))
-	return a, a.encodeTotals()
-}
-
-// encodeRow is a batch without events.
-func (db *DB) encodeRow(row session.Row) (*appending, error) {
-	a := &appending{db: db, batch: session.Batch{Row: row}}
 	return a, a.encodeTotals()
 }
 
@@ -119,11 +112,8 @@ func (a *appending) store(c *conn) error {
 			return err
 		}
 	}
-	for _, e := range a.events {
-		if _, err := c.exec("INSERT INTO events (id, at, kind, body) VALUES (?, ?, ?, ?)",
-			key(n, e.number), e.values[0], e.values[1], e.values[2]); err != nil {
-			return err
-		}
+	if _, err := c.exec("INSERT INTO events (id, at, body) VALUES (?, ?, ?)", key(n, a.batch.Row.Last), a.at, a.body); err != nil {
+		return err
 	}
 	a.db.known.put(a.batch.ID, place{n, a.batch.Row})
 	return nil
@@ -208,13 +198,11 @@ func (r *reading) next(c *conn) error {
 		}
 	}
 	count, bytes := 0, 0
-	err := c.query("SELECT id, at, kind, body FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?", func(row []driver.Value) error {
-		e, err := r.event(row)
-		if err != nil {
+	err := c.query("SELECT id, at, body FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?", func(row []driver.Value) error {
+		if err := r.take(row); err != nil {
 			return err
 		}
-		r.events, r.at = append(r.events, e), e.Number
-		bytes += len(bytesOf(row[3]))
+		bytes += len(bytesOf(row[2]))
 		if count++; bytes >= pieceBytes {
 			return enough
 		}
@@ -225,10 +213,25 @@ func (r *reading) next(c *conn) error {
 	return err
 }
 
-func (r *reading) event(row []driver.Value) (session.Event, error) {
-	p, err := session.Decode(session.Kind(text(row[2])), bytesOf(row[3]))
+// take adds the events of a row that are to be read.
+func (r *reading) take(row []driver.Value) error {
+	last := number(row[0]) & (1<<numberBits - 1)
+	packed, err := unpack(bytesOf(row[2]))
 	if err != nil {
-		return session.Event{}, err
+		return fmt.Errorf("%w: the row of event %d: %v", session.ErrCorrupt, last, err)
 	}
-	return session.Event{Number: number(row[0]) & (1<<numberBits - 1), At: moment(row[1]), Payload: p}, nil
+	for i, p := range packed {
+		n := last - int64(len(packed)-1-i)
+		if n <= r.at {
+			continue
+		}
+		payload, err := session.Decode(p.kind, p.body)
+		if err != nil {
+			return err
+		}
+		at := time.UnixMicro(number(row[1]) + p.delay).UTC()
+		r.events = append(r.events, session.Event{Number: n, At: at, Payload: payload})
+	}
+	r.at = last
+	return nil
 }

@@ -12,13 +12,16 @@ import (
 // Repair makes a session end after an event and gives it the row that belongs
 // there. It is for the doctor, while no server runs: nothing else may shorten a log.
 func (db *DB) Repair(ctx context.Context, id session.ID, after int64, row session.Row) error {
-	a, err := db.encodeRow(row)
-	if err != nil {
+	a := &appending{db: db, batch: session.Batch{Row: row}}
+	if err := a.encodeTotals(); err != nil {
 		return err
 	}
 	return db.write(ctx, 0, func(c *conn) error {
 		n, _, found, err := db.findSession(c, id)
 		if err != nil || !found {
+			return err
+		}
+		if err := cutRow(c, n, after); err != nil {
 			return err
 		}
 		if _, err := c.exec("DELETE FROM events WHERE id > ? AND id < ?", key(n, after), key(n+1, 0)); err != nil {
@@ -28,6 +31,30 @@ func (db *DB) Repair(ctx context.Context, id session.ID, after int64, row sessio
 		_, err = c.exec(replaceRow, append(a.columns(), n)...)
 		return err
 	})
+}
+
+// cutRow keeps the good events of a batch that is to be cut in two.
+func cutRow(c *conn, n, after int64) error {
+	var last, at int64
+	var body []byte
+	found, err := c.one("SELECT id, at, body FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT 1", func(row []driver.Value) {
+		last, at, body = number(row[0])&(1<<numberBits-1), number(row[1]), bytesOf(row[2])
+	}, key(n, after), key(n+1, 0))
+	if err != nil || !found {
+		return err
+	}
+	events, _ := unpack(body) // as many as can be read
+	var kept []byte
+	first := last - int64(len(events)) + 1
+	for i, e := range events {
+		if first+int64(i) <= after {
+			kept = pack(kept, e.kind, e.delay, e.body)
+		}
+	}
+	if kept != nil {
+		_, err = c.exec("INSERT INTO events (id, at, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", key(n, after), at, kept)
+	}
+	return err
 }
 
 // Dump is the stored events after a number as they lie in the file, one JSON
@@ -40,9 +67,8 @@ func (db *DB) Dump(ctx context.Context, id session.ID, after int64) ([]byte, err
 		if err != nil || !found {
 			return err
 		}
-		return c.query("SELECT id, at, kind, body FROM events WHERE id > ? AND id < ? ORDER BY id", func(row []driver.Value) error {
-			return lines.Encode(map[string]any{"number": number(row[0]) & (1<<numberBits - 1), "at": moment(row[1]),
-				"kind": text(row[2]), "body": string(bytesOf(row[3]))})
+		return c.query("SELECT id, at, body FROM events WHERE id > ? AND id < ? ORDER BY id", func(row []driver.Value) error {
+			return lines.Encode(map[string]any{"last": number(row[0]) & (1<<numberBits - 1), "at": moment(row[1]), "body": string(bytesOf(row[2]))})
 		}, key(n, after), key(n+1, 0))
 	})
 	return out.Bytes(), err

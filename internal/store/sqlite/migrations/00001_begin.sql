@@ -36,12 +36,12 @@ CREATE INDEX sessions_by_owner ON sessions (owner, created_at) WHERE deleted = 0
 CREATE INDEX sessions_wanting ON sessions (wants) WHERE wants = 1;
 CREATE INDEX sessions_running ON sessions (status) WHERE status = 'RUNNING' AND wants = 0;
 
--- id is n * 2^32 + number: one integer key gives the smallest and fastest tree,
--- keeps a session's events together and puts new sessions at the end.
+-- A row is the events of one append. id is n * 2^32 + the number of the last of
+-- them: one integer key gives the smallest and fastest tree, keeps a session's
+-- events together and puts new sessions at the end.
 CREATE TABLE events (
 	id   INTEGER PRIMARY KEY,
 	at   INTEGER NOT NULL,
-	kind TEXT    NOT NULL,
 	body BLOB    NOT NULL
 ) STRICT;
 

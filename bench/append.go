@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"deckhand/internal/session"
+	"deckhand/internal/store/sqlite"
+)
+
+// callers is how many clients there are when there are many.
+const callers = 64
+
+// appends compares the store's Append with one row per transaction by one writer.
+func appends(b *bench) error {
+	dir, err := b.folder()
+	if err != nil {
+		return err
+	}
+	floor, err := openRaw(b.ctx, filepath.Join(dir, "raw.db"))
+	if err != nil {
+		return err
+	}
+	defer floor.close()
+	db, err := sqlite.Open(b.ctx, filepath.Join(dir, "ours.db"), sqlite.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	grow, err := growing(b.ctx, db)
+	if err != nil {
+		return err
+	}
+	create := func(int) error { return db.Append(b.ctx, creation(db.NewID())) }
+	insert := func(int) error {
+		return floor.add(string(session.NewID()), time.Now().UnixMicro(), []byte(`{"text":"`+firstMessage+`"}`))
+	}
+	contenders := []struct {
+		name    string
+		callers int
+		do      func(int) error
+		got     rounds
+	}{
+		{"raw insert, one caller", 1, insert, nil},
+		{"create, one caller", 1, create, nil},
+		{"append, one caller", 1, grow, nil},
+		{"create, 64 at once", callers, create, nil},
+		{"append, 64 at once", callers, grow, nil},
+	}
+	for round := range pick(b, 5, 3) {
+		for i := range contenders {
+			c := &contenders[i]
+			s, err := hammer(c.callers, pick(b, time.Second, 400*time.Millisecond), c.do)
+			if err != nil {
+				return err
+			}
+			c.got = append(c.got, s)
+			say("round %d: %-24s %s", round+1, c.name, figure(s.rate(), perSecond))
+		}
+	}
+	raw := contenders[0].got
+	for _, c := range contenders[1:] {
+		l := b.report.add("append", c.name, perSecond, c.got.rate(), raw.rate())
+		l.note("p50 %s, p99 %s; floor p50 %s", figure(c.got.delay(50), millis), figure(c.got.delay(99), millis), figure(raw.delay(50), millis))
+		if c.callers > 1 {
+			l.ratioAtLeast(1)
+		}
+	}
+	return nil
+}
+
+// creation is what the door stores for a new conversation with its first message.
+func creation(id session.ID) session.Batch {
+	b := &book{state: session.State{ID: id}, at: time.Now().UTC().Truncate(time.Microsecond)}
+	b.add(session.Created{Owner: "admin", Trigger: "gui"}, session.UserSaid{Text: firstMessage})
+	return session.Batch{ID: b.state.ID, Events: b.events, Row: b.state.Row()}
+}
+
+// growing gives each caller a session of its own and a function that appends
+// one event to it.
+func growing(ctx context.Context, db *sqlite.DB) (func(caller int) error, error) {
+	books := make([]*book, callers)
+	for i := range books {
+		books[i] = begin(db.NewID(), "admin", time.Now())
+		if err := books[i].flush(ctx, db); err != nil {
+			return nil, err
+		}
+	}
+	return func(caller int) error {
+		b := books[caller]
+		b.at = time.Now().UTC().Truncate(time.Microsecond)
+		b.add(session.Noted{ID: "n", Message: "A line of what happened."})
+		return b.flush(ctx, db)
+	}, nil
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// bench is one run.
+type bench struct {
+	ctx    context.Context
+	quick  bool
+	server string // the program under test
+	dir    string // everything a run leaves lies below it and is removed
+	report *report
+}
+
+// scenario is a part of the run that can be asked for by name.
+type scenario struct {
+	name, title string
+	run         func(*bench) error
+}
+
+var scenarios = []scenario{
+	{"append", "Append: durable writes against raw SQLite", appends},
+	{"http", "HTTP: requests against a bare durable handler", requests},
+	{"steps", "Steps: a long history against a short one", steps},
+	{"scale", "Scale: many stored conversations against none", scale},
+	{"followers", "Followers: many readers of one conversation", followers},
+	{"fsync", "fsync: counted, not timed", fsyncs},
+}
+
+func main() {
+	quick := flag.Bool("quick", false, "a short run: the same lines, less certain figures")
+	only := flag.String("only", "", "run one part: "+names())
+	server := flag.String("server", filepath.Join("bin", "deckhand"), "the program to measure")
+	results := flag.String("results", filepath.Join("bench", "results"), "where the tables go")
+	dir := flag.String("dir", "", "where data lies during the run; it must be a real disk (default: the system's temporary folder)")
+	floorAddr := flag.String("floor", "", "internal: be the bare handler, at this address")
+	floorFile := flag.String("floor-file", "", "internal: where the bare handler keeps its rows")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if *floorAddr != "" {
+		err = serveFloor(ctx, *floorAddr, *floorFile)
+	} else {
+		b := &bench{ctx: ctx, quick: *quick, server: *server, report: newReport(*quick, *only)}
+		err = b.run(*only, *dir, *results)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func names() string {
+	var out []string
+	for _, s := range scenarios {
+		out = append(out, s.name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// run does what was asked for and says what was missed.
+func (b *bench) run(only, dir, results string) error {
+	if _, err := os.Stat(b.server); err != nil {
+		return fmt.Errorf("there is no %s: make build makes it", b.server)
+	}
+	var err error
+	if b.dir, err = os.MkdirTemp(dir, "deckhand-bench-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.dir)
+	known := false
+	for _, s := range scenarios {
+		if only != "" && only != s.name {
+			continue
+		}
+		known = true
+		begin := time.Now()
+		fmt.Printf("\n== %s\n", s.title)
+		if err := s.run(b); err != nil {
+			if b.ctx.Err() != nil {
+				return errors.New("interrupted")
+			}
+			b.report.broken(s.name, err)
+		}
+		fmt.Printf("   took %.1f s\n", time.Since(begin).Seconds())
+	}
+	if !known {
+		return fmt.Errorf("there is no part %q; there are %s", only, names())
+	}
+	return b.report.finish(results)
+}
+
+// pick is a value for a whole run and one for a quick run.
+func pick[T any](b *bench, whole, quick T) T {
+	if b.quick {
+		return quick
+	}
+	return whole
+}
+
+// folder makes a new folder for one measurement.
+func (b *bench) folder() (string, error) { return os.MkdirTemp(b.dir, "data-") }
+
+// say reports progress.
+func say(format string, args ...any) { fmt.Printf("   "+format+"\n", args...) }

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Units of a figure.
+const (
+	perSecond = "/s"
+	millis    = "ms"
+	micros    = "µs"
+	megabytes = "MB"
+	kilobytes = "kB"
+	count     = ""
+)
+
+// Line is one row of the table. Floor and Ratio are zero where there is nothing
+// to compare with.
+type Line struct {
+	Part   string  `json:"part"`
+	Name   string  `json:"name"`
+	Unit   string  `json:"unit,omitempty"`
+	Ours   float64 `json:"ours"`
+	Floor  float64 `json:"floor,omitempty"`
+	Ratio  float64 `json:"ratio,omitempty"`
+	Want   string  `json:"want,omitempty"`
+	Missed bool    `json:"missed,omitempty"`
+	Note   string  `json:"note,omitempty"`
+}
+
+// report collects lines and writes them.
+type report struct {
+	Date    string `json:"date"`
+	Machine string `json:"machine"`
+	// Others is how many cores other programs used during the run: above a few
+	// tenths, figures of one caller are too low and their ratios too good.
+	Others float64 `json:"others"`
+	Quick  bool    `json:"quick"`
+	Only   string  `json:"only,omitempty"`
+	Lines  []Line  `json:"lines"`
+
+	at     time.Time
+	before used
+}
+
+func newReport(quick bool, only string) *report {
+	now := time.Now()
+	return &report{Date: now.Format("2006-01-02 15:04 MST"), Machine: machine(), Quick: quick, Only: only, at: now, before: usage()}
+}
+
+// machine says what the raw figures depend on.
+func machine() string {
+	model := "unknown processor"
+	info, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(info)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			model = strings.TrimSpace(value)
+			break
+		}
+	}
+	return fmt.Sprintf("%d cores, %s, %s/%s, %s", runtime.NumCPU(), model, runtime.GOOS, runtime.GOARCH, runtime.Version())
+}
+
+// add makes a line with what is compared; 0 is no floor.
+func (r *report) add(part, name, unit string, ours, floor float64) *Line {
+	l := Line{Part: part, Name: name, Unit: unit, Ours: ours, Floor: floor}
+	if floor != 0 {
+		l.Ratio = ours / floor
+	}
+	r.Lines = append(r.Lines, l)
+	return &r.Lines[len(r.Lines)-1]
+}
+
+// broken records a part that could not be measured: as bad as a miss.
+func (r *report) broken(part string, err error) {
+	fmt.Printf("   FAILED: %v\n", err)
+	r.add(part, "could not be measured", count, 0, 0).require(false, "a figure").note("%v", err)
+}
+
+// require says what must hold. Several of one line are all wanted.
+func (l *Line) require(holds bool, want string) *Line {
+	if l.Want != "" {
+		want = l.Want + ", " + want
+	}
+	l.Want = want
+	l.Missed = l.Missed || !holds
+	return l
+}
+
+func (l *Line) ratioAtLeast(limit float64) *Line {
+	return l.require(l.Ratio >= limit, fmt.Sprintf("ratio >= %.2f", limit))
+}
+
+func (l *Line) ratioAtMost(limit float64) *Line {
+	return l.require(l.Ratio > 0 && l.Ratio <= limit, fmt.Sprintf("ratio <= %.2f", limit))
+}
+
+func (l *Line) atMost(limit float64) *Line {
+	return l.require(l.Ours <= limit, "<= "+figure(limit, l.Unit))
+}
+
+func (l *Line) note(format string, args ...any) *Line {
+	l.Note = strings.TrimPrefix(l.Note+"; "+fmt.Sprintf(format, args...), "; ")
+	return l
+}
+
+// figure is a number with its unit, with as many digits as mean something.
+func figure(v float64, unit string) string {
+	digits := 0
+	switch {
+	case v == float64(int64(v)) && unit == count:
+	case v == 0:
+	case v < 1:
+		digits = 3
+	case v < 10:
+		digits = 2
+	case v < 100:
+		digits = 1
+	}
+	text := fmt.Sprintf("%.*f", digits, v)
+	if whole, _, _ := strings.Cut(text, "."); len(whole) > 3 {
+		for at := len(whole) - 3; at > 0; at -= 3 {
+			text = text[:at] + "," + text[at:]
+		}
+	}
+	if unit == "" || unit == perSecond {
+		return text + unit
+	}
+	return text + " " + unit
+}
+
+// cells are the columns of a line, as text.
+func (l Line) cells() []string {
+	floor, ratio, verdict := "", "", ""
+	if l.Floor != 0 {
+		floor, ratio = figure(l.Floor, l.Unit), fmt.Sprintf("%.2f", l.Ratio)
+	}
+	switch {
+	case l.Missed:
+		verdict = "MISSED"
+	case l.Want != "":
+		verdict = "ok"
+	}
+	return []string{l.Part, l.Name, figure(l.Ours, l.Unit), floor, ratio, l.Want, verdict, l.Note}
+}
+
+var columns = []string{"part", "what", "ours", "floor", "ratio", "wanted", "", "note"}
+
+// print is the table for a terminal.
+func (r *report) print(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, strings.Join(columns, "\t"))
+	for _, l := range r.Lines {
+		fmt.Fprintln(t, strings.Join(l.cells(), "\t"))
+	}
+	t.Flush()
+}
+
+// markdown is the same table for a page.
+func (r *report) markdown() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Benchmark of %s\n\n%s. Other programs used %.1f cores meanwhile.\n\n", r.Date, r.Machine, r.Others)
+	if r.Quick {
+		b.WriteString("A quick run: the ratios are less certain than those of a whole one.\n\n")
+	}
+	row := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
+	row(columns)
+	b.WriteString("|---|---|---:|---:|---:|---|---|---|\n")
+	for _, l := range r.Lines {
+		cells := l.cells()
+		for i, c := range cells {
+			cells[i] = strings.ReplaceAll(strings.ReplaceAll(c, "|", "\\|"), "\n", " ")
+		}
+		row(cells)
+	}
+	return b.Bytes()
+}
+
+// finish prints and stores the table. The error says what was missed.
+func (r *report) finish(dir string) error {
+	r.Others = others(r.before, usage(), time.Since(r.at))
+	fmt.Println()
+	r.print(os.Stdout)
+	if r.Others > 0.2 {
+		fmt.Printf("\nother programs used %.1f cores during the run: take the figures as hints\n", r.Others)
+	}
+	if err := r.store(dir); err != nil {
+		return err
+	}
+	missed := 0
+	for _, l := range r.Lines {
+		if l.Missed {
+			missed++
+			fmt.Println("MISSED:", l.miss())
+		}
+	}
+	if missed > 0 {
+		return fmt.Errorf("%d of %d lines missed what is wanted of them", missed, len(r.Lines))
+	}
+	fmt.Println("every line is as wanted")
+	return nil
+}
+
+// miss says in words what a line was to be and is.
+func (l Line) miss() string {
+	text := fmt.Sprintf("%s: %s: %s", l.Part, l.Name, figure(l.Ours, l.Unit))
+	if l.Floor != 0 {
+		text += fmt.Sprintf(", floor %s, ratio %.2f", figure(l.Floor, l.Unit), l.Ratio)
+	}
+	if text += "; wanted: " + l.Want; l.Note != "" {
+		text += " (" + l.Note + ")"
+	}
+	return text
+}
+
+// store writes the table under the date. Only a whole run becomes the latest,
+// so that a look at one part does not replace what the rest is compared with.
+func (r *report) store(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	name := r.at.Format("2006-01-02")
+	if r.Only != "" {
+		name += "-" + r.Only
+	}
+	if r.Quick {
+		name += "-quick"
+	}
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	table := r.markdown()
+	files := map[string][]byte{name + ".json": append(data, '\n'), name + ".md": table}
+	if !r.Quick && r.Only == "" {
+		files["latest.md"] = table
+	}
+	for file, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, file), content, 0o644); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("\nstored as %s (and .json)\n", filepath.Join(dir, name+".md"))
+	return nil
+}

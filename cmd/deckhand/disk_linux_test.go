@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"deckhand/api"
+	"deckhand/client"
+)
+
+// smallDisk is a disk of its own for a data dir.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m,mode=700"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("a disk cannot be mounted for this test: %v", err)
+		}
+		t.Skipf("NOT TESTED: a full disk, because mounting one needs root: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	return dir
+}
+
+// A full disk refuses changes in words, reads go on, and with space so does everything.
+func TestServerOnFullDisk(t *testing.T) {
+	dir := smallDisk(t)
+	b := serve(t, dir)
+	b.demo("scripted/demo")
+	id := b.create("before")
+	b.follow(id, 0, agentIs("awaiting_user_input"))
+
+	filler := filepath.Join(dir, "filler")
+	f, err := os.Create(filler)
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	f.Close()
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	big := `{"initial_user_msg":"` + strings.Repeat("x", 300_000) + `"}`
+	status, body, _ := b.raw("POST", "/api/conversations", big)
+	if status != 507 || !strings.Contains(body, "disk is full") {
+		t.Errorf("create: %d %s", status, body)
+	}
+	if status, body, _ := b.raw("GET", "/ready", ""); status != 503 || !strings.Contains(body, "disk is full") {
+		t.Errorf("ready: %d %s", status, body)
+	}
+	if _, err := b.client.Conversation(t.Context(), id); err != nil {
+		t.Errorf("reading: %v", err)
+	}
+	b.follow(id, 0, agentIs("awaiting_user_input"))
+
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if status, body, _ := b.raw("POST", "/api/conversations", big); status != 200 {
+		t.Errorf("with space again: %d %s", status, body)
+	}
+	if status, body, _ := b.raw("GET", "/ready", ""); status != 200 {
+		t.Errorf("ready again: %d %s", status, body)
+	}
+}
+
+// On a disk that cannot be written the server reads.
+func TestServerOnReadOnlyDisk(t *testing.T) {
+	dir := smallDisk(t)
+	b := serve(t, dir)
+	b.demo("scripted/demo")
+	id := b.create("before")
+	b.follow(id, 0, agentIs("awaiting_user_input"))
+	b.stop()
+	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	key := b.key
+	b = serve(t, dir)
+	b.client = client.New(b.base, key)
+	if got, err := b.client.Conversation(t.Context(), id); err != nil || got.Title != "before" {
+		t.Errorf("%+v %v", got, err)
+	}
+	if page, err := b.client.Events(t.Context(), id, nil); err != nil || len(page.Events) == 0 {
+		t.Errorf("%+v %v", page, err)
+	}
+	status, body, _ := b.raw("POST", "/api/conversations", "{}")
+	if status != 507 || !strings.Contains(body, "read-only") {
+		t.Errorf("create: %d %s", status, body)
+	}
+}
+
+// A server that is told to stop finishes what it acknowledges.
+func TestGracefulStop(t *testing.T) {
+	dir := t.TempDir()
+	b := serve(t, dir)
+	b.demo("scripted/demo")
+	var mu sync.Mutex
+	var made []string
+	var wg sync.WaitGroup
+	enough := make(chan struct{}, 1)
+	for range 8 {
+		wg.Go(func() {
+			for {
+				res, err := b.client.Create(context.Background(), api.CreateConversation{InitialUserMsg: api.Some("hello")})
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				if made = append(made, res.ConversationID); len(made) == 40 {
+					enough <- struct{}{}
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	<-enough
+	if code := b.stop(); code != 0 {
+		t.Errorf("exit code %d: %s", code, b.logs)
+	}
+	wg.Wait()
+	b = serve(t, dir)
+	for _, id := range made {
+		if _, err := b.client.Conversation(t.Context(), id); err != nil {
+			t.Errorf("acknowledged and lost: %s: %v", id, err)
+		}
+	}
+}

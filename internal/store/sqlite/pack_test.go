@@ -1,0 +1,47 @@
+package sqlite
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"deckhand/internal/session"
+)
+
+func FuzzUnpack(f *testing.F) {
+	f.Add(pack(pack(nil, session.KindCreated, 0, []byte(`{}`)), session.KindUserSaid, -3, []byte(`{"text":"hi"}`)))
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		events, err := unpack(b)
+		if err != nil {
+			return
+		}
+		var again []byte
+		for _, e := range events {
+			again = pack(again, e.kind, e.delay, e.body)
+		}
+		if more, err := unpack(again); err != nil || len(more) != len(events) {
+			t.Fatalf("%d events became %d: %v", len(events), len(more), err)
+		}
+	})
+}
+
+// A batch that is cut in two keeps its good half, and what is cut off can be read.
+func TestRepair(t *testing.T) {
+	db := openNew(t)
+	b := newSession() // two events in one row
+	must(t, db.Append(t.Context(), b))
+	must(t, db.Append(t.Context(), batch(b, 2, 3)))
+	cut, err := db.Dump(t.Context(), b.ID, 3)
+	must(t, err)
+	if n := bytes.Count(cut, []byte("\n")); n != 1 || !strings.Contains(string(cut), `"last":5`) {
+		t.Fatalf("dump: %s", cut)
+	}
+	row, err := db.Row(t.Context(), b.ID)
+	must(t, err)
+	row.Last = 3
+	must(t, db.Repair(t.Context(), b.ID, 3, row))
+	verify(t, db, b.ID, 0, 3)
+	must(t, db.Append(t.Context(), batch(b, 3, 1)))
+	verify(t, db, b.ID, 0, 4)
+}
