@@ -193,9 +193,10 @@ func prefixed(e *api.ValidationError, err error) *api.ValidationError {
 	return e
 }
 
-// writeJSON sends v. Encoding v2 writes nil slices as [] and does not escape HTML.
+// writeJSON sends v. Encoding v2 writes nil slices as [] and does not escape
+// HTML; maps are sorted, so that the same state gives the same answer.
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
+	b, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
 		status, b = http.StatusInternalServerError, []byte(`{"error":"The answer could not be encoded.","msg_id":"`+api.CodeInternal+`"}`)
 	}

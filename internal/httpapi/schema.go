@@ -6,6 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"deckhand/api"
+	"deckhand/internal/settings"
 )
 
 // newRegistry makes schemas of Go types. The types of package api know nothing
@@ -49,6 +50,11 @@ func amend(r huma.Registry) {
 	all := r.Map()
 	if s := all["SettingsInput"]; s != nil {
 		s.AdditionalProperties = true // unknown fields are reported in the answer, not refused
+		fresh := settings.Defaults()
+		for name, v := range map[string]bool{"enable_default_condenser": fresh.EnableDefaultCondenser, "enable_sound_notifications": fresh.EnableSoundNotifications,
+			"enable_proactive_conversation_starters": fresh.EnableProactiveConversationStarters, "enable_solvability_analysis": fresh.EnableSolvabilityAnalysis} {
+			s.Properties[name].Default = v
+		}
 	}
 	str := &huma.Schema{Type: huma.TypeString}
 	secret := &huma.Schema{Type: huma.TypeString, Format: "password"}

@@ -100,7 +100,11 @@ func (db *DB) find(c *conn, sql string, id session.ID, get func(row []driver.Val
 			return found, err
 		}
 	}
-	return c.one(sql+" id = ? AND named = 1", get, string(id))
+	var n int64
+	if named, err := c.one("SELECT n FROM names WHERE id = ?", func(row []driver.Value) { n = number(row[0]) }, string(id)); err != nil || !named {
+		return false, err
+	}
+	return c.one(sql+" n = ? AND id = ?", get, n, string(id))
 }
 
 // findSession looks up a session's number and its last event's.
@@ -113,7 +117,7 @@ func (db *DB) findSession(c *conn, id session.ID) (n, last int64, found bool, er
 func (a *appending) insert(c *conn) (int64, error) {
 	id := a.batch.ID
 	if n, ours := a.db.ids.place(id); ours && n <= a.db.ids.last.Load() {
-		if changed, err := c.exec(insertRow, append([]driver.Value{n, string(id), int64(0)}, a.columns()...)...); err != nil || changed == 1 {
+		if changed, err := c.exec(insertRow, append([]driver.Value{n, string(id)}, a.columns()...)...); err != nil || changed == 1 {
 			return n, err
 		}
 	}
@@ -122,7 +126,10 @@ func (a *appending) insert(c *conn) (int64, error) {
 	}
 	for {
 		n := a.db.ids.last.Add(1)
-		changed, err := c.exec(insertRow, append([]driver.Value{n, string(id), int64(1)}, a.columns()...)...)
+		changed, err := c.exec(insertRow, append([]driver.Value{n, string(id)}, a.columns()...)...)
+		if err == nil && changed == 1 {
+			_, err = c.exec("INSERT INTO names (id, n) VALUES (?, ?)", string(id), n)
+		}
 		if err != nil || changed == 1 {
 			return n, err
 		}

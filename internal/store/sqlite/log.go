@@ -20,7 +20,7 @@ func key(n, number int64) int64 { return n<<numberBits | number }
 // Reading goes in pieces of this many events or bytes, so that a slow consumer
 // holds neither a connection nor an old snapshot of the file.
 const (
-	pieceEvents = 256
+	pieceEvents = 256 // stands in the statement, too
 	pieceBytes  = 1 << 20
 )
 
@@ -198,7 +198,7 @@ func (r *reading) next(c *conn) error {
 		}
 	}
 	count, bytes := 0, 0
-	err := c.query("SELECT id, at, body FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT ?", func(row []driver.Value) error {
+	err := c.query("SELECT id, at, body FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT 256", func(row []driver.Value) error {
 		if err := r.take(row); err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func (r *reading) next(c *conn) error {
 			return enough
 		}
 		return nil
-	}, key(r.n, r.at), key(r.n+1, 0), int64(pieceEvents))
+	}, key(r.n, r.at), key(r.n+1, 0))
 	// Not "number = last": a deletion meanwhile leaves only its own event, beyond that.
 	r.done = r.at >= r.last || (count < pieceEvents && bytes < pieceBytes)
 	return err

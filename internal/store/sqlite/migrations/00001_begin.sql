@@ -7,12 +7,11 @@
 CREATE TABLE sessions (
 	n          INTEGER PRIMARY KEY,
 	id         TEXT    NOT NULL,
-	named      INTEGER NOT NULL, -- 0: the id was made from n, and is found without an index
 	owner      TEXT    NOT NULL,
 	created_at INTEGER NOT NULL,
 	updated_at INTEGER NOT NULL,
 	last       INTEGER NOT NULL,
-	wants      INTEGER NOT NULL,
+	attention  INTEGER NOT NULL, -- 0: none, 1: wants a loop, 2: runs and is idle
 	deleted    INTEGER NOT NULL,
 	status     TEXT    NOT NULL,
 	title      TEXT    NOT NULL,
@@ -26,15 +25,19 @@ CREATE TABLE sessions (
 	totals     TEXT
 ) STRICT;
 
-CREATE UNIQUE INDEX sessions_by_name ON sessions (id) WHERE named = 1;
+-- Lists are newest first, ties by id. The id is in the index so that a page is
+-- read in order: sorting twenty rows would cost more than reading them.
+CREATE INDEX sessions_by_owner ON sessions (owner, deleted, created_at, id);
 
--- Lists are newest first; the few ties in created_at are sorted by id when read.
-CREATE INDEX sessions_by_owner ON sessions (owner, created_at) WHERE deleted = 0;
+-- It deliberately does not hold updated_at: that changes with every append, and
+-- then so would the index.
+CREATE INDEX sessions_by_attention ON sessions (attention);
 
--- These two deliberately do not hold updated_at: it changes with every append,
--- and then so would the index. Few sessions are in either at a time.
-CREATE INDEX sessions_wanting ON sessions (wants) WHERE wants = 1;
-CREATE INDEX sessions_running ON sessions (status) WHERE status = 'RUNNING' AND wants = 0;
+-- Ids that somebody chose. Those that we make say where their session is.
+CREATE TABLE names (
+	id TEXT PRIMARY KEY,
+	n  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- A row is the events of one append. id is n * 2^32 + the number of the last of
 -- them: one integer key gives the smallest and fastest tree, keeps a session's
