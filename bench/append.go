@@ -61,7 +61,7 @@ func appends(b *bench) error {
 	}
 	raw := contenders[0].got
 	for _, c := range contenders[1:] {
-		l := b.report.add("append", c.name, perSecond, c.got.rate(), raw.rate())
+		l := b.report.add("append", c.name, perSecond, c.got.rate(), raw.rate()).pairedBy(paired(c.got, raw))
 		l.note("p50 %s, p99 %s; floor p50 %s", figure(c.got.delay(50), millis), figure(c.got.delay(99), millis), figure(raw.delay(50), millis))
 		if c.callers > 1 {
 			l.ratioAtLeast(1)

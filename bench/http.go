@@ -57,7 +57,7 @@ func (d duel) record(r *report, ours, floor rounds, counts bool) {
 			note("p99 %s, floor %s", figure(ours.delay(99), millis), figure(floor.delay(99), millis))
 		return
 	}
-	l := r.add("http", fmt.Sprintf("%s, %d at once", d.name, d.clients), perSecond, ours.rate(), floor.rate())
+	l := r.add("http", fmt.Sprintf("%s, %d at once", d.name, d.clients), perSecond, ours.rate(), floor.rate()).pairedBy(paired(ours, floor))
 	l.note("p50 %s, p99 %s; floor p50 %s, p99 %s; cpu %s, floor %s", figure(ours.delay(50), millis), figure(ours.delay(99), millis),
 		figure(floor.delay(50), millis), figure(floor.delay(99), millis), figure(ours.cpu(), micros), figure(floor.cpu(), micros))
 	if counts {

@@ -57,6 +57,17 @@ func (r rounds) rate() float64 {
 	return median(rates)
 }
 
+// paired is the median of the ratios of the rounds. A round and its counterpart
+// are neighbours in time, so that what else the machine did hit both; medians of
+// each side alone may come from different moments.
+func paired(ours, floor rounds) float64 {
+	var ratios []float64
+	for i := range min(len(ours), len(floor)) {
+		ratios = append(ratios, ours[i].rate()/floor[i].rate())
+	}
+	return median(ratios)
+}
+
 // cpu is the server's processor time for each of the things done, in µs.
 func (r rounds) cpu() float64 {
 	var each []float64

@@ -96,6 +96,12 @@ func (l *Line) require(holds bool, want string) *Line {
 	return l
 }
 
+// pairedBy replaces the ratio of the medians by the median of the ratios.
+func (l *Line) pairedBy(ratio float64) *Line {
+	l.Ratio = ratio
+	return l
+}
+
 func (l *Line) ratioAtLeast(limit float64) *Line {
 	return l.require(l.Ratio >= limit, fmt.Sprintf("ratio >= %.2f", limit))
 }

@@ -85,7 +85,7 @@ func (a *aviary) ask(method, path, body string, header ...string) (int, string) 
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	fmt.Fprintf(&a.said, "%s %s %d %v\n%s\n", method, path, res.StatusCode, res.Header, b)
+	fmt.Fprintf(&a.said, "%d %v\n%s\n", res.StatusCode, res.Header, b)
 	return res.StatusCode, string(b)
 }
 

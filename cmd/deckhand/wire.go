@@ -99,7 +99,7 @@ func wire(ctx context.Context, c *serveCmd, prices map[string]llm.Price, d *data
 	userSettings := settings.New(d.db, keyring, redactor)
 	userSettings.Alone = true // we hold the data dir, and the commands beside us do not touch settings
 	models := modelCatalogue{prices: prices}
-	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return d.db.Stats().Queued > busyQueue },
+	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.door.Pending() > busyRequests },
 		Profile: func(ctx context.Context, owner string) (agent.Profile, error) {
 			return models.profile(ctx, userSettings, owner)
 		}})
@@ -109,6 +109,7 @@ func wire(ctx context.Context, c *serveCmd, prices map[string]llm.Price, d *data
 	config := httpapi.Config{
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, Hub: hub, Answers: d.db, Seal: keyring, NewID: d.db.NewID,
 		Redact: redactor.Add, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, DataDir: c.DataDir,
+		Unlimited: c.RateLimit == 0,
 		Models: httpapi.Models{Names: scripted.Models, Default: defaultModel, HasPrice: models.hasPrice,
 			NeedsKey: func(model, baseURL string) bool { return llm.Config{Model: model, BaseURL: baseURL}.NeedsKey() }},
 		Ready: func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) },
@@ -138,8 +139,8 @@ func (s *server) measure(hub *live.Hub) {
 	s.metrics.Gauge("deckhand_live_readers", "Open event streams.", func() float64 { return float64(hub.Followers()) })
 }
 
-// busyQueue is how many writes wait in the store while requests pour in.
-const busyQueue = 8
+// busyRequests is how many requests are being answered at once when they pour in.
+const busyRequests = 16
 
 // frames speaks the wire's dialect to live readers.
 func frames(id session.ID, e session.Event) (live.Frame, bool, error) {

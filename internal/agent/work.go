@@ -189,6 +189,7 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 		return err
 	}
 	for st.Wants() {
+		l.giveWay(ctx)
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -202,7 +202,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	}
 	h := w.Header()
 	h["Content-Type"] = jsonType
-	h.Set("Content-Length", itoa(int64(len(b))))
+	h["Content-Length"] = []string{itoa(int64(len(b)))}
 	w.WriteHeader(status)
 	_, _ = w.Write(b)
 }

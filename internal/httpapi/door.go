@@ -34,6 +34,8 @@ type Config struct {
 	Models Models
 	// VerifyRepository asks whether the repository can be reached with what the user stored.
 	VerifyRepository func(ctx context.Context, s settings.Settings, provider, repository string) (string, error)
+	// Unlimited is true when keys may ask as often as they like.
+	Unlimited bool
 	// Images is true when the sandbox driver can run container images.
 	Images  bool
 	Version string
@@ -96,6 +98,7 @@ type Door struct {
 	csrf     *http.CrossOriginProtection
 	started  time.Time
 	lastUsed atomic.Int64
+	pending  atomic.Int64
 	inflight inflight
 	cpu      cpuMeter
 	// closing ends with Close, and with it all streams.
@@ -131,6 +134,9 @@ func New(c Config) *Door {
 	d.describe()
 	return d
 }
+
+// Pending is how many requests are being answered, streams not counted.
+func (d *Door) Pending() int { return int(d.pending.Load()) }
 
 // anything is the mux's pattern for what is not in the table.
 const anything = "/"

@@ -285,7 +285,7 @@ func TestPages(t *testing.T) {
 	r.do("PATCH", "/api/conversations/"+id, `{"title":"<script>alert(1)</script>"}`).want(t, 200)
 	for _, path := range []string{"/", "/docs", "/login"} {
 		a := r.do("GET", path, "").want(t, 200, "Deckhand")
-		if !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") || !strings.Contains(a.header.Get("Content-Security-Policy"), "frame-ancestors 'none'") {
+		if !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") || !strings.Contains(a.header.Get("Content-Security-Policy"), "frame-ancestors 'none'") || a.header.Get("Referrer-Policy") != "no-referrer" {
 			t.Errorf("%s: %v", path, a.header)
 		}
 		if strings.Contains(a.body, "<script>alert") || strings.Contains(a.body, "http://") || strings.Contains(a.body, "https://") {

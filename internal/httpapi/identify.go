@@ -119,13 +119,14 @@ func (d *Door) identify(w *recorder, r *http.Request) (*call, *fault) {
 		return nil, fail(http.StatusServiceUnavailable, api.CodeUnavailable, "Keys cannot be checked right now; try again.")
 	}
 	w.who = c.who.User
+	if d.Unlimited {
+		return c, nil
+	}
 	a := d.Gate.Allow(c.who.KeyID, time.Now())
 	h := w.Header()
-	if a.Limit > 0 {
-		h.Set("RateLimit-Limit", itoa(int64(a.Limit)))
-		h.Set("RateLimit-Remaining", itoa(int64(a.Remaining)))
-		h.Set("RateLimit-Reset", seconds(a.Reset))
-	}
+	h["Ratelimit-Limit"] = []string{itoa(int64(a.Limit))}
+	h["Ratelimit-Remaining"] = []string{itoa(int64(a.Remaining))}
+	h["Ratelimit-Reset"] = []string{seconds(a.Reset)}
 	if !a.OK {
 		return nil, tooMany(a, "Too many requests with this key.")
 	}

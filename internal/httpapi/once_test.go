@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"deckhand/api"
@@ -67,32 +69,46 @@ func TestSameRequestTwice(t *testing.T) {
 	}
 }
 
-// Requests that arrive together wait for the first and get its answer.
+// Requests that arrive together wait for the first and get its answer. The
+// first is held back, after its effect, until all of them have arrived.
 func TestSameRequestAtOnce(t *testing.T) {
-	r := newRig(t)
-	r.settle("ada")
-	r.create(`{"conversation_id":"` + open + `"}`)
+	const n = 30
 	for _, c := range []struct {
 		path, body string
-		effect     func() int
+		effect     func(r *rig) int
 	}{
-		{toCreate, `{"initial_user_msg":"hello"}`, func() int { return len(r.rows("ada")) }},
-		{toKeys, `{"name":"ci"}`, func() int { keys, _ := r.gate.List(t.Context(), "ada"); return len(keys) }},
-		{toOpen + "/message", `{"message":"hello"}`, func() int { return len(said(r.events(open))) }},
+		{toCreate, `{"initial_user_msg":"hello"}`, func(r *rig) int { return len(r.rows("ada")) }},
+		{toKeys, `{"name":"ci"}`, func(r *rig) int { keys, _ := r.gate.List(t.Context(), "ada"); return len(keys) }},
+		{toOpen + "/message", `{"message":"hello"}`, func(r *rig) int { return len(said(r.events(open))) }},
+		{toOpen + "/events", `{"action":"message","args":{"content":"hello"}}`, func(r *rig) int { return len(said(r.events(open))) }},
 	} {
-		before := c.effect()
-		answers := make(chan answer, 30)
-		for range 30 {
-			go func() { answers <- r.do("POST", c.path, c.body, key("at once "+c.path)...) }()
+		var arrived atomic.Int64
+		all := make(chan struct{})
+		r := newRig(t, tune{config: func(c *Config) {
+			c.Trace = func(ctx context.Context, _ string) (context.Context, func(int)) {
+				if arrived.Add(1) == n {
+					close(all)
+				}
+				return ctx, func(int) {}
+			}
+		}})
+		r.settle("ada")
+		r.create(`{"conversation_id":"` + open + `"}`)
+		arrived.Store(0)
+		r.answers.hold = all
+		before := c.effect(r)
+		answers := make(chan answer, n)
+		for range n {
+			go func() { answers <- r.do("POST", c.path, c.body, key("at once")...) }()
 		}
 		first := <-answers
-		for range 29 {
+		for range n - 1 {
 			if a := <-answers; a.body != first.body || a.status != first.status {
 				t.Errorf("%s: %d %s and %d %s", c.path, first.status, first.body, a.status, a.body)
 			}
 		}
-		if c.effect() != before+1 {
-			t.Errorf("%s: done %d times", c.path, c.effect()-before)
+		if c.effect(r) != before+1 {
+			t.Errorf("%s: done %d times", c.path, c.effect(r)-before)
 		}
 	}
 }

@@ -28,6 +28,7 @@ const csp = "default-src 'none'; style-src 'self'; script-src 'self'; connect-sr
 func writePage(w http.ResponseWriter, status int, page []byte) error {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", csp)
+	w.Header().Set("Referrer-Policy", "no-referrer")
 	w.WriteHeader(status)
 	_, err := w.Write(page)
 	return err

@@ -20,6 +20,7 @@ import (
 // recorder remembers what was answered.
 type recorder struct {
 	http.ResponseWriter
+	id     string // of the request
 	status int
 	route  string
 	who    string
@@ -54,16 +55,17 @@ func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 func (d *Door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	id := requestID()
-	w := &recorder{ResponseWriter: rw}
+	w := &recorder{ResponseWriter: rw, id: id}
+	d.pending.Add(1)
 	h := rw.Header()
 	h["X-Request-Id"] = []string{id}
 	h["X-Content-Type-Options"] = nosniff
 	h["Cache-Control"] = noStore
-	h["Referrer-Policy"] = noReferrer
-	ctx := context.WithValue(r.Context(), requestKey{}, id)
 	end := func(int) {}
 	if d.Trace != nil {
-		ctx, end = d.Trace(ctx, r.Method)
+		var ctx context.Context
+		ctx, end = d.Trace(r.Context(), r.Method)
+		r = r.WithContext(ctx)
 	}
 	defer func() {
 		p := recover()
@@ -74,13 +76,15 @@ func (d *Door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 				p = nil
 			}
 		}
+		if !w.stream {
+			d.pending.Add(-1)
+		}
 		end(w.status)
 		d.finished(w, r, id, time.Since(begin))
 		if p != nil { // half an answer must not look like a whole one
 			panic(http.ErrAbortHandler)
 		}
 	}()
-	r = r.WithContext(ctx)
 	if f := d.admit(h, r); f != nil {
 		f.write(w, plain)
 		return
@@ -96,12 +100,9 @@ func (d *Door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 var (
-	nosniff    = []string{"nosniff"}
-	noStore    = []string{"no-store"}
-	noReferrer = []string{"no-referrer"}
+	nosniff = []string{"nosniff"}
+	noStore = []string{"no-store"}
 )
-
-type requestKey struct{}
 
 func requestID() string {
 	var b [8]byte
@@ -197,13 +198,16 @@ func (d *Door) handler(r *route) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 		w := rw.(*recorder)
 		w.route, w.family, w.stream = r.path, r.family, r.stream
+		if r.stream {
+			d.pending.Add(-1)
+		}
 		if d.NameTrace != nil {
 			d.NameTrace(req.Context(), r.method+" "+r.path)
 		}
 		if err := d.answer(w, req, r); err != nil {
 			f := translate(err)
 			if f.status >= 500 {
-				d.Logger.Error("request failed", "request", req.Context().Value(requestKey{}), "route", r.path, "error", err)
+				d.Logger.Error("request failed", "request", w.id, "route", r.path, "error", err)
 			}
 			switch {
 			case w.status != 0: // it is too late

@@ -3,25 +3,23 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
 	"deckhand/internal/session"
 )
 
-// The columns that a row consists of, besides n and id.
-const rowColumns = "owner, created_at, updated_at, last, attention, deleted, status, title, agent, error_id, reason, trig, repository, branch, provider, totals"
+// The columns besides n and id: those that a query looks at, and the row.
+const rowColumns = "owner, created_at, updated_at, last, attention, deleted, status, trig, repository, row"
 
 const (
-	insertRow = "INSERT INTO sessions (n, id, " + rowColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+	insertRow = "INSERT INTO sessions (n, id, " + rowColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 
-	replaceRow = `UPDATE sessions SET owner = ?, created_at = ?, updated_at = ?, last = ?, attention = ?, deleted = ?, status = ?, title = ?,
-		agent = ?, error_id = ?, reason = ?, trig = ?, repository = ?, branch = ?, provider = ?, totals = ? WHERE n = ?`
+	replaceRow = `UPDATE sessions SET owner = ?, created_at = ?, updated_at = ?, last = ?, attention = ?, deleted = ?, status = ?, trig = ?,
+		repository = ?, row = ? WHERE n = ?`
 
 	// progressRow touches no index.
-	progressRow = "UPDATE sessions SET updated_at = ?, last = ?, title = ?, agent = ?, error_id = ?, reason = ?, totals = ? WHERE n = ? AND last = ?"
+	progressRow = "UPDATE sessions SET updated_at = ?, last = ?, row = ? WHERE n = ? AND last = ?"
 )
 
 // What a session needs of us, for finding those that do.
@@ -45,33 +43,16 @@ func attention(r session.Row) driver.Value {
 func (a *appending) columns() []driver.Value {
 	r := a.batch.Row
 	return []driver.Value{
-		r.Owner, micros(r.CreatedAt), micros(r.UpdatedAt), r.Last, attention(r), truth(r.Deleted), string(r.Status), r.Title,
-		optional(string(r.Agent)), optional(r.ErrorID), optional(r.Reason), optional(r.Trigger), optional(r.Repository),
-		optional(r.Branch), optional(r.Provider), a.totals,
+		r.Owner, micros(r.CreatedAt), micros(r.UpdatedAt), r.Last, attention(r), truth(r.Deleted), string(r.Status),
+		optional(r.Trigger), optional(r.Repository), a.row,
 	}
-}
-
-// sessionRow reverses columns; the id comes first.
-func sessionRow(v []driver.Value) (session.Row, error) {
-	r := session.Row{
-		ID: session.ID(text(v[0])), Owner: text(v[1]), CreatedAt: moment(v[2]), UpdatedAt: moment(v[3]), Last: number(v[4]),
-		Wants: number(v[5]) == wanting, Deleted: number(v[6]) != 0, Status: session.Status(text(v[7])), Title: text(v[8]),
-		Agent: session.AgentState(text(v[9])), ErrorID: text(v[10]), Reason: text(v[11]), Trigger: text(v[12]),
-		Repository: text(v[13]), Branch: text(v[14]), Provider: text(v[15]),
-	}
-	if t := text(v[16]); t != "" {
-		if err := json.Unmarshal([]byte(t), &r.Totals); err != nil {
-			return r, fmt.Errorf("%w: the totals of session %s: %v", session.ErrCorrupt, r.ID, err)
-		}
-	}
-	return r, nil
 }
 
 // Row implements session.Index.
 func (db *DB) Row(ctx context.Context, id session.ID) (row session.Row, err error) {
 	err = db.readers.read(ctx, func(c *conn) error {
 		var bad error
-		found, err := db.find(c, "SELECT id, "+rowColumns+" FROM sessions WHERE", id, func(v []driver.Value) { row, bad = sessionRow(v) })
+		found, err := db.find(c, "SELECT row FROM sessions WHERE", id, func(v []driver.Value) { row, bad = unpackRow(bytesOf(v[0])) })
 		switch {
 		case err != nil:
 			return err
@@ -91,11 +72,11 @@ func (db *DB) Rows(ctx context.Context, q session.Query) ([]session.Row, error) 
 	if q.Text != "" {
 		return db.search(ctx, q)
 	}
-	var rows []session.Row
+	rows := make([]session.Row, 0, min(q.Limit, 128))
 	err := db.readers.read(ctx, func(c *conn) error {
-		sql, args := list("id, "+rowColumns, q)
+		sql, args := list(q)
 		return c.query(sql, func(v []driver.Value) error {
-			r, err := sessionRow(v)
+			r, err := unpackRow(bytesOf(v[0]))
 			if rows = append(rows, r); err == nil && len(rows) == q.Limit {
 				err = enough
 			}
@@ -107,7 +88,7 @@ func (db *DB) Rows(ctx context.Context, q session.Query) ([]session.Row, error) 
 
 // list is the statement for a query, without its Text. There are only as many
 // different ones as there are sets of filters.
-func list(columns string, q session.Query) (string, []driver.Value) {
+func list(q session.Query) (string, []driver.Value) {
 	var where strings.Builder
 	args := []driver.Value{q.Owner}
 	filter := func(condition string, values ...driver.Value) {
@@ -127,7 +108,7 @@ func list(columns string, q session.Query) (string, []driver.Value) {
 		at := micros(q.Before.CreatedAt)
 		filter("created_at <= ? AND (created_at < ? OR id < ?)", at, at, string(q.Before.ID))
 	}
-	return "SELECT " + columns + " FROM sessions WHERE owner = ? AND deleted = 0" + where.String() +
+	return "SELECT row FROM sessions WHERE owner = ? AND deleted = 0" + where.String() +
 		" ORDER BY created_at DESC, id DESC LIMIT " + most, args
 }
 
@@ -147,29 +128,20 @@ func (db *DB) search(ctx context.Context, q session.Query) ([]session.Row, error
 	var rows []session.Row
 	for more := true; more && len(rows) < q.Limit; {
 		err := db.readers.read(ctx, func(c *conn) error {
-			var hits []int64
 			seen := 0
-			sql, args := list("n, created_at, id, title", q)
+			sql, args := list(q)
 			err := c.query(sql, func(v []driver.Value) error {
 				seen++
-				q.Before = &session.Cursor{CreatedAt: moment(v[1]), ID: session.ID(text(v[2]))}
-				if strings.Contains(strings.ToLower(text(v[3])), want) {
-					if hits = append(hits, number(v[0])); len(rows)+len(hits) == q.Limit {
+				r, err := unpackRow(bytesOf(v[0]))
+				q.Before = &session.Cursor{CreatedAt: r.CreatedAt, ID: r.ID}
+				if err == nil && strings.Contains(strings.ToLower(r.Title), want) {
+					if rows = append(rows, r); len(rows) == q.Limit {
 						return enough
 					}
 				}
-				return nil
+				return err
 			}, args...)
 			more = seen == searchPiece
-			for i := 0; err == nil && i < len(hits); i++ {
-				err = c.query("SELECT id, "+rowColumns+" FROM sessions WHERE n = ?", func(v []driver.Value) error {
-					r, err := sessionRow(v)
-					if !r.Deleted { // or deleted since it was found
-						rows = append(rows, r)
-					}
-					return err
-				}, hits[i])
-			}
 			return err
 		})
 		if err != nil {

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"time"
@@ -59,12 +58,12 @@ func (db *DB) Append(ctx context.Context, b session.Batch) error {
 
 // appending is a batch in the form in which it is stored.
 type appending struct {
-	db     *DB
-	batch  session.Batch
-	at     driver.Value
-	body   []byte // of all its events
-	totals driver.Value
-	drops  bool // nothing before the last event is kept
+	db    *DB
+	batch session.Batch
+	at    driver.Value
+	body  []byte // of all its events
+	row   []byte
+	drops bool // nothing before the last event is kept
 }
 
 func (db *DB) encode(b session.Batch) (*appending, error) {
@@ -90,16 +89,8 @@ func (db *DB) encode(b session.Batch) (*appending, error) {
 		a.body = pack(a.body, kind, e.At.UnixMicro()-number(a.at), body)
 	}
 	a.batch.Row.Last = b.After + int64(len(b.Events))
-	return a, a.encodeTotals()
-}
-
-func (a *appending) encodeTotals() error {
-	if a.batch.Row.Totals == (session.Totals{}) {
-		return nil
-	}
-	t, err := json.Marshal(a.batch.Row.Totals)
-	a.totals = string(t)
-	return err
+	a.row = packRow(a.batch.Row)
+	return a, nil
 }
 
 func (a *appending) store(c *conn) error {
@@ -126,8 +117,7 @@ func (a *appending) place(c *conn) (int64, error) {
 		return a.insert(c)
 	}
 	if p, ok := a.db.known[b.ID]; ok && p.row.Last == b.After && sameButProgress(p.row, r) {
-		changed, err := c.exec(progressRow, micros(r.UpdatedAt), r.Last, r.Title, optional(string(r.Agent)), optional(r.ErrorID),
-			optional(r.Reason), a.totals, p.n, b.After)
+		changed, err := c.exec(progressRow, micros(r.UpdatedAt), r.Last, a.row, p.n, b.After)
 		if err != nil || changed == 1 {
 			return p.n, err
 		}

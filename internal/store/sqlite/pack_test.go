@@ -45,3 +45,23 @@ func TestRepair(t *testing.T) {
 	must(t, db.Append(t.Context(), batch(b, 3, 1)))
 	verify(t, db, b.ID, 0, 4)
 }
+
+func TestRowRoundTrip(t *testing.T) {
+	want := newSession().Row
+	want.Title, want.Reason, want.Deleted = "Ünïcode", "because", true
+	want.Totals = session.Totals{Cost: 5, Input: 1 << 40, Output: -1, CacheRead: 3, CacheWrite: 4, Model: "m"}
+	b := packRow(want)
+	if got, err := unpackRow(b); err != nil || got != want {
+		t.Fatalf("%+v %v", got, err)
+	}
+	for n := range b {
+		if _, err := unpackRow(b[:n]); err == nil {
+			t.Errorf("a row cut off at %d is taken for whole", n)
+		}
+	}
+}
+
+func FuzzUnpackRow(f *testing.F) {
+	f.Add(packRow(newSession().Row))
+	f.Fuzz(func(t *testing.T, b []byte) { _, _ = unpackRow(b) })
+}

@@ -12,10 +12,7 @@ import (
 // Repair makes a session end after an event and gives it the row that belongs
 // there. It is for the doctor, while no server runs: nothing else may shorten a log.
 func (db *DB) Repair(ctx context.Context, id session.ID, after int64, row session.Row) error {
-	a := &appending{db: db, batch: session.Batch{Row: row}}
-	if err := a.encodeTotals(); err != nil {
-		return err
-	}
+	a := &appending{db: db, batch: session.Batch{Row: row}, row: packRow(row)}
 	return db.write(ctx, 0, func(c *conn) error {
 		n, _, found, err := db.findSession(c, id)
 		if err != nil || !found {

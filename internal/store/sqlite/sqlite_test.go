@@ -184,8 +184,8 @@ func TestTwoProcesses(t *testing.T) {
 func TestIndexesAreUsed(t *testing.T) {
 	db := openNew(t)
 	full := session.Query{Owner: "o", Repository: "r", Trigger: "t", Status: session.Running, Before: &session.Cursor{CreatedAt: time.Now(), ID: "x"}}
-	plainList, plainArgs := list("id", session.Query{Owner: "o"})
-	fullList, fullArgs := list("id", full)
+	plainList, plainArgs := list(session.Query{Owner: "o"})
+	fullList, fullArgs := list(full)
 	for _, test := range []struct {
 		sql  string
 		args []driver.Value

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 )
 
@@ -138,8 +139,29 @@ func (w *writer) loop() {
 	}
 }
 
+// companyFrom is the size of a group from which on the next is expected to be
+// one, too, since those who were just answered are the next to ask.
+const companyFrom = 4
+
+// yields is how often the others are let go first. Each time all that are ready
+// run until they wait again, most of them for us.
+const yields = 1
+
+// company lets the callers of the last group come back before the next one is
+// closed: without it they arrive one by one behind a commit that took none of
+// them, and every second commit is for a handful. A lone caller never waits.
+func (w *writer) company() {
+	if len(w.group) < companyFrom {
+		return
+	}
+	for range yields {
+		runtime.Gosched()
+	}
+}
+
 // take stores j together with whatever else is waiting.
 func (w *writer) take(j *write) {
+	w.company()
 	w.group = w.group[:0]
 	bytes := 0
 	for {

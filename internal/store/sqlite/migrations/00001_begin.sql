@@ -14,15 +14,9 @@ CREATE TABLE sessions (
 	attention  INTEGER NOT NULL, -- 0: none, 1: wants a loop, 2: runs and is idle
 	deleted    INTEGER NOT NULL,
 	status     TEXT    NOT NULL,
-	title      TEXT    NOT NULL,
-	agent      TEXT,
-	error_id   TEXT,
-	reason     TEXT,
 	trig       TEXT,
 	repository TEXT,
-	branch     TEXT,
-	provider   TEXT,
-	totals     TEXT
+	row        BLOB    NOT NULL -- all of it once more, in one piece; see row.go
 ) STRICT;
 
 -- Lists are newest first, ties by id. The id is in the index so that a page is

@@ -1,0 +1,120 @@
+package gitprovider
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// forge answers like a git host that has one repository, and remembers who asked how.
+func forge(t *testing.T, repository string) (base string, asked *[]string) {
+	asked = &[]string{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*asked = append(*asked, r.URL.RequestURI()+" "+r.Header.Get("Authorization"))
+		if r.URL.Path != "/"+repository+".git/info/refs" || r.URL.Query().Get("service") != "git-upload-pack" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, asked
+}
+
+func basic(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+}
+
+func TestTokensGoToTheirHostsOnly(t *testing.T) {
+	a, askedA := forge(t, "team/a")
+	b, askedB := forge(t, "team/b")
+	tokens := map[string]Token{"bitbucket": {"ann:app-password", a}, "github": {"secret-b", b}, "gitlab": {"", b}}
+	for _, c := range []struct{ provider, repository, found string }{
+		{"bitbucket", "team/a", "bitbucket"}, {"github", "team/b", "github"}, {"", "team/b", "github"}, {"", "team/a", "bitbucket"}, {"gitlab", "team/b", "gitlab"},
+		{"github", "team/a", ""}, {"gitlab", "team/a", ""}, {"enterprise_sso", "team/a", ""}, {"unheard-of", "team/a", ""}, {"github", "--upload-pack=x", ""},
+	} {
+		*askedA, *askedB = nil, nil
+		got, err := Verify(t.Context(), http.DefaultClient, tokens, c.provider, c.repository)
+		if got != c.found || (err == nil) != (c.found != "") {
+			t.Errorf("%+v: %q %v", c, got, err)
+		}
+		var unreachable *UnreachableError
+		if err != nil && (!errors.As(err, &unreachable) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "app-password")) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		for _, line := range *askedA {
+			if !strings.HasSuffix(line, " "+basic("ann", "app-password")) && !strings.HasSuffix(line, " ") {
+				t.Errorf("%+v: the first host was asked %s", c, line)
+			}
+		}
+		for _, line := range *askedB {
+			if !strings.HasSuffix(line, " "+basic("oauth2", "secret-b")) && !strings.HasSuffix(line, " ") {
+				t.Errorf("%+v: the second host was asked %s", c, line)
+			}
+		}
+		if strings.HasPrefix(c.repository, "-") && len(*askedA)+len(*askedB) > 0 {
+			t.Errorf("a hostile name was passed on: %v %v", *askedA, *askedB)
+		}
+	}
+}
+
+// A public repository can be had with a token that is no good any more.
+func TestPublicDespiteTheToken(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" || !strings.HasPrefix(r.URL.Path, "/public/") {
+			http.Error(w, "no", http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+	}))
+	defer s.Close()
+	tokens := map[string]Token{"github": {"expired", s.URL}}
+	if got, err := Verify(t.Context(), http.DefaultClient, tokens, "github", "public/app"); got != "github" || err != nil {
+		t.Errorf("%q %v", got, err)
+	}
+	if _, err := Verify(t.Context(), http.DefaultClient, tokens, "github", "private/app"); err == nil || !strings.Contains(err.Error(), "the stored token gives no access") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestCandidates(t *testing.T) {
+	for _, c := range []struct {
+		tokens   []string
+		provider string
+		want     []string
+	}{
+		{nil, "", []string{"github", "gitlab", "bitbucket"}},
+		{nil, "gitlab", []string{"gitlab"}},
+		{[]string{"gitlab", "forgejo"}, "", []string{"forgejo", "gitlab", "github", "bitbucket"}},
+		{[]string{"gitlab"}, "github", []string{"github"}},
+	} {
+		tokens := map[string]Token{}
+		for _, p := range c.tokens {
+			tokens[p] = Token{}
+		}
+		if got := candidates(tokens, c.provider); !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+func TestBaseURL(t *testing.T) {
+	for _, c := range []struct{ provider, host, want string }{
+		{"github", "", "https://github.com"}, {"gitlab", "", "https://gitlab.com"}, {"bitbucket", "", "https://bitbucket.org"}, {"github", "git.example.org", "https://git.example.org"},
+		{"github", "git.example.org:8443", "https://git.example.org:8443"}, {"github", "http://127.0.0.1:1", "http://127.0.0.1:1"}, {"gitea", "", "https://gitea.com"},
+		{"enterprise_sso", "", ""}, {"github", "ftp://h", ""}, {"github", "https://u:p@h", ""}, {"github", "://", ""}, {"github", "file:///etc", ""},
+	} {
+		u, err := baseURL(c.provider, c.host)
+		got := ""
+		if err == nil {
+			got = u.String()
+		}
+		if got != c.want {
+			t.Errorf("%s %q: %q %v, want %q", c.provider, c.host, got, err, c.want)
+		}
+	}
+}
