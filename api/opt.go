@@ -47,5 +47,22 @@ func (o *Opt[T]) UnmarshalJSON(b []byte) error {
 		o.Null = true
 		return nil
 	}
+	if s, ok := any(&o.Value).(*string); ok && plainString(b) { // by far the most frequent case
+		*s = string(b[1 : len(b)-1])
+		return nil
+	}
 	return json.Unmarshal(b, &o.Value)
+}
+
+// plainString reports a JSON string that stands for exactly its bytes.
+func plainString(b []byte) bool {
+	if len(b) < 2 || b[0] != '"' || b[len(b)-1] != '"' {
+		return false
+	}
+	for _, c := range b[1 : len(b)-1] {
+		if c < 0x20 || c == '"' || c == '\\' || c >= 0x80 {
+			return false
+		}
+	}
+	return true
 }

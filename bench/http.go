@@ -22,6 +22,7 @@ type duel struct {
 	path, body string
 	clients    int
 	ownUsers   bool     // each client is a user of its own
+	lean       bool     // clients that only move bytes, instead of Go's own
 	args       []string // for our server
 	rounds     int
 	during     time.Duration
@@ -33,6 +34,7 @@ func requests(b *bench) error {
 	many, few := pick(b, 5, 3), pick(b, 3, 1)
 	duels := []duel{
 		{name: "create with a message", path: creationPath, body: withMessage, clients: callers, rounds: many, during: long},
+		{name: "create with a message, lean clients", path: creationPath, body: withMessage, clients: callers, rounds: few, during: long, lean: true},
 		{name: "create with a message, logging each request", path: creationPath, body: withMessage, clients: callers, rounds: few, during: short, args: []string{"--log-level", "info"}},
 		{name: "create with {}", path: creationPath, body: withNothing, clients: callers, rounds: few, during: short},
 		{name: "store settings, one user each", path: settingsPath, body: someSettings, clients: callers, ownUsers: true, rounds: few, during: short},
@@ -70,11 +72,10 @@ func (d duel) record(r *report, ours, floor rounds, counts bool) {
 
 // side is one of the two in a duel, with its connections open.
 type side struct {
-	name     string
-	server   *child
-	links    []*link
-	requests [][]byte
-	got      rounds
+	name   string
+	server *child
+	askers []asker
+	got    rounds
 }
 
 // fight lets both take turns, so that what else the machine does hits both. Who
@@ -153,23 +154,22 @@ func (c *child) keys(d duel) ([]string, error) {
 
 func (s *side) open(d duel, keys []string) error {
 	for i := range d.clients {
-		l, err := dial(s.server.addr)
-		if err != nil {
-			return err
-		}
 		key := keys[i]
 		if s.server.key == floorKey {
 			key = floorKey
 		}
-		s.links = append(s.links, l)
-		s.requests = append(s.requests, message("POST", d.path, s.server.addr, key, d.body))
+		a, err := newAsker(d.lean, s.server.addr, d.path, key, d.body)
+		if err != nil {
+			return err
+		}
+		s.askers = append(s.askers, a)
 	}
 	return nil
 }
 
 func (s *side) close() {
-	for _, l := range s.links {
-		l.close()
+	for _, a := range s.askers {
+		a.close()
 	}
 }
 
@@ -177,10 +177,7 @@ func (s *side) play(other *side, during time.Duration) (sample, error) {
 	other.server.freeze()
 	defer other.server.thaw()
 	before := s.server.cpu()
-	got, err := hammer(len(s.links), during, func(i int) error {
-		_, err := s.links[i].ask(s.requests[i])
-		return err
-	})
+	got, err := hammer(len(s.askers), during, func(i int) error { return s.askers[i].ask() })
 	got.cpu = s.server.cpu() - before
 	return got, err
 }
@@ -205,7 +202,7 @@ func sameUser(b *bench) error {
 	}
 	refused := make([]int, callers)
 	got, err := hammer(callers, pick(b, 1500*time.Millisecond, 500*time.Millisecond), func(i int) error {
-		_, err := s.links[i].ask(s.requests[i])
+		err := s.askers[i].ask()
 		if err != nil && strings.HasPrefix(err.Error(), "answered ") {
 			refused[i]++
 			return nil

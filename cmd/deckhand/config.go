@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +48,9 @@ func readConfig(path string) (configFile, error) {
 	}
 	if raw, ok := c.flags["prices"]; ok {
 		delete(c.flags, "prices")
+		if err := bothPrices(raw); err != nil {
+			return c, fmt.Errorf("prices in %s: %w", path, err)
+		}
 		b, _ := yaml.Marshal(raw)
 		if err := yaml.UnmarshalWithOptions(b, &c.prices, yaml.Strict()); err != nil {
 			return c, fmt.Errorf("prices in %s: each model has input and output, in dollars per million tokens: %s", path, yaml.FormatError(err, false, false))
@@ -54,14 +58,28 @@ func readConfig(path string) (configFile, error) {
 		prices := map[string]llm.Price{}
 		for model, p := range c.prices {
 			prices[strings.ToLower(model)] = p
-			if p.Input < 0 || p.Output < 0 {
-				return c, fmt.Errorf("prices in %s: the price of %s is negative", path, model)
+			if !isPrice(p.Input) || !isPrice(p.Output) {
+				return c, fmt.Errorf("prices in %s: input and output of %s are amounts of dollars, 0 or more", path, model)
 			}
 		}
 		c.prices = prices
 	}
 	return c, nil
 }
+
+// bothPrices refuses a price that leaves half of it out: it would be taken for free.
+func bothPrices(raw any) error {
+	models, _ := raw.(map[string]any)
+	for model, v := range models {
+		p, _ := v.(map[string]any)
+		if p["input"] == nil || p["output"] == nil {
+			return fmt.Errorf("%s needs both input and output; 0 is a price", model)
+		}
+	}
+	return nil
+}
+
+func isPrice(p float64) bool { return p >= 0 && !math.IsInf(p, 0) }
 
 // fileResolver takes flags from the config file, after the command line and the environment.
 type fileResolver struct {

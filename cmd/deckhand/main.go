@@ -46,6 +46,11 @@ func main() {
 // run is main without the process, so that tests can call it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var c cli
+	file := &fileResolver{args: args}
+	if err := file.load(); err != nil { // before the parser, which would put a flag's name before it
+		fmt.Fprintln(stderr, "deckhand:", err)
+		return 2
+	}
 	exit := -1
 	parser, err := kong.New(&c,
 		kong.Name("deckhand"),
@@ -55,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Vars{"data_dir": defaultDataDir()},
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: false, Summary: true}),
-		kong.Resolvers(&fileResolver{args: args}),
+		kong.Resolvers(file),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(&output{stdout, stderr}),
 	)

@@ -152,6 +152,15 @@ func (c *serveCmd) hosts() []string {
 	return out
 }
 
+// origins are the web pages that may call: those that were named, and our own behind a proxy.
+func (c *serveCmd) origins() []string {
+	out := c.AllowOrigin
+	if u, err := url.Parse(c.PublicURL); err == nil && u.Host != "" {
+		out = append(out, u.Scheme+"://"+u.Host)
+	}
+	return out
+}
+
 // signCookies gives the gate a key that outlives the process, so that browsers stay logged in.
 func (d *data) signCookies(ctx context.Context, keyring *secret.Keyring, o access.Options) error {
 	const owner, field = "deckhand server", "cookie key"

@@ -84,7 +84,7 @@ func wire(ctx context.Context, c *serveCmd, prices map[string]llm.Price, d *data
 	s := &server{data: d, keyring: keyring, logger: logger, redactor: redactor, metrics: telemetry.NewMetrics(version)}
 	var err error
 	if c.OTLPEndpoint != "" {
-		if s.tracer, err = telemetry.NewTracer(ctx, c.OTLPEndpoint, version); err != nil {
+		if s.tracer, err = telemetry.NewTracer(ctx, c.OTLPEndpoint, version, logger); err != nil {
 			return nil, err
 		}
 	}
@@ -108,7 +108,7 @@ func wire(ctx context.Context, c *serveCmd, prices map[string]llm.Price, d *data
 
 	config := httpapi.Config{
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, Hub: hub, Answers: d.db, Seal: keyring, NewID: d.db.NewID,
-		Redact: redactor.Add, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, DataDir: c.DataDir,
+		Redact: redactor.Add, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.origins(), DataDir: c.DataDir,
 		Unlimited: c.RateLimit == 0,
 		Models: httpapi.Models{Names: scripted.Models, Default: defaultModel, HasPrice: models.hasPrice,
 			NeedsKey: func(model, baseURL string) bool { return llm.Config{Model: model, BaseURL: baseURL}.NeedsKey() }},
@@ -140,7 +140,7 @@ func (s *server) measure(hub *live.Hub) {
 }
 
 // busyRequests is how many requests are being answered at once when they pour in.
-const busyRequests = 16
+const busyRequests = 4
 
 // frames speaks the wire's dialect to live readers.
 func frames(id session.ID, e session.Event) (live.Frame, bool, error) {

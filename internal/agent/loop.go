@@ -168,7 +168,7 @@ func (l *Loop) start(ctx context.Context) {
 
 // Giving way: how long at most, and how often to look.
 const (
-	longestBreak = 50 * time.Millisecond
+	longestBreak = 250 * time.Millisecond
 	breakStep    = 5 * time.Millisecond
 )
 

@@ -137,12 +137,8 @@ func startConversation(d *Door, ctx context.Context, c *call, p one, _ api.Start
 	if _, err := d.row(ctx, c, p.ID); err != nil {
 		return api.ConversationResponse{}, err
 	}
-	s, err := d.Settings.Get(ctx, c.who.User)
-	if err != nil {
-		return api.ConversationResponse{}, settingsMissing(err)
-	}
-	if f := d.refuseSettings(s); f != nil {
-		return api.ConversationResponse{}, f
+	if err := d.checkSettings(ctx, c); err != nil {
+		return api.ConversationResponse{}, err
 	}
 	st, err := d.change(ctx, c, p.ID, session.State.Start)
 	return response(p.ID, nil, st.Status()), err

@@ -33,21 +33,22 @@ func createConversation(d *Door, ctx context.Context, c *call, _ none, b api.Cre
 			return deref(again), err
 		}
 	}
-	s, err := d.Settings.Get(ctx, c.who.User)
-	if err != nil {
-		return api.ConversationResponse{}, settingsMissing(err)
-	}
-	if f := d.refuseSettings(s); f != nil {
-		return api.ConversationResponse{}, f
+	if err := d.checkSettings(ctx, c); err != nil {
+		return api.ConversationResponse{}, err
 	}
 	p := planOf(c, b)
 	if p.repository != "" {
+		s, err := d.Settings.Get(ctx, c.who.User)
+		if err != nil {
+			return api.ConversationResponse{}, err
+		}
 		provider, err := d.VerifyRepository(ctx, s, p.provider, p.repository)
 		if err != nil {
 			return api.ConversationResponse{}, fail(http.StatusBadRequest, api.CodeGitAuthentication, err.Error())
 		}
 		p.provider = provider
 	}
+	var err error
 	created := session.Created{Owner: c.who.User, Trigger: p.trigger, Repository: p.repository, Branch: p.branch, Provider: p.provider,
 		Instructions: b.ConversationInstructions.Value, Replay: b.ReplayJSON.Value, Fingerprint: print}
 	if m, ok := b.MCPConfig.Get(); ok {
@@ -114,8 +115,20 @@ func settingsMissing(err error) error {
 	return err
 }
 
+// checkSettings says what keeps the asker's settings from starting a conversation.
+func (d *Door) checkSettings(ctx context.Context, c *call) error {
+	var refused *fault
+	if err := d.Settings.Read(ctx, c.who.User, func(s *settings.Settings) { refused = d.refuseSettings(s) }); err != nil {
+		return settingsMissing(err)
+	}
+	if refused != nil {
+		return refused
+	}
+	return nil
+}
+
 // refuseSettings says what in the settings keeps a conversation from starting.
-func (d *Door) refuseSettings(s settings.Settings) *fault {
+func (d *Door) refuseSettings(s *settings.Settings) *fault {
 	model := d.Models.Default
 	if s.LLMModel != nil && *s.LLMModel != "" {
 		model = *s.LLMModel

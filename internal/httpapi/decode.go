@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -28,7 +29,7 @@ type number string
 
 // readBody reads the whole body, within the limit.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	if ct := r.Header.Get("Content-Type"); ct != "" {
+	if ct := r.Header.Get("Content-Type"); ct != "" && ct != "application/json" {
 		t, _, err := mime.ParseMediaType(ct)
 		if err != nil || t != "application/json" && !strings.HasSuffix(t, "+json") {
 			return nil, fail(http.StatusUnsupportedMediaType, api.CodeBadRequest, "The body must be JSON; send Content-Type: application/json.")
@@ -74,7 +75,9 @@ func parse(b []byte) (any, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return map[string]any{}, nil
 	}
-	d := jsontext.NewDecoder(bytes.NewReader(b))
+	d := decoders.Get().(*jsontext.Decoder)
+	d.Reset(bytes.NewReader(b))
+	defer decoders.Put(d)
 	v, err := value(d, 0)
 	if err == nil {
 		if _, more := d.ReadToken(); !errors.Is(more, io.EOF) {
@@ -90,6 +93,9 @@ func parse(b []byte) (any, error) {
 	}
 	return nil, api.Invalid("json_invalid", "The body is not valid JSON: "+reason(err)+".")
 }
+
+// decoders are kept, since each brings a buffer along.
+var decoders = sync.Pool{New: func() any { return jsontext.NewDecoder(bytes.NewReader(nil)) }}
 
 func value(d *jsontext.Decoder, depth int) (any, error) {
 	if depth > maxDepth {
@@ -196,7 +202,13 @@ func prefixed(e *api.ValidationError, err error) *api.ValidationError {
 // writeJSON sends v. Encoding v2 writes nil slices as [] and does not escape
 // HTML; maps are sorted, so that the same state gives the same answer.
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v, json.Deterministic(true))
+	var b []byte
+	var err error
+	if a, ok := v.(interface{ AppendJSON([]byte) ([]byte, error) }); ok {
+		b, err = a.AppendJSON(make([]byte, 0, 256))
+	} else {
+		b, err = json.Marshal(v, json.Deterministic(true))
+	}
 	if err != nil {
 		status, b = http.StatusInternalServerError, []byte(`{"error":"The answer could not be encoded.","msg_id":"`+api.CodeInternal+`"}`)
 	}

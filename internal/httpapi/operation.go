@@ -67,17 +67,18 @@ func op[P, B, R any](r route, handle func(d *Door, ctx context.Context, c *call,
 		var b B
 		v := &validator{registry: d.registry}
 		bind(v, params, reflect.ValueOf(&p).Elem(), req)
+		var body any
 		if hasBody {
-			x, err := parse(c.raw)
-			if err != nil {
+			var err error
+			if body, err = parse(c.raw); err != nil {
 				return err
 			}
-			v.check(d.bodySchema(r.id, reflect.TypeFor[B]()), x, []any{"body"})
+			v.check(d.bodySchema(r.id, reflect.TypeFor[B]()), body, []any{"body"})
 		}
 		if len(v.faults) > 0 {
 			return &api.ValidationError{Detail: v.faults}
 		}
-		if hasBody {
+		if hasBody && !plainly(body, &b) {
 			if err := decodeInto(c.raw, &b); err != nil {
 				return err
 			}
@@ -91,6 +92,13 @@ func op[P, B, R any](r route, handle func(d *Door, ctx context.Context, c *call,
 		return nil
 	}
 	return r
+}
+
+// plainly fills b from what was parsed for the validator, if b can and it is simple enough.
+func plainly(body, b any) bool {
+	object, _ := body.(map[string]any)
+	p, can := b.(interface{ Plain(map[string]any) bool })
+	return can && object != nil && p.Plain(object)
 }
 
 // raw makes a row whose handler writes the answer itself: streams and pages.

@@ -5,6 +5,7 @@ package telemetry
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +18,7 @@ type Metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	known    sync.Map // of *counted, by series
 }
 
 // NewMetrics makes a registry of our own: nothing is counted behind our back.
@@ -46,10 +48,31 @@ func (m *Metrics) Counter(name, help string, value func() float64) {
 // Request counts an answered request. stream requests take as long as their
 // readers like, so their time says nothing.
 func (m *Metrics) Request(route, method string, status int, took time.Duration, stream bool) {
-	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
-	if !stream {
-		m.duration.WithLabelValues(route, method).Observe(took.Seconds())
+	key := series{route, method, status}
+	found, ok := m.known.Load(key)
+	if !ok { // looking the labels up costs more than counting
+		c := &counted{requests: m.requests.WithLabelValues(route, method, strconv.Itoa(status))}
+		if !stream {
+			c.duration = m.duration.WithLabelValues(route, method)
+		}
+		found, _ = m.known.LoadOrStore(key, c)
 	}
+	c := found.(*counted)
+	c.requests.Inc()
+	if c.duration != nil {
+		c.duration.Observe(took.Seconds())
+	}
+}
+
+// series is a set of labels; there are few, since routes and methods are ours.
+type series struct {
+	route, method string
+	status        int
+}
+
+type counted struct {
+	requests prometheus.Counter
+	duration prometheus.Observer // nil for streams
 }
 
 // Handler serves the metrics.

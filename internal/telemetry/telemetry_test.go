@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -61,7 +62,7 @@ func TestTraces(t *testing.T) {
 		got <- append([]byte(r.URL.Path+" "), b...)
 	}))
 	defer collector.Close()
-	tracer, err := NewTracer(t.Context(), collector.URL, "1.2.3")
+	tracer, err := NewTracer(t.Context(), collector.URL, "1.2.3", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestTraces(t *testing.T) {
 func TestCollectorAway(t *testing.T) {
 	collector := httptest.NewServer(http.NotFoundHandler())
 	collector.Close()
-	tracer, err := NewTracer(t.Context(), collector.URL, "x")
+	tracer, err := NewTracer(t.Context(), collector.URL, "x", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

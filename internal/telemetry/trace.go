@@ -2,8 +2,12 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net/url"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -19,8 +23,16 @@ type Tracer struct {
 
 // NewTracer sends to endpoint, e.g. http://127.0.0.1:4318. Sending happens in
 // the background; a collector that is away costs spans, never requests.
-func NewTracer(ctx context.Context, endpoint, version string) (*Tracer, error) {
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
+func NewTracer(ctx context.Context, endpoint, version string, logger *slog.Logger) (*Tracer, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("the OTLP endpoint is an http or https address, such as http://127.0.0.1:4318")
+	}
+	if u.Path == "" || u.Path == "/" { // where collectors listen; the exporter would send to the root
+		u.Path = "/v1/traces"
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("traces cannot be sent", "error", err) }))
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(u.String()))
 	if err != nil {
 		return nil, fmt.Errorf("traces cannot be sent to the OTLP endpoint: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"deckhand/internal/session"
@@ -85,6 +86,7 @@ func (db *DB) encode(b session.Batch) (*appending, error) {
 		}
 		if len(a.body) == 0 {
 			a.at = micros(e.At)
+			a.body = slices.Grow(a.body, len(body)+32*len(b.Events)+64)
 		}
 		a.body = pack(a.body, kind, e.At.UnixMicro()-number(a.at), body)
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
+	"time"
 )
 
 // A group is bounded so that its last caller does not wait for ever and a
@@ -139,23 +139,20 @@ func (w *writer) loop() {
 	}
 }
 
-// companyFrom is the size of a group from which on the next is expected to be
-// one, too, since those who were just answered are the next to ask.
-const companyFrom = 4
+// Waiting for company. A group of companyFrom or more is expected to come again,
+// since those who were just answered are the next to ask; the writer then sleeps
+// for companyTime before it closes the next one, which is a fraction of what a
+// commit takes. Otherwise every second commit would be for a handful, and under
+// such a load it is the processor that is short: it has better to do than
+// commits. A few callers never wait.
+const (
+	companyFrom = 8
+	companyTime = 300 * time.Microsecond
+)
 
-// yields is how often the others are let go first. Each time all that are ready
-// run until they wait again, most of them for us.
-const yields = 1
-
-// company lets the callers of the last group come back before the next one is
-// closed: without it they arrive one by one behind a commit that took none of
-// them, and every second commit is for a handful. A lone caller never waits.
 func (w *writer) company() {
-	if len(w.group) < companyFrom {
-		return
-	}
-	for range yields {
-		runtime.Gosched()
+	if len(w.group) >= companyFrom {
+		time.Sleep(companyTime)
 	}
 }
 
