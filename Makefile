@@ -29,7 +29,7 @@ help: ## list the targets
 build: ## bin/deckhand, one static file
 	$(call say,build: bin/deckhand $(VERSION))
 	@mkdir -p bin
-	@$(STATIC) go build -ldflags "-s -w -X main.version=$(VERSION)" -o bin/deckhand ./cmd/deckhand
+	@$(STATIC) go build -pgo=cmd/deckhand/serve.pgo -ldflags "-s -w -X main.version=$(VERSION)" -o bin/deckhand ./cmd/deckhand
 
 run: build ## build, then serve on embedded defaults (ARGS="--addr 127.0.0.1:8080")
 	@exec bin/deckhand serve $(ARGS)

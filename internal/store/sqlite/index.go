@@ -9,14 +9,13 @@ import (
 	"deckhand/internal/session"
 )
 
-// The columns besides n and id: those that a query looks at, and the row.
-const rowColumns = "owner, created_at, updated_at, last, attention, deleted, status, trig, repository, row"
-
+// The columns besides n and id: those that an index holds or a rule asks for, and
+// the row itself.
 const (
-	insertRow = "INSERT INTO sessions (n, id, " + rowColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+	insertRow = `INSERT INTO sessions (n, id, owner, created_at, updated_at, last, attention, deleted, row)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 
-	replaceRow = `UPDATE sessions SET owner = ?, created_at = ?, updated_at = ?, last = ?, attention = ?, deleted = ?, status = ?, trig = ?,
-		repository = ?, row = ? WHERE n = ?`
+	replaceRow = `UPDATE sessions SET owner = ?, created_at = ?, updated_at = ?, last = ?, attention = ?, deleted = ?, row = ? WHERE n = ?`
 
 	// progressRow touches no index.
 	progressRow = "UPDATE sessions SET updated_at = ?, last = ?, row = ? WHERE n = ? AND last = ?"
@@ -39,12 +38,11 @@ func attention(r session.Row) driver.Value {
 	return nothing
 }
 
-// columns are the values of rowColumns.
+// columns are the values for both statements, besides n and id.
 func (a *appending) columns() []driver.Value {
 	r := a.batch.Row
 	return []driver.Value{
-		r.Owner, micros(r.CreatedAt), micros(r.UpdatedAt), r.Last, attention(r), truth(r.Deleted), string(r.Status),
-		optional(r.Trigger), optional(r.Repository), a.row,
+		r.Owner, micros(r.CreatedAt), micros(r.UpdatedAt), r.Last, attention(r), truth(r.Deleted), a.row,
 	}
 }
 
@@ -64,84 +62,49 @@ func (db *DB) Row(ctx context.Context, id session.ID) (row session.Row, err erro
 	return row, err
 }
 
-// Rows implements session.Index.
+// most is the limit in statements. It is a number and not a parameter, because
+// SQLite plans for the limit, and so prepares a statement anew whenever one is
+// bound; that costs more than the query. Whoever wants fewer rows stops early.
+const most = 512
+
+const (
+	selectRows = "SELECT row FROM sessions WHERE owner = ? AND deleted = 0 ORDER BY created_at DESC, id DESC LIMIT 512"
+	// The first condition is for the index, the second for ties.
+	selectMore = `SELECT row FROM sessions WHERE owner = ? AND deleted = 0 AND created_at <= ? AND (created_at < ? OR id < ?)
+		ORDER BY created_at DESC, id DESC LIMIT 512`
+)
+
+// Rows implements session.Index. Filters are applied here and not in SQL: no
+// index would help them, SQLite knows upper and lower case of ASCII only, and
+// every column it could look at costs each create. The rows are read in pieces,
+// so that a long search can be cancelled and others can read meanwhile.
 func (db *DB) Rows(ctx context.Context, q session.Query) ([]session.Row, error) {
 	if q.Limit <= 0 {
 		return nil, nil
 	}
-	if q.Text != "" {
-		return db.search(ctx, q)
-	}
 	rows := make([]session.Row, 0, min(q.Limit, 128))
-	err := db.readers.read(ctx, func(c *conn) error {
-		sql, args := list(q)
-		return c.query(sql, func(v []driver.Value) error {
-			r, err := unpackRow(bytesOf(v[0]))
-			if rows = append(rows, r); err == nil && len(rows) == q.Limit {
-				err = enough
-			}
-			return err
-		}, args...)
-	})
-	return rows, err
-}
-
-// list is the statement for a query, without its Text. There are only as many
-// different ones as there are sets of filters.
-func list(q session.Query) (string, []driver.Value) {
-	var where strings.Builder
-	args := []driver.Value{q.Owner}
-	filter := func(condition string, values ...driver.Value) {
-		where.WriteString(" AND " + condition)
-		args = append(args, values...)
-	}
-	if q.Repository != "" {
-		filter("repository = ?", q.Repository)
-	}
-	if q.Trigger != "" {
-		filter("trig = ?", q.Trigger)
-	}
-	if q.Status != "" {
-		filter("status = ?", string(q.Status))
-	}
-	if q.Before != nil { // the first condition is for the index, the second for ties
-		at := micros(q.Before.CreatedAt)
-		filter("created_at <= ? AND (created_at < ? OR id < ?)", at, at, string(q.Before.ID))
-	}
-	return "SELECT row FROM sessions WHERE owner = ? AND deleted = 0" + where.String() +
-		" ORDER BY created_at DESC, id DESC LIMIT " + most, args
-}
-
-// searchPiece is how many titles are looked at in one go.
-const searchPiece = 512
-
-// most is the limit in statements. It is a number and not a parameter, because
-// SQLite plans for the limit, and so prepares a statement anew whenever one is
-// bound; that costs more than the query. Whoever wants fewer rows stops early.
-const most = "512"
-
-// search looks for the text itself, because SQLite knows upper and lower case
-// of ASCII only. It goes through the titles in pieces, so that it can be
-// cancelled and others can read meanwhile.
-func (db *DB) search(ctx context.Context, q session.Query) ([]session.Row, error) {
-	want := strings.ToLower(q.Text)
-	var rows []session.Row
+	fits := filter(q)
+	var at session.Cursor
 	for more := true; more && len(rows) < q.Limit; {
 		err := db.readers.read(ctx, func(c *conn) error {
 			seen := 0
 			sql, args := list(q)
 			err := c.query(sql, func(v []driver.Value) error {
-				seen++
 				r, err := unpackRow(bytesOf(v[0]))
-				q.Before = &session.Cursor{CreatedAt: r.CreatedAt, ID: r.ID}
-				if err == nil && strings.Contains(strings.ToLower(r.Title), want) {
-					if rows = append(rows, r); len(rows) == q.Limit {
-						return enough
-					}
+				if err != nil {
+					return err
 				}
-				return err
+				seen++
+				at = session.Cursor{CreatedAt: r.CreatedAt, ID: r.ID}
+				if !fits(r) {
+					return nil
+				}
+				if rows = append(rows, r); len(rows) == q.Limit {
+					return enough
+				}
+				return nil
 			}, args...)
-			more = seen == searchPiece
+			more, q.Before = seen == most, &at
 			return err
 		})
 		if err != nil {
@@ -149,6 +112,26 @@ func (db *DB) search(ctx context.Context, q session.Query) ([]session.Row, error
 		}
 	}
 	return rows, nil
+}
+
+// list is the statement that goes on where the query is.
+func list(q session.Query) (string, []driver.Value) {
+	if q.Before == nil {
+		return selectRows, []driver.Value{q.Owner}
+	}
+	at := micros(q.Before.CreatedAt)
+	return selectMore, []driver.Value{q.Owner, at, at, string(q.Before.ID)}
+}
+
+// filter is the query's conditions, besides the owner.
+func filter(q session.Query) func(session.Row) bool {
+	text := strings.ToLower(q.Text)
+	return func(r session.Row) bool {
+		return (q.Repository == "" || r.Repository == q.Repository) &&
+			(q.Trigger == "" || r.Trigger == q.Trigger) &&
+			(q.Status == "" || r.Status == q.Status) &&
+			(text == "" || strings.Contains(strings.ToLower(r.Title), text))
+	}
 }
 
 // Wanting implements session.Index.

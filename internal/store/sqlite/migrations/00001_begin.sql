@@ -13,10 +13,7 @@ CREATE TABLE sessions (
 	last       INTEGER NOT NULL,
 	attention  INTEGER NOT NULL, -- 0: none, 1: wants a loop, 2: runs and is idle
 	deleted    INTEGER NOT NULL,
-	status     TEXT    NOT NULL,
-	trig       TEXT,
-	repository TEXT,
-	row        BLOB    NOT NULL -- all of it once more, in one piece; see row.go
+	row        BLOB    NOT NULL -- what lists show, in one piece; see row.go
 ) STRICT;
 
 -- Lists are newest first, ties by id. The id is in the index so that a page is
