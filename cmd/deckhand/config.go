@@ -86,7 +86,6 @@ type fileResolver struct {
 	args   []string
 	file   configFile
 	loaded bool
-	known  map[string]bool
 }
 
 // Validate implements kong.Resolver: a key that no command has is a mistake.

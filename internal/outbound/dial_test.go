@@ -177,7 +177,7 @@ func TestRebinding(t *testing.T) {
 func TestRedirectIsChecked(t *testing.T) {
 	inner := newServer(t, hello)
 	for _, target := range []string{inner.at("127.0.0.1"), inner.at("localhost"), "http://169.254.169.254/", "http://10.0.0.1/"} {
-		outer := newServer(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target, 302) })
+		outer := newServer(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target, http.StatusFound) })
 		isBlocked(t, NewClient(Policy{Allow: []HostPort{{"127.0.0.1", outer.port}}}, time.Minute), outer.URL)
 	}
 	if n := inner.conns.Load(); n != 0 {
@@ -189,7 +189,7 @@ func TestRedirectsAreFew(t *testing.T) {
 	s := newServer(t, func(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
 		if n > 0 {
-			http.Redirect(w, r, fmt.Sprint("/?n=", n-1), 302)
+			http.Redirect(w, r, fmt.Sprint("/?n=", n-1), http.StatusFound)
 		}
 	})
 	c := NewClient(Policy{AllowAllPrivate: true}, time.Minute)
@@ -209,7 +209,7 @@ func TestRedirectDropsCredentials(t *testing.T) {
 		if len(hops) > 0 {
 			next := hops[0]
 			hops = hops[1:]
-			http.Redirect(w, r, next, 307)
+			http.Redirect(w, r, next, http.StatusTemporaryRedirect)
 			return
 		}
 		seen = r.Header.Clone()

@@ -165,14 +165,6 @@ func text(v driver.Value) string {
 	return s
 }
 
-// optional stores "" as NULL, which takes no room and no time to bind.
-func optional(s string) driver.Value {
-	if s == "" {
-		return nil
-	}
-	return s
-}
-
 func truth(b bool) driver.Value {
 	if b {
 		return int64(1)

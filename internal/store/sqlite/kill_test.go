@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -53,6 +54,9 @@ func child(path string) {
 func childLoop(db *DB, id session.ID, count int) error {
 	ctx := context.Background()
 	row, err := db.Row(ctx, id)
+	if err != nil && !errors.Is(err, session.ErrNotFound) {
+		return err
+	}
 	first := newSession()
 	first.ID, first.Row.ID = id, id
 	for last := row.Last; count != 0; count-- {
