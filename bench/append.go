@@ -18,7 +18,7 @@ func appends(b *bench) error {
 	if err != nil {
 		return err
 	}
-	floor, err := openRaw(b.ctx, filepath.Join(dir, "raw.db"))
+	floor, err := openRaw(b.ctx, filepath.Join(dir, "raw.db"), writtenDown)
 	if err != nil {
 		return err
 	}

@@ -99,8 +99,8 @@ func (w *floorWriter) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 // serveFloor is the whole of the floor's process.
-func serveFloor(ctx context.Context, addr, file string) error {
-	db, err := openRaw(ctx, file)
+func serveFloor(ctx context.Context, addr, file, table string) error {
+	db, err := openRaw(ctx, file, table)
 	if err != nil {
 		return err
 	}

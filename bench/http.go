@@ -22,6 +22,7 @@ type duel struct {
 	path, body string
 	clients    int
 	ownUsers   bool     // each client is a user of its own
+	loose      bool     // the floor's rows cannot be found again
 	lean       bool     // clients that only move bytes, instead of Go's own
 	args       []string // for our server
 	rounds     int
@@ -34,6 +35,7 @@ func requests(b *bench) error {
 	many, few := pick(b, 5, 3), pick(b, 3, 1)
 	duels := []duel{
 		{name: "create with a message", path: creationPath, body: withMessage, clients: callers, rounds: many, during: long},
+		{name: "create with a message, against rows without a key", path: creationPath, body: withMessage, clients: callers, rounds: few, during: long, loose: true},
 		{name: "create with a message, lean clients", path: creationPath, body: withMessage, clients: callers, rounds: few, during: long, lean: true},
 		{name: "create with a message, logging each request", path: creationPath, body: withMessage, clients: callers, rounds: few, during: short, args: []string{"--log-level", "info"}},
 		{name: "create with {}", path: creationPath, body: withNothing, clients: callers, rounds: few, during: short},
@@ -87,7 +89,7 @@ func (b *bench) fight(d duel) (ours, floor rounds, err error) {
 		return nil, nil, err
 	}
 	defer us.stop()
-	them, err := b.bare()
+	them, err := b.bare(d.loose)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -45,13 +45,18 @@ func main() {
 	dir := flag.String("dir", "", "where data lies during the run; it must be a real disk (default: the system's temporary folder)")
 	floorAddr := flag.String("floor", "", "internal: be the bare handler, at this address")
 	floorFile := flag.String("floor-file", "", "internal: where the bare handler keeps its rows")
+	floorLoose := flag.Bool("floor-loose", false, "internal: the bare handler's rows cannot be found again")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
 	if *floorAddr != "" {
-		err = serveFloor(ctx, *floorAddr, *floorFile)
+		table := foundAgain
+		if *floorLoose {
+			table = writtenDown
+		}
+		err = serveFloor(ctx, *floorAddr, *floorFile, table)
 	} else {
 		b := &bench{ctx: ctx, quick: *quick, server: *server, report: newReport(*quick, *only)}
 		err = b.run(*only, *dir, *results)

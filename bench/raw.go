@@ -22,7 +22,14 @@ type raw struct {
 // rawPragmas are those of the store's writer.
 var rawPragmas = []string{"journal_mode = wal", "synchronous = full", "cache_size = -4096", "wal_autocheckpoint = 2000", "busy_timeout = 5000"}
 
-func openRaw(ctx context.Context, path string) (*raw, error) {
+// The two kinds of rows: one that can be found again by its id, which is the
+// least that is of use to anybody, and one that is only written down.
+const (
+	foundAgain  = "CREATE TABLE raw (id TEXT PRIMARY KEY, at INTEGER NOT NULL, body BLOB NOT NULL)"
+	writtenDown = "CREATE TABLE raw (n INTEGER PRIMARY KEY, id TEXT NOT NULL, at INTEGER NOT NULL, body BLOB NOT NULL)"
+)
+
+func openRaw(ctx context.Context, path, table string) (*raw, error) {
 	connector, err := sqlite.NewConnector((&url.URL{Scheme: "file", Path: path}).String())
 	if err != nil {
 		return nil, err
@@ -36,7 +43,7 @@ func openRaw(ctx context.Context, path string) (*raw, error) {
 			return nil, err
 		}
 	}
-	if err := r.run("CREATE TABLE raw (n INTEGER PRIMARY KEY, id TEXT NOT NULL, at INTEGER NOT NULL, body BLOB NOT NULL)"); err != nil {
+	if err := r.run(table); err != nil {
 		return nil, err
 	}
 	for sql, to := range map[string]*driver.StmtExecContext{

@@ -168,7 +168,7 @@ func (c *child) useDemo(key string) error {
 }
 
 // bare starts the floor.
-func (b *bench) bare() (*child, error) {
+func (b *bench) bare(loose bool) (*child, error) {
 	dir, err := b.folder()
 	if err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func (b *bench) bare() (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := b.start(addr, dir, self, "-floor", addr, "-floor-file", filepath.Join(dir, "raw.db"))
+	c, err := b.start(addr, dir, self, "-floor", addr, "-floor-file", filepath.Join(dir, "raw.db"), fmt.Sprintf("-floor-loose=%t", loose))
 	if err == nil {
 		c.key = floorKey
 	}

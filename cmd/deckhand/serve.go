@@ -53,7 +53,7 @@ func (c *serveCmd) Run(ctx context.Context, all *cli, o *output) error {
 	}
 	// Requests leave much short-lived memory behind and little that lasts: collecting
 	// more seldom costs some megabytes under load and saves a tenth of the time.
-	debug.SetGCPercent(400)
+	debug.SetGCPercent(200)
 	redactor := secret.NewRedactor()
 	logger := c.logger(o.stderr, redactor)
 
