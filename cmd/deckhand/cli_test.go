@@ -12,6 +12,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"deckhand/client"
+	"deckhand/internal/access"
+	"deckhand/internal/session"
 )
 
 // must runs a command that has to succeed.
@@ -354,4 +356,46 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	failing("database opens", "--data-dir", garbage, "--addr", free)
+}
+
+// A log that breaks a rule is found, and ends after its last good event when repaired.
+func TestDoctorRepairs(t *testing.T) {
+	b := serve(t, "")
+	b.demo("scripted/demo")
+	id := b.create("hello")
+	b.follow(id, 0, agentIs("awaiting_user_input"))
+	b.stop()
+	d, err := openData(t.Context(), common{DataDir: b.dir}, access.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, err := d.db.Row(t.Context(), session.ID(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What no rule allows: a turn that ends although none is under way.
+	bad := session.Batch{ID: session.ID(id), After: row.Last, Row: row, Events: []session.Event{
+		{Number: row.Last + 1, At: row.UpdatedAt, Payload: session.TurnEnded{UpTo: row.Last}}}}
+	bad.Row.Last++
+	if err := d.db.Append(t.Context(), bad); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := command(t, "doctor", "--data-dir", b.dir, id)
+	if code == 0 || !strings.Contains(errs, "no turn is under way") || !strings.Contains(errs, "--repair") {
+		t.Fatalf("%d %s%s", code, out, errs)
+	}
+	if code, out, errs = command(t, "doctor", "--data-dir", b.dir, "--repair", id); code != 0 || !strings.Contains(out, "cut off") {
+		t.Fatalf("%d %s%s", code, out, errs)
+	}
+	if code, out, errs = command(t, "doctor", "--data-dir", b.dir, id); code != 0 || !strings.Contains(out, "every rule holds") {
+		t.Fatalf("%d %s%s", code, out, errs)
+	}
+	b = serve(t, b.dir)
+	if err := b.client.Say(t.Context(), id, "still there?", ""); err != nil {
+		t.Fatal(err)
+	}
+	b.follow(id, row.Last, agentIs("awaiting_user_input"))
 }
