@@ -27,6 +27,9 @@ func (c *doctorCmd) Run(ctx context.Context, o *output) error {
 	if c.Conversation != "" {
 		return c.verify(ctx, o)
 	}
+	if c.Repair {
+		return errors.New("--repair needs the id of a conversation")
+	}
 	r := &report{o: o}
 	r.check("data dir", c.DataDir, c.dataDir())
 	path, err := c.databasePath()
@@ -141,7 +144,10 @@ func (c *doctorCmd) verify(ctx context.Context, o *output) error {
 		fmt.Fprintf(o.stdout, "conversation %s: %d events, every rule holds; %s, agent %s\n", id, st.Last, st.Status(), st.Agent)
 		return nil
 	}
-	if !c.Repair || !st.Exists() {
+	if !st.Exists() {
+		return fmt.Errorf("conversation %s is damaged from its first event on (%w), so there is nothing to keep; delete it", id, damage)
+	}
+	if !c.Repair {
 		return fmt.Errorf("conversation %s is good up to event %d: %w; doctor --repair %s ends it there", id, st.Last, damage, id)
 	}
 	return c.repair(ctx, o, d, st)

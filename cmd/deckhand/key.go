@@ -21,19 +21,22 @@ type keyCmd struct {
 
 type keyCreateCmd struct {
 	common
-	User    string        `name:"user" required:"" placeholder:"NAME" help:"Whose key."`
-	Admin   bool          `name:"admin" help:"The key may manage users and keys."`
-	Name    string        `name:"name" placeholder:"LABEL" help:"A label for lists."`
-	Expires time.Duration `name:"expires" placeholder:"720h" help:"How long the key is good. Default: for ever."`
+	User    string         `name:"user" required:"" placeholder:"NAME" help:"Whose key."`
+	Admin   bool           `name:"admin" help:"The key may manage users and keys."`
+	Name    string         `name:"name" placeholder:"LABEL" help:"A label for lists."`
+	Expires *time.Duration `name:"expires" placeholder:"720h" help:"How long the key is good. Default: for ever."`
 }
 
 // Run makes a key.
 func (c *keyCreateCmd) Run(ctx context.Context, o *output) error {
 	return c.change(ctx, func(g *access.Gate) error {
-		if c.Expires < 0 {
-			return errors.New("--expires is a time to come")
+		var life time.Duration // for ever
+		if c.Expires != nil {
+			if life = *c.Expires; life <= 0 {
+				return errors.New("--expires is a time to come, such as 720h; leave it out for a key that is good for ever")
+			}
 		}
-		plain, _, err := g.Create(ctx, c.User, c.Name, c.Admin, c.Expires)
+		plain, _, err := g.Create(ctx, c.User, c.Name, c.Admin, life)
 		if err == nil {
 			_, err = fmt.Fprintln(o.stdout, plain)
 		}

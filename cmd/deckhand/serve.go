@@ -205,7 +205,7 @@ func (c *serveCmd) announce(ctx context.Context, d *data, addr net.Addr, w io.Wr
 		if c.TLSCert != "" {
 			scheme = "https"
 		}
-		base = scheme + "://" + addr.String()
+		base = scheme + "://" + reachable(addr)
 	}
 	fmt.Fprintf(w, "Deckhand %s is at %s\n", version, base)
 	if keyPath == "" {
@@ -226,6 +226,15 @@ func (c *serveCmd) announce(ctx context.Context, d *data, addr net.Addr, w io.Wr
 	}
 	fmt.Fprintf(w, "  log in:    %s/login#%s  (good once, for an hour)\n", base, d.gate.NewTicket(who, time.Hour))
 	return nil
+}
+
+// reachable is an address one can open: a server that listens everywhere is also here.
+func reachable(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return net.JoinHostPort("localhost", port)
+	}
+	return addr.String()
 }
 
 // run serves until ctx ends.

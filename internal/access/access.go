@@ -18,7 +18,7 @@ var (
 	// ErrRevoked is the cause of a held context whose key stopped being good.
 	ErrRevoked = errors.New("the key was revoked, has expired, or its user was disabled")
 	// ErrLastAdmin refuses a change after which no administrator could come in any more.
-	ErrLastAdmin = errors.New("this is the last usable admin key: without it everybody would be locked out. Create another admin key first, or force it")
+	ErrLastAdmin = errors.New("this is the last usable admin key: without it everybody would be locked out. Create another admin key first; deckhand key revoke --force revokes it all the same")
 	// ErrUserDisabled refuses a new key for a user who could not use it.
 	ErrUserDisabled = errors.New("the user is disabled: enable the user before creating a key")
 	// ErrNotAdmin refuses an admin key for a user who is no administrator.

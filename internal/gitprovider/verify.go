@@ -52,14 +52,16 @@ func (e *UnreachableError) Error() string {
 }
 
 func candidates(tokens map[string]Token, provider string) []string {
-	if provider != "" {
-		return []string{provider}
-	}
 	var out []string
 	for p := range tokens {
-		out = append(out, p)
+		if p != provider {
+			out = append(out, p)
+		}
 	}
 	slices.Sort(out)
+	if provider != "" {
+		return append([]string{provider}, out...)
+	}
 	for _, p := range []string{"github", "gitlab", "bitbucket"} {
 		if !slices.Contains(out, p) {
 			out = append(out, p)

@@ -35,7 +35,9 @@ func TestTokensGoToTheirHostsOnly(t *testing.T) {
 	tokens := map[string]Token{"bitbucket": {"ann:app-password", a}, "github": {"secret-b", b}, "gitlab": {"", b}}
 	for _, c := range []struct{ provider, repository, found string }{
 		{"bitbucket", "team/a", "bitbucket"}, {"github", "team/b", "github"}, {"", "team/b", "github"}, {"", "team/a", "bitbucket"}, {"gitlab", "team/b", "gitlab"},
-		{"github", "team/a", ""}, {"gitlab", "team/a", ""}, {"enterprise_sso", "team/a", ""}, {"unheard-of", "team/a", ""}, {"github", "--upload-pack=x", ""},
+		// The one that is named comes first, then the others with something stored.
+		{"github", "team/a", "bitbucket"}, {"gitlab", "team/a", "bitbucket"}, {"enterprise_sso", "team/a", "bitbucket"}, {"unheard-of", "team/b", "github"},
+		{"github", "team/none", ""}, {"unheard-of", "team/none", ""}, {"github", "--upload-pack=x", ""},
 	} {
 		*askedA, *askedB = nil, nil
 		got, err := Verify(t.Context(), http.DefaultClient, tokens, c.provider, c.repository)
@@ -90,7 +92,7 @@ func TestCandidates(t *testing.T) {
 		{nil, "", []string{"github", "gitlab", "bitbucket"}},
 		{nil, "gitlab", []string{"gitlab"}},
 		{[]string{"gitlab", "forgejo"}, "", []string{"forgejo", "gitlab", "github", "bitbucket"}},
-		{[]string{"gitlab"}, "github", []string{"github"}},
+		{[]string{"gitlab"}, "github", []string{"github", "gitlab"}},
 	} {
 		tokens := map[string]Token{}
 		for _, p := range c.tokens {

@@ -31,8 +31,8 @@ func checkCreate(b api.CreateConversation) []api.FieldError {
 		repository(m.Repo, "create_microagent", "repo")
 	}
 	for i, u := range b.ImageURLs.Value {
-		if !v0.ValidImageURL(u) {
-			no("url_parsing", "An image is an http, https or data:image address.", "image_urls", i)
+		if typ, msg := v0.CheckImageURL(u); typ != "" {
+			no(typ, msg, "image_urls", i)
 		}
 	}
 	if r, ok := b.ReplayJSON.Get(); ok && r != "" {

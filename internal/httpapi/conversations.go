@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
@@ -130,6 +131,12 @@ func patchConversation(d *Door, ctx context.Context, c *call, p one, b api.Patch
 
 func deleteConversation(d *Door, ctx context.Context, c *call, p one, _ none) (bool, error) {
 	_, err := d.change(ctx, c, p.ID, session.State.Delete)
+	if errors.Is(err, session.ErrCorrupt) { // what is damaged can still be got rid of
+		var row session.Row
+		if row, err = d.row(ctx, c, p.ID); err == nil {
+			err = d.Sessions.Bury(ctx, row)
+		}
+	}
 	return err == nil, err
 }
 

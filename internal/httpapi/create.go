@@ -56,6 +56,7 @@ func createConversation(d *Door, ctx context.Context, c *call, _ none, b api.Cre
 			return api.ConversationResponse{}, err
 		}
 	}
+	c.session = string(id)
 	st, err := d.Sessions.Create(ctx, id, created, p.message)
 	if errors.Is(err, session.ErrConflict) { // somebody was faster
 		again, err := d.existing(ctx, c, id, print)
@@ -103,7 +104,15 @@ func (d *Door) existing(ctx context.Context, c *call, id session.ID, print strin
 // fingerprint recognises the same request: what it means, not how it was spelled.
 func fingerprint(user string, b api.CreateConversation) string {
 	b.ConversationID = api.Opt[string]{}
-	meaning, _ := json.Marshal(b)
+	text, _ := json.Marshal(b)
+	var fields map[string]any
+	_ = json.Unmarshal(text, &fields)
+	for name, v := range fields {
+		if v == nil { // here null and absent are the same
+			delete(fields, name)
+		}
+	}
+	meaning, _ := json.Marshal(fields)
 	return digest(user, string(meaning))
 }
 

@@ -57,6 +57,9 @@ func translate(err error) *fault {
 		return notFound()
 	case errors.Is(err, session.ErrRefused):
 		return fail(http.StatusConflict, api.CodeConversationRefused, "The conversation does not allow this now: "+err.Error())
+	case errors.Is(err, session.ErrCorrupt):
+		return fail(http.StatusInternalServerError, api.CodeInternal,
+			"The conversation's log is damaged. The operator can look at it with deckhand doctor and the conversation's id; it can be deleted.")
 	case errors.Is(err, settings.ErrNotFound):
 		return fail(http.StatusNotFound, api.CodeSettingsNotFound, "Settings not found")
 	case errors.Is(err, access.ErrUnauthorized):

@@ -118,8 +118,8 @@ func postEvent(d *Door, ctx context.Context, c *call, p one, _ rawEvent) (api.Ac
 
 func postMessage(d *Door, ctx context.Context, c *call, p one, b api.PostMessage) (api.Accepted, error) {
 	for i, u := range b.ImageURLs.Value {
-		if !v0.ValidImageURL(u) {
-			return api.Accepted{}, api.Invalid("url_parsing", "An image is an http, https or data:image address.", "image_urls", i)
+		if typ, msg := v0.CheckImageURL(u); typ != "" {
+			return api.Accepted{}, api.Invalid(typ, msg, "image_urls", i)
 		}
 	}
 	said := session.UserSaid{Text: b.Message, Images: b.ImageURLs.Value, Key: c.retryKey}
@@ -143,7 +143,17 @@ func streamEvents(d *Door, w http.ResponseWriter, r *http.Request, c *call) erro
 }
 
 func socketEvents(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
-	return d.follow(w, r, c, live.ServeWS)
+	return d.follow(w, r, c, serveSocket)
+}
+
+// serveSocket tells those who did not ask for an upgrade so, in our words.
+func serveSocket(w http.ResponseWriter, r *http.Request, h *live.Hub, id session.ID, after int64, o live.Options) error {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		f := fail(http.StatusUpgradeRequired, api.CodeBadRequest, "This path speaks WebSocket; ask for an upgrade, or read events/stream instead.")
+		f.header = http.Header{"Upgrade": {"websocket"}, "Connection": {"Upgrade"}}
+		return f
+	}
+	return live.ServeWS(w, r, h, id, after, o)
 }
 
 // follow checks who follows what from where, and ends with the key or the server.
@@ -154,7 +164,7 @@ func (d *Door) follow(w http.ResponseWriter, r *http.Request, c *call, serve str
 	}
 	after, err := live.Position(r)
 	if err != nil {
-		return badPosition("int_parsing", "A number of an event is expected, from where to go on.")
+		return badPosition(r, "int_parsing", "A number of an event is expected, from where to go on.")
 	}
 	ctx, release := d.Gate.Hold(r.Context(), c.who)
 	defer release()
@@ -162,9 +172,12 @@ func (d *Door) follow(w http.ResponseWriter, r *http.Request, c *call, serve str
 	defer context.AfterFunc(d.closing, func() { cancel(errClosing) })()
 	defer cancel(nil)
 	err = serve(w, r.WithContext(ctx), d.Hub, row.ID, after, live.Options{Close: whyClosed})
+	var f *fault
 	switch {
+	case errors.As(err, &f):
+		return f
 	case errors.Is(err, live.ErrAhead):
-		return badPosition("greater_than_end", "This is beyond the newest event of the conversation; begin again without a position.")
+		return badPosition(r, "greater_than_end", "This is beyond the newest event of the conversation; begin again without a position.")
 	case errors.Is(err, live.ErrNotStarted) && errors.Is(context.Cause(ctx), access.ErrRevoked):
 		return unauthorized()
 	case errors.Is(err, live.ErrNotStarted):
@@ -183,8 +196,16 @@ func whyClosed(cause error) (code int, reason string) {
 	return 1001, "the server is stopping; resume from the last event"
 }
 
-func badPosition(typ, msg string) error {
-	return &api.ValidationError{Detail: []api.FieldError{{Loc: []any{"query", "after"}, Type: typ, Msg: msg}}}
+// badPosition complains where the client said it: live.Position looks in the same order.
+func badPosition(r *http.Request, typ, msg string) error {
+	loc := []any{"query", "after"}
+	switch q := r.URL.Query(); {
+	case r.Header.Get("Last-Event-ID") != "":
+		loc = []any{"header", "Last-Event-ID"}
+	case q.Get("after") == "" && q.Get("last_event_id") != "":
+		loc = []any{"query", "last_event_id"}
+	}
+	return &api.ValidationError{Detail: []api.FieldError{{Loc: loc, Type: typ, Msg: msg}}}
 }
 
 func describeStream(o *huma.Operation) {
@@ -200,6 +221,7 @@ func describeSocket(o *huma.Operation) {
 
 func resumable(o *huma.Operation) {
 	o.Parameters = append(o.Parameters,
-		&huma.Param{Name: "after", In: "query", Description: "Number of the last event seen; everything after it follows.", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: ptr(0.0)}},
+		&huma.Param{Name: "after", In: "query", Description: "Number of the last event seen; everything after it follows.", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: ptr(-1.0)}},
+		&huma.Param{Name: "last_event_id", In: "query", Description: "Another name for after.", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: ptr(-1.0)}},
 		&huma.Param{Name: "Last-Event-ID", In: "header", Description: "The same, as browsers send it when they reconnect.", Schema: &huma.Schema{Type: huma.TypeString}})
 }

@@ -31,7 +31,7 @@ func createKey(d *Door, ctx context.Context, c *call, _ none, b api.CreateKey) (
 		return api.NewKey{}, fail(http.StatusForbidden, api.CodeForbidden, "Only an admin key makes keys for others, or admin keys.")
 	}
 	var life time.Duration
-	if v, ok := b.Expires.Get(); ok && v != "" {
+	if v, ok := b.Expires.Get(); ok {
 		var err error
 		if life, err = time.ParseDuration(v); err != nil || life <= 0 {
 			return api.NewKey{}, api.Invalid("value_error", "A duration is expected, such as 720h or 30m.", "expires")

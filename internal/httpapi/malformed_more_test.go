@@ -88,7 +88,7 @@ func malformedMessages() []bad {
 		post(path, "empty", ``, "body.message", "required"), field(path, "message", `5`, "string"), field(path, "message", `["`+canary+`"]`, "string"), field(path, "message", `null`, "null"),
 		field(path, "message", `"a\u0000b"`, "NUL"), field(path, "message", `"`+strings.Repeat("m", 1<<20+1)+`"`, "At most 1048576"),
 		post(path, "51 images", `{"message":"x","image_urls":`+list(51, `"https://h/x.png"`)+`}`, "body.image_urls", "At most 50"),
-		post(path, "script image", `{"message":"x","image_urls":["javascript:1"]}`, "body.image_urls.0", "address"),
+		post(path, "script image", `{"message":"x","image_urls":["javascript:1"]}`, "body.image_urls.0", "http"),
 		post(path, "extra", `{"message":"x","role":`+hidden+`}`, "body.role", "not known"),
 	}
 }
@@ -132,7 +132,7 @@ func malformedQueries() []bad {
 	for _, v := range []string{"x", "-5", "1.5", "1e3", "9223372036854775808", canary} {
 		out = append(out, get(toOpen+"/events/stream", "after="+v, "query.after", ""), get(toOpen+"/events/ws", "after="+v, "query.after", ""))
 	}
-	head := get(toOpen+"/events/stream", "", "query.after", "")
+	head := get(toOpen+"/events/stream", "", "header.Last-Event-ID", "")
 	head.name, head.header = "Last-Event-ID", []string{"Last-Event-ID", canary}
 	return append(out, head)
 }

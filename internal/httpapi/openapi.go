@@ -41,6 +41,9 @@ func (d *Door) describe() {
 			o.Responses["401"] = &huma.Response{Description: "The key is missing or wrong.", Content: jsonContent(stranger)}
 			o.Responses["429"] = &huma.Response{Description: "Too many requests; Retry-After says when to try again.", Content: jsonContent(shapes[r.family])}
 		}
+		if r.id == "login" {
+			o.Responses["401"] = &huma.Response{Description: "The ticket or key is not good.", Content: jsonContent(stranger)}
+		}
 		if r.method == http.MethodPost && !r.public {
 			o.Parameters = append(o.Parameters, &huma.Param{Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: ptr(255)},
 				Description: "Send the same key with the same request again and get the same answer; nothing is done twice."})

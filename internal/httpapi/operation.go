@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	"deckhand/internal/session"
 )
 
 // call is what a handler knows of its request beside parameters and body.
@@ -24,6 +26,8 @@ type call struct {
 	raw []byte
 	// bearer is true when the key came as Authorization: Bearer.
 	bearer bool
+	// session is the conversation that the request made, for the log.
+	session string
 	// retryKey names this request among repeated ones; empty without Idempotency-Key.
 	retryKey string
 }
@@ -57,7 +61,8 @@ func op[P, B, R any](r route, handle func(d *Door, ctx context.Context, c *call,
 			o.Parameters = append(o.Parameters, p.document(d.registry))
 		}
 		if hasBody {
-			o.RequestBody = &huma.RequestBody{Content: jsonContent(d.registry.Schema(reflect.TypeFor[B](), true, ""))}
+			s := d.registry.Schema(reflect.TypeFor[B](), true, "")
+			o.RequestBody = &huma.RequestBody{Content: jsonContent(s), Required: d.required(s)}
 		}
 		o.Responses[itoa(int64(r.ok()))] = &huma.Response{Description: "Success",
 			Content: jsonContent(d.registry.Schema(reflect.TypeFor[R](), true, r.id+"Response"))}
@@ -94,6 +99,14 @@ func op[P, B, R any](r route, handle func(d *Door, ctx context.Context, c *call,
 	return r
 }
 
+// required reports whether a body of this kind cannot be left out: something in it cannot.
+func (d *Door) required(s *huma.Schema) bool {
+	for s.Ref != "" {
+		s = d.registry.SchemaFromRef(s.Ref)
+	}
+	return len(s.Required) > 0
+}
+
 // plainly fills b from what was parsed for the validator, if b can and it is simple enough.
 func plainly(body, b any) bool {
 	object, _ := body.(map[string]any)
@@ -106,7 +119,11 @@ func raw(r route, document func(o *huma.Operation), serve func(d *Door, w http.R
 	r.serve = serve
 	r.document = func(d *Door, o *huma.Operation) {
 		for _, name := range wildcards(r.path) {
-			o.Parameters = append(o.Parameters, &huma.Param{Name: name, In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}})
+			s := &huma.Schema{Type: huma.TypeString}
+			if name == "conversation_id" {
+				s.MinLength, s.MaxLength, s.Pattern = ptr(1), ptr(session.MaxIDLength), "^[A-Za-z0-9_-]+$"
+			}
+			o.Parameters = append(o.Parameters, &huma.Param{Name: name, In: "path", Required: true, Schema: s})
 		}
 		document(o)
 	}
@@ -157,6 +174,9 @@ func (p *param) document(huma.Registry) *huma.Param {
 	s := *p.schema
 	if p.def != "" {
 		s.Default = p.parse(p.def)
+		if n, ok := s.Default.(number); ok {
+			s.Default = json.Number(n)
+		}
 	}
 	return &huma.Param{Name: p.name, In: p.in, Required: p.in == "path", Description: p.schema.Description, Schema: &s}
 }

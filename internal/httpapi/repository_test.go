@@ -150,6 +150,9 @@ func TestRepositories(t *testing.T) {
 
 	before := len(r.rows("ada"))
 	failed := []string{`"status":"error"`, `"msg_id":"STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR"`}
+	lab.mu.Lock()
+	lab.token = "changed, too"
+	lab.mu.Unlock()
 	ask("private/app", "github").want(t, 400, append(failed, "the stored token gives no access")...)
 	ask("public/nothing", "github").want(t, 400, failed...)
 	ask("team/app", "enterprise_sso").want(t, 400, append(failed, "host")...)
@@ -167,7 +170,7 @@ func TestRepositories(t *testing.T) {
 	ask("private/app", "gitlab").want(t, 400, append(failed, "no token is stored")...)
 
 	// A token does not follow a redirect to another host.
-	tokens(hub.token, lab.token)
+	tokens(hub.token, "")
 	lab.shown()
 	hub.mu.Lock()
 	hub.redirect = lab.base

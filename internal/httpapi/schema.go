@@ -56,6 +56,9 @@ func amend(r huma.Registry) {
 			s.Properties[name].Default = v
 		}
 	}
+	if s := all["Settings"]; s != nil { // nothing stored is null
+		s.Properties["mcp_config"] = &huma.Schema{AnyOf: []*huma.Schema{s.Properties["mcp_config"], {Type: "null"}}}
+	}
 	str := &huma.Schema{Type: huma.TypeString}
 	secret := &huma.Schema{Type: huma.TypeString, Format: "password"}
 	// A tool server may be just its address, a token just its text.

@@ -26,6 +26,8 @@ type recorder struct {
 	who    string
 	family family
 	stream bool
+	// session is the conversation that was made.
+	session string
 }
 
 func (w *recorder) WriteHeader(status int) {
@@ -138,7 +140,11 @@ func (d *Door) finished(w *recorder, r *http.Request, id string, took time.Durat
 	if w.who != "" {
 		attrs = append(attrs, slog.String("user", w.who))
 	}
-	if s := r.PathValue("conversation_id"); s != "" {
+	s := r.PathValue("conversation_id")
+	if s == "" {
+		s = w.session
+	}
+	if s != "" {
 		attrs = append(attrs, slog.String("session", s))
 	}
 	d.Logger.LogAttrs(r.Context(), level, "request", attrs...)
@@ -243,6 +249,7 @@ func (d *Door) answer(w *recorder, req *http.Request, r *route) error {
 	if key := req.Header["Idempotency-Key"]; len(key) > 0 && req.Method == http.MethodPost && !r.public {
 		return d.once(w, req, r, c, key)
 	}
+	defer func() { w.session = c.session }()
 	return r.serve(d, w, req, c)
 }
 

@@ -46,6 +46,7 @@ type Hub struct {
 	log    session.Log
 	encode Encoder
 	open   fragments
+	large  large
 
 	mu    sync.RWMutex
 	feeds map[session.ID]*feed
@@ -149,10 +150,27 @@ type item struct {
 	shown   bool   // there is a frame
 	settles string // the model call that this event ends
 	end     bool   // nothing follows
+	shared  *item  // the one in the cache of large frames, which lives as long as somebody holds it
 }
 
 // item encodes an event. False means that no reader needs to know of it.
 func (h *Hub) item(id session.ID, e session.Event) (item, bool, error) {
+	if shared := h.large.get(id, e.Number); shared != nil {
+		it := *shared
+		it.shared = shared
+		return it, true, nil
+	}
+	it, needed, err := h.encodeItem(id, e)
+	if err == nil && len(it.frame.Data) >= largeFrame {
+		mine := it // on the heap, for as long as somebody holds it
+		shared := h.large.put(id, &mine)
+		it = *shared
+		it.shared = shared
+	}
+	return it, needed, err
+}
+
+func (h *Hub) encodeItem(id session.ID, e session.Event) (item, bool, error) {
 	frame, shown, err := h.encode(id, e)
 	if err != nil {
 		return item{}, false, fmt.Errorf("encode event %d: %w", e.Number, err)

@@ -145,6 +145,21 @@ func (s *Sessions) Peek(id ID) (State, bool) {
 	return e.state, e.loaded
 }
 
+// Bury deletes a session whose log is damaged, so that no rule can be asked:
+// the row says who it was and where it ended.
+func (s *Sessions) Bury(ctx context.Context, row Row) error {
+	now := s.now().UTC().Truncate(time.Microsecond)
+	ev := Event{Number: row.Last + 1, At: now, Payload: Deleted{}}
+	row.Last, row.UpdatedAt, row.Deleted, row.Wants, row.Status, row.Agent = ev.Number, now, true, false, Halted, AgentStopped
+	if err := s.log.Append(ctx, Batch{ID: row.ID, After: row.Last - 1, Events: []Event{ev}, Row: row}); err != nil {
+		return err
+	}
+	for _, o := range s.observers {
+		o.Appended(row.ID, row.Last)
+	}
+	return nil
+}
+
 // Load folds the session as it is now.
 func (s *Sessions) Load(ctx context.Context, id ID) (State, error) {
 	st, err := s.Update(ctx, id, func(State) ([]Payload, error) { return nil, nil })

@@ -77,8 +77,5 @@ func unquote(v jsontext.Value) string {
 	return string(b)
 }
 
-// ValidImageURL reports whether an image may be attached from this address.
-func ValidImageURL(s string) bool {
-	typ, _ := checkImage(s)
-	return typ == ""
-}
+// CheckImageURL says why an image may not be attached from this address; both are empty if it may.
+func CheckImageURL(s string) (typ, msg string) { return checkImage(s) }

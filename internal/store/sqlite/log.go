@@ -147,10 +147,7 @@ func (db *DB) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[se
 	return func(yield func(session.Event, error) bool) {
 		r := reading{db: db, id: id, at: max(after, 0)}
 		for !r.done {
-			if err := db.readers.read(ctx, r.next); err != nil {
-				yield(session.Event{}, fmt.Errorf("read session %s after event %d: %w", id, r.at, err))
-				return
-			}
+			failure := db.readers.read(ctx, r.next) // after what could be read
 			for i, e := range r.events {
 				r.events[i] = session.Event{} // a consumer that is done with it must be able to free it
 				if err := ctx.Err(); err != nil {
@@ -160,6 +157,10 @@ func (db *DB) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[se
 				if !yield(e, nil) {
 					return
 				}
+			}
+			if failure != nil {
+				yield(session.Event{}, fmt.Errorf("read session %s after event %d: %w", id, r.at, failure))
+				return
 			}
 		}
 	}
