@@ -25,7 +25,7 @@ func TestValidRepository(t *testing.T) {
 func TestValidBranchAgreesWithGit(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("git is not installed")
+		t.Fatal("git is needed, as for everything else here")
 	}
 	allowed := func(name string) bool {
 		return exec.Command(git, "check-ref-format", "--branch", name).Run() == nil // an exit status, nothing else

@@ -35,7 +35,7 @@ func newGitHost(t *testing.T, token string) *gitHost {
 	t.Helper()
 	git, err := exec.LookPath("git")
 	if err != nil {
-		t.Skip("git is not installed")
+		t.Fatal("git is needed, as for everything else here")
 	}
 	path, err := exec.Command(git, "--exec-path").Output()
 	if err != nil {
