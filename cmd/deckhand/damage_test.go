@@ -69,10 +69,18 @@ func TestSameRequestSpelledDifferently(t *testing.T) {
 	if status, answer, _ := b.raw("POST", "/api/conversations", `{"conversation_id":"twin","initial_user_msg":"ho"}`); status != 409 {
 		t.Errorf("%d %s", status, answer)
 	}
-	b.follow("twin", 0, agentIs("awaiting_user_input"))
+	if status, answer, _ := b.raw("POST", "/api/conversations", `{"conversation_id":"once"}`, "Idempotency-Key", "k"); status != 200 {
+		t.Errorf("%d %s", status, answer)
+	}
 	b.stop()
-	if !strings.Contains(b.logs.String(), `"path":"/api/conversations","status":200`) || !strings.Contains(b.logs.String(), `"session":"twin"`) {
-		t.Errorf("the log does not name the conversation: %s", b.logs)
+	for _, id := range []string{"twin", "once"} {
+		named := false
+		for line := range strings.Lines(b.logs.String()) {
+			named = named || strings.Contains(line, `"path":"/api/conversations"`) && strings.Contains(line, `"session":"`+id+`"`)
+		}
+		if !named {
+			t.Errorf("no request in the log names the conversation %s: %s", id, b.logs)
+		}
 	}
 }
 

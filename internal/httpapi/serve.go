@@ -246,10 +246,10 @@ func (d *Door) answer(w *recorder, req *http.Request, r *route) error {
 			return err
 		}
 	}
+	defer func() { w.session = c.session }() // known when it was made
 	if key := req.Header["Idempotency-Key"]; len(key) > 0 && req.Method == http.MethodPost && !r.public {
 		return d.once(w, req, r, c, key)
 	}
-	defer func() { w.session = c.session }()
 	return r.serve(d, w, req, c)
 }
 
