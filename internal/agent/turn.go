@@ -72,7 +72,8 @@ func (l *Loop) left(ctx context.Context, w *worker, why error) (session.State, e
 	}
 	st, err := l.Sessions.Load(ctx, w.id)
 	if err == nil && st.Wants() && st.InTurn && st.Claim == w.claim {
-		err = fmt.Errorf("the loop does not know how to go on after event %d: %w", st.Last, why)
+		// Not wrapped: whoever looks for a refusal would take it for a person's wish.
+		err = fmt.Errorf("the loop does not know how to go on after event %d: %v", st.Last, why)
 	}
 	return st, err
 }
