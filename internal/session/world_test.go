@@ -67,6 +67,8 @@ func (l *faulty) Append(ctx context.Context, b session.Batch) error {
 	if f.refuse {
 		return errStore
 	}
+	l.mu.Lock() // stored and remembered in one go, or two writers are remembered in the wrong order
+	defer l.mu.Unlock()
 	err := l.Log.Append(ctx, b)
 	if err != nil {
 		return err
@@ -74,7 +76,6 @@ func (l *faulty) Append(ctx context.Context, b session.Batch) error {
 	if f.repeat && !errors.Is(l.Log.Append(ctx, b), session.ErrConflict) {
 		panic("the store took one batch twice")
 	}
-	l.mu.Lock()
 	l.events[b.ID] = append(l.events[b.ID], b.Events...)
 	if claim, ok := ctx.Value(authorKey{}).(int64); ok {
 		if l.authors[b.ID] == nil {
@@ -84,7 +85,6 @@ func (l *faulty) Append(ctx context.Context, b session.Batch) error {
 			l.authors[b.ID][e.Number] = claim
 		}
 	}
-	l.mu.Unlock()
 	if f.forget {
 		return errStore
 	}
