@@ -1,0 +1,232 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+
+	"deckhand/internal/sandbox/rpc"
+)
+
+// Driver makes sandboxes and finds them again. All methods may be called
+// concurrently, also for the same sandbox.
+type Driver interface {
+	// Start makes the sandbox that spec.ID names and returns once its runner can
+	// be attached to. A workspace that exists under this ID is mounted again. If
+	// the sandbox runs already, its handle is returned: Start twice is Start
+	// once, so that a server that died between Start and its log loses nothing.
+	// The progress function may be nil; it must not block.
+	// A place that cannot be had is an *Unavailable.
+	Start(ctx context.Context, spec Spec, progress func(Progress)) (Handle, error)
+	// Attach connects to the runner of a sandbox that runs, also after a restart
+	// of ours. ErrGone if it does not run.
+	Attach(ctx context.Context, h Handle) (*Sandbox, error)
+	// Stop ends everything that runs in the sandbox and keeps the workspace. It
+	// is idempotent; what does not exist is stopped.
+	Stop(ctx context.Context, h Handle) error
+	// Destroy removes the sandbox with its workspace. It is idempotent.
+	Destroy(ctx context.Context, h Handle) error
+	// List names everything of ours that exists, running or not, so that what
+	// nobody needs any more can be found.
+	List(ctx context.Context) ([]Found, error)
+}
+
+// Viewer is a Driver whose workspaces the server can look into by itself.
+type Viewer interface {
+	// View opens the workspace as a folder on this machine, without starting
+	// anything. ErrGone if there is none; ErrUnseen if it lies elsewhere.
+	View(ctx context.Context, h Handle) (*os.Root, error)
+}
+
+// Inspector is a Driver that can look at the workspace of a stopped sandbox
+// with programs (git), without waking it.
+type Inspector interface {
+	// Inspect starts a short-lived sandbox over the same workspace, which it can
+	// read and not change, without a way out. Closing it ends it.
+	Inspect(ctx context.Context, h Handle) (*Sandbox, error)
+}
+
+// Snapshotter is a Driver that can copy workspaces.
+type Snapshotter interface {
+	// Snapshot makes the workspace of id a copy of h's as it is now. id must not
+	// have one yet.
+	Snapshot(ctx context.Context, h Handle, id string) error
+}
+
+// Measurer is a Driver that knows what a sandbox takes up on disk without
+// asking the sandbox.
+type Measurer interface {
+	// Usage counts the bytes that the sandbox has written to its workspace and
+	// beside it.
+	Usage(ctx context.Context, h Handle) (int64, error)
+}
+
+// Checker is a Driver that can say whether it would work here.
+type Checker interface {
+	// Check tries what Start needs. Problems are in plain words, each with what
+	// to do about it.
+	Check(ctx context.Context) []Finding
+}
+
+// Finding is one thing a driver says about the machine it runs on.
+type Finding struct {
+	OK bool
+	// Fatal is true when no sandbox can be started because of it.
+	Fatal bool
+	// What was looked at, what was found, and what to do about it.
+	What, Found, Fix string
+}
+
+// The errors a driver answers with. They may be wrapped.
+var (
+	// ErrGone says the sandbox does not run.
+	ErrGone = errors.New("the sandbox is not running")
+	// ErrUnseen says the workspace exists but cannot be seen from here.
+	ErrUnseen = errors.New("the workspace cannot be read from this machine")
+	// ErrFenced says a newer owner commands the sandbox.
+	ErrFenced = rpc.ErrFenced
+	// ErrEscapes says a path leads out of the workspace.
+	ErrEscapes = rpc.ErrEscapes
+	// ErrLost says the connection to the runner ended; what was called may still
+	// run, and can be asked for again by its id after the next Attach.
+	ErrLost = rpc.ErrLost
+	// ErrInvalid says the request makes no sense; ErrTooBig that something is
+	// larger than it may be; ErrBinary that a file is not a text; ErrNoRepo that
+	// a folder is not a git repository.
+	ErrInvalid = rpc.ErrInvalid
+	ErrTooBig  = rpc.ErrTooBig
+	ErrBinary  = rpc.ErrBinary
+	ErrNoRepo  = rpc.ErrNoRepo
+)
+
+// Unavailable says why a sandbox cannot be had, in words for the person whose
+// conversation it is.
+type Unavailable struct {
+	Reason string
+	Cause  error
+}
+
+func (e *Unavailable) Error() string { return e.Reason }
+func (e *Unavailable) Unwrap() error { return e.Cause }
+
+// Spec says what a sandbox shall be.
+type Spec struct {
+	// ID names the sandbox and its workspace; 1 to 100 characters of A-Z a-z 0-9 _ -.
+	ID string
+	// Image is a container image, "" for the driver's own. Prepared says that the
+	// image holds the runner already.
+	Image    string
+	Prepared bool
+	Limits   Limits
+	Mounts   []Mount
+	// Env is added to the environment of everything that runs inside. It may hold
+	// secrets, so drivers ignore it: Open gives it to the runner over the
+	// connection, and it is never written down.
+	Env map[string]string
+	// Network says what is out there.
+	Network Network
+	// Labels are kept with the sandbox, for people who look at the engine.
+	Labels map[string]string
+}
+
+// Limits bound what a sandbox may use. 0 is the driver's default, never "no limit".
+type Limits struct {
+	CPUs      float64 `json:"cpus,omitempty"`
+	Memory    int64   `json:"memory,omitempty"`    // bytes
+	Processes int     `json:"processes,omitempty"` // and threads
+	Disk      int64   `json:"disk,omitempty"`      // bytes written to the workspace and beside it
+}
+
+// DefaultLimits hold for whatever a Spec leaves open.
+var DefaultLimits = Limits{CPUs: 2, Memory: 4 << 30, Processes: 1024, Disk: 10 << 30}
+
+// OrDefault fills what is open.
+func (l Limits) OrDefault() Limits {
+	if l.CPUs <= 0 {
+		l.CPUs = DefaultLimits.CPUs
+	}
+	if l.Memory <= 0 {
+		l.Memory = DefaultLimits.Memory
+	}
+	if l.Processes <= 0 {
+		l.Processes = DefaultLimits.Processes
+	}
+	if l.Disk <= 0 {
+		l.Disk = DefaultLimits.Disk
+	}
+	return l
+}
+
+// Mount shows a folder of the host inside.
+type Mount struct {
+	Source   string `json:"source"`
+	Target   string `json:"target"`
+	ReadOnly bool   `json:"read_only,omitempty"`
+}
+
+// Network is a sandbox's view of the world.
+type Network string
+
+// A sandbox never has an interface but loopback.
+const (
+	// Proxied is loopback with a proxy on it that Outward answers. The default.
+	Proxied Network = ""
+	// Isolated is loopback alone.
+	Isolated Network = "isolated"
+)
+
+// ProxyPort is where a Proxied sandbox finds the proxy, on its own loopback.
+const ProxyPort = 3128
+
+// Workspace is the folder that is kept, as it is called inside.
+const Workspace = "/workspace"
+
+// Handle finds a sandbox again. It goes into the log as JSON.
+type Handle struct {
+	Driver string `json:"driver"`
+	ID     string `json:"id"`
+	// Data is the driver's own.
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// Found is a sandbox that exists.
+type Found struct {
+	Handle  Handle
+	Running bool
+}
+
+// Progress is a step of a start that takes long enough to be told about.
+type Progress struct {
+	Step Step
+	// Message is for people: which image, how much of it.
+	Message string
+}
+
+// Step is where a start stands.
+type Step string
+
+// The steps, in order.
+const (
+	Pulling  Step = "pulling"
+	Starting Step = "starting"
+	Cloning  Step = "cloning"
+	SetUp    Step = "setup"
+	Ready    Step = "ready"
+)
+
+// Outward is the way out: it serves one connection that something in the
+// sandbox id made to its proxy, while call ran ("" if nobody knows). It closes
+// the connection.
+type Outward func(ctx context.Context, id, call string, conn net.Conn)
+
+// Link is a connection to a runner, and who answers what it asks for.
+type Link struct {
+	ID      string
+	Conn    io.ReadWriteCloser
+	Outward Outward
+	// OnClose is called once, when the connection has ended.
+	OnClose func()
+}

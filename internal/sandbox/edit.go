@@ -1,0 +1,42 @@
+package sandbox
+
+import "context"
+
+// EditParams is one use of the editor, in the words of the str_replace_editor tool.
+type EditParams struct {
+	// ID makes it idempotent, as a Command's does: an edit that was done is not
+	// done again, its result is given again. "" for views.
+	ID    string `json:"id,omitempty"`
+	Again bool   `json:"again,omitempty"`
+	// Command is view, create, str_replace, insert or undo_edit.
+	Command string `json:"command"`
+	// Path is absolute.
+	Path       string  `json:"path"`
+	FileText   *string `json:"file_text,omitempty"`
+	OldStr     *string `json:"old_str,omitempty"`
+	NewStr     *string `json:"new_str,omitempty"`
+	InsertLine *int    `json:"insert_line,omitempty"`
+	ViewRange  []int   `json:"view_range,omitempty"`
+}
+
+// EditResult is what the editor says.
+type EditResult struct {
+	// Text is for the model; it starts with "ERROR:" when Failed.
+	Text   string `json:"text"`
+	Failed bool   `json:"failed,omitempty"`
+	// Old and New are the whole file before and after a change; PrevExist says
+	// whether there was one before. Both are empty when they are too large to
+	// keep, and then Large is true.
+	Old       string `json:"old,omitempty"`
+	New       string `json:"new,omitempty"`
+	PrevExist bool   `json:"prev_exist,omitempty"`
+	Large     bool   `json:"large,omitempty"`
+	Lost      bool   `json:"lost,omitempty"` // as in Result
+}
+
+// Edit views or changes a text file. A mistake in the request is a Failed
+// result, since whoever made it can learn from it; an error is ours.
+func (s *Sandbox) Edit(ctx context.Context, p EditParams) (EditResult, error) {
+	var r EditResult
+	return r, s.peer.Call(ctx, "edit", s.fence, p, &r)
+}

@@ -1,0 +1,160 @@
+package sandbox
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"time"
+)
+
+// File is one entry of a folder. Names are bytes: they travel as base64 beside
+// their readable form, so that none is lost.
+type File struct {
+	Name []byte      `json:"name"`
+	Size int64       `json:"size"`
+	Mode fs.FileMode `json:"mode"`
+	Time time.Time   `json:"time"`
+	// Link is where a symbolic link leads.
+	Link []byte `json:"link,omitempty"`
+}
+
+// IsDir is true for folders.
+func (f File) IsDir() bool { return f.Mode.IsDir() }
+
+// Paths are relative to the workspace, or absolute inside the sandbox. With
+// Within set, whatever leads out of the workspace (.., absolute, a symbolic
+// link) is ErrEscapes.
+
+// PathParams names a file.
+type PathParams struct {
+	Path   []byte `json:"path"`
+	Within bool   `json:"within,omitempty"`
+}
+
+// ReadParams names a range of a file; Length 0 is to the end.
+type ReadParams struct {
+	PathParams
+	Offset int64 `json:"offset,omitempty"`
+	Length int64 `json:"length,omitempty"`
+}
+
+// WriteParams names a file to write: in one go, so that nobody ever sees half
+// of it. Missing folders are made.
+type WriteParams struct {
+	PathParams
+	// New refuses to replace a file that exists.
+	New  bool        `json:"new,omitempty"`
+	Mode fs.FileMode `json:"mode,omitempty"` // default 0644, or what the file has
+	// Limit is how many bytes it may have; 0 is no limit.
+	Limit int64 `json:"limit,omitempty"`
+}
+
+// Stat tells of a file, without following a last symbolic link.
+func (s *Sandbox) Stat(ctx context.Context, p PathParams) (File, error) {
+	var f File
+	return f, s.peer.Call(ctx, "stat", 0, p, &f)
+}
+
+// List tells what is in a folder, sorted by name.
+func (s *Sandbox) List(ctx context.Context, p PathParams) ([]File, error) {
+	var out []File
+	return out, s.peer.Call(ctx, "list", 0, p, &out)
+}
+
+// Read copies a file, or a part of it, to w. It never waits: what is not a
+// regular file is ErrInvalid.
+func (s *Sandbox) Read(ctx context.Context, p ReadParams, w io.Writer) (File, error) {
+	var f File
+	return f, s.receive(ctx, "read", p, w, &f)
+}
+
+// Write writes a file from r.
+func (s *Sandbox) Write(ctx context.Context, p WriteParams, r io.Reader) (File, error) {
+	var f File
+	call, err := s.peer.Open(ctx, "write", s.fence, p)
+	if err != nil {
+		return f, err
+	}
+	defer call.Close()
+	if _, err := io.Copy(call, r); err != nil {
+		if refused := call.Answer(nil); refused != nil { // it said why before we were done
+			return f, refused
+		}
+		return f, err
+	}
+	if err := call.CloseWrite(); err != nil {
+		return f, err
+	}
+	return f, call.Answer(&f)
+}
+
+// Mkdir makes a folder and those above it.
+func (s *Sandbox) Mkdir(ctx context.Context, p PathParams) error {
+	return s.peer.Call(ctx, "mkdir", s.fence, p, nil)
+}
+
+// Remove deletes a file, or a folder with all that is in it.
+func (s *Sandbox) Remove(ctx context.Context, p PathParams) error {
+	return s.peer.Call(ctx, "remove", s.fence, p, nil)
+}
+
+// Format is how an archive is packed.
+type Format string
+
+// The formats.
+const (
+	Zip Format = "zip"
+	Tar Format = "tar"
+)
+
+// ArchiveParams names a folder to pack. Symbolic links are packed as links and
+// never followed; sockets, pipes and devices are left out.
+type ArchiveParams struct {
+	PathParams
+	Format Format `json:"format"`
+}
+
+// Archive packs a folder into w.
+func (s *Sandbox) Archive(ctx context.Context, p ArchiveParams, w io.Writer) error {
+	return s.receive(ctx, "archive", p, w, nil)
+}
+
+// Change of a file that was watched.
+type Change struct {
+	Path []byte `json:"path"`
+	// Op is created, written, removed, or "overflow" when changes were lost:
+	// then look for yourself.
+	Op string `json:"op"`
+}
+
+// Watch tells of changes in a folder and those below it until ctx ends.
+func (s *Sandbox) Watch(ctx context.Context, p PathParams, changed func(Change)) error {
+	call, err := s.peer.Open(ctx, "watch", 0, p)
+	if err != nil {
+		return err
+	}
+	defer call.Close()
+	if err := eachJSON(call, changed); err != nil {
+		return err
+	}
+	return call.Answer(nil)
+}
+
+// Usage is what the workspace takes up on disk, in bytes.
+func (s *Sandbox) Usage(ctx context.Context) (int64, error) {
+	var n int64
+	return n, s.peer.Call(ctx, "usage", 0, nil, &n)
+}
+
+// receive makes a call whose data goes to w.
+func (s *Sandbox) receive(ctx context.Context, method string, in any, w io.Writer, out any) error {
+	call, err := s.peer.Open(ctx, method, 0, in)
+	if err != nil {
+		return err
+	}
+	defer call.Close()
+	if _, err := io.Copy(w, call); err != nil {
+		return err
+	}
+	return call.Answer(out)
+}

@@ -1,0 +1,164 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"deckhand/internal/sandbox/rpc"
+)
+
+// Sandbox is a connection to a running sandbox. It may be used concurrently.
+// Losing it loses nothing inside: everything runs on and can be attached to
+// again.
+type Sandbox struct {
+	peer  *rpc.Peer
+	fence int64
+	info  Info
+	close func()
+}
+
+// Info is what a runner says of itself.
+type Info struct {
+	// Boot differs between two runs of the runner: whoever sees a new one knows
+	// that everything inside was started anew.
+	Boot    string `json:"boot"`
+	Version string `json:"version"`
+	// Shell is what commands run in: bash, or sh where there is none.
+	Shell string `json:"shell"`
+	User  string `json:"user"`
+	Host  string `json:"host"`
+}
+
+// Connect speaks to the runner at the other end of the link.
+func Connect(ctx context.Context, l Link) (*Sandbox, error) {
+	peer, err := rpc.Dial(l.Conn, rpc.Handlers{Raw: map[string]rpc.RawHandler{"outward": l.outward}})
+	if err != nil {
+		l.Conn.Close()
+		return nil, err
+	}
+	s := &Sandbox{peer: peer, close: l.OnClose}
+	if err := peer.Call(ctx, "hello", 0, nil, &s.info); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("the runner does not answer: %w", err)
+	}
+	return s, nil
+}
+
+// Open starts a sandbox, or finds it running, and attaches to it.
+func Open(ctx context.Context, d Driver, spec Spec, progress func(Progress)) (*Sandbox, Handle, error) {
+	h, err := d.Start(ctx, spec, progress)
+	if err != nil {
+		return nil, h, err
+	}
+	s, err := d.Attach(ctx, h)
+	if err != nil {
+		return nil, h, err
+	}
+	if err := s.SetEnv(ctx, spec.Env); err != nil {
+		s.Close()
+		return nil, h, err
+	}
+	return s, h, nil
+}
+
+// SetEnv says what is added to the environment of everything that is started
+// from now on, in place of what was said before.
+func (s *Sandbox) SetEnv(ctx context.Context, env map[string]string) error {
+	return s.peer.Call(ctx, "setenv", 0, env, nil)
+}
+
+// outward hands a connection to the proxy.
+func (l Link) outward(ctx context.Context, c *rpc.RawCall) {
+	var p OutwardParams
+	if err := c.Into(&p); err != nil || l.Outward == nil {
+		c.Conn.Close()
+		return
+	}
+	l.Outward(ctx, l.ID, p.Call, c.Conn)
+}
+
+// OutwardParams comes with a connection that leaves the sandbox.
+type OutwardParams struct {
+	// Call is the ID of the Command that was running, if just one was.
+	Call string `json:"call,omitempty"`
+}
+
+// Info is what the runner said when it was connected to.
+func (s *Sandbox) Info() Info { return s.info }
+
+// Under is the same connection with the claim that every command carries. The
+// runner refuses what comes under an older claim than it has seen: ErrFenced.
+func (s *Sandbox) Under(claim int64) *Sandbox {
+	c := *s
+	c.fence = claim
+	return &c
+}
+
+// Done is closed when the connection is lost.
+func (s *Sandbox) Done() <-chan struct{} { return s.peer.Done() }
+
+// Close lets go of the connection. The sandbox runs on.
+func (s *Sandbox) Close() error {
+	err := s.peer.Close()
+	if s.close != nil {
+		s.close()
+	}
+	return err
+}
+
+// DialPort connects to a port that something in the sandbox listens on.
+func (s *Sandbox) DialPort(ctx context.Context, port int) (net.Conn, error) {
+	call, err := s.peer.Open(ctx, "dial", 0, PortParams{Port: port})
+	if err != nil {
+		return nil, err
+	}
+	if err := call.Answer(nil); err != nil {
+		call.Close()
+		return nil, err
+	}
+	return call.Raw(), nil
+}
+
+// PortParams names a port.
+type PortParams struct {
+	Port int `json:"port"`
+}
+
+// Ports lists the TCP ports that something in the sandbox listens on, but for the proxy's.
+func (s *Sandbox) Ports(ctx context.Context) ([]int, error) {
+	var out []int
+	return out, s.peer.Call(ctx, "ports", 0, nil, &out)
+}
+
+// eachJSON decodes lines of JSON until the data ends.
+func eachJSON[T any](r io.Reader, each func(T)) error {
+	var rest []byte
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buf)
+		rest = append(rest, buf[:n]...)
+		for {
+			line, after, ok := bytes.Cut(rest, []byte("\n"))
+			if !ok {
+				break
+			}
+			rest = after
+			var v T
+			if err := json.Unmarshal(line, &v); err != nil {
+				return err
+			}
+			each(v)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
