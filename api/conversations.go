@@ -54,7 +54,7 @@ type Conversation struct {
 	Title              string    `json:"title"`
 	LastUpdatedAt      time.Time `json:"last_updated_at"`
 	Status             string    `json:"status" enum:"STARTING,RUNNING,STOPPED"`
-	RuntimeStatus      *string   `json:"runtime_status" doc:"STATUS$READY while the workspace can be used; the error's id after a failed start."`
+	RuntimeStatus      *string   `json:"runtime_status" doc:"STATUS$READY while the workspace can be used, STATUS$BUILDING_RUNTIME, STATUS$STARTING_RUNTIME or STATUS$SETTING_UP_WORKSPACE while it is being made; the error's id after a failed start."`
 	AgentState         string    `json:"agent_state" doc:"What the agent is doing."`
 	ErrorID            *string   `json:"error_id" doc:"Why the conversation failed to start or the last turn ended in an error, as a code."`
 	Reason             *string   `json:"reason" doc:"The same as a sentence; also why a stopped conversation was stopped."`

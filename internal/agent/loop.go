@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"deckhand/internal/llm"
+	"deckhand/internal/secret"
 	"deckhand/internal/session"
+	"deckhand/internal/tool"
 )
 
 // Profile is with what an agent works for one user: read from the settings
@@ -26,6 +28,19 @@ type Profile struct {
 	Budget  session.Money
 	Limited bool
 	Price   llm.Price
+	Tools   []tool.Tool
+	// Warm has the sandbox started with the first model call, since it takes a
+	// while. Otherwise it is started when the first tool needs it.
+	Warm bool
+	// Redactor hides secrets in what comes out of the sandbox; nil hides nothing.
+	Redactor *secret.Redactor
+}
+
+func (p Profile) redact(s string) string {
+	if p.Redactor == nil {
+		return s
+	}
+	return p.Redactor.String(s)
 }
 
 // ProfileError is a profile that cannot be had: the conversation fails to
@@ -47,8 +62,10 @@ type Config struct {
 	Index    session.Index
 	// Profile finds out with what to work for the session's owner.
 	Profile func(ctx context.Context, owner string) (Profile, error)
-	Deltas  Deltas
-	Logger  *slog.Logger
+	// Workspaces gives the sandboxes that tools work in; nil if there are no tools.
+	Workspaces Workspaces
+	Deltas     Deltas
+	Logger     *slog.Logger
 	// Starters is how many sessions may be claimed at the same time (default 4).
 	// It is small on purpose: while requests pour in, claiming must not crowd
 	// them out; when they stop, a few starters clear any backlog at once.

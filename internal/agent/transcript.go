@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"strings"
 
 	"deckhand/internal/llm"
@@ -20,6 +22,8 @@ type transcript struct {
 	// held back and shown behind the answer, which was given without knowing it.
 	asking bool
 	held   []llm.Message
+	// open are the calls of the last answer that have no result yet.
+	open []string
 }
 
 func readTranscript(ctx context.Context, log session.Log, id session.ID) (*transcript, error) {
@@ -45,24 +49,74 @@ func (t *transcript) add(e session.Event) {
 		t.extra = p.Instructions
 	case session.UserSaid:
 		m := llm.Message{Role: llm.User, Text: p.Text, Images: p.Images}
-		if t.asking {
+		if t.asking || len(t.open) > 0 {
 			t.held = append(t.held, m)
 			return
 		}
 		t.push(m)
 	case session.ModelAsked:
+		t.close()
 		t.asking = true
 	case session.ModelAnswered:
-		t.push(llm.Message{Role: llm.Assistant, Text: p.Text})
-		t.settle()
+		t.answered(p)
+	case session.ToolReturned:
+		t.returned(p)
 	case session.ModelFailed:
 		t.settle()
 	}
 }
 
+func (t *transcript) answered(p session.ModelAnswered) {
+	m := llm.Message{Role: llm.Assistant, Text: p.Text}
+	for _, c := range p.ToolCalls {
+		m.Calls = append(m.Calls, llm.Call{ID: c.ID, Name: c.Name, Args: c.Args})
+		t.open = append(t.open, c.ID)
+		t.size += len(c.Name) + len(c.Args)
+	}
+	t.push(m)
+	t.settle()
+}
+
+func (t *transcript) returned(p session.ToolReturned) {
+	t.open = slices.DeleteFunc(t.open, func(id string) bool { return id == p.ID })
+	t.push(llm.Message{Role: llm.ToolResult, Call: p.ID, Text: resultText(p), Failed: p.Outcome != session.Succeeded})
+	if len(t.open) == 0 {
+		t.settle()
+	}
+}
+
+// close gives a result to calls that were never made, because the person
+// stopped or paused before their turn came: models insist on one for each.
+func (t *transcript) close() {
+	for _, id := range t.open {
+		t.push(llm.Message{Role: llm.ToolResult, Call: id, Text: "This call was not made: the user interrupted the work before it.", Failed: true})
+	}
+	t.open = nil
+	t.settle()
+}
+
+// resultText is a result as the model sees it: the tool's words around the
+// output, and where the shell stands.
+func resultText(p session.ToolReturned) string {
+	var d struct {
+		Prefix     string `json:"prefix"`
+		Suffix     string `json:"suffix"`
+		WorkingDir string `json:"working_dir"`
+	}
+	_ = json.Unmarshal(p.Details, &d)
+	text := d.Prefix + p.Output + d.Suffix
+	if d.WorkingDir != "" {
+		text += "\n[Current working directory: " + d.WorkingDir + "]"
+	}
+	return text
+}
+
 // settle shows what was held back during a call.
 func (t *transcript) settle() {
 	t.asking = false
+	if len(t.open) > 0 {
+		return
+	}
 	for _, m := range t.held {
 		t.push(m)
 	}
@@ -75,7 +129,7 @@ func (t *transcript) push(m llm.Message) {
 }
 
 func (t *transcript) request(p Profile) llm.Request {
-	return llm.Request{Model: p.ModelName, System: system(p, t.extra), Messages: t.messages, MaxOutput: maxAnswer}
+	return llm.Request{Model: p.ModelName, System: system(p, t.extra), Messages: t.messages, Tools: tools(p), MaxOutput: maxAnswer}
 }
 
 // system is all that the model is told before the conversation.

@@ -25,7 +25,7 @@ func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile,
 		return l.left(ctx, w, err)
 	}
 	call := st.Ask.Call
-	text, done, err := l.ask(ctx, w, p, t, call)
+	answer, err := l.ask(ctx, w, p, t, call)
 	defer l.Deltas.EndDelta(w.id, call)
 	switch {
 	case err != nil && ctx.Err() != nil: // shutdown: the next owner makes the call again
@@ -35,7 +35,7 @@ func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile,
 	case err != nil:
 		return l.askFailed(ctx, w, st, err)
 	}
-	return l.record(ctx, w, p, t, st, text, done)
+	return l.record(ctx, w, p, t, st, answer)
 }
 
 // errGrew says that something was said between reading the history and asking about it.
@@ -78,14 +78,26 @@ func (l *Loop) left(ctx context.Context, w *worker, why error) (session.State, e
 	return st, err
 }
 
-// record settles the call, ends the turn and names the conversation, in one append.
-func (l *Loop) record(ctx context.Context, w *worker, p Profile, t *transcript, asked session.State, text string, done *llm.Done) (session.State, error) {
-	u := done.Usage
-	answer := session.ModelAnswered{Call: asked.Ask.Call, Text: text, Final: true, Raw: done.Raw, Cost: cost(p.Price, u.Input, u.Output),
+// answer is all that the model said in one call.
+type answer struct {
+	text  string
+	calls []session.ToolCall
+	done  *llm.Done
+}
+
+// record settles the call and names the conversation, in one append; an answer
+// that calls no tool also ends the turn.
+func (l *Loop) record(ctx context.Context, w *worker, p Profile, t *transcript, asked session.State, a answer) (session.State, error) {
+	u := a.done.Usage
+	answered := session.ModelAnswered{Call: asked.Ask.Call, Text: a.text, ToolCalls: a.calls, Final: len(a.calls) == 0, Raw: a.done.Raw,
+		Cost:  cost(p.Price, u.Input, u.Output),
 		Usage: session.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Window: u.Window}}
 	st, err := l.update(ctx, w,
-		func(s session.State) ([]session.Payload, error) { return s.Answered(w.claim, answer) },
+		func(s session.State) ([]session.Payload, error) { return s.Answered(w.claim, answered) },
 		func(s session.State) ([]session.Payload, error) {
+			if !answered.Final {
+				return nil, nil
+			}
 			return s.EndTurn(w.claim, session.TurnEnded{UpTo: asked.Ask.UpTo, State: session.AgentAwaitingUser})
 		},
 		func(s session.State) ([]session.Payload, error) {
@@ -144,43 +156,29 @@ var errLeft = errors.New("the session was left during the call")
 
 // ask makes the call. While it runs, news of the session are read: a stop
 // aborts the call at the provider, it is not merely ignored.
-func (l *Loop) ask(ctx context.Context, w *worker, p Profile, t *transcript, call string) (string, *llm.Done, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-w.news:
-				st, err := l.Sessions.Load(ctx, w.id)
-				if err != nil || st.Claim != w.claim || st.Ask == nil || st.Ask.Call != call {
-					cancel(errLeft)
-					return
-				}
-			}
-		}
-	}()
-	defer func() { cancel(nil); <-stopped }()
-
+func (l *Loop) ask(ctx context.Context, w *worker, p Profile, t *transcript, call string) (answer, error) {
+	ctx, stop := l.while(ctx, w, func(st session.State) bool { return st.Ask != nil && st.Ask.Call == call })
+	defer stop()
+	var a answer
 	var text strings.Builder
 	for part, err := range p.Model.Stream(ctx, t.request(p)) {
 		if cause := context.Cause(ctx); cause != nil {
-			return "", nil, cause
+			return a, cause
 		}
 		switch {
 		case err != nil:
-			return "", nil, err
+			return a, err
 		case part.Done != nil:
-			return text.String(), part.Done, nil
+			a.text, a.done = text.String(), part.Done
+			return a, nil
+		case part.Call != nil:
+			a.calls = append(a.calls, session.ToolCall{ID: part.Call.ID, Name: part.Call.Name, Args: part.Call.Args})
 		case part.Text != "":
 			text.WriteString(part.Text)
 			l.Deltas.Delta(w.id, call, part.Text)
 		}
 	}
-	return "", nil, &llm.Error{Class: llm.ClassNetwork, Message: "the answer ended before it was complete"}
+	return a, &llm.Error{Class: llm.ClassNetwork, Message: "the answer ended before it was complete"}
 }
 
 // errorID is the code that clients translate.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
 )
 
@@ -20,6 +21,11 @@ type worker struct {
 	news chan struct{}
 	// dirty is set with news and read when the worker is about to end.
 	dirty atomic.Bool
+	// box is the sandbox that the last call used.
+	box *sandbox.Sandbox
+	// warming is closed when the sandbox that was started ahead of need is there,
+	// or cannot be had; nil if none was.
+	warming chan struct{}
 }
 
 // grew is called for every append to the session, with the loop's mu held.
@@ -142,7 +148,12 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 		return st, profile, l.fail(ctx, w, err)
 	}
 	st, err = l.update(ctx, w, l.claim,
-		func(s session.State) ([]session.Payload, error) { return s.Prepared(s.Claim, session.WorkspaceReady{}) },
+		func(s session.State) ([]session.Payload, error) {
+			if l.warms(s, profile) {
+				return nil, nil // it is ready when its sandbox is
+			}
+			return s.Prepared(s.Claim, session.WorkspaceReady{})
+		},
 		func(s session.State) ([]session.Payload, error) { return brief(s, profile), nil },
 		func(s session.State) ([]session.Payload, error) { return s.BeginTurn(s.Claim) },
 	)
@@ -188,20 +199,81 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 	if err != nil {
 		return err
 	}
+	if l.warms(st, p) {
+		defer l.warm(ctx, w)()
+	}
 	for st.Wants() {
 		l.giveWay(ctx)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if !st.InTurn {
-			if st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.BeginTurn(w.claim) }); err != nil {
-				return err
-			}
-			continue
-		}
-		if st, err = l.step(ctx, w, st, p, t); err != nil {
+		if st, err = l.advance(ctx, w, st, p, t); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// advance does the next thing that is to be done.
+func (l *Loop) advance(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
+	switch {
+	case st.InTurn && len(st.Open) > 0:
+		return l.finishCall(ctx, w, p, st.Open[0])
+	case st.InTurn && len(st.Announced) > 0:
+		return l.callNext(ctx, w)
+	case st.InTurn:
+		return l.step(ctx, w, st, p, t)
+	case !st.Pending() && !st.Ready && w.warming != nil:
+		return l.awaitWarm(ctx, w)
+	}
+	return l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.BeginTurn(w.claim) })
+}
+
+// warms is true for a session whose sandbox is started ahead of need: it has
+// something to do, and its sandbox was not started yet.
+func (l *Loop) warms(s session.State, p Profile) bool {
+	return p.Warm && l.Workspaces != nil && len(p.Tools) > 0 && !s.Up && (s.Pending() || s.InTurn)
+}
+
+// warm starts the sandbox beside the first model call. If it cannot be had the
+// session ends with the reason, whatever the model is doing.
+func (l *Loop) warm(ctx context.Context, w *worker) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	w.warming = make(chan struct{})
+	go func() {
+		defer close(w.warming)
+		_, release, err := l.Workspaces.Use(ctx, w.id)
+		if err == nil {
+			release()
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		why := "The sandbox could not be started; the server's log says why."
+		var unavailable *sandbox.Unavailable
+		if errors.As(err, &unavailable) {
+			why = unavailable.Reason
+		} else {
+			l.Logger.Error("a sandbox cannot be started", "session", w.id, "error", err)
+		}
+		if _, err := l.Sessions.Update(ctx, w.id, func(s session.State) ([]session.Payload, error) {
+			return s.Fail(w.claim, "STATUS$ERROR_RUNTIME_DISCONNECTED", why)
+		}); err != nil && ctx.Err() == nil {
+			l.Logger.Debug("a failed start was not recorded", "session", w.id, "why", err)
+		}
+	}()
+	return func() { cancel(); <-w.warming }
+}
+
+// awaitWarm waits for the sandbox when there is nothing else to do, or for news.
+func (l *Loop) awaitWarm(ctx context.Context, w *worker) (session.State, error) {
+	select {
+	case <-ctx.Done():
+		return session.State{}, ctx.Err()
+	case <-w.news:
+	case <-w.warming:
+		w.warming = nil
+	}
+	return l.Sessions.Load(ctx, w.id)
 }

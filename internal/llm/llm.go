@@ -25,8 +25,24 @@ type Request struct {
 	Model    string
 	System   string
 	Messages []Message
+	Tools    []Tool
 	// MaxOutput is how many tokens the answer may have.
 	MaxOutput int64
+}
+
+// Tool is something the model may ask to have done.
+type Tool struct {
+	Name        string
+	Description string
+	// Schema is the JSON schema of its arguments.
+	Schema json.RawMessage
+}
+
+// Call is the model asking for it.
+type Call struct {
+	ID   string
+	Name string
+	Args json.RawMessage
 }
 
 // Role says who speaks in a Message.
@@ -36,6 +52,8 @@ type Role string
 const (
 	User      Role = "user"
 	Assistant Role = "assistant"
+	// ToolResult is the result of the call that Message.Call names.
+	ToolResult Role = "tool"
 )
 
 // Message is one contribution to the conversation.
@@ -43,13 +61,21 @@ type Message struct {
 	Role   Role
 	Text   string
 	Images []string
+	// Calls are what an Assistant message asks for. Each has a ToolResult before
+	// the next message of anybody else.
+	Calls []Call
+	// Call is whose result a ToolResult is; Failed says that it is a failure.
+	Call   string
+	Failed bool
 }
 
 // Part is a piece of an answer; exactly one field is set.
 type Part struct {
 	Text      string
 	Reasoning string
-	Done      *Done
+	// Call is a tool call, whole.
+	Call *Call
+	Done *Done
 }
 
 // Done ends an answer.

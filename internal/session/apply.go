@@ -21,7 +21,14 @@ func (s State) Apply(e Event) State {
 	case Claimed:
 		s.Claim, s.ClaimedBy = e.Number, p.By
 	case WorkspaceReady:
-		s.Ready, s.Handle = true, p.Handle
+		s.Ready, s.Step = true, ""
+		if len(p.Handle) > 0 { // a workspace that is not needed yet has none, and keeps the one it had
+			s.Handle, s.Up = p.Handle, true
+		}
+	case WorkspaceStep:
+		s.Step = p.Step
+	case EgressSet:
+		s.Egress = p
 	case Briefed:
 		s.Briefing = true
 	case TurnBegan:
@@ -126,7 +133,7 @@ func (s State) endTurn(upTo int64) State {
 
 // release takes the session from its owner: the next start claims it anew.
 func (s State) release() State {
-	s.Claim, s.ClaimedBy, s.Ready = 0, "", false
+	s.Claim, s.ClaimedBy, s.Ready, s.Up, s.Step = 0, "", false, false, ""
 	return s
 }
 

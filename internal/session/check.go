@@ -13,7 +13,7 @@ func (s State) Check(p Payload) error {
 		return s.no(p, "nothing follows deleted")
 	}
 	switch p := p.(type) {
-	case Created, Briefed, Noted, Titled:
+	case Created, Briefed, Noted, Titled, EgressSet:
 		return nil
 	case UserSaid:
 		if p.Key != "" && s.Delivered(p.Key) {

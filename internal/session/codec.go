@@ -12,6 +12,8 @@ const (
 	KindUserSaid       Kind = "user_said"
 	KindClaimed        Kind = "claimed"
 	KindWorkspaceReady Kind = "workspace_ready"
+	KindWorkspaceStep  Kind = "workspace_step"
+	KindEgressSet      Kind = "egress_set"
 	KindBriefed        Kind = "briefed"
 	KindTurnBegan      Kind = "turn_began"
 	KindModelAsked     Kind = "model_asked"
@@ -39,6 +41,8 @@ func (Created) Kind() Kind        { return KindCreated }
 func (UserSaid) Kind() Kind       { return KindUserSaid }
 func (Claimed) Kind() Kind        { return KindClaimed }
 func (WorkspaceReady) Kind() Kind { return KindWorkspaceReady }
+func (WorkspaceStep) Kind() Kind  { return KindWorkspaceStep }
+func (EgressSet) Kind() Kind      { return KindEgressSet }
 func (Briefed) Kind() Kind        { return KindBriefed }
 func (TurnBegan) Kind() Kind      { return KindTurnBegan }
 func (ModelAsked) Kind() Kind     { return KindModelAsked }
@@ -72,7 +76,7 @@ var kinds = func() map[Kind]reflect.Type {
 // Payloads is one zero value of every kind, in the order of docs/events.md.
 func Payloads() []Payload {
 	return []Payload{
-		Created{}, UserSaid{}, Claimed{}, WorkspaceReady{}, Briefed{}, TurnBegan{}, ModelAsked{}, ModelAnswered{},
+		Created{}, UserSaid{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, EgressSet{}, Briefed{}, TurnBegan{}, ModelAsked{}, ModelAnswered{},
 		ModelFailed{}, ToolCalled{}, ToolReturned{}, ApprovalAsked{}, ApprovalGiven{}, Condensed{}, StateChanged{},
 		TurnEnded{}, Paused{}, Resumed{}, Stopped{}, StartRequested{}, Failed{}, Titled{}, Noted{}, Deleted{},
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -146,13 +147,33 @@ func (s State) Prepared(claim int64, w WorkspaceReady) ([]Payload, error) {
 		return nil, err
 	}
 	var out []Payload
-	if !s.Ready || !bytes.Equal(s.Handle, w.Handle) { // a workspace started anew is found by its new handle
+	// A workspace started anew is found by its new handle; one that is not needed yet has none.
+	if !s.Ready || len(w.Handle) > 0 && !bytes.Equal(s.Handle, w.Handle) {
 		out = append(out, w)
 	}
 	if s.Agent == AgentLoading && !s.Pending() && !s.InTurn {
 		out = append(out, StateChanged{State: AgentAwaitingUser})
 	}
 	return out, nil
+}
+
+// Progressed says how far the workspace is.
+func (s State) Progressed(claim int64, w WorkspaceStep) ([]Payload, error) {
+	if err := s.owned(claim); err != nil {
+		return nil, err
+	}
+	return []Payload{w}, nil
+}
+
+// SetEgress changes how the conversation may reach the network.
+func (s State) SetEgress(e EgressSet) ([]Payload, error) {
+	if err := s.alive(); err != nil {
+		return nil, err
+	}
+	if e.Mode == s.Egress.Mode && slices.Equal(e.Allow, s.Egress.Allow) {
+		return nil, nil
+	}
+	return []Payload{e}, nil
 }
 
 // BeginTurn takes up the waiting messages.

@@ -57,6 +57,20 @@ type WorkspaceReady struct {
 	Handle json.RawMessage `json:"handle,omitempty"`
 }
 
+// WorkspaceStep says how far the workspace is: pulling its image, starting,
+// cloning, set-up. WorkspaceReady or Failed ends the steps.
+type WorkspaceStep struct {
+	Step    string `json:"step"`
+	Message string `json:"message,omitempty"`
+}
+
+// EgressSet is how the conversation may reach the network from now on; the
+// server's own policy holds beside it, and the stricter one wins.
+type EgressSet struct {
+	Mode  string   `json:"mode"`
+	Allow []string `json:"allow,omitempty"`
+}
+
 // Briefed records what the model is told before anything else.
 type Briefed struct {
 	Prompt string          `json:"prompt"`

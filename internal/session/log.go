@@ -75,6 +75,8 @@ type Row struct {
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 	Last       int64
+	// Step is how far a workspace that is being made is.
+	Step string
 	// Wants is true when a loop should hold the session and work.
 	Wants   bool
 	Deleted bool

@@ -32,7 +32,13 @@ type State struct {
 	Claim     int64
 	ClaimedBy string
 	Ready     bool
-	Handle    json.RawMessage
+	// Step is how far a workspace that is being made is, "" otherwise.
+	Step string
+	// Handle finds the workspace again; it outlives a stop. Up is true when the
+	// sandbox was started since the session was.
+	Handle json.RawMessage
+	Up     bool
+	Egress EgressSet
 
 	InTurn bool
 	// Asks counts the model calls of this turn.
@@ -178,6 +184,6 @@ func (s State) Row() Row {
 	return Row{
 		ID: s.ID, Owner: s.Owner, Title: s.Title, Status: s.Status(), Agent: s.Agent, ErrorID: s.ErrorID, Reason: s.Reason,
 		Trigger: s.Created.Trigger, Repository: s.Created.Repository, Branch: s.Created.Branch, Provider: s.Created.Provider,
-		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Last: s.Last, Wants: s.Wants(), Deleted: s.Deleted, Totals: s.Totals,
+		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Last: s.Last, Step: s.Step, Wants: s.Wants(), Deleted: s.Deleted, Totals: s.Totals,
 	}
 }

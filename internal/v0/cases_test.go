@@ -57,6 +57,11 @@ func plainCases() []oneCase {
 		}},
 		{"claimed", v0.None, session.Claimed{By: "replica-1"}},
 		{"workspace_ready", v0.Status, session.WorkspaceReady{Handle: json.RawMessage(`{"pid":1}`)}},
+		{"workspace_step_pulling", v0.Status, session.WorkspaceStep{Step: "pulling", Message: "Pulling debian:12: 45 of 120 MB"}},
+		{"workspace_step_starting", v0.Status, session.WorkspaceStep{Step: "starting"}},
+		{"workspace_step_setup", v0.Status, session.WorkspaceStep{Step: "setup", Message: "Running .openhands/setup.sh"}},
+		{"egress_set", v0.Status, session.EgressSet{Mode: "allowlist", Allow: []string{"example.org", "*.example.net"}}},
+		{"egress_set_off", v0.Status, session.EgressSet{Mode: "off"}},
 		{"briefed", v0.Event, session.Briefed{
 			Prompt: "You are …", Tools: json.RawMessage("[\n {\"type\": \"function\",\n\"function\":{\"name\":\"execute_bash\",\"parameters\":{}}}]"),
 			Agent: "CodeActAgent", Model: "m",

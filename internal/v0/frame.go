@@ -60,6 +60,10 @@ func Encode(id session.ID, e session.Event) (Frame, error) {
 		return condensed(e, p), nil
 	case session.WorkspaceReady:
 		return status("info", "STATUS$READY", ""), nil
+	case session.WorkspaceStep:
+		return status("info", StepStatus(p.Step), p.Message), nil
+	case session.EgressSet:
+		return egressSet(p), nil
 	case session.ModelFailed:
 		return modelFailed(p), nil
 	case session.Noted:

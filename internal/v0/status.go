@@ -1,6 +1,10 @@
 package v0
 
-import "deckhand/internal/session"
+import (
+	"strings"
+
+	"deckhand/internal/session"
+)
 
 // status is a notice. Legacy clients translate the id where they know it, and show the
 // message otherwise.
@@ -17,6 +21,30 @@ func (w *writer) notice(kind string) {
 	w.open("", '{')
 	w.flag("status_update", true)
 	w.str("type", kind)
+}
+
+// StepStatus is the id that clients know for a step of making a workspace; ""
+// is one that is ready.
+func StepStatus(step string) string {
+	switch step {
+	case "pulling":
+		return "STATUS$BUILDING_RUNTIME"
+	case "starting":
+		return "STATUS$STARTING_RUNTIME"
+	case "cloning", "setup":
+		return "STATUS$SETTING_UP_WORKSPACE"
+	default:
+		return "STATUS$READY"
+	}
+}
+
+// egressSet is a notice of ours: legacy clients do not know the id and show the message.
+func egressSet(p session.EgressSet) Frame {
+	message := "Network access: " + p.Mode
+	if p.Mode == "allowlist" {
+		message += " (" + strings.Join(p.Allow, ", ") + ")"
+	}
+	return status("info", "STATUS$EGRESS_CHANGED", message)
 }
 
 func noted(p session.Noted) Frame {

@@ -5,8 +5,10 @@ package scripted
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,7 +45,11 @@ func New(name string) *Model {
 // Stream implements llm.Model.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part, error] {
 	return func(yield func(llm.Part, error) bool) {
+		call := command(req)
 		text := Answer(req)
+		if call != nil {
+			text = "I run the command in the sandbox."
+		}
 		for _, word := range strings.SplitAfter(text, " ") {
 			if err := m.wait(ctx); err != nil {
 				yield(llm.Part{}, err)
@@ -53,8 +59,23 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part,
 				return
 			}
 		}
+		if call != nil && !yield(llm.Part{Call: call}, nil) {
+			return
+		}
 		yield(llm.Part{Done: &llm.Done{Usage: usage(req, text)}}, nil)
 	}
+}
+
+// command is what a message that begins with a dollar sign asks to have run:
+// so the sandbox can be tried without a language model.
+func command(req llm.Request) *llm.Call {
+	said, _ := lastSaid(req)
+	text, ok := strings.CutPrefix(strings.TrimSpace(said), "$ ")
+	if !ok || !slices.ContainsFunc(req.Tools, func(t llm.Tool) bool { return t.Name == "execute_bash" }) {
+		return nil
+	}
+	args, _ := json.Marshal(map[string]string{"command": text})
+	return &llm.Call{ID: fmt.Sprintf("call_%d", len(req.Messages)), Name: "execute_bash", Args: args}
 }
 
 func (m *Model) wait(ctx context.Context) error {
@@ -73,6 +94,9 @@ func (m *Model) wait(ctx context.Context) error {
 
 // Answer is what the script says to a request: a function of it and nothing else.
 func Answer(req llm.Request) string {
+	if n := len(req.Messages); n > 0 && req.Messages[n-1].Role == llm.ToolResult {
+		return "[scripted demo model] The command gave:\n" + req.Messages[n-1].Text
+	}
 	said, images := lastSaid(req)
 	var b strings.Builder
 	fmt.Fprintf(&b, "[scripted demo model] You said: %q.", clip(said, 200))

@@ -13,13 +13,14 @@ import (
 // seventeen. It is a version, then texts preceded by their length and numbers,
 // in the order of fields.
 
-const rowVersion = 1
+// rowVersion 1 had no step.
+const rowVersion = 2
 
 // fields are the texts and numbers of a row, always in this order.
 func fields(r *session.Row) (texts []*string, numbers []*int64) {
 	t := &r.Totals
 	return []*string{(*string)(&r.ID), &r.Owner, &r.Title, (*string)(&r.Status), (*string)(&r.Agent), &r.ErrorID, &r.Reason,
-			&r.Trigger, &r.Repository, &r.Branch, &r.Provider, &t.Model},
+			&r.Trigger, &r.Repository, &r.Branch, &r.Provider, &t.Model, &r.Step},
 		[]*int64{&r.Last, (*int64)(&t.Cost), &t.Input, &t.Output, &t.CacheRead, &t.CacheWrite}
 }
 
@@ -49,11 +50,14 @@ func packRow(r session.Row) []byte {
 func unpackRow(b []byte) (session.Row, error) {
 	var r session.Row
 	bad := fmt.Errorf("%w: the row of a session: %v", session.ErrCorrupt, errPacked)
-	if len(b) == 0 || b[0] != rowVersion {
+	if len(b) == 0 || b[0] < 1 || b[0] > rowVersion {
 		return r, bad
 	}
-	b = b[1:]
 	texts, numbers := fields(&r)
+	if b[0] == 1 {
+		texts = texts[:len(texts)-1]
+	}
+	b = b[1:]
 	for _, s := range texts {
 		piece, rest, ok := cutPiece(b)
 		if !ok {

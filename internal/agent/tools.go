@@ -1,0 +1,268 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"deckhand/internal/llm"
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+	"deckhand/internal/tool"
+)
+
+// Workspaces gives a session's sandbox, which is started if need be.
+type Workspaces interface {
+	Use(ctx context.Context, id session.ID) (*sandbox.Sandbox, func(), error)
+}
+
+// tools describes them to the model.
+func tools(p Profile) []llm.Tool {
+	out := make([]llm.Tool, len(p.Tools))
+	for i, t := range p.Tools {
+		s := t.Spec()
+		out[i] = llm.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema}
+	}
+	return out
+}
+
+// callNext starts the next call of the model's answer: it stands in the log
+// before anything is done.
+func (l *Loop) callNext(ctx context.Context, w *worker) (session.State, error) {
+	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+		return s.CallNext(w.claim, session.RiskUnknown, false)
+	})
+	if err != nil {
+		return l.left(ctx, w, err)
+	}
+	return st, nil
+}
+
+// finishCall brings an open call to its one result: it is run now, or its
+// result is fetched from the runner if a server before us had it run.
+func (l *Loop) finishCall(ctx context.Context, w *worker, p Profile, open session.OpenCall) (session.State, error) {
+	called, err := l.called(ctx, w.id, open.Number)
+	if err != nil {
+		return session.State{}, err
+	}
+	r, err := l.call(ctx, w, p, open, called)
+	defer l.Deltas.EndDelta(w.id, open.ID)
+	var unavailable *sandbox.Unavailable
+	switch {
+	case err != nil && ctx.Err() != nil: // shutdown: the next owner fetches the result
+		return session.State{}, err
+	case errors.Is(err, errLeft):
+		return l.left(ctx, w, err)
+	case errors.As(err, &unavailable):
+		return l.unavailable(ctx, w, unavailable.Reason)
+	case err != nil:
+		return session.State{}, err
+	}
+	r.Args = called.Args
+	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.Returned(w.claim, r) })
+	if err != nil {
+		return l.left(ctx, w, err)
+	}
+	l.acknowledge(ctx, w, callID(open))
+	return st, nil
+}
+
+// called reads the call as the log has it.
+func (l *Loop) called(ctx context.Context, id session.ID, number int64) (session.ToolCalled, error) {
+	for e, err := range l.Log.Read(ctx, id, number-1) {
+		if err != nil {
+			return session.ToolCalled{}, err
+		}
+		if c, ok := e.Payload.(session.ToolCalled); ok && e.Number == number {
+			return c, nil
+		}
+		break
+	}
+	return session.ToolCalled{}, fmt.Errorf("%w: event %d is not a tool call", session.ErrCorrupt, number)
+}
+
+// attempts is how often a call is taken up again when its sandbox is lost.
+const attempts = 3
+
+// call runs one call. While it runs, news of the session are read: a stop or a
+// pause interrupts the command.
+func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.OpenCall, called session.ToolCalled) (session.ToolReturned, error) {
+	r := session.ToolReturned{ID: open.ID}
+	if open.Denied {
+		r.Outcome, r.Output = session.Rejected, "The user rejected this call."
+		return r, nil
+	}
+	t := find(p.Tools, open.Name)
+	if t == nil {
+		r.Outcome, r.Output = session.FailedRun, fmt.Sprintf("There is no tool named %q.", open.Name)
+		return r, nil
+	}
+	ctx, stop := l.whileOpen(ctx, w, open.ID)
+	defer stop()
+	// A call that another owner may have begun is not begun again.
+	show, flush := l.live(w.id, open.ID, p)
+	defer flush()
+	c := tool.Call{ID: callID(open), Again: open.Number < w.claim, Args: called.Args, Live: show}
+	var err error
+	for range attempts {
+		var done tool.Result
+		if done, err = l.inSandbox(ctx, w, t, c); err == nil {
+			r.Outcome, r.Output, r.Details = outcome(done), p.redact(done.Text), []byte(p.redact(string(done.Details)))
+			return r, nil
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			return r, cause
+		}
+		if !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrGone) {
+			return r, err
+		}
+		c.Again = true // the sandbox was lost: the next one knows whether this was begun
+	}
+	return r, err
+}
+
+// callID names the call for the runner: the id alone is the model's and may come twice.
+func callID(open session.OpenCall) string { return fmt.Sprintf("%d-%s", open.Number, open.ID) }
+
+func outcome(r tool.Result) session.Outcome {
+	switch {
+	case r.Unknown:
+		return session.Unknown
+	case r.Failed:
+		return session.FailedRun
+	}
+	return session.Succeeded
+}
+
+func find(tools []tool.Tool, name string) tool.Tool {
+	for _, t := range tools {
+		if t.Spec().Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// inSandbox runs the call in the session's sandbox, under our claim.
+func (l *Loop) inSandbox(ctx context.Context, w *worker, t tool.Tool, c tool.Call) (tool.Result, error) {
+	box, release, err := l.Workspaces.Use(ctx, w.id)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer release()
+	box = box.Under(w.claim)
+	w.box = box
+	r, err := t.Run(ctx, box, c)
+	if err != nil && errors.Is(context.Cause(ctx), errLeft) {
+		l.interrupt(ctx, w, box)
+	}
+	return r, err
+}
+
+// interruptGrace is how long a command may take to obey Ctrl-C.
+const interruptGrace = 2 * time.Second
+
+// interrupt ends the command of a call that was stopped or paused.
+func (l *Loop) interrupt(ctx context.Context, w *worker, box *sandbox.Sandbox) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*interruptGrace)
+	defer cancel()
+	if err := box.Interrupt(ctx, "", interruptGrace); err != nil && !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrFenced) {
+		l.Logger.Warn("a command could not be interrupted", "session", w.id, "error", err)
+	}
+}
+
+// acknowledge lets the runner forget a result that is in the log now. Nothing
+// depends on it but disk space, so it is not insisted on.
+func (l *Loop) acknowledge(ctx context.Context, w *worker, call string) {
+	if w.box == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_ = w.box.Ack(ctx, call)
+}
+
+// whileOpen is a context that ends when the call is not ours to make any more.
+func (l *Loop) whileOpen(ctx context.Context, w *worker, call string) (context.Context, func()) {
+	return l.while(ctx, w, func(st session.State) bool {
+		for _, c := range st.Open {
+			if c.ID == call {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// while is a context that ends with errLeft when the session is taken from us
+// or does not want this any more.
+func (l *Loop) while(ctx context.Context, w *worker, wanted func(session.State) bool) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-w.news:
+				st, err := l.Sessions.Load(ctx, w.id)
+				if err != nil || st.Claim != w.claim || !wanted(st) {
+					cancel(errLeft)
+					return
+				}
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil); <-stopped }
+}
+
+// live passes output on as it comes: whole characters only, and no secrets.
+// flush passes on what was held back.
+func (l *Loop) live(id session.ID, call string, p Profile) (take func([]byte), flush func()) {
+	var w io.Writer = &characters{show: func(text string) { l.Deltas.Delta(id, call, text) }}
+	if p.Redactor == nil {
+		return func(b []byte) { _, _ = w.Write(b) }, func() {}
+	}
+	masked := p.Redactor.Writer(w)
+	return func(b []byte) { _, _ = masked.Write(b) }, func() { _ = masked.Flush() }
+}
+
+// characters holds back a character that is cut in two.
+type characters struct {
+	show func(string)
+	rest []byte
+}
+
+func (c *characters) Write(b []byte) (int, error) {
+	c.rest = append(c.rest, b...)
+	n := len(c.rest)
+	for i := 1; i <= min(utf8.UTFMax-1, n); i++ {
+		if utf8.RuneStart(c.rest[n-i]) {
+			if !utf8.FullRune(c.rest[n-i:]) {
+				n -= i
+			}
+			break
+		}
+	}
+	if n > 0 {
+		c.show(strings.ToValidUTF8(string(c.rest[:n]), "\uFFFD"))
+		c.rest = append(c.rest[:0], c.rest[n:]...)
+	}
+	return len(b), nil
+}
+
+// unavailable ends a session whose sandbox cannot be had.
+func (l *Loop) unavailable(ctx context.Context, w *worker, reason string) (session.State, error) {
+	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+		return s.Fail(w.claim, "STATUS$ERROR_RUNTIME_DISCONNECTED", reason)
+	})
+	if err != nil {
+		return l.left(ctx, w, err)
+	}
+	return st, nil
+}
