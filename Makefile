@@ -5,7 +5,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build run test test-short bench lint vuln fmt fuzz openapi clean setup
+.PHONY: help build runner run test test-short bench lint vuln fmt fuzz openapi clean setup
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
@@ -26,7 +26,18 @@ help: ## list the targets
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-build: ## bin/deckhand, one static file
+# The runner is built first and packed into deckhand. It is replaced only when it
+# changed, so that deckhand is not built again for nothing.
+EMBEDDED := internal/sandbox/runner/embedded/bin/runner.gz
+
+runner: ## bin/runner, the half that lives in the sandbox, and its packed copy
+	$(call say,build: bin/runner)
+	@mkdir -p bin
+	@$(STATIC) go build -ldflags "-s -w" -o bin/runner ./cmd/runner
+	@gzip -9 -n -c bin/runner > bin/runner.gz
+	@cmp -s bin/runner.gz $(EMBEDDED) || cp bin/runner.gz $(EMBEDDED)
+
+build: runner ## bin/deckhand, one static file with the runner inside
 	$(call say,build: bin/deckhand $(VERSION))
 	@mkdir -p bin
 	@$(STATIC) go build -pgo=cmd/deckhand/serve.pgo -ldflags "-s -w -X main.version=$(VERSION)" -o bin/deckhand ./cmd/deckhand

@@ -153,6 +153,11 @@ func send[R any](ctx context.Context, c *Client, method, path string, body any, 
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	return exchange[R](c, req, retryKey)
+}
+
+func exchange[R any](c *Client, req *http.Request, retryKey string) (R, error) {
+	var out R
 	if retryKey != "" {
 		req.Header.Set("Idempotency-Key", retryKey)
 	}

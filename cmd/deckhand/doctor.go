@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 type doctorCmd struct {
 	common
+	sandboxFlags
 	Addr         string `name:"addr" env:"DECKHAND_ADDR" default:"127.0.0.1:3000" help:"Address the server would listen on."`
 	Repair       bool   `name:"repair" help:"End a damaged conversation after its last good event, keeping what is cut off in a file. The server must not run."`
 	Conversation string `arg:"" optional:"" help:"Verify this conversation's log instead, event by event."`
@@ -38,6 +40,7 @@ func (c *doctorCmd) Run(ctx context.Context, o *output) error {
 		r.check("database opens", "", c.database(ctx, r))
 	}
 	r.check("address", c.Addr, c.address())
+	c.hands(ctx, r)
 	r.check("built-in model", scripted.Demo+" needs no key and no network", nil)
 	if r.failed > 0 {
 		return fmt.Errorf("%d of the checks failed", r.failed)
@@ -58,6 +61,11 @@ func (r *report) check(what, detail string, err error) {
 		r.failed++
 	}
 	fmt.Fprintf(r.o.stdout, "%s  %-16s %s\n", mark, what, detail)
+}
+
+// warn tells of something that works less well than it could.
+func (r *report) warn(what, detail string) {
+	fmt.Fprintf(r.o.stdout, "warn  %-16s %s\n", what, detail)
 }
 
 func (c *doctorCmd) dataDir() error {
@@ -102,6 +110,36 @@ func (c *doctorCmd) database(ctx context.Context, r *report) error {
 	_, err = secret.OpenKeyring(ctx, c.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), d.db)
 	r.check("master key", "opens the stored secrets", err)
 	return nil
+}
+
+// hands asks the sandbox driver what it thinks of this machine.
+func (c *doctorCmd) hands(ctx context.Context, r *report) {
+	dir, err := os.MkdirTemp("", "deckhand-doctor-")
+	if err != nil {
+		r.check("sandbox", "", err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil { // a sandbox's own user must get through
+		r.check("sandbox", "", err)
+		return
+	}
+	h, err := c.driver(ctx, dir, "doctor", nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		r.check("sandbox", "", err)
+		return
+	}
+	r.check("sandbox", h.name, nil)
+	for _, f := range findings(ctx, h.Driver) {
+		switch {
+		case f.Fatal:
+			r.check("sandbox: "+f.What, "", fmt.Errorf("%s. %s", f.Found, f.Fix))
+		case !f.OK:
+			r.warn("sandbox: "+f.What, fmt.Sprintf("%s. %s", f.Found, f.Fix))
+		default:
+			r.check("sandbox: "+f.What, f.Found, nil)
+		}
+	}
 }
 
 func (c *doctorCmd) address() error {

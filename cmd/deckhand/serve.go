@@ -22,6 +22,7 @@ import (
 // serveCmd is deckhand serve.
 type serveCmd struct {
 	common
+	sandboxFlags
 	Addr         string        `name:"addr" env:"DECKHAND_ADDR" default:"127.0.0.1:3000" help:"Address to listen on. Anything but loopback needs TLS or --behind-proxy."`
 	BehindProxy  bool          `name:"behind-proxy" env:"DECKHAND_BEHIND_PROXY" help:"A reverse proxy in front of this server speaks TLS for it."`
 	PublicURL    string        `name:"public-url" env:"DECKHAND_PUBLIC_URL" placeholder:"URL" help:"Address people use, e.g. https://deckhand.example.org; for the login link. Its host is allowed."`
@@ -245,6 +246,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug)}
 	background := &tasks{}
 	background.start(func() error { return s.loop.Run(ctx) }, stop)
+	background.start(func() error { return s.keeper.Run(ctx) }, stop)
 	background.start(func() error { return s.keepHouse(ctx) }, stop)
 	if control, err := listenControl(c.DataDir); err == nil {
 		background.start(func() error { return s.serveControl(ctx, control) }, stop)
@@ -273,6 +275,8 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	defer cancel()
 	err := web.Shutdown(grace)
 	background.wait()
+	s.keeper.Close() // the sandboxes run on, and the next server finds them
+	err = errors.Join(err, s.egress.Close())
 	if s.tracer != nil {
 		err = errors.Join(err, s.tracer.Close(grace))
 	}

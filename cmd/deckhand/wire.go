@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,12 +23,16 @@ import (
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/scripted"
 	"deckhand/internal/outbound"
+	"deckhand/internal/sandbox/egress"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 	"deckhand/internal/store/sqlite"
 	"deckhand/internal/telemetry"
+	"deckhand/internal/tool"
+	"deckhand/internal/tool/bash"
 	"deckhand/internal/v0"
+	"deckhand/internal/workspace"
 )
 
 // data is what every command on the data opens.
@@ -75,6 +81,8 @@ type server struct {
 	loop     *agent.Loop
 	metrics  *telemetry.Metrics
 	tracer   *telemetry.Tracer
+	keeper   *workspace.Keeper
+	egress   *egress.Proxy
 	logger   *slog.Logger
 	redactor *secret.Redactor
 }
@@ -98,13 +106,21 @@ func wire(ctx context.Context, c *serveCmd, prices map[string]llm.Price, d *data
 	hub := live.New(d.db, frames)
 	userSettings := settings.New(d.db, keyring, redactor)
 	userSettings.Alone = true // we hold the data dir, and the commands beside us do not touch settings
+	box, policy, err := s.wireHands(ctx, c, sessions, userSettings)
+	if err != nil {
+		return nil, err
+	}
 	models := modelCatalogue{prices: prices}
 	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.door.Pending() > busyRequests },
+		Workspaces: s.keeper,
 		Profile: func(ctx context.Context, owner string) (agent.Profile, error) {
-			return models.profile(ctx, userSettings, owner)
+			p, err := models.profile(ctx, userSettings, owner)
+			p.Tools, p.Warm, p.Redactor = []tool.Tool{bash.Tool{}}, box.slow, redactor
+			return p, err
 		}})
 	sessions.Observe(hub)
 	sessions.Observe(s.loop)
+	sessions.Observe(s.keeper)
 
 	config := httpapi.Config{
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, Hub: hub, Answers: d.db, Seal: keyring, NewID: d.db.NewID,
@@ -116,6 +132,8 @@ func wire(ctx context.Context, c *serveCmd, prices map[string]llm.Price, d *data
 		VerifyRepository: func(ctx context.Context, st settings.Settings, provider, repository string) (string, error) {
 			return gitprovider.Verify(ctx, client, tokens(st), provider, repository)
 		},
+		Images:     box.images,
+		Workspaces: s.keeper, Egress: s.egress, ServerPolicy: policy,
 		Observe: func(f httpapi.Finished) { s.metrics.Request(f.Route, f.Method, f.Status, f.Took, f.Stream) },
 	}
 	if c.MetricsAddr == "" {
@@ -130,12 +148,54 @@ func wire(ctx context.Context, c *serveCmd, prices map[string]llm.Price, d *data
 	return s, nil
 }
 
+// wireHands makes what runs the agents' commands, and their way out.
+func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.Sessions, userSettings *settings.Service) (hands, egress.Policy, error) {
+	policy, err := c.policy()
+	if err != nil {
+		return hands{}, policy, err
+	}
+	private, err := outbound.ParseAllow(c.EgressPrivate)
+	if err != nil {
+		return hands{}, policy, fmt.Errorf("--egress-private: %w", err)
+	}
+	instance, err := s.data.instance(ctx)
+	if err != nil {
+		return hands{}, policy, err
+	}
+	s.egress = egress.New(egress.Config{Policy: workspace.PolicyOf(sessions, policy), AllowPrivate: private, Ledger: s.data.db, Log: s.logger})
+	h, err := c.choose(ctx, c.DataDir, instance, s.egress.Serve, s.logger)
+	if err != nil {
+		return h, policy, errors.Join(err, s.egress.Close())
+	}
+	s.logger.Info("sandbox", "driver", h.name, "egress", policy.Mode)
+	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: c.spec(userSettings), Logger: s.logger,
+		Forgotten: func(ctx context.Context, id session.ID) {
+			if err := s.egress.Forget(ctx, string(id)); err != nil {
+				s.logger.Error("the network ledger of a deleted conversation cannot be removed", "session", id, "error", err)
+			}
+		}})
+	return h, policy, nil
+}
+
+// instance is a name for this data, by which its containers are known.
+func (d *data) instance(ctx context.Context) (string, error) {
+	known, err := d.db.Meta(ctx, "instance")
+	if err != nil || known != nil || d.db.ReadOnly() {
+		return string(known), err
+	}
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	known, err = d.db.SetMetaOnce(ctx, "instance", []byte(hex.EncodeToString(b[:])))
+	return string(known), err
+}
+
 // measure adds what only the parts know to the metrics.
 func (s *server) measure(hub *live.Hub) {
 	stats := s.data.db.Stats
 	s.metrics.Counter("deckhand_store_commits_total", "Durable transactions.", func() float64 { return float64(stats().Commits) })
 	s.metrics.Counter("deckhand_store_writes_total", "Writes in them.", func() float64 { return float64(stats().Writes) })
 	s.metrics.Gauge("deckhand_working_sessions", "Conversations an agent works on right now.", func() float64 { return float64(s.loop.Working()) })
+	s.metrics.Gauge("deckhand_sandboxes", "Sandboxes this server is attached to.", func() float64 { return float64(s.keeper.Running()) })
 	s.metrics.Gauge("deckhand_live_readers", "Open event streams.", func() float64 { return float64(hub.Followers()) })
 }
 

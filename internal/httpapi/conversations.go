@@ -10,6 +10,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/session"
+	"deckhand/internal/v0"
 )
 
 // one names a conversation in a path.
@@ -112,9 +113,13 @@ func (d *Door) describeRow(r session.Row) api.Conversation {
 	}
 	switch r.Status {
 	case session.Running:
-		out.RuntimeStatus, out.URL = ptr("STATUS$READY"), ptr("/api/conversations/"+string(r.ID))
+		out.RuntimeStatus, out.URL = ptr(v0.StepStatus(r.Step)), ptr("/api/conversations/"+string(r.ID))
 	case session.Starting:
-		out.RuntimeStatus, out.URL = ptr("STATUS$STARTING_RUNTIME"), ptr("/api/conversations/"+string(r.ID))
+		step := r.Step
+		if step == "" { // not taken up yet
+			step = "starting"
+		}
+		out.RuntimeStatus, out.URL = ptr(v0.StepStatus(step)), ptr("/api/conversations/"+string(r.ID))
 	default:
 		out.RuntimeStatus = text(r.ErrorID)
 	}
@@ -136,6 +141,9 @@ func deleteConversation(d *Door, ctx context.Context, c *call, p one, _ none) (b
 		if row, err = d.row(ctx, c, p.ID); err == nil {
 			err = d.Sessions.Bury(ctx, row)
 		}
+	}
+	if err == nil && d.Workspaces != nil { // its sandbox and workspace go too
+		d.Workspaces.Wake(session.ID(p.ID))
 	}
 	return err == nil, err
 }

@@ -14,6 +14,7 @@ type (
 	docRow   struct{ Name, Type, Need, Text string }
 	docRoute struct {
 		Method, Path, ID, Summary string
+		About                     string
 		Open                      bool
 		Params, Body, Answer      []docRow
 	}
@@ -48,13 +49,15 @@ func (d *Door) renderDocs() []byte {
 }
 
 func (d *Door) docRoute(r *route) docRoute {
-	out := docRoute{Method: r.method, Path: strings.ReplaceAll(r.path, "{$}", ""), ID: r.id, Summary: r.summary, Open: r.public}
+	out := docRoute{Method: r.method, Path: strings.ReplaceAll(r.path, "{$}", ""), ID: r.id, Summary: r.summary, About: r.about, Open: r.public}
 	o := find(d.document, r.id)
 	for _, p := range o.Parameters {
 		out.Params = append(out.Params, docRow{p.Name, d.typeName(p.Schema), p.In, p.Description})
 	}
 	if o.RequestBody != nil {
-		out.Body = d.docRows(o.RequestBody.Content["application/json"].Schema)
+		for _, content := range o.RequestBody.Content {
+			out.Body = d.docRows(content.Schema)
+		}
 	}
 	if ok := o.Responses[itoa(int64(r.ok()))]; ok != nil && ok.Content["application/json"] != nil {
 		out.Answer = d.docRows(ok.Content["application/json"].Schema)

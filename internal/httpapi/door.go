@@ -14,8 +14,10 @@ import (
 	"deckhand/internal/access"
 	"deckhand/internal/idempotency"
 	"deckhand/internal/live"
+	"deckhand/internal/sandbox/egress"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
+	"deckhand/internal/workspace"
 )
 
 // Config is what the door needs. What it must not know by import (models,
@@ -36,6 +38,14 @@ type Config struct {
 	VerifyRepository func(ctx context.Context, s settings.Settings, provider, repository string) (string, error)
 	// Unlimited is true when keys may ask as often as they like.
 	Unlimited bool
+	// Workspaces keeps the sandboxes; nil if there are none.
+	Workspaces *workspace.Keeper
+	// Ports lists what a sandbox that runs listens on, nothing if it does not run; may be nil.
+	Ports func(ctx context.Context, id session.ID) ([]int, error)
+	// Egress is the way out of the sandboxes, nil if there is none, and
+	// ServerPolicy the policy that holds for all of them.
+	Egress       *egress.Proxy
+	ServerPolicy egress.Policy
 	// Images is true when the sandbox driver can run container images.
 	Images  bool
 	Version string
@@ -100,6 +110,7 @@ type Door struct {
 	lastUsed atomic.Int64
 	pending  atomic.Int64
 	inflight inflight
+	arriving arriving
 	cpu      cpuMeter
 	// closing ends with Close, and with it all streams.
 	closing context.Context

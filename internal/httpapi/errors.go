@@ -8,8 +8,10 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
+	"deckhand/internal/workspace"
 )
 
 // family is the shape of a route's errors: clients of the conversation routes
@@ -46,6 +48,7 @@ func translate(err error) *fault {
 	var f *fault
 	var invalid *api.ValidationError
 	var argument *access.InvalidError
+	var unavailable *sandbox.Unavailable
 	switch {
 	case errors.As(err, &f):
 		return f
@@ -68,6 +71,14 @@ func translate(err error) *fault {
 		return fail(http.StatusNotFound, api.CodeNotFound, "Not found")
 	case errors.Is(err, access.ErrLastAdmin), errors.Is(err, access.ErrNotAdmin), errors.Is(err, access.ErrUserDisabled), errors.Is(err, access.ErrExists):
 		return fail(http.StatusConflict, api.CodeConflict, err.Error())
+	case errors.As(err, &unavailable):
+		return fail(http.StatusServiceUnavailable, api.CodeSandbox, unavailable.Reason)
+	case errors.Is(err, workspace.ErrNone):
+		return fail(http.StatusNotFound, api.CodeNoWorkspace, "Runtime not yet initialized")
+	case errors.Is(err, sandbox.ErrUnseen):
+		return fail(http.StatusConflict, api.CodeWorkspaceStopped, "The workspace can only be read while the conversation runs. Start the conversation and ask again.")
+	case errors.Is(err, sandbox.ErrGone), errors.Is(err, sandbox.ErrLost):
+		return fail(http.StatusServiceUnavailable, api.CodeSandbox, "The sandbox ended meanwhile; ask again.")
 	case errors.Is(err, context.DeadlineExceeded):
 		return fail(http.StatusServiceUnavailable, api.CodeUnavailable, "The server did not get to it in time; try again.")
 	case errors.Is(err, context.Canceled):

@@ -148,12 +148,20 @@ func socketEvents(d *Door, w http.ResponseWriter, r *http.Request, c *call) erro
 
 // serveSocket tells those who did not ask for an upgrade so, in our words.
 func serveSocket(w http.ResponseWriter, r *http.Request, h *live.Hub, id session.ID, after int64, o live.Options) error {
-	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		f := fail(http.StatusUpgradeRequired, api.CodeBadRequest, "This path speaks WebSocket; ask for an upgrade, or read events/stream instead.")
-		f.header = http.Header{"Upgrade": {"websocket"}, "Connection": {"Upgrade"}}
-		return f
+	if !upgrades(r) {
+		return upgradeRequired("This path speaks WebSocket; ask for an upgrade, or read events/stream instead.")
 	}
 	return live.ServeWS(w, r, h, id, after, o)
+}
+
+func upgrades(r *http.Request) bool {
+	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}
+
+func upgradeRequired(msg string) error {
+	f := fail(http.StatusUpgradeRequired, api.CodeBadRequest, msg)
+	f.header = http.Header{"Upgrade": {"websocket"}, "Connection": {"Upgrade"}}
+	return f
 }
 
 // follow checks who follows what from where, and ends with the key or the server.
@@ -166,11 +174,8 @@ func (d *Door) follow(w http.ResponseWriter, r *http.Request, c *call, serve str
 	if err != nil {
 		return badPosition(r, "int_parsing", "A number of an event is expected, from where to go on.")
 	}
-	ctx, release := d.Gate.Hold(r.Context(), c.who)
+	ctx, release := d.hold(r.Context(), c)
 	defer release()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer context.AfterFunc(d.closing, func() { cancel(errClosing) })()
-	defer cancel(nil)
 	err = serve(w, r.WithContext(ctx), d.Hub, row.ID, after, live.Options{Close: whyClosed})
 	var f *fault
 	switch {
@@ -184,6 +189,18 @@ func (d *Door) follow(w http.ResponseWriter, r *http.Request, c *call, serve str
 		return err
 	}
 	return nil // it began, so its end is between us and the reader
+}
+
+// hold gives a long request a context that ends with its key and with the server.
+func (d *Door) hold(ctx context.Context, c *call) (held context.Context, release func()) {
+	ctx, letGo := d.Gate.Hold(ctx, c.who)
+	ctx, cancel := context.WithCancelCause(ctx)
+	unwatch := context.AfterFunc(d.closing, func() { cancel(errClosing) })
+	return ctx, func() {
+		cancel(nil)
+		unwatch()
+		letGo()
+	}
 }
 
 var errClosing = errors.New("the server is stopping")

@@ -18,10 +18,9 @@ import (
 // the routes that append derive what they append from retryKey, so that doing
 // it again changes nothing.
 func (d *Door) once(w *recorder, req *http.Request, r *route, c *call, keys []string) error {
-	key := keys[0]
-	if len(keys) > 1 || len(key) == 0 || len(key) > 255 || !printable(key) {
-		return &api.ValidationError{Detail: []api.FieldError{{Loc: []any{"header", "Idempotency-Key"}, Type: "value_error",
-			Msg: "Send one key of 1 to 255 printable ASCII characters."}}}
+	key, err := oneKey(keys)
+	if err != nil {
+		return err
 	}
 	leave, err := d.inflight.enter(req.Context(), c.who.User+"\x00"+key)
 	if err != nil {
@@ -32,8 +31,7 @@ func (d *Door) once(w *recorder, req *http.Request, r *route, c *call, keys []st
 	stored, err := d.Answers.Answer(req.Context(), c.who.User, key)
 	switch {
 	case err == nil && stored.Request != request:
-		return &api.ValidationError{Detail: []api.FieldError{{Loc: []any{"header", "Idempotency-Key"}, Type: "idempotency_mismatch",
-			Msg: "This key was used for another request; use a new one."}}}
+		return otherRequest()
 	case err == nil:
 		return d.repeat(w, req.Context(), c, stored)
 	case !errors.Is(err, idempotency.ErrNotFound):
@@ -53,6 +51,21 @@ func (d *Door) once(w *recorder, req *http.Request, r *route, c *call, keys []st
 	w.WriteHeader(held.status)
 	_, err = w.Write(held.body.Bytes())
 	return err
+}
+
+// oneKey is the Idempotency-Key of a request, if it is a good one.
+func oneKey(keys []string) (string, error) {
+	key := keys[0]
+	if len(keys) > 1 || len(key) == 0 || len(key) > 255 || !printable(key) {
+		return "", &api.ValidationError{Detail: []api.FieldError{{Loc: []any{"header", "Idempotency-Key"}, Type: "value_error",
+			Msg: "Send one key of 1 to 255 printable ASCII characters."}}}
+	}
+	return key, nil
+}
+
+func otherRequest() error {
+	return &api.ValidationError{Detail: []api.FieldError{{Loc: []any{"header", "Idempotency-Key"}, Type: "idempotency_mismatch",
+		Msg: "This key was used for another request; use a new one."}}}
 }
 
 func (d *Door) keep(ctx context.Context, c *call, key, request string, held *heldAnswer) error {

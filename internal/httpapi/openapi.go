@@ -22,7 +22,7 @@ func (d *Door) describe() {
 		}},
 		Paths: map[string]*huma.PathItem{},
 	}
-	for _, tag := range []string{tagSettings, tagConversations, tagEvents, tagKeys, tagHealth, tagPages} {
+	for _, tag := range []string{tagSettings, tagConversations, tagEvents, tagWorkspace, tagKeys, tagHealth, tagPages} {
 		doc.Tags = append(doc.Tags, &huma.Tag{Name: tag})
 	}
 	invalid := d.registry.Schema(reflect.TypeFor[api.ValidationError](), true, "")
@@ -33,7 +33,7 @@ func (d *Door) describe() {
 	}
 	for i := range d.routes {
 		r := &d.routes[i]
-		o := &huma.Operation{OperationID: r.id, Method: r.method, Path: strings.ReplaceAll(r.path, "{$}", ""), Summary: r.summary, Tags: []string{r.tag},
+		o := &huma.Operation{OperationID: r.id, Method: r.method, Path: strings.ReplaceAll(r.path, "{$}", ""), Summary: r.summary, Description: r.about, Tags: []string{r.tag},
 			Responses: map[string]*huma.Response{}}
 		r.document(d, o)
 		if !r.public {
@@ -51,9 +51,12 @@ func (d *Door) describe() {
 		if o.RequestBody != nil || len(o.Parameters) > 0 {
 			o.Responses["422"] = &huma.Response{Description: "Something in the request is wrong; detail says what and where.", Content: jsonContent(invalid)}
 		}
+		for _, status := range r.may {
+			o.Responses[itoa(int64(status))] = &huma.Response{Description: explained[status], Content: jsonContent(shapes[r.family])}
+		}
 		o.Responses["default"] = &huma.Response{Description: "Any other error.", Content: jsonContent(shapes[r.family])}
 		doc.AddOperation(o)
-		if o.RequestBody != nil {
+		if o.RequestBody != nil && o.RequestBody.Content["application/json"] != nil {
 			d.schemas[r.id] = o.RequestBody.Content["application/json"].Schema
 		}
 	}
@@ -65,6 +68,15 @@ func (d *Door) describe() {
 	}
 	d.spec = pretty(spec)
 	d.page = d.renderDocs()
+}
+
+// explained is what the errors mean that some routes have.
+var explained = map[int]string{
+	http.StatusNotFound:              "There is no such conversation or file, or the conversation has no workspace yet (WORKSPACE$NOT_READY).",
+	http.StatusConflict:              "The workspace can only be read while the conversation runs: start it first.",
+	http.StatusRequestEntityTooLarge: "It is larger than what is allowed here.",
+	http.StatusUnsupportedMediaType:  "It is not of a kind that can be shown or taken.",
+	http.StatusServiceUnavailable:    "The sandbox cannot be had; error says why.",
 }
 
 // Spec is the OpenAPI document as JSON.

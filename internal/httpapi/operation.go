@@ -38,14 +38,18 @@ type none struct{}
 // route is a row of the table.
 type route struct {
 	method, path string
-	// id is the operationId; summary and tag are for readers of the document.
-	id, summary, tag string
+	// id is the operationId; summary, about and tag are for readers of the document.
+	id, summary, about, tag string
+	// may are the errors of its own that readers should know of; see explained.
+	may []int
 	// public routes need no key. There are few, and a test knows them by name.
 	public bool
 	admin  bool
 	family family
 	status int // of success; 0 is 200
 	stream bool
+	// upload routes read the body themselves, while it comes.
+	upload bool
 	// serve handles the request; document describes it.
 	serve    func(d *Door, w http.ResponseWriter, r *http.Request, c *call) error
 	document func(d *Door, op *huma.Operation)
@@ -130,6 +134,28 @@ func raw(r route, document func(o *huma.Operation), serve func(d *Door, w http.R
 	return r
 }
 
+// rawOp is raw with parameters, which are documented and checked as those of op are.
+func rawOp[P any](r route, document func(d *Door, o *huma.Operation), serve func(d *Door, w http.ResponseWriter, req *http.Request, c *call, p P) error) route {
+	params := paramsOf(reflect.TypeFor[P]())
+	r.document = func(d *Door, o *huma.Operation) {
+		for _, p := range params {
+			o.Parameters = append(o.Parameters, p.document(d.registry))
+		}
+		document(d, o)
+	}
+	r.serve = func(d *Door, w http.ResponseWriter, req *http.Request, c *call) error {
+		var p P
+		v := &validator{registry: d.registry}
+		bind(v, params, reflect.ValueOf(&p).Elem(), req)
+		if len(v.faults) > 0 {
+			return &api.ValidationError{Detail: v.faults}
+		}
+		c.header = w.Header()
+		return serve(d, w, req, c, p)
+	}
+	return r
+}
+
 func (r route) ok() int {
 	if r.status == 0 {
 		return http.StatusOK
@@ -142,9 +168,10 @@ func jsonContent(s *huma.Schema) map[string]*huma.MediaType {
 }
 
 // param is a field of a parameter struct: tagged path:"name" or query:"name",
-// with default:"…" and the constraints the schema generator knows.
+// with default:"…", required:"true" and the constraints the schema generator knows.
 type param struct {
 	in, name, def string
+	required      bool
 	field         reflect.StructField
 	schema        *huma.Schema
 }
@@ -153,9 +180,9 @@ func paramsOf(t reflect.Type) []*param {
 	var out []*param
 	for i := range t.NumField() {
 		f := t.Field(i)
-		p := &param{field: f, def: f.Tag.Get("default")}
+		p := &param{field: f, def: f.Tag.Get("default"), required: f.Tag.Get("required") == "true"}
 		if p.name = f.Tag.Get("path"); p.name != "" {
-			p.in = "path"
+			p.in, p.required = "path", true
 		} else if p.name = f.Tag.Get("query"); p.name != "" {
 			p.in = "query"
 		} else {
@@ -178,7 +205,7 @@ func (p *param) document(huma.Registry) *huma.Param {
 			s.Default = json.Number(n)
 		}
 	}
-	return &huma.Param{Name: p.name, In: p.in, Required: p.in == "path", Description: p.schema.Description, Schema: &s}
+	return &huma.Param{Name: p.name, In: p.in, Required: p.required, Description: p.schema.Description, Schema: &s}
 }
 
 // parse turns text into what the validator takes: parameters have no types of their own.
@@ -212,6 +239,10 @@ func bind(v *validator, params []*param, dst reflect.Value, r *http.Request) {
 				v.add([]any{p.in, p.name}, "value_error", "Send this parameter once.")
 				continue
 			}
+		}
+		if !given && p.required {
+			v.add([]any{p.in, p.name}, "missing", "This parameter is required.")
+			continue
 		}
 		if !given || text == "" && p.schema.Type != huma.TypeString {
 			if text = p.def; text == "" {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -28,7 +29,12 @@ import (
 	"deckhand/internal/v0"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		removeRunner()
+		os.Exit(code)
+	}))
+}
 
 // rig is the door on stores in memory. Nothing works on the conversations, so
 // what a request did is all that can be in the log.

@@ -8,6 +8,7 @@ const (
 	tagSettings      = "Settings"
 	tagConversations = "Conversations"
 	tagEvents        = "Events"
+	tagWorkspace     = "Workspace"
 	tagKeys          = "Keys"
 	tagPages         = "Pages"
 )
@@ -41,6 +42,18 @@ func table() []route {
 		op(route{method: "POST", path: "/api/conversations/{conversation_id}/message", id: "postMessage", tag: tagEvents, family: conversation, summary: "Say something; queued durably while the agent works."}, postMessage),
 		raw(route{method: "GET", path: "/api/conversations/{conversation_id}/events/stream", id: "streamEvents", stream: true, tag: tagEvents, family: conversation, summary: "Follow the events as server-sent events; resume with Last-Event-ID."}, describeStream, streamEvents),
 		raw(route{method: "GET", path: "/api/conversations/{conversation_id}/events/ws", id: "socketEvents", stream: true, tag: tagEvents, family: conversation, summary: "Follow the events over a WebSocket; resume with after=."}, describeSocket, socketEvents),
+
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/list-files", id: "listFiles", tag: tagWorkspace, summary: "What is in a folder of the workspace, one level deep.", about: aboutListFiles, may: reads}, listFiles),
+		rawOp(route{method: "GET", path: "/api/conversations/{conversation_id}/select-file", id: "selectFile", stream: true, tag: tagWorkspace, summary: "Read a file of the workspace.", about: aboutSelectFile, may: append(tooMuch, reads...)}, describeFile, selectFile),
+		rawOp(route{method: "GET", path: "/api/conversations/{conversation_id}/zip-directory", id: "zipDirectory", stream: true, tag: tagWorkspace, summary: "Download the workspace as workspace.zip.", about: aboutZip, may: reads}, describeZip, zipDirectory),
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/git/changes", id: "gitChanges", tag: tagWorkspace, summary: "Files that differ from where the work began.", about: aboutChanges, may: reads}, gitChanges),
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/git/diff", id: "gitDiff", tag: tagWorkspace, summary: "One file before and now.", about: aboutDiff, may: append(tooMuch, reads...)}, gitDiff),
+		rawOp(route{method: "POST", path: "/api/conversations/{conversation_id}/upload-files", id: "uploadFiles", stream: true, upload: true, tag: tagWorkspace, summary: "Put files into the workspace.", about: aboutUpload, may: append(tooMuch, uses...)}, describeUpload, uploadFiles),
+		rawOp(route{method: "GET", path: "/api/conversations/{conversation_id}/terminal", id: "terminal", stream: true, tag: tagWorkspace, summary: "A terminal in the sandbox over a WebSocket.", about: aboutTerminal, may: uses}, describeTerminal, openTerminal),
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/ports", id: "listPorts", tag: tagWorkspace, summary: "TCP ports that something in the sandbox listens on.", about: "Empty while the sandbox does not run.", may: uses}, listPorts),
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/config", id: "getRuntimeConfig", tag: tagWorkspace, summary: "Which sandbox the conversation has.", may: uses[:1]}, getRuntimeConfig),
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/egress", id: "getEgress", tag: tagWorkspace, summary: "How the sandbox may reach the network, and what it asked for.", about: aboutEgress, may: uses[:1]}, getEgress),
+		op(route{method: "PUT", path: "/api/conversations/{conversation_id}/egress", id: "setEgress", tag: tagWorkspace, summary: "Say how the sandbox may reach the network.", about: aboutEgress, may: uses[:1]}, setEgress),
 
 		op(route{method: "GET", path: "/api/keys", id: "listKeys", tag: tagKeys, summary: "Your keys; for an admin key, everybody's."}, listKeys),
 		op(route{method: "POST", path: "/api/keys", id: "createKey", tag: tagKeys, status: http.StatusCreated, summary: "Make a key; it is shown this once."}, createKey),

@@ -189,7 +189,7 @@ func (d *Door) noRoute(w *recorder, r *http.Request) {
 // methods are what the path takes instead.
 func (d *Door) methods(r *http.Request) []string {
 	var out []string
-	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		try := r.Clone(r.Context())
 		try.Method = m
 		if _, pattern := d.mux.Handler(try); pattern != "" && pattern != anything {
@@ -236,6 +236,9 @@ func (d *Door) answer(w *recorder, req *http.Request, r *route) error {
 		if r.admin && !c.who.Admin {
 			return fail(http.StatusForbidden, api.CodeForbidden, "This needs an admin key.")
 		}
+	}
+	if r.upload {
+		return r.serve(d, w, req, c)
 	}
 	if hasBody(req.Method) {
 		limit, err := int64(maxBody), error(nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -132,6 +133,21 @@ type Spec struct {
 	Labels map[string]string
 }
 
+// CheckID refuses what could not name a folder or a container.
+func CheckID(id string) error {
+	if len(id) < 1 || len(id) > 100 {
+		return fmt.Errorf("%w: a sandbox's id has 1 to 100 characters", ErrInvalid)
+	}
+	for _, c := range []byte(id) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':
+		default:
+			return fmt.Errorf("%w: a sandbox's id consists of A-Z a-z 0-9 _ -", ErrInvalid)
+		}
+	}
+	return nil
+}
+
 // Limits bound what a sandbox may use. 0 is the driver's default, never "no limit".
 type Limits struct {
 	CPUs      float64 `json:"cpus,omitempty"`
@@ -184,7 +200,8 @@ const ProxyPort = 3128
 // Workspace is the folder that is kept, as it is called inside.
 const Workspace = "/workspace"
 
-// Handle finds a sandbox again. It goes into the log as JSON.
+// Handle finds a sandbox again. It goes into the log as JSON. A handle without
+// Data finds it as well, by its ID alone.
 type Handle struct {
 	Driver string `json:"driver"`
 	ID     string `json:"id"`

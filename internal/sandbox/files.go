@@ -76,16 +76,33 @@ func (s *Sandbox) Write(ctx context.Context, p WriteParams, r io.Reader) (File, 
 		return f, err
 	}
 	defer call.Close()
-	if _, err := io.Copy(call, r); err != nil {
-		if refused := call.Answer(nil); refused != nil { // it said why before we were done
-			return f, refused
-		}
-		return f, err
+	data := &source{r: r}
+	_, err = io.Copy(call, data)
+	if data.err != nil { // ours broke off: closing the call says so, and nothing is written
+		return f, data.err
 	}
-	if err := call.CloseWrite(); err != nil {
-		return f, err
+	if err == nil {
+		err = call.CloseWrite()
 	}
-	return f, call.Answer(&f)
+	// When it takes no more, it has said why; that is worth more than our own error.
+	if answer := call.Answer(&f); answer != nil || err == nil {
+		return f, answer
+	}
+	return f, err
+}
+
+// source remembers that reading failed, which is not the other side's fault.
+type source struct {
+	r   io.Reader
+	err error
+}
+
+func (s *source) Read(b []byte) (int, error) {
+	n, err := s.r.Read(b)
+	if err != nil && err != io.EOF {
+		s.err = err
+	}
+	return n, err
 }
 
 // Mkdir makes a folder and those above it.

@@ -39,6 +39,9 @@ type Store struct {
 
 	mu      sync.Mutex
 	running map[string]chan struct{}
+	// unsaved holds results that could not be written, so that at least as long
+	// as this runner lives nothing is called lost that was done.
+	unsaved map[string]json.RawMessage
 }
 
 type record struct {
@@ -52,7 +55,7 @@ func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, running: map[string]chan struct{}{}}
+	s := &Store{dir: dir, running: map[string]chan struct{}{}, unsaved: map[string]json.RawMessage{}}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return nil, err
@@ -83,6 +86,9 @@ func (s *Store) Begin(id string, again bool) (state State, result json.RawMessag
 	if ch, ok := s.running[id]; ok {
 		return Running, nil, ch, nil
 	}
+	if b, ok := s.unsaved[id]; ok {
+		return Done, b, nil, nil
+	}
 	r, err := s.read(id)
 	switch {
 	case err == nil && r.Done:
@@ -102,7 +108,8 @@ func (s *Store) Begin(id string, again bool) (state State, result json.RawMessag
 	return New, nil, ch, nil
 }
 
-// Finish stores the result of work that Begin called New.
+// Finish stores the result of work that Begin called New. With an error it is
+// not on disk, and known only as long as this runner lives.
 func (s *Store) Finish(id string, result any) error {
 	b, err := json.Marshal(result)
 	if err == nil {
@@ -110,6 +117,9 @@ func (s *Store) Finish(id string, result any) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err != nil && b != nil {
+		s.unsaved[id] = b
+	}
 	if ch, ok := s.running[id]; ok {
 		close(ch)
 		delete(s.running, id)
@@ -119,6 +129,11 @@ func (s *Store) Finish(id string, result any) error {
 
 // Result is what was stored by Finish.
 func (s *Store) Result(id string) (json.RawMessage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b, ok := s.unsaved[id]; ok {
+		return b, nil
+	}
 	r, err := s.read(id)
 	if err == nil && !r.Done {
 		err = fs.ErrNotExist
@@ -133,6 +148,7 @@ func (s *Store) Ack(id string) error {
 	if _, ok := s.running[id]; ok {
 		return nil
 	}
+	delete(s.unsaved, id)
 	if err := os.Remove(s.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -158,11 +174,17 @@ func (s *Store) write(r record) error {
 		return err
 	}
 	if !r.Done { // nothing to replace
-		return os.WriteFile(s.path(r.ID), b, 0o600)
-	}
-	tmp := s.path(r.ID) + ".tmp"
-	if err := os.WriteFile(tmp, b, 0o600); err != nil {
+		if err = os.WriteFile(s.path(r.ID), b, 0o600); err != nil {
+			_ = os.Remove(s.path(r.ID)) // a part of it would say that the work was begun
+		}
 		return err
 	}
-	return os.Rename(tmp, s.path(r.ID))
+	tmp := s.path(r.ID) + ".tmp"
+	if err = os.WriteFile(tmp, b, 0o600); err == nil {
+		err = os.Rename(tmp, s.path(r.ID))
+	}
+	if err != nil {
+		_ = os.Remove(tmp)
+	}
+	return err
 }

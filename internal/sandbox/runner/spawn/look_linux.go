@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,8 +23,13 @@ func ended() (int, error) {
 	return siginfoPID(&info), nil
 }
 
-// look finds the program as its own environment would.
-func look(a Attr) (string, error) {
+// Look finds the program that Start would start: as its own environment would,
+// so relative folders in PATH count from its folder. What does not exist is an
+// fs.ErrNotExist.
+func Look(a Attr) (string, error) {
+	if len(a.Args) == 0 {
+		return "", errors.New("nothing to start")
+	}
 	name := a.Args[0]
 	if strings.Contains(name, "/") {
 		if !filepath.IsAbs(name) {
@@ -38,13 +44,13 @@ func look(a Attr) (string, error) {
 		}
 	}
 	for _, dir := range filepath.SplitList(path) {
-		if dir == "" {
-			dir = "."
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(a.Dir, dir)
 		}
 		file := filepath.Join(dir, name)
 		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return file, nil
 		}
 	}
-	return "", &fs.PathError{Op: "start", Path: name, Err: errors.New("there is no such program here")}
+	return "", fmt.Errorf("there is no program %q here: %w", name, fs.ErrNotExist)
 }

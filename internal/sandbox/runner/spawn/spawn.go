@@ -5,18 +5,20 @@
 // get more. The runner's other threads keep theirs, so that its own files are
 // out of reach for what it starts.
 //
-// The runner is usually process 1 of its sandbox and inherits every orphan, so
-// all children are waited for in one place.
+// The runner inherits every orphan, so all children are waited for in one place.
 package spawn
 
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"runtime"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Options configure a Spawner.
@@ -37,6 +39,8 @@ type Attr struct {
 	// TTY makes descriptor 0 its controlling terminal, in a session of its own.
 	// Otherwise it leads a process group of its own.
 	TTY bool
+	// Together kills what is left of its group when it ends.
+	Together bool
 }
 
 // Status is how a process ended.
@@ -55,11 +59,12 @@ func (s Status) String() string {
 
 // Process is one that was started.
 type Process struct {
-	PID    int
-	done   chan struct{}
-	status Status
-	gone   sync.RWMutex // held for writing while it is reaped, so that nobody signals a reused number
-	over   bool
+	PID      int
+	together bool
+	done     chan struct{}
+	status   Status
+	gone     sync.RWMutex // held for writing while it is reaped, so that nobody signals a reused number
+	over     bool
 }
 
 // Done is closed when the process has ended.
@@ -86,10 +91,11 @@ func (p *Process) Signal(sig syscall.Signal) error {
 
 // Spawner starts processes.
 type Spawner struct {
-	work chan func()
-	sigs chan os.Signal
-	quit chan struct{}
-	done sync.WaitGroup
+	work  chan func()
+	sigs  chan os.Signal
+	quit  chan struct{}
+	close sync.Once
+	done  sync.WaitGroup
 
 	mu       sync.Mutex // held from fork until the process is known, so that it is not reaped unknown
 	children map[int]*Process
@@ -98,29 +104,15 @@ type Spawner struct {
 // New makes a Spawner. There can be only one in a process, since it waits for
 // all children.
 func New(o Options) (*Spawner, error) {
+	// What this process was itself started with is not for those it starts. All
+	// that is opened later is marked so from the beginning.
+	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
+	// Orphans come to us also when we are not process 1.
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	s := &Spawner{work: make(chan func()), sigs: make(chan os.Signal, 1), quit: make(chan struct{}), children: map[int]*Process{}}
 	signal.Notify(s.sigs, syscall.SIGCHLD)
 	ready := make(chan error, 1)
-	s.done.Go(func() {
-		// The thread is not unlocked, so it ends with this goroutine and nobody
-		// else ever runs on it.
-		runtime.LockOSThread()
-		if o.Confine != nil {
-			if err := o.Confine(); err != nil {
-				ready <- err
-				return
-			}
-		}
-		ready <- nil
-		for {
-			select {
-			case f := <-s.work:
-				f()
-			case <-s.quit:
-				return
-			}
-		}
-	})
+	s.done.Go(func() { s.thread(o.Confine, ready) })
 	if err := <-ready; err != nil {
 		signal.Stop(s.sigs)
 		return nil, err
@@ -129,19 +121,50 @@ func New(o Options) (*Spawner, error) {
 	return s, nil
 }
 
-// Close ends the spawner, not what it started.
+// thread is the one that starts everything.
+func (s *Spawner) thread(confine func() error, ready chan<- error) {
+	// It is not unlocked, so it ends with this goroutine and nobody else ever runs
+	// on it.
+	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() {
+		// The first thread stands for the whole process: what may be done to it may
+		// be done to us, and what it has given up seems given up by us. While we hold
+		// it, another goroutine is on another thread.
+		other := make(chan error, 1)
+		s.done.Go(func() { s.thread(confine, other) })
+		ready <- <-other
+		runtime.UnlockOSThread()
+		return
+	}
+	if confine != nil {
+		if err := confine(); err != nil {
+			ready <- err
+			return
+		}
+	}
+	ready <- nil
+	for {
+		select {
+		case f := <-s.work:
+			f()
+		case <-s.quit:
+			return
+		}
+	}
+}
+
+// Close ends the spawner, not what it started. Nobody waits for that any more.
 func (s *Spawner) Close() {
-	signal.Stop(s.sigs)
-	close(s.quit)
+	s.close.Do(func() {
+		signal.Stop(s.sigs)
+		close(s.quit)
+	})
 	s.done.Wait()
 }
 
 // Start starts a process.
 func (s *Spawner) Start(a Attr) (*Process, error) {
-	if len(a.Args) == 0 {
-		return nil, errors.New("nothing to start")
-	}
-	path, err := look(a)
+	path, err := Look(a)
 	if err != nil {
 		return nil, err
 	}
@@ -177,10 +200,11 @@ func (s *Spawner) fork(path string, a Attr) (*Process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pid, err := syscall.ForkExec(path, a.Args, attr)
+	runtime.KeepAlive(a.Files)
 	if err != nil {
 		return nil, &os.PathError{Op: "start", Path: a.Args[0], Err: err}
 	}
-	p := &Process{PID: pid, done: make(chan struct{})}
+	p := &Process{PID: pid, together: a.Together, done: make(chan struct{})}
 	s.children[pid] = p
 	return p, nil
 }
@@ -211,6 +235,9 @@ func (s *Spawner) reapOne() bool {
 	if p != nil {
 		p.gone.Lock()
 		defer p.gone.Unlock()
+		if p.together { // now, while nobody else can have its number
+			_ = syscall.Kill(-pid, syscall.SIGKILL)
+		}
 	}
 	var ws syscall.WaitStatus
 	if _, err := syscall.Wait4(pid, &ws, 0, nil); err != nil {

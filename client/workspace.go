@@ -1,0 +1,135 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+
+	"deckhand/api"
+)
+
+// ListFiles lists a folder of the workspace, "" for the workspace itself. Names
+// are relative to the workspace; those of folders end with a slash. Names that
+// are not UTF-8 are spelled as api.EncodeName does, here and everywhere.
+func (c *Client) ListFiles(ctx context.Context, id, folder string) ([]string, error) {
+	return call[[]string](ctx, c, http.MethodGet, item(id)+"/list-files?"+url.Values{"path": {folder}}.Encode(), nil)
+}
+
+// ReadFile returns the text of a file, or a data: address for images, PDF and video.
+func (c *Client) ReadFile(ctx context.Context, id, file string) (string, error) {
+	out, err := call[api.FileContent](ctx, c, http.MethodGet, item(id)+"/select-file?"+url.Values{"file": {file}}.Encode(), nil)
+	return out.Code, err
+}
+
+// Zip writes the workspace to w as a ZIP archive. After an error, what was
+// written is not a whole archive.
+func (c *Client) Zip(ctx context.Context, id string, w io.Writer) error {
+	req, err := c.request(ctx, http.MethodGet, item(id)+"/zip-directory", nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.HTTP.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return failure(res)
+	}
+	_, err = io.Copy(w, res.Body)
+	return err
+}
+
+// Changes lists the files that differ from where the work began.
+func (c *Client) Changes(ctx context.Context, id string) ([]api.GitChange, error) {
+	return call[[]api.GitChange](ctx, c, http.MethodGet, item(id)+"/git/changes", nil)
+}
+
+// Diff returns a file before and now.
+func (c *Client) Diff(ctx context.Context, id, file string) (api.GitDiff, error) {
+	return call[api.GitDiff](ctx, c, http.MethodGet, item(id)+"/git/diff?"+url.Values{"path": {file}}.Encode(), nil)
+}
+
+// Upload is a file to be sent. Name is as it shall be called, in any bytes.
+type Upload struct {
+	Name string
+	Data io.Reader
+}
+
+// Upload puts files into the workspace. retryKey may be empty; with one, sending
+// the same files again stores nothing twice.
+func (c *Client) Upload(ctx context.Context, id, retryKey string, files ...Upload) (api.Uploaded, error) {
+	body, to := io.Pipe()
+	form := multipart.NewWriter(to)
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		to.CloseWithError(sendFiles(form, files))
+	}()
+	defer func() {
+		body.Close() // the server may have had enough before everything was sent
+		<-sent
+	}()
+	req, err := c.request(ctx, http.MethodPost, item(id)+"/upload-files", body)
+	if err != nil {
+		return api.Uploaded{}, err
+	}
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	return exchange[api.Uploaded](c, req, retryKey)
+}
+
+func sendFiles(form *multipart.Writer, files []Upload) error {
+	for _, f := range files {
+		// The form that starts with the character set is the only one that holds every name.
+		var name strings.Builder
+		for i := range len(f.Name) {
+			if c := f.Name[i]; c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
+				name.WriteByte(c)
+			} else {
+				fmt.Fprintf(&name, "%%%02X", c)
+			}
+		}
+		part, err := form.CreatePart(textproto.MIMEHeader{
+			"Content-Disposition": {`form-data; name="files"; filename*=UTF-8''` + name.String()},
+			"Content-Type":        {"application/octet-stream"},
+		})
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(part, f.Data); err != nil {
+			return err
+		}
+	}
+	return form.Close()
+}
+
+// Ports lists the TCP ports that something in the sandbox listens on; none while it does not run.
+func (c *Client) Ports(ctx context.Context, id string) ([]api.Port, error) {
+	return call[[]api.Port](ctx, c, http.MethodGet, item(id)+"/ports", nil)
+}
+
+// RuntimeConfig tells which sandbox a conversation has.
+func (c *Client) RuntimeConfig(ctx context.Context, id string) (api.RuntimeConfig, error) {
+	return call[api.RuntimeConfig](ctx, c, http.MethodGet, item(id)+"/config", nil)
+}
+
+// Egress tells how the sandbox may reach the network, and what it asked for;
+// query may hold before and limit.
+func (c *Client) Egress(ctx context.Context, id string, query url.Values) (api.Egress, error) {
+	return call[api.Egress](ctx, c, http.MethodGet, item(id)+"/egress?"+query.Encode(), nil)
+}
+
+// SetEgress says how the sandbox may reach the network: open, allowlist with
+// what it may reach, or off.
+func (c *Client) SetEgress(ctx context.Context, id, mode string, allow ...string) (api.Egress, error) {
+	in := api.SetEgress{Mode: mode}
+	if len(allow) > 0 {
+		in.Allow = api.Some(allow)
+	}
+	return call[api.Egress](ctx, c, http.MethodPut, item(id)+"/egress", in)
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"deckhand/client"
+	"deckhand/internal/sandbox/sandboxtest"
+)
+
+// withHands is how a server with a sandbox is started in these tests.
+func withHands(t *testing.T, driver string) []string {
+	t.Helper()
+	return []string{"--sandbox", driver, "--runner-path", sandboxtest.Runner(t)}
+}
+
+// said waits for the answer to a command and returns it.
+func (b *box) said(id string, after int64, text string) string {
+	b.t.Helper()
+	var found string
+	b.follow(id, after, func(it client.Item) bool {
+		if it.Event != nil && it.Event.Observation == "run" && strings.Contains(string(it.Raw), text) {
+			found = string(it.Raw)
+		}
+		return found != ""
+	})
+	return found
+}
+
+// A person who writes a command to the demo model gets its result from a real
+// sandbox, and the workspace outlives a stop.
+func TestCommandRunsInTheSandbox(t *testing.T) {
+	b := serve(t, "", withHands(t, "local")...)
+	b.demo("scripted/demo")
+	id := b.create("$ echo one > kept; pwd; id -u; cat /proc/self/status | grep CapEff")
+	got := b.said(id, 0, "/workspace")
+	if !strings.Contains(got, "CapEff:\\t0000000000000000") || !strings.Contains(got, `"exit_code":0`) {
+		t.Errorf("%s", got)
+	}
+	if code, text, _ := b.raw("POST", "/api/conversations/"+id+"/stop", ""); code != http.StatusOK {
+		t.Fatalf("%d %s", code, text)
+	}
+	if code, text, _ := b.raw("POST", "/api/conversations/"+id+"/message", `{"message":"$ cat kept"}`); code != http.StatusOK {
+		t.Fatalf("%d %s", code, text)
+	}
+	b.said(id, 0, `"content":"one`)
+}
+
+// rounds is how often the server is killed in TestKilledServerRunsNothingTwice.
+const rounds = 50
+
+// The server is killed with a command under way, fifty times in a row. Every
+// command lasts twenty seconds, so most live through many deaths of the server.
+// Each ran once and its result arrives.
+func TestKilledServerRunsNothingTwice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: takes a minute")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := withHands(t, "local")
+	var ids []string
+	for i := range rounds {
+		b, process := spawn(t, dir, args...)
+		if i == 0 {
+			b.demo("scripted/demo")
+		}
+		// It says something every five seconds, since it would be reported as silent after ten.
+		id := b.create(fmt.Sprintf("$ echo begun | tee -a runs; for i in 1 2 3 4; do sleep 5; echo; done; echo 'the end of '%d", i))
+		ids = append(ids, id)
+		b.follow(id, 0, func(it client.Item) bool { return it.Delta != nil && strings.Contains(it.Delta.Text, "begun") })
+		if err := process.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = process.Wait()
+	}
+	b, _ := spawn(t, dir, args...)
+	for i, id := range ids {
+		got := b.said(id, 0, fmt.Sprintf("the end of %d", i))
+		if !strings.Contains(got, `"exit_code":0`) {
+			t.Errorf("round %d: %s", i, got)
+		}
+		runs, err := os.ReadFile(filepath.Join(dir, "boxes", id, "ws", "runs"))
+		if err != nil || string(runs) != "begun\n" {
+			t.Errorf("round %d: the command ran %d times: %v", i, strings.Count(string(runs), "\n"), err)
+		}
+		if code, text, _ := b.raw("DELETE", "/api/conversations/"+id, ""); code != http.StatusOK {
+			t.Errorf("%d %s", code, text)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker"
+	"deckhand/internal/sandbox/egress"
+	"deckhand/internal/sandbox/host"
+	"deckhand/internal/sandbox/local"
+	"deckhand/internal/sandbox/runner/embedded"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+)
+
+// sandboxFlags say where the agents' commands run.
+type sandboxFlags struct {
+	Sandbox          string   `name:"sandbox" env:"DECKHAND_SANDBOX" default:"auto" enum:"auto,local,docker,host" help:"Where commands run: local (namespaces of this machine, no daemon), docker (any image), host (NO sandbox at all), or auto: docker when an engine answers, else local."`
+	SandboxImage     string   `name:"sandbox-image" env:"DECKHAND_SANDBOX_IMAGE" default:"buildpack-deps:bookworm" placeholder:"IMAGE" help:"Image of docker sandboxes for users who chose none (default: ${default})."`
+	SandboxUser      string   `name:"sandbox-user" env:"DECKHAND_SANDBOX_USER" placeholder:"UID[:GID]" help:"User inside docker sandboxes. Default: the image's own."`
+	SandboxRootFS    string   `name:"sandbox-rootfs" env:"DECKHAND_SANDBOX_ROOTFS" placeholder:"DIR" help:"Folder that local sandboxes see as their system. Default: this machine's, without its secrets."`
+	SandboxCPUs      float64  `name:"sandbox-cpus" env:"DECKHAND_SANDBOX_CPUS" default:"2" placeholder:"N" help:"Processors a sandbox may use (default: ${default}), times the user's remote_runtime_resource_factor."`
+	SandboxMemory    byteSize `name:"sandbox-memory" env:"DECKHAND_SANDBOX_MEMORY" default:"4G" placeholder:"SIZE" help:"Memory a sandbox may use (default: ${default}), times that factor."`
+	SandboxProcesses int      `name:"sandbox-processes" env:"DECKHAND_SANDBOX_PROCESSES" default:"1024" placeholder:"N" help:"Processes and threads a sandbox may have (default: ${default})."`
+	SandboxDisk      byteSize `name:"sandbox-disk" env:"DECKHAND_SANDBOX_DISK" default:"10G" placeholder:"SIZE" help:"What a sandbox may write to its workspace and beside it (default: ${default})."`
+	DockerHost       string   `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Container engine. Default: DOCKER_HOST, or the usual socket."`
+	Egress           string   `name:"egress" env:"DECKHAND_EGRESS" default:"open" enum:"open,allowlist,off" help:"What sandboxes may reach: open (the public internet), allowlist (--egress-allow), off. Private addresses never, whatever this says."`
+	EgressAllow      []string `name:"egress-allow" env:"DECKHAND_EGRESS_ALLOW" placeholder:"HOST" help:"Hosts of --egress allowlist: example.org, *.example.org, example.org:8443."`
+	EgressPrivate    string   `name:"egress-private" env:"DECKHAND_EGRESS_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses that sandboxes may reach after all, e.g. a package mirror."`
+	RunnerPath       string   `name:"runner-path" env:"DECKHAND_RUNNER" hidden:"" help:"Runner to use instead of the one inside this program."`
+}
+
+// byteSize is a size as people write it: 512M, 4G, 1073741824.
+type byteSize int64
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (b *byteSize) UnmarshalText(text []byte) error {
+	s := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(strings.TrimSpace(string(text))), "B"), "I")
+	unit := int64(1)
+	for i, u := range "KMGT" {
+		if t, ok := strings.CutSuffix(s, string(u)); ok {
+			s, unit = t, 1<<(10*(i+1))
+			break
+		}
+	}
+	var n float64
+	if _, err := fmt.Sscanf(s+"\n", "%g\n", &n); err != nil || n <= 0 || n*float64(unit) > 1<<62 {
+		return fmt.Errorf("%q is not a size; write 512M or 4G", text)
+	}
+	*b = byteSize(n * float64(unit))
+	return nil
+}
+
+func (f *sandboxFlags) limits() sandbox.Limits {
+	return sandbox.Limits{CPUs: f.SandboxCPUs, Memory: int64(f.SandboxMemory), Processes: f.SandboxProcesses, Disk: int64(f.SandboxDisk)}
+}
+
+func (f *sandboxFlags) policy() (egress.Policy, error) {
+	p := egress.Policy{Mode: egress.Mode(f.Egress), Allow: f.EgressAllow}
+	if len(f.EgressAllow) > 0 && p.Mode != egress.Allowlist {
+		return p, errors.New("--egress-allow goes with --egress allowlist")
+	}
+	if err := p.Check(); err != nil {
+		return p, fmt.Errorf("--egress-allow: %w", err)
+	}
+	return p, nil
+}
+
+// hands is the chosen driver.
+type hands struct {
+	sandbox.Driver
+	name string
+	// images is true when it runs container images; slow when a start takes long
+	// enough to be begun ahead of need.
+	images, slow bool
+}
+
+// pingTime is how long an engine may take to answer before auto goes on without it.
+const pingTime = 2 * time.Second
+
+// driver makes the chosen one. instance tells our containers from another server's.
+func (f *sandboxFlags) driver(ctx context.Context, dataDir, instance string, out sandbox.Outward, logger *slog.Logger) (hands, error) {
+	runner := f.RunnerPath
+	if runner == "" {
+		var err error
+		if runner, err = embedded.Install(filepath.Join(dataDir, "runner")); err != nil {
+			return hands{}, err
+		}
+	}
+	runner, err := filepath.Abs(runner)
+	if err != nil {
+		return hands{}, err
+	}
+	boxes := filepath.Join(dataDir, "boxes")
+	newDocker := func() (*docker.Driver, error) {
+		return docker.New(docker.Options{Host: f.DockerHost, Runner: runner, Image: f.SandboxImage, User: f.SandboxUser, Prefix: "deckhand",
+			Instance: instance, Outward: out, Logger: logger})
+	}
+	newLocal := func() (hands, error) {
+		d, err := local.New(local.Options{Dir: boxes, Runner: runner, RootFS: f.SandboxRootFS, Outward: out, Limits: f.limits(), Logger: logger})
+		return hands{Driver: d, name: local.Name}, err
+	}
+	switch f.Sandbox {
+	case "docker":
+		d, err := newDocker()
+		return hands{Driver: d, name: docker.Name, images: true, slow: true}, err
+	case "host":
+		logger.Warn(host.Warning)
+		d, err := host.New(host.Options{Dir: boxes, Runner: runner, Logger: logger})
+		return hands{Driver: d, name: host.Name}, err
+	case "auto":
+		ctx, cancel := context.WithTimeout(ctx, pingTime)
+		defer cancel()
+		if d, err := newDocker(); err == nil && d.Ping(ctx) == nil {
+			return hands{Driver: d, name: docker.Name, images: true, slow: true}, nil
+		}
+	}
+	return newLocal()
+}
+
+// noHands stands where no sandbox can be had: conversations work, and what needs
+// a sandbox says why there is none.
+type noHands struct{ why error }
+
+func (n noHands) Start(context.Context, sandbox.Spec, func(sandbox.Progress)) (sandbox.Handle, error) {
+	return sandbox.Handle{}, &sandbox.Unavailable{Reason: "This server cannot make sandboxes: " + n.why.Error(), Cause: n.why}
+}
+func (noHands) Attach(context.Context, sandbox.Handle) (*sandbox.Sandbox, error) {
+	return nil, sandbox.ErrGone
+}
+func (noHands) Stop(context.Context, sandbox.Handle) error    { return nil }
+func (noHands) Destroy(context.Context, sandbox.Handle) error { return nil }
+func (noHands) List(context.Context) ([]sandbox.Found, error) { return nil, nil }
+
+// choose makes the driver and tries it. One that was asked for by name must
+// work; auto goes on without a sandbox, loudly.
+func (f *sandboxFlags) choose(ctx context.Context, dataDir, instance string, out sandbox.Outward, logger *slog.Logger) (hands, error) {
+	h, err := f.driver(ctx, dataDir, instance, out, logger)
+	if err == nil {
+		err = usable(ctx, h)
+	}
+	if err == nil || f.Sandbox != "auto" {
+		return h, err
+	}
+	logger.Error("NO SANDBOX CAN BE MADE HERE, so agents cannot run commands; deckhand doctor says more", "why", err)
+	return hands{Driver: noHands{err}, name: "none"}, nil
+}
+
+// findings asks a driver about this machine.
+func findings(ctx context.Context, d sandbox.Driver) []sandbox.Finding {
+	if c, ok := d.(sandbox.Checker); ok {
+		return c.Check(ctx)
+	}
+	return nil
+}
+
+// usable says why no sandbox can be started, or nil.
+func usable(ctx context.Context, h hands) error {
+	for _, f := range findings(ctx, h.Driver) {
+		if f.Fatal {
+			return fmt.Errorf("--sandbox %s does not work here: %s: %s. %s", h.name, f.What, f.Found, f.Fix)
+		}
+	}
+	return nil
+}
+
+// spec turns a user's settings into what the sandbox shall be.
+func (f *sandboxFlags) spec(all *settings.Service) func(ctx context.Context, st session.State) (sandbox.Spec, error) {
+	return func(ctx context.Context, st session.State) (sandbox.Spec, error) {
+		spec := sandbox.Spec{Limits: f.limits(), Env: map[string]string{}, Labels: map[string]string{"deckhand.user": st.Owner}}
+		s, err := all.Get(ctx, st.Owner)
+		if errors.Is(err, settings.ErrNotFound) {
+			return spec, nil
+		}
+		if err != nil {
+			return spec, err
+		}
+		if s.SandboxBaseContainerImage != nil {
+			spec.Image = *s.SandboxBaseContainerImage
+		}
+		if s.SandboxRuntimeContainerImage != nil && *s.SandboxRuntimeContainerImage != "" {
+			spec.Image, spec.Prepared = *s.SandboxRuntimeContainerImage, true
+		}
+		if n := s.RemoteRuntimeResourceFactor; n != nil {
+			spec.Limits.CPUs *= float64(*n)
+			spec.Limits.Memory *= int64(*n)
+		}
+		for name, secret := range s.CustomSecrets {
+			spec.Env[name] = secret.Value.Reveal()
+		}
+		if s.GitUserName != nil && *s.GitUserName != "" {
+			spec.Env["GIT_AUTHOR_NAME"], spec.Env["GIT_COMMITTER_NAME"] = *s.GitUserName, *s.GitUserName
+		}
+		if s.GitUserEmail != nil && *s.GitUserEmail != "" {
+			spec.Env["GIT_AUTHOR_EMAIL"], spec.Env["GIT_COMMITTER_EMAIL"] = *s.GitUserEmail, *s.GitUserEmail
+		}
+		return spec, nil
+	}
+}

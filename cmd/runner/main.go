@@ -1,0 +1,160 @@
+// Command runner is the half of Deckhand that lives inside a sandbox. It is a
+// program of its own, without the server's dependencies, since it runs once in
+// every sandbox; deckhand carries it inside and puts it where it is needed.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/local/box"
+	"deckhand/internal/sandbox/runner"
+	"deckhand/internal/sandbox/runner/confine"
+)
+
+// version is set by the build.
+var version = "dev"
+
+const usage = `runner runs inside a Deckhand sandbox. Deckhand starts it; there is no need to do so by hand.
+
+  runner serve --socket PATH --state DIR --output DIR --workspace DIR [--network proxied|isolated]
+  runner dial --socket PATH      connect standard input and output to a runner
+  runner box                     enter a local sandbox and serve there
+  runner version
+`
+
+func main() {
+	// Few goroutines and little memory: collecting early keeps an idle runner small.
+	debug.SetGCPercent(50)
+	if len(os.Args) < 2 {
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	}
+	var err error
+	switch os.Args[1] {
+	case "box":
+		err = inBox()
+	case "serve":
+		err = serve(os.Args[2:])
+	case "dial":
+		err = dial(os.Args[2:])
+	case "version":
+		fmt.Println(version)
+	default:
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "runner:", err)
+		os.Exit(1)
+	}
+}
+
+// inBox makes this process the first of a local sandbox.
+func inBox() error {
+	c, listener, confine, err := box.Enter()
+	if err != nil {
+		return err
+	}
+	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + c.Home, "USER=root", "LOGNAME=root", "LANG=C.UTF-8"}
+	r, err := runner.New(runner.Config{State: c.State, Output: c.Output, OutputSeen: c.OutputSeen, Workspace: c.Workspace,
+		Network: sandbox.Network(c.Network), Env: env, Confine: confine, Version: version})
+	if err != nil {
+		return err
+	}
+	return r.Serve(listener)
+}
+
+// serve listens on a socket, in a place that somebody else made.
+func serve(args []string) error {
+	f := flag.NewFlagSet("serve", flag.ExitOnError)
+	socket := f.String("socket", "", "unix socket to listen on")
+	state := f.String("state", "", "the runner's own folder")
+	output := f.String("output", "", "folder for whole outputs")
+	workspace := f.String("workspace", sandbox.Workspace, "folder that commands begin in")
+	network := f.String("network", "proxied", "proxied or isolated")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if *socket == "" || *state == "" || *output == "" {
+		return errors.New("serve needs --socket, --state and --output")
+	}
+	if err := os.MkdirAll(filepath.Dir(*socket), 0o700); err != nil {
+		return err
+	}
+	if err := os.Remove(*socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	c := runner.Config{State: *state, Output: *output, Workspace: *workspace, Env: environ(), Version: version}
+	if *network == "isolated" {
+		c.Network = sandbox.Isolated
+	}
+	c.Confine = confine.From(*state)
+	r, err := runner.New(c)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("unix", *socket)
+	if err != nil {
+		return err
+	}
+	return r.Serve(listener)
+}
+
+// environ is the image's own, without what was meant for the runner.
+func environ() []string {
+	var out []string
+	home := false
+	for _, e := range os.Environ() {
+		if strings.HasPrefix(e, "DECKHAND_") {
+			continue
+		}
+		home = home || strings.HasPrefix(e, "HOME=")
+		out = append(out, e)
+	}
+	if !home {
+		out = append(out, "HOME=/root")
+	}
+	return out
+}
+
+// dialWait is how long a runner that was just started may take to listen.
+const dialWait = 10 * time.Second
+
+// dial connects standard input and output to a runner's socket.
+func dial(args []string) error {
+	f := flag.NewFlagSet("dial", flag.ExitOnError)
+	socket := f.String("socket", "", "unix socket of the runner")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	var conn net.Conn
+	var err error
+	for end := time.Now().Add(dialWait); ; time.Sleep(2 * time.Millisecond) {
+		if conn, err = net.Dial("unix", *socket); err == nil || time.Now().After(end) {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	// Either end closing ends the other: a half-open connection is of no use to anybody.
+	var once sync.Once
+	over := make(chan struct{})
+	end := func() { once.Do(func() { close(over) }) }
+	go func() { _, _ = io.Copy(conn, os.Stdin); end() }()
+	go func() { _, _ = io.Copy(os.Stdout, conn); end() }()
+	<-over
+	return nil
+}

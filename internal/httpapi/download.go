@@ -1,0 +1,323 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"path"
+	"reflect"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"deckhand/api"
+	"deckhand/internal/sandbox"
+	"deckhand/internal/workspace"
+)
+
+// Limits of what is shown.
+const (
+	maxText  = 10 << 20
+	maxMedia = 50 << 20
+	// oneRead is up to where a text is read once and kept; longer ones are read twice instead.
+	oneRead = 64 << 10
+)
+
+const (
+	aboutSelectFile = "Images, PDF and video, told by the ending of the name, come as a data: address, up to 50 MiB; everything else as text, up to 10 MiB. What is not UTF-8 is a 415. " + aboutNames
+	aboutZip        = "Symbolic links are packed as links; sockets, pipes and devices are left out. It is packed while it is sent: should something go wrong meanwhile, the connection breaks off. Nothing is started by it."
+)
+
+// media are the files that a browser shows in another way than as text. SVG is a
+// text, and a program too.
+var media = map[string]string{
+	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".bmp": "image/bmp", ".webp": "image/webp", ".ico": "image/x-icon", ".avif": "image/avif",
+	".pdf": "application/pdf", ".mp4": "video/mp4", ".webm": "video/webm", ".ogg": "video/ogg", ".mov": "video/quicktime",
+}
+
+type selectFileQuery struct {
+	ID   string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
+	File string `query:"file" required:"true" minLength:"1" maxLength:"12288" doc:"File, relative to the workspace."`
+}
+
+// selectFile shows a file. However large it is, it is never all in memory.
+func selectFile(d *Door, w http.ResponseWriter, r *http.Request, c *call, q selectFileQuery) error {
+	file, err := inWorkspace("file", q.File)
+	if err != nil {
+		return err
+	}
+	ctx, release := d.hold(r.Context(), c)
+	defer release()
+	v, err := d.view(ctx, c, q.ID)
+	if err != nil {
+		return whyEnded(ctx, err)
+	}
+	defer v.Close()
+	r = r.WithContext(ctx)
+	if kind := media[strings.ToLower(path.Ext(file))]; kind != "" {
+		err = sendMedia(w, r, v, file, kind)
+	} else {
+		err = sendText(w, r, v, file)
+	}
+	if errors.Is(err, sandbox.ErrBinary) {
+		return binaryFile(q.File)
+	}
+	return fileFault(whyEnded(ctx, err), "file", "a regular file")
+}
+
+func sendText(w http.ResponseWriter, r *http.Request, v *workspace.View, file string) error {
+	var first textCheck
+	if _, err := v.Read(r.Context(), file, &first); err != nil {
+		return err
+	}
+	if !first.state.whole() {
+		return sandbox.ErrBinary
+	}
+	if first.size <= oneRead {
+		writeJSON(w, http.StatusOK, api.FileContent{Code: string(first.head)})
+		return nil
+	}
+	out := newDownload(w, "application/json")
+	out.opening = `{"code":"`
+	text := &textEscape{to: out}
+	return out.all(func() error {
+		if _, err := v.Read(r.Context(), file, text); err != nil {
+			return err
+		}
+		if !text.state.whole() {
+			return sandbox.ErrBinary
+		}
+		return out.put(`"}`)
+	})
+}
+
+func sendMedia(w http.ResponseWriter, r *http.Request, v *workspace.View, file, kind string) error {
+	info, err := v.Stat(r.Context(), file)
+	if err != nil {
+		return err
+	}
+	size := info.Size
+	if !info.Mode.IsRegular() { // a link: see what it leads to, before it is too late to say no
+		var n counter
+		if _, err := v.Read(r.Context(), file, &n); err != nil {
+			return err
+		}
+		size = int64(n)
+	}
+	if size > maxMedia {
+		return tooLargeToShow(maxMedia)
+	}
+	out := newDownload(w, "application/json")
+	out.opening = `{"code":"data:` + kind + `;base64,`
+	out.limit = base64.StdEncoding.EncodedLen(maxMedia) + len(`"}`)
+	return out.all(func() error {
+		encoder := base64.NewEncoder(base64.StdEncoding, out)
+		if _, err := v.Read(r.Context(), file, encoder); err != nil {
+			return err
+		}
+		if err := encoder.Close(); err != nil {
+			return err
+		}
+		return out.put(`"}`)
+	})
+}
+
+func tooLargeToShow(limit int64) error {
+	return fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "The file is larger than the "+size(limit)+" that are shown here; download the workspace instead.")
+}
+
+// counter counts up to where a file is too large.
+type counter int64
+
+func (n *counter) Write(b []byte) (int, error) {
+	if *n += counter(len(b)); *n > maxMedia {
+		return 0, tooLargeToShow(maxMedia)
+	}
+	return len(b), nil
+}
+
+// textCheck looks at a file as it comes by, and keeps its beginning.
+type textCheck struct {
+	state text8
+	head  []byte
+	size  int64
+}
+
+func (t *textCheck) Write(b []byte) (int, error) {
+	if t.size += int64(len(b)); t.size > maxText {
+		return 0, tooLargeToShow(maxText)
+	}
+	if !t.state.take(b) {
+		return 0, sandbox.ErrBinary
+	}
+	if t.size <= oneRead {
+		t.head = append(t.head, b...)
+	}
+	return len(b), nil
+}
+
+// textEscape writes what comes by as the inside of a JSON string.
+type textEscape struct {
+	to    *download
+	state text8
+	size  int64
+	buf   []byte
+}
+
+func (t *textEscape) Write(b []byte) (int, error) {
+	if t.size += int64(len(b)); t.size > maxText {
+		return 0, errTooMuch
+	}
+	if !t.state.take(b) { // it was a text when we looked
+		return 0, sandbox.ErrBinary
+	}
+	const digits = "0123456789abcdef"
+	t.buf = t.buf[:0]
+	for _, c := range b {
+		switch {
+		case c == '"' || c == '\\':
+			t.buf = append(t.buf, '\\', c)
+		case c < 0x20:
+			t.buf = append(t.buf, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+		default:
+			t.buf = append(t.buf, c)
+		}
+	}
+	if _, err := t.to.Write(t.buf); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// text8 checks UTF-8 that comes in pieces, which may end within a character.
+type text8 struct {
+	part [utf8.UTFMax]byte
+	n    int
+}
+
+// take reports whether the text is still one.
+func (t *text8) take(b []byte) bool {
+	for t.n > 0 && len(b) > 0 {
+		t.part[t.n] = b[0]
+		t.n, b = t.n+1, b[1:]
+		if utf8.FullRune(t.part[:t.n]) {
+			if !utf8.Valid(t.part[:t.n]) {
+				return false
+			}
+			t.n = 0
+		}
+	}
+	for i := len(b) - 1; i >= 0 && i >= len(b)-utf8.UTFMax; i-- {
+		if utf8.RuneStart(b[i]) {
+			if !utf8.FullRune(b[i:]) {
+				t.n = copy(t.part[:], b[i:])
+				b = b[:i]
+			}
+			break
+		}
+	}
+	return utf8.Valid(b)
+}
+
+// whole is false in the middle of a character.
+func (t *text8) whole() bool { return t.n == 0 }
+
+// zipDirectory packs the workspace while it is sent.
+func zipDirectory(d *Door, w http.ResponseWriter, r *http.Request, c *call, p one) error {
+	ctx, release := d.hold(r.Context(), c)
+	defer release()
+	v, err := d.view(ctx, c, p.ID)
+	if err != nil {
+		return whyEnded(ctx, err)
+	}
+	defer v.Close()
+	out := newDownload(w, "application/zip")
+	w.Header().Set("Content-Disposition", `attachment; filename="workspace.zip"`)
+	if r.Method == http.MethodHead {
+		return out.all(func() error { return nil })
+	}
+	return whyEnded(ctx, out.all(func() error { return v.Archive(ctx, sandbox.Zip, out) }))
+}
+
+// sendTime is how long a client may take to accept a piece of what is sent.
+const (
+	sendTime  = 30 * time.Second
+	sendPiece = 64 << 10
+)
+
+// download sends an answer as it is made. Before its first byte an error is an
+// answer like any other; after it, the connection breaks off, so that half an
+// answer does not look like a whole one.
+type download struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	kind    string
+	// opening is what the answer begins with, once it is clear that there will be one.
+	opening string
+	begun   bool
+	limit   int // of what may be sent; 0 is none
+	sent    int
+}
+
+func newDownload(w http.ResponseWriter, kind string) *download {
+	return &download{w: w, control: http.NewResponseController(w), kind: kind}
+}
+
+// all runs what makes the answer.
+func (o *download) all(make func() error) error {
+	err := make()
+	if err == nil {
+		_, err = o.Write(nil) // begins, also if there is nothing in it
+		_ = o.control.SetWriteDeadline(time.Time{})
+	}
+	if err != nil && o.begun {
+		panic(http.ErrAbortHandler)
+	}
+	if err != nil {
+		o.w.Header().Del("Content-Disposition")
+	}
+	return err
+}
+
+func (o *download) begin() []byte {
+	if o.begun {
+		return nil
+	}
+	o.begun = true
+	o.w.Header().Set("Content-Type", o.kind)
+	o.w.WriteHeader(http.StatusOK)
+	return []byte(o.opening)
+}
+
+func (o *download) put(s string) error {
+	_, err := o.Write([]byte(s))
+	return err
+}
+
+func (o *download) Write(b []byte) (int, error) {
+	if o.sent += len(b); o.limit > 0 && o.sent > o.limit {
+		return 0, errTooMuch
+	}
+	for _, rest := range [][]byte{o.begin(), b} {
+		for len(rest) > 0 {
+			// Not every writer has deadlines (a test's recorder); those do not block either.
+			_ = o.control.SetWriteDeadline(time.Now().Add(sendTime))
+			n, err := o.w.Write(rest[:min(len(rest), sendPiece)])
+			if err != nil {
+				return 0, err
+			}
+			rest = rest[n:]
+		}
+	}
+	return len(b), nil
+}
+
+func describeFile(d *Door, o *huma.Operation) {
+	o.Responses["200"] = &huma.Response{Description: "Success", Content: jsonContent(d.registry.Schema(reflect.TypeFor[api.FileContent](), true, ""))}
+}
+
+func describeZip(_ *Door, o *huma.Operation) {
+	o.Responses["200"] = &huma.Response{Description: "The archive.", Content: map[string]*huma.MediaType{"application/zip": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
+}

@@ -1,0 +1,95 @@
+package httpapi
+
+import (
+	"context"
+
+	"deckhand/api"
+	"deckhand/internal/sandbox/egress"
+	"deckhand/internal/session"
+	"deckhand/internal/workspace"
+)
+
+const aboutEgress = "The server's own policy holds beside the conversation's: what both allow is allowed, so a conversation can only make it stricter. " +
+	"A change counts from the next request on, and cuts what it does not allow."
+
+type egressQuery struct {
+	ID     string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
+	Before int64  `query:"before" default:"0" minimum:"0" doc:"Only requests with a smaller id: next of the page before."`
+	Limit  int64  `query:"limit" default:"20" minimum:"1" maximum:"100"`
+}
+
+func getEgress(d *Door, ctx context.Context, c *call, q egressQuery, _ none) (api.Egress, error) {
+	id, err := d.workspaceOf(ctx, c, q.ID)
+	if err != nil {
+		return api.Egress{}, err
+	}
+	st, err := d.Sessions.Load(ctx, id)
+	if err != nil {
+		return api.Egress{}, err
+	}
+	return d.describeEgress(ctx, st, q.Before, int(q.Limit))
+}
+
+func (d *Door) describeEgress(ctx context.Context, st session.State, before int64, limit int) (api.Egress, error) {
+	own := workspace.Policy(st)
+	out := api.Egress{Policy: wirePolicy(own), Effective: wirePolicy(egress.Stricter(d.ServerPolicy, own)), Requests: []api.EgressRequest{}}
+	if d.Egress == nil {
+		return out, nil
+	}
+	found, err := d.Egress.Entries(ctx, string(st.ID), before, limit+1)
+	if err != nil {
+		return out, err
+	}
+	if len(found) > limit {
+		found = found[:limit]
+		out.Next = ptr(found[limit-1].ID)
+	}
+	for _, e := range found {
+		out.Requests = append(out.Requests, api.EgressRequest{ID: e.ID, At: e.At, TookMS: e.Took.Milliseconds(), Call: e.Call, Method: e.Method,
+			Host: e.Host, Port: int(e.Port), Sent: e.Sent, Received: e.Received, Verdict: string(e.Verdict), Reason: e.Reason})
+	}
+	return out, nil
+}
+
+func wirePolicy(p egress.Policy) api.EgressPolicy {
+	return api.EgressPolicy{Mode: string(p.Mode), Allow: append([]string{}, p.Allow...)}
+}
+
+func setEgress(d *Door, ctx context.Context, c *call, p one, b api.SetEgress) (api.Egress, error) {
+	if _, err := d.workspaceOf(ctx, c, p.ID); err != nil {
+		return api.Egress{}, err
+	}
+	policy, err := parsePolicy(b)
+	if err != nil {
+		return api.Egress{}, err
+	}
+	st, err := d.change(ctx, c, p.ID, func(s session.State) ([]session.Payload, error) {
+		return s.SetEgress(session.EgressSet{Mode: string(policy.Mode), Allow: policy.Allow})
+	})
+	if err != nil {
+		return api.Egress{}, err
+	}
+	if d.Egress != nil {
+		d.Egress.Changed(p.ID)
+	}
+	return d.describeEgress(ctx, st, 0, 20)
+}
+
+// parsePolicy looks at each pattern by itself, to say which is wrong.
+func parsePolicy(b api.SetEgress) (egress.Policy, error) {
+	allow, _ := b.Allow.Get()
+	var faults []api.FieldError
+	for i, pattern := range allow {
+		if _, err := egress.ParsePolicy(string(egress.Allowlist), []string{pattern}); err != nil {
+			faults = append(faults, api.FieldError{Loc: []any{"body", "allow", i}, Type: "value_error", Msg: sentence(err.Error())})
+		}
+	}
+	if len(faults) > 0 {
+		return egress.Policy{}, &api.ValidationError{Detail: faults[:min(len(faults), maxFaults)]}
+	}
+	policy, err := egress.ParsePolicy(b.Mode, allow)
+	if err != nil {
+		return policy, api.Invalid("value_error", sentence(err.Error()), "mode")
+	}
+	return policy, nil
+}

@@ -1,0 +1,336 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"path"
+	"reflect"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"deckhand/api"
+	"deckhand/internal/idempotency"
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+)
+
+// Limits of an upload.
+const (
+	maxUpload = 100 << 20
+	maxFiles  = 1000
+	// receiveTime is how long a client may take to send a piece.
+	receiveTime = time.Minute
+)
+
+const aboutUpload = "Files are stored in the workspace under the last part of their names, byte for byte, up to 100 MiB in one request. Nothing is replaced: where a name is taken, the file gets a fresh one, as in \"a (1).txt\". " +
+	"The sandbox is started for it if need be. What cannot be stored is in skipped_files; when the request itself fails, nothing of it stays. " +
+	"With an Idempotency-Key, the same files under the same names are the same request; should the server die after storing them and before remembering that, they are stored again under fresh names."
+
+// uploadFiles stores what is sent, while it is sent.
+func uploadFiles(d *Door, w http.ResponseWriter, r *http.Request, c *call, p one) error {
+	id, err := d.workspaceOf(r.Context(), c, p.ID)
+	if err != nil {
+		return err
+	}
+	if r.ContentLength > maxUpload {
+		return tooLarge(maxUpload)
+	}
+	r.Body = &arrivingBody{http.MaxBytesReader(w, r.Body, maxUpload), http.NewResponseController(w)}
+	parts, err := r.MultipartReader()
+	if err != nil {
+		f := fail(http.StatusUnsupportedMediaType, api.CodeBadRequest, "Send the files as multipart/form-data, each in a field files.")
+		f.header = http.Header{"Connection": {"close"}}
+		return f
+	}
+	ctx, release := d.hold(r.Context(), c)
+	defer release()
+	u := &upload{d: d, id: id, parts: parts, request: []string{r.Method, r.URL.Path, r.URL.RawQuery}}
+	if keys := r.Header["Idempotency-Key"]; len(keys) > 0 {
+		err = u.once(ctx, w, c, keys)
+	} else {
+		err = u.run(ctx, w)
+	}
+	return whyEnded(ctx, err)
+}
+
+// arrivingBody gives a client time for each piece.
+type arrivingBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (b *arrivingBody) Read(p []byte) (int, error) {
+	_ = b.control.SetReadDeadline(time.Now().Add(receiveTime))
+	n, err := b.ReadCloser.Read(p)
+	if err != nil { // or it would end the request while we are at it
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// upload is one request.
+type upload struct {
+	d     *Door
+	id    session.ID
+	parts *multipart.Reader
+	// request is what tells this request from another under the same Idempotency-Key.
+	request []string
+	box     *sandbox.Sandbox
+	stored  []string
+	answer  api.Uploaded
+}
+
+// once stores the files, or gives the answer of the same request before. Only
+// the files count: a client that sends them again puts other lines between them.
+func (u *upload) once(ctx context.Context, w http.ResponseWriter, c *call, keys []string) error {
+	key, err := oneKey(keys)
+	if err != nil {
+		return err
+	}
+	leave, err := u.d.inflight.enter(ctx, c.who.User+"\x00"+key)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	before, err := u.d.Answers.Answer(ctx, c.who.User, key)
+	switch {
+	case err == nil:
+		if err := u.each(func(file) error { return nil }); err != nil {
+			return err
+		}
+		if before.Request != digest(u.request...) {
+			return otherRequest()
+		}
+		return u.d.repeat(w, ctx, c, before)
+	case !errors.Is(err, idempotency.ErrNotFound):
+		return err
+	}
+	held := &heldAnswer{header: w.Header()}
+	if err := u.run(ctx, held); err != nil {
+		return err
+	}
+	if err := u.d.keep(context.WithoutCancel(ctx), c, key, digest(u.request...), held); err != nil {
+		return err
+	}
+	w.WriteHeader(held.status)
+	_, err = w.Write(held.body.Bytes())
+	return err
+}
+
+// run stores the files and answers.
+func (u *upload) run(ctx context.Context, w http.ResponseWriter) error {
+	box, release, err := u.d.Workspaces.Use(ctx, u.id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	u.box, u.answer = box, api.Uploaded{UploadedFiles: []string{}, SkippedFiles: []api.SkippedFile{}}
+	if err := u.each(func(f file) error { return u.take(ctx, f) }); err != nil {
+		u.undo(ctx)
+		return err
+	}
+	writeJSON(w, http.StatusOK, u.answer)
+	return nil
+}
+
+// undo removes what was stored: whoever sends it again shall not find it twice.
+func (u *upload) undo(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	for _, name := range u.stored {
+		if err := u.box.Remove(ctx, sandbox.PathParams{Path: []byte(name), Within: true}); err != nil {
+			u.d.Logger.Warn("a file of an upload that failed stays", "session", u.id, "error", err)
+		}
+	}
+}
+
+// file is a part of the request. Its name is empty when it cannot be stored, and reason says why.
+type file struct {
+	name, reason, field string
+	data                io.Reader
+}
+
+// each reads the parts one after the other and remembers what they were.
+func (u *upload) each(do func(file) error) error {
+	for n := 0; ; n++ {
+		part, err := u.parts.NextPart()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return brokenUpload(err)
+		}
+		if n == maxFiles {
+			return fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "At most "+itoa(maxFiles)+" files can be sent at once.")
+		}
+		sum := sha256.New()
+		f := readPart(part)
+		f.data = io.TeeReader(part, sum)
+		if err := do(f); err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.Discard, f.data); err != nil {
+			return brokenUpload(err)
+		}
+		u.request = append(u.request, f.field, f.name, hex.EncodeToString(sum.Sum(nil)))
+	}
+}
+
+func brokenUpload(err error) error {
+	var big *http.MaxBytesError
+	if errors.As(err, &big) {
+		return tooLarge(maxUpload)
+	}
+	f := fail(http.StatusBadRequest, api.CodeBadRequest, "The files could not be read to their end.")
+	f.header = http.Header{"Connection": {"close"}}
+	return f
+}
+
+// take stores one file, or says why not. An error ends the request.
+func (u *upload) take(ctx context.Context, f file) error {
+	skip := func(reason string) error {
+		u.answer.SkippedFiles = append(u.answer.SkippedFiles, api.SkippedFile{Name: api.EncodeName([]byte(f.field)), Reason: reason})
+		return nil
+	}
+	if f.name == "" {
+		return skip(f.reason)
+	}
+	name, leave, err := u.fresh(ctx, f.name)
+	if err == nil {
+		defer leave()
+		err = u.write(ctx, name, f.data)
+	}
+	var broken *fault
+	switch {
+	case err == nil:
+		u.stored = append(u.stored, name)
+		u.answer.UploadedFiles = append(u.answer.UploadedFiles, sandbox.Workspace+"/"+api.EncodeName([]byte(name)))
+		return nil
+	case errors.As(err, &broken), ctx.Err() != nil, errors.Is(err, sandbox.ErrLost):
+		return err
+	case errors.Is(err, fs.ErrExist):
+		return skip("A file of this name was made at the same time; send it again.")
+	case errors.Is(err, fs.ErrPermission):
+		return skip("The permissions of the workspace do not allow it.")
+	case errors.Is(err, errNames):
+		return skip("There are too many files of this name.")
+	}
+	u.d.Logger.Warn("an uploaded file cannot be stored", "session", u.id, "error", err)
+	return skip("It could not be stored: " + strings.ToValidUTF8(err.Error(), "?") + ".")
+}
+
+// write stores a file. When what is sent breaks off, so does the writing: the
+// sandbox must not take half a file for a whole one.
+func (u *upload) write(ctx context.Context, name string, data io.Reader) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	source := &watched{from: data, failed: cancel}
+	_, err := u.box.Write(ctx, sandbox.WriteParams{PathParams: sandbox.PathParams{Path: []byte(name), Within: true}, New: true}, source)
+	if source.err != nil {
+		return brokenUpload(source.err)
+	}
+	return err
+}
+
+// watched notices when a reader fails.
+type watched struct {
+	from   io.Reader
+	failed func()
+	err    error
+}
+
+func (w *watched) Read(b []byte) (int, error) {
+	n, err := w.from.Read(b)
+	if err != nil && err != io.EOF {
+		w.err = err
+		w.failed()
+	}
+	return n, err
+}
+
+// readPart finds out what a part is.
+func readPart(part *multipart.Part) file {
+	_, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
+	raw, given := params["filename"]
+	switch {
+	case err != nil:
+		return file{reason: "The Content-Disposition of this part cannot be read."}
+	case params["name"] != "files":
+		return file{field: params["name"], reason: "Only files in the field files are taken."}
+	case !given:
+		return file{field: params["name"], reason: "This is not a file: it has no file name."}
+	}
+	if !strings.Contains(part.Header.Get("Content-Disposition"), "filename*") {
+		raw = formEscapes.Replace(raw)
+	}
+	f := file{field: raw}
+	f.name, f.reason = baseName(raw)
+	return f
+}
+
+// formEscapes are how browsers send what cannot stand in a header.
+var formEscapes = strings.NewReplacer("%22", `"`, "%0D", "\r", "%0A", "\n")
+
+// maxName is how many bytes a name may have on the file systems there are.
+const maxName = 255
+
+// baseName is the last part of a name, if it can be one.
+func baseName(raw string) (name, reason string) {
+	name = raw[strings.LastIndexByte(raw, '/')+1:]
+	if len(name) > 2 && name[1] == ':' && name[2] == '\\' || strings.HasPrefix(name, `\\`) { // a path of Windows
+		name = name[strings.LastIndexByte(name, '\\')+1:]
+	}
+	switch {
+	case name == "" || name == "." || name == "..":
+		return "", "The name is empty or means a folder."
+	case strings.ContainsRune(name, 0):
+		return "", "The name contains a NUL character."
+	case len(name) > maxName:
+		return "", "The name is longer than " + itoa(maxName) + " bytes."
+	}
+	return name, ""
+}
+
+// nthName is the n-th name to try: a.txt, a (1).txt, a (2).txt, …
+func nthName(name string, n int) string {
+	if n == 0 {
+		return name
+	}
+	ext := path.Ext(name)
+	stem := strings.TrimSuffix(name, ext)
+	if stem == "" { // .profile is all name
+		stem, ext = name, ""
+	}
+	number := " (" + itoa(int64(n)) + ")"
+	if room := maxName - len(number) - len(ext); len(stem) > room {
+		if room < 1 { // nearly all of it is behind the dot
+			stem, ext, room = name, "", maxName-len(number)
+		}
+		cut := room
+		for cut > 1 && room-cut < utf8.UTFMax && !utf8.RuneStart(stem[cut]) {
+			cut--
+		}
+		if !utf8.RuneStart(stem[cut]) { // not a text
+			cut = room
+		}
+		stem = stem[:cut]
+	}
+	return stem + number + ext
+}
+
+func describeUpload(d *Door, o *huma.Operation) {
+	files := &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Format: "binary"}, Description: "The files; the field may be there several times."}
+	o.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: &huma.Schema{
+		Type: huma.TypeObject, Properties: map[string]*huma.Schema{"files": files}}}}}
+	o.Responses["200"] = &huma.Response{Description: "Success", Content: jsonContent(d.registry.Schema(reflect.TypeFor[api.Uploaded](), true, ""))}
+}

@@ -1,0 +1,88 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/moby/moby/client"
+
+	"deckhand/internal/sandbox"
+)
+
+// Check asks the engine what it can do, and looks for the runner and the image.
+func (d *Driver) Check(ctx context.Context) []sandbox.Finding {
+	what := "container engine at " + d.engine.DaemonHost()
+	if err := d.Ping(ctx); err != nil {
+		return []sandbox.Finding{{
+			Fatal: true, What: what, Found: err.Error(),
+			Fix: "Start Docker or Podman, or set DOCKER_HOST to where it listens. Whoever runs the server must be allowed to use its socket.",
+		}}
+	}
+	got, err := d.engine.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return []sandbox.Finding{{Fatal: true, What: what, Found: brief(err), Fix: "Look into the log of the container engine."}}
+	}
+	info := got.Info
+	found := []sandbox.Finding{{
+		OK: true, What: what,
+		Found: fmt.Sprintf("version %s, API %s, storage %s, cgroup v%s", info.ServerVersion, d.engine.ClientVersion(), info.Driver, info.CgroupVersion),
+	}}
+	for _, limit := range []struct {
+		name string
+		ok   bool
+	}{
+		{"memory", info.MemoryLimit}, {"processor", info.CPUCfsQuota}, {"process", info.PidsLimit},
+	} {
+		f := sandbox.Finding{OK: limit.ok, What: limit.name + " limit", Found: "can be set"}
+		if !limit.ok {
+			f.Found = "the engine cannot set it: one sandbox could use up the machine"
+			f.Fix = "Give the engine the control group it needs; rootless engines need delegation by systemd."
+		}
+		found = append(found, f)
+	}
+	seccomp := sandbox.Finding{What: "system call filter", Found: "the engine has none", Fix: "Use an engine and a kernel with seccomp."}
+	for _, option := range info.SecurityOptions {
+		if strings.Contains(option, "seccomp") && !strings.Contains(option, "unconfined") {
+			seccomp = sandbox.Finding{OK: true, What: seccomp.What, Found: "on"}
+		}
+	}
+	return append(found, seccomp, d.checkRunner(), d.checkImage(ctx))
+}
+
+func (d *Driver) checkRunner() sandbox.Finding {
+	f := sandbox.Finding{What: "runner"}
+	if d.options.Runner == "" {
+		f.Found, f.Fix = "none: only images that hold it can be used", "Give the driver the path of the runner."
+		return f
+	}
+	info, err := os.Stat(d.options.Runner)
+	switch {
+	case err != nil:
+		f.Fatal, f.Found, f.Fix = true, err.Error(), "Build it, or install the server anew."
+	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
+		f.Fatal, f.Found, f.Fix = true, d.options.Runner+" is not a program", "Make it executable, or install the server anew."
+	default:
+		f.OK, f.Found = true, d.options.Runner
+	}
+	return f
+}
+
+func (d *Driver) checkImage(ctx context.Context) sandbox.Finding {
+	f := sandbox.Finding{What: "default image"}
+	if d.options.Image == "" {
+		f.Found, f.Fix = "none: every conversation has to name one", "Set one."
+		return f
+	}
+	_, here, err := d.find(ctx, d.options.Image)
+	switch {
+	case err != nil:
+		f.Found, f.Fix = err.Error(), "Choose another image."
+	case !here:
+		f.OK, f.Found = true, d.options.Image+" is not here yet: the first sandbox waits until it is pulled"
+	default:
+		f.OK, f.Found = true, d.options.Image
+	}
+	return f
+}

@@ -1,0 +1,274 @@
+package docker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+
+	"deckhand/internal/sandbox"
+)
+
+// shape is what of a Spec decides whether a container that exists will do. What
+// can be changed in a container (its limits) is not part of it, nor is how the
+// runner got in.
+type shape struct {
+	Image    string
+	Prepared bool
+	Mounts   []sandbox.Mount
+	Network  sandbox.Network
+	User     string
+}
+
+// label is the shape as one word.
+func (s shape) label() string {
+	raw, _ := json.Marshal(s)
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8])
+}
+
+// shapeOf checks a Spec and takes the shape out of it.
+func (d *Driver) shapeOf(spec sandbox.Spec) (shape, error) {
+	s := shape{Image: spec.Image, Prepared: spec.Prepared, Mounts: spec.Mounts, Network: spec.Network, User: d.options.User}
+	if err := sandbox.CheckID(spec.ID); err != nil {
+		return s, err
+	}
+	if s.Image == "" {
+		s.Image = d.options.Image
+	}
+	if s.Image == "" {
+		return s, unavailable(nil, "No container image is set. Name one in the settings, or give the server a default.")
+	}
+	if !s.Prepared && d.options.Runner == "" {
+		return s, unavailable(nil, "There is no runner to put into a container of the image %s.", s.Image)
+	}
+	for _, m := range s.Mounts {
+		if err := d.checkMount(m); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// checkMount refuses what would take a sandbox apart: our own folders hidden, or
+// the engine's socket let in, which is as good as the whole machine.
+func (d *Driver) checkMount(m sandbox.Mount) error {
+	target, source := filepath.Clean(m.Target), filepath.Clean(m.Source)
+	if !filepath.IsAbs(target) || !filepath.IsAbs(source) {
+		return unavailable(nil, "The mount of %q at %q does not name two absolute folders.", m.Source, m.Target)
+	}
+	for _, own := range []string{sandbox.Workspace, home} {
+		if within(own, target) || own == home && within(target, own) {
+			return unavailable(nil, "Nothing can be mounted at %s: the sandbox needs %s itself.", m.Target, own)
+		}
+	}
+	sockets := []string{"/var/run/docker.sock", "/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock"}
+	if path, ok := strings.CutPrefix(d.engine.DaemonHost(), "unix://"); ok {
+		sockets = append(sockets, filepath.Clean(path))
+	}
+	sources := []string{source}
+	if real, err := filepath.EvalSymlinks(source); err == nil {
+		sources = append(sources, real)
+	}
+	for _, socket := range sockets {
+		for _, source := range sources {
+			if within(socket, source) {
+				return unavailable(nil, "%s cannot be mounted: it holds the socket of the container engine.", m.Source)
+			}
+		}
+	}
+	return nil
+}
+
+// within reports whether path is folder or lies below it.
+func within(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// plan is everything that a container is made from.
+type plan struct {
+	shape
+	id         string
+	name       string
+	image      image
+	limits     sandbox.Limits
+	labels     map[string]string
+	generation int
+	// program is the runner as the container calls it.
+	program string
+	// mounts says that the runner is mounted; copies that it is copied. Neither
+	// if it is in the image.
+	mounts, copies bool
+	// unmountable says that mounting it was tried and failed.
+	unmountable bool
+	// passing makes a container for one look: it can only read the workspace, and
+	// goes when its runner does.
+	passing bool
+	// writes lets a passing one change the workspace after all.
+	writes bool
+	// volume is the workspace.
+	volume string
+}
+
+// user is who runs everything in the container; "" is root.
+func (p *plan) user() string {
+	if p.User != "" {
+		return p.User
+	}
+	return p.image.user
+}
+
+// ourLabels are on the container and on the volume.
+func (d *Driver) ourLabels(p *plan) map[string]string {
+	l := maps.Clone(p.labels)
+	if l == nil {
+		l = map[string]string{}
+	}
+	l[labelOurs], l[labelInstance] = "1", d.options.Instance
+	if p.passing {
+		l[labelPassing] = p.id
+	} else {
+		l[labelID] = p.id
+	}
+	return l
+}
+
+// Limits that no Spec speaks of.
+const (
+	openFiles = 16384
+	// userProcesses is for all sandboxes of one user together, so it is large;
+	// what bounds a single one is its control group.
+	userProcesses = 32768
+	sharedBytes   = 64 << 20
+	// killFirst makes the kernel take a sandbox before the server when the whole
+	// machine is out of memory.
+	killFirst = 500
+)
+
+// resources are the limits in the engine's words.
+func resources(l sandbox.Limits) container.Resources {
+	processes := int64(l.Processes)
+	// A quota is the same as a number of processors for the kernel. The engine
+	// refuses more processors than the machine has, which would make the defaults
+	// fail on small machines; it takes any quota.
+	const period = 100_000
+	return container.Resources{
+		Memory: l.Memory, MemorySwap: l.Memory, // equal: no swap
+		CPUPeriod: period, CPUQuota: max(1000, int64(l.CPUs*period)),
+		PidsLimit: &processes,
+		// They are said in so many words because what an engine takes by default
+		// may be more than it is allowed to give.
+		Ulimits: []*container.Ulimit{
+			{Name: "nofile", Soft: openFiles, Hard: openFiles},
+			{Name: "core", Soft: 0, Hard: 0},
+		},
+	}
+}
+
+// create makes the container, and with it the volume if there is none.
+func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
+	labels := d.ourLabels(p)
+	volumeLabels := maps.Clone(labels)
+	labels[labelImage], labels[labelRunner], labels[labelShape] = p.Image, p.program, p.label()
+	labels[labelGeneration] = strconv.Itoa(p.generation)
+
+	network := "proxied"
+	if p.Network == sandbox.Isolated {
+		network = string(sandbox.Isolated)
+	}
+	grace, no := 1, false
+	host := &container.HostConfig{
+		NetworkMode:   "none",
+		CapDrop:       []string{"ALL"},
+		SecurityOpt:   []string{"no-new-privileges"},
+		Resources:     resources(p.limits),
+		ShmSize:       sharedBytes,
+		OomScoreAdj:   killFirst,
+		Init:          &no,
+		AutoRemove:    p.passing,
+		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
+		// All that is logged is what the runner says when it cannot go on.
+		LogConfig: container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "100k", "max-file": "1"}},
+		Mounts: []mount.Mount{{
+			Type: mount.TypeVolume, Source: p.volume, Target: sandbox.Workspace, ReadOnly: p.passing && !p.writes,
+			VolumeOptions: &mount.VolumeOptions{Labels: volumeLabels, NoCopy: p.passing},
+		}, {
+			// Our own folder is a volume without a name, which lives as long as the
+			// container: what is a mount cannot be moved away or replaced from inside.
+			Type: mount.TypeVolume, Target: home,
+		}},
+	}
+	if !d.plain.Load() {
+		// Engines leave IPv6 off without a network, but what listens on "localhost"
+		// may well listen on ::1.
+		host.Sysctls = map[string]string{"net.ipv6.conf.all.disable_ipv6": "0"}
+	}
+	if d.counted.Load() {
+		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: "nproc", Soft: userProcesses, Hard: userProcesses})
+	}
+	if p.mounts {
+		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: d.options.Runner, Target: runnerPath, ReadOnly: true})
+	}
+	for _, m := range p.Mounts {
+		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
+	}
+	if d.isPodman(ctx) {
+		if err := d.help(ctx, p, volumeLabels); err != nil {
+			return "", err
+		}
+	}
+	// Making it takes no time, so it is not given up in the middle: then nobody
+	// would know whether it was made.
+	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
+	defer cancel()
+	made, err := d.engine.ContainerCreate(whole, client.ContainerCreateOptions{
+		Name: p.name,
+		Config: &container.Config{
+			Image:      p.Image,
+			Hostname:   "sandbox",
+			User:       p.user(),
+			WorkingDir: sandbox.Workspace,
+			Entrypoint: []string{p.program},
+			Cmd: []string{
+				"serve", "--socket", socketPath, "--state", statePath, "--output", outputPath,
+				"--workspace", sandbox.Workspace, "--network", network,
+			},
+			Labels:      labels,
+			StopSignal:  "SIGTERM",
+			StopTimeout: &grace,
+			// An image's own check would run its program beside the runner, again and again.
+			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+		},
+		HostConfig: host,
+	})
+	if err != nil {
+		return "", err
+	}
+	for _, w := range made.Warnings {
+		d.log.Debug("the container engine warns", "container", p.name, "warning", w)
+	}
+	return made.ID, nil
+}
+
+// generationOf reads the generation off a label.
+func generationOf(labels map[string]string) int {
+	n, err := strconv.Atoi(labels[labelGeneration])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// passingName is the name of a container for one look.
+func (d *Driver) passingName(id, word string) string {
+	return fmt.Sprintf("%s-look-%s-%s", d.options.Prefix, id, word)
+}

@@ -1,0 +1,264 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/client"
+
+	"deckhand/internal/sandbox"
+)
+
+// parked is a connection that Start made to see whether the runner answers, kept
+// for the Attach that usually follows.
+type parked struct {
+	box   *sandbox.Sandbox
+	timer *time.Timer
+}
+
+// parkTime is how long a connection waits for its Attach.
+const parkTime = time.Minute
+
+func (d *Driver) park(id string, box *sandbox.Sandbox) {
+	p := &parked{box: box}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed || d.parked[id] != nil {
+		go box.Close()
+		return
+	}
+	d.parked[id] = p
+	p.timer = time.AfterFunc(parkTime, func() {
+		if taken := d.unpark(id, p); taken != nil {
+			taken.Close()
+		}
+	})
+}
+
+// unpark takes the connection that waits for id, and only that one if it is given.
+func (d *Driver) unpark(id string, only *parked) *sandbox.Sandbox {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.parked[id]
+	if p == nil || only != nil && p != only {
+		return nil
+	}
+	p.timer.Stop()
+	delete(d.parked, id)
+	return p.box
+}
+
+// drop closes the connection that waits for id.
+func (d *Driver) drop(id string) {
+	if box := d.unpark(id, nil); box != nil {
+		box.Close()
+	}
+}
+
+// Attach connects to the runner.
+func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error) {
+	if err := sandbox.CheckID(h.ID); err != nil {
+		return nil, err
+	}
+	if box := d.unpark(h.ID, nil); box != nil {
+		select {
+		case <-box.Done():
+			box.Close()
+		default:
+			return box, nil
+		}
+	}
+	d.mu.Lock()
+	closed := d.closed
+	d.mu.Unlock()
+	if closed {
+		return nil, errClosed
+	}
+	return d.connect(ctx, link{id: h.ID, container: d.container(h.ID), program: dataOf(h).Runner})
+}
+
+// link says which runner to connect to.
+type link struct {
+	id, container, program string
+	isolated               bool
+	onClose                func()
+}
+
+// connect reaches the runner of a container and hears it say hello.
+func (d *Driver) connect(ctx context.Context, l link) (*sandbox.Sandbox, error) {
+	conn, err := d.dial(ctx, l.container, l.program)
+	if err != nil {
+		return nil, err
+	}
+	to := sandbox.Link{ID: l.id, Conn: conn, Outward: d.options.Outward, OnClose: l.onClose}
+	if l.isolated {
+		to.Outward = nil
+	}
+	box, err := sandbox.Connect(ctx, to)
+	if err == nil {
+		return box, nil
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if said := conn.complaint(); said != "" {
+		err = fmt.Errorf("%w (it said: %s)", err, said)
+	}
+	return nil, d.whyNot(ctx, l.container, err)
+}
+
+// whyNot tells a runner that does not answer from one that is not there any more.
+func (d *Driver) whyNot(ctx context.Context, name string, err error) error {
+	got, inspectErr := d.engine.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
+	if isNotThere(inspectErr) {
+		return fmt.Errorf("%w: %w", sandbox.ErrGone, err)
+	}
+	if inspectErr != nil {
+		return d.engineSays(inspectErr)
+	}
+	if state := got.Container.State; state != nil && !state.Running {
+		why := fmt.Sprintf("its runner ended with exit code %d", state.ExitCode)
+		if state.OOMKilled {
+			why = "it ran out of memory"
+		}
+		if last := d.lastWords(ctx, name); last != "" {
+			why += ": " + last
+		}
+		return fmt.Errorf("%w: %s", sandbox.ErrGone, why)
+	}
+	return err
+}
+
+// lastWords is the end of what the runner wrote to its standard error.
+func (d *Driver) lastWords(ctx context.Context, name string) string {
+	r, err := d.engine.ContainerLogs(ctx, name, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "5"})
+	if err != nil {
+		return ""
+	}
+	defer r.Close()
+	var out bytes.Buffer
+	_, _ = stdcopy.StdCopy(&out, &out, io.LimitReader(r, 64<<10))
+	return brief(errors.New(strings.ToValidUTF8(out.String(), "?")))
+}
+
+// dial runs the runner's own connector in the container: its standard input and
+// output are the connection. That is the only thing ever run by the engine.
+func (d *Driver) dial(ctx context.Context, name, program string) (*conn, error) {
+	made, err := d.engine.ExecCreate(ctx, name, client.ExecCreateOptions{
+		AttachStdin: true, AttachStdout: true, AttachStderr: true,
+		WorkingDir: "/",
+		Cmd:        []string{program, "dial", "--socket", socketPath},
+	})
+	if isNotThere(err) || isAsleep(err) {
+		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, brief(err))
+	}
+	if err != nil {
+		return nil, d.engineSays(err)
+	}
+	attached, err := d.engine.ExecAttach(ctx, made.ID, client.ExecAttachOptions{})
+	if ctx.Err() != nil {
+		if err == nil {
+			attached.Close()
+		}
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, d.whyNot(ctx, name, err)
+	}
+	return &conn{stream: attached.HijackedResponse}, nil
+}
+
+// engineSays passes on an error that is about the engine rather than the sandbox.
+func (d *Driver) engineSays(err error) error {
+	if client.IsErrConnectionFailed(err) {
+		return d.unreachable(err)
+	}
+	return err
+}
+
+// conn is a connection over the standard input and output of an exec. The engine
+// packs standard output and error into one stream, each piece with a header.
+type conn struct {
+	stream client.HijackedResponse
+	head   [8]byte
+	left   uint32 // of the piece at hand
+
+	mu     sync.Mutex
+	stderr []byte
+}
+
+// maxComplaint is how much of standard error is kept.
+const maxComplaint = 1 << 10
+
+func (c *conn) Read(b []byte) (int, error) {
+	for c.left == 0 {
+		if err := c.next(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := c.stream.Reader.Read(b[:min(len(b), int(min(c.left, 1<<30)))])
+	c.left -= uint32(n)
+	return n, err
+}
+
+// next goes to the next piece of standard output.
+func (c *conn) next() error {
+	if _, err := io.ReadFull(c.stream.Reader, c.head[:]); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return io.EOF
+		}
+		return err
+	}
+	size := binary.BigEndian.Uint32(c.head[4:])
+	switch stdcopy.StdType(c.head[0]) {
+	case stdcopy.Stdin, stdcopy.Stdout:
+		c.left = size
+		return nil
+	case stdcopy.Stderr, stdcopy.Systemerr:
+		return c.complain(int64(size))
+	}
+	return fmt.Errorf("the container engine sent something unknown (%d)", c.head[0])
+}
+
+// complain keeps the start of what comes on standard error.
+func (c *conn) complain(size int64) error {
+	c.mu.Lock()
+	room := int64(maxComplaint - len(c.stderr))
+	c.mu.Unlock()
+	part := make([]byte, min(size, room))
+	if _, err := io.ReadFull(c.stream.Reader, part); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.stderr = append(c.stderr, part...)
+	c.mu.Unlock()
+	_, err := io.CopyN(io.Discard, c.stream.Reader, size-int64(len(part)))
+	return err
+}
+
+// complaint is what came on standard error.
+func (c *conn) complaint() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(strings.Fields(strings.ToValidUTF8(string(c.stderr), "?")), " ")
+}
+
+func (c *conn) Write(b []byte) (int, error) { return c.stream.Conn.Write(b) }
+
+// Close ends the exec too: it sees the end of its input.
+func (c *conn) Close() error {
+	_ = c.stream.CloseWrite()
+	return c.stream.Conn.Close()
+}
+
+// isNotThere reports that the engine does not know what it was asked about.
+func isNotThere(err error) bool { return err != nil && errdefs.IsNotFound(err) }

@@ -1,0 +1,238 @@
+// Package docker keeps each sandbox in a container of an engine that speaks the
+// Docker API: Docker itself, or Podman.
+//
+// A sandbox is a container and a volume, both found by their names and labels.
+// The container has no network, no capabilities and only the runner as its
+// first process; the volume is the workspace. The server speaks to the runner
+// over an exec of the engine that connects standard input and output with the
+// runner's socket: nothing is published, and the engine's socket never enters.
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"deckhand/internal/sandbox"
+)
+
+// Options configure a Driver.
+type Options struct {
+	// Host is the address of the engine; "" is DOCKER_HOST, or the default socket.
+	Host string
+	// Runner is where the static runner program lies on this machine. Keep it at
+	// one place and replace it by renaming: a stopped container that has it
+	// mounted gets the new one with its next start.
+	Runner string
+	// Image is taken when a Spec names none.
+	Image string
+	// Prefix starts the names of all containers and volumes; default "deckhand".
+	Prefix string
+	// Instance says whose boxes these are, where several servers share an engine.
+	Instance string
+	// Outward serves what the sandboxes' proxies are asked for.
+	Outward sandbox.Outward
+	// User runs everything inside; "" is whom the image says, or root.
+	User   string
+	Logger *slog.Logger
+}
+
+// Name is how handles call this driver.
+const Name = "docker"
+
+// Where things are inside a container.
+const (
+	home       = "/.deckhand"
+	runnerPath = home + "/runner"
+	socketPath = home + "/run/runner.sock"
+	statePath  = home + "/state"
+	outputPath = home + "/output"
+	// preparedName is what an image that brings the runner along may call it in its PATH.
+	preparedName = "deckhand-runner"
+)
+
+// The labels by which our containers and volumes are found.
+const (
+	labelOurs       = "deckhand"
+	labelInstance   = "deckhand.instance"
+	labelID         = "deckhand.id"
+	labelGeneration = "deckhand.generation"
+	labelImage      = "deckhand.image"
+	labelRunner     = "deckhand.runner"
+	labelShape      = "deckhand.shape"
+	// labelPassing marks containers that live for one look at a workspace. They
+	// have no labelID, so that nobody takes them for the sandbox itself.
+	labelPassing = "deckhand.passing"
+)
+
+// Driver is a sandbox.Driver on a container engine.
+type Driver struct {
+	options Options
+	log     *slog.Logger
+	engine  *client.Client
+	// shares is true if the engine is reached by a socket of this machine, so
+	// that it may see the same files.
+	shares bool
+	// copies becomes true once mounting the runner has turned out not to work.
+	copies atomic.Bool
+	// mounted becomes true once the runner was seen inside a container as we know it.
+	mounted atomic.Bool
+	// counted becomes true once the engine turned out to ask for more processes
+	// for a user than it may give, if it is not told how many.
+	counted atomic.Bool
+
+	// plain becomes true once the engine refused to give the loopback its IPv6 address.
+	plain atomic.Bool
+	// podman is known once the engine was asked who it is.
+	podman atomic.Pointer[bool]
+
+	busy   keyed
+	pulls  pulls
+	images images
+
+	mu     sync.Mutex
+	parked map[string]*parked
+	closed bool
+}
+
+var (
+	_ sandbox.Driver      = (*Driver)(nil)
+	_ sandbox.Viewer      = (*Driver)(nil)
+	_ sandbox.Inspector   = (*Driver)(nil)
+	_ sandbox.Snapshotter = (*Driver)(nil)
+	_ sandbox.Checker     = (*Driver)(nil)
+)
+
+// New makes a Driver. It does not speak to the engine yet: see Ping.
+func New(o Options) (*Driver, error) {
+	if o.Prefix == "" {
+		o.Prefix = "deckhand"
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	how := client.FromEnv
+	if o.Host != "" {
+		how = client.WithHost(o.Host)
+	}
+	engine, err := client.New(how)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the container engine is not usable: %w", err)
+	}
+	return &Driver{
+		options: o, log: o.Logger, engine: engine,
+		shares: strings.HasPrefix(engine.DaemonHost(), "unix://"),
+		parked: map[string]*parked{},
+	}, nil
+}
+
+// Close lets go of all connections that nobody attached to. The sandboxes run on.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	d.closed = true
+	left := d.parked
+	d.parked = map[string]*parked{}
+	d.mu.Unlock()
+	for _, p := range left {
+		p.timer.Stop()
+		p.box.Close()
+	}
+	return d.engine.Close()
+}
+
+// pingTime is how long an engine may take to say that it is there.
+const pingTime = 2 * time.Second
+
+// Ping says whether an engine answers.
+func (d *Driver) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTime)
+	defer cancel()
+	if _, err := d.engine.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
+		return d.unreachable(err)
+	}
+	return nil
+}
+
+// container and volume are the names of what belongs to a sandbox.
+func (d *Driver) container(id string) string { return d.options.Prefix + "-" + id }
+func (d *Driver) volume(id string) string    { return d.options.Prefix + "-ws-" + id }
+
+// ours finds what belongs to this instance.
+func (d *Driver) ours() client.Filters {
+	return make(client.Filters).Add("label", labelOurs+"=1", labelInstance+"="+d.options.Instance)
+}
+
+// data is what a handle keeps for us. It makes no difference to what the handle
+// finds, since names are made of IDs; it says what was there for those who look
+// into the log, and which image to look at a workspace with.
+type data struct {
+	Container string `json:"container,omitempty"`
+	Image     string `json:"image,omitempty"`
+	Runner    string `json:"runner,omitempty"`
+}
+
+func handle(id string, v data) sandbox.Handle {
+	raw, _ := json.Marshal(v)
+	return sandbox.Handle{Driver: Name, ID: id, Data: raw}
+}
+
+func dataOf(h sandbox.Handle) data {
+	var v data
+	_ = json.Unmarshal(h.Data, &v) // a handle without data finds its sandbox too
+	if v.Runner == "" {
+		v.Runner = runnerPath
+	}
+	return v
+}
+
+// errClosed says that the driver was closed.
+var errClosed = errors.New("the docker driver is closed")
+
+// keyed lets one at a time do something under a key.
+type keyed struct {
+	mu   sync.Mutex
+	held map[string]*turn
+}
+
+type turn struct {
+	free chan struct{} // holds one token when nobody is at it
+	want int           // who is at it or waits
+}
+
+// lock waits for its turn, or for the end of ctx.
+func (k *keyed) lock(ctx context.Context, key string) (unlock func(), err error) {
+	k.mu.Lock()
+	if k.held == nil {
+		k.held = map[string]*turn{}
+	}
+	t := k.held[key]
+	if t == nil {
+		t = &turn{free: make(chan struct{}, 1)}
+		t.free <- struct{}{}
+		k.held[key] = t
+	}
+	t.want++
+	k.mu.Unlock()
+	leave := func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if t.want--; t.want == 0 {
+			delete(k.held, key)
+		}
+	}
+	select {
+	case <-t.free:
+		return func() { t.free <- struct{}{}; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
+}

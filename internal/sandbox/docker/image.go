@@ -1,0 +1,79 @@
+package docker
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+)
+
+// image is what has to be known of an image before a container is made of it.
+type image struct {
+	id   string
+	user string
+}
+
+// images remembers what was learned about images, by their content's name. It
+// never becomes wrong, since the content cannot change.
+type images struct {
+	mu sync.Mutex
+	// runner says where a prepared image has the runner.
+	runner map[string]string
+	// owner says which numbers a user has in an image.
+	owner map[string]owner
+}
+
+func (m *images) runnerOf(id string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.runner[id]
+}
+
+func (m *images) setRunner(id, path string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.runner == nil {
+		m.runner = map[string]string{}
+	}
+	m.runner[id] = path
+}
+
+func (m *images) ownerOf(id, user string) (owner, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o, ok := m.owner[id+" "+user]
+	return o, ok
+}
+
+func (m *images) setOwner(id, user string, o owner) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.owner == nil {
+		m.owner = map[string]owner{}
+	}
+	m.owner[id+" "+user] = o
+}
+
+// find looks for an image that the engine has.
+func (d *Driver) find(ctx context.Context, name string) (image, bool, error) {
+	got, err := d.engine.ImageInspect(ctx, name)
+	if errdefs.IsNotFound(err) {
+		return image{}, false, nil
+	}
+	if err != nil {
+		return image{}, false, d.pullWords(err, name)
+	}
+	img := image{id: got.ID}
+	if got.Config != nil {
+		img.user = got.Config.User
+	}
+	if got.Os != "" && !strings.EqualFold(got.Os, "linux") {
+		return img, true, unavailable(nil, "The image %s is for %s; a sandbox needs one for Linux.", name, got.Os)
+	}
+	return img, true, nil
+}
+
+// pullOptions are the same for every pull. Logins are the engine's business.
+var pullOptions = client.ImagePullOptions{}

@@ -1,0 +1,237 @@
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/moby/moby/client"
+
+	"deckhand/internal/sandbox"
+)
+
+// How the runner gets into a container: mounted read-only if the engine sees the
+// same files as we do, which costs nothing; copied otherwise, which takes a
+// while each time. Whether it does is found out by trying.
+
+// inject decides how the runner gets in.
+func (d *Driver) inject(p *plan) {
+	p.mounts, p.copies = false, false
+	switch {
+	case p.Prepared:
+		if p.program == "" {
+			p.program = d.images.runnerOf(p.image.id)
+		}
+	case d.shares && !p.unmountable && !d.copies.Load():
+		p.mounts = true
+	default:
+		p.copies = true
+	}
+	if p.program == "" {
+		p.program = runnerPath
+	}
+}
+
+// isRunnerMount reports an error about the mount of the runner: the engine does
+// not see our file, or may not let a container run it. That it is no program for
+// this image would be no better with a copy.
+func (d *Driver) isRunnerMount(err error) bool {
+	said := brief(err)
+	return holds(said, runnerPath, d.options.Runner) && !holds(said, "exec format error")
+}
+
+// seen reports whether the runner that a container would see is ours. A socket
+// may lead to an engine with another file system than ours, in which there may
+// be something else at the same place.
+func (d *Driver) seen(ctx context.Context, containerID string) bool {
+	if d.mounted.Load() {
+		return true
+	}
+	there, err := d.engine.ContainerStatPath(ctx, containerID, client.ContainerStatPathOptions{Path: runnerPath})
+	if err != nil {
+		return true // starting it will tell
+	}
+	here, err := os.Stat(d.options.Runner)
+	if err != nil {
+		return true
+	}
+	if here.Size() != there.Stat.Size || here.ModTime().Unix() != there.Stat.Mtime.Unix() {
+		return false
+	}
+	d.mounted.Store(true)
+	return true
+}
+
+// owner is who files inside belong to.
+type owner struct{ uid, gid int }
+
+// fill copies into a container that was made and not started what it needs: the
+// runner if it cannot be mounted, and the folders that the runner could not make
+// by itself.
+func (d *Driver) fill(ctx context.Context, containerID string, p *plan) error {
+	own, err := d.ownerIn(ctx, containerID, p)
+	if err != nil {
+		return err
+	}
+	if own == (owner{}) && !p.copies {
+		return nil
+	}
+	// Podman does not see the volumes when something is copied to the top folder,
+	// so there it goes right into ours. It gives the workspace to its user itself.
+	to := "/"
+	if d.isPodman(ctx) {
+		to = home
+	}
+	pack, err := d.pack(p, own, to)
+	if err != nil {
+		return err
+	}
+	return d.copyIn(ctx, containerID, to, pack)
+}
+
+func (d *Driver) copyIn(ctx context.Context, containerID, to string, pack io.Reader) error {
+	_, err := d.engine.CopyToContainer(ctx, containerID, client.CopyToContainerOptions{DestinationPath: to, Content: pack})
+	return err
+}
+
+// pack is an archive of what has to be there, to be unpacked in a folder.
+func (d *Driver) pack(p *plan, own owner, to string) (io.Reader, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	inside := ""
+	if to == "/" {
+		inside = strings.TrimPrefix(home, "/") + "/"
+		if err := addFolder(w, inside, 0o755, owner{}); err != nil {
+			return nil, err
+		}
+		if own != (owner{}) && !p.passing { // a new volume belongs to root
+			if err := addFolder(w, strings.TrimPrefix(sandbox.Workspace, "/")+"/", 0o755, own); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, name := range []string{"run", "state", "output"} {
+		if err := addFolder(w, inside+name+"/", 0o700, own); err != nil {
+			return nil, err
+		}
+	}
+	if p.copies {
+		if err := d.addRunner(w, inside+path.Base(runnerPath)); err != nil {
+			return nil, err
+		}
+	}
+	return &out, w.Close()
+}
+
+// program is an archive of the runner alone, for our own folder.
+func (d *Driver) program() (io.Reader, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	if err := d.addRunner(w, path.Base(runnerPath)); err != nil {
+		return nil, err
+	}
+	return &out, w.Close()
+}
+
+func (d *Driver) addRunner(w *tar.Writer, name string) error {
+	program, err := os.ReadFile(d.options.Runner)
+	if err != nil {
+		return unavailable(err, "The runner cannot be read: %s", err)
+	}
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o755, Size: int64(len(program))}); err != nil {
+		return err
+	}
+	_, err = w.Write(program)
+	return err
+}
+
+func addFolder(w *tar.Writer, name string, mode int64, own owner) error {
+	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: mode, Uid: own.uid, Gid: own.gid})
+}
+
+// ownerIn finds the numbers of the user that a container runs as.
+func (d *Driver) ownerIn(ctx context.Context, containerID string, p *plan) (owner, error) {
+	user := p.user()
+	name, group, grouped := strings.Cut(user, ":")
+	if (name == "" || name == "0" || name == "root") && (!grouped || group == "0" || group == "root") {
+		return owner{}, nil
+	}
+	if own, ok := d.images.ownerOf(p.image.id, user); ok {
+		return own, nil
+	}
+	// Like the engine does it: names are looked up in the image; a number that is
+	// not there is taken as it is, with group 0.
+	own := owner{}
+	uid, err := strconv.Atoi(name)
+	numeric := err == nil
+	own.uid = uid
+	found := false
+	if err := d.lines(ctx, containerID, "/etc/passwd", func(f []string) {
+		if len(f) > 3 && !found && (f[0] == name || numeric && f[2] == name) {
+			u, err1 := strconv.Atoi(f[2])
+			g, err2 := strconv.Atoi(f[3])
+			if err1 == nil && err2 == nil {
+				own, found = owner{u, g}, true
+			}
+		}
+	}); err != nil {
+		return own, err
+	}
+	if !found && !numeric {
+		return own, unavailable(nil, "The user %s does not exist in the image %s.", name, p.Image)
+	}
+	if grouped {
+		gid, err := strconv.Atoi(group)
+		if err != nil {
+			found := false
+			if err := d.lines(ctx, containerID, "/etc/group", func(f []string) {
+				if n, err := strconv.Atoi(f[min(2, len(f)-1)]); err == nil && f[0] == group && !found {
+					gid, found = n, true
+				}
+			}); err != nil {
+				return own, err
+			}
+			if !found {
+				return own, unavailable(nil, "The group %s does not exist in the image %s.", group, p.Image)
+			}
+		}
+		own.gid = gid
+	}
+	d.images.setOwner(p.image.id, user, own)
+	return own, nil
+}
+
+// maxAccounts bounds a file of accounts: it comes from an image that anybody may have made.
+const maxAccounts = 1 << 20
+
+// lines gives the fields of each line of a file like /etc/passwd in a container.
+// A file that is not there has none.
+func (d *Driver) lines(ctx context.Context, containerID, file string, each func([]string)) error {
+	got, err := d.engine.CopyFromContainer(ctx, containerID, client.CopyFromContainerOptions{SourcePath: file})
+	if isNotThere(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer got.Content.Close()
+	r := tar.NewReader(got.Content)
+	head, err := r.Next()
+	if err != nil || head.Typeflag != tar.TypeReg {
+		return nil // a link or nothing: then nobody is named there
+	}
+	text, err := io.ReadAll(io.LimitReader(r, maxAccounts))
+	if err != nil {
+		return fmt.Errorf("reading %s of the image: %w", file, err)
+	}
+	for line := range strings.Lines(string(text)) {
+		each(strings.Split(strings.TrimRight(line, "\r\n"), ":"))
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/moby/moby/client"
+
+	"deckhand/internal/sandbox"
+)
+
+// View opens the volume where the engine keeps it, if that is on this machine
+// and we may.
+func (d *Driver) View(ctx context.Context, h sandbox.Handle) (*os.Root, error) {
+	folder, err := d.folder(ctx, h.ID)
+	if err != nil {
+		return nil, err
+	}
+	if !d.shares || folder == "" {
+		return nil, sandbox.ErrUnseen
+	}
+	root, err := os.OpenRoot(folder)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("%w: %w", sandbox.ErrUnseen, err)
+	}
+	return root, err
+}
+
+// folder is where the engine keeps a workspace. ErrGone if there is none.
+func (d *Driver) folder(ctx context.Context, id string) (string, error) {
+	if err := sandbox.CheckID(id); err != nil {
+		return "", err
+	}
+	got, err := d.engine.VolumeInspect(ctx, d.volume(id), client.VolumeInspectOptions{})
+	if isNotThere(err) {
+		return "", fmt.Errorf("%w: it has no workspace", sandbox.ErrGone)
+	}
+	if err != nil {
+		return "", d.engineSays(err)
+	}
+	return got.Volume.Mountpoint, nil
+}
+
+// Inspect starts a container beside the sandbox's own that can only read the
+// workspace.
+func (d *Driver) Inspect(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error) {
+	if _, err := d.folder(ctx, h.ID); err != nil { // the engine would make one
+		return nil, err
+	}
+	p, err := d.passing(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	made, err := d.make(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	var once sync.Once
+	box, err := d.connect(ctx, link{
+		id: h.ID, container: made, program: p.program, isolated: true,
+		onClose: func() { once.Do(func() { d.discard(context.Background(), made) }) },
+	})
+	if err != nil {
+		err = d.deaf(ctx, made, err, p)
+		d.discard(ctx, made)
+		return nil, err
+	}
+	return box, nil
+}
+
+// passing plans a container for one look at h's workspace, of the same image.
+func (d *Driver) passing(ctx context.Context, h sandbox.Handle) (*plan, error) {
+	s := shape{Image: dataOf(h).Image, Prepared: d.options.Runner == "", Network: sandbox.Isolated, User: d.options.User}
+	if s.Image == "" {
+		old, err := d.look(ctx, h.ID)
+		if err != nil {
+			return nil, err
+		}
+		s.Image = d.options.Image
+		if old != nil {
+			s.Image = old.Config.Labels[labelImage]
+		}
+	}
+	if s.Image == "" {
+		return nil, unavailable(nil, "No container image is set to look at the workspace with. Give the server a default.")
+	}
+	img, here, err := d.find(ctx, s.Image)
+	if err == nil && !here {
+		if err = d.pull(ctx, s.Image, func(sandbox.Progress) {}); err == nil {
+			img, _, err = d.find(ctx, s.Image)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &plan{
+		shape: s, id: h.ID, name: d.passingName(h.ID, rand.Text()), volume: d.volume(h.ID), image: img,
+		limits: sandbox.Limits{}.OrDefault(), passing: true,
+	}, nil
+}
+
+// Snapshot copies the volume. The engine packs what is in one and unpacks it
+// into the other, so it works with every image and wherever the engine is; two
+// containers that are never started give it access to them.
+func (d *Driver) Snapshot(ctx context.Context, h sandbox.Handle, id string) (err error) {
+	if _, err := d.folder(ctx, h.ID); err != nil {
+		return err
+	}
+	unlock, err := d.busy.lock(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	switch _, err := d.folder(ctx, id); {
+	case err == nil:
+		return fmt.Errorf("%w: the sandbox %s has a workspace already", fs.ErrExist, id)
+	case !errors.Is(err, sandbox.ErrGone):
+		return err
+	}
+	from, err := d.passing(ctx, h)
+	if err != nil {
+		return err
+	}
+	from.program = runnerPath // never run, so it need not be there
+	to := *from
+	to.id, to.volume, to.name = id, d.volume(id), d.passingName(id, rand.Text())
+	to.writes = true
+	source, err := d.create(ctx, from)
+	if err != nil {
+		return d.startWords(err, from.shape)
+	}
+	defer d.discard(ctx, source)
+	// The volume is made by itself, so that it has the labels of a workspace and
+	// starts empty whatever the image has at its place.
+	labels := d.ourLabels(&plan{id: id})
+	if _, err := d.engine.VolumeCreate(ctx, client.VolumeCreateOptions{Name: to.volume, Labels: labels}); err != nil {
+		return d.engineSays(err)
+	}
+	defer func() {
+		if err != nil { // half a copy is worse than none
+			tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
+			defer cancel()
+			if left := d.removeVolume(tidy, id); left != nil {
+				d.log.Warn("half a copy of a workspace could not be removed", "volume", to.volume, "error", left)
+			}
+		}
+	}()
+	target, err := d.create(ctx, &to)
+	if err != nil {
+		return d.startWords(err, to.shape)
+	}
+	defer d.discard(ctx, target)
+	pack, err := d.engine.CopyFromContainer(ctx, source, client.CopyFromContainerOptions{SourcePath: sandbox.Workspace + "/."})
+	if err != nil {
+		return fmt.Errorf("packing the workspace: %w", d.engineSays(err))
+	}
+	defer pack.Content.Close()
+	if err := d.copyIn(ctx, target, sandbox.Workspace, pack.Content); err != nil {
+		return fmt.Errorf("unpacking the workspace: %w", d.engineSays(err))
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+)
+
+// Podman speaks the Docker API with an accent. What it says otherwise than
+// Docker, and does otherwise, is all here.
+
+// isPodman reports whether the engine is Podman. It is asked once.
+func (d *Driver) isPodman(ctx context.Context) bool {
+	if known := d.podman.Load(); known != nil {
+		return *known
+	}
+	got, err := d.engine.ServerVersion(ctx, client.ServerVersionOptions{})
+	if err != nil {
+		return false // what is done next will say it better
+	}
+	is := false
+	for _, part := range got.Components {
+		is = is || part.Name == "Podman Engine"
+	}
+	d.podman.Store(&is)
+	return is
+}
+
+// help does what Docker does by itself when it makes a container: label a new
+// volume, and refuse to mount what is not there (Podman makes an empty folder).
+func (d *Driver) help(ctx context.Context, p *plan, labels map[string]string) error {
+	if d.shares {
+		for _, m := range p.Mounts {
+			if _, err := os.Stat(m.Source); errors.Is(err, fs.ErrNotExist) {
+				return unavailable(err, "A folder that the sandbox shall see is not there: %s", m.Source)
+			}
+		}
+	}
+	if p.passing {
+		return nil // its volume exists
+	}
+	_, err := d.engine.VolumeCreate(ctx, client.VolumeCreateOptions{Name: p.volume, Labels: labels})
+	if err != nil && !errdefs.IsConflict(err) && !holds(brief(err), "already exists") {
+		return err
+	}
+	return nil
+}
+
+// isTaken reports that there is a container of that name. Podman calls it an
+// error of its own.
+func isTaken(err error) bool {
+	return err != nil && (errdefs.IsConflict(err) || holds(brief(err), "is already in use"))
+}
+
+// isAsleep reports that a container does not run or is paused.
+func isAsleep(err error) bool {
+	return err != nil && (errdefs.IsConflict(err) || holds(brief(err), "container state improper"))
+}

@@ -1,0 +1,288 @@
+package docker_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/moby/moby/client"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/dockertest"
+)
+
+// registry is a real registry with one image. Engines allow plain HTTP on loopback.
+type registry struct {
+	*httptest.Server
+	blobs    map[string][]byte
+	manifest []byte
+	// half is called when half of the largest layer was sent; the rest follows
+	// when it returns.
+	half func(context.Context)
+
+	mu    sync.Mutex
+	pulls int
+}
+
+const manifestType = "application/vnd.docker.distribution.manifest.v2+json"
+
+func newRegistry(t *testing.T, layers ...[]byte) *registry {
+	t.Helper()
+	r := &registry{blobs: map[string][]byte{}}
+	add := func(media string, content []byte) map[string]any {
+		d := digest(content)
+		r.blobs[d] = content
+		return map[string]any{"mediaType": media, "size": len(content), "digest": d}
+	}
+	var packed []any
+	var diffs []string
+	for _, l := range layers {
+		var z bytes.Buffer
+		w := gzip.NewWriter(&z)
+		_, _ = w.Write(l)
+		w.Close()
+		packed = append(packed, add("application/vnd.docker.image.rootfs.diff.tar.gzip", z.Bytes()))
+		diffs = append(diffs, digest(l))
+	}
+	config, err := json.Marshal(map[string]any{
+		"architecture": "amd64", "os": "linux", "config": map[string]any{"Env": []string{"PULLED=yes"}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": diffs},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.manifest, err = json.Marshal(map[string]any{
+		"schemaVersion": 2, "mediaType": manifestType,
+		"config": add("application/vnd.docker.container.image.v1+json", config), "layers": packed,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// image is the name under which the engine finds it.
+func (r *registry) image() string { return strings.TrimPrefix(r.URL, "http://") + "/some/image:1" }
+
+func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	name, ok := strings.CutPrefix(req.URL.Path, "/v2/some/image/")
+	switch {
+	case req.URL.Path == "/v2/":
+	case strings.HasPrefix(req.URL.Path, "/v2/private/"):
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"errors":[{"code":"DENIED","message":"requested access to the resource is denied"}]}`)
+	case ok && (name == "manifests/1" || name == "manifests/"+digest(r.manifest)):
+		r.mu.Lock()
+		r.pulls++
+		r.mu.Unlock()
+		w.Header().Set("Content-Type", manifestType)
+		w.Header().Set("Docker-Content-Digest", digest(r.manifest))
+		w.Header().Set("Content-Length", fmt.Sprint(len(r.manifest)))
+		if req.Method == http.MethodGet {
+			_, _ = w.Write(r.manifest)
+		}
+	case ok && strings.HasPrefix(name, "blobs/"):
+		r.blob(w, req, r.blobs[strings.TrimPrefix(name, "blobs/")])
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}`)
+	}
+}
+
+func (r *registry) blob(w http.ResponseWriter, req *http.Request, content []byte) {
+	w.Header().Set("Content-Length", fmt.Sprint(len(content)))
+	if req.Method == http.MethodHead {
+		return
+	}
+	if r.half != nil && len(content) > 4<<20 {
+		_, _ = w.Write(content[:len(content)/2])
+		w.(http.Flusher).Flush()
+		r.half(req.Context())
+		content = content[len(content)/2:]
+	}
+	_, _ = w.Write(content)
+}
+
+// largeLayer is one that does not get smaller when it is packed.
+func largeLayer(t *testing.T) []byte {
+	noise := make([]byte, 6<<20)
+	_, _ = rand.Read(noise)
+	return dockertest.Tar(t, dockertest.File{Name: "noise", Data: noise})
+}
+
+// plainRegistries is for engines that speak to a registry on loopback without
+// being told to; Podman has to be, by a file in /etc.
+func plainRegistries(t *testing.T) {
+	t.Helper()
+	dockertest.Engine(t)
+	if (&rig{t: t, engine: dockertest.Client(t)}).podman() {
+		dockertest.Missing(t, "Podman does not pull from a registry on loopback")
+	}
+}
+
+// forget removes an image from the engine.
+func (r *rig) forget(image string) {
+	r.t.Cleanup(func() {
+		_, _ = r.engine.ImageRemove(context.Background(), image, client.ImageRemoveOptions{Force: true, PruneChildren: true})
+	})
+}
+
+func TestPull(t *testing.T) {
+	t.Parallel()
+	plainRegistries(t)
+	reg := newRegistry(t, dockertest.Tar(t, dockertest.Busybox(t)...), largeLayer(t))
+	var mu sync.Mutex
+	var told []sandbox.Progress
+	partly := make(chan struct{})
+	reg.half = func(ctx context.Context) { // until somebody was told how far it is
+		select {
+		case <-partly:
+		case <-ctx.Done():
+		}
+	}
+	// The image goes after the sandboxes that are made of it.
+	(&rig{t: t, engine: dockertest.Client(t)}).forget(reg.image())
+	r := newRig(t)
+	half := regexp.MustCompile(`^Pulling \S+/some/image:1: [01] of 2 layers, \d of [67] MB$`)
+	progress := func(p sandbox.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, p)
+		if half.MatchString(p.Message) {
+			select {
+			case <-partly:
+			default:
+				close(partly)
+			}
+		}
+	}
+	// Two want it at the same time: it is pulled once.
+	var wait sync.WaitGroup
+	ids := []string{newID(), newID()}
+	for _, id := range ids {
+		wait.Go(func() {
+			if _, err := r.Start(t.Context(), sandbox.Spec{ID: id, Image: reg.image()}, progress); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	r.want(r.attach(sandbox.Handle{ID: ids[0]}), "echo $PULLED; wc -c < /noise", "yes\n6291456")
+	var steps []string
+	for _, p := range told {
+		steps = append(steps, fmt.Sprintf("%s %s", p.Step, p.Message))
+	}
+	all := strings.Join(steps, "\n")
+	t.Log("\n" + all)
+	for _, want := range []string{"pulling Pulling " + reg.image() + "\n", ": 2 of 2 layers, ", "starting Starting " + reg.image()} {
+		if !strings.Contains(all, want) {
+			t.Errorf("nobody was told %q", want)
+		}
+	}
+	if len(told) > 40 {
+		t.Errorf("%d messages are too many to read", len(told))
+	}
+
+	// What is there is not asked for again.
+	reg.mu.Lock()
+	before := reg.pulls
+	reg.mu.Unlock()
+	if _, err := r.Start(t.Context(), sandbox.Spec{ID: newID(), Image: reg.image()}, progress); err != nil {
+		t.Fatal(err)
+	}
+	reg.mu.Lock()
+	defer reg.mu.Unlock()
+	if reg.pulls != before {
+		t.Error("a local image was pulled again")
+	}
+}
+
+func TestPullGivenUp(t *testing.T) {
+	t.Parallel()
+	plainRegistries(t)
+	reg := newRegistry(t, largeLayer(t))
+	(&rig{t: t, engine: dockertest.Client(t)}).forget(reg.image())
+	r := newRig(t)
+	stuck, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	reg.half = func(ctx context.Context) {
+		once.Do(func() { close(stuck) })
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	started := make(chan error, 1)
+	id := newID()
+	go func() {
+		_, err := r.Start(ctx, sandbox.Spec{ID: id, Image: reg.image()}, nil)
+		started <- err
+	}()
+	select {
+	case <-stuck:
+	case err := <-started:
+		t.Fatal(err)
+	}
+	// A sandbox that waits for its image can be destroyed.
+	if err := r.Destroy(t.Context(), sandbox.Handle{ID: id}); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-started; err != context.Canceled {
+		t.Errorf("given up: %v", err)
+	}
+	close(release)
+	// It is not in the way of the next one.
+	if _, err := r.Start(t.Context(), sandbox.Spec{ID: id, Image: reg.image()}, nil); err != nil {
+		t.Errorf("the next one: %v", err)
+	}
+}
+
+func TestPullRefused(t *testing.T) {
+	t.Parallel()
+	plainRegistries(t)
+	reg := newRegistry(t, dockertest.Tar(t))
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	r := newRig(t)
+	host := strings.TrimPrefix(reg.URL, "http://")
+	for _, c := range []struct {
+		image string
+		words []string
+	}{
+		{host + "/some/image:none", []string{"does not exist or needs a login"}},
+		{host + "/private/image:1", []string{"does not exist or needs a login"}},
+		{strings.TrimPrefix(closed.URL, "http://") + "/some/image:1", []string{"cannot be reached", "connection refused"}},
+		{"Not An Image", []string{"is not the name of an image"}},
+	} {
+		_, err := r.Start(t.Context(), sandbox.Spec{ID: newID(), Image: c.image}, nil)
+		r.refused(err, append(c.words, c.image)...)
+		t.Log(err)
+	}
+	found, err := r.List(t.Context())
+	if err != nil || len(found) != 0 {
+		t.Errorf("something was left: %v, %v", found, err)
+	}
+}

@@ -1,0 +1,376 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"deckhand/internal/sandbox"
+)
+
+// errMissing says that the engine does not have the image.
+var errMissing = errors.New("the image has to be pulled")
+
+// Start makes the container that spec names, or starts the one there is.
+func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(sandbox.Progress)) (sandbox.Handle, error) {
+	if progress == nil {
+		progress = func(sandbox.Progress) {}
+	}
+	s, err := d.shapeOf(spec)
+	if err != nil {
+		return sandbox.Handle{}, err
+	}
+	h, err := d.start(ctx, spec, s, progress)
+	if errors.Is(err, errMissing) {
+		// Nothing is locked meanwhile: it may take minutes, and the sandbox can be
+		// destroyed before it ever existed.
+		if err := d.pull(ctx, s.Image, progress); err != nil {
+			return sandbox.Handle{}, err
+		}
+		h, err = d.start(ctx, spec, s, progress)
+	}
+	if errors.Is(err, errMissing) {
+		return h, unavailable(err, "The image %s was pulled and is gone again.", s.Image)
+	}
+	return h, err
+}
+
+// start does it with an image that the engine has.
+func (d *Driver) start(ctx context.Context, spec sandbox.Spec, s shape, progress func(sandbox.Progress)) (sandbox.Handle, error) {
+	unlock, err := d.busy.lock(ctx, spec.ID)
+	if err != nil {
+		return sandbox.Handle{}, err
+	}
+	defer unlock()
+	p := &plan{
+		shape: s, id: spec.ID, name: d.container(spec.ID), volume: d.volume(spec.ID),
+		limits: spec.Limits.OrDefault(), labels: spec.Labels, generation: 1,
+	}
+	img, here, err := d.find(ctx, s.Image)
+	if err != nil {
+		return sandbox.Handle{}, err
+	}
+	p.image = img
+	if !here {
+		// A container can outlive the name of its image.
+		old, err := d.look(ctx, p.id)
+		if err != nil {
+			return sandbox.Handle{}, err
+		}
+		if old == nil || old.Config.Labels[labelShape] != s.label() {
+			return sandbox.Handle{}, errMissing
+		}
+	}
+	progress(sandbox.Progress{Step: sandbox.Starting, Message: "Starting " + s.Image})
+	// Nearly always there is nothing of that name, so it is not asked for first.
+	unseen := time.Now().Add(halfTime)
+	for anew := 0; anew < 3; {
+		if here {
+			h, err := d.fresh(ctx, p)
+			if !errors.Is(err, errTaken) {
+				return h, err
+			}
+		}
+		old, err := d.settled(ctx, p.id)
+		if err != nil {
+			return sandbox.Handle{}, err
+		}
+		if old == nil {
+			if !here {
+				return sandbox.Handle{}, errMissing
+			}
+			// It is gone since, or so new that it cannot be seen yet.
+			if time.Now().After(unseen) {
+				break
+			}
+			if err := pause(ctx); err != nil {
+				return sandbox.Handle{}, err
+			}
+			continue
+		}
+		h, err := d.reuse(ctx, p, old)
+		if !errors.Is(err, errUseless) {
+			return h, err
+		}
+		anew++
+		p.generation = generationOf(old.Config.Labels) + 1
+		if err := d.remove(ctx, p.name); err != nil {
+			return sandbox.Handle{}, d.startWords(err, s)
+		}
+		if !here {
+			return sandbox.Handle{}, errMissing
+		}
+	}
+	return sandbox.Handle{}, unavailable(nil, "The container %s comes and goes: somebody else starts and removes it at the same time.", p.name)
+}
+
+var (
+	errTaken   = errors.New("there is a container of that name")
+	errUseless = errors.New("the container has to be made anew")
+)
+
+// fresh makes a new container and starts it. What it made of the container is
+// removed when it fails; the workspace stays.
+func (d *Driver) fresh(ctx context.Context, p *plan) (sandbox.Handle, error) {
+	for {
+		made, err := d.make(ctx, p)
+		if err != nil {
+			return sandbox.Handle{}, err
+		}
+		box, err := d.connect(ctx, link{id: p.id, container: made, program: p.program})
+		if err == nil {
+			d.drop(p.id) // of a container before this one
+			d.park(p.id, box)
+			return handle(p.id, data{Container: made, Image: p.Image, Runner: p.program}), nil
+		}
+		err = d.deaf(ctx, made, err, p)
+		d.discard(ctx, made)
+		// Some engines find out only inside that what we mounted may not be run there.
+		if !p.mounts || !d.isRunnerMount(err) || !holds(brief(err), "permission denied") {
+			return sandbox.Handle{}, err
+		}
+		p.unmountable = true
+	}
+}
+
+// make makes a new container and starts it, in whichever way the runner gets in.
+func (d *Driver) make(ctx context.Context, p *plan) (string, error) {
+	p.program = ""
+	for {
+		d.inject(p)
+		made, err := d.create(ctx, p)
+		if isTaken(err) {
+			return "", errTaken
+		}
+		if err == nil {
+			if err = d.launch(ctx, made, p); err == nil {
+				d.learn(p)
+				return made, nil
+			}
+			d.discard(ctx, made)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return "", ctx.Err()
+		case p.mounts && d.isRunnerMount(err):
+			d.log.Info("the container engine cannot mount the runner, so it is copied", "why", brief(err))
+			p.unmountable = true
+		case !d.plain.Load() && holds(brief(err), "disable_ipv6", "sysctl"): // a kernel without IPv6
+			d.plain.Store(true)
+		case !d.counted.Load() && holds(brief(err), "setting rlimit"): // Podman without all of root's rights
+			d.counted.Store(true)
+		case p.Prepared && p.program == runnerPath && isMissingProgram(err):
+			p.program = preparedName
+		default:
+			return "", d.startWords(err, p.shape)
+		}
+	}
+}
+
+// learn remembers what worked, so that the next one need not try.
+func (d *Driver) learn(p *plan) {
+	if p.Prepared {
+		d.images.setRunner(p.image.id, p.program)
+	}
+	if p.unmountable {
+		d.copies.Store(true)
+	}
+}
+
+// errUnseenRunner says that what was mounted is not our runner.
+var errUnseenRunner = errors.New("the engine sees another file at " + runnerPath)
+
+// launch fills a container that was made and starts it.
+func (d *Driver) launch(ctx context.Context, made string, p *plan) error {
+	if p.mounts && !d.seen(ctx, made) {
+		return errUnseenRunner
+	}
+	if err := d.fill(ctx, made, p); err != nil {
+		return err
+	}
+	_, err := d.engine.ContainerStart(ctx, made, client.ContainerStartOptions{})
+	return err
+}
+
+// reuse makes a container that exists run. errUseless if it has to be replaced.
+func (d *Driver) reuse(ctx context.Context, p *plan, old *container.InspectResponse) (sandbox.Handle, error) {
+	program := old.Config.Labels[labelRunner]
+	h := handle(p.id, data{Container: old.ID, Image: old.Config.Labels[labelImage], Runner: program})
+	state := container.StateDead
+	if old.State != nil {
+		state = old.State.Status
+	}
+	switch state {
+	case container.StateRunning, container.StateRestarting:
+		return h, nil
+	case container.StatePaused:
+		if _, err := d.engine.ContainerUnpause(ctx, old.ID, client.ContainerUnpauseOptions{}); err != nil && !isAsleep(err) {
+			return h, d.startWords(err, p.shape)
+		}
+		return h, nil
+	case container.StateExited, "stopped": // the second is Podman's
+	default:
+		return h, errUseless // half made, or half gone
+	}
+	if old.Config.Labels[labelShape] != p.label() {
+		return h, errUseless
+	}
+	if err := d.again(ctx, p, old); err != nil {
+		return h, err
+	}
+	d.drop(p.id)
+	box, err := d.connect(ctx, link{id: p.id, container: old.ID, program: program})
+	if err != nil {
+		return h, d.deaf(ctx, old.ID, err, p)
+	}
+	d.park(p.id, box)
+	return h, nil
+}
+
+// again starts a stopped container, under the limits that hold now.
+func (d *Driver) again(ctx context.Context, p *plan, old *container.InspectResponse) error {
+	mounted := ""
+	for _, m := range old.Mounts {
+		if m.Destination == runnerPath {
+			mounted = m.Source
+		}
+	}
+	if mounted != "" && mounted != d.options.Runner {
+		d.log.Info("the runner lies elsewhere now, so the container is made anew", "container", p.name)
+		return errUseless
+	}
+	if want := resources(p.limits); old.HostConfig != nil && !sameLimits(old.HostConfig.Resources, want) {
+		want.Ulimits = nil // these cannot be changed, and never differ
+		if _, err := d.engine.ContainerUpdate(ctx, old.ID, client.ContainerUpdateOptions{Resources: &want}); isNotThere(err) {
+			return errUseless // an engine that cannot do that
+		} else if err != nil {
+			return d.startWords(err, p.shape)
+		}
+	}
+	if mounted == "" && !p.Prepared { // it was copied; ours may be newer
+		pack, err := d.program()
+		if err != nil {
+			return err
+		}
+		if err := d.copyIn(ctx, old.ID, home, pack); err != nil {
+			return d.startWords(err, p.shape)
+		}
+	}
+	_, err := d.engine.ContainerStart(ctx, old.ID, client.ContainerStartOptions{})
+	if err != nil && mounted != "" && ctx.Err() == nil && d.isRunnerMount(err) {
+		return errUseless
+	}
+	if err != nil {
+		return d.startWords(err, p.shape)
+	}
+	return nil
+}
+
+func sameLimits(a, b container.Resources) bool {
+	same := a.Memory == b.Memory && a.MemorySwap == b.MemorySwap && a.CPUQuota == b.CPUQuota && a.CPUPeriod == b.CPUPeriod
+	return same && a.PidsLimit != nil && *a.PidsLimit == *b.PidsLimit
+}
+
+// deaf says that a container was started but its runner cannot be spoken to.
+func (d *Driver) deaf(ctx context.Context, name string, err error, p *plan) error {
+	var known *sandbox.Unavailable
+	if isOver(err) || errors.As(err, &known) {
+		return err
+	}
+	if errors.Is(err, sandbox.ErrGone) {
+		err = d.whyNot(ctx, name, err)
+	}
+	if holds(brief(err), "exec format error") {
+		return d.startWords(err, p.shape)
+	}
+	return unavailable(err, "The runner in a container of the image %s does not answer: %s", p.Image, brief(err))
+}
+
+// look finds the container of a sandbox; nil if there is none. One of that name
+// that is not ours is an error.
+func (d *Driver) look(ctx context.Context, id string) (*container.InspectResponse, error) {
+	got, err := d.engine.ContainerInspect(ctx, d.container(id), client.ContainerInspectOptions{})
+	if isNotThere(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, d.engineSays(err)
+	}
+	if c := got.Container.Config; c == nil || c.Labels[labelID] != id {
+		return nil, unavailable(errForeign, "There is a container %s that is not ours. Remove or rename it.", d.container(id))
+	}
+	return &got.Container, nil
+}
+
+// halfTime is how long a container may be made and not started before it counts
+// as left behind by a server that died: until then another one may be at it.
+const halfTime = 3 * time.Second
+
+// settled finds the container of a sandbox when nobody is about to start it.
+func (d *Driver) settled(ctx context.Context, id string) (*container.InspectResponse, error) {
+	for {
+		old, err := d.look(ctx, id)
+		if err != nil || old == nil || old.State == nil || old.State.Status != container.StateCreated {
+			return old, err
+		}
+		made, err := time.Parse(time.RFC3339Nano, old.Created)
+		if age := time.Since(made); err != nil || age < 0 || age > halfTime {
+			return old, nil
+		}
+		if err := pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pause waits a moment for what another server is doing.
+func pause(ctx context.Context) error {
+	select {
+	case <-time.After(50 * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// errForeign says that something has our name and is not ours.
+var errForeign = errors.New("not made by us")
+
+// tidyTime bounds cleaning up after a failure, which happens also when nobody
+// waits any more.
+const tidyTime = 30 * time.Second
+
+// discard removes a container that is of no use, whatever happens.
+func (d *Driver) discard(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
+	defer cancel()
+	if err := d.remove(ctx, name); err != nil {
+		d.log.Warn("a container that is of no use could not be removed", "container", name, "error", err)
+	}
+}
+
+// remove ends a container and removes it with the volumes that only it has. When
+// it returns, the name is free.
+func (d *Driver) remove(ctx context.Context, name string) error {
+	_, err := d.engine.ContainerRemove(ctx, name, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	if errdefs.IsConflict(err) { // somebody else is removing it
+		wait := d.engine.ContainerWait(ctx, name, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+		select {
+		case <-wait.Result:
+			return nil
+		case err = <-wait.Error:
+		}
+	}
+	if isNotThere(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("removing the container %s: %w", name, err)
+	}
+	return nil
+}

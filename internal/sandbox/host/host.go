@@ -1,0 +1,293 @@
+// Package host is the sandbox driver that is none: the runner as a plain
+// process, with all the rights of the server. It is for machines that allow
+// nothing better and for people who know what they do; it has to be asked for
+// by name, and says so loudly.
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/runner/files"
+)
+
+// Name stands in handles.
+const Name = "host"
+
+// Warning is what everybody who starts a server with this driver is told.
+const Warning = "THE SANDBOX IS OFF: commands of every conversation run as ordinary processes of this user, with all its files, secrets and network"
+
+// Options configure a Driver.
+type Options struct {
+	// Dir is where the workspaces lie.
+	Dir string
+	// Runner is the runner's program.
+	Runner string
+	Logger *slog.Logger
+}
+
+// Driver implements sandbox.Driver.
+type Driver struct {
+	Options
+	mu    sync.Mutex
+	locks map[string]*sync.Mutex
+}
+
+// New makes the driver.
+func New(o Options) (*Driver, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	o.Dir = dir
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return &Driver{Options: o, locks: map[string]*sync.Mutex{}}, nil
+}
+
+// lock makes changes of one sandbox take turns.
+func (d *Driver) lock(id string) func() {
+	d.mu.Lock()
+	l := d.locks[id]
+	if l == nil {
+		l = &sync.Mutex{}
+		d.locks[id] = l
+	}
+	d.mu.Unlock()
+	l.Lock()
+	return l.Unlock
+}
+
+// process is which one the runner is; the start time tells it from another that got its number later.
+type process struct {
+	PID     int    `json:"pid"`
+	Started string `json:"started"`
+}
+
+func (d *Driver) dir(id string) string { return filepath.Join(d.Dir, id) }
+
+// running reads which process the runner is, if it lives.
+func (d *Driver) running(id string) (process, bool) {
+	var p process
+	b, err := os.ReadFile(filepath.Join(d.dir(id), "process.json"))
+	if err != nil || json.Unmarshal(b, &p) != nil || p.PID <= 0 {
+		return p, false
+	}
+	started, alive := startOf(p.PID)
+	return p, alive && started == p.Started
+}
+
+// startOf is when a process was started, in the kernel's own words. A zombie is not alive.
+func startOf(pid int) (string, bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return "", false
+	}
+	// The name stands in brackets and may hold anything, brackets too.
+	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(fields) < 20 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+		return "", false
+	}
+	return string(fields[19]), true
+}
+
+// Start implements sandbox.Driver.
+func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, _ func(sandbox.Progress)) (sandbox.Handle, error) {
+	h := sandbox.Handle{Driver: Name, ID: spec.ID}
+	if err := sandbox.CheckID(spec.ID); err != nil {
+		return h, err
+	}
+	if spec.Image != "" {
+		return h, &sandbox.Unavailable{Reason: "The host driver cannot run container images: start the server with --sandbox docker, or clear the image in the settings."}
+	}
+	if len(spec.Mounts) > 0 {
+		return h, &sandbox.Unavailable{Reason: "The host driver cannot show folders under other names."}
+	}
+	defer d.lock(spec.ID)()
+	if _, ok := d.running(spec.ID); ok {
+		return h, nil
+	}
+	dir := d.dir(spec.ID)
+	if err := os.MkdirAll(filepath.Join(dir, "ws"), 0o700); err != nil {
+		return h, err
+	}
+	if err := d.launch(spec, dir); err != nil {
+		return h, fmt.Errorf("the runner cannot be started: %w", err)
+	}
+	s, err := d.dialWait(ctx, spec.ID)
+	if err != nil {
+		return h, err
+	}
+	return h, s.Close()
+}
+
+// launch starts the runner in a session of its own, so that it outlives us.
+func (d *Driver) launch(spec sandbox.Spec, dir string) error {
+	log, err := os.OpenFile(filepath.Join(dir, "runner.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(d.Runner, "serve", "--socket", "sock", "--state", filepath.Join(dir, "state"),
+		"--output", filepath.Join(dir, "output"), "--workspace", filepath.Join(dir, "ws"), "--network", "isolated")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }()
+	started, _ := startOf(cmd.Process.Pid)
+	b, err := json.Marshal(process{PID: cmd.Process.Pid, Started: started})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "process.json"), b, 0o600)
+}
+
+// dialWait connects to a runner that was just started.
+func (d *Driver) dialWait(ctx context.Context, id string) (net.Conn, error) {
+	for {
+		conn, err := d.dial(ctx, id)
+		if err == nil {
+			return conn, nil
+		}
+		if _, ok := d.running(id); !ok {
+			b, _ := os.ReadFile(filepath.Join(d.dir(id), "runner.log"))
+			return nil, fmt.Errorf("the runner ended at once: %s", b)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// dial goes through an open folder, since the name of a socket may have only
+// some hundred bytes.
+func (d *Driver) dial(ctx context.Context, id string) (net.Conn, error) {
+	dir, err := os.Open(d.dir(id))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	var dialer net.Dialer
+	return dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/sock", dir.Fd()))
+}
+
+// Attach implements sandbox.Driver.
+func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error) {
+	if _, ok := d.running(h.ID); !ok {
+		return nil, sandbox.ErrGone
+	}
+	conn, err := d.dial(ctx, h.ID)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %v", sandbox.ErrGone, err)
+	}
+	return sandbox.Connect(ctx, sandbox.Link{ID: h.ID, Conn: conn})
+}
+
+// Stop implements sandbox.Driver.
+func (d *Driver) Stop(ctx context.Context, h sandbox.Handle) error {
+	defer d.lock(h.ID)()
+	p, ok := d.running(h.ID)
+	if !ok {
+		return nil
+	}
+	if s, err := d.Attach(ctx, h); err == nil { // what it started would survive it
+		_ = s.KillAll(ctx)
+		s.Close()
+	}
+	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	for {
+		if _, ok := d.running(h.ID); !ok {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// Destroy implements sandbox.Driver.
+func (d *Driver) Destroy(ctx context.Context, h sandbox.Handle) error {
+	if err := sandbox.CheckID(h.ID); err != nil {
+		return err
+	}
+	if err := d.Stop(ctx, h); err != nil {
+		return err
+	}
+	return os.RemoveAll(d.dir(h.ID))
+}
+
+// List implements sandbox.Driver.
+func (d *Driver) List(context.Context) ([]sandbox.Found, error) {
+	entries, err := os.ReadDir(d.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []sandbox.Found
+	for _, e := range entries {
+		if !e.IsDir() || sandbox.CheckID(e.Name()) != nil {
+			continue
+		}
+		_, running := d.running(e.Name())
+		out = append(out, sandbox.Found{Handle: sandbox.Handle{Driver: Name, ID: e.Name()}, Running: running})
+	}
+	return out, nil
+}
+
+// View implements sandbox.Viewer.
+func (d *Driver) View(_ context.Context, h sandbox.Handle) (*os.Root, error) {
+	root, err := os.OpenRoot(filepath.Join(d.dir(h.ID), "ws"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, sandbox.ErrGone
+	}
+	return root, err
+}
+
+// Inspect implements sandbox.Inspector. There is no wall here that could keep
+// programs from changing what they look at, so it is the runner once more.
+func (d *Driver) Inspect(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error) {
+	if _, err := d.Start(ctx, sandbox.Spec{ID: h.ID}, nil); err != nil {
+		return nil, err
+	}
+	return d.Attach(ctx, h)
+}
+
+// Usage implements sandbox.Measurer.
+func (d *Driver) Usage(ctx context.Context, h sandbox.Handle) (int64, error) {
+	root, err := d.View(ctx, h)
+	if err != nil {
+		return 0, err
+	}
+	defer root.Close()
+	return files.Usage(ctx, root)
+}
+
+// Check implements sandbox.Checker.
+func (d *Driver) Check(context.Context) []sandbox.Finding {
+	return []sandbox.Finding{{What: "sandbox", Found: Warning, Fix: "use --sandbox auto"}}
+}

@@ -1,0 +1,196 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"deckhand/internal/sandbox/local/box"
+)
+
+// baseDir holds what all sandboxes share.
+const baseDir = ".base"
+
+// base is what sandboxes are built on: the system of the machine, less what is
+// nobody's business, or a folder with another system.
+type base struct {
+	dir    string
+	rootFS string
+	data   string // the folder of all sandboxes, which must not be seen
+	rights rights
+	log    *slog.Logger
+
+	ctx    context.Context // of the search
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	ready  chan struct{} // closed when the rest is known
+	err    error
+	root   string // the folder under everything
+	layers []box.Layer
+	mounts []box.Mount
+
+	mu     sync.Mutex
+	masked []string
+	// unmapped says why the owners of the system's files are not mapped; "" if they are.
+	unmapped string
+}
+
+func newBase(data, rootFS string, r rights, log *slog.Logger) *base {
+	b := &base{dir: filepath.Join(data, baseDir), rootFS: rootFS, data: data, rights: r, log: log, ready: make(chan struct{})}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b.done.Go(b.prepare)
+	return b
+}
+
+// wait waits until the base is known.
+func (b *base) wait(ctx context.Context) error {
+	select {
+	case <-b.ready:
+		return b.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// close ends the search.
+func (b *base) close() {
+	b.cancel()
+	b.done.Wait()
+}
+
+// prepare finds out what sandboxes can be built on. What is to be masked was
+// perhaps found by an earlier server; then it is looked for again, since modes
+// change quietly, but nobody waits for that.
+func (b *base) prepare() {
+	known := false
+	defer func() {
+		if !known {
+			close(b.ready)
+		}
+	}()
+	if !b.rights.trees {
+		b.unmapped = b.rights.why
+		if b.unmapped == "" {
+			b.unmapped = "the server may not make mounts (CAP_SYS_ADMIN)"
+		}
+	}
+	if b.rootFS != "" {
+		b.root = b.rootFS
+		return
+	}
+	b.layers, b.mounts = systemLayers(), addons(b.data)
+	if b.root, b.err = makeTemplate(b.dir, b.layers, b.mounts, b.data); b.err != nil {
+		b.err = fmt.Errorf("preparing the system that sandboxes see: %w", b.err)
+		return
+	}
+	if known = b.recallMasked(); known {
+		close(b.ready)
+	}
+	b.findMasked()
+	if !known && b.err == nil {
+		b.err = b.ctx.Err() // what was not searched to its end is not to be shown
+	}
+}
+
+// systemLayers are the folders of the machine's system that exist.
+func systemLayers() []box.Layer {
+	var layers []box.Layer
+	for _, path := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/var/lib/dpkg"} {
+		if info, err := os.Lstat(path); err != nil || !info.IsDir() {
+			continue
+		}
+		layers = append(layers, box.Layer{Name: strings.ReplaceAll(path[1:], "/", "-"), Source: path, Target: path})
+	}
+	return layers
+}
+
+// maxAddons bounds how many folders in /opt are shown: each is a mount.
+const maxAddons = 32
+
+// addons are the folders in /opt. They are shown as they are and not to be
+// changed: people put them there, perhaps for some users only, so their owners
+// are not mapped. Beside them, there is room for the sandbox's own.
+func addons(data string) []box.Mount {
+	entries, err := os.ReadDir("/opt")
+	if err != nil {
+		return nil
+	}
+	var mounts []box.Mount
+	for _, e := range entries {
+		path := "/opt/" + e.Name()
+		info, err := e.Info()
+		if err != nil || !e.IsDir() || info.Mode()&0o005 != 0o005 || covers(path, data) || covers(data, path) || len(mounts) == maxAddons {
+			continue
+		}
+		mounts = append(mounts, box.Mount{Source: path, Target: path, ReadOnly: true})
+	}
+	return mounts
+}
+
+// hidden is what is to be masked now, and whether owners may be mapped.
+func (b *base) hidden() (masked []string, unmapped string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.masked, b.unmapped
+}
+
+// openTree makes a mount of a folder that can be handed to a sandbox. With a
+// user namespace, files belong there to whom they belong here.
+func openTree(path string, users int, whole bool) (*os.File, error) {
+	flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC)
+	if whole {
+		flags |= unix.AT_RECURSIVE
+	}
+	fd, err := unix.OpenTree(unix.AT_FDCWD, path, flags)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s for mounting: %w", path, err)
+	}
+	if users >= 0 {
+		attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_RDONLY, Userns_fd: uint64(users)}
+		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, attr); err != nil {
+			unix.Close(fd)
+			return nil, fmt.Errorf("mapping the owners of %s: %w", path, err)
+		}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// covers says whether path is dir or lies below it.
+func covers(dir, path string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}
+
+// dropTemplates removes what older servers made and no running sandbox uses.
+func (d *Driver) dropTemplates() {
+	entries, err := os.ReadDir(d.base.dir)
+	if err != nil || d.base.rootFS != "" {
+		return
+	}
+	used := map[string]bool{d.base.root: true}
+	boxes, err := os.ReadDir(d.dir)
+	if err != nil {
+		return
+	}
+	for _, e := range boxes {
+		if m, err := readMeta(filepath.Join(d.dir, e.Name())); err == nil && m.alive() {
+			used[m.Root] = true
+		}
+	}
+	for _, e := range entries {
+		path := filepath.Join(d.base.dir, e.Name())
+		if strings.HasPrefix(e.Name(), templatePrefix) && !used[path] {
+			if err := os.RemoveAll(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				d.log.Warn("an old system folder cannot be removed", "error", err)
+			}
+		}
+	}
+}

@@ -1,0 +1,19 @@
+package box
+
+import "golang.org/x/sys/unix"
+
+const auditArch = unix.AUDIT_ARCH_X86_64
+
+// deniedHere are the denied calls that only this architecture has.
+var deniedHere = []uint32{
+	unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_CREATE_MODULE, unix.SYS_GET_KERNEL_SYMS, unix.SYS_QUERY_MODULE,
+	unix.SYS_USELIB, unix.SYS_USTAT, unix.SYS__SYSCTL, unix.SYS_MODIFY_LDT,
+}
+
+// otherABI ends whoever calls by the x32 interface, which has the numbers of
+// the usual one with a bit on top. -1 is no call at all.
+var otherABI = []unix.SockFilter{
+	jump(unix.BPF_JEQ, 0xffffffff, 2, 0),
+	jump(unix.BPF_JGE, 0x40000000, 0, 1),
+	ret(kill),
+}

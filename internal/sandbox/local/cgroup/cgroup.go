@@ -1,0 +1,428 @@
+// Package cgroup bounds what groups of processes use, where the kernel and the
+// machine's owner let us: in version 1 and version 2 of control groups, below
+// the group that this process itself is in.
+package cgroup
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Limits are what a group may use. All are set.
+type Limits struct {
+	CPUs      float64
+	Memory    int64
+	Processes int
+}
+
+// The controllers that Limits need.
+var controllers = []string{"memory", "pids", "cpu"}
+
+// Parent is where groups are made.
+type Parent struct {
+	// V2 is the folder in the unified hierarchy, "" if that has nothing for us.
+	V2 string
+	// V1 are the folders in hierarchies of their own, by controller.
+	V1 map[string]string
+	// Missing says why a controller cannot be used.
+	Missing map[string]string
+	// own are the folders of this process's own groups in hierarchies of their own.
+	own []string
+}
+
+// parentName is the group that holds ours, below our own process's.
+const parentName = "deckhand"
+
+// Find looks for the controllers and makes the parent groups.
+func Find() *Parent {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return none(err.Error())
+	}
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return none(err.Error())
+	}
+	p := &Parent{V1: map[string]string{}, Missing: map[string]string{}}
+	v1, v2 := locate(string(mounts), string(groups))
+	var unified []string
+	for _, c := range controllers {
+		if dir, ok := v1[c]; ok {
+			dir = filepath.Join(dir, parentName)
+			if err := usable(dir); err != nil {
+				p.Missing[c] = err.Error()
+				continue
+			}
+			p.V1[c] = dir
+			p.own = append(p.own, v1[c])
+			continue
+		}
+		unified = append(unified, c)
+	}
+	if len(unified) > 0 {
+		p.unify(v2, unified)
+	}
+	return p
+}
+
+func none(why string) *Parent {
+	p := &Parent{Missing: map[string]string{}}
+	for _, c := range controllers {
+		p.Missing[c] = why
+	}
+	return p
+}
+
+// Has says whether a controller is used.
+func (p *Parent) Has(controller string) bool {
+	_, missing := p.Missing[controller]
+	return !missing
+}
+
+func usable(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	// It may exist and be somebody else's.
+	trial := filepath.Join(dir, "trial-"+strconv.Itoa(os.Getpid()))
+	if err := os.Mkdir(trial, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return os.Remove(trial)
+}
+
+// locate finds the folder of our own group in every hierarchy.
+func locate(mountinfo, cgroup string) (v1 map[string]string, v2 string) {
+	own := map[string]string{} // controller, "" for the unified one
+	for line := range strings.Lines(cgroup) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) != 3 {
+			continue
+		}
+		for c := range strings.SplitSeq(f[1], ",") {
+			own[c] = f[2]
+		}
+	}
+	v1 = map[string]string{}
+	for line := range strings.Lines(mountinfo) {
+		before, after, ok := strings.Cut(strings.TrimSpace(line), " - ")
+		left, right := strings.Fields(before), strings.Fields(after)
+		if !ok || len(left) < 5 || len(right) < 3 {
+			continue
+		}
+		root, at := left[3], left[4]
+		switch right[0] {
+		case "cgroup2":
+			if dir, ok := below(at, root, own[""]); ok {
+				v2 = dir
+			}
+		case "cgroup":
+			for c := range strings.SplitSeq(right[2], ",") {
+				if path, known := own[c]; known {
+					if dir, ok := below(at, root, path); ok {
+						v1[c] = dir
+					}
+				}
+			}
+		}
+	}
+	return v1, v2
+}
+
+// below is where the group lies in a mount that shows the hierarchy from root on.
+func below(at, root, group string) (string, bool) {
+	if group == "" {
+		return "", false
+	}
+	rel, err := filepath.Rel(root, group)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		// A process that was put into a container sees its group from elsewhere; the
+		// mount is then the best it has.
+		return at, root == "/"
+	}
+	return filepath.Join(at, rel), true
+}
+
+// unify prepares the unified hierarchy. There, a group that has groups below it
+// with limits may hold no processes, so this process moves into one of its own.
+func (p *Parent) unify(own string, want []string) {
+	fail := func(err error) {
+		for _, c := range want {
+			p.Missing[c] = err.Error()
+		}
+	}
+	if own == "" {
+		fail(errors.New("there are no control groups"))
+		return
+	}
+	has, err := os.ReadFile(filepath.Join(own, "cgroup.controllers"))
+	if err != nil {
+		fail(err)
+		return
+	}
+	var use []string
+	for _, c := range want {
+		if containsWord(string(has), c) {
+			use = append(use, c)
+		} else {
+			p.Missing[c] = "the controller is not given to " + own
+		}
+	}
+	if len(use) == 0 {
+		return
+	}
+	want = use
+	if err := enable(own, use); err != nil {
+		fail(err)
+		return
+	}
+	dir := filepath.Join(own, parentName)
+	if err := usable(dir); err != nil {
+		fail(err)
+		return
+	}
+	if err := control(dir, use); err != nil {
+		fail(err)
+		return
+	}
+	p.V2 = dir
+}
+
+// enable passes controllers on to the groups below own.
+func enable(own string, use []string) error {
+	err := control(own, use)
+	if err == nil {
+		return nil
+	}
+	leaf := filepath.Join(own, parentName+"-server")
+	if e := os.Mkdir(leaf, 0o755); e != nil && !errors.Is(e, fs.ErrExist) {
+		return err
+	}
+	if e := write(leaf, "cgroup.procs", strconv.Itoa(os.Getpid())); e != nil {
+		return e
+	}
+	return control(own, use)
+}
+
+func control(dir string, use []string) error {
+	now, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
+	if err != nil {
+		return err
+	}
+	for _, c := range use {
+		if containsWord(string(now), c) {
+			continue
+		}
+		if err := write(dir, "cgroup.subtree_control", "+"+c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func containsWord(text, word string) bool {
+	s := bufio.NewScanner(strings.NewReader(text))
+	s.Split(bufio.ScanWords)
+	for s.Scan() {
+		if s.Text() == word {
+			return true
+		}
+	}
+	return false
+}
+
+func write(dir, file, value string) error {
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
+
+// Group is one group, in as many hierarchies as it needs.
+type Group struct {
+	// Dirs are its folders; the one in the unified hierarchy is also V2.
+	Dirs []string
+	V2   string
+	// Failed says why limits do not hold.
+	Failed error
+}
+
+// Make makes a group, or takes the one that exists.
+func (p *Parent) Make(name string) (*Group, error) {
+	g := &Group{}
+	for _, parent := range p.V1 {
+		if err := g.add(filepath.Join(parent, name)); err != nil {
+			return g, err
+		}
+	}
+	if p.V2 != "" {
+		g.V2 = filepath.Join(p.V2, name)
+		if err := g.add(g.V2); err != nil {
+			return g, err
+		}
+	}
+	return g, nil
+}
+
+func (g *Group) add(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if !slices.Contains(g.Dirs, dir) {
+		g.Dirs = append(g.Dirs, dir)
+	}
+	return nil
+}
+
+// Set sets the limits of a group.
+func (p *Parent) Set(g *Group, l Limits) error {
+	for c, parent := range p.V1 {
+		for _, dir := range g.Dirs {
+			if filepath.Dir(dir) == parent {
+				if err := apply(dir, v1Settings(c, l)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if g.V2 == "" {
+		return nil
+	}
+	for _, c := range controllers {
+		if _, v1 := p.V1[c]; !v1 && p.Has(c) {
+			if err := apply(g.V2, v2Settings(c, l)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Sweep removes the groups whose names start with prefix and that hold no
+// process. Others cannot be removed, so there is nothing to be careful about.
+func (p *Parent) Sweep(prefix string) {
+	parents := []string{p.V2}
+	for _, dir := range p.V1 {
+		parents = append(parents, dir)
+	}
+	for _, dir := range parents {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if dir != "" && e.IsDir() && strings.HasPrefix(e.Name(), prefix) {
+				_ = os.Remove(filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+}
+
+// setting is a file and what is written to it.
+type setting struct {
+	file, value string
+	// optional files are not there on every machine (without swap, for one).
+	optional bool
+}
+
+const period = 100_000 // microseconds
+
+func quota(l Limits) string { return strconv.Itoa(max(1000, int(l.CPUs*period))) }
+
+func v1Settings(controller string, l Limits) []setting {
+	memory := strconv.FormatInt(l.Memory, 10)
+	switch controller {
+	case "memory":
+		return []setting{{file: "memory.limit_in_bytes", value: memory}, {file: "memory.memsw.limit_in_bytes", value: memory, optional: true}}
+	case "pids":
+		return []setting{{file: "pids.max", value: strconv.Itoa(l.Processes)}}
+	default:
+		return []setting{{file: "cpu.cfs_period_us", value: strconv.Itoa(period)}, {file: "cpu.cfs_quota_us", value: quota(l)}}
+	}
+}
+
+func v2Settings(controller string, l Limits) []setting {
+	switch controller {
+	case "memory":
+		return []setting{
+			{file: "memory.max", value: strconv.FormatInt(l.Memory, 10)},
+			{file: "memory.swap.max", value: "0", optional: true},
+			{file: "memory.oom.group", value: "0", optional: true},
+		}
+	case "pids":
+		return []setting{{file: "pids.max", value: strconv.Itoa(l.Processes)}}
+	default:
+		return []setting{{file: "cpu.max", value: quota(l) + " " + strconv.Itoa(period)}}
+	}
+}
+
+func apply(dir string, settings []setting) error {
+	for _, s := range settings {
+		if err := write(dir, s.file, s.value); err != nil && !s.optional {
+			return fmt.Errorf("setting %s to %s: %w", s.file, s.value, err)
+		}
+	}
+	return nil
+}
+
+// Lend runs start on a thread that is in the group, so that a process that it
+// starts is born there. Putting one there later would make the kernel stop all
+// processes of the machine from starting others, which it takes milliseconds to
+// prepare; a thread that moves by itself does not. In the unified hierarchy,
+// which does not know groups of threads, a process is born into V2 by itself.
+func (p *Parent) Lend(g *Group, start func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		var err error
+		for _, dir := range g.Dirs {
+			if dir != g.V2 {
+				err = errors.Join(err, write(dir, "tasks", "0"))
+			}
+		}
+		if err != nil {
+			g.Failed = fmt.Errorf("putting a thread into its group: %w", err)
+		}
+		err = start()
+		back := true
+		for _, dir := range p.own {
+			back = write(dir, "tasks", "0") == nil && back
+		}
+		if back {
+			runtime.UnlockOSThread() // else the thread ends here, and leaves the group so
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// Remove removes the folders of groups whose processes have ended. The kernel
+// needs a moment to forget them.
+func Remove(ctx context.Context, dirs []string) error {
+	for _, dir := range dirs {
+		for wait := time.Millisecond; ; wait *= 2 {
+			err := os.Remove(dir)
+			if err == nil || errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+			if wait > time.Second {
+				return err
+			}
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/local/box"
+)
+
+// advice says what to do about a failed start, "" if we do not know.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EUSERS):
+		return "There are no user namespaces left: sysctl -w user.max_user_namespaces=15000."
+	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || strings.Contains(err.Error(), "not permitted") || strings.Contains(err.Error(), "permission denied"):
+		if fix := namespaceFix(); fix != "" {
+			return fix
+		}
+		return "If the server runs in a container, the container needs --security-opt seccomp=unconfined --security-opt systempaths=unconfined (and apparmor=unconfined, where there is AppArmor)."
+	}
+	return ""
+}
+
+// sysctl reads a setting of the kernel, "" if it has none such.
+func sysctl(name string) string {
+	b, err := os.ReadFile("/proc/sys/" + strings.ReplaceAll(name, ".", "/"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// namespaceFix says which setting of the machine keeps us from user namespaces.
+func namespaceFix() string {
+	if sysctl("user.max_user_namespaces") == "0" {
+		return "User namespaces are switched off: sysctl -w user.max_user_namespaces=15000."
+	}
+	if os.Geteuid() == 0 {
+		return ""
+	}
+	if sysctl("kernel.unprivileged_userns_clone") == "0" {
+		return "User namespaces are for root only: sysctl -w kernel.unprivileged_userns_clone=1, or run the server as root."
+	}
+	if sysctl("kernel.apparmor_restrict_unprivileged_userns") == "1" {
+		return "AppArmor restricts user namespaces: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or give the server an AppArmor profile that allows userns."
+	}
+	return ""
+}
+
+// Check implements sandbox.Checker.
+func (d *Driver) Check(ctx context.Context) []sandbox.Finding {
+	found := []sandbox.Finding{checkNamespaces(), d.checkUsers()}
+	found = append(found, d.checkLimits(), checkSignals(), checkFilter())
+	trial := d.trial(ctx)
+	_, unmapped := d.base.hidden()
+	if unmapped != "" && d.rights.ranges {
+		found = append(found, sandbox.Finding{What: "installing software inside", Found: "the system cannot be changed inside: " + unmapped,
+			Fix: "give other users the right to read these files or move them out of /usr, or use a system of its own for sandboxes"})
+	}
+	d.mu.Lock()
+	notes := make([]string, 0, len(d.told))
+	for note := range d.told {
+		notes = append(notes, note)
+	}
+	d.mu.Unlock()
+	slices.Sort(notes)
+	for _, note := range notes {
+		found = append(found, sandbox.Finding{What: "a start", Found: note, Fix: "sandboxes work, with this restriction; a newer kernel, or a data folder on ext4, xfs or btrfs, may lift it"})
+	}
+	return append(found, trial)
+}
+
+func checkNamespaces() sandbox.Finding {
+	f := sandbox.Finding{What: "user namespaces"}
+	if fix := namespaceFix(); fix != "" {
+		f.Fatal, f.Found, f.Fix = true, "not to be had", fix
+		return f
+	}
+	f.OK, f.Found = true, "allowed, at most "+sysctl("user.max_user_namespaces")
+	return f
+}
+
+func (d *Driver) checkUsers() sandbox.Finding {
+	f := sandbox.Finding{What: "users of sandboxes"}
+	switch {
+	case d.rights.trees:
+		f.OK, f.Found = true, "each sandbox has users of its own, who own the system inside"
+	case d.rights.ranges:
+		f.Found, f.Fix = "each sandbox has users of its own, but the system cannot be changed inside", "run the server with CAP_SYS_ADMIN"
+	default:
+		f.Found = "all sandboxes run as the server's user, and the system cannot be changed inside: " + d.rights.why
+		f.Fix = "run the server as root to install software inside; as an ordinary user, everything else works"
+		f.OK = os.Geteuid() != 0
+	}
+	return f
+}
+
+func (d *Driver) checkLimits() sandbox.Finding {
+	f := sandbox.Finding{What: "limits on memory, processes and CPU"}
+	if len(d.groups.Missing) == 0 {
+		f.OK, f.Found = true, "by control groups"
+		return f
+	}
+	var missing []string
+	for c, why := range d.groups.Missing {
+		missing = append(missing, c+": "+why)
+	}
+	slices.Sort(missing)
+	f.Found = "control groups cannot be used (" + strings.Join(missing, "; ") + "); instead, memory is limited for each process by itself, processes for each sandbox, and CPU not at all"
+	f.Fix = "give the server a control group of its own: Delegate=yes in its systemd unit, or a writable /sys/fs/cgroup in its container"
+	return f
+}
+
+// checkSignals looks for landlock, which keeps what runs inside from signalling the runner.
+func checkSignals() sandbox.Finding {
+	f := sandbox.Finding{What: "landlock"}
+	abi, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	switch {
+	case e != 0:
+		f.Found, f.Fix = "the kernel has none; the runner shrugs off signals from inside by itself", "nothing has to be done; kernels from 6.12 on keep them off"
+	case abi < 6:
+		f.Found, f.Fix = fmt.Sprintf("version %d; the runner shrugs off signals from inside by itself", abi), "nothing has to be done; kernels from 6.12 on keep them off"
+	default:
+		f.OK, f.Found = true, fmt.Sprintf("version %d", abi)
+	}
+	return f
+}
+
+func checkFilter() sandbox.Finding {
+	f := sandbox.Finding{What: "filter of system calls (seccomp)"}
+	action := uint32(unix.SECCOMP_RET_KILL_PROCESS)
+	_, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
+	if e != 0 {
+		f.Fatal, f.Found, f.Fix = true, "the kernel has none: "+e.Error(), "use a kernel with CONFIG_SECCOMP_FILTER"
+		return f
+	}
+	f.OK, f.Found = true, "there"
+	return f
+}
+
+// trial starts a sandbox and asks its runner for a word.
+func (d *Driver) trial(ctx context.Context) sandbox.Finding {
+	f := sandbox.Finding{What: "starting a sandbox", Fatal: true}
+	dir, err := os.MkdirTemp(d.dir, scrapPrefix)
+	if err == nil {
+		err = d.tryAt(ctx, dir)
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	var u *sandbox.Unavailable
+	switch {
+	case errors.As(err, &u):
+		f.Found, f.Fix = u.Cause.Error(), advice(u.Cause)
+	case err != nil:
+		f.Found = err.Error()
+	default:
+		return sandbox.Finding{OK: true, What: f.What, Found: "works"}
+	}
+	if f.Fix == "" {
+		f.Fix = "see what the message says; --sandbox docker works without it"
+	}
+	return f
+}
+
+func (d *Driver) tryAt(ctx context.Context, dir string) error {
+	work := filepath.Join(dir, box.WorkDir)
+	if err := errors.Join(os.Chmod(dir, 0o711), os.Mkdir(work, 0o755)); err != nil {
+		return err
+	}
+	at := &place{id: "check", dir: dir}
+	if d.rights.ranges {
+		first, err := d.users.take(filepath.Base(dir))
+		if err != nil {
+			return err
+		}
+		defer d.users.free(first)
+		at.meta.User = first
+		if err := os.Chown(work, int(first), int(first)); err != nil {
+			return err
+		}
+	}
+	s, err := d.look(ctx, at)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}

@@ -1,0 +1,341 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/local/box"
+	"deckhand/internal/sandbox/local/cgroup"
+	"deckhand/internal/sandbox/local/tree"
+)
+
+// plan is how to start a sandbox.
+type plan struct {
+	limits  sandbox.Limits
+	mounts  []box.Mount
+	network sandbox.Network
+	// look is the sandbox whose workspace is looked at, nil for a place's own.
+	look *place
+	// plain says that overlays were refused.
+	plain bool
+}
+
+// namespaces are what a sandbox has of its own.
+const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+// child is a runner that was started.
+type child struct {
+	cmd     *exec.Cmd
+	control *net.UnixConn
+	ended   chan struct{} // closed when it was waited for
+}
+
+// launch starts the runner of a place. When it returns, the runner is inside
+// and listens.
+func (d *Driver) launch(ctx context.Context, p *place, o plan) error {
+	c, err := d.tryLaunch(ctx, p, o)
+	var refused *refusal
+	if errors.As(err, &refused) && refused.report.NoOverlay && !o.plain {
+		d.tell("overlays are refused, so the system cannot be changed inside: " + refused.Error())
+		if err := d.plainRoot(p); err != nil {
+			return fmt.Errorf("%w; without an overlay: %w", refused, err)
+		}
+		o.plain = true
+		c, err = d.tryLaunch(ctx, p, o)
+	}
+	if err != nil {
+		return err
+	}
+	return c.control.Close()
+}
+
+// refusal is what the runner said instead of becoming a sandbox.
+type refusal struct{ report box.Report }
+
+func (r *refusal) Error() string { return r.report.Error }
+
+// tryLaunch starts a runner, or takes the one that waits, and makes it the sandbox.
+func (d *Driver) tryLaunch(ctx context.Context, p *place, o plan) (*child, error) {
+	if err := d.base.wait(ctx); err != nil {
+		return nil, err
+	}
+	if p.child != nil {
+		c, err := d.build(ctx, p, o)
+		if !errors.Is(err, errDied) {
+			return c, err
+		}
+		// It may have ended while it waited, which says nothing about the next one.
+	}
+	if err := d.prepare(ctx, p, o); err != nil {
+		return nil, err
+	}
+	return d.build(ctx, p, o)
+}
+
+// prepare starts a runner and makes the folders of its sandbox meanwhile.
+func (d *Driver) prepare(ctx context.Context, p *place, o plan) error {
+	if err := d.chooseUser(p, o); err != nil {
+		return err
+	}
+	var err error
+	if p.group, err = d.groups.Make(d.groupPrefix() + p.id); err != nil {
+		d.tell("a limit cannot be set: " + err.Error())
+	}
+	p.meta.Groups = p.group.Dirs
+	if p.child, err = d.run(p); err == nil {
+		if err = d.folders(p, o); err != nil {
+			err = fmt.Errorf("making the sandbox's folders: %w", err)
+		}
+	}
+	if err != nil {
+		d.abandon(ctx, p)
+	}
+	return err
+}
+
+// abandon ends a runner that is no sandbox yet.
+func (d *Driver) abandon(ctx context.Context, p *place) {
+	if p.child != nil {
+		p.child.control.Close()
+		_ = p.child.cmd.Process.Kill()
+		<-p.child.ended
+	}
+	_ = cgroup.Remove(context.WithoutCancel(ctx), p.group.Dirs)
+	p.child, p.group, p.meta.PID, p.meta.Groups = nil, nil, 0, nil
+}
+
+// build makes a waiting runner the sandbox.
+func (d *Driver) build(ctx context.Context, p *place, o plan) (*child, error) {
+	report, err := d.instruct(ctx, p, o)
+	if err == nil && report.Error != "" {
+		err = &refusal{report}
+	}
+	if err != nil {
+		d.abandon(ctx, p)
+		return nil, errors.Join(err, p.meta.write(p.dir))
+	}
+	for _, note := range report.Notes {
+		d.tell(note)
+	}
+	return p.child, nil
+}
+
+// groupPrefix makes the names of groups unique on the machine, since several
+// servers may share a parent group.
+func (d *Driver) groupPrefix() string {
+	var st unix.Stat_t
+	_ = unix.Stat(d.dir, &st)
+	return fmt.Sprintf("%x-", st.Ino)
+}
+
+// chooseUser gives a new place its users.
+func (d *Driver) chooseUser(p *place, o plan) error {
+	if !d.rights.ranges || p.meta.User != 0 {
+		return nil
+	}
+	if o.look != nil {
+		p.meta.User = o.look.meta.User
+		return nil
+	}
+	var err error
+	p.meta.User, err = d.users.take(p.id)
+	return err
+}
+
+// run starts the program in new namespaces. It waits there for its setup.
+func (d *Driver) run(p *place) (*child, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "control")
+	defer theirs.Close() // so that a runner that dies shows as end of file
+	control, err := unixConn(pair[0])
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) (*child, error) { control.Close(); return nil, err }
+	listener, err := listen(p)
+	if err != nil {
+		return fail(err)
+	}
+	defer listener.Close()
+	log, err := os.OpenFile(filepath.Join(p.dir, logName), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fail(err)
+	}
+	defer log.Close()
+	cmd := &exec.Cmd{
+		Path: "/proc/self/fd/" + strconv.Itoa(int(d.runner.Fd())), Args: []string{"runner", "box"}, Dir: "/",
+		Env:    []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + box.Home, "LANG=C.UTF-8", "GOMAXPROCS=2", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"},
+		Stdout: log, Stderr: log, ExtraFiles: []*os.File{theirs, listener},
+		SysProcAttr: d.attributes(p.meta.User),
+	}
+	if p.group.V2 != "" {
+		folder, err := os.Open(p.group.V2)
+		if err == nil {
+			defer folder.Close()
+			cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(folder.Fd())
+		}
+	}
+	if err := d.groups.Lend(p.group, cmd.Start); err != nil {
+		return fail(fmt.Errorf("starting the runner in namespaces of its own: %w", err))
+	}
+	c := &child{cmd: cmd, control: control, ended: make(chan struct{})}
+	go func() { defer close(c.ended); _ = cmd.Wait() }()
+	return c, nil
+}
+
+// attributes say as whom the runner runs.
+func (d *Driver) attributes(user uint32) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Cloneflags: namespaces, Setsid: true}
+	if user == 0 {
+		a.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
+		return a
+	}
+	a.UidMappings = []syscall.SysProcIDMap{{HostID: int(user), Size: rangeSize}}
+	a.GidMappings = a.UidMappings
+	a.GidMappingsEnableSetgroups = true // to leave the groups of the server's user
+	a.Credential = &syscall.Credential{}
+	return a
+}
+
+func unixConn(fd int) (*net.UnixConn, error) {
+	f := os.NewFile(uintptr(fd), "control")
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.UnixConn), nil
+}
+
+// listen makes the socket that the runner serves on. It is for the server's user alone.
+func listen(p *place) (*os.File, error) {
+	name := filepath.Join(p.dir, socketName)
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	address := &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", p.folder.Fd(), socketName)}
+	err = unix.Fchmod(fd, 0o600)
+	if err == nil {
+		err = unix.Bind(fd, address)
+	}
+	if err == nil {
+		err = unix.Listen(fd, 128)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("making the sandbox's socket: %w", err)
+	}
+	return f, nil
+}
+
+// errDied says that a runner ended before it answered.
+var errDied = errors.New("the runner ended at once")
+
+// instruct tells the runner what to become and waits until it is.
+func (d *Driver) instruct(ctx context.Context, p *place, o plan) (box.Report, error) {
+	var report box.Report
+	c, pid := p.child, p.child.cmd.Process.Pid
+	if err := d.groups.Set(p.group, cgroup.Limits{CPUs: o.limits.CPUs, Memory: o.limits.Memory, Processes: o.limits.Processes}); err != nil {
+		d.tell("a limit cannot be set: " + err.Error())
+	}
+	if p.group.Failed != nil {
+		d.tell("limits do not hold: " + p.group.Failed.Error())
+	}
+	p.meta.PID, p.meta.Started, p.meta.Boot, p.meta.Root = pid, startedAt(pid), bootID(), d.base.root
+	p.meta.Generation++
+	if err := p.meta.write(p.dir); err != nil {
+		return report, err
+	}
+	setup, files, err := d.setup(p, o, pid)
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	if errors.Is(err, errDied) {
+		err = d.death(ctx, p, err)
+	}
+	if err != nil {
+		return report, err
+	}
+	body, err := json.Marshal(setup)
+	if err != nil {
+		return report, err
+	}
+	if len(body) > box.MaxMessage {
+		return report, errors.New("the description of the sandbox is too long")
+	}
+	fds := make([]int, len(files))
+	for i, f := range files {
+		fds[i] = int(f.Fd())
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.control.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, _, err := c.control.WriteMsgUnix(body, unix.UnixRights(fds...), nil); err != nil {
+		return report, d.death(ctx, p, err)
+	}
+	buf := make([]byte, box.MaxMessage)
+	n, err := c.control.Read(buf)
+	if err != nil || n == 0 {
+		return report, d.death(ctx, p, err)
+	}
+	return report, json.Unmarshal(buf[:n], &report)
+}
+
+// death says why a runner ended before it answered: in its log, if anywhere.
+func (d *Driver) death(ctx context.Context, p *place, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	text, _ := os.ReadFile(filepath.Join(p.dir, logName))
+	text = bytes.TrimSpace(text)
+	if len(text) > 500 {
+		text = text[:500]
+	}
+	if len(text) > 0 {
+		return fmt.Errorf("%w, saying: %s", errDied, text)
+	}
+	return fmt.Errorf("%w, saying nothing: %v", errDied, err)
+}
+
+// plainRoot makes the root that is used where there are no overlays: a copy.
+func (d *Driver) plainRoot(p *place) error {
+	up := filepath.Join(p.dir, box.UpDir, rootLayer)
+	if d.base.rootFS != "" {
+		return errors.New("a system in a folder needs overlays")
+	}
+	if names, err := os.ReadDir(up); err == nil && len(names) > 0 {
+		return nil // copied for an earlier start
+	}
+	if err := tree.Remove(up); err != nil {
+		return err
+	}
+	ids := tree.IDs{}
+	if p.meta.User != 0 {
+		ids = tree.IDs{From: 0, To: p.meta.User, Size: rangeSize}
+	}
+	return tree.Copy(d.base.root, up, ids)
+}

@@ -1,0 +1,232 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/local/box"
+	"deckhand/internal/sandbox/local/cgroup"
+	"deckhand/internal/sandbox/local/tree"
+)
+
+// place is a sandbox's directory while somebody works on it.
+type place struct {
+	id     string
+	dir    string
+	folder *os.File // open and locked
+	meta   meta
+	// child and group are a runner that waits for its setup, if there is one.
+	child *child
+	group *cgroup.Group
+}
+
+func (p *place) close() { p.folder.Close() }
+
+// Start implements sandbox.Driver.
+func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(sandbox.Progress)) (sandbox.Handle, error) {
+	h := d.handle(spec.ID)
+	if _, err := d.path(h); err != nil {
+		return sandbox.Handle{}, err
+	}
+	if spec.Image != "" {
+		return sandbox.Handle{}, &sandbox.Unavailable{Reason: "This server runs sandboxes on its own system and cannot run the image " + spec.Image +
+			". A server that is started with --sandbox docker can."}
+	}
+	mounts, err := d.checkMounts(spec.Mounts)
+	if err != nil {
+		return sandbox.Handle{}, err
+	}
+	release, err := d.acquire(ctx, spec.ID)
+	if err != nil {
+		return sandbox.Handle{}, err
+	}
+	defer release()
+	p := d.adopt(spec.ID)
+	if p == nil {
+		if p, err = d.open(ctx, spec.ID, true); err != nil {
+			return sandbox.Handle{}, unavailable(ctx, err)
+		}
+	}
+	defer p.close()
+	if p.meta.alive() {
+		return h, nil
+	}
+	if progress != nil {
+		progress(sandbox.Progress{Step: sandbox.Starting})
+	}
+	if p.meta.Generation > 0 { // something ran here before
+		if err := d.tidy(ctx, p); err != nil {
+			return sandbox.Handle{}, unavailable(ctx, err)
+		}
+	}
+	p.meta.Labels = spec.Labels
+	if err := d.launch(ctx, p, plan{limits: d.limitsOf(spec), mounts: mounts, network: spec.Network}); err != nil {
+		return sandbox.Handle{}, unavailable(ctx, err)
+	}
+	d.refillLater()
+	return h, nil
+}
+
+// unavailable is how a start that failed is told. An end of the wait is no failure of ours.
+func unavailable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	reason := "The sandbox cannot be started: " + err.Error() + "."
+	if hint := advice(err); hint != "" {
+		reason += " " + hint
+	}
+	return &sandbox.Unavailable{Reason: reason, Cause: err}
+}
+
+func (d *Driver) limitsOf(spec sandbox.Spec) sandbox.Limits {
+	l := spec.Limits
+	if l.CPUs <= 0 {
+		l.CPUs = d.limits.CPUs
+	}
+	if l.Memory <= 0 {
+		l.Memory = d.limits.Memory
+	}
+	if l.Processes <= 0 {
+		l.Processes = d.limits.Processes
+	}
+	if l.Disk <= 0 {
+		l.Disk = d.limits.Disk
+	}
+	return l
+}
+
+// reserved are the places inside that are not for mounts.
+var reserved = []string{"/proc", "/dev", "/sys", "/.deckhand", "/usr", "/etc", "/bin", "/sbin", "/lib"}
+
+// checkMounts says whether folders may be shown inside, and where they really are.
+func (d *Driver) checkMounts(mounts []sandbox.Mount) ([]box.Mount, error) {
+	var out []box.Mount
+	for _, m := range mounts {
+		invalid := func(why string) error {
+			return fmt.Errorf("%w: %s cannot be mounted on %s: %s", sandbox.ErrInvalid, m.Source, m.Target, why)
+		}
+		if !filepath.IsAbs(m.Source) || !filepath.IsAbs(m.Target) || filepath.Clean(m.Target) != m.Target || m.Target == "/" {
+			return nil, invalid("both must be absolute paths, and the second one not the root")
+		}
+		if slices.ContainsFunc(reserved, func(r string) bool { return m.Target == r || r != "/usr" && covers(r, m.Target) }) || m.Target == box.Workspace {
+			return nil, invalid("this place inside is taken")
+		}
+		source, err := filepath.EvalSymlinks(m.Source)
+		if err != nil {
+			return nil, invalid(err.Error())
+		}
+		if covers(d.dir, source) || covers(source, d.dir) {
+			return nil, invalid("the sandboxes themselves lie there")
+		}
+		out = append(out, box.Mount{Source: source, Target: m.Target, ReadOnly: m.ReadOnly})
+	}
+	return out, nil
+}
+
+// open opens and locks a sandbox's directory, and makes it if told so.
+func (d *Driver) open(ctx context.Context, id string, create bool) (*place, error) {
+	dir := filepath.Join(d.dir, id)
+	for {
+		if create {
+			if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
+				return nil, err
+			}
+		}
+		p, err := d.openAt(ctx, id, dir)
+		if create && errors.Is(err, fs.ErrNotExist) {
+			continue // destroyed by another process between the two
+		}
+		return p, err
+	}
+}
+
+func (d *Driver) openAt(ctx context.Context, id, dir string) (*place, error) {
+	folder, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	p := &place{id: id, dir: dir, folder: folder}
+	if err := flock(ctx, folder); err != nil {
+		p.close()
+		return nil, err
+	}
+	// It may have been moved away while we waited.
+	var now, then unix.Stat_t
+	if err := errors.Join(unix.Stat(dir, &now), unix.Fstat(int(folder.Fd()), &then)); err != nil || now.Ino != then.Ino {
+		p.close()
+		return nil, fs.ErrNotExist
+	}
+	p.meta, _ = readMeta(dir) // without one, nothing was made here yet
+	return p, nil
+}
+
+// tidy removes what a sandbox that ended has left: temporary files, limits, its socket.
+func (d *Driver) tidy(ctx context.Context, p *place) error {
+	err := cgroup.Remove(ctx, p.meta.Groups)
+	_ = os.Remove(filepath.Join(p.dir, socketName))
+	return errors.Join(err, tree.Remove(filepath.Join(p.dir, box.TmpDir)))
+}
+
+// Stop implements sandbox.Driver.
+func (d *Driver) Stop(ctx context.Context, h sandbox.Handle) error {
+	return d.with(ctx, h, func(p *place) error { return d.stop(ctx, p) })
+}
+
+func (d *Driver) stop(ctx context.Context, p *place) error {
+	if err := p.meta.end(ctx); err != nil {
+		return err
+	}
+	return d.tidy(ctx, p)
+}
+
+// Destroy implements sandbox.Driver.
+func (d *Driver) Destroy(ctx context.Context, h sandbox.Handle) error {
+	return d.with(ctx, h, func(p *place) error {
+		if err := d.stop(ctx, p); err != nil {
+			return err
+		}
+		// Under another name it is gone for everybody, also if we die on the way.
+		scrap, err := os.MkdirTemp(d.dir, scrapPrefix)
+		if err != nil {
+			return err
+		}
+		if err := unix.Rename(p.dir, scrap); err != nil {
+			return errors.Join(err, os.Remove(scrap))
+		}
+		if err := tree.Remove(scrap); err != nil {
+			return err
+		}
+		d.users.free(p.meta.User)
+		return nil
+	})
+}
+
+// with does something with a sandbox that exists; with another there is nothing to do.
+func (d *Driver) with(ctx context.Context, h sandbox.Handle, do func(*place) error) error {
+	if _, err := d.path(h); err != nil {
+		return err
+	}
+	release, err := d.acquire(ctx, h.ID)
+	if err != nil {
+		return err
+	}
+	defer release()
+	p, err := d.open(ctx, h.ID, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	return do(p)
+}

@@ -1,0 +1,67 @@
+// Package embedded carries the runner inside deckhand. make build compiles
+// cmd/runner first and puts it, packed, into the folder bin beside this file.
+package embedded
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+//go:embed all:bin
+var bin embed.FS
+
+// ErrMissing says that deckhand was compiled without its runner.
+var ErrMissing = errors.New("this deckhand was built without its runner, so it cannot make sandboxes; build it with: make build")
+
+// Install unpacks the runner into dir and returns its path. One that is there
+// already is left alone: sandboxes may be running it.
+func Install(dir string) (string, error) {
+	packed, err := bin.ReadFile("bin/runner.gz")
+	if err != nil {
+		return "", ErrMissing
+	}
+	sum := sha256.Sum256(packed)
+	path := filepath.Join(dir, "runner-"+hex.EncodeToString(sum[:8]))
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if err := unpack(packed, dir, path); err != nil {
+		return "", fmt.Errorf("the runner cannot be unpacked: %w", err)
+	}
+	return path, nil
+}
+
+// unpack writes to another name first, so that nobody ever starts half a runner.
+func unpack(packed []byte, dir, path string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".runner-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err := io.Copy(f, r); err != nil {
+		f.Close()
+		return err
+	}
+	if err := errors.Join(f.Chmod(0o755), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

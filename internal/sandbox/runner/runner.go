@@ -1,0 +1,320 @@
+// Package runner is the small server inside every sandbox: it runs commands,
+// reads and writes files, hosts stdio tool servers, and carries connections in
+// and out, for whoever commands the sandbox over one connection.
+//
+// It outlives the server that started it. Connections come and go; what was
+// begun goes on, and its result is kept until it is acknowledged. A command
+// carries the claim of its owner, and one that comes under an older claim than
+// the runner has seen is refused, so that a server that lost its session cannot
+// act in it any more.
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/egress/proxyenv"
+	"deckhand/internal/sandbox/rpc"
+	"deckhand/internal/sandbox/runner/edit"
+	"deckhand/internal/sandbox/runner/files"
+	"deckhand/internal/sandbox/runner/gitview"
+	"deckhand/internal/sandbox/runner/mcp"
+	"deckhand/internal/sandbox/runner/ports"
+	"deckhand/internal/sandbox/runner/results"
+	"deckhand/internal/sandbox/runner/shell"
+	"deckhand/internal/sandbox/runner/spawn"
+)
+
+// Config is what a runner is started with.
+type Config struct {
+	// State is the runner's own folder, out of reach for what it starts.
+	State string
+	// Output is where whole outputs are kept, for what it starts to read, and
+	// OutputSeen what that calls it, if otherwise.
+	Output, OutputSeen string
+	// Workspace is the folder that commands begin in.
+	Workspace string
+	Network   sandbox.Network
+	// Env is the environment of whatever is started, before SetEnv.
+	Env []string
+	// Confine takes rights from the thread that starts processes; see spawn.Options.
+	Confine func() error
+	Version string
+}
+
+// Runner serves connections.
+type Runner struct {
+	config  Config
+	boot    string
+	spawner *spawn.Spawner
+	shells  *shell.Shells
+	tools   *mcp.Host
+	proxy   *ports.Proxy
+	handler rpc.Handlers
+
+	mu       sync.Mutex
+	env      map[string]string
+	fence    int64
+	peers    []*rpc.Peer // those that are attached, oldest first
+	attached chan struct{}
+	closed   bool
+	serving  sync.WaitGroup
+}
+
+// New makes a runner. Everything that listens or starts by itself is here;
+// Serve only answers.
+func New(c Config) (*Runner, error) {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	r := &Runner{config: c, boot: hex.EncodeToString(b[:]), attached: make(chan struct{})}
+	for _, dir := range []string{c.State, c.Output} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.readFence(); err != nil {
+		return nil, err
+	}
+	done, err := results.Open(filepath.Join(c.State, "results"))
+	if err != nil {
+		return nil, err
+	}
+	if r.spawner, err = spawn.New(spawn.Options{Confine: c.Confine}); err != nil {
+		return nil, fmt.Errorf("processes cannot be confined: %w", err)
+	}
+	r.shells, err = shell.New(shell.Config{Spawner: r.spawner, Results: done, Dir: filepath.Join(c.State, "shell"), Output: c.Output, Seen: c.OutputSeen,
+		Workspace: c.Workspace, Env: r.environ, Confined: c.Confine != nil})
+	if err != nil {
+		return nil, err
+	}
+	r.tools = mcp.New(mcp.Config{Spawner: r.spawner, Results: done, Workspace: c.Workspace, Env: r.environ})
+	if err := r.openProxy(); err != nil {
+		return nil, err
+	}
+	r.handler = r.handlers(done)
+	return r, nil
+}
+
+// openProxy listens where programs inside expect their proxy.
+func (r *Runner) openProxy() error {
+	if r.config.Network != sandbox.Proxied {
+		return nil
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(sandbox.ProxyPort)))
+	if err != nil {
+		return fmt.Errorf("the way out cannot be opened: %w", err)
+	}
+	r.proxy = ports.NewProxy(ports.ProxyConfig{Listener: l, Current: r.shells.Current, Peer: r.newest, Attached: r.nextAttach})
+	return nil
+}
+
+// handlers is every operation, with the check of its claim in front.
+func (r *Runner) handlers(done *results.Store) rpc.Handlers {
+	h := rpc.Handlers{Calls: map[string]rpc.Handler{"hello": r.hello, "setenv": r.setenv}, Raw: map[string]rpc.RawHandler{}}
+	calls, raw := r.shells.Handlers()
+	maps.Copy(h.Calls, calls)
+	maps.Copy(h.Raw, raw)
+	maps.Copy(h.Calls, files.New(files.Config{Workspace: r.config.Workspace, FS: "/"}).Handlers())
+	maps.Copy(h.Calls, edit.New(edit.Config{Results: done, Dir: filepath.Join(r.config.State, "undo"), Workspace: r.config.Workspace,
+		Private: []string{r.config.State}}).Handlers())
+	maps.Copy(h.Calls, gitview.New(gitview.Config{Spawner: r.spawner, Workspace: r.config.Workspace, Env: r.environ}).Handlers())
+	maps.Copy(h.Calls, r.tools.Handlers())
+	calls, raw = ports.Handlers()
+	maps.Copy(h.Calls, calls)
+	maps.Copy(h.Raw, raw)
+	for method, serve := range h.Calls {
+		h.Calls[method] = func(ctx context.Context, c *rpc.Call) (any, error) {
+			if err := r.admit(c.Fence); err != nil {
+				return nil, err
+			}
+			return serve(ctx, c)
+		}
+	}
+	return h
+}
+
+// Serve accepts connections until the listener is closed.
+func (r *Runner) Serve(l net.Listener) error {
+	for {
+		conn, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		r.Attach(conn)
+	}
+}
+
+// Attach serves one connection, in the background.
+func (r *Runner) Attach(conn io.ReadWriteCloser) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		conn.Close()
+		return
+	}
+	peer, err := rpc.Accept(conn, r.handler)
+	if err != nil {
+		conn.Close()
+		return
+	}
+	r.peers = append(r.peers, peer)
+	close(r.attached)
+	r.attached = make(chan struct{})
+	r.serving.Go(func() {
+		<-peer.Done()
+		r.mu.Lock()
+		for i, p := range r.peers {
+			if p == peer {
+				r.peers = append(r.peers[:i:i], r.peers[i+1:]...)
+				break
+			}
+		}
+		r.mu.Unlock()
+		peer.Close()
+	})
+}
+
+// Close ends the connections and what the runner does by itself.
+func (r *Runner) Close() {
+	r.mu.Lock()
+	r.closed = true
+	peers := r.peers
+	r.mu.Unlock()
+	if r.proxy != nil {
+		r.proxy.Close()
+	}
+	for _, p := range peers {
+		p.Close()
+	}
+	r.serving.Wait()
+	r.tools.Close()
+	r.shells.Close()
+	r.spawner.Close()
+}
+
+// newest is the connection that was made last, nil if there is none.
+func (r *Runner) newest() *rpc.Peer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.peers) == 0 {
+		return nil
+	}
+	return r.peers[len(r.peers)-1]
+}
+
+func (r *Runner) nextAttach() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.attached
+}
+
+func (r *Runner) hello(context.Context, *rpc.Call) (any, error) {
+	info := sandbox.Info{Boot: r.boot, Version: r.config.Version, Shell: r.shells.Program()}
+	info.User = strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		info.User = u.Username
+	}
+	info.Host, _ = os.Hostname()
+	return info, nil
+}
+
+func (r *Runner) setenv(_ context.Context, c *rpc.Call) (any, error) {
+	var env map[string]string
+	if err := c.Into(&env); err != nil {
+		return nil, err
+	}
+	for name, value := range env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
+			return nil, fmt.Errorf("%w: %q is not an environment variable", rpc.ErrInvalid, name)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.env = env
+	return nil, nil
+}
+
+// environ is what a process gets: what the runner was started with, the way
+// out, and what the server set, the later over the earlier.
+func (r *Runner) environ() []string {
+	all := map[string]string{}
+	var order []string
+	add := func(name, value string) {
+		if _, known := all[name]; !known {
+			order = append(order, name)
+		}
+		all[name] = value
+	}
+	for _, e := range r.config.Env {
+		if name, value, ok := strings.Cut(e, "="); ok {
+			add(name, value)
+		}
+	}
+	if r.config.Network == sandbox.Proxied {
+		for name, value := range proxyenv.Env(sandbox.ProxyPort) {
+			add(name, value)
+		}
+	}
+	r.mu.Lock()
+	for name, value := range r.env {
+		add(name, value)
+	}
+	r.mu.Unlock()
+	out := make([]string, len(order))
+	for i, name := range order {
+		out[i] = name + "=" + all[name]
+	}
+	return out
+}
+
+// admit refuses a claim older than the newest that was seen. A claim of 0 is a
+// person who looks, whom no owner excludes.
+func (r *Runner) admit(claim int64) error {
+	if claim == 0 {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case claim < r.fence:
+		return rpc.ErrFenced
+	case claim == r.fence:
+		return nil
+	}
+	// Written before it is obeyed: a runner that is started anew must not forget it.
+	if err := os.WriteFile(r.fenceFile(), []byte(strconv.FormatInt(claim, 10)), 0o600); err != nil {
+		return fmt.Errorf("the sandbox cannot remember its owner: %w", err)
+	}
+	r.fence = claim
+	return nil
+}
+
+func (r *Runner) fenceFile() string { return filepath.Join(r.config.State, "fence") }
+
+func (r *Runner) readFence() error {
+	b, err := os.ReadFile(r.fenceFile())
+	if errors.Is(err, os.ErrNotExist) || len(b) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.fence, err = strconv.ParseInt(string(b), 10, 64)
+	return err
+}

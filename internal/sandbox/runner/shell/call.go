@@ -1,0 +1,160 @@
+package shell
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/rpc"
+	"deckhand/internal/sandbox/runner/results"
+)
+
+// call is one use of a shell, from its request to its recorded result. Whoever
+// asked may go away meanwhile, and others may join: it goes on by itself.
+type call struct {
+	command sandbox.Command
+	began   time.Time
+	window  *window
+	soft    *time.Timer
+	hard    *time.Timer
+
+	done   chan struct{} // closed when result or err is set
+	result sandbox.Result
+	err    error
+}
+
+// exec does a Command, or joins the one with the same ID.
+func (s *Shells) exec(ctx context.Context, c *rpc.Call) (any, error) {
+	var cmd sandbox.Command
+	if err := c.Into(&cmd); err != nil {
+		return nil, err
+	}
+	switch {
+	case cmd.ID == "":
+		return nil, fmt.Errorf("%w: a command needs an id", rpc.ErrInvalid)
+	case len(cmd.Shell) > maxName:
+		return nil, fmt.Errorf("%w: the name of a shell has at most %d bytes", rpc.ErrInvalid, maxName)
+	case len(cmd.Text) > maxText:
+		return nil, fmt.Errorf("%w: a command has at most %d bytes; write it to a file and run that", rpc.ErrTooBig, maxText)
+	case strings.Contains(cmd.Text, "\x00"):
+		return nil, fmt.Errorf("%w: a command cannot hold a zero byte", rpc.ErrInvalid)
+	}
+	return s.call(cmd).follow(ctx, c)
+}
+
+// call finds the call of this ID, or begins it.
+func (s *Shells) call(cmd sandbox.Command) *call {
+	s.mu.Lock()
+	if c, ok := s.calls[cmd.ID]; ok {
+		s.mu.Unlock()
+		return c
+	}
+	c := &call{command: cmd, began: time.Now(), done: make(chan struct{})}
+	c.window = newWindow(s.keep)
+	s.calls[cmd.ID] = c
+	s.mu.Unlock()
+
+	state, stored, _, err := s.config.Results.Begin(cmd.ID, cmd.Again)
+	switch {
+	case err != nil:
+		s.settle(c, err)
+	case state == results.Running:
+		s.settle(c, fmt.Errorf("%w: this id is in use for something else", rpc.ErrBusy))
+	case state == results.Lost:
+		c.result = sandbox.Result{ID: cmd.ID, Exit: -1, Lost: true, Dir: s.config.Workspace}
+		s.settle(c, nil)
+	case state == results.Done:
+		err := json.Unmarshal(stored, &c.result)
+		if err != nil {
+			err = fmt.Errorf("the result of %q cannot be read: %w", cmd.ID, err)
+		}
+		c.window.add([]byte(c.result.Output))
+		s.settle(c, err)
+	default:
+		s.begin(c)
+	}
+	return c
+}
+
+// begin hands a new call to its shell. When that is impossible nothing was done,
+// so nothing is remembered and the caller may try again.
+func (s *Shells) begin(c *call) {
+	cmd := c.command
+	starts := !cmd.Input && strings.TrimSpace(cmd.Text) != ""
+	for {
+		sh, err := s.shell(cmd.Shell, starts)
+		if err == nil && sh == nil {
+			s.record(c, sandbox.Result{ID: cmd.ID, Exit: -1, Dir: s.config.Workspace, Refused: nothingRuns(cmd), Started: c.began, Ended: time.Now()})
+			return
+		}
+		gone := false
+		if err == nil {
+			gone, err = sh.use(c)
+		}
+		if gone {
+			continue // the shell ended between finding and using it
+		}
+		if err != nil {
+			_ = s.config.Results.Finish(cmd.ID, nil)
+			_ = s.config.Results.Ack(cmd.ID)
+			s.settle(c, err)
+		}
+		return
+	}
+}
+
+// record stores a result and then lets everybody have it. If it cannot be stored
+// the store still knows it as long as this runner lives.
+func (s *Shells) record(c *call, r sandbox.Result) {
+	c.result = r
+	_ = s.config.Results.Finish(c.command.ID, r)
+	s.settle(c, nil)
+}
+
+// settle ends the call.
+func (s *Shells) settle(c *call, err error) {
+	c.err = err
+	s.mu.Lock()
+	delete(s.calls, c.command.ID)
+	s.mu.Unlock()
+	c.window.end()
+	close(c.done)
+}
+
+// follow gives the output to a caller as it comes, from its beginning, and then
+// the result. A caller that is too slow loses the middle of the output, here
+// only.
+func (c *call) follow(ctx context.Context, to *rpc.Call) (any, error) {
+	var at int64
+	var buf []byte
+	for {
+		if buf == nil && c.window.size() > 0 {
+			buf = make([]byte, 16<<10)
+		}
+		n, next, skipped, grew := c.window.read(at, buf)
+		at = next
+		if skipped {
+			if _, err := to.Write([]byte(gap)); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case n > 0:
+			if _, err := to.Write(buf[:n]); err != nil {
+				return nil, err
+			}
+		case grew != nil:
+			select {
+			case <-grew:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		case c.window.size() <= at:
+			<-c.done
+			return c.result, c.err
+		}
+	}
+}

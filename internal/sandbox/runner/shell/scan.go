@@ -1,0 +1,141 @@
+package shell
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"strconv"
+)
+
+// The shell tells the runner where it is in between its output, since on any
+// other way the news could overtake the output. A mark is a terminal's control
+// sequence with a word that is guessed by nobody:
+//
+//	ESC ] 5379 ; word ; kind ; number ; status BEL
+//
+// number is the command's, status its exit code.
+const (
+	markStart = "\x1b]5379;"
+	markEnd   = '\a'
+	// maxMark is how long the part after the word may be.
+	maxMark = 32
+)
+
+// The kinds of marks.
+const (
+	began    = 'b' // a command is about to run
+	ended    = 'e' // it has ended
+	prompted = 'p' // the shell reads its next line; what ran before it has ended
+)
+
+// mark is one that was found.
+type mark struct {
+	kind   byte
+	number int64
+	status int
+}
+
+// word makes a word for the marks of one shell.
+func word() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// scanner takes marks out of a stream that comes in pieces.
+type scanner struct {
+	prefix []byte // of every mark of this shell
+	held   []byte // the end of what came, if it may be the beginning of a mark
+}
+
+func newScanner(word string) *scanner {
+	return &scanner{prefix: []byte(markStart + word + ";")}
+}
+
+// scan hands on what is output and the marks, in order. What may be a part of a
+// mark is held back until more comes.
+func (s *scanner) scan(b []byte, output func([]byte), found func(mark)) {
+	if len(s.held) > 0 {
+		b = append(s.held, b...)
+		s.held = nil
+	}
+	text := 0 // where the output begins that was not handed on
+	for at := 0; at < len(b); {
+		i := bytes.IndexByte(b[at:], markStart[0])
+		if i < 0 {
+			break
+		}
+		at += i
+		m, n, whole := s.parse(b[at:])
+		if !whole {
+			if at > text {
+				output(b[text:at])
+			}
+			s.held = bytes.Clone(b[at:])
+			return
+		}
+		if n == 0 { // something else
+			at++
+			continue
+		}
+		if at > text {
+			output(b[text:at])
+		}
+		found(m)
+		at += n
+		text = at
+	}
+	if len(b) > text {
+		output(b[text:])
+	}
+}
+
+// rest is what was held back and can be no mark any more, since nothing follows.
+func (s *scanner) rest() []byte {
+	b := s.held
+	s.held = nil
+	return b
+}
+
+// parse reads a mark at the start of b and says how long it is, 0 if it is none.
+// It is not whole if that cannot be told yet.
+func (s *scanner) parse(b []byte) (m mark, n int, whole bool) {
+	if len(b) < len(s.prefix) {
+		return m, 0, !bytes.HasPrefix(s.prefix, b)
+	}
+	if !bytes.HasPrefix(b, s.prefix) {
+		return m, 0, true
+	}
+	body := b[len(s.prefix):]
+	end := bytes.IndexByte(body[:min(len(body), maxMark)], markEnd)
+	if end < 0 {
+		return m, 0, len(body) >= maxMark
+	}
+	m, ok := parseMark(body[:end])
+	if !ok {
+		return m, 0, true
+	}
+	return m, len(s.prefix) + end + 1, true
+}
+
+func parseMark(b []byte) (m mark, ok bool) {
+	parts := bytes.Split(b, []byte(";"))
+	if len(parts) < 2 || len(parts) > 3 || len(parts[0]) != 1 {
+		return m, false
+	}
+	m.kind = parts[0][0]
+	number, err := strconv.ParseUint(string(parts[1]), 10, 63)
+	if err != nil {
+		return m, false
+	}
+	m.number = int64(number)
+	if m.kind == began {
+		return m, len(parts) == 2
+	}
+	if m.kind != ended && m.kind != prompted || len(parts) != 3 {
+		return m, false
+	}
+	status, err := strconv.ParseUint(string(parts[2]), 10, 16)
+	m.status = int(status)
+	return m, err == nil
+}

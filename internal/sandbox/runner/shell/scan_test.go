@@ -1,0 +1,87 @@
+package shell
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+)
+
+// pieces scans b in pieces whose lengths the cuts tell, and writes down all that
+// comes out.
+func pieces(word string, b, cuts []byte) (log string, held []byte) {
+	s := newScanner(word)
+	var out bytes.Buffer
+	var text []byte
+	flush := func() {
+		if len(text) > 0 {
+			fmt.Fprintf(&out, "%q ", text)
+			text = nil
+		}
+	}
+	for len(b) > 0 {
+		n := len(b)
+		if len(cuts) > 0 {
+			n, cuts = min(n, int(cuts[0])%7+1), cuts[1:]
+		}
+		piece := bytes.Clone(b[:n])
+		s.scan(piece, func(p []byte) { text = append(text, p...) }, func(m mark) {
+			flush()
+			fmt.Fprintf(&out, "%c%d/%d ", m.kind, m.number, m.status)
+		})
+		for i := range piece { // the reader uses its buffer again
+			piece[i] = '?'
+		}
+		b = b[n:]
+	}
+	held = s.rest()
+	text = append(text, held...)
+	flush()
+	return out.String(), held
+}
+
+func TestScanner(t *testing.T) {
+	const w = "word"
+	mark := func(rest string) string { return "\x1b]5379;" + w + ";" + rest }
+	for in, want := range map[string]string{
+		"plain":                                     `"plain" `,
+		mark("e;1;0\a"):                             `e1/0 `,
+		"a" + mark("b;12\a") + "b":                  `"a" b12/0 "b" `,
+		mark("p;3;130\a") + mark("e;3;255\a"):       `p3/130 e3/255 `,
+		"\x1b" + mark("e;1;0\a"):                    `"\x1b" e1/0 `,
+		"\x1b]5379;wor" + mark("e;1;0\a"):           `"\x1b]5379;wor" e1/0 `,
+		mark("e;1;") + mark("e;1;0\a"):              `"\x1b]5379;word;e;1;" e1/0 `,
+		mark("x;1;0\a"):                             `"\x1b]5379;word;x;1;0\a" `,
+		mark("e;1\a"):                               `"\x1b]5379;word;e;1\a" `,
+		mark("b;1;0\a"):                             `"\x1b]5379;word;b;1;0\a" `,
+		mark("e;-1;0\a"):                            `"\x1b]5379;word;e;-1;0\a" `,
+		mark("e;1;99999999\a"):                      `"\x1b]5379;word;e;1;99999999\a" `,
+		mark("e;99999999999999999999999999;0\a"):    `"\x1b]5379;word;e;99999999999999999999999999;0\a" `,
+		mark("e;1;0 and it never ends but goes on"): `"\x1b]5379;word;e;1;0 and it never ends but goes on" `,
+		"\x1b]5379;other;e;1;0\a":                   `"\x1b]5379;other;e;1;0\a" `,
+		mark("e;1;"):                                `"\x1b]5379;word;e;1;" `,
+	} {
+		for size := range 8 {
+			if got, _ := pieces(w, []byte(in), bytes.Repeat([]byte{byte(size)}, len(in)*min(size, 1))); got != want {
+				t.Errorf("%q in pieces of %d gave %s, wanted %s", in, size+1, got, want)
+			}
+		}
+	}
+}
+
+// However a stream is torn, the same comes out, and nothing is held for long.
+func FuzzScanner(f *testing.F) {
+	f.Add([]byte("a\x1b]5379;word;e;1;0\ab\x1b]5379;word;b;2\a"), []byte{1, 2, 3})
+	f.Add([]byte("\x1b]5379;wo\x1b]5379;word;e;1;\x1b]5379;word;p;1;2\a\x1b"), []byte{0, 0, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, b, cuts []byte) {
+		for _, in := range [][]byte{b, bytes.ReplaceAll(b, []byte("M"), []byte("\x1b]5379;word;e;7;8\a"))} {
+			whole, _ := pieces("word", in, nil)
+			torn, held := pieces("word", in, cuts)
+			if whole != torn {
+				t.Errorf("%q whole gives %s, torn %s", in, whole, torn)
+			}
+			if len(held) > len("\x1b]5379;word;")+maxMark {
+				t.Errorf("%d bytes are held back", len(held))
+			}
+		}
+	})
+}

@@ -1,0 +1,396 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/runner/spawn"
+)
+
+// shell is one that keeps its state between commands. Its process is started by
+// the first command, and again by the first one after it ended.
+type shell struct {
+	owner *Shells
+	name  string
+
+	mu   sync.Mutex
+	gone bool // it was forgotten; look for it again
+	proc *process
+	job  *job // the command that runs
+	// over is a command that ended when nobody waited, until somebody is told.
+	over  *outcome
+	calls []*call // those that wait, oldest first
+	// unread is what came while nobody waited.
+	unread  *window
+	dir     string
+	pid     int
+	last    time.Time // of output
+	counted int64
+}
+
+// job is a command that runs in a shell.
+type job struct {
+	id     string
+	text   string
+	number int64
+	script string        // its file, in a shell that reads it from one
+	begun  chan struct{} // closed when the shell has begun it
+	done   chan struct{} // closed when it has ended and its results are recorded
+	once   bool          // no other shell shall run it if this one ends before it begins
+	// A signal may reach the shell just when it has ended the command, and make it
+	// drop the line that it reads next. So that this is not the next command, one
+	// that does nothing is sent after a signal: check is its number, over how the
+	// command ended before.
+	signalled bool
+	check     int64
+	over      outcome
+	checks    int
+}
+
+// outcome is how a job ended.
+type outcome struct {
+	exit     int
+	newShell bool
+}
+
+// process is the running half of a shell. Only its reader reads the terminal.
+type process struct {
+	*spawn.Process
+	tty     *tty
+	dialect *dialect
+	lines   *os.File // what the shell reads its lines from
+	names   *os.File // and the names of files, if it reads commands from them
+	typed   bool     // something was sent to the terminal since it was tidied
+	ready   bool     // it has read its first line; before, its output is its greeting
+	hello   []byte
+	fed     int64 // the number of the last command after which a line was written ahead
+	told    bool  // its prompt was seen too
+}
+
+// add gives output to those who wait, or keeps it for who comes next. The caller
+// holds the lock.
+func (sh *shell) add(b []byte) {
+	sh.last = time.Now()
+	if len(sh.calls) == 0 {
+		if sh.unread == nil {
+			sh.unread = newWindow(sh.owner.keep)
+		}
+		sh.unread.add(b)
+	}
+	for _, c := range sh.calls {
+		c.window.add(b)
+	}
+}
+
+// run starts a command. The caller holds the lock and knows that none runs.
+func (sh *shell) run(j *job) error {
+	if sh.proc == nil {
+		if err := sh.launch(); err != nil {
+			return err
+		}
+	}
+	p := sh.proc
+	sh.counted++
+	j.number, j.begun = sh.counted, make(chan struct{})
+	p.tty.tidy(p.typed)
+	p.typed = false
+	to, line := p.lines, ""
+	if p.dialect == &bash {
+		line = bashLine(j.number, j.text)
+	} else {
+		if err := sh.script(j); err != nil {
+			return err
+		}
+		to, line = p.names, strconv.FormatInt(j.number, 10)+" "+filepath.Join(sh.owner.dir, j.script)+"\n"
+	}
+	if len(line) > 32<<10 { // more than the pipe may hold: the shell must read meanwhile
+		if err := sh.owner.goOn(func() { _, _ = to.WriteString(line) }); err != nil { // ends with the pipe at the latest
+			return err
+		}
+	} else if _, err := to.WriteString(line); err != nil && !errors.Is(err, os.ErrClosed) && p.alive() {
+		return fmt.Errorf("the shell takes no commands: %w", err)
+	}
+	// A shell that ended just now has not begun it; its reader sees to that.
+	if sh.job == nil {
+		sh.job = j
+		sh.owner.setRunning(j.id, true)
+	}
+	return nil
+}
+
+func (p *process) alive() bool {
+	select {
+	case <-p.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// script writes the command to a file for the shell to read.
+func (sh *shell) script(j *job) error {
+	j.script = "command-" + word()
+	f, err := sh.owner.scripts.OpenFile(j.script, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(closing(j.text) + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// launch starts the process.
+func (sh *shell) launch() error {
+	s := sh.owner
+	p := &process{dialect: s.dialect()}
+	t, inside, err := openTTY(50, 200)
+	if err != nil {
+		return err
+	}
+	defer inside.Close()
+	p.tty = t
+	var ends []*os.File
+	for _, to := range []**os.File{&p.lines, &p.names} {
+		var from *os.File
+		if from, *to, err = os.Pipe(); err != nil {
+			p.close()
+			return err
+		}
+		defer from.Close()
+		ends = append(ends, from)
+	}
+	if err = t.setPlain(); err == nil {
+		p.Process, err = s.config.Spawner.Start(spawn.Attr{
+			Args: p.dialect.args, Dir: s.folder(), Env: s.environ("TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "ENV="),
+			Files: []*os.File{inside, inside, inside, ends[0], ends[1]}, TTY: true,
+		})
+	}
+	if err != nil {
+		p.close()
+		return fmt.Errorf("the shell cannot be started: %w", err)
+	}
+	mark := word()
+	first := p.dialect.ready(mark)
+	if p.dialect == &plain {
+		first += plainLine + plainLine // one to take at once, and one ahead
+	}
+	_, _ = p.lines.WriteString(first)
+	_ = t.send([]byte(p.dialect.takePipes), time.Second)
+	sh.proc, sh.pid = p, p.PID
+	s.started(p.PID)
+	if err := s.goOn(func() { sh.read(p, newScanner(mark)) }); err != nil {
+		_ = p.Signal(9)
+		sh.proc = nil
+		p.close()
+		return err
+	}
+	return nil
+}
+
+func (p *process) close() {
+	for _, f := range []*os.File{p.tty.File, p.lines, p.names} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// folder is where processes begin; a workspace that was removed must not keep
+// them from starting.
+func (s *Shells) folder() string {
+	if info, err := os.Stat(s.config.Workspace); err != nil || !info.IsDir() {
+		return "/"
+	}
+	return s.config.Workspace
+}
+
+// read is the only reader of a shell's terminal. It ends with the process.
+func (sh *shell) read(p *process, s *scanner) {
+	hurry := make(chan struct{})
+	go func() { // background processes may hold the terminal open
+		defer close(hurry)
+		<-p.Done()
+		_ = p.tty.SetReadDeadline(time.Unix(1, 0))
+	}()
+	buf := make([]byte, 16<<10)
+	take := func(n int) {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		s.scan(buf[:n], func(b []byte) { sh.output(p, b) }, func(m mark) { sh.marked(p, m) })
+	}
+	for {
+		n, err := p.tty.Read(buf)
+		if n > 0 {
+			take(n)
+		}
+		if err != nil {
+			break
+		}
+	}
+	<-hurry
+	for n := rest(p.tty.File, buf); n > 0; n = rest(p.tty.File, buf) {
+		take(n)
+	}
+	sh.ended(p, s.rest())
+}
+
+// output takes what the shell and its commands write.
+func (sh *shell) output(p *process, b []byte) {
+	if p.ready {
+		sh.add(b)
+	} else if len(p.hello) < 4<<10 {
+		p.hello = append(p.hello, b...)
+	}
+}
+
+// marked is where the shell says what it does.
+func (sh *shell) marked(p *process, m mark) {
+	if p.dialect == &plain {
+		p.feed(m)
+	}
+	j := sh.job
+	switch {
+	case m.number == 0:
+		p.ready, p.hello = true, nil
+	case j == nil:
+	case j.check != 0 && m.number == j.check && m.kind != began:
+		sh.finish(j.over)
+	case j.check != 0 && m.kind != began && j.checks < maxChecks:
+		sh.checkIn(p, j)
+	case j.number != m.number:
+		// An older command's prompt.
+	case m.kind == began:
+		if !closed(j.begun) {
+			close(j.begun)
+		}
+	default:
+		if dir, err := os.Readlink("/proc/" + strconv.Itoa(p.PID) + "/cwd"); err == nil {
+			sh.dir = dir
+		}
+		if j.over = (outcome{exit: m.status}); j.signalled {
+			sh.checkIn(p, j)
+			return
+		}
+		sh.finish(j.over)
+	}
+}
+
+// feed writes a line ahead for each that a plain shell takes. It takes one after
+// each end, of which its prompt tells once more, unless somebody turned its
+// standard error away; and one when it tells of nothing else.
+func (p *process) feed(m mark) {
+	switch {
+	case m.kind == ended && m.number != p.fed:
+		p.fed, p.told = m.number, false
+	case m.kind == prompted && (m.number != p.fed || p.told):
+	default:
+		p.told = p.told || m.kind == prompted
+		return
+	}
+	_ = control(p.lines, func(fd int) error { // without waiting: it may have enough
+		_, err := unix.Write(fd, []byte(plainLine))
+		return err
+	})
+}
+
+// maxChecks is how often a line that does nothing is repeated.
+const maxChecks = 20
+
+// checkIn sends it.
+func (sh *shell) checkIn(p *process, j *job) {
+	if j.check == 0 {
+		sh.counted++
+		j.check = sh.counted
+	}
+	j.checks++
+	to, line := p.lines, fmt.Sprintf("__dh_n=%d\n", j.check)
+	if p.dialect == &plain {
+		to, line = p.names, fmt.Sprintf("%d -\n", j.check)
+	}
+	_, _ = to.WriteString(line)
+}
+
+// signal does something that may send a signal to the shell too, if the command
+// still runs.
+func (sh *shell) signal(j *job, p *process, send func()) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.job == j && j.check == 0 && sh.proc == p {
+		j.signalled = true
+		send()
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// ended is called when the process has ended and all it wrote was read.
+func (sh *shell) ended(p *process, held []byte) {
+	status := p.Wait()
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.output(p, held)
+	p.close()
+	sh.proc = nil
+	j := sh.job
+	if j != nil && !closed(j.begun) && !j.once {
+		// It ended before it saw the command, which therefore can be run in a new one.
+		j.once = true
+		sh.dropScript(j)
+		if err := sh.run(j); err == nil {
+			return
+		}
+	}
+	if j != nil {
+		if !p.ready {
+			sh.add(p.hello) // it says why there is no shell
+		}
+		sh.finish(outcome{exit: status.Code, newShell: true})
+	}
+	sh.dir = sh.owner.config.Workspace
+	if sh.over == nil { // else somebody will ask
+		if sh.unread != nil {
+			sh.unread.discard()
+		}
+		sh.owner.forget(sh)
+	}
+}
+
+func (sh *shell) dropScript(j *job) {
+	if j.script != "" {
+		if err := sh.owner.scripts.Remove(j.script); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		j.script = ""
+	}
+}
+
+// finish ends the job and every call that waits for it.
+func (sh *shell) finish(o outcome) {
+	j := sh.job
+	sh.job = nil
+	sh.dropScript(j)
+	sh.owner.setRunning(j.id, false)
+	if len(sh.calls) == 0 {
+		sh.over = &o
+	}
+	for len(sh.calls) > 0 {
+		c := sh.calls[0]
+		sh.answer(c, sandbox.Result{Exit: o.exit, NewShell: o.newShell, Previous: c.command.ID != j.id})
+	}
+	close(j.done)
+}

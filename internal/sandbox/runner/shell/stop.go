@@ -1,0 +1,258 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"deckhand/internal/sandbox/rpc"
+)
+
+// A signal has no effect on a shell that is just starting a program, nor on the
+// copy of the shell that will be the program in a moment. So what it met is
+// looked at again.
+const (
+	// firstLook is how soon that happens first, and then at times that double up
+	// to lastLook.
+	firstLook = 2 * time.Millisecond
+	lastLook  = 100 * time.Millisecond
+	// killRounds is how often the foreground is killed before the shell is.
+	killRounds = 25
+	killPause  = 20 * time.Millisecond
+)
+
+// interrupt ends what runs, by more and more force.
+func (sh *shell) interrupt(ctx context.Context, grace time.Duration) error {
+	sh.mu.Lock()
+	j, p := sh.job, sh.proc
+	sh.mu.Unlock()
+	if j == nil || p == nil {
+		return nil
+	}
+	grace = max(grace, 0)
+	patience, again := time.NewTimer(grace), time.NewTimer(grace/2)
+	defer patience.Stop()
+	defer again.Stop()
+	select { // a signal must not meet the shell while it still reads the command
+	case <-j.begun:
+		if free, err := sh.ask(ctx, j, p, again.C, patience.C); free || err != nil {
+			return err
+		}
+	case <-patience.C:
+	case <-j.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for range killRounds {
+		sh.signal(j, p, p.kill)
+		select {
+		case <-j.done:
+			return nil
+		case <-time.After(killPause):
+		}
+	}
+	sh.mu.Lock()
+	j.once = true
+	sh.mu.Unlock()
+	_ = p.Signal(syscall.SIGKILL)
+	select {
+	case <-j.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ask sends Ctrl-C and waits, until the time is over. As a person would, it
+// presses it again after a while.
+func (sh *shell) ask(ctx context.Context, j *job, p *process, again, over <-chan time.Time) (free bool, err error) {
+	var hit target
+	look := firstLook
+	for {
+		// A program that was hit once is left to its own way of ending.
+		if now := p.target(); now != hit {
+			sh.signal(j, p, func() { p.tty.signal(syscall.SIGINT) })
+			hit = now
+		}
+		select {
+		case <-j.done:
+			return true, nil
+		case <-again:
+			hit = target{}
+		case <-over:
+			return false, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(look):
+			look = min(2*look, lastLook)
+		}
+	}
+}
+
+// target is what a signal hits: the foreground group, and what its leader runs.
+type target struct {
+	group   int
+	program string
+}
+
+func (p *process) target() target {
+	group := p.tty.foreground()
+	return target{group, program(group)}
+}
+
+func program(pid int) string {
+	name, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	return name
+}
+
+// chase sends a signal of the keyboard. If it meets the shell as it is starting
+// a program, it is for that.
+func (sh *shell) chase(j *job, p *process, sig syscall.Signal) {
+	for look := firstLook; ; look = 2 * look {
+		hit := p.target()
+		itself := hit.group == p.PID || hit.program != "" && hit.program == program(p.PID)
+		sh.signal(j, p, func() { p.tty.signal(sig) })
+		for now := hit; now == hit; look = 2 * look {
+			if !itself || look > lastLook {
+				return
+			}
+			select {
+			case <-j.done:
+				return
+			case <-time.After(look):
+			}
+			now = p.target()
+		}
+	}
+}
+
+// kill kills the foreground job. The shell is told first that this is the user's
+// wish, or it would go on with what follows in the command.
+func (p *process) kill() {
+	_ = syscall.Kill(p.PID, syscall.SIGINT)
+	if group := p.tty.foreground(); group > 1 && group != p.PID {
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+	}
+}
+
+// killAll ends every process but this one.
+func (s *Shells) killAll(ctx context.Context, _ *rpc.Call) (any, error) {
+	jobs := s.giveUp()
+	if os.Getpid() == 1 {
+		if err := syscall.Kill(-1, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return nil, err
+		}
+	} else {
+		s.kill(true)
+	}
+	for _, j := range jobs {
+		select {
+		case <-j.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return nil, nil
+}
+
+// giveUp makes sure that what runs is not started again in another shell.
+func (s *Shells) giveUp() []*job {
+	s.mu.Lock()
+	shells := slices.Collect(maps.Values(s.shells))
+	s.mu.Unlock()
+	var jobs []*job
+	for _, sh := range shells {
+		sh.mu.Lock()
+		if sh.job != nil {
+			sh.job.once = true
+			jobs = append(jobs, sh.job)
+		}
+		sh.mu.Unlock()
+	}
+	return jobs
+}
+
+// started remembers the session that a shell or a terminal leads.
+func (s *Shells) started(pid int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sessions[pid] = struct{}{}
+}
+
+// kill ends everything in our sessions, which it is in for good even when the
+// shell that started it has ended, and if all is true every other descendant.
+// It looks again until nothing is left, because what is being killed may still
+// start something.
+func (s *Shells) kill(all bool) {
+	for range 100 {
+		victims := s.victims(all)
+		for _, pid := range victims {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if len(victims) == 0 {
+			return
+		}
+	}
+}
+
+// relative is what the kernel says of a process.
+type relative struct{ parent, session int }
+
+// victims are the processes that kill means.
+func (s *Shells) victims(all bool) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	known, sessions := map[int]relative{}, map[int]bool{}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if r, ok := lookAt(pid); ok {
+				known[pid] = r
+				sessions[r.session] = true
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.sessions, func(id int, _ struct{}) bool { return !sessions[id] }) // the number may be given away again
+	self := os.Getpid()
+	var found []int
+	for pid, r := range known {
+		_, ours := s.sessions[r.session]
+		for at := r; all && !ours; at = known[at.parent] {
+			if ours = at.parent == self; at.parent == 0 {
+				break
+			}
+		}
+		if ours && pid != self {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// lookAt reads parent and session of a process that lives. A dead one that was
+// not waited for cannot be killed.
+func lookAt(pid int) (r relative, ok bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return r, false
+	}
+	// The name, in brackets, may hold anything.
+	i := strings.LastIndexByte(string(b), ')')
+	f := strings.Fields(string(b[i+1:]))
+	if len(f) < 4 || f[0] == "Z" || f[0] == "X" {
+		return r, false
+	}
+	r.parent, _ = strconv.Atoi(f[1])
+	r.session, _ = strconv.Atoi(f[3])
+	return r, true
+}

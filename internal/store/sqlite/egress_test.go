@@ -1,0 +1,64 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"deckhand/internal/sandbox/egress"
+	"deckhand/internal/sandbox/egress/ledgertest"
+)
+
+func TestEgress(t *testing.T) {
+	ledgertest.Run(t, func(t *testing.T) egress.Ledger { return openNew(t).Egress() })
+}
+
+// Entries outlive the program, and their numbers go on where they were.
+func TestEgressReopened(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "deckhand.db")
+	db := openAt(t, path)
+	must(t, db.Egress().Record(t.Context(), "box", []egress.Entry{{At: noon, Host: "one.example"}}))
+	must(t, db.Close())
+	db = openAt(t, path)
+	must(t, db.Egress().Record(t.Context(), "box", []egress.Entry{{At: noon, Host: "two.example"}}))
+	got, err := db.Egress().Entries(t.Context(), "box", 0, 10)
+	must(t, err)
+	if len(got) != 2 || got[0].Host != "two.example" || got[0].ID != 2 || got[1].ID != 1 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A page is read in the order of the key, without sorting and without reading what nobody asked for.
+func TestEgressIsReadInOrder(t *testing.T) {
+	db := openNew(t)
+	must(t, db.readers.read(t.Context(), func(c *conn) error {
+		return c.query("EXPLAIN QUERY PLAN SELECT id, host FROM egress WHERE sandbox = ? AND id < ? ORDER BY id DESC", func(v []driver.Value) error {
+			if plan := text(v[3]); !strings.HasPrefix(plan, "SEARCH egress USING PRIMARY KEY") {
+				t.Errorf("the plan is %q", plan)
+			}
+			return nil
+		}, "box", int64(10))
+	}))
+}
+
+// A file from before there was a ledger gets one, and loses nothing.
+func TestEgressIsAddedLater(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "deckhand.db")
+	db := openAt(t, path)
+	_, err := db.SetMetaOnce(t.Context(), "name", []byte("value"))
+	must(t, err)
+	must(t, db.write(t.Context(), 0, func(c *conn) error {
+		if _, err := c.exec("DROP TABLE egress"); err != nil {
+			return err
+		}
+		_, err := c.exec("DELETE FROM goose_db_version WHERE version_id > 1")
+		return err
+	}))
+	must(t, db.Close())
+	db = openAt(t, path)
+	must(t, db.Egress().Record(t.Context(), "box", []egress.Entry{{At: noon}}))
+	if got, err := db.Meta(t.Context(), "name"); err != nil || string(got) != "value" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}

@@ -1,0 +1,32 @@
+package workspace
+
+import (
+	"context"
+
+	"deckhand/internal/sandbox/egress"
+	"deckhand/internal/session"
+)
+
+// Policy is how a conversation may reach the network by its own wish; "" is as
+// the server says.
+func Policy(st session.State) egress.Policy {
+	if st.Egress.Mode == "" {
+		return egress.Policy{Mode: egress.Open}
+	}
+	return egress.Policy{Mode: egress.Mode(st.Egress.Mode), Allow: st.Egress.Allow}
+}
+
+// PolicyOf is the policy that holds for a sandbox: the server's and its
+// conversation's, whichever is stricter.
+func PolicyOf(sessions *session.Sessions, server egress.Policy) func(ctx context.Context, id string) (egress.Policy, error) {
+	return func(ctx context.Context, id string) (egress.Policy, error) {
+		st, ok := sessions.Peek(session.ID(id))
+		if !ok {
+			var err error
+			if st, err = sessions.Load(ctx, session.ID(id)); err != nil {
+				return egress.Policy{Mode: egress.Off}, err
+			}
+		}
+		return egress.Stricter(server, Policy(st)), nil
+	}
+}

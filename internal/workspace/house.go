@@ -1,0 +1,287 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+)
+
+// Appended implements session.Observer: a session whose sandbox runs may have
+// been stopped or deleted.
+func (k *Keeper) Appended(id session.ID, _ int64) {
+	k.mu.Lock()
+	p := k.places[id]
+	interesting := p != nil && p.box != nil
+	k.mu.Unlock()
+	if interesting {
+		k.Wake(id)
+	}
+}
+
+// Wake has a session looked at soon: it may have no need for its sandbox, or
+// for its workspace, any more. It never blocks.
+func (k *Keeper) Wake(id session.ID) {
+	k.mu.Lock()
+	k.woken[id] = true
+	k.mu.Unlock()
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// How often to look for what nobody needs, and at how much disk is used.
+const (
+	sweepEvery   = time.Minute
+	measureEvery = 2 * time.Second
+)
+
+// Run keeps house until ctx ends. Sandboxes are left running: the next server
+// finds them.
+func (k *Keeper) Run(ctx context.Context) error {
+	k.Sweep(ctx)
+	sweep, measure := time.NewTicker(sweepEvery), time.NewTicker(measureEvery)
+	defer sweep.Stop()
+	defer measure.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-k.wake:
+			k.attend(ctx)
+		case <-measure.C:
+			k.measure(ctx)
+		case <-sweep.C:
+			k.Sweep(ctx)
+		}
+	}
+}
+
+// Close lets go of all sandboxes. They run on.
+func (k *Keeper) Close() {
+	k.mu.Lock()
+	k.closed = true
+	var boxes []*sandbox.Sandbox
+	for _, p := range k.places {
+		if p.box != nil {
+			boxes = append(boxes, p.box)
+		}
+	}
+	k.mu.Unlock()
+	k.cancel()
+	for _, b := range boxes {
+		b.Close()
+	}
+	k.tasks.Wait()
+}
+
+// attend looks at the sessions that were woken.
+func (k *Keeper) attend(ctx context.Context) {
+	k.mu.Lock()
+	woken := k.woken
+	k.woken = map[session.ID]bool{}
+	k.mu.Unlock()
+	for id := range woken {
+		if err := k.settle(ctx, id); err != nil && ctx.Err() == nil {
+			k.Logger.Error("a sandbox that is not needed cannot be ended", "session", id, "error", err)
+		}
+	}
+}
+
+// settle ends what a session does not need.
+func (k *Keeper) settle(ctx context.Context, id session.ID) error {
+	row, err := k.Index.Row(ctx, id)
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		return nil // the sweep decides about what has no row
+	case err != nil:
+		return err
+	case row.Deleted:
+		return k.remove(ctx, id)
+	case row.Status == session.Halted:
+		return k.stop(ctx, id)
+	}
+	return nil
+}
+
+// stop ends the sandbox of a session that was stopped. If somebody began to use
+// it after the stop, it goes with that user.
+func (k *Keeper) stop(ctx context.Context, id session.ID) error {
+	p, err := k.enter(id)
+	if err != nil {
+		return err
+	}
+	defer k.leaveQuietly(p)
+	if err := p.lock(ctx); err != nil {
+		return err
+	}
+	defer p.unlock()
+	st, err := k.Sessions.Load(ctx, id)
+	if err != nil {
+		return err
+	}
+	if st.Status() != session.Halted {
+		return nil
+	}
+	h, err := k.handle(st)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	box, others := p.box, p.users > 1
+	k.mu.Unlock()
+	if box == nil || others && p.lookedIn(st) {
+		return nil
+	}
+	err = k.Driver.Stop(ctx, h.Handle)
+	k.forget(p)
+	return err
+}
+
+// lookedIn is true when the connection is younger than the stop: a person opened
+// the workspace of a stopped conversation.
+func (p *place) lookedIn(st session.State) bool { return p.opened.After(st.UpdatedAt) }
+
+// remove takes away the sandbox and the workspace of a deleted session.
+func (k *Keeper) remove(ctx context.Context, id session.ID) error {
+	p, err := k.enter(id)
+	if err != nil {
+		return err
+	}
+	defer k.leaveQuietly(p)
+	if err := p.lock(ctx); err != nil {
+		return err
+	}
+	defer p.unlock()
+	err = k.Driver.Destroy(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
+	k.forget(p)
+	if err == nil && k.Forgotten != nil {
+		k.Forgotten(ctx, id)
+	}
+	return err
+}
+
+// forget lets go of the connection.
+func (k *Keeper) forget(p *place) {
+	k.mu.Lock()
+	box := p.box
+	p.box = nil
+	k.mu.Unlock()
+	if box != nil {
+		box.Close()
+	}
+}
+
+// leaveQuietly ends a use that was about ending the sandbox anyway.
+func (k *Keeper) leaveQuietly(p *place) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if p.users--; p.users == 0 && p.box == nil {
+		delete(k.places, p.id)
+	}
+}
+
+// Sweep ends what nobody needs: sandboxes of stopped sessions, workspaces of
+// deleted ones and of those that never were.
+func (k *Keeper) Sweep(ctx context.Context) {
+	found, err := k.Driver.List(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			k.Logger.Error("sandboxes that nobody needs cannot be looked for", "error", err)
+		}
+		return
+	}
+	for _, f := range found {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := k.sweepOne(ctx, f); err != nil && ctx.Err() == nil {
+			k.Logger.Error("a sandbox that nobody needs cannot be ended", "sandbox", f.Handle.ID, "error", err)
+		}
+	}
+}
+
+func (k *Keeper) sweepOne(ctx context.Context, f sandbox.Found) error {
+	id := session.ID(f.Handle.ID)
+	row, err := k.Index.Row(ctx, id)
+	switch {
+	case errors.Is(err, session.ErrNotFound) || err == nil && row.Deleted:
+		k.Logger.Info("removing a workspace without a conversation", "sandbox", id)
+		return k.remove(ctx, id)
+	case err != nil:
+		return err
+	}
+	k.mu.Lock()
+	p := k.places[id]
+	used := p != nil && p.users > 0
+	k.mu.Unlock()
+	if row.Status != session.Halted || !f.Running || used {
+		return nil
+	}
+	k.Logger.Info("stopping the sandbox of a stopped conversation", "session", id)
+	err = k.Driver.Stop(ctx, f.Handle)
+	if p != nil {
+		k.forget(p)
+	}
+	return err
+}
+
+// measure looks at how much disk the sandboxes in use take up, and ends what
+// fills it.
+func (k *Keeper) measure(ctx context.Context) {
+	k.mu.Lock()
+	var busy []*place
+	for _, p := range k.places {
+		if p.users > 0 && p.box != nil && !time.Now().Before(p.measured) {
+			busy = append(busy, p)
+		}
+	}
+	k.mu.Unlock()
+	for _, p := range busy {
+		if err := k.measureOne(ctx, p); err != nil && ctx.Err() == nil {
+			k.Logger.Debug("a sandbox cannot be measured", "session", p.id, "error", err)
+		}
+	}
+}
+
+func (k *Keeper) measureOne(ctx context.Context, p *place) error {
+	k.mu.Lock()
+	box := p.box
+	k.mu.Unlock()
+	if box == nil {
+		return nil
+	}
+	begun := time.Now()
+	used, err := k.usage(ctx, p.id, box)
+	k.mu.Lock()
+	before := p.spent
+	p.spent = used
+	// A large tree takes long to measure: it is measured more seldom.
+	p.measured = time.Now().Add(max(measureEvery, 20*time.Since(begun)))
+	limit := p.disk
+	k.mu.Unlock()
+	if err != nil || used <= limit || used <= before {
+		return err
+	}
+	k.note(p.id, session.Noted{ID: "STATUS$ERROR_DISK_QUOTA", Error: false, Message: fmt.Sprintf(
+		"The workspace takes up %s, and %s are allowed: what was running in it was ended. Delete something to go on.", size(used), size(limit))})
+	return box.KillAll(ctx)
+}
+
+func (k *Keeper) usage(ctx context.Context, id session.ID, box *sandbox.Sandbox) (int64, error) {
+	if m, ok := k.Driver.(sandbox.Measurer); ok {
+		return m.Usage(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
+	}
+	return box.Usage(ctx)
+}
+
+func size(n int64) string {
+	if n < 1<<30 {
+		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
+}

@@ -1,0 +1,339 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+)
+
+// Config is what a Keeper needs.
+type Config struct {
+	Driver sandbox.Driver
+	// Name is the driver's, as it stands in handles.
+	Name     string
+	Sessions *session.Sessions
+	Index    session.Index
+	// Spec says what a session's sandbox shall be. Its ID is filled in.
+	Spec   func(ctx context.Context, st session.State) (sandbox.Spec, error)
+	Logger *slog.Logger
+	// Forgotten is told of workspaces that were removed; may be nil.
+	Forgotten func(ctx context.Context, id session.ID)
+}
+
+// Keeper keeps sandboxes.
+type Keeper struct {
+	Config
+
+	mu     sync.Mutex
+	places map[session.ID]*place
+	woken  map[session.ID]bool
+	wake   chan struct{}
+	ctx    context.Context
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+	closed bool
+}
+
+// place is one session's sandbox while somebody uses it or it runs.
+type place struct {
+	id session.ID
+	// turn is held while the sandbox is started, stopped or attached to.
+	turn chan struct{}
+
+	// The rest is guarded by the keeper's mu, and box is only changed with the turn held.
+	box   *sandbox.Sandbox
+	users int
+	// opened is when the connection was made; disk how much it may write.
+	opened time.Time
+	disk   int64
+	// spent is what the sandbox took up on disk when it was last measured.
+	spent    int64
+	measured time.Time
+	restarts []time.Time
+}
+
+// New makes a Keeper. Run does the work that nobody waits for.
+func New(c Config) *Keeper {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	k := &Keeper{Config: c, places: map[session.ID]*place{}, woken: map[session.ID]bool{}, wake: make(chan struct{}, 1)}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	return k
+}
+
+// Running is how many sandboxes this server is attached to.
+func (k *Keeper) Running() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := 0
+	for _, p := range k.places {
+		if p.box != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// stored is what stands in the log: how to find the sandbox, and which run of
+// its runner it was.
+type stored struct {
+	sandbox.Handle
+	Boot string `json:"boot,omitempty"`
+}
+
+// handle finds a session's sandbox: as the log says, or by its name alone.
+func (k *Keeper) handle(st session.State) (stored, error) {
+	h := stored{Handle: sandbox.Handle{Driver: k.Name, ID: string(st.ID)}}
+	if len(st.Handle) == 0 {
+		return h, nil
+	}
+	if err := json.Unmarshal(st.Handle, &h); err != nil {
+		return h, fmt.Errorf("%w: the handle of the workspace: %v", session.ErrCorrupt, err)
+	}
+	if h.Driver != k.Name {
+		return h, &sandbox.Unavailable{Reason: fmt.Sprintf("This conversation's workspace was made by the %s sandbox driver, and this server runs %s. Start it with --sandbox %s to use the workspace.", h.Driver, k.Name, h.Driver)}
+	}
+	return h, nil
+}
+
+// enter finds the place of a session and counts the caller as its user.
+func (k *Keeper) enter(id session.ID) (*place, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return nil, context.Canceled
+	}
+	p := k.places[id]
+	if p == nil {
+		p = &place{id: id, turn: make(chan struct{}, 1)}
+		k.places[id] = p
+	}
+	p.users++
+	return p, nil
+}
+
+// leave ends a use. The sandbox of a session that does not run goes with its
+// last user.
+func (k *Keeper) leave(p *place) {
+	k.mu.Lock()
+	p.users--
+	idle := p.users == 0
+	if idle && p.box == nil {
+		delete(k.places, p.id)
+		idle = false
+	}
+	k.mu.Unlock()
+	if idle {
+		k.Wake(p.id)
+	}
+}
+
+func (p *place) lock(ctx context.Context) error {
+	select {
+	case p.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *place) unlock() { <-p.turn }
+
+// alive is the connection, if there is one that lives. Called with the turn held.
+func (k *Keeper) alive(p *place) *sandbox.Sandbox {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if p.box == nil {
+		return nil
+	}
+	select {
+	case <-p.box.Done():
+		return nil
+	default:
+		return p.box
+	}
+}
+
+// Use gives a session's sandbox, which is started if it does not run. Call
+// release when done; the connection may end before, as any may.
+// A sandbox that cannot be had is a *sandbox.Unavailable.
+func (k *Keeper) Use(ctx context.Context, id session.ID) (box *sandbox.Sandbox, release func(), err error) {
+	p, err := k.enter(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	box, err = k.open(ctx, p)
+	if err != nil {
+		k.leave(p)
+		return nil, nil, err
+	}
+	var once sync.Once
+	return box, func() { once.Do(func() { k.leave(p) }) }, nil
+}
+
+// open attaches to the sandbox, or starts it.
+func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
+	if err := p.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer p.unlock()
+	if box := k.alive(p); box != nil {
+		return box, nil
+	}
+	st, err := k.Sessions.Load(ctx, p.id)
+	if err != nil {
+		return nil, err
+	}
+	if st.Deleted {
+		return nil, session.ErrNotFound
+	}
+	was, err := k.handle(st)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := k.Spec(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	spec.ID = string(p.id)
+	told := &steps{k: k, id: p.id}
+	box, h, err := sandbox.Open(ctx, k.Driver, spec, told.tell)
+	told.end()
+	if err != nil {
+		return nil, err
+	}
+	if err := k.record(ctx, st, was, stored{h, box.Info().Boot}); err != nil {
+		box.Close()
+		return nil, err
+	}
+	k.keep(p, box, spec.Limits.OrDefault().Disk)
+	return box, nil
+}
+
+// keep remembers a connection and watches it. Called with the turn held.
+func (k *Keeper) keep(p *place, box *sandbox.Sandbox, disk int64) {
+	k.mu.Lock()
+	old := p.box
+	p.box, p.opened, p.disk = box, time.Now(), disk
+	if !k.closed {
+		k.tasks.Go(func() { k.watch(p, box) })
+	}
+	k.mu.Unlock()
+	if old != nil {
+		old.Close()
+	}
+}
+
+// record says in the log where the sandbox is, and that it was lost if it was.
+func (k *Keeper) record(ctx context.Context, st session.State, was, now stored) error {
+	handle, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	_, err = k.Sessions.Update(ctx, st.ID, func(s session.State) ([]session.Payload, error) {
+		if s.Claim == 0 { // nobody works on it: a person looks in, and the sandbox is found by its name
+			return nil, nil
+		}
+		ready, err := s.Prepared(s.Claim, session.WorkspaceReady{Handle: handle})
+		if err == nil && len(ready) > 0 && s.Up && was.Boot != "" && was.Boot != now.Boot {
+			ready = append([]session.Payload{lost}, ready...)
+		}
+		return ready, err
+	})
+	return err
+}
+
+// lost is what people are told of a sandbox that ended by itself.
+var lost = session.Noted{ID: "STATUS$ERROR_RUNTIME_DISCONNECTED",
+	Message: "The sandbox had ended and was started again. What ran in it is gone; the files in the workspace are kept."}
+
+// maxRestarts is how often in restartSpan a sandbox that keeps dying is started again by itself.
+const (
+	maxRestarts = 3
+	restartSpan = time.Minute
+)
+
+// watch notices that a sandbox is gone, and starts it again if its session runs.
+func (k *Keeper) watch(p *place, box *sandbox.Sandbox) {
+	select {
+	case <-box.Done():
+	case <-k.ctx.Done():
+		return
+	}
+	k.mu.Lock()
+	mine := p.box == box
+	now := time.Now()
+	recent := p.restarts[:0]
+	for _, at := range p.restarts {
+		if now.Sub(at) < restartSpan {
+			recent = append(recent, at)
+		}
+	}
+	p.restarts = append(recent, now)
+	again := mine && len(recent) < maxRestarts && !k.closed
+	if again {
+		p.users++
+	}
+	k.mu.Unlock()
+	if !mine {
+		return
+	}
+	defer box.Close()
+	if !again {
+		k.drop(p, box)
+		return
+	}
+	defer k.leave(p)
+	row, err := k.Index.Row(k.ctx, p.id)
+	if err != nil || row.Status == session.Halted || row.Deleted {
+		k.drop(p, box)
+		return
+	}
+	if _, err := k.open(k.ctx, p); err != nil && k.ctx.Err() == nil {
+		k.drop(p, box)
+		k.Logger.Error("a sandbox ended and cannot be started again", "session", p.id, "error", err)
+		k.note(p.id, session.Noted{ID: lost.ID, Error: true, Message: "The sandbox has ended and cannot be started again: " + plain(err)})
+	}
+}
+
+// drop forgets a connection that is lost.
+func (k *Keeper) drop(p *place, box *sandbox.Sandbox) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if p.box == box {
+		p.box = nil
+	}
+	if p.users == 0 && p.box == nil {
+		delete(k.places, p.id)
+	}
+}
+
+// note tells people something about a session that somebody works on.
+func (k *Keeper) note(id session.ID, n session.Noted) {
+	_, err := k.Sessions.Update(k.ctx, id, func(s session.State) ([]session.Payload, error) {
+		if s.Claim == 0 || s.Deleted {
+			return nil, nil
+		}
+		return []session.Payload{n}, nil
+	})
+	if err != nil && k.ctx.Err() == nil && !errors.Is(err, session.ErrDeleted) {
+		k.Logger.Error("a note about a sandbox cannot be recorded", "session", id, "error", err)
+	}
+}
+
+// plain is a reason in words for the person whose conversation it is.
+func plain(err error) string {
+	var u *sandbox.Unavailable
+	if errors.As(err, &u) {
+		return u.Reason
+	}
+	return "the server's log says why."
+}

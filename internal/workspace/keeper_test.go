@@ -1,0 +1,417 @@
+package workspace_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/local"
+	"deckhand/internal/sandbox/sandboxtest"
+	"deckhand/internal/session"
+	"deckhand/internal/session/memlog"
+	"deckhand/internal/workspace"
+)
+
+// boxes is where the sandboxes of all tests lie: a driver looks the system over
+// once and remembers what it found there.
+var boxes string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "deckhand-workspace-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755) // a sandbox's own user must get through
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	boxes = filepath.Join(dir, "boxes")
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) { os.RemoveAll(dir); os.Exit(code) }))
+}
+
+const id session.ID = "c1"
+
+// rig is a keeper with a real driver and a log in memory.
+type rig struct {
+	t        *testing.T
+	log      *memlog.Log
+	sessions *session.Sessions
+	driver   *local.Driver
+	keeper   *workspace.Keeper
+	spec     sandbox.Spec
+	dir      string
+	grew     chan struct{}
+	stop     func()
+}
+
+// Appended wakes whoever waits for the log.
+func (r *rig) Appended(session.ID, int64) {
+	select {
+	case r.grew <- struct{}{}:
+	default:
+	}
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, log: memlog.New(), dir: boxes, grew: make(chan struct{}, 1)}
+	r.sessions = session.New(r.log)
+	r.open()
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		r.stop()
+		found, err := r.driver.List(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, f := range found {
+			if err := r.driver.Destroy(ctx, f.Handle); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if _, err := r.sessions.Create(t.Context(), id, session.Created{Owner: "ann"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// open makes a keeper, as a server does when it starts.
+func (r *rig) open() {
+	r.t.Helper()
+	var err error
+	if r.driver, err = local.New(local.Options{Dir: r.dir, Runner: sandboxtest.Runner(r.t)}); err != nil {
+		r.t.Fatal(err)
+	}
+	keeper := workspace.New(workspace.Config{Driver: r.driver, Name: local.Name, Sessions: r.sessions, Index: r.log,
+		Spec: func(context.Context, session.State) (sandbox.Spec, error) { return r.spec, nil }})
+	r.keeper = keeper
+	r.sessions = session.New(r.log) // a new server knows nothing but the log
+	keeper.Sessions = r.sessions
+	r.sessions.Observe(r)
+	r.sessions.Observe(keeper)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = keeper.Run(ctx) }()
+	driver := r.driver
+	r.stop = func() {
+		cancel()
+		<-done
+		keeper.Close()
+		if err := driver.Close(); err != nil {
+			r.t.Error(err)
+		}
+	}
+}
+
+// restart is what a server that was killed and started again is to a sandbox.
+func (r *rig) restart() { r.stop(); r.open() }
+
+// claim makes the session one that somebody works on.
+func (r *rig) claim() {
+	r.t.Helper()
+	r.update(func(s session.State) ([]session.Payload, error) { return s.Take("loop") })
+	r.update(func(s session.State) ([]session.Payload, error) {
+		return s.Prepared(s.Claim, session.WorkspaceReady{})
+	})
+}
+
+func (r *rig) update(rule func(session.State) ([]session.Payload, error)) {
+	r.t.Helper()
+	if _, err := r.sessions.Update(r.t.Context(), id, rule); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// run runs a command in the session's sandbox.
+func (r *rig) run(name, text string) string {
+	r.t.Helper()
+	box, release, err := r.keeper.Use(r.t.Context(), id)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer release()
+	res, err := box.Exec(r.t.Context(), sandbox.Command{ID: name, Text: text}, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return strings.TrimSpace(res.Output)
+}
+
+// until waits for the log, and for what the keeper does by itself, to make ok true.
+func (r *rig) until(what string, ok func() bool) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond) // a sandbox ends without telling anybody here
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-r.grew:
+		case <-tick.C:
+		case <-ctx.Done():
+			r.t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func (r *rig) running() bool {
+	r.t.Helper()
+	found, err := r.driver.List(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, f := range found {
+		if f.Handle.ID == string(id) {
+			return f.Running
+		}
+	}
+	return false
+}
+
+func (r *rig) exists() bool {
+	_, err := os.Stat(filepath.Join(r.dir, string(id)))
+	return err == nil
+}
+
+// events is the payloads of one kind.
+func events[P session.Payload](r *rig) []P {
+	r.t.Helper()
+	var out []P
+	for e, err := range r.log.Read(r.t.Context(), id, 0) {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if p, ok := e.Payload.(P); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func TestSandboxIsStartedOnceAndRecorded(t *testing.T) {
+	r := newRig(t)
+	r.claim()
+	if r.running() {
+		t.Fatal("a sandbox runs that nobody needed yet")
+	}
+	r.run("1", "echo kept > file; cd /tmp")
+	if got := r.run("2", "pwd; cat /workspace/file"); got != "/tmp\nkept" {
+		t.Errorf("the second use met another shell: %q", got)
+	}
+	ready := events[session.WorkspaceReady](r)
+	if len(ready) != 2 || !strings.Contains(string(ready[1].Handle), `"driver":"local"`) {
+		t.Errorf("the log says %v", ready)
+	}
+}
+
+func TestStopKeepsTheWorkspaceAndResumeMountsItAgain(t *testing.T) {
+	r := newRig(t)
+	r.claim()
+	r.run("1", "echo kept > file; sleep 1000 &")
+	r.update(func(s session.State) ([]session.Payload, error) { return s.Stop("enough") })
+	r.until("the sandbox of a stopped session ends", func() bool { return !r.running() })
+	if !r.exists() {
+		t.Fatal("the workspace went with it")
+	}
+	r.update(func(s session.State) ([]session.Payload, error) { return s.Start() })
+	r.claim()
+	if got := r.run("2", "cat file; jobs"); got != "kept" {
+		t.Errorf("after the resume: %q", got)
+	}
+	if notes := events[session.Noted](r); len(notes) > 0 {
+		t.Errorf("a stop that was wanted was told as a loss: %v", notes)
+	}
+}
+
+func TestDeleteRemovesEverything(t *testing.T) {
+	r := newRig(t)
+	r.claim()
+	r.run("1", "touch file")
+	r.update(session.State.Delete)
+	r.until("the workspace of a deleted session goes", func() bool { return !r.exists() })
+	if _, _, err := r.keeper.Use(t.Context(), id); !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrDeleted) {
+		t.Errorf("a deleted session got a sandbox: %v", err)
+	}
+}
+
+// A command that was under way when the server went away is met again by the next one.
+func TestRestartFindsTheSandbox(t *testing.T) {
+	r := newRig(t)
+	r.claim()
+	box, release, err := r.keeper.Use(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = box.Exec(ctx, sandbox.Command{ID: "long", Text: "mkfifo p; echo begun | tee -a runs; read x < p; echo got $x"}, func([]byte) { cancel() })
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v", err)
+	}
+	release()
+	r.restart()
+	if got := r.run2("other", "echo word > p"); got != "" {
+		t.Errorf("%q", got)
+	}
+	box, release, err = r.keeper.Use(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	res, err := box.Exec(t.Context(), sandbox.Command{ID: "long", Again: true, Text: "exit 9"}, nil)
+	if err != nil || res.Exit != 0 || !strings.Contains(res.Output, "got word") {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if got := r.run("3", "cat runs"); got != "begun" {
+		t.Errorf("it ran more than once: %q", got)
+	}
+	if notes := events[session.Noted](r); len(notes) > 0 {
+		t.Errorf("a restart of the server was told as a loss: %v", notes)
+	}
+}
+
+// run2 runs a command in a shell of its own.
+func (r *rig) run2(name, text string) string {
+	r.t.Helper()
+	box, release, err := r.keeper.Use(r.t.Context(), id)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer release()
+	res, err := box.Exec(r.t.Context(), sandbox.Command{ID: name, Shell: "second", Text: text}, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return strings.TrimSpace(res.Output)
+}
+
+// A sandbox that dies is noticed, started again, and people are told.
+func TestLostSandboxIsStartedAgainAndSaid(t *testing.T) {
+	r := newRig(t)
+	r.claim()
+	r.run("1", "echo kept > file")
+	r.kill()
+	r.until("the loss is noted", func() bool { return len(events[session.Noted](r)) == 1 })
+	r.until("the sandbox is started again", r.running)
+	if got := r.run("2", "cat file"); got != "kept" {
+		t.Errorf("%q", got)
+	}
+	if n := events[session.Noted](r)[0]; !strings.Contains(n.Message, "started again") {
+		t.Errorf("%+v", n)
+	}
+}
+
+// kill ends a sandbox's first process from outside.
+func (r *rig) kill() {
+	r.t.Helper()
+	var meta struct{ PID int }
+	b, err := os.ReadFile(filepath.Join(r.dir, string(id), "meta.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &meta)
+	}
+	if err != nil || meta.PID <= 1 {
+		r.t.Fatalf("%s: %v", b, err)
+	}
+	if err := syscall.Kill(meta.PID, syscall.SIGKILL); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// What a server left behind that nobody needs goes at the next start.
+func TestSweepEndsWhatNobodyNeeds(t *testing.T) {
+	r := newRig(t)
+	r.claim()
+	r.run("1", "true")
+	if _, err := r.driver.Start(t.Context(), sandbox.Spec{ID: "orphan"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	// Stopped while no keeper looked.
+	if _, err := session.New(r.log).Update(t.Context(), id, func(s session.State) ([]session.Payload, error) { return s.Stop("gone") }); err != nil {
+		t.Fatal(err)
+	}
+	r.open()
+	r.until("the sandbox of a stopped session ends", func() bool { return !r.running() })
+	r.until("the orphan goes", func() bool {
+		_, err := os.Stat(filepath.Join(r.dir, "orphan"))
+		return errors.Is(err, os.ErrNotExist)
+	})
+	if !r.exists() {
+		t.Error("a stopped session lost its workspace")
+	}
+}
+
+// Looking into a stopped workspace starts nothing; writing to it does, for as long as it takes.
+func TestViewOfAStoppedWorkspace(t *testing.T) {
+	r := newRig(t)
+	if _, err := r.keeper.View(t.Context(), id); !errors.Is(err, workspace.ErrNone) {
+		t.Fatalf("a view before there was a workspace: %v", err)
+	}
+	r.claim()
+	r.run("1", "git init -q . && echo one > a && ln -s /etc/passwd out")
+	r.update(func(s session.State) ([]session.Payload, error) { return s.Stop("enough") })
+	r.until("it ends", func() bool { return !r.running() })
+
+	v, err := r.keeper.View(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if _, err := v.Read(t.Context(), "a", &text); err != nil || text.String() != "one\n" {
+		t.Errorf("%q, %v", text.String(), err)
+	}
+	if _, err := v.Read(t.Context(), "out", &text); !errors.Is(err, sandbox.ErrEscapes) {
+		t.Errorf("a link that leads out: %v", err)
+	}
+	changes, err := v.Changes(t.Context())
+	if err != nil || len(changes) != 2 {
+		t.Errorf("%v, %v", changes, err)
+	}
+	v.Close()
+	if r.running() || r.keeper.Running() != 0 {
+		t.Error("a look started the sandbox")
+	}
+
+	box, release, err := r.keeper.Use(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := box.Write(t.Context(), sandbox.WriteParams{PathParams: sandbox.PathParams{Path: []byte("b"), Within: true}}, strings.NewReader("two")); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	r.until("it ends with its last user", func() bool { return !r.running() })
+}
+
+// What fills the disk is ended, and people are told.
+func TestDiskLimit(t *testing.T) {
+	r := newRig(t)
+	r.spec.Limits.Disk = 8 << 20
+	r.claim()
+	box, release, err := r.keeper.Use(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	res, err := box.Exec(t.Context(), sandbox.Command{ID: "fill", Text: "i=0; while head -c 1000000 /dev/zero > f$i; do i=$((i+1)); sleep 0.05; done"}, nil)
+	if err != nil || res.Exit == 0 {
+		t.Errorf("%+v, %v", res, err)
+	}
+	r.until("it is said", func() bool {
+		n := events[session.Noted](r)
+		return len(n) > 0 && n[0].ID == "STATUS$ERROR_DISK_QUOTA"
+	})
+	if got := r.run("after", "rm -f f*; echo fine"); got != "fine" {
+		t.Errorf("after that: %q", got)
+	}
+}

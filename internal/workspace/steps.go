@@ -1,0 +1,73 @@
+package workspace
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+)
+
+// stepEvery is how often a step's message may change in the log: a pull says
+// something many times a second, and the log is for ever.
+const stepEvery = 2 * time.Second
+
+// steps writes a start's progress into the log, without holding it up.
+type steps struct {
+	k  *Keeper
+	id session.ID
+
+	mu      sync.Mutex
+	next    *sandbox.Progress
+	step    sandbox.Step
+	last    time.Time
+	writing bool
+	ended   bool
+	writers sync.WaitGroup
+}
+
+// tell is the driver's progress function: it never blocks.
+func (s *steps) tell(p sandbox.Progress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || p.Step == s.step && time.Since(s.last) < stepEvery {
+		return
+	}
+	s.step, s.last, s.next = p.Step, time.Now(), &p
+	if !s.writing {
+		s.writing = true
+		s.writers.Go(s.write)
+	}
+}
+
+func (s *steps) write() {
+	for {
+		s.mu.Lock()
+		p := s.next
+		s.next = nil
+		if p == nil {
+			s.writing = false
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		_, err := s.k.Sessions.Update(s.k.ctx, s.id, func(st session.State) ([]session.Payload, error) {
+			if st.Claim == 0 || st.Stopped || st.Failed {
+				return nil, nil
+			}
+			return st.Progressed(st.Claim, session.WorkspaceStep{Step: string(p.Step), Message: p.Message})
+		})
+		if err != nil && s.k.ctx.Err() == nil && !errors.Is(err, session.ErrRefused) && !errors.Is(err, session.ErrDeleted) {
+			s.k.Logger.Error("the progress of a start cannot be recorded", "session", s.id, "error", err)
+		}
+	}
+}
+
+// end waits until everything is written, so that no step follows the end of the start.
+func (s *steps) end() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.writers.Wait()
+}

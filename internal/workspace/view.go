@@ -1,0 +1,159 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/runner/files"
+	"deckhand/internal/session"
+)
+
+// ErrNone says that the session has no workspace yet.
+var ErrNone = errors.New("the workspace has not been made yet")
+
+// View reads a workspace: through its sandbox if that runs, and otherwise on
+// this machine, without starting it. Close it.
+type View struct {
+	box     *sandbox.Sandbox
+	root    *os.Root
+	inspect func(ctx context.Context) (*sandbox.Sandbox, error)
+	close   func()
+}
+
+// View looks into a session's workspace. ErrNone before it was made;
+// sandbox.ErrUnseen if it cannot be read while its sandbox does not run.
+func (k *Keeper) View(ctx context.Context, id session.ID) (*View, error) {
+	p, err := k.enter(id)
+	if err != nil {
+		return nil, err
+	}
+	v, err := k.look(ctx, p)
+	if err != nil {
+		k.leave(p)
+		return nil, err
+	}
+	return v, nil
+}
+
+func (k *Keeper) look(ctx context.Context, p *place) (*View, error) {
+	if err := p.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer p.unlock()
+	if box := k.alive(p); box != nil {
+		return &View{box: box, close: func() { k.leave(p) }}, nil
+	}
+	st, err := k.Sessions.Load(ctx, p.id)
+	if err != nil {
+		return nil, err
+	}
+	h, err := k.handle(st)
+	if err != nil {
+		return nil, err
+	}
+	root, err := k.root(ctx, h.Handle)
+	if errors.Is(err, sandbox.ErrUnseen) { // it may run, left by a server before us
+		if box, err := k.Driver.Attach(ctx, h.Handle); err == nil {
+			k.keep(p, box, sandbox.DefaultLimits.Disk)
+			return &View{box: box, close: func() { k.leave(p) }}, nil
+		}
+	}
+	if errors.Is(err, sandbox.ErrGone) {
+		return nil, ErrNone
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &View{root: root, close: func() { root.Close(); k.leave(p) }, inspect: func(ctx context.Context) (*sandbox.Sandbox, error) {
+		i, ok := k.Driver.(sandbox.Inspector)
+		if !ok {
+			return nil, sandbox.ErrUnseen
+		}
+		return i.Inspect(ctx, h.Handle)
+	}}, nil
+}
+
+func (k *Keeper) root(ctx context.Context, h sandbox.Handle) (*os.Root, error) {
+	viewer, ok := k.Driver.(sandbox.Viewer)
+	if !ok {
+		return nil, sandbox.ErrUnseen
+	}
+	return viewer.View(ctx, h)
+}
+
+// Close ends the look.
+func (v *View) Close() { v.close() }
+
+func within(path string) sandbox.PathParams {
+	return sandbox.PathParams{Path: []byte(path), Within: true}
+}
+
+// Stat tells of a file.
+func (v *View) Stat(ctx context.Context, path string) (sandbox.File, error) {
+	if v.box != nil {
+		return v.box.Stat(ctx, within(path))
+	}
+	return files.Stat(v.root, []byte(path))
+}
+
+// List tells what is in a folder.
+func (v *View) List(ctx context.Context, path string) ([]sandbox.File, error) {
+	if v.box != nil {
+		return v.box.List(ctx, within(path))
+	}
+	return files.List(v.root, []byte(path))
+}
+
+// Read copies a file to w.
+func (v *View) Read(ctx context.Context, path string, w io.Writer) (sandbox.File, error) {
+	p := sandbox.ReadParams{PathParams: within(path)}
+	if v.box != nil {
+		return v.box.Read(ctx, p, w)
+	}
+	return files.Read(v.root, p, w)
+}
+
+// Archive packs the workspace into w.
+func (v *View) Archive(ctx context.Context, format sandbox.Format, w io.Writer) error {
+	p := sandbox.ArchiveParams{PathParams: within("."), Format: format}
+	if v.box != nil {
+		return v.box.Archive(ctx, p, w)
+	}
+	return files.Archive(ctx, v.root, p, w)
+}
+
+// Changes lists what was changed in the workspace's repositories.
+func (v *View) Changes(ctx context.Context) ([]sandbox.GitChange, error) {
+	box, done, err := v.programs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return box.GitChanges(ctx)
+}
+
+// Diff compares a file with where the work began.
+func (v *View) Diff(ctx context.Context, path string) (sandbox.GitDiff, error) {
+	box, done, err := v.programs(ctx)
+	if err != nil {
+		return sandbox.GitDiff{}, err
+	}
+	defer done()
+	return box.GitDiff(ctx, []byte(path))
+}
+
+// programs is a sandbox in which git can look at the workspace. It is never run
+// on this machine itself: a repository can make git run what it likes.
+func (v *View) programs(ctx context.Context) (*sandbox.Sandbox, func(), error) {
+	if v.box != nil {
+		return v.box, func() {}, nil
+	}
+	box, err := v.inspect(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return box, func() { box.Close() }, nil
+}
