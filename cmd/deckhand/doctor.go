@@ -129,15 +129,16 @@ func (c *doctorCmd) hands(ctx context.Context, r *report) {
 		r.check("sandbox", "", err)
 		return
 	}
+	defer h.close()
 	r.check("sandbox", h.name, nil)
 	for _, f := range findings(ctx, h.Driver) {
 		switch {
 		case f.Fatal:
-			r.check("sandbox: "+f.What, "", fmt.Errorf("%s. %s", f.Found, f.Fix))
+			r.check("  "+h.name, "", fmt.Errorf("%s: %s. %s", f.What, f.Found, f.Fix))
 		case !f.OK:
-			r.warn("sandbox: "+f.What, fmt.Sprintf("%s. %s", f.Found, f.Fix))
+			r.warn("  "+h.name, fmt.Sprintf("%s: %s. %s", f.What, f.Found, f.Fix))
 		default:
-			r.check("sandbox: "+f.What, f.Found, nil)
+			r.check("  "+h.name, f.What+": "+f.Found, nil)
 		}
 	}
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"deckhand/client"
 	"deckhand/internal/sandbox/sandboxtest"
@@ -48,6 +51,34 @@ func TestCommandRunsInTheSandbox(t *testing.T) {
 		t.Fatalf("%d %s", code, text)
 	}
 	b.said(id, 0, `"content":"one`)
+	b.remove(id)
+}
+
+// remove deletes conversations and waits until their sandboxes are gone: they
+// would outlive the test.
+func (b *box) remove(ids ...string) {
+	b.t.Helper()
+	for _, id := range ids {
+		if code, text, _ := b.raw("DELETE", "/api/conversations/"+id, ""); code != http.StatusOK {
+			b.t.Errorf("%d %s", code, text)
+		}
+	}
+	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond) // a folder that goes says nothing
+	defer tick.Stop()
+	for _, id := range ids {
+		for {
+			if _, err := os.Stat(filepath.Join(b.dir, "boxes", id)); errors.Is(err, os.ErrNotExist) {
+				break
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				b.t.Fatalf("the sandbox of %s does not go", id)
+			}
+		}
+	}
 }
 
 // rounds is how often the server is killed in TestKilledServerRunsNothingTwice.
@@ -90,8 +121,6 @@ func TestKilledServerRunsNothingTwice(t *testing.T) {
 		if err != nil || string(runs) != "begun\n" {
 			t.Errorf("round %d: the command ran %d times: %v", i, strings.Count(string(runs), "\n"), err)
 		}
-		if code, text, _ := b.raw("DELETE", "/api/conversations/"+id, ""); code != http.StatusOK {
-			t.Errorf("%d %s", code, text)
-		}
 	}
+	b.remove(ids...)
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,6 +84,14 @@ type hands struct {
 	images, slow bool
 }
 
+// close ends what the driver does by itself. Sandboxes run on.
+func (h hands) close() error {
+	if c, ok := h.Driver.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
 // pingTime is how long an engine may take to answer before auto goes on without it.
 const pingTime = 2 * time.Second
 
@@ -145,7 +156,13 @@ func (f *sandboxFlags) choose(ctx context.Context, dataDir, instance string, out
 	if err == nil {
 		err = usable(ctx, h)
 	}
-	if err == nil || f.Sandbox != "auto" {
+	if err == nil {
+		return h, nil
+	}
+	if h.Driver != nil {
+		err = errors.Join(err, h.close())
+	}
+	if f.Sandbox != "auto" {
 		return h, err
 	}
 	logger.Error("NO SANDBOX CAN BE MADE HERE, so agents cannot run commands; deckhand doctor says more", "why", err)
@@ -170,10 +187,33 @@ func usable(ctx context.Context, h hands) error {
 	return nil
 }
 
+// usualPath finds programs on any system.
+const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// path is where a local sandbox, which sees this machine's programs, looks for
+// them: where we do, as far as it is not hidden.
+func (f *sandboxFlags) path(h hands, ours string) string {
+	if h.name != local.Name || f.SandboxRootFS != "" {
+		return ""
+	}
+	var seen []string
+	for _, dir := range append(filepath.SplitList(ours), filepath.SplitList(usualPath)...) {
+		visible := strings.HasPrefix(dir, "/usr/") || strings.HasPrefix(dir, "/opt/") || dir == "/bin" || dir == "/sbin"
+		if visible && !slices.Contains(seen, dir) {
+			seen = append(seen, dir)
+		}
+	}
+	return strings.Join(seen, ":")
+}
+
 // spec turns a user's settings into what the sandbox shall be.
-func (f *sandboxFlags) spec(all *settings.Service) func(ctx context.Context, st session.State) (sandbox.Spec, error) {
+func (f *sandboxFlags) spec(h hands, all *settings.Service) func(ctx context.Context, st session.State) (sandbox.Spec, error) {
+	path := f.path(h, os.Getenv("PATH"))
 	return func(ctx context.Context, st session.State) (sandbox.Spec, error) {
 		spec := sandbox.Spec{Limits: f.limits(), Env: map[string]string{}, Labels: map[string]string{"deckhand.user": st.Owner}}
+		if path != "" {
+			spec.Env["PATH"] = path
+		}
 		s, err := all.Get(ctx, st.Owner)
 		if errors.Is(err, settings.ErrNotFound) {
 			return spec, nil

@@ -276,7 +276,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	err := web.Shutdown(grace)
 	background.wait()
 	s.keeper.Close() // the sandboxes run on, and the next server finds them
-	err = errors.Join(err, s.egress.Close())
+	err = errors.Join(err, s.hands.close(), s.egress.Close())
 	if s.tracer != nil {
 		err = errors.Join(err, s.tracer.Close(grace))
 	}

@@ -83,6 +83,7 @@ type server struct {
 	tracer   *telemetry.Tracer
 	keeper   *workspace.Keeper
 	egress   *egress.Proxy
+	hands    hands
 	logger   *slog.Logger
 	redactor *secret.Redactor
 }
@@ -162,13 +163,14 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 	if err != nil {
 		return hands{}, policy, err
 	}
-	s.egress = egress.New(egress.Config{Policy: workspace.PolicyOf(sessions, policy), AllowPrivate: private, Ledger: s.data.db, Log: s.logger})
+	s.egress = egress.New(egress.Config{Policy: workspace.PolicyOf(sessions, policy), AllowPrivate: private, Ledger: s.data.db.Egress(), Log: s.logger})
 	h, err := c.choose(ctx, c.DataDir, instance, s.egress.Serve, s.logger)
 	if err != nil {
 		return h, policy, errors.Join(err, s.egress.Close())
 	}
+	s.hands = h
 	s.logger.Info("sandbox", "driver", h.name, "egress", policy.Mode)
-	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: c.spec(userSettings), Logger: s.logger,
+	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: c.spec(h, userSettings), Logger: s.logger,
 		Forgotten: func(ctx context.Context, id session.ID) {
 			if err := s.egress.Forget(ctx, string(id)); err != nil {
 				s.logger.Error("the network ledger of a deleted conversation cannot be removed", "session", id, "error", err)

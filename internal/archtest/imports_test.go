@@ -77,6 +77,29 @@ var arrows = []arrow{
 		breach: [2]string{"internal/sandbox/local", "deckhand/internal/session"},
 	},
 	{
+		from:   []string{"internal/sandbox/local/..."},
+		never:  []string{"internal/sandbox/docker/...", "internal/sandbox/host/...", "internal/sandbox/egress"},
+		why:    "drivers never know each other, nor who answers the connections that leave a sandbox",
+		breach: [2]string{"internal/sandbox/local", "deckhand/internal/sandbox/docker"},
+	},
+	{
+		from:   []string{"internal/sandbox/docker/..."},
+		never:  []string{"internal/sandbox/local/...", "internal/sandbox/host/...", "internal/sandbox/egress"},
+		why:    "drivers never know each other, nor who answers the connections that leave a sandbox",
+		breach: [2]string{"internal/sandbox/docker", "deckhand/internal/sandbox/local"},
+	},
+	{
+		from:   []string{"internal/sandbox/host/..."},
+		never:  []string{"internal/sandbox/local/...", "internal/sandbox/docker/...", "internal/sandbox/egress"},
+		why:    "drivers never know each other, nor who answers the connections that leave a sandbox",
+		breach: [2]string{"internal/sandbox/host", "deckhand/internal/sandbox/local"},
+	},
+	{
+		from: []string{"internal/workspace/..."}, never: []string{"internal/agent/...", "internal/httpapi/..."},
+		why:    "the keeper serves the loop and the door alike, so it knows neither",
+		breach: [2]string{"internal/workspace", "deckhand/internal/agent"},
+	},
+	{
 		from: []string{"internal/llm/..."}, never: []string{"internal/tool/..."},
 		why:    "a model proposes calls as data; running them is the loop's decision, never the model adapter's",
 		breach: [2]string{"internal/llm/scripted", "deckhand/internal/tool/bash"},
@@ -112,7 +135,7 @@ var ports = []port{
 		folder: "internal/store",
 		allow: []string{
 			"internal/store", "internal/session", "internal/settings", "internal/secret", "internal/access",
-			"internal/cluster", "internal/idempotency", "api",
+			"internal/cluster", "internal/idempotency", "internal/sandbox/egress", "api",
 		},
 		why:    "a database driver serves the small stores that the core declares; sharing code with another driver would tie their SQL together",
 		breach: [2]string{"internal/store/sqlite", "deckhand/internal/store/postgres"},

@@ -40,8 +40,6 @@ type Config struct {
 	Unlimited bool
 	// Workspaces keeps the sandboxes; nil if there are none.
 	Workspaces *workspace.Keeper
-	// Ports lists what a sandbox that runs listens on, nothing if it does not run; may be nil.
-	Ports func(ctx context.Context, id session.ID) ([]int, error)
 	// Egress is the way out of the sandboxes, nil if there is none, and
 	// ServerPolicy the policy that holds for all of them.
 	Egress       *egress.Proxy

@@ -108,13 +108,10 @@ func whyEnded(ctx context.Context, err error) error {
 
 func listPorts(d *Door, ctx context.Context, c *call, p one, _ none) ([]api.Port, error) {
 	id, err := d.workspaceOf(ctx, c, p.ID)
-	if err != nil || d.Ports == nil {
+	if err != nil {
 		return nil, err
 	}
-	found, err := d.Ports(ctx, id)
-	if errors.Is(err, sandbox.ErrGone) || errors.Is(err, sandbox.ErrUnseen) || errors.Is(err, workspace.ErrNone) {
-		return nil, nil // it does not run
-	}
+	found, err := d.Workspaces.Ports(ctx, id)
 	out := make([]api.Port, len(found))
 	for i, port := range found {
 		out[i] = api.Port{Port: port}

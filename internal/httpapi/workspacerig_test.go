@@ -56,7 +56,10 @@ func newHands(t *testing.T, tunes ...tune) *hands {
 func newHandsWith(t *testing.T, wrap func(*host.Driver) sandbox.Driver, s *specs, tunes ...tune) *hands {
 	t.Helper()
 	h := &hands{dir: t.TempDir(), forgotten: make(chan session.ID, 100)}
-	driver, err := host.New(host.Options{Dir: h.dir, Runner: runner(t)})
+	program := runner(t)
+	// Shells and git shall not read, or leave anything in, the home of whoever runs the tests.
+	t.Setenv("HOME", t.TempDir())
+	driver, err := host.New(host.Options{Dir: h.dir, Runner: program})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,14 +69,6 @@ func newHandsWith(t *testing.T, wrap func(*host.Driver) sandbox.Driver, s *specs
 			Forgotten: func(_ context.Context, id session.ID) { h.forgotten <- id }})
 		c.Sessions.Observe(h.keeper)
 		c.Workspaces, c.ServerPolicy = h.keeper, egress.Policy{Mode: egress.Open}
-		c.Ports = func(ctx context.Context, id session.ID) ([]int, error) {
-			box, err := driver.Attach(ctx, sandbox.Handle{Driver: host.Name, ID: string(id)})
-			if err != nil {
-				return nil, err
-			}
-			defer box.Close()
-			return box.Ports(ctx)
-		}
 	}}}, tunes...)...)
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})

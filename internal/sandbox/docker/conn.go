@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/client"
 
@@ -259,6 +258,3 @@ func (c *conn) Close() error {
 	_ = c.stream.CloseWrite()
 	return c.stream.Conn.Close()
 }
-
-// isNotThere reports that the engine does not know what it was asked about.
-func isNotThere(err error) bool { return err != nil && errdefs.IsNotFound(err) }

@@ -60,3 +60,9 @@ func isTaken(err error) bool {
 func isAsleep(err error) bool {
 	return err != nil && (errdefs.IsConflict(err) || holds(brief(err), "container state improper"))
 }
+
+// isNotThere reports that the engine does not know what it was asked about.
+// Podman says it otherwise when the container goes while it is looked at.
+func isNotThere(err error) bool {
+	return err != nil && (errdefs.IsNotFound(err) || holds(brief(err), "no such container"))
+}

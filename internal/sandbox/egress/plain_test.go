@@ -342,7 +342,7 @@ func TestRefusals(t *testing.T) {
 		w.policy.Store(&test.policy)
 		status, body := w.get(test.url)
 		if status != test.status || !strings.Contains(body, test.text) {
-			t.Errorf("%v %s: got %d, %q", test.policy, test.url, status, body)
+			t.Errorf("%v %s: got %d, %q: %s", test.policy, test.url, status, body, w.last().Reason)
 		}
 		e := w.last()
 		reason := e.Reason

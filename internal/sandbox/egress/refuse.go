@@ -67,10 +67,20 @@ func explain(err error, h host, port uint16) *refusal {
 		return failed(http.StatusBadGateway, at+" refuses connections")
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
 		return failed(http.StatusBadGateway, at+" cannot be reached from this server")
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case hungUp(err):
 		return failed(http.StatusBadGateway, at+" closed the connection without an answer")
 	}
 	return &refusal{http.StatusBadGateway, Failed, at + " does not answer as it should", clip(err.Error(), 500)}
+}
+
+func hungUp(err error) bool {
+	for _, e := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	// This error of net/http has no name. It is the same thing, seen a moment earlier.
+	return strings.Contains(err.Error(), "server closed idle connection")
 }
 
 func timedOut(err error) bool {

@@ -236,24 +236,24 @@ func TestTunnelBeginnings(t *testing.T) {
 		}
 	}
 	// A greeting that never ends is not collected for ever.
-	c := w.connect(addr)
+	endless := w.connect(addr)
 	go func() {
 		record := append([]byte{0x16, 3, 1, 0x10, 0}, make([]byte, 0x1000)...)
 		record[5], record[6] = 1, 0
 		record[7], record[8] = 0xff, 0xff
 		for {
-			if _, err := c.Write(record); err != nil {
+			if _, err := endless.Write(record); err != nil {
 				return
 			}
 		}
 	}()
-	io.ReadAll(c)
+	io.ReadAll(endless)
 	<-w.ended
 	if e := w.last(); e.Verdict != egress.Refused || e.Sent != 0 {
 		t.Errorf("recorded as %+v", e)
 	}
 	// The end of a client that has begun a greeting.
-	c = w.connect(addr).send("\x16\x03")
+	c := w.connect(addr).send("\x16\x03")
 	c.CloseWrite()
 	if back, err := io.ReadAll(c); err != nil || string(back) != "\x16\x03" {
 		t.Errorf("got %q, %v", back, err)

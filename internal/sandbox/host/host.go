@@ -146,6 +146,10 @@ func (d *Driver) launch(spec sandbox.Spec, dir string) error {
 		return err
 	}
 	defer log.Close()
+	// One that was killed may still listen while its last threads end.
+	if err := os.Remove(filepath.Join(dir, "sock")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	cmd := exec.Command(d.Runner, "serve", "--socket", "sock", "--state", filepath.Join(dir, "state"),
 		"--output", filepath.Join(dir, "output"), "--workspace", filepath.Join(dir, "ws"), "--network", "isolated")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
@@ -184,7 +188,11 @@ func (d *Driver) dialWait(ctx context.Context, id string) (net.Conn, error) {
 // dial goes through an open folder, since the name of a socket may have only
 // some hundred bytes.
 func (d *Driver) dial(ctx context.Context, id string) (net.Conn, error) {
-	dir, err := os.Open(d.dir(id))
+	return dialIn(ctx, d.dir(id))
+}
+
+func dialIn(ctx context.Context, at string) (net.Conn, error) {
+	dir, err := os.Open(at)
 	if err != nil {
 		return nil, err
 	}
@@ -268,13 +276,49 @@ func (d *Driver) View(_ context.Context, h sandbox.Handle) (*os.Root, error) {
 	return root, err
 }
 
-// Inspect implements sandbox.Inspector. There is no wall here that could keep
-// programs from changing what they look at, so it is the runner once more.
+// Inspect implements sandbox.Inspector: a runner beside the other, over the same
+// files, which ends with its connection. There is no wall here that could keep
+// programs from changing what they look at.
 func (d *Driver) Inspect(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error) {
-	if _, err := d.Start(ctx, sandbox.Spec{ID: h.ID}, nil); err != nil {
+	if err := sandbox.CheckID(h.ID); err != nil {
 		return nil, err
 	}
-	return d.Attach(ctx, h)
+	dir, err := os.MkdirTemp(d.dir(h.ID), "look-")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, sandbox.ErrGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(d.Runner, "serve", "--socket", "sock", "--state", filepath.Join(dir, "state"),
+		"--output", filepath.Join(dir, "output"), "--workspace", filepath.Join(d.dir(h.ID), "ws"), "--network", "isolated")
+	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	end := func() {
+		_ = cmd.Process.Kill()
+		<-ended
+		_ = os.RemoveAll(dir)
+	}
+	for {
+		conn, err := dialIn(ctx, dir)
+		if err == nil {
+			s, err := sandbox.Connect(ctx, sandbox.Link{ID: h.ID, Conn: conn, OnClose: end})
+			return s, err
+		}
+		select {
+		case <-ended:
+			end()
+			return nil, fmt.Errorf("the runner ended at once: %w", err)
+		case <-ctx.Done():
+			end()
+			return nil, ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // Usage implements sandbox.Measurer.

@@ -27,7 +27,7 @@ func putProbe(t *testing.T, d *Driver, h sandbox.Handle) {
 }
 
 func TestConfined(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	s, h := start(t, d, sandbox.Spec{ID: "c"})
 	putProbe(t, d, h)
 	got := map[string]string{}
@@ -53,13 +53,13 @@ func TestConfined(t *testing.T) {
 	if len(got) != len(want) {
 		t.Errorf("%d probes answered, wanted %d: %v", len(got), len(want), got)
 	}
-	if got := sh(t, s, "./probe foreign"); got != " (exit "+strconv.Itoa(128+int(syscall.SIGSYS))+")" {
+	if got := sh(t, s, "exec ./probe foreign"); got != " (exit "+strconv.Itoa(128+int(syscall.SIGSYS))+")" {
 		t.Errorf("calling by another interface: %q", got)
 	}
 }
 
 func TestRightsAreGone(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	s, _ := start(t, d, sandbox.Spec{ID: "r"})
 	const none = "0000000000000000"
 	want := "CapInh: " + none + "\nCapPrm: " + none + "\nCapEff: " + none + "\nCapBnd: " + none + "\nCapAmb: " + none + "\nNoNewPrivs: 1\nSeccomp: 2"
@@ -73,17 +73,19 @@ func TestRightsAreGone(t *testing.T) {
 			t.Errorf("threads of the runner have %q, wanted %q", got, line)
 		}
 	}
+	if got := sh(t, s, "echo x > /dev/null && head -c 1 /dev/urandom | wc -c; chmod 600 /dev/null 2>/dev/null || echo kept"); got != "1\nkept" {
+		t.Errorf("devices: %q", got)
+	}
 	if got := sh(t, s, "id -u; ulimit -c"); got != "0\n0" {
 		t.Errorf("user and core size: %q", got)
 	}
-	// Only the device nodes are not marked; they are no programs.
-	if got := sh(t, s, `grep -v nosuid /proc/mounts | grep -v ' /dev/'`); got != " (exit 1)" {
+	if got := sh(t, s, `grep -v nosuid /proc/mounts`); got != " (exit 1)" {
 		t.Errorf("set-user-ID programs would work on %q", got)
 	}
 }
 
 func TestSignalsDoNotReachRunner(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	s, _ := start(t, d, sandbox.Spec{ID: "k"})
 	for sig := 1; sig <= 31; sig++ {
 		sh(t, s, "kill -"+strconv.Itoa(sig)+" 1 2>/dev/null; true")
@@ -92,13 +94,13 @@ func TestSignalsDoNotReachRunner(t *testing.T) {
 		t.Errorf("after all signals: %q", got)
 	}
 	// What is started is not deaf itself.
-	if got := sh(t, s, "sh -c 'kill -TERM $$; echo deaf'"); got != " (exit 143)" {
+	if got := sh(t, s, "kill -TERM $$; echo deaf"); got != " (exit 143)" {
 		t.Errorf("a program that gets SIGTERM: %q", got)
 	}
 }
 
 func TestHostIsHidden(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	other, _ := start(t, d, sandbox.Spec{ID: "other"})
 	sh(t, other, "echo canary > /workspace/canary; echo canary > /tmp/canary; echo canary > ~/canary")
 	s, _ := start(t, d, sandbox.Spec{ID: "h"})
@@ -140,17 +142,17 @@ func TestHostIsHidden(t *testing.T) {
 }
 
 func TestHostIsUntouched(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	s, _ := start(t, d, sandbox.Spec{ID: "u"})
 	programs, err := os.ReadDir("/usr/bin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := sh(t, s, "touch /usr/local/bin/deckhand-test /etc/deckhand-test /opt/deckhand-test /deckhand-test && echo made; touch /usr/deckhand-test 2>/dev/null && echo mapped; rm -rf /usr/bin 2>/dev/null; true")
+	got := sh(t, s, "touch /usr/local/bin/deckhand-test /etc/deckhand-test /opt/deckhand-test /deckhand-test && echo made; touch /usr/bin/deckhand-test 2>/dev/null && echo mapped; rm -rf /usr/bin 2>/dev/null; true")
 	if want := map[bool]string{true: "made\nmapped", false: "made"}[d.rights.trees]; strings.TrimSuffix(got, " (exit 127)") != want && strings.TrimSuffix(got, " (exit 1)") != want {
 		t.Errorf("inside: %q, wanted %q", got, want)
 	}
-	for _, path := range []string{"/usr/local/bin/deckhand-test", "/etc/deckhand-test", "/opt/deckhand-test", "/deckhand-test", "/usr/deckhand-test"} {
+	for _, path := range []string{"/usr/local/bin/deckhand-test", "/etc/deckhand-test", "/opt/deckhand-test", "/deckhand-test", "/usr/bin/deckhand-test"} {
 		if _, err := os.Lstat(path); err == nil {
 			t.Errorf("%s was made on the machine", path)
 		}
@@ -166,7 +168,7 @@ func TestHostIsUntouched(t *testing.T) {
 }
 
 func TestForkBomb(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	s, h := start(t, d, sandbox.Spec{ID: "f", Limits: sandbox.Limits{Processes: 60}})
 	got := sh(t, s, `i=0; while [ $i -lt 200 ]; do sleep 1000 >/dev/null 2>&1 & i=$((i+1)); done 2>&1; echo all`)
 	if !strings.Contains(got, "fork") || strings.Contains(got, "all") {
@@ -197,7 +199,7 @@ func processes(t *testing.T, d *Driver, h sandbox.Handle) string {
 }
 
 func TestMemoryBomb(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	s, h := start(t, d, sandbox.Spec{ID: "m", Limits: sandbox.Limits{Memory: 200 << 20}})
 	putProbe(t, d, h)
 	got := sh(t, s, "./probe eat 2>/dev/null")
@@ -214,7 +216,7 @@ func TestMemoryBomb(t *testing.T) {
 }
 
 func TestFileSize(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	s, _ := start(t, d, sandbox.Spec{ID: "d", Limits: sandbox.Limits{Disk: 1 << 20}})
 	if got := sh(t, s, "head -c 2000000 /dev/zero > f 2>/dev/null; stat -c %s f"); got != "1048576" {
 		t.Errorf("a file larger than the disk limit has %s bytes", got)
@@ -222,7 +224,7 @@ func TestFileSize(t *testing.T) {
 }
 
 func TestDestroyHostileTree(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	s, h := start(t, d, sandbox.Spec{ID: "t"})
 	outside := filepath.Join(t.TempDir(), "keep")
 	if err := os.WriteFile(outside, nil, 0o644); err != nil {
@@ -245,7 +247,7 @@ func TestDestroyHostileTree(t *testing.T) {
 }
 
 func TestLimitsAreSet(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	if len(d.groups.Missing) > 0 {
 		if os.Geteuid() == 0 {
 			skip(t, "control groups cannot be used here: %v", d.groups.Missing)
@@ -291,4 +293,42 @@ func skip(t *testing.T, format string, args ...any) {
 		t.Fatalf(format, args...)
 	}
 	t.Skipf("SKIPPED: "+format, args...)
+}
+
+// In the unified hierarchy, a runner is born into its group.
+func TestBornIntoUnifiedGroup(t *testing.T) {
+	d := newDriver(t)
+	if d.groups.V2 == "" {
+		if os.Geteuid() != 0 {
+			return // nobody gave this user a group
+		}
+		mounts, err := exec.Command("findmnt", "-n", "-o", "TARGET", "-t", "cgroup2").Output()
+		if err != nil {
+			skip(t, "there is no unified hierarchy: %v", err)
+		}
+		// It has no controllers, when others have them; processes can be in it all the same.
+		d.groups.V2 = filepath.Join(strings.TrimSpace(string(mounts)), "deckhand-test")
+		if err := os.Mkdir(d.groups.V2, 0o755); err != nil {
+			skip(t, "the unified hierarchy cannot be used: %v", err)
+		}
+		t.Cleanup(func() { // after the driver's, which needs it
+			if err := os.Remove(d.groups.V2); err != nil {
+				t.Error(err)
+			}
+		})
+		t.Cleanup(func() { d.Close() })
+	}
+	s, h := start(t, d, sandbox.Spec{ID: "v2"})
+	sh(t, s, "true")
+	m, err := readMeta(filepath.Join(d.dir, "v2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	procs, err := os.ReadFile(filepath.Join(d.groups.V2, d.groupPrefix()+"v2", "cgroup.procs"))
+	if err != nil || strings.TrimSpace(string(procs)) != strconv.Itoa(m.PID) {
+		t.Errorf("in the group are %q, wanted %d (%v)", procs, m.PID, err)
+	}
+	if err := d.Destroy(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
 }

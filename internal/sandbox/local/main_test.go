@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(closing{m}, goleak.Cleanup(func(code int) {
 		if os.Getenv(runnerEnv) == "" {
 			os.RemoveAll(filepath.Dir(runnerFile))
 		}
@@ -51,6 +52,40 @@ func TestMain(m *testing.M) {
 
 // masked is what the first driver found.
 var masked []byte
+
+// closing closes the shared driver before it is looked for leaks.
+type closing struct{ *testing.M }
+
+func (c closing) Run() int {
+	code := c.M.Run()
+	if shared.driver != nil {
+		shared.driver.Close()
+		os.RemoveAll(shared.driver.dir)
+	}
+	return code
+}
+
+var shared struct {
+	sync.Mutex
+	driver *Driver
+}
+
+// sharedDriver is for tests that have no wishes about their driver.
+func sharedDriver(t testing.TB) *Driver {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.driver == nil {
+		dir, err := os.MkdirTemp("", "shared")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shared.driver, err = New(Options{Dir: dir, Runner: runnerFile}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return shared.driver
+}
 
 const (
 	runnerEnv = "DECKHAND_TEST_RUNNER" // a runner that is built already
@@ -90,6 +125,7 @@ func driverAt(t testing.TB, dir string, change ...func(*Options)) *Driver {
 		}
 	}
 	t.Cleanup(func() {
+		defer d.Close()
 		found, err := d.List(context.Background())
 		if err != nil {
 			t.Error(err)
@@ -99,7 +135,6 @@ func driverAt(t testing.TB, dir string, change ...func(*Options)) *Driver {
 				t.Error(err)
 			}
 		}
-		d.Close()
 	})
 	return d
 }
@@ -111,7 +146,12 @@ func start(t testing.TB, d *Driver, spec sandbox.Spec) (*sandbox.Sandbox, sandbo
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
+	t.Cleanup(func() {
+		s.Close()
+		if err := d.Destroy(context.Background(), h); err != nil {
+			t.Error(err)
+		}
+	})
 	return s, h
 }
 

@@ -80,7 +80,7 @@ func list(t *testing.T, d *Driver) string {
 }
 
 func TestStartAtOnce(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	var work sync.WaitGroup
 	for range 8 {
 		work.Go(func() {
@@ -90,6 +90,7 @@ func TestStartAtOnce(t *testing.T) {
 		})
 	}
 	work.Wait()
+	start(t, d, sandbox.Spec{ID: "one"})
 	m, err := readMeta(filepath.Join(d.dir, "one"))
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +176,7 @@ func startAndDie(dir string) {
 }
 
 func TestRefusals(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	_, err := d.Start(t.Context(), sandbox.Spec{ID: "i", Image: "debian:12"}, nil)
 	var u *sandbox.Unavailable
 	if !errors.As(err, &u) || !strings.Contains(u.Reason, "--sandbox docker") {
@@ -224,7 +225,7 @@ func TestBadRunner(t *testing.T) {
 }
 
 func TestMounts(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	shared := t.TempDir()
 	if err := os.WriteFile(filepath.Join(shared, "f"), []byte("from outside"), 0o644); err != nil {
 		t.Fatal(err)
@@ -311,7 +312,7 @@ func TestRootFS(t *testing.T) {
 
 // Where overlays are refused, the root is a copy and the system is read-only.
 func TestWithoutOverlays(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	p, err := d.open(t.Context(), "plain", true)
 	if err != nil {
 		t.Fatal(err)
@@ -324,11 +325,7 @@ func TestWithoutOverlays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := d.Attach(t.Context(), d.handle("plain"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s, _ := start(t, d, sandbox.Spec{ID: "plain"})
 	if got := sh(t, s, "touch /etc/x /workspace/x /var/x /tmp/x ~/x && echo written; touch /usr/x 2>/dev/null || echo refused"); got != "written\nrefused" {
 		t.Errorf("inside: %q", got)
 	}
@@ -363,7 +360,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestView(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	s, h := start(t, d, sandbox.Spec{ID: "v"})
 	sh(t, s, "echo hello > f; ln -s /etc/passwd absolute; ln -s ../meta.json up; ln -s f inside")
 	root, err := d.View(t.Context(), h)
@@ -413,7 +410,7 @@ func TestInspect(t *testing.T) {
 }
 
 func TestSnapshot(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	s, h := start(t, d, sandbox.Spec{ID: "from"})
 	sh(t, s, `echo hello > f; ln f hard; ln -s f soft; mkdir -p d/e; chmod 700 d; printf '#!/bin/sh\necho tool' > /usr/local/bin/tool; chmod 755 /usr/local/bin/tool; echo x > /etc/mine; rm /etc/hostname; touch ~/h`)
 	if err := d.Snapshot(t.Context(), h, "to"); err != nil {
@@ -437,7 +434,7 @@ func TestSnapshot(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	d := newDriver(t)
+	d := sharedDriver(t)
 	s, h := start(t, d, sandbox.Spec{ID: "u"})
 	usage := func() int64 {
 		t.Helper()

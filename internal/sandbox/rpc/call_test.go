@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -253,6 +254,10 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			_, err = c.Write([]byte("too late"))
 			left <- err
 		}()
+		for c.in.TryLock() { // until it reads
+			c.in.Unlock()
+			runtime.Gosched()
+		}
 		return "done", nil
 	}))
 	s := open(t, t.Context(), p, "leave")

@@ -35,14 +35,14 @@ func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.stream.Read(b)
 	switch {
 	case err == nil:
+	case c.closed.Load():
+		err = net.ErrClosed
 	case c.peer.session.IsClosed() && !c.over.Load():
 		err = lost(io.ErrUnexpectedEOF)
 	case errors.Is(err, io.EOF):
 		c.over.Store(true)
 	case errors.Is(err, yamux.ErrConnectionWriteTimeout): // it makes room by writing
 		c.peer.session.Close()
-	case c.closed.Load():
-		err = net.ErrClosed
 	}
 	return n, err
 }
@@ -56,13 +56,13 @@ func (c *conn) Write(b []byte) (int, error) {
 	switch {
 	case err == nil:
 		return n, nil
+	case c.closed.Load():
+		err = net.ErrClosed
 	case c.peer.session.IsClosed():
 		err = lost(err)
 	case errors.Is(err, yamux.ErrConnectionWriteTimeout):
 		// Part of a message may be on its way: what both ends count differs from now on.
 		c.peer.session.Close()
-	case c.closed.Load():
-		err = net.ErrClosed
 	case c.deaf.Load():
 		err = ErrUnread
 	}

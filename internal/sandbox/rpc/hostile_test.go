@@ -21,6 +21,7 @@ func hostile(t testing.TB, h Handlers) (*yamux.Session, *Peer) {
 	config := yamux.DefaultConfig()
 	config.LogOutput = io.Discard
 	config.EnableKeepAlive = false
+	config.StreamOpenTimeout = 0
 	session, err := yamux.Client(x, config)
 	if err != nil {
 		t.Fatal(err)

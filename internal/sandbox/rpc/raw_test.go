@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 )
@@ -193,7 +194,7 @@ func TestRawCancelledAsItOpens(t *testing.T) {
 		<-ctx.Done()
 		c.Close()
 	}))
-	for range 50 {
+	for i := range 50 {
 		ctx, cancel := context.WithCancel(t.Context())
 		s, err := p.Open(ctx, "raw", 0, nil)
 		if err != nil {
@@ -202,7 +203,13 @@ func TestRawCancelledAsItOpens(t *testing.T) {
 		if err := s.Answer(nil); err != nil {
 			t.Fatal(err)
 		}
-		go cancel()
+		if i%2 == 0 {
+			go cancel()
+		} else {
+			for cancel(); !s.conn.closed.Load(); {
+				runtime.Gosched()
+			}
+		}
 		s.Raw().Close()
 	}
 	settled(t, p, q)

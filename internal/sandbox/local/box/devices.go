@@ -20,9 +20,19 @@ func (b *builder) devices() error {
 		if err := os.WriteFile(node, nil, 0o666); err != nil {
 			return err
 		}
-		if err := unix.Mount("/dev/"+name, node, "", unix.MS_BIND, ""); err != nil {
+		// Read-only is the node, not the device: nobody inside shall change the
+		// mode of the machine's own.
+		fd, err := cloneTree("/dev/"+name, false)
+		if err == nil {
+			err = restrict(fd, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
+		}
+		if err == nil {
+			err = attach(fd, node)
+		}
+		if err != nil {
 			return fmt.Errorf("mounting /dev/%s: %w", name, err)
 		}
+		unix.Close(fd)
 	}
 	for _, name := range []string{"pts", "shm"} {
 		if err := os.Mkdir(b.at("dev", name), 0o755); err != nil {

@@ -210,6 +210,7 @@ func TestLost(t *testing.T) {
 	if state, _, _, err := before.Begin("begun", false); err != nil || state != results.New {
 		t.Fatal(state, err)
 	}
+	b.boot() // the runner that began it is dead
 	b.start(bad("plain"))
 	if r := b.callAs(sandbox.MCPCall{ID: "begun", Again: true, Tool: "echo"}, ""); !r.Lost || r.Error != "" || r.Result != nil {
 		t.Errorf("%+v", r)

@@ -68,6 +68,7 @@ func (p *process) watch(stderr *os.File) {
 	p.proc.Wait()
 	// What it started and left behind in its group would serve nobody. The
 	// number cannot be another's already: numbers are given out in turn.
+	_ = syscall.Kill(-p.proc.PID, syscall.SIGKILL)
 	late := time.Now().Add(drain)
 	_ = stderr.SetReadDeadline(late)
 	_ = p.stdout.SetReadDeadline(late)

@@ -1,15 +1,14 @@
 // Package results remembers what was done under which id, so that nothing is
 // done twice and no result is lost between its end and its acknowledgement.
 //
-// A record is a file in the sandbox's state folder. It is begun before the work
-// and finished after it; it survives the runner. What was begun and never
-// finished is Lost.
+// It is a journal in the sandbox's state folder, one line for each beginning,
+// end and acknowledgement; it survives the runner. What was begun and never
+// finished is Lost. A line is one write to a file that stays open, since every
+// command waits for two of them.
 package results
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,16 +36,28 @@ type Store struct {
 	// then records may be missing that were written before.
 	rebooted bool
 
-	mu      sync.Mutex
-	running map[string]chan struct{}
-	// unsaved holds results that could not be written, so that at least as long
-	// as this runner lives nothing is called lost that was done.
-	unsaved map[string]json.RawMessage
+	mu    sync.Mutex
+	known map[string]*record
+	file  *os.File
+	size  int64 // of the journal
+	dead  int64 // how much of it nobody needs any more
 }
 
+// record is what is known of one id.
 type record struct {
+	running chan struct{} // closed when it is finished; nil if it was begun by another runner
+	done    bool
+	at, n   int64 // where its last line is in the journal
+	// unsaved is a result that could not be written, so that at least as long as
+	// this runner lives nothing is called lost that was done.
+	unsaved json.RawMessage
+}
+
+// line is a record in the journal.
+type line struct {
 	ID     string          `json:"id"`
-	Done   bool            `json:"done"`
+	Done   bool            `json:"done,omitempty"`
+	Gone   bool            `json:"gone,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
@@ -55,7 +66,7 @@ func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, running: map[string]chan struct{}{}, unsaved: map[string]json.RawMessage{}}
+	s := &Store{dir: dir, known: map[string]*record{}}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return nil, err
@@ -64,17 +75,17 @@ func Open(dir string) (*Store, error) {
 	known, err := os.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return s, os.WriteFile(file, boot, 0o600)
-	case err != nil:
+		err = os.WriteFile(file, boot, 0o600)
+	case err == nil:
+		s.rebooted = !bytes.Equal(known, boot)
+	}
+	if err != nil {
 		return nil, err
 	}
-	s.rebooted = !bytes.Equal(known, boot)
-	return s, nil
-}
-
-func (s *Store) path(id string) string {
-	sum := sha256.Sum256([]byte(id))
-	return filepath.Join(s.dir, hex.EncodeToString(sum[:16])+".json")
+	if err := s.load(); err != nil {
+		return nil, err
+	}
+	return s, s.compact()
 }
 
 // Begin says where the work of this id stands and, if it is New, that it is
@@ -83,47 +94,49 @@ func (s *Store) path(id string) string {
 func (s *Store) Begin(id string, again bool) (state State, result json.RawMessage, done <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ch, ok := s.running[id]; ok {
-		return Running, nil, ch, nil
-	}
-	if b, ok := s.unsaved[id]; ok {
-		return Done, b, nil, nil
-	}
-	r, err := s.read(id)
+	r := s.known[id]
 	switch {
-	case err == nil && r.Done:
-		return Done, r.Result, nil, nil
-	case err == nil:
-		return Lost, nil, nil, nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return 0, nil, nil, err
-	case again && s.rebooted:
+	case r != nil && r.done:
+		result, err = s.result(r)
+		return Done, result, nil, err
+	case r != nil && r.running != nil:
+		return Running, nil, r.running, nil
+	case r != nil, again && s.rebooted:
 		return Lost, nil, nil, nil
 	}
-	if err := s.write(record{ID: id}); err != nil {
+	r = &record{running: make(chan struct{})}
+	if r.at, r.n, err = s.append(line{ID: id}); err != nil {
 		return 0, nil, nil, fmt.Errorf("the sandbox cannot remember what it does: %w", err)
 	}
-	ch := make(chan struct{})
-	s.running[id] = ch
-	return New, nil, ch, nil
+	s.known[id] = r
+	return New, nil, r.running, nil
 }
 
 // Finish stores the result of work that Begin called New. With an error it is
 // not on disk, and known only as long as this runner lives.
 func (s *Store) Finish(id string, result any) error {
 	b, err := json.Marshal(result)
-	if err == nil {
-		err = s.write(record{ID: id, Done: true, Result: b})
+	if err != nil {
+		b = nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil && b != nil {
-		s.unsaved[id] = b
+	r := s.known[id]
+	if r == nil || r.running == nil {
+		return fmt.Errorf("%q was not begun", id)
 	}
-	if ch, ok := s.running[id]; ok {
-		close(ch)
-		delete(s.running, id)
+	if err == nil {
+		var at, n int64
+		if at, n, err = s.append(line{ID: id, Done: true, Result: b}); err == nil {
+			s.dead += r.n
+			r.at, r.n = at, n
+		} else {
+			r.unsaved = b
+		}
 	}
+	r.done = b != nil
+	close(r.running)
+	r.running = nil
 	return err
 }
 
@@ -131,60 +144,29 @@ func (s *Store) Finish(id string, result any) error {
 func (s *Store) Result(id string) (json.RawMessage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if b, ok := s.unsaved[id]; ok {
-		return b, nil
+	r := s.known[id]
+	if r == nil || !r.done {
+		return nil, fs.ErrNotExist
 	}
-	r, err := s.read(id)
-	if err == nil && !r.Done {
-		err = fs.ErrNotExist
-	}
-	return r.Result, err
+	return s.result(r)
 }
 
 // Ack forgets a result. What runs stays known.
 func (s *Store) Ack(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.running[id]; ok {
+	r := s.known[id]
+	if r == nil || r.running != nil {
 		return nil
 	}
-	delete(s.unsaved, id)
-	if err := os.Remove(s.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	_, n, err := s.append(line{ID: id, Gone: true})
+	if err != nil {
 		return err
+	}
+	s.dead += r.n + n
+	delete(s.known, id)
+	if s.dead > maxDead && s.dead > s.size/2 {
+		return s.compact()
 	}
 	return nil
-}
-
-func (s *Store) read(id string) (record, error) {
-	var r record
-	b, err := os.ReadFile(s.path(id))
-	if err != nil {
-		return r, err
-	}
-	if err := json.Unmarshal(b, &r); err != nil || r.ID != id {
-		return record{ID: id}, nil // half written by a runner that died: it was begun
-	}
-	return r, nil
-}
-
-// write replaces the record in one go.
-func (s *Store) write(r record) error {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	if !r.Done { // nothing to replace
-		if err = os.WriteFile(s.path(r.ID), b, 0o600); err != nil {
-			_ = os.Remove(s.path(r.ID)) // a part of it would say that the work was begun
-		}
-		return err
-	}
-	tmp := s.path(r.ID) + ".tmp"
-	if err = os.WriteFile(tmp, b, 0o600); err == nil {
-		err = os.Rename(tmp, s.path(r.ID))
-	}
-	if err != nil {
-		_ = os.Remove(tmp)
-	}
-	return err
 }

@@ -1,8 +1,11 @@
 package results
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -67,14 +70,22 @@ func TestAfterADeath(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.is(t, "begun", false, New, "")
+	s.is(t, "gone", false, New, "")
+	if err := errors.Join(s.Finish("gone", "y"), s.Ack("gone")); err != nil {
+		t.Fatal(err)
+	}
 	s.is(t, "torn", false, New, "")
-	if err := os.Truncate(s.path("torn"), 3); err != nil {
+	if err := s.Finish("torn", "z"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(s.path(), s.size-3); err != nil { // it died while it wrote this
 		t.Fatal(err)
 	}
 	next := open(t, dir)
 	next.is(t, "done", false, Done, `"x"`)
 	next.is(t, "begun", false, Lost, "")
 	next.is(t, "torn", false, Lost, "")
+	next.is(t, "gone", false, New, "")
 	next.is(t, "new", true, New, "")
 	if err := next.Ack("begun"); err != nil {
 		t.Fatal(err)
@@ -95,12 +106,16 @@ func TestAfterARestart(t *testing.T) {
 }
 
 func TestFullDisk(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "x")
+	dir := t.TempDir()
 	s := open(t, dir)
 	s.is(t, "a", false, New, "")
-	if err := os.RemoveAll(dir); err != nil { // as good as full
+	file := s.file
+	closed, err := os.Open(os.DevNull) // as good as full: it takes nothing
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer closed.Close()
+	s.file = closed
 	if _, _, _, err := s.Begin("b", false); err == nil {
 		t.Error("it began what it cannot remember")
 	}
@@ -112,14 +127,69 @@ func TestFullDisk(t *testing.T) {
 	if b, err := s.Result("a"); err != nil || string(b) != `"x"` {
 		t.Errorf("its result is %s, %v", b, err)
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	s.file = file
 	s.is(t, "b", true, New, "") // which could not be begun before
+	open(t, dir).is(t, "a", false, Lost, "")
 	if err := s.Ack("a"); err != nil {
 		t.Error(err)
 	}
 	s.is(t, "a", false, New, "")
+}
+
+// The journal does not grow for ever.
+func TestCompact(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	s.is(t, "kept", false, New, "")
+	if err := s.Finish("kept", "result"); err != nil {
+		t.Fatal(err)
+	}
+	s.is(t, "running", false, New, "")
+	large := strings.Repeat("x", 100_000)
+	for i := range 50 {
+		id := strconv.Itoa(i)
+		s.is(t, id, false, New, "")
+		if err := errors.Join(s.Finish(id, large), s.Ack(id)); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(s.path())
+		if err != nil || info.Size() > 2*maxDead || info.Size() != s.size {
+			t.Fatalf("after %d the journal has %d bytes, it should be %d; %v", i, info.Size(), s.size, err)
+		}
+	}
+	s.is(t, "kept", false, Done, `"result"`)
+	s.is(t, "running", false, Running, "")
+	if err := s.Finish("running", 1); err != nil {
+		t.Fatal(err)
+	}
+	s.is(t, "running", false, Done, "1")
+	next := open(t, dir)
+	if next.size > 1000 {
+		t.Errorf("a new runner begins with %d bytes", next.size)
+	}
+	next.is(t, "kept", false, Done, `"result"`)
+	next.is(t, "running", false, Done, "1")
+}
+
+// Lines that make no sense cost what they tell and nothing else.
+func TestDamage(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	s.is(t, "a", false, New, "")
+	if err := s.Finish("a", 1); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(s.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = append([]byte("nonsense\n\x00\x00\n"), b...)
+	if err := os.WriteFile(s.path(), append(b, "{\"id\":\"b\",\"do"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	next := open(t, dir)
+	next.is(t, "a", false, Done, "1")
+	next.is(t, "b", false, New, "")
 }
 
 func TestOneOfManyBegins(t *testing.T) {

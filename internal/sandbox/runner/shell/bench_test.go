@@ -3,6 +3,7 @@ package shell
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -71,26 +72,28 @@ func BenchmarkCommand(b *testing.B) {
 			live := startBash(b)
 			box := open(b)
 			box.do(sandbox.Command{Text: ":"}, nil)
-			var floor, ours time.Duration
-			i := 0
+			var floor, ours []time.Duration
 			for b.Loop() {
 				t0 := time.Now()
 				live.run(b, text)
 				t1 := time.Now()
-				i++
-				r, err := box.Exec(b.Context(), sandbox.Command{ID: "b" + strconv.Itoa(i), Text: text}, nil)
+				r, err := box.Exec(b.Context(), sandbox.Command{ID: "b" + strconv.Itoa(len(ours)), Text: text}, nil)
 				if err != nil || r.Exit != 0 {
 					b.Fatal(r, err)
 				}
-				t2 := time.Now()
-				floor += t1.Sub(t0)
-				ours += t2.Sub(t1)
+				floor, ours = append(floor, t1.Sub(t0)), append(ours, time.Since(t1))
 			}
-			n := float64(i)
-			b.ReportMetric(float64(floor.Microseconds())/n, "floor-µs")
-			b.ReportMetric(float64(ours.Microseconds())/n, "ours-µs")
-			b.ReportMetric(float64((ours-floor).Microseconds())/n, "more-µs")
-			b.ReportMetric(float64(ours)/float64(floor), "ratio")
+			slices.Sort(floor)
+			slices.Sort(ours)
+			for _, p := range []struct {
+				name string
+				at   int
+			}{{"p50", len(ours) / 2}, {"p90", len(ours) * 9 / 10}} {
+				b.ReportMetric(float64(floor[p.at].Microseconds()), p.name+"-floor-µs")
+				b.ReportMetric(float64(ours[p.at].Microseconds()), p.name+"-ours-µs")
+				b.ReportMetric(float64((ours[p.at] - floor[p.at]).Microseconds()), p.name+"-more-µs")
+			}
+			b.ReportMetric(float64(ours[len(ours)/2])/float64(floor[len(ours)/2]), "ratio")
 		})
 	}
 }

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -23,6 +24,10 @@ type dialect struct {
 	ready func(word string) string
 }
 
+// quietly calls one of our functions so that a user's "set -x" does not show it.
+// Standard error stays in reach as descriptor 9.
+func quietly(call string) string { return "{ " + call + "; } 9>&2 2>/dev/null" }
+
 // bash runs a command with one line of the pipe, see bashLine.
 //
 // The functions keep the previous command's exit code in __dh_s and show it to
@@ -39,11 +44,14 @@ var bash = dialect{
 			`set +o history`, `set +H`, `unset HISTFILE MAILCHECK TMOUT PROMPT_COMMAND`, `umask 022`,
 			`__dh_n=0 __dh_s=0 __dh_d=1 __dh_c=`, `__dh_t=255`, `[ -t 255 ] || __dh_t=2`,
 			`__dh_p=$'` + mark + `;e;${__dh_n};${__dh_s}\a'`, `readonly __dh_t __dh_p`,
-			`__dh_b() { __dh_d=0 __dh_n=$1 __dh_c=$2; builtin printf '` + mark + `;b;%s\a' "$1" >&"$__dh_t"; }`,
+			// It turns "set -x" off for as long as it takes to get to the command.
+			`__dh_b() { __dh_d=0 __dh_n=$1 __dh_c=$2; if [[ $- == *x* ]]; then __dh_c=$'set -x\n'$2; set +x; fi; ` +
+				`builtin printf '` + mark + `;b;%s\a' "$1" >&"$__dh_t"; }`,
 			`__dh_r() { return "$__dh_s"; }`,
-			`__dh_e() { local s=$?; if [[ $__dh_d == 0 ]]; then __dh_s=$s __dh_d=1; fi; unset PROMPT_COMMAND; PROMPT_COMMAND=__dh_e PS0= PS2=; ` +
-				`if [[ -t 2 ]]; then PS1=$__dh_p; else PS1=; builtin printf '` + mark + `;e;%s;%s\a' "$__dh_n" "$__dh_s" >&"$__dh_t"; fi; }`,
-			`readonly -f __dh_b __dh_r __dh_e`, `__dh_e`,
+			`__dh_e() { local s=$?; if [[ $__dh_d == 0 ]]; then __dh_s=$s __dh_d=1; fi; ` +
+				`unset PROMPT_COMMAND; PROMPT_COMMAND='` + quietly("__dh_e") + `' PS0= PS2=; ` +
+				`if [[ -t 9 ]]; then PS1=$__dh_p; else PS1=; builtin printf '` + mark + `;e;%s;%s\a' "$__dh_n" "$__dh_s" >&"$__dh_t"; fi; }`,
+			`readonly -f __dh_b __dh_r __dh_e`, quietly("__dh_e"),
 		}, "; ") + "\n"
 	},
 }
@@ -59,14 +67,16 @@ func closing(text string) string {
 	if strings.HasSuffix(text, `\`) {
 		text += "\n" // the line goes on, with nothing
 	}
-	return text + "\n__dh_e"
+	return text + "\n" + quietly("__dh_e")
 }
 
 // bashLine runs a command. It is evaluated where the line is, at the top level,
 // so that everything it sets stays set. The condition puts the previous exit
 // code into $? where "set -e" does not see it.
 func bashLine(number int64, text string) string {
-	return fmt.Sprintf("__dh_b %d %s;if __dh_r;then eval \"$__dh_c\" <&\"$__dh_t\";else eval \"$__dh_c\" <&\"$__dh_t\";fi;__dh_e\n", number, bashQuote(closing(text)))
+	const eval = `eval "$__dh_c" <&"$__dh_t"`
+	begin := quietly("__dh_b " + strconv.FormatInt(number, 10) + " " + bashQuote(closing(text)))
+	return begin + ";if __dh_r;then " + eval + ";else " + eval + ";fi;" + quietly("__dh_e") + "\n"
 }
 
 // bashQuote makes one word on one line of any text.
@@ -94,7 +104,7 @@ func bashQuote(text string) string {
 // first pipe holds one line ahead, always the same, that waits for a name.
 var plain = dialect{
 	args:      []string{"sh", "-i"},
-	takePipes: "exec 0<&3 9<&4 3<&- 4<&-\n",
+	takePipes: "exec 0<&3 8<&4 3<&- 4<&-\n",
 	ready: func(word string) string {
 		mark := `\033]5379;` + word
 		return strings.Join([]string{
@@ -112,5 +122,6 @@ var plain = dialect{
 
 // plainLine waits for a command's number and file, and runs it. There is no file
 // if nothing is to be done.
-const plainLine = "__dh_q;IFS=' ' read -r __dh_n __dh_f <&9;__dh_b;" +
-	"if [ \"$__dh_f\" = - ];then :;elif __dh_r;then . \"$__dh_f\" <&2;else . \"$__dh_f\" <&2;fi;__dh_e\n"
+var plainLine = quietly("__dh_q; IFS=' ' read -r __dh_n __dh_f <&8; __dh_b") + ";" +
+	"if " + quietly(`[ "$__dh_f" = - ]`) + ";then :;" +
+	"elif " + quietly("__dh_r") + ";then . \"$__dh_f\" <&2;else . \"$__dh_f\" <&2;fi;" + quietly("__dh_e") + "\n"

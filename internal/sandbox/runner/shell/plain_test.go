@@ -53,6 +53,9 @@ func TestPlainShells(t *testing.T) {
 			}
 			b.gives("echo again", 0, "again\n")
 			b.gives("set +u; printf 'a\\377'", 0, "a\uFFFD")
+			if r := b.run("set -x; echo a; set +x"); !strings.Contains(r.Output, "+ echo a\na\n") || strings.Contains(r.Output, "__dh") {
+				t.Errorf("set -x shows %q", r.Output)
+			}
 			b.plainFlow(t)
 		})
 	}

@@ -167,9 +167,13 @@ func (sh *shell) launch() error {
 		defer from.Close()
 		ends = append(ends, from)
 	}
+	env := []string{"TERM=dumb", "PAGER=cat", "GIT_PAGER=cat"}
+	if p.dialect == &plain {
+		env = append(env, "ENV=") // a file that it would read first
+	}
 	if err = t.setPlain(); err == nil {
 		p.Process, err = s.config.Spawner.Start(spawn.Attr{
-			Args: p.dialect.args, Dir: s.folder(), Env: s.environ("TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "ENV="),
+			Args: p.dialect.args, Dir: s.folder(), Env: s.environ(env...),
 			Files: []*os.File{inside, inside, inside, ends[0], ends[1]}, TTY: true,
 		})
 	}

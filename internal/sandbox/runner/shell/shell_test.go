@@ -78,6 +78,11 @@ func TestPromptSurvives(t *testing.T) {
 	b.gives("exec >log 2>&1; echo hidden", 0, "")
 	b.gives("echo hidden", 0, "")
 	b.gives("exec >/dev/tty 2>&1; cat log", 0, "hidden\nhidden\n")
+	b.gives("set -x; echo 1", 0, "++ echo 1\n1\n")
+	b.gives("echo 2", 0, "++ echo 2\n2\n")
+	b.gives("set +x", 0, "++ set +x\n")
+	b.gives("exec 9>nine; echo 1 >&9", 0, "")
+	b.gives("echo 2 >&9; exec 9>&-; cat nine", 0, "1\n2\n")
 	b.gives("printf() { :; }; echo() { :; }; builtin echo 7", 0, "7\n")
 	if r := b.run("set -u; PS1=x; PROMPT_COMMAND=; builtin echo ${no_such_variable}; builtin echo not here"); r.Exit == 0 || strings.Contains(r.Output, "not here") {
 		t.Errorf("an error that ends a command gave %+v", r)

@@ -13,30 +13,40 @@ import (
 	"deckhand/internal/sandbox/rpc"
 )
 
-// until reads until the text was seen, and gives all that was read.
-func until(t *testing.T, r io.Reader, text string) string {
-	t.Helper()
-	var all []byte
-	buf := make([]byte, 32<<10)
-	for seen := 0; !bytes.Contains(all[seen:], []byte(text)); {
-		seen = max(0, len(all)-len(text))
-		n, err := r.Read(buf)
-		all = append(all, buf[:n]...)
-		if err != nil {
-			t.Fatalf("%v, after %q", err, all)
-		}
-	}
-	return string(all)
+// viewer is a terminal as its user sees it.
+type viewer struct {
+	*sandbox.Terminal
+	t    *testing.T
+	read []byte // and not looked at yet
 }
 
-func (b *box) terminal(name string, rows, cols uint16) *sandbox.Terminal {
-	b.t.Helper()
-	term, err := b.Terminal(b.t.Context(), sandbox.TerminalParams{Name: name, Rows: rows, Cols: cols})
-	if err != nil {
-		b.t.Fatal(err)
+// until reads until the text was seen, and gives what was there up to it.
+func (v *viewer) until(text string) string {
+	v.t.Helper()
+	buf := make([]byte, 32<<10)
+	for from := 0; ; {
+		if i := bytes.Index(v.read[from:], []byte(text)); i >= 0 {
+			seen := v.read[:from+i+len(text)]
+			v.read = v.read[len(seen):]
+			return string(seen)
+		}
+		from = max(0, len(v.read)-len(text))
+		n, err := v.Read(buf)
+		v.read = append(v.read, buf[:n]...)
+		if err != nil {
+			v.t.Fatalf("%v, after %q", err, v.read)
+		}
 	}
-	b.t.Cleanup(func() { term.Close() })
-	return term
+}
+
+func (b *box) terminal(t *testing.T, name string, rows, cols uint16) *viewer {
+	t.Helper()
+	term, err := b.Terminal(t.Context(), sandbox.TerminalParams{Name: name, Rows: rows, Cols: cols})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { term.Close() })
+	return &viewer{Terminal: term, t: t}
 }
 
 func typed(t *testing.T, w io.Writer, text string) {
@@ -48,34 +58,34 @@ func typed(t *testing.T, w io.Writer, text string) {
 
 func TestTerminal(t *testing.T) {
 	b := open(t)
-	one := b.terminal("x", 30, 100)
+	one := b.terminal(t, "x", 30, 100)
 	typed(t, one, "stty size; echo $TERM; x=kept\n")
-	until(t, one, "30 100")
-	until(t, one, "xterm-256color")
+	one.until("30 100")
+	one.until("xterm-256color")
 	if err := one.Resize(t.Context(), 40, 120); err != nil {
 		t.Fatal(err)
 	}
 	typed(t, one, "stty size\n")
-	until(t, one, "40 120")
+	one.until("40 120")
 	one.Close()
 
 	// It is the same one afterwards, and shows what was there.
-	two := b.terminal("x", 20, 50)
-	until(t, two, "40 120")
+	two := b.terminal(t, "x", 20, 50)
+	two.until("40 120")
 	typed(t, two, "stty size; echo $x-x\n")
-	until(t, two, "20 50")
-	until(t, two, "kept-x")
+	two.until("20 50")
+	two.until("kept-x")
 
 	// Two viewers see the same.
-	three := b.terminal("x", 0, 0)
-	until(t, three, "kept-x")
+	three := b.terminal(t, "x", 0, 0)
+	three.until("kept-x")
 	typed(t, three, "echo $((1000+234))\n")
-	until(t, two, "1234")
-	until(t, three, "1234")
+	two.until("1234")
+	three.until("1234")
 
 	// Ctrl-C works, and the end of the shell is the end of reading.
-	typed(t, three, "sleep 1000\n")
-	until(t, three, "sleep 1000")
+	typed(t, three, "sh -c 'echo wai''ting; exec cat'\n")
+	three.until("waiting")
 	typed(t, three, "\x03")
 	typed(t, three, "exit\n")
 	for _, term := range []io.Reader{two, three} {
@@ -86,24 +96,24 @@ func TestTerminal(t *testing.T) {
 	if err := two.Resize(t.Context(), 1, 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("resizing what has ended: %v", err)
 	}
-	four := b.terminal("x", 0, 0)
+	four := b.terminal(t, "x", 0, 0)
 	typed(t, four, "echo ${x-fresh}; stty size\n")
-	until(t, four, "24 80")
+	four.until("24 80")
 }
 
 // The past is bounded, and a viewer that does not read is not waited for: it
 // misses something.
 func TestTerminalSlowViewer(t *testing.T) {
 	b := open(t)
-	slow := b.terminal("x", 24, 80)
-	fast := b.terminal("x", 24, 80)
+	slow := b.terminal(t, "x", 24, 80)
+	fast := b.terminal(t, "x", 24, 80)
 	typed(t, fast, "yes 0123456789 | head -c 3000000; echo e''nd\n")
-	until(t, fast, "end")
-	if got := until(t, slow, "end"); len(got) > 1_000_000 || !strings.Contains(got, missed) {
+	fast.until("end")
+	if got := slow.until("end"); len(got) > 1_000_000 || !strings.Contains(got, missed) {
 		t.Errorf("a viewer that did not read got %d bytes", len(got))
 	}
-	late := b.terminal("x", 24, 80)
-	if got := until(t, late, "end"); len(got) > scrollback {
+	late := b.terminal(t, "x", 24, 80)
+	if got := late.until("end"); len(got) > scrollback {
 		t.Errorf("the past has %d bytes", len(got))
 	}
 }
@@ -111,7 +121,7 @@ func TestTerminalSlowViewer(t *testing.T) {
 func TestTooManyTerminals(t *testing.T) {
 	b := open(t)
 	for i := range maxTerminals {
-		b.terminal(fmt.Sprint(i), 24, 80)
+		b.terminal(t, fmt.Sprint(i), 24, 80)
 	}
 	if _, err := b.Terminal(t.Context(), sandbox.TerminalParams{Name: "more"}); !errors.Is(err, rpc.ErrBusy) {
 		t.Errorf("one more gave %v", err)

@@ -156,16 +156,12 @@ func socket(family, kind, protocol int) error {
 
 // handle opens a file by its number, which needs no path that leads to it.
 func handle() error {
-	h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, "/", 0)
-	if err != nil {
-		return err
-	}
 	dir, err := unix.Open("/", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(dir)
-	fd, err := unix.OpenByHandleAt(dir, h, unix.O_RDONLY)
+	fd, err := unix.OpenByHandleAt(dir, unix.NewFileHandle(1, make([]byte, 8)), unix.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -247,7 +243,7 @@ func trace(args []string) error {
 		"vm_readv": func() error { return peek(pid) }, "pidfd": func() error { return steal(pid) },
 		"mem": func() error { return file("mem") }, "environ": func() error { return file("environ") },
 		"maps": func() error { return file("maps") }, "root": func() error { return folder("root") },
-		"cwd": func() error { return folder("cwd") }, "fd": func() error { return folder("fd") },
+		"cwd": func() error { return folder("cwd") }, "fd": func() error { return links(proc + "fd") },
 		"setns-mnt": func() error { return enter(proc + "ns/mnt") }, "setns-net": func() error { return enter(proc + "ns/net") },
 		"setns-user": func() error { return enter(proc + "ns/user") },
 	}
@@ -290,6 +286,21 @@ func steal(pid int) error {
 		return err
 	}
 	return unix.Close(fd)
+}
+
+// links reads what the files are that another process has open. Their numbers
+// alone tell nothing.
+func links(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if _, err = os.Readlink(dir + "/" + e.Name()); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // enter joins a namespace of another process.

@@ -138,6 +138,37 @@ func open(args []string) error {
 	return nil
 }
 
+// write writes a word to a file.
+func write(args []string) error {
+	name, err := text(args, 0)
+	if err != nil {
+		return err
+	}
+	word, err := text(args, 1)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	_, err = unix.Write(fd, []byte(word))
+	return err
+}
+
+// rights says who we are and what we may.
+func rights([]string) error {
+	fmt.Println(os.Getuid(), os.Geteuid(), os.Getgid(), os.Getegid())
+	status, err := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		if strings.HasPrefix(line, "Cap") {
+			fmt.Print(line)
+		}
+	}
+	return err
+}
+
 // signalProcess sends a signal to a process.
 func signalProcess(args []string) error {
 	sig, err := number(args, 0)

@@ -40,6 +40,8 @@ var commands = map[string]func(args []string) error{
 	"ps":         processes,
 	"sockets":    sockets,
 	"open":       open,
+	"write":      write,
+	"rights":     rights,
 	"ptrace":     trace,
 	"signal":     signalProcess,
 	"syscall":    try,

@@ -58,7 +58,9 @@ func probe() {
 	call("sti garbage", unix.SYS_IOCTL, 0, garbage|unix.TIOCSTI, text("x"))
 
 	call("ptrace runner", unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1)
-	call("read runner", unix.SYS_PROCESS_VM_READV, 1)
+	var b [8]byte
+	local, remote := unix.Iovec{Base: &b[0], Len: 8}, unix.Iovec{Base: &b[0], Len: 8}
+	call("read runner", unix.SYS_PROCESS_VM_READV, 1, uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1)
 	pidfd, err := unix.PidfdOpen(1, 0)
 	say("pidfd of runner", err)
 	call("descriptor of runner", unix.SYS_PIDFD_GETFD, uintptr(pidfd), 2)

@@ -1,0 +1,121 @@
+package local
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What only its owner may read is found, and what tells nothing is not.
+func TestSearch(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, content string, mode os.FileMode) {
+		t.Helper()
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(content), mode), os.Chmod(file, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("open", "x", 0o644)
+	put("private", "x", 0o600)
+	put("group", "x", 0o640)
+	put("lock", "", 0o600)
+	put("closed/f", "x", 0o644)
+	put("closed/g", "x", 0o600)
+	if err := errors.Join(os.Chmod(filepath.Join(dir, "closed"), 0o700), os.Chmod(dir, 0o755), os.Symlink("private", filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	b := &base{rights: findRights(), ctx: t.Context()}
+	var m mask
+	if err := b.search(dir, &m); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, path := range m.Paths {
+		names = append(names, filepath.Base(path))
+	}
+	slices.Sort(names)
+	if got := strings.Join(names, " "); got != "closed group private" {
+		t.Errorf("found %q", got)
+	}
+	for i := range maxMasked {
+		put("many/"+string(rune('a'+i%26))+strings.Repeat("x", i), "x", 0o600)
+	}
+	if err := b.search(dir, &mask{}); !errors.Is(err, errMany) {
+		t.Errorf("with many: %v", err)
+	}
+}
+
+// A machine with many private files does without the mapping that would open them.
+func TestTooManyPrivateFiles(t *testing.T) {
+	b := &base{data: "/opt/deckhand/data", layers: systemLayers()}
+	b.setMasked(mask{Many: true, Paths: []string{"/usr/x"}})
+	if masked, unmapped := b.hidden(); len(masked) != 0 || unmapped == "" {
+		t.Errorf("masked %v, unmapped %q", masked, unmapped)
+	}
+	b = &base{data: "/usr/lib/deckhand", layers: systemLayers()}
+	b.setMasked(mask{Paths: []string{"/usr/x"}})
+	if masked, _ := b.hidden(); !slices.Equal(masked, []string{"/usr/lib/deckhand", "/usr/x"}) {
+		t.Errorf("sandboxes in the system's folder are masked as %v", masked)
+	}
+}
+
+func TestSecretNames(t *testing.T) {
+	for name, want := range map[string]bool{
+		"/etc/shadow": true, "/etc/shadow-": true, "/etc/gshadow": true, "/etc/sudoers": true, "/etc/ssl/private": true, "/etc/ssh": true,
+		"/etc/nginx/site.key": true, "/etc/krb5.keytab": true, "/etc/app/Credentials.json": true, "/etc/deckhand.env": true,
+		"/etc/passwd": false, "/etc/hosts": false, "/etc/ssl/certs": false, "/etc/apt/trusted.gpg.d/archive.asc": false, "/etc/apt/keyrings": false, "/etc/profile": false,
+	} {
+		if got := secret(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestTemplateIsStable(t *testing.T) {
+	dir := t.TempDir()
+	a, err := makeTemplate(dir, systemLayers(), nil, "/nowhere")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := makeTemplate(dir, systemLayers(), nil, "/nowhere")
+	if err != nil || a != b {
+		t.Errorf("made twice: %s, %s, %v", a, b, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left over: %v, %v", entries, err)
+	}
+	passwd, err := os.ReadFile(filepath.Join(a, "etc/passwd"))
+	if err != nil || !strings.Contains(string(passwd), "root:x:0:0:") {
+		t.Errorf("users: %s, %v", passwd, err)
+	}
+	for line := range strings.Lines(string(passwd)) {
+		if f := strings.Split(line, ":"); len(f[2]) == 4 {
+			t.Errorf("%s is a person", f[0])
+		}
+	}
+}
+
+func TestUsersAreUnique(t *testing.T) {
+	u := &users{dir: "/x", taken: map[uint32]string{}}
+	first, err := u.take("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := u.take("a") // the same start of the search
+	if err != nil || second == first || first < firstUser || first > lastUser || first%rangeSize != 0 {
+		t.Errorf("%d, %d, %v", first, second, err)
+	}
+	u.free(first)
+	if again, err := u.take("a"); err != nil || again != first {
+		t.Errorf("a free range is not used again: %d, %v", again, err)
+	}
+	for text, want := range map[string]bool{"         0          0 4294967295\n": true, "0 100000 65536\n": false, "0 1000 1\n1 100000 65536\n": false, "": false} {
+		if got := mapped(text); got != want {
+			t.Errorf("map %q: %v", text, got)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package results
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// maxDead is how much of the journal may be of no use before it is written anew.
+const maxDead = 1 << 20
+
+func (s *Store) path() string { return filepath.Join(s.dir, "journal") }
+
+// load reads the journal. A line that a dying runner left unfinished says
+// nothing: what it would have finished was only begun, and what it would have
+// begun was not.
+func (s *Store) load() error {
+	f, err := os.Open(s.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.file = f
+	in := bufio.NewReader(f)
+	for {
+		b, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		at, n := s.size, int64(len(b))
+		s.size += n
+		var l line
+		if json.Unmarshal(b, &l) != nil {
+			s.dead += n
+			continue
+		}
+		if r := s.known[l.ID]; r != nil {
+			s.dead += r.n
+		}
+		if l.Gone {
+			s.dead += n
+			delete(s.known, l.ID)
+			continue
+		}
+		s.known[l.ID] = &record{done: l.Done, at: at, n: n}
+	}
+}
+
+// append writes a line and tells where it is. A line that does not fit leaves
+// nothing behind.
+func (s *Store) append(l line) (at, n int64, err error) {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return 0, 0, err
+	}
+	b = append(b, '\n')
+	if _, err := s.file.WriteAt(b, s.size); err != nil {
+		return 0, 0, errors.Join(err, s.file.Truncate(s.size))
+	}
+	at, n = s.size, int64(len(b))
+	s.size += n
+	return at, n, nil
+}
+
+// result reads the result of a record that has one.
+func (s *Store) result(r *record) (json.RawMessage, error) {
+	if r.unsaved != nil {
+		return r.unsaved, nil
+	}
+	b := make([]byte, r.n)
+	if _, err := s.file.ReadAt(b, r.at); err != nil {
+		return nil, err
+	}
+	var l line
+	if err := json.Unmarshal(b, &l); err != nil {
+		return nil, fmt.Errorf("the journal of results is damaged: %w", err)
+	}
+	return l.Result, nil
+}
+
+// compact writes the journal anew with what is needed, in place of the old one.
+func (s *Store) compact() error {
+	tmp := s.path() + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	fail := func(err error) error {
+		return errors.Join(err, f.Close(), os.Remove(tmp))
+	}
+	var size int64
+	moved := map[*record]int64{}
+	for _, r := range s.known {
+		b := make([]byte, r.n)
+		if _, err := s.file.ReadAt(b, r.at); err != nil {
+			return fail(err)
+		}
+		if !bytes.HasSuffix(b, []byte("\n")) {
+			return fail(errors.New("the journal of results is damaged"))
+		}
+		if _, err := f.WriteAt(b, size); err != nil {
+			return fail(err)
+		}
+		moved[r] = size
+		size += r.n
+	}
+	if err := os.Rename(tmp, s.path()); err != nil {
+		return fail(err)
+	}
+	if s.file != nil {
+		s.file.Close()
+	}
+	for r, at := range moved {
+		r.at = at
+	}
+	s.file, s.size, s.dead = f, size, 0
+	return nil
+}
