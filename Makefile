@@ -51,11 +51,16 @@ setup:
 	$(call say,set-up: what the tests need)
 	@scripts/need gcc gcc libc6-dev || test "$${CI:-}" != true
 	@scripts/need strace strace || test "$${CI:-}" != true
+	@scripts/need npm npm || test "$${CI:-}" != true
+	@scripts/need curl curl || test "$${CI:-}" != true
 
 # lint has run all of vet, so go test need not run its part again.
 test: setup build lint ## everything: set-up, build, lint, all tests with the race detector
 	$(call say,test: every package)
-	@race=-race; if ! command -v "$$(go env CC)" >/dev/null; then \
+	@if host=$$(scripts/engine start bin/engine); then \
+		export "$$host"; trap 'scripts/engine stop bin/engine' EXIT; \
+	else test "$${CI:-}" != true; fi; \
+	race=-race; if ! command -v "$$(go env CC)" >/dev/null; then \
 		race=; echo 'RUNNING WITHOUT THE RACE DETECTOR: there is no C compiler'; fi; \
 	CGO_ENABLED=$${race:+1} go test -vet=off $$race ./...
 

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -69,6 +70,15 @@ var (
 	linkLine = regexp.MustCompile(`log in:\s+(\S+)`)
 )
 
+// plainHands chooses the driver that costs nothing as long as no command is
+// run, for tests that are about something else.
+func plainHands(t *testing.T, args []string) []string {
+	if slices.Contains(args, "--sandbox") {
+		return args
+	}
+	return append(withHands(t, "host"), args...)
+}
+
 // serve runs the server in this process, on a free port and the given data dir ("" is a new one).
 func serve(t *testing.T, dir string, args ...string) *box {
 	t.Helper()
@@ -80,7 +90,7 @@ func serve(t *testing.T, dir string, args ...string) *box {
 	out, in := io.Pipe()
 	code := make(chan int, 1)
 	go func() {
-		args := append([]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json", "--rate-limit", "0"}, args...)
+		args := append([]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json", "--rate-limit", "0"}, plainHands(t, args)...)
 		code <- run(ctx, args, in, b.logs)
 		in.Close()
 	}()
@@ -95,7 +105,7 @@ func serve(t *testing.T, dir string, args ...string) *box {
 func spawn(t *testing.T, dir string, args ...string) (*box, *exec.Cmd) {
 	t.Helper()
 	b := &box{t: t, dir: dir, logs: &syncBuffer{}}
-	cmd := exec.Command(os.Args[0], append([]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0", "--rate-limit", "0"}, args...)...)
+	cmd := exec.Command(os.Args[0], append([]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0", "--rate-limit", "0"}, plainHands(t, args)...)...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	cmd.Stderr = b.logs
 	out, err := cmd.StdoutPipe()

@@ -153,8 +153,10 @@ func (noHands) List(context.Context) ([]sandbox.Found, error) { return nil, nil 
 // work; auto goes on without a sandbox, loudly.
 func (f *sandboxFlags) choose(ctx context.Context, dataDir, instance string, out sandbox.Outward, logger *slog.Logger) (hands, error) {
 	h, err := f.driver(ctx, dataDir, instance, out, logger)
-	if err == nil {
-		err = usable(ctx, h)
+	if q, ok := h.Driver.(interface{ Possible() error }); ok && err == nil {
+		if err = q.Possible(); err != nil {
+			err = fmt.Errorf("--sandbox %s does not work here: %w", h.name, err)
+		}
 	}
 	if err == nil {
 		return h, nil
@@ -173,16 +175,6 @@ func (f *sandboxFlags) choose(ctx context.Context, dataDir, instance string, out
 func findings(ctx context.Context, d sandbox.Driver) []sandbox.Finding {
 	if c, ok := d.(sandbox.Checker); ok {
 		return c.Check(ctx)
-	}
-	return nil
-}
-
-// usable says why no sandbox can be started, or nil.
-func usable(ctx context.Context, h hands) error {
-	for _, f := range findings(ctx, h.Driver) {
-		if f.Fatal {
-			return fmt.Errorf("--sandbox %s does not work here: %s: %s. %s", h.name, f.What, f.Found, f.Fix)
-		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,9 +13,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/box"
@@ -99,7 +103,13 @@ func serve(args []string) error {
 	if *network == "isolated" {
 		c.Network = sandbox.Isolated
 	}
-	c.Confine = confine.From(*state)
+	alone := os.Getpid() == 1 // the first process of a container, which is there for us
+	if alone {
+		c.Confine = confine.From(*state)
+		if err := box.Guard(); err != nil {
+			return err
+		}
+	}
 	r, err := runner.New(c)
 	if err != nil {
 		return err
@@ -108,7 +118,48 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
+	if alone {
+		listener = outsiders{listener}
+	}
 	return r.Serve(listener)
+}
+
+// outsiders accepts connections only from processes that were put into the
+// container from outside, as the server's are: they have no parent here. What
+// runs inside is the runner's own and must not command it.
+type outsiders struct{ net.Listener }
+
+func (l outsiders) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil || fromOutside(conn) {
+			return conn, err
+		}
+		conn.Close()
+	}
+}
+
+func fromOutside(conn net.Conn) bool {
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return false
+	}
+	var peer *unix.Ucred
+	if ctl := raw.Control(func(fd uintptr) {
+		peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); ctl != nil || err != nil {
+		return false
+	}
+	if peer.Pid == 0 { // not in our namespace at all
+		return true
+	}
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(int(peer.Pid)) + "/stat")
+	if err != nil {
+		return false
+	}
+	// The name stands in brackets and may hold anything.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return len(fields) > 1 && string(fields[1]) == "0"
 }
 
 // environ is the image's own, without what was meant for the runner.

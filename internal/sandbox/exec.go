@@ -158,13 +158,12 @@ func (s *Sandbox) Run(ctx context.Context, p Process, stdin io.Reader) (ProcessR
 	}
 	defer call.Close()
 	if stdin != nil {
-		sent := make(chan struct{})
+		// The process may end before it has read everything: nobody waits for the
+		// reader, which may block for as long as it likes.
 		go func() {
-			defer close(sent)
-			_, _ = io.Copy(call, stdin) // the process may end before it has read everything
+			_, _ = io.Copy(call, stdin)
 			_ = call.CloseWrite()
 		}()
-		defer func() { call.Close(); <-sent }()
 	}
 	return r, call.Answer(&r)
 }

@@ -145,7 +145,8 @@ func nothingLeaves(t *testing.T) {
 	}, ownAddresses...)
 	public := map[string]bool{"93.184.216.34": true, "2606:2800:220::1": true}
 	w := newWorld(t, open, nil)
-	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
+	expected := int64(0)
+	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
 	for _, a := range forms {
 		h := a
 		if strings.Contains(a, ":") {
@@ -154,13 +155,17 @@ func nothingLeaves(t *testing.T) {
 		// Each would be reached if it were dialled, but for broadcast and the like.
 		if resp, err := direct.Get("http://" + h + "/"); err == nil {
 			resp.Body.Close()
+			expected++
 		} else {
 			t.Logf("%s cannot be reached here in any case: %v", a, err)
 		}
 		before := count.Load()
 		status, body := w.get("http://" + h + "/")
-		resp, _ := w.dial().send("CONNECT " + h + ":443 HTTP/1.1\r\nHost: x\r\n\r\n").answer("CONNECT")
+		tunnel := w.dial().send("CONNECT " + h + ":443 HTTP/1.1\r\nHost: x\r\n\r\n")
+		resp, _ := tunnel.answer("CONNECT")
 		if public[a] {
+			tunnel.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n").answer("GET")
+			expected += 2
 			if status != 200 || resp.StatusCode != 200 || count.Load() != before+2 {
 				t.Errorf("%s: got %d and %d with %d connections", a, status, resp.StatusCode, count.Load()-before)
 			}
@@ -179,6 +184,18 @@ func nothingLeaves(t *testing.T) {
 		if status, _ := w.get("http://name.test/"); status != 403 || count.Load() != before {
 			t.Errorf("%s by name: got %d with %d connections", a, status, count.Load()-before)
 		}
+	}
+	// Connections are taken in their order, so after these none is on its way.
+	for _, url := range []string{"http://127.0.0.1:80", "http://127.0.0.1:443"} {
+		resp, err := direct.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		expected++
+	}
+	if n := count.Load(); n != expected {
+		t.Errorf("%d connections were made, want %d", n, expected)
 	}
 	for _, a := range []string{"169.254.169.254", "10.0.0.1", "127.0.0.1", "93.184.216.34"} {
 		if _, ok := reached.Load(a); !ok {

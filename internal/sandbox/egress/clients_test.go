@@ -112,7 +112,7 @@ func TestCurl(t *testing.T) {
 			t.Errorf("%s: got %d bytes back", url, len(got))
 		}
 	}
-	s.conns.Wait()
+	s.settle()
 	s.went()
 	// What a person in the shell sees.
 	has(t, s.run("curl", "-sS", "http://elsewhere.test/"), `deckhand: egress policy "allowlist" does not allow elsewhere.test; `)
@@ -135,7 +135,7 @@ func TestWget(t *testing.T) {
 			t.Errorf("%s: got %q", url, got)
 		}
 	}
-	s.conns.Wait()
+	s.settle()
 	s.went()
 }
 
@@ -170,7 +170,7 @@ func TestGit(t *testing.T) {
 			t.Errorf("%s: got %d bytes, %v", url, len(got), err)
 		}
 	}
-	s.conns.Wait()
+	s.settle()
 	s.went()
 	if out, err := s.try("git", "clone", "http://elsewhere.test/repo.git"); err == nil || !strings.Contains(out, "403") {
 		t.Errorf("got %v, %s", err, out)
@@ -204,7 +204,7 @@ func TestGoModules(t *testing.T) {
 		s.env = append(s.env, "GOPROXY="+url, "GOMODCACHE="+filepath.Join(s.dir, fmt.Sprint("cache", i)))
 		has(t, s.run("go", "mod", "download", "-json", "example.com/pkg@v1.0.0"), `"Version": "v1.0.0"`)
 	}
-	s.conns.Wait()
+	s.settle()
 	s.went()
 }
 
@@ -244,7 +244,7 @@ func TestPip(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	s.conns.Wait()
+	s.settle()
 	s.went()
 	out, err := s.try(python, "-m", "pip", "download", "--retries", "1", "--index-url", "https://elsewhere.test/simple", "tiny")
 	if err == nil {
@@ -288,7 +288,7 @@ func TestNpm(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	s.conns.Wait()
+	s.settle()
 	s.went()
 }
 
@@ -338,6 +338,6 @@ func TestApt(t *testing.T) {
 			os.Remove(got[0])
 		}
 	}
-	s.conns.Wait()
+	s.settle()
 	s.went()
 }

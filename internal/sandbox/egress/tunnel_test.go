@@ -53,9 +53,8 @@ func TestTunnelTLS(t *testing.T) {
 			t.Errorf("got %d, %q", status, body)
 		}
 		<-w.ended
-		e := w.last()
-		w.recorded(e, "CONNECT", "secure.test", egress.Allowed, "")
-		if e.Sent < 100 || e.Received < 100 || e.Port != o.port {
+		e := w.last() // the client may end it with a reset, so there may be a reason
+		if e.Method != "CONNECT" || e.Host != "secure.test" || e.Verdict != egress.Allowed || e.Sent < 100 || e.Received < 100 || e.Port != o.port {
 			t.Errorf("got %+v", e)
 		}
 	}

@@ -186,8 +186,11 @@ type world struct {
 	ledger *ledgertest.Memory
 	policy atomic.Pointer[egress.Policy]
 	addr   string
-	conns  sync.WaitGroup // that the proxy serves
-	ended  chan struct{}  // one for each that it served
+	ended  chan struct{} // one for each connection that the proxy served
+
+	mu     sync.Mutex
+	change *sync.Cond
+	served int // how many connections it serves now
 }
 
 var open = egress.Policy{Mode: egress.Open}
@@ -200,6 +203,7 @@ func list(allow ...string) egress.Policy {
 func newWorld(t testing.TB, policy egress.Policy, private []string, more ...func(*egress.Config)) *world {
 	t.Helper()
 	w := &world{TB: t, ledger: &ledgertest.Memory{}, ended: make(chan struct{}, 10_000)}
+	w.change = sync.NewCond(&w.mu)
 	w.policy.Store(&policy)
 	allow, err := outbound.ParseAllow(strings.Join(private, ","))
 	if err != nil {
@@ -226,10 +230,12 @@ func newWorld(t testing.TB, policy egress.Policy, private []string, more ...func
 			if err != nil {
 				return
 			}
-			w.conns.Go(func() {
+			w.count(1)
+			go func() {
 				w.Serve(ctx, "box", "call_1", conn)
 				w.ended <- struct{}{}
-			})
+				w.count(-1)
+			}()
 		}
 	})
 	t.Cleanup(func() {
@@ -239,9 +245,25 @@ func newWorld(t testing.TB, policy egress.Policy, private []string, more ...func
 			t.Error(err)
 		}
 		cancel()
-		w.conns.Wait()
+		w.settle()
 	})
 	return w
+}
+
+func (w *world) count(n int) {
+	w.mu.Lock()
+	w.served += n
+	w.mu.Unlock()
+	w.change.Broadcast()
+}
+
+// settle waits until all connections that were made have ended.
+func (w *world) settle() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.served > 0 {
+		w.change.Wait()
+	}
 }
 
 // near is the AllowPrivate of origins under names.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -77,6 +79,21 @@ func (d *Driver) Check(ctx context.Context) []sandbox.Finding {
 		found = append(found, sandbox.Finding{What: "a start", Found: note, Fix: "sandboxes work, with this restriction; a newer kernel, or a data folder on ext4, xfs or btrfs, may lift it"})
 	}
 	return append(found, trial)
+}
+
+// Possible is the quick part of Check, for a server that starts: whether the
+// machine lets us have namespaces at all. It takes as long as starting a program.
+func (d *Driver) Possible() error {
+	for _, f := range []sandbox.Finding{checkNamespaces(), checkFilter()} {
+		if f.Fatal {
+			return fmt.Errorf("%s: %s. %s", f.What, f.Found, f.Fix)
+		}
+	}
+	cmd := &exec.Cmd{Path: "/proc/self/fd/" + strconv.Itoa(int(d.runner.Fd())), Args: []string{"runner", "version"}, Dir: "/", SysProcAttr: d.attributes(0)}
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("a program cannot be started in namespaces of its own: %w. %s", err, advice(err))
+	}
+	return nil
 }
 
 func checkNamespaces() sandbox.Finding {

@@ -134,9 +134,10 @@ func Kill(t *testing.T, pid int) {
 // nobody is a user without any rights.
 const nobody = 65534
 
-// AsUser runs tests of this test program again, as an ordinary user. It is for
-// drivers that root and others use differently.
-func AsUser(t *testing.T, run string) {
+// AsUser runs tests of this test program again, as an ordinary user, with some
+// more variables in its environment. It is for drivers that root and others use
+// differently.
+func AsUser(t *testing.T, run string, env ...string) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		skip(t, "only root can become somebody else; the tests themselves run as an ordinary user already")
@@ -156,6 +157,7 @@ func AsUser(t *testing.T, run string) {
 	}
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, "DECKHAND_RUNNER="+Runner(t), inside.env+"="+helper(t))
+	cmd.Env = append(cmd.Env, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

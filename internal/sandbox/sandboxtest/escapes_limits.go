@@ -61,9 +61,8 @@ func memoryBomb(t *testing.T, o Options) {
 		}
 		same(t, "afterwards", b.ok(t, "echo fine"), "fine")
 	}
-	// In pieces: each process is small.
-	r := b.sh(t, "for i in 1 2 3 4 5 6 7 8 9 10; do (%s membomb %d && sleep 1000) & done; wait", h, 48<<20)
-	_ = r
+	// In pieces, each of which is allowed.
+	b.sh(t, "for i in 1 2 3 4 5 6 7 8 9 10; do %s membomb %d & done; wait", h, 48<<20)
 	same(t, "afterwards", b.ok(t, "echo fine"), "fine")
 	c := attach(t, o, b.driver, b.handle)
 	same(t, "the runner survived", c.Info().Boot, boot)

@@ -73,7 +73,7 @@ func inspect(t *testing.T, o Options) {
 		same(t, "a program's view", c.ok(t, "cat sub/file; pwd"), "content"+c.root)
 		if o.Confined {
 			is(t, d, map[string]bool{"box": false}) // it sleeps on
-			for _, text := range []string{"touch new", "echo x > sub/file", "rm sub/file", "mkdir -p sub/new", "chmod 700 sub", "mv sub moved"} {
+			for _, text := range []string{"touch new", "echo x > sub/file", "rm -f sub/file", "mkdir -p sub/new", "chmod 700 sub", "mv -f sub moved"} {
 				if r := c.sh(t, "%s", text); r.Exit == 0 {
 					t.Errorf("%s changed a workspace that is only looked at", text)
 				}
@@ -113,7 +113,7 @@ func snapshot(t *testing.T, o Options) {
 	b.put(t, "sub/file", "content")
 	b.put(t, "large", strings.Repeat("0123456789abcdef", 1<<16))
 	b.ok(t, "ln -s /etc/passwd out; ln sub/file hard; chmod 751 sub; echo '#!/bin/sh' > run; chmod 755 run; mkfifo pipe; mkdir empty; touch -d @86400 old 2>/dev/null || touch old; echo x > 'ü ugly'")
-	listing := "ls -lA . sub | awk '{print $1, $5, $9, $10, $11, $12}'; cat sub/file; cksum large"
+	listing := "ls -lA . sub | awk '{print $1, $5, $9, $10, $11, $12}'; cat sub/file; md5sum large"
 	before := b.ok(t, "%s", listing)
 	must(t, s.Snapshot(within(t), b.handle, "copy"))
 	b.ok(t, "echo changed > sub/file")

@@ -102,7 +102,7 @@ type box struct {
 
 // bound is how long anything may take. It is no measure: it only turns what
 // would wait forever into a failure.
-const bound = 40 * time.Second
+const bound = 2 * time.Minute
 
 // within is the test's context, bounded.
 func within(t *testing.T) context.Context {

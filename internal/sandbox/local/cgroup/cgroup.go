@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Limits are what a group may use. All are set.
@@ -379,30 +381,49 @@ func apply(dir string, settings []setting) error {
 // processes of the machine from starting others, which it takes milliseconds to
 // prepare; a thread that moves by itself does not. In the unified hierarchy,
 // which does not know groups of threads, a process is born into V2 by itself.
+//
+// It is never the first thread of this process: that one stands for the whole,
+// whose memory would count as the group's.
 func (p *Parent) Lend(g *Group, start func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
-		var err error
-		for _, dir := range g.Dirs {
-			if dir != g.V2 {
-				err = errors.Join(err, write(dir, "tasks", "0"))
-			}
+		if unix.Gettid() != os.Getpid() {
+			done <- p.lend(g, start)
+			return
 		}
-		if err != nil {
-			g.Failed = fmt.Errorf("putting a thread into its group: %w", err)
-		}
-		err = start()
-		back := true
-		for _, dir := range p.own {
-			back = write(dir, "tasks", "0") == nil && back
-		}
-		if back {
-			runtime.UnlockOSThread() // else the thread ends here, and leaves the group so
-		}
-		done <- err
+		defer runtime.UnlockOSThread()
+		other := make(chan error, 1)
+		go func() { // on another thread, since this one is held
+			runtime.LockOSThread()
+			other <- p.lend(g, start)
+		}()
+		done <- <-other
 	}()
 	return <-done
+}
+
+// lend does it on the calling thread, which is locked and unlocked again when
+// it is back. If it is not, it ends with its goroutine, and leaves the group so.
+func (p *Parent) lend(g *Group, start func() error) error {
+	var err error
+	for _, dir := range g.Dirs {
+		if dir != g.V2 {
+			err = errors.Join(err, write(dir, "tasks", "0"))
+		}
+	}
+	if err != nil {
+		g.Failed = fmt.Errorf("putting a thread into its group: %w", err)
+	}
+	err = start()
+	back := true
+	for _, dir := range p.own {
+		back = write(dir, "tasks", "0") == nil && back
+	}
+	if back {
+		runtime.UnlockOSThread()
+	}
+	return err
 }
 
 // Remove removes the folders of groups whose processes have ended. The kernel

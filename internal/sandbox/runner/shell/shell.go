@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -100,7 +101,7 @@ func (sh *shell) run(j *job) error {
 	}
 	p := sh.proc
 	sh.counted++
-	j.number, j.begun = sh.counted, make(chan struct{})
+	j.number = sh.counted
 	p.tty.tidy(p.typed)
 	p.typed = false
 	to, line := p.lines, ""
@@ -112,12 +113,8 @@ func (sh *shell) run(j *job) error {
 		}
 		to, line = p.names, strconv.FormatInt(j.number, 10)+" "+filepath.Join(sh.owner.dir, j.script)+"\n"
 	}
-	if len(line) > 32<<10 { // more than the pipe may hold: the shell must read meanwhile
-		if err := sh.owner.goOn(func() { _, _ = to.WriteString(line) }); err != nil { // ends with the pipe at the latest
-			return err
-		}
-	} else if _, err := to.WriteString(line); err != nil && !errors.Is(err, os.ErrClosed) && p.alive() {
-		return fmt.Errorf("the shell takes no commands: %w", err)
+	if err := sh.tell(p, to, line); err != nil {
+		return err
 	}
 	// A shell that ended just now has not begun it; its reader sees to that.
 	if sh.job == nil {
@@ -127,14 +124,26 @@ func (sh *shell) run(j *job) error {
 	return nil
 }
 
-func (p *process) alive() bool {
-	select {
-	case <-p.Done():
-		return false
-	default:
-		return true
+// tell writes a line to the shell, which usually waits for it. Nobody must wait
+// for a shell that does not.
+func (sh *shell) tell(p *process, to *os.File, line string) error {
+	if len(line) > pipeBuf { // the shell may have to read some of it before the rest fits
+		_ = to.SetWriteDeadline(time.Time{})
+		return sh.owner.goOn(func() { _, _ = to.WriteString(line) }) // ends with the pipe at the latest
 	}
+	_ = to.SetWriteDeadline(time.Now().Add(patience))
+	_, err := to.WriteString(line)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("the shell takes no commands: %w", err)
+	}
+	if err != nil { // it ends, or at least it cannot be spoken to any more
+		_ = p.Signal(syscall.SIGKILL)
+	}
+	return nil
 }
+
+// pipeBuf is how much is written to a pipe in one piece or not at all.
+const pipeBuf = 4096
 
 // script writes the command to a file for the shell to read.
 func (sh *shell) script(j *job) error {
@@ -191,7 +200,7 @@ func (sh *shell) launch() error {
 	sh.proc, sh.pid = p, p.PID
 	s.started(p.PID)
 	if err := s.goOn(func() { sh.read(p, newScanner(mark)) }); err != nil {
-		_ = p.Signal(9)
+		_ = p.Signal(syscall.SIGKILL)
 		sh.proc = nil
 		p.close()
 		return err
@@ -319,7 +328,7 @@ func (sh *shell) checkIn(p *process, j *job) {
 	if p.dialect == &plain {
 		to, line = p.names, fmt.Sprintf("%d -\n", j.check)
 	}
-	_, _ = to.WriteString(line)
+	_ = sh.tell(p, to, line)
 }
 
 // signal does something that may send a signal to the shell too, if the command

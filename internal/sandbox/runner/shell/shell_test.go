@@ -3,6 +3,7 @@ package shell
 import (
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"deckhand/internal/sandbox"
@@ -123,6 +124,22 @@ func TestExitEndsTheShell(t *testing.T) {
 	gate.Close()
 	proc.Wait()
 	b.gives("echo ${y-unset}", 0, "unset\n")
+}
+
+// A shell may end just when it is given a command. It has not begun it, so a new
+// one runs it.
+func TestShellEndsBeforeTheCommand(t *testing.T) {
+	b := open(t)
+	for range 20 {
+		b.gives(":", 0, "")
+		proc, _ := b.inside()
+		if err := proc.Signal(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if r := b.gives("echo ran", 0, "ran\n"); r.NewShell {
+			t.Errorf("the shell is said to have ended: %+v", r)
+		}
+	}
 }
 
 func TestShellsAreSeparate(t *testing.T) {

@@ -30,38 +30,30 @@ const (
 // interrupt ends what runs, by more and more force.
 func (sh *shell) interrupt(ctx context.Context, grace time.Duration) error {
 	sh.mu.Lock()
-	j, p := sh.job, sh.proc
+	j := sh.job
 	sh.mu.Unlock()
-	if j == nil || p == nil {
+	if j == nil {
 		return nil
 	}
 	grace = max(grace, 0)
-	patience, again := time.NewTimer(grace), time.NewTimer(grace/2)
-	defer patience.Stop()
-	defer again.Stop()
 	select { // a signal must not meet the shell while it still reads the command
 	case <-j.begun:
-		if free, err := sh.ask(ctx, j, p, again.C, patience.C); free || err != nil {
+		if free, err := sh.urge(ctx, j, grace); free || err != nil {
 			return err
 		}
-	case <-patience.C:
+	case <-time.After(max(grace, patience)):
+		// It does not read at all.
 	case <-j.done:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	for range killRounds {
-		sh.signal(j, p, p.kill)
-		select {
-		case <-j.done:
-			return nil
-		case <-time.After(killPause):
-		}
-	}
 	sh.mu.Lock()
 	j.once = true
 	sh.mu.Unlock()
-	_ = p.Signal(syscall.SIGKILL)
+	if p := sh.at(j); p != nil {
+		_ = p.Signal(syscall.SIGKILL)
+	}
 	select {
 	case <-j.done:
 		return nil
@@ -70,9 +62,44 @@ func (sh *shell) interrupt(ctx context.Context, grace time.Duration) error {
 	}
 }
 
+// urge sends Ctrl-C and, when the time is over, kills the foreground.
+func (sh *shell) urge(ctx context.Context, j *job, grace time.Duration) (free bool, err error) {
+	again, over := time.NewTimer(grace/2), time.NewTimer(grace)
+	defer again.Stop()
+	defer over.Stop()
+	if free, err := sh.ask(ctx, j, again.C, over.C); free || err != nil {
+		return free, err
+	}
+	for range killRounds {
+		if p := sh.at(j); p != nil {
+			sh.signal(j, p, p.kill)
+		}
+		select {
+		case <-j.done:
+			return true, nil
+		case <-time.After(killPause):
+		}
+	}
+	return false, nil
+}
+
+// at is the process that runs a command, nil when it has ended.
+func (sh *shell) at(j *job) *process {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.job != j {
+		return nil
+	}
+	return sh.proc
+}
+
 // ask sends Ctrl-C and waits, until the time is over. As a person would, it
 // presses it again after a while.
-func (sh *shell) ask(ctx context.Context, j *job, p *process, again, over <-chan time.Time) (free bool, err error) {
+func (sh *shell) ask(ctx context.Context, j *job, again, over <-chan time.Time) (free bool, err error) {
+	p := sh.at(j)
+	if p == nil {
+		return true, nil
+	}
 	var hit target
 	look := firstLook
 	for {
@@ -145,7 +172,7 @@ func (p *process) kill() {
 // killAll ends every process but this one.
 func (s *Shells) killAll(ctx context.Context, _ *rpc.Call) (any, error) {
 	jobs := s.giveUp()
-	if os.Getpid() == 1 {
+	if os.Getpid() == 1 && !guests() {
 		if err := syscall.Kill(-1, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return nil, err
 		}
@@ -160,6 +187,23 @@ func (s *Shells) killAll(ctx context.Context, _ *rpc.Call) (any, error) {
 		}
 	}
 	return nil, nil
+}
+
+// guests is true when processes live here that came from outside, as a
+// container engine's do: the server's own connection may be one of them.
+func guests() bool {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != os.Getpid() {
+			if r, ok := lookAt(pid); ok && r.parent == 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // giveUp makes sure that what runs is not started again in another shell.
@@ -207,6 +251,9 @@ type relative struct{ parent, session int }
 
 // victims are the processes that kill means.
 func (s *Shells) victims(all bool) []int {
+	s.mu.Lock()
+	before := maps.Clone(s.sessions)
+	s.mu.Unlock()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
@@ -222,7 +269,11 @@ func (s *Shells) victims(all bool) []int {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.sessions, func(id int, _ struct{}) bool { return !sessions[id] }) // the number may be given away again
+	for id := range before {
+		if !sessions[id] { // its number may be given away again
+			delete(s.sessions, id)
+		}
+	}
 	self := os.Getpid()
 	var found []int
 	for pid, r := range known {

@@ -84,9 +84,10 @@ func TestTerminal(t *testing.T) {
 	three.until("1234")
 
 	// Ctrl-C works, and the end of the shell is the end of reading.
-	typed(t, three, "sh -c 'echo wai''ting; exec cat'\n")
+	typed(t, three, "PS1='ne''xt> '; sh -c 'echo wai''ting; exec cat'\n")
 	three.until("waiting")
 	typed(t, three, "\x03")
+	three.until("next> ")
 	typed(t, three, "exit\n")
 	for _, term := range []io.Reader{two, three} {
 		if _, err := io.Copy(io.Discard, term); err != nil {

@@ -50,7 +50,7 @@ func (sh *shell) start(c *call) error {
 		return nil
 	}
 	sh.open(c)
-	j := &job{id: c.command.ID, text: c.command.Text, done: make(chan struct{})}
+	j := &job{id: c.command.ID, text: c.command.Text, begun: make(chan struct{}), done: make(chan struct{})}
 	if err := sh.run(j); err != nil {
 		sh.dropScript(j)
 		sh.calls = sh.calls[:0]
@@ -106,7 +106,7 @@ func (sh *shell) input(c *call) {
 	send := func() {
 		var err error
 		if isKey {
-			err = sh.press(j, p, keys)
+			err = sh.press(j, keys)
 		} else {
 			err = p.tty.send(keys, patience)
 		}
@@ -124,11 +124,15 @@ func (sh *shell) input(c *call) {
 }
 
 // press sends a key.
-func (sh *shell) press(j *job, p *process, key []byte) error {
+func (sh *shell) press(j *job, key []byte) error {
 	select { // a signal must not meet the shell while it still reads the command
 	case <-j.begun:
 	case <-j.done:
 	case <-time.After(patience):
+	}
+	p := sh.at(j)
+	if p == nil {
+		return nil // it has ended
 	}
 	if sig := p.tty.signalOf(key[0]); sig != 0 {
 		sh.chase(j, p, sig)
