@@ -53,6 +53,9 @@ setup:
 	@scripts/need strace strace || test "$${CI:-}" != true
 	@scripts/need npm npm || test "$${CI:-}" != true
 	@scripts/need curl curl || test "$${CI:-}" != true
+	@scripts/need python3 python3 || test "$${CI:-}" != true
+	@scripts/need busybox busybox-static || test "$${CI:-}" != true
+	@scripts/need dash dash || test "$${CI:-}" != true
 
 # lint has run all of vet, so go test need not run its part again.
 test: setup build lint ## everything: set-up, build, lint, all tests with the race detector

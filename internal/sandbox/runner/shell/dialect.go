@@ -49,7 +49,10 @@ var bash = dialect{
 				`builtin printf '` + mark + `;b;%s\a' "$1" >&"$__dh_t"; }`,
 			`__dh_r() { return "$__dh_s"; }`,
 			`__dh_e() { local s=$?; if [[ $__dh_d == 0 ]]; then __dh_s=$s __dh_d=1; fi; ` +
-				`unset PROMPT_COMMAND; PROMPT_COMMAND='` + quietly("__dh_e") + `' PS0= PS2=; ` +
+				// After a command that was broken off nobody else calls it; usually there is
+				// nothing left to do.
+				`unset PROMPT_COMMAND; PROMPT_COMMAND='case $__dh_d in 0) ` + quietly("__dh_e") + `;; esac' PS0= PS2=; ` +
+				`if [[ $- == *x* ]]; then PROMPT_COMMAND='` + quietly("__dh_e") + `'; fi; ` +
 				`if [[ -t 9 ]]; then PS1=$__dh_p; else PS1=; builtin printf '` + mark + `;e;%s;%s\a' "$__dh_n" "$__dh_s" >&"$__dh_t"; fi; }`,
 			`readonly -f __dh_b __dh_r __dh_e`, quietly("__dh_e"),
 		}, "; ") + "\n"
@@ -60,14 +63,14 @@ var bash = dialect{
 // "set -e" would end the shell for a code that it lets pass in the text itself,
 // as in "! true" or "false && true". What may have an unfinished here-document
 // is left alone: the line would become a part of it.
-func closing(text string) string {
+func closing(text string) (closed string, ok bool) {
 	if strings.Contains(text, "<<") {
-		return text
+		return text, false
 	}
 	if strings.HasSuffix(text, `\`) {
 		text += "\n" // the line goes on, with nothing
 	}
-	return text + "\n" + quietly("__dh_e")
+	return text + "\n" + quietly("__dh_e"), true
 }
 
 // bashLine runs a command. It is evaluated where the line is, at the top level,
@@ -75,8 +78,13 @@ func closing(text string) string {
 // code into $? where "set -e" does not see it.
 func bashLine(number int64, text string) string {
 	const eval = `eval "$__dh_c" <&"$__dh_t"`
-	begin := quietly("__dh_b " + strconv.FormatInt(number, 10) + " " + bashQuote(closing(text)))
-	return begin + ";if __dh_r;then " + eval + ";else " + eval + ";fi;" + quietly("__dh_e") + "\n"
+	text, ok := closing(text)
+	line := "{ __dh_b " + strconv.FormatInt(number, 10) + " " + bashQuote(text) + "; } 2>/dev/null" +
+		";if __dh_r;then " + eval + ";else " + eval + ";fi"
+	if !ok {
+		line += ";" + quietly("__dh_e")
+	}
+	return line + "\n"
 }
 
 // bashQuote makes one word on one line of any text.

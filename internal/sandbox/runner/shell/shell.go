@@ -152,7 +152,8 @@ func (sh *shell) script(j *job) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(closing(j.text) + "\n")
+	text, _ := closing(j.text)
+	_, err = f.WriteString(text + "\n")
 	return errors.Join(err, f.Close())
 }
 
