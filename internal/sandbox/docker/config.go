@@ -174,6 +174,14 @@ func resources(l sandbox.Limits) container.Resources {
 	}
 }
 
+// masked are the files of the kernel that nobody inside may see: what engines
+// hide by themselves, and what tells of the machine's memory.
+var masked = []string{
+	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
+	"/proc/timer_list", "/proc/timer_stats", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup",
+	"/sys/devices/virtual/powercap", "/sys/firmware",
+}
+
 // create makes the container, and with it the volume if there is none.
 func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 	labels := d.ourLabels(p)
@@ -190,6 +198,7 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 		NetworkMode:   "none",
 		CapDrop:       []string{"ALL"},
 		SecurityOpt:   []string{"no-new-privileges"},
+		MaskedPaths:   masked,
 		Resources:     resources(p.limits),
 		ShmSize:       sharedBytes,
 		OomScoreAdj:   killFirst,

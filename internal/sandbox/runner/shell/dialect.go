@@ -109,7 +109,9 @@ func bashQuote(text string) string {
 // plain is any other shell that follows the standard. It reads a command from a
 // file, whose name comes through a second pipe: the ash of busybox takes a
 // signal at its prompt for the end of its input, so it must not wait there. Its
-// first pipe holds one line ahead, always the same, that waits for a name.
+// first pipe holds one line ahead, always the same, that waits for a name. The
+// line is written while a command runs: busybox reads all that is in the pipe,
+// and what it has read and not used is seen by its own commands as their input.
 var plain = dialect{
 	args:      []string{"sh", "-i"},
 	takePipes: "exec 0<&3 8<&4 3<&- 4<&-\n",
@@ -132,4 +134,4 @@ var plain = dialect{
 // if nothing is to be done.
 var plainLine = quietly("__dh_q; IFS=' ' read -r __dh_n __dh_f <&8; __dh_b") + ";" +
 	"if " + quietly(`[ "$__dh_f" = - ]`) + ";then :;" +
-	"elif " + quietly("__dh_r") + ";then . \"$__dh_f\" <&2;else . \"$__dh_f\" <&2;fi;" + quietly("__dh_e") + "\n"
+	"elif " + quietly("__dh_r") + ";then . \"$__dh_f\" <&2 8<&-;else . \"$__dh_f\" <&2 8<&-;fi;" + quietly("__dh_e") + "\n"

@@ -73,7 +73,7 @@ type process struct {
 	typed   bool     // something was sent to the terminal since it was tidied
 	ready   bool     // it has read its first line; before, its output is its greeting
 	hello   []byte
-	fed     int64 // the number of the last command after which a line was written ahead
+	fed     int64 // the number of the last command for which a line was written ahead
 	told    bool  // its prompt was seen too
 }
 
@@ -194,7 +194,7 @@ func (sh *shell) launch() error {
 	mark := word()
 	first := p.dialect.ready(mark)
 	if p.dialect == &plain {
-		first += plainLine + plainLine // one to take at once, and one ahead
+		first += plainLine
 	}
 	_, _ = p.lines.WriteString(first)
 	_ = t.send([]byte(p.dialect.takePipes), time.Second)
@@ -297,12 +297,12 @@ func (sh *shell) marked(p *process, m mark) {
 	}
 }
 
-// feed writes a line ahead for each that a plain shell takes. It takes one after
-// each end, of which its prompt tells once more, unless somebody turned its
-// standard error away; and one when it tells of nothing else.
+// feed writes a line ahead for each that a plain shell has taken: when a command
+// begins, when a line ends that ran none, and when the shell is back at its
+// prompt without a word of either.
 func (p *process) feed(m mark) {
 	switch {
-	case m.kind == ended && m.number != p.fed:
+	case m.kind != prompted && m.number != p.fed:
 		p.fed, p.told = m.number, false
 	case m.kind == prompted && (m.number != p.fed || p.told):
 	default:
