@@ -134,6 +134,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, _ func(sandbox.Pr
 	}
 	s, err := d.dialWait(ctx, spec.ID)
 	if err != nil {
+		d.kill(spec.ID)
 		return h, err
 	}
 	return h, s.Close()
@@ -164,6 +165,18 @@ func (d *Driver) launch(spec sandbox.Spec, dir string) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, "process.json"), b, 0o600)
+}
+
+// kill ends a runner that was started and is not wanted.
+func (d *Driver) kill(id string) {
+	for {
+		p, ok := d.running(id)
+		if !ok {
+			return
+		}
+		_ = syscall.Kill(p.PID, syscall.SIGKILL)
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // dialWait connects to a runner that was just started.
@@ -203,7 +216,7 @@ func dialIn(ctx context.Context, at string) (net.Conn, error) {
 
 // Attach implements sandbox.Driver.
 func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error) {
-	if _, ok := d.running(h.ID); !ok {
+	if _, ok := d.running(h.ID); !ok || sandbox.CheckID(h.ID) != nil {
 		return nil, sandbox.ErrGone
 	}
 	conn, err := d.dial(ctx, h.ID)
@@ -215,6 +228,9 @@ func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox
 
 // Stop implements sandbox.Driver.
 func (d *Driver) Stop(ctx context.Context, h sandbox.Handle) error {
+	if sandbox.CheckID(h.ID) != nil {
+		return nil // there is none
+	}
 	defer d.lock(h.ID)()
 	p, ok := d.running(h.ID)
 	if !ok {
@@ -269,6 +285,9 @@ func (d *Driver) List(context.Context) ([]sandbox.Found, error) {
 
 // View implements sandbox.Viewer.
 func (d *Driver) View(_ context.Context, h sandbox.Handle) (*os.Root, error) {
+	if sandbox.CheckID(h.ID) != nil {
+		return nil, sandbox.ErrGone
+	}
 	root, err := os.OpenRoot(filepath.Join(d.dir(h.ID), "ws"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, sandbox.ErrGone

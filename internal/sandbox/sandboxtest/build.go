@@ -39,6 +39,13 @@ func Runner(t testing.TB) string { t.Helper(); return runner.get(t) }
 // helper is the path of the program that runs inside.
 func helper(t testing.TB) string { t.Helper(); return inside.get(t) }
 
+// Programs is the environment in which a test program that is started by a test
+// finds the programs that were built already. It may be where nothing can be built.
+func Programs(t testing.TB) []string {
+	t.Helper()
+	return []string{runner.env + "=" + runner.get(t), inside.env + "=" + inside.get(t)}
+}
+
 func (p *program) get(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv(p.env); path != "" {
@@ -156,8 +163,8 @@ func AsUser(t *testing.T, run string, env ...string) {
 		cmd.Args = append(cmd.Args, "-test.short")
 	}
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, "DECKHAND_RUNNER="+Runner(t), inside.env+"="+helper(t))
-	cmd.Env = append(cmd.Env, env...)
+	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir)
+	cmd.Env = append(append(cmd.Env, Programs(t)...), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

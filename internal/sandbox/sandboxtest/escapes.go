@@ -337,14 +337,14 @@ func runnerFiles(t *testing.T, p *prison) {
 	out := p.ok(t, "%s sockets", p.h)
 	for _, name := range strings.Fields(out) {
 		if name != "" {
-			p.refused(t, "unix %s", name)
+			p.refused(t, "command %s", name)
 		}
 	}
 	found := p.ok(t, "%s find 6 fence runner.sock .sock process.json results", p.h)
 	for line := range strings.Lines(found) {
 		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "found "); ok && !strings.HasPrefix(path, "/etc/") && !strings.HasPrefix(path, "/var/lib/") {
 			p.refused(t, "open write %s", path)
-			p.refused(t, "unix %s", path)
+			p.refused(t, "command %s", path)
 		}
 	}
 	for _, file := range []string{"/proc/1/exe", "/proc/1/root/.deckhand", "/.deckhand/runner", "/.deckhand/state/fence", "/.deckhand/run/runner.sock"} {

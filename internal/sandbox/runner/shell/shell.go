@@ -280,7 +280,12 @@ func (sh *shell) marked(p *process, m mark) {
 	case j.check != 0 && m.kind != began && j.checks < maxChecks:
 		sh.checkIn(p, j)
 	case j.number != m.number:
-		// An older command's prompt.
+		// An older command's prompt. If ours has begun, bash met the end of a text
+		// that is not complete: it shows its last prompt once more and waits for the
+		// rest of a line that nobody writes. An empty one brings it to its senses.
+		if p.dialect == &bash && m.kind != began && closed(j.begun) {
+			_ = sh.tell(p, p.lines, "\n")
+		}
 	case m.kind == began:
 		if !closed(j.begun) {
 			close(j.begun)

@@ -25,6 +25,7 @@ var commands = map[string]func(args []string) error{
 	"listen":     listen,
 	"dial":       dial,
 	"unix":       dialUnix,
+	"command":    command,
 	"resolve":    resolve,
 	"interfaces": interfaces,
 	"flood":      flood,

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"deckhand/internal/sandbox"
 )
 
 // patience is how long an attempt to reach somebody may take. One that takes
@@ -62,6 +64,27 @@ func dialUnix(args []string) error {
 		return err
 	}
 	return exchange("unix", name)
+}
+
+// command speaks to a runner at a unix socket as the server would.
+func command(args []string) error {
+	name, err := text(args, 0)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := net.DialTimeout("unix", name, patience)
+	if err != nil {
+		return err
+	}
+	s, err := sandbox.Connect(ctx, sandbox.Link{Conn: c})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	fmt.Println("done: it says", s.Info())
+	return nil
 }
 
 func exchange(network, address string) error {
