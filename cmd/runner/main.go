@@ -11,11 +11,13 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -105,7 +107,9 @@ func serve(args []string) error {
 	}
 	alone := os.Getpid() == 1 // the first process of a container, which is there for us
 	if alone {
-		c.Confine = confine.From(*state)
+		// A limit that the runner itself can meet must not end it.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGXFSZ)
+		c.Confine = confine.From(*state, filepath.Dir(*socket))
 		if err := box.Guard(); err != nil {
 			return err
 		}

@@ -170,6 +170,7 @@ func resources(l sandbox.Limits) container.Resources {
 		Ulimits: []*container.Ulimit{
 			{Name: "nofile", Soft: openFiles, Hard: openFiles},
 			{Name: "core", Soft: 0, Hard: 0},
+			{Name: "fsize", Soft: l.Disk, Hard: l.Disk}, // no single file is larger than all may be
 		},
 	}
 }

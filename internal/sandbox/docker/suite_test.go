@@ -13,8 +13,8 @@ import (
 )
 
 // suite is the driver with the real runner, for what every driver must pass.
-func suite(t *testing.T) sandboxtest.Options {
-	host, image := dockertest.Engine(t), dockertest.BusyboxImage(t)
+func suite(t *testing.T, changes ...string) sandboxtest.Options {
+	host, image := dockertest.Engine(t), dockertest.BusyboxImage(t, changes...)
 	engine := dockertest.Client(t)
 	prefix := func(t *testing.T) string { return "deckhand-" + sandboxtest.Name(t) }
 	return sandboxtest.Options{
@@ -28,7 +28,7 @@ func suite(t *testing.T) sandboxtest.Options {
 			}
 			return d
 		},
-		Confined: true, Limits: true, Shell: "sh", NoGit: true,
+		Confined: true, Limits: true, Disk: true, Shell: "sh", NoGit: true,
 		Kill: func(t *testing.T, h sandbox.Handle) {
 			name := prefix(t) + "-" + h.ID
 			ended := engine.ContainerWait(t.Context(), name, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
@@ -46,4 +46,11 @@ func suite(t *testing.T) sandboxtest.Options {
 
 func TestSuite(t *testing.T) { sandboxtest.Run(t, suite(t)) }
 
-func TestEscapes(t *testing.T) { sandboxtest.Escapes(t, suite(t)) }
+func TestEscapes(t *testing.T) {
+	o := suite(t)
+	o.OpenFolder = true
+	sandboxtest.Escapes(t, o)
+}
+
+// An image with a user of its own keeps that user off the runner's folder, too.
+func TestEscapesOfAUser(t *testing.T) { sandboxtest.Escapes(t, suite(t, "USER 1000")) }

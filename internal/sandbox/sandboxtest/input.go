@@ -132,7 +132,8 @@ func interruptDeaf(t *testing.T, b *box) {
 	g.shows(t, "ready")
 	g.shows(t, "held")
 	must(t, b.Interrupt(within(t), t.Name(), quiet))
-	if r := g.wait(t); r.Exit != 137 || r.NewShell {
+	// A plain shell may take the interrupt for itself, and tell of that.
+	if r := g.wait(t); r.Exit != 137 && !(b.Info().Shell == "sh" && r.Exit == 130) || r.NewShell {
 		t.Errorf("a deaf command has the result %+v", r)
 	}
 	same(t, "its child", b.ok(t, "%s locked lock", h), "free")

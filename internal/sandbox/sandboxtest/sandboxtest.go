@@ -42,6 +42,9 @@ type Options struct {
 	// Kill ends the runner from outside, as a machine would that runs out of
 	// memory, and returns when it is dead. nil if there is no such way.
 	Kill func(t *testing.T, h sandbox.Handle)
+	// OpenFolder says that the runner's own folder is open to what runs inside,
+	// because both are root in a container: it can then spoil its own results.
+	OpenFolder bool
 	// State is the folder where the driver that New makes for t keeps its things
 	// on this machine; nil if it keeps none here.
 	State func(t *testing.T) string

@@ -8,19 +8,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 // From keeps what the calling thread starts from signalling the runner and,
-// where that takes nothing else away, from touching the runner's own folder.
+// where that takes nothing else away, from touching the runner's own folders;
+// their names can still be listed.
 //
 // Landlock can only list what is allowed, so everything at the top of the tree
-// is allowed but the runner's folder. Folders that are made there later would be
-// missing: whoever can make some is not confined this way. The folder is then
-// protected by its mode alone, which keeps out everybody but the runner's user.
-func From(private string) func() error {
+// is allowed but the runner's folders. What is made there later would be
+// missing: whoever can make something there is not confined this way. The
+// folders are then protected by their mode alone, which keeps out everybody but
+// the runner's user.
+func From(private ...string) func() error {
 	return func() error {
 		abi := Version()
 		if abi == 0 {
@@ -106,7 +109,7 @@ func restrict(attr unix.LandlockRulesetAttr, fill func(ruleset int) error) error
 }
 
 // allowAllBut allows everything below dir except what lies in private.
-func allowAllBut(ruleset int, all uint64, dir, private string) error {
+func allowAllBut(ruleset int, all uint64, dir string, private []string) error {
 	if err := allow(ruleset, unix.LANDLOCK_ACCESS_FS_READ_DIR, dir); err != nil {
 		return err
 	}
@@ -117,9 +120,9 @@ func allowAllBut(ruleset int, all uint64, dir, private string) error {
 	for _, e := range entries {
 		path := filepath.Join(dir, e.Name())
 		switch {
-		case path == private, e.Type()&os.ModeSymlink != 0:
+		case slices.Contains(private, path), e.Type()&os.ModeSymlink != 0:
 			continue
-		case within(private, path):
+		case slices.ContainsFunc(private, func(p string) bool { return within(p, path) }):
 			err = allowAllBut(ruleset, all, path, private)
 		case e.IsDir():
 			err = allow(ruleset, all, path)
