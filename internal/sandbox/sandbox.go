@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"time"
 
 	"deckhand/internal/sandbox/rpc"
 )
@@ -49,21 +50,32 @@ func Connect(ctx context.Context, l Link) (*Sandbox, error) {
 	return s, nil
 }
 
+// dyingTime is how long a sandbox may take to end: so long it is found running
+// and cannot be attached to.
+const dyingTime = 2 * time.Second
+
 // Open starts a sandbox, or finds it running, and attaches to it.
-func Open(ctx context.Context, d Driver, spec Spec, progress func(Progress)) (*Sandbox, Handle, error) {
-	h, err := d.Start(ctx, spec, progress)
-	if err != nil {
-		return nil, h, err
+func Open(ctx context.Context, d Driver, spec Spec, progress func(Progress)) (s *Sandbox, h Handle, err error) {
+	for wait := time.Millisecond; ; wait *= 2 {
+		if h, err = d.Start(ctx, spec, progress); err != nil {
+			return nil, h, err
+		}
+		if s, err = d.Attach(ctx, h); err == nil {
+			err = s.SetEnv(ctx, spec.Env)
+			if err == nil {
+				return s, h, nil
+			}
+			s.Close()
+		}
+		if wait > dyingTime || !errors.Is(err, ErrGone) && !errors.Is(err, ErrLost) {
+			return nil, h, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, h, err
+		case <-time.After(wait):
+		}
 	}
-	s, err := d.Attach(ctx, h)
-	if err != nil {
-		return nil, h, err
-	}
-	if err := s.SetEnv(ctx, spec.Env); err != nil {
-		s.Close()
-		return nil, h, err
-	}
-	return s, h, nil
 }
 
 // SetEnv says what is added to the environment of everything that is started

@@ -26,6 +26,9 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"note": w.person(func(*rapid.T, session.State) ([]session.Payload, error) {
 			return []session.Payload{session.Noted{ID: "x"}}, nil
 		}),
+		"egress": w.person(func(t *rapid.T, s session.State) ([]session.Payload, error) {
+			return s.SetEgress(session.EgressSet{Mode: rapid.SampledFrom([]string{"open", "off"}).Draw(t, "mode")})
+		}),
 		"take":    w.take,
 		"condens": w.condense,
 		"work-1":  w.work, "work-2": w.work, "work-3": w.work, "work-4": w.work, "work-5": w.work, "work-6": w.work,
@@ -136,7 +139,12 @@ func (w *world) sensible(t *rapid.T, l *loop, st session.State) (func(session.St
 func (w *world) prepare(l *loop) func(session.State) ([]session.Payload, error) {
 	handle := fmt.Appendf(nil, `{"box":%q}`, l.name)
 	return func(s session.State) ([]session.Payload, error) {
-		return s.Prepared(l.claim, session.WorkspaceReady{Handle: handle})
+		step, err := s.Progressed(l.claim, session.WorkspaceStep{Step: "starting"})
+		if err != nil {
+			return nil, err
+		}
+		ready, err := s.Prepared(l.claim, session.WorkspaceReady{Handle: handle})
+		return append(step, ready...), err
 	}
 }
 

@@ -44,6 +44,16 @@ func fail(s session.State) ([]session.Payload, error) {
 }
 func turn(s session.State) ([]session.Payload, error)     { return s.BeginTurn(owner) }
 func prepared(s session.State) ([]session.Payload, error) { return s.Prepared(owner, ready) }
+func lazily(s session.State) ([]session.Payload, error) {
+	return s.Prepared(owner, session.WorkspaceReady{})
+}
+func progressed(s session.State) ([]session.Payload, error) {
+	return s.Progressed(owner, session.WorkspaceStep{Step: "pulling"})
+}
+
+var off = session.EgressSet{Mode: "off"}
+
+func setEgress(s session.State) ([]session.Payload, error) { return s.SetEgress(off) }
 func callNext(s session.State) ([]session.Payload, error) {
 	return s.CallNext(owner, session.RiskHigh, true)
 }
@@ -158,6 +168,14 @@ var decisions = []decided{
 	{"prepared with nothing to do", payloads{created, session.Noted{}, claimed}, prepared, "workspace_ready state_changed", nil},
 	{"prepared again", with(owned, ready), prepared, "", nil},
 	{"prepared anew", with(owned, session.WorkspaceReady{Handle: []byte(`{"box":0}`)}), prepared, "workspace_ready", nil},
+	{"prepared without a need for it", owned, lazily, "workspace_ready", nil},
+	{"prepared without a need, when there is one", with(owned, ready), lazily, "", nil},
+	{"progressed", owned, progressed, "workspace_step", nil},
+	{"progressed without a claim", fresh, progressed, "", session.ErrNotOwner},
+	{"set the egress", fresh, setEgress, "egress_set", nil},
+	{"set the egress to what it is", with(fresh, off), setEgress, "", nil},
+	{"set the egress of a stopped one", halted, setEgress, "egress_set", nil},
+	{"set the egress of a deleted one", deleted, setEgress, "", session.ErrDeleted},
 	{"begin a turn", owned, turn, "turn_began", nil},
 	{"begin a turn twice", turning, turn, "", nil},
 	{"begin a turn without a message", payloads{created, session.Noted{}, claimed}, turn, "", nil},
@@ -210,7 +228,7 @@ func TestDecisions(t *testing.T) {
 // Whatever a loop wants, it is refused when it is not the owner any more.
 func TestZombieIsRefused(t *testing.T) {
 	loops := map[string]decision{
-		"prepared": prepared, "turn": turn, "ask": askModel(1, 0, false), "answered": answer("m"), "failed": askFailed("m"),
+		"prepared": prepared, "progressed": progressed, "turn": turn, "ask": askModel(1, 0, false), "answered": answer("m"), "failed": askFailed("m"),
 		"call": callSafe, "returned": giveBack, "end": endTurn, "fail": fail, "suggest": suggest,
 	}
 	for name, ask := range loops {
