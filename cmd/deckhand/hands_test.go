@@ -63,20 +63,27 @@ func (b *box) remove(ids ...string) {
 			b.t.Errorf("%d %s", code, text)
 		}
 	}
+	for _, id := range ids {
+		b.until("the sandbox of "+id+" goes", func() bool {
+			_, err := os.Stat(filepath.Join(b.dir, "boxes", id))
+			return errors.Is(err, os.ErrNotExist)
+		})
+	}
+}
+
+// until waits for what says nothing when it happens: a folder that goes, a
+// process that ends.
+func (b *box) until(what string, ok func() bool) {
+	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
 	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond) // a folder that goes says nothing
+	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for _, id := range ids {
-		for {
-			if _, err := os.Stat(filepath.Join(b.dir, "boxes", id)); errors.Is(err, os.ErrNotExist) {
-				break
-			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				b.t.Fatalf("the sandbox of %s does not go", id)
-			}
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			b.t.Fatalf("never: %s", what)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -164,7 +165,8 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 		return hands{}, policy, err
 	}
 	s.egress = egress.New(egress.Config{Policy: workspace.PolicyOf(sessions, policy), AllowPrivate: private, Ledger: s.data.db.Egress(), Log: s.logger})
-	h, err := c.choose(ctx, c.DataDir, instance, s.egress.Serve, s.logger)
+	out := func(ctx context.Context, id, call string, conn net.Conn) { s.egress.Serve(ctx, id, agent.ModelsID(call), conn) }
+	h, err := c.choose(ctx, c.DataDir, instance, out, s.logger)
 	if err != nil {
 		return h, policy, errors.Join(err, s.egress.Close())
 	}

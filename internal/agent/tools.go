@@ -128,6 +128,14 @@ func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.Open
 // callID names the call for the runner: the id alone is the model's and may come twice.
 func callID(open session.OpenCall) string { return fmt.Sprintf("%d-%s", open.Number, open.ID) }
 
+// ModelsID is the model's own id of a call that the runner knows by another name.
+func ModelsID(call string) string {
+	if number, id, ok := strings.Cut(call, "-"); ok && strings.Trim(number, "0123456789") == "" {
+		return id
+	}
+	return call
+}
+
 func outcome(r tool.Result) session.Outcome {
 	switch {
 	case r.Unknown:

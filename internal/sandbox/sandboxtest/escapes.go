@@ -386,7 +386,7 @@ func runnerFiles(t *testing.T, p *prison) {
 		"test -s /.deckhand/runner && echo x > /.deckhand/runner", "test -s /.deckhand/runner && rm -f /.deckhand/runner", "mv /.deckhand /deckhand-moved",
 	}
 	if !p.options.OpenFolder {
-		texts = append(texts, "echo 1 > /.deckhand/state/fence", "touch /.deckhand/state/x", "cat /.deckhand/state/results/*", "touch /.deckhand/run/x", "rm -f /.deckhand/run/runner.sock")
+		texts = append(texts, "echo 1 > /.deckhand/state/fence", "touch /.deckhand/state/x", "cat /.deckhand/state/results/*", "touch /.deckhand/run/x", "test -e /.deckhand/run/runner.sock && rm -f /.deckhand/run/runner.sock")
 	}
 	for _, text := range texts {
 		if r := p.sh(t, "%s", text); r.Exit == 0 {
