@@ -115,16 +115,25 @@ func (f *sandboxFlags) driver(ctx context.Context, dataDir, instance string, out
 	}
 	newLocal := func() (hands, error) {
 		d, err := local.New(local.Options{Dir: boxes, Runner: runner, RootFS: f.SandboxRootFS, Outward: out, Limits: f.limits(), Logger: logger})
-		return hands{Driver: d, name: local.Name}, err
+		if err != nil {
+			return hands{}, err
+		}
+		return hands{Driver: d, name: local.Name}, nil
 	}
 	switch f.Sandbox {
 	case "docker":
 		d, err := newDocker()
-		return hands{Driver: d, name: docker.Name, images: true, slow: true}, err
+		if err != nil {
+			return hands{}, err
+		}
+		return hands{Driver: d, name: docker.Name, images: true, slow: true}, nil
 	case "host":
 		logger.Warn(host.Warning)
 		d, err := host.New(host.Options{Dir: boxes, Runner: runner, Logger: logger})
-		return hands{Driver: d, name: host.Name}, err
+		if err != nil {
+			return hands{}, err
+		}
+		return hands{Driver: d, name: host.Name}, nil
 	case "auto":
 		ctx, cancel := context.WithTimeout(ctx, pingTime)
 		defer cancel()

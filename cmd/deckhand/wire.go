@@ -165,7 +165,9 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 		return hands{}, policy, err
 	}
 	s.egress = egress.New(egress.Config{Policy: workspace.PolicyOf(sessions, policy), AllowPrivate: private, Ledger: s.data.db.Egress(), Log: s.logger})
-	out := func(ctx context.Context, id, call string, conn net.Conn) { s.egress.Serve(ctx, id, agent.ModelsID(call), conn) }
+	out := func(ctx context.Context, id, call string, conn net.Conn) {
+		s.egress.Serve(ctx, id, agent.ModelsID(call), conn)
+	}
 	h, err := c.choose(ctx, c.DataDir, instance, out, s.logger)
 	if err != nil {
 		return h, policy, errors.Join(err, s.egress.Close())

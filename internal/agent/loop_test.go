@@ -32,6 +32,7 @@ type rig struct {
 	deltas   *fragments
 	profile  func(ctx context.Context, owner string) (agent.Profile, error)
 	idle     time.Duration
+	hands    agent.Workspaces
 	fault    atomic.Pointer[func(session.Batch) error]
 }
 
@@ -72,7 +73,7 @@ func (r *rig) Appended(session.ID, int64) {
 // start runs a loop until the test ends or stop is called.
 func (r *rig) start() (stop func()) {
 	loop := agent.New(agent.Config{Sessions: r.sessions, Log: r.log, Index: r.log, Profile: r.profile, Deltas: r.deltas,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), IdleAfter: r.idle})
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), IdleAfter: r.idle, Workspaces: r.hands})
 	r.sessions.Observe(loop)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

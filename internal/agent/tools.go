@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,17 +40,22 @@ func (l *Loop) callNext(ctx context.Context, w *worker) (session.State, error) {
 	if err != nil {
 		return l.left(ctx, w, err)
 	}
+	w.called = st.Last
 	return st, nil
 }
 
 // finishCall brings an open call to its one result: it is run now, or its
 // result is fetched from the runner if a server before us had it run.
-func (l *Loop) finishCall(ctx context.Context, w *worker, p Profile, open session.OpenCall) (session.State, error) {
+func (l *Loop) finishCall(ctx context.Context, w *worker, p Profile, st session.State) (session.State, error) {
+	open := st.Open[0]
 	called, err := l.called(ctx, w.id, open.Number)
 	if err != nil {
 		return session.State{}, err
 	}
-	r, err := l.call(ctx, w, p, open, called)
+	// One that we did not just record may have been begun before us; but only if
+	// the sandbox was ever started.
+	again := st.Up && open.Number != w.called
+	r, err := l.call(ctx, w, p, open, called, again)
 	defer l.Deltas.EndDelta(w.id, open.ID)
 	var unavailable *sandbox.Unavailable
 	switch {
@@ -63,7 +69,7 @@ func (l *Loop) finishCall(ctx context.Context, w *worker, p Profile, open sessio
 		return session.State{}, err
 	}
 	r.Args = called.Args
-	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.Returned(w.claim, r) })
+	st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.Returned(w.claim, r) })
 	if err != nil {
 		return l.left(ctx, w, err)
 	}
@@ -85,12 +91,16 @@ func (l *Loop) called(ctx context.Context, id session.ID, number int64) (session
 	return session.ToolCalled{}, fmt.Errorf("%w: event %d is not a tool call", session.ErrCorrupt, number)
 }
 
-// attempts is how often a call is taken up again when its sandbox is lost.
-const attempts = 3
+// attempts is how often a call is taken up again when its sandbox is lost, and
+// attemptPause how long to wait before the second; then twice as long each time.
+const (
+	attempts     = 5
+	attemptPause = 250 * time.Millisecond
+)
 
 // call runs one call. While it runs, news of the session are read: a stop or a
 // pause interrupts the command.
-func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.OpenCall, called session.ToolCalled) (session.ToolReturned, error) {
+func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.OpenCall, called session.ToolCalled, again bool) (session.ToolReturned, error) {
 	r := session.ToolReturned{ID: open.ID}
 	if open.Denied {
 		r.Outcome, r.Output = session.Rejected, "The user rejected this call."
@@ -103,26 +113,36 @@ func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.Open
 	}
 	ctx, stop := l.whileOpen(ctx, w, open.ID)
 	defer stop()
-	// A call that another owner may have begun is not begun again.
 	show, flush := l.live(w.id, open.ID, p)
 	defer flush()
-	c := tool.Call{ID: callID(open), Again: open.Number < w.claim, Args: called.Args, Live: show}
+	c := tool.Call{ID: callID(open), Again: again, Args: called.Args, Live: show}
 	var err error
-	for range attempts {
+	for i := range attempts {
 		var done tool.Result
 		if done, err = l.inSandbox(ctx, w, t, c); err == nil {
-			r.Outcome, r.Output, r.Details = outcome(done), p.redact(done.Text), []byte(p.redact(string(done.Details)))
+			r.Outcome, r.Output = outcome(done), p.redact(done.Text)
+			if details := []byte(p.redact(string(done.Details))); json.Valid(details) {
+				r.Details = details
+			}
 			return r, nil
 		}
 		if cause := context.Cause(ctx); cause != nil {
 			return r, cause
 		}
+		if words, ok := sandbox.Refusal(err); ok {
+			r.Outcome, r.Output = session.FailedRun, p.redact("The sandbox could not do this: "+words)
+			return r, nil
+		}
 		if !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrGone) {
 			return r, err
 		}
 		c.Again = true // the sandbox was lost: the next one knows whether this was begun
+		select {
+		case <-ctx.Done():
+		case <-time.After(attemptPause << i):
+		}
 	}
-	return r, err
+	return r, &sandbox.Unavailable{Reason: "The sandbox was lost, and cannot be reached any more.", Cause: err}
 }
 
 // callID names the call for the runner: the id alone is the model's and may come twice.
@@ -159,7 +179,7 @@ func find(tools []tool.Tool, name string) tool.Tool {
 func (l *Loop) inSandbox(ctx context.Context, w *worker, t tool.Tool, c tool.Call) (tool.Result, error) {
 	box, release, err := l.Workspaces.Use(ctx, w.id)
 	if err != nil {
-		return tool.Result{}, err
+		return tool.Result{}, l.noSandbox(ctx, w, err)
 	}
 	defer release()
 	box = box.Under(w.claim)
@@ -171,13 +191,31 @@ func (l *Loop) inSandbox(ctx context.Context, w *worker, t tool.Tool, c tool.Cal
 	return r, err
 }
 
+// noSandbox is why there is none, for people: whatever it is, trying for ever
+// in silence would not help them.
+func (l *Loop) noSandbox(ctx context.Context, w *worker, err error) error {
+	var unavailable *sandbox.Unavailable
+	switch {
+	case ctx.Err() != nil, errors.As(err, &unavailable), errors.Is(err, sandbox.ErrLost), errors.Is(err, sandbox.ErrGone),
+		errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrDeleted), errors.Is(err, session.ErrNotOwner), errors.Is(err, session.ErrRefused):
+		return err
+	}
+	l.Logger.Error("a sandbox cannot be started", "session", w.id, "error", err)
+	return &sandbox.Unavailable{Reason: "The sandbox could not be started; the server's log says why.", Cause: err}
+}
+
 // interruptGrace is how long a command may take to obey Ctrl-C.
 const interruptGrace = 2 * time.Second
 
-// interrupt ends the command of a call that was stopped or paused.
+// interrupt ends the command of a call that was paused. If the session is not
+// ours any more, what becomes of the command is not our business: a new owner
+// may want it, and a stop ends the whole sandbox.
 func (l *Loop) interrupt(ctx context.Context, w *worker, box *sandbox.Sandbox) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*interruptGrace)
 	defer cancel()
+	if st, err := l.Sessions.Load(ctx, w.id); err != nil || st.Claim != w.claim {
+		return
+	}
 	if err := box.Interrupt(ctx, "", interruptGrace); err != nil && !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrFenced) {
 		l.Logger.Warn("a command could not be interrupted", "session", w.id, "error", err)
 	}
@@ -219,6 +257,9 @@ func (l *Loop) while(ctx context.Context, w *worker, wanted func(session.State) 
 				return
 			case <-w.news:
 				st, err := l.Sessions.Load(ctx, w.id)
+				if err != nil && !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrDeleted) {
+					continue // it cannot be read right now; that says nothing about what is wanted
+				}
 				if err != nil || st.Claim != w.claim || !wanted(st) {
 					cancel(errLeft)
 					return

@@ -21,8 +21,10 @@ type worker struct {
 	news chan struct{}
 	// dirty is set with news and read when the worker is about to end.
 	dirty atomic.Bool
-	// box is the sandbox that the last call used.
-	box *sandbox.Sandbox
+	// box is the sandbox that the last call used, called the number of the call
+	// that this worker recorded last.
+	box    *sandbox.Sandbox
+	called int64
 	// warming is closed when the sandbox that was started ahead of need is there,
 	// or cannot be had; nil if none was.
 	warming chan struct{}
@@ -207,8 +209,12 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		before := st.Last
 		if st, err = l.advance(ctx, w, st, p, t); err != nil {
 			return err
+		}
+		if st.Last == before && st.Wants() && w.warming == nil {
+			return fmt.Errorf("the loop does not know how to go on after event %d", st.Last)
 		}
 	}
 	return nil
@@ -218,7 +224,7 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 func (l *Loop) advance(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
 	switch {
 	case st.InTurn && len(st.Open) > 0:
-		return l.finishCall(ctx, w, p, st.Open[0])
+		return l.finishCall(ctx, w, p, st)
 	case st.InTurn && len(st.Announced) > 0:
 		return l.callNext(ctx, w)
 	case st.InTurn:
@@ -226,7 +232,14 @@ func (l *Loop) advance(ctx context.Context, w *worker, st session.State, p Profi
 	case !st.Pending() && !st.Ready && w.warming != nil:
 		return l.awaitWarm(ctx, w)
 	}
-	return l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.BeginTurn(w.claim) })
+	return l.update(ctx, w,
+		func(s session.State) ([]session.Payload, error) { return s.BeginTurn(w.claim) },
+		func(s session.State) ([]session.Payload, error) {
+			if s.InTurn || s.Ready || w.warming != nil {
+				return nil, nil
+			}
+			return s.Prepared(w.claim, session.WorkspaceReady{})
+		})
 }
 
 // warms is true for a session whose sandbox is started ahead of need: it has
@@ -239,9 +252,10 @@ func (l *Loop) warms(s session.State, p Profile) bool {
 // session ends with the reason, whatever the model is doing.
 func (l *Loop) warm(ctx context.Context, w *worker) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	w.warming = make(chan struct{})
+	done := make(chan struct{})
+	w.warming = done
 	go func() {
-		defer close(w.warming)
+		defer close(done)
 		_, release, err := l.Workspaces.Use(ctx, w.id)
 		if err == nil {
 			release()
@@ -263,7 +277,7 @@ func (l *Loop) warm(ctx context.Context, w *worker) (stop func()) {
 			l.Logger.Debug("a failed start was not recorded", "session", w.id, "why", err)
 		}
 	}()
-	return func() { cancel(); <-w.warming }
+	return func() { cancel(); <-done }
 }
 
 // awaitWarm waits for the sandbox when there is nothing else to do, or for news.

@@ -24,7 +24,8 @@ type Command struct {
 	Soft time.Duration `json:"soft,omitempty"`
 	Hard time.Duration `json:"hard,omitempty"`
 	// Again says that this ID may have been sent before. If the machine was
-	// restarted since, an ID that is not known is a Lost result, not a new run.
+	// restarted since, or the sandbox made anew, an ID that is not known is a Lost
+	// result, not a new run.
 	Again bool `json:"again,omitempty"`
 }
 

@@ -84,6 +84,17 @@ func (s *Sandbox) SetEnv(ctx context.Context, env map[string]string) error {
 	return s.peer.Call(ctx, "setenv", 0, env, nil)
 }
 
+// Refusal is what the runner itself answered instead of a result, false for
+// anything that happened on the way: whoever asked can learn from it, and asking
+// again would not help.
+func Refusal(err error) (string, bool) {
+	var e *rpc.Error
+	if errors.As(err, &e) && !errors.Is(err, ErrFenced) {
+		return e.Message, true
+	}
+	return "", false
+}
+
 // outward hands a connection to the proxy.
 func (l Link) outward(ctx context.Context, c *rpc.RawCall) {
 	var p OutwardParams

@@ -50,11 +50,11 @@ func (s State) Apply(e Event) State {
 	case Stopped:
 		// The person ended it: what was said so far is history, not a task.
 		s = s.endTurn(e.Number).release()
-		s.Stopped, s.Agent, s.ErrorID, s.Reason = true, AgentStopped, "", p.Reason
+		s.Stopped, s.Halt, s.Agent, s.ErrorID, s.Reason = true, e.Number, AgentStopped, "", p.Reason
 	case Failed:
 		// What was said stays to be answered after the next start.
 		s = s.endTurn(s.Seen).release()
-		s.Failed, s.Agent, s.ErrorID, s.Reason = true, AgentError, p.ID, p.Reason
+		s.Failed, s.Halt, s.Agent, s.ErrorID, s.Reason = true, e.Number, AgentError, p.ID, p.Reason
 	case StartRequested:
 		s.Stopped, s.Failed, s.Agent, s.ErrorID, s.Reason = false, false, AgentLoading, "", ""
 	case Titled:

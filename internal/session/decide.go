@@ -148,7 +148,7 @@ func (s State) Prepared(claim int64, w WorkspaceReady) ([]Payload, error) {
 	}
 	var out []Payload
 	// A workspace started anew is found by its new handle; one that is not needed yet has none.
-	if !s.Ready || len(w.Handle) > 0 && !bytes.Equal(s.Handle, w.Handle) {
+	if !s.Ready || s.Step != "" || len(w.Handle) > 0 && !bytes.Equal(s.Handle, w.Handle) {
 		out = append(out, w)
 	}
 	if s.Agent == AgentLoading && !s.Pending() && !s.InTurn {
@@ -272,7 +272,7 @@ func (s State) Fail(claim int64, id, reason string) ([]Payload, error) {
 	if err := s.owned(claim); err != nil {
 		return nil, err
 	}
-	return append(s.settle("failed"), Failed{ID: id, Reason: reason}), nil
+	return append(s.settle(failed), Failed{ID: id, Reason: reason}), nil
 }
 
 // Suggest names the conversation unless a person did.
@@ -286,6 +286,9 @@ func (s State) Suggest(claim int64, title string) ([]Payload, error) {
 	return []Payload{Titled{Title: title}}, nil
 }
 
+// failed is why calls are settled that may have been begun.
+const failed = "failed"
+
 // settle closes whatever is open, so that Stopped, Paused or Deleted may follow.
 func (s State) settle(why string) []Payload {
 	var out []Payload
@@ -295,11 +298,14 @@ func (s State) settle(why string) []Payload {
 		out = append(out, s.lost("cancelled", "The call was aborted: "+why+".", s.Ask.Reserved))
 	}
 	for _, c := range s.Open {
-		outcome := Cancelled
-		if c.Denied {
+		outcome, output := Cancelled, "The call was ended: "+why+"."
+		switch {
+		case c.Denied:
 			outcome = Rejected
+		case why == failed:
+			outcome, output = Unknown, "The sandbox cannot be reached, so nobody can tell whether this was done."
 		}
-		out = append(out, ToolReturned{ID: c.ID, Name: c.Name, Cause: c.Number, Outcome: outcome, Output: "The call was ended: " + why + "."})
+		out = append(out, ToolReturned{ID: c.ID, Name: c.Name, Cause: c.Number, Outcome: outcome, Output: output})
 	}
 	return out
 }

@@ -22,6 +22,7 @@ type State struct {
 	Deleted  bool
 	Stopped  bool
 	Failed   bool
+	Halt     int64 // the number of the event that stopped it last
 	Paused   bool
 	ErrorID  string // why it failed or ended in error
 	Reason   string

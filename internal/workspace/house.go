@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"deckhand/internal/sandbox"
@@ -40,23 +41,45 @@ const (
 	measureEvery = 2 * time.Second
 )
 
+// endTime is how long ending a sandbox may take, measureTime measuring one.
+const (
+	endTime     = 2 * time.Minute
+	measureTime = 10 * time.Second
+)
+
 // Run keeps house until ctx ends. Sandboxes are left running: the next server
-// finds them.
+// finds them. One sandbox that does not answer holds up nobody but itself.
 func (k *Keeper) Run(ctx context.Context) error {
-	k.Sweep(ctx)
-	sweep, measure := time.NewTicker(sweepEvery), time.NewTicker(measureEvery)
-	defer sweep.Stop()
-	defer measure.Stop()
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	tasks.Go(func() { every(ctx, sweepEvery, func() { k.Sweep(ctx) }) })
+	tasks.Go(func() { every(ctx, measureEvery, func() { k.measure(ctx, &tasks) }) })
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-k.wake:
-			k.attend(ctx)
-		case <-measure.C:
-			k.measure(ctx)
-		case <-sweep.C:
-			k.Sweep(ctx)
+		}
+		k.mu.Lock()
+		woken := k.woken
+		k.woken = map[session.ID]bool{}
+		k.mu.Unlock()
+		for id := range woken {
+			tasks.Go(func() { k.attend(ctx, id) })
+		}
+	}
+}
+
+// every does something now and then, beginning now.
+func every(ctx context.Context, d time.Duration, do func()) {
+	tick := time.NewTicker(d)
+	defer tick.Stop()
+	for {
+		do()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
 		}
 	}
 }
@@ -79,16 +102,12 @@ func (k *Keeper) Close() {
 	k.tasks.Wait()
 }
 
-// attend looks at the sessions that were woken.
-func (k *Keeper) attend(ctx context.Context) {
-	k.mu.Lock()
-	woken := k.woken
-	k.woken = map[session.ID]bool{}
-	k.mu.Unlock()
-	for id := range woken {
-		if err := k.settle(ctx, id); err != nil && ctx.Err() == nil {
-			k.Logger.Error("a sandbox that is not needed cannot be ended", "session", id, "error", err)
-		}
+// attend looks at a session that was woken.
+func (k *Keeper) attend(ctx context.Context, id session.ID) {
+	ctx, cancel := context.WithTimeout(ctx, endTime)
+	defer cancel()
+	if err := k.settle(ctx, id); err != nil && !errors.Is(err, context.Canceled) {
+		k.Logger.Error("a sandbox that is not needed cannot be ended", "session", id, "error", err)
 	}
 }
 
@@ -103,14 +122,15 @@ func (k *Keeper) settle(ctx context.Context, id session.ID) error {
 	case row.Deleted:
 		return k.remove(ctx, id)
 	case row.Status == session.Halted:
-		return k.stop(ctx, id)
+		return k.stop(ctx, id, false)
 	}
 	return nil
 }
 
 // stop ends the sandbox of a session that was stopped. If somebody began to use
-// it after the stop, it goes with that user.
-func (k *Keeper) stop(ctx context.Context, id session.ID) error {
+// it after the stop, it goes with that user. One that we are not attached to is
+// only ended if it is known to run.
+func (k *Keeper) stop(ctx context.Context, id session.ID, runs bool) error {
 	p, err := k.enter(id)
 	if err != nil {
 		return err
@@ -132,19 +152,15 @@ func (k *Keeper) stop(ctx context.Context, id session.ID) error {
 		return err
 	}
 	k.mu.Lock()
-	box, others := p.box, p.users > 1
+	box, others, since := p.box, p.users > 1, p.since
 	k.mu.Unlock()
-	if box == nil || others && p.lookedIn(st) {
+	if box == nil && !runs || others && since >= st.Halt { // somebody looks into a stopped workspace
 		return nil
 	}
 	err = k.Driver.Stop(ctx, h.Handle)
 	k.forget(p)
 	return err
 }
-
-// lookedIn is true when the connection is younger than the stop: a person opened
-// the workspace of a stopped conversation.
-func (p *place) lookedIn(st session.State) bool { return p.opened.After(st.UpdatedAt) }
 
 // remove takes away the sandbox and the workspace of a deleted session.
 func (k *Keeper) remove(ctx context.Context, id session.ID) error {
@@ -206,6 +222,8 @@ func (k *Keeper) Sweep(ctx context.Context) {
 }
 
 func (k *Keeper) sweepOne(ctx context.Context, f sandbox.Found) error {
+	ctx, cancel := context.WithTimeout(ctx, endTime)
+	defer cancel()
 	id := session.ID(f.Handle.ID)
 	row, err := k.Index.Row(ctx, id)
 	switch {
@@ -214,54 +232,48 @@ func (k *Keeper) sweepOne(ctx context.Context, f sandbox.Found) error {
 		return k.remove(ctx, id)
 	case err != nil:
 		return err
+	case row.Status == session.Halted && f.Running:
+		return k.stop(ctx, id, true)
 	}
-	k.mu.Lock()
-	p := k.places[id]
-	used := p != nil && p.users > 0
-	k.mu.Unlock()
-	if row.Status != session.Halted || !f.Running || used {
-		return nil
-	}
-	k.Logger.Info("stopping the sandbox of a stopped conversation", "session", id)
-	err = k.Driver.Stop(ctx, f.Handle)
-	if p != nil {
-		k.forget(p)
-	}
-	return err
+	return nil
 }
 
-// measure looks at how much disk the sandboxes in use take up, and ends what
-// fills it.
-func (k *Keeper) measure(ctx context.Context) {
+// measure looks at how much disk the sandboxes take up, and ends what fills it.
+func (k *Keeper) measure(ctx context.Context, tasks *sync.WaitGroup) {
 	k.mu.Lock()
-	var busy []*place
+	defer k.mu.Unlock()
+	now := time.Now()
 	for _, p := range k.places {
-		if p.users > 0 && p.box != nil && !time.Now().Before(p.measured) {
-			busy = append(busy, p)
+		if p.box == nil || now.Before(p.next) {
+			continue
 		}
-	}
-	k.mu.Unlock()
-	for _, p := range busy {
-		if err := k.measureOne(ctx, p); err != nil && ctx.Err() == nil {
-			k.Logger.Debug("a sandbox cannot be measured", "session", p.id, "error", err)
-		}
+		p.next = now.Add(measureTime + time.Minute) // until it is known how long it takes
+		box := p.box
+		tasks.Go(func() {
+			if err := k.measureOne(ctx, p, box); err != nil && ctx.Err() == nil {
+				k.Logger.Debug("a sandbox cannot be measured", "session", p.id, "error", err)
+			}
+		})
 	}
 }
 
-func (k *Keeper) measureOne(ctx context.Context, p *place) error {
-	k.mu.Lock()
-	box := p.box
-	k.mu.Unlock()
-	if box == nil {
-		return nil
-	}
+// maxCalm bounds how seldom a sandbox is measured in which nothing happens: to
+// every minute.
+const maxCalm = 5
+
+func (k *Keeper) measureOne(ctx context.Context, p *place, box *sandbox.Sandbox) error {
+	ctx, cancel := context.WithTimeout(ctx, measureTime)
+	defer cancel()
 	begun := time.Now()
 	used, err := k.usage(ctx, p.id, box)
 	k.mu.Lock()
 	before := p.spent
+	if p.calm = min(p.calm+1, maxCalm); used != before || p.users > 0 {
+		p.calm = 0
+	}
 	p.spent = used
 	// A large tree takes long to measure: it is measured more seldom.
-	p.measured = time.Now().Add(max(measureEvery, 20*time.Since(begun)))
+	p.next = time.Now().Add(max(measureEvery<<p.calm, 20*time.Since(begun)))
 	limit := p.disk
 	k.mu.Unlock()
 	if err != nil || used <= limit || used <= before {

@@ -50,12 +50,16 @@ type place struct {
 	// The rest is guarded by the keeper's mu, and box is only changed with the turn held.
 	box   *sandbox.Sandbox
 	users int
-	// opened is when the connection was made; disk how much it may write.
-	opened time.Time
+	// handle is how the sandbox is found, since the session's event after which
+	// the connection was made; disk how much it may write.
+	handle stored
+	since  int64
 	disk   int64
-	// spent is what the sandbox took up on disk when it was last measured.
+	// spent is what the sandbox took up on disk when it was last measured, next
+	// when to measure again, and calm how often nothing had changed.
 	spent    int64
-	measured time.Time
+	next     time.Time
+	calm     int
 	restarts []time.Time
 }
 
@@ -186,7 +190,7 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	}
 	defer p.unlock()
 	if box := k.alive(p); box != nil {
-		return box, nil
+		return box, k.confirm(ctx, p)
 	}
 	st, err := k.Sessions.Load(ctx, p.id)
 	if err != nil {
@@ -208,22 +212,53 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	box, h, err := sandbox.Open(ctx, k.Driver, spec, told.tell)
 	told.end()
 	if err != nil {
+		k.clearStep(p.id)
 		return nil, err
 	}
-	if err := k.record(ctx, st, was, stored{h, box.Info().Boot}); err != nil {
+	now := stored{h, box.Info().Boot}
+	if err := k.record(ctx, st, was, now); err != nil {
 		box.Close()
 		return nil, err
 	}
-	k.keep(p, box, spec.Limits.OrDefault().Disk)
+	k.keep(p, box, now, st.Last, spec.Limits.OrDefault().Disk)
 	return box, nil
 }
 
+// confirm records a sandbox that a person opened while nobody worked on the
+// session, and that somebody works in now.
+func (k *Keeper) confirm(ctx context.Context, p *place) error {
+	st, ok := k.Sessions.Peek(p.id)
+	if ok && (st.Claim == 0 || st.Up && st.Ready && st.Step == "") {
+		return nil
+	}
+	k.mu.Lock()
+	h := p.handle
+	k.mu.Unlock()
+	return k.record(ctx, session.State{ID: p.id}, stored{}, h)
+}
+
+// clearStep takes back that a sandbox is being started, when it could not be: a
+// session that did not wait for it goes on as it was.
+func (k *Keeper) clearStep(id session.ID) {
+	_, err := k.Sessions.Update(k.ctx, id, func(s session.State) ([]session.Payload, error) {
+		if s.Claim == 0 || !s.Ready || s.Step == "" {
+			return nil, nil
+		}
+		return []session.Payload{session.WorkspaceReady{}}, nil
+	})
+	if err != nil && k.ctx.Err() == nil {
+		k.Logger.Debug("the end of a start could not be recorded", "session", id, "error", err)
+	}
+}
+
 // keep remembers a connection and watches it. Called with the turn held.
-func (k *Keeper) keep(p *place, box *sandbox.Sandbox, disk int64) {
+func (k *Keeper) keep(p *place, box *sandbox.Sandbox, h stored, since, disk int64) {
 	k.mu.Lock()
 	old := p.box
-	p.box, p.opened, p.disk = box, time.Now(), disk
-	if !k.closed {
+	p.box, p.handle, p.since, p.disk, p.calm = box, h, since, disk, 0
+	if k.closed {
+		old, p.box = box, old // too late to be kept
+	} else {
 		k.tasks.Go(func() { k.watch(p, box) })
 	}
 	k.mu.Unlock()

@@ -393,25 +393,59 @@ func TestViewOfAStoppedWorkspace(t *testing.T) {
 	r.until("it ends with its last user", func() bool { return !r.running() })
 }
 
+// A sandbox that a person opened while nobody worked on the session is recorded
+// when somebody does.
+func TestOpenedBeforeItIsWorkedOn(t *testing.T) {
+	r := newRig(t)
+	_, release, err := r.keeper.Use(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	r.update(func(s session.State) ([]session.Payload, error) { return s.Take("loop") })
+	r.run("1", "true")
+	st, err := r.sessions.Load(t.Context(), id)
+	if err != nil || !st.Ready || !st.Up || st.Status() != session.Running {
+		t.Errorf("%+v, %v", st, err)
+	}
+}
+
+// A name that a person gives to a stopped conversation does not end the look
+// that somebody has into it.
+func TestLookIntoAStoppedWorkspaceOutlivesARename(t *testing.T) {
+	r := newRig(t)
+	r.claim()
+	r.run("1", "true")
+	r.update(func(s session.State) ([]session.Payload, error) { return s.Stop("enough") })
+	r.until("it ends", func() bool { return !r.running() })
+	box, release, err := r.keeper.Use(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.update(func(s session.State) ([]session.Payload, error) { return s.Rename("another") })
+	r.keeper.Wake(id)
+	for i := range 20 { // time for the keeper to do the wrong thing
+		if _, err := box.Exec(t.Context(), sandbox.Command{ID: fmt.Sprint(i), Text: "true"}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release()
+	r.until("it ends with its last user", func() bool { return !r.running() })
+}
+
 // What fills the disk is ended, and people are told.
 func TestDiskLimit(t *testing.T) {
 	r := newRig(t)
 	r.spec.Limits.Disk = 8 << 20
 	r.claim()
-	box, release, err := r.keeper.Use(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	res, err := box.Exec(t.Context(), sandbox.Command{ID: "fill", Text: "i=0; while head -c 1000000 /dev/zero > f$i; do i=$((i+1)); sleep 0.05; done"}, nil)
-	if err != nil || res.Exit == 0 {
-		t.Errorf("%+v, %v", res, err)
-	}
+	// In the background, where nobody waits for it.
+	r.run("fill", "(i=0; while head -c 1000000 /dev/zero > f$i; do i=$((i+1)); sleep 0.02; done) & true")
 	r.until("it is said", func() bool {
 		n := events[session.Noted](r)
 		return len(n) > 0 && n[0].ID == "STATUS$ERROR_DISK_QUOTA"
 	})
-	if got := r.run("after", "rm -f f*; echo fine"); got != "fine" {
+	r.run("gone", "jobs")
+	if got := r.run("after", "rm -f f*; pgrep -c head; echo fine"); !strings.HasSuffix(got, "fine") {
 		t.Errorf("after that: %q", got)
 	}
 }

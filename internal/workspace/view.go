@@ -56,8 +56,7 @@ func (k *Keeper) look(ctx context.Context, p *place) (*View, error) {
 	}
 	root, err := k.root(ctx, h.Handle)
 	if errors.Is(err, sandbox.ErrUnseen) { // it may run, left by a server before us
-		if box, err := k.Driver.Attach(ctx, h.Handle); err == nil {
-			k.keep(p, box, sandbox.DefaultLimits.Disk)
+		if box := k.attach(ctx, p, st, h); box != nil {
 			return &View{box: box, close: func() { k.leave(p) }}, nil
 		}
 	}
@@ -74,6 +73,24 @@ func (k *Keeper) look(ctx context.Context, p *place) (*View, error) {
 		}
 		return i.Inspect(ctx, h.Handle)
 	}}, nil
+}
+
+// attach connects to a sandbox that runs, nil if it does not. Called with the turn held.
+func (k *Keeper) attach(ctx context.Context, p *place, st session.State, h stored) *sandbox.Sandbox {
+	spec, err := k.Spec(ctx, st)
+	if err != nil {
+		return nil
+	}
+	box, err := k.Driver.Attach(ctx, h.Handle)
+	if err != nil {
+		return nil
+	}
+	if err := box.SetEnv(ctx, spec.Env); err != nil {
+		box.Close()
+		return nil
+	}
+	k.keep(p, box, stored{h.Handle, box.Info().Boot}, st.Last, spec.Limits.OrDefault().Disk)
+	return box
 }
 
 func (k *Keeper) root(ctx context.Context, h sandbox.Handle) (*os.Root, error) {

@@ -52,7 +52,7 @@ func explain(err error, h host, port uint16) *refusal {
 		return &refusal{
 			http.StatusForbidden, Refused,
 			fmt.Sprintf("%s has a %s address, and only public ones may be connected to; the operator of this server can allow it", at, blocked.Kind),
-			fmt.Sprintf("%s is a %s address; start the server with --egress-private %s to permit it", blocked.Addr, blocked.Kind, blocked.Asked),
+			fmt.Sprintf("refused to connect to %s (%s): it is a %s address; start the server with --egress-private %s to permit it", blocked.Asked.Host, blocked.Addr, blocked.Kind, blocked.Asked),
 		}
 	case errors.Is(err, context.Canceled):
 		return &refusal{http.StatusBadGateway, Allowed, "the request was given up", "the client went away"}

@@ -298,7 +298,12 @@ func (r *Runner) admit(claim int64) error {
 		return nil
 	}
 	// Written before it is obeyed: a runner that is started anew must not forget it.
-	if err := os.WriteFile(r.fenceFile(), []byte(strconv.FormatInt(claim, 10)), 0o600); err != nil {
+	tmp := r.fenceFile() + ".new"
+	err := os.WriteFile(tmp, []byte(strconv.FormatInt(claim, 10)), 0o600)
+	if err == nil {
+		err = os.Rename(tmp, r.fenceFile()) // so that half a number is never believed
+	}
+	if err != nil {
 		return fmt.Errorf("the sandbox cannot remember its owner: %w", err)
 	}
 	r.fence = claim

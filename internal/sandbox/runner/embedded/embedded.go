@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -22,21 +21,24 @@ var bin embed.FS
 // ErrMissing says that deckhand was compiled without its runner.
 var ErrMissing = errors.New("this deckhand was built without its runner, so it cannot make sandboxes; build it with: make build")
 
-// Install unpacks the runner into dir and returns its path. One that is there
-// already is left alone: sandboxes may be running it.
+// Install unpacks the runner into dir and returns its path, which is always the
+// same: containers that are stopped will look for it there. Sandboxes that run
+// keep the file they were started with.
 func Install(dir string) (string, error) {
 	packed, err := bin.ReadFile("bin/runner.gz")
 	if err != nil {
 		return "", ErrMissing
 	}
 	sum := sha256.Sum256(packed)
-	path := filepath.Join(dir, "runner-"+hex.EncodeToString(sum[:8]))
-	if _, err := os.Stat(path); err == nil {
+	path, stamp, want := filepath.Join(dir, "runner"), filepath.Join(dir, "runner.sum"), []byte(hex.EncodeToString(sum[:]))
+	known, err := os.ReadFile(stamp)
+	if _, lost := os.Stat(path); err == nil && lost == nil && bytes.Equal(known, want) {
 		return path, nil
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return "", err
 	}
-	if err := unpack(packed, dir, path); err != nil {
+	if err = unpack(packed, dir, path); err == nil {
+		err = os.WriteFile(stamp, want, 0o600)
+	}
+	if err != nil {
 		return "", fmt.Errorf("the runner cannot be unpacked: %w", err)
 	}
 	return path, nil

@@ -32,9 +32,10 @@ const (
 // Store keeps the records.
 type Store struct {
 	dir string
-	// rebooted is true when the machine was restarted since the folder was made:
-	// then records may be missing that were written before.
-	rebooted bool
+	// gaps is true when records may be missing that were written before: the
+	// machine was restarted since the folder was made, or the folder is new, as in
+	// a container that was replaced.
+	gaps bool
 
 	mu    sync.Mutex
 	known map[string]*record
@@ -75,9 +76,10 @@ func Open(dir string) (*Store, error) {
 	known, err := os.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		s.gaps = true
 		err = os.WriteFile(file, boot, 0o600)
 	case err == nil:
-		s.rebooted = !bytes.Equal(known, boot)
+		s.gaps = !bytes.Equal(known, boot)
 	}
 	if err != nil {
 		return nil, err
@@ -101,7 +103,7 @@ func (s *Store) Begin(id string, again bool) (state State, result json.RawMessag
 		return Done, result, nil, err
 	case r != nil && r.running != nil:
 		return Running, nil, r.running, nil
-	case r != nil, again && s.rebooted:
+	case r != nil, again && s.gaps:
 		return Lost, nil, nil, nil
 	}
 	r = &record{running: make(chan struct{})}

@@ -53,7 +53,9 @@ func TestOnce(t *testing.T) {
 	if b, err := s.Result("a"); err != nil || string(b) != `{"x":1}` {
 		t.Errorf("its result is %s, %v", b, err)
 	}
-	s.is(t, "a/../b", true, New, "") // any id is fine, and Again means nothing here
+	s.is(t, "a/../b", false, New, "") // any id is fine
+	// The folder is new, so what was done before it was made is not known.
+	s.is(t, "before", true, Lost, "")
 	for range 2 {
 		if err := s.Ack("a"); err != nil {
 			t.Error(err)
@@ -128,7 +130,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("its result is %s, %v", b, err)
 	}
 	s.file = file
-	s.is(t, "b", true, New, "") // which could not be begun before
+	s.is(t, "b", false, New, "") // which could not be begun before
 	open(t, dir).is(t, "a", false, Lost, "")
 	if err := s.Ack("a"); err != nil {
 		t.Error(err)

@@ -1,0 +1,193 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"deckhand/internal/agent"
+	"deckhand/internal/llm/scripted"
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/rpc"
+	"deckhand/internal/session"
+	"deckhand/internal/tool"
+)
+
+// place is a workspace that is there at once, or never.
+type place struct {
+	box *sandbox.Sandbox
+	err error
+}
+
+func (p place) Use(context.Context, session.ID) (*sandbox.Sandbox, func(), error) {
+	return p.box, func() {}, p.err
+}
+
+// there is a place with a runner that only says hello and forgets results.
+func there(t *testing.T) place {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	nothing := func(context.Context, *rpc.Call) (any, error) { return nil, nil }
+	peer, err := rpc.Accept(theirs, rpc.Handlers{Calls: map[string]rpc.Handler{"hello": nothing, "ack": nothing}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := sandbox.Connect(t.Context(), sandbox.Link{ID: "x", Conn: ours})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { box.Close(); peer.Close() })
+	return place{box: box}
+}
+
+// shell is a tool that does what a test says.
+type shell struct {
+	run func(ctx context.Context, c tool.Call) (tool.Result, error)
+}
+
+func (shell) Spec() tool.Spec { return tool.Spec{Name: "execute_bash"} }
+
+func (s shell) Run(ctx context.Context, _ *sandbox.Sandbox, c tool.Call) (tool.Result, error) {
+	return s.run(ctx, c)
+}
+
+// withTool gives the demo model a tool.
+func (r *rig) withTool(warm bool, run func(ctx context.Context, c tool.Call) (tool.Result, error)) {
+	r.profile = func(context.Context, string) (agent.Profile, error) {
+		p := profile(scripted.New(scripted.Demo))
+		p.Tools, p.Warm = []tool.Tool{shell{run}}, warm
+		return p, nil
+	}
+}
+
+// result is the one result in the log.
+func (r *rig) result(id session.ID) session.ToolReturned {
+	r.t.Helper()
+	for _, p := range r.events(id) {
+		if t, ok := p.(session.ToolReturned); ok {
+			return t
+		}
+	}
+	r.t.Fatal("no call has a result")
+	return session.ToolReturned{}
+}
+
+func TestToolIsCalledAndAnswered(t *testing.T) {
+	r := newRig(t)
+	r.hands = there(t)
+	r.withTool(false, func(_ context.Context, c tool.Call) (tool.Result, error) {
+		if c.Again {
+			return tool.Result{}, errors.New("a fresh call is taken for an old one")
+		}
+		c.Live([]byte("out"))
+		return tool.Result{Text: "output of " + string(c.Args)}, nil
+	})
+	r.start()
+	id := r.create("$ date")
+	r.until(id, "the answer", answered)
+	if got := r.result(id); got.Outcome != session.Succeeded || !strings.Contains(got.Output, "date") {
+		t.Errorf("%+v", got)
+	}
+	if n := count[session.ModelAsked](r.events(id)); n != 2 {
+		t.Errorf("the model was asked %d times", n)
+	}
+}
+
+// What the sandbox refuses is a result that the model can learn from; nothing is tried for ever.
+func TestRefusedCallIsAResult(t *testing.T) {
+	r := newRig(t)
+	r.hands = there(t)
+	r.withTool(false, func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{}, &rpc.Error{Message: "the shell cannot be started"}
+	})
+	r.start()
+	id := r.create("$ date")
+	r.until(id, "the answer", answered)
+	if got := r.result(id); got.Outcome != session.FailedRun || !strings.Contains(got.Output, "the shell cannot be started") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A sandbox that was lost is asked again, and told that it may know the call.
+func TestLostCallIsLookedUp(t *testing.T) {
+	r := newRig(t)
+	r.hands = there(t)
+	var calls atomic.Int32
+	r.withTool(false, func(_ context.Context, c tool.Call) (tool.Result, error) {
+		if calls.Add(1) == 1 {
+			return tool.Result{}, sandbox.ErrLost
+		}
+		if !c.Again {
+			return tool.Result{}, errors.New("the second attempt does not say that it is one")
+		}
+		return tool.Result{Text: "found", Unknown: true}, nil
+	})
+	r.start()
+	id := r.create("$ date")
+	r.until(id, "the answer", answered)
+	if got := r.result(id); got.Outcome != session.Unknown || calls.Load() != 2 {
+		t.Errorf("%+v after %d calls", got, calls.Load())
+	}
+}
+
+// No sandbox ends in STOPPED with the reason, whoever notices first: the tool
+// that needs it, or the start ahead of need.
+func TestNoSandboxIsSaid(t *testing.T) {
+	for name, warm := range map[string]bool{"when needed": false, "ahead of need": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.hands = place{err: &sandbox.Unavailable{Reason: "there is no engine"}}
+			r.withTool(warm, nil)
+			r.start()
+			id := r.create("$ date")
+			st := r.until(id, "the failure", func(st session.State) bool { return st.Failed })
+			if st.Reason != "there is no engine" || st.Status() != session.Halted {
+				t.Errorf("%+v", st)
+			}
+			for _, p := range r.events(id) {
+				if got, ok := p.(session.ToolReturned); ok && got.Outcome != session.Unknown {
+					t.Errorf("a call that may have been begun is %s", got.Outcome)
+				}
+			}
+		})
+	}
+}
+
+// A start ahead of need: the model is asked meanwhile, and the session is
+// STARTING until the sandbox is there.
+func TestSandboxIsStartedBesideTheModel(t *testing.T) {
+	r := newRig(t)
+	ready := make(chan struct{})
+	r.hands = slow{there(t), r, ready}
+	r.withTool(true, nil)
+	r.start()
+	id := r.create("hello")
+	st := r.until(id, "the answer", func(st session.State) bool { return st.Answer > 0 && !st.InTurn })
+	if st.Status() != session.Starting {
+		t.Errorf("it is %s without its sandbox", st.Status())
+	}
+	close(ready)
+	r.until(id, "the sandbox", func(st session.State) bool { return st.Status() == session.Running && !st.Wants() })
+}
+
+// slow is a workspace that takes its time and says so in the log, as the keeper does.
+type slow struct {
+	place
+	r     *rig
+	ready chan struct{}
+}
+
+func (s slow) Use(ctx context.Context, id session.ID) (*sandbox.Sandbox, func(), error) {
+	select {
+	case <-s.ready:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	_, err := s.r.sessions.Update(ctx, id, func(st session.State) ([]session.Payload, error) {
+		return st.Prepared(st.Claim, session.WorkspaceReady{Handle: []byte(`{"id":"x"}`)})
+	})
+	return s.box, func() {}, err
+}
