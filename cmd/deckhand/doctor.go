@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"deckhand/internal/access"
@@ -134,9 +135,9 @@ func (c *doctorCmd) hands(ctx context.Context, r *report) {
 	for _, f := range findings(ctx, h.Driver) {
 		switch {
 		case f.Fatal:
-			r.check("  "+h.name, "", fmt.Errorf("%s: %s. %s", f.What, f.Found, f.Fix))
+			r.check("  "+h.name, "", fmt.Errorf("%s: %s. %s", f.What, strings.TrimRight(f.Found, "."), f.Fix))
 		case !f.OK:
-			r.warn("  "+h.name, fmt.Sprintf("%s: %s. %s", f.What, f.Found, f.Fix))
+			r.warn("  "+h.name, fmt.Sprintf("%s: %s. %s", f.What, strings.TrimRight(f.Found, "."), f.Fix))
 		default:
 			r.check("  "+h.name, f.What+": "+f.Found, nil)
 		}

@@ -64,6 +64,21 @@ func (f *sandboxFlags) limits() sandbox.Limits {
 	return sandbox.Limits{CPUs: f.SandboxCPUs, Memory: int64(f.SandboxMemory), Processes: f.SandboxProcesses, Disk: int64(f.SandboxDisk)}
 }
 
+// check refuses limits under which nothing could run.
+func (f *sandboxFlags) check() error {
+	switch {
+	case f.SandboxCPUs < 0.05:
+		return errors.New("--sandbox-cpus: a sandbox needs at least 0.05 processors")
+	case f.SandboxMemory < 32<<20:
+		return errors.New("--sandbox-memory: a sandbox needs at least 32M")
+	case f.SandboxProcesses < 16:
+		return errors.New("--sandbox-processes: a sandbox needs at least 16")
+	case f.SandboxDisk < 1<<20:
+		return errors.New("--sandbox-disk: a sandbox needs at least 1M")
+	}
+	return nil
+}
+
 func (f *sandboxFlags) policy() (egress.Policy, error) {
 	p := egress.Policy{Mode: egress.Mode(f.Egress), Allow: f.EgressAllow}
 	if len(f.EgressAllow) > 0 && p.Mode != egress.Allowlist {

@@ -153,12 +153,15 @@ func wire(ctx context.Context, c *serveCmd, prices map[string]llm.Price, d *data
 // wireHands makes what runs the agents' commands, and their way out.
 func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.Sessions, userSettings *settings.Service) (hands, egress.Policy, error) {
 	policy, err := c.policy()
+	if err == nil {
+		err = c.check()
+	}
 	if err != nil {
 		return hands{}, policy, err
 	}
 	private, err := outbound.ParseAllow(c.EgressPrivate)
 	if err != nil {
-		return hands{}, policy, fmt.Errorf("--egress-private: %w", err)
+		return hands{}, policy, errors.New(strings.Replace(err.Error(), "--allow-private", "--egress-private", 1))
 	}
 	instance, err := s.data.instance(ctx)
 	if err != nil {
@@ -167,6 +170,9 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 	s.egress = egress.New(egress.Config{Policy: workspace.PolicyOf(sessions, policy), AllowPrivate: private, Ledger: s.data.db.Egress(), Log: s.logger})
 	out := func(ctx context.Context, id, call string, conn net.Conn) {
 		s.egress.Serve(ctx, id, agent.ModelsID(call), conn)
+	}
+	if err := claimBoxes(filepath.Join(c.DataDir, "boxes"), instance); err != nil {
+		return hands{}, policy, errors.Join(err, s.egress.Close())
 	}
 	h, err := c.choose(ctx, c.DataDir, instance, out, s.logger)
 	if err != nil {
@@ -181,6 +187,26 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 			}
 		}})
 	return h, policy, nil
+}
+
+// claimBoxes makes sure that the workspaces belong to this database: with
+// another one they would look as if nobody needed them, and be removed.
+func claimBoxes(dir, instance string) error {
+	file := filepath.Join(dir, ".database")
+	known, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		if err = os.MkdirAll(dir, 0o700); err == nil {
+			err = os.WriteFile(file, []byte(instance), 0o600)
+		}
+		if errors.Is(err, syscall.EROFS) {
+			return nil
+		}
+		return err
+	}
+	if err == nil && string(known) != instance {
+		err = fmt.Errorf("the workspaces in %s belong to another database; start with that one, or with another --data-dir", dir)
+	}
+	return err
 }
 
 // instance is a name for this data, by which its containers are known.

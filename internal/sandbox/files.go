@@ -163,6 +163,12 @@ func (s *Sandbox) Usage(ctx context.Context) (int64, error) {
 	return n, s.peer.Call(ctx, "usage", 0, nil, &n)
 }
 
+// Unlinked is what files take up that were deleted and are still open.
+func (s *Sandbox) Unlinked(ctx context.Context) (int64, error) {
+	var n int64
+	return n, s.peer.Call(ctx, "unlinked", 0, nil, &n)
+}
+
 // receive makes a call whose data goes to w.
 func (s *Sandbox) receive(ctx context.Context, method string, in any, w io.Writer, out any) error {
 	call, err := s.peer.Open(ctx, method, 0, in)

@@ -124,6 +124,21 @@ func checkKey(s string) *problem {
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
+// reserved are variables by which programs are found and the sandbox is left: a
+// secret of that name would break every command.
+var reserved = map[string]bool{
+	"PATH": true, "HOME": true, "USER": true, "LOGNAME": true, "SHELL": true, "PWD": true, "TERM": true, "ENV": true, "BASH_ENV": true, "IFS": true,
+	"LD_PRELOAD": true, "LD_LIBRARY_PATH": true, "HTTP_PROXY": true, "HTTPS_PROXY": true, "ALL_PROXY": true, "NO_PROXY": true,
+}
+
+// checkSecretName is for names that become environment variables of the sandbox.
+func checkSecretName(s string) *problem {
+	if reserved[strings.ToUpper(s)] {
+		return &problem{"value_error", "This name is reserved: the sandbox needs the variable itself. Choose another one."}
+	}
+	return checkEnvName(s)
+}
+
 func checkEnvName(s string) *problem {
 	if len(s) > 128 || !envName.MatchString(s) {
 		return &problem{"value_error", "The name must be a legal name of an environment variable: letters, digits and _, not starting with a digit, at most 128 characters."}

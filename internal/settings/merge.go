@@ -230,7 +230,7 @@ func (m *merger) customSecret(name string, in *api.CustomSecret) {
 		delete(m.out.CustomSecrets, name)
 		return
 	}
-	if p := checkEnvName(name); p != nil {
+	if p := checkSecretName(name); p != nil {
 		m.refuse(p, path...)
 		return
 	}

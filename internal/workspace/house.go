@@ -281,14 +281,22 @@ func (k *Keeper) measureOne(ctx context.Context, p *place, box *sandbox.Sandbox)
 	}
 	k.note(p.id, session.Noted{ID: "STATUS$ERROR_DISK_QUOTA", Error: false, Message: fmt.Sprintf(
 		"The workspace takes up %s, and %s are allowed: what was running in it was ended. Delete something to go on.", size(used), size(limit))})
+	k.Logger.Warn("a sandbox filled its disk; what ran in it was ended", "session", p.id, "used", size(used), "allowed", size(limit))
 	return box.KillAll(ctx)
 }
 
 func (k *Keeper) usage(ctx context.Context, id session.ID, box *sandbox.Sandbox) (int64, error) {
-	if m, ok := k.Driver.(sandbox.Measurer); ok {
-		return m.Usage(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
+	hidden, err := box.Unlinked(ctx)
+	if err != nil {
+		return 0, err
 	}
-	return box.Usage(ctx)
+	var used int64
+	if m, ok := k.Driver.(sandbox.Measurer); ok {
+		used, err = m.Usage(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
+	} else {
+		used, err = box.Usage(ctx)
+	}
+	return used + hidden, err
 }
 
 func size(n int64) string {

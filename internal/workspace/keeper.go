@@ -279,6 +279,7 @@ func (k *Keeper) record(ctx context.Context, st session.State, was, now stored) 
 		}
 		ready, err := s.Prepared(s.Claim, session.WorkspaceReady{Handle: handle})
 		if err == nil && len(ready) > 0 && s.Up && was.Boot != "" && was.Boot != now.Boot {
+			k.Logger.Warn("a sandbox had ended and was started again", "session", s.ID)
 			ready = append([]session.Payload{lost}, ready...)
 		}
 		return ready, err

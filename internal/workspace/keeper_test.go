@@ -433,6 +433,18 @@ func TestLookIntoAStoppedWorkspaceOutlivesARename(t *testing.T) {
 	r.until("it ends with its last user", func() bool { return !r.running() })
 }
 
+// A file that was deleted and is still open fills the disk as any other.
+func TestDiskLimitCountsDeletedFiles(t *testing.T) {
+	r := newRig(t)
+	r.spec.Limits.Disk = 8 << 20
+	r.claim()
+	r.run("fill", "(for i in 1 2 3; do eval \"exec $((5+i))>f\"; rm f; head -c 6000000 /dev/zero >&$((5+i)); sleep 3; done; sleep 1000) & true")
+	r.until("it is said", func() bool {
+		n := events[session.Noted](r)
+		return len(n) > 0 && n[0].ID == "STATUS$ERROR_DISK_QUOTA"
+	})
+}
+
 // What fills the disk is ended, and people are told.
 func TestDiskLimit(t *testing.T) {
 	r := newRig(t)

@@ -66,15 +66,31 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part,
 	}
 }
 
-// command is what a message that begins with a dollar sign asks to have run:
-// so the sandbox can be tried without a language model.
+// command is what a message that begins with a dollar sign asks to have run, so
+// that the sandbox can be tried without a language model: "$ make", "$" to wait
+// for more of a command that still runs, "$ C-c" for a key, and "> yes" to type
+// something into it.
 func command(req llm.Request) *llm.Call {
-	said, _ := lastSaid(req)
-	text, ok := strings.CutPrefix(strings.TrimSpace(said), "$ ")
-	if !ok || !slices.ContainsFunc(req.Tools, func(t llm.Tool) bool { return t.Name == "execute_bash" }) {
+	if !slices.ContainsFunc(req.Tools, func(t llm.Tool) bool { return t.Name == "execute_bash" }) {
 		return nil
 	}
-	args, _ := json.Marshal(map[string]string{"command": text})
+	said, _ := lastSaid(req)
+	var commands []string
+	input := "false"
+	for _, text := range strings.Split(said, "\n$ ") { // what came in together is run together
+		text = strings.TrimSpace(strings.TrimPrefix(text, "$ "))
+		commands = append(commands, strings.TrimSpace(strings.TrimPrefix(text, "$")))
+	}
+	text := strings.Join(commands, "\n")
+	switch {
+	case strings.HasPrefix(said, "> "): // typed into what runs
+		text, input = strings.TrimPrefix(said, "> "), "true"
+	case !strings.HasPrefix(said, "$ ") && strings.TrimSpace(said) != "$":
+		return nil
+	case len(text) == 3 && strings.HasPrefix(text, "C-"): // a key
+		input = "true"
+	}
+	args, _ := json.Marshal(map[string]string{"command": text, "is_input": input})
 	return &llm.Call{ID: fmt.Sprintf("call_%d", len(req.Messages)), Name: "execute_bash", Args: args}
 }
 

@@ -44,6 +44,28 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// A message may be a command, more of them, a key, input, or a wish to wait.
+func TestCommand(t *testing.T) {
+	for said, want := range map[string]string{
+		"$ make test": `{"command":"make test","is_input":"false"}`, "$": `{"command":"","is_input":"false"}`, "$ ": `{"command":"","is_input":"false"}`,
+		"$ C-c": `{"command":"C-c","is_input":"true"}`, "> yes": `{"command":"yes","is_input":"true"}`,
+		"$ one\n$ two": `{"command":"one\ntwo","is_input":"false"}`, "hello": "", "costs $ 5": "",
+	} {
+		r := request(said)
+		r.Tools = []llm.Tool{{Name: "execute_bash"}}
+		got := ""
+		if c := command(r); c != nil {
+			got = string(c.Args)
+		}
+		if got != want {
+			t.Errorf("%q is %s, wanted %s", said, got, want)
+		}
+	}
+	if command(request("$ x")) != nil {
+		t.Error("a tool was called that is not there")
+	}
+}
+
 func TestStreamEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	m := &Model{Pause: time.Hour}

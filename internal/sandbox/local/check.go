@@ -22,7 +22,7 @@ import (
 func advice(err error) string {
 	switch {
 	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EUSERS):
-		return "There are no user namespaces left: sysctl -w user.max_user_namespaces=15000."
+		return "There are no namespaces left of one kind: one of /proc/sys/user/max_*_namespaces is too small, e.g. sysctl -w user.max_user_namespaces=15000."
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || strings.Contains(err.Error(), "not permitted") || strings.Contains(err.Error(), "permission denied"):
 		if fix := namespaceFix(); fix != "" {
 			return fix

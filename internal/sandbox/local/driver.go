@@ -294,7 +294,8 @@ func (d *Driver) Usage(_ context.Context, h sandbox.Handle) (int64, error) {
 		return 0, fmt.Errorf("%w: %s does not exist", sandbox.ErrGone, h.ID)
 	}
 	var parts []string
-	for _, name := range []string{box.WorkDir, box.HomeDir, box.UpDir, box.TmpDir, box.OutputDir, box.StateDir} {
+	// What the runner keeps is bounded by itself, and nobody inside could delete it.
+	for _, name := range []string{box.WorkDir, box.HomeDir, box.UpDir, box.TmpDir} {
 		parts = append(parts, filepath.Join(dir, name))
 	}
 	return tree.Usage(parts...)

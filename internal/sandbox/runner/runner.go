@@ -123,7 +123,7 @@ func (r *Runner) openProxy() error {
 
 // handlers is every operation, with the check of its claim in front.
 func (r *Runner) handlers(done *results.Store) rpc.Handlers {
-	h := rpc.Handlers{Calls: map[string]rpc.Handler{"hello": r.hello, "setenv": r.setenv}, Raw: map[string]rpc.RawHandler{}}
+	h := rpc.Handlers{Calls: map[string]rpc.Handler{"hello": r.hello, "setenv": r.setenv, "unlinked": r.unlinked}, Raw: map[string]rpc.RawHandler{}}
 	calls, raw := r.shells.Handlers()
 	maps.Copy(h.Calls, calls)
 	maps.Copy(h.Raw, raw)

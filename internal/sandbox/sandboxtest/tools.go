@@ -121,6 +121,7 @@ func editOnce(t *testing.T, b *box) {
 	}
 	same(t, "file", b.get(t, name+"/file"), "once\nx\n")
 	must(t, b.Ack(within(t), p.ID))
+	p.Again = false
 	b.edit(t, p)
 	same(t, "file after it was forgotten", b.get(t, name+"/file"), "once\nonce\nx\n")
 }

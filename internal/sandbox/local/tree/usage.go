@@ -7,6 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// fileCost is what a file takes up at least: also an empty one needs its place
+// in the file system's tables, of which there is an end.
+const fileCost = 1024
+
 // Usage counts the bytes that the folders take up on disk, what has several
 // names once. A folder that does not exist takes up nothing.
 func Usage(paths ...string) (int64, error) {
@@ -21,7 +25,7 @@ func Usage(paths ...string) (int64, error) {
 			}
 			seen[i] = true
 		}
-		total += st.Blocks * 512
+		total += max(st.Blocks*512, fileCost)
 		return nil
 	}
 	for _, path := range paths {
