@@ -72,7 +72,10 @@ test-short: ## a quick round: no set-up, no race detector, slow tests left out
 
 bench: build ## run the benchmarks, results in bench/results/
 	$(call say,bench)
-	@go run ./bench $(ARGS)
+	@if host=$$(scripts/engine start bin/engine) && export "$$host" && image=$$(scripts/engine-image); then \
+		export DECKHAND_BENCH_IMAGE="$$image"; trap 'scripts/engine stop bin/engine' EXIT; \
+	else echo 'DOCKER IS NOT MEASURED: no engine can be had'; fi; \
+	go run ./bench $(ARGS)
 
 lint: ## gofmt, vet, staticcheck, govulncheck
 	$(call say,lint: gofmt)

@@ -26,6 +26,7 @@ import (
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/runner"
 	"deckhand/internal/sandbox/runner/confine"
+	"deckhand/internal/sandbox/runner/spawn"
 )
 
 // version is set by the build.
@@ -68,13 +69,21 @@ func main() {
 
 // inBox makes this process the first of a local sandbox.
 func inBox() error {
+	// The thread that will start everything is made while there is time: before
+	// the sandbox is built around it.
+	entered := make(chan func() error, 1)
+	spawner, err := spawn.New(spawn.Options{Confine: func() error { return (<-entered)() }})
+	if err != nil {
+		return err
+	}
 	c, listener, confine, err := box.Enter()
 	if err != nil {
 		return err
 	}
+	entered <- confine
 	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + c.Home, "USER=root", "LOGNAME=root", "LANG=C.UTF-8"}
 	r, err := runner.New(runner.Config{State: c.State, Output: c.Output, OutputSeen: c.OutputSeen, Workspace: c.Workspace,
-		Network: sandbox.Network(c.Network), Env: env, Confine: confine, Version: version})
+		Network: sandbox.Network(c.Network), Env: env, Set: c.Env, Confine: confine, Spawner: spawner, Version: version})
 	if err != nil {
 		return err
 	}
@@ -95,8 +104,10 @@ func serve(args []string) error {
 	if *socket == "" || *state == "" || *output == "" {
 		return errors.New("serve needs --socket, --state and --output")
 	}
-	if err := os.MkdirAll(filepath.Dir(*socket), 0o700); err != nil {
-		return err
+	for _, dir := range []string{filepath.Dir(*socket), filepath.Dir(*state), filepath.Dir(*output)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
 	}
 	if err := os.Remove(*socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

@@ -27,6 +27,7 @@ type plan struct {
 	limits  sandbox.Limits
 	mounts  []box.Mount
 	network sandbox.Network
+	env     map[string]string
 	// look is the sandbox whose workspace is looked at, nil for a place's own.
 	look *place
 	// plain says that overlays were refused.

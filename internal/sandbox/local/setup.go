@@ -75,6 +75,9 @@ func (m *maker) make(name string, mode uint32) {
 	}
 }
 
+// maxEnv is how much environment fits into a setup beside the rest.
+const maxEnv = box.MaxMessage / 4
+
 // setup describes the sandbox for its runner. The files travel with it and are
 // the caller's to close, also after an error.
 func (d *Driver) setup(p *place, o plan, pid int) (*box.Setup, []*os.File, error) {
@@ -82,6 +85,13 @@ func (d *Driver) setup(p *place, o plan, pid int) (*box.Setup, []*os.File, error
 		ID: p.id, Box: p.dir, Network: string(o.network), Plain: o.plain,
 		Root:     box.Layer{Name: rootLayer, Source: d.base.root, Target: "/"},
 		FileSize: uint64(o.limits.Disk), Tether: o.look != nil, WorkReadOnly: o.look != nil,
+	}
+	size := 0
+	for name, value := range o.env {
+		size += len(name) + len(value) + 8
+	}
+	if size < maxEnv { // it is set again over the connection; this is so that the first shell has it
+		s.Env = o.env
 	}
 	if o.look != nil {
 		s.Work = filepath.Join(o.look.dir, box.WorkDir)

@@ -68,7 +68,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 		}
 	}
 	p.meta.Labels = spec.Labels
-	if err := d.launch(ctx, p, plan{limits: d.limitsOf(spec), mounts: mounts, network: spec.Network}); err != nil {
+	if err := d.launch(ctx, p, plan{limits: d.limitsOf(spec), mounts: mounts, network: spec.Network, env: spec.Env}); err != nil {
 		return sandbox.Handle{}, unavailable(ctx, err)
 	}
 	d.refillLater()

@@ -50,8 +50,13 @@ type Config struct {
 	Network   sandbox.Network
 	// Env is the environment of whatever is started, before SetEnv.
 	Env []string
+	// Set is what SetEnv is expected to say. If it is known, somebody is about to
+	// run commands, and a shell is started ahead of the first.
+	Set map[string]string
 	// Confine takes rights from the thread that starts processes; see spawn.Options.
 	Confine func() error
+	// Spawner is one that was made before, with Confine; nil to make one.
+	Spawner *spawn.Spawner
 	Version string
 }
 
@@ -79,9 +84,9 @@ type Runner struct {
 func New(c Config) (*Runner, error) {
 	var b [8]byte
 	_, _ = rand.Read(b[:])
-	r := &Runner{config: c, boot: hex.EncodeToString(b[:]), attached: make(chan struct{})}
+	r := &Runner{config: c, boot: hex.EncodeToString(b[:]), env: c.Set, attached: make(chan struct{})}
 	for _, dir := range []string{c.State, c.Output} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, err
 		}
 	}
@@ -92,13 +97,18 @@ func New(c Config) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.spawner, err = spawn.New(spawn.Options{Confine: c.Confine}); err != nil {
-		return nil, fmt.Errorf("processes cannot be confined: %w", err)
+	if r.spawner = c.Spawner; r.spawner == nil {
+		if r.spawner, err = spawn.New(spawn.Options{Confine: c.Confine}); err != nil {
+			return nil, err
+		}
 	}
 	r.shells, err = shell.New(shell.Config{Spawner: r.spawner, Results: done, Dir: filepath.Join(c.State, "shell"), Output: c.Output, Seen: c.OutputSeen,
 		Workspace: c.Workspace, Env: r.environ, Confined: c.Confine != nil})
 	if err != nil {
 		return nil, err
+	}
+	if len(c.Set) > 0 {
+		r.serving.Go(r.shells.Warm)
 	}
 	r.tools = mcp.New(mcp.Config{Spawner: r.spawner, Results: done, Workspace: c.Workspace, Env: r.environ})
 	if err := r.openProxy(); err != nil {
@@ -226,12 +236,22 @@ func (r *Runner) nextAttach() <-chan struct{} {
 
 func (r *Runner) hello(context.Context, *rpc.Call) (any, error) {
 	info := sandbox.Info{Boot: r.boot, Version: r.config.Version, Shell: r.shells.Program()}
-	info.User = strconv.Itoa(os.Getuid())
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		info.User = u.Username
-	}
+	info.User = r.user()
 	info.Host, _ = os.Hostname()
 	return info, nil
+}
+
+// user is the name of whoever runs commands here.
+func (r *Runner) user() string {
+	for _, e := range r.config.Env {
+		if name, ok := strings.CutPrefix(e, "USER="); ok {
+			return name
+		}
+	}
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return strconv.Itoa(os.Getuid())
 }
 
 func (r *Runner) setenv(_ context.Context, c *rpc.Call) (any, error) {
@@ -245,8 +265,12 @@ func (r *Runner) setenv(_ context.Context, c *rpc.Call) (any, error) {
 		}
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	same := maps.Equal(r.env, env)
 	r.env = env
+	r.mu.Unlock()
+	if !same {
+		r.shells.Cool()
+	}
 	return nil, nil
 }
 

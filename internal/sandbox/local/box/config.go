@@ -58,6 +58,8 @@ type Setup struct {
 
 	// Network is a sandbox.Network.
 	Network string `json:"network,omitempty"`
+	// Env is what the server will set, so that a first shell can be started ahead.
+	Env map[string]string `json:"env,omitempty"`
 	// Tether ends the sandbox with the control connection.
 	Tether bool `json:"tether,omitempty"`
 
@@ -107,4 +109,5 @@ type Config struct {
 	Workspace, Home string
 	// Network is a sandbox.Network.
 	Network string
+	Env     map[string]string
 }

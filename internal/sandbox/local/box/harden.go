@@ -11,13 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// harden takes away from the whole process what building the sandbox needed.
-// Only the right to shrink its rights is left, for confineThread.
+// harden takes away from the whole process what building the sandbox needed, but
+// for its capabilities: they are given up by confineThread, before anything else
+// is started.
 func harden(s *Setup) error {
 	if err := limit(s); err != nil {
-		return err
-	}
-	if err := setCaps(1 << unix.CAP_SETPCAP); err != nil {
 		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -35,11 +33,11 @@ func harden(s *Setup) error {
 	return nil
 }
 
-// setCaps makes caps the capabilities of every thread. They belong to threads,
-// and the Go runtime has several by now.
-func setCaps(caps uint32) error {
+// dropCaps takes the capabilities of every thread. They belong to threads, and
+// the Go runtime has several by now.
+func dropCaps() error {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	data := [2]unix.CapUserData{{Effective: caps, Permitted: caps}}
+	var data [2]unix.CapUserData
 	_, _, e := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&head)), uintptr(unsafe.Pointer(&data[0])), 0)
 	if e == syscall.ENOTSUP {
 		return errors.New("giving up capabilities: the runner must be built with CGO_ENABLED=0")
@@ -119,9 +117,20 @@ func confineThread() error {
 			return fmt.Errorf("emptying the bounding set: %w", err)
 		}
 	}
-	if err := setCaps(0); err != nil {
-		return err
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&head, &none[0]); err != nil {
+		return fmt.Errorf("giving up capabilities: %w", err)
 	}
+	// The runner's other threads follow in a moment. All of them have to stop for
+	// that, which takes longer than all the rest; what is started from here on has
+	// its rights from this thread.
+	go func() {
+		if err := dropCaps(); err != nil {
+			fmt.Fprintln(os.Stderr, "runner:", err)
+			os.Exit(1)
+		}
+	}()
 	return scope()
 }
 

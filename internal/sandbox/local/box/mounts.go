@@ -48,7 +48,7 @@ func (b *builder) enter() (*Config, error) {
 	}
 	return &Config{
 		ID: b.setup.ID, State: ownPath(b.state), Output: ownPath(b.output), OutputSeen: Output,
-		Workspace: Workspace, Home: Home, Network: b.setup.Network,
+		Workspace: Workspace, Home: Home, Network: b.setup.Network, Env: b.setup.Env,
 	}, nil
 }
 

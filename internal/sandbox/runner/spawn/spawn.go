@@ -97,28 +97,38 @@ type Spawner struct {
 	close sync.Once
 	done  sync.WaitGroup
 
+	ready  chan struct{} // closed when failed is known
+	failed error
+
 	mu       sync.Mutex // held from fork until the process is known, so that it is not reaped unknown
 	children map[int]*Process
 }
 
 // New makes a Spawner. There can be only one in a process, since it waits for
-// all children.
+// all children. The thread gets ready by itself; see Ready.
 func New(o Options) (*Spawner, error) {
 	// What this process was itself started with is not for those it starts. All
 	// that is opened later is marked so from the beginning.
 	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	// Orphans come to us also when we are not process 1.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-	s := &Spawner{work: make(chan func()), sigs: make(chan os.Signal, 1), quit: make(chan struct{}), children: map[int]*Process{}}
+	s := &Spawner{work: make(chan func()), sigs: make(chan os.Signal, 1), quit: make(chan struct{}), ready: make(chan struct{}), children: map[int]*Process{}}
 	signal.Notify(s.sigs, syscall.SIGCHLD)
 	ready := make(chan error, 1)
 	s.done.Go(func() { s.thread(o.Confine, ready) })
-	if err := <-ready; err != nil {
-		signal.Stop(s.sigs)
-		return nil, err
-	}
+	s.done.Go(func() {
+		s.failed = <-ready
+		close(s.ready)
+	})
 	s.done.Go(s.reap)
 	return s, nil
+}
+
+// Ready waits until the thread is confined, and says why it cannot be. Nothing
+// is started before.
+func (s *Spawner) Ready() error {
+	<-s.ready
+	return s.failed
 }
 
 // thread is the one that starts everything.
@@ -167,6 +177,9 @@ func (s *Spawner) Start(a Attr) (*Process, error) {
 	path, err := Look(a)
 	if err != nil {
 		return nil, err
+	}
+	if err := s.Ready(); err != nil {
+		return nil, fmt.Errorf("nothing is started, because it could not be confined: %w", err)
 	}
 	var p *Process
 	finished := make(chan struct{})
