@@ -186,6 +186,14 @@ func (s *Shells) killAll(ctx context.Context, _ *rpc.Call) (any, error) {
 			return nil, ctx.Err()
 		}
 	}
+	// What was killed takes a moment to end, and holds its locks and files until then.
+	for len(s.victims(true)) > 0 {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
 	return nil, nil
 }
 

@@ -236,8 +236,16 @@ func TestConfine(t *testing.T) {
 		t.Error("this process is bound too")
 	}
 	no := errors.New("no")
-	if _, err := New(Options{Confine: func() error { return no }}); !errors.Is(err, no) {
-		t.Errorf("when it fails: %v", err)
+	refused, err := New(Options{Confine: func() error { return no }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer refused.Close()
+	if err := refused.Ready(); !errors.Is(err, no) {
+		t.Errorf("the spawner says %v", err)
+	}
+	if _, err := refused.Start(Attr{Args: []string{"/bin/true"}}); !errors.Is(err, no) {
+		t.Errorf("it started something all the same: %v", err)
 	}
 }
 
