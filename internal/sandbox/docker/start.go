@@ -282,8 +282,16 @@ func (d *Driver) deaf(ctx context.Context, name string, err error, p *plan) erro
 	if isOver(err) || errors.As(err, &known) {
 		return err
 	}
-	if errors.Is(err, sandbox.ErrGone) {
-		err = d.whyNot(ctx, name, err)
+	// A program that cannot be run ends the container; the engine may need a moment to notice.
+	for range 20 {
+		if why := d.whyNot(ctx, name, err); errors.Is(why, sandbox.ErrGone) {
+			err = why
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 	if holds(brief(err), "exec format error") {
 		return d.startWords(err, p.shape)

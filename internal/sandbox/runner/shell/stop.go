@@ -245,8 +245,12 @@ func (s *Shells) started(pid int) {
 func (s *Shells) kill(all bool) {
 	for range 100 {
 		victims := s.victims(all)
-		for _, pid := range victims {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+		// Stopped first, so that nobody acts on the death of another, by starting it
+		// again or by telling of it.
+		for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+			for _, pid := range victims {
+				_ = syscall.Kill(pid, sig)
+			}
 		}
 		if len(victims) == 0 {
 			return
