@@ -136,7 +136,7 @@ func interruptDeaf(t *testing.T, b *box) {
 	if r := g.wait(t); r.Exit != 137 && !(b.Info().Shell == "sh" && r.Exit == 130) || r.NewShell {
 		t.Errorf("a deaf command has the result %+v", r)
 	}
-	same(t, "its child", b.ok(t, "%s locked lock", h), "free")
+	same(t, "its child", b.freed(t, "lock"), "free")
 	same(t, "the shell's state", b.ok(t, "echo $kept"), "yes")
 	// When the shell itself is deaf it has to go.
 	g = b.start(t, sandbox.Command{Shell: t.Name(), Text: "trap '' INT; echo ready; while :; do :; done"})

@@ -435,3 +435,11 @@ func eventually(t *testing.T, what string, f func() bool) {
 		}
 	}
 }
+
+// freed says whether the lock on a file is free, as soon as it is: what was
+// killed holds it until it has ended, which takes a moment.
+func (b *box) freed(t *testing.T, file string) string {
+	t.Helper()
+	h := b.program(t)
+	return b.ok(t, "for i in $(seq 200); do %s locked %s >/dev/null 2>&1 && break; sleep 0.05; done; %s locked %s", h, file, h, file)
+}
