@@ -51,7 +51,7 @@ func killAll(t *testing.T, o Options) {
 	b := open(t, o, sandbox.Spec{}, nil)
 	h := b.program(t)
 	b.ok(t, "kept=yes; (%s hold a > out-a &) ; (trap '' TERM INT HUP; %s hold b > out-b &)", h, h)
-	b.ok(t, "until grep -q held out-a && grep -q held out-b; do :; done")
+	b.ok(t, "until grep -q held out-a && grep -q held out-b; do sleep 0.02; done")
 	running := b.start(t, sandbox.Command{Shell: "other", Text: "echo ready; sleep 1000"})
 	running.shows(t, "ready")
 	_, err := b.MCPStart(within(t), sandbox.MCPServer{Name: "s", Command: h, Args: []string{"mcp"}})

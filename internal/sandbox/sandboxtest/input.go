@@ -203,5 +203,5 @@ func runCancelled(t *testing.T, b *box) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled run ends with %v", err)
 	}
-	b.ok(t, "until %s locked lock; do :; done", h)
+	b.ok(t, "until %s locked lock; do sleep 0.02; done", h)
 }

@@ -177,7 +177,7 @@ func inBackground(t *testing.T, b *box) {
 	b.ok(t, "cd %s && mkfifo pipe", dir)
 	b.ok(t, "%s hold lock > out & read line < pipe & sleep 1000 & (sleep 1000 &)", h)
 	b.ok(t, "nohup sleep 1000 > /dev/null 2>&1 &")
-	b.ok(t, "until grep -q held out; do :; done")
+	b.ok(t, "until grep -q held out; do sleep 0.02; done")
 	if r := b.sh(t, "%s locked lock", h); r.Exit != 1 {
 		t.Errorf("what was left running has ended: %q", r.Output)
 	}
