@@ -21,6 +21,9 @@ func putProbe(t *testing.T, d *Driver, h sandbox.Handle) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(d.dir, h.ID, box.WorkDir, "probe")
+	// A process that is started meanwhile would hold it open, and nobody could run it.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(file, program, 0o755); err != nil {
 		t.Fatal(err)
 	}
