@@ -65,7 +65,13 @@ func (t Tree) write(ctx context.Context, rel string, p sandbox.WriteParams, r io
 	if err != nil {
 		return none, err
 	}
-	defer f.Close()
+	defer func() {
+		f.Close()
+		// A process that was being started meanwhile held it open, too, until it was
+		// itself: whoever wants to run what was written waits for that.
+		syscall.ForkLock.RLock()
+		defer syscall.ForkLock.RUnlock()
+	}()
 	placed := false
 	defer func() {
 		if !placed {
