@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"net/http"
 	"strings"
 	"time"
 )
@@ -17,10 +18,12 @@ type Model interface {
 	// Stream makes one call. It yields parts in order and ends with a part whose
 	// Done is set, or with an error (an *Error where the provider said why).
 	// When ctx ends or the consumer stops, the call is aborted at the provider.
+	// It never tries again by itself: that is the loop's decision, for it is recorded.
 	Stream(ctx context.Context, req Request) iter.Seq2[Part, error]
 }
 
-// Request is what the model is shown.
+// Request is what the model is shown. Messages only grow from one request of a
+// conversation to the next, so that providers find the prefix in their caches.
 type Request struct {
 	Model    string
 	System   string
@@ -28,6 +31,11 @@ type Request struct {
 	Tools    []Tool
 	// MaxOutput is how many tokens the answer may have.
 	MaxOutput int64
+	// Conversation is a name under which providers may keep the prefix.
+	Conversation string
+	// Stop are texts at which the answer ends. An adapter whose wire has no place
+	// for them leaves them out: whoever sets them must be able to do without.
+	Stop []string
 }
 
 // Tool is something the model may ask to have done.
@@ -42,6 +50,8 @@ type Tool struct {
 type Call struct {
 	ID   string
 	Name string
+	// Args is the JSON object that the model wrote. What it wrote that is not JSON
+	// is kept as a JSON string, for it to learn from.
 	Args json.RawMessage
 }
 
@@ -58,15 +68,22 @@ const (
 
 // Message is one contribution to the conversation.
 type Message struct {
-	Role   Role
-	Text   string
+	Role Role
+	Text string
+	// Images are data: URLs; what stands at other addresses was fetched before.
+	// A ToolResult may have some too.
 	Images []string
 	// Calls are what an Assistant message asks for. Each has a ToolResult before
 	// the next message of anybody else.
 	Calls []Call
-	// Call is whose result a ToolResult is; Failed says that it is a failure.
+	// Call is whose result a ToolResult is, and Name the tool's; Failed says that
+	// it is a failure.
 	Call   string
+	Name   string
 	Failed bool
+	// Raw is the Done.Raw of an Assistant message. An adapter that does not
+	// recognise it as its own ignores it: people change models.
+	Raw json.RawMessage
 }
 
 // Part is a piece of an answer; exactly one field is set.
@@ -81,11 +98,17 @@ type Part struct {
 // Done ends an answer.
 type Done struct {
 	Usage Usage
-	// Raw is what the provider needs to see again, opaque to everybody else.
+	// Cut says that the answer reached MaxOutput before its end.
+	Cut bool
+	// Raw is what the provider needs to see again (signatures, ids), opaque to
+	// everybody else. It begins with {"from":"NAME OF THE ADAPTER".
 	Raw json.RawMessage
 }
 
-// Usage counts tokens as the provider reports them.
+// Usage counts tokens as the provider reports them. Input are all that were
+// read, those from a cache (CacheRead) and those put there (CacheWrite)
+// included; Output all that were written, reasoning included. Window is the
+// model's context window, 0 if it is not known.
 type Usage struct{ Input, Output, CacheRead, CacheWrite, Window int64 }
 
 // Class is why a call failed.
@@ -93,30 +116,48 @@ type Class string
 
 // The classes.
 const (
-	ClassAuth     Class = "auth"
-	ClassRate     Class = "rate"
-	ClassOverload Class = "overload"
-	ClassContext  Class = "context"
-	ClassPolicy   Class = "policy"
-	ClassCredit   Class = "credit"
-	ClassNetwork  Class = "network"
-	ClassInternal Class = "internal"
+	ClassAuth     Class = "auth"     // the key is wrong, missing or may not use this model
+	ClassRate     Class = "rate"     // too many requests or tokens
+	ClassOverload Class = "overload" // the provider says it is unavailable (503, 529, 502, 504)
+	ClassContext  Class = "context"  // the request does not fit into the context window
+	ClassPolicy   Class = "policy"   // refused for what it is about
+	ClassCredit   Class = "credit"   // the account or the proxy's budget is used up
+	ClassNetwork  Class = "network"  // no connection, or it ended in the middle of the answer
+	ClassInternal Class = "internal" // the provider failed (500), or wrote what nobody can read
+	ClassRequest  Class = "request"  // the provider does not accept the request (400, 404, 422)
 )
 
-// Error is a failed call, classified.
+// Error is a failed call, classified. Message is for people: the provider's own
+// words where it gave some, never with the key in them.
 type Error struct {
 	Class      Class
 	Message    string
-	RetryAfter time.Duration
+	RetryAfter time.Duration // what the provider asked for, 0 if it did not
+	// Began says that a part of the answer had come, so that the call may have
+	// cost something; Unsent that the request never left, so that it cannot have.
+	Began  bool
+	Unsent bool
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("model call failed (%s): %s", e.Class, e.Message) }
 
+// Retry reports whether the same call may succeed later.
+func (e *Error) Retry() bool {
+	switch e.Class {
+	case ClassRate, ClassOverload, ClassNetwork, ClassInternal:
+		return true
+	}
+	return false
+}
+
 // Config is how a user reaches a model.
 type Config struct {
+	// Model is "provider/name", as the settings have it.
 	Model   string
 	APIKey  string
 	BaseURL string
+	// Client makes the requests; it checks every address it dials.
+	Client *http.Client
 }
 
 // Provider is the part before the first slash, in lower case.
@@ -137,15 +178,36 @@ func (c Config) NeedsKey() bool {
 	return c.BaseURL == ""
 }
 
-// Price is what a million tokens cost, in US dollars.
-type Price struct {
-	Input  float64 `json:"input" yaml:"input"`
-	Output float64 `json:"output" yaml:"output"`
+// Info is what is known of a model before it is called.
+type Info struct {
+	// Window and MaxOutput are in tokens, 0 if they are not known.
+	Window    int64
+	MaxOutput int64
+	Price     Price
+	// Priced is false when nobody said what the model costs.
+	Priced bool
+	// Tools is false for a model that has no native tool calling, Images for one
+	// that cannot see, Thinks for one that does not reason before it answers.
+	Tools  bool
+	Images bool
+	Thinks bool
 }
 
-// UnavailableError says that this build has no adapter for a model.
-type UnavailableError struct{ Model string }
+// Price is what a million tokens cost, in US dollars.
+type Price struct {
+	Input      float64 `yaml:"input"`
+	Output     float64 `yaml:"output"`
+	CacheRead  float64 `yaml:"cache_read"`
+	CacheWrite float64 `yaml:"cache_write"`
+}
+
+// UnavailableError says that this build has no way to a model. Reason, if there
+// is one, says what is missing.
+type UnavailableError struct{ Model, Reason string }
 
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("this version of Deckhand has no adapter for the model %q; the built-in scripted/demo works without a key", e.Model)
+	if e.Reason != "" {
+		return fmt.Sprintf("Deckhand cannot reach the model %q: %s", e.Model, e.Reason)
+	}
+	return fmt.Sprintf("Deckhand does not know how to reach the model %q: name it provider/model, or give llm_base_url the address of an OpenAI-compatible server; the built-in scripted/demo works without a key", e.Model)
 }

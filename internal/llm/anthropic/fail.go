@@ -1,0 +1,142 @@
+package anthropic
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+
+	"deckhand/internal/llm"
+)
+
+// failure is why the answer is none, or nil. response may be nil; sent is false
+// if nothing can have reached the provider.
+func (m *model) failure(ctx context.Context, err error, response *http.Response, a *answer, sent bool) error {
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	e := classify(err, response, a)
+	if e == nil {
+		return nil
+	}
+	e.Began, e.Unsent = a.began, !sent
+	e.Message = llm.CleanMessage(e.Message, m.key)
+	return e
+}
+
+func classify(err error, response *http.Response, a *answer) *llm.Error {
+	var said *sdk.Error
+	var broken *json.SyntaxError
+	switch {
+	case errors.As(err, &said):
+		kind, message := words(said.RawJSON())
+		return refused(said.StatusCode, kind, message, said.Response)
+	case err != nil && response != nil && response.StatusCode >= http.StatusBadRequest: // not in the API's words: a proxy
+		return refused(response.StatusCode, "", "", response)
+	case errors.As(err, &broken), errors.Is(err, bufio.ErrTooLong):
+		return &llm.Error{Class: llm.ClassInternal, Message: "the provider wrote what cannot be read: " + err.Error()}
+	case err != nil:
+		return &llm.Error{Class: llm.ClassNetwork, Message: llm.Unreachable(err)}
+	case a.stop == sdk.StopReasonRefusal:
+		message := "the model refused to answer"
+		if a.refusal != "" {
+			message += ": " + a.refusal
+		}
+		return &llm.Error{Class: llm.ClassPolicy, Message: message}
+	case !a.ended && a.stop == "":
+		return &llm.Error{Class: llm.ClassNetwork, Message: "the answer ended before it was complete"}
+	}
+	return nil
+}
+
+// refused is an error that the provider reported.
+func refused(status int, kind, message string, response *http.Response) *llm.Error {
+	e := &llm.Error{Class: class(status, kind, message), Message: message}
+	if e.Message == "" {
+		e.Message = strings.TrimSpace(fmt.Sprintf("the server answered %d %s", status, http.StatusText(status)))
+	}
+	if response != nil {
+		e.RetryAfter = llm.RetryAfter(response.Header)
+	}
+	return e
+}
+
+// class sorts by the provider's name for the error, by the status where a proxy
+// in between has no such names, and by wording where one name stands for many things.
+func class(status int, kind, message string) llm.Class {
+	message = strings.ToLower(message)
+	switch kind {
+	case "authentication_error", "permission_error":
+		return llm.ClassAuth
+	case "billing_error":
+		return llm.ClassCredit
+	case "rate_limit_error":
+		return llm.ClassRate
+	case "overloaded_error", "timeout_error":
+		return llm.ClassOverload
+	case "request_too_large":
+		return llm.ClassContext
+	}
+	switch {
+	case has(message, "credit balance is too low", "budget has been exceeded", "reached your specified api usage limits"):
+		return llm.ClassCredit
+	case has(message, "prompt is too long", "context window", "context limit", "context length"):
+		return llm.ClassContext
+	case has(message, "content filtering policy", "content policy"):
+		return llm.ClassPolicy
+	}
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return llm.ClassAuth
+	case http.StatusPaymentRequired:
+		return llm.ClassCredit
+	case http.StatusTooManyRequests:
+		return llm.ClassRate
+	case http.StatusRequestEntityTooLarge:
+		return llm.ClassContext
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, 529:
+		return llm.ClassOverload
+	}
+	if kind == "api_error" || status >= http.StatusInternalServerError {
+		return llm.ClassInternal
+	}
+	return llm.ClassRequest
+}
+
+func has(message string, wordings ...string) bool {
+	for _, w := range wordings {
+		if strings.Contains(message, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// words finds the name and the message in the body of an error. Proxies have
+// shapes of their own.
+func words(body string) (kind, message string) {
+	var e struct {
+		Error   json.RawMessage
+		Message string
+		Detail  string
+	}
+	if json.Unmarshal([]byte(body), &e) != nil {
+		return "", ""
+	}
+	var inner struct{ Type, Message string }
+	var text string
+	switch {
+	case json.Unmarshal(e.Error, &inner) == nil && inner.Message != "":
+		return inner.Type, inner.Message
+	case json.Unmarshal(e.Error, &text) == nil && text != "":
+		return "", text
+	case e.Message != "":
+		return inner.Type, e.Message
+	}
+	return inner.Type, e.Detail
+}

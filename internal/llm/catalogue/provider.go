@@ -1,0 +1,85 @@
+package catalogue
+
+import "strings"
+
+// API is the wire that a provider speaks.
+type API string
+
+// The wires.
+const (
+	Chat      API = "chat"
+	Responses API = "responses"
+	Anthropic API = "anthropic"
+	Gemini    API = "gemini"
+)
+
+// Provider is who answers for a model.
+type Provider struct {
+	API API
+	// Address is where, "" if the adapter knows or the user must say.
+	Address string
+}
+
+// more are providers that the compiled-in data does not have. The local ones
+// answer where their makers let them listen.
+var more = map[string]Provider{
+	"mistral":    {Chat, "https://api.mistral.ai/v1"},
+	"together":   {Chat, "https://api.together.xyz/v1"},
+	"deepinfra":  {Chat, "https://api.deepinfra.com/v1/openai"},
+	"perplexity": {Chat, "https://api.perplexity.ai"},
+	"nvidia_nim": {Chat, "https://integrate.api.nvidia.com/v1"},
+	"ollama":     {Chat, "http://localhost:11434/v1"},
+	"lemonade":   {Chat, "http://localhost:8000/api/v1"},
+}
+
+// aliases are other names under which people know a provider, mostly from the
+// libraries that their settings were first written for.
+var aliases = map[string]string{
+	"google":           "gemini",
+	"google_ai_studio": "gemini",
+	"vertex_ai":        "vertexai",
+	"together_ai":      "together",
+	"fireworks_ai":     "fireworks",
+	"mistralai":        "mistral",
+	"moonshotai":       "moonshot",
+	"x-ai":             "xai",
+	"z-ai":             "zai",
+	"dashscope":        "alibaba-singapore",
+	"bedrock_converse": "bedrock",
+	"ollama_chat":      "ollama",
+}
+
+// vendors make models, and list what they cost. A model that is named without
+// one is looked for in this order.
+var vendors = []string{"anthropic", "openai", "gemini", "xai", "deepseek", "moonshot", "zai", "minimax"}
+
+// market is the provider with the longest list, and marketNames what it calls the
+// others. It tells what a model can do that its vendor does not list.
+const market = "openrouter"
+
+var marketNames = map[string]string{
+	"gemini": "google", "xai": "x-ai", "moonshot": "moonshotai", "zai": "z-ai", "mistral": "mistralai", "alibaba-singapore": "qwen", "alibaba-us": "qwen",
+}
+
+// resellers hand on the models of vendors at the vendors' prices. For all others
+// a price that stands in another list would be a guess.
+var resellers = map[string]bool{"litellm_proxy": true, "openhands": true, "azure": true, "bedrock": true, "bedrock-europe": true, "vertexai": true}
+
+// Split takes a model's name apart: its provider, under the one name that the
+// catalogue has for it, and what the provider calls the model.
+func Split(model string) (provider, name string) {
+	provider, name, _ = strings.Cut(strings.TrimSpace(model), "/")
+	provider = canonicalProvider(provider)
+	if rest, ok := strings.CutPrefix(name, "responses/"); ok && (provider == "openai" || provider == "azure") {
+		name = rest // says how to ask, not what
+	}
+	return provider, name
+}
+
+func canonicalProvider(name string) string {
+	name = strings.ToLower(name)
+	if a, ok := aliases[name]; ok {
+		return a
+	}
+	return name
+}

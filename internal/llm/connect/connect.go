@@ -1,0 +1,173 @@
+// Package connect opens the model that a user's settings name: it picks the wire,
+// the address and the name that the provider knows, and makes up for what the
+// model cannot do. It is the one place that knows all adapters.
+package connect
+
+import (
+	"net/url"
+	"strings"
+
+	"deckhand/internal/llm"
+	"deckhand/internal/llm/anthropic"
+	"deckhand/internal/llm/cassette"
+	"deckhand/internal/llm/catalogue"
+	"deckhand/internal/llm/gemini"
+	"deckhand/internal/llm/openai"
+	"deckhand/internal/llm/scripted"
+	"deckhand/internal/llm/texttools"
+)
+
+// Connector opens models.
+type Connector struct {
+	Catalogue *catalogue.Catalogue
+	// Cassettes are what cassette/NAME plays; "" if there are none.
+	Cassettes cassette.Dir
+	// Redact hides secrets in what a cassette is compared with; nil hides nothing.
+	Redact func(string) string
+}
+
+// Open opens a model without cassettes.
+func Open(c llm.Config, cat *catalogue.Catalogue) (llm.Model, error) {
+	return Connector{Catalogue: cat}.Open(c)
+}
+
+// Open makes the model ready; nothing is sent yet. What cannot be reached is an
+// *llm.UnavailableError.
+func (o Connector) Open(c llm.Config) (llm.Model, error) {
+	switch c.Provider() {
+	case "scripted":
+		if m := scripted.New(c.Model); m != nil {
+			return m, nil
+		}
+		return nil, &llm.UnavailableError{Model: c.Model, Reason: "the built-in ones are " + strings.Join(scripted.Models, " and ") + "."}
+	case "cassette":
+		_, name, _ := strings.Cut(c.Model, "/")
+		return o.Cassettes.Open(name, o.Redact)
+	}
+	r, err := route(c, o.Catalogue)
+	if err != nil {
+		return nil, err
+	}
+	info := o.Catalogue.Info(c.Model)
+	m := r.open(c, info)
+	if !info.Tools {
+		m = texttools.Wrap(m)
+	}
+	return fit(m, info), nil
+}
+
+// Address is where the key of this configuration would be sent, "" if nowhere.
+// The providers that have an address of their own inside an adapter are told by name.
+func Address(c llm.Config, cat *catalogue.Catalogue) string {
+	switch c.Provider() {
+	case "", "scripted", "cassette":
+		return ""
+	}
+	r, err := route(c, cat)
+	if err != nil {
+		return ""
+	}
+	u, err := url.Parse(r.address)
+	if err != nil || u.Host == "" {
+		return r.provider
+	}
+	return strings.ToLower(u.Scheme + "://" + u.Host)
+}
+
+// way is how to get to a model.
+type way struct {
+	provider string // as the catalogue calls it
+	name     string // as the provider calls the model
+	api      catalogue.API
+	address  string // "" for the adapter's own
+}
+
+// route finds the way. The user's address wins over the operator's, and that over
+// what the provider has for everybody.
+func route(c llm.Config, cat *catalogue.Catalogue) (way, error) {
+	_, asked, _ := strings.Cut(strings.TrimSpace(c.Model), "/")
+	w := way{address: c.BaseURL}
+	w.provider, w.name = catalogue.Split(c.Model)
+	if !strings.Contains(c.Model, "/") && c.BaseURL != "" { // somebody's own server has names of its own
+		w.name, asked = c.Model, c.Model
+	}
+	if w.provider == "" || w.name == "" {
+		return w, &llm.UnavailableError{Model: c.Model}
+	}
+	override, _ := cat.Override(c.Model)
+	if w.address == "" {
+		w.address = override.BaseURL
+	}
+	known, ok := cat.Provider(w.provider)
+	switch {
+	case w.address == "" && (!ok || needsAddress[w.provider] != ""):
+		return w, &llm.UnavailableError{Model: c.Model, Reason: needsAddress[w.provider]}
+	case w.address == "":
+		w.address = known.Address
+	}
+	w.address = w.spelled()
+	switch {
+	case override.API != "":
+		w.api = override.API
+	case asked != w.name, w.provider == "openai" && w.own() && reasons(w.name):
+		w.api = catalogue.Responses
+	case ok:
+		w.api = known.API
+	default:
+		w.api = catalogue.Chat
+	}
+	return w, nil
+}
+
+// needsAddress says why a provider cannot be reached by its name alone.
+var needsAddress = map[string]string{
+	"azure":         "give llm_base_url the address of your Azure resource, such as https://NAME.openai.azure.com; the model is azure/ and the name of the deployment.",
+	"litellm_proxy": "give llm_base_url the address of your LiteLLM proxy.",
+	"openhands":     "give llm_base_url the address of the proxy that your OpenHands key is for.",
+	"bedrock":       "requests signed with AWS credentials are not supported; give llm_base_url the address of Bedrock's OpenAI-compatible endpoint, and a Bedrock API key.",
+	"vertexai":      "Google Cloud credentials are not supported; use gemini/ with an API key, or give llm_base_url the address of an OpenAI-compatible endpoint.",
+}
+
+// spelled is the address with what people leave out: Ollama's own tools name
+// the server without the folder of its OpenAI-compatible half.
+func (w way) spelled() string {
+	u, err := url.Parse(w.address)
+	if w.provider == "ollama" && err == nil && strings.Trim(u.Path, "/") == "" {
+		return u.JoinPath("v1").String()
+	}
+	return w.address
+}
+
+// own reports whether OpenAI itself answers.
+func (w way) own() bool {
+	u, err := url.Parse(w.address)
+	return w.address == "" || err == nil && strings.EqualFold(u.Hostname(), "api.openai.com")
+}
+
+// reasons reports the families of OpenAI's models whose thoughts are lost between
+// two chat completions.
+func reasons(name string) bool {
+	name = strings.ToLower(name)
+	for _, family := range []string{"o1", "o3", "o4", "gpt-5", "codex"} {
+		if strings.HasPrefix(name, family) {
+			return true
+		}
+	}
+	return false
+}
+
+// open makes the adapter.
+func (w way) open(c llm.Config, info llm.Info) llm.Model {
+	c.BaseURL = w.address
+	o := openai.Options{Thinks: info.Thinks, Window: info.Window, Azure: w.provider == "azure"}
+	o.Compatible = !o.Azure && (w.provider != "openai" || !w.own())
+	switch w.api {
+	case catalogue.Anthropic:
+		return anthropic.New(c, w.name, anthropic.Options{Thinks: info.Thinks, Window: info.Window})
+	case catalogue.Gemini:
+		return gemini.New(c, w.name, gemini.Options{Thinks: info.Thinks, Window: info.Window})
+	case catalogue.Responses:
+		return openai.Responses(c, w.name, o)
+	}
+	return openai.Chat(c, w.name, o)
+}

@@ -1,0 +1,193 @@
+package gemini
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"google.golang.org/genai"
+
+	"deckhand/internal/llm"
+)
+
+// failure is why the answer is none, or nil. sent is false if nothing can have
+// reached the provider.
+func (m *model) failure(ctx context.Context, err error, line *tap, a *answer, sent bool) error {
+	whole := a.finish != "" || a.blocked != ""
+	if !whole && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	e := ended(a)
+	if !whole {
+		e = classify(err, line, sent)
+	}
+	if e == nil {
+		return nil
+	}
+	e.Began, e.Unsent = a.began, !sent
+	e.Message = llm.CleanMessage(e.Message, m.key)
+	return e
+}
+
+// ended is why an answer that came to its end is none, or nil.
+func ended(a *answer) *llm.Error {
+	reason := string(a.finish)
+	if a.blocked != "" {
+		reason = string(a.blocked)
+	}
+	if a.explained != "" {
+		reason += ": " + a.explained
+	}
+	switch {
+	case a.blocked != "":
+		return &llm.Error{Class: llm.ClassPolicy, Message: "the provider refused the request (" + reason + ")"}
+	case a.finish == genai.FinishReasonStop, a.finish == genai.FinishReasonMaxTokens, a.finish == genai.FinishReasonUnspecified:
+		return nil
+	case forbidden[a.finish]:
+		return &llm.Error{Class: llm.ClassPolicy, Message: "the provider stopped the answer (" + reason + ")"}
+	case a.finish == genai.FinishReasonLanguage:
+		return &llm.Error{Class: llm.ClassRequest, Message: "the model does not know this language (" + reason + ")"}
+	}
+	return &llm.Error{Class: llm.ClassInternal, Message: "the model did not finish its answer (" + reason + ")"}
+}
+
+// forbidden are the ends that are about what was said.
+var forbidden = map[genai.FinishReason]bool{
+	genai.FinishReasonSafety: true, genai.FinishReasonRecitation: true, genai.FinishReasonBlocklist: true,
+	genai.FinishReasonProhibitedContent: true, genai.FinishReasonSPII: true, genai.FinishReasonImageSafety: true,
+	genai.FinishReasonImageProhibitedContent: true, genai.FinishReasonImageRecitation: true,
+}
+
+// classify sorts what went wrong before the end of the answer.
+func classify(err error, line *tap, sent bool) *llm.Error {
+	var said genai.APIError
+	var address *url.Error
+	switch {
+	case errors.As(err, &said):
+		return refused(said, line)
+	case line.broken != nil:
+		return &llm.Error{Class: llm.ClassNetwork, Message: "the connection broke: " + line.broken.Error()}
+	case errors.As(err, &address):
+		return &llm.Error{Class: llm.ClassNetwork, Message: llm.Unreachable(err)}
+	case err != nil && !sent:
+		return &llm.Error{Class: llm.ClassRequest, Message: err.Error()}
+	case err != nil:
+		return &llm.Error{Class: llm.ClassInternal, Message: "the provider wrote what cannot be read"}
+	}
+	return &llm.Error{Class: llm.ClassNetwork, Message: "the answer ended before it was complete"}
+}
+
+// refused is an error that the provider reported.
+func refused(said genai.APIError, line *tap) *llm.Error {
+	if said.Code == 0 {
+		said.Code = line.status
+	}
+	said.Message = strings.TrimSpace(said.Message)
+	if said.Message == "" || strings.HasPrefix(said.Message, "<") { // a proxy's page
+		said.Message = strings.TrimSpace(fmt.Sprintf("the server answered %d %s", said.Code, http.StatusText(said.Code)))
+	}
+	e := &llm.Error{Class: class(said), Message: said.Message, RetryAfter: retryDelay(said.Details)}
+	if e.RetryAfter == 0 {
+		e.RetryAfter = llm.RetryAfter(line.header)
+	}
+	return e
+}
+
+// class sorts by the reason in the details, by wording where one status stands
+// for many things, and by the status.
+func class(e genai.APIError) llm.Class {
+	message := strings.ToLower(e.Message)
+	switch {
+	case has(reasons(e.Details), "API_KEY"), has(message, "api key not valid", "api key expired"):
+		return llm.ClassAuth
+	case has(message, "token count", "number of tokens") && has(message, "exceed", "maximum"):
+		return llm.ClassContext
+	case e.Code == http.StatusTooManyRequests || e.Status == "RESOURCE_EXHAUSTED":
+		return exhausted(e, message)
+	case e.Code == http.StatusPaymentRequired, has(message, "billing", "credits are depleted", "budget has been exceeded"):
+		return llm.ClassCredit
+	}
+	switch e.Code {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return llm.ClassAuth
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, 529:
+		return llm.ClassOverload
+	case http.StatusRequestEntityTooLarge:
+		return llm.ClassContext
+	}
+	switch e.Status {
+	case "UNAUTHENTICATED", "PERMISSION_DENIED":
+		return llm.ClassAuth
+	case "UNAVAILABLE", "DEADLINE_EXCEEDED":
+		return llm.ClassOverload
+	}
+	if e.Code >= http.StatusInternalServerError || e.Status == "INTERNAL" {
+		return llm.ClassInternal
+	}
+	return llm.ClassRequest
+}
+
+// exhausted tells a limit per minute, which a wait helps against, from an
+// account that is used up. The wording is the same for both, but only for the
+// first the provider says how long to wait, unless the day's share is gone.
+func exhausted(e genai.APIError, message string) llm.Class {
+	switch {
+	case has(message, "credits are depleted", "spending cap"), has(quotas(e.Details), "PerDay"):
+		return llm.ClassCredit
+	case retryDelay(e.Details) > 0:
+		return llm.ClassRate
+	case has(message, "billing", "exceeded your current quota"):
+		return llm.ClassCredit
+	}
+	return llm.ClassRate
+}
+
+func has(text string, wordings ...string) bool {
+	for _, w := range wordings {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// reasons are the reasons in an error's details, in one text.
+func reasons(details []map[string]any) string {
+	var all []string
+	for _, d := range details {
+		if reason, is := d["reason"].(string); is {
+			all = append(all, reason)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// quotas are the names of the quotas that were exceeded, in one text.
+func quotas(details []map[string]any) string {
+	var all []string
+	for _, d := range details {
+		violations, _ := d["violations"].([]any)
+		for _, v := range violations {
+			fields, _ := v.(map[string]any)
+			if id, is := fields["quotaId"].(string); is {
+				all = append(all, id)
+			}
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// retryDelay is how long the details say to wait.
+func retryDelay(details []map[string]any) time.Duration {
+	for _, d := range details {
+		value, _ := d["retryDelay"].(string)
+		if delay, err := time.ParseDuration(value); err == nil && delay > 0 {
+			return min(delay, 24*time.Hour)
+		}
+	}
+	return 0
+}

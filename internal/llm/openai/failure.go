@@ -1,0 +1,225 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"deckhand/internal/llm"
+)
+
+// maxMessage is how much of a provider's words people are shown, in bytes.
+const maxMessage = 2000
+
+func readSome(res *http.Response) ([]byte, error) {
+	defer res.Body.Close()
+	return io.ReadAll(io.LimitReader(res.Body, maxRefusal))
+}
+
+// classify makes a failure of a call one of the port's.
+func (w wire) classify(err error, began bool) *llm.Error {
+	out := &llm.Error{Began: began}
+	var said refusalText
+	var refused *refusal
+	var late *ssestream.StreamError
+	var address *url.Error
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &refused):
+		said = readRefusal(refused)
+		out.Class = said.class(refused.status)
+		out.RetryAfter = retryAfter(refused.header)
+	case errors.As(err, &late):
+		said = readText(late.Event.Data)
+		out.Class = said.class(said.status)
+	case errors.As(err, &syntax), errors.As(err, &kind):
+		said.message = "the server sent something that is not an answer: " + err.Error()
+		out.Class = llm.ClassInternal
+	case errors.As(err, &address): // without the address, which may have a secret in it
+		said.message = "no connection: " + address.Err.Error()
+		out.Class = llm.ClassNetwork
+	default:
+		said.message = "the connection broke: " + err.Error()
+		out.Class = llm.ClassNetwork
+	}
+	out.Message = w.clean(said.message)
+	return out
+}
+
+// cut is the failure of a stream that ended without its end.
+func (w wire) cut(began bool) *llm.Error {
+	return &llm.Error{Class: llm.ClassNetwork, Began: began, Message: "the answer ended in the middle"}
+}
+
+// clean takes what is secret out of a message, and shortens it.
+func (w wire) clean(message string) string {
+	for _, s := range w.secrets {
+		message = strings.ReplaceAll(message, s, "***")
+	}
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	}
+	return message
+}
+
+// refusalText is what an error says, however it is wrapped.
+type refusalText struct {
+	message string
+	code    string
+	kind    string
+	status  int // if the text itself names one
+}
+
+// readRefusal reads an answer that is not a stream.
+func readRefusal(r *refusal) refusalText {
+	said := readText(r.body)
+	switch {
+	case said.message != "":
+	case strings.HasPrefix(r.header.Get("Content-Type"), "text/html"):
+		said.message = fmt.Sprintf("the address answers with a web page (HTTP %d), not with a model's answer", r.status)
+		if r.status < 300 { // the address is a wrong one, which waiting does not mend
+			said.kind = "invalid_request"
+		}
+	case r.status < 300:
+		said.message = "the server answered at once although it was asked to stream"
+	case len(r.body) > 0 && !json.Valid(r.body):
+		said.message = fmt.Sprintf("HTTP %d: %s", r.status, strings.TrimSpace(string(r.body)))
+	default:
+		said.message = strings.TrimSpace(fmt.Sprintf("HTTP %d %s", r.status, http.StatusText(r.status)))
+	}
+	return said
+}
+
+// readText reads an error in the shapes that OpenAI and those who imitate it
+// have: an object or a text under "error", or the fields without it, and all of
+// this in a list.
+func readText(body []byte) refusalText {
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		body = list[0]
+	}
+	var outer struct {
+		Error json.RawMessage `json:"error"`
+	}
+	var text string
+	if json.Unmarshal(body, &outer) == nil && len(outer.Error) > 0 {
+		if json.Unmarshal(outer.Error, &text) == nil && text != "" {
+			return refusalText{message: text}
+		}
+		body = outer.Error
+	}
+	var in struct {
+		Message  string          `json:"message"`
+		Detail   json.RawMessage `json:"detail"`
+		Type     string          `json:"type"`
+		Code     json.RawMessage `json:"code"`
+		Metadata struct {
+			Raw string `json:"raw"`
+		} `json:"metadata"`
+	}
+	_ = json.Unmarshal(body, &in) // what does not fit stays empty
+	said := refusalText{message: in.Message, kind: in.Type, code: strings.Trim(string(in.Code), `"`)}
+	if said.status, _ = strconv.Atoi(said.code); said.status == 0 && said.code == "null" {
+		said.code = ""
+	}
+	if said.message == "" && len(in.Detail) > 0 && json.Unmarshal(in.Detail, &said.message) != nil {
+		said.message = string(in.Detail)
+	}
+	if in.Metadata.Raw != "" { // a router's upstream, in its own words
+		said.message += ": " + in.Metadata.Raw
+	}
+	return said
+}
+
+// The words by which a failure is known whatever its status: proxies wrap what
+// providers say, and often under a status of their own.
+var (
+	creditWords = []string{
+		"insufficient_quota", "exceededbudget", "budget_exceeded", "budget has been exceeded", "billing_hard_limit",
+		"billing_not_active", "insufficient credit", "insufficient balance", "insufficient_balance", "requires more credits", "credit balance is too low",
+	}
+	contextWords = []string{
+		"context_length_exceeded", "contextwindowexceeded", "maximum context length", "context window", "context length",
+		"prompt is too long", "input is too long", "exceed_context_size", "available context size", "reduce the length of the messages",
+		"input tokens exceed", "max_prompt_tokens_exceeded",
+	}
+	policyWords = []string{
+		"content_filter", "content_policy", "contentpolicyviolation", "content management policy", "responsibleaipolicy",
+		"usage policy", "usage policies", "safety system", "requires moderation", "policy_violation", "bio_policy", "invalid_prompt",
+	}
+	authWords     = []string{"invalid_api_key", "authentication_error", "authenticationerror", "incorrect api key", "permission_denied"}
+	rateWords     = []string{"rate_limit", "ratelimit", "too many requests"}
+	overloadWords = []string{"overloaded", "service_unavailable", "server is busy", "temporarily unavailable"}
+)
+
+// class decides what kind of failure it is. A status of 0 is an error inside of
+// a stream, which has none.
+func (s refusalText) class(status int) llm.Class {
+	text := strings.ToLower(s.code + " " + s.kind + " " + s.message)
+	says := func(words []string) bool {
+		for _, w := range words {
+			if strings.Contains(text, w) {
+				return true
+			}
+		}
+		return false
+	}
+	limited := status == http.StatusTooManyRequests || says(rateWords)
+	switch {
+	case status == http.StatusPaymentRequired, says(creditWords):
+		return llm.ClassCredit
+	case !limited && says(contextWords), !limited && status == http.StatusRequestEntityTooLarge:
+		return llm.ClassContext
+	case says(policyWords):
+		return llm.ClassPolicy
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, says(authWords):
+		return llm.ClassAuth
+	case limited:
+		return llm.ClassRate
+	case status == 502, status == 503, status == 504, status == 529, status >= 520 && status < 528, says(overloadWords):
+		return llm.ClassOverload
+	case status == http.StatusRequestTimeout:
+		return llm.ClassNetwork
+	case status >= 300 && status < 500, status < 300 && strings.Contains(text, "invalid_request"):
+		return llm.ClassRequest
+	}
+	return llm.ClassInternal
+}
+
+// retryAfter is how long the provider asks to wait, in any of the three ways.
+func retryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
+		return positive(ms * float64(time.Millisecond))
+	}
+	v := h.Get("Retry-After")
+	if seconds, err := strconv.ParseFloat(v, 64); err == nil {
+		return positive(seconds * float64(time.Second))
+	}
+	at, err := http.ParseTime(v)
+	if err != nil {
+		return 0
+	}
+	now, err := http.ParseTime(h.Get("Date")) // the provider's clock, not ours
+	if err != nil {
+		now = time.Now()
+	}
+	return positive(float64(at.Sub(now)))
+}
+
+// positive guards against what no provider means: less than nothing, more than
+// a day, or not a number.
+func positive(d float64) time.Duration {
+	if !(d > 0) {
+		return 0
+	}
+	return time.Duration(min(d, float64(24*time.Hour)))
+}

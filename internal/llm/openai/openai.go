@@ -1,0 +1,228 @@
+// Package openai reaches models over OpenAI's two wires: chat completions, which
+// many other servers speak too (Azure, vLLM, Ollama, LiteLLM, OpenRouter), and
+// responses, which keep a model's reasoning from one request to the next.
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/openai/openai-go/v3/option"
+
+	"deckhand/internal/llm"
+)
+
+// home is where OpenAI itself is.
+const home = "https://api.openai.com/v1"
+
+// azureVersion is the API version of Azure's deployments when none is given.
+const azureVersion = "2024-10-21"
+
+// Options are what a provider wants differently from OpenAI.
+type Options struct {
+	// Thinks says that the model reasons before it answers.
+	Thinks bool
+	// Effort is how much it should reason ("low", "high"); empty leaves it to the provider.
+	Effort string
+	// Compatible says that the server speaks OpenAI's wire but is not OpenAI's: it
+	// is told the limit as max_tokens, and is not sent what only OpenAI knows.
+	Compatible bool
+	// Azure says that the server is Azure's: the key goes into another header, and
+	// chat has the model in the path unless the address ends with /openai/v1.
+	Azure      bool
+	APIVersion string
+	// Headers are sent with each request.
+	Headers map[string]string
+	// Window is the model's context window, for Usage.
+	Window int64
+}
+
+// wire is what both wires have in common.
+type wire struct {
+	name    string
+	opts    Options
+	own     bool // it is OpenAI itself
+	request []option.RequestOption
+	secrets []string // must not appear in messages
+	err     error    // why no request can be made
+}
+
+func newWire(c llm.Config, name string, o Options, azurePath string) wire {
+	w := wire{name: name, opts: o, own: !o.Compatible && !o.Azure}
+	if c.APIKey != "" {
+		w.secrets = append(w.secrets, c.APIKey)
+	}
+	for _, v := range o.Headers {
+		if len(v) >= 8 {
+			w.secrets = append(w.secrets, v)
+		}
+	}
+	base, query, err := address(c.BaseURL, o, azurePath)
+	if err != nil {
+		w.err = err
+		return w
+	}
+	w.request = []option.RequestOption{
+		option.WithBaseURL(base),
+		option.WithHTTPClient(c.Client),
+		option.WithMaxRetries(0),
+		option.WithMiddleware(onlyStreams),
+	}
+	for k := range query {
+		w.request = append(w.request, option.WithQuery(k, query.Get(k)))
+	}
+	switch {
+	case c.APIKey != "" && o.Azure:
+		w.request = append(w.request, option.WithHeader("api-key", c.APIKey))
+	case c.APIKey != "":
+		w.request = append(w.request, option.WithAPIKey(c.APIKey))
+	}
+	for k, v := range o.Headers {
+		w.request = append(w.request, option.WithHeader(k, v))
+	}
+	return w
+}
+
+// address is where requests go: the folder and what stands in the query.
+func address(base string, o Options, azurePath string) (string, url.Values, error) {
+	if base == "" {
+		if o.Azure {
+			return "", nil, errors.New("an Azure model needs the address of its resource as base URL")
+		}
+		base = home
+	}
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return "", nil, errors.New("the base URL is not an http or https address")
+	}
+	query := u.Query()
+	u.RawQuery, u.Fragment = "", ""
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	if o.Azure && !strings.HasSuffix(u.Path, "/openai/v1") && !strings.Contains(u.Path, "/openai/deployments/") {
+		u.Path = strings.TrimSuffix(u.Path, "/openai") + azurePath
+	}
+	if o.Azure && !query.Has("api-version") {
+		switch {
+		case o.APIVersion != "":
+			query.Set("api-version", o.APIVersion)
+		case !strings.HasSuffix(u.Path, "/openai/v1"):
+			query.Set("api-version", azureVersion)
+		}
+	}
+	return u.String(), query, nil
+}
+
+// refusal is an answer that is not a stream.
+type refusal struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("HTTP %d", r.status) }
+
+// maxRefusal is as much of an error as anybody reads.
+const maxRefusal = 64 << 10
+
+// onlyStreams turns every answer that is not a stream into a *refusal. The SDK
+// would lose the status when the body has not the shape it expects.
+func onlyStreams(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	res, err := next(req)
+	if err != nil {
+		return nil, err
+	}
+	kind := strings.ToLower(res.Header.Get("Content-Type"))
+	page := strings.HasPrefix(kind, "application/json") || strings.HasPrefix(kind, "text/html")
+	if res.StatusCode < 300 && !page {
+		return res, nil
+	}
+	body, err := readSome(res)
+	if err != nil && len(body) == 0 {
+		return nil, err
+	}
+	return nil, &refusal{status: res.StatusCode, header: res.Header, body: body}
+}
+
+// answer is one call while it runs.
+type answer struct {
+	wire
+	ctx   context.Context
+	sent  func() bool // whether the request can have left
+	yield func(llm.Part, error) bool
+	began bool
+	// stopped says that the consumer wants no more.
+	stopped bool
+}
+
+// say yields a part, and reports whether to go on.
+func (a *answer) say(p llm.Part) bool {
+	a.began = true
+	a.stopped = a.stopped || !a.yield(p, nil)
+	return !a.stopped
+}
+
+// fail ends the answer with an error.
+func (a *answer) fail(err error) {
+	if a.stopped {
+		return
+	}
+	a.stopped = true
+	var e *llm.Error
+	if errors.As(err, &e) {
+		e.Unsent = !a.sent()
+	}
+	if cause := a.ctx.Err(); cause != nil {
+		err = cause
+	}
+	a.yield(llm.Part{}, err)
+}
+
+// whole makes the arguments of a call what the port promises.
+func whole(args string) json.RawMessage {
+	if strings.TrimSpace(args) == "" {
+		return json.RawMessage("{}")
+	}
+	if isObject([]byte(args)) {
+		return json.RawMessage(args)
+	}
+	text, _ := json.Marshal(args)
+	return text
+}
+
+// sent makes arguments what every server accepts, which is an object.
+func sent(args json.RawMessage) string {
+	switch {
+	case isObject(args):
+		return string(args)
+	case len(args) == 0:
+		return "{}"
+	case !json.Valid(args):
+		args, _ = json.Marshal(string(args))
+	}
+	return `{"not_a_json_object":` + string(args) + `}`
+}
+
+func isObject(b []byte) bool {
+	return json.Valid(b) && strings.HasPrefix(strings.TrimSpace(string(b)), "{")
+}
+
+// parameters reads a tool's schema. Providers want an object even for a tool
+// without parameters.
+func parameters(schema json.RawMessage) map[string]any {
+	var m map[string]any
+	if json.Unmarshal(schema, &m) != nil || m == nil {
+		m = map[string]any{}
+	}
+	if m["type"] == nil {
+		m["type"] = "object"
+	}
+	if m["properties"] == nil {
+		m["properties"] = map[string]any{}
+	}
+	return m
+}

@@ -1,0 +1,79 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// What adapters share: the same facts of HTTP, and the same manners with secrets.
+
+// Sending is a context for one call over HTTP, and tells whether the request
+// can have left: whether there ever was a connection for it.
+func Sending(ctx context.Context) (context.Context, func() bool) {
+	var connected atomic.Bool
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
+	return httptrace.WithClientTrace(ctx, trace), connected.Load
+}
+
+// longestWait is the longest wait that a provider is believed to mean.
+const longestWait = 24 * time.Hour
+
+// RetryAfter is how long a provider asks to wait before the next call: a number
+// of milliseconds or of seconds, or a date by the provider's own clock.
+func RetryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
+		return wait(ms / 1000)
+	}
+	value := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(value, 64); err == nil {
+		return wait(s)
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		now = time.Now()
+	}
+	return wait(at.Sub(now).Seconds())
+}
+
+// wait is a number of seconds, within reason. What is not a number is no wait.
+func wait(seconds float64) time.Duration {
+	if !(seconds > 0) {
+		return 0
+	}
+	return time.Duration(min(seconds, longestWait.Seconds()) * float64(time.Second))
+}
+
+// longestMessage is how much of a provider's words people are shown, in bytes.
+const longestMessage = 2000
+
+// CleanMessage is a message for people, without a key and of a bearable length.
+func CleanMessage(message, key string) string {
+	if key != "" {
+		message = strings.ReplaceAll(message, key, "***")
+	}
+	if len(message) > longestMessage {
+		message = strings.ToValidUTF8(message[:longestMessage], "") + "…"
+	}
+	return message
+}
+
+// Unreachable says why there is no connection, without the address of the
+// request in front, which may have a secret in it.
+func Unreachable(err error) string {
+	var address *url.Error
+	if errors.As(err, &address) {
+		err = address.Err
+	}
+	return "no connection to the provider: " + err.Error()
+}
