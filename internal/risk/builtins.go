@@ -1,0 +1,218 @@
+package risk
+
+import (
+	"regexp"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// builtins are the commands of the shell itself. Those that change how later
+// commands are understood are the dangerous ones.
+var builtins = map[string]rule{
+	"echo : true false pwd type times jobs dirs help exit return break continue shift disown caller sleep": always(Low, "It only shows something."),
+	"test [":             tests,
+	"printf":             printfRule,
+	"read":               readRule,
+	"unset":              unsetRule,
+	"cd pushd":           cdRule,
+	"popd":               always(Low, "It changes the working folder."),
+	"set":                setRule,
+	"shopt umask ulimit": always(Medium, "It changes how the shell works from now on."),
+	"wait getopts fg bg": always(Medium, "It acts on the shell's own jobs or variables."),
+	"history":            historyRule,
+	"alias":              aliasRule,
+	"unalias":            always(Medium, "It changes what names mean to the shell."),
+	"hash enable":        hashRule,
+	"bind complete compgen compopt mapfile readarray": always(Unknown, "It can make the shell run something later."),
+	"trap":     trapRule,
+	"eval":     evalRule,
+	"source .": sourceRule,
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// name rates a variable that a builtin sets; a[…] would be calculated.
+func (c command) name(w word) {
+	if !w.plain() || !identifier.MatchString(w.text) {
+		c.add(Unknown, "It sets a variable whose name is only known when it runs.")
+		return
+	}
+	c.assigned(w.text, false, "")
+}
+
+func tests(c command, args []word) {
+	c.add(Low, "It only tests something.")
+	for i, a := range args {
+		if a.text == "-v" || a.text == "-R" {
+			if i+1 == len(args) || !args[i+1].plain() || args[i+1].text != "]" && !identifier.MatchString(args[i+1].text) {
+				c.add(Unknown, "It tests a variable whose name is only known when it runs.")
+			}
+		}
+	}
+}
+
+func printfRule(c command, args []word) {
+	c.add(Low, "It only shows something.")
+	if len(args) == 0 {
+		return
+	}
+	switch first := args[0]; {
+	case strings.HasPrefix(first.text, "-v") && len(first.text) > 2:
+		c.name(word{text: first.text[2:], known: first.known})
+	case first.text == "-v" && len(args) > 1:
+		c.name(args[1])
+	case strings.HasPrefix(first.text, hole), !first.known && strings.HasPrefix(first.text, "{"):
+		c.add(Medium, "What it prints, or where to, is only known when it runs.")
+	}
+}
+
+func readRule(c command, args []word) {
+	c.add(Low, "It reads its input into a variable.")
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case !a.plain():
+			c.add(Unknown, "It sets a variable whose name is only known when it runs.")
+		case a.text == "-a" && i+1 < len(args):
+			i++
+			c.name(args[i])
+		case len(a.text) == 2 && a.text[0] == '-' && strings.Contains("dinNptu", a.text[1:]):
+			i++
+		case strings.HasPrefix(a.text, "-") && strings.ContainsAny(a.text, "a"):
+			c.add(Unknown, "It sets a variable in a way that is not looked into.")
+		case !strings.HasPrefix(a.text, "-"):
+			c.name(a)
+		}
+	}
+}
+
+func unsetRule(c command, args []word) {
+	for _, a := range args {
+		switch {
+		case a.text == "-v":
+		case strings.HasPrefix(a.text, "-"):
+			c.add(Medium, "It removes a function or a reference.")
+		default:
+			c.name(a)
+		}
+	}
+}
+
+func cdRule(c command, args []word) {
+	c.add(Low, "It changes the working folder.")
+	if ops := operands(args); len(ops) == 1 && ops[0].plain() {
+		c.dir = c.at(ops[0].text)
+	} else {
+		c.dir = ""
+	}
+}
+
+// setRule lets through what makes scripts stricter or louder.
+func setRule(c command, args []word) {
+	c.add(Low, "It makes the shell stricter or louder.")
+	for i, a := range args {
+		text := strings.TrimLeft(a.text, "-+")
+		switch {
+		case a.text == "--":
+			return
+		case !a.plain():
+			c.add(Unknown, "Which option of the shell it sets is only known when it runs.")
+		case text == "history":
+			c.add(High, "It changes whether the shell keeps a history.")
+		case i > 0 && strings.HasSuffix(args[i-1].text, "o") && (text == "pipefail" || text == "errexit" || text == "nounset" || text == "xtrace"):
+		case strings.Trim(text, "euxov") != "":
+			c.add(Medium, "It changes how the shell works from now on.")
+		}
+	}
+}
+
+func historyRule(c command, args []word) {
+	if len(args) == 0 || len(args) == 1 && args[0].plain() && strings.Trim(args[0].text, "0123456789") == "" {
+		c.add(Low, "It only shows something.")
+		return
+	}
+	c.add(High, "It changes the shell's history.")
+}
+
+func aliasRule(c command, args []word) {
+	c.add(Low, "It only shows something.")
+	for _, a := range args {
+		name, value, defines := strings.Cut(a.text, "=")
+		switch {
+		case !a.known:
+			c.add(Unknown, "It gives a command another name that is only known when it runs.")
+		case defines && known(name):
+			c.add(High, "It gives another meaning to the name of a program.")
+		case defines:
+			c.add(Medium, "It gives a command another name.")
+			c.inner(value)
+		}
+	}
+}
+
+func hashRule(c command, args []word) {
+	if len(args) == 0 || len(args) == 1 && args[0].text == "-r" {
+		c.add(Low, "It only shows something.")
+		return
+	}
+	c.add(High, "It changes which program a name stands for.")
+}
+
+func trapRule(c command, args []word) {
+	if len(args) == 0 || len(args) == 1 && (args[0].text == "-l" || args[0].text == "-p") {
+		c.add(Low, "It only shows something.")
+		return
+	}
+	c.add(Medium, "It makes the shell run something later.")
+	c.text(args)
+}
+
+// text rates the first word that is not an option as a command.
+func (c command) text(args []word) {
+	for len(args) > 0 && args[0].known && strings.HasPrefix(args[0].text, "-") {
+		args = args[1:]
+	}
+	switch {
+	case len(args) == 0:
+	case !args[0].known:
+		c.add(Unknown, "It runs a command that is only known when it runs.")
+	default:
+		c.inner(args[0].text)
+	}
+}
+
+func evalRule(c command, args []word) {
+	var all []string
+	for _, a := range args {
+		if !a.plain() {
+			c.add(Unknown, "It runs a command that is only known when it runs.")
+			return
+		}
+		all = append(all, a.text)
+	}
+	c.add(Medium, "It runs a text as a command.")
+	c.inner(strings.Join(all, " "))
+}
+
+func sourceRule(c command, args []word) {
+	switch {
+	case len(args) == 0:
+		c.add(Low, "It does nothing.")
+	case args[0].process, strings.HasPrefix(args[0].text, "/dev/"), strings.HasPrefix(args[0].text, "/proc/"):
+		c.add(High, "It runs whatever its input holds.")
+	case !args[0].plain():
+		c.add(Unknown, "Which file of commands it runs is only known when it runs.")
+	default:
+		c.add(Medium, "It runs the commands in a file.")
+	}
+}
+
+// document is the text of a here-document; ok is false if it is not known.
+func document(w *syntax.Word) (text string, ok bool) {
+	if w == nil {
+		return "", false
+	}
+	got := evaluate(w)
+	return got.text, got.known
+}

@@ -1,0 +1,177 @@
+package risk
+
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+const sends = "It sends data to another machine."
+
+// networkRules are the programs that talk to other machines.
+var networkRules = map[string]rule{
+	"curl": curlRule,
+	"wget": wgetRule,
+	"scp sftp nc ncat netcat socat telnet ftp lftp tftp ssh mosh ssh-copy-id sendmail mail mailx mutt swaks ngrok cloudflared frpc chisel tor torsocks proxychains": always(High, sends),
+	"rsync":   rsyncRule,
+	"openssl": opensslRule,
+	"nslookup dig host ping ping6 traceroute tracepath whois": dnsRule,
+	"http https xh httpie lynx w3m links elinks aria2c axel":  always(Unknown, "It talks to another machine in a way that is not looked into."),
+	"ss netstat lsof": always(Low, "It only shows something."),
+}
+
+// maxQuery is how long the part of an address may be that its author chooses
+// freely. Longer ones could carry data away.
+const maxQuery = 120
+
+// address rates an address that is asked for something.
+func address(raw string) (Rating, string) {
+	if strings.ContainsAny(raw, hole) {
+		return High, "What it asks another machine for is only known when it runs."
+	}
+	if !strings.Contains(raw, "://") {
+		raw = "http://" + raw
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || strings.ContainsAny(raw, `{}\`) || strings.ContainsAny(u.Path+u.RawQuery, "[]") {
+		return Unknown, "It asks for an address that cannot be understood."
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return Unknown, "It asks for something that is not a web page."
+	case loopback(u.Hostname()):
+		return Low, "It asks a server in the sandbox."
+	case u.User != nil, len(u.RawQuery)+len(u.Fragment) > maxQuery, len(u.Path) > 2*maxQuery, len(u.Host) > maxQuery:
+		return High, "It asks for an address that is long enough to carry data away."
+	}
+	return Medium, "It asks another machine for something; the address could carry data away."
+}
+
+// loopback reports whether a host is the sandbox itself.
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Zone() == "" && a.IsLoopback()
+}
+
+// curlQuiet and curlValued are the options of curl that send nothing; those of
+// the second kind take a value.
+const (
+	curlQuiet  = " -s -S -f -L -i -I -v -k -g -N -4 -6 -# --silent --show-error --fail --location --include --head --verbose --insecure --compressed --no-progress-meter --fail-with-body "
+	curlValued = " -m --max-time --connect-timeout --retry --retry-delay -A --user-agent -H --header "
+)
+
+func curlRule(c command, args []word) {
+	if asksVersion(args) {
+		c.add(Low, "It only asks for a version.")
+		return
+	}
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		var value word
+		if i+1 < len(args) {
+			value = args[i+1]
+		}
+		switch name := " " + a.text + " "; {
+		case !a.known:
+			c.add(address(hole))
+		case !strings.HasPrefix(a.text, "-"):
+			c.add(address(a.text))
+		case strings.Contains(curlQuiet, name):
+		case !strings.HasPrefix(a.text, "--") && strings.Trim(a.text[1:], "sSfLiIvkgN46#") == "":
+		case strings.Contains(curlValued, name):
+			if i++; !value.known || strings.HasPrefix(value.text, "@") || len(value.text) > maxQuery {
+				c.add(High, sends)
+			}
+		case a.text == "-w" || a.text == "--write-out":
+			if i++; !value.known || strings.Contains(value.text, "%output") || strings.HasPrefix(value.text, "@") {
+				c.add(Unknown, "It writes in a way that is not looked into.")
+			}
+		case a.text == "-o" || a.text == "--output":
+			i++
+			c.writes(value, "It saves what it gets in a file.")
+		case !strings.HasPrefix(a.text, "--") && strings.Trim(a.text[1:], "sSfLikgNOJ") == "", a.is("--remote-name"):
+			c.add(Medium, "It saves what it gets in a file.")
+		case (a.text == "-X" || a.text == "--request") && (value.text == "GET" || value.text == "HEAD"):
+			i++
+		default:
+			c.curlSends(args)
+			return
+		}
+	}
+	c.add(Low, "It asks for nothing.")
+}
+
+// curlSends rates a request with options that send something, or that the rules
+// do not know. Only to the sandbox itself is that no reason to fear for data.
+func (c command) curlSends(args []word) {
+	for _, a := range args {
+		if strings.Contains(a.text, "://") || strings.HasPrefix(a.text, "localhost:") {
+			if r, _ := address(a.text); r != Low || anyOf(args, "xK", "--proxy", "--config", "--resolve", "--connect-to", "--preproxy", "--next", "--unix-socket", "--doh-url") {
+				c.add(High, sends)
+				return
+			}
+			c.add(Medium, "It sends data to a server in the sandbox.")
+		}
+	}
+	if !anyOf(args, "", "--help", "--manual") {
+		for _, a := range operands(args) {
+			if r, _ := address(a.text); r == Medium && strings.Contains(a.text, ".") || r == High {
+				c.add(High, sends)
+			}
+		}
+	}
+	c.add(Medium, "It talks to another machine.")
+}
+
+func wgetRule(c command, args []word) {
+	if asksVersion(args) {
+		c.add(Low, "It only asks for a version.")
+		return
+	}
+	c.add(Medium, "It saves what it gets in a file.")
+	if anyOf(args, "ei", "--post-data", "--post-file", "--body-data", "--body-file", "--method", "--execute", "--config", "--use-askpass", "--input-file", "--header") || opaque(args) {
+		c.add(High, sends)
+	}
+	for i, a := range args {
+		switch {
+		case a.text == "-O" && i+1 < len(args):
+			c.writes(args[i+1], "It saves what it gets in a file.")
+		case strings.Contains(a.text, "://"):
+			c.add(address(a.text))
+		}
+	}
+}
+
+func rsyncRule(c command, args []word) {
+	changes(c, args)
+	if anyOf(args, "e", "--rsh", "--rsync-path", "--delete", "--daemon") {
+		c.add(High, "It runs other programs, or deletes files.")
+	}
+	for _, a := range args {
+		if strings.Contains(a.text, ":") || !a.known {
+			c.add(High, sends)
+		}
+	}
+}
+
+func opensslRule(c command, args []word) {
+	c.add(Medium, "It works with keys.")
+	for _, a := range args {
+		if !a.known || strings.HasPrefix(a.text, "s_") || a.text == "ocsp" || strings.Contains(a.text, "engine") || strings.Contains(a.text, "provider") {
+			c.add(High, sends)
+		}
+	}
+}
+
+// dnsRule: a name that is asked for travels to whoever answers for its zone.
+func dnsRule(c command, args []word) {
+	c.add(Medium, "It asks other machines about a name.")
+	for _, a := range args {
+		if !a.known || len(a.text) > 60 {
+			c.add(High, "The name that it asks for could carry data away.")
+		}
+	}
+}

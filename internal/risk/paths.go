@@ -1,0 +1,105 @@
+package risk
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// sensitiveNames are files and folders by which somebody else's code comes to run,
+// or somebody else gets in. They are sensitive wherever they lie.
+var sensitiveNames = []string{
+	".git", ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".local", ".husky", ".circleci", ".buildkite", ".woodpecker", ".vscode", ".idea", ".devcontainer",
+	".openhands", ".deckhand", ".claude", ".cursor", ".codex", ".mcp.json", ".cursorrules",
+	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".kshrc", ".inputrc", ".envrc",
+	".netrc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", ".gitconfig", ".git-credentials", ".gitmodules", ".vimrc", ".exrc", ".emacs", ".nanorc", ".curlrc", ".wgetrc", ".screenrc", ".tmux.conf",
+	".pam_environment", ".rhosts", ".forward", ".xinitrc", ".xprofile", ".pre-commit-config.yaml", ".gitlab-ci.yml", ".travis.yml", ".drone.yml",
+	"jenkinsfile", "azure-pipelines.yml", "bitbucket-pipelines.yml", "authorized_keys", "authorized_keys2", "known_hosts", "id_rsa", "id_ed25519", "id_ecdsa",
+	"crontab", "cron.d", "cron.daily", "cron.hourly", "sudoers", "sudoers.d", "ld.so.preload", "sitecustomize.py", "usercustomize.py",
+}
+
+// systemFolders stand at the root of a system. /tmp, /home and workspaces are not among them.
+var systemFolders = []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "run", "sbin", "srv", "sys", "usr", "var"}
+
+// secretNames are files whose content gives somebody access.
+var secretNames = []string{".ssh", ".gnupg", ".aws", ".azure", ".kube", ".netrc", ".npmrc", ".pypirc", ".git-credentials", ".docker", "id_rsa", "id_ed25519", "id_ecdsa", "shadow", "environ", ".env", "credentials", ".pgpass"}
+
+// harmlessFiles take everything and keep nothing.
+var harmlessFiles = []string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/fd/1", "/dev/fd/2"}
+
+// sensitive says why a path should not be written to without a thought, "" if it may.
+func sensitive(name string) string {
+	name = strings.ToLower(path.Clean(name))
+	parts := strings.Split(name, "/")
+	for i, p := range parts {
+		if slices.Contains(sensitiveNames, p) {
+			return "It changes " + p + ", which decides what runs later or who gets in."
+		}
+		if p == ".github" && (i+1 == len(parts) || parts[i+1] == "workflows" || parts[i+1] == "actions") {
+			return "It changes what runs in the project's CI."
+		}
+	}
+	// A relative path that climbs may end at the root.
+	if first := strings.TrimLeft(name, "./"); strings.HasPrefix(name, "/") || strings.HasPrefix(name, "..") {
+		top, rest, _ := strings.Cut(first, "/")
+		if slices.Contains(systemFolders, top) && !harmlessBelow(top, rest) {
+			return "It changes a file of the system."
+		}
+		if name == "/" {
+			return "It changes the root of the file system."
+		}
+	}
+	return ""
+}
+
+// harmlessBelow are the places in system folders where everybody keeps things.
+func harmlessBelow(top, rest string) bool {
+	return top == "var" && strings.HasPrefix(rest, "tmp/") || top == "dev" && strings.HasPrefix(rest, "shm/")
+}
+
+// secrets reports whether a path holds credentials.
+func secrets(name string) bool {
+	return slices.ContainsFunc(strings.Split(strings.ToLower(path.Clean(name)), "/"), func(p string) bool {
+		return slices.Contains(secretNames, p) || strings.HasSuffix(p, ".pem") || strings.HasSuffix(p, ".key")
+	})
+}
+
+// at is where a name leads from the folder that cd went to.
+func (j *judge) at(name string) string {
+	if strings.HasPrefix(name, "/") || strings.HasPrefix(name, "~") || j.dir == "" {
+		return path.Clean(name)
+	}
+	return path.Join(j.dir, name)
+}
+
+// writes rates a file that is written to or removed.
+func (j *judge) writes(w word, reason string) {
+	name := j.at(w.text)
+	if slices.Contains(harmlessFiles, name) && w.plain() {
+		j.add(Low, "It throws output away.")
+		return
+	}
+	if w.text == "" && w.known {
+		return
+	}
+	why := sensitive(name)
+	switch {
+	case why != "":
+		j.add(High, why)
+	case strings.HasPrefix(w.text, "~") && !strings.Contains(w.text, "/"):
+		j.add(High, "It changes somebody's home folder.")
+	case w.glob && strings.ContainsAny(w.text[:1], "/.~"), !w.known:
+		j.add(Unknown, "Which file it changes is only known when it runs.")
+	default:
+		j.add(Medium, reason)
+	}
+}
+
+// reads rates a file whose content is shown.
+func (j *judge) reads(w word) {
+	if secrets(j.at(w.text)) {
+		j.add(Medium, "It reads a file that may hold credentials.")
+		return
+	}
+	j.add(Low, "It only reads.")
+}

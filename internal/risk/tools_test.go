@@ -1,0 +1,89 @@
+package risk_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"deckhand/internal/risk"
+)
+
+func TestRate(t *testing.T) {
+	long := strings.Repeat("a", 500)
+	for _, c := range []struct {
+		tool     string
+		readOnly bool
+		args     string
+		want     risk.Rating
+	}{
+		{"think", false, `{"thought":"rm -rf /"}`, risk.Low},
+		{"finish", false, `{}`, risk.Low},
+		{"task_tracker", false, ``, risk.Low},
+		{"grep", true, `{"pattern":"x"}`, risk.Low},
+		{"delegate", false, `{}`, risk.Medium},
+		{"execute_bash", false, `{"command":"ls"}`, risk.Low},
+		{"execute_bash", false, `{"command":""}`, risk.Low},
+		{"execute_bash", false, `{"command":"rm -rf /","security_risk":"LOW"}`, risk.High},
+		{"execute_bash", false, `{"command":"C-c","is_input":"true"}`, risk.Low},
+		{"execute_bash", false, `{"command":"C-d","is_input":true}`, risk.Low},
+		{"execute_bash", false, `{"command":"rm -rf /","is_input":"true"}`, risk.Unknown},
+		{"execute_bash", false, `{"command":"ls","is_input":"false"}`, risk.Low},
+		{"execute_bash", false, `{"command":7}`, risk.Unknown},
+		{"execute_bash", false, `{}`, risk.Unknown},
+		{"execute_bash", false, `{"command":"ls","command":"rm -rf /"}`, risk.Unknown},
+		{"execute_bash", false, `{"command":"ls","COMMAND":"rm -rf /"}`, risk.Unknown},
+		{"execute_bash", false, `not json`, risk.Unknown},
+		{"execute_bash", false, `null`, risk.Unknown},
+		{"execute_ipython_cell", false, `{"code":"1"}`, risk.Unknown},
+		{"str_replace_editor", false, `{"command":"view","path":"/workspace/a"}`, risk.Low},
+		{"str_replace_editor", true, `{"command":"view","path":"/root/.ssh/id_rsa"}`, risk.Medium},
+		{"str_replace_editor", false, `{"command":"create","path":"/workspace/a"}`, risk.Medium},
+		{"str_replace_editor", false, `{"command":"create","path":"/workspace/.git/hooks/pre-commit"}`, risk.High},
+		{"str_replace_editor", false, `{"command":"create","path":"/workspace/x/../.GIT/config"}`, risk.High},
+		{"str_replace_editor", false, `{"command":"create","path":"/workspace/.github/workflows/ci.yml"}`, risk.High},
+		{"str_replace_editor", false, `{"command":"str_replace","path":"/etc/passwd"}`, risk.High},
+		{"str_replace_editor", false, `{"command":"str_replace","path":"/home/me/.bashrc"}`, risk.High},
+		{"str_replace_editor", false, `{"command":"insert","path":"/home/me/.ssh/config"}`, risk.High},
+		{"str_replace_editor", false, `{"command":"create","path":"/workspace/a\u202eb"}`, risk.High},
+		{"str_replace_editor", false, `{"command":"create"}`, risk.Unknown},
+		{"edit_file", false, `{"command":"view","path":"/workspace/a"}`, risk.Medium},
+		{"browser", false, `{"code":"goto('http://localhost:8000')"}`, risk.Low},
+		{"browser", false, `{"code":"goto('http://127.0.0.1:8000/x')\nscroll(0, 100)"}`, risk.Low},
+		{"browser", false, `{"code":"goto('https://example.org')"}`, risk.Medium},
+		{"browser", false, `{"code":"goto('http://127.evil.example/')"}`, risk.Medium},
+		{"browser", false, `{"code":"goto('http://localhost@example.org/')"}`, risk.High},
+		{"browser", false, `{"code":"goto('https://example.org/?q=` + long + `')"}`, risk.High},
+		{"browser", false, `{"code":"fill('3', 'text (with) brackets')"}`, risk.Medium},
+		{"browser", false, `{"code":"noop()\nupload_file('3','/workspace/x')"}`, risk.High},
+		{"browser", false, `{"code":"evaluate('x')"}`, risk.Unknown},
+		{"browser", false, `{"code":"import os"}`, risk.Unknown},
+		{"browser", false, `{"code":"goto('x"}`, risk.Unknown},
+		{"fetch", true, `{"url":"https://example.org/doc"}`, risk.Medium},
+		{"fetch", true, `{"url":"https://example.org/?x=` + long + `"}`, risk.High},
+		{"fetch", true, `{"url":"file:///etc/passwd"}`, risk.Unknown},
+		{"fetch", true, `{}`, risk.Unknown},
+		{"web_search", true, `{"query":"go generics"}`, risk.Low},
+		{"web_search", true, `{"query":"` + long + `"}`, risk.Medium},
+		{"their-tool", false, `{}`, risk.Unknown},
+		{"their-tool", true, `{}`, risk.Medium},
+	} {
+		got, reason := risk.Rate(c.tool, c.readOnly, json.RawMessage(c.args))
+		if got != c.want || !strings.HasSuffix(reason, ".") {
+			t.Errorf("%s %s: %v %q, want %v", c.tool, c.args, got, reason, c.want)
+		}
+	}
+}
+
+func FuzzRate(f *testing.F) {
+	for _, tool := range []string{"execute_bash", "browser", "str_replace_editor", "fetch", "x"} {
+		f.Add(tool, `{"command":"ls","code":"goto('http://localhost')","path":"/a","url":"localhost"}`)
+	}
+	f.Fuzz(func(t *testing.T, tool, args string) {
+		if _, reason := risk.Rate(tool, false, json.RawMessage(args)); reason == "" {
+			t.Fatal("no reason")
+		}
+		if p := risk.Pattern(tool, json.RawMessage(args)); p != "" && !risk.Matches(p, tool, json.RawMessage(args)) {
+			t.Fatalf("%q does not allow what it was proposed for", p)
+		}
+	})
+}

@@ -1,0 +1,88 @@
+package risk
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// assigns rates the assignments of a simple command.
+func (j *judge) assigns(c *syntax.CallExpr) {
+	for _, a := range c.Assigns {
+		j.assignment(a, len(c.Args) > 0)
+	}
+}
+
+// declare rates export, declare and their kind.
+func (j *judge) declare(d *syntax.DeclClause) {
+	exported := d.Variant.Value == "export"
+	for _, a := range d.Args {
+		switch {
+		case a.Name != nil && a.Value == nil && a.Array == nil && a.Naked: // export NAME
+			j.assigned(a.Name.Value, exported, "")
+		case a.Name != nil:
+			j.assignment(a, exported)
+		case a.Value != nil:
+			w := evaluate(a.Value)
+			switch {
+			case !w.plain():
+				j.add(Unknown, "It declares a variable whose name is only known when it runs.")
+			case strings.ContainsAny(w.text, "nf") && strings.HasPrefix(w.text, "-"):
+				j.add(Unknown, "It declares a reference or a function.")
+			case strings.ContainsRune(w.text, 'x') && strings.HasPrefix(w.text, "-"):
+				exported = true
+			}
+		}
+	}
+	j.add(Low, "It declares variables.")
+}
+
+func (j *judge) assignment(a *syntax.Assign, exported bool) {
+	value := ""
+	if a.Value != nil {
+		w := evaluate(a.Value)
+		value = w.text
+		if holdsCommand(value) {
+			j.add(Unknown, "It stores text that holds a command.")
+		}
+	}
+	if a.Index != nil {
+		j.arithmetic(a.Index)
+	}
+	j.assigned(a.Name.Value, exported, value)
+}
+
+// holdsCommand reports text that runs something where the shell evaluates it again.
+func holdsCommand(text string) bool {
+	return strings.Contains(text, "$(") || strings.Contains(text, "`") || strings.Contains(text, "<(")
+}
+
+// harmlessVariables change how programs speak, not what they do.
+var harmlessVariables = []string{"CI", "CLICOLOR", "COLUMNS", "DEBIAN_FRONTEND", "FORCE_COLOR", "LANG", "LANGUAGE", "LINES", "NO_COLOR", "TERM", "TZ", "VERBOSE",
+	"PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "RUST_BACKTRACE", "GIT_TERMINAL_PROMPT"}
+
+// dangerousVariable matches those that decide what runs, where it is found or
+// whom it talks to.
+var dangerousVariable = regexp.MustCompile(`^(PATH|IFS|ENV|HOME|SHELL|SHELLOPTS|BASHOPTS|BASH_.*|PROMPT_COMMAND|PS[0-4]|CDPATH|GLOBIGNORE|HIST.*|MAIL.*|TMPDIR|` +
+	`LD_.*|DYLD_.*|GCONV_PATH|LOCPATH|NLSPATH|MALLOC_.*|GIT_.*|SSH_.*|SVN_.*|.*PAGER|.*EDITOR|VISUAL|BROWSER|LESS.*|MANOPT|` +
+	`PYTHON.*|PERL.*|RUBY.*|NODE_.*|NPM_.*|npm_.*|JAVA_.*|_JAVA_OPTIONS|JDK_.*|CLASSPATH|GO(FLAGS|PROXY|SUMDB|NOSUMDB|PRIVATE|ENV|TOOLCHAIN|PATH|BIN|CACHEPROG)|CARGO_.*|RUSTC.*|RUSTFLAGS|` +
+	`MAKEFLAGS|MFLAGS|GNUMAKEFLAGS|CC|CXX|LD|AR|.*FLAGS|.*_OPTIONS|.*_OPTS|.*_RSH|.*_WRAPPER|.*_(PROXY|proxy)|PIP_.*|UV_.*|DOCKER_.*|KUBECONFIG|AWS_.*|CURL_.*|SSL.*|OPENSSL_.*|REQUESTS_.*|XDG_.*|RIPGREP_.*|FZF_.*|DIRSTACK|FUNCNAME|` +
+	`(http|https|ftp|all|no)_proxy|pager|editor)$`)
+
+// assigned rates a variable that gets a value.
+func (j *judge) assigned(name string, exported bool, value string) {
+	switch {
+	case slices.Contains(harmlessVariables, name) || strings.HasPrefix(name, "LC_"):
+		j.add(Low, "It sets a harmless variable.")
+	case strings.HasSuffix(name, "PAGER") && value == "cat":
+		j.add(Low, "It switches a pager off.")
+	case dangerousVariable.MatchString(name):
+		j.add(High, "It sets the variable "+name+", which decides what programs do or which ones run.")
+	case exported || strings.ToLower(name) != name:
+		j.add(Medium, "It sets an environment variable that programs may listen to.")
+	default:
+		j.add(Low, "It sets a shell variable.")
+	}
+}
