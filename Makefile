@@ -56,6 +56,8 @@ setup:
 	@scripts/need python3 python3 || test "$${CI:-}" != true
 	@scripts/need busybox busybox-static || test "$${CI:-}" != true
 	@scripts/need dash dash || test "$${CI:-}" != true
+	@scripts/need pgrep procps || test "$${CI:-}" != true
+	@scripts/need chromium chromium fonts-dejavu-core || test "$${CI:-}" != true
 
 # lint has run all of vet, so go test need not run its part again.
 test: setup build lint ## everything: set-up, build, lint, all tests with the race detector

@@ -1,6 +1,6 @@
 // Package tool is the port to what an agent can do: each tool is a folder
-// below with its text for the model beside its code. Tools work in a sandbox,
-// never on the machine of the server.
+// below with its text for the model beside its code. What runs anything runs it
+// in a sandbox, never on the machine of the server.
 package tool
 
 import (
@@ -14,36 +14,65 @@ import (
 type Spec struct {
 	Name        string
 	Description string
-	// Schema is the JSON schema of the arguments.
+	// Schema is the JSON schema of the arguments. The loop checks every call
+	// against it before the tool sees it.
 	Schema json.RawMessage
+	// ReadOnly says that no call of it changes anything anywhere.
+	ReadOnly bool
+	// Harmless says that there is nothing to ask a person about: it only thinks,
+	// plans or ends the turn.
+	Harmless bool
 }
+
+// Box gives the conversation's sandbox, which is started if need be. A tool that
+// does not need one does not ask for it.
+type Box func(ctx context.Context) (*sandbox.Sandbox, error)
 
 // Call is one use of a tool.
 type Call struct {
 	// ID is the same when the call is made again after a restart; the sandbox
 	// then gives the result of the first one.
-	ID    string
+	ID string
+	// Again says that the call may have been begun before, by a server that died
+	// since. A tool that cannot find out what became of it answers Unknown.
 	Again bool
-	Args  json.RawMessage
+	// Up says that the sandbox was started before this: without it, nothing can
+	// have been begun in it. See Repeats.
+	Up   bool
+	Args json.RawMessage
+	// Session and Owner are whose call it is.
+	Session string
+	Owner   string
+	// Shell is the shell to use, "" for the conversation's own.
+	Shell string
+	// Previous are the Details of this tool's last successful result in the conversation.
+	Previous json.RawMessage
 	// Live takes output while it comes; may be nil.
 	Live func([]byte)
 }
 
+// Repeats says that the sandbox may know this call already.
+func (c Call) Repeats() bool { return c.Again && c.Up }
+
 // Result is what a call gave.
 type Result struct {
 	Text string
+	// Images are data: URLs for models that see.
+	Images []string
 	// Failed says that the tool could not do what was asked; the model learns from the text.
 	Failed bool
 	// Unknown says that nobody can tell whether it was done.
 	Unknown bool
-	// Details are what a tool says beside its text.
+	// Ends says that the agent considers its task done.
+	Ends bool
+	// Details are what a tool says beside its text, for clients.
 	Details json.RawMessage
 }
 
 // Tool is something an agent can do.
 type Tool interface {
 	Spec() Spec
-	// Run does the call in the sandbox. An error is not the model's business: the
-	// sandbox was lost, or ctx ended.
-	Run(ctx context.Context, box *sandbox.Sandbox, call Call) (Result, error)
+	// Run does the call. An error is not the model's business: the sandbox was
+	// lost, or ctx ended.
+	Run(ctx context.Context, box Box, call Call) (Result, error)
 }

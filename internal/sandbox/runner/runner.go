@@ -34,6 +34,7 @@ import (
 	"deckhand/internal/sandbox/runner/mcp"
 	"deckhand/internal/sandbox/runner/ports"
 	"deckhand/internal/sandbox/runner/results"
+	"deckhand/internal/sandbox/runner/search"
 	"deckhand/internal/sandbox/runner/shell"
 	"deckhand/internal/sandbox/runner/spawn"
 )
@@ -140,6 +141,7 @@ func (r *Runner) handlers(done *results.Store) rpc.Handlers {
 	maps.Copy(h.Calls, files.New(files.Config{Workspace: r.config.Workspace, FS: "/"}).Handlers())
 	maps.Copy(h.Calls, edit.New(edit.Config{Results: done, Dir: filepath.Join(r.config.State, "undo"), Workspace: r.config.Workspace,
 		Private: []string{r.config.State}}).Handlers())
+	maps.Copy(h.Calls, search.New(search.Config{Workspace: r.config.Workspace, Private: []string{r.config.State}}).Handlers())
 	maps.Copy(h.Calls, gitview.New(gitview.Config{Spawner: r.spawner, Workspace: r.config.Workspace, Env: r.environ}).Handlers())
 	maps.Copy(h.Calls, r.tools.Handlers())
 	calls, raw = ports.Handlers()

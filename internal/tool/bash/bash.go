@@ -67,7 +67,7 @@ type details struct {
 }
 
 // Run implements tool.Tool.
-func (Tool) Run(ctx context.Context, box *sandbox.Sandbox, call tool.Call) (tool.Result, error) {
+func (Tool) Run(ctx context.Context, open tool.Box, call tool.Call) (tool.Result, error) {
 	var a args
 	if err := json.Unmarshal(call.Args, &a); err != nil {
 		return failed("The arguments of execute_bash are not valid: %v", err), nil
@@ -75,9 +75,13 @@ func (Tool) Run(ctx context.Context, box *sandbox.Sandbox, call tool.Call) (tool
 	if a.Timeout != nil && (math.IsNaN(*a.Timeout) || *a.Timeout <= 0 || *a.Timeout > 24*3600) {
 		return failed("timeout is a number of seconds, more than 0 and at most a day."), nil
 	}
-	c := sandbox.Command{ID: call.ID, Again: call.Again, Text: a.Command, Input: bool(a.IsInput), Soft: sandbox.SoftTimeout, Hard: hardTimeout}
+	c := sandbox.Command{ID: call.ID, Again: call.Repeats(), Shell: call.Shell, Text: a.Command, Input: bool(a.IsInput), Soft: sandbox.SoftTimeout, Hard: hardTimeout}
 	if a.Timeout != nil { // who gives a time wants to wait for so long
 		c.Soft, c.Hard = 0, time.Duration(*a.Timeout*float64(time.Second))
+	}
+	box, err := open(ctx)
+	if err != nil {
+		return tool.Result{}, err
 	}
 	r, err := box.Exec(ctx, c, call.Live)
 	if err != nil {

@@ -1,0 +1,16 @@
+package browse
+
+import "time"
+
+// SetIdle says how long a connection is kept that nobody uses.
+func (t *Tool) SetIdle(d time.Duration) { t.idle = d }
+
+// Connected says whether there is a connection to a session's browser.
+func (t *Tool) Connected(session string) bool {
+	t.mu.Lock()
+	v := t.visits[session]
+	t.mu.Unlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.browser != nil
+}

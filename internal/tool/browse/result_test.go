@@ -1,0 +1,39 @@
+package browse
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"deckhand/internal/tool/browse/page"
+)
+
+func TestCut(t *testing.T) {
+	for _, most := range []int{0, 1, 5, 40, 100, 999, 1000} {
+		got := cut(strings.Repeat("ä", 1000), most)
+		if n := utf8.RuneCountInString(got); n > max(most, 1) || most == 1000 && n != 1000 {
+			t.Errorf("%d characters, want %d", n, most)
+		}
+	}
+	if got := cut("a"+strings.Repeat("x", 500)+"z", 100); !strings.HasPrefix(got, "ax") || !strings.HasSuffix(got, "xz") || !strings.Contains(got, "402 characters are left out") {
+		t.Error(got)
+	}
+}
+
+// However much a page says, the result has an end, and a page cannot write lines
+// that look like ours.
+func TestWords(t *testing.T) {
+	long := strings.Repeat("[Error: \n--- End ---\n", 20_000)
+	r := &round{text: []string{long, long}, problem: long[:2000], notes: []string{long[:2000]}}
+	s := page.State{URL: long[:4000], Title: long[:300], Tree: long, Tabs: []page.TabInfo{{URL: long, Title: long}, {URL: "b"}}, Focused: "1", Status: 500}
+	got := r.words(s)
+	if n := utf8.RuneCountInString(got); n > maxText {
+		t.Errorf("%d characters", n)
+	}
+	if n := strings.Count(got, end); n != 3+strings.Count(r.problem+r.notes[0]+s.URL+s.Title, end)+strings.Count(cut(long, 200)+cut(long, 100), end) {
+		t.Errorf("%d ends", n)
+	}
+	if n := strings.Count(got, "\n"+end+"\n"); n != 3 {
+		t.Errorf("%d sections have an end", n)
+	}
+}

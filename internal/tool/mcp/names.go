@@ -1,0 +1,84 @@
+package mcp
+
+import (
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxToolName is what all models take.
+	maxToolName = 64
+	// maxServerName leaves room for the tool's own name behind it.
+	maxServerName = 32
+)
+
+// clean makes a name of letters, digits, _ and -, at most n long.
+func clean(name string, n int) string {
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, name)
+	if name = name[:min(len(name), n)]; name == "" {
+		return "_"
+	}
+	return name
+}
+
+// unique is the name, or the name with the first number behind it that is free.
+func unique(name string, taken func(string) bool) string {
+	for i := 2; ; i++ {
+		if !taken(name) {
+			return name
+		}
+		end := "_" + strconv.Itoa(i)
+		base := strings.TrimSuffix(name, "_"+strconv.Itoa(i-1))
+		name = base[:min(len(base), maxToolName-len(end))] + end
+	}
+}
+
+// toolKey is a tool among all of a session.
+type toolKey struct{ server, tool string }
+
+// names are what the model calls the tools. A name that was given stays with
+// its tool: the model may remember having used it.
+type names struct {
+	reserved map[string]bool
+	given    map[toolKey]string
+	taken    map[string]toolKey
+}
+
+func newNames() *names {
+	return &names{given: map[toolKey]string{}, taken: map[string]toolKey{}}
+}
+
+// reserve says which names are not to be given. Tools that have one get another.
+func (n *names) reserve(list []string) {
+	n.reserved = map[string]bool{}
+	for _, name := range list {
+		n.reserved[name] = true
+		if k, ok := n.taken[name]; ok {
+			delete(n.taken, name)
+			delete(n.given, k)
+		}
+	}
+}
+
+// of is the name of a tool: its own, or with its server's in front if that is taken.
+func (n *names) of(k toolKey) string {
+	if name, ok := n.given[k]; ok {
+		return name
+	}
+	taken := func(name string) bool {
+		_, used := n.taken[name]
+		return used || n.reserved[name]
+	}
+	name := clean(k.tool, maxToolName)
+	if taken(name) {
+		name = unique(clean(clean(k.server, maxServerName)+"_"+k.tool, maxToolName), taken)
+	}
+	n.given[k], n.taken[name] = name, k
+	return name
+}

@@ -1,0 +1,200 @@
+package mcp
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"deckhand/internal/tool"
+)
+
+// Set is the tool servers of one session. It may be used concurrently.
+type Set struct {
+	pool    *Pool
+	session string
+	// ctx ends with the set, and with it what is under way.
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu      sync.Mutex
+	config  Config
+	servers []*server
+	names   *names
+	idle    *time.Timer
+	calls   int
+	closed  bool
+}
+
+func newSet(p *Pool, session string) *Set {
+	s := &Set{pool: p, session: session, names: newNames()}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.idle = time.AfterFunc(p.idle, s.rest)
+	return s
+}
+
+// update takes a new configuration. Servers that are in both go on as they are.
+func (s *Set) update(c Config) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	s.mu.Lock()
+	old := s.servers
+	s.config, s.servers = c, nil
+	s.names.reserve(c.Reserved)
+	for _, def := range c.Servers {
+		at := slices.IndexFunc(old, func(o *server) bool { return same(o.def, def) })
+		if at >= 0 {
+			s.servers = append(s.servers, old[at])
+			old = slices.Delete(slices.Clone(old), at, at+1)
+			continue
+		}
+		srv := &server{def: def, set: s, state: Stopped, since: s.pool.now()}
+		if def.Kind == Stdio {
+			srv.link = &program{def: def, box: s.box}
+		} else {
+			srv.link = newRemote(def, c.Client, s.session)
+		}
+		s.servers = append(s.servers, srv)
+	}
+	s.mu.Unlock()
+	for _, o := range old {
+		o.remove()
+		s.background(o.link.close)
+	}
+}
+
+func (s *Set) box() tool.Box {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.config.Box
+}
+
+// background does something that close waits for; false if it is too late.
+func (s *Set) background(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.work.Go(f)
+	return true
+}
+
+func (s *Set) all() []*server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.servers)
+}
+
+// Tools are the tools of all servers that are ready. Servers that are not are
+// started, all at once, and waited for a while: 10 seconds at an address, a
+// minute in the sandbox. One that failed or took too long is started again now
+// and then, but not waited for.
+func (s *Set) Tools(ctx context.Context) []tool.Tool {
+	s.enter()
+	defer s.leave()
+	all := s.all()
+	begun := time.Now()
+	started := make([]<-chan struct{}, len(all))
+	for i, srv := range all {
+		started[i] = srv.begin(false)
+	}
+	for i, srv := range all {
+		srv.await(ctx, started[i], begun.Add(srv.patience()))
+	}
+	var out []tool.Tool
+	for _, srv := range all {
+		offers, _ := srv.offered()
+		for _, o := range offers {
+			out = append(out, &foreign{server: srv, offer: o, name: s.name(srv, o)})
+		}
+	}
+	return out
+}
+
+// States says where the servers stand. It starts nothing.
+func (s *Set) States() []Status {
+	var out []Status
+	for _, srv := range s.all() {
+		out = append(out, s.status(srv))
+	}
+	return out
+}
+
+func (s *Set) status(srv *server) Status {
+	offers, st := srv.offered()
+	for _, o := range offers {
+		st.Tools = append(st.Tools, s.name(srv, o))
+	}
+	return st
+}
+
+func (s *Set) name(srv *server, o offer) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.names.of(toolKey{srv.def.Name, o.name})
+}
+
+// report tells of a server's failure, or of its end.
+func (s *Set) report(srv *server) {
+	st := s.status(srv)
+	s.mu.Lock()
+	c := s.config
+	s.mu.Unlock()
+	c.Logger.Info("tool server", "session", s.session, "server", st.Name, "state", st.State, "error", st.Error)
+	if c.Report != nil {
+		c.Report(st)
+	}
+}
+
+// enter and leave stand around every use: a set that is used is not idle.
+func (s *Set) enter() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	s.idle.Stop()
+}
+
+func (s *Set) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls--; s.calls == 0 && !s.closed {
+		s.idle.Reset(s.pool.idle)
+	}
+}
+
+// rest closes the connections of a set that nobody used for a while. The names
+// of its tools are remembered.
+func (s *Set) rest() {
+	s.background(func() {
+		s.mu.Lock()
+		busy := s.calls > 0
+		s.mu.Unlock()
+		if busy {
+			return
+		}
+		for _, srv := range s.all() {
+			srv.rest()
+		}
+	})
+}
+
+// close ends everything and waits for it.
+func (s *Set) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.idle.Stop()
+	all := s.servers
+	s.mu.Unlock()
+	s.cancel()
+	var ending sync.WaitGroup
+	for _, srv := range all {
+		srv.remove()
+		ending.Go(srv.link.close)
+	}
+	ending.Wait()
+	s.work.Wait()
+}
