@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"context"
-	"fmt"
 
 	"pgregory.net/rapid"
 
@@ -19,7 +18,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"start":  w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) { return s.Start() }),
 		"stop":   w.stop,
 		"pause":  w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) { return s.Pause() }),
-		"resume": w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) { return s.Resume() }),
+		"resume": w.resume, "resume-2": w.resume,
 		"rename": w.rename,
 		"delete": w.remove,
 		"decide": w.decide,
@@ -29,6 +28,8 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"egress": w.person(func(t *rapid.T, s session.State) ([]session.Payload, error) {
 			return s.SetEgress(session.EgressSet{Mode: rapid.SampledFrom([]string{"open", "off"}).Draw(t, "mode")})
 		}),
+		"child":   w.settleChild,
+		"cap":     w.cap,
 		"take":    w.take,
 		"condens": w.condense,
 		"work-1":  w.work, "work-2": w.work, "work-3": w.work, "work-4": w.work, "work-5": w.work, "work-6": w.work,
@@ -41,10 +42,14 @@ func (w *world) actions() map[string]func(*rapid.T) {
 func rare(t *rapid.T, label string) bool { return rapid.IntRange(0, 40).Draw(t, label) > 33 }
 
 func (w *world) stop(t *rapid.T) {
-	if !rare(t, "really") {
+	if len(w.log.refold(theID).Grants) == 0 && !rare(t, "really") {
 		t.Skip()
 	}
 	_, _ = w.update(t, context.Background(), func(s session.State) ([]session.Payload, error) { return s.Stop("enough") })
+}
+
+func (w *world) resume(t *rapid.T) {
+	_, _ = w.update(t, context.Background(), func(s session.State) ([]session.Payload, error) { return s.Resume() })
 }
 
 func (w *world) say(t *rapid.T) {
@@ -68,8 +73,39 @@ func (w *world) remove(t *rapid.T) {
 }
 
 func (w *world) decide(t *rapid.T) {
-	yes := rapid.Bool().Draw(t, "yes")
-	_, _ = w.update(t, context.Background(), func(s session.State) ([]session.Payload, error) { return s.Decide("", yes, "") })
+	g := session.ApprovalGiven{Approved: rapid.Bool().Draw(t, "yes")}
+	g.Reason = rapid.SampledFrom([]string{"", "because"}).Draw(t, "reason")
+	g.Always = rapid.SampledFrom([]string{"", "ls *", "cat *"}).Draw(t, "always")
+	if rapid.Bool().Draw(t, "edited") {
+		g.Args = []byte(`{"command":"ls"}`)
+	}
+	_, _ = w.update(t, context.Background(), func(s session.State) ([]session.Payload, error) { return s.Decide(g) })
+}
+
+// settleChild says what some child spent, of its grant if it has one. It may be said twice.
+func (w *world) settleChild(t *rapid.T) {
+	if len(w.children) == 0 {
+		t.Skip()
+	}
+	child := rapid.SampledFrom(w.children).Draw(t, "child")
+	cost := session.Money(rapid.IntRange(0, 9).Draw(t, "cost"))
+	_, _ = w.update(t, context.Background(), func(s session.State) ([]session.Payload, error) {
+		grant, ok := s.Granted(child)
+		if !ok && (w.limited || s.Limited) && !s.Counted(child) {
+			return nil, nil // where there is a limit nothing is spent without a grant
+		}
+		if ok {
+			cost = min(cost, grant)
+		}
+		return s.Settle(child, cost)
+	})
+}
+
+func (w *world) cap(t *rapid.T) {
+	if !rare(t, "really") || !rare(t, "really really") { // else nothing could be asked any more
+		t.Skip()
+	}
+	_, _ = w.update(t, context.Background(), func(s session.State) ([]session.Payload, error) { return s.Cap() })
 }
 
 // take makes a loop claim the session. If the store forgets to confirm, the
@@ -110,90 +146,6 @@ func (w *world) work(t *rapid.T) {
 	_, _ = w.update(t, as(l.claim), rule)
 }
 
-// sensible is the next step for a loop that sees st.
-func (w *world) sensible(t *rapid.T, l *loop, st session.State) (func(session.State) ([]session.Payload, error), bool) {
-	switch {
-	case l.claim == 0:
-		return nil, false
-	case !st.Ready:
-		return w.prepare(l), true
-	case !st.InTurn:
-		return func(s session.State) ([]session.Payload, error) { return s.BeginTurn(l.claim) }, true
-	case st.Ask != nil:
-		return w.settle(t, l, st), true
-	case len(st.Open) > 0 && rapid.Bool().Draw(t, "return first"):
-		return w.giveBack(t, l, st), true
-	case len(st.Announced) > 0:
-		risky := rapid.Bool().Draw(t, "approval")
-		return func(s session.State) ([]session.Payload, error) {
-			return s.CallNext(l.claim, session.RiskLow, risky)
-		}, true
-	case len(st.Open) > 0:
-		return w.giveBack(t, l, st), true
-	case st.Answer > st.Seen && rapid.Bool().Draw(t, "end"):
-		return w.end(t, l, st), true
-	}
-	return w.ask(t, l), true
-}
-
-func (w *world) prepare(l *loop) func(session.State) ([]session.Payload, error) {
-	handle := fmt.Appendf(nil, `{"box":%q}`, l.name)
-	return func(s session.State) ([]session.Payload, error) {
-		step, err := s.Progressed(l.claim, session.WorkspaceStep{Step: "starting"})
-		if err != nil {
-			return nil, err
-		}
-		ready, err := s.Prepared(l.claim, session.WorkspaceReady{Handle: handle})
-		return append(step, ready...), err
-	}
-}
-
-func (w *world) ask(t *rapid.T, l *loop) func(session.State) ([]session.Payload, error) {
-	l.call = w.name("call")
-	reserve := session.Money(rapid.IntRange(0, 60).Draw(t, "reserve"))
-	return func(s session.State) ([]session.Payload, error) {
-		return s.AskModel(l.claim, l.call, "a model", reserve, w.budget, w.limited)
-	}
-}
-
-// settle answers the open call, with up to three tool calls, or fails it.
-func (w *world) settle(t *rapid.T, l *loop, st session.State) func(session.State) ([]session.Payload, error) {
-	call := st.Ask.Call
-	if rare(t, "mine") {
-		call = l.call // what a zombie still holds
-	}
-	cost := session.Money(rapid.Int64Range(0, int64(st.Ask.Reserved)).Draw(t, "cost"))
-	if rare(t, "fails") {
-		return func(s session.State) ([]session.Payload, error) {
-			return s.AskFailed(l.claim, call, "network", "", cost)
-		}
-	}
-	a := session.ModelAnswered{Call: call, Text: "well", Cost: cost, Usage: session.Usage{Input: 7, Output: 3}}
-	for range rapid.IntRange(0, 3).Draw(t, "calls") {
-		a.ToolCalls = append(a.ToolCalls, session.ToolCall{ID: w.name("t"), Name: "bash"})
-	}
-	return func(s session.State) ([]session.Payload, error) { return s.Answered(l.claim, a) }
-}
-
-func (w *world) giveBack(t *rapid.T, l *loop, st session.State) func(session.State) ([]session.Payload, error) {
-	c := rapid.SampledFrom(st.Open).Draw(t, "call")
-	return func(s session.State) ([]session.Payload, error) {
-		return s.Returned(l.claim, session.ToolReturned{ID: c.ID, Outcome: session.Succeeded})
-	}
-}
-
-// end ends the turn up to what the model saw, or, as a careless loop would, up to the end.
-func (w *world) end(t *rapid.T, l *loop, st session.State) func(session.State) ([]session.Payload, error) {
-	end := session.TurnEnded{UpTo: st.Shown, State: session.AgentAwaitingUser}
-	switch rapid.IntRange(0, 4).Draw(t, "how") {
-	case 3:
-		end.UpTo = st.Last
-	case 4:
-		end.State = session.AgentError
-	}
-	return func(s session.State) ([]session.Payload, error) { return s.EndTurn(l.claim, end) }
-}
-
 // wild is any rule of a loop at any time, with the claim of any loop.
 func (w *world) wild(t *rapid.T) {
 	l := rapid.SampledFrom(w.loops).Draw(t, "loop")
@@ -201,7 +153,9 @@ func (w *world) wild(t *rapid.T) {
 	rules := []func(session.State) ([]session.Payload, error){
 		w.prepare(l),
 		func(s session.State) ([]session.Payload, error) { return s.BeginTurn(l.claim) },
-		func(s session.State) ([]session.Payload, error) { return s.CallNext(l.claim, session.RiskHigh, true) },
+		func(s session.State) ([]session.Payload, error) {
+			return s.CallNext(l.claim, session.RiskHigh, &session.ApprovalAsked{})
+		},
 		func(s session.State) ([]session.Payload, error) { return s.Suggest(l.claim, "a suggestion") },
 		func(s session.State) ([]session.Payload, error) { return s.Fail(l.claim, "STATUS$ERROR", "no image") },
 		func(s session.State) ([]session.Payload, error) {
@@ -209,6 +163,13 @@ func (w *world) wild(t *rapid.T) {
 		},
 		w.ask(t, l),
 		w.end(t, l, st),
+		w.grant(t, l),
+		w.endOver(l),
+		l.only(session.Recalled{Of: st.LastSaid, Text: "by the way"}),
+		l.only(session.Nudged{Rule: "stuck"}),
+		func(s session.State) ([]session.Payload, error) {
+			return s.ReplayStep(l.claim, nil, s.Replay >= w.script)
+		},
 		session.Chain(w.ask(t, l), func(s session.State) ([]session.Payload, error) {
 			return s.Answered(l.claim, session.ModelAnswered{Call: l.call})
 		}, func(s session.State) ([]session.Payload, error) {

@@ -1,6 +1,9 @@
 package session
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Apply is the fold. It is total: any event on any state gives a state and
 // never panics, because a damaged log must be looked at, not crashed on.
@@ -13,8 +16,12 @@ func (s State) Apply(e Event) State {
 		s.Created, s.Owner, s.CreatedAt = p, p.Owner, e.At
 		s.Title = DefaultTitle(s.ID)
 		s.Agent = AgentLoading
+		s.Limit, s.Limited = p.Grant, p.Granted
 	case UserSaid:
 		s.LastSaid = e.Number
+		if s.Replaying() && s.Spoke == 0 && !strings.HasPrefix(p.Key, replayKey) {
+			s.Spoke = e.Number
+		}
 		if p.Key != "" {
 			s = s.remember(p.Key)
 		}
@@ -31,8 +38,15 @@ func (s State) Apply(e Event) State {
 		s.Egress = p
 	case Briefed:
 		s.Briefing = true
+	case Replayed:
+		s.Replay, s.ReplayDone = p.Next, p.Done
+		if p.Done && s.Spoke > 0 { // it was not the recorded agent's to answer
+			s.Seen, s.Shown, s.Spoke = min(s.Seen, s.Spoke-1), min(s.Shown, s.Spoke-1), 0
+		}
+	case Granted, Settled, Capped:
+		s = s.applyMoney(p)
 	case TurnBegan:
-		s.InTurn, s.Asks, s.Agent = true, 0, AgentRunning
+		s.InTurn, s.Again, s.Asks, s.Over, s.Agent = true, false, 0, "", AgentRunning
 		s.ErrorID, s.Reason = "", ""
 	case ModelAsked, ModelAnswered, ModelFailed:
 		s = s.applyModel(e)
@@ -46,10 +60,12 @@ func (s State) Apply(e Event) State {
 	case Paused:
 		s.Paused, s.Announced, s.Agent = true, nil, AgentPaused
 	case Resumed:
+		s.Again = !s.Paused
 		s.Paused, s.Agent = false, AgentRunning
 	case Stopped:
 		// The person ended it: what was said so far is history, not a task.
 		s = s.endTurn(e.Number).release()
+		s.Spoke = 0
 		s.Stopped, s.Halt, s.Agent, s.ErrorID, s.Reason = true, e.Number, AgentStopped, "", p.Reason
 	case Failed:
 		// What was said stays to be answered after the next start.
@@ -69,19 +85,40 @@ func (s State) Apply(e Event) State {
 func (s State) applyModel(e Event) State {
 	switch p := e.Payload.(type) {
 	case ModelAsked:
-		s.Ask = &OpenAsk{Call: p.Call, Number: e.Number, Reserved: p.Reserved, UpTo: p.UpTo}
+		s.Ask = &OpenAsk{Call: p.Call, Number: e.Number, Reserved: p.Reserved, UpTo: p.UpTo, Purpose: p.Purpose}
 		s.Reserved = p.Reserved
 		s.Totals.Model = p.Model
-		s.Shown = p.UpTo
-		s.Asks++
+		if p.Purpose == "" {
+			s.Shown = p.UpTo
+			s.Asks++
+		}
 	case ModelAnswered:
 		s.Ask, s.Reserved = nil, 0
 		s.Totals = s.Totals.plus(p.Usage, p.Cost)
-		s.Announced = p.ToolCalls
-		s.Answer, s.InAnswer, s.Thought = e.Number, len(p.ToolCalls), p.Text
+		if p.Purpose == "" {
+			s.Announced, s.Over = p.ToolCalls, ""
+			s.Answer, s.InAnswer, s.Thought = e.Number, len(p.ToolCalls), p.Text
+		}
 	case ModelFailed:
+		if p.Retried && s.Ask != nil && s.Ask.Purpose == "" {
+			s.Asks--
+		}
 		s.Ask, s.Reserved = nil, 0
 		s.Totals.Cost += p.Cost
+	}
+	return s
+}
+
+func (s State) applyMoney(p Payload) State {
+	switch p := p.(type) {
+	case Granted:
+		s.Grants = append(slices.Clone(s.Grants), p)
+	case Settled:
+		s.Grants = slices.DeleteFunc(slices.Clone(s.Grants), func(g Granted) bool { return g.Child == p.Child })
+		s.Totals.Cost += p.Cost
+		s.paid = append(slices.Clone(s.paid), p.Child)
+	case Capped:
+		s.Limit, s.Limited = p.Limit, true
 	}
 	return s
 }
@@ -95,21 +132,42 @@ func (s State) applyTool(e Event) State {
 		if len(s.Open) == 0 {
 			s.steps = &step{from: e.Number, prev: s.steps}
 		}
-		s.Open = append(slices.Clone(s.Open), OpenCall{ID: p.ID, Name: p.Name, Number: e.Number})
+		s.Open = append(slices.Clone(s.Open), OpenCall{ID: p.ID, Name: p.Name, Number: e.Number, Since: e.Number})
 		s.Thought = ""
 	case ToolReturned:
 		s.Open = slices.DeleteFunc(slices.Clone(s.Open), func(c OpenCall) bool { return c.ID == p.ID })
 		if len(s.Open) == 0 && s.steps != nil {
 			s.steps = &step{from: s.steps.from, to: e.Number, prev: s.steps.prev}
 		}
+		if len(s.Open) == 0 {
+			s.paid = nil
+		}
+		if p.Ends {
+			s.Over = AgentFinished
+		}
+		if s.Agent == AgentUserYes || s.Agent == AgentUserNo {
+			s.Agent = AgentRunning
+		}
 	case ApprovalAsked:
-		s.Open = withCall(s.Open, p.ID, func(c *OpenCall) { c.Asked = true })
+		s.Open = withCall(s.Open, p.ID, func(c *OpenCall) { c.Asked, c.Deadline, c.Default = true, p.Deadline, p.Default })
 		s.Agent = AgentAwaitingYes
 	case ApprovalGiven:
-		s.Open = withCall(s.Open, p.ID, func(c *OpenCall) { c.Approved, c.Denied = p.Approved, !p.Approved })
-		if s.Agent = AgentUserNo; p.Approved {
-			s.Agent = AgentUserYes
-		}
+		s = s.decided(e.Number, p)
+	}
+	return s
+}
+
+func (s State) decided(number int64, p ApprovalGiven) State {
+	s.Open = withCall(s.Open, p.ID, func(c *OpenCall) {
+		c.Approved, c.Denied, c.Why, c.Args, c.Since = p.Approved, !p.Approved, p.Reason, p.Args, number
+	})
+	if p.Approved && p.Always != "" && !slices.Contains(s.Allowed, p.Always) {
+		s.Allowed = append(slices.Clone(s.Allowed), p.Always)
+	}
+	if s.Agent = AgentUserNo; p.Approved {
+		s.Agent = AgentUserYes
+	} else if p.Reason == "" { // a plain no means: wait for me
+		s.Over = AgentAwaitingUser
 	}
 	return s
 }
@@ -126,7 +184,7 @@ func withCall(open []OpenCall, id string, change func(*OpenCall)) []OpenCall {
 }
 
 func (s State) endTurn(upTo int64) State {
-	s.InTurn, s.Paused, s.Asks, s.Announced, s.Thought = false, false, 0, nil, ""
+	s.InTurn, s.Again, s.Paused, s.Asks, s.Announced, s.Thought, s.Over = false, false, false, 0, nil, "", ""
 	s.Seen = max(s.Seen, upTo)
 	return s
 }

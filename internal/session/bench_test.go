@@ -52,14 +52,14 @@ func step(s *session.Sessions, id session.ID) error {
 			return []session.Payload{session.UserSaid{Text: "x"}, session.TurnBegan{}}, nil
 		},
 		func(s session.State) ([]session.Payload, error) {
-			return s.AskModel(s.Claim, "m", "model", 5, 0, false)
+			return s.AskModel(s.Claim, session.ModelAsked{Call: "m", Model: "model", Reserved: 5}, nil)
 		},
 		func(s session.State) ([]session.Payload, error) { return s.Answered(s.Claim, twoCalls) },
-		func(s session.State) ([]session.Payload, error) { return s.CallNext(s.Claim, session.RiskLow, false) },
+		func(s session.State) ([]session.Payload, error) { return s.CallNext(s.Claim, session.RiskLow, nil) },
 		func(s session.State) ([]session.Payload, error) {
 			return s.Returned(s.Claim, session.ToolReturned{ID: "a"})
 		},
-		func(s session.State) ([]session.Payload, error) { return s.CallNext(s.Claim, session.RiskLow, false) },
+		func(s session.State) ([]session.Payload, error) { return s.CallNext(s.Claim, session.RiskLow, nil) },
 		func(s session.State) ([]session.Payload, error) {
 			return s.Returned(s.Claim, session.ToolReturned{ID: "b"})
 		},

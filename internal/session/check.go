@@ -13,8 +13,10 @@ func (s State) Check(p Payload) error {
 		return s.no(p, "nothing follows deleted")
 	}
 	switch p := p.(type) {
-	case Created, Briefed, Noted, Titled, EgressSet:
+	case Created, Briefed, Noted, Titled, EgressSet, Recalled:
 		return nil
+	case Settled, Capped:
+		return s.checkMoney(p)
 	case UserSaid:
 		if p.Key != "" && s.Delivered(p.Key) {
 			return s.no(p, "a message is recorded once")
@@ -93,12 +95,25 @@ func (s State) checkWork(p Payload) error {
 		if c, ok := s.call(p.ID); !ok || c.Asked {
 			return s.no(p, "approval is asked once, for an open call")
 		}
+		if _, asked := s.Awaiting(); asked {
+			return s.no(p, "the person is asked about one call at a time")
+		}
 	case ApprovalGiven:
 		if c, ok := s.call(p.ID); !ok || !c.Asked || c.Approved || c.Denied {
 			return s.no(p, "approval is given once, when asked")
 		}
-	case TurnEnded:
+	case Granted:
+		return s.checkMoney(p)
+	case Replayed:
+		if !s.Replaying() || p.Next < s.Replay {
+			return s.no(p, "a replay goes forward until it is done")
+		}
+	case Nudged:
 		if !s.InTurn {
+			return s.no(p, "the model is spoken to within a turn")
+		}
+	case TurnEnded:
+		if !s.InTurn || s.Paused {
 			return s.no(p, "no turn is under way")
 		}
 		if p.UpTo < s.Seen || p.UpTo > s.Last {
@@ -116,8 +131,8 @@ func (s State) checkWork(p Payload) error {
 			return s.no(p, "open work is settled first")
 		}
 	case Resumed:
-		if !s.Paused {
-			return s.no(p, "the session is not paused")
+		if !s.Paused && (s.InTurn || s.Again || s.ErrorID == "") {
+			return s.no(p, "there is nothing to take up again")
 		}
 	}
 	return nil
@@ -128,12 +143,42 @@ func (s State) checkAnswers(p Payload, call string) error {
 		return s.no(p, "an answer belongs to the one open model call")
 	}
 	if p, ok := p.(ModelAnswered); ok {
+		if p.Purpose != s.Ask.Purpose {
+			return s.no(p, "an answer has the purpose of its call")
+		}
 		seen := map[string]bool{}
 		for _, c := range p.ToolCalls {
 			if c.ID == "" || seen[c.ID] {
 				return s.no(p, "the calls of an answer have ids of their own")
 			}
 			seen[c.ID] = true
+		}
+	}
+	return nil
+}
+
+func (s State) checkMoney(p Payload) error {
+	switch p := p.(type) {
+	case Granted:
+		if p.Amount < 0 || p.Child == "" {
+			return s.no(p, "a grant has a child and is not negative")
+		}
+		if _, open := s.Granted(p.Child); open || s.Counted(p.Child) {
+			return s.no(p, "a child is granted money once")
+		}
+	case Settled:
+		if p.Cost < 0 {
+			return s.no(p, "money is not negative")
+		}
+		if _, open := s.Granted(p.Child); !open && s.Counted(p.Child) {
+			return s.no(p, "a child is settled once")
+		}
+	case Capped:
+		if p.Limit < s.Totals.Cost {
+			return s.no(p, "what is spent cannot be taken back")
+		}
+		if s.Limited && p.Limit > s.Limit {
+			return s.no(p, "a limit is only lowered")
 		}
 	}
 	return nil
@@ -146,6 +191,9 @@ func (s State) checkReturn(p ToolReturned) error {
 	}
 	if p.Cause != c.Number {
 		return s.no(p, "a result names the call that caused it")
+	}
+	if (c.Awaits() || c.Denied) && (p.Outcome == Succeeded || p.Outcome == FailedRun) {
+		return s.no(p, "a call that was not approved is not made")
 	}
 	return nil
 }

@@ -27,6 +27,10 @@ var (
 	callB    = session.ToolCalled{ToolCall: session.ToolCall{ID: "b", Name: "bash"}}
 	stopped  = session.Stopped{Reason: "enough"}
 	failed   = session.Failed{ID: "STATUS$ERROR", Reason: "no image"}
+	recorded = session.Created{Owner: "maria", Replay: "[]", Then: &session.UserSaid{Text: "and then", Key: "then"}}
+	grant    = session.Granted{Child: "child", Amount: 4}
+	settled  = session.Settled{Child: "child", Cost: 3, Totals: session.Totals{Cost: 3}}
+	gaveUp   = session.TurnEnded{UpTo: 4, State: session.AgentError, ErrorID: "STATUS$ERROR"}
 )
 
 type payloads = []session.Payload
@@ -40,6 +44,8 @@ var (
 	asking  = with(turning, asked)
 	calling = with(asking, twoCalls)
 	running = with(calling, callA)
+	// A trajectory is replayed: created 1, claimed 2, ready 3.
+	replaying = payloads{recorded, claimed, ready}
 )
 
 func with(stage payloads, more ...session.Payload) payloads {
@@ -114,8 +120,11 @@ var rules = []rule{
 	{"money is not negative", asking, session.ModelFailed{Call: "m", Cost: -1}},
 	{"the calls of an answer have ids of their own", asking, session.ModelAnswered{Call: "m", ToolCalls: []session.ToolCall{{ID: ""}}}},
 	{"the calls of an answer have ids of their own", asking, session.ModelAnswered{Call: "m", ToolCalls: []session.ToolCall{{ID: "a"}, {ID: "a"}}}},
+	{"an answer has the purpose of its call", asking, session.ModelAnswered{Call: "m", Purpose: session.ForSummary}},
+	{"an answer has the purpose of its call", with(turning, session.ModelAsked{Call: "m", UpTo: 4, Purpose: session.ForSummary}), answered},
 	{"", asking, answered},
 	{"", asking, session.ModelFailed{Call: "m", Cost: 3}},
+	{"", with(turning, session.ModelAsked{Call: "m", UpTo: 4, Purpose: session.ForSummary}), session.ModelAnswered{Call: "m", Purpose: session.ForSummary}},
 
 	{"tools run within a turn", with(calling, session.Paused{}), callA},
 	{"tools run within a turn", owned, callA},
@@ -130,7 +139,14 @@ var rules = []rule{
 	{"approval is asked once, for an open call", with(running, session.ApprovalAsked{ID: "a"}), session.ApprovalAsked{ID: "a"}},
 	{"approval is given once, when asked", running, session.ApprovalGiven{ID: "a"}},
 	{"approval is given once, when asked", with(running, session.ApprovalAsked{ID: "a"}, session.ApprovalGiven{ID: "a"}), session.ApprovalGiven{ID: "a"}},
+	{"the person is asked about one call at a time", with(running, callB, session.ApprovalAsked{ID: "a"}), session.ApprovalAsked{ID: "b"}},
+	{"a call that was not approved is not made", with(running, session.ApprovalAsked{ID: "a"}), returned("a", 7)},
+	{"a call that was not approved is not made", with(running, session.ApprovalAsked{ID: "a"}, session.ApprovalGiven{ID: "a"}), session.ToolReturned{ID: "a", Cause: 7, Outcome: session.FailedRun}},
+	{"", with(running, session.ApprovalAsked{ID: "a"}), session.ToolReturned{ID: "a", Cause: 7, Outcome: session.Cancelled}},
+	{"", with(running, session.ApprovalAsked{ID: "a"}, session.ApprovalGiven{ID: "a"}), session.ToolReturned{ID: "a", Cause: 7, Outcome: session.Rejected}},
+	{"", with(running, session.ApprovalAsked{ID: "a"}, session.ApprovalGiven{ID: "a", Approved: true}), returned("a", 7)},
 	{"", with(running, session.ApprovalAsked{ID: "a"}), session.ApprovalGiven{ID: "a", Approved: true}},
+	{"", with(running, callB, session.ApprovalAsked{ID: "a"}, session.ApprovalGiven{ID: "a", Approved: true}), session.ApprovalAsked{ID: "b"}},
 
 	{"reserved money is settled or released first", asking, stopped},
 	{"reserved money is settled or released first", asking, failed},
@@ -144,6 +160,8 @@ var rules = []rule{
 	{"", calling, stopped},
 
 	{"no turn is under way", owned, session.TurnEnded{UpTo: 2}},
+	{"no turn is under way", with(turning, session.Paused{}), gaveUp},
+	{"no message is passed over that the model was not shown", turning, session.TurnEnded{UpTo: 4, State: session.AgentRateLimited, ErrorID: "RATE"}},
 	{"up_to lies within the log", turning, session.TurnEnded{UpTo: 5}},
 	{"up_to lies within the log", with(asking, answered, session.TurnEnded{UpTo: 4}, began), session.TurnEnded{UpTo: 3}},
 	{"no message is passed over that the model was not shown", turning, session.TurnEnded{UpTo: 2, State: session.AgentAwaitingUser}},
@@ -155,8 +173,45 @@ var rules = []rule{
 	{"only a working agent can be paused", with(turning, session.Paused{}), session.Paused{}},
 	{"open work is settled first", asking, session.Paused{}},
 	{"open work is settled first", running, session.Paused{}},
-	{"the session is not paused", turning, session.Resumed{}},
+	{"there is nothing to take up again", turning, session.Resumed{}},
+	{"there is nothing to take up again", owned, session.Resumed{}},
+	{"there is nothing to take up again", with(turning, gaveUp, session.Resumed{}), session.Resumed{}},
+	{"there is nothing to take up again", with(turning, gaveUp, said, began), session.Resumed{}},
+	{"the session is stopped", with(turning, gaveUp, stopped), session.Resumed{}},
 	{"", with(turning, session.Paused{}), session.Resumed{}},
+	{"", with(turning, gaveUp), session.Resumed{}},
+	{"", with(turning, gaveUp, session.Resumed{}), began},
+
+	{"the model is spoken to within a turn", owned, session.Nudged{Rule: "stuck"}},
+	{"", turning, session.Nudged{Rule: "stuck"}},
+	{"nobody has claimed the session", fresh, session.Nudged{Rule: "stuck"}},
+	{"", fresh, session.Recalled{Of: 2}},
+
+	{"a replay goes forward until it is done", owned, session.Replayed{Next: 1}},
+	{"a replay goes forward until it is done", with(replaying, session.Replayed{Next: 2}), session.Replayed{Next: 1}},
+	{"a replay goes forward until it is done", with(replaying, session.Replayed{Next: 2, Done: true}), session.Replayed{Next: 3}},
+	{"the session is stopped", with(replaying, stopped), session.Replayed{Next: 1}},
+	{"nobody has claimed the session", payloads{recorded}, session.Replayed{Next: 1}},
+	{"", with(replaying, session.Replayed{Next: 2}), session.Replayed{Next: 2, Done: true}},
+	{"", with(replaying, session.Replayed{Next: 2}, stopped, session.StartRequested{}, claimed), session.Replayed{Next: 3}},
+
+	{"a grant has a child and is not negative", owned, session.Granted{Amount: 4}},
+	{"a grant has a child and is not negative", owned, session.Granted{Child: "child", Amount: -1}},
+	{"a child is granted money once", with(owned, grant), grant},
+	{"a child is granted money once", with(owned, grant, settled), grant},
+	{"nobody has claimed the session", fresh, grant},
+	{"", with(owned, grant), session.Granted{Child: "another"}},
+	{"money is not negative", with(owned, grant), session.Settled{Child: "child", Cost: -1}},
+	{"a child is settled once", with(owned, grant, settled), settled},
+	{"", with(owned, grant), settled},
+	{"", owned, settled},
+	{"", with(owned, grant, stopped), settled},
+	{"", with(owned, grant, failed), settled},
+	{"what is spent cannot be taken back", with(asking, answered), session.Capped{Limit: 4}},
+	{"a limit is only lowered", with(asking, answered, session.Capped{Limit: 7}), session.Capped{Limit: 8}},
+	{"a limit is only lowered", payloads{session.Created{Owner: "maria", Grant: 7, Granted: true}}, session.Capped{Limit: 8}},
+	{"", with(asking, answered, session.Capped{Limit: 7}), session.Capped{Limit: 5}},
+	{"", with(owned, stopped), session.Capped{}},
 
 	{"the range lies within the log", fresh, session.Condensed{From: 0, To: 1}},
 	{"the range lies within the log", fresh, session.Condensed{From: 2, To: 1}},

@@ -15,6 +15,12 @@ const (
 	KindWorkspaceStep  Kind = "workspace_step"
 	KindEgressSet      Kind = "egress_set"
 	KindBriefed        Kind = "briefed"
+	KindRecalled       Kind = "recalled"
+	KindNudged         Kind = "nudged"
+	KindReplayed       Kind = "replayed"
+	KindGranted        Kind = "granted"
+	KindSettled        Kind = "settled"
+	KindCapped         Kind = "capped"
 	KindTurnBegan      Kind = "turn_began"
 	KindModelAsked     Kind = "model_asked"
 	KindModelAnswered  Kind = "model_answered"
@@ -44,6 +50,12 @@ func (WorkspaceReady) Kind() Kind { return KindWorkspaceReady }
 func (WorkspaceStep) Kind() Kind  { return KindWorkspaceStep }
 func (EgressSet) Kind() Kind      { return KindEgressSet }
 func (Briefed) Kind() Kind        { return KindBriefed }
+func (Recalled) Kind() Kind       { return KindRecalled }
+func (Nudged) Kind() Kind         { return KindNudged }
+func (Replayed) Kind() Kind       { return KindReplayed }
+func (Granted) Kind() Kind        { return KindGranted }
+func (Settled) Kind() Kind        { return KindSettled }
+func (Capped) Kind() Kind         { return KindCapped }
 func (TurnBegan) Kind() Kind      { return KindTurnBegan }
 func (ModelAsked) Kind() Kind     { return KindModelAsked }
 func (ModelAnswered) Kind() Kind  { return KindModelAnswered }
@@ -76,7 +88,8 @@ var kinds = func() map[Kind]reflect.Type {
 // Payloads is one zero value of every kind, in the order of docs/events.md.
 func Payloads() []Payload {
 	return []Payload{
-		Created{}, UserSaid{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, EgressSet{}, Briefed{}, TurnBegan{}, ModelAsked{}, ModelAnswered{},
+		Created{}, UserSaid{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, EgressSet{}, Briefed{},
+		Recalled{}, Nudged{}, Replayed{}, Granted{}, Settled{}, Capped{}, TurnBegan{}, ModelAsked{}, ModelAnswered{},
 		ModelFailed{}, ToolCalled{}, ToolReturned{}, ApprovalAsked{}, ApprovalGiven{}, Condensed{}, StateChanged{},
 		TurnEnded{}, Paused{}, Resumed{}, Stopped{}, StartRequested{}, Failed{}, Titled{}, Noted{}, Deleted{},
 	}

@@ -16,6 +16,9 @@ func (s State) Begin(c Created, first *UserSaid) ([]Payload, error) {
 	if s.Exists() {
 		return nil, fmt.Errorf("%w: the conversation exists", ErrRefused)
 	}
+	if c.Replay != "" { // what is recorded comes first
+		c.Then, first = first, nil
+	}
 	out := []Payload{c}
 	if first != nil {
 		out = append(out, *first)
@@ -70,10 +73,18 @@ func (s State) Pause() ([]Payload, error) {
 	if !s.InTurn || s.Paused || s.Stopped || s.Failed || s.Claim == 0 {
 		return nil, nil
 	}
-	return append(s.settle("paused"), Paused{}), nil
+	out := s.settle("paused")
+	for i, p := range out {
+		if f, ok := p.(ModelFailed); ok { // the turn goes on with this call
+			f.Retried = true
+			out[i] = f
+		}
+	}
+	return append(out, Paused{}), nil
 }
 
-// Resume ends a pause; where there is none it changes nothing.
+// Resume ends a pause, and takes up a turn again that ended in an error; where
+// there is neither it changes nothing.
 func (s State) Resume() ([]Payload, error) {
 	if err := s.alive(); err != nil {
 		return nil, err
@@ -81,20 +92,25 @@ func (s State) Resume() ([]Payload, error) {
 	if s.Stopped || s.Failed {
 		return s.Start()
 	}
-	if !s.Paused || s.Claim == 0 {
+	broken := !s.InTurn && !s.Again && s.ErrorID != ""
+	if s.Claim == 0 || !s.Paused && !broken {
 		return nil, nil
 	}
 	return []Payload{Resumed{}}, nil
 }
 
-// Decide is the person's answer to an approval; id "" means the one that is asked.
-func (s State) Decide(id string, yes bool, reason string) ([]Payload, error) {
+// Decide is the answer to an approval; without an ID it is the one that is
+// asked. A no changes neither the call nor what is asked about later.
+func (s State) Decide(g ApprovalGiven) ([]Payload, error) {
 	if err := s.alive(); err != nil {
 		return nil, err
 	}
 	for _, c := range s.Open {
-		if (id == "" || c.ID == id) && c.Asked && !c.Approved && !c.Denied {
-			return []Payload{ApprovalGiven{ID: c.ID, Approved: yes, Reason: reason}}, nil
+		if (g.ID == "" || c.ID == g.ID) && c.Awaits() {
+			if g.ID = c.ID; !g.Approved {
+				g.Args, g.Always = nil, ""
+			}
+			return []Payload{g}, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: nothing waits for approval", ErrRefused)
@@ -136,7 +152,9 @@ func (s State) Take(by string) ([]Payload, error) {
 	}
 	out := []Payload{Claimed{By: by}}
 	if s.Ask != nil {
-		out = append(out, s.lost("owner_lost", "The server was restarted during this call; it is made again.", s.Ask.Reserved))
+		f := s.lost("owner_lost", "The server was restarted during this call; it is made again.", s.Ask.Reserved)
+		f.Retried = true
+		out = append(out, f)
 	}
 	return out, nil
 }
@@ -151,7 +169,7 @@ func (s State) Prepared(claim int64, w WorkspaceReady) ([]Payload, error) {
 	if !s.Ready || s.Step != "" || len(w.Handle) > 0 && !bytes.Equal(s.Handle, w.Handle) {
 		out = append(out, w)
 	}
-	if s.Agent == AgentLoading && !s.Pending() && !s.InTurn {
+	if s.Agent == AgentLoading && !s.Pending() && !s.InTurn && !s.Replaying() {
 		out = append(out, StateChanged{State: AgentAwaitingUser})
 	}
 	return out, nil
@@ -176,19 +194,20 @@ func (s State) SetEgress(e EgressSet) ([]Payload, error) {
 	return []Payload{e}, nil
 }
 
-// BeginTurn takes up the waiting messages.
+// BeginTurn takes up the waiting messages, or a turn that ended in an error.
 func (s State) BeginTurn(claim int64) ([]Payload, error) {
 	if err := s.owned(claim); err != nil {
 		return nil, err
 	}
-	if s.InTurn || !s.Pending() {
+	if s.InTurn || !s.Pending() && !s.Again {
 		return nil, nil
 	}
 	return []Payload{TurnBegan{}}, nil
 }
 
-// AskModel reserves the money for a call; if limited, only as much as the budget still holds.
-func (s State) AskModel(claim int64, call, model string, reserve, budget Money, limited bool) ([]Payload, error) {
+// AskModel reserves the money for a call: only as much as the limit still
+// holds, which is the budget (if there is one) or what a parent granted.
+func (s State) AskModel(claim int64, a ModelAsked, budget *Money) ([]Payload, error) {
 	if err := s.owned(claim); err != nil {
 		return nil, err
 	}
@@ -198,10 +217,14 @@ func (s State) AskModel(claim int64, call, model string, reserve, budget Money, 
 	if s.Ask != nil {
 		return nil, fmt.Errorf("%w: a model call is under way", ErrRefused)
 	}
-	if limited && reserve > budget-s.Totals.Cost {
-		return nil, &BudgetError{Spent: s.Totals.Cost, Needed: reserve, Budget: budget}
+	if limit, ok := s.Budget(budget); ok && a.Reserved > limit-s.Committed() {
+		return nil, &BudgetError{Spent: s.Totals.Cost, Needed: a.Reserved, Budget: limit}
 	}
-	return []Payload{ModelAsked{Call: call, Model: model, Reserved: reserve, UpTo: s.Last}}, nil
+	a.UpTo = s.Last
+	if s.Agent == AgentRateLimited { // it waited long enough
+		return []Payload{StateChanged{State: AgentRunning}, a}, nil
+	}
+	return []Payload{a}, nil
 }
 
 // Answered settles a call with its answer.
@@ -212,33 +235,57 @@ func (s State) Answered(claim int64, a ModelAnswered) ([]Payload, error) {
 	if s.Ask == nil || s.Ask.Call != a.Call {
 		return nil, fmt.Errorf("%w: the model call was settled meanwhile", ErrRefused)
 	}
-	a.Totals = s.Totals.plus(a.Usage, a.Cost)
+	a.Purpose, a.Totals = s.Ask.Purpose, s.Totals.plus(a.Usage, a.Cost)
 	return []Payload{a}, nil
 }
 
-// AskFailed settles a call that gave no answer.
-func (s State) AskFailed(claim int64, call, class, message string, cost Money) ([]Payload, error) {
+// AskFailed settles a call that gave no answer; retried says that it is made again.
+func (s State) AskFailed(claim int64, call, class, message string, cost Money, retried bool) ([]Payload, error) {
 	if err := s.owned(claim); err != nil {
 		return nil, err
 	}
 	if s.Ask == nil || s.Ask.Call != call {
 		return nil, fmt.Errorf("%w: the model call was settled meanwhile", ErrRefused)
 	}
-	return []Payload{s.lost(class, message, cost)}, nil
+	f := s.lost(class, message, cost)
+	f.Retried = retried
+	return []Payload{f}, nil
 }
 
-// CallNext starts the next tool call of the answer.
-func (s State) CallNext(claim int64, risk Risk, approval bool) ([]Payload, error) {
+// CallNext starts the next tool call of the answer, or asks the person about it.
+func (s State) CallNext(claim int64, risk Risk, ask *ApprovalAsked) ([]Payload, error) {
 	if err := s.owned(claim); err != nil {
 		return nil, err
 	}
 	if len(s.Announced) == 0 || s.Paused {
 		return nil, fmt.Errorf("%w: no tool call waits", ErrRefused)
 	}
+	if _, asked := s.Awaiting(); asked && ask != nil {
+		return nil, fmt.Errorf("%w: the person is asked about another call", ErrRefused)
+	}
 	c := s.Announced[0]
-	out := []Payload{ToolCalled{ToolCall: c, Thought: s.Thought, Risk: risk, Answer: s.Answer, InAnswer: s.InAnswer, Totals: s.Totals}}
-	if approval {
-		out = append(out, ApprovalAsked{ID: c.ID})
+	out := []Payload{ToolCalled{ToolCall: c, Thought: s.Thought, Risk: risk, Answer: s.Answer, InAnswer: s.InAnswer, Totals: s.Totals, Awaits: ask != nil}}
+	if ask != nil {
+		asked := *ask
+		asked.ID = c.ID
+		out = append(out, asked)
+	}
+	return out, nil
+}
+
+// SkipRest gives the calls of an answer that is over the result that they were
+// not made, so that each has one.
+func (s State) SkipRest(claim int64, why string) ([]Payload, error) {
+	if err := s.owned(claim); err != nil {
+		return nil, err
+	}
+	var out []Payload
+	n, thought := s.Last, s.Thought
+	for _, c := range s.Announced {
+		out = append(out,
+			ToolCalled{ToolCall: c, Thought: thought, Risk: RiskUnknown, Answer: s.Answer, InAnswer: s.InAnswer, Totals: s.Totals},
+			ToolReturned{ID: c.ID, Name: c.Name, Cause: n + 1, Outcome: Cancelled, Output: why, Args: c.Args})
+		n, thought = n+2, ""
 	}
 	return out, nil
 }
@@ -256,12 +303,13 @@ func (s State) Returned(claim int64, r ToolReturned) ([]Payload, error) {
 	return []Payload{r}, nil
 }
 
-// EndTurn says the agent is done with everything up to upTo.
+// EndTurn says the agent is done with everything up to upTo. A turn that a
+// person paused is not ended behind their back.
 func (s State) EndTurn(claim int64, end TurnEnded) ([]Payload, error) {
 	if err := s.owned(claim); err != nil {
 		return nil, err
 	}
-	if !s.InTurn {
+	if !s.InTurn || s.Paused {
 		return nil, fmt.Errorf("%w: no turn is under way", ErrRefused)
 	}
 	return []Payload{end}, nil
@@ -289,6 +337,39 @@ func (s State) Suggest(claim int64, title string) ([]Payload, error) {
 // failed is why calls are settled that may have been begun.
 const failed = "failed"
 
+// replayKey begins the keys of messages that a replay says.
+const replayKey = "replay:"
+
+// ReplayStep records one step of the recorded trajectory: the message said,
+// or nothing if it was the agent's; done when it was the last one. Then follows
+// the message that waited for it.
+func (s State) ReplayStep(claim int64, said *UserSaid, done bool) ([]Payload, error) {
+	if err := s.owned(claim); err != nil {
+		return nil, err
+	}
+	if !s.Replaying() || s.Paused {
+		return nil, fmt.Errorf("%w: nothing is being replayed", ErrRefused)
+	}
+	var out []Payload
+	next := s.Replay
+	if said != nil {
+		m := *said
+		m.Key = fmt.Sprintf("%s%d", replayKey, next)
+		out = append(out, m)
+		next++
+	}
+	out = append(out, Replayed{Next: next, Done: done})
+	then := s.Created.Then
+	switch {
+	case !done:
+	case then != nil && (then.Key == "" || !s.Delivered(then.Key)):
+		out = append(out, *then)
+	case s.Agent == AgentLoading && said == nil && !s.InTurn && !s.Pending() && s.Spoke == 0:
+		out = append(out, StateChanged{State: AgentAwaitingUser})
+	}
+	return out, nil
+}
+
 // settle closes whatever is open, so that Stopped, Paused or Deleted may follow.
 func (s State) settle(why string) []Payload {
 	var out []Payload
@@ -302,7 +383,7 @@ func (s State) settle(why string) []Payload {
 		switch {
 		case c.Denied:
 			outcome = Rejected
-		case why == failed:
+		case why == failed && !c.Awaits(): // what waited for an answer was not begun
 			outcome, output = Unknown, "The sandbox cannot be reached, so nobody can tell whether this was done."
 		}
 		out = append(out, ToolReturned{ID: c.ID, Name: c.Name, Cause: c.Number, Outcome: outcome, Output: output})
@@ -332,14 +413,6 @@ func (s State) owned(claim int64) error {
 		return ErrNotOwner
 	}
 	return nil
-}
-
-// BudgetError says a call was not made because it might have exceeded the limit.
-type BudgetError struct{ Spent, Needed, Budget Money }
-
-func (e *BudgetError) Error() string {
-	return fmt.Sprintf("the budget of $%.2f does not cover the next model call: $%.4f are spent and it may cost up to $%.4f",
-		e.Budget.Dollars(), e.Spent.Dollars(), e.Needed.Dollars())
 }
 
 // Chain asks several rules in a row, each on the state after the ones before

@@ -33,8 +33,17 @@ type Created struct {
 	MCP []byte `json:"mcp,omitempty"`
 	// Replay is the recorded trajectory to run first, as it was sent.
 	Replay string `json:"replay,omitempty"`
+	// Then is the message to be delivered after the replay.
+	Then *UserSaid `json:"then,omitempty"`
 	// Fingerprint recognises the same request sent again.
 	Fingerprint string `json:"fingerprint,omitempty"`
+	// Parent is the session whose agent asked for this one; Agent is the profile
+	// it asked for, and Grant the money it gave, if Granted.
+	Parent  ID     `json:"parent,omitempty"`
+	Depth   int    `json:"depth,omitempty"` // how many parents it has
+	Agent   string `json:"agent,omitempty"`
+	Grant   Money  `json:"grant,omitempty"`
+	Granted bool   `json:"granted,omitempty"`
 }
 
 // UserSaid is a message of the person; it is queued by being here.
@@ -79,6 +88,57 @@ type Briefed struct {
 	Model  string          `json:"model"`
 }
 
+// Recalled is what the agent is told beside a message: about the workspace, and
+// what it should know when such words fall.
+type Recalled struct {
+	// Of is the number of the message.
+	Of   int64  `json:"of"`
+	Text string `json:"text"`
+	// Items are the pieces of knowledge that were found by their triggers.
+	Items []Knowledge `json:"items,omitempty"`
+	// Details are for clients: what the text says about the workspace.
+	Details json.RawMessage `json:"details,omitempty"`
+}
+
+// Knowledge is something the agent should know when a word falls.
+type Knowledge struct {
+	Name    string `json:"name"`
+	Trigger string `json:"trigger,omitempty"`
+	Content string `json:"content,omitempty"`
+}
+
+// Nudged is a word of the loop's to the model: that it goes round in circles,
+// or that its answer was cut.
+type Nudged struct {
+	Rule string `json:"rule"`
+	Text string `json:"text"`
+}
+
+// Replayed says how far the recorded trajectory was run.
+type Replayed struct {
+	Next int `json:"next"`
+	// Done is true when nothing of it is left.
+	Done bool `json:"done,omitempty"`
+}
+
+// Granted sets money aside for a session that the agent asked for.
+type Granted struct {
+	Child  ID    `json:"child"`
+	Amount Money `json:"amount"`
+}
+
+// Settled says what such a session spent; the rest of its grant is free again.
+type Settled struct {
+	Child  ID     `json:"child"`
+	Cost   Money  `json:"cost"`
+	Totals Totals `json:"totals"`
+}
+
+// Capped limits what a session may ever spend, in place of its grant.
+type Capped struct {
+	Limit Money `json:"limit"`
+}
+
 // TurnBegan says the agent took up work.
 type TurnBegan struct{}
 
@@ -89,7 +149,12 @@ type ModelAsked struct {
 	Reserved Money  `json:"reserved,omitempty"`
 	// UpTo is the last event the model was shown.
 	UpTo int64 `json:"up_to"`
+	// Purpose is "" for a step of the agent, or what else it is for: a summary.
+	Purpose string `json:"purpose,omitempty"`
 }
+
+// ForSummary is the purpose of a call that summarises old history.
+const ForSummary = "summary"
 
 // ModelAnswered settles a model call.
 type ModelAnswered struct {
@@ -105,6 +170,10 @@ type ModelAnswered struct {
 	Totals Totals `json:"totals"`
 	// Raw is what the provider needs to see again (signatures, ids), opaque to us.
 	Raw json.RawMessage `json:"raw,omitempty"`
+	// Purpose is that of the call; only an answer without one is a step of the agent.
+	Purpose string `json:"purpose,omitempty"`
+	// Cut says that the answer reached the limit on its length.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // ModelFailed settles a model call that gave no answer: it failed, was
@@ -116,6 +185,8 @@ type ModelFailed struct {
 	// Cost is what the call must be taken to have cost.
 	Cost   Money  `json:"cost,omitempty"`
 	Totals Totals `json:"totals"`
+	// Retried says that the call is made again, so that it does not count as one.
+	Retried bool `json:"retried,omitempty"`
 }
 
 // ToolCall is one call as the model wrote it.
@@ -135,6 +206,8 @@ type ToolCalled struct {
 	Totals Totals `json:"totals"`
 	// InAnswer is how many calls that answer made.
 	InAnswer int `json:"in_answer,omitempty"`
+	// Awaits says that the person is asked about it first.
+	Awaits bool `json:"awaits,omitempty"`
 }
 
 // ToolReturned is the one result of a ToolCalled.
@@ -149,19 +222,35 @@ type ToolReturned struct {
 	Details json.RawMessage `json:"details,omitempty"`
 	// Args repeats the call's, so that one event tells the whole result.
 	Args json.RawMessage `json:"args,omitempty"`
+	// Images are data: URLs that belong to the result.
+	Images []string `json:"images,omitempty"`
+	// Ends says that with this the agent considers its task done.
+	Ends bool `json:"ends,omitempty"`
 }
 
 // ApprovalAsked says a call waits for the person.
 type ApprovalAsked struct {
 	ID     string `json:"id"`
 	Reason string `json:"reason,omitempty"`
+	// Pattern is what "always" would mean here, "" if it cannot be said safely.
+	Pattern string `json:"pattern,omitempty"`
+	// Deadline is when Default becomes the answer; none if it is zero.
+	Deadline time.Time `json:"deadline,omitzero"`
+	Default  bool      `json:"default,omitempty"`
 }
 
-// ApprovalGiven is the person's answer, yes or no.
+// ApprovalGiven is the answer, yes or no.
 type ApprovalGiven struct {
 	ID       string `json:"id"`
 	Approved bool   `json:"approved"`
-	Reason   string `json:"reason,omitempty"`
+	// Reason is told to the model; with one, the agent goes on after a no.
+	Reason string `json:"reason,omitempty"`
+	// Args replace those of the call.
+	Args json.RawMessage `json:"args,omitempty"`
+	// Always is a pattern: calls that match it are not asked about any more.
+	Always string `json:"always,omitempty"`
+	// Late says that nobody answered in time.
+	Late bool `json:"late,omitempty"`
 }
 
 // Condensed replaces the events From..To by a summary in the model's view.
@@ -191,7 +280,7 @@ type TurnEnded struct {
 // Paused stops the agent between two steps; the turn goes on at Resumed or at the next message.
 type Paused struct{}
 
-// Resumed ends a pause.
+// Resumed ends a pause, or takes up a turn again that ended in an error.
 type Resumed struct{}
 
 // Stopped closes the session until it is started again.

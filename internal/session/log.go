@@ -30,13 +30,17 @@ type Batch struct {
 	// with them so that a store keeps log and index in one transaction without
 	// folding anything itself.
 	Row Row
+	// Charge is what the events do to the ledger of Row.Owner. It travels with
+	// them for the same reason.
+	Charge Charge
 }
 
 // Log keeps sessions. Implementations pass logtest.
 type Log interface {
 	// Append stores the batch in one durable transaction: when it returns nil,
 	// the events survive a crash of process and machine. If the session's last
-	// number is not b.After, nothing is stored and the error is ErrConflict.
+	// number is not b.After, nothing is stored and the error is ErrConflict; if
+	// b.Charge is over its limit, nothing is stored and it is a *BudgetError.
 	// After a Deleted event the store may drop all events before it.
 	// When ctx ends first, the batch may or may not have been stored.
 	Append(ctx context.Context, b Batch) error

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -23,6 +24,10 @@ type world struct {
 	budget  session.Money
 	loops   []*loop
 	serial  int
+	// script is how many steps the trajectory has, children the sessions that
+	// loops asked for.
+	script   int
+	children []session.ID
 	// returned is what the last Update gave back without an error.
 	returned *session.State
 }
@@ -47,7 +52,14 @@ func newWorld(t *rapid.T) *world {
 	if rapid.Bool().Draw(t, "first") {
 		first = &session.UserSaid{Text: "hello", Key: "first"}
 	}
-	if _, err := w.procs[0].Create(context.Background(), theID, session.Created{Owner: "maria"}, first); err != nil {
+	c := session.Created{Owner: "maria"}
+	switch rapid.SampledFrom([]string{"a replay", "a child", "", "", "a replay"}).Draw(t, "what") {
+	case "a child": // it lives on what a parent gave it
+		c.Parent, c.Grant, c.Granted = "parent", 40, true
+	case "a replay":
+		c.Replay, w.script = "[]", rapid.SampledFrom([]int{6, 8, 3, 1, 0}).Draw(t, "steps")
+	}
+	if _, err := w.procs[0].Create(context.Background(), theID, c, first); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -118,7 +130,10 @@ func (w *world) person(rule func(*rapid.T, session.State) ([]session.Payload, er
 // check compares the raw log with the promises, and all ways to see the state with each other.
 func (w *world) check(t *rapid.T) {
 	events, authors := w.log.history(theID)
-	a, err := audit(events, authors, w.limited, w.budget)
+	a, err := audit(events, authors, limit(w.budget, w.limited))
+	if err == nil && a.then != nil && a.keys[a.then.Key] == a.replay {
+		err = errors.New("the message that waits for the replay came too early, or did not come")
+	}
 	if err != nil {
 		for _, e := range events {
 			t.Logf("%3d %-16s %+v (claim %d)", e.Number, e.Payload.Kind(), e.Payload, authors[e.Number])
@@ -159,8 +174,11 @@ func (w *world) compare(t *rapid.T, a *auditor, st session.State) {
 	if a.deleted {
 		return
 	}
-	if st.Totals.Cost != a.spent || st.Reserved != a.reserved() || st.InTurn != a.inTurn || st.Paused != a.paused || st.Claim != a.claim {
+	if st.Totals.Cost != a.spent || st.Committed() != a.spent+a.reserved() || st.InTurn != a.inTurn || st.Paused != a.paused || st.Claim != a.claim {
 		t.Fatalf("state %+v does not fit %+v", st, a)
+	}
+	if a.inTurn && st.Asks != a.asks || !slices.Equal(st.Allowed, a.allowed) {
+		t.Fatalf("%d calls and %v allowed, want %d and %v", st.Asks, st.Allowed, a.asks, a.allowed)
 	}
 	if st.Agent == session.AgentPaused != a.paused {
 		t.Fatalf("the agent is shown as %s, paused is %v", st.Agent, a.paused)
@@ -168,8 +186,8 @@ func (w *world) compare(t *rapid.T, a *auditor, st session.State) {
 }
 
 func TestRandomInterleavings(t *testing.T) {
-	seen := map[session.Kind]int{}
-	for range 4 { // some things are rare in a hundred worlds
+	seen, met := map[session.Kind]int{}, map[string]int{}
+	for range 5 { // some things are rare in a hundred worlds
 		rapid.Check(t, func(t *rapid.T) {
 			w := newWorld(t)
 			for range 3 { // three times rapid's usual length: a turn alone takes ten steps
@@ -179,12 +197,22 @@ func TestRandomInterleavings(t *testing.T) {
 			for _, e := range events {
 				seen[e.Payload.Kind()]++
 			}
+			a, _ := audit(events, nil, limit(w.budget, w.limited))
+			for situation := range a.met {
+				met[situation]++
+			}
 		})
 	}
 	// A property over worlds in which nothing happens proves nothing.
 	for _, p := range session.Payloads() {
 		if k := p.Kind(); seen[k] == 0 && k != session.KindBriefed {
 			t.Errorf("no world had a %s event", k)
+		}
+	}
+	t.Log(met)
+	for _, situation := range situations {
+		if met[situation] == 0 {
+			t.Errorf("no world got into this: %s", situation)
 		}
 	}
 }

@@ -13,6 +13,7 @@ type Sessions struct {
 	observers []Observer
 	now       func() time.Time
 	cache     *cache
+	userLimit Money
 }
 
 // Option configures Sessions.
@@ -23,6 +24,10 @@ func WithClock(now func() time.Time) Option { return func(s *Sessions) { s.now =
 
 // WithCache sets how many folded states are kept (default 1024).
 func WithCache(n int) Option { return func(s *Sessions) { s.cache = newCache(n) } }
+
+// WithUserLimit sets what each user may spend in a calendar month; 0 is as much
+// as they like. It is kept by the log, with every call that costs something.
+func WithUserLimit(limit Money) Option { return func(s *Sessions) { s.userLimit = limit } }
 
 // New makes Sessions on a log.
 func New(log Log, opts ...Option) *Sessions {
@@ -91,9 +96,12 @@ func (s *Sessions) Update(ctx context.Context, id ID, decide func(State) ([]Payl
 	for {
 		var next State
 		var batch Batch
+		var failure error
 		payloads, refusal := decide(e.state)
 		if refusal == nil && len(payloads) > 0 {
-			next, batch, refusal = s.plan(e.state, payloads)
+			if next, batch, refusal = s.plan(e.state, payloads); refusal == nil {
+				refusal, failure = s.append(ctx, batch)
+			}
 		}
 		if refusal != nil || len(payloads) == 0 {
 			last := e.state.Last
@@ -108,9 +116,8 @@ func (s *Sessions) Update(ctx context.Context, id ID, decide func(State) ([]Payl
 			}
 			continue
 		}
-		err := s.log.Append(ctx, batch)
 		switch {
-		case errors.Is(err, ErrConflict):
+		case errors.Is(failure, ErrConflict):
 			before := e.state.Last
 			if err := s.advance(ctx, e, id); err != nil {
 				return State{}, err
@@ -119,15 +126,26 @@ func (s *Sessions) Update(ctx context.Context, id ID, decide func(State) ([]Payl
 				return State{}, fmt.Errorf("%w: the store reports a conflict at event %d but has nothing newer", ErrCorrupt, before)
 			}
 			fresh = true
-		case err != nil:
+		case failure != nil:
 			e.loaded = false // the batch may have been stored: look before the next change
-			return State{}, err
+			return State{}, failure
 		default:
 			e.state = next
 			s.tell(next)
 			return next, nil
 		}
 	}
+}
+
+// append stores a batch. A limit that stands in the way is a refusal, like that
+// of a rule, and no failure.
+func (s *Sessions) append(ctx context.Context, b Batch) (refusal, failure error) {
+	err := s.log.Append(ctx, b)
+	var over *BudgetError
+	if errors.As(err, &over) {
+		return over, nil
+	}
+	return nil, err
 }
 
 // Peek is the session as this process last changed it, without a look at the
@@ -146,12 +164,14 @@ func (s *Sessions) Peek(id ID) (State, bool) {
 }
 
 // Bury deletes a session whose log is damaged, so that no rule can be asked:
-// the row says who it was and where it ended.
+// the row says who it was and where it ended. A call that was open is taken to
+// have cost what was reserved for it, as always.
 func (s *Sessions) Bury(ctx context.Context, row Row) error {
 	now := s.now().UTC().Truncate(time.Microsecond)
 	ev := Event{Number: row.Last + 1, At: now, Payload: Deleted{}}
 	row.Last, row.UpdatedAt, row.Deleted, row.Wants, row.Status, row.Agent = ev.Number, now, true, false, Halted, AgentStopped
-	if err := s.log.Append(ctx, Batch{ID: row.ID, After: row.Last - 1, Events: []Event{ev}, Row: row}); err != nil {
+	b := Batch{ID: row.ID, After: row.Last - 1, Events: []Event{ev}, Row: row, Charge: Charge{Month: MonthOf(now), Forfeits: true}}
+	if err := s.log.Append(ctx, b); err != nil {
 		return err
 	}
 	for _, o := range s.observers {
@@ -186,6 +206,7 @@ func (s *Sessions) plan(at State, payloads []Payload) (State, Batch, error) {
 		next = next.Apply(b.Events[i])
 	}
 	b.Row = next.Row()
+	b.Charge = charge(at, next, b.Events, s.userLimit)
 	return next, b, nil
 }
 

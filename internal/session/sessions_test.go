@@ -36,7 +36,7 @@ func create(t testing.TB, s *session.Sessions, id session.ID) {
 func mustFit(t testing.TB, log *faulty, s *session.Sessions, id session.ID) session.State {
 	t.Helper()
 	events, authors := log.history(id)
-	if _, err := audit(events, authors, false, 0); err != nil {
+	if _, err := audit(events, authors, nil); err != nil {
 		t.Fatal(err)
 	}
 	st, err := s.Load(t.Context(), id)
@@ -125,13 +125,15 @@ func TestUpdateAsksAgainOnConflict(t *testing.T) {
 // A refusal on an old state would be a lie: what was refused may be possible by now.
 func TestRefusalLooksAtTheLogFirst(t *testing.T) {
 	for name, ask := range map[string]decision{
-		"of the rule":  func(s session.State) ([]session.Payload, error) { return s.Decide("", true, "") },
+		"of the rule": func(s session.State) ([]session.Payload, error) {
+			return s.Decide(session.ApprovalGiven{Approved: true})
+		},
 		"of the check": do(session.ApprovalGiven{ID: "a", Approved: true}),
 		"that changes nothing": func(s session.State) ([]session.Payload, error) {
 			if len(s.Open) == 0 {
 				return nil, nil
 			}
-			return s.Decide("", true, "")
+			return s.Decide(session.ApprovalGiven{Approved: true})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

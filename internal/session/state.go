@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -42,8 +43,9 @@ type State struct {
 	Egress EgressSet
 
 	InTurn bool
-	// Asks counts the model calls of this turn.
-	Asks     int
+	// Again is true when a turn that ended in an error is to be taken up again.
+	Again    bool
+	Asks     int   // model calls of this turn
 	LastSaid int64 // newest message of the person
 	Seen     int64 // events up to here are dealt with
 	Shown    int64 // events up to here were shown to the model
@@ -54,10 +56,26 @@ type State struct {
 	Answer    int64 // number of the last ModelAnswered
 	InAnswer  int
 	Thought   string // its text, until the first call carries it
+	// Over is true when nothing more is to be done for this answer: the agent said
+	// that it is done, or the person said no.
+	Over AgentState
+	// Allowed are the patterns of calls that are not asked about.
+	Allowed []string
 
 	Totals   Totals
 	Reserved Money
+	// Limit is what the session may ever spend, if Limited: a grant of its parent's.
+	Limit   Money
+	Limited bool
+	Grants  []Granted
 
+	// Replay is how many steps of the recorded trajectory were run. Spoke is the
+	// first message of a person during it, which is answered after it; 0 if none.
+	Replay     int
+	ReplayDone bool
+	Spoke      int64
+
+	paid      []ID // children of the open calls that are settled
 	steps     *step
 	delivered *delivery
 	keys      int
@@ -69,6 +87,7 @@ type OpenAsk struct {
 	Number   int64
 	Reserved Money
 	UpTo     int64
+	Purpose  string
 }
 
 // OpenCall is a tool call without a result.
@@ -76,11 +95,23 @@ type OpenCall struct {
 	ID     string
 	Name   string
 	Number int64
-	// Asked and Approved tell where its approval stands.
+	// Since is the number of the event since which it may be made: its own, or
+	// that of its approval.
+	Since int64
+	// Asked and Approved tell where its approval stands, Why the person said no.
 	Asked    bool
 	Approved bool
 	Denied   bool
+	Why      string
+	// Args are the person's in place of the model's; nil if they are unchanged.
+	Args json.RawMessage
+	// Deadline is when Default becomes the answer.
+	Deadline time.Time
+	Default  bool
 }
+
+// Awaits is true while the person is asked about the call.
+func (c OpenCall) Awaits() bool { return c.Asked && !c.Approved && !c.Denied }
 
 // step is a stretch of events in which some tool call was open. A condensation
 // must not end or begin inside one. The list shares its tail between states.
@@ -124,21 +155,31 @@ func (s State) Wants() bool {
 		return false
 	case s.Claim == 0 || !s.Ready:
 		return true
-	case s.Paused || s.awaitsApproval():
+	case s.Paused:
 		return false
-	default:
-		return s.InTurn || s.Pending()
 	}
+	if c, ok := s.Awaiting(); ok {
+		return !c.Deadline.IsZero() // somebody must look at the clock
+	}
+	// A replay that ended in an error waits, as every turn does that did.
+	return s.InTurn || s.Pending() || s.Again || s.Replaying() && s.ErrorID == ""
 }
 
-func (s State) awaitsApproval() bool {
+// Awaiting is the call that the person is asked about.
+func (s State) Awaiting() (OpenCall, bool) {
 	for _, c := range s.Open {
-		if c.Asked && !c.Approved && !c.Denied {
-			return true
+		if c.Awaits() {
+			return c, true
 		}
 	}
-	return false
+	return OpenCall{}, false
 }
+
+// Replaying is true while steps of a recorded trajectory are left.
+func (s State) Replaying() bool { return s.Created.Replay != "" && !s.ReplayDone }
+
+// Counted is true for a child of an open call whose cost is among the totals.
+func (s State) Counted(child ID) bool { return slices.Contains(s.paid, child) }
 
 // call finds an open tool call.
 func (s State) call(id string) (OpenCall, bool) {

@@ -125,3 +125,11 @@ func (l *faulty) refold(id session.ID) session.State {
 func do(p ...session.Payload) func(session.State) ([]session.Payload, error) {
 	return func(session.State) ([]session.Payload, error) { return p, nil }
 }
+
+// limit is a budget, if there is one.
+func limit(m session.Money, limited bool) *session.Money {
+	if !limited {
+		return nil
+	}
+	return &m
+}

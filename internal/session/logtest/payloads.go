@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -55,7 +56,19 @@ func fill(rt *rapid.T, v reflect.Value, name string) {
 		}
 		return
 	}
+	if v.Type() == reflect.TypeFor[time.Time]() { // with the precision of every time in a log
+		if rapid.Bool().Draw(rt, name) {
+			at := time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(rt, name)).UTC()
+			v.Set(reflect.ValueOf(at))
+		}
+		return
+	}
 	switch v.Kind() {
+	case reflect.Pointer:
+		if rapid.Bool().Draw(rt, name) {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(rt, v.Elem(), name)
+		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			fill(rt, v.Field(i), name+"."+v.Type().Field(i).Name)

@@ -19,11 +19,12 @@ type Log struct {
 	mu     sync.Mutex
 	events map[session.ID][]session.Event
 	rows   map[session.ID]session.Row
+	ledger ledger
 }
 
 // New makes an empty log.
 func New() *Log {
-	return &Log{events: map[session.ID][]session.Event{}, rows: map[session.ID]session.Row{}}
+	return &Log{events: map[session.ID][]session.Event{}, rows: map[session.ID]session.Row{}, ledger: newLedger()}
 }
 
 // Append implements session.Log.
@@ -35,6 +36,9 @@ func (l *Log) Append(ctx context.Context, b session.Batch) error {
 	defer l.mu.Unlock()
 	if l.rows[b.ID].Last != b.After {
 		return session.ErrConflict
+	}
+	if err := l.ledger.charge(b.Row.Owner, b.ID, b.Charge); err != nil {
+		return err
 	}
 	kept := append(l.events[b.ID], b.Events...) // readers hold a shorter slice of it and do not see the rest
 	if n := len(kept); n > 0 && kept[n-1].Payload.Kind() == session.KindDeleted {

@@ -96,6 +96,9 @@ func (db *DB) encode(b session.Batch) (*appending, error) {
 }
 
 func (a *appending) store(c *conn) error {
+	if err := a.afford(c); err != nil {
+		return err
+	}
 	n, err := a.place(c)
 	if err != nil {
 		return err
@@ -106,6 +109,9 @@ func (a *appending) store(c *conn) error {
 		}
 	}
 	if _, err := c.exec("INSERT INTO events (id, at, body) VALUES (?, ?, ?)", key(n, a.batch.Row.Last), a.at, a.body); err != nil {
+		return err
+	}
+	if err := a.charge(c); err != nil {
 		return err
 	}
 	a.db.known.put(a.batch.ID, place{n, a.batch.Row})

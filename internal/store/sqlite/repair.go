@@ -11,6 +11,8 @@ import (
 
 // Repair makes a session end after an event and gives it the row that belongs
 // there. It is for the doctor, while no server runs: nothing else may shorten a log.
+// The ledger is left as it is: money was spent whether a log says so or not, and
+// what a lost call has reserved ends with the session's next call, or with it.
 func (db *DB) Repair(ctx context.Context, id session.ID, after int64, row session.Row) error {
 	a := &appending{db: db, batch: session.Batch{Row: row}, row: packRow(row)}
 	return db.write(ctx, 0, func(c *conn) error {
