@@ -15,20 +15,28 @@ import (
 	"deckhand/internal/tool"
 )
 
-// Profile is with what an agent works for one user: read from the settings
-// whenever the loop takes up a session.
+// Profile is with what an agent works in one session: read from the settings
+// whenever the loop takes it up.
 type Profile struct {
 	Agent     string
 	Model     llm.Model
 	ModelName string
+	Info      llm.Info
 	System    string
 	// MaxAsks is how many model calls one turn may make.
 	MaxAsks int
-	// Budget limits the conversation's cost when Limited is true.
-	Budget  session.Money
-	Limited bool
-	Price   llm.Price
-	Tools   []tool.Tool
+	// Budget limits the conversation's cost; nil does not.
+	Budget *session.Money
+	// Tools are those that are always there. More gives those that come and go,
+	// of tool servers; it may wait for servers that are being started. nil is none.
+	Tools []tool.Tool
+	More  func(ctx context.Context) []tool.Tool
+	// Confirm has risky calls wait for the person. Analyzer says who rates them:
+	// "llm" is the model itself, "rules" is package risk, "" is nobody.
+	Confirm  bool
+	Analyzer string
+	// Condense summarises old history; without it, old history is dropped.
+	Condense bool
 	// Warm has the sandbox started with the first model call, since it takes a
 	// while. Otherwise it is started when the first tool needs it.
 	Warm bool
@@ -60,8 +68,18 @@ type Config struct {
 	Sessions *session.Sessions
 	Log      session.Log
 	Index    session.Index
-	// Profile finds out with what to work for the session's owner.
-	Profile func(ctx context.Context, owner string) (Profile, error)
+	// Profile finds out with what to work on a session.
+	Profile func(ctx context.Context, st session.State) (Profile, error)
+	// Recall finds what the agent should know when a message is said; nil nothing.
+	Recall func(ctx context.Context, st session.State, said session.UserSaid, o Occasion) (session.Recalled, error)
+	// Picture turns the address of an image into a data: URL; nil passes it on.
+	Picture func(ctx context.Context, url string) (string, error)
+	// Script takes a recorded trajectory apart; nil knows none.
+	Script func(raw string) ([]Recorded, error)
+	// Approval is what becomes of a question that nobody answers.
+	Approval Approval
+	// Retry is how failed model calls are tried again; zero values are the defaults.
+	Retry Retry
 	// Workspaces gives the sandboxes that tools work in; nil if there are no tools.
 	Workspaces Workspaces
 	Deltas     Deltas
@@ -76,6 +94,20 @@ type Config struct {
 	Busy func() bool
 	// IdleAfter closes a running conversation nobody used for so long; 0 never.
 	IdleAfter time.Duration
+}
+
+// Occasion is when something is said.
+type Occasion struct {
+	// First is true for the first message of the conversation.
+	First bool
+	// Known are the names of what was recalled before.
+	Known []string
+}
+
+// Approval is a deadline for people, 0 for none, and what then holds.
+type Approval struct {
+	Within time.Duration
+	Accept bool
 }
 
 // maxQueue bounds the memory of the queue. What does not fit is found again in the index.
@@ -95,6 +127,10 @@ type Loop struct {
 	closed   bool
 	wake     chan struct{}
 	workers  sync.WaitGroup
+	// watched are sessions whose growth somebody waits for.
+	watched map[session.ID]map[chan struct{}]bool
+
+	schemas schemas
 }
 
 // New makes a loop with a name of its own, so that what a predecessor claimed
@@ -103,11 +139,12 @@ func New(c Config) *Loop {
 	if c.Starters == 0 {
 		c.Starters = 4
 	}
+	c.Retry = c.Retry.orDefault()
 	var b [6]byte
 	_, _ = rand.Read(b[:])
 	return &Loop{
 		Config: c, replica: "loop-" + hex.EncodeToString(b[:]),
-		queued: map[session.ID]int64{}, working: map[session.ID]*worker{}, failures: map[session.ID]int{}, wake: make(chan struct{}, 1),
+		queued: map[session.ID]int64{}, working: map[session.ID]*worker{}, failures: map[session.ID]int{}, watched: map[session.ID]map[chan struct{}]bool{}, wake: make(chan struct{}, 1),
 	}
 }
 
@@ -115,6 +152,12 @@ func New(c Config) *Loop {
 func (l *Loop) Appended(id session.ID, last int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for c := range l.watched[id] {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
 	if w := l.working[id]; w != nil {
 		w.grew(last)
 		return

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -30,10 +31,14 @@ type rig struct {
 	sessions *session.Sessions
 	grew     chan struct{}
 	deltas   *fragments
-	profile  func(ctx context.Context, owner string) (agent.Profile, error)
+	profile  func(ctx context.Context, st session.State) (agent.Profile, error)
 	idle     time.Duration
 	hands    agent.Workspaces
-	fault    atomic.Pointer[func(session.Batch) error]
+	// patience is how long to wait for anything, where time is virtual.
+	patience time.Duration
+	// more changes what the next loop is made with.
+	more  func(*agent.Config)
+	fault atomic.Pointer[func(session.Batch) error]
 }
 
 // faulty is a log whose appends can be made to fail.
@@ -55,12 +60,14 @@ func newRig(t *testing.T) *rig {
 	r := &rig{t: t, log: memlog.New(), grew: make(chan struct{}, 1), deltas: &fragments{news: make(chan struct{}, 1)}}
 	r.sessions = session.New(faulty{r.log, &r.fault})
 	r.sessions.Observe(r)
-	r.profile = func(context.Context, string) (agent.Profile, error) { return profile(scripted.New(scripted.Demo)), nil }
+	r.profile = func(context.Context, session.State) (agent.Profile, error) {
+		return profile(scripted.New(scripted.Demo)), nil
+	}
 	return r
 }
 
 func profile(m llm.Model) agent.Profile {
-	return agent.Profile{Agent: "CodeActAgent", Model: m, ModelName: scripted.Demo, System: agent.System(""), MaxAsks: 10}
+	return agent.Profile{Agent: "CodeActAgent", Model: m, ModelName: scripted.Demo, System: agent.System(agent.SystemInput{}), MaxAsks: 10}
 }
 
 func (r *rig) Appended(session.ID, int64) {
@@ -72,8 +79,12 @@ func (r *rig) Appended(session.ID, int64) {
 
 // start runs a loop until the test ends or stop is called.
 func (r *rig) start() (stop func()) {
-	loop := agent.New(agent.Config{Sessions: r.sessions, Log: r.log, Index: r.log, Profile: r.profile, Deltas: r.deltas,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), IdleAfter: r.idle, Workspaces: r.hands})
+	config := agent.Config{Sessions: r.sessions, Log: r.log, Index: r.log, Profile: r.profile, Deltas: r.deltas,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), IdleAfter: r.idle, Workspaces: r.hands, Retry: agent.Retry{First: time.Millisecond}}
+	if r.more != nil {
+		r.more(&config)
+	}
+	loop := agent.New(config)
 	r.sessions.Observe(loop)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -108,7 +119,7 @@ func (r *rig) update(id session.ID, rule func(session.State) ([]session.Payload,
 // until waits for the session to be as wanted.
 func (r *rig) until(id session.ID, what string, ok func(session.State) bool) session.State {
 	r.t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(cmp.Or(r.patience, 20*time.Second))
 	for {
 		st, err := r.sessions.Load(r.t.Context(), id)
 		if err != nil {
@@ -214,7 +225,7 @@ func TestFirstMessageIsAnswered(t *testing.T) {
 func TestMessageDuringCallIsAnsweredNext(t *testing.T) {
 	r := newRig(t)
 	m := newGate()
-	r.profile = func(context.Context, string) (agent.Profile, error) { return profile(m), nil }
+	r.profile = func(context.Context, session.State) (agent.Profile, error) { return profile(m), nil }
 	r.start()
 	id := r.create("one")
 	<-m.asked
@@ -240,7 +251,7 @@ func TestStopAbortsTheCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			m := newGate()
-			r.profile = func(context.Context, string) (agent.Profile, error) { return profile(m), nil }
+			r.profile = func(context.Context, session.State) (agent.Profile, error) { return profile(m), nil }
 			r.start()
 			id := r.create("go")
 			<-m.asked
@@ -255,7 +266,7 @@ func TestStopAbortsTheCall(t *testing.T) {
 func TestPausedTurnGoesOn(t *testing.T) {
 	r := newRig(t)
 	m := newGate()
-	r.profile = func(context.Context, string) (agent.Profile, error) { return profile(m), nil }
+	r.profile = func(context.Context, session.State) (agent.Profile, error) { return profile(m), nil }
 	r.start()
 	id := r.create("go")
 	<-m.asked
@@ -286,13 +297,15 @@ func TestStoppedStartsAgainWithTheNextMessage(t *testing.T) {
 func TestRestartMakesTheCallAgain(t *testing.T) {
 	r := newRig(t)
 	m := newGate()
-	r.profile = func(context.Context, string) (agent.Profile, error) { return profile(m), nil }
+	r.profile = func(context.Context, session.State) (agent.Profile, error) { return profile(m), nil }
 	stop := r.start()
 	id := r.create("go")
 	<-m.asked
 	stop() // the server dies in the middle of the call
 
-	r.profile = func(context.Context, string) (agent.Profile, error) { return profile(scripted.New(scripted.Demo)), nil }
+	r.profile = func(context.Context, session.State) (agent.Profile, error) {
+		return profile(scripted.New(scripted.Demo)), nil
+	}
 	r.start()
 	r.until(id, "an answer after the restart", answered)
 	events := r.events(id)
@@ -319,7 +332,7 @@ func TestTwoLoopsAnswerOnce(t *testing.T) {
 
 func TestFailedStartIsVisible(t *testing.T) {
 	r := newRig(t)
-	r.profile = func(context.Context, string) (agent.Profile, error) {
+	r.profile = func(context.Context, session.State) (agent.Profile, error) {
 		return agent.Profile{}, &agent.ProfileError{ID: "STATUS$ERROR", Reason: "no such model"}
 	}
 	r.start()
@@ -336,14 +349,14 @@ func TestLimits(t *testing.T) {
 		reason string
 	}{
 		"calls":  {func(p *agent.Profile) { p.MaxAsks = 0 }, "limit of 0 model calls"},
-		"budget": {func(p *agent.Profile) { p.Limited, p.Budget, p.Price = true, 1, llm.Price{Input: 3, Output: 15} }, "max_budget_per_task"},
+		"budget": {func(p *agent.Profile) { p.Budget, p.Info.Price = new(session.Money), llm.Price{Input: 3, Output: 15} }, "max_budget_per_task"},
 		"model": {func(p *agent.Profile) {
 			p.Model = failing{&llm.Error{Class: llm.ClassAuth, Message: "the key is wrong"}}
 		}, "the key is wrong"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			r.profile = func(context.Context, string) (agent.Profile, error) {
+			r.profile = func(context.Context, session.State) (agent.Profile, error) {
 				p := profile(scripted.New(scripted.Demo))
 				test.change(&p)
 				return p, nil
@@ -450,7 +463,7 @@ func TestAnswerThatCannotBeStoredIsAskedAgain(t *testing.T) {
 func TestMessageDuringFailedCallIsNotPassedOver(t *testing.T) {
 	r := newRig(t)
 	m := newGate()
-	r.profile = func(context.Context, string) (agent.Profile, error) { return profile(m), nil }
+	r.profile = func(context.Context, session.State) (agent.Profile, error) { return profile(m), nil }
 	r.start()
 	id := r.create("one")
 	<-m.asked

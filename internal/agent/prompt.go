@@ -5,15 +5,60 @@ import (
 	"strings"
 )
 
-//go:embed prompt.md
-var prompt string
+var (
+	//go:embed prompt.md
+	prompt string
+	//go:embed prompt_readonly.md
+	promptReadOnly string
+	//go:embed prompt_browsing.md
+	promptBrowsing string
+)
 
-// System is what the model is told before anything else. language is a tag
-// such as de or pt-BR; empty means that of the user's messages.
-func System(language string) string {
-	s := strings.TrimSpace(prompt)
-	if language != "" {
-		s += "\nAnswer in the language with the tag " + language + "."
+// SystemInput says for whom the system prompt is.
+type SystemInput struct {
+	// Agent is a name that /api/options/agents lists. Those without a prompt of
+	// their own get that of the CodeActAgent.
+	Agent string
+	// Language is a tag such as de or pt-BR; empty means that of the user's messages.
+	Language string
+	// RateCalls says that the model shall rate the risk of its calls.
+	RateCalls bool
+}
+
+// riskSection is the part of the prompt that only models need that rate their calls.
+const riskSection = "SECURITY_RISK_ASSESSMENT"
+
+// System is what the model is told before anything else. It depends on
+// nothing but its input, so that providers can cache it.
+func System(in SystemInput) string {
+	s := prompt
+	switch in.Agent {
+	case "ReadOnlyAgent":
+		s = promptReadOnly
+	case "BrowsingAgent":
+		s = promptBrowsing
+	}
+	if in.RateCalls {
+		if !strings.Contains(s, "<"+riskSection+">") {
+			s = strings.TrimSpace(s) + "\n\n" + section(prompt, riskSection)
+		}
+	} else {
+		s = strings.Replace(s, section(s, riskSection), "", 1)
+	}
+	s = strings.TrimSpace(s)
+	if in.Language != "" {
+		s += "\n\nAnswer in the language with the tag " + in.Language + "."
 	}
 	return s
+}
+
+// section is a part of the prompt, from its tag to the blank line after it;
+// empty if there is none.
+func section(s, name string) string {
+	end := "</" + name + ">\n\n"
+	from, to := strings.Index(s, "<"+name+">"), strings.Index(s, end)
+	if from < 0 || to < 0 {
+		return ""
+	}
+	return s[from : to+len(end)]
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"deckhand/internal/llm"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
@@ -21,41 +20,24 @@ type Workspaces interface {
 	Use(ctx context.Context, id session.ID) (*sandbox.Sandbox, func(), error)
 }
 
-// tools describes them to the model.
-func tools(p Profile) []llm.Tool {
-	out := make([]llm.Tool, len(p.Tools))
-	for i, t := range p.Tools {
-		s := t.Spec()
-		out[i] = llm.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema}
-	}
-	return out
-}
-
-// callNext starts the next call of the model's answer: it stands in the log
-// before anything is done.
-func (l *Loop) callNext(ctx context.Context, w *worker) (session.State, error) {
-	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-		return s.CallNext(w.claim, session.RiskUnknown, false)
-	})
-	if err != nil {
-		return l.left(ctx, w, err)
-	}
-	w.called = st.Last
-	return st, nil
-}
-
 // finishCall brings an open call to its one result: it is run now, or its
 // result is fetched from the runner if a server before us had it run.
-func (l *Loop) finishCall(ctx context.Context, w *worker, p Profile, st session.State) (session.State, error) {
+func (l *Loop) finishCall(ctx context.Context, w *worker, p Profile, st session.State, t *transcript) (session.State, error) {
 	open := st.Open[0]
-	called, err := l.called(ctx, w.id, open.Number)
-	if err != nil {
-		return session.State{}, err
+	called, again := w.call, false
+	if open.Number != w.called {
+		var err error
+		if called, err = l.called(ctx, w.id, open.Number); err != nil {
+			return session.State{}, err
+		}
+		// We did not record it, so it may have been begun before us: by an owner
+		// before us, or by a worker of ours that failed.
+		again = open.Number != w.fresh
 	}
-	// One that we did not just record may have been begun before us; but only if
-	// the sandbox was ever started.
-	again := st.Up && open.Number != w.called
-	r, err := l.call(ctx, w, p, open, called, again)
+	if open.Args != nil {
+		called.Args = open.Args
+	}
+	r, err := l.call(ctx, w, p, open, called, again, st, t)
 	defer l.Deltas.EndDelta(w.id, open.ID)
 	var unavailable *sandbox.Unavailable
 	switch {
@@ -69,7 +51,15 @@ func (l *Loop) finishCall(ctx context.Context, w *worker, p Profile, st session.
 		return session.State{}, err
 	}
 	r.Args = called.Args
-	st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.Returned(w.claim, r) })
+	st, err = l.update(ctx, w,
+		func(s session.State) ([]session.Payload, error) { return s.Returned(w.claim, r) },
+		func(s session.State) ([]session.Payload, error) {
+			if !open.Denied || !s.Replaying() {
+				return nil, nil
+			}
+			// What was recorded after this call rests on it: from here on it is the model's turn.
+			return s.ReplayStep(w.claim, nil, true)
+		})
 	if err != nil {
 		return l.left(ctx, w, err)
 	}
@@ -100,27 +90,35 @@ const (
 
 // call runs one call. While it runs, news of the session are read: a stop or a
 // pause interrupts the command.
-func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.OpenCall, called session.ToolCalled, again bool) (session.ToolReturned, error) {
+func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.OpenCall, called session.ToolCalled, again bool, st session.State, said *transcript) (session.ToolReturned, error) {
 	r := session.ToolReturned{ID: open.ID}
 	if open.Denied {
 		r.Outcome, r.Output = session.Rejected, "The user rejected this call."
+		if open.Why != "" {
+			r.Output = "The user rejected this call: " + open.Why
+		}
 		return r, nil
 	}
-	t := find(p.Tools, open.Name)
+	t := find(w.tools, open.Name)
 	if t == nil {
-		r.Outcome, r.Output = session.FailedRun, fmt.Sprintf("There is no tool named %q.", open.Name)
+		r.Outcome, r.Output = session.FailedRun, fmt.Sprintf("There is no tool named %q. There are: %s.", open.Name, names(w.tools))
+		return r, nil
+	}
+	args := own(t.Spec(), called.Args)
+	if err := l.schemas.check(t.Spec(), args); err != nil {
+		r.Outcome, r.Output = session.FailedRun, fmt.Sprintf("%s was not called: %v.", open.Name, err)
 		return r, nil
 	}
 	ctx, stop := l.whileOpen(ctx, w, open.ID)
 	defer stop()
 	show, flush := l.live(w.id, open.ID, p)
 	defer flush()
-	c := tool.Call{ID: callID(open), Again: again, Args: called.Args, Live: show}
+	c := tool.Call{ID: callID(open), Again: again, Up: l.up(ctx, st), Args: args, Session: string(w.id), Owner: st.Owner, Shell: shellOf(st), Previous: said.previous[open.Name], Live: show}
 	var err error
 	for i := range attempts {
 		var done tool.Result
-		if done, err = l.inSandbox(ctx, w, t, c); err == nil {
-			r.Outcome, r.Output = outcome(done), p.redact(done.Text)
+		if done, err = l.inSandbox(ctx, w, p, st, t, c); err == nil {
+			r.Outcome, r.Output, r.Images, r.Ends = outcome(done), p.redact(done.Text), done.Images, done.Ends && !done.Failed
 			if details := []byte(p.redact(string(done.Details))); json.Valid(details) {
 				r.Details = details
 			}
@@ -136,13 +134,21 @@ func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.Open
 		if !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrGone) {
 			return r, err
 		}
-		c.Again = true // the sandbox was lost: the next one knows whether this was begun
+		c.Again, c.Up = true, true // the sandbox was lost: the next one knows whether this was begun
 		select {
 		case <-ctx.Done():
 		case <-time.After(attemptPause << i):
 		}
 	}
 	return r, &sandbox.Unavailable{Reason: "The sandbox was lost, and cannot be reached any more.", Cause: err}
+}
+
+func names(tools []tool.Tool) string {
+	all := make([]string, len(tools))
+	for i, t := range tools {
+		all[i] = t.Spec().Name
+	}
+	return strings.Join(all, ", ")
 }
 
 // callID names the call for the runner: the id alone is the model's and may come twice.
@@ -166,27 +172,29 @@ func outcome(r tool.Result) session.Outcome {
 	return session.Succeeded
 }
 
-func find(tools []tool.Tool, name string) tool.Tool {
-	for _, t := range tools {
-		if t.Spec().Name == name {
-			return t
+// inSandbox runs the call; if it needs the session's sandbox it gets it, under our claim.
+func (l *Loop) inSandbox(ctx context.Context, w *worker, p Profile, st session.State, t tool.Tool, c tool.Call) (tool.Result, error) {
+	if d, ok := t.(delegating); ok {
+		return l.delegate(ctx, w, p, st, d, c)
+	}
+	root, claim := l.root(ctx, st, w)
+	var box *sandbox.Sandbox
+	release := func() {}
+	defer func() { release() }()
+	r, err := t.Run(ctx, func(ctx context.Context) (*sandbox.Sandbox, error) {
+		if box != nil {
+			return box, nil
 		}
-	}
-	return nil
-}
-
-// inSandbox runs the call in the session's sandbox, under our claim.
-func (l *Loop) inSandbox(ctx context.Context, w *worker, t tool.Tool, c tool.Call) (tool.Result, error) {
-	box, release, err := l.Workspaces.Use(ctx, w.id)
-	if err != nil {
-		return tool.Result{}, l.noSandbox(ctx, w, err)
-	}
-	defer release()
-	box = box.Under(w.claim)
-	w.box = box
-	r, err := t.Run(ctx, box, c)
-	if err != nil && errors.Is(context.Cause(ctx), errLeft) {
-		l.interrupt(ctx, w, box)
+		b, done, err := l.Workspaces.Use(ctx, root)
+		if err != nil {
+			return nil, l.noSandbox(ctx, w, err)
+		}
+		box, release = b.Under(claim()), done
+		w.box = box
+		return box, nil
+	}, c)
+	if err != nil && box != nil && errors.Is(context.Cause(ctx), errLeft) {
+		l.interrupt(ctx, w, box, c.Shell)
 	}
 	return r, err
 }
@@ -209,14 +217,16 @@ const interruptGrace = 2 * time.Second
 
 // interrupt ends the command of a call that was paused. If the session is not
 // ours any more, what becomes of the command is not our business: a new owner
-// may want it, and a stop ends the whole sandbox.
-func (l *Loop) interrupt(ctx context.Context, w *worker, box *sandbox.Sandbox) {
+// may want it, and a stop ends the whole sandbox. Only that of a delegated
+// session is not its own, and goes on.
+func (l *Loop) interrupt(ctx context.Context, w *worker, box *sandbox.Sandbox, shell string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*interruptGrace)
 	defer cancel()
-	if st, err := l.Sessions.Load(ctx, w.id); err != nil || st.Claim != w.claim {
+	st, err := l.Sessions.Load(ctx, w.id)
+	if ended := st.Created.Parent != "" && st.Status() == session.Halted; err != nil || st.Claim != w.claim && !ended {
 		return
 	}
-	if err := box.Interrupt(ctx, "", interruptGrace); err != nil && !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrFenced) {
+	if err := box.Interrupt(ctx, shell, interruptGrace); err != nil && !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrFenced) {
 		l.Logger.Warn("a command could not be interrupted", "session", w.id, "error", err)
 	}
 }

@@ -50,13 +50,16 @@ type shell struct {
 
 func (shell) Spec() tool.Spec { return tool.Spec{Name: "execute_bash"} }
 
-func (s shell) Run(ctx context.Context, _ *sandbox.Sandbox, c tool.Call) (tool.Result, error) {
+func (s shell) Run(ctx context.Context, open tool.Box, c tool.Call) (tool.Result, error) {
+	if _, err := open(ctx); err != nil {
+		return tool.Result{}, err
+	}
 	return s.run(ctx, c)
 }
 
 // withTool gives the demo model a tool.
 func (r *rig) withTool(warm bool, run func(ctx context.Context, c tool.Call) (tool.Result, error)) {
-	r.profile = func(context.Context, string) (agent.Profile, error) {
+	r.profile = func(context.Context, session.State) (agent.Profile, error) {
 		p := profile(scripted.New(scripted.Demo))
 		p.Tools, p.Warm = []tool.Tool{shell{run}}, warm
 		return p, nil

@@ -15,19 +15,47 @@ import (
 type transcript struct {
 	id       session.ID
 	upTo     int64
-	messages []llm.Message
-	size     int // bytes of text in messages
-	extra    string
+	messages []entry
+	// shown are the same messages without what only we know of them.
+	shown []llm.Message
+	size  int64 // of all messages, in bytes that may be tokens
+	// counted is how many tokens the model was last shown, as the provider says,
+	// together with those of its answer; since is the size of what came after it.
+	counted, since int64
+	// model is who was asked last: each counts in its own way.
+	model string
+	extra string
 	// asking is true between a call and its answer. What is said meanwhile is
 	// held back and shown behind the answer, which was given without knowing it.
 	asking bool
-	held   []llm.Message
+	held   []entry
 	// open are the calls of the last answer that have no result yet.
 	open []string
+	// edited are arguments that the person put in place of the model's, by call.
+	edited map[string]json.RawMessage
+	// first is the number of the person's first message.
+	first     int64
+	firstText string
+	// recalled are the messages for which it was looked what the agent should
+	// know, known the names of what was found.
+	recalled map[int64]bool
+	known    []string
+	pictured int
+	// previous are the details of each tool's last good result.
+	previous map[string]json.RawMessage
+	circles  circles
+}
+
+// entry is a message with the number of its event.
+type entry struct {
+	llm.Message
+	number  int64
+	summary bool
+	context bool // what was recalled for the message of the same number
 }
 
 func readTranscript(ctx context.Context, log session.Log, id session.ID) (*transcript, error) {
-	t := &transcript{id: id}
+	t := &transcript{id: id, recalled: map[int64]bool{}, previous: map[string]json.RawMessage{}, edited: map[string]json.RawMessage{}}
 	return t, t.advance(ctx, log)
 }
 
@@ -48,38 +76,95 @@ func (t *transcript) add(e session.Event) {
 	case session.Created:
 		t.extra = p.Instructions
 	case session.UserSaid:
-		m := llm.Message{Role: llm.User, Text: p.Text, Images: p.Images}
-		if t.asking || len(t.open) > 0 {
-			t.held = append(t.held, m)
-			return
+		t.said(e.Number, p)
+	case session.Recalled:
+		t.attach(p)
+	case session.TurnBegan:
+		t.circles = circles{}
+	case session.Nudged:
+		if p.Rule == ruleStuck {
+			t.circles = circles{nudged: true}
 		}
-		t.push(m)
+		t.tell(entry{Message: llm.Message{Role: llm.User, Text: "[From the system that runs you, not from the user] " + p.Text}, number: e.Number})
 	case session.ModelAsked:
-		t.close()
-		t.asking = true
+		if p.Purpose == "" {
+			t.asking, t.model = true, p.Model
+		}
 	case session.ModelAnswered:
-		t.answered(p)
+		if p.Purpose == "" {
+			t.answered(e.Number, p)
+		}
 	case session.ToolReturned:
-		t.returned(p)
+		t.returned(e.Number, p)
 	case session.ModelFailed:
 		t.settle()
+	case session.ApprovalGiven:
+		if p.Args != nil {
+			t.edited[p.ID] = p.Args
+		}
+	case session.Paused, session.Stopped, session.Failed:
+		t.close(e.Number)
+	case session.Condensed:
+		t.replace(p)
 	}
 }
 
-func (t *transcript) answered(p session.ModelAnswered) {
-	m := llm.Message{Role: llm.Assistant, Text: p.Text}
+func (t *transcript) said(number int64, p session.UserSaid) {
+	t.circles = circles{}
+	if t.first == 0 {
+		t.first, t.firstText = number, p.Text
+	}
+	text := p.Text
+	if len(p.Files) > 0 {
+		text += "\n\n[Files of this message: " + strings.Join(p.Files, ", ") + "]"
+	}
+	if strings.TrimSpace(text) == "" && len(p.Images) == 0 {
+		text = "[an empty message]" // providers refuse messages without content
+	}
+	t.tell(entry{Message: llm.Message{Role: llm.User, Text: text, Images: p.Images}, number: number})
+}
+
+// tell shows a message now, or when the answer and its results are there.
+func (t *transcript) tell(m entry) {
+	if t.asking || len(t.open) > 0 {
+		t.held = append(t.held, m)
+		return
+	}
+	t.push(m)
+}
+
+func (t *transcript) answered(number int64, p session.ModelAnswered) {
+	m := llm.Message{Role: llm.Assistant, Text: p.Text, Raw: p.Raw}
 	for _, c := range p.ToolCalls {
 		m.Calls = append(m.Calls, llm.Call{ID: c.ID, Name: c.Name, Args: c.Args})
 		t.open = append(t.open, c.ID)
-		t.size += len(c.Name) + len(c.Args)
 	}
-	t.push(m)
+	if len(p.ToolCalls) == 0 {
+		t.circles.said(p.Text)
+		if strings.TrimSpace(p.Text) == "" {
+			m.Text = "[an empty answer]" // all of it was thoughts; providers refuse messages without content
+		}
+	}
+	t.push(entry{Message: m, number: number})
+	if p.Usage.Input > 0 {
+		t.counted, t.since = p.Usage.Input+p.Usage.Output, 0
+	}
 	t.settle()
 }
 
-func (t *transcript) returned(p session.ToolReturned) {
+func (t *transcript) returned(number int64, p session.ToolReturned) {
 	t.open = slices.DeleteFunc(t.open, func(id string) bool { return id == p.ID })
-	t.push(llm.Message{Role: llm.ToolResult, Call: p.ID, Text: resultText(p), Failed: p.Outcome != session.Succeeded})
+	failed := p.Outcome != session.Succeeded
+	if !failed && len(p.Details) > 0 {
+		t.previous[p.Name] = p.Details
+	}
+	t.circles.did(p)
+	text := resultText(p)
+	if args, ok := t.edited[p.ID]; ok {
+		text = "[The user changed the arguments of this call to " + string(args) + "]\n" + text
+		delete(t.edited, p.ID)
+	}
+	t.push(entry{Message: llm.Message{Role: llm.ToolResult, Call: p.ID, Name: p.Name, Text: text, Images: p.Images, Failed: failed}, number: number})
 	if len(t.open) == 0 {
 		t.settle()
 	}
@@ -87,13 +172,27 @@ func (t *transcript) returned(p session.ToolReturned) {
 
 // close gives a result to calls that were never made, because the person
 // stopped or paused before their turn came: models insist on one for each.
-func (t *transcript) close() {
+func (t *transcript) close(number int64) {
 	for _, id := range t.open {
-		t.push(llm.Message{Role: llm.ToolResult, Call: id, Text: "This call was not made: the user interrupted the work before it.", Failed: true})
+		t.push(entry{Message: llm.Message{Role: llm.ToolResult, Call: id, Name: t.nameOf(id), Text: "This call was not made: the user interrupted the work before it.", Failed: true}, number: number})
 	}
 	t.open = nil
 	t.settle()
 }
+
+func (t *transcript) nameOf(call string) string {
+	for _, m := range slices.Backward(t.messages) {
+		for _, c := range m.Calls {
+			if c.ID == call {
+				return c.Name
+			}
+		}
+	}
+	return ""
+}
+
+// maxResult is how many bytes of a result the model is shown.
+const maxResult = 30_000
 
 // resultText is a result as the model sees it: the tool's words around the
 // output, and where the shell stands.
@@ -104,12 +203,82 @@ func resultText(p session.ToolReturned) string {
 		WorkingDir string `json:"working_dir"`
 	}
 	_ = json.Unmarshal(p.Details, &d)
-	text := d.Prefix + p.Output + d.Suffix
+	text := d.Prefix + cutMiddle(p.Output, maxResult) + d.Suffix
 	if d.WorkingDir != "" {
 		text += "\n[Current working directory: " + d.WorkingDir + "]"
 	}
+	if strings.TrimSpace(text) == "" {
+		text = "[no output]"
+	}
 	return text
 }
+
+// attach puts what was recalled before the message it was recalled for.
+func (t *transcript) attach(r session.Recalled) {
+	t.recalled[r.Of] = true
+	for _, item := range r.Items {
+		t.known = append(t.known, item.Name)
+	}
+	told := entry{Message: llm.Message{Role: llm.User, Text: r.Text}, number: r.Of, context: true}
+	of := func(m entry) bool { return m.number == r.Of }
+	if i := slices.IndexFunc(t.held, of); i >= 0 {
+		t.held = slices.Insert(t.held, i, told)
+		return
+	}
+	for i := len(t.messages) - 1; i >= 0; i-- {
+		if of(t.messages[i]) {
+			t.messages, t.shown = slices.Insert(t.messages, i, told), slices.Insert(t.shown, i, told.Message)
+			t.grow(weight(told))
+			return
+		}
+	}
+}
+
+// news are the messages of people that the model was not shown yet.
+func (t *transcript) news(shown int64) []entry {
+	var out []entry
+	for _, m := range slices.Backward(t.messages) {
+		if m.number <= shown {
+			break
+		}
+		if m.Role == llm.User && !m.summary && !m.context {
+			out = append(out, m)
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// replace puts a summary in the place of old messages.
+func (t *transcript) replace(p session.Condensed) {
+	from := slices.IndexFunc(t.messages, func(m entry) bool { return m.number >= p.From })
+	if from < 0 {
+		return
+	}
+	to := from
+	for to < len(t.messages) && t.messages[to].number <= p.To {
+		to++
+	}
+	if to == from {
+		return
+	}
+	pictured := t.pictured // of what is left, this much has its images already
+	switch {
+	case pictured >= to:
+		pictured -= to - from - 1
+	case pictured > from:
+		pictured = from
+	}
+	summary := entry{number: p.From, summary: true, Message: llm.Message{Role: llm.User, Text: summaryIntro + p.Summary}}
+	messages := slices.Concat(t.messages[:from], []entry{summary}, t.messages[to:])
+	t.messages, t.shown, t.size, t.counted, t.since, t.pictured = nil, nil, 0, 0, 0, pictured
+	for _, m := range messages {
+		t.push(m)
+	}
+}
+
+// summaryIntro stands before every summary.
+const summaryIntro = "[From the system that runs you, not from the user] The history from here on was too long and is replaced by this summary:\n"
 
 // settle shows what was held back during a call.
 func (t *transcript) settle() {
@@ -123,13 +292,28 @@ func (t *transcript) settle() {
 	t.held = nil
 }
 
-func (t *transcript) push(m llm.Message) {
+func (t *transcript) push(m entry) {
 	t.messages = append(t.messages, m)
-	t.size += len(m.Text)
+	t.shown = append(t.shown, m.Message)
+	t.grow(weight(m))
 }
 
-func (t *transcript) request(p Profile) llm.Request {
-	return llm.Request{Model: p.ModelName, System: system(p, t.extra), Messages: t.messages, Tools: tools(p), MaxOutput: maxAnswer}
+func (t *transcript) grow(n int64) {
+	t.size += n
+	t.since += n
+}
+
+// weight is how many tokens a message may have at most.
+func weight(m entry) int64 {
+	n := messageTokens + len(m.Text) + len(m.Raw) + imageTokens*len(m.Images)
+	for _, c := range m.Calls {
+		n += messageTokens + len(c.Name) + len(c.Args)
+	}
+	return int64(n)
+}
+
+func (t *transcript) request(p Profile, offer []llm.Tool) llm.Request {
+	return llm.Request{Model: p.ModelName, System: system(p, t.extra), Messages: t.shown, Tools: offer, MaxOutput: answerLimit(p.Info), Conversation: string(t.id)}
 }
 
 // system is all that the model is told before the conversation.
@@ -141,11 +325,4 @@ func system(p Profile, instructions string) string {
 }
 
 // firstSaid is the person's first message.
-func (t *transcript) firstSaid() string {
-	for _, m := range t.messages {
-		if m.Role == llm.User {
-			return m.Text
-		}
-	}
-	return ""
-}
+func (t *transcript) firstSaid() string { return t.firstText }

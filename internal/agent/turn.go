@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"slices"
 	"strings"
 
 	"deckhand/internal/llm"
@@ -13,12 +13,29 @@ import (
 
 // step makes one model call and records how it ended.
 func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
+	if err := t.advance(ctx, l.Log); err != nil {
+		return st, err
+	}
 	if st.Asks >= p.MaxAsks {
 		return l.endTurn(ctx, w, "STATUS$ERROR_MAX_ITERATIONS", fmt.Sprintf("The limit of %d model calls per turn was reached. Send a message to go on.", p.MaxAsks))
+	}
+	if why := t.circles.found(); why != "" {
+		return l.unstick(ctx, w, t, why)
+	}
+	if t.crowded(p, w.offered()) && w.condensed < maxCondensed {
+		return l.condense(ctx, w, st, p, t)
+	}
+	if w.refresh(ctx, p) {
+		t.since += int64(w.offered()) // the provider has not counted these yet
+	}
+	if st, done, err := l.recall(ctx, w, st, t); done || err != nil {
+		return st, err
 	}
 	st, err := l.reserve(ctx, w, p, t)
 	var over *session.BudgetError
 	switch {
+	case errors.Is(err, errGrew):
+		return l.Sessions.Load(ctx, w.id)
 	case errors.As(err, &over):
 		return l.endTurn(ctx, w, "STATUS$ERROR_BUDGET", over.Error()+". Raise max_budget_per_task and send a message to go on.")
 	case err != nil:
@@ -33,45 +50,41 @@ func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile,
 	case errors.Is(err, errLeft):
 		return l.left(ctx, w, err)
 	case err != nil:
-		return l.askFailed(ctx, w, st, err)
+		return l.askFailed(ctx, w, p, t, st, err)
 	}
 	return l.record(ctx, w, p, t, st, answer)
 }
 
-// errGrew says that something was said between reading the history and asking about it.
+// errGrew says that something was said since the history was read.
 var errGrew = errors.New("the session grew")
 
-// reserve takes in what is new, and reserves the money for a call about
-// exactly that: what was not read is neither paid for nor answered.
+// reserve reserves the money for a call about exactly the history that was read:
+// what was not is neither paid for nor answered, but read first.
 func (l *Loop) reserve(ctx context.Context, w *worker, p Profile, t *transcript) (session.State, error) {
-	for {
-		if err := t.advance(ctx, l.Log); err != nil {
-			return session.State{}, err
+	worst := t.worstCase(p, w.offered())
+	return l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+		if s.Claim == w.claim && s.Last != t.upTo {
+			return nil, errGrew
 		}
-		st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-			if s.Claim == w.claim && s.Last != t.upTo {
-				return nil, errGrew
-			}
-			return s.AskModel(w.claim, fmt.Sprintf("m%d", s.Last+1), p.ModelName, worstCase(p, t), p.Budget, p.Limited)
-		})
-		if !errors.Is(err, errGrew) {
-			return st, err
-		}
-		if err := ctx.Err(); err != nil {
-			return st, err
-		}
-	}
+		return s.AskModel(w.claim, session.ModelAsked{Call: fmt.Sprintf("m%d", s.Last+1), Model: p.ModelName, Reserved: worst}, p.Budget)
+	})
 }
 
 // left is what to do when a rule said no: a person stopped or paused the
-// session, and its state tells how to go on. If it tells that nothing happened,
-// the no is a mistake of ours, and trying again would be one too.
+// session, and its state tells how to go on. If nobody but us did anything, the
+// no is a mistake of ours, and trying again would be one too.
 func (l *Loop) left(ctx context.Context, w *worker, why error) (session.State, error) {
 	if !errors.Is(why, session.ErrRefused) && !errors.Is(why, errLeft) {
 		return session.State{}, why
 	}
+	others := w.dirty.Swap(false)
 	st, err := l.Sessions.Load(ctx, w.id)
-	if err == nil && st.Wants() && st.InTurn && st.Claim == w.claim {
+	switch {
+	case err != nil || st.Claim != w.claim: // what others did is the next worker's to see
+		if others {
+			w.dirty.Store(true)
+		}
+	case !others && st.Wants() && st.InTurn:
 		// Not wrapped: whoever looks for a refusal would take it for a person's wish.
 		err = fmt.Errorf("the loop does not know how to go on after event %d: %v", st.Last, why)
 	}
@@ -80,25 +93,36 @@ func (l *Loop) left(ctx context.Context, w *worker, why error) (session.State, e
 
 // answer is all that the model said in one call.
 type answer struct {
-	text  string
-	calls []session.ToolCall
-	done  *llm.Done
+	text      string
+	reasoning string
+	calls     []session.ToolCall
+	done      *llm.Done
 }
 
-// record settles the call and names the conversation, in one append; an answer
-// that calls no tool also ends the turn.
+// ruleCut is the rule of the loop's word about an answer that was cut.
+const ruleCut = "cut"
+
+// record settles the call and names the conversation, in one append. An answer
+// that calls no tool also ends the turn; one that does has its first call begun.
 func (l *Loop) record(ctx context.Context, w *worker, p Profile, t *transcript, asked session.State, a answer) (session.State, error) {
 	u := a.done.Usage
-	answered := session.ModelAnswered{Call: asked.Ask.Call, Text: a.text, ToolCalls: a.calls, Final: len(a.calls) == 0, Raw: a.done.Raw,
-		Cost:  cost(p.Price, u.Input, u.Output),
-		Usage: session.Usage{Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Window: u.Window}}
+	final := len(a.calls) == 0 && !a.done.Cut
+	answered := session.ModelAnswered{Call: asked.Ask.Call, Text: p.redact(a.text), Reasoning: p.redact(a.reasoning), ToolCalls: a.calls, Final: final,
+		Raw: a.done.Raw, Cut: a.done.Cut, Cost: cost(p.Info.Price, u), Usage: session.Usage(u)}
+	if answered.Usage.Window == 0 {
+		answered.Usage.Window = p.Info.Window
+	}
+	w.retries, w.condensed = 0, 0
 	st, err := l.update(ctx, w,
 		func(s session.State) ([]session.Payload, error) { return s.Answered(w.claim, answered) },
 		func(s session.State) ([]session.Payload, error) {
-			if !answered.Final {
-				return nil, nil
+			switch {
+			case final:
+				return s.EndTurn(w.claim, session.TurnEnded{UpTo: asked.Ask.UpTo, State: session.AgentAwaitingUser})
+			case len(a.calls) == 0:
+				return []session.Payload{session.Nudged{Rule: ruleCut, Text: "Your answer reached the limit on its length and was cut. Go on where it ends, or say it more briefly."}}, nil
 			}
-			return s.EndTurn(w.claim, session.TurnEnded{UpTo: asked.Ask.UpTo, State: session.AgentAwaitingUser})
+			return nil, nil
 		},
 		func(s session.State) ([]session.Payload, error) {
 			if s.Title != session.DefaultTitle(s.ID) {
@@ -106,28 +130,7 @@ func (l *Loop) record(ctx context.Context, w *worker, p Profile, t *transcript, 
 			}
 			return s.Suggest(w.claim, TitleFrom(t.firstSaid()))
 		},
-	)
-	if err != nil {
-		return l.left(ctx, w, err)
-	}
-	return st, nil
-}
-
-// askFailed settles a call the model did not answer and ends the turn with the reason.
-// Messages that came in during the call are not part of it: they are answered next.
-func (l *Loop) askFailed(ctx context.Context, w *worker, asked session.State, cause error) (session.State, error) {
-	class, message := llm.ClassInternal, cause.Error()
-	var e *llm.Error
-	if errors.As(cause, &e) {
-		class, message = e.Class, e.Message
-	}
-	st, err := l.update(ctx, w,
-		func(s session.State) ([]session.Payload, error) {
-			return s.AskFailed(w.claim, asked.Ask.Call, string(class), message, s.Reserved)
-		},
-		func(s session.State) ([]session.Payload, error) {
-			return s.EndTurn(w.claim, session.TurnEnded{UpTo: asked.Ask.UpTo, State: session.AgentError, ErrorID: errorID(class), Reason: message})
-		},
+		l.calling(w, p),
 	)
 	if err != nil {
 		return l.left(ctx, w, err)
@@ -159,9 +162,15 @@ var errLeft = errors.New("the session was left during the call")
 func (l *Loop) ask(ctx context.Context, w *worker, p Profile, t *transcript, call string) (answer, error) {
 	ctx, stop := l.while(ctx, w, func(st session.State) bool { return st.Ask != nil && st.Ask.Call == call })
 	defer stop()
+	l.picture(ctx, t)
+	return l.hear(ctx, w.id, p.Model, t.request(p, w.offer), call)
+}
+
+// hear listens to an answer until its end, and passes it on as it comes.
+func (l *Loop) hear(ctx context.Context, id session.ID, m llm.Model, req llm.Request, call string) (answer, error) {
 	var a answer
-	var text strings.Builder
-	for part, err := range p.Model.Stream(ctx, t.request(p)) {
+	var text, reasoning strings.Builder
+	for part, err := range m.Stream(ctx, req) {
 		if cause := context.Cause(ctx); cause != nil {
 			return a, cause
 		}
@@ -169,47 +178,31 @@ func (l *Loop) ask(ctx context.Context, w *worker, p Profile, t *transcript, cal
 		case err != nil:
 			return a, err
 		case part.Done != nil:
-			a.text, a.done = text.String(), part.Done
+			a.text, a.reasoning, a.done = text.String(), reasoning.String(), part.Done
+			if strings.TrimSpace(a.text) == "" && len(a.calls) == 0 && !a.done.Cut {
+				return a, &llm.Error{Class: llm.ClassInternal, Message: "The model answered with nothing.", Began: true}
+			}
 			return a, nil
 		case part.Call != nil:
-			a.calls = append(a.calls, session.ToolCall{ID: part.Call.ID, Name: part.Call.Name, Args: part.Call.Args})
+			a.calls = append(a.calls, session.ToolCall{ID: ownID(part.Call.ID, a.calls), Name: part.Call.Name, Args: part.Call.Args})
+		case part.Reasoning != "":
+			reasoning.WriteString(part.Reasoning)
 		case part.Text != "":
 			text.WriteString(part.Text)
-			l.Deltas.Delta(w.id, call, part.Text)
+			if call != "" {
+				l.Deltas.Delta(id, call, part.Text)
+			}
 		}
 	}
-	return a, &llm.Error{Class: llm.ClassNetwork, Message: "the answer ended before it was complete"}
+	return a, &llm.Error{Class: llm.ClassNetwork, Message: "The answer ended before it was complete.", Began: true}
 }
 
-// errorID is the code that clients translate.
-func errorID(c llm.Class) string {
-	switch c {
-	case llm.ClassAuth:
-		return "STATUS$ERROR_LLM_AUTHENTICATION"
-	case llm.ClassOverload, llm.ClassNetwork:
-		return "STATUS$ERROR_LLM_SERVICE_UNAVAILABLE"
-	case llm.ClassInternal:
-		return "STATUS$ERROR_LLM_INTERNAL_SERVER_ERROR"
-	case llm.ClassCredit:
-		return "STATUS$ERROR_LLM_OUT_OF_CREDITS"
-	case llm.ClassPolicy:
-		return "STATUS$ERROR_LLM_CONTENT_POLICY_VIOLATION"
-	case llm.ClassRate:
-		return "CHAT_INTERFACE$AGENT_RATE_LIMITED_STOPPED_MESSAGE"
+// ownID is the id of a call, or another one if the model gave none or gave it to
+// two calls of one answer: results could not be told apart.
+func ownID(id string, before []session.ToolCall) string {
+	taken := func(c session.ToolCall) bool { return c.ID == id }
+	for n := len(before); id == "" || slices.ContainsFunc(before, taken); n++ {
+		id = fmt.Sprintf("call-%d", n)
 	}
-	return "STATUS$ERROR"
-}
-
-// maxAnswer is how many tokens an answer may have.
-const maxAnswer = 8192
-
-// worstCase is the money to reserve: a token for every byte that is shown, since
-// no tokenizer makes more of them, and the longest answer.
-func worstCase(p Profile, t *transcript) session.Money {
-	return cost(p.Price, int64(t.size+len(p.System)+len(t.extra)+1000), maxAnswer)
-}
-
-// cost is exact to a billionth of a dollar: prices are per million tokens.
-func cost(p llm.Price, input, output int64) session.Money {
-	return session.Money(math.Ceil(p.Input*float64(input)*1e3 + p.Output*float64(output)*1e3))
+	return id
 }

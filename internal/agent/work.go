@@ -7,8 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"deckhand/internal/llm"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
+	"deckhand/internal/tool"
 )
 
 // worker is the goroutine that works on one session.
@@ -25,6 +27,17 @@ type worker struct {
 	// that this worker recorded last.
 	box    *sandbox.Sandbox
 	called int64
+	call   session.ToolCalled
+	// fresh is the number of an approved call that nobody has begun.
+	fresh int64
+	// tools are what the model may call, offer how they are described to it.
+	tools []tool.Tool
+	offer []llm.Tool
+	// retries counts how often the present model call failed, condensed how often
+	// the history was shortened since the model last answered.
+	retries   int
+	condensed int
+	script    []Recorded
 	// warming is closed when the sandbox that was started ahead of need is there,
 	// or cannot be had; nil if none was.
 	warming chan struct{}
@@ -145,11 +158,14 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 			return st, Profile{}, err
 		}
 	}
-	profile, err := l.Profile(ctx, st.Owner)
+	profile, err := l.Profile(ctx, st)
+	if err == nil && l.orphaned(ctx, st) {
+		err = &ProfileError{ID: "STATUS$ERROR", Reason: "The conversation that delegated this task is stopped, and its workspace with it."}
+	}
 	if err != nil {
 		return st, profile, l.fail(ctx, w, err)
 	}
-	st, err = l.update(ctx, w, l.claim,
+	st, err = l.update(ctx, w, l.claim(w),
 		func(s session.State) ([]session.Payload, error) {
 			if l.warms(s, profile) {
 				return nil, nil // it is ready when its sandbox is
@@ -166,11 +182,35 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 // claim takes the session unless this loop holds it already. A call that is
 // open although no worker of ours makes it was left behind by an error: taking
 // the session anew settles it.
-func (l *Loop) claim(s session.State) ([]session.Payload, error) {
-	if s.Claim > 0 && s.ClaimedBy == l.replica && s.Ask == nil {
-		return nil, nil
+//
+// A call that a person approved is begun only by who took the session after the
+// approval. So a new owner can tell a call that waited for its approval from one
+// that may have been begun.
+func (l *Loop) claim(w *worker) func(session.State) ([]session.Payload, error) {
+	return func(s session.State) ([]session.Payload, error) {
+		w.fresh = 0
+		for _, c := range s.Open {
+			if c.Approved && s.Claim < c.Since {
+				w.fresh = c.Number
+			}
+		}
+		if s.Claim > 0 && s.ClaimedBy == l.replica && s.Ask == nil && w.fresh == 0 {
+			return nil, nil
+		}
+		return s.Take(l.replica)
 	}
-	return s.Take(l.replica)
+}
+
+// reclaim is claim for a worker that holds the session.
+func (l *Loop) reclaim(ctx context.Context, w *worker) (session.State, error) {
+	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+		if s.Claim != w.claim {
+			return nil, session.ErrNotOwner
+		}
+		return l.claim(w)(s)
+	})
+	w.claim = st.Claim
+	return st, err
 }
 
 // brief records the system prompt once, before the first turn.
@@ -190,7 +230,7 @@ func (l *Loop) fail(ctx context.Context, w *worker, cause error) error {
 	if !errors.As(cause, &why) {
 		l.Logger.Error("conversation cannot be started", "session", w.id, "error", cause)
 	}
-	_, err := l.update(ctx, w, l.claim,
+	_, err := l.update(ctx, w, l.claim(w),
 		func(s session.State) ([]session.Payload, error) { return s.Fail(s.Claim, why.ID, why.Reason) })
 	return err
 }
@@ -204,29 +244,54 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 	if l.warms(st, p) {
 		defer l.warm(ctx, w)()
 	}
+	w.refresh(ctx, p)
 	for st.Wants() {
 		l.giveWay(ctx)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		before := st.Last
+		before, turning := st.Last, st.InTurn
 		if st, err = l.advance(ctx, w, st, p, t); err != nil {
 			return err
 		}
-		if st.Last == before && st.Wants() && w.warming == nil {
+		if turning && !st.InTurn && st.Pending() { // for the next turn, what the settings say then holds
+			if p, err = l.Profile(ctx, st); err != nil {
+				return l.fail(ctx, w, err)
+			}
+		}
+		if st.Last == before && st.Wants() && w.warming == nil && !waits(st) {
 			return fmt.Errorf("the loop does not know how to go on after event %d", st.Last)
 		}
 	}
 	return nil
 }
 
+// waits is true for a session that nothing can be done about but to wait.
+func waits(st session.State) bool {
+	_, asked := st.Awaiting()
+	return asked || st.Paused
+}
+
 // advance does the next thing that is to be done.
 func (l *Loop) advance(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
+	if _, asked := st.Awaiting(); asked {
+		return l.awaitAnswer(ctx, w, st)
+	}
 	switch {
+	case st.Paused: // there is a worker only because the sandbox is being started
+		return l.awaitWarm(ctx, w)
+	case len(st.Grants) > 0 && len(st.Open) == 0:
+		return l.settleGrants(ctx, w, st)
+	case st.InTurn && len(st.Open) > 0 && st.Open[0].Approved && st.Claim < st.Open[0].Since:
+		return l.reclaim(ctx, w)
 	case st.InTurn && len(st.Open) > 0:
-		return l.finishCall(ctx, w, p, st)
+		return l.finishCall(ctx, w, p, st, t)
+	case st.InTurn && st.Over != "":
+		return l.endOver(ctx, w)
 	case st.InTurn && len(st.Announced) > 0:
-		return l.callNext(ctx, w)
+		return l.callNext(ctx, w, p)
+	case st.Replaying():
+		return l.replay(ctx, w, st, p, t)
 	case st.InTurn:
 		return l.step(ctx, w, st, p, t)
 	case !st.Pending() && !st.Ready && w.warming != nil:
@@ -245,7 +310,7 @@ func (l *Loop) advance(ctx context.Context, w *worker, st session.State, p Profi
 // warms is true for a session whose sandbox is started ahead of need: it has
 // something to do, and its sandbox was not started yet.
 func (l *Loop) warms(s session.State, p Profile) bool {
-	return p.Warm && l.Workspaces != nil && len(p.Tools) > 0 && !s.Up && (s.Pending() || s.InTurn)
+	return p.Warm && l.Workspaces != nil && len(p.Tools) > 0 && s.Created.Parent == "" && !s.Up && (s.Pending() || s.InTurn)
 }
 
 // warm starts the sandbox beside the first model call. If it cannot be had the
@@ -272,7 +337,10 @@ func (l *Loop) warm(ctx context.Context, w *worker) (stop func()) {
 			l.Logger.Error("a sandbox cannot be started", "session", w.id, "error", err)
 		}
 		if _, err := l.Sessions.Update(ctx, w.id, func(s session.State) ([]session.Payload, error) {
-			return s.Fail(w.claim, "STATUS$ERROR_RUNTIME_DISCONNECTED", why)
+			if s.ClaimedBy != l.replica {
+				return nil, session.ErrNotOwner
+			}
+			return s.Fail(s.Claim, "STATUS$ERROR_RUNTIME_DISCONNECTED", why)
 		}); err != nil && ctx.Err() == nil {
 			l.Logger.Debug("a failed start was not recorded", "session", w.id, "why", err)
 		}
@@ -288,6 +356,12 @@ func (l *Loop) awaitWarm(ctx context.Context, w *worker) (session.State, error) 
 	case <-w.news:
 	case <-w.warming:
 		w.warming = nil
+		return l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+			if s.Claim != w.claim {
+				return nil, nil
+			}
+			return s.Prepared(w.claim, session.WorkspaceReady{})
+		})
 	}
 	return l.Sessions.Load(ctx, w.id)
 }

@@ -1,0 +1,254 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"deckhand/internal/llm"
+	"deckhand/internal/session"
+)
+
+//go:embed summary.md
+var summaryPrompt string
+
+// When the history is shortened, and to what.
+const (
+	// crowdedAt is how full the context window may get.
+	crowdedAt = 0.85
+	// keepShare is how much of the window the latest messages may take up after it.
+	keepShare = 0.3
+	// keepFirst is how many messages from the beginning are kept as they are.
+	keepFirst = 1
+	// unknownKeep is how many bytes are kept if nobody knows the window.
+	unknownKeep = 64 << 10
+	// maxCondensed is how often in a row it is tried without an answer between.
+	maxCondensed = 10
+	// bytesPerToken is what a token has of text, more or less.
+	bytesPerToken = 4
+)
+
+// crowded is true when the next request comes near the end of the window.
+func (t *transcript) crowded(p Profile, offered int) bool {
+	if p.Info.Window == 0 {
+		return false
+	}
+	tokens := t.counted + t.since/bytesPerToken
+	if t.counted == 0 || t.model != p.ModelName {
+		tokens = (t.size + int64(len(p.System)+offered)) / bytesPerToken
+	}
+	room := p.Info.Window - answerLimit(p.Info)
+	return float64(tokens) > crowdedAt*float64(max(room, p.Info.Window/2)) && t.canCondense()
+}
+
+// middle is what of the messages may be replaced by a summary so that at most
+// keep bytes of the latest are left: from after the first ones up to the next
+// place where the history can be cut. Empty if nothing can be.
+func (t *transcript) middle(keep int64) (from, to int) {
+	cut, n := t.cuts(), len(t.messages)
+	for from = min(keepFirst, n); from < n && !cut[from]; from++ {
+	}
+	if from == n {
+		return n, n
+	}
+	latest := n - 1
+	for size := weight(t.messages[latest]); latest > from; latest-- {
+		if size += weight(t.messages[latest-1]); size > keep {
+			break
+		}
+	}
+	for to = latest; to < n && !cut[to]; to++ {
+	}
+	if to == n { // there is no such place behind it, but there may be one before
+		for to = latest; !cut[to]; to-- {
+		}
+	}
+	return from, to
+}
+
+// cuts says before which messages the history can be cut: where no call is
+// separated from its result, and where all that stands before is older than all
+// that follows. It is not around a message that was said during an answer and
+// stands behind it.
+func (t *transcript) cuts() []bool {
+	at := make([]bool, len(t.messages))
+	newest := make([]int64, len(t.messages)+1) // of what stands before each
+	for i, m := range t.messages {
+		newest[i+1] = max(newest[i], m.number)
+	}
+	oldest := int64(math.MaxInt64)
+	for i, m := range slices.Backward(t.messages) {
+		oldest = min(oldest, m.number)
+		at[i] = m.Role != llm.ToolResult && newest[i] < oldest
+	}
+	return at
+}
+
+// oldest is the number of the oldest of some messages.
+func oldest(of []entry) int64 {
+	return slices.MinFunc(of, func(a, b entry) int { return cmp.Compare(a.number, b.number) }).number
+}
+
+// canCondense is true when there is something between the first and the latest message.
+func (t *transcript) canCondense() bool {
+	if t.asking || len(t.open) > 0 {
+		return false
+	}
+	from, to := t.middle(0)
+	return to-from >= 2 || to-from == 1 && !t.messages[from].summary
+}
+
+// condense replaces the middle of the history by a summary: the model's own, or,
+// if it cannot give one, a plain list of what was said and done.
+func (l *Loop) condense(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
+	if err := t.advance(ctx, l.Log); err != nil {
+		return st, err
+	}
+	keep := int64(unknownKeep)
+	if p.Info.Window > 0 {
+		keep = int64(keepShare * float64(p.Info.Window) * bytesPerToken)
+	}
+	// If most of it could be kept not much would be gained, and if it did not help
+	// last time less must be kept.
+	keep = min(keep, t.size/2) >> w.condensed
+	from, to := t.middle(keep)
+	if to <= from {
+		from, to = t.middle(0)
+	}
+	if to <= from {
+		return l.endTurn(ctx, w, errorID(llm.ClassContext), "The messages of this conversation do not fit into the model's context window, and nothing can be left out. Choose a model with a larger one.")
+	}
+	w.condensed++
+	event := session.Condensed{From: oldest(t.messages[from:to]), To: oldest(t.messages[to:]) - 1}
+	if !p.Condense {
+		event.Summary = digest(t.messages[from:to], plainLimit)
+		return l.condensed(ctx, w, event)
+	}
+	return l.summarise(ctx, w, p, t, t.messages[from:to], event)
+}
+
+// plainLimit is how many bytes a summary without a model may have.
+const plainLimit = 8 << 10
+
+// summarise asks the model for the summary, with money reserved as for any call.
+func (l *Loop) summarise(ctx context.Context, w *worker, p Profile, t *transcript, old []entry, event session.Condensed) (session.State, error) {
+	limit := 200 << 10
+	if p.Info.Window > 0 {
+		limit = int(p.Info.Window) * bytesPerToken / 2
+	}
+	req := llm.Request{Model: p.ModelName, System: strings.TrimSpace(summaryPrompt), MaxOutput: min(answerLimit(p.Info), 4096), Conversation: string(w.id),
+		Messages: []llm.Message{{Role: llm.User, Text: digest(old, limit>>(w.condensed-1))}}}
+	worst := cost(llm.Price{Input: max(p.Info.Price.Input, p.Info.Price.CacheWrite), Output: p.Info.Price.Output},
+		llm.Usage{Input: int64(len(req.System)+len(req.Messages[0].Text)) + 1000, Output: req.MaxOutput})
+	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+		return s.AskModel(w.claim, session.ModelAsked{Call: fmt.Sprintf("m%d", s.Last+1), Model: p.ModelName, Reserved: worst, Purpose: session.ForSummary}, p.Budget)
+	})
+	var over *session.BudgetError
+	if errors.As(err, &over) { // there is no money for a summary; there may be for going on
+		event.Summary = digest(old, plainLimit)
+		return l.condensed(ctx, w, event)
+	}
+	if err != nil {
+		return l.left(ctx, w, err)
+	}
+	call := st.Ask.Call
+	a, err := func() (answer, error) {
+		ctx, stop := l.while(ctx, w, func(st session.State) bool { return st.Ask != nil && st.Ask.Call == call })
+		defer stop()
+		return l.hear(ctx, w.id, p.Model, req, "")
+	}()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return st, err
+	case errors.Is(err, errLeft):
+		return l.left(ctx, w, err)
+	case err != nil:
+		e := failure(err)
+		event.Summary = digest(old, plainLimit)
+		st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+			return s.AskFailed(w.claim, call, string(e.Class), p.redact(e.Message), spent(e, s.Reserved), false)
+		}, condensing(w, event))
+	default:
+		event.Summary = p.redact(strings.TrimSpace(a.text))
+		if event.Summary == "" {
+			event.Summary = digest(old, plainLimit)
+		}
+		answered := session.ModelAnswered{Call: call, Text: event.Summary, Purpose: session.ForSummary, Cost: cost(p.Info.Price, a.done.Usage), Usage: session.Usage(a.done.Usage)}
+		st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.Answered(w.claim, answered) }, condensing(w, event))
+	}
+	if err != nil {
+		return l.left(ctx, w, err)
+	}
+	return st, nil
+}
+
+func (l *Loop) condensed(ctx context.Context, w *worker, event session.Condensed) (session.State, error) {
+	st, err := l.update(ctx, w, condensing(w, event))
+	if err != nil {
+		return l.left(ctx, w, err)
+	}
+	return st, nil
+}
+
+func condensing(w *worker, event session.Condensed) func(session.State) ([]session.Payload, error) {
+	return func(s session.State) ([]session.Payload, error) {
+		if s.Claim != w.claim {
+			return nil, session.ErrNotOwner
+		}
+		return []session.Payload{event}, nil
+	}
+}
+
+// digest writes messages down one after the other in at most limit bytes, more
+// or less. A summary of what came before them gets half of it, for it stands for
+// the most; each other gets its share, and what is too long loses its middle.
+func digest(old []entry, limit int) string {
+	var b strings.Builder
+	if len(old) > 0 && old[0].summary {
+		b.WriteString(cutMiddle(described(old[0]), limit/2) + "\n")
+		old, limit = old[1:], limit-b.Len()
+	}
+	share := max(limit/max(len(old), 1), 80)
+	if most := max(limit/share, 1); len(old) > most {
+		fmt.Fprintf(&b, "[%d older messages are left out]\n", len(old)-most)
+		old = old[len(old)-most:]
+	}
+	for _, m := range old {
+		b.WriteString(cutMiddle(described(m), share-1) + "\n")
+	}
+	return b.String()
+}
+
+// described is a message in words, with who it is of.
+func described(m entry) string {
+	text := m.Text
+	for _, c := range m.Calls {
+		text += fmt.Sprintf("\n[calls %s %s]", c.Name, c.Args)
+	}
+	if n := len(m.Images); n > 0 {
+		text += fmt.Sprintf("\n[with %d images]", n)
+	}
+	switch {
+	case m.summary:
+		return "[Summary of what came before] " + strings.TrimPrefix(text, summaryIntro)
+	case m.Role == llm.User:
+		return "[User] " + text
+	case m.Role == llm.Assistant:
+		return "[Agent] " + text
+	}
+	return "[Result] " + text
+}
+
+// cutMiddle keeps the beginning and the end.
+func cutMiddle(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	half := max((n-8)/2, 1)
+	return strings.ToValidUTF8(s[:half], "") + " […] " + strings.ToValidUTF8(s[len(s)-half:], "")
+}

@@ -1,0 +1,280 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"deckhand/internal/session"
+	"deckhand/internal/tool"
+)
+
+//go:embed delegate.md
+var delegateText string
+
+//go:embed delegate.json
+var delegateSchema []byte
+
+// Delegate is the tool that has a task done by an agent of its own, in a
+// conversation of its own with its own log, in the same workspace. What that
+// may cost is set aside from the budget of the one who asks.
+func Delegate() tool.Tool { return delegating{} }
+
+// delegating is known to the loop, which does what it stands for.
+type delegating struct{}
+
+// DelegateName is the tool's.
+const DelegateName = "delegate"
+
+// Spec implements tool.Tool.
+func (delegating) Spec() tool.Spec {
+	return tool.Spec{Name: DelegateName, Description: strings.TrimSpace(delegateText), Schema: delegateSchema}
+}
+
+// Run implements tool.Tool. The loop never calls it.
+func (delegating) Run(context.Context, tool.Box, tool.Call) (tool.Result, error) {
+	return tool.Result{Failed: true, Text: "Nothing can be delegated here."}, nil
+}
+
+// MaxDepth is how many conversations may stand above one that delegates.
+const MaxDepth = 2
+
+type delegateArgs struct {
+	Agent  string `json:"agent"`
+	Inputs struct {
+		Task string `json:"task"`
+	} `json:"inputs"`
+	Budget float64 `json:"max_budget"`
+}
+
+// delegate makes the child, waits for the end of its turn, and settles what it
+// spent. Made again after a restart, it finds the child that it made before.
+func (l *Loop) delegate(ctx context.Context, w *worker, p Profile, st session.State, _ delegating, c tool.Call) (tool.Result, error) {
+	var a delegateArgs
+	if err := json.Unmarshal(c.Args, &a); err != nil || strings.TrimSpace(a.Inputs.Task) == "" {
+		return tool.Result{Failed: true, Text: "inputs.task says what is to be done."}, nil
+	}
+	if st.Created.Depth >= MaxDepth {
+		return tool.Result{Failed: true, Text: "This conversation was delegated itself; do the task here."}, nil
+	}
+	child := childOf(w.id, c.ID)
+	if err := l.makeChild(ctx, w, p, st, child, a); err != nil {
+		var over *session.BudgetError
+		if errors.As(err, &over) {
+			return tool.Result{Failed: true, Text: "Nothing was delegated: " + over.Error() + "."}, nil
+		}
+		return tool.Result{}, err
+	}
+	done, err := l.awaitTurn(ctx, child)
+	if err != nil && errors.Is(context.Cause(ctx), errLeft) {
+		return tool.Result{}, errors.Join(err, l.abandon(ctx, w.id, child))
+	}
+	if err != nil {
+		return tool.Result{}, err
+	}
+	said, err := l.lastWords(ctx, child)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if err := l.settleChild(ctx, w.id, child); err != nil {
+		return tool.Result{}, err
+	}
+	return delegated(child, a, done, said), nil
+}
+
+// delegated is the child's end in words.
+func delegated(child session.ID, a delegateArgs, st session.State, said string) tool.Result {
+	r := tool.Result{Text: said}
+	if st.ErrorID != "" || st.Status() == session.Halted {
+		r.Failed = true
+		r.Text = strings.TrimSpace(fmt.Sprintf("The delegated task did not come to its end: %s\n%s", st.Reason, said))
+	}
+	r.Details, _ = json.Marshal(map[string]any{"outputs": map[string]string{"content": r.Text, "conversation_id": string(child), "agent": a.Agent}})
+	return r
+}
+
+// childOf is the same for the same call, also after a restart.
+func childOf(parent session.ID, call string) session.ID {
+	sum := sha256.Sum256([]byte(string(parent) + "\x00" + call))
+	return session.ID(hex.EncodeToString(sum[:16]))
+}
+
+// makeChild sets money aside and then makes the child that may spend it.
+func (l *Loop) makeChild(ctx context.Context, w *worker, p Profile, st session.State, child session.ID, a delegateArgs) error {
+	if _, err := l.Sessions.Load(ctx, child); !errors.Is(err, session.ErrNotFound) {
+		return err
+	}
+	most := session.Money(min(max(a.Budget, 0), 1e9) * 1e9)
+	now, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.GrantTo(w.claim, child, most, p.Budget) })
+	if err != nil {
+		return err
+	}
+	grant, granted := now.Granted(child)
+	created := session.Created{Owner: st.Owner, Trigger: "delegate", Repository: st.Created.Repository, Branch: st.Created.Branch, Provider: st.Created.Provider,
+		Instructions: st.Created.Instructions, MCP: st.Created.MCP, Parent: w.id, Depth: st.Created.Depth + 1, Agent: a.Agent, Grant: grant, Granted: granted}
+	_, err = l.Sessions.Create(ctx, child, created, &session.UserSaid{Text: a.Inputs.Task})
+	if errors.Is(err, session.ErrConflict) {
+		err = nil
+	}
+	return err
+}
+
+// awaitTurn waits until a session has nothing to do any more.
+func (l *Loop) awaitTurn(ctx context.Context, id session.ID) (session.State, error) {
+	grew := make(chan struct{}, 1)
+	l.mu.Lock()
+	if l.watched[id] == nil {
+		l.watched[id] = map[chan struct{}]bool{}
+	}
+	l.watched[id][grew] = true
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if delete(l.watched[id], grew); len(l.watched[id]) == 0 {
+			delete(l.watched, id)
+		}
+	}()
+	for {
+		st, err := l.Sessions.Load(ctx, id)
+		if err != nil {
+			return st, err
+		}
+		if _, asked := st.Awaiting(); !st.Wants() && !asked && !st.Paused {
+			return st, nil
+		}
+		select {
+		case <-ctx.Done():
+			return st, ctx.Err()
+		case <-grew:
+		}
+	}
+}
+
+// lastWords is what the agent said last.
+func (l *Loop) lastWords(ctx context.Context, id session.ID) (string, error) {
+	words := ""
+	for e, err := range l.Log.Read(ctx, id, 0) {
+		if err != nil {
+			return "", err
+		}
+		switch p := e.Payload.(type) {
+		case session.ModelAnswered:
+			if p.Purpose == "" && p.Text != "" {
+				words = p.Text
+			}
+		case session.ToolReturned:
+			if p.Ends && p.Output != "" {
+				words = p.Output
+			}
+		}
+	}
+	return words, nil
+}
+
+// settleChild makes what the child spent all that it may ever spend, and then
+// frees the rest: in this order, so that nothing is spent twice.
+func (l *Loop) settleChild(ctx context.Context, parent, child session.ID) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
+	defer cancel()
+	st, err := l.Sessions.Update(ctx, child, func(s session.State) ([]session.Payload, error) { return s.Cap() })
+	if err != nil {
+		return err
+	}
+	_, err = l.Sessions.Update(ctx, parent, func(s session.State) ([]session.Payload, error) {
+		if _, open := s.Granted(child); !open && s.Counted(child) {
+			return nil, nil
+		}
+		return s.Settle(child, st.Totals.Cost)
+	})
+	return err
+}
+
+// abandon stops the child of a call that is not wanted any more.
+func (l *Loop) abandon(ctx context.Context, parent, child session.ID) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
+	defer cancel()
+	_, err := l.Sessions.Update(ctx, child, func(s session.State) ([]session.Payload, error) {
+		return s.Stop("the conversation that asked for it was stopped")
+	})
+	if err != nil {
+		return err
+	}
+	return l.settleChild(ctx, parent, child)
+}
+
+// settleGrants settles what children of ended calls have left open: a server
+// died between the end of the call and the settlement.
+func (l *Loop) settleGrants(ctx context.Context, w *worker, st session.State) (session.State, error) {
+	for _, g := range st.Grants {
+		if err := l.abandon(ctx, w.id, g.Child); err != nil && !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrDeleted) {
+			return st, err
+		} else if err != nil { // it was never made, or is gone: what it may have spent counts as spent
+			cost := g.Amount
+			if errors.Is(err, session.ErrNotFound) {
+				cost = 0
+			}
+			if _, err := l.Sessions.Update(ctx, w.id, func(s session.State) ([]session.Payload, error) { return s.Settle(g.Child, cost) }); err != nil {
+				return st, err
+			}
+		}
+	}
+	return l.Sessions.Load(ctx, w.id)
+}
+
+// root is the session whose workspace this one works in, and the claim under
+// which its sandbox takes commands: that of the topmost conversation.
+func (l *Loop) root(ctx context.Context, st session.State, w *worker) (session.ID, func() int64) {
+	top := l.top(ctx, st)
+	if top.ID == st.ID {
+		return w.id, func() int64 { return w.claim }
+	}
+	return top.ID, func() int64 {
+		now, err := l.Sessions.Load(ctx, top.ID)
+		if err != nil {
+			return 0
+		}
+		return now.Claim
+	}
+}
+
+// up says whether the sandbox was started before.
+func (l *Loop) up(ctx context.Context, st session.State) bool { return l.top(ctx, st).Up }
+
+func (l *Loop) top(ctx context.Context, st session.State) session.State {
+	for range MaxDepth + 1 {
+		if st.Created.Parent == "" {
+			break
+		}
+		up, err := l.Sessions.Load(ctx, st.Created.Parent)
+		if err != nil {
+			break
+		}
+		st = up
+	}
+	return st
+}
+
+// orphaned is true for a session whose parent is stopped: it would work in a
+// workspace that is closed, for nobody.
+func (l *Loop) orphaned(ctx context.Context, st session.State) bool {
+	if st.Created.Parent == "" {
+		return false
+	}
+	parent, err := l.Sessions.Load(ctx, st.Created.Parent)
+	return errors.Is(err, session.ErrNotFound) || err == nil && parent.Status() == session.Halted
+}
+
+// shellOf is the shell a session's commands run in: a child has its own, so that
+// it does not move the folder from under its parent.
+func shellOf(st session.State) string {
+	if st.Created.Parent == "" {
+		return ""
+	}
+	return "child-" + string(st.ID)[:min(8, len(st.ID))]
+}

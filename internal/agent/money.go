@@ -1,0 +1,45 @@
+package agent
+
+import (
+	"math"
+
+	"deckhand/internal/llm"
+	"deckhand/internal/session"
+)
+
+// maxAnswer is how many tokens an answer may have, if the model has no lower limit.
+const maxAnswer = 8192
+
+func answerLimit(i llm.Info) int64 {
+	if i.MaxOutput > 0 {
+		return min(i.MaxOutput, maxAnswer)
+	}
+	return maxAnswer
+}
+
+// Tokens that are not bytes of text: what an image may cost at most, and what a
+// provider puts around a message.
+const (
+	imageTokens   = 10_000
+	messageTokens = 16
+)
+
+// worstCase is the money to reserve for a call: what the model was last shown,
+// as the provider counted it; a token for every byte since, as no tokenizer
+// makes more of them; and the longest answer. Input may be put into a cache,
+// which costs more.
+func (t *transcript) worstCase(p Profile, offered int) session.Money {
+	input := t.counted + t.since
+	if t.counted == 0 || t.model != p.ModelName {
+		input = t.size + int64(len(p.System)+len(t.extra)+offered)
+	}
+	price := p.Info.Price
+	price.Input = max(price.Input, price.CacheWrite, price.CacheRead)
+	return cost(llm.Price{Input: price.Input, Output: price.Output}, llm.Usage{Input: input + 1000, Output: answerLimit(p.Info)})
+}
+
+// cost is exact to a billionth of a dollar: prices are per million tokens.
+func cost(p llm.Price, u llm.Usage) session.Money {
+	plain := max(u.Input-u.CacheRead-u.CacheWrite, 0)
+	return session.Money(math.Ceil(1e3 * (p.Input*float64(plain) + p.CacheRead*float64(u.CacheRead) + p.CacheWrite*float64(u.CacheWrite) + p.Output*float64(u.Output))))
+}

@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"context"
+
+	"deckhand/internal/llm"
+	"deckhand/internal/tool"
+)
+
+// refresh finds out what the model may call now. The list keeps its order, and
+// is only described anew when it changed: it stands before everything else the
+// model is shown, so every change costs the provider's cache. It reports one.
+func (w *worker) refresh(ctx context.Context, p Profile) (changed bool) {
+	tools := p.Tools
+	if p.More != nil {
+		tools = append(tools[:len(tools):len(tools)], p.More(ctx)...)
+	}
+	if w.offer != nil && same(w.tools, tools) {
+		return false
+	}
+	w.tools = tools
+	w.offer = make([]llm.Tool, len(tools))
+	for i, t := range tools {
+		s := t.Spec()
+		w.offer[i] = llm.Tool{Name: s.Name, Description: s.Description, Schema: s.Schema}
+		if p.Analyzer == "llm" && !s.Harmless {
+			w.offer[i].Schema = rated(s.Schema)
+		}
+	}
+	return true
+}
+
+// same compares what the model would be told.
+func same(a, b []tool.Tool) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		x, y := a[i].Spec(), b[i].Spec()
+		if x.Name != y.Name || x.Description != y.Description || string(x.Schema) != string(y.Schema) {
+			return false
+		}
+	}
+	return true
+}
+
+// offered is how many bytes the descriptions have.
+func (w *worker) offered() int {
+	n := 0
+	for _, t := range w.offer {
+		n += len(t.Name) + len(t.Description) + len(t.Schema)
+	}
+	return n
+}
+
+func find(tools []tool.Tool, name string) tool.Tool {
+	for _, t := range tools {
+		if t.Spec().Name == name {
+			return t
+		}
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"context"
+	"strings"
+
+	"deckhand/internal/session"
+)
+
+// recall records what the agent should know about the messages it is about to
+// be shown. done says that it did, so that the step begins anew.
+func (l *Loop) recall(ctx context.Context, w *worker, st session.State, t *transcript) (_ session.State, done bool, err error) {
+	if l.Recall == nil {
+		return st, false, nil
+	}
+	var out []session.Payload
+	known := t.known
+	for _, m := range t.news(st.Shown) {
+		if t.recalled[m.number] {
+			continue
+		}
+		t.recalled[m.number] = true
+		r, err := l.Recall(ctx, st, session.UserSaid{Text: m.Text}, Occasion{First: m.number == t.first, Known: known})
+		if err != nil {
+			// What could be known is not known; that is no reason not to answer.
+			l.Logger.Warn("nothing could be recalled for a message", "session", w.id, "error", err)
+			continue
+		}
+		if r.Text == "" {
+			continue
+		}
+		r.Of = m.number
+		for _, item := range r.Items {
+			known = append(known, item.Name)
+		}
+		out = append(out, r)
+	}
+	if len(out) == 0 {
+		return st, false, nil
+	}
+	st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+		if s.Claim != w.claim || !s.InTurn || s.Paused {
+			return nil, session.ErrRefused
+		}
+		return out, nil
+	})
+	if err != nil {
+		st, err = l.left(ctx, w, err)
+	}
+	return st, true, err
+}
+
+// picture replaces the addresses of images by the images, once each.
+func (l *Loop) picture(ctx context.Context, t *transcript) {
+	if l.Picture == nil {
+		return
+	}
+	for ; t.pictured < len(t.shown); t.pictured++ {
+		m := &t.shown[t.pictured]
+		if len(m.Images) == 0 {
+			continue
+		}
+		var got []string
+		for _, url := range m.Images {
+			image, err := l.Picture(ctx, url)
+			if err != nil {
+				m.Text = strings.TrimSpace(m.Text + "\n\n[An image could not be loaded: " + err.Error() + "]")
+				continue
+			}
+			got = append(got, image)
+		}
+		m.Images = got
+		t.messages[t.pictured].Message = *m // when the rest is summarised, this one stays as it is
+	}
+}

@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"deckhand/internal/llm"
+	"deckhand/internal/session"
+)
+
+// Retry is how a failed model call is tried again: so many attempts in all,
+// with a wait that doubles from First up to Longest. A provider that says how
+// long to wait is obeyed, up to Asked.
+type Retry struct {
+	Attempts       int
+	First, Longest time.Duration
+	Asked          time.Duration
+}
+
+func (r Retry) orDefault() Retry {
+	if r.Attempts == 0 {
+		r.Attempts = 5
+	}
+	if r.First == 0 {
+		r.First = 2 * time.Second
+	}
+	if r.Longest == 0 {
+		r.Longest = 64 * time.Second
+	}
+	if r.Asked == 0 {
+		r.Asked = 10 * time.Minute
+	}
+	return r
+}
+
+// wait is how long to wait after so many failures: somewhere between half of it
+// and all of it, so that those who failed together do not come back together.
+func (r Retry) wait(failures int, asked time.Duration) time.Duration {
+	if asked > 0 {
+		return min(asked, r.Asked) + rand.N(r.First/4+1)
+	}
+	d := min(r.First<<min(failures-1, 20), r.Longest)
+	return d/2 + rand.N(d/2+1)
+}
+
+// failure is what went wrong with a model call.
+func failure(cause error) *llm.Error {
+	var e *llm.Error
+	if errors.As(cause, &e) {
+		own := *e
+		return &own
+	}
+	return &llm.Error{Class: llm.ClassInternal, Message: cause.Error(), Began: true}
+}
+
+// spent is what a failed call must be taken to have cost: all that was reserved,
+// unless the provider refused it before it said anything.
+func spent(e *llm.Error, reserved session.Money) session.Money {
+	if e.Began || e.Class == llm.ClassNetwork && !e.Unsent {
+		return reserved
+	}
+	return 0
+}
+
+// askFailed settles a call the model did not answer, and tries again or ends
+// the turn with the reason. Messages that came in during the call are not part
+// of it: they are answered next.
+func (l *Loop) askFailed(ctx context.Context, w *worker, p Profile, t *transcript, asked session.State, cause error) (session.State, error) {
+	e := failure(cause)
+	e.Message = p.redact(e.Message)
+	again := e.Retry() && w.retries+1 < l.Retry.Attempts
+	shorten := e.Class == llm.ClassContext && w.condensed < maxCondensed && t.canCondense()
+	st, err := l.update(ctx, w,
+		func(s session.State) ([]session.Payload, error) {
+			return s.AskFailed(w.claim, asked.Ask.Call, string(e.Class), e.Message, spent(e, s.Reserved), again || shorten)
+		},
+		func(s session.State) ([]session.Payload, error) {
+			if again || shorten {
+				return nil, nil
+			}
+			return s.EndTurn(w.claim, session.TurnEnded{UpTo: asked.Ask.UpTo, State: endState(e.Class), ErrorID: errorID(e.Class), Reason: e.Message})
+		},
+	)
+	switch {
+	case err != nil:
+		return l.left(ctx, w, err)
+	case shorten:
+		return l.condense(ctx, w, st, p, t)
+	case again:
+		w.retries++
+		return l.pause(ctx, w, e)
+	}
+	w.retries = 0
+	return st, nil
+}
+
+// pause says that the call is tried again, and waits until it is time: for the
+// wait to end, or for a person to say something.
+func (l *Loop) pause(ctx context.Context, w *worker, e *llm.Error) (session.State, error) {
+	d := l.Retry.wait(w.retries, e.RetryAfter)
+	note := session.Noted{ID: "STATUS$LLM_RETRY", Message: fmt.Sprintf("Retrying LLM request, %d / %d, in %s: %s", w.retries, l.Retry.Attempts-1, d.Round(time.Second/10), e.Message)}
+	st, err := l.update(ctx, w,
+		func(s session.State) ([]session.Payload, error) {
+			if s.Claim != w.claim {
+				return nil, session.ErrNotOwner
+			}
+			return []session.Payload{note}, nil
+		},
+		func(s session.State) ([]session.Payload, error) {
+			if e.Class != llm.ClassRate || !s.InTurn || s.Paused {
+				return nil, nil
+			}
+			return []session.Payload{session.StateChanged{State: session.AgentRateLimited, Reason: e.Message}}, nil
+		})
+	if err != nil {
+		return l.left(ctx, w, err)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	said := st.LastSaid
+	for {
+		select {
+		case <-ctx.Done():
+			return st, ctx.Err()
+		case <-timer.C:
+			return l.Sessions.Load(ctx, w.id)
+		case <-w.news:
+		}
+		if st, err = l.Sessions.Load(ctx, w.id); err != nil || st.Claim != w.claim || !st.InTurn || st.Paused || st.LastSaid != said {
+			return st, err
+		}
+	}
+}
+
+// endState is what the agent is when it gave up.
+func endState(c llm.Class) session.AgentState {
+	if c == llm.ClassRate {
+		return session.AgentRateLimited
+	}
+	return session.AgentError
+}
+
+// errorID is the code that clients translate.
+func errorID(c llm.Class) string {
+	switch c {
+	case llm.ClassAuth:
+		return "STATUS$ERROR_LLM_AUTHENTICATION"
+	case llm.ClassOverload, llm.ClassNetwork:
+		return "STATUS$ERROR_LLM_SERVICE_UNAVAILABLE"
+	case llm.ClassInternal:
+		return "STATUS$ERROR_LLM_INTERNAL_SERVER_ERROR"
+	case llm.ClassCredit:
+		return "STATUS$ERROR_LLM_OUT_OF_CREDITS"
+	case llm.ClassPolicy:
+		return "STATUS$ERROR_LLM_CONTENT_POLICY_VIOLATION"
+	case llm.ClassRate:
+		return "CHAT_INTERFACE$AGENT_RATE_LIMITED_STOPPED_MESSAGE"
+	case llm.ClassContext:
+		return "STATUS$ERROR_LLM_CONTEXT_WINDOW"
+	}
+	return "STATUS$ERROR"
+}

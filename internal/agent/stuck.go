@@ -1,0 +1,127 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"deckhand/internal/session"
+)
+
+// How often something happens before it is called going round in circles.
+const (
+	sameTwice  = 4 // the same call with the same result
+	sameFailed = 3 // the same call that fails, however
+	sameWords  = 3 // the same words with nothing between them
+	backForth  = 6 // two calls in turn
+)
+
+// circles watches what the agent does since a person last spoke, or since it was
+// told that it goes round in them.
+type circles struct {
+	acts  []act
+	words []string
+	// nudged is true when the model was told about it once.
+	nudged bool
+}
+
+// ruleStuck is the rule of the loop's word about it.
+const ruleStuck = "stuck"
+
+// act is one call and its result, without what differs every time.
+type act struct {
+	call, result string
+	failed       bool
+}
+
+// kept is how many acts are remembered: no rule looks further back.
+const kept = 8
+
+func (c *circles) said(text string) {
+	if c.words = append(c.words, text); len(c.words) > sameWords {
+		c.words = c.words[1:]
+	}
+}
+
+func (c *circles) did(r session.ToolReturned) {
+	c.words = nil
+	a := act{call: r.Name + "\x00" + compact(r.Args), result: r.Output, failed: r.Outcome != session.Succeeded || badExit(r.Details)}
+	if c.acts = append(c.acts, a); len(c.acts) > kept {
+		c.acts = c.acts[1:]
+	}
+}
+
+// badExit is true for a command that ran and says that it failed.
+func badExit(details json.RawMessage) bool {
+	var d struct {
+		ExitCode *int `json:"exit_code"`
+	}
+	return json.Unmarshal(details, &d) == nil && d.ExitCode != nil && *d.ExitCode > 0
+}
+
+func compact(args json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, args) != nil {
+		return string(args)
+	}
+	return b.String()
+}
+
+// found says in which way the agent goes round in circles, "" if it does not.
+func (c *circles) found() string {
+	n := len(c.acts)
+	tail := func(k int, like func(a, b act) bool) bool {
+		if n < k {
+			return false
+		}
+		for i := n - k + 1; i < n; i++ {
+			if !like(c.acts[n-k], c.acts[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case tail(sameTwice, func(a, b act) bool { return a.call == b.call && a.result == b.result }):
+		return "the same call gave the same result four times"
+	case tail(sameFailed, func(a, b act) bool { return a.call == b.call && a.failed && b.failed }):
+		return "the same call failed three times"
+	case c.alternates():
+		return "the same two calls were made in turn with the same results"
+	case len(c.words) == sameWords && c.words[0] == c.words[1] && c.words[1] == c.words[2]:
+		return "the same words were said three times"
+	}
+	return ""
+}
+
+func (c *circles) alternates() bool {
+	n := len(c.acts)
+	if n < backForth {
+		return false
+	}
+	last := c.acts[n-backForth:]
+	for i := 2; i < backForth; i++ {
+		if last[i].call != last[i-2].call || last[i].result != last[i-2].result {
+			return false
+		}
+	}
+	return last[0].call != last[1].call
+}
+
+// unstick tells the model first and stops second.
+func (l *Loop) unstick(ctx context.Context, w *worker, t *transcript, why string) (session.State, error) {
+	if t.circles.nudged {
+		return l.endTurn(ctx, w, "STATUS$ERROR_STUCK", "AgentStuckInLoopError: Agent got stuck in a loop: "+why+". Send a message to go on.")
+	}
+	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+		if s.Claim != w.claim {
+			return nil, session.ErrNotOwner
+		}
+		return []session.Payload{session.Nudged{Rule: ruleStuck, Text: "You are going round in circles: " + why +
+			". Doing it again will not help. Think about what you assumed and try something else; if you cannot go on, say what is in the way and ask the user."}}, nil
+	})
+	if err != nil {
+		return l.left(ctx, w, err)
+	}
+	return st, nil
+}
