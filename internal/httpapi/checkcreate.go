@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
-
 	"deckhand/api"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/settings"
@@ -36,9 +34,8 @@ func checkCreate(b api.CreateConversation) []api.FieldError {
 		}
 	}
 	if r, ok := b.ReplayJSON.Get(); ok && r != "" {
-		var events []map[string]json.RawMessage
-		if json.Unmarshal([]byte(r), &events) != nil {
-			no("json_invalid", "A string is expected that holds a JSON array of events, as a trajectory download gives it.", "replay_json")
+		if _, err := v0.ParseReplay(r); err != nil {
+			no("value_error", "A string is expected that holds a trajectory, as its download gives it: "+err.Error(), "replay_json")
 		}
 	}
 	if m, ok := b.MCPConfig.Get(); ok {

@@ -105,15 +105,19 @@ func TestBearerIsAnAPI(t *testing.T) {
 	}
 }
 
+// recorded is a trajectory of one message.
+const recorded = `[{"id":1,"source":"user","action":"message","args":{"content":"Hello"}}]`
+
 func TestWhatSurvives(t *testing.T) {
 	r := newRig(t)
 	r.settle("ada")
-	got, messages := r.created(`{"conversation_instructions":"Be brief","replay_json":"[{\"id\":1}]","initial_user_msg":"Go on","image_urls":["https://h/x.png"]}`)
-	if got.Instructions != "Be brief" || got.Replay != `[{"id":1}]` {
+	got, messages := r.created(`{"conversation_instructions":"Be brief","replay_json":"` + strings.ReplaceAll(recorded, `"`, `\"`) + `","initial_user_msg":"Go on","image_urls":["https://h/x.png"]}`)
+	if got.Instructions != "Be brief" || got.Replay != recorded {
 		t.Errorf("%+v", got)
 	}
-	if len(messages) != 1 || messages[0].Text != "Go on" || len(messages[0].Images) != 1 {
-		t.Errorf("%+v", messages)
+	// The message comes after the replay, so it waits with it.
+	if then := got.Then; len(messages) != 0 || then == nil || then.Text != "Go on" || len(then.Images) != 1 {
+		t.Errorf("%+v, and then %+v", messages, then)
 	}
 	_, only := r.created(`{"image_urls":["https://h/x.png"]}`)
 	if len(only) != 1 || len(only[0].Images) != 1 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"deckhand/api"
 	"deckhand/internal/access"
 	"deckhand/internal/idempotency"
 	"deckhand/internal/live"
@@ -44,6 +45,13 @@ type Config struct {
 	// ServerPolicy the policy that holds for all of them.
 	Egress       *egress.Proxy
 	ServerPolicy egress.Policy
+	// Microagents finds what tells the agent of a user's conversation how to work; nil for none.
+	Microagents func(ctx context.Context, user string, id session.ID) ([]api.Microagent, error)
+	// TestModel tries a model out for a user.
+	TestModel func(ctx context.Context, user string, in api.TestModel) (api.ModelReport, error)
+	// TestMCP tries tool servers out for a user; MCPStates says where those of a conversation stand.
+	TestMCP   func(ctx context.Context, user string, m settings.MCP) ([]api.MCPServerStatus, error)
+	MCPStates func(id session.ID) []api.MCPServerStatus
 	// Images is true when the sandbox driver can run container images.
 	Images  bool
 	Version string
@@ -76,7 +84,7 @@ type Sealer interface {
 
 // Models is what the door must know of models.
 type Models struct {
-	Names    []string
+	Names    func() []string
 	NeedsKey func(model, baseURL string) bool
 	HasPrice func(model string) bool
 	Default  string

@@ -109,7 +109,7 @@ func postEvent(d *Door, ctx context.Context, c *call, p one, _ rawEvent) (api.Ac
 		case v0.Resume:
 			return s.Resume()
 		case v0.Approve, v0.Reject:
-			return s.Decide("", in.Kind == v0.Approve, "")
+			return s.Decide(session.ApprovalGiven{Approved: in.Kind == v0.Approve})
 		}
 		return s.Say(in.Message)
 	})

@@ -104,7 +104,7 @@ func newRig(t *testing.T, tunes ...tune) *rig {
 	c := Config{Sessions: r.sessions, Log: r.log, Index: r.log, Settings: settings.New(r.stored, keyring, redactor), Gate: r.gate, Hub: hub,
 		Answers: r.answers, Seal: keyring, Redact: redactor.Add, Version: "test", DataDir: t.TempDir(),
 		Logger: slog.New(redactor.Handler(slog.NewJSONHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))),
-		Models: Models{Names: []string{keyless, priced, unpriced}, Default: priced,
+		Models: Models{Names: func() []string { return []string{keyless, priced, unpriced} }, Default: priced,
 			NeedsKey: func(model, baseURL string) bool { return model != keyless && baseURL == "" },
 			HasPrice: func(model string) bool { return model != unpriced }},
 		VerifyRepository: func(ctx context.Context, s settings.Settings, provider, repository string) (string, error) {

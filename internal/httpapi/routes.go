@@ -24,6 +24,8 @@ func table() []route {
 
 		op(route{method: "GET", path: "/api/settings", id: "getSettings", tag: tagSettings, summary: "The settings, with every secret masked."}, getSettings),
 		op(route{method: "POST", path: "/api/settings", id: "storeSettings", tag: tagSettings, summary: "Store settings. Omitted fields keep their value, null resets, an empty string clears."}, storeSettings),
+		op(route{method: "POST", path: "/api/settings/test-model", id: "testModel", stream: true, tag: tagSettings, summary: "Try a model out.", about: aboutTestModel}, testModel),
+		op(route{method: "POST", path: "/api/settings/test-mcp", id: "testMCP", stream: true, tag: tagSettings, summary: "Try tool servers out.", about: aboutTestMCP}, testMCP),
 		op(route{method: "GET", path: "/api/options/models", id: "listModels", tag: tagSettings, summary: "Models that are known by name."}, listModels),
 		op(route{method: "GET", path: "/api/options/agents", id: "listAgents", tag: tagSettings, summary: "Agent profiles."}, listAgents),
 		op(route{method: "GET", path: "/api/options/security-analyzers", id: "listAnalyzers", tag: tagSettings, summary: "Security analyzers."}, listAnalyzers),
@@ -37,9 +39,15 @@ func table() []route {
 		op(route{method: "POST", path: "/api/conversations/{conversation_id}/start", id: "startConversation", tag: tagConversations, family: conversation, summary: "Start a stopped conversation again."}, startConversation),
 		op(route{method: "POST", path: "/api/conversations/{conversation_id}/stop", id: "stopConversation", tag: tagConversations, family: conversation, summary: "Stop it; a model call under way is aborted."}, stopConversation),
 
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/mcp", id: "getMCP", tag: tagConversations, family: conversation, summary: "Where its tool servers stand.", about: aboutMCP}, getMCP),
+		raw(route{method: "POST", path: "/mcp", id: "ownMCP", stream: true, tag: tagConversations, summary: "Deckhand as a tool server.", about: aboutOwnMCP}, describeOwnMCP, serveOwnMCP),
+
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/events", id: "listEvents", tag: tagEvents, family: conversation, summary: "Stored events by number."}, listEvents),
 		op(route{method: "POST", path: "/api/conversations/{conversation_id}/events", id: "postEvent", tag: tagEvents, family: conversation, summary: "A message, or a change of the agent's state."}, postEvent),
 		op(route{method: "POST", path: "/api/conversations/{conversation_id}/message", id: "postMessage", tag: tagEvents, family: conversation, summary: "Say something; queued durably while the agent works."}, postMessage),
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/approvals", id: "getApprovals", tag: tagEvents, family: conversation, summary: "Tool calls that wait for your answer, and what you always allow."}, getApprovals),
+		op(route{method: "POST", path: "/api/conversations/{conversation_id}/approvals", id: "postApproval", tag: tagEvents, family: conversation, summary: "Accept or reject the tool call that waits, change it first, or allow all like it."}, postApproval),
+		rawOp(route{method: "GET", path: "/api/conversations/{conversation_id}/trajectory", id: "getTrajectory", stream: true, tag: tagEvents, family: conversation, summary: "Everything that happened, to keep or to replay.", about: aboutTrajectory}, describeTrajectory, getTrajectory),
 		raw(route{method: "GET", path: "/api/conversations/{conversation_id}/events/stream", id: "streamEvents", stream: true, tag: tagEvents, family: conversation, summary: "Follow the events as server-sent events; resume with Last-Event-ID."}, describeStream, streamEvents),
 		raw(route{method: "GET", path: "/api/conversations/{conversation_id}/events/ws", id: "socketEvents", stream: true, tag: tagEvents, family: conversation, summary: "Follow the events over a WebSocket; resume with after=."}, describeSocket, socketEvents),
 
@@ -52,6 +60,7 @@ func table() []route {
 		rawOp(route{method: "GET", path: "/api/conversations/{conversation_id}/terminal", id: "terminal", stream: true, tag: tagWorkspace, summary: "A terminal in the sandbox over a WebSocket.", about: aboutTerminal, may: uses}, describeTerminal, openTerminal),
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/ports", id: "listPorts", tag: tagWorkspace, summary: "TCP ports that something in the sandbox listens on.", about: "Empty while the sandbox does not run.", may: uses}, listPorts),
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/config", id: "getRuntimeConfig", tag: tagWorkspace, summary: "Which sandbox the conversation has.", may: uses[:1]}, getRuntimeConfig),
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/microagents", id: "listMicroagents", tag: tagWorkspace, summary: "Texts that tell the agent how to work.", about: aboutMicroagents, may: reads}, listMicroagents),
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/egress", id: "getEgress", tag: tagWorkspace, summary: "How the sandbox may reach the network, and what it asked for.", about: aboutEgress, may: uses[:1]}, getEgress),
 		op(route{method: "PUT", path: "/api/conversations/{conversation_id}/egress", id: "setEgress", tag: tagWorkspace, summary: "Say how the sandbox may reach the network.", about: aboutEgress, may: uses[:1]}, setEgress),
 

@@ -112,6 +112,17 @@ func argumentText(raw json.RawMessage) string {
 func (w *writer) rated(c call) {
 	w.str("thought", c.Thought)
 	w.num("security_risk", int64(c.Risk))
+	if c.Awaits { // the legacy server left it out here, and its clients showed no buttons
+		w.str("confirmation_state", c.confirmation())
+	}
+}
+
+// confirmation says whether the call waits for the person.
+func (c call) confirmation() string {
+	if c.Awaits {
+		return "awaiting_confirmation"
+	}
+	return "confirmed"
 }
 
 func runAction(w *writer, e session.Event, c call) {
@@ -126,7 +137,7 @@ func runAction(w *writer, e session.Event, c call) {
 	w.flag("is_static", false)
 	w.lit("cwd", "null")
 	w.flag("hidden", false)
-	w.str("confirmation_state", "confirmed")
+	w.str("confirmation_state", c.confirmation())
 	w.num("security_risk", int64(c.Risk))
 	w.shut('}')
 	if limited {
@@ -141,7 +152,7 @@ func pythonAction(w *writer, e session.Event, c call) {
 	w.str("code", code)
 	w.str("thought", c.Thought)
 	w.flag("include_extra", true)
-	w.str("confirmation_state", "confirmed")
+	w.str("confirmation_state", c.confirmation())
 	w.num("security_risk", int64(c.Risk))
 	w.str("kernel_init_code", "")
 	w.shut('}')
@@ -242,6 +253,9 @@ func browserAction(w *writer, e session.Event, c call) {
 	w.str("thought", c.Thought)
 	w.str("browsergym_send_msg_to_user", "")
 	w.num("security_risk", int64(c.Risk))
+	if c.Awaits {
+		w.str("confirmation_state", c.confirmation())
+	}
 	w.flag("return_axtree", false)
 	w.shut('}')
 }

@@ -44,6 +44,11 @@ func ended(r session.ToolReturned, o session.Outcome) session.ToolReturned {
 	return r
 }
 
+func awaiting(c session.ToolCalled) session.ToolCalled {
+	c.Awaits, c.Risk = true, session.RiskHigh
+	return c
+}
+
 func allCases() []oneCase {
 	return append(append(plainCases(), callCases()...), resultCases()...)
 }
@@ -67,12 +72,29 @@ func plainCases() []oneCase {
 			Agent: "CodeActAgent", Model: "m",
 		}},
 		{"briefed_no_tools", v0.Event, session.Briefed{Prompt: "You are …", Agent: "CodeActAgent"}},
+		{"recalled", v0.Event, session.Recalled{
+			Of: 2, Text: "You are in /workspace/app.",
+			Details: json.RawMessage(`{"recall_type":"workspace_context","repo_name":"octo/app","repo_directory":"app","repo_branch":"main","repo_instructions":"Run make.",` +
+				`"date":"2026-01-02","conversation_instructions":"Be brief.","working_dir":"/workspace/app","custom_secrets_descriptions":{"TOKEN":"for the registry","A":""}}`),
+		}},
+		{"recalled_knowledge", v0.Event, session.Recalled{
+			Of: 12, Text: "About tests: …", Details: json.RawMessage(`{"recall_type":"knowledge"}`),
+			Items: []session.Knowledge{{Name: "tests", Trigger: "test", Content: "Use \"make test\".\n"}, {Name: "ci"}},
+		}},
+		{"recalled_bare", v0.Event, session.Recalled{Of: 2, Text: "x", Details: json.RawMessage(`[]`)}},
+		{"nudged", v0.Status, session.Nudged{Rule: "stuck", Text: "You are going round in circles."}},
+		{"replayed", v0.None, session.Replayed{Next: 3, Done: true}},
+		{"granted", v0.None, session.Granted{Child: "c1", Amount: 5}},
+		{"settled", v0.None, session.Settled{Child: "c1", Cost: 3, Totals: totals}},
+		{"capped", v0.None, session.Capped{Limit: 3}},
 		{"turn_began", v0.Event, session.TurnBegan{}},
 		{"model_asked", v0.None, session.ModelAsked{Call: "c", Model: "m", UpTo: 3}},
 		{"model_answered", v0.Event, session.ModelAnswered{
 			Call: "c", Text: "Which port should I use?", Final: true, Totals: totals, Usage: session.Usage{Input: 2000, Output: 100, Window: 200000},
 		}},
 		{"model_answered_calls", v0.None, session.ModelAnswered{Text: "Let me look.", ToolCalls: []session.ToolCall{{ID: "call_7", Name: "think"}}}},
+		{"model_answered_summary", v0.None, session.ModelAnswered{Text: "What happened so far: …", Purpose: session.ForSummary}},
+		{"model_answered_cut", v0.Event, session.ModelAnswered{Text: "The first of many", Cut: true, Totals: totals}},
 		{"model_answered_nothing", v0.None, session.ModelAnswered{Reasoning: "hm"}},
 		{"model_failed", v0.Status, session.ModelFailed{Call: "c", Class: "auth", Message: "The provider refused the key."}},
 		{"model_failed_rate", v0.Status, session.ModelFailed{Call: "c", Class: "rate", Message: "Too many requests."}},
@@ -80,6 +102,9 @@ func plainCases() []oneCase {
 		{"model_failed_cancelled", v0.None, session.ModelFailed{Call: "c", Class: "cancelled"}},
 		{"model_failed_owner_lost", v0.None, session.ModelFailed{Call: "c", Class: "owner_lost"}},
 		{"approval_asked", v0.Event, session.ApprovalAsked{ID: "call_7", Reason: "It deletes files."}},
+		{"approval_asked_deadline", v0.Event, session.ApprovalAsked{ID: "call_7", Pattern: "execute_bash:ls *", Deadline: moment, Default: true}},
+		{"approval_given_edited", v0.Event, session.ApprovalGiven{ID: "call_7", Approved: true, Args: json.RawMessage(`{"command":"ls"}`), Always: "execute_bash:ls *"}},
+		{"approval_given_late", v0.Event, session.ApprovalGiven{ID: "call_7", Reason: "Nobody answered in time.", Late: true}},
 		{"approval_given_yes", v0.Event, session.ApprovalGiven{ID: "call_7", Approved: true}},
 		{"approval_given_no", v0.Event, session.ApprovalGiven{ID: "call_7", Reason: "Not on main."}},
 		{"condensed", v0.Event, session.Condensed{From: 5, To: 12, Summary: "USER_CONTEXT: …"}},
@@ -107,6 +132,11 @@ func callCases() []oneCase {
 	silent.Thought = ""
 	return []oneCase{
 		{"call_run", v0.Event, called("execute_bash", `{"command":"make test","is_input":"false","timeout":300,"security_risk":"LOW"}`)},
+		{"call_run_awaits", v0.Event, awaiting(called("execute_bash", `{"command":"rm -r build"}`))},
+		{"call_read_awaits", v0.Event, awaiting(called("str_replace_editor", `{"command":"view","path":"/workspace/a"}`))},
+		{"call_edit_awaits", v0.Event, awaiting(called("str_replace_editor", `{"command":"create","path":"/workspace/a","file_text":"x"}`))},
+		{"call_browse_awaits", v0.Event, awaiting(called("browser", `{"code":"goto('http://localhost:8000')"}`))},
+		{"call_mcp_awaits", v0.Event, awaiting(called("tavily-search", `{"query":"go"}`))},
 		{"call_run_input", v0.Event, called("execute_bash", `{"command":"C-c","is_input":true}`)},
 		{"call_run_bad_arguments", v0.Event, called("execute_bash", `"{\"command\": ls"`)},
 		{"call_run_wrong_types", v0.Event, called("execute_bash", `{"command":["ls"],"is_input":1,"timeout":"soon"}`)},

@@ -78,10 +78,21 @@ var observationExtras = map[string]shape{
 	"error":               {"error_id": "string"},
 	"user_rejected":       {},
 	"delegate":            {"outputs": "object"},
+	"recall": {
+		"recall_type": "string", "repo_name": "string", "repo_directory": "string", "repo_branch": "string", "repo_instructions": "string",
+		"runtime_hosts": "object", "additional_agent_instructions": "string", "date": "string", "custom_secrets_descriptions": "object",
+		"conversation_instructions": "string", "working_dir": "string", "microagent_knowledge": "array",
+	},
 }
 
-// additions are keys of ours that the contract does not have.
-var additions = map[string][]string{"agent_state_changed": {"error_id"}}
+// additions are keys of ours that the contract does not have. Of actions they are
+// only there while a call waits for the person.
+var additions = map[string][]string{
+	"agent_state_changed": {"error_id"}, "read": {"confirmation_state"}, "edit": {"confirmation_state"}, "browse": {"confirmation_state"},
+	"browse_interactive": {"confirmation_state"}, "call_tool_mcp": {"confirmation_state"},
+}
+
+var knowledge = shape{"name": "string", "trigger": "string", "content": "string"}
 
 var runMetadata = shape{
 	"exit_code": "number", "pid": "number", "username": "string", "hostname": "string", "working_dir": "string",
@@ -157,6 +168,12 @@ func checkEvent(t *testing.T, got map[string]any) string {
 			t.Fatalf("the contract has no action %q", kind)
 		}
 		args := got["args"].(map[string]any)
+		for _, name := range additions[kind] {
+			if state, ok := args[name]; ok && state != "awaiting_confirmation" {
+				t.Errorf("%s is %v, and nobody is asked", name, state)
+			}
+			delete(args, name)
+		}
 		exactly(t, args, want)
 		tasks(t, args)
 		return "action " + kind
@@ -179,7 +196,14 @@ func checkEvent(t *testing.T, got map[string]any) string {
 	if kind == "run" || kind == "run_ipython" {
 		has(t, got, shape{"success": "bool"})
 	}
-	if kind != "agent_state_changed" {
+	switch kind {
+	case "agent_state_changed":
+	case "recall":
+		has(t, got, shape{"cause": "number"})
+		for _, item := range extras["microagent_knowledge"].([]any) {
+			exactly(t, item.(map[string]any), knowledge)
+		}
+	default:
 		has(t, got, shape{"cause": "number", "tool_call_metadata": "object"})
 	}
 	return "observation " + kind

@@ -71,6 +71,19 @@ type TaskDetails struct {
 	TaskList json.RawMessage `json:"task_list,omitempty"`
 }
 
+// RecallDetails are what the agent is told about its workspace, piece by piece.
+type RecallDetails struct {
+	Type                     string            `json:"recall_type,omitempty"`
+	RepoName                 string            `json:"repo_name,omitempty"`
+	RepoDirectory            string            `json:"repo_directory,omitempty"`
+	RepoBranch               string            `json:"repo_branch,omitempty"`
+	RepoInstructions         string            `json:"repo_instructions,omitempty"`
+	Date                     string            `json:"date,omitempty"`
+	Secrets                  map[string]string `json:"custom_secrets_descriptions,omitempty"`
+	ConversationInstructions string            `json:"conversation_instructions,omitempty"`
+	WorkingDir               string            `json:"working_dir,omitempty"`
+}
+
 // DelegateDetails hold what another agent handed back.
 type DelegateDetails struct {
 	Outputs json.RawMessage `json:"outputs,omitempty"`

@@ -120,11 +120,13 @@ func FuzzEncode(f *testing.F) {
 	f.Add("str_replace_editor", `{"command":"view","view_range":[1`, "\xff", `[]`)
 	f.Add("x", strings.Repeat("[", 20000), "", `{"result":"\ud800"}`)
 	f.Add("task_tracker", `{"task_list":[1,null,{"id":{}}]}`, "", `{"task_list":{}}`)
+	f.Add("x", "", "", `{"recall_type":"knowledge","custom_secrets_descriptions":{"A":1}}`)
 	f.Add("browser", `{"code":1e999}`, "", `{"dom_object":[],"open_pages_urls":[null]}`)
 	f.Fuzz(func(t *testing.T, name, args, output, details string) {
 		for _, p := range []session.Payload{
 			called(name, args), returned(name, args, output, details), ended(returned(name, args, output, details), session.FailedRun),
 			session.Briefed{Prompt: output, Tools: json.RawMessage(args)},
+			session.Recalled{Text: output, Items: []session.Knowledge{{Name: name, Content: output}}, Details: json.RawMessage(details)},
 		} {
 			fr, err := v0.Encode(convo, session.Event{Number: 1, At: moment, Payload: p})
 			if err != nil {

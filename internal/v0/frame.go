@@ -44,8 +44,12 @@ type Frame struct {
 // strange inside a payload is written as well as it can be.
 func Encode(id session.ID, e session.Event) (Frame, error) {
 	switch p := e.Payload.(type) {
-	case session.Claimed, session.ModelAsked, session.Deleted:
+	case session.Claimed, session.ModelAsked, session.Deleted, session.Replayed, session.Granted, session.Settled, session.Capped:
 		return Frame{}, nil
+	case session.Recalled:
+		return recalled(e, p), nil
+	case session.Nudged:
+		return status("info", "STATUS$AGENT_NUDGED", p.Text), nil
 	case session.UserSaid:
 		return userSaid(e, p), nil
 	case session.Briefed:
@@ -211,7 +215,7 @@ func briefed(e session.Event, p session.Briefed) Frame {
 // modelAnswered shows an answer that is words for the person. The words of one that
 // calls tools travel as the thought of its first call.
 func modelAnswered(e session.Event, p session.ModelAnswered) Frame {
-	if len(p.ToolCalls) > 0 || p.Text == "" {
+	if len(p.ToolCalls) > 0 || p.Text == "" || p.Purpose != "" {
 		return Frame{}
 	}
 	w := newWriter(704 + 2*len(p.Text) + len(p.Totals.Model))

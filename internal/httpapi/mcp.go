@@ -1,0 +1,20 @@
+package httpapi
+
+import (
+	"context"
+
+	"deckhand/api"
+)
+
+const aboutMCP = "Servers are started when the agent first needs them, so there may be none, or stopped ones, before the first turn."
+
+// getMCP says where the tool servers of a conversation stand.
+func getMCP(d *Door, ctx context.Context, c *call, p one, _ none) (api.MCPServers, error) {
+	out := api.MCPServers{Servers: []api.MCPServerStatus{}}
+	row, err := d.row(ctx, c, p.ID)
+	if err != nil || d.MCPStates == nil {
+		return out, err
+	}
+	out.Servers = append(out.Servers, d.MCPStates(row.ID)...)
+	return out, nil
+}

@@ -1,0 +1,178 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"deckhand/internal/live"
+	"deckhand/internal/session"
+)
+
+// The arguments of our own tools. The routes behind them say what is allowed; the
+// schemas made of these only help models to write them.
+type (
+	createArgs struct {
+		Message      string `json:"message" jsonschema:"The task for the agent."`
+		Repository   string `json:"repository,omitempty" jsonschema:"Repository to work on, as owner/name."`
+		Branch       string `json:"branch,omitempty" jsonschema:"Branch to check out."`
+		Instructions string `json:"instructions,omitempty" jsonschema:"Extra instructions for the whole conversation."`
+		RequestID    string `json:"request_id,omitempty" jsonschema:"Any text of your own. Sent again with the same arguments it makes no second conversation."`
+	}
+	sendArgs struct {
+		ConversationID string `json:"conversation_id"`
+		Message        string `json:"message"`
+		RequestID      string `json:"request_id,omitempty" jsonschema:"Any text of your own. Sent again with the same arguments nothing is said twice."`
+	}
+	eventsArgs struct {
+		ConversationID string `json:"conversation_id"`
+		After          int64  `json:"after,omitempty" jsonschema:"Number of the last event you know; 0 begins with the first."`
+		Limit          int64  `json:"limit,omitempty" jsonschema:"How many at most, 1 to 100; 20 if left out."`
+	}
+	oneArgs struct {
+		ConversationID string `json:"conversation_id"`
+	}
+	listArgs struct {
+		Status string `json:"status,omitempty" jsonschema:"Only conversations that are STARTING, RUNNING or STOPPED."`
+		Query  string `json:"query,omitempty" jsonschema:"Only conversations with this in their title."`
+		PageID string `json:"page_id,omitempty" jsonschema:"next_page_id of the page before."`
+		Limit  int64  `json:"limit,omitempty" jsonschema:"How many at most, 1 to 100; 20 if left out."`
+	}
+	waitArgs struct {
+		ConversationID string `json:"conversation_id"`
+		TimeoutS       int64  `json:"timeout_s,omitempty" jsonschema:"How many seconds to wait at most, 1 to 300; 60 if left out."`
+	}
+)
+
+// addOwnTools makes the tools. Each is one request to the door.
+func addOwnTools(s *sdk.Server) {
+	yes := true
+	reads := &sdk.ToolAnnotations{ReadOnlyHint: true}
+	own(s, &sdk.Tool{Name: "create_conversation", Description: "Create a conversation with an agent and give it a task. Returns its conversation_id at once; the agent works on."},
+		func(v *visit, a createArgs) (json.RawMessage, error) {
+			body := map[string]string{"initial_user_msg": a.Message}
+			for name, value := range map[string]string{"repository": a.Repository, "selected_branch": a.Branch, "conversation_instructions": a.Instructions} {
+				if value != "" {
+					body[name] = value
+				}
+			}
+			return v.do(errand{operation: "createConversation", body: body, once: a.RequestID})
+		})
+	own(s, &sdk.Tool{Name: "send_message", Description: "Say something in a conversation. It is queued while the agent works."},
+		func(v *visit, a sendArgs) (json.RawMessage, error) {
+			return v.do(errand{operation: "postMessage", id: a.ConversationID, body: map[string]string{"message": a.Message}, once: a.RequestID})
+		})
+	own(s, &sdk.Tool{Name: "read_events", Annotations: reads, Description: "Read the events of a conversation in order: messages, actions of the agent and what came of them."},
+		func(v *visit, a eventsArgs) (json.RawMessage, error) {
+			q := url.Values{"start_id": {itoa(max(a.After, 0) + 1)}}
+			setLimit(q, a.Limit)
+			return v.do(errand{operation: "listEvents", id: a.ConversationID, query: q})
+		})
+	own(s, &sdk.Tool{Name: "get_conversation", Annotations: reads, Description: "Where a conversation stands: its status, what the agent is doing, and why it failed if it did."},
+		func(v *visit, a oneArgs) (json.RawMessage, error) {
+			return v.do(errand{operation: "getConversation", id: a.ConversationID})
+		})
+	own(s, &sdk.Tool{Name: "list_conversations", Annotations: reads, Description: "Your conversations, newest first."},
+		func(v *visit, a listArgs) (json.RawMessage, error) {
+			q := url.Values{}
+			for name, value := range map[string]string{"status": a.Status, "query": a.Query, "page_id": a.PageID} {
+				if value != "" {
+					q.Set(name, value)
+				}
+			}
+			setLimit(q, a.Limit)
+			return v.do(errand{operation: "listConversations", query: q})
+		})
+	own(s, &sdk.Tool{Name: "stop_conversation", Annotations: &sdk.ToolAnnotations{IdempotentHint: true, DestructiveHint: &yes}, Description: "Stop a conversation; what the agent is doing is aborted."},
+		func(v *visit, a oneArgs) (json.RawMessage, error) {
+			return v.do(errand{operation: "stopConversation", id: a.ConversationID})
+		})
+	own(s, &sdk.Tool{Name: "wait_for_turn", Annotations: reads, Description: "Wait until the agent has nothing more to do or needs you, and return the conversation. After the timeout it is returned as it is; agent_state tells."},
+		func(v *visit, a waitArgs) (json.RawMessage, error) {
+			if err := v.wait(a); err != nil {
+				return nil, err
+			}
+			return v.do(errand{operation: "getConversation", id: a.ConversationID})
+		})
+}
+
+func setLimit(q url.Values, limit int64) {
+	if limit != 0 {
+		q.Set("limit", itoa(limit))
+	}
+}
+
+// own adds a tool whose result is the route's answer. An error becomes a result
+// too: the model is to learn from it.
+func own[A any](s *sdk.Server, t *sdk.Tool, run func(v *visit, a A) (json.RawMessage, error)) {
+	sdk.AddTool(s, t, func(ctx context.Context, _ *sdk.CallToolRequest, a A) (*sdk.CallToolResult, any, error) {
+		v, ok := ctx.Value(visitKey{}).(*visit)
+		if !ok {
+			return nil, nil, errors.New("nobody asked")
+		}
+		out, err := run(v, a)
+		if err != nil {
+			return nil, nil, err
+		}
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(out)}}, StructuredContent: out}, nil, nil
+	})
+}
+
+// recheck is how often a turn that is waited for is looked at when nothing is heard of it.
+const recheck = 5 * time.Second
+
+// wait waits for the end of a turn, within the caller's patience.
+func (v *visit) wait(a waitArgs) error {
+	if a.TimeoutS == 0 {
+		a.TimeoutS = 60
+	}
+	if a.TimeoutS < 1 || a.TimeoutS > 300 {
+		return errors.New("timeout_s is a number of seconds from 1 to 300")
+	}
+	row, err := v.door.row(v.ctx, v.call, a.ConversationID)
+	if err != nil {
+		return errors.New(translate(err).msg)
+	}
+	ctx, cancel := context.WithTimeout(v.ctx, time.Duration(a.TimeoutS)*time.Second)
+	defer cancel()
+	for {
+		st, err := v.door.Sessions.Load(ctx, row.ID)
+		if err == nil && settled(st) {
+			return nil
+		}
+		if err == nil {
+			err = v.listen(ctx, st)
+		}
+		switch {
+		case v.ctx.Err() != nil:
+			return context.Cause(v.ctx)
+		case ctx.Err() != nil: // long enough
+			return nil
+		case err != nil:
+			return errors.New(translate(err).msg)
+		}
+	}
+}
+
+// listen waits until there is something new, or for a while.
+func (v *visit) listen(ctx context.Context, st session.State) error {
+	for f, err := range v.door.Hub.Follow(ctx, st.ID, st.Last, live.FollowOptions{Heartbeat: recheck}) {
+		if err != nil || f.Event != live.EventDelta {
+			return err
+		}
+	}
+	return nil
+}
+
+// settled is true when the agent does nothing until somebody does something.
+func settled(st session.State) bool {
+	switch {
+	case st.Deleted, st.Stopped, st.Failed, st.Paused, st.Agent == session.AgentAwaitingYes:
+		return true
+	}
+	return !st.InTurn && !st.Pending()
+}

@@ -1,0 +1,92 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"deckhand/api"
+	"deckhand/internal/session"
+	"deckhand/internal/v0"
+)
+
+const aboutTrajectory = "It is read while it is sent, up to the event that was the newest when it was asked for: should something go wrong meanwhile, the connection breaks off. " +
+	"Hidden commands, screenshots and page trees are left out. The array, as a string, is what replay_json takes."
+
+// getTrajectory sends the whole log. However long it is, one event at a time is in memory.
+func getTrajectory(d *Door, w http.ResponseWriter, r *http.Request, c *call, p one) error {
+	ctx, release := d.hold(r.Context(), c)
+	defer release()
+	row, err := d.row(ctx, c, p.ID)
+	if err != nil {
+		return whyEnded(ctx, err)
+	}
+	hidden, err := d.hiddenCalls(ctx, row)
+	if err != nil {
+		return whyEnded(ctx, err)
+	}
+	out := newDownload(w, "application/json")
+	out.opening = `{"trajectory":[`
+	if r.Method == http.MethodHead {
+		return out.all(func() error { return nil })
+	}
+	return whyEnded(ctx, out.all(func() error {
+		if err := d.sendEvents(ctx, row, hidden, out); err != nil {
+			return err
+		}
+		return out.put(`]}`)
+	}))
+}
+
+// hiddenCalls are the numbers of the calls whose results say that they are hidden.
+func (d *Door) hiddenCalls(ctx context.Context, row session.Row) (map[int64]bool, error) {
+	hidden := map[int64]bool{}
+	for e, err := range d.Log.Read(ctx, row.ID, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Number > row.Last {
+			break
+		}
+		if call, ok := v0.HiddenCall(e); ok {
+			hidden[call], hidden[e.Number] = true, true
+		}
+	}
+	return hidden, nil
+}
+
+func (d *Door) sendEvents(ctx context.Context, row session.Row, hidden map[int64]bool, out *download) error {
+	first := true
+	for e, err := range d.Log.Read(ctx, row.ID, 0) {
+		if err != nil {
+			return err
+		}
+		if e.Number > row.Last {
+			return nil
+		}
+		if hidden[e.Number] {
+			continue
+		}
+		event, err := v0.Export(row.ID, e)
+		if err != nil {
+			return err
+		}
+		if event == nil {
+			continue
+		}
+		if !first {
+			event = append([]byte{','}, event...)
+		}
+		first = false
+		if _, err := out.Write(event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func describeTrajectory(d *Door, o *huma.Operation) {
+	o.Responses["200"] = &huma.Response{Description: "Success", Content: jsonContent(d.registry.Schema(reflect.TypeFor[api.Trajectory](), true, ""))}
+}

@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"deckhand/api"
+	"deckhand/internal/access"
+	"deckhand/internal/session"
+)
+
+const aboutUsage = "An admin key may ask about any user. The limit is the operator's and holds for each user; it is renewed with the month."
+
+// Usage is what the door must know of money.
+type Usage struct {
+	Ledger session.Ledger
+	// Limit is what each user may spend in a month; 0 is no limit.
+	Limit session.Money
+}
+
+type usageQuery struct {
+	User string `query:"user" maxLength:"64" doc:"Whose; only admins may name somebody else. Default: yourself."`
+}
+
+// usageMonths is how many months are shown.
+const usageMonths = 12
+
+// usageOf says what a user spent.
+func (d *Door) usageOf(ctx context.Context, c *call, u Usage, q usageQuery) (api.Usage, error) {
+	user := c.who.User
+	if q.User != "" && q.User != user {
+		if err := d.mayAskAbout(ctx, c, q.User); err != nil {
+			return api.Usage{}, err
+		}
+		user = q.User
+	}
+	now := session.MonthOf(time.Now())
+	found, err := u.Ledger.Spending(ctx, user, now.Add(1-usageMonths))
+	if err != nil {
+		return api.Usage{}, err
+	}
+	out := api.Usage{Month: string(now), Spent: found.In(now).Dollars(), Reserved: found.Reserved.Dollars()}
+	if u.Limit > 0 {
+		out.Limit = ptr(u.Limit.Dollars())
+	}
+	for i := range usageMonths {
+		m := now.Add(-i)
+		out.Months = append(out.Months, api.UsageMonth{Month: string(m), Spent: found.In(m).Dollars()})
+	}
+	return out, nil
+}
+
+// mayAskAbout tells nobody but admins who else there is.
+func (d *Door) mayAskAbout(ctx context.Context, c *call, user string) error {
+	if !c.who.Admin {
+		return fail(http.StatusForbidden, api.CodeForbidden, "Only an admin key may ask what others spent.")
+	}
+	users, err := d.Gate.Users(ctx)
+	if err == nil && !slices.ContainsFunc(users, func(u access.User) bool { return u.Name == user }) {
+		err = access.ErrNotFound
+	}
+	return err
+}
