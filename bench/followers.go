@@ -109,24 +109,31 @@ type talk struct {
 
 // converse makes a conversation and waits until its agent waits too.
 func (c *child) converse() (*talk, error) {
+	t, err := c.create()
+	if err == nil {
+		_, err = t.settled()
+	}
+	return t, err
+}
+
+// create makes a conversation with a first message.
+func (c *child) create() (*talk, error) {
 	l, err := dial(c.addr)
 	if err != nil {
 		return nil, err
 	}
-	t := &talk{server: c, link: l}
 	answer, err := l.ask(message("POST", creationPath, c.addr, c.key, withMessage))
-	if err != nil {
-		return nil, err
-	}
 	var made struct {
 		ID string `json:"conversation_id"`
 	}
-	if err := json.Unmarshal(answer, &made); err != nil {
+	if err == nil {
+		err = json.Unmarshal(answer, &made)
+	}
+	if err != nil {
+		l.close()
 		return nil, err
 	}
-	t.path = creationPath + "/" + made.ID
-	_, err = t.settled()
-	return t, err
+	return &talk{server: c, link: l, path: creationPath + "/" + made.ID}, nil
 }
 
 // say sends one more message.

@@ -35,6 +35,7 @@ var scenarios = []scenario{
 	{"scale", "Scale: many stored conversations against none", scale},
 	{"followers", "Followers: many readers of one conversation", followers},
 	{"fsync", "fsync: counted, not timed", fsyncs},
+	{"turns", "Turns: a message, a command and an answer, against their parts", turns},
 	{"sandbox", "Sandbox: start, command and memory against bare ones", sandboxes},
 }
 

@@ -208,10 +208,15 @@ func (c *child) rss(ctx context.Context) float64 {
 	return last
 }
 
-func (c *child) rssNow() float64 {
+func (c *child) rssNow() float64 { return c.memory("VmRSS:") }
+
+// rssPeak is the most memory that the process ever had, in MB.
+func (c *child) rssPeak() float64 { return c.memory("VmHWM:") }
+
+func (c *child) memory(field string) float64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
 	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if value, ok := strings.CutPrefix(line, field); ok {
 			kb, _ := strconv.ParseFloat(strings.Fields(value)[0], 64)
 			return kb / 1024
 		}

@@ -85,12 +85,12 @@ func turn(ctx context.Context, s *session.Sessions, id session.ID) error {
 			return []session.Payload{session.UserSaid{Text: "Go on."}, session.TurnBegan{}}, nil
 		},
 		func(s session.State) ([]session.Payload, error) {
-			return s.AskModel(s.Claim, "m", "scripted/demo", 5, 0, false)
+			return s.AskModel(s.Claim, session.ModelAsked{Call: "m", Model: "scripted/demo", Reserved: 5}, nil)
 		},
 		func(s session.State) ([]session.Payload, error) {
 			return s.Answered(s.Claim, session.ModelAnswered{Call: "m", Cost: 4, ToolCalls: []session.ToolCall{call}})
 		},
-		func(s session.State) ([]session.Payload, error) { return s.CallNext(s.Claim, session.RiskLow, false) },
+		func(s session.State) ([]session.Payload, error) { return s.CallNext(s.Claim, session.RiskLow, nil) },
 		func(s session.State) ([]session.Payload, error) {
 			return s.Returned(s.Claim, session.ToolReturned{ID: "t", Outcome: session.Succeeded, Output: "ok"})
 		},

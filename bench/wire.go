@@ -156,17 +156,27 @@ func follow(addr, path, key string, after int64) (*stream, error) {
 // next is the number of the next frame that has one. Others, like fragments of
 // an answer, are read and passed over.
 func (s *stream) next() (int64, error) {
+	value, err := s.field("id:")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(string(value), 10, 64)
+}
+
+// field is the next value of this name. What does not fit into the buffer is
+// passed over: nothing that is waited for is as long.
+func (s *stream) field(name string) ([]byte, error) {
 	for {
 		line, err := s.in.ReadSlice('\n')
-		for err == bufio.ErrBufferFull { // a long line, and only its beginning matters
+		for err == bufio.ErrBufferFull {
 			_, err = s.in.ReadSlice('\n')
 			line = nil
 		}
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		if value, ok := bytes.CutPrefix(line, []byte("id:")); ok {
-			return strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64)
+		if value, ok := bytes.CutPrefix(line, []byte(name)); ok {
+			return bytes.TrimSpace(value), nil
 		}
 	}
 }

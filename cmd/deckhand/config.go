@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"deckhand/internal/llm"
+	"deckhand/internal/llm/catalogue"
 )
 
 // defaultDataDir follows the desktop convention.
@@ -29,13 +30,15 @@ func defaultDataDir() string {
 
 // configFile is what a config file may say beside flags.
 type configFile struct {
-	flags  map[string]any
+	flags map[string]any
+	// models are what it says of models, its prices among it; by name in lower case.
+	models map[string]catalogue.Override
 	prices map[string]llm.Price
 }
 
 // readConfig reads a file; "" is an empty one.
 func readConfig(path string) (configFile, error) {
-	c := configFile{flags: map[string]any{}}
+	c := configFile{flags: map[string]any{}, models: map[string]catalogue.Override{}, prices: map[string]llm.Price{}}
 	if path == "" {
 		return c, nil
 	}
@@ -46,40 +49,84 @@ func readConfig(path string) (configFile, error) {
 	if err := yaml.Unmarshal(b, &c.flags); err != nil {
 		return c, fmt.Errorf("the config file %s is not valid YAML: %s", path, yaml.FormatError(err, false, true))
 	}
-	if raw, ok := c.flags["prices"]; ok {
-		delete(c.flags, "prices")
-		if err := bothPrices(raw); err != nil {
-			return c, fmt.Errorf("prices in %s: %w", path, err)
+	for _, section := range []string{"models", "prices"} {
+		raw, ok := c.flags[section]
+		if !ok {
+			continue
 		}
-		b, _ := yaml.Marshal(raw)
-		if err := yaml.UnmarshalWithOptions(b, &c.prices, yaml.Strict()); err != nil {
-			return c, fmt.Errorf("prices in %s: each model has input and output, in dollars per million tokens: %s", path, yaml.FormatError(err, false, false))
+		delete(c.flags, section)
+		if err := c.addModels(section, raw); err != nil {
+			return c, fmt.Errorf("%s in %s: %w", section, path, err)
 		}
-		prices := map[string]llm.Price{}
-		for model, p := range c.prices {
-			prices[strings.ToLower(model)] = p
-			if !isPrice(p.Input) || !isPrice(p.Output) {
-				return c, fmt.Errorf("prices in %s: input and output of %s are amounts of dollars, 0 or more", path, model)
-			}
+	}
+	for model, o := range c.models {
+		if p, ok := o.Price(model); ok {
+			c.prices[model] = p
 		}
-		c.prices = prices
 	}
 	return c, nil
 }
 
-// bothPrices refuses a price that leaves half of it out: it would be taken for free.
-func bothPrices(raw any) error {
-	models, _ := raw.(map[string]any)
-	for model, v := range models {
-		p, _ := v.(map[string]any)
-		if p["input"] == nil || p["output"] == nil {
-			return fmt.Errorf("%s needs both input and output; 0 is a price", model)
+// sectionFields say what a model may have in a section.
+var sectionFields = map[string]string{
+	"models": "each model has any of window, max_output, tools, images, thinks, api, base_url, input, output, cache_read and cache_write",
+	"prices": "each model has input and output, in dollars per million tokens, and cache_read and cache_write if they are known",
+}
+
+// addModels takes in a section that describes models. prices is the short form of
+// models, for a file that says nothing else of them.
+func (c *configFile) addModels(section string, raw any) error {
+	models, ok := raw.(map[string]any)
+	if !ok && raw != nil {
+		return fmt.Errorf("it has the names of models as keys, and %s", sectionFields[section])
+	}
+	for _, name := range slices.Sorted(maps.Keys(models)) {
+		o, err := readModel(section, models[name])
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
+		if !strings.Contains(name, "/") {
+			return fmt.Errorf("%s: a model is named provider/model, as in the settings", name)
+		}
+		key := strings.ToLower(name)
+		if have, ok := c.models[key]; ok { // of the other section, which is read first
+			if have.Input != nil || section == "models" {
+				return fmt.Errorf("%s: it stands in the file twice, or its price does", name)
+			}
+			have.Input, have.Output, have.CacheRead, have.CacheWrite = o.Input, o.Output, o.CacheRead, o.CacheWrite
+			o = have
+		}
+		c.models[key] = o
 	}
 	return nil
 }
 
-func isPrice(p float64) bool { return p >= 0 && !math.IsInf(p, 0) }
+// readModel reads what a section says of one model.
+func readModel(section string, raw any) (catalogue.Override, error) {
+	var o catalogue.Override
+	fields, ok := raw.(map[string]any)
+	if section == "prices" && (fields["input"] == nil || fields["output"] == nil) {
+		return o, fmt.Errorf("both input and output are needed, and 0 is a price; %s", sectionFields[section])
+	}
+	if !ok {
+		return o, errors.New(sectionFields[section])
+	}
+	if section == "prices" {
+		for field := range fields {
+			if !slices.Contains([]string{"input", "output", "cache_read", "cache_write"}, field) {
+				return o, fmt.Errorf("%s is not part of a price; %s", field, sectionFields[section])
+			}
+		}
+	}
+	b, err := yaml.Marshal(fields)
+	if err == nil {
+		err = yaml.UnmarshalWithOptions(b, &o, yaml.Strict())
+	}
+	if err != nil {
+		return o, fmt.Errorf("%s: %s", sectionFields[section], yaml.FormatError(err, false, false))
+	}
+	return o, o.Check()
+}
 
 // fileResolver takes flags from the config file, after the command line and the environment.
 type fileResolver struct {

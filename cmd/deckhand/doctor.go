@@ -11,22 +11,30 @@ import (
 	"strings"
 	"syscall"
 
+	"deckhand/api"
 	"deckhand/internal/access"
+	"deckhand/internal/llm/catalogue"
+	"deckhand/internal/llm/connect"
 	"deckhand/internal/llm/scripted"
+	"deckhand/internal/outbound"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
+	"deckhand/internal/settings"
 )
 
 type doctorCmd struct {
 	common
 	sandboxFlags
 	Addr         string `name:"addr" env:"DECKHAND_ADDR" default:"127.0.0.1:3000" help:"Address the server would listen on."`
+	Model        bool   `name:"model" help:"Try the model that a user has stored, too. It costs what a few short answers cost."`
+	User         string `name:"user" default:"admin" placeholder:"NAME" help:"Whose model to try (default: ${default})."`
+	AllowPrivate string `name:"allow-private" env:"DECKHAND_ALLOW_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses the server may dial for users; for --model."`
 	Repair       bool   `name:"repair" help:"End a damaged conversation after its last good event, keeping what is cut off in a file. The server must not run."`
 	Conversation string `arg:"" optional:"" help:"Verify this conversation's log instead, event by event."`
 }
 
 // Run checks one thing after the other and says what to do about what is wrong.
-func (c *doctorCmd) Run(ctx context.Context, o *output) error {
+func (c *doctorCmd) Run(ctx context.Context, all *cli, o *output) error {
 	if c.Conversation != "" {
 		return c.verify(ctx, o)
 	}
@@ -43,6 +51,11 @@ func (c *doctorCmd) Run(ctx context.Context, o *output) error {
 	r.check("address", c.Addr, c.address())
 	c.hands(ctx, r)
 	r.check("built-in model", scripted.Demo+" needs no key and no network", nil)
+	if c.Model {
+		if err := c.model(ctx, all, r); err != nil {
+			r.check("model", "", err)
+		}
+	}
 	if r.failed > 0 {
 		return fmt.Errorf("%d of the checks failed", r.failed)
 	}
@@ -111,6 +124,61 @@ func (c *doctorCmd) database(ctx context.Context, r *report) error {
 	_, err = secret.OpenKeyring(ctx, c.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), d.db)
 	r.check("master key", "opens the stored secrets", err)
 	return nil
+}
+
+// model tries the model that the user has stored, as the server would reach it.
+func (c *doctorCmd) model(ctx context.Context, all *cli, r *report) error {
+	file, err := readConfig(all.Config)
+	if err != nil {
+		return err
+	}
+	allow, err := outbound.ParseAllow(c.AllowPrivate)
+	if err != nil {
+		return err
+	}
+	d, err := openData(ctx, c.common, access.Options{})
+	if err != nil {
+		return err
+	}
+	defer d.db.Close()
+	keyring, err := secret.OpenKeyring(ctx, c.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), d.db)
+	if err != nil {
+		return err
+	}
+	redactor := secret.NewRedactor()
+	client := outbound.NewClient(outbound.Policy{AllowAllPrivate: outbound.IsLoopback(c.Addr), Allow: allow}, 0)
+	defer client.CloseIdleConnections()
+	b := &brain{settings: settings.New(d.db, keyring, redactor), redactor: redactor, client: client, models: connect.Connector{Catalogue: catalogue.New(file.models)}}
+	found, err := b.testModel(ctx, c.User, api.TestModel{})
+	if errors.Is(err, settings.ErrNotFound) {
+		return fmt.Errorf("%s has stored no settings; name another with --user", c.User)
+	}
+	if err != nil {
+		return err
+	}
+	r.model(found)
+	return nil
+}
+
+// model writes what came out of trying a model. What nobody can tell is a warning,
+// and so is what agents can do without.
+func (r *report) model(found api.ModelReport) {
+	var err error
+	if !found.OK {
+		err = fmt.Errorf("agents cannot work with %s", found.Model)
+	}
+	r.check("model", found.Model, err)
+	for _, k := range found.Checks {
+		switch {
+		case k.OK != nil && *k.OK:
+			r.check("  "+k.Name, k.Message, nil)
+		default:
+			r.warn("  "+k.Name, k.Message)
+		}
+	}
+	for _, n := range found.Notes {
+		r.warn("  key", n)
+	}
 }
 
 // hands asks the sandbox driver what it thinks of this machine.

@@ -24,6 +24,8 @@ type cli struct {
 	Config string `name:"config" env:"DECKHAND_CONFIG" placeholder:"FILE" help:"Config file (YAML): flag names as keys, and prices. Flags and environment win over it."`
 
 	Serve   serveCmd   `cmd:"" help:"Run the server."`
+	Run     runCmd     `cmd:"" help:"Have an agent do a task in this folder, in this terminal. Needs no server."`
+	Replay  replayCmd  `cmd:"" help:"Run a recorded trajectory again, in a fresh sandbox. Needs no server."`
 	Key     keyCmd     `cmd:"" help:"Make, list and revoke API keys; rotate the master key. Works beside a running server."`
 	User    userCmd    `cmd:"" help:"Make, list, disable and enable users. Works beside a running server."`
 	OpenAPI openapiCmd `cmd:"" name:"openapi" help:"Print the OpenAPI 3.1 document of this version."`
@@ -80,11 +82,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "deckhand:", err)
 		return 2
 	}
-	if err := k.Run(&c); err != nil {
-		fmt.Fprintln(stderr, "deckhand:", err)
-		return 1
+	err = k.Run(&c)
+	var ended exit
+	if errors.As(err, &ended) && ended.said {
+		return ended.code
 	}
-	return 0
+	if err != nil {
+		fmt.Fprintln(stderr, "deckhand:", err)
+	}
+	switch {
+	case err == nil:
+		return 0
+	case ended.code != 0:
+		return ended.code
+	}
+	return 1
 }
 
 // output is where a command prints.

@@ -36,6 +36,7 @@ type sandboxFlags struct {
 	Egress           string   `name:"egress" env:"DECKHAND_EGRESS" default:"open" enum:"open,allowlist,off" help:"What sandboxes may reach: open (the public internet), allowlist (--egress-allow), off. Private addresses never, whatever this says."`
 	EgressAllow      []string `name:"egress-allow" env:"DECKHAND_EGRESS_ALLOW" placeholder:"HOST" help:"Hosts of --egress allowlist: example.org, *.example.org, example.org:8443."`
 	EgressPrivate    string   `name:"egress-private" env:"DECKHAND_EGRESS_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses that sandboxes may reach after all, e.g. a package mirror."`
+	Folder           string   `kong:"-"` // the workspace of every conversation, "" for one of its own each
 	RunnerPath       string   `name:"runner-path" env:"DECKHAND_RUNNER" hidden:"" help:"Runner to use instead of the one inside this program."`
 }
 
@@ -226,7 +227,7 @@ func (f *sandboxFlags) path(h hands, ours string) string {
 func (f *sandboxFlags) spec(h hands, all *settings.Service) func(ctx context.Context, st session.State) (sandbox.Spec, error) {
 	path := f.path(h, os.Getenv("PATH"))
 	return func(ctx context.Context, st session.State) (sandbox.Spec, error) {
-		spec := sandbox.Spec{Limits: f.limits(), Env: map[string]string{}, Labels: map[string]string{"deckhand.user": st.Owner}}
+		spec := sandbox.Spec{Limits: f.limits(), Folder: f.Folder, Env: map[string]string{}, Labels: map[string]string{"deckhand.user": st.Owner}}
 		if path != "" {
 			spec.Env["PATH"] = path
 		}

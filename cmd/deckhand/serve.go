@@ -23,6 +23,7 @@ import (
 type serveCmd struct {
 	common
 	sandboxFlags
+	brainFlags
 	Addr         string        `name:"addr" env:"DECKHAND_ADDR" default:"127.0.0.1:3000" help:"Address to listen on. Anything but loopback needs TLS or --behind-proxy."`
 	BehindProxy  bool          `name:"behind-proxy" env:"DECKHAND_BEHIND_PROXY" help:"A reverse proxy in front of this server speaks TLS for it."`
 	PublicURL    string        `name:"public-url" env:"DECKHAND_PUBLIC_URL" placeholder:"URL" help:"Address people use, e.g. https://deckhand.example.org; for the login link. Its host is allowed."`
@@ -78,7 +79,7 @@ func (c *serveCmd) Run(ctx context.Context, all *cli, o *output) error {
 	if err := d.signCookies(ctx, keyring, c.limits()); err != nil {
 		return err
 	}
-	s, err := wire(ctx, c, file.prices, d, keyring, redactor, logger)
+	s, err := wire(ctx, c, file.models, d, keyring, redactor, logger)
 	if err != nil {
 		return err
 	}
@@ -275,13 +276,20 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	defer cancel()
 	err := web.Shutdown(grace)
 	background.wait()
-	s.keeper.Close() // the sandboxes run on, and the next server finds them
-	err = errors.Join(err, s.hands.close(), s.egress.Close())
-	if s.tracer != nil {
-		err = errors.Join(err, s.tracer.Close(grace))
-	}
+	err = errors.Join(err, s.close(grace))
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, http.ErrServerClosed) {
 		return cause
+	}
+	return err
+}
+
+// close lets go of everything, when nothing runs any more.
+func (s *server) close(ctx context.Context) error {
+	s.brain.close()
+	s.keeper.Close() // the sandboxes run on, and the next server finds them
+	err := errors.Join(s.hands.close(), s.egress.Close())
+	if s.tracer != nil {
+		err = errors.Join(err, s.tracer.Close(ctx))
 	}
 	return err
 }

@@ -10,28 +10,25 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
-	"deckhand/api"
 	"deckhand/internal/access"
 	"deckhand/internal/agent"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/httpapi"
 	"deckhand/internal/live"
 	"deckhand/internal/llm"
-	"deckhand/internal/llm/scripted"
+	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/outbound"
+	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/egress"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 	"deckhand/internal/store/sqlite"
 	"deckhand/internal/telemetry"
-	"deckhand/internal/tool"
-	"deckhand/internal/tool/bash"
 	"deckhand/internal/v0"
 	"deckhand/internal/workspace"
 )
@@ -85,12 +82,16 @@ type server struct {
 	keeper   *workspace.Keeper
 	egress   *egress.Proxy
 	hands    hands
+	out      sandbox.Outward
+	brain    *brain
+	sessions *session.Sessions
+	hub      *live.Hub
 	logger   *slog.Logger
 	redactor *secret.Redactor
 }
 
 // wire puts the parts together in the order a request walks through them.
-func wire(ctx context.Context, c *serveCmd, prices map[string]llm.Price, d *data, keyring *secret.Keyring, redactor *secret.Redactor, logger *slog.Logger) (*server, error) {
+func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override, d *data, keyring *secret.Keyring, redactor *secret.Redactor, logger *slog.Logger) (*server, error) {
 	s := &server{data: d, keyring: keyring, logger: logger, redactor: redactor, metrics: telemetry.NewMetrics(version)}
 	var err error
 	if c.OTLPEndpoint != "" {
@@ -102,24 +103,22 @@ func wire(ctx context.Context, c *serveCmd, prices map[string]llm.Price, d *data
 	if err != nil {
 		return nil, err
 	}
-	client := outbound.NewClient(outbound.Policy{AllowAllPrivate: outbound.IsLoopback(c.Addr), Allow: allow}, 10*time.Second)
+	reach := outbound.Policy{AllowAllPrivate: outbound.IsLoopback(c.Addr), Allow: allow}
+	client := outbound.NewClient(reach, 10*time.Second)
 
 	sessions := session.New(d.db)
 	hub := live.New(d.db, frames)
+	s.sessions, s.hub = sessions, hub
 	userSettings := settings.New(d.db, keyring, redactor)
 	userSettings.Alone = true // we hold the data dir, and the commands beside us do not touch settings
 	box, policy, err := s.wireHands(ctx, c, sessions, userSettings)
 	if err != nil {
 		return nil, err
 	}
-	models := modelCatalogue{prices: prices}
+	s.brain = c.brain(s, c.DataDir, sessions, userSettings, outbound.NewClient(reach, 0), models, box)
 	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.door.Pending() > busyRequests },
-		Workspaces: s.keeper,
-		Profile: func(ctx context.Context, owner string) (agent.Profile, error) {
-			p, err := models.profile(ctx, userSettings, owner)
-			p.Tools, p.Warm, p.Redactor = []tool.Tool{bash.Tool{}}, box.slow, redactor
-			return p, err
-		}})
+		Workspaces: s.keeper, Profile: s.brain.profile, Recall: s.brain.recall, Picture: s.brain.pictures.DataURL, Script: script,
+		Approval: agent.Approval{Within: c.ApprovalTimeout, Accept: c.ApprovalDefault == "accept"}})
 	sessions.Observe(hub)
 	sessions.Observe(s.loop)
 	sessions.Observe(s.keeper)
@@ -128,12 +127,13 @@ func wire(ctx context.Context, c *serveCmd, prices map[string]llm.Price, d *data
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, Hub: hub, Answers: d.db, Seal: keyring, NewID: d.db.NewID,
 		Redact: redactor.Add, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.origins(), DataDir: c.DataDir,
 		Unlimited: c.RateLimit == 0,
-		Models: httpapi.Models{Names: scripted.Models, Default: defaultModel, HasPrice: models.hasPrice,
+		Models: httpapi.Models{Names: s.brain.models.Catalogue.Names, Default: defaultModel, HasPrice: s.brain.hasPrice,
 			NeedsKey: func(model, baseURL string) bool { return llm.Config{Model: model, BaseURL: baseURL}.NeedsKey() }},
 		Ready: func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) },
 		VerifyRepository: func(ctx context.Context, st settings.Settings, provider, repository string) (string, error) {
 			return gitprovider.Verify(ctx, client, tokens(st), provider, repository)
 		},
+		Microagents: s.brain.microagents, TestModel: s.brain.testModel, TestMCP: s.brain.testServers, MCPStates: s.brain.states,
 		Images:     box.images,
 		Workspaces: s.keeper, Egress: s.egress, ServerPolicy: policy,
 		Observe: func(f httpapi.Finished) { s.metrics.Request(f.Route, f.Method, f.Status, f.Took, f.Stream) },
@@ -168,13 +168,13 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 		return hands{}, policy, err
 	}
 	s.egress = egress.New(egress.Config{Policy: workspace.PolicyOf(sessions, policy), AllowPrivate: private, Ledger: s.data.db.Egress(), Log: s.logger})
-	out := func(ctx context.Context, id, call string, conn net.Conn) {
+	s.out = func(ctx context.Context, id, call string, conn net.Conn) {
 		s.egress.Serve(ctx, id, agent.ModelsID(call), conn)
 	}
 	if err := claimBoxes(filepath.Join(c.DataDir, "boxes"), instance); err != nil {
 		return hands{}, policy, errors.Join(err, s.egress.Close())
 	}
-	h, err := c.choose(ctx, c.DataDir, instance, out, s.logger)
+	h, err := c.choose(ctx, c.DataDir, instance, s.out, s.logger)
 	if err != nil {
 		return h, policy, errors.Join(err, s.egress.Close())
 	}
@@ -182,6 +182,7 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 	s.logger.Info("sandbox", "driver", h.name, "egress", policy.Mode)
 	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: c.spec(h, userSettings), Logger: s.logger,
 		Forgotten: func(ctx context.Context, id session.ID) {
+			s.brain.forget(id)
 			if err := s.egress.Forget(ctx, string(id)); err != nil {
 				s.logger.Error("the network ledger of a deleted conversation cannot be removed", "session", id, "error", err)
 			}
@@ -252,66 +253,4 @@ func tokens(st settings.Settings) map[string]gitprovider.Token {
 		out[name] = gitprovider.Token{Token: t.Token.Reveal(), Host: t.Host}
 	}
 	return out
-}
-
-// defaultModel is what a user without llm_model gets: a real one, so that a
-// missing key is said at once and nobody talks to the demo by accident.
-const defaultModel = "anthropic/claude-sonnet-4-20250514"
-
-// maxBudget is more than anybody has, and fits into session.Money.
-const maxBudget = 9e9
-
-// modelCatalogue knows which models there are and what they cost.
-type modelCatalogue struct{ prices map[string]llm.Price }
-
-func (m modelCatalogue) price(model string) (llm.Price, bool) {
-	model = strings.ToLower(model)
-	if p, ok := m.prices[model]; ok {
-		return p, true
-	}
-	return llm.Price{}, slices.Contains(scripted.Models, model) // the script is free
-}
-
-func (m modelCatalogue) hasPrice(model string) bool {
-	_, ok := m.price(model)
-	return ok
-}
-
-// profile turns a user's settings into what the agent works with.
-func (m modelCatalogue) profile(ctx context.Context, all *settings.Service, owner string) (agent.Profile, error) {
-	s, err := all.Get(ctx, owner)
-	if errors.Is(err, settings.ErrNotFound) {
-		return agent.Profile{}, &agent.ProfileError{ID: api.CodeSettingsNotFound, Reason: "Settings not found"}
-	}
-	if err != nil {
-		return agent.Profile{}, err
-	}
-	p := agent.Profile{Agent: "CodeActAgent", ModelName: defaultModel, MaxAsks: 500}
-	if s.Agent != nil && *s.Agent != "" {
-		p.Agent = *s.Agent
-	}
-	if s.LLMModel != nil && *s.LLMModel != "" {
-		p.ModelName = *s.LLMModel
-	}
-	if s.MaxIterations != nil {
-		p.MaxAsks = *s.MaxIterations
-	}
-	language := ""
-	if s.Language != nil {
-		language = *s.Language
-	}
-	p.System = agent.System(language)
-	var priced bool
-	if p.Price, priced = m.price(p.ModelName); s.MaxBudgetPerTask != nil {
-		if !priced {
-			return p, &agent.ProfileError{ID: api.CodePriceUnknown, Reason: "max_budget_per_task is set, but the price of " + p.ModelName + " is not known."}
-		}
-		p.Limited, p.Budget = true, session.Money(min(*s.MaxBudgetPerTask, maxBudget)*1e9)
-	}
-	model := scripted.New(p.ModelName)
-	if model == nil {
-		return p, &agent.ProfileError{ID: "STATUS$ERROR", Reason: (&llm.UnavailableError{Model: p.ModelName}).Error()}
-	}
-	p.Model = model
-	return p, nil
 }

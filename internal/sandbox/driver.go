@@ -123,6 +123,11 @@ type Spec struct {
 	Prepared bool
 	Limits   Limits
 	Mounts   []Mount
+	// Folder is a folder of this machine that is the workspace, "" for one that
+	// the driver keeps. What is written there belongs to our own user. It is not
+	// the driver's: its size is not counted, and it is never removed. A driver
+	// that cannot show it is *Unavailable.
+	Folder string
 	// Env is added to the environment of everything that runs inside. It may hold
 	// secrets, so drivers ignore it: Open gives it to the runner over the
 	// connection, and it is never written down.

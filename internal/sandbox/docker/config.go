@@ -51,6 +51,9 @@ func (d *Driver) shapeOf(spec sandbox.Spec) (shape, error) {
 	if !s.Prepared && d.options.Runner == "" {
 		return s, unavailable(nil, "There is no runner to put into a container of the image %s.", s.Image)
 	}
+	if spec.Folder != "" {
+		return s, unavailable(nil, "Containers cannot work in the folder %s itself: an engine may be on another machine, and writes files as another user. Use --sandbox local.", spec.Folder)
+	}
 	for _, m := range s.Mounts {
 		if err := d.checkMount(m); err != nil {
 			return s, err

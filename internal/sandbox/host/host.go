@@ -126,7 +126,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, _ func(sandbox.Pr
 		return h, nil
 	}
 	dir := d.dir(spec.ID)
-	if err := os.MkdirAll(filepath.Join(dir, "ws"), 0o700); err != nil {
+	if err := d.prepare(spec, dir); err != nil {
 		return h, err
 	}
 	if err := d.launch(spec, dir); err != nil {
@@ -140,8 +140,34 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, _ func(sandbox.Pr
 	return h, s.Close()
 }
 
+// prepare makes the workspace: a folder, or a link to the one that was asked for.
+func (d *Driver) prepare(spec sandbox.Spec, dir string) error {
+	if spec.Folder == "" {
+		return os.MkdirAll(filepath.Join(dir, "ws"), 0o700)
+	}
+	if info, err := os.Stat(spec.Folder); err != nil || !info.IsDir() || !filepath.IsAbs(spec.Folder) {
+		return &sandbox.Unavailable{Reason: spec.Folder + " is not a folder that can be worked in.", Cause: err}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if now, err := os.Readlink(filepath.Join(dir, "ws")); err == nil && now == spec.Folder {
+		return nil
+	}
+	return os.Symlink(spec.Folder, filepath.Join(dir, "ws"))
+}
+
+// workspace is where it really is.
+func (d *Driver) workspace(id string) (string, error) {
+	return filepath.EvalSymlinks(filepath.Join(d.dir(id), "ws"))
+}
+
 // launch starts the runner in a session of its own, so that it outlives us.
 func (d *Driver) launch(spec sandbox.Spec, dir string) error {
+	workspace, err := d.workspace(spec.ID)
+	if err != nil {
+		return err
+	}
 	log, err := os.OpenFile(filepath.Join(dir, "runner.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -152,7 +178,7 @@ func (d *Driver) launch(spec sandbox.Spec, dir string) error {
 		return err
 	}
 	cmd := exec.Command(d.Runner, "serve", "--socket", "sock", "--state", filepath.Join(dir, "state"),
-		"--output", filepath.Join(dir, "output"), "--workspace", filepath.Join(dir, "ws"), "--network", "isolated")
+		"--output", filepath.Join(dir, "output"), "--workspace", workspace, "--network", "isolated")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -302,15 +328,19 @@ func (d *Driver) Inspect(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbo
 	if err := sandbox.CheckID(h.ID); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(d.dir(h.ID), "look-")
+	workspace, err := d.workspace(h.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, sandbox.ErrGone
 	}
 	if err != nil {
 		return nil, err
 	}
+	dir, err := os.MkdirTemp(d.dir(h.ID), "look-")
+	if err != nil {
+		return nil, err
+	}
 	cmd := exec.Command(d.Runner, "serve", "--socket", "sock", "--state", filepath.Join(dir, "state"),
-		"--output", filepath.Join(dir, "output"), "--workspace", filepath.Join(d.dir(h.ID), "ws"), "--network", "isolated")
+		"--output", filepath.Join(dir, "output"), "--workspace", workspace, "--network", "isolated")
 	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
@@ -342,6 +372,9 @@ func (d *Driver) Inspect(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbo
 
 // Usage implements sandbox.Measurer.
 func (d *Driver) Usage(ctx context.Context, h sandbox.Handle) (int64, error) {
+	if info, err := os.Lstat(filepath.Join(d.dir(h.ID), "ws")); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return 0, nil // a folder of somebody else's
+	}
 	root, err := d.View(ctx, h)
 	if err != nil {
 		return 0, err

@@ -154,14 +154,37 @@ func openTree(path string, users int, whole bool) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening %s for mounting: %w", path, err)
 	}
+	f := os.NewFile(uintptr(fd), path)
 	if users >= 0 {
-		attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_RDONLY, Userns_fd: uint64(users)}
-		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, attr); err != nil {
-			unix.Close(fd)
-			return nil, fmt.Errorf("mapping the owners of %s: %w", path, err)
+		if err := mapOwners(f, users, unix.MOUNT_ATTR_RDONLY); err != nil {
+			f.Close()
+			return nil, err
 		}
 	}
-	return os.NewFile(uintptr(fd), path), nil
+	return f, nil
+}
+
+// lendTree is openTree for a folder that is to be written to. Mounts below it
+// are not shown: their owners could not be mapped along.
+func lendTree(path string, users int) (*os.File, error) {
+	f, err := openTree(path, -1, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := mapOwners(f, users, 0); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%w (its file system cannot do that: use --sandbox host, or be another user than root)", err)
+	}
+	return f, nil
+}
+
+// mapOwners makes files of a mount belong in a user namespace to whom they belong here.
+func mapOwners(f *os.File, users int, flags uint64) error {
+	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP | flags, Userns_fd: uint64(users)}
+	if err := unix.MountSetattr(int(f.Fd()), "", unix.AT_EMPTY_PATH, attr); err != nil {
+		return fmt.Errorf("mapping the owners of %s: %w", f.Name(), err)
+	}
+	return nil
 }
 
 // covers says whether path is dir or lies below it.

@@ -277,7 +277,8 @@ func (d *Driver) View(_ context.Context, h sandbox.Handle) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(filepath.Join(dir, box.WorkDir))
+	m, _ := readMeta(dir) // without one, there is no workspace either
+	root, err := os.OpenRoot(m.workspace(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s has no workspace", sandbox.ErrGone, h.ID)
 	}

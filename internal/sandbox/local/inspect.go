@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"deckhand/internal/sandbox"
-	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/local/tree"
 )
 
@@ -21,7 +20,7 @@ func (d *Driver) Inspect(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbo
 	}
 	m, err := readMeta(dir)
 	if err == nil {
-		_, err = os.Stat(filepath.Join(dir, box.WorkDir))
+		_, err = os.Stat(m.workspace(dir))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s has no workspace", sandbox.ErrGone, h.ID)

@@ -38,7 +38,9 @@ type meta struct {
 	Generation int      `json:"generation"`
 	Groups     []string `json:"groups,omitempty"`
 	// Root is the folder of the base that it was last started on.
-	Root   string            `json:"root,omitempty"`
+	Root string `json:"root,omitempty"`
+	// Folder is the workspace if it is a folder of the machine's, "" for the sandbox's own.
+	Folder string            `json:"folder,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
@@ -62,6 +64,14 @@ func readMeta(dir string) (meta, error) {
 		m.User = st.Uid
 	}
 	return m, nil
+}
+
+// workspace is where the workspace of the sandbox in dir lies.
+func (m meta) workspace(dir string) string {
+	if m.Folder != "" {
+		return m.Folder
+	}
+	return filepath.Join(dir, box.WorkDir)
 }
 
 func (m meta) write(dir string) error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -93,9 +92,12 @@ func (d *Driver) setup(p *place, o plan, pid int) (*box.Setup, []*os.File, error
 	if size < maxEnv { // it is set again over the connection; this is so that the first shell has it
 		s.Env = o.env
 	}
+	owner, folder := p, p.meta.Folder
 	if o.look != nil {
-		s.Work = filepath.Join(o.look.dir, box.WorkDir)
-		s.ID = o.look.id
+		owner, folder, s.ID = o.look, o.look.meta.Folder, o.look.id
+	}
+	if o.look != nil || folder != "" {
+		s.Work = owner.meta.workspace(owner.dir)
 	}
 	s.Layers = append(s.Layers, d.base.layers...)
 	s.Mounts = append(append(s.Mounts, d.base.mounts...), o.mounts...)
@@ -112,7 +114,7 @@ func (d *Driver) setup(p *place, o plan, pid int) (*box.Setup, []*os.File, error
 	}
 	h := &hand{}
 	s.BoxTree = h.over(p.dir, -1, false)
-	if s.Work != "" {
+	if s.Work != "" && folder == "" {
 		s.WorkTree = h.over(s.Work, -1, false)
 	}
 	for i := range s.Mounts {
@@ -121,16 +123,21 @@ func (d *Driver) setup(p *place, o plan, pid int) (*box.Setup, []*os.File, error
 	if h.err != nil {
 		return nil, h.files, h.err
 	}
-	return s, h.files, d.mapped(s, h, pid, unmapped)
+	return s, h.files, d.mapped(s, h, pid, folder, unmapped)
 }
 
 // mapped hands over the layers, with their owners mapped if that may and can be.
-func (d *Driver) mapped(s *box.Setup, h *hand, pid int, unmapped string) error {
+func (d *Driver) mapped(s *box.Setup, h *hand, pid int, folder, unmapped string) error {
 	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/ns/user", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("%w: its users cannot be found: %w", errDied, err)
 	}
 	defer unix.Close(fd)
+	if folder != "" { // what is written there must belong to us, not to the sandbox's users
+		if s.WorkTree = h.lend(folder, fd); h.err != nil {
+			return h.err
+		}
+	}
 	layers := []*box.Layer{&s.Root}
 	for i := range s.Layers {
 		layers = append(layers, &s.Layers[i])
@@ -159,10 +166,22 @@ type hand struct {
 
 // over makes a mount and returns its number.
 func (h *hand) over(path string, users int, whole bool) int {
+	return h.add(openTree(path, users, whole))
+}
+
+// lend makes a mount of a folder that can be written to, in which the users of
+// the namespace are those of this machine.
+func (h *hand) lend(path string, users int) int {
+	return h.add(lendTree(path, users))
+}
+
+func (h *hand) add(f *os.File, err error) int {
 	if h.err != nil {
+		if f != nil {
+			f.Close()
+		}
 		return 0
 	}
-	f, err := openTree(path, users, whole)
 	if err != nil {
 		h.err = err
 		return 0

@@ -44,6 +44,9 @@ func (d *Driver) Snapshot(ctx context.Context, h sandbox.Handle, id string) erro
 		return err
 	}
 	defer source.close()
+	if source.meta.Folder != "" {
+		return fmt.Errorf("%w: the workspace of %s is a folder of this machine, which is not copied", sandbox.ErrInvalid, h.ID)
+	}
 	if _, err := os.Lstat(to); err == nil {
 		return fmt.Errorf("%w: %s has a workspace already", fs.ErrExist, id)
 	}

@@ -44,6 +44,10 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 	if err != nil {
 		return sandbox.Handle{}, err
 	}
+	folder, err := d.checkFolder(spec.Folder)
+	if err != nil {
+		return sandbox.Handle{}, err
+	}
 	release, err := d.acquire(ctx, spec.ID)
 	if err != nil {
 		return sandbox.Handle{}, err
@@ -67,7 +71,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 			return sandbox.Handle{}, unavailable(ctx, err)
 		}
 	}
-	p.meta.Labels = spec.Labels
+	p.meta.Labels, p.meta.Folder = spec.Labels, folder
 	if err := d.launch(ctx, p, plan{limits: d.limitsOf(spec), mounts: mounts, network: spec.Network, env: spec.Env}); err != nil {
 		return sandbox.Handle{}, unavailable(ctx, err)
 	}
@@ -130,6 +134,34 @@ func (d *Driver) checkMounts(mounts []sandbox.Mount) ([]box.Mount, error) {
 		out = append(out, box.Mount{Source: source, Target: m.Target, ReadOnly: m.ReadOnly})
 	}
 	return out, nil
+}
+
+// checkFolder says whether a folder may be the workspace, and where it really is.
+func (d *Driver) checkFolder(folder string) (string, error) {
+	if folder == "" {
+		return "", nil
+	}
+	refuse := func(why string) error {
+		return &sandbox.Unavailable{Reason: fmt.Sprintf("A sandbox cannot work in %s: %s.", folder, why)}
+	}
+	real, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return "", refuse(err.Error())
+	}
+	info, err := os.Stat(real)
+	switch {
+	case err != nil:
+		return "", refuse(err.Error())
+	case !info.IsDir() || !filepath.IsAbs(real):
+		return "", refuse("it is not a folder")
+	case real == "/":
+		return "", refuse("it is the whole machine")
+	case covers(d.dir, real) || covers(real, d.dir):
+		return "", refuse("the sandboxes themselves lie there, in " + d.dir)
+	case d.rights.ranges && !d.rights.trees:
+		return "", refuse("what is written there would belong to other users, since the server is root and may not make mounts (CAP_SYS_ADMIN); use --sandbox host, or be another user than root")
+	}
+	return real, nil
 }
 
 // open opens and locks a sandbox's directory, and makes it if told so.

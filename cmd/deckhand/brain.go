@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"deckhand/api"
+	"deckhand/internal/agent"
+	"deckhand/internal/knowledge"
+	"deckhand/internal/llm"
+	"deckhand/internal/llm/cassette"
+	"deckhand/internal/llm/catalogue"
+	"deckhand/internal/llm/connect"
+	"deckhand/internal/llm/picture"
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/host"
+	"deckhand/internal/secret"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+	"deckhand/internal/tool"
+	"deckhand/internal/tool/mcp"
+	"deckhand/internal/v0"
+	"deckhand/internal/workspace"
+)
+
+// brainFlags say how agents think and whom they ask.
+type brainFlags struct {
+	Microagents     string        `name:"microagents" env:"DECKHAND_MICROAGENTS" placeholder:"DIR" help:"Folder with microagents and skills for everybody. Default: microagents in the data dir."`
+	ApprovalTimeout time.Duration `name:"approval-timeout" env:"DECKHAND_APPROVAL_TIMEOUT" default:"0" help:"How long a tool call waits for a person in confirmation mode; 0 is for ever."`
+	ApprovalDefault string        `name:"approval-default" env:"DECKHAND_APPROVAL_DEFAULT" default:"reject" enum:"accept,reject" help:"What becomes of it then: accept or reject."`
+	SearchURL       string        `name:"search-url" env:"DECKHAND_SEARCH_URL" placeholder:"URL" help:"Search service in the shape of Tavily's. Default: Tavily's own."`
+	Cassettes       string        `name:"cassettes" env:"DECKHAND_CASSETTES" placeholder:"DIR" help:"Recorded model traffic: the model cassette/NAME plays DIR/NAME.jsonl."`
+	Silent          bool          `kong:"-"` // no model is ever asked
+	RecordCassettes string        `name:"record-cassettes" env:"DECKHAND_RECORD_CASSETTES" placeholder:"DIR" help:"Record the model traffic of every conversation here."`
+}
+
+// brain makes it, with the parts that the server has.
+func (f *brainFlags) brain(s *server, dataDir string, sessions *session.Sessions, all *settings.Service, client *http.Client, models map[string]catalogue.Override, h hands) *brain {
+	global := f.Microagents
+	if global == "" {
+		global = filepath.Join(dataDir, "microagents")
+	}
+	b := &brain{settings: all, sessions: sessions, keyring: s.keyring, redactor: s.redactor, client: client, keeper: s.keeper, logger: s.logger,
+		models:   connect.Connector{Catalogue: catalogue.New(models), Cassettes: cassette.Dir(f.Cassettes), Redact: s.redactor.String},
+		record:   cassette.Dir(f.RecordCassettes),
+		pictures: &picture.Fetcher{Client: client},
+		library:  &knowledge.Library{Global: global, Users: filepath.Join(dataDir, "users")},
+		servers:  mcp.NewPool(0), silent: f.Silent, warm: h.slow}
+	if h.name != host.Name {
+		b.workdir = sandbox.Workspace
+	}
+	b.tools = newTools(s.out, client, f.SearchURL, b.searchKey, b.readSkill)
+	return b
+}
+
+// brain turns settings into what an agent works with.
+type brain struct {
+	settings *settings.Service
+	sessions *session.Sessions
+	keyring  *secret.Keyring
+	redactor *secret.Redactor
+	models   connect.Connector
+	record   cassette.Dir // "" records nothing
+	client   *http.Client // checks every address it dials
+	pictures *picture.Fetcher
+	library  *knowledge.Library
+	servers  *mcp.Pool
+	keeper   *workspace.Keeper
+	tools    tools
+	// silent says that no model is asked: what is recorded is all there is.
+	silent bool
+	// warm says that sandboxes take long to start; workdir is what a sandbox calls
+	// its workspace, "" if it has no fixed name.
+	warm    bool
+	workdir string
+	logger  *slog.Logger
+}
+
+// close ends connections to tool servers and browsers.
+func (b *brain) close() {
+	b.servers.Close()
+	b.tools.browser.Close()
+}
+
+// forget ends what was open for a conversation.
+func (b *brain) forget(id session.ID) {
+	b.servers.Forget(string(id))
+	b.tools.browser.Forget(string(id))
+}
+
+// defaultModel is what a user without llm_model gets: a real one, so that a
+// missing key is said at once and nobody talks to the demo by accident.
+const defaultModel = "anthropic/claude-sonnet-4-20250514"
+
+// maxBudget is more than anybody has, and fits into session.Money.
+const maxBudget = 9e9
+
+func (b *brain) hasPrice(model string) bool { return b.models.Catalogue.Info(model).Priced }
+
+// config is how the user reaches the model.
+func (b *brain) config(s settings.Settings) llm.Config {
+	c := llm.Config{Model: defaultModel, APIKey: s.LLMAPIKey.Reveal(), Client: b.client}
+	if s.LLMModel != nil && *s.LLMModel != "" {
+		c.Model = *s.LLMModel
+	}
+	if s.LLMBaseURL != nil {
+		c.BaseURL = *s.LLMBaseURL
+	}
+	return c
+}
+
+// profile implements agent.Config.Profile.
+func (b *brain) profile(ctx context.Context, st session.State) (agent.Profile, error) {
+	s, err := b.settings.Get(ctx, st.Owner)
+	if errors.Is(err, settings.ErrNotFound) {
+		return agent.Profile{}, &agent.ProfileError{ID: api.CodeSettingsNotFound, Reason: "Settings not found"}
+	}
+	if err != nil {
+		return agent.Profile{}, err
+	}
+	c := b.config(s)
+	p := agent.Profile{Agent: agentOf(st, s), ModelName: c.Model, Info: b.models.Catalogue.Info(c.Model), MaxAsks: 500,
+		Confirm: s.ConfirmationMode != nil && *s.ConfirmationMode, Condense: s.EnableDefaultCondenser, Warm: b.warm, Redactor: b.redactor}
+	if s.MaxIterations != nil {
+		p.MaxAsks = *s.MaxIterations
+	}
+	if s.SecurityAnalyzer != nil {
+		p.Analyzer = *s.SecurityAnalyzer
+	}
+	language := ""
+	if s.Language != nil {
+		language = *s.Language
+	}
+	p.System = agent.System(agent.SystemInput{Agent: p.Agent, Language: language, RateCalls: p.Analyzer == "llm"})
+	if s.MaxBudgetPerTask != nil {
+		if !p.Info.Priced {
+			return p, &agent.ProfileError{ID: api.CodePriceUnknown, Reason: "max_budget_per_task is set, but the price of " + c.Model + " is not known."}
+		}
+		budget := session.Money(min(*s.MaxBudgetPerTask, maxBudget) * 1e9)
+		p.Budget = &budget
+	}
+	if b.silent {
+		p.Model = silence{}
+	} else if p.Model, err = b.models.Open(c); err != nil {
+		return p, &agent.ProfileError{ID: "STATUS$ERROR", Reason: b.redactor.String(err.Error())}
+	}
+	if b.record != "" {
+		p.Model = b.record.Record(p.Model, b.redactor.String)
+	}
+	p.Tools = b.tools.of(p.Agent, st, !s.SearchAPIKey.IsZero())
+	p.More, err = b.foreign(ctx, st, s, p)
+	return p, err
+}
+
+// agentOf is the profile that the conversation has: that of whoever delegated it, or the user's.
+func agentOf(st session.State, s settings.Settings) string {
+	switch {
+	case st.Created.Agent != "":
+		return st.Created.Agent
+	case s.Agent != nil && *s.Agent != "":
+		return *s.Agent
+	}
+	return codeAct
+}
+
+// foreign gives the tools of tool servers: the user's and the conversation's
+// own. An agent that may only read gets none, for nobody knows what they do.
+func (b *brain) foreign(ctx context.Context, st session.State, s settings.Settings, p agent.Profile) (func(context.Context) []tool.Tool, error) {
+	if p.Agent != codeAct {
+		return nil, nil
+	}
+	all, err := b.toolServers(ctx, st, s)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	var reserved []string
+	for _, t := range p.Tools {
+		reserved = append(reserved, t.Spec().Name)
+	}
+	set := b.servers.Set(string(st.ID), mcp.Config{Servers: all, Reserved: reserved, Client: b.client, Logger: b.logger,
+		Box:    b.box(st),
+		Report: func(status mcp.Status) { b.report(st.ID, status) }})
+	return set.Tools, nil
+}
+
+// toolServers are those of the settings and of the conversation itself.
+func (b *brain) toolServers(ctx context.Context, st session.State, s settings.Settings) ([]mcp.Server, error) {
+	var all settings.MCP
+	if s.MCP != nil {
+		all = s.MCP.Clone()
+	}
+	if len(st.Created.MCP) > 0 {
+		own, err := b.ownServers(ctx, st)
+		if err != nil {
+			return nil, err
+		}
+		all.SSE, all.SHTTP, all.Stdio = append(all.SSE, own.SSE...), append(all.SHTTP, own.SHTTP...), append(all.Stdio, own.Stdio...)
+	}
+	return mcp.Servers(all), nil
+}
+
+// ownServers unseals what the conversation was created with. One that was
+// delegated has the servers of the one that it was created for.
+func (b *brain) ownServers(ctx context.Context, st session.State) (settings.MCP, error) {
+	id := st.ID
+	for up := st; up.Created.Parent != ""; {
+		var err error
+		if up, err = b.sessions.Load(ctx, up.Created.Parent); err != nil {
+			return settings.MCP{}, err
+		}
+		id = up.ID
+	}
+	plain, err := b.keyring.Open(ctx, st.Owner, "conversation."+string(id)+".mcp_config", st.Created.MCP)
+	if err != nil {
+		return settings.MCP{}, err
+	}
+	var in api.MCPConfig
+	if err := json.Unmarshal(plain, &in); err != nil {
+		return settings.MCP{}, err
+	}
+	own, faults := settings.CheckMCP(in, nil)
+	if len(faults) > 0 {
+		return settings.MCP{}, &api.ValidationError{Detail: faults}
+	}
+	b.redactor.Add(own.SecretValues()...)
+	return own, nil
+}
+
+// box gives the sandbox to tool servers that run in it.
+func (b *brain) box(st session.State) tool.Box {
+	return func(ctx context.Context) (*sandbox.Sandbox, error) {
+		top, err := b.sessions.Load(ctx, st.ID)
+		for err == nil && top.Created.Parent != "" {
+			top, err = b.sessions.Load(ctx, top.Created.Parent)
+		}
+		if err != nil {
+			return nil, err
+		}
+		box, release, err := b.keeper.Use(ctx, top.ID)
+		if err != nil {
+			return nil, err
+		}
+		release()
+		return box.Under(top.Claim), nil
+	}
+}
+
+// report tells people of a tool server that does not work, or does again.
+func (b *brain) report(id session.ID, s mcp.Status) {
+	n := session.Noted{ID: "STATUS$MCP_SERVER_READY", Message: "The tool server " + s.Name + " is there again."}
+	if s.State != mcp.Ready {
+		n = session.Noted{ID: "STATUS$MCP_SERVER_FAILED", Message: b.redactor.String("The tool server " + s.Name + " cannot be used: " + s.Error)}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), reportTime)
+	defer cancel()
+	_, err := b.sessions.Update(ctx, id, func(s session.State) ([]session.Payload, error) {
+		if !s.Exists() || s.Deleted {
+			return nil, nil
+		}
+		return []session.Payload{n}, nil
+	})
+	if err != nil {
+		b.logger.Warn("what became of a tool server could not be recorded", "session", id, "error", err)
+	}
+}
+
+// script implements agent.Config.Script.
+func script(raw string) ([]agent.Recorded, error) {
+	steps, err := v0.ParseReplay(raw)
+	out := make([]agent.Recorded, len(steps))
+	for i, s := range steps {
+		out[i] = agent.Recorded{Said: s.Said, Text: s.Text, Calls: s.Calls}
+	}
+	return out, err
+}
+
+// states implements httpapi.Config.MCPStates.
+func (b *brain) states(id session.ID) []api.MCPServerStatus {
+	out := []api.MCPServerStatus{}
+	for _, s := range b.servers.States(string(id)) {
+		s.Error = b.redactor.String(s.Error)
+		out = append(out, s.Wire())
+	}
+	return out
+}
+
+// testServers implements httpapi.Config.TestMCP.
+func (b *brain) testServers(ctx context.Context, _ string, m settings.MCP) ([]api.MCPServerStatus, error) {
+	b.redactor.Add(m.SecretValues()...)
+	out := []api.MCPServerStatus{}
+	for _, s := range mcp.Probe(ctx, mcp.Config{Servers: mcp.Servers(m), Client: b.client, Logger: b.logger}) {
+		s.Error = b.redactor.String(s.Error)
+		out = append(out, s.Wire())
+	}
+	return out, nil
+}

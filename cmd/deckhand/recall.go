@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"deckhand/api"
+	"deckhand/internal/agent"
+	"deckhand/internal/knowledge"
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+	"deckhand/internal/v0"
+	"deckhand/internal/workspace"
+)
+
+// reportTime bounds what is written for people beside the work.
+const reportTime = 10 * time.Second
+
+// recall implements agent.Config.Recall.
+func (b *brain) recall(ctx context.Context, st session.State, said session.UserSaid, o agent.Occasion) (session.Recalled, error) {
+	scope, done := b.scope(ctx, st)
+	defer done()
+	found, err := b.library.Recall(ctx, knowledge.Request{Scope: scope, Message: said.Text, First: o.First, Known: o.Known})
+	if err != nil {
+		return session.Recalled{}, err
+	}
+	for _, p := range found.Problems {
+		b.logger.Info("a piece of knowledge cannot be used", "session", st.ID, "file", p.File, "why", p.Sentence)
+	}
+	if !o.First && len(found.Items) == 0 {
+		return session.Recalled{}, nil
+	}
+	in := knowledge.ContextInput{Recalled: found}
+	d := v0.RecallDetails{Type: "knowledge"}
+	if o.First {
+		in.Repository, in.Branch, in.WorkingDir, in.Date = st.Created.Repository, st.Created.Branch, b.workdir, time.Now().UTC()
+		if in.Secrets, err = b.secretNames(ctx, st.Owner); err != nil {
+			return session.Recalled{}, err
+		}
+		d = v0.RecallDetails{Type: "workspace_context", RepoName: in.Repository, RepoBranch: in.Branch, RepoInstructions: found.Instructions, Date: in.Date.Format(time.DateOnly),
+			Secrets: in.Secrets, ConversationInstructions: st.Created.Instructions, WorkingDir: in.WorkingDir}
+	}
+	out := session.Recalled{Text: b.redactor.String(knowledge.Context(in))}
+	for _, item := range found.Items {
+		out.Items = append(out.Items, session.Knowledge{Name: item.Name, Trigger: item.Trigger, Content: item.Content})
+	}
+	out.Details, err = json.Marshal(d)
+	return out, err
+}
+
+// secretNames describes the secrets in the sandbox's environment, never their values.
+func (b *brain) secretNames(ctx context.Context, owner string) (map[string]string, error) {
+	out := map[string]string{}
+	err := b.settings.Read(ctx, owner, func(s *settings.Settings) {
+		for name, c := range s.CustomSecrets {
+			out[name] = c.Description
+		}
+	})
+	if errors.Is(err, settings.ErrNotFound) {
+		err = nil
+	}
+	return out, err
+}
+
+// scope is whose knowledge a session has: with the files of its workspace, if
+// they can be read without waiting for a sandbox.
+func (b *brain) scope(ctx context.Context, st session.State) (knowledge.Scope, func()) {
+	scope := knowledge.Scope{User: st.Owner, RepoDir: b.workdir, Key: string(st.ID)}
+	for st.Created.Parent != "" {
+		up, err := b.sessions.Load(ctx, st.Created.Parent)
+		if err != nil {
+			return scope, func() {}
+		}
+		st = up
+	}
+	if b.warm && !st.Up {
+		return scope, func() {}
+	}
+	view, err := b.keeper.View(ctx, st.ID)
+	if err != nil {
+		if !errors.Is(err, workspace.ErrNone) && !errors.Is(err, sandbox.ErrUnseen) && ctx.Err() == nil {
+			b.logger.Debug("a workspace cannot be looked into", "session", st.ID, "error", err)
+		}
+		return scope, func() {}
+	}
+	scope.Repo = view.FS(ctx)
+	return scope, view.Close
+}
+
+// readSkill implements skill.Read.
+func (b *brain) readSkill(ctx context.Context, id, _, name, file string) (string, error) {
+	st, err := b.sessions.Load(ctx, session.ID(id))
+	if err != nil {
+		return "", err
+	}
+	scope, done := b.scope(ctx, st)
+	defer done()
+	return b.library.Skill(ctx, scope, name, file)
+}
+
+// searchKey finds the key of the search service.
+func (b *brain) searchKey(ctx context.Context, owner string) (string, error) {
+	key := ""
+	err := b.settings.Read(ctx, owner, func(s *settings.Settings) { key = s.SearchAPIKey.Reveal() })
+	return key, err
+}
+
+// microagents implements httpapi.Config.Microagents.
+func (b *brain) microagents(ctx context.Context, _ string, id session.ID) ([]api.Microagent, error) {
+	st, err := b.sessions.Load(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	scope, done := b.scope(ctx, st)
+	defer done()
+	found, err := b.library.List(ctx, scope)
+	var out []api.Microagent
+	for _, m := range found {
+		v := api.Microagent{Name: m.Name, Type: "knowledge", Content: m.Content, Triggers: m.Triggers}
+		if m.Kind == knowledge.Repo {
+			v.Type = "repo"
+		}
+		for _, in := range m.Inputs {
+			v.Inputs = append(v.Inputs, api.MicroagentInput{Name: in.Name, Description: in.Description})
+		}
+		for _, s := range m.Servers {
+			v.Tools = append(v.Tools, s.Name)
+		}
+		out = append(out, v)
+	}
+	return out, err
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"deckhand/internal/session"
+)
+
+// The exit codes of run and replay.
+const (
+	exitDone        = 0
+	exitError       = 1
+	exitUsage       = 2
+	exitLimit       = 3
+	exitRejected    = 4
+	exitStuck       = 5
+	exitInterrupted = 130
+)
+
+const exitHelp = `The exit code tells the outcome:
+0 finished or answered, 1 an error (model, sandbox), 2 wrong usage, 3 a limit was reached (iterations, budget, time), 4 a call was rejected or needed approval, 5 the agent was stuck, 130 interrupted.`
+
+// exit is an error with a code of its own. One that was said is not printed again.
+type exit struct {
+	code int
+	why  error
+	said bool
+}
+
+func (e exit) Error() string { return e.why.Error() }
+func (e exit) Unwrap() error { return e.why }
+
+// outcome ends the program with a code and nothing more to say.
+func outcome(code int) error {
+	if code == exitDone {
+		return nil
+	}
+	return exit{code: code, said: true, why: fmt.Errorf("exit code %d", code)}
+}
+
+func usage(format string, a ...any) error {
+	return exit{code: exitUsage, why: fmt.Errorf(format, a...)}
+}
+
+// talkFlags are those of commands that hold a conversation in the terminal.
+type talkFlags struct {
+	common
+	sandboxFlags
+	brainFlags
+	Model         string        `name:"model" env:"DECKHAND_MODEL" placeholder:"NAME" help:"Model as provider/model; scripted/demo needs no key. Default: the stored settings' of --user. The key comes from DECKHAND_LLM_API_KEY or LLM_API_KEY, or from those settings."`
+	BaseURL       string        `name:"base-url" env:"DECKHAND_BASE_URL" placeholder:"URL" help:"Address of an OpenAI-compatible server."`
+	User          string        `name:"user" default:"admin" placeholder:"NAME" help:"Whose stored settings to begin with, if there are any (default: ${default})."`
+	Agent         string        `name:"agent" placeholder:"NAME" help:"Agent profile: CodeActAgent, ReadOnlyAgent or BrowsingAgent."`
+	MaxIterations int           `name:"max-iterations" placeholder:"N" help:"Model calls per turn."`
+	Budget        *float64      `name:"budget" placeholder:"USD" help:"Money limit in US dollars."`
+	Confirm       bool          `name:"confirm" xor:"approval" help:"Ask before every risky call: all of them without an --analyzer."`
+	Yes           bool          `name:"yes" xor:"approval" short:"y" help:"Ask about no call."`
+	Analyzer      string        `name:"analyzer" enum:",llm,rules" default:"" placeholder:"NAME" help:"Who rates the risk of a call: llm or rules."`
+	JSON          bool          `name:"json" help:"Print events as JSON, one on each line, and the result as the last one."`
+	Keep          bool          `name:"keep" help:"Keep the conversation and print where it is."`
+	Timeout       time.Duration `name:"timeout" placeholder:"TIME" help:"Stop after so long, e.g. 30m."`
+	LogLevel      string        `name:"log-level" env:"DECKHAND_LOG_LEVEL" default:"error" enum:"debug,info,warn,error" help:"What to log to standard error: debug, info, warn or error."`
+}
+
+// runCmd is deckhand run.
+type runCmd struct {
+	Task string `arg:"" help:"What to do; - reads it from standard input."`
+	talkFlags
+	Instructions string   `name:"instructions" placeholder:"TEXT" help:"What the agent is told beside the task."`
+	Dir          string   `name:"dir" default:"." placeholder:"DIR" help:"Folder to work in (default: this one)."`
+	Repo         string   `name:"repo" placeholder:"URL" help:"Repository to clone into a new folder below --dir, and to work in: an address, or OWNER/NAME on GitHub."`
+	Branch       string   `name:"branch" placeholder:"NAME" help:"Branch of --repo."`
+	Image        []string `name:"image" type:"existingfile" placeholder:"FILE" help:"Image to show to the model. May be repeated."`
+}
+
+// Help implements kong.HelpProvider.
+func (runCmd) Help() string {
+	return "The agent works in this folder, from inside a sandbox that sees nothing else of this machine. Ctrl-C interrupts it; then a message sends it on, and another Ctrl-C ends it.\n\n" + exitHelp
+}
+
+// Run has the task done.
+func (c *runCmd) Run(ctx context.Context, all *cli, o *output) error {
+	first := session.UserSaid{Text: c.Task}
+	if c.Task == "-" {
+		text, err := io.ReadAll(io.LimitReader(os.Stdin, 1<<20))
+		if err != nil {
+			return err
+		}
+		first.Text = string(text)
+	}
+	if strings.TrimSpace(first.Text) == "" {
+		return usage("say what is to be done: deckhand run %q", "fix the failing test")
+	}
+	for _, name := range c.Image {
+		url, err := imageURL(name)
+		if err != nil {
+			return err
+		}
+		first.Images = append(first.Images, url)
+	}
+	if c.Branch != "" && c.Repo == "" {
+		return usage("--branch goes with --repo")
+	}
+	switch c.Sandbox {
+	case "auto":
+		c.Sandbox = "local" // containers cannot work in a folder of ours
+	case "docker":
+		return usage("--sandbox docker cannot work in a folder of this machine; use local, or host for no sandbox at all")
+	}
+	dir, err := c.workdir(ctx, o)
+	if err != nil {
+		return err
+	}
+	c.Folder = dir
+	return c.hold(ctx, all, o, session.Created{Trigger: "cli", Instructions: c.Instructions}, &first)
+}
+
+// workdir is the folder to work in: the given one, or a clone in it.
+func (c *runCmd) workdir(ctx context.Context, o *output) (string, error) {
+	dir, err := filepath.Abs(c.Dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return "", usage("--dir: %w", err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", usage("--dir: %s is not a folder", dir)
+	}
+	if c.Repo == "" {
+		return dir, nil
+	}
+	url := c.Repo
+	if owner, name, ok := strings.Cut(url, "/"); ok && owner != "" && !strings.ContainsAny(owner, ":.") && !strings.Contains(name, "/") {
+		if _, err := os.Stat(url); err != nil {
+			url = "https://github.com/" + url
+		}
+	}
+	name := strings.TrimSuffix(path.Base(strings.TrimRight(url, "/")), ".git")
+	if name == "" || name == "." || name == "/" || strings.ContainsAny(name, ":") || strings.HasPrefix(url, "-") {
+		return "", usage("--repo %s does not name a repository", c.Repo)
+	}
+	to := filepath.Join(dir, name)
+	args := []string{"clone", "--quiet"}
+	if c.Branch != "" {
+		args = append(args, "--branch", c.Branch)
+	}
+	git := exec.CommandContext(ctx, "git", append(args, "--", url, to)...)
+	git.Stdin, git.Stdout, git.Stderr = os.Stdin, o.stderr, o.stderr
+	if err := git.Run(); err != nil {
+		return "", fmt.Errorf("the repository cannot be cloned into %s: %w", to, err)
+	}
+	fmt.Fprintf(o.stderr, "cloned into %s\n", to)
+	return to, nil
+}
+
+// maxImage is how large a picture may be: providers take no larger ones.
+const maxImage = 20 << 20
+
+func imageURL(name string) (string, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return "", usage("--image: %w", err)
+	}
+	kind := http.DetectContentType(b)
+	switch {
+	case !strings.HasPrefix(kind, "image/"):
+		return "", usage("--image %s is not an image", name)
+	case len(b) > maxImage:
+		return "", usage("--image %s is larger than %d MiB", name, maxImage>>20)
+	}
+	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(b), nil
+}
+
+// hold makes a server without a door, has the conversation on it, and takes it apart again.
+func (f *talkFlags) hold(ctx context.Context, all *cli, o *output, created session.Created, first *session.UserSaid) (err error) {
+	// An interruption is a word to the agent here, and does not end everything at once.
+	ctx = context.WithoutCancel(ctx)
+	alone, err := f.start(ctx, all, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, alone.end(ctx)) }()
+	t, err := newTalk(f, alone, o)
+	if err != nil {
+		return err
+	}
+	code, err := t.run(ctx, created, first)
+	if err != nil {
+		return err
+	}
+	return outcome(code)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"deckhand/api"
+	"deckhand/internal/llm"
+	"deckhand/internal/llm/connect"
+	"deckhand/internal/llm/probe"
+	"deckhand/internal/settings"
+)
+
+// testModel implements httpapi.Config.TestModel: the stored settings, changed by
+// what was sent, are tried and forgotten.
+func (b *brain) testModel(ctx context.Context, user string, in api.TestModel) (api.ModelReport, error) {
+	stored, err := b.settings.Get(ctx, user)
+	if errors.Is(err, settings.ErrNotFound) && in.LLMModel.Value != "" {
+		stored, err = settings.Defaults(), nil // all that is needed was sent
+	}
+	if err != nil {
+		return api.ModelReport{}, err
+	}
+	changed, did, err := settings.Merge(&stored, api.SettingsInput{LLMModel: in.LLMModel, LLMAPIKey: in.LLMAPIKey, LLMBaseURL: in.LLMBaseURL})
+	if err != nil {
+		return api.ModelReport{}, err
+	}
+	b.redactor.Add(changed.SecretValues()...)
+	c := b.config(changed)
+	var notes []string
+	switch elsewhere := connect.Address(c, b.models.Catalogue) != connect.Address(b.config(stored), b.models.Catalogue); {
+	case in.LLMAPIKey.Value == "" && !stored.LLMAPIKey.IsZero() && (elsewhere || len(did.Notes) > 0):
+		c.APIKey = ""
+		notes = []string{"The stored llm_api_key was not used, because the model is asked for at another host and a key belongs to the host it was given for. Send llm_api_key to try it."}
+	case c.APIKey == "" && c.NeedsKey():
+		notes = []string{"No llm_api_key is stored, and none was sent."}
+	}
+	report := b.try(ctx, c)
+	report.Notes = notes
+	return report, nil
+}
+
+// try makes the calls and writes the report as the wire has it.
+func (b *brain) try(ctx context.Context, c llm.Config) api.ModelReport {
+	out := api.ModelReport{Model: c.Model}
+	yes, no := true, false
+	m, err := b.models.Open(c)
+	switch provider := c.Provider(); {
+	case err != nil:
+		id := errorID("")
+		out.ErrorID = &id
+		out.Checks = []api.ModelCheck{{Name: probe.Reachable, OK: &no, Message: b.redactor.String(err.Error())}}
+		return out
+	case provider == "scripted" || provider == "cassette": // there is nobody to ask
+		out.OK = true
+		out.Checks = []api.ModelCheck{{Name: probe.Reachable, OK: &yes, Message: "It needs no key and no network, and is not a language model."}}
+		return out
+	}
+	r := probe.Run(ctx, m, b.models.Catalogue.Info(c.Model), probe.Options{Redact: b.redactor.String})
+	out.OK = r.OK
+	for _, k := range r.Checks {
+		out.Checks = append(out.Checks, api.ModelCheck(k))
+		if k.Name == probe.Reachable && k.OK != nil && !*k.OK {
+			id := errorID(r.Class)
+			out.ErrorID = &id
+		}
+	}
+	return out
+}
+
+// errorID is the code of a failed call, the same that a conversation would have.
+func errorID(class llm.Class) string {
+	switch class {
+	case llm.ClassAuth:
+		return api.CodeLLMAuthentication
+	case llm.ClassOverload, llm.ClassNetwork:
+		return "STATUS$ERROR_LLM_SERVICE_UNAVAILABLE"
+	case llm.ClassInternal:
+		return "STATUS$ERROR_LLM_INTERNAL_SERVER_ERROR"
+	case llm.ClassCredit:
+		return "STATUS$ERROR_LLM_OUT_OF_CREDITS"
+	case llm.ClassPolicy:
+		return "STATUS$ERROR_LLM_CONTENT_POLICY_VIOLATION"
+	case llm.ClassRate:
+		return "CHAT_INTERFACE$AGENT_RATE_LIMITED_STOPPED_MESSAGE"
+	}
+	return "STATUS$ERROR"
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"deckhand/api"
+	"deckhand/internal/llm"
+	"deckhand/internal/llm/catalogue"
+	"deckhand/internal/llm/connect"
+	"deckhand/internal/llm/llmtest"
+	"deckhand/internal/secret"
+	"deckhand/internal/settings"
+)
+
+// good answers as a model does that agents can work with, if the key is right.
+func good(a llmtest.Asked) llmtest.Reply {
+	switch last := a.Messages[len(a.Messages)-1]; {
+	case a.Header.Get("Authorization") != "Bearer sk-right-key":
+		return llmtest.Reply{Status: 401, Code: "invalid_api_key", Message: "Incorrect API key provided: " + strings.TrimPrefix(a.Header.Get("Authorization"), "Bearer ")}
+	case len(a.Tools) > 0:
+		return llmtest.Reply{Calls: []llm.Call{{ID: "c1", Name: "note", Args: []byte(`{"word":"apple"}`)}}}
+	case len(last.Images) > 0:
+		return llmtest.Reply{Text: "Red"}
+	}
+	return llmtest.Reply{Text: "one two three four five six seven"}
+}
+
+// tester is a brain that can try models, with settings in memory.
+func tester(t *testing.T) *brain {
+	t.Helper()
+	keyring, err := secret.OpenKeyring(t.Context(), t.TempDir(), "", secret.NewMemKeys())
+	if err != nil {
+		t.Fatal(err)
+	}
+	redactor, tr := secret.NewRedactor(), &http.Transport{}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &brain{settings: settings.New(settings.NewMemStore(), keyring, redactor), redactor: redactor, client: &http.Client{Transport: tr},
+		models: connect.Connector{Catalogue: catalogue.New(nil)}}
+}
+
+// outcome is a report in short.
+func outcome(r api.ModelReport) string {
+	s := "bad"
+	if r.OK {
+		s = "ok"
+	}
+	if r.ErrorID != nil {
+		s += " " + *r.ErrorID
+	}
+	for _, n := range r.Notes {
+		s += " [" + n + "]"
+	}
+	for _, c := range r.Checks {
+		if c.OK != nil && !*c.OK {
+			s += " " + c.Name + ": " + c.Message
+		}
+	}
+	return s
+}
+
+func TestTestModel(t *testing.T) {
+	server, other := llmtest.New(t, good), llmtest.New(t, good)
+	b := tester(t)
+	in := func(model, key, base string) api.TestModel {
+		var out api.TestModel
+		for text, to := range map[*string]*api.Opt[string]{&model: &out.LLMModel, &key: &out.LLMAPIKey, &base: &out.LLMBaseURL} {
+			if *text != "" {
+				*to = api.Some(*text)
+			}
+		}
+		return out
+	}
+	if _, err := b.testModel(t.Context(), "ada", api.TestModel{}); !errors.Is(err, settings.ErrNotFound) {
+		t.Errorf("nothing is stored: %v", err)
+	}
+	if r, err := b.testModel(t.Context(), "ada", in("openai/gpt-4o", "sk-right-key", server.URL+"/v1")); err != nil || outcome(r) != "ok" || r.Model != "openai/gpt-4o" {
+		t.Errorf("all was sent: %s, %v", outcome(r), err)
+	}
+	if _, err := b.settings.Update(t.Context(), "ada", api.SettingsInput{LLMModel: api.Some("openai/gpt-4o"), LLMAPIKey: api.Some("sk-right-key"), LLMBaseURL: api.Some(server.URL + "/v1")}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		in   api.TestModel
+		want []string
+	}{
+		"as stored":           {api.TestModel{}, []string{"ok"}},
+		"another model there": {in("openai/gpt-4o-mini", "", ""), []string{"ok"}},
+		"a wrong key":         {in("", "sk-wrong-key", ""), []string{"bad", "STATUS$ERROR_LLM_AUTHENTICATION", "key is wrong"}},
+		"another host":        {in("", "", other.URL+"/v1"), []string{"bad", "STATUS$ERROR_LLM_AUTHENTICATION", "was not used"}},
+		"another host, key":   {in("", "sk-right-key", other.URL+"/v1"), []string{"ok"}},
+		"nobody there":        {in("", "k", "http://127.0.0.1:1/v1"), []string{"bad", "STATUS$ERROR_LLM_SERVICE_UNAVAILABLE"}},
+		"no such provider":    {api.TestModel{LLMModel: api.Some("acme/m"), LLMBaseURL: api.Some("")}, []string{"bad", "STATUS$ERROR", "was not used", "does not know how"}},
+		"the script":          {in("scripted/demo", "", ""), []string{"ok"}},
+	} {
+		before := len(other.Asked())
+		r, err := b.testModel(t.Context(), "ada", c.in)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, want := range c.want {
+			if got := outcome(r); !strings.Contains(got, want) || strings.Contains(got, "wrong-key") {
+				t.Errorf("%s: %s, want %q", name, got, want)
+			}
+		}
+		for _, a := range other.Asked()[before:] {
+			if name == "another host" && strings.Contains(a.Header.Get("Authorization"), "right-key") {
+				t.Error("the stored key went to another host")
+			}
+		}
+	}
+	var invalid *api.ValidationError
+	if _, err := b.testModel(t.Context(), "ada", in("", "", "ftp://x")); !errors.As(err, &invalid) {
+		t.Errorf("%v", err)
+	}
+	if s, err := b.settings.Get(t.Context(), "ada"); err != nil || *s.LLMModel != "openai/gpt-4o" || s.LLMAPIKey.Reveal() != "sk-right-key" {
+		t.Errorf("trying changed the settings: %+v, %v", s, err)
+	}
+}
+
+// A stored key does not follow the user from one provider to the next.
+func TestTestModelKeepsKeysApart(t *testing.T) {
+	b := tester(t)
+	if _, err := b.settings.Update(t.Context(), "ada", api.SettingsInput{LLMModel: api.Some("anthropic/claude-sonnet-4-5"), LLMAPIKey: api.Some("sk-anthropic-key")}); err != nil {
+		t.Fatal(err)
+	}
+	sent := map[string]bool{}
+	b.client = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		var all strings.Builder
+		_ = r.Header.Write(&all)
+		sent[r.URL.Host] = strings.Contains(all.String(), "sk-anthropic-key")
+		return nil, context.DeadlineExceeded
+	})}
+	for _, model := range []string{"anthropic/claude-opus-4-5", "openai/gpt-4o", "groq/qwen/qwen3-32b"} {
+		if _, err := b.testModel(t.Context(), "ada", api.TestModel{LLMModel: api.Some(model)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !sent["api.anthropic.com"] || sent["api.openai.com"] || sent["api.groq.com"] || len(sent) != 3 {
+		t.Errorf("who was sent the key: %v", sent)
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestDoctorTriesTheModel(t *testing.T) {
+	server := llmtest.New(t, good)
+	b := serve(t, "")
+	if err := os.Chmod(b.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	check := func(want int, args ...string) string {
+		t.Helper()
+		code, out, errs := command(t, append([]string{"doctor", "--model", "--data-dir", b.dir, "--addr", "127.0.0.1:0"}, plainHands(t, args)...)...)
+		if code != want {
+			t.Errorf("%v: %d %s%s", args, code, out, errs)
+		}
+		if strings.Contains(out+errs, "-key") {
+			t.Errorf("a key is shown: %s%s", out, errs)
+		}
+		return out
+	}
+	if out := check(1, "--user", "nobody"); !strings.Contains(out, "nobody has stored no settings") {
+		t.Errorf("%s", out)
+	}
+	store := func(key string) {
+		t.Helper()
+		if status, body, _ := b.raw("POST", "/api/settings", `{"llm_model":"openai/gpt-4o","llm_api_key":"`+key+`","llm_base_url":"`+server.URL+`/v1"}`); status != 200 {
+			t.Fatal(body)
+		}
+	}
+	store("sk-wrong-key")
+	if out := check(1); !strings.Contains(out, "FAIL  model") || !strings.Contains(out, "key is wrong") {
+		t.Errorf("%s", out)
+	}
+	store("sk-right-key")
+	out := check(0)
+	for _, want := range []string{"ok    model            openai/gpt-4o", "  reachable", "  tools", "  images", "All is well."} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing: %s", want, out)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"deckhand/internal/session"
+)
+
+// Options say what a Display writes to.
+type Options struct {
+	Out io.Writer
+	// Color allows colours and a status line that is written over. Without it
+	// only plain lines are written.
+	Color bool
+	// Width is how many columns there are now; nil or 0 is no limit.
+	Width func() int
+	// Messages shows what the person said, too.
+	Messages bool
+}
+
+// Display writes a conversation. It belongs to one goroutine.
+type Display struct {
+	Options
+	// bare is true at the beginning of a line, status while the line holds
+	// something that is to be written over.
+	bare, status bool
+	// call is the answer that is being written and said what was shown of it;
+	// done are the last calls that nothing more is shown of.
+	call string
+	said strings.Builder
+	done [8]string
+	at   int
+	// tool is the tool call that runs, and output what it writes.
+	tool   session.ToolCall
+	output *output
+	asks   int
+}
+
+// New makes a Display.
+func New(o Options) *Display { return &Display{Options: o, bare: true} }
+
+// The looks that text can have.
+const (
+	dim    = "2"
+	bold   = "1"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	cyan   = "36"
+)
+
+// paint gives text a look. The text must be clean.
+func (d *Display) paint(look, text string) string {
+	if !d.Color || text == "" || look == "" {
+		return text
+	}
+	return "\x1b[" + look + "m" + text + "\x1b[0m"
+}
+
+func (d *Display) width() int {
+	if d.Width != nil {
+		if n := d.Width(); n > 0 {
+			return max(n, 20)
+		}
+	}
+	return 400
+}
+
+// write writes text that is clean.
+func (d *Display) write(text string) {
+	if text == "" {
+		return
+	}
+	d.clear()
+	_, _ = io.WriteString(d.Out, text)
+	d.bare = strings.HasSuffix(text, "\n")
+}
+
+// line writes whole lines of one look, on lines of their own.
+func (d *Display) line(look, text string) {
+	d.fresh()
+	for l := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
+		d.write(d.paint(look, strings.TrimSuffix(l, "\n")) + "\n")
+	}
+}
+
+// fresh ends a line that was begun.
+func (d *Display) fresh() {
+	d.clear()
+	if !d.bare {
+		d.write("\n")
+	}
+}
+
+// clear takes the status line away.
+func (d *Display) clear() {
+	if d.status {
+		_, _ = io.WriteString(d.Out, "\r\x1b[K")
+		d.status, d.bare = false, true
+	}
+}
+
+// Status shows what is being waited for, until something else is written.
+func (d *Display) Status(text string) {
+	if !d.Color {
+		return
+	}
+	d.fresh()
+	_, _ = io.WriteString(d.Out, d.paint(dim, clip(Inline(text), d.width()-1)))
+	d.status, d.bare = true, false
+}
+
+// Notice says something beside the conversation.
+func (d *Display) Notice(text string) { d.line(dim, "· "+Clean(text)) }
+
+// Problem says that something went wrong.
+func (d *Display) Problem(text string) { d.line(red, "! "+Clean(text)) }
+
+// Prompt asks for a line of input, which is echoed by the terminal itself.
+func (d *Display) Prompt(text string) {
+	d.fresh()
+	d.write(d.paint(bold, Clean(text)) + " ")
+	d.bare = true // the person's own line end follows
+}
+
+// Break ends a line that the person left with a key instead of a line end.
+func (d *Display) Break() { d.write("\n") }
+
+// Asks is how many model calls were shown.
+func (d *Display) Asks() int { return d.asks }
+
+// Summary says how it ended and what it took.
+func (d *Display) Summary(state string, t session.Totals, took time.Duration) {
+	parts := []string{state, count(d.asks, "model call")}
+	if t.Input+t.CacheRead+t.Output > 0 {
+		parts = append(parts, fmt.Sprintf("%s tokens in, %s out", thousands(t.Input+t.CacheRead+t.CacheWrite), thousands(t.Output)))
+	}
+	if t.Cost > 0 {
+		parts = append(parts, fmt.Sprintf("$%.4f", t.Cost.Dollars()))
+	}
+	d.fresh()
+	d.line(bold, "— "+Clean(strings.Join(append(parts, shown(took)), " · ")))
+}
+
+// shown is a duration as people say it.
+func shown(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func thousands(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,153 @@
+package terminal
+
+import (
+	"slices"
+	"strings"
+
+	"deckhand/internal/session"
+)
+
+// Event shows one event of the log. Give all of them, in order.
+func (d *Display) Event(e session.Event) {
+	switch p := e.Payload.(type) {
+	case session.UserSaid:
+		if d.Messages {
+			d.line(bold, "> "+strings.ReplaceAll(Clean(strings.TrimSpace(p.Text)), "\n", "\n  "))
+		}
+	case session.Recalled:
+		d.recalled(p)
+	case session.ModelAsked:
+		if p.Purpose == "" {
+			d.asks++
+		}
+		d.Status("waiting for the model")
+	case session.ModelAnswered:
+		if p.Purpose == "" {
+			d.answered(p)
+		}
+	case session.ModelFailed:
+		d.end(p.Call)
+		if !p.Retried && p.Class != "cancelled" && p.Message != "" {
+			d.Problem(p.Message)
+		}
+	case session.ToolCalled:
+		d.called(p)
+	case session.ToolReturned:
+		d.returned(p)
+	case session.ApprovalAsked:
+		d.asked(p)
+	default:
+		d.notice(e.Payload)
+	}
+}
+
+// notice shows the events that are told in a line.
+func (d *Display) notice(p session.Payload) {
+	switch p := p.(type) {
+	case session.WorkspaceStep:
+		d.Status(strings.TrimSpace("sandbox: " + p.Step + " " + p.Message))
+	case session.Nudged:
+		d.Notice("to the model: " + p.Text)
+	case session.Condensed:
+		d.Notice("older history was summarised")
+	case session.Noted:
+		if p.Error {
+			d.Problem(p.Message)
+		} else {
+			d.Notice(p.Message)
+		}
+	case session.StateChanged:
+		if p.State == session.AgentRateLimited {
+			d.Status("the provider limits the rate; waiting")
+		}
+	case session.Paused:
+		d.Notice("paused")
+	case session.TurnEnded:
+		if p.State == session.AgentError {
+			d.Problem(p.Reason)
+		}
+	case session.Failed:
+		d.Problem(p.Reason)
+	}
+}
+
+// recalled says what knowledge the agent was given by name.
+func (d *Display) recalled(p session.Recalled) {
+	var names []string
+	for _, k := range p.Items {
+		names = append(names, k.Name)
+	}
+	if len(names) > 0 {
+		d.Notice("the agent is reminded of: " + strings.Join(names, ", "))
+	}
+}
+
+// answered ends the answer that was shown while it was written, or shows it now.
+func (d *Display) answered(p session.ModelAnswered) {
+	shown := ""
+	if d.call == p.Call {
+		shown = d.said.String()
+	}
+	if p.Reasoning != "" && shown == "" {
+		d.thought(p.Reasoning)
+	}
+	if rest, ok := strings.CutPrefix(p.Text, shown); ok {
+		if shown == "" && rest != "" {
+			d.fresh()
+		}
+		d.write(Clean(rest))
+	}
+	d.end(p.Call)
+	d.fresh()
+}
+
+// maxThought is how many lines of a thought are shown.
+const maxThought = 12
+
+func (d *Display) thought(text string) {
+	d.some(dim, "  ", text, maxThought)
+}
+
+// some shows the first lines of a text, and says how many there are more.
+func (d *Display) some(look, indent, text string, most int) {
+	lines := strings.Split(strings.TrimRight(Clean(text), "\n"), "\n")
+	for i, l := range lines {
+		if i == most && len(lines) > most+1 {
+			d.line(dim, indent+"… "+count(len(lines)-i, "more line"))
+			return
+		}
+		d.line(look, indent+clip(l, d.width()-len(indent)-1))
+	}
+}
+
+// Delta shows more of what is being written in a call: an answer, or the output
+// of a tool. Give the events up to now first.
+func (d *Display) Delta(call, text string) {
+	switch {
+	case slices.Contains(d.done[:], call):
+	case d.output != nil && call == d.tool.ID:
+		d.output.add(text)
+	default:
+		if d.call != call {
+			d.end(d.call)
+			d.fresh()
+			d.call = call
+			d.said.Reset()
+		}
+		d.said.WriteString(text)
+		d.write(Clean(text))
+	}
+}
+
+// end remembers that nothing more is shown of a call.
+func (d *Display) end(call string) {
+	if call == "" || slices.Contains(d.done[:], call) {
+		return
+	}
+	d.done[d.at] = call
+	d.at = (d.at + 1) % len(d.done)
+	if d.call == call {
+		d.call = ""
+		d.said.Reset()
+	}
+}
