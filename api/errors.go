@@ -16,6 +16,7 @@ const (
 	CodeSandboxImage         = "CONFIGURATION$SANDBOX_IMAGE_UNSUPPORTED"
 	CodePriceUnknown         = "CONFIGURATION$MODEL_PRICE_UNKNOWN"
 	CodeBudget               = "STATUS$ERROR_BUDGET"
+	CodeUserBudget           = "STATUS$ERROR_USER_BUDGET"
 	CodeMaxIterations        = "STATUS$ERROR_MAX_ITERATIONS"
 	CodeStuck                = "STATUS$ERROR_STUCK"
 	CodeUnauthorized         = "AUTHORIZATION$UNAUTHORIZED"

@@ -19,54 +19,63 @@ import (
 	"deckhand/internal/tool/think"
 )
 
-// stepsPerTurn is how many tool calls the thinker makes in a turn.
-const stepsPerTurn = 20
-
-// thinker is a model in this process. It asks for one thought after the other,
-// and keeps when it was asked: from one time to the next is a step.
+// thinker is a model in this process. It answers when it is told to: with a
+// thought, or with its last word.
 type thinker struct {
-	asked  []time.Time
-	before uint64 // allocations, when the first was asked
-	allocs uint64 // and how many there were up to the last
-	done   chan struct{}
+	asked  chan struct{}
+	answer chan llm.Part
 }
 
 // Stream implements llm.Model.
-func (m *thinker) Stream(context.Context, llm.Request) iter.Seq2[llm.Part, error] {
-	var mem runtime.MemStats
-	n := len(m.asked)
-	switch n {
-	case 0:
-		runtime.ReadMemStats(&mem)
-		m.before = mem.Mallocs
-	case stepsPerTurn:
-		runtime.ReadMemStats(&mem)
-		m.allocs = mem.Mallocs - m.before
-	}
-	m.asked = append(m.asked, time.Now())
+func (m *thinker) Stream(ctx context.Context, _ llm.Request) iter.Seq2[llm.Part, error] {
 	return func(yield func(llm.Part, error) bool) {
-		part := llm.Part{Text: "I have thought about it."}
-		if n < stepsPerTurn {
-			part = llm.Part{Call: &llm.Call{ID: fmt.Sprint("t", n), Name: think.Name, Args: json.RawMessage(fmt.Sprintf(`{"thought":"thought %d"}`, n))}}
+		var part llm.Part
+		m.asked <- struct{}{}
+		select {
+		case part = <-m.answer:
+		case <-ctx.Done():
+			yield(part, ctx.Err())
+			return
 		}
 		if yield(part, nil) {
 			yield(llm.Part{Done: &llm.Done{Usage: llm.Usage{Input: 900, Output: 40}}}, nil)
 		}
-		if n == stepsPerTurn {
-			close(m.done)
-		}
 	}
 }
 
-// study is the loop of the server with the thinker.
+// step has the agent think, and waits until it asks again: what lies between
+// are a tool call and two rounds of appends.
+func (m *thinker) step(ctx context.Context, n int) error {
+	m.answer <- llm.Part{Call: &llm.Call{ID: fmt.Sprint("t", n), Name: think.Name, Args: json.RawMessage(fmt.Sprintf(`{"thought":"thought %d"}`, n))}}
+	return m.await(ctx)
+}
+
+func (m *thinker) await(ctx context.Context) error {
+	select {
+	case <-m.asked:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(turnTime):
+		return fmt.Errorf("the loop does not ask the model any more")
+	}
+}
+
+// study is the loop of the server with thinkers.
 type study struct {
 	db       *sqlite.DB
 	sessions *session.Sessions
 	model    chan *thinker // of the next turn
 }
 
+// Steps that are compared: at these lengths of history, in so many of one turn.
+var (
+	stepsAt      = [2]int64{10, 10_000}
+	stepsPerTurn = 20
+)
+
 // longSteps compares a step of the loop late in a long conversation with one
-// early in it. A step is a model call, a tool call and all their appends.
+// early in it, the two taking turns.
 func longSteps(b *bench) error {
 	dir, err := b.folder()
 	if err != nil {
@@ -87,29 +96,63 @@ func longSteps(b *bench) error {
 	go func() { ended <- loop.Run(ctx) }()
 	defer func() { stop(); <-ended }()
 
-	sizes := [2]int64{10, 10_000}
 	var took [2][]time.Duration
-	var allocs [2]uint64
+	var allocs [2]float64
 	for range pick(b, 15, 4) {
-		for i, size := range sizes {
-			id, err := store(b.ctx, s.db, "admin", size)
-			if err != nil {
-				return err
-			}
-			m, err := s.think(b.ctx, id)
-			if err != nil {
-				return err
-			}
-			for n := 1; n < len(m.asked); n++ {
-				took[i] = append(took[i], m.asked[n].Sub(m.asked[n-1]))
-			}
-			allocs[i] = m.allocs / stepsPerTurn
+		if err := s.compare(b.ctx, &took, &allocs); err != nil {
+			return err
 		}
 	}
-	b.report.add("turns", "a step of the loop at 10,000 events, p50, against one at 10", micros, 1000*percentile(took[1], 50), 1000*percentile(took[0], 50)).
-		ratioAtMost(1.2).note("%d allocations, %d at 10; a model call and a tool call with their appends", allocs[1], allocs[0])
-	say("a step at 10,000 events: %s", figure(1000*percentile(took[1], 50), micros))
+	p50 := func(i int) float64 { return 1000 * percentile(took[i], 50) }
+	b.report.add("turns", "a step of the loop at 10,000 events, p50, against one at 10", micros, p50(1), p50(0)).
+		ratioAtMost(1.2).note("%.0f allocations, %.0f at 10; a model call and a tool call with their appends", allocs[1], allocs[0])
+	say("a step at 10,000 events: %s", figure(p50(1), micros))
 	return nil
+}
+
+// compare takes steps in two new conversations, and counts their allocations at the end.
+func (s *study) compare(ctx context.Context, took *[2][]time.Duration, allocs *[2]float64) error {
+	var models [2]*thinker
+	for i, size := range stepsAt {
+		id, err := store(ctx, s.db, "admin", size)
+		if err == nil {
+			models[i], err = s.begin(ctx, id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	runtime.GC() // what was left behind by reading the long one is not a step's
+	for n := range stepsPerTurn {
+		for i, m := range models {
+			begin := time.Now()
+			if err := m.step(ctx, n); err != nil {
+				return err
+			}
+			took[i] = append(took[i], time.Since(begin))
+		}
+	}
+	for i, m := range models {
+		var err error
+		if allocs[i], err = allocations(5, func(n int) error { return m.step(ctx, stepsPerTurn+n) }); err != nil {
+			return err
+		}
+		m.answer <- llm.Part{Text: "I have thought about it."}
+	}
+	return nil
+}
+
+// begin says something in a conversation, and waits until the model is asked.
+func (s *study) begin(ctx context.Context, id session.ID) (*thinker, error) {
+	m := &thinker{asked: make(chan struct{}), answer: make(chan llm.Part)}
+	s.model <- m
+	_, err := s.sessions.Update(ctx, id, func(st session.State) ([]session.Payload, error) {
+		return st.Say(session.UserSaid{Text: "Think about it."})
+	})
+	if err != nil {
+		return m, err
+	}
+	return m, m.await(ctx)
 }
 
 func (s *study) profile(ctx context.Context, _ session.State) (agent.Profile, error) {
@@ -120,24 +163,5 @@ func (s *study) profile(ctx context.Context, _ session.State) (agent.Profile, er
 		return p, nil
 	case <-ctx.Done():
 		return p, ctx.Err()
-	}
-}
-
-// think lets the loop work on one message.
-func (s *study) think(ctx context.Context, id session.ID) (*thinker, error) {
-	m := &thinker{done: make(chan struct{})}
-	s.model <- m
-	if _, err := s.sessions.Update(ctx, id, func(st session.State) ([]session.Payload, error) {
-		return st.Say(session.UserSaid{Text: "Think about it."})
-	}); err != nil {
-		return m, err
-	}
-	select {
-	case <-m.done:
-		return m, nil
-	case <-ctx.Done():
-		return m, ctx.Err()
-	case <-time.After(turnTime):
-		return m, fmt.Errorf("the loop made %d model calls and no more", len(m.asked))
 	}
 }

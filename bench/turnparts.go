@@ -33,8 +33,8 @@ type parts struct {
 	close    func()
 }
 
-// parts prepares the floor for n callers. The requests are those that the
-// server made last.
+// parts prepares the floor for n callers. The requests are those of the
+// server's first turn.
 func (o *office) parts(b *bench, n, commits int) (*parts, error) {
 	p := &parts{ctx: b.ctx, commits: commits, close: func() {}}
 	err := errors.Join(p.openModel(o.model), p.openStore(b, n), p.openBoxes(b, n))
@@ -50,8 +50,8 @@ func (p *parts) also(end func()) {
 	p.close = func() { end(); before() }
 }
 
-func (p *parts) openModel(server *llmtest.Server) error {
-	for _, a := range server.Asked() {
+func (p *parts) openModel(m *instant) error {
+	for _, a := range m.teacher.Asked() {
 		r, err := again(a)
 		if err != nil {
 			return err
@@ -63,10 +63,8 @@ func (p *parts) openModel(server *llmtest.Server) error {
 	}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
 	p.also(client.CloseIdleConnections)
-	c := server.Config(llmtest.Chat, "fake")
-	c.Client = client
 	var err error
-	p.model, err = connect.Open(c, catalogue.New(nil))
+	p.model, err = connect.Open(m.config(client), catalogue.New(nil))
 	return err
 }
 

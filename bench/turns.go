@@ -26,7 +26,7 @@ func turns(b *bench) error {
 // office is the real server with a model of its own and sandboxes of this machine.
 type office struct {
 	*child
-	model *llmtest.Server
+	model *instant
 
 	mu    sync.Mutex
 	chats []*chat
@@ -44,9 +44,8 @@ func (b *bench) office() (*office, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &office{child: c, model: llmtest.Start(oneCommand)}
-	o.model.Keep(2)
-	body := fmt.Sprintf(`{"llm_model":%q,"llm_base_url":%q}`, modelName, o.model.URL+"/v1")
+	o := &office{child: c, model: newInstant(oneCommand)}
+	body := fmt.Sprintf(`{"llm_model":%q,"llm_base_url":%q}`, modelName, o.model.web.URL+"/v1")
 	if _, err := ask1(c.addr, message("POST", settingsPath, c.addr, c.key, body)); err != nil {
 		o.close()
 		return nil, err
@@ -85,7 +84,7 @@ func (o *office) close() {
 		<-tick.C
 	}
 	o.stop()
-	o.model.Close()
+	o.model.close()
 }
 
 // metric reads one of the server's own figures.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
 	"path/filepath"
 	"time"
@@ -33,6 +34,7 @@ type brainFlags struct {
 	Microagents     string        `name:"microagents" env:"DECKHAND_MICROAGENTS" placeholder:"DIR" help:"Folder with microagents and skills for everybody. Default: microagents in the data dir."`
 	ApprovalTimeout time.Duration `name:"approval-timeout" env:"DECKHAND_APPROVAL_TIMEOUT" default:"0" help:"How long a tool call waits for a person in confirmation mode; 0 is for ever."`
 	ApprovalDefault string        `name:"approval-default" env:"DECKHAND_APPROVAL_DEFAULT" default:"reject" enum:"accept,reject" help:"What becomes of it then: accept or reject."`
+	UserBudget      float64       `name:"user-budget" env:"DECKHAND_USER_BUDGET" default:"0" placeholder:"USD" help:"What one user may spend in a calendar month (UTC), in US dollars; 0 is no limit."`
 	SearchURL       string        `name:"search-url" env:"DECKHAND_SEARCH_URL" placeholder:"URL" help:"Search service in the shape of Tavily's. Default: Tavily's own."`
 	Cassettes       string        `name:"cassettes" env:"DECKHAND_CASSETTES" placeholder:"DIR" help:"Recorded model traffic: the model cassette/NAME plays DIR/NAME.jsonl."`
 	Silent          bool          `kong:"-"` // no model is ever asked
@@ -50,7 +52,7 @@ func (f *brainFlags) brain(s *server, dataDir string, sessions *session.Sessions
 		record:   cassette.Dir(f.RecordCassettes),
 		pictures: &picture.Fetcher{Client: client},
 		library:  &knowledge.Library{Global: global, Users: filepath.Join(dataDir, "users")},
-		servers:  mcp.NewPool(0), silent: f.Silent, warm: h.slow}
+		servers:  mcp.NewPool(0), silent: f.Silent, warm: h.slow, limited: f.UserBudget > 0}
 	if h.name != host.Name {
 		b.workdir = sandbox.Workspace
 	}
@@ -78,6 +80,8 @@ type brain struct {
 	// its workspace, "" if it has no fixed name.
 	warm    bool
 	workdir string
+	// limited says that there is a limit on what a user may spend.
+	limited bool
 	logger  *slog.Logger
 }
 
@@ -99,6 +103,14 @@ const defaultModel = "anthropic/claude-sonnet-4-20250514"
 
 // maxBudget is more than anybody has, and fits into session.Money.
 const maxBudget = 9e9
+
+// userLimit is what each user may spend in a month; 0 is as much as they like.
+func (f *brainFlags) userLimit() (session.Money, error) {
+	if f.UserBudget < 0 || math.IsNaN(f.UserBudget) {
+		return 0, errors.New("--user-budget is an amount in US dollars, such as 50, or 0 for no limit")
+	}
+	return session.Money(math.Ceil(min(f.UserBudget, maxBudget) * 1e9)), nil
+}
 
 func (b *brain) hasPrice(model string) bool { return b.models.Catalogue.Info(model).Priced }
 
@@ -137,6 +149,9 @@ func (b *brain) profile(ctx context.Context, st session.State) (agent.Profile, e
 		language = *s.Language
 	}
 	p.System = agent.System(agent.SystemInput{Agent: p.Agent, Language: language, RateCalls: p.Analyzer == "llm"})
+	if b.limited && !p.Info.Priced {
+		return p, &agent.ProfileError{ID: api.CodePriceUnknown, Reason: "This server limits what a user may spend, but the price of " + c.Model + " is not known."}
+	}
 	if s.MaxBudgetPerTask != nil {
 		if !p.Info.Priced {
 			return p, &agent.ProfileError{ID: api.CodePriceUnknown, Reason: "max_budget_per_task is set, but the price of " + c.Model + " is not known."}

@@ -83,7 +83,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	err = k.Run(&c)
-	var ended exit
+	var ended verdict
 	if errors.As(err, &ended) && ended.said {
 		return ended.code
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,26 +30,26 @@ const (
 const exitHelp = `The exit code tells the outcome:
 0 finished or answered, 1 an error (model, sandbox), 2 wrong usage, 3 a limit was reached (iterations, budget, time), 4 a call was rejected or needed approval, 5 the agent was stuck, 130 interrupted.`
 
-// exit is an error with a code of its own. One that was said is not printed again.
-type exit struct {
+// verdict is an error with a code of its own. One that was said is not printed again.
+type verdict struct {
 	code int
 	why  error
 	said bool
 }
 
-func (e exit) Error() string { return e.why.Error() }
-func (e exit) Unwrap() error { return e.why }
+func (e verdict) Error() string { return e.why.Error() }
+func (e verdict) Unwrap() error { return e.why }
 
-// outcome ends the program with a code and nothing more to say.
-func outcome(code int) error {
+// ended ends the program with a code and nothing more to say.
+func ended(code int) error {
 	if code == exitDone {
 		return nil
 	}
-	return exit{code: code, said: true, why: fmt.Errorf("exit code %d", code)}
+	return verdict{code: code, said: true, why: fmt.Errorf("exit code %d", code)}
 }
 
 func usage(format string, a ...any) error {
-	return exit{code: exitUsage, why: fmt.Errorf(format, a...)}
+	return verdict{code: exitUsage, why: fmt.Errorf(format, a...)}
 }
 
 // talkFlags are those of commands that hold a conversation in the terminal.
@@ -184,21 +183,21 @@ func imageURL(name string) (string, error) {
 }
 
 // hold makes a server without a door, has the conversation on it, and takes it apart again.
-func (f *talkFlags) hold(ctx context.Context, all *cli, o *output, created session.Created, first *session.UserSaid) (err error) {
+func (f *talkFlags) hold(ctx context.Context, all *cli, o *output, created session.Created, first *session.UserSaid) error {
 	// An interruption is a word to the agent here, and does not end everything at once.
 	ctx = context.WithoutCancel(ctx)
 	alone, err := f.start(ctx, all, o)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, alone.end(ctx)) }()
-	t, err := newTalk(f, alone, o)
+	defer func() {
+		if err := alone.end(ctx); err != nil {
+			fmt.Fprintln(o.stderr, "deckhand:", err)
+		}
+	}()
+	code, err := newTalk(f, alone, o).run(ctx, created, first)
 	if err != nil {
 		return err
 	}
-	code, err := t.run(ctx, created, first)
-	if err != nil {
-		return err
-	}
-	return outcome(code)
+	return ended(code)
 }

@@ -276,20 +276,14 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	defer cancel()
 	err := web.Shutdown(grace)
 	background.wait()
-	err = errors.Join(err, s.close(grace))
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, http.ErrServerClosed) {
-		return cause
-	}
-	return err
-}
-
-// close lets go of everything, when nothing runs any more.
-func (s *server) close(ctx context.Context) error {
 	s.brain.close()
 	s.keeper.Close() // the sandboxes run on, and the next server finds them
-	err := errors.Join(s.hands.close(), s.egress.Close())
+	err = errors.Join(err, s.hands.close(), s.egress.Close())
 	if s.tracer != nil {
-		err = errors.Join(err, s.tracer.Close(ctx))
+		err = errors.Join(err, s.tracer.Close(grace))
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, http.ErrServerClosed) {
+		return cause
 	}
 	return err
 }

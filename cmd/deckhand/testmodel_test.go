@@ -43,8 +43,8 @@ func tester(t *testing.T) *brain {
 		models: connect.Connector{Catalogue: catalogue.New(nil)}}
 }
 
-// outcome is a report in short.
-func outcome(r api.ModelReport) string {
+// inShort is a report in a line.
+func inShort(r api.ModelReport) string {
 	s := "bad"
 	if r.OK {
 		s = "ok"
@@ -78,8 +78,8 @@ func TestTestModel(t *testing.T) {
 	if _, err := b.testModel(t.Context(), "ada", api.TestModel{}); !errors.Is(err, settings.ErrNotFound) {
 		t.Errorf("nothing is stored: %v", err)
 	}
-	if r, err := b.testModel(t.Context(), "ada", in("openai/gpt-4o", "sk-right-key", server.URL+"/v1")); err != nil || outcome(r) != "ok" || r.Model != "openai/gpt-4o" {
-		t.Errorf("all was sent: %s, %v", outcome(r), err)
+	if r, err := b.testModel(t.Context(), "ada", in("openai/gpt-4o", "sk-right-key", server.URL+"/v1")); err != nil || inShort(r) != "ok" || r.Model != "openai/gpt-4o" {
+		t.Errorf("all was sent: %s, %v", inShort(r), err)
 	}
 	if _, err := b.settings.Update(t.Context(), "ada", api.SettingsInput{LLMModel: api.Some("openai/gpt-4o"), LLMAPIKey: api.Some("sk-right-key"), LLMBaseURL: api.Some(server.URL + "/v1")}); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestTestModel(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, want := range c.want {
-			if got := outcome(r); !strings.Contains(got, want) || strings.Contains(got, "wrong-key") {
+			if got := inShort(r); !strings.Contains(got, want) || strings.Contains(got, "wrong-key") {
 				t.Errorf("%s: %s, want %q", name, got, want)
 			}
 		}

@@ -106,7 +106,11 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	reach := outbound.Policy{AllowAllPrivate: outbound.IsLoopback(c.Addr), Allow: allow}
 	client := outbound.NewClient(reach, 10*time.Second)
 
-	sessions := session.New(d.db)
+	limit, err := c.userLimit()
+	if err != nil {
+		return nil, err
+	}
+	sessions := session.New(d.db, session.WithUserLimit(limit))
 	hub := live.New(d.db, frames)
 	s.sessions, s.hub = sessions, hub
 	userSettings := settings.New(d.db, keyring, redactor)
@@ -126,7 +130,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	config := httpapi.Config{
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, Hub: hub, Answers: d.db, Seal: keyring, NewID: d.db.NewID,
 		Redact: redactor.Add, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.origins(), DataDir: c.DataDir,
-		Unlimited: c.RateLimit == 0,
+		Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit},
 		Models: httpapi.Models{Names: s.brain.models.Catalogue.Names, Default: defaultModel, HasPrice: s.brain.hasPrice,
 			NeedsKey: func(model, baseURL string) bool { return llm.Config{Model: model, BaseURL: baseURL}.NeedsKey() }},
 		Ready: func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) },

@@ -146,3 +146,31 @@ func TestRaisedBudgetContinues(t *testing.T) {
 		})
 	}
 }
+
+// A message that comes at the very moment at which a turn ends in an error is
+// not passed over: it gets a turn of its own.
+func TestMessageAtTheMomentOfAnError(t *testing.T) {
+	r := newRig(t)
+	none := session.Money(0)
+	r.profile = func(context.Context, session.State) (agent.Profile, error) {
+		p := profile(newGate())
+		p.Info, p.Budget = priced, &none
+		return p, nil
+	}
+	other, said := session.New(r.log), false // another server's
+	fault := func(b session.Batch) error {
+		if _, ok := b.Events[0].Payload.(session.TurnEnded); !ok || said {
+			return nil
+		}
+		said = true
+		_, err := other.Update(t.Context(), b.ID, func(s session.State) ([]session.Payload, error) { return s.Say(session.UserSaid{Text: "and this?"}) })
+		return err
+	}
+	r.fault.Store(&fault)
+	r.start()
+	id := r.create("go")
+	r.until(id, "the second error", func(s session.State) bool { return inError(s) && !s.Pending() })
+	if n := count[session.TurnEnded](r.events(id)); n != 2 {
+		t.Errorf("%d turns", n)
+	}
+}

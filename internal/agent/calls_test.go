@@ -317,7 +317,7 @@ func TestRequestsOnlyGrow(t *testing.T) {
 		}
 		before = body.Messages
 	}
-	if len(before) != 12 {
+	if len(before) != 14 {
 		t.Errorf("%d messages in the last request", len(before))
 	}
 }

@@ -64,7 +64,7 @@ func TestCondenseNearTheWindow(t *testing.T) {
 			r := newCrowding(t, w, 40, 8000, 1500)
 			stop := r.start()
 			id := r.create("the task")
-			r.until(id, "some history", func(s session.State) bool { return s.Asks > 20 })
+			r.until(id, "some history", func(s session.State) bool { return s.Last > 150 })
 			stop() // what was condensed is so after a restart too
 			r.start()
 			r.until(id, "the end", finished)
@@ -121,7 +121,7 @@ func TestCondenseOnContextError(t *testing.T) {
 
 // A conversation that was made with a wide window goes on with a narrow one.
 func TestCondenseFarBeyondTheWindow(t *testing.T) {
-	r := newCrowding(t, llmtest.Chat, 60, 1_000_000, 1500)
+	r := newCrowding(t, llmtest.Chat, 30, 1_000_000, 1500)
 	r.start()
 	id := r.create("the task")
 	r.until(id, "the end", finished)

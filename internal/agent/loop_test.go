@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"iter"
 	"log/slog"
 	"strings"
@@ -37,8 +37,10 @@ type rig struct {
 	// patience is how long to wait for anything, where time is virtual.
 	patience time.Duration
 	// more changes what the next loop is made with.
-	more  func(*agent.Config)
-	fault atomic.Pointer[func(session.Batch) error]
+	more func(*agent.Config)
+	// faulted says that the loop may complain of an error: the test made one.
+	faulted bool
+	fault   atomic.Pointer[func(session.Batch) error]
 }
 
 // faulty is a log whose appends can be made to fail.
@@ -80,7 +82,7 @@ func (r *rig) Appended(session.ID, int64) {
 // start runs a loop until the test ends or stop is called.
 func (r *rig) start() (stop func()) {
 	config := agent.Config{Sessions: r.sessions, Log: r.log, Index: r.log, Profile: r.profile, Deltas: r.deltas,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), IdleAfter: r.idle, Workspaces: r.hands, Retry: agent.Retry{First: time.Millisecond}}
+		Logger: slog.New(complaints{slog.DiscardHandler, r}), IdleAfter: r.idle, Workspaces: r.hands, Retry: agent.Retry{First: time.Millisecond}}
 	if r.more != nil {
 		r.more(&config)
 	}
@@ -92,6 +94,23 @@ func (r *rig) start() (stop func()) {
 	stop = sync.OnceFunc(func() { cancel(); <-done })
 	r.t.Cleanup(stop)
 	return stop
+}
+
+// complaints fails a test in which the loop met an error that the test did not make.
+type complaints struct {
+	slog.Handler
+	r *rig
+}
+
+func (complaints) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+
+func (c complaints) Handle(_ context.Context, rec slog.Record) error {
+	if !c.r.faulted {
+		var b strings.Builder
+		rec.Attrs(func(a slog.Attr) bool { fmt.Fprintf(&b, " %s", a); return true })
+		c.r.t.Errorf("the loop complains: %s%s", rec.Message, b.String())
+	}
+	return nil
 }
 
 func (r *rig) create(first string) session.ID {
@@ -450,6 +469,7 @@ func TestAnswerThatCannotBeStoredIsAskedAgain(t *testing.T) {
 		return nil
 	}
 	r.fault.Store(&fault)
+	r.faulted = true
 	r.start()
 	id := r.create("hello")
 	r.until(id, "an answer", answered)

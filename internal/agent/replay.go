@@ -66,11 +66,11 @@ func (l *Loop) resay(ctx context.Context, w *worker, said *session.UserSaid) (se
 
 // reanswer answers as the recorded agent did. It counts as a step and costs nothing.
 func (l *Loop) reanswer(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
-	if st.Asks >= p.MaxAsks {
-		return l.endTurn(ctx, w, "STATUS$ERROR_MAX_ITERATIONS", fmt.Sprintf("The limit of %d model calls per turn was reached in a replay. Send a message to go on.", p.MaxAsks))
-	}
 	if err := t.advance(ctx, l.Log); err != nil {
 		return st, err
+	}
+	if st.Asks >= p.MaxAsks {
+		return l.endTurn(ctx, w, t, "STATUS$ERROR_MAX_ITERATIONS", fmt.Sprintf("The limit of %d model calls per turn was reached in a replay. Send a message to go on.", p.MaxAsks))
 	}
 	r := w.script[st.Replay]
 	call := fmt.Sprintf("m%d", st.Last+1)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"iter"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -193,10 +195,16 @@ func TestRateLimited(t *testing.T) {
 		if !st.InTurn || st.Reason != "slow down" {
 			t.Errorf("%+v", st)
 		}
-		r.until(id, "the second attempt", func(s session.State) bool { return s.Ask != nil && s.Agent == session.AgentRunning })
 		st = r.until(id, "the end", func(s session.State) bool { return !s.InTurn && s.Seen > 0 })
 		if st.Agent != session.AgentRateLimited || st.ErrorID == "" || st.Wants() || len(m.waits()) != 4 {
 			t.Errorf("%+v after %v", st, m.waits())
+		}
+		var states []string
+		for _, c := range all[session.StateChanged](r, id) {
+			states = append(states, string(c.State))
+		}
+		if want := strings.Repeat("rate_limited running ", 4); strings.Join(states, " ")+" " != want {
+			t.Errorf("people saw %v", states)
 		}
 		r.say(id, "again")
 		r.until(id, "an answer", answered)
@@ -263,5 +271,29 @@ func TestUnknownErrorAndSecrets(t *testing.T) {
 	}
 	if strings.Contains(st.Reason, "hunter2") {
 		t.Errorf("a secret is told: %s", st.Reason)
+	}
+}
+
+// A connection that is lost before anything came may have cost the whole call:
+// nobody knows what the provider did with the request.
+func TestConnectionLostBeforeTheAnswer(t *testing.T) {
+	for _, w := range wires {
+		t.Run(string(w), func(t *testing.T) {
+			var lost atomic.Bool
+			r := newWired(t, w, func(llmtest.Asked) llmtest.Reply {
+				if lost.CompareAndSwap(false, true) {
+					panic(http.ErrAbortHandler)
+				}
+				return llmtest.Reply{Text: "yes"}
+			})
+			r.set(func(p *agent.Profile) { p.Info = priced })
+			r.start()
+			id := r.create("go")
+			r.until(id, "an answer", answered)
+			failed := all[session.ModelFailed](r.rig, id)
+			if len(failed) != 1 || failed[0].Class != string(llm.ClassNetwork) || failed[0].Cost != all[session.ModelAsked](r.rig, id)[0].Reserved {
+				t.Errorf("%+v", failed)
+			}
+		})
 	}
 }

@@ -219,7 +219,7 @@ func (t *transcript) attach(r session.Recalled) {
 	for _, item := range r.Items {
 		t.known = append(t.known, item.Name)
 	}
-	told := entry{Message: llm.Message{Role: llm.User, Text: r.Text}, number: r.Of, context: true}
+	told := entry{Message: llm.Message{Role: llm.User, Text: r.Text, Aside: true}, number: r.Of, context: true}
 	of := func(m entry) bool { return m.number == r.Of }
 	if i := slices.IndexFunc(t.held, of); i >= 0 {
 		t.held = slices.Insert(t.held, i, told)

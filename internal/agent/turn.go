@@ -17,7 +17,7 @@ func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile,
 		return st, err
 	}
 	if st.Asks >= p.MaxAsks {
-		return l.endTurn(ctx, w, "STATUS$ERROR_MAX_ITERATIONS", fmt.Sprintf("The limit of %d model calls per turn was reached. Send a message to go on.", p.MaxAsks))
+		return l.endTurn(ctx, w, t, "STATUS$ERROR_MAX_ITERATIONS", fmt.Sprintf("The limit of %d model calls per turn was reached. Send a message to go on.", p.MaxAsks))
 	}
 	if why := t.circles.found(); why != "" {
 		return l.unstick(ctx, w, t, why)
@@ -37,7 +37,8 @@ func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile,
 	case errors.Is(err, errGrew):
 		return l.Sessions.Load(ctx, w.id)
 	case errors.As(err, &over):
-		return l.endTurn(ctx, w, "STATUS$ERROR_BUDGET", over.Error()+". Raise max_budget_per_task and send a message to go on.")
+		id, why := outOfMoney(over)
+		return l.endTurn(ctx, w, t, id, why)
 	case err != nil:
 		return l.left(ctx, w, err)
 	}
@@ -139,10 +140,10 @@ func (l *Loop) record(ctx context.Context, w *worker, p Profile, t *transcript, 
 }
 
 // endTurn ends a turn that may not go on. What the model was not shown gets a
-// turn of its own, unless this was that turn.
-func (l *Loop) endTurn(ctx context.Context, w *worker, id, reason string) (session.State, error) {
+// turn of its own, unless it was there when this was tried.
+func (l *Loop) endTurn(ctx context.Context, w *worker, t *transcript, id, reason string) (session.State, error) {
 	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-		upTo := s.Last
+		upTo := t.upTo
 		if s.Asks > 0 {
 			upTo = max(s.Shown, s.Seen)
 		}

@@ -163,7 +163,8 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 		err = &ProfileError{ID: "STATUS$ERROR", Reason: "The conversation that delegated this task is stopped, and its workspace with it."}
 	}
 	if err != nil {
-		return st, profile, l.fail(ctx, w, err)
+		st, err = l.fail(ctx, w, err)
+		return st, profile, err
 	}
 	st, err = l.update(ctx, w, l.claim(w),
 		func(s session.State) ([]session.Payload, error) {
@@ -222,17 +223,16 @@ func brief(s session.State, p Profile) []session.Payload {
 }
 
 // fail records that the session cannot be started, so that it does not look as if it still were.
-func (l *Loop) fail(ctx context.Context, w *worker, cause error) error {
+func (l *Loop) fail(ctx context.Context, w *worker, cause error) (session.State, error) {
 	if ctx.Err() != nil {
-		return cause
+		return session.State{}, cause
 	}
 	why := &ProfileError{ID: "STATUS$ERROR", Reason: "The conversation could not be started; the server's log says why."}
 	if !errors.As(cause, &why) {
 		l.Logger.Error("conversation cannot be started", "session", w.id, "error", cause)
 	}
-	_, err := l.update(ctx, w, l.claim(w),
+	return l.update(ctx, w, l.claim(w),
 		func(s session.State) ([]session.Payload, error) { return s.Fail(s.Claim, why.ID, why.Reason) })
-	return err
 }
 
 // work takes steps until nothing is left to do.
@@ -256,7 +256,8 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 		}
 		if turning && !st.InTurn && st.Pending() { // for the next turn, what the settings say then holds
 			if p, err = l.Profile(ctx, st); err != nil {
-				return l.fail(ctx, w, err)
+				_, err = l.fail(ctx, w, err)
+				return err
 			}
 		}
 		if st.Last == before && st.Wants() && w.warming == nil && !waits(st) {

@@ -153,6 +153,10 @@ func (d *Door) refuseSettings(s *settings.Settings) *fault {
 		return fail(http.StatusBadRequest, api.CodePriceUnknown,
 			"max_budget_per_task is set, but the price of the model is not known, so the limit could not be kept. Clear the budget, or give the model a price under prices in the server's config file (0 is a price).")
 	}
+	if d.Usage.Limit > 0 && !d.Models.HasPrice(model) {
+		return fail(http.StatusBadRequest, api.CodePriceUnknown,
+			"This server limits what a user may spend, but the price of the model is not known, so the limit could not be kept. Choose another model, or ask the operator to give it a price under prices in the server's config file (0 is a price).")
+	}
 	return nil
 }
 

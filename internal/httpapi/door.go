@@ -52,6 +52,8 @@ type Config struct {
 	// TestMCP tries tool servers out for a user; MCPStates says where those of a conversation stand.
 	TestMCP   func(ctx context.Context, user string, m settings.MCP) ([]api.MCPServerStatus, error)
 	MCPStates func(id session.ID) []api.MCPServerStatus
+	// Usage is what it knows of money.
+	Usage Usage
 	// Images is true when the sandbox driver can run container images.
 	Images  bool
 	Version string

@@ -68,6 +68,7 @@ func table() []route {
 		op(route{method: "POST", path: "/api/keys", id: "createKey", tag: tagKeys, status: http.StatusCreated, summary: "Make a key; it is shown this once."}, createKey),
 		op(route{method: "DELETE", path: "/api/keys/{key_id}", id: "revokeKey", tag: tagKeys, summary: "Revoke a key and close its streams."}, revokeKey),
 		op(route{method: "GET", path: "/api/me", id: "me", tag: tagKeys, summary: "Whose key is this?"}, me),
+		op(route{method: "GET", path: "/api/usage", id: "getUsage", tag: tagKeys, summary: "What you spent, and what you may spend.", about: aboutUsage}, getUsage),
 		op(route{method: "POST", path: "/api/login", id: "login", tag: tagKeys, public: true, summary: "Trade a login ticket or a key for a browser cookie."}, login),
 		op(route{method: "POST", path: "/api/logout", id: "logout", tag: tagKeys, summary: "End the browser login."}, logout),
 

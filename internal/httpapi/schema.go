@@ -19,6 +19,7 @@ func newRegistry() huma.Registry {
 	alias[int64](r)
 	alias[float64](r)
 	alias[[]string](r)
+	alias[map[string]any](r)
 	alias[api.MCPConfig](r)
 	alias[api.UserSecrets](r)
 	alias[api.SuggestedTask](r)

@@ -27,8 +27,8 @@ type usageQuery struct {
 // usageMonths is how many months are shown.
 const usageMonths = 12
 
-// usageOf says what a user spent.
-func (d *Door) usageOf(ctx context.Context, c *call, u Usage, q usageQuery) (api.Usage, error) {
+// getUsage says what a user spent.
+func getUsage(d *Door, ctx context.Context, c *call, q usageQuery, _ none) (api.Usage, error) {
 	user := c.who.User
 	if q.User != "" && q.User != user {
 		if err := d.mayAskAbout(ctx, c, q.User); err != nil {
@@ -37,13 +37,13 @@ func (d *Door) usageOf(ctx context.Context, c *call, u Usage, q usageQuery) (api
 		user = q.User
 	}
 	now := session.MonthOf(time.Now())
-	found, err := u.Ledger.Spending(ctx, user, now.Add(1-usageMonths))
+	found, err := d.Usage.Ledger.Spending(ctx, user, now.Add(1-usageMonths))
 	if err != nil {
 		return api.Usage{}, err
 	}
 	out := api.Usage{Month: string(now), Spent: found.In(now).Dollars(), Reserved: found.Reserved.Dollars()}
-	if u.Limit > 0 {
-		out.Limit = ptr(u.Limit.Dollars())
+	if d.Usage.Limit > 0 {
+		out.Limit = ptr(d.Usage.Limit.Dollars())
 	}
 	for i := range usageMonths {
 		m := now.Add(-i)

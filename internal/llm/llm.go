@@ -70,6 +70,9 @@ const (
 type Message struct {
 	Role Role
 	Text string
+	// Aside marks what a User message has from us and not from the person: the
+	// surroundings, a summary. Providers do not see the difference.
+	Aside bool
 	// Images are data: URLs; what stands at other addresses was fetched before.
 	// A ToolResult may have some too.
 	Images []string

@@ -190,7 +190,6 @@ func (d *Display) returned(p session.ToolReturned) {
 	} else if got.ExitCode != nil && *got.ExitCode < 0 {
 		d.line(dim, "  "+strings.Trim(strings.TrimSpace(Clean(got.Suffix)), "[]"))
 	}
-	d.Status("working")
 }
 
 // finished shows the last words of an agent that considers its task done.

@@ -113,6 +113,11 @@ func (k *Keeper) attend(ctx context.Context, id session.ID) {
 
 // settle ends what a session does not need.
 func (k *Keeper) settle(ctx context.Context, id session.ID) error {
+	// Nearly always it is a session that works: then the store need not be asked.
+	// What another server did to it meanwhile is found by the sweep.
+	if st, ok := k.Sessions.Peek(id); ok && st.Exists() && !st.Deleted && st.Status() != session.Halted {
+		return nil
+	}
 	row, err := k.Index.Row(ctx, id)
 	switch {
 	case errors.Is(err, session.ErrNotFound):

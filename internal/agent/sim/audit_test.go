@@ -22,6 +22,7 @@ func (w *world) heal(r *rand.Rand) {
 	}
 	w.mu.Lock()
 	w.calm = true
+	close(w.calmed)
 	ids := slices.Clone(w.ids)
 	w.mu.Unlock()
 	if r.IntN(2) == 0 { // a process that went through all of it must recover as well as a new one
@@ -185,6 +186,38 @@ func (w *world) auditRequests(id session.ID, history []session.Event) {
 // grew is true when the second history begins with all of the first.
 func grew(a, b []llm.Message) bool {
 	return len(a) <= len(b) && reflect.DeepEqual(a, b[:len(a)])
+}
+
+// came counts what came of it all.
+func (w *world) came() map[string]int {
+	out := map[string]int{}
+	for _, id := range w.ids {
+		for _, e := range w.store.history(id) {
+			switch p := e.Payload.(type) {
+			case session.ToolReturned:
+				out["call: "+string(p.Outcome)]++
+			case session.TurnEnded:
+				out["turn: "+cmp.Or(p.ErrorID, string(p.State))]++
+			case session.Condensed:
+				out["history condensed"]++
+			case session.ModelFailed:
+				if p.Class == "owner_lost" {
+					out["call of the last owner settled"]++
+				}
+			case session.ApprovalGiven:
+				if out["approval given"]++; p.Late {
+					out["approval late"]++
+				}
+			case session.Failed:
+				out["session failed"]++
+			case session.Stopped:
+				if strings.Contains(p.Reason, "without use") {
+					out["idle session closed"]++
+				}
+			}
+		}
+	}
+	return out
 }
 
 // print shows what was stored, for whoever looks for the reason.

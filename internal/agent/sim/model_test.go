@@ -20,7 +20,7 @@ type model struct{ s *server }
 type script struct {
 	parts []llm.Part
 	err   error
-	// hangs never ends by itself. free costs nothing, as the provider refused it.
+	// hangs does not end before all trouble does. free costs nothing, as the provider refused it.
 	hangs, free bool
 }
 
@@ -52,8 +52,12 @@ func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part,
 			}
 		}
 		if s.hangs {
-			<-ctx.Done()
-			s.err = ctx.Err()
+			select {
+			case <-ctx.Done():
+				s.err = ctx.Err()
+			case <-w.calmed:
+				s.err = &llm.Error{Class: llm.ClassNetwork, Message: "nothing came any more", Began: len(s.parts) > 0}
+			}
 		}
 		if s.err != nil {
 			yield(llm.Part{}, s.err)

@@ -104,7 +104,9 @@ func (w *world) act(r *rand.Rand) {
 		w.answer(r, id)
 		return
 	}
-	switch n := r.IntN(100); {
+	switch n := r.IntN(120); {
+	case n >= 100: // the agent is left alone for a while
+		_ = pass(context.Background(), upTo(r, 10*time.Minute))
 	case n < 25:
 		w.deliver(r, id, *w.message(id, true))
 	case n < 30:

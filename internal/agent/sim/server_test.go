@@ -3,9 +3,11 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +31,10 @@ type server struct {
 	// asked is the last model call this server recorded for each session; the
 	// store's lock guards it.
 	asked map[session.ID]asked
+
+	mu    sync.Mutex
+	now   time.Time
+	reads int // since now
 }
 
 // asked is a ModelAsked event.
@@ -85,6 +91,25 @@ func (s *server) stop() {
 	<-s.ended
 	s.dead.Store(true)
 	s.w.bury(s)
+}
+
+// busy is how often a server may read in one moment.
+const busy = 20_000
+
+// spins is true for a dead server, and for one that goes round in circles: time
+// would stand still for ever, so that one is put to death.
+func (s *server) spins() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); now != s.now {
+		s.now, s.reads = now, 0
+	}
+	if s.reads++; s.reads == busy {
+		s.w.breach("server %d goes round in circles without waiting for anything", s.n)
+		s.dead.Store(true)
+		s.cancel()
+	}
+	return s.dead.Load()
 }
 
 // bury waits for what is left of a dead server.
@@ -158,8 +183,9 @@ func (p workspaces) Use(ctx context.Context, id session.ID) (*sandbox.Sandbox, f
 		w.fault("sandbox not reached")
 		return nil, nil, sandbox.ErrLost
 	}
+	handle := fmt.Appendf(nil, `{"id":%q,"boot":%d}`, id, w.box(id).boots())
 	_, err := p.s.sessions.Update(ctx, id, func(st session.State) ([]session.Payload, error) {
-		return st.Prepared(st.Claim, session.WorkspaceReady{Handle: []byte(`{"id":"` + string(id) + `"}`)})
+		return st.Prepared(st.Claim, session.WorkspaceReady{Handle: handle})
 	})
 	return lostSandbox, func() {}, err
 }

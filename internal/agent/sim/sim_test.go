@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 const wantedFaults = 10_000
 
 // seeds is how many seeds the usual run has; SIM_SEEDS in the environment asks for another number.
-const seeds = 240
+const seeds = 300
 
 // everyKind are faults that the usual run must have injected: a simulation
 // in which nothing goes wrong proves nothing.
@@ -59,6 +59,13 @@ var everyKind = []string{
 	"tool: sandbox not reached", "tool: unexpected error", "tool: connection lost", "tool: fails", "tool: answer lost", "tool: refuses",
 	"person: message twice", "person: stop", "person: pause", "person: delete",
 	"server: crash", "server: restart", "server: replaced and not dead", "server: the replaced one dies",
+}
+
+// everyEnd is what must have come of it: the rules that are tested were needed.
+var everyEnd = []string{
+	"call: ok", "call: failed", "call: cancelled", "call: rejected", "call: unknown",
+	"turn: STATUS$ERROR_BUDGET", "turn: STATUS$ERROR_MAX_ITERATIONS", "turn: STATUS$ERROR_LLM_AUTHENTICATION", "turn: finished",
+	"history condensed", "call of the last owner settled", "approval given", "approval late", "session failed", "idle session closed",
 }
 
 // TestFaults runs many seeds. Whatever goes wrong, the history a model is shown
@@ -77,17 +84,20 @@ func TestFaults(t *testing.T) {
 		usual = n >= seeds
 	}
 	var mu sync.Mutex
-	injected, all := map[string]int{}, 0
+	injected, came, all := map[string]int{}, map[string]int{}, 0
 	t.Run("seeds", func(t *testing.T) {
 		for seed := range uint64(n) {
 			t.Run(strconv.FormatUint(seed+1, 10), func(t *testing.T) {
 				t.Parallel()
-				got := simulate(t, seed+1)
+				w := simulate(t, seed+1)
 				mu.Lock()
 				defer mu.Unlock()
-				for kind, n := range got {
+				for kind, n := range w.injected {
 					injected[kind] += n
 					all += n
+				}
+				for what, n := range w.came() {
+					came[what] += n
 				}
 			})
 		}
@@ -96,6 +106,9 @@ func TestFaults(t *testing.T) {
 		t.Logf("%6d %s", injected[kind], kind)
 	}
 	t.Logf("%6d faults in %d seeds", all, n)
+	for _, what := range slices.Sorted(maps.Keys(came)) {
+		t.Logf("%6d %s", came[what], what)
+	}
 	if !usual {
 		return
 	}
@@ -107,17 +120,22 @@ func TestFaults(t *testing.T) {
 			t.Errorf("never happened: %s", kind)
 		}
 	}
+	for _, what := range everyEnd {
+		if came[what] == 0 {
+			t.Errorf("never came of it: %s", what)
+		}
+	}
 }
 
-// simulate runs one seed and says what went wrong by intention.
-func simulate(t *testing.T, seed uint64) map[string]int {
+// simulate runs one seed.
+func simulate(t *testing.T, seed uint64) *world {
 	var w *world
 	synctest.Test(t, func(t *testing.T) {
 		w = newWorld(t, seed)
 		w.run()
 	})
 	if len(w.breaches) == 0 {
-		return w.injected
+		return w
 	}
 	for i, b := range w.breaches {
 		if i == 5 {
@@ -130,7 +148,7 @@ func simulate(t *testing.T, seed uint64) map[string]int {
 	if *seedFlag != 0 {
 		w.print()
 	}
-	return w.injected
+	return w
 }
 
 // run is the life of a world: trouble, then rest, then the reckoning.

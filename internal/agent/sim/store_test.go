@@ -131,6 +131,10 @@ func (d door) Append(ctx context.Context, b session.Batch) error {
 // Read implements session.Log.
 func (d door) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
+		if d.server.spins() {
+			yield(session.Event{}, errDead)
+			return
+		}
 		r := d.w.dice("read", d.server.n, id)
 		fails, at := d.w.strikes(r, 4), r.Int64N(5)
 		for e, err := range d.Log.Read(ctx, id, after) {
@@ -152,7 +156,7 @@ func (d door) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[se
 
 // Wanting implements session.Index.
 func (d door) Wanting(ctx context.Context, limit int) ([]session.ID, error) {
-	if d.w.strikes(d.w.dice("wanting", d.server.n), 50) {
+	if d.w.strikes(d.w.dice("wanting", d.server.n), 5) {
 		d.w.fault("index does not answer")
 		return nil, errDisk
 	}

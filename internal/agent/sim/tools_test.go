@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"deckhand/internal/sandbox"
@@ -69,11 +70,12 @@ func (t local) Run(ctx context.Context, open tool.Box, c tool.Call) (tool.Result
 
 // box is a session's sandbox: what it has begun it knows, until it is lost.
 type box struct {
-	w     *world
-	runs  map[string]*run
-	gone  chan struct{} // closed when this sandbox is lost
-	anew  bool          // it was lost before
-	locks chan struct{}
+	w *world
+
+	mu   sync.Mutex
+	runs map[string]*run
+	gone chan struct{} // closed when this sandbox is lost
+	boot int           // how often it was lost
 }
 
 // run is a command in a sandbox. What stands beside ended is written before it is closed.
@@ -88,21 +90,27 @@ func (w *world) box(id session.ID) *box {
 	defer w.mu.Unlock()
 	b := w.boxes[id]
 	if b == nil {
-		b = &box{w: w, runs: map[string]*run{}, gone: make(chan struct{}), locks: make(chan struct{}, 1)}
+		b = &box{w: w, runs: map[string]*run{}, gone: make(chan struct{})}
 		w.boxes[id] = b
 	}
 	return b
 }
 
+func (b *box) boots() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.boot
+}
+
 // begin starts a command, unless it is known; false if it may have been begun
 // in a sandbox that is lost.
 func (b *box) begin(by *server, c tool.Call, r *rand.Rand) (*run, bool) {
-	b.locks <- struct{}{}
-	defer func() { <-b.locks }()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if known := b.runs[c.ID]; known != nil {
 		return known, true
 	}
-	if b.anew && c.Repeats() {
+	if b.boot > 0 && c.Repeats() {
 		return nil, false
 	}
 	b.w.books.did(by, c)
@@ -128,10 +136,11 @@ func (b *box) begin(by *server, c tool.Call, r *rand.Rand) (*run, bool) {
 
 // lose ends the sandbox with everything in it; the next one knows nothing.
 func (b *box) lose() {
-	b.locks <- struct{}{}
-	defer func() { <-b.locks }()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	close(b.gone)
-	b.runs, b.gone, b.anew = map[string]*run{}, make(chan struct{}), true
+	b.runs, b.gone = map[string]*run{}, make(chan struct{})
+	b.boot++
 }
 
 // remote acts somewhere else, where nobody knows one call from another.

@@ -26,6 +26,8 @@ type world struct {
 	// background is what goes on in sandboxes and at people's desks.
 	background sync.WaitGroup
 
+	calmed chan struct{} // closed when all trouble ends
+
 	mu       sync.Mutex
 	calm     bool
 	rolled   map[string]int
@@ -57,13 +59,13 @@ type rules struct {
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, seed: seed, rolled: map[string]int{}, injected: map[string]int{},
+	w := &world{t: t, seed: seed, calmed: make(chan struct{}), rolled: map[string]int{}, injected: map[string]int{},
 		boxes: map[session.ID]*box{}, promises: map[session.ID][]*promise{}}
 	w.store = newStore(w)
 	w.books = newBooks(w)
 	r := w.dice("rules")
 	w.rules = rules{
-		sessions: 1 + r.IntN(2), acts: 30 + r.IntN(40), trouble: []float64{0.2, 0.5, 1, 1.5}[r.IntN(4)], maxAsks: 3 + r.IntN(8),
+		sessions: 1 + r.IntN(2), acts: 30 + r.IntN(50), trouble: []float64{0.5, 1, 1.5, 2.5}[r.IntN(4)], maxAsks: 3 + r.IntN(8),
 		condense: r.IntN(2) == 0, recall: r.IntN(2) == 0, cache: 1 + r.IntN(3),
 	}
 	if r.IntN(3) == 0 {

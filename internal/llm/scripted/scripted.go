@@ -128,6 +128,9 @@ func Answer(req llm.Request) string {
 func lastSaid(req llm.Request) (text string, images int) {
 	var parts []string
 	for i := len(req.Messages) - 1; i >= 0 && req.Messages[i].Role == llm.User; i-- {
+		if req.Messages[i].Aside {
+			continue
+		}
 		parts = append([]string{req.Messages[i].Text}, parts...)
 		images += len(req.Messages[i].Images)
 	}

@@ -82,6 +82,28 @@ func BenchmarkAppend(b *testing.B) {
 	perSecond(b)
 }
 
+// The same, where every second batch reserves money under a limit and the others settle it.
+func BenchmarkAppendMoney(b *testing.B) {
+	db := benchDB(b)
+	first := newSession()
+	if err := db.Append(context.Background(), first); err != nil {
+		b.Fatal(err)
+	}
+	last := int64(2)
+	for b.Loop() {
+		next := batch(first, last, 1)
+		next.Charge = session.Charge{Month: "2026-11", Reserves: true, Reserved: 100, Limit: 1e18}
+		if last%2 == 1 {
+			next.Charge = session.Charge{Month: "2026-11", Reserves: true, Spent: 50}
+		}
+		if err := db.Append(context.Background(), next); err != nil {
+			b.Fatal(err)
+		}
+		last++
+	}
+	perSecond(b)
+}
+
 // 64 callers, each with a session that grows.
 func BenchmarkAppend64(b *testing.B) {
 	db := benchDB(b)

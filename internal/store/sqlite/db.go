@@ -41,6 +41,8 @@ type DB struct {
 	ids   *ids
 	known known // only the writer's goroutine may touch it
 
+	recent *recent
+
 	once  sync.Once
 	ended error
 }
@@ -56,7 +58,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{path: path, known: known{}}
+	db := &DB{path: path, known: known{}, recent: newRecent()}
 	if err := db.open(ctx, o); err == nil {
 		return db, nil
 	} else if !unwritable(err) {

@@ -42,15 +42,17 @@ func TestEgressIsReadInOrder(t *testing.T) {
 	}))
 }
 
-// A file from before there was a ledger gets one, and loses nothing.
-func TestEgressIsAddedLater(t *testing.T) {
+// A file of the first version gets what was added since, and loses nothing.
+func TestTablesAreAddedLater(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "deckhand.db")
 	db := openAt(t, path)
 	_, err := db.SetMetaOnce(t.Context(), "name", []byte("value"))
 	must(t, err)
 	must(t, db.write(t.Context(), 0, func(c *conn) error {
-		if _, err := c.exec("DROP TABLE egress"); err != nil {
-			return err
+		for _, table := range []string{"egress", "spending", "reservations"} {
+			if _, err := c.exec("DROP TABLE " + table); err != nil {
+				return err
+			}
 		}
 		_, err := c.exec("DELETE FROM goose_db_version WHERE version_id > 1")
 		return err
@@ -58,6 +60,9 @@ func TestEgressIsAddedLater(t *testing.T) {
 	must(t, db.Close())
 	db = openAt(t, path)
 	must(t, db.Egress().Record(t.Context(), "box", []egress.Entry{{At: noon}}))
+	if got, err := db.Spending(t.Context(), "maria", ""); err != nil || got.Months != nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
 	if got, err := db.Meta(t.Context(), "name"); err != nil || string(got) != "value" {
 		t.Errorf("got %q, %v", got, err)
 	}

@@ -54,7 +54,15 @@ func (db *DB) Append(ctx context.Context, b session.Batch) error {
 	if err != nil {
 		return err
 	}
-	return db.write(ctx, len(a.body), a.store)
+	if err := db.write(ctx, len(a.body), a.store); err != nil {
+		return err
+	}
+	if a.drops {
+		db.recent.forget(b.ID)
+	} else {
+		db.recent.add(b.ID, b.After, &remembered{last: a.batch.Row.Last, at: number(a.at), body: a.body})
+	}
+	return nil
 }
 
 // appending is a batch in the form in which it is stored.
@@ -180,6 +188,10 @@ type reading struct {
 	at      int64
 	events  []session.Event
 	done    bool
+	// rows are what the walk has met since the event from, as long as it is little.
+	from int64
+	rows []*remembered
+	size int
 }
 
 // next reads a piece.
@@ -195,6 +207,10 @@ func (r *reading) next(c *conn) error {
 			r.done = true
 			return nil
 		}
+		if rows := r.db.recent.after(r.id, r.at, r.last); rows != nil {
+			r.done = true
+			return r.recall(rows)
+		}
 	}
 	count, bytes := 0, 0
 	err := c.query("SELECT id, at, body FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT 256", func(row []driver.Value) error {
@@ -209,28 +225,60 @@ func (r *reading) next(c *conn) error {
 	}, key(r.n, r.at), key(r.n+1, 0))
 	// Not "number = last": a deletion meanwhile leaves only its own event, beyond that.
 	r.done = r.at >= r.last || (count < pieceEvents && bytes < pieceBytes)
+	if r.done && err == nil && r.at == r.last && r.size <= maxTail {
+		r.db.recent.add(r.id, r.from, r.rows...)
+	}
 	return err
+}
+
+// recall gives what is in memory.
+func (r *reading) recall(rows []*remembered) error {
+	for _, row := range rows {
+		events, err := row.decode()
+		for _, e := range events {
+			if e.Number > r.at {
+				r.events = append(r.events, e)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		r.at = row.last
+	}
+	return nil
 }
 
 // take adds the events of a row that are to be read.
 func (r *reading) take(row []driver.Value) error {
-	last := number(row[0]) & (1<<numberBits - 1)
-	packed, err := unpack(bytesOf(row[2]))
-	if err != nil {
-		return fmt.Errorf("%w: the row of event %d: %v", session.ErrCorrupt, last, err)
+	m := &remembered{last: number(row[0]) & (1<<numberBits - 1), at: number(row[1]), body: bytesOf(row[2])}
+	if err := r.recall([]*remembered{m}); err != nil {
+		return err
 	}
+	if r.size == 0 {
+		r.from = m.last - int64(len(m.events)) // the row may begin before what was asked for
+	}
+	r.rows = append(r.rows, m)
+	if r.size += len(m.body); r.size > maxTail {
+		r.rows = nil
+	}
+	return nil
+}
+
+// decodeRow reads a row of events, the last of which has the number last. With
+// an error come the events before what cannot be read.
+func decodeRow(last, at int64, body []byte) ([]session.Event, error) {
+	packed, err := unpack(body)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the row of event %d: %v", session.ErrCorrupt, last, err)
+	}
+	events := make([]session.Event, 0, len(packed))
 	for i, p := range packed {
-		n := last - int64(len(packed)-1-i)
-		if n <= r.at {
-			continue
-		}
 		payload, err := session.Decode(p.kind, p.body)
 		if err != nil {
-			return err
+			return events, err
 		}
-		at := time.UnixMicro(number(row[1]) + p.delay).UTC()
-		r.events = append(r.events, session.Event{Number: n, At: at, Payload: payload})
+		n := last - int64(len(packed)-1-i)
+		events = append(events, session.Event{Number: n, At: time.UnixMicro(at + p.delay).UTC(), Payload: payload})
 	}
-	r.at = last
-	return nil
+	return events, nil
 }

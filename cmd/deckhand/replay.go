@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"io"
+	"iter"
+	"os"
+
+	"deckhand/internal/llm"
+	"deckhand/internal/session"
+	"deckhand/internal/v0"
+)
+
+// replayCmd is deckhand replay.
+type replayCmd struct {
+	File string `arg:"" help:"Trajectory as it was exported, of this program or its predecessor; - reads standard input."`
+	talkFlags
+	Continue bool   `name:"continue" help:"Have the model go on where the recording ends in the middle of a turn."`
+	Message  string `name:"message" placeholder:"TEXT" help:"What to say to the agent after the replay. It is answered by the model."`
+}
+
+// Help implements kong.HelpProvider.
+func (replayCmd) Help() string {
+	return "What was said is said again, and what was done is done again, in a new sandbox that goes when the replay ends (see --keep). No model is needed unless --message or --continue is given.\n\n" + exitHelp
+}
+
+// maxReplay is how long a recording may be.
+const maxReplay = 64 << 20
+
+// Run replays the file.
+func (c *replayCmd) Run(ctx context.Context, all *cli, o *output) error {
+	in := os.Stdin
+	if c.File != "-" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return usage("the recording cannot be read: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxReplay+1))
+	switch {
+	case err != nil:
+		return usage("the recording cannot be read: %w", err)
+	case len(text) > maxReplay:
+		return usage("the recording is larger than %d MiB", maxReplay>>20)
+	}
+	if _, err := v0.ParseReplay(string(text)); err != nil {
+		return usage("the recording cannot be read: %w", err)
+	}
+	c.Silent = !c.Continue && c.Message == ""
+	var then *session.UserSaid
+	if c.Message != "" {
+		then = &session.UserSaid{Text: c.Message}
+	}
+	return c.hold(ctx, all, o, session.Created{Trigger: "cli", Replay: string(text)}, then)
+}
+
+// silence is the model of a replay after which nothing shall be done: whoever
+// asks it waits for an answer that does not come.
+type silence struct{}
+
+// Stream implements llm.Model.
+func (silence) Stream(ctx context.Context, _ llm.Request) iter.Seq2[llm.Part, error] {
+	return func(yield func(llm.Part, error) bool) {
+		<-ctx.Done()
+		yield(llm.Part{}, ctx.Err())
+	}
+}

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"deckhand/internal/session"
+	"deckhand/internal/terminal"
+	"deckhand/internal/tool/bash"
+)
+
+// lines reads what a person types. A line that was asked for and not waited for
+// answers the next question.
+type lines struct {
+	r       *bufio.Reader
+	pending chan typed
+}
+
+type typed struct {
+	text string
+	err  error
+}
+
+func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReader(r)} }
+
+// next is the line that comes next.
+func (l *lines) next() <-chan typed {
+	if l.pending == nil {
+		ch := make(chan typed, 1)
+		l.pending = ch
+		go func() {
+			text, err := l.r.ReadString('\n')
+			ch <- typed{text, err}
+		}()
+	}
+	return l.pending
+}
+
+// heard is how a person reacted to a question.
+type heard int
+
+const (
+	aLine       heard = iota
+	anEnd             // Ctrl-D
+	anInterrupt       // Ctrl-C
+	anOrder           // somebody ends the program
+	tooLate           // the time is up
+)
+
+// ask puts a question and waits for the answer.
+func (t *talk) ask(question string) (string, heard) {
+	t.Prompt(question)
+	select {
+	case got := <-t.in.next():
+		t.in.pending = nil
+		if got.err != nil && got.text == "" {
+			t.Break()
+			return "", anEnd
+		}
+		return strings.TrimSpace(got.text), aLine
+	case s := <-t.signals:
+		t.Break()
+		if s == syscall.SIGTERM {
+			return "", anOrder
+		}
+		return "", anInterrupt
+	case <-t.late:
+		t.Break()
+		return "", tooLate
+	}
+}
+
+// say sends a message to the agent.
+func (t *talk) say(ctx context.Context, text string) error {
+	_, err := t.sessions.Update(ctx, t.id, func(s session.State) ([]session.Payload, error) { return s.Say(session.UserSaid{Text: text}) })
+	return err
+}
+
+// endEarly ends the conversation before the agent is done.
+func (t *talk) endEarly(ctx context.Context, how heard) (int, bool, error) {
+	code := exitInterrupted
+	if how == tooLate {
+		code = exitLimit
+		if !t.json {
+			t.Problem("the time is up")
+		}
+	}
+	return code, true, t.halt(ctx)
+}
+
+// answer asks the person what the agent waits for.
+func (t *talk) answer(ctx context.Context) (int, bool, error) {
+	text, how := t.ask("Answer (empty ends):")
+	switch {
+	case how != aLine && how != anEnd:
+		return t.endEarly(ctx, how)
+	case how == anEnd || text == "":
+		return exitDone, true, nil
+	}
+	return 0, false, t.say(ctx, text)
+}
+
+// interrupt is Ctrl-C while the agent works: it pauses, if somebody is there to say how to go on.
+func (t *talk) interrupt(ctx context.Context, s os.Signal) (int, bool, error) {
+	if s == syscall.SIGTERM || t.in == nil {
+		return exitInterrupted, true, t.halt(ctx)
+	}
+	st, err := t.sessions.Update(ctx, t.id, session.State.Pause)
+	if err != nil || st.Paused {
+		return 0, false, err
+	}
+	return exitInterrupted, true, t.halt(ctx)
+}
+
+// paused asks how to go on.
+func (t *talk) paused(ctx context.Context) (int, bool, error) {
+	text, how := t.ask("A message sends the agent on, an empty line lets it go on, Ctrl-C ends:")
+	switch {
+	case how != aLine:
+		return t.endEarly(ctx, how)
+	case text != "":
+		return 0, false, t.say(ctx, text)
+	}
+	_, err := t.sessions.Update(ctx, t.id, session.State.Resume)
+	return 0, false, err
+}
+
+// approve asks about a call.
+func (t *talk) approve(ctx context.Context) (int, bool, error) {
+	g := session.ApprovalGiven{ID: t.call.ID}
+	if t.in == nil {
+		if !t.json {
+			t.Problem("this call needs approval (" + terminal.Risk(t.call.Risk) + ") and nobody can be asked, so it is rejected; --yes asks about no call")
+		}
+		return 0, false, t.give(ctx, g)
+	}
+	choices := "[y]es, [n]o, [e]dit"
+	if t.question.Pattern != "" {
+		choices += ", [a]lways " + terminal.Inline(t.question.Pattern)
+	}
+	for {
+		text, how := t.ask(fmt.Sprintf("Do this? (%s) %s:", terminal.Risk(t.call.Risk), choices))
+		switch how {
+		case anInterrupt:
+			_, err := t.sessions.Update(ctx, t.id, session.State.Pause)
+			return 0, false, err
+		case anOrder, tooLate:
+			return t.endEarly(ctx, how)
+		case anEnd:
+			return 0, false, t.give(ctx, g)
+		}
+		again, err := t.choose(text, &g)
+		if err != nil {
+			t.Problem(err.Error())
+		}
+		if !again && err == nil {
+			return 0, false, t.give(ctx, g)
+		}
+	}
+}
+
+// choose turns what was typed into a decision; again if it was none.
+func (t *talk) choose(text string, g *session.ApprovalGiven) (again bool, err error) {
+	switch strings.ToLower(text) {
+	case "y", "yes":
+		g.Approved = true
+	case "a", "always":
+		if t.question.Pattern == "" {
+			return true, errors.New("it cannot be said in general what this would allow; say yes to this one")
+		}
+		g.Approved, g.Always = true, t.question.Pattern
+	case "n", "no":
+		why, how := t.ask("Why not? (told to the agent; empty ends the turn)")
+		if how != aLine {
+			return true, nil
+		}
+		g.Reason = why
+	case "e", "edit":
+		if g.Args, err = t.edit(); err != nil || g.Args == nil {
+			return true, err
+		}
+		g.Approved = true
+	default:
+		return true, nil
+	}
+	return false, nil
+}
+
+// give records the decision. One that comes too late changes nothing.
+func (t *talk) give(ctx context.Context, g session.ApprovalGiven) error {
+	_, err := t.sessions.Update(ctx, t.id, func(s session.State) ([]session.Payload, error) { return s.Decide(g) })
+	if errors.Is(err, session.ErrRefused) {
+		return nil
+	}
+	return err
+}
+
+// edit lets the person change the arguments, in their editor or in a line; nil
+// if they did not.
+func (t *talk) edit() (json.RawMessage, error) {
+	var b bytes.Buffer
+	if json.Indent(&b, t.call.Args, "", "  ") != nil {
+		return nil, errors.New("the arguments are not JSON")
+	}
+	editor := os.Getenv("VISUAL")
+	if editor == "" {
+		editor = os.Getenv("EDITOR")
+	}
+	if editor != "" {
+		return t.inEditor(editor, b.Bytes())
+	}
+	question := "New arguments as JSON:"
+	if t.call.Name == bash.Name {
+		question = "New command:"
+	}
+	text, how := t.ask(question)
+	if how != aLine || text == "" {
+		return nil, nil
+	}
+	if t.call.Name == bash.Name && !strings.HasPrefix(text, "{") {
+		return json.Marshal(map[string]string{"command": text})
+	}
+	return checkArguments([]byte(text))
+}
+
+func checkArguments(text []byte) (json.RawMessage, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(text, &object); err != nil {
+		return nil, fmt.Errorf("this is not a JSON object: %w", err)
+	}
+	return json.Marshal(object)
+}
+
+// inEditor has the person edit the arguments as a file. Leaving it unchanged
+// decides nothing.
+func (t *talk) inEditor(editor string, now []byte) (json.RawMessage, error) {
+	f, err := os.CreateTemp("", "deckhand-*.json")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(append(now, '\n'))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("sh", "-c", editor+` "$1"`, "sh", f.Name()) // as programs do: it may have arguments
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("the editor failed: %w", err)
+	}
+	for len(t.signals) > 0 { // what was pressed in it was meant for it
+		<-t.signals
+	}
+	text, err := os.ReadFile(f.Name())
+	if err != nil || bytes.Equal(bytes.TrimSpace(text), bytes.TrimSpace(now)) {
+		return nil, err
+	}
+	return checkArguments(text)
+}

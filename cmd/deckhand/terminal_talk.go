@@ -1,0 +1,299 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+
+	"deckhand/internal/live"
+	"deckhand/internal/session"
+	"deckhand/internal/terminal"
+	"deckhand/internal/v0"
+)
+
+// talk is a conversation between a person at a terminal, or a script, and an agent.
+type talk struct {
+	*alone
+	*terminal.Display
+	o    *output
+	json bool
+	// in is where a person answers; nil if there is nobody to be asked.
+	in *lines
+
+	grew    chan struct{}
+	deltas  chan delta
+	signals chan os.Signal
+	late    <-chan time.Time
+	began   time.Time
+
+	last     int64
+	call     session.ToolCalled    // the newest one
+	question session.ApprovalAsked // the newest one
+	// rejected is true when a call was refused without a word, played when a
+	// replay is over after which nothing shall be done.
+	rejected, played bool
+	silent           bool
+}
+
+// delta is more of what is being written.
+type delta struct {
+	Call string `json:"call"`
+	Text string `json:"text"`
+}
+
+func newTalk(f *talkFlags, a *alone, o *output) *talk {
+	t := &talk{alone: a, o: o, json: f.JSON, silent: f.Silent, grew: make(chan struct{}, 1), deltas: make(chan delta), signals: make(chan os.Signal, 4), began: time.Now()}
+	screen, _ := o.stdout.(*os.File)
+	look := terminal.Options{Out: o.stdout}
+	if screen != nil && columns(screen) > 0 {
+		look.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+		look.Width = func() int { return columns(screen) }
+		if columns(os.Stdin) > 0 && !f.JSON {
+			t.in = newLines(os.Stdin)
+		}
+	}
+	t.Display = terminal.New(look)
+	if f.Timeout > 0 {
+		t.late = time.After(f.Timeout)
+	}
+	return t
+}
+
+// columns is how wide a terminal is, 0 for what is none. One that does not know is usual.
+func columns(f *os.File) int {
+	_, n, err := pty.Getsize(f)
+	if err != nil {
+		return 0
+	}
+	if n == 0 {
+		return 80
+	}
+	return n
+}
+
+// Appended implements session.Observer.
+func (t *talk) Appended(id session.ID, _ int64) {
+	if id == t.id {
+		select {
+		case t.grew <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// run has the conversation and returns the exit code.
+func (t *talk) run(ctx context.Context, created session.Created, first *session.UserSaid) (int, error) {
+	signal.Notify(t.signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(t.signals)
+	t.Messages = created.Replay != ""
+	t.sessions.Observe(t)
+	t.work(ctx)
+	created.Owner = t.owner
+	if _, err := t.sessions.Create(ctx, t.id, created, first); err != nil {
+		return 0, err
+	}
+	following, stop := context.WithCancel(ctx)
+	followed := make(chan struct{})
+	go func() { defer close(followed); t.follow(following) }()
+	defer func() { stop(); <-followed }()
+	for {
+		st, err := t.drain(ctx)
+		if err != nil {
+			return 0, err
+		}
+		code, over, err := t.decide(ctx, st)
+		if err != nil {
+			return 0, err
+		}
+		if over {
+			return code, t.finish(ctx, code)
+		}
+		if code, over, err = t.wait(ctx); err != nil || over {
+			return code, errors.Join(err, t.finish(ctx, code))
+		}
+	}
+}
+
+// wait waits until something happens.
+func (t *talk) wait(ctx context.Context) (code int, over bool, err error) {
+	select {
+	case <-t.grew:
+	case d := <-t.deltas:
+		if _, err := t.drain(ctx); err != nil {
+			return 0, false, err
+		}
+		if !t.json {
+			t.Delta(d.Call, d.Text)
+		}
+	case s := <-t.signals:
+		return t.interrupt(ctx, s)
+	case <-t.late:
+		return t.endEarly(ctx, tooLate)
+	case <-t.failed:
+		return exitError, true, errors.New("the agent cannot go on: the log could not be written")
+	}
+	return 0, false, nil
+}
+
+// follow passes on what is being written.
+func (t *talk) follow(ctx context.Context) {
+	for f, err := range t.hub.Follow(ctx, t.id, 0, live.FollowOptions{}) {
+		if err != nil {
+			return
+		}
+		var d delta
+		if f.Event != live.EventDelta || json.Unmarshal(f.Data, &d) != nil {
+			continue
+		}
+		select {
+		case t.deltas <- d:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// drain shows everything that is in the log by now, and returns what it adds up to.
+func (t *talk) drain(ctx context.Context) (session.State, error) {
+	for {
+		for e, err := range t.data.db.Read(ctx, t.id, t.last) {
+			if err != nil {
+				return session.State{}, err
+			}
+			t.last = e.Number
+			if err := t.take(e); err != nil {
+				return session.State{}, err
+			}
+		}
+		st, err := t.sessions.Load(ctx, t.id)
+		if err != nil || st.Last <= t.last {
+			return st, err
+		}
+	}
+}
+
+// take shows one event and remembers what is asked about later.
+func (t *talk) take(e session.Event) error {
+	switch p := e.Payload.(type) {
+	case session.TurnBegan:
+		t.rejected = false
+	case session.ToolCalled:
+		t.call = p
+	case session.ApprovalAsked:
+		t.question = p
+	case session.ApprovalGiven:
+		t.rejected = !p.Approved && p.Reason == ""
+	case session.Replayed:
+		t.played = t.silent && p.Done
+	}
+	if t.silent && t.played {
+		return nil // whatever follows is not part of the recording
+	}
+	if !t.json {
+		t.Event(e)
+		return nil
+	}
+	f, err := v0.Encode(t.id, e)
+	if err == nil && f.Kind != v0.None {
+		_, err = fmt.Fprintf(t.o.stdout, "%s\n", f.JSON)
+	}
+	return err
+}
+
+// decide says what the state of the conversation calls for: to wait, to ask the
+// person, or to end.
+func (t *talk) decide(ctx context.Context, st session.State) (code int, over bool, err error) {
+	if _, asked := st.Awaiting(); asked {
+		return t.approve(ctx)
+	}
+	switch {
+	case t.played:
+		return exitDone, true, t.halt(ctx)
+	case st.Failed:
+		return exitError, true, nil
+	case st.Paused:
+		return t.paused(ctx)
+	case st.Wants() || st.InTurn || st.Pending():
+		return 0, false, nil
+	}
+	switch {
+	case st.Agent == session.AgentError:
+		return codeOfError(st.ErrorID), true, nil
+	case t.rejected:
+		return exitRejected, true, nil
+	case st.Agent == session.AgentAwaitingUser && t.in != nil:
+		return t.answer(ctx)
+	}
+	return exitDone, true, nil
+}
+
+// codeOfError is the exit code for the way in which a turn failed.
+func codeOfError(id string) int {
+	switch id {
+	case "STATUS$ERROR_MAX_ITERATIONS", "STATUS$ERROR_BUDGET":
+		return exitLimit
+	case "STATUS$ERROR_STUCK":
+		return exitStuck
+	}
+	return exitError
+}
+
+// halt stops the agent, whatever it is doing.
+func (t *talk) halt(ctx context.Context) error {
+	_, err := t.sessions.Update(ctx, t.id, func(s session.State) ([]session.Payload, error) { return s.Stop("ended at the terminal") })
+	return err
+}
+
+// result is the last line of --json.
+type result struct {
+	Result    string  `json:"result"`
+	ExitCode  int     `json:"exit_code"`
+	Reason    string  `json:"reason,omitempty"`
+	ID        string  `json:"conversation_id"`
+	Input     int64   `json:"input_tokens"`
+	Output    int64   `json:"output_tokens"`
+	CostUSD   float64 `json:"cost_usd"`
+	Seconds   float64 `json:"seconds"`
+	DataDir   string  `json:"data_dir,omitempty"`
+	Workspace string  `json:"workspace,omitempty"`
+}
+
+var outcomes = map[int]string{exitDone: "done", exitError: "error", exitLimit: "limit reached", exitRejected: "rejected", exitStuck: "stuck", exitInterrupted: "interrupted"}
+
+// finish says how it ended.
+func (t *talk) finish(ctx context.Context, code int) error {
+	st, err := t.drain(ctx)
+	if err == nil {
+		err = t.halt(ctx) // so that nobody who opens what is kept goes on with it
+	}
+	if err != nil {
+		return err
+	}
+	word := outcomes[code]
+	if code == exitDone && st.Agent == session.AgentFinished {
+		word = "finished"
+	}
+	kept := ""
+	if t.keep {
+		kept = t.dir
+	}
+	took := time.Since(t.began)
+	if t.json {
+		r := result{Result: word, ExitCode: code, Reason: st.Reason, ID: string(t.id), Input: st.Totals.Input, Output: st.Totals.Output, CostUSD: st.Totals.Cost.Dollars(), Seconds: took.Seconds(), DataDir: kept}
+		e := json.NewEncoder(t.o.stdout)
+		e.SetEscapeHTML(false)
+		return e.Encode(r)
+	}
+	t.Summary(word, st.Totals, took)
+	if t.keep {
+		t.Notice("kept as conversation " + string(t.id) + "; look at it with: deckhand serve --data-dir " + kept)
+	}
+	return nil
+}
