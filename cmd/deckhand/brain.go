@@ -193,7 +193,7 @@ func (b *brain) foreign(ctx context.Context, st session.State, s settings.Settin
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	var reserved []string
+	reserved := v0.Tools()
 	for _, t := range p.Tools {
 		reserved = append(reserved, t.Spec().Name)
 	}

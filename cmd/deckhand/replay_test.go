@@ -42,7 +42,7 @@ func TestReplay(t *testing.T) {
 	if code != 0 || len(d.server.Asked()) != 0 {
 		t.Errorf("%d, %d model calls: %s%s", code, len(d.server.Asked()), out, errs)
 	}
-	holds(t, out, "> make it\n", "$ echo recorded > made; cat made\n  recorded\n", "It is made.\n", "— done · 2 model calls")
+	holds(t, out, "> make it\n", "$ echo recorded > made; cat made\n  recorded\n", "It is made.\n", "— done · 0 model calls")
 	if left, _ := os.ReadDir(d.dir); len(left) > 0 {
 		t.Errorf("it was done here: %v", left)
 	}

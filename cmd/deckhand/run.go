@@ -121,6 +121,9 @@ func (c *runCmd) Run(ctx context.Context, all *cli, o *output) error {
 	if err != nil {
 		return err
 	}
+	if data, err := filepath.Abs(c.DataDir); err == nil && c.Sandbox == "local" && (data == dir || strings.HasPrefix(data, strings.TrimSuffix(dir, "/")+"/")) {
+		return usage("the data dir %s, with its keys, lies in the folder %s: choose another --dir, or another --data-dir", data, dir)
+	}
 	c.Folder = dir
 	return c.hold(ctx, all, o, session.Created{Trigger: "cli", Instructions: c.Instructions}, &first)
 }
@@ -184,17 +187,21 @@ func imageURL(name string) (string, error) {
 
 // hold makes a server without a door, has the conversation on it, and takes it apart again.
 func (f *talkFlags) hold(ctx context.Context, all *cli, o *output, created session.Created, first *session.UserSaid) error {
-	// An interruption is a word to the agent here, and does not end everything at once.
-	ctx = context.WithoutCancel(ctx)
 	alone, err := f.start(ctx, all, o)
 	if err != nil {
 		return err
 	}
+	interrupted := ctx.Err() != nil
+	// From here on an interruption is a word to the agent, and does not end everything at once.
+	ctx = context.WithoutCancel(ctx)
 	defer func() {
 		if err := alone.end(ctx); err != nil {
 			fmt.Fprintln(o.stderr, "deckhand:", err)
 		}
 	}()
+	if interrupted {
+		return ended(exitInterrupted)
+	}
 	code, err := newTalk(f, alone, o).run(ctx, created, first)
 	if err != nil {
 		return err

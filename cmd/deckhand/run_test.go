@@ -179,21 +179,22 @@ func TestRunExitCodes(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"an answer":       {llmtest.Script(llmtest.Reply{Text: "It is blue."}), []string{"what colour?"}, exitDone, "It is blue.\n— done"},
-		"a wrong key":     {llmtest.Script(llmtest.Reply{Status: 401, Code: "invalid_api_key", Message: "bad key"}), []string{"go"}, exitError, "— error"},
-		"iterations":      {forever, []string{"go", "--max-iterations", "2"}, exitLimit, "The limit of 2 model calls"},
-		"money":           {forever, []string{"go", "--budget", "0.000001"}, exitLimit, "— limit reached"},
-		"time":            {llmtest.Script(llmtest.Reply{Text: "some words are said and then", Break: llmtest.Hang}), []string{"go", "--timeout", "500ms"}, exitLimit, "the time is up"},
-		"needs approval":  {llmtest.Script(sh("echo hi > made"), done("no")), []string{"go", "--confirm"}, exitRejected, "needs approval"},
-		"yes to all":      {llmtest.Script(sh("echo hi"), done("Yes.")), []string{"go", "--yes"}, exitDone, "— finished"},
-		"stuck":           {func(llmtest.Asked) llmtest.Reply { return sh("false") }, []string{"go"}, exitStuck, "stuck in a loop"},
-		"no task":         {nil, []string{" "}, exitUsage, "say what is to be done"},
-		"no such folder":  {nil, []string{"go", "--dir", "none"}, exitUsage, "--dir"},
-		"a branch alone":  {nil, []string{"go", "--branch", "b"}, exitUsage, "--repo"},
-		"no such agent":   {nil, []string{"go", "--agent", "Nobody"}, exitUsage, "--agent"},
-		"an unknown flag": {nil, []string{"go", "--fly"}, exitUsage, "--fly"},
-		"not an image":    {nil, []string{"go", "--image", os.Args[0]}, exitUsage, "is not an image"},
-		"containers":      {nil, []string{"go", "--sandbox", "docker"}, exitUsage, "cannot work in a folder"},
+		"an answer":         {llmtest.Script(llmtest.Reply{Text: "It is blue."}), []string{"what colour?"}, exitDone, "It is blue.\n— done"},
+		"a wrong key":       {llmtest.Script(llmtest.Reply{Status: 401, Code: "invalid_api_key", Message: "bad key"}), []string{"go"}, exitError, "— error"},
+		"iterations":        {forever, []string{"go", "--max-iterations", "2"}, exitLimit, "The limit of 2 model calls"},
+		"money":             {forever, []string{"go", "--budget", "0.000001"}, exitLimit, "— limit reached"},
+		"time":              {llmtest.Script(llmtest.Reply{Text: "some words are said and then", Break: llmtest.Hang}), []string{"go", "--timeout", "500ms"}, exitLimit, "the time is up"},
+		"needs approval":    {llmtest.Script(sh("echo hi > made"), done("no")), []string{"go", "--confirm"}, exitRejected, "needs approval"},
+		"yes to all":        {llmtest.Script(sh("echo hi"), done("Yes.")), []string{"go", "--yes"}, exitDone, "— finished"},
+		"stuck":             {func(llmtest.Asked) llmtest.Reply { return sh("false") }, []string{"go"}, exitStuck, "stuck in a loop"},
+		"no task":           {nil, []string{" "}, exitUsage, "say what is to be done"},
+		"no such folder":    {nil, []string{"go", "--dir", "none"}, exitUsage, "--dir"},
+		"the data's folder": {nil, []string{"go", "--sandbox", "local", "--dir", "/"}, exitUsage, "with its keys, lies in the folder"},
+		"a branch alone":    {nil, []string{"go", "--branch", "b"}, exitUsage, "--repo"},
+		"no such agent":     {nil, []string{"go", "--agent", "Nobody"}, exitUsage, "--agent"},
+		"an unknown flag":   {nil, []string{"go", "--fly"}, exitUsage, "--fly"},
+		"not an image":      {nil, []string{"go", "--image", os.Args[0]}, exitUsage, "is not an image"},
+		"containers":        {nil, []string{"go", "--sandbox", "docker"}, exitUsage, "cannot work in a folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -310,5 +311,40 @@ func TestRunInAClone(t *testing.T) {
 	}
 	if code, _, errs := d.run("run", "again", "--repo", source); code != exitError || !strings.Contains(errs, "cannot be cloned") {
 		t.Errorf("over a clone: %d %s", code, errs)
+	}
+}
+
+// What a killed run leaves behind is removed by the next one, its sandbox too.
+func TestRunAfterAKilledOne(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 8)
+	answer := llmtest.Script(sh("echo up"), llmtest.Reply{Text: "words that go on", Break: llmtest.Hang}, llmtest.Reply{Text: "Well."})
+	d := newDesk(t, func(a llmtest.Asked) llmtest.Reply { asked <- struct{}{}; return answer(a) })
+	cmd := d.command(d.args("run", "go")...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	<-asked
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	found, err := filepath.Glob(filepath.Join(d.data, "run", "*", "boxes", "*", "process.json"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	var runner struct{ PID int }
+	b, err := os.ReadFile(found[0])
+	if err == nil {
+		err = json.Unmarshal(b, &runner)
+	}
+	if err != nil || syscall.Kill(runner.PID, 0) != nil {
+		t.Fatalf("the runner does not run: %v %s", err, b)
+	}
+	if code, out, errs := d.run("run", "again"); code != 0 || !strings.Contains(out, "Well.") {
+		t.Errorf("%d %s%s", code, out, errs)
+	}
+	d.clean()
+	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", runner.PID)); err == nil && !strings.Contains(string(stat), ") Z ") {
+		t.Errorf("the runner still runs: %s", stat)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,11 +65,13 @@ func (f *talkFlags) start(ctx context.Context, all *cli, o *output) (a *alone, e
 			return nil, err
 		}
 	}
+	logger := f.logger(o.stderr, redactor)
+	f.sweep(ctx, logger)
 	if f.Microagents == "" {
 		f.Microagents = filepath.Join(f.DataDir, "microagents")
 	}
 	// The address is loopback, since whoever runs this may reach what this machine may.
-	c := &serveCmd{common: common{DataDir: a.dir}, sandboxFlags: f.sandboxFlags, brainFlags: f.brainFlags, Addr: "127.0.0.1:0", LogLevel: f.LogLevel}
+	c := &serveCmd{common: common{DataDir: a.dir}, sandboxFlags: f.sandboxFlags, brainFlags: f.brainFlags, Addr: "127.0.0.1:0"}
 	d, err := c.open(ctx)
 	if err != nil {
 		return nil, err
@@ -91,10 +95,20 @@ func (f *talkFlags) start(ctx context.Context, all *cli, o *output) (a *alone, e
 	if err := d.db.SaveSettings(ctx, settings.Record{User: a.owner, Version: 1, Body: body, UpdatedAt: time.Now().UTC()}); err != nil {
 		return nil, err
 	}
-	if a.server, err = wire(ctx, c, file.models, d, keyring, redactor, c.logger(o.stderr, redactor)); err != nil && f.Sandbox == "local" {
-		err = fmt.Errorf("%w; --sandbox host does without a sandbox", err)
+	if a.server, err = wire(ctx, c, file.models, d, keyring, redactor, logger); err != nil {
+		if f.Sandbox == "local" {
+			err = fmt.Errorf("%w; --sandbox host does without a sandbox", err)
+		}
+		return nil, err
+	}
+	if !f.Keep {
+		err = a.mark(ctx)
 	}
 	return a, err
+}
+
+func (f *talkFlags) logger(w io.Writer, redactor *secret.Redactor) *slog.Logger {
+	return (&serveCmd{LogLevel: f.LogLevel}).logger(w, redactor)
 }
 
 // settings are the stored ones of the user, changed by the flags.

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
@@ -69,7 +68,7 @@ func (t *talk) ask(question string) (string, heard) {
 		return strings.TrimSpace(got.text), aLine
 	case s := <-t.signals:
 		t.Break()
-		if s == syscall.SIGTERM {
+		if s != os.Interrupt {
 			return "", anOrder
 		}
 		return "", anInterrupt
@@ -111,7 +110,7 @@ func (t *talk) answer(ctx context.Context) (int, bool, error) {
 
 // interrupt is Ctrl-C while the agent works: it pauses, if somebody is there to say how to go on.
 func (t *talk) interrupt(ctx context.Context, s os.Signal) (int, bool, error) {
-	if s == syscall.SIGTERM || t.in == nil {
+	if s != os.Interrupt || t.in == nil {
 		return exitInterrupted, true, t.halt(ctx)
 	}
 	st, err := t.sessions.Update(ctx, t.id, session.State.Pause)

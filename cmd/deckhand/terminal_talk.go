@@ -13,6 +13,7 @@ import (
 	"github.com/creack/pty"
 
 	"deckhand/internal/live"
+	"deckhand/internal/sandbox/host"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
 	"deckhand/internal/v0"
@@ -90,9 +91,12 @@ func (t *talk) Appended(id session.ID, _ int64) {
 
 // run has the conversation and returns the exit code.
 func (t *talk) run(ctx context.Context, created session.Created, first *session.UserSaid) (int, error) {
-	signal.Notify(t.signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(t.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(t.signals)
 	t.Messages = created.Replay != ""
+	if t.hands.name == host.Name && !t.json {
+		t.Notice("no sandbox: commands run as you, with all your files and your network")
+	}
 	t.sessions.Observe(t)
 	t.work(ctx)
 	created.Owner = t.owner
@@ -253,16 +257,15 @@ func (t *talk) halt(ctx context.Context) error {
 
 // result is the last line of --json.
 type result struct {
-	Result    string  `json:"result"`
-	ExitCode  int     `json:"exit_code"`
-	Reason    string  `json:"reason,omitempty"`
-	ID        string  `json:"conversation_id"`
-	Input     int64   `json:"input_tokens"`
-	Output    int64   `json:"output_tokens"`
-	CostUSD   float64 `json:"cost_usd"`
-	Seconds   float64 `json:"seconds"`
-	DataDir   string  `json:"data_dir,omitempty"`
-	Workspace string  `json:"workspace,omitempty"`
+	Result   string  `json:"result"`
+	ExitCode int     `json:"exit_code"`
+	Reason   string  `json:"reason,omitempty"`
+	ID       string  `json:"conversation_id"`
+	Input    int64   `json:"input_tokens"`
+	Output   int64   `json:"output_tokens"`
+	CostUSD  float64 `json:"cost_usd"`
+	Seconds  float64 `json:"seconds"`
+	DataDir  string  `json:"data_dir,omitempty"`
 }
 
 var outcomes = map[int]string{exitDone: "done", exitError: "error", exitLimit: "limit reached", exitRejected: "rejected", exitStuck: "stuck", exitInterrupted: "interrupted"}

@@ -145,22 +145,23 @@ func (p *person) stream(id string, after int64, ok func(client.Item) bool) []cli
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 	defer cancel()
-	var out []client.Item
+	var out, all []client.Item
 	for it, err := range p.client.Follow(ctx, id, after) {
 		if err != nil {
-			p.t.Fatalf("%v; so far:\n%s", err, describe(out))
+			p.t.Fatalf("%v; so far:\n%s", err, describe(all))
 		}
+		all = append(all, it)
 		if it.Event != nil {
 			out = append(out, it)
 		}
 		if ok(it) {
 			return out
 		}
-		if agentIs("error")(it) || strings.Contains(string(it.Raw), "I do not know how to go on") {
+		if lost := it.Event != nil && strings.HasPrefix(it.Event.Message, "I do not know how to go on"); lost || agentIs("error")(it) {
 			break
 		}
 	}
-	p.t.Fatalf("it ended another way:\n%s", describe(out))
+	p.t.Fatalf("it ended another way:\n%s", describe(all))
 	return nil
 }
 

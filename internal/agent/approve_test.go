@@ -374,3 +374,26 @@ func TestPauseDuringAWarmStart(t *testing.T) {
 		t.Errorf("the session was claimed %d times", n)
 	}
 }
+
+// Two servers look at the clock of one question. Whoever of them makes the call
+// after the other is told that it may have been made.
+func TestTwoLoopsAwaitOneAnswer(t *testing.T) {
+	r, say := asking(t, calls(called("a", "say", `{"text":"one"}`)), done("ok"))
+	r.more = func(c *agent.Config) { c.Approval.Within = time.Hour }
+	r.start()
+	id := r.create("go")
+	first := r.awaiting(id)
+	r.start()
+	r.until(id, "the second owner", func(s session.State) bool { return s.Claim > first.Number })
+	r.decide(id, session.ApprovalGiven{Approved: true})
+	r.until(id, "the end", finished)
+	fresh := 0
+	for _, c := range say.calls() {
+		if !c.Again {
+			fresh++
+		}
+	}
+	if fresh > 1 || count[session.ToolReturned](r.events(id)) != 2 { // finish is the other
+		t.Errorf("made %+v", say.calls())
+	}
+}

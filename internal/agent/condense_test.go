@@ -112,6 +112,11 @@ func TestCondenseOnContextError(t *testing.T) {
 					t.Errorf("%+v", f)
 				}
 			}
+			for _, a := range r.asked() {
+				if text := texts(a); strings.Contains(text, "replaced by this summary") && strings.Count(text, "assistant: step") < 2 {
+					t.Errorf("of the latest steps too little is left: %s", text)
+				}
+			}
 			if name == "without a summary" && r.summaries.Load() > 0 {
 				t.Error("a summary was asked for all the same")
 			}

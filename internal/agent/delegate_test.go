@@ -272,13 +272,15 @@ func TestChildsShell(t *testing.T) {
 	sh := func(command string) llmtest.Reply {
 		return calls(called("a", "execute_bash", fmt.Sprintf(`{"command":%q}`, command)))
 	}
-	r := family(t, once(sh("cd "+b.Root+"/sub && export WHO=parent"), delegates("task", ""), sh("echo $WHO in $PWD"), done("ok")),
-		once(sh("echo child $WHO in $PWD; cd /"), sh("touch "+b.At("began")+"; sleep 1000; touch "+b.At("ended"))), bash.Tool{})
+	r := family(t, once(sh("cd "+b.Root+"/sub && export WHO=parent"), delegates("task", ""), sh("until test -e "+b.At("interrupted")+"; do sleep 0.05; done; echo $WHO in $PWD"), done("ok")),
+		once(sh("echo child $WHO in $PWD; cd /"), sh("bash -c 'trap \"touch "+b.At("interrupted")+"; exit\" INT; echo it began; while :; do sleep 0.05; done'")), bash.Tool{})
 	r.hands = b
 	r.start()
 	id := r.create("go")
 	child := r.childOf(id)
-	r.until(child, "the second command", func(s session.State) bool { return s.Asks == 2 && len(s.Open) == 1 })
+	for !strings.Contains(r.deltas.soFar(), "it began") {
+		<-r.deltas.news
+	}
 	if got := all[session.ToolReturned](r.rig, child)[0].Output; strings.Contains(got, "parent") || strings.Contains(got, "/sub") {
 		t.Errorf("the child's shell is its parent's: %s", got)
 	}

@@ -194,6 +194,12 @@ func (f *fragments) Delta(_ session.ID, _, text string) {
 	}
 }
 
+func (f *fragments) soFar() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.text.String()
+}
+
 func (f *fragments) EndDelta(session.ID, string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -167,7 +167,7 @@ func TestImagesSurviveASummary(t *testing.T) {
 	if len(all[session.Condensed](c.rig, id)) == 0 || fetched != 1 {
 		t.Errorf("fetched %d times", fetched)
 	}
-	if got := c.last().Messages[0]; len(got.Images) != 1 {
+	if got := c.last().Messages[0]; !slices.Equal(got.Images, []string{dot}) {
 		t.Errorf("the image is gone: %+v", got)
 	}
 }
@@ -237,5 +237,29 @@ func TestToolsThatComeAndGo(t *testing.T) {
 	r.until(id, "the end", finished)
 	if got := fmt.Sprint(r.asked()[0].Tools, r.asked()[1].Tools); got != "[say finish] [say finish late]" || len(late.calls()) != 1 {
 		t.Errorf("offered %s", got)
+	}
+}
+
+// What is said between reading the history and asking about it is read first:
+// it is looked up, paid for and shown like everything else.
+func TestMessageBetweenReadingAndAsking(t *testing.T) {
+	r := chat(t, llmtest.Reply{Text: "yes"})
+	m := &memory{}
+	r.more = func(c *agent.Config) { c.Recall = m.recall }
+	other, said := session.New(r.log), false // another server's
+	fault := func(b session.Batch) error {
+		if _, ok := b.Events[0].Payload.(session.ModelAsked); !ok || said {
+			return nil
+		}
+		said = true
+		_, err := other.Update(t.Context(), b.ID, func(s session.State) ([]session.Payload, error) { return s.Say(session.UserSaid{Text: "use docker"}) })
+		return err
+	}
+	r.fault.Store(&fault)
+	r.start()
+	id := r.create("first")
+	r.until(id, "an answer", answered)
+	if got := r.asked(); len(got) != 1 || len(got[0].Messages) != 4 || got[0].Messages[2].Text != "About docker: use rootless." {
+		t.Errorf("the model was shown %s", texts(r.last()))
 	}
 }

@@ -250,6 +250,9 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if st.Claim != w.claim { // another loop's by now, or stopped and started: then it is taken anew
+			return session.ErrNotOwner
+		}
 		before, turning := st.Last, st.InTurn
 		if st, err = l.advance(ctx, w, st, p, t); err != nil {
 			return err

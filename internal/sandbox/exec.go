@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -75,9 +76,12 @@ const (
 // MaxOutput is how many characters of output a result holds.
 const MaxOutput = 30_000
 
+// buffers are for output on its way: most commands have little, and there are many.
+var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
 // Exec runs a command and waits for its result. Output is given to live as it
-// comes (live may be nil); what came before a second Exec of the same ID is
-// given again. When ctx ends only the wait ends: the command runs on.
+// comes (live may be nil, and must not keep it); what came before a second Exec
+// of the same ID is given again. When ctx ends only the wait ends: the command runs on.
 func (s *Sandbox) Exec(ctx context.Context, c Command, live func([]byte)) (Result, error) {
 	var r Result
 	call, err := s.peer.Open(ctx, "exec", s.fence, c)
@@ -85,9 +89,10 @@ func (s *Sandbox) Exec(ctx context.Context, c Command, live func([]byte)) (Resul
 		return r, err
 	}
 	defer call.Close()
-	buf := make([]byte, 32<<10)
+	buf := buffers.Get().(*[32 << 10]byte)
+	defer buffers.Put(buf)
 	for {
-		n, err := call.Read(buf)
+		n, err := call.Read(buf[:])
 		if n > 0 && live != nil {
 			live(buf[:n])
 		}

@@ -166,7 +166,7 @@ func (s State) Prepared(claim int64, w WorkspaceReady) ([]Payload, error) {
 	}
 	var out []Payload
 	// A workspace started anew is found by its new handle; one that is not needed yet has none.
-	if !s.Ready || s.Step != "" || len(w.Handle) > 0 && !bytes.Equal(s.Handle, w.Handle) {
+	if !s.Ready || s.Step != "" || len(w.Handle) > 0 && (!s.Up || !bytes.Equal(s.Handle, w.Handle)) {
 		out = append(out, w)
 	}
 	if s.Agent == AgentLoading && !s.Pending() && !s.InTurn && !s.Replaying() {

@@ -129,9 +129,6 @@ func (d *Display) Prompt(text string) {
 // Break ends a line that the person left with a key instead of a line end.
 func (d *Display) Break() { d.write("\n") }
 
-// Asks is how many model calls were shown.
-func (d *Display) Asks() int { return d.asks }
-
 // Summary says how it ended and what it took.
 func (d *Display) Summary(state string, t session.Totals, took time.Duration) {
 	parts := []string{state, count(d.asks, "model call")}

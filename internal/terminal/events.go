@@ -7,6 +7,9 @@ import (
 	"deckhand/internal/session"
 )
 
+// recorded is what stands for a model where a recording answers.
+const recorded = "replay"
+
 // Event shows one event of the log. Give all of them, in order.
 func (d *Display) Event(e session.Event) {
 	switch p := e.Payload.(type) {
@@ -17,9 +20,10 @@ func (d *Display) Event(e session.Event) {
 	case session.Recalled:
 		d.recalled(p)
 	case session.ModelAsked:
-		if p.Purpose == "" {
-			d.asks++
+		if p.Model == recorded {
+			return
 		}
+		d.asks++
 		d.Status("waiting for the model")
 	case session.ModelAnswered:
 		if p.Purpose == "" {

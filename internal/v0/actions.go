@@ -3,6 +3,8 @@ package v0
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"deckhand/internal/session"
@@ -34,6 +36,10 @@ var forms = map[string]form{
 	"delegate":             {delegateAction, delegateObservation, nil},
 	"request_condensation": {condenseAction, nil, nil},
 }
+
+// Tools are the names of the tools that have a form of their own. Nobody else's
+// tool may have one of them: clients would take it for ours.
+func Tools() []string { return slices.Sorted(maps.Keys(forms)) }
 
 var foreign = form{mcpAction, mcpObservation, toldResult}
 

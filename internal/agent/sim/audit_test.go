@@ -30,6 +30,7 @@ func (w *world) heal(r *rand.Rand) {
 		current.crash()
 		w.boot()
 	}
+	w.background.Wait() // nobody speaks any more
 	for _, id := range ids {
 		w.rest(id)
 	}
@@ -53,9 +54,11 @@ func (w *world) heal(r *rand.Rand) {
 // no wait in the loop is nearly as long.
 const patience = 3 * time.Hour
 
-// rest waits until nothing is to be done for a session; questions get a yes.
+// rest waits until nothing is to be done for a session, and a moment longer, so
+// that its worker has left; questions get a yes.
 func (w *world) rest(id session.ID) {
 	for waited := time.Duration(0); waited < patience; waited += time.Second {
+		_ = pass(context.Background(), time.Second)
 		st := w.store.state(id)
 		_, asked := st.Awaiting()
 		if asked && !st.Paused {
@@ -66,7 +69,6 @@ func (w *world) rest(id session.ID) {
 		} else if !st.Wants() {
 			return
 		}
-		_ = pass(context.Background(), time.Second)
 	}
 	w.breach("%s: it is stuck after event %d", id, w.store.state(id).Last)
 }

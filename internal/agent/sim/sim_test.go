@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 const wantedFaults = 10_000
 
 // seeds is how many seeds the usual run has; SIM_SEEDS in the environment asks for another number.
-const seeds = 300
+const seeds = 220
 
 // everyKind are faults that the usual run must have injected: a simulation
 // in which nothing goes wrong proves nothing.

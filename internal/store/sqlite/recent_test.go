@@ -109,12 +109,12 @@ func TestRecentIsWhatTheFileSays(t *testing.T) {
 
 func TestRecentIsBounded(t *testing.T) {
 	ours, others := twoHandles(t)
-	long := strings.Repeat("x", maxTail/4)
+	long := strings.Repeat("x", maxTail/2-200) // two of them fit
 	var all []*writing
-	for range 2*maxRecent/maxTail + 3 {
+	for range maxRecent/maxTail + 3 {
 		w := &writing{db: ours, state: session.State{ID: ours.NewID()}}
 		w.add(t, session.Created{Owner: "ann"})
-		for range 6 {
+		for range 3 {
 			w.add(t, session.Noted{ID: "n", Message: long})
 		}
 		all = append(all, w)
@@ -146,9 +146,9 @@ func TestRecentWhileItGrows(t *testing.T) {
 	w := &writing{db: ours, state: session.State{ID: ours.NewID()}}
 	w.add(t, session.Created{Owner: "ann"})
 	id := w.state.ID
-	const events = 200
+	const events = 60
 	var wait sync.WaitGroup
-	for reader := range 3 {
+	for reader := range 2 {
 		wait.Go(func() {
 			for seen := int64(reader); seen < events; {
 				for e, err := range ours.Read(t.Context(), id, seen) {

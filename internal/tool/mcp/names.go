@@ -29,14 +29,12 @@ func clean(name string, n int) string {
 
 // unique is the name, or the name with the first number behind it that is free.
 func unique(name string, taken func(string) bool) string {
-	for i := 2; ; i++ {
-		if !taken(name) {
-			return name
-		}
+	base := name
+	for i := 2; taken(name); i++ {
 		end := "_" + strconv.Itoa(i)
-		base := strings.TrimSuffix(name, "_"+strconv.Itoa(i-1))
 		name = base[:min(len(base), maxToolName-len(end))] + end
 	}
+	return name
 }
 
 // toolKey is a tool among all of a session.

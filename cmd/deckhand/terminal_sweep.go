@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"deckhand/internal/sandbox/local/tree"
+)
+
+// passingName is the file by which a run says that nobody needs its data when
+// it has ended: with which driver its sandbox was made, and under which name.
+const passingName = "passing"
+
+// mark says so. The data dir is locked by now.
+func (a *alone) mark(ctx context.Context) error {
+	instance, err := a.data.instance(ctx)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(a.dir, passingName), []byte(a.hands.name+" "+instance), 0o600)
+}
+
+// sweep removes what runs have left behind that were killed: a sandbox outlives
+// whoever made it.
+func (f *talkFlags) sweep(ctx context.Context, logger *slog.Logger) {
+	marks, _ := filepath.Glob(filepath.Join(f.DataDir, "run", "*", passingName))
+	for _, mark := range marks {
+		if err := f.sweepOne(ctx, filepath.Dir(mark), logger); err != nil {
+			logger.Warn("what a killed run has left cannot be removed", "folder", filepath.Dir(mark), "error", err)
+		}
+	}
+}
+
+func (f *talkFlags) sweepOne(ctx context.Context, dir string, logger *slog.Logger) error {
+	unlock, err := lockDataDir(dir)
+	if err != nil {
+		return nil // it is still at work
+	}
+	defer unlock()
+	mark, err := os.ReadFile(filepath.Join(dir, passingName))
+	if err != nil {
+		return err
+	}
+	name, instance, _ := strings.Cut(string(mark), " ")
+	if name != "none" {
+		flags := f.sandboxFlags
+		flags.Sandbox = name
+		h, err := flags.driver(ctx, dir, instance, nil, logger)
+		if err != nil {
+			return err
+		}
+		found, err := h.List(ctx)
+		for _, b := range found {
+			err = errors.Join(err, h.Destroy(ctx, b.Handle))
+		}
+		if err := errors.Join(err, h.close()); err != nil {
+			return err
+		}
+	}
+	return tree.Remove(dir)
+}
