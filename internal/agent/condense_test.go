@@ -61,10 +61,10 @@ func newCrowding(t *testing.T, w llmtest.Wire, steps int, window int, size int) 
 func TestCondenseNearTheWindow(t *testing.T) {
 	for _, w := range wires {
 		t.Run(string(w), func(t *testing.T) {
-			r := newCrowding(t, w, 40, 8000, 1500)
+			r := newCrowding(t, w, 24, 6000, 1500)
 			stop := r.start()
 			id := r.create("the task")
-			r.until(id, "some history", func(s session.State) bool { return s.Last > 150 })
+			r.until(id, "some history", func(s session.State) bool { return s.Last > 100 })
 			stop() // what was condensed is so after a restart too
 			r.start()
 			r.until(id, "the end", finished)
@@ -78,7 +78,7 @@ func TestCondenseNearTheWindow(t *testing.T) {
 			}
 			asked := r.asked()
 			last := asked[len(asked)-1]
-			if !strings.HasSuffix(last.Messages[0].Text, "the task") || !strings.Contains(last.Messages[1].Text, "SUMMARY") || !strings.Contains(texts(last), "step 40") {
+			if !strings.HasSuffix(last.Messages[0].Text, "the task") || !strings.Contains(last.Messages[1].Text, "SUMMARY") || !strings.Contains(texts(last), "step 24") {
 				t.Errorf("the model was shown %s", texts(last))
 			}
 			for _, a := range asked {

@@ -72,7 +72,7 @@ func (l *Loop) delegate(ctx context.Context, w *worker, p Profile, st session.St
 	}
 	done, err := l.awaitTurn(ctx, child)
 	if err != nil && errors.Is(context.Cause(ctx), errLeft) {
-		return tool.Result{}, errors.Join(err, l.abandon(ctx, w.id, child))
+		return tool.Result{}, errors.Join(err, l.unwanted(ctx, w.id, child, c.ID))
 	}
 	if err != nil {
 		return tool.Result{}, err
@@ -182,7 +182,12 @@ func (l *Loop) lastWords(ctx context.Context, id session.ID) (string, error) {
 func (l *Loop) settleChild(ctx context.Context, parent, child session.ID) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
 	defer cancel()
-	st, err := l.Sessions.Update(ctx, child, func(s session.State) ([]session.Payload, error) { return s.Cap() })
+	st, err := l.Sessions.Update(ctx, child, func(s session.State) ([]session.Payload, error) {
+		if !s.Limited { // nobody set anything aside for it, so people may go on in it
+			return nil, nil
+		}
+		return s.Cap()
+	})
 	if err != nil {
 		return err
 	}
@@ -190,9 +195,26 @@ func (l *Loop) settleChild(ctx context.Context, parent, child session.ID) error 
 		if _, open := s.Granted(child); !open && s.Counted(child) {
 			return nil, nil
 		}
-		return s.Settle(child, st.Totals.Cost)
+		return s.Settle(child, st.Committed())
 	})
 	return err
+}
+
+// unwanted abandons the child unless the call is still open: then only its owner
+// changed, and the new one waits for the same child.
+func (l *Loop) unwanted(ctx context.Context, parent, child session.ID, call string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
+	defer cancel()
+	st, err := l.Sessions.Load(ctx, parent)
+	if err != nil && !errors.Is(err, session.ErrNotFound) {
+		return err
+	}
+	for _, open := range st.Open {
+		if callID(open) == call {
+			return nil
+		}
+	}
+	return l.abandon(ctx, parent, child)
 }
 
 // abandon stops the child of a call that is not wanted any more.

@@ -76,6 +76,8 @@ type Config struct {
 	Picture func(ctx context.Context, url string) (string, error)
 	// Script takes a recorded trajectory apart; nil knows none.
 	Script func(raw string) ([]Recorded, error)
+	// Worked is told what a stretch of work came to; nil is not.
+	Worked func(owner string, w Work)
 	// Approval is what becomes of a question that nobody answers.
 	Approval Approval
 	// Retry is how failed model calls are tried again; zero values are the defaults.
@@ -102,6 +104,16 @@ type Occasion struct {
 	First bool
 	// Known are the names of what was recalled before.
 	Known []string
+}
+
+// Work is a stretch of work in numbers.
+type Work struct {
+	Model  string
+	Asks   int
+	Calls  map[string]int // by the name of the tool
+	Input  int64          // tokens
+	Output int64
+	State  session.AgentState // how it ended
 }
 
 // Approval is a deadline for people, 0 for none, and what then holds.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 
 	"deckhand/internal/llm"
 	"deckhand/internal/tool"
@@ -60,4 +61,31 @@ func find(tools []tool.Tool, name string) tool.Tool {
 		}
 	}
 	return nil
+}
+
+// wireTools is what clients are told of the tools that are always there, in the
+// shape they know.
+func wireTools(tools []tool.Tool) json.RawMessage {
+	type function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters,omitempty"`
+	}
+	type described struct {
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}
+	if len(tools) == 0 {
+		return nil
+	}
+	out := make([]described, len(tools))
+	for i, t := range tools {
+		s := t.Spec()
+		out[i] = described{"function", function{s.Name, s.Description, s.Schema}}
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return nil // a schema that is not JSON is the tool's mistake, not a reason to stop
+	}
+	return raw
 }

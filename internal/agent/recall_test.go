@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"deckhand/internal/agent"
+	"deckhand/internal/llm"
 	"deckhand/internal/llm/llmtest"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
@@ -212,10 +213,11 @@ func TestInstructionsAndLanguage(t *testing.T) {
 	}
 }
 
-// Tools that come and go are offered from the next step on.
+// Tools that come and go are offered from the next step on, and paid for.
 func TestToolsThatComeAndGo(t *testing.T) {
 	r := chat(t, calls(called("a", "say", `{"text":"x"}`)), calls(called("b", "late", `{"text":"y"}`)), done("ok"))
 	say, late := newHand("say"), newHand("late")
+	late.spec.Description = strings.Repeat("It does a lot. ", 2000)
 	var mu sync.Mutex
 	var more []tool.Tool
 	say.run = func(context.Context, tool.Call) (tool.Result, error) {
@@ -226,6 +228,7 @@ func TestToolsThatComeAndGo(t *testing.T) {
 	}
 	r.tools(say)
 	r.set(func(p *agent.Profile) {
+		p.Info = llm.Info{Price: llm.Price{Input: 1}, Priced: true, MaxOutput: 100}
 		p.More = func(context.Context) []tool.Tool {
 			mu.Lock()
 			defer mu.Unlock()
@@ -237,6 +240,9 @@ func TestToolsThatComeAndGo(t *testing.T) {
 	r.until(id, "the end", finished)
 	if got := fmt.Sprint(r.asked()[0].Tools, r.asked()[1].Tools); got != "[say finish] [say finish late]" || len(late.calls()) != 1 {
 		t.Errorf("offered %s", got)
+	}
+	if asked := all[session.ModelAsked](r.rig, id); asked[1].Reserved < 30_000*1000 || asked[2].Reserved >= asked[1].Reserved {
+		t.Errorf("reserved %v, %v and %v", asked[0].Reserved, asked[1].Reserved, asked[2].Reserved)
 	}
 }
 

@@ -36,7 +36,10 @@ func (l *Loop) replay(ctx context.Context, w *worker, st session.State, p Profil
 		st, err = l.resay(ctx, w, w.script[st.Replay].Said)
 	case !st.InTurn:
 		st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-			if s.InTurn {
+			switch {
+			case s.Claim != w.claim:
+				return nil, session.ErrNotOwner
+			case s.InTurn:
 				return nil, nil
 			}
 			return []session.Payload{session.TurnBegan{}}, nil

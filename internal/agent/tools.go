@@ -50,6 +50,10 @@ func (l *Loop) finishCall(ctx context.Context, w *worker, p Profile, st session.
 	case err != nil:
 		return session.State{}, err
 	}
+	if w.calls == nil {
+		w.calls = map[string]int{}
+	}
+	w.calls[open.Name]++
 	r.Args = called.Args
 	st, err = l.update(ctx, w,
 		func(s session.State) ([]session.Payload, error) { return s.Returned(w.claim, r) },
@@ -73,8 +77,13 @@ func (l *Loop) called(ctx context.Context, id session.ID, number int64) (session
 		if err != nil {
 			return session.ToolCalled{}, err
 		}
-		if c, ok := e.Payload.(session.ToolCalled); ok && e.Number == number {
-			return c, nil
+		switch p := e.Payload.(type) {
+		case session.ToolCalled:
+			if e.Number == number {
+				return p, nil
+			}
+		case session.Deleted: // and with it all that came before
+			return session.ToolCalled{}, session.ErrDeleted
 		}
 		break
 	}

@@ -114,6 +114,7 @@ func (l *Loop) record(ctx context.Context, w *worker, p Profile, t *transcript, 
 		answered.Usage.Window = p.Info.Window
 	}
 	w.retries, w.condensed = 0, 0
+	w.asks++
 	st, err := l.update(ctx, w,
 		func(s session.State) ([]session.Payload, error) { return s.Answered(w.claim, answered) },
 		func(s session.State) ([]session.Payload, error) {

@@ -38,6 +38,9 @@ type worker struct {
 	retries   int
 	condensed int
 	script    []Recorded
+	// asks and calls count what was done, for tally.
+	asks  int
+	calls map[string]int
 	// warming is closed when the sandbox that was started ahead of need is there,
 	// or cannot be had; nil if none was.
 	warming chan struct{}
@@ -64,12 +67,17 @@ func (l *Loop) update(ctx context.Context, w *worker, rules ...func(session.Stat
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
 	defer cancel()
 	decide := session.Chain(rules...)
+	known, seen := w.last.Load(), int64(0)
 	st, err := l.Sessions.Update(ctx, w.id, func(s session.State) ([]session.Payload, error) {
 		payloads, err := decide(s)
+		seen = s.Last
 		// The observer is told before Update returns; these are ours.
 		w.last.Store(s.Last + int64(len(payloads)))
 		return payloads, err
 	})
+	if errors.Is(err, session.ErrRefused) && seen > known { // by somebody whom we are not told of
+		w.dirty.Store(true)
+	}
 	return st, err
 }
 
@@ -99,8 +107,23 @@ func (l *Loop) take(ctx context.Context, id session.ID, last int64) {
 				l.done(ctx, w, fmt.Errorf("the loop panicked: %v", r))
 			}
 		}()
-		l.done(ctx, w, l.work(ctx, w, st, profile))
+		err := l.work(ctx, w, st, profile)
+		l.tally(ctx, w, st, profile)
+		l.done(ctx, w, err)
 	}()
+}
+
+// tally tells what was done, to whoever counts.
+func (l *Loop) tally(ctx context.Context, w *worker, began session.State, p Profile) {
+	if l.Worked == nil || ctx.Err() != nil {
+		return
+	}
+	st, err := l.Sessions.Load(ctx, w.id)
+	if err != nil || w.asks == 0 && len(w.calls) == 0 {
+		return
+	}
+	l.Worked(st.Owner, Work{Model: p.ModelName, Asks: w.asks, Calls: w.calls, State: st.Agent,
+		Input: st.Totals.Input - began.Totals.Input, Output: st.Totals.Output - began.Totals.Output})
 }
 
 // done ends a worker; what came in meanwhile makes a new one.
@@ -216,10 +239,10 @@ func (l *Loop) reclaim(ctx context.Context, w *worker) (session.State, error) {
 
 // brief records the system prompt once, before the first turn.
 func brief(s session.State, p Profile) []session.Payload {
-	if s.Briefing || !s.Pending() {
+	if s.Briefing || !s.Pending() && !s.Replaying() {
 		return nil
 	}
-	return []session.Payload{session.Briefed{Prompt: system(p, s.Created.Instructions), Agent: p.Agent, Model: p.ModelName}}
+	return []session.Payload{session.Briefed{Prompt: system(p, s.Created.Instructions), Tools: wireTools(p.Tools), Agent: p.Agent, Model: p.ModelName}}
 }
 
 // fail records that the session cannot be started, so that it does not look as if it still were.

@@ -331,6 +331,9 @@ func delegateAction(w *writer, e session.Event, c call) {
 	w.str("agent", agent)
 	w.object("inputs", c.args["inputs"])
 	w.str("thought", c.Thought)
+	if c.Awaits {
+		w.str("confirmation_state", c.confirmation())
+	}
 	w.shut('}')
 }
 

@@ -30,7 +30,7 @@ func (w *world) heal(r *rand.Rand) {
 		current.crash()
 		w.boot()
 	}
-	w.background.Wait() // nobody speaks any more
+	w.speaking.Wait() // nobody speaks any more
 	for _, id := range ids {
 		w.rest(id)
 	}

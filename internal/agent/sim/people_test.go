@@ -182,7 +182,7 @@ func (w *world) repeat(r *rand.Rand, id session.ID) {
 	m := w.message(id, true)
 	for range 2 + r.IntN(2) {
 		again := w.dice("repeat", id)
-		w.background.Go(func() { w.deliver(again, id, *m) })
+		w.speaking.Go(func() { w.deliver(again, id, *m) })
 	}
 }
 

@@ -23,8 +23,9 @@ type world struct {
 	store *store
 	books *books
 
-	// background is what goes on in sandboxes and at people's desks.
-	background sync.WaitGroup
+	// background is what goes on in sandboxes and dying servers, speaking are
+	// people who deliver something.
+	background, speaking sync.WaitGroup
 
 	calmed chan struct{} // closed when all trouble ends
 
