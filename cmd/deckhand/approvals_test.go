@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,137 +61,183 @@ func (p *person) last(id string) int64 {
 	return all[len(all)-1].ID
 }
 
+// confirm is the setting that makes calls wait; twice is a mind with two of them.
+const confirm = `"confirmation_mode":true`
+
+var twice = steps(shell("echo one >> made; cat made"), shell("echo two >> made; cat made"))
+
 // What a person may answer when a call waits, and what becomes of it.
 func TestApprovalsOverHTTP(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "")
-	const confirm = `"confirmation_mode":true`
-	twice := steps(shell("echo one >> made; cat made"), shell("echo two >> made; cat made"))
+	for name, f := range map[string]func(*testing.T, *lab){
+		"accept":                       acceptCall,
+		"reject ends the turn":         rejectCall,
+		"reject with a reason goes on": rejectWithReason,
+		"changed arguments":            changeArguments,
+		"changed arguments that the tool cannot take": changeToNonsense,
+		"always":            allowAlways,
+		"by the legacy way": answerAsLegacyClients,
+		"refusals":          refuseNonsense,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, l)
+		})
+	}
+}
 
-	t.Run("accept", func(t *testing.T) {
-		t.Parallel()
-		p := l.person(t, "accept", twice, confirm)
-		id := p.begin("Go.")
-		a := p.waiting(id, 0)
-		if a.Tool != "execute_bash" || !strings.Contains(string(a.Arguments), "echo one") || a.Risk != -1 || a.Deadline != nil || a.EventID == 0 || a.CallID == "" {
-			t.Errorf("%+v", a)
+// acceptCall: it runs, once it is allowed and not before.
+func acceptCall(t *testing.T, l *lab) {
+	p := l.person(t, "accept", twice, confirm)
+	id := p.begin("Go.")
+	a := p.waiting(id, 0)
+	if a.Tool != "execute_bash" || !strings.Contains(string(a.Arguments), "echo one") || a.Risk != -1 || a.Deadline != nil || a.EventID == 0 || a.CallID == "" {
+		t.Errorf("%+v", a)
+	}
+	if got := p.events(id); strings.Contains(kinds(got), "=run") {
+		t.Errorf("it ran before it was allowed: %s", describe(got))
+	}
+	at := p.last(id)
+	p.answer(id, `{"call_id":"`+a.CallID+`","decision":"accept"}`)
+	next := p.waiting(id, at)
+	if next.CallID == a.CallID || !strings.Contains(string(next.Arguments), "echo two") {
+		t.Errorf("%+v", next)
+	}
+	if got := observed(t, p.events(id), "run"); got != "one\n" && got != "one" {
+		t.Errorf("%q", got)
+	}
+	at = p.last(id)
+	p.answer(id, `{"decision":"accept"}`) // there is only one it can be about
+	p.follow(id, at, agentIs("awaiting_user_input"))
+	if got := strings.TrimSpace(observed(t, p.events(id), "run")); got != "one\ntwo" {
+		t.Errorf("%q", got)
+	}
+}
+
+// rejectCall: without a reason there is nothing to go on with.
+func rejectCall(t *testing.T, l *lab) {
+	p := l.person(t, "reject", twice, confirm)
+	id := p.begin("Go.")
+	p.waiting(id, 0)
+	p.answer(id, `{"decision":"reject"}`)
+	p.follow(id, 0, agentIs("awaiting_user_input"))
+	got := p.events(id)
+	if !strings.Contains(kinds(got), "=user_rejected") || strings.Contains(kinds(got), "=run") || len(p.requests()) != 1 {
+		t.Errorf("%s", describe(got))
+	}
+	if more := p.approvals(id); len(more.Pending) != 0 {
+		t.Errorf("%+v", more)
+	}
+}
+
+// rejectWithReason: the agent learns why, and goes on.
+func rejectWithReason(t *testing.T, l *lab) {
+	p := l.person(t, "because", func(a llmtest.Asked) llmtest.Reply {
+		if got := results(a); len(got) > 0 {
+			return llmtest.Reply{Text: "I was told: " + got[0].text}
 		}
-		if got := p.events(id); strings.Contains(kinds(got), "=run") {
-			t.Errorf("it ran before it was allowed: %s", describe(got))
-		}
-		at := p.last(id)
-		p.answer(id, `{"call_id":"`+a.CallID+`","decision":"accept"}`)
-		next := p.waiting(id, at)
-		if next.CallID == a.CallID || !strings.Contains(string(next.Arguments), "echo two") {
-			t.Errorf("%+v", next)
-		}
-		if got := observed(t, p.events(id), "run"); got != "one\n" && got != "one" {
-			t.Errorf("%q", got)
-		}
-		at = p.last(id)
-		p.answer(id, `{"decision":"accept"}`) // there is only one it can be about
-		p.follow(id, at, agentIs("awaiting_user_input"))
-		if got := strings.TrimSpace(observed(t, p.events(id), "run")); got != "one\ntwo" {
-			t.Errorf("%q", got)
-		}
-	})
-	t.Run("reject ends the turn", func(t *testing.T) {
-		t.Parallel()
-		p := l.person(t, "reject", twice, confirm)
-		id := p.begin("Go.")
-		p.waiting(id, 0)
-		p.answer(id, `{"decision":"reject"}`)
-		p.follow(id, 0, agentIs("awaiting_user_input"))
-		got := p.events(id)
-		if !strings.Contains(kinds(got), "=user_rejected") || strings.Contains(kinds(got), "=run") || len(p.requests()) != 1 {
-			t.Errorf("%s", describe(got))
-		}
-		if more := p.approvals(id); len(more.Pending) != 0 {
-			t.Errorf("%+v", more)
-		}
-	})
-	t.Run("reject with a reason goes on", func(t *testing.T) {
-		t.Parallel()
-		p := l.person(t, "because", func(a llmtest.Asked) llmtest.Reply {
-			if got := results(a); len(got) > 0 {
-				return llmtest.Reply{Text: "I was told: " + got[0].text}
+		return calls(a, shell("make release"))
+	}, confirm)
+	id := p.begin("Go.")
+	p.waiting(id, 0)
+	p.answer(id, `{"decision":"reject","reason":"Not on a Friday."}`)
+	p.follow(id, 0, agentIs("awaiting_user_input"))
+	if got := describe(p.events(id)); !strings.Contains(got, "I was told: ") || strings.Count(got, "Not on a Friday.") < 2 {
+		t.Errorf("%s", got)
+	}
+}
+
+// changeArguments: what the person wrote is run, and the model knows.
+func changeArguments(t *testing.T, l *lab) {
+	p := l.person(t, "changed", steps(shell("echo as the model wrote it")), confirm)
+	id := p.begin("Go.")
+	p.waiting(id, 0)
+	p.answer(id, `{"decision":"accept","arguments":{"command":"echo as the person wrote it"}}`)
+	p.follow(id, 0, agentIs("awaiting_user_input"))
+	if got := observed(t, p.events(id), "run"); !strings.Contains(got, "as the person wrote it") || strings.Contains(got, "as the model") {
+		t.Errorf("%q", got)
+	}
+	all := p.requests()
+	if len(all) != 2 || !strings.Contains(string(all[1].Body), "as the person wrote it") {
+		t.Errorf("the model does not know what was done")
+	}
+}
+
+// changeToNonsense: arguments that the tool cannot take are a result to learn from.
+func changeToNonsense(t *testing.T, l *lab) {
+	p := l.person(t, "misfit", steps(shell("echo never")), confirm)
+	id := p.begin("Go.")
+	p.waiting(id, 0)
+	p.answer(id, `{"decision":"accept","arguments":{"commando":7}}`)
+	p.follow(id, 0, agentIs("awaiting_user_input"))
+	if got := p.events(id); !strings.HasSuffix(kinds(got), "run =error message") || !strings.Contains(observed(t, got, "error"), "command") {
+		t.Errorf("%s", describe(got))
+	}
+}
+
+// allowAlways: what is like the first call does not wait any more, and nothing else.
+func allowAlways(t *testing.T, l *lab) {
+	p := l.person(t, "always", steps(shell("git status --short one"), shell("git status --short two"), shell("git push --force")), confirm)
+	id := p.begin("Go.")
+	a := p.waiting(id, 0)
+	if a.Pattern == nil {
+		t.Fatalf("nothing is proposed: %+v", a)
+	}
+	at := p.last(id)
+	p.answer(id, `{"decision":"always"}`)
+	next := p.waiting(id, at) // the second is like the first, the third is not
+	if !strings.Contains(string(next.Arguments), "git push") || strings.Count(kinds(p.events(id)), "=run") != 2 {
+		t.Errorf("%+v\n%s", next, kinds(p.events(id)))
+	}
+	if got := p.approvals(id); len(got.Allowed) != 1 || got.Allowed[0] != *a.Pattern {
+		t.Errorf("%+v", got)
+	}
+}
+
+// answerAsLegacyClients do: by the state of the agent.
+func answerAsLegacyClients(t *testing.T, l *lab) {
+	p := l.person(t, "legacy", twice, confirm)
+	id := p.begin("Go.")
+	p.waiting(id, 0)
+	at := p.last(id)
+	p.post("/api/conversations/"+id+"/events", `{"action":"change_agent_state","args":{"agent_state":"user_confirmed"}}`)
+	p.waiting(id, at)
+	at = p.last(id)
+	p.post("/api/conversations/"+id+"/events", `{"action":"change_agent_state","args":{"agent_state":"user_rejected"}}`)
+	p.follow(id, at, agentIs("awaiting_user_input"))
+	if got := kinds(p.events(id)); strings.Count(got, "=run") != 1 || strings.Count(got, "=user_rejected") != 1 {
+		t.Errorf("%s", got)
+	}
+}
+
+// refuseNonsense: what is no answer leaves the call waiting.
+func refuseNonsense(t *testing.T, l *lab) {
+	p := l.person(t, "refusals", twice, confirm)
+	id := p.begin("Go.")
+	p.waiting(id, 0)
+	p.refusals(id)
+}
+
+// An answer that does not come in time is the one that the operator chose.
+func TestApprovalInTime(t *testing.T) {
+	t.Parallel()
+	for choice, want := range map[string]string{"accept": "run =run message", "reject": "run =user_rejected message"} {
+		t.Run(choice, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, "", "--approval-timeout", "1ms", "--approval-default", choice)
+			p := l.person(t, "silent", steps(shell("echo it ran")), `"confirmation_mode":true`)
+			id := p.begin("Go.")
+			p.follow(id, 0, agentIs("awaiting_user_input"))
+			got := p.events(id)
+			if !strings.HasSuffix(kinds(got), want) || !slices.ContainsFunc(got, agentIs("awaiting_user_confirmation")) {
+				t.Errorf("%s", describe(got))
 			}
-			return calls(a, shell("make release"))
-		}, confirm)
-		id := p.begin("Go.")
-		p.waiting(id, 0)
-		p.answer(id, `{"decision":"reject","reason":"Not on a Friday."}`)
-		p.follow(id, 0, agentIs("awaiting_user_input"))
-		if got := describe(p.events(id)); !strings.Contains(got, "I was told: ") || strings.Count(got, "Not on a Friday.") < 2 {
-			t.Errorf("%s", got)
-		}
-	})
-	t.Run("changed arguments", func(t *testing.T) {
-		t.Parallel()
-		p := l.person(t, "changed", steps(shell("echo as the model wrote it")), confirm)
-		id := p.begin("Go.")
-		p.waiting(id, 0)
-		p.answer(id, `{"decision":"accept","arguments":{"command":"echo as the person wrote it"}}`)
-		p.follow(id, 0, agentIs("awaiting_user_input"))
-		if got := observed(t, p.events(id), "run"); !strings.Contains(got, "as the person wrote it") || strings.Contains(got, "as the model") {
-			t.Errorf("%q", got)
-		}
-		all := p.requests()
-		if len(all) != 2 || !strings.Contains(string(all[1].Body), "as the person wrote it") {
-			t.Errorf("the model does not know what was done")
-		}
-	})
-	t.Run("changed arguments that the tool cannot take", func(t *testing.T) {
-		t.Parallel()
-		p := l.person(t, "misfit", steps(shell("echo never")), confirm)
-		id := p.begin("Go.")
-		p.waiting(id, 0)
-		p.answer(id, `{"decision":"accept","arguments":{"commando":7}}`)
-		p.follow(id, 0, agentIs("awaiting_user_input"))
-		if got := p.events(id); !strings.HasSuffix(kinds(got), "run =error message") || !strings.Contains(observed(t, got, "error"), "command") {
-			t.Errorf("%s", describe(got))
-		}
-	})
-	t.Run("always", func(t *testing.T) {
-		t.Parallel()
-		p := l.person(t, "always", steps(shell("git status --short one"), shell("git status --short two"), shell("git push --force")), confirm)
-		id := p.begin("Go.")
-		a := p.waiting(id, 0)
-		if a.Pattern == nil {
-			t.Fatalf("nothing is proposed: %+v", a)
-		}
-		at := p.last(id)
-		p.answer(id, `{"decision":"always"}`)
-		next := p.waiting(id, at) // the second is like the first, the third is not
-		if !strings.Contains(string(next.Arguments), "git push") || strings.Count(kinds(p.events(id)), "=run") != 2 {
-			t.Errorf("%+v\n%s", next, kinds(p.events(id)))
-		}
-		if got := p.approvals(id); len(got.Allowed) != 1 || got.Allowed[0] != *a.Pattern {
-			t.Errorf("%+v", got)
-		}
-	})
-	t.Run("by the legacy way", func(t *testing.T) {
-		t.Parallel()
-		p := l.person(t, "legacy", twice, confirm)
-		id := p.begin("Go.")
-		p.waiting(id, 0)
-		at := p.last(id)
-		p.post("/api/conversations/"+id+"/events", `{"action":"change_agent_state","args":{"agent_state":"user_confirmed"}}`)
-		p.waiting(id, at)
-		at = p.last(id)
-		p.post("/api/conversations/"+id+"/events", `{"action":"change_agent_state","args":{"agent_state":"user_rejected"}}`)
-		p.follow(id, at, agentIs("awaiting_user_input"))
-		if got := kinds(p.events(id)); strings.Count(got, "=run") != 1 || strings.Count(got, "=user_rejected") != 1 {
-			t.Errorf("%s", got)
-		}
-	})
-	t.Run("refusals", func(t *testing.T) {
-		t.Parallel()
-		p := l.person(t, "refusals", twice, confirm)
-		id := p.begin("Go.")
-		p.waiting(id, 0)
-		p.refusals(id)
-	})
+			if told := strings.Contains(describe(got), "Nobody answered in time."); told != (choice == "reject") {
+				t.Errorf("the agent is told so: %t", told)
+			}
+		})
+	}
 }
 
 // refusals are answers that are none, while one call waits.

@@ -177,8 +177,13 @@ func (p *person) spent(id string, calls int) {
 	if n := len(p.requests()); n != calls {
 		p.t.Errorf("the model was asked %d times, want %d", n, calls)
 	}
+	want := 0.1 * float64(calls)
 	got, err := p.client.Conversation(p.t.Context(), id)
-	if want := 0.1 * float64(calls); err != nil || math.Abs(got.AccumulatedCost-want) > 1e-9 {
+	if err != nil || math.Abs(got.AccumulatedCost-want) > 1e-9 {
 		p.t.Errorf("%g were spent, want %g; %v", got.AccumulatedCost, want, err)
+	}
+	u, err := p.client.Usage(p.t.Context(), "")
+	if err != nil || math.Abs(u.Spent-want) > 1e-9 || u.Reserved != 0 {
+		p.t.Errorf("the ledger says %+v, want %g; %v", u, want, err)
 	}
 }

@@ -2,11 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"deckhand/api"
+	"deckhand/internal/sandbox/docker/dockertest"
 )
 
 // The factor multiplies the limits of the server, which are half a processor and
@@ -15,7 +19,7 @@ func TestResourceFactor(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "", "--sandbox-cpus", "0.5", "--sandbox-memory", "256M")
 	if l.hands != "local" {
-		t.Skip("SKIPPED: without a sandbox there are no limits")
+		dockertest.Missing(t, "without a sandbox there are no limits")
 	}
 	p := l.person(t, "resources", steps(shell("ulimit -d")))
 	for _, factor := range []int64{1, 4} {
@@ -100,9 +104,34 @@ func effectOfSecrets(t *testing.T, l *lab) {
 			t.Errorf("a secret is in %s", where)
 		}
 	}
+	p.repositoryByToken(token)
 	p.set(`"secrets_store":{"custom_secrets":{"DEPLOY_KEY":null}}`)
 	if got := p.first(); strings.Contains(string(got.Body), "DEPLOY_KEY") {
 		t.Error("the model is told of a secret that was removed")
+	}
+}
+
+// repositoryByToken: a token opens the repositories of the host it was stored for.
+func (p *person) repositoryByToken(token string) {
+	p.t.Helper()
+	host := website(p.t, func(w http.ResponseWriter, r *http.Request) {
+		if _, password, _ := r.BasicAuth(); password != token || r.URL.Path != "/ada/engine.git/info/refs" {
+			http.Error(w, "no", http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+	})
+	in := api.CreateConversation{Repository: api.Some("ada/engine"), GitProvider: api.Some("gitea")}
+	p.set(`"secrets_store":{"provider_tokens":{"gitea":{"token":"` + token + `","host":"` + host + `"}}}`)
+	made, err := p.client.Create(p.t.Context(), in)
+	if err != nil {
+		p.t.Errorf("with the token: %v", err)
+	} else {
+		p.drop(made.ConversationID)
+	}
+	p.set(`"secrets_store":{"provider_tokens":{"gitea":{"token":"","host":"` + host + `"},"github":null}}`)
+	if _, err := p.client.Create(p.t.Context(), in); codeOf(err) != api.CodeGitAuthentication || statusOf(err) != http.StatusBadRequest {
+		p.t.Errorf("without the token: %v", err)
 	}
 }
 

@@ -37,7 +37,7 @@ var effects = map[string]func(*testing.T, *lab){
 	"enable_sound_notifications":             kept("enable_sound_notifications", func(s api.Settings) bool { return s.EnableSoundNotifications }),
 	"enable_proactive_conversation_starters": kept("enable_proactive_conversation_starters", func(s api.Settings) bool { return s.EnableProactiveConversationStarters }),
 	"enable_solvability_analysis":            kept("enable_solvability_analysis", func(s api.Settings) bool { return s.EnableSolvabilityAnalysis }),
-	"user_consents_to_analytics":             kept("user_consents_to_analytics", func(s api.Settings) bool { return s.UserConsentsToAnalytics != nil && *s.UserConsentsToAnalytics }),
+	"user_consents_to_analytics":             effectOfConsent,
 	"sandbox_base_container_image":           refusedImage("sandbox_base_container_image"),
 	"sandbox_runtime_container_image":        refusedImage("sandbox_runtime_container_image"),
 	"mcp_config":                             effectOfToolServers,
@@ -237,10 +237,10 @@ func effectOfToolServers(t *testing.T, l *lab) {
 		t.Errorf("%s", kinds(got))
 	}
 	mu.Lock()
-	defer mu.Unlock()
 	if len(keys) != 1 || !keys["Bearer sk-of-the-parrot"] {
 		t.Errorf("the server was shown %v", keys)
 	}
+	mu.Unlock()
 	if text := describe(p.events(id)); strings.Contains(text, "sk-of-the-parrot") {
 		t.Errorf("the key is in the log: %s", text)
 	}

@@ -38,12 +38,14 @@ func (l *Loop) recall(ctx context.Context, w *worker, st session.State, t *trans
 	if len(out) == 0 {
 		return st, false, nil
 	}
-	st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-		if s.Claim != w.claim || !s.InTurn || s.Paused {
-			return nil, session.ErrRefused
-		}
-		return out, nil
-	})
+	st, err = l.update(ctx, w,
+		func(s session.State) ([]session.Payload, error) { return s.BeginTurn(w.claim) },
+		func(s session.State) ([]session.Payload, error) {
+			if !s.InTurn || s.Paused {
+				return nil, session.ErrRefused
+			}
+			return out, nil
+		})
 	if err != nil {
 		st, err = l.left(ctx, w, err)
 	}

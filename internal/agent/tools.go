@@ -240,15 +240,19 @@ func (l *Loop) interrupt(ctx context.Context, w *worker, box *sandbox.Sandbox, s
 	}
 }
 
-// acknowledge lets the runner forget a result that is in the log now. Nothing
-// depends on it but disk space, so it is not insisted on.
+// acknowledge lets the runner forget a result that is in the log now, beside
+// what comes next: nothing depends on it but disk space, so it is neither waited
+// for nor insisted on.
 func (l *Loop) acknowledge(ctx context.Context, w *worker, call string) {
 	if w.box == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	_ = w.box.Ack(ctx, call)
+	box := w.box
+	w.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_ = box.Ack(ctx, call)
+	})
 }
 
 // whileOpen is a context that ends when the call is not ours to make any more.

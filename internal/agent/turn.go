@@ -11,18 +11,22 @@ import (
 	"deckhand/internal/session"
 )
 
-// step makes one model call and records how it ended.
+// step makes one model call and records how it ended. The first one of a turn
+// also begins it: there is nothing to record before.
 func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
 	if err := t.advance(ctx, l.Log); err != nil {
 		return st, err
 	}
-	if st.Asks >= p.MaxAsks {
+	if st.InTurn && st.Asks >= p.MaxAsks {
 		return l.endTurn(ctx, w, t, "STATUS$ERROR_MAX_ITERATIONS", fmt.Sprintf("The limit of %d model calls per turn was reached. Send a message to go on.", p.MaxAsks))
 	}
-	if why := t.circles.found(); why != "" {
+	if why := t.circles.found(); st.InTurn && why != "" {
 		return l.unstick(ctx, w, t, why)
 	}
 	if t.crowded(p, w.offered()) && w.condensed < maxCondensed {
+		if !st.InTurn {
+			return l.begin(ctx, w)
+		}
 		return l.condense(ctx, w, st, p, t)
 	}
 	if w.refresh(ctx, p) {
@@ -31,11 +35,14 @@ func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile,
 	if st, done, err := l.recall(ctx, w, st, t); done || err != nil {
 		return st, err
 	}
+	begun := st.InTurn
 	st, err := l.reserve(ctx, w, p, t)
 	var over *session.BudgetError
 	switch {
 	case errors.Is(err, errGrew):
 		return l.Sessions.Load(ctx, w.id)
+	case errors.As(err, &over) && !begun: // a turn that ends for lack of money has begun
+		return l.begin(ctx, w)
 	case errors.As(err, &over):
 		id, why := outOfMoney(over)
 		return l.endTurn(ctx, w, t, id, why)
@@ -67,8 +74,19 @@ func (l *Loop) reserve(ctx context.Context, w *worker, p Profile, t *transcript)
 		if s.Claim == w.claim && s.Last != t.upTo {
 			return nil, errGrew
 		}
+		return s.BeginTurn(w.claim)
+	}, func(s session.State) ([]session.Payload, error) {
 		return s.AskModel(w.claim, session.ModelAsked{Call: fmt.Sprintf("m%d", s.Last+1), Model: p.ModelName, Reserved: worst}, p.Budget)
 	})
+}
+
+// begin begins a turn and nothing else.
+func (l *Loop) begin(ctx context.Context, w *worker) (session.State, error) {
+	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.BeginTurn(w.claim) })
+	if err != nil {
+		return l.left(ctx, w, err)
+	}
+	return st, nil
 }
 
 // left is what to do when a rule said no: a person stopped or paused the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +42,8 @@ type worker struct {
 	// asks and calls count what was done, for tally.
 	asks  int
 	calls map[string]int
+	// tasks are what goes on beside the work; done waits for them.
+	tasks sync.WaitGroup
 	// warming is closed when the sandbox that was started ahead of need is there,
 	// or cannot be had; nil if none was.
 	warming chan struct{}
@@ -115,11 +118,11 @@ func (l *Loop) take(ctx context.Context, id session.ID, last int64) {
 
 // tally tells what was done, to whoever counts.
 func (l *Loop) tally(ctx context.Context, w *worker, began session.State, p Profile) {
-	if l.Worked == nil || ctx.Err() != nil {
+	if l.Worked == nil || w.asks == 0 && len(w.calls) == 0 {
 		return
 	}
-	st, err := l.Sessions.Load(ctx, w.id)
-	if err != nil || w.asks == 0 && len(w.calls) == 0 {
+	st, err := l.Sessions.Load(context.WithoutCancel(ctx), w.id)
+	if err != nil {
 		return
 	}
 	l.Worked(st.Owner, Work{Model: p.ModelName, Asks: w.asks, Calls: w.calls, State: st.Agent,
@@ -128,6 +131,7 @@ func (l *Loop) tally(ctx context.Context, w *worker, began session.State, p Prof
 
 // done ends a worker; what came in meanwhile makes a new one.
 func (l *Loop) done(ctx context.Context, w *worker, err error) {
+	w.tasks.Wait()
 	l.mu.Lock()
 	delete(l.working, w.id)
 	if err == nil {
@@ -172,7 +176,8 @@ func (l *Loop) retry(id session.ID) {
 }
 
 // open claims the session and says that its workspace is ready, in one append
-// with the start of the turn if messages wait.
+// with the start of the turn if messages wait. A session that it finds claimed
+// and ready is left as it is.
 func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, error) {
 	st, ok := l.Sessions.Peek(w.id)
 	if !ok || !st.Wants() {
@@ -189,7 +194,8 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 		st, err = l.fail(ctx, w, err)
 		return st, profile, err
 	}
-	st, err = l.update(ctx, w, l.claim(w),
+	var found int64
+	st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) { found = s.Last; return nil, nil }, l.claim(w),
 		func(s session.State) ([]session.Payload, error) {
 			if l.warms(s, profile) {
 				return nil, nil // it is ready when its sandbox is
@@ -197,7 +203,12 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 			return s.Prepared(s.Claim, session.WorkspaceReady{})
 		},
 		func(s session.State) ([]session.Payload, error) { return brief(s, profile), nil },
-		func(s session.State) ([]session.Payload, error) { return s.BeginTurn(s.Claim) },
+		func(s session.State) ([]session.Payload, error) {
+			if s.Last == found { // the first step does it, in one append with its call
+				return nil, nil
+			}
+			return s.BeginTurn(s.Claim)
+		},
 	)
 	w.claim = st.Claim
 	return st, profile, err
@@ -319,7 +330,7 @@ func (l *Loop) advance(ctx context.Context, w *worker, st session.State, p Profi
 		return l.callNext(ctx, w, p)
 	case st.Replaying():
 		return l.replay(ctx, w, st, p, t)
-	case st.InTurn:
+	case st.InTurn, st.Ready && (st.Pending() || st.Again):
 		return l.step(ctx, w, st, p, t)
 	case !st.Pending() && !st.Ready && w.warming != nil:
 		return l.awaitWarm(ctx, w)

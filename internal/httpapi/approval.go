@@ -83,27 +83,35 @@ func postApproval(d *Door, ctx context.Context, c *call, p one, b api.Decision) 
 	return accepted(err)
 }
 
-// always finds the pattern: the given one, or that of the question.
+// always finds the pattern: the given one, or that of the question. A pattern
+// that would not allow this very call allows something nobody has seen.
 func (d *Door) always(ctx context.Context, c *call, id string, b api.Decision, g *session.ApprovalGiven) error {
-	if pattern, ok := b.Pattern.Get(); ok {
+	pattern, given := b.Pattern.Get()
+	if given {
 		if err := risk.CheckPattern(pattern); err != nil {
 			return api.Invalid("value_error", err.Error(), "pattern")
 		}
-		g.Always = pattern
-		return nil
 	}
 	pending, err := getApprovals(d, ctx, c, one{ID: id}, none{})
 	if err != nil {
 		return err
 	}
 	for _, a := range pending.Pending {
-		if (g.ID == "" || a.CallID == g.ID) && a.Pattern != nil {
-			g.ID, g.Always = a.CallID, *a.Pattern
-			return nil
+		if g.ID != "" && a.CallID != g.ID {
+			continue
 		}
+		switch {
+		case given && !risk.Matches(pattern, a.Tool, a.Arguments):
+			return api.Invalid("value_error", "The pattern does not allow the call that waits; accept it alone, or send a pattern that allows it.", "pattern")
+		case given:
+			g.Always = pattern
+		case a.Pattern != nil:
+			g.Always = *a.Pattern
+		default:
+			return api.Invalid("value_error", "No pattern can be proposed for this call; accept it alone, or send a pattern.", "pattern")
+		}
+		g.ID = a.CallID
+		return nil
 	}
-	if len(pending.Pending) == 0 {
-		return nil // the rule says so itself
-	}
-	return api.Invalid("value_error", `No pattern can be proposed for this call; accept it alone, or send a pattern.`, "pattern")
+	return nil // the rule says so itself: nothing waits
 }

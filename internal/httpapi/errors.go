@@ -59,7 +59,7 @@ func translate(err error) *fault {
 	case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrDeleted):
 		return notFound()
 	case errors.Is(err, session.ErrRefused):
-		return fail(http.StatusConflict, api.CodeConversationRefused, "The conversation does not allow this now: "+err.Error())
+		return fail(http.StatusConflict, api.CodeConversationRefused, "The conversation does not allow this now: "+strings.TrimPrefix(err.Error(), session.ErrRefused.Error()+": ")+".")
 	case errors.Is(err, session.ErrCorrupt):
 		return fail(http.StatusInternalServerError, api.CodeInternal,
 			"The conversation's log is damaged. The operator can look at it with deckhand doctor and the conversation's id; it can be deleted.")

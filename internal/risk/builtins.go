@@ -10,7 +10,8 @@ import (
 // builtins are the commands of the shell itself. Those that change how later
 // commands are understood are the dangerous ones.
 var builtins = map[string]rule{
-	"echo : true false pwd type times jobs dirs help exit return break continue shift disown caller sleep": always(Low, "It only shows something."),
+	"echo : true false pwd type times dirs help exit return break continue shift disown caller sleep": always(Low, "It only shows something."),
+	"jobs":               jobsRule,
 	"test [":             tests,
 	"printf":             printfRule,
 	"read":               readRule,
@@ -39,6 +40,21 @@ func (c command) name(w word) {
 		return
 	}
 	c.assigned(w.text, false, "")
+}
+
+// jobsRule knows that jobs -x runs a command.
+func jobsRule(c command, args []word) {
+	c.add(Low, "It only shows something.")
+	if !anyOf(args, "x") && !opaque(args) {
+		return
+	}
+	c.add(Medium, "It runs another program.")
+	rest, ok := unwrap(args, "", 0)
+	if !ok {
+		c.add(Unknown, noWrapped)
+		return
+	}
+	c.run(rest)
 }
 
 func tests(c command, args []word) {

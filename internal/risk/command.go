@@ -112,8 +112,17 @@ func always(r Rating, reason string) rule {
 // reader rates a program that prints what is in files and cannot do more.
 func reader(c command, args []word) {
 	c.add(Low, "It only reads.")
-	for _, a := range operands(args) {
-		c.reads(a)
+	ended := false
+	for _, a := range args {
+		_, value, valued := strings.Cut(a.text, "=")
+		switch {
+		case !ended && a.known && a.text == "--":
+			ended = true
+		case ended || !strings.HasPrefix(a.text, "-"):
+			c.reads(a)
+		case valued: // --from-file=NAME
+			c.reads(word{text: value, known: a.known, glob: a.glob})
+		}
 	}
 }
 

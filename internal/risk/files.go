@@ -70,8 +70,11 @@ func dateRule(c command, args []word) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
-		case a.text == "-d" || a.text == "--date" || a.text == "-r" || a.text == "-f":
+		case a.text == "-d" || a.text == "--date":
 			i++
+		case (a.text == "-r" || a.text == "-f") && i+1 < len(args):
+			i++
+			c.reads(args[i]) // what is no date is shown
 		case a.known && strings.HasPrefix(a.text, "+"), a.text == "-u" || a.text == "-R", strings.HasPrefix(a.text, "-I"), a.is("--date"), a.is("--utc"), a.is("--iso-8601"), a.is("--rfc-3339"):
 		default:
 			c.add(High, "It may set the clock.")

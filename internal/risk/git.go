@@ -30,6 +30,7 @@ func gitRule(c command, args []word) {
 	c.gitDangers(sub, args)
 	switch {
 	case slices.Contains(gitReads, sub):
+		reader(c, args)
 		c.add(Low, "It only looks at the repository.")
 		if opaque(args) {
 			c.add(Medium, "What git does is only known when it runs.")
@@ -106,12 +107,18 @@ func (c command) gitChange(sub string, args []word) {
 		low = lists("-v", "show")
 	case "stash":
 		low = len(args) > 0 && lists("list")
+		if len(args) > 0 && (args[0].text == "drop" || args[0].text == "clear") {
+			c.add(High, "It throws away changes that are not committed; this cannot be undone.")
+		}
 	case "worktree", "notes":
 		low = len(args) > 0 && lists("list")
 	case "submodule":
 		low = lists("status")
 	case "reflog":
 		low = lists("show")
+		if len(args) > 0 && (args[0].text == "expire" || args[0].text == "delete") {
+			c.add(High, "It deletes what git kept for recovery.")
+		}
 	case "config":
 		low = c.gitConfig(args)
 	case "reset", "checkout", "restore", "clean", "rm", "switch":

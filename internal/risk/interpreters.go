@@ -101,17 +101,10 @@ func pythonRule(c command, args []word) {
 		interpreter(c, args)
 		return
 	}
-	switch args[1].text {
-	case "pip":
+	// A file of that name in the working folder comes before Python's own.
+	c.add(Medium, "It runs a module, which may be the project's.")
+	if args[1].text == "pip" {
 		pipRule(c, args[2:])
-	case "json.tool":
-		if len(operands(args[2:])) > 1 || opaque(args[2:]) {
-			c.add(Medium, "It writes to a file.")
-			return
-		}
-		reader(c, args[2:])
-	default:
-		c.add(Medium, "It runs a module.")
 	}
 }
 
@@ -143,8 +136,8 @@ func (c command) awk(program word) {
 	switch {
 	case !program.known:
 		c.add(Unknown, "Its awk program is only known when it runs.")
-	case strings.Contains(text, "system") || strings.ContainsAny(text, "|@") || strings.Contains(text, "getline"):
-		c.add(Unknown, "Its awk program may run other programs.")
+	case strings.Contains(text, "system") || strings.ContainsAny(text, "|@") || strings.Contains(text, "getline") || strings.Contains(text, "ARG"):
+		c.add(Unknown, "Its awk program may run other programs, or read other files.")
 	case strings.Contains(text, ">"):
 		c.add(Medium, "Its awk program may write to files.")
 	}

@@ -17,7 +17,8 @@ var networkRules = map[string]rule{
 	"openssl": opensslRule,
 	"nslookup dig host ping ping6 traceroute tracepath whois": dnsRule,
 	"http https xh httpie lynx w3m links elinks aria2c axel":  always(Unknown, "It talks to another machine in a way that is not looked into."),
-	"ss netstat lsof": always(Low, "It only shows something."),
+	"netstat lsof": always(Low, "It only shows something."),
+	"ss":           ssRule,
 }
 
 // maxQuery is how long the part of an address may be that its author chooses
@@ -141,6 +142,19 @@ func wgetRule(c command, args []word) {
 			c.writes(args[i+1], "It saves what it gets in a file.")
 		case strings.Contains(a.text, "://"):
 			c.add(address(a.text))
+		}
+	}
+}
+
+// ssRule: it can also write what it knows to a file, and end connections.
+func ssRule(c command, args []word) {
+	c.add(Low, "It only shows something.")
+	if opaque(args) || anyOf(args, "DKF", "--diag", "--kill", "--filter") {
+		c.add(Medium, "It may write to a file or end connections.")
+	}
+	for i, a := range args {
+		if a.text == "-D" && i+1 < len(args) {
+			c.writes(args[i+1], "It writes to a file.")
 		}
 	}
 }

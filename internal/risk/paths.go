@@ -97,9 +97,31 @@ func (j *judge) writes(w word, reason string) {
 
 // reads rates a file whose content is shown.
 func (j *judge) reads(w word) {
-	if secrets(j.at(w.text)) {
+	name := j.at(w.text)
+	switch {
+	case w.process: // rated by itself
+	case secrets(name) || w.glob && findsSecrets(name):
 		j.add(Medium, "It reads a file that may hold credentials.")
-		return
+	case !w.known:
+		j.add(Medium, "Which file it reads is only known when it runs.")
+	default:
+		j.add(Low, "It only reads.")
 	}
-	j.add(Low, "It only reads.")
+}
+
+// findsSecrets reports whether a pattern could have been written to find a file
+// with credentials. A pattern that finds all kinds of names is not meant, unless
+// it is for hidden ones.
+func findsSecrets(pattern string) bool {
+	for part := range strings.SplitSeq(strings.ToLower(pattern), "/") {
+		if !strings.ContainsAny(part, "*?[") || strings.HasPrefix(part, "*") {
+			continue
+		}
+		for _, name := range secretNames {
+			if ok, err := path.Match(part, name); ok || err != nil {
+				return true
+			}
+		}
+	}
+	return false
 }

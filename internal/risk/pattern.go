@@ -39,6 +39,22 @@ var (
 // withSubcommands are the programs whose first argument says what they do.
 var withSubcommands = []string{"git", "go", "npm", "yarn", "pnpm", "cargo", "pip", "pip3", "make", "docker", "podman", "kubectl", "poetry", "uv", "bundle", "dotnet", "mix", "gradle", "mvn", "brew", "apt", "apt-get"}
 
+// hands are the subcommands that run what their arguments name.
+var hands = map[string]string{
+	"go": "run tool", "npm": "exec x init create", "pnpm": "exec dlx create", "yarn": "exec dlx create", "uv": "run tool", "poetry": "run", "bundle": "exec",
+	"docker": "run exec create compose", "podman": "run exec create compose", "kubectl": "run exec debug", "dotnet": "exec", "mix": "run eval",
+}
+
+// handsOn reports whether a command is as dangerous as its arguments, because it
+// runs them: uv run sh -c …
+func handsOn(ws []string) bool {
+	if slices.Contains([]string{"npx", "bunx", "uvx", "pipx"}, ws[0]) {
+		return true
+	}
+	subs := strings.Fields(hands[ws[0]])
+	return slices.ContainsFunc(ws[1:], func(w string) bool { return slices.Contains(subs, w) })
+}
+
 // Pattern proposes what to allow for good when a person allows this call. It is
 // empty for what should be asked about every time.
 func Pattern(tool string, args json.RawMessage) string {
@@ -67,11 +83,11 @@ func proposeCommand(args json.RawMessage) string {
 		return ""
 	}
 	if slices.ContainsFunc(ws, func(w string) bool { return !plainWord.MatchString(w) }) {
-		if len(ws) < 2 || !slices.Contains(withSubcommands, ws[0]) {
+		if len(ws) < 2 || !slices.Contains(withSubcommands, ws[0]) || handsOn(ws) {
 			return ""
 		}
 	}
-	if len(ws) > 1 && slices.Contains(withSubcommands, ws[0]) {
+	if len(ws) > 1 && slices.Contains(withSubcommands, ws[0]) && !handsOn(ws) {
 		if !subWord.MatchString(ws[1]) {
 			return ""
 		}
@@ -128,6 +144,9 @@ func matchesCommand(allowed string, rating Rating, args json.RawMessage) bool {
 	allowed, more := strings.CutSuffix(allowed, "*")
 	want := strings.Fields(allowed)
 	if len(ws) < len(want) || !more && len(ws) != len(want) || !slices.Equal(ws[:len(want)], want) {
+		return false
+	}
+	if len(ws) > len(want) && handsOn(ws) {
 		return false
 	}
 	// What was allowed is as harmless as it looked: an option that makes it worse
@@ -220,13 +239,16 @@ func CheckPattern(pattern string) error {
 }
 
 func checkCommand(rest string) error {
-	rest, _ = strings.CutSuffix(rest, "*")
+	rest, more := strings.CutSuffix(rest, "*")
 	ws := strings.Fields(rest)
 	if len(ws) == 0 || strings.Join(ws, " ") != strings.TrimSuffix(rest, " ") || slices.ContainsFunc(ws, func(w string) bool { return !plainWord.MatchString(w) }) {
 		return bad("A command in a pattern is a program and plain words with one space between, and * at the end for further arguments.")
 	}
 	if got, ok := simple(rest); !ok || !slices.Equal(got, ws) {
 		return bad("A command in a pattern is a single program that does not run another one: no pipes, shells, sudo, env, xargs and the like.")
+	}
+	if more && handsOn(ws) {
+		return bad("This command runs what its arguments name, so a pattern for it cannot end in *: write the whole command.")
 	}
 	if rating, reason := Shell(rest); rating == High || rating == Unknown {
 		return bad("This command should be asked about every time. " + reason)

@@ -13,8 +13,9 @@ var projectRules = map[string]rule{
 	"make gmake":                   versioned(makeRule),
 	"go":                           goRule,
 	"pip pipx":                     versioned(pipRule),
-	"npm yarn pnpm":                bySubcommand("ls list root prefix", "publish unpublish login logout adduser token owner deprecate access dist-tag config set team star", Medium, builds),
-	"cargo":                        bySubcommand("", "publish login logout yank owner", Medium, builds),
+	"npm pnpm":                     npmRule,
+	"yarn":                         unversioned(bySubcommand("", npmPublishes, Medium, builds)),
+	"cargo":                        unversioned(bySubcommand("", "publish login logout yank owner", Medium, builds)),
 	"poetry uv flit hatch pdm gem": bySubcommand("", "publish push yank config auth owner signin", Medium, builds),
 	"twine":                        always(High, "It publishes something."),
 	"apt apt-get aptitude dnf yum apk pacman zypper": versioned(packagesRule),
@@ -24,8 +25,33 @@ var projectRules = map[string]rule{
 	"kubectl helm terraform tofu ansible ansible-playbook pulumi": bySubcommand("", "apply delete create replace patch edit exec cp drain scale rollout install upgrade uninstall destroy import up", Medium, "It asks or changes other machines."),
 	"gh glab hub": ghRule,
 	"aws gcloud az gsutil s3cmd rclone doctl heroku vercel netlify flyctl fly firebase mc b2": always(High, "It works on machines or data outside of the sandbox."),
-	"npx bunx uvx pipenv bundle rake composer gradle gradlew mvn ant dotnet mix rustc rustup gcc g++ cc clang clang++ javac java kotlinc tsc eslint prettier black ruff mypy pytest tox nox jest vitest cmake ninja meson bazel gofmt rustfmt clang-format shellcheck dpkg nvm conda mamba": versioned(always(Medium, builds)),
+	// These let the project's own files say which program answers, even for a version.
+	"bundle rake composer gradle gradlew mvn ant dotnet mix rustc rustup rustfmt pytest tox nox jest vitest bazel":                                                             always(Medium, builds),
+	"npx bunx uvx pipenv gcc g++ cc clang clang++ javac java kotlinc tsc eslint prettier black ruff mypy cmake ninja meson gofmt clang-format shellcheck dpkg nvm conda mamba": versioned(always(Medium, builds)),
 	"gpg gpg2 ssh-keygen ssh-add ssh-agent": always(Medium, "It works with keys."),
+}
+
+const npmPublishes = "publish unpublish login logout adduser token owner deprecate access dist-tag config set team star"
+
+func npmRule(c command, args []word) {
+	for _, a := range args {
+		if a.text == "--" {
+			break
+		}
+		if a.text == "-C" || a.is("--script-shell") || a.is("--node-options") || a.is("--prefix") || a.is("--dir") || a.is("--userconfig") || a.is("--globalconfig") {
+			c.add(Unknown, "It runs another program in a way that is not looked into.")
+		}
+	}
+	bySubcommand("ls list root prefix", npmPublishes, Medium, builds)(c, args)
+}
+
+// unversioned is a rule for a program that the project's own files can replace,
+// so that nothing it is asked is harmless.
+func unversioned(r rule) rule {
+	return func(c command, args []word) {
+		c.add(Medium, builds)
+		r(c, args)
+	}
 }
 
 func makeRule(c command, args []word) {
@@ -33,16 +59,22 @@ func makeRule(c command, args []word) {
 	for _, a := range args {
 		name, value, sets := strings.Cut(a.text, "=")
 		switch {
-		case !a.known, a.short("E"), a.is("--eval"):
+		case !a.known, a.short("EfCI"), a.is("--eval"), a.is("--file"), a.is("--makefile"), a.is("--directory"), a.is("--include-dir"):
 			c.add(Unknown, "What it builds is only known when it runs.")
 		case sets && !strings.HasPrefix(name, "-"):
+			if value != "" && !plainWord.MatchString(value) { // makefiles hand it to a shell
+				c.add(Unknown, "It gives the makefile a text that may be run as a command.")
+			}
 			c.assigned(strings.TrimRight(name, ":+?!"), true, value)
 		}
 	}
 }
 
 func goRule(c command, args []word) {
-	for _, a := range args {
+	for i, a := range args {
+		if (a.text == "-o" || a.text == "--o") && i+1 < len(args) {
+			c.writes(args[i+1], builds)
+		}
 		name := strings.TrimLeft(a.text, "-")
 		if a.flag() && (!a.known || strings.HasPrefix(name, "exec") || strings.HasPrefix(name, "toolexec") || strings.HasPrefix(name, "vettool") || strings.HasPrefix(name, "overlay")) {
 			c.add(Unknown, "It runs another program in a way that is not looked into.")

@@ -254,6 +254,16 @@ func (j *judge) parameter(p *syntax.ParamExp) {
 	if p.Excl && p.Names == 0 {
 		j.add(Unknown, "It uses a variable that is named by another one.")
 	}
+	if p.Index != nil {
+		j.arithmetic(p.Index)
+	}
+	if p.Slice != nil {
+		for _, n := range []syntax.ArithmExpr{p.Slice.Offset, p.Slice.Length} {
+			if n != nil {
+				j.arithmetic(n)
+			}
+		}
+	}
 	if p.Exp == nil {
 		return
 	}
@@ -275,7 +285,11 @@ func (j *judge) arithmetic(n syntax.Node) {
 		if !ok {
 			return true
 		}
-		if got := evaluate(w); !got.known || strings.Trim(got.text, "0123456789") != "" {
+		got := evaluate(w)
+		if got.known && (got.text == "@" || got.text == "*") { // all of an array
+			return true
+		}
+		if !got.known || strings.Trim(got.text, "0123456789") != "" {
 			j.add(Medium, "It calculates with a variable, whose text the shell evaluates.")
 		}
 		return true

@@ -31,6 +31,8 @@ func (j *judge) declare(d *syntax.DeclClause) {
 				j.add(Unknown, "It declares a variable whose name is only known when it runs.")
 			case strings.ContainsAny(w.text, "nf") && strings.HasPrefix(w.text, "-"):
 				j.add(Unknown, "It declares a reference or a function.")
+			case strings.ContainsRune(w.text, 'i') && strings.HasPrefix(w.text, "-"):
+				j.add(Unknown, "It declares a variable whose text the shell evaluates whenever it is set.")
 			case strings.ContainsRune(w.text, 'x') && strings.HasPrefix(w.text, "-"):
 				exported = true
 			}

@@ -113,6 +113,9 @@ func (s State) Decide(g ApprovalGiven) ([]Payload, error) {
 			return []Payload{g}, nil
 		}
 	}
+	if g.ID != "" {
+		return nil, fmt.Errorf("%w: that call does not wait for approval, or does not any more", ErrRefused)
+	}
 	return nil, fmt.Errorf("%w: nothing waits for approval", ErrRefused)
 }
 
@@ -383,7 +386,9 @@ func (s State) settle(why string) []Payload {
 		switch {
 		case c.Denied:
 			outcome = Rejected
-		case why == failed && !c.Awaits(): // what waited for an answer was not begun
+		case c.Awaits(): // and so it was not begun
+			output = "The call was not made: " + why + " before anybody allowed it."
+		case why == failed:
 			outcome, output = Unknown, "The sandbox cannot be reached, so nobody can tell whether this was done."
 		}
 		out = append(out, ToolReturned{ID: c.ID, Name: c.Name, Cause: c.Number, Outcome: outcome, Output: output})
