@@ -260,6 +260,7 @@ func (p *person) refusals(id string) {
 		`{"decision":7}`:       "decision",
 		`{"decision":"accept","pattern":"git *"}`:          "pattern",
 		`{"decision":"always","pattern":""}`:               "pattern",
+		`{"decision":"always","pattern":"fetch"}`:          "pattern",
 		`{"decision":"reject","arguments":{"command":""}}`: "arguments",
 		`{"decision":"accept","arguments":"ls"}`:           "arguments",
 		`{"decision":"accept","until":"tomorrow"}`:         "until",

@@ -257,6 +257,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	if c.MetricsAddr != "" {
 		background.start(func() error { return s.serveMetrics(ctx, c.MetricsAddr) }, stop)
 	}
+	background.start(func() error { settleDown(ctx); return nil }, stop)
 	served := make(chan error, 1)
 	go func() {
 		if c.TLSCert != "" {

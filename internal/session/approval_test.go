@@ -139,3 +139,24 @@ func TestOverInAPause(t *testing.T) {
 		t.Errorf("over %q, in a turn %v", st.Over, st.InTurn)
 	}
 }
+
+// The model must not take a call that nobody allowed for one that was begun.
+func TestStoppedBeforeAllowed(t *testing.T) {
+	for name, c := range map[string]struct {
+		before payloads
+		want   string
+	}{
+		"asked":   {awaiting, "The call was not made, for nobody had allowed it yet: stopped."},
+		"allowed": {with(awaiting, session.ApprovalGiven{ID: "a", Approved: true}), "The call was ended: stopped."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := given(t, c.before).Stop("by the user")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, ok := out[0].(session.ToolReturned); !ok || got.Outcome != session.Cancelled || got.Output != c.want {
+				t.Errorf("%+v", out[0])
+			}
+		})
+	}
+}

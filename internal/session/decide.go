@@ -387,7 +387,7 @@ func (s State) settle(why string) []Payload {
 		case c.Denied:
 			outcome = Rejected
 		case c.Awaits(): // and so it was not begun
-			output = "The call was not made: " + why + " before anybody allowed it."
+			output = "The call was not made, for nobody had allowed it yet: " + why + "."
 		case why == failed:
 			outcome, output = Unknown, "The sandbox cannot be reached, so nobody can tell whether this was done."
 		}

@@ -59,8 +59,10 @@ const (
 
 // ask is one round of a benchmark.
 func ask(b *testing.B, m llm.Model, req llm.Request) {
-	if h := listen(b.Context(), m, req); h.err != nil {
-		b.Fatal(h.err)
+	for _, err := range m.Stream(b.Context(), req) {
+		if err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
