@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"deckhand/api"
@@ -183,6 +184,10 @@ func agentOf(st session.State, s settings.Settings) string {
 	return codeAct
 }
 
+// maxOffered is how many tools a model is offered: OpenAI and Gemini refuse
+// every request that has more.
+const maxOffered = 128
+
 // foreign gives the tools of tool servers: the user's and the conversation's
 // own. An agent that may only read gets none, for nobody knows what they do.
 func (b *brain) foreign(ctx context.Context, st session.State, s settings.Settings, p agent.Profile) (func(context.Context) []tool.Tool, error) {
@@ -197,7 +202,7 @@ func (b *brain) foreign(ctx context.Context, st session.State, s settings.Settin
 	for _, t := range p.Tools {
 		reserved = append(reserved, t.Spec().Name)
 	}
-	set := b.servers.Set(string(st.ID), mcp.Config{Servers: all, Reserved: reserved, Client: b.client, Logger: b.logger,
+	set := b.servers.Set(string(st.ID), mcp.Config{Servers: all, Reserved: reserved, Room: max(maxOffered-len(p.Tools), 1), Client: b.client, Logger: b.logger,
 		Box:    b.box(st),
 		Report: func(status mcp.Status) { b.report(st.ID, status) }})
 	return set.Tools, nil
@@ -214,6 +219,10 @@ func (b *brain) toolServers(ctx context.Context, st session.State, s settings.Se
 		if err != nil {
 			return nil, err
 		}
+		// One name is one server: that of the conversation, which was said last.
+		all.Stdio = slices.DeleteFunc(all.Stdio, func(s settings.StdioServer) bool {
+			return slices.ContainsFunc(own.Stdio, func(o settings.StdioServer) bool { return o.Name == s.Name })
+		})
 		all.SSE, all.SHTTP, all.Stdio = append(all.SSE, own.SSE...), append(all.SHTTP, own.SHTTP...), append(all.Stdio, own.Stdio...)
 	}
 	return mcp.Servers(all), nil

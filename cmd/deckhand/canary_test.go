@@ -104,13 +104,13 @@ func TestSecretsStayInside(t *testing.T) {
 	put := a.birds.put
 	settings := fmt.Sprintf(`{"llm_model":"scripted/demo","llm_api_key":%q,"search_api_key":%q,"sandbox_api_key":%q,"unknown_field":%q,
 		"secrets_store":{"provider_tokens":{"github":%q,"gitlab":{"token":%q,"host":"git.example.org","user_id":"7"}},"custom_secrets":{"NPM_TOKEN":%q,"DB":{"secret":%q,"description":"a database"}}},
-		"mcp_config":{"sse_servers":[{"url":"https://a.example/sse","api_key":%q}],"stdio_servers":[{"name":"fs","command":"npx","args":["--token",%q],"env":{"KEY":%q}}],"shttp_servers":[{"url":"https://b.example/mcp","api_key":%q}]}}`,
+		"mcp_config":{"sse_servers":[{"url":"https://a.example/sse","api_key":%q}],"stdio_servers":[{"name":"fs","command":"no-such-program","args":["--token",%q],"env":{"KEY":%q}}],"shttp_servers":[{"url":"https://b.example/mcp","api_key":%q}]}}`,
 		put("llm_api_key"), put("search_api_key"), put("sandbox_api_key"), put("unknown settings field"), put("github token"), put("gitlab token"), put("custom secret"), put("described secret"),
 		put("sse api_key"), "plain", put("stdio env"), put("shttp api_key"))
 	a.ok("POST", "/api/settings", settings, "Idempotency-Key", "settings")
 	a.ok("POST", "/api/settings", settings, "Idempotency-Key", "settings")
 	a.ok("GET", "/api/settings", "")
-	conversation := fmt.Sprintf(`{"conversation_id":"bird","initial_user_msg":"hello","mcp_config":{"sse_servers":[{"url":"https://c.example/sse","api_key":%q}],"stdio_servers":[{"name":"fs","command":"npx","args":["-k",%q],"env":{"KEY":%q}}],"shttp_servers":[{"url":"https://d.example/","api_key":%q}]}}`,
+	conversation := fmt.Sprintf(`{"conversation_id":"bird","initial_user_msg":"hello","mcp_config":{"sse_servers":[{"url":"https://c.example/sse","api_key":%q}],"stdio_servers":[{"name":"fs","command":"no-such-program","args":["-k",%q],"env":{"KEY":%q}}],"shttp_servers":[{"url":"https://d.example/","api_key":%q}]}}`,
 		put("conversation sse api_key"), put("conversation stdio argument"), put("conversation stdio env"), put("conversation shttp api_key"))
 	a.ok("POST", "/api/conversations", conversation, "Idempotency-Key", "conversation")
 	a.ok("POST", "/api/conversations", conversation)

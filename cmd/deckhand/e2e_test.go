@@ -247,7 +247,7 @@ func TestFailedStartIsVisible(t *testing.T) {
 	}
 	id := b.create("hello")
 	seen := b.follow(id, 0, agentIs("error"))
-	if !strings.Contains(describe(seen), "no adapter for the model") {
+	if !strings.Contains(describe(seen), "does not know how to reach the model") {
 		t.Errorf("the stream does not say why:\n%s", describe(seen))
 	}
 	got, err := b.client.Conversation(ctx, id)

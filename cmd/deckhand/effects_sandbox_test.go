@@ -13,11 +13,11 @@ import (
 	"deckhand/internal/sandbox/docker/dockertest"
 )
 
-// The factor multiplies the limits of the server, which are half a processor and
+// The factor multiplies the limits of the server, which are one processor and
 // 256 MB for this test.
 func TestResourceFactor(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, "", "--sandbox-cpus", "0.5", "--sandbox-memory", "256M")
+	l := newLab(t, "", "--sandbox-cpus", "1", "--sandbox-memory", "256M")
 	if l.hands != "local" {
 		dockertest.Missing(t, "without a sandbox there are no limits")
 	}
@@ -34,7 +34,7 @@ func TestResourceFactor(t *testing.T) {
 			}
 			continue
 		}
-		for _, want := range []int64{memory, factor * 50_000} {
+		for _, want := range []int64{memory, factor * 100_000} {
 			if !strings.Contains(" "+strings.Join(limits, " ")+" ", " "+strconv.FormatInt(want, 10)+" ") {
 				t.Errorf("with factor %d the limits are %v, want %d among them", factor, limits, want)
 			}
@@ -121,15 +121,15 @@ func (p *person) repositoryByToken(token string) {
 		}
 		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
 	})
-	in := api.CreateConversation{Repository: api.Some("ada/engine"), GitProvider: api.Some("gitea")}
-	p.set(`"secrets_store":{"provider_tokens":{"gitea":{"token":"` + token + `","host":"` + host + `"}}}`)
+	in := api.CreateConversation{Repository: api.Some("ada/engine"), GitProvider: api.Some("gitlab")}
+	p.set(`"secrets_store":{"provider_tokens":{"gitlab":{"token":"` + token + `","host":"` + host + `"}}}`)
 	made, err := p.client.Create(p.t.Context(), in)
 	if err != nil {
 		p.t.Errorf("with the token: %v", err)
 	} else {
 		p.drop(made.ConversationID)
 	}
-	p.set(`"secrets_store":{"provider_tokens":{"gitea":{"token":"","host":"` + host + `"},"github":null}}`)
+	p.set(`"secrets_store":{"provider_tokens":{"gitlab":{"token":"","host":"` + host + `"},"github":null}}`)
 	if _, err := p.client.Create(p.t.Context(), in); codeOf(err) != api.CodeGitAuthentication || statusOf(err) != http.StatusBadRequest {
 		p.t.Errorf("without the token: %v", err)
 	}

@@ -244,3 +244,23 @@ func (p *person) statuses(id, which string, n int) (notices, all string) {
 	}
 	return notices, all
 }
+
+// A conversation's own program takes the place of that of the same name in the
+// settings: providers refuse a request with two tools of one name.
+func TestOneNameIsOneToolServer(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "")
+	const config = `"mcp_config":{"stdio_servers":[{"name":"twin","command":"no-such-%s"}]}`
+	p := l.person(t, "twin", hello, fmt.Sprintf(config, "of-the-settings"))
+	code, text, _ := p.raw("POST", "/api/conversations", `{"initial_user_msg":"Go.",`+fmt.Sprintf(config, "of-its-own")+`}`)
+	var made api.ConversationResponse
+	if err := json.Unmarshal([]byte(text), &made); err != nil || code != 200 {
+		t.Fatalf("%d %s", code, text)
+	}
+	t.Cleanup(func() { p.drop(made.ConversationID) })
+	p.follow(made.ConversationID, 0, agentIs("awaiting_user_input"))
+	states, err := p.client.ToolServers(t.Context(), made.ConversationID)
+	if err != nil || len(states) != 1 || states[0].Address != "no-such-of-its-own" {
+		t.Errorf("%+v %v", states, err)
+	}
+}

@@ -169,7 +169,11 @@ func (t *talk) approve(ctx context.Context) (int, bool, error) {
 
 // choose turns what was typed into a decision; again if it was none.
 func (t *talk) choose(text string, g *session.ApprovalGiven) (again bool, err error) {
-	switch strings.ToLower(text) {
+	word, rest, _ := strings.Cut(text, " ")
+	if word = strings.ToLower(word); rest != "" && word != "n" && word != "no" {
+		word = ""
+	}
+	switch word {
 	case "y", "yes":
 		g.Approved = true
 	case "a", "always":
@@ -178,6 +182,9 @@ func (t *talk) choose(text string, g *session.ApprovalGiven) (again bool, err er
 		}
 		g.Approved, g.Always = true, t.question.Pattern
 	case "n", "no":
+		if g.Reason = strings.TrimSpace(rest); g.Reason != "" {
+			return false, nil
+		}
 		why, how := t.ask("Why not? (told to the agent; empty ends the turn)")
 		if how != aLine {
 			return true, nil
@@ -189,7 +196,7 @@ func (t *talk) choose(text string, g *session.ApprovalGiven) (again bool, err er
 		}
 		g.Approved = true
 	default:
-		return true, nil
+		return true, errors.New("answer with one of the letters in brackets; a reason may follow n")
 	}
 	return false, nil
 }

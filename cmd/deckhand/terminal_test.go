@@ -152,6 +152,22 @@ func TestApprovals(t *testing.T) {
 		s.expect("— rejected")
 		s.ends(exitRejected)
 	})
+	t.Run("no with a word", func(t *testing.T) {
+		t.Parallel()
+		d := newDesk(t, llmtest.Script(sh("touch made"), done("All right.")))
+		s := d.sit("run", "go", "--confirm")
+		s.expect(question)
+		s.enter("yes please") // is no answer
+		s.expect("one of the letters")
+		s.expect(question)
+		s.enter("n it is not needed")
+		s.expect("All right.")
+		s.ends(exitDone)
+		if d.exists("made") {
+			t.Error("it was done all the same")
+		}
+		holds(t, d.lastTold(), "it is not needed")
+	})
 	t.Run("always", func(t *testing.T) {
 		t.Parallel()
 		d := newDesk(t, llmtest.Script(sh("mkdir -p a"), sh("mkdir -p a"), sh("touch c"), done("All right.")))

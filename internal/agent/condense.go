@@ -160,7 +160,7 @@ func (l *Loop) summarise(ctx context.Context, w *worker, p Profile, t *transcrip
 	a, err := func() (answer, error) {
 		ctx, stop := l.while(ctx, w, func(st session.State) bool { return st.Ask != nil && st.Ask.Call == call })
 		defer stop()
-		return l.hear(ctx, w.id, p.Model, req, "")
+		return l.hear(ctx, p.Model, req, func([]byte) {})
 	}()
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -183,11 +183,13 @@ func (l *Loop) ask(ctx context.Context, w *worker, p Profile, t *transcript, cal
 	ctx, stop := l.while(ctx, w, func(st session.State) bool { return st.Ask != nil && st.Ask.Call == call })
 	defer stop()
 	l.picture(ctx, t)
-	return l.hear(ctx, w.id, p.Model, t.request(p, w.offer), call)
+	take, flush := l.live(w.id, call, p)
+	defer flush()
+	return l.hear(ctx, p.Model, t.request(p, w.offer), take)
 }
 
-// hear listens to an answer until its end, and passes it on as it comes.
-func (l *Loop) hear(ctx context.Context, id session.ID, m llm.Model, req llm.Request, call string) (answer, error) {
+// hear listens to an answer until its end, and passes its text on as it comes.
+func (l *Loop) hear(ctx context.Context, m llm.Model, req llm.Request, take func([]byte)) (answer, error) {
 	var a answer
 	var text, reasoning strings.Builder
 	for part, err := range m.Stream(ctx, req) {
@@ -209,9 +211,7 @@ func (l *Loop) hear(ctx context.Context, id session.ID, m llm.Model, req llm.Req
 			reasoning.WriteString(part.Reasoning)
 		case part.Text != "":
 			text.WriteString(part.Text)
-			if call != "" {
-				l.Deltas.Delta(id, call, part.Text)
-			}
+			take([]byte(part.Text))
 		}
 	}
 	return a, &llm.Error{Class: llm.ClassNetwork, Message: "The answer ended before it was complete.", Began: true}

@@ -14,6 +14,7 @@ import (
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/llm/llmtest"
+	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
 	"deckhand/internal/tool/finish"
@@ -194,4 +195,24 @@ func texts(a llmtest.Asked) string {
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// What a model writes is shown as it comes, masked just as it is kept.
+func TestFragmentsHoldNoSecrets(t *testing.T) {
+	for _, w := range wires {
+		t.Run(string(w), func(t *testing.T) {
+			r := newWired(t, w, llmtest.Script(llmtest.Reply{Text: "it is hunter2-hunter2, I think", Fragment: 3}))
+			r.set(func(p *agent.Profile) {
+				p.Redactor = secret.NewRedactor()
+				p.Redactor.Add("hunter2-hunter2")
+			})
+			r.start()
+			id := r.create("what is it?")
+			r.until(id, "an answer", answered)
+			said := all[session.ModelAnswered](r.rig, id)[0].Text
+			if got := r.deltas.soFar(); got != said || strings.Contains(got, "hunter2") || !strings.HasSuffix(got, ", I think") {
+				t.Errorf("shown %q, kept %q", got, said)
+			}
+		})
+	}
 }

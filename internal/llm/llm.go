@@ -170,10 +170,10 @@ func (c Config) Provider() string {
 }
 
 // NeedsKey reports whether the model cannot be called without a key. The
-// built-in one can, and so can what runs on the user's own address.
+// built-in ones and recordings can, and so can what runs on the user's own address.
 func (c Config) NeedsKey() bool {
 	switch c.Provider() {
-	case "scripted":
+	case "scripted", "cassette":
 		return false
 	case "ollama", "bedrock", "lemonade":
 		return false

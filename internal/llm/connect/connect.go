@@ -53,7 +53,7 @@ func (o Connector) Open(c llm.Config) (llm.Model, error) {
 	if !info.Tools {
 		m = texttools.Wrap(m)
 	}
-	return fit(m, info), nil
+	return fit(m, info, r.strict()), nil
 }
 
 // Address is where the key of this configuration would be sent, "" if nowhere.
@@ -156,11 +156,21 @@ func reasons(name string) bool {
 	return false
 }
 
+// compatible reports whether the server speaks OpenAI's wire but is not OpenAI's.
+func (w way) compatible() bool {
+	return w.provider != "azure" && (w.provider != "openai" || !w.own())
+}
+
+// strict reports whether ids of calls must be like those that the provider gives
+// itself. Others want back what they gave, whatever it was.
+func (w way) strict() bool {
+	return w.api == catalogue.Anthropic || w.api != catalogue.Gemini && !w.compatible()
+}
+
 // open makes the adapter.
 func (w way) open(c llm.Config, info llm.Info) llm.Model {
 	c.BaseURL = w.address
-	o := openai.Options{Thinks: info.Thinks, Window: info.Window, Azure: w.provider == "azure"}
-	o.Compatible = !o.Azure && (w.provider != "openai" || !w.own())
+	o := openai.Options{Thinks: info.Thinks, Window: info.Window, Azure: w.provider == "azure", Compatible: w.compatible()}
 	switch w.api {
 	case catalogue.Anthropic:
 		return anthropic.New(c, w.name, anthropic.Options{Thinks: info.Thinks, Window: info.Window})

@@ -2,11 +2,10 @@ package openai
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"slices"
 	"strings"
 
-	sdk "github.com/openai/openai-go/v3"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"deckhand/internal/llm"
 )
@@ -16,30 +15,41 @@ import (
 type pieces []*piece
 
 type piece struct {
-	index int64
+	index number
 	id    string
 	name  string
 	args  strings.Builder
-	extra json.RawMessage // what the provider wants to see again with the call
+	extra jsontext.Value // what the provider wants to see again with the call
+}
+
+// fragment is a piece of a call, as the wire has it.
+type fragment struct {
+	Index    number `json:"index"`
+	ID       text   `json:"id"`
+	Function struct {
+		Name      text `json:"name"`
+		Arguments text `json:"arguments"`
+	} `json:"function"`
+	Extra jsontext.Value `json:"extra_content"`
 }
 
 // add takes a fragment. Fragments belong together by their index; servers that
 // send none begin a call with each new id.
-func (p *pieces) add(d sdk.ChatCompletionChunkChoiceDeltaToolCall) {
+func (p *pieces) add(d fragment) {
 	at := p.find(d)
 	if d.ID != "" {
-		at.id = d.ID
+		at.id = string(d.ID)
 	}
 	if at.name == "" { // some repeat it in every fragment
-		at.name = d.Function.Name
+		at.name = string(d.Function.Name)
 	}
-	at.args.WriteString(d.Function.Arguments)
-	if f, ok := d.JSON.ExtraFields["extra_content"]; ok && f.Raw() != "null" {
-		at.extra = json.RawMessage(f.Raw())
+	at.args.WriteString(string(d.Function.Arguments))
+	if len(d.Extra) > 0 && d.Extra.Kind() != 'n' {
+		at.extra = d.Extra
 	}
 }
 
-func (p *pieces) find(d sdk.ChatCompletionChunkChoiceDeltaToolCall) *piece {
+func (p *pieces) find(d fragment) *piece {
 	for _, at := range slices.Backward(*p) {
 		if at.index == d.Index {
 			if at.another(d) {
@@ -55,9 +65,9 @@ func (p *pieces) find(d sdk.ChatCompletionChunkChoiceDeltaToolCall) *piece {
 
 // another reports that a fragment with the index of a call is not of that call:
 // servers that do not count send one whole call after the other under index 0.
-func (at *piece) another(d sdk.ChatCompletionChunkChoiceDeltaToolCall) bool {
+func (at *piece) another(d fragment) bool {
 	if d.ID != "" && at.id != "" {
-		return d.ID != at.id
+		return string(d.ID) != at.id
 	}
 	return d.Function.Name != "" && at.name != "" &&
 		isObject([]byte(d.Function.Arguments)) && isObject([]byte(at.args.String()))

@@ -6,21 +6,17 @@ import (
 	"iter"
 	"strings"
 
-	sdk "github.com/openai/openai-go/v3"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"deckhand/internal/llm"
 )
 
 // chat is a model reached over chat completions.
-type chat struct {
-	wire
-	service sdk.ChatCompletionService
-}
+type chat struct{ wire }
 
 // Chat reaches the model of this name over chat completions.
 func Chat(c llm.Config, name string, o Options) llm.Model {
-	w := newWire(c, name, o, "/openai/deployments/"+name)
-	return &chat{wire: w, service: sdk.NewChatCompletionService(w.request...)}
+	return &chat{newWire(c, name, o, "/openai/deployments/"+name)}
 }
 
 // Stream implements llm.Model.
@@ -34,15 +30,50 @@ func (m *chat) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part, 
 			a.fail(&llm.Error{Class: llm.ClassRequest, Message: m.err.Error()})
 			return
 		}
-		stream := m.service.NewStreaming(ctx, m.params(req))
-		defer stream.Close()
-		for stream.Next() {
-			if !a.take(stream.Current()) {
+		for data, err := range m.frames(ctx, "chat/completions", m.body(req)) {
+			var c chatChunk
+			if err == nil {
+				err = read(data, &c)
+			}
+			if err != nil {
+				a.end(err)
+				return
+			}
+			if !a.take(c) {
 				return
 			}
 		}
-		a.end(stream.Err())
+		a.end(nil)
 	}
+}
+
+// chatChunk is a frame of an answer: what is used of it.
+type chatChunk struct {
+	head
+	Choices []struct {
+		Index        number    `json:"index"`
+		Delta        chatDelta `json:"delta"`
+		FinishReason text      `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *struct {
+		Input   number `json:"prompt_tokens"`
+		Output  number `json:"completion_tokens"`
+		Details struct {
+			CacheRead  number `json:"cached_tokens"`
+			CacheWrite number `json:"cache_write_tokens"`
+		} `json:"prompt_tokens_details"`
+	} `json:"usage"`
+}
+
+// chatDelta is what a chunk adds to the answer. The reasoning is what compatible
+// servers add to OpenAI's wire, each in its own field.
+type chatDelta struct {
+	Content          text             `json:"content"`
+	Refusal          text             `json:"refusal"`
+	Calls            []fragment       `json:"tool_calls"`
+	ReasoningContent string           `json:"reasoning_content"`
+	Reasoning        string           `json:"reasoning"`
+	ReasoningDetails []jsontext.Value `json:"reasoning_details"`
 }
 
 // chatAnswer puts an answer together.
@@ -50,22 +81,22 @@ type chatAnswer struct {
 	answer
 	calls   pieces
 	thought strings.Builder
-	field   string            // where the server writes what it thinks
-	details []json.RawMessage // and the same in a form that it wants back
-	reason  string            // why the answer ended, empty before its end
-	closed  bool              // the chunk with the counts came, which is the last
+	field   string           // where the server writes what it thinks
+	details []jsontext.Value // and the same in a form that it wants back
+	reason  string           // why the answer ended, empty before its end
+	closed  bool             // the chunk with the counts came, which is the last
 	usage   llm.Usage
 }
 
 // take takes the next chunk, and reports whether to go on.
-func (a *chatAnswer) take(c sdk.ChatCompletionChunk) bool {
-	if c.JSON.Usage.Valid() {
+func (a *chatAnswer) take(c chatChunk) bool {
+	if u := c.Usage; u != nil {
 		a.closed = len(c.Choices) == 0 // some count in every chunk
 		a.usage = llm.Usage{
-			Input:      c.Usage.PromptTokens,
-			Output:     c.Usage.CompletionTokens,
-			CacheRead:  c.Usage.PromptTokensDetails.CachedTokens,
-			CacheWrite: c.Usage.PromptTokensDetails.CacheWriteTokens,
+			Input:      int64(u.Input),
+			Output:     int64(u.Output),
+			CacheRead:  int64(u.Details.CacheRead),
+			CacheWrite: int64(u.Details.CacheWrite),
 		}
 	}
 	for _, choice := range c.Choices {
@@ -76,41 +107,38 @@ func (a *chatAnswer) take(c sdk.ChatCompletionChunk) bool {
 			return false
 		}
 		if choice.FinishReason != "" {
-			a.reason = choice.FinishReason
+			a.reason = string(choice.FinishReason)
 		}
 	}
 	return true
 }
 
-func (a *chatAnswer) takeDelta(d sdk.ChatCompletionChunkChoiceDelta) bool {
+func (a *chatAnswer) takeDelta(d chatDelta) bool {
 	if text := a.reasoning(d); text != "" && !a.say(llm.Part{Reasoning: text}) {
 		return false
 	}
-	if text := d.Content + d.Refusal; text != "" && !a.say(llm.Part{Text: text}) {
+	if text := d.Content + d.Refusal; text != "" && !a.say(llm.Part{Text: string(text)}) {
 		return false
 	}
-	for _, c := range d.ToolCalls {
+	for _, c := range d.Calls {
 		a.began = true
 		a.calls.add(c)
 	}
 	return true
 }
 
-// reasoning is what compatible servers add to OpenAI's wire, each in its own field.
-func (a *chatAnswer) reasoning(d sdk.ChatCompletionChunkChoiceDelta) string {
-	var details []json.RawMessage
-	if json.Unmarshal([]byte(d.JSON.ExtraFields["reasoning_details"].Raw()), &details) == nil {
-		a.details = append(a.details, details...)
+// reasoning is what the model thinks.
+func (a *chatAnswer) reasoning(d chatDelta) string {
+	a.details = append(a.details, d.ReasoningDetails...)
+	field, said := "reasoning_content", d.ReasoningContent
+	if said == "" {
+		field, said = "reasoning", d.Reasoning
 	}
-	for _, field := range []string{"reasoning_content", "reasoning"} {
-		var text string
-		if json.Unmarshal([]byte(d.JSON.ExtraFields[field].Raw()), &text) == nil && text != "" {
-			a.field = field
-			a.thought.WriteString(text)
-			return text
-		}
+	if said != "" {
+		a.field = field
+		a.thought.WriteString(said)
 	}
-	return ""
+	return said
 }
 
 // end says what comes after the last chunk.
@@ -137,10 +165,10 @@ func (a *chatAnswer) end(err error) {
 
 // chatKept is the Raw of an answer: what the server wants to see again.
 type chatKept struct {
-	From   string                     `json:"from"`
-	Model  string                     `json:"model"`
-	Fields map[string]json.RawMessage `json:"fields,omitempty"`
-	Calls  map[string]json.RawMessage `json:"calls,omitempty"`
+	From   string                    `json:"from"`
+	Model  string                    `json:"model"`
+	Fields map[string]jsontext.Value `json:"fields,omitempty"`
+	Calls  map[string]jsontext.Value `json:"calls,omitempty"`
 }
 
 const fromChat = "openai-chat"
@@ -148,7 +176,7 @@ const fromChat = "openai-chat"
 // keep collects it. Some servers refuse calls in a history without the reasoning
 // that led to them.
 func (a *chatAnswer) keep() json.RawMessage {
-	k := chatKept{From: fromChat, Model: a.name, Fields: map[string]json.RawMessage{}, Calls: map[string]json.RawMessage{}}
+	k := chatKept{From: fromChat, Model: a.name, Fields: map[string]jsontext.Value{}, Calls: map[string]jsontext.Value{}}
 	if len(a.calls) > 0 && a.thought.Len() > 0 {
 		k.Fields[a.field], _ = json.Marshal(a.thought.String())
 	}

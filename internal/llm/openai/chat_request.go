@@ -1,116 +1,163 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/shared"
+	"maps"
+	"slices"
 
 	"deckhand/internal/llm"
 )
 
-// params is a request as chat completions want it.
-func (m *chat) params(req llm.Request) sdk.ChatCompletionNewParams {
-	p := sdk.ChatCompletionNewParams{
-		Model:           m.name,
-		Messages:        m.messages(req),
-		StreamOptions:   sdk.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
-		ReasoningEffort: shared.ReasoningEffort(m.opts.Effort),
-		Stop:            sdk.ChatCompletionNewParamsStopUnion{OfStringArray: req.Stop},
+// body is a request as chat completions want it.
+func (m *chat) body(req llm.Request) []byte {
+	b := newBody(req)
+	b.raw("{")
+	b.field("model", m.name)
+	b.raw(`,"stream":true,"stream_options":{"include_usage":true}`)
+	b.fieldIf("reasoning_effort", m.opts.Effort)
+	if len(req.Stop) > 0 {
+		b.raw(`,"stop":[`)
+		for _, s := range req.Stop {
+			b.item("")
+			b.quote(s)
+		}
+		b.raw("]")
 	}
 	switch {
 	case req.MaxOutput <= 0:
 	case m.opts.Compatible:
-		p.MaxTokens = param.NewOpt(req.MaxOutput)
+		b.number("max_tokens", req.MaxOutput)
 	default:
-		p.MaxCompletionTokens = param.NewOpt(req.MaxOutput)
+		b.number("max_completion_tokens", req.MaxOutput)
 	}
-	if m.own && req.Conversation != "" {
-		p.PromptCacheKey = param.NewOpt(req.Conversation)
+	if m.own {
+		b.fieldIf("prompt_cache_key", req.Conversation)
 	}
-	for _, t := range req.Tools {
-		f := shared.FunctionDefinitionParam{Name: t.Name, Parameters: parameters(t.Schema)}
-		if t.Description != "" {
-			f.Description = param.NewOpt(t.Description)
+	if len(req.Tools) > 0 {
+		b.raw(`,"tools":[`)
+		for _, t := range req.Tools {
+			b.item(`{"type":"function","function":{`)
+			b.field("name", t.Name)
+			b.fieldIf("description", t.Description)
+			b.value("parameters", written.parameters(t.Schema))
+			b.raw("}}")
 		}
-		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(f))
+		b.raw("]")
 	}
-	return p
+	b.raw(`,"messages":[`)
+	m.messages(&b, req)
+	b.raw("]}")
+	return b
 }
 
-func (m *chat) messages(req llm.Request) []sdk.ChatCompletionMessageParamUnion {
-	var out []sdk.ChatCompletionMessageParamUnion
+func (m *chat) messages(b *body, req llm.Request) {
 	if req.System != "" {
-		out = append(out, sdk.SystemMessage(req.System))
+		b.item(`{"role":"system"`)
+		b.field("content", req.System)
+		b.raw("}")
 	}
-	// Images of results: a tool message has no place for them, and nobody may
-	// speak between two results.
-	var shown []sdk.ChatCompletionContentPartUnionParam
-	for _, msg := range req.Messages {
+	// The results since somebody spoke. A tool message has no place for their
+	// images, and nobody may speak between two results.
+	results := 0
+	for i, msg := range req.Messages {
 		if msg.Role == llm.ToolResult {
-			out = append(out, sdk.ToolMessage(msg.Text, msg.Call))
-			if len(msg.Images) > 0 {
-				shown = append(shown, sdk.TextContentPart("Images from the result of "+msg.Name+" (call "+msg.Call+"):"))
-				shown = append(shown, images(msg.Images)...)
-			}
+			b.item(`{"role":"tool"`)
+			b.field("tool_call_id", msg.Call)
+			b.field("content", msg.Text)
+			b.raw("}")
+			results++
 			continue
 		}
-		if shown != nil {
-			out = append(out, sdk.UserMessage(shown))
-			shown = nil
-		}
+		shown(b, req.Messages[i-results:i])
+		results = 0
 		switch {
 		case msg.Role == llm.Assistant && (msg.Text != "" || len(msg.Calls) > 0):
-			out = append(out, m.assistant(msg))
+			m.assistant(b, msg)
 		case msg.Role == llm.User && len(msg.Images) > 0:
-			var parts []sdk.ChatCompletionContentPartUnionParam
+			b.item(`{"role":"user","content":[`)
 			if msg.Text != "" {
-				parts = append(parts, sdk.TextContentPart(msg.Text))
+				textPart(b, msg.Text)
 			}
-			out = append(out, sdk.UserMessage(append(parts, images(msg.Images)...)))
+			imageParts(b, msg.Images)
+			b.raw("]}")
 		case msg.Role == llm.User && msg.Text != "":
-			out = append(out, sdk.UserMessage(msg.Text))
+			b.item(`{"role":"user"`)
+			b.field("content", msg.Text)
+			b.raw("}")
 		}
 	}
-	if shown != nil {
-		out = append(out, sdk.UserMessage(shown))
-	}
-	return out
+	shown(b, req.Messages[len(req.Messages)-results:])
 }
 
-func images(urls []string) []sdk.ChatCompletionContentPartUnionParam {
-	var parts []sdk.ChatCompletionContentPartUnionParam
+// shown writes the images of results, as if a person showed them.
+func shown(b *body, results []llm.Message) {
+	if !slices.ContainsFunc(results, func(r llm.Message) bool { return len(r.Images) > 0 }) {
+		return
+	}
+	b.item(`{"role":"user","content":[`)
+	for _, r := range results {
+		if len(r.Images) > 0 {
+			textPart(b, "Images from the result of "+r.Name+" (call "+r.Call+"):")
+			imageParts(b, r.Images)
+		}
+	}
+	b.raw("]}")
+}
+
+func textPart(b *body, text string) {
+	b.item(`{"type":"text"`)
+	b.field("text", text)
+	b.raw("}")
+}
+
+func imageParts(b *body, urls []string) {
 	for _, u := range urls {
-		parts = append(parts, sdk.ImageContentPart(sdk.ChatCompletionContentPartImageImageURLParam{URL: u}))
+		b.item(`{"type":"image_url","image_url":{`)
+		b.field("url", u)
+		b.raw("}}")
 	}
-	return parts
 }
 
-// assistant is what the model said before, with what its server wants to see again.
-func (m *chat) assistant(msg llm.Message) sdk.ChatCompletionMessageParamUnion {
-	var kept chatKept
-	if json.Unmarshal(msg.Raw, &kept) != nil || kept.From != fromChat || kept.Model != m.name {
-		kept = chatKept{}
-	}
-	out := &sdk.ChatCompletionAssistantMessageParam{}
-	if msg.Text != "" {
-		out.Content.OfString = param.NewOpt(msg.Text)
-	}
-	for _, c := range msg.Calls {
-		call := &sdk.ChatCompletionMessageFunctionToolCallParam{ID: c.ID}
-		call.Function.Name, call.Function.Arguments = c.Name, sent(c.Args)
-		if extra, ok := kept.Calls[c.ID]; ok {
-			call.SetExtraFields(map[string]any{"extra_content": extra})
+// assistant writes what the model said before, with what its server wants to
+// see again.
+func (m *chat) assistant(b *body, msg llm.Message) {
+	kept := m.kept(msg.Raw)
+	b.item(`{"role":"assistant"`)
+	b.fieldIf("content", msg.Text)
+	if len(msg.Calls) > 0 {
+		b.raw(`,"tool_calls":[`)
+		for _, c := range msg.Calls {
+			b.item(`{"type":"function"`)
+			b.field("id", c.ID)
+			b.raw(`,"function":{`)
+			b.field("name", c.Name)
+			b.arguments(c.Args)
+			b.raw("}")
+			if extra, ok := kept.Calls[c.ID]; ok {
+				b.value("extra_content", extra)
+			}
+			b.raw("}")
 		}
-		out.ToolCalls = append(out.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{OfFunction: call})
+		b.raw("]")
 	}
 	if len(kept.Fields) > 0 {
-		fields := map[string]any{}
-		for name, value := range kept.Fields {
-			fields[name] = value
+		for _, name := range slices.Sorted(maps.Keys(kept.Fields)) {
+			b.value(name, kept.Fields[name])
 		}
-		out.SetExtraFields(fields)
 	}
-	return sdk.ChatCompletionMessageParamUnion{OfAssistant: out}
+	b.raw("}")
+}
+
+// kept reads a Raw; what is not of this model is empty. Those of others are not
+// even read.
+func (m *chat) kept(raw json.RawMessage) chatKept {
+	if !bytes.Contains(raw, []byte(fromChat)) {
+		return chatKept{}
+	}
+	var k chatKept
+	if json.Unmarshal(raw, &k) != nil || k.From != fromChat || k.Model != m.name {
+		return chatKept{}
+	}
+	return k
 }

@@ -2,10 +2,9 @@ package openai
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
-
-	sdk "github.com/openai/openai-go/v3"
 
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/llmtest"
@@ -64,6 +63,17 @@ func TestOddServers(t *testing.T) {
 			delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"a","function":{"name":"g","arguments":"{}"}}]}`),
 			stop), "", "", `f{} g{}`, 0},
 		{"null arguments", sse(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":null}}]}`), stop), "", "", `f{}`, 0},
+		{"arguments that are JSON", sse(delta(`{"tool_calls":[{"index":"1","id":7,"function":{"name":"f","arguments":{"a": 1}}}]}`), stop), "", "", `f{"a": 1}`, 0},
+		{"nothing but nulls", sse(`null`, `{"choices":null}`, delta(`null`), delta(`{"content":null,"reasoning_details":null,"tool_calls":[null]}`),
+			delta(`{"content":"hi","tool_calls":[{"index":null,"id":null,"function":null,"extra_content":null}]}`), stop), "hi", "", "", 0},
+		{"no error", sse(`{"error":null,"choices":[{"index":0,"delta":{"content":"hi"}}]}`, stop), "hi", "", "", 0},
+		{"values of another kind", sse(`{"choices":{"a":1}}`, `{"choices":[5,"x"]}`, delta(`5`), delta(`{"tool_calls":{},"reasoning":{"a":1},"reasoning_details":{"a":1},"content":"hi"}`),
+			delta(`{"tool_calls":[5,{"function":"f"}],"content":[" you"]}`), stop), `hi[" you"]`, "", "", 0},
+		{"numbers as they like", sse(`{"choices":[{"index":"0","delta":{"content":"h"}}]}`, `{"choices":[{"index":0.0,"delta":{"content":"i"}}]}`,
+			`{"choices":[{"index":"1","delta":{"content":"no"}}]}`, `{"choices":[],"usage":{"prompt_tokens":"3","prompt_tokens_details":[]}}`), "hi", "", "", 3},
+		{"a name twice, broken letters", sse(delta("{\"content\":\"x\",\"content\":\"\xff\\ud800\"}"), stop), "\ufffd\ufffd", "", "", 0},
+		{"data in two lines", "data: {\"choices\":\r\ndata: [{\"index\":0,\"delta\":{\"content\":\"hi\"}}]}\r\nid: 4\r\n\r\n" + sse(stop), "hi", "", "", 0},
+		{"nonsense after the end", sse(delta(`{"content":"hi"}`), stop, `{bad`), "hi", "", "", 0},
 		{"arguments that are no object", sse(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"[1]"}}]}`), stop), "", "", `f"[1]"`, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -127,20 +137,68 @@ func TestKeepsWhatServersWantBack(t *testing.T) {
 	}
 }
 
+// TestUnreadable has what is no answer at all.
+func TestUnreadable(t *testing.T) {
+	for _, w := range wires {
+		for frame, says := range map[string]string{`5`: "a JSON number", `"x"`: "a JSON string", `[]`: "a JSON array", `{"a":`: "unexpected", delta(`{}`) + ` x`: "'x'"} {
+			s := llmtest.New(t, llmtest.Script(llmtest.Reply{Body: sse(frame, stop)}))
+			h := listen(t.Context(), reach(t, s, w, Options{}), hello())
+			var e *llm.Error
+			if !errors.As(h.err, &e) || e.Class != llm.ClassInternal || !strings.Contains(e.Message, says) {
+				t.Errorf("%s: %s gives %v", w, frame, h.err)
+			}
+		}
+	}
+}
+
+// TestOddResponses has values of other kinds than OpenAI sends.
+func TestOddResponses(t *testing.T) {
+	s := llmtest.New(t, llmtest.Script(llmtest.Reply{Body: sse(
+		`null`, `{"type":"response.created","response":5}`,
+		`{"type":"response.reasoning_summary_part.added","summary_index":"1"}`,
+		`{"type":"response.output_text.delta","delta":5}`,
+		`{"type":"response.output_item.done","item":5}`,
+		`{"type":"response.output_item.done","item":{"type":"function_call","call_id":5,"name":"f","arguments":{"a":1}}}`,
+		`{"type":"response.completed","error":null,"response":{"usage":{"input_tokens":"3","input_tokens_details":null},"incomplete_details":null}}`,
+	)}))
+	h := listen(t.Context(), reach(t, s, llmtest.Responses, Options{}), hello())
+	if h.err != nil || h.text != "5" || h.reasoning != "\n\n" || len(h.calls) != 1 || h.done.Usage.Input != 3 {
+		t.Fatalf("got %+v", h)
+	}
+	if c := h.calls[0]; c.ID != "5" || string(c.Args) != `{"a":1}` {
+		t.Errorf("got %s", h.calls)
+	}
+}
+
+// FuzzFrames reads whatever a server may send: every object is a frame, and what
+// is not JSON is none.
+func FuzzFrames(f *testing.F) {
+	f.Add([]byte(delta(`{"content":"x","tool_calls":[{"index":1e99,"function":{"arguments":[]}}]}`)))
+	f.Add([]byte(`{"type":"error","error":{"code":5},"item":{"summary":[]}}`))
+	f.Add([]byte(`{"choices":`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, err := range []error{read(data, &chatChunk{}), read(data, &responseEvent{})} {
+			var unreadable *unreadableError
+			if bad := errors.As(err, &unreadable); bad && isObject(data) || !bad && !json.Valid(data) {
+				t.Errorf("%q: %v", data, err)
+			}
+		}
+	})
+}
+
 func FuzzFragments(f *testing.F) {
 	f.Add(int64(0), "a", "f", `{"x"`, int64(0), "", "", `:1}`)
 	f.Add(int64(0), "", "f", `{}`, int64(0), "", "f", `{}`)
 	f.Fuzz(func(t *testing.T, i1 int64, id1, n1, a1 string, i2 int64, id2, n2, a2 string) {
 		var p pieces
-		for _, d := range []sdk.ChatCompletionChunkChoiceDeltaToolCall{
-			{Index: i1, ID: id1, Function: sdk.ChatCompletionChunkChoiceDeltaToolCallFunction{Name: n1, Arguments: a1}},
-			{Index: i2, ID: id2, Function: sdk.ChatCompletionChunkChoiceDeltaToolCallFunction{Name: n2, Arguments: a2}},
-		} {
+		for _, d := range []fragment{{Index: number(i1), ID: text(id1)}, {Index: number(i2), ID: text(id2)}} {
+			d.Function.Name, d.Function.Arguments = text(n1), text(a1)
+			n1, a1 = n2, a2
 			p.add(d)
 		}
 		ids := map[string]bool{"": true}
 		for _, c := range p.calls() {
-			if ids[c.ID] || !json.Valid(c.Args) || !json.Valid([]byte(sent(c.Args))) {
+			if ids[c.ID] || !json.Valid(c.Args) || !json.Valid(sent(c.Args)) {
 				t.Errorf("got %+v", c)
 			}
 			ids[c.ID] = true

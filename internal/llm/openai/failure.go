@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openai/openai-go/v3/packages/ssestream"
-
 	"deckhand/internal/llm"
 )
 
@@ -29,20 +27,19 @@ func (w wire) classify(err error, began bool) *llm.Error {
 	out := &llm.Error{Began: began}
 	var said refusalText
 	var refused *refusal
-	var late *ssestream.StreamError
+	var late *lateError
 	var address *url.Error
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
+	var unreadable *unreadableError
 	switch {
 	case errors.As(err, &refused):
 		said = readRefusal(refused)
 		out.Class = said.class(refused.status)
 		out.RetryAfter = retryAfter(refused.header)
 	case errors.As(err, &late):
-		said = readText(late.Event.Data)
+		said = readText(late.data)
 		out.Class = said.class(said.status)
-	case errors.As(err, &syntax), errors.As(err, &kind):
-		said.message = "the server sent something that is not an answer: " + err.Error()
+	case errors.As(err, &unreadable):
+		said.message = unreadable.Error()
 		out.Class = llm.ClassInternal
 	case errors.As(err, &address): // without the address, which may have a secret in it
 		said.message = "no connection: " + address.Err.Error()

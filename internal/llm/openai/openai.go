@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 
+	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
 	"deckhand/internal/llm"
@@ -47,7 +48,7 @@ type wire struct {
 	name    string
 	opts    Options
 	own     bool // it is OpenAI itself
-	request []option.RequestOption
+	client  *sdk.Client
 	secrets []string // must not appear in messages
 	err     error    // why no request can be made
 }
@@ -67,24 +68,26 @@ func newWire(c llm.Config, name string, o Options, azurePath string) wire {
 		w.err = err
 		return w
 	}
-	w.request = []option.RequestOption{
+	request := []option.RequestOption{
 		option.WithBaseURL(base),
 		option.WithHTTPClient(c.Client),
 		option.WithMaxRetries(0),
 		option.WithMiddleware(onlyStreams),
 	}
 	for k := range query {
-		w.request = append(w.request, option.WithQuery(k, query.Get(k)))
+		request = append(request, option.WithQuery(k, query.Get(k)))
 	}
 	switch {
 	case c.APIKey != "" && o.Azure:
-		w.request = append(w.request, option.WithHeader("api-key", c.APIKey))
+		request = append(request, option.WithHeader("api-key", c.APIKey))
 	case c.APIKey != "":
-		w.request = append(w.request, option.WithAPIKey(c.APIKey))
+		request = append(request, option.WithAPIKey(c.APIKey))
 	}
 	for k, v := range o.Headers {
-		w.request = append(w.request, option.WithHeader(k, v))
+		request = append(request, option.WithHeader(k, v))
 	}
+	// Not by the SDK's constructor, which reads the operator's environment.
+	w.client = &sdk.Client{Options: request}
 	return w
 }
 
@@ -192,37 +195,4 @@ func whole(args string) json.RawMessage {
 	}
 	text, _ := json.Marshal(args)
 	return text
-}
-
-// sent makes arguments what every server accepts, which is an object.
-func sent(args json.RawMessage) string {
-	switch {
-	case isObject(args):
-		return string(args)
-	case len(args) == 0:
-		return "{}"
-	case !json.Valid(args):
-		args, _ = json.Marshal(string(args))
-	}
-	return `{"not_a_json_object":` + string(args) + `}`
-}
-
-func isObject(b []byte) bool {
-	return json.Valid(b) && strings.HasPrefix(strings.TrimSpace(string(b)), "{")
-}
-
-// parameters reads a tool's schema. Providers want an object even for a tool
-// without parameters.
-func parameters(schema json.RawMessage) map[string]any {
-	var m map[string]any
-	if json.Unmarshal(schema, &m) != nil || m == nil {
-		m = map[string]any{}
-	}
-	if m["type"] == nil {
-		m["type"] = "object"
-	}
-	if m["properties"] == nil {
-		m["properties"] = map[string]any{}
-	}
-	return m
 }

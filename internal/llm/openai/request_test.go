@@ -2,8 +2,10 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 
 	"deckhand/internal/llm"
@@ -55,7 +57,7 @@ func everything() llm.Request {
 	req.Messages[7].Images = []string{dot}
 	req.Messages[9].Images = []string{dot, dot}
 	req.Messages[10].Text = ""
-	return append2(req,
+	req.Messages = append(req.Messages,
 		llm.Message{Role: llm.Assistant, Text: "kept", Calls: []llm.Call{{ID: "k1", Name: "f", Args: json.RawMessage(`{}`)}, {ID: "k2", Name: "f", Args: json.RawMessage(`{}`)}},
 			Raw: json.RawMessage(`{"from":"openai-chat","model":"m","fields":{"reasoning":"h\"m","reasoning_details":[{"text":"h<m"}, {"s":1}]},"calls":{"k2":{"google":{"thought_signature":"s2"}},"gone":{}}}`)},
 		llm.Message{Role: llm.ToolResult, Call: "k1", Name: "f", Text: "r", Images: []string{dot}},
@@ -70,10 +72,6 @@ func everything() llm.Request {
 		llm.Message{Role: llm.Assistant, Text: "broken", Raw: json.RawMessage(`{"from":"openai-chat","model":"m","fields":`)},
 		llm.Message{Role: llm.ToolResult, Call: "x", Name: "g", Images: []string{dot}},
 	)
-}
-
-func append2(req llm.Request, m ...llm.Message) llm.Request {
-	req.Messages = append(req.Messages, m...)
 	return req
 }
 
@@ -85,28 +83,131 @@ func sentCases() []sentCase {
 		{"chat, azure", llmtest.Chat, Options{Azure: true, Thinks: true}, hello()},
 		{"chat, effort", llmtest.Chat, Options{Effort: "low", Thinks: true}, hello()},
 		{"chat, small", llmtest.Chat, Options{}, small},
-		{"chat, nothing", llmtest.Chat, Options{}, llm.Request{}},
 		{"responses, everything", llmtest.Responses, Options{}, everything()},
 		{"responses, thinks", llmtest.Responses, Options{Thinks: true, Effort: "low"}, everything()},
 		{"responses, thinks as it likes", llmtest.Responses, Options{Thinks: true}, hello()},
 		{"responses, compatible", llmtest.Responses, Options{Compatible: true, Effort: "high"}, hello()},
 		{"responses, small", llmtest.Responses, Options{}, small},
-		{"responses, nothing", llmtest.Responses, Options{}, llm.Request{}},
 	}
 }
 
-func TestGenerate(t *testing.T) {
-	out := map[string]json.RawMessage{}
-	for _, c := range sentCases() {
-		s := llmtest.New(t, llmtest.Script(llmtest.Reply{Text: "ok"}))
-		listen(t.Context(), reach(t, s, c.wire, c.opts), c.req)
-		var v any
-		if err := json.Unmarshal(s.Asked()[0].Body, &v); err != nil {
-			t.Fatal(c.name, err)
-		}
-		out[c.name], _ = json.Marshal(v)
+// TestRequests compares what is sent with what the providers' own library made
+// of the same requests.
+func TestRequests(t *testing.T) {
+	file, err := os.ReadFile("testdata/requests.json")
+	if err != nil {
+		t.Fatal(err)
 	}
-	b, _ := json.MarshalIndent(out, "", "  ")
-	os.WriteFile("testdata/requests.json", append(b, '\n'), 0o644)
-	_ = reflect.DeepEqual
+	var want map[string]map[string]any
+	if err := json.Unmarshal(file, &want); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range sentCases() {
+		t.Run(c.name, func(t *testing.T) {
+			s := llmtest.New(t, llmtest.Script(llmtest.Reply{Text: "ok"}))
+			listen(t.Context(), reach(t, s, c.wire, c.opts), c.req)
+			var got map[string]any
+			if err := json.Unmarshal(s.Asked()[0].Body, &got); err != nil {
+				t.Fatal(err)
+			}
+			for name := range want[c.name] {
+				if !reflect.DeepEqual(got[name], want[c.name][name]) {
+					t.Errorf("%s is\n%v, want\n%v", name, got[name], want[c.name][name])
+				}
+				delete(got, name)
+			}
+			if len(got) > 0 || len(want[c.name]) == 0 {
+				t.Errorf("it has besides %v", got)
+			}
+		})
+	}
+}
+
+// TestHistoryIsWrittenOnce counts pieces of memory: a long history takes as many
+// as a short one.
+func TestHistoryIsWrittenOnce(t *testing.T) {
+	req := longTalk(1000)
+	for i := range req.Messages {
+		req.Messages[i].Calls = nil // reading their arguments borrows from a pool
+	}
+	for name, write := range map[string]func(llm.Request) []byte{
+		"chat":      (&chat{wire{name: "m"}}).body,
+		"responses": (&response{wire{name: "m"}}).body,
+	} {
+		if n := testing.AllocsPerRun(10, func() { write(req) }); n > 1 {
+			t.Errorf("%s: %v pieces of memory for one request", name, n)
+		}
+	}
+}
+
+func TestSchemasAreBounded(t *testing.T) {
+	s := schemas{sent: map[string][]byte{}}
+	large := strings.Repeat("x", maxSchemas/20)
+	for i := range 25 {
+		schema := json.RawMessage(fmt.Sprintf(`{"title":"%d %s"}`, i, large))
+		for range 2 {
+			if got := string(s.parameters(schema)); !strings.Contains(got, fmt.Sprintf(`"title":"%d x`, i)) || !strings.Contains(got, `"type":"object"`) {
+				t.Fatalf("schema %d is sent as %.100s", i, got)
+			}
+		}
+		held := 0
+		for schema, sent := range s.sent {
+			held += len(schema) + len(sent)
+		}
+		if held != s.size || held > maxSchemas || held == 0 {
+			t.Fatalf("%d bytes are held, counted as %d", held, s.size)
+		}
+	}
+	s.parameters(json.RawMessage(`{"title":"` + strings.Repeat(large, 3) + `"}`))
+	for schema := range s.sent {
+		if len(schema) > maxSchemas/8 {
+			t.Error("one schema takes the place of all others")
+		}
+	}
+}
+
+// FuzzRequest compares strings in a request with what encoding/json makes of them.
+func FuzzRequest(f *testing.F) {
+	f.Add("text", "name", []byte(`{"x":1}`), []byte(`{"type":"object"}`))
+	f.Add("\x00\"\\\u2028\xff</a>", "[{,", []byte("{\"\xff\":[]}"), []byte(`{"type":1,"type":null}`))
+	f.Fuzz(func(t *testing.T, said, name string, args, schema []byte) {
+		req := llm.Request{
+			System: said, Stop: []string{said}, Tools: []llm.Tool{{Name: name, Description: said, Schema: schema}},
+			Messages: []llm.Message{
+				{Role: llm.User, Text: said, Images: []string{said}},
+				{Role: llm.Assistant, Text: said, Calls: []llm.Call{{ID: name, Name: name, Args: args}}, Raw: args},
+				{Role: llm.ToolResult, Call: name, Name: name, Text: said, Images: []string{said}},
+			},
+		}
+		var got struct {
+			Model    string
+			Messages []struct {
+				Content json.RawMessage
+				Calls   []struct {
+					Function struct{ Name, Arguments string }
+				} `json:"tool_calls"`
+			}
+			Input []struct{ Name, Arguments string }
+		}
+		for _, b := range [][]byte{(&chat{wire{name: name}}).body(req), (&response{wire{name: name}}).body(req)} {
+			if err := json.Unmarshal(b, &got); err != nil {
+				t.Fatalf("%v in %s", err, b)
+			}
+			if !sameText(got.Model, name) {
+				t.Errorf("%q was sent as %q", name, got.Model)
+			}
+		}
+		last := got.Messages[len(got.Messages)-3]
+		call := last.Calls[0].Function
+		if !sameText(call.Name, name) || !json.Valid([]byte(call.Arguments)) || call != got.Input[len(got.Input)-2] {
+			t.Errorf("got %q and %q", call, got.Input)
+		}
+	})
+}
+
+// sameText reports whether a string came through, with marks for broken bytes.
+func sameText(got, sent string) bool {
+	b, err := json.Marshal(sent)
+	var want string
+	return err == nil && json.Unmarshal(b, &want) == nil && got == want
 }

@@ -5,22 +5,18 @@ import (
 	"encoding/json"
 	"iter"
 
-	sdk "github.com/openai/openai-go/v3/responses"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"deckhand/internal/llm"
 )
 
 // response is a model reached over responses.
-type response struct {
-	wire
-	service sdk.ResponseService
-}
+type response struct{ wire }
 
 // Responses reaches the model of this name over responses. Nothing is stored at
 // the provider: what the model thought travels with the history, sealed.
 func Responses(c llm.Config, name string, o Options) llm.Model {
-	w := newWire(c, name, o, "/openai/v1")
-	return &response{wire: w, service: sdk.NewResponseService(w.request...)}
+	return &response{newWire(c, name, o, "/openai/v1")}
 }
 
 // Stream implements llm.Model.
@@ -34,19 +30,63 @@ func (m *response) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Pa
 			a.fail(&llm.Error{Class: llm.ClassRequest, Message: m.err.Error()})
 			return
 		}
-		stream := m.service.NewStreaming(ctx, m.params(req))
-		defer stream.Close()
-		for stream.Next() {
-			if !a.take(stream.Current()) {
+		for data, err := range m.frames(ctx, "responses", m.body(req)) {
+			var e responseEvent
+			if err == nil {
+				err = read(data, &e)
+			}
+			if err != nil {
+				a.fail(a.classify(err, a.began))
+				return
+			}
+			if !a.take(e) {
 				return
 			}
 		}
-		if err := stream.Err(); err != nil {
-			a.fail(a.classify(err, a.began))
-			return
-		}
 		a.fail(a.cut(a.began))
 	}
+}
+
+// responseEvent is a frame of an answer: what is used of it, all kinds together.
+type responseEvent struct {
+	head
+	Type         text         `json:"type"`
+	Delta        text         `json:"delta"`
+	SummaryIndex number       `json:"summary_index"`
+	Message      text         `json:"message"`
+	Code         text         `json:"code"`
+	Item         responseItem `json:"item"`
+	Response     outcome      `json:"response"`
+}
+
+// responseItem is a part of an answer: a message, a call or a thought.
+type responseItem struct {
+	Type      text           `json:"type"`
+	ID        text           `json:"id"`
+	CallID    text           `json:"call_id"`
+	Name      text           `json:"name"`
+	Arguments text           `json:"arguments"`
+	Summary   jsontext.Value `json:"summary"`
+	Encrypted text           `json:"encrypted_content"`
+}
+
+// outcome is the response at its end.
+type outcome struct {
+	Error struct {
+		Message text `json:"message"`
+		Code    text `json:"code"`
+	} `json:"error"`
+	Incomplete struct {
+		Reason text `json:"reason"`
+	} `json:"incomplete_details"`
+	Usage struct {
+		Input   number `json:"input_tokens"`
+		Output  number `json:"output_tokens"`
+		Details struct {
+			CacheRead  number `json:"cached_tokens"`
+			CacheWrite number `json:"cache_write_tokens"`
+		} `json:"input_tokens_details"`
+	} `json:"usage"`
 }
 
 // responseAnswer puts an answer together.
@@ -58,12 +98,12 @@ type responseAnswer struct {
 }
 
 // take takes the next event, and reports whether to go on.
-func (a *responseAnswer) take(e sdk.ResponseStreamEventUnion) bool {
+func (a *responseAnswer) take(e responseEvent) bool {
 	switch e.Type {
 	case "response.output_text.delta", "response.refusal.delta":
-		return e.Delta == "" || a.say(llm.Part{Text: e.Delta})
+		return e.Delta == "" || a.say(llm.Part{Text: string(e.Delta)})
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		return e.Delta == "" || a.say(llm.Part{Reasoning: e.Delta})
+		return e.Delta == "" || a.say(llm.Part{Reasoning: string(e.Delta)})
 	case "response.reasoning_summary_part.added":
 		return e.SummaryIndex == 0 || a.say(llm.Part{Reasoning: "\n\n"})
 	case "response.output_item.added":
@@ -74,18 +114,18 @@ func (a *responseAnswer) take(e sdk.ResponseStreamEventUnion) bool {
 		a.end(e.Response)
 		return false
 	case "response.failed":
-		said := refusalText{message: e.Response.Error.Message, code: string(e.Response.Error.Code)}
-		a.refuse(said)
+		a.refuse(e.Response.Error.Message, e.Response.Error.Code)
 		return false
 	case "error":
-		a.refuse(refusalText{message: e.Message, code: e.Code})
+		a.refuse(e.Message, e.Code)
 		return false
 	}
 	return true
 }
 
 // refuse ends the answer with what the provider said inside the stream.
-func (a *responseAnswer) refuse(said refusalText) {
+func (a *responseAnswer) refuse(message, code text) {
+	said := refusalText{message: string(message), code: string(code)}
 	if said.message == "" {
 		said.message = "the provider failed and did not say why"
 	}
@@ -93,11 +133,11 @@ func (a *responseAnswer) refuse(said refusalText) {
 }
 
 // item takes an item that is whole.
-func (a *responseAnswer) item(item sdk.ResponseOutputItemUnion) bool {
+func (a *responseAnswer) item(item responseItem) bool {
 	switch item.Type {
 	case "reasoning":
-		var t sealed
-		if json.Unmarshal([]byte(item.RawJSON()), &t) == nil && t.Encrypted != "" {
+		if item.Encrypted != "" {
+			t := sealed{Type: "reasoning", ID: string(item.ID), Summary: item.Summary, Encrypted: string(item.Encrypted)}
 			if raw, err := json.Marshal(t); err == nil {
 				a.waiting = append(a.waiting, raw)
 			}
@@ -105,23 +145,23 @@ func (a *responseAnswer) item(item sdk.ResponseOutputItemUnion) bool {
 	case "message":
 		a.follows("")
 	case "function_call":
-		call := item.AsFunctionCall()
-		if call.CallID == "" || a.seen[call.CallID] {
-			call.CallID = newID()
+		id := string(item.CallID)
+		if id == "" || a.seen[id] {
+			id = newID()
 		}
 		if a.seen == nil {
 			a.seen = map[string]bool{}
 		}
-		a.seen[call.CallID] = true
-		a.follows(call.CallID)
-		return a.say(llm.Part{Call: &llm.Call{ID: call.CallID, Name: call.Name, Args: whole(call.Arguments)}})
+		a.seen[id] = true
+		a.follows(id)
+		return a.say(llm.Part{Call: &llm.Call{ID: id, Name: string(item.Name), Args: whole(string(item.Arguments))}})
 	}
 	return true
 }
 
 // end says what comes after the last item.
-func (a *responseAnswer) end(r sdk.Response) {
-	why := r.IncompleteDetails.Reason
+func (a *responseAnswer) end(r outcome) {
+	why := r.Incomplete.Reason
 	if why == "content_filter" {
 		a.fail(&llm.Error{Class: llm.ClassPolicy, Message: "the provider's content filter stopped the answer", Began: true})
 		return
@@ -129,10 +169,10 @@ func (a *responseAnswer) end(r sdk.Response) {
 	u := r.Usage
 	a.say(llm.Part{Done: &llm.Done{
 		Usage: llm.Usage{
-			Input:      u.InputTokens,
-			Output:     u.OutputTokens,
-			CacheRead:  u.InputTokensDetails.CachedTokens,
-			CacheWrite: u.InputTokensDetails.CacheWriteTokens,
+			Input:      int64(u.Input),
+			Output:     int64(u.Output),
+			CacheRead:  int64(u.Details.CacheRead),
+			CacheWrite: int64(u.Details.CacheWrite),
 			Window:     a.opts.Window,
 		},
 		Cut: why == "max_output_tokens",
@@ -142,10 +182,10 @@ func (a *responseAnswer) end(r sdk.Response) {
 
 // sealed is a reasoning item as it is sent back.
 type sealed struct {
-	Type      string          `json:"type"`
-	ID        string          `json:"id"`
-	Summary   json.RawMessage `json:"summary"`
-	Encrypted string          `json:"encrypted_content"`
+	Type      string         `json:"type"`
+	ID        string         `json:"id"`
+	Summary   jsontext.Value `json:"summary"`
+	Encrypted string         `json:"encrypted_content"`
 }
 
 // thought is a reasoning item and what it led to: a call, or the text if Call is

@@ -1,118 +1,121 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
-
-	"github.com/openai/openai-go/v3/packages/param"
-	sdk "github.com/openai/openai-go/v3/responses"
-	"github.com/openai/openai-go/v3/shared"
 
 	"deckhand/internal/llm"
 )
 
-// params is a request as responses want it.
-func (m *response) params(req llm.Request) sdk.ResponseNewParams {
-	p := sdk.ResponseNewParams{
-		Model: m.name,
-		Store: param.NewOpt(false),
-		Input: sdk.ResponseNewParamsInputUnion{OfInputItemList: m.input(req.Messages)},
-	}
-	if req.System != "" {
-		p.Instructions = param.NewOpt(req.System)
-	}
+// body is a request as responses want it.
+func (m *response) body(req llm.Request) []byte {
+	b := newBody(req)
+	b.raw("{")
+	b.field("model", m.name)
+	b.raw(`,"stream":true,"store":false`)
+	b.fieldIf("instructions", req.System)
 	if req.MaxOutput > 0 {
-		p.MaxOutputTokens = param.NewOpt(req.MaxOutput)
+		b.number("max_output_tokens", req.MaxOutput)
 	}
-	if m.own && req.Conversation != "" {
-		p.PromptCacheKey = param.NewOpt(req.Conversation)
+	if m.own {
+		b.fieldIf("prompt_cache_key", req.Conversation)
 	}
 	if m.opts.Thinks { // models that do not think refuse these
-		p.Include = []sdk.ResponseIncludable{sdk.ResponseIncludableReasoningEncryptedContent}
-		p.Reasoning = shared.ReasoningParam{Summary: shared.ReasoningSummaryAuto, Effort: shared.ReasoningEffort(m.opts.Effort)}
+		b.raw(`,"include":["reasoning.encrypted_content"],"reasoning":{"summary":"auto"`)
+		b.fieldIf("effort", m.opts.Effort)
+		b.raw("}")
 	}
-	for _, t := range req.Tools {
-		f := sdk.ToolParamOfFunction(t.Name, parameters(t.Schema), false)
-		if t.Description != "" {
-			f.OfFunction.Description = param.NewOpt(t.Description)
+	if len(req.Tools) > 0 {
+		b.raw(`,"tools":[`)
+		for _, t := range req.Tools {
+			b.item(`{"type":"function","strict":false`)
+			b.field("name", t.Name)
+			b.fieldIf("description", t.Description)
+			b.value("parameters", written.parameters(t.Schema))
+			b.raw("}")
 		}
-		p.Tools = append(p.Tools, f)
+		b.raw("]")
 	}
-	return p
+	b.raw(`,"input":[`)
+	for _, msg := range req.Messages {
+		switch {
+		case msg.Role == llm.User && (msg.Text != "" || len(msg.Images) > 0):
+			b.item(`{"role":"user","content":[`)
+			parts(&b, msg, `{"type":"input_image","detail":"auto"`)
+			b.raw("]}")
+		case msg.Role == llm.Assistant:
+			m.assistant(&b, msg)
+		case msg.Role == llm.ToolResult:
+			result(&b, msg)
+		}
+	}
+	b.raw("]}")
+	return b
 }
 
-func (m *response) input(messages []llm.Message) sdk.ResponseInputParam {
-	var out sdk.ResponseInputParam
-	for _, msg := range messages {
-		switch msg.Role {
-		case llm.User:
-			if content := parts(msg); len(content) > 0 {
-				out = append(out, sdk.ResponseInputItemParamOfMessage(content, sdk.EasyInputMessageRoleUser))
-			}
-		case llm.Assistant:
-			out = append(out, m.assistant(msg)...)
-		case llm.ToolResult:
-			out = append(out, result(msg))
-		}
-	}
-	return out
-}
-
-// parts is what a person said and shows.
-func parts(msg llm.Message) sdk.ResponseInputMessageContentListParam {
-	var out sdk.ResponseInputMessageContentListParam
+// parts writes what a message says and shows. Each image begins with this JSON.
+func parts(b *body, msg llm.Message, image string) {
 	if msg.Text != "" {
-		out = append(out, sdk.ResponseInputContentParamOfInputText(msg.Text))
+		b.item(`{"type":"input_text"`)
+		b.field("text", msg.Text)
+		b.raw("}")
 	}
 	for _, u := range msg.Images {
-		image := sdk.ResponseInputContentParamOfInputImage(sdk.ResponseInputImageDetailAuto)
-		image.OfInputImage.ImageURL = param.NewOpt(u)
-		out = append(out, image)
+		b.item(image)
+		b.field("image_url", u)
+		b.raw("}")
 	}
-	return out
 }
 
-// assistant is what the model said before: its text and its calls, each after
-// the thoughts that led to it.
-func (m *response) assistant(msg llm.Message) []sdk.ResponseInputItemUnionParam {
-	var kept responseKept
-	if json.Unmarshal(msg.Raw, &kept) != nil || kept.From != fromResponses || kept.Model != m.name || !m.opts.Thinks {
-		kept = responseKept{}
-	}
-	var out []sdk.ResponseInputItemUnionParam
+// assistant writes what the model said before: its text and its calls, each
+// after the thoughts that led to it.
+func (m *response) assistant(b *body, msg llm.Message) {
+	thoughts := m.kept(msg.Raw)
 	think := func(call string) {
-		for _, t := range kept.Thoughts {
-			if t.Call == call {
-				out = append(out, param.Override[sdk.ResponseInputItemUnionParam](t.Item))
+		for _, t := range thoughts {
+			if t.Call == call && len(t.Item) > 0 {
+				b.item(string(t.Item))
 			}
 		}
 	}
 	if msg.Text != "" {
 		think("")
-		out = append(out, sdk.ResponseInputItemParamOfMessage(msg.Text, sdk.EasyInputMessageRoleAssistant))
+		b.item(`{"role":"assistant"`)
+		b.field("content", msg.Text)
+		b.raw("}")
 	}
 	for _, c := range msg.Calls {
 		think(c.ID)
-		out = append(out, sdk.ResponseInputItemParamOfFunctionCall(sent(c.Args), c.ID, c.Name))
+		b.item(`{"type":"function_call"`)
+		b.field("call_id", c.ID)
+		b.field("name", c.Name)
+		b.arguments(c.Args)
+		b.raw("}")
 	}
-	return out
 }
 
-// result is what a call gave.
-func result(msg llm.Message) sdk.ResponseInputItemUnionParam {
+// kept reads the thoughts in a Raw. Those of other models are not even read.
+func (m *response) kept(raw json.RawMessage) []thought {
+	if !m.opts.Thinks || !bytes.Contains(raw, []byte(fromResponses)) {
+		return nil
+	}
+	var k responseKept
+	if json.Unmarshal(raw, &k) != nil || k.From != fromResponses || k.Model != m.name {
+		return nil
+	}
+	return k.Thoughts
+}
+
+// result writes what a call gave.
+func result(b *body, msg llm.Message) {
+	b.item(`{"type":"function_call_output"`)
+	b.field("call_id", msg.Call)
 	if len(msg.Images) == 0 {
-		out := sdk.ResponseInputItemParamOfFunctionCallOutput(msg.Text)
-		out.OfFunctionCallOutput.CallID = param.NewOpt(msg.Call)
-		return out
+		b.field("output", msg.Text)
+	} else {
+		b.raw(`,"output":[`)
+		parts(b, msg, `{"type":"input_image"`)
+		b.raw("]")
 	}
-	var list sdk.ResponseFunctionCallOutputItemListParam
-	if msg.Text != "" {
-		list = append(list, sdk.ResponseFunctionCallOutputItemParamOfInputText(msg.Text))
-	}
-	for _, u := range msg.Images {
-		image := &sdk.ResponseInputImageContentParam{ImageURL: param.NewOpt(u)}
-		list = append(list, sdk.ResponseFunctionCallOutputItemUnionParam{OfInputImage: image})
-	}
-	out := sdk.ResponseInputItemParamOfFunctionCallOutput(list)
-	out.OfFunctionCallOutput.CallID = param.NewOpt(msg.Call)
-	return out
+	b.raw("}")
 }

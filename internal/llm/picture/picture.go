@@ -44,7 +44,7 @@ func (f *Fetcher) DataURL(ctx context.Context, address string) (string, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", errors.New("the image's address must begin with https://, http:// or data:")
+		return "", errors.New("the image is neither at a web address nor in a data: address")
 	}
 	if u.User != nil {
 		return "", errors.New("the image's address must not have a password in it")

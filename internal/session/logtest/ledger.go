@@ -115,8 +115,7 @@ func ledgerConflict(t *testing.T, s LedgerStore) {
 func ledgerLimit(t *testing.T, s LedgerStore) {
 	a, _ := begin(t, s, "a", 0)
 	b, _ := begin(t, s, "b", 0)
-	var err error
-	a, err = charged(t, s, a, session.Charge{Month: "2026-12", Spent: 20, Reserves: true, Reserved: 30})
+	_, err := charged(t, s, a, session.Charge{Month: "2026-12", Spent: 20, Reserves: true, Reserved: 30})
 	must(t, err)
 	for _, test := range []struct {
 		name string

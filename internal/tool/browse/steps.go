@@ -136,7 +136,7 @@ func (r *round) visitURL(ctx context.Context, t *page.Tab, url string) error {
 	case "http", "https", "file", "data", "about", "blob", "view-source":
 	default:
 		if found && !strings.Contains(scheme, ".") && scheme != "localhost" {
-			return fmt.Errorf("addresses begin with http:, https: or file:, not with %s:", cut(scheme, 50))
+			return fmt.Errorf("addresses begin with http:, https: or file:, and %s: is none of them", cut(scheme, 50))
 		}
 		url = "http://" + url
 	}

@@ -62,6 +62,8 @@ type Config struct {
 	Servers []Server
 	// Reserved are names of tools that are not ours to give.
 	Reserved []string
+	// Room is how many tools all servers may offer together; 0 is as many as they like.
+	Room int
 	// Client is used for everything that goes to an address. It must check at dial
 	// time where it connects to, and not let credentials follow a redirect.
 	Client *http.Client

@@ -27,6 +27,14 @@ func clean(name string, n int) string {
 	return name
 }
 
+// callable makes a name that all models take: Gemini's must begin with a letter or _.
+func callable(name string) string {
+	if name != "" && strings.IndexByte("-0123456789", name[0]) >= 0 {
+		name = "_" + name
+	}
+	return clean(name, maxToolName)
+}
+
 // unique is the name, or the name with the first number behind it that is free.
 func unique(name string, taken func(string) bool) string {
 	base := name
@@ -73,9 +81,9 @@ func (n *names) of(k toolKey) string {
 		_, used := n.taken[name]
 		return used || n.reserved[name]
 	}
-	name := clean(k.tool, maxToolName)
+	name := callable(k.tool)
 	if taken(name) {
-		name = unique(clean(clean(k.server, maxServerName)+"_"+k.tool, maxToolName), taken)
+		name = unique(callable(clean(k.server, maxServerName)+"_"+k.tool), taken)
 	}
 	n.given[k], n.taken[name] = name, k
 	return name

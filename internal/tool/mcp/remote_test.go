@@ -130,6 +130,42 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
+// All servers together do not get more room than there is, and those that are
+// left out say so.
+func TestRoom(t *testing.T) {
+	r, servers := newRig(t), []Server{}
+	for i, n := range []int{3, 3, 2} {
+		srv := sdk.NewServer(&sdk.Implementation{Name: "test"}, nil)
+		for j := range n {
+			handle(srv, fmt.Sprintf("tool%d%d", i, j), func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return text("ok"), nil })
+		}
+		servers = append(servers, serve(t, SHTTP, srv).server(fmt.Sprintf("srv%d", i)))
+	}
+	s := r.pool.Set("s1", Config{Servers: servers, Client: r.client, Room: 4})
+	if got := strings.Join(toolNames(s.Tools(t.Context())), " "); got != "tool00 tool01 tool02 tool10" {
+		t.Error(got)
+	}
+	for i, want := range []string{"", "Only 1 of its 3", "Only 0 of its 2"} {
+		if st := s.States()[i]; st.State != Ready || (st.Error == "") != (want == "") || !strings.Contains(st.Error, want) || len(st.Tools) != []int{3, 1, 0}[i] {
+			t.Errorf("%+v", st)
+		}
+	}
+}
+
+// Models are given no name that one of their providers refuses.
+func TestNamesEveryProviderTakes(t *testing.T) {
+	n := newNames()
+	n.reserve([]string{"echo"})
+	for _, c := range []struct{ server, tool, want string }{
+		{"127_0_0_1", "echo", "_127_0_0_1_echo"}, {"a", "3d", "_3d"}, {"a", "-x", "_-x"}, {"a", "", "_"}, {"a", "ünï cödé", "_n__c_d_"},
+		{"a", "a.b", "a_b"}, {"b", "a_b", "b_a_b"}, {"a", strings.Repeat("9", 100), "_" + strings.Repeat("9", maxToolName-1)},
+	} {
+		if got := n.of(toolKey{c.server, c.tool}); got != c.want {
+			t.Errorf("%s of %s is %s", c.tool, c.server, got)
+		}
+	}
+}
+
 // until waits for something that nobody announces.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
@@ -247,8 +283,10 @@ func TestRequestsOfServersAreRefused(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			srv := testServer()
 			handle(srv, "ask", func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				//lint:ignore SA1019 servers still ask for it
 				_, sampling := req.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 1, Messages: []*sdk.SamplingMessage{}})
 				_, elicit := req.Session.Elicit(ctx, &sdk.ElicitParams{Message: "your password?"})
+				//lint:ignore SA1019 servers still ask for it
 				roots, err := req.Session.ListRoots(ctx, nil)
 				if sampling == nil || elicit == nil || err == nil && len(roots.Roots) > 0 {
 					return text("it was answered"), nil

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -106,11 +107,38 @@ func (s *Set) Tools(ctx context.Context) []tool.Tool {
 		srv.await(ctx, started[i], begun.Add(srv.patience()))
 	}
 	var out []tool.Tool
-	for _, srv := range all {
-		offers, _ := srv.offered()
-		for _, o := range offers {
-			out = append(out, &foreign{server: srv, offer: o, name: s.name(srv, o)})
+	for _, h := range s.shares() {
+		for _, o := range h.offers {
+			out = append(out, &foreign{server: h.server, offer: o, name: s.name(h.server, o)})
 		}
+	}
+	return out
+}
+
+// share is what there is room for of a server's tools.
+type share struct {
+	server *server
+	offers []offer
+	status Status
+}
+
+// shares divides the room: servers that come first are served first.
+func (s *Set) shares() []share {
+	s.mu.Lock()
+	servers, room := slices.Clone(s.servers), s.config.Room
+	s.mu.Unlock()
+	limited, out := room > 0, make([]share, len(servers))
+	for i, srv := range servers {
+		offers, st := srv.offered()
+		if limited && len(offers) > room {
+			st.Error = fmt.Sprintf("Only %d of its %d tools are offered: all tool servers together have no room for more.", room, len(offers))
+			offers = offers[:room]
+		}
+		room -= len(offers)
+		for _, o := range offers {
+			st.Tools = append(st.Tools, s.name(srv, o))
+		}
+		out[i] = share{srv, offers, st}
 	}
 	return out
 }
@@ -118,17 +146,20 @@ func (s *Set) Tools(ctx context.Context) []tool.Tool {
 // States says where the servers stand. It starts nothing.
 func (s *Set) States() []Status {
 	var out []Status
-	for _, srv := range s.all() {
-		out = append(out, s.status(srv))
+	for _, h := range s.shares() {
+		out = append(out, h.status)
 	}
 	return out
 }
 
+// status is that of a server which may be gone already.
 func (s *Set) status(srv *server) Status {
-	offers, st := srv.offered()
-	for _, o := range offers {
-		st.Tools = append(st.Tools, s.name(srv, o))
+	for _, h := range s.shares() {
+		if h.server == srv {
+			return h.status
+		}
 	}
+	_, st := srv.offered()
 	return st
 }
 

@@ -41,7 +41,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestFolder(t *testing.T) {
-	if folder("a") == folder("b") || folder("a") != folder("a") || strings.ContainsAny(folder("a b/../'\"$x"), " '\"$.") {
+	if again := folder("a"); folder("a") == folder("b") || folder("a") != again || strings.ContainsAny(folder("a b/../'\"$x"), " '\"$.") {
 		t.Error(folder("a b/../'\"$x"))
 	}
 }
