@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"deckhand/internal/llm"
@@ -81,7 +82,7 @@ func (l *Loop) askFailed(ctx context.Context, w *worker, p Profile, t *transcrip
 			if again || shorten {
 				return nil, nil
 			}
-			return s.EndTurn(w.claim, session.TurnEnded{UpTo: asked.Ask.UpTo, State: endState(e.Class), ErrorID: errorID(e.Class), Reason: e.Message})
+			return s.EndTurn(w.claim, session.TurnEnded{UpTo: asked.Ask.UpTo, State: endState(e.Class), ErrorID: errorID(e.Class), Reason: explain(e)})
 		},
 	)
 	switch {
@@ -162,4 +163,27 @@ func errorID(c llm.Class) string {
 		return "STATUS$ERROR_LLM_CONTEXT_WINDOW"
 	}
 	return "STATUS$ERROR"
+}
+
+// explain tells a person what went wrong, in the provider's words too, and what
+// they can do about it.
+func explain(e *llm.Error) string {
+	what, then := "The provider does not accept the request", "Check the model's name and its address."
+	switch e.Class {
+	case llm.ClassAuth:
+		what, then = "The provider does not accept the key", "Give it another key, and send a message to go on."
+	case llm.ClassRate:
+		what, then = "The provider was asked too often", "Send a message to try again."
+	case llm.ClassOverload, llm.ClassInternal:
+		what, then = "The provider failed", "Send a message to try again."
+	case llm.ClassNetwork:
+		what, then = "The connection to the model failed", "Check its address, or send a message to try again."
+	case llm.ClassContext:
+		what, then = "The conversation does not fit into the model's context window", "Choose a model with a larger one, or begin another conversation."
+	case llm.ClassPolicy:
+		what, then = "The provider refuses this content", "Send another message to go on."
+	case llm.ClassCredit:
+		what, then = "The account with the provider is used up", "Pay in, or give it another key, and send a message to go on."
+	}
+	return what + ": " + strings.TrimRight(e.Message, ". \n") + ". " + then
 }

@@ -89,7 +89,10 @@ func TestCallsThatAreNotTriedAgain(t *testing.T) {
 			r.start()
 			id := r.create("go")
 			st := r.until(id, "the error", inError)
-			if st.ErrorID != test.id || st.Reason == "" || st.Wants() || st.Totals.Cost != 0 || len(r.asked()) != 1 {
+			if why, then, ok := strings.Cut(st.Reason, ": "+strings.TrimRight(test.reply.Message, ".")+". "); !ok || why == "" || !strings.HasSuffix(then, ".") {
+				t.Errorf("people are not told what happened and what to do: %q", st.Reason)
+			}
+			if st.ErrorID != test.id || st.Wants() || st.Totals.Cost != 0 || len(r.asked()) != 1 {
 				t.Errorf("%+v after %d requests", st, len(r.asked()))
 			}
 			r.say(id, "again")

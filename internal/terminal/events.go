@@ -30,10 +30,7 @@ func (d *Display) Event(e session.Event) {
 			d.answered(p)
 		}
 	case session.ModelFailed:
-		d.end(p.Call)
-		if !p.Retried && p.Class != "cancelled" && p.Message != "" {
-			d.Problem(p.Message)
-		}
+		d.end(p.Call) // the end of the turn says why
 	case session.ToolCalled:
 		d.called(p)
 	case session.ToolReturned:
@@ -67,7 +64,7 @@ func (d *Display) notice(p session.Payload) {
 	case session.Paused:
 		d.Notice("paused")
 	case session.TurnEnded:
-		if p.State == session.AgentError {
+		if p.State == session.AgentError || p.State == session.AgentRateLimited {
 			d.Problem(p.Reason)
 		}
 	case session.Failed:

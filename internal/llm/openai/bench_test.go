@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"deckhand/internal/llm"
 )
 
@@ -75,6 +77,26 @@ func BenchmarkChatRequest(b *testing.B) {
 				ask(b, m, req)
 			}
 		})
+	}
+}
+
+// BenchmarkChatReasoning sends a history in which the model thought before each call.
+func BenchmarkChatReasoning(b *testing.B) {
+	m, req := Chat(canned(shortChat), "m", Options{}), longTalk(1000)
+	kept, err := json.Marshal(chatKept{From: fromChat, Model: "m", Fields: map[string]jsontext.Value{
+		"reasoning": jsontext.Value(`"` + strings.Repeat("I must see what is in the file. ", 30) + `"`),
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range req.Messages {
+		if len(req.Messages[i].Calls) > 0 {
+			req.Messages[i].Raw = kept
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		ask(b, m, req)
 	}
 }
 

@@ -103,7 +103,7 @@ func sent(args json.RawMessage) json.RawMessage {
 
 func isObject(b []byte) bool {
 	v := jsontext.Value(b)
-	return v.Kind() == '{' && v.IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	return v.Kind() == '{' && v.IsValid(lax)
 }
 
 // written are the schemas of tools as they are sent: the same few come with

@@ -114,10 +114,10 @@ func (a *chatAnswer) take(c chatChunk) bool {
 }
 
 func (a *chatAnswer) takeDelta(d chatDelta) bool {
-	if text := a.reasoning(d); text != "" && !a.say(llm.Part{Reasoning: text}) {
+	if thought := a.reasoning(d); thought != "" && !a.say(llm.Part{Reasoning: thought}) {
 		return false
 	}
-	if text := d.Content + d.Refusal; text != "" && !a.say(llm.Part{Text: string(text)}) {
+	if said := string(d.Content + d.Refusal); said != "" && !a.say(llm.Part{Text: said}) {
 		return false
 	}
 	for _, c := range d.Calls {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	jsonv2 "github.com/go-json-experiment/json"
+
 	"deckhand/internal/llm"
 )
 
@@ -156,7 +158,7 @@ func (m *chat) kept(raw json.RawMessage) chatKept {
 		return chatKept{}
 	}
 	var k chatKept
-	if json.Unmarshal(raw, &k) != nil || k.From != fromChat || k.Model != m.name {
+	if jsonv2.Unmarshal(raw, &k, lax) != nil || k.From != fromChat || k.Model != m.name {
 		return chatKept{}
 	}
 	return k

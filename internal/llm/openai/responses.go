@@ -93,8 +93,8 @@ type outcome struct {
 type responseAnswer struct {
 	answer
 	thoughts []thought
-	waiting  []json.RawMessage // thoughts whose item has not come yet
-	seen     map[string]bool   // ids of calls
+	waiting  []jsontext.Value // thoughts whose item has not come yet
+	seen     map[string]bool  // ids of calls
 }
 
 // take takes the next event, and reports whether to go on.
@@ -191,8 +191,8 @@ type sealed struct {
 // thought is a reasoning item and what it led to: a call, or the text if Call is
 // empty. The provider refuses one without the other.
 type thought struct {
-	Call string          `json:"call,omitempty"`
-	Item json.RawMessage `json:"item"`
+	Call string         `json:"call,omitempty"`
+	Item jsontext.Value `json:"item"`
 }
 
 // follows says to what the thoughts that wait have led.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 
+	jsonv2 "github.com/go-json-experiment/json"
+
 	"deckhand/internal/llm"
 )
 
@@ -100,7 +102,7 @@ func (m *response) kept(raw json.RawMessage) []thought {
 		return nil
 	}
 	var k responseKept
-	if json.Unmarshal(raw, &k) != nil || k.From != fromResponses || k.Model != m.name {
+	if jsonv2.Unmarshal(raw, &k, lax) != nil || k.From != fromResponses || k.Model != m.name {
 		return nil
 	}
 	return k.Thoughts

@@ -58,11 +58,12 @@ func (e *unreadableError) Error() string {
 	return "the server sent something that is not an answer: " + e.why
 }
 
-// loose takes what there is: one odd field is no reason to lose an answer.
-var loose = json.JoinOptions(
-	jsonv1.ReportErrorsWithLegacySemantics(true), // go on after a value of another kind
-	jsontext.AllowDuplicateNames(true),
-	jsontext.AllowInvalidUTF8(true),
+// How JSON is read. Everybody accepts what is lax. With loose, reading goes on
+// after a value of another kind than expected: one odd field is no reason to
+// lose an answer.
+var (
+	lax   = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	loose = json.JoinOptions(lax, jsonv1.ReportErrorsWithLegacySemantics(true))
 )
 
 // read reads a frame. Values of another kind than expected are left out.

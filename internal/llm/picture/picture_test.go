@@ -133,12 +133,12 @@ func TestFetchFails(t *testing.T) {
 		s.URL + "/dropped":             "could not be fetched",
 		s.URL + "/empty":               "looks like text/plain",
 		gone.URL + "/?token=hush":      "refused",
-		"ftp://example.com/a.png":      "must begin with",
-		"file:///etc/passwd":           "must begin with",
-		"/a.png":                       "must begin with",
-		"":                             "must begin with",
+		"ftp://example.com/a.png":      "neither at a web address",
+		"file:///etc/passwd":           "neither at a web address",
+		"/a.png":                       "neither at a web address",
+		"":                             "neither at a web address",
 		"http://user:hush@127.0.0.1/a": "must not have a password",
-		"https://%zz":                  "must begin with",
+		"https://%zz":                  "neither at a web address",
 	} {
 		_, err := f.DataURL(t.Context(), address)
 		if err == nil || !strings.Contains(err.Error(), says) {
