@@ -36,6 +36,7 @@ type brainFlags struct {
 	ApprovalTimeout time.Duration `name:"approval-timeout" env:"DECKHAND_APPROVAL_TIMEOUT" default:"0" help:"How long a tool call waits for a person in confirmation mode; 0 is for ever."`
 	ApprovalDefault string        `name:"approval-default" env:"DECKHAND_APPROVAL_DEFAULT" default:"reject" enum:"accept,reject" help:"What becomes of it then: accept or reject."`
 	UserBudget      float64       `name:"user-budget" env:"DECKHAND_USER_BUDGET" default:"0" placeholder:"USD" help:"What one user may spend in a calendar month (UTC), in US dollars; 0 is no limit."`
+	ModelTimeout    time.Duration `name:"model-timeout" env:"DECKHAND_MODEL_TIMEOUT" default:"10m" help:"How long a model's server may send nothing at all before the call is given up and made again; 0 is for ever."`
 	SearchURL       string        `name:"search-url" env:"DECKHAND_SEARCH_URL" placeholder:"URL" help:"Search service in the shape of Tavily's. Default: Tavily's own."`
 	Cassettes       string        `name:"cassettes" env:"DECKHAND_CASSETTES" placeholder:"DIR" help:"Recorded model traffic: the model cassette/NAME plays DIR/NAME.jsonl."`
 	Silent          bool          `kong:"-"` // no model is ever asked
@@ -49,7 +50,7 @@ func (f *brainFlags) brain(s *server, dataDir string, sessions *session.Sessions
 		global = filepath.Join(dataDir, "microagents")
 	}
 	b := &brain{settings: all, sessions: sessions, keyring: s.keyring, redactor: s.redactor, client: client, keeper: s.keeper, logger: s.logger,
-		models:   connect.Connector{Catalogue: catalogue.New(models), Cassettes: cassette.Dir(f.Cassettes), Redact: s.redactor.String},
+		models:   connect.Connector{Catalogue: catalogue.New(models), Cassettes: cassette.Dir(f.Cassettes), Redact: s.redactor.String, Silence: f.ModelTimeout},
 		record:   cassette.Dir(f.RecordCassettes),
 		pictures: &picture.Fetcher{Client: client},
 		library:  &knowledge.Library{Global: global, Users: filepath.Join(dataDir, "users")},

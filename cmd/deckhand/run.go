@@ -61,7 +61,7 @@ type talkFlags struct {
 	BaseURL       string        `name:"base-url" env:"DECKHAND_BASE_URL" placeholder:"URL" help:"Address of an OpenAI-compatible server."`
 	User          string        `name:"user" default:"admin" placeholder:"NAME" help:"Whose stored settings to begin with, if there are any (default: ${default})."`
 	Agent         string        `name:"agent" placeholder:"NAME" help:"Agent profile: CodeActAgent, ReadOnlyAgent or BrowsingAgent."`
-	MaxIterations int           `name:"max-iterations" placeholder:"N" help:"Model calls per turn."`
+	MaxIterations *int          `name:"max-iterations" placeholder:"N" help:"Model calls per turn."`
 	Budget        *float64      `name:"budget" placeholder:"USD" help:"Money limit in US dollars."`
 	Confirm       bool          `name:"confirm" xor:"approval" help:"Ask before every risky call: all of them without an --analyzer."`
 	Yes           bool          `name:"yes" xor:"approval" short:"y" help:"Ask about no call."`

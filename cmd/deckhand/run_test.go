@@ -192,6 +192,7 @@ func TestRunExitCodes(t *testing.T) {
 		"the data's folder": {nil, []string{"go", "--sandbox", "local", "--dir", "/"}, exitUsage, "with its keys, lies in the folder"},
 		"a branch alone":    {nil, []string{"go", "--branch", "b"}, exitUsage, "--repo"},
 		"no such agent":     {nil, []string{"go", "--agent", "Nobody"}, exitUsage, "--agent"},
+		"no calls at all":   {nil, []string{"go", "--max-iterations", "0"}, exitUsage, "from 1 to"},
 		"an unknown flag":   {nil, []string{"go", "--fly"}, exitUsage, "--fly"},
 		"not an image":      {nil, []string{"go", "--image", os.Args[0]}, exitUsage, "is not an image"},
 		"containers":        {nil, []string{"go", "--sandbox", "docker"}, exitUsage, "cannot work in a folder"},

@@ -163,8 +163,8 @@ func (f *talkFlags) changes() api.SettingsInput {
 	if k := key(); k != "" {
 		in.LLMAPIKey = api.Some(k)
 	}
-	if f.MaxIterations != 0 {
-		in.MaxIterations = api.Some(f.MaxIterations)
+	if f.MaxIterations != nil {
+		in.MaxIterations = api.Some(*f.MaxIterations)
 	}
 	if f.Budget != nil {
 		in.MaxBudgetPerTask = api.Some(*f.Budget)

@@ -117,6 +117,19 @@ func TestReservationAfterAChangeOfModel(t *testing.T) {
 	}
 }
 
+// What is left of a budget buys a shorter answer rather than none.
+func TestLittleMoneyShortAnswer(t *testing.T) {
+	r := chat(t, llmtest.Reply{Text: "ok"})
+	little := session.Money(60e6) // the longest answer alone would cost twice as much
+	r.set(func(p *agent.Profile) { p.Info, p.Budget = priced, &little })
+	r.start()
+	id := r.create("go")
+	st := r.until(id, "an answer", answered)
+	if asked := all[session.ModelAsked](r.rig, id); st.ErrorID != "" || asked[0].Reserved > little || asked[0].Reserved < little*9/10 {
+		t.Errorf("%s; reserved %v of %v", st.Reason, asked[0].Reserved, little)
+	}
+}
+
 // Raising the limit lets the agent go on: at once, or with the next message.
 func TestRaisedBudgetContinues(t *testing.T) {
 	for name, act := range map[string]func(*wired, session.ID){
@@ -126,12 +139,12 @@ func TestRaisedBudgetContinues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := chat(t, llmtest.Reply{Calls: []llm.Call{called("a", "say", `{"text":"x"}`)}, Usage: llm.Usage{Input: 2000, Output: 8000}}, done("ok"))
 			r.tools(newHand("say"))
-			little, much := session.Money(200e6), session.Money(10e9)
+			little, much := session.Money(155e6), session.Money(10e9)
 			r.set(func(p *agent.Profile) { p.Info, p.Budget = priced, &little })
 			r.start()
 			id := r.create("go")
 			st := r.until(id, "the end of the money", inError)
-			if st.ErrorID != "STATUS$ERROR_BUDGET" || !strings.Contains(st.Reason, "$0.20") || !strings.Contains(st.Reason, "max_budget_per_task") {
+			if st.ErrorID != "STATUS$ERROR_BUDGET" || !strings.Contains(st.Reason, "$0.155") || !strings.Contains(st.Reason, "max_budget_per_task") {
 				t.Errorf("%s: %s", st.ErrorID, st.Reason)
 			}
 			before := len(r.asked())

@@ -120,6 +120,10 @@ func (l *Loop) condense(ctx context.Context, w *worker, st session.State, p Prof
 	if to <= from {
 		from, to = t.middle(0)
 	}
+	if to <= from && t.cutLargest() {
+		w.condensed++
+		return l.Sessions.Load(ctx, w.id)
+	}
 	if to <= from {
 		return l.endTurn(ctx, w, t, errorID(llm.ClassContext), "The messages of this conversation do not fit into the model's context window, and nothing can be left out. Choose a model with a larger one.")
 	}
@@ -251,4 +255,42 @@ func cutMiddle(s string, n int) string {
 	}
 	half := max((n-8)/2, 1)
 	return strings.ToValidUTF8(s[:half], "") + " […] " + strings.ToValidUTF8(s[len(s)-half:], "")
+}
+
+// smallText is what is never cut.
+const smallText = 2000
+
+// largest is the size of the longest result.
+func (t *transcript) largest() int {
+	n := 0
+	for _, m := range t.messages {
+		if m.Role == llm.ToolResult {
+			n = max(n, len(m.Text))
+		}
+	}
+	return n
+}
+
+// canCut is true when a single result is so long that less of it would do.
+func (t *transcript) canCut() bool { return t.largest() > smallText }
+
+// cutLargest takes the middle out of results that are too long by themselves:
+// where nothing can be left out as a whole, half of the longest is better than
+// no answer. What people said is not cut. It is not recorded; who reads the log anew meets the same limit and does the same.
+func (t *transcript) cutLargest() bool {
+	limit, cut := max(t.largest()/2, smallText), false
+	for i := range t.messages {
+		m := &t.messages[i]
+		if m.Role != llm.ToolResult || len(m.Text) <= limit {
+			continue
+		}
+		before := len(m.Text)
+		m.Text, cut = cutMiddle(m.Text, limit), true
+		t.shown[i].Text = m.Text
+		t.size -= int64(before - len(m.Text))
+	}
+	if cut {
+		t.counted = 0 // what the provider counted is not what it is shown next
+	}
+	return cut
 }

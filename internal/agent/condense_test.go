@@ -177,6 +177,34 @@ func TestSummaryThatCannotBeHad(t *testing.T) {
 	}
 }
 
+// One result that is too long by itself loses its middle, and the agent goes on.
+func TestOneResultTooLong(t *testing.T) {
+	r := newWired(t, llmtest.Chat, func(a llmtest.Asked) llmtest.Reply {
+		last := a.Messages[len(a.Messages)-1]
+		switch {
+		case len(last.Text) > 9000:
+			return llmtest.Reply{Status: 400, Code: "context_length_exceeded", Message: "This model's maximum context length is 4096 tokens."}
+		case last.Role == llm.ToolResult:
+			if !strings.HasPrefix(last.Text, "begin") || !strings.Contains(last.Text, "end") {
+				return llmtest.Reply{Text: "the ends are missing"}
+			}
+			return llmtest.Reply{Text: "I see both ends."}
+		}
+		return llmtest.Reply{Calls: []llm.Call{called("a", "say", `{"text":"x"}`)}}
+	})
+	say := newHand("say")
+	say.run = func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Text: "begin" + strings.Repeat(" middle", 5000) + " end"}, nil
+	}
+	r.tools(say)
+	r.start()
+	id := r.create("go")
+	r.until(id, "the answer", answered)
+	if got := all[session.ModelAnswered](r.rig, id); got[len(got)-1].Text != "I see both ends." {
+		t.Errorf("%+v", got[len(got)-1])
+	}
+}
+
 // One message that is too long by itself cannot be helped, and that is said.
 func TestNothingToLeaveOut(t *testing.T) {
 	r := newCrowding(t, llmtest.Chat, 1, 1000, 10)

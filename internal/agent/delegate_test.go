@@ -108,7 +108,7 @@ func TestDelegateFails(t *testing.T) {
 		child llmtest.Reply
 		want  string
 	}{
-		"no money": {`,"max_budget":0.01`, llmtest.Reply{Text: "yes"}, "the budget of $0.01"},
+		"no money": {`,"max_budget":0.01`, llmtest.Reply{Text: "yes"}, "The budget of $0.01"},
 		"no key":   {"", llmtest.Reply{Status: 401, Message: "no such key"}, "no such key"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,14 +28,31 @@ const (
 // as the provider counted it; a token for every byte since, as no tokenizer
 // makes more of them; and the longest answer. Input may be put into a cache,
 // which costs more.
-func (t *transcript) worstCase(p Profile, offered int) session.Money {
+func (t *transcript) worstCase(p Profile, offered int, answer int64) session.Money {
 	input := t.counted + t.since
 	if t.counted == 0 || t.model != p.ModelName {
 		input = t.size + int64(len(p.System)+len(t.extra)+offered)
 	}
 	price := p.Info.Price
 	price.Input = max(price.Input, price.CacheWrite, price.CacheRead)
-	return cost(llm.Price{Input: price.Input, Output: price.Output}, llm.Usage{Input: input + 1000, Output: answerLimit(p.Info)})
+	return cost(llm.Price{Input: price.Input, Output: price.Output}, llm.Usage{Input: input + 1000, Output: answer})
+}
+
+// shortAnswer is the least that is worth asking for.
+const shortAnswer = 1024
+
+// affordable is how long the answer may be if so much money is left: as long as
+// usual, or shorter rather than none at all.
+func (t *transcript) affordable(p Profile, offered int, left session.Money) int64 {
+	most := answerLimit(p.Info)
+	if p.Info.Price.Output <= 0 || t.worstCase(p, offered, most) <= left {
+		return most
+	}
+	short := int64(float64(left-t.worstCase(p, offered, 0)) / (1e3 * p.Info.Price.Output))
+	if short < min(shortAnswer, most) {
+		return most // it is said how much is missing
+	}
+	return min(short, most)
 }
 
 // cost is exact to a billionth of a dollar: prices are per million tokens.

@@ -46,7 +46,7 @@ func TestSystemPrompt(t *testing.T) {
 			}
 		})
 	}
-	if agent.System(agent.SystemInput{Language: "de"}) != agent.System(agent.SystemInput{Language: "de"}) {
+	if again := agent.System(agent.SystemInput{Language: "de"}); agent.System(agent.SystemInput{Language: "de"}) != again {
 		t.Error("the two prompts differ")
 	}
 }

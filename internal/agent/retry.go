@@ -73,7 +73,7 @@ func (l *Loop) askFailed(ctx context.Context, w *worker, p Profile, t *transcrip
 	e := failure(cause)
 	e.Message = p.redact(e.Message)
 	again := e.Retry() && w.retries+1 < l.Retry.Attempts
-	shorten := e.Class == llm.ClassContext && w.condensed < maxCondensed && t.canCondense()
+	shorten := e.Class == llm.ClassContext && w.condensed < maxCondensed && (t.canCondense() || t.canCut())
 	st, err := l.update(ctx, w,
 		func(s session.State) ([]session.Payload, error) {
 			return s.AskFailed(w.claim, asked.Ask.Call, string(e.Class), e.Message, spent(e, s.Reserved), again || shorten)

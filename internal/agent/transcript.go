@@ -312,8 +312,8 @@ func weight(m entry) int64 {
 	return int64(n)
 }
 
-func (t *transcript) request(p Profile, offer []llm.Tool) llm.Request {
-	return llm.Request{Model: p.ModelName, System: system(p, t.extra), Messages: t.shown, Tools: offer, MaxOutput: answerLimit(p.Info), Conversation: string(t.id)}
+func (t *transcript) request(p Profile, offer []llm.Tool, answer int64) llm.Request {
+	return llm.Request{Model: p.ModelName, System: system(p, t.extra), Messages: t.shown, Tools: offer, MaxOutput: answer, Conversation: string(t.id)}
 }
 
 // system is all that the model is told before the conversation.

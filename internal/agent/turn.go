@@ -69,14 +69,17 @@ var errGrew = errors.New("the session grew")
 // reserve reserves the money for a call about exactly the history that was read:
 // what was not is neither paid for nor answered, but read first.
 func (l *Loop) reserve(ctx context.Context, w *worker, p Profile, t *transcript) (session.State, error) {
-	worst := t.worstCase(p, w.offered())
 	return l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
 		if s.Claim == w.claim && s.Last != t.upTo {
 			return nil, errGrew
 		}
 		return s.BeginTurn(w.claim)
 	}, func(s session.State) ([]session.Payload, error) {
-		return s.AskModel(w.claim, session.ModelAsked{Call: fmt.Sprintf("m%d", s.Last+1), Model: p.ModelName, Reserved: worst}, p.Budget)
+		w.answer = answerLimit(p.Info)
+		if limit, ok := s.Budget(p.Budget); ok {
+			w.answer = t.affordable(p, w.offered(), limit-s.Committed())
+		}
+		return s.AskModel(w.claim, session.ModelAsked{Call: fmt.Sprintf("m%d", s.Last+1), Model: p.ModelName, Reserved: t.worstCase(p, w.offered(), w.answer)}, p.Budget)
 	})
 }
 
@@ -185,7 +188,7 @@ func (l *Loop) ask(ctx context.Context, w *worker, p Profile, t *transcript, cal
 	l.picture(ctx, t)
 	take, flush := l.live(w.id, call, p)
 	defer flush()
-	return l.hear(ctx, p.Model, t.request(p, w.offer), take)
+	return l.hear(ctx, p.Model, t.request(p, w.offer, w.answer), take)
 }
 
 // hear listens to an answer until its end, and passes its text on as it comes.

@@ -34,6 +34,8 @@ type worker struct {
 	// tools are what the model may call, offer how they are described to it.
 	tools []tool.Tool
 	offer []llm.Tool
+	// answer is how many tokens the next answer may have.
+	answer int64
 	// retries counts how often the present model call failed, condensed how often
 	// the history was shortened since the model last answered.
 	retries   int

@@ -1,6 +1,9 @@
 package session
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // The rules about money. They are pure questions to a State, like those of decide.go.
 
@@ -102,6 +105,14 @@ func (e *BudgetError) Error() string {
 	if e.Month != "" {
 		return e.inWords()
 	}
-	return fmt.Sprintf("the budget of $%.2f does not cover the next model call: $%.4f are spent and it may cost up to $%.4f",
-		e.Budget.Dollars(), e.Spent.Dollars(), e.Needed.Dollars())
+	return fmt.Sprintf("The budget of %s does not cover the next model call: %s are spent and it may cost up to %s",
+		inDollars(e.Budget), inDollars(e.Spent), inDollars(e.Needed))
+}
+
+// inDollars has as many digits as it takes to tell an amount from nothing.
+func inDollars(m Money) string {
+	if m > 0 && m < 1e5 {
+		return "less than $0.0001"
+	}
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("$%.4f", m.Dollars()), "0"), ".")
 }

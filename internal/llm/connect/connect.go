@@ -6,6 +6,7 @@ package connect
 import (
 	"net/url"
 	"strings"
+	"time"
 
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/anthropic"
@@ -24,6 +25,8 @@ type Connector struct {
 	Cassettes cassette.Dir
 	// Redact hides secrets in what a cassette is compared with; nil hides nothing.
 	Redact func(string) string
+	// Silence is how long a server may send nothing before a call is given up; 0 is for ever.
+	Silence time.Duration
 }
 
 // Open opens a model without cassettes.
@@ -49,6 +52,7 @@ func (o Connector) Open(c llm.Config) (llm.Model, error) {
 		return nil, err
 	}
 	info := o.Catalogue.Info(c.Model)
+	c.Client = attentive(c.Client, o.Silence)
 	m := r.open(c, info)
 	if !info.Tools {
 		m = texttools.Wrap(m)

@@ -41,6 +41,9 @@ func (w wire) classify(err error, began bool) *llm.Error {
 	case errors.As(err, &unreadable):
 		said.message = unreadable.Error()
 		out.Class = llm.ClassInternal
+	case errors.As(err, &address) && strings.Contains(address.Err.Error(), "origin must match"): // the SDK's only word for it
+		said.message = "the server sends requests on to another host, but the key is for this one; give the other one's address"
+		out.Class = llm.ClassRequest
 	case errors.As(err, &address): // without the address, which may have a secret in it
 		said.message = "no connection: " + address.Err.Error()
 		out.Class = llm.ClassNetwork

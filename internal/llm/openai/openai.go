@@ -139,12 +139,19 @@ func onlyStreams(req *http.Request, next option.MiddlewareNext) (*http.Response,
 	if err != nil {
 		return nil, err
 	}
+	var body []byte
 	kind := strings.ToLower(res.Header.Get("Content-Type"))
-	page := strings.HasPrefix(kind, "application/json") || strings.HasPrefix(kind, "text/html")
-	if res.StatusCode < 300 && !page {
+	switch {
+	case res.StatusCode < 300 && strings.HasPrefix(kind, "application/json"):
+		var stream *http.Response
+		if stream, body, err = unrolled(res); stream != nil {
+			return stream, nil
+		}
+	case res.StatusCode < 300 && !strings.HasPrefix(kind, "text/html"):
 		return res, nil
+	default:
+		body, err = readSome(res)
 	}
-	body, err := readSome(res)
 	if err != nil && len(body) == 0 {
 		return nil, err
 	}
