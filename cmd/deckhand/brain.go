@@ -8,7 +8,6 @@ import (
 	"math"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"deckhand/api"
@@ -189,8 +188,7 @@ func agentOf(st session.State, s settings.Settings) string {
 // every request that has more.
 const maxOffered = 128
 
-// foreign gives the tools of tool servers: the user's and the conversation's
-// own. An agent that may only read gets none, for nobody knows what they do.
+// foreign gives the tools of tool servers. An agent that may only read gets none, for nobody knows what they do.
 func (b *brain) foreign(ctx context.Context, st session.State, s settings.Settings, p agent.Profile) (func(context.Context) []tool.Tool, error) {
 	if p.Agent != codeAct {
 		return nil, nil
@@ -209,22 +207,17 @@ func (b *brain) foreign(ctx context.Context, st session.State, s settings.Settin
 	return set.Tools, nil
 }
 
-// toolServers are those of the settings and of the conversation itself.
+// toolServers are those that the conversation was created with, else those of the settings.
 func (b *brain) toolServers(ctx context.Context, st session.State, s settings.Settings) ([]mcp.Server, error) {
 	var all settings.MCP
 	if s.MCP != nil {
-		all = s.MCP.Clone()
+		all = *s.MCP
 	}
 	if len(st.Created.MCP) > 0 {
-		own, err := b.ownServers(ctx, st)
-		if err != nil {
+		var err error
+		if all, err = b.ownServers(ctx, st); err != nil {
 			return nil, err
 		}
-		// One name is one server: that of the conversation, which was said last.
-		all.Stdio = slices.DeleteFunc(all.Stdio, func(s settings.StdioServer) bool {
-			return slices.ContainsFunc(own.Stdio, func(o settings.StdioServer) bool { return o.Name == s.Name })
-		})
-		all.SSE, all.SHTTP, all.Stdio = append(all.SSE, own.SSE...), append(all.SHTTP, own.SHTTP...), append(all.Stdio, own.Stdio...)
 	}
 	return mcp.Servers(all), nil
 }

@@ -163,9 +163,12 @@ func (p *person) foreignStates(id string, a llmtest.Asked) {
 func TestFailingToolServersAreReported(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "")
+	// The conversation's servers take the place of the user's.
 	p := l.person(t, "unlucky", steps(use("parrot", map[string]any{"words": "still here"})),
-		`"mcp_config":{"stdio_servers":[{"name":"absent","command":"no-such-program","env":{"TOKEN":"sk-of-absent-1234"}}]}`)
-	body, err := json.Marshal(map[string]any{"initial_user_msg": "Go.", "mcp_config": map[string]any{"shttp_servers": []any{
+		`"mcp_config":{"stdio_servers":[{"name":"unused","command":"no-such-program"}]}`)
+	body, err := json.Marshal(map[string]any{"initial_user_msg": "Go.", "mcp_config": map[string]any{"stdio_servers": []any{
+		map[string]any{"name": "absent", "command": "no-such-program", "env": map[string]any{"TOKEN": "sk-of-absent-1234"}},
+	}, "shttp_servers": []any{
 		map[string]any{"url": toolSite(t, nil), "api_key": "sk-of-the-parrot-1234"},
 		map[string]any{"url": "http://127.0.0.1:1/tools?key=sk-in-the-address", "api_key": "sk-of-nobody-1234"},
 	}}})

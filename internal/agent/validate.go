@@ -34,7 +34,7 @@ func (s *schemas) check(spec tool.Spec, args json.RawMessage) error {
 	}
 	object, ok := v.(map[string]any)
 	if !ok {
-		if text, isText := v.(string); isText {
+		if text, isText := v.(string); isText && !json.Valid([]byte(text)) {
 			return fmt.Errorf("the arguments are not valid JSON: %s", shortened(text, 200))
 		}
 		return fmt.Errorf("the arguments must be a JSON object")
