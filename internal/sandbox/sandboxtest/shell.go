@@ -175,7 +175,9 @@ func inBackground(t *testing.T, b *box) {
 	_, dir := b.folder(t)
 	h := b.program(t)
 	b.ok(t, "cd %s && mkfifo pipe", dir)
-	b.ok(t, "%s hold lock > out & read line < pipe & sleep 1000 & (sleep 1000 &)", h)
+	// A program that was just put there may be busy for a moment: whoever forks at
+	// the same time holds it open until it has become another program.
+	b.ok(t, "until %s hold lock > out; do sleep 0.02; done & read line < pipe & sleep 1000 & (sleep 1000 &)", h)
 	b.ok(t, "nohup sleep 1000 > /dev/null 2>&1 &")
 	b.ok(t, "until grep -q held out; do sleep 0.02; done")
 	if r := b.sh(t, "%s locked lock", h); r.Exit != 1 {
