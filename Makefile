@@ -59,7 +59,9 @@ setup:
 	@scripts/need pgrep procps || test "$${CI:-}" != true
 	@scripts/need chromium chromium fonts-dejavu-core || test "$${CI:-}" != true
 
-# lint has run all of vet, so go test need not run its part again.
+# lint has run all of vet, so go test need not run its part again. Packages are
+# tested one after the other, for many of them start servers, sandboxes and
+# browsers by the dozen; what can be built at once is built before.
 test: setup build lint ## everything: set-up, build, lint, all tests with the race detector
 	$(call say,test: every package)
 	@if host=$$(scripts/engine start bin/engine); then \
@@ -67,7 +69,8 @@ test: setup build lint ## everything: set-up, build, lint, all tests with the ra
 	else test "$${CI:-}" != true; fi; \
 	race=-race; if ! command -v "$$(go env CC)" >/dev/null; then \
 		race=; echo 'RUNNING WITHOUT THE RACE DETECTOR: there is no C compiler'; fi; \
-	CGO_ENABLED=$${race:+1} go test -vet=off $$race ./...
+	export CGO_ENABLED=$${race:+1}; \
+	go build $$race ./... && go test -p 1 -vet=off $$race ./...
 
 test-short: ## a quick round: no set-up, no race detector, slow tests left out
 	@go test -short ./...
