@@ -91,7 +91,19 @@ func command(req llm.Request) *llm.Call {
 		input = "true"
 	}
 	args, _ := json.Marshal(map[string]string{"command": text, "is_input": input})
-	return &llm.Call{ID: fmt.Sprintf("call_%d", len(req.Messages)), Name: "execute_bash", Args: args}
+	return &llm.Call{ID: fmt.Sprintf("call_%d", spoken(req)), Name: "execute_bash", Args: args}
+}
+
+// spoken counts the messages that are not ours: what the agent is told beside
+// them does not change what a call is named.
+func spoken(req llm.Request) int {
+	n := 0
+	for _, m := range req.Messages {
+		if !m.Aside {
+			n++
+		}
+	}
+	return n
 }
 
 func (m *Model) wait(ctx context.Context) error {
