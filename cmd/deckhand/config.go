@@ -12,7 +12,6 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/goccy/go-yaml"
 
-	"deckhand/internal/llm"
 	"deckhand/internal/llm/catalogue"
 )
 
@@ -33,12 +32,11 @@ type configFile struct {
 	flags map[string]any
 	// models are what it says of models, its prices among it; by name in lower case.
 	models map[string]catalogue.Override
-	prices map[string]llm.Price
 }
 
 // readConfig reads a file; "" is an empty one.
 func readConfig(path string) (configFile, error) {
-	c := configFile{flags: map[string]any{}, models: map[string]catalogue.Override{}, prices: map[string]llm.Price{}}
+	c := configFile{flags: map[string]any{}, models: map[string]catalogue.Override{}}
 	if path == "" {
 		return c, nil
 	}
@@ -57,11 +55,6 @@ func readConfig(path string) (configFile, error) {
 		delete(c.flags, section)
 		if err := c.addModels(section, raw); err != nil {
 			return c, fmt.Errorf("%s in %s: %w", section, path, err)
-		}
-	}
-	for model, o := range c.models {
-		if p, ok := o.Price(model); ok {
-			c.prices[model] = p
 		}
 	}
 	return c, nil

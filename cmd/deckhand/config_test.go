@@ -50,8 +50,14 @@ prices:
 		"acme/priced":    {Input: 1, Output: 2.5, CacheRead: 0.1, CacheWrite: 1},
 		"anthropic/some": {Input: 4, Output: 8, CacheRead: 4, CacheWrite: 5},
 	}
-	if !reflect.DeepEqual(c.prices, prices) {
-		t.Errorf("prices: %+v", c.prices)
+	got := map[string]llm.Price{}
+	for model, o := range c.models {
+		if p, ok := o.Price(model); ok {
+			got[model] = p
+		}
+	}
+	if !reflect.DeepEqual(got, prices) {
+		t.Errorf("prices: %+v", got)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"deckhand/api"
+	"deckhand/internal/agent"
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/llm/probe"
@@ -47,7 +48,7 @@ func (b *brain) try(ctx context.Context, c llm.Config) api.ModelReport {
 	m, err := b.models.Open(c)
 	switch provider := c.Provider(); {
 	case err != nil:
-		id := errorID("")
+		id := agent.ErrorID("")
 		out.ErrorID = &id
 		out.Checks = []api.ModelCheck{{Name: probe.Reachable, OK: &no, Message: b.redactor.String(err.Error())}}
 		return out
@@ -61,28 +62,9 @@ func (b *brain) try(ctx context.Context, c llm.Config) api.ModelReport {
 	for _, k := range r.Checks {
 		out.Checks = append(out.Checks, api.ModelCheck(k))
 		if k.Name == probe.Reachable && k.OK != nil && !*k.OK {
-			id := errorID(r.Class)
+			id := agent.ErrorID(r.Class)
 			out.ErrorID = &id
 		}
 	}
 	return out
-}
-
-// errorID is the code of a failed call, the same that a conversation would have.
-func errorID(class llm.Class) string {
-	switch class {
-	case llm.ClassAuth:
-		return api.CodeLLMAuthentication
-	case llm.ClassOverload, llm.ClassNetwork:
-		return "STATUS$ERROR_LLM_SERVICE_UNAVAILABLE"
-	case llm.ClassInternal:
-		return "STATUS$ERROR_LLM_INTERNAL_SERVER_ERROR"
-	case llm.ClassCredit:
-		return "STATUS$ERROR_LLM_OUT_OF_CREDITS"
-	case llm.ClassPolicy:
-		return "STATUS$ERROR_LLM_CONTENT_POLICY_VIOLATION"
-	case llm.ClassRate:
-		return "CHAT_INTERFACE$AGENT_RATE_LIMITED_STOPPED_MESSAGE"
-	}
-	return "STATUS$ERROR"
 }

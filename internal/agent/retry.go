@@ -82,7 +82,7 @@ func (l *Loop) askFailed(ctx context.Context, w *worker, p Profile, t *transcrip
 			if again || shorten {
 				return nil, nil
 			}
-			return s.EndTurn(w.claim, session.TurnEnded{UpTo: asked.Ask.UpTo, State: endState(e.Class), ErrorID: errorID(e.Class), Reason: explain(e)})
+			return s.EndTurn(w.claim, session.TurnEnded{UpTo: asked.Ask.UpTo, State: endState(e.Class), ErrorID: ErrorID(e.Class), Reason: explain(e)})
 		},
 	)
 	switch {
@@ -144,8 +144,8 @@ func endState(c llm.Class) session.AgentState {
 	return session.AgentError
 }
 
-// errorID is the code that clients translate.
-func errorID(c llm.Class) string {
+// ErrorID is the code that clients translate.
+func ErrorID(c llm.Class) string {
 	switch c {
 	case llm.ClassAuth:
 		return "STATUS$ERROR_LLM_AUTHENTICATION"
