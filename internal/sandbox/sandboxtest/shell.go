@@ -175,16 +175,17 @@ func inBackground(t *testing.T, b *box) {
 	_, dir := b.folder(t)
 	h := b.program(t)
 	b.ok(t, "cd %s && mkfifo pipe", dir)
-	b.ok(t, "%s hold lock > out & read line < pipe & sleep 1000 & (sleep 1000 &)", h)
+	b.ok(t, "%s hold lock > out 2>&1 & read line < pipe & sleep 1000 & (sleep 1000 &)", h)
 	b.ok(t, "nohup sleep 1000 > /dev/null 2>&1 &")
 	// It is started once: that it stays is what is tested. If it did not come to
 	// life, what there is tells why.
 	b.ok(t, `i=0
 until grep -q held out; do
 	i=$((i+1))
-	if [ $i = 2000 ]; then cat out; ps; ls -la; (exit 9); break; fi
+	if [ $i = 2000 ]; then break; fi
 	sleep 0.02
-done`)
+done
+grep -q held out || { cat out; jobs; ps; ls -la; (exit 9); }`)
 	if r := b.sh(t, "%s locked lock", h); r.Exit != 1 {
 		t.Errorf("what was left running has ended: %q", r.Output)
 	}

@@ -110,8 +110,10 @@ func bashQuote(text string) string {
 // file, whose name comes through a second pipe: the ash of busybox takes a
 // signal at its prompt for the end of its input, so it must not wait there. Its
 // first pipe holds one line ahead, always the same, that waits for a name. The
-// line is written while a command runs: busybox reads all that is in the pipe,
-// and what it has read and not used is seen by its own commands as their input.
+// next one is written when the shell has said that it took this one, and a name
+// only after that. Not before: busybox reads all that is in the pipe, and what it
+// has read and not used is seen by its own commands as their input. Not later: a
+// command may end at once, and a job of its own with it, whose end is a signal.
 var plain = dialect{
 	args:      []string{"sh", "-i"},
 	takePipes: "exec 0<&3 8<&4 3<&- 4<&-\n",
@@ -121,6 +123,7 @@ var plain = dialect{
 			`unset HISTFILE MAILCHECK TMOUT`, `umask 022`, `__dh_n=0 __dh_s=0 __dh_d=1 __dh_f=`,
 			`__dh_m() { printf "$@" >/dev/tty; }`,
 			`__dh_q() { local s=$?; if [ "$__dh_d" = 0 ]; then __dh_s=$s __dh_d=1; fi; }`,
+			`__dh_t() { __dh_m '` + mark + `;t;%s\a' "$__dh_n"; }`,
 			`__dh_b() { [ "$__dh_f" = - ] || { __dh_d=0; __dh_m '` + mark + `;b;%s\a' "$__dh_n"; }; }`,
 			`__dh_r() { return "$__dh_s"; }`,
 			`__dh_e() { __dh_q; __dh_p; __dh_m '` + mark + `;e;%s;%s\a' "$__dh_n" "$__dh_s"; }`,
@@ -132,6 +135,6 @@ var plain = dialect{
 
 // plainLine waits for a command's number and file, and runs it. There is no file
 // if nothing is to be done.
-var plainLine = quietly("__dh_q; IFS=' ' read -r __dh_n __dh_f <&8; __dh_b") + ";" +
+var plainLine = quietly("__dh_q; __dh_t; IFS=' ' read -r __dh_n __dh_f <&8; __dh_b") + ";" +
 	"if " + quietly(`[ "$__dh_f" = - ]`) + ";then :;" +
 	"elif " + quietly("__dh_r") + ";then . \"$__dh_f\" <&2 8<&-;else . \"$__dh_f\" <&2 8<&-;fi;" + quietly("__dh_e") + "\n"

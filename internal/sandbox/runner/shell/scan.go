@@ -23,6 +23,7 @@ const (
 
 // The kinds of marks.
 const (
+	took     = 't' // a plain shell has taken its next line, and waits for a name
 	began    = 'b' // a command is about to run
 	ended    = 'e' // it has ended
 	prompted = 'p' // the shell reads its next line; what ran before it has ended
@@ -129,7 +130,7 @@ func parseMark(b []byte) (m mark, ok bool) {
 		return m, false
 	}
 	m.number = int64(number)
-	if m.kind == began {
+	if m.kind == began || m.kind == took {
 		return m, len(parts) == 2
 	}
 	if m.kind != ended && m.kind != prompted || len(parts) != 3 {

@@ -73,8 +73,9 @@ type process struct {
 	typed   bool     // something was sent to the terminal since it was tidied
 	ready   bool     // it has read its first line; before, its output is its greeting
 	hello   []byte
-	fed     int64 // the number of the last command for which a line was written ahead
-	told    bool  // its prompt was seen too
+	line    bool     // a plain shell has taken a line since its prompt was last seen
+	waits   bool     // and waits for a name
+	queue   []string // the names it has not been told
 }
 
 // add gives output to those who wait, or keeps it for who comes next. The caller
@@ -104,17 +105,17 @@ func (sh *shell) run(j *job) error {
 	j.number = sh.counted
 	p.tty.tidy(p.typed)
 	p.typed = false
-	to, line := p.lines, ""
 	if p.dialect == &bash {
-		line = bashLine(j.number, j.text)
+		if err := sh.tell(p, p.lines, bashLine(j.number, j.text)); err != nil {
+			return err
+		}
 	} else {
 		if err := sh.script(j); err != nil {
 			return err
 		}
-		to, line = p.names, strconv.FormatInt(j.number, 10)+" "+filepath.Join(sh.owner.dir, j.script)+"\n"
-	}
-	if err := sh.tell(p, to, line); err != nil {
-		return err
+		if err := sh.point(p, strconv.FormatInt(j.number, 10)+" "+filepath.Join(sh.owner.dir, j.script)+"\n"); err != nil {
+			return err
+		}
 	}
 	// A shell that ended just now has not begun it; its reader sees to that.
 	if sh.job == nil {
@@ -142,6 +143,16 @@ func (sh *shell) tell(p *process, to *os.File, line string) error {
 	return nil
 }
 
+// point tells a plain shell which file to read next, now or when it asks.
+func (sh *shell) point(p *process, line string) error {
+	if !p.waits {
+		p.queue = append(p.queue, line)
+		return nil
+	}
+	p.waits = false
+	return sh.tell(p, p.names, line)
+}
+
 // pipeBuf is how much is written to a pipe in one piece or not at all.
 const pipeBuf = 4096
 
@@ -160,7 +171,7 @@ func (sh *shell) script(j *job) error {
 // launch starts the process.
 func (sh *shell) launch() error {
 	s := sh.owner
-	p := &process{dialect: s.dialect()}
+	p := &process{dialect: s.dialect(), line: true}
 	t, inside, err := openTTY(50, 200)
 	if err != nil {
 		return err
@@ -268,10 +279,11 @@ func (sh *shell) output(p *process, b []byte) {
 // marked is where the shell says what it does.
 func (sh *shell) marked(p *process, m mark) {
 	if p.dialect == &plain {
-		p.feed(m)
+		sh.feed(p, m)
 	}
 	j := sh.job
 	switch {
+	case m.kind == took:
 	case m.number == 0:
 		p.ready, p.hello = true, nil
 	case j == nil:
@@ -302,22 +314,34 @@ func (sh *shell) marked(p *process, m mark) {
 	}
 }
 
-// feed writes a line ahead for each that a plain shell has taken: when a command
-// begins, when a line ends that ran none, and when the shell is back at its
-// prompt without a word of either.
-func (p *process) feed(m mark) {
-	switch {
-	case m.kind != prompted && m.number != p.fed:
-		p.fed, p.told = m.number, false
-	case m.kind == prompted && (m.number != p.fed || p.told):
+// feed writes a line ahead for each that a plain shell has taken: when it says
+// so, and when it is back at its prompt without having said it, as after an
+// interrupt.
+func (sh *shell) feed(p *process, m mark) {
+	switch m.kind {
+	case took:
+		p.line = true
+	case prompted:
+		p.waits = false
+		if p.line {
+			p.line = false
+			return
+		}
 	default:
-		p.told = p.told || m.kind == prompted
 		return
 	}
 	_ = control(p.lines, func(fd int) error { // without waiting: it may have enough
 		_, err := unix.Write(fd, []byte(plainLine))
 		return err
 	})
+	if m.kind == took {
+		p.waits = true
+		if len(p.queue) > 0 {
+			next := p.queue[0]
+			p.queue = p.queue[1:]
+			_ = sh.point(p, next)
+		}
+	}
 }
 
 // maxChecks is how often a line that does nothing is repeated.
@@ -330,11 +354,11 @@ func (sh *shell) checkIn(p *process, j *job) {
 		j.check = sh.counted
 	}
 	j.checks++
-	to, line := p.lines, fmt.Sprintf("__dh_n=%d\n", j.check)
 	if p.dialect == &plain {
-		to, line = p.names, fmt.Sprintf("%d -\n", j.check)
+		_ = sh.point(p, fmt.Sprintf("%d -\n", j.check))
+		return
 	}
-	_ = sh.tell(p, to, line)
+	_ = sh.tell(p, p.lines, fmt.Sprintf("__dh_n=%d\n", j.check))
 }
 
 // signal does something that may send a signal to the shell too, if the command

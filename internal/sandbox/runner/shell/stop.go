@@ -246,7 +246,8 @@ func (s *Shells) kill(all bool) {
 	for range 100 {
 		victims := s.victims(all)
 		// Stopped first, so that nobody acts on the death of another, by starting it
-		// again or by telling of it.
+		// again or by telling of it: and parents before their children, for a shell
+		// tells of a job that was stopped, too.
 		for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
 			for _, pid := range victims {
 				_ = syscall.Kill(pid, sig)
@@ -261,7 +262,7 @@ func (s *Shells) kill(all bool) {
 // relative is what the kernel says of a process.
 type relative struct{ parent, session int }
 
-// victims are the processes that kill means.
+// victims are the processes that kill means, parents before their children.
 func (s *Shells) victims(all bool) []int {
 	s.mu.Lock()
 	before := maps.Clone(s.sessions)
@@ -288,17 +289,19 @@ func (s *Shells) victims(all bool) []int {
 	}
 	self := os.Getpid()
 	var found []int
+	depth := map[int]int{}
 	for pid, r := range known {
 		_, ours := s.sessions[r.session]
-		for at := r; all && !ours; at = known[at.parent] {
-			if ours = at.parent == self; at.parent == 0 {
-				break
-			}
+		// What was read at different moments may lead in a circle.
+		for at := r; at.parent != 0 && depth[pid] < len(known); at = known[at.parent] {
+			depth[pid]++
+			ours = ours || all && at.parent == self
 		}
 		if ours && pid != self {
 			found = append(found, pid)
 		}
 	}
+	slices.SortFunc(found, func(a, b int) int { return depth[a] - depth[b] })
 	return found
 }
 
