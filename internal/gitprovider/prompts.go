@@ -14,6 +14,8 @@ var vocabulary = map[string]words{
 	"github":         {"GitHub", "pull request", "PR", "GitHub Actions"},
 	"gitlab":         {"GitLab", "merge request", "MR", "CI pipelines"},
 	"bitbucket":      {"Bitbucket", "pull request", "PR", "Bitbucket Pipelines"},
+	"gitea":          {"Gitea", "pull request", "PR", "Actions"},
+	"forgejo":        {"Forgejo", "pull request", "PR", "Actions"},
 	"enterprise_sso": {"the git host", "pull request", "PR", "CI jobs"},
 }
 
