@@ -65,6 +65,8 @@ type reading struct {
 	ctx     context.Context
 	library *Library
 	found   *found
+	// top are the names at the top of the shelf, nil if they are not known.
+	top map[string]bool
 	// count and bytes are what may still be read; full says that there was more.
 	count, bytes int
 	full         bool
@@ -73,6 +75,9 @@ type reading struct {
 // read takes in everything on the shelf.
 func (l *Library) read(ctx context.Context, s *shelf, into *found) error {
 	r := &reading{shelf: s, ctx: ctx, library: l, count: maxFiles, bytes: maxBytes, found: into}
+	if len(s.files) > 0 {
+		r.survey()
+	}
 	for _, folder := range s.agents {
 		if err := r.walk(folder, folder, 0); err != nil {
 			return err
@@ -91,8 +96,30 @@ func (l *Library) read(ctx context.Context, s *shelf, into *found) error {
 	return ctx.Err()
 }
 
+// survey looks at the top of a shelf: most repositories have next to none of the
+// places in which knowledge may be, and to ask for each takes a dozen questions.
+func (r *reading) survey() {
+	entries, err := fs.ReadDir(r.fsys, ".")
+	if err != nil {
+		return
+	}
+	r.top = make(map[string]bool, len(entries))
+	for _, e := range entries {
+		r.top[e.Name()] = true
+	}
+}
+
+// missing is true for what cannot be there.
+func (r *reading) missing(file string) bool {
+	first, _, _ := strings.Cut(file, "/")
+	return r.top != nil && !r.top[first]
+}
+
 // list reads a folder, which need not be there.
 func (r *reading) list(folder string) ([]fs.DirEntry, error) {
+	if r.missing(folder) {
+		return nil, nil
+	}
 	entries, err := fs.ReadDir(r.fsys, folder)
 	if err != nil {
 		return nil, r.failed(folder, err)
@@ -158,6 +185,9 @@ func (r *reading) walk(top, folder string, depth int) error {
 // first reads the first of some files that exists. They have no front matter.
 func (r *reading) first(group []string) error {
 	for _, file := range group {
+		if r.missing(file) {
+			continue
+		}
 		info, err := fs.Stat(r.fsys, file)
 		if err != nil {
 			if err := r.failed(file, err); err != nil {
