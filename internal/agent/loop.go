@@ -143,6 +143,7 @@ type Loop struct {
 	watched map[session.ID]map[chan struct{}]bool
 
 	schemas schemas
+	shelf   shelf
 }
 
 // New makes a loop with a name of its own, so that what a predecessor claimed

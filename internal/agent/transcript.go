@@ -54,9 +54,28 @@ type entry struct {
 	context bool // what was recalled for the message of the same number
 }
 
-func readTranscript(ctx context.Context, log session.Log, id session.ID) (*transcript, error) {
-	t := &transcript{id: id, recalled: map[int64]bool{}, previous: map[string]json.RawMessage{}, edited: map[string]json.RawMessage{}}
-	return t, t.advance(ctx, log)
+func newTranscript(id session.ID) *transcript {
+	return &transcript{id: id, recalled: map[int64]bool{}, previous: map[string]json.RawMessage{}, edited: map[string]json.RawMessage{}}
+}
+
+// weight is about how much memory it takes up. A text is there once, though two
+// lists lead to it.
+func (t *transcript) weight() int64 {
+	n := int64(4 << 10)
+	for i := range t.messages {
+		m := &t.messages[i]
+		n += 512 + int64(len(m.Text)+len(m.Raw))
+		for _, image := range m.Images {
+			n += int64(len(image))
+		}
+		for _, c := range m.Calls {
+			n += 128 + int64(len(c.Args))
+		}
+	}
+	for _, details := range t.previous {
+		n += int64(len(details))
+	}
+	return n
 }
 
 // advance reads what was appended.

@@ -273,7 +273,11 @@ func (l *Loop) fail(ctx context.Context, w *worker, cause error) (session.State,
 
 // work takes steps until nothing is left to do.
 func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile) error {
-	t, err := readTranscript(ctx, l.Log, w.id)
+	t := l.shelf.take(w.id)
+	if t == nil {
+		t = newTranscript(w.id)
+	}
+	err := t.advance(ctx, l.Log)
 	if err != nil {
 		return err
 	}
@@ -303,6 +307,7 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 			return fmt.Errorf("the loop does not know how to go on after event %d", st.Last)
 		}
 	}
+	l.shelf.put(t)
 	return nil
 }
 
