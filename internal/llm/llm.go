@@ -140,6 +140,8 @@ type Error struct {
 	// cost something; Unsent that the request never left, so that it cannot have.
 	Began  bool
 	Unsent bool
+	// Final says that trying again cannot help, whatever the class.
+	Final bool
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("model call failed (%s): %s", e.Class, e.Message) }
@@ -148,7 +150,7 @@ func (e *Error) Error() string { return fmt.Sprintf("model call failed (%s): %s"
 func (e *Error) Retry() bool {
 	switch e.Class {
 	case ClassRate, ClassOverload, ClassNetwork, ClassInternal:
-		return true
+		return !e.Final
 	}
 	return false
 }

@@ -68,6 +68,13 @@ func CleanMessage(message, key string) string {
 	return message
 }
 
+// Forbidden is true for an address that the server's own rules refuse, which is
+// no passing trouble of the network.
+func Forbidden(err error) bool {
+	var rules interface{ Forbidden() bool }
+	return errors.As(err, &rules) && rules.Forbidden()
+}
+
 // Unreachable says why there is no connection, without the address of the
 // request in front, which may have a secret in it.
 func Unreachable(err error) string {

@@ -40,6 +40,10 @@ type BlockedError struct {
 	Never bool       // nothing permits it
 }
 
+// Forbidden tells callers that do not know of this package that trying again
+// cannot help.
+func (e *BlockedError) Forbidden() bool { return true }
+
 func (e *BlockedError) Error() string {
 	at := e.Asked.Host
 	if at != e.Addr.String() {

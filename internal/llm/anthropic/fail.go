@@ -41,7 +41,7 @@ func classify(err error, response *http.Response, a *answer) *llm.Error {
 	case errors.As(err, &broken), errors.Is(err, bufio.ErrTooLong):
 		return &llm.Error{Class: llm.ClassInternal, Message: "the provider wrote what cannot be read: " + err.Error()}
 	case err != nil:
-		return &llm.Error{Class: llm.ClassNetwork, Message: llm.Unreachable(err)}
+		return &llm.Error{Class: llm.ClassNetwork, Message: llm.Unreachable(err), Final: llm.Forbidden(err)}
 	case a.stop == sdk.StopReasonRefusal:
 		message := "the model refused to answer"
 		if a.refusal != "" {

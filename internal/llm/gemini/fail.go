@@ -72,7 +72,7 @@ func classify(err error, line *tap, sent bool) *llm.Error {
 	case line.broken != nil:
 		return &llm.Error{Class: llm.ClassNetwork, Message: "the connection broke: " + line.broken.Error()}
 	case errors.As(err, &address):
-		return &llm.Error{Class: llm.ClassNetwork, Message: llm.Unreachable(err)}
+		return &llm.Error{Class: llm.ClassNetwork, Message: llm.Unreachable(err), Final: llm.Forbidden(err)}
 	case err != nil && !sent:
 		return &llm.Error{Class: llm.ClassRequest, Message: err.Error()}
 	case err != nil:

@@ -46,7 +46,7 @@ func (w wire) classify(err error, began bool) *llm.Error {
 		out.Class = llm.ClassRequest
 	case errors.As(err, &address): // without the address, which may have a secret in it
 		said.message = "no connection: " + address.Err.Error()
-		out.Class = llm.ClassNetwork
+		out.Class, out.Final = llm.ClassNetwork, llm.Forbidden(err)
 	default:
 		said.message = "the connection broke: " + err.Error()
 		out.Class = llm.ClassNetwork
