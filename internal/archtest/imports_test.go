@@ -137,7 +137,7 @@ var ports = []port{
 		folder: "internal/store",
 		allow: []string{
 			"internal/store", "internal/session", "internal/settings", "internal/secret", "internal/access",
-			"internal/cluster", "internal/idempotency", "internal/sandbox/egress", "api",
+			"internal/cluster", "internal/idempotency", "internal/notify", "internal/trigger", "internal/sandbox/egress", "api",
 		},
 		why:    "a database driver serves the small stores that the core declares; sharing code with another driver would tie their SQL together",
 		breach: [2]string{"internal/store/sqlite", "deckhand/internal/store/postgres"},
@@ -148,8 +148,9 @@ var ports = []port{
 		breach: [2]string{"internal/llm/openai", "deckhand/internal/llm/scripted"},
 	},
 	{
-		folder: "internal/gitprovider", allow: []string{"internal/gitprovider"},
-		why:    "a forge adapter speaks one forge's API; what two of them share belongs in gitprovider",
+		folder: "internal/gitprovider", allow: []string{"internal/gitprovider", "internal/gitprovider/call"},
+		except: []string{"internal/gitprovider/call", "internal/gitprovider/forge"},
+		why:    "a forge adapter speaks one forge's API; what two of them share belongs in gitprovider, and how they ask in call",
 		breach: [2]string{"internal/gitprovider/github", "deckhand/internal/gitprovider/gitlab"},
 	},
 }

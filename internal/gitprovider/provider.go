@@ -32,7 +32,13 @@ type Provider interface {
 	File(ctx context.Context, repository, ref, path string) ([]byte, error)
 	// Propose opens a pull request.
 	Propose(ctx context.Context, p Proposal) (Request, error)
+	// Proposed finds the open pull request from one branch to another: what to do
+	// when Propose is refused because there is one. NotFound if there is none.
+	Proposed(ctx context.Context, repository, source, target string) (Request, error)
 	Request(ctx context.Context, repository string, number int) (Request, error)
+	// Discussion is a pull request as an issue: its text, what was said about it,
+	// remarks of reviews on lines included, and how the checks of its newest commit stand.
+	Discussion(ctx context.Context, repository string, number int) (Issue, error)
 	Issue(ctx context.Context, repository string, number int) (Issue, error)
 	// Comment answers below an issue, or below a pull request if pull is true.
 	Comment(ctx context.Context, repository string, number int, pull bool, text string) error
@@ -135,7 +141,8 @@ type Issue struct {
 	Number           int
 	Title, Body, URL string
 	Author, State    string
-	Comments         []string
+	Comments         []string // each begins with who said it: "ada: …"; a remark on a line also with "file:line: "
+	Checks           []string // of a pull request: "name: state", those that failed first; nil if not known
 }
 
 // Reason is why a provider did not do what it was asked.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,18 +19,27 @@ var hosts = map[string]string{
 }
 
 // Verify asks whether a repository can be read, over git's own protocol, which
-// every provider speaks. The provider named comes first, then every one with a
-// stored token, then the public ones; the first that has the repository is
-// returned. A token is sent to the host it was stored for and to no other.
-func Verify(ctx context.Context, client *http.Client, tokens map[string]Token, provider, repository string) (string, error) {
+// every provider speaks, and whether it has the branch, if one is named. The
+// provider named comes first, then every one with a stored token, then the
+// public ones; the first that has the repository is returned. A token is sent
+// to the host it was stored for and to no other.
+func Verify(ctx context.Context, client *http.Client, tokens map[string]Token, provider, repository, branch string) (string, error) {
 	if !ValidRepository(repository) {
 		return "", &UnreachableError{Repository: repository, Why: []string{"the name is not owner/name"}}
 	}
 	var why []string
 	for _, p := range candidates(tokens, provider) {
-		err := reach(ctx, client, p, tokens[p], repository)
-		if err != nil && tokens[p].Token != "" && reach(ctx, client, p, Token{Host: tokens[p].Host}, repository) == nil {
-			err = nil // the token is no good, but the repository is public
+		err := reach(ctx, client, p, tokens[p], repository, branch)
+		missing, branchless := errors.AsType[*BranchError](err)
+		if err != nil && !branchless && tokens[p].Token != "" { // the token may be no good, and the repository public
+			if again := reach(ctx, client, p, Token{Host: tokens[p].Host}, repository, branch); again == nil {
+				err = nil
+			} else {
+				missing, branchless = errors.AsType[*BranchError](again)
+			}
+		}
+		if branchless {
+			return "", missing
 		}
 		if err == nil {
 			return p, nil
@@ -49,6 +57,13 @@ type UnreachableError struct {
 
 func (e *UnreachableError) Error() string {
 	return "Unable to access repo " + e.Repository + " (" + strings.Join(e.Why, "; ") + ")"
+}
+
+// BranchError says that the repository is there, and the branch is not.
+type BranchError struct{ Repository, Branch string }
+
+func (e *BranchError) Error() string {
+	return "The repository " + e.Repository + " has no branch " + e.Branch + "."
 }
 
 func candidates(tokens map[string]Token, provider string) []string {
@@ -70,12 +85,12 @@ func candidates(tokens map[string]Token, provider string) []string {
 	return out
 }
 
-func reach(ctx context.Context, client *http.Client, provider string, t Token, repository string) error {
+func reach(ctx context.Context, client *http.Client, provider string, t Token, repository, branch string) error {
 	base, err := baseURL(provider, t.Host)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath(repository+".git", "info", "refs").String()+"?service=git-upload-pack", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, cloneURL(base, repository).JoinPath("info", "refs").String()+"?service=git-upload-pack", nil)
 	if err != nil {
 		return errors.New("the address cannot be used")
 	}
@@ -91,9 +106,18 @@ func reach(ctx context.Context, client *http.Client, provider string, t Token, r
 		return fmt.Errorf("%s does not answer", base.Host)
 	}
 	defer res.Body.Close()
-	_, _ = io.CopyN(io.Discard, res.Body, 1<<16)
 	switch {
 	case res.StatusCode == http.StatusOK && strings.HasPrefix(res.Header.Get("Content-Type"), "application/x-git-upload-pack-advertisement"):
+		if branch == "" {
+			return nil
+		}
+		has, err := hasBranch(res.Body, branch)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s lists the branches in a way that cannot be read", base.Host)
+		case !has:
+			return &BranchError{Repository: repository, Branch: branch}
+		}
 		return nil
 	case res.StatusCode == http.StatusOK:
 		return fmt.Errorf("%s does not speak git at this address", base.Host)
@@ -104,6 +128,23 @@ func reach(ctx context.Context, client *http.Client, provider string, t Token, r
 		return errors.New("the stored token gives no access to it")
 	}
 	return fmt.Errorf("%s answers with status %d", base.Host, res.StatusCode)
+}
+
+// CloneURL is where a repository is cloned from, without any token. host is the
+// stored one, "" for the provider's own.
+func CloneURL(provider, host, repository string) (string, error) {
+	if !ValidRepository(repository) {
+		return "", errors.New("the name of the repository is not owner/name")
+	}
+	base, err := baseURL(provider, host)
+	if err != nil {
+		return "", err
+	}
+	return cloneURL(base, repository).String(), nil
+}
+
+func cloneURL(base *url.URL, repository string) *url.URL {
+	return base.JoinPath(strings.TrimSuffix(repository, ".git") + ".git")
 }
 
 // baseURL is where a provider's repositories begin: its own host, or the stored one, with a scheme if one was given.

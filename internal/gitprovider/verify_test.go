@@ -40,7 +40,7 @@ func TestTokensGoToTheirHostsOnly(t *testing.T) {
 		{"github", "team/none", ""}, {"unheard-of", "team/none", ""}, {"github", "--upload-pack=x", ""},
 	} {
 		*askedA, *askedB = nil, nil
-		got, err := Verify(t.Context(), http.DefaultClient, tokens, c.provider, c.repository)
+		got, err := Verify(t.Context(), http.DefaultClient, tokens, c.provider, c.repository, "")
 		if got != c.found || (err == nil) != (c.found != "") {
 			t.Errorf("%+v: %q %v", c, got, err)
 		}
@@ -75,10 +75,10 @@ func TestPublicDespiteTheToken(t *testing.T) {
 	}))
 	defer s.Close()
 	tokens := map[string]Token{"github": {"expired", s.URL}}
-	if got, err := Verify(t.Context(), http.DefaultClient, tokens, "github", "public/app"); got != "github" || err != nil {
+	if got, err := Verify(t.Context(), http.DefaultClient, tokens, "github", "public/app", ""); got != "github" || err != nil {
 		t.Errorf("%q %v", got, err)
 	}
-	if _, err := Verify(t.Context(), http.DefaultClient, tokens, "github", "private/app"); err == nil || !strings.Contains(err.Error(), "the stored token gives no access") {
+	if _, err := Verify(t.Context(), http.DefaultClient, tokens, "github", "private/app", ""); err == nil || !strings.Contains(err.Error(), "the stored token gives no access") {
 		t.Errorf("%v", err)
 	}
 }

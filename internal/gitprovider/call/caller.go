@@ -1,0 +1,222 @@
+package call
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"deckhand/internal/gitprovider"
+	"deckhand/internal/outbound"
+)
+
+const (
+	maxBody = 8 << 20
+	timeout = 30 * time.Second
+)
+
+// Caller calls one host with one token. It is safe for use by many at once.
+type Caller struct {
+	Provider string
+	Site     *url.URL // the host as people see it; nil if the stored one cannot be used
+
+	client    *http.Client
+	base      *url.URL // what Path is below
+	authorize func(http.Header)
+	secrets   []string
+	broken    error
+}
+
+// New makes a caller. Standard is the provider's own host, or "" if it has
+// none; base says where the API of a site lies; authorize adds the credentials,
+// and what else the API wants in every request. A host that cannot be used is
+// said by every call.
+func New(o Options, standard string, base func(site *url.URL) *url.URL, authorize func(http.Header)) *Caller {
+	c := &Caller{Provider: o.Name, authorize: authorize, secrets: spellings(o.Token)}
+	client := *o.Client
+	client.CheckRedirect = stayHome(o.Client.CheckRedirect)
+	c.client = &client
+	site, err := o.Site(standard)
+	if err != nil {
+		c.broken = err
+		return c
+	}
+	c.Site, c.base = site, base(site)
+	return c
+}
+
+// Request is one call.
+type Request struct {
+	Method string // GET if empty
+	Path   string // below the base, escaped: see Path
+	Query  url.Values
+	Body   any    // sent as JSON if not nil
+	Accept string // application/json if empty
+	// Elsewhere is the base for this call, if the host has a second API. It must
+	// be an address of the same host.
+	Elsewhere *url.URL
+}
+
+// Answer is what came with the body.
+type Answer struct {
+	Status int
+	Header http.Header
+}
+
+// Get asks for JSON. Out may be nil.
+func (c *Caller) Get(ctx context.Context, path string, query url.Values, out any) (Answer, error) {
+	return c.Do(ctx, Request{Path: path, Query: query}, out)
+}
+
+// Post sends JSON and reads JSON. Out may be nil.
+func (c *Caller) Post(ctx context.Context, path string, body, out any) (Answer, error) {
+	return c.Do(ctx, Request{Method: http.MethodPost, Path: path, Body: body}, out)
+}
+
+// Do makes a call and reads the answer as JSON into out, if that is not nil.
+// It fails with an *gitprovider.Error, or with the context's error.
+func (c *Caller) Do(ctx context.Context, r Request, out any) (Answer, error) {
+	body, answer, err := c.Raw(ctx, r)
+	if err != nil || out == nil {
+		return answer, err
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return answer, c.Fail(gitprovider.Unavailable, "")
+	}
+	return answer, nil
+}
+
+// Raw makes a call and returns the body as it came.
+func (c *Caller) Raw(ctx context.Context, r Request) ([]byte, Answer, error) {
+	if c.broken != nil {
+		return nil, Answer{}, c.broken
+	}
+	within, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	req, err := c.request(within, r)
+	if err != nil {
+		return nil, Answer{}, c.Fail(gitprovider.Refused, "the address cannot be used")
+	}
+	res, err := c.client.Do(req)
+	if err != nil {
+		return nil, Answer{}, c.lost(ctx, err)
+	}
+	defer res.Body.Close()
+	answer := Answer{res.StatusCode, res.Header}
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxBody+1))
+	switch {
+	case res.StatusCode < 200 || res.StatusCode > 299: // what it says counts, even cut off
+		return nil, answer, c.failure(answer, body)
+	case err != nil:
+		return nil, answer, c.lost(ctx, err)
+	case len(body) > maxBody:
+		return nil, answer, c.Fail(gitprovider.Unavailable, fmt.Sprintf("more than %d MiB at once", maxBody>>20))
+	}
+	return body, answer, nil
+}
+
+func (c *Caller) request(ctx context.Context, r Request) (*http.Request, error) {
+	base := c.base
+	if r.Elsewhere != nil {
+		if origin(r.Elsewhere) != origin(c.base) {
+			return nil, errors.New("another host")
+		}
+		base = r.Elsewhere
+	}
+	address := strings.TrimRight(base.String(), "/") + r.Path
+	if len(r.Query) > 0 {
+		address += "?" + r.Query.Encode()
+	}
+	var body io.Reader
+	if r.Body != nil {
+		text, err := json.Marshal(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(text)
+	}
+	method := r.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, body)
+	if err != nil {
+		return nil, err
+	}
+	if origin(req.URL) != origin(c.base) {
+		return nil, errors.New("another host")
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "Deckhand")
+	if r.Body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	c.authorize(req.Header)
+	if r.Accept != "" {
+		req.Header.Set("Accept", r.Accept)
+	}
+	return req, nil
+}
+
+// lost is the error for an answer that did not come, or not to its end.
+func (c *Caller) lost(ctx context.Context, err error) error {
+	if gone := ctx.Err(); gone != nil {
+		return gone
+	}
+	failure := c.Fail(gitprovider.Unavailable, "")
+	why := ""
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
+		why = "There is no host of this name."
+	} else if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		why = "Its certificate cannot be trusted."
+	} else if blocked, ok := errors.AsType[*outbound.BlockedError](err); ok {
+		why = "The server " + blocked.Error() + "."
+	}
+	if why != "" {
+		failure.Message += " " + why
+	}
+	return failure
+}
+
+// stayHome lets redirects be followed, but with nothing that is meant for the
+// first host once another one is asked, and never with what is to be written.
+func stayHome(next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
+	return func(req *http.Request, via []*http.Request) error {
+		if len(via) >= 10 {
+			return errors.New("stopped after 10 redirects")
+		}
+		first, away := origin(via[0].URL), false
+		for _, r := range append(via[1:len(via):len(via)], req) {
+			away = away || origin(r.URL) != first
+		}
+		if away {
+			if via[0].Method != http.MethodGet {
+				return errors.New("a redirect leads what was sent to another host")
+			}
+			accept := req.Header.Get("Accept")
+			clear(req.Header)
+			req.Header.Set("Accept", accept)
+			req.URL.User = nil
+		}
+		if next == nil {
+			return nil
+		}
+		return next(req, via)
+	}
+}
+
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}

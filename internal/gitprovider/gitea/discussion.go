@@ -1,0 +1,134 @@
+package gitea
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"deckhand/internal/gitprovider"
+	"deckhand/internal/gitprovider/call"
+)
+
+func (p *provider) Issue(ctx context.Context, name string, number int) (gitprovider.Issue, error) {
+	var found issue
+	if err := p.get(ctx, name, call.Path("issues", strconv.Itoa(number)), nil, &found); err != nil {
+		return gitprovider.Issue{}, err
+	}
+	said, err := p.comments(ctx, name, number)
+	if err != nil {
+		return gitprovider.Issue{}, err
+	}
+	return gitprovider.Issue{
+		Number: found.Number, Title: found.Title, Body: found.Body, URL: found.HTMLURL,
+		Author: login(found.User), State: found.State, Comments: texts(said),
+	}, nil
+}
+
+// Discussion puts together what Gitea keeps apart: comments, the words of
+// reviews, their remarks on lines, and the states of the newest commit.
+func (p *provider) Discussion(ctx context.Context, name string, number int) (gitprovider.Issue, error) {
+	pr, err := p.pull(ctx, name, number)
+	if err != nil {
+		return gitprovider.Issue{}, err
+	}
+	said, err := p.comments(ctx, name, number)
+	if err != nil {
+		return gitprovider.Issue{}, err
+	}
+	reviews, err := p.reviews(ctx, name, number)
+	if err != nil {
+		return gitprovider.Issue{}, err
+	}
+	remarks, err := p.remarks(ctx, name, number, reviews)
+	if err != nil {
+		return gitprovider.Issue{}, err
+	}
+	ran, err := p.checks(ctx, name, pr.Head.SHA)
+	if err != nil {
+		return gitprovider.Issue{}, err
+	}
+	said = append(said, remarks...)
+	return gitprovider.Issue{
+		Number: pr.Number, Title: pr.Title, Body: pr.Body, URL: pr.HTMLURL,
+		Author: login(pr.User), State: pr.read().State, Comments: texts(said), Checks: ran.read(),
+	}, nil
+}
+
+// texts are what was said, oldest first.
+func texts(said []comment) []string {
+	slices.SortStableFunc(said, func(a, b comment) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	var out []string
+	for _, c := range said {
+		out = append(out, c.read())
+	}
+	return out
+}
+
+func (p *provider) comments(ctx context.Context, name string, number int) ([]comment, error) {
+	return all[comment](ctx, p, name, call.Path("issues", strconv.Itoa(number), "comments"), maxListPages)
+}
+
+func (p *provider) reviews(ctx context.Context, name string, number int) ([]review, error) {
+	return all[review](ctx, p, name, call.Path("pulls", strconv.Itoa(number), "reviews"), maxListPages)
+}
+
+// remarks are the words of reviews, and what they say on lines, which is asked
+// for review by review.
+func (p *provider) remarks(ctx context.Context, name string, number int, reviews []review) ([]comment, error) {
+	lines := make([][]comment, len(reviews))
+	err := sideBySide(ctx, len(reviews), func(ctx context.Context, i int) error {
+		if reviews[i].Remarks == 0 {
+			return nil
+		}
+		rest := call.Path("pulls", strconv.Itoa(number), "reviews", strconv.FormatInt(reviews[i].ID, 10), "comments")
+		return p.get(ctx, name, rest, nil, &lines[i])
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []comment
+	for i, r := range reviews {
+		if r.State == "PENDING" { // not sent off yet
+			continue
+		}
+		if r.Body != "" {
+			out = append(out, comment{Body: r.Body, User: r.User, CreatedAt: r.SubmittedAt})
+		}
+		for _, c := range lines[i] {
+			c.CreatedAt = later(c.CreatedAt, r.SubmittedAt)
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+// later is when a remark was to be seen: it is written before its review is sent off.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// checks are how those of a commit stand; none if the host knows nothing of it.
+func (p *provider) checks(ctx context.Context, name, commit string) (checks, error) {
+	var out checks
+	err := p.get(ctx, name, call.Path("commits", commit, "status"), pageQuery(1, maxPage), &out)
+	if gitprovider.ReasonOf(err) == gitprovider.NotFound {
+		return checks{}, nil
+	}
+	return out, err
+}
+
+// Comment needs not be told whether it is a pull request: that is an issue too.
+func (p *provider) Comment(ctx context.Context, name string, number int, _ bool, text string) error {
+	path, err := p.below(name, call.Path("issues", strconv.Itoa(number), "comments"))
+	if err != nil {
+		return err
+	}
+	_, err = p.call.Post(ctx, path, struct {
+		Body string `json:"body"`
+	}{text}, nil)
+	return err
+}
