@@ -141,6 +141,31 @@ func TestCloudTasks(t *testing.T) {
 	}
 }
 
+// Pull requests of many workspaces come in one order, the newest first, and no more than 50 are looked at.
+func TestCloudTasksOfManyWorkspaces(t *testing.T) {
+	page := func(first int) string {
+		var all []string
+		for i := range 40 {
+			stamp := time.Date(2025, 2, 2, 0, first-2*i, 0, 0, time.UTC).Format(time.RFC3339)
+			all = append(all, strings.NewReplacer(`"id":12`, fmt.Sprintf(`"id":%d`, first*100+i), "2025-02-02T00:00:00.000000+00:00", stamp).Replace(cloudRequestJSON))
+		}
+		return `{"values":[` + strings.Join(all, ",") + `]}`
+	}
+	p := answering(t, cloudAt, instead(newCloudFake(), map[string]string{
+		"/workspaces/ada/pullrequests/{u-ada}": page(1), "/workspaces/crew/pullrequests/{u-ada}": page(2),
+		"/diffstat": `{"values":[]}`, "/statuses": `{"values":[]}`, "/hoist/issues": "",
+	}))
+	got, err := p.Tasks(t.Context())
+	if err != nil || len(got) != 50 {
+		t.Fatalf("%d tasks, %v", len(got), err)
+	}
+	for i, want := range []int{200, 100, 201, 101, 202} {
+		if got[i].Number != want {
+			t.Errorf("task %d is %d, want %d", i, got[i].Number, want)
+		}
+	}
+}
+
 // What a provider cannot answer now is an error, and not the same as nothing to do.
 func TestCloudTasksInTrouble(t *testing.T) {
 	for _, end := range []string{"/user", "/user/workspaces", "/pullrequests/{u-ada}", "/12/diffstat", "/12/statuses", "/repositories/crew", "/hoist/issues"} {

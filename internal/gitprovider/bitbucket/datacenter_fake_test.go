@@ -97,11 +97,12 @@ func centerFakeRequests(mux *http.ServeMux, get, post func(string, http.HandlerF
 		"links":{"self":[{"href":"https://git.example.org/projects/PRJ/repos/app/pull-requests/13"}]}}`))
 	get(pulls+"/12", fixed(centerRequestJSON))
 	get(pulls+"/12/merge", fixed(`{"canMerge":false,"conflicted":false,"outcome":"CLEAN","vetoes":[{"summaryMessage":"Not approved","detailedMessage":"You need a reviewer."}]}`))
+	remark := `"comment":{"id":20,"text":"Too short.","author":{"name":"bob"},"threadResolved":false,"state":"OPEN","comments":[]},
+		"commentAnchor":{"line":41,"lineType":"ADDED","fileType":"TO","path":"rope.go"}`
 	get(pulls+"/12/activities", centerListing(
-		`{"id":6,"createdDate":6,"user":{"name":"Ada.L"},"action":"COMMENTED","commentAction":"REPLIED","comment":`+centerThreadJSON+`}`,
+		`{"id":6,"createdDate":6,"user":{"name":"bob"},"action":"COMMENTED","commentAction":"UPDATED",`+remark+`}`,
 		`{"id":5,"createdDate":5,"user":{"name":"bob"},"action":"REVIEWED"}`,
-		`{"id":4,"createdDate":4,"user":{"name":"bob"},"action":"COMMENTED","commentAction":"ADDED","comment":{"id":20,"text":"Too short.","author":{"name":"bob"},
-			"threadResolved":false,"state":"OPEN","comments":[]},"commentAnchor":{"line":41,"lineType":"ADDED","fileType":"TO","path":"rope.go"}}`,
+		`{"id":4,"createdDate":4,"user":{"name":"bob"},"action":"COMMENTED","commentAction":"ADDED",`+remark+`}`,
 		`{"id":3,"createdDate":3,"user":{"name":"bob"},"action":"COMMENTED","commentAction":"ADDED","comment":`+centerThreadJSON+`}`,
 		`{"id":1,"createdDate":1,"user":{"name":"Ada.L"},"action":"OPENED"}`))
 	post(pulls+"/12/comments", created(`{"id":30,"version":0,"text":"x"}`))

@@ -195,8 +195,7 @@ func (d *dataCenter) Folder(ctx context.Context, repository, ref, folder string)
 	for _, c := range found {
 		if len(c.Path.Components) > 0 && c.Type != "SUBMODULE" {
 			name := c.Path.Components[0]
-			inner := c.Type == "DIRECTORY" || len(c.Path.Components) > 1
-			files = append(files, gitprovider.File{Name: name, Path: path.Join(folder, name), Folder: inner})
+			files = append(files, gitprovider.File{Name: name, Path: path.Join(folder, name), Folder: c.Type == "DIRECTORY"})
 		}
 	}
 	return files, err

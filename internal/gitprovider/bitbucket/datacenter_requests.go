@@ -193,7 +193,7 @@ func (d *dataCenter) Discussion(ctx context.Context, repository string, number i
 	out := gitprovider.Issue{Number: r.ID, Title: r.Title, Body: r.Description, URL: r.url(), Author: r.Author.User.Name, State: r.state()}
 	seen := map[int64]bool{}
 	for _, thread := range slices.Backward(threads) {
-		if seen[thread.Comment.ID] { // an answer brings the whole thread along once more
+		if seen[thread.Comment.ID] { // a thread comes again with each change of it
 			continue
 		}
 		seen[thread.Comment.ID] = true

@@ -2,7 +2,6 @@ package bitbucket
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -236,6 +235,14 @@ func TestDataCenterEndlessPages(t *testing.T) {
 	}
 }
 
+// One that says there is more, and not where, is not asked for the same again.
+func TestDataCenterNowhereNext(t *testing.T) {
+	p := answering(t, centerAt, fixed(`{"values":[`+centerRepositoryJSON(1, "PRJ/app")+`],"isLastPage":false}`))
+	if found, err := p.Search(t.Context(), gitprovider.SearchQuery{Text: "x", PerPage: 5}); err != nil || len(found) != 1 {
+		t.Errorf("%v %v", found, err)
+	}
+}
+
 func TestDataCenterFolders(t *testing.T) {
 	p := answering(t, centerAt, newCenterFake().ServeHTTP)
 	if _, err := p.Folder(t.Context(), "PRJ/app", "", "README.md"); gitprovider.ReasonOf(err) != gitprovider.NotFound {
@@ -255,37 +262,6 @@ func TestDataCenterInstallation(t *testing.T) {
 	}
 	if found, err := p.Search(t.Context(), gitprovider.SearchQuery{Text: "~ada/hoist"}); err != nil || len(found) != 1 || found[0].Name != "~ada/old-hoist" {
 		t.Errorf("%+v %v", found, err)
-	}
-}
-
-// The proposal names both branches in full, and the main one if none was given.
-func TestDataCenterProposal(t *testing.T) {
-	var body struct {
-		Title, Description string
-		Draft              bool
-		FromRef, ToRef     struct {
-			ID         string
-			Repository struct {
-				Slug    string
-				Project struct{ Key string }
-			}
-		}
-	}
-	fake := newCenterFake()
-	p := answering(t, centerAt, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-				t.Error(err)
-			}
-		}
-		fake.ServeHTTP(w, r)
-	})
-	if _, err := p.Propose(t.Context(), gitprovider.Proposal{Repository: "PRJ/app", Title: "New rope", Body: "Long.", Source: "rope"}); err != nil {
-		t.Fatal(err)
-	}
-	if body.FromRef.ID != "refs/heads/rope" || body.ToRef.ID != "refs/heads/main" || body.ToRef.Repository.Slug != "app" || body.ToRef.Repository.Project.Key != "PRJ" ||
-		body.Title != "New rope" || body.Description != "Long." || body.Draft {
-		t.Errorf("%+v", body)
 	}
 }
 

@@ -206,6 +206,22 @@ func TestWhatIsAsked(t *testing.T) {
 	}
 	path := "/git/api/v4/projects/crew%2Ftools%2F..%2Fapp"
 	want = append(want, "GET "+path, "POST "+path+"/merge_requests", "GET "+path, "POST "+path+"/merge_requests")
+	proposals := len(log)
+	for _, target := range []string{"", "main"} { // the answer is no list, which is of no matter here
+		if _, err := p.Proposed(t.Context(), "a/b", "x/y", target); err == nil {
+			t.Error("something was proposed")
+		}
+	}
+	if _, err := p.Folder(t.Context(), "a/b", "", "docs/"); err == nil {
+		t.Error("there is a folder")
+	}
+	if _, err := p.File(t.Context(), "a/b", "v1/x", "/docs/a b.md"); err != nil {
+		t.Error(err)
+	}
+	want = append(want, "GET /git/api/v4/projects/a%2Fb/merge_requests?per_page=1&source_branch=x%2Fy&state=opened",
+		"GET /git/api/v4/projects/a%2Fb/merge_requests?per_page=1&source_branch=x%2Fy&state=opened&target_branch=main",
+		"GET /git/api/v4/projects/a%2Fb/repository/tree?page=1&path=docs&per_page=100&ref=HEAD",
+		"GET /git/api/v4/projects/a%2Fb/repository/files/docs%2Fa%20b.md?ref=v1%2Fx")
 	var lines []string
 	for _, one := range log {
 		lines = append(lines, one.line)
@@ -213,7 +229,7 @@ func TestWhatIsAsked(t *testing.T) {
 	if !slices.Equal(lines, want) {
 		t.Fatalf("asked\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
-	for i, title := range map[int]string{len(log) - 3: "Draft: New rope", len(log) - 1: "draft: New rope"} {
+	for i, title := range map[int]string{proposals - 3: "Draft: New rope", proposals - 1: "draft: New rope"} {
 		body := log[i].body
 		if body["title"] != title || body["description"] != "Long." || body["labels"] != "a,b c" || body["source_branch"] != "rope" || body["target_branch"] != "trunk" {
 			t.Errorf("proposed %v", body)
