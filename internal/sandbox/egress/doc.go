@@ -20,4 +20,9 @@
 //
 // Every request and tunnel is written down in a Ledger, without its path and
 // query, which may hold secrets.
+//
+// Git is different in one way: it may need a token that a sandbox must not
+// have. Requests for git.deckhand.internal are for the host that their path
+// names. The policy, the address check and the ledger see that host; the token
+// is added when the request is sent. See package gitgate.
 package egress

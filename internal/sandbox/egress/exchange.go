@@ -30,6 +30,7 @@ type exchange struct {
 	over     bool
 	verdict  Verdict
 	reason   string
+	what     string    // it is about, if that is known
 	from     time.Time // where the part that is not recorded yet begins
 	told     [2]int64  // what of sent and received is recorded
 	interval time.Duration
@@ -154,7 +155,7 @@ func (e *exchange) end() {
 	if errors.As(context.Cause(e.ctx), &why) { // it was cut
 		e.verdict, e.reason = why.verdict, why.reason
 	}
-	e.record(e.reason)
+	e.record(e.tale())
 }
 
 // record writes an entry for what has not been recorded. It needs the lock.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"deckhand/internal/gitgate"
 )
 
 // line is a connection that came out of a sandbox.
@@ -19,6 +21,10 @@ type line struct {
 	// upstream is made at the first plain request. It belongs to this line alone:
 	// what one client has said of itself on a connection never helps another.
 	upstream *http.Transport
+	// gate is for requests that get a token; taken says which of several
+	// credentials a site took the last time.
+	gate  *http.Transport
+	taken map[gitgate.Site]int
 
 	once     sync.Once
 	hijacked bool          // by a tunnel, which then ends the line

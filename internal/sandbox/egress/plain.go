@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -98,9 +99,18 @@ func rewrite(pr *httputil.ProxyRequest) {
 	}
 	out.URL.RawQuery = pr.In.URL.RawQuery
 	out.Trailer = pr.In.Trailer // the same map: it is filled when the body has been read
-	pr.Out = out.WithContext(httptrace.WithClientTrace(out.Context(), &httptrace.ClientTrace{
+	pr.Out = e.counting(out)
+}
+
+// counting makes the connection that a request gets count for its exchange.
+func (e *exchange) counting(r *http.Request) *http.Request {
+	return r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) {
-			if c, ok := i.Conn.(*counted); ok {
+			conn := i.Conn
+			if t, ok := conn.(*tls.Conn); ok {
+				conn = t.NetConn()
+			}
+			if c, ok := conn.(*counted); ok {
 				c.by.Store(e)
 			}
 		},

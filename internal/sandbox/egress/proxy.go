@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"deckhand/internal/gitgate"
 	"deckhand/internal/outbound"
 )
 
@@ -26,6 +28,10 @@ type Config struct {
 	// not public, such as a registry in the operator's own network. The policy
 	// must allow them as well.
 	AllowPrivate []outbound.HostPort
+	// Git says what git in a sandbox may do at a site whose token the sandbox does
+	// not have; gitgate.ErrNoToken if nothing. It is asked at every request. With
+	// nil there is no gate.
+	Git func(ctx context.Context, id string, site gitgate.Site) (gitgate.Grant, error)
 	// Ledger is where requests are written down; nil is nowhere.
 	Ledger Ledger
 	// Log is told of trouble; nil is nobody.
@@ -48,6 +54,8 @@ const maxHead = 64 << 10
 // Proxy is the way out of all sandboxes of a server.
 type Proxy struct {
 	policy      func(context.Context, string) (Policy, error)
+	git         func(context.Context, string, gitgate.Site) (gitgate.Grant, error)
+	roots       *x509.CertPool // nil: the system's
 	outbound    outbound.Policy
 	recorder    *recorder // nil without a ledger
 	maxConns    int
@@ -56,6 +64,7 @@ type Proxy struct {
 
 	server  *http.Server
 	forward *httputil.ReverseProxy
+	gateway *httputil.ReverseProxy
 	log     *slog.Logger
 	quiet   *log.Logger
 	next    chan *line
@@ -86,7 +95,7 @@ type box struct {
 // New makes a proxy. Close it.
 func New(c Config) *Proxy {
 	p := &Proxy{
-		policy: c.Policy, outbound: outbound.Policy{Allow: c.AllowPrivate}, boxes: map[string]*box{}, next: make(chan *line),
+		policy: c.Policy, git: c.Git, outbound: outbound.Policy{Allow: c.AllowPrivate}, boxes: map[string]*box{}, next: make(chan *line),
 		maxConns: or(c.MaxConns, 256), idleTimeout: or(c.IdleTimeout, 15*time.Minute), firstPart: firstPart,
 	}
 	logger := c.Log
@@ -97,6 +106,7 @@ func New(c Config) *Proxy {
 	p.log, p.quiet = logger, slog.NewLogLogger(logger.Handler(), slog.LevelDebug)
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	p.forward = p.forwarder()
+	p.gateway = p.gatekeeper()
 	one := new(http.Protocols)
 	one.SetHTTP1(true)
 	p.server = &http.Server{
@@ -151,8 +161,10 @@ func (p *Proxy) Serve(ctx context.Context, id, call string, conn net.Conn) {
 	case <-p.ctx.Done():
 	}
 	l.Close()
-	if l.upstream != nil {
-		l.upstream.CloseIdleConnections()
+	for _, t := range []*http.Transport{l.upstream, l.gate} {
+		if t != nil {
+			t.CloseIdleConnections()
+		}
 	}
 }
 
@@ -201,6 +213,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		find = authority
 	}
 	h, port, err := find(r)
+	var pass *passage
+	if err == nil && h.name == gitgate.Name {
+		pass, h, port, err = p.admit(r, l.box.id, port)
+	}
 	e := p.begin(l, r, h, port)
 	defer e.cancel(nil)
 	defer e.end()
@@ -224,6 +240,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		why.answer(w, r)
 	case r.Method == http.MethodConnect:
 		p.connect(w, e)
+	case pass != nil:
+		p.gated(w, r, e, pass)
 	default:
 		p.plain(w, r, e)
 	}

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -36,10 +37,11 @@ func misuse(why string) *refusal { return &refusal{http.StatusBadRequest, Refuse
 func explain(err error, h host, port uint16) *refusal {
 	at := h.with(port)
 	var (
-		known   *refusal
-		blocked *outbound.BlockedError
-		dns     *net.DNSError
-		failed  = func(status int, text string) *refusal {
+		known     *refusal
+		blocked   *outbound.BlockedError
+		dns       *net.DNSError
+		untrusted *tls.CertificateVerificationError
+		failed    = func(status int, text string) *refusal {
 			return &refusal{status, Failed, text, text}
 		}
 	)
@@ -62,6 +64,8 @@ func explain(err error, h host, port uint16) *refusal {
 		return failed(http.StatusGatewayTimeout, "the address of "+h.String()+" could not be found in time")
 	case errors.As(err, &dns):
 		return failed(http.StatusBadGateway, "the address of "+h.String()+" cannot be found right now")
+	case errors.As(err, &untrusted):
+		return failed(http.StatusBadGateway, "the certificate of "+at+" is not one that this server trusts; its operator can add the issuer to the system's certificates")
 	case timedOut(err):
 		return failed(http.StatusGatewayTimeout, at+" does not answer")
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -1,0 +1,83 @@
+package gitgate
+
+import (
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strings"
+
+	"deckhand/internal/secret"
+)
+
+// ErrNoToken says that whom the sandbox belongs to has no token for the site.
+var ErrNoToken = errors.New("no token is stored for this host")
+
+// Grant is what a sandbox may do at a site.
+type Grant struct {
+	// Credentials are Authorization headers, the likeliest first: a token does not
+	// say which of them it is for.
+	Credentials []secret.Secret
+	// Confined is true when pushes may go to the repository Own alone.
+	Confined bool
+	Own      string // owner/name, "" if it is at another site
+}
+
+// MayWrite says whether a repository may be changed.
+func (g Grant) MayWrite(repository string) bool {
+	if !g.Confined {
+		return true
+	}
+	// Data centers of Bitbucket have their repositories below scm.
+	return g.Own != "" && (strings.EqualFold(repository, g.Own) || strings.EqualFold(repository, "scm/"+g.Own))
+}
+
+// Credentials are the ways to show a provider a token. Git over HTTP wants a
+// user as well, whose name tells some hosts what kind of token it is.
+func Credentials(provider, token string, ownHost bool) []secret.Secret {
+	if strings.Contains(token, ":") { // user:password
+		return []secret.Secret{basic(token)}
+	}
+	switch {
+	case provider == "github":
+		return []secret.Secret{basic("x-access-token:" + token)}
+	case provider == "bitbucket" && ownHost:
+		return []secret.Secret{bearer(token), basic("x-token-auth:" + token)}
+	case provider == "bitbucket":
+		return []secret.Secret{basic("x-token-auth:" + token), basic("x-bitbucket-api-token-auth:" + token)}
+	case provider == "enterprise_sso":
+		return []secret.Secret{bearer(token), basic("oauth2:" + token)}
+	}
+	return []secret.Secret{basic("oauth2:" + token)}
+}
+
+func basic(pair string) secret.Secret {
+	return secret.New("Basic " + base64.StdEncoding.EncodeToString([]byte(pair)))
+}
+
+func bearer(token string) secret.Secret { return secret.New("Bearer " + token) }
+
+// Hide removes the credentials, in every form they are known in, from a text
+// that goes into the sandbox.
+func (g Grant) Hide(text string) string {
+	for _, s := range g.spellings() {
+		text = strings.ReplaceAll(text, s, secret.Mask)
+	}
+	return text
+}
+
+// spellings are longest first, so that none hides a part of another.
+func (g Grant) spellings() []string {
+	var all []string
+	for _, c := range g.Credentials {
+		_, value, _ := strings.Cut(c.Reveal(), " ")
+		all = append(all, value)
+		if pair, err := base64.StdEncoding.DecodeString(value); err == nil {
+			if _, password, ok := strings.Cut(string(pair), ":"); ok {
+				all = append(all, password)
+			}
+		}
+	}
+	all = slices.DeleteFunc(all, func(s string) bool { return s == "" })
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
+	return all
+}
