@@ -85,6 +85,10 @@ func Rate(tool string, readOnly bool, args json.RawMessage) (Rating, string) {
 		return Low, "It only reads."
 	case "delegate":
 		return Medium, "It hands a task to another agent."
+	case "create_pr", "create_mr", "create_bitbucket_pr", "create_gitea_pr":
+		return Medium, "It opens a pull request, which others see."
+	case "comment_on_issue":
+		return Medium, "It writes where others read."
 	}
 	a, ok := parse(args)
 	if !ok {
@@ -103,6 +107,8 @@ func Rate(tool string, readOnly bool, args json.RawMessage) (Rating, string) {
 		return a.fetch()
 	case "web_search":
 		return a.search()
+	case "read_issue":
+		return a.issue()
 	}
 	if readOnly {
 		return Medium, "This tool is not ours. It says that it only reads, but what it is told leaves the conversation."

@@ -76,6 +76,14 @@ func (a arguments) search() (Rating, string) {
 	return Low, "It only asks a search engine."
 }
 
+// issue rates reading one. That of the conversation's own repository needs no name.
+func (a arguments) issue() (Rating, string) {
+	if _, named := a["repo_name"]; named {
+		return Medium, "It reads in a repository that it names, with the user's token."
+	}
+	return Low, "It only reads."
+}
+
 // What the functions of the browser's little language do.
 var (
 	browserReads = []string{"noop", "scroll", "go_back", "go_forward", "get_text", "screenshot", "hover", "focus", "tab_focus", "new_tab", "tab_close"}

@@ -34,6 +34,10 @@ func (s State) Apply(e Event) State {
 		}
 	case WorkspaceStep:
 		s.Step = p.Step
+	case CheckedOut:
+		s.Checkout, s.SetUp = &p, nil
+	case SetUp:
+		s.SetUp = &p
 	case EgressSet:
 		s.Egress = p
 	case Briefed:
@@ -75,6 +79,8 @@ func (s State) Apply(e Event) State {
 		s.Stopped, s.Failed, s.Agent, s.ErrorID, s.Reason = false, false, AgentLoading, "", ""
 	case Titled:
 		s.Title, s.Named = p.Title, s.Named || p.ByUser
+	case RequestOpened:
+		s = s.withRequest(p)
 	case Deleted:
 		s = s.endTurn(e.Number).release()
 		s.Deleted, s.Agent = true, AgentStopped

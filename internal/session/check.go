@@ -15,6 +15,8 @@ func (s State) Check(p Payload) error {
 	switch p := p.(type) {
 	case Created, Briefed, Noted, Titled, EgressSet, Recalled:
 		return nil
+	case RequestOpened:
+		return s.checkRequest(p)
 	case Settled, Capped:
 		return s.checkMoney(p)
 	case UserSaid:
@@ -22,6 +24,8 @@ func (s State) Check(p Payload) error {
 			return s.no(p, "a message is recorded once")
 		}
 		return nil
+	case CheckedOut, SetUp:
+		return s.checkCheckout(p)
 	case StartRequested:
 		if !s.Stopped && !s.Failed {
 			return s.no(p, "only a stopped session can be started")

@@ -13,6 +13,8 @@ const (
 	KindClaimed        Kind = "claimed"
 	KindWorkspaceReady Kind = "workspace_ready"
 	KindWorkspaceStep  Kind = "workspace_step"
+	KindCheckedOut     Kind = "checked_out"
+	KindSetUp          Kind = "set_up"
 	KindEgressSet      Kind = "egress_set"
 	KindBriefed        Kind = "briefed"
 	KindRecalled       Kind = "recalled"
@@ -38,6 +40,7 @@ const (
 	KindStartRequested Kind = "start_requested"
 	KindFailed         Kind = "failed"
 	KindTitled         Kind = "titled"
+	KindRequestOpened  Kind = "request_opened"
 	KindNoted          Kind = "noted"
 	KindDeleted        Kind = "deleted"
 )
@@ -48,6 +51,8 @@ func (UserSaid) Kind() Kind       { return KindUserSaid }
 func (Claimed) Kind() Kind        { return KindClaimed }
 func (WorkspaceReady) Kind() Kind { return KindWorkspaceReady }
 func (WorkspaceStep) Kind() Kind  { return KindWorkspaceStep }
+func (CheckedOut) Kind() Kind     { return KindCheckedOut }
+func (SetUp) Kind() Kind          { return KindSetUp }
 func (EgressSet) Kind() Kind      { return KindEgressSet }
 func (Briefed) Kind() Kind        { return KindBriefed }
 func (Recalled) Kind() Kind       { return KindRecalled }
@@ -73,6 +78,7 @@ func (Stopped) Kind() Kind        { return KindStopped }
 func (StartRequested) Kind() Kind { return KindStartRequested }
 func (Failed) Kind() Kind         { return KindFailed }
 func (Titled) Kind() Kind         { return KindTitled }
+func (RequestOpened) Kind() Kind  { return KindRequestOpened }
 func (Noted) Kind() Kind          { return KindNoted }
 func (Deleted) Kind() Kind        { return KindDeleted }
 
@@ -88,10 +94,10 @@ var kinds = func() map[Kind]reflect.Type {
 // Payloads is one zero value of every kind, in the order of docs/events.md.
 func Payloads() []Payload {
 	return []Payload{
-		Created{}, UserSaid{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, EgressSet{}, Briefed{},
+		Created{}, UserSaid{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, CheckedOut{}, SetUp{}, EgressSet{}, Briefed{},
 		Recalled{}, Nudged{}, Replayed{}, Granted{}, Settled{}, Capped{}, TurnBegan{}, ModelAsked{}, ModelAnswered{},
 		ModelFailed{}, ToolCalled{}, ToolReturned{}, ApprovalAsked{}, ApprovalGiven{}, Condensed{}, StateChanged{},
-		TurnEnded{}, Paused{}, Resumed{}, Stopped{}, StartRequested{}, Failed{}, Titled{}, Noted{}, Deleted{},
+		TurnEnded{}, Paused{}, Resumed{}, Stopped{}, StartRequested{}, Failed{}, Titled{}, RequestOpened{}, Noted{}, Deleted{},
 	}
 }
 

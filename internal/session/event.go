@@ -23,11 +23,13 @@ type Kind string
 
 // Created opens every log. What the person asked for survives every resume.
 type Created struct {
-	Owner        string `json:"owner"`
-	Trigger      string `json:"trigger,omitempty"`
-	Repository   string `json:"repository,omitempty"`
-	Branch       string `json:"branch,omitempty"`
-	Provider     string `json:"provider,omitempty"`
+	Owner      string `json:"owner"`
+	Trigger    string `json:"trigger,omitempty"`
+	Repository string `json:"repository,omitempty"`
+	Branch     string `json:"branch,omitempty"`
+	Provider   string `json:"provider,omitempty"`
+	// Address is where the repository is cloned from, if no provider says it.
+	Address      string `json:"address,omitempty"`
 	Instructions string `json:"instructions,omitempty"`
 	// MCP is the conversation's own tool servers, sealed by the door: it may hold keys.
 	MCP []byte `json:"mcp,omitempty"`
@@ -71,6 +73,33 @@ type WorkspaceReady struct {
 type WorkspaceStep struct {
 	Step    string `json:"step"`
 	Message string `json:"message,omitempty"`
+}
+
+// CheckedOut says that the repository is in the workspace.
+type CheckedOut struct {
+	Repository string `json:"repository"`
+	Provider   string `json:"provider,omitempty"`
+	// Branch is the one that is checked out. Fresh says that it was made for this work.
+	Branch string `json:"branch"`
+	Fresh  bool   `json:"fresh,omitempty"`
+	// Commit is where the work begins, "" in an empty repository.
+	Commit string `json:"commit,omitempty"`
+	// Dir is the folder as it is called in the sandbox, Folder as seen from the workspace.
+	Dir    string `json:"dir"`
+	Folder string `json:"folder"`
+	// Script is what the repository wants to be run before the work, "" for nothing.
+	Script string `json:"script,omitempty"`
+	// Notes are what went wrong beside it: a submodule that could not be had.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// SetUp is how the repository's own script for setting up ended.
+type SetUp struct {
+	Script string `json:"script"`
+	// Exit is its exit code; -1 if it did not end by itself, and then Problem says why.
+	Exit    int    `json:"exit"`
+	Output  string `json:"output,omitempty"`
+	Problem string `json:"problem,omitempty"`
 }
 
 // EgressSet is how the conversation may reach the network from now on; the
@@ -302,6 +331,19 @@ type Titled struct {
 	Title string `json:"title"`
 	// ByUser is true for a name a person gave; the agent does not replace it.
 	ByUser bool `json:"by_user,omitempty"`
+}
+
+// RequestOpened says that a pull request belongs to the conversation: it was
+// opened in it, or found to be open when that was tried.
+type RequestOpened struct {
+	Provider   string `json:"provider"` // as in the settings: github, gitlab, …
+	Repository string `json:"repository"`
+	Number     int    `json:"number"`
+	URL        string `json:"url,omitempty"`
+	Title      string `json:"title,omitempty"`
+	// Source and Target are its branches.
+	Source string `json:"source,omitempty"`
+	Target string `json:"target,omitempty"`
 }
 
 // Noted is something people should be told that changes nothing: a retry, a

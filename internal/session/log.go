@@ -33,6 +33,10 @@ type Batch struct {
 	// Charge is what the events do to the ledger of Row.Owner. It travels with
 	// them for the same reason.
 	Charge Charge
+	// News is what others may want to be told of. It travels with the events so
+	// that a store can keep it for them in the same transaction; one that tells
+	// nobody ignores it.
+	News []News
 }
 
 // Log keeps sessions. Implementations pass logtest.
@@ -85,6 +89,8 @@ type Row struct {
 	Wants   bool
 	Deleted bool
 	Totals  Totals
+	// Requests are its newest pull requests, oldest first.
+	Requests []RequestOpened
 }
 
 // Query selects rows of one owner. Zero fields do not filter.

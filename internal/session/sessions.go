@@ -203,7 +203,9 @@ func (s *Sessions) plan(at State, payloads []Payload) (State, Batch, error) {
 			return State{}, Batch{}, err
 		}
 		b.Events[i] = Event{Number: at.Last + int64(i) + 1, At: now, Payload: p}
-		next = next.Apply(b.Events[i])
+		before := next
+		next = before.Apply(b.Events[i])
+		b.News = addNews(b.News, before, next, b.Events[i])
 	}
 	b.Row = next.Row()
 	b.Charge = charge(at, next, b.Events, s.userLimit)

@@ -40,7 +40,11 @@ type State struct {
 	// sandbox was started since the session was.
 	Handle json.RawMessage
 	Up     bool
-	Egress EgressSet
+	// Checkout is the repository in the workspace, and SetUp how its script ended;
+	// nil before.
+	Checkout *CheckedOut
+	SetUp    *SetUp
+	Egress   EgressSet
 
 	InTurn bool
 	// Again is true when a turn that ended in an error is to be taken up again.
@@ -61,6 +65,9 @@ type State struct {
 	Over AgentState
 	// Allowed are the patterns of calls that are not asked about.
 	Allowed []string
+
+	// Requests are the conversation's newest pull requests, oldest first.
+	Requests []RequestOpened
 
 	Totals   Totals
 	Reserved Money
@@ -227,5 +234,6 @@ func (s State) Row() Row {
 		ID: s.ID, Owner: s.Owner, Title: s.Title, Status: s.Status(), Agent: s.Agent, ErrorID: s.ErrorID, Reason: s.Reason,
 		Trigger: s.Created.Trigger, Repository: s.Created.Repository, Branch: s.Created.Branch, Provider: s.Created.Provider,
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Last: s.Last, Step: s.Step, Wants: s.Wants(), Deleted: s.Deleted, Totals: s.Totals,
+		Requests: s.Requests,
 	}
 }

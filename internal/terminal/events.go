@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -47,10 +48,22 @@ func (d *Display) notice(p session.Payload) {
 	switch p := p.(type) {
 	case session.WorkspaceStep:
 		d.Status(strings.TrimSpace("sandbox: " + p.Step + " " + p.Message))
+	case session.CheckedOut:
+		d.Notice(p.Repository + " is in " + p.Dir + ", on the branch " + p.Branch)
+		for _, note := range p.Notes {
+			d.Notice(note)
+		}
+	case session.SetUp:
+		d.Notice(fmt.Sprintf("%s ended with exit code %d", p.Script, p.Exit))
+		if p.Problem != "" {
+			d.Problem(p.Problem)
+		}
 	case session.Nudged:
 		d.Notice("to the model: " + p.Text)
 	case session.Condensed:
 		d.Notice("older history was summarised")
+	case session.RequestOpened:
+		d.Notice(p.Name() + ": " + p.URL)
 	case session.Noted:
 		if p.Error {
 			d.Problem(p.Message)

@@ -22,6 +22,10 @@ type Spec struct {
 	// Harmless says that there is nothing to ask a person about: it only thinks,
 	// plans or ends the turn.
 	Harmless bool
+	// Wary says why a person should be asked about a call every time, whatever they
+	// allowed before, and "" if that is not needed. It knows what no rule about
+	// arguments can: whose conversation it is. It may be nil.
+	Wary func(args json.RawMessage) string
 }
 
 // Box gives the conversation's sandbox, which is started if need be. A tool that

@@ -65,6 +65,13 @@ func plainCases() []oneCase {
 		{"workspace_step_pulling", v0.Status, session.WorkspaceStep{Step: "pulling", Message: "Pulling debian:12: 45 of 120 MB"}},
 		{"workspace_step_starting", v0.Status, session.WorkspaceStep{Step: "starting"}},
 		{"workspace_step_setup", v0.Status, session.WorkspaceStep{Step: "setup", Message: "Running .openhands/setup.sh"}},
+		{"workspace_step_hooks", v0.Status, session.WorkspaceStep{Step: "hooks"}},
+		{"checked_out", v0.Status, session.CheckedOut{
+			Repository: "octo/app", Provider: "github", Branch: "deckhand-a1b2c3d4", Fresh: true, Commit: "c0ffee", Dir: "/workspace/app", Folder: "app", Script: ".openhands/setup.sh",
+			Notes: []string{"The submodule lib could not be fetched."},
+		}},
+		{"set_up", v0.Event, session.SetUp{Script: ".openhands/setup.sh", Output: "installed\n"}},
+		{"set_up_failed", v0.Event, session.SetUp{Script: ".openhands/setup.sh", Exit: -1, Output: "waiting", Problem: "It did not end within 10 minutes."}},
 		{"egress_set", v0.Status, session.EgressSet{Mode: "allowlist", Allow: []string{"example.org", "*.example.net"}}},
 		{"egress_set_off", v0.Status, session.EgressSet{Mode: "off"}},
 		{"briefed", v0.Event, session.Briefed{
@@ -121,6 +128,10 @@ func plainCases() []oneCase {
 		{"start_requested", v0.Event, session.StartRequested{}},
 		{"failed", v0.Event, session.Failed{ID: "STATUS$ERROR_RUNTIME_DISCONNECTED", Reason: "The sandbox did not start."}},
 		{"titled", v0.Status, session.Titled{Title: "Print the date"}},
+		{"request_opened", v0.Status, session.RequestOpened{
+			Provider: "github", Repository: "octo/app", Number: 12, URL: "https://github.com/octo/app/pull/12", Title: "Fix it", Source: "fix", Target: "main",
+		}},
+		{"request_opened_merge", v0.Status, session.RequestOpened{Provider: "gitlab", Repository: "octo/sub/app", Number: 3, URL: "https://gitlab.com/octo/sub/app/-/merge_requests/3"}},
 		{"noted", v0.Status, session.Noted{ID: "STATUS$LLM_RETRY", Message: "Trying again in 2 s."}},
 		{"noted_error", v0.Status, session.Noted{ID: "STATUS$ERROR", Message: "The tool server at example.org did not answer.", Error: true}},
 		{"deleted", v0.None, session.Deleted{}},

@@ -66,12 +66,18 @@ func Encode(id session.ID, e session.Event) (Frame, error) {
 		return status("info", "STATUS$READY", ""), nil
 	case session.WorkspaceStep:
 		return status("info", StepStatus(p.Step), p.Message), nil
+	case session.CheckedOut:
+		return checkedOut(p), nil
+	case session.SetUp:
+		return setUp(e, p), nil
 	case session.EgressSet:
 		return egressSet(p), nil
 	case session.ModelFailed:
 		return modelFailed(p), nil
 	case session.Noted:
 		return noted(p), nil
+	case session.RequestOpened:
+		return requestOpened(p), nil
 	case session.Titled:
 		return titled(id, p), nil
 	default:

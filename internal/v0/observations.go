@@ -116,6 +116,32 @@ func runObservation(w *writer, e session.Event, r result) {
 	w.flag("success", code == 0)
 }
 
+// setUp is the result of a command that nobody called: the repository's script.
+func setUp(e session.Event, p session.SetUp) Frame {
+	message := fmt.Sprintf("The set-up script %s ended with exit code %d.", p.Script, p.Exit)
+	if p.Problem != "" {
+		message = p.Problem
+	}
+	w := newWriter(512 + 2*len(p.Output) + len(message))
+	w.head(e, fromEnvironment, message)
+	w.observation("run", p.Output, 0)
+	w.str("command", ". ./"+p.Script)
+	w.open("metadata", '{')
+	w.num("exit_code", int64(p.Exit))
+	w.num("pid", -1)
+	w.str("username", "")
+	w.str("hostname", "")
+	w.str("working_dir", "")
+	w.str("py_interpreter_path", "")
+	w.str("prefix", "")
+	w.str("suffix", p.Problem)
+	w.shut('}')
+	w.flag("hidden", false)
+	w.shut('}')
+	w.flag("success", p.Exit == 0)
+	return w.end()
+}
+
 func pythonObservation(w *writer, e session.Event, r result) {
 	w.head(e, fromAgent, "Code executed in IPython cell.")
 	w.observation("run_ipython", r.Output, r.Cause)

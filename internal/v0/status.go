@@ -33,9 +33,20 @@ func StepStatus(step string) string {
 		return "STATUS$STARTING_RUNTIME"
 	case "cloning", "setup":
 		return "STATUS$SETTING_UP_WORKSPACE"
+	case "hooks":
+		return "STATUS$SETTING_UP_GIT_HOOKS"
 	default:
 		return "STATUS$READY"
 	}
+}
+
+// checkedOut is a notice of ours: the legacy server said nothing when it had cloned.
+func checkedOut(p session.CheckedOut) Frame {
+	message := p.Repository + " is in " + p.Dir + ", on the branch " + p.Branch + "."
+	for _, note := range p.Notes {
+		message += " " + note
+	}
+	return status("info", "STATUS$REPOSITORY_READY", message)
 }
 
 // egressSet is a notice of ours: legacy clients do not know the id and show the message.
@@ -52,6 +63,12 @@ func noted(p session.Noted) Frame {
 		return status("error", p.ID, p.Message)
 	}
 	return status("info", p.ID, p.Message)
+}
+
+// requestOpened is a notice of ours too. Legacy clients learn the number from the
+// conversation itself.
+func requestOpened(p session.RequestOpened) Frame {
+	return status("info", "STATUS$PULL_REQUEST_OPENED", p.Name()+": "+p.URL)
 }
 
 // titled has no id, and the conversation's id for a message: so do clients tell it

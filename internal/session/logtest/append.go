@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"deckhand/internal/session"
 )
 
@@ -207,7 +209,7 @@ func agree(t *testing.T, s Store, id session.ID) session.State {
 		must(t, err)
 		now, err := s.Row(t.Context(), id)
 		must(t, err)
-		if before == now {
+		if cmp.Equal(before, now) {
 			same(t, "row", now, st.Row())
 			return st
 		}

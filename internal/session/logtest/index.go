@@ -24,6 +24,7 @@ func row(t *testing.T, s Store) {
 	progress := first
 	progress.Title, progress.Agent, progress.ErrorID, progress.Reason = "Another", session.AgentFinished, "", "done"
 	progress.UpdatedAt, progress.Last, progress.Totals = after(2), 2, session.Totals{Cost: 9}
+	progress.Requests = []session.RequestOpened{{Provider: "github", Repository: "maria/parser", Number: 7, URL: "https://github.com/maria/parser/pull/7", Title: "Parse", Source: "a", Target: "b"}}
 	again(t, s, progress)
 	bare := session.Row{ID: "a", Owner: "maria", Title: "B", Status: session.Halted, CreatedAt: noon, UpdatedAt: after(3), Last: 3}
 	again(t, s, bare)

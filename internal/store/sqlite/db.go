@@ -38,8 +38,9 @@ type DB struct {
 	writer     *writer       // nil when read-only
 	checkpoint *checkpointer // nil when read-only
 
-	ids   *ids
-	known known // only the writer's goroutine may touch it
+	ids    *ids
+	known  known // only the writer's goroutine may touch it
+	outbox outbox
 
 	recent *recent
 
@@ -58,7 +59,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{path: path, known: known{}, recent: newRecent()}
+	db := &DB{path: path, known: known{}, outbox: newOutbox(), recent: newRecent()}
 	if err := db.open(ctx, o); err == nil {
 		return db, nil
 	} else if !unwritable(err) {
@@ -91,11 +92,23 @@ func (db *DB) open(ctx context.Context, o Options) error {
 	db.checkpoint = newCheckpointer(func(ctx context.Context) (*conn, error) {
 		return connect(ctx, dsn(db.path, nil), append(pragmas, fmt.Sprintf("cache_size = -%d", readerCache))...)
 	})
-	db.writer = newWriter(c, db.checkpoint.wrote, db.diagnose, func() { clear(db.known) })
+	db.writer = newWriter(c, db.committed, db.diagnose, db.undone)
 	db.readers = newReaders(readerConns, func(ctx context.Context) (*conn, error) {
 		return connect(ctx, dsn(db.path, nil), timeout, "query_only = on", fmt.Sprintf("cache_size = -%d", readerCache))
 	})
 	return nil
+}
+
+// committed and undone are called in the writer's goroutine, at the end of a transaction.
+
+func (db *DB) committed(writes, bytes int) {
+	db.checkpoint.wrote(writes, bytes)
+	db.outbox.committed()
+}
+
+func (db *DB) undone() {
+	clear(db.known)
+	db.outbox.undone()
 }
 
 // create makes an empty file if there is none, so that it is nobody else's to

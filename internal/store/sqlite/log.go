@@ -122,6 +122,9 @@ func (a *appending) store(c *conn) error {
 	if err := a.charge(c); err != nil {
 		return err
 	}
+	if err := a.tell(c); err != nil {
+		return err
+	}
 	a.db.known.put(a.batch.ID, place{n, a.batch.Row})
 	return nil
 }
@@ -149,11 +152,9 @@ func (a *appending) place(c *conn) (int64, error) {
 	return n, err
 }
 
-// sameButProgress says that no column changed that an index knows, or that never does.
+// sameButProgress says that no column changed that an index knows.
 func sameButProgress(was, is session.Row) bool {
-	was.UpdatedAt, was.Last, was.Title, was.Agent, was.ErrorID, was.Reason, was.Totals =
-		is.UpdatedAt, is.Last, is.Title, is.Agent, is.ErrorID, is.Reason, is.Totals
-	return was == is
+	return was.Owner == is.Owner && was.CreatedAt.Equal(is.CreatedAt) && was.Deleted == is.Deleted && attention(was) == attention(is)
 }
 
 // Read implements session.Log.

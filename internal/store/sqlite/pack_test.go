@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -51,13 +52,29 @@ func TestRowRoundTrip(t *testing.T) {
 	want.Title, want.Reason, want.Deleted = "Ünïcode", "because", true
 	want.Totals = session.Totals{Cost: 5, Input: 1 << 40, Output: -1, CacheRead: 3, CacheWrite: 4, Model: "m"}
 	b := packRow(want)
-	if got, err := unpackRow(b); err != nil || got != want {
+	if got, err := unpackRow(b); err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%+v %v", got, err)
 	}
-	for n := range b {
-		if _, err := unpackRow(b[:n]); err == nil {
-			t.Errorf("a row cut off at %d is taken for whole", n)
+	want.Requests = []session.RequestOpened{{Provider: "github", Repository: "octo/app", Number: 7, URL: "https://github.com/octo/app/pull/7", Title: "Ünïcode", Source: "fix", Target: "main"}}
+	more := packRow(want)
+	if got, err := unpackRow(more); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%+v %v", got, err)
+	}
+	for _, b := range [][]byte{b, more} {
+		for n := range b {
+			if _, err := unpackRow(b[:n]); err == nil {
+				t.Errorf("a row cut off at %d is taken for whole", n)
+			}
 		}
+	}
+}
+
+// A row of the version before, which rows without pull requests still have.
+func TestRowOfBefore(t *testing.T) {
+	want := newSession().Row
+	b := packRow(want)
+	if got, err := unpackRow(b); b[0] != 2 || err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("version %d: %+v %v", b[0], got, err)
 	}
 }
 

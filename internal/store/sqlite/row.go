@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -13,8 +14,10 @@ import (
 // seventeen. It is a version, then texts preceded by their length and numbers,
 // in the order of fields.
 
-// rowVersion 1 had no step.
-const rowVersion = 2
+// rowPlain is the usual version; 1 had no step. rowRequests is the same and ends
+// with the pull requests as JSON: few sessions have any, and a row is written
+// with every append.
+const rowPlain, rowRequests = 2, 3
 
 // fields are the texts and numbers of a row, always in this order.
 func fields(r *session.Row) (texts []*string, numbers []*int64) {
@@ -26,7 +29,7 @@ func fields(r *session.Row) (texts []*string, numbers []*int64) {
 
 func packRow(r session.Row) []byte {
 	b := make([]byte, 0, 160+len(r.Title)+len(r.Reason))
-	b = append(b, rowVersion)
+	b = append(b, rowPlain)
 	texts, numbers := fields(&r)
 	for _, s := range texts {
 		b = binary.AppendUvarint(b, uint64(len(*s)))
@@ -44,17 +47,24 @@ func packRow(r session.Row) []byte {
 	if r.Deleted {
 		flags |= 2
 	}
-	return append(b, flags)
+	b = append(b, flags)
+	if len(r.Requests) > 0 {
+		b[0] = rowRequests
+		list, _ := json.Marshal(r.Requests) // of texts and numbers
+		b = append(b, list...)
+	}
+	return b
 }
 
 func unpackRow(b []byte) (session.Row, error) {
 	var r session.Row
 	bad := fmt.Errorf("%w: the row of a session: %v", session.ErrCorrupt, errPacked)
-	if len(b) == 0 || b[0] < 1 || b[0] > rowVersion {
+	if len(b) == 0 || b[0] < 1 || b[0] > rowRequests {
 		return r, bad
 	}
 	texts, numbers := fields(&r)
-	if b[0] == 1 {
+	version := b[0]
+	if version == 1 {
 		texts = texts[:len(texts)-1]
 	}
 	b = b[1:]
@@ -73,7 +83,7 @@ func unpackRow(b []byte) (session.Row, error) {
 		}
 		*n, b = v, b[size:]
 	}
-	if len(b) != 1 {
+	if len(b) == 0 || (len(b) > 1) != (version == rowRequests) || len(b) > 1 && json.Unmarshal(b[1:], &r.Requests) != nil {
 		return r, bad
 	}
 	r.CreatedAt, r.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()

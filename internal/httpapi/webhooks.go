@@ -1,0 +1,199 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"deckhand/api"
+	"deckhand/internal/notify"
+)
+
+const (
+	aboutWebhooks = "A webhook is told what happened and in which conversation, never what was said. Deliveries are signed after the Standard " +
+		"Webhooks specification, tried about twelve times over three days, and may arrive more than once, with the same webhook-id."
+	aboutWebhookTest = "The delivery is queued and tried once; the webhook's deliveries show what became of it."
+)
+
+// webhookPath names a webhook.
+type webhookPath struct {
+	ID string `path:"webhook_id" minLength:"1" maxLength:"64"`
+}
+
+// deliveryPath names one of its deliveries.
+type deliveryPath struct {
+	ID       string `path:"webhook_id" minLength:"1" maxLength:"64"`
+	Delivery string `path:"delivery_id" minLength:"1" maxLength:"200"`
+}
+
+type deliveriesQuery struct {
+	ID     string `path:"webhook_id" minLength:"1" maxLength:"64"`
+	Before int64  `query:"before" default:"0" minimum:"0" doc:"next of the page before."`
+	Limit  int64  `query:"limit" default:"20" minimum:"1" maximum:"100"`
+}
+
+// hooks are the webhooks, if this server has any.
+func (d *Door) hooks() (*notify.Hooks, error) {
+	if d.Webhooks == nil {
+		return nil, fail(http.StatusNotFound, api.CodeNotFound, "This server has no webhooks.")
+	}
+	return d.Webhooks, nil
+}
+
+// webhookFault gives the errors of webhooks their answers.
+func webhookFault(err error) error {
+	var invalid *notify.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		return api.Invalid("value_error", sentence(invalid.Msg), invalid.Field)
+	case errors.Is(err, notify.ErrNotFound):
+		return fail(http.StatusNotFound, api.CodeNotFound, "Not found")
+	case errors.Is(err, notify.ErrTooMany):
+		return fail(http.StatusConflict, api.CodeConflict, fmt.Sprintf("You have %d webhooks, and more are not allowed. Remove one first.", notify.MaxWebhooks))
+	case errors.Is(err, notify.ErrDisabled):
+		return fail(http.StatusConflict, api.CodeConflict, "The webhook is disabled. Enable it first.")
+	}
+	return err
+}
+
+func listWebhooks(d *Door, ctx context.Context, c *call, _ none, _ none) ([]api.Webhook, error) {
+	h, err := d.hooks()
+	if err != nil {
+		return nil, err
+	}
+	found, err := h.List(ctx, c.who.User)
+	out := []api.Webhook{}
+	for _, v := range found {
+		out = append(out, webhookView(v))
+	}
+	return out, err
+}
+
+func createWebhook(d *Door, ctx context.Context, c *call, _ none, b api.CreateWebhook) (api.NewWebhook, error) {
+	h, err := d.hooks()
+	if err != nil {
+		return api.NewWebhook{}, err
+	}
+	change := notify.Change{URL: &b.URL, Events: given(b.Events), Description: orNil(b.Description), Enabled: orNil(b.Enabled)}
+	v, secret, err := h.Create(ctx, c.who.User, change)
+	if err != nil {
+		return api.NewWebhook{}, webhookFault(err)
+	}
+	return api.NewWebhook{Webhook: webhookView(v), Secret: secret.Reveal()}, nil
+}
+
+func getWebhook(d *Door, ctx context.Context, c *call, p webhookPath, _ none) (api.Webhook, error) {
+	h, err := d.hooks()
+	if err != nil {
+		return api.Webhook{}, err
+	}
+	v, err := h.Get(ctx, c.who.User, p.ID)
+	return webhookView(v), webhookFault(err)
+}
+
+func patchWebhook(d *Door, ctx context.Context, c *call, p webhookPath, b api.PatchWebhook) (api.PatchedWebhook, error) {
+	h, err := d.hooks()
+	if err != nil {
+		return api.PatchedWebhook{}, err
+	}
+	change := notify.Change{URL: orNil(b.URL), Events: given(b.Events), Description: orNil(b.Description), Enabled: orNil(b.Enabled), RotateSecret: b.RotateSecret.Value}
+	v, secret, err := h.Change(ctx, c.who.User, p.ID, change)
+	if err != nil {
+		return api.PatchedWebhook{}, webhookFault(err)
+	}
+	return api.PatchedWebhook{Webhook: webhookView(v), Secret: text(secret.Reveal())}, nil
+}
+
+func deleteWebhook(d *Door, ctx context.Context, c *call, p webhookPath, _ none) (bool, error) {
+	h, err := d.hooks()
+	if err == nil {
+		err = webhookFault(h.Remove(ctx, c.who.User, p.ID))
+	}
+	return err == nil, err
+}
+
+func testWebhook(d *Door, ctx context.Context, c *call, p webhookPath, _ none) (api.WebhookDelivery, error) {
+	h, err := d.hooks()
+	if err != nil {
+		return api.WebhookDelivery{}, err
+	}
+	queued, err := h.Test(ctx, c.who.User, p.ID)
+	return deliveryView(queued), webhookFault(err)
+}
+
+func listDeliveries(d *Door, ctx context.Context, c *call, q deliveriesQuery, _ none) (api.WebhookDeliveryPage, error) {
+	page := api.WebhookDeliveryPage{Results: []api.WebhookDelivery{}}
+	h, err := d.hooks()
+	if err != nil {
+		return page, err
+	}
+	limit := int(q.Limit)
+	found, err := h.Page(ctx, c.who.User, q.ID, q.Before, limit+1)
+	if err != nil {
+		return page, webhookFault(err)
+	}
+	if len(found) > limit {
+		found = found[:limit]
+		page.Next = ptr(found[limit-1].Seq)
+	}
+	for _, one := range found {
+		page.Results = append(page.Results, deliveryView(one))
+	}
+	return page, nil
+}
+
+func retryDelivery(d *Door, ctx context.Context, c *call, p deliveryPath, _ none) (api.WebhookDelivery, error) {
+	h, err := d.hooks()
+	if err != nil {
+		return api.WebhookDelivery{}, err
+	}
+	queued, err := h.Retry(ctx, c.who.User, p.ID, p.Delivery)
+	return deliveryView(queued), webhookFault(err)
+}
+
+func webhookView(v notify.View) api.Webhook {
+	return api.Webhook{ID: v.ID, URL: v.URL, Events: v.Events.Names(), Description: v.Description, Enabled: v.Enabled,
+		DisabledReason: text(v.Health.Disabled), FailingSince: maybeTime(v.Health.FailingSince), Waiting: v.Waiting, CreatedAt: v.CreatedAt, UpdatedAt: v.ChangedAt}
+}
+
+func deliveryView(d notify.Delivery) api.WebhookDelivery {
+	out := api.WebhookDelivery{ID: d.ID, Type: d.Type, ConversationID: text(string(d.Session)), State: string(d.State), Attempts: d.Attempts,
+		Error: text(d.Error), CreatedAt: d.CreatedAt, LastAttemptAt: maybeTime(d.LastAt), NextAttemptAt: maybeTime(d.NextAt)}
+	if d.Event > 0 {
+		out.Event = &d.Event
+	}
+	if d.Status > 0 {
+		out.StatusCode = &d.Status
+	}
+	if !d.LastAt.IsZero() {
+		out.TookMS = ptr(d.Took.Milliseconds())
+	}
+	return out
+}
+
+// maybeTime is a time that may not be there.
+func maybeTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// orNil is a value that may not have been sent, and given the same for a list,
+// of which an empty one is a value too.
+func orNil[T any](o api.Opt[T]) *T {
+	if v, ok := o.Get(); ok {
+		return &v
+	}
+	return nil
+}
+
+func given(o api.Opt[[]string]) []string {
+	v, ok := o.Get()
+	if ok && v == nil {
+		return []string{}
+	}
+	return v
+}

@@ -1,0 +1,128 @@
+package notify
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+// Sealer seals what is stored for a user.
+type Sealer interface {
+	Seal(ctx context.Context, user, field string, plaintext []byte) ([]byte, error)
+	Open(ctx context.Context, user, field string, sealed []byte) ([]byte, error)
+}
+
+// InvalidError says what is wrong with a value that somebody gave. Msg never
+// contains the value.
+type InvalidError struct{ Field, Msg string }
+
+func (e *InvalidError) Error() string { return e.Msg }
+
+// Overlap is how long a replaced secret still signs, beside the new one, so that
+// receivers can be given the new one without a gap.
+const Overlap = 24 * time.Hour
+
+// target is where a webhook's deliveries go and what signs them. The address is
+// as secret as the key: that of a chat system lets anybody write there.
+type target struct {
+	URL    string `json:"url"`
+	Secret string `json:"secret"`
+	// Old is the secret before, which signs as well until OldUntil.
+	Old      string    `json:"old,omitempty"`
+	OldUntil time.Time `json:"old_until,omitzero"`
+}
+
+// newSecret makes a key in the form that the specification gives it.
+func newSecret() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:])
+	return "whsec_" + base64.StdEncoding.EncodeToString(b[:])
+}
+
+func (t *target) rotate(now time.Time) {
+	t.Old, t.OldUntil = t.Secret, now.Add(Overlap)
+	t.Secret = newSecret()
+}
+
+// sign sets the three headers. The time is that of the attempt: receivers refuse
+// what is too old.
+func (t *target) sign(h http.Header, id string, now time.Time, body []byte) error {
+	secrets := []string{t.Secret}
+	if t.Old != "" && now.Before(t.OldUntil) {
+		secrets = append(secrets, t.Old)
+	}
+	var signatures []string
+	for _, s := range secrets {
+		signer, err := standardwebhooks.NewWebhook(s)
+		if err != nil {
+			return err
+		}
+		signature, err := signer.Sign(id, now, body)
+		if err != nil {
+			return err
+		}
+		signatures = append(signatures, signature)
+	}
+	h.Set(standardwebhooks.HeaderWebhookID, id)
+	h.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	h.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
+	return nil
+}
+
+// field is what a target is sealed as.
+func field(webhook string) string { return "webhook " + webhook }
+
+func sealTarget(ctx context.Context, s Sealer, user, webhook string, t target) ([]byte, error) {
+	b, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	return s.Seal(ctx, user, field(webhook), b)
+}
+
+func openTarget(ctx context.Context, s Sealer, w Webhook) (t target, err error) {
+	b, err := s.Open(ctx, w.User, field(w.ID), w.Sealed)
+	if err == nil {
+		err = json.Unmarshal(b, &t)
+	}
+	return t, err
+}
+
+// maxURL is more than any receiver needs.
+const maxURL = 2000
+
+// CheckURL says what is wrong with an address. Where it leads is not looked at:
+// that is decided anew each time it is dialled.
+func CheckURL(text string) error {
+	u, err := url.Parse(text)
+	msg := ""
+	switch {
+	case len(text) > maxURL:
+		msg = "an address has at most " + strconv.Itoa(maxURL) + " characters"
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", u.Opaque != "":
+		msg = "an http or https address is expected, such as https://example.org/hook"
+	case u.User != nil:
+		msg = "leave out the user name and password; deliveries are signed"
+	case u.Fragment != "":
+		msg = "leave out the part behind #; it is never sent"
+	case !portOK(u.Port()):
+		msg = "a port is a number from 1 to 65535"
+	}
+	if msg != "" {
+		return &InvalidError{Field: "url", Msg: msg}
+	}
+	return nil
+}
+
+func portOK(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
+}

@@ -1,0 +1,41 @@
+package session
+
+// CheckOut records the repository that is in the workspace now. It is nobody's
+// turn: a workspace may be made for a person who looks into it.
+func (s State) CheckOut(c CheckedOut) ([]Payload, error) {
+	if err := s.alive(); err != nil {
+		return nil, err
+	}
+	return []Payload{c}, nil
+}
+
+// EndSetUp records how the script of the checkout ended, once.
+func (s State) EndSetUp(u SetUp) ([]Payload, error) {
+	if err := s.alive(); err != nil {
+		return nil, err
+	}
+	if s.SetUp != nil {
+		return nil, nil
+	}
+	return []Payload{u}, nil
+}
+
+// Uncloned is true while the session's repository is not in its workspace yet. A
+// delegated session works in the workspace of the one above it.
+func (s State) Uncloned() bool {
+	return s.Created.Repository != "" && s.Created.Parent == "" && s.Checkout == nil
+}
+
+func (s State) checkCheckout(p Payload) error {
+	switch p := p.(type) {
+	case CheckedOut:
+		if s.Created.Repository == "" || p.Dir == "" {
+			return s.no(p, "a checkout is of the session's repository, in a folder")
+		}
+	case SetUp:
+		if s.Checkout == nil || s.Checkout.Script == "" || s.SetUp != nil {
+			return s.no(p, "a checkout is set up once, by its script")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+// Package propose has the tools with which an agent works where its repository
+// lives: it opens pull requests, reads issues and answers them.
+//
+// They run on the server, with the token that the user stored: the sandbox never
+// holds it, so no command in it can do these things. What was opened is recorded
+// in the conversation before the model hears of it.
+package propose
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"deckhand/internal/gitprovider"
+	"deckhand/internal/session"
+	"deckhand/internal/tool"
+)
+
+// Office is what the tools work with.
+type Office struct {
+	// Open gives a provider as the user's stored token sees it.
+	Open func(ctx context.Context, user, provider string) (gitprovider.Provider, error)
+	// Sessions are where it is recorded what was opened.
+	Sessions *session.Sessions
+	// Page is the address at which people find a conversation; nil if there is none.
+	Page func(id session.ID) string
+}
+
+// Conversation is whom the tools work for.
+type Conversation struct {
+	// ID is that of the conversation a person sees; "" if nothing shall be recorded.
+	ID session.ID
+	// Repository is the one it works on, and Provider where that lives; both may be "".
+	Provider, Repository string
+	// Stored are the providers that the user has a token for.
+	Stored []string
+}
+
+// Tools are those that the user's tokens allow, always in the same order. With
+// no token there are none.
+func (o *Office) Tools(c Conversation) []tool.Tool {
+	out := o.Openers(c)
+	if len(c.Stored) > 0 {
+		out = append(out, &reader{desk{o, c}}, &commenter{desk{o, c}})
+	}
+	return out
+}
+
+// Openers are those of the tools that open pull requests.
+func (o *Office) Openers(c Conversation) []tool.Tool {
+	var out []tool.Tool
+	for _, k := range kinds {
+		if slices.ContainsFunc(k.providers, func(p string) bool { return slices.Contains(c.Stored, p) }) {
+			out = append(out, &opener{desk{o, c}, k})
+		}
+	}
+	return out
+}
+
+// Specs are what the tools that open pull requests are for anybody.
+func Specs() []tool.Spec {
+	out := make([]tool.Spec, len(kinds))
+	for i, k := range kinds {
+		out[i] = k.spec()
+	}
+	return out
+}
+
+// ReadName and CommentName are the tools' that are the same for all providers.
+const (
+	ReadName    = "read_issue"
+	CommentName = "comment_on_issue"
+)
+
+// Names are those of all tools here: nobody else's may have one of them.
+func Names() []string {
+	out := []string{ReadName, CommentName}
+	for _, k := range kinds {
+		out = append(out, k.name)
+	}
+	return out
+}
+
+// callTime bounds all that one call asks a provider.
+const callTime = 60 * time.Second
+
+// desk is where one conversation's tools work.
+type desk struct {
+	office *Office
+	conv   Conversation
+}
+
+// own is true for the conversation's own repository.
+func (d desk) own(provider, repository string) bool {
+	return d.conv.Repository != "" && strings.EqualFold(repository, d.conv.Repository) && (provider == d.conv.Provider || d.conv.Provider == "")
+}
+
+// wary is why a person should be asked about what is done in this repository.
+func (d desk) wary(provider, repository string) string {
+	if d.own(provider, repository) {
+		return ""
+	}
+	return fmt.Sprintf("It acts in %s, which is not the repository of this conversation.", repository)
+}
+
+// ask does something at a provider within callTime. What the provider says no to
+// is a result that the model can learn from.
+func (d desk) ask(ctx context.Context, call tool.Call, provider string, do func(ctx context.Context, p gitprovider.Provider) (tool.Result, error)) (tool.Result, error) {
+	within, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	p, err := d.office.Open(within, call.Owner, provider)
+	var r tool.Result
+	if err == nil {
+		r, err = do(within, p)
+	}
+	if err == nil {
+		return r, nil
+	}
+	if ctx.Err() != nil {
+		return tool.Result{}, context.Cause(ctx)
+	}
+	if said, ok := errors.AsType[*gitprovider.Error](err); ok {
+		return tool.Failf("%s", said.Message), nil
+	}
+	if within.Err() != nil {
+		return tool.Failf("%s", gitprovider.Failure(provider, "", gitprovider.Unavailable, "").Message), nil
+	}
+	return tool.Result{}, err
+}
+
+// repositoryOf reads just the names in arguments, for what must be known before a call is made.
+func repositoryOf(args json.RawMessage) (name, provider string) {
+	var a struct {
+		RepoName string   `json:"repo_name"`
+		ID       textOrID `json:"id"`
+		Provider string   `json:"provider"`
+	}
+	_ = json.Unmarshal(args, &a) // whatever cannot be read is nobody's own repository
+	if a.RepoName == "" {
+		a.RepoName = string(a.ID)
+	}
+	return a.RepoName, a.Provider
+}
+
+// textOrID is a text that some write as a number.
+type textOrID string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *textOrID) UnmarshalJSON(b []byte) error {
+	var number json.Number
+	if len(b) > 0 && b[0] != '"' && json.Unmarshal(b, &number) == nil {
+		*t = textOrID(number.String())
+		return nil
+	}
+	return json.Unmarshal(b, (*string)(t))
+}
