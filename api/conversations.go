@@ -5,7 +5,7 @@ import "time"
 // CreateConversation is the body of POST /api/conversations. No field is required.
 type CreateConversation struct {
 	Repository               Opt[string]           `json:"repository,omitzero" maxLength:"500" doc:"Repository to work on, as owner/name."`
-	GitProvider              Opt[string]           `json:"git_provider,omitzero" enum:"github,gitlab,bitbucket,enterprise_sso" doc:"Where the repository lives."`
+	GitProvider              Opt[string]           `json:"git_provider,omitzero" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Where the repository lives."`
 	SelectedBranch           Opt[string]           `json:"selected_branch,omitzero" maxLength:"500" doc:"Branch to check out."`
 	InitialUserMsg           Opt[string]           `json:"initial_user_msg,omitzero" maxLength:"1048576" doc:"First message to the agent."`
 	ImageURLs                Opt[[]string]         `json:"image_urls,omitzero" maxItems:"50" doc:"Images that belong to the first message: http(s) or data:image addresses."`
@@ -19,17 +19,19 @@ type CreateConversation struct {
 
 // SuggestedTask is something a git provider says is to be done.
 type SuggestedTask struct {
-	GitProvider string `json:"git_provider" enum:"github,gitlab,bitbucket,enterprise_sso"`
+	GitProvider string `json:"git_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo"`
 	TaskType    string `json:"task_type" enum:"MERGE_CONFLICTS,FAILING_CHECKS,UNRESOLVED_COMMENTS,OPEN_ISSUE,OPEN_PR,CREATE_MICROAGENT"`
 	Repo        string `json:"repo" minLength:"1" maxLength:"500" doc:"Repository, as owner/name."`
 	IssueNumber int64  `json:"issue_number" minimum:"0" doc:"Number of the issue, pull or merge request."`
 	Title       string `json:"title" maxLength:"2000"`
+	// Solvability is told of open issues only, and ignored when it is sent back.
+	Solvability Opt[Solvability] `json:"solvability,omitzero" doc:"How likely an agent solves it, for OPEN_ISSUE; null if that is not known yet."`
 }
 
 // CreateMicroagent asks for a microagent in a repository.
 type CreateMicroagent struct {
 	Repo        string      `json:"repo" minLength:"1" maxLength:"500" doc:"Repository, as owner/name."`
-	GitProvider Opt[string] `json:"git_provider,omitzero" enum:"github,gitlab,bitbucket,enterprise_sso"`
+	GitProvider Opt[string] `json:"git_provider,omitzero" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo"`
 	Title       Opt[string] `json:"title,omitzero" maxLength:"2000"`
 }
 
@@ -66,9 +68,22 @@ type Conversation struct {
 	URL                *string   `json:"url"`
 	SessionAPIKey      *string   `json:"session_api_key"`
 	CreatedAt          time.Time `json:"created_at"`
-	PRNumber           []int     `json:"pr_number"`
+	PRNumber           []int     `json:"pr_number" doc:"Numbers of the pull requests of this conversation, oldest first."`
 	LastEventID        int64     `json:"last_event_id" doc:"Number of the newest event."`
 	AccumulatedCost    float64   `json:"accumulated_cost" doc:"US dollars so far."`
+	// PullRequests tell more of what PRNumber counts.
+	PullRequests []PullRequest `json:"pull_requests" doc:"The pull or merge requests of this conversation, oldest first: those opened in it, or found open when that was tried."`
+}
+
+// PullRequest is one that belongs to a conversation.
+type PullRequest struct {
+	Provider   string `json:"provider" doc:"Where it lives: github, gitlab, bitbucket, gitea, forgejo or enterprise_sso."`
+	Repository string `json:"repository" doc:"Repository, as owner/name."`
+	Number     int    `json:"number"`
+	URL        string `json:"url"`
+	Title      string `json:"title" doc:"Its title when it was opened."`
+	Source     string `json:"source_branch"`
+	Target     string `json:"target_branch"`
 }
 
 // ConversationPage is a page of a list.

@@ -10,6 +10,8 @@ const (
 	CodeSettingsNotFound     = "CONFIGURATION$SETTINGS_NOT_FOUND"
 	CodeLLMAuthentication    = "STATUS$ERROR_LLM_AUTHENTICATION"
 	CodeGitAuthentication    = "STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR"
+	CodeGitBranch            = "STATUS$GIT_BRANCH_NOT_FOUND"
+	CodeGitClone             = "STATUS$GIT_CLONE_FAILED"
 	CodeConversationNotFound = "CONVERSATION$NOT_FOUND"
 	CodeConversationTaken    = "CONVERSATION$ID_TAKEN"
 	CodeConversationRefused  = "CONVERSATION$REFUSED"

@@ -192,6 +192,7 @@ func failure(res *http.Response) error {
 		Detail         json.RawMessage
 	}
 	if json.Unmarshal(b, &body) != nil {
+		_ = json.Unmarshal(b, &e.Message) // what git providers say is just a string
 		return e
 	}
 	e.Code = body.MsgID

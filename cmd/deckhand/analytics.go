@@ -8,6 +8,7 @@ import (
 	"deckhand/internal/llm"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
+	"deckhand/internal/tool/propose"
 )
 
 // worked implements agent.Config.Worked: the numbers of users who consent go to
@@ -37,8 +38,8 @@ func (s *server) worked(owner string, w agent.Work) {
 
 // ownTools are the names of the tools that are built in.
 func (s *server) ownTools() []string {
-	var names []string
-	for _, t := range s.brain.tools.of(codeAct, session.State{}, true) {
+	names := propose.Names()
+	for _, t := range s.brain.tools.of(codeAct, session.State{}, true, nil) {
 		names = append(names, t.Spec().Name)
 	}
 	return names

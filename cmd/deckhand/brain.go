@@ -23,8 +23,10 @@ import (
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
+	"deckhand/internal/solvable"
 	"deckhand/internal/tool"
 	"deckhand/internal/tool/mcp"
+	"deckhand/internal/tool/propose"
 	"deckhand/internal/v0"
 	"deckhand/internal/workspace"
 )
@@ -81,13 +83,20 @@ type brain struct {
 	// its workspace, "" if it has no fixed name.
 	warm    bool
 	workdir string
+	// public is the address at which people find this server; "" if they do not.
+	public string
 	// limited says that there is a limit on what a user may spend.
 	limited bool
-	logger  *slog.Logger
+	// rater says how likely issues are solved; nil if nobody wants to know.
+	rater  *solvable.Rater
+	logger *slog.Logger
 }
 
 // close ends connections to tool servers and browsers.
 func (b *brain) close() {
+	if b.rater != nil {
+		b.rater.Close()
+	}
 	b.servers.Close()
 	b.tools.browser.Close()
 }
@@ -168,7 +177,11 @@ func (b *brain) profile(ctx context.Context, st session.State) (agent.Profile, e
 	if b.record != "" {
 		p.Model = b.record.Record(p.Model, b.redactor.String)
 	}
-	p.Tools = b.tools.of(p.Agent, st, !s.SearchAPIKey.IsZero())
+	requests, err := b.requests(ctx, st, s)
+	if err != nil {
+		return p, err
+	}
+	p.Tools = b.tools.of(p.Agent, st, !s.SearchAPIKey.IsZero(), requests)
 	p.More, err = b.foreign(ctx, st, s, p)
 	return p, err
 }
@@ -197,7 +210,7 @@ func (b *brain) foreign(ctx context.Context, st session.State, s settings.Settin
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	reserved := v0.Tools()
+	reserved := append(v0.Tools(), propose.Names()...)
 	for _, t := range p.Tools {
 		reserved = append(reserved, t.Spec().Name)
 	}

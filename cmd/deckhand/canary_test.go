@@ -102,10 +102,16 @@ func (a *aviary) ok(method, path, body string, header ...string) string {
 func TestSecretsStayInside(t *testing.T) {
 	a := &aviary{box: serve(t, ""), birds: birds{}}
 	put := a.birds.put
+	forge := website(t, func(w http.ResponseWriter, r *http.Request) { // it knows the tokens and gives nothing for them
+		if !strings.HasSuffix(r.URL.Path, "/user") {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		fmt.Fprint(w, `{"id":7,"login":"ada","username":"ada"}`)
+	})
 	settings := fmt.Sprintf(`{"llm_model":"scripted/demo","llm_api_key":%q,"search_api_key":%q,"sandbox_api_key":%q,"unknown_field":%q,
-		"secrets_store":{"provider_tokens":{"github":%q,"gitlab":{"token":%q,"host":"git.example.org","user_id":"7"}},"custom_secrets":{"NPM_TOKEN":%q,"DB":{"secret":%q,"description":"a database"}}},
+		"secrets_store":{"provider_tokens":{"github":{"token":%q,"host":%q},"gitlab":{"token":%q,"host":%q,"user_id":"7"}},"custom_secrets":{"NPM_TOKEN":%q,"DB":{"secret":%q,"description":"a database"}}},
 		"mcp_config":{"sse_servers":[{"url":"https://a.example/sse","api_key":%q}],"stdio_servers":[{"name":"fs","command":"no-such-program","args":["--token",%q],"env":{"KEY":%q}}],"shttp_servers":[{"url":"https://b.example/mcp","api_key":%q}]}}`,
-		put("llm_api_key"), put("search_api_key"), put("sandbox_api_key"), put("unknown settings field"), put("github token"), put("gitlab token"), put("custom secret"), put("described secret"),
+		put("llm_api_key"), put("search_api_key"), put("sandbox_api_key"), put("unknown settings field"), put("github token"), forge, put("gitlab token"), forge, put("custom secret"), put("described secret"),
 		put("sse api_key"), "plain", put("stdio env"), put("shttp api_key"))
 	a.ok("POST", "/api/settings", settings, "Idempotency-Key", "settings")
 	a.ok("POST", "/api/settings", settings, "Idempotency-Key", "settings")

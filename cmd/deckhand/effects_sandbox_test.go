@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -80,8 +81,9 @@ func effectOfResources(t *testing.T, l *lab) {
 // that anybody reads.
 func effectOfSecrets(t *testing.T, l *lab) {
 	const canary, token = "c4n4ry-of-the-keeper", "ghp_t0ken0fTheKeeper0123456789"
+	hub := website(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"id":1,"login":"keeper"}`) })
 	p := l.person(t, "keeper", steps(shell("echo it is $DEPLOY_KEY; echo length ${#DEPLOY_KEY}; echo $DEPLOY_KEY > deployed; env | grep -c ghp_")),
-		`"secrets_store":{"custom_secrets":{"DEPLOY_KEY":{"secret":"`+canary+`","description":"for the staging server"}},"provider_tokens":{"github":"`+token+`"}}`)
+		`"secrets_store":{"custom_secrets":{"DEPLOY_KEY":{"secret":"`+canary+`","description":"for the staging server"}},"provider_tokens":{"github":{"token":"`+token+`","host":"`+hub+`"}}}`)
 	id := p.begin("Deploy it.")
 	p.follow(id, 0, agentIs("awaiting_user_input"))
 	all := p.requests()
@@ -115,6 +117,10 @@ func effectOfSecrets(t *testing.T, l *lab) {
 func (p *person) repositoryByToken(token string) {
 	p.t.Helper()
 	host := website(p.t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v4/user" { // the token is tried before it is stored
+			fmt.Fprint(w, `{"id":1,"username":"keeper"}`)
+			return
+		}
 		if _, password, _ := r.BasicAuth(); password != token || r.URL.Path != "/ada/engine.git/info/refs" {
 			http.Error(w, "no", http.StatusUnauthorized)
 			return

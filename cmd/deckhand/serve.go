@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"deckhand/internal/access"
@@ -26,7 +27,7 @@ type serveCmd struct {
 	brainFlags
 	Addr         string        `name:"addr" env:"DECKHAND_ADDR" default:"127.0.0.1:3000" help:"Address to listen on. Anything but loopback needs TLS or --behind-proxy."`
 	BehindProxy  bool          `name:"behind-proxy" env:"DECKHAND_BEHIND_PROXY" help:"A reverse proxy in front of this server speaks TLS for it."`
-	PublicURL    string        `name:"public-url" env:"DECKHAND_PUBLIC_URL" placeholder:"URL" help:"Address people use, e.g. https://deckhand.example.org; for the login link. Its host is allowed."`
+	PublicURL    string        `name:"public-url" env:"DECKHAND_PUBLIC_URL" placeholder:"URL" help:"Address people use, e.g. https://deckhand.example.org; for the login link and for links in pull requests. Its host is allowed. Default: where the server listens."`
 	TLSCert      string        `name:"tls-cert" env:"DECKHAND_TLS_CERT" placeholder:"FILE" help:"Certificate chain (PEM)."`
 	TLSKey       string        `name:"tls-key" env:"DECKHAND_TLS_KEY" placeholder:"FILE" help:"Private key of the certificate (PEM)."`
 	AllowHost    []string      `name:"allow-host" env:"DECKHAND_ALLOW_HOST" placeholder:"NAME" help:"Host names requests may be addressed to, beside localhost and addresses."`
@@ -87,7 +88,8 @@ func (c *serveCmd) Run(ctx context.Context, all *cli, o *output) error {
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", c.Addr, err)
 	}
-	if err := c.announce(ctx, d, listener.Addr(), o.stdout); err != nil {
+	s.brain.public = c.base(listener.Addr())
+	if err := c.announce(ctx, d, s.brain.public, o.stdout); err != nil {
 		listener.Close()
 		return err
 	}
@@ -103,8 +105,8 @@ func (c *serveCmd) checkAddr() error {
 		return errors.New("--tls-cert and --tls-key go together")
 	}
 	if c.PublicURL != "" {
-		if u, err := url.Parse(c.PublicURL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return errors.New("--public-url is an http or https address")
+		if u, err := url.Parse(c.PublicURL); err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return errors.New("--public-url is an http or https address without a query or a user")
 		}
 	}
 	if outbound.IsPublicBind(c.Addr) && c.TLSCert == "" && !c.BehindProxy {
@@ -192,22 +194,25 @@ func (d *data) signCookies(ctx context.Context, keyring *secret.Keyring, o acces
 	return nil
 }
 
+// base is where people find this server: at the address they were given, or where it listens.
+func (c *serveCmd) base(addr net.Addr) string {
+	switch {
+	case c.PublicURL != "":
+		return strings.TrimRight(c.PublicURL, "/")
+	case c.TLSCert != "":
+		return "https://" + reachable(addr)
+	}
+	return "http://" + reachable(addr)
+}
+
 // announce makes the first key when there is none, and prints where to go.
-func (c *serveCmd) announce(ctx context.Context, d *data, addr net.Addr, w io.Writer) error {
+func (c *serveCmd) announce(ctx context.Context, d *data, base string, w io.Writer) error {
 	keyPath, made := "", false
 	if !d.db.ReadOnly() {
 		var err error
 		if keyPath, made, err = d.gate.Bootstrap(ctx, c.DataDir); err != nil {
 			return err
 		}
-	}
-	base := c.PublicURL
-	if base == "" {
-		scheme := "http"
-		if c.TLSCert != "" {
-			scheme = "https"
-		}
-		base = scheme + "://" + reachable(addr)
 	}
 	fmt.Fprintf(w, "Deckhand %s is at %s\n", version, base)
 	if keyPath == "" {
@@ -249,6 +254,8 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	background.start(func() error { return s.loop.Run(ctx) }, stop)
 	background.start(func() error { return s.keeper.Run(ctx) }, stop)
 	background.start(func() error { return s.keepHouse(ctx) }, stop)
+	background.start(func() error { return s.sendWebhooks(ctx) }, stop)
+	background.start(func() error { return s.answerTriggers(ctx) }, stop)
 	if control, err := listenControl(c.DataDir); err == nil {
 		background.start(func() error { return s.serveControl(ctx, control) }, stop)
 	} else {

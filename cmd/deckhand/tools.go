@@ -42,7 +42,7 @@ func newTools(out sandbox.Outward, client *http.Client, searchURL string, key fu
 
 // of are the tools of an agent, in the order the model is told of them: it is
 // kept, because it stands at the beginning of every request.
-func (t tools) of(name string, st session.State, searches bool) []tool.Tool {
+func (t tools) of(name string, st session.State, searches bool, requests []tool.Tool) []tool.Tool {
 	var out []tool.Tool
 	switch name {
 	case readOnly:
@@ -57,6 +57,11 @@ func (t tools) of(name string, st session.State, searches bool) []tool.Tool {
 	}
 	if searches {
 		out = append(out, t.search)
+	}
+	for _, r := range requests {
+		if name == codeAct || name == readOnly && r.Spec().ReadOnly {
+			out = append(out, r)
+		}
 	}
 	return out
 }

@@ -21,6 +21,7 @@ import (
 	"deckhand/internal/live"
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/catalogue"
+	"deckhand/internal/notify"
 	"deckhand/internal/outbound"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/egress"
@@ -29,6 +30,7 @@ import (
 	"deckhand/internal/settings"
 	"deckhand/internal/store/sqlite"
 	"deckhand/internal/telemetry"
+	"deckhand/internal/trigger"
 	"deckhand/internal/v0"
 	"deckhand/internal/workspace"
 )
@@ -73,21 +75,25 @@ func lockDataDir(dir string) (unlock func(), err error) {
 
 // server is all the parts, put together.
 type server struct {
-	data     *data
-	keyring  *secret.Keyring
-	door     *httpapi.Door
-	loop     *agent.Loop
-	metrics  *telemetry.Metrics
-	tracer   *telemetry.Tracer
-	keeper   *workspace.Keeper
-	egress   *egress.Proxy
-	hands    hands
-	out      sandbox.Outward
-	brain    *brain
-	sessions *session.Sessions
-	hub      *live.Hub
-	logger   *slog.Logger
-	redactor *secret.Redactor
+	data    *data
+	keyring *secret.Keyring
+	door    *httpapi.Door
+	loop    *agent.Loop
+	metrics *telemetry.Metrics
+	tracer  *telemetry.Tracer
+	keeper  *workspace.Keeper
+	egress  *egress.Proxy
+	// workspaces are the keeper's, with the environment that the settings ask for now.
+	workspaces *upToDate
+	hands      hands
+	out        sandbox.Outward
+	brain      *brain
+	sessions   *session.Sessions
+	hub        *live.Hub
+	webhooks   *notify.Dispatcher
+	triggers   *trigger.Worker
+	logger     *slog.Logger
+	redactor   *secret.Redactor
 }
 
 // wire puts the parts together in the order a request walks through them.
@@ -121,7 +127,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	}
 	s.brain = c.brain(s, c.DataDir, sessions, userSettings, outbound.NewClient(reach, 0), models, box)
 	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.door.Pending() > busyRequests },
-		Workspaces: s.keeper, Profile: s.brain.profile, Recall: s.brain.recall, Picture: s.brain.pictures.DataURL, Script: script, Worked: s.worked,
+		Workspaces: s.workspaces, Profile: s.brain.profile, Recall: s.brain.recall, Picture: s.brain.pictures.DataURL, Script: script, Worked: s.worked,
 		Approval: agent.Approval{Within: c.ApprovalTimeout, Accept: c.ApprovalDefault == "accept"}})
 	sessions.Observe(hub)
 	sessions.Observe(s.loop)
@@ -130,18 +136,19 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	config := httpapi.Config{
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, Hub: hub, Answers: d.db, Seal: keyring, NewID: d.db.NewID,
 		Redact: redactor.Add, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.origins(), DataDir: c.DataDir,
-		Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit},
+		Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit}, Webhooks: s.wireWebhooks(client),
 		Models: httpapi.Models{Names: s.brain.models.Catalogue.Names, Default: defaultModel, HasPrice: s.brain.hasPrice,
 			NeedsKey: func(model, baseURL string) bool { return llm.Config{Model: model, BaseURL: baseURL}.NeedsKey() }},
 		Ready: func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) },
-		VerifyRepository: func(ctx context.Context, st settings.Settings, provider, repository string) (string, error) {
-			return gitprovider.Verify(ctx, client, tokens(st), provider, repository)
+		VerifyRepository: func(ctx context.Context, st settings.Settings, provider, repository, branch string) (string, error) {
+			return gitprovider.Verify(ctx, client, tokens(st), provider, repository, branch)
 		},
-		Microagents: s.brain.microagents, TestModel: s.brain.testModel, TestMCP: s.brain.testServers, MCPStates: s.brain.states,
+		Proposers: s.brain.proposers, Microagents: s.brain.microagents, TestModel: s.brain.testModel, TestMCP: s.brain.testServers, MCPStates: s.brain.states,
 		Images:     box.images,
 		Workspaces: s.keeper, Egress: s.egress, ServerPolicy: policy,
 		Observe: func(f httpapi.Finished) { s.metrics.Request(f.Route, f.Method, f.Status, f.Took, f.Stream) },
 	}
+	s.wireForges(&config, client)
 	if c.MetricsAddr == "" {
 		config.Metrics = s.metrics.Handler()
 	}
@@ -149,6 +156,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 		config.Trace = s.tracer.Span
 		config.NameTrace = telemetry.Name
 	}
+	s.wireTriggers(&config)
 	s.door = httpapi.New(config)
 	s.measure(hub)
 	return s, nil
@@ -171,7 +179,7 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 	if err != nil {
 		return hands{}, policy, err
 	}
-	s.egress = egress.New(egress.Config{Policy: workspace.PolicyOf(sessions, policy), AllowPrivate: private, Ledger: s.data.db.Egress(), Log: s.logger})
+	s.egress = egress.New(egress.Config{Policy: workspace.PolicyOf(sessions, policy), AllowPrivate: private, Git: gitGrants(sessions, userSettings), Ledger: s.data.db.Egress(), Log: s.logger})
 	s.out = func(ctx context.Context, id, call string, conn net.Conn) {
 		s.egress.Serve(ctx, id, agent.ModelsID(call), conn)
 	}
@@ -184,13 +192,17 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 	}
 	s.hands = h
 	s.logger.Info("sandbox", "driver", h.name, "egress", policy.Mode)
-	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: c.spec(h, userSettings), Logger: s.logger,
+	spec := c.spec(h, userSettings)
+	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: spec, Logger: s.logger,
+		Prepare: c.checkout(sessions, userSettings, s.redactor.String).Prepare,
 		Forgotten: func(ctx context.Context, id session.ID) {
 			s.brain.forget(id)
+			s.workspaces.forget(id)
 			if err := s.egress.Forget(ctx, string(id)); err != nil {
 				s.logger.Error("the network ledger of a deleted conversation cannot be removed", "session", id, "error", err)
 			}
 		}})
+	s.workspaces = &upToDate{Workspaces: s.keeper, sessions: sessions, spec: spec}
 	return h, policy, nil
 }
 

@@ -109,7 +109,11 @@ func (d *Door) describeRow(r session.Row) api.Conversation {
 		ConversationID: string(r.ID), Title: r.Title, LastUpdatedAt: r.UpdatedAt, Status: string(r.Status), AgentState: string(r.Agent),
 		ErrorID: text(r.ErrorID), Reason: text(r.Reason), SelectedRepository: text(r.Repository), SelectedBranch: text(r.Branch),
 		GitProvider: text(r.Provider), Trigger: text(r.Trigger), NumConnections: d.Hub.Following(r.ID), CreatedAt: r.CreatedAt,
-		PRNumber: []int{}, LastEventID: r.Last, AccumulatedCost: r.Totals.Cost.Dollars(),
+		PRNumber: []int{}, PullRequests: []api.PullRequest{}, LastEventID: r.Last, AccumulatedCost: r.Totals.Cost.Dollars(),
+	}
+	for _, p := range r.Requests {
+		out.PRNumber = append(out.PRNumber, p.Number)
+		out.PullRequests = append(out.PullRequests, api.PullRequest(p))
 	}
 	switch r.Status {
 	case session.Running:

@@ -42,7 +42,10 @@ func createConversation(d *Door, ctx context.Context, c *call, _ none, b api.Cre
 		if err != nil {
 			return api.ConversationResponse{}, err
 		}
-		provider, err := d.VerifyRepository(ctx, s, p.provider, p.repository)
+		provider, err := d.VerifyRepository(ctx, s, p.provider, p.repository, p.branch)
+		if missing, ok := errors.AsType[*gitprovider.BranchError](err); ok {
+			return api.ConversationResponse{}, fail(http.StatusBadRequest, api.CodeGitBranch, missing.Error())
+		}
 		if err != nil {
 			return api.ConversationResponse{}, fail(http.StatusBadRequest, api.CodeGitAuthentication, err.Error())
 		}
@@ -165,6 +168,9 @@ func planOf(c *call, b api.CreateConversation) plan {
 	p := plan{trigger: "gui", repository: b.Repository.Value, provider: b.GitProvider.Value, branch: b.SelectedBranch.Value}
 	if c.bearer {
 		p.trigger = "openhands_api"
+	}
+	if c.trigger != "" {
+		p.trigger = c.trigger
 	}
 	said := session.UserSaid{Text: b.InitialUserMsg.Value, Images: b.ImageURLs.Value}
 	speaks := said.Text != "" || len(said.Images) > 0

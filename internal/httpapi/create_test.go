@@ -50,9 +50,9 @@ func TestPrecedence(t *testing.T) {
 		says, never                           string
 	}{
 		{"message", `{` + aMessage + `}`, "team/plain", "github", "dev", "gui", "Hello there", "team/"},
-		{"task over message", `{` + aMessage + `,` + aTask + `}`, "team/task", "gitlab", "dev", "suggested_task", "#77", "Hello there"},
-		{"task over microagent", `{` + aMicroagent + `,` + aTask + `}`, "team/task", "gitlab", "", "suggested_task", "#77", "Deploying"},
-		{"task over both", `{` + aMessage + `,` + aMicroagent + `,` + aTask + `}`, "team/task", "gitlab", "dev", "suggested_task", "#77", "Hello there"},
+		{"task over message", `{` + aMessage + `,` + aTask + `}`, "team/task", "gitlab", "dev", "suggested_task", "!77", "Hello there"},
+		{"task over microagent", `{` + aMicroagent + `,` + aTask + `}`, "team/task", "gitlab", "", "suggested_task", "!77", "Deploying"},
+		{"task over both", `{` + aMessage + `,` + aMicroagent + `,` + aTask + `}`, "team/task", "gitlab", "dev", "suggested_task", "!77", "Hello there"},
 		{"microagent alone", `{` + aMicroagent + `}`, "team/micro", "bitbucket", "", "microagent_management", "Deploying", "#77"},
 		{"microagent with message", `{` + aMessage + `,` + aMicroagent + `}`, "team/micro", "bitbucket", "dev", "microagent_management", "Hello there", "Deploying"},
 		{"microagent with empty message", `{"initial_user_msg":"",` + aMicroagent + `}`, "team/micro", "bitbucket", "", "microagent_management", "Deploying", "#77"},

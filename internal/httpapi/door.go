@@ -13,11 +13,16 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	"deckhand/internal/gitprovider"
 	"deckhand/internal/idempotency"
 	"deckhand/internal/live"
+	"deckhand/internal/notify"
 	"deckhand/internal/sandbox/egress"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
+	"deckhand/internal/solvable"
+	"deckhand/internal/tool"
+	"deckhand/internal/trigger"
 	"deckhand/internal/workspace"
 )
 
@@ -35,8 +40,18 @@ type Config struct {
 	// NewID makes conversation ids; the store knows which are cheap for it.
 	NewID  func() session.ID
 	Models Models
-	// VerifyRepository asks whether the repository can be reached with what the user stored.
-	VerifyRepository func(ctx context.Context, s settings.Settings, provider, repository string) (string, error)
+	// VerifyRepository asks whether the repository can be reached with what the user
+	// stored, and has the branch, if one is named: else it is a *gitprovider.BranchError.
+	VerifyRepository func(ctx context.Context, s settings.Settings, provider, repository, branch string) (string, error)
+	// Forge opens a git provider with what a user stored for it; nil if there are none.
+	Forge func(ctx context.Context, provider string, t settings.ProviderToken) (gitprovider.Provider, error)
+	// Ask puts a question to the user's own model; nil if there is none.
+	Ask func(ctx context.Context, user, system, question string) (string, error)
+	// Rater says how likely an agent solves an issue; nil if nobody does.
+	Rater *solvable.Rater
+	// Proposers are the tools that open pull requests for a user, in a conversation
+	// of theirs or, if id is "", in none; nil if there are none.
+	Proposers func(ctx context.Context, user string, id session.ID) ([]tool.Tool, error)
 	// Unlimited is true when keys may ask as often as they like.
 	Unlimited bool
 	// Workspaces keeps the sandboxes; nil if there are none.
@@ -54,6 +69,12 @@ type Config struct {
 	MCPStates func(id session.ID) []api.MCPServerStatus
 	// Usage is what it knows of money.
 	Usage Usage
+	// Webhooks are told what happens in their users' conversations; nil if there are none.
+	Webhooks *notify.Hooks
+	// Integrations let git providers start conversations, and Arrivals takes what
+	// they tell; nil if there are none.
+	Integrations *trigger.Integrations
+	Arrivals     *trigger.Receiver
 	// Images is true when the sandbox driver can run container images.
 	Images  bool
 	Version string

@@ -21,6 +21,7 @@ type family int
 const (
 	plain family = iota
 	conversation
+	bare // just the sentence, as a JSON string
 )
 
 // fault is an error that knows its answer.
@@ -113,6 +114,8 @@ func (f *fault) write(w http.ResponseWriter, fam family) {
 	case body != nil:
 	case fam == conversation:
 		body = api.ConversationError{Status: "error", Message: f.msg, MsgID: f.code}
+	case fam == bare:
+		body = f.msg
 	default:
 		body = api.Problem{Error: f.msg, MsgID: f.code}
 	}

@@ -20,7 +20,7 @@ import (
 	"deckhand/api"
 )
 
-const aboutOwnMCP = "A tool server of the Model Context Protocol over streamable HTTP, for agents elsewhere: they can create conversations, speak in them, read them and stop them. " +
+const aboutOwnMCP = "A tool server of the Model Context Protocol over streamable HTTP, for agents elsewhere: they can create conversations, speak in them, read them and stop them, and open pull requests with the tokens that the user stored. " +
 	"It keeps no sessions, so each request needs the key, and is its owner's."
 
 // visit is a request at our own tool server. The tools find it in their context.

@@ -73,7 +73,7 @@ func TestOwnToolServer(t *testing.T) {
 		names = append(names, tl.Name)
 	}
 	slices.Sort(names)
-	if got := strings.Join(names, " "); got != "create_conversation get_conversation list_conversations read_events send_message stop_conversation wait_for_turn" {
+	if got := strings.Join(names, " "); got != "create_bitbucket_pr create_conversation create_gitea_pr create_mr create_pr get_conversation list_conversations read_events send_message stop_conversation wait_for_turn" {
 		t.Error(got)
 	}
 	made := used[api.ConversationResponse](r, ada, "create_conversation", object{"message": "fix it", "repository": "acme/site", "branch": "main", "instructions": "be kind", "request_id": "r1"})

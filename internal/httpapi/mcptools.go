@@ -98,6 +98,7 @@ func addOwnTools(s *sdk.Server) {
 			}
 			return v.do(errand{operation: "getConversation", id: a.ConversationID})
 		})
+	addProposing(s)
 }
 
 func setLimit(q url.Values, limit int64) {

@@ -22,7 +22,7 @@ func (d *Door) describe() {
 		}},
 		Paths: map[string]*huma.PathItem{},
 	}
-	for _, tag := range []string{tagSettings, tagConversations, tagEvents, tagWorkspace, tagKeys, tagHealth, tagPages} {
+	for _, tag := range []string{tagSettings, tagConversations, tagEvents, tagWorkspace, tagGit, tagKeys, tagWebhooks, tagIntegrations, tagHealth, tagPages} {
 		doc.Tags = append(doc.Tags, &huma.Tag{Name: tag})
 	}
 	invalid := d.registry.Schema(reflect.TypeFor[api.ValidationError](), true, "")
@@ -30,6 +30,7 @@ func (d *Door) describe() {
 	shapes := map[family]*huma.Schema{
 		plain:        d.registry.Schema(reflect.TypeFor[api.Problem](), true, ""),
 		conversation: d.registry.Schema(reflect.TypeFor[api.ConversationError](), true, ""),
+		bare:         {Type: huma.TypeString, Description: "What went wrong, as a sentence."},
 	}
 	for i := range d.routes {
 		r := &d.routes[i]
@@ -40,6 +41,10 @@ func (d *Door) describe() {
 			o.Security = []map[string][]string{{"key": {}}, {"bearer": {}}}
 			o.Responses["401"] = &huma.Response{Description: "The key is missing or wrong.", Content: jsonContent(stranger)}
 			o.Responses["429"] = &huma.Response{Description: "Too many requests; Retry-After says when to try again.", Content: jsonContent(shapes[r.family])}
+		}
+		if r.family == bare {
+			o.Responses["401"] = &huma.Response{Description: "The key is missing or wrong; or, as a string, the git provider does not accept the stored token, or there is none.",
+				Content: jsonContent(&huma.Schema{AnyOf: []*huma.Schema{stranger, shapes[bare]}})}
 		}
 		if r.id == "login" {
 			o.Responses["401"] = &huma.Response{Description: "The ticket or key is not good.", Content: jsonContent(stranger)}

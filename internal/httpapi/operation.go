@@ -28,6 +28,8 @@ type call struct {
 	bearer bool
 	// session is the conversation that the request made, for the log.
 	session string
+	// trigger is what began it, if it is not a request of the user's own.
+	trigger string
 	// retryKey names this request among repeated ones; empty without Idempotency-Key.
 	retryKey string
 }

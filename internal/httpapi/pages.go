@@ -70,10 +70,32 @@ func serveHome(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
 	if err != nil {
 		return err
 	}
-	type item struct{ ID, Title, Status, Agent, Reason, Updated string }
+	return d.writeHome(w, c, rows...)
+}
+
+// serveConversation shows one conversation: where the links in pull requests lead.
+func serveConversation(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
+	row, err := d.row(r.Context(), c, r.PathValue("conversation_id"))
+	if err != nil {
+		return err
+	}
+	return d.writeHome(w, c, row)
+}
+
+// writeHome shows conversations in a table.
+func (d *Door) writeHome(w http.ResponseWriter, c *call, rows ...session.Row) error {
+	type link struct{ Name, URL string }
+	type item struct {
+		ID, Title, Status, Agent, Reason, Updated string
+		Requests                                  []link
+	}
 	var items []item
 	for _, row := range rows {
-		items = append(items, item{string(row.ID), row.Title, string(row.Status), string(row.Agent), row.Reason, row.UpdatedAt.Format(time.DateTime + " MST")})
+		it := item{string(row.ID), row.Title, string(row.Status), string(row.Agent), row.Reason, row.UpdatedAt.Format(time.DateTime + " MST"), nil}
+		for _, q := range row.Requests {
+			it.Requests = append(it.Requests, link{q.Name(), q.URL})
+		}
+		items = append(items, it)
 	}
 	return writePage(w, http.StatusOK, render("home.html", map[string]any{"User": c.who.User, "Version": d.Version, "Items": items}))
 }

@@ -84,12 +84,12 @@ func dialing(t *testing.T) tune {
 	client := outbound.NewClient(outbound.Policy{AllowAllPrivate: true}, 10*time.Second)
 	t.Cleanup(client.CloseIdleConnections)
 	return tune{config: func(c *Config) {
-		c.VerifyRepository = func(ctx context.Context, s settings.Settings, provider, repository string) (string, error) {
+		c.VerifyRepository = func(ctx context.Context, s settings.Settings, provider, repository, branch string) (string, error) {
 			tokens := map[string]gitprovider.Token{}
 			for name, tok := range s.ProviderTokens {
 				tokens[name] = gitprovider.Token{Token: tok.Token.Reveal(), Host: tok.Host}
 			}
-			return gitprovider.Verify(ctx, client, tokens, provider, repository)
+			return gitprovider.Verify(ctx, client, tokens, provider, repository, branch)
 		}
 	}}
 }

@@ -107,7 +107,7 @@ func newRig(t *testing.T, tunes ...tune) *rig {
 		Models: Models{Names: func() []string { return []string{keyless, priced, unpriced} }, Default: priced,
 			NeedsKey: func(model, baseURL string) bool { return model != keyless && baseURL == "" },
 			HasPrice: func(model string) bool { return model != unpriced }},
-		VerifyRepository: func(ctx context.Context, s settings.Settings, provider, repository string) (string, error) {
+		VerifyRepository: func(ctx context.Context, s settings.Settings, provider, repository, _ string) (string, error) {
 			r.asked.Add(1)
 			return r.verify(ctx, s, provider, repository)
 		}}

@@ -9,7 +9,10 @@ const (
 	tagConversations = "Conversations"
 	tagEvents        = "Events"
 	tagWorkspace     = "Workspace"
+	tagGit           = "Git providers"
 	tagKeys          = "Keys"
+	tagWebhooks      = "Webhooks"
+	tagIntegrations  = "Integrations"
 	tagPages         = "Pages"
 )
 
@@ -64,6 +67,27 @@ func table() []route {
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/egress", id: "getEgress", tag: tagWorkspace, summary: "How the sandbox may reach the network, and what it asked for.", about: aboutEgress, may: uses[:1]}, getEgress),
 		op(route{method: "PUT", path: "/api/conversations/{conversation_id}/egress", id: "setEgress", tag: tagWorkspace, summary: "Say how the sandbox may reach the network.", about: aboutEgress, may: uses[:1]}, setEgress),
 
+		op(route{method: "POST", path: "/api/add-git-providers", id: "addGitProviders", stream: true, tag: tagGit, summary: "Store tokens of git providers.", about: aboutAddProviders}, addGitProviders),
+		op(route{method: "POST", path: "/api/unset-provider-tokens", id: "unsetProviderTokens", tag: tagGit, summary: "Forget all tokens of git providers; custom secrets stay."}, unsetProviderTokens),
+		op(route{method: "GET", path: "/api/user/info", id: "gitUser", stream: true, tag: tagGit, family: bare, summary: "Who you are at your git provider."}, gitUser),
+		op(route{method: "GET", path: "/api/user/installations", id: "gitInstallations", stream: true, tag: tagGit, family: bare, summary: "Where an app was let in (GitHub), or your workspaces (Bitbucket)."}, gitInstallations),
+		op(route{method: "GET", path: "/api/user/repositories", id: "gitRepositories", stream: true, tag: tagGit, family: bare, summary: "Your repositories.", about: aboutRepositories}, gitRepositories),
+		op(route{method: "GET", path: "/api/user/search/repositories", id: "searchRepositories", stream: true, tag: tagGit, family: bare, summary: "Find repositories by a part of the name, or one by its address.", about: aboutSeveral}, searchRepositories),
+		op(route{method: "GET", path: "/api/user/search/branches", id: "searchBranches", stream: true, tag: tagGit, family: bare, summary: "Find branches by a part of the name."}, searchBranches),
+		op(route{method: "GET", path: "/api/user/repository/branches", id: "gitBranches", stream: true, tag: tagGit, family: bare, summary: "The branches of a repository."}, gitBranches),
+		op(route{method: "GET", path: "/api/user/repository/{repository_name}/microagents", id: "repositoryMicroagents", stream: true, tag: tagGit, family: bare, summary: "Files with microagents in a repository.", about: aboutRepositoryName}, repositoryMicroagents),
+		op(route{method: "GET", path: "/api/user/repository/{repository_name}/microagents/content", id: "repositoryMicroagent", stream: true, tag: tagGit, family: bare, summary: "Read one of them.", about: aboutRepositoryName}, repositoryMicroagent),
+		op(route{method: "GET", path: "/api/user/suggested-tasks", id: "suggestedTasks", stream: true, tag: tagGit, family: bare, summary: "What there is to be done at your git providers.", about: aboutTasks}, suggestedTasks),
+		op(route{method: "GET", path: "/api/starters", id: "starters", stream: true, tag: tagGit, summary: "What the home page offers to begin with.", about: aboutStarters}, starters),
+		op(route{method: "GET", path: "/api/microagent-management/conversations", id: "microagentConversations", tag: tagGit, family: conversation, summary: "Conversations that write microagents for a repository, newest first."}, microagentConversations),
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/remember-prompt", id: "rememberPrompt", stream: true, tag: tagConversations, family: conversation, summary: "A prompt by which an agent makes a microagent remember what happened here.", about: aboutRemember}, rememberPrompt),
+
+		op(route{method: "GET", path: "/api/secrets", id: "listSecrets", tag: tagSettings, summary: "Your custom secrets, without their values."}, listSecrets),
+		op(route{method: "POST", path: "/api/secrets", id: "createSecret", tag: tagSettings, status: http.StatusCreated, summary: "Add a custom secret."}, createSecret),
+		op(route{method: "PUT", path: "/api/secrets/{secret_id}", id: "editSecret", tag: tagSettings, summary: "Rename or describe a custom secret; its value stays."}, editSecret),
+		op(route{method: "DELETE", path: "/api/secrets/{secret_id}", id: "deleteSecret", tag: tagSettings, summary: "Remove a custom secret."}, deleteSecret),
+		op(route{method: "POST", path: "/api/reset-settings", id: "resetSettings", tag: tagSettings, summary: "Gone: it answers 410."}, resetSettings),
+
 		op(route{method: "GET", path: "/api/keys", id: "listKeys", tag: tagKeys, summary: "Your keys; for an admin key, everybody's."}, listKeys),
 		op(route{method: "POST", path: "/api/keys", id: "createKey", tag: tagKeys, status: http.StatusCreated, summary: "Make a key; it is shown this once."}, createKey),
 		op(route{method: "DELETE", path: "/api/keys/{key_id}", id: "revokeKey", tag: tagKeys, summary: "Revoke a key and close its streams."}, revokeKey),
@@ -72,11 +96,29 @@ func table() []route {
 		op(route{method: "POST", path: "/api/login", id: "login", tag: tagKeys, public: true, summary: "Trade a login ticket or a key for a browser cookie."}, login),
 		op(route{method: "POST", path: "/api/logout", id: "logout", tag: tagKeys, summary: "End the browser login."}, logout),
 
+		op(route{method: "GET", path: "/api/webhooks", id: "listWebhooks", tag: tagWebhooks, summary: "Your webhooks.", about: aboutWebhooks}, listWebhooks),
+		op(route{method: "POST", path: "/api/webhooks", id: "createWebhook", tag: tagWebhooks, status: http.StatusCreated, summary: "Make a webhook; its secret is shown this once.", about: aboutWebhooks}, createWebhook),
+		op(route{method: "GET", path: "/api/webhooks/{webhook_id}", id: "getWebhook", tag: tagWebhooks, summary: "One webhook, with the reason if it was disabled."}, getWebhook),
+		op(route{method: "PATCH", path: "/api/webhooks/{webhook_id}", id: "patchWebhook", tag: tagWebhooks, summary: "Change a webhook, enable it, or give it a new secret."}, patchWebhook),
+		op(route{method: "DELETE", path: "/api/webhooks/{webhook_id}", id: "deleteWebhook", tag: tagWebhooks, summary: "Remove a webhook and the record of its deliveries."}, deleteWebhook),
+		op(route{method: "POST", path: "/api/webhooks/{webhook_id}/test", id: "testWebhook", tag: tagWebhooks, status: http.StatusAccepted, summary: "Send a delivery that says nothing.", about: aboutWebhookTest}, testWebhook),
+		op(route{method: "GET", path: "/api/webhooks/{webhook_id}/deliveries", id: "listDeliveries", tag: tagWebhooks, summary: "What it was told, or is to be, newest first."}, listDeliveries),
+		op(route{method: "POST", path: "/api/webhooks/{webhook_id}/deliveries/{delivery_id}/retry", id: "retryDelivery", tag: tagWebhooks, status: http.StatusAccepted, summary: "Make a delivery again, whatever became of it."}, retryDelivery),
+
+		op(route{method: "GET", path: "/api/integrations", id: "listIntegrations", tag: tagIntegrations, summary: "Your integrations with git providers.", about: aboutIntegrations}, listIntegrations),
+		op(route{method: "POST", path: "/api/integrations", id: "createIntegration", stream: true, tag: tagIntegrations, status: http.StatusCreated, summary: "Make an integration; its secret is shown this once.", about: aboutIntegrations}, createIntegration),
+		op(route{method: "GET", path: "/api/integrations/{integration_id}", id: "getIntegration", tag: tagIntegrations, summary: "One integration."}, getIntegration),
+		op(route{method: "PATCH", path: "/api/integrations/{integration_id}", id: "patchIntegration", stream: true, tag: tagIntegrations, summary: "Change an integration, or give it a new secret."}, patchIntegration),
+		op(route{method: "DELETE", path: "/api/integrations/{integration_id}", id: "deleteIntegration", tag: tagIntegrations, summary: "Remove an integration and the record of what came in."}, deleteIntegration),
+		op(route{method: "GET", path: "/api/integrations/{integration_id}/deliveries", id: "listArrivals", tag: tagIntegrations, summary: "What came in and what was done, newest first."}, listArrivals),
+		rawOp(route{method: "POST", path: "/integrations/{provider}/webhook", id: "receiveWebhook", public: true, upload: true, tag: tagIntegrations, summary: "What a git provider tells.", about: aboutArrival}, describeArrival, receiveWebhook),
+
 		raw(route{method: "GET", path: "/openapi.json", id: "openapi", tag: tagPages, summary: "This document."}, describePage("application/json"), serveSpec),
 		raw(route{method: "GET", path: "/docs", id: "docs", tag: tagPages, summary: "This document, to read."}, describePage("text/html"), serveDocs),
 		raw(route{method: "GET", path: "/login", id: "loginPage", tag: tagPages, public: true, summary: "Where a login link leads."}, describePage("text/html"), serveLogin),
 		raw(route{method: "GET", path: "/assets/{name}", id: "asset", tag: tagPages, public: true, summary: "Style and script of the pages."}, describePage("text/css"), serveAsset),
 		raw(route{method: "GET", path: "/{$}", id: "home", tag: tagPages, summary: "The home page."}, describePage("text/html"), serveHome),
+		raw(route{method: "GET", path: "/conversations/{conversation_id}", id: "conversationPage", tag: tagPages, summary: "The page of a conversation."}, describePage("text/html"), serveConversation),
 		raw(route{method: "GET", path: "/metrics", id: "metrics", tag: tagPages, admin: true, summary: "Prometheus metrics, for admin keys."}, describePage("text/plain"), serveMetrics),
 	}
 }

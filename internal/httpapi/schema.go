@@ -23,6 +23,7 @@ func newRegistry() huma.Registry {
 	alias[api.MCPConfig](r)
 	alias[api.UserSecrets](r)
 	alias[api.SuggestedTask](r)
+	alias[api.Solvability](r)
 	alias[api.CreateMicroagent](r)
 	return r
 }
@@ -75,16 +76,32 @@ func amend(r huma.Registry) {
 		s.Properties["args"] = &huma.Schema{AnyOf: []*huma.Schema{s.Properties["args"], str}, Description: s.Properties["args"].Description}
 		s.Properties["env"] = &huma.Schema{AnyOf: []*huma.Schema{s.Properties["env"], str}, Description: s.Properties["env"].Description}
 	}
-	if s := all["UserSecrets"]; s != nil {
-		for _, p := range s.Properties {
-			if inner, ok := p.AdditionalProperties.(*huma.Schema); ok {
-				p.AdditionalProperties = &huma.Schema{AnyOf: []*huma.Schema{inner, secret, {Type: "null"}}}
-			}
+	for _, at := range [][2]string{{"UserSecrets", "provider_tokens"}, {"UserSecrets", "custom_secrets"}, {"AddGitProviders", "provider_tokens"}} {
+		if s := all[at[0]]; s != nil {
+			p := s.Properties[at[1]]
+			p.AdditionalProperties = &huma.Schema{AnyOf: []*huma.Schema{p.AdditionalProperties.(*huma.Schema), secret, {Type: "null"}}}
+		}
+	}
+	// The founding document names four providers; there are more by now, and its
+	// readers shall find it as it was.
+	for _, name := range []string{"CreateConversation", "SuggestedTask", "CreateMicroagent"} {
+		if s := all[name]; s != nil {
+			p := s.Properties["git_provider"]
+			p.Enum, p.Extensions = p.Enum[:4:4], map[string]any{alsoAccepted: p.Enum[4:]}
 		}
 	}
 	for _, s := range all {
 		s.PrecomputeMessages()
 	}
+}
+
+// alsoAccepted is where a schema lists what is taken beside its enum.
+const alsoAccepted = "x-also-accepted"
+
+// allowed is everything that a schema with an enum takes.
+func allowed(s *huma.Schema) []any {
+	more, _ := s.Extensions[alsoAccepted].([]any)
+	return append(s.Enum[:len(s.Enum):len(s.Enum)], more...)
 }
 
 func limit(s *huma.Schema, n int) {

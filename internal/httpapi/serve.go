@@ -98,7 +98,7 @@ func (d *Door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		d.noRoute(w, r)
 		return
 	}
-	d.mux.ServeHTTP(w, r)
+	d.mux.ServeHTTP(w, foldRepository(r))
 }
 
 var (

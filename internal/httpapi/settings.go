@@ -18,6 +18,10 @@ func getSettings(d *Door, ctx context.Context, c *call, _ none, _ none) (api.Set
 }
 
 func storeSettings(d *Door, ctx context.Context, c *call, _ none, in api.SettingsInput) (api.SettingsStored, error) {
+	notes, err := d.checkTokens(ctx, c.who.User, in)
+	if err != nil {
+		return api.SettingsStored{}, err
+	}
 	changes, err := d.Settings.Update(ctx, c.who.User, in)
 	if err != nil {
 		return api.SettingsStored{}, err
@@ -25,7 +29,7 @@ func storeSettings(d *Door, ctx context.Context, c *call, _ none, in api.Setting
 	if in.MaxBudgetPerTask.Set {
 		d.goOn(ctx, c.who.User, in.MaxBudgetPerTask)
 	}
-	return api.SettingsStored{Message: "Settings stored", IgnoredFields: in.Unknown(), Notes: changes.Notes}, nil
+	return api.SettingsStored{Message: "Settings stored", IgnoredFields: in.Unknown(), Notes: append(changes.Notes, notes...)}, nil
 }
 
 func listModels(d *Door, _ context.Context, _ *call, _ none, _ none) ([]string, error) {

@@ -184,8 +184,8 @@ func (v *validator) text(s *huma.Schema, x any, path []any) {
 		v.add(path, "string_type", "A string is expected.")
 		return
 	}
-	if len(s.Enum) > 0 && !slices.Contains(s.Enum, any(text)) {
-		v.add(path, "literal_error", "Must be one of "+choices(s.Enum)+".")
+	if len(s.Enum) > 0 && !slices.Contains(allowed(s), any(text)) {
+		v.add(path, "literal_error", "Must be one of "+choices(allowed(s))+".")
 		return
 	}
 	n := utf8.RuneCountInString(text)

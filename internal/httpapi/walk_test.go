@@ -11,7 +11,7 @@ import (
 )
 
 // public is every route that needs no key. Who adds one must say so here.
-var public = []string{"GET /alive", "GET /health", "GET /ready", "GET /server_info", "GET /login", "POST /api/login", "GET /assets/{name}"}
+var public = []string{"GET /alive", "GET /health", "GET /ready", "GET /server_info", "GET /login", "POST /api/login", "GET /assets/{name}", "POST /integrations/{provider}/webhook"}
 
 const wrongKey = "dh_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 

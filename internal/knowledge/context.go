@@ -14,7 +14,9 @@ type ContextInput struct {
 	// Repository is the name it has at its provider, Directory where it was cloned to.
 	Repository, Directory, Branch string
 	WorkingDir                    string
-	Date                          time.Time
+	// Trouble is what went wrong when the repository was fetched and set up.
+	Trouble string
+	Date    time.Time
 	// Hosts are addresses at which people see what listens on a port of the sandbox.
 	Hosts map[string]int
 	// Secrets are the names of those in the sandbox's environment, and what they are for.
@@ -29,6 +31,7 @@ type ContextInput struct {
 func Context(in ContextInput) string {
 	var b blocks
 	b.add("REPOSITORY_INFO", in.repository())
+	b.add("REPOSITORY_TROUBLE", inside(in.Trouble))
 	if in.Recalled.Instructions != "" {
 		b.add("REPOSITORY_INSTRUCTIONS", aboutInstructions+"\n\n"+inside(in.Recalled.Instructions))
 	}

@@ -100,48 +100,75 @@ func (s *Service) Read(ctx context.Context, user string, look func(*Settings)) e
 // Update applies in to the user's settings and returns when they are stored. A bad
 // update gives a *api.ValidationError and stores nothing.
 func (s *Service) Update(ctx context.Context, user string, in api.SettingsInput) (Changes, error) {
+	var changes Changes
+	err := s.replace(ctx, user, func(old *Settings) (next Settings, err error) {
+		next, changes, err = Merge(old, in)
+		return next, err
+	})
+	if err != nil {
+		return Changes{}, err
+	}
+	return changes, nil
+}
+
+// Change lets rule change the user's settings, or the defaults if nothing is
+// stored, and returns when they are stored. An error of rule's is returned and
+// stores nothing. rule is called again if others get ahead of it.
+func (s *Service) Change(ctx context.Context, user string, rule func(*Settings) error) error {
+	return s.replace(ctx, user, func(old *Settings) (Settings, error) {
+		next := Defaults()
+		if old != nil {
+			next = old.Clone()
+		}
+		err := rule(&next)
+		return next, err
+	})
+}
+
+// replace stores what renew makes of what is stored, which is nil if nothing is.
+func (s *Service) replace(ctx context.Context, user string, renew func(old *Settings) (Settings, error)) error {
 	turn := &s.turns[maphash.String(turnSeed, user)%uint64(len(s.turns))]
 	turn.Lock()
 	defer turn.Unlock()
 	for range maxTries {
-		changes, err := s.tryUpdate(ctx, user, in)
+		err := s.tryReplace(ctx, user, renew)
 		if !errors.Is(err, ErrConflict) {
-			return changes, err
+			return err
 		}
 		if err := ctx.Err(); err != nil {
-			return Changes{}, err
+			return err
 		}
 	}
-	return Changes{}, ErrConflict
+	return ErrConflict
 }
 
 var turnSeed = maphash.MakeSeed()
 
-func (s *Service) tryUpdate(ctx context.Context, user string, in api.SettingsInput) (Changes, error) {
+func (s *Service) tryReplace(ctx context.Context, user string, renew func(old *Settings) (Settings, error)) error {
 	var old *Settings
 	have, version, err := s.load(ctx, user)
 	if err == nil {
 		old = &have
 	} else if !errors.Is(err, ErrNotFound) {
-		return Changes{}, err
+		return err
 	}
-	next, changes, err := Merge(old, in)
+	next, err := renew(old)
 	if err != nil {
-		return Changes{}, err
+		return err
 	}
 	// Known before they are stored: whatever fails from here on may be logged.
 	s.red.Add(next.SecretValues()...)
 	body, err := Encode(ctx, s.keys, user, next)
 	if err != nil {
-		return Changes{}, err
+		return err
 	}
 	err = s.store.SaveSettings(ctx, Record{User: user, Version: version + 1, Body: body, UpdatedAt: time.Now().UTC()})
 	if err != nil {
 		s.forget(user) // it may have been stored all the same
-		return Changes{}, fmt.Errorf("storing settings: %w", err)
+		return fmt.Errorf("storing settings: %w", err)
 	}
 	s.remember(user, body, version+1, next)
-	return changes, nil
+	return nil
 }
 
 func (s *Service) load(ctx context.Context, user string) (Settings, int64, error) {

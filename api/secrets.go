@@ -1,0 +1,25 @@
+package api
+
+// CreateSecret is the body of POST /api/secrets.
+type CreateSecret struct {
+	Name        string      `json:"name" minLength:"1" doc:"A legal name of an environment variable: that is what it becomes in the sandbox."`
+	Value       string      `json:"value" minLength:"1" format:"password" doc:"Never shown again."`
+	Description Opt[string] `json:"description,omitzero" doc:"What it is for; the agent is told."`
+}
+
+// EditSecret is the body of PUT /api/secrets/{secret_id}. The value stays.
+type EditSecret struct {
+	Name        string      `json:"name" minLength:"1" doc:"The name it shall have."`
+	Description Opt[string] `json:"description,omitzero" doc:"Omitted: stays. null or empty: cleared."`
+}
+
+// SecretInfo is a custom secret as lists show it.
+type SecretInfo struct {
+	Name        string  `json:"name"`
+	Description *string `json:"description"`
+}
+
+// Secrets answers GET /api/secrets.
+type Secrets struct {
+	CustomSecrets []SecretInfo `json:"custom_secrets"`
+}

@@ -1,0 +1,231 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"deckhand/api"
+	"deckhand/internal/gitprovider"
+	"deckhand/internal/settings"
+)
+
+const (
+	aboutSeveral = "All providers that a token is stored for are asked at the same time, or the selected one. " +
+		"Those that fail are named in the header X-Failed-Providers; if all do, the first failure is the answer."
+	aboutRepositories = "Without selected_provider: the first page of each provider. " + aboutSeveral
+)
+
+// What is said when there is nobody to ask. Clients know these texts.
+const (
+	needToken  = "Git provider token required. (such as GitHub)."
+	needSearch = "Git provider token required."
+	needTasks  = "No providers set."
+)
+
+// forgeTime is how long the providers have for an answer.
+const forgeTime = 20 * time.Second
+
+// forge is a provider with the user's token. Whoever is asked to ask it finds it opened.
+type forge struct {
+	name  string
+	token settings.ProviderToken
+	gitprovider.Provider
+}
+
+// forges are the providers that the user stored a token for, or the selected
+// one of them. If there is none, missing says so.
+func (d *Door) forges(ctx context.Context, user, selected, missing string) ([]forge, error) {
+	tokens := map[string]settings.ProviderToken{}
+	err := d.Settings.Read(ctx, user, func(s *settings.Settings) {
+		for name, t := range s.ProviderTokens {
+			if !t.Token.IsZero() && (selected == "" || name == selected) {
+				tokens[name] = t
+			}
+		}
+	})
+	if err != nil && !errors.Is(err, settings.ErrNotFound) {
+		return nil, err
+	}
+	var out []forge
+	for _, name := range settings.Providers {
+		if t, ok := tokens[name]; ok && d.Forge != nil {
+			out = append(out, forge{name: name, token: t})
+		}
+	}
+	if len(out) == 0 {
+		return nil, fail(http.StatusUnauthorized, api.CodeGitAuthentication, missing)
+	}
+	return out, nil
+}
+
+// answered is what one of several providers said.
+type answered[T any] struct {
+	forge forge
+	value T
+	err   error
+}
+
+// askAll asks all at the same time and returns who answered, in order. Those
+// who failed are named in the answer's header and logged. It fails if all did.
+func askAll[T any](d *Door, ctx context.Context, c *call, all []forge, ask func(ctx context.Context, f forge) (T, error)) ([]answered[T], error) {
+	short, cancel := context.WithTimeout(ctx, forgeTime)
+	defer cancel()
+	defer context.AfterFunc(d.closing, cancel)()
+	found := make([]answered[T], len(all))
+	var wg sync.WaitGroup
+	for i, f := range all {
+		wg.Go(func() {
+			a := &found[i]
+			if f.Provider, a.err = d.Forge(short, f.name, f.token); a.err == nil { // to open one may be to ask it what it is
+				a.value, a.err = ask(short, f)
+			}
+			a.forge = f
+		})
+	}
+	wg.Wait()
+	var good []answered[T]
+	var failed []string
+	var first error
+	for _, a := range found {
+		if a.err == nil {
+			good = append(good, a)
+			continue
+		}
+		if ctx.Err() != nil { // whoever asked has left
+			return nil, ctx.Err()
+		}
+		failed = append(failed, a.forge.name)
+		d.Logger.Warn("a git provider did not answer as it should", "provider", a.forge.name, "user", c.who.User, "error", a.err)
+		if first == nil || gitprovider.ReasonOf(first) == gitprovider.NotFound {
+			first = forgeError(a.forge.name, a.err)
+		}
+	}
+	if len(good) == 0 {
+		return nil, forgeFault(first)
+	}
+	if len(failed) > 0 {
+		c.header.Set("X-Failed-Providers", strings.Join(failed, ", "))
+	}
+	return good, nil
+}
+
+// askAny is askAll for a question that has one answer: the first there is.
+func askAny[T any](d *Door, ctx context.Context, c *call, all []forge, ask func(ctx context.Context, f forge) (T, error)) (answered[T], error) {
+	good, err := askAll(d, ctx, c, all, ask)
+	if err != nil {
+		return answered[T]{}, err
+	}
+	return good[0], nil
+}
+
+// forgeError is what a provider's failure is called when time ran out first.
+func forgeError(provider string, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return gitprovider.Failure(provider, provider, gitprovider.Unavailable, "")
+	}
+	return err
+}
+
+// forgeFault is the answer to what a provider did not do.
+func forgeFault(err error) error {
+	e, ok := errors.AsType[*gitprovider.Error](err)
+	if !ok {
+		return err
+	}
+	f := fail(http.StatusInternalServerError, api.CodeUnavailable, e.Message)
+	switch e.Reason {
+	case gitprovider.BadToken, gitprovider.Scope:
+		f.status, f.code = http.StatusUnauthorized, api.CodeGitAuthentication
+	case gitprovider.Unsupported:
+		f.status, f.code = http.StatusBadRequest, api.CodeBadRequest
+	}
+	if e.RetryAfter > 0 {
+		f.header = http.Header{"Retry-After": {itoa(int64(math.Ceil(e.RetryAfter.Seconds())))}}
+	}
+	return f
+}
+
+func gitUser(d *Door, ctx context.Context, c *call, _ none, _ none) (api.GitUser, error) {
+	all, err := d.forges(ctx, c.who.User, "", needToken)
+	if err != nil {
+		return api.GitUser{}, err
+	}
+	a, err := askAny(d, ctx, c, all, func(ctx context.Context, f forge) (gitprovider.User, error) { return f.User(ctx) })
+	u := a.value
+	return api.GitUser{ID: u.ID, Login: u.Login, AvatarURL: u.AvatarURL, Company: text(u.Company), Name: text(u.Name), Email: text(u.Email)}, err
+}
+
+type providerQuery struct {
+	Provider string `query:"provider" required:"true" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo"`
+}
+
+func gitInstallations(d *Door, ctx context.Context, c *call, q providerQuery, _ none) ([]string, error) {
+	all, err := d.forges(ctx, c.who.User, q.Provider, needToken)
+	if err != nil {
+		return nil, err
+	}
+	a, err := askAny(d, ctx, c, all, func(ctx context.Context, f forge) ([]string, error) { return f.Installations(ctx) })
+	return orEmpty(a.value), err
+}
+
+type repositoriesQuery struct {
+	Sort         string `query:"sort" default:"pushed" maxLength:"50" doc:"pushed, updated, created or full_name."`
+	Provider     string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Ask only this one."`
+	Page         int64  `query:"page" default:"1" minimum:"1" maximum:"100000" doc:"Of the selected provider."`
+	PerPage      int64  `query:"per_page" default:"30" minimum:"1" maximum:"100"`
+	Installation string `query:"installation_id" maxLength:"200" doc:"Only repositories that an app was let into there."`
+}
+
+func gitRepositories(d *Door, ctx context.Context, c *call, q repositoriesQuery, _ none) ([]api.GitRepository, error) {
+	all, err := d.forges(ctx, c.who.User, q.Provider, needToken)
+	if err != nil {
+		return nil, err
+	}
+	if q.Provider == "" {
+		q.Page = 1
+	}
+	pages, err := askAll(d, ctx, c, all, func(ctx context.Context, f forge) (gitprovider.Repositories, error) {
+		return f.Repositories(ctx, gitprovider.RepositoryQuery{Sort: q.Sort, Page: int(q.Page), PerPage: int(q.PerPage), Installation: q.Installation})
+	})
+	out := []api.GitRepository{}
+	for _, p := range pages {
+		for _, r := range p.value.Items {
+			v := repositoryView(p.forge.name, r)
+			if p.value.Next > 0 { // on each, for clients look at the first
+				v.LinkHeader = ptr(nextPage(q, p.forge.name, p.value.Next))
+			}
+			out = append(out, v)
+		}
+	}
+	return out, err
+}
+
+// nextPage is a Link header. Older clients find the number by a pattern that
+// wants page before all else.
+func nextPage(q repositoriesQuery, provider string, page int) string {
+	more := url.Values{"per_page": {itoa(q.PerPage)}, "selected_provider": {provider}, "sort": {q.Sort}}
+	if q.Installation != "" {
+		more.Set("installation_id", q.Installation)
+	}
+	return "</api/user/repositories?page=" + itoa(int64(page)) + "&" + more.Encode() + `>; rel="next"`
+}
+
+func repositoryView(provider string, r gitprovider.Repository) api.GitRepository {
+	return api.GitRepository{ID: r.ID, FullName: r.Name, GitProvider: provider, IsPublic: r.Public, StargazersCount: r.Stars,
+		PushedAt: moment(r.PushedAt), OwnerType: text(r.Owner), MainBranch: text(r.MainBranch)}
+}
+
+// moment is null when it is not known.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}

@@ -1,0 +1,145 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"deckhand/api"
+	"deckhand/internal/trigger"
+)
+
+const aboutIntegrations = "With an integration, an issue with a label, or a comment that mentions the agent, starts a conversation with your settings and at your cost, " +
+	"or continues the one that the issue or pull request has; the answer is posted there with your stored token. Enter webhook_url and the secret at the provider."
+
+// integrationPath names an integration.
+type integrationPath struct {
+	ID string `path:"integration_id" minLength:"1" maxLength:"64"`
+}
+
+type arrivalsQuery struct {
+	ID     string `path:"integration_id" minLength:"1" maxLength:"64"`
+	Before int64  `query:"before" default:"0" minimum:"0" doc:"next of the page before."`
+	Limit  int64  `query:"limit" default:"20" minimum:"1" maximum:"100"`
+}
+
+// integrations are there, if this server has any.
+func (d *Door) integrations() (*trigger.Integrations, error) {
+	if d.Integrations == nil {
+		return nil, fail(http.StatusNotFound, api.CodeNotFound, "This server has no integrations.")
+	}
+	return d.Integrations, nil
+}
+
+// integrationFault gives the errors of integrations their answers.
+func integrationFault(err error) error {
+	var invalid *trigger.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		return api.Invalid("value_error", sentence(invalid.Msg), invalid.Field)
+	case errors.Is(err, trigger.ErrNotFound):
+		return fail(http.StatusNotFound, api.CodeNotFound, "Not found")
+	case errors.Is(err, trigger.ErrTooMany):
+		return fail(http.StatusConflict, api.CodeConflict, fmt.Sprintf("You have %d integrations, and more are not allowed. Remove one first.", trigger.MaxIntegrations))
+	}
+	return err
+}
+
+func listIntegrations(d *Door, ctx context.Context, c *call, _ none, _ none) ([]api.Integration, error) {
+	s, err := d.integrations()
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.List(ctx, c.who.User)
+	out := []api.Integration{}
+	for _, in := range found {
+		out = append(out, integrationView(s, in))
+	}
+	return out, err
+}
+
+func createIntegration(d *Door, ctx context.Context, c *call, _ none, b api.CreateIntegration) (api.NewIntegration, error) {
+	s, err := d.integrations()
+	if err != nil {
+		return api.NewIntegration{}, err
+	}
+	change := trigger.Change{Host: orNil(b.Host), Mention: orNil(b.Mention), Label: orNil(b.Label),
+		Repositories: given(b.Repositories), AllowedUsers: given(b.AllowedUsers), Enabled: orNil(b.Enabled)}
+	in, secret, err := s.Create(ctx, c.who.User, b.Provider, change)
+	if err != nil {
+		return api.NewIntegration{}, integrationFault(err)
+	}
+	return api.NewIntegration{Integration: integrationView(s, in), Secret: secret.Reveal()}, nil
+}
+
+func getIntegration(d *Door, ctx context.Context, c *call, p integrationPath, _ none) (api.Integration, error) {
+	s, err := d.integrations()
+	if err != nil {
+		return api.Integration{}, err
+	}
+	in, err := s.Get(ctx, c.who.User, p.ID)
+	return integrationView(s, in), integrationFault(err)
+}
+
+func patchIntegration(d *Door, ctx context.Context, c *call, p integrationPath, b api.PatchIntegration) (api.PatchedIntegration, error) {
+	s, err := d.integrations()
+	if err != nil {
+		return api.PatchedIntegration{}, err
+	}
+	change := trigger.Change{Host: orNil(b.Host), Mention: orNil(b.Mention), Label: orNil(b.Label), Repositories: given(b.Repositories),
+		AllowedUsers: given(b.AllowedUsers), Enabled: orNil(b.Enabled), RotateSecret: b.RotateSecret.Value}
+	in, secret, err := s.Change(ctx, c.who.User, p.ID, change)
+	if err != nil {
+		return api.PatchedIntegration{}, integrationFault(err)
+	}
+	return api.PatchedIntegration{Integration: integrationView(s, in), Secret: text(secret.Reveal())}, nil
+}
+
+func deleteIntegration(d *Door, ctx context.Context, c *call, p integrationPath, _ none) (bool, error) {
+	s, err := d.integrations()
+	if err == nil {
+		err = integrationFault(s.Remove(ctx, c.who.User, p.ID))
+	}
+	return err == nil, err
+}
+
+func listArrivals(d *Door, ctx context.Context, c *call, q arrivalsQuery, _ none) (api.IntegrationDeliveryPage, error) {
+	page := api.IntegrationDeliveryPage{Results: []api.IntegrationDelivery{}}
+	s, err := d.integrations()
+	if err != nil {
+		return page, err
+	}
+	limit := int(q.Limit)
+	found, err := s.Page(ctx, c.who.User, q.ID, q.Before, limit+1)
+	if err != nil {
+		return page, integrationFault(err)
+	}
+	if len(found) > limit {
+		found = found[:limit]
+		page.Next = ptr(found[limit-1].Seq)
+	}
+	for _, one := range found {
+		page.Results = append(page.Results, arrivalView(one))
+	}
+	return page, nil
+}
+
+func integrationView(s *trigger.Integrations, in trigger.Integration) api.Integration {
+	out := api.Integration{ID: in.ID, Provider: in.Provider, Host: in.Host, Mention: in.Mention, Label: in.Label, Repositories: in.Repositories, AllowedUsers: in.AllowedUsers,
+		Enabled: in.Enabled, WebhookURL: s.Address(in), Warnings: []string{}, CreatedAt: in.CreatedAt, UpdatedAt: in.ChangedAt}
+	if slices.Contains(in.AllowedUsers, trigger.Anybody) {
+		out.Warnings = append(out.Warnings, "Anybody who can write in these repositories can make the agent work with your settings, your token and at your cost.")
+	}
+	return out
+}
+
+func arrivalView(d trigger.Delivery) api.IntegrationDelivery {
+	out := api.IntegrationDelivery{ID: d.ID, Event: d.Event, Repository: text(d.Repository), PullRequest: d.Pull, Actor: text(d.Actor), State: string(d.State), Reason: text(d.Reason),
+		ConversationID: text(string(d.Session)), CreatedAt: d.CreatedAt, NextAttemptAt: maybeTime(d.NextAt), DoneAt: maybeTime(d.DoneAt)}
+	if d.Number > 0 {
+		out.Number = &d.Number
+	}
+	return out
+}

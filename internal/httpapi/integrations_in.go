@@ -1,0 +1,109 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"deckhand/api"
+	"deckhand/internal/access"
+	"deckhand/internal/trigger"
+)
+
+const (
+	aboutArrival = "For git providers, not for people: the signature takes the place of a key. 202 says that something will be done, 200 that nothing is. " +
+		"Without integration the secrets of all integrations with the provider are tried."
+	// maxArrival is more than what providers send about issues and comments. The
+	// largest deliveries are about pushes, which are not wanted here.
+	maxArrival = 5 << 20
+	// arrivalTime is how long a provider may take to send it.
+	arrivalTime = 10 * time.Second
+)
+
+type arrivalPath struct {
+	Provider    string `path:"provider" maxLength:"32" doc:"github, gitlab, bitbucket, gitea or forgejo."`
+	Integration string `query:"integration" maxLength:"64" doc:"Which integration it is for."`
+}
+
+// receiveWebhook takes what a git provider tells. Who cannot sign it learns nothing.
+func receiveWebhook(d *Door, w http.ResponseWriter, r *http.Request, _ *call, p arrivalPath) error {
+	if d.Arrivals == nil || !trigger.Known(p.Provider) {
+		return fail(http.StatusNotFound, api.CodeNotFound, "Not found")
+	}
+	body, err := readArrival(w, r)
+	if err != nil {
+		return err
+	}
+	got, err := d.Arrivals.Receive(r.Context(), p.Provider, p.Integration, r.Header, body)
+	switch {
+	case errors.Is(err, trigger.ErrUnsigned):
+		if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
+			return tooMany(a, "Too many deliveries with a wrong signature.")
+		}
+		return unauthorized()
+	case errors.Is(err, trigger.ErrUnreadable):
+		return fail(http.StatusBadRequest, api.CodeBadRequest, "The delivery is signed, but it is not what such a provider sends.")
+	case err != nil:
+		return err
+	}
+	status, said := http.StatusOK, api.WebhookReceipt{Status: "ignored", Reason: text(got.Reason)}
+	switch {
+	case got.Known:
+		said = api.WebhookReceipt{Status: "known"}
+	case got.State == trigger.Waiting:
+		status, said.Status = http.StatusAccepted, "accepted"
+	}
+	writeJSON(w, status, said)
+	return nil
+}
+
+// readArrival reads the body as it comes: no memory is set aside for what a
+// stranger only announces.
+func readArrival(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength > maxArrival {
+		return nil, tooLarge(maxArrival)
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(arrivalTime)) // a test without a network has none
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxArrival))
+	_ = control.SetReadDeadline(time.Time{})
+	var big *http.MaxBytesError
+	switch {
+	case errors.As(err, &big):
+		return nil, tooLarge(maxArrival)
+	case err != nil:
+		return nil, fail(http.StatusBadRequest, api.CodeBadRequest, "The body could not be read to its end.")
+	}
+	return b, nil
+}
+
+func describeArrival(d *Door, o *huma.Operation) {
+	o.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{}}}}
+	schema := d.registry.Schema(reflect.TypeFor[api.WebhookReceipt](), true, "")
+	o.Responses["200"] = &huma.Response{Description: "It is recorded, and nothing is done.", Content: jsonContent(schema)}
+	o.Responses["202"] = &huma.Response{Description: "It is recorded, and something will be done.", Content: jsonContent(schema)}
+	o.Responses["401"] = &huma.Response{Description: "No secret fits the signature.", Content: jsonContent(d.registry.Schema(reflect.TypeFor[api.Unauthorized](), true, ""))}
+}
+
+// Begin creates a conversation for a user who did not ask for it here, by the
+// same rules as POST /api/conversations.
+func (d *Door) Begin(ctx context.Context, s trigger.Start) error {
+	c := &call{who: access.Identity{User: s.User}, trigger: trigger.Resolver, retryKey: s.Key}
+	b := api.CreateConversation{ConversationID: api.Some(string(s.ID)), Repository: api.Some(s.Repository), GitProvider: api.Some(s.Provider), InitialUserMsg: api.Some(s.Text)}
+	if s.Branch != "" {
+		b.SelectedBranch = api.Some(s.Branch)
+	}
+	_, err := createConversation(d, ctx, c, none{}, b)
+	if err == nil {
+		return nil
+	}
+	if f := translate(err); f.status < http.StatusInternalServerError {
+		return &trigger.RefusedError{Msg: f.msg, Branch: f.code == api.CodeGitBranch}
+	}
+	return err
+}

@@ -1,0 +1,73 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+
+	"deckhand/api"
+	"deckhand/internal/settings"
+)
+
+func listSecrets(d *Door, ctx context.Context, c *call, _ none, _ none) (api.Secrets, error) {
+	out := api.Secrets{CustomSecrets: []api.SecretInfo{}}
+	err := d.Settings.Read(ctx, c.who.User, func(s *settings.Settings) {
+		for _, name := range slices.Sorted(maps.Keys(s.CustomSecrets)) {
+			out.CustomSecrets = append(out.CustomSecrets, api.SecretInfo{Name: name, Description: text(s.CustomSecrets[name].Description)})
+		}
+	})
+	if errors.Is(err, settings.ErrNotFound) {
+		err = nil
+	}
+	return out, err
+}
+
+func createSecret(d *Door, ctx context.Context, c *call, _ none, b api.CreateSecret) (api.Done, error) {
+	if d.Redact != nil {
+		d.Redact(b.Value)
+	}
+	err := d.Settings.Change(ctx, c.who.User, func(s *settings.Settings) error {
+		return s.AddSecret(b.Name, b.Value, b.Description.Value)
+	})
+	return api.Done{Message: "Secret created successfully"}, secretFault(err, "", b.Name)
+}
+
+// secretPath names a custom secret: its name is its id.
+type secretPath struct {
+	ID string `path:"secret_id" maxLength:"128"`
+}
+
+func editSecret(d *Door, ctx context.Context, c *call, p secretPath, b api.EditSecret) (api.Done, error) {
+	err := d.Settings.Change(ctx, c.who.User, func(s *settings.Settings) error {
+		return s.EditSecret(p.ID, b.Name, b.Description)
+	})
+	return api.Done{Message: "Secret updated successfully"}, secretFault(err, p.ID, b.Name)
+}
+
+func deleteSecret(d *Door, ctx context.Context, c *call, p secretPath, _ none) (api.Done, error) {
+	err := d.Settings.Change(ctx, c.who.User, func(s *settings.Settings) error { return s.RemoveSecret(p.ID) })
+	return api.Done{Message: "Secret deleted successfully"}, secretFault(err, p.ID, "")
+}
+
+// secretFault says it in the words that clients know: a name that is taken is a
+// message, all else an error.
+func secretFault(err error, id, name string) error {
+	switch {
+	case errors.Is(err, settings.ErrNoSecret):
+		return fail(http.StatusNotFound, api.CodeNotFound, "Secret with ID "+id+" not found")
+	case errors.Is(err, settings.ErrSecretExists):
+		f := fail(http.StatusBadRequest, api.CodeConflict, "Secret "+name+" already exists")
+		f.body = struct {
+			Message string `json:"message"`
+			MsgID   string `json:"msg_id"`
+		}{f.msg, f.code}
+		return f
+	}
+	return err
+}
+
+func resetSettings(_ *Door, _ context.Context, _ *call, _ none, _ none) (api.Done, error) {
+	return api.Done{}, fail(http.StatusGone, api.CodeNotFound, "Reset settings functionality has been removed.")
+}
