@@ -5,7 +5,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build runner run test test-short bench lint vuln fmt fuzz openapi clean setup
+.PHONY: help build runner run test test-short forge-test bench lint vuln fmt fuzz openapi clean setup
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
@@ -74,6 +74,15 @@ test: setup build lint ## everything: set-up, build, lint, all tests with the ra
 
 test-short: ## a quick round: no set-up, no race detector, slow tests left out
 	@go test -short ./...
+
+# A forge takes so long to build, if only once, that what needs one is a run of
+# its own: all tests with Forge in their name, wherever giteatest is used.
+forge-test: runner ## build a real git forge (once, some 10 minutes) and run the tests that need one
+	$(call say,test: against a real git forge)
+	@scripts/forge build bin/forge
+	@vars=$$(scripts/forge start bin/forge); trap 'scripts/forge stop bin/forge' EXIT; export $$vars; \
+	packages=$$(grep -rl --include='*_test.go' '"deckhand/internal/gitprovider/gitea/giteatest"' ./internal ./cmd | xargs -n 1 dirname | sort -u); \
+	CGO_ENABLED=1 go test -p 1 -vet=off -race -count=1 -run Forge $$packages
 
 bench: build ## run the benchmarks, results in bench/results/
 	$(call say,bench)

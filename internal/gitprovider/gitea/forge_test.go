@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -57,14 +59,11 @@ func TestForgeTasks(t *testing.T) {
 	ada, grace := forge.User(t, "ada"), forge.User(t, "grace")
 	engine := ada.Repository(t, "", "engine", true)
 	ada.Invite(t, engine, grace, "write")
-	want := map[int]string{}
+	want, titles := map[int]string{}, map[int]string{}
 	open := func(branch, title string, task string) (number int, commit string) {
 		commit = ada.Write(t, engine, branch, true, branch+".txt", branch)
 		number = ada.Pull(t, engine, branch, title, "")
-		if task != gitprovider.MergeConflicts && !strings.HasPrefix(title, "WIP") {
-			ada.AwaitMergeable(t, engine, number)
-		}
-		want[number] = task
+		want[number], titles[number] = task, title
 		return number, commit
 	}
 	ada.Write(t, engine, "clash", true, "same.txt", "one")
@@ -83,6 +82,11 @@ func TestForgeTasks(t *testing.T) {
 	fine, _ := open("fine", "Fine", "")
 	grace.Review(t, engine, fine, "APPROVED", "Yes.")
 	ada.Write(t, engine, "main", false, "same.txt", "two")
+	for number, title := range titles { // the push to main has the forge look again
+		if !strings.HasPrefix(title, "WIP") {
+			ada.AwaitMergeable(t, engine, number)
+		}
+	}
 	want[ada.Pull(t, engine, "clash", "Clash", "")] = gitprovider.MergeConflicts
 	want[grace.Issue(t, engine, "Do it", "", ada.Login)] = gitprovider.OpenIssue
 	grace.Issue(t, engine, "Not yours", "", grace.Login)
@@ -236,5 +240,79 @@ func TestForgeWebhook(t *testing.T) {
 	}
 	if got.header.Get("X-Gitea-Event") != "issue_comment" || got.header.Get("X-Gitea-Delivery") == "" || !strings.Contains(string(got.body), "@deckhand do it") {
 		t.Errorf("%v %.300s", got.header, got.body)
+	}
+}
+
+// TestForgeShapes keeps the fake honest: what it answers with, the real one has too, and of the same kind.
+func TestForgeShapes(t *testing.T) {
+	forge := giteatest.Open(t)
+	ada, grace := forge.User(t, "ada"), forge.User(t, "grace")
+	engine := ada.Repository(t, "", "engine", false)
+	ada.Invite(t, engine, grace, "write")
+	commit := ada.Write(t, engine, "topic", true, "a.txt", "one\ntwo\n")
+	pull := ada.Pull(t, engine, "topic", "Topic", "Because.")
+	ada.Status(t, engine, commit, "ci", "failure")
+	grace.Review(t, engine, pull, "COMMENT", "Hm.", giteatest.Remark{Path: "a.txt", Body: "Why?", Line: 1})
+	issue := grace.Issue(t, engine, "Do it", "Now.", ada.Login)
+	grace.Comment(t, engine, issue, "Please.")
+	here := "/repos/" + engine
+	var reviews []struct{ ID int }
+	ada.Call(t, "GET", fmt.Sprint(here, "/pulls/", pull, "/reviews"), nil, &reviews)
+
+	f := newFake()
+	for path, fake := range map[string]any{
+		"/user": f.user, here: f.repos[0], "/repos/search?q=engine": obj{"ok": true, "data": f.repos[:1]},
+		here + "/branches": f.branches[:1], fmt.Sprint(here, "/pulls/", pull): f.pulls[21], here + "/pulls": []obj{f.pulls[21]},
+		fmt.Sprint(here, "/pulls/", pull, "/reviews"):                              []obj{reviewOf(1, "COMMENT", "")},
+		fmt.Sprint(here, "/pulls/", pull, "/reviews/", reviews[0].ID, "/comments"): f.remarks[51][:1],
+		here + "/commits/" + commit + "/status":                                    combined([]obj{statusOf("ci", "failure")}),
+		fmt.Sprint(here, "/issues/", issue):                                        f.issues[0],
+		fmt.Sprint(here, "/issues/", issue, "/comments"):                           []obj{f.comments[22][0]},
+		"/repos/issues/search?assigned=true&type=issues":                           f.issues[:1],
+		here + "/contents": []obj{{"name": "README.md", "path": "README.md", "type": "file", "sha": "0", "size": 1}},
+	} {
+		text, err := json.Marshal(fake)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pretended, real any
+		if err := json.Unmarshal(text, &pretended); err != nil {
+			t.Fatal(err)
+		}
+		ada.Call(t, "GET", path, nil, &real)
+		sameShape(t, path, pretended, real)
+	}
+}
+
+// sameShape looks for every field of the fake's answer in the real one's.
+func sameShape(t *testing.T, where string, fake, real any) {
+	switch fake := fake.(type) {
+	case nil: // the real one has something there, or has not
+	case map[string]any:
+		got, ok := real.(map[string]any)
+		if !ok {
+			t.Errorf("%s is %T", where, real)
+			return
+		}
+		for name, inner := range fake {
+			if value, ok := got[name]; ok {
+				sameShape(t, where+" "+name, inner, value)
+			} else {
+				t.Errorf("%s has no %s", where, name)
+			}
+		}
+	case []any:
+		got, ok := real.([]any)
+		if !ok || len(fake) > 0 && len(got) == 0 {
+			t.Errorf("%s is %T with %d", where, real, len(got))
+			return
+		}
+		if len(fake) > 0 {
+			sameShape(t, where+" []", fake[0], got[0])
+		}
+	default:
+		if fmt.Sprintf("%T", fake) != fmt.Sprintf("%T", real) {
+			t.Errorf("%s is %T, in the fake %T", where, real, fake)
+		}
 	}
 }

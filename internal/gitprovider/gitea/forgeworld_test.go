@@ -45,7 +45,6 @@ func forgeWorld(t *testing.T, forge *giteatest.Forge, ada, grace *giteatest.User
 	world := providertest.World{
 		User:         forgeUser(t, ada),
 		Repositories: forgeRepositories(t, ada, engine, diary, minutes),
-		Repository:   forgeRepositories(t, ada, engine)[0],
 		Text:         "ngine", Found: forgeFound(t, ada, "ngine"),
 		Branches: forgeBranches(t, ada, engine), Part: "login", With: nil,
 		Tasks: []gitprovider.Task{
@@ -75,7 +74,12 @@ func forgeWorld(t *testing.T, forge *giteatest.Forge, ada, grace *giteatest.User
 			Author: grace.Login, State: "open", Comments: []string{grace.Login + ": Since when?"},
 		},
 	}
-	world.Repository.Owner = ""
+	for _, r := range world.Repositories {
+		if r.Name == engine {
+			world.Repository = r
+			world.Repository.Owner = "" // told in lists only
+		}
+	}
 	for _, b := range world.Branches {
 		if strings.Contains(strings.ToLower(b.Name), "login") {
 			world.With = append(world.With, b.Name)

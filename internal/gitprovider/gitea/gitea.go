@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/gitprovider/call"
@@ -19,15 +20,16 @@ var hosts = map[string]string{"gitea": "gitea.com", "forgejo": "codeberg.org"}
 const maxPage = 50
 
 type provider struct {
-	call *call.Caller
-	self atomic.Pointer[user] // whom the token belongs to, once asked
+	call   *call.Caller
+	self   atomic.Pointer[user] // whom the token belongs to, once asked
+	pauses []time.Duration      // see settle
 }
 
 // New makes the adapter for Gitea or Forgejo, by the name in the options. Both
 // take access tokens and those of OAuth as bearers.
 func New(o call.Options) gitprovider.Provider {
 	api := func(site *url.URL) *url.URL { return site.JoinPath("api", "v1") }
-	return &provider{call: call.New(o, hosts[o.Name], api, func(h http.Header) {
+	return &provider{pauses: looksAgain, call: call.New(o, hosts[o.Name], api, func(h http.Header) {
 		if o.Token != "" {
 			h.Set("Authorization", "Bearer "+o.Token)
 		}

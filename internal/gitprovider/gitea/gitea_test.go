@@ -7,7 +7,9 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -38,7 +40,9 @@ func connect(t *testing.T, f *fake) (gitprovider.Provider, *httptest.Server) {
 	t.Cleanup(s.Close)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return adapter(&http.Client{Transport: transport}, s.URL, "token"), s
+	p := adapter(&http.Client{Transport: transport}, s.URL, "token")
+	p.(*provider).pauses = []time.Duration{1, 1} // a fake needs no time to look
+	return p, s
 }
 
 func TestTasks(t *testing.T) {
@@ -86,6 +90,51 @@ func TestTasks(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})
+	}
+}
+
+// What is not mergeable at first may only not have been looked at.
+func TestSettle(t *testing.T) {
+	for name, test := range map[string]struct {
+		after int // calls until it is found mergeable
+		want  bool
+		calls int64
+	}{
+		"at once": {0, true, 1}, "at the second look": {1, true, 2}, "at the last": {2, true, 3}, "never": {9, false, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake()
+			var calls atomic.Int64
+			answer := f.handler(t)
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/pulls/21") {
+					send(t, w, r, pullOf(21, "Oil", "topic", int(calls.Add(1)) > test.after))
+					return
+				}
+				answer.ServeHTTP(w, r)
+			}))
+			defer s.Close()
+			transport := &http.Transport{}
+			defer transport.CloseIdleConnections()
+			p := adapter(&http.Client{Transport: transport}, s.URL, "token")
+			p.(*provider).pauses = []time.Duration{1, 1}
+			got, err := p.Request(t.Context(), "ada/engine", 21)
+			if err != nil || got.Mergeable == nil || *got.Mergeable != test.want || calls.Load() != test.calls {
+				t.Errorf("%+v %v after %d calls", got, err, calls.Load())
+			}
+			calls.Store(0)
+			tasks, err := p.Tasks(t.Context())
+			if err != nil || slices.ContainsFunc(tasks, func(one gitprovider.Task) bool { return one.Type == gitprovider.MergeConflicts }) == test.want {
+				t.Errorf("%+v %v", tasks, err)
+			}
+		})
+	}
+	// Who gives up does not wait for the pause.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := &provider{pauses: []time.Duration{time.Hour}}
+	if err := p.settle(ctx, []*seen{{pull: pull{State: "open"}}}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

@@ -114,6 +114,7 @@ func (p *provider) Proposed(ctx context.Context, name, source, target string) (g
 	query := pageQuery(1, maxPage)
 	query.Set("state", "open")
 	query.Set("sort", "recentupdate")
+	query.Set("base_branch", target) // old hosts do not know it and list all
 	var found *pull
 	err = call.Each(ctx, p.call, call.Request{Path: path, Query: query}, maxListPages, func(page []pull) bool {
 		for _, pr := range page {
@@ -134,8 +135,15 @@ func (p *provider) Proposed(ctx context.Context, name, source, target string) (g
 }
 
 func (p *provider) Request(ctx context.Context, name string, number int) (gitprovider.Request, error) {
-	pr, err := p.pull(ctx, name, number)
-	return pr.read(), err
+	found, err := p.pull(ctx, name, number)
+	if err != nil {
+		return gitprovider.Request{}, err
+	}
+	one := &seen{pull: found, name: name, number: number}
+	if err := p.settle(ctx, []*seen{one}); err != nil {
+		return gitprovider.Request{}, err
+	}
+	return one.read(), nil
 }
 
 func (p *provider) pull(ctx context.Context, name string, number int) (pull, error) {

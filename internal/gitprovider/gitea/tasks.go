@@ -23,10 +23,20 @@ func (p *provider) Tasks(ctx context.Context) ([]gitprovider.Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	all := make([]*seen, len(pulls))
+	for i, pr := range pulls {
+		all[i] = &seen{name: pr.Repository.FullName, number: pr.Number}
+	}
+	if err := p.look(ctx, all); err != nil {
+		return nil, err
+	}
+	if err := p.settle(ctx, all); err != nil {
+		return nil, err
+	}
 	types := make([]string, len(pulls))
 	err = sideBySide(ctx, len(pulls), func(ctx context.Context, i int) (err error) {
-		types[i], err = p.judge(ctx, pulls[i].Repository.FullName, pulls[i].Number)
-		if gitprovider.ReasonOf(err) == gitprovider.NotFound { // gone since it was listed
+		types[i], err = p.judge(ctx, all[i])
+		if gitprovider.ReasonOf(err) == gitprovider.NotFound {
 			return nil
 		}
 		return err
@@ -63,25 +73,22 @@ func (p *provider) mine(ctx context.Context, kind, how string) ([]issue, error) 
 }
 
 // judge says what is to be done about a pull request; "" if nothing is. A draft
-// counts as not mergeable, so nothing can be said about its conflicts. So does
-// one that was pushed a moment ago, until the host has looked at it: it may be
-// taken for one with conflicts that long.
-func (p *provider) judge(ctx context.Context, name string, number int) (string, error) {
-	pr, err := p.pull(ctx, name, number)
-	if err != nil {
-		return "", err
+// is never mergeable, so nothing is said about its conflicts.
+func (p *provider) judge(ctx context.Context, pr *seen) (string, error) {
+	if pr.gone {
+		return "", nil
 	}
-	if !pr.draft() && !pr.Mergeable {
+	if pr.unclear() {
 		return gitprovider.MergeConflicts, nil
 	}
-	ran, err := p.checks(ctx, name, pr.Head.SHA)
+	ran, err := p.checks(ctx, pr.name, pr.Head.SHA)
 	if err != nil {
 		return "", err
 	}
 	if failed(ran.State) {
 		return gitprovider.FailingChecks, nil
 	}
-	reviews, err := p.reviews(ctx, name, number)
+	reviews, err := p.reviews(ctx, pr.name, pr.number)
 	if err != nil {
 		return "", err
 	}
