@@ -36,11 +36,18 @@ func (b *brain) recall(ctx context.Context, st session.State, said session.UserS
 	in := knowledge.ContextInput{Recalled: found}
 	d := v0.RecallDetails{Type: "knowledge"}
 	if o.First {
+		top, err := b.top(ctx, st)
+		if err != nil {
+			return session.Recalled{}, err
+		}
 		in.Repository, in.Branch, in.WorkingDir, in.Date = st.Created.Repository, st.Created.Branch, b.workdir, time.Now().UTC()
+		if c := top.Checkout; c != nil {
+			in.Directory, in.Branch, in.WorkingDir, in.Trouble = c.Dir, c.Branch, c.Dir, troubles(top)
+		}
 		if in.Secrets, err = b.secretNames(ctx, st.Owner); err != nil {
 			return session.Recalled{}, err
 		}
-		d = v0.RecallDetails{Type: "workspace_context", RepoName: in.Repository, RepoBranch: in.Branch, RepoInstructions: found.Instructions, Date: in.Date.Format(time.DateOnly),
+		d = v0.RecallDetails{Type: "workspace_context", RepoName: in.Repository, RepoDirectory: in.Directory, RepoBranch: in.Branch, RepoInstructions: found.Instructions, Date: in.Date.Format(time.DateOnly),
 			Secrets: in.Secrets, ConversationInstructions: st.Created.Instructions, WorkingDir: in.WorkingDir}
 	}
 	out := session.Recalled{Text: b.redactor.String(knowledge.Context(in))}
@@ -69,12 +76,12 @@ func (b *brain) secretNames(ctx context.Context, owner string) (map[string]strin
 // they can be read without waiting for a sandbox.
 func (b *brain) scope(ctx context.Context, st session.State) (knowledge.Scope, func()) {
 	scope := knowledge.Scope{User: st.Owner, RepoDir: b.workdir, Key: string(st.ID)}
-	for st.Created.Parent != "" {
-		up, err := b.sessions.Load(ctx, st.Created.Parent)
-		if err != nil {
-			return scope, func() {}
-		}
-		st = up
+	st, err := b.top(ctx, st)
+	if err != nil {
+		return scope, func() {}
+	}
+	if st.Checkout != nil {
+		scope.RepoDir = st.Checkout.Dir
 	}
 	if b.warm && !st.Up {
 		return scope, func() {}
@@ -86,7 +93,7 @@ func (b *brain) scope(ctx context.Context, st session.State) (knowledge.Scope, f
 		}
 		return scope, func() {}
 	}
-	scope.Repo = view.FS(ctx)
+	scope.Repo = repositoryFiles(view.FS(ctx), st.Checkout)
 	return scope, view.Close
 }
 

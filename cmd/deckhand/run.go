@@ -7,8 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
-	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -78,7 +76,7 @@ type runCmd struct {
 	talkFlags
 	Instructions string   `name:"instructions" placeholder:"TEXT" help:"What the agent is told beside the task."`
 	Dir          string   `name:"dir" default:"." placeholder:"DIR" help:"Folder to work in (default: this one)."`
-	Repo         string   `name:"repo" placeholder:"URL" help:"Repository to clone into a new folder below --dir, and to work in: an address, or OWNER/NAME on GitHub."`
+	Repo         string   `name:"repo" placeholder:"REPO" help:"Repository to clone into a new folder below --dir, and to work in: an address, OWNER/NAME on GitHub, or the path of one on this machine."`
 	Branch       string   `name:"branch" placeholder:"NAME" help:"Branch of --repo."`
 	Image        []string `name:"image" type:"existingfile" placeholder:"FILE" help:"Image to show to the model. May be repeated."`
 }
@@ -117,7 +115,13 @@ func (c *runCmd) Run(ctx context.Context, all *cli, o *output) error {
 	case "docker":
 		return usage("--sandbox docker cannot work in a folder of this machine; use local, or host for no sandbox at all")
 	}
-	dir, err := c.workdir(ctx, o)
+	created := session.Created{Trigger: "cli", Instructions: c.Instructions}
+	dir, err := c.workdir()
+	if err == nil && c.Repo != "" {
+		var made func()
+		dir, made, err = c.repository(ctx, dir, o, &created)
+		defer made()
+	}
 	if err != nil {
 		return err
 	}
@@ -125,11 +129,11 @@ func (c *runCmd) Run(ctx context.Context, all *cli, o *output) error {
 		return usage("the data dir %s, with its keys, lies in the folder %s: choose another --dir, or another --data-dir", data, dir)
 	}
 	c.Folder = dir
-	return c.hold(ctx, all, o, session.Created{Trigger: "cli", Instructions: c.Instructions}, &first)
+	return c.hold(ctx, all, o, created, &first)
 }
 
-// workdir is the folder to work in: the given one, or a clone in it.
-func (c *runCmd) workdir(ctx context.Context, o *output) (string, error) {
+// workdir is the folder to work in, or below which to clone.
+func (c *runCmd) workdir() (string, error) {
 	dir, err := filepath.Abs(c.Dir)
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
@@ -140,31 +144,7 @@ func (c *runCmd) workdir(ctx context.Context, o *output) (string, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", usage("--dir: %s is not a folder", dir)
 	}
-	if c.Repo == "" {
-		return dir, nil
-	}
-	url := c.Repo
-	if owner, name, ok := strings.Cut(url, "/"); ok && owner != "" && !strings.ContainsAny(owner, ":.") && !strings.Contains(name, "/") {
-		if _, err := os.Stat(url); err != nil {
-			url = "https://github.com/" + url
-		}
-	}
-	name := strings.TrimSuffix(path.Base(strings.TrimRight(url, "/")), ".git")
-	if name == "" || name == "." || name == "/" || strings.ContainsAny(name, ":") || strings.HasPrefix(url, "-") {
-		return "", usage("--repo %s does not name a repository", c.Repo)
-	}
-	to := filepath.Join(dir, name)
-	args := []string{"clone", "--quiet"}
-	if c.Branch != "" {
-		args = append(args, "--branch", c.Branch)
-	}
-	git := exec.CommandContext(ctx, "git", append(args, "--", url, to)...)
-	git.Stdin, git.Stdout, git.Stderr = os.Stdin, o.stderr, o.stderr
-	if err := git.Run(); err != nil {
-		return "", fmt.Errorf("the repository cannot be cloned into %s: %w", to, err)
-	}
-	fmt.Fprintf(o.stderr, "cloned into %s\n", to)
-	return to, nil
+	return dir, nil
 }
 
 // maxImage is how large a picture may be: providers take no larger ones.

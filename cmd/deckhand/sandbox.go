@@ -233,6 +233,8 @@ func (f *sandboxFlags) spec(h hands, all *settings.Service) func(ctx context.Con
 		}
 		s, err := all.Get(ctx, st.Owner)
 		if errors.Is(err, settings.ErrNotFound) {
+			identify(spec.Env, st.Owner, settings.Settings{})
+			spec.Env = gitEnvironment(spec.Env, settings.Settings{}, h)
 			return spec, nil
 		}
 		if err != nil {
@@ -248,15 +250,11 @@ func (f *sandboxFlags) spec(h hands, all *settings.Service) func(ctx context.Con
 			spec.Limits.CPUs *= float64(*n)
 			spec.Limits.Memory *= int64(*n)
 		}
+		identify(spec.Env, st.Owner, s)
 		for name, secret := range s.CustomSecrets {
 			spec.Env[name] = secret.Value.Reveal()
 		}
-		if s.GitUserName != nil && *s.GitUserName != "" {
-			spec.Env["GIT_AUTHOR_NAME"], spec.Env["GIT_COMMITTER_NAME"] = *s.GitUserName, *s.GitUserName
-		}
-		if s.GitUserEmail != nil && *s.GitUserEmail != "" {
-			spec.Env["GIT_AUTHOR_EMAIL"], spec.Env["GIT_COMMITTER_EMAIL"] = *s.GitUserEmail, *s.GitUserEmail
-		}
+		spec.Env = gitEnvironment(spec.Env, s, h)
 		return spec, nil
 	}
 }

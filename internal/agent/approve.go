@@ -47,14 +47,32 @@ func (l *Loop) judge(w *worker, p Profile, s session.State) (session.Risk, *sess
 	}
 	spec := t.Spec()
 	rating, why := rate(p.Analyzer, spec, c)
-	if !p.Confirm || spec.Harmless || p.Analyzer != "" && rating == session.RiskLow || allowed(s.Allowed, c.Name, own(spec, c.Args)) {
+	always := wary(spec, c)
+	if always != "" {
+		why = always
+		if p.Analyzer != "" {
+			rating = session.RiskHigh
+		}
+	}
+	if !p.Confirm || spec.Harmless || p.Analyzer != "" && rating == session.RiskLow || always == "" && allowed(s.Allowed, c.Name, own(spec, c.Args)) {
 		return rating, nil
 	}
-	ask := &session.ApprovalAsked{Reason: why, Pattern: risk.Pattern(c.Name, own(spec, c.Args))}
+	ask := &session.ApprovalAsked{Reason: why}
+	if always == "" {
+		ask.Pattern = risk.Pattern(c.Name, own(spec, c.Args))
+	}
 	if l.Approval.Within > 0 {
 		ask.Deadline, ask.Default = time.Now().Add(l.Approval.Within).UTC().Truncate(time.Microsecond), l.Approval.Accept
 	}
 	return rating, ask
+}
+
+// wary is why a call should be asked about every time, as the tool itself sees it.
+func wary(spec tool.Spec, c session.ToolCall) string {
+	if spec.Wary == nil {
+		return ""
+	}
+	return spec.Wary(own(spec, c.Args))
 }
 
 // rate asks the analyzer.

@@ -204,8 +204,24 @@ func condensing(w *worker, event session.Condensed) func(session.State) ([]sessi
 		if s.Claim != w.claim {
 			return nil, session.ErrNotOwner
 		}
+		event.Summary = withRequests(event.Summary, s.Requests)
 		return []session.Payload{event}, nil
 	}
+}
+
+// withRequests makes sure that a summary names the conversation's pull requests:
+// what has become of them is asked for long after they were opened.
+func withRequests(summary string, all []session.RequestOpened) string {
+	var lines []string
+	for _, r := range all {
+		if line := fmt.Sprintf("- %s: %s (%s into %s)", r.Name(), r.URL, r.Source, r.Target); !strings.Contains(summary, line) {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return summary
+	}
+	return strings.TrimSpace(summary + "\n\nPull requests of this conversation:\n" + strings.Join(lines, "\n"))
 }
 
 // digest writes messages down one after the other in at most limit bytes, more

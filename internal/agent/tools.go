@@ -46,7 +46,7 @@ func (l *Loop) finishCall(ctx context.Context, w *worker, p Profile, st session.
 	case errors.Is(err, errLeft):
 		return l.left(ctx, w, err)
 	case errors.As(err, &unavailable):
-		return l.unavailable(ctx, w, unavailable.Reason)
+		return l.unavailable(ctx, w, unavailable)
 	case err != nil:
 		return session.State{}, err
 	}
@@ -329,9 +329,9 @@ func (c *characters) Write(b []byte) (int, error) {
 }
 
 // unavailable ends a session whose sandbox cannot be had.
-func (l *Loop) unavailable(ctx context.Context, w *worker, reason string) (session.State, error) {
+func (l *Loop) unavailable(ctx context.Context, w *worker, why *sandbox.Unavailable) (session.State, error) {
 	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-		return s.Fail(w.claim, "STATUS$ERROR_RUNTIME_DISCONNECTED", reason)
+		return s.Fail(w.claim, why.Code(), why.Reason)
 	})
 	if err != nil {
 		return l.left(ctx, w, err)

@@ -325,6 +325,8 @@ func (l *Loop) advance(ctx context.Context, w *worker, st session.State, p Profi
 	switch {
 	case st.Paused: // there is a worker only because the sandbox is being started
 		return l.awaitWarm(ctx, w)
+	case st.Unprepared() && w.warming != nil: // the model is told about the repository
+		return l.awaitWarm(ctx, w)
 	case len(st.Grants) > 0 && len(st.Open) == 0:
 		return l.settleGrants(ctx, w, st)
 	case st.InTurn && len(st.Open) > 0 && st.Open[0].Approved && st.Claim < st.Open[0].Since:
@@ -353,9 +355,12 @@ func (l *Loop) advance(ctx context.Context, w *worker, st session.State, p Profi
 }
 
 // warms is true for a session whose sandbox is started ahead of need: it has
-// something to do, and its sandbox was not started yet.
+// something to do, or a repository to be cloned, and its sandbox was not started yet.
 func (l *Loop) warms(s session.State, p Profile) bool {
-	return p.Warm && l.Workspaces != nil && len(p.Tools) > 0 && s.Created.Parent == "" && !s.Up && (s.Pending() || s.InTurn)
+	if l.Workspaces == nil || s.Created.Parent != "" || s.Up {
+		return false
+	}
+	return s.Unprepared() || p.Warm && len(p.Tools) > 0 && (s.Pending() || s.InTurn)
 }
 
 // warm starts the sandbox beside the first model call. If it cannot be had the
@@ -374,18 +379,15 @@ func (l *Loop) warm(ctx context.Context, w *worker) (stop func()) {
 		if ctx.Err() != nil {
 			return
 		}
-		why := "The sandbox could not be started; the server's log says why."
-		var unavailable *sandbox.Unavailable
-		if errors.As(err, &unavailable) {
-			why = unavailable.Reason
-		} else {
+		why := &sandbox.Unavailable{Reason: "The sandbox could not be started; the server's log says why."}
+		if !errors.As(err, &why) {
 			l.Logger.Error("a sandbox cannot be started", "session", w.id, "error", err)
 		}
 		if _, err := l.Sessions.Update(ctx, w.id, func(s session.State) ([]session.Payload, error) {
 			if s.ClaimedBy != l.replica {
 				return nil, session.ErrNotOwner
 			}
-			return s.Fail(s.Claim, "STATUS$ERROR_RUNTIME_DISCONNECTED", why)
+			return s.Fail(s.Claim, why.Code(), why.Reason)
 		}); err != nil && ctx.Err() == nil {
 			l.Logger.Debug("a failed start was not recorded", "session", w.id, "why", err)
 		}

@@ -200,3 +200,13 @@ func TestRepositoryHostTrouble(t *testing.T) {
 		}
 	}
 }
+
+// A branch that the repository has not is said by its name, and nothing is made.
+func TestRepositoryBranch(t *testing.T) {
+	hub := newGitHost(t, "hub-"+canary)
+	r := newRig(t, dialing(t))
+	r.do("POST", "/api/settings", fmt.Sprintf(`{"llm_model":%q,"secrets_store":{"provider_tokens":{"github":{"token":%q,"host":%q}}}}`, keyless, hub.token, hub.base)).want(t, 200)
+	body := `{"conversation_id":"b1","repository":"private/app","git_provider":"github","selected_branch":"nope"}`
+	r.do("POST", toCreate, body).want(t, 400, api.CodeGitBranch, "The repository private/app has no branch nope.")
+	r.do("GET", toCreate+"/b1", "").want(t, 404)
+}

@@ -42,6 +42,13 @@ type Viewer interface {
 	View(ctx context.Context, h Handle) (*os.Root, error)
 }
 
+// Near is a Viewer whose workspaces are folders of this machine, so that looking
+// into one costs less than asking the sandbox that runs on it.
+type Near interface {
+	Viewer
+	Near()
+}
+
 // Inspector is a Driver that can look at the workspace of a stopped sandbox
 // with programs (git), without waking it.
 type Inspector interface {
@@ -108,6 +115,17 @@ var (
 type Unavailable struct {
 	Reason string
 	Cause  error
+	// ID is the code of the reason for programs, "" for that of a sandbox that is
+	// not there.
+	ID string
+}
+
+// Code is the ID, or that of a sandbox that is not there.
+func (e *Unavailable) Code() string {
+	if e.ID == "" {
+		return "STATUS$ERROR_RUNTIME_DISCONNECTED"
+	}
+	return e.ID
 }
 
 func (e *Unavailable) Error() string { return e.Reason }
@@ -236,6 +254,7 @@ const (
 	Starting Step = "starting"
 	Cloning  Step = "cloning"
 	SetUp    Step = "setup"
+	Hooks    Step = "hooks"
 	Ready    Step = "ready"
 )
 

@@ -31,6 +31,12 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"request": w.person(func(t *rapid.T, s session.State) ([]session.Payload, error) {
 			return s.Opened(session.RequestOpened{Provider: "github", Repository: "octo/app", Number: rapid.IntRange(1, 30).Draw(t, "number")})
 		}),
+		"checkout": w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) {
+			if s.Checkout != nil && s.SetUp == nil {
+				return s.EndSetUp(session.SetUp{Script: "setup.sh"})
+			}
+			return s.CheckOut(session.CheckedOut{Repository: "octo/app", Dir: "/workspace/app", Script: "setup.sh"})
+		}),
 		"child":   w.settleChild,
 		"cap":     w.cap,
 		"take":    w.take,

@@ -30,6 +30,8 @@ var (
 	recorded = session.Created{Owner: "maria", Replay: "[]", Then: &session.UserSaid{Text: "and then", Key: "then"}}
 	grant    = session.Granted{Child: "child", Amount: 4}
 	settled  = session.Settled{Child: "child", Cost: 3, Totals: session.Totals{Cost: 3}}
+	cloned   = session.CheckedOut{Repository: "octo/app", Branch: "main", Dir: "/workspace/app", Folder: "app", Script: "setup.sh"}
+	ours     = session.Created{Owner: "maria", Repository: "octo/app"}
 	gaveUp   = session.TurnEnded{UpTo: 4, State: session.AgentError, ErrorID: "STATUS$ERROR"}
 )
 
@@ -92,6 +94,16 @@ var rules = []rule{
 	{"nothing follows deleted", with(fresh, session.Deleted{}), request},
 	{"", with(fresh, stopped), request},
 	{"", with(fresh, request), session.RequestOpened{Provider: "gitea", Repository: "octo/app", Number: 7}},
+	{"a checkout is of the session's repository, in a folder", fresh, cloned},
+	{"a checkout is of the session's repository, in a folder", payloads{ours}, session.CheckedOut{Repository: "octo/app"}},
+	{"", payloads{ours}, cloned},
+	{"", payloads{ours, claimed, stopped, cloned}, cloned},
+	{"nothing follows deleted", payloads{ours, session.Deleted{}}, cloned},
+	{"a checkout is set up once, by its script", payloads{ours}, session.SetUp{}},
+	{"a checkout is set up once, by its script", payloads{ours, cloned, session.SetUp{}}, session.SetUp{}},
+	{"a checkout is set up once, by its script", payloads{ours, session.CheckedOut{Dir: "/d"}}, session.SetUp{}},
+	{"", payloads{ours, cloned}, session.SetUp{Exit: 1}},
+	{"", payloads{ours, cloned, session.SetUp{}, cloned}, session.SetUp{}},
 	{"", fresh, said},
 	{"only a stopped session can be started", fresh, session.StartRequested{}},
 	{"", with(fresh, stopped), session.StartRequested{}},

@@ -20,10 +20,13 @@ func (s State) EndSetUp(u SetUp) ([]Payload, error) {
 	return []Payload{u}, nil
 }
 
-// Uncloned is true while the session's repository is not in its workspace yet. A
-// delegated session works in the workspace of the one above it.
-func (s State) Uncloned() bool {
-	return s.Created.Repository != "" && s.Created.Parent == "" && s.Checkout == nil
+// Unprepared is true while the session's repository is not in its workspace, and
+// set up, yet. A delegated session works in the workspace of the one above it.
+func (s State) Unprepared() bool {
+	if s.Created.Repository == "" || s.Created.Parent != "" {
+		return false
+	}
+	return s.Checkout == nil || s.Checkout.Script != "" && s.SetUp == nil
 }
 
 func (s State) checkCheckout(p Payload) error {

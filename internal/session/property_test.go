@@ -53,7 +53,7 @@ func newWorld(t *rapid.T) *world {
 	if rapid.Bool().Draw(t, "first") {
 		first = &session.UserSaid{Text: "hello", Key: "first"}
 	}
-	c := session.Created{Owner: "maria"}
+	c := session.Created{Owner: "maria", Repository: "octo/app"}
 	switch rapid.SampledFrom([]string{"a replay", "a child", "", "", "a replay"}).Draw(t, "what") {
 	case "a child": // it lives on what a parent gave it
 		c.Parent, c.Grant, c.Granted = "parent", 40, true

@@ -22,7 +22,16 @@ const maxWhole = 16 << 20
 // Links are followed inside the workspace; one that leads out cannot be opened.
 // Nothing is read before it is asked for, so opening a file to learn its size
 // costs one question.
-func (v *View) FS(ctx context.Context) fs.FS { return &viewFS{ctx: ctx, v: v} }
+func (v *View) FS(ctx context.Context) fs.FS {
+	if v.near != nil { // a dozen looks at a folder cost less than one question to its sandbox
+		if root, err := v.near(ctx); err == nil {
+			leave := v.close
+			v.close = func() { root.Close(); leave() }
+			v = &View{root: root}
+		}
+	}
+	return &viewFS{ctx: ctx, v: v}
+}
 
 // viewFS keeps ctx because the methods of io/fs take none.
 type viewFS struct {

@@ -21,8 +21,12 @@ type Config struct {
 	Sessions *session.Sessions
 	Index    session.Index
 	// Spec says what a session's sandbox shall be. Its ID is filled in.
-	Spec   func(ctx context.Context, st session.State) (sandbox.Spec, error)
-	Logger *slog.Logger
+	Spec func(ctx context.Context, st session.State) (sandbox.Spec, error)
+	// Prepare brings into a sandbox what the session needs before anybody works in
+	// it, such as its repository; nil does nothing. It is called each time a sandbox
+	// was attached to, so it does nothing a second time.
+	Prepare func(ctx context.Context, st session.State, box *sandbox.Sandbox, tell func(sandbox.Progress)) error
+	Logger  *slog.Logger
 	// Forgotten is told of workspaces that were removed; may be nil.
 	Forgotten func(ctx context.Context, id session.ID)
 }
@@ -50,6 +54,8 @@ type place struct {
 	// The rest is guarded by the keeper's mu, and box is only changed with the turn held.
 	box   *sandbox.Sandbox
 	users int
+	// prepared is the box in which all is as the session needs it.
+	prepared *sandbox.Sandbox
 	// handle is how the sandbox is found, since the session's event after which
 	// the connection was made; disk how much it may write.
 	handle stored
@@ -151,7 +157,7 @@ func (p *place) lock(ctx context.Context) error {
 
 func (p *place) unlock() { <-p.turn }
 
-// alive is the connection, if there is one that lives. Called with the turn held.
+// alive is the connection, if there is one that lives.
 func (k *Keeper) alive(p *place) *sandbox.Sandbox {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -190,6 +196,9 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	}
 	defer p.unlock()
 	if box := k.alive(p); box != nil {
+		if err := k.prepare(ctx, p, box); err != nil {
+			return nil, err
+		}
 		return box, k.confirm(ctx, p)
 	}
 	st, err := k.Sessions.Load(ctx, p.id)
@@ -216,12 +225,38 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 		return nil, err
 	}
 	now := stored{h, box.Info().Boot}
-	if err := k.record(ctx, st, was, now); err != nil {
-		box.Close()
+	// It is kept before it is ready: its size is watched, and a stop ends it.
+	k.keep(p, box, now, st.Last, spec.Limits.OrDefault().Disk)
+	if err := k.prepare(ctx, p, box); err != nil {
 		return nil, err
 	}
-	k.keep(p, box, now, st.Last, spec.Limits.OrDefault().Disk)
-	return box, nil
+	return box, k.record(ctx, st, was, now)
+}
+
+// prepare has the session's things brought into the sandbox, once for each
+// connection. Called with the turn held.
+func (k *Keeper) prepare(ctx context.Context, p *place, box *sandbox.Sandbox) error {
+	k.mu.Lock()
+	done := p.prepared == box
+	k.mu.Unlock()
+	if k.Prepare == nil || done {
+		return nil
+	}
+	st, err := k.Sessions.Load(ctx, p.id)
+	if err != nil {
+		return err
+	}
+	told := &steps{k: k, id: p.id}
+	err = k.Prepare(ctx, st, box, told.tell)
+	told.end()
+	if err != nil {
+		k.clearStep(p.id)
+		return err
+	}
+	k.mu.Lock()
+	p.prepared = box
+	k.mu.Unlock()
+	return nil
 }
 
 // confirm records a sandbox that a person opened while nobody worked on the

@@ -461,3 +461,37 @@ func TestDiskLimit(t *testing.T) {
 		t.Errorf("after that: %q", got)
 	}
 }
+
+// A sandbox is given out when all is brought into it, and that is done once for
+// each connection. If it cannot be, the next one tries again.
+func TestPrepare(t *testing.T) {
+	r := newRig(t)
+	r.claim()
+	var calls int
+	refuse := errors.New("not yet")
+	r.keeper.Prepare = func(_ context.Context, st session.State, box *sandbox.Sandbox, tell func(sandbox.Progress)) error {
+		if calls++; st.ID != id || box == nil {
+			t.Errorf("%+v", st)
+		}
+		tell(sandbox.Progress{Step: sandbox.Cloning})
+		return refuse
+	}
+	if _, _, err := r.keeper.Use(t.Context(), id); !errors.Is(err, refuse) {
+		t.Errorf("%v", err)
+	}
+	st, err := r.sessions.Load(t.Context(), id)
+	if err != nil || st.Up || st.Step != "" {
+		t.Errorf("up %t at step %q: %v", st.Up, st.Step, err)
+	}
+	refuse = nil
+	for range 3 {
+		box, release, err := r.keeper.Use(t.Context(), id)
+		if err != nil || box == nil {
+			t.Fatal(err)
+		}
+		release()
+	}
+	if st, _ = r.sessions.Load(t.Context(), id); calls != 2 || !st.Up {
+		t.Errorf("it was prepared %d times, up %t", calls, st.Up)
+	}
+}

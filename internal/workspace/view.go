@@ -17,8 +17,10 @@ var ErrNone = errors.New("the workspace has not been made yet")
 // View reads a workspace: through its sandbox if that runs, and otherwise on
 // this machine, without starting it. Close it.
 type View struct {
-	box     *sandbox.Sandbox
-	root    *os.Root
+	box  *sandbox.Sandbox
+	root *os.Root
+	// near opens the folder beside the sandbox that runs, if it is on this machine.
+	near    func(ctx context.Context) (*os.Root, error)
 	inspect func(ctx context.Context) (*sandbox.Sandbox, error)
 	close   func()
 }
@@ -39,12 +41,15 @@ func (k *Keeper) View(ctx context.Context, id session.ID) (*View, error) {
 }
 
 func (k *Keeper) look(ctx context.Context, p *place) (*View, error) {
+	if box := k.alive(p); box != nil { // it may be long until all is brought into it
+		return k.through(p, box), nil
+	}
 	if err := p.lock(ctx); err != nil {
 		return nil, err
 	}
 	defer p.unlock()
 	if box := k.alive(p); box != nil {
-		return &View{box: box, close: func() { k.leave(p) }}, nil
+		return k.through(p, box), nil
 	}
 	st, err := k.Sessions.Load(ctx, p.id)
 	if err != nil {
@@ -57,7 +62,7 @@ func (k *Keeper) look(ctx context.Context, p *place) (*View, error) {
 	root, err := k.root(ctx, h.Handle)
 	if errors.Is(err, sandbox.ErrUnseen) { // it may run, left by a server before us
 		if box := k.attach(ctx, p, st, h); box != nil {
-			return &View{box: box, close: func() { k.leave(p) }}, nil
+			return k.through(p, box), nil
 		}
 	}
 	if errors.Is(err, sandbox.ErrGone) {
@@ -73,6 +78,18 @@ func (k *Keeper) look(ctx context.Context, p *place) (*View, error) {
 		}
 		return i.Inspect(ctx, h.Handle)
 	}}, nil
+}
+
+// through looks into a workspace whose sandbox runs.
+func (k *Keeper) through(p *place, box *sandbox.Sandbox) *View {
+	v := &View{box: box, close: func() { k.leave(p) }}
+	if near, ok := k.Driver.(sandbox.Near); ok {
+		k.mu.Lock()
+		h := p.handle.Handle
+		k.mu.Unlock()
+		v.near = func(ctx context.Context) (*os.Root, error) { return near.View(ctx, h) }
+	}
+	return v
 }
 
 // attach connects to a sandbox that runs, nil if it does not. Called with the turn held.

@@ -285,6 +285,9 @@ func (d *Driver) View(_ context.Context, h sandbox.Handle) (*os.Root, error) {
 	return root, err
 }
 
+// Near implements sandbox.Near.
+func (d *Driver) Near() {}
+
 // Usage implements sandbox.Measurer.
 func (d *Driver) Usage(_ context.Context, h sandbox.Handle) (int64, error) {
 	dir, err := d.path(h)

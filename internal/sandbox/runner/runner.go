@@ -134,7 +134,7 @@ func (r *Runner) openProxy() error {
 
 // handlers is every operation, with the check of its claim in front.
 func (r *Runner) handlers(done *results.Store) rpc.Handlers {
-	h := rpc.Handlers{Calls: map[string]rpc.Handler{"hello": r.hello, "setenv": r.setenv, "unlinked": r.unlinked}, Raw: map[string]rpc.RawHandler{}}
+	h := rpc.Handlers{Calls: map[string]rpc.Handler{"hello": r.hello, "setenv": r.setenv, "begin": r.begin, "unlinked": r.unlinked}, Raw: map[string]rpc.RawHandler{}}
 	calls, raw := r.shells.Handlers()
 	maps.Copy(h.Calls, calls)
 	maps.Copy(h.Raw, raw)
@@ -273,6 +273,19 @@ func (r *Runner) setenv(_ context.Context, c *rpc.Call) (any, error) {
 	if !same {
 		r.shells.Cool()
 	}
+	return nil, nil
+}
+
+// begin says where shells begin.
+func (r *Runner) begin(_ context.Context, c *rpc.Call) (any, error) {
+	var p sandbox.PathParams
+	if err := c.Into(&p); err != nil {
+		return nil, err
+	}
+	if !filepath.IsLocal(string(p.Path)) {
+		return nil, rpc.ErrEscapes
+	}
+	r.shells.Begin(string(p.Path))
 	return nil, nil
 }
 

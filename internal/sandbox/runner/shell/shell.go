@@ -194,7 +194,7 @@ func (sh *shell) launch() error {
 	}
 	if err = t.setPlain(); err == nil {
 		p.Process, err = s.config.Spawner.Start(spawn.Attr{
-			Args: p.dialect.args, Dir: s.folder(), Env: s.environ(env...),
+			Args: p.dialect.args, Dir: s.home(), Env: s.environ(env...),
 			Files: []*os.File{inside, inside, inside, ends[0], ends[1]}, TTY: true,
 		})
 	}
@@ -235,6 +235,17 @@ func (s *Shells) folder() string {
 		return "/"
 	}
 	return s.config.Workspace
+}
+
+// home is where shells and terminals begin: the folder that Begin named, as long
+// as it is there.
+func (s *Shells) home() string {
+	if dir := s.starts.Load(); dir != nil {
+		if info, err := os.Stat(*dir); err == nil && info.IsDir() {
+			return *dir
+		}
+	}
+	return s.folder()
 }
 
 // read is the only reader of a shell's terminal. It ends with the process.
@@ -404,7 +415,7 @@ func (sh *shell) ended(p *process, held []byte) {
 		}
 		sh.finish(outcome{exit: status.Code, newShell: true})
 	}
-	sh.dir = sh.owner.config.Workspace
+	sh.dir = sh.owner.home()
 	if sh.over == nil { // else somebody will ask
 		if sh.unread != nil {
 			sh.unread.discard()

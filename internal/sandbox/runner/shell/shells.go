@@ -12,7 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/rpc"
@@ -54,6 +56,7 @@ type Shells struct {
 	scripts *os.Root // where a shell that is not bash reads its commands
 	dir     string   // what processes call that folder
 	tasks   sync.WaitGroup
+	starts  atomic.Pointer[string] // where shells begin, nil for the workspace
 
 	mu        sync.Mutex
 	closed    bool
@@ -96,6 +99,15 @@ func (s *Shells) Handlers() (map[string]rpc.Handler, map[string]rpc.RawHandler) 
 	return map[string]rpc.Handler{
 		"exec": s.exec, "ack": s.ack, "interrupt": s.interrupt, "killall": s.killAll, "run": s.run, "resize": s.resize,
 	}, map[string]rpc.RawHandler{"terminal": s.terminal}
+}
+
+// Begin says where shells and terminals begin from now on: in a folder of the
+// workspace.
+func (s *Shells) Begin(folder string) {
+	dir := filepath.Join(s.config.Workspace, folder)
+	if old := s.starts.Swap(&dir); old == nil || *old != dir {
+		s.Cool()
+	}
 }
 
 // Program is what shells are: bash, or sh where there is none.
@@ -167,7 +179,7 @@ func (s *Shells) shell(name string, start bool) (*shell, error) {
 	if len(s.shells) >= maxShells {
 		return nil, fmt.Errorf("%w: %d shells are open, which is all there may be; use one of them", rpc.ErrBusy, maxShells)
 	}
-	sh = &shell{owner: s, name: name, dir: s.config.Workspace}
+	sh = &shell{owner: s, name: name, dir: s.home()}
 	s.shells[name] = sh
 	return sh, nil
 }

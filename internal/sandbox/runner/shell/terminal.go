@@ -155,7 +155,7 @@ func (s *Shells) openTerminal(p sandbox.TerminalParams) (*terminal, error) {
 	}
 	defer inside.Close()
 	proc, err := s.config.Spawner.Start(spawn.Attr{
-		Args: []string{s.dialect().args[0], "-i"}, Dir: s.folder(), Env: s.environ("TERM=xterm-256color"),
+		Args: []string{s.dialect().args[0], "-i"}, Dir: s.home(), Env: s.environ("TERM=xterm-256color"),
 		Files: []*os.File{inside, inside, inside}, TTY: true,
 	})
 	if err != nil {

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"deckhand/internal/checkout"
+	"deckhand/internal/gitprovider"
+	"deckhand/internal/session"
+)
+
+// secureShell are addresses that only the user's own keys open.
+var secureShell = regexp.MustCompile(`^(ssh://[A-Za-z0-9._~-]+@?|[A-Za-z0-9._~-]+@[A-Za-z0-9.-]+:)[^-]`)
+
+// repository finds the new folder to work in, below dir. What is on the web is
+// cloned into it in the sandbox, as everywhere; created says so. What only the
+// user's own git can reach, a folder of this machine or a host that wants their
+// key, is cloned by that, since neither gets into the sandbox. made removes the
+// folder if nothing came to be in it.
+func (c *runCmd) repository(ctx context.Context, dir string, o *output, created *session.Created) (to string, made func(), err error) {
+	made = func() {}
+	if c.Branch != "" && !gitprovider.ValidBranch(c.Branch) {
+		return "", made, usage("--branch %q is not a name that git allows", c.Branch)
+	}
+	to = filepath.Join(dir, checkout.Folder(strings.TrimRight(c.Repo, "/")))
+	if strings.Contains(c.Repo, "::") || strings.HasPrefix(c.Repo, "-") {
+		return "", made, usage("--repo %s does not name a repository", c.Repo)
+	}
+	_, missing := os.Stat(c.Repo)
+	switch {
+	case missing == nil:
+		return to, made, c.cloneOutside(ctx, o, to, "file")
+	case secureShell.MatchString(c.Repo):
+		return to, made, c.cloneOutside(ctx, o, to, "ssh")
+	case gitprovider.ValidRepository(c.Repo):
+		created.Repository, created.Provider = c.Repo, "github"
+	default:
+		address, err := url.Parse(strings.TrimRight(c.Repo, "/"))
+		if err != nil || checkout.CheckURL(address.String()) != nil || strings.Trim(address.Path, "/") == "" {
+			return "", made, usage("--repo %s is neither an address with https://, nor OWNER/NAME, nor a folder", path.Base(c.Repo))
+		}
+		created.Repository, created.Address = strings.TrimSuffix(strings.Trim(address.Path, "/"), ".git"), address.String()
+	}
+	created.Branch = c.Branch
+	if err := os.Mkdir(to, 0o755); err != nil {
+		return "", made, fmt.Errorf("the repository cannot be cloned: %w", err)
+	}
+	return to, func() { _ = os.Remove(to) }, nil // it stays unless it is empty
+}
+
+// cloneOutside clones with the user's own git. It runs nothing of the
+// repository's, and shares no file with it.
+func (c *runCmd) cloneOutside(ctx context.Context, o *output, to, transport string) error {
+	args := []string{"-c", "protocol.allow=never", "-c", "protocol." + transport + ".allow=always", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
+		"clone", "--quiet", "--no-local", "--template="}
+	if c.Branch != "" {
+		args = append(args, "--branch="+c.Branch)
+	}
+	git := exec.CommandContext(ctx, "git", append(args, "--", c.Repo, to)...)
+	git.Env = append(os.Environ(), "GIT_ALLOW_PROTOCOL="+transport, "GIT_LFS_SKIP_SMUDGE=1")
+	git.Stdin, git.Stdout, git.Stderr = os.Stdin, o.stderr, o.stderr
+	if err := git.Run(); err != nil {
+		if errors.Is(err, exec.ErrNotFound) {
+			return errors.New("git is not installed on this machine")
+		}
+		return fmt.Errorf("the repository cannot be cloned into %s: %w", to, err)
+	}
+	fmt.Fprintf(o.stderr, "cloned into %s\n", to)
+	return nil
+}

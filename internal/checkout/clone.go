@@ -1,0 +1,195 @@
+package checkout
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+)
+
+// temporary begins the names of folders in which clones are made.
+const temporary = ".deckhand-clone-"
+
+// clone makes the clone beside its place and moves it there when it is complete.
+func (w *work) clone(ctx context.Context) (*session.CheckedOut, error) {
+	if err := w.checkRequest(); err != nil {
+		return nil, err
+	}
+	w.tell(sandbox.Progress{Step: sandbox.Cloning, Message: "Cloning " + w.want.Repository})
+	if err := w.sweep(ctx); err != nil {
+		return nil, err
+	}
+	dir := temporary + word(8)
+	if w.src.Folder == "." { // nothing can be moved to where the workspace itself is
+		dir = "."
+	}
+	done, err := w.fill(ctx, dir)
+	if err != nil {
+		return nil, w.undo(ctx, dir, err)
+	}
+	if dir == "." {
+		return done, nil
+	}
+	r, err := w.box.Run(ctx, sandbox.Process{Args: []string{"sh", "-c", `rmdir "$2" 2>/dev/null; test ! -e "$2" && mv "$1" "$2"`, "sh", dir, w.src.Folder}}, nil)
+	if err == nil && r.Exit != 0 {
+		err = w.no(cloneFailed, "it could not be moved to its place in the workspace: "+last(string(r.Stderr)))
+	}
+	if err != nil {
+		return nil, w.undo(ctx, dir, err)
+	}
+	return done, nil
+}
+
+// fill clones into the folder, up to the file that says that all is there.
+func (w *work) fill(ctx context.Context, dir string) (*session.CheckedOut, error) {
+	if err := w.fetch(ctx, dir); err != nil {
+		return nil, err
+	}
+	done := &session.CheckedOut{Repository: w.want.Repository, Provider: w.want.Provider, Folder: w.src.Folder}
+	if err := w.branch(ctx, dir, done); err != nil {
+		return nil, err
+	}
+	if err := w.files(ctx, dir, done); err != nil {
+		return nil, err
+	}
+	var err error
+	if done.Dir, err = w.line(ctx, dir, "rev-parse", "--show-toplevel"); err != nil {
+		return nil, err
+	}
+	if dir != "." {
+		done.Dir = path.Join(path.Dir(done.Dir), w.src.Folder)
+	}
+	if done.Notes, err = w.extras(ctx, dir); err != nil {
+		return nil, err
+	}
+	has, err := w.has(ctx, path.Join(dir, setUpScript))
+	if err != nil {
+		return nil, err
+	}
+	if has {
+		done.Script = setUpScript
+	}
+	if err := w.hooks(ctx, dir); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(done)
+	if err != nil {
+		return nil, err
+	}
+	_, err = w.box.Write(ctx, sandbox.WriteParams{PathParams: within(path.Join(dir, marker))}, bytes.NewReader(text))
+	return done, w.refused(err)
+}
+
+// fetch clones without files: first without their contents, which come when they
+// are needed, and if the server cannot do that, with all.
+func (w *work) fetch(ctx context.Context, dir string) error {
+	args := []string{"clone", "--quiet", "--no-checkout", "--template=", "--origin=origin"}
+	from := []string{"--", w.src.URL, dir}
+	r, err := w.git(ctx, ".", slices.Concat(args, []string{"--filter=blob:none"}, from)...)
+	if err == nil && r.Exit != 0 && strings.Contains(string(r.Stderr), "filter") {
+		r, err = w.git(ctx, ".", slices.Concat(args, from)...) // git has removed what it had
+	}
+	if err == nil && r.Exit != 0 {
+		err = w.explain(r)
+	}
+	return err
+}
+
+// branch checks out the branch that was asked for, or makes one for this work.
+// One that was made before, and pushed, is taken up again.
+func (w *work) branch(ctx context.Context, dir string, done *session.CheckedOut) error {
+	args := []string{"switch", "--quiet"}
+	switch {
+	case w.want.Branch != "":
+		done.Branch = w.want.Branch
+	case w.before != nil && w.before.Fresh:
+		done.Branch, done.Fresh = w.before.Branch, true
+	default:
+		done.Branch, done.Fresh = "deckhand-"+word(8), true
+	}
+	there, err := w.line(ctx, dir, "rev-parse", "--verify", "--quiet", "refs/remotes/origin/"+done.Branch)
+	switch {
+	case err != nil:
+		return err
+	case there == "" && !done.Fresh:
+		return &sandbox.Unavailable{ID: branchMissing, Reason: "The repository " + w.want.Repository + " has no branch " + done.Branch + "."}
+	case there == "":
+		args = append(args, "--create")
+	}
+	r, err := w.git(ctx, dir, append(args, done.Branch)...)
+	if err == nil && r.Exit != 0 {
+		err = w.explain(r)
+	}
+	return err
+}
+
+// files brings the files of the commit that was checked out. A branch that is
+// made anew after a clone without files has none.
+func (w *work) files(ctx context.Context, dir string, done *session.CheckedOut) error {
+	var err error
+	if done.Commit, err = w.line(ctx, dir, "rev-parse", "--verify", "--quiet", "HEAD"); err != nil {
+		return err
+	}
+	if done.Commit == "" {
+		return w.checkEmpty(ctx)
+	}
+	r, err := w.git(ctx, dir, "reset", "--quiet", "--hard")
+	if err == nil && r.Exit != 0 {
+		err = w.explain(r)
+	}
+	return err
+}
+
+// checkEmpty makes sure that a repository without commits is one: git also takes
+// a page in one line for a list of refs without an end, and so for nothing.
+func (w *work) checkEmpty(ctx context.Context) error {
+	env := maps.Clone(environment)
+	env["GIT_TRACE_PACKET"] = "1" // only who speaks git sends packets
+	r, err := w.box.Run(ctx, sandbox.Process{Args: slices.Concat(flags, []string{"ls-remote", "--", w.src.URL}), Env: env, Limit: maxSaid}, nil)
+	if err == nil && !bytes.Contains(r.Stderr, []byte(" packet: ")) {
+		return w.no(cloneFailed, "there is no git repository at this address")
+	}
+	return w.refused(err)
+}
+
+// sweep removes what clones left behind that never came to their end.
+func (w *work) sweep(ctx context.Context) error {
+	found, err := w.box.List(ctx, within("."))
+	if err != nil {
+		return w.refused(err)
+	}
+	for _, f := range found {
+		if strings.HasPrefix(string(f.Name), temporary) {
+			if err := w.box.Remove(ctx, within(string(f.Name))); err != nil {
+				return w.refused(err)
+			}
+		}
+	}
+	return nil
+}
+
+// undo leaves a workspace as it was before a clone that failed.
+func (w *work) undo(ctx context.Context, dir string, cause error) error {
+	_ = w.empty(context.WithoutCancel(ctx), dir) // if it cannot be, the next clone sweeps
+	return cause
+}
+
+// empty removes a clone. Of the workspace itself only the contents go.
+func (w *work) empty(ctx context.Context, dir string) error {
+	if dir != "." {
+		return w.box.Remove(ctx, within(dir))
+	}
+	found, err := w.box.List(ctx, within("."))
+	for _, f := range found {
+		if err == nil {
+			err = w.box.Remove(ctx, within(string(f.Name)))
+		}
+	}
+	return err
+}

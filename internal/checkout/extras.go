@@ -1,0 +1,86 @@
+package checkout
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"deckhand/internal/sandbox"
+)
+
+// maxModules bounds how many submodules are fetched.
+const maxModules = 100
+
+// extras fetches what belongs to the repository and is not in it. What cannot be
+// had is told of, and no reason to do without the rest.
+func (w *work) extras(ctx context.Context, dir string) ([]string, error) {
+	notes, err := w.modules(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	note, err := w.largeFiles(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	if note != "" {
+		notes = append(notes, note)
+	}
+	return notes, nil
+}
+
+// modules fetches the submodules, each by itself.
+func (w *work) modules(ctx context.Context, dir string) ([]string, error) {
+	r, err := w.git(ctx, dir, "config", "-z", "--file", ".gitmodules", "--get-regexp", `^submodule\..*\.path$`)
+	if err != nil || r.Exit != 0 {
+		return nil, err
+	}
+	var notes []string
+	n := 0
+	for entry := range strings.SplitSeq(strings.TrimSuffix(string(r.Stdout), "\x00"), "\x00") {
+		_, path, _ := strings.Cut(entry, "\n")
+		if n++; n > maxModules {
+			return append(notes, fmt.Sprintf("It has more than %d submodules; the rest was not fetched.", maxModules)), nil
+		}
+		w.tell(sandbox.Progress{Step: sandbox.Cloning, Message: "Fetching the submodule " + clip(path)})
+		r, err := w.git(ctx, dir, "--literal-pathspecs", "submodule", "--quiet", "update", "--init", "--recursive", "--checkout", "--", path)
+		if err != nil {
+			return nil, err
+		}
+		if r.Exit != 0 {
+			notes = append(notes, w.Redact(fmt.Sprintf("The submodule %s could not be fetched (%s).", clip(path), last(cause(string(r.Stderr))))))
+		}
+	}
+	return notes, nil
+}
+
+// cause is the part of git's words that says why: what follows it only says that
+// something failed.
+func cause(text string) string {
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(line, "fatal: ") {
+			return line
+		}
+	}
+	return text
+}
+
+// largeFiles fetches what is kept in Git LFS, if the repository uses it.
+func (w *work) largeFiles(ctx context.Context, dir string) (string, error) {
+	r, err := w.git(ctx, dir, "grep", "--cached", "--quiet", "--fixed-strings", "-e", "filter=lfs", "--", ".gitattributes", ":(glob)**/.gitattributes")
+	if err != nil || r.Exit != 0 {
+		return "", err
+	}
+	r, err = w.git(ctx, dir, "lfs", "version")
+	if err != nil {
+		return "", err
+	}
+	if r.Exit != 0 {
+		return "It keeps large files in Git LFS, and git-lfs is not installed in the sandbox: there are only pointers to them.", nil
+	}
+	w.tell(sandbox.Progress{Step: sandbox.Cloning, Message: "Fetching large files"})
+	r, err = w.git(ctx, dir, "lfs", "pull")
+	if err == nil && r.Exit != 0 {
+		return w.Redact("Its large files could not be fetched from Git LFS (" + last(string(r.Stderr)) + ")."), nil
+	}
+	return "", err
+}

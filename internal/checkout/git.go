@@ -1,0 +1,65 @@
+package checkout
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+
+	"deckhand/internal/sandbox"
+)
+
+// flags switch off what a repository or an address could make git do beside
+// cloning: other transports, hooks, watchers, questions, names that another
+// system would take for .git. A server that sends nothing for a minute is given up.
+var flags = []string{
+	"git", "--no-pager", "-c", "protocol.allow=never", "-c", "protocol.http.allow=always", "-c", "protocol.https.allow=always",
+	"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.protectHFS=true", "-c", "core.protectNTFS=true",
+	"-c", "credential.helper=", "-c", "core.askPass=", "-c", "submodule.recurse=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false",
+	"-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60", "-c", "safe.directory=*", "-c", "advice.detachedHead=false",
+}
+
+// environment does the same where there is no flag for it. Large files are
+// fetched after the clone, not one by one within it.
+var environment = map[string]string{
+	"GIT_ALLOW_PROTOCOL": "http:https", "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": "", "GCM_INTERACTIVE": "never",
+	"GIT_TEMPLATE_DIR": "", "GIT_LFS_SKIP_SMUDGE": "1", "LC_ALL": "C", "LANGUAGE": "",
+}
+
+// CheckURL refuses addresses that are not plain http:// or https://: other
+// transports run programs or read files, and what begins with a dash is an
+// option. Credentials have no place in an address either.
+func CheckURL(address string) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "", strings.ContainsAny(address, "\x00\r\n\t "):
+		return errors.New("the address is not one with http:// or https://")
+	case u.User != nil:
+		return errors.New("the address holds credentials; store them in the settings")
+	case u.RawQuery != "" || u.Fragment != "":
+		return errors.New("the address has a part that no repository has (? or #)")
+	}
+	return nil
+}
+
+// git runs git in a folder of the workspace. An exit code is not an error.
+func (w *work) git(ctx context.Context, dir string, args ...string) (sandbox.ProcessResult, error) {
+	all := append(append(make([]string, 0, len(flags)+len(args)), flags...), args...)
+	r, err := w.box.Run(ctx, sandbox.Process{Args: all, Dir: dir, Env: environment, Limit: maxSaid}, nil)
+	if words, refused := sandbox.Refusal(err); refused && ctx.Err() == nil {
+		return r, w.no(cloneFailed, "git cannot be run in the sandbox ("+words+"); is it installed there?")
+	}
+	return r, err
+}
+
+// maxSaid bounds what git may say.
+const maxSaid = 256 << 10
+
+// line runs git for one line of output, "" if it fails.
+func (w *work) line(ctx context.Context, dir string, args ...string) (string, error) {
+	r, err := w.git(ctx, dir, args...)
+	if err != nil || r.Exit != 0 {
+		return "", err
+	}
+	return strings.TrimSuffix(string(r.Stdout), "\n"), nil
+}
