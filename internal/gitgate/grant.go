@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"deckhand/internal/gitprovider"
 	"deckhand/internal/secret"
 )
 
@@ -31,30 +32,14 @@ func (g Grant) MayWrite(repository string) bool {
 	return g.Own != "" && (strings.EqualFold(repository, g.Own) || strings.EqualFold(repository, "scm/"+g.Own))
 }
 
-// Credentials are the ways to show a provider a token. Git over HTTP wants a
-// user as well, whose name tells some hosts what kind of token it is.
+// Credentials are the ways to show a provider a token.
 func Credentials(provider, token string, ownHost bool) []secret.Secret {
-	if strings.Contains(token, ":") { // user:password
-		return []secret.Secret{basic(token)}
+	var out []secret.Secret
+	for _, c := range gitprovider.Credentials(provider, token, ownHost) {
+		out = append(out, secret.New(c))
 	}
-	switch {
-	case provider == "github":
-		return []secret.Secret{basic("x-access-token:" + token)}
-	case provider == "bitbucket" && ownHost:
-		return []secret.Secret{bearer(token), basic("x-token-auth:" + token)}
-	case provider == "bitbucket":
-		return []secret.Secret{basic("x-token-auth:" + token), basic("x-bitbucket-api-token-auth:" + token)}
-	case provider == "enterprise_sso":
-		return []secret.Secret{bearer(token), basic("oauth2:" + token)}
-	}
-	return []secret.Secret{basic("oauth2:" + token)}
+	return out
 }
-
-func basic(pair string) secret.Secret {
-	return secret.New("Basic " + base64.StdEncoding.EncodeToString([]byte(pair)))
-}
-
-func bearer(token string) secret.Secret { return secret.New("Bearer " + token) }
 
 // Hide removes the credentials, in every form they are known in, from a text
 // that goes into the sandbox.

@@ -85,25 +85,40 @@ func candidates(tokens map[string]Token, provider string) []string {
 	return out
 }
 
+// reach tries to read a repository in each way that its provider may want a token shown.
 func reach(ctx context.Context, client *http.Client, provider string, t Token, repository, branch string) error {
 	base, err := baseURL(provider, t.Host)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, cloneURL(base, repository).JoinPath("info", "refs").String()+"?service=git-upload-pack", nil)
+	shown := []string{""}
+	if t.Token != "" {
+		shown = Credentials(provider, t.Token, foreign(provider, base))
+	}
+	for _, credentials := range shown {
+		if err = read(ctx, client, cloneURL(provider, base, repository), credentials, repository, branch); !errors.Is(err, errNoAccess) {
+			return err
+		}
+	}
+	if t.Token == "" {
+		return errors.New("there is no such public repository, and no token is stored")
+	}
+	return err
+}
+
+var errNoAccess = errors.New("the stored token gives no access to it")
+
+func read(ctx context.Context, client *http.Client, at *url.URL, credentials, repository, branch string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.JoinPath("info", "refs").String()+"?service=git-upload-pack", nil)
 	if err != nil {
 		return errors.New("the address cannot be used")
 	}
-	if t.Token != "" {
-		user, password, pair := strings.Cut(t.Token, ":")
-		if !pair { // Bitbucket's app passwords come as user:password
-			user, password = "oauth2", t.Token
-		}
-		req.SetBasicAuth(user, password)
+	if credentials != "" {
+		req.Header.Set("Authorization", credentials)
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s does not answer", base.Host)
+		return fmt.Errorf("%s does not answer", at.Host)
 	}
 	defer res.Body.Close()
 	switch {
@@ -114,20 +129,17 @@ func reach(ctx context.Context, client *http.Client, provider string, t Token, r
 		has, err := hasBranch(res.Body, branch)
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s lists the branches in a way that cannot be read", base.Host)
+			return fmt.Errorf("%s lists the branches in a way that cannot be read", at.Host)
 		case !has:
 			return &BranchError{Repository: repository, Branch: branch}
 		}
 		return nil
 	case res.StatusCode == http.StatusOK:
-		return fmt.Errorf("%s does not speak git at this address", base.Host)
+		return fmt.Errorf("%s does not speak git at this address", at.Host)
 	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusForbidden, res.StatusCode == http.StatusNotFound:
-		if t.Token == "" {
-			return errors.New("there is no such public repository, and no token is stored")
-		}
-		return errors.New("the stored token gives no access to it")
+		return errNoAccess
 	}
-	return fmt.Errorf("%s answers with status %d", base.Host, res.StatusCode)
+	return fmt.Errorf("%s answers with status %d", at.Host, res.StatusCode)
 }
 
 // CloneURL is where a repository is cloned from, without any token. host is the
@@ -140,12 +152,18 @@ func CloneURL(provider, host, repository string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return cloneURL(base, repository).String(), nil
+	return cloneURL(provider, base, repository).String(), nil
 }
 
-func cloneURL(base *url.URL, repository string) *url.URL {
+func cloneURL(provider string, base *url.URL, repository string) *url.URL {
+	if provider == "bitbucket" && foreign(provider, base) { // data centers have their repositories below scm
+		base = base.JoinPath("scm")
+	}
 	return base.JoinPath(strings.TrimSuffix(repository, ".git") + ".git")
 }
+
+// foreign is true for a host that is not the provider's public one.
+func foreign(provider string, at *url.URL) bool { return !strings.EqualFold(at.Host, hosts[provider]) }
 
 // baseURL is where a provider's repositories begin: its own host, or the stored one, with a scheme if one was given.
 func baseURL(provider, host string) (*url.URL, error) {

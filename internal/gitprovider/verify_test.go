@@ -1,7 +1,6 @@
 package gitprovider
 
 import (
-	"encoding/base64"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -15,7 +14,7 @@ func forge(t *testing.T, repository string) (base string, asked *[]string) {
 	asked = &[]string{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*asked = append(*asked, r.URL.RequestURI()+" "+r.Header.Get("Authorization"))
-		if r.URL.Path != "/"+repository+".git/info/refs" || r.URL.Query().Get("service") != "git-upload-pack" {
+		if strings.TrimPrefix(r.URL.Path, "/scm") != "/"+repository+".git/info/refs" || r.URL.Query().Get("service") != "git-upload-pack" {
 			http.NotFound(w, r)
 			return
 		}
@@ -23,10 +22,6 @@ func forge(t *testing.T, repository string) (base string, asked *[]string) {
 	}))
 	t.Cleanup(s.Close)
 	return s.URL, asked
-}
-
-func basic(user, password string) string {
-	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
 func TestTokensGoToTheirHostsOnly(t *testing.T) {
@@ -49,12 +44,12 @@ func TestTokensGoToTheirHostsOnly(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 		for _, line := range *askedA {
-			if !strings.HasSuffix(line, " "+basic("ann", "app-password")) && !strings.HasSuffix(line, " ") {
+			if !strings.HasSuffix(line, " "+basic("ann:app-password")) && !strings.HasSuffix(line, " ") {
 				t.Errorf("%+v: the first host was asked %s", c, line)
 			}
 		}
 		for _, line := range *askedB {
-			if !strings.HasSuffix(line, " "+basic("oauth2", "secret-b")) && !strings.HasSuffix(line, " ") {
+			if !strings.HasSuffix(line, " "+basic("x-access-token:secret-b")) && !strings.HasSuffix(line, " ") {
 				t.Errorf("%+v: the second host was asked %s", c, line)
 			}
 		}
@@ -118,5 +113,37 @@ func TestBaseURL(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s %q: %q %v, want %q", c.provider, c.host, got, err, c.want)
 		}
+	}
+}
+
+// Each kind of host gets the token in the way it understands, at the path where
+// it has its repositories.
+func TestWaysToShowAToken(t *testing.T) {
+	for _, c := range []struct{ provider, path, accepts string }{
+		{"gitlab", "/team/a.git", basic("oauth2:t0ken")},
+		{"gitea", "/team/a.git", basic("oauth2:t0ken")},
+		{"bitbucket", "/scm/team/a.git", "Bearer t0ken"},
+		{"bitbucket", "/scm/team/a.git", basic("x-token-auth:t0ken")},
+		{"enterprise_sso", "/team/a.git", "Bearer t0ken"},
+		{"enterprise_sso", "/team/a.git", basic("oauth2:t0ken")},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != c.path+"/info/refs" || r.Header.Get("Authorization") != c.accepts {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+		}))
+		got, err := Verify(t.Context(), http.DefaultClient, map[string]Token{c.provider: {"t0ken", s.URL}}, c.provider, "team/a", "")
+		if got != c.provider || err != nil {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+		if at, err := CloneURL(c.provider, s.URL, "team/a"); err != nil || at != s.URL+c.path {
+			t.Errorf("%+v is cloned from %s, %v", c, at, err)
+		}
+		s.Close()
+	}
+	if at, err := CloneURL("bitbucket", "", "team/a"); err != nil || at != "https://bitbucket.org/team/a.git" {
+		t.Errorf("the public Bitbucket's is cloned from %s, %v", at, err)
 	}
 }
