@@ -173,9 +173,7 @@ func TestKilledWhileCloning(t *testing.T) {
 	f := newGitServer(t, cloneToken, "octo/app")
 	asked, let := make(chan struct{}, 8), make(chan struct{})
 	f = f.behind(t, func(http.ResponseWriter) bool { asked <- struct{}{}; <-let; return true })
-	if bestHands(t) != "local" {
-		t.Skip("SKIPPED: there is no local sandbox")
-	}
+	needLocal(t)
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -208,9 +206,7 @@ func TestKilledWhileCloning(t *testing.T) {
 func TestRunOnARepository(t *testing.T) {
 	f := newGitServer(t, cloneToken, "octo/app")
 	f.fill("octo/app", map[string]string{"README.md": "Hello\n"})
-	if bestHands(t) != "local" {
-		t.Skip("SKIPPED: there is no local sandbox")
-	}
+	needLocal(t)
 	d := newDesk(t, llmtest.Script(sh("cat README.md; pwd; git branch --show-current"), done("Read.")))
 	b := serve(t, d.data)
 	b.post("/api/settings", fmt.Sprintf(`{"llm_model":"openai/gpt-4o","llm_api_key":"sk-stored","llm_base_url":"%s/v1",%s}`, d.server.URL, f.stores(cloneToken)))

@@ -107,15 +107,22 @@ func says(t *testing.T, got string, parts ...string) {
 	}
 }
 
+// needLocal is for tests that need a sandbox with a proxy.
+func needLocal(t *testing.T) {
+	t.Helper()
+	if bestHands(t) == "local" {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("there is no local sandbox, so there is no proxy")
+	}
+	t.Skip("SKIPPED: there is no local sandbox, so there is no proxy")
+}
+
 // newGitLab is a server with a real sandbox that may reach the forge.
 func newGitLab(t *testing.T, f *gitServer) *lab {
 	t.Helper()
-	if bestHands(t) != "local" {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("there is no local sandbox, so there is no proxy")
-		}
-		t.Skip("SKIPPED: there is no local sandbox, so there is no proxy")
-	}
+	needLocal(t)
 	return newLab(t, "", "--egress-private", f.address())
 }
 

@@ -396,7 +396,7 @@ func TestRead(t *testing.T) {
 func TestComment(t *testing.T) {
 	b := newBench(t)
 	own := b.conversation("github", "github")
-	if r := b.use(own, "comment_on_issue", `{"number":7,"kind":"pull_request","text":" Done. "}`, false); r.Failed || b.forge.comments[0] != "octo/app 7 true Done." {
+	if r := b.use(own, "comment_on_issue", `{"number":7,"kind":"pull_request","text":" Done. "}`, false); r.Failed || b.forge.comments[0] != "octo/app 7 true "+gitprovider.Sign("Done.", "agent") {
 		t.Errorf("%+v %q", r, b.forge.comments)
 	}
 	if r := b.use(own, "comment_on_issue", `{"number":7,"text":"  "}`, false); !r.Failed {

@@ -172,7 +172,8 @@ func (t *commenter) Run(ctx context.Context, _ tool.Box, call tool.Call) (tool.R
 		return tool.Result{Unknown: true, Text: "The server was restarted during this call, so nobody can tell whether the comment was written. Read the issue before you write it again."}, nil
 	}
 	return t.ask(ctx, call, a.Provider, func(ctx context.Context, forge gitprovider.Provider) (tool.Result, error) {
-		err := forge.Comment(ctx, a.RepoName, a.Number, a.pull(), a.Text)
+		// Signed, so that the agent never answers itself where comments start work.
+		err := forge.Comment(ctx, a.RepoName, a.Number, a.pull(), gitprovider.Sign(a.Text, "agent"))
 		return tool.Result{Text: fmt.Sprintf("The comment was written below #%d of %s.", a.Number, a.RepoName)}, err
 	})
 }

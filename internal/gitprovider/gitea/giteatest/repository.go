@@ -156,6 +156,24 @@ func (u *User) Comments(t testing.TB, repository string, number int) []Comment {
 	return out
 }
 
+// AwaitComments returns what was said once there are that many. The time limit
+// of the test run is the only one.
+func (u *User) AwaitComments(t testing.TB, repository string, number, many int) []Comment {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if all := u.Comments(t, repository, number); len(all) >= many {
+			return all
+		}
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatal("nothing more is said")
+		}
+	}
+}
+
 // Remark is one on a line of a file that a pull request changes.
 type Remark struct {
 	Path string `json:"path"`

@@ -1,0 +1,119 @@
+package trigger
+
+// What GitHub sends. Gitea and Forgejo send the same but for some names.
+
+type hubUser struct {
+	Login string `json:"login"`
+}
+
+type hubLabel struct {
+	Name string `json:"name"`
+}
+
+type hubIssue struct {
+	Number    int        `json:"number"`
+	Title     string     `json:"title"`
+	Body      string     `json:"body"`
+	URL       string     `json:"html_url"`
+	User      hubUser    `json:"user"`
+	Labels    []hubLabel `json:"labels"`
+	UpdatedAt string     `json:"updated_at"`
+	// Pull is there if the issue is a pull request.
+	Pull *struct{} `json:"pull_request"`
+	Head struct {
+		Ref  string `json:"ref"`
+		Repo struct {
+			FullName string `json:"full_name"`
+		} `json:"repo"`
+	} `json:"head"`
+}
+
+type hubComment struct {
+	Body        string  `json:"body"`
+	Content     string  `json:"content"` // Gitea's word, in a review
+	URL         string  `json:"html_url"`
+	User        hubUser `json:"user"`
+	CreatedAt   string  `json:"created_at"`
+	SubmittedAt string  `json:"submitted_at"`
+}
+
+type hubPayload struct {
+	Action     string      `json:"action"`
+	IsPull     bool        `json:"is_pull"`
+	Issue      *hubIssue   `json:"issue"`
+	Pull       *hubIssue   `json:"pull_request"`
+	Comment    *hubComment `json:"comment"`
+	Review     *hubComment `json:"review"`
+	Label      hubLabel    `json:"label"`
+	Sender     hubUser     `json:"sender"`
+	Repository struct {
+		FullName string `json:"full_name"`
+	} `json:"repository"`
+}
+
+func readHub(name string, payload []byte) (event, error) {
+	p, err := decode[hubPayload](payload)
+	if err != nil {
+		return event{}, err
+	}
+	e := event{Name: name, Actors: named(p.Sender.Login), Thread: Thread{Repository: p.Repository.FullName}}
+	if p.Action != "" {
+		e.Name += " " + clip(p.Action, 40)
+	}
+	switch {
+	case name == "issues" && p.Issue != nil && p.Issue.Pull == nil:
+		e.Kind = hubKinds[p.Action]
+		e.about(p.Issue)
+		e.Text, e.Wrote, e.At = p.Issue.Body, p.Issue.User.Login == p.Sender.Login, clock(p.Issue.UpdatedAt)
+		for _, l := range p.Issue.Labels {
+			e.Labels = append(e.Labels, l.Name)
+		}
+		e.Label = p.Label.Name
+	case name == "issue_comment" && p.Action == "created" && p.Issue != nil && p.Comment != nil:
+		e.about(p.Issue)
+		e.Pull = p.IsPull || p.Issue.Pull != nil
+		e.said(p.Comment, p.Sender)
+	case name == "pull_request_review_comment" && p.Action == "created" && p.Pull != nil && p.Comment != nil:
+		e.inPull(p.Pull)
+		e.said(p.Comment, p.Sender)
+	case hubReviews[name+" "+p.Action] && p.Pull != nil && p.Review != nil:
+		e.inPull(p.Pull)
+		e.said(p.Review, p.Sender)
+		if e.At.IsZero() {
+			e.At = clock(p.Pull.UpdatedAt)
+		}
+	}
+	return e, nil
+}
+
+// hubKinds are the actions on an issue. Gitea does not say which label is new.
+var hubKinds = map[string]kind{"opened": opened, "edited": opened, "labeled": labelled, "label_updated": labelled}
+
+// hubReviews are the names under which the words of a review come.
+var hubReviews = map[string]bool{
+	"pull_request_review submitted": true, "pull_request_comment reviewed": true, "pull_request_approved reviewed": true, "pull_request_rejected reviewed": true,
+}
+
+func (e *event) about(i *hubIssue) { e.Number, e.Title, e.URL = i.Number, i.Title, i.URL }
+
+func (e *event) inPull(p *hubIssue) {
+	e.about(p)
+	e.Pull = true
+	if p.Head.Repo.FullName == e.Repository {
+		e.Branch = p.Head.Ref
+	}
+}
+
+// said is a comment. Gitea names no author in a review; who sends it wrote it.
+func (e *event) said(c *hubComment, by hubUser) {
+	e.Kind, e.Text, e.Wrote = commented, c.Body, c.User.Login == by.Login || c.User.Login == ""
+	if e.Text == "" {
+		e.Text = c.Content
+	}
+	if c.URL != "" {
+		e.URL = c.URL
+	}
+	if e.At = clock(c.CreatedAt); e.At.IsZero() {
+		e.At = clock(c.SubmittedAt)
+	}
+}
