@@ -233,7 +233,7 @@ func testIntoTheWorkspace(t *testing.T, one *rig) {
 	f.repository("into", map[string]string{"README.md": "Hello\n"})
 	r := one.again(t, session.Created{Repository: "octo/into"})
 	r.src.Folder = "."
-	f.answer("into", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "later", 503) })
+	f.answer("into", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "later", http.StatusServiceUnavailable) })
 	if err := r.prepare(); err == nil || !strings.Contains(err.Error(), "try again later") {
 		t.Errorf("%v", err)
 	}

@@ -156,8 +156,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 func TestOneBadMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		var v *receiver
-		v = newReceiver(func(n int, w http.ResponseWriter) {
+		v := newReceiver(func(n int, w http.ResponseWriter) {
 			if n == 1 || n == 3 {
 				w.WriteHeader(http.StatusBadRequest)
 			}

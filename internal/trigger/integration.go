@@ -129,9 +129,6 @@ const (
 	Failed   State = "failed"
 )
 
-// settled is true when nothing more will be done.
-func (s State) settled() bool { return s == Answered || s == Ignored || s == Failed }
-
 // Store keeps integrations. Implementations pass triggertest. Times survive to
 // the microsecond.
 type Store interface {
