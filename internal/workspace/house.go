@@ -158,12 +158,17 @@ func (k *Keeper) stop(ctx context.Context, id session.ID, runs bool) error {
 	}
 	k.mu.Lock()
 	box, others, since := p.box, p.users > 1, p.since
-	k.mu.Unlock()
 	if box == nil && !runs || others && since >= st.Halt { // somebody looks into a stopped workspace
+		k.mu.Unlock()
 		return nil
 	}
+	p.ending = true // decided at one moment with the count of users
+	k.mu.Unlock()
 	err = k.Driver.Stop(ctx, h.Handle)
 	k.forget(p)
+	k.mu.Lock()
+	p.ending = false
+	k.mu.Unlock()
 	return err
 }
 

@@ -54,6 +54,9 @@ type place struct {
 	// The rest is guarded by the keeper's mu, and box is only changed with the turn held.
 	box   *sandbox.Sandbox
 	users int
+	// ending is true while the sandbox is being stopped for want of users: who
+	// comes now waits for its end.
+	ending bool
 	// prepared is the box in which all is as the session needs it.
 	prepared *sandbox.Sandbox
 	// handle is how the sandbox is found, since the session's event after which

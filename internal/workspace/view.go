@@ -41,7 +41,7 @@ func (k *Keeper) View(ctx context.Context, id session.ID) (*View, error) {
 }
 
 func (k *Keeper) look(ctx context.Context, p *place) (*View, error) {
-	if box := k.alive(p); box != nil { // it may be long until all is brought into it
+	if box := k.alive(p); box != nil && !k.ends(p) { // it may be long until all is brought into it
 		return k.through(p, box), nil
 	}
 	if err := p.lock(ctx); err != nil {
@@ -78,6 +78,12 @@ func (k *Keeper) look(ctx context.Context, p *place) (*View, error) {
 		}
 		return i.Inspect(ctx, h.Handle)
 	}}, nil
+}
+
+func (k *Keeper) ends(p *place) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return p.ending
 }
 
 // through looks into a workspace whose sandbox runs.
