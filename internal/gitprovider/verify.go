@@ -28,25 +28,37 @@ func Verify(ctx context.Context, client *http.Client, tokens map[string]Token, p
 		return "", &UnreachableError{Repository: repository, Why: []string{"the name is not owner/name"}}
 	}
 	var why []string
-	for _, p := range candidates(tokens, provider) {
-		err := reach(ctx, client, p, tokens[p], repository, branch)
-		missing, branchless := errors.AsType[*BranchError](err)
-		if err != nil && !branchless && tokens[p].Token != "" { // the token may be no good, and the repository public
-			if again := reach(ctx, client, p, Token{Host: tokens[p].Host}, repository, branch); again == nil {
-				err = nil
-			} else {
-				missing, branchless = errors.AsType[*BranchError](again)
-			}
-		}
-		if branchless {
+	for _, these := range candidates(tokens, provider) {
+		missing, at, errs := First(ctx, len(these), func(ctx context.Context, i int) (*BranchError, error) {
+			return has(ctx, client, these[i], tokens[these[i]], repository, branch)
+		})
+		switch {
+		case at >= 0 && missing != nil:
 			return "", missing
+		case at >= 0:
+			return these[at], nil
 		}
-		if err == nil {
-			return p, nil
+		for i, err := range errs {
+			why = append(why, these[i]+": "+err.Error())
 		}
-		why = append(why, p+": "+err.Error())
 	}
 	return "", &UnreachableError{Repository: repository, Why: why}
+}
+
+// has tries to read a repository with the token, and without it if that is no
+// good, for the repository may be public. One that lacks the branch is there all the same.
+func has(ctx context.Context, client *http.Client, provider string, t Token, repository, branch string) (*BranchError, error) {
+	err := reach(ctx, client, provider, t, repository, branch)
+	if t.Token != "" && errors.Is(err, errNoAccess) {
+		again := reach(ctx, client, provider, Token{Host: t.Host}, repository, branch)
+		if _, branchless := errors.AsType[*BranchError](again); again == nil || branchless {
+			err = again
+		}
+	}
+	if missing, ok := errors.AsType[*BranchError](err); ok {
+		return missing, nil
+	}
+	return nil, err
 }
 
 // UnreachableError says which repository could not be read, and what each provider answered.
@@ -66,23 +78,25 @@ func (e *BranchError) Error() string {
 	return "The repository " + e.Repository + " has no branch " + e.Branch + "."
 }
 
-func candidates(tokens map[string]Token, provider string) []string {
-	var out []string
+// candidates are whom to ask for a repository: those of a group at the same
+// time, the next group when none of them has it, since names are not for everybody's ears.
+func candidates(tokens map[string]Token, provider string) (groups [][]string) {
+	var stored, public []string
 	for p := range tokens {
 		if p != provider {
-			out = append(out, p)
+			stored = append(stored, p)
 		}
 	}
-	slices.Sort(out)
+	slices.Sort(stored)
 	if provider != "" {
-		return append([]string{provider}, out...)
+		return [][]string{{provider}, stored}
 	}
 	for _, p := range []string{"github", "gitlab", "bitbucket"} {
-		if !slices.Contains(out, p) {
-			out = append(out, p)
+		if !slices.Contains(stored, p) {
+			public = append(public, p)
 		}
 	}
-	return out
+	return [][]string{stored, public}
 }
 
 // reach tries to read a repository in each way that its provider may want a token shown.

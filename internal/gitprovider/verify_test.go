@@ -6,13 +6,17 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
 // forge answers like a git host that has one repository, and remembers who asked how.
 func forge(t *testing.T, repository string) (base string, asked *[]string) {
 	asked = &[]string{}
+	var mu sync.Mutex // several providers may have the same host
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
 		*asked = append(*asked, r.URL.RequestURI()+" "+r.Header.Get("Authorization"))
 		if strings.TrimPrefix(r.URL.Path, "/scm") != "/"+repository+".git/info/refs" || r.URL.Query().Get("service") != "git-upload-pack" {
 			http.NotFound(w, r)
@@ -82,18 +86,18 @@ func TestCandidates(t *testing.T) {
 	for _, c := range []struct {
 		tokens   []string
 		provider string
-		want     []string
+		want     [][]string
 	}{
-		{nil, "", []string{"github", "gitlab", "bitbucket"}},
-		{nil, "gitlab", []string{"gitlab"}},
-		{[]string{"gitlab", "forgejo"}, "", []string{"forgejo", "gitlab", "github", "bitbucket"}},
-		{[]string{"gitlab"}, "github", []string{"github", "gitlab"}},
+		{nil, "", [][]string{nil, {"github", "gitlab", "bitbucket"}}},
+		{nil, "gitlab", [][]string{{"gitlab"}, nil}},
+		{[]string{"gitlab", "forgejo"}, "", [][]string{{"forgejo", "gitlab"}, {"github", "bitbucket"}}},
+		{[]string{"gitlab"}, "github", [][]string{{"github"}, {"gitlab"}}},
 	} {
 		tokens := map[string]Token{}
 		for _, p := range c.tokens {
 			tokens[p] = Token{}
 		}
-		if got := candidates(tokens, c.provider); !slices.Equal(got, c.want) {
+		if got := candidates(tokens, c.provider); !slices.EqualFunc(got, c.want, slices.Equal) {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}

@@ -39,7 +39,7 @@ type Change struct {
 func (h *Hooks) Create(ctx context.Context, user string, c Change) (View, secret.Secret, error) {
 	now := moment()
 	w := Webhook{ID: "wh_" + random(), User: user, Events: AllEvents, Enabled: true, CreatedAt: now, ChangedAt: now}
-	t := target{Secret: newSecret()}
+	t := target{Rotating: secret.NewRotating()}
 	if c.URL != nil {
 		t.URL = *c.URL
 	}
@@ -123,7 +123,7 @@ func (h *Hooks) tryChange(ctx context.Context, user, id string, c Change) (View,
 	now := moment()
 	var shown secret.Secret
 	if c.RotateSecret {
-		t.rotate(now)
+		t.Rotate(now)
 		shown = secret.New(t.Secret)
 	}
 	sealed, err := h.seal(ctx, read, t)

@@ -2,8 +2,6 @@ package notify
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -12,6 +10,8 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"deckhand/internal/secret"
 )
 
 // Sealer seals what is stored for a user.
@@ -26,41 +26,18 @@ type InvalidError struct{ Field, Msg string }
 
 func (e *InvalidError) Error() string { return e.Msg }
 
-// Overlap is how long a replaced secret still signs, beside the new one, so that
-// receivers can be given the new one without a gap.
-const Overlap = 24 * time.Hour
-
 // target is where a webhook's deliveries go and what signs them. The address is
 // as secret as the key: that of a chat system lets anybody write there.
 type target struct {
-	URL    string `json:"url"`
-	Secret string `json:"secret"`
-	// Old is the secret before, which signs as well until OldUntil.
-	Old      string    `json:"old,omitempty"`
-	OldUntil time.Time `json:"old_until,omitzero"`
-}
-
-// newSecret makes a key in the form that the specification gives it.
-func newSecret() string {
-	var b [32]byte
-	_, _ = rand.Read(b[:])
-	return "whsec_" + base64.StdEncoding.EncodeToString(b[:])
-}
-
-func (t *target) rotate(now time.Time) {
-	t.Old, t.OldUntil = t.Secret, now.Add(Overlap)
-	t.Secret = newSecret()
+	URL string `json:"url"`
+	secret.Rotating
 }
 
 // sign sets the three headers. The time is that of the attempt: receivers refuse
 // what is too old.
 func (t *target) sign(h http.Header, id string, now time.Time, body []byte) error {
-	secrets := []string{t.Secret}
-	if t.Old != "" && now.Before(t.OldUntil) {
-		secrets = append(secrets, t.Old)
-	}
 	var signatures []string
-	for _, s := range secrets {
+	for _, s := range t.Good(now) {
 		signer, err := standardwebhooks.NewWebhook(s)
 		if err != nil {
 			return err

@@ -69,10 +69,13 @@ type centerRef struct {
 func (r centerRef) repository() string { return r.Repository.Project.Key + "/" + r.Repository.Slug }
 
 type bucketPayload struct {
-	Actor      bucketUser     `json:"actor"`
-	Issue      *bucketThing   `json:"issue"`
-	Pull       *bucketThing   `json:"pullrequest"`
-	Comment    *bucketComment `json:"comment"`
+	Actor   bucketUser     `json:"actor"`
+	Issue   *bucketThing   `json:"issue"`
+	Pull    *bucketThing   `json:"pullrequest"`
+	Comment *bucketComment `json:"comment"`
+	Changes struct {
+		Content *struct{} `json:"content"`
+	} `json:"changes"`
 	Repository struct {
 		FullName string `json:"full_name"`
 	} `json:"repository"`
@@ -95,8 +98,11 @@ func readBucket(name string, payload []byte) (event, error) {
 	e := event{Name: name, Actors: p.Actor.names(), Thread: Thread{Repository: p.Repository.FullName}}
 	switch {
 	case (name == "issue:created" || name == "issue:updated") && p.Issue != nil:
-		e.Kind, e.Text, e.At = opened, p.Issue.Content.Raw, clock(p.Issue.UpdatedOn)
-		e.Wrote = name == "issue:created" || p.Issue.Reporter.AccountID != "" && p.Issue.Reporter.AccountID == p.Actor.AccountID
+		e.Kind, e.Text, e.At, e.Wrote = opened, p.Issue.Content.Raw, clock(p.Issue.UpdatedOn), true
+		if name == "issue:updated" {
+			e.Kind = edited
+			e.Wrote = p.Changes.Content != nil && p.Issue.Reporter.AccountID != "" && p.Issue.Reporter.AccountID == p.Actor.AccountID
+		}
 		e.Number, e.Title, e.URL = p.Issue.ID, p.Issue.Title, p.Issue.Links.HTML.Href
 	case name == "issue:comment_created" && p.Issue != nil && p.Comment != nil:
 		e.Number, e.Title = p.Issue.ID, p.Issue.Title

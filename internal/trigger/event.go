@@ -42,7 +42,8 @@ type kind int
 const (
 	other     kind = iota // nothing that could start anything
 	commented             // somebody said something
-	opened                // an issue is there, or reads otherwise
+	opened                // an issue is there
+	edited                // an issue reads otherwise
 	labelled              // an issue was given a label
 )
 

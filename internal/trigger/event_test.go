@@ -1,6 +1,7 @@
 package trigger
 
 import (
+	"bytes"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -92,6 +93,45 @@ func TestParse(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Others can change the text of an issue and give it labels. Its author says
+// what stands there by writing it, not by changing the title later.
+func TestParseEdited(t *testing.T) {
+	in := Integration{Mention: "@deckhand", Label: "deckhand", AllowedUsers: []string{"ada"}}
+	label := []string{`"labels": []`, `"labels": [{"name": "deckhand", "title": "deckhand"}]`}
+	for provider, test := range map[string]struct {
+		event, file string
+		action      [2]string
+		text, title string // what was changed
+	}{
+		"github":    {"issues", "github_issue_opened", [2]string{`"opened"`, `"edited"`}, `"body": {"from": "x"}`, `"title": {"from": "x"}`},
+		"gitea":     {"issues", "gitea_issue_opened", [2]string{`"opened"`, `"edited"`}, `"body": {"from": "x"}`, `"title": {"from": "x"}, "added_labels": null`},
+		"gitlab":    {"Issue Hook", "gitlab_issue_opened", [2]string{`"action": "open"`, `"action": "update"`}, `"description": {"previous": "x"}`, `"title": {"previous": "x"}`},
+		"bitbucket": {"issue:updated", "bitbucket_issue_opened", [2]string{}, `"content": {"old": "x"}`, `"title": {"old": "x"}`},
+	} {
+		said := func(changes string, fill ...string) string {
+			if test.action[0] != "" {
+				fill = append(fill, test.action[0], test.action[1])
+			}
+			body := payload(t, test.file, fill...)
+			body = append([]byte(`{"changes": {`+changes+`},`), bytes.TrimPrefix(bytes.TrimSpace(body), []byte("{"))...)
+			e, err := readers[provider].parse(with(eventHeaders[provider], test.event), body)
+			if err != nil {
+				t.Errorf("%s: %v", provider, err)
+			}
+			return decide(in, e, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+		}
+		if reason := said(test.text); reason != "" {
+			t.Errorf("%s: a new text: %s", provider, reason)
+		}
+		if said(test.title) == "" {
+			t.Errorf("%s: a new title made the text the author's", provider)
+		}
+		if said(test.title, append(label, "TEXT", "nothing")...) == "" || said(test.text, append(label, "TEXT", "nothing")...) == "" {
+			t.Errorf("%s: a label counts that perhaps somebody else gave", provider)
+		}
 	}
 }
 

@@ -38,14 +38,17 @@ type hubComment struct {
 }
 
 type hubPayload struct {
-	Action     string      `json:"action"`
-	IsPull     bool        `json:"is_pull"`
-	Issue      *hubIssue   `json:"issue"`
-	Pull       *hubIssue   `json:"pull_request"`
-	Comment    *hubComment `json:"comment"`
-	Review     *hubComment `json:"review"`
-	Label      hubLabel    `json:"label"`
-	Sender     hubUser     `json:"sender"`
+	Action  string      `json:"action"`
+	IsPull  bool        `json:"is_pull"`
+	Issue   *hubIssue   `json:"issue"`
+	Pull    *hubIssue   `json:"pull_request"`
+	Comment *hubComment `json:"comment"`
+	Review  *hubComment `json:"review"`
+	Label   hubLabel    `json:"label"`
+	Changes struct {
+		Body *struct{} `json:"body"`
+	} `json:"changes"`
+	Sender     hubUser `json:"sender"`
 	Repository struct {
 		FullName string `json:"full_name"`
 	} `json:"repository"`
@@ -64,7 +67,9 @@ func readHub(name string, payload []byte) (event, error) {
 	case name == "issues" && p.Issue != nil && p.Issue.Pull == nil:
 		e.Kind = hubKinds[p.Action]
 		e.about(p.Issue)
-		e.Text, e.Wrote, e.At = p.Issue.Body, p.Issue.User.Login == p.Sender.Login, clock(p.Issue.UpdatedAt)
+		e.Text, e.At = p.Issue.Body, clock(p.Issue.UpdatedAt)
+		// Others may have changed the text before; a new title does not make it the author's again.
+		e.Wrote = p.Issue.User.Login == p.Sender.Login && (e.Kind != edited || p.Changes.Body != nil)
 		for _, l := range p.Issue.Labels {
 			e.Labels = append(e.Labels, l.Name)
 		}
@@ -87,7 +92,7 @@ func readHub(name string, payload []byte) (event, error) {
 }
 
 // hubKinds are the actions on an issue. Gitea does not say which label is new.
-var hubKinds = map[string]kind{"opened": opened, "edited": opened, "labeled": labelled, "label_updated": labelled}
+var hubKinds = map[string]kind{"opened": opened, "edited": edited, "labeled": labelled, "label_updated": labelled}
 
 // hubReviews are the names under which the words of a review come.
 var hubReviews = map[string]bool{

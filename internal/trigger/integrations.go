@@ -61,7 +61,7 @@ func (s *Integrations) Create(ctx context.Context, user, provider string, c Chan
 		return Integration{}, secret.Secret{}, err
 	}
 	c.apply(&in)
-	fresh := secrets{Secret: newSecret()}
+	fresh := secret.NewRotating()
 	var err error
 	if in.Sealed, err = s.seal(ctx, in, fresh); err != nil {
 		return Integration{}, secret.Secret{}, err
@@ -141,7 +141,7 @@ func (s *Integrations) tryChange(ctx context.Context, user, id string, c Change)
 		if err != nil {
 			return Integration{}, secret.Secret{}, err
 		}
-		kept.rotate(now)
+		kept.Rotate(now)
 		shown = secret.New(kept.Secret)
 		if sealed, err = s.seal(ctx, read, kept); err != nil {
 			return Integration{}, secret.Secret{}, err
@@ -168,7 +168,7 @@ func (s *Integrations) Page(ctx context.Context, user, id string, before int64, 
 	return s.Store.Deliveries(ctx, user, id, before, limit)
 }
 
-func (s *Integrations) seal(ctx context.Context, in Integration, v secrets) ([]byte, error) {
+func (s *Integrations) seal(ctx context.Context, in Integration, v secret.Rotating) ([]byte, error) {
 	if s.Redact != nil {
 		s.Redact(v.Secret)
 	}

@@ -46,7 +46,6 @@ type labPayload struct {
 			Current  []labLabel `json:"current"`
 		} `json:"labels"`
 		Description *struct{} `json:"description"`
-		Title       *struct{} `json:"title"`
 	} `json:"changes"`
 }
 
@@ -102,8 +101,8 @@ func (p labPayload) issueKind(e *event) kind {
 			}
 		}
 		return other
-	case p.Changes.Description != nil || p.Changes.Title != nil:
-		return opened
+	case p.Changes.Description != nil:
+		return edited
 	}
 	return other
 }

@@ -125,7 +125,7 @@ func (r *Receiver) whose(ctx context.Context, from reader, provider, id string, 
 			r.logger.Error("the secret of an integration cannot be opened", "integration", in.ID, "error", err)
 			continue
 		}
-		if slices.ContainsFunc(s.good(now), func(secret string) bool { return from.signed(h, body, secret) }) {
+		if slices.ContainsFunc(s.Good(now), func(secret string) bool { return from.signed(h, body, secret) }) {
 			return in, nil
 		}
 	}
@@ -141,7 +141,7 @@ func decide(in Integration, e event, now time.Time) (reason string) {
 		return "Nothing is done about such events."
 	case gitprovider.Signed(e.Text):
 		return "It was written by Deckhand."
-	case e.Kind == commented && !called:
+	case (e.Kind == commented || e.Kind == edited) && !called: // whoever gave it the label was asked then
 		return "It does not mention " + in.Mention + "."
 	case e.Kind == labelled && (!marked || e.Label != "" && !strings.EqualFold(e.Label, in.Label)):
 		return "The label is another one."
