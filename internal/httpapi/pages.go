@@ -73,18 +73,8 @@ func serveHome(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
 	return d.writeHome(w, c, rows...)
 }
 
-// serveConversation shows one conversation: where the links in pull requests lead.
-func serveConversation(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
-	row, err := d.row(r.Context(), c, r.PathValue("conversation_id"))
-	if err != nil {
-		return err
-	}
-	return d.writeHome(w, c, row)
-}
-
 // writeHome shows conversations in a table.
 func (d *Door) writeHome(w http.ResponseWriter, c *call, rows ...session.Row) error {
-	type link struct{ Name, URL string }
 	type item struct {
 		ID, Title, Status, Agent, Reason, Updated string
 		Requests                                  []link
