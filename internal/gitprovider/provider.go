@@ -59,6 +59,13 @@ type Repository struct {
 	MainBranch string
 }
 
+// Labeller is a Provider that knows who gave an issue the label that it has. It
+// is asked where a webhook does not say which label is new.
+type Labeller interface {
+	// LabelledBy is the name of whoever gave it last, "" if that is not known.
+	LabelledBy(ctx context.Context, repository string, number int, label string) (string, error)
+}
+
 // RepositoryQuery selects a page. Pages count from 1.
 type RepositoryQuery struct {
 	Sort          string // pushed, updated, created or full_name; others mean pushed

@@ -17,6 +17,9 @@ import (
 type plan struct {
 	trigger, repository, provider, branch string
 	message                               *session.UserSaid
+	// prompt composes the message's text, if it is not the client's, when it is
+	// known where the repository is.
+	prompt func(provider string) string
 }
 
 // createConversation decides everything before it stores anything: a refused
@@ -50,6 +53,9 @@ func createConversation(d *Door, ctx context.Context, c *call, _ none, b api.Cre
 			return api.ConversationResponse{}, fail(http.StatusBadRequest, api.CodeGitAuthentication, err.Error())
 		}
 		p.provider = provider
+	}
+	if p.prompt != nil {
+		p.message.Text = p.prompt(p.provider)
 	}
 	var err error
 	created := session.Created{Owner: c.who.User, Trigger: p.trigger, Repository: p.repository, Branch: p.branch, Provider: p.provider,
@@ -176,17 +182,23 @@ func planOf(c *call, b api.CreateConversation) plan {
 	speaks := said.Text != "" || len(said.Images) > 0
 	if t, ok := b.SuggestedTask.Get(); ok {
 		p.trigger, p.repository, p.provider = "suggested_task", t.Repo, t.GitProvider
-		said.Text, speaks = gitprovider.TaskPrompt(t), true
+		p.prompt = func(provider string) string {
+			t.GitProvider = provider
+			return gitprovider.TaskPrompt(t)
+		}
 	} else if m, ok := b.CreateMicroagent.Get(); ok {
 		p.trigger, p.repository = "microagent_management", m.Repo
 		if v, ok := m.GitProvider.Get(); ok {
 			p.provider = v
 		}
 		if said.Text == "" {
-			said.Text, speaks = gitprovider.MicroagentPrompt(m), true
+			p.prompt = func(provider string) string {
+				m.GitProvider = api.Some(provider)
+				return gitprovider.MicroagentPrompt(m)
+			}
 		}
 	}
-	if speaks {
+	if speaks || p.prompt != nil {
 		said.Key = c.retryKey
 		p.message = &said
 	}

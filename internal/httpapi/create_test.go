@@ -96,6 +96,24 @@ func TestTaskTypes(t *testing.T) {
 	}
 }
 
+// The agent hears the words of where the repository was found: elsewhere it has
+// other tools.
+func TestPromptsSpeakOfWhereTheRepositoryIs(t *testing.T) {
+	r := newRig(t)
+	r.settle("ada")
+	r.verify = func(context.Context, settings.Settings, string, string) (string, error) { return "gitea", nil }
+	for _, body := range []string{
+		`{"create_microagent":{"repo":"team/app"}}`,
+		`{"create_microagent":{"repo":"team/app","git_provider":"gitlab"}}`,
+		`{"suggested_task":{"git_provider":"gitlab","task_type":"OPEN_ISSUE","repo":"team/app","issue_number":4,"title":"Slow"}}`,
+	} {
+		got, messages := r.created(body)
+		if len(messages) != 1 || got.Provider != "gitea" || !strings.Contains(messages[0].Text, "create_gitea_pr") || strings.Contains(messages[0].Text, "GitLab") {
+			t.Errorf("%s: %+v %+v", body, got, messages)
+		}
+	}
+}
+
 func TestBearerIsAnAPI(t *testing.T) {
 	r := newRig(t)
 	r.settle("ada")

@@ -83,7 +83,7 @@ type verdict struct {
 // bad says that the token will not do: the provider said so, and did not just fail to answer.
 func (v verdict) bad() bool {
 	switch gitprovider.ReasonOf(v.err) {
-	case gitprovider.BadToken, gitprovider.Scope, gitprovider.NotFound, gitprovider.Refused:
+	case gitprovider.BadToken, gitprovider.Scope, gitprovider.NotFound, gitprovider.Refused, gitprovider.Unsupported:
 		return true
 	}
 	return false
@@ -126,7 +126,7 @@ func (d *Door) verifyTokens(ctx context.Context, user string, update api.Setting
 			if p, v.err = d.Forge(ctx, name, t); v.err == nil {
 				v.user, v.err = p.User(ctx)
 			}
-			v.err = forgeError(name, v.err)
+			v.err = forgeError(name, t.Host, v.err)
 		})
 	}
 	wg.Wait()

@@ -72,6 +72,7 @@ func TestTokensThatAreRefused(t *testing.T) {
 		"away":           {map[string]*place{"github": knows("1"), "bitbucket": answers(outage)}, `{"github":"x","bitbucket":"y"}`, 503, []string{"Bitbucket does not answer", "Nothing was stored."}},
 		"too often":      {map[string]*place{"bitbucket": answers(limited)}, `{"bitbucket":"y"}`, 503, []string{"asked too often"}},
 		"no host":        {nil, `{"enterprise_sso":"x"}`, 401, []string{"valid enterprise_sso token", "No host is stored"}},
+		"no git host":    {map[string]*place{"gitlab": answers(failing("gitlab", gitprovider.Unsupported))}, `{"gitlab":"x"}`, 401, []string{"valid gitlab token"}},
 		"no such thing":  {map[string]*place{"gitlab": answers(failing("gitlab", gitprovider.NotFound))}, `{"gitlab":"x"}`, 401, []string{"valid gitlab token"}},
 	} {
 		t.Run(name, func(t *testing.T) {

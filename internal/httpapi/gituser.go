@@ -68,66 +68,89 @@ func (d *Door) forges(ctx context.Context, user, selected, missing string) ([]fo
 type answered[T any] struct {
 	forge forge
 	value T
-	err   error
 }
 
 // askAll asks all at the same time and returns who answered, in order. Those
 // who failed are named in the answer's header and logged. It fails if all did.
 func askAll[T any](d *Door, ctx context.Context, c *call, all []forge, ask func(ctx context.Context, f forge) (T, error)) ([]answered[T], error) {
-	short, cancel := context.WithTimeout(ctx, forgeTime)
+	short, cancel := d.askTime(ctx)
 	defer cancel()
-	defer context.AfterFunc(d.closing, cancel)()
-	found := make([]answered[T], len(all))
+	found, errs := make([]answered[T], len(all)), make([]error, len(all))
 	var wg sync.WaitGroup
 	for i, f := range all {
-		wg.Go(func() {
-			a := &found[i]
-			if f.Provider, a.err = d.Forge(short, f.name, f.token); a.err == nil { // to open one may be to ask it what it is
-				a.value, a.err = ask(short, f)
-			}
-			a.forge = f
-		})
+		wg.Go(func() { found[i], errs[i] = askOne(d, short, f, ask) })
 	}
 	wg.Wait()
 	var good []answered[T]
-	var failed []string
-	var first error
-	for _, a := range found {
-		if a.err == nil {
+	for i, a := range found {
+		if errs[i] == nil {
 			good = append(good, a)
+		}
+	}
+	return good, d.failed(ctx, c, all, errs, len(good) == 0)
+}
+
+// askAny asks all for what one of them has, and waits for no more than it must.
+func askAny[T any](d *Door, ctx context.Context, c *call, all []forge, ask func(ctx context.Context, f forge) (T, error)) (answered[T], error) {
+	short, cancel := d.askTime(ctx)
+	defer cancel()
+	a, at, errs := gitprovider.First(short, len(all), func(ctx context.Context, i int) (answered[T], error) { return askOne(d, ctx, all[i], ask) })
+	for i, err := range errs {
+		if at >= 0 && gitprovider.ReasonOf(err) == gitprovider.NotFound { // not to have it is no failure when another does
+			errs[i] = nil
+		}
+	}
+	return a, d.failed(ctx, c, all, errs, at < 0)
+}
+
+// askTime ends when the providers had their time, or the server is closing.
+func (d *Door) askTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	short, cancel := context.WithTimeout(ctx, forgeTime)
+	stop := context.AfterFunc(d.closing, cancel)
+	return short, func() { stop(); cancel() }
+}
+
+func askOne[T any](d *Door, ctx context.Context, f forge, ask func(ctx context.Context, f forge) (T, error)) (answered[T], error) {
+	var err error
+	if f.Provider, err = d.Forge(ctx, f.name, f.token); err != nil { // to open one may be to ask it what it is
+		return answered[T]{}, err
+	}
+	value, err := ask(ctx, f)
+	return answered[T]{forge: f, value: value}, err
+}
+
+// failed logs who failed and names them in the answer's header. If nobody
+// answered, it is the fault to say so with.
+func (d *Door) failed(ctx context.Context, c *call, all []forge, errs []error, nobody bool) error {
+	var names []string
+	var first error
+	for i, err := range errs {
+		if err == nil {
 			continue
 		}
 		if ctx.Err() != nil { // whoever asked has left
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
-		failed = append(failed, a.forge.name)
-		d.Logger.Warn("a git provider did not answer as it should", "provider", a.forge.name, "user", c.who.User, "error", a.err)
+		name := all[i].name
+		names = append(names, name)
+		d.Logger.Warn("a git provider did not answer as it should", "provider", name, "user", c.who.User, "error", err)
 		if first == nil || gitprovider.ReasonOf(first) == gitprovider.NotFound {
-			first = forgeError(a.forge.name, a.err)
+			first = forgeError(name, all[i].token.Host, err)
 		}
 	}
-	if len(good) == 0 {
-		return nil, forgeFault(first)
+	if nobody {
+		return forgeFault(first)
 	}
-	if len(failed) > 0 {
-		c.header.Set("X-Failed-Providers", strings.Join(failed, ", "))
+	if len(names) > 0 {
+		c.header.Set("X-Failed-Providers", strings.Join(names, ", "))
 	}
-	return good, nil
-}
-
-// askAny is askAll for a question that has one answer: the first there is.
-func askAny[T any](d *Door, ctx context.Context, c *call, all []forge, ask func(ctx context.Context, f forge) (T, error)) (answered[T], error) {
-	good, err := askAll(d, ctx, c, all, ask)
-	if err != nil {
-		return answered[T]{}, err
-	}
-	return good[0], nil
+	return nil
 }
 
 // forgeError is what a provider's failure is called when time ran out first.
-func forgeError(provider string, err error) error {
+func forgeError(provider, host string, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return gitprovider.Failure(provider, provider, gitprovider.Unavailable, "")
+		return gitprovider.Failure(provider, host, gitprovider.Unavailable, "")
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"strconv"
 	"strings"
@@ -101,6 +102,23 @@ func TestUserInfo(t *testing.T) {
 	r.tokens("ada", "gitea")
 	r.do("GET", "/api/user/info", "").want(t, 200, `{"id":"9","login":"login-9","avatar_url":"","company":null,"name":null,"email":null}`)
 	r.as("bob", "GET", "/api/user/info", "").want(t, 401)
+}
+
+// What one provider said is not kept back by another that says nothing.
+func TestUserInfoDespiteASilentProvider(t *testing.T) {
+	left := make(chan error, 1)
+	silent := &place{user: func(ctx context.Context) (gitprovider.User, error) {
+		<-ctx.Done()
+		left <- ctx.Err()
+		return gitprovider.User{}, ctx.Err()
+	}}
+	_, with := newStreet(map[string]*place{"github": knows("7"), "gitlab": silent})
+	r := newRig(t, with)
+	r.tokens("ada", "github", "gitlab")
+	a := r.do("GET", "/api/user/info", "").want(t, 200, `"login":"login-7"`)
+	if err := <-left; !errors.Is(err, context.Canceled) || a.header.Get("X-Failed-Providers") != "" {
+		t.Errorf("the other was given up with %v, and called failed: %q", err, a.header.Get("X-Failed-Providers"))
+	}
 }
 
 func TestInstallations(t *testing.T) {
@@ -219,7 +237,10 @@ func TestBranches(t *testing.T) {
 		t.Errorf("%s", a.body)
 	}
 	r.do("GET", "/api/user/repository/branches?repository=team/app&page=2&per_page=7", "").want(t, 200, `"2/7"`, `"has_next_page":false,"current_page":2,"per_page":7`)
-	r.do("GET", "/api/user/repository/branches?repository=deep/er/app", "").want(t, 200, `"trunk"`, `"total_count":null`)
+	a = r.do("GET", "/api/user/repository/branches?repository=deep/er/app", "").want(t, 200, `"trunk"`, `"total_count":null`)
+	if a.header.Get("X-Failed-Providers") != "" || strings.Contains(r.logs.String(), "did not answer") {
+		t.Error("a provider is said to fail because another one has the repository")
+	}
 	r.do("GET", "/api/user/repository/branches?repository=deep/er/app&selected_provider=github", "").want(t, 500, "GitHub has no such thing")
 	r.do("GET", "/api/user/search/branches?repository=team/app&query=fix", "").want(t, 200, `[{"name":"fix-found",`)
 	for _, bad := range []string{"x", "../x", "--upload-pack=x/y", "a/b%20c", "https://h/a/b"} {

@@ -177,11 +177,13 @@ func (c *Caller) lost(ctx context.Context, err error) error {
 		why = "There is no host of this name."
 	} else if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		why = "Its certificate cannot be trusted."
+	} else if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
+		why = "It does not speak https. If it speaks http, store the host as http://" + c.host() + "."
 	} else if blocked, ok := errors.AsType[*outbound.BlockedError](err); ok {
 		why = "The server " + blocked.Error() + "."
 	}
 	if why != "" {
-		failure.Message += " " + why
+		failure.Message = strings.Replace(failure.Message, "Try again later.", why, 1) // that would not help
 	}
 	return failure
 }

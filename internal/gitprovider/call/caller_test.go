@@ -179,6 +179,17 @@ func TestABlockedAddressSaysHowToPermitIt(t *testing.T) {
 	}
 }
 
+// A host without a scheme is asked over https. One that has none says how to store it.
+func TestAHostWithoutTLSSaysHowToStoreIt(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	transport := &http.Transport{}
+	t.Cleanup(func() { transport.CloseIdleConnections(); s.Close() })
+	_, err := of(&http.Client{Transport: transport}, strings.TrimPrefix(s.URL, "http://")).Get(t.Context(), "/x", nil, nil)
+	if gitprovider.ReasonOf(err) != gitprovider.Unavailable || !strings.Contains(err.Error(), "store the host as "+s.URL) || strings.Contains(err.Error(), "again later") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestHostsThatCannotBeUsed(t *testing.T) {
 	for _, host := range []string{"ftp://h", "https://u:p@h", "://", "file:///etc", "https://", "h?x=1", "h#x", "a b"} {
 		c := of(&http.Client{Transport: broken{errors.New("dialled")}}, host)

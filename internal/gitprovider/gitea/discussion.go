@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"deckhand/internal/gitprovider"
@@ -119,6 +120,27 @@ func (p *provider) checks(ctx context.Context, name, commit string) (checks, err
 		return checks{}, nil
 	}
 	return out, err
+}
+
+// LabelledBy implements gitprovider.Labeller. The timeline has pages and does
+// not say how many; an empty one is behind the last.
+func (p *provider) LabelledBy(ctx context.Context, name string, number int, wanted string) (string, error) {
+	by := ""
+	for page := 1; page <= maxListPages; page++ {
+		var found []happening
+		if err := p.get(ctx, name, call.Path("issues", strconv.Itoa(number), "timeline"), pageQuery(page, maxPage), &found); err != nil {
+			return "", err
+		}
+		if len(found) == 0 {
+			break
+		}
+		for _, h := range found {
+			if h.Type == "label" && h.Body == labelGiven && strings.EqualFold(h.Label.Name, wanted) && h.User != nil {
+				by = h.User.Login
+			}
+		}
+	}
+	return by, nil
 }
 
 // Comment needs not be told whether it is a pull request: that is an issue too.

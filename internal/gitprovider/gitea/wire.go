@@ -152,6 +152,17 @@ type comment struct {
 	RemovedLine int       `json:"original_position"` // if it is on one that is no more
 }
 
+// happening is something on the timeline of an issue.
+type happening struct {
+	Type  string `json:"type"`
+	Body  string `json:"body"`
+	User  *user  `json:"user"`
+	Label label  `json:"label"`
+}
+
+// labelGiven is the body when a label was given; it is empty when one was taken away.
+const labelGiven = "1"
+
 func (c comment) read() string {
 	text := c.Body
 	if c.Path != "" {
