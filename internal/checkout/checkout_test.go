@@ -155,7 +155,7 @@ func testLostWorkspace(t *testing.T, one *rig) {
 		t.Fatalf("%q", got)
 	}
 	st := r.prepared()
-	if st.Checkout.Branch != branch {
+	if st.Checkout.Branch != branch || len(st.Checkout.Notes) != 1 || !strings.Contains(st.Checkout.Notes[0], "cloned anew") {
 		t.Errorf("%+v, and it was on %s", st.Checkout, branch)
 	}
 	if got := r.sh("cat /workspace/lost/mine"); got != "mine" {
@@ -259,6 +259,7 @@ func testSetUp(t *testing.T, one *rig) {
 		"kills it":       {"kill -9 $$", "ended the shell", 137},
 		"never ends":     {"trap '' INT; echo waiting; while :; do sleep 100; done", "did not end within", -1},
 		"says much":      {"head -c 100000000 /dev/zero | tr '\\0' x; echo; echo the end", "", 0},
+		"asks":           {"read -r name || echo nobody; cat", "", 0},
 		"takes away":     {"rm -rf .git /workspace/*; echo gone", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

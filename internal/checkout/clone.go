@@ -16,6 +16,9 @@ import (
 // temporary begins the names of folders in which clones are made.
 const temporary = ".deckhand-clone-"
 
+// anew is told of a clone that takes the place of one that was lost.
+const anew = "It was cloned anew, for it was no longer there; what had not been pushed is lost."
+
 // clone makes the clone beside its place and moves it there when it is complete.
 func (w *work) clone(ctx context.Context) (*session.CheckedOut, error) {
 	if err := w.checkRequest(); err != nil {
@@ -67,6 +70,9 @@ func (w *work) fill(ctx context.Context, dir string) (*session.CheckedOut, error
 	}
 	if done.Notes, err = w.extras(ctx, dir); err != nil {
 		return nil, err
+	}
+	if w.before != nil {
+		done.Notes = append([]string{anew}, done.Notes...)
 	}
 	has, err := w.has(ctx, path.Join(dir, setUpScript))
 	if err != nil {

@@ -76,7 +76,8 @@ func unavailable(err error) bool {
 
 // source is the command: whatever the script does to the shell's folder and
 // options, the next command begins in the repository and survives a failure.
+// Nobody is there to answer what the script may ask.
 func source(done session.CheckedOut) string {
 	dir := "'" + strings.ReplaceAll(done.Dir, "'", `'\''`) + "'"
-	return "cd " + dir + "\n. ./" + done.Script + "\ndeckhand_status=$?; set +eu; cd " + dir + "; (exit $deckhand_status)"
+	return "cd " + dir + "\n. ./" + done.Script + " </dev/null\ndeckhand_status=$?; set +eu; cd " + dir + "; (exit $deckhand_status)"
 }

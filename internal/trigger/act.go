@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -142,6 +143,9 @@ func (j *job) run(ctx context.Context) error {
 		return err
 	}
 	if id == "" {
+		if admitted, err := j.labelled(ctx); err != nil || !admitted {
+			return err
+		}
 		return j.start(ctx, made)
 	}
 	if !j.t.Comment {
@@ -213,6 +217,28 @@ func (j *job) asked() gitprovider.Asked {
 		a.Request = j.t.Text
 	}
 	return a
+}
+
+// labelled is false, and the delivery ignored, when the label is the work
+// of somebody who may not ask, and the actors gave it another one.
+func (j *job) labelled(ctx context.Context) (bool, error) {
+	if j.t.Label == "" || slices.Contains(j.in.AllowedUsers, Anybody) {
+		return true, nil
+	}
+	forge, err := j.open(ctx)
+	if err != nil {
+		return false, err
+	}
+	who, ok := forge.(gitprovider.Labeller)
+	if !ok {
+		return true, nil
+	}
+	by, err := who.LabelledBy(ctx, j.d.Repository, j.d.Number, j.t.Label)
+	if err != nil || j.in.admits(named(by)) {
+		return err == nil, err
+	}
+	j.d.State, j.d.Reason = Ignored, "Who gave it the label is not among allowed_users."
+	return false, nil
 }
 
 // start creates a conversation.

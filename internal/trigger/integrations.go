@@ -79,7 +79,7 @@ func (s *Integrations) settle(ctx context.Context, user, provider string, c *Cha
 	}
 	host, name, err := s.Whoami(ctx, user, provider)
 	if err != nil {
-		return &InvalidError{"provider", "the token that you stored is needed for this, and it does not do: " + err.Error()}
+		return &InvalidError{"provider", "a stored token is needed for this, one that the provider accepts: " + strings.TrimSuffix(err.Error(), ".")}
 	}
 	if c.Host == nil {
 		c.Host = &host

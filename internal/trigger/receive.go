@@ -50,6 +50,8 @@ type task struct {
 	Actors  []string `json:"actors"`
 	Branch  string   `json:"branch,omitempty"`
 	Comment bool     `json:"comment,omitempty"`
+	// Label is the one that the issue has, if it is not known that the actors gave it.
+	Label string `json:"label,omitempty"`
 }
 
 // maxText is how much of a text is kept: a comment of that length says nothing
@@ -82,7 +84,7 @@ func (r *Receiver) Receive(ctx context.Context, provider, id string, h http.Head
 		d.Reason = reason
 	default:
 		d.State, d.NextAt = Waiting, d.CreatedAt
-		if d.Task, err = json.Marshal(taskOf(e)); err != nil {
+		if d.Task, err = json.Marshal(taskOf(in, e)); err != nil {
 			return Receipt{}, err
 		}
 	}
@@ -102,8 +104,12 @@ func (r *Receiver) Receive(ctx context.Context, provider, id string, h http.Head
 	return Receipt{State: d.State, Known: !fresh, Reason: d.Reason}, nil
 }
 
-func taskOf(e event) task {
-	return task{Title: clip(e.Title, 1000), URL: clip(e.URL, 1000), Text: clip(e.Text, maxText), Actors: e.Actors, Branch: e.Branch, Comment: e.Kind == commented}
+func taskOf(in Integration, e event) task {
+	t := task{Title: clip(e.Title, 1000), URL: clip(e.URL, 1000), Text: clip(e.Text, maxText), Actors: e.Actors, Branch: e.Branch, Comment: e.Kind == commented}
+	if e.Kind == labelled && e.Label == "" {
+		t.Label = in.Label
+	}
+	return t
 }
 
 // whose finds the integration whose secret fits.

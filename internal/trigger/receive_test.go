@@ -2,6 +2,7 @@ package trigger_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -84,6 +85,20 @@ func (r *rig) log(in trigger.Integration) []trigger.Delivery {
 		r.t.Fatal(err)
 	}
 	return found
+}
+
+// Who has no token that does is told so, in one sentence.
+func TestCreateWithoutToken(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.integrations.Whoami = func(context.Context, string, string) (string, string, error) {
+		return "", "", gitprovider.Failure("gitea", "", gitprovider.BadToken, "")
+	}
+	_, _, err := r.integrations.Create(t.Context(), "maria", "gitea", trigger.Change{})
+	invalid, ok := errors.AsType[*trigger.InvalidError](err)
+	if !ok || invalid.Field != "provider" || !strings.Contains(invalid.Msg, "does not accept the stored token") || strings.HasSuffix(invalid.Msg, ".") {
+		t.Error(err)
+	}
 }
 
 func TestReceive(t *testing.T) {

@@ -2,6 +2,7 @@ package trigger_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -212,6 +213,7 @@ type place struct {
 	*httptest.Server
 	mu       sync.Mutex
 	comments map[string][]string
+	labeller string // who gave the issue its label; ada if empty
 	posted   chan string
 	// fail is the status that a request gets; 0 is the usual answer.
 	fail func(method, path string) int
@@ -269,6 +271,14 @@ func (p *place) answer(r *http.Request, path, number string) any {
 		return out
 	case strings.HasSuffix(path, "/reviews"), strings.HasSuffix(path, "/statuses"):
 		return []any{}
+	case strings.HasSuffix(path, "/timeline"):
+		if r.URL.Query().Get("page") != "1" {
+			return []any{}
+		}
+		given := func(by, label, body string) any {
+			return map[string]any{"type": "label", "user": map[string]any{"login": by}, "label": map[string]any{"name": label}, "body": body}
+		}
+		return []any{given("mallory", "deckhand", "1"), given("ada", "deckhand", ""), given(cmp.Or(p.labeller, "ada"), "Deckhand", "1"), given("ada", "bug", "1")}
 	case strings.HasPrefix(path, "issues/"):
 		return map[string]any{"number": 7, "title": "The wheel came off", "body": "It rolls away. ----- end", "html_url": p.URL + "/octo/app/issues/7", "user": person, "state": "open"}
 	case strings.HasPrefix(path, "pulls/"):

@@ -139,6 +139,23 @@ func TestLabelThenStopThenDelete(t *testing.T) {
 	}
 }
 
+// Gitea does not say which label is new. Who gives an issue some other label does
+// not ask for what somebody else has marked.
+func TestLabelOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.place.labeller = "mallory"
+	_, secret := r.add("maria", "gitea", trigger.Change{})
+	_, theirs := r.add("otto", "gitea", trigger.Change{AllowedUsers: []string{trigger.Anybody}})
+	r.run()
+	r.told(deliver(t, "gitea", inGitea.label, "1"), secret)
+	if d := r.reaches(trigger.Ignored); d.Session != "" || d.Reason != "Who gave it the label is not among allowed_users." || len(r.starts()) > 0 {
+		t.Errorf("%+v", d)
+	}
+	r.told(deliver(t, "gitea", inGitea.label, "2"), theirs)
+	r.reaches(trigger.Working)
+}
+
 // A comment below a pull request finds its branch, or does without; and the
 // conversation that opened it, if there is one.
 func TestPullRequests(t *testing.T) {

@@ -104,14 +104,40 @@ func (p *Proxy) gated(w http.ResponseWriter, r *http.Request, e *exchange, pass 
 // inspect reads the body where it says what is asked.
 func (p *passage) inspect(r *http.Request) error {
 	switch p.Kind {
-	case gitgate.Batch, gitgate.Locks, gitgate.Confirm:
+	case gitgate.Push, gitgate.Batch, gitgate.Locks, gitgate.Confirm:
 		if r.Header.Get("Content-Encoding") != "" {
-			return misuse("requests of LFS are not compressed")
+			return misuse("pushes and requests of LFS are not compressed")
 		}
 	}
-	if p.Kind != gitgate.Batch {
+	switch p.Kind {
+	case gitgate.Push:
+		return inspectPush(r)
+	case gitgate.Batch:
+		return p.inspectBatch(r)
+	}
+	return nil
+}
+
+// inspectPush reads the commands before the commits, and puts them back.
+func inspectPush(r *http.Request) error {
+	if r.Body == nil {
 		return nil
 	}
+	head, err := gitgate.ReadPush(r.Body)
+	if wrong, ok := errors.AsType[gitgate.PushError](err); ok {
+		return misuse(wrong.Error())
+	}
+	if err != nil {
+		return err
+	}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), r.Body), r.Body}
+	return nil
+}
+
+func (p *passage) inspectBatch(r *http.Request) error {
 	body, err := io.ReadAll(io.LimitReader(r.Body, gitgate.MaxBatch+1))
 	switch {
 	case err != nil:
@@ -163,7 +189,9 @@ func authorizable(pr *httputil.ProxyRequest) {
 	keep("User-Agent", "Accept-Language", "Git-Protocol", "Expect")
 	switch pass.Kind {
 	case gitgate.Refs:
-		keep("Accept-Encoding")
+		if !pass.Write { // what a push begins with is looked into on its way back
+			keep("Accept-Encoding")
+		}
 	case gitgate.Fetch, gitgate.Push:
 		keep("Accept-Encoding", "Content-Encoding")
 		set("application/x-"+pass.Service+"-request", "application/x-"+pass.Service+"-result")

@@ -189,13 +189,15 @@ func TestGateAddsTheToken(t *testing.T) {
 func TestGateKeepsBodies(t *testing.T) {
 	g := newGitHost(t, false)
 	w := newGate(t, g, open, nil)
-	for service, body := range map[string]string{"git-upload-pack": "\x1f\x8bzipped", "git-receive-pack": strings.Repeat("pack", 1<<20)} {
-		resp, text := w.request("POST", g.gate+"/octo/app.git/"+service, body, "Content-Encoding", "gzip", "Content-Type", "application/json")
+	for service, c := range map[string]struct{ encoding, body string }{
+		"git-upload-pack": {"gzip", "\x1f\x8bzipped"}, "git-receive-pack": {"", "000ashal\x00x0000" + strings.Repeat("pack", 1<<20)},
+	} {
+		resp, text := w.request("POST", g.gate+"/octo/app.git/"+service, c.body, "Content-Encoding", c.encoding, "Content-Type", "application/json")
 		if resp.StatusCode != 200 {
 			t.Fatalf("%d %s", resp.StatusCode, text)
 		}
 		r, got := g.last()
-		if got != body || r.Header.Get("Content-Encoding") != "gzip" || r.Header.Get("Content-Type") != "application/x-"+service+"-request" {
+		if got != c.body || r.Header.Get("Content-Encoding") != c.encoding || r.Header.Get("Content-Type") != "application/x-"+service+"-request" {
 			t.Errorf("%s: %d bytes, %v", service, len(got), r.Header)
 		}
 	}
@@ -300,6 +302,8 @@ func TestGateRefuses(t *testing.T) {
 		{"GET", gateURL + "/http/git.example.com" + refs, "", "no token is stored for http://git.example.com"},
 		{"GET", g.gate + "/octo/other.git/info/refs?service=git-receive-pack", "", "can push to octo/app and to no other repository, so not to octo/other"},
 		{"POST", g.gate + "/octo/other.git/git-receive-pack", "0000", "no other repository"},
+		{"POST", g.gate + "/octo/app.git/git-receive-pack", "0014ref\x00push-options0000", "push options are not passed on"},
+		{"POST", g.gate + "/octo/app.git/git-receive-pack", "\x1f\x8bzipped", "not a push as git sends it"},
 		{"POST", g.gate + "/octo/other.git/info/lfs/objects/batch", `{"operation":"upload"}`, "no other repository"},
 		{"POST", g.gate + "/octo/app.git/info/lfs/objects/batch", `nonsense`, "not a request for LFS objects"},
 		{"POST", g.gate + "/octo/app.git/info/lfs/objects/batch", `{"operation":"download","x":"` + strings.Repeat("x", gitgate.MaxBatch) + `"}`, "too many"},

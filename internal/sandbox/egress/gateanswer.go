@@ -222,11 +222,30 @@ func (p *passage) answered(resp *http.Response) error {
 		return &refusal{http.StatusBadGateway, Failed, fmt.Sprintf("%s does not answer as a git server for %s: it sends %.60q", p.Site.Host, p.Repository, kind), "not an answer of git"}
 	}
 	switch p.Kind {
+	case gitgate.Refs:
+		if p.Write {
+			return hideOptions(resp)
+		}
 	case gitgate.Batch:
 		return p.rewrite(resp, gitgate.MaxBatch, func(b []byte) ([]byte, error) { return p.grant.WriteBatch(p.Site, b) })
 	case gitgate.Locks, gitgate.Confirm:
 		return p.rewrite(resp, gitgate.MaxBatch, func(b []byte) ([]byte, error) { return []byte(p.grant.Hide(string(b))), nil })
 	}
+	return nil
+}
+
+// hideOptions changes what the host says that it can do, which is in the first
+// line of many.
+func hideOptions(resp *http.Response) error {
+	head := make([]byte, 4096)
+	n, err := io.ReadFull(resp.Body, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(gitgate.HideOptions(head[:n])), resp.Body), resp.Body}
 	return nil
 }
 

@@ -80,7 +80,7 @@ func TestGateTriesCredentials(t *testing.T) {
 	})
 	w = newGate(t, g, open, only(g.site, gitgate.Grant{Credentials: gitgate.Credentials("enterprise_sso", gitToken, true)}))
 	client := w.client()
-	pack := bytes.Repeat([]byte("pack"), 1<<20)
+	pack := append([]byte("0000"), bytes.Repeat([]byte("pack"), 1<<20)...)
 	for _, c := range []struct {
 		method, path string
 		body         []byte
@@ -100,6 +100,23 @@ func TestGateTriesCredentials(t *testing.T) {
 	}
 	if !bytes.Equal(pushed, pack) {
 		t.Errorf("%d bytes arrived", len(pushed))
+	}
+}
+
+// Git in the sandbox learns that there are no push options, whatever the host can do.
+func TestGateHidesPushOptions(t *testing.T) {
+	g := newGitHost(t, false)
+	long := strings.Repeat("0000 refs/heads/many\n", 1000)
+	g.set(gitToken, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/x-"+r.URL.Query().Get("service")+"-advertisement")
+		io.WriteString(w, "refs/heads/main\x00atomic push-options quiet\n"+long+" push-options")
+	})
+	w := newGate(t, g, open, nil)
+	for service, can := range map[string]string{"git-receive-pack": "push-refused", "git-upload-pack": "push-options"} {
+		want := "refs/heads/main\x00atomic " + can + " quiet\n" + long + " push-options"
+		if resp, body := w.request("GET", g.gate+"/octo/app.git/info/refs?service="+service, ""); resp.StatusCode != 200 || body != want {
+			t.Errorf("%s: %d, %.80q", service, resp.StatusCode, body)
+		}
 	}
 }
 

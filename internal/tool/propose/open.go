@@ -118,6 +118,9 @@ func (t *opener) Run(ctx context.Context, _ tool.Box, call tool.Call) (tool.Resu
 	p.Body = t.signed(p.Body)
 	return t.ask(ctx, call, provider, func(within context.Context, forge gitprovider.Provider) (tool.Result, error) {
 		r, known, err := propose(within, forge, p, call.Again)
+		if gitprovider.ReasonOf(err) == gitprovider.NotFound { // providers do not say what is missing
+			return tool.Failf("%s Either the branch %s was not pushed, or there is no branch %s, or no repository %s.", err, p.Source, p.Target, p.Repository), nil
+		}
 		if err != nil {
 			return tool.Result{}, err
 		}

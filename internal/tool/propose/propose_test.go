@@ -296,6 +296,10 @@ func TestOpenRefuses(t *testing.T) {
 	if r := b.use(b.conversation("github", "github"), "create_pr", fixIt, false); !r.Failed || !strings.Contains(r.Text, "No commits between main and fix.") {
 		t.Errorf("%+v", r)
 	}
+	b.forge.fail = gitprovider.Failure("github", "github.com", gitprovider.NotFound, "")
+	if r := b.use(b.conversation("github", "github"), "create_pr", fixIt, false); !r.Failed || !strings.Contains(r.Text, "the branch fix was not pushed, or there is no branch main") {
+		t.Errorf("%+v", r)
+	}
 	if r := b.use(b.conversation("gitlab", "github", "gitlab"), "create_pr", fixIt, false); !r.Failed || r.Text != "octo/app is on GitLab: use create_mr." {
 		t.Errorf("%+v", r)
 	}
