@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -386,6 +387,19 @@ func (w *world) last() egress.Entry {
 		w.Fatal("nothing is recorded")
 	}
 	return got[len(got)-1]
+}
+
+// newest is the newest entry of a kind: what other lines did is recorded in its
+// own time.
+func (w *world) newest(method, host string) egress.Entry {
+	w.Helper()
+	for _, e := range slices.Backward(w.entries()) {
+		if e.Method == method && e.Host == host {
+			return e
+		}
+	}
+	w.Fatalf("no %s of %s is recorded", method, host)
+	return egress.Entry{}
 }
 
 func (w *world) recorded(e egress.Entry, method, host string, v egress.Verdict, reason string) {
