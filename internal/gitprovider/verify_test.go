@@ -10,14 +10,15 @@ import (
 	"testing"
 )
 
-// forge answers like a git host that has one repository, and remembers who asked how.
-func forge(t *testing.T, repository string) (base string, asked *[]string) {
-	asked = &[]string{}
+// forge answers like a git host that has one repository, and remembers who asked
+// how. done waits for requests that nobody waited for, and tells.
+func forge(t *testing.T, repository string) (base string, done func() (asked []string)) {
+	var asked []string
 	var mu sync.Mutex // several providers may have the same host
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		*asked = append(*asked, r.URL.RequestURI()+" "+r.Header.Get("Authorization"))
+		asked = append(asked, r.URL.RequestURI()+" "+r.Header.Get("Authorization"))
 		if strings.TrimPrefix(r.URL.Path, "/scm") != "/"+repository+".git/info/refs" || r.URL.Query().Get("service") != "git-upload-pack" {
 			http.NotFound(w, r)
 			return
@@ -25,20 +26,19 @@ func forge(t *testing.T, repository string) (base string, asked *[]string) {
 		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
 	}))
 	t.Cleanup(s.Close)
-	return s.URL, asked
+	return s.URL, func() []string { s.Close(); return asked }
 }
 
 func TestTokensGoToTheirHostsOnly(t *testing.T) {
-	a, askedA := forge(t, "team/a")
-	b, askedB := forge(t, "team/b")
-	tokens := map[string]Token{"bitbucket": {"ann:app-password", a}, "github": {"secret-b", b}, "gitlab": {"", b}}
 	for _, c := range []struct{ provider, repository, found string }{
 		{"bitbucket", "team/a", "bitbucket"}, {"github", "team/b", "github"}, {"", "team/b", "github"}, {"", "team/a", "bitbucket"}, {"gitlab", "team/b", "gitlab"},
 		// The one that is named comes first, then the others with something stored.
 		{"github", "team/a", "bitbucket"}, {"gitlab", "team/a", "bitbucket"}, {"enterprise_sso", "team/a", "bitbucket"}, {"unheard-of", "team/b", "github"},
 		{"github", "team/none", ""}, {"unheard-of", "team/none", ""}, {"github", "--upload-pack=x", ""},
 	} {
-		*askedA, *askedB = nil, nil
+		a, doneA := forge(t, "team/a")
+		b, doneB := forge(t, "team/b")
+		tokens := map[string]Token{"bitbucket": {"ann:app-password", a}, "github": {"secret-b", b}, "gitlab": {"", b}}
 		got, err := Verify(t.Context(), http.DefaultClient, tokens, c.provider, c.repository, "")
 		if got != c.found || (err == nil) != (c.found != "") {
 			t.Errorf("%+v: %q %v", c, got, err)
@@ -47,18 +47,19 @@ func TestTokensGoToTheirHostsOnly(t *testing.T) {
 		if err != nil && (!errors.As(err, &unreachable) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "app-password")) {
 			t.Errorf("%+v: %v", c, err)
 		}
-		for _, line := range *askedA {
+		askedA, askedB := doneA(), doneB()
+		for _, line := range askedA {
 			if !strings.HasSuffix(line, " "+basic("ann:app-password")) && !strings.HasSuffix(line, " ") {
 				t.Errorf("%+v: the first host was asked %s", c, line)
 			}
 		}
-		for _, line := range *askedB {
+		for _, line := range askedB {
 			if !strings.HasSuffix(line, " "+basic("x-access-token:secret-b")) && !strings.HasSuffix(line, " ") {
 				t.Errorf("%+v: the second host was asked %s", c, line)
 			}
 		}
-		if strings.HasPrefix(c.repository, "-") && len(*askedA)+len(*askedB) > 0 {
-			t.Errorf("a hostile name was passed on: %v %v", *askedA, *askedB)
+		if strings.HasPrefix(c.repository, "-") && len(askedA)+len(askedB) > 0 {
+			t.Errorf("a hostile name was passed on: %v %v", askedA, askedB)
 		}
 	}
 }
