@@ -76,13 +76,13 @@ test-short: ## a quick round: no set-up, no race detector, slow tests left out
 	@go test -short ./...
 
 # A forge takes so long to build, if only once, that what needs one is a run of
-# its own: all tests with Forge in their name, wherever giteatest is used.
+# its own: all tests with Forge in their name, in files with the build tag forge.
 forge-test: runner ## build a real git forge (once, some 10 minutes) and run the tests that need one
 	$(call say,test: against a real git forge)
 	@scripts/forge build bin/forge
 	@vars=$$(scripts/forge start bin/forge); trap 'scripts/forge stop bin/forge' EXIT; export $$vars; \
 	packages=$$(grep -rl --include='*_test.go' '"deckhand/internal/gitprovider/gitea/giteatest"' ./internal ./cmd | xargs -n 1 dirname | sort -u); \
-	CGO_ENABLED=1 go test -p 1 -vet=off -race -count=1 -run Forge $$packages
+	CGO_ENABLED=1 go test -tags forge -p 1 -vet=off -race -count=1 -run Forge $$packages
 
 bench: build ## run the benchmarks, results in bench/results/
 	$(call say,bench)
@@ -97,6 +97,7 @@ lint: ## gofmt, vet, staticcheck, govulncheck
 		if [ -n "$$unformatted" ]; then echo 'not formatted, run make fmt:'; echo "$$unformatted"; exit 1; fi
 	$(call say,lint: go vet)
 	@$(STATIC) go vet ./...
+	@$(STATIC) go vet -tags forge ./internal/gitprovider/gitea ./cmd/deckhand
 	$(call say,lint: staticcheck)
 	@$(TOOL) staticcheck ./...
 	$(call say,lint: govulncheck)

@@ -77,7 +77,7 @@ func (f *follower) read(addr, key, id string, began chan<- struct{}) {
 // while it is being talked to.
 func TestThousandFollowers(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes a while")
+		t.Skip("SKIPPED: takes a while")
 	}
 	b := serve(t, "")
 	b.demo("scripted/demo")

@@ -1,3 +1,5 @@
+//go:build forge
+
 package gitea
 
 import (
@@ -313,6 +315,26 @@ func sameShape(t *testing.T, where string, fake, real any) {
 	default:
 		if fmt.Sprintf("%T", fake) != fmt.Sprintf("%T", real) {
 			t.Errorf("%s is %T, in the fake %T", where, real, fake)
+		}
+	}
+}
+
+func TestForgeLabelledBy(t *testing.T) {
+	forge := giteatest.Open(t)
+	ada, grace := forge.User(t, "ada"), forge.User(t, "grace")
+	engine := ada.Repository(t, "", "engine", true)
+	ada.Invite(t, engine, grace, "write")
+	number := ada.Issue(t, engine, "It squeaks", "")
+	for label, who := range map[string]*giteatest.User{"deckhand": grace, "bug": ada} {
+		ada.Label(t, engine, label)
+		who.Call(t, "POST", fmt.Sprintf("/repos/%s/issues/%d/labels", engine, number), obj{"labels": []string{label}}, nil)
+	}
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	p := adapter(&http.Client{Transport: transport}, forge.URL, ada.Token).(gitprovider.Labeller)
+	for label, want := range map[string]string{"deckhand": grace.Login, "bug": ada.Login, "none": ""} {
+		if by, err := p.LabelledBy(t.Context(), engine, number, label); by != want || err != nil {
+			t.Errorf("%s: %q %v", label, by, err)
 		}
 	}
 }

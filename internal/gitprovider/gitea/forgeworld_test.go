@@ -1,3 +1,5 @@
+//go:build forge
+
 package gitea
 
 import (

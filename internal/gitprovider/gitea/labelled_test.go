@@ -2,14 +2,12 @@ package gitea
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"testing"
 
 	"deckhand/internal/gitprovider"
-	"deckhand/internal/gitprovider/gitea/giteatest"
 )
 
 func TestLabelledBy(t *testing.T) {
@@ -44,25 +42,5 @@ func TestLabelledBy(t *testing.T) {
 	fail = true
 	if _, err := p.LabelledBy(t.Context(), "ada/engine", 7, "bug"); gitprovider.ReasonOf(err) != gitprovider.NotFound {
 		t.Error(err)
-	}
-}
-
-func TestForgeLabelledBy(t *testing.T) {
-	forge := giteatest.Open(t)
-	ada, grace := forge.User(t, "ada"), forge.User(t, "grace")
-	engine := ada.Repository(t, "", "engine", true)
-	ada.Invite(t, engine, grace, "write")
-	number := ada.Issue(t, engine, "It squeaks", "")
-	for label, who := range map[string]*giteatest.User{"deckhand": grace, "bug": ada} {
-		ada.Label(t, engine, label)
-		who.Call(t, "POST", fmt.Sprintf("/repos/%s/issues/%d/labels", engine, number), obj{"labels": []string{label}}, nil)
-	}
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
-	p := adapter(&http.Client{Transport: transport}, forge.URL, ada.Token).(gitprovider.Labeller)
-	for label, want := range map[string]string{"deckhand": grace.Login, "bug": ada.Login, "none": ""} {
-		if by, err := p.LabelledBy(t.Context(), engine, number, label); by != want || err != nil {
-			t.Errorf("%s: %q %v", label, by, err)
-		}
 	}
 }
