@@ -14,6 +14,7 @@ import (
 	"deckhand/client"
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/llmtest"
+	"deckhand/internal/npmtest"
 )
 
 // foreignTools are the tools of this name that others offer: each server's has
@@ -74,16 +75,16 @@ func foreigner(ws string) mind {
 // sandbox and two at addresses, in the two ways of speaking to those.
 func TestTaskWithForeignToolsOnly(t *testing.T) {
 	t.Parallel()
-	modules := npmServers(t)
+	modules := npmtest.Servers(t, nil)
 	l := newLab(t, "models:\n  openai/foreigner: {window: 200000, images: true}\n")
 	const id = "with-tools-of-others"
 	inside := l.workspace(id)
 	sse, shttp := npmSite(t, modules, "sse")+"/sse", npmSite(t, modules, "streamableHttp")+"/mcp"
 	stdio := func(name, pkg string, more ...string) api.StdioServer {
-		return api.StdioServer{Name: name, Command: "node", Args: append([]string{npmProgram(inside+"/.tools/node_modules", pkg)}, more...), Env: map[string]string{"FOREIGN_KEY": "sk-of-" + name}}
+		return api.StdioServer{Name: name, Command: "node", Args: append([]string{npmtest.Program(inside+"/.tools/node_modules", pkg)}, more...), Env: map[string]string{"FOREIGN_KEY": "sk-of-" + name}}
 	}
 	servers := api.MCPConfig{SSEServers: []api.MCPServer{{URL: sse}}, SHTTPServers: []api.MCPServer{{URL: shttp}},
-		StdioServers: []api.StdioServer{stdio("files", npmFilesystem, inside), stdio("everything", npmEverything)}}
+		StdioServers: []api.StdioServer{stdio("files", npmtest.Filesystem, inside), stdio("everything", npmtest.Everything)}}
 	p := l.person(t, "foreigner", foreigner(inside))
 	if _, err := p.client.StoreSettings(t.Context(), api.SettingsInput{MCPConfig: api.Some(servers)}); err != nil {
 		t.Fatal(err)

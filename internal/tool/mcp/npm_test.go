@@ -5,88 +5,25 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"deckhand/internal/npmtest"
 	"deckhand/internal/sandbox/runner/spawn"
 	"deckhand/internal/tool"
 )
 
-// Real servers, in the versions that the runner is tested with: what is
-// installed for one test is there for all.
+// Short names of the real servers.
 const (
-	everything = "@modelcontextprotocol/server-everything"
-	filesystem = "@modelcontextprotocol/server-filesystem"
-	npmVersion = "2026.8.31"
+	everything = npmtest.Everything
+	filesystem = npmtest.Filesystem
 )
 
-// missing skips a test for people, and fails it where everything must be there.
-func missing(t *testing.T, why string, args ...any) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf(why, args...)
-	}
-	t.Skipf("SKIPPED: "+why, args...)
-}
-
-// script is the program of a real server. It is installed once for all tests on
-// this machine; who comes while another installs it waits.
+// script is the program of a real server.
 func script(t *testing.T, pkg string) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("SKIPPED: real tool servers are left out of the short round")
-	}
-	for _, program := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(program); err != nil {
-			missing(t, "%s is not installed, so real tool servers cannot be tried: install Node.js 20 or newer", program)
-		}
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		missing(t, "there is no cache folder to install tool servers into: %v", err)
-	}
-	dir := filepath.Join(cache, "deckhand-test", "mcp-"+npmVersion)
-	at := filepath.Join(dir, "node_modules", pkg, "dist", "index.js")
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		missing(t, "tool servers cannot be installed: %v", err)
-	}
-	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		missing(t, "tool servers cannot be installed: %v", err)
-	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(dir); err == nil {
-		return at
-	}
-	half, err := os.MkdirTemp(filepath.Dir(dir), "half-") // half of an installation must not be taken for a whole one
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(half)
-	output, err := os.Create(filepath.Join(half, "output"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer output.Close()
-	p, err := spawner.Start(spawn.Attr{Dir: half, Env: os.Environ(), Files: []*os.File{nil, output, output},
-		Args: []string{"npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", half, everything + "@" + npmVersion, filesystem + "@" + npmVersion}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if st := p.Wait(); st.Code != 0 {
-		words, _ := os.ReadFile(output.Name())
-		missing(t, "npm cannot install tool servers, it %v:\n%s", st, words)
-	}
-	if err := os.Rename(half, dir); err != nil {
-		t.Fatal(err)
-	}
-	return at
+	return npmtest.Program(npmtest.Servers(t, npmtest.Spawned(t, spawner)), pkg)
 }
 
 // website starts the real server on a port and gives a way to end it.
