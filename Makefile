@@ -5,7 +5,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build runner run test test-short forge-test bench lint vuln fmt fuzz openapi clean setup
+.PHONY: help build runner web run test test-short forge-test bench lint vuln fmt fuzz openapi clean setup
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
@@ -37,7 +37,20 @@ runner: ## bin/runner, the half that lives in the sandbox, and its packed copy
 	@gzip -9 -n -c bin/runner > bin/runner.gz
 	@cmp -s bin/runner.gz $(EMBEDDED) || cp bin/runner.gz $(EMBEDDED)
 
-build: runner ## bin/deckhand, one static file with the runner inside
+# The page is built anew when something it is made of is newer than it is. Without
+# Node.js there is a program without a page, which says so.
+WEB = $(shell find web docs/openapi.json -newer web/dist/index.html -type f -not -path '*/node_modules/*' -not -path '*/dist/*' -not -name schema.d.ts 2>&1)
+
+web: ## web/dist, the page that people see, which is packed into deckhand
+	$(call say,build: the web page)
+	@if ! command -v npm >/dev/null; then \
+		echo 'THE WEB PAGE IS NOT BUILT: install Node.js 20 or newer'; test "$${CI:-}" != true; \
+	elif test -n '$(WEB)'; then \
+		cd web; cmp -s package-lock.json node_modules/.deckhand-lock || { npm ci && cp package-lock.json node_modules/.deckhand-lock; }; \
+		find dist -mindepth 1 -not -name .keep -delete; npm run --silent build; \
+	fi
+
+build: runner web ## bin/deckhand, one static file with the runner and the page inside
 	$(call say,build: bin/deckhand $(VERSION))
 	@mkdir -p bin
 	@$(STATIC) go build -pgo=cmd/deckhand/serve.pgo -ldflags "-s -w -X main.version=$(VERSION)" -o bin/deckhand ./cmd/deckhand
@@ -56,6 +69,7 @@ setup:
 	@scripts/need python3 python3 || test "$${CI:-}" != true
 	@scripts/need busybox busybox-static || test "$${CI:-}" != true
 	@scripts/need dash dash || test "$${CI:-}" != true
+	@scripts/need nginx nginx-light || test "$${CI:-}" != true
 	@scripts/need pgrep procps || test "$${CI:-}" != true
 	@scripts/need chromium chromium fonts-dejavu-core || test "$${CI:-}" != true
 

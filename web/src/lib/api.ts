@@ -1,0 +1,73 @@
+// The public API, typed by its own document. The browser's cookie says who is asking.
+import createClient, { type Middleware } from "openapi-fetch";
+
+import type { components, paths } from "./schema";
+
+export type Schemas = components["schemas"];
+
+/** What is wrong with one field, as the server says it. */
+export interface FieldError {
+  loc: (string | number)[];
+  msg: string;
+  type: string;
+}
+
+/** An answer other than success, in words for a person. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly code: string,
+    readonly fields: FieldError[],
+    readonly requestId: string,
+  ) {
+    super(message);
+  }
+
+  /** The words about one field, by its name in the body or the query. */
+  field(name: string): string | undefined {
+    return this.fields.find((f) => f.loc.slice(1).join(".") === name)?.msg;
+  }
+}
+
+/** Called when the login is not good any more. */
+export const onLoggedOut: { call: () => void } = { call: () => {} };
+
+export function toError(answer: Response, body: unknown): ApiError {
+  const b = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
+  const fields = Array.isArray(b.detail) ? (b.detail as FieldError[]) : [];
+  const words = [b.message, b.error, typeof b.detail === "string" ? b.detail : undefined, fields[0]?.msg, typeof body === "string" ? body : undefined];
+  const message = words.find((w) => typeof w === "string" && w !== "") as string | undefined;
+  return new ApiError(answer.status, message ?? answer.statusText, String(b.msg_id ?? ""), fields, answer.headers.get("X-Request-Id") ?? "");
+}
+
+const failures: Middleware = {
+  async onResponse({ response }) {
+    if (response.ok) return;
+    if (response.status === 401) onLoggedOut.call();
+    throw toError(response, await parsed(response.clone()));
+  },
+};
+
+async function parsed(answer: Response): Promise<unknown> {
+  const text = await answer.text();
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Addresses are below the page's <base>. */
+export const baseUrl = document.baseURI.replace(/\/$/, "");
+
+export const api = createClient<paths>({ baseUrl });
+api.use(failures);
+
+/** One's data, or the failure as an exception: answers that are not success never get here. */
+export async function data<T>(answer: Promise<{ data?: T }>): Promise<T> {
+  return (await answer).data as T;
+}
+
+/** A retry key: a request that is sent again with it does nothing twice. */
+export const retryKey = () => crypto.randomUUID();

@@ -1,0 +1,60 @@
+// Following a conversation: stored events, then new ones, without a gap. The browser
+// reconnects by itself and says where it was; what it gives up on is tried again here.
+import { baseUrl } from "./api";
+
+/** A piece of something that is not finished: words of an answer, output of a command. */
+export interface Delta {
+  call: string;
+  offset: number;
+  text?: string;
+  [more: string]: unknown;
+}
+
+export interface Follower {
+  event(data: unknown, number: number): void;
+  status(data: unknown, number: number): void;
+  delta(d: Delta): void;
+  /** The conversation was deleted. */
+  end(): void;
+  /** Whether there is a connection. */
+  connected(yes: boolean): void;
+}
+
+const longestPause = 10_000;
+
+/** follow reads on after an event until the result is called. */
+export function follow(id: string, after: number, to: Follower): () => void {
+  let source: EventSource | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let pause = 500;
+  const number = (e: MessageEvent) => (after = Number(e.lastEventId) || after);
+
+  function open(): void {
+    source = new EventSource(`${baseUrl}/api/conversations/${encodeURIComponent(id)}/events/stream?after=${after}`);
+    source.onopen = () => {
+      pause = 500;
+      to.connected(true);
+    };
+    source.onmessage = (e) => to.event(JSON.parse(e.data), number(e));
+    source.addEventListener("status", (e) => to.status(JSON.parse(e.data), number(e)));
+    source.addEventListener("delta", (e) => to.delta(JSON.parse(e.data)));
+    source.addEventListener("end", () => {
+      close();
+      to.end();
+    });
+    source.onerror = () => {
+      to.connected(false);
+      if (source?.readyState !== EventSource.CLOSED) return; // the browser tries again
+      timer = setTimeout(open, pause);
+      pause = Math.min(2 * pause, longestPause);
+    };
+  }
+
+  function close(): void {
+    clearTimeout(timer);
+    source?.close();
+  }
+
+  open();
+  return close;
+}

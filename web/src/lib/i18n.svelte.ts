@@ -1,0 +1,78 @@
+// The words of the page. English is always there; another language is loaded when it
+// is chosen. Each part of the page has a file of its own below locales/LANGUAGE.
+
+type Words = Record<string, string>;
+
+const english = merge(import.meta.glob<Words>("../locales/en/*.json", { eager: true, import: "default" }));
+const others = import.meta.glob<Words>(["../locales/*/*.json", "!../locales/en/*.json"], { import: "default" });
+
+/** The languages there are, by the name that settings know, with their own names. */
+export const languages: Record<string, string> = {
+  en: "English",
+  de: "Deutsch",
+  es: "Español",
+  fr: "Français",
+  ja: "日本語",
+  pt: "Português",
+  "zh-CN": "简体中文",
+};
+
+function merge(files: Record<string, Words>): Words {
+  return Object.assign({}, ...Object.values(files));
+}
+
+class Language {
+  code = $state("en");
+  private words: Words = $state.raw(english);
+
+  /** use changes to a language; one that is not there is English. */
+  async use(code: string): Promise<void> {
+    const known = code in languages ? code : "en";
+    const files = Object.entries(others).filter(([path]) => path.split("/").at(-2) === known);
+    const parts = known === "en" ? [] : await Promise.all(files.map(([, load]) => load()));
+    this.words = Object.assign({}, english, ...parts);
+    this.code = known;
+    document.documentElement.lang = known;
+  }
+
+  /** t is a text by its key, with {name} filled in. A missing text shows its key, so that it is noticed. */
+  t(key: string, fill: Record<string, string | number> = {}): string {
+    const words = this.words[key] ?? key;
+    return words.replace(/\{(\w+)\}/g, (whole, name) => String(fill[name] ?? whole));
+  }
+
+  /** count is a text by number: key.one or key.other, as the language has it. */
+  count(key: string, n: number, fill: Record<string, string | number> = {}): string {
+    const form = `${key}.${new Intl.PluralRules(this.code).select(n)}`;
+    return this.t(form in this.words ? form : `${key}.other`, { n: this.number(n), ...fill });
+  }
+
+  number(n: number, options?: Intl.NumberFormatOptions): string {
+    return new Intl.NumberFormat(this.code, options).format(n);
+  }
+
+  money(dollars: number): string {
+    return this.number(dollars, { style: "currency", currency: "USD", maximumFractionDigits: dollars < 1 ? 4 : 2 });
+  }
+
+  /** ago says how long ago something was, in the largest unit that fits. */
+  ago(when: string | Date, now = Date.now()): string {
+    const seconds = (new Date(when).getTime() - now) / 1000;
+    const format = new Intl.RelativeTimeFormat(this.code, { numeric: "auto" });
+    const units: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400], ["hour", 3600], ["minute", 60]];
+    for (const [unit, size] of units) {
+      if (Math.abs(seconds) >= size) return format.format(Math.trunc(seconds / size), unit);
+    }
+    return format.format(0, "second");
+  }
+
+  /** duration is a span of time, short. */
+  duration(ms: number): string {
+    if (ms < 1000) return `${Math.round(ms)} ms`;
+    if (ms < 60_000) return `${this.number(ms / 1000, { maximumFractionDigits: 1 })} s`;
+    return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+  }
+}
+
+export const language = new Language();
+export const t = (key: string, fill?: Record<string, string | number>) => language.t(key, fill);

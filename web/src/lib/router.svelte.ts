@@ -1,0 +1,57 @@
+// Where the person is. Paths are below the page's <base>, so that the program works
+// behind a proxy under a path.
+
+const base = new URL(document.baseURI).pathname.replace(/\/$/, "");
+
+const here = () => decodeURIComponent(location.pathname.slice(base.length)) || "/";
+
+class Router {
+  path = $state(here());
+  query = $state.raw(new URLSearchParams(location.search));
+  /** Asked before the page is left; true lets go. Forms with unsaved changes set it. */
+  guard: (() => boolean) | undefined;
+
+  constructor() {
+    addEventListener("popstate", () => {
+      if (this.guard && !this.guard()) {
+        history.pushState(null, "", this.href(this.path));
+        return;
+      }
+      this.read();
+    });
+    addEventListener("beforeunload", (e) => {
+      if (this.guard) e.preventDefault();
+    });
+    addEventListener("click", (e) => this.clicked(e));
+  }
+
+  /** href is the address of a path of ours, for links. */
+  href(path: string): string {
+    return base + path;
+  }
+
+  go(path: string, replace = false): void {
+    if (this.guard && !this.guard()) return;
+    history[replace ? "replaceState" : "pushState"](null, "", this.href(path));
+    this.read();
+    scrollTo(0, 0);
+  }
+
+  private read(): void {
+    this.guard = undefined;
+    this.path = here();
+    this.query = new URLSearchParams(location.search);
+  }
+
+  /** Links of ours are followed without loading the page anew. */
+  private clicked(e: MouseEvent): void {
+    if (e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
+    const a = (e.target as Element).closest?.("a");
+    if (!a || a.target || a.hasAttribute("download") || a.origin !== location.origin) return;
+    if (!a.pathname.startsWith(base + "/") || a.dataset.outside !== undefined) return;
+    e.preventDefault();
+    this.go(a.pathname.slice(base.length) + a.search + a.hash);
+  }
+}
+
+export const router = new Router();

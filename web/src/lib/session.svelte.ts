@@ -1,0 +1,45 @@
+// Who is logged in, and what they have set. Pages read it here, so that it is asked for once.
+import { ApiError, api, data, onLoggedOut, type Schemas } from "./api";
+import { language } from "./i18n.svelte";
+
+export type Settings = Schemas["Settings"];
+
+class Session {
+  me = $state.raw<Schemas["Me"] | undefined>();
+  /** null: nothing was stored yet. undefined: not known yet. */
+  settings = $state.raw<Settings | null | undefined>();
+  /** false once it is known that nobody is logged in. */
+  known = $state(true);
+
+  constructor() {
+    onLoggedOut.call = () => {
+      this.me = undefined;
+      this.settings = undefined;
+      this.known = false;
+    };
+  }
+
+  async load(): Promise<void> {
+    this.me = await data(api.GET("/api/me"));
+    this.known = true;
+    await this.refresh();
+  }
+
+  /** refresh reads the settings again, after they were stored. */
+  async refresh(): Promise<void> {
+    try {
+      this.settings = await data(api.GET("/api/settings"));
+    } catch (err) {
+      if (!(err instanceof ApiError) || err.status !== 404) throw err;
+      this.settings = null;
+    }
+    await language.use(this.settings?.language ?? navigator.language);
+  }
+
+  async logout(): Promise<void> {
+    await api.POST("/api/logout");
+    onLoggedOut.call();
+  }
+}
+
+export const session = new Session();

@@ -1,0 +1,26 @@
+// Light, dark, or as the machine has it. Kept in this browser: it belongs to the screen.
+
+export type Theme = "system" | "light" | "dark";
+
+const place = "deckhand-theme";
+
+class Themes {
+  now = $state<Theme>((localStorage.getItem(place) as Theme | null) ?? "system");
+
+  constructor() {
+    this.show();
+  }
+
+  use(theme: Theme): void {
+    this.now = theme;
+    localStorage.setItem(place, theme);
+    this.show();
+  }
+
+  private show(): void {
+    if (this.now === "system") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = this.now;
+  }
+}
+
+export const themes = new Themes();
