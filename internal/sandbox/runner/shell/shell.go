@@ -409,6 +409,12 @@ func (sh *shell) ended(p *process, held []byte) {
 			return
 		}
 	}
+	// Nobody will ask how it ended, if nothing ran or somebody is told now. Who is told
+	// finds the room that it leaves.
+	over := sh.over == nil && (j == nil || len(sh.calls) > 0)
+	if over {
+		sh.owner.forget(sh)
+	}
 	if j != nil {
 		if !p.ready {
 			sh.add(p.hello) // it says why there is no shell
@@ -416,11 +422,8 @@ func (sh *shell) ended(p *process, held []byte) {
 		sh.finish(outcome{exit: status.Code, newShell: true})
 	}
 	sh.dir = sh.owner.home()
-	if sh.over == nil { // else somebody will ask
-		if sh.unread != nil {
-			sh.unread.discard()
-		}
-		sh.owner.forget(sh)
+	if over && sh.unread != nil {
+		sh.unread.discard()
 	}
 }
 
