@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
+
+// probePoll is how long a poll waits while a WebSocket is on trial. The client
+// has to stop polling before it can change over, and does not know yet that it
+// should: with no wait at all it would poll as fast as it can.
+const probePoll = 100 * time.Millisecond
+
+var (
+	errTwoPolls  = ended("the client polled twice at a time")
+	errTwoPosts  = ended("the client posted twice at a time")
+	errPollGone  = ended("the client gave up a poll")
+	errPostGone  = ended("the client gave up a post")
+	errTooLarge  = ended("the client sent more than it may")
+	errPollWrite = ended("the client did not read the answer to its poll")
+)
+
+// servePoll answers a GET when there is something for the client.
+func (c *Conn) servePoll(w http.ResponseWriter, r *http.Request) {
+	wake, probing, err := c.sitDown()
+	if err != nil {
+		c.end(err, 0)
+	}
+	if wake == nil {
+		badRequest.answer(w)
+		return
+	}
+	var idle <-chan time.Time
+	if probing {
+		idle = time.After(probePoll)
+	}
+	bored := false
+	for {
+		batch, final := c.collect(bored)
+		if batch != nil {
+			c.finishPoll(w, batch, final)
+			return
+		}
+		select {
+		case <-wake:
+		case <-idle:
+			bored = true
+		case <-r.Context().Done():
+			c.end(errPollGone, 0)
+			return
+		}
+	}
+}
+
+// sitDown makes the caller the one that waits for packets. It returns no
+// channel if there is nothing to wait for here, and an error if somebody else
+// waits.
+func (c *Conn) sitDown() (wake <-chan struct{}, probing bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ws != nil || c.state == isOver {
+		return nil, false, nil
+	}
+	if c.poll != nil {
+		return nil, false, errTwoPolls
+	}
+	c.poll = make(chan struct{}, 1)
+	return c.poll, c.probing, nil
+}
+
+// collect takes what the poll that waits is to be answered with; nil if there
+// is nothing, unless it is bored. After that nobody waits: the client may poll
+// again as soon as it has read the last byte, which we cannot see.
+func (c *Conn) collect(bored bool) (batch []packet, final bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.state == isOver:
+		batch = []packet{{kind: c.last}}
+	case c.ws != nil:
+		batch = []packet{{kind: kindNoop}}
+	default:
+		if c.takePing() {
+			batch = append(batch, packet{kind: kindPing})
+		}
+		batch = append(batch, c.out.popUpTo(c.server.o.MaxPayload-2*int64(len(batch)))...)
+		final = c.state == isDraining && len(c.out.packets) == 0
+		if final {
+			batch = append(batch, packet{kind: kindClose})
+		}
+		if batch == nil && (bored || c.nudge) {
+			batch = []packet{{kind: kindNoop}}
+		}
+	}
+	if batch != nil {
+		c.poll, c.nudge = nil, false
+	}
+	return batch, final
+}
+
+// finishPoll writes the answer and makes room for more.
+func (c *Conn) finishPoll(w http.ResponseWriter, batch []packet, final bool) {
+	err := c.answer(w, batch)
+	n := 0
+	for _, p := range batch {
+		if p.kind == kindMessage {
+			n += cost(p)
+		}
+	}
+	c.mu.Lock()
+	c.out.written(n)
+	c.mu.Unlock()
+	switch {
+	case err != nil:
+		c.end(errPollWrite, 0)
+	case final:
+		c.end(ErrClosed, 0) // the reason has been given
+	}
+}
+
+// servePost takes packets from the client.
+func (c *Conn) servePost(w http.ResponseWriter, r *http.Request) {
+	open, err := c.beginPost()
+	if err != nil {
+		c.end(err, 0)
+	}
+	if !open {
+		badRequest.answer(w)
+		return
+	}
+	o := c.server.o
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(o.patience(o.MaxPayload))) // where it can be set
+	body, err := io.ReadAll(hearing{http.MaxBytesReader(w, r.Body, o.MaxPayload), c})
+	if err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			c.end(errTooLarge, 0)
+			tooLarge.answer(w)
+			return
+		}
+		c.end(errPostGone, 0)
+		badRequest.answer(w)
+		return
+	}
+	if err := c.takeBody(r.Context(), body); err != nil {
+		badRequest.answer(w)
+		return
+	}
+	c.endPost()
+	head(w, "text/plain; charset=UTF-8")
+	_, _ = io.WriteString(w, "ok")
+}
+
+// takeBody does what a polling body asks for. An error ended the connection and
+// is the client's fault.
+func (c *Conn) takeBody(ctx context.Context, body []byte) error {
+	for p, err := range parsePayload(body) {
+		if err == nil {
+			err = c.handle(ctx, p)
+		}
+		switch {
+		case err == nil:
+			continue
+		case err == errClientClosed:
+			c.end(err, 0)
+			return nil
+		case errors.Is(err, ErrClosed): // by us; its poll tells it
+			return nil
+		case ctx.Err() != nil:
+			c.end(errPostGone, 0)
+		default:
+			c.end(ended(err.Error()), 0)
+		}
+		return err
+	}
+	return nil
+}
+
+// beginPost makes the caller the one that takes packets. It returns false if
+// none are taken here, and an error if somebody else does.
+func (c *Conn) beginPost() (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ws != nil || c.state == isOver {
+		return false, nil
+	}
+	if c.posting {
+		return false, errTwoPosts
+	}
+	c.posting = true
+	return true, nil
+}
+
+func (c *Conn) endPost() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.posting = false
+}

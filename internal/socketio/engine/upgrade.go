@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/coder/websocket"
+)
+
+// probe is what both sides say on a WebSocket on trial.
+const probe = "probe"
+
+// serveUpgrade takes the connection from polling to a WebSocket.
+//
+// The client opens it, sends a ping and gets a pong. Then it lets its poll and
+// its post come to their end and says that it changes over. Packets go out by
+// polls until then and by the WebSocket afterwards, and are taken from one
+// outbox, so that none is lost and none overtakes another.
+func (c *Conn) serveUpgrade(w http.ResponseWriter, r *http.Request) {
+	if !asksForWebSocket(r) || !c.beginProbe() {
+		badRequest.answer(w)
+		return
+	}
+	ws, err := accept(w, r)
+	if err != nil {
+		c.endProbe()
+		return
+	}
+	if err := c.probe(ws); err != nil {
+		c.endProbe()
+		_ = ws.CloseNow()
+		return
+	}
+	c.read(ws)
+}
+
+// probe sees the trial through. The end of the connection ends it too.
+func (c *Conn) probe(ws *wire) error {
+	ctx, cancel := context.WithTimeout(c.ctx, c.server.o.UpgradeTimeout)
+	defer cancel()
+	p, err := c.readPacket(ctx, ws)
+	if err != nil {
+		return err
+	}
+	if p.kind != kindPing || string(p.data) != probe {
+		return errUnexpected
+	}
+	if err := ws.Write(ctx, websocket.MessageText, append([]byte{kindPong}, probe...)); err != nil {
+		return err
+	}
+	c.endPoll()
+	if p, err = c.readPacket(ctx, ws); err != nil {
+		return err
+	}
+	if p.kind != kindUpgrade {
+		return errUnexpected
+	}
+	return c.changeOver(ws)
+}
+
+// beginProbe reports whether a WebSocket may be tried. There is one at a time.
+func (c *Conn) beginProbe() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ws != nil || c.probing || c.state != isOpen {
+		return false
+	}
+	c.probing = true
+	return true
+}
+
+// endProbe goes on with polling.
+func (c *Conn) endProbe() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.probing, c.nudge = false, false
+}
+
+// endPoll answers the poll that waits, or the next one, so that the client can
+// stop polling.
+func (c *Conn) endPoll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nudge = true
+	c.wake()
+}
+
+// changeOver makes the WebSocket the transport.
+func (c *Conn) changeOver(ws *wire) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state != isOpen {
+		return context.Cause(c.ctx)
+	}
+	c.ws = ws
+	c.probing, c.nudge = false, false
+	c.wake()
+	return nil
+}
