@@ -43,6 +43,7 @@ type Conn struct {
 	poll     chan struct{} // wakes the poll that waits; nil if none does
 	posting  bool
 	probing  bool // a WebSocket is on trial
+	trial    *wire
 	nudge    bool // the next poll is answered, whether there is something or not
 	pinged   bool // the client owes us a sign of life
 	pingDue  bool // and has yet to be told so
@@ -187,9 +188,12 @@ func (c *Conn) end(why error, code websocket.StatusCode) {
 		c.last = kindNoop // it knows
 	}
 	c.wake()
-	ws := c.ws
+	ws, trial := c.ws, c.trial
 	c.mu.Unlock()
 
+	if trial != nil {
+		_ = trial.CloseNow()
+	}
 	switch {
 	case ws == nil:
 	case code == 0:

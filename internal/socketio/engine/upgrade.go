@@ -26,7 +26,11 @@ func (c *Conn) serveUpgrade(w http.ResponseWriter, r *http.Request) {
 		c.endProbe()
 		return
 	}
-	if err := c.probe(ws); err != nil {
+	c.mu.Lock()
+	c.trial = ws
+	over := c.state == isOver
+	c.mu.Unlock()
+	if over || c.probe(ws) != nil {
 		c.endProbe()
 		_ = ws.CloseNow()
 		return
@@ -34,9 +38,10 @@ func (c *Conn) serveUpgrade(w http.ResponseWriter, r *http.Request) {
 	c.read(ws)
 }
 
-// probe sees the trial through. The end of the connection ends it too.
+// probe sees the trial through. A connection that only drains is let pass: clients do
+// not poll any more once they have the pong, so that they would not hear of its end.
 func (c *Conn) probe(ws *wire) error {
-	ctx, cancel := context.WithTimeout(c.ctx, c.server.o.UpgradeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), c.server.o.UpgradeTimeout)
 	defer cancel()
 	p, err := c.readPacket(ctx, ws)
 	if err != nil {
@@ -73,7 +78,7 @@ func (c *Conn) beginProbe() bool {
 func (c *Conn) endProbe() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.probing, c.nudge = false, false
+	c.probing, c.nudge, c.trial = false, false, nil
 }
 
 // endPoll answers the poll that waits, or the next one, so that the client can
@@ -89,11 +94,11 @@ func (c *Conn) endPoll() {
 func (c *Conn) changeOver(ws *wire) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.state != isOpen {
+	if c.state == isOver {
 		return context.Cause(c.ctx)
 	}
 	c.ws = ws
-	c.probing, c.nudge = false, false
+	c.probing, c.nudge, c.trial = false, false, nil
 	c.wake()
 	return nil
 }

@@ -103,20 +103,38 @@ func TestFailedUpgradeGoesOnPolling(t *testing.T) {
 	}
 }
 
+// A client that has its pong does not poll any more, so the end waits for it on the
+// WebSocket; for one that does poll, the poll tells it.
 func TestConnectionEndsDuringUpgrade(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newBubbleRig(t, quick, wait)
-		id := g.open()
-		s := g.socket(socketQuery(id))
-		s.write("2probe")
-		s.want("3probe")
-		began := time.Now()
-		g.conn(id).Close("test")
-		if _, _, err := s.conn.Read(t.Context()); err == nil || time.Since(began) > 0 {
-			t.Errorf("the WebSocket ended with %v after %v", err, time.Since(began))
-		}
-		g.want("GET", id, "", http.StatusOK, "1")
-	})
+	for name, learn := range map[string]func(g *rig, id string, s *socket){
+		"the client changes over": func(g *rig, _ string, s *socket) {
+			s.write("5")
+			s.want("4last words")
+		},
+		"the client polls": func(g *rig, id string, s *socket) {
+			g.want("GET", id, "", http.StatusOK, "4last words"+separated+"1")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newBubbleRig(t, quick, wait)
+				id := g.open()
+				s := g.socket(socketQuery(id))
+				s.write("2probe")
+				s.want("3probe")
+				c := g.conn(id)
+				if err := c.Send(t.Context(), Message{Data: []byte("last words")}); err != nil {
+					t.Error(err)
+				}
+				began := time.Now()
+				c.Close("test")
+				learn(g, id, s)
+				if _, _, err := s.conn.Read(t.Context()); err == nil || time.Since(began) > 0 {
+					t.Errorf("the WebSocket ended with %v after %v", err, time.Since(began))
+				}
+			})
+		})
+	}
 }
 
 // A packet may come between the client's word that it changes over and the end
