@@ -125,6 +125,10 @@ func (t *transcript) add(e session.Event) {
 		t.close(e.Number)
 	case session.Condensed:
 		t.replace(p)
+	case session.Imported:
+		if means := p.Means(); means != nil {
+			t.add(session.Event{Number: e.Number, At: e.At, Payload: means})
+		}
 	}
 }
 

@@ -151,7 +151,7 @@ func (l *Loop) record(ctx context.Context, w *worker, p Profile, t *transcript, 
 			if s.Title != session.DefaultTitle(s.ID) {
 				return nil, nil
 			}
-			return s.Suggest(w.claim, TitleFrom(t.firstSaid()))
+			return s.Suggest(w.claim, TitleFrom(p.redact(t.firstSaid())))
 		},
 		l.calling(w, p),
 	)

@@ -17,6 +17,7 @@ func (s State) Apply(e Event) State {
 		s.Title = DefaultTitle(s.ID)
 		s.Agent = AgentLoading
 		s.Limit, s.Limited = p.Grant, p.Granted
+		s.Totals = p.Before
 	case UserSaid:
 		s.LastSaid = e.Number
 		if s.Replaying() && s.Spoke == 0 && !strings.HasPrefix(p.Key, replayKey) {
@@ -81,6 +82,8 @@ func (s State) Apply(e Event) State {
 		s.Title, s.Named = p.Title, s.Named || p.ByUser
 	case RequestOpened:
 		s = s.withRequest(p)
+	case Imported:
+		s = s.applyImported(e.Number, p)
 	case Deleted:
 		s = s.endTurn(e.Number).release()
 		s.Deleted, s.Agent = true, AgentStopped

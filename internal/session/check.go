@@ -33,6 +33,8 @@ func (s State) Check(p Payload) error {
 		return nil
 	case Condensed:
 		return s.checkCondensed(p)
+	case Imported:
+		return s.checkImported(p)
 	case Stopped, Failed:
 		if s.Stopped || s.Failed {
 			return s.no(p, "the session is stopped already")
@@ -190,7 +192,7 @@ func (s State) checkMoney(p Payload) error {
 
 func (s State) checkReturn(p ToolReturned) error {
 	c, open := s.call(p.ID)
-	if !open {
+	if !open || c.Elsewhere {
 		return s.no(p, "a tool call has exactly one result")
 	}
 	if p.Cause != c.Number {

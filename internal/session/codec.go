@@ -42,6 +42,7 @@ const (
 	KindTitled         Kind = "titled"
 	KindRequestOpened  Kind = "request_opened"
 	KindNoted          Kind = "noted"
+	KindImported       Kind = "imported"
 	KindDeleted        Kind = "deleted"
 )
 
@@ -80,6 +81,7 @@ func (Failed) Kind() Kind         { return KindFailed }
 func (Titled) Kind() Kind         { return KindTitled }
 func (RequestOpened) Kind() Kind  { return KindRequestOpened }
 func (Noted) Kind() Kind          { return KindNoted }
+func (Imported) Kind() Kind       { return KindImported }
 func (Deleted) Kind() Kind        { return KindDeleted }
 
 // kinds is how a stored kind finds its type again.
@@ -97,7 +99,7 @@ func Payloads() []Payload {
 		Created{}, UserSaid{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, CheckedOut{}, SetUp{}, EgressSet{}, Briefed{},
 		Recalled{}, Nudged{}, Replayed{}, Granted{}, Settled{}, Capped{}, TurnBegan{}, ModelAsked{}, ModelAnswered{},
 		ModelFailed{}, ToolCalled{}, ToolReturned{}, ApprovalAsked{}, ApprovalGiven{}, Condensed{}, StateChanged{},
-		TurnEnded{}, Paused{}, Resumed{}, Stopped{}, StartRequested{}, Failed{}, Titled{}, RequestOpened{}, Noted{}, Deleted{},
+		TurnEnded{}, Paused{}, Resumed{}, Stopped{}, StartRequested{}, Failed{}, Titled{}, RequestOpened{}, Noted{}, Imported{}, Deleted{},
 	}
 }
 

@@ -293,7 +293,9 @@ func (s State) SkipRest(claim int64, why string) ([]Payload, error) {
 	return out, nil
 }
 
-// Returned records the one result of a call.
+// Returned records the one result of a call. If a person decided about it and the
+// agent goes on, clients are told so: to them it would seem to be at that call
+// until the end of the turn.
 func (s State) Returned(claim int64, r ToolReturned) ([]Payload, error) {
 	if err := s.owned(claim); err != nil {
 		return nil, err
@@ -303,6 +305,9 @@ func (s State) Returned(claim int64, r ToolReturned) ([]Payload, error) {
 		return nil, fmt.Errorf("%w: the call has its result", ErrRefused)
 	}
 	r.Cause, r.Name = c.Number, c.Name
+	if s.Agent == AgentUserYes || s.Agent == AgentUserNo && s.Over == "" {
+		return []Payload{r, StateChanged{State: AgentRunning}}, nil
+	}
 	return []Payload{r}, nil
 }
 

@@ -46,6 +46,8 @@ type Created struct {
 	Agent   string `json:"agent,omitempty"`
 	Grant   Money  `json:"grant,omitempty"`
 	Granted bool   `json:"granted,omitempty"`
+	// Before is what the conversation had cost where it was taken over from.
+	Before Totals `json:"before,omitzero"`
 }
 
 // UserSaid is a message of the person; it is queued by being here.
@@ -352,6 +354,22 @@ type Noted struct {
 	ID      string `json:"id"`
 	Message string `json:"message"`
 	Error   bool   `json:"error,omitempty"`
+}
+
+// Imported is an event of another server's, from which the conversation was taken
+// over. Event is what clients are shown of it. The others, of which at most one is
+// set, are what it means to the model, in our own words.
+type Imported struct {
+	// Event is the event in the dialect of the legacy server, without what is said
+	// here: its number, its time and its cause, which is the number of another event.
+	Event json.RawMessage `json:"event,omitempty"`
+	Cause int64           `json:"cause,omitempty"`
+
+	Said      *UserSaid      `json:"said,omitempty"`
+	Answered  *ModelAnswered `json:"answered,omitempty"`
+	Returned  *ToolReturned  `json:"returned,omitempty"`
+	Told      *Nudged        `json:"told,omitempty"`
+	Condensed *Condensed     `json:"condensed,omitempty"`
 }
 
 // Deleted ends the log for ever. Stores drop what came before it.

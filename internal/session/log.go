@@ -99,7 +99,7 @@ type Query struct {
 	Repository string
 	Trigger    string
 	Status     Status
-	// Text is a case-insensitive part of the title.
+	// Text is a case-insensitive part of the title, the repository or the ID.
 	Text string
 	// Before continues a list: rows strictly after this one in list order.
 	Before *Cursor
@@ -114,3 +114,7 @@ type Cursor struct {
 
 // Observer is told after the commit. It must not block.
 type Observer interface{ Appended(id ID, last int64) }
+
+// Watcher is told after the commit what lists know of the session now. It must
+// not block.
+type Watcher interface{ Changed(Row) }

@@ -11,6 +11,7 @@ import (
 type Sessions struct {
 	log       Log
 	observers []Observer
+	watchers  []Watcher
 	now       func() time.Time
 	cache     *cache
 	userLimit Money
@@ -41,6 +42,9 @@ func New(log Log, opts ...Option) *Sessions {
 // Observe adds an observer. Call it before the first change.
 func (s *Sessions) Observe(o Observer) { s.observers = append(s.observers, o) }
 
+// Watch adds a watcher. Call it before the first change, too.
+func (s *Sessions) Watch(w Watcher) { s.watchers = append(s.watchers, w) }
+
 // Create makes a session that is known to be new, without reading the log
 // first. ErrConflict if it exists after all.
 func (s *Sessions) Create(ctx context.Context, id ID, c Created, first *UserSaid) (State, error) {
@@ -69,7 +73,7 @@ func (s *Sessions) Create(ctx context.Context, id ID, c Created, first *UserSaid
 		return State{}, err
 	}
 	e.state, e.loaded = next, true
-	s.tell(next)
+	s.tell(batch.Row)
 	return next, nil
 }
 
@@ -131,7 +135,7 @@ func (s *Sessions) Update(ctx context.Context, id ID, decide func(State) ([]Payl
 			return State{}, failure
 		default:
 			e.state = next
-			s.tell(next)
+			s.tell(batch.Row)
 			return next, nil
 		}
 	}
@@ -174,9 +178,7 @@ func (s *Sessions) Bury(ctx context.Context, row Row) error {
 	if err := s.log.Append(ctx, b); err != nil {
 		return err
 	}
-	for _, o := range s.observers {
-		o.Appended(row.ID, row.Last)
-	}
+	s.tell(row)
 	return nil
 }
 
@@ -248,8 +250,11 @@ func Fold(ctx context.Context, log Log, st State) (State, error) {
 	return st, nil
 }
 
-func (s *Sessions) tell(st State) {
+func (s *Sessions) tell(row Row) {
 	for _, o := range s.observers {
-		o.Appended(st.ID, st.Last)
+		o.Appended(row.ID, row.Last)
+	}
+	for _, w := range s.watchers {
+		w.Changed(row)
 	}
 }

@@ -115,6 +115,9 @@ type OpenCall struct {
 	// Deadline is when Default becomes the answer.
 	Deadline time.Time
 	Default  bool
+	// Elsewhere says that it was made where the session was taken over from, so
+	// that its result comes from there too.
+	Elsewhere bool
 }
 
 // Awaits is true while the person is asked about the call.

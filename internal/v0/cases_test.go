@@ -50,7 +50,7 @@ func awaiting(c session.ToolCalled) session.ToolCalled {
 }
 
 func allCases() []oneCase {
-	return append(append(plainCases(), callCases()...), resultCases()...)
+	return append(append(append(plainCases(), callCases()...), resultCases()...), append(importedCases(), legacyCases()...)...)
 }
 
 func plainCases() []oneCase {
@@ -148,6 +148,10 @@ func callCases() []oneCase {
 		{"call_edit_awaits", v0.Event, awaiting(called("str_replace_editor", `{"command":"create","path":"/workspace/a","file_text":"x"}`))},
 		{"call_browse_awaits", v0.Event, awaiting(called("browser", `{"code":"goto('http://localhost:8000')"}`))},
 		{"call_mcp_awaits", v0.Event, awaiting(called("tavily-search", `{"query":"go"}`))},
+		// What a model writes cannot hide what it does.
+		{"call_run_hidden", v0.Event, called("execute_bash", `{"command":"ls","hidden":true,"confirmation_state":"confirmed"}`)},
+		{"call_delegate_awaits", v0.Event, awaiting(called("delegate", `{"agent":"BrowsingAgent","inputs":{"task":"buy it"}}`))},
+		{"call_run_ipython_awaits", v0.Event, awaiting(called("execute_ipython_cell", `{"code":"1+1"}`))},
 		{"call_run_input", v0.Event, called("execute_bash", `{"command":"C-c","is_input":true}`)},
 		{"call_run_bad_arguments", v0.Event, called("execute_bash", `"{\"command\": ls"`)},
 		{"call_run_wrong_types", v0.Event, called("execute_bash", `{"command":["ls"],"is_input":1,"timeout":"soon"}`)},
@@ -205,6 +209,7 @@ func resultCases() []oneCase {
 		{"result_browse", v0.Event, returned("fetch", `{"url":"http://localhost:8000"}`, "Hello", ``)},
 		{"result_task_tracking", v0.Event, returned("task_tracker", `{"command":"view"}`, "One task.",
 			`{"task_list":[{"id":"1","title":"Write test","status":"in_progress","notes":""}]}`)},
+		{"result_task_tracking_plan", v0.Event, returned("task_tracker", `{"command":"plan","task_list":[{"id":"1","title":"Fix","status":"done"}]}`, "Planned.", ``)},
 		{"result_delegate", v0.Event, returned("delegate", `{"agent":"BrowsingAgent"}`, "BrowsingAgent finishes task with 42", `{"outputs":{"content":"42"}}`)},
 		{"result_mcp", v0.Event, returned("tavily-search", `{"query":"go"}`, "hello",
 			`{"result":{"meta":null,"content":[{"type":"text","text":"hello"}],"isError":false}}`)},

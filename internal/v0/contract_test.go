@@ -3,10 +3,12 @@ package v0_test
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"deckhand/internal/session"
 	"deckhand/internal/v0"
 )
 
@@ -16,7 +18,13 @@ type shape map[string]string
 
 var envelope = shape{"id": "number", "timestamp": "string", "source": "string", "message": "string"}
 
-// The args of every action that we send, as the contract lists them.
+// The keys of an envelope. No other stands beside them.
+var (
+	ofActions      = []string{"id", "timestamp", "source", "message", "action", "args", "timeout", "tool_call_metadata", "llm_metrics"}
+	ofObservations = []string{"id", "timestamp", "source", "message", "cause", "observation", "content", "extras", "success", "tool_call_metadata"}
+)
+
+// The args of every action, as the contract lists them, but for null, which is never sent.
 var actionArgs = map[string]shape{
 	"message": {
 		"content": "string", "file_urls": "array|null", "image_urls": "array|null", "wait_for_response": "bool", "security_risk": "number",
@@ -34,6 +42,7 @@ var actionArgs = map[string]shape{
 		"path": "string", "start": "number", "end": "number", "thought": "string", "security_risk": "number", "impl_source": "string",
 		"view_range": "array|null",
 	},
+	"write": {"path": "string", "content": "string", "start": "number", "end": "number", "thought": "string", "security_risk": "number"},
 	"edit": {
 		"path": "string", "command": "string", "file_text": "string|null", "old_str": "string|null", "new_str": "string|null",
 		"insert_line": "number|null", "content": "string", "start": "number", "end": "number", "thought": "string",
@@ -44,10 +53,13 @@ var actionArgs = map[string]shape{
 		"browser_actions": "string", "thought": "string", "browsergym_send_msg_to_user": "string", "security_risk": "number",
 		"return_axtree": "bool",
 	},
-	"call_tool_mcp": {"name": "string", "arguments": "object", "thought": "string", "security_risk": "number"},
-	"think":         {"thought": "string"},
-	"finish":        {"final_thought": "string", "outputs": "object", "thought": "string"},
-	"delegate":      {"agent": "string", "inputs": "object", "thought": "string"},
+	"call_tool_mcp":      {"name": "string", "arguments": "object", "thought": "string", "security_risk": "number"},
+	"think":              {"thought": "string"},
+	"finish":             {"final_thought": "string", "outputs": "object", "thought": "string"},
+	"reject":             {"outputs": "object", "thought": "string"},
+	"delegate":           {"agent": "string", "inputs": "object", "thought": "string"},
+	"recall":             {"recall_type": "string", "query": "string", "thought": "string"},
+	"change_agent_state": {"agent_state": "string", "thought": "string"},
 	"condensation": {
 		"forgotten_event_ids": "array|null", "forgotten_events_start_id": "number|null", "forgotten_events_end_id": "number|null",
 		"summary": "string|null", "summary_offset": "number|null",
@@ -56,7 +68,7 @@ var actionArgs = map[string]shape{
 	"task_tracking":        {"command": "string", "task_list": "array", "thought": "string"},
 }
 
-// The extras of every observation that we send.
+// The extras of every observation.
 var observationExtras = map[string]shape{
 	"run":         {"command": "string", "metadata": "object", "hidden": "bool"},
 	"run_ipython": {"code": "string", "image_urls": "array|null"},
@@ -76,6 +88,10 @@ var observationExtras = map[string]shape{
 	"task_tracking":       {"command": "string", "task_list": "array"},
 	"agent_state_changed": {"agent_state": "string", "reason": "string"},
 	"error":               {"error_id": "string"},
+	"write":               {"path": "string"},
+	"success":             {},
+	"condense":            {},
+	"download":            {"file_path": "string"},
 	"user_rejected":       {},
 	"delegate":            {"outputs": "object"},
 	"recall": {
@@ -89,7 +105,7 @@ var observationExtras = map[string]shape{
 // only there while a call waits for the person.
 var additions = map[string][]string{
 	"agent_state_changed": {"error_id"}, "read": {"confirmation_state"}, "edit": {"confirmation_state"}, "browse": {"confirmation_state"},
-	"browse_interactive": {"confirmation_state"}, "call_tool_mcp": {"confirmation_state"},
+	"browse_interactive": {"confirmation_state"}, "call_tool_mcp": {"confirmation_state"}, "delegate": {"confirmation_state"},
 }
 
 var knowledge = shape{"name": "string", "trigger": "string", "content": "string"}
@@ -115,6 +131,15 @@ var toolMetadata = shape{
 	"function_name": "string", "tool_call_id": "string", "model_response": "object", "total_calls_in_response": "number",
 }
 
+// The model's answer has the shape in which its providers write one.
+var (
+	modelResponse = shape{"id": "string", "created": "number", "model": "string", "object": "string", "choices": "array", "usage": "object|null"}
+	choice        = shape{"finish_reason": "string", "index": "number", "message": "object"}
+	answer        = shape{"role": "string", "content": "string|null", "tool_calls": "array"}
+	answerCall    = shape{"id": "string", "type": "string", "function": "object"}
+	function      = shape{"name": "string", "arguments": "string"}
+)
+
 func TestFramesMatchTheContract(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range allCases() {
@@ -134,7 +159,8 @@ func TestFramesMatchTheContract(t *testing.T) {
 				has(t, got, shape{"status_update": "bool", "type": "string", "message": "string"})
 				return
 			}
-			seen[checkEvent(t, got)] = true
+			_, past := c.give.(session.Imported)
+			seen[checkEvent(t, got, past)] = true
 		})
 	}
 	for kind := range actionArgs {
@@ -149,9 +175,14 @@ func TestFramesMatchTheContract(t *testing.T) {
 	}
 }
 
-func checkEvent(t *testing.T, got map[string]any) string {
+// checkEvent holds an event to the contract. One from the past need not say which
+// call it answers, for not all did.
+func checkEvent(t *testing.T, got map[string]any, past bool) string {
 	t.Helper()
 	has(t, got, envelope)
+	if !zoned.MatchString(got["timestamp"].(string)) {
+		t.Errorf("the timestamp is %v, without a zone", got["timestamp"])
+	}
 	if !slices.Contains([]any{"agent", "user", "environment"}, got["source"]) {
 		t.Errorf("the source is %v", got["source"])
 	}
@@ -160,7 +191,7 @@ func checkEvent(t *testing.T, got map[string]any) string {
 		exactly(t, m["accumulated_token_usage"].(map[string]any), tokenUsage)
 	}
 	if m, ok := got["tool_call_metadata"].(map[string]any); ok {
-		exactly(t, m, toolMetadata)
+		checkMetadata(t, m)
 	}
 	if kind, ok := got["action"].(string); ok {
 		want, known := actionArgs[kind]
@@ -176,6 +207,8 @@ func checkEvent(t *testing.T, got map[string]any) string {
 		}
 		exactly(t, args, want)
 		tasks(t, args)
+		only(t, got, ofActions)
+		rated(t, args)
 		return "action " + kind
 	}
 	kind, _ := got["observation"].(string)
@@ -190,6 +223,7 @@ func checkEvent(t *testing.T, got map[string]any) string {
 	}
 	exactly(t, extras, want)
 	tasks(t, extras)
+	only(t, got, ofObservations)
 	if kind == "run" {
 		exactly(t, extras["metadata"].(map[string]any), runMetadata)
 	}
@@ -204,12 +238,57 @@ func checkEvent(t *testing.T, got map[string]any) string {
 			exactly(t, item.(map[string]any), knowledge)
 		}
 	default:
-		if kind == "run" && got["source"] == "environment" {
+		if past || kind == "run" && got["source"] == "environment" {
 			break // the repository's script, which no agent called
 		}
 		has(t, got, shape{"cause": "number", "tool_call_metadata": "object"})
 	}
 	return "observation " + kind
+}
+
+// zoned is the contract's form of a time, and the zone that it lacks there.
+var zoned = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$`)
+
+// checkMetadata looks for the call in the answer that is told with it.
+func checkMetadata(t *testing.T, m map[string]any) {
+	t.Helper()
+	exactly(t, m, toolMetadata)
+	response := m["model_response"].(map[string]any)
+	exactly(t, response, modelResponse)
+	first := response["choices"].([]any)[0].(map[string]any)
+	exactly(t, first, choice)
+	message := first["message"].(map[string]any)
+	exactly(t, message, answer)
+	made := message["tool_calls"].([]any)[0].(map[string]any)
+	exactly(t, made, answerCall)
+	exactly(t, made["function"].(map[string]any), function)
+	if made["id"] != m["tool_call_id"] || made["function"].(map[string]any)["name"] != m["function_name"] {
+		t.Errorf("the answer is about another call: %v", made)
+	}
+}
+
+// rated checks the values that clients compare.
+func rated(t *testing.T, args map[string]any) {
+	t.Helper()
+	if risk, ok := args["security_risk"]; ok && !slices.Contains([]any{-1.0, 0.0, 1.0, 2.0}, risk) {
+		t.Errorf("the risk is %v", risk)
+	}
+	if state, ok := args["confirmation_state"]; ok && !slices.Contains([]any{"confirmed", "rejected", "awaiting_confirmation"}, state) {
+		t.Errorf("the confirmation is %v", state)
+	}
+}
+
+// only fails for keys that are not among these.
+func only(t *testing.T, got map[string]any, keys []string) {
+	t.Helper()
+	for name := range got {
+		if !slices.Contains(keys, name) {
+			t.Errorf("%s is not in the contract", name)
+		}
+	}
+	if limit, ok := got["timeout"]; ok && typeOf(limit) != "number" {
+		t.Errorf("the timeout is %v", limit)
+	}
 }
 
 func tasks(t *testing.T, in map[string]any) {

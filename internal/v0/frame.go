@@ -80,6 +80,8 @@ func Encode(id session.ID, e session.Event) (Frame, error) {
 		return requestOpened(p), nil
 	case session.Titled:
 		return titled(id, p), nil
+	case session.Imported:
+		return imported(e, p), nil
 	default:
 		return encodeState(e)
 	}

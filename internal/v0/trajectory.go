@@ -20,6 +20,9 @@ var bulky = map[string]bool{
 // Neither of the two belongs into a trajectory; whoever exports one learns it of the
 // result, which comes later, and so must read the log twice.
 func HiddenCall(e session.Event) (number int64, hidden bool) {
+	if p, ok := e.Payload.(session.Imported); ok {
+		return hiddenImport(e.Number, p)
+	}
 	r, ok := e.Payload.(session.ToolReturned)
 	if !ok || !details[RunDetails](r.Details).Hidden {
 		return 0, false
@@ -34,7 +37,7 @@ func Export(id session.ID, e session.Event) ([]byte, error) {
 		return nil, err
 	}
 	// A quotation mark inside a text is escaped, so this finds the key and nothing else.
-	if _, result := e.Payload.(session.ToolReturned); !result || !bytes.Contains(f.JSON, []byte(`"dom_object":`)) {
+	if k := e.Payload.Kind(); k != session.KindToolReturned && k != session.KindImported || !bytes.Contains(f.JSON, []byte(`"dom_object":`)) {
 		return f.JSON, nil
 	}
 	return withoutBulk(f.JSON)
@@ -76,7 +79,7 @@ func rewrite(object []byte, change func(name string, value jsontext.Value) (json
 			return nil, err
 		}
 		if value != nil {
-			w.key(name) // a name of ours, for it was encoded here
+			w.name(name)
 			w.b = append(w.b, value...)
 		}
 	}

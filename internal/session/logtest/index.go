@@ -83,7 +83,7 @@ func filters(t *testing.T, s Store) {
 		repositories = []string{"", "maria/parser", "maria/lexer"}
 		triggers     = []string{"", "gui", "api"}
 		statuses     = []session.Status{"", session.Starting, session.Running, session.Halted}
-		titles       = []string{"", "fix", "PARSER"}
+		texts        = []string{"", "fix", "a PARSER", "Maria/P", "S01", "nothing like it"}
 		rows         []session.Row
 	)
 	for i := range 120 {
@@ -98,8 +98,8 @@ func filters(t *testing.T, s Store) {
 	for _, repository := range repositories {
 		for _, trigger := range triggers {
 			for _, status := range statuses {
-				for _, title := range titles {
-					q := session.Query{Owner: "maria", Repository: repository, Trigger: trigger, Status: status, Text: title, Limit: 3}
+				for _, text := range texts {
+					q := session.Query{Owner: "maria", Repository: repository, Trigger: trigger, Status: status, Text: text, Limit: 3}
 					same(t, fmt.Sprintf("%+v", q), pages(t, s, q), listed(rows, q))
 				}
 			}
@@ -107,17 +107,24 @@ func filters(t *testing.T, s Store) {
 	}
 }
 
+// text: a part of the title, the repository or the id is looked for as it is
+// written, but in upper or lower case.
 func text(t *testing.T, s Store) {
-	titles := []string{"100% done", "100x done", "snake_case", "snakeXcase", `back\slash`, "ÄRGER über Bücher", "it's \"quoted\"", "日本語のタイトル", "Conversation 12345"}
 	var rows []session.Row
-	for i, title := range titles {
-		r := session.Row{ID: session.ID(fmt.Sprint("s", i)), Owner: "maria", Title: title, Status: session.Starting, CreatedAt: after(i), UpdatedAt: noon, Last: 1}
+	for i, r := range []session.Row{
+		{Title: "100% done"}, {Title: "100x done"}, {Title: "snake_case"}, {Title: "snakeXcase"}, {Title: `back\slash`}, {Title: "ÄRGER über Bücher"},
+		{Title: "it's \"quoted\""}, {Title: "日本語のタイトル"}, {Title: "Conversation 12345"}, {Title: "300 \u212a"}, // the sign for Kelvin is a k
+		{Title: "one", Repository: "Acme/Snake_Charmer"}, {Title: "two", Repository: "équipe/Bücher"}, {Title: "three", Repository: "acme/bare"},
+	} {
+		r.ID, r.Owner, r.Status = session.ID(fmt.Sprint("Row-", i, "-ID")), "maria", session.Starting
+		r.CreatedAt, r.UpdatedAt, r.Last = after(i), noon, 1
 		rows = append(rows, r)
 		must(t, s.Append(t.Context(), plain(r)))
 	}
 	for query, want := range map[string]int{
-		"100": 2, "100%": 1, "%": 1, "_": 1, "SNAKE_": 1, "snake": 2, "DONE": 2, `\`: 1, "ärger": 1, "ÜBER": 1, "'": 1, `"QUOTED"`: 1,
-		"語の": 1, "conversation": 1, "nothing like it": 0, " ": 5,
+		"100": 2, "100%": 1, "%": 1, "_": 2, "SNAKE_": 2, "snake": 3, "DONE": 2, `\`: 1, "ärger": 1, "ÜBER": 1, "'": 1, `"QUOTED"`: 1,
+		"語の": 1, "conversation": 1, "nothing like it": 0, " ": 6, "300 k": 1, "\u212a": 5, "BÜCHER": 2, "ACME/": 2, "acme/snake_charmer": 1, "ÉQUIPE": 1,
+		"row-7": 1, "-id": 13, "ROW-12-ID": 1, "row-12-idx": 0, "doneacme": 0, "charmerrow": 0,
 	} {
 		q := session.Query{Owner: "maria", Text: query, Limit: 100}
 		got, err := s.Rows(t.Context(), q)
@@ -222,7 +229,9 @@ func listed(rows []session.Row, q session.Query) []session.ID {
 			q.Repository != "" && r.Repository != q.Repository ||
 			q.Trigger != "" && r.Trigger != q.Trigger ||
 			q.Status != "" && r.Status != q.Status ||
-			!strings.Contains(strings.ToLower(r.Title), strings.ToLower(q.Text)) ||
+			!slices.ContainsFunc([]string{r.Title, r.Repository, string(r.ID)}, func(s string) bool {
+				return strings.Contains(strings.ToLower(s), strings.ToLower(q.Text))
+			}) ||
 			q.Before != nil && newestFirst(r, session.Row{ID: q.Before.ID, CreatedAt: q.Before.CreatedAt}) <= 0
 	})
 	slices.SortFunc(rows, newestFirst)

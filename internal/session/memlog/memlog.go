@@ -85,13 +85,18 @@ func (l *Log) Rows(_ context.Context, q session.Query) ([]session.Row, error) {
 			(q.Repository == "" || r.Repository == q.Repository) &&
 			(q.Trigger == "" || r.Trigger == q.Trigger) &&
 			(q.Status == "" || r.Status == q.Status) &&
-			(q.Text == "" || strings.Contains(strings.ToLower(r.Title), strings.ToLower(q.Text))) &&
+			(contains(r.Title, q.Text) || contains(r.Repository, q.Text) || contains(string(r.ID), q.Text)) &&
 			(q.Before == nil || after(r, *q.Before))
 	})
 	slices.SortFunc(rows, func(a, b session.Row) int {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
 	})
 	return rows[:min(len(rows), q.Limit)], nil
+}
+
+// contains does not care about upper and lower case.
+func contains(s, part string) bool {
+	return strings.Contains(strings.ToLower(s), strings.ToLower(part))
 }
 
 // after reports whether r comes later than c in list order.

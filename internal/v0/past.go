@@ -1,0 +1,289 @@
+package v0
+
+import (
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"deckhand/internal/session"
+)
+
+// Past is an event as the legacy server stored it, understood as far as somebody
+// needs who takes the conversation over.
+type Past struct {
+	// Kind is the type of the action or observation.
+	Kind   string
+	Source string
+	// At is its time as it was written, with or without a zone.
+	At string
+	// Cause is the id of the event that it answers, -1 if it answers none.
+	Cause int64
+	// Event is what clients are shown: today's spelling, without id, time and cause.
+	Event stdjson.RawMessage
+
+	// Said is a message of the person. Words are what the agent said to them.
+	Said  *session.UserSaid
+	Words string
+	// Made is the agent's call of a tool, Result what came of one.
+	Made   *PastCall
+	Result *session.ToolReturned
+	// Note is what the model is told of an observation that belongs to no call.
+	Note string
+	// Forgets is a stretch of history that the model is not shown any more.
+	Forgets *Forgotten
+	// Instructions are those of the conversation, wherever they were recorded.
+	Instructions string
+	// Spent are the sums so far; nil if the event does not say.
+	Spent *session.Totals
+}
+
+// PastCall is a call with the answer that made it.
+type PastCall struct {
+	// ID names the call; "" if that was not recorded.
+	ID string
+	// Answer names the model's answer, Text is what it said beside its calls, and
+	// Calls are all of them, of which this is one.
+	Answer string
+	Text   string
+	Calls  []session.ToolCall
+}
+
+// Forgotten are the ids that a condensation left out: a list, or a range.
+type Forgotten struct {
+	IDs      []int64
+	From, To int64
+	Summary  string
+}
+
+// errNoEvent says that a file holds something else.
+var errNoEvent = errors.New("it is neither an action nor an observation")
+
+// ReadPast understands one stored event. The raw text is one JSON object. What is
+// strange inside it is left out of the meaning and shown as it is.
+func ReadPast(raw []byte) (Past, error) {
+	var e pastItem
+	if jsontext.Value(raw).Kind() != '{' {
+		return Past{}, errNoEvent
+	}
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return Past{}, errNoEvent
+	}
+	p := Past{Source: text(e.Source), At: text(e.Timestamp), Cause: -1}
+	if cause, ok := whole(e.Cause); ok {
+		p.Cause = cause
+	}
+	action, observation := text(e.Action), text(e.Observation)
+	if action == "" && observation == "" {
+		return Past{}, errNoEvent
+	}
+	var err error
+	if p.Event, err = modern(raw); err != nil {
+		return Past{}, fmt.Errorf("it cannot be rewritten: %w", err)
+	}
+	p.Spent = spent(e.Metrics)
+	if action != "" {
+		p.Kind = action
+		p.act(e)
+	} else {
+		p.Kind = observation
+		p.observe(e)
+	}
+	return p, nil
+}
+
+// pastItem is what an event has beside the parts that a recording is read for.
+type pastItem struct {
+	replayItem `json:",inline"`
+	Timestamp  jsontext.Value `json:"timestamp"`
+	Content    jsontext.Value `json:"content"`
+	Extras     jsontext.Value `json:"extras"`
+	Metrics    jsontext.Value `json:"llm_metrics"`
+}
+
+// act finds out what an action means.
+func (p *Past) act(e pastItem) {
+	args, err := e.args()
+	if err != nil {
+		args = arguments{}
+	}
+	switch {
+	case p.Kind == "message":
+		p.message(args)
+	case p.Kind == "condensation":
+		p.Forgets = forgotten(args)
+	case p.Source != fromAgent || skipped[p.Kind]:
+	case p.Kind == "finish":
+		p.Words = or(args.text("final_thought"), or(args.text("thought"), "All done! What's next on the agenda?"))
+	case p.Kind == "reject":
+		p.Words = or(args.text("thought"), "The agent rejected the task.")
+	case args.text("confirmation_state") == "awaiting_confirmation": // it comes again when the person has answered
+	default:
+		p.Made = e.made(p.Kind, args)
+	}
+}
+
+func (p *Past) message(args arguments) {
+	content := args.text("content")
+	switch p.Source {
+	case fromUser:
+		images := args["image_urls"]
+		if len(images) == 0 {
+			images = args["images_urls"]
+		}
+		p.Said = &session.UserSaid{Text: content, Images: fitting(images, MaxImages, checkImage), Files: fitting(args["file_urls"], MaxFiles, checkFile)}
+	case fromAgent:
+		p.Words = content
+	default:
+		p.Note = content
+	}
+}
+
+// fitting are the strings of a list that pass check.
+func fitting(raw []byte, most int, check func(string) (typ, msg string)) []string {
+	var out []string
+	for _, s := range details[[]string](raw) {
+		if typ, _ := check(s); typ == "" && len(out) < most {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// made is the call behind an action: as the model wrote it if that was recorded, and
+// else as the action says. Nil for one that no tool was called for.
+func (e pastItem) made(action string, args arguments) *PastCall {
+	m, told := e.metadata()
+	if !told && !acts[action] {
+		return nil
+	}
+	name, raw := m.name, m.arguments
+	if name == "" || raw == nil {
+		name, raw = e.spelt(action, args)
+	}
+	c := &PastCall{Answer: m.answer, Text: m.content}
+	if callName.MatchString(m.id) {
+		c.ID = m.id
+	}
+	if c.Text == "" && action != "think" { // whose thought is what it is about
+		c.Text = args.text("thought")
+	}
+	c.Calls = e.siblings(c.ID)
+	if len(c.Calls) == 0 {
+		c.Calls = []session.ToolCall{{ID: c.ID, Name: name, Args: raw}}
+	}
+	return c
+}
+
+// acts are the actions that are calls of a tool even if no answer was recorded.
+var acts = map[string]bool{
+	"run": true, "run_ipython": true, "read": true, "write": true, "edit": true, "browse": true, "browse_interactive": true, "call_tool_mcp": true,
+	"think": true, "task_tracking": true, "delegate": true,
+}
+
+// spelt makes a call of an action.
+func (e pastItem) spelt(action string, args arguments) (string, stdjson.RawMessage) {
+	if action == "run_ipython" {
+		w := newWriter(64 + len(e.Args))
+		w.open("", '{')
+		w.str("code", args.text("code"))
+		w.shut('}')
+		return "execute_ipython_cell", w.b
+	}
+	if name, raw, err := e.tool(action, args); err == nil && name != "" {
+		if raw == nil {
+			raw = stdjson.RawMessage("{}")
+		}
+		return name, raw
+	}
+	if kindOf(e.Args) != '{' {
+		return action, stdjson.RawMessage("{}")
+	}
+	return action, stdjson.RawMessage(e.Args)
+}
+
+// siblings are all calls of the recorded answer that were to be made; none if the
+// answer does not have the call with this id.
+func (e pastItem) siblings(id string) []session.ToolCall {
+	type function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	raw := details[struct {
+		Response struct {
+			Choices []struct {
+				Message struct {
+					Calls []struct {
+						ID       string   `json:"id"`
+						Function function `json:"function"`
+					} `json:"tool_calls"`
+				} `json:"message"`
+			} `json:"choices"`
+		} `json:"model_response"`
+	}](stdjson.RawMessage(e.Metadata))
+	if id == "" || len(raw.Response.Choices) == 0 {
+		return nil
+	}
+	var out []session.ToolCall
+	seen := map[string]bool{}
+	for _, c := range raw.Response.Choices[0].Message.Calls {
+		if !callName.MatchString(c.ID) || seen[c.ID] || !callName.MatchString(c.Function.Name) || wordless[c.Function.Name] {
+			continue
+		}
+		seen[c.ID] = true
+		args := stdjson.RawMessage(c.Function.Arguments)
+		if !jsontext.Value(args).IsValid() { // the model wrote no JSON
+			args = stdjson.RawMessage(appendString(nil, c.Function.Arguments))
+		}
+		out = append(out, session.ToolCall{ID: c.ID, Name: c.Function.Name, Args: args})
+	}
+	if !seen[id] {
+		return nil
+	}
+	return out
+}
+
+// wordless are the tools whose call has no result: what they do is said by the action.
+var wordless = map[string]bool{"finish": true, "request_condensation": true}
+
+// forgotten is what a condensation leaves out; nil if it does not say.
+func forgotten(args arguments) *Forgotten {
+	f := &Forgotten{IDs: details[[]int64](args["forgotten_event_ids"]), Summary: args.text("summary")}
+	from, ok := args.number("forgotten_events_start_id")
+	to, both := args.number("forgotten_events_end_id")
+	switch {
+	case ok && both && from >= 0 && to >= from && to < 1<<32:
+		f.From, f.To = int64(from), int64(to)
+	case len(f.IDs) == 0:
+		return nil
+	}
+	return f
+}
+
+// mostSpent is where a sum stops being one, in dollars.
+const mostSpent = 1e6
+
+// spent are the sums that an action carries.
+func spent(raw jsontext.Value) *session.Totals {
+	if raw.Kind() != '{' {
+		return nil
+	}
+	m := details[struct {
+		Cost  float64 `json:"accumulated_cost"`
+		Usage struct {
+			Model      string `json:"model"`
+			Input      int64  `json:"prompt_tokens"`
+			Output     int64  `json:"completion_tokens"`
+			CacheRead  int64  `json:"cache_read_tokens"`
+			CacheWrite int64  `json:"cache_write_tokens"`
+		} `json:"accumulated_token_usage"`
+	}](stdjson.RawMessage(raw))
+	u := m.Usage
+	if !(m.Cost >= 0 && m.Cost <= mostSpent) || min(u.Input, u.Output, u.CacheRead, u.CacheWrite) < 0 {
+		return nil
+	}
+	return &session.Totals{Cost: session.Money(math.Round(m.Cost * 1e9)), Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Model: u.Model}
+}
