@@ -49,7 +49,7 @@ func TestTablesAreAddedLater(t *testing.T) {
 	_, err := db.SetMetaOnce(t.Context(), "name", []byte("value"))
 	must(t, err)
 	must(t, db.write(t.Context(), 0, func(c *conn) error {
-		for _, table := range []string{"egress", "spending", "reservations", "deliveries", "webhooks", "threads", "arrivals", "integrations"} {
+		for _, table := range []string{"egress", "spending", "reservations", "deliveries", "webhooks", "threads", "arrivals", "integrations", "feedback"} {
 			if _, err := c.exec("DROP TABLE " + table); err != nil {
 				return err
 			}

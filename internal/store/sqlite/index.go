@@ -1,9 +1,10 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
-	"strings"
+	"slices"
 	"time"
 
 	"deckhand/internal/session"
@@ -26,14 +27,18 @@ const (
 	nothing int64 = iota
 	wanting
 	idling
+	waking // the rules know of none: what starts wants a loop
 )
 
+// attention is nothing only for what is stopped, so that what is not is found by it.
 func attention(r session.Row) driver.Value {
 	switch {
 	case r.Wants:
 		return wanting
 	case r.Status == session.Running:
 		return idling
+	case r.Status != session.Halted:
+		return waking
 	}
 	return nothing
 }
@@ -72,6 +77,9 @@ const (
 	// The first condition is for the index, the second for ties.
 	selectMore = `SELECT row FROM sessions WHERE owner = ? AND deleted = 0 AND created_at <= ? AND (created_at < ? OR id < ?)
 		ORDER BY created_at DESC, id DESC LIMIT 512`
+	// Of all that users have, few are at work at a time, so they are found by that
+	// and put in order by us.
+	selectAwake = "SELECT row FROM sessions INDEXED BY sessions_by_attention WHERE attention > 0 AND owner = ? AND deleted = 0"
 )
 
 // Rows implements session.Index. Filters are applied here and not in SQL: no
@@ -82,36 +90,69 @@ func (db *DB) Rows(ctx context.Context, q session.Query) ([]session.Row, error) 
 	if q.Limit <= 0 {
 		return nil, nil
 	}
+	search := newSearch(q)
+	if q.Status != "" && q.Status != session.Halted {
+		return db.awake(ctx, q, search)
+	}
 	rows := make([]session.Row, 0, min(q.Limit, 128))
-	fits := filter(q)
-	var at session.Cursor
 	for more := true; more && len(rows) < q.Limit; {
+		seen, last := 0, []byte(nil)
 		err := db.readers.read(ctx, func(c *conn) error {
-			seen := 0
 			sql, args := list(q)
-			err := c.query(sql, func(v []driver.Value) error {
-				r, err := unpackRow(bytesOf(v[0]))
+			return c.query(sql, func(v []driver.Value) error {
+				seen, last = seen+1, bytesOf(v[0])
+				if !search.wants(last) {
+					return nil
+				}
+				r, err := unpackRow(last)
 				if err != nil {
 					return err
-				}
-				seen++
-				at = session.Cursor{CreatedAt: r.CreatedAt, ID: r.ID}
-				if !fits(r) {
-					return nil
 				}
 				if rows = append(rows, r); len(rows) == q.Limit {
 					return enough
 				}
 				return nil
 			}, args...)
-			more, q.Before = seen == most, &at
-			return err
 		})
 		if err != nil {
 			return nil, err
 		}
+		if more = seen == most; more {
+			r, err := unpackRow(last)
+			if err != nil {
+				return nil, err
+			}
+			at := cursorOf(r)
+			q.Before = &at
+		}
 	}
 	return rows, nil
+}
+
+// awake is Rows for those that are not stopped.
+func (db *DB) awake(ctx context.Context, q session.Query, search search) ([]session.Row, error) {
+	var rows []session.Row
+	err := db.readers.read(ctx, func(c *conn) error {
+		return c.query(selectAwake, func(v []driver.Value) error {
+			if !search.wants(bytesOf(v[0])) {
+				return nil
+			}
+			r, err := unpackRow(bytesOf(v[0]))
+			if err == nil && (q.Before == nil || inOrder(*q.Before, cursorOf(r)) < 0) {
+				rows = append(rows, r)
+			}
+			return err
+		}, q.Owner)
+	})
+	slices.SortFunc(rows, func(a, b session.Row) int { return inOrder(cursorOf(a), cursorOf(b)) })
+	return rows[:min(len(rows), q.Limit)], err
+}
+
+// cursorOf is where a row is in a list, and inOrder which of two places comes first.
+func cursorOf(r session.Row) session.Cursor { return session.Cursor{CreatedAt: r.CreatedAt, ID: r.ID} }
+
+func inOrder(a, b session.Cursor) int {
+	return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
 }
 
 // list is the statement that goes on where the query is.
@@ -121,17 +162,6 @@ func list(q session.Query) (string, []driver.Value) {
 	}
 	at := micros(q.Before.CreatedAt)
 	return selectMore, []driver.Value{q.Owner, at, at, string(q.Before.ID)}
-}
-
-// filter is the query's conditions, besides the owner.
-func filter(q session.Query) func(session.Row) bool {
-	text := strings.ToLower(q.Text)
-	return func(r session.Row) bool {
-		return (q.Repository == "" || r.Repository == q.Repository) &&
-			(q.Trigger == "" || r.Trigger == q.Trigger) &&
-			(q.Status == "" || r.Status == q.Status) &&
-			(text == "" || strings.Contains(strings.ToLower(r.Title), text))
-	}
 }
 
 // Wanting implements session.Index.

@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"deckhand/internal/session"
+)
+
+// search is a query's conditions, besides the owner. It looks into packed rows:
+// of a hundred thousand rows that a rare word is looked for in, few are unpacked.
+type search struct {
+	repository, trigger, status []byte
+	text                        []byte // in lower case
+	ascii                       bool   // text is
+	all                         bool   // nothing is asked
+}
+
+func newSearch(q session.Query) search {
+	s := search{repository: []byte(q.Repository), trigger: []byte(q.Trigger), status: []byte(q.Status), text: []byte(strings.ToLower(q.Text))}
+	s.ascii = isASCII(s.text)
+	s.all = len(s.repository)+len(s.trigger)+len(s.status)+len(s.text) == 0
+	return s
+}
+
+// The places in a row of the texts that can be looked for; see fields.
+const (
+	atID = iota
+	_
+	atTitle
+	atStatus
+	_
+	_
+	_
+	atTrigger
+	atRepository
+	searched
+)
+
+// wants reports whether the query wants a row. A row that is damaged is wanted,
+// so that whoever unpacks it says so.
+func (s *search) wants(row []byte) bool {
+	if s.all || len(row) == 0 {
+		return true
+	}
+	var texts [searched][]byte
+	rest, ok := row[1:], false
+	for i := range texts {
+		if texts[i], rest, ok = cutPiece(rest); !ok {
+			return true
+		}
+	}
+	return is(s.status, texts[atStatus]) && is(s.trigger, texts[atTrigger]) && is(s.repository, texts[atRepository]) &&
+		(len(s.text) == 0 || s.in(texts[atTitle]) || s.in(texts[atRepository]) || s.in(texts[atID]))
+}
+
+// is reports whether a text is the one that is asked for, if one is.
+func is(asked, text []byte) bool { return len(asked) == 0 || bytes.Equal(asked, text) }
+
+// in looks for the text, in upper or lower case. What SQLite and this loop know
+// of letters ends with ASCII; the rest is left to those who know more.
+func (s *search) in(text []byte) bool {
+	if !isASCII(text) {
+		return bytes.Contains(bytes.ToLower(text), s.text)
+	}
+	if !s.ascii {
+		return false
+	}
+	for at := 0; at+len(s.text) <= len(text); at++ {
+		if beginsWith(text[at:], s.text) {
+			return true
+		}
+	}
+	return false
+}
+
+// beginsWith takes a text of ASCII, and a beginning that is so in lower case.
+func beginsWith(text, lower []byte) bool {
+	for i, want := range lower {
+		c := text[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != want {
+			return false
+		}
+	}
+	return true
+}
+
+func isASCII(b []byte) bool {
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
