@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+	_ "time/tzdata" // the machine may have no zones: the program needs nothing beside itself
+
+	"deckhand/internal/access"
+	"deckhand/internal/secret"
+	"deckhand/internal/settings"
+	"deckhand/internal/takeover"
+)
+
+// importCmd is deckhand import.
+type importCmd struct {
+	common
+	From       string `name:"from" required:"" placeholder:"DIR" help:"The legacy server's folder, such as ~/.openhands. It is only read."`
+	User       string `name:"user" default:"admin" placeholder:"NAME" help:"Who gets everything (default: ${default})."`
+	LegacyUser string `name:"legacy-user" placeholder:"UID" help:"Only what is in users/UID, of a server with several users."`
+	Timezone   string `name:"timezone" placeholder:"ZONE" help:"Zone of the recorded times, which do not say: Europe/Berlin, UTC. Default: this machine's."`
+	Overwrite  bool   `name:"overwrite" help:"Replace settings that the user has stored here. Default: only what is not set is taken over."`
+	DryRun     bool   `name:"dry-run" help:"Store nothing; say what would be done."`
+	JSON       bool   `name:"json" help:"Print the report as JSON, and nothing else."`
+}
+
+// Help implements kong.HelpProvider.
+func (importCmd) Help() string {
+	return "It can be run again at any time: what is here already is left alone. Nothing secret is printed, and secrets that stand in events are masked.\n\nExit codes: 0 everything was taken over, 1 something was not, and it is said what, 2 wrong usage."
+}
+
+// Run imports.
+func (c *importCmd) Run(ctx context.Context, o *output) error {
+	zone, err := zoneOf(c.Timezone)
+	if err != nil {
+		return err
+	}
+	if c.LegacyUser != "" && (strings.ContainsAny(c.LegacyUser, `/\`) || c.LegacyUser == "." || c.LegacyUser == "..") {
+		return usage("--legacy-user is the name of a folder in users")
+	}
+	root, err := os.OpenRoot(c.From)
+	if err != nil {
+		return usage("--from cannot be opened: %w", err)
+	}
+	defer root.Close()
+	target, done, err := c.target()
+	if err != nil {
+		return err
+	}
+	defer done()
+	d, err := openData(ctx, target, access.Options{})
+	if err != nil {
+		return err
+	}
+	defer d.db.Close()
+	if err := c.user(ctx, d, target); err != nil {
+		return err
+	}
+	redactor := secret.NewRedactor()
+	keyring, err := secret.OpenKeyring(ctx, target.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), d.db)
+	if err != nil {
+		return err
+	}
+	run := takeover.Import{Root: root, User: c.User, Store: d.db, Settings: settings.New(d.db, keyring, redactor), Redactor: redactor,
+		LegacyUser: c.LegacyUser, Zone: zone, Overwrite: c.Overwrite, DryRun: c.DryRun}
+	if !c.JSON {
+		run.Told = func(v takeover.Conversation) { tellOf(o.stdout, v) }
+		run.Reading = func(id string, done, total int) {
+			if done > 0 && done%10_000 == 0 {
+				fmt.Fprintf(o.stderr, "%s: %d of %d events\n", id, done, total)
+			}
+		}
+	}
+	report, err := run.Run(ctx)
+	if !c.DryRun && len(report.Settings.Imported) > 0 {
+		if told := tell(c.DataDir, "settings "+c.User); told != nil {
+			report.Settings.Notes = append(report.Settings.Notes, "The settings are stored, but the running server did not confirm that it reads them again. Restart it")
+		}
+	}
+	return c.print(o, report, err)
+}
+
+func zoneOf(name string) (*time.Location, error) {
+	if name == "" {
+		return time.Local, nil
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, usage("--timezone is a zone such as Europe/Berlin or UTC")
+	}
+	return zone, nil
+}
+
+// target is where everything goes. A dry run makes no data dir: if there is none, it
+// looks at an empty one elsewhere.
+func (c *importCmd) target() (common, func(), error) {
+	nothing := func() {}
+	path, err := c.databasePath()
+	if err != nil || !c.DryRun {
+		return c.common, nothing, err
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return c.common, nothing, nil
+	}
+	dir, err := os.MkdirTemp("", "deckhand-dry-run-")
+	return common{DataDir: dir}, func() { os.RemoveAll(dir) }, err
+}
+
+// user makes sure that the user is there. On a machine where no server has been
+// started yet, the first user is made as the server would.
+func (c *importCmd) user(ctx context.Context, d *data, target common) error {
+	users, err := d.gate.Users(ctx)
+	if err != nil {
+		return err
+	}
+	for _, u := range users {
+		if u.Name == c.User {
+			return nil
+		}
+	}
+	if len(users) == 0 && c.User == "admin" {
+		_, _, err := d.gate.Bootstrap(ctx, target.DataDir)
+		return err
+	}
+	if c.DryRun && target.DataDir != c.DataDir {
+		return nil
+	}
+	return fmt.Errorf("there is no user %s; deckhand user create %s makes one", c.User, c.User)
+}
+
+// print says what became of everything, and gives the exit code.
+func (c *importCmd) print(o *output, r takeover.Report, failure error) error {
+	if c.JSON {
+		e := json.NewEncoder(o.stdout)
+		e.SetIndent("", "  ")
+		if err := e.Encode(r); err != nil {
+			return err
+		}
+	} else {
+		tellSettings(o.stdout, r)
+		did := "taken over"
+		if r.DryRun {
+			did = "would be taken over; nothing was stored"
+		}
+		fmt.Fprintf(o.stdout, "%d conversations: %d here already, %d failed, %d %s\n", len(r.Conversations), r.Count(takeover.Present), r.Count(takeover.Failed), r.Count(takeover.Imported), did)
+	}
+	switch {
+	case failure != nil:
+		return failure
+	case !r.Clean() && !c.JSON:
+		return errors.New("not everything was taken over; see above")
+	case !r.Clean():
+		return ended(exitError)
+	}
+	return nil
+}
+
+// tellOf is one conversation, with what there is to say of it.
+func tellOf(w io.Writer, c takeover.Conversation) {
+	fmt.Fprintf(w, "%-8s  %s  %d events  %s\n", c.State, c.From, c.Events, c.Title)
+	listed(w, "note", c.Notes)
+	listed(w, "problem", c.Problems)
+}
+
+func tellSettings(w io.Writer, r takeover.Report) {
+	s := r.Settings
+	for _, part := range []struct {
+		what  string
+		names []string
+	}{{"settings taken over", s.Imported}, {"settings kept as they are here", s.Kept}} {
+		if len(part.names) > 0 {
+			fmt.Fprintf(w, "%s: %s\n", part.what, strings.Join(part.names, ", "))
+		}
+	}
+	listed(w, "note", s.Notes)
+	listed(w, "refused", s.Refused)
+	listed(w, "problem", r.Problems)
+}
+
+func listed(w io.Writer, kind string, all []string) {
+	for _, line := range all {
+		fmt.Fprintf(w, "    %s: %s\n", kind, line)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package takeover_test
+
+const raceEnabled = true
