@@ -11,6 +11,9 @@ type Key struct {
 	CreatedAt time.Time  `json:"created_at"`
 	ExpiresAt *time.Time `json:"expires_at"`
 	RevokedAt *time.Time `json:"revoked_at"`
+	Prefix    string     `json:"prefix" doc:"How the key begins. Nothing else of it is kept."`
+	// LastUsedAt is here because older front ends look for it.
+	LastUsedAt *time.Time `json:"last_used_at" doc:"Always null: the use of keys is not recorded."`
 }
 
 // CreateKey is the body of POST /api/keys.

@@ -22,6 +22,7 @@ type GitDiff struct {
 // Uploaded answers POST …/upload-files.
 type Uploaded struct {
 	UploadedFiles []string      `json:"uploaded_files" doc:"Where the files are, as paths inside the sandbox, in the order they were sent."`
+	FileURLs      []string      `json:"file_urls" doc:"The same, under the name that older documents have for it."`
 	SkippedFiles  []SkippedFile `json:"skipped_files" doc:"Files that were not stored, and why."`
 }
 
@@ -34,6 +35,12 @@ type SkippedFile struct {
 // Port is a TCP port that something in the sandbox listens on.
 type Port struct {
 	Port int `json:"port"`
+}
+
+// WebHosts answers GET …/web-hosts.
+type WebHosts struct {
+	Hosts map[string]int `json:"hosts" doc:"Addresses for a browser, each with the port in the sandbox that it leads to."`
+	Hint  string         `json:"hint,omitempty" doc:"Why no port can be served, if that is so."`
 }
 
 // RuntimeConfig answers GET …/config.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 
@@ -41,6 +42,10 @@ func (c *Client) SearchRepositories(ctx context.Context, query url.Values) ([]ap
 
 // Branches returns a page; query holds repository and may hold page, per_page and selected_provider.
 func (c *Client) Branches(ctx context.Context, query url.Values) (api.GitBranches, error) {
+	if !query.Has("page") { // without it, the answer may have another shape
+		query = maps.Clone(query)
+		query.Set("page", "1")
+	}
 	return call[api.GitBranches](ctx, c, http.MethodGet, "/api/user/repository/branches?"+query.Encode(), nil)
 }
 

@@ -124,6 +124,19 @@ func (f *brainFlags) userLimit() (session.Money, error) {
 
 func (b *brain) hasPrice(model string) bool { return b.models.Catalogue.Info(model).Priced }
 
+// blind says why the model is of no use for a message with images. Of one that is
+// in no list nobody can tell.
+func (b *brain) blind(model string) string {
+	said, _ := b.models.Catalogue.Override(model)
+	switch listed := catalogue.New(nil).Info(model).Window > 0; {
+	case said.Images != nil && !*said.Images:
+		return v0.ImagesDisabled
+	case listed && !b.models.Catalogue.Info(model).Images:
+		return v0.ImagesUnsupported
+	}
+	return ""
+}
+
 // config is how the user reaches the model.
 func (b *brain) config(s settings.Settings) llm.Config {
 	c := llm.Config{Model: defaultModel, APIKey: s.LLMAPIKey.Reveal(), Client: b.client}

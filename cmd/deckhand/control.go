@@ -8,12 +8,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
 // The control socket is how a command beside a running server says "keys have
-// changed" and hears that the server acted on it. It lies in the data dir, which
-// only the owner can enter, and carries nothing secret.
+// changed", or "the settings of NAME have", and hears that the server acted on it.
+// It lies in the data dir, which only the owner can enter, and carries nothing secret.
 
 const controlName = "control.sock"
 
@@ -62,10 +63,14 @@ func (s *server) obey(ctx context.Context, conn net.Conn) {
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
 	line, _ := bufio.NewReader(conn).ReadString('\n')
 	answer := "unknown\n"
-	if line == "keys\n" {
+	switch what, user, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " "); what {
+	case "keys":
 		if answer = "ok\n"; s.data.gate.Refresh(ctx) != nil {
 			answer = "failed\n"
 		}
+	case "settings":
+		s.brain.settings.Forget(user)
+		answer = "ok\n"
 	}
 	_, _ = conn.Write([]byte(answer))
 }
@@ -84,8 +89,16 @@ func serverRuns(dir string) bool {
 	return conn.Close() == nil
 }
 
-// tellServer waits until a running server has acted on changed keys. Without a server there is nobody to tell.
+// tellServer waits until a running server has acted on changed keys.
 func tellServer(dir string) error {
+	if tell(dir, "keys") != nil {
+		return errors.New("the change is stored, but the running server did not confirm it; it will notice within a second")
+	}
+	return nil
+}
+
+// tell waits until a running server has acted on a change. Without a server there is nobody to tell.
+func tell(dir, what string) error {
 	path, done, err := shortPath(dir)
 	if err != nil {
 		return nil
@@ -97,11 +110,11 @@ func tellServer(dir string) error {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err := conn.Write([]byte("keys\n")); err != nil {
+	if _, err := conn.Write([]byte(what + "\n")); err != nil {
 		return nil
 	}
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line != "ok\n" {
-		return errors.New("the change is stored, but the running server did not confirm it; it will notice within a second")
+		return errors.New("the running server did not confirm the change")
 	}
 	return nil
 }

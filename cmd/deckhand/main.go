@@ -26,6 +26,7 @@ type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Run the server."`
 	Run     runCmd     `cmd:"" help:"Have an agent do a task in this folder, in this terminal. Needs no server."`
 	Replay  replayCmd  `cmd:"" help:"Run a recorded trajectory again, in a fresh sandbox. Needs no server."`
+	Import  importCmd  `cmd:"" help:"Take over the data folder of a legacy server: settings, secrets and conversations. Works beside a running server."`
 	Key     keyCmd     `cmd:"" help:"Make, list and revoke API keys; rotate the master key. Works beside a running server."`
 	User    userCmd    `cmd:"" help:"Make, list, disable and enable users. Works beside a running server."`
 	OpenAPI openapiCmd `cmd:"" name:"openapi" help:"Print the OpenAPI 3.1 document of this version."`

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"deckhand/internal/access"
+	"deckhand/internal/httpapi"
 	"deckhand/internal/outbound"
 	"deckhand/internal/secret"
 )
@@ -27,12 +28,14 @@ type serveCmd struct {
 	brainFlags
 	Addr         string        `name:"addr" env:"DECKHAND_ADDR" default:"127.0.0.1:3000" help:"Address to listen on. Anything but loopback needs TLS or --behind-proxy."`
 	BehindProxy  bool          `name:"behind-proxy" env:"DECKHAND_BEHIND_PROXY" help:"A reverse proxy in front of this server speaks TLS for it."`
-	PublicURL    string        `name:"public-url" env:"DECKHAND_PUBLIC_URL" placeholder:"URL" help:"Address people use, e.g. https://deckhand.example.org; for the login link and for links in pull requests. Its host is allowed. Default: where the server listens."`
+	PublicURL    string        `name:"public-url" env:"DECKHAND_PUBLIC_URL" placeholder:"URL" help:"Address people use, e.g. https://deckhand.example.org; for the login link and for links in pull requests. Its host is allowed, and requests may have its path before theirs. Default: where the server listens."`
+	LegacyUI     string        `name:"legacy-ui" env:"DECKHAND_LEGACY_UI" placeholder:"DIR" help:"Serve the legacy server's web front end at /: the folder that its own build made, with index.html in it. Default: Deckhand's own pages."`
 	TLSCert      string        `name:"tls-cert" env:"DECKHAND_TLS_CERT" placeholder:"FILE" help:"Certificate chain (PEM)."`
 	TLSKey       string        `name:"tls-key" env:"DECKHAND_TLS_KEY" placeholder:"FILE" help:"Private key of the certificate (PEM)."`
 	AllowHost    []string      `name:"allow-host" env:"DECKHAND_ALLOW_HOST" placeholder:"NAME" help:"Host names requests may be addressed to, beside localhost and addresses."`
 	AllowOrigin  []string      `name:"allow-origin" env:"DECKHAND_ALLOW_ORIGIN" placeholder:"ORIGIN" help:"Foreign web origins that may call, e.g. https://tools.example.org."`
 	AllowPrivate string        `name:"allow-private" env:"DECKHAND_ALLOW_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses the server may dial for users although it does not listen on loopback."`
+	PortsDomain  string        `name:"ports-domain" env:"DECKHAND_PORTS_DOMAIN" placeholder:"NAME" help:"Serve what listens in sandboxes below this name, e.g. ports.example.org; all names below it must lead here. Default: below localhost while only this machine reaches the server."`
 	RateLimit    float64       `name:"rate-limit" env:"DECKHAND_RATE_LIMIT" default:"50" help:"Requests per second and key; 0 is no limit."`
 	RateBurst    int           `name:"rate-burst" env:"DECKHAND_RATE_BURST" default:"100" help:"Requests a key may make at once."`
 	IdleClose    time.Duration `name:"idle-close" env:"DECKHAND_IDLE_CLOSE" default:"1h" help:"Stop a conversation nobody used for so long; the next message starts it again. 0 is never."`
@@ -108,10 +111,16 @@ func (c *serveCmd) checkAddr() error {
 		if u, err := url.Parse(c.PublicURL); err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 			return errors.New("--public-url is an http or https address without a query or a user")
 		}
+		if _, err := httpapi.PublicPath(c.PublicURL); err != nil {
+			return fmt.Errorf("--public-url: %w", err)
+		}
 	}
 	if outbound.IsPublicBind(c.Addr) && c.TLSCert == "" && !c.BehindProxy {
 		return fmt.Errorf("--addr %s can be reached from other machines, and keys would cross the network in clear text: give --tls-cert and --tls-key,"+
 			" or --behind-proxy if a reverse proxy speaks TLS for this server, or listen on 127.0.0.1", c.Addr)
+	}
+	if err := c.checkPortsDomain(); err != nil {
+		return err
 	}
 	if c.MetricsAddr != "" {
 		if _, _, err := net.SplitHostPort(c.MetricsAddr); err != nil {
@@ -156,42 +165,39 @@ func (c *serveCmd) hosts() []string {
 	return out
 }
 
-// origins are the web pages that may call: those that were named, and our own behind a proxy.
-func (c *serveCmd) origins() []string {
-	out := c.AllowOrigin
-	if u, err := url.Parse(c.PublicURL); err == nil && u.Host != "" {
-		out = append(out, u.Scheme+"://"+u.Host)
-	}
-	return out
-}
-
 // signCookies gives the gate a key that outlives the process, so that browsers stay logged in.
 func (d *data) signCookies(ctx context.Context, keyring *secret.Keyring, o access.Options) error {
-	const owner, field = "deckhand server", "cookie key"
 	if d.db.ReadOnly() {
 		return nil
 	}
-	sealed, err := d.db.Meta(ctx, "cookie_key")
+	key, err := d.lastingKey(ctx, keyring, "cookie_key", "cookie key")
 	if err != nil {
 		return err
 	}
-	if sealed == nil {
-		var fresh [32]byte
-		_, _ = rand.Read(fresh[:])
-		if sealed, err = keyring.Seal(ctx, owner, field, fresh[:]); err != nil {
-			return err
-		}
-		if sealed, err = d.db.SetMetaOnce(ctx, "cookie_key", sealed); err != nil {
-			return err
-		}
-	}
-	key, err := keyring.Open(ctx, owner, field, sealed)
-	if err != nil {
-		return err
-	}
-	copy(o.CookieKey[:], key)
+	o.CookieKey = key
 	d.gate = access.NewGate(d.db, o)
 	return nil
+}
+
+// lastingKey is a random key that is made once and kept sealed under a name.
+func (d *data) lastingKey(ctx context.Context, keyring *secret.Keyring, name, field string) (key [32]byte, err error) {
+	const owner = "deckhand server"
+	sealed, err := d.db.Meta(ctx, name)
+	if err != nil {
+		return key, err
+	}
+	if sealed == nil {
+		_, _ = rand.Read(key[:])
+		if sealed, err = keyring.Seal(ctx, owner, field, key[:]); err != nil {
+			return key, err
+		}
+		if sealed, err = d.db.SetMetaOnce(ctx, name, sealed); err != nil {
+			return key, err
+		}
+	}
+	plain, err := keyring.Open(ctx, owner, field, sealed)
+	copy(key[:], plain)
+	return key, err
 }
 
 // base is where people find this server: at the address they were given, or where it listens.
@@ -286,7 +292,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	background.wait()
 	s.brain.close()
 	s.keeper.Close() // the sandboxes run on, and the next server finds them
-	err = errors.Join(err, s.hands.close(), s.egress.Close())
+	err = errors.Join(err, s.hands.close(), s.egress.Close(), s.front.Close())
 	if s.tracer != nil {
 		err = errors.Join(err, s.tracer.Close(grace))
 	}

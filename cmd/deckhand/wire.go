@@ -86,6 +86,7 @@ type server struct {
 	// workspaces are the keeper's, with the environment that the settings ask for now.
 	workspaces *upToDate
 	hands      hands
+	front      *httpapi.FrontEnd // nil for none
 	out        sandbox.Outward
 	brain      *brain
 	sessions   *session.Sessions
@@ -100,6 +101,11 @@ type server struct {
 func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override, d *data, keyring *secret.Keyring, redactor *secret.Redactor, logger *slog.Logger) (*server, error) {
 	s := &server{data: d, keyring: keyring, logger: logger, redactor: redactor, metrics: telemetry.NewMetrics(version)}
 	var err error
+	if c.LegacyUI != "" {
+		if s.front, err = httpapi.OpenFrontEnd(c.LegacyUI); err != nil {
+			return nil, fmt.Errorf("--legacy-ui: %w", err)
+		}
+	}
 	if c.OTLPEndpoint != "" {
 		if s.tracer, err = telemetry.NewTracer(ctx, c.OTLPEndpoint, version, logger); err != nil {
 			return nil, err
@@ -117,10 +123,11 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 		return nil, err
 	}
 	sessions := session.New(d.db, session.WithUserLimit(limit))
-	hub := live.New(d.db, frames)
+	mask := func(event []byte) []byte { return redactor.JSON(event, v0.Words()...) }
+	hub := live.New(d.db, frames(mask))
 	s.sessions, s.hub = sessions, hub
 	userSettings := settings.New(d.db, keyring, redactor)
-	userSettings.Alone = true // we hold the data dir, and the commands beside us do not touch settings
+	userSettings.Alone = true // we hold the data dir, and a command beside us that changes settings tells us
 	box, policy, err := s.wireHands(ctx, c, sessions, userSettings)
 	if err != nil {
 		return nil, err
@@ -134,10 +141,10 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	sessions.Observe(s.keeper)
 
 	config := httpapi.Config{
-		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, Hub: hub, Answers: d.db, Seal: keyring, NewID: d.db.NewID,
-		Redact: redactor.Add, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.origins(), DataDir: c.DataDir,
+		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, Hub: hub, Answers: d.db, Feedback: d.db.Feedback(), Seal: keyring, NewID: d.db.NewID,
+		Redact: redactor.Add, Mask: mask, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, FrontEnd: s.front, DataDir: c.DataDir,
 		Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit}, Webhooks: s.wireWebhooks(client),
-		Models: httpapi.Models{Names: s.brain.models.Catalogue.Names, Default: defaultModel, HasPrice: s.brain.hasPrice,
+		Models: httpapi.Models{Names: s.brain.models.Catalogue.Names, Default: defaultModel, HasPrice: s.brain.hasPrice, Blind: s.brain.blind,
 			NeedsKey: func(model, baseURL string) bool { return llm.Config{Model: model, BaseURL: baseURL}.NeedsKey() }},
 		Ready: func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) },
 		VerifyRepository: func(ctx context.Context, st settings.Settings, provider, repository, branch string) (string, error) {
@@ -157,6 +164,9 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 		config.NameTrace = telemetry.Name
 	}
 	s.wireTriggers(&config)
+	if config.Forwarding, err = c.forwarding(ctx, d, keyring); err != nil {
+		return nil, err
+	}
 	s.door = httpapi.New(config)
 	s.measure(hub)
 	return s, nil
@@ -251,16 +261,18 @@ func (s *server) measure(hub *live.Hub) {
 // busyRequests is how many requests are being answered at once when they pour in.
 const busyRequests = 4
 
-// frames speaks the wire's dialect to live readers.
-func frames(id session.ID, e session.Event) (live.Frame, bool, error) {
-	f, err := v0.Encode(id, e)
-	switch {
-	case err != nil || f.Kind == v0.None:
-		return live.Frame{}, false, err
-	case f.Kind == v0.Status:
-		return live.Frame{Number: e.Number, Event: "status", Data: f.JSON}, true, nil
+// frames speaks the wire's dialect to live readers, secrets masked.
+func frames(mask func([]byte) []byte) live.Encoder {
+	return func(id session.ID, e session.Event) (live.Frame, bool, error) {
+		f, err := v0.Encode(id, e)
+		switch {
+		case err != nil || f.Kind == v0.None:
+			return live.Frame{}, false, err
+		case f.Kind == v0.Status:
+			return live.Frame{Number: e.Number, Event: "status", Data: mask(f.JSON)}, true, nil
+		}
+		return live.Frame{Number: e.Number, Data: mask(f.JSON)}, true, nil
 	}
-	return live.Frame{Number: e.Number, Data: f.JSON}, true, nil
 }
 
 func tokens(st settings.Settings) map[string]gitprovider.Token {

@@ -15,8 +15,8 @@ var (
 	ErrUnauthorized = errors.New("unauthorized")
 	ErrNotFound     = errors.New("not found")
 	ErrExists       = errors.New("exists already")
-	// ErrRevoked is the cause of a held context whose key stopped being good.
-	ErrRevoked = errors.New("the key was revoked, has expired, or its user was disabled")
+	// ErrRevoked is the cause of a held context whose key or browser login stopped being good.
+	ErrRevoked = errors.New("the key was revoked, has expired, or its user was disabled or has logged out")
 	// ErrLastAdmin refuses a change after which no administrator could come in any more.
 	ErrLastAdmin = errors.New("this is the last usable admin key: without it everybody would be locked out. Create another admin key first; deckhand key revoke --force revokes it all the same")
 	// ErrUserDisabled refuses a new key for a user who could not use it.
@@ -67,6 +67,10 @@ type Identity struct {
 	Admin bool
 	// ExpiresAt is when the key, or the browser login made with it, ends. nil: never.
 	ExpiresAt *time.Time
+	// Login names the browser login that it came by; zero when it came by a key.
+	Login [32]byte
+	// Page is true when it came by a page key, which is for the user's conversations alone.
+	Page bool
 }
 
 // UserStore keeps users.

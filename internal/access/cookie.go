@@ -28,21 +28,25 @@ func (g *Gate) newCookie(id Identity) string {
 	// The last part makes two logins in the same second two cookies, so that ending one leaves the other.
 	payload := id.User + "|" + id.KeyID + "|" + strconv.FormatInt(expiry, 10) + "|" + randomHex(8)
 	body := base64.RawURLEncoding.EncodeToString([]byte(payload))
-	return cookiePrefix + body + "." + g.sign(body)
+	return g.cookieOf(body)
 }
 
-func (g *Gate) sign(body string) string {
+// cookieOf is the one cookie that says this.
+func (g *Gate) cookieOf(body string) string {
+	return cookiePrefix + body + "." + g.sign("deckhand browser login "+cookiePrefix+body)
+}
+
+func (g *Gate) sign(text string) string {
 	mac := hmac.New(sha256.New, g.cookieKey[:])
-	mac.Write([]byte("deckhand browser login " + cookiePrefix + body))
+	mac.Write([]byte(text))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
 // openCookie checks the signature and says what was signed. The signature covers the text as it is, and is compared
 // as text, so there is exactly one spelling of every login.
 func (g *Gate) openCookie(value string) (user, keyID string, expiry time.Time, err error) {
-	rest, ok := strings.CutPrefix(value, cookiePrefix)
-	body, mac, dotted := strings.Cut(rest, ".")
-	if !ok || !dotted || subtle.ConstantTimeCompare([]byte(mac), []byte(g.sign(body))) != 1 {
+	body, ok := bodyOf(value, cookiePrefix)
+	if !ok || subtle.ConstantTimeCompare([]byte(value), []byte(g.cookieOf(body))) != 1 {
 		return "", "", time.Time{}, ErrUnauthorized
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(body)
@@ -58,6 +62,13 @@ func (g *Gate) openCookie(value string) (user, keyID string, expiry time.Time, e
 		return "", "", time.Time{}, ErrUnauthorized
 	}
 	return parts[0], parts[1], time.Unix(seconds, 0).UTC(), nil
+}
+
+// bodyOf is what stands between a prefix and a signature.
+func bodyOf(value, prefix string) (string, bool) {
+	rest, ok := strings.CutPrefix(value, prefix)
+	body, _, dotted := strings.Cut(rest, ".")
+	return body, ok && dotted
 }
 
 // Session says who is logged in with this cookie. ErrUnauthorized when it is not ours, has ended, or its key has.
@@ -81,7 +92,7 @@ func (g *Gate) Session(ctx context.Context, cookie string) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	id.ExpiresAt = earlier(id.ExpiresAt, &expiry)
+	id.ExpiresAt, id.Login = earlier(id.ExpiresAt, &expiry), hash
 	if id, err = g.unexpired(id); err != nil {
 		return Identity{}, err
 	}
@@ -93,6 +104,9 @@ func (g *Gate) Session(ctx context.Context, cookie string) (Identity, error) {
 func (g *Gate) Login(ctx context.Context, presented string) (cookie string, id Identity, err error) {
 	if id, err = g.Authenticate(ctx, presented); err != nil {
 		return "", Identity{}, err
+	}
+	if id.Page { // it would outlive the login that it was made for
+		return "", Identity{}, ErrUnauthorized
 	}
 	return g.loggedIn(ctx, id)
 }
@@ -107,7 +121,7 @@ func (g *Gate) loggedIn(ctx context.Context, id Identity) (string, Identity, err
 	return cookie, id, nil
 }
 
-// Logout ends one browser login. It is remembered by this process only: what ends a login everywhere and for ever is
+// Logout ends one browser login, with its page key. Their streams are closed when it returns. It is remembered by this process only: what ends a login everywhere and for ever is
 // revoking its key. A cookie that is not ours is ignored.
 func (g *Gate) Logout(cookie string) {
 	if len(cookie) > maxHashed {
@@ -115,6 +129,7 @@ func (g *Gate) Logout(cookie string) {
 	}
 	if _, _, expiry, err := g.openCookie(cookie); err == nil {
 		g.ended.add(hashOf(cookie), expiry, g.now())
+		g.endLogin(hashOf(cookie))
 	}
 }
 

@@ -74,6 +74,9 @@ func NewGate(store Store, o Options) *Gate {
 // Authenticate says who presents this key. Whatever is not right with it, the error is ErrUnauthorized; any other
 // error means that the store could not be read.
 func (g *Gate) Authenticate(ctx context.Context, presented string) (Identity, error) {
+	if strings.HasPrefix(presented, pagePrefix) {
+		return g.page(ctx, presented)
+	}
 	if len(presented) != keyLength || !strings.HasPrefix(presented, keyPrefix) {
 		return Identity{}, ErrUnauthorized
 	}

@@ -16,8 +16,8 @@ type stream struct {
 	timer  *time.Timer
 }
 
-// Hold gives a long-lived stream a context that ends, with cause ErrRevoked, as soon as its key is revoked or expires
-// or its user is disabled; at once if that has happened already. The caller calls release when the stream is over.
+// Hold gives a long-lived stream a context that ends, with cause ErrRevoked, as soon as its key is revoked or expires,
+// its user is disabled, or the browser login it came by ends; at once if that has happened already. The caller calls release when the stream is over.
 func (g *Gate) Hold(ctx context.Context, id Identity) (held context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := &stream{id: id, cancel: cancel}
@@ -29,7 +29,7 @@ func (g *Gate) Hold(ctx context.Context, id Identity) (held context.Context, rel
 	current, err := g.byID(ctx, id.User, id.KeyID)
 	until := earlier(id.ExpiresAt, current.ExpiresAt)
 	switch {
-	case errors.Is(err, ErrUnauthorized) || past(until, g.now()):
+	case errors.Is(err, ErrUnauthorized) || past(until, g.now()) || g.ended.has(id.Login):
 		g.end(s, ErrRevoked)
 	case err != nil:
 		g.end(s, err) // who cannot be checked does not stay; the client comes back
@@ -63,6 +63,17 @@ func (g *Gate) endAt(s *stream, at time.Time) {
 	}
 	s.id.ExpiresAt = &at
 	s.timer = time.AfterFunc(at.Sub(g.now()), func() { g.end(s, ErrRevoked) })
+}
+
+// endLogin closes the streams of a browser login.
+func (g *Gate) endLogin(login [32]byte) {
+	g.streamsMu.Lock()
+	defer g.streamsMu.Unlock()
+	for s := range g.streams {
+		if s.id.Login == login {
+			g.endLocked(s, ErrRevoked)
+		}
+	}
 }
 
 // endExpired is the backstop for timers, which stand still while a laptop sleeps and ignore a corrected clock.

@@ -137,7 +137,7 @@ var ports = []port{
 		folder: "internal/store",
 		allow: []string{
 			"internal/store", "internal/session", "internal/settings", "internal/secret", "internal/access",
-			"internal/cluster", "internal/idempotency", "internal/notify", "internal/trigger", "internal/sandbox/egress", "api",
+			"internal/cluster", "internal/feedback", "internal/idempotency", "internal/notify", "internal/trigger", "internal/sandbox/egress", "api",
 		},
 		why:    "a database driver serves the small stores that the core declares; sharing code with another driver would tie their SQL together",
 		breach: [2]string{"internal/store/sqlite", "deckhand/internal/store/postgres"},

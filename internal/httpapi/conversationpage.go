@@ -41,7 +41,7 @@ func serveConversation(d *Door, w http.ResponseWriter, r *http.Request, c *call)
 		requests = append(requests, link{q.Name(), q.URL})
 	}
 	return writePage(w, http.StatusOK, render("conversation.html", map[string]any{
-		"User": c.who.User, "Version": d.Version, "ID": row.ID, "Last": row.Last, "Title": row.Title, "Status": row.Status, "Agent": row.Agent, "Reason": row.Reason,
+		"Root": rootOf(r), "User": c.who.User, "Version": d.Version, "ID": row.ID, "Last": row.Last, "Title": row.Title, "Status": row.Status, "Agent": row.Agent, "Reason": row.Reason,
 		"Repository": row.Repository, "Branch": row.Branch, "Updated": row.UpdatedAt.Format(time.DateTime + " MST"),
 		"Requests": requests, "Pending": pending, "Servers": servers.Servers,
 	}))

@@ -27,6 +27,7 @@ func (d *Door) row(ctx context.Context, c *call, id string) (session.Row, error)
 	if r.Owner != c.who.User || r.Deleted {
 		return r, session.ErrNotFound
 	}
+	d.learn(ctx, r.Owner)
 	return r, nil
 }
 
@@ -101,7 +102,9 @@ func getConversation(d *Door, ctx context.Context, c *call, p one, _ none) (api.
 	if err != nil {
 		return api.Conversation{}, err
 	}
-	return d.describeRow(r), nil
+	out := d.describeRow(r)
+	out.SessionAPIKey = d.pageKey(c)
+	return out, nil
 }
 
 func (d *Door) describeRow(r session.Row) api.Conversation {
@@ -117,13 +120,13 @@ func (d *Door) describeRow(r session.Row) api.Conversation {
 	}
 	switch r.Status {
 	case session.Running:
-		out.RuntimeStatus, out.URL = ptr(v0.StepStatus(r.Step)), ptr("/api/conversations/"+string(r.ID))
+		out.RuntimeStatus, out.URL = ptr(v0.StepStatus(r.Step)), ptr(d.prefix+"/api/conversations/"+string(r.ID))
 	case session.Starting:
 		step := r.Step
 		if step == "" { // not taken up yet
 			step = "starting"
 		}
-		out.RuntimeStatus, out.URL = ptr(v0.StepStatus(step)), ptr("/api/conversations/"+string(r.ID))
+		out.RuntimeStatus, out.URL = ptr(v0.StepStatus(step)), ptr(d.prefix+"/api/conversations/"+string(r.ID))
 	default:
 		out.RuntimeStatus = text(r.ErrorID)
 	}
@@ -139,6 +142,14 @@ func patchConversation(d *Door, ctx context.Context, c *call, p one, b api.Patch
 }
 
 func deleteConversation(d *Door, ctx context.Context, c *call, p one, _ none) (bool, error) {
+	if d.Feedback != nil { // first, so that whoever has to try again finds the conversation
+		if _, err := d.row(ctx, c, p.ID); err != nil {
+			return false, err
+		}
+		if err := d.Feedback.Forget(ctx, p.ID); err != nil {
+			return false, err
+		}
+	}
 	_, err := d.change(ctx, c, p.ID, session.State.Delete)
 	if errors.Is(err, session.ErrCorrupt) { // what is damaged can still be got rid of
 		var row session.Row
@@ -172,6 +183,9 @@ func stopConversation(d *Door, ctx context.Context, c *call, p one, _ none) (api
 		}
 		return out, err
 	})
+	if err == nil {
+		d.sockets.endAfter(session.ID(p.ID), st.Halt)
+	}
 	return response(p.ID, &message, st.Status()), err
 }
 

@@ -45,7 +45,7 @@ func (d *Door) renderDocs() []byte {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		types = append(types, docType{name, d.docRows(all[name])})
 	}
-	return render("docs.html", map[string]any{"Version": d.Version, "Groups": groups, "Types": types})
+	return render("docs.html", map[string]any{"Root": "./", "Version": d.Version, "Groups": groups, "Types": types})
 }
 
 func (d *Door) docRoute(r *route) docRoute {

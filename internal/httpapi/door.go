@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/http/httputil"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	"deckhand/internal/feedback"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/idempotency"
 	"deckhand/internal/live"
@@ -20,6 +22,7 @@ import (
 	"deckhand/internal/sandbox/egress"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
+	"deckhand/internal/socketio"
 	"deckhand/internal/solvable"
 	"deckhand/internal/tool"
 	"deckhand/internal/trigger"
@@ -36,6 +39,8 @@ type Config struct {
 	Gate     *access.Gate
 	Hub      *live.Hub
 	Answers  idempotency.Store
+	// Feedback keeps what users say of the agent's work; nil if nothing does.
+	Feedback feedback.Store
 	Seal     Sealer
 	// NewID makes conversation ids; the store knows which are cheap for it.
 	NewID  func() session.ID
@@ -75,6 +80,10 @@ type Config struct {
 	// they tell; nil if there are none.
 	Integrations *trigger.Integrations
 	Arrivals     *trigger.Receiver
+	// Forwarding is how browsers reach what listens in a sandbox.
+	Forwarding Forwarding
+	// Sockets are the limits of the Socket.IO connections of legacy clients; zero means the usual ones.
+	Sockets socketio.Options
 	// Images is true when the sandbox driver can run container images.
 	Images  bool
 	Version string
@@ -85,6 +94,11 @@ type Config struct {
 	Hosts []string
 	// Origins are foreign web origins that may call, e.g. https://tools.example.org.
 	Origins []string
+	// PublicURL is the address people use, if it was given: its origin is our own,
+	// and requests may have its path before theirs. See PublicPath.
+	PublicURL string
+	// FrontEnd is served at / in place of our own pages; nil for none.
+	FrontEnd *FrontEnd
 	// Metrics serves /metrics on this listener, for admins; nil when it has a listener of its own.
 	Metrics http.Handler
 	// Observe is told of every finished request.
@@ -95,6 +109,8 @@ type Config struct {
 	NameTrace func(ctx context.Context, name string)
 	// Redact learns secrets that must not reach a log.
 	Redact func(values ...string)
+	// Mask hides secrets in an event before a client sees it; nil hides nothing.
+	Mask func(event []byte) []byte
 	// DataDir is where disk use is measured.
 	DataDir string
 }
@@ -110,7 +126,9 @@ type Models struct {
 	Names    func() []string
 	NeedsKey func(model, baseURL string) bool
 	HasPrice func(model string) bool
-	Default  string
+	// Blind says why the model is of no use for a message with images; "" if it is, or nobody knows.
+	Blind   func(model string) string
+	Default string
 }
 
 // Finished describes a request that was answered.
@@ -134,6 +152,10 @@ type Door struct {
 	schemas  map[string]*huma.Schema
 	hosts    map[string]bool
 	origins  map[string]bool
+	// origin and prefix are the parts of the public address; empty if there is none.
+	origin, prefix string
+	// taken are first parts of paths that a front end cannot have.
+	taken    map[string]bool
 	csrf     *http.CrossOriginProtection
 	started  time.Time
 	lastUsed atomic.Int64
@@ -141,6 +163,12 @@ type Door struct {
 	inflight inflight
 	arriving arriving
 	cpu      cpuMeter
+	sockets  *sockets
+	// ports carries requests into sandboxes, labels are the names of their ports,
+	// and via tells that such a request was one before.
+	ports  *httputil.ReverseProxy
+	labels labels
+	via    string
 	// closing ends with Close, and with it all streams.
 	closing context.Context
 	close   context.CancelFunc
@@ -165,9 +193,16 @@ func New(c Config) *Door {
 		d.origins[o] = true
 	}
 	d.lastUsed.Store(time.Now().UnixNano())
+	d.sockets = newSockets(d)
+	d.ports, d.via = d.forwarder(), "deckhand-"+requestID()
+	d.settlePublic()
 	d.routes = table()
+	d.taken = firstParts(d.routes, oursAlone)
 	for i := range d.routes {
 		r := &d.routes[i]
+		if d.FrontEnd != nil && r.yields {
+			continue
+		}
 		d.mux.Handle(r.method+" "+r.path, d.handler(r))
 	}
 	d.mux.HandleFunc(anything, func(w http.ResponseWriter, r *http.Request) { d.noRoute(w.(*recorder), r) })
@@ -183,7 +218,10 @@ const anything = "/"
 
 // Close ends all streams, so that the server can stop; other requests are not
 // touched. Readers resume elsewhere, from the last event they saw.
-func (d *Door) Close() { d.close() }
+func (d *Door) Close() {
+	d.close()
+	d.sockets.server.Close()
+}
 
 // bodySchema is found once per route, when the document is made.
 func (d *Door) bodySchema(id string, t reflect.Type) *huma.Schema {

@@ -23,11 +23,23 @@ type eventQuery struct {
 	EndID   *int64 `query:"end_id" minimum:"0" doc:"Last number, inclusive; the newest by default."`
 	Reverse bool   `query:"reverse" default:"false" doc:"Newest first."`
 	Limit   int64  `query:"limit" default:"20" minimum:"0" maximum:"100"`
+
+	ExcludeHidden *bool  `query:"exclude_hidden" doc:"Leave out hidden commands and their results."`
+	Text          string `query:"query" maxLength:"1000" doc:"Only events whose JSON contains this, in upper or lower case."`
+	IncludeTypes  string `query:"include_types" maxLength:"5000" doc:"Only these actions and observations, with commas between them."`
+	ExcludeTypes  string `query:"exclude_types" maxLength:"5000" doc:"Not these, with commas between them."`
+	Source        string `query:"source" maxLength:"100" doc:"Only events from here: agent, user or environment."`
+	StartDate     string `query:"start_date" maxLength:"100" doc:"Only events since then."`
+	EndDate       string `query:"end_date" maxLength:"100" doc:"Only events until then."`
 }
 
 // listEvents pages through the log. Events without a counterpart on the wire leave gaps in the numbers.
-func listEvents(d *Door, ctx context.Context, c *call, q eventQuery, _ none) (api.EventPage, error) {
+func listEvents(d *Door, ctx context.Context, c *call, q eventQuery, b api.Opt[api.EventFilter]) (api.EventPage, error) {
 	row, err := d.row(ctx, c, q.ID)
+	if err != nil {
+		return api.EventPage{}, err
+	}
+	filter, err := d.eventsWanted(ctx, row, q, b.Value)
 	if err != nil {
 		return api.EventPage{}, err
 	}
@@ -38,9 +50,9 @@ func listEvents(d *Door, ctx context.Context, c *call, q eventQuery, _ none) (ap
 	want := int(q.Limit) + 1
 	var found []json.RawMessage
 	if q.Reverse {
-		found, err = d.eventsDown(ctx, row.ID, first, last, want)
+		found, err = d.eventsDown(ctx, row.ID, filter, first, last, want)
 	} else {
-		found, err = d.eventsUp(ctx, row.ID, first, last, want)
+		found, err = d.eventsUp(ctx, row.ID, filter, first, last, want)
 	}
 	page := api.EventPage{Events: found[:min(len(found), want-1)], HasMore: len(found) >= want}
 	if page.Events == nil {
@@ -49,7 +61,7 @@ func listEvents(d *Door, ctx context.Context, c *call, q eventQuery, _ none) (ap
 	return page, err
 }
 
-func (d *Door) eventsUp(ctx context.Context, id session.ID, first, last int64, want int) ([]json.RawMessage, error) {
+func (d *Door) eventsUp(ctx context.Context, id session.ID, filter *eventFilter, first, last int64, want int) ([]json.RawMessage, error) {
 	var out []json.RawMessage
 	if first > last {
 		return out, nil
@@ -65,19 +77,22 @@ func (d *Door) eventsUp(ctx context.Context, id session.ID, first, last int64, w
 		if err != nil {
 			return nil, err
 		}
-		if f.Kind == v0.Event {
-			out = append(out, f.JSON)
+		if f.Kind != v0.Event {
+			continue
+		}
+		if event := d.masked(f.JSON); filter.wants(e, event) {
+			out = append(out, event)
 		}
 	}
 	return out, nil
 }
 
 // eventsDown reads the log in short stretches from the end, since logs are read upwards.
-func (d *Door) eventsDown(ctx context.Context, id session.ID, first, last int64, want int) ([]json.RawMessage, error) {
+func (d *Door) eventsDown(ctx context.Context, id session.ID, filter *eventFilter, first, last int64, want int) ([]json.RawMessage, error) {
 	var out []json.RawMessage
 	for last >= first && len(out) < want {
 		from := max(first, last-127)
-		part, err := d.eventsUp(ctx, id, from, last, 1<<30)
+		part, err := d.eventsUp(ctx, id, filter, from, last, 1<<30)
 		if err != nil {
 			return nil, err
 		}
@@ -92,15 +107,26 @@ func (d *Door) eventsDown(ctx context.Context, id session.ID, first, last int64,
 type rawEvent map[string]any
 
 func postEvent(d *Door, ctx context.Context, c *call, p one, _ rawEvent) (api.Accepted, error) {
-	in, err := v0.ParseAction(c.raw)
+	in, err := parseIntent(c.raw)
 	if err != nil {
 		return api.Accepted{}, err
 	}
-	if strings.ContainsRune(in.Message.Text, 0) {
-		return api.Accepted{}, api.Invalid("value_error", "NUL characters are not allowed.", "args", "content")
-	}
 	in.Message.Key = c.retryKey
-	_, err = d.change(ctx, c, p.ID, func(s session.State) ([]session.Payload, error) {
+	return accepted(d.fulfil(ctx, c, p.ID, in))
+}
+
+// parseIntent understands what a person wants, whichever way it came.
+func parseIntent(raw []byte) (v0.Intent, error) {
+	in, err := v0.ParseAction(raw)
+	if err == nil && strings.ContainsRune(in.Message.Text, 0) {
+		err = api.Invalid("value_error", "NUL characters are not allowed.", "args", "content")
+	}
+	return in, err
+}
+
+// fulfil makes the change that a person wants.
+func (d *Door) fulfil(ctx context.Context, c *call, id string, in v0.Intent) error {
+	_, err := d.change(ctx, c, id, func(s session.State) ([]session.Payload, error) {
 		switch in.Kind {
 		case v0.Pause:
 			return s.Pause()
@@ -113,7 +139,7 @@ func postEvent(d *Door, ctx context.Context, c *call, p one, _ rawEvent) (api.Ac
 		}
 		return s.Say(in.Message)
 	})
-	return accepted(err)
+	return err
 }
 
 func postMessage(d *Door, ctx context.Context, c *call, p one, b api.PostMessage) (api.Accepted, error) {

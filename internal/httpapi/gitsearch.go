@@ -2,6 +2,10 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"deckhand/api"
 	"deckhand/internal/gitprovider"
@@ -46,18 +50,65 @@ func searchBranches(d *Door, ctx context.Context, c *call, q searchBranchQuery, 
 
 type branchQuery struct {
 	Repository string `query:"repository" required:"true" maxLength:"500" doc:"owner/name."`
-	Page       int64  `query:"page" default:"1" minimum:"1" maximum:"100000"`
-	PerPage    int64  `query:"per_page" default:"30" minimum:"1" maximum:"100"`
+	Page       *int64 `query:"page" minimum:"1" maximum:"100000" doc:"1 by default, if per_page is given."`
+	PerPage    *int64 `query:"per_page" minimum:"1" maximum:"100" doc:"30 by default, if page is given."`
 	Provider   string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Ask only this one."`
 }
 
-func gitBranches(d *Door, ctx context.Context, c *call, q branchQuery, _ none) (api.GitBranches, error) {
-	page, err := d.branches(ctx, c, q.Provider, needToken, q.Repository, gitprovider.BranchQuery{Page: int(q.Page), PerPage: int(q.PerPage)})
-	out := api.GitBranches{Branches: branchViews(page.Items), HasNextPage: page.More, CurrentPage: int(q.Page), PerPage: int(q.PerPage)}
+const aboutBranches = "With page or per_page it answers a page. Without either it answers a list of branches, as clients expect that know no pages: all of them, up to 1000."
+
+// branchAnswer is a page of branches, or a list of them for clients that know no pages.
+type branchAnswer struct {
+	page *api.GitBranches
+	all  []api.GitBranch
+}
+
+// MarshalJSON writes the one that there is.
+func (b branchAnswer) MarshalJSON() ([]byte, error) {
+	if b.page != nil {
+		return json.Marshal(b.page)
+	}
+	return json.Marshal(b.all)
+}
+
+// Schema implements huma.SchemaProvider.
+func (branchAnswer) Schema(r huma.Registry) *huma.Schema {
+	return &huma.Schema{AnyOf: []*huma.Schema{r.Schema(reflect.TypeFor[api.GitBranches](), true, ""),
+		{Type: huma.TypeArray, Items: r.Schema(reflect.TypeFor[api.GitBranch](), true, "")}}}
+}
+
+func gitBranches(d *Door, ctx context.Context, c *call, q branchQuery, _ none) (branchAnswer, error) {
+	if q.Page == nil && q.PerPage == nil {
+		return d.allBranches(ctx, c, q)
+	}
+	ask := gitprovider.BranchQuery{Page: 1, PerPage: 30}
+	if q.Page != nil {
+		ask.Page = int(*q.Page)
+	}
+	if q.PerPage != nil {
+		ask.PerPage = int(*q.PerPage)
+	}
+	page, err := d.branches(ctx, c, q.Provider, needToken, q.Repository, ask)
+	out := api.GitBranches{Branches: branchViews(page.Items), HasNextPage: page.More, CurrentPage: ask.Page, PerPage: ask.PerPage}
 	if page.Total >= 0 {
 		out.TotalCount = &page.Total
 	}
-	return out, err
+	return branchAnswer{page: &out}, err
+}
+
+// allBranches asks for one page after the other, ten large ones at most.
+func (d *Door) allBranches(ctx context.Context, c *call, q branchQuery) (branchAnswer, error) {
+	out := branchAnswer{all: []api.GitBranch{}}
+	for n := 1; n <= 10; n++ {
+		page, err := d.branches(ctx, c, q.Provider, needToken, q.Repository, gitprovider.BranchQuery{Page: n, PerPage: 100})
+		if err != nil {
+			return out, err
+		}
+		if out.all = append(out.all, branchViews(page.Items)...); !page.More {
+			break
+		}
+	}
+	return out, nil
 }
 
 // branches asks whoever has the repository.

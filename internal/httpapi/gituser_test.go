@@ -231,15 +231,19 @@ func TestBranches(t *testing.T) {
 	_, with := newStreet(map[string]*place{"github": hub, "gitlab": lab})
 	r := newRig(t, with)
 	r.tokens("ada", "github", "gitlab")
-	a := r.do("GET", "/api/user/repository/branches?repository=team/app", "").want(t, 200)
+	a := r.do("GET", "/api/user/repository/branches?repository=team/app&page=1", "").want(t, 200)
 	if a.body != `{"branches":[{"name":"main","commit_sha":"abc","protected":true,"last_push_date":"2025-01-02T03:04:05Z"},{"name":"1/30","commit_sha":"","protected":false,"last_push_date":null}],`+
 		`"has_next_page":true,"current_page":1,"per_page":30,"total_count":42}` {
 		t.Errorf("%s", a.body)
 	}
 	r.do("GET", "/api/user/repository/branches?repository=team/app&page=2&per_page=7", "").want(t, 200, `"2/7"`, `"has_next_page":false,"current_page":2,"per_page":7`)
-	a = r.do("GET", "/api/user/repository/branches?repository=deep/er/app", "").want(t, 200, `"trunk"`, `"total_count":null`)
+	a = r.do("GET", "/api/user/repository/branches?repository=deep/er/app&per_page=30", "").want(t, 200, `"trunk"`, `"total_count":null`)
 	if a.header.Get("X-Failed-Providers") != "" || strings.Contains(r.logs.String(), "did not answer") {
 		t.Error("a provider is said to fail because another one has the repository")
+	}
+	r.do("GET", "/api/user/repository/branches?repository=deep/er/app", "").want(t, 200, `[{"name":"trunk",`)
+	if all := r.do("GET", "/api/user/repository/branches?repository=team/app", "").want(t, 200, `[{"name":"main",`, `"1/100"`, `"2/100"`); strings.Contains(all.body, `"3/100"`) {
+		t.Errorf("it asks beyond the last page: %s", all.body)
 	}
 	r.do("GET", "/api/user/repository/branches?repository=deep/er/app&selected_provider=github", "").want(t, 500, "GitHub has no such thing")
 	r.do("GET", "/api/user/search/branches?repository=team/app&query=fix", "").want(t, 200, `[{"name":"fix-found",`)

@@ -293,12 +293,12 @@ func TestPages(t *testing.T) {
 		}
 	}
 	for name, kind := range map[string]string{"style.css": "text/css; charset=utf-8", "login.js": "text/javascript; charset=utf-8", "mark.svg": "image/svg+xml"} {
-		if a := r.do("GET", "/assets/"+name, "", "X-Session-API-Key", ""); a.status != 200 || a.header.Get("Content-Type") != kind {
+		if a := r.do("GET", "/assets/deckhand/"+name, "", "X-Session-API-Key", ""); a.status != 200 || a.header.Get("Content-Type") != kind {
 			t.Errorf("%s: %d %v", name, a.status, a.header)
 		}
 	}
 	for _, name := range []string{"docs.html", "nothing.css", "%2e%2e%2fpages.go", "style.css%00"} {
-		if a := r.do("GET", "/assets/"+name, ""); a.status != 404 {
+		if a := r.do("GET", "/assets/deckhand/"+name, ""); a.status != 404 {
 			t.Errorf("%s: %d", name, a.status)
 		}
 	}

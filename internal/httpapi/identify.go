@@ -88,11 +88,19 @@ func (d *Door) originAllowed(r *http.Request, origins []string) bool {
 	if len(origins) != 1 {
 		return false
 	}
-	if d.origins[origins[0]] {
+	return d.origins[origins[0]] || d.ownOrigin(r, origins)
+}
+
+// ownOrigin tells pages of this server from those of origins that may merely call.
+func (d *Door) ownOrigin(r *http.Request, origins []string) bool {
+	if len(origins) != 1 {
+		return false
+	}
+	if d.origin != "" && origins[0] == d.origin {
 		return true
 	}
 	u, err := url.Parse(origins[0])
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && strings.EqualFold(u.Host, r.Host)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http" && r.TLS == nil) && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
 // identify finds out who is asking, and whether they may ask so often.
@@ -103,7 +111,11 @@ func (d *Door) identify(w *recorder, r *http.Request) (*call, *fault) {
 	case key != "":
 		c.bearer = bearer
 		c.who, err = d.Gate.Authenticate(r.Context(), key)
+		if c.who.Page && !strings.HasPrefix(r.URL.Path, "/api/conversations/") {
+			err = access.ErrUnauthorized // a page may read this key, and whoever reads it shall not get far
+		}
 	default:
+		c.browser = true
 		c.who, err = d.browser(r)
 	}
 	switch {
@@ -146,10 +158,16 @@ func presented(r *http.Request) (key string, bearer bool) {
 	return "", false
 }
 
-// browser accepts the login cookie, for requests of our own pages only.
+// browser accepts the login cookie, for requests of our own pages only. Browsers
+// send it along with those of other ports' pages too, and not all of them say
+// Sec-Fetch-Site; but all of them say Origin when a page opens a WebSocket or
+// changes something.
 func (d *Door) browser(r *http.Request) (access.Identity, error) {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil || d.csrf.Check(r) != nil {
+		return access.Identity{}, access.ErrUnauthorized
+	}
+	if origins := r.Header["Origin"]; len(origins) > 0 && !d.ownOrigin(r, origins) {
 		return access.Identity{}, access.ErrUnauthorized
 	}
 	switch r.Header.Get("Sec-Fetch-Site") {

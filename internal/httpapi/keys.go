@@ -67,6 +67,9 @@ func me(_ *Door, _ context.Context, c *call, _ none, _ none) (api.Me, error) {
 	return api.Me{User: c.who.User, Admin: c.who.Admin}, nil
 }
 
+// keyPrefix is what keys begin with.
+const keyPrefix = "dh_"
+
 func keyView(k access.Key) api.Key {
-	return api.Key{ID: k.ID, User: k.User, Name: k.Label, Admin: k.Admin, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, RevokedAt: k.RevokedAt}
+	return api.Key{ID: k.ID, User: k.User, Name: k.Label, Admin: k.Admin, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, RevokedAt: k.RevokedAt, Prefix: keyPrefix}
 }

@@ -22,7 +22,7 @@ func (d *Door) describe() {
 		}},
 		Paths: map[string]*huma.PathItem{},
 	}
-	for _, tag := range []string{tagSettings, tagConversations, tagEvents, tagWorkspace, tagGit, tagKeys, tagWebhooks, tagIntegrations, tagHealth, tagPages} {
+	for _, tag := range []string{tagSettings, tagConversations, tagEvents, tagWorkspace, tagGit, tagKeys, tagFeedback, tagWebhooks, tagIntegrations, tagHealth, tagPages} {
 		doc.Tags = append(doc.Tags, &huma.Tag{Name: tag})
 	}
 	invalid := d.registry.Schema(reflect.TypeFor[api.ValidationError](), true, "")
@@ -66,6 +66,9 @@ func (d *Door) describe() {
 		}
 	}
 	amend(d.registry)
+	if d.origin != "" { // where else, nobody but the reader knows
+		doc.Servers = []*huma.Server{{URL: d.origin + d.prefix}}
+	}
 	d.document = doc
 	spec, err := doc.MarshalJSON()
 	if err != nil {

@@ -24,8 +24,9 @@ type call struct {
 	header http.Header
 	// raw is the body as it was sent.
 	raw []byte
-	// bearer is true when the key came as Authorization: Bearer.
-	bearer bool
+	// bearer is true when the key came as Authorization: Bearer, and browser when
+	// it was a login cookie instead.
+	bearer, browser bool
 	// session is the conversation that the request made, for the log.
 	session string
 	// trigger is what began it, if it is not a request of the user's own.
@@ -52,6 +53,10 @@ type route struct {
 	stream bool
 	// upload routes read the body themselves, while it comes.
 	upload bool
+	// yields is true for our pages where a front end has its own.
+	yields bool
+	// body is true for a GET that may have one.
+	body bool
 	// serve handles the request; document describes it.
 	serve    func(d *Door, w http.ResponseWriter, r *http.Request, c *call) error
 	document func(d *Door, op *huma.Operation)

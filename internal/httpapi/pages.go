@@ -42,8 +42,28 @@ func render(name string, data any) []byte {
 	return b.Bytes()
 }
 
-func serveLogin(_ *Door, w http.ResponseWriter, _ *http.Request, _ *call) error {
-	return writePage(w, http.StatusOK, render("login.html", nil))
+func serveLogin(_ *Door, w http.ResponseWriter, r *http.Request, _ *call) error {
+	return writeLogin(w, r, http.StatusOK)
+}
+
+// writeLogin is the login page, or stands in for another one. A link on another
+// site leads here even who is logged in, since browsers keep the cookie back then;
+// the page finds out and goes where the link leads.
+func writeLogin(w http.ResponseWriter, r *http.Request, status int) error {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return writePage(w, status, render("login.html", map[string]any{"Root": rootOf(r), "Astray": status != http.StatusOK && (site == "cross-site" || site == "same-site")}))
+}
+
+// wantsPage is true for a browser that shows what it gets to a person.
+func wantsPage(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
+
+// rootOf is the way from a page back to the root. All links are relative, because
+// a proxy may have put a path before ours that we do not know.
+func rootOf(r *http.Request) string {
+	if n := strings.Count(r.URL.EscapedPath(), "/"); n > 1 {
+		return strings.Repeat("../", n-1)
+	}
+	return "./"
 }
 
 func serveDocs(d *Door, w http.ResponseWriter, _ *http.Request, _ *call) error {
@@ -70,11 +90,11 @@ func serveHome(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
 	if err != nil {
 		return err
 	}
-	return d.writeHome(w, c, rows...)
+	return d.writeHome(w, r, c, rows...)
 }
 
 // writeHome shows conversations in a table.
-func (d *Door) writeHome(w http.ResponseWriter, c *call, rows ...session.Row) error {
+func (d *Door) writeHome(w http.ResponseWriter, r *http.Request, c *call, rows ...session.Row) error {
 	type item struct {
 		ID, Title, Status, Agent, Reason, Updated string
 		Requests                                  []link
@@ -87,7 +107,7 @@ func (d *Door) writeHome(w http.ResponseWriter, c *call, rows ...session.Row) er
 		}
 		items = append(items, it)
 	}
-	return writePage(w, http.StatusOK, render("home.html", map[string]any{"User": c.who.User, "Version": d.Version, "Items": items}))
+	return writePage(w, http.StatusOK, render("home.html", map[string]any{"Root": rootOf(r), "User": c.who.User, "Version": d.Version, "Items": items}))
 }
 
 // login trades a ticket or a key for a cookie that scripts cannot read and other sites cannot send.
@@ -104,7 +124,7 @@ func login(d *Door, ctx context.Context, c *call, _ none, in api.Login) (api.Me,
 		}
 		return api.Me{}, err
 	}
-	setCookie(c, cookie, 30*24*time.Hour)
+	d.setCookie(c, cookie, 30*24*time.Hour)
 	return api.Me{User: who.User, Admin: who.Admin}, nil
 }
 
@@ -112,13 +132,18 @@ func logout(d *Door, _ context.Context, c *call, _ none, _ none) (api.Accepted, 
 	if cookie, err := c.http.Cookie(cookieName); err == nil {
 		d.Gate.Logout(cookie.Value)
 	}
-	setCookie(c, "", -time.Second)
+	d.setCookie(c, "", -time.Second)
 	return api.Accepted{Success: true}, nil
 }
 
-func setCookie(c *call, value string, life time.Duration) {
+// setCookie sets it for our own part of the site, if the page that asks is at the public address.
+func (d *Door) setCookie(c *call, value string, life time.Duration) {
+	public := d.origin != "" && c.http.Header.Get("Origin") == d.origin
 	cookie := http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: int(life.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: c.http.TLS != nil || c.http.Header.Get("X-Forwarded-Proto") == "https"}
+		Secure: c.http.TLS != nil || c.http.Header.Get("X-Forwarded-Proto") == "https" || public && strings.HasPrefix(d.origin, "https:")}
+	if public {
+		cookie.Path = d.prefix + "/"
+	}
 	c.header.Add("Set-Cookie", cookie.String())
 }
 

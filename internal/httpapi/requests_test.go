@@ -43,7 +43,7 @@ func TestPullRequestsAreShown(t *testing.T) {
 	if l := asked[api.ConversationPage](r, "/api/conversations"); len(l.Results) != 1 || len(l.Results[0].PullRequests) != 2 {
 		t.Errorf("%+v", l)
 	}
-	for page, itself := range map[string]string{"/": `href="/conversations/` + id + `"`, "/conversations/" + id: `data-id="` + id + `"`} {
+	for page, itself := range map[string]string{"/": `href="./conversations/` + id + `"`, "/conversations/" + id: `data-id="` + id + `"`} {
 		r.do("GET", page, "").want(t, 200, `<a href="https://github.com/octo/app/pull/7" rel="noreferrer">Pull request #7 of octo/app</a>`, "Merge request !3 of octo/sub/app", itself)
 		if body := r.do("GET", page, "").body; strings.Contains(body, "javascript:") {
 			t.Errorf("%s has a link that is a script", page)

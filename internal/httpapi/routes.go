@@ -11,6 +11,7 @@ const (
 	tagWorkspace     = "Workspace"
 	tagGit           = "Git providers"
 	tagKeys          = "Keys"
+	tagFeedback      = "Feedback"
 	tagWebhooks      = "Webhooks"
 	tagIntegrations  = "Integrations"
 	tagPages         = "Pages"
@@ -19,7 +20,7 @@ const (
 // table is every route there is. What is not here does not exist; what is here
 // needs a key unless it says public.
 func table() []route {
-	return []route{
+	return append(legacyRoutes(), []route{
 		op(route{method: "GET", path: "/alive", id: "alive", tag: tagHealth, public: true, summary: "Is the process there?"}, alive),
 		op(route{method: "GET", path: "/health", id: "health", tag: tagHealth, public: true, summary: "The same for older clients."}, health),
 		op(route{method: "GET", path: "/ready", id: "ready", tag: tagHealth, public: true, summary: "Can it work? 503 says what is wrong."}, ready),
@@ -45,7 +46,7 @@ func table() []route {
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/mcp", id: "getMCP", tag: tagConversations, family: conversation, summary: "Where its tool servers stand.", about: aboutMCP}, getMCP),
 		raw(route{method: "POST", path: "/mcp", id: "ownMCP", stream: true, tag: tagConversations, summary: "Deckhand as a tool server.", about: aboutOwnMCP}, describeOwnMCP, serveOwnMCP),
 
-		op(route{method: "GET", path: "/api/conversations/{conversation_id}/events", id: "listEvents", tag: tagEvents, family: conversation, summary: "Stored events by number."}, listEvents),
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/events", id: "listEvents", body: true, tag: tagEvents, family: conversation, summary: "Stored events by number.", about: aboutEvents}, listEvents),
 		op(route{method: "POST", path: "/api/conversations/{conversation_id}/events", id: "postEvent", tag: tagEvents, family: conversation, summary: "A message, or a change of the agent's state."}, postEvent),
 		op(route{method: "POST", path: "/api/conversations/{conversation_id}/message", id: "postMessage", tag: tagEvents, family: conversation, summary: "Say something; queued durably while the agent works."}, postMessage),
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/approvals", id: "getApprovals", tag: tagEvents, family: conversation, summary: "Tool calls that wait for your answer, and what you always allow."}, getApprovals),
@@ -53,6 +54,10 @@ func table() []route {
 		rawOp(route{method: "GET", path: "/api/conversations/{conversation_id}/trajectory", id: "getTrajectory", stream: true, tag: tagEvents, family: conversation, summary: "Everything that happened, to keep or to replay.", about: aboutTrajectory}, describeTrajectory, getTrajectory),
 		raw(route{method: "GET", path: "/api/conversations/{conversation_id}/events/stream", id: "streamEvents", stream: true, tag: tagEvents, family: conversation, summary: "Follow the events as server-sent events; resume with Last-Event-ID."}, describeStream, streamEvents),
 		raw(route{method: "GET", path: "/api/conversations/{conversation_id}/events/ws", id: "socketEvents", stream: true, tag: tagEvents, family: conversation, summary: "Follow the events over a WebSocket; resume with after=."}, describeSocket, socketEvents),
+		raw(route{method: "GET", path: "/socket.io/{$}", id: "socketIO", stream: true, public: true, tag: tagEvents, summary: "Follow the events over Socket.IO, as legacy clients do.", about: aboutSocketIO}, describeSocketIO, serveSocketIO),
+		raw(route{method: "POST", path: "/socket.io/{$}", id: "socketIOSend", stream: true, public: true, upload: true, tag: tagEvents, summary: "What a client sends that polls.", about: aboutSocketIO}, describeSocketIO, serveSocketIO),
+		raw(route{method: "GET", path: "/socket.io", id: "socketIOBare", stream: true, public: true, tag: tagEvents, summary: "The same without the slash.", about: aboutSocketIO}, describeSocketIO, serveSocketIO),
+		raw(route{method: "POST", path: "/socket.io", id: "socketIOBareSend", stream: true, public: true, upload: true, tag: tagEvents, summary: "The same without the slash.", about: aboutSocketIO}, describeSocketIO, serveSocketIO),
 
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/list-files", id: "listFiles", tag: tagWorkspace, summary: "What is in a folder of the workspace, one level deep.", about: aboutListFiles, may: reads}, listFiles),
 		rawOp(route{method: "GET", path: "/api/conversations/{conversation_id}/select-file", id: "selectFile", stream: true, tag: tagWorkspace, summary: "Read a file of the workspace.", about: aboutSelectFile, may: append(tooMuch, reads...)}, describeFile, selectFile),
@@ -62,6 +67,7 @@ func table() []route {
 		rawOp(route{method: "POST", path: "/api/conversations/{conversation_id}/upload-files", id: "uploadFiles", stream: true, upload: true, tag: tagWorkspace, summary: "Put files into the workspace.", about: aboutUpload, may: append(tooMuch, uses...)}, describeUpload, uploadFiles),
 		rawOp(route{method: "GET", path: "/api/conversations/{conversation_id}/terminal", id: "terminal", stream: true, tag: tagWorkspace, summary: "A terminal in the sandbox over a WebSocket.", about: aboutTerminal, may: uses}, describeTerminal, openTerminal),
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/ports", id: "listPorts", tag: tagWorkspace, summary: "TCP ports that something in the sandbox listens on.", about: "Empty while the sandbox does not run.", may: uses}, listPorts),
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/web-hosts", id: "listWebHosts", tag: tagWorkspace, summary: "Where a browser finds what listens in the sandbox.", about: aboutWebHosts, may: uses}, listWebHosts),
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/config", id: "getRuntimeConfig", tag: tagWorkspace, summary: "Which sandbox the conversation has.", may: uses[:1]}, getRuntimeConfig),
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/microagents", id: "listMicroagents", tag: tagWorkspace, summary: "Texts that tell the agent how to work.", about: aboutMicroagents, may: reads}, listMicroagents),
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/egress", id: "getEgress", tag: tagWorkspace, summary: "How the sandbox may reach the network, and what it asked for.", about: aboutEgress, may: uses[:1]}, getEgress),
@@ -74,7 +80,7 @@ func table() []route {
 		op(route{method: "GET", path: "/api/user/repositories", id: "gitRepositories", stream: true, tag: tagGit, family: bare, summary: "Your repositories.", about: aboutRepositories}, gitRepositories),
 		op(route{method: "GET", path: "/api/user/search/repositories", id: "searchRepositories", stream: true, tag: tagGit, family: bare, summary: "Find repositories by a part of the name, or one by its address.", about: aboutSeveral}, searchRepositories),
 		op(route{method: "GET", path: "/api/user/search/branches", id: "searchBranches", stream: true, tag: tagGit, family: bare, summary: "Find branches by a part of the name."}, searchBranches),
-		op(route{method: "GET", path: "/api/user/repository/branches", id: "gitBranches", stream: true, tag: tagGit, family: bare, summary: "The branches of a repository."}, gitBranches),
+		op(route{method: "GET", path: "/api/user/repository/branches", id: "gitBranches", stream: true, tag: tagGit, family: bare, summary: "The branches of a repository.", about: aboutBranches}, gitBranches),
 		op(route{method: "GET", path: "/api/user/repository/{repository_name}/microagents", id: "repositoryMicroagents", stream: true, tag: tagGit, family: bare, summary: "Files with microagents in a repository.", about: aboutRepositoryName}, repositoryMicroagents),
 		op(route{method: "GET", path: "/api/user/repository/{repository_name}/microagents/content", id: "repositoryMicroagent", stream: true, tag: tagGit, family: bare, summary: "Read one of them.", about: aboutRepositoryName}, repositoryMicroagent),
 		op(route{method: "GET", path: "/api/user/suggested-tasks", id: "suggestedTasks", stream: true, tag: tagGit, family: bare, summary: "What there is to be done at your git providers.", about: aboutTasks}, suggestedTasks),
@@ -116,9 +122,9 @@ func table() []route {
 		raw(route{method: "GET", path: "/openapi.json", id: "openapi", tag: tagPages, summary: "This document."}, describePage("application/json"), serveSpec),
 		raw(route{method: "GET", path: "/docs", id: "docs", tag: tagPages, summary: "This document, to read."}, describePage("text/html"), serveDocs),
 		raw(route{method: "GET", path: "/login", id: "loginPage", tag: tagPages, public: true, summary: "Where a login link leads."}, describePage("text/html"), serveLogin),
-		raw(route{method: "GET", path: "/assets/{name}", id: "asset", tag: tagPages, public: true, summary: "Style and script of the pages."}, describePage("text/css"), serveAsset),
-		raw(route{method: "GET", path: "/{$}", id: "home", tag: tagPages, summary: "The home page."}, describePage("text/html"), serveHome),
-		raw(route{method: "GET", path: "/conversations/{conversation_id}", id: "conversationPage", tag: tagPages, summary: "The page of a conversation."}, describePage("text/html"), serveConversation),
+		raw(route{method: "GET", path: "/assets/deckhand/{name}", id: "asset", tag: tagPages, public: true, summary: "Style and script of the pages."}, describePage("text/css"), serveAsset),
+		raw(route{method: "GET", path: "/{$}", id: "home", yields: true, tag: tagPages, summary: "The home page."}, describePage("text/html"), serveHome),
+		raw(route{method: "GET", path: "/conversations/{conversation_id}", id: "conversationPage", yields: true, tag: tagPages, summary: "The page of a conversation."}, describePage("text/html"), serveConversation),
 		raw(route{method: "GET", path: "/metrics", id: "metrics", tag: tagPages, admin: true, summary: "Prometheus metrics, for admin keys."}, describePage("text/plain"), serveMetrics),
-	}
+	}...)
 }

@@ -25,6 +25,8 @@ func newRegistry() huma.Registry {
 	alias[api.SuggestedTask](r)
 	alias[api.Solvability](r)
 	alias[api.CreateMicroagent](r)
+	alias[map[string]string](r)
+	alias[api.EventFilter](r)
 	return r
 }
 

@@ -26,12 +26,14 @@ type recorder struct {
 	who    string
 	family family
 	stream bool
+	// port is that of a sandbox that the request was for.
+	port int
 	// session is the conversation that was made.
 	session string
 }
 
 func (w *recorder) WriteHeader(status int) {
-	if w.status == 0 {
+	if w.status < http.StatusOK { // what comes before the answer is not it
 		w.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
@@ -87,6 +89,10 @@ func (d *Door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler)
 		}
 	}()
+	if label, port, below := d.Forwarding.labelOf(r.Host); below && !d.hosts[canonicalHost(r.Host)] { // it is not for us
+		d.forward(w, r, label, port)
+		return
+	}
 	if f := d.admit(h, r); f != nil {
 		f.write(w, plain)
 		return
@@ -94,6 +100,10 @@ func (d *Door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if d.preflight(w, r) {
 		return
 	}
+	if d.atPrefix(w, r) {
+		return
+	}
+	r = d.below(r)
 	if unclean(r) {
 		d.noRoute(w, r)
 		return
@@ -123,6 +133,7 @@ func (d *Door) finished(w *recorder, r *http.Request, id string, took time.Durat
 	}
 	level := slog.LevelInfo
 	switch {
+	case w.port > 0: // what an application answers is its own affair
 	case w.status >= 500:
 		level = slog.LevelError
 	case healthy[w.route]:
@@ -133,9 +144,12 @@ func (d *Door) finished(w *recorder, r *http.Request, id string, took time.Durat
 	if !d.Logger.Enabled(r.Context(), level) {
 		return
 	}
+	where := slog.String("path", keyForm.ReplaceAllLiteralString(r.URL.Path, "dh_…"))
+	if w.port > 0 { // an application may put its own secrets into its paths
+		where = slog.Int("port", w.port)
+	}
 	attrs := []slog.Attr{
-		slog.String("request", id), slog.String("method", knownMethod(r.Method)), slog.String("path", keyForm.ReplaceAllLiteralString(r.URL.Path, "dh_…")),
-		slog.Int("status", w.status), slog.Duration("took", took),
+		slog.String("request", id), slog.String("method", knownMethod(r.Method)), where, slog.Int("status", w.status), slog.Duration("took", took),
 	}
 	if w.who != "" {
 		attrs = append(attrs, slog.String("user", w.who))
@@ -151,9 +165,11 @@ func (d *Door) finished(w *recorder, r *http.Request, id string, took time.Durat
 }
 
 // keyForm is what a key looks like, for when somebody writes one where its id belongs.
-var keyForm = regexp.MustCompile(`dh_[A-Za-z0-9_-]{43}`)
+var keyForm = regexp.MustCompile(`dh_[A-Za-z0-9_-]{43}|dhp_[A-Za-z0-9_.-]{43,}`)
 
-var healthy = map[string]bool{"/alive": true, "/health": true, "/ready": true, "/metrics": true}
+// healthy are routes that are asked without anybody doing anything: by machines, and
+// by clients that poll.
+var healthy = map[string]bool{"/alive": true, "/health": true, "/ready": true, "/metrics": true, "/socket.io": true, "/socket.io/{$}": true}
 
 // knownMethod keeps what a client invents out of logs and metrics.
 func knownMethod(m string) string {
@@ -173,6 +189,9 @@ func unclean(r *http.Request) bool {
 
 // noRoute answers for paths and methods that are not in the table: strangers learn nothing.
 func (d *Door) noRoute(w *recorder, r *http.Request) {
+	if d.FrontEnd != nil && d.serveFrontEnd(w, r) {
+		return
+	}
 	if _, f := d.identify(w, r); f != nil {
 		f.write(w, plain)
 		return
@@ -217,8 +236,8 @@ func (d *Door) handler(r *route) http.Handler {
 			}
 			switch {
 			case w.status != 0: // it is too late
-			case f.status == http.StatusUnauthorized && r.tag == tagPages && strings.Contains(req.Header.Get("Accept"), "text/html"):
-				_ = writePage(w, f.status, render("login.html", nil)) // a person, who can do something about it
+			case f.status == http.StatusUnauthorized && r.tag == tagPages && wantsPage(req):
+				_ = writeLogin(w, req, f.status) // a person, who can do something about it
 			default:
 				f.write(w, r.family)
 			}
@@ -240,7 +259,7 @@ func (d *Door) answer(w *recorder, req *http.Request, r *route) error {
 	if r.upload {
 		return r.serve(d, w, req, c)
 	}
-	if hasBody(req.Method) {
+	if hasBody(req.Method) || r.body {
 		limit, err := int64(maxBody), error(nil)
 		if r.public {
 			limit = maxPublicBody

@@ -76,7 +76,7 @@ func (d *Door) sendEvents(ctx context.Context, row session.Row, hidden map[int64
 		if event == nil {
 			continue
 		}
-		if !first {
+		if event = d.masked(event); !first {
 			event = append([]byte{','}, event...)
 		}
 		first = false

@@ -139,6 +139,7 @@ func (u *upload) run(ctx context.Context, w http.ResponseWriter) error {
 		u.undo(ctx)
 		return err
 	}
+	u.answer.FileURLs = u.answer.UploadedFiles
 	writeJSON(w, http.StatusOK, u.answer)
 	return nil
 }

@@ -72,7 +72,7 @@ func TestUpload(t *testing.T) {
 				want = append(want, "/workspace/"+api.EncodeName([]byte(name)))
 			}
 			got, err := h.client.Upload(t.Context(), id, "", files...)
-			if err != nil || !slices.Equal(got.UploadedFiles, want) || got.SkippedFiles == nil || len(got.SkippedFiles) != 0 {
+			if err != nil || !slices.Equal(got.UploadedFiles, want) || !slices.Equal(got.FileURLs, want) || got.SkippedFiles == nil || len(got.SkippedFiles) != 0 {
 				t.Fatalf("%v %q, want %q", err, got, want)
 			}
 			if h.content(id, "all256.bin") != all256() || h.content(id, "large") != strings.Repeat(all256(), 1<<13) || h.content(id, "empty") != "" {
@@ -196,7 +196,7 @@ func TestUploadForms(t *testing.T) {
 	h.do("POST", path, "x", "Content-Type", "multipart/form-data").want(t, 415)
 	h.do("POST", path, "no boundary here", "Content-Type", kind).want(t, 400, "to their end")
 	empty, kind := form()
-	h.send(h.request("POST", path, empty, "Content-Type", kind)).want(t, 200, `{"uploaded_files":[],"skipped_files":[]}`)
+	h.send(h.request("POST", path, empty, "Content-Type", kind)).want(t, 200, `{"uploaded_files":[],"file_urls":[],"skipped_files":[]}`)
 }
 
 // What is too large is refused, and nothing of the request stays.

@@ -11,7 +11,8 @@ import (
 )
 
 // public is every route that needs no key. Who adds one must say so here.
-var public = []string{"GET /alive", "GET /health", "GET /ready", "GET /server_info", "GET /login", "POST /api/login", "GET /assets/{name}", "POST /integrations/{provider}/webhook"}
+var public = []string{"GET /alive", "GET /health", "GET /ready", "GET /server_info", "GET /login", "POST /api/login", "GET /assets/deckhand/{name}", "POST /integrations/{provider}/webhook",
+	"GET /socket.io/{$}", "POST /socket.io/{$}", "GET /socket.io", "POST /socket.io"}
 
 const wrongKey = "dh_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
@@ -102,7 +103,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	}{
 		{"GET", "/nothing", 404, ""}, {"GET", "/api", 404, ""}, {"GET", "/api/", 404, ""}, {"GET", "/api/settings/", 404, ""}, {"GET", "/api/settings/x", 404, ""},
 		{"GET", "/API/settings", 404, ""}, {"GET", "//api/settings", 404, ""}, {"GET", "/api/../api/settings", 404, ""}, {"GET", "/api/./settings", 404, ""},
-		{"GET", "/assets/../settings.go", 404, ""}, {"GET", "/.git/config", 404, ""}, {"GET", "/debug/pprof/", 404, ""}, {"GET", "/index.html", 404, ""},
+		{"GET", "/assets/deckhand/../settings.go", 404, ""}, {"GET", "/.git/config", 404, ""}, {"GET", "/debug/pprof/", 404, ""}, {"GET", "/index.html", 404, ""},
 		{"PUT", "/api/settings", 405, "POST"}, {"DELETE", "/api/settings", 405, "GET"}, {"POST", "/alive", 405, "GET"}, {"GET", "/api/login", 405, "POST"},
 		{"PATCH", "/api/conversations", 405, "POST"}, {"PUT", "/api/conversations/x1", 405, "PATCH"}, {"TRACE", "/api/me", 405, "GET"}, {"BREW", "/api/me", 405, "GET"},
 		{"DELETE", "/api/conversations", 405, "GET"}, {"POST", "/metrics", 405, "GET"},

@@ -18,7 +18,8 @@ const (
 	tailBytes  = 1 << 20
 )
 
-// publishEvery is after how many events readers are told, when there are many at once.
+// publishEvery is after how many events readers are told, when there are many at once;
+// large ones are told sooner, so that no more of them is held than a tail may hold.
 const publishEvery = 64
 
 // recheckEvery is how often the log is looked at without a wake-up: between
@@ -122,7 +123,7 @@ func (d *feed) pump() {
 // read publishes what the log holds after from.
 func (d *feed) read(from int64) error {
 	var batch []item
-	last, n := from, 0
+	last, n, size := from, 0, 0
 	for e, err := range d.hub.log.Read(d.ctx, d.id, from) {
 		if err != nil {
 			return err
@@ -132,15 +133,15 @@ func (d *feed) read(from int64) error {
 			return err
 		}
 		if needed {
-			batch = append(batch, it)
+			batch, size = append(batch, it), size+len(it.frame.Data)
 		}
 		last = e.Number
-		if n++; n%publishEvery == 0 {
+		if n++; n >= publishEvery || size >= tailBytes {
 			d.publish(batch, last)
-			batch = nil
+			batch, n, size = nil, 0, 0
 		}
 	}
-	if last > from {
+	if n > 0 {
 		d.publish(batch, last)
 	}
 	return nil

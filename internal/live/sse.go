@@ -65,21 +65,27 @@ func ServeSSE(w http.ResponseWriter, r *http.Request, h *Hub, id session.ID, aft
 	if err := f.begin(r.Context()); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotStarted, err)
 	}
+	out, err := beginSSE(w, r, o)
+	if err != nil {
+		return err
+	}
+	return f.run(r.Context(), o.Heartbeat, out)
+}
+
+// beginSSE sends the header of a stream.
+func beginSSE(w http.ResponseWriter, r *http.Request, o Options) (*sseWriter, error) {
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no") // nginx would hold events back
 	if r.ProtoMajor == 1 {
-		header.Set("Connection", "close") // the deadlines below must not meet another request
+		header.Set("Connection", "close") // the write deadlines must not meet another request
 	}
 	out := &sseWriter{w: w, control: http.NewResponseController(w), timeout: o.WriteTimeout}
 	_ = out.control.SetReadDeadline(time.Time{}) // the server's limit for requests is not one for streams
 	w.WriteHeader(http.StatusOK)
 	out.write(sseRetry)
-	if err := out.flush(); err != nil {
-		return err
-	}
-	return f.run(r.Context(), o.Heartbeat, out)
+	return out, out.flush()
 }
 
 // sliceBytes is how much may be written under one deadline.

@@ -14,6 +14,9 @@ func (s State) Apply(e Event) State {
 	switch p := e.Payload.(type) {
 	case Created:
 		s.Created, s.Owner, s.CreatedAt = p, p.Owner, e.At
+		if p.Forked != nil {
+			s.CreatedAt = p.Forked.At
+		}
 		s.Title = DefaultTitle(s.ID)
 		s.Agent = AgentLoading
 		s.Limit, s.Limited = p.Grant, p.Granted
@@ -41,6 +44,8 @@ func (s State) Apply(e Event) State {
 		s.SetUp = &p
 	case EgressSet:
 		s.Egress = p
+	case Overridden:
+		s.Overrides = p
 	case Briefed:
 		s.Briefing = true
 	case Replayed:
@@ -87,6 +92,9 @@ func (s State) Apply(e Event) State {
 	case Deleted:
 		s = s.endTurn(e.Number).release()
 		s.Deleted, s.Agent = true, AgentStopped
+	}
+	if f := s.Created.Forked; f != nil && e.Number <= f.Number {
+		s = s.asCopy(e.Number == f.Number)
 	}
 	return s
 }

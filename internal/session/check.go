@@ -15,6 +15,11 @@ func (s State) Check(p Payload) error {
 	switch p := p.(type) {
 	case Created, Briefed, Noted, Titled, EgressSet, Recalled:
 		return nil
+	case Overridden:
+		if p.Budget < 0 || !p.Limited && p.Budget != 0 {
+			return s.no(p, "a limit is set and not negative, or there is none")
+		}
+		return nil
 	case RequestOpened:
 		return s.checkRequest(p)
 	case Settled, Capped:

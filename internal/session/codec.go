@@ -16,6 +16,7 @@ const (
 	KindCheckedOut     Kind = "checked_out"
 	KindSetUp          Kind = "set_up"
 	KindEgressSet      Kind = "egress_set"
+	KindOverridden     Kind = "overridden"
 	KindBriefed        Kind = "briefed"
 	KindRecalled       Kind = "recalled"
 	KindNudged         Kind = "nudged"
@@ -55,6 +56,7 @@ func (WorkspaceStep) Kind() Kind  { return KindWorkspaceStep }
 func (CheckedOut) Kind() Kind     { return KindCheckedOut }
 func (SetUp) Kind() Kind          { return KindSetUp }
 func (EgressSet) Kind() Kind      { return KindEgressSet }
+func (Overridden) Kind() Kind     { return KindOverridden }
 func (Briefed) Kind() Kind        { return KindBriefed }
 func (Recalled) Kind() Kind       { return KindRecalled }
 func (Nudged) Kind() Kind         { return KindNudged }
@@ -96,7 +98,7 @@ var kinds = func() map[Kind]reflect.Type {
 // Payloads is one zero value of every kind, in the order of docs/events.md.
 func Payloads() []Payload {
 	return []Payload{
-		Created{}, UserSaid{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, CheckedOut{}, SetUp{}, EgressSet{}, Briefed{},
+		Created{}, UserSaid{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, CheckedOut{}, SetUp{}, EgressSet{}, Overridden{}, Briefed{},
 		Recalled{}, Nudged{}, Replayed{}, Granted{}, Settled{}, Capped{}, TurnBegan{}, ModelAsked{}, ModelAnswered{},
 		ModelFailed{}, ToolCalled{}, ToolReturned{}, ApprovalAsked{}, ApprovalGiven{}, Condensed{}, StateChanged{},
 		TurnEnded{}, Paused{}, Resumed{}, Stopped{}, StartRequested{}, Failed{}, Titled{}, RequestOpened{}, Noted{}, Imported{}, Deleted{},

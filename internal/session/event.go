@@ -48,6 +48,17 @@ type Created struct {
 	Granted bool   `json:"granted,omitempty"`
 	// Before is what the conversation had cost where it was taken over from.
 	Before Totals `json:"before,omitzero"`
+	// Forked is set for a copy of another session.
+	Forked *Forked `json:"forked,omitempty"`
+}
+
+// Forked says of what a session is a copy.
+type Forked struct {
+	From ID `json:"from"`
+	// Number is the last event of the copy: what follows happened here.
+	Number int64 `json:"number"`
+	// At is when the copy was made. The events in it keep their own times.
+	At time.Time `json:"at"`
 }
 
 // UserSaid is a message of the person; it is queued by being here.
@@ -109,6 +120,15 @@ type SetUp struct {
 type EgressSet struct {
 	Mode  string   `json:"mode"`
 	Allow []string `json:"allow,omitempty"`
+}
+
+// Overridden is with which model the conversation goes on, and what it may spend,
+// in place of what the settings say. It counts from the next model call on.
+type Overridden struct {
+	Model string `json:"model,omitempty"` // "" is that of the settings
+	// Budget is the limit, if Limited. Otherwise the one of the settings holds.
+	Budget  Money `json:"budget,omitempty"`
+	Limited bool  `json:"limited,omitempty"`
 }
 
 // Briefed records what the model is told before anything else.

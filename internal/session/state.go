@@ -45,6 +45,8 @@ type State struct {
 	Checkout *CheckedOut
 	SetUp    *SetUp
 	Egress   EgressSet
+	// Overrides are what the person chose for this conversation alone.
+	Overrides Overridden
 
 	InTurn bool
 	// Again is true when a turn that ended in an error is to be taken up again.

@@ -195,6 +195,10 @@ func (s *Service) load(ctx context.Context, user string) (Settings, int64, error
 	return have.settings.Clone(), rec.Version, nil
 }
 
+// Forget makes a Service that is Alone read the user's settings again: a command
+// beside it has changed them.
+func (s *Service) Forget(user string) { s.forget(user) }
+
 func (s *Service) forget(user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

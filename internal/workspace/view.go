@@ -124,23 +124,6 @@ func (k *Keeper) root(ctx context.Context, h sandbox.Handle) (*os.Root, error) {
 	return viewer.View(ctx, h)
 }
 
-// Ports lists the TCP ports that something in a session's sandbox listens on,
-// none if it does not run.
-func (k *Keeper) Ports(ctx context.Context, id session.ID) ([]int, error) {
-	v, err := k.View(ctx, id)
-	if errors.Is(err, ErrNone) || errors.Is(err, sandbox.ErrUnseen) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer v.Close()
-	if v.box == nil {
-		return nil, nil
-	}
-	return v.box.Ports(ctx)
-}
-
 // Close ends the look.
 func (v *View) Close() { v.close() }
 

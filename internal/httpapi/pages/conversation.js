@@ -1,4 +1,5 @@
-const base = "/api/conversations/" + encodeURIComponent(document.body.dataset.id);
+// root is home.js's, which comes before this script.
+const base = new URL("api/conversations/" + encodeURIComponent(document.body.dataset.id), root);
 
 for (const ask of document.querySelectorAll(".ask")) {
   ask.addEventListener("click", async (e) => {

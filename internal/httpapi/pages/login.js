@@ -1,10 +1,17 @@
 // A login link carries its ticket behind the #, which browsers never send to a server or a proxy log.
+const root = new URL("../..", document.currentScript.src);
 const state = document.getElementById("state");
 
+// This page may stand in for another one, at that one's address.
+function goOn() {
+  const here = new URL(location.pathname + location.search, location);
+  location.replace(here.pathname === new URL("login", root).pathname ? root : here);
+}
+
 async function login(proof) {
-  const answer = await fetch("/api/login", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(proof) });
+  const answer = await fetch(new URL("api/login", root), { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(proof) });
   if (answer.ok) {
-    location.replace("/");
+    goOn();
     return;
   }
   state.className = "bad";
@@ -20,7 +27,15 @@ document.getElementById("form").addEventListener("submit", (event) => {
 
 const ticket = location.hash.slice(1);
 if (ticket) {
-  history.replaceState(null, "", "/login");
+  history.replaceState(null, "", location.pathname);
   state.textContent = "Logging in…";
   login({ ticket });
+} else if ("astray" in document.body.dataset) {
+  fetch(new URL("api/me", root)).then((answer) => answer.ok && goOn());
 }
+
+document.getElementById("logout").addEventListener("click", async () => {
+  const answer = await fetch(new URL("api/logout", root), { method: "POST" });
+  state.className = "soft";
+  state.textContent = answer.ok ? "This browser is logged out." : "This browser was not logged in.";
+});

@@ -1,0 +1,74 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// SubmitFeedback is the body of POST …/submit-feedback. Whatever else older
+// clients send along is accepted and not used.
+type SubmitFeedback struct {
+	_           struct{}    `additionalProperties:"true"`
+	Polarity    string      `json:"polarity" enum:"positive,negative" doc:"Whether the agent did well."`
+	Permissions Opt[string] `json:"permissions,omitzero" enum:"public,private" doc:"Whether you would let others see it; private by default. Nothing is sent anywhere either way."`
+	Email       Opt[string] `json:"email,omitzero" maxLength:"320"`
+	Version     Opt[string] `json:"version,omitzero" maxLength:"100"`
+}
+
+// FeedbackStored answers it, in the shape that older front ends look into.
+type FeedbackStored struct {
+	StatusCode int          `json:"statusCode" doc:"Always 200."`
+	Body       FeedbackBody `json:"body"`
+}
+
+// FeedbackBody is what they show.
+type FeedbackBody struct {
+	Message    string `json:"message"`
+	FeedbackID string `json:"feedback_id"`
+	Password   string `json:"password" doc:"Always empty: what is kept here has no page of its own to open."`
+}
+
+// RateConversation is the body of POST /feedback/conversation.
+type RateConversation struct {
+	ConversationID string              `json:"conversation_id" minLength:"1" maxLength:"100"`
+	EventID        Opt[int64]          `json:"event_id,omitzero" minimum:"0" doc:"The event that is rated; without it, the conversation as a whole."`
+	Rating         int                 `json:"rating" minimum:"1" maximum:"5"`
+	Reason         Opt[string]         `json:"reason,omitzero" maxLength:"10000"`
+	Metadata       Opt[map[string]any] `json:"metadata,omitzero" doc:"At most 10,000 bytes."`
+}
+
+// Rated answers it.
+type Rated struct {
+	Status  string `json:"status" doc:"Always success."`
+	Message string `json:"message"`
+}
+
+// Rating is how an event was rated.
+type Rating struct {
+	Exists   bool            `json:"exists"`
+	Rating   int             `json:"rating,omitzero"`
+	Reason   string          `json:"reason,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+}
+
+// Feedback is what somebody said of the agent's work, as the operator reads it.
+type Feedback struct {
+	ID             int64           `json:"id"`
+	User           string          `json:"user"`
+	ConversationID string          `json:"conversation_id"`
+	CreatedAt      time.Time       `json:"created_at"`
+	Rating         *int            `json:"rating" doc:"1 to 5; null for a verdict."`
+	EventID        *int64          `json:"event_id" doc:"The event that was rated; null for the conversation as a whole."`
+	Reason         string          `json:"reason"`
+	Metadata       json.RawMessage `json:"metadata" doc:"What the client sent along; null if nothing."`
+	Polarity       string          `json:"polarity" doc:"positive or negative; empty where there is a rating."`
+	Permissions    string          `json:"permissions"`
+	Email          string          `json:"email"`
+	Version        string          `json:"version"`
+}
+
+// FeedbackPage is a page of it.
+type FeedbackPage struct {
+	Feedback []Feedback `json:"feedback"`
+	Next     *int64     `json:"next" doc:"Send it as before for older entries; null at the end."`
+}

@@ -1,0 +1,27 @@
+package api
+
+// VSCodeURL answers GET …/vscode-url.
+type VSCodeURL struct {
+	VSCodeURL *string `json:"vscode_url" doc:"Always null: no editor runs in the sandbox."`
+}
+
+// ExperimentConfig is the body of POST …/exp-config.
+type ExperimentConfig struct {
+	Config Opt[map[string]string] `json:"config,omitzero"`
+}
+
+// EventFilter is the body that GET …/events may have. Each field is also a query parameter.
+type EventFilter struct {
+	ExcludeHidden Opt[bool]     `json:"exclude_hidden,omitzero" nullable:"false" doc:"Leave out hidden commands and their results."`
+	Query         Opt[string]   `json:"query,omitzero" maxLength:"1000" doc:"Only events whose JSON contains this, in upper or lower case."`
+	IncludeTypes  Opt[[]string] `json:"include_types,omitzero" maxItems:"100" doc:"Only these actions and observations."`
+	ExcludeTypes  Opt[[]string] `json:"exclude_types,omitzero" maxItems:"100" doc:"Not these."`
+	Source        Opt[string]   `json:"source,omitzero" maxLength:"100" doc:"Only events from here: agent, user or environment."`
+	StartDate     Opt[string]   `json:"start_date,omitzero" maxLength:"100" doc:"Only events since then."`
+	EndDate       Opt[string]   `json:"end_date,omitzero" maxLength:"100" doc:"Only events until then."`
+}
+
+// NotInitialized is the 404 of the security routes.
+type NotInitialized struct {
+	Detail string `json:"detail"`
+}

@@ -1,0 +1,317 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"deckhand/api"
+	"deckhand/client"
+	"deckhand/internal/npmtest"
+	"deckhand/internal/sandbox/docker/dockertest"
+)
+
+// socketModules is the official Socket.IO client.
+func socketModules(t *testing.T) string {
+	t.Helper()
+	return npmtest.Install(t, "socket.io-client-4.8.1", "socket.io-client@4.8.1")
+}
+
+// nginxBlocks are the examples in the documentation, in their order: what is run
+// here is what people copy.
+func nginxBlocks(t *testing.T) []string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/reverse-proxy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, m := range regexp.MustCompile("(?s)```nginx\n(.*?)```").FindAllSubmatch(page, -1) {
+		out = append(out, string(m[1]))
+	}
+	if len(out) != 6 {
+		t.Fatalf("the page has %d examples", len(out))
+	}
+	return out
+}
+
+// freeAddress is one that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// onlySSL is what a test without certificates leaves out of an example.
+var onlySSL = regexp.MustCompile(`(?m)^\s*(ssl_|server_name).*\n`)
+
+// startNginx runs nginx at the address with one example, before the server at behind.
+func startNginx(t *testing.T, address, behind, example, key string) {
+	t.Helper()
+	program, err := exec.LookPath("nginx")
+	if err != nil {
+		if _, err = os.Stat("/usr/sbin/nginx"); err != nil {
+			dockertest.Missing(t, "nginx is not installed; on Debian: apt-get install nginx-light")
+		}
+		program = "/usr/sbin/nginx"
+	}
+	dir := t.TempDir()
+	blocks := nginxBlocks(t)
+	if !strings.Contains(example, "listen") {
+		example = "server {\nlisten 443 ssl;\n" + example + "}\n"
+	}
+	example = onlySSL.ReplaceAllString(example, "")
+	example = regexp.MustCompile(`listen\s+443 ssl`).ReplaceAllString(example, "listen "+address)
+	example = strings.NewReplacer("127.0.0.1:3000", behind, "dh_your-key", key, "/var/log/nginx/deckhand.log", dir+"/access.log").Replace(example)
+	config := "daemon off; master_process off; pid nginx.pid; error_log stderr notice;\nevents {}\nhttp {\naccess_log off;\n"
+	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		config += kind + "_temp_path " + dir + "/" + kind + ";\n"
+	}
+	for name, text := range map[string]string{"deckhand.inc": blocks[1], "nginx.conf": config + blocks[0] + example + "}\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(program, "-p", dir, "-c", filepath.Join(dir, "nginx.conf"), "-e", "stderr")
+	words, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	up, gone := make(chan struct{}), make(chan struct{})
+	said := &syncBuffer{}
+	go func() {
+		defer close(gone)
+		listening := false
+		for lines := bufio.NewScanner(words); lines.Scan(); {
+			fmt.Fprintln(said, lines.Text())
+			if !listening && strings.Contains(lines.Text(), "[notice]") && strings.Contains(lines.Text(), "nginx/") { // it says so after it has bound its sockets
+				listening = true
+				close(up)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		<-gone
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("nginx said: %s", said)
+		}
+	})
+	select {
+	case <-up:
+	case <-gone:
+		t.Fatalf("nginx did not start: %s", said)
+	}
+}
+
+// A real nginx in front, at the root and below a path, whose path it takes away
+// or leaves: everything works, for programs and for browsers.
+func TestBehindNginx(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: a real proxy is left out of the short round")
+	}
+	blocks := nginxBlocks(t)
+	for _, c := range []struct {
+		name, example, path string
+		keyed               bool // the proxy adds the key
+	}{
+		{"at the root", blocks[2], "", false},
+		{"path left", blocks[3], "/deckhand", false},
+		{"path taken away", blocks[4], "/deckhand", false},
+		{"key added", blocks[5], "", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			front, behind := freeAddress(t), freeAddress(t)
+			base := "http://" + front + c.path
+			b := serve(t, "", "--addr", behind, "--public-url", base)
+			if b.base != base || !strings.HasPrefix(b.link, base+"/login#") {
+				t.Fatalf("it says it is at %s, %s", b.base, b.link)
+			}
+			startNginx(t, front, behind, c.example, b.key)
+			key := b.key
+			if c.keyed {
+				key = ""
+				b.client = client.New(base, key)
+			} else {
+				behindAsBrowser(t, b, c.path)
+			}
+			b.demo("scripted/demo")
+			id := b.create("$ echo made > made.txt")
+			defer (&person{box: b}).drop(id)
+			behindAsClient(t, b, c.path, id)
+			for _, transports := range []string{"polling", "websocket", "polling,websocket"} {
+				behindAsSocket(t, "http://"+front, c.path, id, key, transports)
+			}
+		})
+	}
+}
+
+// behindAsBrowser follows the login link and the links in the pages.
+func behindAsBrowser(t *testing.T, b *box, path string) {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	origin := strings.TrimSuffix(b.base, path)
+	web := &http.Client{Jar: jar, Transport: &http.Transport{}}
+	defer web.CloseIdleConnections()
+	ask := func(method, address, body string, want int) string {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", "text/html,*/*;q=0.8")
+		if method == http.MethodPost {
+			req.Header.Set("Origin", origin)
+			req.Header.Set("Content-Type", "application/json")
+		}
+		res, err := web.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, _ := io.ReadAll(res.Body)
+		if res.StatusCode != want {
+			t.Fatalf("%s %s: %d %.200s", method, address, res.StatusCode, text)
+		}
+		return string(text)
+	}
+	links := regexp.MustCompile(`(?:href|src)="([^"#]+)["#]`)
+	follow := func(page string, want int) {
+		t.Helper()
+		at, _ := url.Parse(page)
+		found := links.FindAllStringSubmatch(ask("GET", page, "", want), -1)
+		if len(found) == 0 {
+			t.Errorf("%s has no links", page)
+		}
+		for _, m := range found {
+			to, err := at.Parse(m[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			ask("GET", to.String(), "", 200)
+		}
+	}
+	follow(b.base+"/conversations/unknown", 401) // the login page in its place
+	address, ticket, _ := strings.Cut(b.link, "#")
+	follow(address, 200)
+	ask("POST", b.base+"/api/login", `{"ticket":"`+ticket+`"}`, 200)
+	here, _ := url.Parse(b.base + "/")
+	elsewhere, _ := url.Parse(origin + "/elsewhere/")
+	if len(jar.Cookies(here)) != 1 || len(jar.Cookies(elsewhere)) != map[bool]int{true: 1, false: 0}[path == ""] {
+		t.Errorf("the cookie is sent to %v, and elsewhere %v", jar.Cookies(here), jar.Cookies(elsewhere))
+	}
+	follow(b.base+"/", 200)
+	follow(b.base+"/docs", 200)
+	ask("GET", b.base, "", 200) // a missing slash is mended
+	var doc struct{ Servers []struct{ URL string } }
+	if err := json.Unmarshal([]byte(ask("GET", b.base+"/openapi.json", "", 200)), &doc); err != nil || len(doc.Servers) != 1 || doc.Servers[0].URL != b.base {
+		t.Errorf("servers %v, %v", doc.Servers, err)
+	}
+	ask("POST", b.base+"/api/logout", `{}`, 200)
+	ask("GET", b.base+"/", "", 401)
+}
+
+// behindAsClient leads a conversation, puts a file into its workspace, and opens a terminal.
+func behindAsClient(t *testing.T, b *box, path, id string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	seen := b.follow(id, 0, agentIs("awaiting_user_input")) // the stream is open all the time: a proxy that buffers shows nothing
+	if err := b.client.Say(ctx, id, "And again", ""); err != nil {
+		t.Fatal(err)
+	}
+	if more := b.follow(id, seen[len(seen)-1].ID, agentIs("awaiting_user_input")); !inOrder(append(seen, more...)) {
+		t.Errorf("out of order:\n%s", describe(more))
+	}
+	c, err := b.client.Conversation(ctx, id)
+	if err != nil || c.URL == nil || *c.URL != path+"/api/conversations/"+id {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	large := bytes.Repeat([]byte("0123456789abcde\n"), 3<<16)
+	if got, err := b.client.Upload(ctx, id, "", client.Upload{Name: "large.txt", Data: bytes.NewReader(large)}); err != nil || len(got.UploadedFiles) != 1 {
+		t.Errorf("upload: %+v, %v", got, err)
+	}
+	if files, err := b.client.ListFiles(ctx, id, ""); err != nil || !strings.Contains(strings.Join(files, " "), "large.txt") || !strings.Contains(strings.Join(files, " "), "made.txt") {
+		t.Errorf("%v, %v", files, err)
+	}
+	term, err := b.client.Terminal(ctx, id, "", api.TerminalSize{Rows: 24, Cols: 80})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer term.Close()
+	if _, err := io.WriteString(term, "echo $((6*7))-and-more\n"); err != nil {
+		t.Fatal(err)
+	}
+	var shown strings.Builder
+	for buf := make([]byte, 4096); !strings.Contains(shown.String(), "42-and-more"); {
+		n, err := term.Read(buf)
+		if err != nil {
+			t.Fatalf("the terminal: %v: %q", err, shown.String())
+		}
+		shown.Write(buf[:n])
+	}
+	conn, _, err := websocket.Dial(ctx, b.base+"/api/conversations/"+id+"/events/ws?after=0", &websocket.DialOptions{HTTPHeader: http.Header{"X-Session-Api-Key": {b.key}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.CloseNow()
+	if _, frame, err := conn.Read(ctx); err != nil || !json.Valid(frame) {
+		t.Errorf("%s, %v", frame, err)
+	}
+}
+
+// behindAsSocket talks through the official client, in a process of its own.
+func behindAsSocket(t *testing.T, origin, path, id, key, transports string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	query := map[string]any{"conversation_id": id, "latest_event_id": -1, "session_api_key": nil}
+	if key != "" {
+		query["session_api_key"] = key
+	}
+	job, err := json.Marshal(map[string]any{"origin": origin, "path": path + "/socket.io", "query": query, "transports": strings.Split(transports, ","), "text": "over " + transports})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, "node", "testdata/socket.cjs", string(job))
+	cmd.Env = append(os.Environ(), "NODE_PATH="+socketModules(t))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v: %.2000s", transports, err, out)
+	}
+	var got struct {
+		Transport string
+		Events    int
+	}
+	if err := json.Unmarshal(out, &got); err != nil || got.Events < 5 || got.Transport != transports[strings.LastIndex(transports, ",")+1:] {
+		t.Errorf("%s: %s, %v", transports, out, err)
+	}
+}

@@ -1,0 +1,140 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"deckhand/api"
+	"deckhand/internal/feedback"
+)
+
+const aboutFeedback = "It is kept on this server for its operator, and nothing is sent elsewhere: neither the feedback nor the conversation."
+
+// opinions is the store of feedback, if this server has one.
+func (d *Door) opinions() (feedback.Store, error) {
+	if d.Feedback == nil {
+		return nil, fail(http.StatusNotFound, api.CodeNotFound, "This server keeps no feedback.")
+	}
+	return d.Feedback, nil
+}
+
+func submitFeedback(d *Door, ctx context.Context, c *call, p one, b api.SubmitFeedback) (api.FeedbackStored, error) {
+	row, err := d.row(ctx, c, p.ID)
+	if err != nil {
+		return api.FeedbackStored{}, err
+	}
+	store, err := d.opinions()
+	if err != nil {
+		return api.FeedbackStored{}, err
+	}
+	permissions, given := b.Permissions.Get()
+	if !given {
+		permissions = "private"
+	}
+	e, err := store.Add(ctx, feedback.Entry{User: c.who.User, Session: string(row.ID), At: time.Now(),
+		Polarity: b.Polarity, Permissions: permissions, Email: b.Email.Value, Version: b.Version.Value})
+	return api.FeedbackStored{StatusCode: http.StatusOK, Body: api.FeedbackBody{Message: "Feedback stored", FeedbackID: itoa(e.ID)}}, err
+}
+
+// maxMetadata is what a client may send along with a rating.
+const maxMetadata = 10_000
+
+func rateConversation(d *Door, ctx context.Context, c *call, _ none, b api.RateConversation) (api.Rated, error) {
+	row, err := d.row(ctx, c, b.ConversationID)
+	if err != nil {
+		return api.Rated{}, err
+	}
+	if b.EventID.Value > row.Last {
+		return api.Rated{}, api.Invalid("value_error", "The conversation has no such event.", "event_id")
+	}
+	var metadata []byte
+	if m, ok := b.Metadata.Get(); ok {
+		if metadata, err = json.Marshal(m); err != nil || len(metadata) > maxMetadata {
+			return api.Rated{}, api.Invalid("too_long", "This is more than what is kept beside a rating.", "metadata")
+		}
+	}
+	store, err := d.opinions()
+	if err != nil {
+		return api.Rated{}, err
+	}
+	_, err = store.Add(ctx, feedback.Entry{User: c.who.User, Session: string(row.ID), At: time.Now(),
+		Rating: b.Rating, Event: b.EventID.Value, Reason: b.Reason.Value, Metadata: metadata})
+	return api.Rated{Status: "success", Message: "Feedback stored"}, err
+}
+
+// ratings are the asker's own stars in a conversation of theirs.
+func (d *Door) ratings(ctx context.Context, c *call, id string) ([]feedback.Entry, error) {
+	row, err := d.row(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	store, err := d.opinions()
+	if err != nil {
+		return nil, err
+	}
+	return store.Ratings(ctx, c.who.User, string(row.ID))
+}
+
+func listRatings(d *Door, ctx context.Context, c *call, p one, _ none) (map[string]api.Rating, error) {
+	found, err := d.ratings(ctx, c, p.ID)
+	out := map[string]api.Rating{}
+	for _, e := range found {
+		if e.Event > 0 {
+			out[itoa(e.Event)] = ratingView(e)
+		}
+	}
+	return out, err
+}
+
+type ratingPath struct {
+	ID    string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
+	Event int64  `path:"event_id" minimum:"0" doc:"0 is the conversation as a whole."`
+}
+
+func getRating(d *Door, ctx context.Context, c *call, p ratingPath, _ none) (api.Rating, error) {
+	found, err := d.ratings(ctx, c, p.ID)
+	for _, e := range found {
+		if e.Event == p.Event {
+			return ratingView(e), err
+		}
+	}
+	return api.Rating{}, err
+}
+
+func ratingView(e feedback.Entry) api.Rating {
+	return api.Rating{Exists: true, Rating: e.Rating, Reason: e.Reason, Metadata: e.Metadata}
+}
+
+type feedbackQuery struct {
+	Before int64 `query:"before" default:"0" minimum:"0" doc:"Only entries with a smaller id: next of the page before."`
+	Limit  int64 `query:"limit" default:"20" minimum:"1" maximum:"100"`
+}
+
+// listFeedback is everybody's; the route is for admin keys.
+func listFeedback(d *Door, ctx context.Context, _ *call, q feedbackQuery, _ none) (api.FeedbackPage, error) {
+	out := api.FeedbackPage{Feedback: []api.Feedback{}}
+	store, err := d.opinions()
+	if err != nil {
+		return out, err
+	}
+	limit := int(q.Limit)
+	found, err := store.Page(ctx, q.Before, limit+1)
+	if len(found) > limit {
+		found = found[:limit]
+		out.Next = ptr(found[limit-1].ID)
+	}
+	for _, e := range found {
+		v := api.Feedback{ID: e.ID, User: e.User, ConversationID: e.Session, CreatedAt: e.At, Reason: e.Reason, Metadata: e.Metadata,
+			Polarity: e.Polarity, Permissions: e.Permissions, Email: e.Email, Version: e.Version}
+		if e.Rating > 0 {
+			v.Rating = &e.Rating
+		}
+		if e.Event > 0 {
+			v.EventID = &e.Event
+		}
+		out.Feedback = append(out.Feedback, v)
+	}
+	return out, err
+}

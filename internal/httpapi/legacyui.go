@@ -1,0 +1,249 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"net/http"
+	"os"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"deckhand/api"
+)
+
+// FrontEnd is a built single-page front end of the legacy server. It is its
+// users' own: we only hand out what is in the folder.
+type FrontEnd struct{ root *os.Root }
+
+const (
+	indexFile = "index.html"
+	// maxIndex bounds what is read for a page; real ones have a few kilobytes.
+	maxIndex = 1 << 20
+	// immutable is for files whose names change with their content.
+	immutable = "public, max-age=2592000, immutable"
+	// frontEndRoute is what logs and metrics call it.
+	frontEndRoute = "/{front_end...}"
+)
+
+// OpenFrontEnd opens the folder that the front end's build made.
+func OpenFrontEnd(dir string) (*FrontEnd, error) {
+	const advice = "give the folder that the front end's own build made, the one with index.html and assets in it"
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, advice)
+	}
+	f := &FrontEnd{root}
+	if _, err := f.index(); err != nil {
+		root.Close()
+		return nil, fmt.Errorf("%s in %s cannot be read (%w): %s", indexFile, dir, err, advice)
+	}
+	return f, nil
+}
+
+// Close lets the folder go. A nil front end has none.
+func (f *FrontEnd) Close() error {
+	if f == nil {
+		return nil
+	}
+	return f.root.Close()
+}
+
+// open opens a file that may be shown to anybody: a regular one inside the folder
+// whose name, and whose folders' names, do not begin with a dot.
+func (f *FrontEnd) open(name string) (*os.File, fs.FileInfo, error) {
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || strings.HasPrefix(part, ".") {
+			return nil, nil, fs.ErrNotExist
+		}
+	}
+	if about, err := f.root.Stat(name); err != nil || !about.Mode().IsRegular() { // opening a pipe would wait for its writer
+		return nil, nil, fs.ErrNotExist
+	}
+	file, err := f.root.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	about, err := file.Stat()
+	if err == nil && !about.Mode().IsRegular() {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	return file, about, nil
+}
+
+func (f *FrontEnd) index() ([]byte, error) {
+	file, _, err := f.open(indexFile)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	page, err := io.ReadAll(io.LimitReader(file, maxIndex+1))
+	if err == nil && len(page) > maxIndex {
+		err = errors.New("it is larger than a megabyte")
+	}
+	return page, err
+}
+
+// serve hands a file out, packed if it lies there packed too, and says whether there is one.
+func (f *FrontEnd) serve(w http.ResponseWriter, r *http.Request, name string) bool {
+	file, about, err := f.open(name)
+	if err != nil {
+		return false
+	}
+	h := w.Header()
+	h.Set("Content-Type", contentType(name))
+	if strings.HasPrefix(name, "assets/") {
+		h.Set("Cache-Control", immutable)
+	}
+	for _, packed := range []struct{ coding, suffix string }{{"br", ".br"}, {"gzip", ".gz"}} {
+		small, aboutSmall, err := f.open(name + packed.suffix)
+		if err != nil {
+			continue
+		}
+		h.Set("Vary", "Accept-Encoding")
+		if !accepts(r, packed.coding) {
+			small.Close()
+			continue
+		}
+		file.Close()
+		file, about = small, aboutSmall
+		h.Set("Content-Encoding", packed.coding)
+		break
+	}
+	defer file.Close()
+	http.ServeContent(w, r, "", about.ModTime(), file)
+	return true
+}
+
+// accepts says whether the client takes a content coding.
+func accepts(r *http.Request, coding string) bool {
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, weight, _ := strings.Cut(part, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), coding) {
+			continue
+		}
+		text, ok := strings.CutPrefix(strings.TrimSpace(weight), "q=")
+		q, err := strconv.ParseFloat(text, 64)
+		return !ok || err == nil && q > 0
+	}
+	return false
+}
+
+// webTypes are what browsers insist on. The system's own table differs from machine to machine.
+var webTypes = map[string]string{
+	".js": "text/javascript; charset=utf-8", ".mjs": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+	".json": "application/json", ".map": "application/json", ".webmanifest": "application/manifest+json", ".wasm": "application/wasm",
+	".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp", ".avif": "image/avif", ".ico": "image/x-icon",
+	".woff": "font/woff", ".woff2": "font/woff2", ".ttf": "font/ttf", ".otf": "font/otf", ".mp3": "audio/mpeg", ".mp4": "video/mp4", ".txt": "text/plain; charset=utf-8", ".xml": "application/xml",
+}
+
+func contentType(name string) string {
+	ext := strings.ToLower(path.Ext(name))
+	if t := webTypes[ext]; t != "" {
+		return t
+	}
+	if t := mime.TypeByExtension(ext); t != "" {
+		return t
+	}
+	return "application/octet-stream"
+}
+
+// serveFrontEnd answers for the paths that no route has, and says whether it did.
+// Its files are code that anybody can have. Its page is for who is logged in, and
+// only a browser is shown it for a path that does not exist: a program is told so.
+func (d *Door) serveFrontEnd(w *recorder, r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || unclean(r) || d.taken[firstPart(r.URL.Path)] {
+		return false
+	}
+	w.route = frontEndRoute
+	name := strings.TrimPrefix(r.URL.Path, "/")
+	if path.Ext(name) != ".html" && d.FrontEnd.serve(w, r, name) {
+		return true
+	}
+	if name != "" && !wantsPage(r) {
+		return false
+	}
+	if _, f := d.identify(w, r); f != nil {
+		if f.status == http.StatusUnauthorized && wantsPage(r) {
+			_ = writeLogin(w, r, f.status)
+		} else {
+			f.write(w, plain)
+		}
+		return true
+	}
+	page, err := d.FrontEnd.index()
+	if err != nil {
+		d.Logger.Error("the front end's page cannot be read", "request", w.id, "error", err)
+		fail(http.StatusInternalServerError, api.CodeInternal, "The front end's index.html cannot be read; the server's log says why.").write(w, plain)
+		return true
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", d.frontEndPolicy(page))
+	h.Set("Referrer-Policy", "no-referrer")
+	_, _ = w.Write(page)
+	return true
+}
+
+var (
+	inlineScript = regexp.MustCompile(`(?is)<script\b([^>]*)>(.*?)</script\s*>`)
+	hasSource    = regexp.MustCompile(`(?i)\bsrc\s*=`)
+)
+
+// frontEndPolicy is what the front end may do: run the scripts that it was built
+// with, and talk to nobody but us, whatever an agent writes into a conversation.
+// Its libraries write styles into elements; scripts in its page are known by their
+// hashes. What listens in a sandbox may be shown in a frame.
+func (d *Door) frontEndPolicy(page []byte) string {
+	frames := "'none'"
+	if d.Forwarding.Domain != "" {
+		frames = "http://*." + d.Forwarding.Domain + ":*" // which https matches too
+	}
+	scripts := []string{"script-src 'self' 'wasm-unsafe-eval'"}
+	for _, m := range inlineScript.FindAllSubmatch(page, -1) {
+		if hasSource.Match(m[1]) {
+			continue
+		}
+		text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(m[2])) // as the browser's parser does
+		sum := sha256.Sum256([]byte(text))
+		scripts = append(scripts, "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
+	}
+	return strings.Join(append([]string{"default-src 'none'", strings.Join(scripts, " ")},
+		"style-src 'self' 'unsafe-inline'", "img-src 'self' data: blob:", "font-src 'self' data:", "media-src 'self' data: blob:",
+		"connect-src 'self'", "worker-src 'self' blob:", "manifest-src 'self'", "frame-src "+frames,
+		"form-action 'self'", "base-uri 'self'", "frame-ancestors 'none'"), "; ")
+}
+
+// pageKey is the key that a front end finds in a conversation and sends back,
+// because it does not know of our cookie; nil where none is needed.
+func (d *Door) pageKey(c *call) *string {
+	if d.FrontEnd == nil {
+		return nil
+	}
+	if c.who.Page {
+		key, _ := presented(c.http)
+		return &key
+	}
+	if !c.browser {
+		return nil
+	}
+	cookie, err := c.http.Cookie(cookieName)
+	if err != nil {
+		return nil
+	}
+	key, err := d.Gate.PageKey(cookie.Value)
+	if err != nil {
+		return nil
+	}
+	return &key
+}

@@ -1,0 +1,189 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+	"strconv"
+	"strings"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+	"deckhand/internal/workspace"
+)
+
+// forwarder carries requests to ports of sandboxes. Nothing is kept open between
+// two of them: a connection is a use of its sandbox, which would not end.
+func (d *Door) forwarder() *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite:        d.outgoing,
+		ModifyResponse: d.incoming,
+		ErrorHandler:   d.unreached,
+		FlushInterval:  -1, // what an application sends in pieces is meant to arrive in pieces
+		ErrorLog:       slog.NewLogLogger(d.Logger.Handler(), slog.LevelDebug),
+		Transport: &http.Transport{
+			DisableKeepAlives:  true,
+			DisableCompression: true,
+			DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
+				id, port, err := splitTarget(addr)
+				if err != nil {
+					return nil, err
+				}
+				return d.Workspaces.Dial(ctx, id, port)
+			},
+		},
+	}
+}
+
+// splitTarget takes apart the address that the transport dials: the conversation
+// stands where others have a host.
+func splitTarget(addr string) (session.ID, int, error) {
+	id, number, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", 0, err
+	}
+	port, err := strconv.Atoi(number)
+	return session.ID(id), port, err
+}
+
+// forward answers a request to a name below the domain of the forwarded ports. No
+// other request gets here, and none of these gets to our own routes.
+func (d *Door) forward(w *recorder, r *http.Request, label string, port int) {
+	w.route, w.port, w.stream = forwardedRoute, port, true
+	d.pending.Add(-1)
+	if port == 0 || r.Method == http.MethodConnect {
+		say(w, http.StatusNotFound, "There is nothing under this name.")
+		return
+	}
+	if strings.Contains(strings.Join(r.Header["Via"], ","), d.via) { // the sandbox shares our network, and the port is ours
+		say(w, http.StatusLoopDetected, "This port leads back to Deckhand itself.")
+		return
+	}
+	id, err := d.labelled(r, label, port)
+	if err != nil {
+		d.unreached(w, r, err)
+		return
+	}
+	w.session = string(id)
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(d.closing, func() { cancel(errClosing) })()
+	r = r.WithContext(ctx)
+	to := *r.URL
+	to.Scheme, to.Host = "http", net.JoinHostPort(string(id), strconv.Itoa(port))
+	r.URL = &to
+	clear(w.Header()) // the answer's headers are the application's affair
+	d.ports.ServeHTTP(w, r)
+}
+
+// outgoing makes the request that the application gets: as it came, without what
+// is between the person and us. The name stays, so that addresses that the
+// application makes of it, and its own checks of where a request comes from, hold.
+func (d *Door) outgoing(p *httputil.ProxyRequest) {
+	out := p.Out
+	out.Host, out.URL.RawQuery = p.In.Host, p.In.URL.RawQuery
+	out.Header.Set("X-Forwarded-Host", p.In.Host)
+	out.Header.Set("X-Forwarded-Proto", "http")
+	if p.In.TLS != nil || p.In.Header.Get("X-Forwarded-Proto") == "https" {
+		out.Header.Set("X-Forwarded-Proto", "https")
+	}
+	out.Header.Add("Via", "1.1 "+d.via)
+	out.Header.Del("X-Session-Api-Key")
+	for name, values := range out.Header {
+		for _, v := range values {
+			if keyForm.MatchString(v) && name != "Cookie" {
+				out.Header.Del(name)
+			}
+		}
+	}
+	var cookies []string
+	for _, c := range strings.Split(strings.Join(out.Header["Cookie"], ";"), ";") {
+		if name, _, _ := strings.Cut(c, "="); strings.TrimSpace(name) != cookieName && strings.TrimSpace(c) != "" {
+			cookies = append(cookies, strings.TrimSpace(c))
+		}
+	}
+	if out.Header.Del("Cookie"); len(cookies) > 0 {
+		out.Header.Set("Cookie", strings.Join(cookies, "; "))
+	}
+}
+
+// incoming lets our pages show the application's in a frame, and nobody else's. An
+// address is a permission, so it is not told to the sites that a page links to.
+func (d *Door) incoming(res *http.Response) error {
+	h := res.Header
+	h.Add("Content-Security-Policy", "frame-ancestors 'self' "+strings.Join(d.ownOrigins(res.Request.Host), " "))
+	if h.Get("Referrer-Policy") == "" {
+		h.Set("Referrer-Policy", "same-origin")
+	}
+	cookies := h["Set-Cookie"]
+	delete(h, "Set-Cookie")
+	for _, line := range cookies {
+		if name, _, _ := strings.Cut(line, "="); strings.TrimSpace(name) != cookieName {
+			h.Add("Set-Cookie", line)
+		}
+	}
+	return nil
+}
+
+// ownOrigins are the origins of our pages, for a browser that reaches a forwarded
+// port by this name.
+func (d *Door) ownOrigins(host string) []string {
+	scheme, at, names := d.Forwarding.Scheme, d.Forwarding.Port, slices.Sorted(maps.Keys(d.hosts))
+	switch {
+	case d.origin != "":
+		return []string{d.origin}
+	case d.Forwarding.Domain == localDomain:
+		scheme, names = "*", []string{localDomain, "127.0.0.1"}
+		_, at, _ = net.SplitHostPort(host)
+	}
+	var out []string
+	for _, name := range names {
+		if at != "" {
+			name = net.JoinHostPort(name, at)
+		}
+		if scheme != "*" {
+			name = scheme + "://" + name
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// unreached says why the application did not answer.
+func (d *Door) unreached(w http.ResponseWriter, r *http.Request, err error) {
+	status, text := http.StatusBadGateway, "The application did not answer, or broke off."
+	var f *fault
+	switch {
+	case errors.As(err, &f):
+		status, text = f.status, f.msg
+		maps.Copy(w.Header(), f.header)
+	case errors.Is(context.Cause(r.Context()), errClosing):
+		status, text = http.StatusServiceUnavailable, "The server is stopping; ask again."
+	case errors.Is(err, workspace.ErrAsleep), errors.Is(err, sandbox.ErrLost), errors.Is(err, sandbox.ErrGone):
+		text = "The sandbox of this conversation does not run. Start the conversation, and the application in it, and ask again."
+	case errors.Is(err, session.ErrNotFound):
+		status, text = http.StatusNotFound, "There is nothing under this name. The conversation may have been deleted; otherwise ask it for its web hosts again."
+	case errors.Is(err, fs.ErrNotExist):
+		text = "Nothing in the sandbox listens on this port."
+	case errors.Is(err, context.Canceled): // nobody is there to read it
+	default:
+		d.Logger.Debug("a port of a sandbox did not answer", "error", err)
+	}
+	say(w, status, text)
+}
+
+// say answers in the server's own words, for people and programs alike.
+func say(w http.ResponseWriter, status int, text string) {
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h["X-Content-Type-Options"] = nosniff
+	h["Cache-Control"] = noStore
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n"))
+}
