@@ -16,6 +16,7 @@ const (
 	CodeConversationTaken    = "CONVERSATION$ID_TAKEN"
 	CodeConversationRefused  = "CONVERSATION$REFUSED"
 	CodeSandboxImage         = "CONFIGURATION$SANDBOX_IMAGE_UNSUPPORTED"
+	CodeModelUnavailable     = "CONFIGURATION$MODEL_UNAVAILABLE"
 	CodePriceUnknown         = "CONFIGURATION$MODEL_PRICE_UNKNOWN"
 	CodeBudget               = "STATUS$ERROR_BUDGET"
 	CodeUserBudget           = "STATUS$ERROR_USER_BUDGET"

@@ -158,6 +158,9 @@ func (b *brain) profile(ctx context.Context, st session.State) (agent.Profile, e
 	if err != nil {
 		return agent.Profile{}, err
 	}
+	if err := b.override(ctx, st, &s); err != nil {
+		return agent.Profile{}, err
+	}
 	c := b.config(s)
 	p := agent.Profile{Agent: agentOf(st, s), ModelName: c.Model, Info: b.models.Catalogue.Info(c.Model), MaxAsks: 500,
 		Confirm: s.ConfirmationMode != nil && *s.ConfirmationMode, Condense: s.EnableDefaultCondenser, Warm: b.warm, Redactor: b.redactor}

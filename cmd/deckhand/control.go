@@ -13,8 +13,9 @@ import (
 )
 
 // The control socket is how a command beside a running server says "keys have
-// changed", or "the settings of NAME have", and hears that the server acted on it.
-// It lies in the data dir, which only the owner can enter, and carries nothing secret.
+// changed", or "the settings of NAME have", and hears that the server acted on it,
+// or asks where the server is and for a login link. It lies in the data dir, which
+// only the owner can enter, beside the key that opens more than such a link.
 
 const controlName = "control.sock"
 
@@ -71,6 +72,10 @@ func (s *server) obey(ctx context.Context, conn net.Conn) {
 	case "settings":
 		s.brain.settings.Forget(user)
 		answer = "ok\n"
+	case "address":
+		answer = s.local + " " + s.brain.public + "\n"
+	case "ticket":
+		answer = s.invite(ctx) + "\n"
 	}
 	_, _ = conn.Write([]byte(answer))
 }

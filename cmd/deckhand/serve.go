@@ -91,7 +91,7 @@ func (c *serveCmd) Run(ctx context.Context, all *cli, o *output) error {
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", c.Addr, err)
 	}
-	s.brain.public = c.base(listener.Addr())
+	s.brain.public, s.local = c.base(listener.Addr()), c.local(listener.Addr())
 	if err := c.announce(ctx, d, s.brain.public, o.stdout); err != nil {
 		listener.Close()
 		return err

@@ -89,12 +89,14 @@ type server struct {
 	front      *httpapi.FrontEnd // nil for none
 	out        sandbox.Outward
 	brain      *brain
-	sessions   *session.Sessions
-	hub        *live.Hub
-	webhooks   *notify.Dispatcher
-	triggers   *trigger.Worker
-	logger     *slog.Logger
-	redactor   *secret.Redactor
+	// local is where programs on this machine find the server.
+	local    string
+	sessions *session.Sessions
+	hub      *live.Hub
+	webhooks *notify.Dispatcher
+	triggers *trigger.Worker
+	logger   *slog.Logger
+	redactor *secret.Redactor
 }
 
 // wire puts the parts together in the order a request walks through them.
@@ -144,7 +146,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, Hub: hub, Answers: d.db, Feedback: d.db.Feedback(), Seal: keyring, NewID: d.db.NewID,
 		Redact: redactor.Add, Mask: mask, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, FrontEnd: s.front, DataDir: c.DataDir,
 		Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit}, Webhooks: s.wireWebhooks(client),
-		Models: httpapi.Models{Names: s.brain.models.Catalogue.Names, Default: defaultModel, HasPrice: s.brain.hasPrice, Blind: s.brain.blind,
+		Models: httpapi.Models{Names: s.brain.models.Catalogue.Names, Default: defaultModel, HasPrice: s.brain.hasPrice, Blind: s.brain.blind, Other: s.brain.otherModel,
 			NeedsKey: func(model, baseURL string) bool { return llm.Config{Model: model, BaseURL: baseURL}.NeedsKey() }},
 		Ready: func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) },
 		VerifyRepository: func(ctx context.Context, st settings.Settings, provider, repository, branch string) (string, error) {

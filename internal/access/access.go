@@ -48,7 +48,10 @@ type Key struct {
 	User  string
 	Label string
 	// Admin is the key's own right. It counts only while its user is an administrator too.
-	Admin     bool
+	Admin bool
+	// SignOn is true for the key behind the browser logins of somebody who comes by an identity provider. Nobody ever
+	// held it: it is there so that these logins are listed and revoked as all others are.
+	SignOn    bool
 	CreatedAt time.Time
 	ExpiresAt *time.Time // nil: never
 	RevokedAt *time.Time // nil: not revoked
@@ -83,6 +86,25 @@ type UserStore interface {
 	Users(ctx context.Context) ([]User, error)
 	// SetUserDisabled is idempotent. ErrNotFound when there is no such user.
 	SetUserDisabled(ctx context.Context, name string, disabled bool) error
+	// SetUserAdmin is idempotent. ErrNotFound when there is no such user.
+	SetUserAdmin(ctx context.Context, name string, admin bool) error
+}
+
+// Link ties a person at an identity provider to a user. The subject alone says who it is: names and addresses are
+// given to others in time.
+type Link struct {
+	Issuer, Subject string
+	User            string
+	CreatedAt       time.Time
+}
+
+// LinkStore keeps links. A person has one user, and a link is never changed.
+type LinkStore interface {
+	// CreateLinked stores a new user and the link to it, both or neither. ErrExists when the name is taken, or the
+	// person has a user already.
+	CreateLinked(ctx context.Context, u User, l Link) error
+	// Linked is the person's user. ErrNotFound when there is none.
+	Linked(ctx context.Context, issuer, subject string) (User, error)
 }
 
 // KeyStore keeps keys. Keys are never deleted, only revoked, so that a list shows what once was valid.
@@ -102,6 +124,7 @@ type KeyStore interface {
 type Store interface {
 	UserStore
 	KeyStore
+	LinkStore
 	// AccessGeneration grows with every change to users or keys, in the same transaction as the change.
 	AccessGeneration(ctx context.Context) (int64, error)
 }

@@ -23,8 +23,8 @@ const (
 
 // newCookie makes a signed statement that a browser logged in with a key. It is not stored, so a restart logs nobody
 // out; and it is worth nothing without the key, so revoking the key ends it.
-func (g *Gate) newCookie(id Identity) string {
-	expiry := g.now().Add(CookieLife).Unix()
+func (g *Gate) newCookie(id Identity, life time.Duration) string {
+	expiry := g.now().Add(life).Unix()
 	// The last part makes two logins in the same second two cookies, so that ending one leaves the other.
 	payload := id.User + "|" + id.KeyID + "|" + strconv.FormatInt(expiry, 10) + "|" + randomHex(8)
 	body := base64.RawURLEncoding.EncodeToString([]byte(payload))
@@ -108,12 +108,12 @@ func (g *Gate) Login(ctx context.Context, presented string) (cookie string, id I
 	if id.Page { // it would outlive the login that it was made for
 		return "", Identity{}, ErrUnauthorized
 	}
-	return g.loggedIn(ctx, id)
+	return g.loggedIn(ctx, id, CookieLife)
 }
 
 // loggedIn makes the cookie and says who it stands for, with the cookie's own end.
-func (g *Gate) loggedIn(ctx context.Context, id Identity) (string, Identity, error) {
-	cookie := g.newCookie(id)
+func (g *Gate) loggedIn(ctx context.Context, id Identity, life time.Duration) (string, Identity, error) {
+	cookie := g.newCookie(id, life)
 	id, err := g.Session(ctx, cookie)
 	if err != nil {
 		return "", Identity{}, err

@@ -15,12 +15,13 @@ type MemStore struct {
 	users      map[string]User
 	keys       map[string]Key
 	byHash     map[[32]byte]string
+	links      map[[2]string]Link // by issuer and subject
 	generation int64
 }
 
 // NewMemStore is an empty MemStore.
 func NewMemStore() *MemStore {
-	return &MemStore{users: map[string]User{}, keys: map[string]Key{}, byHash: map[[32]byte]string{}}
+	return &MemStore{users: map[string]User{}, keys: map[string]Key{}, byHash: map[[32]byte]string{}, links: map[[2]string]Link{}}
 }
 
 func (m *MemStore) CreateUser(_ context.Context, u User) error {
@@ -61,6 +62,43 @@ func (m *MemStore) SetUserDisabled(_ context.Context, name string, disabled bool
 	m.users[name] = u
 	m.generation++
 	return nil
+}
+
+func (m *MemStore) SetUserAdmin(_ context.Context, name string, admin bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	u, ok := m.users[name]
+	if !ok {
+		return ErrNotFound
+	}
+	u.Admin = admin
+	m.users[name] = u
+	m.generation++
+	return nil
+}
+
+func (m *MemStore) CreateLinked(_ context.Context, u User, l Link) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	person := [2]string{l.Issuer, l.Subject}
+	_, nameTaken := m.users[u.Name]
+	_, linked := m.links[person]
+	if nameTaken || linked {
+		return ErrExists
+	}
+	m.users[u.Name], m.links[person] = u, l
+	m.generation++
+	return nil
+}
+
+func (m *MemStore) Linked(_ context.Context, issuer, subject string) (User, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l, ok := m.links[[2]string{issuer, subject}]
+	if !ok {
+		return User{}, ErrNotFound
+	}
+	return m.users[l.User], nil
 }
 
 func (m *MemStore) CreateKey(_ context.Context, k Key) error {

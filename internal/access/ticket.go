@@ -49,7 +49,7 @@ func (g *Gate) Redeem(ctx context.Context, text string) (cookie string, id Ident
 	if id, err = g.byID(ctx, t.user, t.keyID); err != nil {
 		return "", Identity{}, err
 	}
-	return g.loggedIn(ctx, id)
+	return g.loggedIn(ctx, id, CookieLife)
 }
 
 func (ts *tickets) take(hash [32]byte) (ticket, bool) {

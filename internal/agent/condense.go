@@ -150,8 +150,15 @@ func (l *Loop) summarise(ctx context.Context, w *worker, p Profile, t *transcrip
 	worst := cost(llm.Price{Input: max(p.Info.Price.Input, p.Info.Price.CacheWrite), Output: p.Info.Price.Output},
 		llm.Usage{Input: int64(len(req.System)+len(req.Messages[0].Text)) + 1000, Output: req.MaxOutput})
 	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+		if s.Claim == w.claim && s.Overrides != w.chosen {
+			return nil, errGrew
+		}
 		return s.AskModel(w.claim, session.ModelAsked{Call: fmt.Sprintf("m%d", s.Last+1), Model: p.ModelName, Reserved: worst, Purpose: session.ForSummary}, p.Budget)
 	})
+	if errors.Is(err, errGrew) { // another model may have another window
+		w.condensed--
+		return l.Sessions.Load(ctx, w.id)
+	}
 	var over *session.BudgetError
 	if errors.As(err, &over) { // there is no money for a summary; there may be for going on
 		event.Summary = digest(old, plainLimit)

@@ -99,7 +99,7 @@ func (l *Loop) askFailed(ctx context.Context, w *worker, p Profile, t *transcrip
 }
 
 // pause says that the call is tried again, and waits until it is time: for the
-// wait to end, or for a person to say something.
+// wait to end, or for a person to say something or choose another model.
 func (l *Loop) pause(ctx context.Context, w *worker, e *llm.Error) (session.State, error) {
 	d := l.Retry.wait(w.retries, e.RetryAfter)
 	note := session.Noted{ID: "STATUS$LLM_RETRY", Message: fmt.Sprintf("Retrying LLM request, %d / %d, in %s: %s", w.retries, l.Retry.Attempts-1, d.Round(time.Second/10), e.Message)}
@@ -130,7 +130,7 @@ func (l *Loop) pause(ctx context.Context, w *worker, e *llm.Error) (session.Stat
 			return l.Sessions.Load(ctx, w.id)
 		case <-w.news:
 		}
-		if st, err = l.Sessions.Load(ctx, w.id); err != nil || st.Claim != w.claim || !st.InTurn || st.Paused || st.LastSaid != said {
+		if st, err = l.Sessions.Load(ctx, w.id); err != nil || st.Claim != w.claim || !st.InTurn || st.Paused || st.LastSaid != said || st.Overrides != w.chosen {
 			return st, err
 		}
 	}

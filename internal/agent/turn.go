@@ -66,11 +66,12 @@ func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile,
 // errGrew says that something was said since the history was read.
 var errGrew = errors.New("the session grew")
 
-// reserve reserves the money for a call about exactly the history that was read:
-// what was not is neither paid for nor answered, but read first.
+// reserve reserves the money for a call about exactly the history that was read,
+// with the model that is chosen now: what was not read is neither paid for nor
+// answered, but read first.
 func (l *Loop) reserve(ctx context.Context, w *worker, p Profile, t *transcript) (session.State, error) {
 	return l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-		if s.Claim == w.claim && s.Last != t.upTo {
+		if s.Claim == w.claim && (s.Last != t.upTo || s.Overrides != w.chosen) {
 			return nil, errGrew
 		}
 		return s.BeginTurn(w.claim)

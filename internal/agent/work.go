@@ -34,6 +34,8 @@ type worker struct {
 	// tools are what the model may call, offer how they are described to it.
 	tools []tool.Tool
 	offer []llm.Tool
+	// chosen is what the person had chosen when the profile was read.
+	chosen session.Overridden
 	// answer is how many tokens the next answer may have.
 	answer int64
 	// retries counts how often the present model call failed, condensed how often
@@ -189,6 +191,7 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 		}
 	}
 	profile, err := l.Profile(ctx, st)
+	w.chosen = st.Overrides
 	if err == nil && l.orphaned(ctx, st) {
 		err = &ProfileError{ID: "STATUS$ERROR", Reason: "The conversation that delegated this task is stopped, and its workspace with it."}
 	}
@@ -285,6 +288,9 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 		defer l.warm(ctx, w)()
 	}
 	w.refresh(ctx, p)
+	// For the next turn, what the settings say then holds; what the person chose for
+	// this conversation holds from the next call on.
+	renew := false
 	for st.Wants() {
 		l.giveWay(ctx)
 		if err := ctx.Err(); err != nil {
@@ -293,16 +299,18 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 		if st.Claim != w.claim { // another loop's by now, or stopped and started: then it is taken anew
 			return session.ErrNotOwner
 		}
-		before, turning := st.Last, st.InTurn
-		if st, err = l.advance(ctx, w, st, p, t); err != nil {
-			return err
-		}
-		if turning && !st.InTurn && st.Pending() { // for the next turn, what the settings say then holds
+		if renew || st.Overrides != w.chosen {
 			if p, err = l.Profile(ctx, st); err != nil {
 				_, err = l.fail(ctx, w, err)
 				return err
 			}
+			w.chosen, w.retries = st.Overrides, 0
 		}
+		before, turning := st.Last, st.InTurn
+		if st, err = l.advance(ctx, w, st, p, t); err != nil {
+			return err
+		}
+		renew = turning && !st.InTurn && st.Pending()
 		if st.Last == before && st.Wants() && w.warming == nil && !waits(st) {
 			return fmt.Errorf("the loop does not know how to go on after event %d", st.Last)
 		}

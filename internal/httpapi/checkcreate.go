@@ -18,6 +18,9 @@ func checkCreate(b api.CreateConversation) []api.FieldError {
 			no("value_error", "A repository is named owner/name: letters, digits, dots, dashes and underscores, with slashes between.", path...)
 		}
 	}
+	if b.ConversationID.Value == oursToName {
+		no("value_error", "No conversation can have this name: its address is that of the list's changes.", "conversation_id")
+	}
 	repository(b.Repository.Value, "repository")
 	if branch := b.SelectedBranch.Value; branch != "" && !gitprovider.ValidBranch(branch) {
 		no("value_error", "This is not a name git allows for a branch.", "selected_branch")

@@ -47,7 +47,7 @@ type listQuery struct {
 	Repository string `query:"selected_repository" maxLength:"500" doc:"Only conversations on this repository."`
 	Trigger    string `query:"conversation_trigger" enum:"resolver,gui,suggested_task,openhands_api,slack,microagent_management,jira,jira_dc,linear,bitbucket" doc:"Only conversations begun this way."`
 	Status     string `query:"status" enum:"STARTING,RUNNING,STOPPED" doc:"Only conversations in this status."`
-	Text       string `query:"query" maxLength:"200" doc:"Only conversations with this in their title."`
+	Text       string `query:"query" maxLength:"200" doc:"Only conversations with this in their title, repository or id, in upper or lower case."`
 }
 
 func listConversations(d *Door, ctx context.Context, c *call, q listQuery, _ none) (api.ConversationPage, error) {

@@ -211,7 +211,7 @@ func (d *Door) sealMCP(ctx context.Context, user string, id session.ID, m api.MC
 	if err != nil {
 		return nil, err
 	}
-	return d.Seal.Seal(ctx, user, "conversation."+string(id)+".mcp_config", plain)
+	return d.Seal.Seal(ctx, user, sealedMCP(id), plain)
 }
 
 func deref[T any](p *T) T {

@@ -127,7 +127,10 @@ type Models struct {
 	NeedsKey func(model, baseURL string) bool
 	HasPrice func(model string) bool
 	// Blind says why the model is of no use for a message with images; "" if it is, or nobody knows.
-	Blind   func(model string) string
+	Blind func(model string) string
+	// Other says why a conversation cannot go on with a model in place of the one in
+	// the settings; "" if it can.
+	Other   func(s settings.Settings, model string) string
 	Default string
 }
 
@@ -164,6 +167,7 @@ type Door struct {
 	arriving arriving
 	cpu      cpuMeter
 	sockets  *sockets
+	lists    *live.Lists
 	// ports carries requests into sandboxes, labels are the names of their ports,
 	// and via tells that such a request was one before.
 	ports  *httputil.ReverseProxy
@@ -194,6 +198,9 @@ func New(c Config) *Door {
 	}
 	d.lastUsed.Store(time.Now().UnixNano())
 	d.sockets = newSockets(d)
+	if d.lists = live.NewLists(d.Index, d.encodeRow); d.Sessions != nil { // there are none where only the document is wanted
+		d.Sessions.Watch(d.lists)
+	}
 	d.ports, d.via = d.forwarder(), "deckhand-"+requestID()
 	d.settlePublic()
 	d.routes = table()

@@ -161,11 +161,15 @@ func forgeFault(err error) error {
 	if !ok {
 		return err
 	}
-	f := fail(http.StatusInternalServerError, api.CodeUnavailable, e.Message)
+	f := fail(http.StatusServiceUnavailable, api.CodeUnavailable, e.Message)
 	switch e.Reason {
 	case gitprovider.BadToken, gitprovider.Scope:
 		f.status, f.code = http.StatusUnauthorized, api.CodeGitAuthentication
-	case gitprovider.Unsupported:
+	case gitprovider.NotFound:
+		f.status, f.code = http.StatusNotFound, api.CodeNotFound
+	case gitprovider.RateLimited:
+		f.status, f.code = http.StatusTooManyRequests, api.CodeRateLimited
+	case gitprovider.Refused, gitprovider.Unsupported:
 		f.status, f.code = http.StatusBadRequest, api.CodeBadRequest
 	}
 	if e.RetryAfter > 0 {

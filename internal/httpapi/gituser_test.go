@@ -64,8 +64,8 @@ func TestUserRoutesWhenTheProviderFails(t *testing.T) {
 		words  string
 	}{
 		"token": {failing("github", gitprovider.BadToken), 401, "does not accept the stored token"}, "scope": {failing("github", gitprovider.Scope), 401, "not allowed to do this"},
-		"rate": {limited, 500, "asked too often"}, "away": {failing("github", gitprovider.Unavailable), 500, "does not answer"}, "unsupported": {failing("github", gitprovider.Unsupported), 400, "has no such thing"},
-		"time": {context.DeadlineExceeded, 500, "GitHub does not answer"},
+		"rate": {limited, 429, "asked too often"}, "away": {failing("github", gitprovider.Unavailable), 503, "does not answer"}, "unsupported": {failing("github", gitprovider.Unsupported), 400, "has no such thing"},
+		"time": {context.DeadlineExceeded, 503, "GitHub does not answer"}, "unknown": {failing("github", gitprovider.NotFound), 404, "has no such thing"}, "refused": {failing("github", gitprovider.Refused), 400, "refused it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, with := newStreet(map[string]*place{"github": broken(c.err)})
@@ -245,7 +245,7 @@ func TestBranches(t *testing.T) {
 	if all := r.do("GET", "/api/user/repository/branches?repository=team/app", "").want(t, 200, `[{"name":"main",`, `"1/100"`, `"2/100"`); strings.Contains(all.body, `"3/100"`) {
 		t.Errorf("it asks beyond the last page: %s", all.body)
 	}
-	r.do("GET", "/api/user/repository/branches?repository=deep/er/app&selected_provider=github", "").want(t, 500, "GitHub has no such thing")
+	r.do("GET", "/api/user/repository/branches?repository=deep/er/app&selected_provider=github", "").want(t, 404, "GitHub has no such thing")
 	r.do("GET", "/api/user/search/branches?repository=team/app&query=fix", "").want(t, 200, `[{"name":"fix-found",`)
 	for _, bad := range []string{"x", "../x", "--upload-pack=x/y", "a/b%20c", "https://h/a/b"} {
 		r.do("GET", "/api/user/repository/branches?repository="+bad, "").want(t, 422, `["query","repository"]`)

@@ -172,16 +172,20 @@ func (d *Door) listener(ctx context.Context, s *socketio.Socket) (*listener, err
 		return nil, err
 	}
 	l.end, l.after = row.Last, position(query.Get("latest_event_id"), row.Last)
-	if at, ok := lostAt(s, id, row.Last); ok {
+	at, sentAway, ok := lostAt(s, id, row.Last)
+	if ok {
 		s.Recover()
 		l.after = max(l.after, at)
+	}
+	if ok && !sentAway {
 		return l, nil
 	}
 	return l, l.start(ctx, row)
 }
 
 // start opens a stopped conversation for whoever joins it. It is not done for a
-// client that comes back: it may have stopped the conversation itself.
+// client that lost its connection and comes back: it may have stopped the
+// conversation itself. One that we sent away comes back only if somebody wants it to.
 func (l *listener) start(ctx context.Context, row session.Row) error {
 	err := l.door.checkSettings(ctx, l.call)
 	var f *fault
@@ -212,11 +216,15 @@ func position(text string, last int64) int64 {
 // offset is what a client remembers for us: the conversation and the last event of it.
 func offset(id session.ID, number int64) string { return string(id) + ":" + itoa(number) }
 
-// lostAt is where a client was that lost its connection; false if it says none, or
-// one that means nothing here.
-func lostAt(s *socketio.Socket, id session.ID, last int64) (int64, bool) {
+// away ends the offset of a client that is sent away because the conversation stops.
+const away = ":away"
+
+// lostAt is where a client was that lost its connection, or was sent away; false if
+// it says none, or one that means nothing here.
+func lostAt(s *socketio.Socket, id session.ID, last int64) (at int64, sentAway, ok bool) {
 	text, _ := s.Lost()
+	text, sentAway = strings.CutSuffix(text, away)
 	of, number, _ := strings.Cut(text, ":")
-	n, err := strconv.ParseInt(number, 10, 64)
-	return n, err == nil && of == string(id) && n >= 0 && n <= last
+	at, err := strconv.ParseInt(number, 10, 64)
+	return at, sentAway, err == nil && of == string(id) && at >= 0 && at <= last
 }

@@ -420,6 +420,9 @@ func TestSocketServerStops(t *testing.T) {
 			}
 		}
 	}
+	if strings.Contains(r.logs.String(), "cannot be followed") {
+		t.Error("that is no error")
+	}
 }
 
 func TestSocketNumConnections(t *testing.T) {

@@ -93,7 +93,7 @@ func TestSocketRecovery(t *testing.T) {
 	c.quit()
 	r.update(id, func(s session.State) ([]session.Payload, error) { return s.Stop("for the test") }) // 12 and on
 
-	other := r.create(`{}`)
+	other, alike := r.create(`{}`), r.history()
 	for name, k := range map[string]struct {
 		id, offset, latest string
 		recovered          bool
@@ -101,7 +101,7 @@ func TestSocketRecovery(t *testing.T) {
 	}{
 		"as it was":              {id, offset, "-1", true, 11},
 		"with a newer event":     {id, offset, "11", true, 12},
-		"another conversation's": {other, offset, "-1", false, 1},
+		"another conversation's": {alike, offset, "-1", false, 2},
 		"beyond the end":         {other, other + ":99", "-1", false, 1},
 		"never told one":         {other, "", "-1", false, 1},
 		"nonsense":               {other, "7", "-1", false, 1},

@@ -66,10 +66,12 @@ func (l *listener) run(ctx context.Context) {
 		l.socket.Cut("the conversation cannot be read") // the client comes back, and perhaps it can then
 		return
 	}
+	last, cancel := context.WithTimeout(ctx, farewell)
+	defer cancel()
 	if text != "" {
-		last, cancel := context.WithTimeout(ctx, farewell)
-		defer cancel()
 		_ = l.tell(last, text)
+	} else {
+		_ = l.socket.Offset(last, offset(l.id, l.passed)+away) // nobody else writes passed any more
 	}
 	l.socket.Disconnect(err.Error())
 }

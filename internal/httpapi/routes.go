@@ -37,11 +37,16 @@ func table() []route {
 
 		op(route{method: "POST", path: "/api/conversations", id: "createConversation", tag: tagConversations, family: conversation, summary: "Create a conversation; answered after the durable commit."}, createConversation),
 		op(route{method: "GET", path: "/api/conversations", id: "listConversations", tag: tagConversations, family: conversation, summary: "Your conversations, newest first."}, listConversations),
+		raw(route{method: "GET", path: "/api/conversations/stream", id: "streamConversations", stream: true, tag: tagConversations, family: conversation, summary: "Follow the list of your conversations as server-sent events.", about: aboutListStream}, describeListStream, streamConversations),
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}", id: "getConversation", tag: tagConversations, family: conversation, summary: "One conversation, with the reason if it failed."}, getConversation),
 		op(route{method: "PATCH", path: "/api/conversations/{conversation_id}", id: "patchConversation", tag: tagConversations, family: conversation, summary: "Give it a title."}, patchConversation),
 		op(route{method: "DELETE", path: "/api/conversations/{conversation_id}", id: "deleteConversation", tag: tagConversations, family: conversation, summary: "Delete it for ever."}, deleteConversation),
 		op(route{method: "POST", path: "/api/conversations/{conversation_id}/start", id: "startConversation", tag: tagConversations, family: conversation, summary: "Start a stopped conversation again."}, startConversation),
 		op(route{method: "POST", path: "/api/conversations/{conversation_id}/stop", id: "stopConversation", tag: tagConversations, family: conversation, summary: "Stop it; a model call under way is aborted."}, stopConversation),
+
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/overrides", id: "getOverrides", tag: tagConversations, family: conversation, summary: "Model and budget of this conversation alone.", about: aboutOverrides}, getOverrides),
+		op(route{method: "PUT", path: "/api/conversations/{conversation_id}/overrides", id: "setOverrides", tag: tagConversations, family: conversation, summary: "Choose model and budget for this conversation alone.", about: aboutOverrides}, setOverrides),
+		op(route{method: "POST", path: "/api/conversations/{conversation_id}/fork", id: "forkConversation", stream: true, tag: tagConversations, family: conversation, summary: "Make a copy that goes its own way.", about: aboutFork}, forkConversation),
 
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/mcp", id: "getMCP", tag: tagConversations, family: conversation, summary: "Where its tool servers stand.", about: aboutMCP}, getMCP),
 		raw(route{method: "POST", path: "/mcp", id: "ownMCP", stream: true, tag: tagConversations, summary: "Deckhand as a tool server.", about: aboutOwnMCP}, describeOwnMCP, serveOwnMCP),
@@ -51,6 +56,8 @@ func table() []route {
 		op(route{method: "POST", path: "/api/conversations/{conversation_id}/message", id: "postMessage", tag: tagEvents, family: conversation, summary: "Say something; queued durably while the agent works."}, postMessage),
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/approvals", id: "getApprovals", tag: tagEvents, family: conversation, summary: "Tool calls that wait for your answer, and what you always allow."}, getApprovals),
 		op(route{method: "POST", path: "/api/conversations/{conversation_id}/approvals", id: "postApproval", tag: tagEvents, family: conversation, summary: "Accept or reject the tool call that waits, change it first, or allow all like it."}, postApproval),
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/queue", id: "getQueue", tag: tagEvents, family: conversation, summary: "Messages that the agent has not taken up yet.", about: aboutQueue}, getQueue),
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/timeline", id: "getTimeline", tag: tagEvents, family: conversation, summary: "Where the time went: queue, sandbox, model, tools, approvals.", about: aboutTimeline}, getTimeline),
 		rawOp(route{method: "GET", path: "/api/conversations/{conversation_id}/trajectory", id: "getTrajectory", stream: true, tag: tagEvents, family: conversation, summary: "Everything that happened, to keep or to replay.", about: aboutTrajectory}, describeTrajectory, getTrajectory),
 		raw(route{method: "GET", path: "/api/conversations/{conversation_id}/events/stream", id: "streamEvents", stream: true, tag: tagEvents, family: conversation, summary: "Follow the events as server-sent events; resume with Last-Event-ID."}, describeStream, streamEvents),
 		raw(route{method: "GET", path: "/api/conversations/{conversation_id}/events/ws", id: "socketEvents", stream: true, tag: tagEvents, family: conversation, summary: "Follow the events over a WebSocket; resume with after=."}, describeSocket, socketEvents),

@@ -10,8 +10,10 @@
 //	follower  one reader: position, and how much of the open answer it has
 //	fragment  the answer that a model is writing right now; never stored
 //
-// ServeSSE and ServeWS put a follower on the wire. Lists and ServeList do the same
-// for the list of a user's sessions, of which only the newest state matters. What an event looks like
-// there is decided by the Encoder that the caller gives; this package does not
-// look into it.
+// ServeSSE and ServeWS put a follower on the wire. What an event looks like there
+// is decided by the Encoder that the caller gives; this package does not look into
+// it.
+//
+// Lists and ServeList do the same for the list of a user's sessions, of which only
+// the newest state matters.
 package live

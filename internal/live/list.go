@@ -53,7 +53,8 @@ func NewLists(index session.Index, encode RowEncoder) *Lists {
 	return &Lists{index: index, encode: encode, owners: map[string]*list{}}
 }
 
-// Changed implements session.Watcher; it never blocks.
+// Changed implements session.Watcher; it never blocks. A row that is older than
+// one before does no harm.
 func (l *Lists) Changed(row session.Row) {
 	l.mu.RLock()
 	d := l.owners[row.Owner]
@@ -61,17 +62,6 @@ func (l *Lists) Changed(row session.Row) {
 	if d != nil {
 		d.change(row)
 	}
-}
-
-// Followers is how many readers there are.
-func (l *Lists) Followers() int {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	n := 0
-	for _, d := range l.owners {
-		n += d.followers
-	}
-	return n
 }
 
 // list is what is new for the readers of one user.
@@ -92,6 +82,7 @@ type list struct {
 type listed struct {
 	number int64 // of its newest publication
 	at     time.Time
+	last   int64 // the session's newest event
 	news   *news
 	next   *session.Row // newer than news and held back; nil if there is none
 }
@@ -127,19 +118,21 @@ func (d *list) change(row session.Row) {
 		e = &listed{}
 		d.rows[row.ID] = e
 	}
-	if wait := tellEvery - time.Since(e.at); wait > 0 && e.news != nil {
-		e.next = &row
+	switch wait := tellEvery - time.Since(e.at); {
+	case row.Last <= e.last:
+	case wait > 0 && e.news != nil:
+		e.last, e.next = row.Last, &row
 		d.wait(wait)
-		return
+	default:
+		d.publish(e, row)
+		d.broadcast()
 	}
-	d.publish(e, row)
-	d.broadcast()
 }
 
 // publish is called with mu held.
 func (d *list) publish(e *listed, row session.Row) {
 	d.told++
-	e.number, e.at, e.news, e.next = d.told, time.Now(), &news{row: row}, nil
+	e.number, e.at, e.last, e.news, e.next = d.told, time.Now(), row.Last, &news{row: row}, nil
 }
 
 // wait is called with mu held.
@@ -157,7 +150,7 @@ func (d *list) release() {
 		return
 	}
 	d.timer = nil
-	earliest, some := tellEvery, false
+	before, earliest, some := d.told, tellEvery, false
 	for _, e := range d.rows {
 		if e.next == nil {
 			continue
@@ -171,7 +164,9 @@ func (d *list) release() {
 	if some {
 		d.wait(earliest)
 	}
-	d.broadcast()
+	if d.told > before {
+		d.broadcast()
+	}
 }
 
 // makeRoom keeps the list in its bounds: it forgets rows of which nothing is to
@@ -199,8 +194,8 @@ func (d *list) broadcast() {
 	d.changed = make(chan struct{})
 }
 
-// reader is one who follows a list. It belongs to one goroutine.
-type reader struct {
+// lister is a reader of a list. It belongs to one goroutine.
+type lister struct {
 	lists *Lists
 	list  *list
 	owner string
@@ -213,7 +208,7 @@ type reader struct {
 }
 
 // join subscribes a reader: it misses nothing that happens from now on.
-func (l *Lists) join(owner string) *reader {
+func (l *Lists) join(owner string) *lister {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d := l.owners[owner]
@@ -222,11 +217,11 @@ func (l *Lists) join(owner string) *reader {
 		l.owners[owner] = d
 	}
 	d.followers++
-	return &reader{lists: l, list: d, owner: owner, position: -1}
+	return &lister{lists: l, list: d, owner: owner, position: -1}
 }
 
 // leave takes a reader away; the last one takes the list along.
-func (l *Lists) leave(r *reader) {
+func (l *Lists) leave(r *lister) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.list.followers--; r.list.followers > 0 {
@@ -243,7 +238,7 @@ func (l *Lists) leave(r *reader) {
 
 // next takes what is new without waiting; none if nothing is. Afterwards changed
 // is closed as soon as something may be.
-func (r *reader) next(ctx context.Context) ([]Frame, error) {
+func (r *lister) next(ctx context.Context) ([]Frame, error) {
 	found, anew := r.list.take(r)
 	if anew {
 		frame, err := r.snapshot(ctx)
@@ -265,7 +260,7 @@ func (r *reader) next(ctx context.Context) ([]Frame, error) {
 
 // take moves the reader to the newest publication and returns what is on the way,
 // or says that it must begin anew.
-func (d *list) take(r *reader) (found []*news, anew bool) {
+func (d *list) take(r *lister) (found []*news, anew bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	before := r.position
@@ -285,7 +280,7 @@ func (d *list) take(r *reader) (found []*news, anew bool) {
 }
 
 // snapshot reads the newest rows.
-func (r *reader) snapshot(ctx context.Context) (Frame, error) {
+func (r *lister) snapshot(ctx context.Context) (Frame, error) {
 	rows, err := r.lists.index.Rows(ctx, session.Query{Owner: r.owner, Limit: snapshotRows})
 	if err != nil {
 		return Frame{}, err

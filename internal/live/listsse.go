@@ -14,9 +14,9 @@ import (
 // caller still owes an answer.
 func ServeList(w http.ResponseWriter, r *http.Request, l *Lists, owner string, o Options) error {
 	o = o.withDefaults()
-	reader := l.join(owner)
-	defer l.leave(reader)
-	frames, err := reader.next(r.Context())
+	f := l.join(owner)
+	defer l.leave(f)
+	frames, err := f.next(r.Context())
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotStarted, whyEnded(r.Context(), err))
 	}
@@ -24,11 +24,11 @@ func ServeList(w http.ResponseWriter, r *http.Request, l *Lists, owner string, o
 	if err != nil || r.Method == http.MethodHead {
 		return err
 	}
-	return reader.run(r.Context(), frames, o.Heartbeat, out)
+	return f.run(r.Context(), frames, o.Heartbeat, out)
 }
 
 // run gives the sink what the reader took first, and everything after it.
-func (r *reader) run(ctx context.Context, frames []Frame, heartbeat time.Duration, out sink) error {
+func (r *lister) run(ctx context.Context, frames []Frame, heartbeat time.Duration, out sink) error {
 	timer := time.NewTimer(heartbeat)
 	defer timer.Stop()
 	for {

@@ -101,6 +101,8 @@ var (
 	// ErrLost says the connection to the runner ended; what was called may still
 	// run, and can be asked for again by its id after the next Attach.
 	ErrLost = rpc.ErrLost
+	// ErrChanged says a file is not what the caller takes it for.
+	ErrChanged = rpc.ErrChanged
 	// ErrInvalid says the request makes no sense; ErrTooBig that something is
 	// larger than it may be; ErrBinary that a file is not a text; ErrNoRepo that
 	// a folder is not a git repository.

@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"io/fs"
 	"time"
@@ -47,6 +49,15 @@ type WriteParams struct {
 	Mode fs.FileMode `json:"mode,omitempty"` // default 0644, or what the file has
 	// Limit is how many bytes it may have; 0 is no limit.
 	Limit int64 `json:"limit,omitempty"`
+	// Match is the Sum of what the file must have so that it is replaced, or the
+	// error is ErrChanged; "" replaces whatever there is.
+	Match string `json:"match,omitempty"`
+}
+
+// Sum tells one content of a file from another.
+func Sum(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
 }
 
 // Stat tells of a file, without following a last symbolic link.
@@ -71,7 +82,11 @@ func (s *Sandbox) Read(ctx context.Context, p ReadParams, w io.Writer) (File, er
 // Write writes a file from r.
 func (s *Sandbox) Write(ctx context.Context, p WriteParams, r io.Reader) (File, error) {
 	var f File
-	call, err := s.peer.Open(ctx, "write", s.fence, p)
+	method := "write"
+	if p.Match != "" { // a runner of an older version would not look
+		method = "replace"
+	}
+	call, err := s.peer.Open(ctx, method, s.fence, p)
 	if err != nil {
 		return f, err
 	}

@@ -28,6 +28,9 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"egress": w.person(func(t *rapid.T, s session.State) ([]session.Payload, error) {
 			return s.SetEgress(session.EgressSet{Mode: rapid.SampledFrom([]string{"open", "off"}).Draw(t, "mode")})
 		}),
+		"override": w.person(func(t *rapid.T, s session.State) ([]session.Payload, error) {
+			return s.Override(session.Overridden{Model: rapid.SampledFrom([]string{"", "other/model"}).Draw(t, "model")})
+		}),
 		"request": w.person(func(t *rapid.T, s session.State) ([]session.Payload, error) {
 			return s.Opened(session.RequestOpened{Provider: "github", Repository: "octo/app", Number: rapid.IntRange(1, 30).Draw(t, "number")})
 		}),

@@ -2,7 +2,6 @@ package session
 
 import (
 	"slices"
-	"strings"
 )
 
 // Apply is the fold. It is total: any event on any state gives a state and
@@ -23,7 +22,7 @@ func (s State) Apply(e Event) State {
 		s.Totals = p.Before
 	case UserSaid:
 		s.LastSaid = e.Number
-		if s.Replaying() && s.Spoke == 0 && !strings.HasPrefix(p.Key, replayKey) {
+		if s.Replaying() && s.Spoke == 0 && !p.Recorded() {
 			s.Spoke = e.Number
 		}
 		if p.Key != "" {

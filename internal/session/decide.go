@@ -348,6 +348,9 @@ const failed = "failed"
 // replayKey begins the keys of messages that a replay says.
 const replayKey = "replay:"
 
+// Recorded is true for a message that a replay says.
+func (m UserSaid) Recorded() bool { return strings.HasPrefix(m.Key, replayKey) }
+
 // ReplayStep records one step of the recorded trajectory: the message said,
 // or nothing if it was the agent's; done when it was the last one. Then follows
 // the message that waited for it.

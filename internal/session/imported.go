@@ -71,8 +71,8 @@ func (s State) applyImported(number int64, p Imported) State {
 	return s
 }
 
-// A batch of Import's has at most so many events and about so many bytes: a store
-// reads a batch as a whole.
+// A batch of a log that is stored as a whole has at most so many events and about
+// so many bytes: a store reads a batch as a whole.
 const (
 	importEvents = 64
 	importBytes  = 256 << 10
@@ -83,6 +83,16 @@ const (
 // long ago. Nothing is charged either: what it cost was paid elsewhere. The log
 // must end in a state that wants no loop.
 func Import(id ID, events []Event) ([]Batch, State, error) {
+	return stored(id, events, func(p Payload) int {
+		if p, ok := p.(Imported); ok {
+			return 2 * len(p.Event)
+		}
+		return 0
+	})
+}
+
+// stored is Import for events that weigh so much.
+func stored(id ID, events []Event, weigh func(Payload) int) ([]Batch, State, error) {
 	if err := id.Check(); err != nil {
 		return nil, State{}, err
 	}
@@ -100,9 +110,7 @@ func Import(id ID, events []Event) ([]Batch, State, error) {
 		st = st.Apply(e)
 		b := &out[len(out)-1]
 		b.Events, b.Row = append(b.Events, e), st.Row()
-		if p, ok := e.Payload.(Imported); ok {
-			size += 2 * len(p.Event)
-		}
+		size += weigh(e.Payload)
 	}
 	if !st.Exists() || st.Wants() {
 		return nil, st, fmt.Errorf("%w: a log that is taken over ends in a stop", ErrRefused)

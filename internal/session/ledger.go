@@ -13,6 +13,14 @@ import (
 type Ledger interface {
 	// Spending is a user's, of one moment, from a month on.
 	Spending(ctx context.Context, user string, since Month) (Spending, error)
+	// Totals is what each user has, and has spent in one month, by name. Who has nothing may be missing.
+	Totals(ctx context.Context, m Month) (map[string]Total, error)
+}
+
+// Total is what a user has: sessions that were not deleted, and what all of them spent in a month.
+type Total struct {
+	Sessions int64
+	Spent    Money
 }
 
 // Spending is what a user spent and may still spend.

@@ -202,6 +202,7 @@ func TestRandomInterleavings(t *testing.T) {
 			for situation := range a.met {
 				met[situation]++
 			}
+			w.forkAnywhere(t)
 		})
 	}
 	// A property over worlds in which nothing happens proves nothing.

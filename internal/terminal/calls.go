@@ -89,13 +89,12 @@ func (d *Display) title(what, more string) {
 		d.line(cyan, clip(text, d.width()-1))
 		return
 	}
-	room := d.width() - 2 - len([]rune(text))
-	d.fresh()
-	d.write(d.paint(cyan, text))
-	if room > 8 {
-		d.write(" " + d.paint(dim, clip(Inline(more), room-1)))
+	line := d.paint(cyan, text)
+	if room := d.width() - 2 - columns(text); room > 8 {
+		line += " " + d.paint(dim, clip(Inline(more), room-1))
 	}
-	d.write("\n")
+	d.fresh()
+	d.write(line + "\n")
 }
 
 func (d *Display) command(a arguments, most int) {

@@ -63,6 +63,42 @@ func cells(r rune) int {
 	return 1
 }
 
+// columns is how many columns a text takes up that has no line end.
+func columns(text string) int {
+	n := 0
+	for _, r := range text {
+		if r == '\t' {
+			n += 8 - n%8
+			continue
+		}
+		n += cells(r)
+	}
+	return n
+}
+
+// breakAt is where a line is broken that is wider than so many columns: after
+// the last space, or where it must be.
+func breakAt(line string, width int) int {
+	used, space := 0, 0
+	for i, r := range line {
+		n := cells(r)
+		if r == '\t' {
+			n = 8 - used%8
+		}
+		if used+n > width && i > 0 {
+			if space > 0 {
+				return space
+			}
+			return i
+		}
+		used += n
+		if r == ' ' {
+			space = i + 1
+		}
+	}
+	return len(line)
+}
+
 // clip cuts a line that is wider than so many columns.
 func clip(line string, width int) string {
 	used, cut := 0, 0

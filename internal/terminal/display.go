@@ -25,8 +25,12 @@ type Options struct {
 type Display struct {
 	Options
 	// bare is true at the beginning of a line, status while the line holds
-	// something that is to be written over.
+	// something that is to be written over: doing, and a spinner.
 	bare, status bool
+	doing        string
+	spin         int
+	// foot is what stands below everything; nil if nothing does.
+	foot *foot
 	// call is the answer that is being written and said what was shown of it;
 	// done are the last calls that nothing more is shown of.
 	call string
@@ -74,10 +78,17 @@ func (d *Display) write(text string) {
 	if text == "" {
 		return
 	}
+	if d.foot != nil {
+		d.append(text)
+		return
+	}
 	d.clear()
-	_, _ = io.WriteString(d.Out, text)
+	d.put(text)
 	d.bare = strings.HasSuffix(text, "\n")
 }
+
+// put writes at once, so that nobody sees a half of it.
+func (d *Display) put(text string) { _, _ = io.WriteString(d.Out, text) }
 
 // line writes whole lines of one look, on lines of their own.
 func (d *Display) line(look, text string) {
@@ -98,7 +109,7 @@ func (d *Display) fresh() {
 // clear takes the status line away.
 func (d *Display) clear() {
 	if d.status {
-		_, _ = io.WriteString(d.Out, "\r\x1b[K")
+		d.put("\r\x1b[K")
 		d.status, d.bare = false, true
 	}
 }
@@ -108,9 +119,18 @@ func (d *Display) Status(text string) {
 	if !d.Color {
 		return
 	}
+	d.doing = strings.TrimSpace(Inline(text))
+	if d.foot != nil {
+		d.draw()
+		return
+	}
 	d.fresh()
-	_, _ = io.WriteString(d.Out, d.paint(dim, clip(Inline(text), d.width()-1)))
+	d.put(d.shownStatus())
 	d.status, d.bare = true, false
+}
+
+func (d *Display) shownStatus() string {
+	return d.paint(dim, clip(d.spinner()+" "+d.doing, d.width()-1))
 }
 
 // Notice says something beside the conversation.

@@ -17,6 +17,7 @@ const (
 type output struct {
 	d     *Display
 	raw   strings.Builder
+	seen  int64 // how many bytes came
 	line  strings.Builder
 	lines int
 	tail  []string
@@ -24,6 +25,7 @@ type output struct {
 
 // add shows more of it.
 func (o *output) add(text string) {
+	o.seen += int64(len(text))
 	if o.raw.Len() < keptOutput {
 		o.raw.WriteString(text)
 	}

@@ -74,6 +74,8 @@ func plainCases() []oneCase {
 		{"set_up_failed", v0.Event, session.SetUp{Script: ".openhands/setup.sh", Exit: -1, Output: "waiting", Problem: "It did not end within 10 minutes."}},
 		{"egress_set", v0.Status, session.EgressSet{Mode: "allowlist", Allow: []string{"example.org", "*.example.net"}}},
 		{"egress_set_off", v0.Status, session.EgressSet{Mode: "off"}},
+		{"overridden", v0.Status, session.Overridden{Model: "openai/gpt-4o", Budget: 2_500_000_000, Limited: true}},
+		{"overridden_back", v0.Status, session.Overridden{}},
 		{"briefed", v0.Event, session.Briefed{
 			Prompt: "You are …", Tools: json.RawMessage("[\n {\"type\": \"function\",\n\"function\":{\"name\":\"execute_bash\",\"parameters\":{}}}]"),
 			Agent: "CodeActAgent", Model: "m",

@@ -72,6 +72,8 @@ func Encode(id session.ID, e session.Event) (Frame, error) {
 		return setUp(e, p), nil
 	case session.EgressSet:
 		return egressSet(p), nil
+	case session.Overridden:
+		return overridden(p), nil
 	case session.ModelFailed:
 		return modelFailed(p), nil
 	case session.Noted:

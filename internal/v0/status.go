@@ -1,6 +1,7 @@
 package v0
 
 import (
+	"strconv"
 	"strings"
 
 	"deckhand/internal/session"
@@ -56,6 +57,18 @@ func egressSet(p session.EgressSet) Frame {
 		message += " (" + strings.Join(p.Allow, ", ") + ")"
 	}
 	return status("info", "STATUS$EGRESS_CHANGED", message)
+}
+
+// overridden is a notice of ours: from here on another model answers, or may cost more.
+func overridden(p session.Overridden) Frame {
+	model, budget := "as in the settings", "as in the settings"
+	if p.Model != "" {
+		model = p.Model
+	}
+	if p.Limited {
+		budget = "$" + strconv.FormatFloat(p.Budget.Dollars(), 'f', -1, 64)
+	}
+	return status("info", "STATUS$OVERRIDES_CHANGED", "Model: "+model+". Budget: "+budget+".")
 }
 
 func noted(p session.Noted) Frame {

@@ -183,6 +183,10 @@ func (k *Keeper) remove(ctx context.Context, id session.ID) error {
 		return err
 	}
 	defer p.unlock()
+	// It may have been made while we waited: a copy gets its session last.
+	if row, err := k.Index.Row(ctx, id); err == nil && !row.Deleted || err != nil && !errors.Is(err, session.ErrNotFound) {
+		return err
+	}
 	err = k.Driver.Destroy(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
 	k.forget(p)
 	if err == nil && k.Forgotten != nil {

@@ -25,6 +25,8 @@ func Run(t *testing.T, open func(t *testing.T) access.Store) {
 		{"UserTwice", userTwice},
 		{"UserMissing", userMissing},
 		{"Disable", disable},
+		{"Promote", promote},
+		{"Links", links},
 		{"Keys", keys},
 		{"KeyOrder", keyOrder},
 		{"KeyTaken", keyTaken},
@@ -73,6 +75,7 @@ func userMissing(t *testing.T, s access.Store) {
 	_, err := s.User(t.Context(), "nobody")
 	wants(t, err, access.ErrNotFound)
 	wants(t, s.SetUserDisabled(t.Context(), "nobody", true), access.ErrNotFound)
+	wants(t, s.SetUserAdmin(t.Context(), "nobody", true), access.ErrNotFound)
 	wants(t, s.CreateKey(t.Context(), key("k1", "nobody", 1)), access.ErrNotFound)
 	none, err := s.Keys(t.Context(), "nobody")
 	must(t, err)
@@ -91,12 +94,48 @@ func disable(t *testing.T, s access.Store) {
 	}
 }
 
+func promote(t *testing.T, s access.Store) {
+	must(t, s.CreateUser(t.Context(), access.User{Name: "bob", CreatedAt: noon}))
+	for _, admin := range []bool{true, true, false} {
+		must(t, s.SetUserAdmin(t.Context(), "bob", admin))
+		got, err := s.User(t.Context(), "bob")
+		must(t, err)
+		sameUser(t, got, access.User{Name: "bob", Admin: admin, CreatedAt: noon})
+	}
+}
+
+// links: a person is an issuer and a subject together, and nothing of a refused one is left.
+func links(t *testing.T, s access.Store) {
+	must(t, s.CreateUser(t.Context(), access.User{Name: "taken", CreatedAt: noon}))
+	ada := access.User{Name: "ada", Admin: true, CreatedAt: noon}
+	link := access.Link{Issuer: "https://id.example.org", Subject: "1", User: "ada", CreatedAt: noon}
+	_, err := s.Linked(t.Context(), link.Issuer, link.Subject)
+	wants(t, err, access.ErrNotFound)
+	must(t, s.CreateLinked(t.Context(), ada, link))
+	got, err := s.Linked(t.Context(), link.Issuer, link.Subject)
+	must(t, err)
+	sameUser(t, got, ada)
+	for _, other := range [][2]string{{"https://id.example.com", "1"}, {link.Issuer, "2"}, {link.Issuer, ""}, {"", "1"}} {
+		_, err := s.Linked(t.Context(), other[0], other[1])
+		wants(t, err, access.ErrNotFound)
+	}
+	again := link
+	again.User = "ada2"
+	wants(t, s.CreateLinked(t.Context(), access.User{Name: "ada2", CreatedAt: noon}, again), access.ErrExists)
+	_, err = s.User(t.Context(), "ada2")
+	wants(t, err, access.ErrNotFound)
+	second := access.Link{Issuer: link.Issuer, Subject: "2", User: "taken", CreatedAt: noon}
+	wants(t, s.CreateLinked(t.Context(), access.User{Name: "taken", CreatedAt: noon}, second), access.ErrExists)
+	_, err = s.Linked(t.Context(), second.Issuer, second.Subject)
+	wants(t, err, access.ErrNotFound)
+}
+
 func keys(t *testing.T, s access.Store) {
 	must(t, s.CreateUser(t.Context(), access.User{Name: "bob", CreatedAt: noon}))
 	plain := key("000000000001", "bob", 1)
 	full := key("000000000002", "bob", 2)
 	expires := noon.Add(720 * time.Hour)
-	full.Label, full.Admin, full.ExpiresAt = "CI – 'quoted'", true, &expires
+	full.Label, full.Admin, full.SignOn, full.ExpiresAt = "CI – 'quoted'", true, true, &expires
 	for i := range full.Hash {
 		full.Hash[i] = byte(255 - i) // bytes that are no text
 	}
@@ -181,6 +220,10 @@ func generation(t *testing.T, s access.Store) {
 		{"CreateKey", func() error { return s.CreateKey(t.Context(), key("k1", "bob", 1)) }},
 		{"SetUserDisabled", func() error { return s.SetUserDisabled(t.Context(), "bob", true) }},
 		{"SetUserDisabled back", func() error { return s.SetUserDisabled(t.Context(), "bob", false) }},
+		{"SetUserAdmin", func() error { return s.SetUserAdmin(t.Context(), "bob", true) }},
+		{"CreateLinked", func() error {
+			return s.CreateLinked(t.Context(), access.User{Name: "ada", CreatedAt: noon}, access.Link{Issuer: "i", Subject: "s", User: "ada", CreatedAt: noon})
+		}},
 		{"RevokeKey", func() error { _, err := s.RevokeKey(t.Context(), "k1", noon); return err }},
 	} {
 		must(t, step.change())

@@ -16,6 +16,7 @@ var (
 	ErrTooBig  = errors.New("too large")
 	ErrBinary  = errors.New("not a text")
 	ErrNoRepo  = errors.New("not a git repository")
+	ErrChanged = errors.New("the file was changed meanwhile")
 )
 
 // The errors of the connection itself.
@@ -40,7 +41,7 @@ var codes = []struct {
 }{
 	{"not_exist", fs.ErrNotExist}, {"exist", fs.ErrExist}, {"permission", fs.ErrPermission},
 	{"fenced", ErrFenced}, {"escapes", ErrEscapes}, {"invalid", ErrInvalid}, {"busy", ErrBusy}, {"too_big", ErrTooBig},
-	{"binary", ErrBinary}, {"no_repo", ErrNoRepo},
+	{"binary", ErrBinary}, {"no_repo", ErrNoRepo}, {"changed", ErrChanged},
 }
 
 // Error is what the other side answered instead of a result.

@@ -28,6 +28,7 @@ func RunLedger(t *testing.T, open func(t *testing.T) LedgerStore) {
 		{"Conflict", ledgerConflict},
 		{"Limit", ledgerLimit},
 		{"Deleted", ledgerDeleted},
+		{"Totals", ledgerTotals},
 		{"Cancelled", ledgerCancelled},
 		{"Random", ledgerRandom},
 		{"Concurrent", ledgerConcurrent},
@@ -71,6 +72,28 @@ func ledgerMonths(t *testing.T, s LedgerStore) {
 		got, err := s.Spending(t.Context(), "maria", since)
 		must(t, err)
 		same(t, "since "+string(since), got.Months, want)
+	}
+}
+
+// A deleted session does not count any more; what it spent does.
+func ledgerTotals(t *testing.T, s LedgerStore) {
+	first, _ := begin(t, s, "a", 0)
+	first, err := charged(t, s, first, session.Charge{Month: "2026-11", Spent: 5})
+	must(t, err)
+	_, err = charged(t, s, first, session.Charge{Month: "2026-10", Spent: 3})
+	must(t, err)
+	second, _ := begin(t, s, "b", 0)
+	second, err = charged(t, s, second, session.Charge{Month: "2026-11", Spent: 2})
+	must(t, err)
+	begin(t, s, "c", 0)
+	other, _ := grow(session.State{ID: "d"}, session.Created{Owner: "pete"})
+	must(t, s.Append(t.Context(), other))
+	gone, _ := grow(second, session.Deleted{})
+	must(t, s.Append(t.Context(), gone))
+	for month, spent := range map[session.Month]session.Money{"2026-11": 7, "2026-10": 3, "2026-12": 0} {
+		got, err := s.Totals(t.Context(), month)
+		must(t, err)
+		same(t, "in "+string(month), got, map[string]session.Total{"maria": {Sessions: 2, Spent: spent}, "pete": {Sessions: 1}})
 	}
 }
 

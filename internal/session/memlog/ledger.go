@@ -75,3 +75,24 @@ func (l *Log) Spending(ctx context.Context, user string, since session.Month) (s
 	}
 	return out, nil
 }
+
+// Totals implements session.Ledger.
+func (l *Log) Totals(ctx context.Context, m session.Month) (map[string]session.Total, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := map[string]session.Total{}
+	for user, months := range l.ledger.spent {
+		out[user] = session.Total{Spent: months[m]}
+	}
+	for _, row := range l.rows {
+		if !row.Deleted {
+			t := out[row.Owner]
+			t.Sessions++
+			out[row.Owner] = t
+		}
+	}
+	return out, nil
+}

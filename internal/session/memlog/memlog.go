@@ -48,6 +48,23 @@ func (l *Log) Append(ctx context.Context, b session.Batch) error {
 	return nil
 }
 
+// AppendAll implements session.WholeLog.
+func (l *Log) AppendAll(ctx context.Context, batches []session.Batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id := batches[0].ID
+	if _, exists := l.rows[id]; exists {
+		return session.ErrConflict
+	}
+	for _, b := range batches {
+		l.events[id], l.rows[id] = append(l.events[id], b.Events...), b.Row
+	}
+	return nil
+}
+
 // Read implements session.Log.
 func (l *Log) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {

@@ -33,14 +33,16 @@ func (db *DB) AccessGeneration(ctx context.Context) (generation int64, err error
 
 // CreateUser implements access.Store.
 func (db *DB) CreateUser(ctx context.Context, u access.User) error {
-	return db.change(ctx, func(c *conn) error {
-		changed, err := c.exec("INSERT INTO users (name, admin, disabled, created_at) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING",
-			u.Name, truth(u.Admin), truth(u.Disabled), micros(u.CreatedAt))
-		if err == nil && changed == 0 {
-			err = refuse(access.ErrExists)
-		}
-		return err
-	})
+	return db.change(ctx, func(c *conn) error { return insertUser(c, u) })
+}
+
+func insertUser(c *conn, u access.User) error {
+	changed, err := c.exec("INSERT INTO users (name, admin, disabled, created_at) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING",
+		u.Name, truth(u.Admin), truth(u.Disabled), micros(u.CreatedAt))
+	if err == nil && changed == 0 {
+		err = refuse(access.ErrExists)
+	}
+	return err
 }
 
 const selectUser = "SELECT name, admin, disabled, created_at FROM users"
@@ -83,6 +85,17 @@ func (db *DB) SetUserDisabled(ctx context.Context, name string, disabled bool) e
 	})
 }
 
+// SetUserAdmin implements access.Store.
+func (db *DB) SetUserAdmin(ctx context.Context, name string, admin bool) error {
+	return db.change(ctx, func(c *conn) error {
+		changed, err := c.exec("UPDATE users SET admin = ? WHERE name = ?", truth(admin), name)
+		if err == nil && changed == 0 {
+			err = refuse(access.ErrNotFound)
+		}
+		return err
+	})
+}
+
 // CreateKey implements access.Store.
 func (db *DB) CreateKey(ctx context.Context, k access.Key) error {
 	return db.change(ctx, func(c *conn) error {
@@ -93,9 +106,9 @@ func (db *DB) CreateKey(ctx context.Context, k access.Key) error {
 		if !known {
 			return refuse(access.ErrNotFound)
 		}
-		changed, err := c.exec(`INSERT INTO keys (id, user, label, admin, created_at, expires_at, revoked_at, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		changed, err := c.exec(`INSERT INTO keys (id, user, label, admin, created_at, expires_at, revoked_at, hash, sign_on) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO NOTHING`,
-			k.ID, k.User, k.Label, truth(k.Admin), micros(k.CreatedAt), maybeMicros(k.ExpiresAt), maybeMicros(k.RevokedAt), k.Hash[:])
+			k.ID, k.User, k.Label, truth(k.Admin), micros(k.CreatedAt), maybeMicros(k.ExpiresAt), maybeMicros(k.RevokedAt), k.Hash[:], truth(k.SignOn))
 		if err == nil && changed == 0 {
 			err = refuse(access.ErrExists)
 		}
@@ -103,12 +116,12 @@ func (db *DB) CreateKey(ctx context.Context, k access.Key) error {
 	})
 }
 
-const selectKey = "SELECT id, user, label, admin, created_at, expires_at, revoked_at, hash FROM keys"
+const selectKey = "SELECT id, user, label, admin, created_at, expires_at, revoked_at, hash, sign_on FROM keys"
 
 func accessKey(v []driver.Value) access.Key {
 	k := access.Key{
 		ID: text(v[0]), User: text(v[1]), Label: text(v[2]), Admin: number(v[3]) != 0,
-		CreatedAt: moment(v[4]), ExpiresAt: maybeMoment(v[5]), RevokedAt: maybeMoment(v[6]),
+		CreatedAt: moment(v[4]), ExpiresAt: maybeMoment(v[5]), RevokedAt: maybeMoment(v[6]), SignOn: number(v[8]) != 0,
 	}
 	copy(k.Hash[:], bytesOf(v[7]))
 	return k

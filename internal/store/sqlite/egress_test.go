@@ -49,10 +49,13 @@ func TestTablesAreAddedLater(t *testing.T) {
 	_, err := db.SetMetaOnce(t.Context(), "name", []byte("value"))
 	must(t, err)
 	must(t, db.write(t.Context(), 0, func(c *conn) error {
-		for _, table := range []string{"egress", "spending", "reservations", "deliveries", "webhooks", "threads", "arrivals", "integrations", "feedback"} {
+		for _, table := range []string{"egress", "spending", "reservations", "deliveries", "webhooks", "threads", "arrivals", "integrations", "feedback", "links"} {
 			if _, err := c.exec("DROP TABLE " + table); err != nil {
 				return err
 			}
+		}
+		if _, err := c.exec("ALTER TABLE keys DROP COLUMN sign_on"); err != nil {
+			return err
 		}
 		_, err := c.exec("DELETE FROM goose_db_version WHERE version_id > 1")
 		return err

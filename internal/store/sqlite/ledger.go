@@ -16,6 +16,9 @@ const (
 	selectSpending = `SELECT month, amount FROM spending WHERE user = ? AND month >= ?
 		UNION ALL SELECT '', sum(amount) FROM reservations WHERE user = ? ORDER BY month`
 
+	selectTotals = `SELECT owner, count(*), 0 FROM sessions WHERE deleted = 0 GROUP BY owner
+		UNION ALL SELECT user, 0, amount FROM spending WHERE month = ?`
+
 	addSpending = `INSERT INTO spending (user, month, amount) VALUES (?, ?, ?)
 		ON CONFLICT DO UPDATE SET amount = amount + excluded.amount`
 
@@ -82,6 +85,21 @@ func (db *DB) Spending(ctx context.Context, user string, since session.Month) (s
 			}
 			return nil
 		}, user, string(since), user)
+	})
+	return out, err
+}
+
+// Totals implements session.Ledger. Both halves are read from indexes that begin with the user.
+func (db *DB) Totals(ctx context.Context, m session.Month) (map[string]session.Total, error) {
+	out := map[string]session.Total{}
+	err := db.readers.read(ctx, func(c *conn) error {
+		return c.query(selectTotals, func(row []driver.Value) error {
+			t := out[text(row[0])]
+			t.Sessions += number(row[1])
+			t.Spent += session.Money(number(row[2]))
+			out[text(row[0])] = t
+			return nil
+		}, string(m))
 	})
 	return out, err
 }

@@ -55,6 +55,9 @@ func (s *Files) Handlers() map[string]rpc.Handler {
 		"write": with(s, func(ctx context.Context, c *rpc.Call, t Tree, p sandbox.WriteParams) (any, error) {
 			return t.Write(ctx, p, c)
 		}),
+		"replace": with(s, func(ctx context.Context, c *rpc.Call, t Tree, p sandbox.WriteParams) (any, error) {
+			return t.Write(ctx, p, c)
+		}),
 		"mkdir": with(s, func(_ context.Context, _ *rpc.Call, t Tree, p sandbox.PathParams) (any, error) {
 			return nil, t.Mkdir(p.Path)
 		}),

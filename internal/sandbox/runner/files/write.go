@@ -3,6 +3,7 @@ package files
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -88,6 +89,11 @@ func (t Tree) write(ctx context.Context, rel string, p sandbox.WriteParams, r io
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return none, err
 	}
+	if p.Match != "" { // as late as can be
+		if err := d.matches(ctx, name, p.Match, len(missing) > 0); err != nil {
+			return none, err
+		}
+	}
 	into, err := d.makeAll(missing)
 	if err != nil {
 		return none, err
@@ -98,6 +104,29 @@ func (t Tree) write(ctx context.Context, rel string, p sandbox.WriteParams, r io
 	}
 	placed = true
 	return describe(name, &st), nil
+}
+
+// matches reports whether a file has the content of which this is the sum.
+func (d *folder) matches(ctx context.Context, name, sum string, missing bool) error {
+	if missing {
+		return rpc.ErrChanged
+	}
+	f, err := d.open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return rpc.ErrChanged
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, &during{ctx, f}); err != nil {
+		return err
+	}
+	if hex.EncodeToString(h.Sum(nil)) != sum {
+		return rpc.ErrChanged
+	}
+	return nil
 }
 
 // makeAll makes folders within each other and opens the last. They belong to

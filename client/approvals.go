@@ -1,0 +1,19 @@
+package client
+
+import (
+	"context"
+	"net/http"
+
+	"deckhand/api"
+)
+
+// Approvals returns the tool calls that wait for the person, and what is always allowed.
+func (c *Client) Approvals(ctx context.Context, id string) (api.Approvals, error) {
+	return call[api.Approvals](ctx, c, http.MethodGet, item(id)+"/approvals", nil)
+}
+
+// Decide answers the call that waits.
+func (c *Client) Decide(ctx context.Context, id string, d api.Decision) error {
+	_, err := call[api.Accepted](ctx, c, http.MethodPost, item(id)+"/approvals", d)
+	return err
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"deckhand/internal/agent"
+	"deckhand/internal/llm"
+	"deckhand/internal/llm/connect"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+)
+
+// override puts what the person chose for a conversation in the place of the
+// settings. One that was delegated goes by what was chosen for those above it.
+func (b *brain) override(ctx context.Context, st session.State, s *settings.Settings) error {
+	chosen := st.Overrides
+	for up := st; up.Created.Parent != ""; {
+		var err error
+		if up, err = b.sessions.Load(ctx, up.Created.Parent); err != nil {
+			return err
+		}
+		chosen = chosen.Over(up.Overrides)
+	}
+	if chosen.Limited {
+		dollars := chosen.Budget.Dollars()
+		s.MaxBudgetPerTask = &dollars
+	}
+	if chosen.Model == "" {
+		return nil
+	}
+	// The settings may have changed since it was chosen: a key never goes to another host.
+	if why := b.otherModel(*s, chosen.Model); why != "" {
+		return &agent.ProfileError{ID: "STATUS$ERROR", Reason: why}
+	}
+	s.LLMModel = &chosen.Model
+	return nil
+}
+
+// otherModel implements httpapi.Models.Other: it says why a conversation cannot go on with
+// a model in place of the one in the settings.
+func (b *brain) otherModel(s settings.Settings, model string) string {
+	now := b.config(s)
+	then := now
+	then.Model = model
+	if _, err := b.models.Open(then); err != nil {
+		return b.redactor.String(err.Error())
+	}
+	if b.keyGoesElsewhere(now, then) {
+		return fmt.Sprintf("%s is at another provider than %s, for which the llm_api_key in the settings is. Choose a model of the same provider, or change the settings.", model, now.Model)
+	}
+	if then.APIKey == "" && then.NeedsKey() {
+		return fmt.Sprintf("%s needs an llm_api_key, and the settings have none.", model)
+	}
+	return ""
+}
+
+// keyGoesElsewhere is true when the key of one configuration would be sent to
+// somebody else with the other.
+func (b *brain) keyGoesElsewhere(now, then llm.Config) bool {
+	to := connect.Address(then, b.models.Catalogue)
+	return now.APIKey != "" && to != "" && to != connect.Address(now, b.models.Catalogue)
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"deckhand/api"
+	"deckhand/client"
+	"deckhand/internal/access"
+	"deckhand/internal/outbound"
+)
+
+// remoteFlags are those of commands that talk to a running server.
+type remoteFlags struct {
+	DataDir   string `name:"data-dir" env:"DECKHAND_DATA_DIR" default:"${data_dir}" placeholder:"DIR" help:"Data dir of a server on this machine, which tells its address and the key (default: ${default})."`
+	Server    string `name:"server" env:"DECKHAND_SERVER" placeholder:"URL" help:"Address of the server. Default: the one that runs on the data dir."`
+	KeyFile   string `name:"key-file" env:"DECKHAND_KEY_FILE" placeholder:"FILE" help:"File with the key. Default: the key in DECKHAND_KEY, or for a server on the data dir its admin.key."`
+	PlainHTTP bool   `name:"plain-http" env:"DECKHAND_PLAIN_HTTP" help:"Send the key to another machine without TLS, through a network that is trusted."`
+}
+
+const remoteHelp = `The server is the one that runs on the data dir of this machine, with its admin key. Another one is named with --server or DECKHAND_SERVER, and then needs a key of its own, in DECKHAND_KEY or --key-file.
+
+ID may be the beginning of an id, as deckhand list shows it; without one it is the newest conversation.`
+
+// remote is a server that was found.
+type remote struct {
+	*client.Client
+	// public is its address for browsers; here says that it runs on the data dir.
+	public string
+	here   bool
+}
+
+// connect finds the server and the key. Nothing is sent yet.
+func (f *remoteFlags) connect() (*remote, error) {
+	base, public, here := strings.TrimRight(f.Server, "/"), strings.TrimRight(f.Server, "/"), false
+	if local, page, err := whereIs(f.DataDir); err == nil && (base == "" || base == local || base == page) {
+		base, public, here = local, page, true
+	}
+	if base == "" {
+		return nil, fmt.Errorf("no server runs on the data dir %s: start one with deckhand serve, or name one with --server", f.DataDir)
+	}
+	u, err := url.Parse(base)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, usage("--server is an http or https address without a user or a query")
+	case u.Scheme == "http" && !here && !f.PlainHTTP && u.Hostname() != "localhost" && !outbound.IsLoopback(net.JoinHostPort(u.Hostname(), "80")):
+		return nil, usage("the key would cross the network to %s in clear text: use https, or --plain-http if the network is trusted", u.Host)
+	}
+	key, err := f.key(here)
+	if err != nil {
+		return nil, err
+	}
+	c := client.New(base, key)
+	// A key is for the server it was given for, wherever that one points.
+	c.HTTP.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &remote{Client: c, public: public, here: here}, nil
+}
+
+// key is the one to show. That of the data dir is shown to its own server only.
+func (f *remoteFlags) key(here bool) (string, error) {
+	path := f.KeyFile
+	if key := strings.TrimSpace(os.Getenv("DECKHAND_KEY")); key != "" && path == "" {
+		return key, nil
+	}
+	if path == "" && here {
+		path = filepath.Join(f.DataDir, "admin.key")
+	}
+	if path == "" {
+		return "", usage("--server needs a key: put it into DECKHAND_KEY, or name a file with --key-file")
+	}
+	key, err := access.ReadKeyFile(path)
+	if err != nil {
+		return "", fmt.Errorf("there is no key: %w; put one into DECKHAND_KEY, or name a file with --key-file", err)
+	}
+	return key, nil
+}
+
+// idForm is what an id looks like, or the beginning of one.
+var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
+
+// find is the conversation that is meant.
+func (r *remote) find(ctx context.Context, id string) (api.Conversation, error) {
+	if id == "" {
+		page, err := r.Conversations(ctx, url.Values{"limit": {"1"}})
+		if err == nil && len(page.Results) == 0 {
+			err = errors.New("there is no conversation yet; deckhand new begins one")
+		}
+		if err != nil {
+			return api.Conversation{}, plainly(err)
+		}
+		return page.Results[0], nil
+	}
+	if !idForm.MatchString(id) {
+		return api.Conversation{}, usage("%q is not the id of a conversation; deckhand list shows them", id)
+	}
+	c, err := r.Conversation(ctx, id)
+	if !client.IsNotFound(err) {
+		return c, plainly(err)
+	}
+	page, err := r.Conversations(ctx, url.Values{"limit": {"100"}, "query": {id}})
+	if err != nil {
+		return c, plainly(err)
+	}
+	found := slices.DeleteFunc(page.Results, func(c api.Conversation) bool { return !strings.HasPrefix(c.ConversationID, id) })
+	switch len(found) {
+	case 0:
+		return c, fmt.Errorf("there is no conversation %s; deckhand list shows them", id)
+	case 1:
+		return found[0], nil
+	}
+	return c, usage("%s begins the ids of %d conversations; give more of it", id, len(found))
+}
+
+// newest is the number of the last event that a stream tells.
+func (r *remote) newest(ctx context.Context, id string) (int64, error) {
+	page, err := r.Events(ctx, id, url.Values{"reverse": {"true"}, "limit": {"1"}})
+	if err != nil || len(page.Events) == 0 {
+		return 0, plainly(err)
+	}
+	return numberOf(page.Events[0]), nil
+}
+
+// plainly says what a person can do about an error.
+func plainly(err error) error {
+	var e *client.Error
+	var dial *net.OpError
+	switch {
+	case errors.As(err, &e) && e.Status == http.StatusUnauthorized:
+		return errors.New("the server does not accept the key")
+	case errors.As(err, &e) && e.Status >= 300 && e.Status < 400:
+		return errors.New("the server points to another address; name that one with --server")
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return fmt.Errorf("the server cannot be reached: %w", dial)
+	}
+	return err
+}
+
+// local is where programs on this machine find the server: where it listens,
+// unless only its public name is in its certificate.
+func (c *serveCmd) local(addr net.Addr) string {
+	if c.TLSCert != "" {
+		return c.base(addr)
+	}
+	return "http://" + reachable(addr)
+}
+
+// inviteTime is how long a link that deckhand open made is good.
+const inviteTime = 5 * time.Minute
+
+// invite is a ticket for whoever may read the first key; "" if there is none.
+func (s *server) invite(ctx context.Context) string {
+	plain, err := access.ReadKeyFile(filepath.Join(s.door.DataDir, "admin.key"))
+	if err != nil {
+		return ""
+	}
+	who, err := s.data.gate.Authenticate(ctx, plain)
+	if err != nil {
+		return ""
+	}
+	return s.data.gate.NewTicket(who, inviteTime)
+}
+
+// whereIs asks the server on a data dir for its address, on this machine and for browsers.
+func whereIs(dir string) (local, public string, err error) {
+	answer, err := askServer(dir, "address")
+	local, public, ok := strings.Cut(answer, " ")
+	if err == nil && !ok {
+		err = errors.New("the server does not say where it is")
+	}
+	return local, public, err
+}
+
+// askServer asks a running server a question over its control socket.
+func askServer(dir, question string) (string, error) {
+	path, done, err := shortPath(dir)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	conn, err := net.DialTimeout("unix", path, 2*time.Second)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := conn.Write([]byte(question + "\n")); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	return strings.TrimSuffix(line, "\n"), err
+}

@@ -1,0 +1,127 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// SignOnLife is how long a browser stays logged in that came by an identity provider. It is short, because whoever
+// the provider does not know any more is not told to us: they are out when they have to sign on again.
+const SignOnLife = 24 * time.Hour
+
+const (
+	signOnLabel = "single sign-on"
+	// nameRoom is left of a name for a number behind it.
+	nameRoom = 58
+	// maxNamesakes bounds the search for a free name.
+	maxNamesakes = 1000
+)
+
+// Vouched is somebody whom an identity provider vouches for.
+type Vouched struct {
+	Issuer, Subject string
+	// Name is what the person would like to be called.
+	Name string
+	// Admin says whether the person is to be an administrator; nil leaves that to us.
+	Admin *bool
+}
+
+// SignOn logs a browser in for somebody whom an identity provider vouches for. On the first time it makes a user,
+// whose name nobody has: users whom somebody else made are never taken over, whatever the provider calls the person.
+// ErrUserDisabled when the user was disabled here.
+func (g *Gate) SignOn(ctx context.Context, v Vouched) (cookie string, id Identity, err error) {
+	if v.Issuer == "" || v.Subject == "" {
+		return "", Identity{}, ErrUnauthorized
+	}
+	key, err := g.signOnKey(ctx, v)
+	if err != nil {
+		return "", Identity{}, err
+	}
+	if id, err = g.byID(ctx, key.User, key.ID); err != nil {
+		return "", Identity{}, err
+	}
+	return g.loggedIn(ctx, id, SignOnLife)
+}
+
+// signOnKey is the key that stands for all browser logins of the person, with the rights the person has now.
+func (g *Gate) signOnKey(ctx context.Context, v Vouched) (Key, error) {
+	g.changing.Lock()
+	defer g.changing.Unlock()
+	user, err := g.linked(ctx, v)
+	switch {
+	case err != nil:
+		return Key{}, err
+	case user.Disabled:
+		return Key{}, ErrUserDisabled
+	}
+	if v.Admin != nil && *v.Admin != user.Admin {
+		// What the provider says counts, even of the last administrator: else nobody could take the right away.
+		if err := g.store.SetUserAdmin(ctx, user.Name, *v.Admin); err != nil {
+			return Key{}, fmt.Errorf("store who is an administrator: %w", err)
+		}
+		user.Admin = *v.Admin
+	}
+	keys, err := g.store.Keys(ctx, user.Name)
+	if err != nil {
+		return Key{}, fmt.Errorf("look up a key: %w", err)
+	}
+	for _, k := range keys {
+		switch {
+		case !k.SignOn || !k.Usable(g.now()):
+		case k.Admin == user.Admin:
+			return k, g.changed(ctx)
+		default: // logins with other rights end
+			if _, err := g.store.RevokeKey(ctx, k.ID, g.stamp()); err != nil {
+				return Key{}, fmt.Errorf("revoke a key: %w", err)
+			}
+		}
+	}
+	key, err := g.storeKey(ctx, newKey(), Key{User: user.Name, Label: signOnLabel, Admin: user.Admin, SignOn: true}, 0)
+	if err != nil {
+		return Key{}, err
+	}
+	return key, g.changed(ctx)
+}
+
+// linked is the person's user, who is made when there is none.
+func (g *Gate) linked(ctx context.Context, v Vouched) (User, error) {
+	wished := userName(v.Name)
+	for n := 1; n <= maxNamesakes; n++ {
+		user, err := g.store.Linked(ctx, v.Issuer, v.Subject)
+		if !errors.Is(err, ErrNotFound) {
+			return user, err
+		}
+		user = User{Name: wished, Admin: v.Admin != nil && *v.Admin, CreatedAt: g.stamp()}
+		if n > 1 {
+			user.Name += "-" + strconv.Itoa(n)
+		}
+		err = g.store.CreateLinked(ctx, user, Link{Issuer: v.Issuer, Subject: v.Subject, User: user.Name, CreatedAt: user.CreatedAt})
+		if !errors.Is(err, ErrExists) { // else the name is taken, or another process was faster
+			return user, err
+		}
+	}
+	return User{}, fmt.Errorf("no name like %s is free", wished)
+}
+
+// userName makes a name that a user may have from one that somebody has elsewhere.
+func userName(wished string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(wished) {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', strings.ContainsRune("._@-", r):
+			b.WriteRune(r)
+		case !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+	}
+	name := strings.TrimLeft(b.String(), "._@-")
+	name = strings.TrimRight(name[:min(len(name), nameRoom)], "._@-")
+	if name == "" {
+		return "user"
+	}
+	return name
+}

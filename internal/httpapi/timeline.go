@@ -1,0 +1,36 @@
+package httpapi
+
+import (
+	"context"
+	"time"
+
+	"deckhand/api"
+)
+
+const aboutTimeline = "Computed from the log. Pages are cut between turns; each has what took time since the turn before it, " +
+	"and the last page also what came after the last turn. What took no time at all is left out."
+
+type timelineQuery struct {
+	ID    string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
+	After int64  `query:"after" default:"0" minimum:"0" doc:"event_id of the last turn of the page before."`
+	Limit int64  `query:"limit" default:"100" minimum:"1" maximum:"500" doc:"How many turns."`
+}
+
+// getTimeline reads the log once, one event at a time.
+func getTimeline(d *Door, ctx context.Context, c *call, q timelineQuery, _ none) (api.Timeline, error) {
+	row, err := d.row(ctx, c, q.ID)
+	if err != nil {
+		return api.Timeline{}, err
+	}
+	t := newTimeline(q.After, int(q.Limit))
+	for e, err := range d.Log.Read(ctx, row.ID, 0) {
+		if err != nil {
+			return api.Timeline{}, err
+		}
+		if e.Number > row.Last {
+			break
+		}
+		t.add(e)
+	}
+	return t.end(time.Now().UTC()), nil
+}

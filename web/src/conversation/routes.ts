@@ -1,0 +1,96 @@
+// The calls of this page, by name.
+import { api, data, retryKey, type Schemas } from "../lib/api";
+import type { Event } from "./events";
+
+export type Conversation = Schemas["Conversation"];
+export type Approval = Schemas["Approval"];
+export type Decision = Schemas["Decision"];
+
+export interface Waiting {
+  event_id: number;
+  content: string;
+  image_urls: string[] | null;
+  said_at: string;
+}
+
+export interface Overrides {
+  llm_model: string | null;
+  max_budget_per_task: number | null;
+}
+
+export type SpanKind = "queue" | "sandbox" | "model" | "tool" | "approval";
+
+export interface TimeSpan {
+  kind: SpanKind;
+  name: string;
+  started_at: string;
+  ended_at: string | null;
+  event_id: number;
+}
+
+export interface Timeline {
+  spans: TimeSpan[] | null;
+  totals: Record<`${SpanKind}_ms`, number>;
+  turns: { started_at: string; ended_at: string | null; event_id: number }[] | null;
+}
+
+const path = (id: string) => ({ path: { conversation_id: id } });
+const keyed = (id: string) => ({ ...path(id), header: { "Idempotency-Key": retryKey() } });
+
+export const conversation = (id: string) => data(api.GET("/api/conversations/{conversation_id}", { params: path(id) }));
+
+/** page is up to 100 events before one, newest first. */
+export async function page(id: string, before?: number): Promise<{ events: Event[]; more: boolean }> {
+  const query = { reverse: true, limit: 100, ...(before === undefined ? {} : { end_id: before - 1 }) };
+  const got = await data(api.GET("/api/conversations/{conversation_id}/events", { params: { ...path(id), query } }));
+  return { events: (got.events ?? []) as Event[], more: got.has_more };
+}
+
+export function say(id: string, content: string, images: string[], files: string[]): Promise<unknown> {
+  const args = { content, image_urls: images.length ? images : null, file_urls: files.length ? files : null };
+  return data(api.POST("/api/conversations/{conversation_id}/events", { params: keyed(id), body: { action: "message", args } }));
+}
+
+/** become asks for another state: running, paused, stopped. */
+export const become = (id: string, state: string) =>
+  data(api.POST("/api/conversations/{conversation_id}/events", { params: keyed(id), body: { action: "change_agent_state", args: { agent_state: state } } }));
+
+export const start = (id: string) => data(api.POST("/api/conversations/{conversation_id}/start", { params: keyed(id), body: {} }));
+
+export const approvals = (id: string) => data(api.GET("/api/conversations/{conversation_id}/approvals", { params: path(id) }));
+
+export const decide = (id: string, body: Decision) => data(api.POST("/api/conversations/{conversation_id}/approvals", { params: keyed(id), body }));
+
+export const rename = (id: string, title: string) => data(api.PATCH("/api/conversations/{conversation_id}", { params: path(id), body: { title } }));
+
+export const remove = (id: string) => data(api.DELETE("/api/conversations/{conversation_id}", { params: path(id) }));
+
+export const trajectory = (id: string) => data(api.GET("/api/conversations/{conversation_id}/trajectory", { params: path(id) }));
+
+export async function models(): Promise<string[]> {
+  return (await data(api.GET("/api/options/models"))) ?? [];
+}
+
+/** upload stores files in the workspace and gives their paths. */
+export async function upload(id: string, files: File[]): Promise<Schemas["Uploaded"]> {
+  const body = new FormData();
+  for (const file of files) body.append("files", file, file.name);
+  return data(
+    api.POST("/api/conversations/{conversation_id}/upload-files", { params: keyed(id), body: body as never, bodySerializer: (b) => b as never }),
+  );
+}
+
+type Answer = Promise<{ data?: unknown }>;
+type Loose = Record<"GET" | "PUT" | "POST", (path: string, init: object) => Answer>;
+const loose = api as unknown as Loose;
+
+export const queue = async (id: string) => (await data(loose.GET("/api/conversations/{conversation_id}/queue", { params: path(id) }))) as { messages: Waiting[] | null };
+
+export const overrides = async (id: string) => (await data(loose.GET("/api/conversations/{conversation_id}/overrides", { params: path(id) }))) as Overrides;
+
+export const override = async (id: string, body: Overrides) => (await data(loose.PUT("/api/conversations/{conversation_id}/overrides", { params: path(id), body }))) as Overrides;
+
+export const timeline = async (id: string) => (await data(loose.GET("/api/conversations/{conversation_id}/timeline", { params: path(id) }))) as Timeline;
+
+export const fork = async (id: string, event: number | null) =>
+  (await data(loose.POST("/api/conversations/{conversation_id}/fork", { params: keyed(id), body: { event_id: event, title: null } }))) as Schemas["ConversationResponse"];

@@ -1,0 +1,177 @@
+// One conversation while it is on the screen: it reads history as far as somebody scrolls,
+// follows what is new, and does what the person asks.
+import { ApiError } from "../lib/api";
+import { follow } from "../lib/follow";
+import { toasts } from "../lib/toasts.svelte";
+import type { Event, Status } from "./events";
+import { Log } from "./log.svelte";
+import * as routes from "./routes";
+
+/** What is kept while one looks at the newest: more is read again when it is wanted. */
+const kept = 4000;
+const dropped = 1000;
+
+/** Work on new events is cut into pieces that leave the page responsive. */
+const slice = 12;
+
+export const working = new Set(["running", "loading", "user_confirmed", "user_rejected"]);
+
+export class Talk {
+  log = new Log();
+  info = $state.raw<routes.Conversation | undefined>();
+  /** Why the conversation cannot be shown. */
+  problem = $state("");
+  connected = $state(true);
+  deleted = $state(false);
+  /** Whether there are older events than those that were read. */
+  more = $state(false);
+  reading = $state(false);
+  loaded = $state(false);
+  waiting = $state.raw<routes.Waiting[]>([]);
+  approvals = $state.raw<routes.Approval[]>([]);
+  overrides = $state.raw<routes.Overrides | undefined>();
+  private unfollow: () => void = () => {};
+  private todo: (() => void)[] = [];
+  private planned = false;
+  private closed = false;
+  private asking: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(readonly id: string) {}
+
+  async open(): Promise<void> {
+    try {
+      const [info, page] = await Promise.all([routes.conversation(this.id), routes.page(this.id)]);
+      if (this.closed) return;
+      this.info = info;
+      this.log.state = info.agent_state;
+      this.log.reason = info.reason ?? "";
+      this.log.title = info.title;
+      this.log.before(page.events);
+      this.more = page.more;
+      this.loaded = true;
+      this.listen();
+      this.refresh();
+      routes.overrides(this.id).then((o) => (this.overrides = o)).catch(quiet);
+    } catch (err) {
+      this.problem = err instanceof Error ? err.message : String(err);
+    }
+  }
+
+  close(): void {
+    this.closed = true;
+    this.unfollow();
+    clearTimeout(this.asking);
+  }
+
+  private listen(): void {
+    this.unfollow = follow(this.id, this.log.newest, {
+      event: (e) => this.later(() => this.log.add(e as Event)),
+      status: (s, n) => this.later(() => this.log.status(s as Status, n)),
+      delta: (d) => this.later(() => this.log.delta(d)),
+      end: () => this.later(() => (this.deleted = true)),
+      connected: (yes) => this.reconnected(yes),
+    });
+  }
+
+  private reconnected(yes: boolean): void {
+    const before = this.connected;
+    this.connected = yes;
+    // A login that ran out looks like a lost connection; an ordinary question tells.
+    if (before !== yes) this.refresh();
+  }
+
+  /** later does something with the next picture, together with all else that came in. */
+  private later(what: () => void): void {
+    this.todo.push(what);
+    if (this.planned) return;
+    this.planned = true;
+    // A page that is not looked at draws nothing, and still wants to know.
+    if (document.hidden) setTimeout(() => this.flush(), 50);
+    else requestAnimationFrame(() => this.flush());
+  }
+
+  private flush(): void {
+    this.planned = false;
+    const until = performance.now() + slice;
+    let done = 0;
+    while (done < this.todo.length && performance.now() < until) this.todo[done++]!();
+    this.todo.splice(0, done);
+    const rest = this.todo.shift();
+    if (rest) this.again(rest);
+  }
+
+  private again(first: () => void): void {
+    const others = this.todo;
+    this.todo = [];
+    this.later(first);
+    this.todo.push(...others);
+  }
+
+  /** older reads the page before the oldest event. */
+  async older(): Promise<void> {
+    if (!this.more || this.reading) return;
+    this.reading = true;
+    try {
+      const page = await routes.page(this.id, this.log.oldest);
+      if (this.closed) return;
+      this.log.before(page.events);
+      this.more = page.more;
+    } catch (err) {
+      toasts.failed(err);
+      this.more = false;
+    }
+    this.reading = false;
+  }
+
+  /** trim lets go of what is far above, for as long as one looks at the newest. */
+  trim(): void {
+    if (this.log.items.length <= kept) return;
+    this.log.forget(dropped);
+    this.more = true;
+  }
+
+  /** refresh asks for all that is not in the events, soon, and once for many reasons. */
+  refresh(): void {
+    clearTimeout(this.asking);
+    this.asking = setTimeout(() => void this.ask(), 150);
+  }
+
+  private async ask(): Promise<void> {
+    if (this.closed) return;
+    await Promise.all([
+      routes.conversation(this.id).then((c) => (this.info = c)).catch(quiet),
+      routes.approvals(this.id).then((a) => (this.approvals = a.pending ?? [])).catch(quiet),
+      routes.queue(this.id).then((q) => (this.waiting = q.messages ?? [])).catch(quiet),
+    ]);
+  }
+
+  /** say sends a message; files are stored in the workspace first. */
+  async say(text: string, images: string[], files: File[]): Promise<void> {
+    let paths: string[] = [];
+    if (files.length > 0) {
+      const stored = await routes.upload(this.id, files);
+      paths = stored.uploaded_files ?? [];
+      const skipped = stored.skipped_files ?? [];
+      if (skipped.length > 0) throw new Error(skipped.map((s) => `${s.name}: ${s.reason}`).join("\n"));
+    }
+    await routes.say(this.id, text, images, paths);
+    this.refresh();
+  }
+
+  /** attempt does something and says what went wrong. */
+  async attempt(what: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await what();
+      this.refresh();
+      return true;
+    } catch (err) {
+      toasts.failed(err);
+      return false;
+    }
+  }
+}
+
+/** What is asked for on the side may fail: the connection's own banner says so. */
+function quiet(err: unknown): void {
+  if (!(err instanceof ApiError) && !(err instanceof TypeError)) throw err;
+}
