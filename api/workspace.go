@@ -5,6 +5,19 @@ import "time"
 // FileContent answers GET …/select-file.
 type FileContent struct {
 	Code string `json:"code" doc:"The text of the file; for images, PDF and video a data: address."`
+	ETag string `json:"etag" doc:"Tells this content from another; send it along to save the file."`
+}
+
+// SaveFile is the body of PUT …/file.
+type SaveFile struct {
+	Path    string      `json:"path" minLength:"1" maxLength:"12288" doc:"File, relative to the workspace."`
+	Content string      `json:"content" doc:"All of its text."`
+	ETag    Opt[string] `json:"etag,omitzero" minLength:"64" maxLength:"64" pattern:"^[0-9a-f]+$" doc:"The etag of the content that is replaced; null for a file that is not there yet."`
+}
+
+// SavedFile answers PUT …/file.
+type SavedFile struct {
+	ETag string `json:"etag" doc:"That of the file now."`
 }
 
 // GitChange is a file that differs from where the work began.

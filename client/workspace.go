@@ -22,8 +22,24 @@ func (c *Client) ListFiles(ctx context.Context, id, folder string) ([]string, er
 
 // ReadFile returns the text of a file, or a data: address for images, PDF and video.
 func (c *Client) ReadFile(ctx context.Context, id, file string) (string, error) {
-	out, err := call[api.FileContent](ctx, c, http.MethodGet, item(id)+"/select-file?"+url.Values{"file": {file}}.Encode(), nil)
+	out, err := c.OpenFile(ctx, id, file)
 	return out.Code, err
+}
+
+// OpenFile is ReadFile with the etag that SaveFile needs.
+func (c *Client) OpenFile(ctx context.Context, id, file string) (api.FileContent, error) {
+	return call[api.FileContent](ctx, c, http.MethodGet, item(id)+"/select-file?"+url.Values{"file": {file}}.Encode(), nil)
+}
+
+// SaveFile replaces a file that still has the content of the etag, or makes one that
+// is not there yet if the etag is "". It returns the etag of the file now.
+func (c *Client) SaveFile(ctx context.Context, id, file, content, etag string) (string, error) {
+	in := api.SaveFile{Path: file, Content: content}
+	if etag != "" {
+		in.ETag = api.Some(etag)
+	}
+	out, err := call[api.SavedFile](ctx, c, http.MethodPut, item(id)+"/file", in)
+	return out.ETag, err
 }
 
 // Zip writes the workspace to w as a ZIP archive. After an error, what was

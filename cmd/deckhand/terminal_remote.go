@@ -54,7 +54,7 @@ func (f *remoteFlags) connect() (*remote, error) {
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, usage("--server is an http or https address without a user or a query")
-	case u.Scheme == "http" && !here && !f.PlainHTTP && u.Hostname() != "localhost" && !outbound.IsLoopback(net.JoinHostPort(u.Hostname(), "80")):
+	case u.Scheme == "http" && !here && !f.PlainHTTP && !outbound.IsLoopback(net.JoinHostPort(u.Hostname(), "80")):
 		return nil, usage("the key would cross the network to %s in clear text: use https, or --plain-http if the network is trusted", u.Host)
 	}
 	key, err := f.key(here)

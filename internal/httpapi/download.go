@@ -1,8 +1,11 @@
 package httpapi
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
+	"io"
 	"net/http"
 	"path"
 	"reflect"
@@ -76,20 +79,20 @@ func sendText(w http.ResponseWriter, r *http.Request, v *workspace.View, file st
 		return sandbox.ErrBinary
 	}
 	if first.size <= oneRead {
-		writeJSON(w, http.StatusOK, api.FileContent{Code: string(first.head)})
+		writeJSON(w, http.StatusOK, api.FileContent{Code: string(first.head), ETag: sandbox.Sum(first.head)})
 		return nil
 	}
 	out := newDownload(w, "application/json")
 	out.opening = `{"code":"`
-	text := &textEscape{to: out}
+	text, sum := &textEscape{to: out}, sha256.New()
 	return out.all(func() error {
-		if _, err := v.Read(r.Context(), file, text); err != nil {
+		if _, err := v.Read(r.Context(), file, io.MultiWriter(text, sum)); err != nil {
 			return err
 		}
 		if !text.state.whole() {
 			return sandbox.ErrBinary
 		}
-		return out.put(`"}`)
+		return out.put(`","etag":"` + hex.EncodeToString(sum.Sum(nil)) + `"}`)
 	})
 }
 
@@ -111,16 +114,17 @@ func sendMedia(w http.ResponseWriter, r *http.Request, v *workspace.View, file, 
 	}
 	out := newDownload(w, "application/json")
 	out.opening = `{"code":"data:` + kind + `;base64,`
-	out.limit = base64.StdEncoding.EncodedLen(maxMedia) + len(`"}`)
+	sum := sha256.New()
+	out.limit = base64.StdEncoding.EncodedLen(maxMedia) + len(`","etag":""}`) + hex.EncodedLen(sum.Size())
 	return out.all(func() error {
 		encoder := base64.NewEncoder(base64.StdEncoding, out)
-		if _, err := v.Read(r.Context(), file, encoder); err != nil {
+		if _, err := v.Read(r.Context(), file, io.MultiWriter(encoder, sum)); err != nil {
 			return err
 		}
 		if err := encoder.Close(); err != nil {
 			return err
 		}
-		return out.put(`"}`)
+		return out.put(`","etag":"` + hex.EncodeToString(sum.Sum(nil)) + `"}`)
 	})
 }
 

@@ -109,15 +109,15 @@ func (f *fault) write(w http.ResponseWriter, fam family) {
 	for name, values := range f.header {
 		w.Header()[name] = values
 	}
-	body := f.body
+	body, msg := f.body, strings.ToValidUTF8(f.msg, "\ufffd") // it may quote what the client sent
 	switch {
 	case body != nil:
 	case fam == conversation:
-		body = api.ConversationError{Status: "error", Message: f.msg, MsgID: f.code}
+		body = api.ConversationError{Status: "error", Message: msg, MsgID: f.code}
 	case fam == bare:
-		body = f.msg
+		body = msg
 	default:
-		body = api.Problem{Error: f.msg, MsgID: f.code}
+		body = api.Problem{Error: msg, MsgID: f.code}
 	}
 	writeJSON(w, f.status, body)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"deckhand/api"
 	"deckhand/internal/session"
 )
 
@@ -122,6 +123,62 @@ func TestSocketRecovery(t *testing.T) {
 	if row, err := r.log.Row(t.Context(), session.ID(id)); err != nil || row.Status != session.Halted {
 		t.Errorf("a client that came back started the conversation again: %v %v", row.Status, err)
 	}
+}
+
+// A client that was sent away because the conversation was stopped does not come back
+// by itself. When it does come back, it misses nothing, and the conversation is started.
+func TestSocketRecoveryAfterStop(t *testing.T) {
+	r := newSocketRig(t)
+	for _, transport := range []string{"websocket", "polling"} {
+		t.Run(transport, func(t *testing.T) {
+			r := *r
+			r.t = t
+			id := r.history()
+			c := r.joined(join{user: "ada", transport: transport, query: q(id)})
+			c.untilID(11)
+			c.settled()
+			back := map[string]string{"pid": c.pid, "offset": c.offset}
+			r.do("POST", "/api/conversations/"+id+"/stop", "").want(t, 200)
+			c.untilState(session.AgentStopped)
+			c.settled()
+			sentAway := map[string]string{"pid": c.pid}
+			if at, ok := strings.CutPrefix(c.packet(), `42["offset","`); ok {
+				sentAway["offset"] = strings.TrimSuffix(at, `"]`)
+			}
+			c.left()
+
+			// One that lost its connection starts nothing; told to leave, it does not hang on.
+			lost := r.joined(join{user: "ada", transport: transport, query: q(id), auth: back})
+			lost.untilState(session.AgentStopped)
+			r.do("POST", "/api/conversations/"+id+"/stop", "").want(t, 200, "was not running")
+			lost.left()
+
+			c = r.joined(join{user: "ada", transport: transport, query: q(id), auth: sentAway})
+			if c.pid != sentAway["pid"] {
+				t.Error("it was not recovered")
+			}
+			if events := c.untilState(session.AgentLoading); len(events) != 1 {
+				t.Errorf("%d events, want just the new state", len(events))
+			}
+		})
+	}
+}
+
+// A stop reaches those too who have nothing left to read.
+func TestSocketStopWithNothingNew(t *testing.T) {
+	r := newSocketRig(t)
+	id := r.create(`{}`)
+	r.update(id, func(s session.State) ([]session.Payload, error) { return s.Stop("for the test") })
+	row, err := r.log.Row(t.Context(), session.ID(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.joined(join{user: "ada", query: q(id), auth: map[string]string{"pid": "p", "offset": offset(session.ID(id), row.Last)}})
+	for connected := 0; connected == 0; { // it follows
+		connected = decoded[api.Conversation](t, r.do("GET", "/api/conversations/"+id, "")).NumConnections
+	}
+	r.do("POST", "/api/conversations/"+id+"/stop", "").want(t, 200, "was not running")
+	c.left()
 }
 
 // A client that does not read costs what its buffers hold, whatever is written

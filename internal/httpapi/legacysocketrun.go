@@ -47,6 +47,7 @@ func (l *listener) run(ctx context.Context) {
 	defer release()
 	held, l.stop = context.WithCancelCause(held)
 	defer l.stop(nil)
+	l.passed = l.after
 	d.sockets.add(l)
 	defer d.sockets.remove(l)
 
@@ -71,7 +72,7 @@ func (l *listener) run(ctx context.Context) {
 	if text != "" {
 		_ = l.tell(last, text)
 	} else {
-		_ = l.socket.Offset(last, offset(l.id, l.passed)+away) // nobody else writes passed any more
+		_ = l.socket.Offset(last, offset(l.id, l.passed)+away) // written by this goroutine alone
 	}
 	l.socket.Disconnect(err.Error())
 }

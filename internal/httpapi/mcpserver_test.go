@@ -213,6 +213,7 @@ func TestOwnToolServerIsGuarded(t *testing.T) {
 	r.do("POST", "/mcp", `{`).want(t, 400)
 	r.do("POST", "/mcp", ``).want(t, 400)
 	r.do("POST", "/mcp", `[]`).want(t, 400)
+	r.do("POST", "/mcp", "\xff").want(t, 400, "\ufffd") // what cannot be said in an answer is not said
 	r.do("POST", "/mcp", ping, "Content-Type", "text/plain").want(t, 415)
 	r.do("POST", "/mcp", ping, "Mcp-Protocol-Version", "1999-01-01").want(t, 400)
 	// There are no sessions, so none can be taken over.

@@ -111,7 +111,7 @@ func (d *folder) matches(ctx context.Context, name, sum string, missing bool) er
 	if missing {
 		return rpc.ErrChanged
 	}
-	f, err := d.open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	f, err := d.open(name, unix.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return rpc.ErrChanged
 	}
