@@ -99,5 +99,5 @@ type PatchConversation struct {
 
 // StartConversation is the body of POST /api/conversations/{id}/start.
 type StartConversation struct {
-	ProvidersSet Opt[[]string] `json:"providers_set,omitzero" doc:"Accepted for older clients; the stored providers count."`
+	ProvidersSet Opt[[]string] `json:"providers_set,omitzero" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Accepted for older clients; the stored providers count."`
 }

@@ -17,3 +17,8 @@ func (c *Client) Decide(ctx context.Context, id string, d api.Decision) error {
 	_, err := call[api.Accepted](ctx, c, http.MethodPost, item(id)+"/approvals", d)
 	return err
 }
+
+// Queue returns the messages that the agent has not taken up yet.
+func (c *Client) Queue(ctx context.Context, id string) (api.MessageQueue, error) {
+	return call[api.MessageQueue](ctx, c, http.MethodGet, item(id)+"/queue", nil)
+}

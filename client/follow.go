@@ -40,50 +40,52 @@ const (
 // mend (a wrong key, an unknown conversation).
 func (c *Client) Follow(ctx context.Context, id string, after int64) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		delay := firstDelay
-		for {
+		err := again(ctx, func() (done, moved bool, err error) {
 			before := after
-			done, err := c.stream(ctx, id, &after, yield)
-			if done {
-				return
-			}
-			if ctx.Err() != nil {
-				yield(Item{}, ctx.Err())
-				return
-			}
-			var e *Error
-			if errors.As(err, &e) && e.Status < 500 && e.Status != http.StatusTooManyRequests {
-				yield(Item{}, err)
-				return
-			}
-			if after > before {
-				delay = firstDelay
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(delay):
-			}
-			delay = min(2*delay, lastDelay)
+			done, err = c.stream(ctx, id, &after, yield)
+			return done, after > before, err
+		})
+		if err != nil {
+			yield(Item{}, err)
 		}
+	}
+}
+
+// again connects until an attempt is done, ctx ends, or the server gives an answer
+// that trying again will not mend. It waits longer from one attempt to the next,
+// unless one moved on.
+func again(ctx context.Context, attempt func() (done, moved bool, err error)) error {
+	delay := firstDelay
+	for {
+		done, moved, err := attempt()
+		if done {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var e *Error
+		if errors.As(err, &e) && e.Status < 500 && e.Status != http.StatusTooManyRequests {
+			return err
+		}
+		if moved {
+			delay = firstDelay
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(delay):
+		}
+		delay = min(2*delay, lastDelay)
 	}
 }
 
 // stream reads one connection. done means that the consumer or the conversation has had enough.
 func (c *Client) stream(ctx context.Context, id string, after *int64, yield func(Item, error) bool) (done bool, err error) {
-	req, err := c.request(ctx, http.MethodGet, item(id)+"/events/stream", nil)
-	if err != nil {
-		return false, err
-	}
-	req.Header.Set("Accept", "text/event-stream")
-	req.Header.Set("Last-Event-ID", format(*after))
-	res, err := c.HTTP.Do(req)
+	res, err := c.openStream(ctx, item(id)+"/events/stream", "Last-Event-ID", format(*after))
 	if err != nil {
 		return false, err
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return false, failure(res)
-	}
 	r := bufio.NewReader(res.Body)
 	for {
 		f, err := readFrame(r)
@@ -106,6 +108,27 @@ func (c *Client) stream(ctx context.Context, id string, after *int64, yield func
 			return true, nil
 		}
 	}
+}
+
+// openStream asks for server-sent events; header pairs are added.
+func (c *Client) openStream(ctx context.Context, path string, header ...string) (*http.Response, error) {
+	req, err := c.request(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := c.HTTP.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode != http.StatusOK {
+		defer res.Body.Close()
+		return nil, failure(res)
+	}
+	return res, nil
 }
 
 // frame is one server-sent event.

@@ -23,15 +23,21 @@ var version = "dev"
 type cli struct {
 	Config string `name:"config" env:"DECKHAND_CONFIG" placeholder:"FILE" help:"Config file (YAML): flag names as keys, and prices. Flags and environment win over it."`
 
-	Serve   serveCmd   `cmd:"" help:"Run the server."`
-	Run     runCmd     `cmd:"" help:"Have an agent do a task in this folder, in this terminal. Needs no server."`
-	Replay  replayCmd  `cmd:"" help:"Run a recorded trajectory again, in a fresh sandbox. Needs no server."`
-	Import  importCmd  `cmd:"" help:"Take over the data folder of a legacy server: settings, secrets and conversations. Works beside a running server."`
-	Key     keyCmd     `cmd:"" help:"Make, list and revoke API keys; rotate the master key. Works beside a running server."`
-	User    userCmd    `cmd:"" help:"Make, list, disable and enable users. Works beside a running server."`
-	OpenAPI openapiCmd `cmd:"" name:"openapi" help:"Print the OpenAPI 3.1 document of this version."`
-	Doctor  doctorCmd  `cmd:"" help:"Check that the server can work here, or verify one conversation's log."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Serve      serveCmd      `cmd:"" help:"Run the server."`
+	Run        runCmd        `cmd:"" help:"Have an agent do a task in this folder, in this terminal. Needs no server."`
+	New        newCmd        `cmd:"" help:"Begin a conversation on a running server, and print its id."`
+	Attach     attachCmd     `cmd:"" help:"Show a conversation of a running server as it goes on, and take part in it."`
+	List       listCmd       `cmd:"" help:"List the conversations of a running server, newest first."`
+	Logs       logsCmd       `cmd:"" help:"Print what happened in a conversation of a running server."`
+	Open       openCmd       `cmd:"" help:"Open the page of a conversation in the browser."`
+	Completion completionCmd `cmd:"" help:"Print the script that completes commands, flags and ids in a shell."`
+	Replay     replayCmd     `cmd:"" help:"Run a recorded trajectory again, in a fresh sandbox. Needs no server."`
+	Import     importCmd     `cmd:"" help:"Take over the data folder of a legacy server: settings, secrets and conversations. Works beside a running server."`
+	Key        keyCmd        `cmd:"" help:"Make, list and revoke API keys; rotate the master key. Works beside a running server."`
+	User       userCmd       `cmd:"" help:"Make, list, disable and enable users. Works beside a running server."`
+	OpenAPI    openapiCmd    `cmd:"" name:"openapi" help:"Print the OpenAPI 3.1 document of this version."`
+	Doctor     doctorCmd     `cmd:"" help:"Check that the server can work here, or verify one conversation's log."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
 
 // common is what commands on the data have in common.
@@ -48,6 +54,9 @@ func main() {
 
 // run is main without the process, so that tests can call it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == completeWord {
+		return complete(ctx, args[1:], stdout)
+	}
 	var c cli
 	file := &fileResolver{args: args}
 	if err := file.load(); err != nil { // before the parser, which would put a flag's name before it

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -88,17 +87,11 @@ func (runCmd) Help() string {
 
 // Run has the task done.
 func (c *runCmd) Run(ctx context.Context, all *cli, o *output) error {
-	first := session.UserSaid{Text: c.Task}
-	if c.Task == "-" {
-		text, err := io.ReadAll(io.LimitReader(os.Stdin, 1<<20))
-		if err != nil {
-			return err
-		}
-		first.Text = string(text)
+	task, err := readTask(c.Task, "deckhand run")
+	if err != nil {
+		return err
 	}
-	if strings.TrimSpace(first.Text) == "" {
-		return usage("say what is to be done: deckhand run %q", "fix the failing test")
-	}
+	first := session.UserSaid{Text: task}
 	for _, name := range c.Image {
 		url, err := imageURL(name)
 		if err != nil {

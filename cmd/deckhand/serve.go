@@ -26,6 +26,7 @@ type serveCmd struct {
 	common
 	sandboxFlags
 	brainFlags
+	signOnFlags
 	Addr         string        `name:"addr" env:"DECKHAND_ADDR" default:"127.0.0.1:3000" help:"Address to listen on. Anything but loopback needs TLS or --behind-proxy."`
 	BehindProxy  bool          `name:"behind-proxy" env:"DECKHAND_BEHIND_PROXY" help:"A reverse proxy in front of this server speaks TLS for it."`
 	PublicURL    string        `name:"public-url" env:"DECKHAND_PUBLIC_URL" placeholder:"URL" help:"Address people use, e.g. https://deckhand.example.org; for the login link and for links in pull requests. Its host is allowed, and requests may have its path before theirs. Default: where the server listens."`

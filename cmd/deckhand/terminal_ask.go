@@ -178,7 +178,7 @@ func (t *talk) choose(text string, g *session.ApprovalGiven) (again bool, err er
 		g.Approved = true
 	case "a", "always":
 		if t.question.Pattern == "" {
-			return true, errors.New("it cannot be said in general what this would allow; say yes to this one")
+			return true, errNoPattern
 		}
 		g.Approved, g.Always = true, t.question.Pattern
 	case "n", "no":
@@ -196,7 +196,7 @@ func (t *talk) choose(text string, g *session.ApprovalGiven) (again bool, err er
 		}
 		g.Approved = true
 	default:
-		return true, errors.New("answer with one of the letters in brackets; a reason may follow n")
+		return true, errNoAnswer
 	}
 	return false, nil
 }

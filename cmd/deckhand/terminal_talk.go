@@ -31,6 +31,7 @@ type talk struct {
 	grew    chan struct{}
 	deltas  chan delta
 	signals chan os.Signal
+	tick    <-chan time.Time // for a spinner, where there is one
 	late    <-chan time.Time
 	began   time.Time
 
@@ -54,13 +55,16 @@ func newTalk(f *talkFlags, a *alone, o *output) *talk {
 	screen, _ := o.stdout.(*os.File)
 	look := terminal.Options{Out: o.stdout}
 	if screen != nil && columns(screen) > 0 {
-		look.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+		look.Color = wantsColour()
 		look.Width = func() int { return columns(screen) }
 		if columns(os.Stdin) > 0 && !f.JSON {
 			t.in = newLines(os.Stdin)
 		}
 	}
 	t.Display = terminal.New(look)
+	if look.Color {
+		t.tick = time.Tick(beat)
+	}
 	if f.Timeout > 0 {
 		t.late = time.After(f.Timeout)
 	}
@@ -127,23 +131,28 @@ func (t *talk) run(ctx context.Context, created session.Created, first *session.
 
 // wait waits until something happens.
 func (t *talk) wait(ctx context.Context) (code int, over bool, err error) {
-	select {
-	case <-t.grew:
-	case d := <-t.deltas:
-		if _, err := t.drain(ctx); err != nil {
-			return 0, false, err
+	for {
+		select {
+		case <-t.tick:
+			t.Tick()
+			continue
+		case <-t.grew:
+		case d := <-t.deltas:
+			if _, err := t.drain(ctx); err != nil {
+				return 0, false, err
+			}
+			if !t.json {
+				t.Delta(d.Call, d.Text)
+			}
+		case s := <-t.signals:
+			return t.interrupt(ctx, s)
+		case <-t.late:
+			return t.endEarly(ctx, tooLate)
+		case <-t.failed:
+			return exitError, true, errors.New("the agent cannot go on: the log could not be written")
 		}
-		if !t.json {
-			t.Delta(d.Call, d.Text)
-		}
-	case s := <-t.signals:
-		return t.interrupt(ctx, s)
-	case <-t.late:
-		return t.endEarly(ctx, tooLate)
-	case <-t.failed:
-		return exitError, true, errors.New("the agent cannot go on: the log could not be written")
+		return 0, false, nil
 	}
-	return 0, false, nil
 }
 
 // follow passes on what is being written.

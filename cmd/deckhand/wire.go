@@ -102,7 +102,10 @@ type server struct {
 // wire puts the parts together in the order a request walks through them.
 func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override, d *data, keyring *secret.Keyring, redactor *secret.Redactor, logger *slog.Logger) (*server, error) {
 	s := &server{data: d, keyring: keyring, logger: logger, redactor: redactor, metrics: telemetry.NewMetrics(version)}
-	var err error
+	signOn, err := c.signOn(ctx, d, keyring, redactor)
+	if err != nil {
+		return nil, err
+	}
 	if c.LegacyUI != "" {
 		if s.front, err = httpapi.OpenFrontEnd(c.LegacyUI); err != nil {
 			return nil, fmt.Errorf("--legacy-ui: %w", err)
@@ -143,7 +146,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	sessions.Observe(s.keeper)
 
 	config := httpapi.Config{
-		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, Hub: hub, Answers: d.db, Feedback: d.db.Feedback(), Seal: keyring, NewID: d.db.NewID,
+		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, SignOn: signOn, Hub: hub, Answers: d.db, Feedback: d.db.Feedback(), Seal: keyring, NewID: d.db.NewID,
 		Redact: redactor.Add, Mask: mask, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, FrontEnd: s.front, DataDir: c.DataDir,
 		Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit}, Webhooks: s.wireWebhooks(client),
 		Models: httpapi.Models{Names: s.brain.models.Catalogue.Names, Default: defaultModel, HasPrice: s.brain.hasPrice, Blind: s.brain.blind, Other: s.brain.otherModel,

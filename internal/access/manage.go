@@ -92,6 +92,9 @@ func (g *Gate) List(ctx context.Context, user string) ([]Key, error) { return g.
 // Users is everybody, by name.
 func (g *Gate) Users(ctx context.Context) ([]User, error) { return g.store.Users(ctx) }
 
+// User is ErrNotFound when there is none of that name.
+func (g *Gate) User(ctx context.Context, name string) (User, error) { return g.store.User(ctx, name) }
+
 // CreateUser makes a user without a key. ErrExists when the name is taken.
 func (g *Gate) CreateUser(ctx context.Context, name string, admin bool) (User, error) {
 	if err := CheckUserName(name); err != nil {

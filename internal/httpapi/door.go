@@ -19,6 +19,7 @@ import (
 	"deckhand/internal/idempotency"
 	"deckhand/internal/live"
 	"deckhand/internal/notify"
+	"deckhand/internal/oidc"
 	"deckhand/internal/sandbox/egress"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
@@ -37,8 +38,10 @@ type Config struct {
 	Index    session.Index
 	Settings *settings.Service
 	Gate     *access.Gate
-	Hub      *live.Hub
-	Answers  idempotency.Store
+	// SignOn lets people in whom an identity provider vouches for; nil if there is none.
+	SignOn  *oidc.SignOn
+	Hub     *live.Hub
+	Answers idempotency.Store
 	// Feedback keeps what users say of the agent's work; nil if nothing does.
 	Feedback feedback.Store
 	Seal     Sealer
@@ -129,7 +132,7 @@ type Models struct {
 	// Blind says why the model is of no use for a message with images; "" if it is, or nobody knows.
 	Blind func(model string) string
 	// Other says why a conversation cannot go on with a model in place of the one in
-	// the settings; "" if it can.
+	// the settings; "" if it can. nil lets it go on with any.
 	Other   func(s settings.Settings, model string) string
 	Default string
 }
@@ -184,6 +187,7 @@ func New(c Config) *Door {
 		schemas: map[string]*huma.Schema{}, hosts: map[string]bool{"localhost": true}, origins: map[string]bool{},
 		csrf: http.NewCrossOriginProtection(), inflight: inflight{busy: map[string]chan struct{}{}}}
 	d.closing, d.close = context.WithCancel(context.Background())
+	d.cpu.at = d.started // the first look says how busy we were since then
 	if d.NewID == nil {
 		d.NewID = session.NewID
 	}

@@ -78,9 +78,8 @@ var differs = map[string]string{
 
 // lenient are mistakes, by its document, that we accept, and why.
 var lenient = map[string]string{
-	"POST /api/add-git-providers mcp_config.":                                          "neither server uses it",
-	"POST /api/conversations/{conversation_id}/start providers_set is [no-such-thing]": "it only says which tokens a client thinks there are",
-	"POST /api/settings secrets_store is <nil>":                                        "null resets, for every field",
+	"POST /api/add-git-providers mcp_config.":   "neither server uses it",
+	"POST /api/settings secrets_store is <nil>": "null resets, for every field",
 }
 
 // listed reports whether one of the keys is what the text begins with.

@@ -77,10 +77,12 @@ func (d *Door) checkOverrides(s settings.Settings, o session.Overridden) error {
 		model = *s.LLMModel
 	}
 	if o.Model != "" {
+		model = o.Model
+	}
+	if o.Model != "" && d.Models.Other != nil {
 		if why := d.Models.Other(s, o.Model); why != "" {
 			return fail(http.StatusBadRequest, api.CodeModelUnavailable, why)
 		}
-		model = o.Model
 	}
 	if limited := o.Limited || s.MaxBudgetPerTask != nil || d.Usage.Limit > 0; limited && !d.Models.HasPrice(model) {
 		return fail(http.StatusBadRequest, api.CodePriceUnknown,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/access"
 	"deckhand/internal/session"
 )
 
@@ -124,7 +125,7 @@ func login(d *Door, ctx context.Context, c *call, _ none, in api.Login) (api.Me,
 		}
 		return api.Me{}, err
 	}
-	d.setCookie(c, cookie, 30*24*time.Hour)
+	d.setCookie(c, cookie, access.CookieLife)
 	return api.Me{User: who.User, Admin: who.Admin}, nil
 }
 
@@ -138,9 +139,13 @@ func logout(d *Door, _ context.Context, c *call, _ none, _ none) (api.Accepted, 
 
 // setCookie sets it for our own part of the site, if the page that asks is at the public address.
 func (d *Door) setCookie(c *call, value string, life time.Duration) {
-	public := d.origin != "" && c.http.Header.Get("Origin") == d.origin
+	d.giveCookie(c, value, life, d.origin != "" && c.http.Header.Get("Origin") == d.origin)
+}
+
+// giveCookie sets it, where it is known whether the browser is at the public address.
+func (d *Door) giveCookie(c *call, value string, life time.Duration, public bool) {
 	cookie := http.Cookie{Name: cookieName, Value: value, Path: "/", MaxAge: int(life.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: c.http.TLS != nil || c.http.Header.Get("X-Forwarded-Proto") == "https" || public && strings.HasPrefix(d.origin, "https:")}
+		Secure: overTLS(c.http) || public && strings.HasPrefix(d.origin, "https:")}
 	if public {
 		cookie.Path = d.prefix + "/"
 	}

@@ -90,7 +90,7 @@ func newQueue(st session.State) *queue {
 func (q *queue) add(e session.Event) {
 	switch p := e.Payload.(type) {
 	case session.UserSaid:
-		if !q.replaying || !p.Recorded() {
+		if !p.Recorded() { // the replay itself answers what it says
 			q.waiting = append(q.waiting, e)
 		}
 	case session.TurnBegan:

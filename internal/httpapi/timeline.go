@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/timeline"
 )
 
 const aboutTimeline = "Computed from the log. Pages are cut between turns; each has what took time since the turn before it, " +
@@ -22,7 +23,7 @@ func getTimeline(d *Door, ctx context.Context, c *call, q timelineQuery, _ none)
 	if err != nil {
 		return api.Timeline{}, err
 	}
-	t := newTimeline(q.After, int(q.Limit))
+	t := timeline.New(q.After, int(q.Limit))
 	for e, err := range d.Log.Read(ctx, row.ID, 0) {
 		if err != nil {
 			return api.Timeline{}, err
@@ -30,7 +31,7 @@ func getTimeline(d *Door, ctx context.Context, c *call, q timelineQuery, _ none)
 		if e.Number > row.Last {
 			break
 		}
-		t.add(e)
+		t.Add(e)
 	}
-	return t.end(time.Now().UTC()), nil
+	return t.End(time.Now().UTC()), nil
 }

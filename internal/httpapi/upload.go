@@ -163,8 +163,12 @@ type file struct {
 
 // each reads the parts one after the other and remembers what they were.
 func (u *upload) each(do func(file) error) error {
+	files := 0
 	for n := 0; ; n++ {
 		part, err := u.parts.NextPart()
+		if err == io.EOF && files == 0 {
+			return api.Invalid("missing", "This field is required.", "files")
+		}
 		if err == io.EOF {
 			return nil
 		}
@@ -176,6 +180,9 @@ func (u *upload) each(do func(file) error) error {
 		}
 		sum := sha256.New()
 		f := readPart(part)
+		if part.FormName() == "files" {
+			files++
+		}
 		f.data = io.TeeReader(part, sum)
 		if err := do(f); err != nil {
 			return err

@@ -196,7 +196,9 @@ func TestUploadForms(t *testing.T) {
 	h.do("POST", path, "x", "Content-Type", "multipart/form-data").want(t, 415)
 	h.do("POST", path, "no boundary here", "Content-Type", kind).want(t, 400, "to their end")
 	empty, kind := form()
-	h.send(h.request("POST", path, empty, "Content-Type", kind)).want(t, 200, `{"uploaded_files":[],"file_urls":[],"skipped_files":[]}`)
+	h.send(h.request("POST", path, empty, "Content-Type", kind)).want(t, 422, `["body","files"]`)
+	other, kind := form([2]string{`form-data; name="file"; filename="x.txt"`, "not ours"})
+	h.send(h.request("POST", path, other, "Content-Type", kind)).want(t, 422, `["body","files"]`)
 }
 
 // What is too large is refused, and nothing of the request stays.

@@ -183,6 +183,12 @@ func TestHealth(t *testing.T) {
 			t.Errorf("%s is missing", name)
 		}
 	}
+	var used struct {
+		CPU float64 `json:"cpu_percent"`
+	}
+	if err := json.Unmarshal(info["resources"], &used); err != nil || used.CPU < 0.001 { // since the door was made, not since the year 1
+		t.Errorf("%g%% busy: %v", used.CPU, err)
+	}
 	broken = true
 	r.do("GET", "/ready", "", none...).want(t, http.StatusServiceUnavailable, "the disk is full")
 	r.do("GET", "/alive", "", none...).want(t, 200)

@@ -65,7 +65,7 @@ func (d *Display) head(c session.ToolCall) {
 	_ = json.Unmarshal(c.Args, &a)
 	switch c.Name {
 	case "execute_bash":
-		d.command(a, maxCommand)
+		d.command(a, d.most(maxCommand))
 	case "think":
 		d.thought(a.Thought)
 	case "finish":
@@ -78,7 +78,7 @@ func (d *Display) head(c session.ToolCall) {
 		}
 		d.title(verb+" "+a.Path, "")
 	default:
-		d.title(c.Name, inline(c.Args))
+		d.title(c.Name, inline(c.Args, d.most(maxValue)))
 	}
 }
 
@@ -131,8 +131,8 @@ func (d *Display) tasks(a arguments) {
 	}
 }
 
-// inline shows arguments of which nothing is known.
-func inline(raw json.RawMessage) string {
+// inline shows arguments of which nothing is known, each with so many characters at most.
+func inline(raw json.RawMessage, most int) string {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(raw, &all) != nil {
 		return string(raw)
@@ -144,8 +144,8 @@ func inline(raw json.RawMessage) string {
 		if json.Unmarshal(all[name], &text) == nil {
 			value = text
 		}
-		if r := []rune(value); len(r) > maxValue {
-			value = string(r[:maxValue]) + "…"
+		if r := []rune(value); len(r) > most {
+			value = string(r[:most]) + "…"
 		}
 		parts = append(parts, name+"="+value)
 	}
@@ -204,8 +204,9 @@ func (d *Display) finished(p session.ToolReturned) {
 // diff shows a change, with its first lines only if it is a long one.
 func (d *Display) diff(text string) {
 	lines := strings.Split(strings.TrimRight(Clean(text), "\n"), "\n")
+	most := d.most(maxDiff)
 	for i, l := range lines {
-		if i == maxDiff && len(lines) > maxDiff+1 {
+		if i == most && len(lines) > most+1 {
 			d.line(dim, "  … "+count(len(lines)-i, "more line"))
 			return
 		}
@@ -221,6 +222,14 @@ func (d *Display) diff(text string) {
 			look = red
 		}
 		d.line(look, "  "+clip(l, d.width()-3))
+	}
+}
+
+// Asked shows a call that a person is to decide about, unless it is the last
+// that was shown.
+func (d *Display) Asked(c session.ToolCall) {
+	if d.tool.ID != c.ID {
+		d.called(session.ToolCalled{ToolCall: c, Awaits: true})
 	}
 }
 

@@ -3,6 +3,7 @@ package terminal
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -19,6 +20,8 @@ type Options struct {
 	Width func() int
 	// Messages shows what the person said, too.
 	Messages bool
+	// Whole leaves nothing out, however long it is.
+	Whole bool
 }
 
 // Display writes a conversation. It belongs to one goroutine.
@@ -65,12 +68,23 @@ func (d *Display) paint(look, text string) string {
 }
 
 func (d *Display) width() int {
+	if d.Whole {
+		return math.MaxInt32
+	}
 	if d.Width != nil {
 		if n := d.Width(); n > 0 {
 			return max(n, 20)
 		}
 	}
 	return 400
+}
+
+// most is how many lines are shown of what is usually cut after so many.
+func (d *Display) most(usual int) int {
+	if d.Whole {
+		return math.MaxInt32
+	}
+	return usual
 }
 
 // write writes text that is clean.
@@ -116,7 +130,7 @@ func (d *Display) clear() {
 
 // Status shows what is being waited for, until something else is written.
 func (d *Display) Status(text string) {
-	if !d.Color {
+	if !d.Color && d.foot == nil {
 		return
 	}
 	d.doing = strings.TrimSpace(Inline(text))
@@ -134,10 +148,27 @@ func (d *Display) shownStatus() string {
 }
 
 // Notice says something beside the conversation.
-func (d *Display) Notice(text string) { d.line(dim, "· "+Clean(text)) }
+func (d *Display) Notice(text string) { d.line(dim, d.folds("· ", Clean(text))) }
 
 // Problem says that something went wrong.
-func (d *Display) Problem(text string) { d.line(red, "! "+Clean(text)) }
+func (d *Display) Problem(text string) { d.line(red, d.folds("! ", Clean(text))) }
+
+// folds breaks a text at spaces where the terminal would break it anywhere, and
+// sets its lines below each other behind a mark.
+func (d *Display) folds(mark, text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		for d.Width != nil && columns(line) > d.width()-3 {
+			n := breakAt(line, d.width()-3)
+			b.WriteString(mark + strings.TrimRight(line[:n], " ") + "\n")
+			mark, line = "  ", line[n:]
+		}
+		b.WriteString(mark + line + "\n")
+		mark = "  "
+	}
+	return b.String()
+}
 
 // Prompt asks for a line of input, which is echoed by the terminal itself.
 func (d *Display) Prompt(text string) {

@@ -125,6 +125,7 @@ func (d *Display) thought(text string) {
 // some shows the first lines of a text, and says how many there are more.
 func (d *Display) some(look, indent, text string, most int) {
 	lines := strings.Split(strings.TrimRight(Clean(text), "\n"), "\n")
+	most = d.most(most)
 	for i, l := range lines {
 		if i == most && len(lines) > most+1 {
 			d.line(dim, indent+"… "+count(len(lines)-i, "more line"))

@@ -13,18 +13,24 @@ type foot struct {
 	input *Input
 	// part is the end of the conversation, a line that goes on.
 	part string
-	// state is said of the agent as long as nothing more exact is known, and
-	// prompt stands before what is typed.
-	state, prompt string
-	busy          bool
+	Foot
 	// rows is how many lines are on the screen now; the cursor is in the last.
 	rows int
 }
 
-// Type keeps a line for the person at the bottom. It needs colours and a width.
+// Foot says where the conversation stands.
+type Foot struct {
+	// State is said of the agent as long as nothing more exact is known, and
+	// Prompt stands before what is typed.
+	State, Prompt string
+	// Busy says that the state takes time, Asks that it is a question to the person.
+	Busy, Asks bool
+}
+
+// Type keeps a line for the person at the bottom, which needs a terminal.
 func (d *Display) Type(in *Input) {
 	d.fresh()
-	d.foot = &foot{input: in, prompt: "> "}
+	d.foot = &foot{input: in, Foot: Foot{Prompt: ">"}}
 	d.draw()
 }
 
@@ -42,14 +48,13 @@ func (d *Display) Leave() {
 	d.fresh()
 }
 
-// Foot says what the agent does, whether that takes time, and what the person is asked.
-func (d *Display) Foot(state, prompt string, busy bool) {
+// SetFoot says where the conversation stands now.
+func (d *Display) SetFoot(f Foot) {
 	if d.foot == nil {
 		return
 	}
-	f := d.foot
-	f.state, f.prompt, f.busy = Inline(state), Inline(prompt)+" ", busy
-	if !busy {
+	d.foot.Foot = f
+	if !f.Busy {
 		d.doing = ""
 	}
 	d.draw()
@@ -76,18 +81,29 @@ func (d *Display) append(text string) {
 	f := d.foot
 	at := strings.LastIndexByte(text, '\n') + 1
 	if at > 0 {
-		b.WriteString(f.part + text[:at])
+		for line := range strings.Lines(f.part + text[:at]) {
+			b.WriteString(d.folded(&b, strings.TrimSuffix(line, "\n")) + "\n")
+		}
 		f.part = ""
 	}
-	f.part += text[at:]
-	for columns(f.part) >= d.width() { // rows must be counted, so the terminal must not break lines itself
-		n := breakAt(f.part, d.width()-1)
-		b.WriteString(f.part[:n] + "\n")
-		f.part = f.part[n:]
-	}
+	f.part = d.folded(&b, f.part+text[at:])
 	d.bare = f.part == ""
 	d.rows(&b)
 	d.put(b.String())
+}
+
+// folded writes the lines that a long one is broken into, and returns the last.
+// Rows are counted, so the terminal must not break a line of the foot itself.
+func (d *Display) folded(b *strings.Builder, line string) string {
+	if strings.Contains(line, "\x1b") { // what has a look is never left unfinished
+		return line
+	}
+	for columns(line) >= d.width() {
+		n := breakAt(line, d.width()-1)
+		b.WriteString(line[:n] + "\n")
+		line = line[n:]
+	}
+	return line
 }
 
 // wipe takes away what is at the bottom.
@@ -109,14 +125,18 @@ func (d *Display) rows(b *strings.Builder) {
 		b.WriteString(f.part + "\n")
 		f.rows++
 	}
-	if text := or(d.doing, f.state); text != "" {
-		if f.busy || d.doing != "" {
+	if text := or(d.doing, Inline(f.State)); text != "" {
+		look := dim
+		switch {
+		case f.Asks:
+			look = yellow
+		case f.Busy || d.doing != "":
 			text = d.spinner() + " " + strings.TrimSpace(text)
 		}
-		b.WriteString(d.paint(dim, clip(text, width-1)) + "\n")
+		b.WriteString(d.paint(look, clip(text, width-1)) + "\n")
 		f.rows++
 	}
-	prompt := clip(f.prompt, max(width*2/3, 4))
+	prompt := clip(Inline(f.Prompt), width/2) + " "
 	text, column := f.input.view(width - columns(prompt) - 1)
 	b.WriteString(d.paint(bold, prompt) + text + "\r")
 	if column += columns(prompt); column > 0 {
@@ -134,7 +154,7 @@ func (d *Display) spinner() string { return frames[d.spin%len(frames)] }
 func (d *Display) Tick() {
 	d.spin++
 	switch {
-	case d.foot != nil && (d.foot.busy || d.doing != ""):
+	case d.foot != nil && (d.foot.Busy || d.doing != ""):
 		d.draw()
 	case d.foot == nil && d.status:
 		d.put("\r\x1b[K" + d.shownStatus())

@@ -47,7 +47,7 @@ func (o *output) flush() {
 	text := strings.TrimRight(Clean(strings.TrimRight(o.line.String(), "\r")), "\n")
 	o.line.Reset()
 	for line := range strings.SplitSeq(text, "\n") {
-		if o.lines++; o.lines <= headLines {
+		if o.lines++; o.lines <= o.d.most(headLines) {
 			o.show(line)
 			continue
 		}
@@ -74,7 +74,7 @@ func (o *output) finish(result string) {
 	if o.line.Len() > 0 {
 		o.flush()
 	}
-	if hidden := o.lines - headLines - len(o.tail); hidden > 0 {
+	if hidden := o.lines - o.d.most(headLines) - len(o.tail); hidden > 0 {
 		o.d.line(dim, "  … "+count(hidden, "line")+" not shown")
 	}
 	for _, line := range o.tail {

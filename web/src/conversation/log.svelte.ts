@@ -17,6 +17,8 @@ export class Item {
   streaming = $state(false);
   /** Whether the person opened or closed it; undefined is as the card wants it. */
   open = $state<boolean | undefined>();
+  /** Whether all of a long text is shown. */
+  whole = $state(false);
   /** The height it had when it was last shown. */
   height = 0;
   images: string[] = [];

@@ -3,11 +3,28 @@
 import DOMPurify from "dompurify";
 import { Marked } from "marked";
 
+/** Tags that people write into markdown, and that only shape text. */
+const shapes = "b|br|code|dd|del|details|div|dl|dt|em|h[1-6]|hr|i|ins|kbd|li|mark|ol|p|pre|s|samp|small|span|strong|sub|summary|sup|table|tbody|td|th|thead|tr|u|ul|var";
+const written = new RegExp(`<!--[\\s\\S]*?-->|<(/?)(${shapes})(?=[\\s/>])[^<>]*>|[<>]`, "gi");
+
+/**
+ * bare keeps such tags without their attributes and shows all others as the text they are.
+ * The sanitiser would drop them too, but parsing them is enough for a browser to report
+ * styles and handlers that the page's policy forbids.
+ */
+export function bare(html: string): string {
+  return html.replace(written, (whole, slash: string | undefined, tag: string | undefined) => {
+    if (tag) return `<${slash}${tag.toLowerCase()}>`;
+    return whole === "<" ? "&lt;" : whole === ">" ? "&gt;" : "";
+  });
+}
+
 const marked = new Marked({
   gfm: true,
   breaks: true,
   renderer: {
     checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
+    html: ({ text }) => bare(text),
   },
 });
 
@@ -52,8 +69,20 @@ const rules = {
 
 const longest = 200_000;
 
+/** What was rendered last is likely to be shown again: it was only scrolled away. */
+const rendered = new Map<string, string>();
+const remembered = 200;
+const small = 20_000;
+
 /** html renders markdown. What is too long to be read is cut: it is in the trajectory. */
 export function html(source: string): string {
+  const known = rendered.get(source);
+  if (known !== undefined) return known;
   const cut = source.length > longest ? source.slice(0, longest) + "…" : source;
-  return purifier.sanitize(marked.parse(cut, { async: false }), rules);
+  const safe = purifier.sanitize(marked.parse(cut, { async: false }), rules);
+  if (source.length <= small) {
+    if (rendered.size >= remembered) rendered.delete(rendered.keys().next().value!);
+    rendered.set(source, safe);
+  }
+  return safe;
 }

@@ -83,6 +83,10 @@ export class Talk {
   /** later does something with the next picture, together with all else that came in. */
   private later(what: () => void): void {
     this.todo.push(what);
+    this.plan();
+  }
+
+  private plan(): void {
     if (this.planned) return;
     this.planned = true;
     // A page that is not looked at draws nothing, and still wants to know.
@@ -96,15 +100,7 @@ export class Talk {
     let done = 0;
     while (done < this.todo.length && performance.now() < until) this.todo[done++]!();
     this.todo.splice(0, done);
-    const rest = this.todo.shift();
-    if (rest) this.again(rest);
-  }
-
-  private again(first: () => void): void {
-    const others = this.todo;
-    this.todo = [];
-    this.later(first);
-    this.todo.push(...others);
+    if (this.todo.length > 0) this.plan();
   }
 
   /** older reads the page before the oldest event. */

@@ -156,6 +156,31 @@ func TestWriteNew(t *testing.T) {
 	}
 }
 
+// A file is replaced if it is what the caller takes it for, and else it stays.
+func TestWriteMatch(t *testing.T) {
+	p := newPlace(t)
+	p.put("f", "old")
+	p.ok(os.Symlink("f", filepath.Join(p.dir, "link")))
+	matching := func(content string) func(*sandbox.WriteParams) {
+		return func(w *sandbox.WriteParams) { w.Match = sandbox.Sum([]byte(content)) }
+	}
+	before := p.everything()
+	for name, was := range map[string]string{"f": "other", "link": "", "missing": "", "no/such/folder/f": ""} {
+		if _, err := p.write(name, "new", matching(was)); !errors.Is(err, rpc.ErrChanged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := p.get("f"); got != "old" || p.everything() != before {
+		t.Errorf("%q, and %s", got, p.everything())
+	}
+	for i, name := range []string{"f", "link"} {
+		was, is := []string{"old", "newer"}[i], []string{"newer", "newest"}[i]
+		if _, err := p.write(name, is, matching(was)); err != nil || p.get("f") != is {
+			t.Errorf("%s: %q %v", name, p.get("f"), err)
+		}
+	}
+}
+
 func TestWriteFailsWithoutTrace(t *testing.T) {
 	p := newPlace(t)
 	p.put("f", "old")

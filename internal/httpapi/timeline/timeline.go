@@ -1,4 +1,7 @@
-package httpapi
+// Package timeline finds out where the time of a conversation went, from its log
+// alone: waiting, making a sandbox, asking the model, running tools, asking the
+// person. It reads a log once, in order, and holds no more of it than one page.
+package timeline
 
 import (
 	"time"
@@ -21,12 +24,12 @@ const (
 
 var timeNames = [kindsOfTime]string{"model", "sandbox", "tool", "approval", "queue"}
 
-// maxSpans is how many spans an answer has. A turn may be longer than any page;
+// maxSpans is how many spans a page has. A turn may be longer than that;
 // then the newest count.
 const maxSpans = 10_000
 
-// timeline finds out where the time went, from the events of a log in order.
-type timeline struct {
+// Fold takes the events of a log, in order.
+type Fold struct {
 	after int64
 	limit int
 	page  pagePlace
@@ -70,16 +73,17 @@ type toolCall struct {
 	run, approval *lasting
 }
 
-func newTimeline(after int64, limit int) *timeline {
-	t := &timeline{after: after, limit: limit, tools: map[string]*toolCall{}}
+// New begins a page: the turns after the one with the number after, so many as limit.
+func New(after int64, limit int) *Fold {
+	t := &Fold{after: after, limit: limit, tools: map[string]*toolCall{}}
 	if after == 0 {
 		t.page = onPage
 	}
 	return t
 }
 
-// add takes the next event.
-func (t *timeline) add(e session.Event) {
+// Add takes the next event.
+func (t *Fold) Add(e session.Event) {
 	t.pass(e.At)
 	if t.page == beforePage && e.Number > t.after && (t.turn == nil || t.turn.EventID > t.after) {
 		t.page = onPage
@@ -90,18 +94,18 @@ func (t *timeline) add(e session.Event) {
 			t.start = t.begin(queueTime, "start", e.Number)
 		}
 	case session.Claimed:
-		t.end1(&t.start)
+		t.end(&t.start)
 		if !t.ready && t.sandbox == nil {
 			t.sandbox = t.begin(sandboxTime, "starting", e.Number)
 		}
 	case session.WorkspaceStep:
 		if t.sandbox == nil || t.sandbox.span.Name != p.Step {
-			t.end1(&t.sandbox)
+			t.end(&t.sandbox)
 			t.sandbox = t.begin(sandboxTime, p.Step, e.Number)
 		}
 	case session.WorkspaceReady:
 		t.ready = true
-		t.end1(&t.sandbox)
+		t.end(&t.sandbox)
 	case session.UserSaid:
 		t.messages = append(t.messages, t.begin(queueTime, "message", e.Number))
 	case session.TurnBegan:
@@ -111,10 +115,10 @@ func (t *timeline) add(e session.Event) {
 		if p.Purpose == "" { // what was said during the turn is shown to the model now
 			t.takeUp()
 		}
-		t.end1(&t.model)
+		t.end(&t.model)
 		t.model = t.begin(modelTime, p.Model, e.Number)
 	case session.ModelAnswered, session.ModelFailed:
-		t.end1(&t.model)
+		t.end(&t.model)
 	case session.ToolCalled, session.ApprovalAsked, session.ApprovalGiven, session.ToolReturned:
 		t.addTool(e)
 	case session.TurnEnded:
@@ -126,32 +130,32 @@ func (t *timeline) add(e session.Event) {
 	}
 }
 
-func (t *timeline) addTool(e session.Event) {
+func (t *Fold) addTool(e session.Event) {
 	switch p := e.Payload.(type) {
 	case session.ToolCalled:
 		t.tools[p.ID] = &toolCall{name: p.Name, number: e.Number, run: t.begin(toolTime, p.Name, e.Number)}
 	case session.ApprovalAsked:
 		if c := t.tools[p.ID]; c != nil { // it does not run before it may
-			t.end1(&c.run)
+			t.end(&c.run)
 			c.approval = t.begin(approvalTime, c.name, e.Number)
 		}
 	case session.ApprovalGiven:
 		if c := t.tools[p.ID]; c != nil {
-			if t.end1(&c.approval); p.Approved {
+			if t.end(&c.approval); p.Approved {
 				c.run = t.begin(toolTime, c.name, c.number)
 			}
 		}
 	case session.ToolReturned:
 		if c := t.tools[p.ID]; c != nil {
-			t.end1(&c.run)
-			t.end1(&c.approval)
+			t.end(&c.run)
+			t.end(&c.approval)
 			delete(t.tools, p.ID)
 		}
 	}
 }
 
 // pass lets the time go by: it counts for what is most worth telling.
-func (t *timeline) pass(now time.Time) {
+func (t *Fold) pass(now time.Time) {
 	took := now.Sub(t.at)
 	if t.at.IsZero() || took > 0 {
 		t.at = now
@@ -164,7 +168,7 @@ func (t *timeline) pass(now time.Time) {
 	}
 }
 
-func (t *timeline) begin(kind int, name string, number int64) *lasting {
+func (t *Fold) begin(kind int, name string, number int64) *lasting {
 	t.going[kind]++
 	l := &lasting{kind: kind, span: &api.TimelineSpan{Kind: timeNames[kind], Name: name, StartedAt: t.at, EventID: number}}
 	switch t.page {
@@ -179,8 +183,8 @@ func (t *timeline) begin(kind int, name string, number int64) *lasting {
 	return l
 }
 
-// end1 ends one thing, if it goes on.
-func (t *timeline) end1(l **lasting) {
+// end ends one thing, if it goes on.
+func (t *Fold) end(l **lasting) {
 	if *l == nil {
 		return
 	}
@@ -190,29 +194,29 @@ func (t *timeline) end1(l **lasting) {
 }
 
 // takeUp ends the waiting of messages.
-func (t *timeline) takeUp() {
+func (t *Fold) takeUp() {
 	for _, m := range t.messages {
-		t.end1(&m)
+		t.end(&m)
 	}
 	t.messages = nil
 }
 
 // halt ends everything.
-func (t *timeline) halt() {
+func (t *Fold) halt() {
 	t.takeUp()
-	t.end1(&t.start)
-	t.end1(&t.sandbox)
-	t.end1(&t.model)
+	t.end(&t.start)
+	t.end(&t.sandbox)
+	t.end(&t.model)
 	for _, c := range t.tools {
-		t.end1(&c.run)
-		t.end1(&c.approval)
+		t.end(&c.run)
+		t.end(&c.approval)
 	}
 	clear(t.tools)
 	t.endTurn()
 	t.ready = false
 }
 
-func (t *timeline) beginTurn(number int64) {
+func (t *Fold) beginTurn(number int64) {
 	t.endTurn() // where a turn was lost, another begins without its end
 	t.turn = &api.TimelineTurn{StartedAt: t.at, EventID: number}
 	switch t.page {
@@ -223,7 +227,7 @@ func (t *timeline) beginTurn(number int64) {
 	}
 }
 
-func (t *timeline) endTurn() {
+func (t *Fold) endTurn() {
 	if t.turn == nil {
 		return
 	}
@@ -235,7 +239,7 @@ func (t *timeline) endTurn() {
 }
 
 // cut keeps the newest spans that took time.
-func (t *timeline) cut() {
+func (t *Fold) cut() {
 	kept := t.spans[:0]
 	for _, s := range t.spans {
 		if s.EndedAt == nil || s.EndedAt.After(s.StartedAt) {
@@ -249,8 +253,8 @@ func (t *timeline) cut() {
 	t.spans = t.spans[:n]
 }
 
-// end is the answer. What still goes on is counted up to now.
-func (t *timeline) end(now time.Time) api.Timeline {
+// End is the page. What still goes on is counted up to now.
+func (t *Fold) End(now time.Time) api.Timeline {
 	t.pass(now)
 	t.cut()
 	out := api.Timeline{Spans: make([]api.TimelineSpan, 0, len(t.spans)), Turns: make([]api.TimelineTurn, 0, len(t.turns)), HasMore: t.more, SpansLeftOut: t.leftOut,

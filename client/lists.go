@@ -1,0 +1,93 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+
+	"deckhand/api"
+)
+
+// ListItem is something that arrived on the stream of the list; exactly one field is set.
+type ListItem struct {
+	// Snapshot are the newest conversations, newest first. It comes first, and
+	// again whenever something may have been missed.
+	Snapshot []api.Conversation
+	// Conversation is new, or changed.
+	Conversation *api.Conversation
+	// Deleted is the id of one that is gone.
+	Deleted string
+}
+
+// FollowList yields the newest conversations, then each that changes. When the
+// connection is lost it connects again and begins with a snapshot. It ends when
+// ctx ends, or with an error that trying again will not mend.
+func (c *Client) FollowList(ctx context.Context) iter.Seq2[ListItem, error] {
+	return func(yield func(ListItem, error) bool) {
+		err := again(ctx, func() (done, moved bool, err error) { return c.streamList(ctx, yield) })
+		if err != nil {
+			yield(ListItem{}, err)
+		}
+	}
+}
+
+// streamList reads one connection. done means that the consumer has had enough,
+// and moved that something came.
+func (c *Client) streamList(ctx context.Context, yield func(ListItem, error) bool) (done, moved bool, err error) {
+	res, err := c.openStream(ctx, "/api/conversations/stream")
+	if err != nil {
+		return false, false, err
+	}
+	defer res.Body.Close()
+	r := bufio.NewReader(res.Body)
+	for {
+		f, err := readFrame(r)
+		if err != nil {
+			return false, moved, err
+		}
+		it, known, err := f.listItem()
+		if err != nil {
+			yield(ListItem{}, err)
+			return true, moved, err
+		}
+		if moved = true; known && !yield(it, nil) {
+			return true, moved, nil
+		}
+	}
+}
+
+// listItem understands a frame; one of a kind that is not known is something a newer server says.
+func (f frame) listItem() (it ListItem, known bool, err error) {
+	var body struct {
+		Results []api.Conversation `json:"results"`
+		ID      string             `json:"conversation_id"`
+	}
+	known = true
+	switch f.event {
+	case "snapshot":
+		body.Results = []api.Conversation{}
+		err = json.Unmarshal(f.data, &body)
+		it.Snapshot = body.Results
+	case "conversation":
+		it.Conversation = &api.Conversation{}
+		err = json.Unmarshal(f.data, it.Conversation)
+	case "deleted":
+		err = json.Unmarshal(f.data, &body)
+		it.Deleted = body.ID
+	default:
+		known = false
+	}
+	if err != nil {
+		err = fmt.Errorf("the stream has a frame that does not decode: %w", err)
+	}
+	return it, known, err
+}
+
+// Timeline says where the time of a conversation went; query may hold after and limit.
+func (c *Client) Timeline(ctx context.Context, id string, query url.Values) (api.Timeline, error) {
+	return call[api.Timeline](ctx, c, http.MethodGet, item(id)+"/timeline?"+query.Encode(), nil)
+}

@@ -1,0 +1,336 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"deckhand/api"
+	"deckhand/client"
+	"deckhand/internal/session"
+	"deckhand/internal/terminal"
+)
+
+// attachCmd is deckhand attach.
+type attachCmd struct {
+	ID string `arg:"" optional:"" help:"Which conversation; the beginning of its id is enough. Default: the newest one."`
+	remoteFlags
+	After *int64 `name:"after" placeholder:"N" help:"Begin after the event of this number; 0 shows everything. Default: the last 50 events."`
+}
+
+// Help implements kong.HelpProvider.
+func (attachCmd) Help() string {
+	return `Shows a conversation of a running server as it goes on. Type at any time: a line is a message to the agent, or the answer to what it asks. Ctrl-C pauses the agent and, pressed again, detaches; so does Ctrl-D on an empty line. Detaching leaves the agent as it is. /help tells the rest.
+
+Without a terminal nobody can be asked: plain lines are printed until the agent has nothing more to do.
+
+` + remoteHelp + `
+
+Examples:
+  deckhand attach
+  deckhand attach 3f9c2a11 --after 0
+  deckhand attach 3f9c2a11 | tee work.log
+
+At a terminal the exit code is 0. Without one it tells the outcome:
+0 finished or answered, 1 an error, 2 wrong usage, 3 a limit was reached (iterations, budget), 4 a call was rejected or waits for approval, 5 the agent was stuck, 130 it was paused or stopped, or Ctrl-C.`
+}
+
+// recent is how much of the past is shown to who names no beginning.
+const recent = 50
+
+// Run shows a conversation until the person has had enough.
+func (c *attachCmd) Run(ctx context.Context, o *output) error {
+	r, err := c.connect()
+	if err != nil {
+		return err
+	}
+	found, err := r.find(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return r.attach(ctx, o, found, c.After)
+}
+
+// attached is a conversation of a server, shown at a terminal or in a pipe.
+type attached struct {
+	*terminal.Display
+	server *remote
+	id     string
+	// in is what a person types; nil if nobody can be asked.
+	in *terminal.Input
+
+	items   chan client.Item
+	failed  error // why items ended
+	keys    chan []byte
+	signals chan os.Signal
+	cut     chan bool
+
+	// newest is the number up to which the past goes; present is true beyond it.
+	newest  int64
+	present bool
+
+	state session.AgentState
+	since time.Time
+	// unheard is true when a message came that perhaps nobody has taken up.
+	unheard bool
+	// errorID says why the last turn failed; rejected that a call was refused
+	// without a word, and halted that the conversation was stopped meanwhile.
+	errorID          string
+	rejected, halted bool
+	cost             session.Money
+
+	typing
+}
+
+// attach shows a conversation, and ends with the exit code.
+func (r *remote) attach(ctx context.Context, o *output, c api.Conversation, from *int64) error {
+	a := &attached{server: r, id: c.ConversationID, items: make(chan client.Item), keys: make(chan []byte), signals: make(chan os.Signal, 4), cut: make(chan bool, 1),
+		state: session.AgentState(c.AgentState), cost: session.Money(c.AccumulatedCost * 1e9), since: time.Now()}
+	var err error
+	if a.newest, err = r.newest(ctx, a.id); err != nil {
+		return err
+	}
+	after := max(a.newest-recent, 0)
+	if from != nil {
+		after = max(*from, 0)
+	}
+	look := terminal.Options{Out: o.stdout, Messages: true}
+	screen, _ := o.stdout.(*os.File)
+	if screen != nil && columns(screen) > 0 {
+		look.Color = wantsColour()
+		look.Width = func() int { return columns(screen) }
+		if columns(os.Stdin) > 0 && os.Getenv("TERM") != "dumb" {
+			a.in = &terminal.Input{}
+		}
+	}
+	a.Display = terminal.New(look)
+	if a.in != nil {
+		ctx = context.WithoutCancel(ctx) // Ctrl-C is a word to the agent
+	}
+	ctx, stop := context.WithCancel(ctx)
+	r.HTTP.Transport = &watched{RoundTripper: http.DefaultTransport, cut: a.cut}
+	defer func() { // the one who follows says last why it ended
+		stop()
+		for range a.items {
+		}
+	}()
+	go a.follow(ctx, after)
+	a.present = a.newest <= after
+	if after > 0 {
+		a.Notice(fmt.Sprintf("%s; from event %d on, --after 0 shows everything", title(c), after+1))
+	} else {
+		a.Notice(title(c))
+	}
+	if a.in == nil {
+		return a.watch(ctx)
+	}
+	return a.talk(ctx)
+}
+
+func title(c api.Conversation) string {
+	if c.Title == "" {
+		return c.ConversationID
+	}
+	return c.Title + " (" + c.ConversationID + ")"
+}
+
+// follow passes on what the server tells.
+func (a *attached) follow(ctx context.Context, after int64) {
+	defer close(a.items)
+	for it, err := range a.server.Follow(ctx, a.id, after) {
+		if err != nil {
+			a.failed = err
+			return
+		}
+		select {
+		case a.items <- it:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// watched tells when the stream is cut and when it is there again.
+type watched struct {
+	http.RoundTripper
+	cut chan bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := w.RoundTripper.RoundTrip(r)
+	if strings.HasSuffix(r.URL.Path, "/events/stream") {
+		select {
+		case <-w.cut: // the news before is old
+		default:
+		}
+		w.cut <- err != nil || res.StatusCode >= http.StatusInternalServerError
+	}
+	return res, err
+}
+
+// watch shows everything until the agent has nothing more to do, and asks nobody.
+func (a *attached) watch(ctx context.Context) error {
+	for {
+		if over, code, err := a.over(ctx); err != nil || over {
+			return errors.Join(err, ended(code))
+		}
+		select {
+		case it, ok := <-a.items:
+			if ctx.Err() != nil {
+				return ended(exitInterrupted)
+			}
+			if !ok {
+				return a.gone()
+			}
+			a.take(it)
+		case <-a.cut: // it comes back by itself, and plain lines are no place to say so
+		case <-ctx.Done():
+			return ended(exitInterrupted)
+		}
+	}
+}
+
+// gone says why there is nothing more to show.
+func (a *attached) gone() error {
+	if a.failed != nil {
+		return plainly(a.failed)
+	}
+	return errors.New("the conversation was deleted")
+}
+
+// over says whether the agent has nothing more to do, and how that went.
+func (a *attached) over(ctx context.Context) (over bool, code int, err error) {
+	if !a.present || a.working() {
+		return false, 0, nil
+	}
+	if a.unheard {
+		waiting, err := a.server.Queue(ctx, a.id)
+		if err != nil || len(waiting.Messages) > 0 {
+			return false, 0, plainly(err)
+		}
+		a.unheard = false
+	}
+	switch a.state {
+	case session.AgentAwaitingYes:
+		a.Problem("a call waits for approval, and nobody can be asked here")
+		return true, exitRejected, nil
+	case session.AgentError:
+		code = codeOfError(a.errorID)
+	case session.AgentPaused:
+		code = exitInterrupted
+	case session.AgentStopped:
+		if a.halted {
+			code = exitInterrupted
+		}
+	default:
+		if a.rejected {
+			code = exitRejected
+		}
+	}
+	a.Notice(a.where())
+	return true, code, nil
+}
+
+// working is true while something goes on by itself.
+func (a *attached) working() bool {
+	switch a.state {
+	case session.AgentRunning, session.AgentLoading, session.AgentUserYes, session.AgentUserNo, session.AgentRateLimited:
+		return true
+	}
+	return false
+}
+
+// where says what the agent does, and what it has cost.
+func (a *attached) where() string {
+	text, _ := stateWord(a.state)
+	if a.cost > 0 {
+		text += fmt.Sprintf(" · $%.4f", a.cost.Dollars())
+	}
+	return text
+}
+
+// take shows what came and remembers what it means.
+func (a *attached) take(it client.Item) {
+	switch {
+	case it.Event != nil:
+		all := terminal.ReadEvent(it.Raw)
+		for _, p := range all {
+			a.remember(p)
+		}
+		a.Remote(it.ID, all)
+	case it.Status != nil && it.Status.ConversationTitle != "":
+	case it.Status != nil:
+		a.RemoteStatus(it.Status.Type, it.Status.ID, it.Status.Message)
+	case it.Delta != nil:
+		a.RemoteDelta(it.Delta.Call, it.Delta.Offset, it.Delta.Text)
+	}
+	a.present = a.present || it.ID >= a.newest && it.ID > 0
+}
+
+// remember keeps what a fact says of the agent.
+func (a *attached) remember(p session.Payload) {
+	switch p := p.(type) {
+	case session.UserSaid:
+		a.unheard = true
+	case session.TurnBegan:
+		a.become(session.AgentRunning)
+		a.unheard, a.rejected = false, false
+	case session.ApprovalAsked:
+		a.become(session.AgentAwaitingYes)
+	case session.ApprovalGiven:
+		a.become(session.AgentUserYes)
+		if !p.Approved {
+			a.become(session.AgentUserNo)
+		}
+		a.rejected = !p.Approved && p.Reason == ""
+	case session.Paused:
+		a.become(session.AgentPaused)
+	case session.Stopped:
+		a.become(session.AgentStopped)
+		a.halted = a.present
+	case session.TurnEnded:
+		a.become(p.State)
+		a.errorID = p.ErrorID
+	case session.StateChanged:
+		a.become(p.State)
+	case session.ModelAnswered:
+		a.cost = max(a.cost, p.Totals.Cost)
+	case session.ToolCalled:
+		a.cost = max(a.cost, p.Totals.Cost)
+	}
+}
+
+func (a *attached) become(s session.AgentState) {
+	if a.state != s {
+		a.state, a.since = s, time.Now()
+	}
+}
+
+// listen hands over what the person presses, until ctx ends.
+func (a *attached) listen(ctx context.Context) {
+	signal.Notify(a.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGWINCH, syscall.SIGCONT)
+	go func() { // it ends with the program: nothing can end a read of a terminal
+		for {
+			b := make([]byte, 1024)
+			n, err := os.Stdin.Read(b)
+			if err != nil {
+				b, n = []byte{4}, 1 // as if Ctrl-D were pressed
+			}
+			select {
+			case a.keys <- b[:n]:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+}

@@ -1,0 +1,345 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"deckhand/api"
+	"deckhand/internal/session"
+	"deckhand/internal/terminal"
+	"deckhand/internal/tool/bash"
+)
+
+// mode is what the next line is taken for.
+type mode int
+
+const (
+	aMessage  mode = iota
+	anAnswer       // to whether a call may be made
+	aReason        // why it may not
+	newParams      // how it shall be made instead
+)
+
+// typing is what is known of the person at the keyboard.
+type typing struct {
+	mode     mode
+	question api.Approval // the call that is asked about
+	pressed  bool         // Ctrl-C, and nothing since
+	away     bool         // the connection is cut
+	// unsent is a message that failed, and sentAs the name under which it is sent
+	// again, so that it is not said twice.
+	unsent, sentAs string
+}
+
+// unknownCall stands for a call of which the server did not tell when it was
+// asked. It is asked again after the next connection.
+const unknownCall = "unknown"
+
+// patience is how long the server may take to accept what a person says.
+const patience = 10 * time.Second
+
+// beat is how often a spinner moves.
+const beat = 120 * time.Millisecond
+
+// Terminals mark what is pasted if they are asked to, so that its line ends send nothing.
+const markPastes, leavePastes = "\x1b[?2004h", "\x1b[?2004l"
+
+const talkHelp = `A line is a message to the agent; it may be sent while the agent works, and Alt-Enter begins a new line in it.
+/pause, /resume   halt the agent between two steps, and let it go on
+/stop             end the work and the sandbox; the next message starts both again
+/detach           leave, as Ctrl-D does; the agent stays as it is
+Ctrl-C            pause; pressed again, detach`
+
+// talk lets a person take part until they leave.
+func (a *attached) talk(ctx context.Context) error {
+	restore, err := quiet(os.Stdin)
+	if err != nil {
+		return fmt.Errorf("the terminal cannot be used: %w", err)
+	}
+	defer func() { restore() }()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	a.listen(ctx)
+	defer signal.Stop(a.signals)
+	fmt.Fprint(a.Out, markPastes)
+	defer fmt.Fprint(a.Out, leavePastes)
+	defer a.Leave()
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	began := false
+	for {
+		if a.present && !began {
+			began = true
+			a.Notice("type to talk to the agent; Ctrl-C pauses it, Ctrl-C twice or Ctrl-D detaches, /help tells more")
+			a.Type(a.in)
+		}
+		if began {
+			a.consider(ctx)
+			a.SetFoot(a.foot())
+		}
+		select {
+		case it, ok := <-a.items:
+			if !ok {
+				return a.gone()
+			}
+			a.take(it)
+		case b := <-a.keys:
+			a.pressed = false
+			if a.typed(ctx, b) {
+				return a.detach()
+			}
+		case s := <-a.signals:
+			switch {
+			case s == syscall.SIGCONT: // the shell made the terminal its own meanwhile
+				if _, err := quiet(os.Stdin); err != nil {
+					return err
+				}
+			case s == syscall.SIGWINCH:
+			case s != os.Interrupt || a.interrupted(ctx):
+				return a.detach()
+			}
+		case a.away = <-a.cut:
+			if a.question.CallID == unknownCall {
+				a.question.CallID = ""
+			}
+		case <-tick.C:
+			a.Tick()
+		}
+	}
+}
+
+// detach leaves the agent as it is.
+func (a *attached) detach() error {
+	a.Leave()
+	left := "the agent goes on"
+	if !a.working() {
+		left = "it is left as it is: " + a.where()
+	}
+	a.Notice("detached; " + left + ". Come back with: deckhand attach " + a.id[:min(leastID, len(a.id))])
+	return nil
+}
+
+// foot says what the agent does, and what a line would do now.
+func (a *attached) foot() terminal.Foot {
+	if a.away {
+		return terminal.Foot{State: "the connection is lost; trying again", Prompt: ">", Busy: true}
+	}
+	switch a.mode {
+	case anAnswer:
+		choices := "[y]es, [n]o, [e]dit"
+		if a.question.Pattern != nil {
+			choices += ", [a]lways " + *a.question.Pattern
+		}
+		return terminal.Foot{State: "Do this? (" + terminal.Risk(session.Risk(a.question.Risk)) + ") " + choices, Prompt: "answer:", Asks: true}
+	case aReason:
+		return terminal.Foot{State: "Why not? (told to the agent; empty ends the turn)", Prompt: "reason:", Asks: true}
+	case newParams:
+		return terminal.Foot{State: "Change the call; an empty line leaves it as it is", Prompt: "edit:", Asks: true}
+	}
+	text := a.where()
+	if a.working() {
+		text += " · " + time.Since(a.since).Round(time.Second).String()
+	}
+	return terminal.Foot{State: text, Prompt: ">", Busy: a.working()}
+}
+
+// consider finds out whether the person is to be asked something.
+func (a *attached) consider(ctx context.Context) {
+	asks := a.state == session.AgentAwaitingYes
+	switch {
+	case !asks:
+		if a.mode != aMessage { // somebody else has answered
+			a.in.Set("")
+		}
+		a.mode, a.question = aMessage, api.Approval{}
+	case asks && a.mode == aMessage && a.question.CallID == "" && !a.away:
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		got, err := a.server.Approvals(ctx, a.id)
+		if err != nil {
+			a.Problem(plainly(err).Error())
+			a.question.CallID = unknownCall
+			return
+		}
+		if len(got.Pending) > 0 {
+			a.question, a.mode = got.Pending[0], anAnswer
+			a.Asked(session.ToolCall{ID: a.question.CallID, Name: a.question.Tool, Args: a.question.Arguments})
+		}
+	}
+}
+
+// interrupted is Ctrl-C: it pauses, and pressed again it is a wish to leave.
+func (a *attached) interrupted(ctx context.Context) (leave bool) {
+	if a.pressed {
+		return true
+	}
+	a.pressed = true
+	if !a.working() {
+		a.Notice("Ctrl-C again detaches")
+		return false
+	}
+	if a.want(ctx, "paused") {
+		a.Notice("pausing: a message sends the agent on, an empty line lets it go on; Ctrl-C again detaches, and it stays paused")
+	}
+	return false
+}
+
+// typed takes what was pressed; leave is true if the person has had enough.
+func (a *attached) typed(ctx context.Context, b []byte) (leave bool) {
+	for _, t := range a.in.Feed(b) {
+		if t.End {
+			return true
+		}
+		if a.line(ctx, strings.TrimSpace(t.Line)) {
+			return true
+		}
+	}
+	a.Draw()
+	return false
+}
+
+// line does what a line asks for.
+func (a *attached) line(ctx context.Context, text string) (leave bool) {
+	switch a.mode {
+	case anAnswer:
+		a.answer(ctx, text)
+		return false
+	case aReason:
+		a.decide(ctx, api.Decision{Decision: "reject", Reason: api.Some(text)})
+		return false
+	case newParams:
+		a.change(ctx, text)
+		return false
+	}
+	switch text {
+	case "":
+		if a.state == session.AgentPaused {
+			a.want(ctx, "running")
+		}
+	case "/help":
+		a.Notice(talkHelp)
+	case "/detach":
+		return true
+	case "/pause":
+		a.want(ctx, "paused")
+	case "/resume":
+		a.want(ctx, "running")
+	case "/stop":
+		a.want(ctx, "stopped")
+	default:
+		a.say(ctx, text)
+	}
+	return false
+}
+
+// say sends a message. One that fails is there to be sent again.
+func (a *attached) say(ctx context.Context, text string) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if text != a.unsent {
+		a.unsent, a.sentAs = text, rand.Text()
+	}
+	if err := a.server.Say(ctx, a.id, text, a.sentAs); err != nil {
+		a.Problem("not sent: " + plainly(err).Error())
+		a.in.Set(text)
+		return
+	}
+	a.unsent = ""
+}
+
+// want asks for another state of the agent.
+func (a *attached) want(ctx context.Context, state string) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := a.server.SetState(ctx, a.id, state)
+	if err != nil {
+		a.Problem(plainly(err).Error())
+	}
+	return err == nil
+}
+
+// answer takes a line for the answer to a question.
+func (a *attached) answer(ctx context.Context, text string) {
+	word, rest, _ := strings.Cut(text, " ")
+	if word = strings.ToLower(word); rest != "" && word != "n" && word != "no" {
+		word = ""
+	}
+	switch word {
+	case "y", "yes":
+		a.decide(ctx, api.Decision{Decision: "accept"})
+	case "a", "always":
+		if a.question.Pattern == nil {
+			a.Problem(errNoPattern.Error())
+			return
+		}
+		a.decide(ctx, api.Decision{Decision: "always"})
+	case "n", "no":
+		if rest = strings.TrimSpace(rest); rest == "" {
+			a.mode = aReason
+			return
+		}
+		a.decide(ctx, api.Decision{Decision: "reject", Reason: api.Some(rest)})
+	case "e", "edit":
+		a.mode = newParams
+		a.in.Set(a.editable())
+	default:
+		a.Problem(errNoAnswer.Error())
+	}
+}
+
+// editable is what a person may change of the call: the command of a shell, or
+// the arguments as JSON.
+func (a *attached) editable() string {
+	var args struct{ Command *string }
+	if a.question.Tool == bash.Name && json.Unmarshal(a.question.Arguments, &args) == nil && args.Command != nil {
+		return *args.Command
+	}
+	return string(a.question.Arguments)
+}
+
+// change makes the call in another way.
+func (a *attached) change(ctx context.Context, text string) {
+	was := a.editable()
+	if a.mode = anAnswer; text == "" || text == strings.TrimSpace(was) {
+		return
+	}
+	args := map[string]any{}
+	if was == string(a.question.Arguments) {
+		if err := json.Unmarshal([]byte(text), &args); err != nil {
+			a.Problem("this is not a JSON object: " + err.Error())
+			a.mode = newParams
+			a.in.Set(text)
+			return
+		}
+	} else {
+		_ = json.Unmarshal(a.question.Arguments, &args) // it is one, or there would be no command
+		args["command"] = text
+	}
+	a.decide(ctx, api.Decision{Decision: "accept", Arguments: api.Some(args)})
+}
+
+// decide answers the question. An answer that comes too late changes nothing.
+func (a *attached) decide(ctx context.Context, d api.Decision) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	d.CallID = api.Some(a.question.CallID)
+	if err := a.server.Decide(ctx, a.id, d); err != nil {
+		a.Problem(plainly(err).Error())
+		a.mode = anAnswer
+		return
+	}
+	a.mode = aMessage // and the question stays the one that was answered, until the state tells so
+}
+
+var (
+	errNoPattern = errors.New("it cannot be said in general what this would allow; say yes to this one")
+	errNoAnswer  = errors.New("answer with one of the letters in brackets; a reason may follow n")
+)

@@ -1,0 +1,25 @@
+#compdef deckhand
+# Completion of deckhand for zsh.
+_deckhand() {
+	local line
+	local -a found
+	while IFS= read -r line; do
+		local word=${line%%$'\t'*} about=${line#*$'\t'}
+		if [[ $word == :files ]]; then
+			_files
+			return
+		fi
+		word=${word//:/\\:}
+		if [[ -n $about ]]; then
+			found+=("$word:$about")
+		else
+			found+=("$word")
+		fi
+	done < <("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)
+	_describe -V deckhand found
+}
+if [[ $funcstack[1] == _deckhand ]]; then
+	_deckhand "$@"
+elif (( $+functions[compdef] )); then
+	compdef _deckhand deckhand
+fi

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"deckhand/client"
+	"deckhand/internal/session"
+	"deckhand/internal/terminal"
+)
+
+// logsCmd is deckhand logs.
+type logsCmd struct {
+	ID string `arg:"" optional:"" help:"Which conversation; the beginning of its id is enough. Default: the newest one."`
+	remoteFlags
+	Follow bool  `name:"follow" short:"f" help:"Go on with what happens, until the conversation is deleted or Ctrl-C."`
+	JSON   bool  `name:"json" help:"Print events and notices as JSON, one on each line."`
+	After  int64 `name:"after" placeholder:"N" help:"Only what came after the event of this number."`
+}
+
+// Help implements kong.HelpProvider.
+func (logsCmd) Help() string {
+	return `Each line begins with the number of its event and the time. Nothing is cut. With --json the lines are the events themselves, as docs/events.md describes them.
+
+` + remoteHelp + `
+
+Examples:
+  deckhand logs -f
+  deckhand logs 3f9c2a11 --after 120
+  deckhand logs 3f9c2a11 --json | jq -c 'select(.action == "run") | .args.command'
+
+The exit code is 0, 1 after an error, 2 for wrong usage, and 130 if Ctrl-C ended it.`
+}
+
+// Run prints what happened in a conversation.
+func (c *logsCmd) Run(ctx context.Context, o *output) error {
+	r, err := c.connect()
+	if err != nil {
+		return err
+	}
+	found, err := r.find(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	last := int64(0)
+	if !c.Follow {
+		if last, err = r.newest(ctx, found.ConversationID); err != nil || last <= c.After {
+			return err
+		}
+	}
+	w := newLogLines(o.stdout)
+	for it, err := range r.Client.Follow(ctx, found.ConversationID, c.After) {
+		switch {
+		case ctx.Err() != nil:
+			return ended(exitInterrupted)
+		case err != nil:
+			return plainly(err)
+		case it.ID == 0:
+			continue // of an answer that is being written; the whole of it follows
+		case c.JSON:
+			_, err = fmt.Fprintf(o.stdout, "%s\n", it.Raw)
+		default:
+			err = w.add(it)
+		}
+		if err != nil || !c.Follow && it.ID >= last {
+			return err
+		}
+	}
+	return nil
+}
+
+// logLines writes events as lines that can be read alone.
+type logLines struct {
+	to   io.Writer
+	text bytes.Buffer
+	show *terminal.Display
+	at   string // when the last event was
+}
+
+func newLogLines(to io.Writer) *logLines {
+	l := &logLines{to: to}
+	l.show = terminal.New(terminal.Options{Out: &l.text, Messages: true, Whole: true})
+	return l
+}
+
+// add writes one event or notice.
+func (l *logLines) add(it client.Item) error {
+	l.text.Reset()
+	switch {
+	case it.Event != nil:
+		l.at = it.Event.Timestamp
+		all := terminal.ReadEvent(it.Raw)
+		l.show.Remote(it.ID, all)
+		if l.text.Len() == 0 && it.Event.Observation == "agent_state_changed" {
+			l.show.Notice(stateLine(all[0]))
+		}
+	case it.Status != nil && it.Status.ConversationTitle != "":
+		l.show.Notice("title: " + it.Status.ConversationTitle)
+	case it.Status != nil:
+		l.show.RemoteStatus(it.Status.Type, it.Status.ID, it.Status.Message)
+	}
+	var out bytes.Buffer
+	for line := range bytes.Lines(l.text.Bytes()) {
+		fmt.Fprintf(&out, "%d %s %s\n", it.ID, toSecond(l.at), bytes.TrimRight(line, "\n"))
+	}
+	_, err := l.to.Write(out.Bytes())
+	return err
+}
+
+// stateLine says which state a fact has brought.
+func stateLine(p session.Payload) string {
+	state, why := session.AgentRunning, ""
+	switch p := p.(type) {
+	case session.ApprovalAsked:
+		state = session.AgentAwaitingYes
+	case session.ApprovalGiven:
+		if why = p.Reason; p.Approved {
+			return "approved"
+		}
+		return withReason("rejected", why)
+	case session.Stopped:
+		state, why = session.AgentStopped, p.Reason
+	case session.TurnEnded:
+		state, why = p.State, p.Reason
+	case session.StateChanged:
+		state, why = p.State, p.Reason
+	}
+	word, _ := stateWord(state)
+	return withReason(word, why)
+}
+
+func withReason(word, why string) string {
+	if why == "" {
+		return word
+	}
+	return word + ": " + why
+}
+
+// toSecond is a time without what is smaller than a second.
+func toSecond(stamp string) string {
+	if len(stamp) > len("2006-01-02T15:04:05") {
+		return stamp[:len("2006-01-02T15:04:05")] + "Z"
+	}
+	return stamp
+}
+
+// numberOf is the number of an event.
+func numberOf(raw json.RawMessage) int64 {
+	var e struct {
+		ID int64 `json:"id"`
+	}
+	_ = json.Unmarshal(raw, &e) // one without a number has none
+	return e.ID
+}

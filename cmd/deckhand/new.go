@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"deckhand/api"
+)
+
+// newCmd is deckhand new.
+type newCmd struct {
+	Task string `arg:"" help:"What to do; - reads it from standard input."`
+	remoteFlags
+	Repo         string   `name:"repo" placeholder:"OWNER/NAME" help:"Repository to work on."`
+	Provider     string   `name:"provider" enum:",github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" default:"" placeholder:"NAME" help:"Where the repository lives: github, gitlab, bitbucket, gitea, forgejo or enterprise_sso. Default: what the server finds."`
+	Branch       string   `name:"branch" placeholder:"NAME" help:"Branch of --repo."`
+	Instructions string   `name:"instructions" placeholder:"TEXT" help:"What the agent is told beside the task."`
+	Image        []string `name:"image" type:"existingfile" placeholder:"FILE" help:"Image to show to the model. May be repeated."`
+	Attach       bool     `name:"attach" short:"a" help:"Show the conversation at once, as deckhand attach does."`
+}
+
+// Help implements kong.HelpProvider.
+func (newCmd) Help() string {
+	return `Begins a conversation on a running server and prints its id, and nothing else.
+
+The server is the one that runs on the data dir of this machine, with its admin key. Another one is named with --server or DECKHAND_SERVER, and then needs a key of its own, in DECKHAND_KEY or --key-file.
+
+Examples:
+  deckhand new "fix the failing test" --repo octo/hello --attach
+  id=$(deckhand new "say hello") && deckhand attach "$id" | tee hello.log`
+}
+
+// Run begins a conversation.
+func (c *newCmd) Run(ctx context.Context, o *output) error {
+	in := api.CreateConversation{}
+	task, err := readTask(c.Task, "deckhand new")
+	if err != nil {
+		return err
+	}
+	in.InitialUserMsg = api.Some(task)
+	if c.Branch != "" && c.Repo == "" {
+		return usage("--branch goes with --repo")
+	}
+	for to, value := range map[*api.Opt[string]]string{&in.Repository: c.Repo, &in.GitProvider: c.Provider, &in.SelectedBranch: c.Branch, &in.ConversationInstructions: c.Instructions} {
+		if value != "" {
+			*to = api.Some(value)
+		}
+	}
+	var images []string
+	for _, name := range c.Image {
+		url, err := imageURL(name)
+		if err != nil {
+			return err
+		}
+		images = append(images, url)
+	}
+	if len(images) > 0 {
+		in.ImageURLs = api.Some(images)
+	}
+	r, err := c.connect()
+	if err != nil {
+		return err
+	}
+	made, err := r.Create(ctx, in)
+	if err != nil {
+		return plainly(err)
+	}
+	if !c.Attach {
+		_, err = fmt.Fprintln(o.stdout, made.ConversationID)
+		return err
+	}
+	found, err := r.Conversation(ctx, made.ConversationID)
+	if err != nil {
+		return plainly(err)
+	}
+	return r.attach(ctx, o, found, nil)
+}
+
+// readTask is the task that was given, or what standard input says for -.
+func readTask(task, command string) (string, error) {
+	if task == "-" {
+		text, err := io.ReadAll(io.LimitReader(os.Stdin, 1<<20))
+		if err != nil {
+			return "", err
+		}
+		task = string(text)
+	}
+	if strings.TrimSpace(task) == "" {
+		return "", usage("say what is to be done: %s %q", command, "fix the failing test")
+	}
+	return task, nil
+}

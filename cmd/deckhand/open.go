@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+)
+
+// openCmd is deckhand open.
+type openCmd struct {
+	ID string `arg:"" optional:"" help:"Which conversation; the beginning of its id is enough. Default: the newest one."`
+	remoteFlags
+	Print bool `name:"print" help:"Print the link, and open nothing."`
+}
+
+// Help implements kong.HelpProvider.
+func (openCmd) Help() string {
+	return `Opens the page of a conversation in the browser, or prints its link where there is no display. For a server on this machine's data dir the link logs the browser in: it is good once, for five minutes.
+
+` + remoteHelp + `
+
+Examples:
+  deckhand open
+  deckhand open 3f9c2a11 --print`
+}
+
+// Run opens the page of a conversation.
+func (c *openCmd) Run(ctx context.Context, o *output) error {
+	r, err := c.connect()
+	if err != nil {
+		return err
+	}
+	found, err := r.find(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	link := r.public + "/conversations/" + found.ConversationID
+	whole := link
+	if r.here {
+		if ticket, err := askServer(c.DataDir, "ticket"); err == nil && ticket != "" {
+			whole += "#" + ticket
+		}
+	}
+	opener := browserOpener()
+	if c.Print || opener == "" {
+		_, err := fmt.Fprintln(o.stdout, whole)
+		return err
+	}
+	cmd := exec.CommandContext(ctx, opener, whole)
+	cmd.Stderr = o.stderr
+	if err := cmd.Run(); err != nil {
+		fmt.Fprintln(o.stderr, "deckhand: no browser could be opened:", err)
+		_, err := fmt.Fprintln(o.stdout, whole)
+		return err
+	}
+	_, err = fmt.Fprintln(o.stdout, "opened", link)
+	return err
+}
+
+// browserOpener is the program that opens a link here; "" if nobody would see it.
+func browserOpener() string {
+	name := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		name = "open"
+	} else if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+		return ""
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return ""
+	}
+	return path
+}

@@ -1,0 +1,158 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"deckhand/api"
+	"deckhand/internal/access"
+	"deckhand/internal/oidc"
+)
+
+const (
+	signOnPath   = "/login/oidc"
+	callbackPath = signOnPath + "/callback"
+	// flowCookie carries a sign-on from its beginning to its end. Unlike the login it is sent when another site leads
+	// here, which is how the provider sends the browser back; it opens nothing.
+	flowCookie = "deckhand_sign_on"
+
+	aboutSignOn   = "It leads to the identity provider, and from there back to where next says."
+	aboutCallback = "The identity provider sends the browser here. Whatever goes wrong, the browser is sent to the login page, which says so."
+)
+
+func loginOptions(d *Door, _ context.Context, _ *call, _ none, _ none) (api.LoginOptions, error) {
+	if d.SignOn == nil {
+		return api.LoginOptions{}, nil
+	}
+	return api.LoginOptions{OIDC: &api.LoginOIDC{Name: d.SignOn.Name(), StartPath: signOnPath}}, nil
+}
+
+type signOnQuery struct {
+	Next string `query:"next" maxLength:"1000" doc:"Where to go in the end: a path of this server's. Default: the home page."`
+}
+
+func describeRedirect(_ *Door, o *huma.Operation) {
+	o.Responses["303"] = &huma.Response{Description: "Go on there", Headers: map[string]*huma.Param{"Location": {Schema: &huma.Schema{Type: huma.TypeString}}}}
+}
+
+func describeCallback(o *huma.Operation) {
+	describePage("text/html")(o)
+	describeRedirect(nil, o)
+}
+
+// startSignOn sends the browser to the identity provider.
+func startSignOn(d *Door, w http.ResponseWriter, r *http.Request, _ *call, q signOnQuery) error {
+	if d.SignOn == nil {
+		return noSignOn()
+	}
+	address, flow, err := d.SignOn.Begin(r.Context(), d.ownAddress(r)+callbackPath, localPath(q.Next))
+	if err != nil {
+		return d.signOnFailed(w, r, err)
+	}
+	d.putFlow(w, r, flow, oidc.FlowLife)
+	w.Header().Set("Location", address)
+	w.WriteHeader(http.StatusSeeOther)
+	return nil
+}
+
+// finishSignOn logs the browser in whom the provider vouches for. The login cookie is for our own pages alone, and a
+// redirect that began elsewhere would come without it: so a page of ours leads on.
+func finishSignOn(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
+	if d.SignOn == nil {
+		return noSignOn()
+	}
+	flow, _ := r.Cookie(d.flowName(r))
+	if flow == nil {
+		flow = &http.Cookie{}
+	}
+	d.putFlow(w, r, "", -time.Second)
+	person, next, err := d.SignOn.Finish(r.Context(), flow.Value, r.URL.Query())
+	if err != nil {
+		return d.signOnFailed(w, r, err)
+	}
+	cookie, who, err := d.Gate.SignOn(r.Context(), access.Vouched{Issuer: person.Issuer, Subject: person.Subject, Name: person.Name, Admin: person.Admin})
+	if err != nil {
+		return d.signOnFailed(w, r, err)
+	}
+	d.Logger.Info("signed on", "user", who.User, "admin", who.Admin)
+	c.header = w.Header()
+	d.giveCookie(c, cookie, access.SignOnLife, d.origin != "")
+	return writePage(w, http.StatusOK, render("signon.html", map[string]any{"Root": rootOf(r), "To": rootOf(r) + strings.TrimPrefix(localPath(next), "/")}))
+}
+
+func noSignOn() error {
+	return fail(http.StatusNotFound, api.CodeNotFound, "This server has no single sign-on; its operator can set it up with --oidc-issuer.")
+}
+
+// signOnFailed leads to the login page, which has words for the person. The log has those for the operator.
+func (d *Door) signOnFailed(w http.ResponseWriter, r *http.Request, err error) error {
+	why := "failed"
+	for code, cause := range map[string]error{"unavailable": oidc.ErrUnavailable, "expired": oidc.ErrStale, "denied": oidc.ErrDenied,
+		"unverified": oidc.ErrUnverified, "foreign": oidc.ErrForeign, "disabled": access.ErrUserDisabled} {
+		if errors.Is(err, cause) {
+			why = code
+		}
+	}
+	d.Logger.Warn("a sign-on failed", "request", w.Header().Get("X-Request-Id"), "error", err)
+	if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
+		return tooMany(a, "Too many failed logins.")
+	}
+	w.Header().Set("Location", rootOf(r)+"login?sign_on="+why)
+	w.WriteHeader(http.StatusSeeOther)
+	return nil
+}
+
+// ownAddress is ours as the browser has it: the public one if there is one, else the one that was asked, whose host
+// admit has checked.
+func (d *Door) ownAddress(r *http.Request) string {
+	if d.origin != "" {
+		return d.origin + d.prefix
+	}
+	scheme := "http"
+	if overTLS(r) {
+		scheme = "https"
+	}
+	return (&url.URL{Scheme: scheme, Host: r.Host}).String()
+}
+
+// putFlow gives the browser what it must bring back, or takes it away.
+func (d *Door) putFlow(w http.ResponseWriter, r *http.Request, value string, life time.Duration) {
+	http.SetCookie(w, &http.Cookie{Name: d.flowName(r), Value: value, Path: "/", MaxAge: int(life.Seconds()), HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Secure: d.secure(r)})
+}
+
+// flowName has, where that is possible, the prefix by which browsers take the cookie from this very host alone: a
+// neighbour who could plant one might log a visitor in as somebody else.
+func (d *Door) flowName(r *http.Request) string {
+	if d.secure(r) {
+		return "__Host-" + flowCookie
+	}
+	return flowCookie
+}
+
+// secure says whether the browser speaks TLS, to us or to the proxy in front.
+func (d *Door) secure(r *http.Request) bool { return strings.HasPrefix(d.ownAddress(r), "https:") }
+
+func overTLS(r *http.Request) bool {
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+}
+
+// pathForm is a path and a query without anything that some browser reads as another host.
+var pathForm = regexp.MustCompile(`^/([A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*(\?([A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?$`)
+
+// localPath is where to go in the end: a path of ours, and the home page for anything else.
+func localPath(next string) string {
+	path, _, _ := strings.Cut(next, "?")
+	switch first := firstPart(path); {
+	case !pathForm.MatchString(next), strings.Contains(path, "//"), strings.Contains(strings.ReplaceAll(strings.ToLower(path), "%2e", "."), ".."), first == "login", first == "api":
+		return "/"
+	}
+	return next
+}

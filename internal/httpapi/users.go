@@ -1,0 +1,79 @@
+package httpapi
+
+import (
+	"context"
+	"time"
+
+	"deckhand/api"
+	"deckhand/internal/access"
+	"deckhand/internal/session"
+)
+
+const aboutUsers = "For admin keys. Users who come by single sign-on are made on their first login; the others have keys, from POST /api/keys."
+
+func listUsers(d *Door, ctx context.Context, _ *call, _ none, _ none) ([]api.User, error) {
+	users, err := d.Gate.Users(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return d.userViews(ctx, users...)
+}
+
+// userViews adds what users have to who they are. All totals are read at once, however many users there are.
+func (d *Door) userViews(ctx context.Context, users ...access.User) ([]api.User, error) {
+	totals, err := d.Usage.Ledger.Totals(ctx, session.MonthOf(time.Now()))
+	if err != nil {
+		return nil, err
+	}
+	out := []api.User{}
+	for _, u := range users {
+		total := totals[u.Name]
+		view := api.User{Name: u.Name, Admin: u.Admin, Disabled: u.Disabled, CreatedAt: u.CreatedAt, Conversations: total.Sessions, Spent: total.Spent.Dollars()}
+		if d.Usage.Limit > 0 {
+			view.Budget = ptr(d.Usage.Limit.Dollars())
+		}
+		out = append(out, view)
+	}
+	return out, nil
+}
+
+func createUser(d *Door, ctx context.Context, _ *call, _ none, b api.CreateUser) (api.User, error) {
+	if err := access.CheckUserName(b.Name); err != nil {
+		return api.User{}, api.Invalid("value_error", "A user name is 1 to 64 characters of a-z, 0-9, '.', '_', '@' and '-', and starts with a letter or a digit.", "name")
+	}
+	u, err := d.Gate.CreateUser(ctx, b.Name, b.Admin.Value)
+	if err != nil {
+		return api.User{}, err
+	}
+	return d.userView(ctx, u)
+}
+
+type userPath struct {
+	Name string `path:"name" maxLength:"64"`
+}
+
+// patchUser locks a user out or lets them in. The last administrator stays.
+func patchUser(d *Door, ctx context.Context, _ *call, p userPath, b api.PatchUser) (api.User, error) {
+	if disabled, ok := b.Disabled.Get(); ok {
+		change := d.Gate.EnableUser
+		if disabled {
+			change = func(ctx context.Context, name string) error { return d.Gate.DisableUser(ctx, name, false) }
+		}
+		if err := change(ctx, p.Name); err != nil {
+			return api.User{}, err
+		}
+	}
+	u, err := d.Gate.User(ctx, p.Name)
+	if err != nil {
+		return api.User{}, err
+	}
+	return d.userView(ctx, u)
+}
+
+func (d *Door) userView(ctx context.Context, u access.User) (api.User, error) {
+	views, err := d.userViews(ctx, u)
+	if err != nil {
+		return api.User{}, err
+	}
+	return views[0], nil
+}

@@ -1,0 +1,155 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/oauth2"
+)
+
+const (
+	// knownFor is how long what the provider says of itself is believed.
+	knownFor = time.Hour
+	// failedFor keeps a provider that is down from being asked with every request.
+	failedFor = 2 * time.Second
+	// askFor is how long one answer may take.
+	askFor = 10 * time.Second
+	// maxAnswer bounds what is read of one.
+	maxAnswer = 1 << 20
+)
+
+// metadata is what a provider says of itself.
+type metadata struct {
+	Issuer        string   `json:"issuer"`
+	Authorization string   `json:"authorization_endpoint"`
+	Token         string   `json:"token_endpoint"`
+	UserInfo      string   `json:"userinfo_endpoint"`
+	Keys          string   `json:"jwks_uri"`
+	Algorithms    []string `json:"id_token_signing_alg_values_supported"`
+	AuthMethods   []string `json:"token_endpoint_auth_methods_supported"`
+	NamesItself   bool     `json:"authorization_response_iss_parameter_supported"`
+}
+
+// provider is one that has introduced itself.
+type provider struct {
+	metadata
+	oauth oauth2.Config
+	// names is true when its answers say whose they are.
+	names bool
+	// algorithms are those of its signatures that we know.
+	algorithms []string
+
+	mu   sync.Mutex
+	keys []publicKey
+}
+
+// provider asks the provider to introduce itself, when that is new or old. One that did so before and cannot be
+// reached now is taken to be as it was.
+func (s *SignOn) provider(ctx context.Context) (*provider, error) {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+	}
+	age := s.config.Now().Sub(s.asked)
+	switch {
+	case s.known != nil && age < knownFor:
+		return s.known, nil
+	case s.failed != nil && age < failedFor:
+		return nil, s.failed
+	}
+	// Who asks may go away; the answer is for everybody.
+	p, err := s.discover(context.WithoutCancel(ctx))
+	s.asked = s.config.Now()
+	switch {
+	case err == nil:
+		s.known, s.failed = p, nil
+	case s.known == nil:
+		s.failed = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return nil, s.failed
+	}
+	return s.known, nil
+}
+
+func (s *SignOn) discover(ctx context.Context) (*provider, error) {
+	var m metadata
+	if err := s.ask(ctx, strings.TrimSuffix(s.config.Issuer, "/")+"/.well-known/openid-configuration", "", &m); err != nil {
+		return nil, fmt.Errorf("discovery: %w", err)
+	}
+	if m.Issuer != s.config.Issuer {
+		return nil, fmt.Errorf("discovery: the provider calls itself %q, not %q; the issuer must be spelt as the provider spells it", m.Issuer, s.config.Issuer)
+	}
+	for name, address := range map[string]string{"authorization_endpoint": m.Authorization, "token_endpoint": m.Token, "jwks_uri": m.Keys, "userinfo_endpoint": m.UserInfo} {
+		u, err := url.Parse(address)
+		if name == "userinfo_endpoint" && address == "" {
+			continue
+		}
+		if err != nil || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+			return nil, fmt.Errorf("discovery: %s is not an https address", name)
+		}
+	}
+	p := &provider{metadata: m, names: m.NamesItself}
+	for _, a := range m.Algorithms {
+		if _, ok := algorithms[a]; ok {
+			p.algorithms = append(p.algorithms, a)
+		}
+	}
+	if len(m.Algorithms) == 0 {
+		p.algorithms = []string{"RS256"} // which all of them must know
+	}
+	p.oauth = oauth2.Config{ClientID: s.config.ClientID, ClientSecret: s.config.ClientSecret, Scopes: s.config.Scopes,
+		Endpoint: oauth2.Endpoint{AuthURL: m.Authorization, TokenURL: m.Token, AuthStyle: s.authStyle(m.AuthMethods)}}
+	return p, nil
+}
+
+// authStyle is how we say who we are. It is known before the first code is exchanged, since a wrong guess would spend it.
+func (s *SignOn) authStyle(methods []string) oauth2.AuthStyle {
+	if s.config.ClientSecret == "" || len(methods) > 0 && !slices.Contains(methods, "client_secret_basic") {
+		return oauth2.AuthStyleInParams
+	}
+	return oauth2.AuthStyleInHeader
+}
+
+// userInfo is what the provider tells of the person beside the ID token.
+func (s *SignOn) userInfo(ctx context.Context, p *provider, accessToken string) (claims, error) {
+	var c claims
+	if err := s.ask(ctx, p.UserInfo, accessToken, &c); err != nil {
+		return c, fmt.Errorf("%w: userinfo: %w", ErrUnavailable, err)
+	}
+	return c, nil
+}
+
+// ask reads JSON from an address of the provider's.
+func (s *SignOn) ask(ctx context.Context, address, accessToken string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "application/json")
+	if accessToken != "" {
+		req.Header.Set("Authorization", "Bearer "+accessToken)
+	}
+	res, err := s.config.Client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("the provider answered with status %d", res.StatusCode)
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(into); err != nil {
+		return fmt.Errorf("the provider did not answer with the JSON that was expected: %w", err)
+	}
+	return nil
+}

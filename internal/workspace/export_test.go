@@ -1,0 +1,26 @@
+package workspace
+
+import (
+	"time"
+
+	"deckhand/internal/session"
+)
+
+// Waiting is closed when somebody else waits for a session's place.
+func (k *Keeper) Waiting(id session.ID) <-chan struct{} {
+	there := make(chan struct{})
+	go func() {
+		defer close(there)
+		for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
+			k.mu.Lock()
+			p := k.places[id]
+			crowd := p != nil && p.users > 1
+			k.mu.Unlock()
+			if crowd {
+				tick.Stop()
+				return
+			}
+		}
+	}()
+	return there
+}

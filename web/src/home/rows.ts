@@ -1,0 +1,59 @@
+// The list of conversations, as pure steps: what a page of it, or a change of one row,
+// makes of the rows that are shown.
+import type { Schemas } from "../lib/api";
+
+export type Conversation = Schemas["Conversation"];
+export type StatusFilter = "" | Conversation["status"];
+
+export interface Filter {
+  query: string;
+  status: StatusFilter;
+}
+
+/** order is the server's: newest first, and what was made at the same moment by id. */
+export function order(a: Conversation, b: Conversation): number {
+  const apart = Date.parse(b.created_at) - Date.parse(a.created_at);
+  return apart || (a.conversation_id < b.conversation_id ? 1 : a.conversation_id > b.conversation_id ? -1 : 0);
+}
+
+/** fits says what the server says: whether a row is one of those asked for. */
+export function fits(row: Conversation, { query, status }: Filter): boolean {
+  if (status && row.status !== status) return false;
+  const wanted = query.trim().toLowerCase();
+  return [row.title, row.selected_repository ?? "", row.conversation_id].some((text) => text.toLowerCase().includes(wanted));
+}
+
+/** later is the one of two answers about the same row that was true last. */
+function later(a: Conversation | undefined, b: Conversation): Conversation {
+  return a && a.last_event_id > b.last_event_id ? a : b;
+}
+
+/**
+ * withRow is the list after a row was made or changed. A row below the last one shown
+ * comes with the page it is on, unless the list is whole.
+ */
+export function withRow(rows: Conversation[], row: Conversation, filter: Filter, whole: boolean): Conversation[] {
+  const known = rows.find((r) => r.conversation_id === row.conversation_id);
+  const others = rows.filter((r) => r !== known);
+  if (!fits(row, filter)) return others;
+  const last = rows.at(-1);
+  if (!known && !whole && last && order(row, last) > 0) return rows;
+  return [...others, later(known, row)].sort(order);
+}
+
+/** withPage is the list with another page below. */
+export function withPage(rows: Conversation[], page: Conversation[]): Conversation[] {
+  const known = new Set(rows.map((r) => r.conversation_id));
+  return [...rows, ...page.filter((r) => !known.has(r.conversation_id))].sort(order);
+}
+
+export function without(rows: Conversation[], id: string): Conversation[] {
+  return rows.filter((r) => r.conversation_id !== id);
+}
+
+/** stateOf is the one word for what is going on: of the agent while the conversation is open. */
+export function stateOf(row: Conversation): string {
+  if (row.status === "STARTING") return "loading";
+  if (row.status === "STOPPED") return row.error_id ? "error" : "stopped";
+  return row.agent_state;
+}
