@@ -71,9 +71,10 @@ type attached struct {
 	signals chan os.Signal
 	cut     chan bool
 
-	// newest is the number up to which the past goes; present is true beyond it.
-	newest  int64
-	present bool
+	// newest is the number up to which the past goes; present is true when the
+	// last one shown is beyond it.
+	newest, last int64
+	present      bool
 
 	state session.AgentState
 	since time.Time
@@ -121,7 +122,7 @@ func (r *remote) attach(ctx context.Context, o *output, c api.Conversation, from
 		}
 	}()
 	go a.follow(ctx, after)
-	a.present = a.newest <= after
+	a.present, a.last = a.newest <= after, after
 	if after > 0 {
 		a.Notice(fmt.Sprintf("%s; from event %d on, --after 0 shows everything", title(c), after+1))
 	} else {
@@ -211,11 +212,9 @@ func (a *attached) over(ctx context.Context) (over bool, code int, err error) {
 		return false, 0, nil
 	}
 	if a.unheard {
-		waiting, err := a.server.Queue(ctx, a.id)
-		if err != nil || len(waiting.Messages) > 0 {
+		if settled, err := a.heard(ctx); err != nil || !settled {
 			return false, 0, plainly(err)
 		}
-		a.unheard = false
 	}
 	switch a.state {
 	case session.AgentAwaitingYes:
@@ -236,6 +235,21 @@ func (a *attached) over(ctx context.Context) (over bool, code int, err error) {
 	}
 	a.Notice(a.where())
 	return true, code, nil
+}
+
+// heard finds out whether what was said was taken up, and everything shown that
+// came of it so far.
+func (a *attached) heard(ctx context.Context) (bool, error) {
+	waiting, err := a.server.Queue(ctx, a.id)
+	if err != nil || len(waiting.Messages) > 0 {
+		return false, err
+	}
+	if a.newest, err = a.server.newest(ctx, a.id); err != nil {
+		return false, err
+	}
+	a.present = a.newest <= a.last
+	a.unheard = !a.present
+	return a.present, nil
 }
 
 // working is true while something goes on by itself.
@@ -271,7 +285,8 @@ func (a *attached) take(it client.Item) {
 	case it.Delta != nil:
 		a.RemoteDelta(it.Delta.Call, it.Delta.Offset, it.Delta.Text)
 	}
-	a.present = a.present || it.ID >= a.newest && it.ID > 0
+	a.last = max(a.last, it.ID)
+	a.present = a.present || a.last >= a.newest
 }
 
 // remember keeps what a fact says of the agent.

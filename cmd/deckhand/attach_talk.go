@@ -102,7 +102,9 @@ func (a *attached) talk(ctx context.Context) error {
 				if _, err := quiet(os.Stdin); err != nil {
 					return err
 				}
+				a.Draw()
 			case s == syscall.SIGWINCH:
+				a.Draw()
 			case s != os.Interrupt || a.interrupted(ctx):
 				return a.detach()
 			}

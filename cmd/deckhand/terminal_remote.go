@@ -19,6 +19,7 @@ import (
 	"deckhand/client"
 	"deckhand/internal/access"
 	"deckhand/internal/outbound"
+	"deckhand/internal/terminal"
 )
 
 // remoteFlags are those of commands that talk to a running server.
@@ -142,6 +143,8 @@ func plainly(err error) error {
 		return errors.New("the server points to another address; name that one with --server")
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return fmt.Errorf("the server cannot be reached: %w", dial)
+	case e != nil:
+		return fmt.Errorf("the server says no: %s", terminal.Inline(e.Message))
 	}
 	return err
 }

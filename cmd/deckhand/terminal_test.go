@@ -34,10 +34,15 @@ const bound = time.Minute
 // sit starts the program in a terminal.
 func (d *desk) sit(args ...string) *screen {
 	d.t.Helper()
-	s := &screen{t: d.t, cmd: d.command(d.args(args...)...), changed: make(chan struct{})}
+	return onScreen(d.t, d.command(d.args(args...)...))
+}
+
+func onScreen(t *testing.T, cmd *exec.Cmd) *screen {
+	t.Helper()
+	s := &screen{t: t, cmd: cmd, changed: make(chan struct{})}
 	var err error
 	if s.f, err = pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 40, Cols: 90}); err != nil {
-		d.t.Fatal(err)
+		t.Fatal(err)
 	}
 	read := make(chan struct{})
 	go func() {
@@ -56,7 +61,7 @@ func (d *desk) sit(args ...string) *screen {
 			}
 		}
 	}()
-	d.t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait(); s.f.Close(); <-read })
+	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait(); s.f.Close(); <-read })
 	return s
 }
 

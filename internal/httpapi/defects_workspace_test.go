@@ -141,6 +141,9 @@ var takes = map[string]string{
 	"postApproval":      `{"decision":"accept"}`,
 	"setEgress":         `{"mode":"open"}`,
 	"submitFeedback":    `{"polarity":"positive"}`,
+	"saveFile":          `{"path":"a","content":"mine"}`,
+	"setOverrides":      `{"llm_model":"acme/priced"}`,
+	"forkConversation":  `{}`,
 }
 
 // knock asks the door with a body from an address of its own, since many wrong

@@ -22,13 +22,17 @@ type watched struct {
 	*memlog.Log
 	reads  atomic.Int64
 	broken bool
-	during func() // is called when a snapshot was read and nobody has it yet
+	// before and during are called before a snapshot is read, and when it was and nobody has it yet.
+	before, during func()
 }
 
 func (l *watched) Rows(ctx context.Context, q session.Query) ([]session.Row, error) {
 	l.reads.Add(1)
 	if l.broken {
 		return nil, errStore
+	}
+	if l.before != nil {
+		l.before()
 	}
 	rows, err := l.Log.Rows(ctx, q)
 	if l.during != nil {
@@ -245,13 +249,13 @@ func TestListSnapshotRaces(t *testing.T) {
 		s := newShelf(t)
 		s.create("maria", "a")
 		r := s.join()
-		s.change("a") // told and in the snapshot
+		s.log.before = func() { s.change("a") } // told, but in the snapshot too
 		s.log.during = func() {
-			s.log.during = nil
 			s.change("a") // after it was read; held back
 			s.create("maria", "b")
 		}
 		s.expect(r, "snapshot a@2")
+		s.log.before, s.log.during = nil, nil
 		s.expect(r, "conversation b@1")
 		time.Sleep(tellEvery)
 		synctest.Wait()

@@ -93,7 +93,8 @@ func (s *Sandbox) Write(ctx context.Context, p WriteParams, r io.Reader) (File, 
 	defer call.Close()
 	data := &source{r: r}
 	_, err = io.Copy(call, data)
-	if data.err != nil { // ours broke off: closing the call says so, and nothing is written
+	if data.err != nil { // nothing is written then, and nothing is left
+		call.BreakOff()
 		return f, data.err
 	}
 	if err == nil {

@@ -43,6 +43,7 @@ type Display struct {
 	// tool is the tool call that runs, and output what it writes.
 	tool   session.ToolCall
 	output *output
+	early  early
 	asks   int
 }
 

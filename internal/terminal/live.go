@@ -14,8 +14,10 @@ type foot struct {
 	// part is the end of the conversation, a line that goes on.
 	part string
 	Foot
-	// rows is how many lines are on the screen now; the cursor is in the last.
-	rows int
+	// rows is how many lines are on the screen now, and shown what they were
+	// drawn with; the cursor is in the last.
+	rows  int
+	shown string
 }
 
 // Foot says where the conversation stands.
@@ -60,16 +62,25 @@ func (d *Display) SetFoot(f Foot) {
 	d.draw()
 }
 
-// Draw shows what was typed.
-func (d *Display) Draw() { d.draw() }
+// Draw shows what was typed, or draws the foot anew on a screen that has changed.
+func (d *Display) Draw() {
+	if d.foot != nil {
+		d.foot.shown = ""
+		d.draw()
+	}
+}
 
 func (d *Display) draw() {
 	if d.foot == nil {
 		return
 	}
+	rows, n := d.rows()
+	if rows == d.foot.shown && n == d.foot.rows {
+		return
+	}
 	var b strings.Builder
 	d.wipe(&b)
-	d.rows(&b)
+	d.below(&b)
 	d.put(b.String())
 }
 
@@ -88,7 +99,7 @@ func (d *Display) append(text string) {
 	}
 	f.part = d.folded(&b, f.part+text[at:])
 	d.bare = f.part == ""
-	d.rows(&b)
+	d.below(&b)
 	d.put(b.String())
 }
 
@@ -118,12 +129,20 @@ func (d *Display) wipe(b *strings.Builder) {
 	d.foot.rows = 0
 }
 
-// rows draws it, and leaves the cursor where the person types.
-func (d *Display) rows(b *strings.Builder) {
+// below draws it.
+func (d *Display) below(b *strings.Builder) {
+	d.foot.shown, d.foot.rows = d.rows()
+	b.WriteString(d.foot.shown)
+}
+
+// rows is what draws it and leaves the cursor where the person types, and how
+// many lines that is.
+func (d *Display) rows() (drawn string, n int) {
+	var b strings.Builder
 	f, width := d.foot, d.width()
 	if f.part != "" {
 		b.WriteString(f.part + "\n")
-		f.rows++
+		n++
 	}
 	if text := or(d.doing, Inline(f.State)); text != "" {
 		look := dim
@@ -134,15 +153,15 @@ func (d *Display) rows(b *strings.Builder) {
 			text = d.spinner() + " " + strings.TrimSpace(text)
 		}
 		b.WriteString(d.paint(look, clip(text, width-1)) + "\n")
-		f.rows++
+		n++
 	}
 	prompt := clip(Inline(f.Prompt), width/2) + " "
 	text, column := f.input.view(width - columns(prompt) - 1)
 	b.WriteString(d.paint(bold, prompt) + text + "\r")
 	if column += columns(prompt); column > 0 {
-		fmt.Fprintf(b, "\x1b[%dC", column)
+		fmt.Fprintf(&b, "\x1b[%dC", column)
 	}
-	f.rows++
+	return b.String(), n + 1
 }
 
 // frames are what a spinner looks like, one after the other.

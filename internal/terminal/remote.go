@@ -260,15 +260,37 @@ func foreign(raw string) (string, session.Outcome) {
 	return strings.Join(parts, "\n"), session.Succeeded
 }
 
+// early is the beginning of an answer that came before the result of the call
+// which it is about: fragments may overtake events.
+type early struct {
+	call string
+	text strings.Builder
+}
+
 // Remote shows what ReadEvent made of an event. A server does not say which
 // answer is the end of what was shown while it was written; the words do.
 func (d *Display) Remote(number int64, all []session.Payload) {
 	for _, p := range all {
-		if a, ok := p.(session.ModelAnswered); ok && a.Call == "" && d.call != "" && strings.HasPrefix(a.Text, d.said.String()) {
-			a.Call = d.call
+		if a, ok := p.(session.ModelAnswered); ok && a.Call == "" {
+			d.release()
+			if d.call != "" && strings.HasPrefix(a.Text, d.said.String()) {
+				a.Call = d.call
+			}
 			p = a
 		}
 		d.Event(session.Event{Number: number, Payload: p})
+	}
+	if d.output == nil {
+		d.release()
+	}
+}
+
+// release shows what came early.
+func (d *Display) release() {
+	call, text := d.early.call, d.early.text.String()
+	d.early = early{}
+	if text != "" {
+		d.Delta(call, text)
 	}
 }
 
@@ -276,8 +298,13 @@ func (d *Display) Remote(number int64, all []session.Payload) {
 // begins; what was shown before a connection was lost comes again.
 func (d *Display) RemoteDelta(call string, offset int64, text string) {
 	have := int64(0)
+	held := d.output != nil && call != d.tool.ID
 	switch {
-	case d.output != nil && call == d.tool.ID:
+	case held && call == d.early.call:
+		have = int64(d.early.text.Len())
+	case held:
+		d.early = early{call: call}
+	case d.output != nil:
 		have = d.output.seen
 	case call == d.call:
 		have = int64(d.said.Len())
@@ -287,6 +314,10 @@ func (d *Display) RemoteDelta(call string, offset int64, text string) {
 			return
 		}
 		text = text[again:]
+	}
+	if held {
+		d.early.text.WriteString(text)
+		return
 	}
 	d.Delta(call, text)
 }

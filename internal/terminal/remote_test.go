@@ -128,6 +128,23 @@ func TestRemoteDeltaAgain(t *testing.T) {
 	}
 }
 
+// Fragments may come before the event that they follow.
+func TestRemoteDeltaOvertakes(t *testing.T) {
+	var b strings.Builder
+	d := terminal.New(terminal.Options{Out: &b})
+	d.Remote(1, []session.Payload{called("c", "execute_bash", m{"command": "x"})})
+	d.RemoteDelta("m2", 0, "It ")
+	d.RemoteDelta("m2", 0, "It is")
+	d.Remote(2, []session.Payload{returned("c", "execute_bash", "one\n", "")})
+	d.RemoteDelta("m2", 5, " one")
+	d.Remote(3, []session.Payload{session.ModelAnswered{Text: "It is one."}, called("r", "request_condensation", m{})})
+	d.RemoteDelta("m3", 0, "Nothing comes of such a call.")
+	d.Remote(4, []session.Payload{session.ModelAnswered{Text: "Nothing comes of such a call."}})
+	if want := "$ x\n  one\nIt is one.\n• request_condensation\nNothing comes of such a call.\n"; b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+}
+
 // Nothing is left out where everything was asked for.
 func TestWhole(t *testing.T) {
 	long := strings.Repeat(strings.Repeat("w", 500)+"\n", 60)

@@ -85,7 +85,11 @@ func ParseAction(body []byte) (Intent, error) {
 	for _, name := range top.names() {
 		switch name {
 		case "action", "args":
-		case "id", "timestamp", "source", "cause":
+		case "timestamp", "message": // what clients write who send the shape that they are sent
+		case "id", "source", "cause":
+			if name == "source" && text(top.members[name]) == fromUser {
+				continue // it is
+			}
 			return Intent{}, api.Invalid("extra_forbidden", sayAssigned, name)
 		default:
 			return Intent{}, api.Invalid("extra_forbidden", `An action has the keys "action" and "args" only.`, short(name))

@@ -40,6 +40,10 @@ func TestParseAction(t *testing.T) {
 			`{"action":"message","args":{"content":"x","security_risk":2,"wait_for_response":true,"timestamp":{"a":[1]},"thought":null}}`,
 			said(session.UserSaid{Text: "x"}),
 		},
+		"the shape that is sent": {
+			`{"source":"user","timestamp":"2025-10-01T10:00:00.000000","message":"y","action":"message","args":{"content":"x"}}`,
+			said(session.UserSaid{Text: "x"}),
+		},
 		"escapes": {
 			`{"action":"message","args":{"content":"\u00e4\ud83d\ude00\n"}}`,
 			said(session.UserSaid{Text: "ä😀\n"}),
@@ -90,6 +94,8 @@ func TestParseActionRefuses(t *testing.T) {
 		"both":            {`{"action":"message","observation":"run","args":{"content":"x"}}`, "extra_forbidden", "body.observation"},
 		"an id":           {`{"id":0,"action":"message","args":{"content":"x"}}`, "extra_forbidden", "body.id"},
 		"a source":        {`{"source":"agent","action":"message","args":{"content":"x"}}`, "extra_forbidden", "body.source"},
+		"a source's list": {`{"source":["user"],"action":"message","args":{"content":"x"}}`, "extra_forbidden", "body.source"},
+		"a cause":         {`{"cause":1,"action":"message","args":{"content":"x"}}`, "extra_forbidden", "body.cause"},
 		"a long key": {
 			`{"` + strings.Repeat("k", 1000) + `":1,"action":"message","args":{"content":"x"}}`, "extra_forbidden", "body." + strings.Repeat("k", 64) + "…",
 		},

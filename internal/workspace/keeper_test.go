@@ -311,6 +311,38 @@ func TestLostSandboxIsStartedAgainAndSaid(t *testing.T) {
 	}
 }
 
+// Nothing listens in a sandbox that ended while it was asked.
+func TestPortsOfASandboxThatEnds(t *testing.T) {
+	r := newRig(t)
+	r.claim()
+	r.run("1", "true")
+	ended, errs := make(chan struct{}), make(chan error)
+	for range 4 {
+		go func() {
+			for {
+				_, err := r.keeper.Ports(t.Context(), id)
+				select {
+				case <-ended:
+				default:
+					if err == nil {
+						continue
+					}
+				}
+				errs <- err
+				return
+			}
+		}()
+	}
+	r.kill()
+	r.until("the loss is noted", func() bool { return len(events[session.Noted](r)) == 1 })
+	close(ended)
+	for range 4 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // kill ends a sandbox's first process from outside.
 func (r *rig) kill() {
 	r.t.Helper()

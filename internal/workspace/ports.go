@@ -25,7 +25,11 @@ func (k *Keeper) Ports(ctx context.Context, id session.ID) ([]int, error) {
 		return nil, err
 	}
 	defer release()
-	return box.Ports(ctx)
+	found, err := box.Ports(ctx)
+	if errors.Is(err, sandbox.ErrGone) || errors.Is(err, sandbox.ErrLost) { // it ended meanwhile
+		return nil, nil
+	}
+	return found, err
 }
 
 // Dial connects to a port that something in a session's sandbox listens on. It

@@ -34,6 +34,31 @@ if (ticket) {
   fetch(new URL("api/me", root)).then((answer) => answer.ok && goOn());
 }
 
+// Where people may sign on elsewhere, and what became of that.
+const reasons = {
+  unavailable: "The sign-on service cannot be reached right now. Try again in a moment, or use a key.",
+  expired: "This sign-on was begun in another browser or took too long. Begin again.",
+  denied: "The sign-on service did not let you in.",
+  unverified: "Your e-mail address has not been verified by the sign-on service, and that is required here.",
+  foreign: "Your e-mail address is not of a domain that may log in here.",
+  disabled: "Your account here was disabled. An administrator can enable it again.",
+};
+const failed = new URLSearchParams(location.search).get("sign_on");
+if (failed) {
+  history.replaceState(null, "", location.pathname);
+  state.className = "bad";
+  state.textContent = reasons[failed] ?? "The sign-on failed. The server's log says why.";
+}
+fetch(new URL("api/login/options", root)).then((answer) => answer.json()).then(({ oidc }) => {
+  if (!oidc) return;
+  const there = new URL(oidc.start_path.slice(1), root);
+  const next = location.pathname.slice(root.pathname.length - 1) + location.search;
+  if (next !== "/login") there.searchParams.set("next", next);
+  document.getElementById("sign-on").href = there;
+  document.getElementById("sign-on").textContent = `Continue with ${oidc.name}`;
+  document.getElementById("elsewhere").hidden = false;
+});
+
 document.getElementById("logout").addEventListener("click", async () => {
   const answer = await fetch(new URL("api/logout", root), { method: "POST" });
   state.className = "soft";

@@ -135,3 +135,25 @@ func TestTooManyCalls(t *testing.T) {
 	}
 	settled(t, p, q)
 }
+
+// Who breaks off is sure that the other side has cleaned up.
+func TestBreakOffWaitsForTheHandler(t *testing.T) {
+	var cleaned atomic.Bool
+	p, _ := pair(t, Handlers{}, calls("take", func(_ context.Context, c *Call) (any, error) {
+		_, err := io.Copy(io.Discard, c)
+		cleaned.Store(true)
+		return nil, err
+	}))
+	for range 100 {
+		cleaned.Store(false)
+		s := open(t, t.Context(), p, "take")
+		if _, err := s.Write([]byte("half")); err != nil {
+			t.Fatal(err)
+		}
+		s.BreakOff()
+		if !cleaned.Load() {
+			t.Fatal("the handler is still at it")
+		}
+		s.Close()
+	}
+}

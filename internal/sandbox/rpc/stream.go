@@ -77,6 +77,14 @@ func (s *Stream) Write(b []byte) (int, error) {
 // CloseWrite ends our data.
 func (s *Stream) CloseWrite() error { return s.why(writeFrame(s.conn, end, nil)) }
 
+// BreakOff says that no more comes though it was not all, and waits until the other
+// side has dealt with that: it has cleaned up when BreakOff returns.
+func (s *Stream) BreakOff() {
+	if s.conn.CloseWrite() == nil {
+		_ = s.Answer(nil)
+	}
+}
+
 // Read takes the other side's data; io.EOF when the answer has come.
 func (s *Stream) Read(b []byte) (int, error) {
 	for s.left == 0 {

@@ -37,6 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"Unknown", unknown},
 		{"Conflict", conflict},
 		{"OneWins", oneWins},
+		{"Whole", whole},
 		{"Reopen", reopen},
 		{"ConcurrentOneSession", concurrentOne},
 		{"ConcurrentManySessions", concurrentMany},

@@ -26,8 +26,7 @@ const plain = (): Look => ({ bold: false, dim: false, italic: false, underline: 
 
 // A sequence that sets how text looks, any other control sequence, an operating system
 // command (titles, links), a single escape, or a control character.
-// eslint-disable-next-line no-control-regex
-const sequence = /\x1b\[([0-9;:]*)m|\x1b\[[0-?]*[ -/]*([@-~])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[PX^_][^\x1b]*(?:\x1b\\)?|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]/g;
+const sequence = /\x1b\[([0-9;:]*)m|\x1b\[[0-?]*[ -/]*(?:([@-~])|$)|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[PX^_][^\x1b]*(?:\x1b\\)?|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]/g;
 
 /** ansi takes output apart into lines of spans that look alike. */
 export function ansi(output: string): Span[][] {

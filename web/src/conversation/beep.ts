@@ -4,8 +4,8 @@ let context: AudioContext | undefined;
 
 /** beep sounds once. A browser that nobody touched yet stays silent. */
 export function beep(low: boolean): void {
+  if (!navigator.userActivation.hasBeenActive) return;
   context ??= new AudioContext();
-  if (context.state === "suspended") void context.resume().catch(() => {});
   const from = context.currentTime;
   (low ? [330, 262] : [523, 784]).forEach((pitch, i) => {
     const tone = context!.createOscillator();

@@ -13,6 +13,10 @@ export class Item {
   result = $state.raw<Event | undefined>();
   /** What a running command has printed so far. */
   live = $state("");
+  /** Whether a call waits for the person. */
+  asks = $state(false);
+  /** When the work began: behind the person's yes, if one was needed. */
+  begun = $state(0);
   /** An answer that is still being written. */
   streaming = $state(false);
   /** Whether the person opened or closed it; undefined is as the card wants it. */
@@ -34,7 +38,9 @@ export class Item {
     public name: string,
     public id: number,
     public at: number,
-  ) {}
+  ) {
+    this.begun = at;
+  }
 }
 
 const noisy = new Set(["change_agent_state", "recall", "null", "condensation_request"]);
@@ -190,6 +196,7 @@ export class Log {
       this.actions.set(e.id, item);
       item.result = this.orphans.get(e.id);
       this.orphans.delete(e.id);
+      item.asks = !item.result && text(e.args, "confirmation_state") === "awaiting_confirmation";
       if (item.callId && !item.result) this.calls.set(item.callId, item);
     }
     to.push(item);
@@ -229,6 +236,7 @@ export class Log {
     if (action) {
       action.result = e;
       action.live = "";
+      action.asks = false;
       action.pieces = undefined;
       this.calls.delete(action.callId);
       return;
@@ -252,6 +260,15 @@ export class Log {
     this.behind(item, to);
   }
 
+  /** answered: whatever asked does not any more, and what was allowed begins now. */
+  private answered(at: number): void {
+    for (const item of this.calls.values()) {
+      if (!item.asks) continue;
+      item.asks = false;
+      item.begun = at;
+    }
+  }
+
   private became(e: Event, to: Item[]): void {
     const state = text(e.extras, "agent_state");
     const reason = text(e.extras, "reason");
@@ -262,6 +279,7 @@ export class Log {
       if (state !== "running" && state !== "loading") this.endStreamIn(to);
       if (state !== "loading") this.starting = "";
     }
+    if (state !== "awaiting_user_confirmation") this.answered(Date.parse(e.timestamp));
     if (!told.has(state)) return;
     const item = new Item(`e${e.id}`, "notice", `state.${state}`, e.id, Date.parse(e.timestamp));
     item.text = reason;

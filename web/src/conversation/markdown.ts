@@ -3,6 +3,8 @@
 import DOMPurify from "dompurify";
 import { Marked } from "marked";
 
+import { t } from "../lib/i18n.svelte";
+
 /** Tags that people write into markdown, and that only shape text. */
 const shapes = "b|br|code|dd|del|details|div|dl|dt|em|h[1-6]|hr|i|ins|kbd|li|mark|ol|p|pre|s|samp|small|span|strong|sub|summary|sup|table|tbody|td|th|thead|tr|u|ul|var";
 const written = new RegExp(`<!--[\\s\\S]*?-->|<(/?)(${shapes})(?=[\\s/>])[^<>]*>|[<>]`, "gi");
@@ -45,7 +47,7 @@ purifier.addHook("afterSanitizeAttributes", (node) => {
 function replaceImage(image: Element): void {
   const link = image.ownerDocument.createElement("a");
   const source = image.getAttribute("src") ?? "";
-  link.textContent = `🖼 ${image.getAttribute("alt") || source}`;
+  link.textContent = `${t("conversation.image")}: ${image.getAttribute("alt") || source}`;
   if (/^https?:/i.test(source)) {
     link.setAttribute("href", source);
     link.setAttribute("title", source);

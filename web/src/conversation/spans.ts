@@ -25,7 +25,8 @@ export function turns(timeline: Timeline, now: number): Turn[] {
     const from = Date.parse(s.started_at);
     const to = s.ended_at ? Date.parse(s.ended_at) : now;
     const turn = owner(list, from);
-    if (turn) turn.parts[s.kind] += Math.max(0, to - from);
+    // A message that comes in while the agent works waits, but no time is lost by it.
+    if (turn && !(s.kind === "queue" && from > turn.from)) turn.parts[s.kind] += Math.max(0, to - from);
   }
   for (const t of list) {
     const known = kinds.reduce((sum, k) => sum + t.parts[k], 0);

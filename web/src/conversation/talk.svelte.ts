@@ -76,8 +76,10 @@ export class Talk {
   private reconnected(yes: boolean): void {
     const before = this.connected;
     this.connected = yes;
+    if (before === yes) return;
+    if (yes) this.refresh();
     // A login that ran out looks like a lost connection; an ordinary question tells.
-    if (before !== yes) this.refresh();
+    else routes.conversation(this.id).catch(quiet);
   }
 
   /** later does something with the next picture, together with all else that came in. */

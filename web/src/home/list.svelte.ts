@@ -22,7 +22,7 @@ export class List {
     return this.next !== null;
   }
 
-  /** follow keeps the list true until the result is called; for $effect. */
+  /** follow keeps the list true until the result is called; for onMount. */
   follow(): () => void {
     let source: EventSource | undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;

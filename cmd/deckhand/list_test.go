@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"deckhand/api"
+)
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	b := tended(t)
+	if code, out, errs := b.beside("list"); code != 0 || out != "" || errs != "no conversations\n" {
+		t.Errorf("%d %q %q", code, out, errs)
+	}
+	var ids []string
+	for i := range 23 {
+		ids = append(ids, b.create(""))
+		if err := b.client.Rename(t.Context(), ids[i], fmt.Sprintf("Task %d\x1b", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, out, errs := b.beside("list")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 21 || !regexp.MustCompile(`^ID +STATE +COST +AGE +TITLE$`).MatchString(lines[0]) || !strings.Contains(errs, "--all") || strings.Contains(out, "\x1b") {
+		t.Errorf("%s%s", out, errs)
+	}
+	if !regexp.MustCompile(`(?m)^` + ids[22] + `  [a-z ]+ \$0\.00 +\d+[sm] +Task 22␛$`).MatchString(out) {
+		t.Errorf("the newest is missing:\n%s", out)
+	}
+	_, out, errs = b.beside("list", "--all", "--json")
+	if strings.Count(out, "\n") != 23 || errs != "" {
+		t.Errorf("%d lines, %s", strings.Count(out, "\n"), errs)
+	}
+	for line := range strings.Lines(out) {
+		var c api.Conversation
+		if err := json.Unmarshal([]byte(line), &c); err != nil || c.ConversationID == "" {
+			t.Errorf("%v: %s", err, line)
+		}
+	}
+	if _, out, _ = b.beside("list", "--query", "task 7"); strings.Count(out, "\n") != 2 || !strings.Contains(out, ids[7]) {
+		t.Error(out)
+	}
+	if _, err := b.client.Stop(t.Context(), ids[3]); err != nil {
+		t.Fatal(err)
+	}
+	if _, out, _ = b.beside("list", "--status", "stopped"); strings.Count(out, "\n") != 2 || !strings.Contains(out, ids[3]) {
+		t.Error(out)
+	}
+	s := onScreen(t, b.program("list", "-q", "Task 9"))
+	s.expect(ids[9][:8] + "  ")
+	if out := s.ends(exitDone); strings.Contains(out, ids[9]) {
+		t.Errorf("a terminal has no room for whole ids:\n%s", out)
+	}
+}
+
+func TestStates(t *testing.T) {
+	failed := "STATUS$ERROR"
+	for _, c := range []struct {
+		in   api.Conversation
+		want string
+	}{
+		{api.Conversation{Status: "STARTING", AgentState: "loading"}, "starting"}, {api.Conversation{Status: "RUNNING", AgentState: "running"}, "working"},
+		{api.Conversation{Status: "RUNNING", AgentState: "awaiting_user_confirmation"}, "asks you"}, {api.Conversation{Status: "RUNNING", AgentState: "finished"}, "finished"},
+		{api.Conversation{Status: "STOPPED", AgentState: "stopped"}, "stopped"}, {api.Conversation{Status: "STOPPED", AgentState: "error", ErrorID: &failed}, "failed"},
+	} {
+		if got, _ := stateOf(c.in); got != c.want {
+			t.Errorf("%+v: %s", c.in, got)
+		}
+	}
+	for d, want := range map[time.Duration]string{-time.Second: "0s", 59 * time.Second: "59s", time.Hour - 1: "59m", 47 * time.Hour: "47h", 49 * time.Hour: "2d"} {
+		if got := age(d); got != want {
+			t.Errorf("%s: %s", d, got)
+		}
+	}
+}
+
+var logTime = regexp.MustCompile(`(?m)^(\d+) \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ `)
+
+func TestLogs(t *testing.T) {
+	t.Parallel()
+	b := tended(t)
+	id := b.answered("$ seq 30; (exit 3)")
+	code, out, errs := b.beside("logs", id[:8])
+	if code != 0 || errs != "" {
+		t.Fatalf("%d %s", code, errs)
+	}
+	text := logTime.ReplaceAllString(out, "$1 ")
+	if strings.Count(out, "\n") != len(logTime.FindAllString(out, -1)) {
+		t.Errorf("a line without its number and time:\n%s", out)
+	}
+	var seq strings.Builder
+	for i := range 30 {
+		fmt.Fprintf(&seq, "13   %d\n", i+1)
+	}
+	text = regexp.MustCompile(`(?m)^\d+ \[.*\n`).ReplaceAllString(text, "") // where the sandbox is
+	golden := "1 · starting\n2 > $ seq 30; (exit 3)\n6 · working\n10 · title: $ seq 30; (exit 3)\n11 I run the command in the sandbox.\n11 $ seq 30; (exit 3)\n" + seq.String() + "13   exit code 3\n"
+	if !strings.HasPrefix(text, golden) || !strings.HasSuffix(text, "16 · your turn\n") {
+		t.Errorf("%s\nwant at the beginning\n%s", text, golden)
+	}
+	_, rest, _ := b.beside("logs", id, "--after", "13")
+	if !strings.HasSuffix(out, rest) || !strings.HasPrefix(rest, "15 ") {
+		t.Error(rest)
+	}
+	if _, none, _ := b.beside("logs", id, "--after", "16"); none != "" {
+		t.Error(none)
+	}
+	_, lines, _ := b.beside("logs", "--json") // the newest
+	for line := range strings.Lines(lines) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("%s", line)
+		}
+	}
+	holds(t, lines, `"action":"run"`, `"conversation_title":"$ seq 30; (exit 3)"`)
+}
+
+// Follow goes on until it is ended.
+func TestLogsFollow(t *testing.T) {
+	t.Parallel()
+	b := tended(t)
+	id := b.answered("hello")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	began := false
+	out := &alarm{on: "your turn", do: func() {
+		if began {
+			cancel()
+			return
+		}
+		began = true
+		if err := b.client.Say(context.WithoutCancel(ctx), id, "again", ""); err != nil {
+			t.Error(err)
+		}
+	}}
+	if code := run(ctx, []string{"logs", id, "-f", "--data-dir", b.dir}, out, io.Discard); code != exitInterrupted || !began {
+		t.Errorf("%d", code)
+	}
+}
+
+// The link opens the page and logs the browser in, once.
+func TestOpen(t *testing.T) {
+	b := tended(t)
+	id := b.create("")
+	t.Setenv("DISPLAY", "")
+	t.Setenv("WAYLAND_DISPLAY", "")
+	code, out, errs := b.beside("open", id[:8])
+	link, ticket, _ := strings.Cut(strings.TrimSpace(out), "#")
+	if code != 0 || link != b.base+"/conversations/"+id || ticket == "" {
+		t.Fatalf("%d %q %q", code, out, errs)
+	}
+	for _, want := range []int{http.StatusOK, http.StatusUnauthorized} {
+		if code, text, _ := b.raw("POST", "/api/login", `{"ticket":"`+ticket+`"}`, "X-Session-API-Key", ""); code != want {
+			t.Errorf("%d %s, want %d", code, text, want)
+		}
+	}
+
+	bin, seen := t.TempDir(), filepath.Join(t.TempDir(), "seen")
+	if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\nprintf %s \"$1\" > '"+seen+"'\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	t.Setenv("DISPLAY", ":0")
+	code, out, errs = b.beside("open")
+	opened, err := os.ReadFile(seen)
+	if code != 0 || err != nil || !strings.HasPrefix(string(opened), link+"#") || strings.Contains(out, "#") {
+		t.Errorf("%d %q %q %q %v", code, out, errs, opened, err)
+	}
+	if code, out, _ = b.beside("open", "--print"); code != 0 || !strings.HasPrefix(out, link+"#") {
+		t.Errorf("%d %q", code, out)
+	}
+	// Another server's key is not ours to hand out.
+	t.Setenv("DECKHAND_KEY", b.key)
+	if _, out, _ = command(t, "open", "--print", "--server", b.base, "--data-dir", t.TempDir()); strings.TrimSpace(out) != link {
+		t.Errorf("%q", out)
+	}
+}
+
+// A key is shown to the server it is for, and to nobody else.
+func TestConnecting(t *testing.T) {
+	b := tended(t)
+	id := b.create("")
+	t.Setenv("DECKHAND_KEY", "")
+	t.Setenv("DECKHAND_SERVER", "")
+	asked := make(chan http.Header, 10)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header }))
+	defer other.Close()
+	elsewhere := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer elsewhere.Close()
+	empty := t.TempDir()
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"--data-dir", empty}, exitError, "no server runs on the data dir"},
+		{[]string{"--data-dir", empty, "--server", b.base}, exitUsage, "needs a key"},
+		{[]string{"--data-dir", b.dir, "--server", other.URL}, exitUsage, "needs a key"}, // not the one of the data dir
+		{[]string{"--data-dir", empty, "--server", "http://192.0.2.1", "--key-file", filepath.Join(b.dir, "admin.key")}, exitUsage, "in clear text"},
+		{[]string{"--data-dir", empty, "--server", "ftp://x"}, exitUsage, "--server is"},
+		{[]string{"--data-dir", empty, "--server", elsewhere.URL, "--key-file", filepath.Join(b.dir, "admin.key")}, exitError, "points to another address"},
+		{[]string{"--data-dir", empty, "--server", "http://127.0.0.1:1", "--key-file", filepath.Join(b.dir, "admin.key")}, exitError, "cannot be reached"},
+		{[]string{"--data-dir", b.dir, "--key-file", write(t, "wrong")}, exitError, "key"},
+		{[]string{"--data-dir", b.dir}, 0, ""},
+		{[]string{"--data-dir", b.dir, "--server", b.base + "/"}, 0, ""}, // its own
+		{[]string{"--data-dir", empty, "--server", b.base, "--key-file", filepath.Join(b.dir, "admin.key")}, 0, ""},
+	} {
+		if code, _, errs := command(t, append([]string{"list"}, c.args...)...); code != c.code || !strings.Contains(errs, c.says) || strings.Contains(errs, b.key) {
+			t.Errorf("%v: %d %s", c.args, code, errs)
+		}
+	}
+	if len(asked) > 0 {
+		t.Errorf("another server was asked: %v", <-asked)
+	}
+	for name, says := range map[string]string{"0": "", "nobody": "there is no conversation nobody", "a/b": "is not the id", id[:20]: ""} {
+		code, _, errs := b.beside("logs", name)
+		if says == "" && name != "0" && code != 0 || !strings.Contains(errs, says) {
+			t.Errorf("%s: %d %s", name, code, errs)
+		}
+	}
+}
