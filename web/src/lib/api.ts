@@ -44,8 +44,10 @@ export function toError(answer: Response, body: unknown): ApiError {
 const failures: Middleware = {
   async onResponse({ response }) {
     if (response.ok) return;
-    if (response.status === 401) onLoggedOut.call();
-    throw toError(response, await parsed(response.clone()));
+    const body = await parsed(response.clone());
+    // A git provider that does not take a token is a 401 too, in words of its own.
+    if (response.status === 401 && typeof body !== "string") onLoggedOut.call();
+    throw toError(response, body);
   },
 };
 

@@ -1,6 +1,8 @@
 // What can be done from the keyboard: every page adds its commands while it is shown,
 // and the palette lists them all.
 
+import { untrack } from "svelte";
+
 export interface Command {
   id: string;
   /** What it does, in the person's language. */
@@ -24,9 +26,9 @@ class Commands {
 
   /** add offers commands until the result is called; for $effect. */
   add(...list: Command[]): () => void {
-    this.all = [...this.all, ...list];
+    this.all = [...untrack(() => this.all), ...list]; // who adds does not depend on what others add
     return () => {
-      this.all = this.all.filter((c) => !list.includes(c));
+      this.all = untrack(() => this.all).filter((c) => !list.includes(c));
     };
   }
 
