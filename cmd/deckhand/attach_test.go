@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -180,6 +181,28 @@ func TestAttachApprovals(t *testing.T) {
 	s.press(ctrlD) // on an empty line, for the answer is not needed any more
 	s.expect("detached")
 	s.ends(exitDone)
+}
+
+// Whatever is said in a conversation, the terminal is only told what we tell it.
+func TestAttachedTerminalIsNotTouched(t *testing.T) {
+	t.Parallel()
+	b := tended(t)
+	id := b.answered("$ printf '\\033]0;pwned\\007\\033[2Jfrom a program\\n'")
+	if err := b.client.Say(t.Context(), id, "say \x1b]0;pwned\x07\u202egnp", ""); err != nil {
+		t.Fatal(err)
+	}
+	cmd := b.program("attach", id)
+	cmd.Env = append(cmd.Env, "NO_COLOR=")
+	s := onScreen(t, cmd)
+	s.expect("␛]0;pwned␇␛[2Jfrom a program")
+	s.expect("␛]0;pwned␇\ufffdgnp")
+	s.expect("your turn")
+	s.press(ctrlD)
+	out := s.ends(exitDone)
+	ours := regexp.MustCompile(`\x1b\[(0|1|2|31|32|33|36)m|\r?\x1b\[\d*[ACJK]|\x1b\[\?2004[hl]`)
+	if rest := ours.ReplaceAllString(out, ""); strings.ContainsAny(rest, "\x1b\a\u202e") || !strings.Contains(out, "\x1b[1m") {
+		t.Errorf("%q", rest)
+	}
 }
 
 // proxy is a way to the server that can be cut.

@@ -33,7 +33,7 @@ func storeSettings(d *Door, ctx context.Context, c *call, _ none, in api.Setting
 }
 
 func listModels(d *Door, _ context.Context, _ *call, _ none, _ none) ([]string, error) {
-	return d.Models.Names(), nil
+	return slices.Sorted(slices.Values(d.Models.Names())), nil
 }
 
 func listAgents(_ *Door, _ context.Context, _ *call, _ none, _ none) ([]string, error) {

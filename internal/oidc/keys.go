@@ -71,13 +71,13 @@ func (a algorithm) verify(key crypto.PublicKey, signed, signature []byte) bool {
 
 // publicKey is one of the provider's.
 type publicKey struct {
-	id, kind, algorithm string
-	key                 crypto.PublicKey
+	id, algorithm string
+	key           crypto.PublicKey
 }
 
 // fits says whether a token may name this key. A key that has an algorithm is for that one alone.
 func (k publicKey) fits(algorithm, id string) bool {
-	return k.kind == algorithms[algorithm].kind && (k.algorithm == "" || k.algorithm == algorithm) && (id == "" || k.id == id)
+	return (k.algorithm == "" || k.algorithm == algorithm) && (id == "" || k.id == id)
 }
 
 // jwk is a key as providers write it.
@@ -107,7 +107,7 @@ func (s *SignOn) fetchKeys(ctx context.Context, p *provider) ([]publicKey, error
 			continue
 		}
 		if key, err := k.public(); err == nil {
-			out = append(out, publicKey{id: k.ID, kind: k.Kind, algorithm: k.Algorithm, key: key})
+			out = append(out, publicKey{id: k.ID, algorithm: k.Algorithm, key: key})
 		}
 	}
 	return out, nil

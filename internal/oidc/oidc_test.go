@@ -78,6 +78,25 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
+// What a provider does not announce is not taken from it, and a key may be for one algorithm alone.
+func TestUnannouncedAlgorithm(t *testing.T) {
+	l := newLiar(t)
+	l.meta["id_token_signing_alg_values_supported"] = []string{"ES256"}
+	if _, err := l.finish(l.signOn()); err == nil {
+		t.Error("RS256 is good, where ES256 was announced")
+	}
+	l = newLiar(t)
+	l.keys[0]["alg"] = "PS256"
+	if _, err := l.finish(l.signOn()); err == nil {
+		t.Error("a key for PS256 is good for RS256")
+	}
+	l = newLiar(t)
+	delete(l.meta, "id_token_signing_alg_values_supported")
+	if _, err := l.finish(l.signOn()); err != nil {
+		t.Errorf("RS256, where nothing was announced: %v", err)
+	}
+}
+
 func TestBadTokens(t *testing.T) {
 	l := newLiar(t)
 	s := l.signOn()
@@ -376,7 +395,7 @@ func FuzzToken(f *testing.F) {
 		f.Fatal(err)
 	}
 	p := &provider{algorithms: []string{"RS256", "ES256", "EdDSA"}, metadata: metadata{Keys: "http://127.0.0.1:1/keys"},
-		keys: []publicKey{{kind: "RSA", key: &rsaKey().PublicKey}, {kind: "OKP", key: ed25519.PublicKey(make([]byte, 32))}}}
+		keys: []publicKey{{key: &rsaKey().PublicKey}, {key: ed25519.PublicKey(make([]byte, 32))}}}
 	f.Add("e30.e30.e30")
 	f.Add(b64([]byte(`{"alg":"RS256"}`)) + ".e30.AAAA")
 	f.Add(b64([]byte(`{"alg":"EdDSA","kid":null}`)) + ".e30.")

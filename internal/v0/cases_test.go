@@ -107,6 +107,7 @@ func plainCases() []oneCase {
 		{"model_answered_nothing", v0.None, session.ModelAnswered{Reasoning: "hm"}},
 		{"model_failed", v0.Status, session.ModelFailed{Call: "c", Class: "auth", Message: "The provider refused the key."}},
 		{"model_failed_rate", v0.Status, session.ModelFailed{Call: "c", Class: "rate", Message: "Too many requests."}},
+		{"model_failed_retried", v0.Status, session.ModelFailed{Call: "c", Class: "overload", Message: "The model is busy.", Retried: true}},
 		{"model_failed_context", v0.Status, session.ModelFailed{Call: "c", Class: "context", Message: "The conversation is too long for the model."}},
 		{"model_failed_cancelled", v0.None, session.ModelFailed{Call: "c", Class: "cancelled"}},
 		{"model_failed_owner_lost", v0.None, session.ModelFailed{Call: "c", Class: "owner_lost"}},

@@ -96,13 +96,18 @@ func titled(id session.ID, p session.Titled) Frame {
 }
 
 // modelFailed tells people of a call that failed by itself. One that was aborted, or
-// is made again after a restart, is nobody's concern.
+// is made again after a restart, is nobody's concern. Legacy clients take a status of
+// the type error for the end of the agent's work, so one that is tried again is none.
 func modelFailed(p session.ModelFailed) Frame {
 	switch p.Class {
 	case "cancelled", "owner_lost":
 		return Frame{}
 	}
-	return status("error", failureID(p.Class), p.Message)
+	kind := "error"
+	if p.Retried {
+		kind = "info"
+	}
+	return status(kind, failureID(p.Class), p.Message)
 }
 
 // failureID is the id that clients know for a class of model failures.

@@ -52,8 +52,7 @@ if (failed) {
 fetch(new URL("api/login/options", root)).then((answer) => answer.json()).then(({ oidc }) => {
   if (!oidc) return;
   const there = new URL(oidc.start_path.slice(1), root);
-  const next = location.pathname.slice(root.pathname.length - 1) + location.search;
-  if (next !== "/login") there.searchParams.set("next", next);
+  if (location.pathname !== new URL("login", root).pathname) there.searchParams.set("next", location.pathname.slice(root.pathname.length - 1) + location.search);
   document.getElementById("sign-on").href = there;
   document.getElementById("sign-on").textContent = `Continue with ${oidc.name}`;
   document.getElementById("elsewhere").hidden = false;

@@ -6,33 +6,10 @@ export type Conversation = Schemas["Conversation"];
 export type Approval = Schemas["Approval"];
 export type Decision = Schemas["Decision"];
 
-export interface Waiting {
-  event_id: number;
-  content: string;
-  image_urls: string[] | null;
-  said_at: string;
-}
-
-export interface Overrides {
-  llm_model: string | null;
-  max_budget_per_task: number | null;
-}
-
-export type SpanKind = "queue" | "sandbox" | "model" | "tool" | "approval";
-
-export interface TimeSpan {
-  kind: SpanKind;
-  name: string;
-  started_at: string;
-  ended_at: string | null;
-  event_id: number;
-}
-
-export interface Timeline {
-  spans: TimeSpan[] | null;
-  totals: Record<`${SpanKind}_ms`, number>;
-  turns: { started_at: string; ended_at: string | null; event_id: number }[] | null;
-}
+export type Waiting = Schemas["QueuedMessage"];
+export type Overrides = Schemas["Overrides"];
+export type Timeline = Schemas["Timeline"];
+export type SpanKind = Schemas["TimelineSpan"]["kind"];
 
 const path = (id: string) => ({ path: { conversation_id: id } });
 const keyed = (id: string) => ({ ...path(id), header: { "Idempotency-Key": retryKey() } });
@@ -80,17 +57,14 @@ export async function upload(id: string, files: File[]): Promise<Schemas["Upload
   );
 }
 
-type Answer = Promise<{ data?: unknown }>;
-type Loose = Record<"GET" | "PUT" | "POST", (path: string, init: object) => Answer>;
-const loose = api as unknown as Loose;
+export const queue = (id: string) => data(api.GET("/api/conversations/{conversation_id}/queue", { params: path(id) }));
 
-export const queue = async (id: string) => (await data(loose.GET("/api/conversations/{conversation_id}/queue", { params: path(id) }))) as { messages: Waiting[] | null };
+export const overrides = (id: string) => data(api.GET("/api/conversations/{conversation_id}/overrides", { params: path(id) }));
 
-export const overrides = async (id: string) => (await data(loose.GET("/api/conversations/{conversation_id}/overrides", { params: path(id) }))) as Overrides;
+export const override = (id: string, body: Overrides) => data(api.PUT("/api/conversations/{conversation_id}/overrides", { params: path(id), body }));
 
-export const override = async (id: string, body: Overrides) => (await data(loose.PUT("/api/conversations/{conversation_id}/overrides", { params: path(id), body }))) as Overrides;
+/** timeline is a page of turns behind one, and their spans. */
+export const timeline = (id: string, after: number) => data(api.GET("/api/conversations/{conversation_id}/timeline", { params: { ...path(id), query: { after } } }));
 
-export const timeline = async (id: string) => (await data(loose.GET("/api/conversations/{conversation_id}/timeline", { params: path(id) }))) as Timeline;
-
-export const fork = async (id: string, event: number | null) =>
-  (await data(loose.POST("/api/conversations/{conversation_id}/fork", { params: keyed(id), body: { event_id: event, title: null } }))) as Schemas["ConversationResponse"];
+/** fork copies the conversation up to an event; null is all of it. */
+export const fork = (id: string, event: number | null) => data(api.POST("/api/conversations/{conversation_id}/fork", { params: keyed(id), body: { event_id: event, title: null } }));

@@ -8,6 +8,8 @@ const span = (kind: SpanKind, from: number, to: number | null) => ({ kind, name:
 
 test("time goes to the turn it was spent in, and waiting to the one that came of it", () => {
   const timeline: Timeline = {
+    has_more: false,
+    spans_left_out: 0,
     totals: { queue_ms: 0, sandbox_ms: 0, model_ms: 0, tool_ms: 0, approval_ms: 0 },
     turns: [
       { started_at: time(10), ended_at: time(20), event_id: 3 },
