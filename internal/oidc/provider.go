@@ -9,9 +9,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	goidc "github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 )
 
@@ -46,10 +46,11 @@ type provider struct {
 	names bool
 	// algorithms are those of its signatures that we know.
 	algorithms []string
-
-	mu   sync.Mutex
-	keys []publicKey
+	keys       goidc.KeySet
 }
+
+// known are the ways to sign that are believed. "none" is not among them, nor are secrets that both sides share.
+var known = []string{goidc.RS256, goidc.RS384, goidc.RS512, goidc.PS256, goidc.PS384, goidc.PS512, goidc.ES256, goidc.ES384, goidc.ES512, goidc.EdDSA}
 
 // provider asks the provider to introduce itself, when that is new or old. One that did so before and cannot be
 // reached now is taken to be as it was.
@@ -99,13 +100,15 @@ func (s *SignOn) discover(ctx context.Context) (*provider, error) {
 	}
 	p := &provider{metadata: m, names: m.NamesItself}
 	for _, a := range m.Algorithms {
-		if _, ok := algorithms[a]; ok {
+		if slices.Contains(known, a) {
 			p.algorithms = append(p.algorithms, a)
 		}
 	}
 	if len(m.Algorithms) == 0 {
-		p.algorithms = []string{"RS256"} // which all of them must know
+		p.algorithms = []string{goidc.RS256} // which all of them must know
 	}
+	// Keys are asked for when they are needed, by nobody's request in particular.
+	p.keys = goidc.NewRemoteKeySet(goidc.ClientContext(context.WithoutCancel(ctx), s.config.Client), m.Keys)
 	p.oauth = oauth2.Config{ClientID: s.config.ClientID, ClientSecret: s.config.ClientSecret, Scopes: s.config.Scopes,
 		Endpoint: oauth2.Endpoint{AuthURL: m.Authorization, TokenURL: m.Token, AuthStyle: s.authStyle(m.AuthMethods)}}
 	return p, nil

@@ -3,13 +3,13 @@ package oidc
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	goidc "github.com/coreos/go-oidc/v3/oidc"
 )
 
 // maxToken bounds an ID token; they have a few kilobytes.
@@ -58,12 +58,8 @@ func (t *truth) UnmarshalJSON(b []byte) error {
 
 // verify reads an ID token whose signature and claims are good, and which was made for this sign-on.
 func (s *SignOn) verify(ctx context.Context, p *provider, raw, nonce string) (c claims, err error) {
-	payload, err := s.verified(ctx, p, raw)
-	if err != nil {
+	if err := s.verified(ctx, p, raw, &c); err != nil {
 		return c, err
-	}
-	if err := json.Unmarshal(payload, &c); err != nil {
-		return c, errors.New("its claims cannot be read")
 	}
 	now := s.config.Now()
 	switch {
@@ -90,50 +86,20 @@ func moment(seconds float64) time.Time {
 	return time.Unix(int64(max(-end, min(end, seconds))), 0)
 }
 
-// verified is what a signed token says, if the provider signed it. Keys change: when none fits, they are asked for anew.
-func (s *SignOn) verified(ctx context.Context, p *provider, raw string) ([]byte, error) {
+// verified is what a signed token says, if the provider signed it in a way that it announces. The library looks for
+// the key, and asks for the keys anew when none fits, for they change.
+func (s *SignOn) verified(ctx context.Context, p *provider, raw string, into any) error {
 	if raw == "" || len(raw) > maxToken {
-		return nil, errors.New("there is none")
+		return errors.New("there is none")
 	}
-	parts := strings.Split(raw, ".")
-	if len(parts) != 3 {
-		return nil, errors.New("it is no signed token")
-	}
-	var header struct {
-		Algorithm string          `json:"alg"`
-		KeyID     string          `json:"kid"`
-		Critical  json.RawMessage `json:"crit"`
-	}
-	var decoded [3][]byte
-	for i, part := range parts {
-		var err error
-		if decoded[i], err = base64.RawURLEncoding.Strict().DecodeString(part); err != nil {
-			return nil, errors.New("it is no signed token")
-		}
-	}
-	if err := json.Unmarshal(decoded[0], &header); err != nil {
-		return nil, errors.New("its header cannot be read")
-	}
-	if !slices.Contains(p.algorithms, header.Algorithm) || header.Critical != nil {
-		return nil, errors.New("it is signed in a way that the provider does not announce, or that is not known here")
-	}
-	signed, algorithm := []byte(parts[0]+"."+parts[1]), algorithms[header.Algorithm]
-	good := func(k publicKey) bool {
-		return k.fits(header.Algorithm, header.KeyID) && algorithm.verify(k.key, signed, decoded[2])
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if slices.ContainsFunc(p.keys, good) {
-		return decoded[1], nil
-	}
-	keys, err := s.fetchKeys(ctx, p)
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	late := func() time.Time { return s.config.Now().Add(-skew) }
+	token, err := goidc.NewVerifier(s.config.Issuer, p.keys, &goidc.Config{ClientID: s.config.ClientID, SupportedSigningAlgs: p.algorithms, Now: late}).Verify(ctx, raw)
 	if err != nil {
-		return nil, fmt.Errorf("%w: keys: %w", ErrUnavailable, err)
+		return err
 	}
-	if p.keys = keys; !slices.ContainsFunc(p.keys, good) {
-		return nil, errors.New("its signature is not the provider's")
-	}
-	return decoded[1], nil
+	return token.Claims(into)
 }
 
 // lacks says whether something is missing that we need and the provider may tell elsewhere.

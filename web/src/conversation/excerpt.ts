@@ -1,0 +1,31 @@
+// Long texts are costly to render and rarely read to the end: a part of them is shown first.
+
+const mostLines = 300;
+const mostChars = 12_000;
+
+export interface Excerpt {
+  text: string;
+  /** How many lines are left out. */
+  hidden: number;
+}
+
+/** excerpt is the beginning of a long text, or its end while it is being written. */
+export function excerpt(text: string, end: boolean): Excerpt {
+  if (text.length <= mostChars && !manyLines(text)) return { text, hidden: 0 };
+  const lines = text.split("\n");
+  const order = end ? lines.toReversed() : lines;
+  const kept: string[] = [];
+  let size = 0;
+  for (const line of order) {
+    if (kept.length === mostLines || (kept.length > 0 && size + line.length > mostChars)) break;
+    kept.push(line);
+    size += line.length + 1;
+  }
+  return { text: (end ? kept.reverse() : kept).join("\n"), hidden: lines.length - kept.length };
+}
+
+function manyLines(text: string): boolean {
+  let count = 0;
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) if (++count >= mostLines) return true;
+  return false;
+}

@@ -1,0 +1,77 @@
+// The calls of the workspace, by name.
+import { api, baseUrl, data, retryKey, type Schemas } from "../lib/api";
+
+export type Conversation = Schemas["Conversation"];
+export type Change = Schemas["GitChange"];
+export type Versions = Schemas["GitDiff"];
+export type FileContent = Schemas["FileContent"];
+export type Egress = Schemas["Egress"];
+export type Asked = Schemas["EgressRequest"];
+export type Mode = Schemas["EgressPolicy"]["mode"];
+export type WebHosts = Schemas["WebHosts"];
+
+const path = (id: string) => ({ path: { conversation_id: id } });
+const keyed = (id: string) => ({ ...path(id), header: { "Idempotency-Key": retryKey() } });
+
+export const conversation = (id: string) => data(api.GET("/api/conversations/{conversation_id}", { params: path(id) }));
+
+export const start = (id: string) => data(api.POST("/api/conversations/{conversation_id}/start", { params: keyed(id), body: {} }));
+
+export async function changes(id: string): Promise<Change[]> {
+  return (await data(api.GET("/api/conversations/{conversation_id}/git/changes", { params: path(id) }))) ?? [];
+}
+
+export const versions = (id: string, file: string) => data(api.GET("/api/conversations/{conversation_id}/git/diff", { params: { ...path(id), query: { path: file } } }));
+
+/** list is what is in a folder; "" is the workspace itself. */
+export async function list(id: string, folder: string): Promise<string[]> {
+  const query = folder ? { path: folder } : {};
+  return (await data(api.GET("/api/conversations/{conversation_id}/list-files", { params: { ...path(id), query } }))) ?? [];
+}
+
+export const read = (id: string, file: string) => data(api.GET("/api/conversations/{conversation_id}/select-file", { params: { ...path(id), query: { file } } }));
+
+/** save replaces a file if it still is what etag says; null makes one that is not there yet. */
+export const save = (id: string, file: string, content: string, etag: string | null) =>
+  data(api.PUT("/api/conversations/{conversation_id}/file", { params: path(id), body: { path: file, content, etag } }));
+
+export function upload(id: string, files: File[]): Promise<Schemas["Uploaded"]> {
+  const body = new FormData();
+  for (const file of files) body.append("files", file, file.name);
+  return data(api.POST("/api/conversations/{conversation_id}/upload-files", { params: keyed(id), body: body as never, bodySerializer: (b) => b as never }));
+}
+
+export const zipAddress = (id: string) => `${baseUrl}/api/conversations/${encodeURIComponent(id)}/zip-directory`;
+
+export async function ports(id: string): Promise<number[]> {
+  return ((await data(api.GET("/api/conversations/{conversation_id}/ports", { params: path(id) }))) ?? []).map((p) => p.port);
+}
+
+export const hosts = (id: string) => data(api.GET("/api/conversations/{conversation_id}/web-hosts", { params: path(id) }));
+
+export const egress = (id: string, before?: number) =>
+  data(api.GET("/api/conversations/{conversation_id}/egress", { params: { ...path(id), query: { limit: 100, ...(before === undefined ? {} : { before }) } } }));
+
+export const allow = (id: string, mode: Mode, hosts: string[]) => data(api.PUT("/api/conversations/{conversation_id}/egress", { params: path(id), body: { mode, allow: hosts } }));
+
+/** What one step in the browser showed. */
+export interface Look {
+  id: number;
+  timestamp: string;
+  extras?: { url?: string; screenshot?: string; error?: boolean; last_browser_action_error?: string };
+}
+
+/** looks are up to 20 steps of the browser before one, newest first. */
+export async function looks(id: string, before?: number): Promise<{ looks: Look[]; more: boolean }> {
+  const query = { reverse: true, limit: 20, include_types: "browse", ...(before === undefined ? {} : { end_id: before - 1 }) };
+  const got = await data(api.GET("/api/conversations/{conversation_id}/events", { params: { ...path(id), query } }));
+  return { looks: (got.events ?? []) as unknown as Look[], more: got.has_more };
+}
+
+/** socket is the address of a WebSocket of the conversation. */
+export function socket(id: string, what: string, query: Record<string, string | number>): string {
+  const address = new URL(`${baseUrl}/api/conversations/${encodeURIComponent(id)}/${what}`);
+  address.protocol = address.protocol.replace("http", "ws");
+  for (const [name, value] of Object.entries(query)) address.searchParams.set(name, String(value));
+  return address.href;
+}
