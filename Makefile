@@ -68,6 +68,8 @@ setup:
 	@scripts/need curl curl || test "$${CI:-}" != true
 	@scripts/need python3 python3 || test "$${CI:-}" != true
 	@scripts/need busybox busybox-static || test "$${CI:-}" != true
+	@scripts/need zsh zsh || test "$${CI:-}" != true
+	@scripts/need fish fish || test "$${CI:-}" != true
 	@scripts/need dash dash || test "$${CI:-}" != true
 	@scripts/need nginx nginx-light || test "$${CI:-}" != true
 	@scripts/need pgrep procps || test "$${CI:-}" != true

@@ -27,7 +27,7 @@ type listCmd struct {
 
 // Help implements kong.HelpProvider.
 func (listCmd) Help() string {
-	return remoteHelp + `
+	return serverHelp + `
 
 Examples:
   deckhand list --query flaky

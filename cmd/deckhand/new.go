@@ -26,7 +26,7 @@ type newCmd struct {
 func (newCmd) Help() string {
 	return `Begins a conversation on a running server and prints its id, and nothing else.
 
-The server is the one that runs on the data dir of this machine, with its admin key. Another one is named with --server or DECKHAND_SERVER, and then needs a key of its own, in DECKHAND_KEY or --key-file.
+` + serverHelp + `
 
 Examples:
   deckhand new "fix the failing test" --repo octo/hello --attach

@@ -82,7 +82,12 @@ type runCmd struct {
 
 // Help implements kong.HelpProvider.
 func (runCmd) Help() string {
-	return "The agent works in this folder, from inside a sandbox that sees nothing else of this machine. Ctrl-C interrupts it; then a message sends it on, and another Ctrl-C ends it.\n\n" + exitHelp
+	return "The agent works in this folder, from inside a sandbox that sees nothing else of this machine. Ctrl-C interrupts it; then a message sends it on, and another Ctrl-C ends it.\n\n" + exitHelp + `
+
+Examples:
+  deckhand run "fix the failing test" --confirm
+  deckhand run "what does this do?" --model scripted/demo
+  git log -1 --format=%B | deckhand run - --json`
 }
 
 // Run has the task done.

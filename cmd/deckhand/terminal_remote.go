@@ -30,7 +30,9 @@ type remoteFlags struct {
 	PlainHTTP bool   `name:"plain-http" env:"DECKHAND_PLAIN_HTTP" help:"Send the key to another machine without TLS, through a network that is trusted."`
 }
 
-const remoteHelp = `The server is the one that runs on the data dir of this machine, with its admin key. Another one is named with --server or DECKHAND_SERVER, and then needs a key of its own, in DECKHAND_KEY or --key-file.
+const serverHelp = `The server is the one that runs on the data dir of this machine, with its admin key. Another one is named with --server or DECKHAND_SERVER, and then needs a key of its own, in DECKHAND_KEY or --key-file.`
+
+const remoteHelp = serverHelp + `
 
 ID may be the beginning of an id, as deckhand list shows it; without one it is the newest conversation.`
 

@@ -325,7 +325,7 @@ func (d *Display) RemoteDelta(call string, offset int64, text string) {
 // RemoteStatus shows a notice beside the history.
 func (d *Display) RemoteStatus(kind, id, message string) {
 	switch {
-	case kind == "error" && (id == "STATUS$ERROR" || strings.HasPrefix(id, "STATUS$ERROR_LLM") || strings.HasPrefix(id, "CHAT_INTERFACE$")):
+	case id == "STATUS$ERROR" || strings.HasPrefix(id, "STATUS$ERROR_LLM") || strings.HasPrefix(id, "CHAT_INTERFACE$"):
 		d.Status(message) // of a model call: it is made again, or the end of the turn says why
 	case kind == "error":
 		d.Problem(message)

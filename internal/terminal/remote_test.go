@@ -77,7 +77,7 @@ func TestRemoteLooksTheSame(t *testing.T) {
 		"knowledge":                {session.Recalled{Items: []session.Knowledge{{Name: "go"}}}},
 		"a set-up script":          {session.SetUp{Script: ".deckhand/setup.sh", Exit: 1, Problem: "It failed."}},
 		"a summary":                {session.Condensed{From: 1, To: 2, Summary: "s"}},
-		"nobody's concern":         {session.Claimed{}, session.ModelAsked{Call: "m"}, session.ModelFailed{Call: "m", Class: "rate", Message: "slow", Retried: true}, session.Briefed{Prompt: "p"}, session.WorkspaceReady{}},
+		"nobody's concern":         {session.Claimed{}, session.ModelAsked{Call: "m"}, session.ModelFailed{Call: "m", Class: "rate", Message: "slow", Retried: true}, session.ModelFailed{Call: "m", Class: "overload", Message: "slow"}, session.Briefed{Prompt: "p"}, session.WorkspaceReady{}},
 	} {
 		o := terminal.Options{Messages: true}
 		if here, there := show(o, steps...), over(t, o, steps...); here != there || name != "nobody's concern" && here == "" {
@@ -140,7 +140,8 @@ func TestRemoteDeltaOvertakes(t *testing.T) {
 	d.Remote(3, []session.Payload{session.ModelAnswered{Text: "It is one."}, called("r", "request_condensation", m{})})
 	d.RemoteDelta("m3", 0, "Nothing comes of such a call.")
 	d.Remote(4, []session.Payload{session.ModelAnswered{Text: "Nothing comes of such a call."}})
-	if want := "$ x\n  one\nIt is one.\n• request_condensation\nNothing comes of such a call.\n"; b.String() != want {
+	d.Remote(5, []session.Payload{called("e", "execute_bash", m{"command": "y"}), returned("e", "execute_bash", "two\n", "")})
+	if want := "$ x\n  one\nIt is one.\n• request_condensation\nNothing comes of such a call.\n$ y\n  two\n"; b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)
 	}
 }

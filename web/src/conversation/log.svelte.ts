@@ -25,6 +25,8 @@ export class Item {
   whole = $state(false);
   /** The height it had when it was last shown. */
   height = 0;
+  /** And until then, the height it probably has. */
+  guess = 0;
   images: string[] = [];
   files: string[] = [];
   args: Fields = {};

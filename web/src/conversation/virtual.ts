@@ -1,10 +1,10 @@
 // The arithmetic of a list of which only the visible part exists. offsets[i] is where
 // item i begins, and the last one is where the list ends.
 
-/** offsets adds heights up; an item that was never shown counts as the guess. */
-export function offsets(heights: (number | undefined)[], guess: number): Float64Array {
+/** offsets adds heights up. */
+export function offsets(heights: number[]): Float64Array {
   const sums = new Float64Array(heights.length + 1);
-  for (let i = 0; i < heights.length; i++) sums[i + 1] = sums[i]! + (heights[i] || guess);
+  for (let i = 0; i < heights.length; i++) sums[i + 1] = sums[i]! + heights[i]!;
   return sums;
 }
 

@@ -8,12 +8,12 @@ const here = () => decodeURIComponent(location.pathname.slice(base.length)) || "
 class Router {
   path = $state(here());
   query = $state.raw(new URLSearchParams(location.search));
-  /** Asked before the page is left; true lets go. Forms with unsaved changes set it. */
-  guard: (() => boolean) | undefined;
+  /** Asked before the page is left, with the path that is meant; true lets go. Forms with unsaved changes set it. */
+  guard: ((to: string) => boolean) | undefined;
 
   constructor() {
     addEventListener("popstate", () => {
-      if (this.guard && !this.guard()) {
+      if (this.guard && !this.guard(here())) {
         history.pushState(null, "", this.href(this.path));
         return;
       }
@@ -31,7 +31,7 @@ class Router {
   }
 
   go(path: string, replace = false): void {
-    if (this.guard && !this.guard()) return;
+    if (this.guard && !this.guard(path)) return;
     history[replace ? "replaceState" : "pushState"](null, "", this.href(path));
     this.read();
     scrollTo(0, 0);

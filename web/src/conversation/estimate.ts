@@ -1,0 +1,46 @@
+// How high an item will probably be. The better the guess, the fewer items are made for
+// nothing when a list is opened or scrolled fast.
+import { text } from "./events";
+import type { Item } from "./log.svelte";
+
+const head = 50;
+const line = 20;
+const charsInLine = 75;
+
+const lines = (words: string, most: number) => {
+  let count = 1;
+  for (let at = words.indexOf("\n"); at >= 0 && count < most; at = words.indexOf("\n", at + 1)) count++;
+  return count;
+};
+
+/** prose is the height of text that is wrapped. */
+const prose = (words: string) => (words ? 24 * Math.max(lines(words, 300), Math.ceil(Math.min(words.length, 12_000) / charsInLine)) + 10 : 0);
+
+/** estimate is in pixels, with the room above the item. */
+export function estimate(item: Item): number {
+  if (item.kind === "notice") return head;
+  if (item.kind !== "tool") return head + prose(item.text) + (item.images.length > 0 ? 180 : 0);
+  const words = item.name === "think" ? 0 : prose(item.text);
+  return words + head + body(item);
+}
+
+function body(item: Item): number {
+  if (item.open === false) return 0;
+  const result = item.result;
+  switch (item.name) {
+    case "run":
+    case "run_ipython":
+      return 20 + line * lines(result?.content ?? "", 15);
+    case "edit":
+      return line * lines(text(result?.extras, "diff"), 25);
+    case "browse":
+    case "browse_interactive":
+      return text(result?.extras, "screenshot") ? 260 : 40;
+    case "finish":
+      return prose(text(item.args, "final_thought"));
+    case "delegate":
+      return 120;
+    default:
+      return 0;
+  }
+}

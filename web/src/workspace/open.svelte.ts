@@ -1,0 +1,103 @@
+// The file that is open: what was read, what was made of it, and how the two go together
+// with what others write meanwhile.
+import { ApiError } from "../lib/api";
+import * as routes from "./routes";
+
+export class OpenFile {
+  /** The text or, for pictures and the like, a data: address. undefined until it is read. */
+  stored = $state<string | undefined>();
+  text = $state("");
+  problem = $state("");
+  saving = $state(false);
+  /** What somebody else wrote since, when that stands in the way of saving. */
+  conflict = $state.raw<routes.FileContent | undefined>();
+  /** Somebody else wrote it while it has changes that are not saved. */
+  behind = $state(false);
+  private etag: string | null = null;
+
+  constructor(
+    readonly id: string,
+    readonly path: string,
+  ) {}
+
+  get media(): string {
+    return /^data:(\w+\/[\w.+-]+);/.exec(this.stored ?? "")?.[1] ?? "";
+  }
+
+  get changed(): boolean {
+    return this.stored !== undefined && !this.media && this.text !== this.stored;
+  }
+
+  /** read takes the file as it is now; changes that are not saved stay. */
+  async read(): Promise<void> {
+    try {
+      const got = await routes.read(this.id, this.path);
+      this.problem = "";
+      if (got.etag === this.etag) return;
+      if (this.changed) this.behind = true;
+      else this.take(got);
+    } catch (err) {
+      // What can be read no more is still worth saving.
+      if (!this.changed) this.problem = err instanceof Error ? err.message : String(err);
+    }
+  }
+
+  /** save is whether the file now has the text of here. */
+  async save(): Promise<boolean> {
+    if (this.saving || this.stored === undefined) return false;
+    const text = this.text;
+    this.saving = true;
+    try {
+      this.wrote(text, (await routes.save(this.id, this.path, text, this.etag)).etag);
+      return true;
+    } catch (err) {
+      if (!(err instanceof ApiError) || err.status !== 409) throw err;
+      await this.clash();
+      return false;
+    } finally {
+      this.saving = false;
+    }
+  }
+
+  /** mine saves over what somebody else wrote, as it was shown. */
+  async mine(): Promise<boolean> {
+    this.etag = this.conflict?.etag ?? null;
+    this.conflict = undefined;
+    return this.save();
+  }
+
+  /** theirs drops the changes of here. */
+  theirs(): void {
+    if (this.conflict) this.take(this.conflict);
+    this.conflict = undefined;
+  }
+
+  /** reload drops the changes of here for what is stored. */
+  async reload(): Promise<void> {
+    this.take(await routes.read(this.id, this.path));
+  }
+
+  private async clash(): Promise<void> {
+    try {
+      this.conflict = await routes.read(this.id, this.path);
+    } catch (err) {
+      if (!(err instanceof ApiError) || err.status !== 404) throw err;
+      this.etag = null; // it was deleted: saving makes it anew
+      this.conflict = undefined;
+      throw err;
+    }
+  }
+
+  private take(got: routes.FileContent): void {
+    this.etag = got.etag;
+    this.stored = got.code;
+    this.text = got.code;
+    this.behind = false;
+  }
+
+  private wrote(text: string, etag: string): void {
+    this.etag = etag;
+    this.stored = text;
+    this.behind = false;
+  }
+}
