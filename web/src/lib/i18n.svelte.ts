@@ -21,13 +21,29 @@ function merge(files: Record<string, Words>): Words {
   return Object.assign({}, ...Object.values(files));
 }
 
+/** closest is the language of ours that a code such as de-AT or zh means. */
+function closest(code: string): string {
+  const [first = "en"] = code.split("-");
+  return [code, first].find((c) => c in languages) ?? Object.keys(languages).find((c) => c.startsWith(first + "-")) ?? "en";
+}
+
+// Making a formatter takes longer than using it a hundred times.
+const formatters = new Map<string, Intl.NumberFormat>();
+
+function formatter(code: string, options?: Intl.NumberFormatOptions): Intl.NumberFormat {
+  const key = code + JSON.stringify(options ?? {});
+  let found = formatters.get(key);
+  if (!found) formatters.set(key, (found = new Intl.NumberFormat(code, options)));
+  return found;
+}
+
 class Language {
   code = $state("en");
   private words: Words = $state.raw(english);
 
   /** use changes to a language; one that is not there is English. */
   async use(code: string): Promise<void> {
-    const known = code in languages ? code : "en";
+    const known = closest(code);
     const files = Object.entries(others).filter(([path]) => path.split("/").at(-2) === known);
     const parts = known === "en" ? [] : await Promise.all(files.map(([, load]) => load()));
     this.words = Object.assign({}, english, ...parts);
@@ -48,7 +64,7 @@ class Language {
   }
 
   number(n: number, options?: Intl.NumberFormatOptions): string {
-    return new Intl.NumberFormat(this.code, options).format(n);
+    return formatter(this.code, options).format(n);
   }
 
   money(dollars: number): string {
