@@ -80,7 +80,7 @@ func TestAttach(t *testing.T) {
 	s.expect("> something else")
 	s.press(ctrlC)
 	s.expect("pausing")
-	s.expect("paused")
+	s.expect("· paused")
 	s.enter("")
 	s.expect(`You said: "something else"`)
 	s.expect("your turn")

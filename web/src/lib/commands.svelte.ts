@@ -1,8 +1,6 @@
 // What can be done from the keyboard: every page adds its commands while it is shown,
 // and the palette lists them all.
 
-import { untrack } from "svelte";
-
 export interface Command {
   id: string;
   /** What it does, in the person's language. */
@@ -18,6 +16,9 @@ class Commands {
   all = $state.raw<Command[]>([]);
   /** Whether the palette is shown. */
   open = $state(false);
+  // The same, not watched: who adds does not depend on what others add, and an effect
+  // that ends sees states as they were, not as another that ended before it left them.
+  private known: Command[] = [];
   private before = "";
 
   constructor() {
@@ -26,9 +27,9 @@ class Commands {
 
   /** add offers commands until the result is called; for $effect. */
   add(...list: Command[]): () => void {
-    this.all = [...untrack(() => this.all), ...list]; // who adds does not depend on what others add
+    this.all = this.known = [...this.known, ...list];
     return () => {
-      this.all = untrack(() => this.all).filter((c) => !list.includes(c));
+      this.all = this.known = this.known.filter((c) => !list.includes(c));
     };
   }
 

@@ -2,8 +2,10 @@
 // that what was changed elsewhere in the meantime stays as it is.
 import type { Schemas } from "../lib/api";
 
-export type Changes = Partial<Schemas["SettingsInput"]>;
-export type Name = keyof Schemas["SettingsInput"];
+type Input = Schemas["SettingsInput"];
+/** The fields there are; the document also lets other names in, to report them. */
+export type Name = keyof { [K in keyof Input as string extends K ? never : number extends K ? never : K]: true };
+export type Changes = { [K in Name]?: Input[K] };
 
 /** What settings are for somebody who never stored any. */
 export const defaults: Changes = {

@@ -88,7 +88,7 @@ export function dressed(path: string, label: string): Extension {
     looks,
     coloured(path),
     EditorView.cspNonce.of(nonce),
-    EditorView.contentAttributes.of({ "aria-label": label }),
+    EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
     EditorState.phrases.of({
       "$ unchanged lines": t("workspace.unchanged", { n: "$" }),
       Find: t("workspace.code.find"),
@@ -108,4 +108,4 @@ export function dressed(path: string, label: string): Extension {
 }
 
 /** still is an editor that shows and does not take: it can be reached and scrolled by keyboard. */
-export const still: Extension = [EditorState.readOnly.of(true), EditorView.editable.of(false), EditorView.contentAttributes.of({ tabindex: "0", role: "textbox", "aria-multiline": "true", "aria-readonly": "true" })];
+export const still: Extension = [EditorState.readOnly.of(true), EditorView.editable.of(false), EditorView.contentAttributes.of({ role: "textbox", "aria-multiline": "true", "aria-readonly": "true" })];

@@ -1,11 +1,18 @@
 // What the panels know of the conversation: whether its sandbox runs, and when something
 // happened that may have changed what they show.
+import { untrack } from "svelte";
 import { createSubscriber } from "svelte/reactivity";
 
 import * as routes from "./routes";
 import { touched } from "./touched";
 
 const longestPause = 10_000;
+
+interface Frame {
+  type: string;
+  id?: number;
+  data: Record<string, unknown>;
+}
 
 /** Whether anybody looks at the page: panels ask for nothing while nobody does. */
 export const seen = (() => {
@@ -74,7 +81,11 @@ export class Live {
       if (closed) return;
       socket = new WebSocket(routes.socket(this.id, "events/ws", { after: this.after }));
       socket.onopen = () => (pause = 500);
-      socket.onmessage = (e) => this.take(JSON.parse(e.data));
+      socket.onmessage = (e) => {
+        const frame = JSON.parse(e.data) as Frame;
+        closed ||= frame.type === "end"; // it was deleted
+        this.take(frame);
+      };
       socket.onclose = again;
     };
     const again = (): void => {
@@ -91,7 +102,7 @@ export class Live {
     };
   }
 
-  private take(frame: { type: string; id?: number; data: Record<string, unknown> }): void {
+  private take(frame: Frame): void {
     if (frame.id !== undefined) this.after = frame.id;
     if (frame.type === "status") void this.refresh().catch(() => {});
     if (frame.type !== "event") return;
@@ -102,9 +113,9 @@ export class Live {
   }
 }
 
-/** every calls something now and then again and again, until the result is called; for $effect. */
+/** every calls something now and then again and again, until the result is called; for $effect, which does not depend on what is read meanwhile. */
 export function every(ms: number, call: () => void): () => void {
-  call();
+  untrack(call);
   const timer = setInterval(call, ms);
   return () => clearInterval(timer);
 }

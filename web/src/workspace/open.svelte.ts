@@ -11,8 +11,8 @@ export class OpenFile {
   saving = $state(false);
   /** What somebody else wrote since, when that stands in the way of saving. */
   conflict = $state.raw<routes.FileContent | undefined>();
-  /** Somebody else wrote it while it has changes that are not saved. */
-  behind = $state(false);
+  /** Somebody else wrote it, or deleted it, while it has changes that are not saved. */
+  behind = $state<"" | "changed" | "gone">("");
   private etag: string | null = null;
 
   constructor(
@@ -34,11 +34,12 @@ export class OpenFile {
       const got = await routes.read(this.id, this.path);
       this.problem = "";
       if (got.etag === this.etag) return;
-      if (this.changed) this.behind = true;
+      if (this.changed) this.behind = "changed";
       else this.take(got);
     } catch (err) {
       // What can be read no more is still worth saving.
       if (!this.changed) this.problem = err instanceof Error ? err.message : String(err);
+      else if (missing(err)) this.lost();
     }
   }
 
@@ -81,23 +82,29 @@ export class OpenFile {
     try {
       this.conflict = await routes.read(this.id, this.path);
     } catch (err) {
-      if (!(err instanceof ApiError) || err.status !== 404) throw err;
-      this.etag = null; // it was deleted: saving makes it anew
-      this.conflict = undefined;
-      throw err;
+      if (!missing(err)) throw err;
+      this.lost();
     }
+  }
+
+  /** It was deleted: saving makes it anew. */
+  private lost(): void {
+    this.etag = null;
+    this.behind = "gone";
   }
 
   private take(got: routes.FileContent): void {
     this.etag = got.etag;
     this.stored = got.code;
     this.text = got.code;
-    this.behind = false;
+    this.behind = "";
   }
 
   private wrote(text: string, etag: string): void {
     this.etag = etag;
     this.stored = text;
-    this.behind = false;
+    this.behind = "";
   }
 }
+
+const missing = (err: unknown) => err instanceof ApiError && err.status === 404;

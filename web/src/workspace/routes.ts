@@ -61,9 +61,9 @@ export interface Look {
   extras?: { url?: string; screenshot?: string; error?: boolean; last_browser_action_error?: string };
 }
 
-/** looks are up to 20 steps of the browser before one, newest first. */
+/** looks are up to 10 steps of the browser before one, newest first. */
 export async function looks(id: string, before?: number): Promise<{ looks: Look[]; more: boolean }> {
-  const query = { reverse: true, limit: 20, include_types: "browse", ...(before === undefined ? {} : { end_id: before - 1 }) };
+  const query = { reverse: true, limit: 10, include_types: "browse", ...(before === undefined ? {} : { end_id: before - 1 }) };
   const got = await data(api.GET("/api/conversations/{conversation_id}/events", { params: { ...path(id), query } }));
   return { looks: (got.events ?? []) as unknown as Look[], more: got.has_more };
 }

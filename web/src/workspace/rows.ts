@@ -19,12 +19,6 @@ export function rows(read: ReadonlyMap<string, string[]>, open: ReadonlySet<stri
   });
 }
 
-/** parents are the folders that a path is in, outermost first. */
-export function parents(path: string): string[] {
-  const parts = path.replace(/\/$/, "").split("/").slice(0, -1);
-  return parts.map((_, i) => parts.slice(0, i + 1).join("/") + "/");
-}
-
 /** step is the row that a key leads to from one, or undefined if it leads nowhere. */
 export function step(list: Row[], at: number, key: string): number | undefined {
   const row = list[at];
