@@ -33,21 +33,27 @@ export class ApiError extends Error {
 /** Called when the login is not good any more. */
 export const onLoggedOut: { call: () => void } = { call: () => {} };
 
+/** Some answers have a list of sentences there. */
+const isField = (f: unknown): f is FieldError => typeof f === "object" && f !== null && "loc" in f;
+
 export function toError(answer: Response, body: unknown): ApiError {
   const b = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
-  const fields = Array.isArray(b.detail) ? (b.detail as FieldError[]) : [];
+  const fields = Array.isArray(b.detail) ? b.detail.filter(isField) : [];
   const words = [b.message, b.error, typeof b.detail === "string" ? b.detail : undefined, fields[0]?.msg, typeof body === "string" ? body : undefined];
   const message = words.find((w) => typeof w === "string" && w !== "") as string | undefined;
   return new ApiError(answer.status, message ?? answer.statusText, String(b.msg_id ?? ""), fields, answer.headers.get("X-Request-Id") ?? "");
 }
 
+const tokenRefused = "STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR";
+
 const failures: Middleware = {
   async onResponse({ response }) {
     if (response.ok) return;
     const body = await parsed(response.clone());
-    // A git provider that does not take a token is a 401 too, in words of its own.
-    if (response.status === 401 && typeof body !== "string") onLoggedOut.call();
-    throw toError(response, body);
+    const err = toError(response, body);
+    // A git provider that does not take a token is a 401 too, in words or with a name of its own.
+    if (response.status === 401 && typeof body !== "string" && err.code !== tokenRefused) onLoggedOut.call();
+    throw err;
   },
 };
 

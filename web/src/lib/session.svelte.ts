@@ -1,6 +1,7 @@
 // Who is logged in, and what they have set. Pages read it here, so that it is asked for once.
 import { ApiError, api, data, onLoggedOut, type Schemas } from "./api";
-import { language } from "./i18n.svelte";
+import { preferredLanguage } from "../login/link";
+import { language, languages } from "./i18n.svelte";
 
 export type Settings = Schemas["Settings"];
 
@@ -33,7 +34,8 @@ class Session {
       if (!(err instanceof ApiError) || err.status !== 404) throw err;
       this.settings = null;
     }
-    await language.use(this.settings?.language ?? navigator.language);
+    const wanted = this.settings?.language ? [this.settings.language] : navigator.languages;
+    await language.use(preferredLanguage(wanted, Object.keys(languages)));
   }
 
   async logout(): Promise<void> {

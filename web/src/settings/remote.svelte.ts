@@ -24,18 +24,31 @@ export class Remote<T> {
 /** Something that is done when a button is pressed, with what the server said against it. */
 export class Action {
   busy = $state(false);
+  /** What went wrong, if it belongs to no field. */
+  trouble = $state("");
   private failure = $state.raw<ApiError | undefined>();
+  private watched = 0;
 
-  /** run does it; false if it failed. What belongs to no field is shown as a notice. */
+  /** watch says that trouble is shown somewhere, until the result is called; otherwise it is a notice. */
+  watch(): () => void {
+    this.watched++;
+    return () => {
+      this.watched--;
+      this.trouble = "";
+    };
+  }
+
+  /** run does it; false if it failed. */
   async run(what: () => Promise<unknown>): Promise<boolean> {
     if (this.busy) return false;
     this.busy = true;
-    this.failure = undefined;
+    this.forget();
     try {
       await what();
       return true;
     } catch (err) {
       if (err instanceof ApiError && err.fields.length > 0) this.failure = err;
+      else if (this.watched > 0) this.trouble = err instanceof Error ? err.message : String(err);
       else toasts.failed(err);
       return false;
     } finally {
@@ -54,5 +67,6 @@ export class Action {
   /** forget drops what was said, when a form is opened anew. */
   forget(): void {
     this.failure = undefined;
+    this.trouble = "";
   }
 }

@@ -14,6 +14,8 @@ export class OpenFile {
   /** Somebody else wrote it, or deleted it, while it has changes that are not saved. */
   behind = $state<"" | "changed" | "gone">("");
   private etag: string | null = null;
+  /** Counts what was written from here: what was asked for before tells of the past. */
+  private written = 0;
 
   constructor(
     readonly id: string,
@@ -30,8 +32,10 @@ export class OpenFile {
 
   /** read takes the file as it is now; changes that are not saved stay. */
   async read(): Promise<void> {
+    const before = this.written;
     try {
       const got = await routes.read(this.id, this.path);
+      if (before !== this.written) return;
       this.problem = "";
       if (got.etag === this.etag) return;
       if (this.changed) this.behind = "changed";
@@ -101,6 +105,7 @@ export class OpenFile {
   }
 
   private wrote(text: string, etag: string): void {
+    this.written++;
     this.etag = etag;
     this.stored = text;
     this.behind = "";

@@ -1,0 +1,17 @@
+// The history of the browser, oldest first.
+import type { Look } from "./routes";
+
+/** joined adds steps, in any order, some of them perhaps again. Only what is shown is kept. */
+export function joined(have: Look[], more: Look[]): Look[] {
+  const all = new Map(have.map((l) => [l.id, l]));
+  for (const l of more) if (!all.has(l.id)) all.set(l.id, slim(l));
+  return [...all.values()].sort((a, b) => a.id - b.id);
+}
+
+function slim({ id, timestamp, extras }: Look): Look {
+  return {
+    id,
+    timestamp,
+    extras: extras && { url: extras.url, screenshot: extras.screenshot, error: extras.error, last_browser_action_error: extras.last_browser_action_error },
+  };
+}

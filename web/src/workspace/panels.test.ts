@@ -1,0 +1,100 @@
+// The small decisions of the panels.
+import { describe, expect, it } from "vitest";
+
+import { next, split } from "./changes";
+import { hosts, matching, merged } from "./ledger";
+import { joined } from "./looks";
+import type { Asked } from "./routes";
+import { served } from "./served";
+import { touched } from "./touched";
+import { ended, fresh, good, latin, pieces } from "./wire";
+
+describe("changes", () => {
+  it("splits a path", () => {
+    expect(split("a/b/c.go")).toEqual(["a/b/", "c.go"]);
+    expect(split("c.go")).toEqual(["", "c.go"]);
+    expect(split("a/b/")).toEqual(["a/", "b/"]);
+  });
+
+  it.each([
+    ["nothing was chosen", [], ["a", "b"], undefined, "a"],
+    ["it is still there", ["a", "b"], ["x", "b"], "b", "b"],
+    ["it is gone", ["a", "b", "c"], ["a", "c"], "b", "c"],
+    ["the last is gone", ["a", "b"], ["a"], "b", "a"],
+    ["all are gone", ["a"], [], "a", undefined],
+  ])("chooses when %s", (_, before, now, chosen, want) => expect(next(before as string[], now as string[], chosen)).toBe(want));
+});
+
+describe("events", () => {
+  it.each([
+    [{ observation: "edit" }, { files: true, looks: false, state: false }],
+    [{ observation: "run" }, { files: true, looks: false, state: false }],
+    [{ observation: "browse" }, { files: false, looks: true, state: false }],
+    [{ observation: "agent_state_changed" }, { files: false, looks: false, state: true }],
+    [{ action: "run" }, { files: false, looks: false, state: false }],
+    [{ observation: "read" }, { files: false, looks: false, state: false }],
+  ])("%j", (event, want) => expect(touched(event)).toEqual(want));
+});
+
+describe("the ledger", () => {
+  const asked = (id: number, more: Partial<Asked> = {}): Asked => ({ id, at: "", took_ms: 0, call: "", method: "GET", host: "example.org", port: 443, sent: 0, received: 0, verdict: "allowed", reason: "", ...more });
+
+  it("has each request once, newest first, as it was read last", () => {
+    expect(merged([asked(3, { received: 1 }), asked(1)], [asked(4), asked(3, { received: 9 })]).map((a) => [a.id, a.received])).toEqual([
+      [4, 0],
+      [3, 9],
+      [1, 0],
+    ]);
+  });
+
+  it("is filtered by words and verdict", () => {
+    const list = [asked(1), asked(2, { host: "other.test", verdict: "refused", reason: "Not on the list" })];
+    expect(matching(list, "", "").length).toBe(2);
+    expect(matching(list, " EXAMPLE.org:443 ", "").map((a) => a.id)).toEqual([1]);
+    expect(matching(list, "the list", "").map((a) => a.id)).toEqual([2]);
+    expect(matching(list, "", "refused").map((a) => a.id)).toEqual([2]);
+    expect(matching(list, "example", "refused")).toEqual([]);
+  });
+
+  it("reads a list of hosts", () => expect(hosts(" a.org \n\n*.b.org, c.org:22\n")).toEqual(["a.org", "*.b.org", "c.org:22"]));
+});
+
+describe("the browser's history", () => {
+  it("is in order, without doubles, and holds no more than is shown", () => {
+    const look = (id: number) => ({ id, timestamp: "", extras: { url: `u${id}`, dom_object: {} } });
+    const all = joined(joined([], [look(9), look(7)]), [look(9), look(8), look(2)]);
+    expect(all.map((l) => l.id)).toEqual([2, 7, 8, 9]);
+    expect(all[0]?.extras).not.toHaveProperty("dom_object");
+  });
+});
+
+it("gives ports their addresses", () => {
+  expect(served([8080, 22], { "http://a.test/": 8080, "http://b.test/": 3000 })).toEqual([{ port: 22 }, { port: 3000, url: "http://b.test/" }, { port: 8080, url: "http://a.test/" }]);
+});
+
+describe("the wire of a terminal", () => {
+  it("cuts what is pasted", () => {
+    const sizes = (n: number) => pieces(new Uint8Array(n)).map((p) => p.length);
+    expect(sizes(0)).toEqual([]);
+    expect(sizes(32 << 10)).toEqual([32768]);
+    expect(sizes(70_000)).toEqual([32768, 32768, 4464]);
+  });
+
+  it("sends characters of the mouse as bytes", () => expect([...latin("\x1b[M\xff")]).toEqual([27, 91, 77, 255]));
+
+  it.each([
+    [1000, "shell"],
+    [1012, "sandbox"],
+    [4001, "login"],
+    [1006, "lost"],
+    [1001, "lost"],
+  ])("knows what %i means", (code, want) => expect(ended(code)).toBe(want));
+
+  it("finds names that are free and that the server takes", () => {
+    expect(fresh([])).toBe("main");
+    expect(fresh(["main"])).toBe("shell-2");
+    expect(fresh(["main", "shell-2", "shell-4"])).toBe("shell-3");
+    expect([fresh([]), fresh(["main"])].every((n) => good.test(n))).toBe(true);
+    expect(good.test("a b")).toBe(false);
+  });
+});
