@@ -153,8 +153,8 @@ type Door struct {
 	routes   []route
 	registry huma.Registry
 	document *huma.OpenAPI
-	spec     []byte
-	page     []byte
+	spec     func() []byte
+	page     func() []byte
 	schemas  map[string]*huma.Schema
 	hosts    map[string]bool
 	origins  map[string]bool

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -70,12 +71,15 @@ func (d *Door) describe() {
 		doc.Servers = []*huma.Server{{URL: d.origin + d.prefix}}
 	}
 	d.document = doc
-	spec, err := doc.MarshalJSON()
-	if err != nil {
-		panic(err)
-	}
-	d.spec = pretty(spec)
-	d.page = d.renderDocs()
+	// Written when somebody asks: it takes longer than all the rest.
+	d.spec = sync.OnceValue(func() []byte {
+		spec, err := doc.MarshalJSON()
+		if err != nil {
+			panic(err)
+		}
+		return pretty(spec)
+	})
+	d.page = sync.OnceValue(d.renderDocs)
 }
 
 // explained is what the errors mean that some routes have.
@@ -88,7 +92,7 @@ var explained = map[int]string{
 }
 
 // Spec is the OpenAPI document as JSON.
-func (d *Door) Spec() []byte { return d.spec }
+func (d *Door) Spec() []byte { return d.spec() }
 
 func describePage(contentType string) func(o *huma.Operation) {
 	return func(o *huma.Operation) {
@@ -98,7 +102,7 @@ func describePage(contentType string) func(o *huma.Operation) {
 
 func serveSpec(d *Door, w http.ResponseWriter, _ *http.Request, _ *call) error {
 	w.Header()["Content-Type"] = jsonType
-	_, err := w.Write(d.spec)
+	_, err := w.Write(d.spec())
 	return err
 }
 

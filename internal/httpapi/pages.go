@@ -68,7 +68,7 @@ func rootOf(r *http.Request) string {
 }
 
 func serveDocs(d *Door, w http.ResponseWriter, _ *http.Request, _ *call) error {
-	return writePage(w, http.StatusOK, d.page)
+	return writePage(w, http.StatusOK, d.page())
 }
 
 // serveAsset gives the pages' style and script.
