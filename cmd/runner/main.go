@@ -87,6 +87,7 @@ func inBox() error {
 	if err != nil {
 		return err
 	}
+	go reserve() // beside the first command
 	return r.Serve(listener)
 }
 
@@ -136,6 +137,7 @@ func serve(args []string) error {
 	if alone {
 		listener = outsiders{listener}
 	}
+	go reserve()
 	return r.Serve(listener)
 }
 
@@ -215,6 +217,7 @@ func dial(args []string) error {
 		return err
 	}
 	defer conn.Close()
+	go reserve()
 	// Either end closing ends the other: a half-open connection is of no use to anybody.
 	var once sync.Once
 	over := make(chan struct{})

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"runtime"
+	"sync"
+)
+
+// spare is how many threads are kept for when no more can be had.
+const spare = 6
+
+// reserve makes threads ahead of need. Commands may use up all processes that a sandbox
+// may have, threads included; a Go program that needs one more then ends at once, and
+// with it the one who could still stop them. Threads that were made are kept and used again.
+func reserve() {
+	var up, gone sync.WaitGroup
+	up.Add(spare)
+	leave := make(chan struct{})
+	for range spare {
+		gone.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			up.Done()
+			<-leave
+		})
+	}
+	up.Wait() // each is on a thread of its own
+	close(leave)
+	gone.Wait()
+}
