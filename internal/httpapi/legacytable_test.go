@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -211,28 +210,4 @@ func compact(t *testing.T, ops []legacyOperation) []byte {
 		lines[i] = encoded(t, op)
 	}
 	return []byte("[\n" + strings.Join(lines, ",\n") + "\n]\n")
-}
-
-// The table says what the document says, which not everybody has.
-func TestLegacyTableIsDerived(t *testing.T) {
-	path := os.Getenv(legacyDocument)
-	if path == "" {
-		t.Skipf("SKIPPED: %s does not name a copy of the older server's document", legacyDocument)
-	}
-	want := published(t, path)
-	if *update {
-		if err := os.WriteFile(legacyTable, compact(t, want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv(legacyDocument, "")
-	got := legacyOperations(t)
-	for i := range min(len(got), len(want)) {
-		if !reflect.DeepEqual(got[i], want[i]) {
-			t.Errorf("the table has\n%s\nthe document\n%s", encoded(t, got[i]), encoded(t, want[i]))
-		}
-	}
-	if len(got) != len(want) {
-		t.Errorf("the table has %d operations, the document %d", len(got), len(want))
-	}
 }

@@ -3,79 +3,24 @@ package socketio
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
+
+	"deckhand/internal/npmtest"
 )
 
-// missing skips a test for people, and fails it where everything must be there.
-func missing(t *testing.T, why string, args ...any) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatalf(why, args...)
-	}
-	t.Skipf("SKIPPED: "+why, args...)
-}
-
-// officialClients is a folder with the official client in several versions. They
-// are installed once for all tests on this machine; who comes while another
-// installs them waits.
+// officialClients is a folder with the official client in several versions, each under its own name.
 func officialClients(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("SKIPPED: the official clients are left out of the short round")
+	var packages []string
+	for _, version := range []string{"4.0.2", "4.4.1", "4.6.2", "4.7.5", "4.8.4"} {
+		packages = append(packages, "client-"+version[:3]+"@npm:socket.io-client@"+version)
 	}
-	for _, program := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(program); err != nil {
-			missing(t, "%s is not installed, so the official clients cannot be tried: install Node.js 20 or newer", program)
-		}
-	}
-	manifest, err := os.ReadFile(filepath.Join("testdata", "node", "package.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		missing(t, "there is no cache folder to install clients into: %v", err)
-	}
-	dir := filepath.Join(cache, "deckhand-test", fmt.Sprintf("socketio-%.6x", sha256.Sum256(manifest)))
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(dir); err == nil {
-		return dir
-	}
-	half, err := os.MkdirTemp(filepath.Dir(dir), "half-") // half of an installation must not be taken for a whole one
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(half)
-	if err := os.WriteFile(filepath.Join(half, "package.json"), manifest, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	install := exec.CommandContext(t.Context(), "npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock", "--prefix", half)
-	if words, err := install.CombinedOutput(); err != nil {
-		missing(t, "npm cannot install the official clients: %v\n%s", err, words)
-	}
-	if err := os.Rename(half, dir); err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return filepath.Dir(npmtest.Install(t, "socket.io-clients-4.8.4", packages...))
 }
 
 // host is the server that the official clients are tried with.
