@@ -41,7 +41,7 @@ runner: ## bin/runner, the half that lives in the sandbox, and its packed copy
 # Node.js there is a program without a page, which says so.
 WEB = $(shell find web docs/openapi.json -newer web/dist/index.html -type f -not -path '*/node_modules/*' -not -path '*/dist/*' -not -name schema.d.ts 2>&1)
 
-web: ## web/dist, the page that people will see
+web: ## web/dist, the page that people see
 	$(call say,build: the web page)
 	@if ! command -v npm >/dev/null; then \
 		echo 'THE WEB PAGE IS NOT BUILT: install Node.js 20 or newer'; test "$${CI:-}" != true; \
@@ -50,7 +50,7 @@ web: ## web/dist, the page that people will see
 		find dist -mindepth 1 -not -name .keep -delete; npm run --silent build; \
 	fi
 
-build: runner ## bin/deckhand, one static file with the runner inside
+build: runner web ## bin/deckhand, one static file with the runner and the page inside
 	$(call say,build: bin/deckhand $(VERSION))
 	@mkdir -p bin
 	@$(STATIC) go build -pgo=cmd/deckhand/serve.pgo -ldflags "-s -w -X main.version=$(VERSION)" -o bin/deckhand ./cmd/deckhand
