@@ -39,7 +39,7 @@ runner: ## bin/runner, the half that lives in the sandbox, and its packed copy
 
 # The page is built anew when something it is made of is newer than it is. Without
 # Node.js there is a program without a page, which says so.
-WEB = $(shell find web docs/openapi.json -newer web/dist/index.html -type f -not -path '*/node_modules/*' -not -path '*/dist/*' -not -name schema.d.ts 2>&1)
+WEB = $(shell find web docs/openapi.json -newer web/dist/index.html -type f -not -path '*/node_modules/*' -not -path '*/dist/*' -not -path '*/e2e/*' -not -name schema.d.ts 2>&1)
 
 web: ## web/dist, the page that people see
 	$(call say,build: the web page)
@@ -79,6 +79,8 @@ setup:
 # tested one after the other, for many of them start servers, sandboxes and
 # browsers by the dozen; what can be built at once is built before.
 test: setup build lint ## everything: set-up, build, lint, all tests with the race detector
+	$(call say,test: the web page)
+	@if command -v npm >/dev/null; then cd web && npm run --silent test; fi
 	$(call say,test: every package)
 	@if host=$$(scripts/engine start bin/engine); then \
 		export "$$host"; trap 'scripts/engine stop bin/engine' EXIT; \
@@ -107,7 +109,7 @@ bench: build ## run the benchmarks, results in bench/results/
 	else echo 'DOCKER IS NOT MEASURED: no engine can be had'; fi; \
 	go run ./bench $(ARGS)
 
-lint: ## gofmt, vet, staticcheck, govulncheck
+lint: web ## gofmt, vet, staticcheck, govulncheck, types of the page
 	$(call say,lint: gofmt)
 	@unformatted=$$($(GOFILES) -print0 | xargs -0 gofmt -l); \
 		if [ -n "$$unformatted" ]; then echo 'not formatted, run make fmt:'; echo "$$unformatted"; exit 1; fi
@@ -118,6 +120,8 @@ lint: ## gofmt, vet, staticcheck, govulncheck
 	@$(TOOL) staticcheck ./...
 	$(call say,lint: govulncheck)
 	@$(STATIC) scripts/vuln || test $$? = 3
+	$(call say,lint: the web page)
+	@if command -v npm >/dev/null; then cd web && npm run --silent check; fi
 
 vuln: ## govulncheck alone; fails on a finding
 	@$(STATIC) scripts/vuln

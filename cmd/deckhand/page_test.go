@@ -179,8 +179,8 @@ func TestPagesInABrowser(t *testing.T) {
 }
 
 const (
-	wheel  = "def turn(wheel, by):\n    \"\"\"Turn the wheel.\"\"\"\n    wheel.angle += by\n    squeak()\n    return wheel\n"
-	report = "The wheel turned without **grease**: `squeak()` was called on every turn.\n\n- `wheel.py` greases it first\n- the test passes now\n\n```python\nwheel.grease()\nwheel.angle += by\n```\n\n| Turns | Squeaks |\n| --- | --- |\n| 100 | 0 |\n"
+	wheel       = "def turn(wheel, by):\n    \"\"\"Turn the wheel.\"\"\"\n    wheel.angle += by\n    squeak()\n    return wheel\n"
+	wheelReport = "The wheel turned without **grease**: `squeak()` was called on every turn.\n\n- `wheel.py` greases it first\n- the test passes now\n\n```python\nwheel.grease()\nwheel.angle += by\n```\n\n| Turns | Squeaks |\n| --- | --- |\n| 100 | 0 |\n"
 )
 
 // mate is a model that does a little of everything, for pages to be looked at.
@@ -207,5 +207,5 @@ func mate(a llmtest.Asked) llmtest.Reply {
 	if n < len(script) {
 		return calls(a, script[n])
 	}
-	return llmtest.Reply{Text: report}
+	return llmtest.Reply{Text: wheelReport}
 }
