@@ -133,6 +133,9 @@ func table() []route {
 
 		raw(route{method: "GET", path: "/openapi.json", id: "openapi", tag: tagPages, summary: "This document."}, describePage("application/json"), serveSpec),
 		raw(route{method: "GET", path: "/docs", id: "docs", tag: tagPages, summary: "This document, to read."}, describePage("text/html"), serveDocs),
+		raw(route{method: "GET", path: "/manual/{$}", id: "manual", tag: tagPages, summary: "The documentation, to read."}, describePage("text/html"), serveManual),
+		raw(route{method: "GET", path: "/manual/{page}", id: "manualPage", tag: tagPages, summary: "A page of it."}, describePage("text/html"), serveManual),
+		raw(route{method: "GET", path: "/manual/{folder}/{page}", id: "manualPart", tag: tagPages, summary: "A page or a picture in a folder of it."}, describePage("text/html"), serveManual),
 		raw(route{method: "GET", path: "/login", id: "loginPage", tag: tagPages, public: true, summary: "Where a login link leads."}, describePage("text/html"), serveLogin),
 		rawOp(route{method: "GET", path: signOnPath, id: "startSignOn", tag: tagPages, public: true, stream: true, summary: "Where a single sign-on begins.", about: aboutSignOn}, describeRedirect, startSignOn),
 		raw(route{method: "GET", path: callbackPath, id: "finishSignOn", tag: tagPages, public: true, stream: true, summary: "Where a single sign-on ends.", about: aboutCallback}, describeCallback, finishSignOn),

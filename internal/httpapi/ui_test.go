@@ -12,10 +12,15 @@ import (
 
 // builtPage is what a build of the page leaves behind.
 var builtPage = fstest.MapFS{
-	"index.html":       {Data: []byte("<!doctype html>\n<html lang=\"en\">\n  <head>\n    <meta charset=\"utf-8\" /><title>Deckhand</title>\n    <script type=\"module\" src=\"./ui/index-1a2b.js\"></script></head></html>\n")},
-	"ui/index-1a2b.js": {Data: bytes.Repeat([]byte("console.log(1);\n"), 1000)},
-	"ui/tiny-1a2b.css": {Data: []byte("a{}")},
-	"other.txt":        {Data: []byte("not for the page")},
+	"index.html":            {Data: []byte("<!doctype html>\n<html lang=\"en\">\n  <head>\n    <meta charset=\"utf-8\" /><title>Deckhand</title>\n    <script type=\"module\" src=\"./ui/index-1a2b.js\"></script></head></html>\n")},
+	"ui/index-1a2b.js":      {Data: bytes.Repeat([]byte("console.log(1);\n"), 1000)},
+	"ui/tiny-1a2b.css":      {Data: []byte("a{}")},
+	"other.txt":             {Data: []byte("not for the page")},
+	"manual/contents.json":  {Data: []byte(`[{"path":"","title":"Documentation"},{"path":"walk","title":"A walk"},{"path":"parts/one","title":"One & only"}]`)},
+	"manual/index.html":     {Data: []byte("<h1>All</h1>")},
+	"manual/walk.html":      {Data: []byte("<p>Step by step</p>")},
+	"manual/parts/one.html": {Data: []byte("<p>The part</p>")},
+	"manual/pictures/a.svg": {Data: []byte("<svg/>")},
 }
 
 var pagePaths = []string{"/", "/login", "/settings", "/settings/keys", "/conversations/c1", "/conversations/c1/files"}
@@ -133,4 +138,23 @@ func TestUIUnbuilt(t *testing.T) {
 			r.do("GET", "/ui/index-1a2b.js", "").want(t, 404)
 		})
 	}
+}
+
+// The manual is for who is logged in, as the API's description is.
+func TestManual(t *testing.T) {
+	r := newRig(t)
+	for path, parts := range map[string][]string{
+		"/manual/":               {"<title>Documentation · Deckhand</title>", `<a href="../manual/" aria-current="page">`, "<h1>All</h1>", `href="../assets/deckhand/style.css"`},
+		"/manual/walk":           {"<title>A walk · Deckhand</title>", "<p>Step by step</p>", `<a href="../manual/parts/one">One &amp; only</a>`},
+		"/manual/parts/one":      {"<p>The part</p>", `<a href="../../manual/walk">`, `href="../../assets/deckhand/style.css"`},
+		"/manual/pictures/a.svg": {"<svg/>"},
+	} {
+		r.do("GET", path, "").want(t, 200, parts...)
+		r.browse("GET", path).want(t, 401, `content="stranger"`)
+	}
+	for _, path := range []string{"/manual/nothing", "/manual/parts/two", "/manual/contents.json", "/manual/index", "/manual/pictures/b.svg", "/manual/pictures/..%2fcontents.json", "/manual/..%2f..%2fother.txt"} {
+		r.do("GET", path, "").want(t, 404)
+	}
+	without := newRig(t, tune{config: func(c *Config) { c.Page = nil }})
+	without.do("GET", "/manual/", "").want(t, 404, "make build")
 }
