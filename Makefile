@@ -5,7 +5,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build runner web run test test-short forge-test bench lint vuln fmt fuzz openapi clean setup
+.PHONY: help build runner web run test test-short forge-test bench page-bench pictures lint vuln fmt fuzz openapi clean setup
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
@@ -110,6 +110,15 @@ bench: build ## run the benchmarks, results in bench/results/
 		export DECKHAND_BENCH_IMAGE="$$image"; trap 'scripts/engine stop bin/engine' EXIT; \
 	else echo 'DOCKER IS NOT MEASURED: no engine can be had'; fi; \
 	go run ./bench $(ARGS)
+
+page-bench: build ## what the page costs: time to the first event, longest task, memory
+	$(call say,bench: the web page)
+	@DECKHAND_JUDGE=1 go test ./cmd/deckhand -run TestPageIsLight -count=1 -v | grep -v '^=== '
+
+# The pictures of the README are made by the test that looks at every page.
+pictures: build ## docs/pictures, as the pages look now
+	$(call say,pictures: every page)
+	@scripts/pictures
 
 lint: web ## gofmt, vet, staticcheck, govulncheck, types of the page
 	$(call say,lint: gofmt)

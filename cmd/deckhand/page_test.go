@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,7 +99,8 @@ func (h *theatre) play(t *testing.T, script string) {
 	if _, err := os.Stat("../../web/node_modules/playwright-core"); err != nil {
 		dockertest.Missing(t, "the page's tools are not installed; make web does it")
 	}
-	job, err := json.Marshal(map[string]any{"base": h.base, "link": h.link, "keys": h.keys, "chromium": program, "model": h.model.URL + "/v1", "pictures": os.Getenv("DECKHAND_PICTURES")})
+	job, err := json.Marshal(map[string]any{"base": h.base, "link": h.link, "keys": h.keys, "chromium": program, "model": h.model.URL + "/v1",
+		"pictures": os.Getenv("DECKHAND_PICTURES"), "judge": os.Getenv("DECKHAND_JUDGE") != ""})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,8 +124,8 @@ func (h *theatre) play(t *testing.T, script string) {
 	parts := 0
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var line struct {
-			Part, Failure, Ask string
-			Took               int
+			Part, Failure, Ask, Figure string
+			Took                       int
 		}
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			t.Fatalf("%s: %v", lines.Text(), err)
@@ -132,6 +135,10 @@ func (h *theatre) play(t *testing.T, script string) {
 			if _, err := in.Write([]byte("done\n")); err != nil {
 				t.Fatal(err)
 			}
+			continue
+		}
+		if line.Figure != "" {
+			t.Log(line.Figure)
 			continue
 		}
 		parts++
@@ -176,6 +183,33 @@ func TestPagesInABrowser(t *testing.T) {
 	h.demo("scripted/demo")
 	h.lab.mind("mate", mate)
 	h.play(t, "pages.mjs")
+}
+
+// What the page costs to load, to open a conversation with, and to look through one of ten
+// thousand events. Times are judged by make page-bench, on a machine with nothing else to do.
+func TestPageIsLight(t *testing.T) {
+	findChromium(t)
+	needPage(t)
+	h := newTheatre(t, "ada")
+	from := t.TempDir()
+	pages := filepath.Join(from, "sessions", "many", "event_cache")
+	if err := os.MkdirAll(pages, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const events, each = 10_000, 1000
+	for first := 0; first < events; first += each {
+		var list []string
+		for i := first; i < first+each; i += 2 {
+			list = append(list, fmt.Sprintf(`{"id":%d,"timestamp":"2025-01-01T10:00:00.%06d","source":"agent","message":"","action":"run","args":{"command":"echo %d","thought":""}}`, i, i, i),
+				fmt.Sprintf(`{"id":%d,"timestamp":"2025-01-01T10:00:00.%06d","source":"agent","cause":%d,"observation":"run","content":"%s","extras":{"command":"echo","metadata":{"exit_code":0}}}`,
+					i+1, i+1, i, strings.Repeat(fmt.Sprintf(`line %d\n`, i), i%20)))
+		}
+		if err := os.WriteFile(filepath.Join(pages, fmt.Sprintf("%d-%d.json", first, first+each)), []byte("["+strings.Join(list, ",")+"]"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, "import", "--from", from, "--data-dir", h.dir)
+	h.play(t, "long.mjs")
 }
 
 const (
