@@ -4,7 +4,6 @@ import { createServer, connect } from "node:net";
 import { ask, begin, call, clean, enter, expect, job, play, settle, visit } from "./stage.mjs";
 
 const write = (page) => page.getByRole("textbox", { name: "Write to the agent" });
-const feed = (page) => page.getByRole("feed").or(page.getByRole("log"));
 
 async function tell(page, text) {
   await write(page).fill(text);
@@ -60,6 +59,9 @@ await play({
     await page.getByRole("button", { name: "Decline", exact: true }).click();
     await shown(page, "Not on my watch");
     await state(page, "Waiting for you");
+    await settle("bob", { confirmation_mode: false });
+    await tell(page, "$ ls; printf 'loo%s' ked");
+    await shown(page, "looked");
     const files = await call("bob", "GET", `/api/conversations/${id}/list-files`);
     expect(!JSON.stringify(files).includes("never-made"), "it was done all the same");
     await clean(there);
@@ -83,7 +85,7 @@ await play({
 
   async "the server is restarted while one watches"() {
     await settle("dora");
-    const there = await enter("dora", { expected: [/ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|ERR_NETWORK/] });
+    const there = await enter("dora", { expected: [/ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|ERR_NETWORK/, /Unable to preload CSS/] });
     const { page } = there;
     await page.goto(`conversations/${await begin("dora", "$ printf 'bef%s' ore")}`);
     await shown(page, "before");
@@ -102,7 +104,7 @@ await play({
   async "a connection that breaks loses nothing"() {
     await settle("emil");
     const wire = await cable(job.base);
-    const there = await enter("emil", { base: wire.base, expected: [/ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|ERR_NETWORK/] });
+    const there = await enter("emil", { base: wire.base, expected: [/ERR_CONNECTION|ERR_INCOMPLETE|ERR_EMPTY|ERR_NETWORK/, /Unable to preload CSS/] });
     const { page } = there;
     const id = await begin("emil", "$ printf 'fi%s' rst");
     await page.goto(`conversations/${id}`);
