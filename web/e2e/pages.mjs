@@ -15,10 +15,15 @@ const tabs = ["changes", "files", "terminal", "browser", "ports", "network"];
 async function look(there, name) {
   const { page } = there;
   const found = [];
+  await page.emulateMedia({ reducedMotion: "reduce" });
   for (const width of [1280, 390]) {
     await page.setViewportSize({ width, height: 800 });
     for (const colorScheme of ["light", "dark"]) {
-      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      await page.evaluate(async (theme) => {
+        document.documentElement.dataset.theme = theme;
+        await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+        await Promise.all(document.getAnimations().filter((a) => a instanceof CSSTransition).map((a) => a.finished.catch(() => {})));
+      }, colorScheme);
       if (job.pictures) await page.screenshot({ path: join(job.pictures, `${name}-${width}-${colorScheme}.png`) });
       if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe);
       const { violations } = await page.evaluate((values) => window.axe.run(document, { runOnly: { type: "tag", values }, resultTypes: ["violations"] }), rules);
