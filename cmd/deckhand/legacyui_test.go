@@ -145,8 +145,7 @@ func TestPageBelowAPathInABrowser(t *testing.T) {
 	if status := evaluate[int](tab, `fetch("/deckhand/api/logout", { method: "POST" }).then((r) => r.status)`); status != 200 {
 		t.Errorf("logout: %d", status)
 	}
-	for range 2 { // the second time the ticket is used up, and the browser logged in
-		tab.open("about:blank")
+	for range 2 { // the second time the page is open, the ticket used up, and the browser logged in
 		tab.open(strings.TrimSpace(out))
 		tab.see(`location.href + (document.querySelector("[role=feed]") ? "" : " not yet")`, base+"/conversations/"+id)
 	}

@@ -208,6 +208,9 @@ func TestPageIsLight(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.WriteFile(filepath.Join(from, "sessions", "many", "metadata.json"), []byte(`{"title":"A long voyage"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	must(t, "import", "--from", from, "--data-dir", h.dir)
 	h.play(t, "long.mjs")
 }

@@ -6,5 +6,8 @@ import { ticketOf } from "./link";
 const ticket = ticketOf(location.hash);
 if (ticket) history.replaceState(null, "", location.pathname + location.search);
 
+// Who follows a link to the page that is open only changes what is behind the #.
+addEventListener("hashchange", () => ticketOf(location.hash) && location.reload());
+
 /** The ticket of a login link, which any page may have; good once. */
 export const arrival = { ticket };
