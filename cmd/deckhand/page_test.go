@@ -201,8 +201,8 @@ func TestPageIsLight(t *testing.T) {
 		var list []string
 		for i := first; i < first+each; i += 2 {
 			list = append(list, fmt.Sprintf(`{"id":%d,"timestamp":"2025-01-01T10:00:00.%06d","source":"agent","message":"","action":"run","args":{"command":"echo %d","thought":""}}`, i, i, i),
-				fmt.Sprintf(`{"id":%d,"timestamp":"2025-01-01T10:00:00.%06d","source":"agent","cause":%d,"observation":"run","content":"%s","extras":{"command":"echo","metadata":{"exit_code":0}}}`,
-					i+1, i+1, i, strings.Repeat(fmt.Sprintf(`line %d\n`, i), i%20)))
+				fmt.Sprintf(`{"id":%d,"timestamp":"2025-01-01T10:00:00.%06d","source":"agent","cause":%d,"observation":"run","content":"%s","extras":{"command":"echo %d","metadata":{"exit_code":0}}}`,
+					i+1, i+1, i, strings.Repeat(fmt.Sprintf(`line %d\n`, i), i%20), i))
 		}
 		if err := os.WriteFile(filepath.Join(pages, fmt.Sprintf("%d-%d.json", first, first+each)), []byte("["+strings.Join(list, ",")+"]"), 0o644); err != nil {
 			t.Fatal(err)
