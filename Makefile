@@ -5,7 +5,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build runner web run test test-short forge-test bench lint vuln fmt fuzz openapi clean setup
+.PHONY: help build runner web run test test-short forge-test bench page-bench pictures lint vuln fmt fuzz openapi clean setup
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
@@ -39,18 +39,20 @@ runner: ## bin/runner, the half that lives in the sandbox, and its packed copy
 
 # The page is built anew when something it is made of is newer than it is. Without
 # Node.js there is a program without a page, which says so.
-WEB = $(shell find web docs/openapi.json -newer web/dist/index.html -type f -not -path '*/node_modules/*' -not -path '*/dist/*' -not -name schema.d.ts 2>&1)
+WEB = $(shell find web docs README.md CONTRIBUTING.md CHANGELOG.md -newer web/dist/index.html -type f -not -path '*/node_modules/*' -not -path '*/dist/*' -not -path '*/e2e/*' -not -name schema.d.ts 2>&1)
 
-web: ## web/dist, the page that people will see
+web: ## web/dist, the page that people see
 	$(call say,build: the web page)
 	@if ! command -v npm >/dev/null; then \
 		echo 'THE WEB PAGE IS NOT BUILT: install Node.js 20 or newer'; test "$${CI:-}" != true; \
 	elif test -n '$(WEB)'; then \
-		cd web; cmp -s package-lock.json node_modules/.deckhand-lock || { npm ci && cp package-lock.json node_modules/.deckhand-lock; }; \
+		cd web; \
+		cmp -s package-lock.json node_modules/.deckhand-lock || { npm ci && cp package-lock.json node_modules/.deckhand-lock; } || \
+			{ echo 'THE WEB PAGE IS NOT BUILT: npm cannot install what it is made with'; test "$${CI:-}" != true; exit 0; }; \
 		find dist -mindepth 1 -not -name .keep -delete; npm run --silent build; \
 	fi
 
-build: runner ## bin/deckhand, one static file with the runner inside
+build: runner web ## bin/deckhand, one static file with the runner and the page inside
 	$(call say,build: bin/deckhand $(VERSION))
 	@mkdir -p bin
 	@$(STATIC) go build -pgo=cmd/deckhand/serve.pgo -ldflags "-s -w -X main.version=$(VERSION)" -o bin/deckhand ./cmd/deckhand
@@ -79,6 +81,8 @@ setup:
 # tested one after the other, for many of them start servers, sandboxes and
 # browsers by the dozen; what can be built at once is built before.
 test: setup build lint ## everything: set-up, build, lint, all tests with the race detector
+	$(call say,test: the web page)
+	@if test -e web/node_modules/.deckhand-lock; then cd web && npm run --silent test; fi
 	$(call say,test: every package)
 	@if host=$$(scripts/engine start bin/engine); then \
 		export "$$host"; trap 'scripts/engine stop bin/engine' EXIT; \
@@ -107,7 +111,16 @@ bench: build ## run the benchmarks, results in bench/results/
 	else echo 'DOCKER IS NOT MEASURED: no engine can be had'; fi; \
 	go run ./bench $(ARGS)
 
-lint: ## gofmt, vet, staticcheck, govulncheck
+page-bench: build ## what the page costs: time to the first event, longest task, memory
+	$(call say,bench: the web page)
+	@DECKHAND_JUDGE=1 go test ./cmd/deckhand -run TestPageIsLight -count=1 -v | grep -v '^=== '
+
+# The pictures of the README are made by the test that looks at every page.
+pictures: build ## docs/pictures, as the pages look now
+	$(call say,pictures: every page)
+	@scripts/pictures
+
+lint: web ## gofmt, vet, staticcheck, govulncheck, types of the page
 	$(call say,lint: gofmt)
 	@unformatted=$$($(GOFILES) -print0 | xargs -0 gofmt -l); \
 		if [ -n "$$unformatted" ]; then echo 'not formatted, run make fmt:'; echo "$$unformatted"; exit 1; fi
@@ -118,6 +131,8 @@ lint: ## gofmt, vet, staticcheck, govulncheck
 	@$(TOOL) staticcheck ./...
 	$(call say,lint: govulncheck)
 	@$(STATIC) scripts/vuln || test $$? = 3
+	$(call say,lint: the web page)
+	@if test -e web/node_modules/.deckhand-lock; then cd web && npm run --silent check; fi
 
 vuln: ## govulncheck alone; fails on a finding
 	@$(STATIC) scripts/vuln

@@ -348,31 +348,3 @@ func TestConfirmationModeCoversAllTools(t *testing.T) {
 		})
 	}
 }
-
-// The page of a conversation asks what waits for an answer, and says how the
-// tool servers are. What a model wrote is text there, whatever it looks like.
-func TestConversationPage(t *testing.T) {
-	t.Parallel()
-	l := newLab(t, "")
-	p := l.person(t, "reader", steps(shell("echo '<script>alert(1)</script>'")), confirm, `"mcp_config":{"shttp_servers":[{"url":"http://127.0.0.1:9/mcp"}]}`)
-	id := p.begin("<b>Go on.</b>")
-	p.waiting(id, 0)
-	code, page, header := p.raw("GET", "/conversations/"+id, "")
-	if code != http.StatusOK || !strings.Contains(header.Get("Content-Security-Policy"), "script-src 'self'") {
-		t.Fatalf("%d %s", code, page)
-	}
-	for _, part := range []string{"execute_bash waits for your answer", `data-decision="accept"`, "Risk: not known", "&lt;script&gt;alert(1)", "&lt;b&gt;Go on.", "http://127.0.0.1:9/mcp", "failed", "connection refused"} {
-		if !strings.Contains(page, part) {
-			t.Errorf("%q is missing", part)
-		}
-	}
-	if strings.Contains(page, "<script>alert") || strings.Contains(page, "<b>") {
-		t.Error("what was written is not only text")
-	}
-	last := p.last(id)
-	p.answer(id, `{"decision":"accept"}`)
-	p.follow(id, last, agentIs("awaiting_user_input"))
-	if _, page, _ = p.raw("GET", "/conversations/"+id, ""); strings.Contains(page, "waits for your answer") {
-		t.Error("what was answered still waits")
-	}
-}

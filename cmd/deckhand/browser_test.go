@@ -41,22 +41,25 @@ type tab struct {
 	asked  map[string]bool // origins, and the schemes of what has none
 }
 
-// startChromium starts a browser with an empty profile, and ends it with the test.
-func startChromium(t *testing.T) (address string) {
+// findChromium is the browser that is installed here.
+func findChromium(t *testing.T) (program string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("SKIPPED: a real browser is left out of the short round")
 	}
-	program := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chromium-headless-shell"} {
 		if path, err := exec.LookPath(name); err == nil {
-			program = path
-			break
+			return path
 		}
 	}
-	if program == "" {
-		dockertest.Missing(t, "no Chromium is installed; on Debian: apt-get install chromium")
-	}
+	dockertest.Missing(t, "no Chromium is installed; on Debian: apt-get install chromium")
+	return ""
+}
+
+// startChromium starts a browser with an empty profile, and ends it with the test.
+func startChromium(t *testing.T) (address string) {
+	t.Helper()
+	program := findChromium(t)
 	dir, err := os.MkdirTemp("", "chromium")
 	if err != nil {
 		t.Fatal(err)

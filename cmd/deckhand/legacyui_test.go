@@ -101,10 +101,11 @@ func TestLegacyUIInABrowser(t *testing.T) {
 	tab.arrive("document.title", "Log in · Deckhand")
 }
 
-// Deckhand's own pages, in a real browser behind a real proxy that takes their
-// path away: the login link, the links, and who comes by a link from elsewhere.
-func TestOwnPagesBelowAPathInABrowser(t *testing.T) {
+// Deckhand's own page, in a real browser behind a real proxy that takes its path
+// away: the login link, the links, and who comes by a link from elsewhere.
+func TestPageBelowAPathInABrowser(t *testing.T) {
 	address := startChromium(t)
+	needPage(t)
 	front, behind := freeAddress(t), freeAddress(t)
 	base := "http://" + front + "/deckhand"
 	b := serve(t, "", "--addr", behind, "--public-url", base)
@@ -113,27 +114,39 @@ func TestOwnPagesBelowAPathInABrowser(t *testing.T) {
 	id := b.create("hello")
 	b.follow(id, 0, agentIs("awaiting_user_input"))
 	tab := newTab(t, address)
-	const here = `location.href + " " + document.querySelectorAll("#form").length`
 	tab.open(b.link)
-	tab.arrive(here, base+"/ 0") // it went on by itself
-	evaluate[any](tab, `document.querySelector("tbody a").click()`)
-	tab.arrive(here, base+"/conversations/"+id+" 0")
+	tab.see("location.href", base+"/") // it went on by itself
+	tab.see(`document.querySelector("section a[href$='/conversations/`+id+`']") ? "listed" : ""`, "listed")
+	evaluate[any](tab, `document.querySelector("section a[href$='/conversations/`+id+`']").click()`)
+	tab.see("location.href", base+"/conversations/"+id)
+	tab.see(`document.querySelector("[role=feed]")?.textContent.includes("hello") ? "read" : ""`, "read")
 	if wrong := tab.wrong(); len(wrong) > 0 {
 		t.Errorf("errors: %q", wrong)
 	}
 
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		_, _ = w.Write([]byte(`<title>Elsewhere</title><a href="` + base + "/conversations/" + id + `">Look</a>`))
-	}))
-	defer elsewhere.Close()
-	tab.open(strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1)) // another site
-	tab.arrive("document.title", "Elsewhere")
-	evaluate[any](tab, `document.querySelector("a").click()`)
-	tab.arrive(here, base+"/conversations/"+id+" 0") // by way of the login page, which finds that there is nothing to log in
-	if n := len(tab.wrong()); n != 1 {
-		t.Errorf("errors, of which the login page's status is one: %q", tab.wrong())
+	for _, path := range []string{"/conversations/" + id, "/docs"} {
+		elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = w.Write([]byte(`<title>Elsewhere</title><a href="` + base + path + `">Look</a>`))
+		}))
+		defer elsewhere.Close()
+		tab.open(strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1)) // another site
+		tab.see("document.title", "Elsewhere")
+		evaluate[any](tab, `document.querySelector("a").click()`)
+		tab.see(`location.href + (document.title.includes("Log in") || document.title === "Elsewhere" || document.title === "Deckhand" ? " not yet" : "")`, base+path)
 	}
-	evaluate[any](tab, `document.getElementById("logout").click()`)
-	tab.arrive(here, base+"/login 1")
+	if n := len(tab.wrong()); n != 1 {
+		t.Errorf("errors, of which the status of the page in place of the API's is one: %q", tab.wrong())
+	}
+	code, out, errs := b.beside("open", id[:8])
+	if code != 0 {
+		t.Fatalf("%d %s", code, errs)
+	}
+	if status := evaluate[int](tab, `fetch("/deckhand/api/logout", { method: "POST" }).then((r) => r.status)`); status != 200 {
+		t.Errorf("logout: %d", status)
+	}
+	for range 2 { // the second time the page is open, the ticket used up, and the browser logged in
+		tab.open(strings.TrimSpace(out))
+		tab.see(`location.href + (document.querySelector("[role=feed]") ? "" : " not yet")`, base+"/conversations/"+id)
+	}
 }

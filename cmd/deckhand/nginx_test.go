@@ -207,7 +207,12 @@ func behindAsBrowser(t *testing.T, b *box, path string) {
 	follow := func(page string, want int) {
 		t.Helper()
 		at, _ := url.Parse(page)
-		found := links.FindAllStringSubmatch(ask("GET", page, "", want), -1)
+		text := ask("GET", page, "", want)
+		if base := regexp.MustCompile(`<base href="([^"]+)"`).FindStringSubmatch(text); base != nil {
+			at, _ = at.Parse(base[1])
+			text = strings.Replace(text, base[0], "", 1)
+		}
+		found := links.FindAllStringSubmatch(text, -1)
 		if len(found) == 0 {
 			t.Errorf("%s has no links", page)
 		}
@@ -219,7 +224,7 @@ func behindAsBrowser(t *testing.T, b *box, path string) {
 			ask("GET", to.String(), "", 200)
 		}
 	}
-	follow(b.base+"/conversations/unknown", 401) // the login page in its place
+	follow(b.base+"/docs", 401) // the login page in its place
 	address, ticket, _ := strings.Cut(b.link, "#")
 	follow(address, 200)
 	ask("POST", b.base+"/api/login", `{"ticket":"`+ticket+`"}`, 200)
@@ -228,15 +233,16 @@ func behindAsBrowser(t *testing.T, b *box, path string) {
 	if len(jar.Cookies(here)) != 1 || len(jar.Cookies(elsewhere)) != map[bool]int{true: 1, false: 0}[path == ""] {
 		t.Errorf("the cookie is sent to %v, and elsewhere %v", jar.Cookies(here), jar.Cookies(elsewhere))
 	}
-	follow(b.base+"/", 200)
-	follow(b.base+"/docs", 200)
+	for _, page := range []string{"/", "/conversations/unknown", "/conversations/unknown/files", "/settings/keys", "/docs"} {
+		follow(b.base+page, 200)
+	}
 	ask("GET", b.base, "", 200) // a missing slash is mended
 	var doc struct{ Servers []struct{ URL string } }
 	if err := json.Unmarshal([]byte(ask("GET", b.base+"/openapi.json", "", 200)), &doc); err != nil || len(doc.Servers) != 1 || doc.Servers[0].URL != b.base {
 		t.Errorf("servers %v, %v", doc.Servers, err)
 	}
 	ask("POST", b.base+"/api/logout", `{}`, 200)
-	ask("GET", b.base+"/", "", 401)
+	ask("GET", b.base+"/docs", "", 401)
 }
 
 // behindAsClient leads a conversation, puts a file into its workspace, and opens a terminal.

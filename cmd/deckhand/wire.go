@@ -33,6 +33,7 @@ import (
 	"deckhand/internal/trigger"
 	"deckhand/internal/v0"
 	"deckhand/internal/workspace"
+	"deckhand/web"
 )
 
 // data is what every command on the data opens.
@@ -147,7 +148,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 
 	config := httpapi.Config{
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, SignOn: signOn, Hub: hub, Answers: d.db, Feedback: d.db.Feedback(), Seal: keyring, NewID: d.db.NewID,
-		Redact: redactor.Add, Mask: mask, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, FrontEnd: s.front, DataDir: c.DataDir,
+		Redact: redactor.Add, Mask: mask, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, Page: web.Files(), FrontEnd: s.front, DataDir: c.DataDir,
 		Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit}, Webhooks: s.wireWebhooks(client),
 		Models: httpapi.Models{Names: s.brain.models.Catalogue.Names, Default: defaultModel, HasPrice: s.brain.hasPrice, Blind: s.brain.blind, Other: s.brain.otherModel,
 			NeedsKey: func(model, baseURL string) bool { return llm.Config{Model: model, BaseURL: baseURL}.NeedsKey() }},

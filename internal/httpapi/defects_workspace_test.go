@@ -166,7 +166,7 @@ func TestStrangersGetNowhere(t *testing.T) {
 	h.put(id, "a", "secret")
 	before := fmt.Sprint(h.events(id))
 	for i, rt := range table() {
-		if !strings.Contains(rt.path, "{conversation_id}") {
+		if !strings.Contains(rt.path, "{conversation_id}") || rt.public { // the page has nothing of a conversation's in it
 			continue
 		}
 		path := below(rt.path, id)

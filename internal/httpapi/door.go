@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
@@ -100,7 +101,9 @@ type Config struct {
 	// PublicURL is the address people use, if it was given: its origin is our own,
 	// and requests may have its path before theirs. See PublicPath.
 	PublicURL string
-	// FrontEnd is served at / in place of our own pages; nil for none.
+	// Page is the web page as it was built; without index.html, or nil, it was not.
+	Page fs.FS
+	// FrontEnd is served at / in place of our own page; nil for none.
 	FrontEnd *FrontEnd
 	// Metrics serves /metrics on this listener, for admins; nil when it has a listener of its own.
 	Metrics http.Handler
@@ -155,6 +158,7 @@ type Door struct {
 	document *huma.OpenAPI
 	spec     func() []byte
 	page     func() []byte
+	ui       *page
 	schemas  map[string]*huma.Schema
 	hosts    map[string]bool
 	origins  map[string]bool
@@ -181,7 +185,7 @@ type Door struct {
 	close   context.CancelFunc
 }
 
-// New makes the door. It panics on a mistake in the route table, which any test finds.
+// New makes the door. It panics on a mistake in the route table or the page, which any test finds.
 func New(c Config) *Door {
 	d := &Door{Config: c, mux: http.NewServeMux(), registry: newRegistry(), started: time.Now(),
 		schemas: map[string]*huma.Schema{}, hosts: map[string]bool{"localhost": true}, origins: map[string]bool{},
@@ -207,6 +211,10 @@ func New(c Config) *Door {
 	}
 	d.ports, d.via = d.forwarder(), "deckhand-"+requestID()
 	d.settlePublic()
+	var err error
+	if d.ui, err = newPage(c.Page); err != nil {
+		panic(err)
+	}
 	d.routes = table()
 	d.taken = firstParts(d.routes, oursAlone)
 	for i := range d.routes {

@@ -115,13 +115,24 @@ const (
 	aboutDiff = "Files above 1 MB and files that are not text are refused. " + aboutNames
 )
 
-func gitChanges(d *Door, ctx context.Context, c *call, p one, _ none) ([]api.GitChange, error) {
-	v, err := d.view(ctx, c, p.ID)
+type gitChangesQuery struct {
+	ID     string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
+	Absent string `query:"absent" enum:"error,empty" default:"error" doc:"What is answered where there is no repository, or no workspace yet: an error, or that nothing changed."`
+}
+
+func gitChanges(d *Door, ctx context.Context, c *call, q gitChangesQuery, _ none) ([]api.GitChange, error) {
+	v, err := d.view(ctx, c, q.ID)
+	if q.Absent == "empty" && errors.Is(err, workspace.ErrNone) {
+		return []api.GitChange{}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer v.Close()
 	found, err := v.Changes(ctx)
+	if q.Absent == "empty" && errors.Is(err, sandbox.ErrNoRepo) {
+		return []api.GitChange{}, nil
+	}
 	if err != nil {
 		return nil, gitFault(err, "")
 	}

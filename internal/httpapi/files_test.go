@@ -481,6 +481,13 @@ func TestNoWorkspaceYet(t *testing.T) {
 			refused(t, op(t.Context(), id), 404, "Runtime not yet initialized", api.CodeNoWorkspace)
 		})
 	}
+	h.do("GET", "/api/conversations/"+id+"/git/changes?absent=empty", "").want(t, 200, "[]")
+	plain := h.stopped()
+	h.put(plain, "a", "no repository")
+	h.do("GET", "/api/conversations/"+plain+"/git/changes", "").want(t, 404)
+	h.do("GET", "/api/conversations/"+plain+"/git/changes?absent=empty", "").want(t, 200, "[]")
+	h.do("GET", "/api/conversations/nobodys/git/changes?absent=empty", "").want(t, 404)
+	h.do("GET", "/api/conversations/"+id+"/git/changes?absent=maybe", "").want(t, 422)
 	if a := h.do("GET", "/api/conversations/"+id+"/list-files", ""); !strings.HasPrefix(a.body, `{"error":"Runtime not yet initialized"`) {
 		t.Errorf("%s", a.body)
 	}

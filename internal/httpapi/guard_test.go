@@ -157,7 +157,7 @@ func TestCookie(t *testing.T) {
 		return r.do(method, path, body, append([]string{"X-Session-API-Key", "", "Cookie", value}, more...)...)
 	}
 	with("GET", "/api/me", "").want(t, 200, `"ada"`)
-	with("GET", "/", "").want(t, 200, "Conversations")
+	with("GET", "/docs", "").want(t, 200, "createConversation")
 	with("POST", "/api/settings", `{"language":"en"}`, "Sec-Fetch-Site", "same-origin").want(t, 200)
 	for _, site := range []string{"cross-site", "same-site"} {
 		with("POST", "/api/settings", `{"language":"de"}`, "Sec-Fetch-Site", site).want(t, 401)
@@ -280,16 +280,13 @@ func TestPanicInTheMiddle(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	r := newRig(t)
-	r.settle("ada")
-	id := r.create(`{"initial_user_msg":"x"}`)
-	r.do("PATCH", "/api/conversations/"+id, `{"title":"<script>alert(1)</script>"}`).want(t, 200)
 	for _, path := range []string{"/", "/docs", "/login"} {
 		a := r.do("GET", path, "").want(t, 200, "Deckhand")
 		if !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") || !strings.Contains(a.header.Get("Content-Security-Policy"), "frame-ancestors 'none'") || a.header.Get("Referrer-Policy") != "no-referrer" {
 			t.Errorf("%s: %v", path, a.header)
 		}
-		if strings.Contains(a.body, "<script>alert") || strings.Contains(a.body, "http://") || strings.Contains(a.body, "https://") {
-			t.Errorf("%s loads from elsewhere or runs a title", path)
+		if strings.Contains(a.body, "http://") || strings.Contains(a.body, "https://") {
+			t.Errorf("%s loads from elsewhere", path)
 		}
 	}
 	for name, kind := range map[string]string{"style.css": "text/css; charset=utf-8", "login.js": "text/javascript; charset=utf-8", "mark.svg": "image/svg+xml"} {

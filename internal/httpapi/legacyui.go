@@ -175,7 +175,7 @@ func (d *Door) serveFrontEnd(w *recorder, r *http.Request) bool {
 	}
 	if _, f := d.identify(w, r); f != nil {
 		if f.status == http.StatusUnauthorized && wantsPage(r) {
-			_ = writeLogin(w, r, f.status)
+			_ = d.writeLogin(w, r, f.status)
 		} else {
 			f.write(w, plain)
 		}
@@ -205,10 +205,6 @@ var (
 // Its libraries write styles into elements; scripts in its page are known by their
 // hashes. What listens in a sandbox may be shown in a frame.
 func (d *Door) frontEndPolicy(page []byte) string {
-	frames := "'none'"
-	if d.Forwarding.Domain != "" {
-		frames = "http://*." + d.Forwarding.Domain + ":*" // which https matches too
-	}
 	scripts := []string{"script-src 'self' 'wasm-unsafe-eval'"}
 	for _, m := range inlineScript.FindAllSubmatch(page, -1) {
 		if hasSource.Match(m[1]) {
@@ -220,7 +216,7 @@ func (d *Door) frontEndPolicy(page []byte) string {
 	}
 	return strings.Join(append([]string{"default-src 'none'", strings.Join(scripts, " ")},
 		"style-src 'self' 'unsafe-inline'", "img-src 'self' data: blob:", "font-src 'self' data:", "media-src 'self' data: blob:",
-		"connect-src 'self'", "worker-src 'self' blob:", "manifest-src 'self'", "frame-src "+frames,
+		"connect-src 'self'", "worker-src 'self' blob:", "manifest-src 'self'", "frame-src "+d.frames(),
 		"form-action 'self'", "base-uri 'self'", "frame-ancestors 'none'"), "; ")
 }
 

@@ -13,10 +13,9 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
-	"deckhand/internal/session"
 )
 
-// The pages are small, made on the server and without anything from elsewhere.
+// Beside the web page there are a few small ones, made on the server.
 //
 //go:embed pages
 var pageFiles embed.FS
@@ -43,16 +42,31 @@ func render(name string, data any) []byte {
 	return b.Bytes()
 }
 
-func serveLogin(_ *Door, w http.ResponseWriter, r *http.Request, _ *call) error {
-	return writeLogin(w, r, http.StatusOK)
+// serveLogin is the page like all others; a front end from elsewhere has no login of its own.
+func serveLogin(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
+	if d.plainLogin() {
+		return d.writeLogin(w, r, http.StatusOK)
+	}
+	return servePage(d, w, r, c)
 }
 
-// writeLogin is the login page, or stands in for another one. A link on another
-// site leads here even who is logged in, since browsers keep the cookie back then;
-// the page finds out and goes where the link leads.
-func writeLogin(w http.ResponseWriter, r *http.Request, status int) error {
+// plainLogin is true where the web page is not there to log in with.
+func (d *Door) plainLogin() bool { return d.FrontEnd != nil || d.ui == nil }
+
+// writeLogin lets a person log in, at the login page's address or in place of what they
+// asked for. A link on another site leads here even who is logged in, since browsers keep
+// the cookie back then; the page finds out and goes where the link leads.
+func (d *Door) writeLogin(w http.ResponseWriter, r *http.Request, status int) error {
 	site := r.Header.Get("Sec-Fetch-Site")
-	return writePage(w, status, render("login.html", map[string]any{"Root": rootOf(r), "Astray": status != http.StatusOK && (site == "cross-site" || site == "same-site")}))
+	astray := status != http.StatusOK && (site == "cross-site" || site == "same-site")
+	switch {
+	case d.plainLogin():
+		return writePage(w, status, render("login.html", map[string]any{"Root": rootOf(r), "Astray": astray}))
+	case astray:
+		return d.writeUI(w, r, status, visitorAstray)
+	default:
+		return d.writeUI(w, r, status, visitorStranger)
+	}
 }
 
 // wantsPage is true for a browser that shows what it gets to a person.
@@ -83,32 +97,6 @@ func serveAsset(_ *Door, w http.ResponseWriter, r *http.Request, _ *call) error 
 	w.Header().Set("Content-Type", kind)
 	_, err = w.Write(b)
 	return err
-}
-
-// serveHome shows what is there: conversations, and where to read on.
-func serveHome(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
-	rows, err := d.Index.Rows(r.Context(), session.Query{Owner: c.who.User, Limit: 20})
-	if err != nil {
-		return err
-	}
-	return d.writeHome(w, r, c, rows...)
-}
-
-// writeHome shows conversations in a table.
-func (d *Door) writeHome(w http.ResponseWriter, r *http.Request, c *call, rows ...session.Row) error {
-	type item struct {
-		ID, Title, Status, Agent, Reason, Updated string
-		Requests                                  []link
-	}
-	var items []item
-	for _, row := range rows {
-		it := item{string(row.ID), row.Title, string(row.Status), string(row.Agent), row.Reason, row.UpdatedAt.Format(time.DateTime + " MST"), nil}
-		for _, q := range row.Requests {
-			it.Requests = append(it.Requests, link{q.Name(), q.URL})
-		}
-		items = append(items, it)
-	}
-	return writePage(w, http.StatusOK, render("home.html", map[string]any{"Root": rootOf(r), "User": c.who.User, "Version": d.Version, "Items": items}))
 }
 
 // login trades a ticket or a key for a cookie that scripts cannot read and other sites cannot send.

@@ -102,7 +102,7 @@ func newRig(t *testing.T, tunes ...tune) *rig {
 	hub := live.New(r.log, encodeFrame)
 	r.sessions.Observe(hub)
 	c := Config{Sessions: r.sessions, Log: r.log, Index: r.log, Settings: settings.New(r.stored, keyring, redactor), Gate: r.gate, Hub: hub,
-		Answers: r.answers, Seal: keyring, Usage: Usage{Ledger: r.log}, Redact: redactor.Add, Version: "test", DataDir: t.TempDir(),
+		Answers: r.answers, Seal: keyring, Usage: Usage{Ledger: r.log}, Redact: redactor.Add, Version: "test", Page: builtPage, DataDir: t.TempDir(),
 		Logger: slog.New(redactor.Handler(slog.NewJSONHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		Models: Models{Names: func() []string { return []string{keyless, priced, unpriced} }, Default: priced,
 			NeedsKey: func(model, baseURL string) bool { return model != keyless && baseURL == "" },

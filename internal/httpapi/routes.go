@@ -133,12 +133,19 @@ func table() []route {
 
 		raw(route{method: "GET", path: "/openapi.json", id: "openapi", tag: tagPages, summary: "This document."}, describePage("application/json"), serveSpec),
 		raw(route{method: "GET", path: "/docs", id: "docs", tag: tagPages, summary: "This document, to read."}, describePage("text/html"), serveDocs),
+		raw(route{method: "GET", path: "/manual/{$}", id: "manual", tag: tagPages, summary: "The documentation, to read."}, describePage("text/html"), serveManual),
+		raw(route{method: "GET", path: "/manual/{page}", id: "manualPage", tag: tagPages, summary: "A page of it."}, describePage("text/html"), serveManual),
+		raw(route{method: "GET", path: "/manual/{folder}/{page}", id: "manualPart", tag: tagPages, summary: "A page or a picture in a folder of it."}, describePage("text/html"), serveManual),
 		raw(route{method: "GET", path: "/login", id: "loginPage", tag: tagPages, public: true, summary: "Where a login link leads."}, describePage("text/html"), serveLogin),
 		rawOp(route{method: "GET", path: signOnPath, id: "startSignOn", tag: tagPages, public: true, stream: true, summary: "Where a single sign-on begins.", about: aboutSignOn}, describeRedirect, startSignOn),
 		raw(route{method: "GET", path: callbackPath, id: "finishSignOn", tag: tagPages, public: true, stream: true, summary: "Where a single sign-on ends.", about: aboutCallback}, describeCallback, finishSignOn),
-		raw(route{method: "GET", path: "/assets/deckhand/{name}", id: "asset", tag: tagPages, public: true, summary: "Style and script of the pages."}, describePage("text/css"), serveAsset),
-		raw(route{method: "GET", path: "/{$}", id: "home", yields: true, tag: tagPages, summary: "The home page."}, describePage("text/html"), serveHome),
-		raw(route{method: "GET", path: "/conversations/{conversation_id}", id: "conversationPage", yields: true, tag: tagPages, summary: "The page of a conversation."}, describePage("text/html"), serveConversation),
+		raw(route{method: "GET", path: "/assets/deckhand/{name}", id: "asset", tag: tagPages, public: true, summary: "Style and script of the plain pages."}, describePage("text/css"), serveAsset),
+		raw(route{method: "GET", path: "/" + pageFolder + "/{name}", id: "pageFile", yields: true, public: true, tag: tagPages, summary: "What the web page loads."}, describePage("text/javascript"), serveUI),
+		raw(route{method: "GET", path: "/{$}", id: "home", yields: true, public: true, tag: tagPages, summary: "The home page."}, describePage("text/html"), servePage),
+		raw(route{method: "GET", path: "/conversations/{conversation_id}", id: "conversationPage", yields: true, public: true, tag: tagPages, summary: "The page of a conversation."}, describePage("text/html"), servePage),
+		raw(route{method: "GET", path: "/conversations/{conversation_id}/{tab}", id: "workspacePage", yields: true, public: true, tag: tagPages, summary: "The same, with a part of its workspace."}, describePage("text/html"), servePage),
+		raw(route{method: "GET", path: "/settings", id: "settingsPage", yields: true, public: true, tag: tagPages, summary: "The page of the settings."}, describePage("text/html"), servePage),
+		raw(route{method: "GET", path: "/settings/{tab}", id: "settingsTab", yields: true, public: true, tag: tagPages, summary: "The same, with a section of them."}, describePage("text/html"), servePage),
 		raw(route{method: "GET", path: "/metrics", id: "metrics", tag: tagPages, admin: true, summary: "Prometheus metrics, for admin keys."}, describePage("text/plain"), serveMetrics),
 	}...)
 }

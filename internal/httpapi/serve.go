@@ -237,7 +237,7 @@ func (d *Door) handler(r *route) http.Handler {
 			switch {
 			case w.status != 0: // it is too late
 			case f.status == http.StatusUnauthorized && r.tag == tagPages && wantsPage(req):
-				_ = writeLogin(w, req, f.status) // a person, who can do something about it
+				_ = d.writeLogin(w, req, f.status) // a person, who can do something about it
 			default:
 				f.write(w, r.family)
 			}

@@ -1,6 +1,6 @@
 // Who is logged in, and what they have set. Pages read it here, so that it is asked for once.
 import { ApiError, api, data, onLoggedOut, type Schemas } from "./api";
-import { preferredLanguage } from "../login/link";
+import { preferredLanguage, visitor } from "../login/link";
 import { language, languages } from "./i18n.svelte";
 
 export type Settings = Schemas["Settings"];
@@ -10,7 +10,9 @@ class Session {
   /** null: nothing was stored yet. undefined: not known yet. */
   settings = $state.raw<Settings | null | undefined>();
   /** false once it is known that nobody is logged in. */
-  known = $state(true);
+  known = $state(visitor() !== "stranger");
+  /** Nothing was stored when the page was made; asking would be an error in the browser's console. */
+  private fresh = visitor() === "new";
 
   constructor() {
     onLoggedOut.call = () => {
@@ -29,11 +31,12 @@ class Session {
   /** refresh reads the settings again, after they were stored. */
   async refresh(): Promise<void> {
     try {
-      this.settings = await data(api.GET("/api/settings"));
+      this.settings = this.fresh ? null : await data(api.GET("/api/settings"));
     } catch (err) {
       if (!(err instanceof ApiError) || err.status !== 404) throw err;
       this.settings = null;
     }
+    this.fresh = false;
     const wanted = this.settings?.language ? [this.settings.language] : navigator.languages;
     await language.use(preferredLanguage(wanted, Object.keys(languages)));
   }

@@ -5,6 +5,13 @@ export function ticketOf(hash: string): string | undefined {
   return /^#([\w-]{22})$/.exec(hash)?.[1];
 }
 
+/**
+ * What the server says of who asked for the page: "stranger" is not logged in, "new" has no
+ * settings yet, "astray" got the login in place of another page and may be logged in. It
+ * spares requests whose answer would be no.
+ */
+export const visitor = () => document.querySelector('meta[name="deckhand-visitor"]')?.getAttribute("content") ?? "";
+
 /** The first language somebody reads that there is, also in another country's spelling. */
 export function preferredLanguage(wanted: readonly string[], known: readonly string[]): string {
   for (const code of wanted) {

@@ -1,5 +1,5 @@
 // The calls of the workspace, by name.
-import { api, baseUrl, data, retryKey, type Schemas } from "../lib/api";
+import { ApiError, api, baseUrl, data, retryKey, type Schemas } from "../lib/api";
 
 export type Conversation = Schemas["Conversation"];
 export type Change = Schemas["GitChange"];
@@ -17,14 +17,26 @@ export const conversation = (id: string) => data(api.GET("/api/conversations/{co
 
 export const start = (id: string) => data(api.POST("/api/conversations/{conversation_id}/start", { params: keyed(id), body: {} }));
 
+// A sandbox is made when it is needed. To look into one that is not there is an error in
+// the browser's console, so it is found out first, by a request that succeeds either way.
+const made = new Set<string>();
+
+async function there(id: string): Promise<void> {
+  if (made.has(id)) return;
+  const { runtime_id } = await data(api.GET("/api/conversations/{conversation_id}/config", { params: path(id) }));
+  if (runtime_id === null) throw new ApiError(404, "", "WORKSPACE$NOT_READY", [], "");
+  made.add(id);
+}
+
 export async function changes(id: string): Promise<Change[]> {
-  return (await data(api.GET("/api/conversations/{conversation_id}/git/changes", { params: path(id) }))) ?? [];
+  return (await data(api.GET("/api/conversations/{conversation_id}/git/changes", { params: { ...path(id), query: { absent: "empty" } } }))) ?? [];
 }
 
 export const versions = (id: string, file: string) => data(api.GET("/api/conversations/{conversation_id}/git/diff", { params: { ...path(id), query: { path: file } } }));
 
 /** list is what is in a folder; "" is the workspace itself. */
 export async function list(id: string, folder: string): Promise<string[]> {
+  await there(id);
   const query = folder ? { path: folder } : {};
   return (await data(api.GET("/api/conversations/{conversation_id}/list-files", { params: { ...path(id), query } }))) ?? [];
 }

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"deckhand/api"
+	"deckhand/client"
+	"deckhand/internal/llm"
+	"deckhand/internal/llm/llmtest"
+	"deckhand/internal/sandbox/docker/dockertest"
+	"deckhand/web"
+)
+
+// needPage leaves a test out where the page is not built, or says so where it has to be.
+func needPage(t *testing.T) {
+	t.Helper()
+	if _, err := fs.Stat(web.Files(), "index.html"); err != nil {
+		dockertest.Missing(t, "the web page is not built; make web builds it")
+	}
+}
+
+// see waits until a script in the page gives want.
+func (b *tab) see(script, want string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	got := ""
+	for {
+		if got, _ = try[string](b, script); got == want {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			b.t.Fatalf("%s is %q, want %q; errors: %q", script, got, want, b.wrong())
+		}
+	}
+}
+
+// theatre is a server for the plays in web/e2e: scripts that do in a real browser what
+// people do, and tell how it went.
+type theatre struct {
+	*lab
+	address string
+	people  map[string]*client.Client
+	keys    map[string]string
+}
+
+func newTheatre(t *testing.T, names ...string) *theatre {
+	t.Helper()
+	h := &theatre{address: freeAddress(t), people: map[string]*client.Client{}, keys: map[string]string{}}
+	h.lab = newLab(t, "", "--addr", h.address)
+	h.people["admin"], h.keys["admin"] = h.client, h.key
+	for _, name := range names {
+		made, err := h.client.CreateKey(t.Context(), api.CreateKey{User: api.Some(name)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.people[name], h.keys[name] = client.New(h.base, made.Secret), made.Secret
+	}
+	return h
+}
+
+// strike removes what the plays left, for sandboxes would outlive the test.
+func (h *theatre) strike() {
+	for _, c := range h.people {
+		page, err := c.Conversations(context.Background(), url.Values{"limit": {"100"}})
+		if err != nil {
+			h.t.Error(err)
+			continue
+		}
+		for _, one := range page.Results {
+			b := *h.box
+			b.client = c
+			(&person{box: &b}).drop(one.ConversationID)
+		}
+	}
+}
+
+// play runs a script, each part of which is a test.
+func (h *theatre) play(t *testing.T, script string) {
+	t.Helper()
+	program := findChromium(t)
+	needPage(t)
+	if _, err := os.Stat("../../web/node_modules/playwright-core"); err != nil {
+		dockertest.Missing(t, "the page's tools are not installed; make web does it")
+	}
+	job, err := json.Marshal(map[string]any{"base": h.base, "link": h.link, "keys": h.keys, "chromium": program, "model": h.model.URL + "/v1",
+		"pictures": os.Getenv("DECKHAND_PICTURES"), "judge": os.Getenv("DECKHAND_JUDGE") != ""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", filepath.Join("e2e", script), os.Getenv("DECKHAND_PLAY_ONLY"))
+	said := &syncBuffer{}
+	cmd.Dir, cmd.Env, cmd.Stderr = "../../web", append(os.Environ(), "DECKHAND_PLAY="+string(job)), said
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer h.strike()
+	parts := 0
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		var line struct {
+			Part, Failure, Ask, Figure string
+			Took                       int
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Fatalf("%s: %v", lines.Text(), err)
+		}
+		if line.Ask != "" {
+			h.obey(t, line.Ask)
+			if _, err := in.Write([]byte("done\n")); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if line.Figure != "" {
+			t.Log(line.Figure)
+			continue
+		}
+		parts++
+		t.Run(line.Part, func(t *testing.T) {
+			t.Logf("it took %d ms", line.Took)
+			if line.Failure != "" {
+				t.Error(line.Failure)
+			}
+		})
+	}
+	if err := cmd.Wait(); err != nil || parts == 0 {
+		t.Fatalf("%s played %d parts: %v: %s", script, parts, errors.Join(err, ctx.Err()), said)
+	}
+}
+
+// obey does what a script cannot do from where it is.
+func (h *theatre) obey(t *testing.T, what string) {
+	t.Helper()
+	switch what {
+	case "stop":
+		h.stop()
+	case "start":
+		again := serve(t, h.dir, append(withHands(t, h.hands), "--addr", h.address)...)
+		h.stop = again.stop
+	default:
+		t.Fatalf("nobody knows how to %q", what)
+	}
+}
+
+// The ten ways through Deckhand that people go most, in a real browser.
+func TestFlowsInABrowser(t *testing.T) {
+	findChromium(t)
+	h := newTheatre(t, "ada", "bob", "cleo", "dora", "emil", "finn", "gwen", "hugo", "ida", "jane")
+	h.play(t, "flows.mjs")
+}
+
+// Every page, in both themes and two widths: it says nothing wrong to the console, asks
+// nobody but us, and everybody can use it.
+func TestPagesInABrowser(t *testing.T) {
+	findChromium(t)
+	h := newTheatre(t, "kim", "lea", "mia")
+	h.demo("scripted/demo")
+	h.lab.mind("mate", mate)
+	h.play(t, "pages.mjs")
+}
+
+// What the page costs to load, to open a conversation with, and to look through one of ten
+// thousand events. Times are judged by make page-bench, on a machine with nothing else to do.
+func TestPageIsLight(t *testing.T) {
+	findChromium(t)
+	needPage(t)
+	h := newTheatre(t, "ada")
+	from := t.TempDir()
+	pages := filepath.Join(from, "sessions", "many", "event_cache")
+	if err := os.MkdirAll(pages, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const events, each = 10_000, 1000
+	for first := 0; first < events; first += each {
+		var list []string
+		for i := first; i < first+each; i += 2 {
+			list = append(list, fmt.Sprintf(`{"id":%d,"timestamp":"2025-01-01T10:00:00.%06d","source":"agent","message":"","action":"run","args":{"command":"echo %d","thought":""}}`, i, i, i),
+				fmt.Sprintf(`{"id":%d,"timestamp":"2025-01-01T10:00:00.%06d","source":"agent","cause":%d,"observation":"run","content":"%s","extras":{"command":"echo %d","metadata":{"exit_code":0}}}`,
+					i+1, i+1, i, strings.Repeat(fmt.Sprintf(`line %d\n`, i), i%20), i))
+		}
+		if err := os.WriteFile(filepath.Join(pages, fmt.Sprintf("%d-%d.json", first, first+each)), []byte("["+strings.Join(list, ",")+"]"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(from, "sessions", "many", "metadata.json"), []byte(`{"title":"A long voyage"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "import", "--from", from, "--data-dir", h.dir)
+	h.play(t, "long.mjs")
+}
+
+const (
+	wheel       = "def turn(wheel, by):\n    \"\"\"Turn the wheel.\"\"\"\n    wheel.angle += by\n    squeak()\n    return wheel\n"
+	wheelReport = "The wheel turned without **grease**: `squeak()` was called on every turn.\n\n- `wheel.py` greases it first\n- the test passes now\n\n```python\nwheel.grease()\nwheel.angle += by\n```\n\n| Turns | Squeaks |\n| --- | --- |\n| 100 | 0 |\n"
+)
+
+// mate is a model that does a little of everything, for pages to be looked at.
+func mate(a llmtest.Asked) llmtest.Reply {
+	file := func(args map[string]any) llm.Call {
+		args["path"] = "/workspace/wheel.py"
+		return use("str_replace_editor", args)
+	}
+	script := []llm.Call{
+		use("task_tracker", map[string]any{"command": "plan", "task_list": []map[string]string{
+			{"id": "1", "title": "Find out what squeaks", "status": "done"}, {"id": "2", "title": "Grease the wheel", "status": "in_progress"}, {"id": "3", "title": "Try it out", "status": "todo"}}}),
+		shell("git init -q . && git config user.name mate && git config user.email mate@example.org && printf '%s' '" + wheel + "' > wheel.py && git add . && git commit -qm 'The wheel' && git log --oneline --stat --color=always"),
+		file(map[string]any{"command": "view"}),
+		file(map[string]any{"command": "str_replace", "old_str": "    squeak()\n", "new_str": "    wheel.grease()\n"}),
+		use("think", map[string]any{"thought": "The wheel has no method grease yet. It is added beside turn, so that callers need not know."}),
+		shell("python3 -m http.server 8123 >/dev/null 2>&1 & printf '\\033[32mok\\033[0m  test_turn\\n\\033[32mok\\033[0m  test_grease\\n\\033[1m2 passed\\033[0m in 0.01s\\n'"),
+	}
+	n := 0
+	for _, m := range a.Messages {
+		if m.Role == llm.ToolResult {
+			n++
+		}
+	}
+	if n < len(script) {
+		return calls(a, script[n])
+	}
+	return llmtest.Reply{Text: wheelReport}
+}

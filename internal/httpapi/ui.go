@@ -1,0 +1,187 @@
+package httpapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"html"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+
+	"deckhand/api"
+	"deckhand/internal/settings"
+)
+
+// page is the web page as it was built: one document for all its addresses, and the
+// files that it loads, whose names change with what is in them.
+type page struct {
+	built fs.FS
+	// head and rest are the document around the place where what depends on the request goes.
+	head, rest []byte
+	// packed are the files by name, each packed when somebody asks for it first; nil where
+	// that makes it no smaller.
+	packed map[string]func() []byte
+}
+
+// pageFolder is where the build puts the files, and the path they are served under.
+const pageFolder = "ui"
+
+// newPage reads what was built. It is nil if nothing was, as in a checkout that only ever
+// saw the Go tools.
+func newPage(built fs.FS) (*page, error) {
+	if built == nil {
+		return nil, nil
+	}
+	index, err := fs.ReadFile(built, indexFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	const start = "<head>"
+	at := bytes.Index(index, []byte(start)) + len(start)
+	if err == nil && at < len(start) {
+		err = fmt.Errorf("%s has no %s", indexFile, start)
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, err := fs.ReadDir(built, pageFolder)
+	p := &page{built, index[:at], index[at:], map[string]func() []byte{}}
+	for _, e := range entries {
+		p.packed[e.Name()] = sync.OnceValue(func() []byte {
+			text, err := p.file(e.Name())
+			if err != nil {
+				return nil
+			}
+			return packed(text)
+		})
+	}
+	return p, err
+}
+
+func (p *page) file(name string) ([]byte, error) {
+	return fs.ReadFile(p.built, path.Join(pageFolder, name))
+}
+
+// packed is nil where it would not be smaller.
+func packed(text []byte) []byte {
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // there is such a level
+	_, _ = z.Write(text)                                  // memory takes everything
+	_ = z.Close()
+	if b.Len() >= len(text) {
+		return nil
+	}
+	return b.Bytes()
+}
+
+// servePage answers all addresses of the page alike; what is to be seen there the page
+// finds out by itself. There is nothing in it that is not for everybody.
+func servePage(d *Door, w http.ResponseWriter, r *http.Request, _ *call) error {
+	if d.ui == nil {
+		return writePage(w, http.StatusServiceUnavailable, render("unbuilt.html", map[string]any{"Root": rootOf(r)}))
+	}
+	as, err := d.visitor(r)
+	if err != nil {
+		return err
+	}
+	return d.writeUI(w, r, http.StatusOK, as)
+}
+
+// What the page is told of who asks for it, so that it need not ask where the answer is no.
+const (
+	// visitorStranger is not logged in.
+	visitorStranger = "stranger"
+	// visitorNew is logged in and has stored no settings.
+	visitorNew = "new"
+	// visitorAstray got the page in place of another, by a link on another site:
+	// browsers keep the cookie back then, so it may be somebody who is logged in.
+	visitorAstray = "astray"
+	// visitorUnknown may be anybody.
+	visitorUnknown = ""
+)
+
+func (d *Door) visitor(r *http.Request) (string, error) {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "none", "same-origin":
+	default:
+		return visitorUnknown, nil
+	}
+	if _, err := r.Cookie(cookieName); err != nil {
+		return visitorStranger, nil
+	}
+	who, err := d.browser(r)
+	if err != nil {
+		if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
+			return "", tooMany(a, "Too many requests with a wrong login.")
+		}
+		return visitorStranger, nil
+	}
+	if _, err := d.Settings.Get(r.Context(), who.User); errors.Is(err, settings.ErrNotFound) {
+		return visitorNew, nil
+	}
+	return visitorUnknown, nil
+}
+
+// writeUI sends the document. Its links are relative to a base, because a proxy may have
+// put a path before ours that we do not know.
+func (d *Door) writeUI(w http.ResponseWriter, r *http.Request, status int, as string) error {
+	nonce := rand.Text()
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", d.uiPolicy(nonce))
+	h.Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(status)
+	_, err := fmt.Fprintf(w, "%s\n    <base href=\"%s\" />\n    <meta name=\"csp-nonce\" content=\"%s\" />\n    <meta name=\"deckhand-visitor\" content=\"%s\" />%s",
+		d.ui.head, html.EscapeString(rootOf(r)), nonce, as, d.ui.rest)
+	return err
+}
+
+// uiPolicy is what the page may do: run its own scripts and talk to us alone, whatever an
+// agent writes into a conversation. Its editor makes styles, which have the nonce.
+func (d *Door) uiPolicy(nonce string) string {
+	return strings.Join([]string{"default-src 'none'", "script-src 'self'", "style-src 'self' 'nonce-" + nonce + "'",
+		"img-src 'self' data: blob:", "media-src 'self' blob:", "font-src 'self'", "connect-src 'self'", "frame-src " + d.frames(),
+		"form-action 'self'", "base-uri 'self'", "frame-ancestors 'none'"}, "; ")
+}
+
+// frames are the sources of what may be shown in a frame: what listens in a sandbox.
+func (d *Door) frames() string {
+	if d.Forwarding.Domain == "" {
+		return "'none'"
+	}
+	return "http://*." + d.Forwarding.Domain + ":*" // which https matches too
+}
+
+// serveUI gives the page's files. Their names change with their content, so browsers may
+// keep them.
+func serveUI(d *Door, w http.ResponseWriter, r *http.Request, _ *call) error {
+	name := r.PathValue("name")
+	if d.ui == nil || d.ui.packed[name] == nil {
+		return fail(http.StatusNotFound, api.CodeNotFound, "There is no such file.")
+	}
+	h := w.Header()
+	h.Add("Vary", "Accept-Encoding")
+	var text []byte
+	if accepts(r, "gzip") {
+		text = d.ui.packed[name]()
+	}
+	if text != nil {
+		h.Set("Content-Encoding", "gzip")
+	} else {
+		var err error
+		if text, err = d.ui.file(name); err != nil {
+			return err
+		}
+	}
+	h.Set("Content-Type", contentType(name))
+	h.Set("Cache-Control", immutable)
+	h.Set("Content-Length", strconv.Itoa(len(text)))
+	_, err := w.Write(text)
+	return err
+}

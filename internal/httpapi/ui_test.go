@@ -1,0 +1,160 @@
+package httpapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// builtPage is what a build of the page leaves behind.
+var builtPage = fstest.MapFS{
+	"index.html":            {Data: []byte("<!doctype html>\n<html lang=\"en\">\n  <head>\n    <meta charset=\"utf-8\" /><title>Deckhand</title>\n    <script type=\"module\" src=\"./ui/index-1a2b.js\"></script></head></html>\n")},
+	"ui/index-1a2b.js":      {Data: bytes.Repeat([]byte("console.log(1);\n"), 1000)},
+	"ui/tiny-1a2b.css":      {Data: []byte("a{}")},
+	"other.txt":             {Data: []byte("not for the page")},
+	"manual/contents.json":  {Data: []byte(`[{"path":"","title":"Documentation"},{"path":"walk","title":"A walk"},{"path":"parts/one","title":"One & only"}]`)},
+	"manual/index.html":     {Data: []byte("<h1>All</h1>")},
+	"manual/walk.html":      {Data: []byte("<p>Step by step</p>")},
+	"manual/parts/one.html": {Data: []byte("<p>The part</p>")},
+	"manual/pictures/a.svg": {Data: []byte("<svg/>")},
+}
+
+var pagePaths = []string{"/", "/login", "/settings", "/settings/keys", "/conversations/c1", "/conversations/c1/files"}
+
+var nonceForm = regexp.MustCompile(`<meta name="csp-nonce" content="([A-Z2-7]{26})" />`)
+
+// All addresses of the page are the same document, for everybody, and never the same twice.
+func TestUIDocument(t *testing.T) {
+	r := newRig(t, tune{config: func(c *Config) { c.Forwarding.Domain = "ports.example.org" }})
+	seen := map[string]bool{}
+	for _, path := range pagePaths {
+		a := r.browse("GET", path).want(t, 200, `<meta charset="utf-8" />`, "<base href=")
+		policy := a.header.Get("Content-Security-Policy")
+		m := nonceForm.FindStringSubmatch(a.body)
+		if m == nil || seen[m[1]] || !strings.Contains(policy, "style-src 'self' 'nonce-"+m[1]+"';") {
+			t.Fatalf("%s: nonce %q, %s", path, m, policy)
+		}
+		seen[m[1]] = true
+		for _, part := range []string{"default-src 'none';", "script-src 'self';", "connect-src 'self';", "img-src 'self' data: blob:;", "media-src 'self' blob:;", "frame-src http://*.ports.example.org:*;",
+			"base-uri 'self';", "frame-ancestors 'none'"} {
+			if !strings.Contains(policy, part) {
+				t.Errorf("%s: %q is missing in %s", path, part, policy)
+			}
+		}
+		if h := a.header; h.Get("Cache-Control") != "no-store" || h.Get("Referrer-Policy") != "no-referrer" || h.Get("Content-Type") != "text/html; charset=utf-8" {
+			t.Errorf("%s: %v", path, h)
+		}
+		if strings.Index(a.body, "<base") > strings.Index(a.body, "<script") {
+			t.Errorf("%s: the base comes after what needs it", path)
+		}
+	}
+	r.browse("GET", "/settings/keys/more").want(t, 401)
+	r.browse("GET", "/index.html").want(t, 401)
+	if a := r.browse("HEAD", "/settings"); a.status != 200 || a.body != "" {
+		t.Errorf("HEAD: %d %q", a.status, a.body)
+	}
+}
+
+// What the document says of who asks spares the page a request that would fail.
+func TestUIVisitor(t *testing.T) {
+	r := newRig(t)
+	r.settle("ada")
+	for _, c := range []struct{ path, site, cookie, want string }{
+		{"/", "none", "", visitorStranger},
+		{"/", "same-origin", "", visitorStranger},
+		{"/", "none", "deckhand_session=wrong", visitorStranger},
+		{"/", "none", r.cookie("ada"), visitorUnknown},
+		{"/settings", "same-origin", r.cookie("bob"), visitorNew},
+		{"/", "cross-site", "", visitorUnknown}, // the browser keeps the cookie back
+		{"/", "same-site", r.cookie("ada"), visitorUnknown},
+		{"/", "", "", visitorUnknown}, // an older browser, or one that is not sure of us
+	} {
+		r.browse("GET", c.path, "Sec-Fetch-Site", c.site, "Cookie", c.cookie).want(t, 200, `<meta name="deckhand-visitor" content="`+c.want+`" />`)
+	}
+	for site, want := range map[string]string{"cross-site": visitorAstray, "same-site": visitorAstray, "same-origin": visitorStranger, "none": visitorStranger, "": visitorStranger} {
+		r.browse("GET", "/docs", "Sec-Fetch-Site", site).want(t, 401, `content="`+want+`"`, `<base href="./"`)
+	}
+	r.do("GET", "/docs", "", "X-Session-API-Key", "").want(t, 401, `"detail"`) // a program is no visitor
+}
+
+func TestUIFiles(t *testing.T) {
+	r := newRig(t)
+	const js, css = "text/javascript; charset=utf-8", "text/css; charset=utf-8"
+	for _, c := range []struct {
+		name, accept, kind, coding string
+	}{
+		{"index-1a2b.js", "gzip, br", js, "gzip"},
+		{"index-1a2b.js", "br", js, ""},
+		{"index-1a2b.js", "gzip;q=0", js, ""},
+		{"tiny-1a2b.css", "gzip", css, ""}, // packed it would be larger
+	} {
+		a := r.browse("GET", "/ui/"+c.name, "Accept-Encoding", c.accept)
+		h, text := a.header, []byte(a.body)
+		if a.status != 200 || h.Get("Content-Type") != c.kind || h.Get("Content-Encoding") != c.coding || h.Get("Cache-Control") != immutable || h.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%+v: %d %v", c, a.status, h)
+		}
+		if c.coding != "" {
+			z, err := gzip.NewReader(bytes.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, err = io.ReadAll(z); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.Equal(text, builtPage["ui/"+c.name].Data) {
+			t.Errorf("%+v: %.40q", c, text)
+		}
+	}
+	for _, name := range []string{"nothing.js", "%2e%2e%2findex.html", "..%2fother.txt", "index-1a2b.js%00"} {
+		if a := r.do("GET", "/ui/"+name, ""); a.status != 404 || a.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d %v", name, a.status, a.header)
+		}
+	}
+}
+
+// A program that was built without the page says how to build it, and lets people log in.
+func TestUIUnbuilt(t *testing.T) {
+	for name, built := range map[string]fstest.MapFS{"nothing": nil, "an empty folder": {".keep": {}}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, tune{config: func(c *Config) {
+				if c.Page = nil; built != nil {
+					c.Page = built
+				}
+			}})
+			r.browse("GET", "/").want(t, 503, "make build", `href="./docs"`)
+			r.browse("GET", "/conversations/c1").want(t, 503, "make build", `href="../docs"`)
+			r.browse("GET", "/login").want(t, 200, `<form id="form">`)
+			r.browse("GET", "/docs").want(t, 401, `<form id="form">`)
+			for site, astray := range map[string]bool{"cross-site": true, "same-site": true, "same-origin": false, "none": false, "": false} {
+				if a := r.browse("GET", "/docs", "Sec-Fetch-Site", site).want(t, 401); strings.Contains(a.body, "data-astray") != astray {
+					t.Errorf("Sec-Fetch-Site %q: %s", site, a.body)
+				}
+			}
+			r.do("GET", "/ui/index-1a2b.js", "").want(t, 404)
+		})
+	}
+}
+
+// The manual is for who is logged in, as the API's description is.
+func TestManual(t *testing.T) {
+	r := newRig(t)
+	for path, parts := range map[string][]string{
+		"/manual/":               {"<title>Documentation · Deckhand</title>", `<a href="../manual/" aria-current="page">`, "<h1>All</h1>", `href="../assets/deckhand/style.css"`},
+		"/manual/walk":           {"<title>A walk · Deckhand</title>", "<p>Step by step</p>", `<a href="../manual/parts/one">One &amp; only</a>`},
+		"/manual/parts/one":      {"<p>The part</p>", `<a href="../../manual/walk">`, `href="../../assets/deckhand/style.css"`},
+		"/manual/pictures/a.svg": {"<svg/>"},
+	} {
+		r.do("GET", path, "").want(t, 200, parts...)
+		r.browse("GET", path).want(t, 401, `content="stranger"`)
+	}
+	for _, path := range []string{"/manual/nothing", "/manual/parts/two", "/manual/contents.json", "/manual/index", "/manual/pictures/b.svg", "/manual/pictures/..%2fcontents.json", "/manual/..%2f..%2fother.txt"} {
+		r.do("GET", path, "").want(t, 404)
+	}
+	without := newRig(t, tune{config: func(c *Config) { c.Page = nil }})
+	without.do("GET", "/manual/", "").want(t, 404, "make build")
+}

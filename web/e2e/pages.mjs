@@ -1,0 +1,101 @@
+// Every page in both themes and two widths: nothing in the console, no request to anybody
+// else, no violation that axe calls serious. With a folder for pictures, it leaves some.
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+import { begin, call, clean, enter, expect, job, play, settle, visit } from "./stage.mjs";
+
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+const sections = ["model", "agent", "sandbox", "tools", "secrets", "git", "notifications", "integrations", "appearance", "keys", "account", "users"];
+const tabs = ["changes", "files", "terminal", "browser", "ports", "network"];
+
+/** look at a page that is ready in all its looks. */
+async function look(there, name) {
+  const { page } = there;
+  const found = [];
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ width, height: 800 });
+    for (const colorScheme of ["light", "dark"]) {
+      await page.evaluate(async (theme) => {
+        document.documentElement.dataset.theme = theme;
+        await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+        await Promise.all(document.getAnimations().filter((a) => a instanceof CSSTransition).map((a) => a.finished.catch(() => {})));
+      }, colorScheme);
+      if (job.pictures) await page.screenshot({ path: join(job.pictures, `${name}-${width}-${colorScheme}.png`) });
+      if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe);
+      const { violations } = await page.evaluate((values) => window.axe.run(document, { runOnly: { type: "tag", values }, resultTypes: ["violations"] }), rules);
+      for (const v of violations.filter((v) => ["serious", "critical"].includes(v.impact)))
+        found.push(`${name} ${width} ${colorScheme}: ${v.id}: ${v.nodes.slice(0, 3).map((n) => `${n.target} ${n.html.slice(0, 200)} ${n.any[0]?.message ?? ""}`).join(" | ")}`);
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      if (over > 0) found.push(`${name} ${width}: ${over} px wider than the window`);
+    }
+  }
+  expect(found.length === 0, found.join("\n"));
+}
+
+const quiet = (page) => page.waitForLoadState("networkidle").catch(() => {}); // streams are never idle
+
+const plays = {
+  async login() {
+    const there = await visit();
+    await there.page.goto("login");
+    await there.page.getByRole("textbox", { name: "Key" }).waitFor();
+    await look(there, "login");
+    await clean(there);
+  },
+  async "home of somebody new"() {
+    const there = await enter("kim");
+    await there.page.goto("");
+    await there.page.getByRole("button", { name: "Try the demo model" }).waitFor();
+    await look(there, "welcome");
+    await clean(there);
+  },
+  async home() {
+    await settle("lea");
+    for (const text of ["$ ls -la", "Tidy up the sail locker", "$ uname -a"]) await begin("lea", text);
+    const there = await enter("lea");
+    await there.page.goto("");
+    await there.page.getByText("Waiting for you").nth(2).waitFor();
+    await look(there, "home");
+    await there.page.keyboard.press("Escape");
+    await there.page.keyboard.press("Control+k");
+    await there.page.getByRole("dialog").waitFor();
+    await look(there, "palette");
+    await clean(there);
+  },
+};
+
+let talk;
+for (const tab of ["", ...tabs]) {
+  plays[`conversation ${tab || "alone"}`] = async () => {
+    if (!talk) {
+      await call("mia", "POST", "/api/settings", { llm_model: "openai/mate", llm_api_key: "sk-mate", llm_base_url: job.model });
+      talk = await begin("mia", "The wheel squeaks. Find out why and mend it.");
+    }
+    const there = await enter("mia");
+    const { page } = there;
+    await page.goto(`conversations/${talk}${tab && "/" + tab}`);
+    await page.locator("main header").getByText("Waiting for you").first().waitFor();
+    if (tab) await page.getByRole("tab", { selected: true }).first().waitFor();
+    if (tab === "terminal") await page.locator(".xterm-screen").first().waitFor().catch(() => {});
+    await quiet(page);
+    await look(there, `conversation${tab && "-" + tab}`);
+    await clean(there);
+  };
+}
+
+for (const section of sections) {
+  plays[`settings ${section}`] = async () => {
+    const there = await enter("admin");
+    await there.page.goto(`settings/${section}`);
+    await there.page.getByRole("heading", { level: 1 }).waitFor();
+    await quiet(there.page);
+    await look(there, `settings-${section}`);
+    await clean(there);
+  };
+}
+
+await play(plays);

@@ -1,0 +1,102 @@
+// What the plays have in common: a browser, people who are logged in, and an eye on
+// everything that must never happen.
+import { createInterface } from "node:readline";
+
+import { chromium } from "playwright-core";
+
+/** Where the server is and who there is; the Go test that starts the plays says so. */
+export const job = JSON.parse(process.env.DECKHAND_PLAY ?? "{}");
+
+const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+/** say tells the Go test something. */
+export const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
+
+/** ask has the Go test do something, and waits until it did. */
+export async function ask(what) {
+  say({ ask: what });
+  await answers.next();
+}
+
+let browser;
+
+export async function open() {
+  browser = await chromium.launch({
+    executablePath: job.chromium,
+    args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update"],
+  });
+}
+
+export const close = () => browser?.close();
+
+/**
+ * visit opens a browser of its own, without anybody's login. What goes wrong in it is
+ * collected; expected are forms of what may be in the console, such as the status of a
+ * request that is meant to fail.
+ */
+export async function visit({ base = job.base, expected = [], ...options } = {}) {
+  const context = await browser.newContext({ baseURL: base + "/", locale: "en-GB", viewport: { width: 1280, height: 800 }, ...options });
+  context.setDefaultTimeout(20_000);
+  const wrong = [];
+  const note = (text) => expected.some((form) => form.test(text)) || wrong.push(text);
+  const own = new Set([new URL(base).host]);
+  context.on("console", (m) => m.type() === "error" && note(`console: ${m.text()} ${m.location().url}`));
+  context.on("weberror", (e) => note(`script: ${e.error().stack ?? e.error()}`));
+  context.on("request", (r) => {
+    const url = new URL(r.url());
+    if (/^(https?|wss?):$/.test(url.protocol) && !own.has(url.host)) note(`foreign: ${r.url()}`);
+  });
+  const page = await context.newPage();
+  return { context, page, wrong, end: () => context.close() };
+}
+
+/** enter is visit by somebody who is logged in. */
+export async function enter(name, options = {}) {
+  const there = await visit(options);
+  const answer = await there.context.request.post("api/login", { data: { key: job.keys[name] } });
+  if (!answer.ok()) throw new Error(`${name} cannot log in: ${answer.status()}`);
+  return there;
+}
+
+/** call uses the API as somebody, beside the page. */
+export async function call(name, method, path, body) {
+  const answer = await fetch(job.base + path, { method, headers: { "X-Session-API-Key": job.keys[name], "Content-Type": "application/json" }, body: body && JSON.stringify(body) });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text.slice(0, 300)}`);
+  return text && JSON.parse(text);
+}
+
+/** settle stores settings with the built-in model. */
+export const settle = (name, more = {}) => call(name, "POST", "/api/settings", { llm_model: "scripted/demo", ...more });
+
+/** begin makes a conversation. */
+export const begin = async (name, text) => (await call(name, "POST", "/api/conversations", text ? { initial_user_msg: text } : {})).conversation_id;
+
+/** play runs the parts one after the other and reports each. */
+export async function play(parts) {
+  const only = process.argv[2];
+  await open();
+  for (const [name, part] of Object.entries(parts)) {
+    if (only && !name.includes(only)) continue;
+    const begun = performance.now();
+    let failure = "";
+    try {
+      await part();
+    } catch (err) {
+      failure = err instanceof Error ? (err.stack ?? err.message) : String(err);
+    }
+    say({ part: name, failure, took: Math.round(performance.now() - begun) });
+  }
+  await close();
+  process.exit(); // the line to the Go test would keep us
+}
+
+export function expect(ok, text) {
+  if (!ok) throw new Error(text);
+}
+
+/** clean fails if something went wrong that was not expected, and ends the visit. */
+export async function clean(there) {
+  expect(there.wrong.length === 0, there.wrong.join("\n"));
+  await there.end();
+}
