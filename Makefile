@@ -127,6 +127,7 @@ lint: web ## gofmt, vet, staticcheck, govulncheck, types of the page
 	$(call say,lint: go vet)
 	@$(STATIC) go vet ./...
 	@$(STATIC) go vet -tags forge ./internal/gitprovider/gitea ./cmd/deckhand
+	@$(STATIC) go vet -tags legacydoc ./internal/httpapi
 	$(call say,lint: staticcheck)
 	@$(TOOL) staticcheck ./...
 	$(call say,lint: govulncheck)
