@@ -1,6 +1,6 @@
 // What the page costs: to load, to open a conversation, and to look through a very long
 // one. How long things take is told; it is judged where nothing else is running.
-import { begin, call, clean, enter, expect, job, play, say, settle } from "./stage.mjs";
+import { begin, call, clean, enter, expect, job, memory, play, say, settle, trace, traced } from "./stage.mjs";
 
 const many = "many"; // the conversation that the Go test has made
 
@@ -10,13 +10,16 @@ function judge(name, value, most, unit) {
   expect(!job.judge || value <= most, `${name}: ${Math.round(value)} ${unit} is more than ${most}`);
 }
 
-/** Tasks during which the page could not answer, as the browser itself notes them. */
-const watchTasks = () => {
-  window.longest = 0;
-  new PerformanceObserver((list) => {
-    for (const e of list.getEntries()) window.longest = Math.max(window.longest, e.duration);
-  }).observe({ type: "longtask", buffered: true });
-};
+/** longest is how long the page was deaf at most while something happened, by the browser's own trace. */
+async function longest(page, what) {
+  await trace(page);
+  await what();
+  const events = await traced();
+  const main = events.filter((e) => e.name === "thread_name" && e.args.name === "CrRendererMain").map((e) => `${e.pid} ${e.tid}`);
+  const tasks = events.filter((e) => e.name === "RunTask" && e.ph === "X" && main.includes(`${e.pid} ${e.tid}`));
+  expect(tasks.length > 0, "the trace has no task");
+  return Math.max(...tasks.map((e) => e.dur)) / 1000;
+}
 
 await play({
   async "the home page is small"() {
@@ -62,8 +65,9 @@ await play({
       await page.getByRole("link", { name: "Conversations" }).click();
       await row.waitFor();
     }
-    const [best] = rounds.slice(1).sort((a, b) => a - b); // the first one loads the page's code
-    judge("from the click to the first event, beyond the API's own time", best, 100, "ms");
+    const median = rounds.toSorted((a, b) => a - b)[2];
+    judge("from the click to the first event, beyond the API's own time", median, 100, "ms");
+    say({ figure: `and the first time, ${Math.round(rounds[0])} ms` });
     await clean(there);
   },
 
@@ -71,28 +75,27 @@ await play({
     await settle("admin");
     const there = await enter("admin");
     const { page } = there;
-    await page.addInitScript(watchTasks);
-    await page.goto(`conversations/${many}`);
-    await page.locator("#main").getByText("echo 9998").first().waitFor();
-    judge("the longest task while it opens", await page.evaluate(() => window.longest), 100, "ms");
-    await page.evaluate(() => (window.longest = 0));
+    await page.goto("about:blank");
+    judge("the longest task while it opens", await longest(page, async () => {
+      await page.goto(`conversations/${many}`);
+      await page.locator("#main").getByText("echo 9998").first().waitFor();
+      await page.evaluate(() => new Promise((done) => requestIdleCallback(done)));
+    }), 100, "ms");
     const history = page.getByRole("region", { name: "What happened" });
     const seen = new Set();
-    for (let i = 0; i < 30; i++) {
-      await history.evaluate((e) => (e.scrollTop -= e.clientHeight));
-      await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-      for (const text of await page.locator('[role="article"]').allTextContents()) seen.add(text);
-    }
-    judge("the longest task while it is looked through", await page.evaluate(() => window.longest), 100, "ms");
+    judge("the longest task while it is looked through", await longest(page, async () => {
+      for (let i = 0; i < 30; i++) {
+        await history.evaluate((e) => (e.scrollTop -= e.clientHeight));
+        await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+        for (const text of await page.locator(`[role="article"]`).evaluateAll((all) => all.map((e) => e.textContent))) seen.add(text);
+      }
+    }), 100, "ms");
     expect(seen.size > 50, `only ${seen.size} things were seen on the way up`);
     const inPage = await page.locator('[role="article"]').count();
     expect(inPage < 200, `${inPage} things are in the page at once`);
-    const wire = await there.context.newCDPSession(page);
-    await wire.send("HeapProfiler.collectGarbage");
-    const { metrics } = await wire.send("Performance.enable").then(() => wire.send("Performance.getMetrics"));
-    const heap = metrics.find((m) => m.name === "JSHeapUsedSize").value;
-    expect(heap < 200e6, `it holds ${heap} bytes`);
-    say({ figure: `with 10,000 events the page holds ${Math.round(heap / 1e6)} MB` });
+    const held = await memory(page);
+    say({ figure: `with 10,000 events the page's process holds ${Math.round(held / 1e6)} MB` });
+    expect(held < 200e6, `it holds ${held} bytes`);
     expect((await call("admin", "GET", `/api/conversations/${many}`)).last_event_id > 10_000, "there are too few events");
     await clean(there);
   },

@@ -1,5 +1,6 @@
 // What the plays have in common: a browser, people who are logged in, and an eye on
 // everything that must never happen.
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 import { chromium } from "playwright-core";
@@ -25,6 +26,21 @@ export async function open() {
     executablePath: job.chromium,
     args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update"],
   });
+}
+
+/** trace begins a record of what the browser does for a page; traced is what it recorded. */
+export const trace = (page) => browser.startTracing(page, { categories: ["devtools.timeline", "disabled-by-default-devtools.timeline", "toplevel"] });
+export const traced = async () => JSON.parse(await browser.stopTracing()).traceEvents;
+
+/** memory is what the process that draws a page holds for itself, in bytes, after it has cleaned up. */
+export async function memory(page) {
+  const wire = await page.context().newCDPSession(page);
+  await wire.send("HeapProfiler.collectGarbage");
+  const { processInfo } = await (await browser.newBrowserCDPSession()).send("SystemInfo.getProcessInfo");
+  const held = processInfo
+    .filter((p) => p.type === "renderer")
+    .map((p) => Number(/^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${p.id}/status`, "utf8"))[1]) * 1024);
+  return Math.max(...held);
 }
 
 export const close = () => browser?.close();

@@ -1,6 +1,7 @@
 // One conversation while it is on the screen: it reads history as far as somebody scrolls,
 // follows what is new, and does what the person asks.
 import { ApiError } from "../lib/api";
+import { breathe } from "../lib/breathe";
 import { follow } from "../lib/follow";
 import { toasts } from "../lib/toasts.svelte";
 import type { Event, Status } from "./events";
@@ -41,6 +42,7 @@ export class Talk {
   async open(): Promise<void> {
     try {
       const [info, page] = await Promise.all([routes.conversation(this.id), routes.page(this.id)]);
+      await breathe();
       if (this.closed) return;
       this.info = info;
       this.log.state = info.agent_state;
@@ -49,6 +51,8 @@ export class Talk {
       this.log.before(page.events);
       this.more = page.more;
       this.loaded = true;
+      await breathe();
+      if (this.closed) return;
       this.listen();
       this.refresh();
       routes.overrides(this.id).then((o) => (this.overrides = o)).catch(quiet);
