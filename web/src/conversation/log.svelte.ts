@@ -188,11 +188,16 @@ export class Log {
     const name = e.action!;
     if (noisy.has(name)) return;
     if (name === "message") return this.spoke(e, to);
+    const callId = e.tool_call_metadata?.tool_call_id ?? "";
+    // Pieces of its output may have come before the call itself, as if they were an answer.
+    const early = callId && to === this.items && this.stream?.callId === callId ? this.stream.pieces : undefined;
     if (e.source === "agent") this.endStreamIn(to);
     const kind = name === "system" || name === "condensation" ? "notice" : "tool";
     const item = new Item(`e${e.id}`, kind, name, e.id, Date.parse(e.timestamp));
     item.args = e.args ?? {};
-    item.callId = e.tool_call_metadata?.tool_call_id ?? "";
+    item.callId = callId;
+    item.pieces = early;
+    item.live = early?.text ?? "";
     item.text = name === "condensation" ? text(e.args, "summary") : name === "system" ? text(e.args, "content") : text(e.args, "thought");
     if (kind === "tool") {
       this.actions.set(e.id, item);

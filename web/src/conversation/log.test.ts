@@ -46,6 +46,15 @@ describe("the log", () => {
     expect(names(log)).toEqual(["user:message:1", "agent:message:2"]);
   });
 
+  test("keeps output that came before its call", () => {
+    const log = new Log();
+    log.delta({ call: "call_2", offset: 0, text: "one\n" });
+    log.add(run(2, "make"));
+    log.delta({ call: "call_2", offset: 4, text: "two\n" });
+    expect(log.items).toHaveLength(1);
+    expect(log.items[0]).toMatchObject({ kind: "tool", live: "one\ntwo\n" });
+  });
+
   test("lets an answer be written in place, and keeps its key", () => {
     const log = new Log();
     log.delta({ call: "c1", offset: 0, text: "Grüß" });
