@@ -90,7 +90,7 @@ test: setup build lint ## everything: set-up, build, lint, all tests with the ra
 	race=-race; if ! command -v "$$(go env CC)" >/dev/null; then \
 		race=; echo 'RUNNING WITHOUT THE RACE DETECTOR: there is no C compiler'; fi; \
 	export CGO_ENABLED=$${race:+1}; \
-	go build $$race ./... && go test -p 1 -vet=off $$race ./...
+	go build $$race ./... && go test -p 1 -timeout 30m -vet=off $$race ./...
 
 test-short: ## a quick round: no set-up, no race detector, slow tests left out
 	@go test -short ./...
@@ -102,7 +102,7 @@ forge-test: runner ## build a real git forge (once, some 10 minutes) and run the
 	@scripts/forge build bin/forge
 	@vars=$$(scripts/forge start bin/forge); trap 'scripts/forge stop bin/forge' EXIT; export $$vars; \
 	packages=$$(grep -rl --include='*_test.go' '"deckhand/internal/gitprovider/gitea/giteatest"' ./internal ./cmd | xargs -n 1 dirname | sort -u); \
-	CGO_ENABLED=1 go test -tags forge -p 1 -vet=off -race -count=1 -run Forge $$packages
+	CGO_ENABLED=1 go test -tags forge -p 1 -timeout 30m -vet=off -race -count=1 -run Forge $$packages
 
 bench: build ## run the benchmarks, results in bench/results/
 	$(call say,bench)
