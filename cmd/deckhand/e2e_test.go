@@ -370,7 +370,7 @@ func TestLoginLink(t *testing.T) {
 		t.Errorf("cookie %q", cookie)
 	}
 	value, _, _ := strings.Cut(cookie, ";")
-	if status, body, _ := b.raw("GET", "/", "", "X-Session-API-Key", "", "Cookie", value); status != 200 || !strings.Contains(body, "Conversations") {
+	if status, body, _ := b.raw("GET", "/", "", "X-Session-API-Key", "", "Cookie", value, "Sec-Fetch-Site", "same-origin"); status != 200 || !strings.Contains(body, `"deckhand-visitor" content="new"`) {
 		t.Errorf("home: %d %s", status, body)
 	}
 	if status, _, _ := b.raw("POST", "/api/logout", "{}", "X-Session-API-Key", "", "Cookie", value, "Origin", "http://evil.test", "Sec-Fetch-Site", "cross-site"); status != 403 {
