@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -88,6 +89,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		var usage *kong.ParseError
 		if errors.As(err, &usage) {
 			_ = usage.Context.PrintUsage(true)
+			err = quoteTask(usage)
 		}
 		fmt.Fprintln(stderr, "deckhand:", err)
 		return 2
@@ -107,6 +109,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return ended.code
 	}
 	return 1
+}
+
+// quoteTask says what is wrong where a task was given as several words.
+func quoteTask(err *kong.ParseError) error {
+	at := err.Context.Selected()
+	if at == nil || at.Name != "run" && at.Name != "new" || !strings.HasPrefix(err.Error(), "unexpected argument") {
+		return err
+	}
+	return fmt.Errorf("%w; put the task into quotes: deckhand %s \"fix the failing test\"", err, at.Name)
 }
 
 // output is where a command prints.
