@@ -110,6 +110,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"key", "create"}, "--user"}, {[]string{"key", "create", "--user", "Not A Name"}, "user name"}, {[]string{"key", "create", "--user", "ada", "--expires=-5h"}, "time to come"},
 		{[]string{"key", "revoke", "nobody"}, "deckhand key list"}, {[]string{"user", "disable", "nobody"}, "deckhand user list"}, {[]string{"user", "create", "Big Name"}, "user name"},
 		{[]string{"doctor", "no-such-conversation"}, "there is no conversation"},
+		{[]string{"run", "fix", "the", "test"}, "put the task into quotes: deckhand run"}, {[]string{"new", "fix", "it"}, "put the task into quotes: deckhand new"},
 	} {
 		args := c.args
 		if len(args) > 0 && args[0] != "fly" {
