@@ -35,7 +35,9 @@ type arguments struct {
 // called shows what is about to be done.
 func (d *Display) called(p session.ToolCalled) {
 	d.tool, d.output, d.shown = p.ToolCall, &output{d: d}, nil
-	d.apart(aCall)
+	if p.Name != "finish" && p.Name != "think" { // which are words, and begin as such
+		d.apart(aCall)
+	}
 	d.fresh()
 	if p.Awaits {
 		d.whole(p.ToolCall)

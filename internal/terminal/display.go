@@ -248,7 +248,7 @@ func (d *Display) Summary(state string, t session.Totals, took time.Duration) {
 	if t.Cost > 0 {
 		parts = append(parts, fmt.Sprintf("$%.4f", t.Cost.Dollars()))
 	}
-	d.fresh()
+	d.apart(words)
 	d.line(bold, "— "+Clean(strings.Join(append(parts, shown(took)), " · ")))
 }
 
