@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,11 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	walk(parser.Model.Node, nil)
+	for _, typed := range [][]string{{"help"}, {"help", "run"}, {"help", "key", "create"}} {
+		if got, want := must(t, typed...), must(t, append(slices.Clone(typed[1:]), "--help")...); got != want {
+			t.Errorf("%q prints %s", typed, got)
+		}
+	}
 	if leaves < 11 {
 		t.Errorf("only %d commands", leaves)
 	}
@@ -124,8 +130,10 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestVersionAndOpenAPI(t *testing.T) {
-	if out := must(t, "version"); out != version+"\n" {
-		t.Errorf("%q", out)
+	for _, typed := range []string{"version", "--version"} {
+		if out := must(t, typed); out != version+"\n" {
+			t.Errorf("%s prints %q", typed, out)
+		}
 	}
 	var doc struct {
 		OpenAPI string

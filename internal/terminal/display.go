@@ -236,8 +236,15 @@ func (d *Display) Prompt(text string) {
 	d.bare = true // the person's own line end follows
 }
 
-// Break ends a line that the person left with a key instead of a line end.
-func (d *Display) Break() { d.write("\n") }
+// Break ends a line that the person left with a key instead of a line end, or on
+// which such a key was echoed.
+func (d *Display) Break() {
+	if d.status {
+		d.clear()
+		return
+	}
+	d.write("\n")
+}
 
 // Summary says how it ended and what it took.
 func (d *Display) Summary(state string, t session.Totals, took time.Duration) {
