@@ -61,8 +61,8 @@ func drawn(lines []string) string {
 	const across, down, edge = 8.43, 19, 20 // of a character, of a line, and around all
 	colours := map[string]string{"2": "#8b9bab", "31": "#ff8f85", "32": "#7bd6a0", "33": "#f0c674", "36": "#5cc4e0"}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="800" height="%d" font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="14">`+"\n", len(lines)*down+2*edge)
-	b.WriteString(`<rect width="100%" height="100%" rx="10" fill="#0f161d"/>` + "\n")
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 800 %[1]d" width="800" height="%[1]d" font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="14">`+"\n", len(lines)*down+2*edge)
+	b.WriteString(`<rect x=".5" y=".5" width="799" height="99.8%" rx="10" fill="#0f161d" stroke="#3a4a59"/>` + "\n")
 	for n, line := range lines {
 		look, column := "", 0
 		for line != "" {

@@ -21,7 +21,8 @@ document.addEventListener("DOMContentLoaded", () => {
   });
   for (const wide of document.querySelectorAll(".wide")) reach.observe(wide);
 
-  for (const pre of document.querySelectorAll("pre")) pre.append(copier(pre.innerText));
+  // Browsers let pages copy over TLS and on the same machine only.
+  if (navigator.clipboard) for (const pre of document.querySelectorAll("pre")) pre.append(copier(pre.innerText));
   search(document.getElementById("query"));
   filter(document.getElementById("filter"));
 
