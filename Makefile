@@ -115,7 +115,7 @@ page-bench: build ## what the page costs: time to the first event, longest task,
 	$(call say,bench: the web page)
 	@DECKHAND_JUDGE=1 go test ./cmd/deckhand -run TestPageIsLight -count=1 -v | grep -v '^=== '
 
-# The pictures of the README are made by the test that looks at every page.
+# The pictures of the README are made by the tests that look at every page and sit at a terminal.
 pictures: build ## docs/pictures, as the pages look now
 	$(call say,pictures: every page)
 	@scripts/pictures

@@ -1,10 +1,11 @@
 // Makes the documentation a site: docs/*.md and the texts beside them become pieces of
-// HTML in dist/manual, which the server puts into a frame. A link that leads nowhere is
-// an error here, so that it is found when the page is built.
+// HTML in dist/manual, which the server puts into a frame. A link that leads nowhere, and
+// a page to which none leads, are errors here, so that they are found when it is built.
 import { cp, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 
+import hljs from "highlight.js/lib/common";
 import { Marked } from "marked";
 
 const web = dirname(fileURLToPath(import.meta.url));
@@ -13,9 +14,10 @@ const out = join(web, "dist", "manual");
 
 /** Texts outside docs/ that belong to the manual, by their address in it. */
 const beside = { "README.md": "readme", "CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog" };
+const first = "docs/README.md";
 
 /** An address in the manual for a file of the repository; "" is the first page. */
-const addressOf = (file) => beside[file] ?? (file === "docs/README.md" ? "" : file.replace(/^docs\//, "").replace(/\.md$/, ""));
+const addressOf = (file) => beside[file] ?? (file === first ? "" : file.replace(/^docs\//, "").replace(/\.md$/, ""));
 
 const slug = (text) =>
   text
@@ -38,11 +40,24 @@ async function files() {
   return [...Object.keys(beside), ...docs].sort();
 }
 
+const escaped = (text) => text.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+
+/** words is a piece of HTML without what is not read. */
+const words = (html) =>
+  html
+    .replace(/<a class="here"[^>]*>#<\/a>/g, "")
+    .replace(/<[^>]+>/g, " ")
+    .replace(/&(lt|gt|quot|amp|#39);/g, (_, c) => ({ lt: "<", gt: ">", quot: '"', amp: "&", "#39": "'" })[c])
+    .replace(/\s+/g, " ")
+    .trim();
+
 /** page renders a file; links are looked after when all pages are there. */
 async function page(file) {
   const anchors = new Set();
   const links = [];
   const pictures = [];
+  const sections = [];
+  let part = "";
   const unique = (text) => {
     let id = slug(text);
     for (let n = 1; anchors.has(id); n++) id = `${slug(text)}-${n}`;
@@ -55,33 +70,46 @@ async function page(file) {
     renderer: {
       heading({ tokens, depth, text }) {
         const id = unique(text);
-        return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
+        const inside = this.parser.parseInline(tokens);
+        if (depth === 1) return `<h1 id="${id}">${inside}</h1>\n`;
+        if (depth === 2) sections.push({ id, title: (part = words(inside)) });
+        return `<h${depth} id="${id}">${inside} <a class="here" href="#${id}" aria-label="Link to ${escaped(words(inside))}">#</a></h${depth}>\n`;
+      },
+      code({ text, lang }) {
+        const known = lang && hljs.getLanguage(lang);
+        return `<pre><code>${known ? hljs.highlight(text, { language: lang, ignoreIllegals: true }).value : escaped(text)}</code></pre>\n`;
+      },
+      table(token) {
+        const row = (cells, tag) => `<tr>${cells.map((c) => `<${tag}>${this.parser.parseInline(c.tokens)}</${tag}>`).join("")}</tr>`;
+        return `<div class="wide"><table><thead>${row(token.header, "th")}</thead><tbody>${token.rows.map((r) => row(r, "td")).join("\n")}</tbody></table></div>\n`;
       },
       link({ href, tokens }) {
-        const words = this.parser.parseInline(tokens);
-        if (/^https?:/.test(href)) return `<a href="${href}" rel="noreferrer">${words}</a>`;
+        const inside = this.parser.parseInline(tokens);
+        if (/^https?:/.test(href)) return `<a href="${href}" rel="noreferrer">${inside}</a>`;
         const [path = "", anchor] = href.split("#");
         const to = path === "" ? file : target(path);
-        links.push({ to, anchor, href });
-        if (!to.endsWith(".md")) return words; // a file of the repository, which is not here
-        return `<a href="${path === "" ? "" : from(here, addressOf(to))}${anchor ? "#" + anchor : ""}">${words}</a>`;
+        links.push({ to, anchor, href, part });
+        if (!to.endsWith(".md")) return inside; // a file of the repository, which is not here
+        return `<a href="${path === "" ? "" : from(here, addressOf(to))}${anchor ? "#" + anchor : ""}">${inside}</a>`;
       },
       image({ href, text }) {
         const to = target(href);
         pictures.push(to);
-        return `<img src="${from(here, "pictures/" + posix.basename(to))}" alt="${text}" loading="lazy">`;
+        return `<img src="${from(here, "pictures/" + posix.basename(to))}" alt="${escaped(text)}" loading="lazy">`;
       },
     },
   });
   const text = await readFile(join(root, file), "utf8");
   const body = await marked.parse(text);
   const title = /^# (.+)$/m.exec(text)?.[1]?.replace(/`/g, "") ?? file;
-  return { file, here, title, body, anchors, links, pictures };
+  return { file, here, title, body, anchors, links, pictures, sections };
 }
 
 const pages = await Promise.all((await files()).map(page));
 const byFile = new Map(pages.map((p) => [p.file, p]));
-const broken = [];
+// The first page names all others, in the order to read them, below the parts of the manual.
+const index = byFile.get(first).links.filter((l) => byFile.has(l.to));
+const broken = pages.filter((p) => p.file !== first && !index.some((l) => l.to === p.file)).map((p) => `${first} does not name ${p.file}`);
 for (const p of pages) {
   for (const { to, anchor, href } of p.links) {
     const found = byFile.get(to);
@@ -89,7 +117,15 @@ for (const p of pages) {
   }
   for (const picture of p.pictures) if (!(await exists(picture))) broken.push(`${p.file}: ${picture}`);
 }
-if (broken.length > 0) throw new Error(`links that lead nowhere:\n${broken.join("\n")}`);
+if (broken.length > 0) throw new Error(`links that lead nowhere, or are missing:\n${broken.join("\n")}`);
+
+/** found is what a search looks through: the sections of a page, by their headings. */
+function found({ here, title, body }) {
+  return body.split(/(?=<h[234] id=)/).map((piece) => {
+    const [, id, heading] = /^<h[234] id="([^"]*)">(.*?)<\/h[234]>/s.exec(piece) ?? [];
+    return { path: here + (id ? "#" + id : ""), title, heading: heading ? words(heading) : "", text: words(piece.replace(/^<h\d[^>]*>.*?<\/h\d>/s, "")) };
+  });
+}
 
 for (const p of pages) {
   const file = join(out, (p.here || "index") + ".html");
@@ -99,8 +135,8 @@ for (const p of pages) {
 await mkdir(join(out, "pictures"), { recursive: true });
 for (const picture of new Set(pages.flatMap((p) => p.pictures))) await cp(join(root, picture), join(out, "pictures", posix.basename(picture)));
 
-// The order is that of the first page, which names the others; decisions come last.
-const order = [...byFile.get("docs/README.md").links.map((l) => l.to)];
-const rank = (p) => (p.here === "" ? -1 : order.includes(p.file) ? order.indexOf(p.file) : order.length);
-const contents = pages.sort((a, b) => rank(a) - rank(b)).map(({ here, title }) => ({ path: here, title }));
+const rank = (p) => index.findIndex((l) => l.to === p.file);
+pages.sort((a, b) => rank(a) - rank(b));
+const contents = pages.map((p) => ({ path: p.here, title: p.title, part: index[rank(p)]?.part ?? "", sections: p.sections }));
 await writeFile(join(out, "contents.json"), JSON.stringify(contents));
+await writeFile(join(out, "search.json"), JSON.stringify(pages.flatMap(found)));

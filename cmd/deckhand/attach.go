@@ -279,6 +279,7 @@ func (a *attached) take(it client.Item) {
 			a.remember(p)
 		}
 		a.Remote(it.ID, all)
+		a.tellDecision(all)
 	case it.Status != nil && it.Status.ConversationTitle != "":
 	case it.Status != nil:
 		a.RemoteStatus(it.Status.Type, it.Status.ID, it.Status.Message)
@@ -287,6 +288,23 @@ func (a *attached) take(it client.Item) {
 	}
 	a.last = max(a.last, it.ID)
 	a.present = a.present || a.last >= a.newest
+}
+
+// tellDecision says how a question was answered. A rejection is told by what
+// comes of the call.
+func (a *attached) tellDecision(all []session.Payload) {
+	for _, p := range all {
+		given, ok := p.(session.ApprovalGiven)
+		switch {
+		case !ok:
+		case given.Approved && a.mode != aMessage:
+			a.Notice("allowed by somebody else")
+		case given.Approved:
+			a.Notice("allowed")
+		case a.mode != aMessage:
+			a.Notice("rejected by somebody else")
+		}
+	}
 }
 
 // remember keeps what a fact says of the agent.

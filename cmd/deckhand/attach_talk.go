@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"deckhand/api"
 	"deckhand/internal/session"
@@ -32,6 +33,7 @@ const (
 type typing struct {
 	mode     mode
 	question api.Approval // the call that is asked about
+	told     string       // what always would allow, if it was said above the question
 	pressed  bool         // Ctrl-C, and nothing since
 	away     bool         // the connection is cut
 	// unsent is a message that failed, and sentAs the name under which it is sent
@@ -136,11 +138,7 @@ func (a *attached) foot() terminal.Foot {
 	}
 	switch a.mode {
 	case anAnswer:
-		choices := "[y]es, [n]o, [e]dit"
-		if a.question.Pattern != nil {
-			choices += ", [a]lways " + *a.question.Pattern
-		}
-		return terminal.Foot{State: "Do this? (" + terminal.Risk(session.Risk(a.question.Risk)) + ") " + choices, Prompt: "answer:", Asks: true}
+		return terminal.Foot{State: a.asks(), Prompt: "answer:", Asks: true}
 	case aReason:
 		return terminal.Foot{State: "Why not? (told to the agent; empty ends the turn)", Prompt: "reason:", Asks: true}
 	case newParams:
@@ -151,6 +149,27 @@ func (a *attached) foot() terminal.Foot {
 		text += " · " + time.Since(a.since).Round(time.Second).String()
 	}
 	return terminal.Foot{State: text, Prompt: ">", Busy: a.working()}
+}
+
+// asks is the question whether a call may be made.
+func (a *attached) asks() string {
+	text := "Do this? (" + terminal.Risk(session.Risk(a.question.Risk)) + ") [y]es, [n]o, [e]dit"
+	switch {
+	case a.question.Pattern == nil:
+		return text
+	case a.told == *a.question.Pattern:
+		return text + ", [a]lways"
+	}
+	return text + ", [a]lways " + *a.question.Pattern
+}
+
+// tellPattern says what "always" would mean, where there is no room in the question:
+// nobody shall allow what they did not read.
+func (a *attached) tellPattern() {
+	if a.told = ""; a.question.Pattern != nil && utf8.RuneCountInString(a.asks()) >= a.Width() {
+		a.told = *a.question.Pattern
+		a.Notice("always would allow: " + a.told)
+	}
 }
 
 // consider finds out whether the person is to be asked something.
@@ -174,6 +193,7 @@ func (a *attached) consider(ctx context.Context) {
 		if len(got.Pending) > 0 {
 			a.question, a.mode = got.Pending[0], anAnswer
 			a.Asked(session.ToolCall{ID: a.question.CallID, Name: a.question.Tool, Args: a.question.Arguments})
+			a.tellPattern()
 		}
 	}
 }
@@ -334,7 +354,7 @@ func (a *attached) decide(ctx context.Context, d api.Decision) {
 	defer cancel()
 	d.CallID = api.Some(a.question.CallID)
 	if err := a.server.Decide(ctx, a.id, d); err != nil {
-		a.Problem(plainly(err).Error())
+		a.Problem("not decided: " + plainly(err).Error())
 		a.mode = anAnswer
 		return
 	}

@@ -176,6 +176,7 @@ func TestAttachApprovals(t *testing.T) {
 	if err := b.client.Decide(t.Context(), page.Results[0].ConversationID, api.Decision{Decision: "accept"}); err != nil { // somebody else
 		t.Fatal(err)
 	}
+	s.expect("allowed by somebody else")
 	s.expect("  five")
 	s.expect("your turn")
 	s.press(ctrlD) // on an empty line, for the answer is not needed any more

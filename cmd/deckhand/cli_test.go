@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,11 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	walk(parser.Model.Node, nil)
+	for _, typed := range [][]string{{"help"}, {"help", "run"}, {"help", "key", "create"}} {
+		if got, want := must(t, typed...), must(t, append(slices.Clone(typed[1:]), "--help")...); got != want {
+			t.Errorf("%q prints %s", typed, got)
+		}
+	}
 	if leaves < 11 {
 		t.Errorf("only %d commands", leaves)
 	}
@@ -110,6 +116,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"key", "create"}, "--user"}, {[]string{"key", "create", "--user", "Not A Name"}, "user name"}, {[]string{"key", "create", "--user", "ada", "--expires=-5h"}, "time to come"},
 		{[]string{"key", "revoke", "nobody"}, "deckhand key list"}, {[]string{"user", "disable", "nobody"}, "deckhand user list"}, {[]string{"user", "create", "Big Name"}, "user name"},
 		{[]string{"doctor", "no-such-conversation"}, "there is no conversation"},
+		{[]string{"run", "fix", "the", "test"}, "put the task into quotes: deckhand run"}, {[]string{"new", "fix", "it"}, "put the task into quotes: deckhand new"},
 	} {
 		args := c.args
 		if len(args) > 0 && args[0] != "fly" {
@@ -123,8 +130,10 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestVersionAndOpenAPI(t *testing.T) {
-	if out := must(t, "version"); out != version+"\n" {
-		t.Errorf("%q", out)
+	for _, typed := range []string{"version", "--version"} {
+		if out := must(t, typed); out != version+"\n" {
+			t.Errorf("%s prints %q", typed, out)
+		}
 	}
 	var doc struct {
 		OpenAPI string

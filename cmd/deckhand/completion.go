@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/terminal"
 )
 
@@ -155,6 +156,11 @@ func valuesOf(v *kong.Value) (out []candidate) {
 	for word := range v.EnumMap() {
 		if word != "" {
 			out = append(out, candidate{word: word})
+		}
+	}
+	if v.Name == "model" && !v.IsBool() {
+		for _, name := range catalogue.New(nil).Names() {
+			out = append(out, candidate{word: name})
 		}
 	}
 	slices.SortFunc(out, func(a, b candidate) int { return strings.Compare(a.word, b.word) })

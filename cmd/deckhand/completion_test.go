@@ -44,6 +44,8 @@ func TestComplete(t *testing.T) {
 		{[]string{"completion", ""}, []string{"bash", "fish", "zsh"}},
 		{[]string{"serve", "--log-format", ""}, []string{"json", "text"}},
 		{[]string{"serve", "--log-format=j"}, []string{"--log-format=json"}},
+		{[]string{"run", "task", "--model", "scripted/d"}, []string{"scripted/demo"}},
+		{[]string{"doctor", "--model", "scripted/d"}, nil}, // there it is a question
 		{[]string{"nonsense", "--more", ""}, b.words("")},
 		{nil, nil},
 	} {

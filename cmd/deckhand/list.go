@@ -99,7 +99,14 @@ func table(w io.Writer, all []api.Conversation, now time.Time) error {
 		short = unlike(all)
 	}
 	t := terminal.Table{Width: width, Color: colour}
-	t.Row(cell("ID"), cell("STATE"), cell("COST"), cell("AGE"), cell("TITLE"))
+	row := func(id, state, cost, age, title terminal.Cell) {
+		if width > 0 && width < roomForAll {
+			t.Row(id, state, title)
+			return
+		}
+		t.Row(id, state, cost, age, title)
+	}
+	row(cell("ID"), cell("STATE"), cell("COST"), cell("AGE"), cell("TITLE"))
 	for _, c := range all {
 		id := c.ConversationID
 		if short > 0 {
@@ -110,10 +117,13 @@ func table(w io.Writer, all []api.Conversation, now time.Time) error {
 		if c.SelectedRepository != nil {
 			title += " (" + *c.SelectedRepository + ")"
 		}
-		t.Row(cell(id), terminal.Cell{Text: word, Look: look}, cell(fmt.Sprintf("$%.2f", c.AccumulatedCost)), cell(age(now.Sub(c.LastUpdatedAt))), cell(title))
+		row(cell(id), terminal.Cell{Text: word, Look: look}, cell(fmt.Sprintf("$%.2f", c.AccumulatedCost)), cell(age(now.Sub(c.LastUpdatedAt))), cell(title))
 	}
 	return t.Write(w)
 }
+
+// roomForAll is how wide a terminal has to be for costs and ages, too.
+const roomForAll = 60
 
 func cell(text string) terminal.Cell { return terminal.Cell{Text: text} }
 

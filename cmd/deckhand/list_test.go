@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,6 +63,14 @@ func TestList(t *testing.T) {
 	s.expect(ids[9][:8] + "  ")
 	if out := s.ends(exitDone); strings.Contains(out, ids[9]) {
 		t.Errorf("a terminal has no room for whole ids:\n%s", out)
+	}
+	narrow := b.program("list", "-q", "Task 9")
+	narrow.Args = append([]string{"sh", "-c", `stty cols 40; exec "$0" "$@"`, narrow.Path}, narrow.Args[1:]...)
+	narrow.Path = "/bin/sh"
+	s = onScreen(t, narrow)
+	s.expect("Task 9")
+	if out := s.ends(exitDone); !regexp.MustCompile(`ID +\S*STATE\S* +\S*TITLE`).MatchString(out) || strings.Contains(out, "COST") {
+		t.Errorf("a narrow terminal has no room for everything:\n%q", out)
 	}
 }
 
@@ -157,6 +166,15 @@ func TestLogsFollow(t *testing.T) {
 	}}
 	if code := run(ctx, []string{"logs", id, "-f", "--data-dir", b.dir}, out, io.Discard); code != exitInterrupted || !began {
 		t.Errorf("%d", code)
+	}
+	var errs strings.Builder
+	out = &alarm{on: "your turn", do: sync.OnceFunc(func() {
+		if err := b.client.Delete(context.WithoutCancel(ctx), id); err != nil {
+			t.Error(err)
+		}
+	})}
+	if code := run(t.Context(), []string{"logs", id, "-f", "--data-dir", b.dir}, out, &errs); code != exitDone || errs.String() != "the conversation was deleted\n" {
+		t.Errorf("%d %s", code, errs.String())
 	}
 }
 

@@ -69,6 +69,7 @@ func (c *logsCmd) Run(ctx context.Context, o *output) error {
 			return err
 		}
 	}
+	fmt.Fprintln(o.stderr, "the conversation was deleted")
 	return nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -57,6 +59,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == completeWord {
 		return complete(ctx, args[1:], stdout)
 	}
+	args = asTyped(args)
 	var c cli
 	file := &fileResolver{args: args}
 	if err := file.load(); err != nil { // before the parser, which would put a flag's name before it
@@ -66,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	exit := -1
 	parser, err := kong.New(&c,
 		kong.Name("deckhand"),
-		kong.Description("Deckhand stores users' settings and runs conversations with coding agents. Start with: deckhand serve"),
+		kong.Description("Deckhand stores users' settings and runs conversations with coding agents. Start with: deckhand serve, or without a server: deckhand run \"task\""),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.Vars{"data_dir": defaultDataDir()},
@@ -88,6 +91,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		var usage *kong.ParseError
 		if errors.As(err, &usage) {
 			_ = usage.Context.PrintUsage(true)
+			err = quoteTask(usage)
 		}
 		fmt.Fprintln(stderr, "deckhand:", err)
 		return 2
@@ -107,6 +111,26 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return ended.code
 	}
 	return 1
+}
+
+// asTyped understands what people try first, as with other programs.
+func asTyped(args []string) []string {
+	switch {
+	case len(args) > 0 && args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	case len(args) == 1 && args[0] == "--version":
+		return []string{"version"}
+	}
+	return args
+}
+
+// quoteTask says what is wrong where a task was given as several words.
+func quoteTask(err *kong.ParseError) error {
+	at := err.Context.Selected()
+	if at == nil || at.Name != "run" && at.Name != "new" || !strings.HasPrefix(err.Error(), "unexpected argument") {
+		return err
+	}
+	return fmt.Errorf("%w; put the task into quotes: deckhand %s \"fix the failing test\"", err, at.Name)
 }
 
 // output is where a command prints.

@@ -113,6 +113,7 @@ func (t *talk) interrupt(ctx context.Context, s os.Signal) (int, bool, error) {
 	if s != os.Interrupt || t.in == nil {
 		return exitInterrupted, true, t.halt(ctx)
 	}
+	t.Break()
 	st, err := t.sessions.Update(ctx, t.id, session.State.Pause)
 	if err != nil || st.Paused {
 		return 0, false, err

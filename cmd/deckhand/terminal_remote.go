@@ -56,7 +56,7 @@ func (f *remoteFlags) connect() (*remote, error) {
 	u, err := url.Parse(base)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, usage("--server is an http or https address without a user or a query")
+		return nil, usage("--server is an http or https address without a user or a query, such as https://deckhand.example.org")
 	case u.Scheme == "http" && !here && !f.PlainHTTP && !outbound.IsLoopback(net.JoinHostPort(u.Hostname(), "80")):
 		return nil, usage("the key would cross the network to %s in clear text: use https, or --plain-http if the network is trusted", u.Host)
 	}
@@ -140,7 +140,7 @@ func plainly(err error) error {
 	var dial *net.OpError
 	switch {
 	case errors.As(err, &e) && e.Status == http.StatusUnauthorized:
-		return errors.New("the server does not accept the key")
+		return errors.New("the server does not accept the key: it may have been revoked, or be another server's; look at DECKHAND_KEY and --key-file, or make one there with deckhand key create --user NAME")
 	case errors.As(err, &e) && e.Status >= 300 && e.Status < 400:
 		return errors.New("the server points to another address; name that one with --server")
 	case errors.As(err, &dial) && dial.Op == "dial":

@@ -19,8 +19,8 @@ type (
 		Params, Body, Answer      []docRow
 	}
 	docGroup struct {
-		Name       string
-		Operations []docRoute
+		Name, Anchor string
+		Operations   []docRoute
 	}
 	docType struct {
 		Name string
@@ -32,7 +32,7 @@ type (
 func (d *Door) renderDocs() []byte {
 	var groups []docGroup
 	for _, tag := range d.document.Tags {
-		g := docGroup{Name: tag.Name}
+		g := docGroup{Name: tag.Name, Anchor: strings.ReplaceAll(tag.Name, " ", "-")}
 		for i := range d.routes {
 			if d.routes[i].tag == tag.Name {
 				g.Operations = append(g.Operations, d.docRoute(&d.routes[i]))

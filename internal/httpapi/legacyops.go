@@ -46,7 +46,7 @@ func noModelKey(_ *Door, _ context.Context, _ *call, _ none, _ none) (none, erro
 func security(path, id string, serve func(d *Door, w http.ResponseWriter, r *http.Request, c *call) error, methods ...string) []route {
 	var out []route
 	for _, m := range methods {
-		out = append(out, raw(route{method: m, path: path, id: id + m, tag: tagSettings, summary: "There is no analyzer to talk to: it answers 404.", about: aboutSecurity}, describeSecurity, serve))
+		out = append(out, raw(route{method: m, path: path, id: id + m, tag: tagOlder, summary: "There is no analyzer to talk to: it answers 404.", about: aboutSecurity}, describeSecurity, serve))
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"slices"
 
 	"deckhand/api"
 )
@@ -14,11 +15,25 @@ import (
 // manualFolder is where the build puts the documentation.
 const manualFolder = "manual"
 
-// chapter is a page of the manual.
+// chapter is a page of the manual, below a part of it.
 type chapter struct {
-	Path  string `json:"path"`
-	Title string `json:"title"`
+	Path     string `json:"path"`
+	Title    string `json:"title"`
+	Part     string `json:"part"`
+	Sections []struct {
+		ID    string `json:"id"`
+		Title string `json:"title"`
+	} `json:"sections"`
 }
+
+// manualPart is what belongs together.
+type manualPart struct {
+	Name     string
+	Chapters []chapter
+}
+
+// searchFile is what the manual's search looks through.
+const searchFile = "search.json"
 
 // serveManual gives the documentation to read, as it was when the program was built.
 func serveManual(d *Door, w http.ResponseWriter, r *http.Request, _ *call) error {
@@ -27,27 +42,45 @@ func serveManual(d *Door, w http.ResponseWriter, r *http.Request, _ *call) error
 	if err != nil {
 		return err
 	}
-	if path.Dir(name) == "pictures" {
-		return d.servePicture(w, path.Base(name))
+	if path.Dir(name) == "pictures" || name == searchFile {
+		return d.serveManualFile(w, name)
 	}
+	at := slices.IndexFunc(all, func(c chapter) bool { return c.Path == name })
+	if at < 0 {
+		return fail(http.StatusNotFound, api.CodeNotFound, "The manual has no such page; it begins at /manual/.")
+	}
+	file := name
+	if file == "" {
+		file = "index"
+	}
+	text, err := fs.ReadFile(d.Page, path.Join(manualFolder, file+".html"))
+	if err != nil {
+		return err
+	}
+	page := map[string]any{
+		"Root": rootOf(r), "Version": d.Version, "Title": all[at].Title, "Path": name, "Parts": inParts(all), "Sections": all[at].Sections,
+		"Text": template.HTML(text), // made from our own texts when the page was built
+	}
+	if at > 0 {
+		page["Before"] = all[at-1]
+	}
+	if at < len(all)-1 {
+		page["After"] = all[at+1]
+	}
+	return writePage(w, http.StatusOK, render("manual.html", page))
+}
+
+// inParts groups chapters, whose order stays.
+func inParts(all []chapter) []manualPart {
+	var out []manualPart
 	for _, c := range all {
-		if c.Path != name {
-			continue
+		if len(out) == 0 || out[len(out)-1].Name != c.Part {
+			out = append(out, manualPart{Name: c.Part})
 		}
-		file := name
-		if file == "" {
-			file = "index"
-		}
-		text, err := fs.ReadFile(d.Page, path.Join(manualFolder, file+".html"))
-		if err != nil {
-			return err
-		}
-		return writePage(w, http.StatusOK, render("manual.html", map[string]any{
-			"Root": rootOf(r), "Version": d.Version, "Title": c.Title, "Path": c.Path, "Chapters": all,
-			"Text": template.HTML(text), // made from our own texts when the page was built
-		}))
+		last := &out[len(out)-1]
+		last.Chapters = append(last.Chapters, c)
 	}
-	return fail(http.StatusNotFound, api.CodeNotFound, "The manual has no such page; it begins at /manual/.")
+	return out
 }
 
 // chapters are the pages that there are, in the order to read them.
@@ -70,10 +103,11 @@ func noManual() error {
 	return fail(http.StatusNotFound, api.CodeNotFound, "This program was built without its manual; make build makes both, with Node.js 20 or newer.")
 }
 
-func (d *Door) servePicture(w http.ResponseWriter, name string) error {
-	text, err := fs.ReadFile(d.Page, path.Join(manualFolder, "pictures", name))
+// serveManualFile gives what the pages load.
+func (d *Door) serveManualFile(w http.ResponseWriter, name string) error {
+	text, err := fs.ReadFile(d.Page, path.Join(manualFolder, name))
 	if err != nil {
-		return fail(http.StatusNotFound, api.CodeNotFound, "There is no such picture.")
+		return fail(http.StatusNotFound, api.CodeNotFound, "The manual has no such file.")
 	}
 	w.Header().Set("Content-Type", contentType(name))
 	_, err = w.Write(text)

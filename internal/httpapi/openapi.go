@@ -23,7 +23,7 @@ func (d *Door) describe() {
 		}},
 		Paths: map[string]*huma.PathItem{},
 	}
-	for _, tag := range []string{tagSettings, tagConversations, tagEvents, tagWorkspace, tagGit, tagKeys, tagFeedback, tagWebhooks, tagIntegrations, tagHealth, tagPages} {
+	for _, tag := range []string{tagSettings, tagConversations, tagEvents, tagWorkspace, tagGit, tagKeys, tagFeedback, tagWebhooks, tagIntegrations, tagHealth, tagPages, tagOlder} {
 		doc.Tags = append(doc.Tags, &huma.Tag{Name: tag})
 	}
 	invalid := d.registry.Schema(reflect.TypeFor[api.ValidationError](), true, "")

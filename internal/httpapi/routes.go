@@ -15,6 +15,7 @@ const (
 	tagWebhooks      = "Webhooks"
 	tagIntegrations  = "Integrations"
 	tagPages         = "Pages"
+	tagOlder         = "Older clients"
 )
 
 // table is every route there is. What is not here does not exist; what is here
@@ -33,7 +34,7 @@ func table() []route {
 		op(route{method: "GET", path: "/api/options/models", id: "listModels", tag: tagSettings, summary: "Models that are known by name."}, listModels),
 		op(route{method: "GET", path: "/api/options/agents", id: "listAgents", tag: tagSettings, summary: "Agent profiles."}, listAgents),
 		op(route{method: "GET", path: "/api/options/security-analyzers", id: "listAnalyzers", tag: tagSettings, summary: "Security analyzers."}, listAnalyzers),
-		op(route{method: "GET", path: "/api/options/config", id: "getConfig", tag: tagSettings, summary: "What older front ends ask for first."}, getConfig),
+		op(route{method: "GET", path: "/api/options/config", id: "getConfig", tag: tagOlder, summary: "What older front ends ask for first."}, getConfig),
 
 		op(route{method: "POST", path: "/api/conversations", id: "createConversation", tag: tagConversations, family: conversation, summary: "Create a conversation; answered after the durable commit."}, createConversation),
 		op(route{method: "GET", path: "/api/conversations", id: "listConversations", tag: tagConversations, family: conversation, summary: "Your conversations, newest first."}, listConversations),
@@ -100,7 +101,7 @@ func table() []route {
 		op(route{method: "POST", path: "/api/secrets", id: "createSecret", tag: tagSettings, status: http.StatusCreated, summary: "Add a custom secret."}, createSecret),
 		op(route{method: "PUT", path: "/api/secrets/{secret_id}", id: "editSecret", tag: tagSettings, summary: "Rename or describe a custom secret; its value stays."}, editSecret),
 		op(route{method: "DELETE", path: "/api/secrets/{secret_id}", id: "deleteSecret", tag: tagSettings, summary: "Remove a custom secret."}, deleteSecret),
-		op(route{method: "POST", path: "/api/reset-settings", id: "resetSettings", tag: tagSettings, summary: "Gone: it answers 410."}, resetSettings),
+		op(route{method: "POST", path: "/api/reset-settings", id: "resetSettings", tag: tagOlder, summary: "Gone: it answers 410."}, resetSettings),
 
 		op(route{method: "GET", path: "/api/keys", id: "listKeys", tag: tagKeys, summary: "Your keys; for an admin key, everybody's."}, listKeys),
 		op(route{method: "POST", path: "/api/keys", id: "createKey", tag: tagKeys, status: http.StatusCreated, summary: "Make a key; it is shown this once."}, createKey),

@@ -16,11 +16,12 @@ var builtPage = fstest.MapFS{
 	"ui/index-1a2b.js":      {Data: bytes.Repeat([]byte("console.log(1);\n"), 1000)},
 	"ui/tiny-1a2b.css":      {Data: []byte("a{}")},
 	"other.txt":             {Data: []byte("not for the page")},
-	"manual/contents.json":  {Data: []byte(`[{"path":"","title":"Documentation"},{"path":"walk","title":"A walk"},{"path":"parts/one","title":"One & only"}]`)},
+	"manual/contents.json":  {Data: []byte(`[{"path":"","title":"Documentation"},{"path":"walk","title":"A walk","part":"Reading","sections":[{"id":"a","title":"First"},{"id":"b","title":"Second"},{"id":"c","title":"Third"}]},{"path":"parts/one","title":"One & only","part":"Reading"}]`)},
 	"manual/index.html":     {Data: []byte("<h1>All</h1>")},
 	"manual/walk.html":      {Data: []byte("<p>Step by step</p>")},
 	"manual/parts/one.html": {Data: []byte("<p>The part</p>")},
 	"manual/pictures/a.svg": {Data: []byte("<svg/>")},
+	"manual/search.json":    {Data: []byte(`[{"path":"walk"}]`)},
 }
 
 var pagePaths = []string{"/", "/login", "/settings", "/settings/keys", "/conversations/c1", "/conversations/c1/files"}
@@ -145,9 +146,10 @@ func TestManual(t *testing.T) {
 	r := newRig(t)
 	for path, parts := range map[string][]string{
 		"/manual/":               {"<title>Documentation · Deckhand</title>", `<a href="../manual/" aria-current="page">`, "<h1>All</h1>", `href="../assets/deckhand/style.css"`},
-		"/manual/walk":           {"<title>A walk · Deckhand</title>", "<p>Step by step</p>", `<a href="../manual/parts/one">One &amp; only</a>`},
+		"/manual/walk":           {"<title>A walk · Deckhand</title>", "<p>Step by step</p>", `<h2>Reading</h2>`, `<a href="../manual/parts/one">One &amp; only</a>`, `<a href="#b">Second</a>`, `<a rel="prev" href="../manual/">`, `<a rel="next" href="../manual/parts/one">`},
 		"/manual/parts/one":      {"<p>The part</p>", `<a href="../../manual/walk">`, `href="../../assets/deckhand/style.css"`},
 		"/manual/pictures/a.svg": {"<svg/>"},
+		"/manual/search.json":    {`[{"path":"walk"}]`},
 	} {
 		r.do("GET", path, "").want(t, 200, parts...)
 		r.browse("GET", path).want(t, 401, `content="stranger"`)

@@ -34,7 +34,10 @@ type arguments struct {
 
 // called shows what is about to be done.
 func (d *Display) called(p session.ToolCalled) {
-	d.tool, d.output = p.ToolCall, &output{d: d}
+	d.tool, d.output, d.shown = p.ToolCall, &output{d: d}, nil
+	if p.Name != "finish" && p.Name != "think" { // which are words, and begin as such
+		d.apart(aCall)
+	}
 	d.fresh()
 	if p.Awaits {
 		d.whole(p.ToolCall)
@@ -48,6 +51,9 @@ func (d *Display) whole(c session.ToolCall) {
 	var a arguments
 	if json.Unmarshal(c.Args, &a) == nil && c.Name == "execute_bash" {
 		d.command(a, math.MaxInt)
+		return
+	}
+	if c.Name == "str_replace_editor" && d.planned(c.Args) {
 		return
 	}
 	d.title(c.Name, "")
@@ -72,11 +78,7 @@ func (d *Display) head(c session.ToolCall) {
 	case "task_tracker":
 		d.tasks(a)
 	case "str_replace_editor":
-		verb := map[string]string{"view": "read", "create": "write", "str_replace": "edit", "insert": "edit", "undo_edit": "undo the edit of"}[a.Command]
-		if verb == "" {
-			verb = a.Command
-		}
-		d.title(verb+" "+a.Path, "")
+		d.title(verb(a.Command)+" "+a.Path, "")
 	default:
 		d.title(c.Name, inline(c.Args, d.most(maxValue)))
 	}
@@ -167,6 +169,7 @@ func (d *Display) returned(p session.ToolReturned) {
 	}
 	d.output = nil
 	d.end(p.ID)
+	d.last = aResult
 	var got details
 	_ = json.Unmarshal(p.Details, &got)
 	switch {
@@ -178,7 +181,9 @@ func (d *Display) returned(p session.ToolReturned) {
 	case p.Name == "finish":
 		d.finished(p)
 	case got.Diff != nil && *got.Diff != "":
-		d.diff(*got.Diff)
+		if !d.asShown(*got.Diff) {
+			d.diff(*got.Diff)
+		}
 	case p.Name == "str_replace_editor":
 		d.some(dim, "  ", p.Output, 3)
 	default:
@@ -198,7 +203,10 @@ func (d *Display) finished(p session.ToolReturned) {
 	if a.Message == "" {
 		a.Message = p.Output
 	}
-	d.line("", Clean(a.Message))
+	d.apart(words)
+	d.fresh()
+	d.words.add(Clean(a.Message))
+	d.fresh()
 }
 
 // diff shows a change, with its first lines only if it is a long one.
@@ -210,16 +218,12 @@ func (d *Display) diff(text string) {
 			d.line(dim, "  … "+count(len(lines)-i, "more line"))
 			return
 		}
-		look := ""
+		look := changeLook(l)
 		switch {
 		case strings.HasPrefix(l, "+++"), strings.HasPrefix(l, "---"):
 			look = dim
 		case strings.HasPrefix(l, "@@"):
 			look = cyan
-		case strings.HasPrefix(l, "+"):
-			look = green
-		case strings.HasPrefix(l, "-"):
-			look = red
 		}
 		d.line(look, "  "+clip(l, d.width()-3))
 	}

@@ -31,6 +31,7 @@ type Display struct {
 	// something that is to be written over: doing, and a spinner.
 	bare, status bool
 	doing        string
+	since        time.Time
 	spin         int
 	// foot is what stands below everything; nil if nothing does.
 	foot *foot
@@ -45,10 +46,40 @@ type Display struct {
 	output *output
 	early  early
 	asks   int
+	// shown are the lines of the change that a person was asked about.
+	shown []string
+	// words is what a model says, and last the kind of thing that was shown last.
+	words prose
+	last  block
 }
 
+// block is a kind of thing that is set apart from others by an empty line.
+type block int
+
+const (
+	nothing block = iota
+	words         // of a person or a model
+	aCall
+	aResult
+	aside
+)
+
 // New makes a Display.
-func New(o Options) *Display { return &Display{Options: o, bare: true} }
+func New(o Options) *Display {
+	d := &Display{Options: o, bare: true}
+	d.words.d = d
+	return d
+}
+
+// apart begins something. Where there is a terminal, an empty line is before what
+// is said and before a call that follows another one.
+func (d *Display) apart(kind block) {
+	if d.Width != nil && !d.Whole && d.last != nothing && (kind == words || kind == aCall && d.last == aResult) {
+		d.fresh()
+		d.write("\n")
+	}
+	d.last = kind
+}
 
 // The looks that text can have.
 const (
@@ -115,6 +146,7 @@ func (d *Display) line(look, text string) {
 
 // fresh ends a line that was begun.
 func (d *Display) fresh() {
+	d.words.end()
 	d.clear()
 	if !d.bare {
 		d.write("\n")
@@ -134,7 +166,9 @@ func (d *Display) Status(text string) {
 	if !d.Color && d.foot == nil {
 		return
 	}
-	d.doing = strings.TrimSpace(Inline(text))
+	if now := strings.TrimSpace(Inline(text)); now != d.doing || !d.status && d.foot == nil {
+		d.doing, d.since = now, time.Now()
+	}
 	if d.foot != nil {
 		d.draw()
 		return
@@ -145,14 +179,31 @@ func (d *Display) Status(text string) {
 }
 
 func (d *Display) shownStatus() string {
-	return d.paint(dim, clip(d.spinner()+" "+d.doing, d.width()-1))
+	return d.paint(dim, clip(d.spinner()+" "+d.waits(), d.width()-1))
 }
 
+// waits is what is being waited for, and for how long if that is long.
+func (d *Display) waits() string {
+	if took := time.Since(d.since); d.doing != "" && took >= longWait {
+		return d.doing + " · " + took.Truncate(time.Second).String()
+	}
+	return d.doing
+}
+
+// longWait is how long one waits before one wants to know for how long.
+const longWait = 3 * time.Second
+
 // Notice says something beside the conversation.
-func (d *Display) Notice(text string) { d.line(dim, d.folds("· ", Clean(text))) }
+func (d *Display) Notice(text string) {
+	d.apart(aside)
+	d.line(dim, d.folds("· ", Clean(text)))
+}
 
 // Problem says that something went wrong.
-func (d *Display) Problem(text string) { d.line(red, d.folds("! ", Clean(text))) }
+func (d *Display) Problem(text string) {
+	d.apart(aside)
+	d.line(red, d.folds("! ", Clean(text)))
+}
 
 // folds breaks a text at spaces where the terminal would break it anywhere, and
 // sets its lines below each other behind a mark.
@@ -173,13 +224,27 @@ func (d *Display) folds(mark, text string) string {
 
 // Prompt asks for a line of input, which is echoed by the terminal itself.
 func (d *Display) Prompt(text string) {
+	if d.last == words {
+		d.apart(words)
+	}
 	d.fresh()
-	d.write(d.paint(bold, Clean(text)) + " ")
+	lines := strings.Split(strings.TrimSuffix(d.folds("", Clean(text)), "\n"), "\n")
+	for i, l := range lines {
+		lines[i] = d.paint(bold, l)
+	}
+	d.write(strings.Join(lines, "\n") + " ")
 	d.bare = true // the person's own line end follows
 }
 
-// Break ends a line that the person left with a key instead of a line end.
-func (d *Display) Break() { d.write("\n") }
+// Break ends a line that the person left with a key instead of a line end, or on
+// which such a key was echoed.
+func (d *Display) Break() {
+	if d.status {
+		d.clear()
+		return
+	}
+	d.write("\n")
+}
 
 // Summary says how it ended and what it took.
 func (d *Display) Summary(state string, t session.Totals, took time.Duration) {
@@ -190,7 +255,7 @@ func (d *Display) Summary(state string, t session.Totals, took time.Duration) {
 	if t.Cost > 0 {
 		parts = append(parts, fmt.Sprintf("$%.4f", t.Cost.Dollars()))
 	}
-	d.fresh()
+	d.apart(words)
 	d.line(bold, "— "+Clean(strings.Join(append(parts, shown(took)), " · ")))
 }
 

@@ -16,6 +16,7 @@ func (d *Display) Event(e session.Event) {
 	switch p := e.Payload.(type) {
 	case session.UserSaid:
 		if d.Messages {
+			d.apart(words)
 			d.line(bold, "> "+strings.ReplaceAll(Clean(strings.TrimSpace(p.Text)), "\n", "\n  "))
 		}
 	case session.Recalled:
@@ -107,9 +108,10 @@ func (d *Display) answered(p session.ModelAnswered) {
 	}
 	if rest, ok := strings.CutPrefix(p.Text, shown); ok {
 		if shown == "" && rest != "" {
+			d.apart(words)
 			d.fresh()
 		}
-		d.write(Clean(rest))
+		d.words.add(Clean(rest))
 	}
 	d.end(p.Call)
 	d.fresh()
@@ -119,6 +121,7 @@ func (d *Display) answered(p session.ModelAnswered) {
 const maxThought = 12
 
 func (d *Display) thought(text string) {
+	d.apart(words)
 	d.some(dim, "  ", text, maxThought)
 }
 
@@ -145,12 +148,13 @@ func (d *Display) Delta(call, text string) {
 	default:
 		if d.call != call {
 			d.end(d.call)
+			d.apart(words)
 			d.fresh()
 			d.call = call
 			d.said.Reset()
 		}
 		d.said.WriteString(text)
-		d.write(Clean(text))
+		d.words.add(Clean(text))
 	}
 }
 

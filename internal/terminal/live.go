@@ -41,6 +41,7 @@ func (d *Display) Leave() {
 	if d.foot == nil {
 		return
 	}
+	d.words.end()
 	var b strings.Builder
 	d.wipe(&b)
 	b.WriteString(d.foot.part)
@@ -144,7 +145,7 @@ func (d *Display) rows() (drawn string, n int) {
 		b.WriteString(f.part + "\n")
 		n++
 	}
-	if text := or(d.doing, Inline(f.State)); text != "" {
+	if text := or(d.waits(), Inline(f.State)); text != "" {
 		look := dim
 		switch {
 		case f.Asks:

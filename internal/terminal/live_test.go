@@ -116,20 +116,20 @@ func TestTypingBelow(t *testing.T) {
 	d.Delta("m1", "Some words that ")
 	g.shows("Some words that\n⠋ working\n> go on\n")
 	d.Tick()
-	d.Delta("m1", "go on for more than a line.\nAnd")
-	g.shows("Some words that go on for\nmore than a line.\nAnd\n⠙ working\n> go on\n")
+	d.Delta("m1", "go on for more than a line.\nAnd then mo") // which may become a longer word
+	g.shows("Some words that go on for\nmore than a line.\nAnd then\n⠙ working\n> go on\n")
 	if g.row != 4 || g.col != len("> go on") {
 		t.Errorf("the cursor is at %d, %d", g.row, g.col)
 	}
-	d.Event(session.Event{Payload: session.ModelAnswered{Call: "m1", Text: "Some words that go on for more than a line.\nAnd more."}})
+	d.Event(session.Event{Payload: session.ModelAnswered{Call: "m1", Text: "Some words that go on for more than a line.\nAnd then more."}})
 	d.Status("waiting for the model")
-	g.shows("Some words that go on for\nmore than a line.\nAnd more.\n⠙ waiting for the model\n> go on\n")
+	g.shows("Some words that go on for\nmore than a line.\nAnd then more.\n⠙ waiting for the model\n> go on\n")
 	in.Feed([]byte("\x1b[D\x1b[D!"))
 	d.Notice("a notice")
-	g.shows("Some words that go on for\nmore than a line.\nAnd more.\n· a notice\n⠙ working\n> go !on\n")
+	g.shows("Some words that go on for\nmore than a line.\nAnd then more.\n· a notice\n⠙ working\n> go !on\n")
 	d.Leave()
 	d.Notice("left")
-	g.shows("Some words that go on for\nmore than a line.\nAnd more.\n· a notice\n· left\n\n")
+	g.shows("Some words that go on for\nmore than a line.\nAnd then more.\n· a notice\n· left\n\n")
 }
 
 // However the events come and whatever is typed, the screen has what was said

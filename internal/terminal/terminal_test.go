@@ -140,6 +140,45 @@ func TestAskedAboutTheWhole(t *testing.T) {
 	}
 }
 
+// What an edit would change is shown as a change, unless that would hide some of it.
+func TestAskedAboutAnEdit(t *testing.T) {
+	for name, c := range map[string]struct {
+		args m
+		want string
+	}{
+		"a new file":      {m{"command": "create", "path": "/w/a", "file_text": "one\n\n\x1btwo\n"}, "• write /w/a\n  +one\n  +\n  +␛two\n"},
+		"a replacement":   {m{"command": "str_replace", "path": "/w/a", "old_str": "a\nb\nc\n", "new_str": "a\nx\ny\nc\n"}, "• edit /w/a\n   a\n  -b\n  +x\n  +y\n   c\n"},
+		"one by nothing":  {m{"command": "str_replace", "path": "/w/a", "old_str": "a\n"}, "• edit /w/a\n  -a\n"},
+		"of a line's end": {m{"command": "str_replace", "path": "/w/a", "old_str": "a\n", "new_str": "a"}, "• edit /w/a\n   a\n  +\\ without a line end\n"},
+		"an insertion":    {m{"command": "insert", "path": "/w/a", "insert_line": 3, "new_str": "x"}, "• edit /w/a after line 3\n  +x\n"},
+		"a look":          {m{"command": "view", "path": "/w/a"}, "• read /w/a\n"},
+		"one with more":   {m{"command": "view", "path": "/w/a", "sudo": true}, "• str_replace_editor\n  {\n    \"command\": \"view\",\n    \"path\": \"/w/a\",\n    \"sudo\": true\n  }\n"},
+		"one that is odd": {m{"command": "create", "path": "/w/a", "file_text": "a", "old_str": "b"}, "• str_replace_editor\n  {\n    \"command\": \"create\",\n    \"file_text\": \"a\",\n    \"old_str\": \"b\",\n    \"path\": \"/w/a\"\n  }\n"},
+	} {
+		call := called("c", "str_replace_editor", c.args)
+		call.Awaits = true
+		if got := show(terminal.Options{}, call); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// What came out as it was shown is not shown again; what came out in another way is.
+func TestEditAsShown(t *testing.T) {
+	call := called("c", "str_replace_editor", m{"command": "str_replace", "path": "/w/a", "old_str": "a\n", "new_str": "b\n"})
+	call.Awaits = true
+	done := func(diff string) string {
+		details, _ := json.Marshal(m{"diff": diff})
+		return show(terminal.Options{}, call, returned("c", "str_replace_editor", "Edited.", string(details)))
+	}
+	if got, want := done("--- /w/a\n+++ /w/a\n@@ -1,2 +1,2 @@\n x\n-a\n+b\n"), "• edit /w/a\n  -a\n  +b\n  done, as shown\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := done("@@ -1 +1 @@\n-a\n+c\n"), "• edit /w/a\n  -a\n  +b\n  @@ -1 +1 @@\n  -a\n  +c\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestWidthAndColours(t *testing.T) {
 	o := terminal.Options{Color: true, Width: func() int { return 30 }}
 	got := show(o, called("c", "search", m{"query": strings.Repeat("漢字 ", 20)}), "c:"+strings.Repeat("w", 100)+"\n",
@@ -156,7 +195,7 @@ func TestWidthAndColours(t *testing.T) {
 			t.Errorf("%d columns: %q", n, line)
 		}
 	}
-	if !strings.HasSuffix(got, "\r\x1b[KDone.\n") {
+	if !strings.HasSuffix(got, "\r\x1b[K\nDone.\n") {
 		t.Errorf("the status line stays: %q", got)
 	}
 }

@@ -25,15 +25,37 @@ async function look(there, name) {
         await Promise.all(document.getAnimations().filter((a) => a instanceof CSSTransition).map((a) => a.finished.catch(() => {})));
       }, colorScheme);
       if (job.pictures) await page.screenshot({ path: join(job.pictures, `${name}-${width}-${colorScheme}.png`) });
-      if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe);
-      const { violations } = await page.evaluate((values) => window.axe.run(document, { runOnly: { type: "tag", values }, resultTypes: ["violations"] }), rules);
-      for (const v of violations.filter((v) => ["serious", "critical"].includes(v.impact)))
-        found.push(`${name} ${width} ${colorScheme}: ${v.id}: ${v.nodes.slice(0, 3).map((n) => `${n.target} ${n.html.slice(0, 200)} ${n.any[0]?.message ?? ""}`).join(" | ")}`);
-      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      if (over > 0) found.push(`${name} ${width}: ${over} px wider than the window`);
+      found.push(...(await faults(page)).map((fault) => `${name} ${width} ${colorScheme}: ${fault}`));
     }
   }
   expect(found.length === 0, found.join("\n"));
+}
+
+/** faults are what axe calls serious, and whether one has to scroll sideways. */
+async function faults(page) {
+  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe);
+  const { violations } = await page.evaluate((values) => window.axe.run(document, { runOnly: { type: "tag", values }, resultTypes: ["violations"] }), rules);
+  const found = violations
+    .filter((v) => ["serious", "critical"].includes(v.impact))
+    .map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => `${n.target} ${n.html.slice(0, 200)} ${n.any[0]?.message ?? ""}`).join(" | ")}`);
+  const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  if (over > 0) found.push(`${over} px wider than the window`);
+  return found;
+}
+
+/** deadEnds are the links of a page that lead to nothing of ours, or to no such place on it. */
+function deadEnds(page) {
+  return page.evaluate(async () => {
+    const dead = [];
+    for (const link of document.querySelectorAll("article a[href], main summary a[href]")) {
+      const to = new URL(link.href);
+      if (to.origin !== location.origin) continue;
+      const answer = await fetch(to.pathname, { headers: { Accept: "text/html" } });
+      const there = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (!answer.ok || (to.hash && !there.getElementById(decodeURIComponent(to.hash.slice(1))))) dead.push(link.getAttribute("href"));
+    }
+    return dead;
+  });
 }
 
 const quiet = (page) => page.waitForLoadState("networkidle").catch(() => {}); // streams are never idle
@@ -97,5 +119,59 @@ for (const section of sections) {
     await clean(there);
   };
 }
+
+for (const chapter of ["", "readme", "operating"]) {
+  plays[`manual ${chapter || "index"}`] = async () => {
+    const there = await enter("admin");
+    await there.page.goto(`manual/${chapter}`);
+    await quiet(there.page);
+    await look(there, `manual${chapter && "-" + chapter}`);
+    await clean(there);
+  };
+}
+
+// The chapters are alike, so each is looked at once, where there is the least room.
+plays["manual, every page"] = async () => {
+  const there = await enter("admin");
+  const { page } = there;
+  await page.setViewportSize({ width: 390, height: 800 });
+  await page.goto("manual/");
+  const chapters = await page.locator(".side nav a").evaluateAll((all) => all.map((a) => a.href));
+  expect(chapters.length > 20, `${chapters.length} pages`);
+  const found = [];
+  for (const chapter of chapters) {
+    await page.goto(chapter);
+    const here = [...(await faults(page)), ...(await deadEnds(page)).map((href) => `${href} leads nowhere`)];
+    found.push(...here.map((fault) => `${chapter}: ${fault}`));
+  }
+  expect(found.length === 0, found.join("\n"));
+  await clean(there);
+};
+
+plays["manual, search"] = async () => {
+  const there = await enter("admin");
+  const { page } = there;
+  await page.goto("manual/terminal");
+  await page.keyboard.press("/");
+  await page.keyboard.type("backup restore");
+  await page.getByRole("heading", { name: "places" }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/manual/operating#backup-and-restore");
+  await clean(there);
+};
+
+plays["API reference"] = async () => {
+  const there = await enter("admin");
+  const { page } = there;
+  await page.goto("docs#createConversation");
+  await page.locator("#createConversation").getByText("initial_user_msg").waitFor();
+  await look(there, "docs");
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.getByRole("searchbox", { name: "Filter the operations" }).fill("post fork");
+  await page.getByText("1 fits").waitFor();
+  await page.locator("#forkConversation").waitFor();
+  expect(!(await page.locator("#createConversation").isVisible()), "what does not fit is still there");
+  await clean(there);
+};
 
 await play(plays);
