@@ -21,14 +21,7 @@ import (
 func tended(t *testing.T) *box {
 	t.Helper()
 	b := serve(t, "")
-	t.Cleanup(func() {
-		boxes, _ := os.ReadDir(filepath.Join(b.dir, "boxes")) // there are none before the first command
-		for _, box := range boxes {
-			if box.IsDir() && idForm.MatchString(box.Name()) {
-				(&person{box: b}).drop(box.Name())
-			}
-		}
-	})
+	t.Cleanup((&person{box: b}).dropAll)
 	b.demo("scripted/demo")
 	return b
 }

@@ -195,6 +195,18 @@ func (p *person) drop(id string) {
 	}
 }
 
+// dropAll removes every conversation. Those without a sandbox may be about to get one.
+func (p *person) dropAll() {
+	page, err := p.client.Conversations(context.Background(), url.Values{"limit": {"100"}})
+	if err != nil {
+		p.t.Error(err)
+		return
+	}
+	for _, one := range page.Results {
+		p.drop(one.ConversationID)
+	}
+}
+
 // ask says something and waits until the agent is in the state; it returns all
 // events of the conversation so far.
 func (p *person) ask(id, text, state string) []client.Item {

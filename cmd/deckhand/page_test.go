@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,16 +77,9 @@ func newTheatre(t *testing.T, names ...string) *theatre {
 // strike removes what the plays left, for sandboxes would outlive the test.
 func (h *theatre) strike() {
 	for _, c := range h.people {
-		page, err := c.Conversations(context.Background(), url.Values{"limit": {"100"}})
-		if err != nil {
-			h.t.Error(err)
-			continue
-		}
-		for _, one := range page.Results {
-			b := *h.box
-			b.client = c
-			(&person{box: &b}).drop(one.ConversationID)
-		}
+		b := *h.box
+		b.client = c
+		(&person{box: &b}).dropAll()
 	}
 }
 
