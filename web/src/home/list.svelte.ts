@@ -47,6 +47,7 @@ export class List {
         this.connected = false;
         missed = true;
         if (source?.readyState !== EventSource.CLOSED) return; // the browser tries again
+        void this.load(); // which finds out if nobody is logged in any more
         timer = setTimeout(open, pause);
         pause = Math.min(2 * pause, longestPause);
       };
