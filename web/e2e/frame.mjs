@@ -149,7 +149,7 @@ await play({
     expect(dark !== light, `it is ${dark} in both`);
     await page.route(/\/ui\/index-.*\.js$/, () => {}); // never answered
     await page.goto("", { waitUntil: "commit" });
-    await page.waitForFunction((dark) => getComputedStyle(document.body).backgroundColor === dark, dark);
+    await page.waitForFunction((dark) => document.body && getComputedStyle(document.body).backgroundColor === dark, dark);
     expect((await page.locator("#app").innerHTML()) === "", "the page was there");
     await page.unrouteAll({ behavior: "ignoreErrors" });
     for (const path of ["manual/", "docs"]) {
