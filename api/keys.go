@@ -11,6 +11,7 @@ type Key struct {
 	CreatedAt time.Time  `json:"created_at"`
 	ExpiresAt *time.Time `json:"expires_at"`
 	RevokedAt *time.Time `json:"revoked_at"`
+	Current   bool       `json:"current" doc:"Whether you came with it, or by a login that was made with it: revoking it locks you out."`
 	Prefix    string     `json:"prefix" doc:"How the key begins. Nothing else of it is kept."`
 	// LastUsedAt is here because older front ends look for it.
 	LastUsedAt *time.Time `json:"last_used_at" doc:"Always null: the use of keys is not recorded."`

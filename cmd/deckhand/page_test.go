@@ -167,6 +167,14 @@ func TestFlowsInABrowser(t *testing.T) {
 	h.play(t, "flows.mjs")
 }
 
+// The frame around the conversations, as people handle it who mistype, use the keyboard alone
+// or have the page open twice.
+func TestFrameInABrowser(t *testing.T) {
+	findChromium(t)
+	h := newTheatre(t, "ada", "bob", "cleo", "dora", "emil", "finn", "gwen", "hugo")
+	h.play(t, "frame.mjs")
+}
+
 // Every page, in both themes and two widths: it says nothing wrong to the console, asks
 // nobody but us, and everybody can use it.
 func TestPagesInABrowser(t *testing.T) {

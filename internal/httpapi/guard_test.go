@@ -289,7 +289,7 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s loads from elsewhere", path)
 		}
 	}
-	for name, kind := range map[string]string{"style.css": "text/css; charset=utf-8", "login.js": "text/javascript; charset=utf-8", "mark.svg": "image/svg+xml"} {
+	for name, kind := range map[string]string{"style.css": "text/css; charset=utf-8", "login.js": "text/javascript; charset=utf-8", "theme.js": "text/javascript; charset=utf-8", "mark.svg": "image/svg+xml"} {
 		if a := r.do("GET", "/assets/deckhand/"+name, "", "X-Session-API-Key", ""); a.status != 200 || a.header.Get("Content-Type") != kind {
 			t.Errorf("%s: %d %v", name, a.status, a.header)
 		}

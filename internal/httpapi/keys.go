@@ -17,7 +17,7 @@ func listKeys(d *Door, ctx context.Context, c *call, _ none, _ none) ([]api.Key,
 	keys, err := d.Gate.List(ctx, whose)
 	out := []api.Key{}
 	for _, k := range keys {
-		out = append(out, keyView(k))
+		out = append(out, c.keyView(k))
 	}
 	return out, err
 }
@@ -38,7 +38,7 @@ func createKey(d *Door, ctx context.Context, c *call, _ none, b api.CreateKey) (
 		}
 	}
 	plain, k, err := d.Gate.Create(ctx, user, b.Name.Value, admin, life)
-	return api.NewKey{Key: keyView(k), Secret: plain}, err
+	return api.NewKey{Key: c.keyView(k), Secret: plain}, err
 }
 
 type keyPath struct {
@@ -60,7 +60,7 @@ func revokeKey(d *Door, ctx context.Context, c *call, p keyPath, _ none) (api.Ke
 		}
 	}
 	k, err := d.Gate.Revoke(ctx, p.ID, false)
-	return keyView(k), err
+	return c.keyView(k), err
 }
 
 func me(_ *Door, _ context.Context, c *call, _ none, _ none) (api.Me, error) {
@@ -70,6 +70,6 @@ func me(_ *Door, _ context.Context, c *call, _ none, _ none) (api.Me, error) {
 // keyPrefix is what keys begin with.
 const keyPrefix = "dh_"
 
-func keyView(k access.Key) api.Key {
-	return api.Key{ID: k.ID, User: k.User, Name: k.Label, Admin: k.Admin, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, RevokedAt: k.RevokedAt, Prefix: keyPrefix}
+func (c *call) keyView(k access.Key) api.Key {
+	return api.Key{ID: k.ID, User: k.User, Name: k.Label, Admin: k.Admin, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, RevokedAt: k.RevokedAt, Prefix: keyPrefix, Current: k.ID == c.who.KeyID}
 }

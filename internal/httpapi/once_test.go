@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -164,6 +165,20 @@ func TestKeysOverHTTP(t *testing.T) {
 	mine := r.do("GET", toKeys, "").want(t, 200, made.ID)
 	if strings.Contains(mine.body, made.Secret) || strings.Contains(mine.body, `"bob"`) || strings.Contains(mine.body, "hash") {
 		t.Errorf("%s", mine.body)
+	}
+	current := func(headers ...string) (ids []string) {
+		for _, k := range decoded[[]api.Key](t, r.do("GET", toKeys, "", headers...).want(t, 200)) {
+			if k.Current {
+				ids = append(ids, k.ID)
+			}
+		}
+		return ids
+	}
+	if got := current("X-Session-API-Key", made.Secret); !slices.Equal(got, []string{made.ID}) {
+		t.Errorf("with the new key: %v", got)
+	}
+	if got := current("X-Session-API-Key", "", "Cookie", r.cookie("ada")); !slices.Equal(got, current()) || len(got) != 1 {
+		t.Errorf("logged in with the first key: %v", got)
 	}
 	r.as("admin", "GET", toKeys, "").want(t, 200, `"bob"`, `"ada"`, `"admin"`)
 	r.as("bob", "DELETE", toKeys+"/"+made.ID, "").want(t, 404)

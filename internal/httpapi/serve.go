@@ -192,7 +192,12 @@ func (d *Door) noRoute(w *recorder, r *http.Request) {
 	if d.FrontEnd != nil && d.serveFrontEnd(w, r) {
 		return
 	}
-	if _, f := d.identify(w, r); f != nil {
+	_, f := d.identify(w, r)
+	if d.mistyped(r) && (f == nil || f.status == http.StatusUnauthorized) {
+		_ = d.writeMissing(w, r, f)
+		return
+	}
+	if f != nil {
 		f.write(w, plain)
 		return
 	}

@@ -93,6 +93,23 @@ func servePage(d *Door, w http.ResponseWriter, r *http.Request, _ *call) error {
 	return d.writeUI(w, r, http.StatusOK, as)
 }
 
+// mistyped is true where a person opened an address that is not there.
+func (d *Door) mistyped(r *http.Request) bool {
+	return !d.plainLogin() && r.Method == http.MethodGet && wantsPage(r) && !unclean(r) && len(d.methods(r)) == 0
+}
+
+// writeMissing is the page, which says that there is nothing; who is not logged in sees the login.
+func (d *Door) writeMissing(w http.ResponseWriter, r *http.Request, stranger *fault) error {
+	if stranger != nil {
+		return d.writeLogin(w, r, stranger.status)
+	}
+	as, err := d.visitor(r)
+	if err != nil {
+		as = visitorUnknown
+	}
+	return d.writeUI(w, r, http.StatusNotFound, as)
+}
+
 // What the page is told of who asks for it, so that it need not ask where the answer is no.
 const (
 	// visitorStranger is not logged in.
@@ -137,7 +154,7 @@ func (d *Door) writeUI(w http.ResponseWriter, r *http.Request, status int, as st
 	h.Set("Content-Security-Policy", d.uiPolicy(nonce))
 	h.Set("Referrer-Policy", "no-referrer")
 	w.WriteHeader(status)
-	_, err := fmt.Fprintf(w, "%s\n    <base href=\"%s\" />\n    <meta name=\"csp-nonce\" content=\"%s\" />\n    <meta name=\"deckhand-visitor\" content=\"%s\" />%s",
+	_, err := fmt.Fprintf(w, "%s\n    <base href=\"%s\" />\n    <script src=\"assets/deckhand/theme.js\"></script>\n    <meta name=\"csp-nonce\" content=\"%s\" />\n    <meta name=\"deckhand-visitor\" content=\"%s\" />%s",
 		d.ui.head, html.EscapeString(rootOf(r)), nonce, as, d.ui.rest)
 	return err
 }

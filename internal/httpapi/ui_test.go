@@ -82,6 +82,20 @@ func TestUIVisitor(t *testing.T) {
 	r.do("GET", "/docs", "", "X-Session-API-Key", "").want(t, 401, `"detail"`) // a program is no visitor
 }
 
+// Who opens an address that is not there sees the page, which says so; programs get JSON.
+func TestUIMissing(t *testing.T) {
+	r := newRig(t)
+	r.settle("ada")
+	for path, base := range map[string]string{"/nope": "./", "/nope/deeper": "../", "/api/nope": "../"} {
+		r.browse("GET", path, "Cookie", r.cookie("ada")).want(t, 404, `<base href="`+base+`"`, `content="`+visitorUnknown+`"`)
+		r.browse("GET", path, "Sec-Fetch-Site", "none").want(t, 401, `content="`+visitorStranger+`"`)
+		r.do("GET", path, "").want(t, 404, `"error"`)
+		r.do("GET", path, "", "X-Session-API-Key", "").want(t, 401, `"detail"`)
+	}
+	r.browse("GET", "/api/login", "Cookie", r.cookie("ada")).want(t, 405, `"error"`)
+	r.browse("GET", "/nope//twice", "Cookie", r.cookie("ada")).want(t, 404, `"error"`)
+}
+
 func TestUIFiles(t *testing.T) {
 	r := newRig(t)
 	const js, css = "text/javascript; charset=utf-8", "text/css; charset=utf-8"

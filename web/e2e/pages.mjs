@@ -86,6 +86,20 @@ const plays = {
     await there.page.keyboard.press("Control+k");
     await there.page.getByRole("dialog").waitFor();
     await look(there, "palette");
+    await there.page.keyboard.press("Escape");
+    await there.page.getByRole("button", { name: "Menu of lea" }).click();
+    await there.page.getByRole("menu").waitFor();
+    await look(there, "menu");
+    await there.page.getByRole("menuitem", { name: "Keyboard shortcuts" }).click();
+    await there.page.getByRole("dialog").waitFor();
+    await look(there, "keys");
+    await clean(there);
+  },
+  async "nothing here"() {
+    const there = await enter("lea", { expected: [/status of 404/] });
+    await there.page.goto("nothing");
+    await there.page.getByRole("heading", { level: 1 }).waitFor();
+    await look(there, "nothing");
     await clean(there);
   },
 };

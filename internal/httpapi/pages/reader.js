@@ -1,9 +1,5 @@
 // What the manual and the API reference do beyond being read.
 
-// The theme that was chosen for the web page holds here, too, from the first paint on.
-const theme = localStorage.getItem("deckhand-theme");
-if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
-
 document.addEventListener("DOMContentLoaded", () => {
   const narrow = matchMedia("(max-width: 56rem)");
   const side = document.querySelector(".side");

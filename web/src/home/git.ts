@@ -1,7 +1,7 @@
 // Repositories and branches at the person's git providers.
 import createClient from "openapi-fetch";
 
-import { baseUrl, type Schemas, toError } from "../lib/api";
+import { baseUrl, type Schemas, toError, unanswered } from "../lib/api";
 import type { paths } from "../lib/schema";
 
 export type Repository = Pick<Schemas["GitRepository"], "full_name" | "main_branch"> & { git_provider: string | null };
@@ -21,6 +21,7 @@ git.use({
     }
     throw toError(response, body);
   },
+  onError: ({ error }) => unanswered(error),
 });
 
 /** How providers write their names. */
@@ -30,7 +31,7 @@ export const providers: Record<string, string> = {
   bitbucket: "Bitbucket",
   gitea: "Gitea",
   forgejo: "Forgejo",
-  enterprise_sso: "SSO",
+  enterprise_sso: "Enterprise SSO",
 };
 
 type ProviderName = NonNullable<NonNullable<paths["/api/user/search/branches"]["get"]["parameters"]["query"]>["selected_provider"]>;
@@ -56,8 +57,28 @@ export async function branches(repository: Repository, text: string): Promise<st
   return list.map((b) => b.name);
 }
 
-/** named is the repository that a text names by itself: owner/name, or its address. */
-export function named(text: string): Repository | undefined {
-  const path = text.trim().replace(/^(?:https?:\/\/|ssh:\/\/git@|git@)[^/:]+[/:]/, "").replace(/(?:\.git)?\/*$/, "");
-  return /^[\w.-]+(?:\/[\w.-]+)+$/.test(path) ? { full_name: path, git_provider: null, main_branch: null } : undefined;
+// Whose servers everybody means by these names.
+const known: Record<string, string> = { "github.com": "github", "gitlab.com": "gitlab", "bitbucket.org": "bitbucket" };
+
+const address = /^(?:(?:https?|git|ssh):\/\/(?:[^@/]*@)?([^/]+)\/|[\w.-]+@([^/:]+):)(.*)$/i;
+
+/** A repository that a text names by itself, or the host in its address that nobody knows. */
+export type Named = { repository: Repository } | { stranger: string } | undefined;
+
+/**
+ * named is the repository that a text names: owner/name, or its address at a provider.
+ * connected are the hosts of the person's own providers; none is the provider's usual one.
+ */
+export function named(text: string, connected: Record<string, string | null>): Named {
+  const [, web, shell, rest] = address.exec(text.trim()) ?? [];
+  const host = (web ?? shell ?? "").toLowerCase();
+  const full_name = (rest ?? text.trim()).replace(/(?:\.git)?\/*$/, "");
+  if (!/^[\w.-]+(?:\/[\w.-]+)+$/.test(full_name)) return undefined;
+  if (!host) return { repository: { full_name, git_provider: null, main_branch: null } };
+  const own = Object.entries(connected).find(([, at]) => at && bare(at) === host)?.[0];
+  const git_provider = own ?? known[host.replace(/^(?:www|ssh)\./, "").replace(/:\d+$/, "")];
+  return git_provider ? { repository: { full_name, git_provider, main_branch: null } } : { stranger: host };
 }
+
+/** bare is a host as it stands in addresses. */
+const bare = (host: string) => host.toLowerCase().replace(/^https?:\/\//, "").replace(/\/.*$/, "");

@@ -1,6 +1,6 @@
 // The conversations of the person, kept up to date by the server while they are shown.
 import { api, baseUrl, data } from "../lib/api";
-import { type Conversation, type Filter, withPage, withRow, without } from "./rows";
+import { type Conversation, type Filter, rested, withPage, withRow, without } from "./rows";
 
 const pageSize = 20;
 const longestPause = 10_000;
@@ -12,6 +12,8 @@ export class List {
   loaded = $state(false);
   connected = $state(true);
   failed = $state("");
+  /** Called when an agent left off working. */
+  onrest: (row: Conversation) => void = () => {};
   private next = $state<string | null>(null);
   private asked = 0;
   /** What changed while rows were on their way: they may be older than that. */
@@ -47,6 +49,7 @@ export class List {
         this.connected = false;
         missed = true;
         if (source?.readyState !== EventSource.CLOSED) return; // the browser tries again
+        void this.load(); // which finds out if nobody is logged in any more
         timer = setTimeout(open, pause);
         pause = Math.min(2 * pause, longestPause);
       };
@@ -99,6 +102,8 @@ export class List {
   }
 
   private changed(row: Conversation): void {
+    const before = this.rows.find((r) => r.conversation_id === row.conversation_id);
+    if (rested(before, row)) this.onrest(row);
     this.meanwhile.push(row);
     if (this.loaded) this.rows = this.with(this.rows, row);
   }

@@ -80,6 +80,21 @@ describe("the list", () => {
     end();
   });
 
+  it("tells when an agent leaves off", async () => {
+    const end = list.follow();
+    const rested: string[] = [];
+    list.onrest = (row) => rested.push(`${row.conversation_id} ${row.agent_state}`);
+    (await asked()).answer([row("b", 2, { agent_state: "running" }), row("a", 1, { agent_state: "awaiting_user_input" })]);
+    await vi.waitFor(() => expect(ids()).toBe("b a"));
+    Source.now.say("conversation", row("a", 1, { agent_state: "running", last_event_id: 2 }));
+    Source.now.say("conversation", row("c", 3, { agent_state: "finished" }));
+    expect(rested).toEqual([]);
+    Source.now.say("conversation", row("b", 2, { agent_state: "awaiting_user_confirmation", last_event_id: 2 }));
+    Source.now.say("conversation", row("a", 1, { agent_state: "stopped", status: "STOPPED", last_event_id: 3 }));
+    expect(rested).toEqual(["b awaiting_user_confirmation"]);
+    end();
+  });
+
   it("shows the rows of the last search, whichever answer comes last", async () => {
     list.filter = { query: "one", status: "" };
     const late = list.load();

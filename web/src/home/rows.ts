@@ -57,3 +57,10 @@ export function stateOf(row: Conversation): string {
   if (row.status === "STOPPED") return row.error_id ? "error" : "stopped";
   return row.agent_state;
 }
+
+const working = new Set(["loading", "running", "user_confirmed", "user_rejected"]);
+
+/** rested is whether the agent left off working between two states of a row, so that somebody may want to look. */
+export function rested(before: Conversation | undefined, row: Conversation): boolean {
+  return before !== undefined && working.has(stateOf(before)) && !working.has(stateOf(row)) && stateOf(row) !== "stopped";
+}

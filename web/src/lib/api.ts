@@ -1,6 +1,7 @@
 // The public API, typed by its own document. The browser's cookie says who is asking.
 import createClient, { type Middleware } from "openapi-fetch";
 
+import { t } from "./i18n.svelte";
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
@@ -55,7 +56,11 @@ const failures: Middleware = {
     if (response.status === 401 && typeof body !== "string" && err.code !== tokenRefused) onLoggedOut.call();
     throw err;
   },
+  onError: ({ error }) => unanswered(error),
 };
+
+/** What browsers say where there is no answer helps nobody, and each says something else. It stays the error it is. */
+export const unanswered = (err: unknown) => (err instanceof TypeError ? new TypeError(t("unreachable")) : undefined);
 
 async function parsed(answer: Response): Promise<unknown> {
   const text = await answer.text();

@@ -1,5 +1,6 @@
 // What can be done from the keyboard: every page adds its commands while it is shown,
 // and the palette lists them all.
+import { plain, written } from "./keys";
 
 export interface Command {
   id: string;
@@ -10,12 +11,16 @@ export interface Command {
   run(): void;
 }
 
-export const onMac = /Mac|iPhone|iPad/.test(navigator.platform);
+const place = "deckhand-plain-keys";
 
 class Commands {
   all = $state.raw<Command[]>([]);
   /** Whether the palette is shown. */
   open = $state(false);
+  /** Whether the list of keys is shown. */
+  listed = $state(false);
+  /** Whether keys count that are pressed without Ctrl, Cmd or Alt. Kept in this browser. */
+  plainKeys = $state(localStorage.getItem(place) !== "off");
   // The same, not watched: who adds does not depend on what others add, and an effect
   // that ends sees states as they were, not as another that ended before it left them.
   private known: Command[] = [];
@@ -33,38 +38,41 @@ class Commands {
     };
   }
 
+  usePlainKeys(yes: boolean): void {
+    this.plainKeys = yes;
+    if (yes) localStorage.removeItem(place);
+    else localStorage.setItem(place, "off");
+  }
+
   private pressed(e: KeyboardEvent): void {
-    const key = name(e);
+    const key = written(e);
     if (!key || e.defaultPrevented) return;
     const both = this.before ? `${this.before} ${key}` : key;
     const mayType = typing(e.target);
-    const found = this.all.find((c) => c.keys === both) ?? this.all.find((c) => c.keys === key);
+    const offered = this.all.filter((c) => c.keys && this.counts(c.keys, mayType));
+    const found = offered.find((c) => c.keys === both) ?? offered.find((c) => c.keys === key);
     this.before = "";
-    if (found && !(mayType && !found.keys!.startsWith("mod+"))) {
+    if (found) {
       e.preventDefault();
       found.run();
-    } else if (!mayType && this.all.some((c) => c.keys?.startsWith(key + " "))) {
+    } else if (offered.some((c) => c.keys!.startsWith(key + " "))) {
       this.before = key;
     }
   }
+
+  /** Behind a window nothing happens, and in a field letters are text. */
+  private counts(keys: string, mayType: boolean): boolean {
+    if (document.querySelector("dialog[open]")) return this.open && keys === "mod+k";
+    return keys.startsWith("mod+") || (!mayType && (this.plainKeys || !plain(keys)));
+  }
 }
 
-/** name is a key press as commands write it. */
-function name(e: KeyboardEvent): string {
-  if (["Shift", "Control", "Meta", "Alt"].includes(e.key)) return "";
-  const mod = onMac ? e.metaKey : e.ctrlKey;
-  const key = e.key.length === 1 ? e.key.toLowerCase() : e.key;
-  return (mod ? "mod+" : "") + (e.altKey ? "alt+" : "") + (e.shiftKey && e.key.length > 1 ? "shift+" : "") + key;
-}
+const withoutText = /^(?:button|checkbox|color|file|image|radio|range|reset|submit)$/;
 
-/** In a field, letters are text. */
+/** typing is whether letters are text where they were typed. */
 function typing(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
-}
-
-/** shown is how keys are written for people. */
-export function shown(keys: string): string[] {
-  return keys.split(/[ +]/).map((k) => (k === "mod" ? (onMac ? "⌘" : "Ctrl") : k.length === 1 ? k.toUpperCase() : k));
+  if (target instanceof HTMLInputElement) return !withoutText.test(target.type);
+  return target instanceof HTMLElement && (target.isContentEditable || /^(TEXTAREA|SELECT)$/.test(target.tagName));
 }
 
 export const commands = new Commands();

@@ -77,7 +77,9 @@ class Language {
     const format = new Intl.RelativeTimeFormat(this.code, { numeric: "auto" });
     const units: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400], ["hour", 3600], ["minute", 60]];
     for (const [unit, size] of units) {
-      if (Math.abs(seconds) >= size) return format.format(Math.trunc(seconds / size), unit);
+      // What is to come is rounded: a key for 90 days has 90 days, though a moment has passed.
+      const n = seconds > 0 ? Math.round(seconds / size) : Math.trunc(seconds / size);
+      if (n !== 0) return format.format(n, unit);
     }
     return format.format(0, "second");
   }

@@ -3,7 +3,14 @@
 
 const base = new URL(document.baseURI).pathname.replace(/\/$/, "");
 
-const here = () => decodeURIComponent(location.pathname.slice(base.length)) || "/";
+function here(): string {
+  const path = location.pathname.slice(base.length) || "/";
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path; // mistyped, and no page of ours
+  }
+}
 
 class Router {
   path = $state(here());

@@ -1,9 +1,12 @@
 // Who is logged in, and what they have set. Pages read it here, so that it is asked for once.
-import { ApiError, api, data, onLoggedOut, type Schemas } from "./api";
+import { ApiError, api, baseUrl, data, onLoggedOut, type Schemas } from "./api";
 import { preferredLanguage, visitor } from "../login/link";
 import { language, languages } from "./i18n.svelte";
 
 export type Settings = Schemas["Settings"];
+
+// Tabs of the same browser have the same login.
+const tabs = new BroadcastChannel(`deckhand-login:${baseUrl}`);
 
 class Session {
   me = $state.raw<Schemas["Me"] | undefined>();
@@ -19,6 +22,10 @@ class Session {
       this.me = undefined;
       this.settings = undefined;
       this.known = false;
+    };
+    tabs.onmessage = ({ data: said }: MessageEvent<"in" | "out">) => {
+      if (said === "out") onLoggedOut.call();
+      else void this.meet();
     };
   }
 
@@ -43,7 +50,19 @@ class Session {
 
   async logout(): Promise<void> {
     await api.POST("/api/logout");
+    tabs.postMessage("out");
     onLoggedOut.call();
+  }
+
+  /** arrived tells the other tabs that somebody logged in here. */
+  arrived(): void {
+    tabs.postMessage("in");
+  }
+
+  /** meet makes the page anew if it is somebody else's now. */
+  private async meet(): Promise<void> {
+    const { user } = await data(api.GET("/api/me"));
+    if (user !== this.me?.user) location.reload();
   }
 }
 

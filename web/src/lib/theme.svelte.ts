@@ -1,4 +1,5 @@
-// Light, dark, or as the machine has it. Kept in this browser: it belongs to the screen.
+// Light, dark, or as the machine has it. Kept in this browser: it belongs to the screen. The
+// server's theme.js shows it before this is loaded, and in the manual.
 
 export type Theme = "system" | "light" | "dark";
 
@@ -15,6 +16,12 @@ class Themes {
     this.now = theme;
     localStorage.setItem(place, theme);
     this.show();
+  }
+
+  /** toggle changes from what is seen to the other one. */
+  toggle(): void {
+    const dark = this.now === "dark" || (this.now === "system" && matchMedia("(prefers-color-scheme: dark)").matches);
+    this.use(dark ? "light" : "dark");
   }
 
   private show(): void {

@@ -11,6 +11,8 @@ class Toasts {
   private next = 1;
 
   say(text: string, kind: Toast["kind"] = "info"): void {
+    // The same once more is no news, only in the way.
+    this.all = this.all.filter((t) => t.kind !== kind || t.text !== text);
     const id = this.next++;
     this.all.push({ id, kind, text });
     if (kind !== "bad") setTimeout(() => this.dismiss(id), 5000);

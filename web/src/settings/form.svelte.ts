@@ -11,6 +11,8 @@ export type KeyName = "llm_api_key" | "search_api_key" | "sandbox_api_key";
 export class Form {
   changes = $state.raw<Changes>({});
   errors = $state.raw<FieldError[]>([]);
+  /** Why the last storing failed, if it was no field's fault. */
+  trouble = $state("");
   /** What else the last storing did, in the server's words. */
   notes = $state.raw<string[]>([]);
   busy = $state(false);
@@ -57,6 +59,7 @@ export class Form {
   discard(): void {
     this.changes = {};
     this.errors = [];
+    this.trouble = "";
     this.round++;
   }
 
@@ -73,7 +76,7 @@ export class Form {
       return true;
     } catch (err) {
       this.errors = err instanceof ApiError ? err.fields : [];
-      if (this.errors.length === 0) toasts.failed(err);
+      this.trouble = this.errors.length > 0 ? "" : err instanceof Error ? err.message : String(err);
       return false;
     } finally {
       this.busy = false;
