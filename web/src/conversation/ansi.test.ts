@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { ansi } from "./ansi";
+import { ansi, clip } from "./ansi";
 
 const plain = (s: string) => ansi(s).map((line) => line.map((x) => x.text).join(""));
 
@@ -40,6 +40,13 @@ describe("output of a terminal", () => {
 
   test("keeps a colour over lines and joins what looks alike", () => {
     expect(ansi("\x1b[32ma\x1b[32mb\nc\x1b[0md")).toEqual([[{ text: "ab", class: "ansi-fg-2" }], [{ text: "c", class: "ansi-fg-2" }, { text: "d", class: "" }]]);
+  });
+
+  test("clips a line that is too long", () => {
+    const line = ansi("\x1b[32mgreen\x1b[0mplain")[0]!;
+    expect(clip(line, 10)).toBe(line);
+    expect(clip(line, 7).map((s) => s.text)).toEqual(["green", "pl", " …"]);
+    expect(clip(line, 5).map((s) => s.text)).toEqual(["green", "", " …"]);
   });
 
   test("takes whatever comes", () => {

@@ -50,6 +50,18 @@ export function ansi(output: string): Span[][] {
   return lines;
 }
 
+/** clip is the beginning of a line that is too long to be read, and says so. */
+export function clip(line: Span[], most: number): Span[] {
+  let left = most;
+  const kept: Span[] = [];
+  for (const s of line) {
+    if (s.text.length > left) return [...kept, { ...s, text: s.text.slice(0, left) }, { text: " …", class: "ansi-dim" }];
+    left -= s.text.length;
+    kept.push(s);
+  }
+  return line;
+}
+
 /** Line is one line of a terminal with a cursor, so that progress bars show their last state. */
 class Line {
   private parts: { text: string; look: Look }[] = [];

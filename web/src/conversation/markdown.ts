@@ -36,6 +36,7 @@ purifier.addHook("afterSanitizeAttributes", (node) => {
   const language = /(?:^|\s)language-([\w+#-]+)/.exec(node.getAttribute("class") ?? "")?.[1];
   node.removeAttribute("class");
   if (node.tagName === "CODE" && language) node.setAttribute("data-language", language.toLowerCase());
+  if (node.tagName === "LI" && /^[☑☐] /.test(node.textContent)) node.setAttribute("data-task", "");
   if (node.tagName === "A") {
     node.setAttribute("target", "_blank");
     node.setAttribute("rel", "noopener noreferrer");

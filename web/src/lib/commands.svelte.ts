@@ -53,7 +53,9 @@ class Commands {
 function name(e: KeyboardEvent): string {
   if (["Shift", "Control", "Meta", "Alt"].includes(e.key)) return "";
   const mod = onMac ? e.metaKey : e.ctrlKey;
-  const key = e.key.length === 1 ? e.key.toLowerCase() : e.key;
+  // With Alt some keyboards write another character: ¡ in place of 1 on a Mac.
+  const digit = e.altKey ? /^Digit(\d)$/.exec(e.code)?.[1] : undefined;
+  const key = digit ?? (e.key.length === 1 ? e.key.toLowerCase() : e.key);
   return (mod ? "mod+" : "") + (e.altKey ? "alt+" : "") + (e.shiftKey && e.key.length > 1 ? "shift+" : "") + key;
 }
 
