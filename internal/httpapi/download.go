@@ -134,7 +134,7 @@ func sendMedia(w http.ResponseWriter, r *http.Request, v *workspace.View, file, 
 }
 
 func tooLargeToShow(limit int64) error {
-	return fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "The file is larger than the "+size(limit)+" that are shown here; download the workspace instead.")
+	return fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "The file is larger than the "+size(limit)+" that are shown here; download it instead.")
 }
 
 // counter counts up to where a file is too large.
