@@ -6,6 +6,14 @@ import "time"
 type FileContent struct {
 	Code string `json:"code" doc:"The text of the file; for images, PDF and video a data: address."`
 	ETag string `json:"etag" doc:"Tells this content from another; send it along to save the file."`
+	// Unfit is only there if it was asked for.
+	Unfit *Unfit `json:"unfit,omitempty" doc:"Why there is no content, if unfit=told."`
+}
+
+// Unfit says why a file cannot be shown: the error that would have been the answer.
+type Unfit struct {
+	Status  int    `json:"status" doc:"The status of that error: 403, 404, 413, 415 or 422."`
+	Message string `json:"message"`
 }
 
 // SaveFile is the body of PUT …/file.
@@ -30,6 +38,8 @@ type GitChange struct {
 type GitDiff struct {
 	Modified *string `json:"modified" doc:"The file now; null if there is none."`
 	Original *string `json:"original" doc:"The file where the work began; null if there was none."`
+	// Unfit is only there if it was asked for.
+	Unfit *Unfit `json:"unfit,omitempty" doc:"Why there are no contents, if unfit=told."`
 }
 
 // Uploaded answers POST …/upload-files.

@@ -185,6 +185,14 @@ func TestPagesInABrowser(t *testing.T) {
 	h.play(t, "pages.mjs")
 }
 
+// What people do in the workspace, and with what the agent shows.
+func TestDeskInABrowser(t *testing.T) {
+	findChromium(t)
+	h := newTheatre(t, "olaf", "pia")
+	h.lab.mind("mate", mate)
+	h.play(t, "desk.mjs")
+}
+
 // What the page costs to load, to open a conversation with, and to look through one of ten
 // thousand events. Times are judged by make page-bench, on a machine with nothing else to do.
 func TestPageIsLight(t *testing.T) {

@@ -41,8 +41,9 @@ var media = map[string]string{
 }
 
 type selectFileQuery struct {
-	ID   string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
-	File string `query:"file" required:"true" minLength:"1" maxLength:"12288" doc:"File, relative to the workspace."`
+	ID    string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
+	File  string `query:"file" required:"true" minLength:"1" maxLength:"12288" doc:"File, relative to the workspace."`
+	Unfit string `query:"unfit" enum:"error,told" default:"error" doc:"What is answered about a file that is missing, too large, not text or not to be read: an error, or a success that says why in its field unfit."`
 }
 
 // selectFile shows a file. However large it is, it is never all in memory.
@@ -65,9 +66,13 @@ func selectFile(d *Door, w http.ResponseWriter, r *http.Request, c *call, q sele
 		err = sendText(w, r, v, file)
 	}
 	if errors.Is(err, sandbox.ErrBinary) {
-		return binaryFile(q.File)
+		err = binaryFile(q.File)
 	}
-	return fileFault(whyEnded(ctx, err), "file", "a regular file")
+	why, err := tell(q.Unfit, fileFault(whyEnded(ctx, err), "file", "a regular file"))
+	if why != nil {
+		writeJSON(w, http.StatusOK, api.FileContent{Unfit: why})
+	}
+	return err
 }
 
 func sendText(w http.ResponseWriter, r *http.Request, v *workspace.View, file string) error {
@@ -129,7 +134,7 @@ func sendMedia(w http.ResponseWriter, r *http.Request, v *workspace.View, file, 
 }
 
 func tooLargeToShow(limit int64) error {
-	return fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "The file is larger than the "+size(limit)+" that are shown here; download the workspace instead.")
+	return fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "The file is larger than the "+size(limit)+" that are shown here; download it instead.")
 }
 
 // counter counts up to where a file is too large.

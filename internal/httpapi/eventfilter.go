@@ -22,6 +22,7 @@ type eventFilter struct {
 	source           string
 	from, until      time.Time
 	hidden           map[int64]bool // by number
+	statuses         bool
 }
 
 // newEventFilter joins what the query and the body say.
@@ -47,7 +48,7 @@ func newEventFilter(q eventQuery, body api.EventFilter) (eventFilter, error) {
 		}
 		return in.Value
 	}
-	f := eventFilter{include: kinds(q.IncludeTypes, body.IncludeTypes), exclude: kinds(q.ExcludeTypes, body.ExcludeTypes),
+	f := eventFilter{statuses: q.Statuses, include: kinds(q.IncludeTypes, body.IncludeTypes), exclude: kinds(q.ExcludeTypes, body.ExcludeTypes),
 		from: day("start_date", q.StartDate, body.StartDate), until: day("end_date", q.EndDate, body.EndDate)}
 	f.source, _ = choose("source", q.Source, body.Source)
 	text, _ := choose("query", q.Text, body.Query)

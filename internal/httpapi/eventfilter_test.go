@@ -105,3 +105,28 @@ func TestEventFilterRefuses(t *testing.T) {
 	r.do("GET", to, `[]`).want(t, 422, `["body"]`)
 	r.as("bob", "GET", to+"?source=user", "").want(t, 404)
 }
+
+// Statuses are told in their place if somebody asks for them, and to nobody else.
+func TestEventsWithStatuses(t *testing.T) {
+	r := newRig(t)
+	id := r.filterable()
+	r.append(id, session.Titled{Title: "Greetings"}, session.ModelAnswered{Text: "And more.", Final: true})
+	to := "/api/conversations/" + id + "/events?reverse=true&limit=3"
+	if got := briefly(t, r.do("GET", to, "").want(t, 200)); got != "agent:message agent:message agent:run" {
+		t.Errorf("without: %s", got)
+	}
+	page := decoded[api.EventPage](t, r.do("GET", to+"&statuses=true", "").want(t, 200))
+	if len(page.Events) != 3 || !page.HasMore {
+		t.Fatalf("%s", page.Events)
+	}
+	var told struct {
+		ID        int64
+		Timestamp string
+		Status    struct {
+			Title string `json:"conversation_title"`
+		}
+	}
+	if err := json.Unmarshal(page.Events[1], &told); err != nil || told.ID == 0 || told.Timestamp == "" || told.Status.Title != "Greetings" {
+		t.Errorf("%s: %v", page.Events[1], err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -31,6 +32,7 @@ type eventQuery struct {
 	Source        string `query:"source" maxLength:"100" doc:"Only events from here: agent, user or environment."`
 	StartDate     string `query:"start_date" maxLength:"100" doc:"Only events since then."`
 	EndDate       string `query:"end_date" maxLength:"100" doc:"Only events until then."`
+	Statuses      bool   `query:"statuses" default:"false" doc:"Statuses too, each as {id, timestamp, status}; filters do not concern them."`
 }
 
 // listEvents pages through the log. Events without a counterpart on the wire leave gaps in the numbers.
@@ -77,6 +79,9 @@ func (d *Door) eventsUp(ctx context.Context, id session.ID, filter *eventFilter,
 		if err != nil {
 			return nil, err
 		}
+		if f.Kind == v0.Status && filter.statuses {
+			out = append(out, statusOf(e, d.masked(f.JSON)))
+		}
 		if f.Kind != v0.Event {
 			continue
 		}
@@ -85,6 +90,20 @@ func (d *Door) eventsUp(ctx context.Context, id session.ID, filter *eventFilter,
 		}
 	}
 	return out, nil
+}
+
+// statusOf is a status as a page of events tells it: beside a number and a time, which a
+// stream tells in another way.
+func statusOf(e session.Event, status json.RawMessage) json.RawMessage {
+	out, err := json.Marshal(struct {
+		ID        int64           `json:"id"`
+		Timestamp time.Time       `json:"timestamp"`
+		Status    json.RawMessage `json:"status"`
+	}{e.Number, e.At, status})
+	if err != nil {
+		panic(err) // it is JSON already
+	}
+	return out
 }
 
 // eventsDown reads the log in short stretches from the end, since logs are read upwards.

@@ -117,12 +117,17 @@ const (
 
 type gitChangesQuery struct {
 	ID     string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
-	Absent string `query:"absent" enum:"error,empty" default:"error" doc:"What is answered where there is no repository, or no workspace yet: an error, or that nothing changed."`
+	Absent string `query:"absent" enum:"error,empty" default:"error" doc:"What is answered where there is no repository, or no workspace yet: an error, or that nothing changed; the header X-Absent then says repository or workspace."`
 }
+
+// absentHeader tells a list that is empty because there is nothing to compare from one
+// that is empty because nothing differs.
+const absentHeader = "X-Absent"
 
 func gitChanges(d *Door, ctx context.Context, c *call, q gitChangesQuery, _ none) ([]api.GitChange, error) {
 	v, err := d.view(ctx, c, q.ID)
 	if q.Absent == "empty" && errors.Is(err, workspace.ErrNone) {
+		c.header.Set(absentHeader, "workspace")
 		return []api.GitChange{}, nil
 	}
 	if err != nil {
@@ -131,6 +136,7 @@ func gitChanges(d *Door, ctx context.Context, c *call, q gitChangesQuery, _ none
 	defer v.Close()
 	found, err := v.Changes(ctx)
 	if q.Absent == "empty" && errors.Is(err, sandbox.ErrNoRepo) {
+		c.header.Set(absentHeader, "repository")
 		return []api.GitChange{}, nil
 	}
 	if err != nil {
@@ -144,8 +150,9 @@ func gitChanges(d *Door, ctx context.Context, c *call, q gitChangesQuery, _ none
 }
 
 type gitDiffQuery struct {
-	ID   string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
-	Path string `query:"path" required:"true" minLength:"1" maxLength:"12288" doc:"File, relative to the workspace."`
+	ID    string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
+	Path  string `query:"path" required:"true" minLength:"1" maxLength:"12288" doc:"File, relative to the workspace."`
+	Unfit string `query:"unfit" enum:"error,told" default:"error" doc:"What is answered about a file that is missing, too large, not text or not to be read: an error, or a success that says why in its field unfit."`
 }
 
 func gitDiff(d *Door, ctx context.Context, c *call, q gitDiffQuery, _ none) (api.GitDiff, error) {
@@ -160,7 +167,8 @@ func gitDiff(d *Door, ctx context.Context, c *call, q gitDiffQuery, _ none) (api
 	defer v.Close()
 	diff, err := v.Diff(ctx, file)
 	if err != nil {
-		return api.GitDiff{}, gitFault(err, q.Path)
+		why, err := tell(q.Unfit, gitFault(err, q.Path))
+		return api.GitDiff{Unfit: why}, err
 	}
 	return api.GitDiff{Modified: diff.Modified, Original: diff.Original}, nil
 }

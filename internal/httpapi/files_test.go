@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"net/url"
@@ -196,6 +197,43 @@ func TestSelectFile(t *testing.T) {
 		}
 		h.do("GET", "/api/conversations/"+id+"/select-file", "").want(t, 422, `"file"`, "required")
 		h.do("GET", "/api/conversations/"+id+"/select-file?file=raw%FF", "").want(t, 415, `binary file: raw%FF"`)
+		for file, want := range map[string]string{"binary": `"status":415`, "larger": `"status":413`, "nothing": `"status":404`, "pipe": `"message":"This is not a regular file."`, "text": `"etag":"`} {
+			a := h.do("GET", "/api/conversations/"+id+"/select-file?unfit=told&file="+file, "").want(t, 200, want)
+			if strings.Contains(a.body, `"unfit"`) != (file != "text") {
+				t.Errorf("%s: %.100s", file, a.body)
+			}
+		}
+	})
+}
+
+func TestGetFile(t *testing.T) {
+	h := newHands(t)
+	large := strings.Repeat(all256(), (maxText>>8)+1)
+	fill := func(id string) {
+		h.put(id, "empty", "")
+		h.put(id, "page.html", "<script>1</script>")
+		h.put(id, "für \"x\".bin", large)
+		h.put(id, "folder/", "")
+		h.link(id, "out", "/etc/passwd")
+	}
+	h.both(t, fill, func(t *testing.T, h *hands, id string) {
+		get := func(file string) answer {
+			return h.do("GET", "/api/conversations/"+id+"/file?path="+url.QueryEscape(file), "")
+		}
+		for file, want := range map[string]string{"empty": "", "page.html": "<script>1</script>", "für \"x\".bin": large} {
+			a := get(file)
+			if a.status != 200 || a.body != want || a.header.Get("Content-Type") != "application/octet-stream" || a.header.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("%s: %d, %d bytes, want %d; %v", file, a.status, len(a.body), len(want), a.header)
+			}
+			how, given, err := mime.ParseMediaType(a.header.Get("Content-Disposition"))
+			if err != nil || how != "attachment" || given["filename"] != file {
+				t.Errorf("%s: %s %v %v", file, how, given, err)
+			}
+		}
+		get("nothing").want(t, 404)
+		get("folder").want(t, 422, "not a regular file")
+		get("out").want(t, 422, "leads out")
+		get("../x").want(t, 422, "leads out")
 	})
 }
 
@@ -408,6 +446,7 @@ func TestGit(t *testing.T) {
 		refused(t, err, 415)
 		_, err = h.client.Diff(t.Context(), id, "large")
 		refused(t, err, 413)
+		h.do("GET", "/api/conversations/"+id+"/git/diff?unfit=told&path=binary", "").want(t, 200, `"unfit":{"status":415,`)
 	})
 	t.Run("no repository", func(t *testing.T) {
 		h.both(t, func(id string) { h.put(id, "x", "x") }, func(t *testing.T, h *hands, id string) {
@@ -481,11 +520,15 @@ func TestNoWorkspaceYet(t *testing.T) {
 			refused(t, op(t.Context(), id), 404, "Runtime not yet initialized", api.CodeNoWorkspace)
 		})
 	}
-	h.do("GET", "/api/conversations/"+id+"/git/changes?absent=empty", "").want(t, 200, "[]")
+	if a := h.do("GET", "/api/conversations/"+id+"/git/changes?absent=empty", "").want(t, 200, "[]"); a.header.Get("X-Absent") != "workspace" {
+		t.Errorf("%v", a.header)
+	}
 	plain := h.stopped()
 	h.put(plain, "a", "no repository")
 	h.do("GET", "/api/conversations/"+plain+"/git/changes", "").want(t, 404)
-	h.do("GET", "/api/conversations/"+plain+"/git/changes?absent=empty", "").want(t, 200, "[]")
+	if a := h.do("GET", "/api/conversations/"+plain+"/git/changes?absent=empty", "").want(t, 200, "[]"); a.header.Get("X-Absent") != "repository" {
+		t.Errorf("%v", a.header)
+	}
 	h.do("GET", "/api/conversations/nobodys/git/changes?absent=empty", "").want(t, 404)
 	h.do("GET", "/api/conversations/"+id+"/git/changes?absent=maybe", "").want(t, 422)
 	if a := h.do("GET", "/api/conversations/"+id+"/list-files", ""); !strings.HasPrefix(a.body, `{"error":"Runtime not yet initialized"`) {

@@ -69,6 +69,7 @@ func table() []route {
 
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/list-files", id: "listFiles", tag: tagWorkspace, summary: "What is in a folder of the workspace, one level deep.", about: aboutListFiles, may: reads}, listFiles),
 		rawOp(route{method: "GET", path: "/api/conversations/{conversation_id}/select-file", id: "selectFile", stream: true, tag: tagWorkspace, summary: "Read a file of the workspace.", about: aboutSelectFile, may: append(tooMuch, reads...)}, describeFile, selectFile),
+		rawOp(route{method: "GET", path: "/api/conversations/{conversation_id}/file", id: "getFile", stream: true, tag: tagWorkspace, summary: "Download a file of the workspace.", about: aboutGetFile, may: reads}, describeBytes, getFile),
 		op(route{method: "PUT", path: "/api/conversations/{conversation_id}/file", id: "saveFile", stream: true, tag: tagWorkspace, summary: "Write a file of the workspace.", about: aboutSaveFile, may: append(tooMuch, uses...)}, saveFile),
 		rawOp(route{method: "GET", path: "/api/conversations/{conversation_id}/zip-directory", id: "zipDirectory", stream: true, tag: tagWorkspace, summary: "Download the workspace as workspace.zip.", about: aboutZip, may: reads}, describeZip, zipDirectory),
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/git/changes", id: "gitChanges", tag: tagWorkspace, summary: "Files that differ from where the work began.", about: aboutChanges, may: reads}, gitChanges),

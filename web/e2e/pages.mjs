@@ -22,7 +22,13 @@ async function look(there, name) {
       await page.evaluate(async (theme) => {
         document.documentElement.dataset.theme = theme;
         await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-        await Promise.all(document.getAnimations().filter((a) => a instanceof CSSTransition).map((a) => a.finished.catch(() => {})));
+        // What is inherited changes after what it is inherited from: the end of one transition begins another.
+        for (;;) {
+          const changes = document.getAnimations().filter((a) => a instanceof CSSTransition);
+          if (changes.length === 0) break;
+          await Promise.all(changes.map((a) => a.finished.catch(() => {})));
+          await new Promise((done) => requestAnimationFrame(done));
+        }
       }, colorScheme);
       if (job.pictures) await page.screenshot({ path: join(job.pictures, `${name}-${width}-${colorScheme}.png`) });
       found.push(...(await faults(page)).map((fault) => `${name} ${width} ${colorScheme}: ${fault}`));

@@ -57,7 +57,7 @@ export async function visit({ base = job.base, expected = [], ...options } = {})
   const note = (text) => expected.some((form) => form.test(text)) || wrong.push(text);
   const own = new Set([new URL(base).host]);
   context.on("console", (m) => m.type() === "error" && note(`console: ${m.text()} ${m.location().url}`));
-  context.on("weberror", (e) => note(`script: ${e.error().stack ?? e.error()}`));
+  context.on("weberror", (e) => note(`script: ${e.error().name} ${e.error().message} ${e.error().stack}`));
   context.on("request", (r) => {
     const url = new URL(r.url());
     if (/^(https?|wss?):$/.test(url.protocol) && !own.has(url.host)) note(`foreign: ${r.url()}`);

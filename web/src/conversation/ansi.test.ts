@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { ansi } from "./ansi";
+import { ansi, clip } from "./ansi";
 
 const plain = (s: string) => ansi(s).map((line) => line.map((x) => x.text).join(""));
 
@@ -29,7 +29,7 @@ describe("output of a terminal", () => {
     ["\x1b[7mx", { text: "x", class: "", color: "var(--color-paper)", background: "var(--color-ink)" }],
     ["\x1b[38;5;9mx", { text: "x", class: "ansi-fg-9" }],
     ["\x1b[38;5;208mx", { text: "x", class: "", color: "rgb(255 135 0)" }],
-    ["\x1b[48;5;244mx", { text: "x", class: "", background: "rgb(128 128 128)" }],
+    ["\x1b[48;5;244mx", { text: "x", class: "", background: "color-mix(in oklab, rgb(128 128 128) 25%, transparent)" }],
     ["\x1b[38;2;1;2;999mx", { text: "x", class: "", color: "rgb(1 2 255)" }],
     ["\x1b[38:2:1:2:3mx", { text: "x", class: "", color: "rgb(1 2 3)" }],
     ["\x1b[38;5;999mx", { text: "x", class: "" }],
@@ -38,8 +38,21 @@ describe("output of a terminal", () => {
     ["\x1b[31m\x1b[mx", { text: "x", class: "" }],
   ])("%j", (from, want) => expect(ansi(from)).toEqual([[want]]));
 
+  test("turns colours round so that they can be read", () => {
+    expect(ansi("\x1b[7mx")).toEqual([[{ text: "x", class: "", color: "var(--color-paper)", background: "var(--color-ink)" }]]);
+    expect(ansi("\x1b[7;31mx")).toEqual([[{ text: "x", class: "ansi-bg-1" }]]);
+    expect(ansi("\x1b[7;42mx")).toEqual([[{ text: "x", class: "ansi-fg-2" }]]);
+  });
+
   test("keeps a colour over lines and joins what looks alike", () => {
     expect(ansi("\x1b[32ma\x1b[32mb\nc\x1b[0md")).toEqual([[{ text: "ab", class: "ansi-fg-2" }], [{ text: "c", class: "ansi-fg-2" }, { text: "d", class: "" }]]);
+  });
+
+  test("clips a line that is too long", () => {
+    const line = ansi("\x1b[32mgreen\x1b[0mplain")[0]!;
+    expect(clip(line, 10)).toBe(line);
+    expect(clip(line, 7).map((s) => s.text)).toEqual(["green", "pl", " …"]);
+    expect(clip(line, 5).map((s) => s.text)).toEqual(["green", "", " …"]);
   });
 
   test("takes whatever comes", () => {

@@ -50,6 +50,18 @@ export function ansi(output: string): Span[][] {
   return lines;
 }
 
+/** clip is the beginning of a line that is too long to be read, and says so. */
+export function clip(line: Span[], most: number): Span[] {
+  let left = most;
+  const kept: Span[] = [];
+  for (const s of line) {
+    if (s.text.length > left) return [...kept, { ...s, text: s.text.slice(0, left) }, { text: " …", class: "ansi-dim" }];
+    left -= s.text.length;
+    kept.push(s);
+  }
+  return line;
+}
+
 /** Line is one line of a terminal with a cursor, so that progress bars show their last state. */
 class Line {
   private parts: { text: string; look: Look }[] = [];
@@ -101,12 +113,18 @@ class Line {
   }
 }
 
+type Colour = Look["fg"];
+
+/** turned is the colours of text and ground in each other's place; those of the page only if there are no others. */
+const turned = ({ fg, bg }: Look): [Colour, Colour] => (fg === undefined && bg === undefined ? ["var(--color-paper)", "var(--color-ink)"] : [bg, fg]);
+
 function span(text: string, look: Look): Span {
-  const [fg, bg] = look.inverse ? [look.bg ?? "var(--color-paper)", look.fg ?? "var(--color-ink)"] : [look.fg, look.bg];
+  const [fg, bg] = look.inverse ? turned(look) : [look.fg, look.bg];
   const names = [look.bold && "ansi-bold", look.dim && "ansi-dim", look.italic && "ansi-italic", look.underline && "ansi-underline", look.strike && "ansi-strike", typeof fg === "number" && `ansi-fg-${fg}`, typeof bg === "number" && `ansi-bg-${bg}`];
   const s: Span = { text, class: names.filter(Boolean).join(" ") };
   if (typeof fg === "string") s.color = fg;
-  if (typeof bg === "string") s.background = bg;
+  // As with the named ones, a hint of it, so that whatever is written on it can be read.
+  if (typeof bg === "string") s.background = bg.startsWith("var(") ? bg : `color-mix(in oklab, ${bg} 25%, transparent)`;
   return s;
 }
 

@@ -28,6 +28,8 @@ export interface Event {
   extras?: Fields;
   success?: boolean;
   llm_metrics?: Metrics;
+  /** In place of all that: a notice beside the history. */
+  status?: Status;
   tool_call_metadata?: { tool_call_id?: string; function_name?: string } | null;
 }
 

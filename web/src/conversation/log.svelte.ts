@@ -128,10 +128,15 @@ export class Log {
       this.starting = "";
       return;
     }
-    const item = new Item(`s${id}`, "notice", s.type === "error" ? "failure" : (s.id ?? ""), id, Date.now());
-    item.text = s.message ?? "";
-    this.items.push(item);
+    this.noted(s, id, Date.now(), this.items);
     this.version++;
+  }
+
+  private noted(s: Status, id: number, at: number, to: Item[]): void {
+    if (s.conversation_title || /^STATUS\$(READY|BUILDING_|STARTING_|SETTING_UP_)/.test(s.id ?? "")) return;
+    const item = new Item(`s${id}`, "notice", s.type === "error" ? "failure" : (s.id ?? ""), id, at);
+    item.text = s.message ?? "";
+    this.behind(item, to);
   }
 
   /** delta is a piece of an answer, or of the output of a command that runs. */
@@ -168,7 +173,8 @@ export class Log {
 
   private fold(e: Event, to: Item[]): void {
     this.measure(e);
-    if (e.observation) this.observed(slim(e), to);
+    if (e.status) this.noted(e.status, e.id, Date.parse(e.timestamp), to);
+    else if (e.observation) this.observed(slim(e), to);
     else if (e.action) this.acted(slim(e), to);
   }
 
@@ -286,7 +292,8 @@ export class Log {
       if (state !== "running" && state !== "loading") this.endStreamIn(to);
       if (state !== "loading") this.starting = "";
     }
-    if (state !== "awaiting_user_confirmation") this.answered(Date.parse(e.timestamp));
+    // What an older page tells is past for the calls of newer ones.
+    if (state !== "awaiting_user_confirmation" && e.id === this.statesFrom) this.answered(Date.parse(e.timestamp));
     if (!told.has(state)) return;
     const item = new Item(`e${e.id}`, "notice", `state.${state}`, e.id, Date.parse(e.timestamp));
     item.text = reason;

@@ -140,4 +140,25 @@ describe("the log", () => {
     expect(JSON.stringify(heavy)).not.toContain("yyy");
     expect(log.items[0]!.result?.extras).toEqual({ diff: "@@" });
   });
+
+  test("tells statuses where they happened", () => {
+    const log = new Log();
+    const told = (id: number, status: Event["status"]) => ({ id, timestamp: at, source: "environment", status }) as Event;
+    log.before([said(9, "agent", "done"), told(8, { id: "STATUS$EGRESS_CHANGED", message: "off" }), told(7, { id: "STATUS$READY" }), told(6, { conversation_title: "A title" }), told(5, { type: "error", id: "STATUS$ERROR", message: "no answer" }), said(4, "user", "go")]);
+    expect(names(log)).toEqual(["user:message:4", "notice:failure:5", "notice:STATUS$EGRESS_CHANGED:8", "agent:message:9"]);
+    expect(log.items[1]!.at).toBe(Date.parse(at));
+    log.status({ id: "STATUS$EGRESS_CHANGED", message: "off" }, 8);
+    expect(log.items).toHaveLength(4);
+  });
+
+  test("still asks when an older page tells of older states", () => {
+    const log = new Log();
+    const asks = run(20, "rm x");
+    asks.args!.confirmation_state = "awaiting_confirmation";
+    log.before([state(21, "awaiting_user_confirmation"), asks]);
+    log.before([state(11, "running"), said(10, "user", "go")]);
+    expect(log.items.at(-1)!.asks).toBe(true);
+    log.add(state(22, "user_confirmed"));
+    expect(log.items.at(-1)!.asks).toBe(false);
+  });
 });

@@ -21,14 +21,19 @@ export function bare(html: string): string {
   });
 }
 
-const marked = new Marked({
-  gfm: true,
-  breaks: true,
-  renderer: {
-    checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
-    html: ({ text }) => bare(text),
-  },
-});
+const reader = (html: (text: string) => string) =>
+  new Marked({
+    gfm: true,
+    breaks: true,
+    renderer: {
+      checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
+      html: ({ text }) => html(text),
+    },
+  });
+
+const marked = reader(bare);
+/** What people write about tags is about tags. */
+const literal = reader((text) => text.replace(/[&<>]/g, (c) => `&#${c.charCodeAt(0)};`));
 
 const purifier = DOMPurify();
 
@@ -36,6 +41,7 @@ purifier.addHook("afterSanitizeAttributes", (node) => {
   const language = /(?:^|\s)language-([\w+#-]+)/.exec(node.getAttribute("class") ?? "")?.[1];
   node.removeAttribute("class");
   if (node.tagName === "CODE" && language) node.setAttribute("data-language", language.toLowerCase());
+  if (node.tagName === "LI" && /^[☑☐] /.test(node.textContent)) node.setAttribute("data-task", "");
   if (node.tagName === "A") {
     node.setAttribute("target", "_blank");
     node.setAttribute("rel", "noopener noreferrer");
@@ -76,15 +82,16 @@ const rendered = new Map<string, string>();
 const remembered = 200;
 const small = 20_000;
 
-/** html renders markdown. What is too long to be read is cut: it is in the trajectory. */
-export function html(source: string): string {
-  const known = rendered.get(source);
+/** html renders markdown, of a person's with tags as the text they are. What is too long to be read is cut: it is in the trajectory. */
+export function html(source: string, mine = false): string {
+  const name = `${mine}${source}`;
+  const known = rendered.get(name);
   if (known !== undefined) return known;
   const cut = source.length > longest ? source.slice(0, longest) + "…" : source;
-  const safe = purifier.sanitize(marked.parse(cut, { async: false }), rules);
+  const safe = purifier.sanitize((mine ? literal : marked).parse(cut, { async: false }), rules);
   if (source.length <= small) {
     if (rendered.size >= remembered) rendered.delete(rendered.keys().next().value!);
-    rendered.set(source, safe);
+    rendered.set(name, safe);
   }
   return safe;
 }

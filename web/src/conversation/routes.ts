@@ -18,7 +18,7 @@ export const conversation = (id: string) => data(api.GET("/api/conversations/{co
 
 /** page is up to 100 events before one, newest first. */
 export async function page(id: string, before?: number): Promise<{ events: Event[]; more: boolean }> {
-  const query = { reverse: true, limit: 100, ...(before === undefined ? {} : { end_id: before - 1 }) };
+  const query = { reverse: true, limit: 100, statuses: true, ...(before === undefined ? {} : { end_id: before - 1 }) };
   const got = await data(api.GET("/api/conversations/{conversation_id}/events", { params: { ...path(id), query } }));
   return { events: (got.events ?? []) as Event[], more: got.has_more };
 }

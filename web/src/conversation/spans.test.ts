@@ -20,5 +20,10 @@ test("time goes to the turn it was spent in, and waiting to the one that came of
   const [first, second] = turns(timeline, 40_000);
   expect(first).toMatchObject({ event: 3, parts: { sandbox: 5000, model: 3000, tool: 4000, queue: 0 }, rest: 0, length: 12_000 });
   expect(second).toMatchObject({ event: 9, parts: { queue: 5000, model: 10_000 }, rest: 0 });
+  expect(first!.steps.map((s) => [s.kind, s.at, s.part, s.length])).toEqual([
+    ["sandbox", 0, 5 / 13, 5000],
+    ["model", 6 / 13, 3 / 13, 3000],
+    ["tool", 9 / 13, 4 / 13, 4000],
+  ]);
   expect(turns({ ...timeline, turns: null, spans: null }, 0)).toEqual([]);
 });

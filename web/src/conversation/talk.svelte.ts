@@ -27,10 +27,15 @@ export class Talk {
   /** Whether there are older events than those that were read. */
   more = $state(false);
   reading = $state(false);
+  /** Whether older events could not be read; asking again is up to the person. */
+  failed = $state(false);
   loaded = $state(false);
   waiting = $state.raw<routes.Waiting[]>([]);
   approvals = $state.raw<routes.Approval[]>([]);
   overrides = $state.raw<routes.Overrides | undefined>();
+  /** What is to go with the next message: it outlives a look at the workspace on a small screen. */
+  pictures = $state.raw<{ name: string; url: string }[]>([]);
+  files = $state.raw<File[]>([]);
   private unfollow: () => void = () => {};
   private todo: (() => void)[] = [];
   private planned = false;
@@ -40,6 +45,7 @@ export class Talk {
   constructor(readonly id: string) {}
 
   async open(): Promise<void> {
+    this.problem = "";
     try {
       const [info, page] = await Promise.all([routes.conversation(this.id), routes.page(this.id)]);
       await breathe();
@@ -55,7 +61,7 @@ export class Talk {
       if (this.closed) return;
       this.listen();
       this.refresh();
-      routes.overrides(this.id).then((o) => (this.overrides = o)).catch(quiet);
+      this.override();
     } catch (err) {
       this.problem = err instanceof Error ? err.message : String(err);
     }
@@ -70,11 +76,21 @@ export class Talk {
   private listen(): void {
     this.unfollow = follow(this.id, this.log.newest, {
       event: (e) => this.later(() => this.log.add(e as Event)),
-      status: (s, n) => this.later(() => this.log.status(s as Status, n)),
+      status: (s, n) => this.later(() => this.status(s as Status, n)),
       delta: (d) => this.later(() => this.log.delta(d)),
       end: () => this.later(() => (this.deleted = true)),
       connected: (yes) => this.reconnected(yes),
     });
+  }
+
+  private status(s: Status, id: number): void {
+    this.log.status(s, id);
+    if (s.id === "STATUS$OVERRIDES_CHANGED") this.override();
+  }
+
+  /** override asks which model and budget hold here: another window may have changed them. */
+  private override(): void {
+    routes.overrides(this.id).then((o) => (this.overrides = o)).catch(quiet);
   }
 
   private reconnected(yes: boolean): void {
@@ -113,6 +129,7 @@ export class Talk {
   async older(): Promise<void> {
     if (!this.more || this.reading) return;
     this.reading = true;
+    this.failed = false;
     try {
       const page = await routes.page(this.id, this.log.oldest);
       if (this.closed) return;
@@ -120,7 +137,7 @@ export class Talk {
       this.more = page.more;
     } catch (err) {
       toasts.failed(err);
-      this.more = false;
+      this.failed = true;
     }
     this.reading = false;
   }

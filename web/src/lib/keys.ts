@@ -2,13 +2,15 @@
 
 export const onMac = typeof navigator !== "undefined" && /Mac|iPhone|iPad/.test(navigator.platform);
 
-type Press = Pick<KeyboardEvent, "key" | "metaKey" | "ctrlKey" | "altKey" | "shiftKey">;
+type Press = Pick<KeyboardEvent, "key" | "metaKey" | "ctrlKey" | "altKey" | "shiftKey"> & { code?: string };
 
 /** written is a key press as commands write it: "mod+k", "alt+1", "?". mod is Cmd on a Mac and Ctrl elsewhere. */
 export function written(e: Press, mac = onMac): string {
   if (["Shift", "Control", "Meta", "Alt", "AltGraph"].includes(e.key)) return "";
   const mod = mac ? e.metaKey : e.ctrlKey;
-  const key = e.key.length === 1 ? e.key.toLowerCase() : e.key;
+  // With Alt some keyboards write another character: ¡ in place of 1 on a Mac.
+  const digit = e.altKey ? /^Digit(\d)$/.exec(e.code ?? "")?.[1] : undefined;
+  const key = digit ?? (e.key.length === 1 ? e.key.toLowerCase() : e.key);
   return (mod ? "mod+" : "") + (e.altKey ? "alt+" : "") + (e.shiftKey && e.key.length > 1 ? "shift+" : "") + key;
 }
 

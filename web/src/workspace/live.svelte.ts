@@ -42,6 +42,11 @@ export class Live {
     return this.info?.status === "STOPPED";
   }
 
+  /** idle is while nobody makes a sandbox: it is made when it is needed. */
+  get idle(): boolean {
+    return this.info?.status === "RUNNING" && !["loading", "running"].includes(this.info.agent_state);
+  }
+
   get ready(): boolean {
     return this.info?.status === "RUNNING" && this.info.runtime_status === "STATUS$READY";
   }
@@ -104,7 +109,10 @@ export class Live {
 
   private take(frame: Frame): void {
     if (frame.id !== undefined) this.after = frame.id;
-    if (frame.type === "status") void this.refresh().catch(() => {});
+    if (frame.type === "status") {
+      if (frame.data.id === "STATUS$READY") this.files++; // there is something to look into now
+      void this.refresh().catch(() => {});
+    }
     if (frame.type !== "event") return;
     const what = touched(frame.data);
     if (what.files) this.files++;

@@ -8,10 +8,14 @@ export function joined(have: Look[], more: Look[]): Look[] {
   return [...all.values()].sort((a, b) => a.id - b.id);
 }
 
-function slim({ id, timestamp, extras }: Look): Look {
+const longest = 50_000;
+
+function slim({ id, timestamp, content, extras }: Look): Look {
   return {
     id,
     timestamp,
+    // The words stand in for a picture.
+    ...(extras?.screenshot ? {} : { content: content?.slice(0, longest) }),
     extras: extras && { url: extras.url, screenshot: extras.screenshot, error: extras.error, last_browser_action_error: extras.last_browser_action_error },
   };
 }

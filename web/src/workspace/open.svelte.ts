@@ -8,6 +8,8 @@ export class OpenFile {
   stored = $state<string | undefined>();
   text = $state("");
   problem = $state("");
+  /** Whether the file is there and only cannot be shown. */
+  takeable = $state(false);
   saving = $state(false);
   /** What somebody else wrote since, when that stands in the way of saving. */
   conflict = $state.raw<routes.FileContent | undefined>();
@@ -42,6 +44,7 @@ export class OpenFile {
       else this.take(got);
     } catch (err) {
       // What can be read no more is still worth saving.
+      this.takeable = err instanceof ApiError && [413, 415].includes(err.status);
       if (!this.changed) this.problem = err instanceof Error ? err.message : String(err);
       else if (missing(err)) this.lost();
     }

@@ -28,11 +28,20 @@ async function there(id: string): Promise<void> {
   made.add(id);
 }
 
-export async function changes(id: string): Promise<Change[]> {
-  return (await data(api.GET("/api/conversations/{conversation_id}/git/changes", { params: { ...path(id), query: { absent: "empty" } } }))) ?? [];
+/** changes are the files that differ, and what there is not, if that is why there are none. */
+export async function changes(id: string): Promise<{ list: Change[]; absent: string }> {
+  const got = await api.GET("/api/conversations/{conversation_id}/git/changes", { params: { ...path(id), query: { absent: "empty" } } });
+  return { list: got.data ?? [], absent: got.response.headers.get("X-Absent") ?? "" };
 }
 
-export const versions = (id: string, file: string) => data(api.GET("/api/conversations/{conversation_id}/git/diff", { params: { ...path(id), query: { path: file } } }));
+/** fit is an answer about a file that can be shown; why another cannot is an error here, if not in the browser's console. */
+async function fit<T extends { unfit?: Schemas["Unfit"] }>(answer: Promise<T>): Promise<T> {
+  const got = await answer;
+  if (got.unfit) throw new ApiError(got.unfit.status, got.unfit.message, "", [], "");
+  return got;
+}
+
+export const versions = (id: string, file: string) => fit(data(api.GET("/api/conversations/{conversation_id}/git/diff", { params: { ...path(id), query: { path: file, unfit: "told" } } })));
 
 /** list is what is in a folder; "" is the workspace itself. */
 export async function list(id: string, folder: string): Promise<string[]> {
@@ -41,7 +50,7 @@ export async function list(id: string, folder: string): Promise<string[]> {
   return (await data(api.GET("/api/conversations/{conversation_id}/list-files", { params: { ...path(id), query } }))) ?? [];
 }
 
-export const read = (id: string, file: string) => data(api.GET("/api/conversations/{conversation_id}/select-file", { params: { ...path(id), query: { file } } }));
+export const read = (id: string, file: string) => fit(data(api.GET("/api/conversations/{conversation_id}/select-file", { params: { ...path(id), query: { file, unfit: "told" } } })));
 
 /** save replaces a file if it still is what etag says; null makes one that is not there yet. */
 export const save = (id: string, file: string, content: string, etag: string | null) =>
@@ -52,6 +61,8 @@ export function upload(id: string, files: File[]): Promise<Schemas["Uploaded"]> 
   for (const file of files) body.append("files", file, file.name);
   return data(api.POST("/api/conversations/{conversation_id}/upload-files", { params: keyed(id), body: body as never, bodySerializer: (b) => b as never }));
 }
+
+export const fileAddress = (id: string, file: string) => `${baseUrl}/api/conversations/${encodeURIComponent(id)}/file?path=${encodeURIComponent(file)}`;
 
 export const zipAddress = (id: string) => `${baseUrl}/api/conversations/${encodeURIComponent(id)}/zip-directory`;
 
@@ -70,6 +81,7 @@ export const allow = (id: string, mode: Mode, hosts: string[]) => data(api.PUT("
 export interface Look {
   id: number;
   timestamp: string;
+  content?: string;
   extras?: { url?: string; screenshot?: string; error?: boolean; last_browser_action_error?: string };
 }
 

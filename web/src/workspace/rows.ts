@@ -7,14 +7,17 @@ export interface Row {
   open: boolean;
   /** How deep it is, from 1. */
   level: number;
+  /** Which one of how many in its folder it is, from 1. */
+  place: number;
+  among: number;
 }
 
 /** rows are what is shown of the tree: folders that are open and were read show what is in them. */
 export function rows(read: ReadonlyMap<string, string[]>, open: ReadonlySet<string>, folder = "", level = 1): Row[] {
-  return (read.get(folder) ?? []).flatMap((path) => {
+  return (read.get(folder) ?? []).flatMap((path, i, all) => {
     const isFolder = path.endsWith("/");
     const bare = path.replace(/\/$/, "");
-    const row = { path, name: bare.slice(bare.lastIndexOf("/") + 1), folder: isFolder, open: isFolder && open.has(path), level };
+    const row = { path, name: bare.slice(bare.lastIndexOf("/") + 1), folder: isFolder, open: isFolder && open.has(path), level, place: i + 1, among: all.length };
     return row.open ? [row, ...rows(read, open, path, level + 1)] : [row];
   });
 }

@@ -1,0 +1,47 @@
+package httpapi
+
+import (
+	"mime"
+	"net/http"
+	"path"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"deckhand/api"
+)
+
+const aboutGetFile = "The bytes as they are, whatever the file is and however large, to be stored and not to be shown. It is sent while it is read: should something go wrong meanwhile, the connection breaks off. " + aboutNames
+
+type getFileQuery struct {
+	ID   string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
+	Path string `query:"path" required:"true" minLength:"1" maxLength:"12288" doc:"File, relative to the workspace."`
+}
+
+// getFile sends a file of the workspace as a download. It never tells what it might be:
+// a page from the sandbox must not become one of ours.
+func getFile(d *Door, w http.ResponseWriter, r *http.Request, c *call, q getFileQuery) error {
+	file, err := inWorkspace("path", q.Path)
+	if err != nil {
+		return err
+	}
+	ctx, release := d.hold(r.Context(), c)
+	defer release()
+	v, err := d.view(ctx, c, q.ID)
+	if err != nil {
+		return whyEnded(ctx, err)
+	}
+	defer v.Close()
+	out := newDownload(w, "application/octet-stream")
+	name := api.EncodeName([]byte(path.Base(file)))
+	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	err = out.all(func() error {
+		_, err := v.Read(ctx, file, out)
+		return err
+	})
+	return fileFault(whyEnded(ctx, err), "path", "a regular file")
+}
+
+func describeBytes(_ *Door, o *huma.Operation) {
+	o.Responses["200"] = &huma.Response{Description: "The file.", Content: map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
+}

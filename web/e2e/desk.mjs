@@ -1,0 +1,113 @@
+// What people do beside the ten main ways: in the workspace, and with what the agent shows.
+import { begin, call, clean, enter, expect, job, play, settle } from "./stage.mjs";
+
+const state = (page, name) => page.locator("main header").getByText(name, { exact: true }).first().waitFor();
+const shown = (page, text) => page.locator("#main").getByText(text).first().waitFor();
+
+await play({
+  async "files of all kinds are looked at"() {
+    await settle("olaf");
+    const there = await enter("olaf", { acceptDownloads: true });
+    const { page } = there;
+    const id = await begin("olaf", "$ mkdir many && (cd many && seq 1 3000 | sed s/^/f/ | xargs touch) && head -c 3000 /dev/urandom > noise.bin && printf '# Chart\\n\\n- reef\\n' > chart.md && printf 'rea%s' dy");
+    await page.goto(`conversations/${id}/files`);
+    await shown(page, "ready");
+    await page.getByRole("treeitem", { name: "noise.bin" }).click();
+    await page.getByText("The file cannot be shown").waitFor();
+    const download = page.waitForEvent("download");
+    await page.getByRole("link", { name: "Download noise.bin" }).last().click();
+    expect((await download).suggestedFilename() === "noise.bin", "the download has another name");
+    await page.getByRole("treeitem", { name: "chart.md" }).click();
+    await page.getByRole("button", { name: "Show it rendered" }).click();
+    await page.getByRole("heading", { name: "Chart" }).waitFor();
+    const folder = page.getByRole("treeitem", { name: "many" });
+    await folder.click();
+    await page.getByRole("treeitem", { name: "f100", exact: true }).waitFor();
+    expect((await page.getByRole("treeitem").count()) < 200, "rows exist that nobody can see");
+    await folder.press("End");
+    await page.locator('[role="treeitem"]:focus').getByText("noise.bin").waitFor();
+    await page.locator('[role="treeitem"]:focus').press("ArrowUp");
+    await page.locator('[role="treeitem"]:focus').getByText("chart.md").waitFor();
+    await clean(there);
+  },
+
+  async "a file is made and saved"() {
+    await settle("olaf");
+    const there = await enter("olaf");
+    const { page } = there;
+    const id = await begin("olaf", "$ printf 'rea%s' dy");
+    await page.goto(`conversations/${id}/files`);
+    await shown(page, "ready");
+    await page.getByRole("button", { name: "New file" }).click();
+    await page.getByRole("textbox", { name: "Path" }).fill("log/first day.txt");
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.locator(".cm-content").click();
+    await page.keyboard.type("fair wind");
+    await page.keyboard.press("Control+s");
+    await page.getByText("first day.txt is saved.").waitFor();
+    const stored = await call("olaf", "GET", `/api/conversations/${id}/select-file?file=${encodeURIComponent("log/first day.txt")}`);
+    expect(stored.code === "fair wind", `stored is ${JSON.stringify(stored.code)}`);
+    await clean(there);
+  },
+
+  async "what is not there is said"() {
+    await settle("olaf");
+    const there = await enter("olaf");
+    const { page } = there;
+    await page.goto(`conversations/${await begin("olaf")}/files`);
+    await shown(page, "Nothing has been said yet");
+    await page.getByText("It is made when the agent first needs it").waitFor();
+    await page.goto(`conversations/${await begin("olaf", "$ echo new > made.txt; printf 'rea%s' dy")}/changes`);
+    await shown(page, "ready");
+    await page.getByText("There is no git repository").waitFor();
+    await page.getByRole("button", { name: "Show the files" }).click();
+    await page.getByRole("treeitem", { name: "made.txt" }).waitFor();
+    await clean(there);
+  },
+
+  async "a panel is asked for while the workspace is closed"() {
+    await settle("olaf");
+    const there = await enter("olaf");
+    const { page } = there;
+    await page.goto(`conversations/${await begin("olaf", "$ printf 'rea%s' dy")}`);
+    await shown(page, "ready");
+    await page.locator("h1").click();
+    await page.keyboard.press("w");
+    await page.getByRole("tab", { name: "Files" }).waitFor({ state: "detached" });
+    await page.keyboard.press("Alt+2");
+    await page.getByRole("tab", { name: "Files", selected: true }).waitFor();
+    await clean(there);
+  },
+
+  async "an edit is approved by what it changes"() {
+    await call("pia", "POST", "/api/settings", { llm_model: "openai/mate", llm_api_key: "sk-mate", llm_base_url: job.model, confirmation_mode: true });
+    const there = await enter("pia");
+    const { page } = there;
+    await page.goto(`conversations/${await begin("pia", "The wheel squeaks. <b>Mend</b> it.")}`);
+    await shown(page, "The wheel squeaks. <b>Mend</b> it.");
+    const ask = page.getByRole("alert", { name: "Approval" });
+    for (const what of ["git init", '"view"', "wheel.grease()"]) {
+      await ask.getByText(what).first().waitFor();
+      if (what.startsWith("wheel")) await ask.getByText("/workspace/wheel.py").waitFor();
+      await ask.getByRole("button", { name: /^Approve/ }).click();
+    }
+    await ask.getByText("http.server").first().waitFor();
+    await ask.getByRole("button", { name: "Decline", exact: false }).first().click();
+    await state(page, "Waiting for you");
+    await clean(there);
+  },
+
+  async "statuses are still there after a reload"() {
+    await settle("olaf");
+    const there = await enter("olaf");
+    const { page } = there;
+    const id = await begin("olaf", "$ printf 'rea%s' dy");
+    await page.goto(`conversations/${id}`);
+    await shown(page, "ready");
+    await call("olaf", "PUT", `/api/conversations/${id}/egress`, { mode: "off", allow: [] });
+    await shown(page, "Network access changed");
+    await page.reload();
+    await shown(page, "Network access changed");
+    await clean(there);
+  },
+});
