@@ -13,6 +13,7 @@ describe("written", () => {
     [press("G", { shiftKey: true }), false, "g"],
     [press("Enter", { shiftKey: true }), false, "shift+Enter"],
     [press("1", { altKey: true }), false, "alt+1"],
+    [press("¡", { altKey: true, code: "Digit1" }), true, "alt+1"],
     [press("Shift", { shiftKey: true }), false, ""],
   ])("%j, on a Mac %j: %s", (e, mac, want) => expect(written(e, mac)).toBe(want));
 });
