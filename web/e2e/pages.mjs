@@ -110,16 +110,14 @@ const plays = {
   },
 };
 
-let talk;
+let begun;
+/** talk is the conversation that is looked at, the same for all. */
+const talk = () => (begun ??= call("mia", "POST", "/api/settings", { llm_model: "openai/mate", llm_api_key: "sk-mate", llm_base_url: job.model }).then(() => begin("mia", "The wheel squeaks. Find out why and mend it.")));
 for (const tab of ["", ...tabs]) {
   plays[`conversation ${tab || "alone"}`] = async () => {
-    if (!talk) {
-      await call("mia", "POST", "/api/settings", { llm_model: "openai/mate", llm_api_key: "sk-mate", llm_base_url: job.model });
-      talk = await begin("mia", "The wheel squeaks. Find out why and mend it.");
-    }
     const there = await enter("mia");
     const { page } = there;
-    await page.goto(`conversations/${talk}${tab && "/" + tab}`);
+    await page.goto(`conversations/${await talk()}${tab && "/" + tab}`);
     await page.locator("main header").getByText("Waiting for you").first().waitFor();
     if (tab) await page.getByRole("tab", { selected: true }).first().waitFor();
     if (tab === "terminal") await page.locator(".xterm-screen").first().waitFor().catch(() => {});
@@ -194,4 +192,4 @@ plays["API reference"] = async () => {
   await clean(there);
 };
 
-await play(plays);
+await play(plays, 3);

@@ -88,23 +88,28 @@ export const settle = (name, more = {}) => call(name, "POST", "/api/settings", {
 /** begin makes a conversation. */
 export const begin = async (name, text) => (await call(name, "POST", "/api/conversations", text ? { initial_user_msg: text } : {})).conversation_id;
 
-/** play runs the parts one after the other and reports each. */
-export async function play(parts) {
+/** play runs the parts and reports each: one after the other, or some at a time where none minds another. */
+export async function play(parts, atATime = 1) {
   const only = process.argv[2];
   await open();
-  for (const [name, part] of Object.entries(parts)) {
-    if (only && !name.includes(only)) continue;
-    const begun = performance.now();
-    let failure = "";
-    try {
-      await part();
-    } catch (err) {
-      failure = err instanceof Error ? (err.stack ?? err.message) : String(err);
-    }
-    say({ part: name, failure, took: Math.round(performance.now() - begun) });
-  }
+  const left = Object.entries(parts).filter(([name]) => !only || name.includes(only));
+  const hand = async () => {
+    for (let next = left.shift(); next; next = left.shift()) await perform(...next);
+  };
+  await Promise.all(Array.from({ length: atATime }, hand));
   await close();
   process.exit(); // the line to the Go test would keep us
+}
+
+async function perform(name, part) {
+  const begun = performance.now();
+  let failure = "";
+  try {
+    await part();
+  } catch (err) {
+    failure = err instanceof Error ? (err.stack ?? err.message) : String(err);
+  }
+  say({ part: name, failure, took: Math.round(performance.now() - begun) });
 }
 
 export function expect(ok, text) {
