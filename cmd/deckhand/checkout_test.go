@@ -170,6 +170,7 @@ func TestFailedClone(t *testing.T) {
 
 // The server is killed while a clone is under way; the next one does it again.
 func TestKilledWhileCloning(t *testing.T) {
+	t.Parallel()
 	f := newGitServer(t, cloneToken, "octo/app")
 	asked, let := make(chan struct{}, 8), make(chan struct{})
 	f = f.behind(t, func(http.ResponseWriter) bool { asked <- struct{}{}; <-let; return true })
@@ -204,6 +205,7 @@ func TestKilledWhileCloning(t *testing.T) {
 // deckhand run clones in the sandbox what is on the web, and by itself what is on
 // this machine; other addresses it refuses.
 func TestRunOnARepository(t *testing.T) {
+	t.Parallel()
 	f := newGitServer(t, cloneToken, "octo/app")
 	f.fill("octo/app", map[string]string{"README.md": "Hello\n"})
 	needLocal(t)

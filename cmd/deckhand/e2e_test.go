@@ -158,6 +158,7 @@ func itoa(n int64) string { b, _ := json.Marshal(n); return string(b) }
 
 // A reader who watches while the server is restarted sees every event once.
 func TestFollowAcrossRestart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b := serve(t, dir)
 	b.demo("scripted/slow")
@@ -194,6 +195,7 @@ func TestFollowAcrossRestart(t *testing.T) {
 
 // What was acknowledged before a kill -9 is there afterwards.
 func TestKillNine(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	made := map[string]bool{}
 	for round := range 5 {

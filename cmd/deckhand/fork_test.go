@@ -52,6 +52,7 @@ func needsCopies(t *testing.T) {
 // What is chosen for one conversation, and copies of conversations, from the API to
 // the model and the sandbox.
 func TestForksAndOverrides(t *testing.T) {
+	t.Parallel()
 	needsCopies(t)
 	l := newLab(t, forkConfig)
 	for name, test := range map[string]func(*testing.T, *lab){
@@ -244,6 +245,7 @@ func budgetOfAConversation(t *testing.T, l *lab) {
 // The copy is there with all of its files or not at all, what is left of it goes, and the same
 // request made again makes it.
 func TestKilledWhileForking(t *testing.T) {
+	t.Parallel()
 	needsCopies(t)
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {

@@ -95,6 +95,7 @@ const rounds = 50
 // command lasts twenty seconds, so most live through many deaths of the server.
 // Each ran once and its result arrives.
 func TestKilledServerRunsNothingTwice(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED: takes a minute")
 	}

@@ -142,6 +142,7 @@ func TestImportUsage(t *testing.T) {
 
 // An import that is killed leaves whole conversations or none, and the next one does the rest.
 func TestImportIsKilled(t *testing.T) {
+	t.Parallel()
 	from, dir := t.TempDir(), t.TempDir()
 	const conversations, events = 40, 30
 	for c := range conversations {

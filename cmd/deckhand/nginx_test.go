@@ -132,6 +132,7 @@ func startNginx(t *testing.T, address, behind, example, key string) {
 // A real nginx in front, at the root and below a path, whose path it takes away
 // or leaves: everything works, for programs and for browsers.
 func TestBehindNginx(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED: a real proxy is left out of the short round")
 	}

@@ -34,6 +34,7 @@ func webServer(t *testing.T) string {
 // A page that is served in a real sandbox, which has a network of its own, is seen
 // from outside, by the same address after a restart of the server too.
 func TestPortOfASandbox(t *testing.T) {
+	t.Parallel()
 	page := webServer(t)
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {

@@ -36,6 +36,7 @@ func record(t *testing.T) (file string) {
 
 // A recording is run again in a fresh sandbox, without a model.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	file := record(t)
 	d := newDesk(t, llmtest.Script(llmtest.Reply{Text: "I go on from there."}))
 	code, out, errs := d.run("replay", file)

@@ -232,6 +232,7 @@ func integrationsAreManaged(t *testing.T, p, other *person, made api.NewIntegrat
 // The server is killed after it recorded a delivery and before it did anything
 // about it. The next one does it, once.
 func TestKilledBetweenRecordAndAction(t *testing.T) {
+	t.Parallel()
 	k := newTracker(t)
 	needLocal(t)
 	asked, let := make(chan struct{}, 8), make(chan struct{})
