@@ -104,7 +104,10 @@ func (d *Door) signOnFailed(w http.ResponseWriter, r *http.Request, next string,
 	}
 	d.Logger.Warn("a sign-on failed", "request", w.Header().Get("X-Request-Id"), "error", err)
 	if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
-		return tooMany(a, "Too many failed logins.")
+		if !wantsPage(r) {
+			return tooMany(a, "Too many failed logins.")
+		}
+		why = "too_many"
 	}
 	to := url.Values{"sign_on": {why}}
 	if next = localPath(next); next != "/" {

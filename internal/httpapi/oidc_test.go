@@ -266,6 +266,9 @@ func TestFailedSignOnsAreCounted(t *testing.T) {
 		last = r.direct("192.0.2.9", "GET", "/login/oidc/callback?state=x&code=y")
 	}
 	last.want(t, http.StatusTooManyRequests)
+	if a := r.direct("192.0.2.9", "GET", "/login/oidc/callback?state=x&code=y", "Accept", "text/html").want(t, 303); a.header.Get("Location") != "../../login?sign_on=too_many" {
+		t.Errorf("a browser is led to %s", a.header.Get("Location"))
+	}
 }
 
 func TestNoSignOn(t *testing.T) {
