@@ -93,6 +93,9 @@ type attached struct {
 func (r *remote) attach(ctx context.Context, o *output, c api.Conversation, from *int64) error {
 	a := &attached{server: r, id: c.ConversationID, items: make(chan client.Item), keys: make(chan []byte), signals: make(chan os.Signal, 4), cut: make(chan bool, 1),
 		state: session.AgentState(c.AgentState), cost: session.Money(c.AccumulatedCost * 1e9), since: time.Now()}
+	if c.ErrorID != nil {
+		a.errorID = *c.ErrorID
+	}
 	var err error
 	if a.newest, err = r.newest(ctx, a.id); err != nil {
 		return err
@@ -220,7 +223,7 @@ func (a *attached) over(ctx context.Context) (over bool, code int, err error) {
 	case session.AgentAwaitingYes:
 		a.Problem("a call waits for approval, and nobody can be asked here")
 		return true, exitRejected, nil
-	case session.AgentError:
+	case session.AgentError, session.AgentRateLimited:
 		code = codeOfError(a.errorID)
 	case session.AgentPaused:
 		code = exitInterrupted
@@ -255,8 +258,10 @@ func (a *attached) heard(ctx context.Context) (bool, error) {
 // working is true while something goes on by itself.
 func (a *attached) working() bool {
 	switch a.state {
-	case session.AgentRunning, session.AgentLoading, session.AgentUserYes, session.AgentUserNo, session.AgentRateLimited:
+	case session.AgentRunning, session.AgentLoading, session.AgentUserYes, session.AgentUserNo:
 		return true
+	case session.AgentRateLimited: // it waits to ask again, until it gives up
+		return a.errorID == ""
 	}
 	return false
 }
@@ -314,7 +319,7 @@ func (a *attached) remember(p session.Payload) {
 		a.unheard = true
 	case session.TurnBegan:
 		a.become(session.AgentRunning)
-		a.unheard, a.rejected = false, false
+		a.unheard, a.rejected, a.errorID = false, false, ""
 	case session.ApprovalAsked:
 		a.become(session.AgentAwaitingYes)
 	case session.ApprovalGiven:

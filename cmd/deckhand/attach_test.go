@@ -14,6 +14,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/client"
+	"deckhand/internal/llm/llmtest"
 )
 
 // tended is a server with the built-in model. Its sandboxes, which would outlive
@@ -323,6 +324,26 @@ func TestAttachPlain(t *testing.T) {
 	b.careful()
 	if code, out, _ := b.beside("attach", b.create("$ echo one")); code != exitRejected || !strings.Contains(out, "! a call waits for approval") {
 		t.Errorf("%d %s", code, out)
+	}
+}
+
+// An agent that waits for the provider goes on by itself; one that gave up does not.
+func TestAttachAtARateLimit(t *testing.T) {
+	t.Parallel()
+	b := serve(t, "")
+	t.Cleanup((&person{box: b}).dropAll)
+	server := llmtest.New(t, func(llmtest.Asked) llmtest.Reply {
+		return llmtest.Reply{Status: 429, Message: "slow down", RetryAfter: "0.01"}
+	})
+	if _, err := b.client.StoreSettings(t.Context(), api.SettingsInput{LLMModel: api.Some("openai/gpt-4o"), LLMAPIKey: api.Some("sk-test-key-123"), LLMBaseURL: api.Some(server.URL + "/v1")}); err != nil {
+		t.Fatal(err)
+	}
+	id := b.create("go")
+	for _, after := range []string{"0", "0", "1000"} { // while it waits, when it gave up, and with nothing left to be shown
+		code, out, errs := b.beside("attach", id, "--after", after)
+		if code != exitError || errs != "" || after == "0" && !strings.Contains(out, "! The provider was asked too often") {
+			t.Errorf("after %s: %d %q\n%s", after, code, errs, out)
+		}
 	}
 }
 

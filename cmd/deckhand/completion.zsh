@@ -20,6 +20,8 @@ _deckhand() {
 }
 if [[ $funcstack[1] == _deckhand ]]; then
 	_deckhand "$@"
-elif (( $+functions[compdef] )); then
+else
+	# A shell that was not set up for completion is so now.
+	(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }
 	compdef _deckhand deckhand
 fi

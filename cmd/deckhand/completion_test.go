@@ -79,7 +79,7 @@ func TestCompletionScripts(t *testing.T) {
 			try() { COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); COMPREPLY=(); _deckhand deckhand; echo "$*: ${COMPREPLY[*]}"; }
 			compopt() { COMPREPLY=(files); }
 			try deckhand at; try deckhand attach ''; try deckhand serve --log-format = j; try deckhand serve --log-format =; try deckhand open --key-file ''; complete -p deckhand`, []string{"--noprofile", "--norc", "-c"}},
-		"zsh": {`autoload -U compinit; compinit -u; source <(deckhand completion zsh)
+		"zsh": {`source <(deckhand completion zsh)
 			_describe() { print -r -- "${words[*]}: ${found[*]%%:*}"; }; _files() { print -r -- "${words[*]}: files"; }
 			try() { words=("$@"); CURRENT=$#; _deckhand; }
 			try deckhand at; try deckhand attach ''; try deckhand open --key-file ''; print -r -- $_comps[deckhand]`, []string{"-f", "-c"}},

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -95,10 +97,22 @@ func serve(t *testing.T, dir string, args ...string) *box {
 		in.Close()
 	}()
 	b.stop = sync.OnceValue(func() int { cancel(); return <-code })
-	t.Cleanup(func() { b.stop() })
+	t.Cleanup(func() { b.stop(); b.leavesNothing() })
 	b.readGreeting(out)
 	go io.Copy(io.Discard, out)
 	return b
+}
+
+// leavesNothing finds the test whose sandboxes go on after it: they are made to outlive their server.
+func (b *box) leavesNothing() {
+	b.t.Helper()
+	started, _ := filepath.Glob(filepath.Join(b.dir, "boxes", "*", "process.json")) // the pattern is good
+	for _, name := range started {
+		var runner struct{ PID int }
+		if text, err := os.ReadFile(name); err == nil && json.Unmarshal(text, &runner) == nil && runner.PID > 0 && syscall.Kill(runner.PID, 0) == nil {
+			b.t.Errorf("the sandbox of %s outlives the test", filepath.Base(filepath.Dir(name)))
+		}
+	}
 }
 
 // spawn runs the server as a process of its own, so that it can be killed.

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"deckhand/internal/session"
@@ -181,7 +183,10 @@ func (f *talkFlags) hold(ctx context.Context, all *cli, o *output, created sessi
 		return ended(exitInterrupted)
 	}
 	code, err := newTalk(f, alone, o).run(ctx, created, first)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EPIPE): // and there is nobody to tell
+		return ended(exitInterrupted)
+	case err != nil:
 		return err
 	}
 	return ended(code)

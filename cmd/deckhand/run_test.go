@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -173,6 +174,9 @@ func TestRunJSON(t *testing.T) {
 
 func TestRunExitCodes(t *testing.T) {
 	forever := func(llmtest.Asked) llmtest.Reply { return sh(fmt.Sprintf("echo %d", callNumber.next())) }
+	limited := func(llmtest.Asked) llmtest.Reply {
+		return llmtest.Reply{Status: 429, Message: "slow down", RetryAfter: "0.01"}
+	}
 	for name, c := range map[string]struct {
 		answer func(llmtest.Asked) llmtest.Reply
 		args   []string
@@ -181,6 +185,7 @@ func TestRunExitCodes(t *testing.T) {
 	}{
 		"an answer":         {llmtest.Script(llmtest.Reply{Text: "It is blue."}), []string{"what colour?"}, exitDone, "It is blue.\n— done"},
 		"a wrong key":       {llmtest.Script(llmtest.Reply{Status: 401, Code: "invalid_api_key", Message: "bad key"}), []string{"go"}, exitError, "— error"},
+		"a rate limit":      {limited, []string{"go"}, exitError, "asked too often: slow down. Send a message to try again.\n— error"},
 		"iterations":        {forever, []string{"go", "--max-iterations", "2"}, exitLimit, "The limit of 2 model calls"},
 		"money":             {forever, []string{"go", "--budget", "0.000001"}, exitLimit, "— limit reached"},
 		"time":              {llmtest.Script(llmtest.Reply{Text: "some words are said and then", Break: llmtest.Hang}), []string{"go", "--timeout", "500ms"}, exitLimit, "the time is up"},
@@ -240,6 +245,36 @@ func TestRunIsInterrupted(t *testing.T) {
 		t.Errorf("%d %s", code, out.String())
 	}
 	d.clean()
+}
+
+// Who reads the output may go away. What was begun is ended all the same, and nothing left behind.
+func TestRunLosesItsReader(t *testing.T) {
+	t.Parallel()
+	for name, more := range map[string][]string{"plain": nil, "json": {"--json"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t, llmtest.Script(sh("while :; do echo more; sleep 0.1; done")))
+			cmd := d.command(d.args(append([]string{"run", "go"}, more...)...)...)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var errs bytes.Buffer
+			cmd.Stderr = &errs
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+			out.Close()
+			_ = cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || errs.Len() > 0 {
+				t.Errorf("%d %s", code, &errs)
+			}
+			d.clean()
+		})
+	}
 }
 
 // Without a key nothing is begun, and the demo needs none.

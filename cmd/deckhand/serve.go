@@ -263,6 +263,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	background.start(func() error { return s.keepHouse(ctx) }, stop)
 	background.start(func() error { return s.sendWebhooks(ctx) }, stop)
 	background.start(func() error { return s.answerTriggers(ctx) }, stop)
+	background.start(func() error { return s.trySignOn(ctx) }, stop)
 	if control, err := listenControl(c.DataDir); err == nil {
 		background.start(func() error { return s.serveControl(ctx, control) }, stop)
 	} else {

@@ -53,6 +53,17 @@ func (f signOnFlags) signOn(ctx context.Context, d *data, keyring *secret.Keyrin
 	return s, nil
 }
 
+// trySignOn says early that nobody can sign on: a mistake in a flag is found by who made it, not by who comes first.
+func (s *server) trySignOn(ctx context.Context) error {
+	if s.door.SignOn == nil {
+		return nil
+	}
+	if err := s.door.SignOn.Check(ctx); err != nil && ctx.Err() == nil {
+		s.logger.Warn("nobody can sign on for now; the identity provider is asked again when somebody tries", "error", err)
+	}
+	return nil
+}
+
 // secret reads the client's secret. An empty file is a mistake, not a public client.
 func (f signOnFlags) secret() (string, error) {
 	if f.OIDCSecretFile == "" {

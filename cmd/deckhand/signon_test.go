@@ -165,7 +165,7 @@ func in(t *testing.T, b *box, login string, want api.Me) *visitor {
 func out(t *testing.T, b *box, login, why string) {
 	t.Helper()
 	p := newVisitor(t, b.base)
-	if _, at := p.signOn(login); at != "/login?sign_on="+why {
+	if _, at := p.signOn(login); at != "/login?next=%2Fdocs&sign_on="+why {
 		t.Errorf("%s ends at %s, want the reason %s\n%s", login, at, why, b.logs)
 	}
 	if who, status := p.me(); status != http.StatusUnauthorized {
@@ -198,7 +198,7 @@ func TestSignOnAtARealProvider(t *testing.T) {
 	}
 	t.Run("cancel", func(t *testing.T) {
 		p := newVisitor(t, b.base)
-		if _, at := p.read(p.http.Get(p.begin() + "/abort")); at != "/login?sign_on=denied" {
+		if _, at := p.read(p.http.Get(p.begin() + "/abort")); at != "/login?next=%2Fdocs&sign_on=denied" {
 			t.Errorf("ends at %s", at)
 		}
 	})
@@ -239,7 +239,7 @@ func replay(t *testing.T, b *box, victim *visitor) {
 	if at := again(stranger, ""); at != "/login?sign_on=expired" {
 		t.Errorf("a code in another browser ends at %s", at)
 	}
-	if at := again(stranger, victim.flow); at != "/login?sign_on=failed" { // the provider takes no code twice
+	if at := again(stranger, victim.flow); at != "/login?next=%2Fdocs&sign_on=failed" { // the provider takes no code twice
 		t.Errorf("a code and a cookie that were used end at %s", at)
 	}
 	other := newVisitor(t, b.base)
@@ -269,6 +269,39 @@ func TestSignOnInARealBrowser(t *testing.T) {
 	}
 	if title, cookies := evaluate[string](tab, "document.title"), evaluate[string](tab, "document.cookie"); strings.Contains(title, "Log in") || strings.Contains(cookies, "deckhand") {
 		t.Errorf("arrived at %q, and scripts see %q", title, cookies)
+	}
+	if wrong := tab.wrong(); len(wrong) > 0 {
+		t.Errorf("the console shows %q", wrong)
+	}
+}
+
+// Who opens a page, says no at the provider and then yes is on that page.
+func TestSignOnAtTheSecondTry(t *testing.T) {
+	address := startChromium(t)
+	b, issuer := signingOn(t)
+	wanted := strings.Replace(b.base, "127.0.0.1", "localhost", 1) + "/settings/keys?x=1"
+	tab := newTab(t, address)
+	// appears waits until the page shows something, and reads it.
+	appears := func(what string) string {
+		return evaluate[string](tab, `new Promise((done) => { const look = () => { const got = `+what+`; if (got) done(String(got)); else requestAnimationFrame(look); }; look(); })`)
+	}
+	leave := func() {
+		appears(`document.querySelector("a[href*='/login/oidc?']")`)
+		evaluate[string](tab, `(document.querySelector("a[href*='/login/oidc?']").click(), "")`)
+		tab.arrive("location.origin", issuer)
+	}
+	tab.open(wanted)
+	leave()
+	evaluate[string](tab, `(location.href += "/abort", "")`)
+	tab.arrive("new URL(location.href).hostname", "localhost")
+	if said := appears(`document.querySelector("[role=alert] p")?.innerText`); said != "The sign-on service did not let you in." {
+		t.Errorf("the page says %q", said)
+	}
+	leave()
+	evaluate[string](tab, `(() => { document.querySelector("input").value = "ada"; document.querySelector("form").submit(); return "" })()`)
+	tab.arrive("location.href", wanted)
+	if title := appears(`!document.title.startsWith("Log in") && document.querySelector("main h1") && document.title`); title != "Access keys · Deckhand" {
+		t.Errorf("arrived at %q", title)
 	}
 	if wrong := tab.wrong(); len(wrong) > 0 {
 		t.Errorf("the console shows %q", wrong)

@@ -95,7 +95,8 @@ func (t *talk) Appended(id session.ID, _ int64) {
 
 // run has the conversation and returns the exit code.
 func (t *talk) run(ctx context.Context, created session.Created, first *session.UserSaid) (int, error) {
-	signal.Notify(t.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// Whoever reads the output may go away: that ends us too, but not before what was begun is taken apart.
+	signal.Notify(t.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer signal.Stop(t.signals)
 	t.Messages = created.Replay != ""
 	if t.hands.name == host.Name && !t.json {
@@ -237,7 +238,7 @@ func (t *talk) decide(ctx context.Context, st session.State) (code int, over boo
 		return 0, false, nil
 	}
 	switch {
-	case st.Agent == session.AgentError:
+	case st.Agent == session.AgentError, st.Agent == session.AgentRateLimited: // it gave up
 		return codeOfError(st.ErrorID), true, nil
 	case t.rejected:
 		return exitRejected, true, nil

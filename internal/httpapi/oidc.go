@@ -3,9 +3,11 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +24,8 @@ const (
 	// flowCookie carries a sign-on from its beginning to its end. Unlike the login it is sent when another site leads
 	// here, which is how the provider sends the browser back; it opens nothing.
 	flowCookie = "deckhand_sign_on"
+	// maxFlows is how many sign-ons a browser may have begun at a time, in tabs of its own. Each has a cookie.
+	maxFlows = 3
 
 	aboutSignOn   = "It leads to the identity provider, and from there back to where next says."
 	aboutCallback = "The identity provider sends the browser here. Whatever goes wrong, the browser is sent to the login page, which says so."
@@ -52,11 +56,12 @@ func startSignOn(d *Door, w http.ResponseWriter, r *http.Request, _ *call, q sig
 	if d.SignOn == nil {
 		return noSignOn()
 	}
-	address, flow, err := d.SignOn.Begin(r.Context(), d.ownAddress(r)+callbackPath, localPath(q.Next))
+	next := localPath(q.Next)
+	address, flow, err := d.SignOn.Begin(r.Context(), d.ownAddress(r)+callbackPath, next)
 	if err != nil {
-		return d.signOnFailed(w, r, err)
+		return d.signOnFailed(w, r, next, err)
 	}
-	d.putFlow(w, r, flow, oidc.FlowLife)
+	d.putFlow(w, r, d.freeFlow(r), flow, oidc.FlowLife)
 	w.Header().Set("Location", address)
 	w.WriteHeader(http.StatusSeeOther)
 	return nil
@@ -68,18 +73,14 @@ func finishSignOn(d *Door, w http.ResponseWriter, r *http.Request, c *call) erro
 	if d.SignOn == nil {
 		return noSignOn()
 	}
-	flow, _ := r.Cookie(d.flowName(r))
-	if flow == nil {
-		flow = &http.Cookie{}
-	}
-	d.putFlow(w, r, "", -time.Second)
-	person, next, err := d.SignOn.Finish(r.Context(), flow.Value, r.URL.Query())
+	flow := d.takeFlow(w, r)
+	person, next, err := d.SignOn.Finish(r.Context(), flow, r.URL.Query())
 	if err != nil {
-		return d.signOnFailed(w, r, err)
+		return d.signOnFailed(w, r, next, err)
 	}
 	cookie, who, err := d.Gate.SignOn(r.Context(), access.Vouched{Issuer: person.Issuer, Subject: person.Subject, Name: person.Name, Admin: person.Admin})
 	if err != nil {
-		return d.signOnFailed(w, r, err)
+		return d.signOnFailed(w, r, next, err)
 	}
 	d.Logger.Info("signed on", "user", who.User, "admin", who.Admin)
 	c.header = w.Header()
@@ -91,8 +92,9 @@ func noSignOn() error {
 	return fail(http.StatusNotFound, api.CodeNotFound, "This server has no single sign-on; its operator can set it up with --oidc-issuer.")
 }
 
-// signOnFailed leads to the login page, which has words for the person. The log has those for the operator.
-func (d *Door) signOnFailed(w http.ResponseWriter, r *http.Request, err error) error {
+// signOnFailed leads to the login page, which has words for the person and knows where another try is to lead. The
+// log has those for the operator.
+func (d *Door) signOnFailed(w http.ResponseWriter, r *http.Request, next string, err error) error {
 	why := "failed"
 	for code, cause := range map[string]error{"unavailable": oidc.ErrUnavailable, "expired": oidc.ErrStale, "denied": oidc.ErrDenied,
 		"unverified": oidc.ErrUnverified, "foreign": oidc.ErrForeign, "disabled": access.ErrUserDisabled} {
@@ -102,9 +104,16 @@ func (d *Door) signOnFailed(w http.ResponseWriter, r *http.Request, err error) e
 	}
 	d.Logger.Warn("a sign-on failed", "request", w.Header().Get("X-Request-Id"), "error", err)
 	if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
-		return tooMany(a, "Too many failed logins.")
+		if !wantsPage(r) {
+			return tooMany(a, "Too many failed logins.")
+		}
+		why = "too_many"
 	}
-	w.Header().Set("Location", rootOf(r)+"login?sign_on="+why)
+	to := url.Values{"sign_on": {why}}
+	if next = localPath(next); next != "/" {
+		to.Set("next", next)
+	}
+	w.Header().Set("Location", rootOf(r)+"login?"+to.Encode())
 	w.WriteHeader(http.StatusSeeOther)
 	return nil
 }
@@ -123,18 +132,47 @@ func (d *Door) ownAddress(r *http.Request) string {
 }
 
 // putFlow gives the browser what it must bring back, or takes it away.
-func (d *Door) putFlow(w http.ResponseWriter, r *http.Request, value string, life time.Duration) {
-	http.SetCookie(w, &http.Cookie{Name: d.flowName(r), Value: value, Path: "/", MaxAge: int(life.Seconds()), HttpOnly: true, SameSite: http.SameSiteLaxMode,
+func (d *Door) putFlow(w http.ResponseWriter, r *http.Request, name, value string, life time.Duration) {
+	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(life.Seconds()), HttpOnly: true, SameSite: http.SameSiteLaxMode,
 		Secure: d.secure(r)})
 }
 
-// flowName has, where that is possible, the prefix by which browsers take the cookie from this very host alone: a
-// neighbour who could plant one might log a visitor in as somebody else.
-func (d *Door) flowName(r *http.Request) string {
-	if d.secure(r) {
-		return "__Host-" + flowCookie
+// freeFlow is the cookie for one more sign-on. Where too many were begun, one of them is given up.
+func (d *Door) freeFlow(r *http.Request) string {
+	names := d.flowNames(r)
+	for _, name := range names {
+		if _, err := r.Cookie(name); err != nil {
+			return name
+		}
 	}
-	return flowCookie
+	return names[rand.N(len(names))]
+}
+
+// takeFlow is what the browser was given for this very sign-on; "" if it has nothing of it. It is good once, and the
+// other ones stay.
+func (d *Door) takeFlow(w http.ResponseWriter, r *http.Request) string {
+	answer := r.URL.Query()
+	for _, name := range d.flowNames(r) {
+		if c, err := r.Cookie(name); err == nil && d.SignOn.Began(c.Value, answer) {
+			d.putFlow(w, r, name, "", -time.Second)
+			return c.Value
+		}
+	}
+	return ""
+}
+
+// flowNames have, where that is possible, the prefix by which browsers take the cookie from this very host alone: a
+// neighbour who could plant one might log a visitor in as somebody else.
+func (d *Door) flowNames(r *http.Request) []string {
+	first := flowCookie
+	if d.secure(r) {
+		first = "__Host-" + flowCookie
+	}
+	names := []string{first}
+	for n := 2; n <= maxFlows; n++ {
+		names = append(names, first+"_"+strconv.Itoa(n))
+	}
+	return names
 }
 
 // secure says whether the browser speaks TLS, to us or to the proxy in front.

@@ -193,6 +193,71 @@ func TestFailedSignOns(t *testing.T) {
 	}
 }
 
+// Who is not let in may try again, and gets where they wanted to go.
+func TestFailedSignOnsLeadOn(t *testing.T) {
+	r, _ := vouching(t, nil)
+	sent, flow := begin(t, r, "/login/oidc?next=/conversations/c1%3Fx=1")
+	no := r.direct("192.0.2.3", "GET", "/login/oidc/callback?"+url.Values{"state": sent["state"], "error": {"access_denied"}}.Encode(), "Cookie", flow.Name+"="+flow.Value).want(t, 303)
+	if got := no.header.Get("Location"); got != "../../login?next=%2Fconversations%2Fc1%3Fx%3D1&sign_on=denied" {
+		t.Errorf("leads to %s", got)
+	}
+	for next, want := range map[string]string{"/settings/keys": "../login?next=%2Fsettings%2Fkeys&sign_on=unavailable", "//evil.example": "../login?sign_on=unavailable", "/": "../login?sign_on=unavailable"} {
+		s, err := oidc.New(oidc.Config{Issuer: "http://127.0.0.1:1", ClientID: "deckhand", Client: &http.Client{Transport: &http.Transport{}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		down := newRig(t, tune{config: func(c *Config) { c.SignOn = s }})
+		if got := down.direct("192.0.2.1", "GET", "/login/oidc?next="+url.QueryEscape(next)).want(t, 303).header.Get("Location"); got != want {
+			t.Errorf("%s leads to %s, want %s", next, got, want)
+		}
+	}
+}
+
+// Tabs of one browser sign on beside each other.
+func TestSignOnInTwoTabs(t *testing.T) {
+	r, _ := vouching(t, nil)
+	jar := map[string]string{}
+	carry := func() (header []string) {
+		var all []string
+		for name, value := range jar {
+			all = append(all, name+"="+value)
+		}
+		return []string{"Cookie", strings.Join(all, "; ")}
+	}
+	keep := func(a answer) answer {
+		for _, c := range (&http.Response{Header: a.header}).Cookies() {
+			if jar[c.Name] = c.Value; c.MaxAge < 0 {
+				delete(jar, c.Name)
+			}
+		}
+		return a
+	}
+	begun := func(next string) url.Values {
+		u, err := url.Parse(keep(r.direct("192.0.2.1", "GET", "/login/oidc?next="+next, carry()...).want(t, 303)).header.Get("Location"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u.Query()
+	}
+	finish := func(sent url.Values) answer {
+		q := url.Values{"state": sent["state"], "code": {sent.Get("nonce") + " grace"}}
+		return keep(r.direct("192.0.2.1", "GET", "/login/oidc/callback?"+q.Encode(), carry()...))
+	}
+	one, two := begun("/one"), begun("/two")
+	finish(one).want(t, 200, `url=../../one"`)
+	if a := finish(one).want(t, 303); !strings.HasSuffix(a.header.Get("Location"), "sign_on=expired") {
+		t.Errorf("a second time leads to %s", a.header.Get("Location"))
+	}
+	finish(two).want(t, 200, `url=../../two"`)
+	for range 3 * maxFlows {
+		begun("/")
+	}
+	if delete(jar, cookieName); len(jar) != maxFlows {
+		t.Errorf("the browser carries %d", len(jar))
+	}
+	finish(begun("/last")).want(t, 200, `url=../../last"`)
+}
+
 // Strangers cannot have the provider asked for ever.
 func TestFailedSignOnsAreCounted(t *testing.T) {
 	r, _ := vouching(t, nil)
@@ -201,6 +266,9 @@ func TestFailedSignOnsAreCounted(t *testing.T) {
 		last = r.direct("192.0.2.9", "GET", "/login/oidc/callback?state=x&code=y")
 	}
 	last.want(t, http.StatusTooManyRequests)
+	if a := r.direct("192.0.2.9", "GET", "/login/oidc/callback?state=x&code=y", "Accept", "text/html").want(t, 303); a.header.Get("Location") != "../../login?sign_on=too_many" {
+		t.Errorf("a browser is led to %s", a.header.Get("Location"))
+	}
 }
 
 func TestNoSignOn(t *testing.T) {

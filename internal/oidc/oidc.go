@@ -8,6 +8,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,6 +111,11 @@ func New(c Config) (*SignOn, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Client != nil {
+		own := *c.Client
+		own.Transport = bounded{cmp.Or(own.Transport, http.DefaultTransport)}
+		c.Client = &own
+	}
 	return &SignOn{config: c, turn: make(chan struct{}, 1)}, nil
 }
 
@@ -136,7 +142,15 @@ func (s *SignOn) Begin(ctx context.Context, redirect, next string) (address, flo
 	return address, flow, err
 }
 
+// Began says whether an answer of the provider's belongs to what Begin gave to the browser. A browser may have begun
+// more than once, in several tabs.
+func (s *SignOn) Began(flow string, answer url.Values) bool {
+	f, err := s.open(flow)
+	return err == nil && same(f.State, answer.Get("state"))
+}
+
 // Finish finds out who came back, from the provider's answer in the address and from what Begin gave to the browser.
+// Where to go next is told also when the person is not let in, for another try, unless it is ErrStale.
 func (s *SignOn) Finish(ctx context.Context, flow string, answer url.Values) (p Person, next string, err error) {
 	f, err := s.open(flow)
 	if err != nil || !same(f.State, answer.Get("state")) {
@@ -152,7 +166,7 @@ func (s *SignOn) finish(ctx context.Context, f journey, answer url.Values) (Pers
 		return Person{}, err
 	}
 	// The provider says who it is, so that no other one's answer is taken for its own.
-	if iss := answer.Get("iss"); iss != s.config.Issuer && (iss != "" || p.names) {
+	if iss := answer.Get("iss"); iss != p.Issuer && (iss != "" || p.names) {
 		return Person{}, errors.New("the answer is another issuer's, or does not say whose it is")
 	}
 	if code := answer.Get("error"); code != "" {

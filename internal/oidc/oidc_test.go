@@ -339,6 +339,31 @@ func TestKeysChange(t *testing.T) {
 	}
 }
 
+// An answer without an end is not read to its end.
+func TestTooManyKeys(t *testing.T) {
+	l := newLiar(t)
+	l.keys = append([]map[string]any{{"kty": strings.Repeat("x", maxAnswer)}}, l.keys...)
+	if _, err := l.finish(l.signOn()); err == nil {
+		t.Error("all of it was read")
+	}
+}
+
+// With a slash at its end or without, an issuer is the same. What the provider calls itself is what counts.
+func TestIssuerWithASlash(t *testing.T) {
+	for _, c := range []struct{ here, there string }{{"", "/"}, {"/", ""}, {"/", "/"}} {
+		l := newLiar(t)
+		l.meta["issuer"] = l.server.URL + c.there
+		s := l.signOn(func(to *Config) { to.Issuer += c.here })
+		for _, end := range []string{"", "/"} {
+			l.idToken = func(n string) string { return l.sign("RS256", "one", with(l.claims(n), "iss", l.server.URL+end)) }
+			p, err := l.finish(s)
+			if (err == nil) != (end == c.there) || err == nil && p.Issuer != l.server.URL+c.there {
+				t.Errorf("%q here, %q there, %q in the token: %+v %v", c.here, c.there, end, p, err)
+			}
+		}
+	}
+}
+
 func TestBadDiscovery(t *testing.T) {
 	for name, change := range map[string]map[string]any{
 		"other issuer": {"issuer": "https://evil.example"}, "plain token endpoint": {"token_endpoint": "http://evil.example/token"},
@@ -346,8 +371,12 @@ func TestBadDiscovery(t *testing.T) {
 	} {
 		l := newLiar(t)
 		maps.Copy(l.meta, change)
-		if _, _, err := l.signOn().Begin(t.Context(), redirect, "/"); !errors.Is(err, ErrUnavailable) {
+		s := l.signOn()
+		if _, _, err := s.Begin(t.Context(), redirect, "/"); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("%s: %v", name, err)
+		}
+		if s.Check(t.Context()) == nil {
+			t.Errorf("%s: is good", name)
 		}
 	}
 }

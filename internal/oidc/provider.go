@@ -81,12 +81,19 @@ func (s *SignOn) provider(ctx context.Context) (*provider, error) {
 	return s.known, nil
 }
 
+// Check asks the provider to introduce itself, for those who want to know early whether it does.
+func (s *SignOn) Check(ctx context.Context) error {
+	_, err := s.discover(ctx)
+	return err
+}
+
 func (s *SignOn) discover(ctx context.Context) (*provider, error) {
 	var m metadata
 	if err := s.ask(ctx, strings.TrimSuffix(s.config.Issuer, "/")+"/.well-known/openid-configuration", "", &m); err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
-	if m.Issuer != s.config.Issuer {
+	// Whether there is a slash at the end is easily got wrong, and no other provider's name.
+	if strings.TrimSuffix(m.Issuer, "/") != strings.TrimSuffix(s.config.Issuer, "/") {
 		return nil, fmt.Errorf("discovery: the provider calls itself %q, not %q; the issuer must be spelt as the provider spells it", m.Issuer, s.config.Issuer)
 	}
 	for name, address := range map[string]string{"authorization_endpoint": m.Authorization, "token_endpoint": m.Token, "jwks_uri": m.Keys, "userinfo_endpoint": m.UserInfo} {
@@ -151,8 +158,23 @@ func (s *SignOn) ask(ctx context.Context, address, accessToken string, into any)
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("the provider answered with status %d", res.StatusCode)
 	}
-	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(into); err != nil {
+	if err := json.NewDecoder(res.Body).Decode(into); err != nil {
 		return fmt.Errorf("the provider did not answer with the JSON that was expected: %w", err)
 	}
 	return nil
+}
+
+// bounded reads no more of an answer than maxAnswer, whoever asks: the library that looks for keys has no bound of its own.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		res.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(res.Body, maxAnswer), res.Body}
+	}
+	return res, err
 }

@@ -63,7 +63,7 @@ func (s *SignOn) verify(ctx context.Context, p *provider, raw, nonce string) (c 
 	}
 	now := s.config.Now()
 	switch {
-	case c.Issuer != s.config.Issuer:
+	case c.Issuer != p.Issuer:
 		return c, errors.New("it is another issuer's")
 	case c.Subject == "" || len(c.Subject) > 255:
 		return c, errors.New("it does not say whom it is about")
@@ -95,7 +95,7 @@ func (s *SignOn) verified(ctx context.Context, p *provider, raw string, into any
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	late := func() time.Time { return s.config.Now().Add(-skew) }
-	token, err := goidc.NewVerifier(s.config.Issuer, p.keys, &goidc.Config{ClientID: s.config.ClientID, SupportedSigningAlgs: p.algorithms, Now: late}).Verify(ctx, raw)
+	token, err := goidc.NewVerifier(p.Issuer, p.keys, &goidc.Config{ClientID: s.config.ClientID, SupportedSigningAlgs: p.algorithms, Now: late}).Verify(ctx, raw)
 	if err != nil {
 		return err
 	}

@@ -197,6 +197,10 @@ func (w wire) state() session.Payload {
 		return session.TurnEnded{State: x.State, Reason: x.Reason, ErrorID: x.ErrorID}
 	case session.AgentRunning:
 		return session.TurnBegan{}
+	case session.AgentRateLimited:
+		if x.ErrorID != "" { // it waited often enough, and gave up
+			return session.TurnEnded{State: x.State, Reason: x.Reason, ErrorID: x.ErrorID}
+		}
 	}
 	return session.StateChanged{State: x.State, Reason: x.Reason}
 }

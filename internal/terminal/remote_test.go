@@ -72,6 +72,7 @@ func TestRemoteLooksTheSame(t *testing.T) {
 		"a rejected call":          {waits, session.ApprovalAsked{ID: "c", Reason: "It writes."}, session.ApprovalGiven{ID: "c"}, session.ToolReturned{ID: "c", Name: "execute_bash", Outcome: session.Rejected, Output: "No."}},
 		"the end":                  {called("c", "finish", m{"message": "All done."}), result("c", "finish", m{"message": "All done."}, "", "")},
 		"a problem":                {session.TurnEnded{State: session.AgentError, ErrorID: "STATUS$ERROR", Reason: "No key."}, session.Failed{Reason: "No sandbox."}},
+		"a limit on the rate":      {session.StateChanged{State: session.AgentRateLimited, Reason: "slow"}, session.TurnEnded{State: session.AgentRateLimited, ErrorID: "RATE", Reason: "Asked too often."}},
 		"a pause":                  {session.TurnBegan{}, session.Paused{}, session.Resumed{}, session.TurnEnded{State: session.AgentFinished}},
 		"notices":                  {session.Noted{ID: "X", Message: "Retrying."}, session.Noted{ID: "X", Message: "Lost.", Error: true}, session.Titled{Title: "t"}, session.RequestOpened{Provider: "github", Number: 3, URL: "https://x"}},
 		"knowledge":                {session.Recalled{Items: []session.Knowledge{{Name: "go"}}}},

@@ -5,7 +5,7 @@ const state = document.getElementById("state");
 // This page may stand in for another one, at that one's address.
 function goOn() {
   const here = new URL(location.pathname + location.search, location);
-  location.replace(here.pathname === new URL("login", root).pathname ? root : here);
+  location.replace(here.pathname === new URL("login", root).pathname || here.origin !== root.origin ? root : here);
 }
 
 async function login(proof) {
@@ -42,10 +42,15 @@ const reasons = {
   unverified: "Your e-mail address has not been verified by the sign-on service, and that is required here.",
   foreign: "Your e-mail address is not of a domain that may log in here.",
   disabled: "Your account here was disabled. An administrator can enable it again.",
+  too_many: "Too many attempts. Wait a moment, then try again.",
 };
-const failed = new URLSearchParams(location.search).get("sign_on");
+const query = new URLSearchParams(location.search);
+const failed = query.get("sign_on");
 if (failed) {
-  history.replaceState(null, "", location.pathname);
+  // From here on it stands in for the page that was meant, if that is one of this server's.
+  const meant = new URL("." + (query.get("next") ?? ""), root);
+  const good = meant.origin === root.origin && query.get("next")?.startsWith("/") && !meant.pathname.includes("//");
+  history.replaceState(null, "", good ? meant : location.pathname);
   state.className = "bad";
   state.textContent = reasons[failed] ?? "The sign-on failed. The server's log says why.";
 }

@@ -1,6 +1,6 @@
 // Who is logged in, and what they have set. Pages read it here, so that it is asked for once.
 import { ApiError, api, baseUrl, data, onLoggedOut, type Schemas } from "./api";
-import { preferredLanguage, visitor } from "../login/link";
+import { preferredLanguage, turnedAway, visitor } from "../login/link";
 import { language, languages } from "./i18n.svelte";
 
 export type Settings = Schemas["Settings"];
@@ -8,12 +8,15 @@ export type Settings = Schemas["Settings"];
 // Tabs of the same browser have the same login.
 const tabs = new BroadcastChannel(`deckhand-login:${baseUrl}`);
 
+// Remembers, in this tab alone, that somebody went to sign on elsewhere.
+const away = "deckhand-signing-on";
+
 class Session {
   me = $state.raw<Schemas["Me"] | undefined>();
   /** null: nothing was stored yet. undefined: not known yet. */
   settings = $state.raw<Settings | null | undefined>();
   /** false once it is known that nobody is logged in. */
-  known = $state(visitor() !== "stranger");
+  known = $state(visitor() !== "stranger" && !turnedAway(location.pathname, location.search));
   /** Nothing was stored when the page was made; asking would be an error in the browser's console. */
   private fresh = visitor() === "new";
 
@@ -32,6 +35,10 @@ class Session {
   async load(): Promise<void> {
     this.me = await data(api.GET("/api/me"));
     this.known = true;
+    if (sessionStorage.getItem(away)) {
+      sessionStorage.removeItem(away);
+      this.arrived();
+    }
     await this.refresh();
   }
 
@@ -52,6 +59,11 @@ class Session {
     await api.POST("/api/logout");
     tabs.postMessage("out");
     onLoggedOut.call();
+  }
+
+  /** leaves is called when somebody goes to sign on elsewhere; when they are back, the other tabs are told. */
+  leaves(): void {
+    sessionStorage.setItem(away, "1");
   }
 
   /** arrived tells the other tabs that somebody logged in here. */

@@ -6,6 +6,19 @@ export function ticketOf(hash: string): string | undefined {
 }
 
 /**
+ * Where a login leads that another page asked for: a path of ours, and the home page for
+ * anything else. Browsers read more than "//" as the beginning of another site's address, so
+ * it is a browser's reading that counts.
+ */
+export function nextOf(wanted: string | null): string {
+  const here = "http://here.invalid";
+  if (!wanted?.startsWith("/") || !URL.canParse(wanted, here)) return "/";
+  const url = new URL(wanted, here);
+  const path = url.pathname + url.search;
+  return url.origin !== here || path.startsWith("//") || /^\/(login|api)(\/|\?|$)/.test(path) ? "/" : path;
+}
+
+/**
  * What the server says of who asked for the page: "stranger" is not logged in, "new" has no
  * settings yet, "astray" got the login in place of another page and may be logged in. It
  * spares requests whose answer would be no.
@@ -20,4 +33,13 @@ export function preferredLanguage(wanted: readonly string[], known: readonly str
     if (near) return near;
   }
   return "en";
+}
+
+/**
+ * Whether this is the address of somebody whom the sign-on did not let in: who has no login
+ * need not be asked for one. One that came too late may be the second of its kind.
+ */
+export function turnedAway(path: string, search: string): boolean {
+  const why = new URLSearchParams(search).get("sign_on");
+  return path.endsWith("/login") && why !== null && why !== "expired";
 }
