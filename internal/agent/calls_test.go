@@ -41,7 +41,7 @@ func TestSeveralCallsOfOneAnswer(t *testing.T) {
 			if len(asked) != 2 || len(asked[1].Messages) != 5 {
 				t.Fatalf("the model was shown %s", texts(r.last()))
 			}
-			if c := all[session.ToolCalled](r.rig, id); c[0].Thought != "I look around." || c[1].Thought != "" || c[0].InAnswer != 3 {
+			if c := all[session.ToolCalled](r.rig, id); c[0].Thought != "I look around." || c[1].Thought != "" || c[0].InAnswer != 3 || c[2].Usage == (session.Usage{}) || c[2].Usage != all[session.ModelAnswered](r.rig, id)[0].Usage {
 				t.Errorf("calls %+v", c)
 			}
 		})

@@ -222,6 +222,13 @@ const (
 // ProxyPort is where a Proxied sandbox finds the proxy, on its own loopback.
 const ProxyPort = 3128
 
+// BrowserFolder is how the names of folders begin that belong to the agents' browsers.
+// Below one, BrowserPort has the port in its first line that its browser is driven by.
+const (
+	BrowserFolder = "/tmp/deckhand-browser-"
+	BrowserPort   = "profile/DevToolsActivePort"
+)
+
 // Workspace is the folder that is kept, as it is called inside.
 const Workspace = "/workspace"
 

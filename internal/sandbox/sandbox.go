@@ -158,7 +158,8 @@ type PortParams struct {
 	Port int `json:"port"`
 }
 
-// Ports lists the TCP ports that something in the sandbox listens on, but for the proxy's.
+// Ports lists the TCP ports that something in the sandbox listens on, but for the proxy's and those of
+// the agents' browsers.
 func (s *Sandbox) Ports(ctx context.Context) ([]int, error) {
 	var out []int
 	return out, s.peer.Call(ctx, "ports", 0, nil, &out)

@@ -113,7 +113,7 @@ func (s State) applyModel(e Event) State {
 		s.Totals = s.Totals.plus(p.Usage, p.Cost)
 		if p.Purpose == "" {
 			s.Announced, s.Over = p.ToolCalls, ""
-			s.Answer, s.InAnswer, s.Thought = e.Number, len(p.ToolCalls), p.Text
+			s.Answer, s.InAnswer, s.Thought, s.Used = e.Number, len(p.ToolCalls), p.Text, p.Usage
 		}
 	case ModelFailed:
 		if p.Retried && s.Ask != nil && s.Ask.Purpose == "" {

@@ -267,7 +267,7 @@ func (s State) CallNext(claim int64, risk Risk, ask *ApprovalAsked) ([]Payload, 
 		return nil, fmt.Errorf("%w: the person is asked about another call", ErrRefused)
 	}
 	c := s.Announced[0]
-	out := []Payload{ToolCalled{ToolCall: c, Thought: s.Thought, Risk: risk, Answer: s.Answer, InAnswer: s.InAnswer, Totals: s.Totals, Awaits: ask != nil}}
+	out := []Payload{ToolCalled{ToolCall: c, Thought: s.Thought, Risk: risk, Answer: s.Answer, InAnswer: s.InAnswer, Totals: s.Totals, Usage: s.Used, Awaits: ask != nil}}
 	if ask != nil {
 		asked := *ask
 		asked.ID = c.ID
@@ -286,7 +286,7 @@ func (s State) SkipRest(claim int64, why string) ([]Payload, error) {
 	n, thought := s.Last, s.Thought
 	for _, c := range s.Announced {
 		out = append(out,
-			ToolCalled{ToolCall: c, Thought: thought, Risk: RiskUnknown, Answer: s.Answer, InAnswer: s.InAnswer, Totals: s.Totals},
+			ToolCalled{ToolCall: c, Thought: thought, Risk: RiskUnknown, Answer: s.Answer, InAnswer: s.InAnswer, Totals: s.Totals, Usage: s.Used},
 			ToolReturned{ID: c.ID, Name: c.Name, Cause: n + 1, Outcome: Cancelled, Output: why, Args: c.Args})
 		n, thought = n+2, ""
 	}

@@ -255,6 +255,8 @@ type ToolCalled struct {
 	// Answer is the number of the ModelAnswered that asked for it.
 	Answer int64  `json:"answer"`
 	Totals Totals `json:"totals"`
+	// Usage is that answer's, so that a call tells how full the model's window is.
+	Usage Usage `json:"usage,omitzero"`
 	// InAnswer is how many calls that answer made.
 	InAnswer int `json:"in_answer,omitempty"`
 	// Awaits says that the person is asked about it first.

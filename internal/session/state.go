@@ -61,6 +61,7 @@ type State struct {
 	Open      []OpenCall
 	Answer    int64 // number of the last ModelAnswered
 	InAnswer  int
+	Used      Usage  // by it
 	Thought   string // its text, until the first call carries it
 	// Over is true when nothing more is to be done for this answer: the agent said
 	// that it is done, or the person said no.

@@ -60,7 +60,7 @@ func toolCalled(e session.Event, p session.ToolCalled) Frame {
 	w := newWriter(1280 + 4*len(p.Args) + 3*len(p.Thought))
 	formOf(p.Name).action(w, e, call{p, parseArguments(p.Args)})
 	w.metadata(e, p.ToolCall, p.Thought, p.Totals.Model, p.Answer, p.InAnswer)
-	w.metrics(p.Totals, session.Usage{})
+	w.metrics(p.Totals, p.Usage)
 	return w.end()
 }
 

@@ -97,6 +97,38 @@ await play({
     await clean(there);
   },
 
+  async "a panel that does not come is loaded anew"() {
+    await settle("olaf");
+    const there = await enter("olaf", { expected: [/status of 404/] });
+    const { page } = there;
+    await page.goto(`conversations/${await begin("olaf", "$ printf 'rea%s' dy")}`);
+    await shown(page, "ready");
+    await page.route(/\/ui\/Network-.*\.js$/, (route) => route.fulfill({ status: 404, contentType: "application/json", body: "{}" }));
+    await page.getByRole("textbox", { name: "Write to the agent" }).fill("not lost");
+    await page.getByRole("tab", { name: "Network" }).click();
+    const again = page.getByRole("button", { name: "Try again" });
+    await again.waitFor();
+    await page.unroute(/\/ui\/Network-.*\.js$/);
+    await again.click();
+    await page.getByText("No requests yet").waitFor();
+    expect((await page.getByRole("textbox", { name: "Write to the agent" }).inputValue()) === "not lost", "the draft is gone");
+    await clean(there);
+  },
+
+  async "words that are cut off stay"() {
+    await settle("olaf", { llm_model: "scripted/slow" });
+    const there = await enter("olaf");
+    const { page } = there;
+    await page.goto(`conversations/${await begin("olaf", "Ahoy")}`);
+    await shown(page, "I am a built-in script");
+    await page.getByRole("button", { name: "Pause" }).click();
+    await state(page, "Paused");
+    await shown(page, "I am a built-in script");
+    await shown(page, "Cut off here");
+    await settle("olaf");
+    await clean(there);
+  },
+
   async "statuses are still there after a reload"() {
     await settle("olaf");
     const there = await enter("olaf");

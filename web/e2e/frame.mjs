@@ -159,6 +159,46 @@ await play({
     await clean(there);
   },
 
+  async "a browser that keeps nothing"() {
+    await settle("cleo");
+    const there = await enter("cleo");
+    const { page, context } = there;
+    await context.addInitScript(() => {
+      const forbid = () => {
+        throw new DOMException("denied", "SecurityError");
+      };
+      for (const store of ["localStorage", "sessionStorage"]) Object.defineProperty(window, store, { get: forbid });
+    });
+    await page.goto("");
+    await page.getByRole("textbox", { name: "Task" }).fill("$ printf 'ke%s' pt");
+    await page.getByRole("button", { name: "Begin" }).click();
+    await page.locator("#main").getByText("kept").first().waitFor();
+    await page.getByRole("tab", { name: "Terminal" }).click();
+    await page.getByRole("tab", { name: "Terminal", selected: true }).waitFor();
+    await page.getByRole("button", { name: "Menu of cleo" }).click();
+    await page.getByRole("menuitem", { name: "Switch between light and dark" }).click();
+    await page.waitForFunction(() => document.documentElement.dataset.theme);
+    await clean(there);
+    const cookieless = await visit({ expected: [/status of 401/] });
+    await cookieless.page.route("**/api/me", (route) => route.fulfill({ status: 401, contentType: "application/json", body: "{}" }));
+    await cookieless.page.goto("login");
+    await cookieless.page.getByRole("textbox", { name: "Key" }).fill(job.keys.cleo);
+    await cookieless.page.keyboard.press("Enter");
+    await cookieless.page.getByText("Allow cookies for this site").waitFor();
+    await clean(cookieless);
+  },
+
+  async "a clock that is wrong"() {
+    await settle("dora");
+    await begin("dora", "$ true");
+    const there = await enter("dora");
+    const { page } = there;
+    await page.clock.setFixedTime(Date.now() - 3 * 3600 * 1000);
+    await page.goto("");
+    expect((await page.getByRole("time").first().innerText()) === "now", "what happened is still to come");
+    await clean(there);
+  },
+
   async "one's own key is revoked with a warning"() {
     await settle("hugo");
     const { key } = await call("hugo", "POST", "/api/keys", { name: "spare" });

@@ -2,6 +2,7 @@
 // before, new ones behind; what came twice changes nothing.
 import { type Event, type Fields, type Metrics, type Status, slim, type Task, tasks, text, texts } from "./events";
 import type { Delta } from "../lib/follow";
+import { now } from "../lib/now";
 import { Pieces } from "./piece";
 
 export type Kind = "user" | "agent" | "tool" | "notice";
@@ -19,6 +20,8 @@ export class Item {
   begun = $state(0);
   /** An answer that is still being written. */
   streaming = $state(false);
+  /** An answer that was cut off, and that the agent does not know of. */
+  cut = $state(false);
   /** Whether the person opened or closed it; undefined is as the card wants it. */
   open = $state<boolean | undefined>();
   /** Whether all of a long text is shown. */
@@ -49,6 +52,9 @@ const noisy = new Set(["change_agent_state", "recall", "null", "condensation_req
 
 /** States that are worth a line of their own: the others are told by what happens. */
 const told = new Set(["error", "rate_limited", "stopped", "paused", "rejected"]);
+
+/** States in which nobody finishes an answer; a call that is made again begins it anew. */
+const cuts = new Set(["error", "stopped", "paused"]);
 
 export class Log {
   /** In order. The array is changed in place; version tells readers. */
@@ -128,7 +134,7 @@ export class Log {
       this.starting = "";
       return;
     }
-    this.noted(s, id, Date.now(), this.items);
+    this.noted(s, id, now(), this.items);
     this.version++;
   }
 
@@ -150,7 +156,7 @@ export class Log {
     }
     if (this.stream?.callId !== d.call) {
       this.endStream();
-      const item = new Item(`c${d.call}`, "agent", "message", 0, Date.now());
+      const item = new Item(`c${d.call}`, "agent", "message", 0, now());
       item.callId = d.call;
       item.streaming = true;
       item.pieces = new Pieces();
@@ -169,6 +175,16 @@ export class Log {
     if (at >= 0) this.items.splice(at, 1);
     this.stream = undefined;
     this.version++;
+  }
+
+  /** cutStream leaves the words of an answer that nobody finishes: somebody was reading them. */
+  private cutStream(at: number): void {
+    const item = this.stream;
+    if (!item?.text.trim()) return this.endStream();
+    item.streaming = false;
+    item.cut = true;
+    item.id = at;
+    this.stream = undefined;
   }
 
   private fold(e: Event, to: Item[]): void {
@@ -266,11 +282,17 @@ export class Log {
   }
 
   private recalled(e: Event, to: Item[]): void {
+    const told = text(e.extras, "conversation_instructions");
+    if (told) this.behind(this.remark("instructions", e, told), to);
     const known = (e.extras?.microagent_knowledge as { name?: string }[] | undefined) ?? [];
     if (known.length === 0) return;
-    const item = new Item(`e${e.id}`, "notice", "recall", e.id, Date.parse(e.timestamp));
-    item.text = known.map((k) => k.name ?? "").join(", ");
-    this.behind(item, to);
+    this.behind(this.remark("recall", e, known.map((k) => k.name ?? "").join(", ")), to);
+  }
+
+  private remark(name: string, e: Event, words: string): Item {
+    const item = new Item(`${name}${e.id}`, "notice", name, e.id, Date.parse(e.timestamp));
+    item.text = words;
+    return item;
   }
 
   /** answered: whatever asked does not any more, and what was allowed begins now. */
@@ -289,7 +311,8 @@ export class Log {
       this.statesFrom = e.id;
       this.state = state;
       this.reason = reason;
-      if (state !== "running" && state !== "loading") this.endStreamIn(to);
+      if (to === this.items && cuts.has(state)) this.cutStream(e.id);
+      else if (state !== "running" && state !== "loading") this.endStreamIn(to);
       if (state !== "loading") this.starting = "";
     }
     // What an older page tells is past for the calls of newer ones.

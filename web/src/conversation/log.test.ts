@@ -74,8 +74,25 @@ describe("the log", () => {
     log.add(run(2, "ls"));
     expect(names(log)).toEqual(["tool:run:2"]);
     log.delta({ call: "c2", offset: 0, text: "Hm" });
-    log.add(state(3, "paused"));
-    expect(names(log)).toEqual(["tool:run:2", "notice:state.paused:3"]);
+    log.add(state(3, "rate_limited"));
+    expect(names(log)).toEqual(["tool:run:2", "notice:state.rate_limited:3"]);
+  });
+
+  test("tells the instructions of the conversation", () => {
+    const log = new Log();
+    log.add({ id: 1, timestamp: "2026-01-01T00:00:00Z", source: "agent", observation: "recall", content: "", extras: { conversation_instructions: "Be brief." } } as never);
+    expect([names(log), log.items[0]!.text]).toEqual([["notice:instructions:1"], "Be brief."]);
+  });
+
+  test("leaves words that were cut off, and tells them from an answer", () => {
+    const log = new Log();
+    log.add(state(1, "running"));
+    log.delta({ call: "c1", offset: 0, text: "I was about to" });
+    log.add(state(2, "paused"));
+    expect(names(log)).toEqual(["agent:message:2", "notice:state.paused:2"]);
+    expect([log.items[0]!.cut, log.items[0]!.streaming]).toEqual([true, false]);
+    log.delta({ call: "c2", offset: 0, text: "Anew" });
+    expect(log.items.map((i) => i.text)).toEqual(["I was about to", "", "Anew"]);
   });
 
   test("shows the output of a command while it runs", () => {

@@ -33,6 +33,8 @@ export class Talk {
   waiting = $state.raw<routes.Waiting[]>([]);
   approvals = $state.raw<routes.Approval[]>([]);
   overrides = $state.raw<routes.Overrides | undefined>();
+  /** Whether the person is choosing a model and a budget. */
+  choosing = $state(false);
   /** What is to go with the next message: it outlives a look at the workspace on a small screen. */
   pictures = $state.raw<{ name: string; url: string }[]>([]);
   files = $state.raw<File[]>([]);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { anchor, at, offsets, place, range } from "./virtual";
+import { anchor, at, follows, offsets, place, range } from "./virtual";
 
 describe("a list of which a part exists", () => {
   const sums = offsets([10, 20, 30, 20, 50]);
@@ -43,4 +43,16 @@ describe("a list of which a part exists", () => {
     const many = offsets(heights);
     for (let y = 0; y < many[500]!; y += 131) expect(at(many, y)).toBe(heights.findIndex((_, i) => many[i + 1]! > y));
   });
+});
+
+test.each([
+  ["a person goes up", { left: 400, up: true, grew: false, byHand: true }, false],
+  ["a person goes up while an answer is written", { left: 400, up: true, grew: true, byHand: true }, false],
+  ["somebody searches the page", { left: 400, up: true, grew: false, byHand: false }, false],
+  ["the list became shorter, and longer again", { left: 400, up: true, grew: true, byHand: false }, true],
+  ["the list became longer", { left: 400, up: false, grew: true, byHand: false }, true],
+])("whether the end is followed when %s", (_, scroll, stays) => {
+  expect(follows(true, scroll)).toBe(stays);
+  expect(follows(false, scroll)).toBe(false);
+  expect(follows(false, { ...scroll, left: 10 })).toBe(true);
 });

@@ -27,6 +27,29 @@ export function range(sums: Float64Array, top: number, height: number, beyond: n
   return { from: at(sums, top - beyond), to: Math.min(at(sums, top + height + beyond) + 1, count) };
 }
 
+/** So close to the end, in pixels, counts as being there. */
+const near = 32;
+
+/** A scroll of the window. */
+export interface Scroll {
+  /** What is left below the window. */
+  left: number;
+  up: boolean;
+  /** Whether the list changed since the last one. */
+  grew: boolean;
+  /** Whether the person moves it. */
+  byHand: boolean;
+}
+
+/**
+ * follows says whether the window stays at the end. Only going up lets go, and not where the
+ * list itself became shorter: heights were guessed, and pictures come late.
+ */
+export function follows(before: boolean, s: Scroll): boolean {
+  if (s.left < near) return true;
+  return before && !(s.up && (s.byHand || !s.grew));
+}
+
 /** A place that stays when what is above it changes: an item, and how far into it. */
 export interface Anchor {
   key: string;

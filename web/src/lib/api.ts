@@ -2,6 +2,7 @@
 import createClient, { type Middleware } from "openapi-fetch";
 
 import { t } from "./i18n.svelte";
+import { heard } from "./now";
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
@@ -49,6 +50,7 @@ const tokenRefused = "STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR";
 
 const failures: Middleware = {
   async onResponse({ response }) {
+    heard(response.headers.get("Date"));
     if (response.ok) return;
     const body = await parsed(response.clone());
     const err = toError(response, body);

@@ -50,11 +50,23 @@ export function follow(id: string, after: number, to: Follower): () => void {
     };
   }
 
+  // A browser that loses its network may not notice for a long time that nothing comes any more.
+  const lost = () => to.connected(false);
+  function found(): void {
+    clearTimeout(timer);
+    source?.close();
+    open();
+  }
+
   function close(): void {
     clearTimeout(timer);
     source?.close();
+    removeEventListener("offline", lost);
+    removeEventListener("online", found);
   }
 
+  addEventListener("offline", lost);
+  addEventListener("online", found);
   open();
   return close;
 }

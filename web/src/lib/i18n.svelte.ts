@@ -1,6 +1,8 @@
 // The words of the page. English is always there; another language is loaded when it
 // is chosen. Each part of the page has a file of its own below locales/LANGUAGE.
 
+import { now } from "./now";
+
 type Words = Record<string, string>;
 
 const english = merge(import.meta.glob<Words>("../locales/en/*.json", { eager: true, import: "default" }));
@@ -72,8 +74,8 @@ class Language {
   }
 
   /** ago says how long ago something was, in the largest unit that fits. */
-  ago(when: string | Date, now = Date.now()): string {
-    const seconds = (new Date(when).getTime() - now) / 1000;
+  ago(when: string | Date, at = now()): string {
+    const seconds = (new Date(when).getTime() - at) / 1000;
     const format = new Intl.RelativeTimeFormat(this.code, { numeric: "auto" });
     const units: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400], ["hour", 3600], ["minute", 60]];
     for (const [unit, size] of units) {

@@ -20,7 +20,7 @@ const connectTimeout = 10 * time.Second
 
 // Handlers are the operations on ports: "ports" and, as plain connections, "dial".
 func Handlers() (map[string]rpc.Handler, map[string]rpc.RawHandler) {
-	calls := map[string]rpc.Handler{"ports": func(context.Context, *rpc.Call) (any, error) { return listening("/proc/net") }}
+	calls := map[string]rpc.Handler{"ports": func(context.Context, *rpc.Call) (any, error) { return served("/proc/net", sandbox.BrowserFolder) }}
 	raw := map[string]rpc.RawHandler{"dial": dial}
 	return calls, raw
 }

@@ -176,6 +176,17 @@ func TestPortsOfTables(t *testing.T) {
 	if got, err := listening(dir); err != nil || !reflect.DeepEqual(got, []int{80, 8080}) {
 		t.Errorf("%v, %v", got, err)
 	}
+
+	place := filepath.Join(dir, "browser-1", sandbox.BrowserPort)
+	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(place, []byte("8080\n/devtools/browser/1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := served(dir, filepath.Join(dir, "browser-")); err != nil || !reflect.DeepEqual(got, []int{80}) {
+		t.Errorf("beside a browser: %v, %v", got, err)
+	}
 }
 
 func FuzzParse(f *testing.F) {

@@ -14,6 +14,30 @@ import (
 	"deckhand/internal/sandbox"
 )
 
+// served lists what people may want to visit: the ports that something listens on, but for
+// those by which the agents' browsers are driven. Whoever reaches one commands a browser.
+func served(dir, browsers string) ([]int, error) {
+	found, err := listening(dir)
+	if err != nil {
+		return nil, err
+	}
+	places, err := filepath.Glob(browsers + "*/" + sandbox.BrowserPort)
+	if err != nil {
+		return nil, err
+	}
+	for _, place := range places {
+		said, err := os.ReadFile(place)
+		if err != nil {
+			continue // it ended just now, or is somebody else's
+		}
+		line, _, _ := strings.Cut(string(said), "\n")
+		if port, err := strconv.Atoi(line); err == nil {
+			found = slices.DeleteFunc(found, func(p int) bool { return p == port })
+		}
+	}
+	return found, nil
+}
+
 // listening lists the ports that something listens on, from the kernel's tables
 // in dir. A table that is missing is empty: IPv6 may be switched off.
 func listening(dir string) ([]int, error) {

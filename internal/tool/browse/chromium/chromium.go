@@ -25,7 +25,7 @@ import (
 var start string
 
 // look writes where the workspace is and where the browser listens.
-const look = `pwd; cat "$1/profile/DevToolsActivePort" 2>/dev/null; true`
+const look = `pwd; cat "$1/` + sandbox.BrowserPort + `" 2>/dev/null; true`
 
 // Width and Height are the size of a page as it is shown.
 const (
@@ -61,7 +61,7 @@ func (p Place) Dial(box *sandbox.Sandbox) func(context.Context) (net.Conn, error
 // their /tmp, as those without walls do, must not share their browsers.
 func folder(session string) string {
 	sum := sha256.Sum256([]byte(session))
-	return "/tmp/deckhand-browser-" + hex.EncodeToString(sum[:8])
+	return sandbox.BrowserFolder + hex.EncodeToString(sum[:8])
 }
 
 // Find says where the session's browser was started last. It may have ended
