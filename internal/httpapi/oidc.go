@@ -132,7 +132,7 @@ func (d *Door) putFlow(w http.ResponseWriter, r *http.Request, value string, lif
 // neighbour who could plant one might log a visitor in as somebody else.
 func (d *Door) flowName(r *http.Request) string {
 	if d.secure(r) {
-		return "__Host-" + flowCookie
+		return ownPrefix + flowCookie
 	}
 	return flowCookie
 }
