@@ -327,7 +327,7 @@ func TestCookieIsOfThisHostAlone(t *testing.T) {
 // Whatever we answer, opened by itself it runs nothing, and no other site's page can use it.
 func TestEveryAnswerIsInert(t *testing.T) {
 	r := newRig(t)
-	for path, own := range map[string]bool{"/": true, "/docs": true, "/nope": true, "/login": true, "/api/me": false, "/api/settings": false, "/api/nope": false,
+	for path, own := range map[string]bool{"/": true, "/docs": true, "/nope": true, "/login": true, "/api/me": false, "/api/settings": false, "/api/nope": true,
 		"/assets/deckhand/mark.svg": false, "/ui/nope.js": false, "/alive": false, "/openapi.json": false, "/%5C": false} {
 		a := r.browse("GET", path, "X-Session-API-Key", r.keys["ada"])
 		policy := a.header.Get("Content-Security-Policy")
