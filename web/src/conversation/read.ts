@@ -1,6 +1,6 @@
 // Markdown as HTML that is yet to be made safe (see markdown.ts). It comes from strangers too,
 // so no text may take forever, or break the page.
-import { Lexer, Marked, type MarkedOptions, type Token } from "marked";
+import { Lexer, Marked, type Token } from "marked";
 
 /** Tags that people write into markdown, and that only shape text. */
 const shapes = "b|br|code|dd|del|details|div|dl|dt|em|h[1-6]|hr|i|ins|kbd|li|mark|ol|p|pre|s|samp|small|span|strong|sub|summary|sup|table|tbody|td|th|thead|tr|u|ul|var";
@@ -38,7 +38,7 @@ const reader = (html: (text: string) => string) =>
   new Marked({
     gfm: true,
     breaks: true,
-    hooks: { provideLexer: () => (source, options) => new Careful(options as MarkedOptions).lex(source) },
+    hooks: { provideLexer: () => (source, options) => new Careful(options as never).lex(source) },
     tokenizer: {
       blockquote: (rest) => (deep.test(rest) ? undefined : false),
       list: (rest) => (deep.test(rest) ? undefined : false),

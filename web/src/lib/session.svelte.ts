@@ -24,7 +24,7 @@ class Session {
       this.known = false;
     };
     tabs.onmessage = ({ data: said }: MessageEvent<"in" | "out">) => {
-      if (said === "out") this.leave();
+      if (said === "out") onLoggedOut.call();
       else void this.meet();
     };
   }
@@ -51,13 +51,7 @@ class Session {
   async logout(): Promise<void> {
     await api.POST("/api/logout");
     tabs.postMessage("out");
-    this.leave();
-  }
-
-  /** leave takes along what was being written, as it is nobody else's business. Who was merely locked out will want it back. */
-  private leave(): void {
     onLoggedOut.call();
-    sessionStorage.clear();
   }
 
   /** arrived tells the other tabs that somebody logged in here. */
