@@ -26,7 +26,7 @@ test("a tool that only looks like the editor is shown with all it was given", ()
 });
 
 test("nothing that a call was given is left out", () => {
-  expect(rest("execute_bash", { command: "ls", security_risk: "LOW" })).toBe("");
+  expect(rest("execute_bash", { command: "ls", security_risk: "LOW", is_input: "false" })).toBe("");
   expect(JSON.parse(rest("execute_bash", { command: "y", is_input: "true" }))).toEqual({ is_input: "true" });
   expect(JSON.parse(rest("str_replace_editor", { command: "create", path: "a", file_text: "x" }))).toEqual({ command: "create" });
 });

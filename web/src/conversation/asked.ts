@@ -22,10 +22,13 @@ export function change(tool: string, args: Fields): { path: string; rows: Row[] 
   return rows.length > 0 ? { path, rows } : undefined;
 }
 
+/** What changes nothing about a command. */
+const nothing = new Set<unknown>([null, false, "false", ""]);
+
 /** rest is what else the call was given beside what is shown already, and beside the risk, which has its own place. */
 export function rest(tool: string, args: Fields): string {
   const seen = new Set([main(tool, args), "security_risk", ...(change(tool, args) ? ["path", "old_str", "new_str", "file_text"] : [])]);
-  const left = Object.entries(args).filter(([name]) => !seen.has(name));
+  const left = Object.entries(args).filter(([name, value]) => !seen.has(name) && !(tool in texts && nothing.has(value)));
   return left.length > 0 ? JSON.stringify(Object.fromEntries(left), null, 2) : "";
 }
 
