@@ -300,3 +300,42 @@ func TestPages(t *testing.T) {
 		}
 	}
 }
+
+// What runs in a sandbox may have a name beside ours, and can give browsers cookies for both.
+func TestCookieIsOfThisHostAlone(t *testing.T) {
+	r := newRig(t)
+	login := func(user string) (name, value string) {
+		a := r.do("POST", "/api/login", `{"key":"`+r.keys[user]+`"}`, "X-Session-API-Key", "", "X-Forwarded-Proto", "https").want(t, 200)
+		name, value, _ = strings.Cut(a.header.Get("Set-Cookie"), "=")
+		value, rest, _ := strings.Cut(value, ";")
+		if name != "__Host-deckhand_session" || !strings.Contains(rest, "Path=/;") || !strings.Contains(rest, "Secure") || strings.Contains(rest, "Domain") {
+			t.Errorf("browsers will not hold on to %s: %s", name, rest)
+		}
+		return name, value
+	}
+	name, ada := login("ada")
+	_, bob := login("bob")
+	me := func(cookies string) answer {
+		return r.do("GET", "/api/me", "", "X-Session-API-Key", "", "X-Forwarded-Proto", "https", "Cookie", cookies)
+	}
+	me(cookieName+"="+bob+"; "+name+"="+ada).want(t, 200, `"ada"`)
+	me(cookieName+"="+bob).want(t, 401)
+	r.do("POST", "/api/logout", "", "X-Session-API-Key", "", "X-Forwarded-Proto", "https", "Cookie", name+"="+ada).want(t, 200)
+	me(name+"="+ada).want(t, 401)
+}
+
+// Whatever we answer, opened by itself it runs nothing, and no other site's page can use it.
+func TestEveryAnswerIsInert(t *testing.T) {
+	r := newRig(t)
+	for path, own := range map[string]bool{"/": true, "/docs": true, "/nope": true, "/login": true, "/api/me": false, "/api/settings": false, "/api/nope": true,
+		"/assets/deckhand/mark.svg": false, "/ui/nope.js": false, "/alive": false, "/openapi.json": false, "/%5C": false} {
+		a := r.browse("GET", path, "X-Session-API-Key", r.keys["ada"])
+		policy := a.header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(policy, "default-src 'none'; ") || !strings.Contains(policy, "frame-ancestors 'none'") || strings.Contains(policy, "unsafe") || !own && strings.Contains(policy, "script-src") {
+			t.Errorf("%s may do %q", path, policy)
+		}
+		if h := a.header; h.Get("Cross-Origin-Resource-Policy") != "same-origin" || h.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", path, h)
+		}
+	}
+}

@@ -14,8 +14,33 @@ import (
 	"deckhand/internal/access"
 )
 
-// cookieName is the browser's login.
-const cookieName = "deckhand_session"
+// cookieName is the browser's login. Over TLS it has a prefix by which browsers take it from
+// this very host alone: else what runs in a sandbox, on a neighbouring name, could log a
+// visitor in as somebody else.
+const (
+	cookieName = "deckhand_session"
+	ownPrefix  = "__Host-"
+)
+
+// loginOf is the login that a browser sends. One without the prefix counts only where it
+// cannot have it: without TLS, and below a path of a host that others use too.
+func (d *Door) loginOf(r *http.Request) (*http.Cookie, error) {
+	if d.prefix != "" {
+		return r.Cookie(cookieName)
+	}
+	if own, err := r.Cookie(ownPrefix + cookieName); err == nil {
+		return own, nil
+	}
+	if overTLS(r) || strings.HasPrefix(d.origin, "https:") && strings.EqualFold(r.Host, strings.TrimPrefix(d.origin, "https://")) {
+		return nil, http.ErrNoCookie
+	}
+	return r.Cookie(cookieName)
+}
+
+// isLogin tells our cookie from those of others, by its name.
+func isLogin(name string) bool {
+	return strings.TrimPrefix(strings.TrimSpace(name), ownPrefix) == cookieName
+}
 
 // admit looks at where the request is addressed to and where it comes from,
 // before anything else: a web page of somebody else must not reach us through
@@ -163,7 +188,7 @@ func presented(r *http.Request) (key string, bearer bool) {
 // Sec-Fetch-Site; but all of them say Origin when a page opens a WebSocket or
 // changes something.
 func (d *Door) browser(r *http.Request) (access.Identity, error) {
-	cookie, err := r.Cookie(cookieName)
+	cookie, err := d.loginOf(r)
 	if err != nil || d.csrf.Check(r) != nil {
 		return access.Identity{}, access.ErrUnauthorized
 	}

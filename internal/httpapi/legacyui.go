@@ -102,6 +102,7 @@ func (f *FrontEnd) serve(w http.ResponseWriter, r *http.Request, name string) bo
 	}
 	h := w.Header()
 	h.Set("Content-Type", contentType(name))
+	h.Del("Content-Security-Policy") // its workers would have it in place of the page's
 	if strings.HasPrefix(name, "assets/") {
 		h.Set("Cache-Control", immutable)
 	}
@@ -233,7 +234,7 @@ func (d *Door) pageKey(c *call) *string {
 	if !c.browser {
 		return nil
 	}
-	cookie, err := c.http.Cookie(cookieName)
+	cookie, err := d.loginOf(c.http)
 	if err != nil {
 		return nil
 	}

@@ -166,7 +166,7 @@ func (d *Door) takeFlow(w http.ResponseWriter, r *http.Request) string {
 func (d *Door) flowNames(r *http.Request) []string {
 	first := flowCookie
 	if d.secure(r) {
-		first = "__Host-" + flowCookie
+		first = ownPrefix + flowCookie
 	}
 	names := []string{first}
 	for n := 2; n <= maxFlows; n++ {

@@ -118,7 +118,7 @@ func login(d *Door, ctx context.Context, c *call, _ none, in api.Login) (api.Me,
 }
 
 func logout(d *Door, _ context.Context, c *call, _ none, _ none) (api.Accepted, error) {
-	if cookie, err := c.http.Cookie(cookieName); err == nil {
+	if cookie, err := d.loginOf(c.http); err == nil {
 		d.Gate.Logout(cookie.Value)
 	}
 	d.setCookie(c, "", -time.Second)
@@ -136,6 +136,9 @@ func (d *Door) giveCookie(c *call, value string, life time.Duration, public bool
 		Secure: overTLS(c.http) || public && strings.HasPrefix(d.origin, "https:")}
 	if public {
 		cookie.Path = d.prefix + "/"
+	}
+	if cookie.Secure && d.prefix == "" {
+		cookie.Name = ownPrefix + cookieName
 	}
 	c.header.Add("Set-Cookie", cookie.String())
 }

@@ -104,7 +104,7 @@ func (d *Door) outgoing(p *httputil.ProxyRequest) {
 	}
 	var cookies []string
 	for _, c := range strings.Split(strings.Join(out.Header["Cookie"], ";"), ";") {
-		if name, _, _ := strings.Cut(c, "="); strings.TrimSpace(name) != cookieName && strings.TrimSpace(c) != "" {
+		if name, _, _ := strings.Cut(c, "="); !isLogin(name) && strings.TrimSpace(c) != "" {
 			cookies = append(cookies, strings.TrimSpace(c))
 		}
 	}
@@ -124,7 +124,7 @@ func (d *Door) incoming(res *http.Response) error {
 	cookies := h["Set-Cookie"]
 	delete(h, "Set-Cookie")
 	for _, line := range cookies {
-		if name, _, _ := strings.Cut(line, "="); strings.TrimSpace(name) != cookieName {
+		if name, _, _ := strings.Cut(line, "="); !isLogin(name) {
 			h.Add("Set-Cookie", line)
 		}
 	}

@@ -95,8 +95,11 @@ func servePage(d *Door, w http.ResponseWriter, r *http.Request, _ *call) error {
 
 // mistyped is true where a person opened an address that is not there.
 func (d *Door) mistyped(r *http.Request) bool {
-	return !d.plainLogin() && r.Method == http.MethodGet && wantsPage(r) && !unclean(r) && len(d.methods(r)) == 0
+	return !d.plainLogin() && r.Method == http.MethodGet && wantsPage(r) && !unclean(r) && !strings.ContainsFunc(r.URL.Path, misread) && len(d.methods(r)) == 0
 }
+
+// misread are characters that browsers take for a slash, or leave out: with them a path can become another site's address.
+func misread(c rune) bool { return c == '\\' || c <= ' ' }
 
 // writeMissing is the page, which says that there is nothing; who is not logged in sees the login.
 func (d *Door) writeMissing(w http.ResponseWriter, r *http.Request, stranger *fault) error {
@@ -129,7 +132,7 @@ func (d *Door) visitor(r *http.Request) (string, error) {
 	default:
 		return visitorUnknown, nil
 	}
-	if _, err := r.Cookie(cookieName); err != nil {
+	if _, err := d.loginOf(r); err != nil {
 		return visitorStranger, nil
 	}
 	who, err := d.browser(r)
@@ -153,6 +156,9 @@ func (d *Door) writeUI(w http.ResponseWriter, r *http.Request, status int, as st
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", d.uiPolicy(nonce))
 	h.Set("Referrer-Policy", "no-referrer")
+	if d.secure(r) || d.origin == "" && onThisMachine(r.Host) { // elsewhere browsers complain about it
+		h.Set("Cross-Origin-Opener-Policy", "same-origin") // who opened us has no hold of our window
+	}
 	w.WriteHeader(status)
 	_, err := fmt.Fprintf(w, "%s\n    <base href=\"%s\" />\n    <script src=\"assets/deckhand/theme.js\"></script>\n    <meta name=\"csp-nonce\" content=\"%s\" />\n    <meta name=\"deckhand-visitor\" content=\"%s\" />%s",
 		d.ui.head, html.EscapeString(rootOf(r)), nonce, as, d.ui.rest)

@@ -94,6 +94,9 @@ func TestUIMissing(t *testing.T) {
 	}
 	r.browse("GET", "/api/login", "Cookie", r.cookie("ada")).want(t, 405, `"error"`)
 	r.browse("GET", "/nope//twice", "Cookie", r.cookie("ada")).want(t, 404, `"error"`)
+	for _, path := range []string{"/%5Cevil.test", "/%09/evil.test", "/%0A/evil.test", "/%20/evil.test", "/a/%5c%5Cevil.test"} { // where a login would lead on to
+		r.browse("GET", path, "Sec-Fetch-Site", "none").want(t, 401, `"detail"`)
+	}
 }
 
 func TestUIFiles(t *testing.T) {

@@ -11,10 +11,38 @@ export function main(tool: string, args: Fields): string | undefined {
   return name !== undefined && typeof args[name] === "string" ? name : undefined;
 }
 
-/** change is what an edit would make of a file, if that can be told from the call. */
-export function change(args: Fields): { path: string; rows: Row[] } | undefined {
+const editor = "str_replace_editor";
+
+/** change is what an edit would make of a file, if that can be told from the call. A tool of a stranger's may name its arguments alike and do something else. */
+export function change(tool: string, args: Fields): { path: string; rows: Row[] } | undefined {
+  if (tool !== editor) return undefined;
   const path = text(args, "path");
   const after = text(args, "new_str") || text(args, "file_text");
   const rows = path ? compare(text(args, "old_str"), after) : [];
   return rows.length > 0 ? { path, rows } : undefined;
+}
+
+/** What changes nothing about a command. */
+const nothing = new Set<unknown>([null, false, "false", ""]);
+
+/** rest is what else the call was given beside what is shown already, and beside the risk, which has its own place. */
+export function rest(tool: string, args: Fields): string {
+  const seen = new Set([main(tool, args), "security_risk", ...(change(tool, args) ? ["path", "old_str", "new_str", "file_text"] : [])]);
+  const left = Object.entries(args).filter(([name, value]) => !seen.has(name) && !(tool in texts && nothing.has(value)));
+  return left.length > 0 ? JSON.stringify(Object.fromEntries(left), null, 2) : "";
+}
+
+// Characters that are not seen, or that change the order in which others are: with them a
+// command can be read as another.
+const unseen = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+
+/** revealed is a text in parts, the odd of which are characters that nobody would see, by their numbers. */
+export function revealed(text: string): string[] {
+  const parts: string[] = [];
+  let from = 0;
+  for (const found of text.matchAll(unseen)) {
+    parts.push(text.slice(from, found.index), `U+${found[0].codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}`);
+    from = found.index + found[0].length;
+  }
+  return [...parts, text.slice(from)];
 }

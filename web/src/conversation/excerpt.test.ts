@@ -14,9 +14,14 @@ describe("an excerpt", () => {
     expect([tail.hidden, tail.text.split("\n")[0], tail.text.split("\n").at(-1)]).toEqual([700, "line 700", "line 999"]);
   });
 
-  test("of long lines has whole lines, and at least one", () => {
+  test("of long lines has whole lines", () => {
     const long = ["a".repeat(9000), "b".repeat(9000), "c"].join("\n");
     expect(excerpt(long, false)).toEqual({ text: "a".repeat(9000), hidden: 2 });
-    expect(excerpt("x".repeat(50_000), false)).toEqual({ text: "x".repeat(50_000), hidden: 0 });
+  });
+
+  test("of a line that is too long is a part of it", () => {
+    expect(excerpt("a" + "x".repeat(50_000), false)).toEqual({ text: "a" + "x".repeat(11_999), hidden: 1 });
+    expect(excerpt("x".repeat(50_000) + "z", true)).toEqual({ text: "x".repeat(11_999) + "z", hidden: 1 });
+    expect(excerpt("x".repeat(50_000) + "\nb\nc", false)).toEqual({ text: "x".repeat(12_000), hidden: 3 });
   });
 });

@@ -21,7 +21,11 @@ export function excerpt(text: string, end: boolean): Excerpt {
     kept.push(line);
     size += line.length + 1;
   }
-  return { text: (end ? kept.reverse() : kept).join("\n"), hidden: lines.length - kept.length };
+  const shown = (end ? kept.reverse() : kept).join("\n");
+  const hidden = lines.length - kept.length;
+  if (size <= mostChars + 1) return { text: shown, hidden };
+  // Even one line is too long; the rest of it counts as one that is left out.
+  return { text: end ? shown.slice(-mostChars) : shown.slice(0, mostChars), hidden: hidden + 1 };
 }
 
 function manyLines(text: string): boolean {

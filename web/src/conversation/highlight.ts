@@ -46,7 +46,7 @@ let core: Promise<HLJSApi> | undefined;
 const ready = new Set<string>();
 
 /** Long texts would block the page; they are read without colours. */
-const longest = 60_000;
+const longest = 20_000;
 
 /** highlight gives code as HTML of the highlighter, or undefined if there is nothing to colour. */
 export async function highlight(code: string, name: string): Promise<string | undefined> {

@@ -1,39 +1,9 @@
 // Markdown as safe HTML. What a model or a web page wrote is never trusted: no script, no
 // style, no class or id of ours, no form, and nothing that loads from elsewhere by itself.
 import DOMPurify from "dompurify";
-import { Marked } from "marked";
 
 import { t } from "../lib/i18n.svelte";
-
-/** Tags that people write into markdown, and that only shape text. */
-const shapes = "b|br|code|dd|del|details|div|dl|dt|em|h[1-6]|hr|i|ins|kbd|li|mark|ol|p|pre|s|samp|small|span|strong|sub|summary|sup|table|tbody|td|th|thead|tr|u|ul|var";
-const written = new RegExp(`<!--[\\s\\S]*?-->|<(/?)(${shapes})(?=[\\s/>])[^<>]*>|[<>]`, "gi");
-
-/**
- * bare keeps such tags without their attributes and shows all others as the text they are.
- * The sanitiser would drop them too, but parsing them is enough for a browser to report
- * styles and handlers that the page's policy forbids.
- */
-export function bare(html: string): string {
-  return html.replace(written, (whole, slash: string | undefined, tag: string | undefined) => {
-    if (tag) return `<${slash}${tag.toLowerCase()}>`;
-    return whole === "<" ? "&lt;" : whole === ">" ? "&gt;" : "";
-  });
-}
-
-const reader = (html: (text: string) => string) =>
-  new Marked({
-    gfm: true,
-    breaks: true,
-    renderer: {
-      checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
-      html: ({ text }) => html(text),
-    },
-  });
-
-const marked = reader(bare);
-/** What people write about tags is about tags. */
-const literal = reader((text) => text.replace(/[&<>]/g, (c) => `&#${c.charCodeAt(0)};`));
+import { read } from "./read";
 
 const purifier = DOMPurify();
 
@@ -88,7 +58,7 @@ export function html(source: string, mine = false): string {
   const known = rendered.get(name);
   if (known !== undefined) return known;
   const cut = source.length > longest ? source.slice(0, longest) + "…" : source;
-  const safe = purifier.sanitize((mine ? literal : marked).parse(cut, { async: false }), rules);
+  const safe = purifier.sanitize(read(cut, mine), rules);
   if (source.length <= small) {
     if (rendered.size >= remembered) rendered.delete(rendered.keys().next().value!);
     rendered.set(name, safe);

@@ -1,5 +1,5 @@
 // The calls of this page, by name.
-import { api, data, retryKey, type Schemas } from "../lib/api";
+import { api, data, once, retryKey, type Schemas } from "../lib/api";
 import type { Event } from "./events";
 
 export type Conversation = Schemas["Conversation"];
@@ -25,7 +25,8 @@ export async function page(id: string, before?: number): Promise<{ events: Event
 
 export function say(id: string, content: string, images: string[], files: string[]): Promise<unknown> {
   const args = { content, image_urls: images.length ? images : null, file_urls: files.length ? files : null };
-  return data(api.POST("/api/conversations/{conversation_id}/events", { params: keyed(id), body: { action: "message", args } }));
+  const send = (key: string) => data(api.POST("/api/conversations/{conversation_id}/events", { params: { ...path(id), header: { "Idempotency-Key": key } }, body: { action: "message", args } }));
+  return once(`say ${id} ${JSON.stringify(args)}`, send);
 }
 
 /** become asks for another state: running, paused, stopped. */

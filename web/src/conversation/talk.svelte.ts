@@ -122,9 +122,13 @@ export class Talk {
     this.planned = false;
     const until = performance.now() + slice;
     let done = 0;
-    while (done < this.todo.length && performance.now() < until) this.todo[done++]!();
-    this.todo.splice(0, done);
-    if (this.todo.length > 0) this.plan();
+    try {
+      while (done < this.todo.length && performance.now() < until) this.todo[done++]!();
+    } finally {
+      // What cannot be shown is left out, and does not keep what comes after it from being shown.
+      this.todo.splice(0, done);
+      if (this.todo.length > 0) this.plan();
+    }
   }
 
   /** older reads the page before the oldest event. */

@@ -1,7 +1,7 @@
 // Beginning a conversation. One request, if everything fits into one; with files, or with
 // a model or a budget of its own, the conversation is made first, gets those, and then its
 // task. If a step fails, nothing is left behind, so that the person can mend and try again.
-import { ApiError, api, data, retryKey, type Schemas } from "../lib/api";
+import { ApiError, api, data, once, retryKey, type Schemas } from "../lib/api";
 import { type Attachment, toFile } from "./attach";
 import type { Repository } from "./git";
 
@@ -49,7 +49,7 @@ export function beginSuggested(task: Schemas["SuggestedTask"]): Promise<string> 
 }
 
 async function create(body: Create): Promise<string> {
-  const made = await data(api.POST("/api/conversations", { params: { header: { "Idempotency-Key": retryKey() } }, body }));
+  const made = await once(`begin ${JSON.stringify(body)}`, (key) => data(api.POST("/api/conversations", { params: { header: { "Idempotency-Key": key } }, body })));
   return made.conversation_id;
 }
 

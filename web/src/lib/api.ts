@@ -84,5 +84,4 @@ export async function data<T>(answer: Promise<{ data?: T }>): Promise<T> {
   return (await answer).data as T;
 }
 
-/** A retry key: a request that is sent again with it does nothing twice. */
-export const retryKey = () => crypto.randomUUID();
+export { once, retryKey } from "./retry";

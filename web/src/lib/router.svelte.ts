@@ -15,13 +15,16 @@ function here(): string {
 class Router {
   path = $state(here());
   query = $state.raw(new URLSearchParams(location.search));
+  /** The same as it is written in the address: decoded, a path may read as another site's. */
+  address = "";
   /** Asked before the page is left, with the path that is meant; true lets go. Forms with unsaved changes set it. */
   guard: ((to: string) => boolean) | undefined;
 
   constructor() {
+    this.read();
     addEventListener("popstate", () => {
       if (this.guard && !this.guard(here())) {
-        history.pushState(null, "", this.href(this.path));
+        history.pushState(null, "", this.href(this.address));
         return;
       }
       this.read();
@@ -47,6 +50,7 @@ class Router {
   private read(): void {
     this.guard = undefined;
     this.path = here();
+    this.address = (location.pathname.slice(base.length) || "/") + location.search;
     this.query = new URLSearchParams(location.search);
   }
 

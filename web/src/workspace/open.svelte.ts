@@ -24,7 +24,9 @@ export class OpenFile {
     readonly path: string,
   ) {}
 
+  /** What kind of picture and the like it is, told by its name: a text may begin in the same way. */
   get media(): string {
+    if (!shown.test(this.path)) return "";
     return /^data:(\w+\/[\w.+-]+);/.exec(this.stored ?? "")?.[1] ?? "";
   }
 
@@ -114,5 +116,8 @@ export class OpenFile {
     this.behind = "";
   }
 }
+
+/** Names of files that the server gives as data: addresses. */
+const shown = /\.(png|jpe?g|gif|bmp|webp|ico|avif|pdf|mp4|webm|ogg|mov)$/i;
 
 const missing = (err: unknown) => err instanceof ApiError && err.status === 404;
