@@ -64,7 +64,7 @@ function deadEnds(page) {
   });
 }
 
-const quiet = (page) => page.waitForLoadState("networkidle").catch(() => {}); // streams are never idle
+const quiet = (page) => page.waitForLoadState("networkidle", { timeout: 5000 }).catch(() => {}); // streams are never idle
 
 const plays = {
   async login() {
@@ -120,7 +120,7 @@ for (const tab of ["", ...tabs]) {
     await page.goto(`conversations/${await talk()}${tab && "/" + tab}`);
     await page.locator("main header").getByText("Waiting for you").first().waitFor();
     if (tab) await page.getByRole("tab", { selected: true }).first().waitFor();
-    if (tab === "terminal") await page.locator(".xterm-screen").first().waitFor().catch(() => {});
+    if (tab === "terminal") await page.locator(".xterm-screen").first().waitFor({ timeout: 20_000 }).catch(() => {});
     await quiet(page);
     await look(there, `conversation${tab && "-" + tab}`);
     await clean(there);
