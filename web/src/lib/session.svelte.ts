@@ -2,6 +2,7 @@
 import { ApiError, api, baseUrl, data, onLoggedOut, type Schemas } from "./api";
 import { preferredLanguage, turnedAway, visitor } from "../login/link";
 import { language, languages } from "./i18n.svelte";
+import { inTab } from "./keep";
 
 export type Settings = Schemas["Settings"];
 
@@ -35,8 +36,8 @@ class Session {
   async load(): Promise<void> {
     this.me = await data(api.GET("/api/me"));
     this.known = true;
-    if (sessionStorage.getItem(away)) {
-      sessionStorage.removeItem(away);
+    if (inTab.get(away)) {
+      inTab.drop(away);
       this.arrived();
     }
     await this.refresh();
@@ -63,7 +64,7 @@ class Session {
 
   /** leaves is called when somebody goes to sign on elsewhere; when they are back, the other tabs are told. */
   leaves(): void {
-    sessionStorage.setItem(away, "1");
+    inTab.set(away, "1");
   }
 
   /** arrived tells the other tabs that somebody logged in here. */
