@@ -10,6 +10,9 @@ async function tell(page, text) {
   await write(page).press("Enter");
 }
 
+/** What a browser says of a connection that is not there. */
+const broken = [/net::ERR_|WebSocket connection to .* failed|status of 503/, /Unable to preload CSS/];
+
 /** state waits until the conversation's head shows it. */
 const state = (page, name) => page.locator("main header").getByText(name, { exact: true }).first().waitFor();
 
@@ -85,7 +88,7 @@ await play({
 
   async "the server is restarted while one watches"() {
     await settle("dora");
-    const there = await enter("dora", { expected: [/net::ERR_/, /Unable to preload CSS/] });
+    const there = await enter("dora", { expected: broken });
     const { page } = there;
     await page.goto(`conversations/${await begin("dora", "$ printf 'bef%s' ore")}`);
     await shown(page, "before");
@@ -104,7 +107,7 @@ await play({
   async "a connection that breaks loses nothing"() {
     await settle("emil");
     const wire = await cable(job.base);
-    const there = await enter("emil", { base: wire.base, expected: [/net::ERR_|WebSocket connection to .* failed/, /Unable to preload CSS/] });
+    const there = await enter("emil", { base: wire.base, expected: broken });
     const { page } = there;
     const id = await begin("emil", "$ printf 'fi%s' rst");
     await page.goto(`conversations/${id}`);
