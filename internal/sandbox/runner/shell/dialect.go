@@ -121,7 +121,8 @@ var plain = dialect{
 		mark := `\033]5379;` + word
 		return strings.Join([]string{
 			`unset HISTFILE MAILCHECK TMOUT`, `umask 022`, `__dh_n=0 __dh_s=0 __dh_d=1 __dh_f=`,
-			`__dh_m() { printf "$@" >/dev/tty; }`,
+			// The end of a job is a signal, which may break off the opening or the writing.
+			`__dh_m() { printf "$@" >/dev/tty || printf "$@" >/dev/tty || printf "$@" >/dev/tty; }`,
 			`__dh_q() { local s=$?; if [ "$__dh_d" = 0 ]; then __dh_s=$s __dh_d=1; fi; }`,
 			`__dh_t() { __dh_m '` + mark + `;t;%s\a' "$__dh_n"; }`,
 			`__dh_b() { [ "$__dh_f" = - ] || { __dh_d=0; __dh_m '` + mark + `;b;%s\a' "$__dh_n"; }; }`,
