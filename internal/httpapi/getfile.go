@@ -34,7 +34,6 @@ func getFile(d *Door, w http.ResponseWriter, r *http.Request, c *call, q getFile
 	out := newDownload(w, "application/octet-stream")
 	name := api.EncodeName([]byte(path.Base(file)))
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	err = out.all(func() error {
 		_, err := v.Read(ctx, file, out)
 		return err

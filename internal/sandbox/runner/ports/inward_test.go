@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"deckhand/internal/sandbox"
@@ -186,6 +187,14 @@ func TestPortsOfTables(t *testing.T) {
 	}
 	if got, err := served(dir, filepath.Join(dir, "browser-")); err != nil || !reflect.DeepEqual(got, []int{80}) {
 		t.Errorf("beside a browser: %v, %v", got, err)
+	}
+	// What is no note of a browser's is passed over, without waiting for it.
+	pipe := filepath.Join(dir, "browser-2", sandbox.BrowserPort)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(pipe), 0o700), syscall.Mkfifo(pipe, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := served(dir, filepath.Join(dir, "browser-")); err != nil || !reflect.DeepEqual(got, []int{80}) {
+		t.Errorf("beside a pipe: %v, %v", got, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"deckhand/internal/sandbox"
 )
@@ -26,16 +27,28 @@ func served(dir, browsers string) ([]int, error) {
 		return nil, err
 	}
 	for _, place := range places {
-		said, err := os.ReadFile(place)
-		if err != nil {
-			continue // it ended just now, or is somebody else's
-		}
-		line, _, _ := strings.Cut(string(said), "\n")
-		if port, err := strconv.Atoi(line); err == nil {
+		if port, ok := drivenBy(place); ok {
 			found = slices.DeleteFunc(found, func(p int) bool { return p == port })
 		}
 	}
 	return found, nil
+}
+
+// drivenBy reads a browser's port. Programs may have put anything there: it waits for none of it, and reads little.
+func drivenBy(place string) (port int, ok bool) {
+	f, err := os.OpenFile(place, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return 0, false // it ended just now, or is somebody else's
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return 0, false
+	}
+	var head [16]byte
+	n, _ := f.Read(head[:])
+	line, _, _ := strings.Cut(string(head[:n]), "\n")
+	port, err = strconv.Atoi(line)
+	return port, err == nil
 }
 
 // listening lists the ports that something listens on, from the kernel's tables
