@@ -1,4 +1,5 @@
 // What goes with a task: images are part of the message, other files go into the workspace.
+import { unique } from "../lib/unique";
 
 /** One thing that goes along, with its content as a data: address. */
 export interface Attachment {
@@ -47,7 +48,7 @@ export async function read(file: File): Promise<Attachment> {
     reader.onerror = () => failed(reader.error ?? new Error(file.name));
     reader.readAsDataURL(file);
   });
-  return { id: crypto.randomUUID(), name: file.name || pasted(file.type), size: file.size, image: isImage(file.type), url };
+  return { id: unique(), name: file.name || pasted(file.type), size: file.size, image: isImage(file.type), url };
 }
 
 /** What comes from the clipboard has no name. */

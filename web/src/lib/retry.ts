@@ -1,5 +1,7 @@
+import { unique } from "./unique";
+
 /** A retry key: a request that is sent again with it does nothing twice. */
-export const retryKey = () => crypto.randomUUID();
+export const retryKey = unique;
 
 /** The keys of requests to which no answer came: whether they were heard nobody knows. */
 const unheard = new Map<string, string>();
