@@ -25,6 +25,12 @@ test("a tool that only looks like the editor is shown with all it was given", ()
   expect(JSON.parse(rest("harbour_save", given))).toEqual(given);
 });
 
+test("an edit is shown by what its command heeds, and the rest beside it", () => {
+  const given = { command: "create", path: "a", file_text: "evil", new_str: "harmless", old_str: "x" };
+  expect(change("str_replace_editor", given)?.rows.map((r) => `${r.kind} ${r.text}`)).toEqual(["added evil"]);
+  expect(JSON.parse(rest("str_replace_editor", given))).toEqual({ command: "create", new_str: "harmless", old_str: "x" });
+});
+
 test("nothing that a call was given is left out", () => {
   expect(rest("execute_bash", { command: "ls", security_risk: "LOW", is_input: "false" })).toBe("");
   expect(JSON.parse(rest("execute_bash", { command: "y", is_input: "true" }))).toEqual({ is_input: "true" });

@@ -13,13 +13,21 @@ export function main(tool: string, args: Fields): string | undefined {
 
 const editor = "str_replace_editor";
 
-/** change is what an edit would make of a file, if that can be told from the call. A tool of a stranger's may name its arguments alike and do something else. */
+/** What each command of the editor takes away and puts there. It heeds no other argument, whatever a model gives. */
+const edits: Record<string, { before?: string; after: string }> = {
+  create: { after: "file_text" },
+  str_replace: { before: "old_str", after: "new_str" },
+  insert: { after: "new_str" },
+};
+
+/** edited is how a call changes a file, if that can be told. A tool of a stranger's may name its arguments alike and do something else. */
+const edited = (tool: string, args: Fields) => (tool === editor && text(args, "path") ? edits[text(args, "command")] : undefined);
+
+/** change is what an edit would make of a file. */
 export function change(tool: string, args: Fields): { path: string; rows: Row[] } | undefined {
-  if (tool !== editor) return undefined;
-  const path = text(args, "path");
-  const after = text(args, "new_str") || text(args, "file_text");
-  const rows = path ? compare(text(args, "old_str"), after) : [];
-  return rows.length > 0 ? { path, rows } : undefined;
+  const edit = edited(tool, args);
+  const rows = edit ? compare(edit.before ? text(args, edit.before) : "", text(args, edit.after)) : [];
+  return rows.length > 0 ? { path: text(args, "path"), rows } : undefined;
 }
 
 /** What changes nothing about a command. */
@@ -27,7 +35,8 @@ const nothing = new Set<unknown>([null, false, "false", ""]);
 
 /** rest is what else the call was given beside what is shown already, and beside the risk, which has its own place. */
 export function rest(tool: string, args: Fields): string {
-  const seen = new Set([main(tool, args), "security_risk", ...(change(tool, args) ? ["path", "old_str", "new_str", "file_text"] : [])]);
+  const edit = change(tool, args) && edited(tool, args);
+  const seen = new Set([main(tool, args), "security_risk", ...(edit ? ["path", edit.before, edit.after] : [])]);
   const left = Object.entries(args).filter(([name, value]) => !seen.has(name) && !(tool in texts && nothing.has(value)));
   return left.length > 0 ? JSON.stringify(Object.fromEntries(left), null, 2) : "";
 }
