@@ -29,7 +29,7 @@ class Session {
     };
     tabs.onmessage = ({ data: said }: MessageEvent<"in" | "out">) => {
       if (said === "out") onLoggedOut.call();
-      else void this.meet();
+      else void this.meet().catch(() => {}); // it is out again, which every other request tells
     };
   }
 
