@@ -13,6 +13,7 @@ import (
 
 	"deckhand/client"
 	"deckhand/internal/sandbox/sandboxtest"
+	"deckhand/internal/soak"
 )
 
 // withHands is how a server with a sandbox is started in these tests.
@@ -89,9 +90,9 @@ func (b *box) until(what string, ok func() bool) {
 }
 
 // rounds is how often the server is killed in TestKilledServerRunsNothingTwice.
-const rounds = 50
+var rounds = soak.Times(5, 50)
 
-// The server is killed with a command under way, fifty times in a row. Every
+// The server is killed with a command under way, several times in a row. Every
 // command lasts twenty seconds, so most live through many deaths of the server.
 // Each ran once and its result arrives.
 func TestKilledServerRunsNothingTwice(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"deckhand/internal/sandbox/egress"
+	"deckhand/internal/soak"
 )
 
 // Requests that different readers might read differently. Whatever the proxy
@@ -224,11 +225,8 @@ func TestTooManyConnections(t *testing.T) {
 	<-w.ended
 }
 
-func TestThousandConnections(t *testing.T) {
-	n := 1000
-	if testing.Short() {
-		n = 100
-	}
+func TestManyConnections(t *testing.T) {
+	n := soak.Times(100, 1000)
 	addr := listener(t, "thousand.test", func(c *net.TCPConn) { io.Copy(c, c) })
 	w := newWorld(t, open, []string{addr}, func(c *egress.Config) { c.MaxConns = n })
 	var all []*wire

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"deckhand/internal/session"
+	"deckhand/internal/soak"
 )
 
 // The test binary runs itself as a child that appends and says so, line by
@@ -77,10 +78,7 @@ func childLoop(db *DB, id session.ID, count int) error {
 
 // A process that is killed at any moment loses nothing that it had answered.
 func TestKill(t *testing.T) {
-	rounds := 100
-	if testing.Short() {
-		rounds = 10
-	}
+	rounds := soak.Times(10, 100)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

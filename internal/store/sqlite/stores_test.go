@@ -92,7 +92,7 @@ func TestAnswers(t *testing.T) {
 	if _, err := db.Answer(t.Context(), "otto", "k"); !errors.Is(err, idempotency.ErrNotFound) {
 		t.Errorf("another user's answer: %v", err)
 	}
-	for i := range 2500 { // more than one piece, of which the last 100 stay
+	for i := range 2500 { // more than one batch, of which the last 100 stay
 		must(t, db.SaveAnswer(t.Context(), idempotency.Answer{User: "otto", Key: fmt.Sprint(i), CreatedAt: noon.Add(time.Duration(i) * time.Second)}))
 		if i == 200 && testing.Short() {
 			break

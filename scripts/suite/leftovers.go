@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// makeTemp makes the folder in which the tests make theirs. It is in memory
+// where that is possible: the tests sync thousands of files to disk, and what
+// they check does not need a real disk.
+func makeTemp() (string, error) {
+	for _, base := range []string{"/dev/shm", ""} {
+		if base != "" && !roomy(base) {
+			continue
+		}
+		dir, err := os.MkdirTemp(base, "dh")
+		if err != nil {
+			continue
+		}
+		// Sandboxes run as other users.
+		if err := os.Chmod(dir, 0o755); err != nil {
+			return "", err
+		}
+		if base == "" || executable(dir) {
+			return filepath.EvalSymlinks(dir)
+		}
+		_ = os.Remove(dir)
+	}
+	return "", fmt.Errorf("no folder for temporary files can be made")
+}
+
+// executable tells whether programs in a folder may be run.
+func executable(dir string) bool {
+	file := filepath.Join(dir, "try")
+	defer os.Remove(file)
+	return os.WriteFile(file, []byte("#!/bin/sh\nexit 0\n"), 0o700) == nil && exec.Command(file).Run() == nil
+}
+
+// remaining lists what the tests left: files in their folder, processes that
+// know the folder from their environment, mounts below it, and control groups,
+// network namespaces and containers that were not there before.
+func remaining(temp string, before map[string]bool) []string {
+	var out []string
+	entries, _ := os.ReadDir(temp)
+	for _, e := range entries {
+		out = append(out, "folder "+filepath.Join(temp, e.Name()))
+	}
+	if mounts, err := os.ReadFile("/proc/self/mountinfo"); err == nil {
+		for line := range strings.Lines(string(mounts)) {
+			if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], temp+"/") {
+				out = append(out, "mount "+f[4])
+			}
+		}
+	}
+	out = append(out, processes(temp)...)
+	for what := range outside() {
+		if !before[what] {
+			out = append(out, what)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func processes(temp string) []string {
+	var out []string
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		pid := filepath.Base(dir)
+		if pid == fmt.Sprint(os.Getpid()) {
+			continue
+		}
+		command, _ := os.ReadFile(dir + "/cmdline")
+		environ, _ := os.ReadFile(dir + "/environ")
+		cwd, _ := os.Readlink(dir + "/cwd")
+		exe, _ := os.Readlink(dir + "/exe")
+		if len(command) > 0 && bytes.Contains(slices.Concat(command, environ, []byte(cwd), []byte(exe)), []byte(temp)) {
+			out = append(out, fmt.Sprintf("process %s: %s", pid, strings.TrimSpace(strings.ReplaceAll(string(command), "\x00", " "))))
+		}
+	}
+	return out
+}
+
+// outside is what tests could make that is not in their folder.
+func outside() map[string]bool {
+	found := map[string]bool{}
+	for what, patterns := range map[string][]string{
+		"control group":     {"/sys/fs/cgroup/*deckhand*", "/sys/fs/cgroup/*/*deckhand*", "/sys/fs/cgroup/*/*deckhand*/*"},
+		"network namespace": {"/run/netns/*"},
+	} {
+		for _, p := range patterns {
+			paths, _ := filepath.Glob(p)
+			for _, path := range paths {
+				if info, err := os.Stat(path); err == nil && (info.IsDir() || what == "network namespace") {
+					found[what+" "+path] = true
+				}
+			}
+		}
+	}
+	if os.Getenv("DOCKER_HOST") != "" {
+		ids, _ := exec.Command("docker", "ps", "--all", "--quiet").Output()
+		for _, id := range strings.Fields(string(ids)) {
+			found["container "+id] = true
+		}
+	}
+	return found
+}
+
+// checkLeftovers says what remains. Processes that were told to end get a
+// moment to do so.
+func checkLeftovers(w io.Writer, temp string, before map[string]bool) bool {
+	left := remaining(temp, before)
+	for deadline := time.Now().Add(30 * time.Second); len(left) > 0 && time.Now().Before(deadline); left = remaining(temp, before) {
+		time.Sleep(200 * time.Millisecond)
+	}
+	for _, l := range left {
+		fmt.Fprintf(w, "LEFT BEHIND %s\n", l)
+	}
+	return len(left) == 0
+}
+
+// environment is this process's, with another folder for temporary files.
+func environment(temp string) []string {
+	return append(slices.DeleteFunc(slices.Clone(os.Environ()), func(v string) bool { return strings.HasPrefix(v, "TMPDIR=") }), "TMPDIR="+temp)
+}

@@ -1,0 +1,151 @@
+// Command suite runs go test on packages, shows progress and failures, and ends
+// with the slowest tests and packages, the total, and what was left behind.
+//
+//	suite [-rerun] [-leftovers] [go test flags] -- PACKAGE...
+//
+// With -rerun a test that failed runs once more, by itself. If it passes then,
+// the run passes, and the test is listed as flaky: a bug to fix, not a reason to
+// refuse the change at hand. Two different failures of one test fail the run.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	// go test starts each test program through this one: see measure.go.
+	if len(os.Args) > 2 && os.Args[1] == "measure" {
+		os.Exit(measure(os.Args[2:]))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	passed, err := run(ctx, os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "suite:", err)
+		os.Exit(2)
+	}
+	if !passed {
+		os.Exit(1)
+	}
+}
+
+// options are what the command line says.
+type options struct {
+	rerun, leftovers bool
+	flags, packages  []string
+}
+
+func parse(args []string) (options, error) {
+	split := slices.Index(args, "--")
+	if split < 0 || split == len(args)-1 {
+		return options{}, fmt.Errorf("usage: suite [-rerun] [-leftovers] [go test flags] -- PACKAGE...")
+	}
+	o := options{packages: args[split+1:]}
+	for _, a := range args[:split] {
+		switch a {
+		case "-rerun":
+			o.rerun = true
+		case "-leftovers":
+			o.leftovers = true
+		default:
+			o.flags = append(o.flags, a)
+		}
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, args []string) (bool, error) {
+	o, err := parse(args)
+	if err != nil {
+		return false, err
+	}
+	packages, err := list(ctx, o.packages)
+	if err != nil {
+		return false, err
+	}
+	temp, err := makeTemp()
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(temp)
+	before := outside()
+	start := time.Now()
+	r := newReport(os.Stdout, len(packages))
+	test := func(r *report, flags, packages []string) error { return goTest(ctx, r, temp, flags, packages) }
+	if err := test(r, o.flags, packages); err != nil {
+		return false, err
+	}
+	if failed := r.failed(); o.rerun && len(failed) > 0 && ctx.Err() == nil {
+		r.again(test, o.flags, failed)
+	}
+	r.summary(time.Since(start))
+	clean := !o.leftovers || checkLeftovers(os.Stdout, temp, before)
+	return clean && len(r.failed()) == 0 && ctx.Err() == nil, nil
+}
+
+// list resolves package patterns, and puts the slow packages first so that no
+// long one is left running alone at the end.
+func list(ctx context.Context, patterns []string) ([]string, error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-f",
+		"{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}"}, patterns...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	packages := strings.Fields(string(out))
+	if len(packages) == 0 {
+		return nil, fmt.Errorf("no package with tests matches %s", strings.Join(patterns, " "))
+	}
+	rank := func(p string) int {
+		for i, s := range slowest {
+			if strings.HasSuffix(p, "/"+s) {
+				return i
+			}
+		}
+		return len(slowest)
+	}
+	slices.SortStableFunc(packages, func(a, b string) int { return rank(a) - rank(b) })
+	return packages, nil
+}
+
+// goTest runs go test once and feeds what it says to the report. That tests fail
+// is no error here; that go test says nothing of a package is.
+func goTest(ctx context.Context, r *report, temp string, flags, packages []string) error {
+	args := append([]string{"test", "-json"}, flags...)
+	if self, err := os.Executable(); err == nil {
+		args = append(args, "-exec", self+" measure")
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
+	cmd.Stderr, cmd.Env = os.Stderr, environment(temp)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 30 * time.Second
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if err := r.read(out); err != nil {
+		return err
+	}
+	err = cmd.Wait()
+	if _, exited := err.(*exec.ExitError); err != nil && !exited {
+		return err
+	}
+	if err != nil && len(r.failed()) == 0 {
+		return fmt.Errorf("go test: %w", err)
+	}
+	return nil
+}
+
+func short(pkg string) string { return strings.TrimPrefix(pkg, "deckhand/") }
