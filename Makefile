@@ -5,7 +5,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build runner web run test test-short forge-test bench page-bench pictures lint vuln fmt fuzz openapi clean setup
+.PHONY: help build runner web run test test-short test-changed soak forge-test bench page-bench pictures lint vuln fmt fuzz openapi clean setup
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
@@ -77,23 +77,37 @@ setup:
 	@scripts/need pgrep procps || test "$${CI:-}" != true
 	@scripts/need chromium chromium fonts-dejavu-core || test "$${CI:-}" != true
 
-# lint has run all of vet, so go test need not run its part again. Packages are
-# tested one after the other, for many of them start servers, sandboxes and
-# browsers by the dozen; what can be built at once is built before.
-test: setup build lint ## everything: set-up, build, lint, all tests with the race detector
+# Tests are compiled with the race detector. SQLite is not: it is C translated to
+# Go, used under a lock, and would take a third of the processor time.
+RACE  := CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 GOFLAGS="$(strip $(GOFLAGS) -trimpath -buildvcs=false -gcflags=modernc.org/...=-race=false)"
+SUITE := bin/suite -p=3 -timeout=30m -vet=off
+
+suite:
+	@mkdir -p bin
+	@$(STATIC) go build -o bin/suite ./scripts/suite
+
+# Three packages at a time, the slowest first. The engine and what else the tests
+# need is started here; bin/suite reports what they leave behind.
+test: setup build suite ## everything: set-up, build, all tests with the race detector
 	$(call say,test: the web page)
 	@if test -e web/node_modules/.deckhand-lock; then cd web && npm run --silent test; fi
 	$(call say,test: every package)
 	@if host=$$(scripts/engine start bin/engine); then \
 		export "$$host"; trap 'scripts/engine stop bin/engine' EXIT; \
 	else test "$${CI:-}" != true; fi; \
-	race=-race; if ! command -v "$$(go env CC)" >/dev/null; then \
-		race=; echo 'RUNNING WITHOUT THE RACE DETECTOR: there is no C compiler'; fi; \
-	export CGO_ENABLED=$${race:+1}; \
-	go build $$race ./... && go test -p 1 -parallel 4 -timeout 30m -vet=off $$race ./...
+	if command -v "$$(go env CC)" >/dev/null; then \
+		$(RACE) $(SUITE) -rerun -leftovers -parallel=4 -race -- $(or $(PACKAGES),./...); \
+	else echo 'RUNNING WITHOUT THE RACE DETECTOR: there is no C compiler'; \
+		$(STATIC) $(SUITE) -rerun -leftovers -parallel=4 -- $(or $(PACKAGES),./...); fi
 
-test-short: ## a quick round: no set-up, no race detector, slow tests left out
-	@go test -short ./...
+test-short: suite ## a quick round: no set-up, no race detector, slow tests left out
+	@$(STATIC) $(SUITE) -short -- ./...
+
+test-changed: suite ## the short tests of what differs from main, or from BASE=commit
+	@$(STATIC) $(SUITE) -short -changed=$(or $(BASE),$(shell git merge-base HEAD origin/main 2>/dev/null || echo HEAD)) -- ./...
+
+soak: ## the measurements among the tests, at full length: an hour or more
+	@DECKHAND_SOAK=1 $(MAKE) test
 
 # A forge takes so long to build, if only once, that what needs one is a run of
 # its own: all tests with Forge in their name, in files with the build tag forge.
@@ -102,7 +116,7 @@ forge-test: runner ## build a real git forge (once, some 10 minutes) and run the
 	@scripts/forge build bin/forge
 	@vars=$$(scripts/forge start bin/forge); trap 'scripts/forge stop bin/forge' EXIT; export $$vars; \
 	packages=$$(grep -rl --include='*_test.go' '"deckhand/internal/gitprovider/gitea/giteatest"' ./internal ./cmd | xargs -n 1 dirname | sort -u); \
-	CGO_ENABLED=1 go test -tags forge -p 1 -timeout 30m -vet=off -race -count=1 -run Forge $$packages
+	$(RACE) go test -tags forge -p 1 -timeout 30m -vet=off -race -count=1 -run Forge $$packages
 
 bench: build ## run the benchmarks, results in bench/results/
 	$(call say,bench)

@@ -128,7 +128,7 @@ func newTab(t *testing.T, address string) *tab {
 
 func do[P, R any](b *tab, command cdp.Command[P, R], params P) R {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Minute)
 	defer cancel()
 	r, err := devtools.Call(ctx, b.conn, b.session, command, params)
 	if err != nil {
@@ -196,7 +196,7 @@ func (b *tab) open(address string) {
 func (b *tab) arrive(script, want string) {
 	b.t.Helper()
 	got := ""
-	for patience := time.After(time.Minute); ; {
+	for patience := time.After(5 * time.Minute); ; {
 		select {
 		case <-b.loads:
 		case <-patience:
@@ -222,7 +222,7 @@ func (b *tab) hear(what string, into any) {
 				b.t.Fatal(err)
 			}
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		b.t.Fatalf("it says nothing, want %s; errors: %q", what, b.wrong())
 	}
 }
@@ -239,7 +239,7 @@ func evaluate[T any](b *tab, script string) T {
 
 // try is evaluate for a page that may be going away.
 func try[T any](b *tab, script string) (v T, err error) {
-	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Minute)
 	defer cancel()
 	yes := true
 	r, err := devtools.Call(ctx, b.conn, b.session, runtime.Evaluate, runtime.EvaluateParams{Expression: script, ReturnByValue: &yes, AwaitPromise: &yes})

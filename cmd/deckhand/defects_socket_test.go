@@ -27,7 +27,7 @@ type barewire struct {
 // auth what stands behind the packet's number.
 func (b *box) dial(auth string, query ...string) *barewire {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Minute)
 	b.t.Cleanup(cancel)
 	v := url.Values{"EIO": {"4"}, "transport": {"websocket"}}
 	for i := 0; i+1 < len(query); i += 2 {

@@ -272,7 +272,7 @@ func TestKilledWhileForking(t *testing.T) {
 	for round, pattern := range []string{"", ".scrap-*", ".scrap-*/*", ".scrap-*/ws/many", "[0-9a-f]*"} {
 		key, before := fmt.Sprint("round ", round), folders(pattern)
 		asked := make(chan error, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		go func() {
 			_, err := b.client.Fork(ctx, id, key, api.ForkConversation{})
 			asked <- err

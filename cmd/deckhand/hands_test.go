@@ -76,7 +76,7 @@ func (b *box) remove(ids ...string) {
 // process that ends.
 func (b *box) until(what string, ok func() bool) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -174,7 +174,7 @@ func (p *person) begin(text string) string {
 // drop removes a conversation at the end of a test, whose context has ended, and
 // waits until its sandbox is gone: it would outlive the test.
 func (p *person) drop(id string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	if err := p.client.Delete(ctx, id); err != nil && !client.IsNotFound(err) {
 		p.t.Error(err)

@@ -232,7 +232,7 @@ func TestFailingToolServersAreReported(t *testing.T) {
 // was streamed before.
 func (p *person) statuses(id, which string, n int) (notices, all string) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Minute)
 	defer cancel()
 	for it, err := range p.client.Follow(ctx, id, 0) {
 		if err != nil {

@@ -249,7 +249,7 @@ func behindAsBrowser(t *testing.T, b *box, path string) {
 // behindAsClient leads a conversation, puts a file into its workspace, and opens a terminal.
 func behindAsClient(t *testing.T, b *box, path, id string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	seen := b.follow(id, 0, agentIs("awaiting_user_input")) // the stream is open all the time: a proxy that buffers shows nothing
 	if err := b.client.Say(ctx, id, "And again", ""); err != nil {
@@ -298,7 +298,7 @@ func behindAsClient(t *testing.T, b *box, path, id string) {
 // behindAsSocket talks through the official client, in a process of its own.
 func behindAsSocket(t *testing.T, origin, path, id, key, transports string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	query := map[string]any{"conversation_id": id, "latest_event_id": -1, "session_api_key": nil}
 	if key != "" {

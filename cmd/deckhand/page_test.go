@@ -33,7 +33,7 @@ func needPage(t *testing.T) {
 // see waits until a script in the page gives want.
 func (b *tab) see(script, want string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

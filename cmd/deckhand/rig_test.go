@@ -108,7 +108,7 @@ func serve(t *testing.T, dir string, args ...string) *box {
 func (b *box) leavesNothing() {
 	b.t.Helper()
 	started, _ := filepath.Glob(filepath.Join(b.dir, "boxes", "*", "process.json")) // the pattern is good
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -199,7 +199,7 @@ func (b *box) create(text string) string {
 // follow reads the stream until ok says it saw enough, and returns all stored events on the way.
 func (b *box) follow(id string, after int64, ok func(client.Item) bool) []client.Item {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Minute)
 	defer cancel()
 	var seen []client.Item
 	for it, err := range b.client.Follow(ctx, id, after) {

@@ -29,7 +29,7 @@ type screen struct {
 }
 
 // bound turns what would wait for ever into a failure.
-const bound = time.Minute
+const bound = 5 * time.Minute
 
 // sit starts the program in a terminal.
 func (d *desk) sit(args ...string) *screen {

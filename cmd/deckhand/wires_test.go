@@ -143,7 +143,7 @@ func (p *person) task(id string) []client.Item {
 // stream reads one connection until ok; it gives events and deltas.
 func (p *person) stream(id string, after int64, ok func(client.Item) bool) []client.Item {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Minute)
 	defer cancel()
 	var out, all []client.Item
 	for it, err := range p.client.Follow(ctx, id, after) {

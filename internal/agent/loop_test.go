@@ -138,7 +138,7 @@ func (r *rig) update(id session.ID, rule func(session.State) ([]session.Payload,
 // until waits for the session to be as wanted.
 func (r *rig) until(id session.ID, what string, ok func(session.State) bool) session.State {
 	r.t.Helper()
-	timeout := time.After(cmp.Or(r.patience, 20*time.Second))
+	timeout := time.After(cmp.Or(r.patience, 5*time.Minute))
 	for {
 		st, err := r.sessions.Load(r.t.Context(), id)
 		if err != nil {

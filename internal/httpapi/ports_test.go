@@ -311,7 +311,7 @@ func TestForwardedStream(t *testing.T) {
 
 func TestForwardedSocket(t *testing.T) {
 	h := newHarbour(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dial := func(origin string) (*websocket.Conn, error) {
 		c, _, err := websocket.Dial(ctx, h.at+"/socket", &websocket.DialOptions{HTTPClient: h.browser, HTTPHeader: http.Header{"Origin": {origin}}})

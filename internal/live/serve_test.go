@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 )
@@ -64,7 +65,11 @@ func (s *server) handle(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/ws" {
 		run = ServeWS
 	}
-	err = run(w, r, s.hub, theID, after, s.opts)
+	opts := s.opts
+	if opts.WriteTimeout > 0 && !r.URL.Query().Has("stalled") {
+		opts.WriteTimeout = 5 * time.Minute // those who read are never dropped, however slow the machine is
+	}
+	err = run(w, r, s.hub, theID, after, opts)
 	if errors.Is(err, ErrNotStarted) {
 		http.Error(w, err.Error(), http.StatusConflict)
 	}

@@ -133,7 +133,7 @@ func (s *server) stall(kind string) net.Conn {
 	if kind == "ws" {
 		upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
 	}
-	fmt.Fprintf(conn, "GET /%s HTTP/1.1\r\nHost: x\r\n%s\r\n", kind, upgrade)
+	fmt.Fprintf(conn, "GET /%s?stalled HTTP/1.1\r\nHost: x\r\n%s\r\n", kind, upgrade)
 	return conn
 }
 

@@ -334,7 +334,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		asked := false
 		_, err := s.Update(ctx, theID, func(session.State) ([]session.Payload, error) { asked = true; return nil, nil })

@@ -169,7 +169,7 @@ func (r *rig) reaches(state trigger.State) trigger.Delivery {
 			if d.State == state {
 				return d
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(5 * time.Minute):
 			r.t.Fatalf("nothing is %s; the log: %s", state, r.logs)
 		}
 	}

@@ -151,7 +151,7 @@ func (r *rig) run(name, text string) string {
 // until waits for the log, and for what the keeper does by itself, to make ok true.
 func (r *rig) until(what string, ok func() bool) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond) // a sandbox ends without telling anybody here
 	defer tick.Stop()

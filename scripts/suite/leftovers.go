@@ -46,7 +46,7 @@ func executable(dir string) bool {
 // remaining lists what the tests left: files in their folder, processes that
 // know the folder from their environment, mounts below it, and control groups,
 // network namespaces and containers that were not there before.
-func remaining(temp string, before map[string]bool) []string {
+func remaining(temp string, before, now map[string]bool) []string {
 	var out []string
 	entries, _ := os.ReadDir(temp)
 	for _, e := range entries {
@@ -60,7 +60,7 @@ func remaining(temp string, before map[string]bool) []string {
 		}
 	}
 	out = append(out, processes(temp)...)
-	for what := range outside() {
+	for what := range now {
 		if !before[what] {
 			out = append(out, what)
 		}
@@ -116,8 +116,8 @@ func outside() map[string]bool {
 // checkLeftovers says what remains. Processes that were told to end get a
 // moment to do so.
 func checkLeftovers(w io.Writer, temp string, before map[string]bool) bool {
-	left := remaining(temp, before)
-	for deadline := time.Now().Add(30 * time.Second); len(left) > 0 && time.Now().Before(deadline); left = remaining(temp, before) {
+	left := remaining(temp, before, outside())
+	for deadline := time.Now().Add(30 * time.Second); len(left) > 0 && time.Now().Before(deadline); left = remaining(temp, before, outside()) {
 		time.Sleep(200 * time.Millisecond)
 	}
 	for _, l := range left {

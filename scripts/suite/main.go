@@ -1,7 +1,11 @@
 // Command suite runs go test on packages, shows progress and failures, and ends
 // with the slowest tests and packages, the total, and what was left behind.
 //
-//	suite [-rerun] [-leftovers] [go test flags] -- PACKAGE...
+//	suite [-rerun] [-leftovers] [-changed=COMMIT] [go test flags] -- PACKAGE...
+//
+// With -leftovers the tests get a folder of their own, processor time is
+// measured, and what remains after them fails the run. With -changed
+// only packages run that a change since then can touch.
 //
 // With -rerun a test that failed runs once more, by itself. If it passes then,
 // the run passes, and the test is listed as flaky: a bug to fix, not a reason to
@@ -40,21 +44,25 @@ func main() {
 // options are what the command line says.
 type options struct {
 	rerun, leftovers bool
+	changed          string // the commit to compare with; empty: run all
 	flags, packages  []string
 }
 
 func parse(args []string) (options, error) {
 	split := slices.Index(args, "--")
 	if split < 0 || split == len(args)-1 {
-		return options{}, fmt.Errorf("usage: suite [-rerun] [-leftovers] [go test flags] -- PACKAGE...")
+		return options{}, fmt.Errorf("usage: suite [-rerun] [-leftovers] [-changed=COMMIT] [go test flags] -- PACKAGE...")
 	}
 	o := options{packages: args[split+1:]}
 	for _, a := range args[:split] {
-		switch a {
-		case "-rerun":
+		base, changed := strings.CutPrefix(a, "-changed=")
+		switch {
+		case a == "-rerun":
 			o.rerun = true
-		case "-leftovers":
+		case a == "-leftovers":
 			o.leftovers = true
+		case changed:
+			o.changed = base
 		default:
 			o.flags = append(o.flags, a)
 		}
@@ -71,12 +79,23 @@ func run(ctx context.Context, args []string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	temp, err := makeTemp()
-	if err != nil {
-		return false, err
+	if o.changed != "" {
+		if packages, err = changed(ctx, o.changed, packages); err != nil {
+			return false, err
+		}
+		fmt.Printf("%d packages are touched\n", len(packages))
+		if len(packages) == 0 {
+			return true, nil
+		}
 	}
-	defer os.RemoveAll(temp)
-	before := outside()
+	temp, before := "", map[string]bool{}
+	if o.leftovers {
+		if temp, err = makeTemp(); err != nil {
+			return false, err
+		}
+		defer os.RemoveAll(temp)
+		before = outside()
+	}
 	start := time.Now()
 	r := newReport(os.Stdout, len(packages))
 	test := func(r *report, flags, packages []string) error { return goTest(ctx, r, temp, flags, packages) }
@@ -121,11 +140,15 @@ func list(ctx context.Context, patterns []string) ([]string, error) {
 // is no error here; that go test says nothing of a package is.
 func goTest(ctx context.Context, r *report, temp string, flags, packages []string) error {
 	args := append([]string{"test", "-json"}, flags...)
-	if self, err := os.Executable(); err == nil {
+	// Results of a measured run cannot be reused, and must not be.
+	if self, err := os.Executable(); temp != "" && err == nil {
 		args = append(args, "-exec", self+" measure")
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
-	cmd.Stderr, cmd.Env = os.Stderr, environment(temp)
+	cmd.Stderr = os.Stderr
+	if temp != "" {
+		cmd.Env = environment(temp)
+	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
 	out, err := cmd.StdoutPipe()

@@ -106,7 +106,7 @@ func open(t *testing.T, d sandbox.Driver, tl *browse.Tool, session string) *rig 
 	t.Cleanup(func() {
 		tl.Forget(session)
 		box.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		if err := d.Destroy(ctx, h); err != nil {
 			t.Error(err)
