@@ -81,6 +81,7 @@ type site struct {
 	mu      sync.Mutex
 	headers []http.Header
 	gate    func(http.ResponseWriter, *http.Request) bool // true: it has answered
+	streams chan struct{}                                 // gets one when a stream to a client ends
 }
 
 // kinds are those of servers at an address.
@@ -88,7 +89,7 @@ var kinds = []Kind{SSE, SHTTP}
 
 func serve(t *testing.T, kind Kind, s *sdk.Server) *site {
 	t.Helper()
-	w := &site{t: t, kind: kind}
+	w := &site{t: t, kind: kind, streams: make(chan struct{}, 100)}
 	get := func(*http.Request) *sdk.Server { return s }
 	var h http.Handler
 	if kind == SSE {
@@ -103,6 +104,9 @@ func serve(t *testing.T, kind Kind, s *sdk.Server) *site {
 		w.mu.Unlock()
 		if gate == nil || !gate(rw, r) {
 			h.ServeHTTP(rw, r)
+			if r.Method == http.MethodGet {
+				w.streams <- struct{}{}
+			}
 		}
 	}))
 	w.url = w.http.URL + "/tools"
