@@ -5,7 +5,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build runner web run test test-short test-changed soak forge-test bench page-bench pictures lint vuln fmt fuzz openapi clean setup
+.PHONY: help build runner web run test test-short test-changed mutants suite soak forge-test bench page-bench pictures lint vuln fmt fuzz openapi clean setup
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
@@ -105,6 +105,9 @@ test-short: suite ## a quick round: no set-up, no race detector, slow tests left
 
 test-changed: suite ## the short tests of what differs from main, or from BASE=commit
 	@$(STATIC) $(SUITE) -short -changed=$(or $(BASE),$(shell git merge-base HEAD origin/main 2>/dev/null || echo HEAD)) -- ./...
+
+mutants: ## break the core in ten places; a test must notice each
+	@$(STATIC) go run ./scripts/mutants
 
 soak: ## the measurements among the tests, at full length: an hour or more
 	@DECKHAND_SOAK=1 $(MAKE) test
