@@ -71,7 +71,11 @@ func lockDataDir(dir string) (unlock func(), err error) {
 		f.Close()
 		return nil, fmt.Errorf("another deckhand serves the data in %s; stop it first, or choose another --data-dir", dir)
 	}
-	return func() { f.Close() }, nil
+	return func() {
+		// A process that is just being started has a copy of the file and would keep the lock a little longer.
+		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+		f.Close()
+	}, nil
 }
 
 // server is all the parts, put together.
