@@ -4,7 +4,8 @@
 //	suite [-rerun] [-leftovers] [-changed=COMMIT] [go test flags] -- PACKAGE...
 //
 // With -leftovers the tests get a folder of their own, processor time is
-// measured, and what remains after them fails the run. With -changed
+// measured, bin/test-times.txt tells how long each test took, and what remains
+// after them fails the run. With -changed
 // only packages run that a change since then can touch.
 //
 // With -rerun a test that failed runs once more, by itself. If it passes then,
@@ -106,6 +107,11 @@ func run(ctx context.Context, args []string) (bool, error) {
 		r.again(test, o.flags, failed)
 	}
 	r.summary(time.Since(start))
+	if o.leftovers {
+		if err := r.saveTimes("bin/test-times.txt"); err != nil {
+			return false, err
+		}
+	}
 	clean := !o.leftovers || checkLeftovers(os.Stdout, temp, before)
 	return clean && len(r.failed()) == 0 && ctx.Err() == nil, nil
 }

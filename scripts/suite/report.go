@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -247,6 +248,18 @@ func (r *report) summary(total time.Duration) {
 	}
 	fmt.Fprintf(r.out, "total %s, CPU of the tests %s, %d packages\n", total.Round(time.Second), cpu.Round(time.Second), r.ended)
 	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", r.passed, r.failing, skips)
+}
+
+// saveTimes writes how long every package and test took, the slowest first.
+func (r *report) saveTimes(file string) error {
+	var b strings.Builder
+	for _, all := range [][]timing{r.pkgs, r.tests} {
+		slices.SortStableFunc(all, func(a, b timing) int { return cmp.Compare(b.elapsed, a.elapsed) })
+		for _, t := range all {
+			fmt.Fprintf(&b, "%.1f\t%s\n", t.elapsed.Seconds(), t.name)
+		}
+	}
+	return os.WriteFile(file, []byte(b.String()), 0o644)
 }
 
 // reason is the last thing that a skipped test said.
