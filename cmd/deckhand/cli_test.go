@@ -15,6 +15,7 @@ import (
 	"deckhand/client"
 	"deckhand/internal/access"
 	"deckhand/internal/session"
+	"deckhand/internal/soak"
 )
 
 // must runs a command that has to succeed.
@@ -304,6 +305,7 @@ func TestUsers(t *testing.T) {
 }
 
 func TestDoctor(t *testing.T) {
+	soak.NotShort(t, "starts sandboxes")
 	free := "127.0.0.1:0"
 	fresh := filepath.Join(t.TempDir(), "not", "there")
 	if out := must(t, "doctor", "--data-dir", fresh, "--addr", free); !strings.HasSuffix(out, "All is well.\n") || strings.Contains(out, "FAIL") {

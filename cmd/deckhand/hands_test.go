@@ -19,6 +19,9 @@ import (
 // withHands is how a server with a sandbox is started in these tests.
 func withHands(t *testing.T, driver string) []string {
 	t.Helper()
+	if driver != "host" {
+		soak.NotShort(t, "starts sandboxes")
+	}
 	return []string{"--sandbox", driver, "--runner-path", sandboxtest.Runner(t)}
 }
 

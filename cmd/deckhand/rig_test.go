@@ -24,6 +24,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/client"
+	"deckhand/internal/soak"
 )
 
 // asProgram makes the test binary be the program, so that tests can kill it.
@@ -133,6 +134,7 @@ func (b *box) leavesNothing() {
 // spawn runs the server as a process of its own, so that it can be killed.
 func spawn(t *testing.T, dir string, args ...string) (*box, *exec.Cmd) {
 	t.Helper()
+	soak.NotShort(t, "starts a server as a process")
 	b := &box{t: t, dir: dir, logs: &syncBuffer{}}
 	cmd := exec.Command(os.Args[0], append([]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0", "--rate-limit", "0"}, plainHands(t, args)...)...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")

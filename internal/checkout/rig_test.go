@@ -27,6 +27,7 @@ import (
 	"deckhand/internal/sandbox/sandboxtest"
 	"deckhand/internal/session"
 	"deckhand/internal/session/memlog"
+	"deckhand/internal/soak"
 )
 
 // boxes is where the sandboxes of all tests lie: a driver looks the system over
@@ -180,6 +181,7 @@ var next int
 
 func newRig(t *testing.T, f *forge, created session.Created) *rig {
 	t.Helper()
+	soak.NotShort(t, "starts sandboxes")
 	next++
 	id := session.ID(fmt.Sprintf("c%d", next))
 	r := &rig{t: t, forge: f, id: id, log: memlog.New()}

@@ -19,6 +19,7 @@ import (
 	"deckhand/internal/sandbox/sandboxtest"
 	"deckhand/internal/session"
 	"deckhand/internal/session/memlog"
+	"deckhand/internal/soak"
 	"deckhand/internal/workspace"
 )
 
@@ -64,6 +65,7 @@ func (r *rig) Appended(session.ID, int64) {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
+	soak.NotShort(t, "starts sandboxes")
 	r := &rig{t: t, log: memlog.New(), dir: boxes, grew: make(chan struct{}, 1)}
 	r.sessions = session.New(r.log)
 	r.open()

@@ -11,6 +11,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/box"
+	"deckhand/internal/sandbox/sandboxtest"
 )
 
 // putProbe puts the program with the probes into a workspace.
@@ -20,13 +21,7 @@ func putProbe(t *testing.T, d *Driver, h sandbox.Handle) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(d.dir, h.ID, box.WorkDir, "probe")
-	// A process that is started meanwhile would hold it open, and nobody could run it.
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	if err := os.WriteFile(file, program, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	sandboxtest.PutProgram(t, filepath.Join(d.dir, h.ID, box.WorkDir, "probe"), program)
 }
 
 func TestConfined(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/soak"
 )
 
 // runnerFile is the test's runner, which has to be built without cgo: the race
@@ -73,6 +74,7 @@ var shared struct {
 // sharedDriver is for tests that have no wishes about their driver.
 func sharedDriver(t testing.TB) *Driver {
 	t.Helper()
+	soak.NotShort(t, "starts sandboxes")
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.driver == nil {
@@ -100,6 +102,7 @@ func newDriver(t testing.TB, change ...func(*Options)) *Driver {
 
 func driverAt(t testing.TB, dir string, change ...func(*Options)) *Driver {
 	t.Helper()
+	soak.NotShort(t, "starts sandboxes")
 	o := Options{Dir: dir, Runner: runnerFile, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}
 	for _, c := range change {
 		c(&o)

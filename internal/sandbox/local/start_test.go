@@ -15,6 +15,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/box"
+	"deckhand/internal/sandbox/sandboxtest"
 )
 
 func TestLife(t *testing.T) {
@@ -294,10 +295,10 @@ func TestRootFS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Chmod(root, 0o755), os.WriteFile(filepath.Join(root, "probe"), program, 0o755),
-		os.Symlink("/var/tmp", filepath.Join(root, "tmp"))); err != nil {
+	if err := errors.Join(os.Chmod(root, 0o755), os.Symlink("/var/tmp", filepath.Join(root, "tmp"))); err != nil {
 		t.Fatal(err)
 	}
+	sandboxtest.PutProgram(t, filepath.Join(root, "probe"), program)
 	d := newDriver(t, func(o *Options) { o.RootFS = root })
 	s, _ := start(t, d, sandbox.Spec{ID: "r"})
 	r, err := s.Run(t.Context(), sandbox.Process{Args: []string{"/probe", "probe"}}, nil)

@@ -1,13 +1,15 @@
 package local
 
 import (
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"deckhand/internal/sandbox/sandboxtest"
+	"deckhand/internal/soak"
 )
 
 // ordinary is a user that no machine has.
@@ -15,6 +17,7 @@ const ordinary = 54321
 
 // TestAsOrdinaryUser runs all other tests once more, by a user without rights.
 func TestAsOrdinaryUser(t *testing.T) {
+	soak.NotShort(t, "starts sandboxes")
 	if os.Geteuid() != 0 {
 		return // we are one
 	}
@@ -36,7 +39,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-test.v", "-test.timeout=5m", "-test.skip=^(TestSuite|TestEscapes)"} // TestSuiteAsUser runs these
+	args := []string{"-test.v", "-test.timeout=20m", "-test.skip=^(TestSuite|TestEscapes)"} // TestSuiteAsUser runs these
 	if testing.Short() {
 		args = append(args, "-test.short")
 	}
@@ -60,22 +63,9 @@ func TestAsOrdinaryUser(t *testing.T) {
 
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
-	in, err := os.Open(from)
+	program, err := os.ReadFile(from)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(to, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	sandboxtest.PutProgram(t, to, program)
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"deckhand/internal/soak"
 )
 
 // The programs that the suite needs are built when the first test asks for
@@ -141,11 +143,23 @@ func Kill(t *testing.T, pid int) {
 // nobody is a user without any rights.
 const nobody = 65534
 
+// PutProgram writes a program that is about to be run. A process that is started
+// meanwhile would inherit the open file, and running the program would fail.
+func PutProgram(t testing.TB, file string, program []byte) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(file, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // AsUser runs tests of this test program again, as an ordinary user, with some
 // more variables in its environment. It is for drivers that root and others use
 // differently.
 func AsUser(t *testing.T, run string, env ...string) {
 	t.Helper()
+	soak.NotShort(t, "runs a whole suite")
 	if os.Getuid() != 0 {
 		skip(t, "only root can become somebody else; the tests themselves run as an ordinary user already")
 	}
@@ -157,7 +171,7 @@ func AsUser(t *testing.T, run string, env ...string) {
 	self, err := os.ReadFile("/proc/self/exe")
 	must(t, err)
 	path := filepath.Join(dir, "tests")
-	must(t, os.WriteFile(path, self, 0o755))
+	PutProgram(t, path, self)
 	cmd := exec.CommandContext(t.Context(), path, "-test.v", "-test.run", run, "-test.timeout", "20m")
 	if testing.Short() {
 		cmd.Args = append(cmd.Args, "-test.short")

@@ -22,6 +22,7 @@ import (
 	"deckhand/internal/sandbox/host"
 	"deckhand/internal/sandbox/local"
 	"deckhand/internal/sandbox/sandboxtest"
+	"deckhand/internal/soak"
 	"deckhand/internal/tool"
 	"deckhand/internal/tool/browse"
 	"deckhand/internal/v0"
@@ -51,6 +52,7 @@ func TestMain(m *testing.M) {
 // needChromium leaves a test out where there is no browser.
 func needChromium(t *testing.T) {
 	t.Helper()
+	soak.NotShort(t, "starts a browser")
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chromium-headless-shell"} {
 		if _, err := exec.LookPath(name); err == nil {
 			return

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"deckhand/internal/soak"
 )
 
 // dig makes folders in folders and returns to where it was.
@@ -43,6 +45,7 @@ func dig(t *testing.T, top string, levels int) {
 }
 
 func TestDeepTrees(t *testing.T) {
+	soak.NotShort(t, "makes thousands of folders")
 	top := filepath.Join(t.TempDir(), "top")
 	if err := os.Mkdir(top, 0o755); err != nil {
 		t.Fatal(err)
