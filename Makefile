@@ -76,6 +76,7 @@ setup:
 	@scripts/need nginx nginx-light || test "$${CI:-}" != true
 	@scripts/need pgrep procps || test "$${CI:-}" != true
 	@scripts/need chromium chromium fonts-dejavu-core || test "$${CI:-}" != true
+	@scripts/need chromium-headless-shell chromium-headless-shell || true
 
 # Tests are compiled with the race detector. SQLite is not: it is C translated to
 # Go, used under a lock, and would take a third of the processor time.

@@ -47,7 +47,8 @@ func findChromium(t *testing.T) (program string) {
 	if testing.Short() {
 		t.Skip("SKIPPED: a real browser is left out of the short round")
 	}
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chromium-headless-shell"} {
+	// The one without windows comes first: it takes a quarter of the processor time to start.
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}

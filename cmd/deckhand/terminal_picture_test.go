@@ -11,11 +11,13 @@ import (
 	"unicode/utf8"
 
 	"deckhand/internal/llm/llmtest"
+	"deckhand/internal/soak"
 )
 
 // A task from its beginning to its end, as somebody at a terminal sees it. The
 // picture of it in the documentation is made here.
 func TestTerminalFromBeginningToEnd(t *testing.T) {
+	soak.NotShort(t, "types at a terminal")
 	needLocal(t)
 	edit := calling("str_replace_editor", map[string]any{"command": "str_replace", "path": "/workspace/wheel.py", "old_str": "    squeak()\n", "new_str": "    wheel.grease()\n"})
 	edit.Text = "The wheel turns without grease: `squeak()` is called on **every** turn."

@@ -22,6 +22,7 @@ import (
 
 	"deckhand/internal/sandbox/egress"
 	"deckhand/internal/sandbox/egress/proxyenv"
+	"deckhand/internal/soak"
 )
 
 // shell runs programs as they run in a sandbox: with the proxy's variables and
@@ -209,6 +210,7 @@ func TestGoModules(t *testing.T) {
 }
 
 func TestPip(t *testing.T) {
+	soak.NotShort(t, "starts foreign programs")
 	const wheel = "tiny-1.0-py3-none-any.whl"
 	var archive bytes.Buffer
 	z := zip.NewWriter(&archive)
@@ -254,6 +256,7 @@ func TestPip(t *testing.T) {
 }
 
 func TestNpm(t *testing.T) {
+	soak.NotShort(t, "starts foreign programs")
 	var archive bytes.Buffer
 	gz := gzip.NewWriter(&archive)
 	tw := tar.NewWriter(gz)
@@ -293,6 +296,7 @@ func TestNpm(t *testing.T) {
 }
 
 func TestApt(t *testing.T) {
+	soak.NotShort(t, "starts foreign programs")
 	for _, program := range []string{"dpkg-deb", "dpkg"} {
 		if _, err := exec.LookPath(program); err != nil {
 			skip(t, program+" is not installed")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/soak"
 )
 
 // escapeTests try to get out. Each attempt is a command that runs inside; it
@@ -55,6 +56,7 @@ type prison struct {
 
 // Escapes tries to leave the sandbox. It is for drivers that are Confined.
 func Escapes(t *testing.T, o Options) {
+	soak.NotShort(t, "runs a whole suite")
 	token := fmt.Sprintf("canary%d", os.Getpid())
 	for _, name := range []string{"DECKHAND_CANARY", "CANARY"} { // before any driver is made
 		t.Setenv(name, token)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/soak"
 )
 
 // Options say which driver, and what it can do.
@@ -61,6 +62,7 @@ type test[T any] struct {
 
 // Run runs the suite.
 func Run(t *testing.T, o Options) {
+	soak.NotShort(t, "runs a whole suite")
 	for _, g := range []struct {
 		name  string
 		tests []test[*box]
