@@ -19,6 +19,7 @@ import (
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/llmtest"
 	"deckhand/internal/sandbox/docker/dockertest"
+	"deckhand/internal/soak"
 	"deckhand/web"
 )
 
@@ -92,7 +93,7 @@ func (h *theatre) play(t *testing.T, script string) {
 		dockertest.Missing(t, "the page's tools are not installed; make web does it")
 	}
 	job, err := json.Marshal(map[string]any{"base": h.base, "link": h.link, "keys": h.keys, "chromium": program, "model": h.model.URL + "/v1",
-		"pictures": os.Getenv("DECKHAND_PICTURES"), "judge": os.Getenv("DECKHAND_JUDGE") != ""})
+		"pictures": os.Getenv("DECKHAND_PICTURES"), "judge": os.Getenv("DECKHAND_JUDGE") != "", "soak": soak.On()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Every page in both themes and two widths: nothing in the console, no request to anybody
+// Every page in both themes and both widths: nothing in the console, no request to anybody
 // else, no violation that axe calls serious. With a folder for pictures, it leaves some.
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -11,28 +11,29 @@ const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-pra
 const sections = ["model", "agent", "sandbox", "tools", "secrets", "git", "notifications", "integrations", "appearance", "keys", "account", "users"];
 const tabs = ["changes", "files", "terminal", "browser", "ports", "network"];
 
+// Each width and each theme once; a soak, and whoever wants pictures, gets all four.
+const looks = job.soak || job.pictures ? [1280, 390].flatMap((width) => ["light", "dark"].map((theme) => [width, theme])) : [[1280, "light"], [390, "dark"]];
+
 /** look at a page that is ready in all its looks. */
 async function look(there, name) {
   const { page } = there;
   const found = [];
   await page.emulateMedia({ reducedMotion: "reduce" });
-  for (const width of [1280, 390]) {
+  for (const [width, colorScheme] of looks) {
     await page.setViewportSize({ width, height: 800 });
-    for (const colorScheme of ["light", "dark"]) {
-      await page.evaluate(async (theme) => {
-        document.documentElement.dataset.theme = theme;
-        await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-        // What is inherited changes after what it is inherited from: the end of one transition begins another.
-        for (;;) {
-          const changes = document.getAnimations().filter((a) => a instanceof CSSTransition);
-          if (changes.length === 0) break;
-          await Promise.all(changes.map((a) => a.finished.catch(() => {})));
-          await new Promise((done) => requestAnimationFrame(done));
-        }
-      }, colorScheme);
-      if (job.pictures) await page.screenshot({ path: join(job.pictures, `${name}-${width}-${colorScheme}.png`) });
-      found.push(...(await faults(page)).map((fault) => `${name} ${width} ${colorScheme}: ${fault}`));
-    }
+    await page.evaluate(async (theme) => {
+      document.documentElement.dataset.theme = theme;
+      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+      // What is inherited changes after what it is inherited from: the end of one transition begins another.
+      for (;;) {
+        const changes = document.getAnimations().filter((a) => a instanceof CSSTransition);
+        if (changes.length === 0) break;
+        await Promise.all(changes.map((a) => a.finished.catch(() => {})));
+        await new Promise((done) => requestAnimationFrame(done));
+      }
+    }, colorScheme);
+    if (job.pictures) await page.screenshot({ path: join(job.pictures, `${name}-${width}-${colorScheme}.png`) });
+    found.push(...(await faults(page)).map((fault) => `${name} ${width} ${colorScheme}: ${fault}`));
   }
   expect(found.length === 0, found.join("\n"));
 }
