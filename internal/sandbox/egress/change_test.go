@@ -44,6 +44,13 @@ func TestChangeCuts(t *testing.T) {
 	}
 	c := w.dial().send("GET " + downloadURL + "/ HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-begun
+	downloading, err := http.ReadResponse(c.in, nil)
+	if err == nil {
+		_, err = io.ReadFull(downloading.Body, make([]byte, len("beginning")))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	d := w.dial().send("GET " + slowURL + "/ HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-waiting
 
@@ -62,10 +69,8 @@ func TestChangeCuts(t *testing.T) {
 	if err := ping(a); err != nil {
 		t.Errorf("the allowed tunnel was cut too: %v", err)
 	}
-	if resp, err := http.ReadResponse(c.in, nil); err == nil {
-		if body, err := io.ReadAll(resp.Body); err == nil {
-			t.Errorf("the download ended as if it were whole: %q", body)
-		}
+	if body, err := io.ReadAll(downloading.Body); err == nil {
+		t.Errorf("the download ended as if it were whole: %q", body)
 	}
 	// Whoever has no answer yet is told why.
 	resp, body := d.answer("GET")
