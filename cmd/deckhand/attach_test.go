@@ -167,6 +167,7 @@ func TestAttachApprovals(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.press("something that was begun")
+	s.expect("something that was begun")
 	if err := b.client.Decide(t.Context(), page.Results[0].ConversationID, api.Decision{Decision: "accept"}); err != nil { // somebody else
 		t.Fatal(err)
 	}
