@@ -84,6 +84,12 @@ func OpenKeyring(ctx context.Context, dataDir, env string, store KeyStore) (*Key
 	if env != "" {
 		k.master, err = parseEnv(env)
 	} else {
+		// Until the key is known to be the one in force, nobody may rotate.
+		unlock, lockErr := lock(filepath.Join(dataDir, lockFile))
+		if lockErr != nil {
+			return nil, lockErr
+		}
+		defer unlock()
 		k.dataDir = dataDir
 		k.master, err = openFile(ctx, dataDir, store)
 	}
@@ -103,13 +109,8 @@ func OpenKeyring(ctx context.Context, dataDir, env string, store KeyStore) (*Key
 	return k, nil
 }
 
-// openFile finds the file that holds the master key in force.
+// openFile finds the file that holds the master key in force. It needs the lock.
 func openFile(ctx context.Context, dataDir string, store KeyStore) (Master, error) {
-	unlock, err := lock(filepath.Join(dataDir, lockFile))
-	if err != nil {
-		return Master{}, err
-	}
-	defer unlock()
 	inForce, err := store.MasterID(ctx)
 	if err != nil {
 		return Master{}, fmt.Errorf("reading the master key's id: %w", err)
