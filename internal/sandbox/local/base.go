@@ -38,10 +38,14 @@ type base struct {
 	layers []box.Layer
 	mounts []box.Mount
 
+	watch *watch // nil if nothing is to be masked but what was found before
+
 	mu     sync.Mutex
 	masked []string
-	// unmapped says why the owners of the system's files are not mapped; "" if they are.
-	unmapped string
+	turn   int64 // of the watch, when that was found
+	// unmapped says why the owners of the system's files are not mapped; "" if they
+	// are. unable is why they never can be.
+	unmapped, unable string
 }
 
 func newBase(data, rootFS string, r rights, log *slog.Logger) *base {
@@ -67,21 +71,16 @@ func (b *base) close() {
 	b.done.Wait()
 }
 
-// prepare finds out what sandboxes can be built on. What is to be masked was
-// perhaps found by an earlier server; then it is looked for again, since modes
-// change quietly, but nobody waits for that.
+// prepare finds out what sandboxes can be built on. They wait until all that is
+// to be masked was found.
 func (b *base) prepare() {
-	known := false
-	defer func() {
-		if !known {
-			close(b.ready)
-		}
-	}()
+	defer close(b.ready)
 	if !b.rights.trees {
-		b.unmapped = b.rights.why
-		if b.unmapped == "" {
-			b.unmapped = "the server may not make mounts (CAP_SYS_ADMIN)"
+		b.unable = b.rights.why
+		if b.unable == "" {
+			b.unable = "the server may not make mounts (CAP_SYS_ADMIN)"
 		}
+		b.unmapped = b.unable
 	}
 	if b.rootFS != "" {
 		b.root = b.rootFS
@@ -92,13 +91,7 @@ func (b *base) prepare() {
 		b.err = fmt.Errorf("preparing the system that sandboxes see: %w", b.err)
 		return
 	}
-	if known = b.recallMasked(); known {
-		close(b.ready)
-	}
-	b.findMasked()
-	if !known && b.err == nil {
-		b.err = b.ctx.Err() // what was not searched to its end is not to be shown
-	}
+	b.err = b.findMasked() // what was not searched to its end is not to be shown
 }
 
 // systemLayers are the folders of the machine's system that exist.

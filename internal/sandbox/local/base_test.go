@@ -2,11 +2,14 @@ package local
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"deckhand/internal/sandbox"
 )
 
 // What only its owner may read is found, and what tells nothing is not.
@@ -28,24 +31,72 @@ func TestSearch(t *testing.T) {
 	if err := errors.Join(os.Chmod(filepath.Join(dir, "closed"), 0o700), os.Chmod(dir, 0o755), os.Symlink("private", filepath.Join(dir, "link"))); err != nil {
 		t.Fatal(err)
 	}
-	b := &base{rights: findRights(), ctx: t.Context()}
-	var m mask
-	if err := b.search(dir, &m); err != nil {
+	w := watchOf([]string{dir}, "/nowhere", findRights())
+	t.Cleanup(w.close)
+	w.ctx, w.log = t.Context(), slog.New(slog.DiscardHandler)
+	finds := func(look func() (bool, error), want string) {
+		t.Helper()
+		if _, err := look(); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, path := range w.found().Paths {
+			names = append(names, filepath.Base(path))
+		}
+		slices.Sort(names)
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("found %q, want %q", got, want)
+		}
+	}
+	finds(w.begin, "closed group private")
+	if again, err := w.changed(); again || err != nil || w.fd < 0 {
+		t.Errorf("nothing has changed: %v, %v", again, err)
+	}
+	// What appears, or is private all of a sudden, is found without another search.
+	put("new", "x", 0o600)
+	put("below/a/b/c", "x", 0o600)
+	put("lock", "no lock any more", 0o600)
+	put("open", "x", 0o640)
+	finds(w.changed, "c closed group lock new open private")
+	if err := errors.Join(os.Rename(filepath.Join(dir, "below/a"), filepath.Join(dir, "moved")), os.Remove(filepath.Join(dir, "new")), os.Chmod(filepath.Join(dir, "closed"), 0o755), os.Chmod(filepath.Join(dir, "open"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	var names []string
-	for _, path := range m.Paths {
-		names = append(names, filepath.Base(path))
+	finds(w.changed, "c g group lock private")
+	put("moved/b/d", "x", 0o600)
+	finds(w.changed, "c d g group lock private")
+	if !slices.Contains(w.found().Paths, filepath.Join(dir, "moved/b/c")) {
+		t.Errorf("found %v", w.found().Paths)
 	}
-	slices.Sort(names)
-	if got := strings.Join(names, " "); got != "closed group private" {
-		t.Errorf("found %q", got)
-	}
+	// Without the kernel's help it looks through everything.
+	w.giveUp(errors.New("no watches"))
+	put("moved/b/e", "x", 0o600)
+	finds(w.changed, "c d e g group lock private")
 	for i := range maxMasked {
 		put("many/"+string(rune('a'+i%26))+strings.Repeat("x", i), "x", 0o600)
 	}
-	if err := b.search(dir, &mask{}); !errors.Is(err, errMany) {
+	if _, err := w.changed(); err != nil || !w.found().Many {
 		t.Errorf("with many: %v", err)
+	}
+}
+
+// A file of the machine's root that appears after the server has started stays closed
+// to the root of sandboxes that start later.
+func TestPrivateFilesThatAppearLater(t *testing.T) {
+	if !findRights().trees {
+		t.Skip("SKIPPED: owners are not mapped, so there is nothing to mask")
+	}
+	d := newDriver(t)
+	dir, err := os.MkdirTemp("/usr/local/share", "deckhand-test-")
+	if err != nil {
+		t.Skipf("SKIPPED: the system's folders cannot be written to: %v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(filepath.Join(dir, "new"), 0o755), os.WriteFile(filepath.Join(dir, "new/key"), []byte("root-only-canary"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := start(t, d, sandbox.Spec{ID: "later"})
+	if got := sh(t, s, "id -u; cat "+dir+"/new/key"); strings.Contains(got, "canary") || !strings.HasPrefix(got, "0") {
+		t.Errorf("inside: %q", got)
 	}
 }
 

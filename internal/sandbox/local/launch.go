@@ -74,6 +74,9 @@ func (d *Driver) tryLaunch(ctx context.Context, p *place, o plan) (*child, error
 	if err := d.base.wait(ctx); err != nil {
 		return nil, err
 	}
+	if err := d.base.refresh(); err != nil {
+		return nil, err
+	}
 	if p.child != nil {
 		c, err := d.build(ctx, p, o)
 		if !errors.Is(err, errDied) {

@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -51,9 +50,6 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// masked is what the first driver found.
-var masked []byte
-
 // closing closes the shared driver before it is looked for leaks.
 type closing struct{ *testing.M }
 
@@ -94,6 +90,10 @@ const (
 	diesEnv   = "DECKHAND_TEST_DIES"   // start a sandbox in this folder and die
 )
 
+// RunnerVariable names the runner of this package's own tests for a test program
+// that cannot build it.
+func RunnerVariable() string { return runnerEnv + "=" + runnerFile }
+
 // newDriver makes a driver with a folder of its own.
 func newDriver(t testing.TB, change ...func(*Options)) *Driver {
 	t.Helper()
@@ -107,25 +107,12 @@ func driverAt(t testing.TB, dir string, change ...func(*Options)) *Driver {
 	for _, c := range change {
 		c(&o)
 	}
-	// Looking through the system takes a second, and finds the same for all tests.
-	cache := filepath.Join(dir, baseDir, maskedFile)
-	if masked != nil {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(cache), 0o755), os.WriteFile(cache, masked, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	d, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := d.base.wait(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-	if masked == nil && o.RootFS == "" {
-		d.base.done.Wait()
-		if masked, err = os.ReadFile(cache); err != nil {
-			t.Fatal(err)
-		}
 	}
 	t.Cleanup(func() {
 		defer d.Close()

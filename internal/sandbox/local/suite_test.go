@@ -16,7 +16,6 @@ func suite() sandboxtest.Options {
 	dir := func(t *testing.T) string { return filepath.Join(sandboxtest.Dir(t), "boxes") }
 	return sandboxtest.Options{
 		New: func(t *testing.T, out sandbox.Outward) sandbox.Driver {
-			local.Recall(t, dir(t))
 			d, err := local.New(local.Options{Dir: dir(t), Runner: sandboxtest.Runner(t), Outward: out})
 			if err != nil {
 				t.Fatal(err)
