@@ -35,12 +35,12 @@ func TestConfined(t *testing.T) {
 	}
 	want := map[string]string{
 		"clone3": "ENOSYS", "io_uring": "ENOSYS",
-		"packet": "EAFNOSUPPORT", "packet garbage": "EAFNOSUPPORT", "vsock": "EAFNOSUPPORT", "alg": "EAFNOSUPPORT", "netfilter": "EAFNOSUPPORT",
+		"packet": "EAFNOSUPPORT", "packet garbage": "EAFNOSUPPORT", "vsock": "EAFNOSUPPORT", "alg": "EAFNOSUPPORT", "netfilter": "EAFNOSUPPORT", "pair": "EAFNOSUPPORT",
 		"root of runner": "EACCES", "memory of runner": "EACCES", "program of runner": "EACCES",
 		"write output": "EROFS", "write sysctl": "EROFS", "way out": "ENETUNREACH", "pidfd of runner": "ok",
-		"socket 1": "ok", "socket 2": "ok", "socket 10": "ok", "socket 16": "ok", "loopback": "ok",
+		"socket 1": "ok", "socket 2": "ok", "socket 10": "ok", "socket 16": "ok", "loopback": "ok", "pair 1": "ok", "own limit": "ok",
 	}
-	for _, name := range strings.Split("mount,umount,open_tree,fsopen,unshare,setns,clone,clone garbage,chroot,bpf,perf,userfaultfd,keyctl,kexec,module,reboot,settime,sethostname,by handle,syslog,personality,device,raw,sti,sti garbage,ptrace runner,read runner,descriptor of runner", ",") {
+	for _, name := range strings.Split("mount,umount,open_tree,fsopen,unshare,setns,clone,clone garbage,chroot,bpf,perf,userfaultfd,keyctl,kexec,module,reboot,settime,sethostname,by handle,syslog,personality,device,raw,limit of runner,sti,sti garbage,ptrace runner,read runner,descriptor of runner", ",") {
 		want[name] = "EPERM"
 	}
 	for name, answer := range want {

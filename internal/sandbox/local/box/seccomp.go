@@ -81,6 +81,12 @@ func program() []unix.SockFilter {
 		jump(unix.BPF_JEQ, unix.AF_NETLINK, 0, 3), arg(2),
 		jump(unix.BPF_JEQ, unix.NETLINK_ROUTE, 2, 0), jump(unix.BPF_JEQ, unix.NETLINK_SOCK_DIAG, 1, 0),
 		ret(nofam))...)
+	// Pairs of sockets are of the only family that is meant to have them.
+	p = append(p, when(unix.SYS_SOCKETPAIR, arg(0), jump(unix.BPF_JEQ, unix.AF_UNIX, 1, 0), ret(nofam))...)
+	// Limits of one's own process only: those of the runner, by any of its threads, are not for others to set.
+	p = append(p, when(unix.SYS_PRLIMIT64, arg(0), jump(unix.BPF_JEQ, 0, 5, 0),
+		arg(2), jump(unix.BPF_JEQ, 0, 0, 2), load(atArgs+2*8+4), jump(unix.BPF_JEQ, 0, 1, 0),
+		ret(perm))...)
 	// Keys that the terminal's other end did not type, the console, line disciplines.
 	p = append(p, when(unix.SYS_IOCTL, arg(1),
 		jump(unix.BPF_JEQ, unix.TIOCSTI, 2, 0), jump(unix.BPF_JEQ, unix.TIOCLINUX, 1, 0), jump(unix.BPF_JEQ, unix.TIOCSETD, 0, 1),

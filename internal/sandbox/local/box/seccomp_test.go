@@ -49,7 +49,7 @@ func judge(t *testing.T, arch, call uint32, args ...uint64) uint32 {
 }
 
 func TestFilter(t *testing.T) {
-	listed := map[uint32]uint32{unix.SYS_SOCKET: nofam} // of family 0
+	listed := map[uint32]uint32{unix.SYS_SOCKET: nofam, unix.SYS_SOCKETPAIR: nofam} // of family 0
 	for _, n := range denied {
 		listed[n] = perm
 	}
@@ -81,6 +81,13 @@ func TestFilter(t *testing.T) {
 		"audit":          {nofam, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, 0, unix.NETLINK_AUDIT}},
 		"packets":        {nofam, unix.SYS_SOCKET, []uint64{unix.AF_PACKET}},
 		"hidden packets": {nofam, unix.SYS_SOCKET, []uint64{garbage | unix.AF_PACKET}},
+		"pair":           {allow, unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX}},
+		"odd pair":       {nofam, unix.SYS_SOCKETPAIR, []uint64{unix.AF_TIPC}},
+		"hidden pair":    {nofam, unix.SYS_SOCKETPAIR, []uint64{garbage | unix.AF_TIPC}},
+		"own limit":      {allow, unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_NOFILE, 0x7fff_0000_1000}},
+		"asked limit":    {allow, unix.SYS_PRLIMIT64, []uint64{1, unix.RLIMIT_NOFILE, 0, 0x7fff_0000_1000}},
+		"other's limit":  {perm, unix.SYS_PRLIMIT64, []uint64{1, unix.RLIMIT_NOFILE, 0x7fff_0000_1000}},
+		"high limit":     {perm, unix.SYS_PRLIMIT64, []uint64{1, unix.RLIMIT_NOFILE, 0x7fff_0000_0000}},
 		"thread":         {allow, unix.SYS_CLONE, []uint64{unix.CLONE_VM | unix.CLONE_THREAD}},
 		"namespace":      {perm, unix.SYS_CLONE, []uint64{unix.CLONE_NEWNET}},
 		"window size":    {allow, unix.SYS_IOCTL, []uint64{0, unix.TIOCGWINSZ}},

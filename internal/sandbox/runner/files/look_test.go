@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -382,4 +383,87 @@ func TestUsageStaysOnTheMount(t *testing.T) {
 	if !u.sameMount(d, ".", &self) {
 		t.Error("the folder itself does not count")
 	}
+}
+
+// What /proc shows of the runner is not for those who look at files, by no name.
+func TestRunnersOwnFiles(t *testing.T) {
+	root, err := os.OpenRoot("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	dir := t.TempDir()
+	if err := os.Symlink("/proc/thread-self/environ", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	tree := At(root, "/")
+	me := strconv.Itoa(os.Getpid())
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil || len(tasks) == 0 {
+		t.Fatal(tasks, err)
+	}
+	for _, path := range []string{
+		"/proc/self/environ", "/proc/self", "/proc/thread-self/maps", "/proc/1/environ", "/proc/./1//cmdline", "/proc/sys/../self/status", "/proc/" + me + "/environ",
+		"/proc/" + tasks[len(tasks)-1].Name() + "/environ", "/proc/self/root/etc/hostname", "/proc/self/cwd", dir + "/link",
+	} {
+		var out bytes.Buffer
+		if _, err := tree.Read(sandbox.ReadParams{PathParams: sandbox.PathParams{Path: []byte(path)}}, &out); !errors.Is(err, fs.ErrPermission) || out.Len() > 0 {
+			t.Errorf("read %s: %v", path, err)
+		}
+		if _, err := tree.List([]byte(path)); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("list %s: %v", path, err)
+		}
+	}
+	for _, path := range []string{"/proc/stat", "/proc/sys/kernel/ostype", "/proc/cpuinfo"} {
+		if f, _, err := tree.Open([]byte(path)); err != nil {
+			t.Errorf("%s: %v", path, err)
+		} else {
+			f.Close()
+		}
+	}
+}
+
+// A folder that becomes a link or a file and back while it is looked at gives one of the answers that such
+// a folder may have, and never one that nobody expects.
+func TestSwappedFolder(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(os.Mkdir(in("a"), 0o755), os.WriteFile(in("a/f"), []byte("x"), 0o644), os.Mkdir(in("b"), 0o755), os.WriteFile(in("b/f"), []byte("y"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			_ = os.Rename(in("a"), in("away"))
+			_ = os.Symlink("b", in("a"))
+			_ = os.Remove(in("a"))
+			_ = os.WriteFile(in("a"), nil, 0o644)
+			_ = os.Remove(in("a"))
+			_ = os.Rename(in("away"), in("a"))
+		}
+	}()
+	tree := At(root, sandbox.Workspace)
+	for range 2000 {
+		_, errStat := tree.Stat([]byte("a"))
+		_, errList := tree.List([]byte("a"))
+		_, errRead := tree.Read(sandbox.ReadParams{PathParams: sandbox.PathParams{Path: []byte("a/f")}}, io.Discard)
+		for what, err := range map[string]error{"stat": errStat, "list": errList, "read": errRead} {
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, rpc.ErrInvalid) && !errors.Is(err, rpc.ErrEscapes) {
+				t.Fatalf("%s: %v", what, err)
+			}
+		}
+	}
+	close(stop)
+	<-ended
 }

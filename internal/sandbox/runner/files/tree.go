@@ -53,6 +53,24 @@ func (t Tree) Exact() Tree {
 	return t
 }
 
+// ofRunner says whether a path leads to what /proc shows of this process, under
+// any of its names and those of its threads, or of the first process.
+func ofRunner(parts []string) bool {
+	if len(parts) < 2 || parts[0] != "proc" {
+		return false
+	}
+	switch name := parts[1]; name {
+	case "self", "thread-self", "1":
+		return true
+	default:
+		_, err := os.Lstat("/proc/self/task/" + name)
+		return err == nil
+	}
+}
+
+// errOfRunner refuses what the kernel shows of the runner itself.
+var errOfRunner = fmt.Errorf("%w: it is about the sandbox itself", fs.ErrPermission)
+
 // resolve follows the links of a path, the last one only if it is asked to.
 //
 // Afterwards no link is followed any more, so whoever puts one in place of a
@@ -66,6 +84,9 @@ func (t Tree) resolve(p []byte, last bool) (string, error) {
 	if t.exact {
 		if slices.Contains(todo, "..") {
 			return "", fail("open", p, rpc.ErrInvalid)
+		}
+		if t.name == "/" && ofRunner(todo) {
+			return "", fail("open", p, errOfRunner)
 		}
 		return join(todo), nil
 	}
@@ -83,7 +104,11 @@ func (t Tree) resolve(p []byte, last bool) (string, error) {
 			done = done[:max(0, len(done)-1)]
 			continue
 		}
-		here := join(append(done[:len(done):len(done)], part))
+		at := append(done[:len(done):len(done)], part)
+		if t.name == "/" && ofRunner(at) {
+			return "", fail("open", p, errOfRunner)
+		}
+		here := join(at)
 		if len(todo) == 0 && !last {
 			return here, nil
 		}
@@ -168,6 +193,8 @@ func fail(op string, p []byte, err error) error {
 		err = rpc.ErrEscapes
 	case errors.Is(err, syscall.ENOTDIR):
 		err = fmt.Errorf("%w: a part of the path is not a folder", fs.ErrNotExist)
+	case isAny(err, syscall.EINVAL, syscall.ESTALE): // such as reading a link that is a folder by now
+		err = fmt.Errorf("%w: it was changed at the same time", fs.ErrNotExist)
 	case isAny(err, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EISDIR, syscall.ENXIO):
 		err = fmt.Errorf("%w: %w", rpc.ErrInvalid, err)
 	}

@@ -54,6 +54,10 @@ func probe() {
 	call("alg", unix.SYS_SOCKET, unix.AF_ALG, unix.SOCK_SEQPACKET, 0)
 	call("netfilter", unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER)
 	call("raw", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP)
+	var pair [2]int32
+	call("pair", unix.SYS_SOCKETPAIR, unix.AF_TIPC, unix.SOCK_STREAM, 0, uintptr(unsafe.Pointer(&pair)))
+	limit := unix.Rlimit{Cur: 3, Max: 3}
+	call("limit of runner", unix.SYS_PRLIMIT64, 1, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&limit)))
 	call("sti", unix.SYS_IOCTL, 0, unix.TIOCSTI, text("x"))
 	call("sti garbage", unix.SYS_IOCTL, 0, garbage|unix.TIOCSTI, text("x"))
 
@@ -90,6 +94,8 @@ func probe() {
 		say(fmt.Sprint("socket ", family), err)
 		unix.Close(fd)
 	}
+	call("pair 1", unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_STREAM, 0, uintptr(unsafe.Pointer(&pair)))
+	call("own limit", unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE, uintptr(unsafe.Pointer(&unix.Rlimit{})))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	say("loopback", err)
 	if err == nil {
