@@ -27,33 +27,15 @@ const (
 // number is a JSON number as it was written, so that 1.0 and 1 stay different.
 type number string
 
-// readBody reads the whole body, within the limit.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+// readBody reads the whole body of JSON, within the limit; see receive.
+func (d *Door) readBody(w http.ResponseWriter, r *http.Request, user string, limit int64) ([]byte, func(), error) {
 	if ct := r.Header.Get("Content-Type"); ct != "" && ct != "application/json" {
 		t, _, err := mime.ParseMediaType(ct)
 		if err != nil || t != "application/json" && !strings.HasSuffix(t, "+json") {
-			return nil, fail(http.StatusUnsupportedMediaType, api.CodeBadRequest, "The body must be JSON; send Content-Type: application/json.")
+			return nil, func() {}, fail(http.StatusUnsupportedMediaType, api.CodeBadRequest, "The body must be JSON; send Content-Type: application/json.")
 		}
 	}
-	if r.ContentLength > limit {
-		return nil, tooLarge(limit)
-	}
-	var b []byte
-	var err error
-	if n := r.ContentLength; n >= 0 {
-		b = make([]byte, n)
-		_, err = io.ReadFull(r.Body, b)
-	} else {
-		b, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	}
-	var big *http.MaxBytesError
-	switch {
-	case errors.As(err, &big):
-		return nil, tooLarge(limit)
-	case err != nil:
-		return nil, fail(http.StatusBadRequest, api.CodeBadRequest, "The body could not be read to its end.")
-	}
-	return b, nil
+	return d.receive(w, r, user, limit)
 }
 
 func tooLarge(limit int64) *fault {

@@ -117,6 +117,8 @@ type Config struct {
 	Redact func(values ...string)
 	// Mask hides secrets in an event before a client sees it; nil hides nothing.
 	Mask func(event []byte) []byte
+	// Bodies bounds the memory of request bodies; zero means the usual bounds.
+	Bodies Bodies
 	// DataDir is where disk use is measured.
 	DataDir string
 }
@@ -172,6 +174,7 @@ type Door struct {
 	pending  atomic.Int64
 	inflight inflight
 	arriving arriving
+	intake   *intake
 	cpu      cpuMeter
 	sockets  *sockets
 	lists    *live.Lists
@@ -189,7 +192,7 @@ type Door struct {
 func New(c Config) *Door {
 	d := &Door{Config: c, mux: http.NewServeMux(), registry: newRegistry(), started: time.Now(),
 		schemas: map[string]*huma.Schema{}, hosts: map[string]bool{"localhost": true}, origins: map[string]bool{},
-		csrf: http.NewCrossOriginProtection(), inflight: inflight{busy: map[string]chan struct{}{}}}
+		csrf: http.NewCrossOriginProtection(), inflight: inflight{busy: map[string]chan struct{}{}}, intake: newIntake(c.Bodies)}
 	d.closing, d.close = context.WithCancel(context.Background())
 	d.cpu.at = d.started // the first look says how busy we were since then
 	if d.NewID == nil {

@@ -3,10 +3,8 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"reflect"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -21,8 +19,6 @@ const (
 	// maxArrival is more than what providers send about issues and comments. The
 	// largest deliveries are about pushes, which are not wanted here.
 	maxArrival = 5 << 20
-	// arrivalTime is how long a provider may take to send it.
-	arrivalTime = 10 * time.Second
 )
 
 type arrivalPath struct {
@@ -35,7 +31,8 @@ func receiveWebhook(d *Door, w http.ResponseWriter, r *http.Request, _ *call, p 
 	if d.Arrivals == nil || !trigger.Known(p.Provider) {
 		return fail(http.StatusNotFound, api.CodeNotFound, "Not found")
 	}
-	body, err := readArrival(w, r)
+	body, release, err := d.receive(w, r, "", maxArrival)
+	defer release()
 	if err != nil {
 		return err
 	}
@@ -60,26 +57,6 @@ func receiveWebhook(d *Door, w http.ResponseWriter, r *http.Request, _ *call, p 
 	}
 	writeJSON(w, status, said)
 	return nil
-}
-
-// readArrival reads the body as it comes: no memory is set aside for what a
-// stranger only announces.
-func readArrival(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if r.ContentLength > maxArrival {
-		return nil, tooLarge(maxArrival)
-	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(arrivalTime)) // a test without a network has none
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxArrival))
-	_ = control.SetReadDeadline(time.Time{})
-	var big *http.MaxBytesError
-	switch {
-	case errors.As(err, &big):
-		return nil, tooLarge(maxArrival)
-	case err != nil:
-		return nil, fail(http.StatusBadRequest, api.CodeBadRequest, "The body could not be read to its end.")
-	}
-	return b, nil
 }
 
 func describeArrival(d *Door, o *huma.Operation) {

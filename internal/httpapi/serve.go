@@ -271,13 +271,16 @@ func (d *Door) answer(w *recorder, req *http.Request, r *route) error {
 		return r.serve(d, w, req, c)
 	}
 	if hasBody(req.Method) || r.body {
-		limit, err := int64(maxBody), error(nil)
+		limit := int64(maxBody)
 		if r.public {
 			limit = maxPublicBody
 		}
-		if c.raw, err = readBody(w, req, limit); err != nil {
+		body, release, err := d.readBody(w, req, c.who.User, limit)
+		defer release()
+		if err != nil {
 			return err
 		}
+		c.raw = body
 	}
 	defer func() { w.session = c.session }() // known when it was made
 	if key := req.Header["Idempotency-Key"]; len(key) > 0 && req.Method == http.MethodPost && !r.public {

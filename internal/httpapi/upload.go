@@ -28,8 +28,6 @@ import (
 const (
 	maxUpload = 100 << 20
 	maxFiles  = 1000
-	// receiveTime is how long a client may take to send a piece.
-	receiveTime = time.Minute
 )
 
 const aboutUpload = "Files are stored in the workspace under the last part of their names, byte for byte, up to 100 MiB in one request. Nothing is replaced: where a name is taken, the file gets a fresh one, as in \"a (1).txt\". " +
@@ -45,7 +43,7 @@ func uploadFiles(d *Door, w http.ResponseWriter, r *http.Request, c *call, p one
 	if r.ContentLength > maxUpload {
 		return tooLarge(maxUpload)
 	}
-	r.Body = &arrivingBody{http.MaxBytesReader(w, r.Body, maxUpload), http.NewResponseController(w)}
+	r.Body = &pacedBody{ReadCloser: http.MaxBytesReader(w, r.Body, maxUpload), control: http.NewResponseController(w)}
 	parts, err := r.MultipartReader()
 	if err != nil {
 		f := fail(http.StatusUnsupportedMediaType, api.CodeBadRequest, "Send the files as multipart/form-data, each in a field files.")
@@ -61,21 +59,6 @@ func uploadFiles(d *Door, w http.ResponseWriter, r *http.Request, c *call, p one
 		err = u.run(ctx, w)
 	}
 	return whyEnded(ctx, err)
-}
-
-// arrivingBody gives a client time for each piece.
-type arrivingBody struct {
-	io.ReadCloser
-	control *http.ResponseController
-}
-
-func (b *arrivingBody) Read(p []byte) (int, error) {
-	_ = b.control.SetReadDeadline(time.Now().Add(receiveTime))
-	n, err := b.ReadCloser.Read(p)
-	if err != nil { // or it would end the request while we are at it
-		_ = b.control.SetReadDeadline(time.Time{})
-	}
-	return n, err
 }
 
 // upload is one request.

@@ -1,0 +1,175 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"deckhand/api"
+)
+
+// How slowly a body may come: a client has so long before its first byte counts, and then for each byte.
+const (
+	bodyGrace   = 15 * time.Second
+	minBodyRate = 8 << 10 // bytes per second
+	firstPiece  = 16 << 10
+)
+
+// Bodies bounds the memory that request bodies take while they are read and answered, in bytes. Zero is the default.
+type Bodies struct {
+	// PerUser is for all requests of one user together, or from one address without a key (default 64 MiB).
+	PerUser int64
+	// Total is for all requests together (default 512 MiB). Requests without a key have a quarter of it.
+	Total int64
+}
+
+func (b Bodies) orDefault() Bodies {
+	if b.PerUser <= 0 {
+		b.PerUser = 64 << 20
+	}
+	if b.Total <= 0 {
+		b.Total = 512 << 20
+	}
+	return b
+}
+
+// intake counts the memory of bodies.
+type intake struct {
+	most  Bodies
+	mu    sync.Mutex
+	total int64
+	users map[string]int64 // strangers is among them
+}
+
+func newIntake(most Bodies) *intake {
+	return &intake{most: most.orDefault(), users: map[string]int64{}}
+}
+
+// strangers is where those without a key are counted together.
+const strangers = "\x00"
+
+// stranger is the name under which somebody without a key is counted. No user has such a name.
+func stranger(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	return strangers + host
+}
+
+// take sets memory aside for a user, or says that there is none.
+func (i *intake) take(user string, n int64) *fault {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var f *fault
+	switch {
+	case i.users[user]+n > i.most.PerUser:
+		f = fail(http.StatusTooManyRequests, api.CodeRateLimited, "Too many large requests at once: their bodies have more than "+size(i.most.PerUser)+" together. Try again when some are answered.")
+	case i.total+n > i.most.Total, strings.HasPrefix(user, strangers) && i.users[strangers]+n > i.most.Total/4:
+		f = fail(http.StatusServiceUnavailable, api.CodeUnavailable, "The server is busy with large requests. Try again in a few seconds.")
+	default:
+		i.add(user, n)
+		return nil
+	}
+	f.header = http.Header{"Connection": {"close"}, "Retry-After": {"2"}}
+	return f
+}
+
+// give gives memory back.
+func (i *intake) give(user string, n int64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.add(user, -n)
+}
+
+func (i *intake) add(user string, n int64) {
+	i.total += n
+	names := []string{user}
+	if strings.HasPrefix(user, strangers) {
+		names = append(names, strangers)
+	}
+	for _, name := range names {
+		if i.users[name] += n; i.users[name] == 0 {
+			delete(i.users, name)
+		}
+	}
+}
+
+// receive reads a whole body, within the limit, at the pace of the client but not slower than minBodyRate. Memory is set
+// aside as bytes arrive, not as they are announced. Release must be called when the body is of no more use, also after
+// an error.
+func (d *Door) receive(w http.ResponseWriter, r *http.Request, user string, limit int64) (body []byte, release func(), err error) {
+	var held int64
+	if user == "" {
+		user = stranger(r)
+	}
+	release = func() { d.intake.give(user, held) }
+	announced := r.ContentLength // -1: not announced
+	if announced > limit {
+		return nil, release, tooLarge(limit)
+	}
+	from := &pacedBody{ReadCloser: r.Body, control: http.NewResponseController(w)}
+	for announced < 0 || int64(len(body)) < announced {
+		if len(body) == cap(body) {
+			next := min(max(2*int64(cap(body)), firstPiece), limit+1)
+			if announced >= 0 {
+				next = min(next, announced)
+			}
+			if f := d.intake.take(user, next-int64(cap(body))); f != nil {
+				return nil, release, f
+			}
+			held = next
+			body = append(make([]byte, 0, next), body...)
+		}
+		n, err := from.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case int64(len(body)) > limit:
+			return nil, release, tooLarge(limit)
+		case err == io.EOF && (announced < 0 || int64(len(body)) == announced):
+			return body, release, nil
+		case err != nil:
+			return nil, release, brokenBody(err)
+		}
+	}
+	from.done()
+	return body, release, nil
+}
+
+func brokenBody(err error) *fault {
+	f := fail(http.StatusBadRequest, api.CodeBadRequest, "The body could not be read to its end.")
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		f = fail(http.StatusRequestTimeout, api.CodeBadRequest, "The body came too slowly; at least "+itoa(minBodyRate>>10)+" KiB per second are expected.")
+	}
+	f.header = http.Header{"Connection": {"close"}}
+	return f
+}
+
+// pacedBody is a body whose client must keep a minimum rate. Only the time that is spent waiting for the client counts.
+type pacedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+	got     int64
+	waited  time.Duration
+}
+
+func (b *pacedBody) Read(p []byte) (int, error) {
+	begin := time.Now()
+	allowed := bodyGrace + time.Duration(b.got)*time.Second/minBodyRate
+	_ = b.control.SetReadDeadline(begin.Add(allowed - b.waited)) // a test without a network has none
+	n, err := b.ReadCloser.Read(p)
+	b.got += int64(n)
+	b.waited += time.Since(begin)
+	if err != nil {
+		b.done()
+	}
+	return n, err
+}
+
+// done ends the deadline, which would otherwise end the request while it is answered.
+func (b *pacedBody) done() { _ = b.control.SetReadDeadline(time.Time{}) }
