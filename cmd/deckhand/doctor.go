@@ -25,10 +25,9 @@ import (
 type doctorCmd struct {
 	common
 	sandboxFlags
-	Addr         string `name:"addr" env:"DECKHAND_ADDR" default:"127.0.0.1:3000" help:"Address the server would listen on."`
+	listenFlags
 	Model        bool   `name:"model" help:"Try the model that a user has stored, too. It costs what a few short answers cost."`
 	User         string `name:"user" default:"admin" placeholder:"NAME" help:"Whose model to try (default: ${default})."`
-	AllowPrivate string `name:"allow-private" env:"DECKHAND_ALLOW_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses the server may dial for users; for --model."`
 	Repair       bool   `name:"repair" help:"End a damaged conversation after its last good event, keeping what is cut off in a file. The server must not run."`
 	Conversation string `arg:"" optional:"" help:"Verify this conversation's log instead, event by event."`
 }
@@ -132,7 +131,7 @@ func (c *doctorCmd) model(ctx context.Context, all *cli, r *report) error {
 	if err != nil {
 		return err
 	}
-	allow, err := outbound.ParseAllow(c.AllowPrivate)
+	reach, err := c.reach()
 	if err != nil {
 		return err
 	}
@@ -146,7 +145,7 @@ func (c *doctorCmd) model(ctx context.Context, all *cli, r *report) error {
 		return err
 	}
 	redactor := secret.NewRedactor()
-	client := outbound.NewClient(outbound.Policy{AllowAllPrivate: outbound.IsLoopback(c.Addr), Allow: allow}, 0)
+	client := outbound.NewClient(reach, 0)
 	defer client.CloseIdleConnections()
 	b := &brain{settings: settings.New(d.db, keyring, redactor), redactor: redactor, client: client, models: connect.Connector{Catalogue: catalogue.New(file.models)}}
 	found, err := b.testModel(ctx, c.User, api.TestModel{})

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"net"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -87,9 +86,4 @@ func (c *serveCmd) publicPort(public *url.URL) string {
 	}
 	_, port, _ := net.SplitHostPort(c.Addr)
 	return port
-}
-
-func isLocal(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && addr.IsLoopback()
 }

@@ -304,7 +304,7 @@ func TestPublicBase(t *testing.T) {
 	for want, c := range map[string]serveCmd{
 		"http://localhost:3000":           {},
 		"https://localhost:3000":          {TLSCert: "x.pem"},
-		"https://deckhand.example.org/at": {PublicURL: "https://deckhand.example.org/at/", TLSCert: "x.pem"},
+		"https://deckhand.example.org/at": {listenFlags: listenFlags{PublicURL: "https://deckhand.example.org/at/"}, TLSCert: "x.pem"},
 	} {
 		if got := c.base(at); got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -27,15 +27,11 @@ type serveCmd struct {
 	sandboxFlags
 	brainFlags
 	signOnFlags
-	Addr         string        `name:"addr" env:"DECKHAND_ADDR" default:"127.0.0.1:3000" help:"Address to listen on. Anything but loopback needs TLS or --behind-proxy."`
-	BehindProxy  bool          `name:"behind-proxy" env:"DECKHAND_BEHIND_PROXY" help:"A reverse proxy in front of this server speaks TLS for it."`
-	PublicURL    string        `name:"public-url" env:"DECKHAND_PUBLIC_URL" placeholder:"URL" help:"Address people use, e.g. https://deckhand.example.org; for the login link and for links in pull requests. Its host is allowed, and requests may have its path before theirs. Default: where the server listens."`
+	listenFlags
 	LegacyUI     string        `name:"legacy-ui" env:"DECKHAND_LEGACY_UI" placeholder:"DIR" help:"Serve the legacy server's web front end at /: the folder that its own build made, with index.html in it. Default: Deckhand's own pages."`
 	TLSCert      string        `name:"tls-cert" env:"DECKHAND_TLS_CERT" placeholder:"FILE" help:"Certificate chain (PEM)."`
 	TLSKey       string        `name:"tls-key" env:"DECKHAND_TLS_KEY" placeholder:"FILE" help:"Private key of the certificate (PEM)."`
-	AllowHost    []string      `name:"allow-host" env:"DECKHAND_ALLOW_HOST" placeholder:"NAME" help:"Host names requests may be addressed to, beside localhost and addresses."`
 	AllowOrigin  []string      `name:"allow-origin" env:"DECKHAND_ALLOW_ORIGIN" placeholder:"ORIGIN" help:"Foreign web origins that may call, e.g. https://tools.example.org."`
-	AllowPrivate string        `name:"allow-private" env:"DECKHAND_ALLOW_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses the server may dial for users although it does not listen on loopback."`
 	PortsDomain  string        `name:"ports-domain" env:"DECKHAND_PORTS_DOMAIN" placeholder:"NAME" help:"Serve what listens in sandboxes below this name, e.g. ports.example.org; all names below it must lead here. Default: below localhost while only this machine reaches the server."`
 	RateLimit    float64       `name:"rate-limit" env:"DECKHAND_RATE_LIMIT" default:"50" help:"Requests per second and key; 0 is no limit."`
 	RateBurst    int           `name:"rate-burst" env:"DECKHAND_RATE_BURST" default:"100" help:"Requests a key may make at once."`

@@ -71,7 +71,7 @@ func (f *talkFlags) start(ctx context.Context, all *cli, o *output) (a *alone, e
 		f.Microagents = filepath.Join(f.DataDir, "microagents")
 	}
 	// The address is loopback, since whoever runs this may reach what this machine may.
-	c := &serveCmd{common: common{DataDir: a.dir}, sandboxFlags: f.sandboxFlags, brainFlags: f.brainFlags, Addr: "127.0.0.1:0"}
+	c := &serveCmd{common: common{DataDir: a.dir}, sandboxFlags: f.sandboxFlags, brainFlags: f.brainFlags, listenFlags: listenFlags{Addr: "127.0.0.1:0"}}
 	d, err := c.open(ctx)
 	if err != nil {
 		return nil, err

@@ -121,11 +121,10 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 			return nil, err
 		}
 	}
-	allow, err := outbound.ParseAllow(c.AllowPrivate)
+	reach, err := c.reach()
 	if err != nil {
 		return nil, err
 	}
-	reach := outbound.Policy{AllowAllPrivate: outbound.IsLoopback(c.Addr), Allow: allow}
 	client := outbound.NewClient(reach, 10*time.Second)
 
 	limit, err := c.userLimit()

@@ -81,7 +81,11 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 		Resolver: d.resolver,
 		Control:  func(_, resolved string, _ syscall.RawConn) error { return d.control(asked, resolved) },
 	}
-	return nd.DialContext(ctx, network, address)
+	c, err := nd.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, withoutAddresses(err)
+	}
+	return conn{c}, nil
 }
 
 // control runs on the socket that is about to connect.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -304,5 +305,48 @@ func TestDialRefusesOddThings(t *testing.T) {
 	var urlErr *url.Error
 	if !errors.As(err, &urlErr) {
 		t.Errorf("file URL: got error %v", err)
+	}
+}
+
+// What users read of a failure does not describe the network that it happened in.
+func TestErrorsNameNoAddresses(t *testing.T) {
+	broken := newServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		c.(*net.TCPConn).SetLinger(0) // a reset
+		c.Close()
+	})
+	gone := newServer(t, hello)
+	gone.Close()
+	resolver, _ := newResolver(t, map[string][]netip.Addr{"llm.test": {netip.MustParseAddr("127.0.0.1")}})
+	client := newClient(Policy{Allow: []HostPort{{"llm.test", broken.port}, {"llm.test", gone.port}}}, time.Minute, resolver)
+	dead := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: "udp", Addr: &net.UDPAddr{IP: net.IPv4(127, 0, 0, 53), Port: 53}, Err: errors.New("no route")}
+	}}
+	for _, test := range []struct {
+		client *http.Client
+		url    string
+	}{
+		{client, gone.at("llm.test")},
+		{client, broken.at("llm.test")},
+		{client, "http://llm.test:1/"}, // not permitted
+		{client, "http://missing.test/"},
+		{newClient(Policy{}, time.Minute, dead), "http://missing.test/"},
+	} {
+		_, err := get(t, test.client, test.url)
+		if err == nil || strings.Contains(err.Error(), "127.0.0.") || strings.Contains(err.Error(), ":53") {
+			t.Errorf("%s: %v", test.url, err)
+		}
+	}
+	_, err := get(t, client, gone.at("llm.test"))
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("the cause is lost: %v", err)
+	}
+	var dns *net.DNSError
+	if _, err := get(t, client, "http://missing.test/"); !errors.As(err, &dns) || !dns.IsNotFound {
+		t.Errorf("the cause is lost: %v", err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 
 // Policy says which addresses that are not public may be dialled. The zero value allows none.
 type Policy struct {
-	// AllowAllPrivate allows all of them but link-local and cloud metadata. It is for a server that listens on
-	// loopback, whose users could dial them anyway.
+	// AllowAllPrivate allows all of them but link-local and cloud metadata. It is for a server that only its own machine
+	// can reach, whose users could dial them anyway.
 	AllowAllPrivate bool
 	// Allow names those that are allowed in any case, as a URL names them: a name is not looked up to match an address.
 	// Link-local and cloud metadata addresses stay forbidden, so that an allowed name cannot be pointed at them.
@@ -32,10 +32,11 @@ type HostPort struct {
 
 func (h HostPort) String() string { return net.JoinHostPort(h.Host, strconv.Itoa(int(h.Port))) }
 
-// BlockedError says which address was refused, and what would permit it.
+// BlockedError says which host was refused, and what would permit it. Its text does not name the address that the host
+// resolves to: users read it, and the private network is not theirs to map.
 type BlockedError struct {
 	Asked HostPort   // as the URL named it
-	Addr  netip.Addr // what it resolved to
+	Addr  netip.Addr // what it resolved to; not part of the text
 	Kind  string     // what is special about it, in words
 	Never bool       // nothing permits it
 }
@@ -45,14 +46,10 @@ type BlockedError struct {
 func (e *BlockedError) Forbidden() bool { return true }
 
 func (e *BlockedError) Error() string {
-	at := e.Asked.Host
-	if at != e.Addr.String() {
-		at += " (" + e.Addr.String() + ")"
-	}
 	if e.Never {
-		return fmt.Sprintf("refused to connect to %s: a %s address is never dialled", at, e.Kind)
+		return fmt.Sprintf("refused to connect to %s: a %s address is never dialled", e.Asked.Host, e.Kind)
 	}
-	return fmt.Sprintf("refused to connect to %s: it is a %s address; start the server with --allow-private %s to permit it", at, e.Kind, e.Asked)
+	return fmt.Sprintf("refused to connect to %s: it is a %s address; start the server with --allow-private %s to permit it", e.Asked.Host, e.Kind, e.Asked)
 }
 
 // Check decides whether addr may be dialled for a URL that named asked. The refusal is a *BlockedError.

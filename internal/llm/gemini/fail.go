@@ -86,15 +86,21 @@ func refused(said genai.APIError, line *tap) *llm.Error {
 	if said.Code == 0 {
 		said.Code = line.status
 	}
-	said.Message = strings.TrimSpace(said.Message)
-	if said.Message == "" || strings.HasPrefix(said.Message, "<") { // a proxy's page
-		said.Message = strings.TrimSpace(fmt.Sprintf("the server answered %d %s", said.Code, http.StatusText(said.Code)))
+	e := &llm.Error{Class: class(said), Message: strings.TrimSpace(said.Message), RetryAfter: retryDelay(said.Details)}
+	if e.Message == "" || unknownShape(said) {
+		e.Message = strings.TrimSpace(fmt.Sprintf("the server answered %d %s", said.Code, http.StatusText(said.Code)))
 	}
-	e := &llm.Error{Class: class(said), Message: said.Message, RetryAfter: retryDelay(said.Details)}
 	if e.RetryAfter == 0 {
 		e.RetryAfter = llm.RetryAfter(line.header)
 	}
 	return e
+}
+
+// unknownShape says whether an error is not in the provider's words. The SDK then
+// has the whole body for the message and the line of HTTP for the status. The
+// body is not shown: the address may be no model's.
+func unknownShape(e genai.APIError) bool {
+	return e.Status != "" && e.Status[0] >= '0' && e.Status[0] <= '9'
 }
 
 // class sorts by the reason in the details, by wording where one status stands

@@ -74,6 +74,7 @@ func (w wire) clean(message string) string {
 // refusalText is what an error says, however it is wrapped.
 type refusalText struct {
 	message string
+	unshown string // what the answer says in no shape that a model's server has
 	code    string
 	kind    string
 	status  int // if the text itself names one
@@ -91,10 +92,11 @@ func readRefusal(r *refusal) refusalText {
 		}
 	case r.status < 300:
 		said.message = "the server answered at once although it was asked to stream"
-	case len(r.body) > 0 && !json.Valid(r.body):
-		said.message = fmt.Sprintf("HTTP %d: %s", r.status, strings.TrimSpace(string(r.body)))
 	default:
 		said.message = strings.TrimSpace(fmt.Sprintf("HTTP %d %s", r.status, http.StatusText(r.status)))
+		if !json.Valid(r.body) { // it tells what kind of failure this is, and is not shown: the address may be no model's
+			said.unshown = string(r.body)
+		}
 	}
 	return said
 }
@@ -132,12 +134,32 @@ func readText(body []byte) refusalText {
 		said.code = ""
 	}
 	if said.message == "" && len(in.Detail) > 0 && json.Unmarshal(in.Detail, &said.message) != nil {
-		said.message = string(in.Detail)
+		said.message = readDetail(in.Detail)
 	}
 	if in.Metadata.Raw != "" { // a router's upstream, in its own words
 		said.message += ": " + in.Metadata.Raw
 	}
 	return said
+}
+
+// readDetail reads the list of faults that servers made with FastAPI send.
+func readDetail(detail json.RawMessage) string {
+	var faults []struct {
+		Loc []any  `json:"loc"`
+		Msg string `json:"msg"`
+	}
+	_ = json.Unmarshal(detail, &faults) // what does not fit stays empty
+	var said []string
+	for _, f := range faults {
+		var at []string
+		for _, step := range f.Loc {
+			at = append(at, fmt.Sprint(step))
+		}
+		if f.Msg != "" {
+			said = append(said, strings.TrimPrefix(strings.Join(at, ".")+": "+f.Msg, ": "))
+		}
+	}
+	return strings.Join(said, "; ")
 }
 
 // The words by which a failure is known whatever its status: proxies wrap what
@@ -164,7 +186,7 @@ var (
 // class decides what kind of failure it is. A status of 0 is an error inside of
 // a stream, which has none.
 func (s refusalText) class(status int) llm.Class {
-	text := strings.ToLower(s.code + " " + s.kind + " " + s.message)
+	text := strings.ToLower(s.code + " " + s.kind + " " + s.message + " " + s.unshown)
 	says := func(words []string) bool {
 		for _, w := range words {
 			if strings.Contains(text, w) {

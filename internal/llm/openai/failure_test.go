@@ -36,7 +36,7 @@ func TestFailures(t *testing.T) {
 		{"rate", llmtest.Reply{Status: 429, Message: "slow down"}, llm.ClassRate, "slow down"},
 		{"unavailable", llmtest.Reply{Status: 503}, llm.ClassOverload, ""},
 		{"bad gateway", llmtest.Reply{Status: 502, Body: "<html>"}, llm.ClassOverload, "web page (HTTP 502)"},
-		{"gateway timeout", llmtest.Reply{Status: 504, Body: "upstream timed out"}, llm.ClassOverload, "HTTP 504: upstream timed out"},
+		{"gateway timeout", llmtest.Reply{Status: 504, Body: "upstream timed out"}, llm.ClassOverload, "HTTP 504 Gateway Timeout"},
 		{"overloaded", llmtest.Reply{Status: 529}, llm.ClassOverload, ""},
 		{"internal", llmtest.Reply{Status: 500, Message: "oops"}, llm.ClassInternal, "oops"},
 		{"bad request", llmtest.Reply{Status: 400, Message: "no such field"}, llm.ClassRequest, "no such field"},
@@ -70,7 +70,7 @@ func TestFailures(t *testing.T) {
 func TestKeyStaysSecret(t *testing.T) {
 	for _, reply := range []llmtest.Reply{
 		{Status: 401, Message: "the key test-key is wrong"},
-		{Status: 500, Body: "panic: Bearer test-key"},
+		{Status: 500, Body: `{"error":"panic: Bearer test-key"}`},
 		{Text: "some text", Break: llmtest.ErrorLate, Code: "x", Message: "test-key expired, and so did secret-header"},
 	} {
 		s := llmtest.New(t, llmtest.Script(reply))

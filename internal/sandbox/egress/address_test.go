@@ -43,7 +43,10 @@ func TestRebinding(t *testing.T) {
 		if status != 403 || !strings.Contains(body, "deckhand: "+addr+" has a ") || strings.Contains(body, "127.0.0.1") || strings.Contains(body, "169.254") {
 			t.Errorf("GET %s: %d, %q", addr, status, body)
 		}
-		w.recorded(w.newest("GET", name), "GET", name, egress.Refused, "refused to connect to "+name+" (")
+		w.recorded(w.newest("GET", name), "GET", name, egress.Refused, "refused to connect to "+name+": ")
+		if reason := w.newest("GET", name).Reason; strings.Contains(reason, "127.0.0.1") || strings.Contains(reason, "169.254") {
+			t.Errorf("the ledger names the address: %s", reason)
+		}
 		if resp, body := w.dial().send("CONNECT " + addr + " HTTP/1.1\r\nHost: x\r\n\r\n").answer("CONNECT"); resp.StatusCode != 403 {
 			t.Errorf("CONNECT %s: %s, %q", addr, resp.Status, body)
 		}

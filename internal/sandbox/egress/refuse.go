@@ -32,8 +32,8 @@ func refuse(why string) *refusal { return &refusal{http.StatusForbidden, Refused
 // misuse is a refusal of what is no request to a proxy.
 func misuse(why string) *refusal { return &refusal{http.StatusBadRequest, Refused, why, why} }
 
-// explain says what became of an attempt to reach a host. What the sandbox is
-// told does not name addresses of the server's own network; the ledger does.
+// explain says what became of an attempt to reach a host. Neither the sandbox
+// nor the ledger, which users read, is told addresses of the server's network.
 func explain(err error, h host, port uint16) *refusal {
 	at := h.with(port)
 	var (
@@ -54,7 +54,7 @@ func explain(err error, h host, port uint16) *refusal {
 		return &refusal{
 			http.StatusForbidden, Refused,
 			fmt.Sprintf("%s has a %s address, and only public ones may be connected to; the operator of this server can allow it", at, blocked.Kind),
-			fmt.Sprintf("refused to connect to %s (%s): it is a %s address; start the server with --egress-private %s to permit it", blocked.Asked.Host, blocked.Addr, blocked.Kind, blocked.Asked),
+			fmt.Sprintf("refused to connect to %s: it is a %s address; start the server with --egress-private %s to permit it", blocked.Asked.Host, blocked.Kind, blocked.Asked),
 		}
 	case errors.Is(err, context.Canceled):
 		return &refusal{http.StatusBadGateway, Allowed, "the request was given up", "the client went away"}

@@ -304,8 +304,25 @@ func (r *remote) plain(ctx context.Context, err error) error {
 		return fmt.Errorf("there is no host %q", dns.Name)
 	case errors.As(err, &at): // whose text begins with the whole address
 		err = at.Err
+	case quotesAnswer(err):
+		return errors.New("what answers at this address does not speak the protocol of tool servers")
 	}
 	return errors.New(strings.ReplaceAll(err.Error(), "rejected by transport: ", ""))
+}
+
+// quotesAnswer says whether the library's error repeats what a server sent in no
+// shape of the protocol. It is not told: the address may be no tool server's.
+func quotesAnswer(err error) bool {
+	var said *jsonrpc.Error
+	if errors.As(err, &said) && said.Code != rejected {
+		return false // in the words of a tool server
+	}
+	for _, words := range []string{"malformed", "missing endpoint", "first event is", "invalid endpoint", "failed to decode", "failed to read body"} {
+		if strings.Contains(err.Error(), words) {
+			return true
+		}
+	}
+	return false
 }
 
 // arguments are an object, whatever the model left out.
