@@ -56,6 +56,7 @@ build: runner web ## bin/deckhand, one static file with the runner and the page 
 	$(call say,build: bin/deckhand $(VERSION))
 	@mkdir -p bin
 	@$(STATIC) go build -pgo=cmd/deckhand/serve.pgo -ldflags "-s -w -X main.version=$(VERSION)" -o bin/deckhand ./cmd/deckhand
+	@bin/deckhand version --sbom > bin/deckhand.spdx.json
 
 run: build ## build, then serve on embedded defaults (ARGS="--addr 127.0.0.1:8080")
 	@exec bin/deckhand serve $(ARGS)
@@ -153,8 +154,8 @@ lint: web ## gofmt, vet, staticcheck, govulncheck, types of the page
 	$(call say,lint: the web page)
 	@if test -e web/node_modules/.deckhand-lock; then cd web && npm run --silent check; fi
 
-vuln: ## govulncheck alone; fails on a finding
-	@$(STATIC) scripts/vuln
+vuln: ## known vulnerabilities in Go modules and npm packages; fails on a finding
+	@code=0; $(STATIC) scripts/vuln || code=$$?; scripts/vuln-web || code=$$?; exit $$code
 
 fmt: ## format all Go files
 	@$(GOFILES) -print0 | xargs -0 gofmt -l -w

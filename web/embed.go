@@ -10,6 +10,12 @@ import (
 //go:embed all:dist
 var built embed.FS
 
+//go:embed package-lock.json
+var lock []byte
+
+// Lock is npm's list of all packages that the page is made of and built with.
+func Lock() []byte { return lock }
+
 // Files is the page as it was built: index.html and what it loads. Without index.html it
 // was not built, as in a checkout that only ever saw the Go tools.
 func Files() fs.FS {

@@ -39,7 +39,7 @@ type cli struct {
 	User       userCmd       `cmd:"" help:"Make, list, disable and enable users. Works beside a running server."`
 	OpenAPI    openapiCmd    `cmd:"" name:"openapi" help:"Print the OpenAPI 3.1 document of this version."`
 	Doctor     doctorCmd     `cmd:"" help:"Check that the server can work here, or verify one conversation's log."`
-	Version    versionCmd    `cmd:"" help:"Print the version."`
+	Version    versionCmd    `cmd:"" help:"Print the version, or what the program is made of."`
 }
 
 // common is what commands on the data have in common.
@@ -135,11 +135,3 @@ func quoteTask(err *kong.ParseError) error {
 
 // output is where a command prints.
 type output struct{ stdout, stderr io.Writer }
-
-type versionCmd struct{}
-
-// Run prints the version.
-func (versionCmd) Run(o *output) error {
-	_, err := fmt.Fprintln(o.stdout, version)
-	return err
-}
