@@ -11,12 +11,14 @@
 // business: where they lead is a new request.
 //
 // What a tunnel carries is not looked into, with one exception: where an
-// allowlist rules, a tunnel that begins with TLS must ask for the host it was
-// opened to (SNI), or one allowed host of a large provider would be the door to
-// all others. A client that names nobody is allowed by the tunnel's host alone;
-// one that hides the name (ECH) shows another in its place and is refused.
-// Whether the request inside names the same host once more cannot be seen. What
-// does not begin with TLS, such as ssh on port 443, is allowed by its host.
+// allowlist rules, one allowed host of a large provider must not be the door to
+// all others. There a tunnel must begin with TLS that asks for the host it was
+// opened to (SNI), or with a plain HTTP request; these are taken out of the
+// tunnel, and each must name the host. A client that names no host is refused,
+// unless the host is listed by its address, and so is one that hides the name
+// (ECH), because it shows another in its place. Whether a request inside TLS
+// names the same host once more cannot be seen. SSH passes if the list has the
+// host with its port, as in example.org:22, and nothing else does.
 //
 // Every request and tunnel is written down in a Ledger, without its path and
 // query, which may hold secrets.

@@ -6,10 +6,12 @@ import "encoding/binary"
 type opening int
 
 const (
-	unfinished opening = iota // not enough of them yet
-	notTLS                    // something else
-	broken                    // neither TLS nor anything else
-	greeting                  // a whole ClientHello
+	unfinished  opening = iota // not enough of them yet
+	notTLS                     // something else
+	broken                     // neither TLS nor anything else
+	greeting                   // a whole ClientHello
+	plainHTTP                  // the method of a request
+	secureShell                // the identification of an SSH client
 )
 
 // maxHello is more than any client sends: today's largest have about 2 KB.
@@ -30,6 +32,31 @@ const (
 // alert tells a TLS client that its server name is not served, so that it says
 // so instead of complaining about a lost connection.
 var alert = []byte{0x15, 3, 1, 0, 2, 2, unrecognizedName}
+
+// parseOpening says what a client begins with. The name is that of a ClientHello.
+func parseOpening(b []byte) (kind opening, name string) {
+	if kind, name = parseHello(b); kind != notTLS {
+		return kind, name
+	}
+	const banner = "SSH-2.0-"
+	if n := min(len(b), len(banner)); string(b[:n]) == banner[:n] && n > len("SSH") {
+		if n < len(banner) {
+			return unfinished, ""
+		}
+		return secureShell, ""
+	}
+	for i, c := range b {
+		switch {
+		case i == maxMethod:
+			return notTLS, ""
+		case c == ' ' && i > 0:
+			return plainHTTP, ""
+		case c < 'A' || c > 'Z':
+			return notTLS, ""
+		}
+	}
+	return unfinished, ""
+}
 
 // parseHello looks for the name of the server that a client asks for in the
 // first bytes it sends. A name of "" is none. It reads as much as it is given

@@ -17,6 +17,8 @@ type line struct {
 	box  *box
 	call string
 	over bool // one too many: it is only told so
+	// inside is set for the requests in a tunnel, to what it was opened to.
+	inside *destination
 
 	// upstream is made at the first plain request. It belongs to this line alone:
 	// what one client has said of itself on a connection never helps another.

@@ -161,7 +161,16 @@ func (r *rules) refuses(h host, port uint16) string {
 }
 
 func (r *rules) lists(h host, port uint16) bool {
-	matches := func(p pattern) bool { return p.matches(h, port) }
+	return r.has(h, func(p pattern) bool { return p.matches(h, port) })
+}
+
+// explicit says whether the list has the port of a host beside its name, and it is
+// none of the web's.
+func (r *rules) explicit(h host, port uint16) bool {
+	return !usualPort(port) && r.has(h, func(p pattern) bool { return p.port == port && p.matches(h, port) })
+}
+
+func (r *rules) has(h host, matches func(pattern) bool) bool {
 	if h.addr.IsValid() {
 		return slices.ContainsFunc(r.nets, matches)
 	}

@@ -209,7 +209,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	defer p.calm()
 	find := target
-	if r.Method == http.MethodConnect {
+	switch {
+	case l.inside != nil:
+		find = l.inside.request
+	case r.Method == http.MethodConnect:
 		find = authority
 	}
 	h, port, err := find(r)

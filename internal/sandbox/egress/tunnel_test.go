@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"deckhand/internal/sandbox"
@@ -99,7 +100,7 @@ func TestTunnelHostHalfClose(t *testing.T) {
 		body, _ := io.ReadAll(c)
 		got <- string(body)
 	})
-	w := newWorld(t, list(strings.Replace(addr, "half", "*.half", 1), addr), []string{addr})
+	w := newWorld(t, open, []string{addr})
 	c := w.connect(addr)
 	if back, err := io.ReadAll(c); err != nil || string(back) != "banner" {
 		t.Errorf("got %q, %v", back, err)
@@ -180,7 +181,7 @@ func TestSNI(t *testing.T) {
 	}{
 		{only, addr, "front.test", true},
 		{only, addr, "FRONT.test", true},
-		{only, addr, "", true}, // says nothing
+		{only, addr, "", false}, // says nothing, so the host could be any
 		{only, addr, "behind.test", false},
 		{only, addr, "x.front.test", false},
 		{only, ip, "", true},
@@ -204,7 +205,11 @@ func TestSNI(t *testing.T) {
 			t.Errorf("recorded as %+v", e)
 		}
 		if !test.want {
-			has(t, e.Reason, fmt.Sprintf("asks for another host, %q", test.name))
+			want := fmt.Sprintf("asks for another host, %q", test.name)
+			if test.name == "" {
+				want = "does not say which host it is for"
+			}
+			has(t, e.Reason, want)
 			if e.Sent != 0 {
 				t.Errorf("%d bytes were sent", e.Sent)
 			}
@@ -212,17 +217,82 @@ func TestSNI(t *testing.T) {
 	}
 }
 
+// Under an allowlist, requests inside a tunnel are seen one by one, whatever the
+// port: only those for the tunnel's host arrive.
+func TestPlainRequestsInATunnel(t *testing.T) {
+	var mu sync.Mutex
+	var seen []string
+	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		seen = append(seen, r.Host+r.URL.Path)
+		mu.Unlock()
+		echo(w, r)
+	})
+	addr := near(o.at("front.test"))[0]
+	o.at("behind.test")
+	w := newWorld(t, list(addr), []string{addr})
+	c := w.connect(addr)
+	c.send("POST /one HTTP/1.1\r\nHost: " + addr + "\r\nContent-Length: 4\r\n\r\nbody")
+	if resp, body := c.answer("POST"); resp.StatusCode != 200 || body != "body" {
+		t.Errorf("got %d, %q", resp.StatusCode, body)
+	}
+	c.send("GET /two HTTP/1.1\r\nHost: FRONT.test\r\n\r\n")
+	if resp, _ := c.answer("GET"); resp.StatusCode != 200 {
+		t.Errorf("got %d", resp.StatusCode)
+	}
+	c.send("GET /three HTTP/1.1\r\nHost: behind.test\r\n\r\n")
+	if resp, body := c.answer("GET"); resp.StatusCode != 403 || !strings.Contains(body, `asks for another host, "behind.test"`) {
+		t.Errorf("got %d, %q", resp.StatusCode, body)
+	}
+	c.Close()
+	<-w.ended
+	for _, first := range []string{
+		"GET http://behind.test/ HTTP/1.1\r\nHost: " + addr + "\r\n\r\n", "CONNECT behind.test:80 HTTP/1.1\r\nHost: " + addr + "\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: front.test:1\r\n\r\n", "GET / HTTP/1.1\r\nHost: " + addr + "\r\nHost: behind.test\r\n\r\n", "GET / HTTP/1.0\r\n\r\n",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+	} {
+		c := w.connect(addr).send(first)
+		resp, _ := c.answer("GET")
+		if resp.StatusCode < 400 {
+			t.Errorf("%q: got %d", first, resp.StatusCode)
+		}
+		c.Close()
+		<-w.ended
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if got := strings.Join(seen, " "); got != addr+"/one "+addr+"/two" {
+		t.Errorf("the host saw %s", got)
+	}
+	var said []string
+	for _, e := range w.entries() {
+		said = append(said, fmt.Sprint(e.Method, " ", e.Host, " ", e.Verdict))
+	}
+	if all := strings.Join(said, ","); !strings.Contains(all, "POST front.test allowed") || !strings.Contains(all, "GET front.test refused") {
+		t.Errorf("recorded: %s", all)
+	}
+}
+
 // A greeting in pieces, one that cannot be read, and what is no greeting.
 func TestTunnelBeginnings(t *testing.T) {
 	addr := listener(t, "begin.test", func(c *net.TCPConn) { io.Copy(c, c) })
 	w := newWorld(t, list(addr), []string{addr})
-	for _, first := range []string{"S", "SSH-2.0-x\r\n", "GET / HTTP/1.1\r\n\r\n", strings.Repeat("x", 100_000)} {
+	c := w.connect(addr)
+	go func() { c.send("SSH"); c.send("-2.0-x\r\n"); c.CloseWrite() }()
+	if back, err := io.ReadAll(c); err != nil || string(back) != "SSH-2.0-x\r\n" {
+		t.Errorf("got %.20q back, %v", back, err)
+	}
+	<-w.ended
+	for _, first := range []string{"S", "SSH-1", "hello\r\n", "\x00\x00\x00\x08", strings.Repeat("x", 100_000), strings.Repeat("X", 100_000)} {
 		c := w.connect(addr)
-		go func() { c.send(first); c.CloseWrite() }()
-		if back, err := io.ReadAll(c); err != nil || string(back) != first {
-			t.Errorf("%.20q: got %.20q back, %v", first, back, err)
+		go func() { io.WriteString(c.TCPConn, first); c.CloseWrite() }()
+		if back, _ := io.ReadAll(c); len(back) != 0 {
+			t.Errorf("%.20q: got %.20q back", first, back)
 		}
 		<-w.ended
+		if e := w.last(); e.Verdict != egress.Refused || e.Sent != 0 {
+			t.Errorf("%.20q: recorded as %+v", first, e)
+		}
 	}
 	for _, first := range []string{"\x16\x03\x01\x00\x00", "\x16\x03\x01\x40\x00\x02", "\x16\x03\x01\x00\x05\x01\x00\x00\x01x"} {
 		c := w.connect(addr).send(first)
@@ -251,11 +321,15 @@ func TestTunnelBeginnings(t *testing.T) {
 	if e := w.last(); e.Verdict != egress.Refused || e.Sent != 0 {
 		t.Errorf("recorded as %+v", e)
 	}
-	// The end of a client that has begun a greeting.
-	c := w.connect(addr).send("\x16\x03")
-	c.CloseWrite()
-	if back, err := io.ReadAll(c); err != nil || string(back) != "\x16\x03" {
-		t.Errorf("got %q, %v", back, err)
+	// The end of a client that has begun a greeting, and of one that has not.
+	for first, sends := range map[string]egress.Verdict{"\x16\x03": egress.Refused, "": egress.Allowed} {
+		c := w.connect(addr).send(first)
+		c.CloseWrite()
+		io.ReadAll(c)
+		<-w.ended
+		if e := w.last(); e.Verdict != sends || e.Sent != 0 {
+			t.Errorf("%q: recorded as %+v", first, e)
+		}
 	}
 }
 
