@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,33 @@ func must(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Many empty files take up as large a part of the disk as they take of the files that it can have.
+func TestUsageByFiles(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 300 {
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	if st.Files == 0 {
+		t.Skip("SKIPPED: this file system can have any number of files")
+	}
+	n, err := Usage(dir)
+	if least := 300 * (int64(st.Blocks) * int64(st.Bsize) / int64(st.Files)); err != nil || n < least {
+		t.Errorf("%d, %v; want at least %d", n, err, least)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "large"), make([]byte, 64<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := Usage(dir); err != nil || n < 64<<20 || n > 80<<20 {
+		t.Errorf("with a large file: %d, %v", n, err)
 	}
 }
 

@@ -11,12 +11,17 @@ import (
 // in the file system's tables, of which there is an end.
 const fileCost = 1024
 
+// count is what was found.
+type count struct{ bytes, files int64 }
+
 // Usage counts the bytes that the folders take up on disk, what has several
-// names once. A folder that does not exist takes up nothing.
+// names once. A folder that does not exist takes up nothing. A file system has
+// room for so many files as well as for so many bytes: who has a larger part of
+// the files than of the bytes is counted by the files.
 func Usage(paths ...string) (int64, error) {
 	type inode struct{ dev, ino uint64 }
 	seen := map[inode]bool{}
-	var total int64
+	var total count
 	add := func(_ int, _ string, st *unix.Stat_t) error {
 		if st.Nlink > 1 && st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			i := inode{st.Dev, st.Ino}
@@ -25,31 +30,46 @@ func Usage(paths ...string) (int64, error) {
 			}
 			seen[i] = true
 		}
-		total += max(st.Blocks*512, fileCost)
+		total.bytes += max(st.Blocks*512, fileCost)
+		total.files++
 		return nil
 	}
+	var perFile int64
 	for _, path := range paths {
-		if err := usage(path, add, &total); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		share, err := usage(path, add, &total)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, err
 		}
+		perFile = max(perFile, share)
 	}
-	return total, nil
+	return max(total.bytes, total.files*perFile), nil
 }
 
-// usage counts one folder. One that is being moved around in is counted again
-// from its beginning, a few times.
-func usage(path string, add func(int, string, *unix.Stat_t) error, total *int64) error {
+// usage counts one folder, and says how many bytes its file system has for each
+// file. A folder that is being moved around in is counted again from its
+// beginning, a few times.
+func usage(path string, add func(int, string, *unix.Stat_t) error, total *count) (perFile int64, err error) {
 	root, err := openRoot(path)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer unix.Close(root)
 	before := *total
 	for range 5 {
 		*total = before
 		if err = walk(root, visitor{file: add, enter: add}); !errors.Is(err, ErrMoved) {
-			return err
+			return bytesPerFile(root), err
 		}
 	}
-	return err
+	return 0, err
+}
+
+// bytesPerFile is the size of a file system by how many files it can have; 0 if
+// it can have any number.
+func bytesPerFile(fd int) int64 {
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(fd, &st); err != nil || st.Files == 0 {
+		return 0
+	}
+	return int64(st.Blocks) * int64(st.Bsize) / int64(st.Files)
 }
