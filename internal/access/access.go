@@ -7,6 +7,7 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -24,6 +25,16 @@ var (
 	// ErrNotAdmin refuses an admin key for a user who is no administrator.
 	ErrNotAdmin = errors.New("the user is not an administrator and cannot have an admin key: create another user for it")
 )
+
+// defaultMaxKeys is how many usable keys a user may have, where nothing else is said.
+const defaultMaxKeys = 1000
+
+// TooManyKeysError refuses one more key for a user.
+type TooManyKeysError struct{ Most int }
+
+func (e *TooManyKeysError) Error() string {
+	return fmt.Sprintf("the user has %d keys that can be used, and more are not allowed: revoke one first", e.Most)
+}
 
 // InvalidError says which argument was refused and what would be right. It never repeats the value.
 type InvalidError struct {

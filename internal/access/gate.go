@@ -18,6 +18,11 @@ type Options struct {
 	Now           func() time.Time // time.Now
 	RatePerSecond float64          // 50
 	Burst         int              // 100
+	// UserRatePerSecond and UserBurst are for all keys of a user together: 4 times those of a key.
+	UserRatePerSecond float64
+	UserBurst         int
+	// MaxKeys is how many usable keys a user may have at once; 0 is 1000.
+	MaxKeys int
 	// CookieKey signs browser logins. Zero: a random one, so that logins end with the process.
 	CookieKey [32]byte
 }
@@ -30,10 +35,13 @@ type Gate struct {
 	cache     atomic.Pointer[cache]
 	cacheSize int
 
-	requests *buckets[string]
-	failures *buckets[netip.Addr]
-	tickets  tickets
-	ended    endedLogins
+	requests  *buckets[string]
+	users     *buckets[string]
+	conflicts *buckets[string]
+	failures  *buckets[netip.Addr]
+	maxKeys   int
+	tickets   tickets
+	ended     endedLogins
 
 	changing   sync.Mutex // one administrative change at a time, so that two cannot each remove the other's last admin key
 	refreshing sync.Mutex // one Refresh at a time: who waited for it finds its work done
@@ -54,6 +62,15 @@ func NewGate(store Store, o Options) *Gate {
 	if o.Burst <= 0 {
 		o.Burst = 100
 	}
+	if o.UserRatePerSecond <= 0 {
+		o.UserRatePerSecond = 4 * o.RatePerSecond
+	}
+	if o.UserBurst <= 0 {
+		o.UserBurst = 4 * o.Burst
+	}
+	if o.MaxKeys <= 0 {
+		o.MaxKeys = defaultMaxKeys
+	}
 	if o.CookieKey == [32]byte{} {
 		rand.Read(o.CookieKey[:])
 	}
@@ -63,6 +80,9 @@ func NewGate(store Store, o Options) *Gate {
 		cookieKey:  o.CookieKey,
 		cacheSize:  maxCached,
 		requests:   newBuckets[string](o.RatePerSecond, o.Burst),
+		users:      newBuckets[string](o.UserRatePerSecond, o.UserBurst),
+		conflicts:  newBuckets[string](conflictsPerSecond, conflictsBurst),
+		maxKeys:    o.MaxKeys,
 		failures:   newBuckets[netip.Addr](failuresPerSecond, failuresBurst),
 		generation: -1,
 		streams:    map[*stream]struct{}{},

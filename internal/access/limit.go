@@ -11,6 +11,9 @@ import (
 const (
 	failuresPerSecond = 5
 	failuresBurst     = 20
+	// A user who names ids that others have learns that they exist. So often they may, and then again after a while.
+	conflictsPerSecond = 1.0 / 30
+	conflictsBurst     = 50
 	// maxBuckets bounds what strangers can make us remember.
 	maxBuckets = 1 << 16
 )
@@ -26,6 +29,15 @@ type Decision struct {
 
 // Allow counts one request of a key.
 func (g *Gate) Allow(keyID string, now time.Time) Decision { return g.requests.take(keyID, now) }
+
+// AllowUser counts one request of a user, over all their keys and logins.
+func (g *Gate) AllowUser(user string, now time.Time) Decision { return g.users.take(user, now) }
+
+// Conflict counts one request of a user that named what belongs to somebody else.
+func (g *Gate) Conflict(user string) { g.conflicts.take(user, g.now()) }
+
+// MayConflict says whether a user may name what could be somebody else's. Not OK is the answer whether it is or not.
+func (g *Gate) MayConflict(user string) Decision { return g.conflicts.look(user, g.now()) }
 
 // AllowFailure counts one failed authentication of a client address, with or without its port. Not OK means that the
 // address has failed too often, and that the answer is 429 instead of 401. Good keys from the same address are not
@@ -81,6 +93,16 @@ func (b *buckets[K]) take(key K, now time.Time) Decision {
 	left := max(l.TokensAt(now), 0)
 	d := Decision{OK: ok, Limit: b.burst, Remaining: int(left), Reset: b.refill(float64(b.burst) - left)}
 	if !ok {
+		d.RetryAfter = b.refill(1 - left)
+	}
+	return d
+}
+
+// look is what take would say of a request, without counting one.
+func (b *buckets[K]) look(key K, now time.Time) Decision {
+	left := max(b.bucket(key, now).TokensAt(now), 0)
+	d := Decision{OK: left >= 1, Limit: b.burst, Remaining: int(left), Reset: b.refill(float64(b.burst) - left)}
+	if !d.OK {
 		d.RetryAfter = b.refill(1 - left)
 	}
 	return d

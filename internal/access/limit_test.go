@@ -1,6 +1,7 @@
 package access
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -149,4 +150,41 @@ func BenchmarkAllowFailure(b *testing.B) {
 	for b.Loop() {
 		g.AllowFailure("192.0.2.1:4000")
 	}
+}
+
+// More keys do not give a user more requests than the user may make.
+func TestAllowUser(t *testing.T) {
+	g := NewGate(NewMemStore(), Options{RatePerSecond: 10, Burst: 5})
+	now := newClock().now()
+	passed := 0
+	for range 100 {
+		if g.AllowUser("ada", now).OK {
+			passed++
+		}
+	}
+	if passed != 20 || !g.AllowUser("bob", now).OK || !g.AllowUser("ada", now.Add(time.Second)).OK {
+		t.Errorf("%d requests passed, want 20", passed)
+	}
+	g = NewGate(NewMemStore(), Options{UserRatePerSecond: 1, UserBurst: 2})
+	if g.AllowUser("ada", now); !g.AllowUser("ada", now).OK || g.AllowUser("ada", now).OK {
+		t.Error("the user's own limit does not hold")
+	}
+}
+
+func TestMaxKeys(t *testing.T) {
+	c := newClock()
+	g := NewGate(NewMemStore(), Options{Now: c.now, MaxKeys: 2})
+	_, first := create(t, g, "ada", false, 0)
+	create(t, g, "ada", false, time.Hour)
+	var many *TooManyKeysError
+	if _, _, err := g.Create(t.Context(), "ada", "", false, 0); !errors.As(err, &many) || many.Most != 2 {
+		t.Errorf("a third key: %v", err)
+	}
+	create(t, g, "bob", false, 0)
+	if _, err := g.Revoke(t.Context(), first.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	create(t, g, "ada", false, 0)
+	c.advance(2 * time.Hour) // one has expired
+	create(t, g, "ada", false, 0)
 }

@@ -27,12 +27,33 @@ func (g *Gate) Create(ctx context.Context, user, label string, admin bool, expir
 	case admin && !owner.Admin:
 		return "", Key{}, ErrNotAdmin
 	}
+	if err := g.roomForKey(ctx, user); err != nil {
+		return "", Key{}, err
+	}
 	plain = newKey()
 	key, err = g.storeKey(ctx, plain, Key{User: user, Label: label, Admin: admin}, expires)
 	if err != nil {
 		return "", Key{}, err
 	}
 	return plain, key, g.changed(ctx)
+}
+
+// roomForKey refuses a key to a user who has as many as a user may have.
+func (g *Gate) roomForKey(ctx context.Context, user string) error {
+	keys, err := g.store.Keys(ctx, user)
+	if err != nil {
+		return err
+	}
+	usable, now := 0, g.now()
+	for _, k := range keys {
+		if k.Usable(now) {
+			usable++
+		}
+	}
+	if usable >= g.maxKeys {
+		return &TooManyKeysError{Most: g.maxKeys}
+	}
+	return nil
 }
 
 func (g *Gate) userOrNew(ctx context.Context, name string, admin bool) (User, error) {

@@ -80,24 +80,44 @@ func (d *Door) conversationID(c *call, b api.CreateConversation) (id session.ID,
 	if v, ok := b.ConversationID.Get(); ok {
 		return session.ID(v), true
 	}
-	if c.retryKey != "" {
-		return session.ID(c.retryKey[:32]), true
+	if id := c.derivedID(); id != "" {
+		return id, true
 	}
 	return d.NewID(), false
+}
+
+// derivedID is the id that a request with an Idempotency-Key gets; "" for another. Nobody can choose it.
+func (c *call) derivedID() session.ID {
+	if len(c.retryKey) < 32 {
+		return ""
+	}
+	return session.ID(c.retryKey[:32])
 }
 
 // existing answers for an id that is taken: the same conversation for the same
 // request, a conflict otherwise, nil when it is free.
 func (d *Door) existing(ctx context.Context, c *call, id session.ID, print string) (*api.ConversationResponse, error) {
 	row, err := d.Index.Row(ctx, id)
-	if errors.Is(err, session.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
+	free := errors.Is(err, session.ErrNotFound)
+	if err != nil && !free {
 		return nil, err
 	}
+	if free || row.Owner != c.who.User {
+		// Whether a name is free tells which conversations others have. A few may be tried; from then on the answer is the
+		// same for all that are not the user's own.
+		if a := d.Gate.MayConflict(c.who.User); !a.OK && id != c.derivedID() {
+			return nil, tooMany(a, "Too many requests with a conversation_id that is taken. Leave it out, or wait.")
+		}
+	}
+	if free {
+		return nil, nil
+	}
 	taken := fail(http.StatusConflict, api.CodeConversationTaken, "This conversation_id is taken by another conversation; choose another.")
-	if row.Owner != c.who.User || row.Deleted {
+	if row.Owner != c.who.User {
+		d.Gate.Conflict(c.who.User)
+		return nil, taken
+	}
+	if row.Deleted {
 		return nil, taken
 	}
 	st, err := d.Sessions.Load(ctx, id)

@@ -7,8 +7,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"deckhand/api"
+	"deckhand/internal/access"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 )
@@ -321,4 +323,34 @@ func TestStart(t *testing.T) {
 	r.do("GET", toCreate+"/"+id, "").want(t, 404)
 	r.do("GET", toCreate+"/"+id+"/events", "").want(t, 404)
 	r.do("POST", toCreate+"/"+id+"/message", `{"message":"x"}`).want(t, 404)
+}
+
+// Which conversation ids others have cannot be found out by trying many.
+func TestTakenIDsCannotBeCounted(t *testing.T) {
+	now := time.Now()
+	r := newRig(t, tune{gate: access.Options{RatePerSecond: 1e9, Burst: 1 << 30, Now: func() time.Time { return now }}})
+	r.settle("ada")
+	r.settle("bob")
+	r.as("bob", "POST", toCreate, `{"conversation_id":"theirs"}`).want(t, 200)
+	r.do("POST", toCreate, `{"conversation_id":"mine"}`).want(t, 200)
+	tried := 0
+	for ; tried < 1000; tried++ {
+		if a := r.do("POST", toCreate, `{"conversation_id":"theirs"}`); a.status != 409 {
+			break
+		}
+	}
+	if tried == 0 || tried > 100 {
+		t.Errorf("%d ids can be tried", tried)
+	}
+	taken := r.do("POST", toCreate, `{"conversation_id":"theirs"}`).want(t, 429)
+	free := r.do("POST", toCreate, `{"conversation_id":"free"}`).want(t, 429)
+	if taken.body != free.body || taken.header.Get("Retry-After") == "" {
+		t.Errorf("the answers differ: %s and %s", taken.body, free.body)
+	}
+	r.do("POST", toCreate, `{"conversation_id":"mine"}`).want(t, 200) // one's own is no guess
+	r.do("POST", toCreate, `{}`).want(t, 200)
+	r.do("POST", toCreate, `{"initial_user_msg":"x"}`, "Idempotency-Key", "k").want(t, 200)
+	r.as("bob", "POST", toCreate, `{"conversation_id":"more"}`).want(t, 200)
+	now = now.Add(time.Minute)
+	r.do("POST", toCreate, `{"conversation_id":"free"}`).want(t, 200)
 }

@@ -50,6 +50,7 @@ func translate(err error) *fault {
 	var invalid *api.ValidationError
 	var argument *access.InvalidError
 	var unavailable *sandbox.Unavailable
+	var keys *access.TooManyKeysError
 	switch {
 	case errors.As(err, &f):
 		return f
@@ -72,6 +73,8 @@ func translate(err error) *fault {
 		return fail(http.StatusNotFound, api.CodeNotFound, "Not found")
 	case errors.Is(err, access.ErrLastAdmin), errors.Is(err, access.ErrNotAdmin), errors.Is(err, access.ErrUserDisabled), errors.Is(err, access.ErrExists):
 		return fail(http.StatusConflict, api.CodeConflict, err.Error())
+	case errors.As(err, &keys):
+		return fail(http.StatusConflict, api.CodeConflict, sentence(keys.Error()))
 	case errors.As(err, &unavailable):
 		return fail(http.StatusServiceUnavailable, api.CodeSandbox, unavailable.Reason)
 	case errors.Is(err, workspace.ErrNone):

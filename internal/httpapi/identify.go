@@ -167,6 +167,9 @@ func (d *Door) identify(w *recorder, r *http.Request) (*call, *fault) {
 	if !a.OK {
 		return nil, tooMany(a, "Too many requests with this key.")
 	}
+	if a := d.Gate.AllowUser(c.who.User, time.Now()); !a.OK {
+		return nil, tooMany(a, "Too many requests of this user, with all keys together.")
+	}
 	return c, nil
 }
 
