@@ -24,20 +24,21 @@ import (
 
 // sandboxFlags say where the agents' commands run.
 type sandboxFlags struct {
-	Sandbox          string   `name:"sandbox" env:"DECKHAND_SANDBOX" default:"auto" enum:"auto,local,docker,host" help:"Where commands run: local (namespaces of this machine, no daemon), docker (any image), host (NO sandbox at all), or auto: docker when an engine answers, else local."`
-	SandboxImage     string   `name:"sandbox-image" env:"DECKHAND_SANDBOX_IMAGE" default:"buildpack-deps:bookworm" placeholder:"IMAGE" help:"Image of docker sandboxes for users who chose none (default: ${default})."`
-	SandboxUser      string   `name:"sandbox-user" env:"DECKHAND_SANDBOX_USER" placeholder:"UID[:GID]" help:"User inside docker sandboxes. Default: the image's own."`
-	SandboxRootFS    string   `name:"sandbox-rootfs" env:"DECKHAND_SANDBOX_ROOTFS" placeholder:"DIR" help:"Folder that local sandboxes see as their system. Default: this machine's, without its secrets."`
-	SandboxCPUs      float64  `name:"sandbox-cpus" env:"DECKHAND_SANDBOX_CPUS" default:"2" placeholder:"N" help:"Processors a sandbox may use (default: ${default}), times the user's remote_runtime_resource_factor."`
-	SandboxMemory    byteSize `name:"sandbox-memory" env:"DECKHAND_SANDBOX_MEMORY" default:"4G" placeholder:"SIZE" help:"Memory a sandbox may use (default: ${default}), times that factor."`
-	SandboxProcesses int      `name:"sandbox-processes" env:"DECKHAND_SANDBOX_PROCESSES" default:"1024" placeholder:"N" help:"Processes and threads a sandbox may have (default: ${default})."`
-	SandboxDisk      byteSize `name:"sandbox-disk" env:"DECKHAND_SANDBOX_DISK" default:"10G" placeholder:"SIZE" help:"What a sandbox may write to its workspace and beside it (default: ${default})."`
-	DockerHost       string   `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Container engine. Default: DOCKER_HOST, or the usual socket."`
-	Egress           string   `name:"egress" env:"DECKHAND_EGRESS" default:"open" enum:"open,allowlist,off" help:"What sandboxes may reach: open (the public internet), allowlist (--egress-allow), off. Private addresses never, whatever this says."`
-	EgressAllow      []string `name:"egress-allow" env:"DECKHAND_EGRESS_ALLOW" placeholder:"HOST" help:"Hosts of --egress allowlist: example.org, *.example.org, example.org:8443."`
-	EgressPrivate    string   `name:"egress-private" env:"DECKHAND_EGRESS_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses that sandboxes may reach after all, e.g. a package mirror."`
-	Folder           string   `kong:"-"` // the workspace of every conversation, "" for one of its own each
-	RunnerPath       string   `name:"runner-path" env:"DECKHAND_RUNNER" hidden:"" help:"Runner to use instead of the one inside this program."`
+	Sandbox          string         `name:"sandbox" env:"DECKHAND_SANDBOX" default:"auto" enum:"auto,local,docker,host" help:"Where commands run: local (namespaces of this machine, no daemon), docker (any image), host (NO sandbox at all), or auto: docker when an engine answers, else local."`
+	SandboxImage     string         `name:"sandbox-image" env:"DECKHAND_SANDBOX_IMAGE" default:"buildpack-deps:bookworm" placeholder:"IMAGE" help:"Image of docker sandboxes for users who chose none (default: ${default})."`
+	SandboxUser      string         `name:"sandbox-user" env:"DECKHAND_SANDBOX_USER" placeholder:"UID[:GID]" help:"User inside docker sandboxes. Default: the image's own."`
+	SandboxRootFS    string         `name:"sandbox-rootfs" env:"DECKHAND_SANDBOX_ROOTFS" placeholder:"DIR" help:"Folder that local sandboxes see as their system. Default: this machine's, without its secrets."`
+	SandboxCPUs      float64        `name:"sandbox-cpus" env:"DECKHAND_SANDBOX_CPUS" default:"2" placeholder:"N" help:"Processors a sandbox may use (default: ${default}), times the user's remote_runtime_resource_factor."`
+	SandboxMemory    byteSize       `name:"sandbox-memory" env:"DECKHAND_SANDBOX_MEMORY" default:"4G" placeholder:"SIZE" help:"Memory a sandbox may use (default: ${default}), times that factor."`
+	SandboxProcesses int            `name:"sandbox-processes" env:"DECKHAND_SANDBOX_PROCESSES" default:"1024" placeholder:"N" help:"Processes and threads a sandbox may have (default: ${default})."`
+	SandboxDisk      byteSize       `name:"sandbox-disk" env:"DECKHAND_SANDBOX_DISK" default:"10G" placeholder:"SIZE" help:"What a sandbox may write to its workspace and beside it (default: ${default})."`
+	DockerHost       string         `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Container engine. Default: DOCKER_HOST, or the usual socket."`
+	Egress           string         `name:"egress" env:"DECKHAND_EGRESS" default:"open" enum:"open,allowlist,off" help:"What sandboxes may reach: open (the public internet), allowlist (--egress-allow), off. Private addresses never, whatever this says."`
+	EgressAllow      []string       `name:"egress-allow" env:"DECKHAND_EGRESS_ALLOW" placeholder:"HOST" help:"Hosts of --egress allowlist: example.org, *.example.org, example.org:8443."`
+	EgressPrivate    string         `name:"egress-private" env:"DECKHAND_EGRESS_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses that sandboxes may reach after all, e.g. a package mirror."`
+	Together         sandbox.Limits `kong:"-"` // of all local sandboxes at once; see shareFlags
+	Folder           string         `kong:"-"` // the workspace of every conversation, "" for one of its own each
+	RunnerPath       string         `name:"runner-path" env:"DECKHAND_RUNNER" hidden:"" help:"Runner to use instead of the one inside this program."`
 }
 
 // byteSize is a size as people write it: 512M, 4G, 1073741824.
@@ -130,7 +131,7 @@ func (f *sandboxFlags) driver(ctx context.Context, dataDir, instance string, out
 			Instance: instance, Outward: out, Logger: logger})
 	}
 	newLocal := func() (hands, error) {
-		d, err := local.New(local.Options{Dir: boxes, Runner: runner, RootFS: f.SandboxRootFS, Outward: out, Limits: f.limits(), Logger: logger})
+		d, err := local.New(local.Options{Dir: boxes, Runner: runner, RootFS: f.SandboxRootFS, Outward: out, Limits: f.limits(), Together: f.Together, Logger: logger})
 		if err != nil {
 			return hands{}, err
 		}

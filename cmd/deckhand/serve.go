@@ -28,6 +28,7 @@ type serveCmd struct {
 	brainFlags
 	signOnFlags
 	listenFlags
+	shareFlags
 	LegacyUI     string        `name:"legacy-ui" env:"DECKHAND_LEGACY_UI" placeholder:"DIR" help:"Serve the legacy server's web front end at /: the folder that its own build made, with index.html in it. Default: Deckhand's own pages."`
 	TLSCert      string        `name:"tls-cert" env:"DECKHAND_TLS_CERT" placeholder:"FILE" help:"Certificate chain (PEM)."`
 	TLSKey       string        `name:"tls-key" env:"DECKHAND_TLS_KEY" placeholder:"FILE" help:"Private key of the certificate (PEM)."`
@@ -139,7 +140,10 @@ func (c *serveCmd) logger(w io.Writer, redactor *secret.Redactor) *slog.Logger {
 }
 
 func (c *serveCmd) limits() access.Options {
-	o := access.Options{RatePerSecond: c.RateLimit, Burst: c.RateBurst}
+	o := access.Options{RatePerSecond: c.RateLimit, Burst: c.RateBurst, MaxKeys: c.UserKeys}
+	if c.UserRateLimit > 0 {
+		o.UserRatePerSecond, o.UserBurst = c.UserRateLimit, max(1, int(2*c.UserRateLimit))
+	}
 	if c.RateLimit == 0 {
 		o.RatePerSecond, o.Burst = 1e12, 1<<30
 	}

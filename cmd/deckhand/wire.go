@@ -152,7 +152,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	config := httpapi.Config{
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, SignOn: signOn, Hub: hub, Answers: d.db, Feedback: d.db.Feedback(), Seal: keyring, NewID: d.db.NewID,
 		Redact: redactor.Add, Mask: mask, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, Page: web.Files(), FrontEnd: s.front, DataDir: c.DataDir,
-		Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit}, Webhooks: s.wireWebhooks(client),
+		Bodies: c.bodies(), Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit}, Webhooks: s.wireWebhooks(client),
 		Models: httpapi.Models{Names: s.brain.models.Catalogue.Names, Default: defaultModel, HasPrice: s.brain.hasPrice, Blind: s.brain.blind, Other: s.brain.otherModel,
 			NeedsKey: func(model, baseURL string) bool { return llm.Config{Model: model, BaseURL: baseURL}.NeedsKey() }},
 		Ready: func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) },
@@ -205,6 +205,7 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 	if err := claimBoxes(filepath.Join(c.DataDir, "boxes"), instance); err != nil {
 		return hands{}, policy, errors.Join(err, s.egress.Close())
 	}
+	c.Together = c.together()
 	h, err := c.choose(ctx, c.DataDir, instance, s.out, s.logger)
 	if err != nil {
 		return h, policy, errors.Join(err, s.egress.Close())
@@ -212,7 +213,7 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 	s.hands = h
 	s.logger.Info("sandbox", "driver", h.name, "egress", policy.Mode)
 	spec := c.spec(h, userSettings)
-	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: spec, Logger: s.logger,
+	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: spec, Logger: s.logger, PerUser: c.perUser(),
 		Prepare: c.checkout(sessions, userSettings, s.redactor.String).Prepare,
 		Forgotten: func(ctx context.Context, id session.ID) {
 			s.brain.forget(id)

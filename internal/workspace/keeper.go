@@ -27,6 +27,8 @@ type Config struct {
 	// was attached to, so it does nothing a second time.
 	Prepare func(ctx context.Context, st session.State, box *sandbox.Sandbox, tell func(sandbox.Progress)) error
 	Logger  *slog.Logger
+	// PerUser is how many sandboxes of one user may run at once; 0 is any number.
+	PerUser int
 	// Forgotten is told of workspaces that were removed; may be nil.
 	Forgotten func(ctx context.Context, id session.ID)
 }
@@ -54,6 +56,9 @@ type place struct {
 	// The rest is guarded by the keeper's mu, and box is only changed with the turn held.
 	box   *sandbox.Sandbox
 	users int
+	// owner is whose sandbox it is, once it was opened; opening is true meanwhile.
+	owner   string
+	opening bool
 	// ending is true while the sandbox is being stopped for want of users: who
 	// comes now waits for its end.
 	ending bool
@@ -220,6 +225,11 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 		return nil, err
 	}
 	spec.ID = string(p.id)
+	opened, err := k.reserve(p, st.Owner)
+	if err != nil {
+		return nil, err
+	}
+	defer opened()
 	told := &steps{k: k, id: p.id}
 	box, h, err := sandbox.Open(ctx, k.Driver, spec, told.tell)
 	told.end()
@@ -234,6 +244,28 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 		return nil, err
 	}
 	return box, k.record(ctx, st, was, now)
+}
+
+// reserve counts a sandbox that is about to run for its owner, who may have so
+// many and no more. What is kept is counted by itself from then on.
+func (k *Keeper) reserve(p *place, owner string) (opened func(), err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	others := 0
+	for _, o := range k.places {
+		if o != p && o.owner == owner && (o.box != nil || o.opening) {
+			others++
+		}
+	}
+	if k.PerUser > 0 && others >= k.PerUser {
+		return nil, &sandbox.Unavailable{Reason: fmt.Sprintf("You have %d running sandboxes, and more are not allowed at once. Stop a conversation that you do not need now, or wait until one has been idle for long enough.", others)}
+	}
+	p.owner, p.opening = owner, true
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		p.opening = false
+	}, nil
 }
 
 // prepare has the session's things brought into the sandbox, once for each

@@ -529,3 +529,40 @@ func TestPrepare(t *testing.T) {
 		t.Errorf("it was prepared %d times, up %t", calls, st.Up)
 	}
 }
+
+// A user has so many sandboxes at once and no more, whatever others have.
+func TestSandboxesPerUser(t *testing.T) {
+	r := newRig(t)
+	r.keeper.PerUser = 1
+	for name, owner := range map[session.ID]string{"second": "ann", "third": "ben"} {
+		if _, err := r.sessions.Create(t.Context(), name, session.Created{Owner: owner}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, release, err := r.keeper.Use(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var unavailable *sandbox.Unavailable
+	if _, _, err := r.keeper.Use(t.Context(), "second"); !errors.As(err, &unavailable) || !strings.Contains(unavailable.Reason, "running sandboxes") {
+		t.Errorf("a second one: %v", err)
+	}
+	if _, again, err := r.keeper.Use(t.Context(), id); err != nil {
+		t.Errorf("the same again: %v", err)
+	} else {
+		again()
+	}
+	_, other, err := r.keeper.Use(t.Context(), "third")
+	if err != nil {
+		t.Fatalf("another user: %v", err)
+	}
+	other()
+	release()
+	r.update(func(s session.State) ([]session.Payload, error) { return s.Stop("enough") })
+	r.until("the first sandbox ends", func() bool { return !r.running() && r.keeper.Running() == 1 })
+	_, release, err = r.keeper.Use(t.Context(), "second")
+	if err != nil {
+		t.Fatalf("afterwards: %v", err)
+	}
+	release()
+}

@@ -36,7 +36,10 @@ type Options struct {
 	Outward sandbox.Outward
 	// Limits hold for what a Spec leaves open.
 	Limits sandbox.Limits
-	Logger *slog.Logger
+	// Together bounds the memory and the processes of all sandboxes at once, where the
+	// machine has control groups; 0 is no bound.
+	Together sandbox.Limits
+	Logger   *slog.Logger
 }
 
 // Driver makes sandboxes on this machine.
@@ -98,6 +101,9 @@ func New(o Options) (*Driver, error) {
 		o.RootFS = root
 	}
 	d.groups = cgroup.Find()
+	if err := d.groups.Bound(cgroup.Limits{Memory: o.Together.Memory, Processes: o.Together.Processes}); err != nil {
+		d.log.Warn("the sandboxes cannot be limited together", "error", err)
+	}
 	d.users = &users{dir: d.dir, taken: map[uint32]string{}}
 	if err := d.recall(); err != nil {
 		return nil, err

@@ -312,6 +312,22 @@ func (p *Parent) Set(g *Group, l Limits) error {
 	return nil
 }
 
+// Bound limits all groups together, by memory and processes; 0 leaves one as it is.
+func (p *Parent) Bound(l Limits) error {
+	var failed error
+	for c, value := range map[string]int64{"memory": l.Memory, "pids": int64(l.Processes)} {
+		if value <= 0 || !p.Has(c) {
+			continue
+		}
+		if dir, ok := p.V1[c]; ok {
+			failed = errors.Join(failed, apply(dir, v1Settings(c, l)))
+		} else if p.V2 != "" {
+			failed = errors.Join(failed, apply(p.V2, v2Settings(c, l)))
+		}
+	}
+	return failed
+}
+
 // Sweep removes the groups whose names start with prefix and that hold no
 // process. Others cannot be removed, so there is nothing to be careful about.
 func (p *Parent) Sweep(prefix string) {

@@ -120,3 +120,28 @@ func threads(t *testing.T) []string {
 	slices.Sort(all)
 	return all
 }
+
+// All groups together are bounded where the controllers are, and what is not said stays.
+func TestBound(t *testing.T) {
+	v2, v1 := t.TempDir(), t.TempDir()
+	for _, file := range []string{v2 + "/memory.max", v2 + "/memory.swap.max", v1 + "/pids.max"} {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := &Parent{V2: v2, V1: map[string]string{"pids": v1}, Missing: map[string]string{"cpu": "not there"}}
+	if err := p.Bound(Limits{Memory: 1 << 30, Processes: 5000}); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{v2 + "/memory.max": "1073741824", v1 + "/pids.max": "5000"} {
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("%s: %s, %v", file, got, err)
+		}
+	}
+	if err := p.Bound(Limits{}); err != nil {
+		t.Error(err)
+	}
+	if err := (&Parent{V2: t.TempDir(), Missing: map[string]string{}}).Bound(Limits{Memory: 1}); err == nil {
+		t.Error("what cannot be set is not told")
+	}
+}
