@@ -126,7 +126,8 @@ func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.Open
 	var err error
 	for i := range attempts {
 		var done tool.Result
-		if done, err = l.inSandbox(ctx, w, p, st, t, c); err == nil {
+		var entered bool
+		if done, entered, err = l.inSandbox(ctx, w, p, st, t, c); err == nil {
 			r.Outcome, r.Output, r.Images, r.Ends = outcome(done), p.redact(done.Text), done.Images, done.Ends && !done.Failed
 			if details := []byte(p.redact(string(done.Details))); json.Valid(details) {
 				r.Details = details
@@ -143,7 +144,9 @@ func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.Open
 		if !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrGone) {
 			return r, err
 		}
-		c.Again, c.Up = true, true // the sandbox was lost: the next one knows whether this was begun
+		if entered { // the sandbox was lost: the next one knows whether this was begun
+			c.Again, c.Up = true, true
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(attemptPause << i):
@@ -182,15 +185,17 @@ func outcome(r tool.Result) session.Outcome {
 }
 
 // inSandbox runs the call; if it needs the session's sandbox it gets it, under our claim.
-func (l *Loop) inSandbox(ctx context.Context, w *worker, p Profile, st session.State, t tool.Tool, c tool.Call) (tool.Result, error) {
+// entered says that it got the sandbox, so that the call may have been begun there.
+func (l *Loop) inSandbox(ctx context.Context, w *worker, p Profile, st session.State, t tool.Tool, c tool.Call) (r tool.Result, entered bool, err error) {
 	if d, ok := t.(delegating); ok {
-		return l.delegate(ctx, w, p, st, d, c)
+		r, err = l.delegate(ctx, w, p, st, d, c)
+		return r, true, err
 	}
 	root, claim := l.root(ctx, st, w)
 	var box *sandbox.Sandbox
 	release := func() {}
 	defer func() { release() }()
-	r, err := t.Run(ctx, func(ctx context.Context) (*sandbox.Sandbox, error) {
+	r, err = t.Run(ctx, func(ctx context.Context) (*sandbox.Sandbox, error) {
 		if box != nil {
 			return box, nil
 		}
@@ -205,7 +210,7 @@ func (l *Loop) inSandbox(ctx context.Context, w *worker, p Profile, st session.S
 	if err != nil && box != nil && errors.Is(context.Cause(ctx), errLeft) {
 		l.interrupt(ctx, w, box, c.Shell)
 	}
-	return r, err
+	return r, box != nil, err
 }
 
 // noSandbox is why there is none, for people: whatever it is, trying for ever

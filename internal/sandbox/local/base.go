@@ -129,6 +129,18 @@ func addons(data string) []box.Mount {
 	return mounts
 }
 
+// present are the mounts of the base whose folders still exist: they belong to
+// others, who may have removed one since the server started.
+func (b *base) present() []box.Mount {
+	var out []box.Mount
+	for _, m := range b.mounts {
+		if info, err := os.Lstat(m.Source); err == nil && info.IsDir() {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
 // hidden is what is to be masked now, and whether owners may be mapped.
 func (b *base) hidden() (masked []string, unmapped string) {
 	b.mu.Lock()

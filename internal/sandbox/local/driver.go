@@ -230,6 +230,9 @@ func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox
 	if err != nil || !m.alive() {
 		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, h.ID)
 	}
+	if err := d.repair(dir, m); err != nil {
+		return nil, err
+	}
 	conn, err := dial(ctx, dir)
 	if err != nil {
 		if !m.alive() || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {

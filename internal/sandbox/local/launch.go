@@ -95,6 +95,11 @@ func (d *Driver) prepare(ctx context.Context, p *place, o plan) error {
 	if err := d.chooseUser(p, o); err != nil {
 		return err
 	}
+	// Before any folder belongs to these users: whoever continues after a crash
+	// must choose the same ones.
+	if err := p.meta.write(p.dir); err != nil {
+		return err
+	}
 	var err error
 	if p.group, err = d.groups.Make(d.groupPrefix() + p.id); err != nil {
 		d.tell("a limit cannot be set: " + err.Error())
@@ -184,9 +189,12 @@ func (d *Driver) run(p *place) (*child, error) {
 	}
 	defer log.Close()
 	cmd := &exec.Cmd{
-		Path: "/proc/self/fd/" + strconv.Itoa(int(d.runner.Fd())), Args: []string{"runner", "box"}, Dir: "/",
+		Path: "/proc/self/fd/" + strconv.Itoa(box.ProgramFD), Args: []string{"runner", "box"}, Dir: "/",
 		Env:    []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + box.Home, "LANG=C.UTF-8", "GOMAXPROCS=2", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"},
-		Stdout: log, Stderr: log, ExtraFiles: []*os.File{theirs, listener},
+		Stdout: log, Stderr: log,
+		// The program is one of the files passed on: while os/exec arranges these, it
+		// may overwrite any other descriptor of the new process.
+		ExtraFiles:  []*os.File{theirs, listener, d.runner},
 		SysProcAttr: d.attributes(p.meta.User),
 	}
 	if p.group.V2 != "" {
@@ -334,12 +342,16 @@ func (d *Driver) plainRoot(p *place) error {
 	if names, err := os.ReadDir(up); err == nil && len(names) > 0 {
 		return nil // copied for an earlier start
 	}
-	if err := tree.Remove(up); err != nil {
+	half := up + ".new" // gets its name when it is complete
+	if err := errors.Join(tree.Remove(up), tree.Remove(half), tree.Remove(half+".links")); err != nil {
 		return err
 	}
 	ids := tree.IDs{}
 	if p.meta.User != 0 {
 		ids = tree.IDs{From: 0, To: p.meta.User, Size: rangeSize}
 	}
-	return tree.Copy(d.base.root, up, ids)
+	if err := tree.Copy(d.base.root, half, ids); err != nil {
+		return err
+	}
+	return os.Rename(half, up)
 }

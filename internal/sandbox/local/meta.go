@@ -60,8 +60,8 @@ func readMeta(dir string) (meta, error) {
 		return meta{}, err
 	}
 	m = meta{}
-	if st.Uid >= firstUser {
-		m.User = st.Uid
+	if st.Uid >= firstUser { // the workspace may belong to any user of the range
+		m.User = rangeOf(st.Uid)
 	}
 	return m, nil
 }

@@ -64,6 +64,9 @@ func (m *maker) make(name string, mode uint32) {
 	}
 	err := unix.Mkdirat(m.dir, name, mode)
 	if errors.Is(err, fs.ErrExist) {
+		if m.owner != 0 {
+			m.err = repairOwner(m.dir, name, uint32(m.owner))
+		}
 		return
 	}
 	if err == nil && m.owner != 0 {
@@ -100,7 +103,7 @@ func (d *Driver) setup(p *place, o plan, pid int) (*box.Setup, []*os.File, error
 		s.Work = owner.meta.workspace(owner.dir)
 	}
 	s.Layers = append(s.Layers, d.base.layers...)
-	s.Mounts = append(append(s.Mounts, d.base.mounts...), o.mounts...)
+	s.Mounts = append(d.base.present(), o.mounts...)
 	masked, unmapped := d.base.hidden()
 	s.Masked = masked
 	if !d.groups.Has("pids") {

@@ -45,6 +45,9 @@ func (u *users) take(id string) (uint32, error) {
 	return 0, errors.New("all ranges of users are taken by sandboxes: remove some")
 }
 
+// rangeOf is the first user of the range that holds user.
+func rangeOf(user uint32) uint32 { return user - (user-firstUser)%rangeSize }
+
 // rename says who has a range now.
 func (u *users) rename(first uint32, id string) {
 	u.mu.Lock()

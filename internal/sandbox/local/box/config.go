@@ -4,6 +4,7 @@ package box
 const (
 	ControlFD = 3 // a socket: one Setup comes in, one Report goes out
 	ListenFD  = 4 // the listening socket that is served for ever
+	ProgramFD = 5 // the runner's program, which is executed by this descriptor
 )
 
 // MaxMessage bounds a Setup and a Report.

@@ -45,9 +45,8 @@ func Enter() (config *Config, listener net.Listener, confine func() error, err e
 	if err != nil {
 		report = Report{Error: err.Error(), NoOverlay: errors.Is(err, errNoOverlay)}
 	}
-	if e := send(report); err == nil && e != nil {
-		err = fmt.Errorf("telling the server that the sandbox is ready: %w", e)
-	}
+	// A server that is gone by now does not end the sandbox: the next one finds it.
+	_ = send(report)
 	if err != nil {
 		return nil, nil, nil, err
 	}
