@@ -64,6 +64,15 @@ type Snapshotter interface {
 	Snapshot(ctx context.Context, h Handle, id string) error
 }
 
+// Shelver is a Driver that can set a workspace aside: out of the way of a new
+// sandbox with the same ID, and kept for a person who decides about it.
+type Shelver interface {
+	// SetAside ends the sandbox and moves its workspace to where no sandbox is
+	// found, and says where that is; "" if there was nothing in it. What does not
+	// exist is set aside.
+	SetAside(ctx context.Context, h Handle) (where string, err error)
+}
+
 // Measurer is a Driver that knows what a sandbox takes up on disk without
 // asking the sandbox.
 type Measurer interface {

@@ -21,7 +21,7 @@ const recordTime = time.Minute
 // then has store make the session. If the other has none yet, nor has the new one.
 //
 // Until the session exists its workspace belongs to nobody, so whatever ends this
-// on the way, also the death of the server, leaves something that Sweep removes.
+// on the way, also the death of the server, leaves something that Sweep sets aside.
 func (k *Keeper) Copy(ctx context.Context, from, to session.ID, store func(context.Context) error) error {
 	p, err := k.enter(to)
 	if err != nil {
@@ -41,6 +41,9 @@ func (k *Keeper) Copy(ctx context.Context, from, to session.ID, store func(conte
 	if err := k.snapshot(ctx, from, to); err != nil {
 		return err
 	}
+	k.mu.Lock()
+	delete(k.strangers, to) // what was there is gone, and the copy is its session's own
+	k.mu.Unlock()
 	// From here on it is known how it ends, whoever goes away meanwhile.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()

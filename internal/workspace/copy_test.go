@@ -96,7 +96,7 @@ func TestCopyOfNothing(t *testing.T) {
 }
 
 // A server that dies before it has made the session leaves a workspace that is
-// nobody's: it is swept away, and it is in nobody's way.
+// nobody's: it is set aside, and it is in nobody's way.
 func TestCopyThatWasNotFinished(t *testing.T) {
 	r := newRig(t)
 	r.claim()

@@ -183,13 +183,12 @@ func (k *Keeper) remove(ctx context.Context, id session.ID) error {
 		return err
 	}
 	defer p.unlock()
-	// It may have been made while we waited: a copy gets its session last.
-	if row, err := k.Index.Row(ctx, id); err == nil && !row.Deleted || err != nil && !errors.Is(err, session.ErrNotFound) {
-		return err
-	}
 	err = k.Driver.Destroy(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
 	k.forget(p)
 	if err == nil && k.Forgotten != nil {
+		// The workspace is gone, so this is done also when the server is about to end.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+		defer cancel()
 		k.Forgotten(ctx, id)
 	}
 	return err
@@ -215,8 +214,8 @@ func (k *Keeper) leaveQuietly(p *place) {
 	}
 }
 
-// Sweep ends what nobody needs: sandboxes of stopped sessions, workspaces of
-// deleted ones and of those that never were.
+// Sweep ends what nobody needs: sandboxes of stopped sessions and workspaces of
+// deleted ones. Workspaces of sessions that are not known are set aside.
 func (k *Keeper) Sweep(ctx context.Context) {
 	found, err := k.Driver.List(ctx)
 	if err != nil {
@@ -241,8 +240,10 @@ func (k *Keeper) sweepOne(ctx context.Context, f sandbox.Found) error {
 	id := session.ID(f.Handle.ID)
 	row, err := k.Index.Row(ctx, id)
 	switch {
-	case errors.Is(err, session.ErrNotFound) || err == nil && row.Deleted:
-		k.Logger.Info("removing a workspace without a conversation", "sandbox", id)
+	case errors.Is(err, session.ErrNotFound):
+		return k.setAside(ctx, f.Handle)
+	case err == nil && row.Deleted:
+		k.Logger.Info("removing the workspace of a deleted conversation", "sandbox", id)
 		return k.remove(ctx, id)
 	case err != nil:
 		return err

@@ -40,11 +40,13 @@ type Keeper struct {
 	mu     sync.Mutex
 	places map[session.ID]*place
 	woken  map[session.ID]bool
-	wake   chan struct{}
-	ctx    context.Context
-	cancel context.CancelFunc
-	tasks  sync.WaitGroup
-	closed bool
+	// strangers have a workspace that the driver keeps and no session that is known.
+	strangers map[session.ID]bool
+	wake      chan struct{}
+	ctx       context.Context
+	cancel    context.CancelFunc
+	tasks     sync.WaitGroup
+	closed    bool
 }
 
 // place is one session's sandbox while somebody uses it or it runs.
@@ -82,7 +84,7 @@ func New(c Config) *Keeper {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	k := &Keeper{Config: c, places: map[session.ID]*place{}, woken: map[session.ID]bool{}, wake: make(chan struct{}, 1)}
+	k := &Keeper{Config: c, places: map[session.ID]*place{}, woken: map[session.ID]bool{}, strangers: map[session.ID]bool{}, wake: make(chan struct{}, 1)}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
 }
@@ -215,6 +217,9 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	}
 	if st.Deleted {
 		return nil, session.ErrNotFound
+	}
+	if err := k.stranger(st); err != nil {
+		return nil, err
 	}
 	was, err := k.handle(st)
 	if err != nil {

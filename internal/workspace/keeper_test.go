@@ -385,6 +385,53 @@ func TestSweepEndsWhatNobodyNeeds(t *testing.T) {
 	}
 }
 
+// A workspace whose conversation the database does not know, such as one that was
+// restored from an older backup, is kept where no sandbox uses it.
+func TestSweepSetsUnknownWorkspacesAside(t *testing.T) {
+	r := newRig(t)
+	r.stop()
+	if got := r.elsewhere("echo precious > work; ls"); got != "work" {
+		t.Fatalf("%q", got)
+	}
+	r.open()
+	r.until("the unknown workspace is out of the way", func() bool {
+		_, err := os.Stat(filepath.Join(r.dir, "unknown"))
+		return errors.Is(err, os.ErrNotExist)
+	})
+	kept, err := filepath.Glob(filepath.Join(r.dir, ".set-aside", "unknown.*", "ws", "work"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("kept: %v, %v", kept, err)
+	}
+	if text, err := os.ReadFile(kept[0]); err != nil || string(text) != "precious\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	r.stop()
+	if got := r.elsewhere("ls -A"); got != "" {
+		t.Errorf("a new sandbox with the same ID sees %q", got)
+	}
+	r.open()
+}
+
+// elsewhere runs a command in a sandbox that no session has, while no keeper runs.
+func (r *rig) elsewhere(text string) string {
+	r.t.Helper()
+	driver, err := local.New(local.Options{Dir: r.dir, Runner: sandboxtest.Runner(r.t)})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer driver.Close()
+	box, _, err := sandbox.Open(r.t.Context(), driver, sandbox.Spec{ID: "unknown"}, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer box.Close()
+	res, err := box.Exec(r.t.Context(), sandbox.Command{ID: text, Text: text}, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return strings.TrimSpace(res.Output)
+}
+
 // Looking into a stopped workspace starts nothing; writing to it does, for as long as it takes.
 func TestViewOfAStoppedWorkspace(t *testing.T) {
 	r := newRig(t)

@@ -240,6 +240,26 @@ func dialIn(ctx context.Context, at string) (net.Conn, error) {
 	return dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/sock", dir.Fd()))
 }
 
+// asideDir holds the workspaces that were set aside. It cannot be an ID.
+const asideDir = ".set-aside"
+
+// SetAside implements sandbox.Shelver.
+func (d *Driver) SetAside(ctx context.Context, h sandbox.Handle) (string, error) {
+	if err := d.Stop(ctx, h); err != nil {
+		return "", err
+	}
+	defer d.lock(h.ID)()
+	to := filepath.Join(d.Dir, asideDir, h.ID+"."+strconv.FormatInt(time.Now().UnixMilli(), 10))
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return "", err
+	}
+	err := os.Rename(d.dir(h.ID), to)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return to, err
+}
+
 // Attach implements sandbox.Driver.
 func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error) {
 	if _, ok := d.running(h.ID); !ok || sandbox.CheckID(h.ID) != nil {

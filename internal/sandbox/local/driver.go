@@ -67,6 +67,7 @@ var (
 	_ sandbox.Inspector   = (*Driver)(nil)
 	_ sandbox.Snapshotter = (*Driver)(nil)
 	_ sandbox.Measurer    = (*Driver)(nil)
+	_ sandbox.Shelver     = (*Driver)(nil)
 	_ sandbox.Checker     = (*Driver)(nil)
 )
 
