@@ -19,6 +19,7 @@ import (
 	"deckhand/internal/httpapi"
 	"deckhand/internal/outbound"
 	"deckhand/internal/secret"
+	"deckhand/internal/store/sqlite"
 )
 
 // serveCmd is deckhand serve.
@@ -151,7 +152,7 @@ func (c *serveCmd) limits() access.Options {
 }
 
 func (c *serveCmd) open(ctx context.Context) (*data, error) {
-	return openData(ctx, c.common, c.limits())
+	return openDataWith(ctx, c.common, c.limits(), sqlite.Options{Reserve: reserveSize})
 }
 
 // hosts are the names this server answers to.

@@ -44,6 +44,13 @@ type data struct {
 
 // openData opens the database. The data dir is made when it is not there.
 func openData(ctx context.Context, c common, o access.Options) (*data, error) {
+	return openDataWith(ctx, c, o, sqlite.Options{})
+}
+
+// reserveSize is the space that a server keeps for when the disk is full.
+const reserveSize = 8 << 20
+
+func openDataWith(ctx context.Context, c common, o access.Options, store sqlite.Options) (*data, error) {
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("the data dir cannot be made: %w", err)
 	}
@@ -51,7 +58,7 @@ func openData(ctx context.Context, c common, o access.Options) (*data, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := sqlite.Open(ctx, path, sqlite.Options{})
+	db, err := sqlite.Open(ctx, path, store)
 	if err != nil {
 		return nil, err
 	}

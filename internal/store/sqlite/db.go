@@ -24,8 +24,12 @@ const (
 	readerCache = 512
 )
 
-// Options are for tests; the zero value is right.
+// Options may be left at their zero value.
 type Options struct {
+	// Reserve is how much space to keep for when the disk is full, so that stops,
+	// deletions and failures can still be recorded; 0 for none. Only one process
+	// at a time may have one.
+	Reserve int64
 	// BusyTimeout is how long to wait for another process that writes (default 5 s).
 	BusyTimeout time.Duration
 }
@@ -44,6 +48,8 @@ type DB struct {
 
 	recent *recent
 
+	reserve *reserve
+
 	once  sync.Once
 	ended error
 }
@@ -59,8 +65,13 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{path: path, known: known{}, outbox: newOutbox(), recent: newRecent()}
-	if err := db.open(ctx, o); err == nil {
+	db := &DB{path: path, known: known{}, outbox: newOutbox(), recent: newRecent(), reserve: &reserve{}}
+	err = db.open(ctx, o)
+	if o.Reserve > 0 && errors.Is(explain(err), ErrFull) && os.Remove(reservePath(path)) == nil {
+		err = db.open(ctx, o)
+	}
+	if err == nil {
+		db.reserve = openReserve(path, o.Reserve)
 		return db, nil
 	} else if !unwritable(err) {
 		return nil, fmt.Errorf("open the database %s: %w", path, explain(err))
@@ -251,6 +262,9 @@ func (db *DB) Healthy() error {
 	if db.readonly {
 		return ErrReadOnly
 	}
+	if !db.reserve.ready() {
+		return ErrFull
+	}
 	return db.writer.healthy()
 }
 
@@ -284,7 +298,22 @@ func (db *DB) write(ctx context.Context, size int, do func(*conn) error) error {
 	if db.readonly {
 		return ErrReadOnly
 	}
+	if !db.reserve.ready() {
+		return ErrFull
+	}
 	return db.writer.write(ctx, size, do)
+}
+
+// writeAtLast is write for what must be stored also when the disk is full: it uses the reserve.
+func (db *DB) writeAtLast(ctx context.Context, size int, do func(*conn) error) error {
+	if db.readonly {
+		return ErrReadOnly
+	}
+	err := db.writer.write(ctx, size, do)
+	if errors.Is(err, ErrFull) && db.reserve.release() {
+		err = db.writer.write(ctx, size, do)
+	}
+	return err
 }
 
 var (

@@ -54,7 +54,12 @@ func (db *DB) Append(ctx context.Context, b session.Batch) error {
 	if err != nil {
 		return err
 	}
-	if err := db.write(ctx, len(a.body), a.store); err != nil {
+	if closing(b) {
+		err = db.writeAtLast(ctx, len(a.body), a.store)
+	} else {
+		err = db.write(ctx, len(a.body), a.store)
+	}
+	if err != nil {
 		return err
 	}
 	if a.drops {

@@ -1,0 +1,69 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"deckhand/internal/session"
+)
+
+// On a full disk, ends can be recorded and nothing else. With space, everything can.
+func TestReserve(t *testing.T) {
+	dir := t.TempDir()
+	mount(t, "tmpfs", dir, "tmpfs", 0, "size=16m")
+	path := filepath.Join(dir, "deckhand.db")
+	open := func() *DB {
+		db, err := Open(t.Context(), path, Options{Reserve: 1 << 20})
+		must(t, err)
+		return db
+	}
+	db := open()
+	defer func() { must(t, db.Close()) }()
+	first := newSession()
+	must(t, db.Append(t.Context(), first))
+	filler := filepath.Join(dir, "filler")
+	f, err := os.Create(filler)
+	must(t, err)
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	must(t, f.Close())
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	said := batch(first, 2, 1)
+	said.Events[0].Payload = session.UserSaid{Text: strings.Repeat("x", 200_000)}
+	if err := db.Append(t.Context(), said); !errors.Is(err, ErrFull) {
+		t.Fatalf("a message on a full disk: %v", err)
+	}
+	note := batch(first, 2, 1)
+	note.Events[0].Payload = session.Noted{Message: strings.Repeat("x", 200_000)}
+	must(t, db.Append(t.Context(), note))
+	said = batch(first, 3, 1)
+	said.Events[0].Payload = session.UserSaid{Text: "small"}
+	if err := db.Append(t.Context(), said); !errors.Is(err, ErrFull) {
+		t.Errorf("the reserve is used for a message: %v", err)
+	}
+	if err := db.Healthy(); !errors.Is(err, ErrFull) {
+		t.Errorf("healthy: %v", err)
+	}
+	stopped := batch(first, 3, 1)
+	stopped.Events[0].Payload = session.Stopped{}
+	must(t, db.Append(t.Context(), stopped))
+	must(t, db.Close())
+
+	db = open() // a server that is started on the full disk
+	deleted := batch(first, 4, 1)
+	deleted.Events[0].Payload = session.Deleted{}
+	must(t, db.Append(t.Context(), deleted))
+	must(t, os.Remove(filler))
+	must(t, db.Append(t.Context(), newSession()))
+	must(t, db.Healthy())
+	if info, err := os.Stat(path + "-reserve"); err != nil || info.Size() != 1<<20 {
+		t.Errorf("the reserve was not made again: %v, %v", info, err)
+	}
+}
