@@ -88,7 +88,17 @@ func inBox() error {
 		return err
 	}
 	go reserve() // beside the first command
+	go endAlone(r)
 	return r.Serve(listener)
+}
+
+// endAlone ends this process, and so everything in the sandbox, when no server will
+// come back to it.
+func endAlone(r *runner.Runner) {
+	why := r.Abandoned(runner.AbandonedAfter)
+	fmt.Fprintln(os.Stderr, "runner: ends:", why)
+	r.Close()
+	os.Exit(0)
 }
 
 // serve listens on a socket, in a place that somebody else made.
@@ -138,6 +148,7 @@ func serve(args []string) error {
 		listener = outsiders{listener}
 	}
 	go reserve()
+	go endAlone(r)
 	return r.Serve(listener)
 }
 

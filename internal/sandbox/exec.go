@@ -134,6 +134,28 @@ func (s *Sandbox) KillAll(ctx context.Context) error {
 	return s.peer.Call(ctx, "killall", s.fence, nil, nil)
 }
 
+// EndAll is KillAll with a reason, which is added to the output of what ran.
+func (s *Sandbox) EndAll(ctx context.Context, why string) error {
+	return s.peer.Call(ctx, "killall", s.fence, KillParams{Why: why}, nil)
+}
+
+// KillParams is what EndAll sends.
+type KillParams struct {
+	Why string `json:"why,omitempty"`
+}
+
+// Vitals says that the runner answers, and how much runs in the sandbox.
+func (s *Sandbox) Vitals(ctx context.Context) (Vitals, error) {
+	var v Vitals
+	return v, s.peer.Call(ctx, "vitals", 0, nil, &v)
+}
+
+// Vitals is what a runner says of what runs in its sandbox.
+type Vitals struct {
+	// Processes counts processes and threads, the runner's own included.
+	Processes int `json:"processes"`
+}
+
 // Process is a program run by itself, not in a shell: nothing is kept of it.
 type Process struct {
 	Args []string          `json:"args"`

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/host"
@@ -38,4 +39,38 @@ func TestSuite(t *testing.T) {
 			sandboxtest.Kill(t, p.PID)
 		},
 	})
+}
+
+// A runner whose folder was removed ends by itself.
+func TestRunnerEndsWithItsFolder(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(sandboxtest.Dir(t), "boxes")
+	d, err := host.New(host.Options{Dir: dir, Runner: sandboxtest.Runner(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Start(t.Context(), sandbox.Spec{ID: "gone"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var p struct{ PID int }
+	b, err := os.ReadFile(filepath.Join(dir, "gone", "process.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := os.RemoveAll(filepath.Join(dir, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	const hang = 2 * 60 * 1000 // milliseconds
+	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, hang); n != 1 {
+		_ = unix.Kill(p.PID, unix.SIGKILL)
+		t.Errorf("the runner outlives its folder: %v", err)
+	}
 }

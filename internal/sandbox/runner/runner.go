@@ -24,6 +24,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/egress/proxyenv"
@@ -76,6 +77,7 @@ type Runner struct {
 	fence    int64
 	peers    []*rpc.Peer // those that are attached, oldest first
 	attached chan struct{}
+	used     time.Time // when something was last asked for
 	closed   bool
 	serving  sync.WaitGroup
 }
@@ -85,7 +87,7 @@ type Runner struct {
 func New(c Config) (*Runner, error) {
 	var b [8]byte
 	_, _ = rand.Read(b[:])
-	r := &Runner{config: c, boot: hex.EncodeToString(b[:]), env: c.Set, attached: make(chan struct{})}
+	r := &Runner{config: c, boot: hex.EncodeToString(b[:]), env: c.Set, attached: make(chan struct{}), used: time.Now()}
 	for _, dir := range []string{c.State, c.Output} {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, err
@@ -134,7 +136,7 @@ func (r *Runner) openProxy() error {
 
 // handlers is every operation, with the check of its claim in front.
 func (r *Runner) handlers(done *results.Store) rpc.Handlers {
-	h := rpc.Handlers{Calls: map[string]rpc.Handler{"hello": r.hello, "setenv": r.setenv, "begin": r.begin, "unlinked": r.unlinked}, Raw: map[string]rpc.RawHandler{}}
+	h := rpc.Handlers{Calls: map[string]rpc.Handler{"hello": r.hello, "setenv": r.setenv, "begin": r.begin, "unlinked": r.unlinked, "vitals": r.vitals}, Raw: map[string]rpc.RawHandler{}}
 	calls, raw := r.shells.Handlers()
 	maps.Copy(h.Calls, calls)
 	maps.Copy(h.Raw, raw)
@@ -152,6 +154,7 @@ func (r *Runner) handlers(done *results.Store) rpc.Handlers {
 			if err := r.admit(c.Fence); err != nil {
 				return nil, err
 			}
+			defer r.touch()
 			return serve(ctx, c)
 		}
 	}
@@ -197,6 +200,7 @@ func (r *Runner) Attach(conn io.ReadWriteCloser) {
 				break
 			}
 		}
+		r.used = time.Now()
 		r.mu.Unlock()
 		peer.Close()
 	})

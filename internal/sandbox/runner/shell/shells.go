@@ -133,6 +133,13 @@ func (s *Shells) Current() string {
 	return ""
 }
 
+// Busy says whether a command runs.
+func (s *Shells) Busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.running) > 0
+}
+
 // Close kills everything in the shells and terminals, and returns when the
 // results of what ran are recorded.
 func (s *Shells) Close() {
@@ -141,7 +148,7 @@ func (s *Shells) Close() {
 	s.closed = true
 	s.mu.Unlock()
 	if !closed {
-		s.giveUp()
+		s.giveUp("")
 		s.kill(false)
 	}
 	s.tasks.Wait()

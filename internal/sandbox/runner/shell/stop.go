@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/rpc"
 )
 
@@ -169,9 +170,13 @@ func (p *process) kill() {
 	}
 }
 
-// killAll ends every process but this one.
-func (s *Shells) killAll(ctx context.Context, _ *rpc.Call) (any, error) {
-	jobs := s.giveUp()
+// killAll ends every process but this one. What ran is told why, if there is a reason.
+func (s *Shells) killAll(ctx context.Context, c *rpc.Call) (any, error) {
+	var p sandbox.KillParams
+	if err := c.Into(&p); err != nil {
+		return nil, err
+	}
+	jobs := s.giveUp(p.Why)
 	if os.Getpid() == 1 && !guests() {
 		if err := syscall.Kill(-1, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return nil, err
@@ -214,8 +219,9 @@ func guests() bool {
 	return false
 }
 
-// giveUp makes sure that what runs is not started again in another shell.
-func (s *Shells) giveUp() []*job {
+// giveUp makes sure that what runs is not started again in another shell, and adds
+// the reason to its output.
+func (s *Shells) giveUp(why string) []*job {
 	s.mu.Lock()
 	shells := slices.Collect(maps.Values(s.shells))
 	s.mu.Unlock()
@@ -225,10 +231,28 @@ func (s *Shells) giveUp() []*job {
 		if sh.job != nil {
 			sh.job.once = true
 			jobs = append(jobs, sh.job)
+			sh.say(why)
 		}
 		sh.mu.Unlock()
 	}
 	return jobs
+}
+
+// say adds a remark to the output of what runs. The caller holds the lock.
+func (sh *shell) say(remark string) {
+	if remark == "" {
+		return
+	}
+	text := []byte("\n[" + remark + "]\n")
+	for _, c := range sh.calls {
+		c.window.add(text)
+	}
+	if len(sh.calls) == 0 {
+		if sh.unread == nil {
+			sh.unread = newWindow(sh.owner.keep)
+		}
+		sh.unread.add(text)
+	}
 }
 
 // started remembers the session that a shell or a terminal leads.

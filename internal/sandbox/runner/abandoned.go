@@ -1,0 +1,93 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/rpc"
+)
+
+const (
+	// AbandonedAfter is how long a runner waits for a server to come back after the
+	// last command.
+	AbandonedAfter = time.Hour
+	// busyFactor times as long it waits while a command runs.
+	busyFactor = 24
+	// lookEvery is how often the runner looks whether it was abandoned.
+	lookEvery = 5 * time.Second
+)
+
+// Abandoned returns when no server will come back, and says why: the folder of the
+// runner was removed, or no server was attached for so long after the last command.
+func (r *Runner) Abandoned(after time.Duration) string {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for range tick.C {
+		if why := r.abandoned(time.Now(), after); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+func (r *Runner) abandoned(now time.Time, after time.Duration) string {
+	if removed(r.config.State) {
+		return "its folder was removed"
+	}
+	busy := r.shells.Busy()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if busy {
+		after *= busyFactor
+	}
+	if len(r.peers) > 0 || now.Sub(r.used) < after {
+		return ""
+	}
+	return "no server was attached for " + now.Sub(r.used).Round(time.Second).String()
+}
+
+// removed says whether a folder does not exist any more, also by a path that leads
+// through an open descriptor.
+func removed(dir string) bool {
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	if err != nil {
+		return false // it may be there, and only not for us
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Nlink == 0
+}
+
+// touch remembers that something was asked for.
+func (r *Runner) touch() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.used = time.Now()
+}
+
+// vitals counts what runs.
+func (r *Runner) vitals(context.Context, *rpc.Call) (any, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var v sandbox.Vitals
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		// A folder has a link for itself, its name, and each folder in it.
+		if info, err := os.Stat("/proc/" + e.Name() + "/task"); err == nil {
+			v.Processes += max(1, int(info.Sys().(*syscall.Stat_t).Nlink)-2)
+		}
+	}
+	return v, nil
+}
