@@ -81,6 +81,19 @@ type Measurer interface {
 	Usage(ctx context.Context, h Handle) (int64, error)
 }
 
+// Spacer is a Driver that keeps workspaces on a file system that it can ask.
+type Spacer interface {
+	// Space says what is left there. It is fast.
+	Space() (Space, error)
+}
+
+// Space is what a file system has and what is left of it. A file system that does
+// not count its inodes has 0 of them.
+type Space struct {
+	Bytes, FreeBytes   int64
+	Inodes, FreeInodes int64
+}
+
 // Checker is a Driver that can say whether it would work here.
 type Checker interface {
 	// Check tries what Start needs. Problems are in plain words, each with what

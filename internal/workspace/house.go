@@ -35,16 +35,11 @@ func (k *Keeper) Wake(id session.ID) {
 	}
 }
 
-// How often to look for what nobody needs, and at how much disk is used.
 const (
-	sweepEvery   = time.Minute
-	measureEvery = 2 * time.Second
-)
-
-// endTime is how long ending a sandbox may take, measureTime measuring one.
-const (
-	endTime     = 2 * time.Minute
-	measureTime = 10 * time.Second
+	// sweepEvery is how often to look for what nobody needs.
+	sweepEvery = time.Minute
+	// endTime is how long ending a sandbox may take.
+	endTime = 2 * time.Minute
 )
 
 // Run keeps house until ctx ends. Sandboxes are left running: the next server
@@ -53,7 +48,6 @@ func (k *Keeper) Run(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	tasks.Go(func() { every(ctx, sweepEvery, func() { k.Sweep(ctx) }) })
-	tasks.Go(func() { every(ctx, measureEvery, func() { k.measure(ctx, &tasks) }) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -251,67 +245,6 @@ func (k *Keeper) sweepOne(ctx context.Context, f sandbox.Found) error {
 		return k.stop(ctx, id, true)
 	}
 	return nil
-}
-
-// measure looks at how much disk the sandboxes take up, and ends what fills it.
-func (k *Keeper) measure(ctx context.Context, tasks *sync.WaitGroup) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := time.Now()
-	for _, p := range k.places {
-		if p.box == nil || now.Before(p.next) {
-			continue
-		}
-		p.next = now.Add(measureTime + time.Minute) // until it is known how long it takes
-		box := p.box
-		tasks.Go(func() {
-			if err := k.measureOne(ctx, p, box); err != nil && ctx.Err() == nil {
-				k.Logger.Debug("a sandbox cannot be measured", "session", p.id, "error", err)
-			}
-		})
-	}
-}
-
-// maxCalm bounds how seldom a sandbox is measured in which nothing happens: to
-// every minute.
-const maxCalm = 5
-
-func (k *Keeper) measureOne(ctx context.Context, p *place, box *sandbox.Sandbox) error {
-	ctx, cancel := context.WithTimeout(ctx, measureTime)
-	defer cancel()
-	begun := time.Now()
-	used, err := k.usage(ctx, p.id, box)
-	k.mu.Lock()
-	before := p.spent
-	if p.calm = min(p.calm+1, maxCalm); used != before || p.users > 0 {
-		p.calm = 0
-	}
-	p.spent = used
-	// A large tree takes long to measure: it is measured more seldom.
-	p.next = time.Now().Add(max(measureEvery<<p.calm, 20*time.Since(begun)))
-	limit := p.disk
-	k.mu.Unlock()
-	if err != nil || used <= limit || used <= before {
-		return err
-	}
-	k.note(p.id, session.Noted{ID: "STATUS$ERROR_DISK_QUOTA", Error: false, Message: fmt.Sprintf(
-		"The workspace takes up %s, and %s are allowed: what was running in it was ended. Delete something to go on.", size(used), size(limit))})
-	k.Logger.Warn("a sandbox filled its disk; what ran in it was ended", "session", p.id, "used", size(used), "allowed", size(limit))
-	return box.KillAll(ctx)
-}
-
-func (k *Keeper) usage(ctx context.Context, id session.ID, box *sandbox.Sandbox) (int64, error) {
-	hidden, err := box.Unlinked(ctx)
-	if err != nil {
-		return 0, err
-	}
-	var used int64
-	if m, ok := k.Driver.(sandbox.Measurer); ok {
-		used, err = m.Usage(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
-	} else {
-		used, err = box.Usage(ctx)
-	}
-	return used + hidden, err
 }
 
 func size(n int64) string {

@@ -67,15 +67,9 @@ type place struct {
 	// prepared is the box in which all is as the session needs it.
 	prepared *sandbox.Sandbox
 	// handle is how the sandbox is found, since the session's event after which
-	// the connection was made; disk how much it may write.
-	handle stored
-	since  int64
-	disk   int64
-	// spent is what the sandbox took up on disk when it was last measured, next
-	// when to measure again, and calm how often nothing had changed.
-	spent    int64
-	next     time.Time
-	calm     int
+	// the connection was made.
+	handle   stored
+	since    int64
 	restarts []time.Time
 }
 
@@ -244,7 +238,7 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	}
 	now := stored{h, box.Info().Boot}
 	// It is kept before it is ready: its size is watched, and a stop ends it.
-	k.keep(p, box, now, st.Last, spec.Limits.OrDefault().Disk)
+	k.keep(p, box, now, st.Last, spec.Limits.OrDefault())
 	if err := k.prepare(ctx, p, box); err != nil {
 		return nil, err
 	}
@@ -327,14 +321,15 @@ func (k *Keeper) clearStep(id session.ID) {
 }
 
 // keep remembers a connection and watches it. Called with the turn held.
-func (k *Keeper) keep(p *place, box *sandbox.Sandbox, h stored, since, disk int64) {
+func (k *Keeper) keep(p *place, box *sandbox.Sandbox, h stored, since int64, limits sandbox.Limits) {
 	k.mu.Lock()
 	old := p.box
-	p.box, p.handle, p.since, p.disk, p.calm = box, h, since, disk, 0
+	p.box, p.handle, p.since = box, h, since
 	if k.closed {
 		old, p.box = box, old // too late to be kept
 	} else {
 		k.tasks.Go(func() { k.watch(p, box) })
+		k.tasks.Go(func() { k.watchDisk(p, box, limits.Disk) })
 	}
 	k.mu.Unlock()
 	if old != nil {

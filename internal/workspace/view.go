@@ -112,7 +112,7 @@ func (k *Keeper) attach(ctx context.Context, p *place, st session.State, h store
 		box.Close()
 		return nil
 	}
-	k.keep(p, box, stored{h.Handle, box.Info().Boot}, st.Last, spec.Limits.OrDefault().Disk)
+	k.keep(p, box, stored{h.Handle, box.Info().Boot}, st.Last, spec.Limits.OrDefault())
 	return box
 }
 

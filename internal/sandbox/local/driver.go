@@ -68,6 +68,7 @@ var (
 	_ sandbox.Snapshotter = (*Driver)(nil)
 	_ sandbox.Measurer    = (*Driver)(nil)
 	_ sandbox.Shelver     = (*Driver)(nil)
+	_ sandbox.Spacer      = (*Driver)(nil)
 	_ sandbox.Checker     = (*Driver)(nil)
 )
 
@@ -313,6 +314,16 @@ func (d *Driver) Usage(_ context.Context, h sandbox.Handle) (int64, error) {
 		parts = append(parts, filepath.Join(dir, name))
 	}
 	return tree.Usage(parts...)
+}
+
+// Space implements sandbox.Spacer.
+func (d *Driver) Space() (sandbox.Space, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(d.dir, &st); err != nil {
+		return sandbox.Space{}, err
+	}
+	return sandbox.Space{Bytes: int64(st.Blocks) * st.Bsize, FreeBytes: int64(st.Bavail) * st.Bsize,
+		Inodes: int64(st.Files), FreeInodes: int64(st.Ffree)}, nil
 }
 
 // tell logs a note about the machine, once.

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -227,12 +228,14 @@ func (d *Driver) Destroy(ctx context.Context, h sandbox.Handle) error {
 			return err
 		}
 		// Under another name it is gone for everybody, also if we die on the way.
-		scrap, err := os.MkdirTemp(d.dir, scrapPrefix)
+		// Nothing is made for that, since the disk may be full.
+		scrap := filepath.Join(d.dir, scrapPrefix+"gone-"+rand.Text())
+		err := unix.Renameat2(unix.AT_FDCWD, p.dir, unix.AT_FDCWD, scrap, unix.RENAME_NOREPLACE)
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+			scrap, err = p.dir, nil
+		}
 		if err != nil {
 			return err
-		}
-		if err := unix.Rename(p.dir, scrap); err != nil {
-			return errors.Join(err, os.Remove(scrap))
 		}
 		if err := tree.Remove(scrap); err != nil {
 			return err

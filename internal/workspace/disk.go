@@ -1,0 +1,217 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+)
+
+// How often a sandbox is looked at. Looking asks the file system what is left, which
+// costs nothing; measuring goes through all files.
+const (
+	lookAtLeast  = 2 * time.Second
+	lookAtMost   = 5 * time.Millisecond
+	measureEvery = 2 * time.Second
+	// maxCalm bounds how seldom a sandbox is measured in which nothing happens: to
+	// every minute.
+	maxCalm = 5
+	// measureTime is how long measuring may take.
+	measureTime = 10 * time.Second
+	// writeRate is what a sandbox is taken to write in a second at least, when it has
+	// not been seen to be faster, and fileRate how many files it may make.
+	writeRate = 1 << 30
+	fileRate  = 1 << 19
+	// approach is how many looks there are before a limit can be reached.
+	approach = 4
+)
+
+// What is left alone on a disk that sandboxes fill: a tenth of a small one, and so
+// much of others.
+const (
+	headroomBytes  = 64 << 20
+	headroomInodes = 2048
+)
+
+// meter decides when a sandbox is measured, and whether it has written too much.
+type meter struct {
+	limit int64
+	// used is what was measured last, at which time, with how much left on the disk.
+	used  int64
+	at    time.Time
+	space sandbox.Space
+	took  time.Duration
+	known bool
+	// hidden is what deleted files that are open take up.
+	hidden   int64
+	hiddenAt time.Time
+	rate     float64 // bytes in a second, the highest lately
+	calm     int
+}
+
+// left is how much may be written, as far as is known.
+func (m *meter) left(now sandbox.Space) int64 {
+	left := m.limit - m.used
+	if now.Bytes > 0 {
+		left = min(left, now.FreeBytes-headroom(now.Bytes, headroomBytes))
+	}
+	return max(left, 0)
+}
+
+// leftFiles is how many files may be made before the disk has too few inodes.
+func leftFiles(now sandbox.Space) int64 {
+	if now.Inodes == 0 { // it has no end of them
+		return math.MaxInt64
+	}
+	return max(now.FreeInodes-headroom(now.Inodes, headroomInodes), 0)
+}
+
+func headroom(all, most int64) int64 { return min(most, all/10) }
+
+// wait is how long to wait until the next look.
+func (m *meter) wait(now sandbox.Space) time.Duration {
+	return min(m.pace(now)<<max(m.calm-1, 0), lookAtLeast)
+}
+
+// pace is the part of the time in which a limit could be reached after which to look again.
+func (m *meter) pace(now sandbox.Space) time.Duration {
+	seconds := min(float64(m.left(now))/max(m.rate, writeRate), float64(leftFiles(now))/fileRate) / approach
+	d := time.Duration(min(seconds, 60) * float64(time.Second))
+	return min(max(d, lookAtMost, 4*m.took), lookAtLeast)
+}
+
+// due says whether to measure: a part of what is left is gone from the disk, or it is
+// long ago. Where the file system cannot be asked, it is measured at the pace of looks.
+func (m *meter) due(at time.Time, now sandbox.Space, inUse bool) bool {
+	if inUse {
+		m.calm = 0
+	}
+	if !m.known || now.Bytes == 0 {
+		return !m.known || at.Sub(m.at) >= max(m.pace(now), 10*m.took)<<m.calm
+	}
+	gone := m.space.FreeBytes - now.FreeBytes
+	files := m.space.FreeInodes - now.FreeInodes
+	switch left := m.left(m.space) / approach; {
+	case gone > left, files*fileCost > left, files > leftFiles(m.space)/approach, m.tight(now) && (gone > 0 || files > 0):
+		return true
+	}
+	return at.Sub(m.at) >= max(measureEvery<<m.calm, 20*m.took)
+}
+
+// fileCost is what a file takes up at least, as sandbox.Measurer counts it.
+const fileCost = 1024
+
+// tight says that the disk itself is nearly full.
+func (m *meter) tight(now sandbox.Space) bool {
+	return now.Bytes > 0 && now.FreeBytes < headroom(now.Bytes, headroomBytes) ||
+		now.Inodes > 0 && now.FreeInodes < headroom(now.Inodes, headroomInodes)
+}
+
+// measured remembers a measurement and says why the sandbox must be ended, "" if it
+// may go on. What shrinks is not ended: somebody deletes.
+func (m *meter) measured(at time.Time, took time.Duration, used int64, now sandbox.Space) string {
+	grew, first := used-m.used, !m.known
+	if span := at.Sub(m.at).Seconds(); !first && span > 0 {
+		m.rate = max(float64(grew)/span, m.rate*0.9)
+	}
+	if grew != 0 {
+		m.calm = 0
+	} else {
+		m.calm = min(m.calm+1, maxCalm)
+	}
+	m.used, m.at, m.took, m.space, m.known = used, at, took, now, true
+	switch {
+	case first || grew <= 0:
+		return ""
+	case used > m.limit:
+		return fmt.Sprintf("Disk limit reached: %s of %s used. Everything that was running was ended. Delete files to continue.", size(used), size(m.limit))
+	case m.tight(now):
+		return fmt.Sprintf("The server's disk is nearly full (%s and %d files left). Everything that was running was ended. Delete files to continue.", size(now.FreeBytes), now.FreeInodes)
+	}
+	return ""
+}
+
+// watchDisk ends what runs in a sandbox that writes more than it may, for as long as
+// the connection lasts.
+func (k *Keeper) watchDisk(p *place, box *sandbox.Sandbox, limit int64) {
+	m := &meter{limit: limit}
+	look := time.NewTimer(0)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+		case <-box.Done():
+			return
+		case <-k.ctx.Done():
+			return
+		}
+		k.mu.Lock()
+		inUse := p.users > 0
+		k.mu.Unlock()
+		space := k.space()
+		if m.due(time.Now(), space, inUse) {
+			if err := k.measure(p, box, m); err != nil && k.ctx.Err() == nil && !errors.Is(err, sandbox.ErrLost) {
+				k.Logger.Debug("a sandbox cannot be measured", "session", p.id, "error", err)
+			}
+			space = k.space()
+		}
+		look.Reset(m.wait(space))
+	}
+}
+
+// space is what is left on the disk of the workspaces, nothing if nobody knows.
+func (k *Keeper) space() sandbox.Space {
+	if s, ok := k.Driver.(sandbox.Spacer); ok {
+		if now, err := s.Space(); err == nil {
+			return now
+		}
+	}
+	return sandbox.Space{}
+}
+
+// measure measures a sandbox, and ends what runs in it if that is too much.
+func (k *Keeper) measure(p *place, box *sandbox.Sandbox, m *meter) error {
+	ctx, cancel := context.WithTimeout(k.ctx, measureTime)
+	defer cancel()
+	begun, space := time.Now(), k.space()
+	used, err := k.usage(ctx, p.id, box, m, space)
+	if err != nil {
+		m.at = time.Now() // not again at once
+		return err
+	}
+	why := m.measured(time.Now(), time.Since(begun), used, space)
+	if why == "" {
+		return nil
+	}
+	err = box.EndAll(ctx, why)
+	k.Logger.Warn("a sandbox wrote too much; what ran in it was ended", "session", p.id, "used", size(used), "allowed", size(m.limit), "free", size(space.FreeBytes))
+	k.note(p.id, session.Noted{ID: "STATUS$ERROR_DISK_QUOTA", Message: why})
+	return err
+}
+
+// usage counts what a sandbox takes up. Its runner is asked for deleted files that are
+// open now and then, and whenever the disk has lost more than its files account for.
+func (k *Keeper) usage(ctx context.Context, id session.ID, box *sandbox.Sandbox, m *meter, space sandbox.Space) (int64, error) {
+	var used int64
+	var err error
+	if d, ok := k.Driver.(sandbox.Measurer); ok {
+		used, err = d.Usage(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
+	} else {
+		used, err = box.Usage(ctx)
+	}
+	if err != nil {
+		return 0, err
+	}
+	lost := m.space.FreeBytes - space.FreeBytes - (used + m.hidden - m.used)
+	if time.Since(m.hiddenAt) >= measureEvery || m.known && lost > m.left(m.space)/approach {
+		if m.hidden, err = box.Unlinked(ctx); err != nil {
+			return 0, err
+		}
+		m.hiddenAt = time.Now()
+	}
+	return used + m.hidden, nil
+}

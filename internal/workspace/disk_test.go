@@ -1,0 +1,85 @@
+package workspace
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"deckhand/internal/sandbox"
+)
+
+// The nearer a sandbox is to a limit and the faster it writes, the sooner it is looked
+// at again, so that it can only exceed the limit by what it writes in one look.
+func TestMeterLooksInTime(t *testing.T) {
+	const mb = 1 << 20
+	disk := sandbox.Space{Bytes: 100 << 30, FreeBytes: 80 << 30, Inodes: 1 << 20, FreeInodes: 1 << 20}
+	now := time.Now()
+	m := &meter{limit: 20 * mb}
+	if !m.due(now, disk, true) {
+		t.Fatal("a new sandbox is not measured")
+	}
+	if why := m.measured(now, 0, 0, disk); why != "" {
+		t.Fatal(why)
+	}
+	// A writer of 1 GB in a second, which the meter does not know.
+	written, ended := int64(0), false
+	for range 1000 {
+		wait := m.wait(disk)
+		now = now.Add(wait)
+		step := int64(wait.Seconds() * (1 << 30))
+		written += step
+		disk.FreeBytes -= step
+		if m.due(now, disk, true) {
+			if why := m.measured(now, time.Millisecond, written, disk); strings.Contains(why, "Disk limit reached") {
+				ended = true
+				break
+			}
+		}
+	}
+	if over := written - m.limit; !ended || over > 10*mb {
+		t.Errorf("ended %t, %d bytes over the limit", ended, over)
+	}
+	// Deleting is no reason to end it, however full it is.
+	if why := m.measured(now.Add(time.Second), 0, m.used-1, disk); why != "" {
+		t.Errorf("after deleting: %s", why)
+	}
+}
+
+// A disk that is nearly full ends whoever still grows, whatever its own limit.
+func TestMeterKeepsRoomOnTheDisk(t *testing.T) {
+	now := time.Now()
+	for name, disk := range map[string]sandbox.Space{
+		"bytes":  {Bytes: 300 << 20, FreeBytes: 20 << 20, Inodes: 1 << 20, FreeInodes: 1 << 20},
+		"inodes": {Bytes: 300 << 20, FreeBytes: 200 << 20, Inodes: 1000, FreeInodes: 50},
+	} {
+		m := &meter{limit: 10 << 30}
+		m.measured(now, 0, 1<<20, disk)
+		if why := m.measured(now.Add(time.Second), 0, 1<<20, disk); why != "" {
+			t.Errorf("%s: idle: %s", name, why)
+		}
+		if why := m.measured(now.Add(2*time.Second), 0, 2<<20, disk); !strings.Contains(why, "disk is nearly full") {
+			t.Errorf("%s: growing: %q", name, why)
+		}
+	}
+}
+
+// A sandbox in which nothing happens is measured ever more seldom, and at once when the
+// disk loses space.
+func TestMeterLeavesTheIdleAlone(t *testing.T) {
+	disk := sandbox.Space{Bytes: 100 << 30, FreeBytes: 80 << 30, Inodes: 1 << 20, FreeInodes: 1 << 20}
+	m, now, measured := &meter{limit: 10 << 30}, time.Now(), 0
+	for range 600 {
+		if m.due(now, disk, false) {
+			measured++
+			m.measured(now, 0, 1<<20, disk)
+		}
+		now = now.Add(m.wait(disk))
+	}
+	if measured > 30 { // in twenty minutes
+		t.Errorf("an idle sandbox was measured %d times", measured)
+	}
+	disk.FreeBytes -= 3 << 30
+	if !m.due(now, disk, false) {
+		t.Error("it is not measured when the disk loses space")
+	}
+}
