@@ -29,6 +29,9 @@ type Config struct {
 	Logger  *slog.Logger
 	// PerUser is how many sandboxes of one user may run at once; 0 is any number.
 	PerUser int
+	// Silence is how long a sandbox that is in use may take to answer before it is
+	// ended and started again; 0 is DefaultSilence.
+	Silence time.Duration
 	// Forgotten is told of workspaces that were removed; may be nil.
 	Forgotten func(ctx context.Context, id session.ID)
 }
@@ -77,6 +80,9 @@ type place struct {
 func New(c Config) *Keeper {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Silence <= 0 {
+		c.Silence = DefaultSilence
 	}
 	k := &Keeper{Config: c, places: map[session.ID]*place{}, woken: map[session.ID]bool{}, strangers: map[session.ID]bool{}, wake: make(chan struct{}, 1)}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
@@ -330,6 +336,7 @@ func (k *Keeper) keep(p *place, box *sandbox.Sandbox, h stored, since int64, lim
 	} else {
 		k.tasks.Go(func() { k.watch(p, box) })
 		k.tasks.Go(func() { k.watchDisk(p, box, limits.Disk) })
+		k.tasks.Go(func() { k.watchHealth(p, box, h.Handle, limits.Processes) })
 	}
 	k.mu.Unlock()
 	if old != nil {

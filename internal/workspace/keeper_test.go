@@ -52,6 +52,7 @@ type rig struct {
 	spec     sandbox.Spec
 	dir      string
 	grew     chan struct{}
+	silence  time.Duration
 	stop     func()
 }
 
@@ -95,7 +96,7 @@ func (r *rig) open() {
 	if r.driver, err = local.New(local.Options{Dir: r.dir, Runner: sandboxtest.Runner(r.t)}); err != nil {
 		r.t.Fatal(err)
 	}
-	keeper := workspace.New(workspace.Config{Driver: r.driver, Name: local.Name, Sessions: r.sessions, Index: r.log,
+	keeper := workspace.New(workspace.Config{Driver: r.driver, Name: local.Name, Sessions: r.sessions, Index: r.log, Silence: r.silence,
 		Spec: func(context.Context, session.State) (sandbox.Spec, error) { return r.spec, nil }})
 	r.keeper = keeper
 	r.sessions = session.New(r.log) // a new server knows nothing but the log

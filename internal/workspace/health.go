@@ -1,0 +1,87 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+)
+
+const (
+	// DefaultSilence is how long a sandbox that is in use may take to answer.
+	DefaultSilence = 30 * time.Second
+	// askEvery is how often a sandbox that is in use is asked, at most.
+	askEvery = 5 * time.Second
+	// crowded is the share of its processes, of a hundred, from which on a sandbox
+	// counts as full of them, and crowdedTimes how often in a row that must be seen.
+	crowded      = 98
+	crowdedTimes = 2
+)
+
+// watchHealth notices that a sandbox does not answer any more, or is full of processes,
+// while it is in use, for as long as the connection lasts.
+func (k *Keeper) watchHealth(p *place, box *sandbox.Sandbox, h sandbox.Handle, processes int) {
+	tick := time.NewTicker(min(askEvery, k.Silence))
+	defer tick.Stop()
+	full := 0
+	for {
+		select {
+		case <-tick.C:
+		case <-box.Done():
+			return
+		case <-k.ctx.Done():
+			return
+		}
+		k.mu.Lock()
+		inUse := p.users > 0 && !p.ending
+		k.mu.Unlock()
+		if !inUse {
+			full = 0
+			continue
+		}
+		ctx, cancel := context.WithTimeout(k.ctx, k.Silence)
+		v, err := box.Vitals(ctx)
+		cancel()
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			k.endSilent(p, box, h)
+			return
+		case err == nil && v.Processes*100 >= processes*crowded:
+			full++
+		default: // also an older runner that does not know the question has answered
+			full = 0
+		}
+		if full >= crowdedTimes {
+			full = 0
+			k.endCrowded(p, box, processes)
+		}
+	}
+}
+
+// endSilent ends a sandbox whose runner does not answer. It is started again like any
+// other that was lost.
+func (k *Keeper) endSilent(p *place, box *sandbox.Sandbox, h sandbox.Handle) {
+	k.Logger.Warn("a sandbox does not answer and is ended", "session", p.id, "after", k.Silence)
+	k.note(p.id, session.Noted{ID: lost.ID, Message: fmt.Sprintf("The sandbox did not answer for %s and was ended. It is started again; what ran in it is gone, and the files in the workspace are kept.", k.Silence)})
+	ctx, cancel := context.WithTimeout(k.ctx, endTime)
+	defer cancel()
+	if err := k.Driver.Stop(ctx, h); err != nil && k.ctx.Err() == nil {
+		k.Logger.Error("a sandbox that does not answer cannot be ended", "session", p.id, "error", err)
+	}
+	_ = box.Close() // whoever waits for an answer learns that it is lost
+}
+
+// endCrowded ends what runs in a sandbox that can start no process any more.
+func (k *Keeper) endCrowded(p *place, box *sandbox.Sandbox, processes int) {
+	why := fmt.Sprintf("Process limit reached: all %d processes and threads that the sandbox may have are in use. Everything that was running was ended.", processes)
+	k.Logger.Warn("a sandbox is full of processes; what ran in it was ended", "session", p.id, "allowed", processes)
+	ctx, cancel := context.WithTimeout(k.ctx, endTime)
+	defer cancel()
+	if err := box.EndAll(ctx, why); err != nil && k.ctx.Err() == nil {
+		k.Logger.Debug("what runs in a sandbox cannot be ended", "session", p.id, "error", err)
+	}
+	k.note(p.id, session.Noted{ID: "STATUS$ERROR_RUNTIME_DISCONNECTED", Message: why})
+}

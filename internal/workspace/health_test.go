@@ -1,0 +1,91 @@
+package workspace_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+)
+
+// A runner that was stopped by a signal does not answer: that is noticed, the command's
+// outcome is unknown, and the sandbox is there again.
+func TestFrozenRunner(t *testing.T) {
+	r := newRig(t)
+	r.stop()
+	r.silence = 5 * time.Second
+	r.open()
+	r.claim()
+	box, release, err := r.keeper.Use(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	begun := make(chan struct{}, 100)
+	lost := make(chan error, 1)
+	go func() {
+		_, err := box.Exec(t.Context(), sandbox.Command{ID: "long", Text: "echo begun; sleep 1000"}, func([]byte) { begun <- struct{}{} })
+		lost <- err
+	}()
+	<-begun
+	if err := syscall.Kill(r.pid(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-lost; err == nil {
+		t.Error("a command of a frozen runner has a result")
+	}
+	r.until("it is said", func() bool {
+		n := events[session.Noted](r)
+		return len(n) > 0 && strings.Contains(n[0].Message, "did not answer")
+	})
+	again, release2, err := r.keeper.Use(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release2()
+	res, err := again.Exec(t.Context(), sandbox.Command{ID: "long", Again: true, Text: "exit 9"}, nil)
+	if err != nil || !res.Lost {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// pid is the process of the session's runner.
+func (r *rig) pid() int {
+	r.t.Helper()
+	var meta struct{ PID int }
+	b, err := os.ReadFile(filepath.Join(r.dir, string(id), "meta.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &meta)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return meta.PID
+}
+
+// Whoever takes all processes of a sandbox is ended, and the result says why.
+func TestForkBombIsEndedAndSaid(t *testing.T) {
+	r := newRig(t)
+	r.spec.Limits.Processes = 60
+	r.claim()
+	box, release, err := r.keeper.Use(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	res, err := box.Exec(t.Context(), sandbox.Command{ID: "bomb", Text: "while :; do sleep 1000 & done"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(res.Output, "Process limit reached") {
+		t.Errorf("exit code %d: %s", res.Exit, res.Output)
+	}
+	if got := r.run("after", "echo fine | cat"); !strings.HasSuffix(got, "fine") {
+		t.Errorf("after that: %q", got)
+	}
+}
