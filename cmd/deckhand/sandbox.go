@@ -225,10 +225,10 @@ func (f *sandboxFlags) path(h hands, ours string) string {
 }
 
 // spec turns a user's settings into what the sandbox shall be.
-func (f *sandboxFlags) spec(h hands, all *settings.Service) func(ctx context.Context, st session.State) (sandbox.Spec, error) {
+func (f *sandboxFlags) spec(h hands, all *settings.Service, sealing func(session.ID) []byte) func(ctx context.Context, st session.State) (sandbox.Spec, error) {
 	path := f.path(h, os.Getenv("PATH"))
 	return func(ctx context.Context, st session.State) (sandbox.Spec, error) {
-		spec := sandbox.Spec{Limits: f.limits(), Folder: f.Folder, Env: map[string]string{}, Labels: map[string]string{"deckhand.user": st.Owner}}
+		spec := sandbox.Spec{Limits: f.limits(), Folder: f.Folder, Env: map[string]string{}, Labels: map[string]string{"deckhand.user": st.Owner}, Seal: sealing(st.ID)}
 		if path != "" {
 			spec.Env["PATH"] = path
 		}

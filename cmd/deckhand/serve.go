@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +21,7 @@ import (
 	"deckhand/internal/httpapi"
 	"deckhand/internal/outbound"
 	"deckhand/internal/secret"
+	"deckhand/internal/session"
 	"deckhand/internal/store/sqlite"
 )
 
@@ -200,6 +203,25 @@ func (d *data) lastingKey(ctx context.Context, keyring *secret.Keyring, name, fi
 	plain, err := keyring.Open(ctx, owner, field, sealed)
 	copy(key[:], plain)
 	return key, err
+}
+
+// sandboxKeys gives each sandbox the key for what its runner writes down. It is the
+// same after a restart, so that results which waited for us can be read.
+func (d *data) sandboxKeys(ctx context.Context, keyring *secret.Keyring) (func(session.ID) []byte, error) {
+	var key [32]byte
+	if d.db.ReadOnly() {
+		_, _ = rand.Read(key[:])
+	} else {
+		var err error
+		if key, err = d.lastingKey(ctx, keyring, "results_key", "results key"); err != nil {
+			return nil, err
+		}
+	}
+	return func(id session.ID) []byte {
+		h := hmac.New(sha256.New, key[:])
+		h.Write([]byte(id))
+		return h.Sum(nil)
+	}, nil
 }
 
 // base is where people find this server: at the address they were given, or where it listens.

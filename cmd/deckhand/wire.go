@@ -219,7 +219,11 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 	}
 	s.hands = h
 	s.logger.Info("sandbox", "driver", h.name, "egress", policy.Mode)
-	spec := c.spec(h, userSettings)
+	sealing, err := s.data.sandboxKeys(ctx, s.keyring)
+	if err != nil {
+		return h, policy, errors.Join(err, s.egress.Close(), h.close())
+	}
+	spec := c.spec(h, userSettings, sealing)
 	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: spec, Logger: s.logger, PerUser: c.perUser(),
 		Prepare: c.checkout(sessions, userSettings, s.redactor.String).Prepare,
 		Forgotten: func(ctx context.Context, id session.ID) {

@@ -174,6 +174,10 @@ type Spec struct {
 	// secrets, so drivers ignore it: Open gives it to the runner over the
 	// connection, and it is never written down.
 	Env map[string]string
+	// Seal is a key of 32 bytes under which the runner seals the results that it keeps
+	// on disk; nil lets it choose one that ends with it. Open gives it to the runner
+	// over the connection, and it is never written down.
+	Seal []byte
 	// Network says what is out there.
 	Network Network
 	// Labels are kept with the sandbox, for people who look at the engine.

@@ -61,7 +61,10 @@ func Open(ctx context.Context, d Driver, spec Spec, progress func(Progress)) (s 
 			return nil, h, err
 		}
 		if s, err = d.Attach(ctx, h); err == nil {
-			err = s.SetEnv(ctx, spec.Env)
+			err = s.seal(ctx, spec.Seal)
+			if err == nil {
+				err = s.SetEnv(ctx, spec.Env)
+			}
 			if err == nil {
 				return s, h, nil
 			}
@@ -76,6 +79,23 @@ func Open(ctx context.Context, d Driver, spec Spec, progress func(Progress)) (s 
 		case <-time.After(wait):
 		}
 	}
+}
+
+// SealParams is the key under which a runner seals what it writes down.
+type SealParams struct {
+	Key []byte `json:"key"`
+}
+
+// seal gives the runner its key. One of an older version has no use for it.
+func (s *Sandbox) seal(ctx context.Context, key []byte) error {
+	if len(key) == 0 {
+		return nil
+	}
+	err := s.peer.Call(ctx, "seal", 0, SealParams{key}, nil)
+	if _, refused := Refusal(err); refused {
+		return nil
+	}
+	return err
 }
 
 // SetEnv says what is added to the environment of everything that is started

@@ -128,6 +128,7 @@ func (r *rig) open(spec sandbox.Spec) (*sandbox.Sandbox, sandbox.Handle) {
 	if spec.ID == "" {
 		spec.ID = newID()
 	}
+	spec.Seal = make([]byte, 32)
 	box, h, err := sandbox.Open(r.t.Context(), r.Driver, spec, nil)
 	if err != nil {
 		r.t.Fatalf("open: %v", err)

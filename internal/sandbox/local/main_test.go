@@ -132,6 +132,7 @@ func driverAt(t testing.TB, dir string, change ...func(*Options)) *Driver {
 // start opens a sandbox.
 func start(t testing.TB, d *Driver, spec sandbox.Spec) (*sandbox.Sandbox, sandbox.Handle) {
 	t.Helper()
+	spec.Seal = make([]byte, 32)
 	s, h, err := sandbox.Open(t.Context(), d, spec, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -149,6 +149,13 @@ func (r *Runner) handlers(done *results.Store) rpc.Handlers {
 	calls, raw = ports.Handlers()
 	maps.Copy(h.Calls, calls)
 	maps.Copy(h.Raw, raw)
+	h.Calls["seal"] = func(_ context.Context, c *rpc.Call) (any, error) {
+		var p sandbox.SealParams
+		if err := c.Into(&p); err != nil {
+			return nil, err
+		}
+		return nil, done.SetKey(p.Key)
+	}
 	for method, serve := range h.Calls {
 		h.Calls[method] = func(ctx context.Context, c *rpc.Call) (any, error) {
 			if err := r.admit(c.Fence); err != nil {

@@ -30,6 +30,9 @@ type Bench struct {
 	calls  atomic.Int64
 }
 
+// spec has a key, so that results outlive the runner.
+var spec = sandbox.Spec{ID: "box", Seal: make([]byte, 32)}
+
 // New starts a sandbox. It ends with the test.
 func New(t *testing.T) *Bench {
 	t.Helper()
@@ -37,7 +40,7 @@ func New(t *testing.T) *Bench {
 	driver, err := host.New(host.Options{Dir: dir, Runner: sandboxtest.Runner(t)})
 	b := &Bench{TB: t, driver: driver, Root: filepath.Join(dir, "box", "ws")}
 	b.OK(err)
-	b.box, b.handle, err = sandbox.Open(t.Context(), driver, sandbox.Spec{ID: "box"}, nil)
+	b.box, b.handle, err = sandbox.Open(t.Context(), driver, spec, nil)
 	b.OK(err)
 	t.Cleanup(func() {
 		_ = b.box.Close()
@@ -63,7 +66,7 @@ func (b *Bench) Restart() {
 	_ = b.box.Close()
 	b.OK(b.driver.Stop(b.Context(), b.handle))
 	var err error
-	b.box, b.handle, err = sandbox.Open(b.Context(), b.driver, sandbox.Spec{ID: "box"}, nil)
+	b.box, b.handle, err = sandbox.Open(b.Context(), b.driver, spec, nil)
 	b.OK(err)
 }
 

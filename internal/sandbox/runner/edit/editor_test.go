@@ -37,6 +37,7 @@ func (d *desk) restart() {
 	d.Helper()
 	store, err := results.Open(filepath.Join(d.state, "results"))
 	d.ok(err)
+	d.ok(store.SetKey(make([]byte, results.KeySize))) // every runner of a sandbox is given the same
 	d.Editor = New(Config{Results: store, Dir: filepath.Join(d.state, "undo"), Workspace: "/workspace", Private: []string{filepath.Join(d.state, "results")}})
 }
 

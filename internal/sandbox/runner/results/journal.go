@@ -53,7 +53,7 @@ func (s *Store) load() error {
 			delete(s.known, l.ID)
 			continue
 		}
-		s.known[l.ID] = &record{done: l.Done, at: at, n: n}
+		s.known[l.ID] = &record{done: l.Done, at: at, n: n, plain: l.Result != nil}
 	}
 }
 
@@ -73,8 +73,8 @@ func (s *Store) append(l line) (at, n int64, err error) {
 	return at, n, nil
 }
 
-// result reads the result of a record that has one.
-func (s *Store) result(r *record) (json.RawMessage, error) {
+// result reads the result of a record that has one, or fails with errSealed.
+func (s *Store) result(id string, r *record) (json.RawMessage, error) {
 	if r.unsaved != nil {
 		return r.unsaved, nil
 	}
@@ -86,8 +86,22 @@ func (s *Store) result(r *record) (json.RawMessage, error) {
 	if err := json.Unmarshal(b, &l); err != nil {
 		return nil, fmt.Errorf("the journal of results is damaged: %w", err)
 	}
-	return l.Result, nil
+	if l.Result != nil {
+		return l.Result, nil
+	}
+	return s.open(id, l.Sealed)
 }
+
+// blank overwrites a line. What is left says nothing to whoever loads the journal.
+func (s *Store) blank(r *record) error {
+	b := bytes.Repeat([]byte(" "), int(r.n))
+	b[len(b)-1] = '\n'
+	_, err := s.file.WriteAt(b, r.at)
+	return err
+}
+
+// span is where a line is.
+type span struct{ at, n int64 }
 
 // compact writes the journal anew with what is needed, in place of the old one.
 func (s *Store) compact() error {
@@ -100,8 +114,8 @@ func (s *Store) compact() error {
 		return errors.Join(err, f.Close(), os.Remove(tmp))
 	}
 	var size int64
-	moved := map[*record]int64{}
-	for _, r := range s.known {
+	moved := map[*record]span{}
+	for id, r := range s.known {
 		b := make([]byte, r.n)
 		if _, err := s.file.ReadAt(b, r.at); err != nil {
 			return fail(err)
@@ -109,11 +123,16 @@ func (s *Store) compact() error {
 		if !bytes.HasSuffix(b, []byte("\n")) {
 			return fail(errors.New("the journal of results is damaged"))
 		}
+		if r.plain && len(s.keys) > 1 {
+			if b, err = s.resealed(id, b); err != nil {
+				return fail(err)
+			}
+		}
 		if _, err := f.WriteAt(b, size); err != nil {
 			return fail(err)
 		}
-		moved[r] = size
-		size += r.n
+		moved[r] = span{size, int64(len(b))}
+		size += int64(len(b))
 	}
 	if err := os.Rename(tmp, s.path()); err != nil {
 		return fail(err)
@@ -121,8 +140,8 @@ func (s *Store) compact() error {
 	if s.file != nil {
 		s.file.Close()
 	}
-	for r, at := range moved {
-		r.at = at
+	for r, to := range moved {
+		r.at, r.n, r.plain = to.at, to.n, r.plain && len(s.keys) == 1
 	}
 	s.file, s.size, s.dead = f, size, 0
 	return nil

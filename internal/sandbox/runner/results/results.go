@@ -5,10 +5,16 @@
 // end and acknowledgement; it survives the runner. What was begun and never
 // finished is Lost. A line is one write to a file that stays open, since every
 // command waits for two of them.
+//
+// Results hold whatever a command printed, secrets too, so they are sealed. The key
+// is in memory only: the server gives it to each runner of the sandbox, so that the
+// next one can read what this one wrote. What was acknowledged is overwritten.
 package results
 
 import (
 	"bytes"
+	"crypto/cipher"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +45,8 @@ type Store struct {
 
 	mu    sync.Mutex
 	known map[string]*record
+	key   []byte        // that SetKey was last given
+	keys  []cipher.AEAD // the last one seals; those before it can still open
 	file  *os.File
 	size  int64 // of the journal
 	dead  int64 // how much of it nobody needs any more
@@ -49,6 +57,7 @@ type record struct {
 	running chan struct{} // closed when it is finished; nil if it was begun by another runner
 	done    bool
 	at, n   int64 // where its last line is in the journal
+	plain   bool  // an older runner wrote its result and did not seal it
 	// unsaved is a result that could not be written, so that at least as long as
 	// this runner lives nothing is called lost that was done.
 	unsaved json.RawMessage
@@ -59,7 +68,8 @@ type line struct {
 	ID     string          `json:"id"`
 	Done   bool            `json:"done,omitempty"`
 	Gone   bool            `json:"gone,omitempty"`
-	Result json.RawMessage `json:"result,omitempty"`
+	Sealed []byte          `json:"sealed,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"` // as older runners wrote it
 }
 
 // Open opens the folder, which is made if need be.
@@ -68,6 +78,11 @@ func Open(dir string) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{dir: dir, known: map[string]*record{}}
+	own := make([]byte, KeySize) // until there is a better one, which this runner alone has
+	_, _ = rand.Read(own)
+	if err := s.addKey(own); err != nil {
+		return nil, err
+	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return nil, err
@@ -99,7 +114,9 @@ func (s *Store) Begin(id string, again bool) (state State, result json.RawMessag
 	r := s.known[id]
 	switch {
 	case r != nil && r.done:
-		result, err = s.result(r)
+		if result, err = s.result(id, r); errors.Is(err, errSealed) {
+			return Lost, nil, nil, nil
+		}
 		return Done, result, nil, err
 	case r != nil && r.running != nil:
 		return Running, nil, r.running, nil
@@ -129,7 +146,7 @@ func (s *Store) Finish(id string, result any) error {
 	}
 	if err == nil {
 		var at, n int64
-		if at, n, err = s.append(line{ID: id, Done: true, Result: b}); err == nil {
+		if at, n, err = s.append(line{ID: id, Done: true, Sealed: s.seal(id, b)}); err == nil {
 			s.dead += r.n
 			r.at, r.n = at, n
 		} else {
@@ -150,15 +167,23 @@ func (s *Store) Result(id string) (json.RawMessage, error) {
 	if r == nil || !r.done {
 		return nil, fs.ErrNotExist
 	}
-	return s.result(r)
+	return s.result(id, r)
 }
 
-// Ack forgets a result. What runs stays known.
+// Ack forgets a result and removes it from the disk. What runs stays known.
 func (s *Store) Ack(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.known[id]
 	if r == nil || r.running != nil {
+		return nil
+	}
+	if len(s.known) == 1 { // nothing else is known, so nothing is needed
+		if err := s.file.Truncate(0); err != nil {
+			return err
+		}
+		s.size, s.dead = 0, 0
+		delete(s.known, id)
 		return nil
 	}
 	_, n, err := s.append(line{ID: id, Gone: true})
@@ -167,6 +192,9 @@ func (s *Store) Ack(id string) error {
 	}
 	s.dead += r.n + n
 	delete(s.known, id)
+	if err := s.blank(r); err != nil {
+		return err
+	}
 	if s.dead > maxDead && s.dead > s.size/2 {
 		return s.compact()
 	}

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,6 +14,9 @@ import (
 func open(t *testing.T, dir string) *Store {
 	t.Helper()
 	s, err := Open(dir)
+	if err == nil {
+		err = s.SetKey(bytes.Repeat([]byte("k"), KeySize))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,4 +228,88 @@ func TestOneOfManyBegins(t *testing.T) {
 	if count != 1 {
 		t.Errorf("%d began it", count)
 	}
+}
+
+const canary = "canary-5f0c2b7d9e"
+
+// hidden fails if a file of the folder shows the canary.
+func hidden(t *testing.T, when, dir string) {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, f := range files {
+		if b, err := os.ReadFile(filepath.Join(dir, f.Name())); err != nil || bytes.Contains(b, []byte(canary)) {
+			t.Errorf("%s, %s holds what was printed: %s %v", when, f.Name(), b, err)
+		}
+	}
+}
+
+// What a command printed is never readable on disk, and gone when it was acknowledged.
+func TestResultsAreSealedAndRemoved(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	for _, id := range []string{"a", "b"} {
+		s.is(t, id, false, New, "")
+		if err := s.Finish(id, canary); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hidden(t, "pending", dir)
+	before, err := os.ReadFile(s.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := open(t, dir) // the next runner is given the same key
+	next.is(t, "a", false, Done, `"`+canary+`"`)
+	hidden(t, "after a restart", dir)
+	if err := next.Ack("a"); err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.ReadFile(next.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(before) {
+		if bytes.Contains(line, []byte(`"id":"a"`)) && bytes.Contains(after, line) {
+			t.Errorf("the result is still there: %s", after)
+		}
+	}
+	next = open(t, dir)
+	next.is(t, "b", false, Done, `"`+canary+`"`)
+	if err := next.Ack("b"); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(next.path()); err != nil || len(b) != 0 {
+		t.Errorf("nothing waits, and the journal holds %q %v", b, err)
+	}
+	next.is(t, "b", false, New, "")
+	if err := next.Finish("b", canary); err != nil {
+		t.Fatal(err)
+	}
+	// Without the key nobody can tell what came of it, and it is not done again.
+	other, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.is(t, "b", false, Lost, "")
+	if err := other.SetKey([]byte("short")); err == nil {
+		t.Error("it takes any key")
+	}
+}
+
+// A journal of an older version is understood, and sealed as soon as there is a key.
+func TestResultsOfAnOlderRunner(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir)
+	old := `{"id":"a"}` + "\n" + `{"id":"a","done":true,"result":"` + canary + `"}` + "\n" + `{"id":"b"}` + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "journal"), []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir)
+	hidden(t, "with a key", dir)
+	s.is(t, "a", false, Done, `"`+canary+`"`)
+	s.is(t, "b", false, Lost, "")
+	open(t, dir).is(t, "a", false, Done, `"`+canary+`"`)
 }

@@ -76,7 +76,10 @@ func TestAfterTheRunner(t *testing.T) {
 	c := b.config
 	var err error
 	// The same folder, while the first has not finished: so it is found after a death.
-	if c.Results, err = results.Open(filepath.Join(filepath.Dir(c.Output), "results")); err != nil {
+	if c.Results, err = results.Open(filepath.Join(filepath.Dir(c.Output), "results")); err == nil {
+		err = c.Results.SetKey(make([]byte, results.KeySize))
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	client := connect(t, b.make(c))

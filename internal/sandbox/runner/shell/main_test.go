@@ -69,6 +69,9 @@ func open(t testing.TB, env ...string) *box {
 		env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LANG=C.UTF-8"}
 	}
 	store, err := results.Open(filepath.Join(dir, "results"))
+	if err == nil {
+		err = store.SetKey(make([]byte, results.KeySize)) // every runner of a sandbox is given the same
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
