@@ -17,6 +17,13 @@ type EditSecret struct {
 type SecretInfo struct {
 	Name        string  `json:"name"`
 	Description *string `json:"description"`
+	Warning     string  `json:"warning,omitempty" doc:"Why the value is not masked in what you and the agent see. Absent if it is masked."`
+}
+
+// SecretCreated answers POST /api/secrets.
+type SecretCreated struct {
+	Message string `json:"message"`
+	Warning string `json:"warning,omitempty" doc:"Why the value is not masked in what you and the agent see. It works all the same."`
 }
 
 // Secrets answers GET /api/secrets.

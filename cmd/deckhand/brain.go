@@ -50,8 +50,8 @@ func (f *brainFlags) brain(s *server, dataDir string, sessions *session.Sessions
 	if global == "" {
 		global = filepath.Join(dataDir, "microagents")
 	}
-	b := &brain{settings: all, sessions: sessions, keyring: s.keyring, redactor: s.redactor, client: client, keeper: s.keeper, logger: s.logger,
-		models:   connect.Connector{Catalogue: catalogue.New(models), Cassettes: cassette.Dir(f.Cassettes), Redact: s.redactor.String, Silence: f.ModelTimeout},
+	b := &brain{settings: all, sessions: sessions, keyring: s.keyring, client: client, keeper: s.keeper, logger: s.logger,
+		models:   connect.Connector{Catalogue: catalogue.New(models), Cassettes: cassette.Dir(f.Cassettes), Silence: f.ModelTimeout},
 		record:   cassette.Dir(f.RecordCassettes),
 		pictures: &picture.Fetcher{Client: client},
 		library:  &knowledge.Library{Global: global, Users: filepath.Join(dataDir, "users")},
@@ -68,7 +68,6 @@ type brain struct {
 	settings *settings.Service
 	sessions *session.Sessions
 	keyring  *secret.Keyring
-	redactor *secret.Redactor
 	models   connect.Connector
 	record   cassette.Dir // "" records nothing
 	client   *http.Client // checks every address it dials
@@ -158,12 +157,16 @@ func (b *brain) profile(ctx context.Context, st session.State) (agent.Profile, e
 	if err != nil {
 		return agent.Profile{}, err
 	}
+	masker, err := b.settings.Masker(ctx, st.Owner)
+	if err != nil {
+		return agent.Profile{}, err
+	}
 	if err := b.override(ctx, st, &s); err != nil {
 		return agent.Profile{}, err
 	}
 	c := b.config(s)
 	p := agent.Profile{Agent: agentOf(st, s), ModelName: c.Model, Info: b.models.Catalogue.Info(c.Model), MaxAsks: 500,
-		Confirm: s.ConfirmationMode != nil && *s.ConfirmationMode, Condense: s.EnableDefaultCondenser, Warm: b.warm, Redactor: b.redactor}
+		Confirm: s.ConfirmationMode != nil && *s.ConfirmationMode, Condense: s.EnableDefaultCondenser, Warm: b.warm, Masker: masker}
 	if s.MaxIterations != nil {
 		p.MaxAsks = *s.MaxIterations
 	}
@@ -187,11 +190,11 @@ func (b *brain) profile(ctx context.Context, st session.State) (agent.Profile, e
 	}
 	if b.silent {
 		p.Model = silence{}
-	} else if p.Model, err = b.models.Open(c); err != nil {
-		return p, &agent.ProfileError{ID: "STATUS$ERROR", Reason: b.redactor.String(err.Error())}
+	} else if p.Model, err = b.open(c, masker); err != nil {
+		return p, &agent.ProfileError{ID: "STATUS$ERROR", Reason: masker.String(err.Error())}
 	}
 	if b.record != "" {
-		p.Model = b.record.Record(p.Model, b.redactor.String)
+		p.Model = b.record.Record(p.Model, masker.String)
 	}
 	requests, err := b.requests(ctx, st, s)
 	if err != nil {
@@ -200,6 +203,13 @@ func (b *brain) profile(ctx context.Context, st session.State) (agent.Profile, e
 	p.Tools = b.tools.of(p.Agent, st, !s.SearchAPIKey.IsZero(), requests)
 	p.More, err = b.foreign(ctx, st, s, p)
 	return p, err
+}
+
+// open opens a model for the owner of masker, whose secrets are not in cassettes.
+func (b *brain) open(c llm.Config, masker *secret.Masker) (llm.Model, error) {
+	models := b.models
+	models.Redact = masker.String
+	return models.Open(c)
 }
 
 // agentOf is the profile that the conversation has: that of whoever delegated it, or the user's.
@@ -232,7 +242,7 @@ func (b *brain) foreign(ctx context.Context, st session.State, s settings.Settin
 	}
 	set := b.servers.Set(string(st.ID), mcp.Config{Servers: all, Reserved: reserved, Room: max(maxOffered-len(p.Tools), 1), Client: b.client, Logger: b.logger,
 		Box:    b.box(st),
-		Report: func(status mcp.Status) { b.report(st.ID, status) }})
+		Report: func(status mcp.Status) { b.report(st.ID, p.Masker, status) }})
 	return set.Tools, nil
 }
 
@@ -274,7 +284,7 @@ func (b *brain) ownServers(ctx context.Context, st session.State) (settings.MCP,
 	if len(faults) > 0 {
 		return settings.MCP{}, &api.ValidationError{Detail: faults}
 	}
-	b.redactor.Add(own.SecretValues()...)
+	b.settings.Hold(st.Owner, string(id), own.SecretValues()...)
 	return own, nil
 }
 
@@ -298,10 +308,10 @@ func (b *brain) box(st session.State) tool.Box {
 }
 
 // report tells people of a tool server that does not work, or does again.
-func (b *brain) report(id session.ID, s mcp.Status) {
+func (b *brain) report(id session.ID, masker *secret.Masker, s mcp.Status) {
 	n := session.Noted{ID: "STATUS$MCP_SERVER_READY", Message: "The tool server " + s.Name + " is there again."}
 	if s.State != mcp.Ready {
-		n = session.Noted{ID: "STATUS$MCP_SERVER_FAILED", Message: b.redactor.String("The tool server " + s.Name + " cannot be used: " + s.Error)}
+		n = session.Noted{ID: "STATUS$MCP_SERVER_FAILED", Message: masker.String("The tool server " + s.Name + " cannot be used: " + s.Error)}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reportTime)
 	defer cancel()
@@ -327,21 +337,29 @@ func script(raw string) ([]agent.Recorded, error) {
 }
 
 // states implements httpapi.Config.MCPStates.
-func (b *brain) states(id session.ID) []api.MCPServerStatus {
+func (b *brain) states(ctx context.Context, owner string, id session.ID) ([]api.MCPServerStatus, error) {
+	masker, err := b.settings.Masker(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
 	out := []api.MCPServerStatus{}
 	for _, s := range b.servers.States(string(id)) {
-		s.Error = b.redactor.String(s.Error)
+		s.Error = masker.String(s.Error)
 		out = append(out, s.Wire())
 	}
-	return out
+	return out, nil
 }
 
 // testServers implements httpapi.Config.TestMCP.
-func (b *brain) testServers(ctx context.Context, _ string, m settings.MCP) ([]api.MCPServerStatus, error) {
-	b.redactor.Add(m.SecretValues()...)
+func (b *brain) testServers(ctx context.Context, user string, m settings.MCP) ([]api.MCPServerStatus, error) {
+	masker, err := b.settings.Masker(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	masker = masker.With(m.SecretValues()...)
 	out := []api.MCPServerStatus{}
 	for _, s := range mcp.Probe(ctx, mcp.Config{Servers: mcp.Servers(m), Client: b.client, Logger: b.logger}) {
-		s.Error = b.redactor.String(s.Error)
+		s.Error = masker.String(s.Error)
 		out = append(out, s.Wire())
 	}
 	return out, nil

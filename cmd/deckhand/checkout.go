@@ -16,8 +16,8 @@ import (
 
 // checkout brings sessions' repositories into their workspaces. In a folder of
 // the user's the repository is the folder itself.
-func (f *sandboxFlags) checkout(sessions *session.Sessions, all *settings.Service, redact func(string) string) *checkout.Checkout {
-	return checkout.New(checkout.Config{Sessions: sessions, Redact: redact, Source: func(ctx context.Context, st session.State) (checkout.Source, error) {
+func (f *sandboxFlags) checkout(sessions *session.Sessions, all *settings.Service) *checkout.Checkout {
+	return checkout.New(checkout.Config{Sessions: sessions, Mask: all.Masker, Source: func(ctx context.Context, st session.State) (checkout.Source, error) {
 		s, err := all.Get(ctx, st.Owner)
 		if err != nil && !errors.Is(err, settings.ErrNotFound) {
 			return checkout.Source{}, err

@@ -144,10 +144,9 @@ func (c *doctorCmd) model(ctx context.Context, all *cli, r *report) error {
 	if err != nil {
 		return err
 	}
-	redactor := secret.NewRedactor()
 	client := outbound.NewClient(reach, 0)
 	defer client.CloseIdleConnections()
-	b := &brain{settings: settings.New(d.db, keyring, redactor), redactor: redactor, client: client, models: connect.Connector{Catalogue: catalogue.New(file.models)}}
+	b := &brain{settings: settings.New(d.db, keyring, secret.NewRedactor()), client: client, models: connect.Connector{Catalogue: catalogue.New(file.models)}}
 	found, err := b.testModel(ctx, c.User, api.TestModel{})
 	if errors.Is(err, settings.ErrNotFound) {
 		return fmt.Errorf("%s has stored no settings; name another with --user", c.User)

@@ -52,12 +52,16 @@ func (b *brain) ask(ctx context.Context, user, system, question string) (string,
 	if err != nil {
 		return "", err
 	}
+	masker, err := b.settings.Masker(ctx, user)
+	if err != nil {
+		return "", err
+	}
 	c := b.config(s)
 	switch provider := c.Provider(); {
 	case b.silent, b.limited, provider == "scripted", provider == "cassette", c.APIKey == "" && c.NeedsKey():
 		return "", errNoModel
 	}
-	m, err := b.models.Open(c)
+	m, err := b.open(c, masker)
 	if err != nil {
 		return "", err
 	}
@@ -73,5 +77,5 @@ func (b *brain) ask(ctx context.Context, user, system, question string) (string,
 		}
 		out.WriteString(part.Text)
 	}
-	return b.redactor.String(out.String()), nil
+	return masker.String(out.String()), nil
 }

@@ -145,6 +145,9 @@ func (u *upToDate) tell(ctx context.Context, id session.ID, box *sandbox.Sandbox
 	if same {
 		return nil
 	}
+	if _, err := box.Remember(ctx, spec.Secrets); err != nil {
+		return err
+	}
 	if err := box.SetEnv(ctx, spec.Env); err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (c *importCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	run := takeover.Import{Root: root, User: c.User, Store: d.db, Settings: settings.New(d.db, keyring, redactor), Redactor: redactor,
+	run := takeover.Import{Root: root, User: c.User, Store: d.db, Settings: settings.New(d.db, keyring, redactor), Masker: secret.NewMasker(),
 		LegacyUser: c.LegacyUser, Zone: zone, Overwrite: c.Overwrite, DryRun: c.DryRun}
 	if !c.JSON {
 		run.Told = func(v takeover.Conversation) { tellOf(o.stdout, v) }

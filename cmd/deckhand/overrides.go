@@ -7,6 +7,7 @@ import (
 	"deckhand/internal/agent"
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/connect"
+	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 )
@@ -44,7 +45,7 @@ func (b *brain) otherModel(s settings.Settings, model string) string {
 	then := now
 	then.Model = model
 	if _, err := b.models.Open(then); err != nil {
-		return b.redactor.String(err.Error())
+		return secret.NewMasker(s.SecretValues()...).String(err.Error())
 	}
 	if b.keyGoesElsewhere(now, then) {
 		return fmt.Sprintf("%s is at another provider than %s, for which the llm_api_key in the settings is. Choose a model of the same provider, or change the settings.", model, now.Model)

@@ -50,7 +50,11 @@ func (b *brain) recall(ctx context.Context, st session.State, said session.UserS
 		d = v0.RecallDetails{Type: "workspace_context", RepoName: in.Repository, RepoDirectory: in.Directory, RepoBranch: in.Branch, RepoInstructions: found.Instructions, Date: in.Date.Format(time.DateOnly),
 			Secrets: in.Secrets, ConversationInstructions: st.Created.Instructions, WorkingDir: in.WorkingDir}
 	}
-	out := session.Recalled{Text: b.redactor.String(knowledge.Context(in))}
+	masker, err := b.settings.Masker(ctx, st.Owner)
+	if err != nil {
+		return session.Recalled{}, err
+	}
+	out := session.Recalled{Text: masker.String(knowledge.Context(in))}
 	for _, item := range found.Items {
 		out.Items = append(out.Items, session.Knowledge{Name: item.Name, Trigger: item.Trigger, Content: item.Content})
 	}

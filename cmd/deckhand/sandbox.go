@@ -228,7 +228,8 @@ func (f *sandboxFlags) path(h hands, ours string) string {
 func (f *sandboxFlags) spec(h hands, all *settings.Service, sealing func(session.ID) []byte) func(ctx context.Context, st session.State) (sandbox.Spec, error) {
 	path := f.path(h, os.Getenv("PATH"))
 	return func(ctx context.Context, st session.State) (sandbox.Spec, error) {
-		spec := sandbox.Spec{Limits: f.limits(), Folder: f.Folder, Env: map[string]string{}, Labels: map[string]string{"deckhand.user": st.Owner}, Seal: sealing(st.ID)}
+		spec := sandbox.Spec{Limits: f.limits(), Folder: f.Folder, Env: map[string]string{}, Labels: map[string]string{"deckhand.user": st.Owner}, Seal: sealing(st.ID),
+			Inside: func(values []string) { all.Hold(st.Owner, string(st.ID), values...) }}
 		if path != "" {
 			spec.Env["PATH"] = path
 		}
@@ -254,7 +255,10 @@ func (f *sandboxFlags) spec(h hands, all *settings.Service, sealing func(session
 		identify(spec.Env, st.Owner, s)
 		for name, secret := range s.CustomSecrets {
 			spec.Env[name] = secret.Value.Reveal()
+			spec.Secrets = append(spec.Secrets, secret.Value.Reveal())
 		}
+		// What running shells have keeps being masked, whatever becomes of the settings.
+		all.Hold(st.Owner, string(st.ID), spec.Secrets...)
 		spec.Env = gitEnvironment(spec.Env, s, h)
 		return spec, nil
 	}

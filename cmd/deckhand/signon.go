@@ -37,7 +37,7 @@ func (f signOnFlags) signOn(ctx context.Context, d *data, keyring *secret.Keyrin
 	if err != nil {
 		return nil, err
 	}
-	redactor.Add(password)
+	redactor.Keep(password)
 	c := oidc.Config{Issuer: f.OIDCIssuer, ClientID: f.OIDCClientID, ClientSecret: password, Scopes: f.OIDCScopes, Domains: f.OIDCAllowedDomains, AdminGroup: f.OIDCAdminGroup, Name: f.OIDCName,
 		// The operator chose the provider, which may well stand in the private network.
 		Client: outbound.NewClient(outbound.Policy{AllowAllPrivate: true}, 10*time.Second)}

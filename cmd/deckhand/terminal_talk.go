@@ -16,7 +16,6 @@ import (
 	"deckhand/internal/sandbox/host"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
-	"deckhand/internal/v0"
 )
 
 // talk is a conversation between a person at a terminal, or a script, and an agent.
@@ -182,7 +181,7 @@ func (t *talk) drain(ctx context.Context) (session.State, error) {
 				return session.State{}, err
 			}
 			t.last = e.Number
-			if err := t.take(e); err != nil {
+			if err := t.take(ctx, e); err != nil {
 				return session.State{}, err
 			}
 		}
@@ -194,7 +193,7 @@ func (t *talk) drain(ctx context.Context) (session.State, error) {
 }
 
 // take shows one event and remembers what is asked about later.
-func (t *talk) take(e session.Event) error {
+func (t *talk) take(ctx context.Context, e session.Event) error {
 	switch p := e.Payload.(type) {
 	case session.TurnBegan:
 		t.rejected = false
@@ -214,9 +213,9 @@ func (t *talk) take(e session.Event) error {
 		t.Event(e)
 		return nil
 	}
-	f, err := v0.Encode(t.id, e)
-	if err == nil && f.Kind != v0.None {
-		_, err = fmt.Fprintf(t.o.stdout, "%s\n", f.JSON)
+	f, shown, err := t.masks.frame(t.id, e)
+	if err == nil && shown {
+		_, err = fmt.Fprintf(t.o.stdout, "%s\n", f.Data)
 	}
 	return err
 }

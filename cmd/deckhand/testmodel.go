@@ -9,6 +9,7 @@ import (
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/llm/probe"
+	"deckhand/internal/secret"
 	"deckhand/internal/settings"
 )
 
@@ -26,7 +27,11 @@ func (b *brain) testModel(ctx context.Context, user string, in api.TestModel) (a
 	if err != nil {
 		return api.ModelReport{}, err
 	}
-	b.redactor.Add(changed.SecretValues()...)
+	masker, err := b.settings.Masker(ctx, user)
+	if err != nil {
+		return api.ModelReport{}, err
+	}
+	masker = masker.With(changed.SecretValues()...)
 	c := b.config(changed)
 	var notes []string
 	switch elsewhere := connect.Address(c, b.models.Catalogue) != connect.Address(b.config(stored), b.models.Catalogue); {
@@ -36,28 +41,28 @@ func (b *brain) testModel(ctx context.Context, user string, in api.TestModel) (a
 	case c.APIKey == "" && c.NeedsKey():
 		notes = []string{"No llm_api_key is stored, and none was sent."}
 	}
-	report := b.try(ctx, c)
+	report := b.try(ctx, c, masker)
 	report.Notes = notes
 	return report, nil
 }
 
 // try makes the calls and writes the report as the wire has it.
-func (b *brain) try(ctx context.Context, c llm.Config) api.ModelReport {
+func (b *brain) try(ctx context.Context, c llm.Config, masker *secret.Masker) api.ModelReport {
 	out := api.ModelReport{Model: c.Model}
 	yes, no := true, false
-	m, err := b.models.Open(c)
+	m, err := b.open(c, masker)
 	switch provider := c.Provider(); {
 	case err != nil:
 		id := agent.ErrorID("")
 		out.ErrorID = &id
-		out.Checks = []api.ModelCheck{{Name: probe.Reachable, OK: &no, Message: b.redactor.String(err.Error())}}
+		out.Checks = []api.ModelCheck{{Name: probe.Reachable, OK: &no, Message: masker.String(err.Error())}}
 		return out
 	case provider == "scripted" || provider == "cassette": // there is nobody to ask
 		out.OK = true
 		out.Checks = []api.ModelCheck{{Name: probe.Reachable, OK: &yes, Message: "It needs no key and no network, and is not a language model."}}
 		return out
 	}
-	r := probe.Run(ctx, m, b.models.Catalogue.Info(c.Model), probe.Options{Redact: b.redactor.String})
+	r := probe.Run(ctx, m, b.models.Catalogue.Info(c.Model), probe.Options{Redact: masker.String})
 	out.OK = r.OK
 	for _, k := range r.Checks {
 		out.Checks = append(out.Checks, api.ModelCheck(k))

@@ -39,7 +39,7 @@ func tester(t *testing.T) *brain {
 	}
 	redactor, tr := secret.NewRedactor(), &http.Transport{}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &brain{settings: settings.New(settings.NewMemStore(), keyring, redactor), redactor: redactor, client: &http.Client{Transport: tr},
+	return &brain{settings: settings.New(settings.NewMemStore(), keyring, redactor), client: &http.Client{Transport: tr},
 		models: connect.Connector{Catalogue: catalogue.New(nil)}}
 }
 

@@ -31,7 +31,6 @@ import (
 	"deckhand/internal/store/sqlite"
 	"deckhand/internal/telemetry"
 	"deckhand/internal/trigger"
-	"deckhand/internal/v0"
 	"deckhand/internal/workspace"
 	"deckhand/web"
 )
@@ -109,6 +108,7 @@ type server struct {
 	triggers *trigger.Worker
 	logger   *slog.Logger
 	redactor *secret.Redactor
+	masks    *masks
 }
 
 // wire puts the parts together in the order a request walks through them.
@@ -139,11 +139,11 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 		return nil, err
 	}
 	sessions := session.New(d.db, session.WithUserLimit(limit))
-	mask := func(event []byte) []byte { return redactor.JSON(event, v0.Words()...) }
-	hub := live.New(d.db, frames(mask))
-	s.sessions, s.hub = sessions, hub
 	userSettings := settings.New(d.db, keyring, redactor)
 	userSettings.Alone = true // we hold the data dir, and a command beside us that changes settings tells us
+	s.masks = &masks{settings: userSettings, index: d.db}
+	hub := live.New(d.db, s.masks.frame)
+	s.sessions, s.hub = sessions, hub
 	box, policy, err := s.wireHands(ctx, c, sessions, userSettings)
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 
 	config := httpapi.Config{
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, SignOn: signOn, Hub: hub, Answers: d.db, Feedback: d.db.Feedback(), Seal: keyring, NewID: d.db.NewID,
-		Redact: redactor.Add, Mask: mask, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, Page: web.Files(), FrontEnd: s.front, DataDir: c.DataDir,
+		Redact: redactor.Add, Mask: s.masks.event, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, Page: web.Files(), FrontEnd: s.front, DataDir: c.DataDir,
 		Bodies: c.bodies(), Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit}, Webhooks: s.wireWebhooks(client),
 		Models: httpapi.Models{Names: s.brain.models.Catalogue.Names, Default: defaultModel, HasPrice: s.brain.hasPrice, Blind: s.brain.blind, Other: s.brain.otherModel,
 			NeedsKey: func(model, baseURL string) bool { return llm.Config{Model: model, BaseURL: baseURL}.NeedsKey() }},
@@ -225,7 +225,8 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 	}
 	spec := c.spec(h, userSettings, sealing)
 	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: spec, Logger: s.logger, PerUser: c.perUser(),
-		Prepare: c.checkout(sessions, userSettings, s.redactor.String).Prepare,
+		Prepare: c.checkout(sessions, userSettings).Prepare,
+		OnEnded: func(id session.ID) { userSettings.Release(string(id)) },
 		Forgotten: func(ctx context.Context, id session.ID) {
 			s.brain.forget(id)
 			s.workspaces.forget(id)
@@ -281,20 +282,6 @@ func (s *server) measure(hub *live.Hub) {
 
 // busyRequests is how many requests are being answered at once when they pour in.
 const busyRequests = 4
-
-// frames speaks the wire's dialect to live readers, secrets masked.
-func frames(mask func([]byte) []byte) live.Encoder {
-	return func(id session.ID, e session.Event) (live.Frame, bool, error) {
-		f, err := v0.Encode(id, e)
-		switch {
-		case err != nil || f.Kind == v0.None:
-			return live.Frame{}, false, err
-		case f.Kind == v0.Status:
-			return live.Frame{Number: e.Number, Event: "status", Data: mask(f.JSON)}, true, nil
-		}
-		return live.Frame{Number: e.Number, Data: mask(f.JSON)}, true, nil
-	}
-}
 
 func tokens(st settings.Settings) map[string]gitprovider.Token {
 	out := map[string]gitprovider.Token{}

@@ -182,10 +182,10 @@ func (l *Loop) summarise(ctx context.Context, w *worker, p Profile, t *transcrip
 		e := failure(err)
 		event.Summary = digest(old, plainLimit)
 		st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-			return s.AskFailed(w.claim, call, string(e.Class), p.redact(e.Message), spent(e, s.Reserved), false)
+			return s.AskFailed(w.claim, call, string(e.Class), p.mask(e.Message), spent(e, s.Reserved), false)
 		}, condensing(w, event))
 	default:
-		event.Summary = p.redact(strings.TrimSpace(a.text))
+		event.Summary = p.mask(strings.TrimSpace(a.text))
 		if event.Summary == "" {
 			event.Summary = digest(old, plainLimit)
 		}

@@ -40,16 +40,11 @@ type Profile struct {
 	// Warm has the sandbox started with the first model call, since it takes a
 	// while. Otherwise it is started when the first tool needs it.
 	Warm bool
-	// Redactor hides secrets in what comes out of the sandbox; nil hides nothing.
-	Redactor *secret.Redactor
+	// Masker hides the owner's secrets in what comes out of the sandbox; nil hides nothing.
+	Masker *secret.Masker
 }
 
-func (p Profile) redact(s string) string {
-	if p.Redactor == nil {
-		return s
-	}
-	return p.Redactor.String(s)
-}
+func (p Profile) mask(s string) string { return p.Masker.String(s) }
 
 // ProfileError is a profile that cannot be had: the conversation fails to
 // start and shows ID and Reason.

@@ -71,7 +71,7 @@ func spent(e *llm.Error, reserved session.Money) session.Money {
 // of it: they are answered next.
 func (l *Loop) askFailed(ctx context.Context, w *worker, p Profile, t *transcript, asked session.State, cause error) (session.State, error) {
 	e := failure(cause)
-	e.Message = p.redact(e.Message)
+	e.Message = p.mask(e.Message)
 	again := e.Retry() && w.retries+1 < l.Retry.Attempts
 	shorten := e.Class == llm.ClassContext && w.condensed < maxCondensed && (t.canCondense() || t.canCut())
 	st, err := l.update(ctx, w,

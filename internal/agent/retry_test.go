@@ -257,8 +257,7 @@ func TestUnknownErrorAndSecrets(t *testing.T) {
 	broke := errors.New("connection with key hunter2-hunter2 broke")
 	r.profile = func(context.Context, session.State) (agent.Profile, error) {
 		p := profile(failing{broke})
-		p.Redactor = secret.NewRedactor()
-		p.Redactor.Add("hunter2-hunter2")
+		p.Masker = secret.NewMasker("hunter2-hunter2")
 		return p, nil
 	}
 	r.start()

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
 )
@@ -128,8 +129,8 @@ func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.Open
 		var done tool.Result
 		var entered bool
 		if done, entered, err = l.inSandbox(ctx, w, p, st, t, c); err == nil {
-			r.Outcome, r.Output, r.Images, r.Ends = outcome(done), p.redact(done.Text), done.Images, done.Ends && !done.Failed
-			if details := []byte(p.redact(string(done.Details))); json.Valid(details) {
+			r.Outcome, r.Output, r.Images, r.Ends = outcome(done), p.mask(done.Text), done.Images, done.Ends && !done.Failed
+			if details := p.Masker.JSON(done.Details, secret.Inner); json.Valid(details) {
 				r.Details = details
 			}
 			return r, nil
@@ -138,7 +139,7 @@ func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.Open
 			return r, cause
 		}
 		if words, ok := sandbox.Refusal(err); ok {
-			r.Outcome, r.Output = session.FailedRun, p.redact("The sandbox could not do this: "+words)
+			r.Outcome, r.Output = session.FailedRun, p.mask("The sandbox could not do this: "+words)
 			return r, nil
 		}
 		if !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrGone) {
@@ -302,10 +303,7 @@ func (l *Loop) while(ctx context.Context, w *worker, wanted func(session.State) 
 // flush passes on what was held back.
 func (l *Loop) live(id session.ID, call string, p Profile) (take func([]byte), flush func()) {
 	var w io.Writer = &characters{show: func(text string) { l.Deltas.Delta(id, call, text) }}
-	if p.Redactor == nil {
-		return func(b []byte) { _, _ = w.Write(b) }, func() {}
-	}
-	masked := p.Redactor.Writer(w)
+	masked := p.Masker.Writer(w)
 	return func(b []byte) { _, _ = masked.Write(b) }, func() { _ = masked.Flush() }
 }
 

@@ -130,7 +130,7 @@ const ruleCut = "cut"
 func (l *Loop) record(ctx context.Context, w *worker, p Profile, t *transcript, asked session.State, a answer) (session.State, error) {
 	u := a.done.Usage
 	final := len(a.calls) == 0 && !a.done.Cut
-	answered := session.ModelAnswered{Call: asked.Ask.Call, Text: p.redact(a.text), Reasoning: p.redact(a.reasoning), ToolCalls: a.calls, Final: final,
+	answered := session.ModelAnswered{Call: asked.Ask.Call, Text: p.mask(a.text), Reasoning: p.mask(a.reasoning), ToolCalls: a.calls, Final: final,
 		Raw: a.done.Raw, Cut: a.done.Cut, Cost: cost(p.Info.Price, u), Usage: session.Usage(u)}
 	if answered.Usage.Window == 0 {
 		answered.Usage.Window = p.Info.Window
@@ -152,7 +152,7 @@ func (l *Loop) record(ctx context.Context, w *worker, p Profile, t *transcript, 
 			if s.Title != session.DefaultTitle(s.ID) {
 				return nil, nil
 			}
-			return s.Suggest(w.claim, TitleFrom(p.redact(t.firstSaid())))
+			return s.Suggest(w.claim, TitleFrom(p.mask(t.firstSaid())))
 		},
 		l.calling(w, p),
 	)

@@ -203,8 +203,7 @@ func TestFragmentsHoldNoSecrets(t *testing.T) {
 		t.Run(string(w), func(t *testing.T) {
 			r := newWired(t, w, llmtest.Script(llmtest.Reply{Text: "it is hunter2-hunter2, I think", Fragment: 3}))
 			r.set(func(p *agent.Profile) {
-				p.Redactor = secret.NewRedactor()
-				p.Redactor.Add("hunter2-hunter2")
+				p.Masker = secret.NewMasker("hunter2-hunter2")
 			})
 			r.start()
 			id := r.create("what is it?")

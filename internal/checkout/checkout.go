@@ -15,6 +15,7 @@ import (
 
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/sandbox"
+	"deckhand/internal/secret"
 	"deckhand/internal/session"
 )
 
@@ -42,8 +43,8 @@ type Config struct {
 	Sessions *session.Sessions
 	// Source says where a session's repository comes from.
 	Source func(ctx context.Context, st session.State) (Source, error)
-	// Redact takes secrets out of what is recorded; nil takes nothing.
-	Redact func(string) string
+	// Mask gives what takes an owner's secrets out of what is recorded; nil takes nothing.
+	Mask func(ctx context.Context, owner string) (*secret.Masker, error)
 	// CloneTime and SetUpTime bound a clone and a set-up script; 0 is the usual.
 	CloneTime, SetUpTime time.Duration
 }
@@ -59,9 +60,6 @@ type Checkout struct{ Config }
 
 // New makes one.
 func New(c Config) *Checkout {
-	if c.Redact == nil {
-		c.Redact = func(s string) string { return s }
-	}
 	if c.CloneTime == 0 {
 		c.CloneTime = cloneTime
 	}
@@ -78,6 +76,7 @@ type work struct {
 	box  *sandbox.Sandbox
 	want session.Created
 	src  Source
+	mask *secret.Masker
 	// before is the checkout that was lost, nil if there was none.
 	before *session.CheckedOut
 	tell   func(sandbox.Progress)
@@ -95,6 +94,11 @@ func (c *Checkout) Prepare(ctx context.Context, st session.State, box *sandbox.S
 		return err
 	}
 	w := &work{Checkout: c, id: st.ID, box: box, want: st.Created, src: src, before: st.Checkout, tell: tell}
+	if c.Mask != nil {
+		if w.mask, err = c.Mask(ctx, st.Owner); err != nil {
+			return err
+		}
+	}
 	fresh := false
 	if st.Checkout != nil {
 		if fresh, err = w.missing(ctx, path.Join(st.Checkout.Folder, ".git")); err != nil {

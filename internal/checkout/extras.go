@@ -47,7 +47,7 @@ func (w *work) modules(ctx context.Context, dir string) ([]string, error) {
 			return nil, err
 		}
 		if r.Exit != 0 {
-			notes = append(notes, w.Redact(fmt.Sprintf("The submodule %s could not be fetched (%s).", clip(path), last(cause(string(r.Stderr))))))
+			notes = append(notes, w.mask.String(fmt.Sprintf("The submodule %s could not be fetched (%s).", clip(path), last(cause(string(r.Stderr))))))
 		}
 	}
 	return notes, nil
@@ -80,7 +80,7 @@ func (w *work) largeFiles(ctx context.Context, dir string) (string, error) {
 	w.tell(sandbox.Progress{Step: sandbox.Cloning, Message: "Fetching large files"})
 	r, err = w.git(ctx, dir, "lfs", "pull")
 	if err == nil && r.Exit != 0 {
-		return w.Redact("Its large files could not be fetched from Git LFS (" + last(string(r.Stderr)) + ")."), nil
+		return w.mask.String("Its large files could not be fetched from Git LFS (" + last(string(r.Stderr)) + ")."), nil
 	}
 	return "", err
 }

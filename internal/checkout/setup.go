@@ -27,7 +27,7 @@ const grace = 2 * time.Second
 func (w *work) setUp(ctx context.Context, done session.CheckedOut, again bool) error {
 	w.tell(sandbox.Progress{Step: sandbox.SetUp, Message: "Running " + done.Script})
 	r, err := w.box.Exec(ctx, sandbox.Command{ID: setUpID, Text: source(done), Hard: w.SetUpTime, Again: again}, nil)
-	out := session.SetUp{Script: done.Script, Exit: r.Exit, Output: w.Redact(r.Output)}
+	out := session.SetUp{Script: done.Script, Exit: r.Exit, Output: w.mask.String(r.Output)}
 	if words, refused := sandbox.Refusal(err); refused {
 		out.Exit, out.Problem = -1, done.Script+" could not be run: "+words
 	} else if err != nil {

@@ -18,7 +18,7 @@ const (
 
 // no says why the repository cannot be had.
 func (w *work) no(id, why string) error {
-	return &sandbox.Unavailable{ID: id, Reason: "The repository " + w.want.Repository + " cannot be cloned: " + strings.TrimRight(w.Redact(why), ". ") + "."}
+	return &sandbox.Unavailable{ID: id, Reason: "The repository " + w.want.Repository + " cannot be cloned: " + strings.TrimRight(w.mask.String(why), ". ") + "."}
 }
 
 // refused turns what the sandbox says no to into words; other errors stay.

@@ -42,7 +42,10 @@ func checkCreate(b api.CreateConversation) []api.FieldError {
 		}
 	}
 	if m, ok := b.MCPConfig.Get(); ok {
-		_, faults := settings.CheckMCP(m, nil, "body", "mcp_config")
+		servers, faults := settings.CheckMCP(m, nil, "body", "mcp_config")
+		if len(faults) == 0 {
+			faults = servers.CheckSize("body", "mcp_config")
+		}
 		out = append(out, faults...)
 	}
 	return out

@@ -27,7 +27,6 @@ func (d *Door) row(ctx context.Context, c *call, id string) (session.Row, error)
 	if r.Owner != c.who.User || r.Deleted {
 		return r, session.ErrNotFound
 	}
-	d.learn(ctx, r.Owner)
 	return r, nil
 }
 

@@ -75,7 +75,7 @@ type Config struct {
 	TestModel func(ctx context.Context, user string, in api.TestModel) (api.ModelReport, error)
 	// TestMCP tries tool servers out for a user; MCPStates says where those of a conversation stand.
 	TestMCP   func(ctx context.Context, user string, m settings.MCP) ([]api.MCPServerStatus, error)
-	MCPStates func(id session.ID) []api.MCPServerStatus
+	MCPStates func(ctx context.Context, owner string, id session.ID) ([]api.MCPServerStatus, error)
 	// Usage is what it knows of money.
 	Usage Usage
 	// Webhooks are told what happens in their users' conversations; nil if there are none.
@@ -115,8 +115,8 @@ type Config struct {
 	NameTrace func(ctx context.Context, name string)
 	// Redact learns secrets that must not reach a log.
 	Redact func(values ...string)
-	// Mask hides secrets in an event before a client sees it; nil hides nothing.
-	Mask func(event []byte) []byte
+	// Mask hides the secrets of an event's owner before a client sees it; nil hides nothing.
+	Mask func(ctx context.Context, owner string, event []byte) ([]byte, error)
 	// Bodies bounds the memory of request bodies; zero means the usual bounds.
 	Bodies Bodies
 	// DataDir is where disk use is measured.

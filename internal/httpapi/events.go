@@ -52,9 +52,9 @@ func listEvents(d *Door, ctx context.Context, c *call, q eventQuery, b api.Opt[a
 	want := int(q.Limit) + 1
 	var found []json.RawMessage
 	if q.Reverse {
-		found, err = d.eventsDown(ctx, row.ID, filter, first, last, want)
+		found, err = d.eventsDown(ctx, row, filter, first, last, want)
 	} else {
-		found, err = d.eventsUp(ctx, row.ID, filter, first, last, want)
+		found, err = d.eventsUp(ctx, row, filter, first, last, want)
 	}
 	page := api.EventPage{Events: found[:min(len(found), want-1)], HasMore: len(found) >= want}
 	if page.Events == nil {
@@ -63,29 +63,32 @@ func listEvents(d *Door, ctx context.Context, c *call, q eventQuery, b api.Opt[a
 	return page, err
 }
 
-func (d *Door) eventsUp(ctx context.Context, id session.ID, filter *eventFilter, first, last int64, want int) ([]json.RawMessage, error) {
+func (d *Door) eventsUp(ctx context.Context, row session.Row, filter *eventFilter, first, last int64, want int) ([]json.RawMessage, error) {
 	var out []json.RawMessage
 	if first > last {
 		return out, nil
 	}
-	for e, err := range d.Log.Read(ctx, id, first-1) {
+	for e, err := range d.Log.Read(ctx, row.ID, first-1) {
 		if err != nil {
 			return nil, err
 		}
 		if e.Number > last || len(out) >= want {
 			break
 		}
-		f, err := v0.Encode(id, e)
+		f, err := v0.Encode(row.ID, e)
 		if err != nil {
 			return nil, err
 		}
-		if f.Kind == v0.Status && filter.statuses {
-			out = append(out, statusOf(e, d.masked(f.JSON)))
-		}
-		if f.Kind != v0.Event {
+		if f.Kind != v0.Event && (f.Kind != v0.Status || !filter.statuses) {
 			continue
 		}
-		if event := d.masked(f.JSON); filter.wants(e, event) {
+		event, err := d.masked(ctx, row.Owner, f.JSON)
+		switch {
+		case err != nil:
+			return nil, err
+		case f.Kind == v0.Status:
+			out = append(out, statusOf(e, event))
+		case filter.wants(e, event):
 			out = append(out, event)
 		}
 	}
@@ -107,11 +110,11 @@ func statusOf(e session.Event, status json.RawMessage) json.RawMessage {
 }
 
 // eventsDown reads the log in short stretches from the end, since logs are read upwards.
-func (d *Door) eventsDown(ctx context.Context, id session.ID, filter *eventFilter, first, last int64, want int) ([]json.RawMessage, error) {
+func (d *Door) eventsDown(ctx context.Context, row session.Row, filter *eventFilter, first, last int64, want int) ([]json.RawMessage, error) {
 	var out []json.RawMessage
 	for last >= first && len(out) < want {
 		from := max(first, last-127)
-		part, err := d.eventsUp(ctx, id, filter, from, last, 1<<30)
+		part, err := d.eventsUp(ctx, row, filter, from, last, 1<<30)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ func getMCP(d *Door, ctx context.Context, c *call, p one, _ none) (api.MCPServer
 	if err != nil || d.MCPStates == nil {
 		return out, err
 	}
-	out.Servers = append(out.Servers, d.MCPStates(row.ID)...)
-	return out, nil
+	states, err := d.MCPStates(ctx, row.Owner, row.ID)
+	out.Servers = append(out.Servers, states...)
+	return out, err
 }

@@ -22,9 +22,12 @@ func (r *rig) clientOf(user string) *client.Client {
 func TestToolServerStates(t *testing.T) {
 	asked := ""
 	r := newRig(t, tune{config: func(c *Config) {
-		c.MCPStates = func(id session.ID) []api.MCPServerStatus {
+		c.MCPStates = func(_ context.Context, owner string, id session.ID) ([]api.MCPServerStatus, error) {
 			asked = string(id)
-			return []api.MCPServerStatus{{Name: "srv", Kind: "sse", State: "ready", OK: true, Tools: []string{"echo"}}}
+			if owner != "ada" {
+				t.Errorf("asked for %s", owner)
+			}
+			return []api.MCPServerStatus{{Name: "srv", Kind: "sse", State: "ready", OK: true, Tools: []string{"echo"}}}, nil
 		}
 	}})
 	r.settle("ada", "bob")

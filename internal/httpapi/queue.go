@@ -41,7 +41,7 @@ func getQueue(d *Door, ctx context.Context, c *call, p one, _ none) (api.Message
 		if out.HasMore = len(out.Messages) == maxQueued; out.HasMore {
 			break
 		}
-		m, err := d.queued(e)
+		m, err := d.queued(ctx, row.Owner, e)
 		if err != nil {
 			return out, err
 		}
@@ -51,7 +51,7 @@ func getQueue(d *Door, ctx context.Context, c *call, p one, _ none) (api.Message
 }
 
 // queued is a message as a client may see it.
-func (d *Door) queued(e session.Event) (api.QueuedMessage, error) {
+func (d *Door) queued(ctx context.Context, owner string, e session.Event) (api.QueuedMessage, error) {
 	said := e.Payload.(session.UserSaid)
 	m := api.QueuedMessage{EventID: e.Number, Content: said.Text, ImageURLs: said.Images, SaidAt: e.At}
 	if m.ImageURLs == nil {
@@ -61,8 +61,11 @@ func (d *Door) queued(e session.Event) (api.QueuedMessage, error) {
 	if err != nil {
 		return m, err
 	}
+	if b, err = d.masked(ctx, owner, b); err != nil {
+		return m, err
+	}
 	var shown api.QueuedMessage
-	err = json.Unmarshal(d.masked(b), &shown)
+	err = json.Unmarshal(b, &shown)
 	return shown, err
 }
 

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -83,7 +84,12 @@ func TestQueue(t *testing.T) {
 func TestQueueShape(t *testing.T) {
 	const hush = "opensesame"
 	r := newRig(t, pairs(), tune{config: func(c *Config) {
-		c.Mask = func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(hush), []byte("***")) }
+		c.Mask = func(_ context.Context, owner string, b []byte) ([]byte, error) {
+			if owner != "ada" {
+				t.Errorf("masked for %s", owner)
+			}
+			return bytes.ReplaceAll(b, []byte(hush), []byte("***")), nil
+		}
 	}})
 	r.settle("ada", "bob")
 	id := r.create(`{}`)

@@ -68,18 +68,18 @@ type moments struct {
 // around finds an event, and those before and after it that say something.
 func (d *Door) around(ctx context.Context, row session.Row, event int64) (moments, error) {
 	var m moments
-	here, err := d.eventsUp(ctx, row.ID, &eventFilter{}, max(event, 1), event, 1)
+	here, err := d.eventsUp(ctx, row, &eventFilter{}, max(event, 1), event, 1)
 	if err != nil {
 		return m, err
 	}
 	if len(here) == 0 {
 		return m, fail(http.StatusNotFound, api.CodeNotFound, "The conversation has no event with this number.")
 	}
-	before, err := d.eventsDown(ctx, row.ID, &eventFilter{}, 1, event-1, rememberLook)
+	before, err := d.eventsDown(ctx, row, &eventFilter{}, 1, event-1, rememberLook)
 	if err != nil {
 		return m, err
 	}
-	after, err := d.eventsUp(ctx, row.ID, &eventFilter{}, event+1, row.Last, rememberLook)
+	after, err := d.eventsUp(ctx, row, &eventFilter{}, event+1, row.Last, rememberLook)
 	if err != nil {
 		return m, err
 	}

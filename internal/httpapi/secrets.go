@@ -15,7 +15,8 @@ func listSecrets(d *Door, ctx context.Context, c *call, _ none, _ none) (api.Sec
 	out := api.Secrets{CustomSecrets: []api.SecretInfo{}}
 	err := d.Settings.Read(ctx, c.who.User, func(s *settings.Settings) {
 		for _, name := range slices.Sorted(maps.Keys(s.CustomSecrets)) {
-			out.CustomSecrets = append(out.CustomSecrets, api.SecretInfo{Name: name, Description: text(s.CustomSecrets[name].Description)})
+			c := s.CustomSecrets[name]
+			out.CustomSecrets = append(out.CustomSecrets, api.SecretInfo{Name: name, Description: text(c.Description), Warning: c.Unmasked()})
 		}
 	})
 	if errors.Is(err, settings.ErrNotFound) {
@@ -24,14 +25,17 @@ func listSecrets(d *Door, ctx context.Context, c *call, _ none, _ none) (api.Sec
 	return out, err
 }
 
-func createSecret(d *Door, ctx context.Context, c *call, _ none, b api.CreateSecret) (api.Done, error) {
+func createSecret(d *Door, ctx context.Context, c *call, _ none, b api.CreateSecret) (api.SecretCreated, error) {
 	if d.Redact != nil {
 		d.Redact(b.Value)
 	}
+	out := api.SecretCreated{Message: "Secret created successfully"}
 	err := d.Settings.Change(ctx, c.who.User, func(s *settings.Settings) error {
-		return s.AddSecret(b.Name, b.Value, b.Description.Value)
+		err := s.AddSecret(b.Name, b.Value, b.Description.Value)
+		out.Warning = s.CustomSecrets[b.Name].Unmasked()
+		return err
 	})
-	return api.Done{Message: "Secret created successfully"}, secretFault(err, "", b.Name)
+	return out, secretFault(err, "", b.Name)
 }
 
 // secretPath names a custom secret: its name is its id.

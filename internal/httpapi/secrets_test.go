@@ -63,7 +63,7 @@ func TestSecretsThatAreRefused(t *testing.T) {
 	for body, at := range map[string]string{`{"name":"1A"}`: `"name"`, `{}`: `"name"`, `{"name":"A","value":"x"}`: `"value"`, `{"name":"A","description":"\u0001"}`: `"description"`} {
 		r.do("PUT", toSecrets+"/OLD", body).want(t, 422, `["body",`+at+`]`)
 	}
-	r.do("GET", toSecrets, "").want(t, 200, `{"custom_secrets":[{"name":"OLD","description":null}]}`)
+	r.do("GET", toSecrets, "").want(t, 200, `{"custom_secrets":[{"name":"OLD","description":null,"warning":"This secret is stored and works, but it is not masked in output, because it is shorter than 8 characters."}]}`)
 }
 
 // Of many that want the same name, one gets it, and no secret is lost.

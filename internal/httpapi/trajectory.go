@@ -76,7 +76,10 @@ func (d *Door) sendEvents(ctx context.Context, row session.Row, hidden map[int64
 		if event == nil {
 			continue
 		}
-		if event = d.masked(event); !first {
+		if event, err = d.masked(ctx, row.Owner, event); err != nil {
+			return err
+		}
+		if !first {
 			event = append([]byte{','}, event...)
 		}
 		first = false

@@ -174,6 +174,10 @@ type Spec struct {
 	// secrets, so drivers ignore it: Open gives it to the runner over the
 	// connection, and it is never written down.
 	Env map[string]string
+	// Secrets are the values of Env that are secret. Inside is told all that the sandbox
+	// was given since it was started, before these take their place; it may be nil.
+	Secrets []string
+	Inside  func(values []string)
 	// Seal is a key of 32 bytes under which the runner seals the results that it keeps
 	// on disk; nil lets it choose one that ends with it. Open gives it to the runner
 	// over the connection, and it is never written down.

@@ -61,10 +61,7 @@ func Open(ctx context.Context, d Driver, spec Spec, progress func(Progress)) (s 
 			return nil, h, err
 		}
 		if s, err = d.Attach(ctx, h); err == nil {
-			err = s.seal(ctx, spec.Seal)
-			if err == nil {
-				err = s.SetEnv(ctx, spec.Env)
-			}
+			err = s.welcome(ctx, spec)
 			if err == nil {
 				return s, h, nil
 			}
@@ -96,6 +93,39 @@ func (s *Sandbox) seal(ctx context.Context, key []byte) error {
 		return nil
 	}
 	return err
+}
+
+// welcome tells the runner what its sandbox shall be, and whoever asked for it which
+// secrets are inside already.
+func (s *Sandbox) welcome(ctx context.Context, spec Spec) error {
+	if err := s.seal(ctx, spec.Seal); err != nil {
+		return err
+	}
+	inside, err := s.Remember(ctx, spec.Secrets)
+	if err != nil {
+		return err
+	}
+	if spec.Inside != nil {
+		spec.Inside(inside)
+	}
+	return s.SetEnv(ctx, spec.Env)
+}
+
+// RememberParams are values that must not be shown.
+type RememberParams struct {
+	Values []string `json:"values"`
+}
+
+// Remember tells the runner which values of the environment are secret, and returns all
+// that it was told since it was started: processes that run may have any of them. A
+// runner of an older version knows none.
+func (s *Sandbox) Remember(ctx context.Context, values []string) ([]string, error) {
+	var out RememberParams
+	err := s.peer.Call(ctx, "remember", 0, RememberParams{values}, &out)
+	if _, refused := Refusal(err); refused {
+		err = nil
+	}
+	return out.Values, err
 }
 
 // SetEnv says what is added to the environment of everything that is started

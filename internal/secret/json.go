@@ -3,21 +3,98 @@ package secret
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"strings"
 )
 
-// JSON returns a JSON text with all known secrets masked in its strings, at any
-// depth, in arrays too. Names of fields stay, and so do the values of the fields
-// of the outermost object that keep names: what a program goes by must not
-// change because somebody's secret is the same word. What is not JSON is
-// returned as it is.
-func (r *Redactor) JSON(text []byte, keep ...string) []byte {
-	if r.count.Load() == 0 || len(text) < MinRedacted {
+// Shape says which parts of a JSON text programs go by. They are never masked: what
+// a program goes by must not change because a secret is the same word. The zero Shape
+// has no such parts but the names of fields.
+type Shape struct {
+	root part
+	// below says that names of fields are text too, but for those of the outermost object.
+	below bool
+}
+
+// part is what a Shape says of a value and of what is in it.
+type part struct {
+	keep   bool // it is as it is, but for descriptions in it
+	coded  bool // it is a string that holds JSON
+	free   bool // names of fields in it are text too
+	fields map[string]*part
+}
+
+// Inner is the Shape of a JSON text of which only the outermost names are known.
+var Inner = &Shape{below: true}
+
+// NewShape makes a Shape of paths, the names of fields with dots between them. Arrays
+// are passed over: a path means the field in each element. What keep names is kept,
+// free may hold any names, and coded are strings that hold JSON.
+func NewShape(keep, free, coded []string) *Shape {
+	s := &Shape{}
+	for _, path := range keep {
+		s.root.at(path).keep = true
+	}
+	for _, path := range free {
+		s.root.at(path).free = true
+	}
+	for _, path := range coded {
+		s.root.at(path).coded = true
+	}
+	return s
+}
+
+func (p *part) at(path string) *part {
+	for name := range strings.SplitSeq(path, ".") {
+		next := p.fields[name]
+		if next == nil {
+			next = &part{}
+			if p.fields == nil {
+				p.fields = map[string]*part{}
+			}
+			p.fields[name] = next
+		}
+		p = next
+	}
+	return p
+}
+
+// Parts of which no Shape says anything.
+var (
+	plainPart = &part{}
+	freePart  = &part{free: true}
+	keptPart  = &part{keep: true}
+)
+
+// in is the part under a name.
+func (p *part) in(name []byte) *part {
+	switch next := p.fields[string(name)]; {
+	case next != nil:
+		return next
+	case p.keep && string(name) != "description":
+		return keptPart
+	case p.free:
+		return freePart
+	}
+	return plainPart
+}
+
+// JSON returns a JSON text with all secrets masked in its strings, at any depth, as
+// far as shape does not keep them; nil is the zero Shape. What is not JSON is masked
+// as text.
+func (m *Masker) JSON(text []byte, shape *Shape) []byte {
+	a := m.automaton()
+	if a == none || len(text) < MinMasked {
 		return text
 	}
-	w := walk{redactor: r, text: text, keep: keep}
-	if !w.value(0) || w.out == nil {
+	root := plainPart
+	if shape != nil {
+		root = &shape.root
+	}
+	w := walk{find: a, text: text, below: shape != nil && shape.below}
+	if !w.whole(root) {
+		return []byte(a.mask(string(text)))
+	}
+	if w.out == nil {
 		return text
 	}
 	return append(w.out, text[w.copied:]...)
@@ -25,48 +102,66 @@ func (r *Redactor) JSON(text []byte, keep ...string) []byte {
 
 // walk goes through a JSON text once. Everything that is no string is passed over.
 type walk struct {
-	redactor *Redactor
-	text     []byte
-	keep     []string
-	at       int
-	out      []byte // nil until something was masked
-	copied   int    // what of text is in out
+	find   *automaton
+	text   []byte
+	below  bool // names below the outermost ones are text too
+	at     int
+	out    []byte // nil until something was masked
+	copied int    // what of text is in out
 }
 
 // maxDepth is deeper than anything that is written here.
-const maxDepth = 1000
+const maxDepth = 10_000
+
+// whole passes the one value that the text is.
+func (w *walk) whole(p *part) bool {
+	if !w.value(p, 0) {
+		return false
+	}
+	w.space()
+	return w.at == len(w.text)
+}
 
 // value passes a value; false says that the text is not JSON after all.
-func (w *walk) value(depth int) bool {
+func (w *walk) value(p *part, depth int) bool {
 	w.space()
 	if w.at >= len(w.text) || depth > maxDepth {
 		return false
 	}
 	switch w.text[w.at] {
 	case '{':
-		return w.list('}', func() bool {
-			name, ok := w.quoted()
-			if w.space(); !ok || w.at >= len(w.text) || w.text[w.at] != ':' {
-				return false
-			}
-			w.at++
-			if depth == 0 && slices.Contains(w.keep, string(name[1:len(name)-1])) {
-				kept := w.redactor
-				w.redactor = nil
-				defer func() { w.redactor = kept }()
-			}
-			return w.value(depth + 1)
-		})
+		return w.list('}', func() bool { return w.field(p, depth) })
 	case '[':
-		return w.list(']', func() bool { return w.value(depth + 1) })
+		return w.list(']', func() bool { return w.value(p, depth+1) })
 	case '"':
-		return w.mask()
+		return w.mask(p)
 	}
 	start := w.at
 	for w.at < len(w.text) && strings.IndexByte(",]} \t\r\n", w.text[w.at]) < 0 {
 		w.at++
 	}
 	return w.at > start
+}
+
+// field passes a name and its value.
+func (w *walk) field(p *part, depth int) bool {
+	start := w.at
+	raw, ok := w.quoted()
+	if !ok {
+		return false
+	}
+	name := raw[1 : len(raw)-1]
+	if p.free || w.below && depth > 0 {
+		w.at = start
+		if !w.mask(plainPart) {
+			return false
+		}
+	}
+	if w.space(); w.at >= len(w.text) || w.text[w.at] != ':' {
+		return false
+	}
+	w.at++
+	return w.value(p.in(name), depth+1)
 }
 
 // list passes what is between brackets, element by element.
@@ -97,17 +192,17 @@ func (w *walk) list(end byte, element func() bool) bool {
 // mask passes a string and writes it anew if there is a secret in it. It is
 // looked at as it is meant, not as it is written: a mask must not cut an escape
 // in two, and JSON within JSON is escaped twice.
-func (w *walk) mask() bool {
+func (w *walk) mask(p *part) bool {
 	start := w.at
 	raw, ok := w.quoted()
-	if !ok || w.redactor == nil {
+	if !ok || p.keep {
 		return ok
 	}
 	meant := string(raw[1 : len(raw)-1])
 	if bytes.IndexByte(raw, '\\') >= 0 && json.Unmarshal(raw, &meant) != nil {
 		return false
 	}
-	masked := w.redactor.String(meant)
+	masked := w.masked(p, meant)
 	if masked == meant {
 		return true
 	}
@@ -115,6 +210,16 @@ func (w *walk) mask() bool {
 	w.out = append(w.out, jsonEscaped(masked, true)...)
 	w.copied = w.at - 1
 	return true
+}
+
+func (w *walk) masked(p *part, meant string) string {
+	if p.coded {
+		inner := walk{find: w.find, text: []byte(meant)}
+		if inner.whole(freePart) {
+			return string(append(inner.out, inner.text[inner.copied:]...))
+		}
+	}
+	return w.find.mask(meant)
 }
 
 // quoted passes a string and returns it with its quotes.

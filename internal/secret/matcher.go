@@ -1,14 +1,6 @@
 package secret
 
-import (
-	"slices"
-	"strings"
-)
-
-const (
-	headLen    = 4 // every form is at least this long
-	filterBits = 16
-)
+import "slices"
 
 // matcher finds, at one position of a text, the longest of many strings. Strings can
 // be added and removed at any time. Nearly every position is turned away by one look
@@ -18,8 +10,6 @@ type matcher struct {
 	filter []uint16 // how many heads have this hash; full means "many", for ever
 	refs   map[string]int
 	heads  map[string]*bucket
-	// starts counts the first 1 to 3 bytes of all strings, for the end of a piece of text.
-	starts map[string]int
 }
 
 // bucket holds the strings with the same first bytes.
@@ -32,13 +22,8 @@ type bucket struct {
 func newMatcher() matcher {
 	return matcher{
 		filter: make([]uint16, 1<<filterBits),
-		refs:   map[string]int{}, heads: map[string]*bucket{}, starts: map[string]int{},
+		refs:   map[string]int{}, heads: map[string]*bucket{},
 	}
-}
-
-func slot(s string) uint32 {
-	h := uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
-	return h * 0x9E3779B1 >> (32 - filterBits)
 }
 
 func (m *matcher) add(s string) {
@@ -47,9 +32,6 @@ func (m *matcher) add(s string) {
 	}
 	if n := &m.filter[slot(s)]; *n < ^uint16(0) {
 		*n++
-	}
-	for n := 1; n < headLen; n++ {
-		m.starts[s[:n]]++
 	}
 	b := m.heads[s[:headLen]]
 	if b == nil {
@@ -71,11 +53,6 @@ func (m *matcher) remove(s string) {
 	if n := &m.filter[slot(s)]; *n < ^uint16(0) {
 		*n--
 	}
-	for n := 1; n < headLen; n++ {
-		if m.starts[s[:n]]--; m.starts[s[:n]] == 0 {
-			delete(m.starts, s[:n])
-		}
-	}
 	b := m.heads[s[:headLen]]
 	delete(b.all, s)
 	if b.counts[len(s)]--; b.counts[len(s)] == 0 {
@@ -87,31 +64,19 @@ func (m *matcher) remove(s string) {
 	}
 }
 
-// match returns the length of the longest string that text begins with, or 0. Unless
-// final, it asks to wait when text may be the beginning of a longer one.
-func (m *matcher) match(text string, final bool) (n int, wait bool) {
-	if len(text) < headLen {
-		return 0, !final && m.starts[text] > 0
-	}
+// match returns the length of the longest string that text begins with, or 0.
+func (m *matcher) match(text string) int {
 	if m.filter[slot(text)] == 0 {
-		return 0, false
+		return 0
 	}
 	b := m.heads[text[:headLen]]
 	if b == nil {
-		return 0, false
-	}
-	if !final && b.lens[0] > len(text) {
-		// One by one, but only where a piece of text ends with the beginning of a secret.
-		for long := range b.all {
-			if len(long) > len(text) && strings.HasPrefix(long, text) {
-				return 0, true
-			}
-		}
+		return 0
 	}
 	for _, n := range b.lens {
 		if n <= len(text) && m.refs[text[:n]] > 0 {
-			return n, false
+			return n
 		}
 	}
-	return 0, false
+	return 0
 }

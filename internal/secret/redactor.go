@@ -13,136 +13,149 @@ import (
 )
 
 const (
-	// MinRedacted is the length below which a value is not redacted: masking every
-	// "1" or "true" would destroy text that has nothing to do with the secret.
-	MinRedacted = 6
-
-	maxValues     = 10_000   // the values used longest ago are forgotten first
-	maxFormsBytes = 64 << 20 // of all written forms together
+	// maxRecent is how many values are known without an owner. Those used longest ago
+	// are forgotten first.
+	maxRecent = 1000
+	// maxForm is how long a form is at most that is looked for. Of longer ones this much
+	// is found, and the text is masked from there to its end.
+	maxForm = 256
 )
 
-// Redactor replaces known secrets in text by the mask, in whatever way they are
-// written: raw, base64 (also inside a longer encoded text), hex, URL- or
-// JSON-escaped. It may be used by many goroutines.
+// Redactor masks the secrets of all users in our own logs, in whatever way they are
+// written. Nothing that users see goes through it: see Masker. Values with a Weakness
+// are left alone. It may be used by many goroutines.
 type Redactor struct {
 	count atomic.Int64  // of values, to be quick when there are none
-	gen   atomic.Uint64 // grows when a value is added
+	gen   atomic.Uint64 // grows when values change
 
 	mu     sync.RWMutex
-	values map[string]*list.Element // of *known
-	recent *list.List               // front: used last
-	bytes  int
-	limit  int // of bytes
+	values map[string]*known
+	recent *list.List // of *known, those that Add made known; front: used last
 	forms  matcher
 }
 
 type known struct {
-	value string
-	forms []string
-	bytes int
+	value  string
+	forms  []string
+	owners int           // how many have it
+	recent *list.Element // nil if Add did not make it known, or long ago
 }
 
 // NewRedactor returns a Redactor that knows no secret yet.
 func NewRedactor() *Redactor {
-	return &Redactor{values: map[string]*list.Element{}, recent: list.New(), limit: maxFormsBytes, forms: newMatcher()}
+	return &Redactor{values: map[string]*known{}, recent: list.New(), forms: newMatcher()}
 }
 
-// Add makes values known. Those shorter than MinRedacted are ignored. At most 10,000
-// are kept; adding one again keeps it among them.
+// Add makes values known for a while: until 1,000 others were added.
 func (r *Redactor) Add(values ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, v := range values {
-		if len(v) < MinRedacted || v == Mask {
+		k := r.know(v)
+		if k == nil {
 			continue
 		}
-		if e, ok := r.values[v]; ok {
-			r.recent.MoveToFront(e)
+		if k.recent != nil {
+			r.recent.MoveToFront(k.recent)
 			continue
 		}
-		k := &known{value: v, forms: writtenForms(v)}
-		for _, f := range k.forms {
-			k.bytes += len(f)
-			r.forms.add(f)
-		}
-		r.bytes += k.bytes
-		r.values[v] = r.recent.PushFront(k)
-		r.gen.Add(1)
-		for r.recent.Len() > maxValues || r.bytes > r.limit && r.recent.Len() > 1 {
-			r.forget(r.recent.Back())
+		k.recent = r.recent.PushFront(k)
+		if r.recent.Len() > maxRecent {
+			old := r.recent.Remove(r.recent.Back()).(*known)
+			old.recent = nil
+			r.forget(old)
 		}
 	}
-	r.count.Store(int64(r.recent.Len()))
+	r.count.Store(int64(len(r.values)))
 }
 
-func (r *Redactor) forget(e *list.Element) {
-	k := r.recent.Remove(e).(*known)
+// Keep makes values known for ever: those of the server itself.
+func (r *Redactor) Keep(values ...string) { r.keep(values) }
+
+// keep makes the values of an owner known until drop.
+func (r *Redactor) keep(values []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, v := range values {
+		if k := r.know(v); k != nil {
+			k.owners++
+		}
+	}
+	r.count.Store(int64(len(r.values)))
+}
+
+// drop ends a keep of the same values.
+func (r *Redactor) drop(values []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, v := range values {
+		if k := r.values[v]; k != nil {
+			k.owners--
+			r.forget(k)
+		}
+	}
+	r.count.Store(int64(len(r.values)))
+}
+
+// know returns what is known of a value, nil if it is not to be known.
+func (r *Redactor) know(v string) *known {
+	if k := r.values[v]; k != nil {
+		return k
+	}
+	if Weakness(v) != "" {
+		return nil
+	}
+	k := &known{value: v}
+	for _, f := range writtenForms(v) {
+		f = f[:min(len(f), maxForm)]
+		k.forms = append(k.forms, f)
+		r.forms.add(f)
+	}
+	r.values[v] = k
+	r.gen.Add(1)
+	return k
+}
+
+// forget lets a value go that nobody has any more.
+func (r *Redactor) forget(k *known) {
+	if k.owners > 0 || k.recent != nil {
+		return
+	}
 	delete(r.values, k.value)
-	r.bytes -= k.bytes
 	for _, f := range k.forms {
 		r.forms.remove(f)
 	}
+	r.gen.Add(1)
 }
 
 // String returns s with all known secrets masked. Secrets that overlap are masked
 // as one, so that no end of the second stays.
 func (r *Redactor) String(s string) string {
-	if r.count.Load() == 0 || len(s) < MinRedacted {
+	if r.count.Load() == 0 || len(s) < MinMasked {
 		return s
 	}
-	var p pass
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	p.run(&r.forms, s, true)
-	if !p.masked {
-		return s
-	}
-	return string(p.out)
-}
-
-// pass is one walk over a text, which may arrive in pieces.
-type pass struct {
-	out     []byte
-	at      int  // everything before is decided
-	copied  int  // everything before is in out
-	maskEnd int  // end of the secret that at is in, if greater than at
-	masked  bool // whether anything was masked
-}
-
-// run decides as much of s as is certain; final says that nothing follows.
-func (p *pass) run(m *matcher, s string, final bool) {
-	for ; p.at < len(s); p.at++ {
-		if p.at == p.maskEnd {
-			p.closeMask()
-		}
-		n, wait := m.match(s[p.at:], final)
-		if wait {
-			break
-		}
+	var out []byte
+	copied, end := 0, 0 // what is in out, and where the secret ends that at is in
+	for at := 0; at+headLen <= len(s); at++ {
+		n := r.forms.match(s[at:])
 		if n == 0 {
 			continue
 		}
-		if p.at >= p.maskEnd {
-			p.out = append(p.out, s[p.copied:p.at]...)
-			p.copied, p.masked = p.at, true
+		if at >= end {
+			out = append(append(out, s[copied:at]...), Mask...)
 		}
-		p.maskEnd = max(p.maskEnd, p.at+n)
-	}
-	if p.at >= p.maskEnd {
-		p.closeMask()
-		if p.masked || !final {
-			p.out = append(p.out, s[p.copied:p.at]...)
+		end = max(end, at+n)
+		copied = end
+		if n == maxForm {
+			return string(out)
 		}
-		p.copied = p.at
 	}
-}
-
-// closeMask writes the mask for the secret that ends here, if one does.
-func (p *pass) closeMask() {
-	if p.maskEnd > p.copied {
-		p.out = append(p.out, Mask...)
-		p.copied = p.maskEnd
+	if out == nil {
+		return s
 	}
+	return string(append(out, s[copied:]...))
 }
 
 // writtenForms lists the ways in which v may appear in text, v itself first.
@@ -151,7 +164,7 @@ func writtenForms(v string) []string {
 	var out []string
 	add := func(forms ...string) {
 		for _, f := range forms {
-			if len(f) >= MinRedacted && !seen[f] {
+			if len(f) >= MinMasked && !seen[f] {
 				seen[f] = true
 				out = append(out, f)
 			}

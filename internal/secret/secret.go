@@ -1,5 +1,6 @@
 // Package secret keeps secrets secret: a type that cannot be printed, sealing at
-// rest with one key per user, and a redactor for everything that leaves the process.
+// rest with one key per user, a masker per owner for what users see, and a redactor
+// for our own logs.
 package secret
 
 import (

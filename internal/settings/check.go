@@ -22,6 +22,9 @@ const (
 	maxImage         = 512
 	maxModel         = 256
 	maxCustomSecrets = 1000
+	// maxSecretBytes is how long all secrets of a user may be together. Looking for them
+	// takes about 150 times as much memory.
+	maxSecretBytes = 128 << 10
 )
 
 // problem is a stable word for machines and a sentence for people. The sentence never

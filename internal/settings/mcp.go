@@ -41,6 +41,14 @@ func CheckMCP(in api.MCPConfig, stored *MCP, path ...any) (MCP, []api.FieldError
 	return out, c.bad
 }
 
+// CheckSize refuses more secrets than one user may have.
+func (m MCP) CheckSize(path ...any) []api.FieldError {
+	if s := (Settings{MCP: &m}); s.secretBytes() <= maxSecretBytes {
+		return nil
+	}
+	return []api.FieldError{{Loc: path, Msg: tooMuch.msg, Type: tooMuch.typ}}
+}
+
 type mcpCheck struct {
 	path   []any
 	stored MCP

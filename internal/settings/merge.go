@@ -52,10 +52,33 @@ func Merge(old *Settings, in api.SettingsInput) (Settings, Changes, error) {
 	number(m, "email_verified", in.EmailVerified, &s.EmailVerified, anyBool)
 	m.text("git_user_name", in.GitUserName, &s.GitUserName, checkGitName)
 	m.text("git_user_email", in.GitUserEmail, &s.GitUserEmail, checkGitEmail)
+	m.compare(old, in)
 	if len(m.bad) > 0 {
 		return Settings{}, Changes{}, &api.ValidationError{Detail: m.bad}
 	}
 	return m.out, Changes{Notes: m.notes}, nil
+}
+
+// compare refuses more secrets than one user may have, and tells of those that are
+// new and cannot be masked. What was stored before there was a limit can stay.
+func (m *merger) compare(old *Settings, in api.SettingsInput) {
+	before := Settings{}
+	if old != nil {
+		before = *old
+	}
+	if n := m.out.secretBytes(); n > maxSecretBytes && n > before.secretBytes() {
+		field := "secrets_store"
+		if !in.SecretsStore.Set {
+			field = "mcp_config"
+		}
+		m.refuse(tooMuch, field)
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.out.CustomSecrets)) {
+		c := m.out.CustomSecrets[name]
+		if why := c.Unmasked(); why != "" && !c.Value.Equal(before.CustomSecrets[name].Value) {
+			m.notes = append(m.notes, name+": "+why)
+		}
+	}
 }
 
 // nullKeeps makes null the same as omitted, for the fields where it is.

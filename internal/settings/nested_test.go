@@ -96,9 +96,9 @@ func TestMergeSecretsStore(t *testing.T) {
 		{name: "unknown provider", body: p(`{"svn":"t"}`), bad: "literal_error", loc: token("svn")},
 		{name: "tokens of wrong type", body: p(`[]`), bad: "dict_type", loc: token()},
 
-		{name: "new secret keeps the others", body: c(`{"A_1":"v"}`), want: map[string]string{"A_1": `"v|"`, "NPM_TOKEN": kept["NPM_TOKEN"], "PYPI": kept["PYPI"]}},
-		{name: "secret object", body: c(`{"A":{"secret":"v\nw","description":"d"}}`), want: map[string]string{"A": `"v\nw|d"`}},
-		{name: "secret replaced", body: c(`{"PYPI":"p2"}`), want: map[string]string{"PYPI": `"p2|publish"`}},
+		{name: "new secret keeps the others", body: c(`{"A_1":"v"}`), want: map[string]string{"A_1": `"v|"`, "NPM_TOKEN": kept["NPM_TOKEN"], "PYPI": kept["PYPI"]}, note: "not masked"},
+		{name: "secret object", body: c(`{"A":{"secret":"v\nw","description":"d"}}`), want: map[string]string{"A": `"v\nw|d"`}, note: "not masked"},
+		{name: "secret replaced", body: c(`{"PYPI":"p2"}`), want: map[string]string{"PYPI": `"p2|publish"`}, note: "not masked"},
 		{name: "secret removed", body: c(`{"PYPI":null}`), want: map[string]string{"PYPI": "-", "NPM_TOKEN": kept["NPM_TOKEN"]}},
 		{name: "secret cleared", body: c(`{"PYPI":""}`), want: map[string]string{"PYPI": "-"}},
 		{name: "secret masked", body: c(`{"PYPI":"**********","NPM_TOKEN":{"secret":"**********","description":"n"}}`), want: map[string]string{"PYPI": kept["PYPI"], "NPM_TOKEN": `"npm-1|n"`}},

@@ -32,11 +32,35 @@ func (s *Settings) AddSecret(name, value, description string) error {
 	if len(s.CustomSecrets) >= maxCustomSecrets {
 		return api.Invalid("too_long", "There are 1000 custom secrets already. Remove some.", "name")
 	}
+	if s.secretBytes()+len(value) > maxSecretBytes {
+		return api.Invalid(tooMuch.typ, tooMuch.msg, "value")
+	}
 	if s.CustomSecrets == nil {
 		s.CustomSecrets = map[string]CustomSecret{}
 	}
 	s.CustomSecrets[name] = CustomSecret{Value: secret.New(value), Description: description}
 	return nil
+}
+
+// tooMuch refuses what would not fit beside the user's other secrets.
+var tooMuch = &problem{"too_long", "All stored secrets together are longer than 128 KiB. Remove some, or store this one in a file of the workspace."}
+
+// secretBytes is how long all secrets are together.
+func (s *Settings) secretBytes() int {
+	n := 0
+	for _, v := range s.SecretValues() {
+		n += len(v)
+	}
+	return n
+}
+
+// Unmasked says why a custom secret is not masked; "" says that it is.
+func (c CustomSecret) Unmasked() string {
+	why := secret.Weakness(c.Value.Reveal())
+	if why == "" {
+		return ""
+	}
+	return "This secret is stored and works, but it is not masked in output, because it " + why + "."
 }
 
 // EditSecret renames and describes a custom secret; its value stays. An omitted

@@ -51,6 +51,7 @@ type Service struct {
 	store Store
 	keys  *secret.Keyring
 	red   *secret.Redactor
+	masks *secret.Maskers
 
 	mu    sync.Mutex
 	cache map[string]cached
@@ -67,10 +68,37 @@ type cached struct {
 	settings *Settings // never changed
 }
 
-// New returns a Service. Every secret it loads or stores is made known to red.
+// New returns a Service. Every secret it loads or stores is made known to red, which
+// is for our own logs; what users see is masked by Masker.
 func New(store Store, keys *secret.Keyring, red *secret.Redactor) *Service {
-	return &Service{store: store, keys: keys, red: red, cache: map[string]cached{}}
+	return &Service{store: store, keys: keys, red: red, masks: secret.NewMaskers(red), cache: map[string]cached{}}
 }
+
+// Masker returns what masks the user's secrets and nobody else's. It follows the
+// settings: what is stored later is masked, and what is removed is forgotten unless
+// it is held.
+func (s *Service) Masker(ctx context.Context, user string) (*secret.Masker, error) {
+	m, fresh := s.masks.Of(user)
+	if fresh && s.Alone {
+		return m, nil
+	}
+	_, _, err := s.load(ctx, user)
+	if errors.Is(err, ErrNotFound) {
+		s.masks.Set(user, 0, nil)
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Hold keeps values masked for the user until Release is called with the same holder,
+// whatever becomes of the settings. A sandbox holds what is in its environment.
+func (s *Service) Hold(user, holder string, values ...string) { s.masks.Hold(user, holder, values...) }
+
+// Release ends what a holder holds.
+func (s *Service) Release(holder string) { s.masks.Release(holder) }
 
 // Get returns the user's settings, or ErrNotFound. The caller may change the result.
 func (s *Service) Get(ctx context.Context, user string) (Settings, error) {
@@ -176,7 +204,6 @@ func (s *Service) load(ctx context.Context, user string) (Settings, int64, error
 	have, ok := s.cache[user]
 	s.mu.Unlock()
 	if ok && s.Alone {
-		s.red.Add(have.settings.SecretValues()...)
 		return have.settings.Clone(), have.version, nil
 	}
 	rec, err := s.store.LoadSettings(ctx, user)
@@ -190,8 +217,7 @@ func (s *Service) load(ctx context.Context, user string) (Settings, int64, error
 		}
 		have = s.remember(user, rec.Body, rec.Version, got)
 	}
-	// Also when cached: a secret in use stays known to the redactor.
-	s.red.Add(have.settings.SecretValues()...)
+	s.masks.Set(user, rec.Version, have.settings.SecretValues())
 	return have.settings.Clone(), rec.Version, nil
 }
 
@@ -203,6 +229,7 @@ func (s *Service) forget(user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.cache, user)
+	s.masks.Expire(user)
 }
 
 func (s *Service) remember(user string, body []byte, version int64, got Settings) cached {
@@ -212,6 +239,7 @@ func (s *Service) remember(user string, body []byte, version int64, got Settings
 	if s.cache[user].version > version {
 		return c // read before somebody stored something newer
 	}
+	s.masks.Set(user, version, got.SecretValues())
 	if len(s.cache) >= maxCached {
 		for other := range s.cache { // any one: a wrong guess costs one decoding
 			delete(s.cache, other)

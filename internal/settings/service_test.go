@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -255,6 +256,61 @@ func TestRoundTrips(t *testing.T) {
 			t.Fatal(diff)
 		}
 	})
+}
+
+// A user's secrets are masked for that user alone, from the moment they are stored until
+// they are removed.
+func TestMaskerFollowsSettings(t *testing.T) {
+	t.Parallel()
+	store, keys := NewMemStore(), keyring(t)
+	svc, beside := New(store, keys, secret.NewRedactor()), New(store, keys, secret.NewRedactor())
+	svc.Alone = true
+	masked := func(when, user string, s *Service, want bool) {
+		t.Helper()
+		m, err := s.Masker(t.Context(), user)
+		if err != nil || (m.String("<hunter2-hunter2>") != "<hunter2-hunter2>") != want {
+			t.Errorf("%s, for %s: %v, wanted %t", when, user, err, want)
+		}
+	}
+	store1 := `{"secrets_store":{"custom_secrets":{"A":"hunter2-hunter2","B":"other-value-1"}}}`
+	masked("before the first", "ann", svc, false)
+	if _, err := svc.Update(t.Context(), "ann", parse(t, store1)); err != nil {
+		t.Fatal(err)
+	}
+	masked("stored", "ann", svc, true)
+	masked("stored", "ann", beside, true)
+	masked("stored", "bob", svc, false)
+	// A round trip keeps it: what GET shows says that nothing changes.
+	if _, err := svc.Update(t.Context(), "ann", parse(t, `{"secrets_store":{"custom_secrets":{"A":"`+api.Masked+`","B":"`+api.Masked+`"}}}`)); err != nil {
+		t.Fatal(err)
+	}
+	masked("sent back", "ann", svc, true)
+	if err := svc.Change(t.Context(), "ann", func(s *Settings) error { return s.RemoveSecret("A") }); err != nil {
+		t.Fatal(err)
+	}
+	masked("removed", "ann", svc, false)
+	masked("removed", "ann", beside, false)
+	if _, err := beside.Update(t.Context(), "ann", parse(t, store1)); err != nil {
+		t.Fatal(err)
+	}
+	svc.Forget("ann")
+	masked("stored by a command beside the server", "ann", svc, true)
+	svc.Hold("ann", "box", "hunter2-hunter2")
+	if err := svc.Change(t.Context(), "ann", func(s *Settings) error { return s.RemoveSecret("A") }); err != nil {
+		t.Fatal(err)
+	}
+	masked("removed but in use", "ann", svc, true)
+	svc.Release("box")
+	masked("not in use", "ann", svc, false)
+	// More than one user may have is refused by name, and what was stored before can stay.
+	large := strings.Repeat("0123456789abcde-", 4<<10)
+	for i := range 4 {
+		err := svc.Change(t.Context(), "ann", func(s *Settings) error { return s.AddSecret("L"+strconv.Itoa(i), large[:60<<10]+strconv.Itoa(i), "") })
+		var bad *api.ValidationError
+		if refused := errors.As(err, &bad); refused != (i >= 2) || err != nil && !refused {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
 }
 
 func TestService(t *testing.T) {

@@ -129,7 +129,7 @@ func (m *Import) metadata(f *folder, dir string, c *Conversation) (metadata, boo
 	var meta metadata
 	raw, err := f.read(path.Join(dir, "metadata.json"), maxFile)
 	if err == nil {
-		raw, err = masked(raw, m.Redactor.String)
+		raw, err = masked(raw, m.Masker.String)
 	}
 	if err != nil {
 		c.problem("metadata.json cannot be used (%v): title, repository and times are lost", err)

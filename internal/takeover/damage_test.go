@@ -184,7 +184,7 @@ func TestNothingThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	m := takeover.Import{Root: root, User: "ada", Store: h.db, Settings: h.settings, Redactor: h.redactor}
+	m := takeover.Import{Root: root, User: "ada", Store: h.db, Settings: h.settings, Masker: h.masker}
 	if _, err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing of a legacy server") {
 		t.Error(err)
 	}

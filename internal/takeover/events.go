@@ -36,7 +36,7 @@ func (m *Import) reader(f *folder, dir string, c *Conversation) (*reader, error)
 	if others > 0 {
 		c.note("%d files among the events are none and were left out", others)
 	}
-	r := &reader{folder: f, dir: dir, numbers: numbers, pages: f.pages(dir), mask: m.Redactor.String}
+	r := &reader{folder: f, dir: dir, numbers: numbers, pages: f.pages(dir), mask: m.Masker.String}
 	for _, p := range r.pages {
 		for n := p.from; n < p.to; n++ {
 			if _, ok := r.paged(n); ok {

@@ -33,7 +33,7 @@ type house struct {
 	t        *testing.T
 	db       *sqlite.DB
 	settings *settings.Service
-	redactor *secret.Redactor
+	masker   *secret.Masker
 }
 
 func build(t *testing.T) *house {
@@ -49,7 +49,7 @@ func build(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	red := secret.NewRedactor()
-	return &house{t: t, db: db, settings: settings.New(db, keys, red), redactor: red}
+	return &house{t: t, db: db, settings: settings.New(db, keys, red), masker: secret.NewMasker()}
 }
 
 // take imports a folder with changes to the usual options.
@@ -60,7 +60,7 @@ func (h *house) take(dir string, change ...func(*takeover.Import)) takeover.Repo
 		h.t.Fatal(err)
 	}
 	defer root.Close()
-	m := takeover.Import{Root: root, User: "ada", Store: h.db, Settings: h.settings, Redactor: h.redactor, Zone: berlin}
+	m := takeover.Import{Root: root, User: "ada", Store: h.db, Settings: h.settings, Masker: h.masker, Zone: berlin}
 	for _, c := range change {
 		c(&m)
 	}

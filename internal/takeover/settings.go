@@ -37,7 +37,7 @@ func (m *Import) settings(ctx context.Context, f *folder) (Settings, error) {
 	} else {
 		delete(doc, "secrets_store")
 	}
-	m.Redactor.Add(hidden(doc)...) // whatever becomes of them, events must not show them
+	m.Masker.Add(hidden(doc)...) // whatever becomes of them, events must not show them
 	drop(doc, &out)
 
 	old, err := m.stored(ctx)

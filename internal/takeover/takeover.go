@@ -33,8 +33,8 @@ type Import struct {
 	User     string
 	Store    Store
 	Settings *settings.Service
-	// Redactor learns every secret that is found, and masks them in events.
-	Redactor *secret.Redactor
+	// Masker learns every secret that is found, and masks them in events.
+	Masker *secret.Masker
 
 	// LegacyUser restricts the run to what belonged to this user of a server with
 	// several; "" is everything.

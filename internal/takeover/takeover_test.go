@@ -44,7 +44,7 @@ func eventsAreAsTheyWere(t *testing.T, h *house) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := parse(t, []byte(h.redactor.String(string(raw))))
+			want := parse(t, []byte(h.masker.String(string(raw))))
 			if want.kind() == "null" {
 				continue
 			}

@@ -160,6 +160,7 @@ func (k *Keeper) stop(ctx context.Context, id session.ID, runs bool) error {
 	k.mu.Unlock()
 	err = k.Driver.Stop(ctx, h.Handle)
 	k.forget(p)
+	k.ended(id, err)
 	k.mu.Lock()
 	p.ending = false
 	k.mu.Unlock()
@@ -179,6 +180,7 @@ func (k *Keeper) remove(ctx context.Context, id session.ID) error {
 	defer p.unlock()
 	err = k.Driver.Destroy(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
 	k.forget(p)
+	k.ended(id, err)
 	if err == nil && k.Forgotten != nil {
 		// The workspace is gone, so this is done also when the server is about to end.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
@@ -186,6 +188,13 @@ func (k *Keeper) remove(ctx context.Context, id session.ID) error {
 		k.Forgotten(ctx, id)
 	}
 	return err
+}
+
+// ended tells that nothing runs any more, if so. Called with the turn held.
+func (k *Keeper) ended(id session.ID, err error) {
+	if err == nil && k.OnEnded != nil {
+		k.OnEnded(id)
+	}
 }
 
 // forget lets go of the connection.

@@ -32,6 +32,9 @@ type Config struct {
 	// Silence is how long a sandbox that is in use may take to answer before it is
 	// ended and started again; 0 is DefaultSilence.
 	Silence time.Duration
+	// OnEnded is told of sandboxes that were stopped or removed: nothing runs in them any
+	// more, and nothing is started before it returns. It may be nil.
+	OnEnded func(id session.ID)
 	// Forgotten is told of workspaces that were removed; may be nil.
 	Forgotten func(ctx context.Context, id session.ID)
 }

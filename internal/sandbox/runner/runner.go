@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -74,6 +75,7 @@ type Runner struct {
 
 	mu       sync.Mutex
 	env      map[string]string
+	secrets  []string // that were in env at any time, the oldest first
 	fence    int64
 	peers    []*rpc.Peer // those that are attached, oldest first
 	attached chan struct{}
@@ -136,7 +138,7 @@ func (r *Runner) openProxy() error {
 
 // handlers is every operation, with the check of its claim in front.
 func (r *Runner) handlers(done *results.Store) rpc.Handlers {
-	h := rpc.Handlers{Calls: map[string]rpc.Handler{"hello": r.hello, "setenv": r.setenv, "begin": r.begin, "unlinked": r.unlinked, "vitals": r.vitals}, Raw: map[string]rpc.RawHandler{}}
+	h := rpc.Handlers{Calls: map[string]rpc.Handler{"hello": r.hello, "setenv": r.setenv, "begin": r.begin, "remember": r.remember, "unlinked": r.unlinked, "vitals": r.vitals}, Raw: map[string]rpc.RawHandler{}}
 	calls, raw := r.shells.Handlers()
 	maps.Copy(h.Calls, calls)
 	maps.Copy(h.Raw, raw)
@@ -285,6 +287,32 @@ func (r *Runner) setenv(_ context.Context, c *rpc.Call) (any, error) {
 		r.shells.Cool()
 	}
 	return nil, nil
+}
+
+// maxRemembered bounds how many bytes of secrets are remembered. The oldest go first.
+const maxRemembered = 256 << 10
+
+// remember learns which values are secret, and tells all that it knows.
+func (r *Runner) remember(_ context.Context, c *rpc.Call) (any, error) {
+	var p sandbox.RememberParams
+	if err := c.Into(&p); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	size := 0
+	for _, v := range p.Values {
+		if !slices.Contains(r.secrets, v) {
+			r.secrets = append(r.secrets, v)
+		}
+	}
+	for i := len(r.secrets) - 1; i >= 0; i-- {
+		if size += len(r.secrets[i]); size > maxRemembered {
+			r.secrets = slices.Delete(r.secrets, 0, i+1)
+			break
+		}
+	}
+	return sandbox.RememberParams{Values: slices.Clone(r.secrets)}, nil
 }
 
 // begin says where shells begin.

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"sync"
+
+	"deckhand/internal/live"
+	"deckhand/internal/secret"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+	"deckhand/internal/v0"
+)
+
+// eventShape says what of an event clients go by.
+var eventShape = sync.OnceValue(func() *secret.Shape { return secret.NewShape(v0.Protocol(), v0.FreeForm(), v0.Coded()) })
+
+// masks hides the secrets of users in what they see, each user's in their own.
+type masks struct {
+	settings *settings.Service
+	index    session.Index
+
+	mu     sync.Mutex
+	owners map[session.ID]string
+}
+
+// event implements httpapi.Config.Mask.
+func (m *masks) event(ctx context.Context, owner string, event []byte) ([]byte, error) {
+	masker, err := m.settings.Masker(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	return masker.JSON(event, eventShape()), nil
+}
+
+// maxOwners is how many sessions' owners are remembered.
+const maxOwners = 10_000
+
+// ownerOf finds out whose a session is, which never changes.
+func (m *masks) ownerOf(ctx context.Context, id session.ID) (string, error) {
+	m.mu.Lock()
+	owner, ok := m.owners[id]
+	m.mu.Unlock()
+	if ok {
+		return owner, nil
+	}
+	row, err := m.index.Row(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.owners == nil || len(m.owners) >= maxOwners {
+		m.owners = map[session.ID]string{}
+	}
+	m.owners[id] = row.Owner
+	return row.Owner, nil
+}
+
+// frame speaks the wire's dialect to live readers, the owner's secrets masked.
+func (m *masks) frame(id session.ID, e session.Event) (live.Frame, bool, error) {
+	f, err := v0.Encode(id, e)
+	if err != nil || f.Kind == v0.None {
+		return live.Frame{}, false, err
+	}
+	ctx := context.Background() // the hub encodes for all readers, not for one of them
+	owner, err := m.ownerOf(ctx, id)
+	if err != nil {
+		return live.Frame{}, false, err
+	}
+	out := live.Frame{Number: e.Number}
+	if f.Kind == v0.Status {
+		out.Event = live.EventStatus
+	}
+	out.Data, err = m.event(ctx, owner, f.JSON)
+	return out, err == nil, err
+}

@@ -1,0 +1,216 @@
+package secret
+
+import (
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Masker replaces the secrets of one owner in text by the mask, in whatever way
+// they are written: raw, base64 (also inside a longer encoded text), hex, URL- or
+// JSON-escaped. Values with a Weakness are left alone. A nil Masker masks nothing.
+// It may be used by many goroutines.
+type Masker struct {
+	all *Maskers // nil for one that stands alone
+	// used says when it was last needed, as counted by all.
+	used atomic.Int64
+	// built is nil until it is needed.
+	built atomic.Pointer[automaton]
+
+	mu     sync.Mutex
+	values []string // in order, each once
+}
+
+// NewMasker returns a Masker of its own for values.
+func NewMasker(values ...string) *Masker {
+	m := &Masker{}
+	m.set(strong(values))
+	return m
+}
+
+// With returns a Masker for the values of m and some more.
+func (m *Masker) With(values ...string) *Masker {
+	if m == nil {
+		return NewMasker(values...)
+	}
+	return NewMasker(append(values, m.known()...)...)
+}
+
+// Add makes more values known.
+func (m *Masker) Add(values ...string) { m.set(strong(append(values, m.known()...))) }
+
+// strong lists the values that are masked, in order and each once.
+func strong(values []string) []string {
+	var out []string
+	for _, v := range values {
+		if Weakness(v) == "" {
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (m *Masker) known() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.values)
+}
+
+// set replaces the values, which are strong.
+func (m *Masker) set(values []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !slices.Equal(values, m.values) {
+		m.values = values
+		m.built.Store(nil)
+	}
+}
+
+// none finds nothing.
+var none = newAutomaton(nil)
+
+// automaton returns what finds the values that are known now.
+func (m *Masker) automaton() *automaton {
+	if m == nil {
+		return none
+	}
+	if m.all != nil {
+		m.used.Store(m.all.clock.Add(1))
+	}
+	if a := m.built.Load(); a != nil {
+		return a
+	}
+	a := m.build()
+	if m.all != nil {
+		m.all.trim(m)
+	}
+	return a
+}
+
+func (m *Masker) build() *automaton {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a := m.built.Load(); a != nil {
+		return a
+	}
+	a := none
+	if len(m.values) > 0 {
+		var forms []string
+		for _, v := range m.values {
+			forms = append(forms, writtenForms(v)...)
+		}
+		a = newAutomaton(forms)
+	}
+	m.built.Store(a)
+	return a
+}
+
+// String returns s with all secrets masked. Secrets that overlap are masked as one,
+// so that no end of the second stays.
+func (m *Masker) String(s string) string {
+	if a := m.automaton(); a != none {
+		return a.mask(s)
+	}
+	return s
+}
+
+func (a *automaton) mask(s string) string {
+	var found scan
+	found.run(a, s, 0)
+	if len(found.spans) == 0 {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	at := 0
+	for _, f := range found.spans {
+		out = append(append(out, s[at:f.from]...), Mask...)
+		at = f.to
+	}
+	return string(append(out, s[at:]...))
+}
+
+// Writer masks what passes through it. It holds back only text that may be the
+// beginning of a secret, until the next write, Flush or Close decides.
+type Writer struct {
+	m    *Masker
+	w    io.Writer
+	mu   sync.Mutex
+	with *automaton
+	scan scan
+	held []byte
+	err  error
+}
+
+// Writer returns a masking writer in front of w. Its output is what String would
+// make of the whole text, however it is cut into writes. Secrets that become known
+// meanwhile are masked in what is written afterwards.
+func (m *Masker) Writer(w io.Writer) *Writer { return &Writer{m: m, w: w} }
+
+// Write takes all of b, or fails with the error of the writer behind.
+func (w *Writer) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return 0, w.err
+	}
+	if err := w.take(b, false); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// Flush writes out what is held back. A secret that continues after it is not recognised.
+func (w *Writer) Flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	return w.take(nil, true)
+}
+
+// Close flushes. It does not close the writer behind.
+func (w *Writer) Close() error { return w.Flush() }
+
+func (w *Writer) take(b []byte, final bool) error {
+	at := len(w.held)
+	if a := w.m.automaton(); a != w.with { // other secrets are known than before
+		w.with, w.scan.state, at = a, 0, 0
+	}
+	w.held = append(w.held, b...)
+	w.scan.run(w.with, string(w.held), at)
+	safe := len(w.held) // what stands before is decided
+	if !final {
+		safe -= w.with.depth(w.scan.state)
+	} else {
+		w.scan.state = 0
+	}
+	if out := w.decided(safe); len(out) > 0 {
+		_, w.err = w.w.Write(out)
+	}
+	return w.err
+}
+
+// decided takes what stands before safe out of what is held. A span that reaches
+// beyond is masked when its end is known; its bytes need not be kept until then.
+func (w *Writer) decided(safe int) []byte {
+	var out []byte
+	at, left := 0, w.scan.spans[:0]
+	for _, f := range w.scan.spans {
+		if f.from < safe {
+			out = append(out, w.held[at:max(at, f.from)]...)
+			at = min(f.to, safe)
+			if f.to <= safe {
+				out = append(out, Mask...)
+				continue
+			}
+		}
+		left = append(left, span{max(f.from-safe, 0), f.to - safe})
+	}
+	out = append(out, w.held[at:max(at, safe)]...)
+	w.held = append(w.held[:0], w.held[safe:]...)
+	w.scan.spans = left
+	return out
+}

@@ -1,0 +1,79 @@
+package secret
+
+import (
+	_ "embed"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// MinMasked is the length below which a value is not masked: masking every "1" or
+// "true" would destroy text that has nothing to do with the secret.
+const MinMasked = 8
+
+// fewest is how many different characters a value must have to be told from
+// ordinary text: a line of dashes is no secret.
+const fewest = 4
+
+//go:embed common.txt
+var commonText string
+
+// common holds the words of common.txt, in lower case.
+var common = sync.OnceValue(func() []string {
+	var out []string
+	for line := range strings.Lines(commonText) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			out = append(out, strings.Fields(strings.ToLower(line))...)
+		}
+	}
+	return out
+})
+
+// commonAll is for looking into all words at once.
+var commonAll = sync.OnceValue(func() string { return strings.Join(common(), " ") })
+
+// Weakness says why a value is not masked, in words that complete "It is not masked,
+// because it"; "" says that it is. Such a value can stand in any text by chance, and
+// masking it would change words that others than people read.
+func Weakness(value string) string {
+	switch {
+	case len(value) < MinMasked:
+		return "is shorter than " + strconv.Itoa(MinMasked) + " characters"
+	case value == Mask:
+		return "is the mask itself"
+	case distinct(value) < fewest:
+		return "has fewer than " + strconv.Itoa(fewest) + " different characters"
+	case isCommon(strings.ToLower(value)):
+		return "is a common word or path"
+	}
+	return ""
+}
+
+func distinct(s string) int {
+	var seen [256]bool
+	n := 0
+	for i := range len(s) {
+		if !seen[s[i]] {
+			seen[s[i]] = true
+			n++
+		}
+	}
+	return n
+}
+
+// isCommon reports a part of a word that everybody uses, or a path of such words.
+func isCommon(value string) bool {
+	if !strings.ContainsAny(value, " \t\r\n") && strings.Contains(commonAll(), value) {
+		return true
+	}
+	path, ok := strings.CutPrefix(value, "/")
+	if !ok {
+		return false
+	}
+	for part := range strings.SplitSeq(strings.TrimSuffix(path, "/"), "/") {
+		if !strings.Contains(" "+commonAll()+" ", " "+part+" ") {
+			return false
+		}
+	}
+	return true
+}
