@@ -66,6 +66,22 @@ type Labeller interface {
 	LabelledBy(ctx context.Context, repository string, number int, label string) (string, error)
 }
 
+// Gatekeeper is a Provider that knows who may push to a repository.
+type Gatekeeper interface {
+	// CanPush is true if somebody may: the owner of the token for login "", else
+	// the user of that name. Unsupported if the provider tells only of the former.
+	CanPush(ctx context.Context, repository, login string) (bool, error)
+}
+
+// CanPush asks a provider who may push. One that cannot tell is Unsupported.
+func CanPush(ctx context.Context, p Provider, repository, login string) (bool, error) {
+	g, ok := p.(Gatekeeper)
+	if !ok {
+		return false, &Error{Reason: Unsupported, Message: "The git provider does not tell who may push."}
+	}
+	return g.CanPush(ctx, repository, login)
+}
+
 // RepositoryQuery selects a page. Pages count from 1.
 type RepositoryQuery struct {
 	Sort          string // pushed, updated, created or full_name; others mean pushed
@@ -140,6 +156,7 @@ type Request struct {
 	State          string // open, closed or merged
 	Draft          bool
 	Source, Target string
+	Fork           bool  // Source is a branch of another repository
 	Mergeable      *bool // nil if not known (yet)
 }
 

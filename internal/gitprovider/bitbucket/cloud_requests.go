@@ -39,6 +39,7 @@ func (r cloudRequest) request() gitprovider.Request {
 	return gitprovider.Request{
 		Number: r.ID, URL: r.Links.HTML.Href, Title: r.Title, State: cloudState(r.State), Draft: r.Draft,
 		Source: r.Source.Branch.Name, Target: r.Destination.Branch.Name,
+		Fork: r.Source.Repository.FullName != r.Destination.Repository.FullName,
 	}
 }
 

@@ -54,6 +54,7 @@ func (r centerRequest) state() string {
 func (r centerRequest) request() gitprovider.Request {
 	return gitprovider.Request{
 		Number: r.ID, URL: r.url(), Title: r.Title, State: r.state(), Draft: r.Draft, Source: r.From.DisplayID, Target: r.To.DisplayID,
+		Fork: r.From.Repository.ID != r.To.Repository.ID,
 	}
 }
 

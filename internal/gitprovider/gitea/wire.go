@@ -119,7 +119,7 @@ func (p pull) draft() bool { return p.Draft || draftTitle(p.Title) }
 func (p pull) read() gitprovider.Request {
 	out := gitprovider.Request{
 		Number: p.Number, URL: p.HTMLURL, Title: p.Title, State: p.State, Draft: p.draft(),
-		Source: p.Head.branch(), Target: p.Base.branch(),
+		Source: p.Head.branch(), Target: p.Base.branch(), Fork: p.Head.RepoID != p.Base.RepoID,
 	}
 	if p.Merged {
 		out.State = "merged"

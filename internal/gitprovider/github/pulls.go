@@ -22,11 +22,13 @@ type pull struct {
 	Mergeable *bool      `json:"mergeable"` // null while GitHub works it out, absent in lists
 	User      *person    `json:"user"`
 	Head      struct {
-		Ref string `json:"ref"`
-		SHA string `json:"sha"`
+		Ref  string      `json:"ref"`
+		SHA  string      `json:"sha"`
+		Repo *repository `json:"repo"` // null if the fork is gone
 	} `json:"head"`
 	Base struct {
-		Ref string `json:"ref"`
+		Ref  string      `json:"ref"`
+		Repo *repository `json:"repo"`
 	} `json:"base"`
 }
 
@@ -40,8 +42,14 @@ func (p pull) state() string {
 func (p pull) port() gitprovider.Request {
 	return gitprovider.Request{
 		Number: p.Number, URL: p.URL, Title: p.Title, State: p.state(), Draft: p.Draft,
-		Source: p.Head.Ref, Target: p.Base.Ref, Mergeable: p.Mergeable,
+		Source: p.Head.Ref, Target: p.Base.Ref, Mergeable: p.Mergeable, Fork: p.fork(),
 	}
+}
+
+// fork is true if the branch is in another repository. What does not say where
+// its branches are says nothing about forks either.
+func (p pull) fork() bool {
+	return p.Base.Repo != nil && (p.Head.Repo == nil || p.Head.Repo.FullName != p.Base.Repo.FullName)
 }
 
 // Propose opens a pull request. Labels come second: if they cannot be set the

@@ -19,6 +19,8 @@ type merge struct {
 	WorkInProgress bool   `json:"work_in_progress"` // its older name
 	Source         string `json:"source_branch"`
 	Target         string `json:"target_branch"`
+	SourceProject  int64  `json:"source_project_id"`
+	TargetProject  int64  `json:"target_project_id"`
 	Conflicts      bool   `json:"has_conflicts"`
 	Status         string `json:"merge_status"`
 	Detailed       string `json:"detailed_merge_status"`
@@ -28,6 +30,7 @@ func (m merge) request() gitprovider.Request {
 	return gitprovider.Request{
 		Number: m.IID, URL: m.URL, Title: m.Title, State: state(m.State), Draft: m.Draft || m.WorkInProgress,
 		Source: m.Source, Target: m.Target, Mergeable: m.mergeable(),
+		Fork: m.SourceProject != m.TargetProject,
 	}
 }
 
