@@ -169,7 +169,7 @@ func (s *StdioServer) UnmarshalJSON(b []byte) error {
 // The whole of provider_tokens or custom_secrets as null is the same as omitted.
 type UserSecrets struct {
 	ProviderTokens map[string]*ProviderToken `json:"provider_tokens,omitempty" doc:"Tokens by git provider (github, gitlab, bitbucket, enterprise_sso, gitea, forgejo): a string, an object {token, host, user_id}, or null to remove it."`
-	CustomSecrets  map[string]*CustomSecret  `json:"custom_secrets,omitempty" doc:"Secrets by name, which must be a legal name of an environment variable: a string, an object {secret, description}, or null to remove it."`
+	CustomSecrets  map[string]*CustomSecret  `json:"custom_secrets,omitempty" doc:"Secrets by name, which must be a legal name of an environment variable: a string, an object {secret, description, repositories}, or null to remove it."`
 }
 
 // UnmarshalJSON refuses unknown names: a misspelt one would lose secrets silently.
@@ -214,8 +214,9 @@ func (t *ProviderToken) UnmarshalJSON(b []byte) error {
 
 // CustomSecret becomes an environment variable of the sandbox. A bare string is short for {secret}.
 type CustomSecret struct {
-	Secret      Opt[string] `json:"secret,omitzero" format:"password" doc:"The value. Omitted, null or **********: keep the stored one. Empty: remove the secret."`
-	Description Opt[string] `json:"description,omitzero" doc:"What it is for."`
+	Secret       Opt[string]   `json:"secret,omitzero" format:"password" doc:"The value. Omitted, null or **********: keep the stored one. Empty: remove the secret."`
+	Description  Opt[string]   `json:"description,omitzero" doc:"What it is for."`
+	Repositories Opt[[]string] `json:"repositories,omitzero" doc:"Only conversations on these repositories get it: host and path, such as github.com/octo/app. Omitted: stays. null or empty: all conversations."`
 }
 
 // UnmarshalJSON accepts both forms.
@@ -226,12 +227,13 @@ func (c *CustomSecret) UnmarshalJSON(b []byte) error {
 	}
 	obj, err := object(b)
 	if err != nil {
-		return wrongType("model_type", "Send the value as a string, an object with secret and description, or null.")
+		return wrongType("model_type", "Send the value as a string, an object with secret, description and repositories, or null.")
 	}
 	var f faults
 	f.optional(obj, "secret", &c.Secret)
 	f.optional(obj, "description", &c.Description)
-	f.extra(obj, "secret and description")
+	f.optional(obj, "repositories", &c.Repositories)
+	f.extra(obj, "secret, description and repositories")
 	return f.err()
 }
 

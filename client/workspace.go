@@ -149,3 +149,26 @@ func (c *Client) SetEgress(ctx context.Context, id, mode string, allow ...string
 	}
 	return call[api.Egress](ctx, c, http.MethodPut, item(id)+"/egress", in)
 }
+
+// Trust tells whether the conversation's repository is trusted.
+func (c *Client) Trust(ctx context.Context, id string) (api.Trust, error) {
+	return call[api.Trust](ctx, c, http.MethodGet, item(id)+"/trust", nil)
+}
+
+// TrustedRepositories lists the repositories that the user trusts.
+func (c *Client) TrustedRepositories(ctx context.Context) ([]string, error) {
+	out, err := call[api.TrustedRepositories](ctx, c, http.MethodGet, "/api/trusted-repositories", nil)
+	return out.Repositories, err
+}
+
+// SetTrustedRepositories replaces the repositories that the user trusts: host and
+// path, such as github.com/octo/app.
+func (c *Client) SetTrustedRepositories(ctx context.Context, list ...string) ([]string, error) {
+	out, err := call[api.TrustedRepositories](ctx, c, http.MethodPut, "/api/trusted-repositories", api.TrustedRepositories{Repositories: append([]string{}, list...)})
+	return out.Repositories, err
+}
+
+// SetTrust trusts the conversation's repository, or stops trusting it.
+func (c *Client) SetTrust(ctx context.Context, id string, trusted bool) (api.Trust, error) {
+	return call[api.Trust](ctx, c, http.MethodPut, item(id)+"/trust", api.SetTrust{Trusted: trusted})
+}

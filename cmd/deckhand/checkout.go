@@ -10,30 +10,33 @@ import (
 	"deckhand/internal/checkout"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/host"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 )
 
 // checkout brings sessions' repositories into their workspaces. In a folder of
 // the user's the repository is the folder itself.
-func (f *sandboxFlags) checkout(sessions *session.Sessions, all *settings.Service) *checkout.Checkout {
-	return checkout.New(checkout.Config{Sessions: sessions, Mask: all.Masker, Source: func(ctx context.Context, st session.State) (checkout.Source, error) {
-		s, err := all.Get(ctx, st.Owner)
-		if err != nil && !errors.Is(err, settings.ErrNotFound) {
-			return checkout.Source{}, err
-		}
-		src := checkout.Source{URL: st.Created.Address, Folder: checkout.Folder(st.Created.Repository), Coauthored: coauthor(st.Owner, s) != ""}
-		if f.Folder != "" {
-			src.Folder = "."
-		}
-		if src.URL == "" {
-			src.URL, err = gitprovider.CloneURL(st.Created.Provider, s.ProviderTokens[st.Created.Provider].Host, st.Created.Repository)
-			if err != nil {
-				return src, &sandbox.Unavailable{ID: api.CodeGitClone, Reason: "The repository " + st.Created.Repository + " cannot be cloned: " + err.Error() + "."}
+func (c *serveCmd) checkout(h hands, sessions *session.Sessions, all *settings.Service) *checkout.Checkout {
+	return checkout.New(checkout.Config{Sessions: sessions, Mask: all.Masker, Confinable: h.name != host.Name,
+		AskTime: c.ApprovalTimeout, AcceptLate: c.ApprovalDefault == "accept", Source: func(ctx context.Context, st session.State) (checkout.Source, error) {
+			s, err := all.Get(ctx, st.Owner)
+			if err != nil && !errors.Is(err, settings.ErrNotFound) {
+				return checkout.Source{}, err
 			}
-		}
-		return src, nil
-	}})
+			src := checkout.Source{URL: st.Created.Address, Folder: checkout.Folder(st.Created.Repository), Coauthored: coauthor(st.Owner, s) != "",
+				Confirm: s.ConfirmationMode != nil && *s.ConfirmationMode}
+			if c.Folder != "" {
+				src.Folder = "."
+			}
+			if src.URL == "" {
+				src.URL, err = gitprovider.CloneURL(st.Created.Provider, s.ProviderTokens[st.Created.Provider].Host, st.Created.Repository)
+				if err != nil {
+					return src, &sandbox.Unavailable{ID: api.CodeGitClone, Reason: "The repository " + st.Created.Repository + " cannot be cloned: " + err.Error() + "."}
+				}
+			}
+			return src, nil
+		}})
 }
 
 // The author of commits whose user has not said who it is.
@@ -112,6 +115,9 @@ func troubles(st session.State) string {
 		lines = append(lines, u.Problem)
 	} else if u != nil && u.Exit != 0 {
 		lines = append(lines, "The repository's set-up script "+u.Script+" failed. Its output ends with:\n"+tail(u.Output))
+	}
+	if h := st.Hook; h != nil && h.Problem != "" {
+		lines = append(lines, h.Problem)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -71,7 +71,7 @@ func gitGrants(sessions *session.Sessions, all *settings.Service) func(ctx conte
 			}
 		}
 		s, err := all.Get(ctx, st.Owner)
-		if errors.Is(err, settings.ErrNotFound) || st.Deleted {
+		if errors.Is(err, settings.ErrNotFound) || st.Deleted || st.Confined() {
 			return gitgate.Grant{}, gitgate.ErrNoToken
 		}
 		if err != nil {

@@ -44,7 +44,7 @@ func (b *brain) recall(ctx context.Context, st session.State, said session.UserS
 		if c := top.Checkout; c != nil {
 			in.Directory, in.Branch, in.WorkingDir, in.Trouble = c.Dir, c.Branch, c.Dir, troubles(top)
 		}
-		if in.Secrets, err = b.secretNames(ctx, st.Owner); err != nil {
+		if in.Secrets, err = b.secretNames(ctx, top); err != nil {
 			return session.Recalled{}, err
 		}
 		d = v0.RecallDetails{Type: "workspace_context", RepoName: in.Repository, RepoDirectory: in.Directory, RepoBranch: in.Branch, RepoInstructions: found.Instructions, Date: in.Date.Format(time.DateOnly),
@@ -63,10 +63,10 @@ func (b *brain) recall(ctx context.Context, st session.State, said session.UserS
 }
 
 // secretNames describes the secrets in the sandbox's environment, never their values.
-func (b *brain) secretNames(ctx context.Context, owner string) (map[string]string, error) {
+func (b *brain) secretNames(ctx context.Context, st session.State) (map[string]string, error) {
 	out := map[string]string{}
-	err := b.settings.Read(ctx, owner, func(s *settings.Settings) {
-		for name, c := range s.CustomSecrets {
+	err := b.settings.Read(ctx, st.Owner, func(s *settings.Settings) {
+		for name, c := range customSecrets(st, *s) {
 			out[name] = c.Description
 		}
 	})

@@ -79,6 +79,7 @@ type runCmd struct {
 	Dir          string   `name:"dir" default:"." placeholder:"DIR" help:"Folder to work in (default: this one)."`
 	Repo         string   `name:"repo" placeholder:"REPO" help:"Repository to clone into a new folder below --dir, and to work in: an address, OWNER/NAME on GitHub, or the path of one on this machine."`
 	Branch       string   `name:"branch" placeholder:"NAME" help:"Branch of --repo."`
+	Trust        bool     `name:"trust" help:"Trust --repo: its set-up script may use the network, its hooks are installed, and your custom secrets reach the sandbox."`
 	Image        []string `name:"image" type:"existingfile" placeholder:"FILE" help:"Image to show to the model. May be repeated."`
 }
 

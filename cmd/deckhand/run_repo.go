@@ -49,7 +49,7 @@ func (c *runCmd) repository(ctx context.Context, dir string, o *output, created 
 		}
 		created.Repository, created.Address = strings.TrimSuffix(strings.Trim(address.Path, "/"), ".git"), address.String()
 	}
-	created.Branch = c.Branch
+	created.Branch, created.Trusted = c.Branch, c.Trust
 	if err := os.Mkdir(to, 0o755); err != nil {
 		return "", made, fmt.Errorf("the repository cannot be cloned: %w", err)
 	}

@@ -253,7 +253,7 @@ func (f *sandboxFlags) spec(h hands, all *settings.Service, sealing func(session
 			spec.Limits.Memory *= int64(*n)
 		}
 		identify(spec.Env, st.Owner, s)
-		for name, secret := range s.CustomSecrets {
+		for name, secret := range customSecrets(st, s) {
 			spec.Env[name] = secret.Value.Reveal()
 			spec.Secrets = append(spec.Secrets, secret.Value.Reveal())
 		}

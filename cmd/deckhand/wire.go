@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -144,7 +145,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	s.masks = &masks{settings: userSettings, index: d.db}
 	hub := live.New(d.db, s.masks.frame)
 	s.sessions, s.hub = sessions, hub
-	box, policy, err := s.wireHands(ctx, c, sessions, userSettings)
+	box, policy, err := s.wireHands(ctx, c, sessions, userSettings, client)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +169,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 		},
 		Proposers: s.brain.proposers, Microagents: s.brain.microagents, TestModel: s.brain.testModel, TestMCP: s.brain.testServers, MCPStates: s.brain.states,
 		Images:     box.images,
-		Workspaces: s.keeper, Egress: s.egress, ServerPolicy: policy,
+		Workspaces: s.keeper, Egress: s.egress, ServerPolicy: policy, RepositoryName: repositoryName,
 		Observe: func(f httpapi.Finished) { s.metrics.Request(f.Route, f.Method, f.Status, f.Took, f.Stream) },
 	}
 	s.wireForges(&config, client)
@@ -189,7 +190,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 }
 
 // wireHands makes what runs the agents' commands, and their way out.
-func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.Sessions, userSettings *settings.Service) (hands, egress.Policy, error) {
+func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.Sessions, userSettings *settings.Service, client *http.Client) (hands, egress.Policy, error) {
 	policy, err := c.policy()
 	if err == nil {
 		err = c.check()
@@ -224,8 +225,9 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 		return h, policy, errors.Join(err, s.egress.Close(), h.close())
 	}
 	spec := c.spec(h, userSettings, sealing)
-	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: spec, Logger: s.logger, PerUser: c.perUser(),
-		Prepare: c.checkout(sessions, userSettings).Prepare,
+	rater := &trust{sessions: sessions, settings: userSettings, client: client, logger: s.logger}
+	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: rater.spec(spec), Logger: s.logger, PerUser: c.perUser(),
+		Prepare: c.checkout(h, sessions, userSettings).Prepare,
 		OnEnded: func(id session.ID) { userSettings.Release(string(id)) },
 		Forgotten: func(ctx context.Context, id session.ID) {
 			s.brain.forget(id)

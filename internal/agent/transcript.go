@@ -114,7 +114,9 @@ func (t *transcript) add(e session.Event) {
 			t.answered(e.Number, p)
 		}
 	case session.ToolReturned:
-		t.returned(e.Number, p)
+		if p.Origin == "" {
+			t.returned(e.Number, p)
+		}
 	case session.ModelFailed:
 		t.settle()
 	case session.ApprovalGiven:

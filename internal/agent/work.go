@@ -335,6 +335,8 @@ func (l *Loop) advance(ctx context.Context, w *worker, st session.State, p Profi
 		return l.awaitWarm(ctx, w)
 	case st.Unprepared() && w.warming != nil: // the model is told about the repository
 		return l.awaitWarm(ctx, w)
+	case st.Checkout != nil && st.Unprepared() && l.Workspaces != nil:
+		return l.prepare(ctx, w)
 	case len(st.Grants) > 0 && len(st.Open) == 0:
 		return l.settleGrants(ctx, w, st)
 	case st.InTurn && len(st.Open) > 0 && st.Open[0].Approved && st.Claim < st.Open[0].Since:
@@ -401,6 +403,33 @@ func (l *Loop) warm(ctx context.Context, w *worker) (stop func()) {
 		}
 	}()
 	return func() { cancel(); <-done }
+}
+
+// prepare has the repository's scripts run that the person has answered about.
+func (l *Loop) prepare(ctx context.Context, w *worker) (session.State, error) {
+	during, stop := l.while(ctx, w, func(st session.State) bool { return !st.Paused })
+	defer stop()
+	_, release, err := l.Workspaces.Use(during, w.id)
+	if err == nil {
+		release()
+		return l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+			if s.Unprepared() {
+				return nil, nil
+			}
+			return s.Prepared(w.claim, session.WorkspaceReady{})
+		})
+	}
+	if ctx.Err() != nil {
+		return session.State{}, err
+	}
+	if errors.Is(context.Cause(during), errLeft) {
+		return l.left(ctx, w, errLeft)
+	}
+	err = l.noSandbox(ctx, w, err)
+	if why, ok := errors.AsType[*sandbox.Unavailable](err); ok {
+		return l.unavailable(ctx, w, why)
+	}
+	return session.State{}, err
 }
 
 // awaitWarm waits for the sandbox when there is nothing else to do, or for news.

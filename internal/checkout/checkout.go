@@ -27,6 +27,8 @@ type Source struct {
 	Folder string
 	// Coauthored says that commits name the user as well; see Coauthor.
 	Coauthored bool
+	// Confirm says that the person is asked before scripts of the repository run.
+	Confirm bool
 }
 
 // Folder is the usual folder of a repository: its name without the owner.
@@ -45,6 +47,12 @@ type Config struct {
 	Source func(ctx context.Context, st session.State) (Source, error)
 	// Mask gives what takes an owner's secrets out of what is recorded; nil takes nothing.
 	Mask func(ctx context.Context, owner string) (*secret.Masker, error)
+	// Confinable says that the network can be closed to a script.
+	Confinable bool
+	// AskTime is how long the person may take to answer, 0 for ever, and AcceptLate
+	// says that scripts run if there is no answer.
+	AskTime    time.Duration
+	AcceptLate bool
 	// CloneTime and SetUpTime bound a clone and a set-up script; 0 is the usual.
 	CloneTime, SetUpTime time.Duration
 }
@@ -83,7 +91,8 @@ type work struct {
 }
 
 // Prepare sees to it that the session's repository is in the workspace and set
-// up. What is there already is left as it is. A repository that cannot be had is
+// up. While the person is asked about its scripts it is not set up yet, and
+// session.State.Unprepared stays true. What is there already is left as it is. A repository that cannot be had is
 // a *sandbox.Unavailable.
 func (c *Checkout) Prepare(ctx context.Context, st session.State, box *sandbox.Sandbox, tell func(sandbox.Progress)) error {
 	if st.Created.Repository == "" || st.Created.Parent != "" {
@@ -106,7 +115,6 @@ func (c *Checkout) Prepare(ctx context.Context, st session.State, box *sandbox.S
 		}
 	}
 	if st.Checkout == nil || fresh {
-		fresh = true
 		if st, err = w.checkOut(ctx); err != nil {
 			return err
 		}
@@ -114,10 +122,7 @@ func (c *Checkout) Prepare(ctx context.Context, st session.State, box *sandbox.S
 	if err := w.begin(ctx, st.Checkout.Folder); err != nil {
 		return err
 	}
-	if st.Checkout.Script != "" && st.SetUp == nil {
-		return w.setUp(ctx, *st.Checkout, !fresh)
-	}
-	return nil
+	return w.scripts(ctx, st)
 }
 
 // begin has shells begin in the repository. A runner of an older version that

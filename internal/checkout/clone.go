@@ -81,7 +81,13 @@ func (w *work) fill(ctx context.Context, dir string) (*session.CheckedOut, error
 	if has {
 		done.Script = setUpScript
 	}
-	if err := w.hooks(ctx, dir); err != nil {
+	if has, err = w.has(ctx, path.Join(dir, commitScript)); err != nil {
+		return nil, err
+	}
+	if has {
+		done.Hook = commitScript
+	}
+	if err := w.sign(ctx, dir); err != nil {
 		return nil, err
 	}
 	text, err := json.Marshal(done)

@@ -2,7 +2,6 @@ package checkout
 
 import (
 	"context"
-	"path"
 	"strings"
 
 	"deckhand/internal/sandbox"
@@ -45,11 +44,23 @@ if [ -n "$` + Coauthor + `" ]; then
 fi
 `
 
+// approved is beside a hook that runs only what the person was shown.
+const approved = "pre-commit.approved"
+
+// preCommitApproved is preCommit for a script that the person was shown: another
+// one is not run.
+var preCommitApproved = strings.Replace(preCommit, "if [ -x", `if ! [ -f "$script" ]; then
+    :
+elif [ "$(git hash-object --no-filters "$script")" != "$(git hash-object --no-filters "$(dirname "$0")/`+approved+`")" ]; then
+    echo "deckhand: `+commitScript+` was changed after it was approved, and was not run" >&2
+elif [ -x`, 1)
+
 // install puts a hook into its place. One of somebody else's is kept beside it.
+// Exit code 3 says that the repository keeps its hooks elsewhere.
 const install = `set -e
 cd "$1"
 hooks=$(git rev-parse --git-path hooks)
-case $hooks in .git/hooks|"$PWD/.git/hooks") ;; *) exit 0 ;; esac
+case $hooks in .git/hooks|"$PWD/.git/hooks") ;; *) exit 3 ;; esac
 mkdir -p "$hooks"
 if [ -e "$hooks/$2" ] && ! grep -q '^` + ours + `' "$hooks/$2"; then mv -f "$hooks/$2" "$hooks/$2.local"; fi
 cat > "$hooks/$2.new"
@@ -57,29 +68,53 @@ chmod 755 "$hooks/$2.new"
 mv -f "$hooks/$2.new" "$hooks/$2"
 `
 
-// hooks installs those that commits need. A repository that keeps its hooks
-// elsewhere has chosen what runs, and is left alone.
-func (w *work) hooks(ctx context.Context, dir string) error {
-	has, err := w.has(ctx, path.Join(dir, commitScript))
-	if err != nil {
-		return err
+// elsewhere is how install ends where a repository has chosen what runs.
+const elsewhere = 3
+
+// disable takes back what a script did to have hooks run: hooks other than ours
+// are renamed, and hooks in other places are forgotten.
+const disable = `cd "$1" || exit
+git config --local --unset-all core.hooksPath
+cd .git/hooks 2>/dev/null || exit 0
+for hook in *; do
+    case $hook in *.untrusted|*.sample|'*') continue ;; esac
+    if ! grep -q '^` + ours + `' "$hook"; then mv -f "$hook" "$hook.untrusted"; fi
+done
+`
+
+// sign has commits name the user.
+func (w *work) sign(ctx context.Context, dir string) error {
+	if !w.src.Coauthored {
+		return nil
 	}
-	if has {
-		w.tell(sandbox.Progress{Step: sandbox.Hooks})
-		if err := w.hook(ctx, dir, "pre-commit", preCommit); err != nil {
-			return err
-		}
-	}
-	if w.src.Coauthored {
-		return w.hook(ctx, dir, "prepare-commit-msg", prepareMessage)
-	}
-	return nil
+	_, err := w.hook(ctx, dir, "prepare-commit-msg", prepareMessage)
+	return err
 }
 
-func (w *work) hook(ctx context.Context, dir, name, text string) error {
-	r, err := w.box.Run(ctx, sandbox.Process{Args: []string{"sh", "-c", install, "sh", dir, name}}, strings.NewReader(text))
-	if err == nil && r.Exit != 0 {
-		return w.no(cloneFailed, "its "+name+" hook cannot be written: "+last(string(r.Stderr)))
+// hooks installs the script for commits, and says whether it could. The person
+// was shown what text says; nil means that nobody was asked. A repository that
+// keeps its hooks elsewhere has chosen what runs, and is left alone.
+func (w *work) hooks(ctx context.Context, dir string, shown []byte) (bool, error) {
+	w.tell(sandbox.Progress{Step: sandbox.Hooks})
+	if shown == nil {
+		return w.hook(ctx, dir, "pre-commit", preCommit)
 	}
+	if done, err := w.hook(ctx, dir, approved, string(shown)); err != nil || !done {
+		return done, err
+	}
+	return w.hook(ctx, dir, "pre-commit", preCommitApproved)
+}
+
+// unhook disables hooks that a script of a repository without trust installed.
+func (w *work) unhook(ctx context.Context, dir string) error {
+	_, err := w.box.Run(ctx, sandbox.Process{Args: []string{"sh", "-c", disable, "sh", dir}, Env: environment}, nil)
 	return w.refused(err)
+}
+
+func (w *work) hook(ctx context.Context, dir, name, text string) (bool, error) {
+	r, err := w.box.Run(ctx, sandbox.Process{Args: []string{"sh", "-c", install, "sh", dir, name}}, strings.NewReader(text))
+	if err == nil && r.Exit != 0 && r.Exit != elsewhere {
+		return false, w.no(cloneFailed, "its "+name+" hook cannot be written: "+last(string(r.Stderr)))
+	}
+	return r.Exit == 0, w.refused(err)
 }

@@ -174,6 +174,8 @@ type rig struct {
 	config   checkout.Config
 	src      checkout.Source
 	told     []sandbox.Progress
+	// foreign says that sessions do not trust their repositories.
+	foreign bool
 }
 
 // next is how many sessions there were.
@@ -209,7 +211,7 @@ func newRig(t *testing.T, f *forge, created session.Created) *rig {
 		must(t, proxy.Close())
 	})
 	r.sessions = session.New(r.log)
-	created.Owner = "ann"
+	created.Owner, created.Trusted = "ann", !r.foreign
 	_, err = r.sessions.Create(t.Context(), id, created, nil)
 	must(t, err)
 	r.src = checkout.Source{URL: f.url + "/" + created.Repository + ".git", Folder: checkout.Folder(created.Repository)}
@@ -226,7 +228,7 @@ func (r *rig) again(t *testing.T, created session.Created) *rig {
 	n.t, n.id, n.told = t, session.ID(fmt.Sprintf("c%d", next)), nil
 	n.sh("cd /workspace && rm -rf ./* ./.[!.]*; exit")
 	must(t, n.box.Begin(t.Context(), "."))
-	created.Owner = "ann"
+	created.Owner, created.Trusted = "ann", !r.foreign
 	_, err := n.sessions.Create(t.Context(), n.id, created, nil)
 	must(t, err)
 	n.src = checkout.Source{URL: r.forge.url + "/" + created.Repository + ".git", Folder: checkout.Folder(created.Repository)}

@@ -21,12 +21,21 @@ const setUpID = "deckhand-setup"
 // grace is how long a script may take to obey Ctrl-C.
 const grace = 2 * time.Second
 
-// setUp runs the repository's script in the agent's own shell, so that what it
-// sets there is kept, and records how it ended. That it fails is told, and keeps
-// nobody from working. again says that it may have been begun before.
-func (w *work) setUp(ctx context.Context, done session.CheckedOut, again bool) error {
+// setUp runs the repository's script, and records how it ended. That it fails is
+// told, and keeps nobody from working. again says that it may have been begun
+// before.
+//
+// A trusted script runs in the agent's own shell, so that what it sets there is
+// kept. Another one has a shell to itself and no network, and nothing that it
+// started outlives it.
+func (w *work) setUp(ctx context.Context, st session.State, again bool) error {
+	done, confined := *st.Checkout, st.SettingUp.Confined
+	shell := ""
+	if confined {
+		shell = setUpID
+	}
 	w.tell(sandbox.Progress{Step: sandbox.SetUp, Message: "Running " + done.Script})
-	r, err := w.box.Exec(ctx, sandbox.Command{ID: setUpID, Text: source(done), Hard: w.SetUpTime, Again: again}, nil)
+	r, err := w.box.Exec(ctx, sandbox.Command{ID: setUpID, Shell: shell, Text: source(done), Hard: w.SetUpTime, Again: again}, nil)
 	out := session.SetUp{Script: done.Script, Exit: r.Exit, Output: w.mask.String(r.Output)}
 	if words, refused := sandbox.Refusal(err); refused {
 		out.Exit, out.Problem = -1, done.Script+" could not be run: "+words
@@ -40,13 +49,13 @@ func (w *work) setUp(ctx context.Context, done session.CheckedOut, again bool) e
 		out.Problem = done.Script + " was not run: " + r.Refused
 	case r.Wait == sandbox.HardWait:
 		out.Problem = fmt.Sprintf("%s did not end within %s, and was ended.", done.Script, w.SetUpTime)
-		if err := w.end(ctx); err != nil {
+		if err := w.end(ctx, shell); err != nil {
 			return err
 		}
-	case r.NewShell:
+	case r.NewShell && !confined:
 		out.Problem = done.Script + " ended the shell that it ran in; what it had set there is lost."
 	}
-	if err := w.hooks(ctx, done.Folder); err != nil && !unavailable(err) { // the script may have brought hooks of its own
+	if err := w.tidy(ctx, st); err != nil && !unavailable(err) {
 		return err
 	}
 	_, err = w.Sessions.Update(context.WithoutCancel(ctx), w.id, func(s session.State) ([]session.Payload, error) { return s.EndSetUp(out) })
@@ -56,13 +65,40 @@ func (w *work) setUp(ctx context.Context, done session.CheckedOut, again bool) e
 	return err
 }
 
+// tidy sees to what a script leaves behind, before the network is open again.
+func (w *work) tidy(ctx context.Context, st session.State) error {
+	folder := st.Checkout.Folder
+	if st.SettingUp.Confined {
+		if err := w.box.KillAll(ctx); err != nil {
+			return err
+		}
+		return w.unhook(ctx, folder)
+	}
+	if st.Hook != nil && st.Hook.Installed { // the script may have brought hooks of its own
+		var shown []byte
+		if st.AsksScripts(w.src.Confirm) {
+			var err error
+			if shown, err = w.text(ctx, folder, commitScript); err != nil {
+				return err
+			}
+			if hash(shown) != st.Hook.Hash { // it changed what the person was shown
+				return nil
+			}
+		}
+		if _, err := w.hooks(ctx, folder, shown); err != nil {
+			return err
+		}
+	}
+	return w.sign(ctx, folder)
+}
+
 // end ends a script, and takes what it still had to say: it is not the agent's to read.
-func (w *work) end(ctx context.Context) error {
-	if err := w.box.Interrupt(ctx, "", grace); err != nil {
+func (w *work) end(ctx context.Context, shell string) error {
+	if err := w.box.Interrupt(ctx, shell, grace); err != nil {
 		return err
 	}
 	const rest = setUpID + "-rest"
-	if _, err := w.box.Exec(ctx, sandbox.Command{ID: rest, Hard: grace}, nil); err != nil {
+	if _, err := w.box.Exec(ctx, sandbox.Command{ID: rest, Shell: shell, Hard: grace}, nil); err != nil {
 		return w.refused(err)
 	}
 	_ = w.box.Ack(ctx, rest)

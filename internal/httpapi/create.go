@@ -59,7 +59,7 @@ func createConversation(d *Door, ctx context.Context, c *call, _ none, b api.Cre
 	}
 	var err error
 	created := session.Created{Owner: c.who.User, Trigger: p.trigger, Repository: p.repository, Branch: p.branch, Provider: p.provider,
-		Instructions: b.ConversationInstructions.Value, Replay: b.ReplayJSON.Value, Fingerprint: print}
+		Instructions: b.ConversationInstructions.Value, Replay: b.ReplayJSON.Value, Fingerprint: print, Outside: c.outside}
 	if m, ok := b.MCPConfig.Get(); ok {
 		if created.MCP, err = d.sealMCP(ctx, c.who.User, id, m); err != nil {
 			return api.ConversationResponse{}, err

@@ -143,6 +143,7 @@ var takes = map[string]string{
 	"submitFeedback":    `{"polarity":"positive"}`,
 	"saveFile":          `{"path":"a","content":"mine"}`,
 	"setOverrides":      `{"llm_model":"acme/priced"}`,
+	"setTrust":          `{"trusted":true}`,
 	"forkConversation":  `{}`,
 }
 

@@ -67,8 +67,11 @@ type Config struct {
 	Workspaces *workspace.Keeper
 	// Egress is the way out of the sandboxes, nil if there is none, and
 	// ServerPolicy the policy that holds for all of them.
-	Egress       *egress.Proxy
-	ServerPolicy egress.Policy
+	Egress *egress.Proxy
+	// RepositoryName is how settings name the repository of a conversation, "" if
+	// it has none.
+	RepositoryName func(c session.Created, s settings.Settings) string
+	ServerPolicy   egress.Policy
 	// Microagents finds what tells the agent of a user's conversation how to work; nil for none.
 	Microagents func(ctx context.Context, user string, id session.ID) ([]api.Microagent, error)
 	// TestModel tries a model out for a user.
@@ -200,6 +203,9 @@ func New(c Config) *Door {
 	}
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	if d.RepositoryName == nil {
+		d.RepositoryName = func(session.Created, settings.Settings) string { return "" }
 	}
 	for _, h := range c.Hosts {
 		d.hosts[canonicalHost(h)] = true

@@ -70,7 +70,7 @@ func describeArrival(d *Door, o *huma.Operation) {
 // Begin creates a conversation for a user who did not ask for it here, by the
 // same rules as POST /api/conversations.
 func (d *Door) Begin(ctx context.Context, s trigger.Start) error {
-	c := &call{who: access.Identity{User: s.User}, trigger: trigger.Resolver, retryKey: s.Key}
+	c := &call{who: access.Identity{User: s.User}, trigger: trigger.Resolver, retryKey: s.Key, outside: s.Outside}
 	b := api.CreateConversation{ConversationID: api.Some(string(s.ID)), Repository: api.Some(s.Repository), GitProvider: api.Some(s.Provider), InitialUserMsg: api.Some(s.Text)}
 	if s.Branch != "" {
 		b.SelectedBranch = api.Some(s.Branch)

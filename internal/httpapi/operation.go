@@ -31,6 +31,8 @@ type call struct {
 	session string
 	// trigger is what began it, if it is not a request of the user's own.
 	trigger string
+	// outside is what outsiders have to do with a conversation that is created.
+	outside session.Outside
 	// retryKey names this request among repeated ones; empty without Idempotency-Key.
 	retryKey string
 }

@@ -49,6 +49,9 @@ func table() []route {
 		op(route{method: "PUT", path: "/api/conversations/{conversation_id}/overrides", id: "setOverrides", tag: tagConversations, family: conversation, summary: "Choose model and budget for this conversation alone.", about: aboutOverrides}, setOverrides),
 		op(route{method: "POST", path: "/api/conversations/{conversation_id}/fork", id: "forkConversation", stream: true, tag: tagConversations, family: conversation, summary: "Make a copy that goes its own way.", about: aboutFork}, forkConversation),
 
+		op(route{method: "GET", path: "/api/conversations/{conversation_id}/trust", id: "getTrust", tag: tagConversations, family: conversation, summary: "Get whether its repository is trusted.", about: aboutTrust}, getTrust),
+		op(route{method: "PUT", path: "/api/conversations/{conversation_id}/trust", id: "setTrust", tag: tagConversations, family: conversation, summary: "Trust its repository, or stop trusting it.", about: aboutTrust}, setTrust),
+
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/mcp", id: "getMCP", tag: tagConversations, family: conversation, summary: "Where its tool servers stand.", about: aboutMCP}, getMCP),
 		raw(route{method: "POST", path: "/mcp", id: "ownMCP", stream: true, tag: tagConversations, summary: "Deckhand as a tool server.", about: aboutOwnMCP}, describeOwnMCP, serveOwnMCP),
 
@@ -98,6 +101,8 @@ func table() []route {
 		op(route{method: "GET", path: "/api/microagent-management/conversations", id: "microagentConversations", tag: tagGit, family: conversation, summary: "Conversations that write microagents for a repository, newest first."}, microagentConversations),
 		op(route{method: "GET", path: "/api/conversations/{conversation_id}/remember-prompt", id: "rememberPrompt", stream: true, tag: tagConversations, family: conversation, summary: "A prompt by which an agent makes a microagent remember what happened here.", about: aboutRemember}, rememberPrompt),
 
+		op(route{method: "GET", path: "/api/trusted-repositories", id: "getTrustedRepositories", tag: tagSettings, summary: "List the repositories that you trust.", about: aboutTrust}, getTrusted),
+		op(route{method: "PUT", path: "/api/trusted-repositories", id: "setTrustedRepositories", tag: tagSettings, summary: "Replace the repositories that you trust.", about: aboutTrust}, setTrusted),
 		op(route{method: "GET", path: "/api/secrets", id: "listSecrets", tag: tagSettings, summary: "Your custom secrets, without their values."}, listSecrets),
 		op(route{method: "POST", path: "/api/secrets", id: "createSecret", tag: tagSettings, status: http.StatusCreated, summary: "Add a custom secret."}, createSecret),
 		op(route{method: "PUT", path: "/api/secrets/{secret_id}", id: "editSecret", tag: tagSettings, summary: "Rename or describe a custom secret; its value stays."}, editSecret),

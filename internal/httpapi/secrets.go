@@ -15,8 +15,9 @@ func listSecrets(d *Door, ctx context.Context, c *call, _ none, _ none) (api.Sec
 	out := api.Secrets{CustomSecrets: []api.SecretInfo{}}
 	err := d.Settings.Read(ctx, c.who.User, func(s *settings.Settings) {
 		for _, name := range slices.Sorted(maps.Keys(s.CustomSecrets)) {
-			c := s.CustomSecrets[name]
-			out.CustomSecrets = append(out.CustomSecrets, api.SecretInfo{Name: name, Description: text(c.Description), Warning: c.Unmasked()})
+			secret := s.CustomSecrets[name]
+			out.CustomSecrets = append(out.CustomSecrets, api.SecretInfo{Name: name, Description: text(secret.Description),
+				Repositories: append([]string{}, secret.Repositories...), Warning: secret.Unmasked()})
 		}
 	})
 	if errors.Is(err, settings.ErrNotFound) {
@@ -31,7 +32,7 @@ func createSecret(d *Door, ctx context.Context, c *call, _ none, b api.CreateSec
 	}
 	out := api.SecretCreated{Message: "Secret created successfully"}
 	err := d.Settings.Change(ctx, c.who.User, func(s *settings.Settings) error {
-		err := s.AddSecret(b.Name, b.Value, b.Description.Value)
+		err := s.AddSecret(b.Name, b.Value, b.Description.Value, b.Repositories)
 		out.Warning = s.CustomSecrets[b.Name].Unmasked()
 		return err
 	})
@@ -45,7 +46,7 @@ type secretPath struct {
 
 func editSecret(d *Door, ctx context.Context, c *call, p secretPath, b api.EditSecret) (api.Done, error) {
 	err := d.Settings.Change(ctx, c.who.User, func(s *settings.Settings) error {
-		return s.EditSecret(p.ID, b.Name, b.Description)
+		return s.EditSecret(p.ID, b.Name, b.Description, b.Repositories)
 	})
 	return api.Done{Message: "Secret updated successfully"}, secretFault(err, p.ID, b.Name)
 }

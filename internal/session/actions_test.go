@@ -35,10 +35,16 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			return s.Opened(session.RequestOpened{Provider: "github", Repository: "octo/app", Number: rapid.IntRange(1, 30).Draw(t, "number")})
 		}),
 		"checkout": w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) {
-			if s.Checkout != nil && s.SetUp == nil {
+			switch {
+			case s.SettingUp != nil && s.SetUp == nil:
 				return s.EndSetUp(session.SetUp{Script: "setup.sh"})
+			case s.Checkout != nil && s.Unprepared():
+				return s.BeginScripts(session.Scripts{SetUp: "a", Hook: "b", Hash: "c"}, session.ScriptTerms{Confinable: true, Hooked: true})
 			}
-			return s.CheckOut(session.CheckedOut{Repository: "octo/app", Dir: "/workspace/app", Script: "setup.sh"})
+			return s.CheckOut(session.CheckedOut{Repository: "octo/app", Dir: "/workspace/app", Script: "setup.sh", Hook: "pre-commit.sh"})
+		}),
+		"trust": w.person(func(t *rapid.T, s session.State) ([]session.Payload, error) {
+			return s.SetTrust(session.TrustSet{Trusted: rapid.Bool().Draw(t, "trusted"), Reason: session.TrustByList})
 		}),
 		"child":   w.settleChild,
 		"cap":     w.cap,

@@ -38,9 +38,15 @@ func (s State) Apply(e Event) State {
 	case WorkspaceStep:
 		s.Step = p.Step
 	case CheckedOut:
-		s.Checkout, s.SetUp = &p, nil
+		s.Checkout, s.SetUp, s.SettingUp, s.Hook = &p, nil, nil, nil
 	case SetUp:
 		s.SetUp = &p
+	case TrustSet:
+		s.Trust = p
+	case SetUpBegan:
+		s.SettingUp = &p
+	case HookSet:
+		s.Hook = &p
 	case EgressSet:
 		s.Egress = p
 	case Overridden:
@@ -142,15 +148,21 @@ func (s State) applyMoney(p Payload) State {
 func (s State) applyTool(e Event) State {
 	switch p := e.Payload.(type) {
 	case ToolCalled:
-		if len(s.Announced) > 0 {
-			s.Announced = s.Announced[1:]
-		}
 		if len(s.Open) == 0 {
 			s.steps = &step{from: e.Number, prev: s.steps}
 		}
-		s.Open = append(slices.Clone(s.Open), OpenCall{ID: p.ID, Name: p.Name, Number: e.Number, Since: e.Number})
+		s.Open = append(slices.Clone(s.Open), OpenCall{ID: p.ID, Name: p.Name, Number: e.Number, Since: e.Number, Origin: p.Origin, Before: s.Agent})
+		if p.Origin != "" { // it is not of the model's answer
+			return s
+		}
+		if len(s.Announced) > 0 {
+			s.Announced = s.Announced[1:]
+		}
 		s.Thought = ""
 	case ToolReturned:
+		if c, ok := s.call(p.ID); ok && c.Origin != "" {
+			s.Agent = c.resumes(s)
+		}
 		s.Open = slices.DeleteFunc(slices.Clone(s.Open), func(c OpenCall) bool { return c.ID == p.ID })
 		if len(s.Open) == 0 && s.steps != nil {
 			s.steps = &step{from: s.steps.from, to: e.Number, prev: s.steps.prev}
@@ -182,7 +194,7 @@ func (s State) decided(number int64, p ApprovalGiven) State {
 	}
 	if s.Agent = AgentUserNo; p.Approved {
 		s.Agent = AgentUserYes
-	} else if p.Reason == "" { // a plain no means: wait for me
+	} else if c, _ := s.call(p.ID); p.Reason == "" && c.Origin == "" { // a plain no means: wait for me
 		s.Over = AgentAwaitingUser
 	}
 	return s

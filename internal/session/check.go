@@ -29,7 +29,7 @@ func (s State) Check(p Payload) error {
 			return s.no(p, "a message is recorded once")
 		}
 		return nil
-	case CheckedOut, SetUp:
+	case CheckedOut, SetUp, TrustSet, SetUpBegan, HookSet:
 		return s.checkCheckout(p)
 	case StartRequested:
 		if !s.Stopped && !s.Failed {
@@ -93,14 +93,17 @@ func (s State) checkWork(p Payload) error {
 		}
 		return s.checkAnswers(p, p.Call)
 	case ToolCalled:
+		if _, open := s.call(p.ID); open {
+			return s.no(p, "a tool call has one id")
+		}
+		if p.Origin != "" {
+			return s.checkScripts(p)
+		}
 		switch {
 		case !s.InTurn || s.Paused:
 			return s.no(p, "tools run within a turn")
 		case len(s.Announced) == 0 || s.Announced[0].ID != p.ID:
 			return s.no(p, "tools run in the order the model called them")
-		}
-		if _, open := s.call(p.ID); open {
-			return s.no(p, "a tool call has one id")
 		}
 	case ApprovalAsked:
 		if c, ok := s.call(p.ID); !ok || c.Asked {

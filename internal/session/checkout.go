@@ -26,7 +26,7 @@ func (s State) Unprepared() bool {
 	if s.Created.Repository == "" || s.Created.Parent != "" {
 		return false
 	}
-	return s.Checkout == nil || s.Checkout.Script != "" && s.SetUp == nil
+	return s.Checkout == nil || s.Checkout.Script != "" && s.SetUp == nil || s.Checkout.Hook != "" && s.Hook == nil
 }
 
 func (s State) checkCheckout(p Payload) error {
@@ -34,6 +34,21 @@ func (s State) checkCheckout(p Payload) error {
 	case CheckedOut:
 		if s.Created.Repository == "" || p.Dir == "" {
 			return s.no(p, "a checkout is of the session's repository, in a folder")
+		}
+	case TrustSet:
+		if s.Created.Repository == "" {
+			return s.no(p, "only a repository is trusted")
+		}
+	case SetUpBegan:
+		if s.Checkout == nil || s.Checkout.Script == "" || s.SettingUp != nil || s.SetUp != nil {
+			return s.no(p, "a script is begun once")
+		}
+		if c, open := s.ScriptsCall(); open {
+			return s.no(p, "a script about which the person is asked is not begun: "+c.ID)
+		}
+	case HookSet:
+		if s.Checkout == nil {
+			return s.no(p, "a hook belongs to a checkout")
 		}
 	case SetUp:
 		if s.Checkout == nil || s.Checkout.Script == "" || s.SetUp != nil {

@@ -15,6 +15,9 @@ const (
 	KindWorkspaceStep  Kind = "workspace_step"
 	KindCheckedOut     Kind = "checked_out"
 	KindSetUp          Kind = "set_up"
+	KindTrustSet       Kind = "trust_set"
+	KindSetUpBegan     Kind = "set_up_began"
+	KindHookSet        Kind = "hook_set"
 	KindEgressSet      Kind = "egress_set"
 	KindOverridden     Kind = "overridden"
 	KindBriefed        Kind = "briefed"
@@ -55,6 +58,9 @@ func (WorkspaceReady) Kind() Kind { return KindWorkspaceReady }
 func (WorkspaceStep) Kind() Kind  { return KindWorkspaceStep }
 func (CheckedOut) Kind() Kind     { return KindCheckedOut }
 func (SetUp) Kind() Kind          { return KindSetUp }
+func (TrustSet) Kind() Kind       { return KindTrustSet }
+func (SetUpBegan) Kind() Kind     { return KindSetUpBegan }
+func (HookSet) Kind() Kind        { return KindHookSet }
 func (EgressSet) Kind() Kind      { return KindEgressSet }
 func (Overridden) Kind() Kind     { return KindOverridden }
 func (Briefed) Kind() Kind        { return KindBriefed }
@@ -98,7 +104,7 @@ var kinds = func() map[Kind]reflect.Type {
 // Payloads is one zero value of every kind, in the order of docs/events.md.
 func Payloads() []Payload {
 	return []Payload{
-		Created{}, UserSaid{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, CheckedOut{}, SetUp{}, EgressSet{}, Overridden{}, Briefed{},
+		Created{}, UserSaid{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, CheckedOut{}, SetUp{}, TrustSet{}, SetUpBegan{}, HookSet{}, EgressSet{}, Overridden{}, Briefed{},
 		Recalled{}, Nudged{}, Replayed{}, Granted{}, Settled{}, Capped{}, TurnBegan{}, ModelAsked{}, ModelAnswered{},
 		ModelFailed{}, ToolCalled{}, ToolReturned{}, ApprovalAsked{}, ApprovalGiven{}, Condensed{}, StateChanged{},
 		TurnEnded{}, Paused{}, Resumed{}, Stopped{}, StartRequested{}, Failed{}, Titled{}, RequestOpened{}, Noted{}, Imported{}, Deleted{},

@@ -110,6 +110,9 @@ func (s State) Decide(g ApprovalGiven) ([]Payload, error) {
 			if g.ID = c.ID; !g.Approved {
 				g.Args, g.Always = nil, ""
 			}
+			if c.Origin != "" && (g.Args != nil || g.Always != "") {
+				return nil, fmt.Errorf("%w: scripts of the repository run as they are, and are asked about each time", ErrRefused)
+			}
 			return []Payload{g}, nil
 		}
 	}
@@ -399,7 +402,7 @@ func (s State) settle(why string) []Payload {
 		case why == failed:
 			outcome, output = Unknown, "The sandbox cannot be reached, so nobody can tell whether this was done."
 		}
-		out = append(out, ToolReturned{ID: c.ID, Name: c.Name, Cause: c.Number, Outcome: outcome, Output: output})
+		out = append(out, ToolReturned{ID: c.ID, Name: c.Name, Cause: c.Number, Outcome: outcome, Output: output, Origin: c.Origin})
 	}
 	return out
 }

@@ -50,7 +50,21 @@ type Created struct {
 	Before Totals `json:"before,omitzero"`
 	// Forked is set for a copy of another session.
 	Forked *Forked `json:"forked,omitempty"`
+	// Outside is why nothing of the repository runs unasked, whoever owns it: the
+	// session was started by somebody without write access, or for a branch of a fork.
+	Outside Outside `json:"outside,omitempty"`
+	// Trusted says that the person trusts the repository.
+	Trusted bool `json:"trusted,omitempty"`
 }
+
+// Outside is what outsiders have to do with a session.
+type Outside string
+
+// The ways.
+const (
+	OutsideActor Outside = "actor" // started by somebody without write access
+	OutsideFork  Outside = "fork"  // about a pull request from a fork
+)
 
 // Forked says of what a session is a copy.
 type Forked struct {
@@ -102,6 +116,8 @@ type CheckedOut struct {
 	Folder string `json:"folder"`
 	// Script is what the repository wants to be run before the work, "" for nothing.
 	Script string `json:"script,omitempty"`
+	// Hook is the script of the repository to be run before each commit, "" for none.
+	Hook string `json:"hook,omitempty"`
 	// Notes are what went wrong beside it: a submodule that could not be had.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -112,6 +128,44 @@ type SetUp struct {
 	// Exit is its exit code; -1 if it did not end by itself, and then Problem says why.
 	Exit    int    `json:"exit"`
 	Output  string `json:"output,omitempty"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// TrustSet says whether the session's repository is trusted from now on. Custom
+// secrets reach the sandbox, and scripts of the repository run on an open
+// network, only if it is.
+type TrustSet struct {
+	Trusted bool        `json:"trusted"`
+	Reason  TrustReason `json:"reason"`
+}
+
+// TrustReason is why a repository is trusted or not.
+type TrustReason string
+
+// The reasons.
+const (
+	TrustByUser  TrustReason = "user"      // the person said so in this session, or took it back
+	TrustByList  TrustReason = "listed"    // the person trusts it in every session
+	TrustByPush  TrustReason = "push"      // the person can push to it
+	TrustNoPush  TrustReason = "read_only" // the person cannot push to it
+	TrustUnknown TrustReason = "unknown"   // the git provider did not say
+	TrustOutside TrustReason = "outside"   // see Created.Outside
+)
+
+// SetUpBegan says that the script of the checkout is about to run. Confined says
+// that the network stays closed to it.
+type SetUpBegan struct {
+	Script   string `json:"script"`
+	Hash     string `json:"hash"` // SHA-256 of the script, in hex
+	Confined bool   `json:"confined,omitempty"`
+}
+
+// HookSet says what became of the repository's script for commits.
+type HookSet struct {
+	Script    string `json:"script"`
+	Hash      string `json:"hash,omitempty"`
+	Installed bool   `json:"installed,omitempty"`
+	// Problem is why it was not installed.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -261,7 +315,16 @@ type ToolCalled struct {
 	InAnswer int `json:"in_answer,omitempty"`
 	// Awaits says that the person is asked about it first.
 	Awaits bool `json:"awaits,omitempty"`
+	// Origin is who wants it: "" for the model.
+	Origin Origin `json:"origin,omitempty"`
 }
+
+// Origin is who wants a call to be made.
+type Origin string
+
+// OriginSetUp is for scripts of the repository that the person is asked about.
+// The model is shown neither the call nor its result.
+const OriginSetUp Origin = "set_up"
 
 // ToolReturned is the one result of a ToolCalled.
 type ToolReturned struct {
@@ -279,6 +342,8 @@ type ToolReturned struct {
 	Images []string `json:"images,omitempty"`
 	// Ends says that with this the agent considers its task done.
 	Ends bool `json:"ends,omitempty"`
+	// Origin is that of the call.
+	Origin Origin `json:"origin,omitempty"`
 }
 
 // ApprovalAsked says a call waits for the person.

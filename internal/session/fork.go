@@ -143,6 +143,9 @@ func (s State) settleAsCopy(now State, f Fork) []Payload {
 		if u != nil {
 			out = append(out, *u)
 		}
+		if h := f.Workspace.Hook; h != nil {
+			out = append(out, *h)
+		}
 	}
 	if e := f.Workspace.Egress; e.Mode != "" && !reflect.DeepEqual(e, s.Egress) {
 		out = append(out, e)

@@ -40,6 +40,9 @@ type auditor struct {
 	grants        map[session.ID]session.Money
 	counted       map[session.ID]bool // children that are settled, as long as a call is open
 	allowed       []string
+	// own is true for a session with a repository of its own; of its checkout, script
+	// and hook are still to be dealt with.
+	own, script, hook bool
 	// met are the situations that the log went through, for the test of the test.
 	met map[string]bool
 }
@@ -146,7 +149,7 @@ func (a *auditor) take(e session.Event, author int64) error {
 	if author != 0 && e.Payload.Kind() != session.KindClaimed && author != a.claim {
 		return fmt.Errorf("written by the owner of claim %d while claim %d is in force", author, a.claim)
 	}
-	for _, step := range []func(session.Event) error{a.life, a.trajectory, a.people, a.model, a.money, a.tools} {
+	for _, step := range []func(session.Event) error{a.life, a.trajectory, a.people, a.model, a.money, a.tools, a.repository} {
 		if err := step(e); err != nil {
 			return err
 		}
@@ -212,6 +215,21 @@ func (a *auditor) life(e session.Event) error {
 
 func (a *auditor) release() {
 	a.claim, a.ready, a.inTurn, a.paused, a.announced, a.broken, a.again = 0, false, false, false, 0, false, false
+}
+
+// repository follows what becomes of the checkout's scripts.
+func (a *auditor) repository(e session.Event) error {
+	switch p := e.Payload.(type) {
+	case session.Created:
+		a.own = p.Repository != "" && p.Parent == ""
+	case session.CheckedOut:
+		a.script, a.hook = p.Script != "", p.Hook != ""
+	case session.SetUp:
+		a.script = false
+	case session.HookSet:
+		a.hook = false
+	}
+	return nil
 }
 
 // trajectory follows a replay.
@@ -400,10 +418,12 @@ func (a *auditor) tools(e session.Event) error {
 	case session.TurnBegan:
 		a.announced = 0
 	case session.ToolCalled:
-		if a.announced == 0 || !a.inTurn || a.paused {
-			return fmt.Errorf("call %q was not announced, or comes outside of a turn", p.ID)
+		if p.Origin == "" {
+			if a.announced == 0 || !a.inTurn || a.paused {
+				return fmt.Errorf("call %q was not announced, or comes outside of a turn", p.ID)
+			}
+			a.announced--
 		}
-		a.announced--
 		a.calls = append(a.calls, pair{id: p.ID, begin: e.Number})
 	case session.ToolReturned:
 		return a.result(e.Number, p)
@@ -506,5 +526,5 @@ func (a *auditor) wants() bool {
 			return c.deadline
 		}
 	}
-	return a.inTurn || a.pending() || a.again || a.replay && !a.broken
+	return a.inTurn || a.pending() || a.again || a.replay && !a.broken || a.own && (a.script || a.hook)
 }

@@ -44,7 +44,12 @@ type State struct {
 	// nil before.
 	Checkout *CheckedOut
 	SetUp    *SetUp
-	Egress   EgressSet
+	// Trust is what is known of the repository, SettingUp the script that was begun,
+	// and Hook what became of its script for commits; nil before.
+	Trust     TrustSet
+	SettingUp *SetUpBegan
+	Hook      *HookSet
+	Egress    EgressSet
 	// Overrides are what the person chose for this conversation alone.
 	Overrides Overridden
 
@@ -121,6 +126,9 @@ type OpenCall struct {
 	// Elsewhere says that it was made where the session was taken over from, so
 	// that its result comes from there too.
 	Elsewhere bool
+	// Origin is who wants it, and Before the agent's state when the person was asked.
+	Origin Origin
+	Before AgentState
 }
 
 // Awaits is true while the person is asked about the call.
@@ -175,7 +183,7 @@ func (s State) Wants() bool {
 		return !c.Deadline.IsZero() // somebody must look at the clock
 	}
 	// A replay that ended in an error waits, as every turn does that did.
-	return s.InTurn || s.Pending() || s.Again || s.Replaying() && s.ErrorID == ""
+	return s.InTurn || s.Pending() || s.Again || s.Replaying() && s.ErrorID == "" || s.Checkout != nil && s.Unprepared()
 }
 
 // Awaiting is the call that the person is asked about.

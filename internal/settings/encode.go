@@ -39,6 +39,7 @@ type stored struct {
 	EmailVerified                       *bool                  `json:"email_verified,omitempty"`
 	GitUserName                         *string                `json:"git_user_name,omitempty"`
 	GitUserEmail                        *string                `json:"git_user_email,omitempty"`
+	TrustedRepositories                 []string               `json:"trusted_repositories,omitempty"`
 }
 
 type storedToken struct {
@@ -48,8 +49,9 @@ type storedToken struct {
 }
 
 type storedValue struct {
-	Secret      []byte `json:"secret"`
-	Description string `json:"description,omitempty"`
+	Secret       []byte   `json:"secret"`
+	Description  string   `json:"description,omitempty"`
+	Repositories []string `json:"repositories,omitempty"`
 }
 
 // storedMCP is what the sealed bytes of mcp_config hold.
@@ -113,14 +115,14 @@ func Encode(ctx context.Context, keys *secret.Keyring, user string, s Settings) 
 		SandboxAPIKey:                       seal("sandbox_api_key", s.SandboxAPIKey),
 		MaxBudgetPerTask:                    s.MaxBudgetPerTask,
 		Email:                               s.Email, EmailVerified: s.EmailVerified,
-		GitUserName: s.GitUserName, GitUserEmail: s.GitUserEmail,
+		GitUserName: s.GitUserName, GitUserEmail: s.GitUserEmail, TrustedRepositories: s.TrustedRepositories,
 		ProviderTokens: make(map[string]storedToken), CustomSecrets: make(map[string]storedValue),
 	}
 	for name, t := range s.ProviderTokens {
 		out.ProviderTokens[name] = storedToken{Token: seal(tokenField(name, t.Host), t.Token), Host: t.Host, UserID: t.UserID}
 	}
 	for name, c := range s.CustomSecrets {
-		out.CustomSecrets[name] = storedValue{Secret: seal(customField(name), c.Value), Description: c.Description}
+		out.CustomSecrets[name] = storedValue{Secret: seal(customField(name), c.Value), Description: c.Description, Repositories: c.Repositories}
 	}
 	if s.MCP != nil {
 		plain, err := json.Marshal(plainMCP(*s.MCP))
@@ -176,7 +178,7 @@ func Decode(ctx context.Context, keys *secret.Keyring, user string, body []byte)
 		SandboxAPIKey:                       open("sandbox_api_key", in.SandboxAPIKey),
 		MaxBudgetPerTask:                    in.MaxBudgetPerTask,
 		Email:                               in.Email, EmailVerified: in.EmailVerified,
-		GitUserName: in.GitUserName, GitUserEmail: in.GitUserEmail,
+		GitUserName: in.GitUserName, GitUserEmail: in.GitUserEmail, TrustedRepositories: in.TrustedRepositories,
 	}
 	if len(in.ProviderTokens) > 0 {
 		s.ProviderTokens = make(map[string]ProviderToken, len(in.ProviderTokens))
@@ -188,7 +190,7 @@ func Decode(ctx context.Context, keys *secret.Keyring, user string, body []byte)
 		s.CustomSecrets = make(map[string]CustomSecret, len(in.CustomSecrets))
 	}
 	for name, c := range in.CustomSecrets {
-		s.CustomSecrets[name] = CustomSecret{Value: open(customField(name), c.Secret), Description: c.Description}
+		s.CustomSecrets[name] = CustomSecret{Value: open(customField(name), c.Secret), Description: c.Description, Repositories: c.Repositories}
 	}
 	if len(in.MCP) > 0 {
 		plain := open("mcp_config", in.MCP)

@@ -259,6 +259,7 @@ func (m *merger) customSecret(name string, in *api.CustomSecret) {
 	}
 	c, stored := m.out.CustomSecrets[name]
 	m.part(in.Description, &c.Description, checkDescription, append(path, "description")...)
+	m.repositories(in.Repositories, &c.Repositories, append(slices.Clone(path), "repositories")...)
 	value, ok := in.Secret.Get()
 	switch {
 	case ok && value == "":

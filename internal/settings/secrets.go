@@ -15,8 +15,10 @@ var (
 )
 
 // AddSecret adds a custom secret, or fails with ErrSecretExists or a *api.ValidationError.
-func (s *Settings) AddSecret(name, value, description string) error {
+func (s *Settings) AddSecret(name, value, description string, repositories api.Opt[[]string]) error {
 	m := &merger{}
+	var only []string
+	m.repositories(repositories, &only, "repositories")
 	m.judge(checkSecretName(name), "name")
 	m.judge(checkDescription(description), "description")
 	if value == "" {
@@ -38,7 +40,7 @@ func (s *Settings) AddSecret(name, value, description string) error {
 	if s.CustomSecrets == nil {
 		s.CustomSecrets = map[string]CustomSecret{}
 	}
-	s.CustomSecrets[name] = CustomSecret{Value: secret.New(value), Description: description}
+	s.CustomSecrets[name] = CustomSecret{Value: secret.New(value), Description: description, Repositories: only}
 	return nil
 }
 
@@ -66,7 +68,7 @@ func (c CustomSecret) Unmasked() string {
 // EditSecret renames and describes a custom secret; its value stays. An omitted
 // description stays too, null clears it. It fails with ErrNoSecret,
 // ErrSecretExists or a *api.ValidationError.
-func (s *Settings) EditSecret(old, name string, description api.Opt[string]) error {
+func (s *Settings) EditSecret(old, name string, description api.Opt[string], repositories api.Opt[[]string]) error {
 	c, ok := s.CustomSecrets[old]
 	if !ok {
 		return ErrNoSecret
@@ -74,6 +76,7 @@ func (s *Settings) EditSecret(old, name string, description api.Opt[string]) err
 	m := &merger{}
 	m.judge(checkSecretName(name), "name")
 	m.part(description, &c.Description, checkDescription, "description")
+	m.repositories(repositories, &c.Repositories, "repositories")
 	if len(m.bad) > 0 {
 		return &api.ValidationError{Detail: m.bad}
 	}

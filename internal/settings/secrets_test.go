@@ -23,7 +23,7 @@ func TestChange(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			err := s.Change(t.Context(), "ada", func(s *Settings) error { return s.AddSecret(fmt.Sprintf("S%d", i), "v", "") })
+			err := s.Change(t.Context(), "ada", func(s *Settings) error { return s.AddSecret(fmt.Sprintf("S%d", i), "v", "", api.Opt[[]string]{}) })
 			if err != nil {
 				t.Error(err)
 			}
@@ -38,19 +38,19 @@ func TestChange(t *testing.T) {
 
 func TestSecretRules(t *testing.T) {
 	var s Settings
-	if err := errors.Join(s.AddSecret("A", "1", "one"), s.AddSecret("B", "2", "")); err != nil {
+	if err := errors.Join(s.AddSecret("A", "1", "one", api.Opt[[]string]{}), s.AddSecret("B", "2", "", api.Opt[[]string]{})); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.AddSecret("A", "3", ""); !errors.Is(err, ErrSecretExists) {
+	if err := s.AddSecret("A", "3", "", api.Opt[[]string]{}); !errors.Is(err, ErrSecretExists) {
 		t.Errorf("%v", err)
 	}
-	if err := s.EditSecret("A", "B", api.Opt[string]{}); !errors.Is(err, ErrSecretExists) {
+	if err := s.EditSecret("A", "B", api.Opt[string]{}, api.Opt[[]string]{}); !errors.Is(err, ErrSecretExists) {
 		t.Errorf("%v", err)
 	}
-	if err := s.EditSecret("A", "C", api.Opt[string]{}); err != nil || s.CustomSecrets["C"].Value.Reveal() != "1" || s.CustomSecrets["C"].Description != "one" {
+	if err := s.EditSecret("A", "C", api.Opt[string]{}, api.Opt[[]string]{}); err != nil || s.CustomSecrets["C"].Value.Reveal() != "1" || s.CustomSecrets["C"].Description != "one" {
 		t.Errorf("%v %+v", err, s.CustomSecrets)
 	}
-	if err := s.EditSecret("C", "C", api.Null[string]()); err != nil || s.CustomSecrets["C"].Description != "" {
+	if err := s.EditSecret("C", "C", api.Null[string](), api.Opt[[]string]{}); err != nil || s.CustomSecrets["C"].Description != "" {
 		t.Errorf("%v %+v", err, s.CustomSecrets)
 	}
 	if err := errors.Join(s.RemoveSecret("B"), s.RemoveSecret("C")); err != nil || len(s.CustomSecrets) != 0 {
@@ -60,11 +60,11 @@ func TestSecretRules(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for i := range maxCustomSecrets {
-		if err := s.AddSecret(fmt.Sprintf("S%d", i), "v", ""); err != nil {
+		if err := s.AddSecret(fmt.Sprintf("S%d", i), "v", "", api.Opt[[]string]{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.AddSecret("ONE_MORE", "v", ""); err == nil {
+	if err := s.AddSecret("ONE_MORE", "v", "", api.Opt[[]string]{}); err == nil {
 		t.Error("there is no end to them")
 	}
 }

@@ -45,6 +45,8 @@ type Settings struct {
 	EmailVerified                       *bool
 	GitUserName                         *string
 	GitUserEmail                        *string
+	// TrustedRepositories are those that the user trusts, as RepositoryName spells them.
+	TrustedRepositories []string
 }
 
 // ProviderToken opens a git provider. Without a token it only remembers the host that
@@ -59,6 +61,9 @@ type ProviderToken struct {
 type CustomSecret struct {
 	Value       secret.Secret
 	Description string
+	// Repositories are those whose conversations get it, as RepositoryName spells
+	// them; none are all.
+	Repositories []string
 }
 
 // MCP lists tool servers.
@@ -102,6 +107,7 @@ func (s Settings) Clone() Settings {
 	s.MaxIterations, s.RemoteRuntimeResourceFactor = copyOf(s.MaxIterations), copyOf(s.RemoteRuntimeResourceFactor)
 	s.MaxBudgetPerTask = copyOf(s.MaxBudgetPerTask)
 	s.ProviderTokens, s.CustomSecrets = maps.Clone(s.ProviderTokens), maps.Clone(s.CustomSecrets)
+	s.TrustedRepositories = slices.Clone(s.TrustedRepositories)
 	if s.MCP != nil {
 		m := s.MCP.Clone()
 		s.MCP = &m

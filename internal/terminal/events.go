@@ -59,6 +59,14 @@ func (d *Display) notice(p session.Payload) {
 		if p.Problem != "" {
 			d.Problem(p.Problem)
 		}
+	case session.HookSet:
+		if p.Problem != "" {
+			d.Notice(p.Problem)
+		}
+	case session.TrustSet:
+		if !p.Trusted {
+			d.Notice("the repository is not trusted: custom secrets stay out of the sandbox")
+		}
 	case session.Nudged:
 		d.Notice("to the model: " + p.Text)
 	case session.Condensed:

@@ -113,6 +113,8 @@ type job struct {
 	t  task
 	// forge is the provider, once it was needed.
 	forge gitprovider.Provider
+	// fork is true for a pull request from a fork, once it was read.
+	fork bool
 }
 
 // key is the name of the message, wherever it is said.
@@ -247,7 +249,11 @@ func (j *job) start(ctx context.Context, id session.ID) error {
 	if err != nil {
 		return err
 	}
-	s := Start{ID: id, User: j.in.User, Provider: j.in.Provider, Repository: j.d.Repository, Branch: branch, Key: j.key()}
+	outside, err := j.outside(ctx)
+	if err != nil {
+		return err
+	}
+	s := Start{Outside: outside, ID: id, User: j.in.User, Provider: j.in.Provider, Repository: j.d.Repository, Branch: branch, Key: j.key()}
 	a.Branch = branch
 	s.Text = a.Prompt()
 	err = j.Start(ctx, s)
@@ -281,7 +287,7 @@ func (j *job) look(ctx context.Context) (gitprovider.Asked, string, error) {
 			if err != nil {
 				return a, "", err
 			}
-			branch = request.Source
+			branch, j.fork = request.Source, request.Fork
 		}
 		issue, err = forge.Discussion(ctx, j.d.Repository, j.d.Number)
 	} else {
@@ -298,6 +304,40 @@ func (j *job) look(ctx context.Context) (gitprovider.Asked, string, error) {
 		branch = ""
 	}
 	return a, branch, nil
+}
+
+// outside says whether an outsider asks, or wrote what is asked about. Who cannot
+// be told to have write access has none.
+func (j *job) outside(ctx context.Context) (session.Outside, error) {
+	if j.fork {
+		return session.OutsideFork, nil
+	}
+	forge, err := j.open(ctx)
+	if err != nil {
+		return "", err
+	}
+	me, err := forge.User(ctx)
+	if later(err) {
+		return "", err
+	}
+	who := j.t.Actors[0]
+	if err == nil && (slices.Contains(j.t.Actors, me.Login) || slices.Contains(j.t.Actors, me.ID)) {
+		who = ""
+	}
+	may, err := gitprovider.CanPush(ctx, forge, j.d.Repository, who)
+	switch {
+	case later(err):
+		return "", err
+	case !may:
+		return session.OutsideActor, nil
+	}
+	return "", nil
+}
+
+// later is true for an error that may be gone at the next attempt.
+func later(err error) bool {
+	reason := gitprovider.ReasonOf(err)
+	return err != nil && (reason == "" || reason == gitprovider.Unavailable || reason == gitprovider.RateLimited)
 }
 
 // open opens the provider that the integration is with.

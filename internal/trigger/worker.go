@@ -44,6 +44,8 @@ type Start struct {
 	User, Provider, Repository, Branch string
 	// Text is the first message, and Key what recognises it.
 	Text, Key string
+	// Outside says that outsiders asked for it, or wrote what it is about.
+	Outside session.Outside
 }
 
 // Worker does what the Receiver recorded. It is one per store.

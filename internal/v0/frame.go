@@ -70,6 +70,12 @@ func Encode(id session.ID, e session.Event) (Frame, error) {
 		return checkedOut(p), nil
 	case session.SetUp:
 		return setUp(e, p), nil
+	case session.TrustSet:
+		return trustSet(p), nil
+	case session.SetUpBegan:
+		return setUpBegan(p), nil
+	case session.HookSet:
+		return hookSet(p), nil
 	case session.EgressSet:
 		return egressSet(p), nil
 	case session.Overridden:

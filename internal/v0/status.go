@@ -50,6 +50,30 @@ func checkedOut(p session.CheckedOut) Frame {
 	return status("info", "STATUS$REPOSITORY_READY", message)
 }
 
+// trustSet is a notice of ours.
+func trustSet(p session.TrustSet) Frame {
+	if p.Trusted {
+		return status("info", "STATUS$REPOSITORY_TRUSTED", "The repository is trusted.")
+	}
+	return status("info", "STATUS$REPOSITORY_NOT_TRUSTED", "The repository is not trusted: custom secrets stay out of the sandbox, and its scripts run without network access.")
+}
+
+// setUpBegan is told if the script runs otherwise than usual; that it runs is a step.
+func setUpBegan(p session.SetUpBegan) Frame {
+	if !p.Confined {
+		return Frame{}
+	}
+	return status("info", "STATUS$SETTING_UP_WORKSPACE", p.Script+" runs without network access and custom secrets: the repository is not trusted.")
+}
+
+// hookSet is told if commits are made without the repository's script.
+func hookSet(p session.HookSet) Frame {
+	if p.Problem == "" {
+		return Frame{}
+	}
+	return status("info", "STATUS$SETTING_UP_GIT_HOOKS", p.Problem)
+}
+
 // egressSet is a notice of ours: legacy clients do not know the id and show the message.
 func egressSet(p session.EgressSet) Frame {
 	message := "Network access: " + p.Mode

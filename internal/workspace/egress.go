@@ -17,7 +17,8 @@ func Policy(st session.State) egress.Policy {
 }
 
 // PolicyOf is the policy that holds for a sandbox: the server's and its
-// conversation's, whichever is stricter.
+// conversation's, whichever is stricter. A script of a repository that is not
+// trusted reaches what is on an allowlist, and otherwise nothing.
 func PolicyOf(sessions *session.Sessions, server egress.Policy) func(ctx context.Context, id string) (egress.Policy, error) {
 	return func(ctx context.Context, id string) (egress.Policy, error) {
 		st, ok := sessions.Peek(session.ID(id))
@@ -27,6 +28,10 @@ func PolicyOf(sessions *session.Sessions, server egress.Policy) func(ctx context
 				return egress.Policy{Mode: egress.Off}, err
 			}
 		}
-		return egress.Stricter(server, Policy(st)), nil
+		both := egress.Stricter(server, Policy(st))
+		if st.Confined() && both.Mode == egress.Open {
+			both = egress.Policy{Mode: egress.Off}
+		}
+		return both, nil
 	}
 }

@@ -296,6 +296,11 @@ func (k *Keeper) prepare(ctx context.Context, p *place, box *sandbox.Sandbox) er
 		k.clearStep(p.id)
 		return err
 	}
+	// While the person is asked about scripts of the repository, the sandbox can be
+	// looked into, and is prepared further at its next use.
+	if st, ok := k.Sessions.Peek(p.id); ok && st.Unprepared() {
+		return nil
+	}
 	k.mu.Lock()
 	p.prepared = box
 	k.mu.Unlock()

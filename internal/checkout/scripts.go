@@ -1,0 +1,149 @@
+package checkout
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+)
+
+// maxScript is how long a script may be that a person is asked to read.
+const maxScript = 64 << 10
+
+// scripts does with the repository's scripts what the session says: the person is
+// asked, or they run, or they are skipped. Called again it goes on where it was.
+func (w *work) scripts(ctx context.Context, st session.State) error {
+	if st.SettingUp != nil && st.SetUp == nil {
+		return w.setUp(ctx, st, true)
+	}
+	if !st.Unprepared() {
+		return w.lateHook(ctx, st)
+	}
+	found, hook, err := w.read(ctx, *st.Checkout)
+	if err != nil {
+		return err
+	}
+	t := session.ScriptTerms{Ask: st.AsksScripts(w.src.Confirm), Question: w.question(st), Confinable: w.Confinable}
+	if found.Hook != "" && st.Trusts() && (!t.Ask || st.Approved(found)) {
+		shown := hook
+		if !t.Ask {
+			shown = nil
+		}
+		if t.Hooked, err = w.hooks(ctx, st.Checkout.Folder, shown); err != nil {
+			return err
+		}
+	}
+	began := false
+	st, err = w.Sessions.Update(context.WithoutCancel(ctx), w.id, func(s session.State) ([]session.Payload, error) {
+		before := s.SettingUp
+		out, err := s.BeginScripts(found, t)
+		for _, p := range out {
+			if _, ok := p.(session.SetUpBegan); ok {
+				began = before == nil
+			}
+		}
+		return out, err
+	})
+	if err != nil || !began {
+		return err
+	}
+	return w.setUp(ctx, st, false)
+}
+
+// lateHook installs the script for commits of a repository that was not trusted
+// when it was checked out, and is now.
+func (w *work) lateHook(ctx context.Context, st session.State) error {
+	h := st.Hook
+	if h == nil || h.Installed || !st.Trusts() || st.AsksScripts(w.src.Confirm) {
+		return nil
+	}
+	text, err := w.text(ctx, st.Checkout.Folder, h.Script)
+	if err != nil || text == nil {
+		return err
+	}
+	done, err := w.hooks(ctx, st.Checkout.Folder, nil)
+	if err != nil || !done {
+		return err
+	}
+	_, err = w.Sessions.Update(context.WithoutCancel(ctx), w.id, func(s session.State) ([]session.Payload, error) {
+		return s.SetHook(session.HookSet{Script: h.Script, Hash: hash(text), Installed: true})
+	})
+	return err
+}
+
+// question is what the person is asked.
+func (w *work) question(st session.State) session.ApprovalAsked {
+	q := session.ApprovalAsked{Reason: "The repository " + st.Created.Repository + " wants to run these scripts."}
+	if !st.Trusts() {
+		q.Reason += " It is not trusted: the set-up script runs without network access and without your secrets, and hooks are not installed."
+	}
+	if w.AskTime > 0 {
+		q.Deadline = time.Now().Add(w.AskTime).UTC().Truncate(time.Microsecond)
+		q.Default = w.AcceptLate && st.Created.Outside == ""
+	}
+	return q
+}
+
+// read finds the scripts as they are now, and the text of the one for commits.
+func (w *work) read(ctx context.Context, done session.CheckedOut) (out session.Scripts, hook []byte, err error) {
+	all := sha256.New()
+	var text strings.Builder
+	for _, name := range []string{done.Script, done.Hook} {
+		if name == "" {
+			continue
+		}
+		content, err := w.text(ctx, done.Folder, name)
+		if err != nil {
+			return out, nil, err
+		}
+		if content == nil {
+			continue
+		}
+		if name == done.Hook {
+			out.Hook, hook = hash(content), content
+		} else {
+			out.SetUp = hash(content)
+		}
+		switch {
+		case len(content) > maxScript:
+			out.Problem = fmt.Sprintf("%s is longer than %d KiB, which is too long to be reviewed.", name, maxScript>>10)
+		case !utf8.Valid(content) || bytes.ContainsRune(content, 0):
+			out.Problem = name + " is not a text, so it cannot be reviewed."
+		}
+		fmt.Fprintf(all, "%s\x00%d\x00", name, len(content))
+		all.Write(content)
+		fmt.Fprintf(&text, "# %s (sha256 %s)\n%s\n", name, hash(content), strings.TrimRight(string(content), "\n"))
+	}
+	out.Hash, out.Text = hex.EncodeToString(all.Sum(nil)), w.mask.String(text.String())
+	return out, hook, nil
+}
+
+// text is a file of the repository up to somewhat more than a person would read,
+// nil if there is none.
+func (w *work) text(ctx context.Context, folder, name string) ([]byte, error) {
+	var text bytes.Buffer
+	_, err := w.box.Read(ctx, sandbox.ReadParams{PathParams: within(path.Join(folder, name)), Length: maxScript + 1}, &text)
+	switch _, refused := sandbox.Refusal(err); {
+	case errors.Is(err, sandbox.ErrLost) || err != nil && ctx.Err() != nil:
+		return nil, err
+	case refused:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return append([]byte{}, text.Bytes()...), nil
+}
+
+func hash(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}

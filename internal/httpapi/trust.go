@@ -1,0 +1,84 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"deckhand/api"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+)
+
+const aboutTrust = "A repository that you can push to is trusted, and any other once you say so. Until then your custom secrets stay out of the sandbox, " +
+	"the repository's set-up script runs without network access, and its hooks are not installed. What already runs in the sandbox keeps what it was started with."
+
+func getTrust(d *Door, ctx context.Context, c *call, p one, _ none) (api.Trust, error) {
+	row, err := d.row(ctx, c, p.ID)
+	if err != nil {
+		return api.Trust{}, err
+	}
+	st, err := d.Sessions.Load(ctx, row.ID)
+	if err != nil {
+		return api.Trust{}, err
+	}
+	return d.trust(ctx, st)
+}
+
+func (d *Door) trust(ctx context.Context, st session.State) (api.Trust, error) {
+	out := api.Trust{Trusted: st.Trusts(), Reason: text(string(st.Trust.Reason))}
+	s, err := d.Settings.Get(ctx, st.Owner)
+	if err != nil && !errors.Is(err, settings.ErrNotFound) {
+		return out, err
+	}
+	out.Repository = text(d.RepositoryName(st.Created, s))
+	return out, nil
+}
+
+func getTrusted(d *Door, ctx context.Context, c *call, _ none, _ none) (api.TrustedRepositories, error) {
+	out := api.TrustedRepositories{Repositories: []string{}}
+	err := d.Settings.Read(ctx, c.who.User, func(s *settings.Settings) { out.Repositories = append(out.Repositories, s.TrustedRepositories...) })
+	if errors.Is(err, settings.ErrNotFound) {
+		err = nil
+	}
+	return out, err
+}
+
+func setTrusted(d *Door, ctx context.Context, c *call, _ none, b api.TrustedRepositories) (api.TrustedRepositories, error) {
+	if err := d.Settings.Change(ctx, c.who.User, func(s *settings.Settings) error { return s.TrustOnly(b.Repositories) }); err != nil {
+		return api.TrustedRepositories{}, err
+	}
+	return getTrusted(d, ctx, c, none{}, none{})
+}
+
+// setTrust marks the repository in the settings and in the conversation. If the
+// second fails, the first holds all the same from the next start on.
+func setTrust(d *Door, ctx context.Context, c *call, p one, b api.SetTrust) (api.Trust, error) {
+	row, err := d.row(ctx, c, p.ID)
+	if err != nil {
+		return api.Trust{}, err
+	}
+	st, err := d.Sessions.Load(ctx, row.ID)
+	if err != nil {
+		return api.Trust{}, err
+	}
+	if st.Created.Repository == "" {
+		return api.Trust{}, fail(http.StatusConflict, api.CodeConflict, "The conversation has no repository.")
+	}
+	err = d.Settings.Change(ctx, c.who.User, func(s *settings.Settings) error {
+		if name := d.RepositoryName(st.Created, *s); name != "" && st.Created.Outside == "" {
+			s.Trust(name, b.Trusted)
+		}
+		return nil
+	})
+	if err != nil {
+		return api.Trust{}, settingsMissing(err)
+	}
+	st, err = d.change(ctx, c, p.ID, func(s session.State) ([]session.Payload, error) {
+		return s.SetTrust(session.TrustSet{Trusted: b.Trusted, Reason: session.TrustByUser})
+	})
+	if err != nil {
+		return api.Trust{}, err
+	}
+	return d.trust(ctx, st)
+}
