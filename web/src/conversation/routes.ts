@@ -8,6 +8,7 @@ export type Decision = Schemas["Decision"];
 
 export type Waiting = Schemas["QueuedMessage"];
 export type Overrides = Schemas["Overrides"];
+export type Trust = Schemas["Trust"];
 export type Timeline = Schemas["Timeline"];
 export type SpanKind = Schemas["TimelineSpan"]["kind"];
 
@@ -63,6 +64,10 @@ export const queue = (id: string) => data(api.GET("/api/conversations/{conversat
 export const overrides = (id: string) => data(api.GET("/api/conversations/{conversation_id}/overrides", { params: path(id) }));
 
 export const override = (id: string, body: Overrides) => data(api.PUT("/api/conversations/{conversation_id}/overrides", { params: path(id), body }));
+
+export const trust = (id: string) => data(api.GET("/api/conversations/{conversation_id}/trust", { params: path(id) }));
+
+export const setTrust = (id: string, trusted: boolean) => data(api.PUT("/api/conversations/{conversation_id}/trust", { params: path(id), body: { trusted } }));
 
 /** timeline is a page of turns behind one, and their spans. */
 export const timeline = (id: string, after: number) => data(api.GET("/api/conversations/{conversation_id}/timeline", { params: { ...path(id), query: { after } } }));

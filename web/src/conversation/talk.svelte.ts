@@ -33,6 +33,8 @@ export class Talk {
   waiting = $state.raw<routes.Waiting[]>([]);
   approvals = $state.raw<routes.Approval[]>([]);
   overrides = $state.raw<routes.Overrides | undefined>();
+  /** Whether the repository is trusted; undefined until it is known, or without a repository. */
+  trust = $state.raw<routes.Trust | undefined>();
   /** Whether the person is choosing a model and a budget. */
   choosing = $state(false);
   /** What is to go with the next message: it outlives a look at the workspace on a small screen. */
@@ -64,6 +66,7 @@ export class Talk {
       this.listen();
       this.refresh();
       this.override();
+      this.rate();
     } catch (err) {
       this.problem = err instanceof Error ? err.message : String(err);
     }
@@ -88,11 +91,17 @@ export class Talk {
   private status(s: Status, id: number): void {
     this.log.status(s, id);
     if (s.id === "STATUS$OVERRIDES_CHANGED") this.override();
+    if (s.id === "STATUS$REPOSITORY_TRUSTED" || s.id === "STATUS$REPOSITORY_NOT_TRUSTED") this.rate();
   }
 
   /** override asks which model and budget hold here: another window may have changed them. */
   private override(): void {
     routes.overrides(this.id).then((o) => (this.overrides = o)).catch(quiet);
+  }
+
+  /** rate asks whether the repository is trusted. */
+  private rate(): void {
+    if (this.info?.selected_repository) routes.trust(this.id).then((found) => (this.trust = found)).catch(quiet);
   }
 
   private reconnected(yes: boolean): void {
