@@ -12,80 +12,106 @@ import (
 // standard input. The shell is interactive all the same: only then does Ctrl-C
 // end a command and not the shell, and only then are there jobs.
 //
-// It starts on the terminal, where takePipes waits for it, and is told the rest
-// through the pipe.
+// Everything that tells the runner where a shell is goes to the terminal through
+// a descriptor of our own, so that a command may close or redirect its output.
+// That a command has ended is told by the line that ran it. A syntax error or an
+// interrupt makes the shell drop the rest of that line; then the prompt of bash
+// tells it, or the next line of another shell.
 
 // dialect is how one kind of shell is spoken to.
 type dialect struct {
 	args []string
-	// takePipes is typed; it puts the pipe in place of the terminal.
+	// takePipes is typed, if the shell starts on the terminal; it puts the pipe in
+	// its place.
 	takePipes string
 	// ready is the first line of the pipe: it defines what the others use.
 	ready func(word string) string
 }
 
 // quietly calls one of our functions so that a user's "set -x" does not show it.
-// Standard error stays in reach as descriptor 9.
-func quietly(call string) string { return "{ " + call + "; } 9>&2 2>/dev/null" }
+func quietly(call string) string { return "{ " + call + "; } 2>/dev/null" }
+
+// reopen connects outputs that a command has closed with the terminal again: a
+// shell without them cannot even say what is wrong. What a command has redirected
+// to a file stays there.
+func reopen(terminal string) string {
+	return "{ :; } 2>/dev/null 7>&1||\\exec >&" + terminal + ";{ :; } 7>&2 2>/dev/null||\\exec 2>&" + terminal + ";"
+}
 
 // bash runs a command with one line of the pipe, see bashLine.
 //
 // The functions keep the previous command's exit code in __dh_s and show it to
 // the next one, count __dh_n, and repair after each command what the prompt
 // needs: scripts that set up a shell for a person change it. They must not fail,
-// since a user's "set -e" would end the shell. Descriptor 255 is the terminal
-// that bash holds for itself; what was redirected with exec does not change it.
+// since a user's "set -e" would end the shell, and they call no name that a user's
+// function may take. Descriptor 255 is the terminal that bash holds for itself;
+// what was redirected with exec does not change it.
 var bash = dialect{
 	args:      []string{"bash", "--noprofile", "--norc", "--noediting", "-i"},
 	takePipes: "exec 0<&3 3<&- 4<&-\n",
 	ready: func(word string) string {
 		mark := `\033]5379;` + word
 		return strings.Join([]string{
-			`set +o history`, `set +H`, `unset HISTFILE MAILCHECK TMOUT PROMPT_COMMAND`, `umask 022`,
-			`__dh_n=0 __dh_s=0 __dh_d=1 __dh_c=`, `__dh_t=255`, `[ -t 255 ] || __dh_t=2`,
-			`__dh_p=$'` + mark + `;e;${__dh_n};${__dh_s}\a'`, `readonly __dh_t __dh_p`,
-			// It turns "set -x" off for as long as it takes to get to the command.
-			`__dh_b() { __dh_d=0 __dh_n=$1 __dh_c=$2; if [[ $- == *x* ]]; then __dh_c=$'set -x\n'$2; set +x; fi; ` +
-				`builtin printf '` + mark + `;b;%s\a' "$1" >&"$__dh_t"; }`,
-			`__dh_r() { return "$__dh_s"; }`,
-			`__dh_e() { local s=$?; if [[ $__dh_d == 0 ]]; then __dh_s=$s __dh_d=1; fi; ` +
+			`set +o history`, `set +H`, `unset HISTFILE MAILCHECK TMOUT PROMPT_COMMAND`, `umask 022`, `PS0= PS1= PS2=`,
+			`__dh_n=0 __dh_s=0 __dh_d=0 __dh_c= __dh_v= __dh_o= __dh_z=0`,
+			`__dh_p=$'` + mark + `;p;${__dh_n};${__dh_s};${__dh_o}\a'`, `readonly __dh_p`, `__dh_w() { [[ -t 255 ]] || builtin exec 255<>/dev/tty; }`, `__dh_w`,
+			// It turns "set -x" off for as long as it takes to get to the command. What
+			// "set -v" shows is read before that, so it is off between commands.
+			`__dh_b() { __dh_d=0 __dh_n=$1 __dh_c=$2; if [[ $- == *x* ]]; then __dh_c=$'set -x\n'$__dh_c; builtin set +x; fi; ` +
+				`if [[ $__dh_v ]]; then __dh_c=$'set -v\n'$__dh_c; fi; __dh_v=; ` +
+				`__dh_w; builtin printf '` + mark + `;b;%s\a' "$1" >&255; }`,
+			`__dh_r() { builtin return "$__dh_s"; }`,
+			`__dh_m() { __dh_w; builtin printf '` + mark + `;%s;%s;%s;%s\a' "$1" "$__dh_n" "$__dh_s" "$__dh_o" >&255; }`,
+			`__dh_e() { if [[ $- == *v* ]]; then __dh_v=v; builtin set +v; fi; __dh_o=; if [[ $- == *e* ]]; then __dh_o=e; fi; ` +
+				`if [[ $__dh_d == 0 ]]; then __dh_s=$__dh_z __dh_d=1; __dh_m e; fi; ` +
 				// After a command that was broken off nobody else calls it; usually there is
 				// nothing left to do.
-				`unset PROMPT_COMMAND; PROMPT_COMMAND='case $__dh_d in 0) ` + quietly("__dh_e") + `;; esac' PS0= PS2=; ` +
-				`if [[ $- == *x* ]]; then PROMPT_COMMAND='` + quietly("__dh_e") + `'; fi; ` +
-				`if [[ -t 9 ]]; then PS1=$__dh_p; else PS1=; builtin printf '` + mark + `;e;%s;%s\a' "$__dh_n" "$__dh_s" >&"$__dh_t"; fi; }`,
-			`readonly -f __dh_b __dh_r __dh_e`, quietly("__dh_e"),
+				`builtin unset PROMPT_COMMAND; PROMPT_COMMAND='case $__dh_d in 0) ` + bashEnd + `;; esac'; ` +
+				`if [[ $- == *x* ]]; then PROMPT_COMMAND='` + bashEnd + `'; fi; PS0= PS2=; ` +
+				// The prompt goes to standard error. Its mark must not go to a file.
+				`if [[ -t 9 ]]; then PS1=$__dh_p; else PS1= PROMPT_COMMAND+=';` + quietly("__dh_m p") + `'; fi; }`,
+			`readonly -f __dh_w __dh_b __dh_r __dh_m __dh_e`, bashEnd,
 		}, "; ") + "\n"
 	},
 }
 
+// bashEnd tells that a command has ended. Standard error stays in reach as
+// descriptor 9, unless it is closed.
+var bashEnd = quietly("__dh_z=$?") + ";{ __dh_e; } 9>&2 2>/dev/null||" + quietly("__dh_e")
+
 // closing is text with a last line that takes its exit code. Without it a user's
 // "set -e" would end the shell for a code that it lets pass in the text itself,
-// as in "! true" or "false && true". What may have an unfinished here-document
-// is left alone: the line would become a part of it.
-func closing(text string) (closed string, ok bool) {
+// as in "! true" or "false && true". It is left out where "set -e" has no part,
+// since it could complete a text that is not complete. What may have an unfinished
+// here-document is left alone: the line would become a part of it.
+func closing(text, last string, errexit bool) string {
 	if strings.Contains(text, "<<") {
-		return text, false
+		return text
 	}
 	if strings.HasSuffix(text, `\`) {
 		text += "\n" // the line goes on, with nothing
 	}
-	return text + "\n" + quietly("__dh_e"), true
+	if !errexit && !strings.Contains(text, "set -") && !strings.Contains(text, "errexit") {
+		return text
+	}
+	return text + "\n" + last
 }
 
 // bashLine runs a command. It is evaluated where the line is, at the top level,
 // so that everything it sets stays set. The condition puts the previous exit
-// code into $? where "set -e" does not see it.
-func bashLine(number int64, text string) string {
-	const eval = `eval "$__dh_c" <&"$__dh_t"`
-	text, ok := closing(text)
-	line := "{ __dh_b " + strconv.FormatInt(number, 10) + " " + bashQuote(text) + "; } 2>/dev/null" +
-		";if __dh_r;then " + eval + ";else " + eval + ";fi"
-	if !ok {
-		line += ";" + quietly("__dh_e")
-	}
-	return line + "\n"
+// code into $? where "set -e" does not see it. Bash takes the end of a text that
+// is not complete for the end of a line that goes on: hence the empty line. It
+// may be lost, for an interrupt makes bash drop what it has read ahead.
+func bashLine(number int64, text string, errexit bool) string {
+	const eval = `\builtin eval "$__dh_c" <&255`
+	return quietly("__dh_b "+strconv.FormatInt(number, 10)+" "+bashQuote(closing(text, bashEnd, errexit))) + ";" +
+		reopen("255") +
+		"if __dh_r;then " + eval + ";else " + eval + ";fi;" + bashEnd + "\n\n"
 }
+
+// bashCheck is a line that does nothing but change the number that the prompt
+// tells. An interrupt may make bash drop any part of it: the rest does no harm.
+func bashCheck(number int64) string { return "__dh_n=" + strconv.FormatInt(number, 10) + "\n" }
 
 // bashQuote makes one word on one line of any text.
 func bashQuote(text string) string {
@@ -114,20 +140,26 @@ func bashQuote(text string) string {
 // only after that. Not before: busybox reads all that is in the pipe, and what it
 // has read and not used is seen by its own commands as their input. Not later: a
 // command may end at once, and a job of its own with it, whose end is a signal.
+//
+// Descriptor 9 is its terminal. It is opened once: the end of a job is a signal,
+// which may break off the opening.
 var plain = dialect{
-	args:      []string{"sh", "-i"},
-	takePipes: "exec 0<&3 8<&4 3<&- 4<&-\n",
+	// The line editor of zsh would read from the terminal.
+	args: []string{"sh", "-c", "exec 0<&3 8<&4 9<&2 3<&- 4<&-; exec sh ${ZSH_VERSION:++o zle} -i"},
 	ready: func(word string) string {
 		mark := `\033]5379;` + word
 		return strings.Join([]string{
-			`unset HISTFILE MAILCHECK TMOUT`, `umask 022`, `__dh_n=0 __dh_s=0 __dh_d=1 __dh_f=`,
-			// The end of a job is a signal, which may break off the opening or the writing.
-			`__dh_m() { printf "$@" >/dev/tty || printf "$@" >/dev/tty || printf "$@" >/dev/tty; }`,
-			`__dh_q() { local s=$?; if [ "$__dh_d" = 0 ]; then __dh_s=$s __dh_d=1; fi; }`,
-			`__dh_t() { __dh_m '` + mark + `;t;%s\a' "$__dh_n"; }`,
-			`__dh_b() { [ "$__dh_f" = - ] || { __dh_d=0; __dh_m '` + mark + `;b;%s\a' "$__dh_n"; }; }`,
+			`case ${ZSH_VERSION-} in ?*) unsetopt promptcr promptsp;; esac`,
+			`unset HISTFILE MAILCHECK TMOUT`, `umask 022`, `__dh_n=0 __dh_s=0 __dh_d=1 __dh_f= __dh_v= __dh_o= __dh_i=`,
+			`__dh_m() { command printf "$@" >&9 || command printf "$@" >&9 || command printf "$@" >&9; }`,
+			`__dh_q() { __dh_z=$?; case $- in *v*) __dh_v=v; set +v;; esac; case $__dh_d in 0) __dh_s=$__dh_z __dh_d=1;; esac; }`,
+			`__dh_t() { __dh_m '` + mark + `;t;%s;%s\a' "$__dh_n" "$__dh_s"; }`,
+			`__dh_g() { IFS=' ' command read -r __dh_i __dh_f <&8 && __dh_n=$__dh_i || __dh_f=-; }`,
+			`__dh_b() { case $__dh_f in -) ;; *) __dh_d=0; __dh_m '` + mark + `;b;%s\a' "$__dh_n"; ` +
+				`case $__dh_v in v) __dh_v=; set -v;; esac;; esac; }`,
 			`__dh_r() { return "$__dh_s"; }`,
-			`__dh_e() { __dh_q; __dh_p; __dh_m '` + mark + `;e;%s;%s\a' "$__dh_n" "$__dh_s"; }`,
+			`__dh_e() { __dh_q; __dh_o=; case $- in *e*) __dh_o=e;; esac; ` +
+				`__dh_m '` + mark + `;e;%s;%s;%s\a' "$__dh_n" "$__dh_s" "$__dh_o"; __dh_p; }`,
 			`__dh_p() { PS1='` + "\x1b]5379;" + word + `;p;${__dh_n};$?` + "\a" + `' PS2=; }`,
 			`__dh_p`, `__dh_m '` + mark + `;e;0;0\a'`,
 		}, "; ") + "\n"
@@ -136,6 +168,6 @@ var plain = dialect{
 
 // plainLine waits for a command's number and file, and runs it. There is no file
 // if nothing is to be done.
-var plainLine = quietly("__dh_q; __dh_t; IFS=' ' read -r __dh_n __dh_f <&8; __dh_b") + ";" +
-	"if " + quietly(`[ "$__dh_f" = - ]`) + ";then :;" +
-	"elif " + quietly("__dh_r") + ";then . \"$__dh_f\" <&2 8<&-;else . \"$__dh_f\" <&2 8<&-;fi;" + quietly("__dh_e") + "\n"
+var plainLine = quietly("__dh_q; __dh_t; __dh_g; __dh_b") + ";" + reopen("9") +
+	"case $__dh_f in -) ;; *) if " + quietly("__dh_r") + ";then . \"$__dh_f\" <&9 8<&- 9<&-;else . \"$__dh_f\" <&9 8<&- 9<&-;fi;; esac;" +
+	quietly("__dh_e") + "\n"

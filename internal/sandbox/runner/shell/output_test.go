@@ -161,9 +161,9 @@ func TestFalseMarks(t *testing.T) {
 	} {
 		b.gives(fmt.Sprintf("printf %%s %s; (exit 3)", bashQuote(s)), 3, s)
 	}
-	r := b.run(`echo "$PS1"; exit=4; (exit $exit)`) // the word itself, but no mark
-	if r.Exit != 4 || !strings.Contains(r.Output, "${__dh_n}") {
-		t.Errorf("showing the prompt gave %+v", r)
+	r := b.run(`declare -f __dh_m; exit=4; (exit $exit)`) // the word itself, but no mark
+	if r.Exit != 4 || !strings.Contains(r.Output, "5379;") {
+		t.Errorf("showing what tells of the end gave %+v", r)
 	}
 	b.gives("echo fine", 0, "fine\n")
 }

@@ -11,9 +11,9 @@ import (
 // other way the news could overtake the output. A mark is a terminal's control
 // sequence with a word that is guessed by nobody:
 //
-//	ESC ] 5379 ; word ; kind ; number ; status BEL
+//	ESC ] 5379 ; word ; kind ; number ; status ; options BEL
 //
-// number is the command's, status its exit code.
+// number is the command's, status its exit code, options "e" with "set -e".
 const (
 	markStart = "\x1b]5379;"
 	markEnd   = '\a'
@@ -31,9 +31,10 @@ const (
 
 // mark is one that was found.
 type mark struct {
-	kind   byte
-	number int64
-	status int
+	kind    byte
+	number  int64
+	status  int
+	errexit bool
 }
 
 // word makes a word for the marks of one shell.
@@ -121,7 +122,7 @@ func (s *scanner) parse(b []byte) (m mark, n int, whole bool) {
 
 func parseMark(b []byte) (m mark, ok bool) {
 	parts := bytes.Split(b, []byte(";"))
-	if len(parts) < 2 || len(parts) > 3 || len(parts[0]) != 1 {
+	if len(parts) < 2 || len(parts) > 4 || len(parts[0]) != 1 {
 		return m, false
 	}
 	m.kind = parts[0][0]
@@ -130,10 +131,16 @@ func parseMark(b []byte) (m mark, ok bool) {
 		return m, false
 	}
 	m.number = int64(number)
-	if m.kind == began || m.kind == took {
+	switch m.kind {
+	case began:
 		return m, len(parts) == 2
+	case took, ended, prompted:
+	default:
+		return m, false
 	}
-	if m.kind != ended && m.kind != prompted || len(parts) != 3 {
+	if len(parts) == 4 {
+		m.errexit = string(parts[3]) == "e"
+	} else if len(parts) != 3 {
 		return m, false
 	}
 	status, err := strconv.ParseUint(string(parts[2]), 10, 16)

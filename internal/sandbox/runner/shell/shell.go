@@ -76,6 +76,8 @@ type process struct {
 	line    bool     // a plain shell has taken a line since its prompt was last seen
 	waits   bool     // and waits for a name
 	queue   []string // the names it has not been told
+	idle    int      // prompts since it last took a line
+	errexit bool     // "set -e" was on when the last command ended
 }
 
 // add gives output to those who wait, or keeps it for who comes next. The caller
@@ -106,7 +108,7 @@ func (sh *shell) run(j *job) error {
 	p.tty.tidy(p.typed)
 	p.typed = false
 	if p.dialect == &bash {
-		if err := sh.tell(p, p.lines, bashLine(j.number, j.text)); err != nil {
+		if err := sh.tell(p, p.lines, bashLine(j.number, j.text, p.errexit)); err != nil {
 			return err
 		}
 	} else {
@@ -163,8 +165,7 @@ func (sh *shell) script(j *job) error {
 	if err != nil {
 		return err
 	}
-	text, _ := closing(j.text)
-	_, err = f.WriteString(text + "\n")
+	_, err = f.WriteString(closing(j.text, quietly("__dh_q"), sh.proc.errexit) + "\n")
 	return errors.Join(err, f.Close())
 }
 
@@ -208,7 +209,9 @@ func (sh *shell) launch() error {
 		first += plainLine
 	}
 	_, _ = p.lines.WriteString(first)
-	_ = t.send([]byte(p.dialect.takePipes), time.Second)
+	if p.dialect.takePipes != "" {
+		_ = t.send([]byte(p.dialect.takePipes), time.Second)
+	}
 	sh.proc, sh.pid = p, p.PID
 	s.started(p.PID)
 	if err := s.goOn(func() { sh.read(p, newScanner(mark)) }); err != nil {
@@ -292,9 +295,12 @@ func (sh *shell) marked(p *process, m mark) {
 	if p.dialect == &plain {
 		sh.feed(p, m)
 	}
+	if m.kind == ended || m.kind == prompted && p.dialect == &bash {
+		p.errexit = m.errexit
+	}
 	j := sh.job
 	switch {
-	case m.kind == took:
+	case m.kind == took && (j == nil || j.number != m.number || !closed(j.begun)):
 	case m.number == 0:
 		p.ready, p.hello = true, nil
 	case j == nil:
@@ -303,12 +309,7 @@ func (sh *shell) marked(p *process, m mark) {
 	case j.check != 0 && m.kind != began && j.checks < maxChecks:
 		sh.checkIn(p, j)
 	case j.number != m.number:
-		// An older command's prompt. If ours has begun, bash met the end of a text
-		// that is not complete: it shows its last prompt once more and waits for the
-		// rest of a line that nobody writes. An empty one brings it to its senses.
-		if p.dialect == &bash && m.kind != began && closed(j.begun) {
-			_ = sh.tell(p, p.lines, "\n")
-		}
+		// An older command's.
 	case m.kind == began:
 		if !closed(j.begun) {
 			close(j.begun)
@@ -331,9 +332,13 @@ func (sh *shell) marked(p *process, m mark) {
 func (sh *shell) feed(p *process, m mark) {
 	switch m.kind {
 	case took:
-		p.line = true
+		p.line, p.idle = true, 0
 	case prompted:
 		p.waits = false
+		if p.idle++; p.idle > maxIdle { // it reads lines and does nothing, as after "set -n"
+			_ = p.Signal(syscall.SIGKILL)
+			return
+		}
 		if p.line {
 			p.line = false
 			return
@@ -355,6 +360,10 @@ func (sh *shell) feed(p *process, m mark) {
 	}
 }
 
+// maxIdle is how many prompts a plain shell may show without taking a line. Each
+// signal costs one.
+const maxIdle = 100
+
 // maxChecks is how often a line that does nothing is repeated.
 const maxChecks = 20
 
@@ -369,7 +378,7 @@ func (sh *shell) checkIn(p *process, j *job) {
 		_ = sh.point(p, fmt.Sprintf("%d -\n", j.check))
 		return
 	}
-	_ = sh.tell(p, p.lines, fmt.Sprintf("__dh_n=%d\n", j.check))
+	_ = sh.tell(p, p.lines, bashCheck(j.check))
 }
 
 // signal does something that may send a signal to the shell too, if the command

@@ -1,0 +1,86 @@
+package shell
+
+import (
+	"strings"
+	"testing"
+
+	"deckhand/internal/sandbox"
+)
+
+// unfinished are texts that a shell cannot parse. Typed at a prompt, most of them
+// would have it wait for the rest.
+var unfinished = []string{
+	`echo "abc`, `echo 'it's'`, `echo $((`, `echo $((1+`, "echo `true", `echo $(true`, `echo "${x`, "echo \"abc\ndef", "echo ok; echo \"abc",
+	"case x in", "case x in\nx) echo y", "if true", "if true; then", "if true; then echo x", "for i in 1 2; do echo $i", "while true; do", "until",
+	"{", "{ echo x", "( echo x", "f() {", "f() { echo x", "fi", "done", ")", ";;", "echo a; )", "&& echo", "echo |",
+}
+
+// rough are commands that change what a shell is spoken to with. None of them may
+// keep the next command from running.
+var rough = []struct {
+	text string
+	ends bool // the shell
+	loud bool // more than the next command's output may follow
+}{
+	{text: "exec 2>&-"}, {text: "exec >&-"}, {text: "exec 1>&- 2>&-"}, {text: "exec 0<&-"}, {text: "exec </dev/null"}, {text: "exec 8<&-; exec 9<&-"},
+	{text: "stty -echo"}, {text: "stty raw -echo"},
+	{text: "PS1=x PS2=y PS4=z PROMPT_COMMAND='echo pc'"}, {text: "readonly PS1=foo PROMPT_COMMAND=:", loud: true},
+	{text: "set -e; false", ends: true}, {text: "set -e; ! true"}, {text: "exit 3", ends: true}, {text: "exec true", ends: true},
+	{text: "trap '' INT"}, {text: "trap 'echo bye' EXIT"}, {text: "trap 'echo failed' ERR", loud: true}, {text: "trap 'echo next' DEBUG", loud: true},
+	{text: "set -x", loud: true}, {text: "set -v", loud: true}, {text: "set -u; echo $nope"}, {text: "set -f; IFS=_"}, {text: "set -o noclobber"},
+	{text: "printf() { :; }; echo() { :; }; test() { :; }; cd() { :; }; read() { :; }; local() { :; }"},
+	{text: "eval() { :; }"}, {text: "unset() { :; }"}, {text: "set() { :; }"},
+	{text: "alias printf=false eval=false read=false; alias exec=false"},
+	{text: "cat <<E\nbody"}, {text: "cat <<'E'"}, {text: "unset PATH"}, {text: "return 3"}, {text: "break"},
+}
+
+// TestCorpus runs each text twice in a shell of its own: as its first command,
+// and as one that follows others.
+func TestCorpus(t *testing.T) {
+	t.Parallel()
+	for _, sh := range []string{"bash", "dash", "busybox", "zsh"} {
+		t.Run(sh, func(t *testing.T) {
+			t.Parallel()
+			var b *box
+			if sh == "bash" {
+				b = open(t)
+			} else {
+				b = plainBox(t, sh)
+			}
+			for _, text := range unfinished {
+				for range 2 {
+					r := b.corpus(text, false)
+					if r.Exit == 0 || r.NewShell || strings.TrimSpace(r.Output) == "" {
+						t.Errorf("%q gave %+v", text, r)
+					}
+				}
+				b.do(sandbox.Command{Shell: text, Text: "exit"}, nil)
+			}
+			for _, c := range rough {
+				for range 2 {
+					// zsh tells of its redirections, and shows our functions with "set -x".
+					if r := b.corpus(c.text, c.loud || sh == "zsh"); r.NewShell != c.ends {
+						t.Errorf("%q gave %+v", c.text, r)
+					}
+				}
+				b.do(sandbox.Command{Shell: c.text, Text: "exit"}, nil)
+			}
+		})
+	}
+}
+
+// corpus runs a text in the shell that is named after it, and then a command.
+func (b *box) corpus(text string, loud bool) sandbox.Result {
+	b.t.Helper()
+	r := b.do(sandbox.Command{Shell: text, Text: text, Hard: hung}, nil)
+	next := b.do(sandbox.Command{Shell: text, Text: "command echo alive", Hard: hung}, nil)
+	for _, r := range []sandbox.Result{r, next} {
+		if r.Wait != "" || r.Refused != "" || !loud && strings.Contains(r.Output, "__dh") {
+			b.t.Errorf("%q: %+v", text, r)
+		}
+	}
+	if !loud && (next.Exit != 0 || next.Output != "alive\n") || !strings.Contains(next.Output, "alive\n") {
+		b.t.Errorf("after %q: %+v", text, next)
+	}
+	return r
+}
