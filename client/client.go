@@ -114,6 +114,13 @@ func (c *Client) SetState(ctx context.Context, id, state string) error {
 	return err
 }
 
+// Interrupt pauses the agent at once; SetState with "paused" lets it finish the step in progress.
+func (c *Client) Interrupt(ctx context.Context, id string) error {
+	body := map[string]any{"action": "change_agent_state", "args": map[string]any{"agent_state": "paused", "now": true}}
+	_, err := call[api.Accepted](ctx, c, http.MethodPost, item(id)+"/events", body)
+	return err
+}
+
 // Keys lists the keys this key may see.
 func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
 	return call[[]api.Key](ctx, c, http.MethodGet, "/api/keys", nil)

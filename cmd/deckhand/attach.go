@@ -26,7 +26,7 @@ type attachCmd struct {
 
 // Help implements kong.HelpProvider.
 func (attachCmd) Help() string {
-	return `Shows a conversation of a running server as it goes on. Type at any time: a line is a message to the agent, or the answer to what it asks. Ctrl-C pauses the agent and, pressed again, detaches; so does Ctrl-D on an empty line. Detaching leaves the agent as it is. /help tells the rest.
+	return `Shows a conversation of a running server as it goes on. Type at any time: a line is a message to the agent, or the answer to what it asks. Ctrl-C pauses the agent after this step; pressed twice it interrupts the step, and three times it detaches, as Ctrl-D on an empty line does. Detaching leaves the agent as it is. /help tells the rest.
 
 Without a terminal nobody can be asked: plain lines are printed until the agent has nothing more to do.
 
@@ -347,7 +347,7 @@ func (a *attached) remember(p session.Payload) {
 
 func (a *attached) become(s session.AgentState) {
 	if a.state != s {
-		a.state, a.since = s, time.Now()
+		a.state, a.since, a.pausing = s, time.Now(), false
 	}
 }
 

@@ -34,7 +34,8 @@ type typing struct {
 	mode     mode
 	question api.Approval // the call that is asked about
 	told     string       // what always would allow, if it was said above the question
-	pressed  bool         // Ctrl-C, and nothing since
+	pressed  int          // how often Ctrl-C, and nothing since
+	pausing  bool         // a pause after the step in progress was asked for
 	away     bool         // the connection is cut
 	// unsent is a message that failed, and sentAs the name under which it is sent
 	// again, so that it is not said twice.
@@ -55,10 +56,10 @@ const beat = 120 * time.Millisecond
 const markPastes, leavePastes = "\x1b[?2004h", "\x1b[?2004l"
 
 const talkHelp = `A line is a message to the agent; it may be sent while the agent works, and Alt-Enter begins a new line in it.
-/pause, /resume   halt the agent between two steps, and let it go on
+/pause, /resume   pause the agent after this step, and continue
 /stop             end the work and the sandbox; the next message starts both again
 /detach           leave, as Ctrl-D does; the agent stays as it is
-Ctrl-C            pause; pressed again, detach`
+Ctrl-C            pause after this step; twice: interrupt it; three times: detach`
 
 // talk lets a person take part until they leave.
 func (a *attached) talk(ctx context.Context) error {
@@ -80,7 +81,7 @@ func (a *attached) talk(ctx context.Context) error {
 	for {
 		if a.present && !began {
 			began = true
-			a.Notice("type to talk to the agent; Ctrl-C pauses it, Ctrl-C twice or Ctrl-D detaches, /help tells more")
+			a.Notice("type to talk to the agent; Ctrl-C pauses it after this step, Ctrl-D detaches, /help tells more")
 			a.Type(a.in)
 		}
 		if began {
@@ -94,7 +95,7 @@ func (a *attached) talk(ctx context.Context) error {
 			}
 			a.take(it)
 		case b := <-a.keys:
-			a.pressed = false
+			a.pressed = 0
 			if a.typed(ctx, b) {
 				return a.detach()
 			}
@@ -198,18 +199,23 @@ func (a *attached) consider(ctx context.Context) {
 	}
 }
 
-// interrupted is Ctrl-C: it pauses, and pressed again it is a wish to leave.
+// interrupted is Ctrl-C. While the agent works it pauses after the step in
+// progress, and interrupts the step when pressed again. Otherwise it is a wish to
+// leave, when pressed again.
 func (a *attached) interrupted(ctx context.Context) (leave bool) {
-	if a.pressed {
+	a.pressed++
+	switch {
+	case a.pressed > 2, a.pressed == 2 && !a.working():
 		return true
-	}
-	a.pressed = true
-	if !a.working() {
+	case !a.working():
 		a.Notice("Ctrl-C again detaches")
-		return false
-	}
-	if a.want(ctx, "paused") {
-		a.Notice("pausing: a message sends the agent on, an empty line lets it go on; Ctrl-C again detaches, and it stays paused")
+	case a.pressed == 2:
+		if a.interrupt(ctx) {
+			a.Notice("interrupting this step; Ctrl-C again detaches, and the agent stays paused")
+		}
+	case a.want(ctx, "paused"):
+		a.pausing = true
+		a.Notice("pausing after this step; Ctrl-C again interrupts it, an empty line continues")
 	}
 	return false
 }
@@ -243,7 +249,7 @@ func (a *attached) line(ctx context.Context, text string) (leave bool) {
 	}
 	switch text {
 	case "":
-		if a.state == session.AgentPaused {
+		if a.state == session.AgentPaused || a.pausing {
 			a.want(ctx, "running")
 		}
 	case "/help":
@@ -282,6 +288,17 @@ func (a *attached) want(ctx context.Context, state string) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := a.server.SetState(ctx, a.id, state)
+	if err != nil {
+		a.Problem(plainly(err).Error())
+	}
+	return err == nil
+}
+
+// interrupt pauses the agent at once.
+func (a *attached) interrupt(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := a.server.Interrupt(ctx, a.id)
 	if err != nil {
 		a.Problem(plainly(err).Error())
 	}

@@ -73,7 +73,9 @@ func TestAttach(t *testing.T) {
 	s.enter("something else") // while it works
 	s.expect("> something else")
 	s.press(ctrlC)
-	s.expect("pausing")
+	s.expect("pausing after this step")
+	s.press(ctrlC)
+	s.expect("interrupting this step")
 	s.expect("· paused")
 	s.enter("")
 	s.expect(`You said: "something else"`)
@@ -298,7 +300,7 @@ func TestAttachPlain(t *testing.T) {
 		"a pause": {func() string {
 			id := b.create("$ mkfifo wait; cat wait")
 			b.follow(id, 0, func(it client.Item) bool { return it.Event != nil && it.Event.Action == "run" })
-			if err := b.client.SetState(t.Context(), id, "paused"); err != nil {
+			if err := b.client.Interrupt(t.Context(), id); err != nil {
 				t.Fatal(err)
 			}
 			return id

@@ -53,7 +53,7 @@ func TestStopEndsTheCommand(t *testing.T) {
 	pid := b.pid(id)
 	b.post("/api/conversations/"+id+"/stop", "")
 	seen := b.follow(id, 0, agentIs("stopped"))
-	if text := describe(seen); !strings.Contains(text, "The call was ended: stopped.") {
+	if text := describe(seen); !strings.Contains(text, `"content":"begun\n`) || !strings.Contains(text, `\n[Interrupted by stop; the output ends here.]"`) {
 		t.Errorf("the call has no result: %s", text)
 	}
 	b.gone(pid)
@@ -66,14 +66,17 @@ func (b *box) gone(pid int) {
 	b.until(fmt.Sprintf("process %d ends", pid), func() bool { return syscall.Kill(pid, 0) != nil })
 }
 
-// A pause interrupts the command and keeps the shell; what comes after goes on in it.
+// A pause with now interrupts the command and keeps what it printed, and its
+// shell; what comes after goes on in it.
 func TestPauseInterruptsTheCommand(t *testing.T) {
 	b := serve(t, "", withHands(t, "local")...)
 	b.demo("scripted/demo")
 	id := b.create("$ kept=yes; echo begun; sleep 1000")
 	b.begun(id)
-	b.post("/api/conversations/"+id+"/events", `{"action":"change_agent_state","args":{"agent_state":"paused"}}`)
-	b.follow(id, 0, agentIs("paused"))
+	b.post("/api/conversations/"+id+"/events", `{"action":"change_agent_state","args":{"agent_state":"paused","now":true}}`)
+	if text := describe(b.follow(id, 0, agentIs("paused"))); !strings.Contains(text, `begun\n[Interrupted by pause; the output ends here.]`) {
+		t.Errorf("what the command printed is lost: %s", text)
+	}
 	b.post("/api/conversations/"+id+"/message", `{"message":"$ echo kept is $kept"}`)
 	b.said(id, 0, "kept is yes")
 	b.remove(id)

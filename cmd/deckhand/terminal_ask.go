@@ -108,14 +108,23 @@ func (t *talk) answer(ctx context.Context) (int, bool, error) {
 	return 0, false, t.say(ctx, text)
 }
 
-// interrupt is Ctrl-C while the agent works: it pauses, if somebody is there to say how to go on.
+// interrupt is Ctrl-C while the agent works. If somebody is there to say how to go
+// on, it pauses: after the step in progress, and at once when pressed again.
 func (t *talk) interrupt(ctx context.Context, s os.Signal) (int, bool, error) {
 	if s != os.Interrupt || t.in == nil {
 		return exitInterrupted, true, t.halt(ctx)
 	}
 	t.Break()
-	st, err := t.sessions.Update(ctx, t.id, session.State.Pause)
-	if err != nil || st.Paused {
+	st, err := t.sessions.Update(ctx, t.id, func(s session.State) ([]session.Payload, error) {
+		if s.Pausing {
+			return s.PauseNow()
+		}
+		return s.Pause()
+	})
+	if err == nil && st.Pausing {
+		t.Notice("Ctrl-C again interrupts this step")
+	}
+	if err != nil || st.Paused || st.Pausing {
 		return 0, false, err
 	}
 	return exitInterrupted, true, t.halt(ctx)

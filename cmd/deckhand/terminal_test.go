@@ -226,23 +226,29 @@ func TestApprovals(t *testing.T) {
 	})
 }
 
-// Ctrl-C pauses; a message sends the agent on; another Ctrl-C ends.
+// Ctrl-C pauses after the step, and interrupts it when pressed again; a message
+// sends the agent on; another Ctrl-C ends.
 func TestInterrupting(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, llmtest.Script(sh("echo begun; while :; do read -t 1 x <> /dev/zero; done"), llmtest.Reply{Text: "words that go on", Break: llmtest.Hang}))
 	s := d.sit("run", "go")
 	s.expect("  begun")
-	s.press(ctrlC)
+	twice := func() {
+		s.press(ctrlC)
+		s.expect("Ctrl-C again interrupts")
+		s.press(ctrlC)
+	}
+	twice()
 	s.expect("paused")
 	s.expect("Ctrl-C ends:")
 	s.enter("do something else")
 	s.expect("words")
 	holds(t, d.lastTold(), "do something else")
-	s.press(ctrlC)
+	twice()
 	s.expect("Ctrl-C ends:")
 	s.enter("") // as before
 	s.expect("words")
-	s.press(ctrlC)
+	twice()
 	s.expect("Ctrl-C ends:")
 	s.press(ctrlC)
 	s.expect("— interrupted")

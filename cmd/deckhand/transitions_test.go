@@ -33,6 +33,7 @@ func wish(state string) string {
 }
 
 const (
+	halt   = `events {"action":"change_agent_state","args":{"agent_state":"paused","now":true}}`
 	greet  = `message {"message":"Hello?"}`
 	closed = "stop "
 	opened = "start {}"
@@ -59,9 +60,9 @@ func TestTransitions(t *testing.T) {
 		"an answer":       {hello, "", []transition{{"", "awaiting_user_input"}, {greet, "awaiting_user_input"}}, "loading awaiting_user_input running awaiting_user_input"},
 		"another message": {hello, "", []transition{{greet, "awaiting_user_input"}, {greet, "awaiting_user_input"}}, "running awaiting_user_input running awaiting_user_input"},
 		"done":            {done, "", []transition{{greet, "finished"}, {greet, "finished"}}, "running finished running finished"},
-		"paused":          {held, "", []transition{{greet, "running"}, {wish("paused"), "paused"}}, "running paused"},
-		"paused twice":    {held, "", []transition{{greet, "running"}, {wish("paused"), "paused"}, {wish("paused"), ""}, {closed, "stopped"}}, "running paused stopped"},
-		"resumed":         {held, "", []transition{{greet, "running"}, {wish("paused"), "paused"}, {wish("running"), "running"}}, "running paused running"},
+		"paused":          {held, "", []transition{{greet, "running"}, {halt, "paused"}}, "running paused"},
+		"paused twice":    {held, "", []transition{{greet, "running"}, {halt, "paused"}, {wish("paused"), ""}, {closed, "stopped"}}, "running paused stopped"},
+		"resumed":         {held, "", []transition{{greet, "running"}, {halt, "paused"}, {wish("running"), "running"}}, "running paused running"},
 		"stopped":         {held, "", []transition{{greet, "running"}, {wish("stopped"), "stopped"}}, "running stopped"},
 		"closed":          {held, "", []transition{{greet, "running"}, {closed, "stopped"}, {closed, ""}, {opened, "awaiting_user_input"}}, "running stopped loading awaiting_user_input"},
 		"opened again":    {hello, "", []transition{{greet, "awaiting_user_input"}, {closed, "stopped"}, {greet, "awaiting_user_input"}}, "running awaiting_user_input stopped loading running awaiting_user_input"},

@@ -144,6 +144,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	userSettings.Alone = true // we hold the data dir, and a command beside us that changes settings tells us
 	s.masks = &masks{settings: userSettings, index: d.db}
 	hub := live.New(d.db, s.masks.frame)
+	sessions.Written(hub.Written)
 	s.sessions, s.hub = sessions, hub
 	box, policy, err := s.wireHands(ctx, c, sessions, userSettings, client)
 	if err != nil {

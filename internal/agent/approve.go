@@ -24,7 +24,7 @@ func (l *Loop) callNext(ctx context.Context, w *worker, p Profile) (session.Stat
 // person about it.
 func (l *Loop) calling(w *worker, p Profile) func(session.State) ([]session.Payload, error) {
 	return func(s session.State) ([]session.Payload, error) {
-		if len(s.Announced) == 0 || s.Over != "" {
+		if len(s.Announced) == 0 || s.Over != "" || s.Pausing {
 			return nil, nil
 		}
 		rating, ask := l.judge(w, p, s)

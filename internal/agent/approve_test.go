@@ -199,7 +199,7 @@ func TestRestartDuringAnApprovedCall(t *testing.T) {
 
 func TestInterruptedWhileAsking(t *testing.T) {
 	for name, rule := range map[string]func(session.State) ([]session.Payload, error){
-		"pause": session.State.Pause,
+		"pause": session.State.PauseNow,
 		"stop":  func(s session.State) ([]session.Payload, error) { return s.Stop("") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -362,7 +362,7 @@ func TestPauseDuringAWarmStart(t *testing.T) {
 	r.start()
 	id := r.create("go")
 	<-m.asked
-	r.update(id, session.State.Pause)
+	r.update(id, session.State.PauseNow)
 	<-m.aborted
 	close(ready)
 	r.until(id, "rest", func(s session.State) bool { return s.Ready && s.Paused && !s.Wants() })

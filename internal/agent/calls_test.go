@@ -215,7 +215,7 @@ func TestMessageDuringFinish(t *testing.T) {
 // result too when the model is asked again, and the message stands behind them.
 func TestInterruptedAnswerStaysWellFormed(t *testing.T) {
 	for name, rule := range map[string]func(session.State) ([]session.Payload, error){
-		"pause": session.State.Pause,
+		"pause": session.State.PauseNow,
 		"stop":  func(s session.State) ([]session.Payload, error) { return s.Stop("") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -245,6 +245,63 @@ func TestInterruptedAnswerStaysWellFormed(t *testing.T) {
 	}
 }
 
+// A pause lets the step in progress end. The calls that were not made yet are made
+// when the work goes on.
+func TestPauseAfterTheStep(t *testing.T) {
+	t.Parallel()
+	r := chat(t, calls(called("a", "say", `{"text":"1"}`), called("b", "say", `{"text":"2"}`)), done("ok"))
+	say := newHand("say")
+	began, release := make(chan struct{}, 2), make(chan struct{}, 2)
+	say.run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		began <- struct{}{}
+		select {
+		case <-release:
+			return tool.Result{Text: "the whole result"}, nil
+		case <-ctx.Done():
+			return tool.Result{}, ctx.Err()
+		}
+	}
+	r.tools(say)
+	r.start()
+	id := r.create("go")
+	<-began
+	if st := r.update(id, session.State.Pause); st.Paused || !st.Pausing {
+		t.Errorf("right after the wish: paused %v, pausing %v", st.Paused, st.Pausing)
+	}
+	release <- struct{}{}
+	r.until(id, "the pause", func(s session.State) bool { return s.Paused && !s.Wants() })
+	if got := all[session.ToolReturned](r.rig, id); len(got) != 1 || got[0].Outcome != session.Succeeded || got[0].Output != "the whole result" {
+		t.Errorf("the step in progress gave %+v", got)
+	}
+	r.update(id, session.State.Resume)
+	<-began
+	release <- struct{}{}
+	r.until(id, "the end", finished)
+	if got := r.last().Messages; len(got) != 4 || len(say.calls()) != 2 {
+		t.Errorf("%d calls were made, and the model was shown %s", len(say.calls()), texts(r.last()))
+	}
+}
+
+// A model call is a step, too: its answer is kept, and what it calls waits.
+func TestPauseAfterTheAnswer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := newGate()
+	r.profile = func(context.Context, session.State) (agent.Profile, error) { return profile(m), nil }
+	r.start()
+	id := r.create("go")
+	<-m.asked
+	r.update(id, session.State.Pause)
+	r.say(id, "more")                 // takes the pause back
+	r.update(id, session.State.Pause) // and this asks for it again
+	m.release <- nil
+	r.until(id, "the pause", func(s session.State) bool { return s.Paused && s.Pending() })
+	r.update(id, session.State.Resume)
+	<-m.asked
+	m.release <- nil
+	r.until(id, "both answered", answered)
+}
+
 // A pause that is ended at once is no mistake: the work goes on without a delay.
 func TestPauseAndResumeInOneBreath(t *testing.T) {
 	r := newRig(t)
@@ -255,7 +312,7 @@ func TestPauseAndResumeInOneBreath(t *testing.T) {
 	for range 3 {
 		<-m.asked
 		// Between the two, nobody but the rig can act on the session.
-		r.update(id, session.Chain(session.State.Pause, session.State.Resume))
+		r.update(id, session.Chain(session.State.PauseNow, session.State.Resume))
 		<-m.aborted
 	}
 	<-m.asked

@@ -172,7 +172,7 @@ func TestRestartDuringADelegation(t *testing.T) {
 func TestInterruptedDelegation(t *testing.T) {
 	for name, rule := range map[string]func(session.State) ([]session.Payload, error){
 		"stop":  func(s session.State) ([]session.Payload, error) { return s.Stop("") },
-		"pause": session.State.Pause,
+		"pause": session.State.PauseNow,
 	} {
 		t.Run(name, func(t *testing.T) {
 			say := newHand("say")
@@ -284,7 +284,7 @@ func TestChildsShell(t *testing.T) {
 	if got := all[session.ToolReturned](r.rig, child)[0].Output; strings.Contains(got, "parent") || strings.Contains(got, "/sub") {
 		t.Errorf("the child's shell is its parent's: %s", got)
 	}
-	r.update(id, session.State.Pause)
+	r.update(id, session.State.PauseNow)
 	r.until(child, "the end of the child", func(s session.State) bool { return s.Stopped })
 	r.update(id, session.State.Resume)
 	r.until(id, "the end", finished)

@@ -270,7 +270,7 @@ func TestMessageDuringCallIsAnsweredNext(t *testing.T) {
 func TestStopAbortsTheCall(t *testing.T) {
 	for name, rule := range map[string]func(session.State) ([]session.Payload, error){
 		"stop":   func(s session.State) ([]session.Payload, error) { return s.Stop("enough") },
-		"pause":  session.State.Pause,
+		"pause":  session.State.PauseNow,
 		"delete": session.State.Delete,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -295,7 +295,7 @@ func TestPausedTurnGoesOn(t *testing.T) {
 	r.start()
 	id := r.create("go")
 	<-m.asked
-	r.update(id, session.State.Pause)
+	r.update(id, session.State.PauseNow)
 	<-m.aborted
 	r.update(id, session.State.Resume)
 	<-m.asked

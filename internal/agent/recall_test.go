@@ -92,7 +92,7 @@ func TestRecallAfterAnInterruption(t *testing.T) {
 	r.start()
 	id := r.create("first")
 	<-began
-	r.update(id, session.State.Pause)
+	r.update(id, session.State.PauseNow)
 	r.say(id, "use docker")
 	r.until(id, "the end", finished)
 	if got := r.last().Messages; got[len(got)-2].Text != "About docker: use rootless." || got[len(got)-1].Text != "use docker" {

@@ -224,7 +224,7 @@ func TestWaitIsInterrupted(t *testing.T) {
 		"stop": {func(r *rig, id session.ID) {
 			r.update(id, func(s session.State) ([]session.Payload, error) { return s.Stop("") })
 		}, rest, 1},
-		"pause": {func(r *rig, id session.ID) { r.update(id, session.State.Pause) }, func(s session.State) bool { return s.Paused && !s.Wants() }, 1},
+		"pause": {func(r *rig, id session.ID) { r.update(id, session.State.PauseNow) }, func(s session.State) bool { return s.Paused && !s.Wants() }, 1},
 		"say":   {func(r *rig, id session.ID) { r.say(id, "well?") }, answered, 2},
 	} {
 		t.Run(name, func(t *testing.T) {

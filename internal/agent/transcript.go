@@ -123,7 +123,11 @@ func (t *transcript) add(e session.Event) {
 		if p.Args != nil {
 			t.edited[p.ID] = p.Args
 		}
-	case session.Paused, session.Stopped, session.Failed:
+	case session.Paused:
+		if !p.AfterStep {
+			t.close(e.Number)
+		}
+	case session.Stopped, session.Failed:
 		t.close(e.Number)
 	case session.Condensed:
 		t.replace(p)

@@ -141,6 +141,8 @@ func (l *Loop) record(ctx context.Context, w *worker, p Profile, t *transcript, 
 		func(s session.State) ([]session.Payload, error) { return s.Answered(w.claim, answered) },
 		func(s session.State) ([]session.Payload, error) {
 			switch {
+			case final && s.Pausing && s.LastSaid > asked.Ask.UpTo: // what waits is answered after the pause
+				return nil, nil
 			case final:
 				return s.EndTurn(w.claim, session.TurnEnded{UpTo: asked.Ask.UpTo, State: session.AgentAwaitingUser})
 			case len(a.calls) == 0:

@@ -331,6 +331,8 @@ func (l *Loop) advance(ctx context.Context, w *worker, st session.State, p Profi
 		return l.awaitAnswer(ctx, w, st)
 	}
 	switch {
+	case st.Pausing && len(st.Open) == 0 && st.Over == "":
+		return l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.PauseDue(w.claim) })
 	case st.Paused: // there is a worker only because the sandbox is being started
 		return l.awaitWarm(ctx, w)
 	case st.Unprepared() && w.warming != nil: // the model is told about the repository

@@ -151,6 +151,9 @@ func (d *Door) fulfil(ctx context.Context, c *call, id string, in v0.Intent) err
 	_, err := d.change(ctx, c, id, func(s session.State) ([]session.Payload, error) {
 		switch in.Kind {
 		case v0.Pause:
+			if in.Now {
+				return s.PauseNow()
+			}
 			return s.Pause()
 		case v0.Stop:
 			return s.Stop("stopped by the user")

@@ -72,6 +72,16 @@ func (h *Hub) EndDelta(id session.ID, call string) {
 	h.open.end(id, call)
 }
 
+// Written is what the call has written so far, "" if it is not known.
+func (h *Hub) Written(id session.ID, call string) string {
+	h.open.mu.Lock()
+	defer h.open.mu.Unlock()
+	if fr := h.open.byID[id]; fr != nil && fr.call == call {
+		return string(fr.text[:whole(fr.text)])
+	}
+	return ""
+}
+
 // add appends; false if nothing is to be shown.
 func (o *fragments) add(id session.ID, call, text string) bool {
 	o.mu.Lock()

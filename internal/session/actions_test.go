@@ -12,13 +12,15 @@ import (
 // the list several times: without it random choices would rarely get anywhere.
 func (w *world) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
-		"":       w.check,
-		"say":    w.say,
-		"say-2":  w.say,
-		"start":  w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) { return s.Start() }),
-		"stop":   w.stop,
-		"pause":  w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) { return s.Pause() }),
-		"resume": w.resume, "resume-2": w.resume,
+		"":          w.check,
+		"say":       w.say,
+		"say-2":     w.say,
+		"start":     w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) { return s.Start() }),
+		"stop":      w.stop,
+		"pause":     w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) { return s.Pause() }),
+		"pause-2":   w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) { return s.Pause() }),
+		"pause-now": w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) { return s.PauseNow() }),
+		"resume":    w.resume, "resume-2": w.resume,
 		"rename": w.rename,
 		"delete": w.remove,
 		"decide": w.decide,

@@ -72,11 +72,16 @@ func (s State) Apply(e Event) State {
 	case TurnEnded:
 		s = s.endTurn(p.UpTo)
 		s.Agent, s.ErrorID, s.Reason = p.State, p.ErrorID, p.Reason
+	case PauseRequested:
+		s.Pausing = true
 	case Paused:
-		s.Paused, s.Announced, s.Agent = true, nil, AgentPaused
+		s.Paused, s.Pausing, s.Agent = true, false, AgentPaused
+		if !p.AfterStep {
+			s.Announced = nil
+		}
 	case Resumed:
-		s.Again = !s.Paused
-		s.Paused, s.Agent = false, AgentRunning
+		s.Again = !s.Paused && !s.Pausing
+		s.Paused, s.Pausing, s.Agent = false, false, AgentRunning
 	case Stopped:
 		// The person ended it: what was said so far is history, not a task.
 		s = s.endTurn(e.Number).release()
@@ -212,7 +217,7 @@ func withCall(open []OpenCall, id string, change func(*OpenCall)) []OpenCall {
 }
 
 func (s State) endTurn(upTo int64) State {
-	s.InTurn, s.Again, s.Paused, s.Asks, s.Announced, s.Thought, s.Over = false, false, false, 0, nil, "", ""
+	s.InTurn, s.Again, s.Paused, s.Pausing, s.Asks, s.Announced, s.Thought, s.Over = false, false, false, false, 0, nil, "", ""
 	s.Seen = max(s.Seen, upTo)
 	return s
 }

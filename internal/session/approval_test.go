@@ -146,8 +146,8 @@ func TestStoppedBeforeAllowed(t *testing.T) {
 		before payloads
 		want   string
 	}{
-		"asked":   {awaiting, "The call was not made, for nobody had allowed it yet: stopped."},
-		"allowed": {with(awaiting, session.ApprovalGiven{ID: "a", Approved: true}), "The call was ended: stopped."},
+		"asked":   {awaiting, "Not run: approval was still pending. Interrupted by stop."},
+		"allowed": {with(awaiting, session.ApprovalGiven{ID: "a", Approved: true}), "Interrupted by stop."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := given(t, c.before).Stop("by the user")

@@ -137,6 +137,10 @@ func (s State) checkWork(p Payload) error {
 			return s.no(p, "no message is passed over that the model was not shown")
 		}
 		return s.checkSettled(p)
+	case PauseRequested:
+		if !s.InTurn || s.Paused || s.Pausing {
+			return s.no(p, "only a working agent can be paused")
+		}
 	case Paused:
 		if !s.InTurn || s.Paused {
 			return s.no(p, "only a working agent can be paused")
@@ -145,7 +149,7 @@ func (s State) checkWork(p Payload) error {
 			return s.no(p, "open work is settled first")
 		}
 	case Resumed:
-		if !s.Paused && (s.InTurn || s.Again || s.ErrorID == "") {
+		if !s.Paused && !s.Pausing && (s.InTurn || s.Again || s.ErrorID == "") {
 			return s.no(p, "there is nothing to take up again")
 		}
 	}

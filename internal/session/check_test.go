@@ -187,6 +187,9 @@ var rules = []rule{
 	{"", with(asking, said, answered), session.TurnEnded{UpTo: 4, State: session.AgentFinished}},
 	{"", turning, session.TurnEnded{UpTo: 4, State: session.AgentError, Reason: "the budget is spent"}},
 
+	{"only a working agent can be paused", owned, session.PauseRequested{}},
+	{"only a working agent can be paused", with(asking, session.PauseRequested{}), session.PauseRequested{}},
+	{"", asking, session.PauseRequested{}},
 	{"only a working agent can be paused", owned, session.Paused{}},
 	{"only a working agent can be paused", with(turning, session.Paused{}), session.Paused{}},
 	{"open work is settled first", asking, session.Paused{}},

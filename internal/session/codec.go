@@ -38,6 +38,7 @@ const (
 	KindCondensed      Kind = "condensed"
 	KindStateChanged   Kind = "state_changed"
 	KindTurnEnded      Kind = "turn_ended"
+	KindPauseRequested Kind = "pause_requested"
 	KindPaused         Kind = "paused"
 	KindResumed        Kind = "resumed"
 	KindStopped        Kind = "stopped"
@@ -81,6 +82,7 @@ func (ApprovalGiven) Kind() Kind  { return KindApprovalGiven }
 func (Condensed) Kind() Kind      { return KindCondensed }
 func (StateChanged) Kind() Kind   { return KindStateChanged }
 func (TurnEnded) Kind() Kind      { return KindTurnEnded }
+func (PauseRequested) Kind() Kind { return KindPauseRequested }
 func (Paused) Kind() Kind         { return KindPaused }
 func (Resumed) Kind() Kind        { return KindResumed }
 func (Stopped) Kind() Kind        { return KindStopped }
@@ -107,7 +109,7 @@ func Payloads() []Payload {
 		Created{}, UserSaid{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, CheckedOut{}, SetUp{}, TrustSet{}, SetUpBegan{}, HookSet{}, EgressSet{}, Overridden{}, Briefed{},
 		Recalled{}, Nudged{}, Replayed{}, Granted{}, Settled{}, Capped{}, TurnBegan{}, ModelAsked{}, ModelAnswered{},
 		ModelFailed{}, ToolCalled{}, ToolReturned{}, ApprovalAsked{}, ApprovalGiven{}, Condensed{}, StateChanged{},
-		TurnEnded{}, Paused{}, Resumed{}, Stopped{}, StartRequested{}, Failed{}, Titled{}, RequestOpened{}, Noted{}, Imported{}, Deleted{},
+		TurnEnded{}, PauseRequested{}, Paused{}, Resumed{}, Stopped{}, StartRequested{}, Failed{}, Titled{}, RequestOpened{}, Noted{}, Imported{}, Deleted{},
 	}
 }
 

@@ -37,7 +37,7 @@ func (s State) Say(m UserSaid) ([]Payload, error) {
 	if s.Stopped || s.Failed {
 		return []Payload{m, StartRequested{}}, nil
 	}
-	if s.Paused {
+	if s.Paused || s.Pausing {
 		return []Payload{m, Resumed{}}, nil
 	}
 	return []Payload{m}, nil
@@ -62,28 +62,61 @@ func (s State) Stop(reason string) ([]Payload, error) {
 	if s.Stopped || s.Failed {
 		return nil, nil
 	}
-	return append(s.settle("stopped"), Stopped{Reason: reason}), nil
+	return append(s.settle(byStop), Stopped{Reason: reason}), nil
 }
 
-// Pause halts a working agent between steps.
+// Pause halts a working agent after the step in progress: a model call or a tool
+// call. Where none is in progress, it is halted at once.
 func (s State) Pause() ([]Payload, error) {
+	if s.Pausing && s.stepping() {
+		return nil, s.alive()
+	}
+	if !s.Exists() || s.Deleted || !s.pausable() || !s.stepping() {
+		return s.PauseNow()
+	}
+	return []Payload{PauseRequested{}}, nil
+}
+
+// stepping is true while a model call or a tool call is in progress.
+func (s State) stepping() bool {
+	_, asked := s.Awaiting()
+	return s.Ask != nil || len(s.Open) > 0 && !asked
+}
+
+func (s State) pausable() bool {
+	return s.InTurn && !s.Paused && !s.Stopped && !s.Failed && s.Claim != 0
+}
+
+// PauseDue is the pause that was asked for, when the step that was in progress is over.
+func (s State) PauseDue(claim int64) ([]Payload, error) {
+	if err := s.owned(claim); err != nil {
+		return nil, err
+	}
+	if !s.Pausing || !s.pausable() || s.Ask != nil || len(s.Open) > 0 {
+		return nil, nil
+	}
+	return []Payload{Paused{AfterStep: true}}, nil
+}
+
+// PauseNow halts a working agent and interrupts the step in progress.
+func (s State) PauseNow() ([]Payload, error) {
 	if err := s.alive(); err != nil {
 		return nil, err
 	}
-	if !s.InTurn || s.Paused || s.Stopped || s.Failed || s.Claim == 0 {
+	if !s.pausable() {
 		return nil, nil
 	}
-	out := s.settle("paused")
+	out := s.settle(byPause)
 	for i, p := range out {
 		if f, ok := p.(ModelFailed); ok { // the turn goes on with this call
 			f.Retried = true
 			out[i] = f
 		}
 	}
-	return append(out, Paused{}), nil
+	return append(out, Paused{AfterStep: len(out) == 0}), nil
 }
 
-// Resume ends a pause, and takes up a turn again that ended in an error; where
+// Resume ends a pause or takes back one that was asked for, and takes up a turn again that ended in an error; where
 // there is neither it changes nothing.
 func (s State) Resume() ([]Payload, error) {
 	if err := s.alive(); err != nil {
@@ -93,7 +126,7 @@ func (s State) Resume() ([]Payload, error) {
 		return s.Start()
 	}
 	broken := !s.InTurn && !s.Again && s.ErrorID != ""
-	if s.Claim == 0 || !s.Paused && !broken {
+	if s.Claim == 0 || !s.Paused && !s.Pausing && !broken {
 		return nil, nil
 	}
 	return []Payload{Resumed{}}, nil
@@ -142,7 +175,7 @@ func (s State) Delete() ([]Payload, error) {
 	if err := s.alive(); err != nil {
 		return nil, err
 	}
-	return append(s.settle("deleted"), Deleted{}), nil
+	return append(s.settle(byDelete), Deleted{}), nil
 }
 
 // Take claims the session for a loop. A model call that the last owner left
@@ -217,7 +250,7 @@ func (s State) AskModel(claim int64, a ModelAsked, budget *Money) ([]Payload, er
 	if err := s.owned(claim); err != nil {
 		return nil, err
 	}
-	if !s.InTurn || s.Paused {
+	if !s.InTurn || s.Paused || s.Pausing {
 		return nil, fmt.Errorf("%w: no turn is under way", ErrRefused)
 	}
 	if s.Ask != nil {
@@ -263,7 +296,7 @@ func (s State) CallNext(claim int64, risk Risk, ask *ApprovalAsked) ([]Payload, 
 	if err := s.owned(claim); err != nil {
 		return nil, err
 	}
-	if len(s.Announced) == 0 || s.Paused {
+	if len(s.Announced) == 0 || s.Paused || s.Pausing {
 		return nil, fmt.Errorf("%w: no tool call waits", ErrRefused)
 	}
 	if _, asked := s.Awaiting(); asked && ask != nil {
@@ -345,8 +378,13 @@ func (s State) Suggest(claim int64, title string) ([]Payload, error) {
 	return []Payload{Titled{Title: title}}, nil
 }
 
-// failed is why calls are settled that may have been begun.
-const failed = "failed"
+// What interrupts calls that are in progress.
+const (
+	byStop   = "stop"
+	byPause  = "pause"
+	byDelete = "delete"
+	failed   = "failed" // they may have been begun
+)
 
 // replayKey begins the keys of messages that a replay says.
 const replayKey = "replay:"
@@ -390,15 +428,22 @@ func (s State) settle(why string) []Payload {
 	if s.Ask != nil {
 		// The call is aborted; what the provider counted until then is unknown,
 		// so the reservation is what it may have cost.
-		out = append(out, s.lost("cancelled", "The call was aborted: "+why+".", s.Ask.Reserved))
+		f := s.lost("cancelled", "Interrupted by "+why+".", s.Ask.Reserved)
+		if s.Ask.Purpose == "" {
+			f.Text = s.partial(s.Ask.Call)
+		}
+		out = append(out, f)
 	}
 	for _, c := range s.Open {
-		outcome, output := Cancelled, "The call was ended: "+why+"."
+		outcome, output := Cancelled, "Interrupted by "+why+"."
+		if text := s.partial(c.ID); text != "" {
+			output = strings.TrimSuffix(text, "\n") + "\n[Interrupted by " + why + "; the output ends here.]"
+		}
 		switch {
 		case c.Denied:
 			outcome = Rejected
 		case c.Awaits(): // and so it was not begun
-			output = "The call was not made, for nobody had allowed it yet: " + why + "."
+			output = "Not run: approval was still pending. Interrupted by " + why + "."
 		case why == failed:
 			outcome, output = Unknown, "The sandbox cannot be reached, so nobody can tell whether this was done."
 		}

@@ -30,12 +30,14 @@ type decided struct {
 func say(key string) decision {
 	return func(s session.State) ([]session.Payload, error) { return s.Say(session.UserSaid{Text: "x", Key: key}) }
 }
-func start(s session.State) ([]session.Payload, error)  { return s.Start() }
-func stop(s session.State) ([]session.Payload, error)   { return s.Stop("enough") }
-func pause(s session.State) ([]session.Payload, error)  { return s.Pause() }
-func resume(s session.State) ([]session.Payload, error) { return s.Resume() }
-func remove(s session.State) ([]session.Payload, error) { return s.Delete() }
-func take(s session.State) ([]session.Payload, error)   { return s.Take("other") }
+func start(s session.State) ([]session.Payload, error)     { return s.Start() }
+func stop(s session.State) ([]session.Payload, error)      { return s.Stop("enough") }
+func pause(s session.State) ([]session.Payload, error)     { return s.PauseNow() }
+func pauseSoon(s session.State) ([]session.Payload, error) { return s.Pause() }
+func pauseDue(s session.State) ([]session.Payload, error)  { return s.PauseDue(owner) }
+func resume(s session.State) ([]session.Payload, error)    { return s.Resume() }
+func remove(s session.State) ([]session.Payload, error)    { return s.Delete() }
+func take(s session.State) ([]session.Payload, error)      { return s.Take("other") }
 func yes(s session.State) ([]session.Payload, error) {
 	return s.Decide(session.ApprovalGiven{Approved: true})
 }
@@ -156,6 +158,23 @@ var decisions = []decided{
 	{"pause an idle one", owned, pause, "", nil},
 	{"pause a stopped one", halted, pause, "", nil},
 	{"pause a deleted one", deleted, pause, "", session.ErrDeleted},
+	{"pause after a model call", asking, pauseSoon, "pause_requested", nil},
+	{"pause after a tool call", running, pauseSoon, "pause_requested", nil},
+	{"pause between two steps", turning, pauseSoon, "paused", nil},
+	{"pause before the calls", calling, pauseSoon, "paused", nil},
+	{"pause while approval is pending", awaiting, pauseSoon, "tool_returned paused", nil},
+	{"pause twice after a step", with(asking, session.PauseRequested{}), pauseSoon, "", nil},
+	{"pause an idle one after a step", owned, pauseSoon, "", nil},
+	{"pause a deleted one after a step", deleted, pauseSoon, "", session.ErrDeleted},
+	{"pause nobody after a step", nil, pauseSoon, "", session.ErrNotFound},
+	{"interrupt a step that a pause waits for", with(running, session.PauseRequested{}), pause, "tool_returned paused", nil},
+	{"stop while a pause waits", with(running, session.PauseRequested{}), stop, "tool_returned stopped", nil},
+	{"a pause that is not due", with(asking, session.PauseRequested{}), pauseDue, "", nil},
+	{"a pause that is due", with(asking, session.PauseRequested{}, session.ModelFailed{Call: "m", Retried: true}), pauseDue, "paused", nil},
+	{"take back a pause", with(asking, session.PauseRequested{}), resume, "resumed", nil},
+	{"say while a pause waits", with(asking, session.PauseRequested{}), func(s session.State) ([]session.Payload, error) { return s.Say(said) }, "user_said resumed", nil},
+	{"ask when a pause is due", with(asking, session.PauseRequested{}, session.ModelFailed{Call: "m", Retried: true}), askModel(1, 0, false), "", session.ErrRefused},
+	{"call when a pause is due", with(asking, session.PauseRequested{}, twoCalls), callSafe, "", session.ErrRefused},
 	{"resume", paused, resume, "resumed", nil},
 	{"resume a working one", turning, resume, "", nil},
 	{"resume a stopped one", halted, resume, "start_requested", nil},

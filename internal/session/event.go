@@ -292,6 +292,9 @@ type ModelFailed struct {
 	Totals Totals `json:"totals"`
 	// Retried says that the call is made again, so that it does not count as one.
 	Retried bool `json:"retried,omitempty"`
+	// Text is what the model had written when the call was interrupted. It is for
+	// people: the model is not shown it.
+	Text string `json:"text,omitempty"`
 }
 
 // ToolCall is one call as the model wrote it.
@@ -395,8 +398,15 @@ type TurnEnded struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
+// PauseRequested says that the agent shall pause after the step in progress.
+type PauseRequested struct{}
+
 // Paused stops the agent between two steps; the turn goes on at Resumed or at the next message.
-type Paused struct{}
+type Paused struct {
+	// AfterStep says that nothing was interrupted: the calls of the last answer that
+	// were not started are started when the turn goes on.
+	AfterStep bool `json:"after_step,omitempty"`
+}
 
 // Resumed ends a pause, or takes up a turn again that ended in an error.
 type Resumed struct{}

@@ -34,6 +34,8 @@ type auditor struct {
 	// broken is true after a turn that ended in an error, again when it is to be
 	// taken up once more; replay while a trajectory is being run.
 	broken, again bool
+	kept          bool // calls were announced before the last pause and not made
+	pausing       bool // a pause after the step in progress was asked for
 	replay        bool
 	next          int // step of the trajectory
 	then          *session.UserSaid
@@ -52,6 +54,7 @@ var situations = []string{
 	"spoken to in a replay", "stopped in a replay", "an error in a replay", "paused in a replay", "answered after a replay",
 	"taken up after an error", "a call made again", "a summary", "a child settled", "a limit lowered", "stopped with a grant open",
 	"a call edited", "a call always allowed", "an answer is over", "a call skipped", "a deadline",
+	"paused after a step", "a call made after a pause",
 }
 
 // meet notes a situation.
@@ -74,10 +77,11 @@ func (a *auditor) look(e session.Event) {
 		a.meet("an answer is over", p.State == session.AgentFinished)
 	case session.Paused:
 		a.meet("paused in a replay", a.replay)
+		a.meet("paused after a step", a.pausing && p.AfterStep)
 	case session.Replayed:
 		a.meet("answered after a replay", p.Done && slices.ContainsFunc(a.said, func(m message) bool { return m.live && m.dealt }))
 	case session.Resumed:
-		a.meet("taken up after an error", !a.paused)
+		a.meet("taken up after an error", !a.paused && !a.pausing)
 	case session.ModelAsked:
 		a.meet("a summary", p.Purpose == session.ForSummary)
 	case session.ModelFailed:
@@ -179,18 +183,26 @@ func (a *auditor) life(e session.Event) error {
 		if !a.inTurn || a.paused || p.UpTo >= e.Number {
 			return fmt.Errorf("ends no turn, or one that is paused, or the future")
 		}
-		a.inTurn, a.broken = false, p.ErrorID != ""
+		a.inTurn, a.pausing, a.broken = false, false, p.ErrorID != ""
+	case session.PauseRequested:
+		if !a.inTurn || a.paused || a.pausing {
+			return fmt.Errorf("pauses nothing")
+		}
+		a.pausing = true
 	case session.Paused:
 		if !a.inTurn || a.paused {
 			return fmt.Errorf("pauses nothing")
 		}
-		a.paused, a.announced = true, 0
+		if a.paused, a.pausing = true, false; !p.AfterStep {
+			a.announced = 0
+		}
+		a.kept = a.announced > 0
 	case session.Resumed:
-		if !a.paused && (!a.broken || a.inTurn || a.again) {
+		if !a.paused && !a.pausing && (!a.broken || a.inTurn || a.again) {
 			return fmt.Errorf("resumes nothing")
 		}
-		a.again = !a.paused
-		a.paused = false
+		a.again = !a.paused && !a.pausing
+		a.paused, a.pausing = false, false
 	case session.Nudged:
 		if !a.inTurn {
 			return fmt.Errorf("speaks to nobody")
@@ -214,7 +226,7 @@ func (a *auditor) life(e session.Event) error {
 }
 
 func (a *auditor) release() {
-	a.claim, a.ready, a.inTurn, a.paused, a.announced, a.broken, a.again = 0, false, false, false, 0, false, false
+	a.claim, a.ready, a.inTurn, a.paused, a.pausing, a.announced, a.broken, a.again = 0, false, false, false, false, 0, false, false
 }
 
 // repository follows what becomes of the checkout's scripts.
@@ -331,7 +343,7 @@ func (a *auditor) model(e session.Event) error {
 		switch {
 		case a.ask != nil:
 			return fmt.Errorf("the call %q is not settled", a.ask.Call)
-		case !a.inTurn || a.paused:
+		case !a.inTurn || a.paused || a.pausing:
 			return fmt.Errorf("asked outside of a turn or in a pause")
 		case p.UpTo >= e.Number || p.Reserved < 0:
 			return fmt.Errorf("strange question %+v", p)
@@ -424,6 +436,8 @@ func (a *auditor) tools(e session.Event) error {
 			}
 			a.announced--
 		}
+		a.meet("a call made after a pause", a.kept)
+		a.kept = false
 		a.calls = append(a.calls, pair{id: p.ID, begin: e.Number})
 	case session.ToolReturned:
 		return a.result(e.Number, p)

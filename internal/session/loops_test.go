@@ -29,12 +29,14 @@ func (w *world) sensible(t *rapid.T, l *loop, st session.State) (decision, bool)
 	case !st.Ready:
 		return w.prepare(l), true
 	case st.Ask != nil:
-		return w.settle(t, l, st), true
+		return w.due(l, w.settle(t, l, st)), true
+	case st.Pausing && len(st.Open) == 0 && st.Over == "":
+		return func(s session.State) ([]session.Payload, error) { return s.PauseDue(l.claim) }, true
 	case len(st.Open) > 0 && rapid.Bool().Draw(t, "return first"):
-		return w.giveBack(t, l, st), true
+		return w.due(l, w.giveBack(t, l, st)), true
 	case st.InTurn && st.Over != "" && len(st.Open) == 0:
 		return w.endOver(l), true
-	case len(st.Announced) > 0:
+	case len(st.Announced) > 0 && !st.Pausing:
 		ask := w.question(t)
 		return func(s session.State) ([]session.Payload, error) { return s.CallNext(l.claim, session.RiskLow, ask) }, true
 	case len(st.Open) > 0 && rapid.Bool().Draw(t, "delegate"):
@@ -49,6 +51,11 @@ func (w *world) sensible(t *rapid.T, l *loop, st session.State) (decision, bool)
 		return w.end(t, l, st), true
 	}
 	return w.ask(t, l), true
+}
+
+// due pauses after a step, if that was asked for meanwhile.
+func (w *world) due(l *loop, step decision) decision {
+	return session.Chain(step, func(s session.State) ([]session.Payload, error) { return s.PauseDue(l.claim) })
 }
 
 // question is what is put to the person about a call, if anything.

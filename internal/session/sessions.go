@@ -15,6 +15,7 @@ type Sessions struct {
 	now       func() time.Time
 	cache     *cache
 	userLimit Money
+	written   func(id ID, call string) string
 }
 
 // Option configures Sessions.
@@ -101,7 +102,7 @@ func (s *Sessions) Update(ctx context.Context, id ID, decide func(State) ([]Payl
 		var next State
 		var batch Batch
 		var failure error
-		payloads, refusal := decide(e.state)
+		payloads, refusal := decide(s.asked(e.state))
 		if refusal == nil && len(payloads) > 0 {
 			if next, batch, refusal = s.plan(e.state, payloads); refusal == nil {
 				refusal, failure = s.append(ctx, batch)

@@ -25,6 +25,7 @@ type State struct {
 	Failed   bool
 	Halt     int64 // the number of the event that stopped it last
 	Paused   bool
+	Pausing  bool   // it pauses after the step in progress
 	ErrorID  string // why it failed or ended in error
 	Reason   string
 	Agent    AgentState
@@ -90,6 +91,8 @@ type State struct {
 	ReplayDone bool
 	Spoke      int64
 
+	// written is what a call that is under way has written so far; nil if nobody knows.
+	written   func(call string) string
 	paid      []ID // children of the open calls that are settled
 	steps     *step
 	delivered *delivery

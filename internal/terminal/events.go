@@ -32,7 +32,7 @@ func (d *Display) Event(e session.Event) {
 			d.answered(p)
 		}
 	case session.ModelFailed:
-		d.end(p.Call) // the end of the turn says why
+		d.end(p.Call) // the end of the turn says why, or what comes next that it was interrupted
 	case session.ToolCalled:
 		d.called(p)
 	case session.ToolReturned:
@@ -83,6 +83,8 @@ func (d *Display) notice(p session.Payload) {
 		if p.State == session.AgentRateLimited {
 			d.Status("the provider limits the rate; waiting")
 		}
+	case session.PauseRequested:
+		d.Notice("pausing after this step")
 	case session.Paused:
 		d.Notice("paused")
 	case session.TurnEnded:

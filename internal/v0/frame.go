@@ -81,7 +81,9 @@ func Encode(id session.ID, e session.Event) (Frame, error) {
 	case session.Overridden:
 		return overridden(p), nil
 	case session.ModelFailed:
-		return modelFailed(p), nil
+		return modelFailed(e, p), nil
+	case session.PauseRequested:
+		return status("info", "STATUS$PAUSING", "Pausing after this step."), nil
 	case session.Noted:
 		return noted(p), nil
 	case session.RequestOpened:

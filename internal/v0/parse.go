@@ -27,10 +27,12 @@ const (
 	Reject                        // change_agent_state user_rejected
 )
 
-// Intent is what a client sent, understood. Message is set for Say only.
+// Intent is what a client sent, understood. Message is set for Say only, Now for a
+// Pause that interrupts the step in progress.
 type Intent struct {
 	Kind    IntentKind
 	Message session.UserSaid
+	Now     bool
 }
 
 // Limits of what is accepted; a longer one is refused and never cut.
@@ -131,8 +133,12 @@ func parseMessage(args fields) (Intent, error) {
 }
 
 func parseState(args fields) (Intent, error) {
-	if err := args.only("agent_state"); err != nil {
+	if err := args.only("agent_state", "now"); err != nil {
 		return Intent{}, err
+	}
+	now, given := args.members["now"]
+	if given && now.Kind() != 't' && now.Kind() != 'f' {
+		return Intent{}, args.no("bool_type", "now is true to interrupt the step in progress, or false to pause after it.", "now")
 	}
 	to, err := args.word("agent_state", sayStates)
 	if err != nil {
@@ -142,7 +148,10 @@ func parseState(args fields) (Intent, error) {
 	if !ok {
 		return Intent{}, args.no("literal_error", sayStates, "agent_state")
 	}
-	return Intent{Kind: kind}, nil
+	if given && kind != Pause {
+		return Intent{}, args.no("extra_forbidden", `now belongs to the agent_state "paused".`, "now")
+	}
+	return Intent{Kind: kind, Now: given && now.Kind() == 't'}, nil
 }
 
 // parseBody checks the whole body, ignored parts included, before anything is believed.

@@ -49,6 +49,8 @@ func TestParseAction(t *testing.T) {
 			said(session.UserSaid{Text: "ä😀\n"}),
 		},
 		"pause":   {`{"action":"change_agent_state","args":{"agent_state":"paused"}}`, v0.Intent{Kind: v0.Pause}},
+		"now":     {`{"action":"change_agent_state","args":{"agent_state":"paused","now":true}}`, v0.Intent{Kind: v0.Pause, Now: true}},
+		"not now": {`{"action":"change_agent_state","args":{"agent_state":"paused","now":false}}`, v0.Intent{Kind: v0.Pause}},
 		"stop":    {`{"action":"change_agent_state","args":{"agent_state":"stopped"}}`, v0.Intent{Kind: v0.Stop}},
 		"resume":  {`{"action":"change_agent_state","args":{"agent_state":"running"}}`, v0.Intent{Kind: v0.Resume}},
 		"approve": {`{"action":"change_agent_state","args":{"agent_state":"user_confirmed","thought":""}}`, v0.Intent{Kind: v0.Approve}},
@@ -130,6 +132,8 @@ func TestParseActionRefuses(t *testing.T) {
 		"no state":      {`{"action":"change_agent_state","args":{}}`, "missing", "body.args.agent_state"},
 		"state a bool":  {`{"action":"change_agent_state","args":{"agent_state":true}}`, "string_type", "body.args.agent_state"},
 		"state unknown": {`{"action":"change_agent_state","args":{"agent_state":"finished"}}`, "literal_error", "body.args.agent_state"},
+		"now a string":  {`{"action":"change_agent_state","args":{"agent_state":"paused","now":"yes"}}`, "bool_type", "body.args.now"},
+		"stop now":      {`{"action":"change_agent_state","args":{"agent_state":"stopped","now":true}}`, "extra_forbidden", "body.args.now"},
 		"state extra":   {`{"action":"change_agent_state","args":{"agent_state":"paused","content":"x"}}`, "extra_forbidden", "body.args.content"},
 	} {
 		t.Run(name, func(t *testing.T) {

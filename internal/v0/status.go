@@ -119,10 +119,17 @@ func titled(id session.ID, p session.Titled) Frame {
 	return Frame{Kind: Status, JSON: w.b}
 }
 
-// modelFailed tells people of a call that failed by itself. One that was aborted, or
-// is made again after a restart, is nobody's concern. Legacy clients take a status of
+// modelFailed tells people of a call that failed by itself, and shows what one had
+// written that was interrupted. One that is made again after a restart is nobody's
+// concern. Legacy clients take a status of
 // the type error for the end of the agent's work, so one that is tried again is none.
-func modelFailed(p session.ModelFailed) Frame {
+func modelFailed(e session.Event, p session.ModelFailed) Frame {
+	if p.Text != "" {
+		w := newWriter(320 + 2*len(p.Text))
+		w.head(e, fromAgent, p.Text+"\n\n["+strings.TrimSuffix(p.Message, ".")+"]")
+		w.said(nil, nil, false)
+		return w.end()
+	}
 	switch p.Class {
 	case "cancelled", "owner_lost":
 		return Frame{}

@@ -121,10 +121,13 @@ await play({
     const { page } = there;
     await page.goto(`conversations/${await begin("olaf", "Ahoy")}`);
     await shown(page, "I am a built-in script");
-    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByRole("button", { name: "Pause", exact: true }).click();
+    await page.getByRole("button", { name: "Pause now" }).click();
     await state(page, "Paused");
     await shown(page, "I am a built-in script");
-    await shown(page, "Cut off here");
+    await shown(page, "[Interrupted by pause]");
+    await page.reload();
+    await shown(page, "[Interrupted by pause]");
     await settle("olaf");
     await clean(there);
   },

@@ -120,7 +120,11 @@ func (w *world) act(r *rand.Rand) {
 		w.ask(r, id, session.State.Start)
 	case n < 60:
 		w.fault("person: pause")
-		w.ask(r, id, session.State.Pause)
+		if n%2 == 0 {
+			w.ask(r, id, session.State.Pause)
+		} else {
+			w.ask(r, id, session.State.PauseNow)
+		}
 	case n < 66:
 		w.ask(r, id, session.State.Resume)
 	case n < 70:

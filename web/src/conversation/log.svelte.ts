@@ -68,6 +68,8 @@ export class Log {
   metrics = $state.raw<Metrics | undefined>();
   /** The words about a workspace that is being made. */
   starting = $state("");
+  /** pausing is true from the wish to pause until the step in progress is over. */
+  pausing = $state(false);
   oldest = Infinity;
   newest = 0;
   private statesFrom = 0;
@@ -130,6 +132,10 @@ export class Log {
       this.starting = s.id!;
       return;
     }
+    if (s.id === "STATUS$PAUSING") {
+      this.pausing = true;
+      return;
+    }
     if (s.id === "STATUS$READY") {
       this.starting = "";
       return;
@@ -139,7 +145,7 @@ export class Log {
   }
 
   private noted(s: Status, id: number, at: number, to: Item[]): void {
-    if (s.conversation_title || /^STATUS\$(READY|BUILDING_|STARTING_|SETTING_UP_)/.test(s.id ?? "")) return;
+    if (s.conversation_title || /^STATUS\$(READY|PAUSING|BUILDING_|STARTING_|SETTING_UP_)/.test(s.id ?? "")) return;
     const item = new Item(`s${id}`, "notice", s.type === "error" ? "failure" : (s.id ?? ""), id, at);
     item.text = s.message ?? "";
     this.behind(item, to);
@@ -310,6 +316,7 @@ export class Log {
     if (e.id > this.statesFrom) {
       this.statesFrom = e.id;
       this.state = state;
+      this.pausing = false;
       this.reason = reason;
       if (to === this.items && cuts.has(state)) this.cutStream(e.id);
       else if (state !== "running" && state !== "loading") this.endStreamIn(to);

@@ -140,6 +140,16 @@ describe("the log", () => {
     expect(names(log)).toEqual(["notice:failure:4"]);
   });
 
+  test("knows that a pause waits for the step in progress", () => {
+    const log = new Log();
+    log.add(state(1, "running"));
+    log.status({ id: "STATUS$PAUSING", message: "Pausing after this step." }, 2);
+    expect(log.pausing).toBe(true);
+    expect(names(log)).toEqual([]);
+    log.add(state(3, "paused"));
+    expect(log.pausing).toBe(false);
+  });
+
   test("forgets the oldest and can read them again", () => {
     const log = new Log();
     for (const e of [run(1, "a"), said(2, "user", "b"), ran(3, 1, "out"), said(4, "agent", "c")]) log.add(e);

@@ -34,6 +34,10 @@ export function say(id: string, content: string, images: string[], files: string
 export const become = (id: string, state: string) =>
   data(api.POST("/api/conversations/{conversation_id}/events", { params: keyed(id), body: { action: "change_agent_state", args: { agent_state: state } } }));
 
+/** interrupt pauses without waiting for the step in progress. */
+export const interrupt = (id: string) =>
+  data(api.POST("/api/conversations/{conversation_id}/events", { params: keyed(id), body: { action: "change_agent_state", args: { agent_state: "paused", now: true } } }));
+
 export const start = (id: string) => data(api.POST("/api/conversations/{conversation_id}/start", { params: keyed(id), body: {} }));
 
 export const approvals = (id: string) => data(api.GET("/api/conversations/{conversation_id}/approvals", { params: path(id) }));
