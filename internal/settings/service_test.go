@@ -305,7 +305,9 @@ func TestMaskerFollowsSettings(t *testing.T) {
 	// More than one user may have is refused by name, and what was stored before can stay.
 	large := strings.Repeat("0123456789abcde-", 4<<10)
 	for i := range 4 {
-		err := svc.Change(t.Context(), "ann", func(s *Settings) error { return s.AddSecret("L"+strconv.Itoa(i), large[:60<<10]+strconv.Itoa(i), "", api.Opt[[]string]{}) })
+		err := svc.Change(t.Context(), "ann", func(s *Settings) error {
+			return s.AddSecret("L"+strconv.Itoa(i), large[:60<<10]+strconv.Itoa(i), "", api.Opt[[]string]{})
+		})
 		var bad *api.ValidationError
 		if refused := errors.As(err, &bad); refused != (i >= 2) || err != nil && !refused {
 			t.Errorf("%d: %v", i, err)
