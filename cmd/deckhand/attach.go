@@ -84,7 +84,10 @@ type attached struct {
 	// without a word, and halted that the conversation was stopped meanwhile.
 	errorID          string
 	rejected, halted bool
-	cost             session.Money
+	// waits is true when a call was shown that waits for an answer; expects that
+	// one is going to be shown.
+	waits, expects bool
+	cost           session.Money
 
 	typing
 }
@@ -322,6 +325,7 @@ func (a *attached) remember(p session.Payload) {
 		a.unheard, a.rejected, a.errorID = false, false, ""
 	case session.ApprovalAsked:
 		a.become(session.AgentAwaitingYes)
+		a.expects = !a.waits
 	case session.ApprovalGiven:
 		a.become(session.AgentUserYes)
 		if !p.Approved {
@@ -342,6 +346,10 @@ func (a *attached) remember(p session.Payload) {
 		a.cost = max(a.cost, p.Totals.Cost)
 	case session.ToolCalled:
 		a.cost = max(a.cost, p.Totals.Cost)
+		a.waits, a.expects = p.Awaits, false
+	}
+	if a.state != session.AgentAwaitingYes {
+		a.waits, a.expects = false, false
 	}
 }
 

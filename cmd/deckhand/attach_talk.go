@@ -176,6 +176,9 @@ func (a *attached) tellPattern() {
 // consider finds out whether the person is to be asked something.
 func (a *attached) consider(ctx context.Context) {
 	asks := a.state == session.AgentAwaitingYes
+	if asks && a.expects {
+		return // the call comes next
+	}
 	switch {
 	case !asks:
 		if a.mode != aMessage { // somebody else has answered

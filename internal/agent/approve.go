@@ -29,9 +29,10 @@ func (l *Loop) calling(w *worker, p Profile) func(session.State) ([]session.Payl
 		}
 		rating, ask := l.judge(w, p, s)
 		out, err := s.CallNext(w.claim, rating, ask)
-		if err == nil {
-			w.called = s.Last + 1
-			w.call = out[0].(session.ToolCalled)
+		for i, p := range out {
+			if c, ok := p.(session.ToolCalled); ok {
+				w.called, w.call = s.Last+1+int64(i), c
+			}
 		}
 		return out, err
 	}

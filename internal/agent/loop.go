@@ -67,6 +67,8 @@ type Config struct {
 	Profile func(ctx context.Context, st session.State) (Profile, error)
 	// Recall finds what the agent should know when a message is said; nil nothing.
 	Recall func(ctx context.Context, st session.State, said session.UserSaid, o Occasion) (session.Recalled, error)
+	// Shell runs the commands that people type; nil refuses them.
+	Shell tool.Tool
 	// Picture turns the address of an image into a data: URL; nil passes it on.
 	Picture func(ctx context.Context, url string) (string, error)
 	// Script takes a recorded trajectory apart; nil knows none.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"deckhand/internal/session"
@@ -30,10 +31,14 @@ func (l *Loop) recall(ctx context.Context, w *worker, st session.State, t *trans
 			continue
 		}
 		r.Of = m.number
+		about := session.RecallAsked{Of: m.number, Type: "knowledge", Query: beginning(m.Text)}
+		if m.number == t.first {
+			about.Type = "workspace_context"
+		}
 		for _, item := range r.Items {
 			known = append(known, item.Name)
 		}
-		out = append(out, r)
+		out = append(out, about, r)
 	}
 	if len(out) == 0 {
 		return st, false, nil
@@ -44,12 +49,35 @@ func (l *Loop) recall(ctx context.Context, w *worker, st session.State, t *trans
 			if !s.InTurn || s.Paused {
 				return nil, session.ErrRefused
 			}
-			return out, nil
+			return numbered(out, s.Last), nil
 		})
 	if err != nil {
 		st, err = l.left(ctx, w, err)
 	}
 	return st, true, err
+}
+
+// numbered gives each Recalled the number of the RecallAsked before it; last is
+// the number of the event before them all.
+func numbered(out []session.Payload, last int64) []session.Payload {
+	out = slices.Clone(out)
+	for i, p := range out {
+		if r, ok := p.(session.Recalled); ok {
+			r.Asked = last + int64(i)
+			out[i] = r
+		}
+	}
+	return out
+}
+
+// maxQuery is how much of a message a RecallAsked repeats, in bytes.
+const maxQuery = 1024
+
+func beginning(text string) string {
+	if len(text) <= maxQuery {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxQuery], "")
 }
 
 // picture replaces the addresses of images by the images, once each.

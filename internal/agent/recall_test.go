@@ -74,6 +74,21 @@ func TestRecall(t *testing.T) {
 	if of := all[session.Recalled](r.rig, id); len(of) != 2 || of[0].Of != 2 {
 		t.Errorf("recalled %+v", of)
 	}
+	// Each result belongs to an event of its own, never to the message.
+	events := r.events(id)
+	for i, p := range events {
+		got, ok := p.(session.Recalled)
+		if !ok {
+			continue
+		}
+		if got.Asked != int64(i) {
+			t.Fatalf("event %d belongs to event %d", i+1, got.Asked)
+		}
+		asked, ok := events[i-1].(session.RecallAsked)
+		if want := map[bool]string{true: "workspace_context", false: "knowledge"}[got.Of == 2]; !ok || asked.Of != got.Of || asked.Type != want {
+			t.Errorf("event %d is %+v", got.Asked, events[i-1])
+		}
+	}
 }
 
 // What is said after an interruption is looked up too.

@@ -115,12 +115,19 @@ func shortened(s string, n int) string {
 // own are the arguments that are the tool's: without the rating that was asked
 // for beside them.
 func own(spec tool.Spec, args json.RawMessage) json.RawMessage {
-	if !bytes.Contains(args, []byte(riskArgument)) || hasProperty(spec.Schema, riskArgument) {
+	if !bytes.Contains(args, []byte(riskArgument)) {
 		return args
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(args, &object) != nil {
 		return args
+	}
+	if hasProperty(spec.Schema, riskArgument) {
+		var rated string
+		_ = json.Unmarshal(object[riskArgument], &rated) // what is no text is no rating
+		if _, ok := ratings[rated]; ok || object[riskArgument] == nil {
+			return args
+		}
 	}
 	delete(object, riskArgument)
 	rest, err := json.Marshal(object)

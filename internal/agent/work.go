@@ -31,6 +31,9 @@ type worker struct {
 	call   session.ToolCalled
 	// fresh is the number of an approved call that nobody has begun.
 	fresh int64
+	// begun is the claim before ours: commands that people typed after it are not
+	// begun yet.
+	begun int64
 	// tools are what the model may call, offer how they are described to it.
 	tools []tool.Tool
 	offer []llm.Tool
@@ -228,13 +231,13 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 // that may have been begun.
 func (l *Loop) claim(w *worker) func(session.State) ([]session.Payload, error) {
 	return func(s session.State) ([]session.Payload, error) {
-		w.fresh = 0
+		w.fresh, w.begun = 0, s.Claim
 		for _, c := range s.Open {
 			if c.Approved && s.Claim < c.Since {
 				w.fresh = c.Number
 			}
 		}
-		if s.Claim > 0 && s.ClaimedBy == l.replica && s.Ask == nil && w.fresh == 0 {
+		if s.Claim > 0 && s.ClaimedBy == l.replica && s.Ask == nil && w.fresh == 0 && !newlyTyped(s) {
 			return nil, nil
 		}
 		return s.Take(l.replica)
@@ -327,6 +330,9 @@ func waits(st session.State) bool {
 
 // advance does the next thing that is to be done.
 func (l *Loop) advance(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
+	if st.Typing() {
+		return l.runTyped(ctx, w, p, st)
+	}
 	if _, asked := st.Awaiting(); asked {
 		return l.awaitAnswer(ctx, w, st)
 	}

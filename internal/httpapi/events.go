@@ -161,6 +161,8 @@ func (d *Door) fulfil(ctx context.Context, c *call, id string, in v0.Intent) err
 			return s.Resume()
 		case v0.Approve, v0.Reject:
 			return s.Decide(session.ApprovalGiven{Approved: in.Kind == v0.Approve})
+		case v0.Run:
+			return s.Type(in.Command)
 		}
 		return s.Say(in.Message)
 	})

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -187,7 +188,7 @@ func (r *rig) history() string {
 	r.update(id, func(s session.State) ([]session.Payload, error) {
 		return s.Decide(session.ApprovalGiven{Approved: true})
 	})
-	if last := r.say(id, "and").Last; last != 11 {
+	if last := r.say(id, "and").Last; last != 12 {
 		r.t.Fatalf("the history has %d events", last)
 	}
 	return id
@@ -196,10 +197,11 @@ func (r *rig) history() string {
 func TestSocketReplay(t *testing.T) {
 	r := newSocketRig(t)
 	id := r.history()
+	all := []int64{2, 9, 11, 12, 13}
 	for after, want := range map[string][]int64{
-		"-1": {2, 8, 10, 11, 12}, "": {2, 8, 10, 11, 12}, "0": {2, 8, 10, 11, 12}, "nonsense": {2, 8, 10, 11, 12}, "1.5": {2, 8, 10, 11, 12}, "-7": {2, 8, 10, 11, 12},
-		"2": {8, 10, 11, 12}, "7": {8, 10, 11, 12}, "8": {10, 11, 12}, "9": {10, 11, 12}, "10": {11, 12}, "11": {12},
-		"99": {2, 8, 10, 11, 12}, "99999999999999999999": {2, 8, 10, 11, 12}, // another log's: everything
+		"-1": all, "": all, "0": all, "nonsense": all, "1.5": all, "-7": all,
+		"2": all[1:], "7": all[1:], "8": all[1:], "9": all[2:], "10": all[2:], "11": all[3:], "12": all[4:],
+		"99": all, "99999999999999999999": all, // another log's: everything
 	} {
 		for _, transport := range []string{"websocket", "polling"} {
 			t.Run(after+" over "+transport, func(t *testing.T) {
@@ -208,14 +210,14 @@ func TestSocketReplay(t *testing.T) {
 				id := r.history()
 				c := r.joined(join{user: "ada", transport: transport, query: q(id, "latest_event_id", after)})
 				r.say(id, "new")
-				if got := ids(c.untilID(12)); !slices.Equal(got, want) {
+				if got := ids(c.untilID(13)); !slices.Equal(got, want) {
 					t.Errorf("%v, want %v", got, want)
 				}
 			})
 		}
 	}
 	c := r.joined(join{user: "ada", query: q(id)})
-	events := c.untilID(11)
+	events := c.untilID(12)
 	if e := events[2]; e.Observation != "run" && e.Action != "run" {
 		t.Errorf("%s", e.whole)
 	}
@@ -431,5 +433,52 @@ func TestSocketNumConnections(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		r.joined(join{user: "ada", query: q(id)}).untilState(session.AgentLoading)
 		r.do("GET", "/api/conversations/"+id, "").want(t, 200, fmt.Sprintf(`"num_connections":%d`, n))
+	}
+}
+
+// Front ends draw the buttons of a call when the call arrives, so they must know by then
+// that it waits: live, and after a reload.
+func TestSocketTellsThatACallWaitsBeforeTheCall(t *testing.T) {
+	r := newSocketRig(t)
+	id := r.create(`{"initial_user_msg":"go"}`)
+	live := r.joined(join{user: "ada", query: q(id)})
+	r.awaits(id)
+	for name, c := range map[string]*legacyClient{"live": live, "reloaded": r.joined(join{user: "ada", query: q(id)})} {
+		events := c.until(func(e heard) bool { return e.Action == "run" })
+		last := ""
+		for _, e := range events {
+			if e.Extras.State != "" {
+				last = e.Extras.State
+			}
+		}
+		if last != string(session.AgentAwaitingYes) || !strings.Contains(events[len(events)-1].whole, `"confirmation_state":"awaiting_confirmation"`) {
+			t.Errorf("%s: the state is %q when %s arrives", name, last, events[len(events)-1].whole)
+		}
+	}
+}
+
+// A command that the owner types is recorded as theirs, and its result comes back.
+func TestSocketRunsCommandsOfTheOwner(t *testing.T) {
+	r := newSocketRig(t)
+	id := r.create(`{}`)
+	claim := r.take(id)
+	c := r.joined(join{user: "ada", query: q(id)})
+	c.emit("oh_user_action", `{"action":"run","args":{"command":"ls","hidden":false}}`)
+	said := c.until(func(e heard) bool { return e.Action == "run" })
+	typed := said[len(said)-1]
+	if typed.Source != "user" || !strings.Contains(typed.whole, `"command":"ls"`) {
+		t.Error(typed.whole)
+	}
+	r.update(id, func(s session.State) ([]session.Payload, error) {
+		return s.TypedEnded(claim, session.CommandEnded{Cause: typed.ID, Command: "ls", Outcome: session.Succeeded, Output: "a", Details: json.RawMessage(`{"exit_code":0}`)})
+	})
+	got := c.until(func(e heard) bool { return e.Observation == "run" })
+	if e := got[len(got)-1]; e.Source != "user" || !strings.Contains(e.whole, `"cause":`+itoa(typed.ID)) || !strings.Contains(e.whole, `"content":"a"`) {
+		t.Error(e.whole)
+	}
+	for _, p := range r.events(id) {
+		if _, asked := p.(session.ModelAsked); asked {
+			t.Error("the model was asked")
+		}
 	}
 }

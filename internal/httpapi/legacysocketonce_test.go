@@ -88,11 +88,11 @@ func TestSocketRecovery(t *testing.T) {
 	r := newSocketRig(t)
 	id := r.history()
 	c := r.joined(join{user: "ada", query: q(id)})
-	c.untilID(8)
+	c.untilID(9)
 	c.settled()
 	pid, offset := c.pid, c.offset
 	c.quit()
-	r.update(id, func(s session.State) ([]session.Payload, error) { return s.Stop("for the test") }) // 12 and on
+	r.update(id, func(s session.State) ([]session.Payload, error) { return s.Stop("for the test") }) // 13 and on
 
 	other, alike := r.create(`{}`), r.history()
 	for name, k := range map[string]struct {
@@ -100,8 +100,8 @@ func TestSocketRecovery(t *testing.T) {
 		recovered          bool
 		first              int64
 	}{
-		"as it was":              {id, offset, "-1", true, 11},
-		"with a newer event":     {id, offset, "11", true, 12},
+		"as it was":              {id, offset, "-1", true, 12},
+		"with a newer event":     {id, offset, "12", true, 13},
 		"another conversation's": {alike, offset, "-1", false, 2},
 		"beyond the end":         {other, other + ":99", "-1", false, 1},
 		"never told one":         {other, "", "-1", false, 1},
@@ -135,7 +135,7 @@ func TestSocketRecoveryAfterStop(t *testing.T) {
 			r.t = t
 			id := r.history()
 			c := r.joined(join{user: "ada", transport: transport, query: q(id)})
-			c.untilID(11)
+			c.untilID(12)
 			c.settled()
 			back := map[string]string{"pid": c.pid, "offset": c.offset}
 			r.do("POST", "/api/conversations/"+id+"/stop", "").want(t, 200)

@@ -98,7 +98,7 @@ func malformedEvents() []bad {
 	one := func(body, loc, msg string) bad { return post(path, clip(body), body, loc, msg) }
 	return []bad{
 		one(`{}`, "body.action", "message"), one(`[]`, "body", "object"), one(`null`, "body", "null"), one(`{"action":5,"args":{}}`, "body.action", "message"),
-		one(`{"action":"run","args":{"command":"`+canary+`"}}`, "body.action", "change_agent_state"), one(`{"action":"message"}`, "body.args", "args"),
+		one(`{"action":"write","args":{"path":"`+canary+`"}}`, "body.action", "change_agent_state"), one(`{"action":"run","args":{"command":7}}`, "body.args.command", "string"), one(`{"action":"message"}`, "body.args", "args"),
 		one(`{"action":"message","args":[]}`, "body.args", "object"), one(`{"action":"message","args":{}}`, "body.args.content", "content"),
 		one(`{"action":"message","args":{"content":5}}`, "body.args.content", "string"), one(`{"action":"message","args":{"content":"a\u0000b"}}`, "body.args.content", "NUL"),
 		one(`{"action":"message","args":{"content":"x","image_urls":["javascript:1"]}}`, "body.args.image_urls.0", ""),

@@ -36,6 +36,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"request": w.person(func(t *rapid.T, s session.State) ([]session.Payload, error) {
 			return s.Opened(session.RequestOpened{Provider: "github", Repository: "octo/app", Number: rapid.IntRange(1, 30).Draw(t, "number")})
 		}),
+		"type": w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) { return s.Type("ls") }),
 		"checkout": w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) {
 			switch {
 			case s.SettingUp != nil && s.SetUp == nil:
@@ -185,7 +186,9 @@ func (w *world) wild(t *rapid.T) {
 		w.end(t, l, st),
 		w.grant(t, l),
 		w.endOver(l),
+		l.only(session.RecallAsked{Of: st.LastSaid, Type: "knowledge"}),
 		l.only(session.Recalled{Of: st.LastSaid, Text: "by the way"}),
+		w.endTyped(l, st),
 		l.only(session.Nudged{Rule: "stuck"}),
 		func(s session.State) ([]session.Payload, error) {
 			return s.ReplayStep(l.claim, nil, s.Replay >= w.script)

@@ -67,6 +67,8 @@ func (s State) Apply(e Event) State {
 		s = s.applyModel(e)
 	case ToolCalled, ToolReturned, ApprovalAsked, ApprovalGiven:
 		s = s.applyTool(e)
+	case CommandTyped, CommandEnded:
+		s = s.applyTyped(e)
 	case StateChanged:
 		s.Agent, s.Reason = p.State, p.Reason
 	case TurnEnded:
@@ -183,7 +185,7 @@ func (s State) applyTool(e Event) State {
 		}
 	case ApprovalAsked:
 		s.Open = withCall(s.Open, p.ID, func(c *OpenCall) { c.Asked, c.Deadline, c.Default = true, p.Deadline, p.Default })
-		s.Agent = AgentAwaitingYes
+		s.Agent, s.Reason = AgentAwaitingYes, "" // the reason belongs to the call
 	case ApprovalGiven:
 		s = s.decided(e.Number, p)
 	}
@@ -197,9 +199,13 @@ func (s State) decided(number int64, p ApprovalGiven) State {
 	if p.Approved && p.Always != "" && !slices.Contains(s.Allowed, p.Always) {
 		s.Allowed = append(slices.Clone(s.Allowed), p.Always)
 	}
-	if s.Agent = AgentUserNo; p.Approved {
+	call, _ := s.call(p.ID)
+	switch s.Agent = AgentUserNo; {
+	case p.Approved && p.Late: // nobody confirmed it: the default did
+		s.Agent = AgentRunning
+	case p.Approved:
 		s.Agent = AgentUserYes
-	} else if c, _ := s.call(p.ID); p.Reason == "" && c.Origin == "" { // a plain no means: wait for me
+	case p.Reason == "" && call.Origin == "": // a plain no means: wait for me
 		s.Over = AgentAwaitingUser
 	}
 	return s

@@ -13,7 +13,7 @@ func (s State) Check(p Payload) error {
 		return s.no(p, "nothing follows deleted")
 	}
 	switch p := p.(type) {
-	case Created, Briefed, Noted, Titled, EgressSet, Recalled:
+	case Created, Briefed, Noted, Titled, EgressSet, RecallAsked, Recalled:
 		return nil
 	case Overridden:
 		if p.Budget < 0 || !p.Limited && p.Budget != 0 {
@@ -22,6 +22,8 @@ func (s State) Check(p Payload) error {
 		return nil
 	case RequestOpened:
 		return s.checkRequest(p)
+	case CommandTyped, CommandEnded:
+		return s.checkTyped(p)
 	case Settled, Capped:
 		return s.checkMoney(p)
 	case UserSaid:
@@ -44,9 +46,9 @@ func (s State) Check(p Payload) error {
 		if s.Stopped || s.Failed {
 			return s.no(p, "the session is stopped already")
 		}
-		return s.checkSettled(p)
+		return s.checkClosed(p)
 	case Deleted:
-		return s.checkSettled(p)
+		return s.checkClosed(p)
 	case ModelFailed: // settles what a stop or a takeover leaves behind, so it needs no owner
 		if p.Cost < 0 {
 			return s.no(p, "money is not negative")
@@ -225,6 +227,28 @@ func (s State) checkSettled(p Payload) error {
 	}
 	if _, ok := p.(TurnEnded); ok && len(s.Announced) > 0 {
 		return s.no(p, "every call of the answer is made first")
+	}
+	return nil
+}
+
+// checkClosed is checkSettled for what closes the session: the shell is closed too.
+func (s State) checkClosed(p Payload) error {
+	if len(s.Typed) > 0 {
+		return s.no(p, "every command of a person has its result first")
+	}
+	return s.checkSettled(p)
+}
+
+func (s State) checkTyped(p Payload) error {
+	switch p := p.(type) {
+	case CommandTyped:
+		if s.Stopped || s.Failed {
+			return s.no(p, "the session is stopped")
+		}
+	case CommandEnded:
+		if !s.typing(p.Cause) {
+			return s.no(p, "a command of a person has exactly one result")
+		}
 	}
 	return nil
 }

@@ -207,6 +207,13 @@ var rules = []rule{
 	{"", turning, session.Nudged{Rule: "stuck"}},
 	{"nobody has claimed the session", fresh, session.Nudged{Rule: "stuck"}},
 	{"", fresh, session.Recalled{Of: 2}},
+	{"", fresh, session.RecallAsked{Of: 2}},
+
+	{"", fresh, session.CommandTyped{Command: "ls"}},
+	{"the session is stopped", with(owned, stopped), session.CommandTyped{Command: "ls"}},
+	{"every command of a person has its result first", with(owned, session.CommandTyped{Command: "ls"}), stopped},
+	{"every command of a person has its result first", with(owned, session.CommandTyped{Command: "ls"}), session.Deleted{}},
+	{"a command of a person has exactly one result", owned, session.CommandEnded{Cause: 2}},
 
 	{"a replay goes forward until it is done", owned, session.Replayed{Next: 1}},
 	{"a replay goes forward until it is done", with(replaying, session.Replayed{Next: 2}), session.Replayed{Next: 1}},

@@ -21,6 +21,7 @@ const (
 	KindEgressSet      Kind = "egress_set"
 	KindOverridden     Kind = "overridden"
 	KindBriefed        Kind = "briefed"
+	KindRecallAsked    Kind = "recall_asked"
 	KindRecalled       Kind = "recalled"
 	KindNudged         Kind = "nudged"
 	KindReplayed       Kind = "replayed"
@@ -33,6 +34,8 @@ const (
 	KindModelFailed    Kind = "model_failed"
 	KindToolCalled     Kind = "tool_called"
 	KindToolReturned   Kind = "tool_returned"
+	KindCommandTyped   Kind = "command_typed"
+	KindCommandEnded   Kind = "command_ended"
 	KindApprovalAsked  Kind = "approval_asked"
 	KindApprovalGiven  Kind = "approval_given"
 	KindCondensed      Kind = "condensed"
@@ -65,6 +68,7 @@ func (HookSet) Kind() Kind        { return KindHookSet }
 func (EgressSet) Kind() Kind      { return KindEgressSet }
 func (Overridden) Kind() Kind     { return KindOverridden }
 func (Briefed) Kind() Kind        { return KindBriefed }
+func (RecallAsked) Kind() Kind    { return KindRecallAsked }
 func (Recalled) Kind() Kind       { return KindRecalled }
 func (Nudged) Kind() Kind         { return KindNudged }
 func (Replayed) Kind() Kind       { return KindReplayed }
@@ -77,6 +81,8 @@ func (ModelAnswered) Kind() Kind  { return KindModelAnswered }
 func (ModelFailed) Kind() Kind    { return KindModelFailed }
 func (ToolCalled) Kind() Kind     { return KindToolCalled }
 func (ToolReturned) Kind() Kind   { return KindToolReturned }
+func (CommandTyped) Kind() Kind   { return KindCommandTyped }
+func (CommandEnded) Kind() Kind   { return KindCommandEnded }
 func (ApprovalAsked) Kind() Kind  { return KindApprovalAsked }
 func (ApprovalGiven) Kind() Kind  { return KindApprovalGiven }
 func (Condensed) Kind() Kind      { return KindCondensed }
@@ -107,8 +113,8 @@ var kinds = func() map[Kind]reflect.Type {
 func Payloads() []Payload {
 	return []Payload{
 		Created{}, UserSaid{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, CheckedOut{}, SetUp{}, TrustSet{}, SetUpBegan{}, HookSet{}, EgressSet{}, Overridden{}, Briefed{},
-		Recalled{}, Nudged{}, Replayed{}, Granted{}, Settled{}, Capped{}, TurnBegan{}, ModelAsked{}, ModelAnswered{},
-		ModelFailed{}, ToolCalled{}, ToolReturned{}, ApprovalAsked{}, ApprovalGiven{}, Condensed{}, StateChanged{},
+		RecallAsked{}, Recalled{}, Nudged{}, Replayed{}, Granted{}, Settled{}, Capped{}, TurnBegan{}, ModelAsked{}, ModelAnswered{},
+		ModelFailed{}, ToolCalled{}, ToolReturned{}, CommandTyped{}, CommandEnded{}, ApprovalAsked{}, ApprovalGiven{}, Condensed{}, StateChanged{},
 		TurnEnded{}, PauseRequested{}, Paused{}, Resumed{}, Stopped{}, StartRequested{}, Failed{}, Titled{}, RequestOpened{}, Noted{}, Imported{}, Deleted{},
 	}
 }

@@ -62,7 +62,7 @@ func (s State) Stop(reason string) ([]Payload, error) {
 	if s.Stopped || s.Failed {
 		return nil, nil
 	}
-	return append(s.settle(byStop), Stopped{Reason: reason}), nil
+	return append(s.close(byStop), Stopped{Reason: reason}), nil
 }
 
 // Pause halts a working agent after the step in progress: a model call or a tool
@@ -175,7 +175,7 @@ func (s State) Delete() ([]Payload, error) {
 	if err := s.alive(); err != nil {
 		return nil, err
 	}
-	return append(s.settle(byDelete), Deleted{}), nil
+	return append(s.close(byDelete), Deleted{}), nil
 }
 
 // Take claims the session for a loop. A model call that the last owner left
@@ -292,6 +292,8 @@ func (s State) AskFailed(claim int64, call, class, message string, cost Money, r
 }
 
 // CallNext starts the next tool call of the answer, or asks the person about it.
+// Clients are told that a call waits before they are told of the call: legacy front
+// ends draw their buttons when the call arrives, and never again.
 func (s State) CallNext(claim int64, risk Risk, ask *ApprovalAsked) ([]Payload, error) {
 	if err := s.owned(claim); err != nil {
 		return nil, err
@@ -303,13 +305,13 @@ func (s State) CallNext(claim int64, risk Risk, ask *ApprovalAsked) ([]Payload, 
 		return nil, fmt.Errorf("%w: the person is asked about another call", ErrRefused)
 	}
 	c := s.Announced[0]
-	out := []Payload{ToolCalled{ToolCall: c, Thought: s.Thought, Risk: risk, Answer: s.Answer, InAnswer: s.InAnswer, Totals: s.Totals, Usage: s.Used, Awaits: ask != nil}}
-	if ask != nil {
-		asked := *ask
-		asked.ID = c.ID
-		out = append(out, asked)
+	called := ToolCalled{ToolCall: c, Thought: s.Thought, Risk: risk, Answer: s.Answer, InAnswer: s.InAnswer, Totals: s.Totals, Usage: s.Used, Awaits: ask != nil}
+	if ask == nil {
+		return []Payload{called}, nil
 	}
-	return out, nil
+	asked := *ask
+	asked.ID, asked.Told = c.ID, true
+	return []Payload{StateChanged{State: AgentAwaitingYes, Reason: asked.Reason}, called, asked}, nil
 }
 
 // SkipRest gives the calls of an answer that is over the result that they were
@@ -364,7 +366,7 @@ func (s State) Fail(claim int64, id, reason string) ([]Payload, error) {
 	if err := s.owned(claim); err != nil {
 		return nil, err
 	}
-	return append(s.settle(failed), Failed{ID: id, Reason: reason}), nil
+	return append(s.close(failed), Failed{ID: id, Reason: reason}), nil
 }
 
 // Suggest names the conversation unless a person did.
@@ -422,7 +424,10 @@ func (s State) ReplayStep(claim int64, said *UserSaid, done bool) ([]Payload, er
 	return out, nil
 }
 
-// settle closes whatever is open, so that Stopped, Paused or Deleted may follow.
+// close settles everything, the commands of people too.
+func (s State) close(why string) []Payload { return append(s.settle(why), s.settleTyped(why)...) }
+
+// settle closes the agent's open work, so that Paused may follow.
 func (s State) settle(why string) []Payload {
 	var out []Payload
 	if s.Ask != nil {

@@ -257,7 +257,7 @@ var decisions = []decided{
 	{"skip the rest", finished, skipRest, "tool_called tool_returned", nil},
 	{"skip nothing", turning, skipRest, "", nil},
 	{"call a tool", calling, callSafe, "tool_called", nil},
-	{"call a risky tool", calling, callNext, "tool_called approval_asked", nil},
+	{"call a risky tool", calling, callNext, "state_changed tool_called approval_asked", nil},
 	{"call the second while the first runs", running, callSafe, "tool_called", nil},
 	{"call without an answer", turning, callSafe, "", session.ErrRefused},
 	{"call in a pause", with(calling, session.Paused{}), callSafe, "", session.ErrRefused},

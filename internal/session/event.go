@@ -193,12 +193,26 @@ type Briefed struct {
 	Model  string          `json:"model"`
 }
 
+// RecallAsked says that what the agent should know about a message is looked up.
+// Recalled is the result. Legacy clients hide an action that has a result, so the
+// result must belong to this event and not to the message.
+type RecallAsked struct {
+	// Of is the number of the message.
+	Of int64 `json:"of"`
+	// Type is "workspace_context" for the first message and "knowledge" for later ones.
+	Type string `json:"type"`
+	// Query is the beginning of the message.
+	Query string `json:"query,omitempty"`
+}
+
 // Recalled is what the agent is told beside a message: about the workspace, and
 // what it should know when such words fall.
 type Recalled struct {
 	// Of is the number of the message.
 	Of   int64  `json:"of"`
 	Text string `json:"text"`
+	// Asked is the number of the RecallAsked; 0 in logs of older versions.
+	Asked int64 `json:"asked,omitempty"`
 	// Items are the pieces of knowledge that were found by their triggers.
 	Items []Knowledge `json:"items,omitempty"`
 	// Details are for clients: what the text says about the workspace.
@@ -349,6 +363,23 @@ type ToolReturned struct {
 	Origin Origin `json:"origin,omitempty"`
 }
 
+// CommandTyped says that a person runs a command of their own in the conversation's
+// shell. The model is not asked; the loop runs the command between two steps.
+type CommandTyped struct {
+	Command string `json:"command"`
+}
+
+// CommandEnded is the one result of a CommandTyped.
+type CommandEnded struct {
+	// Cause is the number of the CommandTyped, Command repeats its text.
+	Cause   int64   `json:"cause"`
+	Command string  `json:"command"`
+	Outcome Outcome `json:"outcome"`
+	Output  string  `json:"output,omitempty"`
+	// Details are those of the shell tool (exit code, folder, …).
+	Details json.RawMessage `json:"details,omitempty"`
+}
+
 // ApprovalAsked says a call waits for the person.
 type ApprovalAsked struct {
 	ID     string `json:"id"`
@@ -358,6 +389,8 @@ type ApprovalAsked struct {
 	// Deadline is when Default becomes the answer; none if it is zero.
 	Deadline time.Time `json:"deadline,omitzero"`
 	Default  bool      `json:"default,omitempty"`
+	// Told says that a StateChanged before the call told clients that it waits.
+	Told bool `json:"told,omitempty"`
 }
 
 // ApprovalGiven is the answer, yes or no.

@@ -92,7 +92,7 @@ func (s *Sessions) history(ctx context.Context, of State, most int64) ([]Event, 
 		}
 		st = st.Apply(e)
 		events = append(events, e)
-		if st.Ask == nil && len(st.Open) == 0 && len(st.Announced) == 0 {
+		if st.Ask == nil && len(st.Open) == 0 && len(st.Announced) == 0 && len(st.Typed) == 0 {
 			whole = len(events)
 		}
 	}

@@ -30,6 +30,7 @@ type auditor struct {
 	calls     []pair
 	announced int
 	said      []message
+	typed     []int64 // commands of people without a result
 	keys      map[string]bool
 	// broken is true after a turn that ended in an error, again when it is to be
 	// taken up once more; replay while a trajectory is being run.
@@ -153,7 +154,7 @@ func (a *auditor) take(e session.Event, author int64) error {
 	if author != 0 && e.Payload.Kind() != session.KindClaimed && author != a.claim {
 		return fmt.Errorf("written by the owner of claim %d while claim %d is in force", author, a.claim)
 	}
-	for _, step := range []func(session.Event) error{a.life, a.trajectory, a.people, a.model, a.money, a.tools, a.repository} {
+	for _, step := range []func(session.Event) error{a.life, a.trajectory, a.people, a.model, a.money, a.tools, a.repository, a.commands} {
 		if err := step(e); err != nil {
 			return err
 		}
@@ -221,6 +222,25 @@ func (a *auditor) life(e session.Event) error {
 	case session.Deleted:
 		a.deleted = true
 		a.release()
+	}
+	return nil
+}
+
+// commands follows what people typed.
+func (a *auditor) commands(e session.Event) error {
+	switch p := e.Payload.(type) {
+	case session.CommandTyped:
+		a.typed = append(a.typed, e.Number)
+	case session.CommandEnded:
+		i := slices.Index(a.typed, p.Cause)
+		if i < 0 {
+			return fmt.Errorf("ends no command: %d", p.Cause)
+		}
+		a.typed = slices.Delete(a.typed, i, i+1)
+	case session.Stopped, session.Failed, session.Deleted:
+		if len(a.typed) > 0 {
+			return fmt.Errorf("command %d has no result yet", a.typed[0])
+		}
 	}
 	return nil
 }
@@ -531,6 +551,14 @@ func (a *auditor) wants() bool {
 	case a.last == 0 || a.halted || a.deleted:
 		return false
 	case a.claim == 0 || !a.ready:
+		return true
+	}
+	open, asked := false, false
+	for _, c := range a.calls {
+		open, asked = open || c.end == 0, asked || c.awaits()
+	}
+	switch {
+	case len(a.typed) > 0 && (asked || !open):
 		return true
 	case a.paused:
 		return false

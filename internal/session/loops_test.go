@@ -28,6 +28,8 @@ func (w *world) sensible(t *rapid.T, l *loop, st session.State) (decision, bool)
 		return nil, false
 	case !st.Ready:
 		return w.prepare(l), true
+	case st.Typing() && rapid.Bool().Draw(t, "run what was typed"):
+		return w.endTyped(l, st), true
 	case st.Ask != nil:
 		return w.due(l, w.settle(t, l, st)), true
 	case st.Pausing && len(st.Open) == 0 && st.Over == "":
@@ -56,6 +58,15 @@ func (w *world) sensible(t *rapid.T, l *loop, st session.State) (decision, bool)
 // due pauses after a step, if that was asked for meanwhile.
 func (w *world) due(l *loop, step decision) decision {
 	return session.Chain(step, func(s session.State) ([]session.Payload, error) { return s.PauseDue(l.claim) })
+}
+
+// endTyped gives the oldest command of a person its result.
+func (w *world) endTyped(l *loop, st session.State) decision {
+	e := session.CommandEnded{Cause: 1, Outcome: session.Succeeded}
+	if len(st.Typed) > 0 {
+		e.Cause, e.Command = st.Typed[0].Number, st.Typed[0].Command
+	}
+	return func(s session.State) ([]session.Payload, error) { return s.TypedEnded(l.claim, e) }
 }
 
 // question is what is put to the person about a call, if anything.

@@ -65,10 +65,12 @@ type State struct {
 	// Announced are calls that the model made and that were not started yet, in order.
 	Announced []ToolCall
 	Open      []OpenCall
-	Answer    int64 // number of the last ModelAnswered
-	InAnswer  int
-	Used      Usage  // by it
-	Thought   string // its text, until the first call carries it
+	// Typed are commands that people typed and that have no result yet, in order.
+	Typed    []TypedCommand
+	Answer   int64 // number of the last ModelAnswered
+	InAnswer int
+	Used     Usage  // by it
+	Thought  string // its text, until the first call carries it
 	// Over is true when nothing more is to be done for this answer: the agent said
 	// that it is done, or the person said no.
 	Over AgentState
@@ -178,6 +180,8 @@ func (s State) Wants() bool {
 	case !s.Exists() || s.Deleted || s.Stopped || s.Failed:
 		return false
 	case s.Claim == 0 || !s.Ready:
+		return true
+	case s.Typing():
 		return true
 	case s.Paused:
 		return false

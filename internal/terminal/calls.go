@@ -34,13 +34,16 @@ type arguments struct {
 
 // called shows what is about to be done.
 func (d *Display) called(p session.ToolCalled) {
-	d.tool, d.output, d.shown = p.ToolCall, &output{d: d}, nil
+	d.tool, d.output, d.shown, d.asking = p.ToolCall, &output{d: d}, nil, p.Awaits
 	if p.Name != "finish" && p.Name != "think" { // which are words, and begin as such
 		d.apart(aCall)
 	}
 	d.fresh()
 	if p.Awaits {
 		d.whole(p.ToolCall)
+		why := d.why
+		d.why = ""
+		d.asked(session.ApprovalAsked{Reason: why})
 		return
 	}
 	d.head(p.ToolCall)
@@ -167,7 +170,7 @@ func (d *Display) returned(p session.ToolReturned) {
 	if out == nil || d.tool.ID != p.ID { // it was begun before we looked
 		out = &output{d: d}
 	}
-	d.output = nil
+	d.output, d.asking = nil, false
 	d.end(p.ID)
 	d.last = aResult
 	var got details
@@ -237,8 +240,13 @@ func (d *Display) Asked(c session.ToolCall) {
 	}
 }
 
-// asked says why the person is asked about a call.
+// asked says why the person is asked about a call. A server says so before it tells
+// of the call, so the reason is kept until then.
 func (d *Display) asked(p session.ApprovalAsked) {
+	if !d.asking {
+		d.why = p.Reason
+		return
+	}
 	if p.Reason != "" {
 		d.line(yellow, "  ? "+Clean(p.Reason))
 	}

@@ -46,6 +46,10 @@ type Display struct {
 	output *output
 	early  early
 	asks   int
+	// asking is true while a person is asked about tool. why is the reason for asking,
+	// if it came before the call.
+	asking bool
+	why    string
 	// shown are the lines of the change that a person was asked about.
 	shown []string
 	// words is what a model says, and last the kind of thing that was shown last.

@@ -118,17 +118,15 @@ func argumentText(raw json.RawMessage) string {
 func (w *writer) rated(c call) {
 	w.str("thought", c.Thought)
 	w.num("security_risk", int64(c.Risk))
-	if c.Awaits { // the legacy server left it out here, and its clients showed no buttons
-		w.str("confirmation_state", c.confirmation())
-	}
+	w.waits(c)
 }
 
-// confirmation says whether the call waits for the person.
-func (c call) confirmation() string {
+// waits says that the call waits for the person. Of other calls nothing is said: the
+// legacy server called them confirmed, which nobody had done.
+func (w *writer) waits(c call) {
 	if c.Awaits {
-		return "awaiting_confirmation"
+		w.str("confirmation_state", "awaiting_confirmation")
 	}
-	return "confirmed"
 }
 
 func runAction(w *writer, e session.Event, c call) {
@@ -143,7 +141,7 @@ func runAction(w *writer, e session.Event, c call) {
 	w.flag("is_static", false)
 	w.lit("cwd", "null")
 	w.flag("hidden", false)
-	w.str("confirmation_state", c.confirmation())
+	w.waits(c)
 	w.num("security_risk", int64(c.Risk))
 	w.shut('}')
 	if limited {
@@ -158,7 +156,7 @@ func pythonAction(w *writer, e session.Event, c call) {
 	w.str("code", code)
 	w.str("thought", c.Thought)
 	w.flag("include_extra", true)
-	w.str("confirmation_state", c.confirmation())
+	w.waits(c)
 	w.num("security_risk", int64(c.Risk))
 	w.str("kernel_init_code", "")
 	w.shut('}')
@@ -259,9 +257,7 @@ func browserAction(w *writer, e session.Event, c call) {
 	w.str("thought", c.Thought)
 	w.str("browsergym_send_msg_to_user", "")
 	w.num("security_risk", int64(c.Risk))
-	if c.Awaits {
-		w.str("confirmation_state", c.confirmation())
-	}
+	w.waits(c)
 	w.flag("return_axtree", false)
 	w.shut('}')
 }
@@ -331,9 +327,7 @@ func delegateAction(w *writer, e session.Event, c call) {
 	w.str("agent", agent)
 	w.object("inputs", c.args["inputs"])
 	w.str("thought", c.Thought)
-	if c.Awaits {
-		w.str("confirmation_state", c.confirmation())
-	}
+	w.waits(c)
 	w.shut('}')
 }
 

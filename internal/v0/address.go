@@ -1,6 +1,7 @@
 package v0
 
 import (
+	"encoding/base64"
 	"net/url"
 	"strconv"
 	"strings"
@@ -15,8 +16,8 @@ func checkImage(s string) (typ, msg string) {
 		switch {
 		case longer(s, MaxImageData):
 			return "string_too_long", "An inline image has at most " + decimal(MaxImageData) + " characters."
-		case !strings.Contains(data, ","):
-			return "url_parsing", "An inline image is data:image/TYPE;base64,DATA."
+		case !inline(data):
+			return "url_parsing", "An inline image is data:image/TYPE;base64,DATA, and DATA must be valid base64."
 		}
 		return printable(s)
 	}
@@ -33,6 +34,18 @@ func checkImage(s string) (typ, msg string) {
 		return "url_parsing", "The URL must have a host."
 	}
 	return printable(s)
+}
+
+// inline reports whether what follows data:image/ holds an image in base64, with or
+// without padding.
+func inline(s string) bool {
+	kind, data, ok := strings.Cut(s, ",")
+	_, coded := cutFold(kind[max(0, len(kind)-len(";base64")):], ";base64")
+	if !ok || !coded || data == "" || strings.ContainsAny(data, "\r\n") { // which decoders skip
+		return false
+	}
+	_, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(data, "="))
+	return err == nil && strings.Count(data, "=") <= 2
 }
 
 // checkFile accepts the name or address of a file that was uploaded before. What it

@@ -46,6 +46,8 @@ func Encode(id session.ID, e session.Event) (Frame, error) {
 	switch p := e.Payload.(type) {
 	case session.Claimed, session.ModelAsked, session.Deleted, session.Replayed, session.Granted, session.Settled, session.Capped:
 		return Frame{}, nil
+	case session.RecallAsked:
+		return recallAsked(e, p), nil
 	case session.Recalled:
 		return recalled(e, p), nil
 	case session.Nudged:
@@ -60,6 +62,10 @@ func Encode(id session.ID, e session.Event) (Frame, error) {
 		return toolCalled(e, p), nil
 	case session.ToolReturned:
 		return toolReturned(e, p), nil
+	case session.CommandTyped:
+		return commandTyped(e, p), nil
+	case session.CommandEnded:
+		return commandEnded(e, p), nil
 	case session.Condensed:
 		return condensed(e, p), nil
 	case session.WorkspaceReady:
@@ -105,10 +111,16 @@ func encodeState(e session.Event) (Frame, error) {
 	case session.TurnBegan, session.Resumed:
 		return state(e, session.AgentRunning, "", ""), nil
 	case session.ApprovalAsked:
+		if p.Told {
+			return Frame{}, nil
+		}
 		return state(e, session.AgentAwaitingYes, p.Reason, ""), nil
 	case session.ApprovalGiven:
 		to := session.AgentUserNo
-		if p.Approved {
+		switch {
+		case p.Approved && p.Late: // nobody confirmed it: the default did
+			to = session.AgentRunning
+		case p.Approved:
 			to = session.AgentUserYes
 		}
 		return state(e, to, p.Reason, ""), nil

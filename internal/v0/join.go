@@ -25,7 +25,7 @@ type Join struct {
 func (j Join) Show(number int64, frame []byte) ([]byte, bool) {
 	h := headOf(frame)
 	switch {
-	case h.action == "null", h.observation == "null", h.action == "recall":
+	case h.action == "null", h.observation == "null":
 		return nil, false
 	case h.observation == stateChanged && number <= j.End && number != j.State:
 		return nil, false

@@ -21,7 +21,7 @@ func TestJoinShows(t *testing.T) {
 		{"a null action", `{"id":3,"source":"user","action":"null"}`, 3, ""},
 		{"a null observation", `{"id":3,"source":"agent","observation":"null"}`, 3, ""},
 		{"a new null action", `{"id":13,"source":"agent","action":"null"}`, 13, ""},
-		{"a recall action", `{"id":3,"source":"user","action":"recall"}`, 3, ""},
+		{"a recall action", `{"id":3,"source":"user","action":"recall"}`, 3, "="},
 		{"a recall observation", `{"id":3,"source":"agent","observation":"recall"}`, 3, "="},
 		{"an old state", `{"id":3,"source":"environment","observation":"agent_state_changed","extras":{}}`, 3, ""},
 		{"the last state", `{"id":7,"source":"environment","message":"a \"source\":\"environment\"","observation":"agent_state_changed","extras":{}}`, 7,
@@ -70,11 +70,11 @@ func TestJoinKnowsOurFrames(t *testing.T) {
 		if v0.TellsState(f.JSON) != state {
 			t.Errorf("%s: it tells a state: %t", c.name, !state)
 		}
-		if got, shown := (v0.Join{End: 99}).Show(14, f.JSON); shown == (state || e.Action == "null" || e.Action == "recall") {
+		if got, shown := (v0.Join{End: 99}).Show(14, f.JSON); shown == (state || e.Action == "null") {
 			t.Errorf("%s: shown %t: %.200s", c.name, shown, got)
 		}
 		got, shown := v0.Join{End: 99, State: 14}.Show(14, f.JSON)
-		if !shown && e.Action != "null" && e.Action != "recall" && e.Observation != "null" {
+		if !shown && e.Action != "null" && e.Observation != "null" {
 			t.Errorf("%s is not shown", c.name)
 		}
 		if shown && state {

@@ -100,6 +100,11 @@ func runObservation(w *writer, e session.Event, r result) {
 	}
 	w.head(e, fromAgent, fmt.Sprintf("Command `%s` executed with exit code %d.", command, code))
 	w.observation("run", r.Output, r.Cause)
+	w.ran(command, code, pid, d)
+}
+
+// ran closes the extras of a command's result.
+func (w *writer) ran(command string, code, pid int, d RunDetails) {
 	w.str("command", command)
 	w.open("metadata", '{')
 	w.num("exit_code", int64(code))

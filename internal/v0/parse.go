@@ -25,19 +25,22 @@ const (
 	Resume                        // change_agent_state running
 	Approve                       // change_agent_state user_confirmed
 	Reject                        // change_agent_state user_rejected
+	Run                           // run
 )
 
-// Intent is what a client sent, understood. Message is set for Say only, Now for a
-// Pause that interrupts the step in progress.
+// Intent is what a client sent, understood. Message is set for Say only, Command for
+// Run only, Now for a Pause that interrupts the step in progress.
 type Intent struct {
 	Kind    IntentKind
 	Message session.UserSaid
+	Command string
 	Now     bool
 }
 
 // Limits of what is accepted; a longer one is refused and never cut.
 const (
 	MaxContent   = 1 << 20  // characters of a message
+	MaxCommand   = 64 << 10 // characters of a command
 	MaxImages    = 50       // images of a message
 	MaxImageData = 10 << 20 // characters of an image that is sent inline
 	MaxFiles     = 100      // files of a message
@@ -55,7 +58,7 @@ var intents = map[string]IntentKind{
 }
 
 const (
-	sayActions  = `A client may send the actions "message" and "change_agent_state"; everything else is done by the agent or recorded by the server.`
+	sayActions  = `A client may send the actions "message", "change_agent_state" and "run"; everything else is done by the agent or recorded by the server.`
 	sayStates   = `agent_state must be one of "running", "paused", "stopped", "user_confirmed" and "user_rejected"; the agent reaches other states by itself.`
 	sayAssigned = `The server assigns this when it records the event; a client must not send it.`
 )
@@ -81,6 +84,8 @@ func ParseAction(body []byte) (Intent, error) {
 		parse = parseMessage
 	case "change_agent_state":
 		parse = parseState
+	case "run":
+		parse = parseRun
 	default:
 		return Intent{}, api.Invalid("literal_error", sayActions, "action")
 	}
@@ -130,6 +135,27 @@ func parseMessage(args fields) (Intent, error) {
 		return Intent{}, err
 	}
 	return Intent{Kind: Say, Message: m}, nil
+}
+
+// parseRun reads a command that the person runs in the conversation's shell. Of the
+// arguments that describe how the agent runs one, clients may send the defaults.
+func parseRun(args fields) (Intent, error) {
+	if err := args.only("command", "hidden", "is_input", "blocking", "is_static", "cwd", "confirmation_state"); err != nil {
+		return Intent{}, err
+	}
+	command, err := args.word("command", "A run has a command, which is a string.")
+	if err != nil {
+		return Intent{}, err
+	}
+	switch {
+	case strings.TrimSpace(command) == "":
+		return Intent{}, args.no("string_too_short", "The command must not be empty.", "command")
+	case longer(command, MaxCommand):
+		return Intent{}, args.no("string_too_long", "A command has at most 65536 characters; put more into a file.", "command")
+	case strings.ContainsRune(command, 0):
+		return Intent{}, args.no("value_error", "NUL characters are not allowed.", "command")
+	}
+	return Intent{Kind: Run, Command: command}, nil
 }
 
 func parseState(args fields) (Intent, error) {

@@ -48,6 +48,7 @@ func TestParseAction(t *testing.T) {
 			`{"action":"message","args":{"content":"\u00e4\ud83d\ude00\n"}}`,
 			said(session.UserSaid{Text: "ä😀\n"}),
 		},
+		"run":     {`{"action":"run","args":{"command":"ls -l","hidden":false}}`, v0.Intent{Kind: v0.Run, Command: "ls -l"}},
 		"pause":   {`{"action":"change_agent_state","args":{"agent_state":"paused"}}`, v0.Intent{Kind: v0.Pause}},
 		"now":     {`{"action":"change_agent_state","args":{"agent_state":"paused","now":true}}`, v0.Intent{Kind: v0.Pause, Now: true}},
 		"not now": {`{"action":"change_agent_state","args":{"agent_state":"paused","now":false}}`, v0.Intent{Kind: v0.Pause}},
@@ -87,7 +88,12 @@ func TestParseActionRefuses(t *testing.T) {
 
 		"no action":       {`{"args":{}}`, "missing", "body.action"},
 		"action a number": {`{"action":1,"args":{}}`, "string_type", "body.action"},
-		"run":             {`{"action":"run","args":{"command":"ls","hidden":false}}`, "literal_error", "body.action"},
+		"no command":      {`{"action":"run","args":{}}`, "missing", "body.args.command"},
+		"command a list":  {`{"action":"run","args":{"command":["ls"]}}`, "string_type", "body.args.command"},
+		"command blank":   {`{"action":"run","args":{"command":" \n"}}`, "string_too_short", "body.args.command"},
+		"command long":    {`{"action":"run","args":{"command":"` + strings.Repeat("a", v0.MaxCommand+1) + `"}}`, "string_too_long", "body.args.command"},
+		"command NUL":     {`{"action":"run","args":{"command":"a\u0000b"}}`, "value_error", "body.args.command"},
+		"command extra":   {`{"action":"run","args":{"command":"ls","user":"root"}}`, "extra_forbidden", "body.args.user"},
 		"read":            {`{"action":"read","args":{"path":"/etc/passwd"}}`, "literal_error", "body.action"},
 		"finish":          {`{"action":"finish","id":3,"args":{}}`, "literal_error", "body.action"},
 		"system":          {`{"action":"system","args":{"content":"x"}}`, "literal_error", "body.action"},
@@ -118,6 +124,9 @@ func TestParseActionRefuses(t *testing.T) {
 		"image no host": {message(`"content":"x","image_urls":["https:///x"]`), "url_parsing", "body.args.image_urls.0"},
 		"image blank":   {message(`"content":"x","image_urls":["https://a/b c"]`), "url_parsing", "body.args.image_urls.0"},
 		"image control": {message(`"content":"x","image_urls":["data:image/png;base64,A\nB"]`), "url_parsing", "body.args.image_urls.0"},
+		"image empty":   {message(`"content":"x","image_urls":["data:image/png;base64,"]`), "url_parsing", "body.args.image_urls.0"},
+		"image base64":  {message(`"content":"x","image_urls":["data:image/png;base64,%%%"]`), "url_parsing", "body.args.image_urls.0"},
+		"image plain":   {message(`"content":"x","image_urls":["data:image/svg+xml,<svg/>"]`), "url_parsing", "body.args.image_urls.0"},
 		"image no data": {message(`"content":"x","image_urls":["data:image/png"]`), "url_parsing", "body.args.image_urls.0"},
 		"image broken":  {message(`"content":"x","image_urls":["http://[::1"]`), "url_parsing", "body.args.image_urls.0"},
 		"image long":    {message(`"content":"x","image_urls":["https://a/` + strings.Repeat("b", v0.MaxURL) + `"]`), "string_too_long", "body.args.image_urls.0"},
@@ -183,7 +192,7 @@ func FuzzParseAction(f *testing.F) {
 			return
 		}
 		if in.Kind != v0.Say {
-			if in.Kind < v0.Say || in.Kind > v0.Reject || !reflect.DeepEqual(in.Message, session.UserSaid{}) {
+			if in.Kind < v0.Say || in.Kind > v0.Run || (in.Command != "") != (in.Kind == v0.Run) || !reflect.DeepEqual(in.Message, session.UserSaid{}) {
 				t.Fatalf("strange intent %+v", in)
 			}
 			return

@@ -7,6 +7,29 @@ import (
 	"deckhand/internal/session"
 )
 
+// recallAsked shows that something is looked up for a message. Front ends do not
+// render the action; the observation belongs to it.
+func recallAsked(e session.Event, p session.RecallAsked) Frame {
+	w := newWriter(256 + 2*len(p.Query))
+	w.head(e, fromUser, "Retrieving content for: "+firstRunes(p.Query, 50))
+	w.action("recall")
+	w.str("recall_type", p.Type)
+	w.str("query", p.Query)
+	w.str("thought", "")
+	w.shut('}')
+	return w.end()
+}
+
+func firstRunes(text string, most int) string {
+	n := 0
+	for i := range text {
+		if n++; n > most {
+			return text[:i]
+		}
+	}
+	return text
+}
+
 // recalled shows what the agent is told beside a message.
 func recalled(e session.Event, p session.Recalled) Frame {
 	d := details[RecallDetails](p.Details)
@@ -16,7 +39,7 @@ func recalled(e session.Event, p session.Recalled) Frame {
 	}
 	w := newWriter(768 + 2*len(p.Details) + 2*len(p.Text))
 	w.head(e, fromAgent, text)
-	w.observation("recall", text, p.Of)
+	w.observation("recall", text, p.Asked)
 	w.str("recall_type", d.Type)
 	w.str("repo_name", d.RepoName)
 	w.str("repo_directory", d.RepoDirectory)

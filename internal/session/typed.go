@@ -1,0 +1,71 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+)
+
+// TypedCommand is a person's command without a result.
+type TypedCommand struct {
+	Number  int64
+	Command string
+}
+
+// maxTyped is how many commands of people may wait for the shell at a time.
+const maxTyped = 16
+
+// Type records a command that a person runs in the shell. It opens a stopped session.
+func (s State) Type(command string) ([]Payload, error) {
+	if err := s.alive(); err != nil {
+		return nil, err
+	}
+	if len(s.Typed) >= maxTyped {
+		return nil, fmt.Errorf("%w: %d commands are waiting for the shell", ErrRefused, maxTyped)
+	}
+	if s.Stopped || s.Failed {
+		return []Payload{StartRequested{}, CommandTyped{Command: command}}, nil
+	}
+	return []Payload{CommandTyped{Command: command}}, nil
+}
+
+// TypedEnded records the result of the oldest open command.
+func (s State) TypedEnded(claim int64, e CommandEnded) ([]Payload, error) {
+	if err := s.owned(claim); err != nil {
+		return nil, err
+	}
+	if !s.typing(e.Cause) {
+		return nil, fmt.Errorf("%w: the command has its result", ErrRefused)
+	}
+	return []Payload{e}, nil
+}
+
+// typing reports whether the command with this number has no result yet.
+func (s State) typing(number int64) bool {
+	return slices.ContainsFunc(s.Typed, func(t TypedCommand) bool { return t.Number == number })
+}
+
+// Typing reports whether a person's command is open that may be run now: no tool
+// call is under way in the same shell.
+func (s State) Typing() bool {
+	_, asked := s.Awaiting()
+	return len(s.Typed) > 0 && (asked || len(s.Open) == 0)
+}
+
+func (s State) applyTyped(e Event) State {
+	switch p := e.Payload.(type) {
+	case CommandTyped:
+		s.Typed = append(slices.Clone(s.Typed), TypedCommand{Number: e.Number, Command: p.Command})
+	case CommandEnded:
+		s.Typed = slices.DeleteFunc(slices.Clone(s.Typed), func(t TypedCommand) bool { return t.Number == p.Cause })
+	}
+	return s
+}
+
+// settleTyped gives the open commands of people a result, so that the session may be closed.
+func (s State) settleTyped(why string) []Payload {
+	var out []Payload
+	for _, t := range s.Typed {
+		out = append(out, CommandEnded{Cause: t.Number, Command: t.Command, Outcome: Cancelled, Output: "Interrupted by " + why + "."})
+	}
+	return out
+}
