@@ -117,18 +117,20 @@ func (d *Door) describeRow(r session.Row) api.Conversation {
 		out.PRNumber = append(out.PRNumber, p.Number)
 		out.PullRequests = append(out.PullRequests, api.PullRequest(p))
 	}
-	switch r.Status {
-	case session.Running:
-		out.RuntimeStatus, out.URL = ptr(v0.StepStatus(r.Step)), ptr(d.prefix+"/api/conversations/"+string(r.ID))
-	case session.Starting:
-		step := r.Step
-		if step == "" { // not taken up yet
-			step = "starting"
-		}
-		out.RuntimeStatus, out.URL = ptr(v0.StepStatus(step)), ptr(d.prefix+"/api/conversations/"+string(r.ID))
-	default:
+	if r.Status == session.Halted {
 		out.RuntimeStatus = text(r.ErrorID)
+		return out
 	}
+	step := r.Step
+	switch {
+	case r.Status == session.Starting && step == "": // not taken up yet
+		step = "starting"
+	case step != "":
+		// Legacy front ends ask again only while a conversation starts: with RUNNING
+		// they would show this step for minutes.
+		out.Status = string(session.Starting)
+	}
+	out.RuntimeStatus, out.URL = ptr(v0.StepStatus(step)), ptr(d.prefix+"/api/conversations/"+string(r.ID))
 	return out
 }
 

@@ -47,6 +47,7 @@ const (
 func (k *Keeper) Run(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
+	tasks.Go(func() { k.clearSteps(ctx) })
 	tasks.Go(func() { every(ctx, sweepEvery, func() { k.Sweep(ctx) }) })
 	for {
 		select {

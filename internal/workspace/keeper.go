@@ -334,6 +334,31 @@ func (k *Keeper) clearStep(id session.ID) {
 	}
 }
 
+// maxCleared is how many sessions clearSteps looks at.
+const maxCleared = 100_000
+
+// clearSteps takes back that a sandbox is being started of sessions that nobody works
+// on: the server that was starting it has ended. Other sessions are taken up by a loop,
+// which does the same.
+func (k *Keeper) clearSteps(ctx context.Context) {
+	ids, err := k.Index.Idle(ctx, time.Now(), maxCleared)
+	if err != nil {
+		if ctx.Err() == nil {
+			k.Logger.Error("unfinished starts cannot be looked for", "error", err)
+		}
+		return
+	}
+	for _, id := range ids {
+		row, err := k.Index.Row(ctx, id)
+		k.mu.Lock()
+		used := k.places[id] != nil
+		k.mu.Unlock()
+		if err == nil && row.Step != "" && !used {
+			k.clearStep(id)
+		}
+	}
+}
+
 // keep remembers a connection and watches it. Called with the turn held.
 func (k *Keeper) keep(p *place, box *sandbox.Sandbox, h stored, since int64, limits sandbox.Limits) {
 	k.mu.Lock()

@@ -218,6 +218,21 @@ func TestSandboxIsStartedOnceAndRecorded(t *testing.T) {
 	}
 }
 
+// A server that is killed while it starts a sandbox leaves a step in the log. The next
+// server takes it back, or the conversation would look as if it started for ever.
+func TestRestartClearsAnUnfinishedStart(t *testing.T) {
+	r := newRig(t)
+	r.claim()
+	r.update(func(s session.State) ([]session.Payload, error) {
+		return s.Progressed(s.Claim, session.WorkspaceStep{Step: "starting"})
+	})
+	r.restart()
+	r.until("the step is cleared", func() bool {
+		row, err := r.log.Row(t.Context(), id)
+		return err == nil && row.Step == ""
+	})
+}
+
 func TestStopKeepsTheWorkspaceAndResumeMountsItAgain(t *testing.T) {
 	r := newRig(t)
 	r.claim()
