@@ -72,7 +72,7 @@ func q(id string, more ...string) url.Values {
 // connect opens a connection and asks for the namespace; answer is the packet that came back.
 func (r *rig) connect(j join) (c *legacyClient, answer string) {
 	r.t.Helper()
-	v := url.Values{"EIO": {"4"}, "transport": {"websocket"}}
+	v := url.Values{"EIO": {"4"}, "transport": {"websocket"}, "recover": {"1"}}
 	for name, values := range j.query {
 		v[name] = values
 	}

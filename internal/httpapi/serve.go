@@ -195,6 +195,11 @@ func unclean(r *http.Request) bool {
 
 // noRoute answers for paths and methods that are not in the table: strangers learn nothing.
 func (d *Door) noRoute(w *recorder, r *http.Request) {
+	if p := r.URL.Path; p == "/socket.io" || p == "/socket.io/" { // the protocol has its own word for a wrong method
+		w.route = "/socket.io/{$}"
+		d.sockets.server.ServeHTTP(w, r)
+		return
+	}
 	if d.FrontEnd != nil && d.serveFrontEnd(w, r) {
 		return
 	}

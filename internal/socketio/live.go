@@ -26,7 +26,7 @@ type refused struct {
 // admitted is what a client reads that may.
 type admitted struct {
 	SID string `json:"sid"`
-	PID string `json:"pid"`
+	PID string `json:"pid,omitempty"`
 }
 
 // live is the life of a socket, from the moment the client asks for it. A client
@@ -46,7 +46,11 @@ func (s *Socket) live(h Handler, before <-chan struct{}) {
 		s.refuse(err)
 		return
 	}
-	err = s.conn.reply(s.namespace, wire.Connect, admitted{s.id, s.pid})
+	answer := admitted{SID: s.id}
+	if s.asks {
+		answer.PID = s.pid
+	}
+	err = s.conn.reply(s.namespace, wire.Connect, answer)
 	close(s.greeted)
 	if err != nil {
 		return // the connection is over

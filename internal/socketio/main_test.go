@@ -242,7 +242,7 @@ func (c *client) enter(namespace, auth string) in {
 	c.send(prefix + auth)
 	text, ok := strings.CutPrefix(c.read(), prefix)
 	var told in
-	if !ok || json.Unmarshal([]byte(text), &told) != nil || told.SID == "" || told.PID == "" {
+	if !ok || json.Unmarshal([]byte(text), &told) != nil || told.SID == "" {
 		c.t.Fatalf("the answer is %s", text)
 	}
 	return told

@@ -41,6 +41,7 @@ type Socket struct {
 	auth          json.RawMessage
 
 	lost   bool
+	asks   bool   // the client wants to be recovered when its connection is cut
 	pid    string // what the client remembers its state by, sent when it is let in
 	before struct{ pid, offset string }
 
@@ -66,7 +67,14 @@ func newSocket(c *connection, p *wire.Packet) *Socket {
 		PID    string `json:"pid"`
 		Offset string `json:"offset"`
 	}
+	var wish struct {
+		Recover bool `json:"recover"`
+	}
+	_ = json.Unmarshal(p.Data, &wish) // a client that sends something else does not ask
+	wanted := s.Request().URL.Query().Get("recover")
+	s.asks = wish.Recover || wanted == "1" || wanted == "true"
 	if json.Unmarshal(p.Data, &lost) == nil && lost.PID != "" && len(lost.PID) <= maxPID {
+		s.asks = true
 		s.lost, s.before.pid, s.before.offset = true, lost.PID, lost.Offset
 	}
 	return s
@@ -112,12 +120,17 @@ func (s *Socket) Emit(ctx context.Context, name string, args ...any) error {
 }
 
 // Offset tells the client what it has seen by now. When it comes back after its
-// connection was cut, Lost has the last offset that reached it.
+// connection was cut, Lost has the last offset that reached it. Clients that did not
+// ask for this, with recover=1 in the query or recover: true in the auth payload, are
+// told none, nor a recovery id: the protocol gives them no such field.
 //
 // The official client remembers the last argument of any event if that is a
 // string. The offset is an event of its own, because clients in other languages
 // call handlers with exactly the arguments that were sent.
 func (s *Socket) Offset(ctx context.Context, offset string) error {
+	if !s.asks {
+		return nil
+	}
 	return s.Emit(ctx, offsetEvent, offset)
 }
 
@@ -126,6 +139,9 @@ func (s *Socket) EmitAt(ctx context.Context, offset, name string, args ...any) e
 	p, err := s.event(name, args)
 	if err != nil {
 		return err
+	}
+	if !s.asks {
+		return s.send(ctx, messages(p))
 	}
 	at, err := s.event(offsetEvent, []any{offset})
 	if err != nil {

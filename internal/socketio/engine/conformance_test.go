@@ -215,8 +215,12 @@ func TestUpgrade(t *testing.T) {
 
 	g.want("GET", id, "", http.StatusBadRequest, saysRequest)
 	g.want("POST", id, hello, http.StatusBadRequest, saysRequest)
-	if _, err := g.dial(socketQuery(id)); err == nil {
-		t.Error("a second WebSocket was opened")
+	second, err := g.dial(socketQuery(id))
+	if err != nil {
+		t.Fatalf("a second WebSocket is not opened: %v", err)
+	}
+	if _, _, err := second.conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+		t.Errorf("a second WebSocket is not closed: %v", err)
 	}
 	s.write("4still here")
 	s.want("4still here")

@@ -17,7 +17,17 @@ const probe = "probe"
 // polls until then and by the WebSocket afterwards, and are taken from one
 // outbox, so that none is lost and none overtakes another.
 func (c *Conn) serveUpgrade(w http.ResponseWriter, r *http.Request) {
-	if !asksForWebSocket(r) || !c.beginProbe() {
+	if !asksForWebSocket(r) {
+		badRequest.answer(w)
+		return
+	}
+	if c.upgraded() { // the protocol has a second one opened and closed
+		if ws, err := accept(w, r); err == nil {
+			ws.goodbye(websocket.StatusNormalClosure)
+		}
+		return
+	}
+	if !c.beginProbe() {
 		badRequest.answer(w)
 		return
 	}
@@ -61,6 +71,13 @@ func (c *Conn) probe(ws *wire) error {
 		return errUnexpected
 	}
 	return c.changeOver(ws)
+}
+
+// upgraded reports whether the connection is open and has its WebSocket.
+func (c *Conn) upgraded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ws != nil && c.state == isOpen
 }
 
 // beginProbe reports whether a WebSocket may be tried. There is one at a time.

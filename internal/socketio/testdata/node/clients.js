@@ -180,7 +180,7 @@ const cases = {
   },
 
   async "comes back and continues where it was"(v, mode) {
-    const socket = v.to("/recover", { query: { log: `${version} ${Math.random()}` } });
+    const socket = v.to("/recover", { query: { recover: 1, log: `${version} ${Math.random()}` } });
     const seen = [];
     let more;
     socket.on("event", (i) => seen.push(i) && more?.());
