@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strconv"
 	"strings"
 
 	"deckhand/api"
@@ -29,7 +30,8 @@ func (c *serveCmd) checkout(h hands, sessions *session.Sessions, all *settings.S
 			if c.Folder != "" {
 				src.Folder = "."
 			}
-			if src.URL == "" {
+			src.Template = src.Coauthored && c.Folder == "" // the home of a person is left alone
+			if src.URL == "" && st.Created.Repository != "" {
 				src.URL, err = gitprovider.CloneURL(st.Created.Provider, s.ProviderTokens[st.Created.Provider].Host, st.Created.Repository)
 				if err != nil {
 					return src, &sandbox.Unavailable{ID: api.CodeGitClone, Reason: "The repository " + st.Created.Repository + " cannot be cloned: " + err.Error() + "."}
@@ -37,6 +39,17 @@ func (c *serveCmd) checkout(h hands, sessions *session.Sessions, all *settings.S
 			}
 			return src, nil
 		}})
+}
+
+// templated has git init copy the co-author hook into new repositories.
+func templated(env map[string]string) {
+	n, err := strconv.Atoi(env["GIT_CONFIG_COUNT"])
+	if err != nil || n < 0 {
+		n = 0
+	}
+	at := strconv.Itoa(n)
+	env["GIT_CONFIG_KEY_"+at], env["GIT_CONFIG_VALUE_"+at] = "init.templateDir", checkout.Template
+	env["GIT_CONFIG_COUNT"] = strconv.Itoa(n + 1)
 }
 
 // The author of commits whose user has not said who it is.

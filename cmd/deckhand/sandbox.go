@@ -259,6 +259,9 @@ func (f *sandboxFlags) spec(h hands, all *settings.Service, sealing func(session
 		}
 		// What running shells have keeps being masked, whatever becomes of the settings.
 		all.Hold(st.Owner, string(st.ID), spec.Secrets...)
+		if coauthor(st.Owner, s) != "" && f.Folder == "" {
+			templated(spec.Env)
+		}
 		spec.Env = gitEnvironment(spec.Env, s, h)
 		return spec, nil
 	}

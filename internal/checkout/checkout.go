@@ -29,6 +29,8 @@ type Source struct {
 	Coauthored bool
 	// Confirm says that the person is asked before scripts of the repository run.
 	Confirm bool
+	// Template says that repositories made with git init do so too; see Template.
+	Template bool
 }
 
 // Folder is the usual folder of a repository: its name without the owner.
@@ -90,12 +92,12 @@ type work struct {
 	tell   func(sandbox.Progress)
 }
 
-// Prepare sees to it that the session's repository is in the workspace and set
-// up. While the person is asked about its scripts it is not set up yet, and
-// session.State.Unprepared stays true. What is there already is left as it is. A repository that cannot be had is
+// Prepare sees to it that the session's repository, if it has one, is in the
+// workspace and set up. While the person is asked about its scripts it is not set up
+// yet, and session.State.Unprepared stays true. What is there already is left as it is. A repository that cannot be had is
 // a *sandbox.Unavailable.
 func (c *Checkout) Prepare(ctx context.Context, st session.State, box *sandbox.Sandbox, tell func(sandbox.Progress)) error {
-	if st.Created.Repository == "" || st.Created.Parent != "" {
+	if st.Created.Parent != "" {
 		return nil
 	}
 	src, err := c.Source(ctx, st)
@@ -107,6 +109,14 @@ func (c *Checkout) Prepare(ctx context.Context, st session.State, box *sandbox.S
 		if w.mask, err = c.Mask(ctx, st.Owner); err != nil {
 			return err
 		}
+	}
+	if src.Template {
+		if err := w.template(ctx); err != nil {
+			return err
+		}
+	}
+	if st.Created.Repository == "" {
+		return nil
 	}
 	fresh := false
 	if st.Checkout != nil {

@@ -71,7 +71,7 @@ func TestCheckout(t *testing.T) {
 func TestInOneSandbox(t *testing.T) {
 	one := newRig(t, newForge(t), session.Created{})
 	for name, test := range map[string]func(*testing.T, *rig){
-		"hooks": testHooks, "branches": testBranches, "a lost workspace": testLostWorkspace, "something in the way": testInTheWay, "into the workspace": testIntoTheWorkspace,
+		"hooks": testHooks, "templates": testTemplate, "branches": testBranches, "a lost workspace": testLostWorkspace, "something in the way": testInTheWay, "into the workspace": testIntoTheWorkspace,
 		"set up": testSetUp, "hostile repositories": testHostileRepositories, "hostile servers": testHostileServers, "hostile addresses": testHostileAddresses,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, one) })
@@ -101,6 +101,19 @@ func testHooks(t *testing.T, one *rig) {
 		t.Errorf("the hook that was there does not stop a commit: %q", got)
 	}
 	if got := r.sh(`git status --short; unset DECKHAND_COAUTHOR; git rm -q --cached forbid; rm forbid; git commit -q --allow-empty -m Alone; git log -1 --format=%B`); !strings.HasSuffix(got, "Alone") {
+		t.Errorf("%q", got)
+	}
+}
+
+// A repository that is made in the sandbox names the user in its commits too, also in a
+// conversation without a repository.
+func testTemplate(t *testing.T, one *rig) {
+	r := one.again(t, session.Created{})
+	r.src.Template = true
+	r.prepared()
+	got := r.sh(`export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=init.templateDir GIT_CONFIG_VALUE_0='` + checkout.Template + `'
+git init -q fresh && cd fresh && git commit -q --allow-empty -m 'Begin' && git log -1 --format=%B`)
+	if got != "Begin\n\nCo-authored-by: Ann <ann@example.org>" {
 		t.Errorf("%q", got)
 	}
 }

@@ -14,6 +14,10 @@ const commitScript = ".openhands/pre-commit.sh"
 // commits: NAME <EMAIL>.
 const Coauthor = "DECKHAND_COAUTHOR"
 
+// Template is the folder in the sandbox's home with the hooks of repositories that are
+// made there with git init, as git's configuration spells it.
+const Template = "~/.deckhand/git-template"
+
 // ours is in every hook of ours, so that it is known again.
 const ours = "# Written by Deckhand."
 
@@ -67,6 +71,25 @@ cat > "$hooks/$2.new"
 chmod 755 "$hooks/$2.new"
 mv -f "$hooks/$2.new" "$hooks/$2"
 `
+
+// template writes the hooks that git init copies into new repositories. A sandbox
+// without git needs none.
+const template = `set -e
+command -v git >/dev/null || exit 0
+hooks=$HOME/.deckhand/git-template/hooks
+mkdir -p "$hooks"
+cat > "$hooks/prepare-commit-msg.new"
+chmod 755 "$hooks/prepare-commit-msg.new"
+mv -f "$hooks/prepare-commit-msg.new" "$hooks/prepare-commit-msg"
+`
+
+func (w *work) template(ctx context.Context) error {
+	r, err := w.box.Run(ctx, sandbox.Process{Args: []string{"sh", "-c", template}}, strings.NewReader(prepareMessage))
+	if err == nil && r.Exit != 0 {
+		return w.no(cloneFailed, "the hooks of new repositories cannot be written: "+last(string(r.Stderr)))
+	}
+	return w.refused(err)
+}
 
 // elsewhere is how install ends where a repository has chosen what runs.
 const elsewhere = 3
