@@ -17,6 +17,10 @@ import (
 type plan struct {
 	trigger, repository, provider, branch string
 	message                               *session.UserSaid
+	// task is the provider that a suggested task is from, "" without one. filled says
+	// that the repository is the task's too.
+	task   string
+	filled bool
 	// prompt composes the message's text, if it is not the client's, when it is
 	// known where the repository is.
 	prompt func(provider string) string
@@ -45,12 +49,20 @@ func createConversation(d *Door, ctx context.Context, c *call, _ none, b api.Cre
 		if err != nil {
 			return api.ConversationResponse{}, err
 		}
+		if p.task != "" && s.ProviderTokens[p.task].Token.IsZero() {
+			return api.ConversationResponse{}, fail(http.StatusBadRequest, api.CodeGitAuthentication,
+				"The suggested task is from "+p.task+", which is not connected. Store a token for "+p.task+" in the settings.")
+		}
 		provider, err := d.VerifyRepository(ctx, s, p.provider, p.repository, p.branch)
 		if missing, ok := errors.AsType[*gitprovider.BranchError](err); ok {
 			return api.ConversationResponse{}, fail(http.StatusBadRequest, api.CodeGitBranch, missing.Error())
 		}
 		if err != nil {
 			return api.ConversationResponse{}, fail(http.StatusBadRequest, api.CodeGitAuthentication, err.Error())
+		}
+		if p.filled && provider != p.task { // the same name elsewhere is another repository
+			return api.ConversationResponse{}, fail(http.StatusBadRequest, api.CodeGitAuthentication,
+				"Unable to access repo "+p.repository+" at "+p.task+", which the suggested task is from.")
 		}
 		p.provider = provider
 	}
@@ -178,6 +190,15 @@ func (d *Door) refuseSettings(s *settings.Settings) *fault {
 		return fail(http.StatusBadRequest, api.CodeSandboxImage,
 			"The settings name a sandbox image, but this server's sandbox cannot run images. Clear sandbox_base_container_image and sandbox_runtime_container_image, or ask the operator for a driver that can.")
 	}
+	return d.refuseBudget(s)
+}
+
+// refuseBudget says why a money limit could not be kept; nil if it can, or there is none.
+func (d *Door) refuseBudget(s *settings.Settings) *fault {
+	model := d.Models.Default
+	if deref(s.LLMModel) != "" {
+		model = *s.LLMModel
+	}
 	if s.MaxBudgetPerTask != nil && !d.Models.HasPrice(model) {
 		return fail(http.StatusBadRequest, api.CodePriceUnknown,
 			"max_budget_per_task is set, but the price of the model is not known, so the limit could not be kept. Clear the budget, or give the model a price under prices in the server's config file (0 is a price).")
@@ -189,7 +210,8 @@ func (d *Door) refuseSettings(s *settings.Settings) *fault {
 	return nil
 }
 
-// planOf is the precedence: a suggested task over a microagent over the message.
+// planOf is the precedence: a suggested task over a microagent over the message. Both
+// fill in the repository and the provider; a repository in the request always wins.
 func planOf(c *call, b api.CreateConversation) plan {
 	p := plan{trigger: "gui", repository: b.Repository.Value, provider: b.GitProvider.Value, branch: b.SelectedBranch.Value}
 	if c.bearer {
@@ -201,15 +223,18 @@ func planOf(c *call, b api.CreateConversation) plan {
 	said := session.UserSaid{Text: b.InitialUserMsg.Value, Images: b.ImageURLs.Value}
 	speaks := said.Text != "" || len(said.Images) > 0
 	if t, ok := b.SuggestedTask.Get(); ok {
-		p.trigger, p.repository, p.provider = "suggested_task", t.Repo, t.GitProvider
-		p.prompt = func(provider string) string {
-			t.GitProvider = provider
-			return gitprovider.TaskPrompt(t)
+		p.trigger, p.task, p.filled = "suggested_task", t.GitProvider, p.repository == "" || p.repository == t.Repo
+		if p.filled {
+			p.repository, p.provider = t.Repo, t.GitProvider
 		}
+		p.prompt = func(string) string { return gitprovider.TaskPrompt(t) }
 	} else if m, ok := b.CreateMicroagent.Get(); ok {
-		p.trigger, p.repository = "microagent_management", m.Repo
-		if v, ok := m.GitProvider.Get(); ok {
-			p.provider = v
+		p.trigger = "microagent_management"
+		if p.repository == "" {
+			p.repository = m.Repo
+			if v, ok := m.GitProvider.Get(); ok && p.provider == "" {
+				p.provider = v
+			}
 		}
 		if said.Text == "" {
 			p.prompt = func(provider string) string {

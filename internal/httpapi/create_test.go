@@ -46,19 +46,21 @@ const (
 func TestPrecedence(t *testing.T) {
 	r := newRig(t)
 	r.settle("ada")
+	r.tokens("ada", "gitlab")
 	for _, c := range []struct {
 		name, body                            string
 		repository, provider, branch, trigger string
 		says, never                           string
 	}{
 		{"message", `{` + aMessage + `}`, "team/plain", "github", "dev", "gui", "Hello there", "team/"},
-		{"task over message", `{` + aMessage + `,` + aTask + `}`, "team/task", "gitlab", "dev", "suggested_task", "!77", "Hello there"},
+		{"task over message", `{` + aMessage + `,` + aTask + `}`, "team/plain", "github", "dev", "suggested_task", "!77", "Hello there"},
 		{"task over microagent", `{` + aMicroagent + `,` + aTask + `}`, "team/task", "gitlab", "", "suggested_task", "!77", "Deploying"},
-		{"task over both", `{` + aMessage + `,` + aMicroagent + `,` + aTask + `}`, "team/task", "gitlab", "dev", "suggested_task", "!77", "Hello there"},
+		{"task over both", `{` + aMessage + `,` + aMicroagent + `,` + aTask + `}`, "team/plain", "github", "dev", "suggested_task", "!77", "Hello there"},
 		{"microagent alone", `{` + aMicroagent + `}`, "team/micro", "bitbucket", "", "microagent_management", "Deploying", "#77"},
-		{"microagent with message", `{` + aMessage + `,` + aMicroagent + `}`, "team/micro", "bitbucket", "dev", "microagent_management", "Hello there", "Deploying"},
+		{"microagent with message", `{` + aMessage + `,` + aMicroagent + `}`, "team/plain", "github", "dev", "microagent_management", "Hello there", "Deploying"},
 		{"microagent with empty message", `{"initial_user_msg":"",` + aMicroagent + `}`, "team/micro", "bitbucket", "", "microagent_management", "Deploying", "#77"},
 		{"microagent keeps the provider", `{"git_provider":"github","create_microagent":{"repo":"team/micro"}}`, "team/micro", "github", "", "microagent_management", "team/micro", "#77"},
+		{"task without a repository", `{"initial_user_msg":"Hello there","git_provider":"github",` + aTask + `}`, "team/task", "gitlab", "", "suggested_task", "!77", "Hello there"},
 		{"null task", `{` + aMessage + `,"suggested_task":null,"create_microagent":null}`, "team/plain", "github", "dev", "gui", "Hello there", "team/"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -75,9 +77,24 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
+// A suggested task belongs to its provider: the same name elsewhere is another repository.
+func TestTaskOfAProviderThatIsNotConnected(t *testing.T) {
+	r := newRig(t)
+	r.settle("ada")
+	r.tokens("ada", "github")
+	r.do("POST", toCreate, `{`+aTask+`}`).want(t, 400, "STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR", "gitlab, which is not connected")
+	r.tokens("ada", "gitlab")
+	r.verify = func(context.Context, settings.Settings, string, string) (string, error) { return "github", nil }
+	r.do("POST", toCreate, `{`+aTask+`}`).want(t, 400, "STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR", "team/task at gitlab")
+	if rows := r.rows("ada"); len(rows) != 0 {
+		t.Errorf("%+v", rows)
+	}
+}
+
 func TestTaskTypes(t *testing.T) {
 	r := newRig(t)
 	r.settle("ada")
+	r.tokens("ada", "github")
 	seen := map[string]string{}
 	types := []string{"MERGE_CONFLICTS", "FAILING_CHECKS", "UNRESOLVED_COMMENTS", "OPEN_ISSUE", "OPEN_PR", "CREATE_MICROAGENT"}
 	for _, kind := range types {
@@ -107,7 +124,6 @@ func TestPromptsSpeakOfWhereTheRepositoryIs(t *testing.T) {
 	for _, body := range []string{
 		`{"create_microagent":{"repo":"team/app"}}`,
 		`{"create_microagent":{"repo":"team/app","git_provider":"gitlab"}}`,
-		`{"suggested_task":{"git_provider":"gitlab","task_type":"OPEN_ISSUE","repo":"team/app","issue_number":4,"title":"Slow"}}`,
 	} {
 		got, messages := r.created(body)
 		if len(messages) != 1 || got.Provider != "gitea" || !strings.Contains(messages[0].Text, "create_gitea_pr") || strings.Contains(messages[0].Text, "GitLab") {
@@ -263,6 +279,7 @@ func TestRefusals(t *testing.T) {
 			r.verify = func(context.Context, settings.Settings, string, string) (string, error) { return "", c.verify }
 			if c.settings != "" {
 				r.do("POST", "/api/settings", c.settings).want(t, 200)
+				r.tokens("ada", "gitlab")
 			}
 			before := r.everything()
 			for _, header := range [][]string{nil, {"Idempotency-Key", "k"}} {

@@ -157,6 +157,7 @@ func TestDefect08GhostConversationOnMissingSettings(t *testing.T) {
 func TestDefect09SuggestedTaskDoesNotSetRepository(t *testing.T) {
 	r := newRig(t)
 	r.settle("ada")
+	r.tokens("ada", "github", "gitlab", "bitbucket")
 	for _, provider := range []string{"github", "gitlab", "bitbucket"} {
 		for _, kind := range []string{"MERGE_CONFLICTS", "FAILING_CHECKS", "UNRESOLVED_COMMENTS", "OPEN_ISSUE", "OPEN_PR", "CREATE_MICROAGENT"} {
 			id := r.create(fmt.Sprintf(`{"initial_user_msg":"not this","suggested_task":{"git_provider":%q,"task_type":%q,"repo":"team/app","issue_number":4711,"title":"Spinning wheel"}}`, provider, kind))

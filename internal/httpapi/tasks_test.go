@@ -55,7 +55,7 @@ func TestSuggestedTasks(t *testing.T) {
 	got := decoded[[]map[string]any](t, r.do("GET", "/api/user/suggested-tasks", ""))
 	r.do("POST", toSettings, `{"llm_model":"`+keyless+`","enable_solvability_analysis":false,"enable_proactive_conversation_starters":false}`).want(t, 200)
 	r.create(`{"suggested_task":` + encoded(t, got[3]) + `}`)
-	r.create(`{"suggested_task":{"git_provider":"gitea","task_type":"OPEN_ISSUE","repo":"a/b","issue_number":1,"title":"x","solvability":null}}`)
+	r.create(`{"suggested_task":{"git_provider":"github","task_type":"OPEN_ISSUE","repo":"a/b","issue_number":1,"title":"x","solvability":null}}`)
 
 	if a := r.do("GET", "/api/user/suggested-tasks", "").want(t, 200); a.body != first+"}]" {
 		t.Errorf("%s", a.body)
