@@ -50,11 +50,16 @@ type SettingsInput struct {
 	GitUserName                  Opt[string]    `json:"git_user_name,omitzero" maxLength:"255" doc:"Author name of the agent's commits."`
 	GitUserEmail                 Opt[string]    `json:"git_user_email,omitzero" maxLength:"254" doc:"Author e-mail of the agent's commits."`
 
-	unknown []string
+	unknown  []string
+	readOnly map[string]json.RawMessage
 }
 
 // Unknown names, in order, the fields of the decoded body that are not settings.
 func (in SettingsInput) Unknown() []string { return in.unknown }
+
+// ReadOnly are the fields of the decoded body that GET gives and that cannot be set,
+// as they were sent.
+func (in SettingsInput) ReadOnly() map[string]json.RawMessage { return in.readOnly }
 
 // UnmarshalJSON matches names exactly; encoding/json alone would also take LLM_API_KEY.
 func (in *SettingsInput) UnmarshalJSON(b []byte) error {
@@ -74,9 +79,15 @@ func (in *SettingsInput) UnmarshalJSON(b []byte) error {
 		delete(obj, name)
 		f.decode(raw, v.Field(i).Addr().Interface(), "body", name)
 	}
-	// A client that sends back what GET gave sends these too; we know them, so they are not reported.
+	// A client that sends back what GET gave sends these too; only other values are reported.
 	for _, name := range []string{"llm_api_key_set", "search_api_key_set", "sandbox_api_key_set", "provider_tokens_set"} {
-		delete(obj, name)
+		if raw, ok := obj[name]; ok {
+			if in.readOnly == nil {
+				in.readOnly = map[string]json.RawMessage{}
+			}
+			in.readOnly[name] = raw
+			delete(obj, name)
+		}
 	}
 	in.unknown = names(obj)
 	return f.err()
@@ -281,7 +292,7 @@ type SecretNames struct {
 // SettingsStored is the answer to POST /api/settings. Message is always "Settings stored".
 type SettingsStored struct {
 	Message       string   `json:"message"`
-	IgnoredFields []string `json:"ignored_fields,omitempty" doc:"Fields of the body that are not settings; they were not stored."`
+	IgnoredFields []string `json:"ignored_fields,omitempty" doc:"Fields of the body that were not stored: they are not settings, or cannot be set and differ from what is stored."`
 	Notes         []string `json:"notes,omitempty" doc:"What else the change did, such as dropping a key that belongs to another host."`
 }
 

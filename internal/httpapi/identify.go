@@ -61,7 +61,7 @@ func (d *Door) admit(h http.Header, r *http.Request) *fault {
 	if d.origins[origins[0]] {
 		h["Access-Control-Allow-Origin"] = origins
 		h["Vary"] = []string{"Origin"}
-		h["Access-Control-Expose-Headers"] = []string{"X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Idempotency-Replayed"}
+		h["Access-Control-Expose-Headers"] = []string{"X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Idempotency-Replayed, " + ignoredHeader}
 	}
 	return nil
 }

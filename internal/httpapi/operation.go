@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -85,6 +87,7 @@ func op[P, B, R any](r route, handle func(d *Door, ctx context.Context, c *call,
 		var b B
 		v := &validator{registry: d.registry}
 		bind(v, params, reflect.ValueOf(&p).Elem(), req)
+		reportUnknown(w.Header(), params, req)
 		var body any
 		if hasBody {
 			var err error
@@ -156,6 +159,7 @@ func rawOp[P any](r route, document func(d *Door, o *huma.Operation), serve func
 		var p P
 		v := &validator{registry: d.registry}
 		bind(v, params, reflect.ValueOf(&p).Elem(), req)
+		reportUnknown(w.Header(), params, req)
 		if len(v.faults) > 0 {
 			return &api.ValidationError{Detail: v.faults}
 		}
@@ -267,6 +271,37 @@ func bind(v *validator, params []*param, dst reflect.Value, r *http.Request) {
 		if len(v.faults) == before {
 			set(dst.Field(i), x)
 		}
+	}
+}
+
+// ignoredHeader names the query parameters of a request that mean nothing here.
+const ignoredHeader = "X-Ignored-Parameters"
+
+// maxReported bounds what is repeated of them.
+const maxReported = 20
+
+// reportUnknown tells a client of parameters that it misspelt, or that older clients
+// send. They are no error: nothing depends on them.
+func reportUnknown(h http.Header, params []*param, r *http.Request) {
+	if r.URL.RawQuery == "" {
+		return
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return // bind says so
+	}
+	for _, p := range params {
+		if p.in == "query" {
+			delete(query, p.name)
+		}
+	}
+	names := slices.Sorted(maps.Keys(query))
+	names = names[:min(len(names), maxReported)]
+	for i, name := range names {
+		names[i] = url.QueryEscape(name[:min(len(name), 64)])
+	}
+	if len(names) > 0 {
+		h.Set(ignoredHeader, strings.Join(names, ", "))
 	}
 }
 

@@ -2,6 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
 	"slices"
 
 	"deckhand/api"
@@ -18,6 +21,10 @@ func getSettings(d *Door, ctx context.Context, c *call, _ none, _ none) (api.Set
 }
 
 func storeSettings(d *Door, ctx context.Context, c *call, _ none, in api.SettingsInput) (api.SettingsStored, error) {
+	ignored, err := d.ignoredSettings(ctx, c.who.User, &in)
+	if err != nil {
+		return api.SettingsStored{}, err
+	}
 	notes, err := d.checkTokens(ctx, c.who.User, in)
 	if err != nil {
 		return api.SettingsStored{}, err
@@ -29,11 +36,65 @@ func storeSettings(d *Door, ctx context.Context, c *call, _ none, in api.Setting
 	if in.MaxBudgetPerTask.Set {
 		d.goOn(ctx, c.who.User, in.MaxBudgetPerTask)
 	}
-	return api.SettingsStored{Message: "Settings stored", IgnoredFields: in.Unknown(), Notes: append(changes.Notes, notes...)}, nil
+	if err := d.Settings.Read(ctx, c.who.User, func(s *settings.Settings) {
+		if f := d.refuseBudget(s); f != nil {
+			notes = append(notes, "No conversation can start with these settings: "+f.msg)
+		}
+	}); err != nil {
+		return api.SettingsStored{}, err
+	}
+	return api.SettingsStored{Message: "Settings stored", IgnoredFields: ignored, Notes: append(changes.Notes, notes...)}, nil
 }
 
+// ignoredSettings names the fields of in that are not stored, and takes out those that
+// are not the user's to set. Values that are stored already are not reported: clients
+// send back what they were given.
+func (d *Door) ignoredSettings(ctx context.Context, user string, in *api.SettingsInput) ([]string, error) {
+	out := slices.Clone(in.Unknown())
+	if len(in.ReadOnly()) == 0 && (d.SignOn == nil || !in.EmailVerified.Set) {
+		return out, nil
+	}
+	s, err := d.Settings.Get(ctx, user)
+	if errors.Is(err, settings.ErrNotFound) {
+		s, err = settings.Defaults(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.SignOn != nil && in.EmailVerified.Set { // the identity provider says who is verified
+		if in.EmailVerified.Null != (s.EmailVerified == nil) || in.EmailVerified.Value != deref(s.EmailVerified) {
+			out = append(out, "email_verified")
+		}
+		in.EmailVerified = api.Opt[bool]{}
+	}
+	view := settings.View(s)
+	for name, stored := range map[string]any{"llm_api_key_set": view.LLMAPIKeySet, "search_api_key_set": view.SearchAPIKeySet,
+		"sandbox_api_key_set": view.SandboxAPIKeySet, "provider_tokens_set": view.ProviderTokensSet} {
+		if sent, ok := in.ReadOnly()[name]; ok && !sameJSON(sent, stored) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// sameJSON reports whether raw means what v is encoded to.
+func sameJSON(raw json.RawMessage, v any) bool {
+	text, err := json.Marshal(v)
+	var a, b any
+	return err == nil && json.Unmarshal(raw, &a) == nil && json.Unmarshal(text, &b) == nil && reflect.DeepEqual(a, b)
+}
+
+// frontEndModel is the default of legacy front ends, which show a model only if it is
+// listed.
+const frontEndModel = "openhands/claude-sonnet-4-20250514"
+
 func listModels(d *Door, _ context.Context, _ *call, _ none, _ none) ([]string, error) {
-	return slices.Sorted(slices.Values(d.Models.Names())), nil
+	names := slices.Sorted(slices.Values(d.Models.Names()))
+	if i, listed := slices.BinarySearch(names, frontEndModel); !listed {
+		names = slices.Insert(names, i, frontEndModel)
+	}
+	return names, nil
 }
 
 func listAgents(_ *Door, _ context.Context, _ *call, _ none, _ none) ([]string, error) {

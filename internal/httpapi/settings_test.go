@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"deckhand/api"
+	"deckhand/internal/oidc"
 )
 
 func TestSettingsBeforeTheFirstStore(t *testing.T) {
@@ -182,5 +183,55 @@ func TestOptions(t *testing.T) {
 	}
 	for _, analyzer := range decoded[[]string](t, r.do("GET", "/api/options/security-analyzers", "")) {
 		r.do("POST", toSettings, `{"security_analyzer":"`+analyzer+`"}`).want(t, 200)
+	}
+}
+
+// What keeps every conversation from starting is said when it is saved, not when one is
+// created.
+func TestBudgetWithoutAPriceIsSaidAtOnce(t *testing.T) {
+	r := newRig(t)
+	r.do("POST", toSettings, `{"llm_model":"`+unpriced+`","llm_api_key":"k","max_budget_per_task":5}`).want(t, 200, `"notes":["No conversation can start with these settings: max_budget_per_task is set`)
+	if a := r.do("POST", toSettings, `{"llm_model":"`+priced+`"}`).want(t, 200); strings.Contains(a.body, "notes") {
+		t.Error(a.body)
+	}
+}
+
+// Fields that cannot be set are reported when they differ from what is stored, and not
+// when a client sends back what it was given.
+func TestReadOnlySettings(t *testing.T) {
+	r := newRig(t)
+	r.do("POST", toSettings, `{"llm_api_key":"k","llm_api_key_set":false,"provider_tokens_set":{}}`).want(t, 200)
+	for body, want := range map[string]string{
+		`{"llm_api_key_set":true,"search_api_key_set":false,"provider_tokens_set":{}}`: `{"message":"Settings stored"}`,
+		`{"llm_api_key_set":false}`: `{"message":"Settings stored","ignored_fields":["llm_api_key_set"]}`,
+		`{"zeta":1,"provider_tokens_set":{"github":null},"sandbox_api_key_set":"yes","search_api_key_set":null}`: `{"message":"Settings stored","ignored_fields":["provider_tokens_set","sandbox_api_key_set","search_api_key_set","zeta"]}`,
+	} {
+		if a := r.do("POST", toSettings, body).want(t, 200); a.body != want {
+			t.Errorf("%s: %s", body, a.body)
+		}
+	}
+}
+
+// Without sign-on email_verified is stored as sent; with it, it is not the user's to say.
+func TestEmailVerified(t *testing.T) {
+	alone := newRig(t)
+	alone.do("POST", toSettings, `{"email":"ada@example.org","email_verified":true}`).want(t, 200, `{"message":"Settings stored"}`)
+	alone.do("GET", toSettings, "").want(t, 200, `"email_verified":true`)
+	r := newRig(t, tune{config: func(c *Config) { c.SignOn = &oidc.SignOn{} }})
+	r.do("POST", toSettings, `{"email":"ada@example.org","email_verified":true}`).want(t, 200, `"ignored_fields":["email_verified"]`)
+	r.do("GET", toSettings, "").want(t, 200, `"email_verified":null`)
+	if a := r.do("POST", toSettings, `{"email_verified":null}`).want(t, 200); strings.Contains(a.body, "ignored") {
+		t.Error(a.body)
+	}
+}
+
+func TestUnknownQueryParameters(t *testing.T) {
+	r := newRig(t)
+	r.settle("ada")
+	if got := r.do("GET", "/api/conversations?limt=5&limit=5&a%20b=1", "").want(t, 200).header.Get("X-Ignored-Parameters"); got != "a+b, limt" {
+		t.Errorf("reported %q", got)
+	}
+	if got := r.do("GET", "/api/conversations?limit=5", "").want(t, 200).header.Get("X-Ignored-Parameters"); got != "" {
+		t.Errorf("reported %q", got)
 	}
 }
