@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"deckhand/api"
@@ -84,11 +85,15 @@ type brain struct {
 	workdir string
 	// public is the address at which people find this server; "" if they do not.
 	public string
+	// frontEnd says that a legacy front end is served.
+	frontEnd bool
 	// limited says that there is a limit on what a user may spend.
 	limited bool
 	// rater says how likely issues are solved; nil if nobody wants to know.
-	rater  *solvable.Rater
-	logger *slog.Logger
+	rater *solvable.Rater
+	// announced are the tool servers that people know to fail.
+	announced announced
+	logger    *slog.Logger
 }
 
 // close ends connections to tool servers and browsers.
@@ -104,6 +109,7 @@ func (b *brain) close() {
 func (b *brain) forget(id session.ID) {
 	b.servers.Forget(string(id))
 	b.tools.browser.Forget(string(id))
+	b.announced.forget(id)
 }
 
 // defaultModel is what a user without llm_model gets: a real one, so that a
@@ -307,11 +313,44 @@ func (b *brain) box(st session.State) tool.Box {
 	}
 }
 
+// announced remembers which tool servers people were told of that they fail. A server
+// is tried again and again, each time with other words perhaps; people need to hear of it once.
+type announced struct {
+	mu     sync.Mutex
+	failed map[session.ID]map[string]bool
+}
+
+// changes reports whether people were told otherwise the last time.
+func (a *announced) changes(id session.ID, server string, fails bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.failed[id][server] == fails {
+		return false
+	}
+	if a.failed == nil {
+		a.failed = map[session.ID]map[string]bool{}
+	}
+	if a.failed[id] == nil {
+		a.failed[id] = map[string]bool{}
+	}
+	a.failed[id][server] = fails
+	return true
+}
+
+func (a *announced) forget(id session.ID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.failed, id)
+}
+
 // report tells people of a tool server that does not work, or does again.
 func (b *brain) report(id session.ID, masker *secret.Masker, s mcp.Status) {
 	n := session.Noted{ID: "STATUS$MCP_SERVER_READY", Message: "The tool server " + s.Name + " is there again."}
 	if s.State != mcp.Ready {
 		n = session.Noted{ID: "STATUS$MCP_SERVER_FAILED", Message: masker.String("The tool server " + s.Name + " cannot be used: " + s.Error)}
+	}
+	if !b.announced.changes(id, s.Name, s.State != mcp.Ready) {
+		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reportTime)
 	defer cancel()

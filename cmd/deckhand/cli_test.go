@@ -113,7 +113,7 @@ func TestUsageErrors(t *testing.T) {
 		{nil, "expected one of"}, {[]string{"fly"}, "unexpected argument fly"}, {[]string{"serve", "--port", "1"}, "unknown flag --port"},
 		{[]string{"serve", "--log-level", "loud"}, "--log-level"}, {[]string{"serve", "--addr", "nonsense"}, "HOST:PORT"}, {[]string{"serve", "--rate-limit", "many"}, "--rate-limit"},
 		{[]string{"serve", "--tls-cert", "x.pem"}, "--tls-key"}, {[]string{"serve", "--public-url", "ftp://x"}, "--public-url"}, {[]string{"serve", "--public-url", "https://a:b@x"}, "--public-url"}, {[]string{"serve", "--public-url", "https://x?y"}, "--public-url"}, {[]string{"serve", "--public-url", "https://x/api"}, "the server's own"}, {[]string{"serve", "--metrics-addr", "x"}, "--metrics-addr"},
-		{[]string{"serve", "--database-url", "postgres://x/y"}, "sqlite:PATH"}, {[]string{"serve", "--database-url", "sqlite:"}, "path"}, {[]string{"serve", "--allow-private", "not a host"}, ""},
+		{[]string{"serve", "--database-url", "postgres://x/y"}, "sqlite:PATH"}, {[]string{"serve", "--database-url", "sqlite:"}, "path"}, {[]string{"serve", "--allow-private", "not a host"}, ""}, {[]string{"serve", "--legacy-ui-allow", "https://x.example"}, "--legacy-ui-allow"},
 		{[]string{"key", "create"}, "--user"}, {[]string{"key", "create", "--user", "Not A Name"}, "user name"}, {[]string{"key", "create", "--user", "ada", "--expires=-5h"}, "time to come"},
 		{[]string{"key", "revoke", "nobody"}, "deckhand key list"}, {[]string{"user", "disable", "nobody"}, "deckhand user list"}, {[]string{"user", "create", "Big Name"}, "user name"},
 		{[]string{"doctor", "no-such-conversation"}, "there is no conversation"},

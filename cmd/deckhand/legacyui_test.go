@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -29,7 +31,11 @@ func frontEnd(t *testing.T) string {
 
 func TestLegacyUIFlag(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), "/dev/null", filepath.Join(t.TempDir(), "nothing")} {
-		code, _, errs := command(t, "serve", "--addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--legacy-ui", dir)
+		data := filepath.Join(t.TempDir(), "data")
+		code, _, errs := command(t, "serve", "--addr", "127.0.0.1:0", "--data-dir", data, "--legacy-ui", dir)
+		if _, err := os.Stat(data); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a server that cannot start has made its data dir: %v", err)
+		}
 		if code == 0 || !strings.Contains(errs, "--legacy-ui") || !strings.Contains(errs, "index.html") {
 			t.Errorf("%s: %d %s", dir, code, errs)
 		}

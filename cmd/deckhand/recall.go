@@ -44,6 +44,9 @@ func (b *brain) recall(ctx context.Context, st session.State, said session.UserS
 		if c := top.Checkout; c != nil {
 			in.Directory, in.Branch, in.WorkingDir, in.Trouble = c.Dir, c.Branch, c.Dir, troubles(top)
 		}
+		if b.frontEnd {
+			in.Ports = v0.AppPorts(top.ID)
+		}
 		if in.Secrets, err = b.secretNames(ctx, top); err != nil {
 			return session.Recalled{}, err
 		}

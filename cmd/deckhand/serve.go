@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,7 @@ type serveCmd struct {
 	listenFlags
 	shareFlags
 	LegacyUI     string        `name:"legacy-ui" env:"DECKHAND_LEGACY_UI" placeholder:"DIR" help:"Serve the legacy server's web front end at /: the folder that its own build made, with index.html in it. Default: Deckhand's own pages."`
+	LegacyAllow  []string      `name:"legacy-ui-allow" env:"DECKHAND_LEGACY_UI_ALLOW" placeholder:"HOST,…" help:"Hosts from which the legacy front end may load scripts, styles and fonts, e.g. cdn.jsdelivr.net for its diff editor. Default: only this server."`
 	TLSCert      string        `name:"tls-cert" env:"DECKHAND_TLS_CERT" placeholder:"FILE" help:"Certificate chain (PEM)."`
 	TLSKey       string        `name:"tls-key" env:"DECKHAND_TLS_KEY" placeholder:"FILE" help:"Private key of the certificate (PEM)."`
 	AllowOrigin  []string      `name:"allow-origin" env:"DECKHAND_ALLOW_ORIGIN" placeholder:"ORIGIN" help:"Foreign web origins that may call, e.g. https://tools.example.org."`
@@ -124,12 +126,32 @@ func (c *serveCmd) checkAddr() error {
 	if err := c.checkPortsDomain(); err != nil {
 		return err
 	}
+	if err := c.checkLegacyUI(); err != nil {
+		return err
+	}
 	if c.MetricsAddr != "" {
 		if _, _, err := net.SplitHostPort(c.MetricsAddr); err != nil {
 			return fmt.Errorf("--metrics-addr %q is not HOST:PORT", c.MetricsAddr)
 		}
 	}
 	return nil
+}
+
+// checkLegacyUI looks at the front end before anything is made on disk.
+func (c *serveCmd) checkLegacyUI() error {
+	for _, host := range c.LegacyAllow {
+		if !httpapi.ValidSource(host) {
+			return fmt.Errorf("--legacy-ui-allow %q is not a host name, with a port if it needs one", host)
+		}
+	}
+	if c.LegacyUI == "" {
+		return nil
+	}
+	front, err := httpapi.OpenFrontEnd(c.LegacyUI)
+	if err != nil {
+		return fmt.Errorf("--legacy-ui: %w", err)
+	}
+	return front.Close()
 }
 
 func (c *serveCmd) logger(w io.Writer, redactor *secret.Redactor) *slog.Logger {
@@ -276,6 +298,10 @@ func reachable(addr net.Addr) string {
 
 // run serves until ctx ends.
 func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) error {
+	listener, err := c.wrapListener(listener)
+	if err != nil {
+		return err
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	web := &http.Server{Handler: s.door, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
@@ -297,13 +323,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	}
 	background.start(func() error { settleDown(ctx); return nil }, stop)
 	served := make(chan error, 1)
-	go func() {
-		if c.TLSCert != "" {
-			served <- web.ServeTLS(listener, c.TLSCert, c.TLSKey)
-			return
-		}
-		served <- web.Serve(listener)
-	}()
+	go func() { served <- web.Serve(listener) }()
 	select {
 	case err := <-served:
 		stop(err)
@@ -313,7 +333,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	s.door.Close() // streams end; their readers resume where they were
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
-	err := web.Shutdown(grace)
+	err = web.Shutdown(grace)
 	background.wait()
 	s.brain.close()
 	s.keeper.Close() // the sandboxes run on, and the next server finds them
@@ -325,6 +345,19 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 		return cause
 	}
 	return err
+}
+
+// wrapListener has requests that are not valid HTTP answered in our error shape, and
+// adds TLS if there is a certificate.
+func (c *serveCmd) wrapListener(l net.Listener) (net.Listener, error) {
+	if c.TLSCert == "" {
+		return httpapi.Listen(l), nil
+	}
+	cert, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+	if err != nil {
+		return nil, err
+	}
+	return httpapi.ListenTLS(l, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}}), nil
 }
 
 // keepHouse does what has to be done now and then.

@@ -31,6 +31,7 @@ import (
 	"deckhand/internal/settings"
 	"deckhand/internal/store/sqlite"
 	"deckhand/internal/telemetry"
+	"deckhand/internal/tool/bash"
 	"deckhand/internal/trigger"
 	"deckhand/internal/workspace"
 	"deckhand/web"
@@ -151,8 +152,9 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 		return nil, err
 	}
 	s.brain = c.brain(s, c.DataDir, sessions, userSettings, outbound.NewClient(reach, 0), models, box)
+	s.brain.frontEnd = s.front != nil
 	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.door.Pending() > busyRequests },
-		Workspaces: s.workspaces, Profile: s.brain.profile, Recall: s.brain.recall, Picture: s.brain.pictures.DataURL, Script: script, Worked: s.worked,
+		Workspaces: s.workspaces, Profile: s.brain.profile, Recall: s.brain.recall, Picture: s.brain.pictures.DataURL, Script: script, Shell: bash.Tool{}, Worked: s.worked,
 		Approval: agent.Approval{Within: c.ApprovalTimeout, Accept: c.ApprovalDefault == "accept"}})
 	sessions.Observe(hub)
 	sessions.Observe(s.loop)
@@ -160,7 +162,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 
 	config := httpapi.Config{
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, SignOn: signOn, Hub: hub, Answers: d.db, Feedback: d.db.Feedback(), Seal: keyring, NewID: d.db.NewID,
-		Redact: redactor.Add, Mask: s.masks.event, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, Page: web.Files(), FrontEnd: s.front, DataDir: c.DataDir,
+		Redact: redactor.Add, Mask: s.masks.event, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, Page: web.Files(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow, DataDir: c.DataDir,
 		Bodies: c.bodies(), Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit}, Webhooks: s.wireWebhooks(client),
 		Models: httpapi.Models{Names: s.brain.models.Catalogue.Names, Default: defaultModel, HasPrice: s.brain.hasPrice, Blind: s.brain.blind, Other: s.brain.otherModel,
 			NeedsKey: func(model, baseURL string) bool { return llm.Config{Model: model, BaseURL: baseURL}.NeedsKey() }},

@@ -108,6 +108,8 @@ type Config struct {
 	Page fs.FS
 	// FrontEnd is served at / in place of our own page; nil for none.
 	FrontEnd *FrontEnd
+	// FrontEndHosts are the hosts from which it may load scripts, styles and fonts.
+	FrontEndHosts []string
 	// Metrics serves /metrics on this listener, for admins; nil when it has a listener of its own.
 	Metrics http.Handler
 	// Observe is told of every finished request.

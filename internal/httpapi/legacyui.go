@@ -201,12 +201,26 @@ var (
 	hasSource    = regexp.MustCompile(`(?i)\bsrc\s*=`)
 )
 
+// sourceForm is a host name with an optional port, as it may stand in a policy.
+var sourceForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*(:[0-9]{1,5})?$`)
+
+// ValidSource reports whether host may be one of Config.FrontEndHosts.
+func ValidSource(host string) bool { return len(host) <= 253 && sourceForm.MatchString(host) }
+
 // frontEndPolicy is what the front end may do: run the scripts that it was built
-// with, and talk to nobody but us, whatever an agent writes into a conversation.
+// with, and those from the hosts that the operator allows, and talk to nobody but us
+// and the ports of sandboxes, whatever an agent writes into a conversation.
 // Its libraries write styles into elements; scripts in its page are known by their
 // hashes. What listens in a sandbox may be shown in a frame.
 func (d *Door) frontEndPolicy(page []byte) string {
-	scripts := []string{"script-src 'self' 'wasm-unsafe-eval'"}
+	hosts, connect := "", "'self'"
+	for _, host := range d.FrontEndHosts {
+		hosts += " https://" + host
+	}
+	if ports := d.frames(); ports != "'none'" { // it looks whether something listens before it shows it
+		connect += " " + ports
+	}
+	scripts := []string{"script-src 'self' 'wasm-unsafe-eval'" + hosts}
 	for _, m := range inlineScript.FindAllSubmatch(page, -1) {
 		if hasSource.Match(m[1]) {
 			continue
@@ -216,8 +230,8 @@ func (d *Door) frontEndPolicy(page []byte) string {
 		scripts = append(scripts, "'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+"'")
 	}
 	return strings.Join(append([]string{"default-src 'none'", strings.Join(scripts, " ")},
-		"style-src 'self' 'unsafe-inline'", "img-src 'self' data: blob:", "font-src 'self' data:", "media-src 'self' data: blob:",
-		"connect-src 'self'", "worker-src 'self' blob:", "manifest-src 'self'", "frame-src "+d.frames(),
+		"style-src 'self' 'unsafe-inline'"+hosts, "img-src 'self' data: blob:", "font-src 'self' data:"+hosts, "media-src 'self' data: blob:",
+		"connect-src "+connect, "worker-src 'self' blob:", "manifest-src 'self'", "frame-src "+d.frames(),
 		"form-action 'self'", "base-uri 'self'", "frame-ancestors 'none'"), "; ")
 }
 

@@ -177,14 +177,17 @@ func TestFrontEndKeepsItsFolder(t *testing.T) {
 }
 
 func TestFrontEndPolicy(t *testing.T) {
-	for domain, frames := range map[string]string{"": "frame-src 'none'", "ports.example.org": "frame-src http://*.ports.example.org:*"} {
+	for domain, allows := range map[string][2]string{
+		"":                  {"frame-src 'none'", "connect-src 'self'"},
+		"ports.example.org": {"frame-src http://*.ports.example.org:*", "connect-src 'self' http://*.ports.example.org:*"},
+	} {
 		r := newRig(t, withFrontEnd(t, frontEndFolder(t)), tune{config: func(c *Config) { c.Forwarding.Domain = domain }})
 		policy := r.browse("GET", "/", "Cookie", r.cookie("ada")).want(t, 200).header.Get("Content-Security-Policy")
 		hash := func(text string) string {
 			sum := sha256.Sum256([]byte(text))
 			return " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 		}
-		for _, part := range []string{"default-src 'none'; ", "; connect-src 'self'; ", "; img-src 'self' data: blob:; ", "; frame-ancestors 'none'", "; " + frames + "; ",
+		for _, part := range []string{"default-src 'none'; ", "; " + allows[1] + "; ", "; img-src 'self' data: blob:; ", "; frame-ancestors 'none'", "; " + allows[0] + "; ",
 			"; script-src 'self' 'wasm-unsafe-eval'" + hash("window.x = 1;\n") + hash("import '/assets/app-1a2b.js'") + "; "} {
 			if !strings.Contains(policy+"; ", part) {
 				t.Errorf("%q is not in %q", part, policy)
@@ -192,6 +195,24 @@ func TestFrontEndPolicy(t *testing.T) {
 		}
 		if strings.Contains(policy, "unsafe-eval'") && !strings.Contains(policy, "wasm-unsafe-eval'") || strings.Contains(strings.Split(policy, "style-src")[0], "unsafe-inline") || strings.Contains(policy, "*;") && domain == "" {
 			t.Errorf("too much is allowed: %s", policy)
+		}
+	}
+}
+
+// An operator may let the front end load its diff editor from elsewhere: scripts, styles
+// and fonts, and nothing else.
+func TestFrontEndHosts(t *testing.T) {
+	r := newRig(t, withFrontEnd(t, frontEndFolder(t)), tune{config: func(c *Config) { c.FrontEndHosts = []string{"cdn.example.org"} }})
+	policy := r.browse("GET", "/", "Cookie", r.cookie("ada")).want(t, 200).header.Get("Content-Security-Policy")
+	for part := range strings.SplitSeq(policy, "; ") {
+		kind, _, _ := strings.Cut(part, " ")
+		if want := kind == "script-src" || kind == "style-src" || kind == "font-src"; strings.Contains(part, "https://cdn.example.org") != want {
+			t.Errorf("%s", part)
+		}
+	}
+	for host, want := range map[string]bool{"cdn.jsdelivr.net": true, "localhost:8443": true, "a b": false, "https://x.example": false, "*": false, "x;y": false, "": false, "x.example/path": false} {
+		if ValidSource(host) != want {
+			t.Errorf("%q is allowed: %t", host, !want)
 		}
 	}
 }

@@ -118,6 +118,11 @@ func (d *Door) outgoing(p *httputil.ProxyRequest) {
 func (d *Door) incoming(res *http.Response) error {
 	h := res.Header
 	h.Add("Content-Security-Policy", "frame-ancestors 'self' "+strings.Join(d.ownOrigins(res.Request.Host), " "))
+	if origin := res.Request.Header.Get("Origin"); d.FrontEnd != nil && origin != "" && h.Get("Access-Control-Allow-Origin") == "" && d.ownPage(origin, res.Request.Host) {
+		// It looks whether the application answers before it shows it.
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Add("Vary", "Origin")
+	}
 	if h.Get("Referrer-Policy") == "" {
 		h.Set("Referrer-Policy", "same-origin")
 	}
@@ -129,6 +134,17 @@ func (d *Door) incoming(res *http.Response) error {
 		}
 	}
 	return nil
+}
+
+// ownPage reports whether an Origin header is that of our pages.
+func (d *Door) ownPage(origin, host string) bool {
+	_, name, _ := strings.Cut(origin, "://")
+	for _, own := range d.ownOrigins(host) {
+		if own == origin || own == name {
+			return true
+		}
+	}
+	return false
 }
 
 // ownOrigins are the origins of our pages, for a browser that reaches a forwarded

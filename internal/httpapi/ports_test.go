@@ -11,6 +11,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"deckhand/api"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
+	"deckhand/internal/v0"
 )
 
 const applicationFlag = "DECKHAND_TEST_APPLICATION"
@@ -232,6 +234,42 @@ func TestWebHostsBelowADomain(t *testing.T) {
 	none := newHands(t)
 	id, _ = none.begun()
 	none.do("GET", "/api/conversations/"+id+"/web-hosts", "").want(t, 200, `"hosts":{}`, `"hint":`)
+}
+
+// A legacy front end asks for the hosts once, before anything listens, and then looks
+// from its page whether something answers.
+func TestWebHostsOfALegacyFrontEnd(t *testing.T) {
+	h := newHands(t, withFrontEnd(t, frontEndFolder(t)), tune{config: func(c *Config) { c.Forwarding = Forwarding{Key: [32]byte{1}, Domain: localDomain} }})
+	h.settle("ada")
+	id := h.create(`{}`)
+	path := "/api/conversations/" + id + "/web-hosts"
+	first := h.do("GET", path, "").want(t, 200)
+	ports := v0.AppPorts(session.ID(id))
+	if got := decoded[api.WebHosts](t, first).Hosts; len(got) != 2 || len(ports) != 2 {
+		t.Errorf("%v", got)
+	} else {
+		for at, port := range got {
+			if !slices.Contains(ports, port) || !strings.Contains(at, ".localhost:") {
+				t.Errorf("%s leads to port %d", at, port)
+			}
+		}
+	}
+	if again := h.do("GET", path, "").want(t, 200); again.body != first.body {
+		t.Errorf("%s, then %s", first.body, again.body)
+	}
+	_, at, _ := net.SplitHostPort(strings.TrimPrefix(h.base, "http://"))
+	for origin, want := range map[string]string{
+		"http://localhost:" + at: "http://localhost:" + at, "http://127.0.0.1:" + at: "http://127.0.0.1:" + at,
+		"http://localhost:1": "", "http://evil.example": "", "": "",
+	} {
+		res := &http.Response{Header: http.Header{}, Request: &http.Request{Host: "p1-x.localhost:" + at, Header: http.Header{}}}
+		if origin != "" {
+			res.Request.Header.Set("Origin", origin)
+		}
+		if err := h.door.incoming(res); err != nil || res.Header.Get("Access-Control-Allow-Origin") != want {
+			t.Errorf("%q may read: %v %v", origin, res.Header, err)
+		}
+	}
 }
 
 func forwardedRequest(t *testing.T, h *harbour) {

@@ -4,10 +4,11 @@ import (
 	"context"
 
 	"deckhand/api"
+	"deckhand/internal/v0"
 )
 
 const aboutWebHosts = "Each port that something in the sandbox listens on is served under a name of its own, so that its pages share nothing with this server's. " +
-	"Whoever knows such an address can use that port, without a key, until the conversation is deleted. HTTP and WebSockets are carried. Empty while the sandbox does not run; asking starts nothing."
+	"Whoever knows such an address can use that port, without a key, until the conversation is deleted. HTTP and WebSockets are carried. Empty while the sandbox does not run; asking starts nothing. With a legacy front end the two ports that the agent is told to use are listed ahead of time."
 
 // listWebHosts tells where a browser finds what listens in the sandbox.
 func listWebHosts(d *Door, ctx context.Context, c *call, p one, _ none) (api.WebHosts, error) {
@@ -21,6 +22,9 @@ func listWebHosts(d *Door, ctx context.Context, c *call, p one, _ none) (api.Web
 		return out, nil
 	}
 	found, err := d.Workspaces.Ports(ctx, id)
+	if d.FrontEnd != nil { // it asks once, before anything listens, and then tries what it was told
+		found = append(found, v0.AppPorts(id)...)
+	}
 	for _, port := range found {
 		d.labels.put(d.Forwarding.label(id, port), id)
 		out.Hosts[d.Forwarding.address(c.http, id, port)] = port

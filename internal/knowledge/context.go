@@ -19,6 +19,8 @@ type ContextInput struct {
 	Date    time.Time
 	// Hosts are addresses at which people see what listens on a port of the sandbox.
 	Hosts map[string]int
+	// Ports are those on which an application is shown to the user.
+	Ports []int
 	// Secrets are the names of those in the sandbox's environment, and what they are for.
 	Secrets map[string]string
 	// Conversation is what the user wants to hold for this conversation.
@@ -89,6 +91,9 @@ func (in *ContextInput) runtime() string {
 		for _, host := range slices.Sorted(maps.Keys(in.Hosts)) {
 			lines = append(lines, fmt.Sprintf("- %s: port %d", line(host), in.Hosts[host]))
 		}
+	}
+	if len(in.Ports) > 0 {
+		lines = append(lines, "To show the user a web application, have it listen on 0.0.0.0, on one of these ports: "+strings.Trim(fmt.Sprint(in.Ports), "[]")+".")
 	}
 	if len(in.Secrets) > 0 {
 		lines = append(lines, "These secrets of the user's are environment variables. Use them by name, for what they are for; never print them or write them to a file:")
