@@ -34,6 +34,7 @@ type SettingsInput struct {
 
 	// The four enable_* fields are not nullable: null is refused.
 	EnableDefaultCondenser              Opt[bool] `json:"enable_default_condenser,omitzero" nullable:"false" doc:"Summarise old history when it nears the context window. Not nullable."`
+	CondenserMaxSize                    Opt[int]  `json:"condenser_max_size,omitzero" minimum:"20" maximum:"100000" doc:"Summarise old history when it has more messages than this, beside when it nears the context window. null: no such limit."`
 	EnableSoundNotifications            Opt[bool] `json:"enable_sound_notifications,omitzero" nullable:"false" doc:"Play a sound when the agent waits or ends. Not nullable."`
 	EnableProactiveConversationStarters Opt[bool] `json:"enable_proactive_conversation_starters,omitzero" nullable:"false" doc:"Offer suggested tasks from the git providers. Not nullable."`
 	EnableSolvabilityAnalysis           Opt[bool] `json:"enable_solvability_analysis,omitzero" nullable:"false" doc:"Rate suggested issues with the user's model. Not nullable."`
@@ -262,6 +263,7 @@ type Settings struct {
 	RemoteRuntimeResourceFactor         *int        `json:"remote_runtime_resource_factor"`
 	SecretsStore                        SecretNames `json:"secrets_store"`
 	EnableDefaultCondenser              bool        `json:"enable_default_condenser"`
+	CondenserMaxSize                    *int        `json:"condenser_max_size"`
 	EnableSoundNotifications            bool        `json:"enable_sound_notifications"`
 	EnableProactiveConversationStarters bool        `json:"enable_proactive_conversation_starters"`
 	EnableSolvabilityAnalysis           bool        `json:"enable_solvability_analysis"`

@@ -173,6 +173,9 @@ func (b *brain) profile(ctx context.Context, st session.State) (agent.Profile, e
 	c := b.config(s)
 	p := agent.Profile{Agent: agentOf(st, s), ModelName: c.Model, Info: b.models.Catalogue.Info(c.Model), MaxAsks: 500,
 		Confirm: s.ConfirmationMode != nil && *s.ConfirmationMode, Condense: s.EnableDefaultCondenser, Warm: b.warm, Masker: masker}
+	if s.CondenserMaxSize != nil && s.EnableDefaultCondenser {
+		p.MaxMessages = *s.CondenserMaxSize
+	}
 	if s.MaxIterations != nil {
 		p.MaxAsks = *s.MaxIterations
 	}

@@ -108,6 +108,29 @@ func effectOfConfirmation(t *testing.T, l *lab) {
 	}
 }
 
+// A history with more messages than the user wants is condensed, long before the window
+// of the model is full.
+func effectOfCondenserSize(t *testing.T, l *lab) {
+	summaries := make(chan string, 100)
+	p := l.person(t, "concise", func(a llmtest.Asked) llmtest.Reply {
+		if len(a.Tools) == 0 {
+			summaries <- a.Messages[0].Text
+			return llmtest.Reply{Text: "THE SUMMARY: much was said."}
+		}
+		return llmtest.Reply{Text: "I heard you."}
+	}, `"condenser_max_size":20`)
+	id := p.begin("This is said at first.")
+	p.follow(id, 0, agentIs("awaiting_user_input"))
+	for i := range 12 {
+		p.ask(id, fmt.Sprintf("This is said as number %d.", i), "awaiting_user_input")
+	}
+	all := p.requests()
+	last := all[len(all)-1]
+	if len(summaries) == 0 || len(last.Messages) > 21 || !strings.Contains(string(last.Body), "THE SUMMARY") {
+		t.Errorf("%d summaries, and the model is shown %d messages", len(summaries), len(last.Messages))
+	}
+}
+
 // When the window is nearly full the model is asked for a summary, which stands
 // in the place of what was said; or, switched off, nobody is asked.
 func effectOfCondenser(t *testing.T, l *lab) {

@@ -34,6 +34,7 @@ var effects = map[string]func(*testing.T, *lab){
 	"remote_runtime_resource_factor":         effectOfResources,
 	"secrets_store":                          effectOfSecrets,
 	"enable_default_condenser":               effectOfCondenser,
+	"condenser_max_size":                     effectOfCondenserSize,
 	"enable_sound_notifications":             kept("enable_sound_notifications", func(s api.Settings) bool { return s.EnableSoundNotifications }),
 	"enable_proactive_conversation_starters": effectOfStarters,
 	"enable_solvability_analysis":            effectOfSolvability,

@@ -33,8 +33,12 @@ const (
 	bytesPerToken = 4
 )
 
-// crowded is true when the next request comes near the end of the window.
+// crowded is true when the next request comes near the end of the window, or has more
+// messages than the user wants.
 func (t *transcript) crowded(p Profile, offered int) bool {
+	if t.long(p) && t.canCondense() {
+		return true
+	}
 	if p.Info.Window == 0 {
 		return false
 	}
@@ -44,6 +48,19 @@ func (t *transcript) crowded(p Profile, offered int) bool {
 	}
 	room := p.Info.Window - answerLimit(p.Info)
 	return float64(tokens) > crowdedAt*float64(max(room, p.Info.Window/2)) && t.canCondense()
+}
+
+// long is true when the history has more messages than the user wants.
+func (t *transcript) long(p Profile) bool {
+	return p.MaxMessages > 0 && len(t.messages) > p.MaxMessages
+}
+
+// latest is how many bytes the latest n messages have.
+func (t *transcript) latest(n int) (size int64) {
+	for _, m := range t.messages[max(0, len(t.messages)-n):] {
+		size += weight(m)
+	}
+	return size
 }
 
 // middle is what of the messages may be replaced by a summary so that at most
@@ -116,6 +133,9 @@ func (l *Loop) condense(ctx context.Context, w *worker, st session.State, p Prof
 	// If most of it could be kept not much would be gained, and if it did not help
 	// last time less must be kept.
 	keep = min(keep, t.size/2) >> w.condensed
+	if t.long(p) {
+		keep = min(keep, t.latest(p.MaxMessages/2))
+	}
 	from, to := t.middle(keep)
 	if to <= from {
 		from, to = t.middle(0)

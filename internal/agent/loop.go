@@ -37,6 +37,9 @@ type Profile struct {
 	Analyzer string
 	// Condense summarises old history; without it, old history is dropped.
 	Condense bool
+	// MaxMessages is how many messages the history may have before it is condensed;
+	// 0 is no limit.
+	MaxMessages int
 	// Warm has the sandbox started with the first model call, since it takes a
 	// while. Otherwise it is started when the first tool needs it.
 	Warm bool

@@ -49,6 +49,16 @@ func checkIterations(n int) *problem {
 	return nil
 }
 
+func checkCondenserSize(n int) *problem {
+	switch {
+	case n < 20:
+		return &problem{"greater_than_equal", "Send a number from 20 to 100000."}
+	case n > 100_000:
+		return &problem{"less_than_equal", "Send a number from 20 to 100000."}
+	}
+	return nil
+}
+
 func checkFactor(n int) *problem {
 	if !slices.Contains([]int{1, 2, 4, 8}, n) {
 		return &problem{"literal_error", "Send 1, 2, 4 or 8."}

@@ -16,6 +16,7 @@ type stored struct {
 	Language                            *string                `json:"language,omitempty"`
 	Agent                               *string                `json:"agent,omitempty"`
 	MaxIterations                       *int                   `json:"max_iterations,omitempty"`
+	CondenserMaxSize                    *int                   `json:"condenser_max_size,omitempty"`
 	SecurityAnalyzer                    *string                `json:"security_analyzer,omitempty"`
 	ConfirmationMode                    *bool                  `json:"confirmation_mode,omitempty"`
 	LLMModel                            *string                `json:"llm_model,omitempty"`
@@ -100,7 +101,7 @@ func Encode(ctx context.Context, keys *secret.Keyring, user string, s Settings) 
 		return sealed
 	}
 	out := stored{
-		Format: storedFormat, Language: s.Language, Agent: s.Agent, MaxIterations: s.MaxIterations,
+		Format: storedFormat, Language: s.Language, Agent: s.Agent, MaxIterations: s.MaxIterations, CondenserMaxSize: s.CondenserMaxSize,
 		SecurityAnalyzer: s.SecurityAnalyzer, ConfirmationMode: s.ConfirmationMode, LLMModel: s.LLMModel,
 		LLMAPIKey: seal(llmKeyField(s.LLMBaseURL), s.LLMAPIKey), LLMBaseURL: s.LLMBaseURL,
 		RemoteRuntimeResourceFactor:         s.RemoteRuntimeResourceFactor,
@@ -163,7 +164,7 @@ func Decode(ctx context.Context, keys *secret.Keyring, user string, body []byte)
 		return secret.New(string(plain))
 	}
 	s := Settings{
-		Language: in.Language, Agent: in.Agent, MaxIterations: in.MaxIterations,
+		Language: in.Language, Agent: in.Agent, MaxIterations: in.MaxIterations, CondenserMaxSize: in.CondenserMaxSize,
 		SecurityAnalyzer: in.SecurityAnalyzer, ConfirmationMode: in.ConfirmationMode, LLMModel: in.LLMModel,
 		LLMAPIKey: open(llmKeyField(in.LLMBaseURL), in.LLMAPIKey), LLMBaseURL: in.LLMBaseURL,
 		RemoteRuntimeResourceFactor:         in.RemoteRuntimeResourceFactor,

@@ -30,6 +30,7 @@ func Merge(old *Settings, in api.SettingsInput) (Settings, Changes, error) {
 	s := &m.out
 	m.text("language", in.Language, &s.Language, checkLanguage)
 	m.text("agent", in.Agent, &s.Agent, oneOf(Agents))
+	number(m, "condenser_max_size", in.CondenserMaxSize, &s.CondenserMaxSize, checkCondenserSize)
 	number(m, "max_iterations", in.MaxIterations, &s.MaxIterations, checkIterations)
 	m.text("security_analyzer", in.SecurityAnalyzer, &s.SecurityAnalyzer, oneOf(SecurityAnalyzers))
 	number(m, "confirmation_mode", in.ConfirmationMode, &s.ConfirmationMode, anyBool)

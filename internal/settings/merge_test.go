@@ -62,7 +62,7 @@ func dump(s Settings) map[string]string {
 }
 
 // full has something in every field.
-const full = `{"language":"en","agent":"ReadOnlyAgent","max_iterations":7,"security_analyzer":"rules","confirmation_mode":true,
+const full = `{"language":"en","agent":"ReadOnlyAgent","max_iterations":7,"condenser_max_size":60,"security_analyzer":"rules","confirmation_mode":true,
 "llm_model":"openai/gpt","llm_api_key":"sk-llm","llm_base_url":"https://llm.example/v1","remote_runtime_resource_factor":2,
 "secrets_store":{"provider_tokens":{"github":"ghp-1","gitlab":{"token":"glpat","host":"git.corp.example","user_id":"u1"}},
  "custom_secrets":{"NPM_TOKEN":"npm-1","PYPI":{"secret":"pypi-1","description":"publish"}}},
@@ -100,6 +100,11 @@ var rules = []rule{
 	{`{"agent":"codeactagent"}`, "agent", "", "literal_error"},
 	{`{"agent":true}`, "agent", "", "string_type"},
 
+	{`{"condenser_max_size":20}`, "condenser_max_size", `20`, ""},
+	{`{"condenser_max_size":null}`, "condenser_max_size", `null`, ""},
+	{`{"condenser_max_size":19}`, "condenser_max_size", "", "greater_than_equal"},
+	{`{"condenser_max_size":100001}`, "condenser_max_size", "", "less_than_equal"},
+	{`{"condenser_max_size":"50"}`, "condenser_max_size", "", "int_type"},
 	{`{"max_iterations":null}`, "max_iterations", `null`, ""},
 	{`{"max_iterations":1}`, "max_iterations", `1`, ""},
 	{`{"max_iterations":100000}`, "max_iterations", `100000`, ""},
@@ -297,8 +302,8 @@ func TestRulesCoverEveryField(t *testing.T) {
 			t.Errorf("there is no row for %s null", name)
 		}
 	}
-	if len(all) != 25 {
-		t.Errorf("%d fields, want the 25 of the contract", len(all))
+	if len(all) != 26 {
+		t.Errorf("%d fields, want the 25 of the contract and condenser_max_size", len(all))
 	}
 }
 

@@ -250,8 +250,8 @@ func TestImages(t *testing.T) {
 }
 
 func TestUnknownFields(t *testing.T) {
-	in := parse(t, `{"v1_enabled":true,"language":"en","LLM_API_KEY":"x","condenser_max_size":5,"llm_api_key_set":true,"provider_tokens_set":{}}`)
-	if got := in.Unknown(); !slices.Equal(got, []string{"LLM_API_KEY", "condenser_max_size", "v1_enabled"}) || in.LLMAPIKey.Set {
+	in := parse(t, `{"v1_enabled":true,"language":"en","LLM_API_KEY":"x","condenser_min_size":5,"llm_api_key_set":true,"provider_tokens_set":{}}`)
+	if got := in.Unknown(); !slices.Equal(got, []string{"LLM_API_KEY", "condenser_min_size", "v1_enabled"}) || in.LLMAPIKey.Set {
 		t.Errorf("%v", got)
 	}
 	for _, body := range []string{`[]`, `5`, `null`, `"x"`} {

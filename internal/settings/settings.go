@@ -22,6 +22,7 @@ type Settings struct {
 	Language                            *string
 	Agent                               *string
 	MaxIterations                       *int
+	CondenserMaxSize                    *int
 	SecurityAnalyzer                    *string
 	ConfirmationMode                    *bool
 	LLMModel                            *string
@@ -104,6 +105,7 @@ func (s Settings) Clone() Settings {
 	for _, p := range []**bool{&s.ConfirmationMode, &s.UserConsentsToAnalytics, &s.EmailVerified} {
 		*p = copyOf(*p)
 	}
+	s.CondenserMaxSize = copyOf(s.CondenserMaxSize)
 	s.MaxIterations, s.RemoteRuntimeResourceFactor = copyOf(s.MaxIterations), copyOf(s.RemoteRuntimeResourceFactor)
 	s.MaxBudgetPerTask = copyOf(s.MaxBudgetPerTask)
 	s.ProviderTokens, s.CustomSecrets = maps.Clone(s.ProviderTokens), maps.Clone(s.CustomSecrets)
@@ -186,6 +188,7 @@ func View(s Settings) api.Settings {
 		RemoteRuntimeResourceFactor:         s.RemoteRuntimeResourceFactor,
 		SecretsStore:                        api.SecretNames{ProviderTokens: map[string]string{}, CustomSecrets: map[string]string{}},
 		EnableDefaultCondenser:              s.EnableDefaultCondenser,
+		CondenserMaxSize:                    s.CondenserMaxSize,
 		EnableSoundNotifications:            s.EnableSoundNotifications,
 		EnableProactiveConversationStarters: s.EnableProactiveConversationStarters,
 		EnableSolvabilityAnalysis:           s.EnableSolvabilityAnalysis,
