@@ -182,7 +182,7 @@ func TestDefect26ConfirmationIneffective(t *testing.T) {
 			id := p.begin("Go.")
 			p.waiting(id, 0)
 			got := p.events(id)
-			if last := got[len(got)-2].Event; last.Action != c.action || !strings.Contains(string(last.Args), `"confirmation_state":"awaiting_confirmation"`) {
+			if last := got[len(got)-1].Event; last.Action != c.action || !strings.Contains(string(last.Args), `"confirmation_state":"awaiting_confirmation"`) {
 				t.Errorf("%s", describe(got))
 			}
 			p.post("/api/conversations/"+id+"/events", `{"action":"change_agent_state","args":{"agent_state":"user_rejected"}}`)
