@@ -292,7 +292,7 @@ func (b *builder) mask() error {
 		}
 		err = attach(fd, path)
 		unix.Close(fd)
-		if err != nil {
+		if err != nil && !errors.Is(err, unix.ENOENT) { // it may have gone just now
 			return fmt.Errorf("masking: %w", err)
 		}
 	}
