@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -134,6 +135,39 @@ func TestLostCallIsLookedUp(t *testing.T) {
 	if got := r.result(id); got.Outcome != session.Unknown || calls.Load() != 2 {
 		t.Errorf("%+v after %d calls", got, calls.Load())
 	}
+}
+
+// A sandbox that was lost before the call got it has not begun the call, so the next
+// one is not told that the call may be known.
+func TestSandboxLostBeforeTheCall(t *testing.T) {
+	r := newRig(t)
+	r.hands = &dying{place: there(t), left: 2}
+	r.withTool(false, func(_ context.Context, c tool.Call) (tool.Result, error) {
+		return tool.Result{Text: "ran", Unknown: c.Again && c.Up}, nil
+	})
+	r.start()
+	id := r.create("$ date")
+	r.until(id, "the answer", answered)
+	if got := r.result(id); got.Outcome != session.Succeeded {
+		t.Errorf("%+v", got)
+	}
+}
+
+// dying is a workspace whose sandbox is lost so many times while it is attached to.
+type dying struct {
+	place
+	mu   sync.Mutex
+	left int
+}
+
+func (d *dying) Use(ctx context.Context, id session.ID) (*sandbox.Sandbox, func(), error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.left > 0 {
+		d.left--
+		return nil, nil, sandbox.ErrLost
+	}
+	return d.place.Use(ctx, id)
 }
 
 // No sandbox ends in STOPPED with the reason, whoever notices first: the tool

@@ -81,7 +81,7 @@ func (m *meter) wait(now sandbox.Space) time.Duration {
 func (m *meter) pace(now sandbox.Space) time.Duration {
 	seconds := min(float64(m.left(now))/max(m.rate, writeRate), float64(leftFiles(now))/fileRate) / approach
 	d := time.Duration(min(seconds, 60) * float64(time.Second))
-	return min(max(d, lookAtMost, 4*m.took), lookAtLeast)
+	return min(max(d, lookAtMost, m.took), lookAtLeast)
 }
 
 // due says whether to measure: a part of what is left is gone from the disk, or it is
@@ -111,9 +111,10 @@ func (m *meter) tight(now sandbox.Space) bool {
 		now.Inodes > 0 && now.FreeInodes < headroom(now.Inodes, headroomInodes)
 }
 
-// measured remembers a measurement and says why the sandbox must be ended, "" if it
-// may go on. What shrinks is not ended: somebody deletes.
-func (m *meter) measured(at time.Time, took time.Duration, used int64, now sandbox.Space) string {
+// measured remembers a measurement, with what was left on the disk before and after
+// it, and says why the sandbox must be ended, "" if it may go on. What shrinks is not
+// ended: somebody deletes.
+func (m *meter) measured(at time.Time, took time.Duration, used int64, before, now sandbox.Space) string {
 	grew, first := used-m.used, !m.known
 	if span := at.Sub(m.at).Seconds(); !first && span > 0 {
 		m.rate = max(float64(grew)/span, m.rate*0.9)
@@ -123,7 +124,7 @@ func (m *meter) measured(at time.Time, took time.Duration, used int64, now sandb
 	} else {
 		m.calm = min(m.calm+1, maxCalm)
 	}
-	m.used, m.at, m.took, m.space, m.known = used, at, took, now, true
+	m.used, m.at, m.took, m.space, m.known = used, at, took, before, true
 	switch {
 	case first || grew <= 0:
 		return ""
@@ -183,7 +184,7 @@ func (k *Keeper) measure(p *place, box *sandbox.Sandbox, m *meter) error {
 		m.at = time.Now() // not again at once
 		return err
 	}
-	why := m.measured(time.Now(), time.Since(begun), used, space)
+	why := m.measured(time.Now(), time.Since(begun), used, space, k.space())
 	if why == "" {
 		return nil
 	}

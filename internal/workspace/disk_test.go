@@ -18,7 +18,7 @@ func TestMeterLooksInTime(t *testing.T) {
 	if !m.due(now, disk, true) {
 		t.Fatal("a new sandbox is not measured")
 	}
-	if why := m.measured(now, 0, 0, disk); why != "" {
+	if why := m.measured(now, 0, 0, disk, disk); why != "" {
 		t.Fatal(why)
 	}
 	// A writer of 1 GB in a second, which the meter does not know.
@@ -30,7 +30,7 @@ func TestMeterLooksInTime(t *testing.T) {
 		written += step
 		disk.FreeBytes -= step
 		if m.due(now, disk, true) {
-			if why := m.measured(now, time.Millisecond, written, disk); strings.Contains(why, "Disk limit reached") {
+			if why := m.measured(now, time.Millisecond, written, disk, disk); strings.Contains(why, "Disk limit reached") {
 				ended = true
 				break
 			}
@@ -40,7 +40,7 @@ func TestMeterLooksInTime(t *testing.T) {
 		t.Errorf("ended %t, %d bytes over the limit", ended, over)
 	}
 	// Deleting is no reason to end it, however full it is.
-	if why := m.measured(now.Add(time.Second), 0, m.used-1, disk); why != "" {
+	if why := m.measured(now.Add(time.Second), 0, m.used-1, disk, disk); why != "" {
 		t.Errorf("after deleting: %s", why)
 	}
 }
@@ -53,11 +53,11 @@ func TestMeterKeepsRoomOnTheDisk(t *testing.T) {
 		"inodes": {Bytes: 300 << 20, FreeBytes: 200 << 20, Inodes: 1000, FreeInodes: 50},
 	} {
 		m := &meter{limit: 10 << 30}
-		m.measured(now, 0, 1<<20, disk)
-		if why := m.measured(now.Add(time.Second), 0, 1<<20, disk); why != "" {
+		m.measured(now, 0, 1<<20, disk, disk)
+		if why := m.measured(now.Add(time.Second), 0, 1<<20, disk, disk); why != "" {
 			t.Errorf("%s: idle: %s", name, why)
 		}
-		if why := m.measured(now.Add(2*time.Second), 0, 2<<20, disk); !strings.Contains(why, "disk is nearly full") {
+		if why := m.measured(now.Add(2*time.Second), 0, 2<<20, disk, disk); !strings.Contains(why, "disk is nearly full") {
 			t.Errorf("%s: growing: %q", name, why)
 		}
 	}
@@ -71,7 +71,7 @@ func TestMeterLeavesTheIdleAlone(t *testing.T) {
 	for range 600 {
 		if m.due(now, disk, false) {
 			measured++
-			m.measured(now, 0, 1<<20, disk)
+			m.measured(now, 0, 1<<20, disk, disk)
 		}
 		now = now.Add(m.wait(disk))
 	}

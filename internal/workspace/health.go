@@ -83,5 +83,5 @@ func (k *Keeper) endCrowded(p *place, box *sandbox.Sandbox, processes int) {
 	if err := box.EndAll(ctx, why); err != nil && k.ctx.Err() == nil {
 		k.Logger.Debug("what runs in a sandbox cannot be ended", "session", p.id, "error", err)
 	}
-	k.note(p.id, session.Noted{ID: "STATUS$ERROR_RUNTIME_DISCONNECTED", Message: why})
+	k.note(p.id, session.Noted{ID: "STATUS$ERROR_PROCESS_LIMIT", Message: why})
 }

@@ -18,7 +18,7 @@ import (
 func TestFrozenRunner(t *testing.T) {
 	r := newRig(t)
 	r.stop()
-	r.silence = 5 * time.Second
+	r.silence = 10 * time.Second
 	r.open()
 	r.claim()
 	box, release, err := r.keeper.Use(t.Context(), id)
