@@ -58,6 +58,8 @@ type Config struct {
 	Set map[string]string
 	// Confine takes rights from the thread that starts processes; see spawn.Options.
 	Confine func() error
+	// Kept says that State is kept as long as the workspace. A container's is not.
+	Kept bool
 	// Spawner is one that was made before, with Confine; nil to make one.
 	Spawner *spawn.Spawner
 	Version string
@@ -98,7 +100,11 @@ func New(c Config) (*Runner, error) {
 	if err := r.readFence(); err != nil {
 		return nil, err
 	}
-	done, err := results.Open(filepath.Join(c.State, "results"))
+	open := results.Open
+	if c.Kept {
+		open = results.OpenKept
+	}
+	done, err := open(filepath.Join(c.State, "results"))
 	if err != nil {
 		return nil, err
 	}

@@ -72,8 +72,14 @@ type line struct {
 	Result json.RawMessage `json:"result,omitempty"` // as older runners wrote it
 }
 
+// OpenKept is Open for a folder that is kept as long as the workspace: when it is new,
+// nothing was done before, so no record can be missing.
+func OpenKept(dir string) (*Store, error) { return openStore(dir, false) }
+
 // Open opens the folder, which is made if need be.
-func Open(dir string) (*Store, error) {
+func Open(dir string) (*Store, error) { return openStore(dir, true) }
+
+func openStore(dir string, newHasGaps bool) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -91,7 +97,7 @@ func Open(dir string) (*Store, error) {
 	known, err := os.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		s.gaps = true
+		s.gaps = newHasGaps
 		err = os.WriteFile(file, boot, 0o600)
 	case err == nil:
 		s.gaps = !bytes.Equal(known, boot)

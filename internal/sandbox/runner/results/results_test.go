@@ -313,3 +313,33 @@ func TestResultsOfAnOlderRunner(t *testing.T) {
 	s.is(t, "b", false, Lost, "")
 	open(t, dir).is(t, "a", false, Done, `"`+canary+`"`)
 }
+// In a folder that is kept as long as the workspace, an id that is not known was never
+// begun, unless the machine was restarted since.
+func TestKeptFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "results")
+	s, err := OpenKept(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, _, _, err := s.Begin("a", true); err != nil || state != New {
+		t.Errorf("the first runner: %v, %v", state, err)
+	}
+	if s, err = OpenKept(dir); err != nil {
+		t.Fatal(err)
+	}
+	if state, _, _, err := s.Begin("a", true); err != nil || state != Lost {
+		t.Errorf("begun by a runner that died: %v, %v", state, err)
+	}
+	if state, _, _, err := s.Begin("b", true); err != nil || state != New {
+		t.Errorf("the second runner: %v, %v", state, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "boot"), []byte("another"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = OpenKept(dir); err != nil {
+		t.Fatal(err)
+	}
+	if state, _, _, err := s.Begin("c", true); err != nil || state != Lost {
+		t.Errorf("after a restart of the machine: %v, %v", state, err)
+	}
+}
