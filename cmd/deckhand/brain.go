@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -71,6 +72,7 @@ type brain struct {
 	keyring  *secret.Keyring
 	models   connect.Connector
 	record   cassette.Dir // "" records nothing
+	titles   bool         // the model names conversations
 	client   *http.Client // checks every address it dials
 	pictures *picture.Fetcher
 	library  *knowledge.Library
@@ -176,6 +178,8 @@ func (b *brain) profile(ctx context.Context, st session.State) (agent.Profile, e
 	if s.CondenserMaxSize != nil && s.EnableDefaultCondenser {
 		p.MaxMessages = *s.CondenserMaxSize
 	}
+	// What is recorded or scripted knows no answer to a question that is not in it.
+	p.Title = b.titles && !strings.HasPrefix(c.Model, "scripted/") && !strings.HasPrefix(c.Model, "cassette/")
 	if s.MaxIterations != nil {
 		p.MaxAsks = *s.MaxIterations
 	}

@@ -43,6 +43,7 @@ type serveCmd struct {
 	RateLimit    float64       `name:"rate-limit" env:"DECKHAND_RATE_LIMIT" default:"50" help:"Requests per second and key; 0 is no limit."`
 	RateBurst    int           `name:"rate-burst" env:"DECKHAND_RATE_BURST" default:"100" help:"Requests a key may make at once."`
 	IdleClose    time.Duration `name:"idle-close" env:"DECKHAND_IDLE_CLOSE" default:"1h" help:"Stop a conversation nobody used for so long; the next message starts it again. 0 is never."`
+	Titles       string        `name:"titles" env:"DECKHAND_TITLES" default:"model" enum:"model,task" help:"What names a conversation after its first turn: model asks the model in a small call within the budget, task keeps the first words of the task."`
 	MetricsAddr  string        `name:"metrics-addr" env:"DECKHAND_METRICS_ADDR" placeholder:"ADDR" help:"Serve /metrics here without a key. Default: on the main address, for admin keys."`
 	OTLPEndpoint string        `name:"otlp-endpoint" env:"DECKHAND_OTLP_ENDPOINT" placeholder:"URL" help:"Send traces here, e.g. http://127.0.0.1:4318. Default: none are made."`
 	LogLevel     string        `name:"log-level" env:"DECKHAND_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"What to log: debug, info, warn or error."`

@@ -153,6 +153,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	}
 	s.brain = c.brain(s, c.DataDir, sessions, userSettings, outbound.NewClient(reach, 0), models, box)
 	s.brain.frontEnd = s.front != nil
+	s.brain.titles = c.Titles == "model"
 	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.door.Pending() > busyRequests },
 		Workspaces: s.workspaces, Profile: s.brain.profile, Recall: s.brain.recall, Picture: s.brain.pictures.DataURL, Script: script, Shell: bash.Tool{}, Worked: s.worked,
 		Approval: agent.Approval{Within: c.ApprovalTimeout, Accept: c.ApprovalDefault == "accept"}})

@@ -40,6 +40,9 @@ type Profile struct {
 	// MaxMessages is how many messages the history may have before it is condensed;
 	// 0 is no limit.
 	MaxMessages int
+	// Title has the model name the conversation after its first turn. Until then,
+	// and without it, the title is the first words of the task.
+	Title bool
 	// Warm has the sandbox started with the first model call, since it takes a
 	// while. Otherwise it is started when the first tool needs it.
 	Warm bool

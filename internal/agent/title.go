@@ -1,6 +1,73 @@
 package agent
 
-import "strings"
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"deckhand/internal/llm"
+	"deckhand/internal/session"
+)
+
+//go:embed title.md
+var titlePrompt string
+
+// What a call for a title may take: bytes of the conversation, and tokens of the answer.
+const (
+	titleInput  = 4 << 10
+	titleOutput = 512
+)
+
+// entitle has the model name the conversation after its first turn, if there is
+// money for it. It is tried once: the first words of the task are a title, too.
+// A message that comes meanwhile goes first.
+func (l *Loop) entitle(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
+	if !p.Title || !st.Untitled() || st.Claim != w.claim {
+		return st, nil
+	}
+	if err := t.advance(ctx, l.Log); err != nil {
+		return st, err
+	}
+	req := llm.Request{Model: p.ModelName, System: strings.TrimSpace(titlePrompt), MaxOutput: min(answerLimit(p.Info), titleOutput), Conversation: string(w.id),
+		Messages: []llm.Message{{Role: llm.User, Text: "Task: " + cutMiddle(t.firstSaid(), titleInput/2) + "\n\n" + digest(t.messages, titleInput/2)}}}
+	worst := cost(llm.Price{Input: max(p.Info.Price.Input, p.Info.Price.CacheWrite), Output: p.Info.Price.Output},
+		llm.Usage{Input: int64(len(req.System)+len(req.Messages[0].Text)) + 1000, Output: req.MaxOutput})
+	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+		return s.AskTitle(w.claim, session.ModelAsked{Call: fmt.Sprintf("m%d", s.Last+1), Model: p.ModelName, Reserved: worst}, p.Budget)
+	})
+	if err != nil { // a person was faster, or there is no money for it
+		return l.Sessions.Load(ctx, w.id)
+	}
+	call := st.Ask.Call
+	a, err := func() (answer, error) {
+		ctx, stop := l.while(ctx, w, func(st session.State) bool { return st.Ask != nil && st.Ask.Call == call && !st.Pending() })
+		defer stop()
+		return l.hear(ctx, p.Model, req, func([]byte) {})
+	}()
+	st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+		if s.Ask == nil || s.Ask.Call != call || s.Claim != w.claim { // settled by a person
+			return nil, nil
+		}
+		if err != nil {
+			e := failure(err)
+			return s.AskFailed(w.claim, call, string(e.Class), p.redact(e.Message), spent(e, s.Reserved), false)
+		}
+		return s.Answered(w.claim, session.ModelAnswered{Call: call, Text: p.redact(a.text), Cost: cost(p.Info.Price, a.done.Usage), Usage: session.Usage(a.done.Usage)})
+	}, func(s session.State) ([]session.Payload, error) {
+		if err != nil || s.Claim != w.claim {
+			return nil, nil
+		}
+		return s.Suggest(w.claim, TitleFrom(bare(p.redact(a.text))))
+	})
+	return st, err
+}
+
+// bare is what a model says when it is asked for a title, without what it puts around it.
+func bare(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.Trim(strings.TrimPrefix(text, "Title:"), " #*_`\"'“”«».")
+}
 
 // maxTitle is how long a title made from a message gets.
 const maxTitle = 50

@@ -294,7 +294,12 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 	// For the next turn, what the settings say then holds; what the person chose for
 	// this conversation holds from the next call on.
 	renew := false
-	for st.Wants() {
+	for {
+		if !st.Wants() {
+			if st, err = l.entitle(ctx, w, st, p, t); err != nil || !st.Wants() {
+				break
+			}
+		}
 		l.giveWay(ctx)
 		if err := ctx.Err(); err != nil {
 			return err
@@ -319,7 +324,7 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 		}
 	}
 	l.shelf.put(t)
-	return nil
+	return err
 }
 
 // waits is true for a session that nothing can be done about but to wait.

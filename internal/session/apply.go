@@ -73,6 +73,7 @@ func (s State) Apply(e Event) State {
 		s.Agent, s.Reason = p.State, p.Reason
 	case TurnEnded:
 		s = s.endTurn(p.UpTo)
+		s.Turns++
 		s.Agent, s.ErrorID, s.Reason = p.State, p.ErrorID, p.Reason
 	case PauseRequested:
 		s.Pausing = true

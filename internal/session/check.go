@@ -78,7 +78,7 @@ func (s State) checkWork(p Payload) error {
 		}
 	case ModelAsked:
 		switch {
-		case !s.InTurn || s.Paused:
+		case s.InTurn == (p.Purpose == ForTitle) || s.Paused:
 			return s.no(p, "the model is asked within a turn")
 		case len(s.Open) > 0 || len(s.Announced) > 0:
 			return s.no(p, "every tool call has its result before the model is asked again")

@@ -253,16 +253,44 @@ func (s State) AskModel(claim int64, a ModelAsked, budget *Money) ([]Payload, er
 	if !s.InTurn || s.Paused || s.Pausing {
 		return nil, fmt.Errorf("%w: no turn is under way", ErrRefused)
 	}
-	if s.Ask != nil {
-		return nil, fmt.Errorf("%w: a model call is under way", ErrRefused)
-	}
-	if limit, ok := s.Budget(budget); ok && a.Reserved > limit-s.Committed() {
-		return nil, &BudgetError{Spent: s.Totals.Cost, Needed: a.Reserved, Budget: limit}
+	if err := s.affords(a, budget); err != nil {
+		return nil, err
 	}
 	a.UpTo = s.Last
 	if s.Agent == AgentRateLimited { // it waited long enough
 		return []Payload{StateChanged{State: AgentRunning}, a}, nil
 	}
+	return []Payload{a}, nil
+}
+
+func (s State) affords(a ModelAsked, budget *Money) error {
+	if s.Ask != nil {
+		return fmt.Errorf("%w: a model call is under way", ErrRefused)
+	}
+	if limit, ok := s.Budget(budget); ok && a.Reserved > limit-s.Committed() {
+		return &BudgetError{Spent: s.Totals.Cost, Needed: a.Reserved, Budget: limit}
+	}
+	return nil
+}
+
+// Untitled is true after the first turn of a conversation that nobody named.
+func (s State) Untitled() bool {
+	return s.Turns == 1 && !s.Named && !s.InTurn && !s.Paused && !s.Pending() && !s.Wants() && s.Status() == Running &&
+		(s.Agent == AgentAwaitingUser || s.Agent == AgentFinished) && s.Created.Parent == "" && s.Created.Replay == ""
+}
+
+// AskTitle reserves the money for a call that names the conversation.
+func (s State) AskTitle(claim int64, a ModelAsked, budget *Money) ([]Payload, error) {
+	if err := s.owned(claim); err != nil {
+		return nil, err
+	}
+	if !s.Untitled() {
+		return nil, fmt.Errorf("%w: the conversation needs no title", ErrRefused)
+	}
+	if err := s.affords(a, budget); err != nil {
+		return nil, err
+	}
+	a.Purpose, a.UpTo = ForTitle, s.Last
 	return []Payload{a}, nil
 }
 

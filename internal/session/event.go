@@ -268,12 +268,15 @@ type ModelAsked struct {
 	Reserved Money  `json:"reserved,omitempty"`
 	// UpTo is the last event the model was shown.
 	UpTo int64 `json:"up_to"`
-	// Purpose is "" for a step of the agent, or what else it is for: a summary.
+	// Purpose is "" for a step of the agent, or what else it is for: a summary or a title.
 	Purpose string `json:"purpose,omitempty"`
 }
 
 // ForSummary is the purpose of a call that summarises old history.
 const ForSummary = "summary"
+
+// ForTitle is the purpose of a call that names the conversation. It is made after a turn.
+const ForTitle = "title"
 
 // ModelAnswered settles a model call.
 type ModelAnswered struct {

@@ -58,6 +58,7 @@ type State struct {
 	// Again is true when a turn that ended in an error is to be taken up again.
 	Again    bool
 	Asks     int   // model calls of this turn
+	Turns    int   // turns that ended by themselves
 	LastSaid int64 // newest message of the person
 	Seen     int64 // events up to here are dealt with
 	Shown    int64 // events up to here were shown to the model

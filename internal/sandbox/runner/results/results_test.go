@@ -313,6 +313,7 @@ func TestResultsOfAnOlderRunner(t *testing.T) {
 	s.is(t, "b", false, Lost, "")
 	open(t, dir).is(t, "a", false, Done, `"`+canary+`"`)
 }
+
 // In a folder that is kept as long as the workspace, an id that is not known was never
 // begun, unless the machine was restarted since.
 func TestKeptFolder(t *testing.T) {
