@@ -51,14 +51,14 @@ func (l *Loop) entitle(ctx context.Context, w *worker, st session.State, p Profi
 		}
 		if err != nil {
 			e := failure(err)
-			return s.AskFailed(w.claim, call, string(e.Class), p.redact(e.Message), spent(e, s.Reserved), false)
+			return s.AskFailed(w.claim, call, string(e.Class), p.mask(e.Message), spent(e, s.Reserved), false)
 		}
-		return s.Answered(w.claim, session.ModelAnswered{Call: call, Text: p.redact(a.text), Cost: cost(p.Info.Price, a.done.Usage), Usage: session.Usage(a.done.Usage)})
+		return s.Answered(w.claim, session.ModelAnswered{Call: call, Text: p.mask(a.text), Cost: cost(p.Info.Price, a.done.Usage), Usage: session.Usage(a.done.Usage)})
 	}, func(s session.State) ([]session.Payload, error) {
 		if err != nil || s.Claim != w.claim {
 			return nil, nil
 		}
-		return s.Suggest(w.claim, TitleFrom(bare(p.redact(a.text))))
+		return s.Suggest(w.claim, TitleFrom(bare(p.mask(a.text))))
 	})
 	return st, err
 }
