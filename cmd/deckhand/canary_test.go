@@ -179,7 +179,7 @@ func (a *aviary) mistakes() {
 		{"POST", "/api/conversations", `{"api_key":%q}`},
 		{"POST", "/api/conversations", `{"repository":%q}`},
 		{"POST", "/api/conversations", `{"conversation_id":"bird","initial_user_msg":%q}`},
-		{"POST", "/api/conversations/bird/events", `{"action":"run","args":{"command":%q}}`},
+		{"POST", "/api/conversations/bird/events", `{"action":"run","args":{"command":[%q]}}`},
 		{"POST", "/api/keys", `{"key":%q}`},
 		{"POST", "/api/login", `{"key":%q}`},
 		{"POST", "/api/login", `{"ticket":%q}`},

@@ -157,6 +157,7 @@ func measure(t *testing.T, o Options) {
 		return n
 	}
 	const size = 3 << 20
+	b.put(t, "first", strings.Repeat("x", 1<<20)) // from here on the bytes count for more than the number of files
 	before := usage()
 	b.put(t, "large", strings.Repeat("0123456789abcdef", size/16))
 	grown := usage()
