@@ -191,6 +191,10 @@ func TestDeskInABrowser(t *testing.T) {
 	findChromium(t)
 	h := newTheatre(t, "olaf", "pia")
 	h.lab.mind("mate", mate)
+	// Its answer stops in the middle, until it is interrupted.
+	h.lab.mind("talker", func(llmtest.Asked) llmtest.Reply {
+		return llmtest.Reply{Text: "These words come at once, and then there is silence: the second half of this answer is never written.", Break: llmtest.Hang}
+	})
 	h.play(t, "desk.mjs")
 }
 

@@ -116,15 +116,15 @@ await play({
   },
 
   async "words that are cut off stay"() {
-    await settle("olaf", { llm_model: "scripted/slow" });
+    await settle("olaf", { llm_model: "openai/talker", llm_api_key: "sk-talker", llm_base_url: job.model });
     const there = await enter("olaf");
     const { page } = there;
     await page.goto(`conversations/${await begin("olaf", "Ahoy")}`);
-    await shown(page, "I am a built-in script");
+    await shown(page, "These words come");
     await page.getByRole("button", { name: "Pause", exact: true }).click();
     await page.getByRole("button", { name: "Pause now" }).click();
     await state(page, "Paused");
-    await shown(page, "I am a built-in script");
+    await shown(page, "These words come");
     await shown(page, "[Interrupted by pause]");
     await page.reload();
     await shown(page, "[Interrupted by pause]");
