@@ -128,7 +128,7 @@ await play({
     await shown(page, "[Interrupted by pause]");
     await page.reload();
     await shown(page, "[Interrupted by pause]");
-    await settle("olaf");
+    await settle("olaf", { llm_base_url: "" });
     await clean(there);
   },
 
