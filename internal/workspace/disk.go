@@ -50,7 +50,10 @@ type meter struct {
 	hidden   int64
 	hiddenAt time.Time
 	rate     float64 // bytes in a second, the highest lately
-	calm     int
+	// peak is what a sandbox above its limit may have: what it had when it was ended,
+	// and a little more, since deleting files writes some, too. 0 is below the limit.
+	peak int64
+	calm int
 }
 
 // left is how much may be written, as far as is known.
@@ -111,6 +114,17 @@ func (m *meter) tight(now sandbox.Space) bool {
 		now.Inodes > 0 && now.FreeInodes < headroom(now.Inodes, headroomInodes)
 }
 
+// slack is how much more a sandbox may have that is above its limit already.
+const slack = 1 << 20
+
+// ended remembers what a sandbox has after everything in it was ended.
+func (m *meter) ended(used int64) {
+	m.used = used
+	if used > m.limit {
+		m.peak = used + slack
+	}
+}
+
 // measured remembers a measurement, with what was left on the disk before and after
 // it, and says why the sandbox must be ended, "" if it may go on. What shrinks is not
 // ended: somebody deletes.
@@ -126,7 +140,13 @@ func (m *meter) measured(at time.Time, took time.Duration, used int64, before, n
 	}
 	m.used, m.at, m.took, m.space, m.known = used, at, took, before, true
 	switch {
-	case first || grew <= 0:
+	case used <= m.limit:
+		m.peak = 0
+	case first:
+		m.peak = used + slack
+	}
+	switch {
+	case first || grew <= 0 || m.peak > 0 && used <= m.peak:
 		return ""
 	case used > m.limit:
 		return fmt.Sprintf("Disk limit reached: %s of %s used. Everything that was running was ended. Delete files to continue.", size(used), size(m.limit))
@@ -188,7 +208,12 @@ func (k *Keeper) measure(p *place, box *sandbox.Sandbox, m *meter) error {
 	if why == "" {
 		return nil
 	}
-	err = box.EndAll(ctx, why)
+	if err = box.EndAll(ctx, why); err == nil {
+		// It wrote on until it was ended. What deletes files from here on must not be ended for that.
+		if used, err = k.usage(ctx, p.id, box, m, k.space()); err == nil {
+			m.ended(used)
+		}
+	}
 	k.Logger.Warn("a sandbox wrote too much; what ran in it was ended", "session", p.id, "used", size(used), "allowed", size(m.limit), "free", size(space.FreeBytes))
 	k.note(p.id, session.Noted{ID: "STATUS$ERROR_DISK_QUOTA", Message: why})
 	return err

@@ -43,6 +43,14 @@ func TestMeterLooksInTime(t *testing.T) {
 	if why := m.measured(now.Add(time.Second), 0, m.used-1, disk, disk); why != "" {
 		t.Errorf("after deleting: %s", why)
 	}
+	// Nor is what it had written when it was ended, and the little that deleting itself writes.
+	m.ended(written + 5*mb)
+	if why := m.measured(now.Add(2*time.Second), 0, written+5*mb+4096, disk, disk); why != "" {
+		t.Errorf("while deleting: %s", why)
+	}
+	if why := m.measured(now.Add(3*time.Second), 0, written+8*mb, disk, disk); !strings.Contains(why, "Disk limit reached") {
+		t.Errorf("it writes on above its limit: %q", why)
+	}
 }
 
 // A disk that is nearly full ends whoever still grows, whatever its own limit.
