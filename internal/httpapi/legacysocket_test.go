@@ -232,7 +232,7 @@ func TestSocketReplay(t *testing.T) {
 		t.Error("the replay has no status")
 	}
 	r.do("PATCH", "/api/conversations/"+id, `{"title":"New name"}`).want(t, 200)
-	r.update(id, session.State.Pause)
+	r.update(id, session.State.PauseNow)
 	live := c.untilState(session.AgentPaused)
 	if e := live[0]; e.Title != "New name" || e.Message != id {
 		t.Errorf("%s", e.whole)
