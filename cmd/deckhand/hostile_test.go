@@ -12,6 +12,7 @@ import (
 
 // Whatever an agent writes, or lets a sandbox serve, the page and the login stay the person's own.
 func TestHostileAgentInABrowser(t *testing.T) {
+	t.Parallel()
 	findChromium(t)
 	h := newTheatre(t, "quinn", "rosa")
 	h.lab.mind("pirate", pirate)

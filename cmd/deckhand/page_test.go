@@ -163,6 +163,7 @@ func (h *theatre) obey(t *testing.T, what string) {
 
 // The ten ways through Deckhand that people go most, in a real browser.
 func TestFlowsInABrowser(t *testing.T) {
+	t.Parallel()
 	findChromium(t)
 	h := newTheatre(t, "ada", "bob", "cleo", "dora", "emil", "finn", "gwen", "hugo", "ida", "jane")
 	h.play(t, "flows.mjs")
@@ -171,6 +172,7 @@ func TestFlowsInABrowser(t *testing.T) {
 // The frame around the conversations, as people handle it who mistype, use the keyboard alone
 // or have the page open twice.
 func TestFrameInABrowser(t *testing.T) {
+	t.Parallel()
 	findChromium(t)
 	h := newTheatre(t, "ada", "bob", "cleo", "dora", "emil", "finn", "gwen", "hugo")
 	h.play(t, "frame.mjs")
@@ -179,6 +181,7 @@ func TestFrameInABrowser(t *testing.T) {
 // Every page, in both themes and two widths: it says nothing wrong to the console, asks
 // nobody but us, and everybody can use it.
 func TestPagesInABrowser(t *testing.T) {
+	t.Parallel()
 	findChromium(t)
 	h := newTheatre(t, "kim", "lea", "mia")
 	h.demo("scripted/demo")
@@ -188,6 +191,7 @@ func TestPagesInABrowser(t *testing.T) {
 
 // What people do in the workspace, and with what the agent shows.
 func TestDeskInABrowser(t *testing.T) {
+	t.Parallel()
 	findChromium(t)
 	h := newTheatre(t, "olaf", "pia")
 	h.lab.mind("mate", mate)
