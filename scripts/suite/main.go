@@ -52,7 +52,7 @@ type options struct {
 func parse(args []string) (options, error) {
 	split := slices.Index(args, "--")
 	if split < 0 || split == len(args)-1 {
-		return options{}, fmt.Errorf("usage: suite [-rerun] [-leftovers] [-changed=COMMIT] [go test flags] -- PACKAGE...")
+		return options{}, fmt.Errorf("usage: suite [-rerun] [-leftovers] [-changed=COMMIT] [go test flags] -- PACKAGES")
 	}
 	o := options{packages: args[split+1:]}
 	for _, a := range args[:split] {
