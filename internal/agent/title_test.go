@@ -34,11 +34,18 @@ func TestTitleFromTheModel(t *testing.T) {
 // A message does not wait for a title, and a title that fails changes nothing.
 func TestTitleGivesWay(t *testing.T) {
 	t.Parallel()
-	r := chat(t, llmtest.Reply{Text: "Hello."}, llmtest.Reply{Text: "A title that", Break: llmtest.Hang}, llmtest.Reply{Text: "Here."})
+	asked := make(chan struct{}, 10)
+	r := newWired(t, llmtest.Chat, func(a llmtest.Asked) llmtest.Reply {
+		if strings.HasPrefix(a.Messages[len(a.Messages)-1].Text, "Task: ") {
+			asked <- struct{}{}
+			return llmtest.Reply{Text: "A title that", Break: llmtest.Hang}
+		}
+		return llmtest.Reply{Text: "Hello."}
+	})
 	r.set(func(p *agent.Profile) { p.Title = true })
 	r.start()
 	id := r.create("say hello")
-	r.until(id, "the call", func(s session.State) bool { return s.Ask != nil && s.Ask.Purpose == session.ForTitle })
+	<-asked
 	r.say(id, "are you there?")
 	st := r.until(id, "the answer", func(s session.State) bool { return answered(s) && s.Turns == 2 && s.Ask == nil })
 	if st.Title != "say hello" || st.Reserved != 0 {
