@@ -5,6 +5,44 @@ import (
 	"fmt"
 )
 
+// TrustSet says whether the session's repository is trusted from now on. Custom
+// secrets reach the sandbox, and scripts of the repository run on an open
+// network, only if it is.
+type TrustSet struct {
+	Trusted bool        `json:"trusted"`
+	Reason  TrustReason `json:"reason"`
+}
+
+// TrustReason is why a repository is trusted or not.
+type TrustReason string
+
+// The reasons.
+const (
+	TrustByUser  TrustReason = "user"      // the person said so in this session, or took it back
+	TrustByList  TrustReason = "listed"    // the person trusts it in every session
+	TrustByPush  TrustReason = "push"      // the person can push to it
+	TrustNoPush  TrustReason = "read_only" // the person cannot push to it
+	TrustUnknown TrustReason = "unknown"   // the git provider did not say
+	TrustOutside TrustReason = "outside"   // see Created.Outside
+)
+
+// SetUpBegan says that the script of the checkout is about to run. Confined says
+// that the network stays closed to it.
+type SetUpBegan struct {
+	Script   string `json:"script"`
+	Hash     string `json:"hash"` // SHA-256 of the script, in hex
+	Confined bool   `json:"confined,omitempty"`
+}
+
+// HookSet says what became of the repository's script for commits.
+type HookSet struct {
+	Script    string `json:"script"`
+	Hash      string `json:"hash,omitempty"`
+	Installed bool   `json:"installed,omitempty"`
+	// Problem is why it was not installed.
+	Problem string `json:"problem,omitempty"`
+}
+
 // Trusts is true if nothing is to be feared from the session's repository: there
 // is none, or the person trusts it.
 func (s State) Trusts() bool {

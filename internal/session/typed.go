@@ -64,8 +64,12 @@ func (s State) applyTyped(e Event) State {
 // settleTyped gives the open commands of people a result, so that the session may be closed.
 func (s State) settleTyped(why string) []Payload {
 	var out []Payload
+	outcome, output := Cancelled, "Interrupted by "+why+"."
+	if why == failed {
+		outcome, output = Unknown, unreachable
+	}
 	for _, t := range s.Typed {
-		out = append(out, CommandEnded{Cause: t.Number, Command: t.Command, Outcome: Cancelled, Output: "Interrupted by " + why + "."})
+		out = append(out, CommandEnded{Cause: t.Number, Command: t.Command, Outcome: outcome, Output: output})
 	}
 	return out
 }

@@ -1,0 +1,51 @@
+package session
+
+import "strings"
+
+// What interrupts calls that are in progress.
+const (
+	byStop   = "stop"
+	byPause  = "pause"
+	byDelete = "delete"
+	failed   = "failed" // they may have been begun
+)
+
+// unreachable is the result of a call that was in progress in a sandbox that is lost.
+const unreachable = "The sandbox cannot be reached, so nobody can tell whether this was done."
+
+// close settles everything, the commands of people too.
+func (s State) close(why string) []Payload { return append(s.settle(why), s.settleTyped(why)...) }
+
+// settle closes the agent's open work, so that Paused may follow.
+func (s State) settle(why string) []Payload {
+	var out []Payload
+	if s.Ask != nil {
+		// The call is aborted; what the provider counted until then is unknown,
+		// so the reservation is what it may have cost.
+		f := s.lost("cancelled", "Interrupted by "+why+".", s.Ask.Reserved)
+		if s.Ask.Purpose == "" {
+			f.Text = s.partial(s.Ask.Call)
+		}
+		out = append(out, f)
+	}
+	for _, c := range s.Open {
+		outcome, output := Cancelled, "Interrupted by "+why+"."
+		if text := s.partial(c.ID); text != "" {
+			output = strings.TrimSuffix(text, "\n") + "\n[Interrupted by " + why + "; the output ends here.]"
+		}
+		switch {
+		case c.Denied:
+			outcome = Rejected
+		case c.Awaits(): // and so it was not begun
+			output = "Not run: approval was still pending. Interrupted by " + why + "."
+		case why == failed:
+			outcome, output = Unknown, unreachable
+		}
+		out = append(out, ToolReturned{ID: c.ID, Name: c.Name, Cause: c.Number, Outcome: outcome, Output: output, Origin: c.Origin})
+	}
+	return out
+}
+
+func (s State) lost(class, message string, cost Money) ModelFailed {
+	return ModelFailed{Call: s.Ask.Call, Class: class, Message: message, Cost: cost, Totals: s.Totals.plus(Usage{}, cost)}
+}

@@ -1,0 +1,31 @@
+package session_test
+
+import (
+	"testing"
+
+	"deckhand/internal/session"
+)
+
+// A person's command that is open when the session ends gets a result that says
+// why. In a sandbox that is lost, it may have been run.
+func TestOpenTypedCommandsAreSettled(t *testing.T) {
+	t.Parallel()
+	at := given(t, with(owned, session.CommandTyped{Command: "make"}))
+	for name, c := range map[string]struct {
+		rule    decision
+		outcome session.Outcome
+		output  string
+	}{
+		"stopped": {stop, session.Cancelled, "Interrupted by stop."},
+		"failed": {func(s session.State) ([]session.Payload, error) { return s.Fail(s.Claim, "STATUS$ERROR", "lost") }, session.Unknown,
+			"The sandbox cannot be reached, so nobody can tell whether this was done."},
+	} {
+		out, err := c.rule(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end, ok := out[0].(session.CommandEnded); !ok || end.Outcome != c.outcome || end.Output != c.output || end.Command != "make" {
+			t.Errorf("%s: %+v", name, out)
+		}
+	}
+}
