@@ -100,8 +100,8 @@ func space(path string) (free, all int64, err error) {
 func closing(b session.Batch) bool {
 	for _, e := range b.Events {
 		switch e.Payload.(type) {
-		case session.Stopped, session.Deleted, session.Failed, session.Noted, session.ToolReturned, session.ModelFailed,
-			session.TurnEnded, session.StateChanged, session.Paused, session.Settled, session.ApprovalGiven:
+		case session.Stopped, session.Deleted, session.Failed, session.Noted, session.ToolReturned, session.CommandEnded, session.ModelFailed,
+			session.TurnEnded, session.StateChanged, session.PauseRequested, session.Paused, session.Settled, session.ApprovalGiven:
 		default:
 			return false
 		}

@@ -51,13 +51,13 @@ func TestReserve(t *testing.T) {
 	if err := db.Healthy(); !errors.Is(err, ErrFull) {
 		t.Errorf("healthy: %v", err)
 	}
-	stopped := batch(first, 3, 1)
-	stopped.Events[0].Payload = session.Stopped{}
+	stopped := batch(first, 3, 2) // with a command that a person typed
+	stopped.Events[0].Payload, stopped.Events[1].Payload = session.CommandEnded{Cause: 2}, session.Stopped{}
 	must(t, db.Append(t.Context(), stopped))
 	must(t, db.Close())
 
 	db = open() // a server that is started on the full disk
-	deleted := batch(first, 4, 1)
+	deleted := batch(first, 5, 1)
 	deleted.Events[0].Payload = session.Deleted{}
 	must(t, db.Append(t.Context(), deleted))
 	must(t, os.Remove(filler))
