@@ -30,8 +30,8 @@ func tended(t *testing.T) *box {
 // program is a command of the program beside the server, as a process.
 func (b *box) program(args ...string) *exec.Cmd {
 	b.t.Helper()
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asProgram+"=1", "DECKHAND_DATA_DIR="+b.dir, "TERM=xterm", "NO_COLOR=1", "DECKHAND_SERVER=", "DECKHAND_KEY=")
+	cmd := process(args...)
+	cmd.Env = append(cmd.Env, "DECKHAND_DATA_DIR="+b.dir, "TERM=xterm", "NO_COLOR=1", "DECKHAND_SERVER=", "DECKHAND_KEY=")
 	return cmd
 }
 

@@ -100,6 +100,7 @@ func (a *aviary) ok(method, path, body string, header ...string) string {
 
 // A secret that was put in comes out nowhere: not in the data, not in the log, not in an answer.
 func TestSecretsStayInside(t *testing.T) {
+	t.Parallel()
 	a := &aviary{box: serve(t, ""), birds: birds{}}
 	put := a.birds.put
 	forge := website(t, func(w http.ResponseWriter, r *http.Request) { // it knows the tokens and gives nothing for them
@@ -272,6 +273,7 @@ func (a *aviary) search() {
 
 // The search above must be able to find what it looks for.
 func TestBirdsAreFound(t *testing.T) {
+	t.Parallel()
 	b := birds{}
 	secret := b.put("x")
 	for _, text := range []string{secret, "a" + secret + "b", hex.EncodeToString([]byte(secret)), base64.StdEncoding.EncodeToString([]byte(secret)),

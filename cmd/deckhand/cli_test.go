@@ -56,6 +56,7 @@ func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 // Every command tells what it does and what each of its flags means, and every
 // flag of the server has a twin in the environment.
 func TestHelp(t *testing.T) {
+	t.Parallel()
 	parser, err := kong.New(&cli{}, kong.Name("deckhand"), kong.Vars{"data_dir": "DIR"})
 	if err != nil {
 		t.Fatal(err)
@@ -105,6 +106,7 @@ func TestHelp(t *testing.T) {
 }
 
 func TestUsageErrors(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, c := range []struct {
 		args []string
@@ -131,6 +133,7 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestVersionAndOpenAPI(t *testing.T) {
+	t.Parallel()
 	for _, typed := range []string{"version", "--version"} {
 		if out := must(t, typed); out != version+"\n" {
 			t.Errorf("%s prints %q", typed, out)
@@ -210,6 +213,7 @@ func TestConfigFile(t *testing.T) {
 
 // What the file says reaches the running server.
 func TestConfigReachesTheServer(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "", "--config", write(t, "allow-host:\n  - deckhand.example.org\nprices:\n  acme/m: {input: 1, output: 2}\n"))
 	for host, want := range map[string]int{"deckhand.example.org": 200, "other.example.org": 421} {
 		if status, body, _ := b.raw("GET", "/alive", "", "Host", host); status != want {
@@ -225,6 +229,7 @@ func TestConfigReachesTheServer(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new")
 	at := func(args ...string) []string { return append(args, "--data-dir", dir) }
 	key := must(t, at("key", "create", "--user", "ada", "--name", "laptop", "--expires", "720h")...)
@@ -260,6 +265,7 @@ func TestKeys(t *testing.T) {
 
 // The last way in for an administrator is not closed by accident.
 func TestLastAdmin(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	must(t, "key", "create", "--user", "root1", "--admin", "--data-dir", dir)
 	id := regexp.MustCompile(`[0-9a-f]{12}`).FindString(must(t, "key", "list", "--data-dir", dir))
@@ -269,6 +275,7 @@ func TestLastAdmin(t *testing.T) {
 }
 
 func TestUsers(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "")
 	at := func(args ...string) []string { return append(args, "--data-dir", b.dir) }
 	if out := must(t, at("user", "create", "carol")...); !strings.Contains(out, "deckhand key create --user carol") {
@@ -305,6 +312,7 @@ func TestUsers(t *testing.T) {
 }
 
 func TestDoctor(t *testing.T) {
+	t.Parallel()
 	soak.NotShort(t, "starts sandboxes")
 	free := "127.0.0.1:0"
 	fresh := filepath.Join(t.TempDir(), "not", "there")
@@ -371,6 +379,7 @@ func TestDoctor(t *testing.T) {
 
 // A log that breaks a rule is found, and ends after its last good event when repaired.
 func TestDoctorRepairs(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "")
 	b.demo("scripted/demo")
 	id := b.create("hello")

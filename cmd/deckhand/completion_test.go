@@ -64,10 +64,11 @@ func TestComplete(t *testing.T) {
 
 // Each shell completes with the script that is made for it.
 func TestCompletionScripts(t *testing.T) {
+	t.Parallel()
 	b := tended(t)
 	id := b.create("")
 	bin := t.TempDir()
-	wrapper := "#!/bin/sh\nexport " + asProgram + "=1\nexec '" + os.Args[0] + "' \"$@\"\n"
+	wrapper := "#!/bin/sh\nexport " + asProgram + "=1\nexec '" + programFile() + "' \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(bin, "deckhand"), []byte(wrapper), 0o755); err != nil {
 		t.Fatal(err)
 	}

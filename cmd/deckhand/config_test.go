@@ -12,6 +12,7 @@ import (
 func ref[T any](v T) *T { return &v }
 
 func TestModelsInTheConfigFile(t *testing.T) {
+	t.Parallel()
 	c, err := readConfig(write(t, `
 addr: 127.0.0.1:1
 models:
@@ -62,6 +63,7 @@ prices:
 }
 
 func TestMistakesInTheConfigFile(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"models: 5":                                       "names of models",
 		"models: [a/b]":                                   "names of models",

@@ -46,6 +46,7 @@ func (b *box) pid(id string) int {
 
 // Stopping ends the command with everything it started, and its call has a result.
 func TestStopEndsTheCommand(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "", withHands(t, "local")...)
 	b.demo("scripted/demo")
 	id := b.create("$ echo begun; sleep 1000 & sleep 1000")
@@ -69,6 +70,7 @@ func (b *box) gone(pid int) {
 // A pause with now interrupts the command and keeps what it printed, and its
 // shell; what comes after goes on in it.
 func TestPauseInterruptsTheCommand(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "", withHands(t, "local")...)
 	b.demo("scripted/demo")
 	id := b.create("$ kept=yes; echo begun; sleep 1000")
@@ -85,6 +87,7 @@ func TestPauseInterruptsTheCommand(t *testing.T) {
 // A sandbox that dies with a command in it: that is noticed and said, the outcome
 // is unknown, and the command is not run again.
 func TestSandboxDiesWithACommand(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "", withHands(t, "local")...)
 	b.demo("scripted/demo")
 	id := b.create("$ echo begun | tee -a runs; sleep 1000")
@@ -111,6 +114,7 @@ func TestSandboxDiesWithACommand(t *testing.T) {
 
 // A custom secret is in the environment inside, and in nothing that comes out.
 func TestCustomSecretsAreInsideAndMasked(t *testing.T) {
+	t.Parallel()
 	const canary = "s3cr3t-c4n4ry-value"
 	b := serve(t, "", withHands(t, "local")...)
 	b.demo("scripted/demo")
@@ -129,6 +133,7 @@ func TestCustomSecretsAreInsideAndMasked(t *testing.T) {
 // What leaves a sandbox is in its ledger, with the call that caused it, and
 // private addresses are refused unless the operator says otherwise.
 func TestEgressOfAConversation(t *testing.T) {
+	t.Parallel()
 	inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "from inside the network") }))
 	t.Cleanup(inner.Close)
 	address := strings.TrimPrefix(inner.URL, "http://")
@@ -157,6 +162,7 @@ func TestEgressOfAConversation(t *testing.T) {
 
 // An image that cannot be had ends the start in STOPPED, with a reason.
 func TestImageThatCannotBeHad(t *testing.T) {
+	t.Parallel()
 	host := dockertest.Engine(t)
 	b := serve(t, "", append(withHands(t, "docker"), "--docker-host", host)...)
 	b.demo("scripted/demo")
@@ -176,6 +182,7 @@ func TestImageThatCannotBeHad(t *testing.T) {
 // A conversation in a container: the start is told step by step, and the
 // workspace outlives the stop.
 func TestCommandRunsInAContainer(t *testing.T) {
+	t.Parallel()
 	host, image := dockertest.Engine(t), dockertest.BusyboxImage(t)
 	b := serve(t, "", append(withHands(t, "docker"), "--docker-host", host)...)
 	b.demo("scripted/demo")

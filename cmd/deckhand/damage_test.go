@@ -15,6 +15,7 @@ import (
 // A row that was overwritten on the disk costs what it held and nothing more:
 // the conversation can be repaired up to it, or deleted.
 func TestOverwrittenRow(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "")
 	b.demo("scripted/demo")
 	mend, drop := b.create("mend me"), b.create("drop me")
@@ -59,6 +60,7 @@ func TestOverwrittenRow(t *testing.T) {
 
 // null and absent are the same request; the log names the conversation that was made.
 func TestSameRequestSpelledDifferently(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "")
 	b.demo("scripted/demo")
 	for _, body := range []string{`{"conversation_id":"twin","initial_user_msg":"hi"}`, `{"initial_user_msg":"hi","repository":null,"conversation_id":"twin"}`} {
@@ -86,6 +88,7 @@ func TestSameRequestSpelledDifferently(t *testing.T) {
 
 // Whoever asks the WebSocket's path without an upgrade is told so in JSON.
 func TestSocketWithoutUpgrade(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "")
 	b.demo("scripted/demo")
 	status, body, header := b.raw("GET", "/api/conversations/"+b.create("")+"/events/ws", "")
@@ -95,6 +98,7 @@ func TestSocketWithoutUpgrade(t *testing.T) {
 }
 
 func TestKeyThatNeverWasGood(t *testing.T) {
+	t.Parallel()
 	code, out, errs := command(t, "key", "create", "--user", "gus", "--expires", "0s", "--data-dir", t.TempDir())
 	if code == 0 || out != "" || !strings.Contains(errs, "time to come") {
 		t.Errorf("%d %s%s", code, out, errs)

@@ -30,6 +30,7 @@ func smallDisk(t *testing.T) string {
 
 // A full disk refuses changes in words, reads go on, and with space so does everything.
 func TestServerOnFullDisk(t *testing.T) {
+	t.Parallel()
 	dir := smallDisk(t)
 	b := serve(t, dir)
 	b.demo("scripted/demo")
@@ -71,6 +72,7 @@ func TestServerOnFullDisk(t *testing.T) {
 
 // On a disk that cannot be written the server reads.
 func TestServerOnReadOnlyDisk(t *testing.T) {
+	t.Parallel()
 	dir := smallDisk(t)
 	b := serve(t, dir)
 	b.demo("scripted/demo")
@@ -97,6 +99,7 @@ func TestServerOnReadOnlyDisk(t *testing.T) {
 
 // A server that is told to stop finishes what it acknowledges.
 func TestGracefulStop(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b := serve(t, dir)
 	b.demo("scripted/demo")

@@ -18,6 +18,7 @@ import (
 
 // The walk: HTTP, log, loop, log, stream, client.
 func TestWalk(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "")
 	ctx := t.Context()
 	if _, err := b.client.Settings(ctx); !client.IsNotFound(err) {
@@ -106,6 +107,7 @@ func inOrder(items []client.Item) bool {
 }
 
 func TestEventsPaging(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "")
 	b.demo("scripted/demo")
 	id := b.create("hello")
@@ -242,6 +244,7 @@ func TestKillNine(t *testing.T) {
 }
 
 func TestFailedStartIsVisible(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "")
 	ctx := t.Context()
 	if _, err := b.client.StoreSettings(ctx, api.SettingsInput{LLMModel: api.Some("acme/model-1"), LLMAPIKey: api.Some("sk-something")}); err != nil {
@@ -265,6 +268,7 @@ func TestFailedStartIsVisible(t *testing.T) {
 }
 
 func TestUsersSeeNothingOfEachOther(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "")
 	ctx := t.Context()
 	b.demo("scripted/demo")
@@ -314,6 +318,7 @@ func TestUsersSeeNothingOfEachOther(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 func TestRevokedKeyEndsStreamsAtOnce(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "")
 	ctx := t.Context()
 	b.demo("scripted/demo")
@@ -358,6 +363,7 @@ func statusOf(err error) int {
 }
 
 func TestLoginLink(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "")
 	path, ticket, ok := strings.Cut(strings.TrimPrefix(b.link, b.base), "#")
 	if !ok || path != "/login" {
@@ -384,6 +390,7 @@ func TestLoginLink(t *testing.T) {
 }
 
 func TestRotateMasterBesideServer(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "")
 	ctx := t.Context()
 	if _, err := b.client.StoreSettings(ctx, api.SettingsInput{LLMModel: api.Some("scripted/demo"), LLMAPIKey: api.Some("sk-canary-0123456789")}); err != nil {
@@ -418,6 +425,7 @@ func TestRotateMasterBesideServer(t *testing.T) {
 }
 
 func TestRefusesPublicAddress(t *testing.T) {
+	t.Parallel()
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:3000", "127.evil.com:3000"} {
 		code, out, errs := command(t, "serve", "--addr", addr, "--data-dir", t.TempDir())
 		if code == 0 || !strings.Contains(errs, "--behind-proxy") {
@@ -427,6 +435,7 @@ func TestRefusesPublicAddress(t *testing.T) {
 }
 
 func TestSecondServerIsRefused(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "")
 	code, _, errs := command(t, "serve", "--addr", "127.0.0.1:0", "--data-dir", b.dir)
 	if code == 0 || !strings.Contains(errs, "another deckhand serves") {

@@ -84,6 +84,7 @@ var fillings = map[string]struct{ limit, command, says string }{
 // server can still store things, the agent can delete its files, and deleting the
 // conversation gives the space back.
 func TestSandboxCannotFillTheDisk(t *testing.T) {
+	t.Parallel()
 	soak.NotShort(t, "starts sandboxes")
 	for _, kind := range []string{"tmpfs", "ext4"} {
 		for name, filling := range fillings {

@@ -129,6 +129,7 @@ func newGitLab(t *testing.T, f *gitServer) *lab {
 // Git in a sandbox clones and pushes with the user's token, and the token is
 // nowhere that anybody could look for it.
 func TestTokenStaysOutside(t *testing.T) {
+	t.Parallel()
 	secrets := birds{}
 	token := secrets.put("the git token")
 	f := newGitServer(t, token, "ada/engine", "ada/other")
@@ -201,6 +202,7 @@ func (p *person) nowhere(id string, secrets birds) {
 // A token is used from the moment it is stored, by its owner, and no longer than
 // it is stored.
 func TestTokensComeAndGo(t *testing.T) {
+	t.Parallel()
 	secrets := birds{}
 	first, second := secrets.put("the first token"), secrets.put("the second token")
 	f := newGitServer(t, first, "ada/engine")

@@ -41,6 +41,7 @@ func (b *box) said(id string, after int64, text string) string {
 // A person who writes a command to the demo model gets its result from a real
 // sandbox, and the workspace outlives a stop.
 func TestCommandRunsInTheSandbox(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "", withHands(t, "local")...)
 	b.demo("scripted/demo")
 	id := b.create("$ echo one > kept; pwd; id -u; cat /proc/self/status | grep CapEff")

@@ -13,6 +13,7 @@ import (
 // An image that already holds the runner is used as it is, and wins over the
 // image into which the runner would be put.
 func TestImageWithARunnerOfItsOwn(t *testing.T) {
+	t.Parallel()
 	host := dockertest.Engine(t)
 	runner, err := os.ReadFile(sandboxtest.Runner(t))
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -30,6 +29,7 @@ const (
 // exported and gone on with. The model is shown all that was said and done, in a form
 // that a provider accepts.
 func TestImportAndGoOn(t *testing.T) {
+	t.Parallel()
 	from, dir := t.TempDir(), t.TempDir()
 	if err := os.CopyFS(from, os.DirFS(legacyFolder)); err != nil {
 		t.Fatal(err)
@@ -91,6 +91,7 @@ func TestImportAndGoOn(t *testing.T) {
 
 // Beside a running server: it sees settings and conversations at once.
 func TestImportBesideServer(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "")
 	ctx := t.Context()
 	if _, err := b.client.StoreSettings(ctx, api.SettingsInput{Language: api.Some("de")}); err != nil {
@@ -121,6 +122,7 @@ func TestImportBesideServer(t *testing.T) {
 }
 
 func TestImportUsage(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "none")
 	for _, c := range []struct {
 		args []string
@@ -160,8 +162,7 @@ func TestImportIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(os.Args[0], "import", "--from", from, "--data-dir", dir)
-	cmd.Env = append(os.Environ(), asProgram+"=1")
+	cmd := process("import", "--from", from, "--data-dir", dir)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -196,6 +197,7 @@ func TestImportIsKilled(t *testing.T) {
 
 // What docs/migrating.md tells people to type exists.
 func TestMigratingPageIsTrue(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../docs/migrating.md")
 	if err != nil {
 		t.Fatal(err)

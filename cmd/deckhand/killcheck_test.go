@@ -50,6 +50,7 @@ func TestKilledWhileSandboxesStart(t *testing.T) {
 
 // The same with containers.
 func TestKilledWhileContainersStart(t *testing.T) {
+	t.Parallel()
 	if !soak.On() && os.Getenv("DECKHAND_KILLS") == "" {
 		t.Skip("SKIPPED: runs in make soak")
 	}

@@ -50,6 +50,7 @@ func TestLegacyUIFlag(t *testing.T) {
 // A page that calls as the legacy front end does, in a real browser: it is opened
 // by the login link, works with what it is given, and reaches nobody but us.
 func TestLegacyUIInABrowser(t *testing.T) {
+	t.Parallel()
 	address := startChromium(t)
 	var strangers atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { strangers.Add(1) }))
@@ -110,6 +111,7 @@ func TestLegacyUIInABrowser(t *testing.T) {
 // Deckhand's own page, in a real browser behind a real proxy that takes its path
 // away: the login link, the links, and who comes by a link from elsewhere.
 func TestPageBelowAPathInABrowser(t *testing.T) {
+	t.Parallel()
 	address := startChromium(t)
 	needPage(t)
 	front, behind := freeAddress(t), freeAddress(t)

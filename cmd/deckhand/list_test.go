@@ -75,6 +75,7 @@ func TestList(t *testing.T) {
 }
 
 func TestStates(t *testing.T) {
+	t.Parallel()
 	failed := "STATUS$ERROR"
 	for _, c := range []struct {
 		in   api.Conversation

@@ -79,6 +79,7 @@ func (b *box) hook(url string, events ...string) api.NewWebhook {
 
 // A conversation's way, as a webhook hears of it.
 func TestWebhookHearsOfAConversation(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "")
 	b.demo("scripted/demo")
 	secret := make(chan string, 1)
@@ -118,6 +119,7 @@ func TestWebhookHearsOfAConversation(t *testing.T) {
 // What happened before a kill -9 is told after the next start: nothing is lost
 // between the append and the delivery.
 func TestKilledServerTellsLater(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b, cmd := spawn(t, dir)
 	b.demo("scripted/demo")
@@ -155,6 +157,7 @@ func TestKilledServerTellsLater(t *testing.T) {
 
 // A server that others can reach does not let users reach into its own network.
 func TestPublicServerTellsNoPrivateAddress(t *testing.T) {
+	t.Parallel()
 	e := &ear{}
 	url := listen(t, e, nil)
 	b := serve(t, "", "--addr", "0.0.0.0:0", "--behind-proxy")
@@ -187,6 +190,7 @@ func (b *box) tried(webhook string) api.WebhookDelivery {
 }
 
 func TestWebhooksOfAnotherUser(t *testing.T) {
+	t.Parallel()
 	b := serve(t, "")
 	b.demo("scripted/demo")
 	code, key, errs := command(t, "key", "create", "--user", "bob", "--data-dir", b.dir)

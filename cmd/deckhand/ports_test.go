@@ -91,6 +91,7 @@ func (b *box) webHost(id string, port int) string {
 }
 
 func TestPortsDomain(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		serve serveCmd
 		want  httpapi.Forwarding
@@ -130,6 +131,7 @@ func TestPortsDomain(t *testing.T) {
 }
 
 func TestPortsDomainIsChecked(t *testing.T) {
+	t.Parallel()
 	for name, says := range map[string]string{
 		"ports.example.org": "", "ports.example.org:8443": "", "PORTS.example.org.": "", "ports": "",
 		"https://ports.example.org": "host name", "*.example.org": "host name", "192.0.2.1": "host name", "ports example": "host name", "-x.org": "host name", "a..b": "host name",

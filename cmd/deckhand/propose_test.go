@@ -300,6 +300,7 @@ func TestToolsForPullRequestsAreOffered(t *testing.T) {
 
 // Where links lead to.
 func TestPublicBase(t *testing.T) {
+	t.Parallel()
 	at := &net.TCPAddr{IP: net.IPv4zero, Port: 3000}
 	for want, c := range map[string]serveCmd{
 		"http://localhost:3000":           {},

@@ -12,6 +12,7 @@ import (
 )
 
 func TestOnlyALocalServerReachesPrivateAddresses(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		flags listenFlags
 		want  bool

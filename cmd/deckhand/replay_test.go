@@ -90,6 +90,7 @@ func TestReplayOfAHalf(t *testing.T) {
 }
 
 func TestReplayOfWhatIsNone(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"", "no JSON", `{"a":1}`, `[{"action":"fly"}]`} {
 		refuses(t, []string{"replay", write(t, text), "--data-dir", t.TempDir()}, "cannot be read")
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,8 +28,23 @@ import (
 	"deckhand/internal/soak"
 )
 
-// asProgram makes the test binary be the program, so that tests can kill it.
-const asProgram = "DECKHAND_TEST_AS_PROGRAM"
+const (
+	// builtProgram is the program that tests start as a process. make test names the
+	// one that it built, as users get it: it starts in a fifth of the time.
+	builtProgram = "DECKHAND_TEST_PROGRAM"
+	// asProgram makes the test binary be the program where none is named.
+	asProgram = "DECKHAND_TEST_AS_PROGRAM"
+)
+
+// programFile is what to run as the program, with asProgram in its environment.
+func programFile() string { return cmp.Or(os.Getenv(builtProgram), os.Args[0]) }
+
+// process is the program with these arguments, as a process of its own.
+func process(args ...string) *exec.Cmd {
+	cmd := exec.Command(programFile(), args...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	return cmd
+}
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
@@ -137,8 +153,7 @@ func spawn(t *testing.T, dir string, args ...string) (*box, *exec.Cmd) {
 	t.Helper()
 	soak.NotShort(t, "starts a server as a process")
 	b := &box{t: t, dir: dir, logs: &syncBuffer{}}
-	cmd := exec.Command(os.Args[0], append([]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0", "--rate-limit", "0"}, plainHands(t, args)...)...)
-	cmd.Env = append(os.Environ(), asProgram+"=1")
+	cmd := process(append([]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0", "--rate-limit", "0"}, plainHands(t, args)...)...)
 	cmd.Stderr = b.logs
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -63,9 +63,9 @@ func (d *desk) args(args ...string) []string {
 }
 
 func (d *desk) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], args...)
+	cmd := process(args...)
 	cmd.Dir = d.dir
-	cmd.Env = append(append(os.Environ(), asProgram+"=1"), d.env...)
+	cmd.Env = append(cmd.Env, d.env...)
 	return cmd
 }
 
@@ -107,6 +107,7 @@ func holds(t *testing.T, text string, wants ...string) {
 
 // A task is done in the folder, by commands and edits; the files are the caller's.
 func TestRunWorksInTheFolder(t *testing.T) {
+	t.Parallel()
 	for _, driver := range []string{"host", "local"} {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
@@ -173,6 +174,7 @@ func TestRunJSON(t *testing.T) {
 }
 
 func TestRunExitCodes(t *testing.T) {
+	t.Parallel()
 	forever := func(llmtest.Asked) llmtest.Reply { return sh(fmt.Sprintf("echo %d", callNumber.next())) }
 	limited := func(llmtest.Asked) llmtest.Reply {
 		return llmtest.Reply{Status: 429, Message: "slow down", RetryAfter: "0.01"}
@@ -296,6 +298,7 @@ func TestRunWithoutAKey(t *testing.T) {
 // The stored settings are used beside the server that holds them, but their key
 // goes to no other host.
 func TestRunUsesStoredSettings(t *testing.T) {
+	t.Parallel()
 	other := llmtest.New(t, llmtest.Script(llmtest.Reply{Text: "From elsewhere."}))
 	d := newDesk(t, llmtest.Script(llmtest.Reply{Text: "From the stored model."}))
 	b := serve(t, d.data)

@@ -174,6 +174,7 @@ func out(t *testing.T, b *box, login, why string) {
 }
 
 func TestSignOnAtARealProvider(t *testing.T) {
+	t.Parallel()
 	b, _ := signingOn(t, "--oidc-allowed-domains", "example.org", "--oidc-admin-group", "captains", "--oidc-name", "Example ID")
 	if _, body, _ := b.raw("GET", "/api/login/options", "", "X-Session-API-Key", ""); body != `{"oidc":{"name":"Example ID","start_path":"/login/oidc"}}` {
 		t.Errorf("got %s", body)
@@ -256,6 +257,7 @@ func replay(t *testing.T, b *box, victim *visitor) {
 
 // A browser keeps the login cookie from whoever comes from another site, the provider among them.
 func TestSignOnInARealBrowser(t *testing.T) {
+	t.Parallel()
 	address := startChromium(t)
 	b, issuer := signingOn(t)
 	here := strings.Replace(b.base, "127.0.0.1", "localhost", 1) // which is another site than the provider's
@@ -277,6 +279,7 @@ func TestSignOnInARealBrowser(t *testing.T) {
 
 // Who opens a page, says no at the provider and then yes is on that page.
 func TestSignOnAtTheSecondTry(t *testing.T) {
+	t.Parallel()
 	address := startChromium(t)
 	b, issuer := signingOn(t)
 	wanted := strings.Replace(b.base, "127.0.0.1", "localhost", 1) + "/settings/keys?x=1"
@@ -309,6 +312,7 @@ func TestSignOnAtTheSecondTry(t *testing.T) {
 }
 
 func TestSignOnFlags(t *testing.T) {
+	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)

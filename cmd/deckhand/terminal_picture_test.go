@@ -17,6 +17,7 @@ import (
 // A task from its beginning to its end, as somebody at a terminal sees it. The
 // picture of it in the documentation is made here.
 func TestTerminalFromBeginningToEnd(t *testing.T) {
+	t.Parallel()
 	soak.NotShort(t, "types at a terminal")
 	needLocal(t)
 	edit := calling("str_replace_editor", map[string]any{"command": "str_replace", "path": "/workspace/wheel.py", "old_str": "    squeak()\n", "new_str": "    wheel.grease()\n"})

@@ -124,6 +124,7 @@ func (d *desk) exists(name string) bool {
 }
 
 func TestApprovals(t *testing.T) {
+	t.Parallel()
 	const question = "Do this? (risk unknown)"
 	t.Run("yes and no", func(t *testing.T) {
 		t.Parallel()
@@ -274,6 +275,7 @@ func TestAnswering(t *testing.T) {
 
 // Whatever a model or a program says, the terminal is only told what we tell it.
 func TestTheTerminalIsNotTouched(t *testing.T) {
+	t.Parallel()
 	evil := "\x1b]0;pwned\x07\x1b[2J\u202egnp.exe\u009b31m"
 	script := func() func(llmtest.Asked) llmtest.Reply {
 		first := sh(`printf '\033]0;pwned\007\033[2Jfrom a program\n'`)

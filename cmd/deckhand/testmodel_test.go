@@ -64,6 +64,7 @@ func inShort(r api.ModelReport) string {
 }
 
 func TestTestModel(t *testing.T) {
+	t.Parallel()
 	server, other := llmtest.New(t, good), llmtest.New(t, good)
 	b := tester(t)
 	in := func(model, key, base string) api.TestModel {
@@ -124,6 +125,7 @@ func TestTestModel(t *testing.T) {
 
 // A stored key does not follow the user from one provider to the next.
 func TestTestModelKeepsKeysApart(t *testing.T) {
+	t.Parallel()
 	b := tester(t)
 	if _, err := b.settings.Update(t.Context(), "ada", api.SettingsInput{LLMModel: api.Some("anthropic/claude-sonnet-4-5"), LLMAPIKey: api.Some("sk-anthropic-key")}); err != nil {
 		t.Fatal(err)
@@ -150,6 +152,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestDoctorTriesTheModel(t *testing.T) {
+	t.Parallel()
 	server := llmtest.New(t, good)
 	b := serve(t, "")
 	if err := os.Chmod(b.dir, 0o700); err != nil {

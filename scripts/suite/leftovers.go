@@ -128,7 +128,29 @@ func checkLeftovers(w io.Writer, temp string, before map[string]bool) bool {
 	return clean
 }
 
-// environment is this process's, with another folder for temporary files.
-func environment(temp string) []string {
-	return append(slices.DeleteFunc(slices.Clone(os.Environ()), func(v string) bool { return strings.HasPrefix(v, "TMPDIR=") }), "TMPDIR="+temp)
+// environment is this process's, with other folders for temporary files and for
+// the user's own: what people have in their home changes what shells and git do.
+func environment(temp, home string) []string {
+	env := slices.DeleteFunc(slices.Clone(os.Environ()), func(v string) bool {
+		return strings.HasPrefix(v, "TMPDIR=") || strings.HasPrefix(v, "HOME=")
+	})
+	return append(append(env, caches()...), "TMPDIR="+temp, "HOME="+home)
+}
+
+// caches is where tools keep what they fetched and built, and how npm reaches its
+// registry. All of that stays where it was.
+func caches() []string {
+	var env []string
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOENV"} {
+		if value, err := exec.Command("go", "env", name).Output(); err == nil {
+			env = append(env, name+"="+strings.TrimSpace(string(value)))
+		}
+	}
+	if cache, err := os.UserCacheDir(); err == nil {
+		env = append(env, "XDG_CACHE_HOME="+cache)
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		env = append(env, "NPM_CONFIG_CACHE="+filepath.Join(home, ".npm"), "NPM_CONFIG_USERCONFIG="+filepath.Join(home, ".npmrc"))
+	}
+	return env
 }

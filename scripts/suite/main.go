@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -90,16 +91,22 @@ func run(ctx context.Context, args []string) (bool, error) {
 		}
 	}
 	temp, before := "", map[string]bool{}
+	var env []string
 	if o.leftovers {
 		if temp, err = makeTemp(); err != nil {
 			return false, err
 		}
 		defer os.RemoveAll(temp)
-		before = outside()
+		home, err := os.MkdirTemp(filepath.Dir(temp), "home")
+		if err != nil {
+			return false, err
+		}
+		defer os.RemoveAll(home)
+		env, before = environment(temp, home), outside()
 	}
 	start := time.Now()
 	r := newReport(os.Stdout, len(packages))
-	test := func(r *report, flags, packages []string) error { return goTest(ctx, r, temp, flags, packages) }
+	test := func(r *report, flags, packages []string) error { return goTest(ctx, r, env, flags, packages) }
 	if err := test(r, o.flags, packages); err != nil {
 		return false, err
 	}
@@ -144,17 +151,15 @@ func list(ctx context.Context, patterns []string) ([]string, error) {
 
 // goTest runs go test once and feeds what it says to the report. That tests fail
 // is no error here; that go test says nothing of a package is.
-func goTest(ctx context.Context, r *report, temp string, flags, packages []string) error {
+func goTest(ctx context.Context, r *report, env, flags, packages []string) error {
 	args := append([]string{"test", "-json"}, flags...)
 	// Results of a measured run cannot be reused, and must not be.
-	if self, err := os.Executable(); temp != "" && err == nil {
+	if self, err := os.Executable(); env != nil && err == nil {
 		args = append(args, "-exec", self+" measure")
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
 	cmd.Stderr = os.Stderr
-	if temp != "" {
-		cmd.Env = environment(temp)
-	}
+	cmd.Env = env
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
 	out, err := cmd.StdoutPipe()

@@ -26,7 +26,7 @@ func TestSuite(t *testing.T) {
 			}
 			return d
 		},
-		State: dir,
+		State: dir, Brief: true,
 		Kill: func(t *testing.T, h sandbox.Handle) {
 			var p struct{ PID int }
 			b, err := os.ReadFile(filepath.Join(dir(t), h.ID, "process.json"))

@@ -177,7 +177,7 @@ func AsUser(t *testing.T, run string, env ...string) {
 		cmd.Args = append(cmd.Args, "-test.short")
 	}
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir)
+	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, briefly+"=1")
 	cmd.Env = append(append(cmd.Env, Programs(t)...), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	var out bytes.Buffer

@@ -50,7 +50,14 @@ type Options struct {
 	// State is the folder where the driver that New makes for t keeps its things
 	// on this machine; nil if it keeps none here.
 	State func(t *testing.T) string
+	// Brief leaves out what tests the runner alone: it is the same program with
+	// every driver, and is tried in full with local and docker. A soak leaves
+	// nothing out.
+	Brief bool
 }
+
+// briefly says in the environment of a test program what Options.Brief says.
+const briefly = "DECKHAND_TEST_BRIEFLY"
 
 // test is one test with a driver of its own, or one that shares a sandbox with
 // the others of its group.
@@ -64,12 +71,18 @@ type test[T any] struct {
 // Run runs the suite.
 func Run(t *testing.T, o Options) {
 	soak.NotShort(t, "runs a whole suite")
+	brief := (o.Brief || os.Getenv(briefly) != "") && !soak.On()
 	for _, g := range []struct {
-		name  string
-		tests []test[*box]
+		name   string
+		tests  []test[*box]
+		runner bool // all of it happens within the runner
 	}{
-		{"Shell", shellTests}, {"Input", inputTests}, {"Output", outputTests}, {"Files", fileTests}, {"Paths", pathTests}, {"Tools", toolTests},
+		{"Shell", shellTests, true}, {"Input", inputTests, true}, {"Output", outputTests, true}, {"Tools", toolTests, true},
+		{"Files", fileTests, false}, {"Paths", pathTests, false},
 	} {
+		if g.runner && brief {
+			continue
+		}
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
 			b := open(t, o, sandbox.Spec{}, nil)
