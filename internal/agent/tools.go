@@ -123,7 +123,7 @@ func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.Open
 	defer stop()
 	show, flush := l.live(w.id, open.ID, p)
 	defer flush()
-	c := tool.Call{ID: callID(open), Again: again, Up: l.up(ctx, st), Args: args, Session: string(w.id), Owner: st.Owner, Shell: shellOf(st), Previous: said.previous[open.Name], Live: show}
+	c := tool.Call{ID: callID(open), Number: open.Number, Again: again, Up: l.up(ctx, st), Args: args, Session: string(w.id), Owner: st.Owner, Shell: shellOf(st), Previous: said.previous[open.Name], Live: show}
 	var err error
 	for i := range attempts {
 		var done tool.Result
@@ -193,6 +193,10 @@ func (l *Loop) inSandbox(ctx context.Context, w *worker, p Profile, st session.S
 		return r, true, err
 	}
 	root, claim := l.root(ctx, st, w)
+	number := c.Number
+	if root != w.id {
+		number = 0
+	}
 	var box *sandbox.Sandbox
 	release := func() {}
 	defer func() { release() }()
@@ -204,7 +208,7 @@ func (l *Loop) inSandbox(ctx context.Context, w *worker, p Profile, st session.S
 		if err != nil {
 			return nil, l.noSandbox(ctx, w, err)
 		}
-		box, release = b.Under(claim()), done
+		box, release = b.Under(claim()).For(number), done
 		w.box = box
 		return box, nil
 	}, c)

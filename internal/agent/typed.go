@@ -66,7 +66,7 @@ func (l *Loop) execTyped(ctx context.Context, w *worker, p Profile, st session.S
 		return len(now.Typed) > 0 && now.Typed[0].Number == typed.Number
 	})
 	defer stop()
-	c := tool.Call{ID: id, Again: typed.Number <= w.begun, Up: l.up(ctx, st), Args: args, Session: string(w.id), Owner: st.Owner, Shell: shellOf(st)}
+	c := tool.Call{ID: id, Number: typed.Number, Again: typed.Number <= w.begun, Up: l.up(ctx, st), Args: args, Session: string(w.id), Owner: st.Owner, Shell: shellOf(st)}
 	var done tool.Result
 	for i := range attempts {
 		var entered bool

@@ -84,6 +84,7 @@ var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 // of the same ID is given again. When ctx ends only the wait ends: the command runs on.
 func (s *Sandbox) Exec(ctx context.Context, c Command, live func([]byte)) (Result, error) {
 	var r Result
+	c.Again = c.Again && !s.only
 	call, err := s.peer.Open(ctx, "exec", s.fence, c)
 	if err != nil {
 		return r, err

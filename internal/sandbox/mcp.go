@@ -67,6 +67,7 @@ type MCPResult struct {
 // MCPCall calls a tool. A server that died is started again first.
 func (s *Sandbox) MCPCall(ctx context.Context, c MCPCall) (MCPResult, error) {
 	var r MCPResult
+	c.Again = c.Again && !s.only
 	return r, s.peer.Call(ctx, "mcp/call", s.fence, c, &r)
 }
 

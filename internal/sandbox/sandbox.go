@@ -21,6 +21,10 @@ type Sandbox struct {
 	fence int64
 	info  Info
 	close func()
+	// since is the number of the event after which calls can only have been sent to
+	// this runner; nil if that is not known. only says that of the calls at hand.
+	since *int64
+	only  bool
 }
 
 // Info is what a runner says of itself.
@@ -175,6 +179,25 @@ func (s *Sandbox) Info() Info { return s.info }
 func (s *Sandbox) Under(claim int64) *Sandbox {
 	c := *s
 	c.fence = claim
+	return &c
+}
+
+// Since is the same connection, to a runner that is the only one to which calls were
+// sent that the session's log has after this event. Since(0) is for the only runner that
+// the session ever had.
+func (s *Sandbox) Since(event int64) *Sandbox {
+	c := *s
+	c.since = &event
+	return &c
+}
+
+// For is the same connection for the call that the session's log has at this number, 0
+// for a call that another log has. If the call can have been sent to this runner only,
+// the runner is not told that it may have been sent before: it knows the call, or the
+// call was never begun.
+func (s *Sandbox) For(event int64) *Sandbox {
+	c := *s
+	c.only = s.since != nil && (*s.since == 0 || event > *s.since)
 	return &c
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"slices"
 )
 
@@ -33,6 +34,9 @@ func (s State) Apply(e Event) State {
 	case WorkspaceReady:
 		s.Ready, s.Step = true, ""
 		if len(p.Handle) > 0 { // a workspace that is not needed yet has none, and keeps the one it had
+			if len(s.Handle) > 0 && !bytes.Equal(s.Handle, p.Handle) {
+				s.HandleAt = e.Number
+			}
 			s.Handle, s.Up = p.Handle, true
 		}
 	case WorkspaceStep:

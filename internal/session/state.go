@@ -38,9 +38,11 @@ type State struct {
 	// Step is how far a workspace that is being made is, "" otherwise.
 	Step string
 	// Handle finds the workspace again; it outlives a stop. Up is true when the
-	// sandbox was started since the session was.
-	Handle json.RawMessage
-	Up     bool
+	// sandbox was started since the session was. HandleAt is the number of the event
+	// that replaced another handle with this one, 0 if there was no other.
+	Handle   json.RawMessage
+	HandleAt int64
+	Up       bool
 	// Checkout is the repository in the workspace, and SetUp how its script ended;
 	// nil before.
 	Checkout *CheckedOut

@@ -37,6 +37,8 @@ type Call struct {
 	// ID is the same when the call is made again after a restart; the sandbox
 	// then gives the result of the first one.
 	ID string
+	// Number is that of the event in the conversation's log that recorded the call.
+	Number int64
 	// Again says that the call may have been begun before, by a server that died
 	// since. A tool that cannot find out what became of it answers Unknown.
 	Again bool

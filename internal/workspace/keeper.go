@@ -199,7 +199,7 @@ func (k *Keeper) Use(ctx context.Context, id session.ID) (box *sandbox.Sandbox, 
 		return nil, nil, err
 	}
 	var once sync.Once
-	return box, func() { once.Do(func() { k.leave(p) }) }, nil
+	return k.since(ctx, id, box), func() { once.Do(func() { k.leave(p) }) }, nil
 }
 
 // open attaches to the sandbox, or starts it.
