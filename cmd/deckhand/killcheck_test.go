@@ -25,8 +25,11 @@ import (
 const (
 	// commandsEach is how many commands each conversation runs.
 	commandsEach = 6
-	// maxLife is how long a server lives at most.
+	// maxLife is how long a server lives at most, once the conversations begin.
 	maxLife = 2 * time.Second
+	// maxOpen is how many conversations are at work at once. On a slow machine a server
+	// lives until older ones have ended: it could not take up ever more of them.
+	maxOpen = 8
 	// answerTime bounds the wait for one command. It only ends a hang.
 	answerTime = 4 * time.Minute
 )
@@ -84,10 +87,15 @@ func checkKills(t *testing.T, kills int, args []string) {
 	random := rand.New(rand.NewPCG(seed, seed))
 	k := &killCheck{t: t, dir: dir, args: args, changed: make(chan struct{})}
 	var conversations sync.WaitGroup
+	open := make(chan struct{}, maxOpen)
 	for i := range kills {
 		process, end := k.start(i == 0)
 		for j := range 2 {
-			conversations.Go(func() { k.converse(fmt.Sprintf("kill-%d-%d", i, j)) })
+			open <- struct{}{}
+			conversations.Go(func() {
+				k.converse(fmt.Sprintf("kill-%d-%d", i, j))
+				<-open
+			})
 		}
 		<-time.After(time.Duration(random.Int64N(int64(maxLife))))
 		end()

@@ -87,6 +87,24 @@ type Spacer interface {
 	Space() (Space, error)
 }
 
+// Holder is a Driver that can keep a sandbox from doing anything for a moment.
+type Holder interface {
+	// Hold stops all processes in a sandbox, and the runner with them. They do not
+	// notice. An error says that this cannot be done here.
+	Hold(ctx context.Context, h Handle) (Held, error)
+}
+
+// Held is a sandbox that is held. Call Release or End.
+type Held interface {
+	// Usage counts what the sandbox has written, as Measurer does, and what deleted
+	// files that are open take up.
+	Usage(ctx context.Context) (files, deleted int64, err error)
+	// Release lets everything go on.
+	Release() error
+	// End lets only the runner go on while end has it end everything else.
+	End(end func() error) error
+}
+
 // Space is what a file system has and what is left of it. A file system that does
 // not count its inodes has 0 of them.
 type Space struct {

@@ -26,6 +26,8 @@ const (
 	// not been seen to be faster, and fileRate how many files it may make.
 	writeRate = 1 << 30
 	fileRate  = 1 << 19
+	// lateness is how late a look may be on a busy machine.
+	lateness = 50 * time.Millisecond
 	// approach is how many looks there are before a limit can be reached.
 	approach = 4
 )
@@ -82,9 +84,14 @@ func (m *meter) wait(now sandbox.Space) time.Duration {
 
 // pace is the part of the time in which a limit could be reached after which to look again.
 func (m *meter) pace(now sandbox.Space) time.Duration {
-	seconds := min(float64(m.left(now))/max(m.rate, writeRate), float64(leftFiles(now))/fileRate) / approach
+	files := min(leftFiles(now), m.left(now)/costOf(now))
+	seconds := min(float64(m.left(now))/max(m.rate, writeRate), float64(files)/fileRate) / approach
 	d := time.Duration(min(seconds, 60) * float64(time.Second))
-	return min(max(d, lookAtMost, m.took), lookAtLeast)
+	least := lookAtMost
+	if m.peak > 0 { // above the limit every change is measured
+		least = max(least, m.took)
+	}
+	return min(max(d, least), lookAtLeast)
 }
 
 // due says whether to measure: a part of what is left is gone from the disk, or it is
@@ -99,19 +106,41 @@ func (m *meter) due(at time.Time, now sandbox.Space, inUse bool) bool {
 	gone := m.space.FreeBytes - now.FreeBytes
 	files := m.space.FreeInodes - now.FreeInodes
 	switch left := m.left(m.space) / approach; {
-	case gone > left, files*fileCost > left, files > leftFiles(m.space)/approach, m.tight(now) && (gone > 0 || files > 0):
+	case gone > left, files*costOf(now) > left, files > leftFiles(m.space)/approach, m.tight(now) && (gone > 0 || files > 0):
 		return true
 	}
 	return at.Sub(m.at) >= max(measureEvery<<m.calm, 20*m.took)
 }
 
-// fileCost is what a file takes up at least, as sandbox.Measurer counts it.
+// fileCost is what a file takes up at least.
 const fileCost = 1024
+
+// costOf is what a file without content takes up, as sandbox.Measurer counts it: the disk
+// has only so many of them.
+func costOf(now sandbox.Space) int64 {
+	if now.Inodes == 0 {
+		return fileCost
+	}
+	return max(fileCost, now.Bytes/now.Inodes)
+}
 
 // tight says that the disk itself is nearly full.
 func (m *meter) tight(now sandbox.Space) bool {
 	return now.Bytes > 0 && now.FreeBytes < headroom(now.Bytes, headroomBytes) ||
 		now.Inodes > 0 && now.FreeInodes < headroom(now.Inodes, headroomInodes)
+}
+
+// near says that the limit could be reached while the sandbox is measured.
+func (m *meter) near(now sandbox.Space) bool {
+	if !m.known || now.Bytes == 0 {
+		return false
+	}
+	gone := max(m.space.FreeBytes-now.FreeBytes, (m.space.FreeInodes-now.FreeInodes)*costOf(now))
+	if gone <= 0 {
+		return false
+	}
+	soon := (m.took + lateness).Seconds()
+	return float64(m.left(now)-gone) < soon*max(m.rate, writeRate) || float64(leftFiles(now)) < soon*fileRate
 }
 
 // slack is how much more a sandbox may have that is above its limit already.
@@ -199,18 +228,19 @@ func (k *Keeper) measure(p *place, box *sandbox.Sandbox, m *meter) error {
 	ctx, cancel := context.WithTimeout(k.ctx, measureTime)
 	defer cancel()
 	begun, space := time.Now(), k.space()
-	used, err := k.usage(ctx, p.id, box, m, space)
+	held := k.hold(ctx, p.id, m, space)
+	used, err := k.usage(ctx, p.id, box, m, space, held)
 	if err != nil {
 		m.at = time.Now() // not again at once
-		return err
+		return errors.Join(err, held.Release())
 	}
 	why := m.measured(time.Now(), time.Since(begun), used, space, k.space())
 	if why == "" {
-		return nil
+		return held.Release()
 	}
-	if err = box.EndAll(ctx, why); err == nil {
+	if err = held.End(func() error { return box.EndAll(ctx, why) }); err == nil {
 		// It wrote on until it was ended. What deletes files from here on must not be ended for that.
-		if used, err = k.usage(ctx, p.id, box, m, k.space()); err == nil {
+		if used, err = k.usage(ctx, p.id, box, m, k.space(), unheld{}); err == nil {
 			m.ended(used)
 		}
 	}
@@ -219,11 +249,37 @@ func (k *Keeper) measure(p *place, box *sandbox.Sandbox, m *meter) error {
 	return err
 }
 
+// hold stops a sandbox that could exceed its limit while it is measured, where the driver
+// can do that.
+func (k *Keeper) hold(ctx context.Context, id session.ID, m *meter, now sandbox.Space) sandbox.Held {
+	d, ok := k.Driver.(sandbox.Holder)
+	if !ok || !m.near(now) {
+		return unheld{}
+	}
+	held, err := d.Hold(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
+	if err != nil {
+		return unheld{}
+	}
+	return held
+}
+
+// unheld is a sandbox that goes on while it is measured.
+type unheld struct{}
+
+func (unheld) Usage(context.Context) (files, deleted int64, err error) {
+	return 0, 0, errors.ErrUnsupported
+}
+func (unheld) Release() error             { return nil }
+func (unheld) End(end func() error) error { return end() }
+
 // usage counts what a sandbox takes up. Its runner is asked for deleted files that are
 // open now and then, and whenever the disk has lost more than its files account for.
-func (k *Keeper) usage(ctx context.Context, id session.ID, box *sandbox.Sandbox, m *meter, space sandbox.Space) (int64, error) {
-	var used int64
-	var err error
+func (k *Keeper) usage(ctx context.Context, id session.ID, box *sandbox.Sandbox, m *meter, space sandbox.Space, held sandbox.Held) (int64, error) {
+	used, hidden, err := held.Usage(ctx)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		m.hidden, m.hiddenAt = hidden, time.Now()
+		return used + hidden, err
+	}
 	if d, ok := k.Driver.(sandbox.Measurer); ok {
 		used, err = d.Usage(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
 	} else {

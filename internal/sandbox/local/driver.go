@@ -69,6 +69,7 @@ var (
 	_ sandbox.Measurer    = (*Driver)(nil)
 	_ sandbox.Shelver     = (*Driver)(nil)
 	_ sandbox.Spacer      = (*Driver)(nil)
+	_ sandbox.Holder      = (*Driver)(nil)
 	_ sandbox.Checker     = (*Driver)(nil)
 )
 
@@ -232,7 +233,7 @@ func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox
 	if err != nil || !m.alive() {
 		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, h.ID)
 	}
-	if err := d.repair(dir, m); err != nil {
+	if err := errors.Join(unhold(dir, m), d.repair(dir, m)); err != nil {
 		return nil, err
 	}
 	conn, err := dial(ctx, dir)

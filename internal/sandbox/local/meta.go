@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"deckhand/internal/sandbox/local/box"
+	"deckhand/internal/sandbox/local/cgroup"
 )
 
 // Files in a sandbox's directory beside its folders.
@@ -130,6 +131,7 @@ func (m meta) end(ctx context.Context) error {
 	if !m.alive() { // the descriptor could be of a later process with the number
 		return nil
 	}
+	_ = cgroup.Thaw(m.Groups) // what is frozen does not end
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("ending the sandbox: %w", err)
 	}

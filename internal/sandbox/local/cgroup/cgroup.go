@@ -30,6 +30,9 @@ type Limits struct {
 // The controllers that Limits need.
 var controllers = []string{"memory", "pids", "cpu"}
 
+// freezerName is the controller that stops groups. It has no limits.
+const freezerName = "freezer"
+
 // Parent is where groups are made.
 type Parent struct {
 	// V2 is the folder in the unified hierarchy, "" if that has nothing for us.
@@ -74,7 +77,23 @@ func Find() *Parent {
 	if len(unified) > 0 {
 		p.unify(v2, unified)
 	}
+	if p.V2 == "" {
+		p.addFreezer(v1)
+	}
 	return p
+}
+
+// addFreezer has groups made in the hierarchy that can freeze them, too. The unified one
+// does that by itself.
+func (p *Parent) addFreezer(v1 map[string]string) {
+	own, ok := v1[freezerName]
+	if !ok {
+		return
+	}
+	if dir := filepath.Join(own, parentName); usable(dir) == nil {
+		p.V1[freezerName] = dir
+		p.own = append(p.own, own)
+	}
 }
 
 func none(why string) *Parent {
@@ -363,6 +382,8 @@ func v1Settings(controller string, l Limits) []setting {
 		return []setting{{file: "memory.limit_in_bytes", value: memory}, {file: "memory.memsw.limit_in_bytes", value: memory, optional: true}}
 	case "pids":
 		return []setting{{file: "pids.max", value: strconv.Itoa(l.Processes)}}
+	case freezerName:
+		return nil
 	default:
 		return []setting{{file: "cpu.cfs_period_us", value: strconv.Itoa(period)}, {file: "cpu.cfs_quota_us", value: quota(l)}}
 	}
