@@ -47,7 +47,11 @@ type Peer struct {
 	conns map[uint32]*conn // those that are open, by the number both ends know
 	woken bool
 
-	opening atomic.Int64
+	// gate is passed by one at a time that opens a stream, and waiting counts those that
+	// wait beyond it until yamux lets them: it has places for as many as backlog that
+	// the other end has not accepted, and nobody may take one from whoever is at the gate.
+	gate    chan struct{}
+	waiting atomic.Int64
 }
 
 // Dial makes the end that dialled; Accept the one that was dialled. They start
@@ -66,7 +70,7 @@ func newPeer(rwc io.ReadWriteCloser, h Handlers, start func(io.ReadWriteCloser, 
 	config.ConnectionWriteTimeout = 30 * time.Second
 	config.StreamOpenTimeout = 0 // would be a goroutine for each call; see begin
 	config.LogOutput = io.Discard
-	p := &Peer{handlers: h, conns: map[uint32]*conn{}}
+	p := &Peer{handlers: h, conns: map[uint32]*conn{}, gate: make(chan struct{}, 1)}
 	session, err := start(&guarded{ReadWriteCloser: rwc, wake: p.wake}, config)
 	if err != nil {
 		return nil, err
@@ -158,10 +162,17 @@ func (p *Peer) open(ctx context.Context) (*conn, error) {
 // accepted none of the last backlog. While there are fewer than that, it is not
 // worth a goroutine.
 func (p *Peer) begin(ctx context.Context) (*yamux.Stream, error) {
-	defer p.opening.Add(-1)
-	if p.opening.Add(1)+int64(p.session.NumStreams()) < backlog {
+	select {
+	case p.gate <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if p.room(backlog) {
+		defer func() { <-p.gate }()
 		return p.session.OpenStream()
 	}
+	p.waiting.Add(1)
+	<-p.gate
 	type result struct {
 		stream *yamux.Stream
 		err    error
@@ -170,6 +181,7 @@ func (p *Peer) begin(ctx context.Context) (*yamux.Stream, error) {
 	go func() {
 		var r result
 		r.stream, r.err = p.session.OpenStream()
+		p.waiting.Add(-1)
 		select {
 		case opened <- r:
 		case <-ctx.Done():
@@ -186,18 +198,33 @@ func (p *Peer) begin(ctx context.Context) (*yamux.Stream, error) {
 	}
 }
 
+// room says that a stream can be opened at once, since there are fewer than most. Called
+// with the gate held, which nobody can pass before that stream has its place.
+func (p *Peer) room(most int64) bool {
+	return p.waiting.Load()+int64(p.session.NumStreams()) < most
+}
+
 // tell says to the other end that we have let go of a stream. It does not wait
 // for an end that accepts nothing.
 func (p *Peer) tell(id uint32) {
-	if p.session.NumStreams() < backlog/2 {
-		p.say(id)
-		return
+	select {
+	case p.gate <- struct{}{}:
+		if p.room(backlog / 2) {
+			stream, err := p.session.OpenStream()
+			<-p.gate
+			say(id, stream, err)
+			return
+		}
+		<-p.gate
+	default:
 	}
-	go p.say(id)
+	go func() {
+		stream, err := p.begin(p.ctx)
+		say(id, stream, err)
+	}()
 }
 
-func (p *Peer) say(id uint32) {
-	stream, err := p.begin(p.ctx)
+func say(id uint32, stream *yamux.Stream, err error) {
 	if err != nil {
 		return // the connection ended: then it notices anyway
 	}
