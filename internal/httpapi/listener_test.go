@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"deckhand/api"
@@ -28,9 +29,22 @@ func TestMalformedHTTPIsAnsweredInOurShape(t *testing.T) {
 			t.Fatal(err)
 		}
 		web := &http.Server{Handler: r.door, MaxHeaderBytes: 64 << 10}
+		var connections sync.WaitGroup
+		web.ConnState = func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				connections.Add(1)
+			case http.StateClosed, http.StateHijacked:
+				connections.Done()
+			}
+		}
 		done := make(chan struct{})
 		go func() { defer close(done); _ = web.Serve(wrap(l)) }()
-		t.Cleanup(func() { web.Close(); <-done })
+		t.Cleanup(func() {
+			web.Close()
+			<-done
+			connections.Wait() // one that was refused lingers for half a second
+		})
 		return l.Addr().String()
 	}
 	plainly := serve(Listen)
