@@ -57,16 +57,37 @@ func findChromium(t *testing.T) (program string) {
 	return ""
 }
 
-// startChromium starts a browser with an empty profile, and ends it with the test.
-func startChromium(t *testing.T) (address string) {
+// browserTemp makes a folder for a browser's profile and its temporary files, which it
+// leaves behind when it is killed. The name is short: sockets are made in it.
+func browserTemp(t *testing.T) string {
 	t.Helper()
-	program := findChromium(t)
 	dir, err := os.MkdirTemp("", "chromium")
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		tick, end := time.NewTicker(10*time.Millisecond), time.After(time.Minute)
+		defer tick.Stop()
+		for os.RemoveAll(dir) != nil { // a process of it that was just killed may still write
+			select {
+			case <-tick.C:
+			case <-end:
+				t.Errorf("%s cannot be removed", dir)
+				return
+			}
+		}
+	})
+	return dir
+}
+
+// startChromium starts a browser with an empty profile, and ends it with the test.
+func startChromium(t *testing.T) (address string) {
+	t.Helper()
+	program := findChromium(t)
+	dir := browserTemp(t)
 	cmd := exec.Command(program, "--headless=new", "--remote-debugging-port=0", "--user-data-dir="+dir, "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 		"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions", "--disable-breakpad", "about:blank")
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	words, err := cmd.StderrPipe()
 	if err != nil {
@@ -88,7 +109,6 @@ func startChromium(t *testing.T) (address string) {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it and its children, which are in a group of their own
 		<-gone
 		_ = cmd.Wait()
-		_ = os.RemoveAll(dir)
 	})
 	select {
 	case address = <-found:

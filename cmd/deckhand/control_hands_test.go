@@ -200,4 +200,5 @@ func TestCommandRunsInAContainer(t *testing.T) {
 	b.post("/api/conversations/"+id+"/message", `{"message":"$ cat kept"}`)
 	b.said(id, 0, `"content":"one`)
 	b.remove(id)
+	b.until("the container goes", func() bool { return !dockertest.Sandboxes(t)[id] })
 }

@@ -28,4 +28,5 @@ func TestImageWithARunnerOfItsOwn(t *testing.T) {
 		t.Errorf("the runner was put into it: %s", got)
 	}
 	b.remove(id)
+	b.until("the container goes", func() bool { return !dockertest.Sandboxes(t)[id] })
 }

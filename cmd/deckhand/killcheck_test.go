@@ -58,7 +58,15 @@ func TestKilledWhileContainersStart(t *testing.T) {
 		t.Skip("SKIPPED: runs in make soak")
 	}
 	host, image := dockertest.Engine(t), dockertest.BusyboxImage(t)
-	checkKills(t, kills(t), append(withHands(t, "docker"), "--docker-host", host, "--sandbox-image", image))
+	server := checkKills(t, kills(t), append(withHands(t, "docker"), "--docker-host", host, "--sandbox-image", image))
+	server.until("the containers go", func() bool {
+		for id := range dockertest.Sandboxes(t) {
+			if strings.HasPrefix(id, "kill-") {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // killCheck starts a server again and again while conversations are at work.
@@ -77,7 +85,8 @@ type killCheck struct {
 }
 
 // checkKills kills the server so many times, with two new conversations between two kills.
-func checkKills(t *testing.T, kills int, args []string) {
+// It returns the last server.
+func checkKills(t *testing.T, kills int, args []string) *box {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -109,6 +118,7 @@ func checkKills(t *testing.T, kills int, args []string) {
 		return err == nil && len(left) == 0
 	})
 	t.Logf("%d commands in %d conversations, %d faults", k.ran, 2*kills, k.faults)
+	return k.server
 }
 
 // start starts a server. end says that it is about to be killed.

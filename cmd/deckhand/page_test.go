@@ -101,7 +101,7 @@ func (h *theatre) play(t *testing.T, script string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", filepath.Join("e2e", script), os.Getenv("DECKHAND_PLAY_ONLY"))
 	said := &syncBuffer{}
-	cmd.Dir, cmd.Env, cmd.Stderr = "../../web", append(os.Environ(), "DECKHAND_PLAY="+string(job)), said
+	cmd.Dir, cmd.Env, cmd.Stderr = "../../web", append(os.Environ(), "DECKHAND_PLAY="+string(job), "TMPDIR="+browserTemp(t)), said
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

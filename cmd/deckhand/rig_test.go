@@ -162,7 +162,12 @@ func spawn(t *testing.T, dir string, args ...string) (*box, *exec.Cmd) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // one that is killed leaves a spare sandbox behind
+		late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait()
+		late.Stop()
+	})
 	b.readGreeting(out)
 	return b, cmd
 }

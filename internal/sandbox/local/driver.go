@@ -125,6 +125,7 @@ func New(o Options) (*Driver, error) {
 func (d *Driver) Close() error {
 	d.closeSpare()
 	d.base.close()
+	d.groups.Sweep(d.groupPrefix()) // also of spares whose servers were killed
 	return nil
 }
 

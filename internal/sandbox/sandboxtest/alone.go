@@ -85,7 +85,7 @@ func git(t *testing.T, o Options) {
 	b.put(t, "repo/removed", "gone\n")
 	b.put(t, "repo/old name", strings.Repeat("some lines\n", 20))
 	b.put(t, "repo/same", "same\n")
-	origin := b.ok(t, "mktemp -d")
+	origin := b.outside(t) + "/sub"
 	b.ok(t, "cd repo && git init -q -b main && git add -A && git commit -qm first && git init -q --bare %s && git remote add origin %s && git push -q origin main && git fetch -q", origin, origin)
 	changes, err := b.GitChanges(within(t))
 	must(t, err)

@@ -55,6 +55,28 @@ func Client(t testing.TB) *client.Client {
 	return engine
 }
 
+// Sandboxes are the IDs of all sandboxes of which the engine has a container or a volume.
+func Sandboxes(t testing.TB) map[string]bool {
+	t.Helper()
+	engine, ours := Client(t), make(client.Filters).Add("label", "deckhand=1")
+	containers, err := engine.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: ours})
+	if err != nil {
+		t.Fatal(err)
+	}
+	volumes, err := engine.VolumeList(t.Context(), client.VolumeListOptions{Filters: ours})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	for _, c := range containers.Items {
+		ids[c.Labels["deckhand.id"]] = true
+	}
+	for _, v := range volumes.Items {
+		ids[v.Labels["deckhand.id"]] = true
+	}
+	return ids
+}
+
 // File is one file of an image: a folder if its name ends with a slash, a
 // symbolic link if Link is set.
 type File struct {

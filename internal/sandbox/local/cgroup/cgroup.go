@@ -463,24 +463,29 @@ func (p *Parent) lend(g *Group, start func() error) error {
 	return err
 }
 
+// removeTime is how long the kernel may take to forget a process that has ended.
+const removeTime = 10 * time.Second
+
 // Remove removes the folders of groups whose processes have ended. The kernel
 // needs a moment to forget them.
 func Remove(ctx context.Context, dirs []string) error {
+	var failed error
+	end := time.Now().Add(removeTime)
 	for _, dir := range dirs {
 		for wait := time.Millisecond; ; wait *= 2 {
 			err := os.Remove(dir)
 			if err == nil || errors.Is(err, fs.ErrNotExist) {
 				break
 			}
-			if wait > time.Second {
-				return err
+			if time.Now().After(end) || ctx.Err() != nil {
+				failed = errors.Join(failed, err)
+				break
 			}
 			select {
 			case <-time.After(wait):
 			case <-ctx.Done():
-				return err
 			}
 		}
 	}
-	return nil
+	return failed
 }

@@ -15,11 +15,11 @@ if [ -n "$pid" ] && grep -aqF "$dir" "/proc/$pid/cmdline" 2>/dev/null; then
 	kill -9 "$pid" 2>/dev/null
 fi
 # A folder that somebody else has put there cannot be removed, and is not used.
-rm -rf "$dir" && mkdir -m 700 "$dir" || { echo failed; exit 0; }
+rm -rf "$dir" && mkdir -m 700 "$dir" "$dir/tmp" || { echo failed; exit 0; }
 
 # Loopback never goes through the proxy: what the agent serves can be looked at.
 proxy=${https_proxy:-$HTTPS_PROXY}
-export XDG_CONFIG_HOME="$dir/config" XDG_CACHE_HOME="$dir/cache"
+export XDG_CONFIG_HOME="$dir/config" XDG_CACHE_HOME="$dir/cache" TMPDIR="$dir/tmp"
 setsid "$program" --headless=new --remote-debugging-port=0 --user-data-dir="$dir/profile" --window-size="$2" \
 	--no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic --no-first-run --no-default-browser-check \
 	--disable-background-networking --disable-component-update --disable-sync --disable-extensions --disable-breakpad \
