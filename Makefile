@@ -5,7 +5,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build runner web run test test-short test-changed mutants suite soak forge-test bench page-bench pictures lint vuln fmt fuzz openapi clean setup
+.PHONY: help build runner web run test test-short test-changed mutants attack suite soak forge-test bench page-bench pictures lint vuln fmt fuzz openapi clean setup
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
@@ -111,6 +111,14 @@ test-short: suite ## a quick round: no set-up, no race detector, slow tests left
 
 test-changed: suite ## the tests of what a change since main, or BASE=commit, can touch
 	@$(STATIC) $(SUITE) -changed=$(or $(BASE),$(shell git merge-base HEAD origin/main 2>/dev/null || echo HEAD)) -- ./...
+
+# The list of attacks is the table in docs/security.md.
+attack: setup build ## the attacks that docs/security.md names, without the race detector
+	$(call say,attack: everything that docs/security.md names)
+	@if host=$$(scripts/engine start bin/engine); then \
+		export "$$host"; trap 'scripts/engine stop bin/engine' EXIT; \
+	else test "$${CI:-}" != true; fi; \
+	$(STATIC) scripts/attack
 
 mutants: ## break the core in ten places; a test must notice each
 	@$(STATIC) go run ./scripts/mutants
