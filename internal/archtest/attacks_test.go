@@ -12,6 +12,9 @@ import (
 // attackTable is the page that names a test for each class of attack.
 const attackTable = "docs/security.md"
 
+// runningTests begins the name of each test that attacks the running server.
+const runningTests = "`cmd/deckhand."
+
 // attackClasses is how many classes of attack there are: S1 to S29.
 const attackClasses = 29
 
@@ -47,6 +50,9 @@ func attacks(t *tree) []finding {
 		named := namedTest.FindAllStringSubmatch(cells[3], -1)
 		if len(named) == 0 || len(named) != len(strings.Fields(cells[3])) {
 			breach("S%s: tests are written as `folder.TestName`, separated by spaces: %s", m[1], cells[3])
+		}
+		if !strings.Contains(cells[3], runningTests) {
+			breach("S%s names no test of cmd/deckhand, which attacks the running server", m[1])
 		}
 		for _, n := range named {
 			if !tests[n[1]+"."+n[2]] {
@@ -86,18 +92,21 @@ func TestAttacksCatch(t *testing.T) {
 	row := func(i int, tests string) string {
 		return fmt.Sprintf("| S%d | Class | Promise | %s | — |\n", i, tests)
 	}
-	const good = "`internal/live.TestBubble`"
+	const good = "`cmd/deckhand.TestServe` `internal/live.TestBubble`"
 	var table strings.Builder
 	for i := 1; i <= attackClasses; i++ {
 		table.WriteString(row(i, good))
 	}
-	check := func(text string) []finding { return attacks(planted(t, map[string]string{attackTable: text})) }
+	check := func(text string) []finding {
+		return attacks(planted(t, map[string]string{attackTable: text, "cmd/deckhand/serve_test.go": "package main\n\nfunc TestServe() {}\n"}))
+	}
 	report(t, check(table.String()))
 	for what, text := range map[string]string{
 		"S29 has 0 rows":                         strings.Replace(table.String(), row(29, good), "", 1),
 		"S3 has 2 rows":                          table.String() + row(3, good),
 		"S7 names internal/live.TestGone":        strings.Replace(table.String(), row(7, good), row(7, good+" `internal/live.TestGone`"), 1),
 		"S8: tests are written as":               strings.Replace(table.String(), row(8, good), row(8, "TestBubble"), 1),
+		"S11 names no test of cmd/deckhand":      strings.Replace(table.String(), row(11, good), row(11, "`internal/live.TestBubble`"), 1),
 		"S9 has 4 cells":                         strings.Replace(table.String(), row(9, good), "| S9 | Class | Promise | "+good+" |\n", 1),
 		"S10 names internal/session.TestBubble,": strings.Replace(table.String(), row(10, good), row(10, "`internal/session.TestBubble`"), 1),
 	} {
