@@ -16,6 +16,7 @@ type shareFlags struct {
 	UserRateLimit      float64  `name:"user-rate-limit" env:"DECKHAND_USER_RATE_LIMIT" placeholder:"N" help:"Requests per second of one user, with all keys together. Default: 4 times --rate-limit."`
 	UserKeys           int      `name:"user-keys" env:"DECKHAND_USER_KEYS" default:"100" placeholder:"N" help:"Usable keys one user may have (default: ${default})."`
 	UserSandboxes      int      `name:"user-sandboxes" env:"DECKHAND_USER_SANDBOXES" placeholder:"N" help:"Sandboxes of one user that may run at once. Default: one for each 128 MiB of this machine's memory, and at least 16."`
+	UserDisk           byteSize `name:"user-disk" env:"DECKHAND_USER_DISK" placeholder:"SIZE" help:"Disk that the workspaces of one user may use before no more sandboxes are started; not for docker. Default: half of the disk they are on."`
 	SandboxesMemory    byteSize `name:"sandboxes-memory" env:"DECKHAND_SANDBOXES_MEMORY" placeholder:"SIZE" help:"Memory of all local sandboxes together. Default: 80% of this machine's."`
 	SandboxesProcesses int      `name:"sandboxes-processes" env:"DECKHAND_SANDBOXES_PROCESSES" placeholder:"N" help:"Processes and threads of all local sandboxes together. Default: 75% of what this machine can have."`
 	BodyMemory         byteSize `name:"body-memory" env:"DECKHAND_BODY_MEMORY" placeholder:"SIZE" help:"Memory for the bodies of all requests that are being answered; one user may take an eighth, and at least 64M. Default: a sixteenth of this machine's, between 128M and 1G."`
@@ -27,6 +28,19 @@ func (f shareFlags) perUser() int {
 		return f.UserSandboxes
 	}
 	return max(16, int(machineMemory()/(128<<20)))
+}
+
+// diskPerUser is what the workspaces of one user may take up on disk, 0 if the driver does not know its disk.
+func (f shareFlags) diskPerUser(d sandbox.Driver) int64 {
+	if f.UserDisk > 0 {
+		return int64(f.UserDisk)
+	}
+	if s, ok := d.(sandbox.Spacer); ok {
+		if now, err := s.Space(); err == nil {
+			return now.Bytes / 2
+		}
+	}
+	return 0
 }
 
 // together bounds all local sandboxes at once.

@@ -230,7 +230,7 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 	}
 	spec := c.spec(h, userSettings, sealing)
 	rater := &trust{sessions: sessions, settings: userSettings, client: client, logger: s.logger}
-	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: rater.spec(spec), Logger: s.logger, PerUser: c.perUser(),
+	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: rater.spec(spec), Logger: s.logger, PerUser: c.perUser(), DiskPerUser: c.diskPerUser(h.Driver),
 		Prepare: c.checkout(h, sessions, userSettings).Prepare,
 		OnEnded: func(id session.ID) { userSettings.Release(string(id)) },
 		Forgotten: func(ctx context.Context, id session.ID) {

@@ -234,6 +234,10 @@ func (k *Keeper) measure(p *place, box *sandbox.Sandbox, m *meter) error {
 		m.at = time.Now() // not again at once
 		return errors.Join(err, held.Release())
 	}
+	k.mu.Lock()
+	owner := p.owner
+	k.mu.Unlock()
+	k.sized(p.id, share{owner: owner, bytes: used, ran: true})
 	why := m.measured(time.Now(), time.Since(begun), used, space, k.space())
 	if why == "" {
 		return held.Release()

@@ -182,6 +182,9 @@ func (k *Keeper) remove(ctx context.Context, id session.ID) error {
 	err = k.Driver.Destroy(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
 	k.forget(p)
 	k.ended(id, err)
+	if err == nil {
+		k.unsized(id)
+	}
 	if err == nil && k.Forgotten != nil {
 		// The workspace is gone, so this is done also when the server is about to end.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
@@ -236,6 +239,7 @@ func (k *Keeper) Sweep(ctx context.Context) {
 			k.Logger.Error("a sandbox that nobody needs cannot be ended", "sandbox", f.Handle.ID, "error", err)
 		}
 	}
+	k.measureStopped(ctx, found)
 }
 
 func (k *Keeper) sweepOne(ctx context.Context, f sandbox.Found) error {

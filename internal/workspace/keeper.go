@@ -29,6 +29,9 @@ type Config struct {
 	Logger  *slog.Logger
 	// PerUser is how many sandboxes of one user may run at once; 0 is any number.
 	PerUser int
+	// DiskPerUser is how many bytes the workspaces of one user may take up before no more
+	// sandboxes are started; 0 is any number. It needs a driver that is a sandbox.Measurer.
+	DiskPerUser int64
 	// Silence is how long a sandbox that is in use may take to answer before it is
 	// ended and started again; 0 is DefaultSilence.
 	Silence time.Duration
@@ -48,11 +51,13 @@ type Keeper struct {
 	woken  map[session.ID]bool
 	// strangers have a workspace that the driver keeps and no session that is known.
 	strangers map[session.ID]bool
-	wake      chan struct{}
-	ctx       context.Context
-	cancel    context.CancelFunc
-	tasks     sync.WaitGroup
-	closed    bool
+	// shares is what workspaces take up.
+	shares map[session.ID]share
+	wake   chan struct{}
+	ctx    context.Context
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+	closed bool
 }
 
 // place is one session's sandbox while somebody uses it or it runs.
@@ -87,7 +92,7 @@ func New(c Config) *Keeper {
 	if c.Silence <= 0 {
 		c.Silence = DefaultSilence
 	}
-	k := &Keeper{Config: c, places: map[session.ID]*place{}, woken: map[session.ID]bool{}, strangers: map[session.ID]bool{}, wake: make(chan struct{}, 1)}
+	k := &Keeper{Config: c, places: map[session.ID]*place{}, woken: map[session.ID]bool{}, strangers: map[session.ID]bool{}, shares: map[session.ID]share{}, wake: make(chan struct{}, 1)}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
 }
@@ -233,7 +238,7 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 		return nil, err
 	}
 	spec.ID = string(p.id)
-	opened, err := k.reserve(p, st.Owner)
+	opened, err := k.reserve(p, st)
 	if err != nil {
 		return nil, err
 	}
@@ -255,11 +260,11 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 }
 
 // reserve counts a sandbox that is about to run for its owner, who may have so
-// many and no more. What is kept is counted by itself from then on.
-func (k *Keeper) reserve(p *place, owner string) (opened func(), err error) {
+// many and no more, and use so much disk. What is kept is counted by itself from then on.
+func (k *Keeper) reserve(p *place, st session.State) (opened func(), err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	others := 0
+	owner, others := st.Owner, 0
 	for _, o := range k.places {
 		if o != p && o.owner == owner && (o.box != nil || o.opening) {
 			others++
@@ -267,6 +272,11 @@ func (k *Keeper) reserve(p *place, owner string) (opened func(), err error) {
 	}
 	if k.PerUser > 0 && others >= k.PerUser {
 		return nil, &sandbox.Unavailable{Reason: fmt.Sprintf("You have %d running sandboxes, and more are not allowed at once. Stop a conversation that you do not need now, or wait until one has been idle for long enough.", others)}
+	}
+	if !st.Up { // what runs already is attached to
+		if err := k.checkDisk(owner); err != nil {
+			return nil, err
+		}
 	}
 	p.owner, p.opening = owner, true
 	return func() {

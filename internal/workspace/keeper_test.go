@@ -53,6 +53,7 @@ type rig struct {
 	dir      string
 	grew     chan struct{}
 	silence  time.Duration
+	disk     int64
 	stop     func()
 }
 
@@ -96,7 +97,7 @@ func (r *rig) open() {
 	if r.driver, err = local.New(local.Options{Dir: r.dir, Runner: sandboxtest.Runner(r.t)}); err != nil {
 		r.t.Fatal(err)
 	}
-	keeper := workspace.New(workspace.Config{Driver: r.driver, Name: local.Name, Sessions: r.sessions, Index: r.log, Silence: r.silence,
+	keeper := workspace.New(workspace.Config{Driver: r.driver, Name: local.Name, Sessions: r.sessions, Index: r.log, Silence: r.silence, DiskPerUser: r.disk,
 		Spec: func(context.Context, session.State) (sandbox.Spec, error) { return r.spec, nil }})
 	r.keeper = keeper
 	r.sessions = session.New(r.log) // a new server knows nothing but the log
@@ -628,4 +629,48 @@ func TestSandboxesPerUser(t *testing.T) {
 		t.Fatalf("afterwards: %v", err)
 	}
 	release()
+}
+
+// A user whose workspaces take up too much starts no more sandboxes until some are deleted,
+// also after a restart of the server; other users do.
+func TestDiskPerUser(t *testing.T) {
+	r := newRig(t)
+	for name, owner := range map[session.ID]string{"second": "ann", "third": "ben"} {
+		if _, err := r.sessions.Create(t.Context(), name, session.Created{Owner: owner}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	use := func(name session.ID) error {
+		_, release, err := r.keeper.Use(t.Context(), name)
+		if err == nil {
+			release()
+		}
+		return err
+	}
+	refused := func(name session.ID) bool {
+		var unavailable *sandbox.Unavailable
+		err := use(name)
+		if err != nil && (!errors.As(err, &unavailable) || !strings.Contains(unavailable.Reason, "Your workspaces use 3") || !strings.Contains(unavailable.Reason, "Delete conversations")) {
+			t.Fatal(err)
+		}
+		return err != nil
+	}
+	r.claim()
+	r.run("fill", "head -c 3500000 /dev/urandom > large; sync")
+	r.update(func(s session.State) ([]session.Payload, error) { return s.Stop("enough") })
+	r.until("the first sandbox ends", func() bool { return !r.running() })
+	r.disk = 2 << 20
+	r.restart()
+	r.keeper.Sweep(t.Context())
+	for _, name := range []session.ID{"second", id} {
+		if !refused(name) {
+			t.Errorf("%s was started", name)
+		}
+	}
+	if err := use("third"); err != nil {
+		t.Errorf("another user: %v", err)
+	}
+	r.update(session.State.Delete)
+	r.keeper.Wake(id)
+	r.until("the workspace is gone and another sandbox starts", func() bool { return !r.exists() && !refused("second") })
 }

@@ -1,0 +1,93 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+)
+
+// share is what a workspace takes up on disk, as it was measured last.
+type share struct {
+	owner string
+	bytes int64
+	// ran is true if the sandbox was running then: it may have written more since.
+	ran bool
+}
+
+// sized remembers what a workspace takes up.
+func (k *Keeper) sized(id session.ID, s share) {
+	if k.DiskPerUser <= 0 {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.shares[id] = s
+}
+
+// unsized forgets a workspace that is gone.
+func (k *Keeper) unsized(id session.ID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.shares, id)
+}
+
+// checkDisk refuses a sandbox to an owner whose workspaces take up too much. Called with mu held.
+func (k *Keeper) checkDisk(owner string) error {
+	if k.DiskPerUser <= 0 {
+		return nil
+	}
+	var used int64
+	for _, s := range k.shares {
+		if s.owner == owner {
+			used += s.bytes
+		}
+	}
+	if used < k.DiskPerUser {
+		return nil
+	}
+	return &sandbox.Unavailable{Reason: fmt.Sprintf("Your workspaces use %s of the %s that you may use. Delete conversations that you do not need, then start this one again.", size(used), size(k.DiskPerUser))}
+}
+
+// measureStopped measures the workspaces in which nothing runs, each once after each run, and
+// forgets those that are not found any more.
+func (k *Keeper) measureStopped(ctx context.Context, found []sandbox.Found) {
+	d, ok := k.Driver.(sandbox.Measurer)
+	if !ok || k.DiskPerUser <= 0 {
+		return
+	}
+	there := map[session.ID]bool{}
+	for _, f := range found {
+		there[session.ID(f.Handle.ID)] = true
+	}
+	k.mu.Lock()
+	maps.DeleteFunc(k.shares, func(id session.ID, _ share) bool { return !there[id] })
+	k.mu.Unlock()
+	for _, f := range found {
+		if err := k.measureOne(ctx, d, f); err != nil && ctx.Err() == nil && !errors.Is(err, sandbox.ErrGone) && !errors.Is(err, session.ErrNotFound) {
+			k.Logger.Debug("a workspace cannot be measured", "sandbox", f.Handle.ID, "error", err)
+		}
+	}
+}
+
+func (k *Keeper) measureOne(ctx context.Context, d sandbox.Measurer, f sandbox.Found) error {
+	id := session.ID(f.Handle.ID)
+	k.mu.Lock()
+	s, known := k.shares[id]
+	k.mu.Unlock()
+	if f.Running || known && !s.ran || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	row, err := k.Index.Row(ctx, id)
+	if err != nil || row.Deleted {
+		return err
+	}
+	used, err := d.Usage(ctx, f.Handle)
+	if err == nil {
+		k.sized(id, share{owner: row.Owner, bytes: used})
+	}
+	return err
+}
