@@ -12,6 +12,7 @@ import (
 	"deckhand/internal/agent"
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/llmtest"
+	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
 )
@@ -395,5 +396,55 @@ func TestTwoLoopsAwaitOneAnswer(t *testing.T) {
 	}
 	if fresh > 1 || count[session.ToolReturned](r.events(id)) != 2 { // finish is the other
 		t.Errorf("made %+v", say.calls())
+	}
+}
+
+// hasty is a workspace in which the person is asked about scripts and answers at
+// once, before the start of the sandbox is over.
+type hasty struct {
+	place
+	sessions *session.Sessions
+}
+
+func (h hasty) Use(ctx context.Context, id session.ID) (*sandbox.Sandbox, func(), error) {
+	for _, rule := range []func(session.State) ([]session.Payload, error){
+		func(s session.State) ([]session.Payload, error) {
+			if s.Checkout != nil {
+				return nil, nil
+			}
+			return []session.Payload{session.CheckedOut{Repository: "octo/app", Branch: "main", Dir: "/workspace/app", Folder: "app", Script: ".openhands/setup.sh"}}, nil
+		},
+		func(s session.State) ([]session.Payload, error) {
+			return s.BeginScripts(session.Scripts{SetUp: "1", Hash: "1", Text: "echo"}, session.ScriptTerms{Ask: true})
+		},
+		func(s session.State) ([]session.Payload, error) {
+			if _, asked := s.Awaiting(); !asked {
+				return nil, nil
+			}
+			return s.Decide(session.ApprovalGiven{Approved: false})
+		},
+		func(s session.State) ([]session.Payload, error) {
+			return s.Prepared(s.Claim, session.WorkspaceReady{Handle: []byte(`{"id":"x"}`)})
+		},
+	} {
+		if _, err := h.sessions.Update(ctx, id, rule); err != nil {
+			return nil, nil, err
+		}
+	}
+	return h.place.Use(ctx, id)
+}
+
+// An answer about scripts that comes before the sandbox has started is acted on.
+func TestAnswerDuringAWarmStart(t *testing.T) {
+	r := newRig(t)
+	r.hands = hasty{there(t), r.sessions}
+	r.start()
+	id := session.NewID()
+	if _, err := r.sessions.Create(t.Context(), id, session.Created{Owner: "ada", Repository: "octo/app"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	st := r.until(id, "the scripts are skipped", func(s session.State) bool { return t.Failed() || s.SetUp != nil && !s.Wants() })
+	if st.Unprepared() || st.Agent != session.AgentAwaitingUser {
+		t.Errorf("%+v", st)
 	}
 }

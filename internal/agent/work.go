@@ -314,12 +314,13 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 			}
 			w.chosen, w.retries = st.Overrides, 0
 		}
-		before, turning := st.Last, st.InTurn
+		before, turning, warming := st.Last, st.InTurn, w.warming != nil
 		if st, err = l.advance(ctx, w, st, p, t); err != nil {
 			return err
 		}
 		renew = turning && !st.InTurn && st.Pending()
-		if st.Last == before && st.Wants() && w.warming == nil && !waits(st) {
+		// That the sandbox has started is progress, too, though it may be in the log already.
+		if st.Last == before && st.Wants() && !warming && !waits(st) {
 			return fmt.Errorf("the loop does not know how to go on after event %d", st.Last)
 		}
 	}
