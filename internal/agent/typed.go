@@ -29,6 +29,7 @@ func (l *Loop) runTyped(ctx context.Context, w *worker, p Profile, st session.St
 	end := session.CommandEnded{Cause: typed.Number, Command: typed.Command}
 	id := fmt.Sprintf("%d-typed", typed.Number)
 	done, err := l.execTyped(ctx, w, p, st, typed, id)
+	defer l.Deltas.EndDelta(w.id, typed.Call())
 	var unavailable *sandbox.Unavailable
 	switch {
 	case err == nil:
@@ -66,7 +67,9 @@ func (l *Loop) execTyped(ctx context.Context, w *worker, p Profile, st session.S
 		return len(now.Typed) > 0 && now.Typed[0].Number == typed.Number
 	})
 	defer stop()
-	c := tool.Call{ID: id, Number: typed.Number, Again: typed.Number <= w.begun, Up: l.up(ctx, st), Args: args, Session: string(w.id), Owner: st.Owner, Shell: shellOf(st)}
+	keep, flush := l.live(w.id, typed.Call(), p) // shown to nobody, and kept when the command is interrupted
+	defer flush()
+	c := tool.Call{ID: id, Number: typed.Number, Again: typed.Number <= w.begun, Up: l.up(ctx, st), Args: args, Session: string(w.id), Owner: st.Owner, Shell: shellOf(st), Live: keep}
 	var done tool.Result
 	for i := range attempts {
 		var entered bool

@@ -46,7 +46,7 @@ func TestTypedCommand(t *testing.T) {
 	}
 }
 
-// A stop ends the command, with a result. A message or a command opens the session again.
+// A stop ends the command, with a result that has what it wrote. A message or a command opens the session again.
 func TestStopEndsATypedCommand(t *testing.T) {
 	t.Parallel()
 	r := chat(t, done("ok"))
@@ -54,6 +54,7 @@ func TestStopEndsATypedCommand(t *testing.T) {
 	began := make(chan struct{}, 1)
 	shell.run = func(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if strings.Contains(string(c.Args), "sleep") {
+			c.Live([]byte("half\n"))
 			began <- struct{}{}
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
@@ -61,12 +62,18 @@ func TestStopEndsATypedCommand(t *testing.T) {
 		return tool.Result{Text: "there"}, nil
 	}
 	r.more = func(c *agent.Config) { c.Shell = shell }
+	r.sessions.Written(func(_ session.ID, call string) string {
+		if !session.IsTyped(call) {
+			return ""
+		}
+		return r.deltas.soFar()
+	})
 	r.start()
 	id := r.create("")
 	r.update(id, typeIt("sleep 99"))
 	<-began
 	r.update(id, func(s session.State) ([]session.Payload, error) { return s.Stop("enough") })
-	if got := all[session.CommandEnded](r.rig, id); len(got) != 1 || got[0].Outcome != session.Cancelled {
+	if got := all[session.CommandEnded](r.rig, id); len(got) != 1 || got[0].Outcome != session.Cancelled || got[0].Output != "half\n[Interrupted by stop; the output ends here.]" {
 		t.Errorf("%+v", got)
 	}
 	r.update(id, typeIt("ls"))

@@ -158,7 +158,7 @@ func (o *fragments) since(f *follower) (Frame, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	fr := o.byID[f.feed.id]
-	if fr == nil || fr.call == f.settled {
+	if fr == nil || fr.call == f.settled || session.IsTyped(fr.call) { // clients take an unknown call for an answer
 		return Frame{}, false
 	}
 	if time.Since(fr.touched) > staleAfter {

@@ -283,3 +283,19 @@ func TestLateDeltas(t *testing.T) {
 		other.cancel()
 	})
 }
+
+// What a person's own command writes is kept for its result, and not shown as an answer.
+func TestTypedOutputIsNotShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		r := w.read(t.Context(), 0)
+		call := session.TypedCommand{Number: 7}.Call()
+		w.hub.Delta(theID, call, "half")
+		synctest.Wait()
+		if got := r.text(t, call); got != "" || w.hub.Written(theID, call) != "half" {
+			t.Errorf("shown %q, kept %q", got, w.hub.Written(theID, call))
+		}
+		w.hub.EndDelta(theID, call)
+		r.cancel()
+	})
+}

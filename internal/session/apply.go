@@ -163,7 +163,7 @@ func (s State) applyTool(e Event) State {
 		if len(s.Open) == 0 {
 			s.steps = &step{from: e.Number, prev: s.steps}
 		}
-		s.Open = append(slices.Clone(s.Open), OpenCall{ID: p.ID, Name: p.Name, Number: e.Number, Since: e.Number, Origin: p.Origin, Before: s.Agent})
+		s.Open = append(slices.Clone(s.Open), OpenCall{ID: p.ID, Name: p.Name, Number: e.Number, Since: e.Number, Given: p.Args, Origin: p.Origin, Before: s.Agent})
 		if p.Origin != "" { // it is not of the model's answer
 			return s
 		}

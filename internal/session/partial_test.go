@@ -19,18 +19,23 @@ func TestPartialOutputIsKept(t *testing.T) {
 		wrote string
 		check func(p session.Payload) bool
 	}{
-		"a command, stop": {running, stop, "one\ntwo\n", func(p session.Payload) bool {
-			return p.(session.ToolReturned).Output == "one\ntwo\n[Interrupted by stop; the output ends here.]"
+		"a command, stop": {with(calling, session.ToolCalled{ToolCall: session.ToolCall{ID: "a", Name: "bash", Args: []byte(`{"command":"make"}`)}}), stop, "one\ntwo\n", func(p session.Payload) bool {
+			r := p.(session.ToolReturned)
+			return r.Output == "one\ntwo\n[Interrupted by stop; the output ends here.]" && r.Partial && string(r.Args) == `{"command":"make"}`
 		}},
 		"a command, pause": {running, pause, "one", func(p session.Payload) bool {
 			return p.(session.ToolReturned).Output == "one\n[Interrupted by pause; the output ends here.]"
 		}},
 		"a silent command": {running, pause, "", func(p session.Payload) bool {
-			return p.(session.ToolReturned).Output == "Interrupted by pause."
+			r := p.(session.ToolReturned)
+			return r.Output == "Interrupted by pause." && !r.Partial
 		}},
 		"a long output": {running, pause, long, func(p session.Payload) bool {
 			out := p.(session.ToolReturned).Output
 			return utf8.RuneCountInString(out) < 30_200 && strings.HasPrefix(out, "first") && strings.Contains(out, "last\n[Interrupted") && utf8.ValidString(out)
+		}},
+		"a typed command, stop": {with(owned, session.CommandTyped{Command: "make"}), stop, "one\n", func(p session.Payload) bool {
+			return p.(session.CommandEnded).Output == "one\n[Interrupted by stop; the output ends here.]"
 		}},
 		"a call that waits": {awaiting, stop, "", func(p session.Payload) bool {
 			return p.(session.ToolReturned).Output == "Not run: approval was still pending. Interrupted by stop."
@@ -48,7 +53,7 @@ func TestPartialOutputIsKept(t *testing.T) {
 			t.Parallel()
 			sessions := session.New(memlog.New())
 			sessions.Written(func(id session.ID, call string) string {
-				if id != theID || call != "a" && call != "m" {
+				if id != theID || call != "a" && call != "m" && !session.IsTyped(call) {
 					t.Errorf("asked for %q of %q", call, id)
 				}
 				return c.wrote

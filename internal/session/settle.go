@@ -29,21 +29,33 @@ func (s State) settle(why string) []Payload {
 		out = append(out, f)
 	}
 	for _, c := range s.Open {
-		outcome, output := Cancelled, "Interrupted by "+why+"."
-		if text := s.partial(c.ID); text != "" {
-			output = strings.TrimSuffix(text, "\n") + "\n[Interrupted by " + why + "; the output ends here.]"
-		}
+		r := ToolReturned{ID: c.ID, Name: c.Name, Cause: c.Number, Outcome: Cancelled, Origin: c.Origin}
+		written := s.partial(c.ID)
+		r.Output = interrupted(why, written)
 		switch {
 		case c.Denied:
-			outcome = Rejected
+			r.Outcome = Rejected
 		case c.Awaits(): // and so it was not begun
-			output = "Not run: approval was still pending. Interrupted by " + why + "."
+			r.Output = "Not run: approval was still pending. Interrupted by " + why + "."
 		case why == failed:
-			outcome, output = Unknown, unreachable
+			r.Outcome, r.Output = Unknown, unreachable
+		case written != "":
+			r.Partial, r.Args = true, c.Given
+			if c.Args != nil {
+				r.Args = c.Args
+			}
 		}
-		out = append(out, ToolReturned{ID: c.ID, Name: c.Name, Cause: c.Number, Outcome: outcome, Output: output, Origin: c.Origin})
+		out = append(out, r)
 	}
 	return out
+}
+
+// interrupted is the result of a command that wrote this before it was interrupted.
+func interrupted(why, written string) string {
+	if written == "" {
+		return "Interrupted by " + why + "."
+	}
+	return strings.TrimSuffix(written, "\n") + "\n[Interrupted by " + why + "; the output ends here.]"
 }
 
 func (s State) lost(class, message string, cost Money) ModelFailed {

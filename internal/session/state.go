@@ -128,6 +128,8 @@ type OpenCall struct {
 	Why      string
 	// Args are the person's in place of the model's; nil if they are unchanged.
 	Args json.RawMessage
+	// Given are the model's.
+	Given json.RawMessage
 	// Deadline is when Default becomes the answer.
 	Deadline time.Time
 	Default  bool

@@ -3,6 +3,8 @@ package session
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // TypedCommand is a person's command without a result.
@@ -10,6 +12,15 @@ type TypedCommand struct {
 	Number  int64
 	Command string
 }
+
+// typedCall begins the names of commands that people typed.
+const typedCall = "typed:"
+
+// Call names the command where tool calls have their id.
+func (t TypedCommand) Call() string { return typedCall + strconv.FormatInt(t.Number, 10) }
+
+// IsTyped reports whether call names a command that a person typed.
+func IsTyped(call string) bool { return strings.HasPrefix(call, typedCall) }
 
 // maxTyped is how many commands of people may wait for the shell at a time.
 const maxTyped = 16
@@ -64,12 +75,12 @@ func (s State) applyTyped(e Event) State {
 // settleTyped gives the open commands of people a result, so that the session may be closed.
 func (s State) settleTyped(why string) []Payload {
 	var out []Payload
-	outcome, output := Cancelled, "Interrupted by "+why+"."
-	if why == failed {
-		outcome, output = Unknown, unreachable
-	}
 	for _, t := range s.Typed {
-		out = append(out, CommandEnded{Cause: t.Number, Command: t.Command, Outcome: outcome, Output: output})
+		end := CommandEnded{Cause: t.Number, Command: t.Command, Outcome: Cancelled, Output: interrupted(why, s.partial(t.Call()))}
+		if why == failed {
+			end.Outcome, end.Output = Unknown, unreachable
+		}
+		out = append(out, end)
 	}
 	return out
 }

@@ -44,6 +44,11 @@ func ended(r session.ToolReturned, o session.Outcome) session.ToolReturned {
 	return r
 }
 
+func partial(r session.ToolReturned) session.ToolReturned {
+	r.Partial = true
+	return r
+}
+
 func awaiting(c session.ToolCalled) session.ToolCalled {
 	c.Awaits, c.Risk = true, session.RiskHigh
 	return c
@@ -208,6 +213,8 @@ func resultCases() []oneCase {
 		{"result_run_refused", v0.Event, ended(returned("execute_bash", run, "Missing required argument …", ``), session.FailedRun)},
 		{"result_run_running", v0.Event, returned("execute_bash", run, "…", `{"exit_code":-1}`)},
 		{"result_cancelled", v0.Event, ended(returned("execute_bash", run, "Interrupted by stop.", ``), session.Cancelled)},
+		{"result_interrupted", v0.Event, partial(ended(returned("execute_bash", run, "ok 1\n[Interrupted by stop; the output ends here.]", ``), session.Cancelled))},
+		{"result_interrupted_tool", v0.Event, partial(ended(returned("some_tool", run, "half", ``), session.Cancelled))},
 		{"result_cancelled_silent", v0.Event, ended(returned("finish", ``, "", ``), session.Cancelled)},
 		{"result_rejected", v0.Event, ended(returned("execute_bash", run, "", ``), session.Rejected)},
 		{"result_unknown", v0.Event, ended(returned("execute_bash", run, "The sandbox is gone.", ``), session.Unknown)},

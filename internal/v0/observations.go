@@ -18,6 +18,13 @@ const (
 	errorUnknown     = "AGENT_ERROR$OUTCOME_UNKNOWN"
 )
 
+// shellTool is the tool whose output front ends show in their terminal.
+const shellTool = "execute_bash"
+
+// exitInterrupted is the exit code of a command that was interrupted, as shells have it.
+// -1 means that a command still runs.
+const exitInterrupted = 130
+
 // What people read when the result itself says nothing.
 const (
 	textNotExecuted = "The action was not completed because the agent was stopped."
@@ -31,6 +38,10 @@ func toolReturned(e session.Event, p session.ToolReturned) Frame {
 	f := formOf(p.Name)
 	switch p.Outcome {
 	case session.Cancelled:
+		if p.Partial && p.Name == shellTool {
+			runObservation(w, e, result{p, parseArguments(p.Args)})
+			break
+		}
 		w.failure(e, p, or(p.Output, textNotExecuted), errorNotExecuted)
 	case session.Rejected:
 		text := or(p.Output, textRejected)
@@ -98,7 +109,11 @@ func runObservation(w *writer, e session.Event, r result) {
 	if d.PID != nil {
 		pid = *d.PID
 	}
-	w.head(e, fromAgent, fmt.Sprintf("Command `%s` executed with exit code %d.", command, code))
+	message := fmt.Sprintf("Command `%s` executed with exit code %d.", command, code)
+	if r.Outcome == session.Cancelled { // front ends say of the id of a cancelled call that it was not executed
+		code, message = exitInterrupted, fmt.Sprintf("Command `%s` was interrupted.", command)
+	}
+	w.head(e, fromAgent, message)
 	w.observation("run", r.Output, r.Cause)
 	w.ran(command, code, pid, d)
 }

@@ -37,8 +37,12 @@ func commandEnded(e session.Event, p session.CommandEnded) Frame {
 	if p.Outcome == session.Unknown {
 		output = or(output, textUnknown)
 	}
+	message := fmt.Sprintf("Command `%s` executed with exit code %d.", p.Command, code)
+	if p.Outcome == session.Cancelled {
+		code, message = exitInterrupted, fmt.Sprintf("Command `%s` was interrupted.", p.Command)
+	}
 	w := newWriter(640 + 2*len(output) + 3*len(p.Command) + len(p.Details))
-	w.head(e, fromUser, fmt.Sprintf("Command `%s` executed with exit code %d.", p.Command, code))
+	w.head(e, fromUser, message)
 	w.observation("run", output, p.Cause)
 	w.ran(p.Command, code, pid, d)
 	return w.end()
