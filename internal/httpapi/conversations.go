@@ -108,7 +108,7 @@ func getConversation(d *Door, ctx context.Context, c *call, p one, _ none) (api.
 
 func (d *Door) describeRow(r session.Row) api.Conversation {
 	out := api.Conversation{
-		ConversationID: string(r.ID), Title: r.Title, LastUpdatedAt: r.UpdatedAt, Status: string(r.Status), AgentState: string(r.Agent),
+		ConversationID: string(r.ID), Title: r.Title, LastUpdatedAt: r.UpdatedAt, Status: string(r.Shown()), AgentState: string(r.Agent),
 		ErrorID: text(r.ErrorID), Reason: text(r.Reason), SelectedRepository: text(r.Repository), SelectedBranch: text(r.Branch),
 		GitProvider: text(r.Provider), Trigger: text(r.Trigger), NumConnections: d.Hub.Following(r.ID), CreatedAt: r.CreatedAt,
 		PRNumber: []int{}, PullRequests: []api.PullRequest{}, LastEventID: r.Last, AccumulatedCost: r.Totals.Cost.Dollars(),
@@ -122,14 +122,11 @@ func (d *Door) describeRow(r session.Row) api.Conversation {
 		return out
 	}
 	step := r.Step
-	switch {
-	case r.Status == session.Starting && step == "": // not taken up yet
+	if r.Status == session.Starting && step == "" { // not taken up yet
 		step = "starting"
-	case step != "":
-		// Legacy front ends ask again only while a conversation starts: with RUNNING
-		// they would show this step for minutes.
-		out.Status = string(session.Starting)
 	}
+	// Legacy front ends ask again only while a conversation starts: with RUNNING they
+	// would show a step for minutes, so Shown says STARTING then.
 	out.RuntimeStatus, out.URL = ptr(v0.StepStatus(step)), ptr(d.prefix+"/api/conversations/"+string(r.ID))
 	return out
 }

@@ -93,12 +93,22 @@ type Row struct {
 	Requests []RequestOpened
 }
 
+// Shown is the status that people see: a session that runs is starting again while its
+// workspace is being made.
+func (r Row) Shown() Status {
+	if r.Status == Running && r.Step != "" {
+		return Starting
+	}
+	return r.Status
+}
+
 // Query selects rows of one owner. Zero fields do not filter.
 type Query struct {
 	Owner      string
 	Repository string
 	Trigger    string
-	Status     Status
+	// Status is the one shown.
+	Status Status
 	// Text is a case-insensitive part of the title, the repository or the ID.
 	Text string
 	// Before continues a list: rows strictly after this one in list order.

@@ -101,7 +101,7 @@ func (l *Log) Rows(_ context.Context, q session.Query) ([]session.Row, error) {
 		return r.Owner == q.Owner && !r.Deleted &&
 			(q.Repository == "" || r.Repository == q.Repository) &&
 			(q.Trigger == "" || r.Trigger == q.Trigger) &&
-			(q.Status == "" || r.Status == q.Status) &&
+			(q.Status == "" || r.Shown() == q.Status) &&
 			(contains(r.Title, q.Text) || contains(r.Repository, q.Text) || contains(string(r.ID), q.Text)) &&
 			(q.Before == nil || after(r, *q.Before))
 	})

@@ -138,7 +138,7 @@ func (db *DB) awake(ctx context.Context, q session.Query, search search) ([]sess
 				return nil
 			}
 			r, err := unpackRow(bytesOf(v[0]))
-			if err == nil && (q.Before == nil || inOrder(*q.Before, cursorOf(r)) < 0) {
+			if err == nil && r.Shown() == q.Status && (q.Before == nil || inOrder(*q.Before, cursorOf(r)) < 0) {
 				rows = append(rows, r)
 			}
 			return err

@@ -18,7 +18,10 @@ type search struct {
 }
 
 func newSearch(q session.Query) search {
-	s := search{repository: []byte(q.Repository), trigger: []byte(q.Trigger), status: []byte(q.Status), text: []byte(strings.ToLower(q.Text))}
+	s := search{repository: []byte(q.Repository), trigger: []byte(q.Trigger), text: []byte(strings.ToLower(q.Text))}
+	if q.Status == session.Halted { // the others depend on the step, too
+		s.status = []byte(q.Status)
+	}
 	s.ascii = isASCII(s.text)
 	s.all = len(s.repository)+len(s.trigger)+len(s.status)+len(s.text) == 0
 	return s
