@@ -197,6 +197,7 @@ func TestSignOnAtARealProvider(t *testing.T) {
 	if got := strings.Join(names, " "); got != "ada admin admin-2 grace-hopper" {
 		t.Errorf("the users are %s", got)
 	}
+	t.Run("e-mail", func(t *testing.T) { addresses(t, ada, b) })
 	t.Run("cancel", func(t *testing.T) {
 		p := newVisitor(t, b.base)
 		if _, at := p.read(p.http.Get(p.begin() + "/abort")); at != "/login?next=%2Fdocs&sign_on=denied" {
@@ -216,6 +217,43 @@ func TestSignOnAtARealProvider(t *testing.T) {
 	for _, secret := range []string{"identity-secret-canary", ada.arrived.Query().Get("code"), ada.flow} {
 		if secret == "" || strings.Contains(b.logs.String(), secret) {
 			t.Errorf("the log has %q in it", secret)
+		}
+	}
+}
+
+// addresses: the provider says whose address is verified, and the user does not.
+func addresses(t *testing.T, ada *visitor, b *box) {
+	store := func(body string) string {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", b.base+"/api/settings", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Origin", b.base)
+		said, _ := ada.read(ada.http.Do(req))
+		return said
+	}
+	shown := func() string {
+		var s api.Settings
+		text, _ := ada.read(ada.http.Get(b.base + "/api/settings"))
+		if err := json.Unmarshal([]byte(text), &s); err != nil || s.Email == nil || s.EmailVerified == nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		return fmt.Sprint(*s.Email, " ", *s.EmailVerified)
+	}
+	for _, step := range []struct{ send, ignored, want string }{
+		{`{"llm_model":"scripted/demo"}`, "", "ada@example.org true"},
+		{`{"email":"Ada@example.org","email_verified":true}`, "", "Ada@example.org true"},
+		{`{"email":"other@example.org","email_verified":true}`, "", "other@example.org false"},
+		{`{"email_verified":true}`, "email_verified", "other@example.org false"},
+		{`{"email":""}`, "", "ada@example.org true"},
+	} {
+		said := store(step.send)
+		if !strings.Contains(said, "Settings stored") || strings.Contains(said, "ignored_fields") != (step.ignored != "") || !strings.Contains(said, step.ignored) {
+			t.Errorf("%s: %s", step.send, said)
+		}
+		if got := shown(); got != step.want {
+			t.Errorf("%s: the address is %s, want %s", step.send, got, step.want)
 		}
 	}
 }

@@ -107,15 +107,20 @@ type Link struct {
 	Issuer, Subject string
 	User            string
 	CreatedAt       time.Time
+	Email           Email
 }
 
-// LinkStore keeps links. A person has one user, and a link is never changed.
+// LinkStore keeps links. A person has one user, and of a link only the address is ever changed.
 type LinkStore interface {
 	// CreateLinked stores a new user and the link to it, both or neither. ErrExists when the name is taken, or the
 	// person has a user already.
 	CreateLinked(ctx context.Context, u User, l Link) error
 	// Linked is the person's user. ErrNotFound when there is none.
 	Linked(ctx context.Context, issuer, subject string) (User, error)
+	// SetEmail stores what the provider says of the person's address. ErrNotFound without a link.
+	SetEmail(ctx context.Context, issuer, subject string, e Email) error
+	// Email is the address of a user's link. ErrNotFound for a user without one.
+	Email(ctx context.Context, user string) (Email, error)
 }
 
 // KeyStore keeps keys. Keys are never deleted, only revoked, so that a list shows what once was valid.

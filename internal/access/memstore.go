@@ -101,6 +101,30 @@ func (m *MemStore) Linked(_ context.Context, issuer, subject string) (User, erro
 	return m.users[l.User], nil
 }
 
+func (m *MemStore) SetEmail(_ context.Context, issuer, subject string, e Email) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	person := [2]string{issuer, subject}
+	l, ok := m.links[person]
+	if !ok {
+		return ErrNotFound
+	}
+	l.Email = e
+	m.links[person] = l
+	return nil
+}
+
+func (m *MemStore) Email(_ context.Context, user string) (Email, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range m.links {
+		if l.User == user {
+			return l.Email, nil
+		}
+	}
+	return Email{}, ErrNotFound
+}
+
 func (m *MemStore) CreateKey(_ context.Context, k Key) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -28,6 +28,20 @@ type Vouched struct {
 	Name string
 	// Admin says whether the person is to be an administrator; nil leaves that to us.
 	Admin *bool
+	Email Email
+}
+
+// Email is an address that an identity provider names.
+type Email struct {
+	Address string
+	// Verified says that the provider knows the address to be the person's.
+	Verified bool
+}
+
+// Email is what the identity provider said of a user's address when they last signed on.
+// ErrNotFound for a user who never did.
+func (g *Gate) Email(ctx context.Context, user string) (Email, error) {
+	return g.store.Email(ctx, user)
 }
 
 // SignOn logs a browser in for somebody whom an identity provider vouches for. On the first time it makes a user,
@@ -57,6 +71,9 @@ func (g *Gate) signOnKey(ctx context.Context, v Vouched) (Key, error) {
 		return Key{}, err
 	case user.Disabled:
 		return Key{}, ErrUserDisabled
+	}
+	if err := g.store.SetEmail(ctx, v.Issuer, v.Subject, v.Email); err != nil {
+		return Key{}, fmt.Errorf("store the e-mail address: %w", err)
 	}
 	if v.Admin != nil && *v.Admin != user.Admin {
 		// What the provider says counts, even of the last administrator: else nobody could take the right away.

@@ -78,7 +78,8 @@ func finishSignOn(d *Door, w http.ResponseWriter, r *http.Request, c *call) erro
 	if err != nil {
 		return d.signOnFailed(w, r, next, err)
 	}
-	cookie, who, err := d.Gate.SignOn(r.Context(), access.Vouched{Issuer: person.Issuer, Subject: person.Subject, Name: person.Name, Admin: person.Admin})
+	cookie, who, err := d.Gate.SignOn(r.Context(), access.Vouched{Issuer: person.Issuer, Subject: person.Subject, Name: person.Name, Admin: person.Admin,
+		Email: access.Email{Address: person.Email, Verified: person.EmailVerified}})
 	if err != nil {
 		return d.signOnFailed(w, r, next, err)
 	}

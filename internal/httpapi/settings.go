@@ -6,8 +6,10 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 
 	"deckhand/api"
+	"deckhand/internal/access"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 )
@@ -17,7 +19,29 @@ func getSettings(d *Door, ctx context.Context, c *call, _ none, _ none) (api.Set
 	if err != nil {
 		return api.Settings{}, err
 	}
-	return settings.View(s), nil
+	return d.viewSettings(ctx, c.who.User, s)
+}
+
+// viewSettings is what a user is shown. Where people sign on, the identity provider says
+// whether an address is verified, and which one a user has who entered none.
+func (d *Door) viewSettings(ctx context.Context, user string, s settings.Settings) (api.Settings, error) {
+	view := settings.View(s)
+	if d.SignOn == nil {
+		return view, nil
+	}
+	e, err := d.Gate.Email(ctx, user)
+	switch {
+	case errors.Is(err, access.ErrNotFound): // a user whom nobody vouches for
+		view.EmailVerified = nil
+	case err != nil:
+		return api.Settings{}, err
+	default:
+		if deref(view.Email) == "" && e.Address != "" {
+			view.Email = &e.Address
+		}
+		view.EmailVerified = ptr(e.Verified && e.Address != "" && strings.EqualFold(deref(view.Email), e.Address))
+	}
+	return view, nil
 }
 
 func storeSettings(d *Door, ctx context.Context, c *call, _ none, in api.SettingsInput) (api.SettingsStored, error) {
@@ -61,13 +85,16 @@ func (d *Door) ignoredSettings(ctx context.Context, user string, in *api.Setting
 	if err != nil {
 		return nil, err
 	}
-	if d.SignOn != nil && in.EmailVerified.Set { // the identity provider says who is verified
-		if in.EmailVerified.Null != (s.EmailVerified == nil) || in.EmailVerified.Value != deref(s.EmailVerified) {
+	view, err := d.viewSettings(ctx, user, s)
+	if err != nil {
+		return nil, err
+	}
+	if d.SignOn != nil && in.EmailVerified.Set {
+		if in.EmailVerified.Null != (view.EmailVerified == nil) || in.EmailVerified.Value != deref(view.EmailVerified) {
 			out = append(out, "email_verified")
 		}
 		in.EmailVerified = api.Opt[bool]{}
 	}
-	view := settings.View(s)
 	for name, stored := range map[string]any{"llm_api_key_set": view.LLMAPIKeySet, "search_api_key_set": view.SearchAPIKeySet,
 		"sandbox_api_key_set": view.SandboxAPIKeySet, "provider_tokens_set": view.ProviderTokensSet} {
 		if sent, ok := in.ReadOnly()[name]; ok && !sameJSON(sent, stored) {

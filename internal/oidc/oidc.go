@@ -69,6 +69,10 @@ type Person struct {
 	Name string
 	// Admin is nil if there is no group of administrators.
 	Admin *bool
+	// Email is the person's address, "" if the provider names none, and EmailVerified
+	// whether the provider says that it is theirs.
+	Email         string
+	EmailVerified bool
 }
 
 // SignOn is one identity provider. Its methods may be called concurrently.

@@ -120,6 +120,9 @@ func (c *claims) add(more claims) {
 	}
 }
 
+// maxEmail is how many bytes an e-mail address has at most.
+const maxEmail = 254
+
 // judge decides whether the person may come in, and as what.
 func (s *SignOn) judge(c claims) (Person, error) {
 	if len(s.config.Domains) > 0 {
@@ -132,6 +135,9 @@ func (s *SignOn) judge(c claims) (Person, error) {
 		}
 	}
 	p := Person{Issuer: c.Issuer, Subject: c.Subject, Name: c.Username}
+	if len(c.Email) <= maxEmail {
+		p.Email, p.EmailVerified = c.Email, bool(c.EmailVerified)
+	}
 	if p.Name == "" {
 		p.Name = c.Email
 	}

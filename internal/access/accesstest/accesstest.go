@@ -119,6 +119,15 @@ func links(t *testing.T, s access.Store) {
 		_, err := s.Linked(t.Context(), other[0], other[1])
 		wants(t, err, access.ErrNotFound)
 	}
+	for _, e := range []access.Email{{Address: "ada@example.org", Verified: true}, {Address: "ada@example.com"}, {}} {
+		must(t, s.SetEmail(t.Context(), link.Issuer, link.Subject, e))
+		if got, err := s.Email(t.Context(), "ada"); err != nil || got != e {
+			t.Errorf("the address is %+v (%v), want %+v", got, err, e)
+		}
+	}
+	wants(t, s.SetEmail(t.Context(), link.Issuer, "2", access.Email{}), access.ErrNotFound)
+	_, err = s.Email(t.Context(), "taken")
+	wants(t, err, access.ErrNotFound)
 	again := link
 	again.User = "ada2"
 	wants(t, s.CreateLinked(t.Context(), access.User{Name: "ada2", CreatedAt: noon}, again), access.ErrExists)
