@@ -89,11 +89,19 @@ func (h *theatre) play(t *testing.T, script string) {
 	t.Helper()
 	program := findChromium(t)
 	needPage(t)
+	defer h.strike()
+	act(t, script, map[string]any{"base": h.base, "link": h.link, "keys": h.keys, "chromium": program, "model": h.model.URL + "/v1",
+		"pictures": os.Getenv("DECKHAND_PICTURES"), "judge": os.Getenv("DECKHAND_JUDGE") != "", "soak": soak.On()}, h.obey)
+}
+
+// act runs a script in web/e2e, told what there is by job, and does for it by obey what it
+// cannot do from where it is.
+func act(t *testing.T, script string, job map[string]any, obey func(t *testing.T, what string)) {
+	t.Helper()
 	if _, err := os.Stat("../../web/node_modules/playwright-core"); err != nil {
 		dockertest.Missing(t, "the page's tools are not installed; make web does it")
 	}
-	job, err := json.Marshal(map[string]any{"base": h.base, "link": h.link, "keys": h.keys, "chromium": program, "model": h.model.URL + "/v1",
-		"pictures": os.Getenv("DECKHAND_PICTURES"), "judge": os.Getenv("DECKHAND_JUDGE") != "", "soak": soak.On()})
+	told, err := json.Marshal(job)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +109,7 @@ func (h *theatre) play(t *testing.T, script string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", filepath.Join("e2e", script), os.Getenv("DECKHAND_PLAY_ONLY"))
 	said := &syncBuffer{}
-	cmd.Dir, cmd.Env, cmd.Stderr = "../../web", append(os.Environ(), "DECKHAND_PLAY="+string(job), "TMPDIR="+browserTemp(t)), said
+	cmd.Dir, cmd.Env, cmd.Stderr = "../../web", append(os.Environ(), "DECKHAND_PLAY="+string(told), "TMPDIR="+browserTemp(t)), said
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +121,6 @@ func (h *theatre) play(t *testing.T, script string) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer h.strike()
 	parts := 0
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var line struct {
@@ -124,7 +131,7 @@ func (h *theatre) play(t *testing.T, script string) {
 			t.Fatalf("%s: %v", lines.Text(), err)
 		}
 		if line.Ask != "" {
-			h.obey(t, line.Ask)
+			obey(t, line.Ask)
 			if _, err := in.Write([]byte("done\n")); err != nil {
 				t.Fatal(err)
 			}

@@ -51,6 +51,8 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	legacyBuild = os.Getenv("DECKHAND_LEGACY_UI")
+	os.Unsetenv("DECKHAND_LEGACY_UI")
 	os.Setenv("DECKHAND_TITLES", "task") // the models of most tests answer in order
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"))
 }
