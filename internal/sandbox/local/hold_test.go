@@ -23,7 +23,7 @@ func TestHold(t *testing.T) {
 	hold := func() sandbox.Held {
 		t.Helper()
 		held, err := d.Hold(t.Context(), h)
-		if errors.Is(err, cgroup.ErrNoFreezer) && os.Getenv("CI") == "" {
+		if errors.Is(err, cgroup.ErrNoFreezer) && (os.Getenv("CI") == "" || os.Geteuid() != 0) {
 			t.Skip("SKIPPED: there is no freezer for control groups here")
 		}
 		if err != nil {
