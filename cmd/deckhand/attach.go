@@ -95,7 +95,7 @@ type attached struct {
 // attach shows a conversation, and ends with the exit code.
 func (r *remote) attach(ctx context.Context, o *output, c api.Conversation, from *int64) error {
 	a := &attached{server: r, id: c.ConversationID, items: make(chan client.Item), keys: make(chan []byte), signals: make(chan os.Signal, 4), cut: make(chan bool, 1),
-		state: session.AgentState(c.AgentState), cost: session.Money(c.AccumulatedCost * 1e9), since: time.Now()}
+		state: session.AgentState(c.AgentState), cost: session.FromDollars(c.AccumulatedCost), since: time.Now()}
 	if c.ErrorID != nil {
 		a.errorID = *c.ErrorID
 	}

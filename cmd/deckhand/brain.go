@@ -14,6 +14,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/agent"
+	"deckhand/internal/conversation"
 	"deckhand/internal/knowledge"
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/cassette"
@@ -118,15 +119,20 @@ func (b *brain) forget(id session.ID) {
 // missing key is said at once and nobody talks to the demo by accident.
 const defaultModel = "anthropic/claude-sonnet-4-20250514"
 
-// maxBudget is more than anybody has, and fits into session.Money.
-const maxBudget = 9e9
-
 // userLimit is what each user may spend in a month; 0 is as much as they like.
 func (f *brainFlags) userLimit() (session.Money, error) {
 	if f.UserBudget < 0 || math.IsNaN(f.UserBudget) {
 		return 0, errors.New("--user-budget is an amount in US dollars, such as 50, or 0 for no limit")
 	}
-	return session.Money(math.Ceil(min(f.UserBudget, maxBudget) * 1e9)), nil
+	return session.FromDollars(f.UserBudget), nil
+}
+
+// rules is what the use cases know of models. Where no model is asked, none needs a key.
+func (b *brain) rules() conversation.Models {
+	return conversation.Models{Default: defaultModel, HasPrice: b.hasPrice, Blind: b.blind, Other: b.otherModel,
+		NeedsKey: func(model, baseURL string) bool {
+			return !b.silent && (llm.Config{Model: model, BaseURL: baseURL}).NeedsKey()
+		}}
 }
 
 func (b *brain) hasPrice(model string) bool { return b.models.Catalogue.Info(model).Priced }
@@ -191,14 +197,12 @@ func (b *brain) profile(ctx context.Context, st session.State) (agent.Profile, e
 		language = *s.Language
 	}
 	p.System = agent.System(agent.SystemInput{Agent: p.Agent, Language: language, RateCalls: p.Analyzer == "llm"})
-	if b.limited && !p.Info.Priced {
-		return p, &agent.ProfileError{ID: api.CodePriceUnknown, Reason: "This server limits what a user may spend, but the price of " + c.Model + " is not known."}
+	// A missing key is said by the provider, in the turn.
+	if r := b.rules().Check(&s, conversation.Use{Price: true, UserLimit: b.limited}); r != nil {
+		return p, &agent.ProfileError{ID: r.Code, Reason: r.Text}
 	}
 	if s.MaxBudgetPerTask != nil {
-		if !p.Info.Priced {
-			return p, &agent.ProfileError{ID: api.CodePriceUnknown, Reason: "max_budget_per_task is set, but the price of " + c.Model + " is not known."}
-		}
-		budget := session.Money(min(*s.MaxBudgetPerTask, maxBudget) * 1e9)
+		budget := session.FromDollars(*s.MaxBudgetPerTask)
 		p.Budget = &budget
 	}
 	if b.silent {
@@ -285,7 +289,7 @@ func (b *brain) ownServers(ctx context.Context, st session.State) (settings.MCP,
 		}
 		id = up.ID
 	}
-	plain, err := b.keyring.Open(ctx, st.Owner, "conversation."+string(id)+".mcp_config", st.Created.MCP)
+	plain, err := b.keyring.Open(ctx, st.Owner, conversation.SealedMCP(id), st.Created.MCP)
 	if err != nil {
 		return settings.MCP{}, err
 	}

@@ -15,7 +15,7 @@ import (
 func (s *server) wireTriggers(c *httpapi.Config) {
 	store := s.data.db.Triggers()
 	s.triggers = trigger.NewWorker(trigger.Config{Inbox: store, Sessions: s.sessions, Log: s.data.db, Index: s.data.db, Forge: s.brain.storedForge, Logger: s.logger,
-		Start: func(ctx context.Context, st trigger.Start) error { return s.door.Begin(ctx, st) },
+		Start: trigger.Begin(s.conversations),
 		Page:  s.brain.page})
 	s.sessions.Observe(s.triggers)
 	c.Arrivals = trigger.NewReceiver(store, s.keyring, s.triggers.Wake, s.logger)

@@ -17,10 +17,10 @@ import (
 
 	"deckhand/internal/access"
 	"deckhand/internal/agent"
+	"deckhand/internal/conversation"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/httpapi"
 	"deckhand/internal/live"
-	"deckhand/internal/llm"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/notify"
 	"deckhand/internal/outbound"
@@ -105,6 +105,9 @@ type server struct {
 	// local is where programs on this machine find the server.
 	local    string
 	sessions *session.Sessions
+	// conversations are the use cases that all doors call.
+	conversations *conversation.Service
+
 	hub      *live.Hub
 	webhooks *notify.Dispatcher
 	triggers *trigger.Worker
@@ -161,18 +164,20 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	sessions.Observe(s.loop)
 	sessions.Observe(s.keeper)
 
-	config := httpapi.Config{
-		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, SignOn: signOn, Hub: hub, Answers: d.db, Feedback: d.db.Feedback(), Seal: keyring, NewID: d.db.NewID,
-		Redact: redactor.Add, Mask: s.masks.event, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, Page: web.Files(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow, DataDir: c.DataDir,
-		Bodies: c.bodies(), Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit}, Webhooks: s.wireWebhooks(client),
-		Models: httpapi.Models{Names: s.brain.models.Catalogue.Names, Default: defaultModel, HasPrice: s.brain.hasPrice, Blind: s.brain.blind, Other: s.brain.otherModel,
-			NeedsKey: func(model, baseURL string) bool { return llm.Config{Model: model, BaseURL: baseURL}.NeedsKey() }},
-		Ready: func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) },
+	s.conversations = conversation.New(conversation.Config{
+		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Seal: keyring, NewID: d.db.NewID, Models: s.brain.rules(), UserLimit: limit, SandboxImages: box.images,
+		Conflicts: d.gate, Workspaces: s.keeper, Feedback: d.db.Feedback(), Redact: redactor.Add,
 		VerifyRepository: func(ctx context.Context, st settings.Settings, provider, repository, branch string) (string, error) {
 			return gitprovider.Verify(ctx, client, tokens(st), provider, repository, branch)
 		},
+	})
+	config := httpapi.Config{
+		Conversations: s.conversations, Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, SignOn: signOn, Hub: hub, Answers: d.db, Feedback: d.db.Feedback(), Seal: keyring,
+		Redact: redactor.Add, Mask: s.masks.event, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, Page: web.Files(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow, DataDir: c.DataDir,
+		Bodies: c.bodies(), Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit}, Webhooks: s.wireWebhooks(client),
+		Models:    s.brain.models.Catalogue.Names,
+		Ready:     func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) },
 		Proposers: s.brain.proposers, Microagents: s.brain.microagents, TestModel: s.brain.testModel, TestMCP: s.brain.testServers, MCPStates: s.brain.states,
-		Images:     box.images,
 		Workspaces: s.keeper, Egress: s.egress, ServerPolicy: policy, RepositoryName: repositoryName,
 		Observe: func(f httpapi.Finished) { s.metrics.Request(f.Route, f.Method, f.Status, f.Took, f.Stream) },
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 
+	"deckhand/internal/conversation"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
 )
@@ -42,7 +43,7 @@ func (delegating) Run(context.Context, tool.Box, tool.Call) (tool.Result, error)
 }
 
 // MaxDepth is how many conversations may stand above one that delegates.
-const MaxDepth = 2
+const MaxDepth = conversation.MaxDepth
 
 type delegateArgs struct {
 	Agent  string `json:"agent"`
@@ -56,14 +57,15 @@ type delegateArgs struct {
 // spent. Made again after a restart, it finds the child that it made before.
 func (l *Loop) delegate(ctx context.Context, w *worker, p Profile, st session.State, _ delegating, c tool.Call) (tool.Result, error) {
 	var a delegateArgs
-	if err := json.Unmarshal(c.Args, &a); err != nil || strings.TrimSpace(a.Inputs.Task) == "" {
-		return tool.Result{Failed: true, Text: "inputs.task says what is to be done."}, nil
+	if err := json.Unmarshal(c.Args, &a); err != nil {
+		a.Inputs.Task = ""
 	}
-	if st.Created.Depth >= MaxDepth {
-		return tool.Result{Failed: true, Text: "This conversation was delegated itself; do the task here."}, nil
+	d := conversation.Delegate{Parent: st, Agent: a.Agent, Task: a.Inputs.Task}
+	if r := conversation.RefusalOf(d.Check()); r != nil {
+		return tool.Result{Failed: true, Text: r.Text}, nil
 	}
 	child := childOf(w.id, c.ID)
-	if err := l.makeChild(ctx, w, p, st, child, a); err != nil {
+	if err := l.makeChild(ctx, w, p, d, child, session.FromDollars(a.Budget)); err != nil {
 		var over *session.BudgetError
 		if errors.As(err, &over) {
 			return tool.Result{Failed: true, Text: "Nothing was delegated: " + over.Error() + "."}, nil
@@ -105,19 +107,16 @@ func childOf(parent session.ID, call string) session.ID {
 }
 
 // makeChild sets money aside and then makes the child that may spend it.
-func (l *Loop) makeChild(ctx context.Context, w *worker, p Profile, st session.State, child session.ID, a delegateArgs) error {
+func (l *Loop) makeChild(ctx context.Context, w *worker, p Profile, d conversation.Delegate, child session.ID, most session.Money) error {
 	if _, err := l.Sessions.Load(ctx, child); !errors.Is(err, session.ErrNotFound) {
 		return err
 	}
-	most := session.Money(min(max(a.Budget, 0), 1e9) * 1e9)
 	now, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.GrantTo(w.claim, child, most, p.Budget) })
 	if err != nil {
 		return err
 	}
 	grant, granted := now.Granted(child)
-	created := session.Created{Owner: st.Owner, Trigger: "delegate", Repository: st.Created.Repository, Branch: st.Created.Branch, Provider: st.Created.Provider,
-		Instructions: st.Created.Instructions, MCP: st.Created.MCP, Parent: w.id, Depth: st.Created.Depth + 1, Agent: a.Agent, Grant: grant, Granted: granted}
-	_, err = l.Sessions.Create(ctx, child, created, &session.UserSaid{Text: a.Inputs.Task})
+	_, err = l.Sessions.Create(ctx, child, d.Created(grant, granted), &session.UserSaid{Text: d.Task})
 	if errors.Is(err, session.ErrConflict) {
 		err = nil
 	}

@@ -62,6 +62,12 @@ var arrows = []arrow{
 		breach: [2]string{"internal/httpapi", "deckhand/internal/agent"},
 	},
 	{
+		from:   []string{"internal/conversation/..."},
+		never:  []string{"internal/httpapi/...", "internal/agent/...", "internal/store/...", "internal/llm/...", "internal/trigger/...", "internal/socketio/..."},
+		why:    "the use cases lie below all doors: a rule that knew a door could not be called by the others",
+		breach: [2]string{"internal/conversation", "deckhand/internal/httpapi"},
+	},
+	{
 		from: []string{"internal/agent/..."}, never: []string{"internal/httpapi/..."},
 		why:    "the loop is told that the log grew and appends to it; knowing the door would make a second coupling beside the log",
 		breach: [2]string{"internal/agent", "deckhand/internal/httpapi"},

@@ -4,11 +4,10 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
-	"strings"
 	"time"
 
 	"deckhand/api"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/session"
 	"deckhand/internal/v0"
 )
@@ -20,24 +19,7 @@ type one struct {
 
 // row finds a conversation of the asker's; anybody else's is not there.
 func (d *Door) row(ctx context.Context, c *call, id string) (session.Row, error) {
-	r, err := d.Index.Row(ctx, session.ID(id))
-	if err != nil {
-		return r, err
-	}
-	if r.Owner != c.who.User || r.Deleted {
-		return r, session.ErrNotFound
-	}
-	return r, nil
-}
-
-// change applies a rule to a conversation of the asker's.
-func (d *Door) change(ctx context.Context, c *call, id string, rule func(session.State) ([]session.Payload, error)) (session.State, error) {
-	return d.Sessions.Update(ctx, session.ID(id), func(s session.State) ([]session.Payload, error) {
-		if !s.Exists() || s.Owner != c.who.User {
-			return nil, session.ErrNotFound
-		}
-		return rule(s)
-	})
+	return d.Conversations.Row(ctx, c.who.User, session.ID(id))
 }
 
 type listQuery struct {
@@ -132,55 +114,26 @@ func (d *Door) describeRow(r session.Row) api.Conversation {
 }
 
 func patchConversation(d *Door, ctx context.Context, c *call, p one, b api.PatchConversation) (bool, error) {
-	if strings.TrimSpace(b.Title) == "" {
-		return false, api.Invalid("string_too_short", "A title has at least one character that is not blank.", "title")
-	}
-	_, err := d.change(ctx, c, p.ID, func(s session.State) ([]session.Payload, error) { return s.Rename(b.Title) })
+	err := d.Conversations.Rename(ctx, c.who.User, session.ID(p.ID), b.Title)
 	return err == nil, err
 }
 
 func deleteConversation(d *Door, ctx context.Context, c *call, p one, _ none) (bool, error) {
-	if d.Feedback != nil { // first, so that whoever has to try again finds the conversation
-		if _, err := d.row(ctx, c, p.ID); err != nil {
-			return false, err
-		}
-		if err := d.Feedback.Forget(ctx, p.ID); err != nil {
-			return false, err
-		}
-	}
-	_, err := d.change(ctx, c, p.ID, session.State.Delete)
-	if errors.Is(err, session.ErrCorrupt) { // what is damaged can still be got rid of
-		var row session.Row
-		if row, err = d.row(ctx, c, p.ID); err == nil {
-			err = d.Sessions.Bury(ctx, row)
-		}
-	}
-	if err == nil && d.Workspaces != nil { // its sandbox and workspace go too
-		d.Workspaces.Wake(session.ID(p.ID))
-	}
+	err := d.Conversations.Delete(ctx, c.who.User, session.ID(p.ID))
 	return err == nil, err
 }
 
 func startConversation(d *Door, ctx context.Context, c *call, p one, _ api.StartConversation) (api.ConversationResponse, error) {
-	if _, err := d.row(ctx, c, p.ID); err != nil {
-		return api.ConversationResponse{}, err
-	}
-	if err := d.checkSettings(ctx, c); err != nil {
-		return api.ConversationResponse{}, err
-	}
-	st, err := d.change(ctx, c, p.ID, session.State.Start)
+	st, err := d.Conversations.Start(ctx, c.who.User, session.ID(p.ID))
 	return response(p.ID, nil, st.Status()), err
 }
 
 func stopConversation(d *Door, ctx context.Context, c *call, p one, _ none) (api.ConversationResponse, error) {
 	message := "Conversation was not running"
-	st, err := d.change(ctx, c, p.ID, func(s session.State) ([]session.Payload, error) {
-		out, err := s.Stop("stopped by the user")
-		if len(out) > 0 {
-			message = "Conversation stopped successfully"
-		}
-		return out, err
-	})
+	st, stopped, err := d.Conversations.Stop(ctx, c.who.User, session.ID(p.ID), usecase.StoppedByUser)
+	if stopped {
+		message = "Conversation stopped successfully"
+	}
 	if err == nil {
 		d.sockets.endAfter(session.ID(p.ID), st.Halt)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 )
@@ -310,7 +311,7 @@ func TestAcceptedSettings(t *testing.T) {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 	}
-	r := newRig(t, tune{config: func(c *Config) { c.Images = true }})
+	r := newRig(t, tune{rules: func(c *usecase.Config) { c.SandboxImages = true }})
 	r.do("POST", "/api/settings", `{"llm_model":"`+keyless+`","sandbox_base_container_image":"debian:13"}`).want(t, 200)
 	r.create(`{}`)
 	if r.asked.Load() != 0 {

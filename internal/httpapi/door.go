@@ -15,6 +15,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/feedback"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/idempotency"
@@ -34,24 +35,23 @@ import (
 // Config is what the door needs. What it must not know by import (models,
 // stores, the loop) it gets as functions.
 type Config struct {
-	Sessions *session.Sessions
-	Log      session.Log
-	Index    session.Index
-	Settings *settings.Service
-	Gate     *access.Gate
+	// Conversations are the use cases: every rule about conversations is there.
+	Conversations *usecase.Service
+	Sessions      *session.Sessions
+	Log           session.Log
+	Index         session.Index
+	Settings      *settings.Service
+	Gate          *access.Gate
 	// SignOn lets people in whom an identity provider vouches for; nil if there is none.
 	SignOn  *oidc.SignOn
 	Hub     *live.Hub
 	Answers idempotency.Store
 	// Feedback keeps what users say of the agent's work; nil if nothing does.
 	Feedback feedback.Store
-	Seal     Sealer
-	// NewID makes conversation ids; the store knows which are cheap for it.
-	NewID  func() session.ID
-	Models Models
-	// VerifyRepository asks whether the repository can be reached with what the user
-	// stored, and has the branch, if one is named: else it is a *gitprovider.BranchError.
-	VerifyRepository func(ctx context.Context, s settings.Settings, provider, repository, branch string) (string, error)
+	// Seal encrypts stored answers.
+	Seal usecase.Sealer
+	// Models lists the models that are known by name.
+	Models func() []string
 	// Forge opens a git provider with what a user stored for it; nil if there are none.
 	Forge func(ctx context.Context, provider string, t settings.ProviderToken) (gitprovider.Provider, error)
 	// Ask puts a question to the user's own model; nil if there is none.
@@ -91,8 +91,6 @@ type Config struct {
 	Forwarding Forwarding
 	// Sockets are the limits of the Socket.IO connections of legacy clients; zero means the usual ones.
 	Sockets socketio.Options
-	// Images is true when the sandbox driver can run container images.
-	Images  bool
 	Version string
 	Logger  *slog.Logger
 	// Ready says what keeps the server from working, or nil.
@@ -126,25 +124,6 @@ type Config struct {
 	Bodies Bodies
 	// DataDir is where disk use is measured.
 	DataDir string
-}
-
-// Sealer seals what is stored for a user.
-type Sealer interface {
-	Seal(ctx context.Context, user, field string, plaintext []byte) ([]byte, error)
-	Open(ctx context.Context, user, field string, sealed []byte) ([]byte, error)
-}
-
-// Models is what the door must know of models.
-type Models struct {
-	Names    func() []string
-	NeedsKey func(model, baseURL string) bool
-	HasPrice func(model string) bool
-	// Blind says why the model is of no use for a message with images; "" if it is, or nobody knows.
-	Blind func(model string) string
-	// Other says why a conversation cannot go on with a model in place of the one in
-	// the settings; "" if it can. nil lets it go on with any.
-	Other   func(s settings.Settings, model string) string
-	Default string
 }
 
 // Finished describes a request that was answered.
@@ -200,9 +179,6 @@ func New(c Config) *Door {
 		csrf: http.NewCrossOriginProtection(), inflight: inflight{busy: map[string]chan struct{}{}}, intake: newIntake(c.Bodies)}
 	d.closing, d.close = context.WithCancel(context.Background())
 	d.cpu.at = d.started // the first look says how busy we were since then
-	if d.NewID == nil {
-		d.NewID = session.NewID
-	}
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}

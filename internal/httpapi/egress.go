@@ -63,7 +63,7 @@ func setEgress(d *Door, ctx context.Context, c *call, p one, b api.SetEgress) (a
 	if err != nil {
 		return api.Egress{}, err
 	}
-	st, err := d.change(ctx, c, p.ID, func(s session.State) ([]session.Payload, error) {
+	st, err := d.Conversations.Change(ctx, c.who.User, session.ID(p.ID), func(s session.State) ([]session.Payload, error) {
 		return s.SetEgress(session.EgressSet{Mode: string(policy.Mode), Allow: policy.Allow})
 	})
 	if err != nil {

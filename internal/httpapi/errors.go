@@ -8,6 +8,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
@@ -39,29 +40,42 @@ func (f *fault) Error() string { return f.msg }
 func fail(status int, code, msg string) *fault { return &fault{status: status, code: code, msg: msg} }
 
 // notFound is the answer for an unknown conversation and for somebody else's alike.
-func notFound() *fault {
-	return fail(http.StatusNotFound, api.CodeConversationNotFound, "Conversation not found")
+func notFound() *fault { return translate(session.ErrNotFound) }
+
+// statuses are those of refusals.
+var statuses = map[usecase.Kind]int{
+	usecase.Invalid: http.StatusUnprocessableEntity, usecase.Unmet: http.StatusBadRequest, usecase.NotFound: http.StatusNotFound,
+	usecase.Conflict: http.StatusConflict, usecase.TooMany: http.StatusTooManyRequests,
+}
+
+// faultOf is the one place where a refusal of a use case becomes an HTTP answer.
+func faultOf(r *usecase.Refusal) *fault {
+	if r.Rate != nil {
+		return tooMany(*r.Rate, r.Text)
+	}
+	f := fail(statuses[r.Kind], r.Code, r.Text)
+	if r.Kind == usecase.Invalid {
+		f.body = &api.ValidationError{Detail: r.Fields}
+	}
+	return f
 }
 
 // translate is the one table from errors to statuses. What it does not know is
 // "internal": logged in full where it is caught, told to nobody.
 func translate(err error) *fault {
 	var f *fault
-	var invalid *api.ValidationError
 	var argument *access.InvalidError
 	var unavailable *sandbox.Unavailable
 	var keys *access.TooManyKeysError
-	switch {
-	case errors.As(err, &f):
+	if errors.As(err, &f) {
 		return f
-	case errors.As(err, &invalid):
-		return &fault{status: http.StatusUnprocessableEntity, code: api.CodeBadRequest, msg: invalid.Error(), body: invalid}
+	}
+	if r := usecase.RefusalOf(err); r != nil {
+		return faultOf(r)
+	}
+	switch {
 	case errors.As(err, &argument):
 		return translate(api.Invalid("value_error", sentence(argument.Msg), argument.Field))
-	case errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrDeleted):
-		return notFound()
-	case errors.Is(err, session.ErrRefused):
-		return fail(http.StatusConflict, api.CodeConversationRefused, "The conversation does not allow this now: "+strings.TrimPrefix(err.Error(), session.ErrRefused.Error()+": ")+".")
 	case errors.Is(err, session.ErrCorrupt):
 		return fail(http.StatusInternalServerError, api.CodeInternal,
 			"The conversation's log is damaged. The operator can look at it with deckhand doctor and the conversation's id; it can be deleted.")

@@ -134,7 +134,7 @@ func postEvent(d *Door, ctx context.Context, c *call, p one, _ rawEvent) (api.Ac
 		return api.Accepted{}, err
 	}
 	in.Message.Key = c.retryKey
-	return accepted(d.fulfil(ctx, c, p.ID, in))
+	return accepted(d.Conversations.Act(ctx, c.who.User, session.ID(p.ID), in))
 }
 
 // parseIntent understands what a person wants, whichever way it came.
@@ -146,47 +146,12 @@ func parseIntent(raw []byte) (v0.Intent, error) {
 	return in, err
 }
 
-// fulfil makes the change that a person wants.
-func (d *Door) fulfil(ctx context.Context, c *call, id string, in v0.Intent) error {
-	_, err := d.change(ctx, c, id, func(s session.State) ([]session.Payload, error) {
-		switch in.Kind {
-		case v0.Pause:
-			if in.Now {
-				return s.PauseNow()
-			}
-			return s.Pause()
-		case v0.Stop:
-			return s.Stop("stopped by the user")
-		case v0.Resume:
-			return s.Resume()
-		case v0.Approve, v0.Reject:
-			return s.Decide(session.ApprovalGiven{Approved: in.Kind == v0.Approve})
-		case v0.Run:
-			return s.Type(in.Command)
-		}
-		return s.Say(in.Message)
-	})
-	return err
-}
-
 func postMessage(d *Door, ctx context.Context, c *call, p one, b api.PostMessage) (api.Accepted, error) {
-	for i, u := range b.ImageURLs.Value {
-		if typ, msg := v0.CheckImageURL(u); typ != "" {
-			return api.Accepted{}, api.Invalid(typ, msg, "image_urls", i)
-		}
-	}
-	said := session.UserSaid{Text: b.Message, Images: b.ImageURLs.Value, Key: c.retryKey}
-	_, err := d.change(ctx, c, p.ID, func(s session.State) ([]session.Payload, error) { return s.Say(said) })
+	_, err := d.Conversations.Say(ctx, c.who.User, session.ID(p.ID), session.UserSaid{Text: b.Message, Images: b.ImageURLs.Value, Key: c.retryKey})
 	return accepted(err)
 }
 
-// accepted takes a second delivery for what it is: done already.
-func accepted(err error) (api.Accepted, error) {
-	if errors.Is(err, session.ErrDuplicate) {
-		err = nil
-	}
-	return api.Accepted{Success: err == nil}, err
-}
+func accepted(err error) (api.Accepted, error) { return api.Accepted{Success: err == nil}, err }
 
 // streamer is one of live's two ways to serve a reader.
 type streamer func(w http.ResponseWriter, r *http.Request, h *live.Hub, id session.ID, after int64, o live.Options) error

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"reflect"
@@ -9,7 +8,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"deckhand/api"
-	"deckhand/internal/access"
 	"deckhand/internal/trigger"
 )
 
@@ -65,22 +63,4 @@ func describeArrival(d *Door, o *huma.Operation) {
 	o.Responses["200"] = &huma.Response{Description: "It is recorded, and nothing is done.", Content: jsonContent(schema)}
 	o.Responses["202"] = &huma.Response{Description: "It is recorded, and something will be done.", Content: jsonContent(schema)}
 	o.Responses["401"] = &huma.Response{Description: "No secret fits the signature.", Content: jsonContent(d.registry.Schema(reflect.TypeFor[api.Unauthorized](), true, ""))}
-}
-
-// Begin creates a conversation for a user who did not ask for it here, by the
-// same rules as POST /api/conversations.
-func (d *Door) Begin(ctx context.Context, s trigger.Start) error {
-	c := &call{who: access.Identity{User: s.User}, trigger: trigger.Resolver, retryKey: s.Key, outside: s.Outside}
-	b := api.CreateConversation{ConversationID: api.Some(string(s.ID)), Repository: api.Some(s.Repository), GitProvider: api.Some(s.Provider), InitialUserMsg: api.Some(s.Text)}
-	if s.Branch != "" {
-		b.SelectedBranch = api.Some(s.Branch)
-	}
-	_, err := createConversation(d, ctx, c, none{}, b)
-	if err == nil {
-		return nil
-	}
-	if f := translate(err); f.status < http.StatusInternalServerError {
-		return &trigger.RefusedError{Msg: f.msg, Branch: f.code == api.CodeGitBranch}
-	}
-	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/session"
 	"deckhand/internal/socketio"
 )
@@ -187,18 +188,16 @@ func (d *Door) listener(ctx context.Context, s *socketio.Socket) (*listener, err
 // client that lost its connection and comes back: it may have stopped the
 // conversation itself. One that we sent away comes back only if somebody wants it to.
 func (l *listener) start(ctx context.Context, row session.Row) error {
-	err := l.door.checkSettings(ctx, l.call)
-	var f *fault
-	switch {
-	case errors.As(err, &f) && f.code != api.CodeSettingsNotFound:
+	err := l.door.Conversations.CheckSettings(ctx, l.call.who.User, nil)
+	if err == nil && row.Status == session.Halted {
+		_, err = l.door.Conversations.Start(ctx, l.call.who.User, l.id)
+	}
+	if refused := usecase.RefusalOf(err); refused != nil && refused.Kind == usecase.Unmet && refused.Code != api.CodeSettingsNotFound {
 		if row.Status == session.Halted { // it can be read all the same
-			l.problem = f.msg
+			l.problem = refused
 		}
 		return nil
-	case err != nil || row.Status != session.Halted:
-		return err
 	}
-	_, err = l.door.change(ctx, l.call, string(l.id), session.State.Start)
 	return err
 }
 

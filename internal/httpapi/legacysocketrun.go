@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"deckhand/internal/access"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/live"
 	"deckhand/internal/session"
 	"deckhand/internal/socketio"
@@ -22,8 +23,8 @@ type listener struct {
 	id     session.ID
 	// after is the last event that the client has, end the last one there was when it came.
 	after, end int64
-	// problem is why the conversation was not started; "" if there is no reason.
-	problem string
+	// problem is why the conversation was not started; nil if it was.
+	problem *usecase.Refusal
 
 	mu     sync.Mutex
 	passed int64 // events up to here were sent, or are not for the client
@@ -70,7 +71,7 @@ func (l *listener) run(ctx context.Context) {
 	last, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()
 	if text != "" {
-		_ = l.tell(last, text)
+		_ = l.tell(last, text, "")
 	} else {
 		_ = l.socket.Offset(last, offset(l.id, l.passed)+away) // written by this goroutine alone
 	}
@@ -92,8 +93,8 @@ func parting(err error) (text string, ok bool) {
 
 // follow sends what is stored after the client's position, and what comes.
 func (l *listener) follow(ctx context.Context) error {
-	if l.problem != "" {
-		if err := l.tell(ctx, l.problem); err != nil {
+	if l.problem != nil {
+		if err := l.tell(ctx, l.problem.Text, l.problem.Code); err != nil {
 			return err
 		}
 	}
@@ -123,8 +124,8 @@ func (l *listener) follow(ctx context.Context) error {
 }
 
 // tell sends what went wrong.
-func (l *listener) tell(ctx context.Context, message string) error {
-	return l.socket.Emit(ctx, "oh_event", json.RawMessage(v0.Problem(message)))
+func (l *listener) tell(ctx context.Context, message, code string) error {
+	return l.socket.Emit(ctx, "oh_event", json.RawMessage(v0.Problem(message, code)))
 }
 
 // join finds the last state among what the client missed. It looks from the end,

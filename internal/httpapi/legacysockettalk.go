@@ -3,13 +3,10 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"time"
 
 	"deckhand/api"
-	"deckhand/internal/session"
-	"deckhand/internal/settings"
 	"deckhand/internal/socketio"
 	"deckhand/internal/v0"
 )
@@ -28,9 +25,9 @@ func (l *listener) event(ctx context.Context, e socketio.Event) {
 	case e.Ack != nil && f == nil:
 		_ = e.Ack(ctx, api.Accepted{Success: true})
 	case e.Ack != nil:
-		_ = e.Ack(ctx, json.RawMessage(v0.Problem(f.msg)))
+		_ = e.Ack(ctx, json.RawMessage(v0.Problem(f.msg, f.code)))
 	case f != nil:
-		_ = l.tell(ctx, f.msg)
+		_ = l.tell(ctx, f.msg, f.code)
 	}
 }
 
@@ -51,33 +48,5 @@ func (l *listener) fulfil(ctx context.Context, e socketio.Event) error {
 	if err != nil {
 		return err
 	}
-	if len(in.Message.Images) > 0 {
-		if err := l.door.checkSight(ctx, l.call.who.User); err != nil {
-			return err
-		}
-	}
-	if err := l.door.fulfil(ctx, l.call, string(l.id), in); !errors.Is(err, session.ErrDuplicate) {
-		return err
-	}
-	return nil
-}
-
-// checkSight refuses images for a model that cannot see them.
-func (d *Door) checkSight(ctx context.Context, user string) error {
-	if d.Models.Blind == nil {
-		return nil
-	}
-	model := d.Models.Default
-	err := d.Settings.Read(ctx, user, func(s *settings.Settings) {
-		if deref(s.LLMModel) != "" {
-			model = *s.LLMModel
-		}
-	})
-	if err != nil {
-		return settingsMissing(err)
-	}
-	if why := d.Models.Blind(model); why != "" {
-		return fail(http.StatusBadRequest, api.CodeBadRequest, why)
-	}
-	return nil
+	return l.door.Conversations.Act(ctx, l.call.who.User, l.id, in)
 }

@@ -4,13 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/session"
 	"deckhand/internal/v0"
 )
 
 // What a client says is what it could post, and it learns what is wrong with it.
 func TestSocketTalk(t *testing.T) {
-	r := newSocketRig(t, tune{config: func(c *Config) {
+	r := newSocketRig(t, tune{rules: func(c *usecase.Config) {
 		c.Models.Blind = func(model string) string {
 			if model == unpriced {
 				return v0.ImagesUnsupported

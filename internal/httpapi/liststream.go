@@ -16,9 +16,6 @@ import (
 const aboutListStream = "First comes an event snapshot with the 20 newest: {\"results\":[…]}. Then an event conversation for each that is new or changed, at most four times a second each, " +
 	"and an event deleted with its conversation_id. A reader that fell far behind gets another snapshot. There are no positions: who comes back begins with a snapshot."
 
-// oursToName is what no conversation may be called: its address leads here.
-const oursToName = "stream"
-
 // streamConversations tells a user what changes in their list.
 func streamConversations(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
 	ctx, release := d.hold(r.Context(), c)

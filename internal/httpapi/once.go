@@ -3,8 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"net/http"
 	"time"
@@ -27,7 +25,7 @@ func (d *Door) once(w *recorder, req *http.Request, r *route, c *call, keys []st
 		return err
 	}
 	defer leave()
-	request := digest(req.Method, req.URL.Path, req.URL.RawQuery, string(c.raw))
+	request := idempotency.Digest(req.Method, req.URL.Path, req.URL.RawQuery, string(c.raw))
 	stored, err := d.Answers.Answer(req.Context(), c.who.User, key)
 	switch {
 	case err == nil && stored.Request != request:
@@ -37,7 +35,7 @@ func (d *Door) once(w *recorder, req *http.Request, r *route, c *call, keys []st
 	case !errors.Is(err, idempotency.ErrNotFound):
 		return err
 	}
-	c.retryKey = digest(c.who.User, key)
+	c.retryKey = idempotency.Digest(c.who.User, key)
 	held := &heldAnswer{header: w.Header()}
 	if err := r.serve(d, held, req, c); err != nil {
 		return err
@@ -109,14 +107,4 @@ func printable(s string) bool {
 		}
 	}
 	return true
-}
-
-// digest is unambiguous: each part is preceded by its length.
-func digest(parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		h.Write([]byte(itoa(int64(len(p))) + ":"))
-		h.Write([]byte(p))
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }

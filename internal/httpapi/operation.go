@@ -31,10 +31,6 @@ type call struct {
 	bearer, browser bool
 	// session is the conversation that the request made, for the log.
 	session string
-	// trigger is what began it, if it is not a request of the user's own.
-	trigger string
-	// outside is what outsiders have to do with a conversation that is created.
-	outside session.Outside
 	// retryKey names this request among repeated ones; empty without Idempotency-Key.
 	retryKey string
 }

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"deckhand/api"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 )
 
 // choosing lets a conversation go on with models of acme and the built-in one.
-var choosing = tune{config: func(c *Config) {
+var choosing = tune{rules: func(c *usecase.Config) {
 	c.Models.Other = func(_ settings.Settings, model string) string {
 		if !strings.HasPrefix(model, "acme/") && model != keyless {
 			return model + " is at another provider."

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"deckhand/api"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/outbound"
 	"deckhand/internal/session"
@@ -83,7 +84,7 @@ func (h *gitHost) shown() string {
 func dialing(t *testing.T) tune {
 	client := outbound.NewClient(outbound.Policy{AllowAllPrivate: true}, 10*time.Second)
 	t.Cleanup(client.CloseIdleConnections)
-	return tune{config: func(c *Config) {
+	return tune{rules: func(c *usecase.Config) {
 		c.VerifyRepository = func(ctx context.Context, s settings.Settings, provider, repository, branch string) (string, error) {
 			tokens := map[string]gitprovider.Token{}
 			for name, tok := range s.ProviderTokens {

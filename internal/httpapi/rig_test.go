@@ -21,6 +21,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/idempotency"
 	"deckhand/internal/live"
 	"deckhand/internal/secret"
@@ -77,8 +78,10 @@ type rig struct {
 // tune changes a rig before it is built.
 type tune struct {
 	config func(*Config)
-	gate   access.Options
-	clock  func() time.Time
+	// rules changes the use cases, which have the config's stores.
+	rules func(*usecase.Config)
+	gate  access.Options
+	clock func() time.Time
 }
 
 const priced, unpriced, keyless = "acme/priced", "acme/unpriced", "scripted/demo"
@@ -121,18 +124,13 @@ func newRig(t *testing.T, tunes ...tune) *rig {
 	c := Config{Sessions: r.sessions, Log: r.log, Index: r.log, Settings: settings.New(r.stored, keyring, redactor), Gate: r.gate, Hub: hub,
 		Answers: r.answers, Seal: keyring, Usage: Usage{Ledger: r.log}, Redact: redactor.Add, Version: "test", Page: builtPage, DataDir: t.TempDir(),
 		Logger: slog.New(redactor.Handler(slog.NewJSONHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))),
-		Models: Models{Names: func() []string { return []string{keyless, priced, unpriced} }, Default: priced,
-			NeedsKey: func(model, baseURL string) bool { return model != keyless && baseURL == "" },
-			HasPrice: func(model string) bool { return model != unpriced }},
-		VerifyRepository: func(ctx context.Context, s settings.Settings, provider, repository, _ string) (string, error) {
-			r.asked.Add(1)
-			return r.verify(ctx, s, provider, repository)
-		}}
+		Models: func() []string { return []string{keyless, priced, unpriced} }}
 	for _, tn := range tunes {
 		if tn.config != nil {
 			tn.config(&c)
 		}
 	}
+	c.Conversations = r.rules(c, tunes)
 	r.door = New(c)
 	server := httptest.NewServer(r.door)
 	r.base = server.URL
@@ -142,6 +140,27 @@ func newRig(t *testing.T, tunes ...tune) *rig {
 		server.Close()
 	})
 	return r
+}
+
+// rules are the use cases on the stores of a config.
+func (r *rig) rules(c Config, tunes []tune) *usecase.Service {
+	u := usecase.Config{Sessions: c.Sessions, Log: c.Log, Index: c.Index, Settings: c.Settings, Seal: c.Seal, UserLimit: c.Usage.Limit, Conflicts: c.Gate, Feedback: c.Feedback, Redact: c.Redact,
+		Models: usecase.Models{Default: priced,
+			NeedsKey: func(model, baseURL string) bool { return model != keyless && baseURL == "" },
+			HasPrice: func(model string) bool { return model != unpriced }},
+		VerifyRepository: func(ctx context.Context, s settings.Settings, provider, repository, _ string) (string, error) {
+			r.asked.Add(1)
+			return r.verify(ctx, s, provider, repository)
+		}}
+	if c.Workspaces != nil {
+		u.Workspaces = c.Workspaces
+	}
+	for _, tn := range tunes {
+		if tn.rules != nil {
+			tn.rules(&u)
+		}
+	}
+	return usecase.New(u)
 }
 
 func encodeFrame(id session.ID, e session.Event) (live.Frame, bool, error) {

@@ -10,6 +10,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 )
@@ -58,11 +59,13 @@ func storeSettings(d *Door, ctx context.Context, c *call, _ none, in api.Setting
 		return api.SettingsStored{}, err
 	}
 	if in.MaxBudgetPerTask.Set {
-		d.goOn(ctx, c.who.User, in.MaxBudgetPerTask)
+		d.Conversations.ResumeCovered(ctx, c.who.User, in.MaxBudgetPerTask, func(id session.ID, err error) {
+			d.Logger.Warn("a conversation did not go on with its new budget", "session", id, "error", err)
+		})
 	}
 	if err := d.Settings.Read(ctx, c.who.User, func(s *settings.Settings) {
-		if f := d.refuseBudget(s); f != nil {
-			notes = append(notes, "No conversation can start with these settings: "+f.msg)
+		if r := d.Conversations.CheckModel(s, usecase.Use{Price: true}); r != nil {
+			notes = append(notes, "No conversation can start with these settings: "+r.Text)
 		}
 	}); err != nil {
 		return api.SettingsStored{}, err
@@ -117,7 +120,7 @@ func sameJSON(raw json.RawMessage, v any) bool {
 const frontEndModel = "openhands/claude-sonnet-4-20250514"
 
 func listModels(d *Door, _ context.Context, _ *call, _ none, _ none) ([]string, error) {
-	names := slices.Sorted(slices.Values(d.Models.Names()))
+	names := slices.Sorted(slices.Values(d.Models()))
 	if i, listed := slices.BinarySearch(names, frontEndModel); !listed {
 		names = slices.Insert(names, i, frontEndModel)
 	}
@@ -134,29 +137,4 @@ func listAnalyzers(_ *Door, _ context.Context, _ *call, _ none, _ none) ([]strin
 
 func getConfig(_ *Door, _ context.Context, _ *call, _ none, _ none) (api.OptionsConfig, error) {
 	return api.OptionsConfig{AppMode: "oss", FeatureFlags: map[string]bool{"ENABLE_BILLING": false, "HIDE_LLM_SETTINGS": false}}, nil
-}
-
-// goOnMost is how many conversations a new budget sets going again at most.
-const goOnMost = 500
-
-// goOn takes up the conversations again that the old budget had stopped and the
-// new one covers. It is a courtesy: what fails here goes on with the next message.
-func (d *Door) goOn(ctx context.Context, user string, budget api.Opt[float64]) {
-	q := session.Query{Owner: user, Status: session.Running, Limit: 100}
-	for range goOnMost / q.Limit {
-		rows, err := d.Index.Rows(ctx, q)
-		if err != nil || len(rows) == 0 {
-			return
-		}
-		for _, row := range rows {
-			if row.ErrorID != api.CodeBudget || !budget.Null && row.Totals.Cost.Dollars() >= budget.Value {
-				continue
-			}
-			if _, err := d.Sessions.Update(ctx, row.ID, func(s session.State) ([]session.Payload, error) { return s.Resume() }); err != nil {
-				d.Logger.Warn("a conversation did not go on with its new budget", "session", row.ID, "error", err)
-			}
-		}
-		last := rows[len(rows)-1]
-		q.Before = &session.Cursor{CreatedAt: last.CreatedAt, ID: last.ID}
-	}
 }

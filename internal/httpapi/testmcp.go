@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"deckhand/api"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/settings"
 )
 
@@ -26,7 +27,7 @@ func testMCP(d *Door, ctx context.Context, c *call, _ none, in api.MCPConfig) (a
 		err = nil // there is nothing to fill in then
 	}
 	if err != nil {
-		return out, settingsMissing(err)
+		return out, usecase.SettingsMissing(err)
 	}
 	servers := deref(stored.MCP)
 	if given {

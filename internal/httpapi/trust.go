@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"deckhand/api"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 )
@@ -72,9 +73,9 @@ func setTrust(d *Door, ctx context.Context, c *call, p one, b api.SetTrust) (api
 		return nil
 	})
 	if err != nil {
-		return api.Trust{}, settingsMissing(err)
+		return api.Trust{}, usecase.SettingsMissing(err)
 	}
-	st, err = d.change(ctx, c, p.ID, func(s session.State) ([]session.Payload, error) {
+	st, err = d.Conversations.Change(ctx, c.who.User, session.ID(p.ID), func(s session.State) ([]session.Payload, error) {
 		return s.SetTrust(session.TrustSet{Trusted: b.Trusted, Reason: session.TrustByUser})
 	})
 	if err != nil {

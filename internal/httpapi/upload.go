@@ -91,7 +91,7 @@ func (u *upload) once(ctx context.Context, w http.ResponseWriter, c *call, keys 
 		if err := u.each(func(file) error { return nil }); err != nil {
 			return err
 		}
-		if before.Request != digest(u.request...) {
+		if before.Request != idempotency.Digest(u.request...) {
 			return otherRequest()
 		}
 		return u.d.repeat(w, ctx, c, before)
@@ -102,7 +102,7 @@ func (u *upload) once(ctx context.Context, w http.ResponseWriter, c *call, keys 
 	if err := u.run(ctx, held); err != nil {
 		return err
 	}
-	if err := u.d.keep(context.WithoutCancel(ctx), c, key, digest(u.request...), held); err != nil {
+	if err := u.d.keep(context.WithoutCancel(ctx), c, key, idempotency.Digest(u.request...), held); err != nil {
 		return err
 	}
 	w.WriteHeader(held.status)

@@ -5,7 +5,10 @@ package idempotency
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"strconv"
 	"time"
 )
 
@@ -36,4 +39,14 @@ type Store interface {
 	SaveAnswer(ctx context.Context, a Answer) error
 	// DropAnswers forgets answers created before a moment.
 	DropAnswers(ctx context.Context, before time.Time) error
+}
+
+// Digest is a hash of some texts. It is unambiguous: each part is preceded by its length.
+func Digest(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write([]byte(strconv.Itoa(len(p)) + ":"))
+		h.Write([]byte(p))
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }

@@ -1,10 +1,24 @@
 package session
 
+import "math"
+
 // Money is an amount in billionths of a US dollar: integers add up exactly.
 type Money int64
 
 // Dollars is for display and for JSON on the wire.
 func (m Money) Dollars() float64 { return float64(m) / 1e9 }
+
+// maxDollars is more than anybody has, and fits into Money.
+const maxDollars = 9e9
+
+// FromDollars is the one conversion from US dollars to Money: rounded to the nearest unit, but never from something to
+// nothing, since a limit of 0 may mean no limit. What is negative or no number is 0, and what is too large the most there is.
+func FromDollars(amount float64) Money {
+	if !(amount > 0) { // also when it is no number
+		return 0
+	}
+	return max(1, Money(math.Round(min(amount, maxDollars)*1e9)))
+}
 
 // Usage counts the tokens of one model call.
 type Usage struct {

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"math"
 	"path"
 	"slices"
 	"strings"
@@ -265,7 +264,7 @@ func sums(meta metadata, last session.Totals) session.Totals {
 		t.Model = meta.Model
 	}
 	if meta.Cost != nil && *meta.Cost >= 0 && *meta.Cost <= 1e6 {
-		t.Cost = max(t.Cost, session.Money(math.Round(*meta.Cost*1e9)))
+		t.Cost = max(t.Cost, session.FromDollars(*meta.Cost))
 	}
 	t.Input, t.Output = max(t.Input, meta.PromptTokens, 0), max(t.Output, meta.CompletionTokens, 0)
 	return t

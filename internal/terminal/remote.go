@@ -80,7 +80,7 @@ func (w wire) totals() session.Totals {
 		return session.Totals{}
 	}
 	u := w.Metrics.Usage
-	return session.Totals{Cost: session.Money(w.Metrics.Cost * 1e9), Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}
+	return session.Totals{Cost: session.FromDollars(w.Metrics.Cost), Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}
 }
 
 // acted reads an action.

@@ -42,6 +42,8 @@ func (e *InvalidError) Error() string { return e.Msg }
 // RefusedError says why a conversation cannot be started, in words for people.
 type RefusedError struct {
 	Msg string
+	// Code names the reason for machines, as the API does; "" if there is none.
+	Code string
 	// Branch is true when the branch is what is missing.
 	Branch bool
 }

@@ -88,12 +88,16 @@ func headOf(frame []byte) head {
 	return h
 }
 
-// Problem is what a client is told when what it asked for cannot be done.
-func Problem(message string) []byte {
-	w := newWriter(48 + len(message))
+// Problem is what a client is told when what it asked for cannot be done. code names the reason for machines; "" leaves it
+// out.
+func Problem(message, code string) []byte {
+	w := newWriter(64 + len(message) + len(code))
 	w.open("", '{')
 	w.flag("error", true)
 	w.str("message", message)
+	if code != "" {
+		w.str("msg_id", code)
+	}
 	w.shut('}')
 	return w.b
 }

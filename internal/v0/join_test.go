@@ -87,7 +87,10 @@ func TestJoinKnowsOurFrames(t *testing.T) {
 }
 
 func TestProblem(t *testing.T) {
-	if got := string(v0.Problem("a \"b\"\n")); got != `{"error":true,"message":"a \"b\"\n"}` {
+	if got := string(v0.Problem("no", "REQUEST$BAD")); got != `{"error":true,"message":"no","msg_id":"REQUEST$BAD"}` {
+		t.Error(got)
+	}
+	if got := string(v0.Problem("a \"b\"\n", "")); got != `{"error":true,"message":"a \"b\"\n"}` {
 		t.Error(got)
 	}
 }

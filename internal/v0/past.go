@@ -4,7 +4,6 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -285,5 +284,5 @@ func spent(raw jsontext.Value) *session.Totals {
 	if !(m.Cost >= 0 && m.Cost <= mostSpent) || min(u.Input, u.Output, u.CacheRead, u.CacheWrite) < 0 {
 		return nil
 	}
-	return &session.Totals{Cost: session.Money(math.Round(m.Cost * 1e9)), Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Model: u.Model}
+	return &session.Totals{Cost: session.FromDollars(m.Cost), Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Model: u.Model}
 }

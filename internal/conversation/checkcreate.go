@@ -1,4 +1,4 @@
-package httpapi
+package conversation
 
 import (
 	"deckhand/api"
@@ -6,6 +6,9 @@ import (
 	"deckhand/internal/settings"
 	"deckhand/internal/v0"
 )
+
+// ReservedID is an id that no conversation can have: GET /api/conversations/stream is the list's changes.
+const ReservedID = "stream"
 
 // checkCreate is what the schema cannot say about a creation request.
 func checkCreate(b api.CreateConversation) []api.FieldError {
@@ -18,7 +21,7 @@ func checkCreate(b api.CreateConversation) []api.FieldError {
 			no("value_error", "A repository is named owner/name: letters, digits, dots, dashes and underscores, with slashes between.", path...)
 		}
 	}
-	if b.ConversationID.Value == oursToName {
+	if b.ConversationID.Value == ReservedID {
 		no("value_error", "No conversation can have this name: its address is that of the list's changes.", "conversation_id")
 	}
 	repository(b.Repository.Value, "repository")

@@ -1,0 +1,88 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"deckhand/api"
+	"deckhand/internal/session"
+)
+
+// StoppedByUser is the reason of a stop that the user asked for.
+const StoppedByUser = "stopped by the user"
+
+// Start opens a stopped conversation again; on a running one it changes nothing.
+func (s *Service) Start(ctx context.Context, user string, id session.ID) (session.State, error) {
+	if _, err := s.Row(ctx, user, id); err != nil {
+		return session.State{}, err
+	}
+	if err := s.CheckSettings(ctx, user, nil); err != nil {
+		return session.State{}, err
+	}
+	return s.Change(ctx, user, id, session.State.Start)
+}
+
+// Stop stops a conversation; stopped is false if it was not running.
+func (s *Service) Stop(ctx context.Context, user string, id session.ID, reason string) (st session.State, stopped bool, err error) {
+	st, err = s.Change(ctx, user, id, func(st session.State) ([]session.Payload, error) {
+		out, err := st.Stop(reason)
+		stopped = len(out) > 0
+		return out, err
+	})
+	return st, stopped && err == nil, err
+}
+
+// Pause halts the agent after the step in progress, or interrupts it now.
+func (s *Service) Pause(ctx context.Context, user string, id session.ID, now bool) (session.State, error) {
+	rule := session.State.Pause
+	if now {
+		rule = session.State.PauseNow
+	}
+	return s.Change(ctx, user, id, rule)
+}
+
+// Resume lets a paused or failed turn go on, and opens a stopped conversation.
+func (s *Service) Resume(ctx context.Context, user string, id session.ID) error {
+	_, err := s.Change(ctx, user, id, session.State.Resume)
+	return err
+}
+
+// Rename gives a conversation a title.
+func (s *Service) Rename(ctx context.Context, user string, id session.ID, title string) error {
+	if err := checkTitle(title); err != nil {
+		return err
+	}
+	_, err := s.Change(ctx, user, id, func(st session.State) ([]session.Payload, error) { return st.Rename(title) })
+	return err
+}
+
+func checkTitle(title string) error {
+	if strings.TrimSpace(title) == "" {
+		return api.Invalid("string_too_short", "A title has at least one character that is not blank.", "title")
+	}
+	return nil
+}
+
+// Delete removes a conversation with its feedback, its sandbox and its workspace.
+func (s *Service) Delete(ctx context.Context, user string, id session.ID) error {
+	if s.Feedback != nil { // first, so that a caller who has to try again finds the conversation
+		if _, err := s.Row(ctx, user, id); err != nil {
+			return err
+		}
+		if err := s.Feedback.Forget(ctx, string(id)); err != nil {
+			return err
+		}
+	}
+	_, err := s.Change(ctx, user, id, session.State.Delete)
+	if errors.Is(err, session.ErrCorrupt) { // a damaged conversation can still be deleted
+		var row session.Row
+		if row, err = s.Row(ctx, user, id); err == nil {
+			err = s.Sessions.Bury(ctx, row)
+		}
+	}
+	if err == nil && s.Workspaces != nil {
+		s.Workspaces.Wake(id)
+	}
+	return err
+}

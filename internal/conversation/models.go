@@ -1,0 +1,97 @@
+package conversation
+
+import (
+	"deckhand/api"
+	"deckhand/internal/settings"
+)
+
+// Models is what the use cases know of models.
+type Models struct {
+	// Default is the model of settings that name none.
+	Default string
+	// NeedsKey reports whether a model at a base URL ("" is its provider's own) cannot be asked without a key.
+	NeedsKey func(model, baseURL string) bool
+	// HasPrice reports whether the price of a model is known.
+	HasPrice func(model string) bool
+	// Blind says why a model is of no use for a message with images, "" if it is or nothing is known. nil refuses no images.
+	Blind func(model string) string
+	// Other says why a conversation cannot use a model in place of the one in the settings, "" if it can: there is no
+	// such model, it needs a key, or the stored key is for another provider. nil allows any.
+	Other func(s settings.Settings, model string) string
+}
+
+// Use is what a model is wanted for: which of the questions Check asks.
+type Use struct {
+	// Model takes the place of the one in the settings; "" keeps it.
+	Model string
+	// Key asks whether the stored key opens the model, or it needs none.
+	Key bool
+	// Price asks whether the limits on money can be kept. Limited is true if the conversation has a budget of its own,
+	// UserLimit if the server limits what a user may spend.
+	Price, Limited, UserLimit bool
+	// Images asks whether the model can be shown images.
+	Images bool
+}
+
+// Name is the model that the settings choose.
+func (m Models) Name(s *settings.Settings) string {
+	if v := value(s.LLMModel); v != "" {
+		return v
+	}
+	return m.Default
+}
+
+// Check is the one place that decides whether a model may run with the user's key, its price, the limits on money and the
+// images of a message. It returns nil if it may.
+func (m Models) Check(s *settings.Settings, u Use) *Refusal {
+	model := m.Name(s)
+	if u.Model != "" {
+		model = u.Model
+	}
+	if u.Key && u.Model != "" && m.Other != nil {
+		if why := m.Other(*s, u.Model); why != "" {
+			return refuse(Unmet, api.CodeModelUnavailable, why)
+		}
+	}
+	if u.Key && u.Model == "" && s.LLMAPIKey.IsZero() && m.NeedsKey(model, value(s.LLMBaseURL)) {
+		return refuse(Unmet, api.CodeLLMAuthentication, "Error authenticating with the LLM provider. Please check your API key")
+	}
+	if why := u.limit(s); u.Price && why != "" && !m.HasPrice(model) {
+		return refuse(Unmet, api.CodePriceUnknown, why+", but the price of "+model+" is not known, so the limit could not be kept. "+
+			"Choose another model, remove the limit, or have the operator add a price under prices in the server's config file (0 is a price).")
+	}
+	if u.Images && m.Blind != nil {
+		if why := m.Blind(model); why != "" {
+			return refuse(Unmet, api.CodeBadRequest, why)
+		}
+	}
+	return nil
+}
+
+// limit names the limit on money that holds, "" if there is none.
+func (u Use) limit(s *settings.Settings) string {
+	switch {
+	case u.Limited:
+		return "There is a limit on what the conversation may cost"
+	case s.MaxBudgetPerTask != nil:
+		return "max_budget_per_task is set"
+	case u.UserLimit:
+		return "This server limits what a user may spend"
+	}
+	return ""
+}
+
+// CheckModel is Models.Check with the limit of this server.
+func (s *Service) CheckModel(stored *settings.Settings, u Use) *Refusal {
+	u.UserLimit = s.UserLimit > 0
+	return s.Models.Check(stored, u)
+}
+
+// checkSettings says what in the settings keeps a conversation from starting.
+func (s *Service) checkSettings(stored *settings.Settings, images bool) *Refusal {
+	if !s.SandboxImages && (value(stored.SandboxBaseContainerImage) != "" || value(stored.SandboxRuntimeContainerImage) != "") {
+		return refuse(Unmet, api.CodeSandboxImage,
+			"The settings name a sandbox image, but this server's sandbox cannot run images. Clear sandbox_base_container_image and sandbox_runtime_container_image, or ask the operator for a driver that can.")
+	}
+	return s.CheckModel(stored, Use{Key: true, Price: true, Images: images})
+}
