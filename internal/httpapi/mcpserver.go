@@ -3,13 +3,9 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 	"sync"
 
@@ -84,51 +80,3 @@ var ownHandler = sync.OnceValue(func() http.Handler {
 		DisableLocalhostProtection: true, // the door looked at Host and Origin, and knows the names it may have
 	})
 })
-
-// errand is a request of the door's own that a tool makes for its caller.
-type errand struct {
-	// operation is the id of the route.
-	operation string
-	id        string // of the conversation, if the path has one
-	query     url.Values
-	body      any
-	// once makes sending it again do nothing twice; may be empty.
-	once string
-}
-
-// do runs an errand through the route, so that it is checked and answered as the
-// same request from outside would be. Who asks was found out at the door.
-func (v *visit) do(e errand) (json.RawMessage, error) {
-	d := v.door
-	at := slices.IndexFunc(d.routes, func(r route) bool { return r.id == e.operation })
-	r := &d.routes[at]
-	raw := []byte{}
-	if e.body != nil {
-		raw, _ = json.Marshal(e.body) // of strings only
-	}
-	req, err := http.NewRequestWithContext(v.ctx, r.method, "/", bytes.NewReader(raw))
-	if err != nil {
-		return nil, err
-	}
-	req.URL = &url.URL{Path: strings.ReplaceAll(r.path, "{conversation_id}", e.id), RawQuery: e.query.Encode()}
-	req.SetPathValue("conversation_id", e.id)
-	c := &call{who: v.call.who, http: req, raw: raw, bearer: true}
-	held := &heldAnswer{header: http.Header{}, status: http.StatusOK}
-	w := &recorder{ResponseWriter: held, id: requestID()}
-	if e.once != "" {
-		err = d.once(w, req, r, c, []string{e.once})
-	} else {
-		err = r.serve(d, w, req, c)
-	}
-	if c.session != "" {
-		v.call.session = c.session
-	}
-	if err != nil {
-		f := translate(err)
-		if f.status >= 500 {
-			d.Logger.Error("request failed", "request", w.id, "route", r.path, "error", err)
-		}
-		return nil, errors.New(f.msg)
-	}
-	return held.body.Bytes(), nil
-}

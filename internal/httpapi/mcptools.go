@@ -4,17 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/url"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"deckhand/api"
 	"deckhand/internal/live"
 	"deckhand/internal/session"
 )
 
-// The arguments of our own tools. The routes behind them say what is allowed; the
-// schemas made of these only help models to write them.
+// The arguments of our own tools. The schemas of the routes say what is allowed; those made of these only help models to write them.
 type (
 	createArgs struct {
 		Message      string `json:"message" jsonschema:"The task for the agent."`
@@ -48,63 +47,46 @@ type (
 	}
 )
 
-// addOwnTools makes the tools. Each is one request to the door.
+// addOwnTools makes the tools. Each is one use case or one query.
 func addOwnTools(s *sdk.Server) {
 	yes := true
 	reads := &sdk.ToolAnnotations{ReadOnlyHint: true}
 	own(s, &sdk.Tool{Name: "create_conversation", Description: "Create a conversation with an agent and give it a task. Returns its conversation_id at once; the agent works on."},
-		func(v *visit, a createArgs) (json.RawMessage, error) {
-			body := map[string]string{"initial_user_msg": a.Message}
-			for name, value := range map[string]string{"repository": a.Repository, "selected_branch": a.Branch, "conversation_instructions": a.Instructions} {
-				if value != "" {
-					body[name] = value
-				}
-			}
-			return v.do(errand{operation: "createConversation", body: body, once: a.RequestID})
-		})
+		func(v *visit, a createArgs) (json.RawMessage, error) { return v.create(a) })
 	own(s, &sdk.Tool{Name: "send_message", Description: "Say something in a conversation. It is queued while the agent works."},
-		func(v *visit, a sendArgs) (json.RawMessage, error) {
-			return v.do(errand{operation: "postMessage", id: a.ConversationID, body: map[string]string{"message": a.Message}, once: a.RequestID})
-		})
+		func(v *visit, a sendArgs) (json.RawMessage, error) { return v.send(a) })
 	own(s, &sdk.Tool{Name: "read_events", Annotations: reads, Description: "Read the events of a conversation in order: messages, actions of the agent and what came of them."},
 		func(v *visit, a eventsArgs) (json.RawMessage, error) {
-			q := url.Values{"start_id": {itoa(max(a.After, 0) + 1)}}
-			setLimit(q, a.Limit)
-			return v.do(errand{operation: "listEvents", id: a.ConversationID, query: q})
+			return ask(v, listEvents, eventQuery{ID: a.ConversationID, StartID: max(a.After, 0) + 1, Limit: limitOf(a.Limit)})
 		})
 	own(s, &sdk.Tool{Name: "get_conversation", Annotations: reads, Description: "Where a conversation stands: its status, what the agent is doing, and why it failed if it did."},
 		func(v *visit, a oneArgs) (json.RawMessage, error) {
-			return v.do(errand{operation: "getConversation", id: a.ConversationID})
+			return ask(v, getConversation, one{a.ConversationID})
 		})
 	own(s, &sdk.Tool{Name: "list_conversations", Annotations: reads, Description: "Your conversations, newest first."},
 		func(v *visit, a listArgs) (json.RawMessage, error) {
-			q := url.Values{}
-			for name, value := range map[string]string{"status": a.Status, "query": a.Query, "page_id": a.PageID} {
-				if value != "" {
-					q.Set(name, value)
-				}
-			}
-			setLimit(q, a.Limit)
-			return v.do(errand{operation: "listConversations", query: q})
+			return ask(v, listConversations, listQuery{Status: a.Status, Text: a.Query, PageID: a.PageID, Limit: limitOf(a.Limit)})
 		})
 	own(s, &sdk.Tool{Name: "stop_conversation", Annotations: &sdk.ToolAnnotations{IdempotentHint: true, DestructiveHint: &yes}, Description: "Stop a conversation; what the agent is doing is aborted."},
 		func(v *visit, a oneArgs) (json.RawMessage, error) {
-			return v.do(errand{operation: "stopConversation", id: a.ConversationID})
+			return ask(v, stopConversation, one{a.ConversationID})
 		})
 	own(s, &sdk.Tool{Name: "wait_for_turn", Annotations: reads, Description: "Wait until the agent has nothing more to do or needs you, and return the conversation. After the timeout it is returned as it is; agent_state tells."},
 		func(v *visit, a waitArgs) (json.RawMessage, error) {
 			if err := v.wait(a); err != nil {
 				return nil, err
 			}
-			return v.do(errand{operation: "getConversation", id: a.ConversationID})
+			return ask(v, getConversation, one{a.ConversationID})
 		})
 	addProposing(s)
 }
 
-func setLimit(q url.Values, limit int64) {
-	if limit != 0 {
-		q.Set("limit", itoa(limit))
+// limitOf is the length of a page; 0 is the usual one.
+func limitOf(n int64) int64 {
+	if n == 0 {
+		return 20
 	}
+	return n
 }
 
 // own adds a tool whose result is the route's answer. An error becomes a result
@@ -117,7 +99,12 @@ func own[A any](s *sdk.Server, t *sdk.Tool, run func(v *visit, a A) (json.RawMes
 		}
 		out, err := run(v, a)
 		if err != nil {
-			return nil, nil, err
+			f := translate(err)
+			if f.status >= 500 {
+				v.door.Logger.Error("tool call failed", "tool", t.Name, "error", err)
+			}
+			return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: f.msg}},
+				StructuredContent: api.Problem{Error: f.msg, MsgID: f.code}}, nil, nil
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(out)}}, StructuredContent: out}, nil, nil
 	})
@@ -132,11 +119,11 @@ func (v *visit) wait(a waitArgs) error {
 		a.TimeoutS = 60
 	}
 	if a.TimeoutS < 1 || a.TimeoutS > 300 {
-		return errors.New("timeout_s is a number of seconds from 1 to 300")
+		return api.Invalid("value_error", "This is a number of seconds from 1 to 300.", "timeout_s")
 	}
 	row, err := v.door.row(v.ctx, v.call, a.ConversationID)
 	if err != nil {
-		return errors.New(translate(err).msg)
+		return err
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, time.Duration(a.TimeoutS)*time.Second)
 	defer cancel()
@@ -154,7 +141,7 @@ func (v *visit) wait(a waitArgs) error {
 		case ctx.Err() != nil: // long enough
 			return nil
 		case err != nil:
-			return errors.New(translate(err).msg)
+			return err
 		}
 	}
 }
