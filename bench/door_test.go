@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"deckhand/internal/access"
+	"deckhand/internal/conversation"
 	"deckhand/internal/httpapi"
 	"deckhand/internal/live"
 	"deckhand/internal/secret"
@@ -37,10 +38,13 @@ func door(b *testing.B) (*httpapi.Door, string) {
 	must(b, err)
 	sessions, hub := session.New(db), live.New(db, frames)
 	sessions.Observe(hub)
+	stored := settings.New(db, keyring, secret.NewRedactor())
 	return httpapi.New(httpapi.Config{
-		Sessions: sessions, Log: db, Index: db, Settings: settings.New(db, keyring, secret.NewRedactor()), Gate: gate, Hub: hub,
-		Answers: db, Seal: keyring, DataDir: dir, NewID: db.NewID,
-		Models: httpapi.Models{NeedsKey: func(string, string) bool { return false }, HasPrice: func(string) bool { return true }},
+		Sessions: sessions, Log: db, Index: db, Settings: stored, Gate: gate, Hub: hub, Answers: db, Seal: keyring, DataDir: dir,
+		Conversations: conversation.New(conversation.Config{
+			Sessions: sessions, Log: db, Index: db, Settings: stored, Seal: keyring, Conflicts: gate, NewID: db.NewID,
+			Models: conversation.Models{NeedsKey: func(string, string) bool { return false }, HasPrice: func(string) bool { return true }},
+		}),
 	}), key
 }
 

@@ -443,8 +443,10 @@ func TestAnswerDuringAWarmStart(t *testing.T) {
 	if _, err := r.sessions.Create(t.Context(), id, session.Created{Owner: "ada", Repository: "octo/app"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	st := r.until(id, "the scripts are skipped", func(s session.State) bool { return t.Failed() || s.SetUp != nil && !s.Wants() })
-	if st.Unprepared() || st.Agent != session.AgentAwaitingUser {
+	st := r.until(id, "the scripts are skipped", func(s session.State) bool {
+		return t.Failed() || s.SetUp != nil && s.Agent == session.AgentAwaitingUser
+	})
+	if st.Unprepared() || st.Wants() {
 		t.Errorf("%+v", st)
 	}
 }
