@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"deckhand/api"
+	"deckhand/client"
 )
 
 func TestDefect24CloneFailureUnreported(t *testing.T) {
@@ -136,7 +137,16 @@ func TestDefect34InstructionsLostOnResume(t *testing.T) {
 	}
 	p.post("/api/conversations/"+id+"/start", "{}")
 	before := len(p.requests())
-	all := p.ask(id, "Once more.", "awaiting_user_input")
+	last := p.events(id)
+	if err := p.client.Say(t.Context(), id, "Once more.", ""); err != nil {
+		t.Fatal(err)
+	}
+	ran, waits := false, agentIs("awaiting_user_input") // which it is also when it has just started
+	p.follow(id, last[len(last)-1].ID, func(it client.Item) bool {
+		ran = ran || it.Event != nil && it.Event.Observation == "run"
+		return ran && waits(it)
+	})
+	all := p.events(id)
 	if got := observed(t, all, "run"); got != "Hello\n" {
 		t.Errorf("the repository was not cloned again: %q", got)
 	}
