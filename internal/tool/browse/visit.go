@@ -56,20 +56,27 @@ func (t *Tool) enter(ctx context.Context, session string) (*visit, error) {
 // go of.
 func (v *visit) leave(idle time.Duration) {
 	v.mu.Lock()
+	defer v.mu.Unlock()
 	if !v.over {
 		v.idle = time.AfterFunc(idle, v.rest)
 	}
-	v.mu.Unlock()
-	v.turn <- struct{}{}
+	v.turn <- struct{}{} // there is room for it
 }
 
-// rest closes a connection that nobody uses.
+// rest closes a connection that nobody uses. It waits for whoever is leaving: if it
+// came first, it would find the turn taken, and the connection would stay.
 func (v *visit) rest() {
+	v.mu.Lock()
+	var free bool
 	select {
 	case <-v.turn:
+		free = true
+	default: // somebody came just now
+	}
+	v.mu.Unlock()
+	if free {
 		v.drop()
 		v.turn <- struct{}{}
-	default: // somebody came just now
 	}
 }
 
