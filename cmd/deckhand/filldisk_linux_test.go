@@ -75,13 +75,14 @@ func (b *box) saidAny(id string, texts ...string) (found string) {
 const overshoot = 64 << 20
 
 // Ways to fill a disk. The limits of the sandboxes are 20 MB, or more than the disk has;
-// then a fast writer may meet the end of the disk before the server ends it.
+// then a fast writer may meet the end of the disk before the server ends it. They print
+// something on the way: a command that is silent for ten seconds is reported as such.
 var fillings = map[string]struct{ limit, command, says string }{
-	"deleted files":    {"20M", "for i in $(seq 40); do exec {n}> f; rm f; head -c 15000000 /dev/zero >&$n; done; echo all'' written", "Disk limit reached"},
-	"bytes":            {"20M", "for i in $(seq 40); do head -c 15000000 /dev/zero > f$i; done; echo all'' written", "Disk limit reached"},
-	"inodes":           {"20M", "mkdir f && cd f && for i in $(seq 60); do touch $(seq $((i*1000)) $((i*1000+999))); done; cd ..; echo all'' written", "Disk limit reached"},
-	"the whole disk":   {"10G", "for i in $(seq 40); do head -c 15000000 /dev/zero > f$i; done; echo all'' written", "disk is nearly full|No space left on device"},
-	"all inodes of it": {"10G", "mkdir f && cd f && for i in $(seq 60); do touch $(seq $((i*1000)) $((i*1000+999))); done; cd ..; echo all'' written", "disk is nearly full|No space left on device"},
+	"deleted files":    {"20M", "for i in $(seq 40); do exec {n}> f; rm f; head -c 15000000 /dev/zero >&$n; echo; done; echo all'' written", "Disk limit reached"},
+	"bytes":            {"20M", "for i in $(seq 40); do head -c 15000000 /dev/zero > f$i; echo; done; echo all'' written", "Disk limit reached"},
+	"inodes":           {"20M", "mkdir f && cd f && for i in $(seq 60); do touch $(seq $((i*1000)) $((i*1000+999))); echo; done; cd ..; echo all'' written", "Disk limit reached"},
+	"the whole disk":   {"10G", "for i in $(seq 40); do head -c 15000000 /dev/zero > f$i; echo; done; echo all'' written", "disk is nearly full|No space left on device"},
+	"all inodes of it": {"10G", "mkdir f && cd f && for i in $(seq 60); do touch $(seq $((i*1000)) $((i*1000+999))); echo; done; cd ..; echo all'' written", "disk is nearly full|No space left on device"},
 }
 
 // One sandbox that writes without end is ended soon, with a result that says why. The
