@@ -117,7 +117,13 @@ func serve(t *testing.T, dir string, args ...string) *box {
 		in.Close()
 	}()
 	b.stop = sync.OnceValue(func() int { cancel(); return <-code })
-	t.Cleanup(func() { b.stop(); b.leavesNothing() })
+	t.Cleanup(func() {
+		if t.Failed() && b.client != nil {
+			(&person{box: b}).dropAll() // it did not come to that itself
+		}
+		b.stop()
+		b.leavesNothing()
+	})
 	b.readGreeting(out)
 	go io.Copy(io.Discard, out)
 	return b
