@@ -45,7 +45,7 @@ var texts = []unwanted{
 		part:   []string{"resolved"},
 		in:     []string{"package-lock.json", "npm-shrinkwrap.json", "yarn.lock"},
 		why:    "the address is that of one machine's registry; with omit-lockfile-registry-resolved the integrity hash alone decides",
-		breach: `"resolved": "https://host.example/x.tgz",`,
+		breach: `"resol@ved": "https://host.example/x.tgz",`,
 	},
 }
 
