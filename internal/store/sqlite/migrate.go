@@ -72,14 +72,40 @@ func climb(ctx context.Context, path string, pragmas []string) error {
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
-	files, err := fs.Sub(migrations, "migrations")
+	steps, err := steps()
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true))
+	provider, err := goose.NewProvider(goose.DialectSQLite3, db, nil, goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(steps...))
 	if err != nil {
 		return err
 	}
 	_, err = provider.Up(ctx)
 	return err
+}
+
+// steps are the migrations, each of them run as one script. SQLite reads scripts
+// itself: goose's own parser takes 4 MB for each of their lines.
+func steps() ([]*goose.Migration, error) {
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	var steps []*goose.Migration
+	for _, name := range files {
+		script, err := migrations.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		number, err := goose.NumericComponent(name)
+		if err != nil {
+			return nil, err
+		}
+		run := func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, string(script))
+			return err
+		}
+		steps = append(steps, goose.NewGoMigration(number, &goose.GoFunc{RunTx: run}, nil))
+	}
+	return steps, nil
 }

@@ -1,7 +1,5 @@
 -- Times are microseconds since 1970, UTC. Optional texts and blobs are NULL when empty.
 
--- +goose Up
-
 -- What lists know of a session. n is its short name inside this file: it never
 -- changes and is never used again, because rows are kept as tombstones.
 CREATE TABLE sessions (

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- What left a sandbox, or wanted to. id counts per sandbox and has no gaps, so
 -- that the entry which is one too many is found without counting; the key keeps
 -- the entries of a sandbox together, in the order in which they are read.

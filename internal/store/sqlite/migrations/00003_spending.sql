@@ -1,5 +1,3 @@
--- +goose Up
-
 -- What users spent in a calendar month (2026-11, UTC), in billionths of a
 -- dollar. It outlives the sessions in which it was spent.
 CREATE TABLE spending (

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- Addresses that users want to be told at. due_at is when an attempt may be made
 -- next: the earliest next_at of its deliveries, but not before quiet_until; NULL
 -- if none waits. It is kept here so that what is due is found without looking at

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- Users' wishes to be asked for work at a git provider.
 CREATE TABLE integrations (
 	id            TEXT PRIMARY KEY,

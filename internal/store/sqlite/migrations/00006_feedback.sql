@@ -1,5 +1,3 @@
--- +goose Up
-
 -- What people said of the agent's work. Ids are never used twice, so that a page
 -- which is read while others are removed shows nothing a second time. rating is 0
 -- in a verdict, and event 0 means the conversation as a whole.

@@ -1,5 +1,3 @@
--- +goose Up
-
 -- Which user a person of an identity provider is.
 CREATE TABLE links (
 	issuer     TEXT    NOT NULL,
