@@ -79,9 +79,10 @@ setup:
 	@scripts/need chromium chromium fonts-dejavu-core || test "$${CI:-}" != true
 	@scripts/need chromium-headless-shell chromium-headless-shell || true
 
-# Tests are compiled with the race detector. SQLite is not: it is C translated to
-# Go, used under a lock, and would take a third of the processor time.
-RACE  := CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 GOFLAGS="$(strip $(GOFLAGS) -trimpath -buildvcs=false -gcflags=modernc.org/...=-race=false)"
+# Tests are compiled with the race detector. What only computes is not: SQLite is C
+# translated to Go, used under a lock, and would take a third of the processor time.
+ALONE := modernc.org/... github.com/alecthomas/kong compress/flate regexp
+RACE  := CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 GOFLAGS="$(strip $(GOFLAGS) -trimpath -buildvcs=false $(ALONE:%=-gcflags=%=-race=false))"
 SUITE := bin/suite -p=3 -timeout=30m -vet=off
 
 # What tests start as a process is the program just built, as users get it. Compiled
