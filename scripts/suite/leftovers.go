@@ -88,8 +88,9 @@ func processes(temp string) []string {
 	return out
 }
 
-// outside is what tests could make that is not in their folder.
-func outside() map[string]bool {
+// outside is what tests could make that is not in their folder. Control groups that are
+// in use are listed only if inUse is set.
+func outside(inUse bool) map[string]bool {
 	found := map[string]bool{}
 	for what, patterns := range map[string][]string{
 		"control group":     {"/sys/fs/cgroup/*deckhand*", "/sys/fs/cgroup/*/*deckhand*", "/sys/fs/cgroup/*/*deckhand*/*"},
@@ -98,7 +99,7 @@ func outside() map[string]bool {
 		for _, p := range patterns {
 			paths, _ := filepath.Glob(p)
 			for _, path := range paths {
-				if info, err := os.Stat(path); err == nil && (info.IsDir() || what == "network namespace") {
+				if info, err := os.Stat(path); err == nil && (info.IsDir() && (inUse || !populated(path)) || what == "network namespace") {
 					found[what+" "+path] = true
 				}
 			}
@@ -113,19 +114,35 @@ func outside() map[string]bool {
 	return found
 }
 
-// checkLeftovers says what remains, and whether the run may pass: processes and
-// mounts fail it. Processes that were told to end get a moment to do so.
+// populated says that there are processes in a control group, or groups below it. The
+// group is in use then: a process of the tests is listed by itself, and others are none of
+// their business.
+func populated(group string) bool {
+	entries, _ := os.ReadDir(group)
+	for _, e := range entries {
+		if e.IsDir() {
+			return true
+		}
+	}
+	procs, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
+	return err != nil || len(procs) > 0
+}
+
+// checkLeftovers says what remains, and whether the run may pass: nothing may remain.
+// What was told to end gets a moment to do so.
 func checkLeftovers(w io.Writer, temp string, before map[string]bool) bool {
-	left := remaining(temp, before, outside())
-	for deadline := time.Now().Add(30 * time.Second); len(left) > 0 && time.Now().Before(deadline); left = remaining(temp, before, outside()) {
+	left := remaining(temp, before, outside(false))
+	for deadline := time.Now().Add(30 * time.Second); len(left) > 0 && time.Now().Before(deadline); left = remaining(temp, before, outside(false)) {
 		time.Sleep(200 * time.Millisecond)
 	}
-	clean := true
+	return reportLeftovers(w, left)
+}
+
+func reportLeftovers(w io.Writer, left []string) bool {
 	for _, l := range left {
 		fmt.Fprintf(w, "LEFT BEHIND %s\n", l)
-		clean = clean && !strings.HasPrefix(l, "process ") && !strings.HasPrefix(l, "mount ")
 	}
-	return clean
+	return len(left) == 0
 }
 
 // environment is this process's, with other folders for temporary files and for

@@ -5,7 +5,7 @@
 //
 // With -leftovers the tests get a folder of their own, processor time is
 // measured, bin/test-times.txt tells how long each test took, and what remains
-// after them is listed; a process or a mount fails the run. With -changed
+// after them is listed and fails the run. With -changed
 // only packages run that a change since then can touch.
 //
 // With -rerun a test that failed runs once more, by itself. If it passes then,
@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string) (bool, error) {
 			return false, err
 		}
 		defer os.RemoveAll(home)
-		env, before = environment(temp, home), outside()
+		env, before = environment(temp, home), outside(true)
 	}
 	start := time.Now()
 	r := newReport(os.Stdout, len(packages))

@@ -134,3 +134,46 @@ func TestRemaining(t *testing.T) {
 		t.Errorf("found: %v", left)
 	}
 }
+
+// A control group counts as left behind when nothing is in it.
+func TestPopulated(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		processes string
+		below     bool
+		want      bool
+	}{
+		"empty":         {},
+		"processes":     {processes: "12\n", want: true},
+		"a group in it": {below: true, want: true},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(c.processes), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c.below {
+			if err := os.Mkdir(filepath.Join(dir, "x"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := populated(dir); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// Whatever remains fails the run and is named.
+func TestLeftoversFailTheRun(t *testing.T) {
+	t.Parallel()
+	temp := t.TempDir()
+	if err := os.Mkdir(filepath.Join(temp, "TestX"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if reportLeftovers(&out, remaining(temp, nil, nil)) || !strings.Contains(out.String(), "LEFT BEHIND folder "+temp) {
+		t.Errorf("the run may pass: %s", out.String())
+	}
+	if !reportLeftovers(&out, nil) {
+		t.Error("a run that leaves nothing fails")
+	}
+}
