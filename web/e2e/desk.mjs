@@ -50,6 +50,25 @@ await play({
     await clean(there);
   },
 
+  async "a terminal that loads late takes no keys from a message"() {
+    await settle("olaf");
+    const there = await enter("olaf");
+    const { page } = there;
+    let release;
+    const late = new Promise((resolve) => (release = resolve));
+    await page.route(/Screen-.*\.js/, (route) => late.then(() => route.continue()));
+    await page.goto(`conversations/${await begin("olaf", "$ printf 'rea%s' dy")}`);
+    await shown(page, "ready");
+    await page.getByRole("tab", { name: "Terminal" }).click();
+    const message = page.getByRole("textbox", { name: "Write to the agent" });
+    await message.pressSequentially("fair ");
+    release();
+    await page.locator(".xterm-helper-textarea").waitFor({ state: "attached" });
+    await page.keyboard.type("wind");
+    expect((await message.inputValue()) === "fair wind", `the message is ${await message.inputValue()}`);
+    await clean(there);
+  },
+
   async "what is not there is said"() {
     await settle("olaf");
     const there = await enter("olaf");
