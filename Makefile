@@ -119,7 +119,7 @@ attack: setup build ## the attacks that docs/security.md names, without the race
 	@if host=$$(scripts/engine start bin/engine); then \
 		export "$$host"; trap 'scripts/engine stop bin/engine' EXIT; \
 	else test "$${CI:-}" != true; fi; \
-	$(STATIC) scripts/attack
+	$(STATIC) $(BUILT) scripts/attack
 
 mutants: ## break the core in ten places; a test must notice each
 	@$(STATIC) go run ./scripts/mutants

@@ -27,9 +27,9 @@ const (
 	commandsEach = 6
 	// maxLife is how long a server lives at most, once the conversations begin.
 	maxLife = 2 * time.Second
-	// maxOpen is how many conversations are at work at once. On a slow machine a server
-	// lives until older ones have ended: it could not take up ever more of them.
-	maxOpen = 8
+	// killsInARow is how many servers are killed before one lives until all conversations
+	// have ended.
+	killsInARow = 30
 	// answerTime bounds the wait for one command. It only ends a hang.
 	answerTime = 4 * time.Minute
 )
@@ -96,15 +96,13 @@ func checkKills(t *testing.T, kills int, args []string) *box {
 	random := rand.New(rand.NewPCG(seed, seed))
 	k := &killCheck{t: t, dir: dir, args: args, changed: make(chan struct{})}
 	var conversations sync.WaitGroup
-	open := make(chan struct{}, maxOpen)
 	for i := range kills {
 		process, end := k.start(i == 0)
 		for j := range 2 {
-			open <- struct{}{}
-			conversations.Go(func() {
-				k.converse(fmt.Sprintf("kill-%d-%d", i, j))
-				<-open
-			})
+			conversations.Go(func() { k.converse(fmt.Sprintf("kill-%d-%d", i, j)) })
+		}
+		if i%killsInARow == killsInARow-1 {
+			conversations.Wait()
 		}
 		<-time.After(time.Duration(random.Int64N(int64(maxLife))))
 		end()
