@@ -33,12 +33,21 @@ func listen(t *testing.T, o Options, namespaces map[string]Handler) (*Server, st
 		o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
 	s := New(o, namespaces)
-	l := httptest.NewServer(s)
+	return s, start(t, s)
+}
+
+// start serves a handler on loopback until the test ends, and returns its address.
+func start(t *testing.T, handler interface {
+	http.Handler
+	Close()
+}) string {
+	t.Helper()
+	l := httptest.NewServer(handler)
 	t.Cleanup(func() {
-		s.Close()
+		handler.Close()
 		l.Close()
 	})
-	return s, l.URL
+	return l.URL
 }
 
 // frame is what one message carried.
