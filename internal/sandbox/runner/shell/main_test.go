@@ -143,7 +143,7 @@ func (b *box) do(c sandbox.Command, live func([]byte)) sandbox.Result {
 }
 
 // hung is when a test gives up on a command, so that it can say on which.
-const hung = 30 * time.Second
+const hung = 5 * time.Minute
 
 // run runs a command in the main shell until it ends.
 func (b *box) run(text string) sandbox.Result {

@@ -92,10 +92,7 @@ func (b *box) in(t *testing.T) *box {
 // Output without end fills neither memory nor disk, and keeps nobody waiting.
 func TestHugeOutput(t *testing.T) {
 	b := open(t)
-	size := int64(100 << 20)
-	if testing.Short() {
-		size = 70 << 20
-	}
+	const size = int64(maxWhole + 1<<20)
 	r := b.run(fmt.Sprintf("echo first; yes 0123456789 | head -c %d; echo last", size))
 	if r.Bytes != size+11 || !strings.HasPrefix(r.Output, "first\n") || !strings.HasSuffix(r.Output, "last\n") {
 		t.Errorf("%d bytes, %.10q … %q", r.Bytes, r.Output, r.Output[max(0, len(r.Output)-10):])
