@@ -173,14 +173,12 @@ func (c *copier) nameless(name string, st *unix.Stat_t) error {
 func (c *copier) regular(dir int, name string, st *unix.Stat_t) error {
 	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	src, err := unix.Openat(dir, name, flags, 0)
-	if errors.Is(err, unix.EACCES) {
+	locked := errors.Is(err, unix.EACCES)
+	if locked {
 		if err := unlock(dir, name); err != nil {
 			return err
 		}
 		src, err = unix.Openat(dir, name, flags, 0)
-		if err == nil {
-			defer func() { _ = unix.Fchmod(src, st.Mode&0o7777) }()
-		}
 	}
 	if err != nil {
 		if errors.Is(err, unix.ELOOP) {
@@ -190,6 +188,9 @@ func (c *copier) regular(dir int, name string, st *unix.Stat_t) error {
 	}
 	in := os.NewFile(uintptr(src), name)
 	defer in.Close()
+	if locked {
+		defer func() { _ = unix.Fchmod(src, st.Mode&0o7777) }()
+	}
 	fd, err := unix.Openat(c.dst, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
