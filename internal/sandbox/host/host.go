@@ -309,7 +309,22 @@ func (d *Driver) Destroy(ctx context.Context, h sandbox.Handle) error {
 	if err := d.Stop(ctx, h); err != nil {
 		return err
 	}
-	return os.RemoveAll(d.dir(h.ID))
+	return removeAll(d.dir(h.ID))
+}
+
+// removeAll is os.RemoveAll for folders whose mode keeps even their owner out.
+func removeAll(dir string) error {
+	err := os.RemoveAll(dir)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, _ error) error {
+		if e != nil && e.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
 }
 
 // List implements sandbox.Driver.
