@@ -223,7 +223,7 @@ func TestPrintedSecretsAreNotOnDisk(t *testing.T) {
 		}
 	}
 	waits := `echo "first $CANARY"; touch begun; until test -e go; do sleep 0.02; done; echo "second $CANARY"`
-	p := l.person(t, "dora", steps(shell(`echo "zeroth $CANARY"`), shell(waits)), fmt.Sprintf(`"secrets_store":{"custom_secrets":{"CANARY":%q}}`, canary))
+	p := l.person(t, "dora", steps(shell(`echo "zeroth $CANARY"; seq -f "%g $CANARY in a long output" 3000`), shell(waits)), fmt.Sprintf(`"secrets_store":{"custom_secrets":{"CANARY":%q}}`, canary))
 	id := p.create("Print it.")
 	defer func() { p.drop(id) }()
 	until(t, "the command began", func() bool {

@@ -18,6 +18,7 @@ import (
 	"deckhand/internal/sandbox/host"
 	"deckhand/internal/sandbox/local"
 	"deckhand/internal/sandbox/runner/embedded"
+	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 )
@@ -253,9 +254,12 @@ func (f *sandboxFlags) spec(h hands, all *settings.Service, sealing func(session
 			spec.Limits.Memory *= int64(*n)
 		}
 		identify(spec.Env, st.Owner, s)
-		for name, secret := range customSecrets(st, s) {
-			spec.Env[name] = secret.Value.Reveal()
-			spec.Secrets = append(spec.Secrets, secret.Value.Reveal())
+		for name, custom := range customSecrets(st, s) {
+			value := custom.Value.Reveal()
+			spec.Env[name] = value
+			if secret.Weakness(value) == "" {
+				spec.Secrets = append(spec.Secrets, value)
+			}
 		}
 		// What running shells have keeps being masked, whatever becomes of the settings.
 		all.Hold(st.Owner, string(st.ID), spec.Secrets...)

@@ -114,7 +114,7 @@ func New(c Config) (*Runner, error) {
 		}
 	}
 	r.shells, err = shell.New(shell.Config{Spawner: r.spawner, Results: done, Dir: filepath.Join(c.State, "shell"), Output: c.Output, Seen: c.OutputSeen,
-		Workspace: c.Workspace, Env: r.environ, Confined: c.Confine != nil})
+		Workspace: c.Workspace, Env: r.environ, Secrets: r.remembered, Confined: c.Confine != nil})
 	if err != nil {
 		return nil, err
 	}
@@ -319,6 +319,13 @@ func (r *Runner) remember(_ context.Context, c *rpc.Call) (any, error) {
 		}
 	}
 	return sandbox.RememberParams{Values: slices.Clone(r.secrets)}, nil
+}
+
+// remembered returns the values that are secret.
+func (r *Runner) remembered() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.secrets)
 }
 
 // begin says where shells begin.

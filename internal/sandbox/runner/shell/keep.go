@@ -23,12 +23,13 @@ const (
 // keep is the folder of whole outputs. What runs in the sandbox may read it and
 // perhaps write it, so files are only ever made new, and never through links.
 type keep struct {
-	seen string // what processes call the folder
-	root *os.Root
-	mu   sync.Mutex
+	seen    string          // what processes call the folder
+	secrets func() []string // what must not be written
+	root    *os.Root
+	mu      sync.Mutex
 }
 
-func openKeep(dir, seen string) (*keep, error) {
+func openKeep(dir, seen string, secrets func() []string) (*keep, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func openKeep(dir, seen string) (*keep, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &keep{seen: seen, root: root}, nil
+	return &keep{seen: seen, secrets: secrets, root: root}, nil
 }
 
 func (k *keep) close() { k.root.Close() }
@@ -48,7 +49,11 @@ func (k *keep) create() *whole {
 	k.prune()
 	name := keptPrefix + time.Now().UTC().Format("20060102-150405") + "-" + word() + ".txt"
 	f, err := k.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	return &whole{file: f, name: filepath.Join(k.seen, name), err: err}
+	w := &whole{file: f, name: filepath.Join(k.seen, name), err: err}
+	if k.secrets != nil {
+		w.hide = newHider(k.secrets())
+	}
+	return w
 }
 
 // prune makes room for one more.
@@ -88,10 +93,18 @@ type whole struct {
 	name string
 	size int64
 	more int64 // what was left out
+	hide *hider
 	err  error
 }
 
 func (w *whole) add(b []byte) {
+	if w.hide != nil {
+		b = w.hide.add(b)
+	}
+	w.write(b)
+}
+
+func (w *whole) write(b []byte) {
 	n := min(maxWhole-w.size, int64(len(b)))
 	w.more += int64(len(b)) - n
 	if w.err != nil || n == 0 {
@@ -104,6 +117,9 @@ func (w *whole) add(b []byte) {
 // close ends the file and says what a reader of it should know.
 func (w *whole) close() string {
 	if w.file != nil {
+		if w.hide != nil {
+			w.write(w.hide.end())
+		}
 		_ = w.file.Close()
 		w.file = nil
 	}

@@ -167,7 +167,7 @@ func TestFalseMarks(t *testing.T) {
 
 func TestKeptFilesArePruned(t *testing.T) {
 	dir := t.TempDir()
-	k, err := openKeep(dir, dir)
+	k, err := openKeep(dir, dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

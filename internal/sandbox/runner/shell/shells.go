@@ -47,6 +47,9 @@ type Config struct {
 	Workspace string
 	// Env is the environment of a new process; it is asked each time.
 	Env func() []string
+	// Secrets are values that are replaced in the files of long outputs. It is asked
+	// for each file, and may be nil.
+	Secrets func() []string
 }
 
 // Shells are all shells and terminals of a sandbox.
@@ -72,7 +75,7 @@ func New(c Config) (*Shells, error) {
 	if c.Seen == "" {
 		c.Seen = c.Output
 	}
-	k, err := openKeep(c.Output, c.Seen)
+	k, err := openKeep(c.Output, c.Seen, c.Secrets)
 	if err != nil {
 		return nil, fmt.Errorf("the folder for whole outputs: %w", err)
 	}

@@ -1,0 +1,62 @@
+package shell
+
+import (
+	"bytes"
+	"strings"
+)
+
+// hidden stands for a secret in the file of an output.
+const hidden = "**********"
+
+// hider replaces secrets in a stream. It holds back what could be the beginning of one.
+type hider struct {
+	values   [][]byte
+	replacer *strings.Replacer
+	longest  int
+	held     []byte
+}
+
+// newHider returns nil if there is nothing to hide.
+func newHider(values []string) *hider {
+	h := &hider{}
+	var pairs []string
+	for _, v := range values {
+		if v == "" {
+			continue
+		}
+		h.values = append(h.values, []byte(v))
+		h.longest = max(h.longest, len(v))
+		pairs = append(pairs, v, hidden)
+	}
+	if len(pairs) == 0 {
+		return nil
+	}
+	h.replacer = strings.NewReplacer(pairs...)
+	return h
+}
+
+// add takes more of the stream and returns what can be written.
+func (h *hider) add(b []byte) []byte {
+	all := append(h.held, b...)
+	safe := max(0, len(all)-h.longest+1)
+	for moved := true; moved && safe > 0; {
+		moved = false
+		for _, v := range h.values {
+			// A value across the border goes out as a whole.
+			from := max(0, safe-len(v)+1)
+			if i := bytes.Index(all[from:min(len(all), safe+len(v)-1)], v); i >= 0 {
+				safe, moved = from+i+len(v), true
+			}
+		}
+	}
+	out := []byte(h.replacer.Replace(string(all[:safe])))
+	h.held = append(h.held[:0], all[safe:]...)
+	return out
+}
+
+// end returns what was held back.
+func (h *hider) end() []byte {
+	out := []byte(h.replacer.Replace(string(h.held)))
+	h.held = nil
+	return out
+}
