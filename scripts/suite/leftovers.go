@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -135,14 +136,41 @@ func checkLeftovers(w io.Writer, temp string, before map[string]bool) bool {
 	for deadline := time.Now().Add(30 * time.Second); len(left) > 0 && time.Now().Before(deadline); left = remaining(temp, before, outside(false)) {
 		time.Sleep(200 * time.Millisecond)
 	}
-	return reportLeftovers(w, left)
+	return reportLeftovers(w, left, others(temp))
 }
 
-func reportLeftovers(w io.Writer, left []string) bool {
+// reportLeftovers says what remains. Control groups, network namespaces and containers do
+// not tell whose they are: while another Deckhand runs, they are listed and no more.
+func reportLeftovers(w io.Writer, left []string, others bool) bool {
+	clean := true
 	for _, l := range left {
 		fmt.Fprintf(w, "LEFT BEHIND %s\n", l)
+		ours := strings.HasPrefix(l, "process ") || strings.HasPrefix(l, "mount ") || strings.HasPrefix(l, "folder ")
+		clean = clean && !ours && others
 	}
-	return len(left) == 0
+	if len(left) > 0 && clean {
+		fmt.Fprintln(w, "another Deckhand runs on this machine: it may be the owner")
+	}
+	return clean
+}
+
+// others tells whether another server, sandbox or suite runs on this machine.
+func others(temp string) bool {
+	self, _ := os.Executable()
+	paths, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, path := range paths {
+		dir := filepath.Dir(path)
+		if filepath.Base(dir) == strconv.Itoa(os.Getpid()) {
+			continue
+		}
+		exe, _ := os.Readlink(path)
+		environ, _ := os.ReadFile(dir + "/environ")
+		name := strings.TrimSuffix(filepath.Base(exe), " (deleted)")
+		if exe != self && (name == "deckhand" || name == "runner" || name == "suite") && !bytes.Contains(environ, []byte(temp)) {
+			return true
+		}
+	}
+	return false
 }
 
 // environment is this process's, with other folders for temporary files and for

@@ -170,10 +170,14 @@ func TestLeftoversFailTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if reportLeftovers(&out, remaining(temp, nil, nil)) || !strings.Contains(out.String(), "LEFT BEHIND folder "+temp) {
+	if reportLeftovers(&out, remaining(temp, nil, nil), true) || !strings.Contains(out.String(), "LEFT BEHIND folder "+temp) {
 		t.Errorf("the run may pass: %s", out.String())
 	}
-	if !reportLeftovers(&out, nil) {
+	group := []string{"control group /sys/fs/cgroup/deckhand/x"}
+	if reportLeftovers(&out, group, false) || !reportLeftovers(&out, group, true) {
+		t.Error("a control group is judged without a look at others")
+	}
+	if !reportLeftovers(&out, nil, false) {
 		t.Error("a run that leaves nothing fails")
 	}
 }
