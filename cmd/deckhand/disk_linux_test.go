@@ -12,6 +12,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/client"
+	"deckhand/internal/soak"
 )
 
 // smallDisk is a disk of its own for a data dir.
@@ -37,15 +38,7 @@ func TestServerOnFullDisk(t *testing.T) {
 	id := b.create("before")
 	b.follow(id, 0, agentIs("awaiting_user_input"))
 
-	filler := filepath.Join(dir, "filler")
-	f, err := os.Create(filler)
-	for err == nil {
-		_, err = f.Write(make([]byte, 4096))
-	}
-	f.Close()
-	if !errors.Is(err, syscall.ENOSPC) {
-		t.Fatal(err)
-	}
+	filler := fill(t, dir)
 	big := `{"initial_user_msg":"` + strings.Repeat("x", 300_000) + `"}`
 	status, body, _ := b.raw("POST", "/api/conversations", big)
 	if status != 507 || !strings.Contains(body, "disk is full") {
@@ -68,6 +61,82 @@ func TestServerOnFullDisk(t *testing.T) {
 	if status, body, _ := b.raw("GET", "/ready", ""); status != 200 {
 		t.Errorf("ready again: %d %s", status, body)
 	}
+}
+
+// fill writes a file until the disk is full, and returns its path.
+func fill(t *testing.T, dir string) string {
+	t.Helper()
+	filler := filepath.Join(dir, "filler")
+	f, err := os.Create(filler)
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	f.Close()
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	return filler
+}
+
+// Every conversation can be stopped and deleted on a full disk, before and after a restart. A
+// server that was started on one runs commands as soon as there is room.
+func TestConversationsEndOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	soak.NotShort(t, "starts sandboxes")
+	dir := disk(t, "tmpfs")
+	b := serve(t, dir, withHands(t, "local")...)
+	b.demo("scripted/demo")
+	var ids []string
+	for range 4 {
+		id := b.create("$ echo hello")
+		b.follow(id, 0, agentIs("awaiting_user_input"))
+		ids = append(ids, id)
+	}
+	end := func(id string) {
+		t.Helper()
+		if status, body, _ := b.raw("POST", "/api/conversations/"+id+"/stop", ""); status != 200 {
+			t.Errorf("stop: %d %s", status, body)
+		}
+		if status, body, _ := b.raw("DELETE", "/api/conversations/"+id, ""); status != 200 {
+			t.Errorf("delete: %d %s", status, body)
+		}
+	}
+	filler := fill(t, dir)
+	end(ids[0])
+	end(ids[1])
+	b.stop()
+	key := b.key
+	b = serve(t, dir, withHands(t, "local")...)
+	b.key, b.client = key, client.New(b.base, key)
+	end(ids[2])
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if status, body, _ := b.raw("POST", "/api/settings", `{"language":"de"}`); status != 200 { // the reserve is made again
+		t.Errorf("settings: %d %s", status, body)
+	}
+	b.stop()
+	// The system that sandboxes see is made anew, as after an upgrade.
+	if err := os.RemoveAll(filepath.Join(dir, "boxes", ".base")); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, dir)
+	b = serve(t, dir, withHands(t, "local")...)
+	b.key, b.client = key, client.New(b.base, key)
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	id := b.create("$ echo room 'again'")
+	ran := false
+	b.follow(id, 0, func(it client.Item) bool {
+		ran = ran || it.Event != nil && it.Event.Observation == "run" && strings.Contains(string(it.Raw), "room again")
+		return agentIs("awaiting_user_input")(it) || agentIs("error")(it)
+	})
+	if !ran {
+		t.Error("no command runs although there is room")
+	}
+	end(id)
+	end(ids[3])
 }
 
 // On a disk that cannot be written the server reads.

@@ -32,7 +32,7 @@ type base struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
-	ready  chan struct{} // closed when the rest is known
+	ready  chan struct{} // closed when the rest is known; another one for another try
 	err    error
 	root   string // the folder under everything
 	layers []box.Layer
@@ -51,17 +51,31 @@ type base struct {
 func newBase(data, rootFS string, r rights, log *slog.Logger) *base {
 	b := &base{dir: filepath.Join(data, baseDir), rootFS: rootFS, data: data, rights: r, log: log, ready: make(chan struct{})}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.done.Go(b.prepare)
+	b.done.Go(func() { b.prepare(b.ready) })
 	return b
 }
 
-// wait waits until the base is known.
+// wait waits until the base is known. If there was no room for it, it is tried once more.
 func (b *base) wait(ctx context.Context) error {
-	select {
-	case <-b.ready:
-		return b.err
-	case <-ctx.Done():
-		return ctx.Err()
+	for again := false; ; again = true {
+		b.mu.Lock()
+		ready := b.ready
+		b.mu.Unlock()
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if again || !errors.Is(b.err, unix.ENOSPC) && !errors.Is(b.err, unix.EDQUOT) {
+			return b.err
+		}
+		b.mu.Lock()
+		if b.ready == ready && b.ctx.Err() == nil {
+			next := make(chan struct{})
+			b.ready = next
+			b.done.Go(func() { b.prepare(next) })
+		}
+		b.mu.Unlock()
 	}
 }
 
@@ -73,8 +87,8 @@ func (b *base) close() {
 
 // prepare finds out what sandboxes can be built on. They wait until all that is
 // to be masked was found.
-func (b *base) prepare() {
-	defer close(b.ready)
+func (b *base) prepare(ready chan<- struct{}) {
+	defer close(ready)
 	if !b.rights.trees {
 		b.unable = b.rights.why
 		if b.unable == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +21,10 @@ import (
 
 // advice says what to do about a failed start, "" if we do not know.
 func advice(err error) string {
+	var at *fs.PathError
 	switch {
+	case errors.Is(err, unix.ENOSPC) && errors.As(err, &at) && at.Op != "fork/exec":
+		return "The disk is full: free some space in the data directory."
 	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EUSERS):
 		return "There are no namespaces left of one kind: one of /proc/sys/user/max_*_namespaces is too small, e.g. sysctl -w user.max_user_namespaces=15000."
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || strings.Contains(err.Error(), "not permitted") || strings.Contains(err.Error(), "permission denied"):
