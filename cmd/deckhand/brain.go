@@ -358,7 +358,7 @@ func (a *announced) forget(id session.ID) {
 func (b *brain) report(id session.ID, masker *secret.Masker, s mcp.Status) {
 	n := session.Noted{ID: "STATUS$MCP_SERVER_READY", Message: "The tool server " + s.Name + " is there again."}
 	if s.State != mcp.Ready {
-		n = session.Noted{ID: "STATUS$MCP_SERVER_FAILED", Message: masker.String("The tool server " + s.Name + " cannot be used: " + s.Error)}
+		n = session.Noted{ID: "STATUS$MCP_SERVER_FAILED", Error: true, Message: masker.String("The tool server " + s.Name + " cannot be used: " + s.Error)}
 	}
 	if !b.announced.changes(id, s.Name, s.State != mcp.Ready) {
 		return

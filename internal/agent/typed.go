@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"deckhand/internal/sandbox"
@@ -59,18 +60,68 @@ func (l *Loop) execTyped(ctx context.Context, w *worker, p Profile, st session.S
 	if l.Shell == nil {
 		return tool.Result{Failed: true, Text: "There is no shell here."}, nil
 	}
-	args, err := json.Marshal(map[string]string{"command": typed.Command})
-	if err != nil {
-		return tool.Result{}, err
-	}
 	ctx, stop := l.while(ctx, w, func(now session.State) bool {
 		return len(now.Typed) > 0 && now.Typed[0].Number == typed.Number
 	})
 	defer stop()
 	keep, flush := l.live(w.id, typed.Call(), p) // shown to nobody, and kept when the command is interrupted
 	defer flush()
-	c := tool.Call{ID: id, Number: typed.Number, Again: typed.Number <= w.begun, Up: l.up(ctx, st), Args: args, Session: string(w.id), Owner: st.Owner, Shell: shellOf(st), Live: keep}
-	var done tool.Result
+	c := tool.Call{ID: id, Number: typed.Number, Again: typed.Number <= w.begun, Up: l.up(ctx, st), Session: string(w.id), Owner: st.Owner, Shell: shellOf(st), Live: keep}
+	command, interrupts := strings.CutPrefix(typed.Command, ctrlC)
+	if interrupts {
+		first := c
+		first.ID, first.Args = id+"-interrupt", input("C-c")
+		if done, err := l.retryTyped(ctx, w, p, st, first); err != nil || strings.Trim(command, ctrlC+" ") == "" {
+			return done, err
+		}
+		l.acknowledge(ctx, w, first.ID)
+	}
+	c.Args = typedArgs(command)
+	done, err := l.retryTyped(ctx, w, p, st, c)
+	return forPeople(done), err
+}
+
+// ctrlC is what a terminal sends for the key.
+const ctrlC = "\x03"
+
+// typedArgs are the arguments of the shell's tool for what a person typed. The names of keys
+// go to the command that runs, and nothing waits for its output.
+func typedArgs(text string) json.RawMessage {
+	switch key := strings.ToLower(strings.TrimSpace(text)); key {
+	case "c-c", "c-d", "c-z":
+		return input("C-" + key[2:])
+	case "":
+		text = ""
+	}
+	args, _ := json.Marshal(map[string]string{"command": text})
+	return args
+}
+
+func input(key string) json.RawMessage {
+	args, _ := json.Marshal(map[string]string{"command": key, "is_input": "true"})
+	return args
+}
+
+// forPeople says what a person can do about a command that still runs. What the tool says is
+// for the model, and clients do not show it.
+func forPeople(r tool.Result) tool.Result {
+	var d struct {
+		ExitCode *int `json:"exit_code"`
+	}
+	if json.Unmarshal(r.Details, &d) != nil || d.ExitCode == nil || *d.ExitCode != -1 || r.Unknown {
+		return r
+	}
+	switch {
+	case !r.Failed:
+		r.Text = strings.TrimRight(r.Text, "\n") + "\n[The command is still running. Type C-c to interrupt it, or press Enter to wait for more output.]"
+	case strings.Contains(r.Text, "still running") || strings.Contains(r.Text, "still runs"):
+		r.Text = "The previous command is still running, so this one was not run. Type C-c to interrupt it, or press Enter to wait for it."
+	}
+	return r
+}
+
+// retryTyped makes a call, and makes it again when its sandbox is lost.
+func (l *Loop) retryTyped(ctx context.Context, w *worker, p Profile, st session.State, c tool.Call) (done tool.Result, err error) {
 	for i := range attempts {
 		var entered bool
 		if done, entered, err = l.inSandbox(ctx, w, p, st, l.Shell, c); err == nil {

@@ -46,6 +46,49 @@ func TestTypedCommand(t *testing.T) {
 	}
 }
 
+// What a person types while a command runs reaches that command: the names of keys, the
+// byte that a terminal sends for Ctrl-C, and nothing, which waits.
+func TestTypedKeys(t *testing.T) {
+	t.Parallel()
+	r := chat(t, done("ok"))
+	shell := newHand("execute_bash")
+	running := false
+	shell.run = func(_ context.Context, c tool.Call) (tool.Result, error) {
+		args := string(c.Args)
+		switch {
+		case strings.Contains(args, `"is_input":"true"`):
+			running = false
+			return tool.Result{Text: "ended", Details: json.RawMessage(`{"exit_code":130}`)}, nil
+		case strings.Contains(args, "sleep"), running && args == `{"command":""}`:
+			running = true
+			return tool.Result{Text: "so far\n", Details: json.RawMessage(`{"exit_code":-1}`)}, nil
+		case running:
+			return tool.Result{Failed: true, Text: "the previous command still runs: send it is_input", Details: json.RawMessage(`{"exit_code":-1}`)}, nil
+		}
+		return tool.Result{Text: "ran " + args, Details: json.RawMessage(`{"exit_code":0}`)}, nil
+	}
+	r.more = func(c *agent.Config) { c.Shell = shell }
+	r.start()
+	id := r.create("")
+	for _, c := range []struct{ typed, says string }{
+		{"sleep 9", "so far\n[The command is still running. Type C-c"},
+		{"ls", "The previous command is still running, so this one was not run. Type C-c"},
+		{"", "so far\n[The command is still running."},
+		{" c-c ", "ended"},
+		{"sleep 9", "so far"},
+		{"\x03", "ended"},
+		{"sleep 9", "so far"},
+		{"\x03ls", `ran {"command":"ls"}`},
+	} {
+		r.update(id, typeIt(c.typed))
+		r.until(id, "the result", ranAll)
+		got := all[session.CommandEnded](r.rig, id)
+		if last := got[len(got)-1]; !strings.HasPrefix(last.Output, c.says) || last.Command != c.typed {
+			t.Errorf("%q: %+v", c.typed, last)
+		}
+	}
+}
+
 // A stop ends the command, with a result that has what it wrote. A message or a command opens the session again.
 func TestStopEndsATypedCommand(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ func TestSocketTalk(t *testing.T) {
 		"a picture nobody sees":    {"bob", "oh_user_action", picture, v0.ImagesUnsupported},
 		"no picture":               {"bob", "oh_user_action", message("hello"), ""},
 		"a command":                {"ada", "oh_user_action", `{"action":"run","args":{"command":"ls","hidden":false}}`, ""},
-		"no command":               {"ada", "oh_user_action", `{"action":"run","args":{"command":" "}}`, "must not be empty"},
+		"a wait for a command":     {"ada", "oh_user_action", `{"action":"run","args":{"command":""}}`, ""},
 		"a look at a file":         {"ada", "oh_user_action", `{"action":"read","args":{"path":"/etc/passwd"}}`, "A client may send the actions"},
 		"an observation":           {"ada", "oh_user_action", `{"observation":"run","content":"x","extras":{}}`, "action"},
 		"a made-up state":          {"ada", "oh_user_action", wants("finished"), "agent_state must be one of"},

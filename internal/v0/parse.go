@@ -147,9 +147,7 @@ func parseRun(args fields) (Intent, error) {
 	if err != nil {
 		return Intent{}, err
 	}
-	switch {
-	case strings.TrimSpace(command) == "":
-		return Intent{}, args.no("string_too_short", "The command must not be empty.", "command")
+	switch { // an empty one waits for the output of the command that runs
 	case longer(command, MaxCommand):
 		return Intent{}, args.no("string_too_long", "A command has at most 65536 characters; put more into a file.", "command")
 	case strings.ContainsRune(command, 0):
