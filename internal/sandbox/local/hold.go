@@ -25,6 +25,8 @@ type held struct {
 	id     string
 	dir    string
 	meta   meta
+	// unguard ends the process that lets the sandbox go on if this one dies.
+	unguard func()
 }
 
 // Hold implements sandbox.Holder.
@@ -37,10 +39,15 @@ func (d *Driver) Hold(ctx context.Context, h sandbox.Handle) (sandbox.Held, erro
 	if err != nil || !m.alive() {
 		return nil, sandbox.ErrGone
 	}
-	if err := cgroup.Freeze(ctx, m.Groups); err != nil {
+	unguard, err := cgroup.Guard(m.Groups)
+	if err != nil {
 		return nil, err
 	}
-	return &held{driver: d, id: h.ID, dir: dir, meta: m}, nil
+	if err := cgroup.Freeze(ctx, m.Groups); err != nil {
+		unguard()
+		return nil, err
+	}
+	return &held{driver: d, id: h.ID, dir: dir, meta: m, unguard: unguard}, nil
 }
 
 // Usage implements sandbox.Held.
@@ -60,7 +67,11 @@ func (h *held) Usage(ctx context.Context) (files, unlinked int64, err error) {
 }
 
 // Release implements sandbox.Held.
-func (h *held) Release() error { return cgroup.Thaw(h.meta.Groups) }
+func (h *held) Release() error {
+	err := cgroup.Thaw(h.meta.Groups)
+	h.unguard()
+	return err
+}
 
 // End implements sandbox.Held.
 func (h *held) End(end func() error) error {

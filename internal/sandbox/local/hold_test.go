@@ -22,14 +22,14 @@ func TestHold(t *testing.T) {
 	sh(t, s, ": > n; (exec 9> gone; rm gone; head -c 1000000 /dev/zero >&9; while :; do echo x >> n; done) > /dev/null 2>&1 &")
 	hold := func() sandbox.Held {
 		t.Helper()
-		held, err := d.Hold(t.Context(), h)
+		got, err := d.Hold(t.Context(), h)
 		if errors.Is(err, cgroup.ErrNoFreezer) && (os.Getenv("CI") == "" || os.Geteuid() != 0) {
 			t.Skip("SKIPPED: there is no freezer for control groups here")
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		return held
+		return got
 	}
 	file := filepath.Join(d.dir, "held", box.WorkDir, "n")
 	size := func() int64 {
@@ -53,21 +53,26 @@ func TestHold(t *testing.T) {
 		}
 	}
 	grows("at first")
-	held := hold()
+	first := hold()
 	before := size()
 	<-time.After(20 * time.Millisecond)
 	if now := size(); now != before {
 		t.Errorf("it wrote %d bytes while it was held", now-before)
 	}
-	if _, deleted, err := held.Usage(t.Context()); err != nil || deleted < 1000000 {
+	if _, deleted, err := first.Usage(t.Context()); err != nil || deleted < 1000000 {
 		t.Errorf("deleted files have %d bytes, %v", deleted, err)
 	}
-	if err := held.Release(); err != nil {
+	if err := first.Release(); err != nil {
 		t.Fatal(err)
 	}
 	grows("released")
 
-	hold() // and die
+	// A server that is killed closes the pipe to the guard, and does nothing else.
+	hold().(*held).unguard()
+	grows("without its server")
+
+	last := hold() // and die with the guard
+	defer last.Release()
 	m, err := readMeta(filepath.Join(d.dir, "held"))
 	if err != nil {
 		t.Fatal(err)
@@ -92,8 +97,9 @@ func TestHold(t *testing.T) {
 	grows("after another server attached")
 
 	failed := errors.New("it cannot be ended")
-	held, before = hold(), size()
-	err = held.End(func() error {
+	ending := hold()
+	before = size()
+	err = ending.End(func() error {
 		if got := sh(t, s2, "echo fine"); got != "fine" || size() != before {
 			t.Errorf("the runner says %s, and %d bytes were written", got, size()-before)
 		}

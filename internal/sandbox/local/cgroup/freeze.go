@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -73,6 +75,26 @@ func Thaw(dirs []string) error {
 		return nil
 	}
 	return write(dir, f.file, f.thaw)
+}
+
+// Guard starts a process that thaws a group when this one ends, however it ends: what is
+// frozen cannot even end itself. release ends the guard, and returns when it has ended.
+func Guard(dirs []string) (release func(), err error) {
+	dir, f, ok := freezerOf(dirs)
+	if !ok {
+		return nil, ErrNoFreezer
+	}
+	cmd := exec.Command("/bin/sh", "-c", `read -r _; printf %s "$2" > "$1"`, "sh", filepath.Join(dir, f.file), f.thaw)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // signals for our group are not for it
+	cmd.Env, cmd.Dir = []string{}, "/"
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return func() { _ = in.Close(); _ = cmd.Wait() }, nil
 }
 
 // Processes lists the processes of a group.
