@@ -126,6 +126,27 @@ func TestUsageByFiles(t *testing.T) {
 	}
 }
 
+// In a tmpfs each name of a file takes up one of the files that there can be.
+func TestUsageByNames(t *testing.T) {
+	dir, err := os.MkdirTemp("/dev/shm", "names")
+	if err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	defer os.RemoveAll(dir)
+	var st unix.Statfs_t
+	must(t, unix.Statfs(dir, &st), os.WriteFile(filepath.Join(dir, "first"), nil, 0o600))
+	if st.Type != unix.TMPFS_MAGIC || st.Files == 0 {
+		t.Skip("SKIPPED: /dev/shm is not a tmpfs with a limit on files")
+	}
+	for i := range 300 {
+		must(t, os.Link(filepath.Join(dir, "first"), filepath.Join(dir, strconv.Itoa(i))))
+	}
+	n, err := Usage(dir)
+	if least := 300 * (int64(st.Blocks) * int64(st.Bsize) / int64(st.Files)); err != nil || n < least {
+		t.Errorf("%d, %v; want at least %d", n, err, least)
+	}
+}
+
 func TestUsageOfNothing(t *testing.T) {
 	if n, err := Usage(filepath.Join(t.TempDir(), "nothing")); n != 0 || err != nil {
 		t.Errorf("%d, %v", n, err)
