@@ -47,6 +47,8 @@ type job struct {
 	begun  chan struct{} // closed when the shell has begun it
 	done   chan struct{} // closed when it has ended and its results are recorded
 	once   bool          // no other shell shall run it if this one ends before it begins
+	// interrupts is how often it was sent Ctrl-C.
+	interrupts int
 	// A signal may reach the shell just when it has ended the command, and make it
 	// drop the line that it reads next. So that this is not the next command, one
 	// that does nothing is sent after a signal: check is its number, over how the

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"deckhand/internal/sandbox"
@@ -134,11 +135,30 @@ func (sh *shell) press(j *job, key []byte) error {
 	if p == nil {
 		return nil // it has ended
 	}
+	if key[0] == ctrlC && sh.tooOften(j) {
+		return p.Signal(syscall.SIGKILL)
+	}
 	if sig := p.tty.signalOf(key[0]); sig != 0 {
 		sh.chase(j, p, sig)
 		return nil
 	}
 	return p.tty.send(key, patience)
+}
+
+const (
+	ctrlC = 'C' - '@'
+	// lastInterrupt is the Ctrl-C that ends the shell together with a command that ignored
+	// those before: a shell that was stopped, or has no descriptors left, heeds none.
+	lastInterrupt = 3
+)
+
+// tooOften counts an interrupt and says whether it was the last that the command gets.
+func (sh *shell) tooOften(j *job) bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	j.interrupts++
+	j.once = j.once || j.interrupts >= lastInterrupt
+	return j.interrupts >= lastInterrupt
 }
 
 func longLine(b []byte) bool {

@@ -351,3 +351,22 @@ func TestCallerGoesAway(t *testing.T) {
 		t.Errorf("attaching gave %+v and live %q", r, live.String())
 	}
 }
+
+// A shell that heeds no Ctrl-C is ended by the third, and the next command gets a fresh one.
+func TestThirdInterruptEndsTheShell(t *testing.T) {
+	for _, stuck := range []string{"kill -STOP $$", "trap '' INT; (trap '' INT; read -r x < /dev/zero)"} {
+		b := open(t)
+		c := sandbox.Command{Text: stuck, Hard: short}
+		for range 3 {
+			if r := b.do(c, nil); r.Wait != sandbox.HardWait {
+				t.Fatalf("%s: %+v", stuck, r)
+			}
+			c = sandbox.Command{Text: "C-c", Input: true, Hard: short}
+		}
+		c.Hard = hung
+		if r := b.do(c, nil); r.Wait != "" || !r.NewShell {
+			t.Errorf("%s: %+v", stuck, r)
+		}
+		b.gives("echo fine", 0, "fine\n")
+	}
+}
