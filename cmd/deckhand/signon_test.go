@@ -335,7 +335,7 @@ func TestSignOnAtTheSecondTry(t *testing.T) {
 	leave()
 	evaluate[string](tab, `(location.href += "/abort", "")`)
 	tab.arrive("new URL(location.href).hostname", "localhost")
-	if said := appears(`document.querySelector("[role=alert] p")?.innerText`); said != "The sign-on service did not let you in." {
+	if said := appears(`document.querySelector("[role=alert] p")?.innerText`); said != "The identity provider denied access." {
 		t.Errorf("the page says %q", said)
 	}
 	leave()

@@ -13,12 +13,12 @@ await play({
     await page.goto(`conversations/${id}/files`);
     await shown(page, "ready");
     await page.getByRole("treeitem", { name: "noise.bin" }).click();
-    await page.getByText("The file cannot be shown").waitFor();
+    await page.getByText("Cannot show this file").waitFor();
     const download = page.waitForEvent("download");
     await page.getByRole("link", { name: "Download noise.bin" }).last().click();
     expect((await download).suggestedFilename() === "noise.bin", "the download has another name");
     await page.getByRole("treeitem", { name: "chart.md" }).click();
-    await page.getByRole("button", { name: "Show it rendered" }).click();
+    await page.getByRole("button", { name: "Preview" }).click();
     await page.getByRole("heading", { name: "Chart" }).waitFor();
     const folder = page.getByRole("treeitem", { name: "many" });
     await folder.click();
@@ -44,7 +44,7 @@ await play({
     await page.locator(".cm-content").click();
     await page.keyboard.type("fair wind");
     await page.keyboard.press("Control+s");
-    await page.getByText("first day.txt is saved.").waitFor();
+    await page.getByText("first day.txt saved.").waitFor();
     const stored = await call("olaf", "GET", `/api/conversations/${id}/select-file?file=${encodeURIComponent("log/first day.txt")}`);
     expect(stored.code === "fair wind", `stored is ${JSON.stringify(stored.code)}`);
     await clean(there);
@@ -60,7 +60,7 @@ await play({
     await page.goto(`conversations/${await begin("olaf", "$ printf 'rea%s' dy")}`);
     await shown(page, "ready");
     await page.getByRole("tab", { name: "Terminal" }).click();
-    const message = page.getByRole("textbox", { name: "Write to the agent" });
+    const message = page.getByRole("textbox", { name: "Message the agent" });
     await message.pressSequentially("fair ");
     release();
     await page.locator(".xterm-helper-textarea").waitFor({ state: "attached" });
@@ -74,12 +74,13 @@ await play({
     const there = await enter("olaf");
     const { page } = there;
     await page.goto(`conversations/${await begin("olaf")}/files`);
-    await shown(page, "Nothing has been said yet");
-    await page.getByText("It is made when the agent first needs it").waitFor();
+    await shown(page, "No messages yet");
+    await state(page, "Ready");
+    await page.getByText("It is created when the agent first needs it").waitFor();
     await page.goto(`conversations/${await begin("olaf", "$ echo new > made.txt; printf 'rea%s' dy")}/changes`);
     await shown(page, "ready");
-    await page.getByText("There is no git repository").waitFor();
-    await page.getByRole("button", { name: "Show the files" }).click();
+    await page.getByText("No git repository").waitFor();
+    await page.getByRole("button", { name: "Show files" }).click();
     await page.getByRole("treeitem", { name: "made.txt" }).waitFor();
     await clean(there);
   },
@@ -112,7 +113,7 @@ await play({
     }
     await ask.getByText("http.server").first().waitFor();
     await ask.getByRole("button", { name: "Decline", exact: false }).first().click();
-    await state(page, "Waiting for you");
+    await state(page, "Done");
     await clean(there);
   },
 
@@ -123,14 +124,14 @@ await play({
     await page.goto(`conversations/${await begin("olaf", "$ printf 'rea%s' dy")}`);
     await shown(page, "ready");
     await page.route(/\/ui\/Network-.*\.js$/, (route) => route.fulfill({ status: 404, contentType: "application/json", body: "{}" }));
-    await page.getByRole("textbox", { name: "Write to the agent" }).fill("not lost");
+    await page.getByRole("textbox", { name: "Message the agent" }).fill("not lost");
     await page.getByRole("tab", { name: "Network" }).click();
     const again = page.getByRole("button", { name: "Try again" });
     await again.waitFor();
     await page.unroute(/\/ui\/Network-.*\.js$/);
     await again.click();
     await page.getByText("No requests yet").waitFor();
-    expect((await page.getByRole("textbox", { name: "Write to the agent" }).inputValue()) === "not lost", "the draft is gone");
+    expect((await page.getByRole("textbox", { name: "Message the agent" }).inputValue()) === "not lost", "the draft is gone");
     await clean(there);
   },
 

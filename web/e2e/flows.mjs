@@ -3,7 +3,7 @@ import { createServer, connect } from "node:net";
 
 import { ask, begin, call, clean, enter, expect, job, play, settle, visit } from "./stage.mjs";
 
-const write = (page) => page.getByRole("textbox", { name: "Write to the agent" });
+const write = (page) => page.getByRole("textbox", { name: "Message the agent" });
 
 async function tell(page, text) {
   await write(page).fill(text);
@@ -27,12 +27,12 @@ await play({
     await page.getByRole("button", { name: "Try the demo model" }).click();
     expect(new URL(page.url()).hash === "", "the ticket is still in the address");
     await page.getByRole("textbox", { name: "Task" }).fill("$ printf 'sail%s' or-42 > made.txt; cat made.txt");
-    await page.getByRole("button", { name: "Begin" }).click();
+    await page.getByRole("button", { name: "Start", exact: true }).click();
     await page.waitForURL(/\/conversations\/[\w-]+$/);
     await shown(page, "sailor-42");
-    await state(page, "Waiting for you");
+    await state(page, "Done");
     await page.getByRole("link", { name: "Conversations" }).click();
-    await page.getByRole("list").or(page.getByRole("table")).getByText("Waiting for you").first().waitFor();
+    await page.getByRole("list").or(page.getByRole("table")).getByText("Done", { exact: true }).first().waitFor();
     const key = await page.evaluate(() => document.cookie + Object.values(localStorage) + Object.values(sessionStorage));
     expect(!key.includes("dh_"), "a key is where scripts can read it");
     await clean(there);
@@ -43,10 +43,10 @@ await play({
     const there = await enter("ada");
     const { page } = there;
     await page.goto(`conversations/${await begin("ada", "$ printf 'app%s' roved")}`);
-    await state(page, "Needs your approval");
+    await state(page, "Needs approval");
     await page.getByRole("button", { name: /^Approve/ }).click();
     await shown(page, "approved");
-    await state(page, "Waiting for you");
+    await state(page, "Done");
     expect((await page.getByRole("button", { name: /^Approve/ }).count()) === 0, "it still asks");
     await clean(there);
   },
@@ -61,7 +61,7 @@ await play({
     await page.getByRole("textbox", { name: "Reason" }).fill("Not on my watch");
     await page.getByRole("button", { name: "Decline", exact: true }).click();
     await shown(page, "Not on my watch");
-    await state(page, "Waiting for you");
+    await state(page, "Done");
     await settle("bob", { confirmation_mode: false });
     await tell(page, "$ ls; printf 'loo%s' ked");
     await shown(page, "looked");
@@ -82,7 +82,7 @@ await play({
     await page.getByRole("button", { name: "Start", exact: true }).first().waitFor({ state: "detached" });
     await tell(page, "$ printf 'once %s' more");
     await shown(page, "once more");
-    await state(page, "Waiting for you");
+    await state(page, "Done");
     await clean(there);
   },
 
@@ -93,9 +93,9 @@ await play({
     await page.goto(`conversations/${await begin("dora", "$ printf 'bef%s' ore")}`);
     await shown(page, "before");
     await ask("stop");
-    await page.getByText("The connection is lost.").waitFor();
+    await page.getByText("Connection lost.").first().waitFor();
     await ask("start");
-    await page.getByText("The connection is lost.").waitFor({ state: "detached" });
+    await page.getByText("Connection lost.").first().waitFor({ state: "detached" });
     const start = page.getByRole("button", { name: "Start", exact: true }).first();
     if (await start.isVisible()) await start.click();
     await tell(page, "$ printf 'aft%s' er");
@@ -113,11 +113,11 @@ await play({
     await page.goto(`conversations/${id}`);
     await shown(page, "first");
     await wire.cut();
-    await page.getByText("The connection is lost.").waitFor();
+    await page.getByText("Connection lost.").first().waitFor();
     await call("emil", "POST", `/api/conversations/${id}/message`, { message: "$ printf 'sec%s' ond" });
     await wire.mend();
     await shown(page, "second");
-    await state(page, "Waiting for you");
+    await state(page, "Done");
     expect((await page.locator("#main").getByText("first", { exact: true }).count()) === 1, "something is shown twice");
     await clean(there);
     await wire.cut();
@@ -131,7 +131,7 @@ await play({
     await page.getByRole("textbox", { name: "Task" }).fill("$ cat chart.txt");
     await page.locator('input[type="file"]').first().setInputFiles({ name: "chart.txt", mimeType: "text/plain", buffer: Buffer.from("here be dragons\n") });
     await page.getByText("chart.txt").first().waitFor();
-    await page.getByRole("button", { name: "Begin" }).click();
+    await page.getByRole("button", { name: "Start", exact: true }).click();
     await page.waitForURL(/\/conversations\//);
     await shown(page, "here be dragons");
     await page.getByRole("tab", { name: "Files" }).click();
@@ -185,7 +185,7 @@ await play({
       expect(!(await page.content()).match(/secret-of-ida|The map of ida/), `jane sees it at ${tab}`);
     }
     await page.goto("settings/users");
-    await page.getByText("There is nothing here").waitFor();
+    await page.getByText("Page not found").waitFor();
     await clean(there);
   },
 });

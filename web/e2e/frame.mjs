@@ -44,7 +44,7 @@ await play({
     expect((await focused(page)) === "main" && page.url().endsWith("/settings/agent"), `skipped to ${await focused(page)} at ${page.url()}`);
     await page.keyboard.press("?");
     const keys = page.getByRole("dialog", { name: "Keyboard shortcuts" });
-    await keys.getByText("Save the settings").waitFor();
+    await keys.getByText("Save settings").waitFor();
     await keys.getByRole("switch", { name: "Single-key shortcuts" }).click();
     await page.keyboard.press("Escape");
     await page.keyboard.press("?");
@@ -68,7 +68,7 @@ await play({
     await page.getByRole("button", { name: "Remove log.txt" }).waitFor();
     const many = Array.from({ length: 56 }, (_, i) => [`i${i}.svg.gif`, "image/gif"]);
     await dropped(page, "body", many);
-    await page.getByText(/^Left out: i50\.svg\.gif, i51\.svg\.gif, i52\.svg\.gif and 3 more\./).waitFor();
+    await page.getByText(/^Not attached: i50\.svg\.gif, i51\.svg\.gif, i52\.svg\.gif and 3 more\./).waitFor();
     await clean(there);
   },
 
@@ -79,7 +79,7 @@ await play({
     await page.goto("");
     await page.getByRole("button", { name: /^Repository/ }).click();
     await page.keyboard.type("http://127.0.0.1:9/ada/engine.git");
-    await page.getByText("127.0.0.1:9 is not one of your git providers.").waitFor();
+    await page.getByText("127.0.0.1:9 is not a connected git provider.").waitFor();
     await page.getByRole("combobox", { name: "Repository" }).fill("https://gitlab.com/group/ada/engine.git");
     await page.getByRole("option", { name: "group/ada/engine GitLab" }).click();
     await page.getByRole("button", { name: "Repository: group/ada/engine" }).waitFor();
@@ -94,7 +94,7 @@ await play({
     await page.getByRole("textbox", { name: "Task" }).fill("not lost");
     const other = await context.newPage();
     await other.goto("settings/account");
-    await other.getByRole("button", { name: "Menu of emil" }).click();
+    await other.getByRole("button", { name: "Account menu: emil" }).click();
     await other.getByRole("menuitem", { name: "Log out" }).click();
     await page.getByRole("textbox", { name: "Key" }).waitFor();
     await other.getByRole("textbox", { name: "Key" }).fill(` ${job.keys.emil}\n`);
@@ -109,8 +109,8 @@ await play({
     const there = await enter("finn", { expected: [/status of 404/] });
     const { page } = there;
     await page.goto("no/such/page");
-    await page.getByRole("heading", { name: "There is nothing here" }).waitFor();
-    await page.getByRole("link", { name: "Go to all conversations" }).click();
+    await page.getByRole("heading", { name: "Page not found" }).waitFor();
+    await page.getByRole("link", { name: "Go to conversations" }).click();
     await page.getByRole("textbox", { name: "Task" }).waitFor();
     const stranger = await visit({ expected: [/status of 401/] });
     await stranger.page.goto("no/such/page");
@@ -142,9 +142,9 @@ await play({
     const { page } = there;
     const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     await page.goto("");
-    await page.getByRole("button", { name: "Menu of gwen" }).click();
+    await page.getByRole("button", { name: "Account menu: gwen" }).click();
     const light = await paper();
-    await page.getByRole("menuitem", { name: "Switch between light and dark" }).click();
+    await page.getByRole("menuitem", { name: "Switch between light and dark theme" }).click();
     const dark = await paper();
     expect(dark !== light, `it is ${dark} in both`);
     await page.route(/\/ui\/index-.*\.js$/, () => {}); // never answered
@@ -171,12 +171,12 @@ await play({
     });
     await page.goto("");
     await page.getByRole("textbox", { name: "Task" }).fill("$ printf 'ke%s' pt");
-    await page.getByRole("button", { name: "Begin" }).click();
+    await page.getByRole("button", { name: "Start", exact: true }).click();
     await page.locator("#main").getByText("kept").first().waitFor();
     await page.getByRole("tab", { name: "Terminal" }).click();
     await page.getByRole("tab", { name: "Terminal", selected: true }).waitFor();
-    await page.getByRole("button", { name: "Menu of cleo" }).click();
-    await page.getByRole("menuitem", { name: "Switch between light and dark" }).click();
+    await page.getByRole("button", { name: "Account menu: cleo" }).click();
+    await page.getByRole("menuitem", { name: "Switch between light and dark theme" }).click();
     await page.waitForFunction(() => document.documentElement.dataset.theme);
     await clean(there);
     const cookieless = await visit({ expected: [/status of 401/] });
@@ -207,7 +207,7 @@ await play({
     await page.goto("settings/keys");
     await page.getByRole("textbox", { name: "Key" }).fill(key);
     await page.keyboard.press("Enter");
-    await page.getByRole("listitem").filter({ hasText: "spare" }).getByText("This login").waitFor();
+    await page.getByRole("listitem").filter({ hasText: "spare" }).getByText("Current login").waitFor();
     await page.getByRole("button", { name: "Revoke spare" }).click();
     const question = page.getByRole("dialog");
     await question.getByText("You are logged in with this key").waitFor();

@@ -25,7 +25,7 @@ await play({
     await page.goto(`conversations/${id}/files`);
     for (const name of ["evil.svg", "evil.md", "like.txt", "broken.txt", "<img src=x onerror=pwned=1>.txt"]) {
       await page.getByRole("treeitem", { name, exact: true }).click();
-      if (/svg|md/.test(name)) await page.getByRole("button", { name: "Show it rendered" }).click();
+      if (/svg|md/.test(name)) await page.getByRole("button", { name: "Preview" }).click();
       if (name === "evil.svg") await page.getByRole("img", { name }).waitFor();
       if (name === "evil.md") await page.getByRole("region", { name }).waitFor();
       if (/like|broken/.test(name)) await page.locator(".cm-content").getByText("data:").waitFor();
@@ -83,7 +83,7 @@ await play({
         await go(`${job.base}/conversations/${ids[i % 2]}/${i % 4 < 2 ? "files" : "terminal"}`);
         await shown(page, "ready");
         await go(`${job.base}/`);
-        await page.getByRole("button", { name: "Begin" }).waitFor();
+        await page.getByRole("button", { name: "Start", exact: true }).waitFor();
       }
       await wire.send("HeapProfiler.collectGarbage");
       const { metrics } = await wire.send("Performance.getMetrics");

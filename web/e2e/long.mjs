@@ -81,7 +81,7 @@ await play({
       await page.locator("#main").getByText("echo 9998").first().waitFor();
       await page.evaluate(() => new Promise((done) => requestIdleCallback(done)));
     }), 100, "ms");
-    const history = page.getByRole("region", { name: "What happened" });
+    const history = page.getByRole("region", { name: "Conversation history" });
     const seen = new Set();
     judge("the longest task while it is looked through", await longest(page, async () => {
       for (let i = 0; i < 30; i++) {

@@ -87,14 +87,14 @@ const plays = {
     for (const text of ["$ ls -la", "Tidy up the sail locker", "$ uname -a"]) await begin("lea", text);
     const there = await enter("lea");
     await there.page.goto("");
-    await there.page.getByText("Waiting for you").nth(2).waitFor();
+    await there.page.getByText("Done", { exact: true }).nth(2).waitFor();
     await look(there, "home");
     await there.page.keyboard.press("Escape");
     await there.page.keyboard.press("Control+k");
     await there.page.getByRole("dialog").waitFor();
     await look(there, "palette");
     await there.page.keyboard.press("Escape");
-    await there.page.getByRole("button", { name: "Menu of lea" }).click();
+    await there.page.getByRole("button", { name: "Account menu: lea" }).click();
     await there.page.getByRole("menu").waitFor();
     await look(there, "menu");
     await there.page.getByRole("menuitem", { name: "Keyboard shortcuts" }).click();
@@ -119,7 +119,7 @@ for (const tab of ["", ...tabs]) {
     const there = await enter("mia");
     const { page } = there;
     await page.goto(`conversations/${await talk()}${tab && "/" + tab}`);
-    await page.locator("main header").getByText("Waiting for you").first().waitFor();
+    await page.locator("main header").getByText("Done", { exact: true }).first().waitFor();
     if (tab) await page.getByRole("tab", { selected: true }).first().waitFor();
     if (tab === "terminal") await page.locator(".xterm-screen").first().waitFor({ timeout: 20_000 }).catch(() => {});
     await quiet(page);
@@ -173,7 +173,7 @@ plays["manual, search"] = async () => {
   await page.goto("manual/terminal");
   await page.keyboard.press("/");
   await page.keyboard.type("backup restore");
-  await page.getByRole("heading", { name: "places" }).waitFor();
+  await page.getByRole("heading", { name: "results" }).waitFor();
   await page.keyboard.press("Enter");
   await page.waitForURL("**/manual/operating#backup-and-restore");
   await clean(there);
@@ -186,8 +186,8 @@ plays["API reference"] = async () => {
   await page.locator("#createConversation").getByText("initial_user_msg").waitFor();
   await look(there, "docs");
   await page.setViewportSize({ width: 1280, height: 800 });
-  await page.getByRole("searchbox", { name: "Filter the operations" }).fill("post fork");
-  await page.getByText("1 fits").waitFor();
+  await page.getByRole("searchbox", { name: "Filter operations" }).fill("post fork");
+  await page.getByText("1 match").waitFor();
   await page.locator("#forkConversation").waitFor();
   expect(!(await page.locator("#createConversation").isVisible()), "what does not fit is still there");
   await clean(there);
