@@ -16,8 +16,8 @@ async function login(proof) {
   }
   state.className = "bad";
   state.textContent = proof.ticket
-    ? "This login link was used before or is too old. Paste a key, or restart the server for a new link."
-    : answer.status === 429 ? "Too many attempts. Wait a moment." : "That key is not good.";
+    ? "This login link has expired or was already used. Enter a key, or restart the server to get a new link."
+    : answer.status === 429 ? "Too many attempts. Wait a moment and try again." : "Invalid, revoked or expired key, or the account is disabled.";
 }
 
 document.getElementById("form").addEventListener("submit", (event) => {
@@ -36,13 +36,13 @@ if (ticket) {
 
 // Where people may sign on elsewhere, and what became of that.
 const reasons = {
-  unavailable: "The sign-on service cannot be reached right now. Try again in a moment, or use a key.",
-  expired: "This sign-on was begun in another browser or took too long. Begin again.",
-  denied: "The sign-on service did not let you in.",
-  unverified: "Your e-mail address has not been verified by the sign-on service, and that is required here.",
-  foreign: "Your e-mail address is not of a domain that may log in here.",
-  disabled: "Your account here was disabled. An administrator can enable it again.",
-  too_many: "Too many attempts. Wait a moment, then try again.",
+  unavailable: "Cannot reach the identity provider. Try again later, or use a key.",
+  expired: "This sign-in expired or was started in another browser. Start again.",
+  denied: "The identity provider denied access.",
+  unverified: "Your e-mail address is not verified. Verify it with the identity provider, then try again.",
+  foreign: "Your e-mail domain is not allowed on this server.",
+  disabled: "Your account is disabled. Ask an administrator to enable it.",
+  too_many: "Too many attempts. Wait a moment and try again.",
 };
 const query = new URLSearchParams(location.search);
 const failed = query.get("sign_on");
@@ -52,7 +52,7 @@ if (failed) {
   const good = meant.origin === root.origin && query.get("next")?.startsWith("/") && !meant.pathname.includes("//");
   history.replaceState(null, "", good ? meant : location.pathname);
   state.className = "bad";
-  state.textContent = reasons[failed] ?? "The sign-on failed. The server's log says why.";
+  state.textContent = reasons[failed] ?? "Sign-in failed. See the server log for details.";
 }
 fetch(new URL("api/login/options", root)).then((answer) => answer.json()).then(({ oidc }) => {
   if (!oidc) return;

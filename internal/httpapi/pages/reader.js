@@ -69,7 +69,7 @@ function search(input) {
       .filter((hit) => hit.worth > 0)
       .sort((a, b) => b.worth - a.worth);
     const head = document.createElement("h1");
-    head.textContent = hits.length === 0 ? "Nothing found" : hits.length === 1 ? "1 place" : `${hits.length} places`;
+    head.textContent = hits.length === 0 ? "No results" : hits.length === 1 ? "1 result" : `${hits.length} results`;
     found.replaceChildren(head, ...hits.slice(0, 30).map(({ piece }) => result(piece, asked, input.dataset.root)));
   };
   input.addEventListener("input", show);
@@ -129,6 +129,6 @@ function filter(input) {
       if (!row.hidden) left++;
     }
     for (const part of document.querySelectorAll("main section")) part.hidden = !part.querySelector("details:not([hidden])");
-    document.getElementById("found").textContent = asked.length === 0 ? "" : left === 1 ? "1 fits" : `${left} fit`;
+    document.getElementById("found").textContent = asked.length === 0 ? "" : left === 1 ? "1 match" : `${left} matches`;
   });
 }
