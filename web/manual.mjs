@@ -16,8 +16,11 @@ const out = join(web, "dist", "manual");
 const beside = { "README.md": "readme", "CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog" };
 const first = "docs/README.md";
 
+/** The index of a folder names the pages in it. They are not in the menu: the index stands for them. */
+const indexOf = (file) => (file.startsWith("docs/decisions/") && file !== "docs/decisions/README.md" ? "docs/decisions/README.md" : first);
+
 /** An address in the manual for a file of the repository; "" is the first page. */
-const addressOf = (file) => beside[file] ?? (file === first ? "" : file.replace(/^docs\//, "").replace(/\.md$/, ""));
+const addressOf = (file) => beside[file] ?? (file === first ? "" : file.replace(/^docs\//, "").replace(/(\/README)?\.md$/, ""));
 
 const slug = (text) =>
   text
@@ -30,6 +33,7 @@ const slug = (text) =>
 /** from is how one page writes the address of another. */
 function from(here, there) {
   const way = posix.relative(posix.dirname("/" + here), "/" + there);
+  if (way === "" && there !== "") return "../" + posix.basename(there); // the index of the folder that this page is in
   return way === "" || way === "." ? "./" : there === "" ? way + "/" : way;
 }
 
@@ -109,7 +113,8 @@ const pages = await Promise.all((await files()).map(page));
 const byFile = new Map(pages.map((p) => [p.file, p]));
 // The first page names all others, in the order to read them, below the parts of the manual.
 const index = byFile.get(first).links.filter((l) => byFile.has(l.to));
-const broken = pages.filter((p) => p.file !== first && !index.some((l) => l.to === p.file)).map((p) => `${first} does not name ${p.file}`);
+const named = (p) => byFile.get(indexOf(p.file)).links.some((l) => l.to === p.file);
+const broken = pages.filter((p) => p.file !== first && !named(p)).map((p) => `${indexOf(p.file)} does not name ${p.file}`);
 for (const p of pages) {
   for (const { to, anchor, href } of p.links) {
     const found = byFile.get(to);
@@ -135,8 +140,9 @@ for (const p of pages) {
 await mkdir(join(out, "pictures"), { recursive: true });
 for (const picture of new Set(pages.flatMap((p) => p.pictures))) await cp(join(root, picture), join(out, "pictures", posix.basename(picture)));
 
-const rank = (p) => index.findIndex((l) => l.to === p.file);
-pages.sort((a, b) => rank(a) - rank(b));
-const contents = pages.map((p) => ({ path: p.here, title: p.title, part: index[rank(p)]?.part ?? "", sections: p.sections }));
+const entry = (p) => (indexOf(p.file) === first ? p : byFile.get(indexOf(p.file)));
+const rank = (p) => index.findIndex((l) => l.to === entry(p).file);
+pages.sort((a, b) => rank(a) - rank(b) || (entry(a) === a ? -1 : entry(b) === b ? 1 : a.file.localeCompare(b.file)));
+const contents = pages.map((p) => ({ path: p.here, title: p.title, part: index[rank(p)]?.part ?? "", sections: p.sections, ...(entry(p) !== p && { within: entry(p).here }) }));
 await writeFile(join(out, "contents.json"), JSON.stringify(contents));
 await writeFile(join(out, "search.json"), JSON.stringify(pages.flatMap(found)));

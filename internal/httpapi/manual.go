@@ -20,6 +20,7 @@ type chapter struct {
 	Path     string `json:"path"`
 	Title    string `json:"title"`
 	Part     string `json:"part"`
+	Within   string `json:"within"` // the menu entry that stands for this page, if it has none itself
 	Sections []struct {
 		ID    string `json:"id"`
 		Title string `json:"title"`
@@ -57,8 +58,12 @@ func serveManual(d *Door, w http.ResponseWriter, r *http.Request, _ *call) error
 	if err != nil {
 		return err
 	}
+	entry := name
+	if all[at].Within != "" {
+		entry = all[at].Within
+	}
 	page := map[string]any{
-		"Root": rootOf(r), "Version": d.Version, "Title": all[at].Title, "Path": name, "Parts": inParts(all), "Sections": all[at].Sections,
+		"Root": rootOf(r), "Version": d.Version, "Title": all[at].Title, "Path": entry, "Parts": inParts(all), "Sections": all[at].Sections,
 		"Text": template.HTML(text), // made from our own texts when the page was built
 	}
 	if at > 0 {
@@ -70,10 +75,13 @@ func serveManual(d *Door, w http.ResponseWriter, r *http.Request, _ *call) error
 	return writePage(w, http.StatusOK, render("manual.html", page))
 }
 
-// inParts groups chapters, whose order stays.
+// inParts groups the chapters that have a menu entry, in their order.
 func inParts(all []chapter) []manualPart {
 	var out []manualPart
 	for _, c := range all {
+		if c.Within != "" {
+			continue
+		}
 		if len(out) == 0 || out[len(out)-1].Name != c.Part {
 			out = append(out, manualPart{Name: c.Part})
 		}

@@ -12,16 +12,17 @@ import (
 
 // builtPage is what a build of the page leaves behind.
 var builtPage = fstest.MapFS{
-	"index.html":            {Data: []byte("<!doctype html>\n<html lang=\"en\">\n  <head>\n    <meta charset=\"utf-8\" /><title>Deckhand</title>\n    <script type=\"module\" src=\"./ui/index-1a2b.js\"></script></head></html>\n")},
-	"ui/index-1a2b.js":      {Data: bytes.Repeat([]byte("console.log(1);\n"), 1000)},
-	"ui/tiny-1a2b.css":      {Data: []byte("a{}")},
-	"other.txt":             {Data: []byte("not for the page")},
-	"manual/contents.json":  {Data: []byte(`[{"path":"","title":"Documentation"},{"path":"walk","title":"A walk","part":"Reading","sections":[{"id":"a","title":"First"},{"id":"b","title":"Second"},{"id":"c","title":"Third"}]},{"path":"parts/one","title":"One & only","part":"Reading"}]`)},
-	"manual/index.html":     {Data: []byte("<h1>All</h1>")},
-	"manual/walk.html":      {Data: []byte("<p>Step by step</p>")},
-	"manual/parts/one.html": {Data: []byte("<p>The part</p>")},
-	"manual/pictures/a.svg": {Data: []byte("<svg/>")},
-	"manual/search.json":    {Data: []byte(`[{"path":"walk"}]`)},
+	"index.html":              {Data: []byte("<!doctype html>\n<html lang=\"en\">\n  <head>\n    <meta charset=\"utf-8\" /><title>Deckhand</title>\n    <script type=\"module\" src=\"./ui/index-1a2b.js\"></script></head></html>\n")},
+	"ui/index-1a2b.js":        {Data: bytes.Repeat([]byte("console.log(1);\n"), 1000)},
+	"ui/tiny-1a2b.css":        {Data: []byte("a{}")},
+	"other.txt":               {Data: []byte("not for the page")},
+	"manual/contents.json":    {Data: []byte(`[{"path":"","title":"Documentation"},{"path":"walk","title":"A walk","part":"Reading","sections":[{"id":"a","title":"First"},{"id":"b","title":"Second"},{"id":"c","title":"Third"}]},{"path":"parts/one","title":"One & only","part":"Reading"},{"path":"parts/inner","title":"Inner","part":"Reading","within":"parts/one"}]`)},
+	"manual/index.html":       {Data: []byte("<h1>All</h1>")},
+	"manual/walk.html":        {Data: []byte("<p>Step by step</p>")},
+	"manual/parts/one.html":   {Data: []byte("<p>The part</p>")},
+	"manual/parts/inner.html": {Data: []byte("<p>Within</p>")},
+	"manual/pictures/a.svg":   {Data: []byte("<svg/>")},
+	"manual/search.json":      {Data: []byte(`[{"path":"walk"}]`)},
 }
 
 var pagePaths = []string{"/", "/login", "/settings", "/settings/keys", "/conversations/c1", "/conversations/c1/files"}
@@ -170,6 +171,10 @@ func TestManual(t *testing.T) {
 	} {
 		r.do("GET", path, "").want(t, 200, parts...)
 		r.browse("GET", path).want(t, 401, `content="stranger"`)
+	}
+	inner := r.do("GET", "/manual/parts/inner", "").want(t, 200, "<p>Within</p>", `<a href="../../manual/parts/one" aria-current="page">`, `<a rel="prev" href="../../manual/parts/one">`)
+	if strings.Contains(inner.body, `href="../../manual/parts/inner"`) {
+		t.Errorf("a page that is within another one has a menu entry: %s", inner.body)
 	}
 	for _, path := range []string{"/manual/nothing", "/manual/parts/two", "/manual/contents.json", "/manual/index", "/manual/pictures/b.svg", "/manual/pictures/..%2fcontents.json", "/manual/..%2f..%2fother.txt"} {
 		r.do("GET", path, "").want(t, 404)

@@ -155,8 +155,12 @@ plays["manual, every page"] = async () => {
   const { page } = there;
   await page.setViewportSize({ width: 390, height: 800 });
   await page.goto("manual/");
-  const chapters = await page.locator(".side nav a").evaluateAll((all) => all.map((a) => a.href));
-  expect(chapters.length > 20, `${chapters.length} pages`);
+  const links = (where) => page.locator(where).evaluateAll((all) => all.map((a) => a.href));
+  const chapters = await links(".side nav a");
+  expect(chapters.length > 15 && chapters.length < 30, `${chapters.length} pages in the menu`);
+  await page.goto("manual/decisions");
+  chapters.push(...(await links("article table a")));
+  expect(chapters.length > 50, `${chapters.length} pages`);
   const found = [];
   for (const chapter of chapters) {
     await page.goto(chapter);
