@@ -94,7 +94,7 @@ func (in *SettingsInput) UnmarshalJSON(b []byte) error {
 // MCPConfig lists tool servers, at most 100 in total.
 type MCPConfig struct {
 	SSEServers   []MCPServer   `json:"sse_servers" required:"false" doc:"Tool servers that speak SSE."`
-	StdioServers []StdioServer `json:"stdio_servers" required:"false" doc:"Tool servers that are started inside the sandbox."`
+	StdioServers []StdioServer `json:"stdio_servers" required:"false" doc:"Tool servers that are started inside the sandbox, with its home folder as the current folder. One that has env values does not start while the conversation's repository is not trusted."`
 	SHTTPServers []MCPServer   `json:"shttp_servers" required:"false" doc:"Tool servers that speak streamable HTTP."`
 }
 

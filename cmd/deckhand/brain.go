@@ -258,8 +258,9 @@ func (b *brain) foreign(ctx context.Context, st session.State, s settings.Settin
 		reserved = append(reserved, t.Spec().Name)
 	}
 	set := b.servers.Set(string(st.ID), mcp.Config{Servers: all, Reserved: reserved, Room: max(maxOffered-len(p.Tools), 1), Client: b.client, Logger: b.logger,
-		Box:    b.box(st),
-		Report: func(status mcp.Status) { b.report(st.ID, p.Masker, status) }})
+		Box:      b.box(st),
+		Withhold: b.withhold(st),
+		Report:   func(status mcp.Status) { b.report(st.ID, p.Masker, status) }})
 	return set.Tools, nil
 }
 
@@ -305,13 +306,32 @@ func (b *brain) ownServers(ctx context.Context, st session.State) (settings.MCP,
 	return own, nil
 }
 
+// latest is the session in whose workspace a session works, as it is now.
+func (b *brain) latest(ctx context.Context, id session.ID) (session.State, error) {
+	st, err := b.sessions.Load(ctx, id)
+	if err != nil {
+		return st, err
+	}
+	return b.top(ctx, st)
+}
+
+// withhold keeps the values of tool servers from a repository that is not trusted, as
+// customSecrets does with custom secrets: its code could take the place of a server.
+func (b *brain) withhold(st session.State) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		top, err := b.latest(ctx, st.ID)
+		if err != nil || top.Trusts() {
+			return "", err
+		}
+		return "it is not started because its environment has values (env) and the repository " + top.Created.Repository +
+			" is not trusted. To start it, mark the repository as trusted", nil
+	}
+}
+
 // box gives the sandbox to tool servers that run in it.
 func (b *brain) box(st session.State) tool.Box {
 	return func(ctx context.Context) (*sandbox.Sandbox, error) {
-		top, err := b.sessions.Load(ctx, st.ID)
-		for err == nil && top.Created.Parent != "" {
-			top, err = b.sessions.Load(ctx, top.Created.Parent)
-		}
+		top, err := b.latest(ctx, st.ID)
 		if err != nil {
 			return nil, err
 		}

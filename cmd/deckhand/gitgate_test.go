@@ -50,7 +50,7 @@ func newGitServer(t *testing.T, token string, repositories ...string) *gitServer
 			http.Error(w, "no", http.StatusUnauthorized)
 		case strings.HasPrefix(r.URL.Path, "/api/"):
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `{"id":1,"login":"ada","version":"1.22.0","permissions":{"push":%t},"permission":"read"}`, !strings.HasSuffix(r.URL.Path, "/foreign"))
+			fmt.Fprintf(w, `{"id":1,"login":"ada","version":"1.22.0","permissions":{"push":%t},"permission":"read"}`, !strings.Contains(r.URL.Path, "/foreign"))
 		case strings.HasSuffix(r.URL.Path, "/info/lfs/objects/batch"):
 			w.Header().Set("Content-Type", "application/vnd.git-lfs+json")
 			fmt.Fprintf(w, `{"objects":[],"message":"found with %s"}`, r.Header.Get("Authorization"))

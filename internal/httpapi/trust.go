@@ -11,7 +11,7 @@ import (
 	"deckhand/internal/settings"
 )
 
-const aboutTrust = "A repository that you can push to is trusted, and any other once you say so. Until then your custom secrets stay out of the sandbox, " +
+const aboutTrust = "A repository that you can push to is trusted, and any other once you say so. Until then your custom secrets stay out of the sandbox, stdio tool servers with env values do not start, " +
 	"the repository's set-up script runs without network access, and its hooks are not installed. What already runs in the sandbox keeps what it was started with."
 
 func getTrust(d *Door, ctx context.Context, c *call, p one, _ none) (api.Trust, error) {

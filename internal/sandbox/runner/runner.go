@@ -121,12 +121,39 @@ func New(c Config) (*Runner, error) {
 	if len(c.Set) > 0 {
 		r.serving.Go(r.shells.Warm)
 	}
-	r.tools = mcp.New(mcp.Config{Spawner: r.spawner, Results: done, Workspace: c.Workspace, Env: r.environ})
+	r.tools = mcp.New(mcp.Config{Spawner: r.spawner, Results: done, Dir: toolDir(c), Env: r.environ})
 	if err := r.openProxy(); err != nil {
 		return nil, err
 	}
 	r.handler = r.handlers(done)
 	return r, nil
+}
+
+// toolDir is the folder that tool servers start in: the home folder, or / where the home
+// folder is missing or in the workspace.
+func toolDir(c Config) string {
+	const root = "/"
+	home := root
+	for _, e := range c.Env {
+		if dir, ok := strings.CutPrefix(e, "HOME="); ok {
+			home = dir
+		}
+	}
+	home, err := filepath.EvalSymlinks(home)
+	if err != nil || !filepath.IsAbs(home) {
+		return root
+	}
+	if info, err := os.Stat(home); err != nil || !info.IsDir() {
+		return root
+	}
+	workspace, err := filepath.EvalSymlinks(c.Workspace)
+	if err != nil {
+		workspace = c.Workspace
+	}
+	if rel, err := filepath.Rel(workspace, home); err == nil && filepath.IsLocal(rel) {
+		return root
+	}
+	return home
 }
 
 // openProxy listens where programs inside expect their proxy.

@@ -31,7 +31,7 @@ func newBox(t *testing.T, dir string) *sandbox.Sandbox {
 
 func boot(t *testing.T, dir string, done *results.Store) *sandbox.Sandbox {
 	t.Helper()
-	host := mcp.New(mcp.Config{Spawner: spawner, Results: done, Workspace: dir, Env: os.Environ})
+	host := mcp.New(mcp.Config{Spawner: spawner, Results: done, Dir: dir, Env: os.Environ})
 	handlers := host.Handlers()
 	handlers["hello"] = func(context.Context, *rpc.Call) (any, error) { return sandbox.Info{}, nil }
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

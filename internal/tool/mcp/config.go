@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -69,6 +70,9 @@ type Config struct {
 	Client *http.Client
 	// Box gives the sandbox that stdio servers run in; nil if there is none.
 	Box tool.Box
+	// Withhold says why a stdio server must not get the values of its Env now, "" if it may
+	// have them. It is asked once the sandbox is there, before each start; may be nil.
+	Withhold func(ctx context.Context) (reason string, err error)
 	// Report is told of every failure of a server, once, and when one that had
 	// failed is ready again. It may be called by several at once; may be nil.
 	Report func(Status)

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -88,20 +89,23 @@ func (s *server) begin(force bool) <-chan struct{} {
 func (s *server) start(done chan struct{}) {
 	offers, note, err := s.link.tools(s.set.ctx)
 	s.mu.Lock()
-	failedBefore := s.fails > 0
+	failedBefore, before := s.fails > 0, s.err
+	_, kept := errors.AsType[withheld](err)
 	switch {
 	case s.removed || s.set.ctx.Err() != nil:
 		s.become(Stopped)
 	case err != nil:
 		s.become(Failed)
-		s.err, s.offers, s.slow = s.def.sentence(err.Error()), nil, true
-		s.next = s.set.pool.now().Add(pause(s.fails))
+		s.err, s.offers, s.slow = s.def.sentence(err.Error()), nil, !kept
+		if s.next = s.set.pool.now(); !kept { // asking whether it may start costs nothing
+			s.next = s.next.Add(pause(s.fails))
+		}
 		s.fails++
 	default:
 		s.become(Ready)
 		s.err, s.offers, s.slow, s.fails = note, offers, false, 0
 	}
-	news := s.state == Failed || s.state == Ready && failedBefore
+	news := s.state == Failed && !(kept && failedBefore && s.err == before) || s.state == Ready && failedBefore
 	s.starting = nil
 	close(done)
 	s.mu.Unlock()

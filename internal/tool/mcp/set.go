@@ -54,7 +54,7 @@ func (s *Set) update(c Config) {
 		}
 		srv := &server{def: def, set: s, state: Stopped, since: s.pool.now()}
 		if def.Kind == Stdio {
-			srv.link = &program{def: def, box: s.box}
+			srv.link = &program{def: def, box: s.box, withhold: s.withhold}
 		} else {
 			srv.link = newRemote(def, c.Client, s.session)
 		}
@@ -71,6 +71,17 @@ func (s *Set) box() tool.Box {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.config.Box
+}
+
+// withhold says why servers must not get the values of their environments now.
+func (s *Set) withhold(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	ask := s.config.Withhold
+	s.mu.Unlock()
+	if ask == nil {
+		return "", nil
+	}
+	return ask(ctx)
 }
 
 // background does something that close waits for; false if it is too late.

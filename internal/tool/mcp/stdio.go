@@ -23,6 +23,8 @@ type program struct {
 	def Server
 	// box is asked for the sandbox when the tools are; calls bring their own.
 	box func() tool.Box
+	// withhold says why the server must not get the values of its Env now.
+	withhold func(context.Context) (string, error)
 
 	mu   sync.Mutex
 	last *sandbox.Sandbox // that it was started in
@@ -65,10 +67,28 @@ func (p *program) tools(ctx context.Context) ([]offer, string, error) {
 	return offers, note, nil
 }
 
-// start starts it, or finds it running.
+// withheld is why a server with values in its environment is not started.
+type withheld string
+
+func (w withheld) Error() string { return string(w) }
+
+// start starts it, or finds it running. One that must not have its values any more is stopped.
 func (p *program) start(ctx context.Context, box *sandbox.Sandbox) (sandbox.MCPState, error) {
 	ctx, cancel := context.WithTimeout(ctx, programTime)
 	defer cancel()
+	if len(p.def.Env) > 0 {
+		reason, err := p.withhold(ctx)
+		if err != nil {
+			return sandbox.MCPState{}, err
+		}
+		if reason != "" {
+			p.close()
+			p.mu.Lock()
+			p.last = nil
+			p.mu.Unlock()
+			return sandbox.MCPState{}, withheld(reason)
+		}
+	}
 	words := sandbox.MCPServer{Name: p.def.Name, Command: p.def.Command, Args: p.def.Args, Env: map[string]string{}}
 	for name, v := range p.def.Env {
 		words.Env[name] = v.Reveal()
@@ -110,6 +130,9 @@ func (p *program) call(ctx context.Context, open tool.Box, name string, call too
 	if !p.startedIn(box) {
 		// A call that was made before may have left its result, whether the server starts or not.
 		if _, err := p.start(ctx, box); err != nil && !call.Repeats() {
+			if why, ok := errors.AsType[withheld](err); ok {
+				return answer{failed: p.def.sentence(string(why))}, nil
+			}
 			if _, refused := sandbox.Refusal(err); !refused {
 				return answer{}, err
 			}

@@ -34,9 +34,10 @@ const (
 type Config struct {
 	Spawner *spawn.Spawner
 	Results *results.Store
-	// Workspace is the folder that servers are started in, Env their environment.
-	Workspace string
-	Env       func() []string
+	// Dir is the folder that servers are started in, Env their environment. Python and
+	// npx load modules from the current folder, so a repository must not lie in Dir.
+	Dir string
+	Env func() []string
 }
 
 // Host runs the tool servers.

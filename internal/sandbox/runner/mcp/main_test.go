@@ -97,7 +97,7 @@ func (b *box) boot() {
 		b.t.Fatal(err)
 	}
 	env := func() []string { return append(os.Environ(), "FROM_THE_SANDBOX=yes", "WHICH=sandbox") }
-	b.host = New(Config{Spawner: spawner, Results: done, Workspace: b.workspace, Env: env})
+	b.host = New(Config{Spawner: spawner, Results: done, Dir: b.workspace, Env: env})
 	b.host.now = func() time.Time { return time.Now().Add(time.Duration(b.skew.Load())) }
 	b.handlers = b.host.Handlers()
 	b.handlers["hello"] = func(context.Context, *rpc.Call) (any, error) { return sandbox.Info{}, nil }

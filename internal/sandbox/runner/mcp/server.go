@@ -156,7 +156,7 @@ func (s *server) start(ctx context.Context) (*session, error) {
 
 	p, err := launch(s.host.config.Spawner, spawn.Attr{
 		Args: append([]string{s.words.Command}, s.words.Args...),
-		Dir:  s.host.config.Workspace,
+		Dir:  s.host.config.Dir,
 		Env:  environ(s.host.config.Env(), s.words.Env),
 	})
 	if err != nil {
