@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"deckhand/api"
+	"deckhand/internal/sandbox"
 )
 
 // catcher is a web server that remembers what it was sent.
@@ -121,6 +123,16 @@ func TestRepositoryTrust(t *testing.T) {
 		}
 		if got := p.trusted(id); got.Trusted || *got.Reason != "read_only" || *got.Repository != f.address()+"/octo/foreign" {
 			t.Errorf("%+v", got)
+		}
+
+		// What the server itself asks git has no network, whatever git is made to run.
+		p.runs(id, "cat > /workspace/filter <<'END'\ncat; touch /workspace/filtered; "+strings.Replace(c.sends("the filter"), "curl", fmt.Sprintf("curl -x http://127.0.0.1:%d", sandbox.ProxyPort), 1)+" >&2\nEND\n"+
+			"mkdir -p .git/info && echo '* filter=x' > .git/info/attributes && git config filter.x.clean 'sh /workspace/filter' && touch README.md")
+		if _, err := p.client.Changes(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+		if _, err := p.client.ReadFile(t.Context(), id, "filtered"); err != nil || strings.Contains(c.all(), "the filter") {
+			t.Errorf("%v, sent %q", err, c.all())
 		}
 
 		if got, err := p.client.SetTrust(t.Context(), id, true); err != nil || !got.Trusted || *got.Reason != "user" {

@@ -72,7 +72,8 @@ func inBox() error {
 	// The thread that will start everything is made while there is time: before
 	// the sandbox is built around it.
 	entered := make(chan func() error, 1)
-	spawner, err := spawn.New(spawn.Options{Confine: func() error { return (<-entered)() }})
+	enter := sync.OnceValue(func() func() error { return <-entered })
+	spawner, err := spawn.New(spawn.Options{Confine: func() error { return enter()() }})
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,9 @@ type work struct {
 	mask *secret.Masker
 	// before is the checkout that was lost, nil if there was none.
 	before *session.CheckedOut
-	tell   func(sandbox.Progress)
+	// distrusted says that scripts of the repository may have run that is not trusted.
+	distrusted bool
+	tell       func(sandbox.Progress)
 }
 
 // Prepare sees to it that the session's repository, if it has one, is in the
@@ -104,7 +106,7 @@ func (c *Checkout) Prepare(ctx context.Context, st session.State, box *sandbox.S
 	if err != nil {
 		return err
 	}
-	w := &work{Checkout: c, id: st.ID, box: box, want: st.Created, src: src, before: st.Checkout, tell: tell}
+	w := &work{Checkout: c, id: st.ID, box: box, want: st.Created, src: src, before: st.Checkout, distrusted: st.Checkout != nil && !st.Trusts(), tell: tell}
 	if c.Mask != nil {
 		if w.mask, err = c.Mask(ctx, st.Owner); err != nil {
 			return err

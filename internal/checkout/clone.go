@@ -39,7 +39,7 @@ func (w *work) clone(ctx context.Context) (*session.CheckedOut, error) {
 	if dir == "." {
 		return done, nil
 	}
-	r, err := w.box.Run(ctx, sandbox.Process{Args: []string{"sh", "-c", `rmdir "$2" 2>/dev/null; test ! -e "$2" && mv "$1" "$2"`, "sh", dir, w.src.Folder}}, nil)
+	r, err := w.sh(ctx, `rmdir "$2" 2>/dev/null; test ! -e "$2" && mv "$1" "$2"`, nil, dir, w.src.Folder)
 	if err == nil && r.Exit != 0 {
 		err = w.no(cloneFailed, "it could not be moved to its place in the workspace: "+last(string(r.Stderr)))
 	}
@@ -161,9 +161,9 @@ func (w *work) files(ctx context.Context, dir string, done *session.CheckedOut) 
 // checkEmpty makes sure that a repository without commits is one: git also takes
 // a page in one line for a list of refs without an end, and so for nothing.
 func (w *work) checkEmpty(ctx context.Context) error {
-	env := maps.Clone(environment)
+	env := maps.Clone(w.environment())
 	env["GIT_TRACE_PACKET"] = "1" // only who speaks git sends packets
-	r, err := w.box.Run(ctx, sandbox.Process{Args: slices.Concat(flags, []string{"ls-remote", "--", w.src.URL}), Env: env, Limit: maxSaid}, nil)
+	r, err := w.box.Run(ctx, sandbox.Process{Args: slices.Concat(flags, []string{"ls-remote", "--", w.src.URL}), Env: env, Own: true, Limit: maxSaid}, nil)
 	if err == nil && !bytes.Contains(r.Stderr, []byte(" packet: ")) {
 		return w.no(cloneFailed, "there is no git repository at this address")
 	}

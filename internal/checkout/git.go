@@ -3,6 +3,7 @@ package checkout
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/url"
 	"strings"
 
@@ -42,10 +43,21 @@ func CheckURL(address string) error {
 	return nil
 }
 
+// environment is what git gets. After scripts of a repository that is not trusted may have
+// run, nothing is read from where they can have written.
+func (w *work) environment() map[string]string {
+	if !w.distrusted {
+		return environment
+	}
+	env := maps.Clone(environment)
+	env["GIT_CONFIG_NOSYSTEM"], env["GIT_CONFIG_GLOBAL"] = "1", "/dev/null"
+	return env
+}
+
 // git runs git in a folder of the workspace. An exit code is not an error.
 func (w *work) git(ctx context.Context, dir string, args ...string) (sandbox.ProcessResult, error) {
 	all := append(append(make([]string, 0, len(flags)+len(args)), flags...), args...)
-	r, err := w.box.Run(ctx, sandbox.Process{Args: all, Dir: dir, Env: environment, Limit: maxSaid}, nil)
+	r, err := w.box.Run(ctx, sandbox.Process{Args: all, Dir: dir, Env: w.environment(), Own: true, Limit: maxSaid}, nil)
 	if words, refused := sandbox.Refusal(err); refused && ctx.Err() == nil {
 		return r, w.no(cloneFailed, "git cannot be run in the sandbox ("+words+"); is it installed there?")
 	}

@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"context"
+	"io"
 	"strings"
 
 	"deckhand/internal/sandbox"
@@ -84,7 +85,7 @@ mv -f "$hooks/prepare-commit-msg.new" "$hooks/prepare-commit-msg"
 `
 
 func (w *work) template(ctx context.Context) error {
-	r, err := w.box.Run(ctx, sandbox.Process{Args: []string{"sh", "-c", template}}, strings.NewReader(prepareMessage))
+	r, err := w.sh(ctx, template, strings.NewReader(prepareMessage))
 	if err == nil && r.Exit != 0 {
 		return w.no(cloneFailed, "the hooks of new repositories cannot be written: "+last(string(r.Stderr)))
 	}
@@ -94,15 +95,48 @@ func (w *work) template(ctx context.Context) error {
 // elsewhere is how install ends where a repository has chosen what runs.
 const elsewhere = 3
 
-// disable takes back what a script did to have hooks run: hooks other than ours
-// are renamed, and hooks in other places are forgotten.
+// running matches the names of settings that make git run a program, or read more settings.
+// Some of them are old names, or those of a few commands only.
+const running = `^(core\.(hookspath|fsmonitor|sshcommand|editor|pager|askpass|gitproxy|alternaterefscommand)|` +
+	`(include|includeif|filter|hook|pager|protocol)\..*|diff\.external|init\.templatedir|sequence\.editor|interactive\.difffilter|` +
+	`uploadpack\.packobjectshook|.*\.(command|cmd|textconv|driver|program|helper|uploadpack|receivepack|vcs|defaultkeycommand))$`
+
+// disable takes back what a script did to have programs run by git: hooks other than ours
+// are renamed, and settings that run something are removed, in the repository, in its
+// submodules and in the home folder. The files as they were stay beside, as .untrusted.
+// Git LFS as it installs itself is left alone.
 const disable = `cd "$1" || exit
-git config --local --unset-all core.hooksPath
-cd .git/hooks 2>/dev/null || exit 0
-for hook in *; do
-    case $hook in *.untrusted|*.sample|'*') continue ;; esac
-    if ! grep -q '^` + ours + `' "$hook"; then mv -f "$hook" "$hook.untrusted"; fi
-done
+standard() {
+    case $1=$2 in
+    filter.lfs.clean='git-lfs clean -- %f'|filter.lfs.smudge='git-lfs smudge -- %f'|filter.lfs.smudge='git-lfs smudge --skip -- %f') return 0 ;;
+    filter.lfs.process='git-lfs filter-process'|filter.lfs.process='git-lfs filter-process --skip'|filter.lfs.required=true) return 0 ;;
+    esac
+    return 1
+}
+tidy() {
+    [ -f "$1" ] || return 0
+    {
+        git config --file "$1" --no-includes --name-only --get-regexp '` + running + `'
+        git config --file "$1" --no-includes --name-only --get-regexp '^(alias\..*|submodule\..*\.update)$' '^[[:space:]]*[!-]'
+    } 2>/dev/null | while IFS= read -r key; do
+        if standard "$key" "$(git config --file "$1" --no-includes --get-all "$key")"; then continue; fi
+        [ -e "$1.untrusted" ] || cp "$1" "$1.untrusted"
+        git config --file "$1" --unset-all "$key"
+    done
+}
+rename() {
+    for hook in "$1"/*; do
+        case $hook in *.untrusted|*.sample|*/'*') continue ;; esac
+        if ! grep -q '^` + ours + `' "$hook"; then mv -f "$hook" "$hook.untrusted"; fi
+    done
+}
+for file in /etc/gitconfig "$HOME/.gitconfig" "${XDG_CONFIG_HOME:-$HOME/.config}/git/config" .git/config .git/config.worktree; do tidy "$file"; done
+[ ! -d .git/hooks ] || rename .git/hooks
+[ -d .git/modules ] || exit 0
+find .git/modules -type d \( -name refs -o -name logs -o -name objects \) -prune -o -type f \( -name config -o -name config.worktree \) -print |
+    while IFS= read -r file; do tidy "$file"; done
+find .git/modules -type d \( -name refs -o -name logs -o -name objects \) -prune -o -type d -name hooks -print |
+    while IFS= read -r dir; do rename "$dir"; done
 `
 
 // sign has commits name the user.
@@ -128,14 +162,19 @@ func (w *work) hooks(ctx context.Context, dir string, shown []byte) (bool, error
 	return w.hook(ctx, dir, "pre-commit", preCommitApproved)
 }
 
-// unhook disables hooks that a script of a repository without trust installed.
+// unhook disables hooks and settings of git that a script of a repository without trust left.
 func (w *work) unhook(ctx context.Context, dir string) error {
-	_, err := w.box.Run(ctx, sandbox.Process{Args: []string{"sh", "-c", disable, "sh", dir}, Env: environment}, nil)
+	_, err := w.sh(ctx, disable, nil, dir)
 	return w.refused(err)
 }
 
+// sh runs a script of ours with arguments. It needs no network, so it has none.
+func (w *work) sh(ctx context.Context, script string, stdin io.Reader, args ...string) (sandbox.ProcessResult, error) {
+	return w.box.Run(ctx, sandbox.Process{Args: append([]string{"sh", "-c", script, "sh"}, args...), Env: environment, Own: true, Offline: true}, stdin)
+}
+
 func (w *work) hook(ctx context.Context, dir, name, text string) (bool, error) {
-	r, err := w.box.Run(ctx, sandbox.Process{Args: []string{"sh", "-c", install, "sh", dir, name}}, strings.NewReader(text))
+	r, err := w.sh(ctx, install, strings.NewReader(text), dir, name)
 	if err == nil && r.Exit != 0 && r.Exit != elsewhere {
 		return false, w.no(cloneFailed, "its "+name+" hook cannot be written: "+last(string(r.Stderr)))
 	}

@@ -164,6 +164,10 @@ type Process struct {
 	Env  map[string]string `json:"env,omitempty"`
 	// Stdin says that data follows.
 	Stdin bool `json:"stdin,omitempty"`
+	// Own says that the server runs it by itself, for nobody who asked: programs of the
+	// system come first in PATH. Offline keeps it from opening sockets.
+	Own     bool `json:"own,omitempty"`
+	Offline bool `json:"offline,omitempty"`
 	// Limit cuts stdout and stderr each to so many bytes; default 1 MiB.
 	Limit int64 `json:"limit,omitempty"`
 }

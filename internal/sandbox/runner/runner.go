@@ -179,7 +179,8 @@ func (r *Runner) handlers(done *results.Store) rpc.Handlers {
 	maps.Copy(h.Calls, edit.New(edit.Config{Results: done, Dir: filepath.Join(r.config.State, "undo"), Workspace: r.config.Workspace,
 		Private: []string{r.config.State}}).Handlers())
 	maps.Copy(h.Calls, search.New(search.Config{Workspace: r.config.Workspace, Private: []string{r.config.State}}).Handlers())
-	maps.Copy(h.Calls, gitview.New(gitview.Config{Spawner: r.spawner, Workspace: r.config.Workspace, Env: r.environ}).Handlers())
+	maps.Copy(h.Calls, gitview.New(gitview.Config{Spawner: r.spawner, Workspace: r.config.Workspace,
+		Env: func() []string { return spawn.SystemFirst(r.config.Env) }}).Handlers())
 	maps.Copy(h.Calls, r.tools.Handlers())
 	calls, raw = ports.Handlers()
 	maps.Copy(h.Calls, calls)

@@ -14,7 +14,7 @@ import (
 
 // Enter builds the sandbox around the calling process and returns when it is
 // inside and has given up its rights. The listener is where the server
-// connects. confine must be called once, on the thread that will start all
+// connects. confine must be called on each thread that will start
 // processes (spawn.Options.Confine); it takes the last rights away, and from
 // what that thread starts also the means to signal the runner.
 //

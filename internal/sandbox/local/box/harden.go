@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -109,11 +110,16 @@ func landlock() int {
 	return int(abi)
 }
 
-// confineThread takes the rest. It runs on the thread that starts processes.
+// confinedBefore says that a thread was confined, so that all others have lost, or are
+// about to lose, their capabilities.
+var confinedBefore atomic.Bool
+
+// confineThread takes the rest. It runs on each thread that starts processes.
 func confineThread() error {
 	<-shrugged
+	again := confinedBefore.Swap(true)
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) && !(again && errors.Is(err, unix.EPERM)) {
 			return fmt.Errorf("emptying the bounding set: %w", err)
 		}
 	}
@@ -121,6 +127,9 @@ func confineThread() error {
 	var none [2]unix.CapUserData
 	if err := unix.Capset(&head, &none[0]); err != nil {
 		return fmt.Errorf("giving up capabilities: %w", err)
+	}
+	if again {
+		return scope()
 	}
 	// The runner's other threads follow in a moment. All of them have to stop for
 	// that, which takes longer than all the rest; what is started from here on has

@@ -15,10 +15,12 @@ import (
 	"deckhand/internal/sandbox/runner/spawn"
 )
 
-// flags switch off what makes git run other programs, wait or write.
+// flags switch off what makes git run other programs, wait or write. Only the
+// repository's own configuration is read, so Git LFS has to be named.
 var flags = []string{
 	"git", "--no-pager", "--no-optional-locks", "--literal-pathspecs",
 	"-c", "safe.directory=*", "-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false",
+	"-c", "filter.lfs.clean=git-lfs clean -- %f", "-c", "filter.lfs.smudge=git-lfs smudge -- %f", "-c", "filter.lfs.process=git-lfs filter-process", "-c", "filter.lfs.required=false",
 }
 
 // env is the environment of git in a repository. Naming the repository keeps
@@ -27,7 +29,8 @@ func (v *View) env(dir string) []string {
 	env := slices.DeleteFunc(slices.Clone(v.config.Env()), func(e string) bool {
 		return strings.HasPrefix(e, "GIT_") || strings.HasPrefix(e, "LC_ALL=") || strings.HasPrefix(e, "LANGUAGE=")
 	})
-	return append(env, "LC_ALL=C", "GIT_DIR="+dir+"/.git", "GIT_WORK_TREE="+dir, "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1")
+	return append(env, "LC_ALL=C", "GIT_DIR="+dir+"/.git", "GIT_WORK_TREE="+dir, "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1",
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null")
 }
 
 // exitError is a git that was not content.
@@ -124,6 +127,7 @@ func (v *View) start(dir, stdin string, args []string) (*child, error) {
 	pipes[1].Close()
 	p, err := v.config.Spawner.Start(spawn.Attr{
 		Args: append(slices.Clone(flags), args...), Dir: dir, Env: v.env(dir), Files: []*os.File{pipes[0], pipes[3], pipes[5]},
+		Together: true, Offline: true, // filters of the repository run with it
 	})
 	if err != nil {
 		closeAll(pipes[:])

@@ -37,7 +37,7 @@ const (
 type Config struct {
 	Spawner   *spawn.Spawner
 	Workspace string
-	// Env is the environment that git is started with; it may be nil.
+	// Env is the environment that git is started with; it may be nil. It must hold no secrets.
 	Env func() []string
 }
 

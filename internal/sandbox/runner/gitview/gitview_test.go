@@ -15,6 +15,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/rpc"
+	"deckhand/internal/sandbox/runner/spawn"
 )
 
 func TestEveryKindOfChange(t *testing.T) {
@@ -331,6 +332,39 @@ func TestNothingIsWritten(t *testing.T) {
 	}
 	if _, err := os.Lstat(ran); err == nil {
 		t.Error("a program of the repository was run")
+	}
+}
+
+// Filters of a repository cannot be switched off. They have no network, and git is that of
+// the system, with the repository's settings alone.
+func TestFiltersAreOffline(t *testing.T) {
+	s := newSpace(t)
+	s.clone("", "a", "b")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	s.ok(err)
+	defer l.Close()
+	said := filepath.Join(s.home, "said")
+	filter := fmt.Sprintf(`cat; echo "$0 $SECRET" >> '%s'; (exec 3<>/dev/tcp/127.0.0.1/%d) && echo online >> '%s'`, said, l.Addr().(*net.TCPAddr).Port, said)
+	script := func(name, text string) string {
+		at := filepath.Join(s.home, name)
+		s.ok(os.WriteFile(at, []byte("#!/bin/bash\n"+text+"\n"), 0o755))
+		return at
+	}
+	s.git("", "config", "filter.x.clean", script("local", filter))
+	s.git("", "config", "--global", "filter.y.clean", script("global", filter))
+	s.put(".git/info/attributes", "a filter=x\nb filter=y\n")
+	for _, name := range []string{"a", "b"} { // touched: git has to read it
+		s.ok(os.Chtimes(filepath.Join(s.dir, name), fixed, fixed))
+	}
+	script("git", filter)
+	s.View = New(Config{Spawner: spawner, Workspace: s.dir, Env: func() []string {
+		return spawn.SystemFirst(append(s.environ(), "PATH="+s.home+":"+os.Getenv("PATH")))
+	}})
+	s.want()
+	got, err := os.ReadFile(said)
+	s.ok(err)
+	if string(got) == "" || strings.Trim(strings.ReplaceAll(string(got), filepath.Join(s.home, "local")+" \n", ""), "\n") != "" {
+		t.Errorf("%s", got)
 	}
 }
 

@@ -1,8 +1,8 @@
 // Package spawn starts every process of a sandbox, and reaps them all.
 //
-// Processes are started by one operating-system thread that has given up its
+// Processes are started by an operating-system thread that has given up its
 // rights first (see Options.Confine): what it starts inherits that and cannot
-// get more. The runner's other threads keep theirs, so that its own files are
+// get more. A second thread is for those that must not reach a network. The runner's other threads keep theirs, so that its own files are
 // out of reach for what it starts.
 //
 // The runner inherits every orphan, so all children are waited for in one place.
@@ -23,8 +23,8 @@ import (
 
 // Options configure a Spawner.
 type Options struct {
-	// Confine is called once on the thread that will start all processes; it
-	// takes away what they shall not have. nil takes away nothing.
+	// Confine is called on each of the threads that start processes, once; it takes away
+	// what they shall not have. nil takes away nothing.
 	Confine func() error
 }
 
@@ -41,6 +41,8 @@ type Attr struct {
 	TTY bool
 	// Together kills what is left of its group when it ends.
 	Together bool
+	// Offline keeps the process, and all that it starts, from opening sockets.
+	Offline bool
 }
 
 // Status is how a process ended.
@@ -91,11 +93,13 @@ func (p *Process) Signal(sig syscall.Signal) error {
 
 // Spawner starts processes.
 type Spawner struct {
-	work  chan func()
-	sigs  chan os.Signal
-	quit  chan struct{}
-	close sync.Once
-	done  sync.WaitGroup
+	work chan func()
+	// offline starts the thread for processes without sockets when it is first needed.
+	offline func() (chan func(), error)
+	sigs    chan os.Signal
+	quit    chan struct{}
+	close   sync.Once
+	done    sync.WaitGroup
 
 	ready  chan struct{} // closed when failed is known
 	failed error
@@ -115,7 +119,8 @@ func New(o Options) (*Spawner, error) {
 	s := &Spawner{work: make(chan func()), sigs: make(chan os.Signal, 1), quit: make(chan struct{}), ready: make(chan struct{}), children: map[int]*Process{}}
 	signal.Notify(s.sigs, syscall.SIGCHLD)
 	ready := make(chan error, 1)
-	s.done.Go(func() { s.thread(o.Confine, ready) })
+	s.done.Go(func() { s.thread(s.work, o.Confine, ready) })
+	s.offline = sync.OnceValues(func() (chan func(), error) { return s.startOffline(o.Confine) })
 	s.done.Go(func() {
 		s.failed = <-ready
 		close(s.ready)
@@ -131,8 +136,25 @@ func (s *Spawner) Ready() error {
 	return s.failed
 }
 
-// thread is the one that starts everything.
-func (s *Spawner) thread(confine func() error, ready chan<- error) {
+// startOffline starts the thread for processes without sockets. It cannot be the usual
+// one, since a thread cannot take its filter off again.
+func (s *Spawner) startOffline(confine func() error) (chan func(), error) {
+	work, ready := make(chan func()), make(chan error, 1)
+	s.done.Go(func() {
+		s.thread(work, func() error {
+			if confine != nil {
+				if err := confine(); err != nil {
+					return err
+				}
+			}
+			return denySockets()
+		}, ready)
+	})
+	return work, <-ready
+}
+
+// thread starts what it is given, and nothing else runs on it.
+func (s *Spawner) thread(work <-chan func(), confine func() error, ready chan<- error) {
 	// It is not unlocked, so it ends with this goroutine and nobody else ever runs
 	// on it.
 	runtime.LockOSThread()
@@ -141,7 +163,7 @@ func (s *Spawner) thread(confine func() error, ready chan<- error) {
 		// be done to us, and what it has given up seems given up by us. While we hold
 		// it, another goroutine is on another thread.
 		other := make(chan error, 1)
-		s.done.Go(func() { s.thread(confine, other) })
+		s.done.Go(func() { s.thread(work, confine, other) })
 		ready <- <-other
 		runtime.UnlockOSThread()
 		return
@@ -155,7 +177,7 @@ func (s *Spawner) thread(confine func() error, ready chan<- error) {
 	ready <- nil
 	for {
 		select {
-		case f := <-s.work:
+		case f := <-work:
 			f()
 		case <-s.quit:
 			return
@@ -181,6 +203,12 @@ func (s *Spawner) Start(a Attr) (*Process, error) {
 	if err := s.Ready(); err != nil {
 		return nil, fmt.Errorf("nothing is started, because it could not be confined: %w", err)
 	}
+	work := s.work
+	if a.Offline {
+		if work, err = s.offline(); err != nil {
+			return nil, fmt.Errorf("nothing is started, because the network could not be closed to it: %w", err)
+		}
+	}
 	var p *Process
 	finished := make(chan struct{})
 	f := func() {
@@ -188,7 +216,7 @@ func (s *Spawner) Start(a Attr) (*Process, error) {
 		p, err = s.fork(path, a)
 	}
 	select {
-	case s.work <- f:
+	case work <- f:
 		<-finished
 		return p, err
 	case <-s.quit:

@@ -1,0 +1,49 @@
+package checkout_test
+
+import (
+	"strings"
+	"testing"
+
+	"deckhand/internal/session"
+)
+
+// What the set-up script of a repository without trust does to have git run programs is
+// taken back, wherever it is written. Other settings stay, and so does Git LFS.
+func testUntrustedSettings(t *testing.T, one *rig) {
+	const plant = `mkdir -p /workspace/evil ~/.config/git .git/hooks .git/info
+printf '#!/bin/sh\ntouch /workspace/owned\n' > /workspace/evil/post-commit; chmod +x /workspace/evil/post-commit
+cp /workspace/evil/post-commit .git/hooks/post-commit
+git config --global core.hooksPath /workspace/evil
+git config --file ~/.config/git/config core.hooksPath /workspace/evil
+git config --file ~/more include.path x; git config --global include.path ~/more; git config --file ~/more core.hooksPath /workspace/evil
+for key in core.hooksPath core.fsmonitor core.sshCommand filter.x.clean diff.x.textconv credential.helper; do git config $key 'touch /workspace/owned;:'; done
+git config alias.co '!touch /workspace/owned'; git config alias.st status
+git config --global pull.rebase true; git config --global filter.lfs.clean 'git-lfs clean -- %f'; git config --global filter.lfs.required true
+git config filter.lfs.smudge 'touch /workspace/owned'
+echo '* filter=x' > .git/info/attributes
+`
+	one.forge.repository("planted", map[string]string{"README.md": "Hello\n", ".openhands/setup.sh": plant})
+	untrusted := *one
+	untrusted.foreign = true
+	r := untrusted.again(t, session.Created{Repository: "octo/planted"})
+	r.config.Confinable = true
+	t.Cleanup(func() { one.sh("rm -rf ~/.gitconfig* ~/.config/git ~/more") })
+	if st := r.prepared(); st.SetUp == nil || st.SetUp.Exit != 0 {
+		t.Fatalf("%+v", st.SetUp)
+	}
+	if got := r.sh(`echo x >> README.md; git status --short; git commit -qam x; git co; git log --format=%s -1; ` + owned); !strings.Contains(got, "x\n") && !strings.HasSuffix(got, "x") || strings.Contains(got, "/owned") {
+		t.Errorf("it ran: %s", got)
+	}
+	got := r.sh(`for f in ~/.gitconfig ~/.config/git/config .git/config; do git config --file $f --list; done | sort; ls -A ~ .git .git/hooks | grep untrusted | sort`)
+	for _, want := range []string{"alias.st=status", "pull.rebase=true", "filter.lfs.clean=git-lfs clean -- %f", "filter.lfs.required=true", "remote.origin.url=",
+		".gitconfig.untrusted", "config.untrusted", "post-commit.untrusted"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is missing: %s", want, got)
+		}
+	}
+	for _, bad := range []string{"hookspath", "include", "fsmonitor", "sshcommand", "filter.x", "textconv", "alias.co", "filter.lfs.smudge", "helper"} {
+		if strings.Contains(got, bad) {
+			t.Errorf("%s is still there: %s", bad, got)
+		}
+	}
+}
