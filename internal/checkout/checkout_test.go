@@ -72,7 +72,7 @@ func TestInOneSandbox(t *testing.T) {
 	one := newRig(t, newForge(t), session.Created{})
 	for name, test := range map[string]func(*testing.T, *rig){
 		"hooks": testHooks, "templates": testTemplate, "branches": testBranches, "a lost workspace": testLostWorkspace, "something in the way": testInTheWay, "into the workspace": testIntoTheWorkspace,
-		"set up": testSetUp, "untrusted settings": testUntrustedSettings, "hostile repositories": testHostileRepositories, "hostile servers": testHostileServers, "hostile addresses": testHostileAddresses,
+		"set up": testSetUp, "untrusted settings": testUntrustedSettings, "a foreign commit script": testForeignCommitScript, "a late commit script": testLateCommitScript, "hostile repositories": testHostileRepositories, "hostile servers": testHostileServers, "hostile addresses": testHostileAddresses,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, one) })
 	}

@@ -22,13 +22,21 @@ const Template = "~/.deckhand/git-template"
 // ours is in every hook of ours, so that it is known again.
 const ours = "# Written by Deckhand."
 
-// preCommit runs the repository's script and then the hook that was there before.
+// approved is beside the hook: the script that may run.
+const approved = "pre-commit.approved"
+
+// preCommit runs the repository's script and then the hook that was there before. Another
+// script than the approved one is not run: it may have come with a branch of somebody else.
 const preCommit = `#!/bin/sh
-` + ours + ` It runs ` + commitScript + `, and then pre-commit.local, the hook that was here before.
+` + ours + ` It runs ` + commitScript + ` if it is still ` + approved + `, and then pre-commit.local, the hook that was here before.
 script=$(git rev-parse --show-toplevel)/` + commitScript + `
-if [ -x "$script" ]; then
+if ! [ -f "$script" ]; then
+    :
+elif [ "$(git hash-object --no-filters "$script")" != "$(git hash-object --no-filters "$(dirname "$0")/` + approved + `")" ]; then
+    echo "deckhand: ` + commitScript + ` changed since it was cloned or approved, and was not run" >&2
+elif [ -x "$script" ]; then
     "$script" "$@" || exit
-elif [ -f "$script" ]; then
+else
     if command -v bash >/dev/null; then bash "$script" "$@"; else sh "$script" "$@"; fi || exit
 fi
 before=$(dirname "$0")/pre-commit.local
@@ -48,17 +56,6 @@ if [ -n "$` + Coauthor + `" ]; then
     git interpret-trailers --in-place --if-exists addIfDifferent --trailer "Co-authored-by: $` + Coauthor + `" "$1"
 fi
 `
-
-// approved is beside a hook that runs only what the person was shown.
-const approved = "pre-commit.approved"
-
-// preCommitApproved is preCommit for a script that the person was shown: another
-// one is not run.
-var preCommitApproved = strings.Replace(preCommit, "if [ -x", `if ! [ -f "$script" ]; then
-    :
-elif [ "$(git hash-object --no-filters "$script")" != "$(git hash-object --no-filters "$(dirname "$0")/`+approved+`")" ]; then
-    echo "deckhand: `+commitScript+` was changed after it was approved, and was not run" >&2
-elif [ -x`, 1)
 
 // install puts a hook into its place. One of somebody else's is kept beside it.
 // Exit code 3 says that the repository keeps its hooks elsewhere.
@@ -148,19 +145,27 @@ func (w *work) sign(ctx context.Context, dir string) error {
 	return err
 }
 
-// hooks installs the script for commits, and says whether it could. The person
-// was shown what text says; nil means that nobody was asked. A repository that
-// keeps its hooks elsewhere has chosen what runs, and is left alone.
-func (w *work) hooks(ctx context.Context, dir string, shown []byte) (bool, error) {
+// hooks installs the script for commits, and says whether it could. Only the script with
+// this text is run; nil leaves the one that was approved before. A repository that keeps
+// its hooks elsewhere has chosen what runs, and is left alone.
+func (w *work) hooks(ctx context.Context, dir string, text []byte) (bool, error) {
 	w.tell(sandbox.Progress{Step: sandbox.Hooks})
-	if shown == nil {
-		return w.hook(ctx, dir, "pre-commit", preCommit)
+	if len(text) > maxScript { // it is longer than a person would read
+		var err error
+		if text, err = w.upTo(ctx, dir, commitScript, maxHook); err != nil {
+			return false, err
+		}
 	}
-	if done, err := w.hook(ctx, dir, approved, string(shown)); err != nil || !done {
-		return done, err
+	if text != nil {
+		if done, err := w.hook(ctx, dir, approved, string(text)); err != nil || !done {
+			return done, err
+		}
 	}
-	return w.hook(ctx, dir, "pre-commit", preCommitApproved)
+	return w.hook(ctx, dir, "pre-commit", preCommit)
 }
+
+// maxHook is how long a script for commits may be.
+const maxHook = 8 << 20
 
 // unhook disables hooks and settings of git that a script of a repository without trust left.
 func (w *work) unhook(ctx context.Context, dir string) error {

@@ -34,11 +34,7 @@ func (w *work) scripts(ctx context.Context, st session.State) error {
 	}
 	t := session.ScriptTerms{Ask: st.AsksScripts(w.src.Confirm), Question: w.question(st), Confinable: w.Confinable}
 	if found.Hook != "" && st.Trusts() && (!t.Ask || st.Approved(found)) {
-		shown := hook
-		if !t.Ask {
-			shown = nil
-		}
-		if t.Hooked, err = w.hooks(ctx, st.Checkout.Folder, shown); err != nil {
+		if t.Hooked, err = w.hooks(ctx, st.Checkout.Folder, hook); err != nil {
 			return err
 		}
 	}
@@ -60,7 +56,7 @@ func (w *work) scripts(ctx context.Context, st session.State) error {
 }
 
 // lateHook installs the script for commits of a repository that was not trusted
-// when it was checked out, and is now.
+// when it was checked out, and is now. It has to be the script that was checked out.
 func (w *work) lateHook(ctx context.Context, st session.State) error {
 	h := st.Hook
 	if h == nil || h.Installed || !st.Trusts() || st.AsksScripts(w.src.Confirm) {
@@ -70,13 +66,13 @@ func (w *work) lateHook(ctx context.Context, st session.State) error {
 	if err != nil || text == nil {
 		return err
 	}
-	done, err := w.hooks(ctx, st.Checkout.Folder, nil)
-	if err != nil || !done {
+	now := session.HookSet{Script: h.Script, Hash: hash(text), Installed: true}
+	if h.Hash != "" && h.Hash != now.Hash {
+		now = session.HookSet{Script: h.Script, Hash: h.Hash, Problem: h.Script + " was not installed: it changed since it was cloned."}
+	} else if done, err := w.hooks(ctx, st.Checkout.Folder, text); err != nil || !done {
 		return err
 	}
-	_, err = w.Sessions.Update(context.WithoutCancel(ctx), w.id, func(s session.State) ([]session.Payload, error) {
-		return s.SetHook(session.HookSet{Script: h.Script, Hash: hash(text), Installed: true})
-	})
+	_, err = w.Sessions.Update(context.WithoutCancel(ctx), w.id, func(s session.State) ([]session.Payload, error) { return s.SetHook(now) })
 	return err
 }
 
@@ -130,8 +126,13 @@ func (w *work) read(ctx context.Context, done session.CheckedOut) (out session.S
 // text is a file of the repository up to somewhat more than a person would read,
 // nil if there is none.
 func (w *work) text(ctx context.Context, folder, name string) ([]byte, error) {
+	return w.upTo(ctx, folder, name, maxScript+1)
+}
+
+// upTo is the beginning of a file of the repository, nil if there is none.
+func (w *work) upTo(ctx context.Context, folder, name string, length int64) ([]byte, error) {
 	var text bytes.Buffer
-	_, err := w.box.Read(ctx, sandbox.ReadParams{PathParams: within(path.Join(folder, name)), Length: maxScript + 1}, &text)
+	_, err := w.box.Read(ctx, sandbox.ReadParams{PathParams: within(path.Join(folder, name)), Length: length}, &text)
 	switch _, refused := sandbox.Refusal(err); {
 	case errors.Is(err, sandbox.ErrLost) || err != nil && ctx.Err() != nil:
 		return nil, err

@@ -75,17 +75,14 @@ func (w *work) tidy(ctx context.Context, st session.State) error {
 		return w.unhook(ctx, folder)
 	}
 	if st.Hook != nil && st.Hook.Installed { // the script may have brought hooks of its own
-		var shown []byte
-		if st.AsksScripts(w.src.Confirm) {
-			var err error
-			if shown, err = w.text(ctx, folder, commitScript); err != nil {
-				return err
-			}
-			if hash(shown) != st.Hook.Hash { // it changed what the person was shown
-				return nil
-			}
+		text, err := w.text(ctx, folder, commitScript)
+		if err != nil {
+			return err
 		}
-		if _, err := w.hooks(ctx, folder, shown); err != nil {
+		if hash(text) != st.Hook.Hash { // the script changed it, so it does not run
+			text = nil
+		}
+		if _, err := w.hooks(ctx, folder, text); err != nil {
 			return err
 		}
 	}

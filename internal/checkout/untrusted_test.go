@@ -1,6 +1,8 @@
 package checkout_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -45,5 +47,55 @@ echo '* filter=x' > .git/info/attributes
 		if strings.Contains(got, bad) {
 			t.Errorf("%s is still there: %s", bad, got)
 		}
+	}
+}
+
+// The script for commits runs as it was cloned. Another one, from a fork's branch say, does
+// not run, and the commit goes on.
+func testForeignCommitScript(t *testing.T, one *rig) {
+	f := one.forge
+	long := "echo checked\nexit 0\n" + strings.Repeat("# A long script.\n", 5000)
+	f.repository("forked", map[string]string{"README.md": "Hello\n", ".openhands/pre-commit.sh": long})
+	work := t.TempDir()
+	f.git("", "clone", "-q", f.path("forked"), work)
+	must(t, os.WriteFile(filepath.Join(work, ".openhands/pre-commit.sh"), []byte(long+"# The end.\ntouch /workspace/owned\n"), 0o755))
+	f.git("", "-C", work, "commit", "-q", "-a", "-m", "A pull request")
+	f.git("", "-C", work, "push", "-q", "origin", "HEAD:refs/pull/1/head")
+	r := one.again(t, session.Created{Repository: "octo/forked"})
+	if h := r.prepared().Hook; h == nil || !h.Installed {
+		t.Fatalf("%+v", h)
+	}
+	const warning = "deckhand: .openhands/pre-commit.sh changed since it was cloned or approved, and was not run"
+	got := r.sh(`git commit -q --allow-empty -m One; git fetch -q origin refs/pull/1/head; git checkout -q FETCH_HEAD 2>/dev/null; git commit -q --allow-empty -m Two; git log -1 --format=%s; git switch -q -; git commit -q --allow-empty -m Three; ` + owned)
+	if got != "checked\n"+warning+"\nTwo\nchecked" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A repository that comes to be trusted has its script for commits installed as it was cloned.
+func testLateCommitScript(t *testing.T, one *rig) {
+	one.forge.repository("late", map[string]string{"README.md": "Hello\n", ".openhands/pre-commit.sh": "echo checked\n"})
+	untrusted := *one
+	untrusted.foreign = true
+	r := untrusted.again(t, session.Created{Repository: "octo/late"})
+	if h := r.prepared().Hook; h == nil || h.Installed || !strings.Contains(h.Problem, "not trusted") {
+		t.Fatalf("%+v", h)
+	}
+	_, err := r.sessions.Update(t.Context(), r.id, func(s session.State) ([]session.Payload, error) {
+		return s.SetTrust(session.TrustSet{Trusted: true, Reason: session.TrustByUser})
+	})
+	must(t, err)
+	r.sh("echo echo another > .openhands/pre-commit.sh")
+	if h := r.prepared().Hook; h.Installed || !strings.Contains(h.Problem, "changed since it was cloned") {
+		t.Errorf("%+v", h)
+	}
+	if got := r.sh("git commit -q --allow-empty -m One; git checkout -q ."); got != "" {
+		t.Errorf("%q", got)
+	}
+	if h := r.prepared().Hook; !h.Installed {
+		t.Errorf("%+v", h)
+	}
+	if got := r.sh("git commit -q --allow-empty -m Two"); got != "checked" {
+		t.Errorf("%q", got)
 	}
 }

@@ -36,7 +36,8 @@ type SetUpBegan struct {
 
 // HookSet says what became of the repository's script for commits.
 type HookSet struct {
-	Script    string `json:"script"`
+	Script string `json:"script"`
+	// Hash is the SHA-256 of the script when it was checked out, in hex; no other runs.
 	Hash      string `json:"hash,omitempty"`
 	Installed bool   `json:"installed,omitempty"`
 	// Problem is why it was not installed.
@@ -199,7 +200,7 @@ func (s State) runScripts(r Scripts, t ScriptTerms) []Payload {
 		case s.Trusts():
 			out = append(out, HookSet{Script: p, Problem: p + " was not installed: the repository keeps its hooks elsewhere, or the script is gone."})
 		default:
-			out = append(out, HookSet{Script: p, Problem: p + " was not installed: the repository is not trusted."})
+			out = append(out, HookSet{Script: p, Hash: r.Hook, Problem: p + " was not installed: the repository is not trusted."})
 		}
 	}
 	p := s.Checkout.Script
