@@ -274,3 +274,80 @@ func TestAttackMemory(t *testing.T) {
 		t.Errorf("the server grew by %d MB, more than %d MB", grown>>20, most>>20)
 	}
 }
+
+// cpuTime is how long a process has computed.
+func cpuTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ") // behind the name, which may hold anything
+	fields := strings.Fields(rest)
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * time.Second / 100
+}
+
+// Bodies that decode to many times their size, eight at a time with one key, cost little memory and little work.
+func TestAttackAmplification(t *testing.T) {
+	const at, body, mostMemory, mostWork = 8, 14 << 20, 800 << 20, time.Minute
+	t.Parallel()
+	b, cmd := spawn(t, t.TempDir(), "--body-memory", "128M")
+	b.demo("scripted/demo")
+	id := b.create("hello")
+	b.follow(id, 0, agentIs("awaiting_user_input"))
+	list := func(before, item, after string) []byte {
+		return []byte(before + strings.Repeat(item+",", body/(len(item)+1)) + item + after)
+	}
+	names := func(before, value, after string, n int) []byte {
+		text := []byte(before)
+		for i := range n {
+			text = fmt.Appendf(text, `"A%06x":%s,`, i, value)
+		}
+		return append(text[:len(text)-1], after...)
+	}
+	attacks := []struct {
+		path string
+		body []byte
+	}{
+		{"/api/settings", list(`{"mcp_config":{"sse_servers":[`, `{}`, `]}}`)},
+		{"/api/settings", names(`{"secrets_store":{"custom_secrets":{`, `""`, `}}}`, body/13)},
+		{"/api/settings", names(`{"secrets_store":{"custom_secrets":{`, `"x"`, `}}}`, 20_000)}, // few enough to be decoded
+		{"/api/settings", names(`{`, `{"a":{}}`, `}`, 12_000)},
+		{"/api/conversations", list(`{"replay_json":"[`, `{}`, `]"}`)},
+		{"/api/conversations/" + id + "/events", list(`{"action":"message","args":{"content":"x","a":[`, `{}`, `]}}`)},
+		{"/mcp", list(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":[`, `{}`, `]}}}`)},
+	}
+	before, worked := highest(t, cmd.Process.Pid), cpuTime(t, cmd.Process.Pid)
+	for _, a := range attacks {
+		var sent sync.WaitGroup
+		for range at {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(b.base, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			_ = conn.SetDeadline(time.Now().Add(5 * time.Minute)) // only so that a server that wedges fails the test
+			sent.Go(func() {                                      // refused sooner or later
+				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nX-Session-API-Key: %s\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: %d\r\n\r\n", a.path, b.key, len(a.body))
+				_, _ = conn.Write(a.body)
+				answer, _ := io.ReadAll(conn)
+				if bytes.HasPrefix(answer, []byte("HTTP/1.1 5")) {
+					t.Errorf("%s with %.60s…: %.200s", a.path, a.body, answer)
+				}
+			})
+		}
+		sent.Wait()
+		t.Logf("%s with %.60s…: %d MB", a.path, a.body, (highest(t, cmd.Process.Pid)-before)>>20)
+	}
+	other := b.userOf("other", "own")
+	if code, text, _ := other.raw("GET", "/api/me", ""); code != http.StatusOK {
+		t.Errorf("another user: %d %s", code, text)
+	}
+	grown, work := highest(t, cmd.Process.Pid)-before, cpuTime(t, cmd.Process.Pid)-worked
+	t.Logf("%d MB at the beginning, %d MB more at most, %v of work", before>>20, grown>>20, work)
+	if grown > mostMemory || work > mostWork {
+		t.Errorf("the server grew by %d MB and worked for %v", grown>>20, work)
+	}
+}

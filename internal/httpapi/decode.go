@@ -27,7 +27,7 @@ const (
 // number is a JSON number as it was written, so that 1.0 and 1 stay different.
 type number string
 
-// readBody reads the whole body of JSON, within the limit; see receive.
+// readBody reads the whole body of JSON, within the limit; see receiveJSON.
 func (d *Door) readBody(w http.ResponseWriter, r *http.Request, user string, limit int64) ([]byte, func(), error) {
 	if ct := r.Header.Get("Content-Type"); ct != "" && ct != "application/json" {
 		t, _, err := mime.ParseMediaType(ct)
@@ -35,7 +35,7 @@ func (d *Door) readBody(w http.ResponseWriter, r *http.Request, user string, lim
 			return nil, func() {}, fail(http.StatusUnsupportedMediaType, api.CodeBadRequest, "The body must be JSON; send Content-Type: application/json.")
 		}
 	}
-	return d.receive(w, r, user, limit)
+	return d.receiveJSON(w, r, user, limit)
 }
 
 func tooLarge(limit int64) *fault {
@@ -79,9 +79,11 @@ func parse(b []byte) (any, error) {
 // decoders are kept, since each brings a buffer along.
 var decoders = sync.Pool{New: func() any { return jsontext.NewDecoder(bytes.NewReader(nil)) }}
 
+func tooDeep() error { return api.Invalid("json_invalid", "The body is nested too deeply.") }
+
 func value(d *jsontext.Decoder, depth int) (any, error) {
 	if depth > maxDepth {
-		return nil, api.Invalid("json_invalid", "The body is nested too deeply.")
+		return nil, tooDeep()
 	}
 	t, err := d.ReadToken()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/jsonbound"
 )
 
 // How slowly a body may come: a client has so long before its first byte counts, and then for each byte.
@@ -62,6 +63,14 @@ func stranger(r *http.Request) string {
 	return strangers + host
 }
 
+// payer is the name under which the memory of a request is counted.
+func payer(r *http.Request, user string) string {
+	if user == "" {
+		return stranger(r)
+	}
+	return user
+}
+
 // take sets memory aside for a user, or says that there is none.
 func (i *intake) take(user string, n int64) *fault {
 	i.mu.Lock()
@@ -105,9 +114,7 @@ func (i *intake) add(user string, n int64) {
 // an error.
 func (d *Door) receive(w http.ResponseWriter, r *http.Request, user string, limit int64) (body []byte, release func(), err error) {
 	var held int64
-	if user == "" {
-		user = stranger(r)
-	}
+	user = payer(r, user)
 	release = func() { d.intake.give(user, held) }
 	announced := r.ContentLength // -1: not announced
 	if announced > limit {
@@ -139,6 +146,36 @@ func (d *Door) receive(w http.ResponseWriter, r *http.Request, user string, limi
 	}
 	from.done()
 	return body, release, nil
+}
+
+// What one body of JSON may decode to. The largest that clients send are settings and deliveries of git providers, with a
+// few thousand values; images and recordings are long strings, which count as one.
+const (
+	maxValues = 50_000
+	// valueMemory is what a decoded value takes at most, in bytes: a member of a small map, decoded twice.
+	valueMemory = 256
+)
+
+// receiveJSON is receive for a body that will be decoded. It refuses what would take much memory or time, and sets memory
+// aside for what the body decodes to.
+func (d *Door) receiveJSON(w http.ResponseWriter, r *http.Request, user string, limit int64) ([]byte, func(), error) {
+	body, release, err := d.receive(w, r, user, limit)
+	if err != nil {
+		return nil, release, err
+	}
+	values, err := jsonbound.Check(body, jsonbound.Limits{Values: maxValues, Depth: maxDepth + 1})
+	switch {
+	case errors.Is(err, jsonbound.ErrValues):
+		return nil, release, fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "The body has more than the "+itoa(maxValues)+" JSON values allowed.")
+	case err != nil:
+		return nil, release, tooDeep()
+	}
+	user = payer(r, user)
+	decoded := int64(len(body)) + int64(values)*valueMemory
+	if f := d.intake.take(user, decoded); f != nil {
+		return nil, release, f
+	}
+	return body, func() { d.intake.give(user, decoded); release() }, nil
 }
 
 func brokenBody(err error) *fault {

@@ -86,7 +86,7 @@ func TestMemoryOfBodiesIsBounded(t *testing.T) {
 	if n := r.bodyMemory(); n != 0 {
 		t.Errorf("%d bytes are never given back", n)
 	}
-	if a := r.do("POST", "/api/settings", strings.Repeat(" ", 900<<10)+"{}"); a.status != http.StatusOK {
+	if a := r.do("POST", "/api/settings", strings.Repeat(" ", 400<<10)+"{}"); a.status != http.StatusOK {
 		t.Errorf("afterwards: %d %s", a.status, a.body)
 	}
 	var held []func() answer
@@ -98,6 +98,39 @@ func TestMemoryOfBodiesIsBounded(t *testing.T) {
 	}
 	for _, end := range held {
 		end()
+	}
+}
+
+// A short body that decodes to much is refused before it is decoded, wherever it comes in; a long string is not.
+func TestBodiesOfManyValues(t *testing.T) {
+	r := newRig(t, tune{})
+	list := func(before, item, after string) string {
+		return before + strings.TrimSuffix(strings.Repeat(item+",", maxValues), ",") + after
+	}
+	for path, body := range map[string]string{
+		"POST /api/settings":               list(`{"mcp_config":{"sse_servers":[`, `{}`, `]}}`),
+		"POST /api/conversations":          list(`{"image_urls":[`, `""`, `]}`),
+		"POST /api/conversations/x/events": list(`{"action":"message","args":{"content":"x","a":[`, `1`, `]}}`),
+		"POST /mcp":                        list(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":[`, `{}`, `]}}}`),
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		if a := r.do(method, path, body); a.status != http.StatusRequestEntityTooLarge || !strings.Contains(a.body, itoa(maxValues)+" JSON values") {
+			t.Errorf("%s: %d %.200s", path, a.status, a.body)
+		}
+	}
+	if a := r.do("POST", "/mcp", strings.Repeat("[", maxDepth+2)); a.status != http.StatusUnprocessableEntity || !strings.Contains(a.body, "nested too deeply") {
+		t.Errorf("%d %.200s", a.status, a.body)
+	}
+	image := []byte(`{"image_urls":["data:image/png;base64,` + strings.Repeat("A", 12<<20) + `"]}`)
+	body, release, err := r.door.receiveJSON(httptest.NewRecorder(), httptest.NewRequest("POST", "/", bytes.NewReader(image)), "ada", maxBody)
+	if err != nil || len(body) != len(image) {
+		t.Fatalf("%d bytes, %v", len(body), err)
+	}
+	if n := r.bodyMemory(); n < 2*int64(len(image))+4*valueMemory {
+		t.Errorf("%d bytes are set aside for what %d bytes decode to", n, len(image))
+	}
+	if release(); r.bodyMemory() != 0 {
+		t.Errorf("%d bytes are never given back", r.bodyMemory())
 	}
 }
 

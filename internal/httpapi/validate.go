@@ -85,7 +85,7 @@ func (v *validator) anyOf(alternatives []*huma.Schema, x any, path []any) {
 		fitting, best = append(fitting, s.Type), try.faults
 	}
 	if len(fitting) > 0 {
-		v.faults = append(v.faults, best...)
+		v.faults = append(v.faults, best[:min(len(best), maxFaults-len(v.faults))]...)
 		return
 	}
 	if x == nil {

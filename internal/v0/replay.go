@@ -16,6 +16,8 @@ const (
 	MaxReplay      = 16 << 20 // bytes
 	MaxReplayItems = 10_000
 	maxReplayDepth = 128 // schemas of tools nest deeply
+	// maxReplayTokens is a hundred for each event: names, values, and the ends of arrays and objects.
+	maxReplayTokens = 1_000_000
 )
 
 // Recorded is one step of a recording: a person's message, or one answer of the agent.
@@ -112,9 +114,11 @@ func replayItems(raw string) ([]jsontext.Value, error) {
 // checkReplay reads all of it once before anything is believed.
 func checkReplay(raw string) error {
 	d := jsontext.NewDecoder(strings.NewReader(raw))
-	for {
+	for n := 1; ; n++ {
 		_, err := d.ReadToken()
 		switch {
+		case n > maxReplayTokens:
+			return badReplay("A recording has at most 1000000 JSON tokens.")
 		case errors.Is(err, jsontext.ErrDuplicateName):
 			return badReplay(fmt.Sprintf("The recording has the same key twice in one object, at byte %d.", d.InputOffset()))
 		case err != nil:

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"unicode/utf8"
+
+	"deckhand/internal/jsonbound"
 )
 
 // Bounds of what is read. Those that depend on the server are in Limits.
 const (
+	maxValues    = 50_000    // in the JSON of one packet
 	maxDepth     = 128       // of arrays and objects in each other
 	maxArgs      = 256       // of one event
 	maxNamespace = 256       // bytes of its name
@@ -188,48 +191,17 @@ func (p *Packet) readContent(text []byte) error {
 	return nil
 }
 
-// bounded looks at JSON before anything is made of it: is it not too deep, and
-// has its outermost list not too many elements? Whether it is JSON at all is
+// bounded looks at JSON before anything is made of it. Whether it is JSON at all is
 // found out later.
 func bounded(text []byte) error {
-	depth, elements := 0, 1
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			i += quoted(text[i+1:])
-		case '[', '{':
-			if depth++; depth > maxDepth {
-				return errors.New("a packet that is nested too deeply")
-			}
-		case ']', '}':
-			depth--
-		case ',':
-			if depth != 1 {
-				continue
-			}
-			if elements++; elements > maxArgs+1 { // and its name
-				return errors.New("a packet with too many arguments")
-			}
-		}
+	_, err := jsonbound.Check(text, jsonbound.Limits{Values: maxValues, Depth: maxDepth, Elements: maxArgs + 1}) // and its name
+	switch {
+	case errors.Is(err, jsonbound.ErrValues):
+		return errors.New("a packet with too many values")
+	case errors.Is(err, jsonbound.ErrDepth):
+		return errors.New("a packet that is nested too deeply")
+	case errors.Is(err, jsonbound.ErrElements):
+		return errors.New("a packet with too many arguments")
 	}
 	return nil
-}
-
-// quoted is the length of a string up to and with the quote that ends it.
-func quoted(text []byte) int {
-	for i := 0; i < len(text); i++ {
-		j := bytes.IndexByte(text[i:], '"')
-		if j < 0 {
-			break
-		}
-		end, slashes := i+j, 0
-		for k := end - 1; k >= i && text[k] == '\\'; k-- {
-			slashes++
-		}
-		if slashes%2 == 0 {
-			return end + 1
-		}
-		i = end
-	}
-	return len(text)
 }

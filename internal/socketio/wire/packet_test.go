@@ -126,6 +126,7 @@ func TestGarbage(t *testing.T) {
 		"too deep":                      `2["x",` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `]`,
 		"bottomless":                    `2["x",` + strings.Repeat("[", 1<<20),
 		"bottomless objects":            `0` + strings.Repeat(`{"a":`, 1<<18),
+		"too many values":               `2["x",[0` + strings.Repeat(",1", maxValues) + `]]`,
 		"too many arguments":            `2["x"` + strings.Repeat(",1", maxArgs+1) + `]`,
 		"reserved, connect":             `2["connect"]`,
 		"reserved, connect_error":       `2["connect_error"]`,
