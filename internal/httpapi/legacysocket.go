@@ -33,6 +33,7 @@ type sockets struct {
 
 func newSockets(d *Door) *sockets {
 	o := d.Sockets
+	o.Engine.Continue = d.continues
 	if o.Logger == nil {
 		o.Logger = d.Logger
 	}
@@ -80,19 +81,24 @@ func describeSocketIO(o *huma.Operation) {
 	o.Responses["429"] = &huma.Response{Description: "Too many connections with a wrong key or none."}
 }
 
-// serveSocketIO passes requests on. Those that belong to a connection name it, and
-// nobody can guess its name; one that begins a connection must come with a key, or
-// its address may not begin many: the key can still come with the first packet.
+// serveSocketIO passes requests on. One that begins a connection must come with a key,
+// or its address may not begin many: the key can still come with the first packet. Those
+// that belong to a connection are checked in continues.
 func serveSocketIO(d *Door, w http.ResponseWriter, r *http.Request, _ *call) error {
-	if r.URL.Query().Get("sid") == "" {
-		switch _, err := d.socketKey(r.Context(), r, ""); {
+	if !r.URL.Query().Has("sid") {
+		b := &bond{}
+		switch who, err := d.socketKey(r.Context(), r, ""); {
 		case errors.Is(err, access.ErrUnauthorized):
 			if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
 				return tooMany(a, "Too many connections with a wrong key or none.")
 			}
+			b.wrong = d.carriesKey(r)
 		case err != nil:
 			return err
+		default:
+			b.user = who.User
 		}
+		r = r.WithContext(context.WithValue(r.Context(), bondKey{}, b))
 	}
 	d.sockets.server.ServeHTTP(w, r)
 	return nil
@@ -101,10 +107,7 @@ func serveSocketIO(d *Door, w http.ResponseWriter, r *http.Request, _ *call) err
 // socketKey finds out who connects. The key may stand in the address here, where
 // legacy clients have no other place for it; the address is not logged.
 func (d *Door) socketKey(ctx context.Context, r *http.Request, auth string) (access.Identity, error) {
-	key := r.URL.Query().Get("session_api_key")
-	if key == "null" || key == "undefined" { // what scripts write who have none
-		key = ""
-	}
+	key := keyInQuery(r)
 	if key == "" {
 		key = auth
 	}
@@ -154,7 +157,7 @@ func (d *Door) listener(ctx context.Context, s *socketio.Socket) (*listener, err
 		if auth != "" { // others were counted when they connected
 			d.Gate.AllowFailure(r.RemoteAddr)
 		}
-		return nil, fail(http.StatusUnauthorized, api.CodeUnauthorized, "invalid_session_api_key")
+		return nil, fail(http.StatusUnauthorized, api.CodeUnauthorized, errSocketKey.Error())
 	}
 	if err != nil {
 		return nil, err
@@ -168,6 +171,8 @@ func (d *Door) listener(ctx context.Context, s *socketio.Socket) (*listener, err
 		return nil, notFound()
 	}
 	l := &listener{door: d, socket: s, call: &call{who: who, http: r}, id: id}
+	l.valid = func(ctx context.Context) error { _, err := d.socketKey(ctx, r, auth); return err }
+	bondOf(r).enter(who.User, l.valid)
 	row, err := d.row(ctx, l.call, string(id))
 	if err != nil {
 		return nil, err

@@ -47,6 +47,7 @@ type legacyClient struct {
 	quit func()
 
 	came   []string // packets that were taken and not looked at
+	sid    string   // of a connection over polling
 	pid    string
 	offset string
 }
@@ -168,6 +169,7 @@ func (c *legacyClient) poll(v url.Values, header []string) {
 	var hello struct{ SID string }
 	c.must(json.Unmarshal([]byte(strings.TrimPrefix(first[0], "0")), &hello))
 	v.Set("sid", hello.SID)
+	c.sid = hello.SID
 	c.came = first
 	c.quit = func() { _, _ = ask("POST", "1") } // a polling client that goes silent would stay for a while
 }
@@ -257,6 +259,21 @@ func (c *legacyClient) untilState(s session.AgentState) []heard {
 func (c *legacyClient) untilID(id int64) []heard {
 	c.r.t.Helper()
 	return c.until(func(e heard) bool { return e.ID == id })
+}
+
+// revoked checks what a client meets whose key was revoked: over a WebSocket it is told, and its polls are refused.
+func (c *legacyClient) revoked() {
+	c.r.t.Helper()
+	if c.sid != "" {
+		if came, err := c.take(); err == nil || !strings.Contains(err.Error(), "403") {
+			c.r.t.Errorf("a poll with a revoked key: %q, %v", came, err)
+		}
+		return
+	}
+	if e := c.event(); !e.Error || e.Message != "The key is not good any more." {
+		c.r.t.Errorf("%s", e.whole)
+	}
+	c.left()
 }
 
 // emit sends what a client wants.

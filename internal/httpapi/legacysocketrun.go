@@ -21,6 +21,8 @@ type listener struct {
 	socket *socketio.Socket
 	call   *call
 	id     session.ID
+	// valid checks again the key that the client was let in with.
+	valid func(ctx context.Context) error
 	// after is the last event that the client has, end the last one there was when it came.
 	after, end int64
 	// problem is why the conversation was not started; nil if it was.
@@ -67,6 +69,9 @@ func (l *listener) run(ctx context.Context) {
 		d.Logger.Error("a conversation cannot be followed", "session", l.id, "error", err)
 		l.socket.Cut("the conversation cannot be read") // the client comes back, and perhaps it can then
 		return
+	}
+	if errors.Is(err, access.ErrRevoked) {
+		l.socket.Discard()
 	}
 	last, cancel := context.WithTimeout(ctx, farewell)
 	defer cancel()

@@ -3,10 +3,12 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/access"
 	"deckhand/internal/socketio"
 	"deckhand/internal/v0"
 )
@@ -37,6 +39,11 @@ func (l *listener) fulfil(ctx context.Context, e socketio.Event) error {
 		return fail(http.StatusBadRequest, api.CodeBadRequest, "A client may emit oh_user_action, or oh_action, which is the same.")
 	case len(e.Args) != 1 || len(e.Attachments) > 0:
 		return fail(http.StatusBadRequest, api.CodeBadRequest, e.Name+" takes one argument, which is an action as a JSON object.")
+	}
+	if err := l.valid(ctx); errors.Is(err, access.ErrUnauthorized) {
+		return fail(http.StatusUnauthorized, api.CodeUnauthorized, errSocketKey.Error())
+	} else if err != nil {
+		return err
 	}
 	l.door.lastUsed.Store(time.Now().UnixNano())
 	if !l.door.Unlimited {

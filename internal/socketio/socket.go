@@ -235,6 +235,10 @@ func (s *Socket) Disconnect(reason string) {
 	}
 }
 
+// Discard forgets what was emitted on the connection, in any of its namespaces, and
+// has not been written yet. A packet whose attachments are being written is torn.
+func (s *Socket) Discard() { s.conn.engine.Discard() }
+
 // Cut ends the whole connection without a word, so that the client comes back by
 // itself, as it does when the network fails.
 func (s *Socket) Cut(reason string) { s.conn.engine.Close(reason) }

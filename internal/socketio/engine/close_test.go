@@ -193,6 +193,50 @@ func TestAllowRefuses(t *testing.T) {
 	}
 }
 
+func TestContinueRefuses(t *testing.T) {
+	g := newRig(t, Options{Continue: func(first, next *http.Request) error {
+		if first.URL.Query().Get("key") != next.URL.Query().Get("key") {
+			return errors.New("not you")
+		}
+		return nil
+	}}, echo)
+	status, body, err := g.do(t.Context(), http.MethodGet, polling+"&key=right", "")
+	if err != nil || status != http.StatusOK {
+		t.Fatalf("%d %v", status, err)
+	}
+	sid := "&sid=" + readOpening(t, body).SID
+	for _, query := range []string{polling + sid, onSocket + sid + "&key=wrong"} {
+		g.want("GET", query, "", http.StatusForbidden, `{"code":4,"message":"not you"}`)
+		g.want("POST", query, hello, http.StatusForbidden, `{"code":4,"message":"not you"}`)
+	}
+	g.want("POST", polling+sid+"&key=right", hello, http.StatusOK, "ok") // it goes on
+	g.want("GET", polling+sid+"&key=right", "", http.StatusOK, hello)
+}
+
+// What is discarded is not written, and there is room again.
+func TestDiscard(t *testing.T) {
+	const old, fresh = "old", "new"
+	discarded := make(chan struct{})
+	g := newRig(t, Options{Buffer: 2 * (packetCost + len(old))}, func(ctx context.Context, c *Conn) {
+		for range 2 {
+			if err := c.Send(ctx, Message{Data: []byte(old)}); err != nil {
+				t.Error(err)
+			}
+		}
+		c.Discard()
+		for range 2 {
+			if err := c.Send(ctx, Message{Data: []byte(fresh)}); err != nil {
+				t.Error(err)
+			}
+		}
+		close(discarded)
+		<-ctx.Done()
+	})
+	at := g.open()
+	<-discarded
+	g.want("GET", at, "", http.StatusOK, "4"+fresh+separated+"4"+fresh)
+}
+
 func TestTransportsThatAreNotAllowed(t *testing.T) {
 	g := newRig(t, Options{Transports: []string{Polling}}, echo)
 	if o := g.opening(); len(o.Upgrades) != 0 {

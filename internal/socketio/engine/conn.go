@@ -168,6 +168,15 @@ func (c *Conn) Close(reason string) {
 	c.mu.Unlock()
 }
 
+// Discard forgets the messages that wait to be written. Messages that are sent
+// afterwards still go out.
+func (c *Conn) Discard() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out.drop()
+	c.out.written(0) // whoever waits for room has some
+}
+
 // end is the end, whatever waits. A code other than 0 is told to a client on a
 // WebSocket, and its answer is waited for.
 func (c *Conn) end(why error, code websocket.StatusCode) {

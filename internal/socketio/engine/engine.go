@@ -10,8 +10,9 @@
 // the one that reads. Writing has a goroutine only while there is something to
 // write, and the heartbeat is a timer.
 //
-// Whoever mounts the server checks keys and origins before it is asked: a
-// connection's id is a secret of 130 bits, and who knows it is the client.
+// Whoever mounts the server checks keys and origins, with Options.Allow and
+// Options.Continue or before the server is asked: to the server, anybody who
+// knows a connection's id, a secret of 130 bits, is the client.
 package engine
 
 import (
@@ -53,8 +54,12 @@ type Options struct {
 	Transports []string
 	// Allow may refuse a handshake: the client is told the error's words. No
 	// one is refused.
-	Allow  func(r *http.Request) error
-	Logger *slog.Logger
+	Allow func(r *http.Request) error
+	// Continue may refuse a later request of a connection in the same way: a poll,
+	// a post, or an upgrade. The connection stays as it is. The first request is
+	// the handshake. No one is refused.
+	Continue func(first, next *http.Request) error
+	Logger   *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
@@ -78,6 +83,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Allow == nil {
 		o.Allow = func(*http.Request) error { return nil }
+	}
+	if o.Continue == nil {
+		o.Continue = func(_, _ *http.Request) error { return nil }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

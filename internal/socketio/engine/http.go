@@ -65,9 +65,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.handshake(w, r, transport)
 	default:
 		c := s.find(q.Get("sid"))
-		switch {
-		case c == nil:
+		if c == nil {
 			unknownSession.answer(w)
+			return
+		}
+		if err := s.o.Continue(c.req, r); err != nil {
+			forbidden(err.Error()).answer(w)
+			return
+		}
+		switch {
 		case transport == WebSocket:
 			c.serveUpgrade(w, r)
 		case r.Method == http.MethodGet:

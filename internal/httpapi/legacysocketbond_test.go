@@ -1,0 +1,91 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// The id of a connection is no key: whoever knows it can neither read events nor act.
+func TestSocketIDIsNoKey(t *testing.T) {
+	r := newSocketRig(t)
+	id := r.create(`{}`)
+	login := r.do("POST", "/api/login", `{"key":"`+r.keys["ada"]+`"}`, "X-Session-API-Key", "").want(t, 200)
+	cookie, _, _ := strings.Cut(login.header.Get("Set-Cookie"), ";")
+	cases := map[string]struct {
+		join
+		alone int // what a request with nothing but the id gets
+	}{
+		"query":  {join{user: "ada", query: q(id)}, http.StatusForbidden},
+		"header": {join{query: q(id), header: []string{"X-Session-API-Key", r.keys["ada"]}}, http.StatusForbidden},
+		"cookie": {join{query: q(id), header: []string{"Cookie", cookie}}, http.StatusForbidden},
+		"auth":   {join{query: q(id), auth: map[string]string{"session_api_key": r.keys["ada"]}}, http.StatusOK},
+		"auth beside a wrong header": {join{query: q(id), header: []string{"X-Session-API-Key", wrongKey}, auth: map[string]string{"session_api_key": r.keys["ada"]}},
+			http.StatusOK},
+	}
+	clients := map[string]*legacyClient{} // all come before the first wrong key
+	for name, c := range cases {
+		c.transport = "polling"
+		clients[name] = r.joined(c.join)
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := *r
+			r.t = t
+			client := clients[name]
+			act := `42["oh_user_action",` + message("stolen "+name) + `]`
+			at := "/socket.io/?EIO=4&transport=polling&sid=" + client.sid
+			onSocket := strings.Replace(at, "polling", "websocket", 1)
+			for _, key := range []string{"", wrongKey, r.keys["bob"]} {
+				for _, header := range [][]string{{"X-Session-API-Key", key}, {"X-Session-API-Key", "", "Authorization", "Bearer " + key}} {
+					if key == "" && c.alone == http.StatusOK || key == wrongKey && strings.HasSuffix(name, "wrong header") {
+						continue
+					}
+					r.do("GET", at, "", header...).want(t, http.StatusForbidden, "invalid_session_api_key")
+					r.do("POST", at, act, header...).want(t, http.StatusForbidden, "invalid_session_api_key")
+					r.do("GET", onSocket, "", append(header, "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==")...).want(t, http.StatusForbidden)
+				}
+			}
+			if c.alone == http.StatusOK {
+				r.do("POST", at, `42["oh_user_action",`+message("alone "+name)+`]`, "X-Session-API-Key", "", "Content-Type", "text/plain").want(t, http.StatusOK)
+			}
+			client.emit("oh_user_action", message("own "+name))
+			said := client.until(func(e heard) bool { return e.Args.Content == "own "+name })
+			for _, e := range said {
+				if strings.Contains(e.whole, "stolen") {
+					t.Errorf("%s", e.whole)
+				}
+			}
+		})
+	}
+}
+
+// After a key is revoked, what waits for its connections is not delivered, and what they send is not done.
+func TestSocketAfterRevocation(t *testing.T) {
+	r := newSocketRig(t)
+	id := r.create(`{}`)
+	for _, place := range []string{"query", "auth"} {
+		plain, key, err := r.gate.Create(t.Context(), "ada", "second", false, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := join{transport: "polling", query: q(id, "session_api_key", plain)}
+		if place == "auth" {
+			j = join{transport: "polling", query: q(id), auth: map[string]string{"session_api_key": plain}}
+		}
+		client := r.joined(j)
+		r.say(id, "unread "+place)
+		if _, err := r.gate.Revoke(t.Context(), key.ID, true); err != nil {
+			t.Fatal(err)
+		}
+		if came, err := client.take(); err == nil || !strings.Contains(err.Error(), "403") {
+			t.Errorf("a poll, key in %s: %q, %v", place, came, err)
+		}
+		if err := client.send(`42["oh_user_action",` + message("too late") + `]`); err == nil || !strings.Contains(err.Error(), "403") {
+			t.Errorf("a post, key in %s: %v", place, err)
+		}
+	}
+	if a := r.do("GET", "/api/conversations/"+id+"/events", "").want(t, 200, "unread"); strings.Contains(a.body, "too late") {
+		t.Errorf("%s", a.body)
+	}
+}
