@@ -25,7 +25,8 @@ import (
 
 // sockets are the connections of legacy clients.
 type sockets struct {
-	server *socketio.Server
+	server  *socketio.Server
+	waiting waitingRoom
 
 	mu   sync.Mutex
 	open map[session.ID]map[*listener]struct{}
@@ -33,7 +34,8 @@ type sockets struct {
 
 func newSockets(d *Door) *sockets {
 	o := d.Sockets
-	o.Engine.Continue = d.continues
+	o.Engine.Continue, o.Engine.Opened = d.continues, d.opened
+	o.Engine.GuestPayload = maxPublicBody
 	if o.Logger == nil {
 		o.Logger = d.Logger
 	}
@@ -78,21 +80,23 @@ func describeSocketIO(o *huma.Operation) {
 	if o.Method == http.MethodGet {
 		o.Responses["101"] = &huma.Response{Description: "A WebSocket."}
 	}
-	o.Responses["429"] = &huma.Response{Description: "Too many connections with a wrong key or none."}
+	o.Responses["429"] = &huma.Response{Description: "Too many connections with a wrong key."}
 }
 
-// serveSocketIO passes requests on. One that begins a connection must come with a key,
-// or its address may not begin many: the key can still come with the first packet. Those
-// that belong to a connection are checked in continues.
+// serveSocketIO passes requests on. One that begins a connection may come without a key,
+// which can still come with the first packet; few such connections are kept, see
+// waitingRoom. Those that belong to a connection are checked in continues.
 func serveSocketIO(d *Door, w http.ResponseWriter, r *http.Request, _ *call) error {
 	if !r.URL.Query().Has("sid") {
 		b := &bond{}
 		switch who, err := d.socketKey(r.Context(), r, ""); {
 		case errors.Is(err, access.ErrUnauthorized):
-			if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
-				return tooMany(a, "Too many connections with a wrong key or none.")
+			if b.wrong = d.carriesKey(r); !b.wrong {
+				break
 			}
-			b.wrong = d.carriesKey(r)
+			if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
+				return tooMany(a, "Too many connections with a wrong key.")
+			}
 		case err != nil:
 			return err
 		default:
@@ -154,7 +158,7 @@ func (d *Door) listener(ctx context.Context, s *socketio.Socket) (*listener, err
 	auth := keyIn(s.Auth())
 	who, err := d.socketKey(ctx, r, auth)
 	if errors.Is(err, access.ErrUnauthorized) {
-		if auth != "" { // others were counted when they connected
+		if auth != "" || !bondOf(r).wrong { // others were counted when they connected
 			d.Gate.AllowFailure(r.RemoteAddr)
 		}
 		return nil, fail(http.StatusUnauthorized, api.CodeUnauthorized, errSocketKey.Error())

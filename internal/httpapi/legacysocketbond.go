@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 
 	"deckhand/internal/access"
+	"deckhand/internal/socketio/engine"
 )
 
 // errSocketKey is what a Socket.IO client is told that has no valid key.
@@ -25,6 +27,9 @@ type bond struct {
 	// in is the user who was let in by a key in a packet, and valid checks that key again.
 	in    string
 	valid func(ctx context.Context) error
+	// conn is the connection, and leave takes it out of the waiting room.
+	conn  *engine.Conn
+	leave func()
 }
 
 type bondKey struct{}
@@ -43,6 +48,81 @@ func (b *bond) enter(user string, valid func(ctx context.Context) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.in, b.valid = user, valid
+	if b.conn != nil {
+		b.conn.Admit()
+		b.leave()
+	}
+}
+
+// Connections without a key that are kept until they send one. A client sends it at once, so that the oldest ones are the
+// least likely to be a client's: they make room for new ones.
+const (
+	maxWaiting     = 1024
+	maxWaitingFrom = 128 // from one address, which many may share behind a proxy
+)
+
+// waitingRoom holds connections without a key, oldest first.
+type waitingRoom struct {
+	mu    sync.Mutex
+	conns []*engine.Conn
+}
+
+// enter adds a connection, and returns the one that has to go for it, if one has.
+func (w *waitingRoom) enter(c *engine.Conn) (evicted *engine.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	from, same, oldest := stranger(c.Request()), 0, -1
+	for i, other := range w.conns {
+		if stranger(other.Request()) != from {
+			continue
+		}
+		if same++; oldest < 0 {
+			oldest = i
+		}
+	}
+	switch {
+	case same >= maxWaitingFrom:
+	case len(w.conns) >= maxWaiting:
+		oldest = 0
+	default:
+		oldest = -1
+	}
+	if oldest >= 0 {
+		evicted = w.conns[oldest]
+		w.conns = slices.Delete(w.conns, oldest, oldest+1)
+	}
+	w.conns = append(w.conns, c)
+	return evicted
+}
+
+func (w *waitingRoom) leave(c *engine.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i := slices.Index(w.conns, c); i >= 0 {
+		w.conns = slices.Delete(w.conns, i, i+1)
+	}
+}
+
+// opened is told of a new connection: one without a key has to wait for it, and may not send much.
+func (d *Door) opened(c *engine.Conn) (ended func()) {
+	b := bondOf(c.Request())
+	if b.user != "" {
+		c.Admit()
+		return func() {}
+	}
+	room := &d.sockets.waiting
+	if evicted := room.enter(c); evicted != nil {
+		evicted.Drop("too many connections wait for a key")
+	}
+	leave := func() { room.leave(c) }
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.conn, b.leave = c, leave
+	if b.valid != nil { // it was let in meanwhile
+		c.Admit()
+		leave()
+	}
+	return leave
 }
 
 func (b *bond) entered() (user string, valid func(ctx context.Context) error) {

@@ -89,3 +89,44 @@ func TestSocketAfterRevocation(t *testing.T) {
 		t.Errorf("%s", a.body)
 	}
 }
+
+// Strangers cannot keep out those whose key comes with the first packet, not even from the same address, as behind a proxy,
+// and what waits for a key is bounded.
+func TestSocketsWaitingForAKey(t *testing.T) {
+	r := newSocketRig(t)
+	id := r.create(`{}`)
+	for range 60 { // more than the allowance for wrong keys
+		r.direct("127.0.0.1", "GET", "/socket.io/?EIO=4&transport=polling&session_api_key="+wrongKey)
+	}
+	for range maxWaitingFrom + 50 {
+		if a := r.direct("127.0.0.1", "GET", "/socket.io/?EIO=4&transport=polling"); a.status != http.StatusOK {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	for _, transport := range []string{"polling", "websocket"} {
+		client := r.joined(join{transport: transport, query: q(id), auth: map[string]string{"session_api_key": r.keys["ada"]}})
+		client.emit("oh_user_action", message(strings.Repeat("long ", maxPublicBody/4)+transport)) // it may send more now
+		client.until(func(e heard) bool { return strings.HasSuffix(e.Args.Content, transport) })
+	}
+	waiting := func() int {
+		r.door.sockets.waiting.mu.Lock()
+		defer r.door.sockets.waiting.mu.Unlock()
+		return len(r.door.sockets.waiting.conns)
+	}
+	if n, open := waiting(), r.door.sockets.server.Len(); n > maxWaitingFrom || open > 60+maxWaitingFrom+2 {
+		t.Errorf("%d wait, %d connections are open", n, open)
+	}
+	for i := range maxWaiting + 50 {
+		r.direct("10.0."+itoa(int64(i/100))+".1", "GET", "/socket.io/?EIO=4&transport=polling")
+	}
+	if n, open := waiting(), r.door.sockets.server.Len(); n != maxWaiting || open > maxWaiting+2 {
+		t.Errorf("%d wait, %d connections are open", n, open)
+	}
+	guest := r.direct("10.1.1.1", "GET", "/socket.io/?EIO=4&transport=polling")
+	sid := strings.Split(guest.body, `"`)[3]
+	r.do("POST", "/socket.io/?EIO=4&transport=polling&sid="+sid, "4"+strings.Repeat("x", maxPublicBody), "X-Session-API-Key", "").want(t, http.StatusRequestEntityTooLarge)
+	r.door.Close()
+	if n := waiting(); n != 0 {
+		t.Errorf("%d still wait", n)
+	}
+}

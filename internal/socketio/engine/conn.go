@@ -34,6 +34,7 @@ type Conn struct {
 	turn  chan struct{} // held by the one Send that may wait for room, so that the others keep their order
 	stuck atomic.Int32  // messages that wait to be taken
 	heard atomic.Int64  // when the client last gave a sign of life, in ns
+	most  atomic.Int64  // bytes of a message or polling body that the client may send
 
 	mu       sync.Mutex
 	state    state
@@ -49,6 +50,7 @@ type Conn struct {
 	pingDue  bool // and has yet to be told so
 	last     byte // the kind of packet that answers a poll when all is over
 	timer    *time.Timer
+	ended    func() // tells who was told that the connection opened
 }
 
 func (s *Server) newConn(r *http.Request) *Conn {
@@ -57,6 +59,7 @@ func (s *Server) newConn(r *http.Request) *Conn {
 		in: make(chan Message), turn: make(chan struct{}, 1),
 		out: outbox{limit: s.o.Buffer}, last: kindClose,
 	}
+	c.most.Store(s.o.GuestPayload)
 	// The connection outlives the request, and so must not hold on to its body.
 	base := context.WithoutCancel(r.Context())
 	c.req = r.WithContext(base)
@@ -177,6 +180,19 @@ func (c *Conn) Discard() {
 	c.out.written(0) // whoever waits for room has some
 }
 
+// Admit lets the client send as much as MaxPayload allows.
+func (c *Conn) Admit() {
+	c.most.Store(c.server.o.MaxPayload)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ws != nil {
+		c.ws.SetReadLimit(c.server.o.MaxPayload)
+	}
+}
+
+// Drop ends the connection at once, whatever waits.
+func (c *Conn) Drop(reason string) { c.end(ended(reason), 0) }
+
 // end is the end, whatever waits. A code other than 0 is told to a client on a
 // WebSocket, and its answer is waited for.
 func (c *Conn) end(why error, code websocket.StatusCode) {
@@ -217,6 +233,9 @@ func (c *Conn) end(why error, code websocket.StatusCode) {
 func (c *Conn) leave(why error) {
 	c.server.left()
 	c.cancel(why)
+	if c.ended != nil {
+		c.ended()
+	}
 	c.server.o.Logger.Debug("connection ended", "why", why)
 }
 

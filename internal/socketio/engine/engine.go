@@ -59,7 +59,14 @@ type Options struct {
 	// a post, or an upgrade. The connection stays as it is. The first request is
 	// the handshake. No one is refused.
 	Continue func(first, next *http.Request) error
-	Logger   *slog.Logger
+	// Opened is told of each connection before the client knows that it is open. The
+	// function that it returns is called once, when the connection ends, and may
+	// not call the connection. Nobody is told.
+	Opened func(c *Conn) (ended func())
+	// GuestPayload is MaxPayload for connections that Conn.Admit was not called
+	// for. MaxPayload.
+	GuestPayload int64
+	Logger       *slog.Logger
 }
 
 func (o Options) withDefaults() Options {
@@ -86,6 +93,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Continue == nil {
 		o.Continue = func(_, _ *http.Request) error { return nil }
+	}
+	if o.Opened == nil {
+		o.Opened = func(*Conn) func() { return func() {} }
+	}
+	if o.GuestPayload <= 0 || o.GuestPayload > o.MaxPayload {
+		o.GuestPayload = o.MaxPayload
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -165,6 +178,23 @@ func (s *Server) enter() bool {
 
 // start makes the connection known and serves it.
 func (s *Server) start(c *Conn) error {
+	if err := s.begin(c); err != nil {
+		return err
+	}
+	ended := s.o.Opened(c)
+	c.mu.Lock()
+	open := c.state == isOpen
+	if open {
+		c.ended = ended
+	}
+	c.mu.Unlock()
+	if !open {
+		ended()
+	}
+	return nil
+}
+
+func (s *Server) begin(c *Conn) error {
 	// Before the lock: a connection's is taken first where both are.
 	c.mu.Lock()
 	c.timer = time.AfterFunc(s.o.PingInterval, c.beat)

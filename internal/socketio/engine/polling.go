@@ -132,7 +132,7 @@ func (c *Conn) servePost(w http.ResponseWriter, r *http.Request) {
 	}
 	o := c.server.o
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(o.patience(o.MaxPayload))) // where it can be set
-	body, err := io.ReadAll(hearing{http.MaxBytesReader(w, r.Body, o.MaxPayload), c})
+	body, err := io.ReadAll(hearing{http.MaxBytesReader(w, r.Body, c.most.Load()), c})
 	if err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			c.end(errTooLarge, 0)

@@ -88,7 +88,7 @@ func (c *Conn) serveWebSocket(w http.ResponseWriter, r *http.Request) {
 
 // read takes packets from the client until the end.
 func (c *Conn) read(ws *wire) {
-	ws.SetReadLimit(c.server.o.MaxPayload)
+	ws.SetReadLimit(c.most.Load())
 	for {
 		p, err := c.readPacket(context.Background(), ws)
 		if err == nil {
