@@ -14,9 +14,11 @@ import (
 	"deckhand/internal/jsonbound"
 )
 
-// How slowly a body may come: a client has so long before its first byte counts, and then for each byte.
+// How slowly a body may come: a client has so long before its first byte counts, and then for each byte. It may not be
+// silent for long, however much it sent before.
 const (
 	bodyGrace   = 15 * time.Second
+	bodySilence = 20 * time.Second
 	minBodyRate = 8 << 10 // bytes per second
 	firstPiece  = 16 << 10
 )
@@ -181,7 +183,7 @@ func (d *Door) receiveJSON(w http.ResponseWriter, r *http.Request, user string, 
 func brokenBody(err error) *fault {
 	f := fail(http.StatusBadRequest, api.CodeBadRequest, "The body could not be read to its end.")
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		f = fail(http.StatusRequestTimeout, api.CodeBadRequest, "The body came too slowly; at least "+itoa(minBodyRate>>10)+" KiB per second are expected.")
+		f = fail(http.StatusRequestTimeout, api.CodeBadRequest, "The body came too slowly; at least "+itoa(minBodyRate>>10)+" KiB per second are expected, without pauses of "+seconds(bodySilence)+" seconds.")
 	}
 	f.header = http.Header{"Connection": {"close"}}
 	return f
@@ -198,7 +200,7 @@ type pacedBody struct {
 func (b *pacedBody) Read(p []byte) (int, error) {
 	begin := time.Now()
 	allowed := bodyGrace + time.Duration(b.got)*time.Second/minBodyRate
-	_ = b.control.SetReadDeadline(begin.Add(allowed - b.waited)) // a test without a network has none
+	_ = b.control.SetReadDeadline(begin.Add(min(allowed-b.waited, bodySilence))) // a test without a network has none
 	n, err := b.ReadCloser.Read(p)
 	b.got += int64(n)
 	b.waited += time.Since(begin)

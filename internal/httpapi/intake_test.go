@@ -142,11 +142,12 @@ type timedWriter struct {
 
 func (w *timedWriter) SetReadDeadline(t time.Time) error { w.deadline = t; return nil }
 
-// trickle gives so many bytes with each piece, a second after the one before.
+// trickle gives so many bytes with each piece, a second after the one before, and falls silent when so many are left.
 type trickle struct {
-	w     *timedWriter
-	rest  int
-	piece int
+	w      *timedWriter
+	rest   int
+	piece  int
+	silent int
 }
 
 func (b *trickle) Read(p []byte) (int, error) {
@@ -154,12 +155,15 @@ func (b *trickle) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	wait := time.Second
+	if b.rest <= b.silent {
+		wait = time.Hour
+	}
 	if left := time.Until(b.w.deadline); !b.w.deadline.IsZero() && left < wait {
 		<-time.After(left)
 		return 0, os.ErrDeadlineExceeded
 	}
 	<-time.After(wait)
-	n := min(len(p), b.piece, b.rest)
+	n := min(len(p), b.piece, b.rest-b.silent)
 	b.rest -= n
 	return n, nil
 }
@@ -167,17 +171,19 @@ func (b *trickle) Read(p []byte) (int, error) {
 func TestSlowBodies(t *testing.T) {
 	for _, c := range []struct {
 		piece  int
+		silent int
 		status int
 		longer time.Duration // than this is too long
 	}{
-		{16 << 10, 0, 65 * time.Second},
-		{100, http.StatusRequestTimeout, 20 * time.Second},
+		{16 << 10, 0, 0, 65 * time.Second},
+		{100, 0, http.StatusRequestTimeout, 20 * time.Second},
+		{900 << 10, 124 << 10, http.StatusRequestTimeout, 30 * time.Second}, // the rate would be enough for two minutes
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			d := &Door{intake: newIntake(Bodies{})}
 			w := &timedWriter{ResponseWriter: httptest.NewRecorder()}
 			r := httptest.NewRequest("POST", "/", nil)
-			r.Body, r.ContentLength = io.NopCloser(&trickle{w, 1 << 20, c.piece}), 1<<20
+			r.Body, r.ContentLength = io.NopCloser(&trickle{w, 1 << 20, c.piece, c.silent}), 1<<20
 			begin := time.Now()
 			body, release, err := d.receive(w, r, "ada", maxBody)
 			release()
