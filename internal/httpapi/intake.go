@@ -27,7 +27,8 @@ const (
 type Bodies struct {
 	// PerUser is for all requests of one user together, or from one address without a key (default 64 MiB).
 	PerUser int64
-	// Total is for all requests together (default 512 MiB). Requests without a key have a quarter of it.
+	// Total is for all requests together (default 512 MiB). Requests without a key have a quarter of it, and deliveries of
+	// git providers three quarters of that, so that they leave room for logins.
 	Total int64
 }
 
@@ -56,6 +57,9 @@ func newIntake(most Bodies) *intake {
 // strangers is where those without a key are counted together.
 const strangers = "\x00"
 
+// deliverers is where those who deliver webhooks are counted together, among the strangers.
+const deliverers = strangers + "webhooks\x00"
+
 // stranger is the name under which somebody without a key is counted. No user has such a name.
 func stranger(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
@@ -81,7 +85,8 @@ func (i *intake) take(user string, n int64) *fault {
 	switch {
 	case i.users[user]+n > i.most.PerUser:
 		f = fail(http.StatusTooManyRequests, api.CodeRateLimited, "Too many large requests at once: their bodies have more than "+size(i.most.PerUser)+" together. Try again when some are answered.")
-	case i.total+n > i.most.Total, strings.HasPrefix(user, strangers) && i.users[strangers]+n > i.most.Total/4:
+	case i.total+n > i.most.Total, strings.HasPrefix(user, strangers) && i.users[strangers]+n > i.most.Total/4,
+		strings.HasPrefix(user, deliverers) && i.users[deliverers]+n > i.most.Total/16*3:
 		f = fail(http.StatusServiceUnavailable, api.CodeUnavailable, "The server is busy with large requests. Try again in a few seconds.")
 	default:
 		i.add(user, n)
@@ -103,6 +108,9 @@ func (i *intake) add(user string, n int64) {
 	names := []string{user}
 	if strings.HasPrefix(user, strangers) {
 		names = append(names, strangers)
+	}
+	if strings.HasPrefix(user, deliverers) {
+		names = append(names, deliverers)
 	}
 	for _, name := range names {
 		if i.users[name] += n; i.users[name] == 0 {

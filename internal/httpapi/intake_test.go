@@ -134,6 +134,30 @@ func TestBodiesOfManyValues(t *testing.T) {
 	}
 }
 
+// Webhooks, which have no key, leave room for others without one, and all of these for those with one.
+func TestDeliveriesLeaveRoom(t *testing.T) {
+	t.Parallel()
+	i := newIntake(Bodies{PerUser: 200, Total: 1600})
+	for _, c := range []struct {
+		user string
+		n    int64
+		ok   bool
+	}{
+		{deliverers + "a", 200, true}, {deliverers + "b", 101, false}, {deliverers + "b", 100, true}, {deliverers + "c", 1, false},
+		{strangers + "a", 101, false}, {strangers + "a", 100, true}, {strangers + "b", 1, false}, {"ada", 200, true},
+	} {
+		if f := i.take(c.user, c.n); (f == nil) != c.ok {
+			t.Errorf("%q takes %d: %v", c.user, c.n, f)
+		}
+	}
+	for user, n := range map[string]int64{deliverers + "a": 200, deliverers + "b": 100, strangers + "a": 100, "ada": 200} {
+		i.give(user, n)
+	}
+	if i.total != 0 || len(i.users) != 0 {
+		t.Errorf("%d bytes are never given back: %v", i.total, i.users)
+	}
+}
+
 // timedWriter remembers the deadline, and trickle keeps to it.
 type timedWriter struct {
 	http.ResponseWriter

@@ -29,7 +29,7 @@ func receiveWebhook(d *Door, w http.ResponseWriter, r *http.Request, _ *call, p 
 	if d.Arrivals == nil || !trigger.Known(p.Provider) {
 		return fail(http.StatusNotFound, api.CodeNotFound, "Not found")
 	}
-	body, release, err := d.receiveJSON(w, r, "", maxArrival)
+	body, release, err := d.receiveJSON(w, r, deliverers+stranger(r), maxArrival)
 	defer release()
 	if err != nil {
 		return err
