@@ -103,6 +103,10 @@ func serveSocketIO(d *Door, w http.ResponseWriter, r *http.Request, _ *call) err
 			b.user = who.User
 		}
 		r = r.WithContext(context.WithValue(r.Context(), bondKey{}, b))
+	} else if r.Method == http.MethodPost {
+		body := &meteredBody{ReadCloser: r.Body, intake: d.intake, user: stranger(r)}
+		r.Body = body
+		defer body.release()
 	}
 	d.sockets.server.ServeHTTP(w, r)
 	return nil

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -140,6 +141,9 @@ func (d *Door) continues(first, next *http.Request) error {
 	if owner == "" {
 		owner = in
 	}
+	if body, ok := next.Body.(*meteredBody); ok {
+		body.user = payer(next, owner)
+	}
 	who, err := d.socketKey(next.Context(), next, "")
 	switch {
 	case err == nil && (owner == "" || who.User == owner):
@@ -157,6 +161,27 @@ func (d *Door) continues(first, next *http.Request) error {
 	}
 	return errSocketKey
 }
+
+// meteredBody counts the memory of a body while it is read, and until release.
+type meteredBody struct {
+	io.ReadCloser
+	intake *intake
+	user   string // whose memory it is
+	held   int64
+}
+
+// Read fails when there is no memory left; the connection ends, and the client comes back.
+func (b *meteredBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	need := 2 * int64(n) // as sent, and decoded
+	if f := b.intake.take(b.user, need); f != nil {
+		return 0, f
+	}
+	b.held += need
+	return n, err
+}
+
+func (b *meteredBody) release() { b.intake.give(b.user, b.held) }
 
 // carriesKey reports whether a request has a key, valid or not, where socketKey looks for one.
 func (d *Door) carriesKey(r *http.Request) bool {

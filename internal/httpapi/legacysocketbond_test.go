@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"deckhand/api"
 )
 
 // The id of a connection is no key: whoever knows it can neither read events nor act.
@@ -128,5 +130,23 @@ func TestSocketsWaitingForAKey(t *testing.T) {
 	r.door.Close()
 	if n := waiting(); n != 0 {
 		t.Errorf("%d still wait", n)
+	}
+}
+
+// What a client posts counts as memory of its user while it is read.
+func TestSocketPostsTakeMemory(t *testing.T) {
+	r := newSocketRig(t, tune{config: func(c *Config) { c.Bodies = Bodies{PerUser: 64 << 10, Total: 1 << 20} }})
+	id := r.create(`{}`)
+	client := r.joined(join{user: "ada", transport: "polling", query: q(id)})
+	client.emit("oh_user_action", message(strings.Repeat("x", 10<<10)))
+	if n := r.bodyMemory(); n != 0 {
+		t.Errorf("%d bytes are never given back", n)
+	}
+	if err := client.send(`42["oh_user_action",` + message(strings.Repeat("x", 100<<10)) + `]`); err == nil {
+		t.Error("more was taken than there is memory for")
+	}
+	r.joined(join{user: "bob", transport: "polling", query: q(decoded[api.ConversationResponse](t, r.as("bob", "POST", "/api/conversations", `{}`)).ConversationID)})
+	if n := r.bodyMemory(); n != 0 {
+		t.Errorf("%d bytes are never given back", n)
 	}
 }
