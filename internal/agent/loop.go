@@ -322,7 +322,7 @@ func (l *Loop) sweep(ctx context.Context) {
 
 // resume queues the sessions that were left with something to do.
 func (l *Loop) resume(ctx context.Context) {
-	ids, err := l.Index.Wanting(ctx, maxQueue/2)
+	ids, err := l.Index.Wanting(ctx, nil, maxQueue/2)
 	if err != nil {
 		if ctx.Err() == nil {
 			l.Logger.Error("cannot look for unfinished conversations", "error", err)

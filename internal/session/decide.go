@@ -178,16 +178,22 @@ func (s State) Delete() ([]Payload, error) {
 	return append(s.close(byDelete), Deleted{}), nil
 }
 
-// Take claims the session for a loop. A model call that the last owner left
+// Take claims the session for a member. live are the other members that are
+// alive: if one of them holds the session, the error is ErrHeld.
+//
+// A model call that the last owner left
 // open is taken to have cost all that was reserved for it: the limit must hold
 // even if the answer was on its way. Open tool calls stay open, for the runner
 // knows how they ended.
-func (s State) Take(by string) ([]Payload, error) {
+func (s State) Take(by string, live ...string) ([]Payload, error) {
 	if err := s.alive(); err != nil {
 		return nil, err
 	}
 	if s.Stopped || s.Failed {
 		return nil, fmt.Errorf("%w: the session is stopped", ErrRefused)
+	}
+	if holder := s.Holder(); holder != "" && holder != by && slices.Contains(live, holder) {
+		return nil, fmt.Errorf("%w: %s", ErrHeld, holder)
 	}
 	out := []Payload{Claimed{By: by}}
 	if s.Ask != nil {

@@ -69,6 +69,10 @@ func callSafe(s session.State) ([]session.Payload, error) {
 func giveBack(s session.State) ([]session.Payload, error) {
 	return s.Returned(owner, session.ToolReturned{ID: "a"})
 }
+func takeFrom(by string, live ...string) decision {
+	return func(s session.State) ([]session.Payload, error) { return s.Take(by, live...) }
+}
+
 func rename(title string) decision {
 	return func(s session.State) ([]session.Payload, error) { return s.Rename(title) }
 }
@@ -218,6 +222,11 @@ var decisions = []decided{
 	{"take over", turning, take, "claimed", nil},
 	{"take over a model call", asking, take, "claimed model_failed", nil},
 	{"take over a tool call", running, take, "claimed", nil},
+	{"take from a live member", turning, takeFrom("other", "loop"), "", session.ErrHeld},
+	{"take a model call from a live member", asking, takeFrom("other", "third", "loop"), "", session.ErrHeld},
+	{"take over while others are alive", asking, takeFrom("other", "third"), "claimed model_failed", nil},
+	{"take what one holds", turning, takeFrom("loop", "loop"), "claimed", nil},
+	{"take what nobody holds", fresh, takeFrom("other", "", "loop"), "claimed", nil},
 	{"take a stopped one", halted, take, "", session.ErrRefused},
 	{"take a failed one", broken, take, "", session.ErrRefused},
 	{"take a deleted one", deleted, take, "", session.ErrDeleted},

@@ -15,6 +15,8 @@ var (
 	ErrNotOwner = errors.New("the session belongs to another loop now")
 	ErrRefused  = errors.New("not possible in this state")
 	ErrDeleted  = errors.New("the conversation was deleted")
+	// ErrHeld says that a live member of the cluster holds the session: only that one may work on it.
+	ErrHeld = errors.New("another process works on the session")
 	// ErrDuplicate says a message with this key is recorded already: a second delivery, not a failure.
 	ErrDuplicate = errors.New("this message was delivered before")
 )
@@ -60,8 +62,10 @@ type Index interface {
 	Row(ctx context.Context, id ID) (Row, error)
 	// Rows lists an owner's sessions, newest first, without deleted ones.
 	Rows(ctx context.Context, q Query) ([]Row, error)
-	// Wanting lists sessions that need a loop, oldest change first.
-	Wanting(ctx context.Context, limit int) ([]ID, error)
+	// Wanting lists sessions that need a loop and whose holder is not among held,
+	// oldest change first. held are the live members other than the one that asks;
+	// sessions without a holder are always listed.
+	Wanting(ctx context.Context, held []string, limit int) ([]ID, error)
 	// Idle lists sessions whose status is RUNNING, that want no loop, and that
 	// have not changed since before.
 	Idle(ctx context.Context, before time.Time, limit int) ([]ID, error)
@@ -86,7 +90,10 @@ type Row struct {
 	// Step is how far a workspace that is being made is.
 	Step string
 	// Wants is true when a loop should hold the session and work.
-	Wants   bool
+	Wants bool
+	// Holder is the member that claimed the session last, "" when the session
+	// does not want a loop or was not claimed since it was started.
+	Holder  string
 	Deleted bool
 	Totals  Totals
 	// Requests are its newest pull requests, oldest first.

@@ -174,7 +174,7 @@ func (s *Sessions) Peek(id ID) (State, bool) {
 func (s *Sessions) Bury(ctx context.Context, row Row) error {
 	now := s.now().UTC().Truncate(time.Microsecond)
 	ev := Event{Number: row.Last + 1, At: now, Payload: Deleted{}}
-	row.Last, row.UpdatedAt, row.Deleted, row.Wants, row.Status, row.Agent = ev.Number, now, true, false, Halted, AgentStopped
+	row.Last, row.UpdatedAt, row.Deleted, row.Wants, row.Holder, row.Status, row.Agent = ev.Number, now, true, false, "", Halted, AgentStopped
 	b := Batch{ID: row.ID, After: row.Last - 1, Events: []Event{ev}, Row: row, Charge: Charge{Month: MonthOf(now), Forfeits: true}}
 	if err := s.log.Append(ctx, b); err != nil {
 		return err

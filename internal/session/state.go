@@ -198,6 +198,15 @@ func (s State) Wants() bool {
 	return s.InTurn || s.Pending() || s.Again || s.Replaying() && s.ErrorID == "" || s.Checkout != nil && s.Unprepared()
 }
 
+// Holder is the member that should work on the session: the one that claimed it
+// last, "" when the session does not want a loop.
+func (s State) Holder() string {
+	if !s.Wants() {
+		return ""
+	}
+	return s.ClaimedBy
+}
+
 // Awaiting is the call that the person is asked about.
 func (s State) Awaiting() (OpenCall, bool) {
 	for _, c := range s.Open {
@@ -259,7 +268,7 @@ func (s State) Row() Row {
 	return Row{
 		ID: s.ID, Owner: s.Owner, Title: s.Title, Status: s.Status(), Agent: s.Agent, ErrorID: s.ErrorID, Reason: s.Reason,
 		Trigger: s.Created.Trigger, Repository: s.Created.Repository, Branch: s.Created.Branch, Provider: s.Created.Provider,
-		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Last: s.Last, Step: s.Step, Wants: s.Wants(), Deleted: s.Deleted, Totals: s.Totals,
+		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Last: s.Last, Step: s.Step, Wants: s.Wants(), Holder: s.Holder(), Deleted: s.Deleted, Totals: s.Totals,
 		Requests: s.Requests,
 	}
 }

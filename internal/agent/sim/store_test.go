@@ -155,10 +155,10 @@ func (d door) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[se
 }
 
 // Wanting implements session.Index.
-func (d door) Wanting(ctx context.Context, limit int) ([]session.ID, error) {
+func (d door) Wanting(ctx context.Context, held []string, limit int) ([]session.ID, error) {
 	if d.w.strikes(d.w.dice("wanting", d.server.n), 5) {
 		d.w.fault("index does not answer")
 		return nil, errDisk
 	}
-	return d.Log.Wanting(ctx, limit)
+	return d.Log.Wanting(ctx, held, limit)
 }

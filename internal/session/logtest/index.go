@@ -17,13 +17,13 @@ func row(t *testing.T, s Store) {
 	first := session.Row{
 		ID: "a", Owner: "maria", Title: "A title", Status: session.Running, Agent: session.AgentRunning, ErrorID: "E$1", Reason: "because",
 		Trigger: "gui", Repository: "maria/parser", Branch: "main", Provider: "github", CreatedAt: noon, UpdatedAt: after(1), Last: 1,
-		Wants: true, Totals: session.Totals{Cost: 1, Input: 2, Output: 3, CacheRead: 4, CacheWrite: 5, Model: "scripted/demo"},
+		Wants: true, Holder: "loop-1", Totals: session.Totals{Cost: 1, Input: 2, Output: 3, CacheRead: 4, CacheWrite: 5, Model: "scripted/demo"},
 	}
 	must(t, s.Append(t.Context(), plain(first)))
 	is(t, s, first)
 	progress := first
 	progress.Title, progress.Agent, progress.ErrorID, progress.Reason = "Another", session.AgentFinished, "", "done"
-	progress.UpdatedAt, progress.Last, progress.Totals = after(2), 2, session.Totals{Cost: 9}
+	progress.UpdatedAt, progress.Last, progress.Totals, progress.Holder = after(2), 2, session.Totals{Cost: 9}, "loop-2"
 	progress.Requests = []session.RequestOpened{{Provider: "github", Repository: "maria/parser", Number: 7, URL: "https://github.com/maria/parser/pull/7", Title: "Parse", Source: "a", Target: "b"}}
 	again(t, s, progress)
 	bare := session.Row{ID: "a", Owner: "maria", Title: "B", Status: session.Halted, CreatedAt: noon, UpdatedAt: after(3), Last: 3}
@@ -158,19 +158,56 @@ func wanting(t *testing.T, s Store) {
 			CreatedAt: noon, UpdatedAt: after(-i / 2), Wants: i%2 == 0,
 		})))
 	}
-	got, err := s.Wanting(t.Context(), 100)
+	got, err := s.Wanting(t.Context(), nil, 100)
 	must(t, err)
 	same(t, "wanting", got, []session.ID{"s18", "s16", "s14", "s12", "s10", "s08", "s06", "s04", "s02", "s00"})
-	got, err = s.Wanting(t.Context(), 3)
+	got, err = s.Wanting(t.Context(), nil, 3)
 	must(t, err)
 	same(t, "the first three", got, []session.ID{"s18", "s16", "s14"})
 	// One is served, one begins to want, one changes and so becomes the newest.
 	again(t, s, session.Row{ID: "s18", Owner: "o0", Title: "t", Status: session.Running, CreatedAt: noon, UpdatedAt: after(1), Last: 2})
 	again(t, s, session.Row{ID: "s01", Owner: "o1", Title: "t", Status: session.Running, CreatedAt: noon, UpdatedAt: after(1), Last: 2, Wants: true})
 	again(t, s, session.Row{ID: "s16", Owner: "o1", Title: "t", Status: session.Starting, CreatedAt: noon, UpdatedAt: after(2), Last: 2, Wants: true})
-	got, err = s.Wanting(t.Context(), 100)
+	got, err = s.Wanting(t.Context(), nil, 100)
 	must(t, err)
 	same(t, "wanting", got, []session.ID{"s14", "s12", "s10", "s08", "s06", "s04", "s02", "s00", "s01", "s16"})
+}
+
+// held: a session that a live member holds is listed for that member only. What
+// matters is the holder of the last append, also after a restart.
+func held(t *testing.T, s Store) {
+	holders := []string{"", "loop-1", "loop-2", "loop-3"}
+	for i := range 8 {
+		must(t, s.Append(t.Context(), plain(session.Row{
+			ID: session.ID(fmt.Sprint("s", i)), Owner: "maria", Title: "t", Status: session.Running,
+			CreatedAt: noon, UpdatedAt: after(i), Wants: i != 7, Holder: holders[i%4],
+		})))
+	}
+	listed := func(limit int, held []string, want ...session.ID) {
+		t.Helper()
+		got, err := s.Wanting(t.Context(), held, limit)
+		must(t, err)
+		same(t, fmt.Sprintf("wanting, held by %q", held), got, want)
+	}
+	listed(100, nil, "s0", "s1", "s2", "s3", "s4", "s5", "s6")
+	listed(100, []string{"loop-1"}, "s0", "s2", "s3", "s4", "s6")
+	listed(100, []string{"loop-1", "loop-3"}, "s0", "s2", "s4", "s6")
+	listed(2, []string{"loop-1"}, "s0", "s2") // the limit counts what is listed
+	listed(100, []string{"", "LOOP-1", "loop", "%"}, "s0", "s1", "s2", "s3", "s4", "s5", "s6")
+	// One is claimed, one changes hands, one is left.
+	row := session.Row{Owner: "maria", Title: "t", Status: session.Running, CreatedAt: noon, Last: 2, Wants: true}
+	for i, change := range []struct {
+		id     session.ID
+		holder string
+	}{{"s0", "loop-1"}, {"s1", "loop-2"}, {"s2", ""}} {
+		row.ID, row.Holder, row.UpdatedAt = change.id, change.holder, after(10+i)
+		again(t, s, row)
+	}
+	if r, ok := s.(Reopener); ok {
+		s = r.Reopen(t)
+	}
+	listed(100, []string{"loop-1"}, "s3", "s4", "s6", "s1", "s2")
+	listed(100, []string{"loop-2"}, "s3", "s4", "s5", "s0", "s2")
 }
 
 func idle(t *testing.T, s Store) {

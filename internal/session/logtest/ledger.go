@@ -30,6 +30,7 @@ func RunLedger(t *testing.T, open func(t *testing.T) LedgerStore) {
 		{"Deleted", ledgerDeleted},
 		{"Totals", ledgerTotals},
 		{"Cancelled", ledgerCancelled},
+		{"Takeover", ledgerTakeover},
 		{"Random", ledgerRandom},
 		{"Concurrent", ledgerConcurrent},
 	} {

@@ -57,6 +57,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"Text", text},
 		{"Owners", owners},
 		{"Wanting", wanting},
+		{"Held", held},
 		{"Idle", idle},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })

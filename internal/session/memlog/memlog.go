@@ -122,8 +122,8 @@ func after(r session.Row, c session.Cursor) bool {
 }
 
 // Wanting implements session.Index.
-func (l *Log) Wanting(_ context.Context, limit int) ([]session.ID, error) {
-	return ids(l.matching(func(r session.Row) bool { return r.Wants }), limit), nil
+func (l *Log) Wanting(_ context.Context, held []string, limit int) ([]session.ID, error) {
+	return ids(l.matching(func(r session.Row) bool { return r.Wants && (r.Holder == "" || !slices.Contains(held, r.Holder)) }), limit), nil
 }
 
 // Idle implements session.Index.

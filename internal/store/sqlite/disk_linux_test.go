@@ -149,7 +149,7 @@ func TestReadOnlyNeedsRecovery(t *testing.T) {
 	mount(t, dir, frozen, "", syscall.MS_BIND, "")
 	must(t, syscall.Mount("", frozen, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 	if db, err := Open(t.Context(), filepath.Join(frozen, "deckhand.db"), Options{}); err == nil {
-		ids, err := db.Wanting(t.Context(), 10)
+		ids, err := db.Wanting(t.Context(), nil, 10)
 		if err != nil || len(ids) != 1 {
 			t.Errorf("opened without what is in the write-ahead log: %v, %v", ids, err)
 		}

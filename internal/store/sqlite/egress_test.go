@@ -48,14 +48,19 @@ func TestTablesAreAddedLater(t *testing.T) {
 	db := openAt(t, path)
 	_, err := db.SetMetaOnce(t.Context(), "name", []byte("value"))
 	must(t, err)
+	old := newSession()
+	old.Row.Wants = true
+	must(t, db.Append(t.Context(), old))
 	must(t, db.write(t.Context(), 0, func(c *conn) error {
 		for _, table := range []string{"egress", "spending", "reservations", "deliveries", "webhooks", "threads", "arrivals", "integrations", "feedback", "links"} {
 			if _, err := c.exec("DROP TABLE " + table); err != nil {
 				return err
 			}
 		}
-		if _, err := c.exec("ALTER TABLE keys DROP COLUMN sign_on"); err != nil {
-			return err
+		for _, column := range []string{"keys DROP COLUMN sign_on", "sessions DROP COLUMN holder"} {
+			if _, err := c.exec("ALTER TABLE " + column); err != nil {
+				return err
+			}
 		}
 		_, err := c.exec("DELETE FROM goose_db_version WHERE version_id > 1")
 		return err
@@ -68,5 +73,12 @@ func TestTablesAreAddedLater(t *testing.T) {
 	}
 	if got, err := db.Meta(t.Context(), "name"); err != nil || string(got) != "value" {
 		t.Errorf("got %q, %v", got, err)
+	}
+	// A session of before has no holder, so it is anybody's to take.
+	if got, err := db.Wanting(t.Context(), []string{"loop-1"}, 10); err != nil || len(got) != 1 || got[0] != old.ID {
+		t.Errorf("wanting: %v, %v", got, err)
+	}
+	if got, err := db.Row(t.Context(), old.ID); err != nil || got.Holder != "" || !got.Wants {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }

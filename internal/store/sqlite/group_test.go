@@ -233,7 +233,7 @@ func TestCloseAnswersAll(t *testing.T) {
 	}
 	must(t, <-closed)
 	again := openAt(t, db.path)
-	ids, err := again.Wanting(t.Context(), 1000)
+	ids, err := again.Wanting(t.Context(), nil, 1000)
 	must(t, err)
 	if stored < n || len(ids) != stored {
 		t.Errorf("%d appends were answered with success and %d are there, want all of at least %d", stored, len(ids), n)

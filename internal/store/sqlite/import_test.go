@@ -58,7 +58,7 @@ func TestAppendAll(t *testing.T) {
 	if err := db.AppendAll(t.Context(), append(torn[:1:1], torn[2:]...)); err == nil || count("two") != 0 {
 		t.Errorf("%v, and %d events", err, count("two"))
 	}
-	if wanting, err := db.Wanting(t.Context(), 10); err != nil || len(wanting) > 0 {
+	if wanting, err := db.Wanting(t.Context(), nil, 10); err != nil || len(wanting) > 0 {
 		t.Errorf("%v %v", wanting, err)
 	}
 	row, err := db.Row(t.Context(), "one")

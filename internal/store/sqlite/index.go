@@ -13,13 +13,13 @@ import (
 // The columns besides n and id: those that an index holds or a rule asks for, and
 // the row itself.
 const (
-	insertRow = `INSERT INTO sessions (n, id, owner, created_at, updated_at, last, attention, deleted, row)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
+	insertRow = `INSERT INTO sessions (n, id, owner, created_at, updated_at, last, attention, holder, deleted, row)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 
-	replaceRow = `UPDATE sessions SET owner = ?, created_at = ?, updated_at = ?, last = ?, attention = ?, deleted = ?, row = ? WHERE n = ?`
+	replaceRow = `UPDATE sessions SET owner = ?, created_at = ?, updated_at = ?, last = ?, attention = ?, holder = ?, deleted = ?, row = ? WHERE n = ?`
 
 	// progressRow touches no index.
-	progressRow = "UPDATE sessions SET updated_at = ?, last = ?, row = ? WHERE n = ? AND last = ?"
+	progressRow = "UPDATE sessions SET updated_at = ?, last = ?, holder = ?, row = ? WHERE n = ? AND last = ?"
 )
 
 // What a session needs of us, for finding those that do.
@@ -43,11 +43,19 @@ func attention(r session.Row) driver.Value {
 	return nothing
 }
 
+// holder is NULL for a session that no member holds.
+func holder(r session.Row) driver.Value {
+	if r.Holder == "" {
+		return nil
+	}
+	return r.Holder
+}
+
 // columns are the values for both statements, besides n and id.
 func (a *appending) columns() []driver.Value {
 	r := a.batch.Row
 	return []driver.Value{
-		r.Owner, micros(r.CreatedAt), micros(r.UpdatedAt), r.Last, attention(r), truth(r.Deleted), a.row,
+		r.Owner, micros(r.CreatedAt), micros(r.UpdatedAt), r.Last, attention(r), holder(r), truth(r.Deleted), a.row,
 	}
 }
 
@@ -164,28 +172,34 @@ func list(q session.Query) (string, []driver.Value) {
 	return selectMore, []driver.Value{q.Owner, at, at, string(q.Before.ID)}
 }
 
-// Wanting implements session.Index.
-func (db *DB) Wanting(ctx context.Context, limit int) ([]session.ID, error) {
-	return db.idsOf(ctx, limit, selectWanting)
+// Wanting implements session.Index. The index finds the few sessions that want a
+// loop; those that others hold are skipped here. An index on the holder would
+// change with every claim, and save little.
+func (db *DB) Wanting(ctx context.Context, held []string, limit int) ([]session.ID, error) {
+	return db.idsOf(ctx, limit, held, selectWanting)
 }
 
 // Idle implements session.Index.
 func (db *DB) Idle(ctx context.Context, before time.Time, limit int) ([]session.ID, error) {
-	return db.idsOf(ctx, limit, selectIdle, micros(before))
+	return db.idsOf(ctx, limit, nil, selectIdle, micros(before))
 }
 
 const (
-	selectWanting = "SELECT id FROM sessions WHERE attention = 1 ORDER BY updated_at, id"
-	selectIdle    = "SELECT id FROM sessions WHERE attention = 2 AND updated_at < ? ORDER BY updated_at, id"
+	selectWanting = "SELECT id, holder FROM sessions WHERE attention = 1 ORDER BY updated_at, id"
+	selectIdle    = "SELECT id, holder FROM sessions WHERE attention = 2 AND updated_at < ? ORDER BY updated_at, id"
 )
 
-func (db *DB) idsOf(ctx context.Context, limit int, sql string, args ...driver.Value) ([]session.ID, error) {
+// idsOf lists the sessions that a statement finds, without those of these holders.
+func (db *DB) idsOf(ctx context.Context, limit int, without []string, sql string, args ...driver.Value) ([]session.ID, error) {
 	var ids []session.ID
 	if limit <= 0 {
 		return nil, nil
 	}
 	err := db.readers.read(ctx, func(c *conn) error {
 		return c.query(sql, func(row []driver.Value) error {
+			if by, ok := row[1].(string); ok && slices.Contains(without, by) {
+				return nil
+			}
 			if ids = append(ids, session.ID(text(row[0]))); len(ids) == limit {
 				return enough
 			}

@@ -141,7 +141,7 @@ func (a *appending) place(c *conn) (int64, error) {
 		return a.insert(c)
 	}
 	if p, ok := a.db.known[b.ID]; ok && p.row.Last == b.After && sameButProgress(p.row, r) {
-		changed, err := c.exec(progressRow, micros(r.UpdatedAt), r.Last, a.row, p.n, b.After)
+		changed, err := c.exec(progressRow, micros(r.UpdatedAt), r.Last, holder(r), a.row, p.n, b.After)
 		if err != nil || changed == 1 {
 			return p.n, err
 		}

@@ -60,7 +60,16 @@ func TestRowRoundTrip(t *testing.T) {
 	if got, err := unpackRow(more); err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%+v %v", got, err)
 	}
-	for _, b := range [][]byte{b, more} {
+	want.Holder = "loop-1"
+	held := packRow(want)
+	if got, err := unpackRow(held); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%+v %v", got, err)
+	}
+	want.Requests = nil
+	if got, err := unpackRow(packRow(want)); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%+v %v", got, err)
+	}
+	for _, b := range [][]byte{b, more, held} {
 		for n := range b {
 			if _, err := unpackRow(b[:n]); err == nil {
 				t.Errorf("a row cut off at %d is taken for whole", n)
@@ -69,7 +78,7 @@ func TestRowRoundTrip(t *testing.T) {
 	}
 }
 
-// A row of the version before, which rows without pull requests still have.
+// A row of the version before, which rows without a holder and without pull requests still have.
 func TestRowOfBefore(t *testing.T) {
 	want := newSession().Row
 	b := packRow(want)

@@ -14,23 +14,29 @@ import (
 // seventeen. It is a version, then texts preceded by their length and numbers,
 // in the order of fields.
 
-// rowPlain is the usual version; 1 had no step. rowRequests is the same and ends
-// with the pull requests as JSON: few sessions have any, and a row is written
-// with every append.
-const rowPlain, rowRequests = 2, 3
+// rowPlain is the version of a row without a holder and without pull requests;
+// 1 had no step. rowRequests is added to the version of a row that ends with its
+// pull requests as JSON, rowHolder to that of a row with a holder: few sessions
+// have either, and a row is written with every append.
+const rowPlain, rowRequests, rowHolder = 2, 1, 2
 
 // fields are the texts and numbers of a row, always in this order.
 func fields(r *session.Row) (texts []*string, numbers []*int64) {
 	t := &r.Totals
 	return []*string{(*string)(&r.ID), &r.Owner, &r.Title, (*string)(&r.Status), (*string)(&r.Agent), &r.ErrorID, &r.Reason,
-			&r.Trigger, &r.Repository, &r.Branch, &r.Provider, &t.Model, &r.Step},
+			&r.Trigger, &r.Repository, &r.Branch, &r.Provider, &t.Model, &r.Step, &r.Holder},
 		[]*int64{&r.Last, (*int64)(&t.Cost), &t.Input, &t.Output, &t.CacheRead, &t.CacheWrite}
 }
 
 func packRow(r session.Row) []byte {
 	b := make([]byte, 0, 160+len(r.Title)+len(r.Reason))
-	b = append(b, rowPlain)
 	texts, numbers := fields(&r)
+	if r.Holder != "" {
+		b = append(b, rowPlain+rowHolder)
+	} else {
+		b = append(b, rowPlain)
+		texts = texts[:len(texts)-1]
+	}
 	for _, s := range texts {
 		b = binary.AppendUvarint(b, uint64(len(*s)))
 		b = append(b, *s...)
@@ -49,7 +55,7 @@ func packRow(r session.Row) []byte {
 	}
 	b = append(b, flags)
 	if len(r.Requests) > 0 {
-		b[0] = rowRequests
+		b[0] += rowRequests
 		list, _ := json.Marshal(r.Requests) // of texts and numbers
 		b = append(b, list...)
 	}
@@ -59,12 +65,16 @@ func packRow(r session.Row) []byte {
 func unpackRow(b []byte) (session.Row, error) {
 	var r session.Row
 	bad := fmt.Errorf("%w: the row of a session: %v", session.ErrCorrupt, errPacked)
-	if len(b) == 0 || b[0] < 1 || b[0] > rowRequests {
+	if len(b) == 0 || b[0] < 1 || b[0] > rowPlain+rowRequests+rowHolder {
 		return r, bad
 	}
 	texts, numbers := fields(&r)
 	version := b[0]
-	if version == 1 {
+	requests := version == rowPlain+rowRequests || version == rowPlain+rowRequests+rowHolder
+	switch {
+	case version < rowPlain:
+		texts = texts[:len(texts)-2]
+	case version < rowPlain+rowHolder:
 		texts = texts[:len(texts)-1]
 	}
 	b = b[1:]
@@ -83,7 +93,7 @@ func unpackRow(b []byte) (session.Row, error) {
 		}
 		*n, b = v, b[size:]
 	}
-	if len(b) == 0 || (len(b) > 1) != (version == rowRequests) || len(b) > 1 && json.Unmarshal(b[1:], &r.Requests) != nil {
+	if len(b) == 0 || (len(b) > 1) != requests || len(b) > 1 && json.Unmarshal(b[1:], &r.Requests) != nil {
 		return r, bad
 	}
 	r.CreatedAt, r.UpdatedAt = time.UnixMicro(created).UTC(), time.UnixMicro(updated).UTC()
