@@ -17,6 +17,7 @@ import (
 
 	"deckhand/internal/access"
 	"deckhand/internal/agent"
+	"deckhand/internal/cluster"
 	"deckhand/internal/conversation"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/httpapi"
@@ -157,12 +158,17 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	s.brain = c.brain(s, c.DataDir, sessions, userSettings, outbound.NewClient(reach, 0), models, box)
 	s.brain.frontEnd = s.front != nil
 	s.brain.titles = c.Titles == "model"
-	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.door.Pending() > busyRequests },
+	// We hold the data dir, so this process is the only member: another that is named in a claim is dead.
+	members := cluster.NewMemory(0, nil)
+	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Leases: members, Wakes: members, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.door.Pending() > busyRequests },
 		Workspaces: s.workspaces, Profile: s.brain.profile, Recall: s.brain.recall, Picture: s.brain.pictures.DataURL, Script: script, Shell: bash.Tool{}, Worked: s.worked,
 		Approval: agent.Approval{Within: c.ApprovalTimeout, Accept: c.ApprovalDefault == "accept"}})
 	sessions.Observe(hub)
 	sessions.Observe(s.loop)
 	sessions.Observe(s.keeper)
+	announcer := cluster.Announcer{Wakes: members, Member: s.loop.Member}
+	sessions.Observe(announcer)
+	sessions.Watch(announcer)
 
 	s.conversations = conversation.New(conversation.Config{
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Seal: keyring, NewID: d.db.NewID, Models: s.brain.rules(), UserLimit: limit, SandboxImages: box.images,

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"deckhand/internal/cluster"
 	"deckhand/internal/llm"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
@@ -69,6 +70,12 @@ type Config struct {
 	Sessions *session.Sessions
 	Log      session.Log
 	Index    session.Index
+	// Member is the name under which this loop claims sessions: that of the process
+	// in the cluster. Leases say which other members are alive, and Wakes what they
+	// changed. Without them the loop is the only member of a cluster of its own.
+	Member string
+	Leases cluster.Leases
+	Wakes  cluster.Wakes
 	// Profile finds out with what to work on a session.
 	Profile func(ctx context.Context, st session.State) (Profile, error)
 	// Recall finds what the agent should know when a message is said; nil nothing.
@@ -131,7 +138,6 @@ const maxQueue = 10_000
 // Loop implements session.Observer. Make it with New, then call Run.
 type Loop struct {
 	Config
-	replica string
 
 	mu       sync.Mutex
 	queue    []session.ID
@@ -142,6 +148,8 @@ type Loop struct {
 	closed   bool
 	wake     chan struct{}
 	workers  sync.WaitGroup
+	// memberGone is set when another member left: its sessions may be taken over.
+	memberGone chan struct{}
 	// watched are sessions whose growth somebody waits for.
 	watched map[session.ID]map[chan struct{}]bool
 
@@ -149,17 +157,26 @@ type Loop struct {
 	shelf   shelf
 }
 
-// New makes a loop with a name of its own, so that what a predecessor claimed
-// is recognised as somebody else's.
+// New makes a loop. Without a Member it has a name of its own, so that what a
+// predecessor claimed is recognised as another's.
 func New(c Config) *Loop {
 	if c.Starters == 0 {
 		c.Starters = 4
 	}
 	c.Retry = c.Retry.orDefault()
-	var b [6]byte
-	_, _ = rand.Read(b[:])
+	if c.Member == "" {
+		var b [6]byte
+		_, _ = rand.Read(b[:])
+		c.Member = "loop-" + hex.EncodeToString(b[:])
+	}
+	if c.Leases == nil {
+		c.Leases = cluster.NewMemory(0, nil)
+	}
+	if c.Wakes == nil {
+		c.Wakes = cluster.NewMemory(0, nil)
+	}
 	return &Loop{
-		Config: c, replica: "loop-" + hex.EncodeToString(b[:]),
+		Config: c, memberGone: make(chan struct{}, 1),
 		queued: map[session.ID]int64{}, working: map[session.ID]*worker{}, failures: map[session.ID]int{}, watched: map[session.ID]map[chan struct{}]bool{}, wake: make(chan struct{}, 1),
 	}
 }
@@ -168,17 +185,25 @@ func New(c Config) *Loop {
 func (l *Loop) Appended(id session.ID, last int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !l.grew(id, last) {
+		l.enqueue(id, last)
+	}
+}
+
+// grew tells those who wait for the session to grow, and its worker; false if it
+// has none. It is called with mu held.
+func (l *Loop) grew(id session.ID, last int64) bool {
 	for c := range l.watched[id] {
 		select {
 		case c <- struct{}{}:
 		default:
 		}
 	}
-	if w := l.working[id]; w != nil {
+	w := l.working[id]
+	if w != nil {
 		w.grew(last)
-		return
 	}
-	l.enqueue(id, last)
+	return w != nil
 }
 
 // Working is how many sessions are being worked on.
@@ -212,6 +237,11 @@ func (l *Loop) enqueue(id session.ID, last int64) {
 // Run works until ctx ends, then waits for what is under way. Model calls are
 // aborted and made again after the next start.
 func (l *Loop) Run(ctx context.Context) error {
+	leave, err := l.join(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	l.resume(ctx)
 	var starters sync.WaitGroup
 	for range l.Starters {
@@ -306,7 +336,8 @@ func (l *Loop) next(ctx context.Context) (session.ID, int64, bool) {
 const sweepEvery = 30 * time.Second
 
 // sweep finds sessions whose wake-up was lost, as it is when the store fails
-// after it has stored: telling is an optimisation, the log is the truth.
+// after it has stored, and those of a member that left: telling is an
+// optimisation, the log is the truth.
 func (l *Loop) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -315,14 +346,20 @@ func (l *Loop) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			l.resume(ctx)
+		case <-l.memberGone:
 		}
+		l.resume(ctx)
 	}
 }
 
-// resume queues the sessions that were left with something to do.
+// resume queues the sessions that were left with something to do and that no
+// other live member holds.
 func (l *Loop) resume(ctx context.Context) {
-	ids, err := l.Index.Wanting(ctx, nil, maxQueue/2)
+	var ids []session.ID
+	held, err := cluster.Others(ctx, l.Leases, l.Member)
+	if err == nil {
+		ids, err = l.Index.Wanting(ctx, held, maxQueue/2)
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			l.Logger.Error("cannot look for unfinished conversations", "error", err)

@@ -24,6 +24,8 @@ type worker struct {
 	news chan struct{}
 	// dirty is set with news and read when the worker is about to end.
 	dirty atomic.Bool
+	// holder is the live member that has the session, if it could not be claimed.
+	holder string
 	// box is the sandbox that the last call used, called the number of the call
 	// that this worker recorded last.
 	box    *sandbox.Sandbox
@@ -151,6 +153,8 @@ func (l *Loop) done(ctx context.Context, w *worker, err error) {
 	l.workers.Done()
 	switch {
 	case err == nil, ctx.Err() != nil:
+	case errors.Is(err, session.ErrHeld):
+		l.retryReleased(ctx, w)
 	case errors.Is(err, session.ErrNotOwner), errors.Is(err, session.ErrDeleted), errors.Is(err, session.ErrRefused),
 		errors.Is(err, session.ErrNotFound):
 		l.Logger.Debug("conversation left", "session", w.id, "why", err)
@@ -187,9 +191,12 @@ func (l *Loop) retry(id session.ID) {
 // and ready is left as it is.
 func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, error) {
 	st, ok := l.Sessions.Peek(w.id)
-	if !ok || !st.Wants() {
+	if !ok || !st.Wants() || st.Holder() != "" && st.Holder() != l.Member {
 		var err error
 		if st, err = l.Sessions.Load(ctx, w.id); err != nil || !st.Wants() {
+			return st, Profile{}, err
+		}
+		if _, err = l.takes(ctx, w, st); err != nil { // nothing more is needed to see that it is held
 			return st, Profile{}, err
 		}
 	}
@@ -203,7 +210,7 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 		return st, profile, err
 	}
 	var found int64
-	st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) { found = s.Last; return nil, nil }, l.claim(w),
+	st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) { found = s.Last; return nil, nil }, l.claim(ctx, w),
 		func(s session.State) ([]session.Payload, error) {
 			if l.warms(s, profile) {
 				return nil, nil // it is ready when its sandbox is
@@ -222,14 +229,14 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 	return st, profile, err
 }
 
-// claim takes the session unless this loop holds it already. A call that is
-// open although no worker of ours makes it was left behind by an error: taking
+// claim takes the session unless this loop holds it already, or another live
+// member does. A call that is open although no worker of ours makes it was left behind by an error: taking
 // the session anew settles it.
 //
 // A call that a person approved is begun only by who took the session after the
 // approval. So a new owner can tell a call that waited for its approval from one
 // that may have been begun.
-func (l *Loop) claim(w *worker) func(session.State) ([]session.Payload, error) {
+func (l *Loop) claim(ctx context.Context, w *worker) func(session.State) ([]session.Payload, error) {
 	return func(s session.State) ([]session.Payload, error) {
 		w.fresh, w.begun = 0, s.Claim
 		for _, c := range s.Open {
@@ -237,10 +244,10 @@ func (l *Loop) claim(w *worker) func(session.State) ([]session.Payload, error) {
 				w.fresh = c.Number
 			}
 		}
-		if s.Claim > 0 && s.ClaimedBy == l.replica && s.Ask == nil && w.fresh == 0 && !newlyTyped(s) {
+		if s.Claim > 0 && s.ClaimedBy == l.Member && s.Ask == nil && w.fresh == 0 && !newlyTyped(s) {
 			return nil, nil
 		}
-		return s.Take(l.replica)
+		return l.takes(ctx, w, s)
 	}
 }
 
@@ -250,7 +257,7 @@ func (l *Loop) reclaim(ctx context.Context, w *worker) (session.State, error) {
 		if s.Claim != w.claim {
 			return nil, session.ErrNotOwner
 		}
-		return l.claim(w)(s)
+		return l.claim(ctx, w)(s)
 	})
 	w.claim = st.Claim
 	return st, err
@@ -273,7 +280,7 @@ func (l *Loop) fail(ctx context.Context, w *worker, cause error) (session.State,
 	if !errors.As(cause, &why) {
 		l.Logger.Error("conversation cannot be started", "session", w.id, "error", cause)
 	}
-	return l.update(ctx, w, l.claim(w),
+	return l.update(ctx, w, l.claim(ctx, w),
 		func(s session.State) ([]session.Payload, error) { return s.Fail(s.Claim, why.ID, why.Reason) })
 }
 
@@ -408,7 +415,7 @@ func (l *Loop) warm(ctx context.Context, w *worker) (stop func()) {
 			l.Logger.Error("a sandbox cannot be started", "session", w.id, "error", err)
 		}
 		if _, err := l.Sessions.Update(ctx, w.id, func(s session.State) ([]session.Payload, error) {
-			if s.ClaimedBy != l.replica {
+			if s.ClaimedBy != l.Member {
 				return nil, session.ErrNotOwner
 			}
 			return s.Fail(s.Claim, why.Code(), why.Reason)

@@ -56,6 +56,16 @@ var arrows = []arrow{
 		breach: [2]string{"internal/session/memlog", "deckhand/internal/live"},
 	},
 	{
+		from: []string{"internal/cluster/..."}, only: []string{"internal/cluster/...", "internal/session"},
+		why:    "cluster says who may work on a session; it knows sessions by their ids and rows, and neither who works on them nor where they are stored",
+		breach: [2]string{"internal/cluster", "deckhand/internal/agent"},
+	},
+	{
+		from: []string{"internal/cluster"}, std: true,
+		why:    "cluster is a port: what speaks to a database or a message server implements it in a folder of its own",
+		breach: [2]string{"internal/cluster", "example.com/nats"},
+	},
+	{
 		from:   []string{"internal/httpapi/..."},
 		never:  []string{"internal/agent/...", "internal/store/...", "internal/llm/..."},
 		why:    "the door appends to the log and answers; the loop, the database and the models are met through ports, or a request would wait for them",

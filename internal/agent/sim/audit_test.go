@@ -75,6 +75,7 @@ func (w *world) rest(id session.ID) {
 
 // audit compares the log with the books.
 func (w *world) audit() {
+	w.auditLedger()
 	for _, id := range w.ids {
 		history := w.store.history(id)
 		w.auditMessages(id, history)
@@ -88,6 +89,28 @@ func (w *world) audit() {
 		if err != nil || folded.Last != st.Last {
 			w.breach("%s: the log folds to event %d, not %d: %v", id, folded.Last, st.Last, err)
 		}
+	}
+}
+
+// auditLedger compares what the events say was spent with what the ledger says.
+func (w *world) auditLedger() {
+	var spent, booked session.Money
+	for _, id := range w.ids {
+		for _, e := range w.store.history(id) {
+			switch p := e.Payload.(type) {
+			case session.ModelAnswered:
+				spent += p.Cost
+			case session.ModelFailed:
+				spent += p.Cost
+			}
+		}
+	}
+	ledger, err := w.store.Spending(context.Background(), "ada", "")
+	for _, m := range ledger.Months {
+		booked += m.Spent
+	}
+	if err != nil || booked != spent || ledger.Reserved != 0 {
+		w.breach("the events say that %d were spent; the ledger says %d, and %d are reserved: %v", spent, booked, ledger.Reserved, err)
 	}
 }
 

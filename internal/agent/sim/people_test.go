@@ -67,6 +67,9 @@ func (w *world) accept(id session.ID, key string) {
 
 // reach is the server that a request comes to: nearly always the right one.
 func (w *world) reach(r *rand.Rand) *server {
+	if peers := w.replicas(); len(peers) > 0 {
+		return peers[r.IntN(len(peers))]
+	}
 	current, older := w.current()
 	if len(older) > 0 && r.IntN(3) == 0 {
 		return older[r.IntN(len(older))]
@@ -147,6 +150,10 @@ func (w *world) act(r *rand.Rand) {
 
 // trouble is what happens to servers.
 func (w *world) trouble(r *rand.Rand, n int) {
+	if w.members != nil {
+		w.replicaTrouble(r, n)
+		return
+	}
 	current, older := w.current()
 	switch {
 	case len(older) > 0 && n < 90:

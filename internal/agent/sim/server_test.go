@@ -35,6 +35,8 @@ type server struct {
 	mu    sync.Mutex
 	now   time.Time
 	reads int // since now
+	// apart is until when it does not reach the leases.
+	apart time.Time
 }
 
 // asked is a ModelAsked event.
@@ -55,10 +57,16 @@ func (w *world) boot() {
 	if w.rules.recall {
 		config.Recall = s.recall
 	}
+	if w.members != nil {
+		s.join(&config)
+	}
 	loop := agent.New(config)
 	s.sessions.Observe(loop)
 	w.mu.Lock()
-	if w.front != nil && !w.front.dead.Load() {
+	switch {
+	case w.members != nil:
+		w.peers = append(w.peers, s)
+	case w.front != nil && !w.front.dead.Load():
 		w.older = append(w.older, w.front)
 	}
 	w.front = s
@@ -118,6 +126,10 @@ func (w *world) bury(s *server) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.older = slices.DeleteFunc(w.older, func(x *server) bool { return x == s })
+	w.peers = slices.DeleteFunc(w.peers, func(x *server) bool { return x == s })
+	if w.front == s && len(w.peers) > 0 {
+		w.front = w.peers[0]
+	}
 }
 
 // current is the server that people reach, which may have died, and older are

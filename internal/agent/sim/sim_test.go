@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
@@ -134,8 +135,16 @@ func simulate(t *testing.T, seed uint64) *world {
 		w = newWorld(t, seed)
 		w.run()
 	})
+	w.report(t, "TestFaults")
+	return w
+}
+
+// report fails the test if a promise was broken.
+func (w *world) report(t *testing.T, test string) {
+	t.Helper()
+	seed := w.seed
 	if len(w.breaches) == 0 {
-		return w
+		return
 	}
 	for i, b := range w.breaches {
 		if i == 5 {
@@ -144,17 +153,22 @@ func simulate(t *testing.T, seed uint64) *world {
 		}
 		t.Errorf("seed %d: %s", seed, b)
 	}
-	t.Errorf("again: go test -race ./internal/agent/sim -run TestFaults -seed=%d", seed)
+	t.Errorf("again: go test -race ./internal/agent/sim -run %s -seed=%d", test, seed)
 	if *seedFlag != 0 {
+		w.t = t // that of the simulation has ended
 		w.print()
 	}
-	return w
 }
 
 // run is the life of a world: trouble, then rest, then the reckoning.
 func (w *world) run() {
 	r := w.dice("life")
 	w.boot()
+	w.live(r)
+}
+
+// live is what happens after the servers have started.
+func (w *world) live(r *rand.Rand) {
 	for range w.rules.sessions {
 		w.create(r)
 	}
@@ -166,9 +180,17 @@ func (w *world) run() {
 		}
 		w.act(r)
 	}
+	w.reckon(r)
+}
+
+// reckon ends all trouble, compares, and ends the servers.
+func (w *world) reckon(r *rand.Rand) {
 	w.heal(r)
 	w.audit()
 	current, _ := w.current()
 	current.stop()
+	for _, s := range w.replicas() {
+		s.stop()
+	}
 	w.background.Wait()
 }

@@ -41,6 +41,9 @@ func (s *store) put(ctx context.Context, by *server, b session.Batch) error {
 		if err := st.Check(e.Payload); err != nil {
 			s.w.breach("%s: event %d does not fit: %v", b.ID, e.Number, err)
 		}
+		if c, ok := e.Payload.(session.Claimed); ok && s.w.members != nil {
+			s.w.claimed(b.ID, st.Holder(), c.By)
+		}
 		st = st.Apply(e)
 		if limit := s.w.budget(); st.Committed() > limit {
 			s.w.breach("%s: after event %d (%s), %d are spent or reserved of %d", b.ID, e.Number, e.Payload.Kind(), st.Committed(), limit)

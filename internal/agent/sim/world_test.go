@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"deckhand/internal/agent"
+	"deckhand/internal/cluster"
 	"deckhand/internal/session"
 )
 
@@ -41,6 +42,13 @@ type world struct {
 	older    []*server // replaced by it, and not dead
 	started  int
 	ids      []session.ID
+
+	// members is the cluster of servers that work side by side; nil if each server
+	// replaces the one before. See replicas_test.go.
+	members *cluster.Memory
+	peers   []*server
+	joined  map[string]time.Time // when each member last began to hold a lease
+	taken   int                  // sessions taken over from a dead member
 }
 
 // rules are what differs between seeds beside the dice.

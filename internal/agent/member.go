@@ -1,0 +1,140 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"deckhand/internal/cluster"
+	"deckhand/internal/session"
+)
+
+// join makes the loop a member of the cluster: it holds a lease, keeps it, and
+// hears what other members publish. leave undoes it, after all workers have ended.
+func (l *Loop) join(ctx context.Context) (leave func(), err error) {
+	stop, err := l.Wakes.Subscribe(l.Member, l.woken)
+	if err != nil {
+		return nil, fmt.Errorf("join the cluster: %w", err)
+	}
+	if err := l.Leases.Hold(ctx, l.Member); err != nil && ctx.Err() == nil {
+		stop()
+		return nil, fmt.Errorf("join the cluster: %w", err)
+	}
+	var keeping sync.WaitGroup
+	keep, end := context.WithCancel(context.WithoutCancel(ctx))
+	if every := l.Leases.Duration() / 3; every > 0 {
+		live, _ := l.Leases.Live(ctx) // known before the index is asked, so that none leaves unnoticed
+		keeping.Go(func() { l.keepLease(keep, every, live) })
+	}
+	return func() {
+		end()
+		keeping.Wait()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
+		defer cancel()
+		if err := l.Leases.Release(ctx, l.Member); err != nil {
+			l.Logger.Warn("the lease was not released; it ends by itself", "error", err)
+		} else {
+			l.Wakes.Publish(cluster.Wake{Kind: cluster.MemberLeft, From: l.Member})
+		}
+		stop()
+	}, nil
+}
+
+// keepLease renews the lease, and looks for members that are not alive any more:
+// their sessions may be taken over.
+func (l *Loop) keepLease(ctx context.Context, every time.Duration, known []string) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		live, err := l.renew(ctx, every)
+		if err != nil {
+			if ctx.Err() == nil {
+				l.Logger.Warn("the lease was not renewed", "error", err)
+			}
+			continue
+		}
+		if slices.ContainsFunc(known, func(member string) bool { return !slices.Contains(live, member) }) {
+			l.memberLeft()
+		}
+		known = live
+	}
+}
+
+// renew makes the lease last longer and lists who is alive. A lease that has
+// ended is taken anew: which sessions others have meanwhile is in the log.
+func (l *Loop) renew(ctx context.Context, within time.Duration) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	err := l.Leases.Renew(ctx, l.Member)
+	if errors.Is(err, cluster.ErrExpired) {
+		err = l.Leases.Hold(ctx, l.Member)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.Leases.Live(ctx)
+}
+
+// woken is called with what other members publish. A session that nobody holds
+// is left to the member through which it was changed, and to sweep.
+func (l *Loop) woken(w cluster.Wake) {
+	if w.Kind == cluster.MemberLeft {
+		l.memberLeft()
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.grew(w.Session, w.Last) && w.Kind == cluster.RowChanged && w.Holder == l.Member {
+		l.enqueue(w.Session, w.Last)
+	}
+}
+
+// memberLeft has sweep look for sessions that a member has left behind.
+func (l *Loop) memberLeft() {
+	select {
+	case l.memberGone <- struct{}{}:
+	default:
+	}
+}
+
+// takes claims the session, or refuses with ErrHeld because another member that
+// is alive holds it. Who is alive is asked now, since a claim on an old answer
+// could take a session from a member that joined since.
+func (l *Loop) takes(ctx context.Context, w *worker, s session.State) ([]session.Payload, error) {
+	w.holder = ""
+	if by := s.Holder(); by == "" || by == l.Member {
+		return s.Take(l.Member)
+	}
+	live, err := l.Leases.Live(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask who is alive: %w", err)
+	}
+	payloads, err := s.Take(l.Member, live...)
+	if errors.Is(err, session.ErrHeld) {
+		w.holder = s.Holder()
+	}
+	return payloads, err
+}
+
+// retryReleased queues a session again that another member held, if that member
+// left before the worker ended: sweep passed the session over then. As long as
+// it is alive, it works on the session.
+func (l *Loop) retryReleased(ctx context.Context, w *worker) {
+	live, err := l.Leases.Live(ctx)
+	if err != nil || slices.Contains(live, w.holder) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.working[w.id] == nil {
+		l.enqueue(w.id, 0)
+	}
+}
