@@ -42,11 +42,11 @@ const (
 // Msg never contains the offending value: it might be a secret.
 type FieldError struct {
 	// Loc is the path to the field, e.g. ["body", "mcp_config", "sse_servers", 0, "url"].
-	Loc []any `json:"loc" doc:"Path to the field: where it is (body, query, path, header), then names and indexes."`
+	Loc []any `json:"loc" doc:"Path to the field: location (body, query, path, header), then names and indexes."`
 	// Msg is a sentence a person can act on.
-	Msg string `json:"msg" doc:"What is wrong and what would be right."`
+	Msg string `json:"msg" doc:"Human-readable description of the error."`
 	// Type is a short stable word for machines: missing, extra_forbidden, string_type, greater_than_equal, …
-	Type string `json:"type" doc:"A stable word for machines."`
+	Type string `json:"type" doc:"Stable, machine-readable error type."`
 }
 
 // ValidationError is the body of every 422.

@@ -4,7 +4,7 @@ import "encoding/json"
 
 // EventPage is a page of a conversation's events.
 type EventPage struct {
-	Events  []json.RawMessage `json:"events" doc:"Events as docs/events.md describes them."`
+	Events  []json.RawMessage `json:"events" doc:"Events as described in docs/events.md."`
 	HasMore bool              `json:"has_more"`
 }
 

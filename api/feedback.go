@@ -9,8 +9,8 @@ import (
 // clients send along is accepted and not used.
 type SubmitFeedback struct {
 	_           struct{}    `additionalProperties:"true"`
-	Polarity    string      `json:"polarity" enum:"positive,negative" doc:"Whether the agent did well."`
-	Permissions Opt[string] `json:"permissions,omitzero" enum:"public,private" doc:"Whether you would let others see it; private by default. Nothing is sent anywhere either way."`
+	Polarity    string      `json:"polarity" enum:"positive,negative" doc:"Whether the feedback is positive or negative."`
+	Permissions Opt[string] `json:"permissions,omitzero" enum:"public,private" doc:"Whether the feedback may be shared; private by default. The server never sends it anywhere."`
 	Email       Opt[string] `json:"email,omitzero" maxLength:"320"`
 	Version     Opt[string] `json:"version,omitzero" maxLength:"100"`
 }
@@ -25,13 +25,13 @@ type FeedbackStored struct {
 type FeedbackBody struct {
 	Message    string `json:"message"`
 	FeedbackID string `json:"feedback_id"`
-	Password   string `json:"password" doc:"Always empty: what is kept here has no page of its own to open."`
+	Password   string `json:"password" doc:"Always empty: stored feedback has no page of its own."`
 }
 
 // RateConversation is the body of POST /feedback/conversation.
 type RateConversation struct {
 	ConversationID string              `json:"conversation_id" minLength:"1" maxLength:"100"`
-	EventID        Opt[int64]          `json:"event_id,omitzero" minimum:"0" doc:"The event that is rated; without it, the conversation as a whole."`
+	EventID        Opt[int64]          `json:"event_id,omitzero" minimum:"0" doc:"Event to rate; omitted: the whole conversation."`
 	Rating         int                 `json:"rating" minimum:"1" maximum:"5"`
 	Reason         Opt[string]         `json:"reason,omitzero" maxLength:"10000"`
 	Metadata       Opt[map[string]any] `json:"metadata,omitzero" doc:"At most 10,000 bytes."`
@@ -57,11 +57,11 @@ type Feedback struct {
 	User           string          `json:"user"`
 	ConversationID string          `json:"conversation_id"`
 	CreatedAt      time.Time       `json:"created_at"`
-	Rating         *int            `json:"rating" doc:"1 to 5; null for a verdict."`
-	EventID        *int64          `json:"event_id" doc:"The event that was rated; null for the conversation as a whole."`
+	Rating         *int            `json:"rating" doc:"1 to 5; null if the entry has a polarity."`
+	EventID        *int64          `json:"event_id" doc:"Rated event; null for the whole conversation."`
 	Reason         string          `json:"reason"`
-	Metadata       json.RawMessage `json:"metadata" doc:"What the client sent along; null if nothing."`
-	Polarity       string          `json:"polarity" doc:"positive or negative; empty where there is a rating."`
+	Metadata       json.RawMessage `json:"metadata" doc:"Metadata sent by the client; null if none."`
+	Polarity       string          `json:"polarity" doc:"positive or negative; empty if the entry has a rating."`
 	Permissions    string          `json:"permissions"`
 	Email          string          `json:"email"`
 	Version        string          `json:"version"`
@@ -70,5 +70,5 @@ type Feedback struct {
 // FeedbackPage is a page of it.
 type FeedbackPage struct {
 	Feedback []Feedback `json:"feedback"`
-	Next     *int64     `json:"next" doc:"Send it as before for older entries; null at the end."`
+	Next     *int64     `json:"next" doc:"Cursor of the next page: send it as before. null on the last page."`
 }

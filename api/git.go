@@ -6,21 +6,21 @@ import "time"
 // does not name keep what is stored.
 type AddGitProviders struct {
 	ProviderTokens map[string]*ProviderToken `json:"provider_tokens,omitempty" doc:"Tokens by git provider (github, gitlab, bitbucket, enterprise_sso, gitea, forgejo): a string, an object {token, host}, or null to remove it. An empty token keeps the stored one, if the host stays."`
-	MCPConfig      Opt[map[string]any]       `json:"mcp_config,omitzero" doc:"Accepted for older clients and not used; POST /api/settings stores it."`
+	MCPConfig      Opt[map[string]any]       `json:"mcp_config,omitzero" doc:"Ignored; accepted for legacy clients. Use POST /api/settings to store it."`
 }
 
 // GitProvidersStored answers it. Message is always "Git providers stored".
 type GitProvidersStored struct {
 	Message string   `json:"message"`
-	Notes   []string `json:"notes,omitempty" doc:"What else the change did, such as dropping a token that belongs to another host."`
+	Notes   []string `json:"notes,omitempty" doc:"Side effects of the change, such as a dropped token that belongs to another host."`
 }
 
 // InvalidTokens is the body of the 401 when a provider does not accept a token.
 // Nothing was stored then.
 type InvalidTokens struct {
-	Error  string   `json:"error" doc:"The first of them."`
+	Error  string   `json:"error" doc:"The first error."`
 	MsgID  string   `json:"msg_id"`
-	Detail []string `json:"detail" doc:"All of them, each with the provider's name and what it says."`
+	Detail []string `json:"detail" doc:"All errors, each with the provider's name and its message."`
 }
 
 // Done says in a sentence that something was done.
@@ -41,11 +41,11 @@ type GitUser struct {
 // GitRepository is a repository at a git provider.
 type GitRepository struct {
 	ID              string     `json:"id"`
-	FullName        string     `json:"full_name" doc:"owner/name; at GitLab there may be more groups before the name."`
+	FullName        string     `json:"full_name" doc:"owner/name; on GitLab the owner may contain subgroups."`
 	GitProvider     string     `json:"git_provider"`
 	IsPublic        bool       `json:"is_public"`
 	StargazersCount *int       `json:"stargazers_count"`
-	LinkHeader      *string    `json:"link_header" doc:"Where the next page is, written as a Link header; null on the last page."`
+	LinkHeader      *string    `json:"link_header" doc:"Link to the next page, in the format of a Link header; null on the last page."`
 	PushedAt        *time.Time `json:"pushed_at"`
 	OwnerType       *string    `json:"owner_type" enum:"user,organization"`
 	MainBranch      *string    `json:"main_branch"`
@@ -65,38 +65,38 @@ type GitBranches struct {
 	HasNextPage bool        `json:"has_next_page"`
 	CurrentPage int         `json:"current_page"`
 	PerPage     int         `json:"per_page"`
-	TotalCount  *int        `json:"total_count" doc:"null if the provider does not say."`
+	TotalCount  *int        `json:"total_count" doc:"null if the provider does not report it."`
 }
 
 // Solvability is how likely an agent solves an issue, as the user's model sees it.
 type Solvability struct {
 	Score    float64 `json:"score" minimum:"0" maximum:"1"`
-	Sentence string  `json:"sentence" maxLength:"1000" doc:"Why."`
+	Sentence string  `json:"sentence" maxLength:"1000" doc:"Reason for the score."`
 }
 
 // Starters answers GET /api/starters.
 type Starters struct {
-	Enabled bool            `json:"enabled" doc:"Whether the user wants to be offered something: enable_proactive_conversation_starters."`
-	Tasks   []SuggestedTask `json:"tasks" doc:"What there is to be offered. Send one as suggested_task to begin."`
+	Enabled bool            `json:"enabled" doc:"Value of the setting enable_proactive_conversation_starters."`
+	Tasks   []SuggestedTask `json:"tasks" doc:"Suggested tasks. Send one as suggested_task to start a conversation."`
 }
 
 // RepositoryMicroagent is a file with a microagent, found without a clone.
 type RepositoryMicroagent struct {
 	Name      string    `json:"name"`
 	Path      string    `json:"path"`
-	CreatedAt time.Time `json:"created_at" doc:"When it was found: providers do not say when a file was made."`
+	CreatedAt time.Time `json:"created_at" doc:"Time of this request: providers do not report when a file was created."`
 }
 
 // MicroagentContent is such a file.
 type MicroagentContent struct {
-	Content     string   `json:"content" doc:"Its text, without the front matter."`
+	Content     string   `json:"content" doc:"Text of the microagent, without the front matter."`
 	Path        string   `json:"path"`
-	Triggers    []string `json:"triggers" doc:"Words that bring it up."`
+	Triggers    []string `json:"triggers" doc:"Words in a message that activate the microagent."`
 	GitProvider *string  `json:"git_provider"`
 }
 
 // RememberPrompt answers GET …/remember-prompt.
 type RememberPrompt struct {
 	Status string `json:"status" doc:"Always success."`
-	Prompt string `json:"prompt" doc:"What to tell an agent that shall remember it."`
+	Prompt string `json:"prompt" doc:"Prompt for an agent that writes the microagent."`
 }

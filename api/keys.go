@@ -11,24 +11,24 @@ type Key struct {
 	CreatedAt time.Time  `json:"created_at"`
 	ExpiresAt *time.Time `json:"expires_at"`
 	RevokedAt *time.Time `json:"revoked_at"`
-	Current   bool       `json:"current" doc:"Whether you came with it, or by a login that was made with it: revoking it locks you out."`
-	Prefix    string     `json:"prefix" doc:"How the key begins. Nothing else of it is kept."`
+	Current   bool       `json:"current" doc:"Whether this request uses the key, or a login made with it. Revoking it logs you out."`
+	Prefix    string     `json:"prefix" doc:"First characters of the key. The rest is stored only as a hash."`
 	// LastUsedAt is here because older front ends look for it.
-	LastUsedAt *time.Time `json:"last_used_at" doc:"Always null: the use of keys is not recorded."`
+	LastUsedAt *time.Time `json:"last_used_at" doc:"Always null: key usage is not recorded."`
 }
 
 // CreateKey is the body of POST /api/keys.
 type CreateKey struct {
-	User    Opt[string] `json:"user,omitzero" minLength:"1" maxLength:"64" doc:"Whose key; only admins may name somebody else. Default: yourself."`
-	Name    Opt[string] `json:"name,omitzero" maxLength:"100" doc:"A label, on one line."`
-	Admin   Opt[bool]   `json:"admin,omitzero" nullable:"false" doc:"Only admins may make admin keys."`
-	Expires Opt[string] `json:"expires,omitzero" maxLength:"50" doc:"How long the key is good, e.g. 720h. Default: for ever."`
+	User    Opt[string] `json:"user,omitzero" minLength:"1" maxLength:"64" doc:"Owner of the key. Default: yourself. Only admins may name another user."`
+	Name    Opt[string] `json:"name,omitzero" maxLength:"100" doc:"Label of the key, on one line."`
+	Admin   Opt[bool]   `json:"admin,omitzero" nullable:"false" doc:"Create an admin key. Only admins may do this."`
+	Expires Opt[string] `json:"expires,omitzero" maxLength:"50" doc:"Time until the key expires, such as 720h. Default: never."`
 }
 
 // NewKey answers POST /api/keys.
 type NewKey struct {
 	Key
-	Secret string `json:"key" doc:"The key. It is shown this once."`
+	Secret string `json:"key" doc:"The key. It is shown only once."`
 }
 
 // Login is the body of POST /api/login: a one-time ticket from a login link, or a key.

@@ -13,12 +13,12 @@ type ExperimentConfig struct {
 // EventFilter is the body that GET …/events may have. Each field is also a query parameter.
 type EventFilter struct {
 	ExcludeHidden Opt[bool]     `json:"exclude_hidden,omitzero" nullable:"false" doc:"Leave out hidden commands and their results."`
-	Query         Opt[string]   `json:"query,omitzero" maxLength:"1000" doc:"Only events whose JSON contains this, in upper or lower case."`
-	IncludeTypes  Opt[[]string] `json:"include_types,omitzero" maxItems:"100" doc:"Only these actions and observations."`
-	ExcludeTypes  Opt[[]string] `json:"exclude_types,omitzero" maxItems:"100" doc:"Not these."`
-	Source        Opt[string]   `json:"source,omitzero" maxLength:"100" doc:"Only events from here: agent, user or environment."`
-	StartDate     Opt[string]   `json:"start_date,omitzero" maxLength:"100" doc:"Only events since then."`
-	EndDate       Opt[string]   `json:"end_date,omitzero" maxLength:"100" doc:"Only events until then."`
+	Query         Opt[string]   `json:"query,omitzero" maxLength:"1000" doc:"Only events whose JSON contains this text, ignoring case."`
+	IncludeTypes  Opt[[]string] `json:"include_types,omitzero" maxItems:"100" doc:"Only events of these action and observation types."`
+	ExcludeTypes  Opt[[]string] `json:"exclude_types,omitzero" maxItems:"100" doc:"No events of these action and observation types."`
+	Source        Opt[string]   `json:"source,omitzero" maxLength:"100" doc:"Only events from this source: agent, user or environment."`
+	StartDate     Opt[string]   `json:"start_date,omitzero" maxLength:"100" doc:"Only events at or after this time."`
+	EndDate       Opt[string]   `json:"end_date,omitzero" maxLength:"100" doc:"Only events at or before this time."`
 }
 
 // NotInitialized is the 404 of the security routes.

@@ -9,12 +9,12 @@ type MCPServers struct {
 
 // MCPServerStatus says where a tool server stands.
 type MCPServerStatus struct {
-	Name    string    `json:"name" doc:"The name given, or one made of the host."`
+	Name    string    `json:"name" doc:"Configured name, or a name derived from the host."`
 	Kind    string    `json:"kind" enum:"sse,shttp,stdio"`
-	Address string    `json:"address" doc:"The address without user, password and query, or the command without its arguments."`
-	State   string    `json:"state" enum:"starting,ready,failed,stopped" doc:"A stopped one is started when it is needed."`
-	OK      bool      `json:"ok" doc:"Whether its tools can be used."`
-	Error   *string   `json:"error" doc:"What is wrong, as a sentence. One that is ready can have one too."`
-	Tools   []string  `json:"tools" doc:"Its tools, by the names the model knows."`
-	Since   time.Time `json:"since" doc:"When it came into this state."`
+	Address string    `json:"address" doc:"URL without user, password and query, or command without arguments."`
+	State   string    `json:"state" enum:"starting,ready,failed,stopped" doc:"State of the server. A stopped server is started when it is needed."`
+	OK      bool      `json:"ok" doc:"Whether the tools of the server can be used."`
+	Error   *string   `json:"error" doc:"Error message. A server that is ready can have one too."`
+	Tools   []string  `json:"tools" doc:"Tools of the server, by the names shown to the model."`
+	Since   time.Time `json:"since" doc:"Start of the current state."`
 }

@@ -8,12 +8,12 @@ type Microagents struct {
 // Microagent is a text that tells the agent how to work, always or when a
 // message calls for it.
 type Microagent struct {
-	Name     string            `json:"name" doc:"The path of its file, without the extension."`
+	Name     string            `json:"name" doc:"Path of the microagent's file, without the extension."`
 	Type     string            `json:"type" enum:"repo,knowledge" doc:"repo: always shown to the agent. knowledge: shown when a message contains one of the triggers."`
 	Content  string            `json:"content"`
-	Triggers []string          `json:"triggers" doc:"Words that bring it up. A task, which has inputs, is brought up by a slash and its name."`
-	Inputs   []MicroagentInput `json:"inputs" doc:"Values that a task wants from the user."`
-	Tools    []string          `json:"tools" doc:"Names of the tool servers that it asks for."`
+	Triggers []string          `json:"triggers" doc:"Words in a message that activate the microagent. A task, which has inputs, is activated by a slash and its name."`
+	Inputs   []MicroagentInput `json:"inputs" doc:"Values that a task needs from the user."`
+	Tools    []string          `json:"tools" doc:"Names of the MCP servers that the microagent uses."`
 }
 
 // MicroagentInput is a value that a task wants from the user.

@@ -8,7 +8,7 @@ type Alive struct {
 // ServerInfo answers GET /server_info.
 type ServerInfo struct {
 	Version   string    `json:"version"`
-	Uptime    float64   `json:"uptime" doc:"Seconds since the start."`
+	Uptime    float64   `json:"uptime" doc:"Seconds since the server started."`
 	IdleTime  float64   `json:"idle_time" doc:"Seconds since the last request that was not a health check."`
 	Resources Resources `json:"resources"`
 }

@@ -17,34 +17,34 @@ const Masked = "**********"
 // Decoding is strict and complete: its error is a *ValidationError that lists every
 // field of a wrong type. Fields we do not know are not an error; Unknown names them.
 type SettingsInput struct {
-	Language         Opt[string] `json:"language,omitzero" maxLength:"35" doc:"Language of the user interface, in which the agent is told to answer: a tag such as en or pt-BR."`
+	Language         Opt[string] `json:"language,omitzero" maxLength:"35" doc:"Language of the user interface and of the agent's replies: a tag such as en or pt-BR."`
 	Agent            Opt[string] `json:"agent,omitzero" doc:"Agent profile, one of /api/options/agents. Empty or null: CodeActAgent."`
-	MaxIterations    Opt[int]    `json:"max_iterations,omitzero" minimum:"1" maximum:"100000" doc:"Model calls per turn."`
-	SecurityAnalyzer Opt[string] `json:"security_analyzer,omitzero" doc:"Who rates the risk of a call, one of /api/options/security-analyzers. Empty or null: nobody."`
-	ConfirmationMode Opt[bool]   `json:"confirmation_mode,omitzero" doc:"Risky calls wait for the user."`
-	LLMModel         Opt[string] `json:"llm_model,omitzero" maxLength:"256" doc:"Model as provider/model. null keeps what is stored."`
-	LLMAPIKey        Opt[string] `json:"llm_api_key,omitzero" format:"password" doc:"Key for the model. null keeps what is stored, an empty string clears it."`
-	LLMBaseURL       Opt[string] `json:"llm_base_url,omitzero" maxLength:"2048" doc:"Address of an OpenAI-compatible server. null keeps what is stored. Changing it to another host without sending llm_api_key again drops the stored key."`
+	MaxIterations    Opt[int]    `json:"max_iterations,omitzero" minimum:"1" maximum:"100000" doc:"Maximum number of model calls per turn."`
+	SecurityAnalyzer Opt[string] `json:"security_analyzer,omitzero" doc:"Analyzer that rates the risk of tool calls, one of /api/options/security-analyzers. Empty or null: off."`
+	ConfirmationMode Opt[bool]   `json:"confirmation_mode,omitzero" doc:"Ask for approval before risky tool calls."`
+	LLMModel         Opt[string] `json:"llm_model,omitzero" maxLength:"256" doc:"Model, as provider/model. null keeps the stored value."`
+	LLMAPIKey        Opt[string] `json:"llm_api_key,omitzero" format:"password" doc:"API key of the model provider. null keeps the stored key, an empty string clears it."`
+	LLMBaseURL       Opt[string] `json:"llm_base_url,omitzero" maxLength:"2048" doc:"Base URL of an OpenAI-compatible server. null keeps the stored value. Changing the host without sending llm_api_key again drops the stored key."`
 
 	RemoteRuntimeResourceFactor Opt[int]         `json:"remote_runtime_resource_factor,omitzero" enum:"1,2,4,8" doc:"Multiplies the CPU and memory limits of the sandbox."`
 	SecretsStore                Opt[UserSecrets] `json:"secrets_store,omitzero" doc:"Git provider tokens and custom secrets, merged by name. null removes all of them."`
 
 	// The four enable_* fields are not nullable: null is refused.
 	EnableDefaultCondenser              Opt[bool] `json:"enable_default_condenser,omitzero" nullable:"false" doc:"Summarise old history when it nears the context window. Not nullable."`
-	CondenserMaxSize                    Opt[int]  `json:"condenser_max_size,omitzero" minimum:"20" maximum:"100000" doc:"Summarise old history when it has more messages than this, beside when it nears the context window. null: no such limit."`
-	EnableSoundNotifications            Opt[bool] `json:"enable_sound_notifications,omitzero" nullable:"false" doc:"Play a sound when the agent waits or ends. Not nullable."`
+	CondenserMaxSize                    Opt[int]  `json:"condenser_max_size,omitzero" minimum:"20" maximum:"100000" doc:"Also summarise old history when it has more messages than this. null: no limit on messages."`
+	EnableSoundNotifications            Opt[bool] `json:"enable_sound_notifications,omitzero" nullable:"false" doc:"Play a sound when the agent finishes or waits for input. Not nullable."`
 	EnableProactiveConversationStarters Opt[bool] `json:"enable_proactive_conversation_starters,omitzero" nullable:"false" doc:"Offer suggested tasks from the git providers. Not nullable."`
 	EnableSolvabilityAnalysis           Opt[bool] `json:"enable_solvability_analysis,omitzero" nullable:"false" doc:"Rate suggested issues with the user's model. Not nullable."`
 
-	UserConsentsToAnalytics      Opt[bool]      `json:"user_consents_to_analytics,omitzero" doc:"Allow anonymous usage counts. null keeps what is stored."`
+	UserConsentsToAnalytics      Opt[bool]      `json:"user_consents_to_analytics,omitzero" doc:"Allow anonymous usage counts. null keeps the stored value."`
 	SandboxBaseContainerImage    Opt[string]    `json:"sandbox_base_container_image,omitzero" maxLength:"512" doc:"Image of the sandbox; the runner is injected."`
-	SandboxRuntimeContainerImage Opt[string]    `json:"sandbox_runtime_container_image,omitzero" maxLength:"512" doc:"Image that already holds the runner; nothing is injected."`
-	MCPConfig                    Opt[MCPConfig] `json:"mcp_config,omitzero" doc:"Tool servers of every conversation. Replaces what is stored; a masked api_key or env value keeps the stored one."`
-	SearchAPIKey                 Opt[string]    `json:"search_api_key,omitzero" format:"password" doc:"Key of the web search service. null keeps what is stored, an empty string clears it."`
-	SandboxAPIKey                Opt[string]    `json:"sandbox_api_key,omitzero" format:"password" doc:"Key of a remote sandbox. null keeps what is stored, an empty string clears it."`
-	MaxBudgetPerTask             Opt[float64]   `json:"max_budget_per_task,omitzero" minimum:"0" doc:"Money limit per conversation in USD."`
+	SandboxRuntimeContainerImage Opt[string]    `json:"sandbox_runtime_container_image,omitzero" maxLength:"512" doc:"Sandbox image that already contains the runner; nothing is injected."`
+	MCPConfig                    Opt[MCPConfig] `json:"mcp_config,omitzero" doc:"MCP servers for all conversations. Replaces the stored list; a masked api_key or env value keeps the stored one."`
+	SearchAPIKey                 Opt[string]    `json:"search_api_key,omitzero" format:"password" doc:"API key of the web search service. null keeps the stored key, an empty string clears it."`
+	SandboxAPIKey                Opt[string]    `json:"sandbox_api_key,omitzero" format:"password" doc:"API key of a remote sandbox. null keeps the stored key, an empty string clears it."`
+	MaxBudgetPerTask             Opt[float64]   `json:"max_budget_per_task,omitzero" minimum:"0" doc:"Spending limit per conversation in USD."`
 	Email                        Opt[string]    `json:"email,omitzero" maxLength:"254" doc:"E-mail address of the user."`
-	EmailVerified                Opt[bool]      `json:"email_verified,omitzero" doc:"Whether the address is verified; without it no notifications are sent."`
+	EmailVerified                Opt[bool]      `json:"email_verified,omitzero" doc:"Whether the address is verified. Notifications are sent only to verified addresses."`
 	GitUserName                  Opt[string]    `json:"git_user_name,omitzero" maxLength:"255" doc:"Author name of the agent's commits."`
 	GitUserEmail                 Opt[string]    `json:"git_user_email,omitzero" maxLength:"254" doc:"Author e-mail of the agent's commits."`
 
@@ -93,9 +93,9 @@ func (in *SettingsInput) UnmarshalJSON(b []byte) error {
 
 // MCPConfig lists tool servers, at most 100 in total.
 type MCPConfig struct {
-	SSEServers   []MCPServer   `json:"sse_servers" required:"false" doc:"Tool servers that speak SSE."`
-	StdioServers []StdioServer `json:"stdio_servers" required:"false" doc:"Tool servers that are started inside the sandbox, with its home folder as the current folder. One that has env values does not start while the conversation's repository is not trusted."`
-	SHTTPServers []MCPServer   `json:"shttp_servers" required:"false" doc:"Tool servers that speak streamable HTTP."`
+	SSEServers   []MCPServer   `json:"sse_servers" required:"false" doc:"MCP servers that use the SSE transport."`
+	StdioServers []StdioServer `json:"stdio_servers" required:"false" doc:"MCP servers that run as commands inside the sandbox, in its home folder. A server with env values does not start while the conversation's repository is untrusted."`
+	SHTTPServers []MCPServer   `json:"shttp_servers" required:"false" doc:"MCP servers that use the streamable HTTP transport."`
 }
 
 // UnmarshalJSON refuses unknown names: a misspelt list would be lost otherwise.
@@ -115,9 +115,9 @@ func (c *MCPConfig) UnmarshalJSON(b []byte) error {
 
 // MCPServer is a tool server at an address: an object, or just the address as a string.
 type MCPServer struct {
-	URL     string  `json:"url" maxLength:"2048" doc:"Address, http or https."`
-	APIKey  *string `json:"api_key" required:"false" format:"password" doc:"Key sent to the server. ********** keeps the one stored for this address."`
-	Timeout *int    `json:"timeout,omitempty" minimum:"1" maximum:"3600" doc:"Seconds to wait for a call, for shttp_servers only."`
+	URL     string  `json:"url" maxLength:"2048" doc:"URL of the server, http or https."`
+	APIKey  *string `json:"api_key" required:"false" format:"password" doc:"Key sent to the server. ********** keeps the key stored for this URL."`
+	Timeout *int    `json:"timeout,omitempty" minimum:"1" maximum:"3600" doc:"Timeout of a call in seconds, for shttp_servers only."`
 }
 
 // UnmarshalJSON accepts both forms.
@@ -140,10 +140,10 @@ func (s *MCPServer) UnmarshalJSON(b []byte) error {
 
 // StdioServer is a tool server that the sandbox starts.
 type StdioServer struct {
-	Name    string            `json:"name" maxLength:"64" pattern:"^[A-Za-z0-9_-]+$" doc:"Name, unique in the list."`
-	Command string            `json:"command" doc:"Program to start, without arguments."`
-	Args    []string          `json:"args" required:"false" doc:"Arguments. One shell-quoted string works too."`
-	Env     map[string]string `json:"env" required:"false" doc:"Environment. ********** keeps the stored value of this server and name. A string K=V,K2=V2 works too."`
+	Name    string            `json:"name" maxLength:"64" pattern:"^[A-Za-z0-9_-]+$" doc:"Name of the server, unique in the list."`
+	Command string            `json:"command" doc:"Command to run, without arguments."`
+	Args    []string          `json:"args" required:"false" doc:"Arguments, as a list or as one shell-quoted string."`
+	Env     map[string]string `json:"env" required:"false" doc:"Environment variables, as an object or a string K=V,K2=V2. ********** keeps the stored value."`
 }
 
 // UnmarshalJSON accepts the legacy forms of args and env beside the lists.
@@ -178,7 +178,7 @@ func (s *StdioServer) UnmarshalJSON(b []byte) error {
 // The whole of provider_tokens or custom_secrets as null is the same as omitted.
 type UserSecrets struct {
 	ProviderTokens map[string]*ProviderToken `json:"provider_tokens,omitempty" doc:"Tokens by git provider (github, gitlab, bitbucket, enterprise_sso, gitea, forgejo): a string, an object {token, host, user_id}, or null to remove it."`
-	CustomSecrets  map[string]*CustomSecret  `json:"custom_secrets,omitempty" doc:"Secrets by name, which must be a legal name of an environment variable: a string, an object {secret, description, repositories}, or null to remove it."`
+	CustomSecrets  map[string]*CustomSecret  `json:"custom_secrets,omitempty" doc:"Secrets by name, which must be a valid environment variable name: a string, an object {secret, description, repositories}, or null to remove it."`
 }
 
 // UnmarshalJSON refuses unknown names: a misspelt one would lose secrets silently.
@@ -200,7 +200,7 @@ func (u *UserSecrets) UnmarshalJSON(b []byte) error {
 type ProviderToken struct {
 	Token  Opt[string] `json:"token,omitzero" format:"password" doc:"The token. Omitted, null or **********: keep the stored one. Empty: clear it."`
 	Host   Opt[string] `json:"host,omitzero" doc:"Host of a self-hosted provider. Changing it without sending the token drops the token."`
-	UserID Opt[string] `json:"user_id,omitzero" doc:"User id at the provider."`
+	UserID Opt[string] `json:"user_id,omitzero" doc:"User ID at the provider."`
 }
 
 // UnmarshalJSON accepts both forms.
@@ -224,8 +224,8 @@ func (t *ProviderToken) UnmarshalJSON(b []byte) error {
 // CustomSecret becomes an environment variable of the sandbox. A bare string is short for {secret}.
 type CustomSecret struct {
 	Secret       Opt[string]   `json:"secret,omitzero" format:"password" doc:"The value. Omitted, null or **********: keep the stored one. Empty: remove the secret."`
-	Description  Opt[string]   `json:"description,omitzero" doc:"What it is for."`
-	Repositories Opt[[]string] `json:"repositories,omitzero" doc:"Only conversations on these repositories get it: host and path, such as github.com/octo/app. Omitted: stays. null or empty: all conversations."`
+	Description  Opt[string]   `json:"description,omitzero" doc:"Purpose of the secret."`
+	Repositories Opt[[]string] `json:"repositories,omitzero" doc:"Limit the secret to conversations on these repositories: host and path, such as github.com/octo/app. Omitted: unchanged. null or empty: all conversations."`
 }
 
 // UnmarshalJSON accepts both forms.
@@ -267,7 +267,7 @@ type Settings struct {
 	UserConsentsToAnalytics             *bool       `json:"user_consents_to_analytics"`
 	SandboxBaseContainerImage           *string     `json:"sandbox_base_container_image"`
 	SandboxRuntimeContainerImage        *string     `json:"sandbox_runtime_container_image"`
-	MCPConfig                           *MCPConfig  `json:"mcp_config" doc:"With api_key and env values masked."`
+	MCPConfig                           *MCPConfig  `json:"mcp_config" doc:"MCP servers, with api_key and env values masked."`
 	SearchAPIKey                        *string     `json:"search_api_key" doc:"Always null; see search_api_key_set."`
 	SandboxAPIKey                       *string     `json:"sandbox_api_key" doc:"Always null; see sandbox_api_key_set."`
 	MaxBudgetPerTask                    *float64    `json:"max_budget_per_task"`
@@ -276,10 +276,10 @@ type Settings struct {
 	GitUserName                         *string     `json:"git_user_name"`
 	GitUserEmail                        *string     `json:"git_user_email"`
 
-	LLMAPIKeySet      bool               `json:"llm_api_key_set" doc:"Whether a key for the model is stored."`
-	SearchAPIKeySet   bool               `json:"search_api_key_set" doc:"Whether a key for web search is stored."`
-	SandboxAPIKeySet  bool               `json:"sandbox_api_key_set" doc:"Whether a key for a remote sandbox is stored."`
-	ProviderTokensSet map[string]*string `json:"provider_tokens_set" doc:"Git providers with a stored token, each with its host, or null for the provider's own."`
+	LLMAPIKeySet      bool               `json:"llm_api_key_set" doc:"Whether an API key of the model provider is stored."`
+	SearchAPIKeySet   bool               `json:"search_api_key_set" doc:"Whether an API key of the web search service is stored."`
+	SandboxAPIKeySet  bool               `json:"sandbox_api_key_set" doc:"Whether an API key of a remote sandbox is stored."`
+	ProviderTokensSet map[string]*string `json:"provider_tokens_set" doc:"Git providers with a stored token and their hosts; null for the provider's default host."`
 }
 
 // SecretNames is secrets_store as GET shows it: names only, each with the mask as its value.
@@ -291,6 +291,6 @@ type SecretNames struct {
 // SettingsStored is the answer to POST /api/settings. Message is always "Settings stored".
 type SettingsStored struct {
 	Message       string   `json:"message"`
-	IgnoredFields []string `json:"ignored_fields,omitempty" doc:"Fields of the body that were not stored: they are not settings, or cannot be set and differ from what is stored."`
-	Notes         []string `json:"notes,omitempty" doc:"What else the change did, such as dropping a key that belongs to another host."`
+	IgnoredFields []string `json:"ignored_fields,omitempty" doc:"Fields of the body that were not stored: unknown fields, and read-only fields that differ from the stored value."`
+	Notes         []string `json:"notes,omitempty" doc:"Side effects of the change, such as a dropped key that belongs to another host."`
 }

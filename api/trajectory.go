@@ -4,5 +4,5 @@ import "encoding/json"
 
 // Trajectory is everything that happened in a conversation, to be kept or replayed.
 type Trajectory struct {
-	Trajectory []json.RawMessage `json:"trajectory" doc:"Events as docs/events.md describes them, without screenshots and what else a browser saw. The array, as a string, is what replay_json takes."`
+	Trajectory []json.RawMessage `json:"trajectory" doc:"Events as described in docs/events.md, without screenshots and other browser content. Send the array as a string in replay_json to replay it."`
 }

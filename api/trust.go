@@ -2,18 +2,18 @@ package api
 
 // SetTrust is the body of PUT …/trust.
 type SetTrust struct {
-	Trusted bool `json:"trusted" doc:"true adds the repository to your trusted repositories, false removes it. This conversation follows at once."`
+	Trusted bool `json:"trusted" doc:"true adds the repository to your trusted repositories, false removes it. Applies to this conversation immediately."`
 }
 
 // Trust says whether a conversation's repository is trusted. A conversation
 // without a repository is.
 type Trust struct {
-	Repository *string `json:"repository" doc:"Host and path, as in /api/trusted-repositories; null without a repository."`
-	Trusted    bool    `json:"trusted" doc:"Whether custom secrets reach the sandbox, and scripts of the repository may use the network."`
-	Reason     *string `json:"reason" enum:"user,listed,push,read_only,unknown,outside" doc:"user: you said so here. listed: it is one of your trusted repositories. push: you can push to it. read_only: you cannot. unknown: the git provider does not say. outside: the conversation was started by somebody without write access, or for a pull request from a fork. null: not known yet, or no repository."`
+	Repository *string `json:"repository" doc:"Host and path, as in /api/trusted-repositories; null if the conversation has no repository."`
+	Trusted    bool    `json:"trusted" doc:"Whether the sandbox gets custom secrets and repository scripts may use the network."`
+	Reason     *string `json:"reason" enum:"user,listed,push,read_only,unknown,outside" doc:"user: you trusted it in this conversation. listed: it is one of your trusted repositories. push: you have push access. read_only: you have no push access. unknown: the git provider does not report it. outside: the conversation was started by a person without write access, or for a pull request from a fork. null: not known yet, or no repository."`
 }
 
 // TrustedRepositories is the body of PUT /api/trusted-repositories, and answers GET and PUT.
 type TrustedRepositories struct {
-	Repositories []string `json:"repositories" maxItems:"1000" doc:"Repositories that you trust although you may not be able to push to them: host and path, such as github.com/octo/app. PUT replaces the list."`
+	Repositories []string `json:"repositories" maxItems:"1000" doc:"Repositories that you trust even without push access: host and path, such as github.com/octo/app. PUT replaces the list."`
 }

@@ -2,11 +2,11 @@ package api
 
 // Usage answers GET /api/usage. Amounts are in US dollars, months are those of UTC.
 type Usage struct {
-	Month    string       `json:"month" doc:"The present month, such as 2026-11."`
-	Spent    float64      `json:"spent" doc:"What all conversations spent in it, deleted ones included."`
-	Reserved float64      `json:"reserved" doc:"What the model calls that are under way may cost at most."`
-	Limit    *float64     `json:"limit" doc:"What may be spent in a month; null if there is no limit. No model call is made that might exceed it."`
-	Months   []UsageMonth `json:"months" doc:"The last twelve months, the present one first."`
+	Month    string       `json:"month" doc:"The current month, such as 2026-11."`
+	Spent    float64      `json:"spent" doc:"US dollars spent this month by all conversations, including deleted ones."`
+	Reserved float64      `json:"reserved" doc:"Maximum cost of the model calls in progress."`
+	Limit    *float64     `json:"limit" doc:"Monthly spending limit; null if there is none. Model calls that could exceed it are not made."`
+	Months   []UsageMonth `json:"months" doc:"The last twelve months, the current month first."`
 }
 
 // UsageMonth is what was spent in a month.

@@ -120,7 +120,7 @@ func fill(b *bench, db *sqlite.DB, n int) error {
 			for i := next.Add(1); i <= int64(n) && len(failed) == 0; i = next.Add(1) {
 				book := begin(db.NewID(), "admin", first.Add(time.Duration(i)*time.Second))
 				if i%2 == 0 {
-					book.add(session.Stopped{Reason: "closed after a time without use"})
+					book.add(session.Stopped{Reason: "stopped because it was idle"})
 				}
 				if book.state.Wants() {
 					failed <- fmt.Errorf("a stored conversation wants to be worked on: %s", book.state.Status())

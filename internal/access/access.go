@@ -15,11 +15,11 @@ import (
 var (
 	ErrUnauthorized = errors.New("unauthorized")
 	ErrNotFound     = errors.New("not found")
-	ErrExists       = errors.New("exists already")
+	ErrExists       = errors.New("already exists")
 	// ErrRevoked is the cause of a held context whose key or browser login stopped being good.
-	ErrRevoked = errors.New("the key was revoked, has expired, or its user was disabled or has logged out")
+	ErrRevoked = errors.New("the key was revoked or has expired, or its user was disabled or logged out")
 	// ErrLastAdmin refuses a change after which no administrator could come in any more.
-	ErrLastAdmin = errors.New("this is the last usable admin key: without it everybody would be locked out. Create another admin key first; deckhand key revoke --force revokes it all the same")
+	ErrLastAdmin = errors.New("this is the last usable admin key; without it, no one could administer the server. Create another admin key first, or use deckhand key revoke --force")
 	// ErrUserDisabled refuses a new key for a user who could not use it.
 	ErrUserDisabled = errors.New("the user is disabled: enable the user before creating a key")
 	// ErrNotAdmin refuses an admin key for a user who is no administrator.
@@ -33,7 +33,7 @@ const defaultMaxKeys = 1000
 type TooManyKeysError struct{ Most int }
 
 func (e *TooManyKeysError) Error() string {
-	return fmt.Sprintf("the user has %d keys that can be used, and more are not allowed: revoke one first", e.Most)
+	return fmt.Sprintf("the user has reached the limit of %d active keys: revoke one first", e.Most)
 }
 
 // InvalidError says which argument was refused and what would be right. It never repeats the value.

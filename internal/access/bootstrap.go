@@ -16,7 +16,7 @@ const (
 	keyFile   = "admin.key"
 )
 
-var errTorn = errors.New("the key file is not whole")
+var errTorn = errors.New("the key file is incomplete")
 
 // Bootstrap makes user admin and one admin key on the first start, and leaves the key in <dataDir>/admin.key. made
 // says that it did; keyPath is the file, or "" when there is none whose key opens the door.
@@ -115,7 +115,7 @@ func ReadKeyFile(path string) (string, error) {
 		strings.Trim(plain, "\x00") == "": // some file systems leave zeros after a crash
 		return "", fmt.Errorf("%s: %w", path, errTorn)
 	}
-	return "", fmt.Errorf("%s does not hold a key; move it away and start again", path)
+	return "", fmt.Errorf("%s does not contain a key; move the file away and start again", path)
 }
 
 // writeKeyFile makes the file durable before it returns: its content first, then its name.

@@ -54,7 +54,7 @@ var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._@-]{0,63}$`)
 // CheckUserName refuses names that could not be written safely in a file name, a log line or a cookie.
 func CheckUserName(name string) error {
 	if !nameForm.MatchString(name) {
-		return &InvalidError{Field: "user", Msg: "a user name is 1 to 64 characters of a-z, 0-9, '.', '_', '@' and '-', and starts with a letter or a digit"}
+		return &InvalidError{Field: "user", Msg: "a user name must be 1 to 64 characters: a-z, 0-9, '.', '_', '@' and '-', starting with a letter or digit"}
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func CheckUserName(name string) error {
 func checkLabel(label string) error {
 	bad := func(r rune) bool { return !unicode.IsPrint(r) }
 	if !utf8.ValidString(label) || utf8.RuneCountInString(label) > maxLabel || strings.ContainsFunc(label, bad) {
-		return &InvalidError{Field: "name", Msg: "a label is at most 100 printable characters on one line"}
+		return &InvalidError{Field: "name", Msg: "a label must be at most 100 printable characters on one line"}
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ func (g *Gate) Create(ctx context.Context, user, label string, admin bool, expir
 		return "", Key{}, err
 	}
 	if expires < 0 {
-		return "", Key{}, &InvalidError{Field: "expires", Msg: "how long the key lives must not be negative; 0 means for ever"}
+		return "", Key{}, &InvalidError{Field: "expires", Msg: "the lifetime of a key must not be negative; 0 means it never expires"}
 	}
 	g.changing.Lock()
 	defer g.changing.Unlock()
@@ -183,7 +183,7 @@ func (g *Gate) keepAdmin(ctx context.Context, goes func(Key) bool) error {
 // changed makes a stored change felt before the caller is answered, even if the caller has gone away meanwhile.
 func (g *Gate) changed(ctx context.Context) error {
 	if err := g.Refresh(context.WithoutCancel(ctx)); err != nil {
-		return fmt.Errorf("the change is stored, but is not in effect yet: %w", err)
+		return fmt.Errorf("the change is stored but not in effect yet: %w", err)
 	}
 	return nil
 }

@@ -121,7 +121,7 @@ func (g *Gate) linked(ctx context.Context, v Vouched) (User, error) {
 			return user, err
 		}
 	}
-	return User{}, fmt.Errorf("no name like %s is free", wished)
+	return User{}, fmt.Errorf("no free user name similar to %s", wished)
 }
 
 // userName makes a name that a user may have from one that somebody has elsewhere.

@@ -125,7 +125,7 @@ func (l *Loop) awaitAnswer(ctx context.Context, w *worker, st session.State) (se
 	}
 	g := session.ApprovalGiven{ID: open.ID, Approved: open.Default, Late: true}
 	if !g.Approved {
-		g.Reason = "Nobody answered in time."
+		g.Reason = "No decision in time."
 	}
 	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
 		if now, ok := s.Awaiting(); !ok || now.ID != open.ID || s.Claim != w.claim {

@@ -145,7 +145,7 @@ func (l *Loop) condense(ctx context.Context, w *worker, st session.State, p Prof
 		return l.Sessions.Load(ctx, w.id)
 	}
 	if to <= from {
-		return l.endTurn(ctx, w, t, ErrorID(llm.ClassContext), "The messages of this conversation do not fit into the model's context window, and nothing can be left out. Choose a model with a larger one.")
+		return l.endTurn(ctx, w, t, ErrorID(llm.ClassContext), "The messages of this conversation do not fit into the model's context window, and nothing can be omitted. Choose a model with a larger context window.")
 	}
 	w.condensed++
 	event := session.Condensed{From: oldest(t.messages[from:to]), To: oldest(t.messages[to:]) - 1}

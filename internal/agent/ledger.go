@@ -6,7 +6,7 @@ import "deckhand/internal/session"
 // what a person can do about it.
 func outOfMoney(e *session.BudgetError) (id, reason string) {
 	if e.Month != "" {
-		return "STATUS$ERROR_USER_BUDGET", e.Error() + ". Ask the operator for a higher limit or wait until then, and send a message to go on."
+		return "STATUS$ERROR_USER_BUDGET", e.Error() + ". Ask the operator for a higher limit or wait until then, then send a message to continue."
 	}
-	return "STATUS$ERROR_BUDGET", e.Error() + ". Raise max_budget_per_task and send a message to go on."
+	return "STATUS$ERROR_BUDGET", e.Error() + ". Raise max_budget_per_task and send a message to continue."
 }

@@ -35,7 +35,7 @@ func TestUsersLimitHoldsOverConversations(t *testing.T) {
 	second := r.create("two")
 	st := r.until(second, "the end of its turn", func(s session.State) bool { return s.ErrorID != "" })
 	if st.ErrorID != "STATUS$ERROR_USER_BUDGET" || st.Agent != session.AgentError || !strings.Contains(st.Reason, "$1.50 for November 2026") ||
-		!strings.Contains(st.Reason, "renewed on 1 December 2026 (UTC). Ask the operator") {
+		!strings.Contains(st.Reason, "resets on 1 December 2026 (UTC). Ask the operator") {
 		t.Errorf("%s %s: %s", st.Agent, st.ErrorID, st.Reason)
 	}
 	m.release <- nil

@@ -411,7 +411,7 @@ func (l *Loop) closeSome(ctx context.Context, before time.Time) bool {
 			if s.Wants() || s.UpdatedAt.After(before) {
 				return nil, nil
 			}
-			return s.Stop("closed after a time without use")
+			return s.Stop("stopped because it was idle")
 		})
 		if err != nil && !errors.Is(err, session.ErrDeleted) {
 			if ctx.Err() == nil {

@@ -402,7 +402,7 @@ func TestIdleConversationIsClosed(t *testing.T) {
 	r.start()
 	id := r.create("")
 	st := r.until(id, "stopped", func(s session.State) bool { return s.Status() == session.Halted })
-	if !strings.Contains(st.Reason, "without use") {
+	if !strings.Contains(st.Reason, "it was idle") {
 		t.Errorf("reason %q", st.Reason)
 	}
 }

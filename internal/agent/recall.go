@@ -24,7 +24,7 @@ func (l *Loop) recall(ctx context.Context, w *worker, st session.State, t *trans
 		r, err := l.Recall(ctx, st, session.UserSaid{Text: m.Text}, Occasion{First: m.number == t.first, Known: known})
 		if err != nil {
 			// What could be known is not known; that is no reason not to answer.
-			l.Logger.Warn("nothing could be recalled for a message", "session", w.id, "error", err)
+			l.Logger.Warn("cannot recall knowledge for a message", "session", w.id, "error", err)
 			continue
 		}
 		if r.Text == "" {

@@ -73,7 +73,7 @@ func (l *Loop) reanswer(ctx context.Context, w *worker, st session.State, p Prof
 		return st, err
 	}
 	if st.Asks >= p.MaxAsks {
-		return l.endTurn(ctx, w, t, "STATUS$ERROR_MAX_ITERATIONS", fmt.Sprintf("The limit of %d model calls per turn was reached in a replay. Send a message to go on.", p.MaxAsks))
+		return l.endTurn(ctx, w, t, "STATUS$ERROR_MAX_ITERATIONS", fmt.Sprintf("The limit of %d model calls per turn was reached in a replay. Send a message to continue.", p.MaxAsks))
 	}
 	r := w.script[st.Replay]
 	call := fmt.Sprintf("m%d", st.Last+1)

@@ -168,22 +168,22 @@ func ErrorID(c llm.Class) string {
 // explain tells a person what went wrong, in the provider's words too, and what
 // they can do about it.
 func explain(e *llm.Error) string {
-	what, then := "The provider does not accept the request", "Check the model's name and its address."
+	what, then := "The provider rejected the request", "Check the model name and the base URL."
 	switch e.Class {
 	case llm.ClassAuth:
-		what, then = "The provider does not accept the key", "Give it another key, and send a message to go on."
+		what, then = "The provider rejected the API key", "Store another key, then send a message to continue."
 	case llm.ClassRate:
-		what, then = "The provider was asked too often", "Send a message to try again."
+		what, then = "Rate limited by the provider", "Send a message to try again."
 	case llm.ClassOverload, llm.ClassInternal:
 		what, then = "The provider failed", "Send a message to try again."
 	case llm.ClassNetwork:
-		what, then = "The connection to the model failed", "Check its address, or send a message to try again."
+		what, then = "The connection to the model failed", "Check the base URL, or send a message to try again."
 	case llm.ClassContext:
-		what, then = "The conversation does not fit into the model's context window", "Choose a model with a larger one, or begin another conversation."
+		what, then = "The conversation does not fit into the model's context window", "Choose a model with a larger context window, or start a new conversation."
 	case llm.ClassPolicy:
-		what, then = "The provider refuses this content", "Send another message to go on."
+		what, then = "The provider refused this content", "Send another message to continue."
 	case llm.ClassCredit:
-		what, then = "The account with the provider is used up", "Pay in, or give it another key, and send a message to go on."
+		what, then = "The provider account has no credit left", "Add credit or store another key, then send a message to continue."
 	}
 	return what + ": " + strings.TrimRight(e.Message, ". \n") + ". " + then
 }

@@ -111,7 +111,7 @@ func (c *circles) alternates() bool {
 // unstick tells the model first and stops second.
 func (l *Loop) unstick(ctx context.Context, w *worker, t *transcript, why string) (session.State, error) {
 	if t.circles.nudged {
-		return l.endTurn(ctx, w, t, "STATUS$ERROR_STUCK", "AgentStuckInLoopError: Agent got stuck in a loop: "+why+". Send a message to go on.")
+		return l.endTurn(ctx, w, t, "STATUS$ERROR_STUCK", "AgentStuckInLoopError: Agent got stuck in a loop: "+why+". Send a message to continue.")
 	}
 	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
 		if s.Claim != w.claim {

@@ -227,8 +227,8 @@ func (l *Loop) noSandbox(ctx context.Context, w *worker, err error) error {
 		errors.Is(err, session.ErrNotFound), errors.Is(err, session.ErrDeleted), errors.Is(err, session.ErrNotOwner), errors.Is(err, session.ErrRefused):
 		return err
 	}
-	l.Logger.Error("a sandbox cannot be started", "session", w.id, "error", err)
-	return &sandbox.Unavailable{Reason: "The sandbox could not be started; the server's log says why.", Cause: err}
+	l.Logger.Error("cannot start a sandbox", "session", w.id, "error", err)
+	return &sandbox.Unavailable{Reason: "The sandbox could not be started; see the server log.", Cause: err}
 }
 
 // interruptGrace is how long a command may take to obey Ctrl-C.
@@ -246,7 +246,7 @@ func (l *Loop) interrupt(ctx context.Context, w *worker, box *sandbox.Sandbox, s
 		return
 	}
 	if err := box.Interrupt(ctx, shell, interruptGrace); err != nil && !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrFenced) {
-		l.Logger.Warn("a command could not be interrupted", "session", w.id, "error", err)
+		l.Logger.Warn("cannot interrupt a command", "session", w.id, "error", err)
 	}
 }
 

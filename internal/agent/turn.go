@@ -18,7 +18,7 @@ func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile,
 		return st, err
 	}
 	if st.InTurn && st.Asks >= p.MaxAsks {
-		return l.endTurn(ctx, w, t, "STATUS$ERROR_MAX_ITERATIONS", fmt.Sprintf("The limit of %d model calls per turn was reached. Send a message to go on.", p.MaxAsks))
+		return l.endTurn(ctx, w, t, "STATUS$ERROR_MAX_ITERATIONS", fmt.Sprintf("The limit of %d model calls per turn was reached. Send a message to continue.", p.MaxAsks))
 	}
 	if why := t.circles.found(); st.InTurn && why != "" {
 		return l.unstick(ctx, w, t, why)
@@ -208,7 +208,7 @@ func (l *Loop) hear(ctx context.Context, m llm.Model, req llm.Request, take func
 		case part.Done != nil:
 			a.text, a.reasoning, a.done = text.String(), reasoning.String(), part.Done
 			if strings.TrimSpace(a.text) == "" && len(a.calls) == 0 && !a.done.Cut {
-				return a, &llm.Error{Class: llm.ClassInternal, Message: "The model answered with nothing.", Began: true}
+				return a, &llm.Error{Class: llm.ClassInternal, Message: "The model returned an empty reply.", Began: true}
 			}
 			return a, nil
 		case part.Call != nil:
@@ -220,7 +220,7 @@ func (l *Loop) hear(ctx context.Context, m llm.Model, req llm.Request, take func
 			take([]byte(part.Text))
 		}
 	}
-	return a, &llm.Error{Class: llm.ClassNetwork, Message: "The answer ended before it was complete.", Began: true}
+	return a, &llm.Error{Class: llm.ClassNetwork, Message: "The reply ended early.", Began: true}
 }
 
 // ownID is the id of a call, or another one if the model gave none or gave it to

@@ -157,9 +157,9 @@ func (l *Loop) done(ctx context.Context, w *worker, err error) {
 		l.retryReleased(ctx, w)
 	case errors.Is(err, session.ErrNotOwner), errors.Is(err, session.ErrDeleted), errors.Is(err, session.ErrRefused),
 		errors.Is(err, session.ErrNotFound):
-		l.Logger.Debug("conversation left", "session", w.id, "why", err)
+		l.Logger.Debug("released a conversation", "session", w.id, "why", err)
 	default:
-		l.Logger.Error("conversation left with an error", "session", w.id, "error", err)
+		l.Logger.Error("released a conversation after an error", "session", w.id, "error", err)
 		l.retry(w.id)
 	}
 }
@@ -276,9 +276,9 @@ func (l *Loop) fail(ctx context.Context, w *worker, cause error) (session.State,
 	if ctx.Err() != nil {
 		return session.State{}, cause
 	}
-	why := &ProfileError{ID: "STATUS$ERROR", Reason: "The conversation could not be started; the server's log says why."}
+	why := &ProfileError{ID: "STATUS$ERROR", Reason: "The conversation could not be started; see the server log."}
 	if !errors.As(cause, &why) {
-		l.Logger.Error("conversation cannot be started", "session", w.id, "error", cause)
+		l.Logger.Error("cannot start a conversation", "session", w.id, "error", cause)
 	}
 	return l.update(ctx, w, l.claim(ctx, w),
 		func(s session.State) ([]session.Payload, error) { return s.Fail(s.Claim, why.ID, why.Reason) })
@@ -410,9 +410,9 @@ func (l *Loop) warm(ctx context.Context, w *worker) (stop func()) {
 		if ctx.Err() != nil {
 			return
 		}
-		why := &sandbox.Unavailable{Reason: "The sandbox could not be started; the server's log says why."}
+		why := &sandbox.Unavailable{Reason: "The sandbox could not be started; see the server log."}
 		if !errors.As(err, &why) {
-			l.Logger.Error("a sandbox cannot be started", "session", w.id, "error", err)
+			l.Logger.Error("cannot start a sandbox", "session", w.id, "error", err)
 		}
 		if _, err := l.Sessions.Update(ctx, w.id, func(s session.State) ([]session.Payload, error) {
 			if s.ClaimedBy != l.Member {
@@ -420,7 +420,7 @@ func (l *Loop) warm(ctx context.Context, w *worker) (stop func()) {
 			}
 			return s.Fail(s.Claim, why.Code(), why.Reason)
 		}); err != nil && ctx.Err() == nil {
-			l.Logger.Debug("a failed start was not recorded", "session", w.id, "why", err)
+			l.Logger.Debug("cannot record a failed start", "session", w.id, "why", err)
 		}
 	}()
 	return func() { cancel(); <-done }

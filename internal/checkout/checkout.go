@@ -241,10 +241,10 @@ func word(n int) string {
 // done so too; here it is done where it matters.
 func (w *work) checkRequest() error {
 	if w.want.Branch != "" && !gitprovider.ValidBranch(w.want.Branch) {
-		return w.no(branchMissing, "the name of the branch is not one that git allows")
+		return w.no(branchMissing, "the branch name is not valid")
 	}
 	if CheckURL(w.src.URL) != nil {
-		return w.no(cloneFailed, "only addresses with http:// or https:// can be cloned from")
+		return w.no(cloneFailed, "only http:// and https:// URLs can be cloned")
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 const temporary = ".deckhand-clone-"
 
 // anew is told of a clone that takes the place of one that was lost.
-const anew = "It was cloned anew, for it was no longer there; what had not been pushed is lost."
+const anew = "The repository was missing and was cloned again. Changes that were not pushed are lost."
 
 // clone makes the clone beside its place and moves it there when it is complete.
 func (w *work) clone(ctx context.Context) (*session.CheckedOut, error) {
@@ -165,7 +165,7 @@ func (w *work) checkEmpty(ctx context.Context) error {
 	env["GIT_TRACE_PACKET"] = "1" // only who speaks git sends packets
 	r, err := w.box.Run(ctx, sandbox.Process{Args: slices.Concat(flags, []string{"ls-remote", "--", w.src.URL}), Env: env, Own: true, Limit: maxSaid}, nil)
 	if err == nil && !bytes.Contains(r.Stderr, []byte(" packet: ")) {
-		return w.no(cloneFailed, "there is no git repository at this address")
+		return w.no(cloneFailed, "there is no git repository at this URL")
 	}
 	return w.refused(err)
 }

@@ -49,7 +49,7 @@ var sayings = []saying{
 	{cloneFailed, "transport '", "its address leads to a transport that is not allowed"},
 	{cloneFailed, "maximum (", "HOST sends whoever asks in circles"},
 	{cloneFailed, "from redirection", "HOST sends whoever asks to somewhere else, where there is no repository"},
-	{cloneFailed, "is this a git repository", "there is no git repository at this address of HOST"},
+	{cloneFailed, "is this a git repository", "there is no git repository at this URL of HOST"},
 	{cloneFailed, "could not resolve", "the name HOST cannot be looked up"},
 	{cloneFailed, "failed to connect", "HOST does not answer"},
 	{cloneFailed, "couldn't connect", "HOST does not answer"},

@@ -27,10 +27,10 @@ type Decision struct {
 // Decide approves or rejects a tool call that waits.
 func (s *Service) Decide(ctx context.Context, user string, id session.ID, d Decision) error {
 	if d.Args != nil && !d.Approve {
-		return api.Invalid("value_error", "A call that is rejected has no new arguments.", "arguments")
+		return api.Invalid("value_error", "Arguments can only be changed when the call is accepted.", "arguments")
 	}
 	if d.Pattern != nil && !d.Always {
-		return api.Invalid("value_error", `A pattern belongs to the decision "always".`, "pattern")
+		return api.Invalid("value_error", `pattern can only be used with the decision "always".`, "pattern")
 	}
 	g := session.ApprovalGiven{ID: d.CallID, Approved: d.Approve, Reason: d.Reason, Args: d.Args}
 	if d.Always {
@@ -60,13 +60,13 @@ func (s *Service) always(ctx context.Context, user string, id session.ID, given 
 		}
 		switch {
 		case given != nil && !risk.Matches(*given, a.Tool, a.Arguments):
-			return api.Invalid("value_error", "The pattern does not allow the call that waits; accept it alone, or send a pattern that allows it.", "pattern")
+			return api.Invalid("value_error", "pattern does not match the pending call. Accept only this call, or send a pattern that matches it.", "pattern")
 		case given != nil:
 			g.Always = *given
 		case a.Pattern != nil:
 			g.Always = *a.Pattern
 		default:
-			return api.Invalid("value_error", "No pattern can be proposed for this call; accept it alone, or send a pattern.", "pattern")
+			return api.Invalid("value_error", "No pattern can be derived from this call. Accept only this call, or send a pattern.", "pattern")
 		}
 		g.ID = a.CallID
 		return nil

@@ -18,15 +18,15 @@ func checkCreate(b api.CreateConversation) []api.FieldError {
 	}
 	repository := func(name string, path ...any) {
 		if name != "" && !gitprovider.ValidRepository(name) {
-			no("value_error", "A repository is named owner/name: letters, digits, dots, dashes and underscores, with slashes between.", path...)
+			no("value_error", "Must be owner/name: letters, digits, dots, dashes and underscores, separated by slashes.", path...)
 		}
 	}
 	if b.ConversationID.Value == ReservedID {
-		no("value_error", "No conversation can have this name: its address is that of the list's changes.", "conversation_id")
+		no("value_error", "This conversation_id is reserved. Choose another.", "conversation_id")
 	}
 	repository(b.Repository.Value, "repository")
 	if branch := b.SelectedBranch.Value; branch != "" && !gitprovider.ValidBranch(branch) {
-		no("value_error", "This is not a name git allows for a branch.", "selected_branch")
+		no("value_error", "Must be a valid git branch name.", "selected_branch")
 	}
 	if t, ok := b.SuggestedTask.Get(); ok {
 		repository(t.Repo, "suggested_task", "repo")
@@ -41,7 +41,7 @@ func checkCreate(b api.CreateConversation) []api.FieldError {
 	}
 	if r, ok := b.ReplayJSON.Get(); ok && r != "" {
 		if _, err := v0.ParseReplay(r); err != nil {
-			no("value_error", "A string is expected that holds a trajectory, as its download gives it: "+err.Error(), "replay_json")
+			no("value_error", "Must be a string that contains an exported trajectory: "+err.Error(), "replay_json")
 		}
 	}
 	if m, ok := b.MCPConfig.Get(); ok {

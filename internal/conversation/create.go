@@ -145,13 +145,13 @@ func (s *Service) existing(ctx context.Context, user string, id, derived session
 		// same for all that are not the user's own.
 		if a := s.Conflicts.MayConflict(user); !a.OK && id != derived {
 			return nil, &Refusal{Kind: TooMany, Code: api.CodeRateLimited, Rate: &a,
-				Text: "Too many requests with a conversation_id that is taken. Leave it out, or wait."}
+				Text: "Too many requests with a conversation_id that is already in use. Omit it, or wait."}
 		}
 	}
 	if free {
 		return nil, nil
 	}
-	taken := refuse(Conflict, api.CodeConversationTaken, "This conversation_id is taken by another conversation; choose another.")
+	taken := refuse(Conflict, api.CodeConversationTaken, "This conversation_id is already in use. Choose another.")
 	if row.Owner != user {
 		if s.Conflicts != nil {
 			s.Conflicts.Conflict(user)
@@ -243,7 +243,7 @@ func (s *Service) findRepository(ctx context.Context, c Create, p *plan) error {
 	}
 	if p.task != "" && stored.ProviderTokens[p.task].Token.IsZero() {
 		return refuse(Unmet, api.CodeGitAuthentication,
-			"The suggested task is from "+p.task+", which is not connected. Store a token for "+p.task+" in the settings.")
+			"The suggested task is from "+p.task+", but no token is stored for it. Store a token for "+p.task+" in the settings.")
 	}
 	provider, err := s.VerifyRepository(ctx, stored, p.provider, p.repository, p.branch)
 	if missing, ok := errors.AsType[*gitprovider.BranchError](err); ok {
@@ -254,7 +254,7 @@ func (s *Service) findRepository(ctx context.Context, c Create, p *plan) error {
 	}
 	if p.filled && provider != p.task { // the same name elsewhere is another repository
 		return refuse(Unmet, api.CodeGitAuthentication,
-			"Unable to access repo "+p.repository+" at "+p.task+", which the suggested task is from.")
+			"Unable to access repo "+p.repository+" at "+p.task+" of the suggested task.")
 	}
 	p.provider = provider
 	return nil

@@ -20,10 +20,10 @@ type Delegate struct {
 // Check refuses a task that cannot be delegated.
 func (d Delegate) Check() error {
 	if strings.TrimSpace(d.Task) == "" {
-		return refuse(Invalid, api.CodeBadRequest, "inputs.task says what is to be done.")
+		return refuse(Invalid, api.CodeBadRequest, "inputs.task is required: describe the task.")
 	}
 	if d.Parent.Created.Depth >= MaxDepth {
-		return refuse(Conflict, api.CodeConversationRefused, "This conversation was delegated itself; do the task here.")
+		return refuse(Conflict, api.CodeConversationRefused, "A delegated conversation cannot delegate. Do the task here.")
 	}
 	return nil
 }

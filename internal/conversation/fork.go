@@ -34,7 +34,7 @@ func (s *Service) Fork(ctx context.Context, c Fork) (Created, error) {
 		return Created{}, err
 	}
 	if c.Event > row.Last {
-		return Created{}, api.Invalid("less_than_equal", "The conversation has no such event yet.", "event_id")
+		return Created{}, api.Invalid("less_than_equal", "The conversation has no event with this number.", "event_id")
 	}
 	title, given := c.Title.Get()
 	if title = strings.TrimSpace(title); given {

@@ -59,7 +59,7 @@ func (s *Service) Rename(ctx context.Context, user string, id session.ID, title 
 
 func checkTitle(title string) error {
 	if strings.TrimSpace(title) == "" {
-		return api.Invalid("string_too_short", "A title has at least one character that is not blank.", "title")
+		return api.Invalid("string_too_short", "title must not be blank.", "title")
 	}
 	return nil
 }

@@ -57,8 +57,8 @@ func (m Models) Check(s *settings.Settings, u Use) *Refusal {
 		return refuse(Unmet, api.CodeLLMAuthentication, "Error authenticating with the LLM provider. Please check your API key")
 	}
 	if why := u.limit(s); u.Price && why != "" && !m.HasPrice(model) {
-		return refuse(Unmet, api.CodePriceUnknown, why+", but the price of "+model+" is not known, so the limit could not be kept. "+
-			"Choose another model, remove the limit, or have the operator add a price under prices in the server's config file (0 is a price).")
+		return refuse(Unmet, api.CodePriceUnknown, why+", but the price of "+model+" is unknown, so the limit cannot be enforced. "+
+			"Choose another model, remove the limit, or ask the operator to set a price under prices in the server's config file (0 is allowed).")
 	}
 	if u.Images && m.Blind != nil {
 		if why := m.Blind(model); why != "" {
@@ -72,11 +72,11 @@ func (m Models) Check(s *settings.Settings, u Use) *Refusal {
 func (u Use) limit(s *settings.Settings) string {
 	switch {
 	case u.Limited:
-		return "There is a limit on what the conversation may cost"
+		return "The conversation has a budget"
 	case s.MaxBudgetPerTask != nil:
 		return "max_budget_per_task is set"
 	case u.UserLimit:
-		return "This server limits what a user may spend"
+		return "This server has a spending limit per user"
 	}
 	return ""
 }
@@ -91,7 +91,7 @@ func (s *Service) CheckModel(stored *settings.Settings, u Use) *Refusal {
 func (s *Service) checkSettings(stored *settings.Settings, images bool) *Refusal {
 	if !s.SandboxImages && (value(stored.SandboxBaseContainerImage) != "" || value(stored.SandboxRuntimeContainerImage) != "") {
 		return refuse(Unmet, api.CodeSandboxImage,
-			"The settings name a sandbox image, but this server's sandbox cannot run images. Clear sandbox_base_container_image and sandbox_runtime_container_image, or ask the operator for a driver that can.")
+			"The settings have a sandbox image, but this server's sandbox driver cannot run images. Clear sandbox_base_container_image and sandbox_runtime_container_image, or ask the operator for another driver.")
 	}
 	return s.CheckModel(stored, Use{Key: true, Price: true, Images: images})
 }

@@ -51,7 +51,7 @@ func RefusalOf(err error) *Refusal {
 		return refuse(NotFound, api.CodeConversationNotFound, "Conversation not found")
 	case errors.Is(err, session.ErrRefused):
 		return refuse(Conflict, api.CodeConversationRefused,
-			"The conversation does not allow this now: "+strings.TrimPrefix(err.Error(), session.ErrRefused.Error()+": ")+".")
+			"Not possible in the current state: "+strings.TrimPrefix(err.Error(), session.ErrRefused.Error()+": ")+".")
 	}
 	return nil
 }

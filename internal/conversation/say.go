@@ -14,7 +14,7 @@ import (
 // CheckMessage refuses a message that says and shows nothing. field is where the command has the text.
 func CheckMessage(m session.UserSaid, field ...any) error {
 	if strings.TrimSpace(m.Text) == "" && len(m.Images) == 0 && len(m.Files) == 0 {
-		return api.Invalid("string_too_short", "A message has at least one character that is not blank, an image or a file.", field...)
+		return api.Invalid("string_too_short", "A message needs text, an image or a file.", field...)
 	}
 	for i, u := range m.Images {
 		if typ, msg := v0.CheckImageURL(u); typ != "" {

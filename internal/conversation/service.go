@@ -74,7 +74,7 @@ func New(c Config) *Service {
 	}
 	if c.VerifyRepository == nil {
 		c.VerifyRepository = func(_ context.Context, _ settings.Settings, provider, repository, _ string) (string, error) {
-			return "", &gitprovider.UnreachableError{Repository: repository, Why: []string{"no provider can be asked"}}
+			return "", &gitprovider.UnreachableError{Repository: repository, Why: []string{"no git provider is configured"}}
 		}
 	}
 	return &Service{c}

@@ -77,7 +77,7 @@ type Gatekeeper interface {
 func CanPush(ctx context.Context, p Provider, repository, login string) (bool, error) {
 	g, ok := p.(Gatekeeper)
 	if !ok {
-		return false, &Error{Reason: Unsupported, Message: "The git provider does not tell who may push."}
+		return false, &Error{Reason: Unsupported, Message: "The git provider does not report who can push."}
 	}
 	return g.CanPush(ctx, repository, login)
 }
@@ -209,13 +209,13 @@ func Failure(provider, host string, reason Reason, detail string) *Error {
 		name = host
 	}
 	text := map[Reason]string{
-		BadToken:    "%s does not accept the stored token; it may have expired or been revoked. Store a new one in the settings.",
+		BadToken:    "%s rejected the stored token; it may have expired or been revoked. Store a new one in the settings.",
 		Scope:       "The token stored for %s is not allowed to do this. Store one with more rights (repositories, and issues or pull requests) in the settings.",
-		NotFound:    "%s has no such thing, or the stored token may not see it.",
-		RateLimited: "%s says that it was asked too often. Try again later.",
-		Unavailable: "%s does not answer as it should. Try again later.",
-		Refused:     "%s refused it.",
-		Unsupported: "%s has no such thing.",
+		NotFound:    "Not found on %s, or the stored token has no access to it.",
+		RateLimited: "Rate limited by %s. Try again later.",
+		Unavailable: "%s is not responding correctly. Try again later.",
+		Refused:     "%s refused the request.",
+		Unsupported: "Not found on %s.",
 	}[reason]
 	message := fmt.Sprintf(text, name)
 	if detail != "" {

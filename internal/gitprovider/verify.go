@@ -25,7 +25,7 @@ var hosts = map[string]string{
 // to the host it was stored for and to no other.
 func Verify(ctx context.Context, client *http.Client, tokens map[string]Token, provider, repository, branch string) (string, error) {
 	if !ValidRepository(repository) {
-		return "", &UnreachableError{Repository: repository, Why: []string{"the name is not owner/name"}}
+		return "", &UnreachableError{Repository: repository, Why: []string{"the name must be owner/name"}}
 	}
 	var why []string
 	for _, these := range candidates(tokens, provider) {
@@ -115,24 +115,24 @@ func reach(ctx context.Context, client *http.Client, provider string, t Token, r
 		}
 	}
 	if t.Token == "" {
-		return errors.New("there is no such public repository, and no token is stored")
+		return errors.New("no public repository with this name, and no token is stored")
 	}
 	return err
 }
 
-var errNoAccess = errors.New("the stored token gives no access to it")
+var errNoAccess = errors.New("the stored token has no access to the repository")
 
 func read(ctx context.Context, client *http.Client, at *url.URL, credentials, repository, branch string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.JoinPath("info", "refs").String()+"?service=git-upload-pack", nil)
 	if err != nil {
-		return errors.New("the address cannot be used")
+		return errors.New("the URL cannot be used")
 	}
 	if credentials != "" {
 		req.Header.Set("Authorization", credentials)
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("%s does not answer", at.Host)
+		return fmt.Errorf("%s does not respond", at.Host)
 	}
 	defer res.Body.Close()
 	switch {
@@ -143,24 +143,24 @@ func read(ctx context.Context, client *http.Client, at *url.URL, credentials, re
 		has, err := hasBranch(res.Body, branch)
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s lists the branches in a way that cannot be read", at.Host)
+			return fmt.Errorf("%s returned an invalid list of branches", at.Host)
 		case !has:
 			return &BranchError{Repository: repository, Branch: branch}
 		}
 		return nil
 	case res.StatusCode == http.StatusOK:
-		return fmt.Errorf("%s does not speak git at this address", at.Host)
+		return fmt.Errorf("there is no git service on %s at this URL", at.Host)
 	case res.StatusCode == http.StatusUnauthorized, res.StatusCode == http.StatusForbidden, res.StatusCode == http.StatusNotFound:
 		return errNoAccess
 	}
-	return fmt.Errorf("%s answers with status %d", at.Host, res.StatusCode)
+	return fmt.Errorf("%s responded with status %d", at.Host, res.StatusCode)
 }
 
 // CloneURL is where a repository is cloned from, without any token. host is the
 // stored one, "" for the provider's own.
 func CloneURL(provider, host, repository string) (string, error) {
 	if !ValidRepository(repository) {
-		return "", errors.New("the name of the repository is not owner/name")
+		return "", errors.New("the repository name must be owner/name")
 	}
 	base, err := baseURL(provider, host)
 	if err != nil {
@@ -185,14 +185,14 @@ func baseURL(provider, host string) (*url.URL, error) {
 		host = hosts[provider]
 	}
 	if host == "" {
-		return nil, errors.New("no host is stored for it; store its token with a host")
+		return nil, errors.New("no host is stored; store the token with a host")
 	}
 	if !strings.Contains(host, "://") {
 		host = "https://" + host
 	}
 	u, err := url.Parse(host)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-		return nil, errors.New("the stored host is not an address")
+		return nil, errors.New("the stored host is not valid")
 	}
 	return u, nil
 }

@@ -78,7 +78,7 @@ func TestPublicDespiteTheToken(t *testing.T) {
 	if got, err := Verify(t.Context(), http.DefaultClient, tokens, "github", "public/app", ""); got != "github" || err != nil {
 		t.Errorf("%q %v", got, err)
 	}
-	if _, err := Verify(t.Context(), http.DefaultClient, tokens, "github", "private/app", ""); err == nil || !strings.Contains(err.Error(), "the stored token gives no access") {
+	if _, err := Verify(t.Context(), http.DefaultClient, tokens, "github", "private/app", ""); err == nil || !strings.Contains(err.Error(), "the stored token has no access") {
 		t.Errorf("%v", err)
 	}
 }

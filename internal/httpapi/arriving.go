@@ -36,7 +36,7 @@ func (a *arriving) enter(name string) (leave func(), ok bool) {
 // maxNumber is how many names are tried for one file.
 const maxNumber = 10_000
 
-var errNames = errors.New("all names are taken")
+var errNames = errors.New("no free file name")
 
 // fresh finds a name that nothing in the workspace has. It stays reserved until leave is called.
 func (u *upload) fresh(ctx context.Context, name string) (free string, leave func(), err error) {

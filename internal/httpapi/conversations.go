@@ -23,12 +23,12 @@ func (d *Door) row(ctx context.Context, c *call, id string) (session.Row, error)
 }
 
 type listQuery struct {
-	PageID     string `query:"page_id" maxLength:"500" doc:"next_page_id of the page before."`
+	PageID     string `query:"page_id" maxLength:"500" doc:"Cursor: next_page_id of the previous page."`
 	Limit      int64  `query:"limit" default:"20" minimum:"1" maximum:"100"`
 	Repository string `query:"selected_repository" maxLength:"500" doc:"Only conversations on this repository."`
-	Trigger    string `query:"conversation_trigger" enum:"resolver,gui,suggested_task,openhands_api,slack,microagent_management,jira,jira_dc,linear,bitbucket" doc:"Only conversations begun this way."`
-	Status     string `query:"status" enum:"STARTING,RUNNING,STOPPED" doc:"Only conversations in this status."`
-	Text       string `query:"query" maxLength:"200" doc:"Only conversations with this in their title, repository or id, in upper or lower case."`
+	Trigger    string `query:"conversation_trigger" enum:"resolver,gui,suggested_task,openhands_api,slack,microagent_management,jira,jira_dc,linear,bitbucket" doc:"Only conversations with this trigger."`
+	Status     string `query:"status" enum:"STARTING,RUNNING,STOPPED" doc:"Only conversations with this status."`
+	Text       string `query:"query" maxLength:"200" doc:"Only conversations whose title, repository or ID contains this text, ignoring case."`
 }
 
 func listConversations(d *Door, ctx context.Context, c *call, q listQuery, _ none) (api.ConversationPage, error) {
@@ -73,7 +73,7 @@ func openCursor(text string) (*session.Cursor, error) {
 	}
 	if err != nil || id.Check() != nil {
 		return nil, &api.ValidationError{Detail: []api.FieldError{{Loc: []any{"query", "page_id"}, Type: "value_error",
-			Msg: "This is not a next_page_id of ours."}}}
+			Msg: "page_id is not a cursor returned by this server."}}}
 	}
 	return &session.Cursor{CreatedAt: time.UnixMicro(at).UTC(), ID: id}, nil
 }

@@ -83,7 +83,7 @@ func TestTaskOfAProviderThatIsNotConnected(t *testing.T) {
 	r := newRig(t)
 	r.settle("ada")
 	r.tokens("ada", "github")
-	r.do("POST", toCreate, `{`+aTask+`}`).want(t, 400, "STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR", "gitlab, which is not connected")
+	r.do("POST", toCreate, `{`+aTask+`}`).want(t, 400, "STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR", "gitlab, but no token is stored")
 	r.tokens("ada", "gitlab")
 	r.verify = func(context.Context, settings.Settings, string, string) (string, error) { return "github", nil }
 	r.do("POST", toCreate, `{`+aTask+`}`).want(t, 400, "STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR", "team/task at gitlab")
@@ -259,7 +259,7 @@ func TestSameIDAtOnce(t *testing.T) {
 
 // What keeps a conversation from being created is said with its code, and leaves nothing behind.
 func TestRefusals(t *testing.T) {
-	unreachable := errors.New("Unable to access repo team/app (github: there is no such public repository, and no token is stored)") //nolint:staticcheck // a sentence for people
+	unreachable := errors.New("Unable to access repo team/app (github: no public repository with this name, and no token is stored)") //nolint:staticcheck // a sentence for people
 	for _, c := range []struct {
 		name, settings, body, code, message string
 		images                              bool

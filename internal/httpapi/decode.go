@@ -32,14 +32,14 @@ func (d *Door) readBody(w http.ResponseWriter, r *http.Request, user string, lim
 	if ct := r.Header.Get("Content-Type"); ct != "" && ct != "application/json" {
 		t, _, err := mime.ParseMediaType(ct)
 		if err != nil || t != "application/json" && !strings.HasSuffix(t, "+json") {
-			return nil, func() {}, fail(http.StatusUnsupportedMediaType, api.CodeBadRequest, "The body must be JSON; send Content-Type: application/json.")
+			return nil, func() {}, fail(http.StatusUnsupportedMediaType, api.CodeBadRequest, "The request body must be JSON. Send Content-Type: application/json.")
 		}
 	}
 	return d.receiveJSON(w, r, user, limit)
 }
 
 func tooLarge(limit int64) *fault {
-	f := fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "The body is larger than the "+size(limit)+" allowed here.")
+	f := fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "The request body is too large. The limit is "+size(limit)+".")
 	f.header = http.Header{"Connection": {"close"}}
 	return f
 }
@@ -73,13 +73,13 @@ func parse(b []byte) (any, error) {
 	if errors.As(err, &invalid) {
 		return nil, err
 	}
-	return nil, api.Invalid("json_invalid", "The body is not valid JSON: "+reason(err)+".")
+	return nil, api.Invalid("json_invalid", "The request body is not valid JSON: "+reason(err)+".")
 }
 
 // decoders are kept, since each brings a buffer along.
 var decoders = sync.Pool{New: func() any { return jsontext.NewDecoder(bytes.NewReader(nil)) }}
 
-func tooDeep() error { return api.Invalid("json_invalid", "The body is nested too deeply.") }
+func tooDeep() error { return api.Invalid("json_invalid", "The request body is nested too deeply.") }
 
 func value(d *jsontext.Decoder, depth int) (any, error) {
 	if depth > maxDepth {
@@ -125,7 +125,7 @@ func value(d *jsontext.Decoder, depth int) (any, error) {
 	return object, err
 }
 
-var errTrailing = errors.New("there is something after the JSON value")
+var errTrailing = errors.New("unexpected data after the JSON value")
 
 // reason says what is wrong with the JSON without repeating any of it: it may hold a secret.
 func reason(err error) string {
@@ -134,19 +134,19 @@ func reason(err error) string {
 	case errors.Is(err, errTrailing):
 		return text
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		return "a name occurs twice in one object"
+		return "duplicate name in an object"
 	case strings.Contains(text, "invalid UTF-8"):
-		return "it contains invalid UTF-8"
+		return "invalid UTF-8"
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return "it ends too early"
+		return "unexpected end"
 	case strings.Contains(text, "surrogate"):
-		return "it contains an invalid escape"
+		return "invalid escape sequence"
 	}
 	var syn *jsontext.SyntacticError
 	if errors.As(err, &syn) {
-		return "there is a mistake at byte " + itoa(syn.ByteOffset)
+		return "syntax error at byte " + itoa(syn.ByteOffset)
 	}
-	return "it cannot be read"
+	return "cannot be parsed"
 }
 
 // decodeInto fills a Go value from a body that was validated.
@@ -162,7 +162,7 @@ func decodeInto(b []byte, v any) error {
 	case errors.As(err, &invalid):
 		return prefixed(invalid, err)
 	}
-	return api.Invalid("json_invalid", "The body does not fit: a value is out of range or of the wrong type.")
+	return api.Invalid("json_invalid", "A value in the request body is out of range or has the wrong type.")
 }
 
 // prefixed makes sure every path begins with where it is: a type that decodes
@@ -194,7 +194,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 		b, err = json.Marshal(v, json.Deterministic(true))
 	}
 	if err != nil {
-		status, b = http.StatusInternalServerError, []byte(`{"error":"The answer could not be encoded.","msg_id":"`+api.CodeInternal+`"}`)
+		status, b = http.StatusInternalServerError, []byte(`{"error":"The response could not be encoded.","msg_id":"`+api.CodeInternal+`"}`)
 	}
 	h := w.Header()
 	h["Content-Type"] = jsonType

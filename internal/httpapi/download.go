@@ -29,8 +29,8 @@ const (
 )
 
 const (
-	aboutSelectFile = "Images, PDF and video, told by the ending of the name, come as a data: address, up to 50 MiB; everything else as text, up to 10 MiB. What is not UTF-8 is a 415. " + aboutNames
-	aboutZip        = "Symbolic links are packed as links; sockets, pipes and devices are left out. It is packed while it is sent: should something go wrong meanwhile, the connection breaks off. Nothing is started by it."
+	aboutSelectFile = "Images, PDFs and videos (by file extension) are returned as a data: URL, up to 50 MiB; other files as text, up to 10 MiB. A file that is not UTF-8 is a 415. " + aboutNames
+	aboutZip        = "Symbolic links are stored as links; sockets, pipes and devices are omitted. The archive is created while it is sent: on an error the connection is closed before the end. Does not start the sandbox."
 )
 
 // media are the files that a browser shows in another way than as text. SVG is a
@@ -43,7 +43,7 @@ var media = map[string]string{
 type selectFileQuery struct {
 	ID    string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
 	File  string `query:"file" required:"true" minLength:"1" maxLength:"12288" doc:"File, relative to the workspace."`
-	Unfit string `query:"unfit" enum:"error,told" default:"error" doc:"What is answered about a file that is missing, too large, not text or not to be read: an error, or a success that says why in its field unfit."`
+	Unfit string `query:"unfit" enum:"error,told" default:"error" doc:"Response for a file that is missing, too large, not text or unreadable: error returns an error, told returns 200 with the reason in the field unfit."`
 }
 
 // selectFile shows a file. However large it is, it is never all in memory.
@@ -328,5 +328,5 @@ func describeFile(d *Door, o *huma.Operation) {
 }
 
 func describeZip(_ *Door, o *huma.Operation) {
-	o.Responses["200"] = &huma.Response{Description: "The archive.", Content: map[string]*huma.MediaType{"application/zip": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
+	o.Responses["200"] = &huma.Response{Description: "The ZIP archive", Content: map[string]*huma.MediaType{"application/zip": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
 }

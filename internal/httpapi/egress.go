@@ -9,12 +9,12 @@ import (
 	"deckhand/internal/workspace"
 )
 
-const aboutEgress = "The server's own policy holds beside the conversation's: what both allow is allowed, so a conversation can only make it stricter. " +
-	"A change counts from the next request on, and cuts what it does not allow."
+const aboutEgress = "The server's policy also applies: a request is allowed only if both policies allow it, so a conversation can only be stricter than the server. " +
+	"A change applies from the next request, and closes open connections that it does not allow."
 
 type egressQuery struct {
 	ID     string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
-	Before int64  `query:"before" default:"0" minimum:"0" doc:"Only requests with a smaller id: next of the page before."`
+	Before int64  `query:"before" default:"0" minimum:"0" doc:"Cursor: next of the previous page."`
 	Limit  int64  `query:"limit" default:"20" minimum:"1" maximum:"100"`
 }
 

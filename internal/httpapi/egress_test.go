@@ -142,10 +142,10 @@ func TestEgressIsChecked(t *testing.T) {
 		`{"mode":null}`:                    {`"mode"`, "null"},
 		`{"mode":"open","allow":"x"}`:      {`"allow"`, "list"},
 		`{"mode":"open","allow":[1]}`:      {`"allow",0`, "string"},
-		`{"mode":"open","x":1}`:            {`"x"`, "not known"},
+		`{"mode":"open","x":1}`:            {`"x"`, "Unknown field"},
 		`{"mode":"open","allow":["a..b"]}`: {`"allow",0`, "a..b"},
 		`{"mode":"allowlist","allow":["good.example","https://x.example/","*"]}`: {`"allow",1`, `"allow",2`, "without the scheme", `\"*\"`},
-		`{"mode":"allowlist","allow":` + list(1001, `"a.example"`) + `}`:         {`"allow"`, "At most 1000"},
+		`{"mode":"allowlist","allow":` + list(1001, `"a.example"`) + `}`:         {`"allow"`, "at most 1000"},
 		`[`: {"JSON"},
 	} {
 		h.do("PUT", path, body).want(t, 422, parts...)
@@ -157,5 +157,5 @@ func TestEgressIsChecked(t *testing.T) {
 		t.Error("something was recorded")
 	}
 	h.do("PUT", path, `{"mode":"allowlist","allow":null}`).want(t, 200, `"policy":{"mode":"allowlist","allow":[]}`)
-	h.do("POST", path, `{"mode":"off"}`).want(t, 405, "GET and PUT")
+	h.do("POST", path, `{"mode":"off"}`).want(t, 405, "GET, PUT")
 }

@@ -78,7 +78,7 @@ func translate(err error) *fault {
 		return translate(api.Invalid("value_error", sentence(argument.Msg), argument.Field))
 	case errors.Is(err, session.ErrCorrupt):
 		return fail(http.StatusInternalServerError, api.CodeInternal,
-			"The conversation's log is damaged. The operator can look at it with deckhand doctor and the conversation's id; it can be deleted.")
+			"The conversation's log is damaged. The operator can check and repair it with deckhand doctor CONVERSATION_ID. You can also delete the conversation.")
 	case errors.Is(err, settings.ErrNotFound):
 		return fail(http.StatusNotFound, api.CodeSettingsNotFound, "Settings not found")
 	case errors.Is(err, access.ErrUnauthorized):
@@ -94,19 +94,19 @@ func translate(err error) *fault {
 	case errors.Is(err, workspace.ErrNone):
 		return fail(http.StatusNotFound, api.CodeNoWorkspace, "Runtime not yet initialized")
 	case errors.Is(err, sandbox.ErrUnseen):
-		return fail(http.StatusConflict, api.CodeWorkspaceStopped, "The workspace can only be read while the conversation runs. Start the conversation and ask again.")
+		return fail(http.StatusConflict, api.CodeWorkspaceStopped, "The workspace can only be read while the conversation is running. Start the conversation and try again.")
 	case errors.Is(err, sandbox.ErrGone), errors.Is(err, sandbox.ErrLost):
-		return fail(http.StatusServiceUnavailable, api.CodeSandbox, "The sandbox ended meanwhile; ask again.")
+		return fail(http.StatusServiceUnavailable, api.CodeSandbox, "The sandbox ended during the request. Try again.")
 	case errors.Is(err, context.DeadlineExceeded):
-		return fail(http.StatusServiceUnavailable, api.CodeUnavailable, "The server did not get to it in time; try again.")
+		return fail(http.StatusServiceUnavailable, api.CodeUnavailable, "The request timed out. Try again.")
 	case errors.Is(err, context.Canceled):
-		return fail(499, api.CodeUnavailable, "The client went away.")
+		return fail(499, api.CodeUnavailable, "The client closed the connection.")
 	}
 	var w interface{ Unwritable() string }
 	if errors.As(err, &w) { // the store says what is wrong with the disk
 		return fail(http.StatusInsufficientStorage, api.CodeUnavailable, w.Unwritable())
 	}
-	return fail(http.StatusInternalServerError, api.CodeInternal, "Something went wrong on the server; its log has the details under this request id.")
+	return fail(http.StatusInternalServerError, api.CodeInternal, "Internal server error. The operator can find the details in the server log under this request ID.")
 }
 
 // sentence is for texts that elsewhere stand after a colon.

@@ -12,8 +12,8 @@ import (
 	"deckhand/internal/session"
 )
 
-const aboutEvents = "Filters choose before pages are cut: limit counts what fits. Each of them may also stand in a JSON body, as some older clients send it; the query goes first. " +
-	"Types are what action or observation says, such as run or agent_state_changed. Dates without a zone are UTC, and a day by itself is its beginning."
+const aboutEvents = "Filters are applied before pagination: limit counts matching events. Filters may also be sent in a JSON body, as some legacy clients do; query parameters take precedence. " +
+	"A type is the value of action or observation, such as run or agent_state_changed. Dates without a time zone are UTC; a date without a time means the start of the day."
 
 // eventFilter says which events of a conversation somebody wants.
 type eventFilter struct {
@@ -38,7 +38,7 @@ func newEventFilter(q eventQuery, body api.EventFilter) (eventFilter, error) {
 		text, loc := choose(name, asked, in)
 		t, err := parseDate(text)
 		if err != nil {
-			faults.Detail = append(faults.Detail, api.FieldError{Loc: loc, Type: "datetime_parsing", Msg: "A date is expected, such as 2026-03-01 or 2026-03-01T12:00:00Z."})
+			faults.Detail = append(faults.Detail, api.FieldError{Loc: loc, Type: "datetime_parsing", Msg: "Must be a date such as 2026-03-01 or 2026-03-01T12:00:00Z."})
 		}
 		return t
 	}

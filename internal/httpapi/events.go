@@ -20,19 +20,19 @@ import (
 
 type eventQuery struct {
 	ID      string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
-	StartID int64  `query:"start_id" default:"0" minimum:"0" doc:"First number, inclusive."`
-	EndID   *int64 `query:"end_id" minimum:"0" doc:"Last number, inclusive; the newest by default."`
+	StartID int64  `query:"start_id" default:"0" minimum:"0" doc:"First event number, inclusive."`
+	EndID   *int64 `query:"end_id" minimum:"0" doc:"Last event number, inclusive. Default: the newest."`
 	Reverse bool   `query:"reverse" default:"false" doc:"Newest first."`
 	Limit   int64  `query:"limit" default:"20" minimum:"0" maximum:"100"`
 
 	ExcludeHidden *bool  `query:"exclude_hidden" doc:"Leave out hidden commands and their results."`
-	Text          string `query:"query" maxLength:"1000" doc:"Only events whose JSON contains this, in upper or lower case."`
-	IncludeTypes  string `query:"include_types" maxLength:"5000" doc:"Only these actions and observations, with commas between them."`
-	ExcludeTypes  string `query:"exclude_types" maxLength:"5000" doc:"Not these, with commas between them."`
-	Source        string `query:"source" maxLength:"100" doc:"Only events from here: agent, user or environment."`
-	StartDate     string `query:"start_date" maxLength:"100" doc:"Only events since then."`
-	EndDate       string `query:"end_date" maxLength:"100" doc:"Only events until then."`
-	Statuses      bool   `query:"statuses" default:"false" doc:"Statuses too, each as {id, timestamp, status}; filters do not concern them."`
+	Text          string `query:"query" maxLength:"1000" doc:"Only events whose JSON contains this text, ignoring case."`
+	IncludeTypes  string `query:"include_types" maxLength:"5000" doc:"Only events of these action and observation types, separated by commas."`
+	ExcludeTypes  string `query:"exclude_types" maxLength:"5000" doc:"No events of these action and observation types, separated by commas."`
+	Source        string `query:"source" maxLength:"100" doc:"Only events from this source: agent, user or environment."`
+	StartDate     string `query:"start_date" maxLength:"100" doc:"Only events at or after this time."`
+	EndDate       string `query:"end_date" maxLength:"100" doc:"Only events at or before this time."`
+	Statuses      bool   `query:"statuses" default:"false" doc:"Also return statuses, each as {id, timestamp, status}. Filters do not apply to them."`
 }
 
 // listEvents pages through the log. Events without a counterpart on the wire leave gaps in the numbers.
@@ -167,7 +167,7 @@ func socketEvents(d *Door, w http.ResponseWriter, r *http.Request, c *call) erro
 // serveSocket tells those who did not ask for an upgrade so, in our words.
 func serveSocket(w http.ResponseWriter, r *http.Request, h *live.Hub, id session.ID, after int64, o live.Options) error {
 	if !upgrades(r) {
-		return upgradeRequired("This path speaks WebSocket; ask for an upgrade, or read events/stream instead.")
+		return upgradeRequired("This path needs a WebSocket connection. For server-sent events, use events/stream.")
 	}
 	return live.ServeWS(w, r, h, id, after, o)
 }
@@ -190,7 +190,7 @@ func (d *Door) follow(w http.ResponseWriter, r *http.Request, c *call, serve str
 	}
 	after, err := live.Position(r)
 	if err != nil {
-		return badPosition(r, "int_parsing", "A number of an event is expected, from where to go on.")
+		return badPosition(r, "int_parsing", "Must be the number of the last event seen.")
 	}
 	ctx, release := d.hold(r.Context(), c)
 	defer release()
@@ -200,7 +200,7 @@ func (d *Door) follow(w http.ResponseWriter, r *http.Request, c *call, serve str
 	case errors.As(err, &f):
 		return f
 	case errors.Is(err, live.ErrAhead):
-		return badPosition(r, "greater_than_end", "This is beyond the newest event of the conversation; begin again without a position.")
+		return badPosition(r, "greater_than_end", "The position is beyond the newest event of the conversation. Reconnect without a position.")
 	case errors.Is(err, live.ErrNotStarted) && errors.Is(context.Cause(ctx), access.ErrRevoked):
 		return unauthorized()
 	case errors.Is(err, live.ErrNotStarted):
@@ -226,7 +226,7 @@ var errClosing = errors.New("the server is stopping")
 // whyClosed is what a WebSocket client is told.
 func whyClosed(cause error) (code int, reason string) {
 	if errors.Is(cause, access.ErrRevoked) {
-		return 4001, "the key is not good any more"
+		return 4001, "the key was revoked or has expired"
 	}
 	return 1001, "the server is stopping; resume from the last event"
 }
@@ -245,18 +245,18 @@ func badPosition(r *http.Request, typ, msg string) error {
 
 func describeStream(o *huma.Operation) {
 	resumable(o)
-	o.Responses["200"] = &huma.Response{Description: "A stream of events; docs/events.md describes its frames.",
+	o.Responses["200"] = &huma.Response{Description: "Server-sent events, as described in docs/events.md",
 		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 }
 
 func describeSocket(o *huma.Operation) {
 	resumable(o)
-	o.Responses["101"] = &huma.Response{Description: "A WebSocket with one JSON text frame per event."}
+	o.Responses["101"] = &huma.Response{Description: "WebSocket with one JSON text frame per event"}
 }
 
 func resumable(o *huma.Operation) {
 	o.Parameters = append(o.Parameters,
-		&huma.Param{Name: "after", In: "query", Description: "Number of the last event seen; everything after it follows.", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: ptr(-1.0)}},
-		&huma.Param{Name: "last_event_id", In: "query", Description: "Another name for after.", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: ptr(-1.0)}},
-		&huma.Param{Name: "Last-Event-ID", In: "header", Description: "The same, as browsers send it when they reconnect.", Schema: &huma.Schema{Type: huma.TypeString}})
+		&huma.Param{Name: "after", In: "query", Description: "Number of the last event seen. The stream continues after it.", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: ptr(-1.0)}},
+		&huma.Param{Name: "last_event_id", In: "query", Description: "Alias of after.", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: ptr(-1.0)}},
+		&huma.Param{Name: "Last-Event-ID", In: "header", Description: "Same as after; sent by browsers when they reconnect.", Schema: &huma.Schema{Type: huma.TypeString}})
 }

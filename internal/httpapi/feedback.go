@@ -10,12 +10,12 @@ import (
 	"deckhand/internal/feedback"
 )
 
-const aboutFeedback = "It is kept on this server for its operator, and nothing is sent elsewhere: neither the feedback nor the conversation."
+const aboutFeedback = "Feedback is stored on this server for its operator. Neither the feedback nor the conversation is sent elsewhere."
 
 // opinions is the store of feedback, if this server has one.
 func (d *Door) opinions() (feedback.Store, error) {
 	if d.Feedback == nil {
-		return nil, fail(http.StatusNotFound, api.CodeNotFound, "This server keeps no feedback.")
+		return nil, fail(http.StatusNotFound, api.CodeNotFound, "Feedback is not enabled on this server.")
 	}
 	return d.Feedback, nil
 }
@@ -47,12 +47,12 @@ func rateConversation(d *Door, ctx context.Context, c *call, _ none, b api.RateC
 		return api.Rated{}, err
 	}
 	if b.EventID.Value > row.Last {
-		return api.Rated{}, api.Invalid("value_error", "The conversation has no such event.", "event_id")
+		return api.Rated{}, api.Invalid("value_error", "The conversation has no event with this number.", "event_id")
 	}
 	var metadata []byte
 	if m, ok := b.Metadata.Get(); ok {
 		if metadata, err = json.Marshal(m); err != nil || len(metadata) > maxMetadata {
-			return api.Rated{}, api.Invalid("too_long", "This is more than what is kept beside a rating.", "metadata")
+			return api.Rated{}, api.Invalid("too_long", "Must be at most 10,000 bytes.", "metadata")
 		}
 	}
 	store, err := d.opinions()
@@ -90,7 +90,7 @@ func listRatings(d *Door, ctx context.Context, c *call, p one, _ none) (map[stri
 
 type ratingPath struct {
 	ID    string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
-	Event int64  `path:"event_id" minimum:"0" doc:"0 is the conversation as a whole."`
+	Event int64  `path:"event_id" minimum:"0" doc:"Number of the event; 0: the whole conversation."`
 }
 
 func getRating(d *Door, ctx context.Context, c *call, p ratingPath, _ none) (api.Rating, error) {
@@ -108,7 +108,7 @@ func ratingView(e feedback.Entry) api.Rating {
 }
 
 type feedbackQuery struct {
-	Before int64 `query:"before" default:"0" minimum:"0" doc:"Only entries with a smaller id: next of the page before."`
+	Before int64 `query:"before" default:"0" minimum:"0" doc:"Cursor: next of the previous page."`
 	Limit  int64 `query:"limit" default:"20" minimum:"1" maximum:"100"`
 }
 

@@ -91,8 +91,8 @@ func TestNoFeedback(t *testing.T) {
 	r := newRig(t)
 	r.settle("ada")
 	id := r.create(`{}`)
-	r.do("POST", "/api/conversations/"+id+"/submit-feedback", `{"polarity":"positive"}`).want(t, 404, "keeps no feedback")
-	r.do("POST", "/feedback/conversation", `{"conversation_id":"`+id+`","rating":1}`).want(t, 404, "keeps no feedback")
-	r.as("admin", "GET", "/api/feedback", "").want(t, 404, "keeps no feedback")
+	r.do("POST", "/api/conversations/"+id+"/submit-feedback", `{"polarity":"positive"}`).want(t, 404, "not enabled")
+	r.do("POST", "/feedback/conversation", `{"conversation_id":"`+id+`","rating":1}`).want(t, 404, "not enabled")
+	r.as("admin", "GET", "/api/feedback", "").want(t, 404, "not enabled")
 	r.do("DELETE", "/api/conversations/"+id, "").want(t, 200)
 }

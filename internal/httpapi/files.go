@@ -15,12 +15,12 @@ import (
 	"deckhand/internal/workspace"
 )
 
-const aboutListFiles = "Folders come first and end with a slash, then files; both are sorted without regard to case, and path is put before each name. " +
-	".git/, .DS_Store, node_modules/, __pycache__/, lost+found/, .vscode/ and what the .gitignore file of the workspace hides are left out. A symbolic link is listed as a file. " + aboutNames
+const aboutListFiles = "Lists one level. Folders come first and end with a slash, then files, both sorted ignoring case. Each name is prefixed with path. " +
+	".git/, .DS_Store, node_modules/, __pycache__/, lost+found/, .vscode/ and entries ignored by the workspace's .gitignore are omitted. A symbolic link is listed as a file. " + aboutNames
 
 type listFilesQuery struct {
 	ID   string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
-	Path string `query:"path" maxLength:"12288" doc:"Folder, relative to the workspace; the workspace itself by default."`
+	Path string `query:"path" maxLength:"12288" doc:"Folder, relative to the workspace. Default: the workspace itself."`
 }
 
 // unlisted are names that nobody looks for in a list. Those of folders end with a slash.
@@ -110,14 +110,14 @@ func (l *limited) Write(b []byte) (int, error) {
 var errTooMuch = errors.New("there is more than is allowed")
 
 const (
-	aboutChanges = "Each repository is compared with the first of these that exists: its branch at origin, the point where the branch left the default one, the default branch at origin, nothing at all. " +
-		"Repositories in folders of the workspace are included, one level deep. " + aboutNames
-	aboutDiff = "Files above 1 MB and files that are not text are refused. " + aboutNames
+	aboutChanges = "Each repository is compared with the first of these that exists: its branch at origin, the merge base with the default branch, the default branch at origin, the empty tree. " +
+		"Repositories in top-level folders of the workspace are included. " + aboutNames
+	aboutDiff = "Files larger than 1 MB and binary files are refused. " + aboutNames
 )
 
 type gitChangesQuery struct {
 	ID     string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
-	Absent string `query:"absent" enum:"error,empty" default:"error" doc:"What is answered where there is no repository, or no workspace yet: an error, or that nothing changed; the header X-Absent then says repository or workspace."`
+	Absent string `query:"absent" enum:"error,empty" default:"error" doc:"Response if there is no repository or no workspace yet: error returns an error, empty returns an empty list with repository or workspace in the header X-Absent."`
 }
 
 // absentHeader tells a list that is empty because there is nothing to compare from one
@@ -152,7 +152,7 @@ func gitChanges(d *Door, ctx context.Context, c *call, q gitChangesQuery, _ none
 type gitDiffQuery struct {
 	ID    string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
 	Path  string `query:"path" required:"true" minLength:"1" maxLength:"12288" doc:"File, relative to the workspace."`
-	Unfit string `query:"unfit" enum:"error,told" default:"error" doc:"What is answered about a file that is missing, too large, not text or not to be read: an error, or a success that says why in its field unfit."`
+	Unfit string `query:"unfit" enum:"error,told" default:"error" doc:"Response for a file that is missing, too large, not text or unreadable: error returns an error, told returns 200 with the reason in the field unfit."`
 }
 
 func gitDiff(d *Door, ctx context.Context, c *call, q gitDiffQuery, _ none) (api.GitDiff, error) {
@@ -180,7 +180,7 @@ func gitFault(err error, file string) error {
 	case errors.Is(err, sandbox.ErrBinary):
 		return binaryFile(file)
 	case errors.Is(err, sandbox.ErrTooBig):
-		return fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "It is too large to be compared; files up to 1 MB can be.")
+		return fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "The file is too large to compare. The limit is 1 MB.")
 	}
 	return fileFault(err, "path", "a file of a repository")
 }

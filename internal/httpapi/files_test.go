@@ -66,7 +66,7 @@ func TestListFiles(t *testing.T) {
 			}
 		}
 		_, err := h.client.ListFiles(t.Context(), id, "nothing")
-		refused(t, err, 404, "no such file or folder")
+		refused(t, err, 404, "not found in the workspace")
 		_, err = h.client.ListFiles(t.Context(), id, "b.txt/x")
 		refused(t, err, 404)
 		_, err = h.client.ListFiles(t.Context(), id, "b.txt")
@@ -197,7 +197,7 @@ func TestSelectFile(t *testing.T) {
 		}
 		h.do("GET", "/api/conversations/"+id+"/select-file", "").want(t, 422, `"file"`, "required")
 		h.do("GET", "/api/conversations/"+id+"/select-file?file=raw%FF", "").want(t, 415, `binary file: raw%FF"`)
-		for file, want := range map[string]string{"binary": `"status":415`, "larger": `"status":413`, "nothing": `"status":404`, "pipe": `"message":"This is not a regular file."`, "text": `"etag":"`} {
+		for file, want := range map[string]string{"binary": `"status":415`, "larger": `"status":413`, "nothing": `"status":404`, "pipe": `"message":"The path is not a regular file."`, "text": `"etag":"`} {
 			a := h.do("GET", "/api/conversations/"+id+"/select-file?unfit=told&file="+file, "").want(t, 200, want)
 			if strings.Contains(a.body, `"unfit"`) != (file != "text") {
 				t.Errorf("%s: %.100s", file, a.body)
@@ -232,8 +232,8 @@ func TestGetFile(t *testing.T) {
 		}
 		get("nothing").want(t, 404)
 		get("folder").want(t, 422, "not a regular file")
-		get("out").want(t, 422, "leads out")
-		get("../x").want(t, 422, "leads out")
+		get("out").want(t, 422, "outside the workspace")
+		get("../x").want(t, 422, "outside the workspace")
 	})
 }
 
@@ -341,7 +341,7 @@ func TestTraversal(t *testing.T) {
 		h.link(id, "inside/chain", "../out")
 		h.link(id, "loop", "loop")
 		h.link(id, "proc", "/proc/self/root/etc/passwd")
-		if err := os.WriteFile(h.dir+"/outside.txt", []byte("outside"), 0o644); err != nil {
+		if err := os.WriteFile(h.dir+"/outside.txt", []byte("private text"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -352,10 +352,10 @@ func TestTraversal(t *testing.T) {
 		for _, op := range []string{"list-files?path=", "select-file?file=", "git/diff?path="} {
 			for _, p := range append(slices.Clone(paths), missing...) {
 				a := h.do("GET", "/api/conversations/"+id+"/"+op+url.QueryEscape(p), "")
-				if a.status < 400 || a.status >= 500 || strings.Contains(a.body, "root:") || strings.Contains(a.body, "outside") || strings.Contains(a.body, h.dir) {
+				if a.status < 400 || a.status >= 500 || strings.Contains(a.body, "root:") || strings.Contains(a.body, "private text") || strings.Contains(a.body, h.dir) {
 					t.Errorf("%s%q: %d %s", op, p, a.status, a.body)
 				}
-				if slices.Contains(paths, p) && op != "git/diff?path=" && !strings.Contains(a.body, "leads out of the workspace") {
+				if slices.Contains(paths, p) && op != "git/diff?path=" && !strings.Contains(a.body, "outside the workspace") {
 					t.Errorf("%s%q: %d %s", op, p, a.status, a.body)
 				}
 			}
@@ -363,7 +363,7 @@ func TestTraversal(t *testing.T) {
 			if !strings.Contains(a.body, "query") {
 				t.Errorf("%s", a.body)
 			}
-			h.do("GET", "/api/conversations/"+id+"/"+op+strings.Repeat("a", 12289), "").want(t, 422, "At most")
+			h.do("GET", "/api/conversations/"+id+"/"+op+strings.Repeat("a", 12289), "").want(t, 422, "at most")
 			h.do("GET", "/api/conversations/"+id+"/"+op+strings.Repeat("a/", 6000)+"a", "").want(t, 422)
 		}
 	})

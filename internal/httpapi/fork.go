@@ -8,9 +8,9 @@ import (
 	"deckhand/internal/session"
 )
 
-const aboutFork = "The copy has the history up to the event, with the same numbers, and the workspace as it is now, with what was installed in it where the sandbox keeps that. " +
-	"It may be made while the agent works: where a call is open at the event, the history ends before that call. The copy is stopped, and goes on with the next message. " +
-	"It begins with a cost of 0: what its history cost was the original's. Pull requests stay with the original. Without a sandbox (the driver host) a workspace cannot be copied, which is a 409."
+const aboutFork = "Copies the history up to the event, with the same event numbers, and the current workspace, including installed packages if the sandbox keeps them. " +
+	"A conversation can be forked while the agent is working: if a tool call is in progress at the event, the history ends before that call. The copy is stopped and continues with its next message. " +
+	"Its cost starts at 0. Pull requests stay with the original. With the sandbox driver host the workspace cannot be copied, and the response is a 409."
 
 func forkConversation(d *Door, ctx context.Context, c *call, p one, b api.ForkConversation) (api.ConversationResponse, error) {
 	ctx, release := d.hold(ctx, c)

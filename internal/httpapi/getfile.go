@@ -10,7 +10,7 @@ import (
 	"deckhand/api"
 )
 
-const aboutGetFile = "The bytes as they are, whatever the file is and however large, to be stored and not to be shown. It is sent while it is read: should something go wrong meanwhile, the connection breaks off. " + aboutNames
+const aboutGetFile = "Returns the raw bytes of a file of any type and size as an attachment. The file is read while it is sent: on an error the connection is closed before the end. " + aboutNames
 
 type getFileQuery struct {
 	ID   string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
@@ -42,5 +42,5 @@ func getFile(d *Door, w http.ResponseWriter, r *http.Request, c *call, q getFile
 }
 
 func describeBytes(_ *Door, o *huma.Operation) {
-	o.Responses["200"] = &huma.Response{Description: "The file.", Content: map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
+	o.Responses["200"] = &huma.Response{Description: "The file", Content: map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}
 }

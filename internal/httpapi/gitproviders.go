@@ -14,8 +14,8 @@ import (
 	"deckhand/internal/settings"
 )
 
-const aboutAddProviders = "Each new token is tried before anything is stored. One that its provider does not accept is a 401 that names all such providers, " +
-	"and a provider that does not answer a 503; nothing is stored then. Providers that the body does not name keep what is stored."
+const aboutAddProviders = "Each new token is checked before anything is stored. If providers reject their tokens, the response is a 401 that names them; " +
+	"if a provider does not respond, it is a 503. In both cases nothing is stored. Providers that are not in the body keep their stored tokens."
 
 const (
 	verifyTime = 10 * time.Second // for the providers, when nothing is stored without them
@@ -189,8 +189,8 @@ func (d *Door) checkTokens(ctx context.Context, user string, in api.SettingsInpu
 		case v.bad():
 			bad = append(bad, api.FieldError{Loc: []any{"body", "secrets_store", "provider_tokens", v.provider, "token"}, Type: "value_error", Msg: v.err.Error()})
 		case v.err != nil:
-			d.Logger.Warn("a token was stored without being tried", "provider", v.provider, "user", user, "error", v.err)
-			notes = append(notes, "The token for "+v.provider+" was stored without being tried, because the provider did not answer. If it is wrong, that shows when it is used.")
+			d.Logger.Warn("token stored without a check", "provider", v.provider, "user", user, "error", v.err)
+			notes = append(notes, "The token for "+v.provider+" was stored but not checked, because the provider did not respond.")
 		}
 	}
 	if len(bad) > 0 {

@@ -65,12 +65,12 @@ func TestTokensThatAreRefused(t *testing.T) {
 		parts  []string
 	}{
 		"wrong": {map[string]*place{"github": answers(failing("github", gitprovider.BadToken))}, `{"github":"x"}`, 401,
-			[]string{`{"error":"Invalid token. Please make sure it is a valid github token.","msg_id":"STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR","detail":["github: GitHub does not accept`}},
+			[]string{`{"error":"Invalid token. Please make sure it is a valid github token.","msg_id":"STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR","detail":["github: GitHub rejected`}},
 		"two wrong, one good": {map[string]*place{"github": answers(failing("github", gitprovider.BadToken)), "gitea": knows("1"), "gitlab": answers(failing("gitlab", gitprovider.Scope))},
 			`{"github":"x","gitlab":"y","gitea":"z"}`, 401, []string{`valid github token."`, `"detail":["github: `, `"gitlab: The token stored for GitLab is not allowed`}},
 		"wrong and away": {map[string]*place{"github": answers(failing("github", gitprovider.BadToken)), "bitbucket": answers(outage)}, `{"github":"x","bitbucket":"y"}`, 401, []string{"valid github token"}},
-		"away":           {map[string]*place{"github": knows("1"), "bitbucket": answers(outage)}, `{"github":"x","bitbucket":"y"}`, 503, []string{"Bitbucket does not answer", "Nothing was stored."}},
-		"too often":      {map[string]*place{"bitbucket": answers(limited)}, `{"bitbucket":"y"}`, 503, []string{"asked too often"}},
+		"away":           {map[string]*place{"github": knows("1"), "bitbucket": answers(outage)}, `{"github":"x","bitbucket":"y"}`, 503, []string{"Bitbucket is not responding", "Nothing was stored."}},
+		"too often":      {map[string]*place{"bitbucket": answers(limited)}, `{"bitbucket":"y"}`, 503, []string{"Rate limited"}},
 		"no host":        {nil, `{"enterprise_sso":"x"}`, 401, []string{"valid enterprise_sso token", "No host is stored"}},
 		"no git host":    {map[string]*place{"gitlab": answers(failing("gitlab", gitprovider.Unsupported))}, `{"gitlab":"x"}`, 401, []string{"valid gitlab token"}},
 		"no such thing":  {map[string]*place{"gitlab": answers(failing("gitlab", gitprovider.NotFound))}, `{"gitlab":"x"}`, 401, []string{"valid gitlab token"}},
@@ -98,11 +98,11 @@ func TestTokensInSettings(t *testing.T) {
 	if got := r.storedTokens(t)["github"]; got.UserID != "11" {
 		t.Errorf("%+v", got)
 	}
-	r.do("POST", toSettings, tokens(`{"gitlab":"`+canary+`","github":null}`)).want(t, 422, `["body","secrets_store","provider_tokens","gitlab","token"]`, "GitLab does not accept")
+	r.do("POST", toSettings, tokens(`{"gitlab":"`+canary+`","github":null}`)).want(t, 422, `["body","secrets_store","provider_tokens","gitlab","token"]`, "GitLab rejected")
 	if len(r.storedTokens(t)) != 1 {
 		t.Error("half of a refused update was stored")
 	}
-	r.do("POST", toSettings, tokens(`{"gitea":"`+canary+`"}`)).want(t, 200, `"notes":["The token for gitea was stored without being tried`)
+	r.do("POST", toSettings, tokens(`{"gitea":"`+canary+`"}`)).want(t, 200, `"notes":["The token for gitea was stored but not checked`)
 	if got := r.storedTokens(t)["gitea"]; got.Token.Reveal() != canary || got.UserID != "" {
 		t.Errorf("%+v", got)
 	}

@@ -12,11 +12,11 @@ import (
 )
 
 type searchQuery struct {
-	Text     string `query:"query" required:"true" maxLength:"500" doc:"A part of the name, or an address."`
+	Text     string `query:"query" required:"true" maxLength:"500" doc:"Part of the name, or a URL."`
 	PerPage  int64  `query:"per_page" default:"5" minimum:"1" maximum:"100"`
 	Sort     string `query:"sort" default:"stars" maxLength:"50" doc:"stars, forks or updated."`
 	Order    string `query:"order" default:"desc" enum:"desc,asc"`
-	Provider string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Ask only this one."`
+	Provider string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Query only this provider."`
 }
 
 func searchRepositories(d *Door, ctx context.Context, c *call, q searchQuery, _ none) ([]api.GitRepository, error) {
@@ -38,9 +38,9 @@ func searchRepositories(d *Door, ctx context.Context, c *call, q searchQuery, _ 
 
 type searchBranchQuery struct {
 	Repository string `query:"repository" required:"true" maxLength:"500" doc:"owner/name."`
-	Text       string `query:"query" required:"true" maxLength:"500" doc:"A part of the branch's name."`
+	Text       string `query:"query" required:"true" maxLength:"500" doc:"Part of the branch name."`
 	PerPage    int64  `query:"per_page" default:"30" minimum:"1" maximum:"100"`
-	Provider   string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Ask only this one."`
+	Provider   string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Query only this provider."`
 }
 
 func searchBranches(d *Door, ctx context.Context, c *call, q searchBranchQuery, _ none) ([]api.GitBranch, error) {
@@ -50,12 +50,12 @@ func searchBranches(d *Door, ctx context.Context, c *call, q searchBranchQuery, 
 
 type branchQuery struct {
 	Repository string `query:"repository" required:"true" maxLength:"500" doc:"owner/name."`
-	Page       *int64 `query:"page" minimum:"1" maximum:"100000" doc:"1 by default, if per_page is given."`
-	PerPage    *int64 `query:"per_page" minimum:"1" maximum:"100" doc:"30 by default, if page is given."`
-	Provider   string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Ask only this one."`
+	Page       *int64 `query:"page" minimum:"1" maximum:"100000" doc:"Page number. Default: 1, if per_page is given."`
+	PerPage    *int64 `query:"per_page" minimum:"1" maximum:"100" doc:"Page size. Default: 30, if page is given."`
+	Provider   string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Query only this provider."`
 }
 
-const aboutBranches = "With page or per_page it answers a page. Without either it answers a list of branches, as clients expect that know no pages: all of them, up to 1000."
+const aboutBranches = "With page or per_page, returns one page. Without either, returns a plain list of all branches, up to 1000, for clients without pagination."
 
 // branchAnswer is a page of branches, or a list of them for clients that know no pages.
 type branchAnswer struct {
@@ -140,5 +140,5 @@ func checkRepository(in, name, repository string) error {
 		return nil
 	}
 	return &api.ValidationError{Detail: []api.FieldError{{Loc: []any{in, name}, Type: "value_error",
-		Msg: "A repository is named owner/name: letters, digits, dots, dashes and underscores, with slashes between."}}}
+		Msg: "Must be owner/name: letters, digits, dots, dashes and underscores, separated by slashes."}}}
 }

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	aboutSeveral = "All providers that a token is stored for are asked at the same time, or the selected one. " +
-		"Those that fail are named in the header X-Failed-Providers; if all do, the first failure is the answer."
-	aboutRepositories = "Without selected_provider: the first page of each provider. " + aboutSeveral
+	aboutSeveral = "Queries all providers with a stored token in parallel, or only the selected one. " +
+		"Providers that fail are named in the header X-Failed-Providers; if all fail, the first error is returned."
+	aboutRepositories = "Without selected_provider, returns the first page of each provider. " + aboutSeveral
 )
 
 // What is said when there is nobody to ask. Clients know these texts.
@@ -133,7 +133,7 @@ func (d *Door) failed(ctx context.Context, c *call, all []forge, errs []error, n
 		}
 		name := all[i].name
 		names = append(names, name)
-		d.Logger.Warn("a git provider did not answer as it should", "provider", name, "user", c.who.User, "error", err)
+		d.Logger.Warn("git provider request failed", "provider", name, "user", c.who.User, "error", err)
 		if first == nil || gitprovider.ReasonOf(first) == gitprovider.NotFound {
 			first = forgeError(name, all[i].token.Host, err)
 		}
@@ -203,10 +203,10 @@ func gitInstallations(d *Door, ctx context.Context, c *call, q providerQuery, _ 
 
 type repositoriesQuery struct {
 	Sort         string `query:"sort" default:"pushed" maxLength:"50" doc:"pushed, updated, created or full_name."`
-	Provider     string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Ask only this one."`
-	Page         int64  `query:"page" default:"1" minimum:"1" maximum:"100000" doc:"Of the selected provider."`
+	Provider     string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Query only this provider."`
+	Page         int64  `query:"page" default:"1" minimum:"1" maximum:"100000" doc:"Page number at the selected provider."`
 	PerPage      int64  `query:"per_page" default:"30" minimum:"1" maximum:"100"`
-	Installation string `query:"installation_id" maxLength:"200" doc:"Only repositories that an app was let into there."`
+	Installation string `query:"installation_id" maxLength:"200" doc:"Only repositories that this app installation can access."`
 }
 
 func gitRepositories(d *Door, ctx context.Context, c *call, q repositoriesQuery, _ none) ([]api.GitRepository, error) {

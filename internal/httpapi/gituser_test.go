@@ -63,9 +63,9 @@ func TestUserRoutesWhenTheProviderFails(t *testing.T) {
 		status int
 		words  string
 	}{
-		"token": {failing("github", gitprovider.BadToken), 401, "does not accept the stored token"}, "scope": {failing("github", gitprovider.Scope), 401, "not allowed to do this"},
-		"rate": {limited, 429, "asked too often"}, "away": {failing("github", gitprovider.Unavailable), 503, "does not answer"}, "unsupported": {failing("github", gitprovider.Unsupported), 400, "has no such thing"},
-		"time": {context.DeadlineExceeded, 503, "GitHub does not answer"}, "unknown": {failing("github", gitprovider.NotFound), 404, "has no such thing"}, "refused": {failing("github", gitprovider.Refused), 400, "refused it"},
+		"token": {failing("github", gitprovider.BadToken), 401, "rejected the stored token"}, "scope": {failing("github", gitprovider.Scope), 401, "not allowed to do this"},
+		"rate": {limited, 429, "Rate limited"}, "away": {failing("github", gitprovider.Unavailable), 503, "is not responding"}, "unsupported": {failing("github", gitprovider.Unsupported), 400, "Not found on"},
+		"time": {context.DeadlineExceeded, 503, "GitHub is not responding"}, "unknown": {failing("github", gitprovider.NotFound), 404, "Not found on"}, "refused": {failing("github", gitprovider.Refused), 400, "refused the request"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, with := newStreet(map[string]*place{"github": broken(c.err)})
@@ -127,7 +127,7 @@ func TestInstallations(t *testing.T) {
 	r := newRig(t, with)
 	r.tokens("ada", "github", "gitlab")
 	r.do("GET", "/api/user/installations?provider=github", "").want(t, 200, `["1","2"]`)
-	r.do("GET", "/api/user/installations?provider=gitlab", "").want(t, 400, `"GitLab has no such thing."`)
+	r.do("GET", "/api/user/installations?provider=gitlab", "").want(t, 400, `"Not found on GitLab."`)
 	r.do("GET", "/api/user/installations?provider=gitea", "").want(t, 401, needToken)
 	r.do("GET", "/api/user/installations", "").want(t, 422, `["query","provider"]`)
 	r.do("GET", "/api/user/installations?provider=svn", "").want(t, 422, `["query","provider"]`)
@@ -172,7 +172,7 @@ func TestListRepositories(t *testing.T) {
 	}
 	// Without a provider: the first page of each; who fails spoils nothing.
 	a = r.do("GET", "/api/user/repositories?page=3", "").want(t, 200, "team/app1", "a/b/c/d")
-	if a.header.Get("X-Failed-Providers") != "gitea" || !strings.Contains(r.logs.String(), "a git provider did not answer as it should") {
+	if a.header.Get("X-Failed-Providers") != "gitea" || !strings.Contains(r.logs.String(), "git provider request failed") {
 		t.Errorf("%v", a.header)
 	}
 	for query, name := range map[string]string{"per_page=0": "per_page", "per_page=101": "per_page", "page=0": "page", "selected_provider=svn": "selected_provider", "page=x": "page"} {
@@ -245,7 +245,7 @@ func TestBranches(t *testing.T) {
 	if all := r.do("GET", "/api/user/repository/branches?repository=team/app", "").want(t, 200, `[{"name":"main",`, `"1/100"`, `"2/100"`); strings.Contains(all.body, `"3/100"`) {
 		t.Errorf("it asks beyond the last page: %s", all.body)
 	}
-	r.do("GET", "/api/user/repository/branches?repository=deep/er/app&selected_provider=github", "").want(t, 404, "GitHub has no such thing")
+	r.do("GET", "/api/user/repository/branches?repository=deep/er/app&selected_provider=github", "").want(t, 404, "Not found on GitHub")
 	r.do("GET", "/api/user/search/branches?repository=team/app&query=fix", "").want(t, 200, `[{"name":"fix-found",`)
 	for _, bad := range []string{"x", "../x", "--upload-pack=x/y", "a/b%20c", "https://h/a/b"} {
 		r.do("GET", "/api/user/repository/branches?repository="+bad, "").want(t, 422, `["query","repository"]`)

@@ -242,7 +242,7 @@ func TestPanic(t *testing.T) {
 		}
 		line := ""
 		for l := range strings.Lines(r.logs.String()) {
-			if strings.Contains(l, "panic while answering") && strings.Contains(l, a.header.Get("X-Request-Id")) {
+			if strings.Contains(l, "panic in a request") && strings.Contains(l, a.header.Get("X-Request-Id")) {
 				line = l
 			}
 		}
@@ -272,7 +272,7 @@ func TestPanicInTheMiddle(t *testing.T) {
 		if b, err := io.ReadAll(res.Body); err == nil {
 			t.Errorf("%v: taken for a whole answer: %q", p, b)
 		}
-		if logged := strings.Contains(r.logs.String(), "panic while answering"); logged != (p == "boom") {
+		if logged := strings.Contains(r.logs.String(), "panic in a request"); logged != (p == "boom") {
 			t.Errorf("%v: logged is %t", p, logged)
 		}
 	}

@@ -48,7 +48,7 @@ func isLogin(name string) bool {
 func (d *Door) admit(h http.Header, r *http.Request) *fault {
 	if !d.hostAllowed(r.Host) {
 		return fail(http.StatusMisdirectedRequest, api.CodeForbidden,
-			"This server does not answer to that name. Its operator can allow it with --allow-host.")
+			"Host name not allowed. The operator can allow it with --allow-host.")
 	}
 	origins := r.Header["Origin"]
 	if len(origins) == 0 {
@@ -56,7 +56,7 @@ func (d *Door) admit(h http.Header, r *http.Request) *fault {
 	}
 	if !d.originAllowed(r, origins) {
 		return fail(http.StatusForbidden, api.CodeForbidden,
-			"Requests from that web origin are not allowed. The operator can allow it with --allow-origin.")
+			"Origin not allowed. The operator can allow it with --allow-origin.")
 	}
 	if d.origins[origins[0]] {
 		h["Access-Control-Allow-Origin"] = origins
@@ -84,7 +84,7 @@ func (d *Door) preflight(w http.ResponseWriter, r *http.Request) bool {
 func (d *Door) GuardHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !d.hostAllowed(r.Host) {
-			http.Error(w, "this server does not answer to that name", http.StatusMisdirectedRequest)
+			http.Error(w, "host name not allowed", http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -146,14 +146,14 @@ func (d *Door) identify(w *recorder, r *http.Request) (*call, *fault) {
 	switch {
 	case errors.Is(err, access.ErrUnauthorized):
 		if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
-			return nil, tooMany(a, "Too many requests with a wrong key or none.")
+			return nil, tooMany(a, "Too many requests with an invalid or missing key.")
 		}
 		f := unauthorized()
 		f.header = http.Header{"Www-Authenticate": {`Bearer realm="deckhand"`}}
 		return nil, f
 	case err != nil:
-		d.Logger.Error("keys cannot be read", "error", err)
-		return nil, fail(http.StatusServiceUnavailable, api.CodeUnavailable, "Keys cannot be checked right now; try again.")
+		d.Logger.Error("cannot read keys", "error", err)
+		return nil, fail(http.StatusServiceUnavailable, api.CodeUnavailable, "Keys cannot be checked at the moment. Try again.")
 	}
 	w.who = c.who.User
 	if d.Unlimited {
@@ -168,7 +168,7 @@ func (d *Door) identify(w *recorder, r *http.Request) (*call, *fault) {
 		return nil, tooMany(a, "Too many requests with this key.")
 	}
 	if a := d.Gate.AllowUser(c.who.User, time.Now()); !a.OK {
-		return nil, tooMany(a, "Too many requests of this user, with all keys together.")
+		return nil, tooMany(a, "Too many requests from this user across all keys.")
 	}
 	return c, nil
 }

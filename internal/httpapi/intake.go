@@ -84,7 +84,7 @@ func (i *intake) take(user string, n int64) *fault {
 	var f *fault
 	switch {
 	case i.users[user]+n > i.most.PerUser:
-		f = fail(http.StatusTooManyRequests, api.CodeRateLimited, "Too many large requests at once: their bodies have more than "+size(i.most.PerUser)+" together. Try again when some are answered.")
+		f = fail(http.StatusTooManyRequests, api.CodeRateLimited, "Too many large requests at once: their bodies exceed "+size(i.most.PerUser)+" in total. Try again when some have completed.")
 	case i.total+n > i.most.Total, strings.HasPrefix(user, strangers) && i.users[strangers]+n > i.most.Total/4,
 		strings.HasPrefix(user, deliverers) && i.users[deliverers]+n > i.most.Total/16*3:
 		f = fail(http.StatusServiceUnavailable, api.CodeUnavailable, "The server is busy with large requests. Try again in a few seconds.")
@@ -176,7 +176,7 @@ func (d *Door) receiveJSON(w http.ResponseWriter, r *http.Request, user string, 
 	values, err := jsonbound.Check(body, jsonbound.Limits{Values: maxValues, Depth: maxDepth + 1})
 	switch {
 	case errors.Is(err, jsonbound.ErrValues):
-		return nil, release, fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "The body has more than the "+itoa(maxValues)+" JSON values allowed.")
+		return nil, release, fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "The request body has more than "+itoa(maxValues)+" JSON values.")
 	case err != nil:
 		return nil, release, tooDeep()
 	}
@@ -189,9 +189,9 @@ func (d *Door) receiveJSON(w http.ResponseWriter, r *http.Request, user string, 
 }
 
 func brokenBody(err error) *fault {
-	f := fail(http.StatusBadRequest, api.CodeBadRequest, "The body could not be read to its end.")
+	f := fail(http.StatusBadRequest, api.CodeBadRequest, "The request body ended early.")
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		f = fail(http.StatusRequestTimeout, api.CodeBadRequest, "The body came too slowly; at least "+itoa(minBodyRate>>10)+" KiB per second are expected, without pauses of "+seconds(bodySilence)+" seconds.")
+		f = fail(http.StatusRequestTimeout, api.CodeBadRequest, "The request body arrived too slowly. Send at least "+itoa(minBodyRate>>10)+" KiB per second, without pauses of "+seconds(bodySilence)+" seconds.")
 	}
 	f.header = http.Header{"Connection": {"close"}}
 	return f

@@ -11,8 +11,8 @@ import (
 	"deckhand/internal/trigger"
 )
 
-const aboutIntegrations = "With an integration, an issue with a label, or a comment that mentions the agent, starts a conversation with your settings and at your cost, " +
-	"or continues the one that the issue or pull request has; the answer is posted there with your stored token. Enter webhook_url and the secret at the provider."
+const aboutIntegrations = "An integration lets a labelled issue, or a comment that mentions the agent, start a conversation with your settings and at your cost, " +
+	"or continue the existing conversation of the issue or pull request. The reply is posted there with your stored token. Enter webhook_url and the secret at the provider. The secret is shown only once."
 
 // integrationPath names an integration.
 type integrationPath struct {
@@ -21,14 +21,14 @@ type integrationPath struct {
 
 type arrivalsQuery struct {
 	ID     string `path:"integration_id" minLength:"1" maxLength:"64"`
-	Before int64  `query:"before" default:"0" minimum:"0" doc:"next of the page before."`
+	Before int64  `query:"before" default:"0" minimum:"0" doc:"Cursor: next of the previous page."`
 	Limit  int64  `query:"limit" default:"20" minimum:"1" maximum:"100"`
 }
 
 // integrations are there, if this server has any.
 func (d *Door) integrations() (*trigger.Integrations, error) {
 	if d.Integrations == nil {
-		return nil, fail(http.StatusNotFound, api.CodeNotFound, "This server has no integrations.")
+		return nil, fail(http.StatusNotFound, api.CodeNotFound, "Integrations are not enabled on this server.")
 	}
 	return d.Integrations, nil
 }
@@ -42,7 +42,7 @@ func integrationFault(err error) error {
 	case errors.Is(err, trigger.ErrNotFound):
 		return fail(http.StatusNotFound, api.CodeNotFound, "Not found")
 	case errors.Is(err, trigger.ErrTooMany):
-		return fail(http.StatusConflict, api.CodeConflict, fmt.Sprintf("You have %d integrations, and more are not allowed. Remove one first.", trigger.MaxIntegrations))
+		return fail(http.StatusConflict, api.CodeConflict, fmt.Sprintf("You have reached the limit of %d integrations. Delete one first.", trigger.MaxIntegrations))
 	}
 	return err
 }
@@ -130,7 +130,7 @@ func integrationView(s *trigger.Integrations, in trigger.Integration) api.Integr
 	out := api.Integration{ID: in.ID, Provider: in.Provider, Host: in.Host, Mention: in.Mention, Label: in.Label, Repositories: in.Repositories, AllowedUsers: in.AllowedUsers,
 		Enabled: in.Enabled, WebhookURL: s.Address(in), Warnings: []string{}, CreatedAt: in.CreatedAt, UpdatedAt: in.ChangedAt}
 	if slices.Contains(in.AllowedUsers, trigger.Anybody) {
-		out.Warnings = append(out.Warnings, "Anybody who can write in these repositories can make the agent work with your settings, your token and at your cost.")
+		out.Warnings = append(out.Warnings, "Anyone who can comment in these repositories can start the agent with your settings and token, at your cost.")
 	}
 	return out
 }

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	aboutArrival = "For git providers, not for people: the signature takes the place of a key. 202 says that something will be done, 200 that nothing is. " +
-		"Without integration the secrets of all integrations with the provider are tried."
+	aboutArrival = "Called by git providers and authenticated by the signature instead of a key. 202: the delivery will be processed. 200: the delivery is ignored. " +
+		"Without the parameter integration, the secrets of all integrations with the provider are tried."
 	// maxArrival is more than what providers send about issues and comments. The
 	// largest deliveries are about pushes, which are not wanted here.
 	maxArrival = 5 << 20
@@ -21,7 +21,7 @@ const (
 
 type arrivalPath struct {
 	Provider    string `path:"provider" maxLength:"32" doc:"github, gitlab, bitbucket, gitea or forgejo."`
-	Integration string `query:"integration" maxLength:"64" doc:"Which integration it is for."`
+	Integration string `query:"integration" maxLength:"64" doc:"ID of the integration."`
 }
 
 // receiveWebhook takes what a git provider tells. Who cannot sign it learns nothing.
@@ -38,11 +38,11 @@ func receiveWebhook(d *Door, w http.ResponseWriter, r *http.Request, _ *call, p 
 	switch {
 	case errors.Is(err, trigger.ErrUnsigned):
 		if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
-			return tooMany(a, "Too many deliveries with a wrong signature.")
+			return tooMany(a, "Too many deliveries with an invalid signature.")
 		}
 		return unauthorized()
 	case errors.Is(err, trigger.ErrUnreadable):
-		return fail(http.StatusBadRequest, api.CodeBadRequest, "The delivery is signed, but it is not what such a provider sends.")
+		return fail(http.StatusBadRequest, api.CodeBadRequest, "The signature is valid, but the body is not a delivery of this provider.")
 	case err != nil:
 		return err
 	}
@@ -60,7 +60,7 @@ func receiveWebhook(d *Door, w http.ResponseWriter, r *http.Request, _ *call, p 
 func describeArrival(d *Door, o *huma.Operation) {
 	o.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{}}}}
 	schema := d.registry.Schema(reflect.TypeFor[api.WebhookReceipt](), true, "")
-	o.Responses["200"] = &huma.Response{Description: "It is recorded, and nothing is done.", Content: jsonContent(schema)}
-	o.Responses["202"] = &huma.Response{Description: "It is recorded, and something will be done.", Content: jsonContent(schema)}
-	o.Responses["401"] = &huma.Response{Description: "No secret fits the signature.", Content: jsonContent(d.registry.Schema(reflect.TypeFor[api.Unauthorized](), true, ""))}
+	o.Responses["200"] = &huma.Response{Description: "The delivery was recorded and is ignored.", Content: jsonContent(schema)}
+	o.Responses["202"] = &huma.Response{Description: "The delivery was recorded and will be processed.", Content: jsonContent(schema)}
+	o.Responses["401"] = &huma.Response{Description: "The signature does not match any secret.", Content: jsonContent(d.registry.Schema(reflect.TypeFor[api.Unauthorized](), true, ""))}
 }

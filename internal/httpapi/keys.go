@@ -28,13 +28,13 @@ func createKey(d *Door, ctx context.Context, c *call, _ none, b api.CreateKey) (
 		user = v
 	}
 	if !c.who.Admin && (user != c.who.User || admin) {
-		return api.NewKey{}, fail(http.StatusForbidden, api.CodeForbidden, "Only an admin key makes keys for others, or admin keys.")
+		return api.NewKey{}, fail(http.StatusForbidden, api.CodeForbidden, "Only an admin key can create keys for other users, or admin keys.")
 	}
 	var life time.Duration
 	if v, ok := b.Expires.Get(); ok {
 		var err error
 		if life, err = time.ParseDuration(v); err != nil || life <= 0 {
-			return api.NewKey{}, api.Invalid("value_error", "A duration is expected, such as 720h or 30m.", "expires")
+			return api.NewKey{}, api.Invalid("value_error", "Must be a duration such as 720h or 30m.", "expires")
 		}
 	}
 	plain, k, err := d.Gate.Create(ctx, user, b.Name.Value, admin, life)

@@ -92,7 +92,7 @@ func TestNoSecurityRouteAtTheRoot(t *testing.T) {
 	if a := r.direct("10.4.0.1", "GET", "/security/policy"); a.status != http.StatusUnauthorized {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	r.do("GET", "/security/policy", "").want(t, 404, "nothing at this path")
+	r.do("GET", "/security/policy", "").want(t, 404, "Path not found")
 }
 
 // The page names every operation, once and in its table, and only such as there are.

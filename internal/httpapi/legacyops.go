@@ -13,8 +13,8 @@ import (
 // here. Each says so in the way its callers understand.
 
 const (
-	aboutExperiment = "Accepted for older clients: there are no experiments here. It answers false, which is their word for done."
-	aboutSecurity   = "The server judges risks by itself, by the settings; there is no analyzer that clients could talk to."
+	aboutExperiment = "Accepted for legacy clients; there are no experiments. Always returns false, which these clients treat as success."
+	aboutSecurity   = "Risk analysis runs in the server and is configured in the settings. There is no analyzer API."
 )
 
 func getVSCodeURL(d *Door, ctx context.Context, c *call, p one, _ none) (api.VSCodeURL, error) {
@@ -39,20 +39,20 @@ func acceptTerms(_ *Door, _ context.Context, _ *call, _ none, _ none) (api.Done,
 
 // noModelKey answers for the keys by which a hosted service pays its users' models.
 func noModelKey(_ *Door, _ context.Context, _ *call, _ none, _ none) (none, error) {
-	return none{}, fail(http.StatusNotFound, api.CodeNotFound, "This server gives out no keys for models. Store your own as llm_api_key in the settings.")
+	return none{}, fail(http.StatusNotFound, api.CodeNotFound, "This server does not issue model keys. Store your own as llm_api_key in the settings.")
 }
 
 // security makes the rows of a path for which there is no analyzer, one for each method.
 func security(path, id string, serve func(d *Door, w http.ResponseWriter, r *http.Request, c *call) error, methods ...string) []route {
 	var out []route
 	for _, m := range methods {
-		out = append(out, raw(route{method: m, path: path, id: id + m, tag: tagOlder, summary: "There is no analyzer to talk to: it answers 404.", about: aboutSecurity}, describeSecurity, serve))
+		out = append(out, raw(route{method: m, path: path, id: id + m, tag: tagOlder, summary: "Call the security analyzer (not supported, always 404)", about: aboutSecurity}, describeSecurity, serve))
 	}
 	return out
 }
 
 func describeSecurity(o *huma.Operation) {
-	o.Responses["404"] = &huma.Response{Description: "Always.", Content: jsonContent(&huma.Schema{Type: huma.TypeObject, Required: []string{"detail"},
+	o.Responses["404"] = &huma.Response{Description: "Not supported", Content: jsonContent(&huma.Schema{Type: huma.TypeObject, Required: []string{"detail"},
 		Properties: map[string]*huma.Schema{"detail": {Type: huma.TypeString}}})}
 }
 

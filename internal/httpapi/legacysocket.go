@@ -70,17 +70,17 @@ func (s *sockets) endAfter(id session.ID, number int64) {
 }
 
 const aboutSocketIO = "Engine.IO 4 and Socket.IO 5, over WebSocket or long-polling. Connect to the namespace / with the query parameters conversation_id and latest_event_id. " +
-	"The key is session_api_key in the query or in the auth payload, or a header as everywhere. docs/events.md describes what travels."
+	"Send the key as session_api_key in the query or in the auth payload, or in the usual header. docs/events.md describes the messages."
 
 func describeSocketIO(o *huma.Operation) {
 	for _, name := range []string{"EIO", "transport", "sid", "conversation_id", "latest_event_id", "providers_set", "session_api_key"} {
 		o.Parameters = append(o.Parameters, &huma.Param{Name: name, In: "query", Required: name == "EIO" || name == "transport", Schema: &huma.Schema{Type: huma.TypeString}})
 	}
-	o.Responses["200"] = &huma.Response{Description: "Packets.", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	o.Responses["200"] = &huma.Response{Description: "Engine.IO packets", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 	if o.Method == http.MethodGet {
-		o.Responses["101"] = &huma.Response{Description: "A WebSocket."}
+		o.Responses["101"] = &huma.Response{Description: "WebSocket"}
 	}
-	o.Responses["429"] = &huma.Response{Description: "Too many connections with a wrong key."}
+	o.Responses["429"] = &huma.Response{Description: "Too many connections with an invalid key."}
 }
 
 // serveSocketIO passes requests on. One that begins a connection may come without a key,
@@ -95,7 +95,7 @@ func serveSocketIO(d *Door, w http.ResponseWriter, r *http.Request, _ *call) err
 				break
 			}
 			if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
-				return tooMany(a, "Too many connections with a wrong key.")
+				return tooMany(a, "Too many connections with an invalid key.")
 			}
 		case err != nil:
 			return err

@@ -288,7 +288,7 @@ func TestSocketConfirmAndReject(t *testing.T) {
 			two.emit(c.event, wants(c.want))
 			one.untilState(c.want)
 			two.untilState(c.want)
-			if ack := one.ask("oh_user_action", wants(c.want)); !strings.Contains(ack, `"error":true`) || !strings.Contains(ack, "nothing waits for approval") {
+			if ack := one.ask("oh_user_action", wants(c.want)); !strings.Contains(ack, `"error":true`) || !strings.Contains(ack, "no call is waiting for approval") {
 				t.Errorf("a second answer: %s", ack)
 			}
 		})

@@ -66,7 +66,7 @@ func (l *listener) run(ctx context.Context) {
 	}
 	text, ours := parting(err)
 	if !ours {
-		d.Logger.Error("a conversation cannot be followed", "session", l.id, "error", err)
+		d.Logger.Error("cannot stream a conversation", "session", l.id, "error", err)
 		l.socket.Cut("the conversation cannot be read") // the client comes back, and perhaps it can then
 		return
 	}
@@ -91,7 +91,7 @@ func parting(err error) (text string, ok bool) {
 	case errors.Is(err, errDeleted):
 		return "The conversation was deleted.", true
 	case errors.Is(err, access.ErrRevoked):
-		return "The key is not good any more.", true
+		return "The key was revoked or has expired.", true
 	}
 	return "", false
 }

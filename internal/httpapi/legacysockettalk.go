@@ -36,9 +36,9 @@ func (l *listener) event(ctx context.Context, e socketio.Event) {
 func (l *listener) fulfil(ctx context.Context, e socketio.Event) error {
 	switch {
 	case e.Name != "oh_user_action" && e.Name != "oh_action":
-		return fail(http.StatusBadRequest, api.CodeBadRequest, "A client may emit oh_user_action, or oh_action, which is the same.")
+		return fail(http.StatusBadRequest, api.CodeBadRequest, "Unknown event. Use oh_user_action or oh_action.")
 	case len(e.Args) != 1 || len(e.Attachments) > 0:
-		return fail(http.StatusBadRequest, api.CodeBadRequest, e.Name+" takes one argument, which is an action as a JSON object.")
+		return fail(http.StatusBadRequest, api.CodeBadRequest, e.Name+" takes one argument: an action as a JSON object.")
 	}
 	if err := l.valid(ctx); errors.Is(err, access.ErrUnauthorized) {
 		return fail(http.StatusUnauthorized, api.CodeUnauthorized, errSocketKey.Error())

@@ -41,8 +41,8 @@ func TestSocketTalk(t *testing.T) {
 		"text":                     {"ada", "oh_user_action", `"hello"`, "must be an object"},
 		"nothing":                  {"ada", "oh_user_action", ``, "takes one argument"},
 		"two actions":              {"ada", "oh_user_action", message("a") + "," + message("b"), "takes one argument"},
-		"another event":            {"ada", "run", `{}`, "A client may emit oh_user_action"},
-		"an answer to no question": {"ada", "oh_user_action", wants(session.AgentUserYes), "nothing waits for approval"},
+		"another event":            {"ada", "run", `{}`, "Use oh_user_action"},
+		"an answer to no question": {"ada", "oh_user_action", wants(session.AgentUserYes), "no call is waiting for approval"},
 	} {
 		for _, transport := range []string{"websocket", "polling"} {
 			t.Run(name+" over "+transport, func(t *testing.T) {

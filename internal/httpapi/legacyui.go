@@ -34,7 +34,7 @@ const (
 
 // OpenFrontEnd opens the folder that the front end's build made.
 func OpenFrontEnd(dir string) (*FrontEnd, error) {
-	const advice = "give the folder that the front end's own build made, the one with index.html and assets in it"
+	const advice = "name the build folder of the front end, which contains index.html and assets"
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, advice)
@@ -89,7 +89,7 @@ func (f *FrontEnd) index() ([]byte, error) {
 	defer file.Close()
 	page, err := io.ReadAll(io.LimitReader(file, maxIndex+1))
 	if err == nil && len(page) > maxIndex {
-		err = errors.New("it is larger than a megabyte")
+		err = errors.New("larger than 1 MiB")
 	}
 	return page, err
 }
@@ -184,8 +184,8 @@ func (d *Door) serveFrontEnd(w *recorder, r *http.Request) bool {
 	}
 	page, err := d.FrontEnd.index()
 	if err != nil {
-		d.Logger.Error("the front end's page cannot be read", "request", w.id, "error", err)
-		fail(http.StatusInternalServerError, api.CodeInternal, "The front end's index.html cannot be read; the server's log says why.").write(w, plain)
+		d.Logger.Error("cannot read the front end's index.html", "request", w.id, "error", err)
+		fail(http.StatusInternalServerError, api.CodeInternal, "The front end's index.html cannot be read. See the server log.").write(w, plain)
 		return true
 	}
 	h := w.Header()

@@ -123,14 +123,14 @@ func TestFrontEnd(t *testing.T) {
 		{"/openapi.json", "Cookie:" + cookie, 200, "application/json", fresh, `"openapi"`},
 		{"/alive", "", 200, "application/json", fresh, `{"status":"ok"}`},
 		{"/assets/deckhand/login.js", "", 200, js, fresh, "ticket"},
-		{"/assets/deckhand/app-1a2b.js", "", 404, "application/json", fresh, "no such file"},
+		{"/assets/deckhand/app-1a2b.js", "", 404, "application/json", fresh, "File not found"},
 		{"/api/settings", "", 401, "application/json", fresh, "Unauthorized"},
-		{"/api/settings/x", "Cookie:" + cookie, 404, "application/json", fresh, "nothing at this path"},
-		{"/api", "Cookie:" + cookie, 404, "application/json", fresh, "nothing at this path"},
-		{"/socket.io/nothing/here", "Cookie:" + cookie, 404, "application/json", fresh, "nothing at this path"},
-		{"/mcp/x/y", "Cookie:" + cookie, 404, "application/json", fresh, "nothing at this path"},
-		{"/feedback/x", "Cookie:" + cookie, 404, "application/json", fresh, "nothing at this path"},
-		{"/integrations/x", "Cookie:" + cookie, 404, "application/json", fresh, "nothing at this path"},
+		{"/api/settings/x", "Cookie:" + cookie, 404, "application/json", fresh, "Path not found"},
+		{"/api", "Cookie:" + cookie, 404, "application/json", fresh, "Path not found"},
+		{"/socket.io/nothing/here", "Cookie:" + cookie, 404, "application/json", fresh, "Path not found"},
+		{"/mcp/x/y", "Cookie:" + cookie, 404, "application/json", fresh, "Path not found"},
+		{"/feedback/x", "Cookie:" + cookie, 404, "application/json", fresh, "Path not found"},
+		{"/integrations/x", "Cookie:" + cookie, 404, "application/json", fresh, "Path not found"},
 		// What only looks like its page or file is not there for a program.
 		{"/settings/mcp", "Accept:*/*", 401, "application/json", fresh, "Unauthorized"},
 		{"/assets/gone.js", "Accept:*/*", 401, "application/json", fresh, "Unauthorized"},
@@ -155,8 +155,8 @@ func TestFrontEnd(t *testing.T) {
 			t.Errorf("HEAD %s: %d %q", c.path, head.status, head.body)
 		}
 	}
-	r.browse("GET", "/settings/mcp", "Accept", "*/*", "Cookie", cookie).want(t, 404, "nothing at this path")
-	r.browse("GET", "/assets/gone.js", "Accept", "*/*", "Cookie", cookie).want(t, 404, "nothing at this path")
+	r.browse("GET", "/settings/mcp", "Accept", "*/*", "Cookie", cookie).want(t, 404, "Path not found")
+	r.browse("GET", "/assets/gone.js", "Accept", "*/*", "Cookie", cookie).want(t, 404, "Path not found")
 	r.browse("POST", "/settings/mcp", "Cookie", cookie, "Origin", r.base).want(t, 404)
 	first := r.browse("GET", "/assets/font.woff2")
 	r.browse("GET", "/assets/font.woff2", "If-Modified-Since", first.header.Get("Last-Modified")).want(t, http.StatusNotModified)
@@ -224,7 +224,7 @@ func TestFrontEndThatIsNone(t *testing.T) {
 	}
 	for _, dir := range []string{empty, broken, filepath.Join(empty, "nothing"), "/dev/null"} {
 		f, err := OpenFrontEnd(dir)
-		if err == nil || f != nil || !strings.Contains(err.Error(), "with index.html and assets in it") || !strings.Contains(err.Error(), dir) {
+		if err == nil || f != nil || !strings.Contains(err.Error(), "which contains index.html and assets") || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}

@@ -82,7 +82,7 @@ func (l *tlsListener) shake(raw net.Conn) {
 	if err := c.HandshakeContext(ctx); err != nil {
 		var other tls.RecordHeaderError
 		if errors.As(err, &other) && other.Conn != nil && looksLikeHTTP(other.RecordHeader) {
-			_, _ = other.Conn.Write(badRequest(http.StatusBadRequest, "This port speaks HTTPS; use an https address."))
+			_, _ = other.Conn.Write(badRequest(http.StatusBadRequest, "This port uses HTTPS. Use an https:// URL."))
 		}
 		raw.Close()
 		return
@@ -170,13 +170,13 @@ func badRequest(status int, msg string) []byte {
 	if msg == "" {
 		switch status {
 		case http.StatusRequestHeaderFieldsTooLarge:
-			msg = "The request's headers are too large; the limit is 64 KiB."
+			msg = "The request headers are too large. The limit is 64 KiB."
 		case http.StatusNotImplemented:
-			msg = "The request's transfer encoding is not supported."
+			msg = "The transfer encoding is not supported."
 		case http.StatusHTTPVersionNotSupported:
-			msg = "The request's HTTP version is not supported."
+			msg = "The HTTP version is not supported."
 		default:
-			msg = "The request is not valid HTTP: check its path, its headers and its length."
+			msg = "The request is not valid HTTP. Check its path, headers and length."
 		}
 	}
 	body, _ := json.Marshal(api.Problem{Error: msg, MsgID: api.CodeBadRequest}) // strings always encode

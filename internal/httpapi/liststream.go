@@ -13,8 +13,8 @@ import (
 	"deckhand/internal/session"
 )
 
-const aboutListStream = "First comes an event snapshot with the 20 newest: {\"results\":[…]}. Then an event conversation for each that is new or changed, at most four times a second each, " +
-	"and an event deleted with its conversation_id. A reader that fell far behind gets another snapshot. There are no positions: who comes back begins with a snapshot."
+const aboutListStream = "The first event is snapshot with the 20 newest conversations: {\"results\":[…]}. Then conversation for each new or changed conversation, at most four times a second each, " +
+	"and deleted with the conversation_id. A client that falls far behind gets another snapshot. The stream cannot be resumed: each connection starts with a snapshot."
 
 // streamConversations tells a user what changes in their list.
 func streamConversations(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
@@ -36,6 +36,6 @@ func (d *Door) encodeRow(r session.Row) ([]byte, error) {
 }
 
 func describeListStream(o *huma.Operation) {
-	o.Responses["200"] = &huma.Response{Description: "A stream of server-sent events.",
+	o.Responses["200"] = &huma.Response{Description: "Server-sent events",
 		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 }

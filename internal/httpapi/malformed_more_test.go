@@ -15,24 +15,24 @@ func malformedCreate() []bad {
 		return post(toCreate, "suggested_task "+change, strings.Replace(body, from, to, 1), "body.suggested_task"+loc, msg)
 	}
 	out := []bad{
-		one("repository", `5`, "string"), one("repository", `"`+strings.Repeat("a/b", 200)+`"`, "At most 500"),
+		one("repository", `5`, "string"), one("repository", `"`+strings.Repeat("a/b", 200)+`"`, "at most 500"),
 		one("git_provider", `"svn"`, "github"), one("git_provider", `5`, "string"), one("git_provider", `"GitHub"`, "github"), one("git_provider", `""`, "github"),
 		one("selected_branch", `[]`, "string"), one("initial_user_msg", `{"x":`+hidden+`}`, "string"), one("initial_user_msg", `"a\u0000b"`, "NUL"),
 		one("conversation_instructions", `5`, "string"), one("conversation_instructions", `"a\u0000b"`, "NUL"),
-		one("image_urls", hidden, "list"), one("image_urls", `{}`, "list"), one("image_urls", list(51, `"https://h/x.png"`), "At most 50"),
+		one("image_urls", hidden, "list"), one("image_urls", `{}`, "list"), one("image_urls", list(51, `"https://h/x.png"`), "at most 50"),
 		one("replay_json", `[]`, "string"), one("replay_json", hidden, "trajectory"), one("replay_json", `"{}"`, "trajectory"), one("replay_json", `"[1]"`, "trajectory"),
 		one("replay_json", `"[{\"a\":"`, "trajectory"), one("replay_json", `"[{}] x"`, "trajectory"),
 		one("suggested_task", hidden, "an object"), one("suggested_task", `[]`, "an object"), one("create_microagent", hidden, "an object"),
-		one("conversation_id", `null`, "null is not allowed"), one("conversation_id", `5`, "string"), one("conversation_id", `""`, "At least 1"),
-		one("conversation_id", `"`+strings.Repeat("a", 101)+`"`, "At most 100"), one("initial_msg", hidden, "not known"), one("Repository", `"a/b"`, "not known"),
+		one("conversation_id", `null`, "Must not be null"), one("conversation_id", `5`, "string"), one("conversation_id", `""`, "not be empty"),
+		one("conversation_id", `"`+strings.Repeat("a", 101)+`"`, "at most 100"), one("initial_msg", hidden, "Unknown field"), one("Repository", `"a/b"`, "Unknown field"),
 		post(toCreate, "create_microagent without repo", `{"create_microagent":{}}`, "body.create_microagent.repo", "required"),
 		post(toCreate, "create_microagent repo", `{"create_microagent":{"repo":"a/../b"}}`, "body.create_microagent.repo", "owner/name"),
 		post(toCreate, "create_microagent title", `{"create_microagent":{"repo":"a/b","title":5}}`, "body.create_microagent.title", "string"),
-		post(toCreate, "create_microagent extra", `{"create_microagent":{"repo":"a/b","x":`+hidden+`}}`, "body.create_microagent.x", "not known"),
+		post(toCreate, "create_microagent extra", `{"create_microagent":{"repo":"a/b","x":`+hidden+`}}`, "body.create_microagent.x", "Unknown field"),
 		task(`"github"=>"svn"`, ".git_provider", "github"), task(`"github"=>null`, ".git_provider", "null"), task(`"OPEN_ISSUE"=>"OPEN"`, ".task_type", "MERGE_CONFLICTS"),
-		task(`"a/b"=>""`, ".repo", "At least 1"), task(`"a/b"=>"--upload-pack=x"`, ".repo", "owner/name"), task(`:5=>:"5"`, ".issue_number", "whole number"),
-		task(`:5=>:5.0`, ".issue_number", "whole number"), task(`:5=>:-1`, ".issue_number", "at least 0"), task(`"issue_number":5,=>`, ".issue_number", "required"),
-		task(`"title":"t"=>"title":5`, ".title", "string"), task(`"title"=>"titel"`, ".titel", "not known"), task(`:"t"=>:"a\u0000"`, ".title", "NUL"),
+		task(`"a/b"=>""`, ".repo", "not be empty"), task(`"a/b"=>"--upload-pack=x"`, ".repo", "owner/name"), task(`:5=>:"5"`, ".issue_number", "integer"),
+		task(`:5=>:5.0`, ".issue_number", "integer"), task(`:5=>:-1`, ".issue_number", "at least 0"), task(`"issue_number":5,=>`, ".issue_number", "required"),
+		task(`"title":"t"=>"title":5`, ".title", "string"), task(`"title"=>"titel"`, ".titel", "Unknown field"), task(`:"t"=>:"a\u0000"`, ".title", "NUL"),
 	}
 	for _, id := range []string{"..", ".", "a/b", `a\\b`, "a b", "ü", "a.b", "a%2fb", `a\u0000`, "a\\n", "-a?", "a;b", "a\\u202e"} {
 		out = append(out, one("conversation_id", `"`+id+`"`, ""))
@@ -62,11 +62,11 @@ func malformedRepositories() []bad {
 func malformedKeys() []bad {
 	one := func(name, value, msg string) bad { return field(toKeys, name, value, msg) }
 	return []bad{
-		one("user", `5`, "string"), one("user", `""`, "At least 1"), one("user", `"`+strings.Repeat("a", 65)+`"`, "At most 64"),
+		one("user", `5`, "string"), one("user", `""`, "not be empty"), one("user", `"`+strings.Repeat("a", 65)+`"`, "at most 64"),
 		one("name", `5`, "string"), one("name", `"`+strings.Repeat("n", 101)+`"`, ""), one("name", `"a\nb"`, "one line"), one("name", `"a\u0000"`, "NUL"),
-		one("admin", `"true"`, "true or false"), one("admin", `1`, "true or false"), one("admin", `null`, "null is not allowed"),
+		one("admin", `"true"`, "true or false"), one("admin", `1`, "true or false"), one("admin", `null`, "Must not be null"),
 		one("expires", `720`, "string"), one("expires", `"soon"`, "duration"), one("expires", `"-1h"`, "duration"), one("expires", `"0s"`, "duration"),
-		one("expires", `"9999999999999h"`, "duration"), one("key", hidden, "not known"), one("scopes", `["admin"]`, "not known"),
+		one("expires", `"9999999999999h"`, "duration"), one("key", hidden, "Unknown field"), one("scopes", `["admin"]`, "Unknown field"),
 	}
 }
 
@@ -76,9 +76,9 @@ func malformedPatch() []bad {
 	}
 	return []bad{
 		one(``, "body.title", "required"), one(`{}`, "body.title", "required"), one(`{"title":5}`, "body.title", "string"), one(`{"title":null}`, "body.title", "null"),
-		one(`{"title":""}`, "body.title", "At least 1"), one(`{"title":"  \t "}`, "body.title", "not blank"), one(`{"title":"`+strings.Repeat("ü", 201)+`"}`, "body.title", "At most 200"),
-		one(`{"title":"a\u0000b"}`, "body.title", "NUL"), one(`{"title":"t","status":`+hidden+`}`, "body.status", "not known"), one(`[]`, "body", "object"), one(`null`, "body", "null"),
-		one(`{"title":"t"`, "body", "too early"),
+		one(`{"title":""}`, "body.title", "not be empty"), one(`{"title":"  \t "}`, "body.title", "not be blank"), one(`{"title":"`+strings.Repeat("ü", 201)+`"}`, "body.title", "at most 200"),
+		one(`{"title":"a\u0000b"}`, "body.title", "NUL"), one(`{"title":"t","status":`+hidden+`}`, "body.status", "Unknown field"), one(`[]`, "body", "object"), one(`null`, "body", "null"),
+		one(`{"title":"t"`, "body", "unexpected end"),
 	}
 }
 
@@ -86,10 +86,10 @@ func malformedMessages() []bad {
 	path := toOpen + "/message"
 	return []bad{
 		post(path, "empty", ``, "body.message", "required"), field(path, "message", `5`, "string"), field(path, "message", `["`+canary+`"]`, "string"), field(path, "message", `null`, "null"),
-		field(path, "message", `"a\u0000b"`, "NUL"), field(path, "message", `"`+strings.Repeat("m", 1<<20+1)+`"`, "At most 1048576"),
-		post(path, "51 images", `{"message":"x","image_urls":`+list(51, `"https://h/x.png"`)+`}`, "body.image_urls", "At most 50"),
+		field(path, "message", `"a\u0000b"`, "NUL"), field(path, "message", `"`+strings.Repeat("m", 1<<20+1)+`"`, "at most 1048576"),
+		post(path, "51 images", `{"message":"x","image_urls":`+list(51, `"https://h/x.png"`)+`}`, "body.image_urls", "at most 50"),
 		post(path, "script image", `{"message":"x","image_urls":["javascript:1"]}`, "body.image_urls.0", "http"),
-		post(path, "extra", `{"message":"x","role":`+hidden+`}`, "body.role", "not known"),
+		post(path, "extra", `{"message":"x","role":`+hidden+`}`, "body.role", "Unknown field"),
 	}
 }
 
@@ -106,8 +106,8 @@ func malformedEvents() []bad {
 		one(`{"action":"message","source":"agent","args":{"content":`+hidden+`}}`, "body.source", "assigns"), one(`{"action":"message","id":7,"args":{"content":"x"}}`, "body.id", "assigns"),
 		one(`{"observation":"run","content":`+hidden+`}`, "body.action", "message"), one(`{"action":"message","x":`+hidden+`,"args":{"content":"x"}}`, "body.x", "only"),
 		one(`{"action":"change_agent_state","args":{"agent_state":"finished"}}`, "body.args.agent_state", "running"),
-		one(`{"action":"change_agent_state","args":{}}`, "body.args.agent_state", "running"), one(`{"action":"message","args":{"content":"`+canary+`"`, "body", "too early"),
-		one(`{"action":"message","action":"run","args":{}}`, "body", "twice"),
+		one(`{"action":"change_agent_state","args":{}}`, "body.args.agent_state", "running"), one(`{"action":"message","args":{"content":"`+canary+`"`, "body", "unexpected end"),
+		one(`{"action":"message","action":"run","args":{}}`, "body", "duplicate name"),
 	}
 }
 
@@ -116,18 +116,18 @@ func malformedQueries() []bad {
 	out := []bad{
 		get(toCreate, "limit=0", "query.limit", "at least 1"), get(toCreate, "limit=101", "query.limit", "at most 100"), get(toCreate, "limit=-1", "query.limit", "at least 1"),
 		get(toCreate, "limit=20&limit=30", "query.limit", "once"), get(toCreate, "status=BOGUS", "query.status", "STARTING"), get(toCreate, "status=running", "query.status", "STARTING"),
-		get(toCreate, "conversation_trigger=x", "query.conversation_trigger", "gui"), get(toCreate, "query="+strings.Repeat("q", 201), "query.query", "At most 200"),
+		get(toCreate, "conversation_trigger=x", "query.conversation_trigger", "gui"), get(toCreate, "query="+strings.Repeat("q", 201), "query.query", "at most 200"),
 		get(toCreate, "limit=%zz", "query", "percent"), get(toCreate, "page_id=%zz", "query", "percent"),
-		get(toOpen+"/events", "start_id=-1", "query.start_id", "at least 0"), get(toOpen+"/events", "start_id=x", "query.start_id", "whole number"),
-		get(toOpen+"/events", "end_id=x", "query.end_id", "whole number"), get(toOpen+"/events", "end_id=-1", "query.end_id", "at least 0"),
+		get(toOpen+"/events", "start_id=-1", "query.start_id", "at least 0"), get(toOpen+"/events", "start_id=x", "query.start_id", "integer"),
+		get(toOpen+"/events", "end_id=x", "query.end_id", "integer"), get(toOpen+"/events", "end_id=-1", "query.end_id", "at least 0"),
 		get(toOpen+"/events", "reverse=maybe", "query.reverse", "true or false"), get(toOpen+"/events", "limit=101", "query.limit", "at most 100"),
 		get(toOpen+"/events", "limit=-1", "query.limit", "at least 0"),
 	}
 	for _, v := range []string{"abc", "1.5", "1e1", "%2B5", "05", "0x10", "9223372036854775808", "5%00", "%20", canary} {
-		out = append(out, get(toCreate, "limit="+v, "query.limit", "whole number"))
+		out = append(out, get(toCreate, "limit="+v, "query.limit", "integer"))
 	}
 	for _, v := range []string{"!!!", b64("x"), b64("[]"), b64(`[1]`), b64(`["x","y"]`), b64(`[1,".."]`), b64(`[1,"` + strings.Repeat("a", 101) + `"]`), b64(`{"a":1}`), b64(`[1e30,"a"]`), canary} {
-		out = append(out, get(toCreate, "page_id="+v, "query.page_id", "next_page_id"))
+		out = append(out, get(toCreate, "page_id="+v, "query.page_id", "page_id is not a cursor"))
 	}
 	for _, v := range []string{"x", "-5", "1.5", "1e3", "9223372036854775808", canary} {
 		out = append(out, get(toOpen+"/events/stream", "after="+v, "query.after", ""), get(toOpen+"/events/ws", "after="+v, "query.after", ""))
@@ -150,7 +150,7 @@ func malformedIDs() []bad {
 			out = append(out, bad{name: clip(id), method: m, path: toCreate + "/" + id, body: body, status: 422, loc: "path.conversation_id"})
 		}
 		for _, id := range []string{"..", ".", "%2e%2e", "%2e%2e%2f", "%2e%2e%2fadmin", "..%2f..%2fetc", "%2e", "%2F", "a/../" + open, "a//b", open + "/", open + "/..", open + "/x"} {
-			out = append(out, bad{name: clip(id), method: m, path: toCreate + "/" + id, body: body, status: http.StatusNotFound, msg: "nothing at this path"})
+			out = append(out, bad{name: clip(id), method: m, path: toCreate + "/" + id, body: body, status: http.StatusNotFound, msg: "Path not found"})
 		}
 	}
 	for _, id := range []string{"unknown", strings.Repeat("0", 32)} {
@@ -158,6 +158,6 @@ func malformedIDs() []bad {
 			bad{name: id, method: "POST", path: toCreate + "/" + id + "/message", body: `{"message":"x"}`, status: http.StatusNotFound, msg: "Conversation not found"},
 			bad{name: id, method: "GET", path: toCreate + "/" + id + "/events/stream", status: http.StatusNotFound, msg: "Conversation not found"})
 	}
-	return append(out, bad{name: "key", method: "DELETE", path: toKeys + "/" + strings.Repeat("a", 65), status: 422, loc: "path.key_id", msg: "At most 64"},
+	return append(out, bad{name: "key", method: "DELETE", path: toKeys + "/" + strings.Repeat("a", 65), status: 422, loc: "path.key_id", msg: "at most 64"},
 		bad{name: "unknown key", method: "DELETE", path: toKeys + "/nobody", status: http.StatusNotFound, msg: "Not found"})
 }

@@ -68,31 +68,31 @@ func numbered(n int, format string) string {
 func bodies(path string) []bad {
 	deep := strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_000)
 	return []bad{
-		post(path, "array", `["`+canary+`"]`, "body", "An object is expected"),
-		post(path, "string", `"`+canary+`"`, "body", "An object is expected"),
-		post(path, "number", `5`, "body", "An object is expected"),
-		post(path, "null", `null`, "body", "null is not allowed"),
-		post(path, "truncated", `{"title":"`+canary, "body", "ends too early"),
-		post(path, "truncated object", `{"title":"`+canary+`"`, "body", "ends too early"),
-		post(path, "trailing", `{} `+canary, "body", "something after"),
-		post(path, "two values", `{}{}`, "body", "something after"),
-		post(path, "no quotes", `{title:"`+canary+`"}`, "body", "mistake at byte"),
-		post(path, "single quotes", `{'title':'`+canary+`'}`, "body", "mistake at byte"),
-		post(path, "comment", `{/*`+canary+`*/}`, "body", "mistake at byte"),
-		post(path, "trailing comma", `{"a":1,}`, "body", "mistake at byte"),
-		post(path, "byte order mark", "\ufeff{}", "body", "mistake at byte"),
-		post(path, "NaN", `{"max_budget_per_task":NaN}`, "body", "mistake at byte"),
-		post(path, "Infinity", `{"max_budget_per_task":-Infinity}`, "body", "mistake at byte"),
-		post(path, "leading zero", `{"max_iterations":05}`, "body", "mistake at byte"),
-		post(path, "hex", `{"max_iterations":0x10}`, "body", "mistake at byte"),
+		post(path, "array", `["`+canary+`"]`, "body", "Must be an object"),
+		post(path, "string", `"`+canary+`"`, "body", "Must be an object"),
+		post(path, "number", `5`, "body", "Must be an object"),
+		post(path, "null", `null`, "body", "Must not be null"),
+		post(path, "truncated", `{"title":"`+canary, "body", "unexpected end"),
+		post(path, "truncated object", `{"title":"`+canary+`"`, "body", "unexpected end"),
+		post(path, "trailing", `{} `+canary, "body", "unexpected data after"),
+		post(path, "two values", `{}{}`, "body", "unexpected data after"),
+		post(path, "no quotes", `{title:"`+canary+`"}`, "body", "syntax error at byte"),
+		post(path, "single quotes", `{'title':'`+canary+`'}`, "body", "syntax error at byte"),
+		post(path, "comment", `{/*`+canary+`*/}`, "body", "syntax error at byte"),
+		post(path, "trailing comma", `{"a":1,}`, "body", "syntax error at byte"),
+		post(path, "byte order mark", "\ufeff{}", "body", "syntax error at byte"),
+		post(path, "NaN", `{"max_budget_per_task":NaN}`, "body", "syntax error at byte"),
+		post(path, "Infinity", `{"max_budget_per_task":-Infinity}`, "body", "syntax error at byte"),
+		post(path, "leading zero", `{"max_iterations":05}`, "body", "syntax error at byte"),
+		post(path, "hex", `{"max_iterations":0x10}`, "body", "syntax error at byte"),
 		post(path, "invalid UTF-8", "{\"title\":\"\xff"+canary+"\"}", "body", "invalid UTF-8"),
 		post(path, "overlong UTF-8", "{\"title\":\"\xc0\xaf"+canary+"\"}", "body", "invalid UTF-8"),
 		post(path, "lone surrogate", `{"title":"\ud800`+canary+`"}`, "body", "invalid escape"),
-		post(path, "control character", "{\"title\":\"\x01"+canary+"\"}", "body", "mistake at byte"),
-		post(path, "raw NUL", "{\"title\":\"\x00"+canary+"\"}", "body", "mistake at byte"),
-		post(path, "twice", `{"title":"`+canary+`","title":"b"}`, "body", "occurs twice"),
-		post(path, "twice by escape", `{"title":"`+canary+`","titl\u0065":"b"}`, "body", "occurs twice"),
-		post(path, "twice inside", `{"mcp_config":{"sse_servers":[],"sse_servers":["`+canary+`"]}}`, "body", "occurs twice"),
+		post(path, "control character", "{\"title\":\"\x01"+canary+"\"}", "body", "syntax error at byte"),
+		post(path, "raw NUL", "{\"title\":\"\x00"+canary+"\"}", "body", "syntax error at byte"),
+		post(path, "twice", `{"title":"`+canary+`","title":"b"}`, "body", "duplicate name"),
+		post(path, "twice by escape", `{"title":"`+canary+`","titl\u0065":"b"}`, "body", "duplicate name"),
+		post(path, "twice inside", `{"mcp_config":{"sse_servers":[],"sse_servers":["`+canary+`"]}}`, "body", "duplicate name"),
 		post(path, "10,000 deep", deep, "body", "nested too deeply"),
 		post(path, "65 arrays", `{"a":`+strings.Repeat("[", 65)+strings.Repeat("]", 65)+`}`, "body", "nested too deeply"),
 	}
@@ -224,7 +224,7 @@ func TestTooLarge(t *testing.T) {
 		return r.send(r.request("POST", toCreate, io.NopCloser(body)))
 	}
 	chunked(maxBody+1).want(t, http.StatusRequestEntityTooLarge, "16 MiB")
-	chunked(maxBody).want(t, 422, "not known here") // just fits, so it is read
+	chunked(maxBody).want(t, 422, "Unknown field") // just fits, so it is read
 	if after := r.everything(); after != before {
 		t.Errorf("something was stored:\n%s", after)
 	}

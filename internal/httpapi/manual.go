@@ -48,7 +48,7 @@ func serveManual(d *Door, w http.ResponseWriter, r *http.Request, _ *call) error
 	}
 	at := slices.IndexFunc(all, func(c chapter) bool { return c.Path == name })
 	if at < 0 {
-		return fail(http.StatusNotFound, api.CodeNotFound, "The manual has no such page; it begins at /manual/.")
+		return fail(http.StatusNotFound, api.CodeNotFound, "Page not found. The manual starts at /manual/.")
 	}
 	file := name
 	if file == "" {
@@ -108,14 +108,14 @@ func (d *Door) chapters() ([]chapter, error) {
 }
 
 func noManual() error {
-	return fail(http.StatusNotFound, api.CodeNotFound, "This program was built without its manual; make build makes both, with Node.js 20 or newer.")
+	return fail(http.StatusNotFound, api.CodeNotFound, "This program was built without the manual. Install Node.js 20 or newer and run make build.")
 }
 
 // serveManualFile gives what the pages load.
 func (d *Door) serveManualFile(w http.ResponseWriter, name string) error {
 	text, err := fs.ReadFile(d.Page, path.Join(manualFolder, name))
 	if err != nil {
-		return fail(http.StatusNotFound, api.CodeNotFound, "The manual has no such file.")
+		return fail(http.StatusNotFound, api.CodeNotFound, "File not found in the manual.")
 	}
 	w.Header().Set("Content-Type", contentType(name))
 	_, err = w.Write(text)

@@ -6,7 +6,7 @@ import (
 	"deckhand/api"
 )
 
-const aboutMCP = "Servers are started when the agent first needs them, so there may be none, or stopped ones, before the first turn."
+const aboutMCP = "Servers are started when the agent first needs them. Before the first turn the list may be empty or contain stopped servers."
 
 // getMCP says where the tool servers of a conversation stand.
 func getMCP(d *Door, ctx context.Context, c *call, p one, _ none) (api.MCPServers, error) {

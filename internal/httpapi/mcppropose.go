@@ -38,7 +38,7 @@ func addProposing(s *sdk.Server) {
 func (v *visit) propose(name string, args []byte) (tool.Result, error) {
 	d, user := v.door, v.call.who.User
 	if d.Proposers == nil {
-		return tool.Failf("No pull requests can be opened here."), nil
+		return tool.Failf("Pull requests cannot be opened on this server."), nil
 	}
 	id := session.ID(v.call.http.Header.Get(conversationHeader))
 	if id != "" {
@@ -57,9 +57,9 @@ func (v *visit) propose(name string, args []byte) (tool.Result, error) {
 		}
 		r, err := t.Run(v.ctx, nil, tool.Call{Args: args, Session: string(id), Owner: user})
 		if err != nil && v.ctx.Err() == nil {
-			d.Logger.Error("a pull request could not be dealt with", "tool", name, "error", err)
+			d.Logger.Error("pull request failed", "tool", name, "error", err)
 		}
 		return r, err
 	}
-	return tool.Failf("No token is stored that %s could use. Store one in the settings.", name), nil
+	return tool.Failf("No token that %s can use is stored. Store one in the settings.", name), nil
 }

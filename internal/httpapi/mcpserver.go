@@ -16,8 +16,8 @@ import (
 	"deckhand/api"
 )
 
-const aboutOwnMCP = "A tool server of the Model Context Protocol over streamable HTTP, for agents elsewhere: they can create conversations, speak in them, read them and stop them, and open pull requests with the tokens that the user stored. " +
-	"It keeps no sessions, so each request needs the key, and is its owner's."
+const aboutOwnMCP = "An MCP server over streamable HTTP, for external agents: they can create, read and stop conversations, send messages, and open pull requests with the user's stored tokens. " +
+	"The server is stateless: each request needs a key and acts as its user."
 
 // visit is a request at our own tool server. The tools find it in their context.
 type visit struct {
@@ -56,8 +56,8 @@ func serveOwnMCP(d *Door, w http.ResponseWriter, req *http.Request, c *call) err
 func describeOwnMCP(o *huma.Operation) {
 	message := &huma.Schema{Type: huma.TypeObject, Description: "A JSON-RPC message.", AdditionalProperties: true}
 	o.RequestBody = &huma.RequestBody{Required: true, Content: jsonContent(message)}
-	o.Responses["200"] = &huma.Response{Description: "The answer, as a JSON-RPC message.", Content: jsonContent(message)}
-	o.Responses["202"] = &huma.Response{Description: "Taken; there is nothing to answer."}
+	o.Responses["200"] = &huma.Response{Description: "JSON-RPC response", Content: jsonContent(message)}
+	o.Responses["202"] = &huma.Response{Description: "Accepted; there is no response message."}
 }
 
 // ownHandler is made once: it holds nothing of any request.

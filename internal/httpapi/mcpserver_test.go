@@ -160,7 +160,7 @@ func TestOwnToolServerRefuses(t *testing.T) {
 		{"list_conversations", object{"page_id": "junk"}, "page_id"},
 		{"list_conversations", object{"status": "GONE"}, "status"},
 		{"wait_for_turn", object{"conversation_id": id, "timeout_s": 4000}, "timeout_s"},
-		{"send_message", object{"conversation_id": id, "message": "x", "request_id": "a\nb"}, "key"},
+		{"send_message", object{"conversation_id": id, "message": "x", "request_id": "a\nb"}, "Idempotency-Key"},
 	} {
 		if text, failed := r.use(s, c.tool, c.args); !failed || !strings.Contains(text, c.words) {
 			t.Errorf("%s %v: %s", c.tool, c.args, text)

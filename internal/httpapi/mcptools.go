@@ -51,27 +51,27 @@ type (
 func addOwnTools(s *sdk.Server) {
 	yes := true
 	reads := &sdk.ToolAnnotations{ReadOnlyHint: true}
-	own(s, &sdk.Tool{Name: "create_conversation", Description: "Create a conversation with an agent and give it a task. Returns its conversation_id at once; the agent works on."},
+	own(s, &sdk.Tool{Name: "create_conversation", Description: "Create a conversation with an agent and give it a task. Returns the conversation_id immediately, while the agent works in the background."},
 		func(v *visit, a createArgs) (json.RawMessage, error) { return v.create(a) })
-	own(s, &sdk.Tool{Name: "send_message", Description: "Say something in a conversation. It is queued while the agent works."},
+	own(s, &sdk.Tool{Name: "send_message", Description: "Send a message to a conversation. It is queued while the agent is working."},
 		func(v *visit, a sendArgs) (json.RawMessage, error) { return v.send(a) })
-	own(s, &sdk.Tool{Name: "read_events", Annotations: reads, Description: "Read the events of a conversation in order: messages, actions of the agent and what came of them."},
+	own(s, &sdk.Tool{Name: "read_events", Annotations: reads, Description: "Read the events of a conversation in order: messages, agent actions and their results."},
 		func(v *visit, a eventsArgs) (json.RawMessage, error) {
 			return ask(v, listEvents, eventQuery{ID: a.ConversationID, StartID: max(a.After, 0) + 1, Limit: limitOf(a.Limit)})
 		})
-	own(s, &sdk.Tool{Name: "get_conversation", Annotations: reads, Description: "Where a conversation stands: its status, what the agent is doing, and why it failed if it did."},
+	own(s, &sdk.Tool{Name: "get_conversation", Annotations: reads, Description: "Get a conversation: its status, the agent state, and the reason if it failed."},
 		func(v *visit, a oneArgs) (json.RawMessage, error) {
 			return ask(v, getConversation, one{a.ConversationID})
 		})
-	own(s, &sdk.Tool{Name: "list_conversations", Annotations: reads, Description: "Your conversations, newest first."},
+	own(s, &sdk.Tool{Name: "list_conversations", Annotations: reads, Description: "List your conversations, newest first."},
 		func(v *visit, a listArgs) (json.RawMessage, error) {
 			return ask(v, listConversations, listQuery{Status: a.Status, Text: a.Query, PageID: a.PageID, Limit: limitOf(a.Limit)})
 		})
-	own(s, &sdk.Tool{Name: "stop_conversation", Annotations: &sdk.ToolAnnotations{IdempotentHint: true, DestructiveHint: &yes}, Description: "Stop a conversation; what the agent is doing is aborted."},
+	own(s, &sdk.Tool{Name: "stop_conversation", Annotations: &sdk.ToolAnnotations{IdempotentHint: true, DestructiveHint: &yes}, Description: "Stop a conversation and abort what the agent is doing."},
 		func(v *visit, a oneArgs) (json.RawMessage, error) {
 			return ask(v, stopConversation, one{a.ConversationID})
 		})
-	own(s, &sdk.Tool{Name: "wait_for_turn", Annotations: reads, Description: "Wait until the agent has nothing more to do or needs you, and return the conversation. After the timeout it is returned as it is; agent_state tells."},
+	own(s, &sdk.Tool{Name: "wait_for_turn", Annotations: reads, Description: "Wait until the agent finishes or needs input, and return the conversation. After the timeout the conversation is returned in its current state; see agent_state."},
 		func(v *visit, a waitArgs) (json.RawMessage, error) {
 			if err := v.wait(a); err != nil {
 				return nil, err
@@ -119,7 +119,7 @@ func (v *visit) wait(a waitArgs) error {
 		a.TimeoutS = 60
 	}
 	if a.TimeoutS < 1 || a.TimeoutS > 300 {
-		return api.Invalid("value_error", "This is a number of seconds from 1 to 300.", "timeout_s")
+		return api.Invalid("value_error", "Must be a number of seconds from 1 to 300.", "timeout_s")
 	}
 	row, err := v.door.row(v.ctx, v.call, a.ConversationID)
 	if err != nil {

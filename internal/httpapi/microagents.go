@@ -6,8 +6,8 @@ import (
 	"deckhand/api"
 )
 
-const aboutMicroagents = "Those of the server, of the user and of the repository; of the same name, the last. " +
-	"Nothing is started by looking; before there is a workspace, those of the repository are missing. Skills are not among them."
+const aboutMicroagents = "Lists the microagents of the server, the user and the repository. A repository's microagent replaces one of the user with the same name, and a user's one of the server. " +
+	"Does not start the sandbox; until the workspace exists, the repository's microagents are missing. Skills are not included."
 
 func listMicroagents(d *Door, ctx context.Context, c *call, p one, _ none) (api.Microagents, error) {
 	row, err := d.row(ctx, c, p.ID)

@@ -27,8 +27,8 @@ const (
 	// maxFlows is how many sign-ons a browser may have begun at a time, in tabs of its own. Each has a cookie.
 	maxFlows = 3
 
-	aboutSignOn   = "It leads to the identity provider, and from there back to where next says."
-	aboutCallback = "The identity provider sends the browser here. Whatever goes wrong, the browser is sent to the login page, which says so."
+	aboutSignOn   = "Redirects to the identity provider and, after the login, to the path in next."
+	aboutCallback = "The identity provider redirects the browser here. On an error the browser is redirected to the login page, which shows the error."
 )
 
 func loginOptions(d *Door, _ context.Context, _ *call, _ none, _ none) (api.LoginOptions, error) {
@@ -39,11 +39,11 @@ func loginOptions(d *Door, _ context.Context, _ *call, _ none, _ none) (api.Logi
 }
 
 type signOnQuery struct {
-	Next string `query:"next" maxLength:"1000" doc:"Where to go in the end: a path of this server's. Default: the home page."`
+	Next string `query:"next" maxLength:"1000" doc:"Path on this server to open after the login. Default: the home page."`
 }
 
 func describeRedirect(_ *Door, o *huma.Operation) {
-	o.Responses["303"] = &huma.Response{Description: "Go on there", Headers: map[string]*huma.Param{"Location": {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	o.Responses["303"] = &huma.Response{Description: "Redirect", Headers: map[string]*huma.Param{"Location": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 }
 
 func describeCallback(o *huma.Operation) {
@@ -90,7 +90,7 @@ func finishSignOn(d *Door, w http.ResponseWriter, r *http.Request, c *call) erro
 }
 
 func noSignOn() error {
-	return fail(http.StatusNotFound, api.CodeNotFound, "This server has no single sign-on; its operator can set it up with --oidc-issuer.")
+	return fail(http.StatusNotFound, api.CodeNotFound, "Single sign-on is not configured. The operator can set it up with --oidc-issuer.")
 }
 
 // signOnFailed leads to the login page, which has words for the person and knows where another try is to lead. The
@@ -103,7 +103,7 @@ func (d *Door) signOnFailed(w http.ResponseWriter, r *http.Request, next string,
 			why = code
 		}
 	}
-	d.Logger.Warn("a sign-on failed", "request", w.Header().Get("X-Request-Id"), "error", err)
+	d.Logger.Warn("single sign-on failed", "request", w.Header().Get("X-Request-Id"), "error", err)
 	if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
 		if !wantsPage(r) {
 			return tooMany(a, "Too many failed logins.")

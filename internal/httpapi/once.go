@@ -56,14 +56,14 @@ func oneKey(keys []string) (string, error) {
 	key := keys[0]
 	if len(keys) > 1 || len(key) == 0 || len(key) > 255 || !printable(key) {
 		return "", &api.ValidationError{Detail: []api.FieldError{{Loc: []any{"header", "Idempotency-Key"}, Type: "value_error",
-			Msg: "Send one key of 1 to 255 printable ASCII characters."}}}
+			Msg: "Idempotency-Key must be 1 to 255 printable ASCII characters, sent once."}}}
 	}
 	return key, nil
 }
 
 func otherRequest() error {
 	return &api.ValidationError{Detail: []api.FieldError{{Loc: []any{"header", "Idempotency-Key"}, Type: "idempotency_mismatch",
-		Msg: "This key was used for another request; use a new one."}}}
+		Msg: "This Idempotency-Key was already used for another request. Use a new one."}}}
 }
 
 func (d *Door) keep(ctx context.Context, c *call, key, request string, held *heldAnswer) error {

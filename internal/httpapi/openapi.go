@@ -16,7 +16,7 @@ func (d *Door) describe() {
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{Title: "Deckhand", Version: d.Version, License: &huma.License{Name: "Apache-2.0"},
-			Description: "Stores a user's settings and runs conversations: LLM agents at work on a repository in a sandbox. Every route but the health checks and the login needs a key."},
+			Description: "Stores user settings and runs conversations: LLM agents that work on a repository in a sandbox. All routes except health checks and login need a key."},
 		Components: &huma.Components{Schemas: d.registry, SecuritySchemes: map[string]*huma.SecurityScheme{
 			"key":    {Type: "apiKey", In: "header", Name: "X-Session-API-Key"},
 			"bearer": {Type: "http", Scheme: "bearer"},
@@ -31,7 +31,7 @@ func (d *Door) describe() {
 	shapes := map[family]*huma.Schema{
 		plain:        d.registry.Schema(reflect.TypeFor[api.Problem](), true, ""),
 		conversation: d.registry.Schema(reflect.TypeFor[api.ConversationError](), true, ""),
-		bare:         {Type: huma.TypeString, Description: "What went wrong, as a sentence."},
+		bare:         {Type: huma.TypeString, Description: "Error message."},
 	}
 	for i := range d.routes {
 		r := &d.routes[i]
@@ -40,22 +40,22 @@ func (d *Door) describe() {
 		r.document(d, o)
 		if !r.public {
 			o.Security = []map[string][]string{{"key": {}}, {"bearer": {}}}
-			o.Responses["401"] = &huma.Response{Description: "The key is missing or wrong.", Content: jsonContent(stranger)}
-			o.Responses["429"] = &huma.Response{Description: "Too many requests; Retry-After says when to try again.", Content: jsonContent(shapes[r.family])}
+			o.Responses["401"] = &huma.Response{Description: "The key is missing or invalid.", Content: jsonContent(stranger)}
+			o.Responses["429"] = &huma.Response{Description: "Too many requests. Retry after the time in Retry-After.", Content: jsonContent(shapes[r.family])}
 		}
 		if r.family == bare {
-			o.Responses["401"] = &huma.Response{Description: "The key is missing or wrong; or, as a string, the git provider does not accept the stored token, or there is none.",
+			o.Responses["401"] = &huma.Response{Description: "The key is missing or invalid; or, as a string, the git provider token is missing or rejected.",
 				Content: jsonContent(&huma.Schema{AnyOf: []*huma.Schema{stranger, shapes[bare]}})}
 		}
 		if r.id == "login" {
-			o.Responses["401"] = &huma.Response{Description: "The ticket or key is not good.", Content: jsonContent(stranger)}
+			o.Responses["401"] = &huma.Response{Description: "The ticket or key is invalid, revoked or expired.", Content: jsonContent(stranger)}
 		}
 		if r.method == http.MethodPost && !r.public {
 			o.Parameters = append(o.Parameters, &huma.Param{Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: ptr(255)},
-				Description: "Send the same key with the same request again and get the same answer; nothing is done twice."})
+				Description: "Makes a request safe to retry: the same key with the same request returns the first response, and nothing is done twice."})
 		}
 		if o.RequestBody != nil || len(o.Parameters) > 0 {
-			o.Responses["422"] = &huma.Response{Description: "Something in the request is wrong; detail says what and where.", Content: jsonContent(invalid)}
+			o.Responses["422"] = &huma.Response{Description: "Validation error. detail names each field and what is wrong with it.", Content: jsonContent(invalid)}
 		}
 		for _, status := range r.may {
 			o.Responses[itoa(int64(status))] = &huma.Response{Description: explained[status], Content: jsonContent(shapes[r.family])}
@@ -84,11 +84,11 @@ func (d *Door) describe() {
 
 // explained is what the errors mean that some routes have.
 var explained = map[int]string{
-	http.StatusNotFound:              "There is no such conversation or file, or the conversation has no workspace yet (WORKSPACE$NOT_READY).",
-	http.StatusConflict:              "The workspace can only be read while the conversation runs: start it first.",
-	http.StatusRequestEntityTooLarge: "It is larger than what is allowed here.",
-	http.StatusUnsupportedMediaType:  "It is not of a kind that can be shown or taken.",
-	http.StatusServiceUnavailable:    "The sandbox cannot be had; error says why.",
+	http.StatusNotFound:              "The conversation or file does not exist, or the conversation has no workspace yet (WORKSPACE$NOT_READY).",
+	http.StatusConflict:              "The workspace can only be read while the conversation is running. Start the conversation first.",
+	http.StatusRequestEntityTooLarge: "The file or request is too large.",
+	http.StatusUnsupportedMediaType:  "The type of the file or request is not supported.",
+	http.StatusServiceUnavailable:    "The sandbox is not available. error has the reason.",
 }
 
 // Spec is the OpenAPI document as JSON.
@@ -108,7 +108,7 @@ func serveSpec(d *Door, w http.ResponseWriter, _ *http.Request, _ *call) error {
 
 func serveMetrics(d *Door, w http.ResponseWriter, r *http.Request, _ *call) error {
 	if d.Metrics == nil {
-		return fail(http.StatusNotFound, api.CodeNotFound, "Metrics are on a listener of their own; see --metrics-addr.")
+		return fail(http.StatusNotFound, api.CodeNotFound, "Metrics are served on another address. See --metrics-addr.")
 	}
 	d.Metrics.ServeHTTP(w, r)
 	return nil

@@ -237,7 +237,7 @@ func (p *param) parse(text string) any {
 func bind(v *validator, params []*param, dst reflect.Value, r *http.Request) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil { // what cannot be read would be left out silently, and the request mean something else
-		v.add([]any{"query"}, "value_error", "The query is not valid: a percent sign or semicolon in it is not escaped.")
+		v.add([]any{"query"}, "value_error", "The query string is not valid: escape percent signs and semicolons.")
 	}
 	for i, p := range params {
 		text, given := r.PathValue(p.name), true

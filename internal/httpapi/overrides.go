@@ -7,8 +7,8 @@ import (
 	"deckhand/internal/session"
 )
 
-const aboutOverrides = "What is chosen here holds for this conversation in place of the settings, from the next model call on, also in the middle of its work and after every restart. " +
-	"A conversation that its budget had stopped goes on when the new one covers more. A model of another provider than the one that the stored key is for is a 400, and so is a budget where the price of the model is not known."
+const aboutOverrides = "Overrides replace the settings for this conversation. They apply from the next model call, also during a turn, and survive restarts. " +
+	"A conversation that was stopped by its budget continues when the new budget is higher. A model of another provider than the stored key's is a 400, and so is a budget for a model without a known price."
 
 func getOverrides(d *Door, ctx context.Context, c *call, p one, _ none) (api.Overrides, error) {
 	row, err := d.row(ctx, c, p.ID)

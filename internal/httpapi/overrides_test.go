@@ -77,7 +77,7 @@ func TestOverridesThatCannotBe(t *testing.T) {
 		says   string
 	}{
 		{`{"llm_model":"other/model"}`, 400, "other/model is at another provider."},
-		{`{"llm_model":"acme/unpriced","max_budget_per_task":1}`, 400, "price of acme/unpriced is not known"},
+		{`{"llm_model":"acme/unpriced","max_budget_per_task":1}`, 400, "price of acme/unpriced is unknown"},
 		{`{"max_budget_per_task":-1}`, 422, "max_budget_per_task"},
 		{`{"llm_model":7}`, 422, "llm_model"},
 	} {

@@ -92,7 +92,7 @@ func serveAsset(_ *Door, w http.ResponseWriter, r *http.Request, _ *call) error 
 	kind := kinds[path.Ext(name)]
 	b, err := pageFiles.ReadFile("pages/" + name)
 	if kind == "" || err != nil {
-		return fail(http.StatusNotFound, api.CodeNotFound, "There is no such file.")
+		return fail(http.StatusNotFound, api.CodeNotFound, "File not found.")
 	}
 	w.Header().Set("Content-Type", kind)
 	_, err = w.Write(b)

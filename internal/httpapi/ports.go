@@ -141,7 +141,7 @@ func (d *Door) labelled(r *http.Request, label string, port int) (session.ID, er
 	id, known := d.labels.get(label)
 	if !known {
 		if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
-			return "", tooMany(a, "Too many requests to names that are not known.")
+			return "", tooMany(a, "Too many requests to unknown host names.")
 		}
 		var err error
 		if id, err = d.findLabel(r.Context(), label, port); err != nil {

@@ -58,11 +58,11 @@ func (d *Door) forward(w *recorder, r *http.Request, label string, port int) {
 	w.route, w.port, w.stream = forwardedRoute, port, true
 	d.pending.Add(-1)
 	if port == 0 || r.Method == http.MethodConnect {
-		say(w, http.StatusNotFound, "There is nothing under this name.")
+		say(w, http.StatusNotFound, "Unknown host name.")
 		return
 	}
 	if strings.Contains(strings.Join(r.Header["Via"], ","), d.via) { // the sandbox shares our network, and the port is ours
-		say(w, http.StatusLoopDetected, "This port leads back to Deckhand itself.")
+		say(w, http.StatusLoopDetected, "This port belongs to Deckhand itself.")
 		return
 	}
 	id, err := d.labelled(r, label, port)
@@ -173,23 +173,23 @@ func (d *Door) ownOrigins(host string) []string {
 
 // unreached says why the application did not answer.
 func (d *Door) unreached(w http.ResponseWriter, r *http.Request, err error) {
-	status, text := http.StatusBadGateway, "The application did not answer, or broke off."
+	status, text := http.StatusBadGateway, "The application did not respond or closed the connection."
 	var f *fault
 	switch {
 	case errors.As(err, &f):
 		status, text = f.status, f.msg
 		maps.Copy(w.Header(), f.header)
 	case errors.Is(context.Cause(r.Context()), errClosing):
-		status, text = http.StatusServiceUnavailable, "The server is stopping; ask again."
+		status, text = http.StatusServiceUnavailable, "The server is stopping. Try again."
 	case errors.Is(err, workspace.ErrAsleep), errors.Is(err, sandbox.ErrLost), errors.Is(err, sandbox.ErrGone):
-		text = "The sandbox of this conversation does not run. Start the conversation, and the application in it, and ask again."
+		text = "The sandbox is not running. Start the conversation and the application, then try again."
 	case errors.Is(err, session.ErrNotFound):
-		status, text = http.StatusNotFound, "There is nothing under this name. The conversation may have been deleted; otherwise ask it for its web hosts again."
+		status, text = http.StatusNotFound, "Unknown host name. The conversation may have been deleted; otherwise get its current URLs from web-hosts."
 	case errors.Is(err, fs.ErrNotExist):
-		text = "Nothing in the sandbox listens on this port."
+		text = "No process in the sandbox listens on this port."
 	case errors.Is(err, context.Canceled): // nobody is there to read it
 	default:
-		d.Logger.Debug("a port of a sandbox did not answer", "error", err)
+		d.Logger.Debug("sandbox port did not respond", "error", err)
 	}
 	say(w, status, text)
 }

@@ -396,7 +396,7 @@ func forwardedNames(t *testing.T, h *harbour) {
 			t.Errorf("%s: %d %s, want %d", name, res.StatusCode, body, status)
 		}
 	}
-	h.expect(h.at+"/broken", 502, "broke off")
+	h.expect(h.at+"/broken", 502, "closed the connection")
 	for range 40 {
 		res, _ := h.visit("GET", "http://"+number+"-"+flip+"."+domain, nil)
 		if res.StatusCode == http.StatusTooManyRequests {
@@ -430,7 +430,7 @@ func TestForwardedPortGoesWithItsSandbox(t *testing.T) {
 		t.Errorf("after a restart the name leads to %q, %v", id, err)
 	}
 	h.stop(h.id, h.box)
-	h.expect(h.at, http.StatusBadGateway, "does not run")
+	h.expect(h.at, http.StatusBadGateway, "is not running")
 	h.asleep(h.id)
 	h.do("DELETE", "/api/conversations/"+h.id, "").want(t, 200)
 	h.expect(h.at, http.StatusNotFound, "deleted")
@@ -484,5 +484,5 @@ func forwardedRequestInTheLog(t *testing.T, h *harbour) {
 func forwardedToOurselves(t *testing.T, h *harbour) {
 	u, _ := url.Parse(h.base)
 	port, _ := strconv.Atoi(u.Port())
-	h.expect(h.hosts(h.id)[port], http.StatusLoopDetected, "back to Deckhand")
+	h.expect(h.hosts(h.id)[port], http.StatusLoopDetected, "belongs to Deckhand")
 }

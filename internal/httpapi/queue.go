@@ -8,7 +8,7 @@ import (
 	"deckhand/internal/session"
 )
 
-const aboutQueue = "A message is taken up when a turn begins, or, during one, with the next call of the model. Stopping the conversation makes history of what waits."
+const aboutQueue = "The agent reads queued messages at the start of a turn or, during a turn, with the next model call. Stopping the conversation moves queued messages to the history."
 
 // maxQueued is how many messages are shown.
 const maxQueued = 100

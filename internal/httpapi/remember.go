@@ -13,7 +13,7 @@ import (
 	"deckhand/internal/session"
 )
 
-const aboutRemember = "Your model writes it from what happened around the event. Without a model that can be asked, it is put together from the same events."
+const aboutRemember = "The prompt is written by your model from the events around the given event. If the model is not available, the prompt is assembled from these events."
 
 // What is shown of the events around the one that shall be remembered.
 const (
@@ -26,7 +26,7 @@ const (
 
 type rememberQuery struct {
 	ID    string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
-	Event int64  `query:"event_id" required:"true" minimum:"0" doc:"Number of the event that shall be remembered."`
+	Event int64  `query:"event_id" required:"true" minimum:"0" doc:"Number of the event to remember."`
 }
 
 func rememberPrompt(d *Door, ctx context.Context, c *call, q rememberQuery, _ none) (api.RememberPrompt, error) {
@@ -50,7 +50,7 @@ func rememberPrompt(d *Door, ctx context.Context, c *call, q rememberQuery, _ no
 		if ctx.Err() != nil {
 			return out, ctx.Err()
 		}
-		d.Logger.Info("no model wrote the prompt to remember", "session", row.ID, "error", err)
+		d.Logger.Info("the model could not write the microagent prompt", "session", row.ID, "error", err)
 		return out, nil
 	}
 	if prompt := between(answer, "<update_prompt>", "</update_prompt>"); prompt != "" {

@@ -13,7 +13,7 @@ import (
 	"deckhand/internal/knowledge"
 )
 
-const aboutRepositoryName = "The slashes in the repository's name may be escaped, or not. " + aboutSeveral
+const aboutRepositoryName = "Slashes in the repository name may be escaped or not. " + aboutSeveral
 
 // Where microagents are in a repository. An organisation has one repository
 // whose folders hold for all its others; there they lie at the top.
@@ -55,7 +55,7 @@ func foldRepository(r *http.Request) *http.Request {
 
 type microagentsQuery struct {
 	Repository string `path:"repository_name" maxLength:"500"`
-	Provider   string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Ask only this one."`
+	Provider   string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Query only this provider."`
 }
 
 func repositoryMicroagents(d *Door, ctx context.Context, c *call, q microagentsQuery, _ none) ([]api.RepositoryMicroagent, error) {
@@ -162,7 +162,7 @@ func isOrgRepository(provider, repository string) bool {
 type microagentQuery struct {
 	Repository string `path:"repository_name" maxLength:"500"`
 	File       string `query:"file_path" required:"true" minLength:"1" maxLength:"1000" doc:"Path of the file in the repository."`
-	Provider   string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Ask only this one."`
+	Provider   string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Query only this provider."`
 }
 
 func repositoryMicroagent(d *Door, ctx context.Context, c *call, q microagentQuery, _ none) (api.MicroagentContent, error) {
@@ -171,7 +171,7 @@ func repositoryMicroagent(d *Door, ctx context.Context, c *call, q microagentQue
 	}
 	if clean := path.Clean(q.File); clean != q.File || clean == "." || path.IsAbs(clean) || strings.HasPrefix(clean, "..") || strings.Contains(clean, `\`) {
 		return api.MicroagentContent{}, &api.ValidationError{Detail: []api.FieldError{{Loc: []any{"query", "file_path"}, Type: "value_error",
-			Msg: "Send a path below the top of the repository, as the list has it."}}}
+			Msg: "file_path must be a path in the repository, as returned by the list."}}}
 	}
 	all, err := d.forges(ctx, c.who.User, q.Provider, needToken)
 	if err != nil {
@@ -190,7 +190,7 @@ func repositoryMicroagent(d *Door, ctx context.Context, c *call, q microagentQue
 
 type microagentListQuery struct {
 	Repository string `query:"selected_repository" required:"true" maxLength:"500"`
-	PageID     string `query:"page_id" maxLength:"500" doc:"next_page_id of the page before."`
+	PageID     string `query:"page_id" maxLength:"500" doc:"Cursor: next_page_id of the previous page."`
 	Limit      int64  `query:"limit" default:"20" minimum:"1" maximum:"100"`
 }
 

@@ -51,7 +51,7 @@ func TestRepositoryMicroagents(t *testing.T) {
 	if a := r.do("GET", "/api/user/repository/team/plain/microagents", "").want(t, 200); a.body != "[]" {
 		t.Errorf("%s", a.body)
 	}
-	r.do("GET", "/api/user/repository/team/none/microagents", "").want(t, 404, "has no such thing")
+	r.do("GET", "/api/user/repository/team/none/microagents", "").want(t, 404, "Not found on")
 	for _, bad := range []string{"x", "-a/b", "a/b c", "a%2F..%2Fb", "a/b;c"} {
 		if a := r.do("GET", "/api/user/repository/"+url.PathEscape(bad)+"/microagents", ""); a.status != 422 || !strings.Contains(a.body, `["path","repository_name"]`) {
 			t.Errorf("%s: %d %s", bad, a.status, a.body)
@@ -70,7 +70,7 @@ func TestRepositoryMicroagents(t *testing.T) {
 		}
 	}
 	content("a/b/c/d", ".openhands/microagents/lab.md").want(t, 200, `"git_provider":"gitlab"`)
-	content("team/app", "nothing.md").want(t, 404, "has no such thing")
+	content("team/app", "nothing.md").want(t, 404, "Not found on")
 	for _, bad := range []string{"", "/etc/passwd", "../x", "a/../../x", ".", "a//b", `a\b`} {
 		content("team/app", bad).want(t, 422, `["query","file_path"]`)
 	}

@@ -154,7 +154,7 @@ func TestRepositories(t *testing.T) {
 	lab.mu.Lock()
 	lab.token = "changed, too"
 	lab.mu.Unlock()
-	ask("private/app", "github").want(t, 400, append(failed, "the stored token gives no access")...)
+	ask("private/app", "github").want(t, 400, append(failed, "the stored token has no access")...)
 	ask("public/nothing", "github").want(t, 400, failed...)
 	ask("team/app", "enterprise_sso").want(t, 400, append(failed, "host")...)
 	if len(r.rows("ada")) != before {
@@ -192,7 +192,7 @@ func TestRepositoryHostTrouble(t *testing.T) {
 	defer page.Close()
 	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, canary, http.StatusBadGateway) }))
 	defer broken.Close()
-	for host, says := range map[string]string{gone.URL: "does not answer", page.URL: "does not speak git", broken.URL: "status 502"} {
+	for host, says := range map[string]string{gone.URL: "does not respond", page.URL: "there is no git service", broken.URL: "status 502"} {
 		r := newRig(t, dialing(t))
 		r.do("POST", "/api/settings", fmt.Sprintf(`{"llm_model":%q,"secrets_store":{"provider_tokens":{"github":{"token":"x","host":%q}}}}`, keyless, host)).want(t, 200)
 		a := r.do("POST", toCreate, `{"repository":"team/app","git_provider":"github"}`).want(t, 400, api.CodeGitAuthentication, says)

@@ -104,8 +104,8 @@ func TestOwnToolServerProposes(t *testing.T) {
 		{"ada", "create_pr", id, `{"title":"t"}`, "create_pr ada " + id + ` {"title":"t"}`},
 		{"ada", "create_pr", "", `{"body":null}`, `create_pr ada  {"body":null}`},
 		{"ada", "create_pr", "", `{"title":"refused"}`, `ERROR create_pr ada  {"title":"refused"}`},
-		{"ada", "create_mr", id, `{}`, "ERROR No token is stored that create_mr could use. Store one in the settings."},
-		{"bob", "create_pr", "", `{}`, "ERROR No token is stored that create_pr could use. Store one in the settings."},
+		{"ada", "create_mr", id, `{}`, "ERROR No token that create_mr can use is stored. Store one in the settings."},
+		{"bob", "create_pr", "", `{}`, "ERROR No token that create_pr can use is stored. Store one in the settings."},
 		{"bob", "create_pr", id, `{}`, "ERROR Conversation not found"},
 		{"ada", "create_pr", "../x", `{}`, "ERROR Conversation not found"},
 	} {

@@ -11,9 +11,9 @@ import (
 	"deckhand/internal/sandbox"
 )
 
-const aboutSaveFile = "The file is replaced in one go, so that nobody ever reads half of it, and keeps its permissions; folders that are missing are made. " +
-	"With the etag that select-file gave, it is only replaced if it still has the content of then; without one (null) only a file is made that is not there yet. Otherwise nothing is written and the answer is a 409. " +
-	"The request may have 16 MiB. The sandbox is started for it if need be. " + aboutNames
+const aboutSaveFile = "The file is replaced atomically and keeps its permissions; missing folders are created. " +
+	"With an etag from select-file, the file is replaced only if its content has not changed since; with a null etag, the file is created only if it does not exist. Otherwise nothing is written and the response is a 409. " +
+	"The request is limited to 16 MiB. Starts the sandbox if needed. " + aboutPaths
 
 // saveFile writes a file of the workspace, unless somebody else did meanwhile.
 func saveFile(d *Door, ctx context.Context, c *call, p one, b api.SaveFile) (api.SavedFile, error) {
@@ -36,11 +36,11 @@ func saveFile(d *Door, ctx context.Context, c *call, p one, b api.SaveFile) (api
 	_, err = box.Write(ctx, sandbox.WriteParams{PathParams: sandbox.PathParams{Path: []byte(file), Within: true}, New: !given, Match: etag}, strings.NewReader(b.Content))
 	switch {
 	case errors.Is(err, sandbox.ErrChanged):
-		return api.SavedFile{}, fail(http.StatusConflict, api.CodeConflict, "The file was changed since you read it. Read it again, and then save your changes.")
+		return api.SavedFile{}, fail(http.StatusConflict, api.CodeConflict, "The file has changed since you read it. Read it again, then save your changes.")
 	case errors.Is(err, fs.ErrExist):
-		return api.SavedFile{}, fail(http.StatusConflict, api.CodeConflict, "There is a file of this name already. Read it first.")
+		return api.SavedFile{}, fail(http.StatusConflict, api.CodeConflict, "A file with this name already exists. Read it first.")
 	case errors.Is(err, fs.ErrPermission):
-		return api.SavedFile{}, fail(http.StatusForbidden, api.CodeForbidden, "The permissions of the workspace do not allow it.")
+		return api.SavedFile{}, fail(http.StatusForbidden, api.CodeForbidden, "Permission denied in the workspace.")
 	case err != nil:
 		return api.SavedFile{}, inBody(fileFault(whyEnded(ctx, err), "path", "a regular file"))
 	}

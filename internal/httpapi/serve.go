@@ -76,7 +76,7 @@ func (d *Door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	defer func() {
 		p := recover()
 		if p != nil && p != http.ErrAbortHandler {
-			d.Logger.Error("panic while answering", "request", id, "panic", p, "stack", string(debug.Stack()))
+			d.Logger.Error("panic in a request", "request", id, "panic", p, "stack", string(debug.Stack()))
 			if w.status == 0 {
 				translate(errors.New("panic")).write(w, w.family)
 				p = nil
@@ -213,12 +213,12 @@ func (d *Door) noRoute(w *recorder, r *http.Request) {
 		return
 	}
 	if takes := d.methods(r); len(takes) > 0 && !unclean(r) {
-		f := fail(http.StatusMethodNotAllowed, api.CodeBadRequest, "This path does not take "+knownMethod(r.Method)+"; it takes "+strings.Join(takes, " and ")+".")
+		f := fail(http.StatusMethodNotAllowed, api.CodeBadRequest, "Method "+knownMethod(r.Method)+" is not allowed. Allowed: "+strings.Join(takes, ", ")+".")
 		f.header = http.Header{"Allow": {strings.Join(takes, ", ")}}
 		f.write(w, plain)
 		return
 	}
-	fail(http.StatusNotFound, api.CodeNotFound, "There is nothing at this path; /docs lists what there is.").write(w, plain)
+	fail(http.StatusNotFound, api.CodeNotFound, "Path not found. See /docs for all paths.").write(w, plain)
 }
 
 // methods are what the path takes instead.
@@ -269,7 +269,7 @@ func (d *Door) answer(w *recorder, req *http.Request, r *route) error {
 			return f
 		}
 		if r.admin && !c.who.Admin {
-			return fail(http.StatusForbidden, api.CodeForbidden, "This needs an admin key.")
+			return fail(http.StatusForbidden, api.CodeForbidden, "This operation requires an admin key.")
 		}
 	}
 	if r.upload {

@@ -60,12 +60,12 @@ func storeSettings(d *Door, ctx context.Context, c *call, _ none, in api.Setting
 	}
 	if in.MaxBudgetPerTask.Set {
 		d.Conversations.ResumeCovered(ctx, c.who.User, in.MaxBudgetPerTask, func(id session.ID, err error) {
-			d.Logger.Warn("a conversation did not go on with its new budget", "session", id, "error", err)
+			d.Logger.Warn("cannot resume a conversation with its new budget", "session", id, "error", err)
 		})
 	}
 	if err := d.Settings.Read(ctx, c.who.User, func(s *settings.Settings) {
 		if r := d.Conversations.CheckModel(s, usecase.Use{Price: true}); r != nil {
-			notes = append(notes, "No conversation can start with these settings: "+r.Text)
+			notes = append(notes, "Conversations cannot start with these settings: "+r.Text)
 		}
 	}); err != nil {
 		return api.SettingsStored{}, err

@@ -159,7 +159,7 @@ func TestDroppedKeyIsSaid(t *testing.T) {
 	if strings.Contains(same.body, "notes") {
 		t.Errorf("the same host: %s", same.body)
 	}
-	a := r.do("POST", toSettings, `{"llm_base_url":"https://two.example/v1"}`).want(t, 200, `"notes":[`, "llm_api_key was dropped", "another host")
+	a := r.do("POST", toSettings, `{"llm_base_url":"https://two.example/v1"}`).want(t, 200, `"notes":[`, "llm_api_key was dropped", "the host in llm_base_url changed")
 	if strings.Contains(a.body, canary) || decoded[api.Settings](t, r.do("GET", toSettings, "")).LLMAPIKeySet {
 		t.Errorf("the key was not dropped: %s", a.body)
 	}
@@ -190,7 +190,7 @@ func TestOptions(t *testing.T) {
 // created.
 func TestBudgetWithoutAPriceIsSaidAtOnce(t *testing.T) {
 	r := newRig(t)
-	r.do("POST", toSettings, `{"llm_model":"`+unpriced+`","llm_api_key":"k","max_budget_per_task":5}`).want(t, 200, `"notes":["No conversation can start with these settings: max_budget_per_task is set`)
+	r.do("POST", toSettings, `{"llm_model":"`+unpriced+`","llm_api_key":"k","max_budget_per_task":5}`).want(t, 200, `"notes":["Conversations cannot start with these settings: max_budget_per_task is set`)
 	if a := r.do("POST", toSettings, `{"llm_model":"`+priced+`"}`).want(t, 200); strings.Contains(a.body, "notes") {
 		t.Error(a.body)
 	}

@@ -21,10 +21,10 @@ func PublicPath(public string) (string, error) {
 	}
 	path := strings.TrimRight(u.EscapedPath(), "/")
 	if !plainPath.MatchString(path) {
-		return "", fmt.Errorf("the path %q must be made of letters, digits and -._~ between single slashes", path)
+		return "", fmt.Errorf("the path %q may only contain letters, digits and -._~ between single slashes", path)
 	}
 	if path != "" && firstParts(table(), func(route) bool { return true })[firstPart(path)] {
-		return "", fmt.Errorf("the path %q begins like one of the server's own, so requests below it could mean either; choose another, e.g. /deckhand", path)
+		return "", fmt.Errorf("the path %q conflicts with a path of the server; choose another, such as /deckhand", path)
 	}
 	return path, nil
 }

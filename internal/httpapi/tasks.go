@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	aboutTasks = "Send one as suggested_task to begin a conversation. With enable_solvability_analysis, open issues say how likely an agent solves them; " +
-		"what is not known within a few seconds is null, and known the next time. " + aboutSeveral
-	aboutStarters = "The suggested tasks, or none while enable_proactive_conversation_starters is off, no token is stored or no provider answers: a home page must not fail for them."
+	aboutTasks = "Send a task as suggested_task to start a conversation. With enable_solvability_analysis, open issues have a solvability score; " +
+		"a score that takes longer than a few seconds is null and available on a later request. " + aboutSeveral
+	aboutStarters = "Returns the suggested tasks. The list is empty if enable_proactive_conversation_starters is off, no token is stored or no provider responds."
 )
 
 func suggestedTasks(d *Door, ctx context.Context, c *call, _ none, _ none) ([]api.SuggestedTask, error) {

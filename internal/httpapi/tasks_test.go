@@ -73,7 +73,7 @@ func TestTasksWithoutARating(t *testing.T) {
 	r.tokens("ada", "gitlab")
 	r.do("GET", "/api/user/suggested-tasks", "").want(t, 200, `"title":"Four","solvability":null}`)
 	s.hosts["gitlab"] = broken(failing("gitlab", gitprovider.BadToken))
-	r.do("GET", "/api/user/suggested-tasks", "").want(t, 401, "GitLab does not accept")
+	r.do("GET", "/api/user/suggested-tasks", "").want(t, 401, "GitLab rejected")
 	if got := decoded[api.Starters](t, r.do("GET", "/api/starters", "").want(t, 200)); !got.Enabled || len(got.Tasks) != 0 {
 		t.Errorf("%+v", got)
 	}

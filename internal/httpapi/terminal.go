@@ -16,13 +16,13 @@ import (
 	"deckhand/internal/sandbox"
 )
 
-const aboutTerminal = "Binary frames are what is typed and what is shown. A text frame of the client's is a command: {\"resize\":{\"rows\":24,\"cols\":80}}. " +
-	"The sandbox is started if it does not run; that of a stopped conversation ends with the terminal. The terminal of a name lives on when the connection ends, and shows its last screenfuls to whoever connects again. " +
-	"Close codes: 1000 the shell has ended, 1001 the server is stopping, 1008 a text frame that is no command, 1009 a frame above 64 KiB, 1012 the sandbox has ended, 4001 the key is not good any more."
+const aboutTerminal = "Binary frames carry terminal input and output. A text frame from the client is a command: {\"resize\":{\"rows\":24,\"cols\":80}}. " +
+	"Starts the sandbox if it is not running; the sandbox of a stopped conversation ends with the terminal. A terminal stays open when the connection ends, and replays its recent output to the next connection with the same name. " +
+	"Close codes: 1000 the shell has ended, 1001 the server is stopping, 1008 invalid command in a text frame, 1009 frame larger than 64 KiB, 1012 the sandbox has ended, 4001 the key was revoked or has expired."
 
 type terminalQuery struct {
 	ID   string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
-	Name string `query:"name" default:"main" pattern:"^[A-Za-z0-9_-]{1,32}$" doc:"Which terminal; one that is open is joined."`
+	Name string `query:"name" default:"main" pattern:"^[A-Za-z0-9_-]{1,32}$" doc:"Name of the terminal. If it is already open, the connection joins it."`
 	Rows int64  `query:"rows" default:"24" minimum:"1" maximum:"1000"`
 	Cols int64  `query:"cols" default:"80" minimum:"1" maximum:"1000"`
 }
@@ -34,7 +34,7 @@ func openTerminal(d *Door, w http.ResponseWriter, r *http.Request, c *call, q te
 		return err
 	}
 	if !upgrades(r) {
-		return upgradeRequired("This path speaks WebSocket; ask for an upgrade.")
+		return upgradeRequired("This path needs a WebSocket connection.")
 	}
 	ctx, release := d.hold(r.Context(), c)
 	defer release()
@@ -86,7 +86,7 @@ type terminal struct {
 var (
 	errClientGone = errors.New("the client left")
 	errShellEnded = errors.New("the shell has ended")
-	errNoCommand  = errors.New(`a text frame is a command like {"resize":{"rows":24,"cols":80}}`)
+	errNoCommand  = errors.New(`a text frame must be a command such as {"resize":{"rows":24,"cols":80}}`)
 )
 
 // serve carries bytes until one side has had enough, and says why it ended.
@@ -117,7 +117,7 @@ func (t *terminal) serve(ctx context.Context) (websocket.StatusCode, string) {
 func (t *terminal) why(cause error) (websocket.StatusCode, string) {
 	switch {
 	case errors.Is(cause, access.ErrRevoked):
-		return 4001, "the key is not good any more"
+		return 4001, "the key was revoked or has expired"
 	case errors.Is(cause, errClientGone):
 		return websocket.StatusNormalClosure, errClientGone.Error()
 	case errors.Is(cause, errNoCommand):
@@ -210,5 +210,5 @@ func (t *terminal) ping(ctx context.Context) error {
 }
 
 func describeTerminal(_ *Door, o *huma.Operation) {
-	o.Responses["101"] = &huma.Response{Description: "A WebSocket."}
+	o.Responses["101"] = &huma.Response{Description: "WebSocket"}
 }

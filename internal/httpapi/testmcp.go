@@ -11,15 +11,15 @@ import (
 	"deckhand/internal/settings"
 )
 
-const aboutTestMCP = "Connects to each tool server and asks for its tools. Without a body the stored servers are tried; in a body a masked key or value stands for the stored one. " +
-	"Nothing is stored. The answer is 200 also when servers fail: each says for itself."
+const aboutTestMCP = "Connects to each MCP server and lists its tools. Without a body, tests the stored servers; in a body, a masked key or value means the stored one. " +
+	"Nothing is stored. The response is 200 even if servers fail: see the result of each server."
 
 // testMCP tries tool servers out. It takes their time, so it does not keep the
 // server from stopping.
 func testMCP(d *Door, ctx context.Context, c *call, _ none, in api.MCPConfig) (api.MCPServers, error) {
 	out := api.MCPServers{Servers: []api.MCPServerStatus{}}
 	if d.TestMCP == nil {
-		return out, fail(http.StatusServiceUnavailable, api.CodeUnavailable, "This server cannot try tool servers.")
+		return out, fail(http.StatusServiceUnavailable, api.CodeUnavailable, "MCP servers cannot be tested on this server.")
 	}
 	stored, err := d.Settings.Get(ctx, c.who.User)
 	given := len(bytes.TrimSpace(c.raw)) > 0

@@ -9,15 +9,15 @@ import (
 	"deckhand/internal/settings"
 )
 
-const aboutTestModel = "Makes a few small calls, which cost what the model costs, and says of each thing that agents need whether it works. " +
-	"What the body leaves out is taken from the stored settings; nothing is stored. The answer is 200 also when the model fails. " +
-	"A stored key is only ever sent to the host that it was stored for."
+const aboutTestModel = "Makes a few small model calls, which are billed by the provider, and reports whether each feature that agents need works. " +
+	"Omitted fields are taken from the stored settings; nothing is stored. The response is 200 even if the model fails. " +
+	"A stored key is only sent to the host that it was stored for."
 
 // testModel tries a model out. It takes the model's time, so it does not keep the
 // server from stopping.
 func testModel(d *Door, ctx context.Context, c *call, _ none, in api.TestModel) (api.ModelReport, error) {
 	if d.TestModel == nil {
-		return api.ModelReport{}, fail(http.StatusServiceUnavailable, api.CodeUnavailable, "This server cannot try models.")
+		return api.ModelReport{}, fail(http.StatusServiceUnavailable, api.CodeUnavailable, "Models cannot be tested on this server.")
 	}
 	if d.Redact != nil {
 		d.Redact(in.LLMAPIKey.Value)

@@ -8,13 +8,13 @@ import (
 	"deckhand/internal/httpapi/timeline"
 )
 
-const aboutTimeline = "Computed from the log. Pages are cut between turns; each has what took time since the turn before it, " +
-	"and the last page also what came after the last turn. What took no time at all is left out."
+const aboutTimeline = "Computed from the event log and paginated by turns. Each page has the time spans since the turn before it; " +
+	"the last page also has those after the last turn. Spans without duration are omitted."
 
 type timelineQuery struct {
 	ID    string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
-	After int64  `query:"after" default:"0" minimum:"0" doc:"event_id of the last turn of the page before."`
-	Limit int64  `query:"limit" default:"100" minimum:"1" maximum:"500" doc:"How many turns."`
+	After int64  `query:"after" default:"0" minimum:"0" doc:"Cursor: event_id of the last turn of the previous page."`
+	Limit int64  `query:"limit" default:"100" minimum:"1" maximum:"500" doc:"Maximum number of turns."`
 }
 
 // getTimeline reads the log once, one event at a time.

@@ -12,8 +12,8 @@ import (
 	"deckhand/internal/v0"
 )
 
-const aboutTrajectory = "It is read while it is sent, up to the event that was the newest when it was asked for: should something go wrong meanwhile, the connection breaks off. " +
-	"Hidden commands, screenshots and page trees are left out. The array, as a string, is what replay_json takes."
+const aboutTrajectory = "Returns all events up to the newest one at the time of the request. Events are read while they are sent: on an error the connection is closed before the end. " +
+	"Hidden commands, screenshots and page trees are omitted. To replay the trajectory, send the array as a string in replay_json."
 
 // getTrajectory sends the whole log. However long it is, one event at a time is in memory.
 func getTrajectory(d *Door, w http.ResponseWriter, r *http.Request, c *call, p one) error {

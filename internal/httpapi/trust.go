@@ -11,8 +11,8 @@ import (
 	"deckhand/internal/settings"
 )
 
-const aboutTrust = "A repository that you can push to is trusted, and any other once you say so. Until then your custom secrets stay out of the sandbox, stdio tool servers with env values do not start, " +
-	"the repository's set-up script runs without network access, and its hooks are not installed. What already runs in the sandbox keeps what it was started with."
+const aboutTrust = "A repository is trusted if you can push to it, or if you add it to your trusted repositories. In an untrusted repository, the sandbox does not get your custom secrets, stdio MCP servers with env values do not start, " +
+	"the setup script runs without network access, and git hooks are not installed. Processes that already run in the sandbox are not affected by a change."
 
 func getTrust(d *Door, ctx context.Context, c *call, p one, _ none) (api.Trust, error) {
 	row, err := d.row(ctx, c, p.ID)

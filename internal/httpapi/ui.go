@@ -138,7 +138,7 @@ func (d *Door) visitor(r *http.Request) (string, error) {
 	who, err := d.browser(r)
 	if err != nil {
 		if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
-			return "", tooMany(a, "Too many requests with a wrong login.")
+			return "", tooMany(a, "Too many requests with an invalid login.")
 		}
 		return visitorStranger, nil
 	}
@@ -186,7 +186,7 @@ func (d *Door) frames() string {
 func serveUI(d *Door, w http.ResponseWriter, r *http.Request, _ *call) error {
 	name := r.PathValue("name")
 	if d.ui == nil || d.ui.packed[name] == nil {
-		return fail(http.StatusNotFound, api.CodeNotFound, "There is no such file.")
+		return fail(http.StatusNotFound, api.CodeNotFound, "File not found.")
 	}
 	h := w.Header()
 	h.Add("Vary", "Accept-Encoding")

@@ -30,9 +30,9 @@ const (
 	maxFiles  = 1000
 )
 
-const aboutUpload = "Files are stored in the workspace under the last part of their names, byte for byte, up to 100 MiB in one request. Nothing is replaced: where a name is taken, the file gets a fresh one, as in \"a (1).txt\". " +
-	"The sandbox is started for it if need be. What cannot be stored is in skipped_files; when the request itself fails, nothing of it stays. " +
-	"With an Idempotency-Key, the same files under the same names are the same request; should the server die after storing them and before remembering that, they are stored again under fresh names."
+const aboutUpload = "Files are stored in the workspace under their base names, up to 100 MiB per request. Existing files are not replaced: if a name is taken, the file gets a new one, such as \"a (1).txt\". " +
+	"Starts the sandbox if needed. Files that cannot be stored are listed in skipped_files; if the request fails, none of its files are kept. " +
+	"With an Idempotency-Key, the same files under the same names count as the same request. If the server crashes after storing the files but before recording the key, a retry stores them again under new names."
 
 // uploadFiles stores what is sent, while it is sent.
 func uploadFiles(d *Door, w http.ResponseWriter, r *http.Request, c *call, p one) error {
@@ -46,7 +46,7 @@ func uploadFiles(d *Door, w http.ResponseWriter, r *http.Request, c *call, p one
 	r.Body = &pacedBody{ReadCloser: http.MaxBytesReader(w, r.Body, maxUpload), control: http.NewResponseController(w)}
 	parts, err := r.MultipartReader()
 	if err != nil {
-		f := fail(http.StatusUnsupportedMediaType, api.CodeBadRequest, "Send the files as multipart/form-data, each in a field files.")
+		f := fail(http.StatusUnsupportedMediaType, api.CodeBadRequest, "Send the files as multipart/form-data in the field files.")
 		f.header = http.Header{"Connection": {"close"}}
 		return f
 	}
@@ -133,7 +133,7 @@ func (u *upload) undo(ctx context.Context) {
 	defer cancel()
 	for _, name := range u.stored {
 		if err := u.box.Remove(ctx, sandbox.PathParams{Path: []byte(name), Within: true}); err != nil {
-			u.d.Logger.Warn("a file of an upload that failed stays", "session", u.id, "error", err)
+			u.d.Logger.Warn("cannot remove a file of a failed upload", "session", u.id, "error", err)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (u *upload) each(do func(file) error) error {
 			return brokenUpload(err)
 		}
 		if n == maxFiles {
-			return fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "At most "+itoa(maxFiles)+" files can be sent at once.")
+			return fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "At most "+itoa(maxFiles)+" files can be uploaded at once.")
 		}
 		sum := sha256.New()
 		f := readPart(part)
@@ -182,7 +182,7 @@ func brokenUpload(err error) error {
 	if errors.As(err, &big) {
 		return tooLarge(maxUpload)
 	}
-	f := fail(http.StatusBadRequest, api.CodeBadRequest, "The files could not be read to their end.")
+	f := fail(http.StatusBadRequest, api.CodeBadRequest, "The upload ended early.")
 	f.header = http.Header{"Connection": {"close"}}
 	return f
 }
@@ -210,14 +210,14 @@ func (u *upload) take(ctx context.Context, f file) error {
 	case errors.As(err, &broken), ctx.Err() != nil, errors.Is(err, sandbox.ErrLost):
 		return err
 	case errors.Is(err, fs.ErrExist):
-		return skip("A file of this name was made at the same time; send it again.")
+		return skip("A file with this name was created at the same time. Upload it again.")
 	case errors.Is(err, fs.ErrPermission):
-		return skip("The permissions of the workspace do not allow it.")
+		return skip("Permission denied in the workspace.")
 	case errors.Is(err, errNames):
-		return skip("There are too many files of this name.")
+		return skip("Too many files with this name.")
 	}
-	u.d.Logger.Warn("an uploaded file cannot be stored", "session", u.id, "error", err)
-	return skip("It could not be stored: " + strings.ToValidUTF8(err.Error(), "?") + ".")
+	u.d.Logger.Warn("cannot store an uploaded file", "session", u.id, "error", err)
+	return skip("The file could not be stored: " + strings.ToValidUTF8(err.Error(), "?") + ".")
 }
 
 // write stores a file. When what is sent breaks off, so does the writing: the
@@ -255,11 +255,11 @@ func readPart(part *multipart.Part) file {
 	raw, given := params["filename"]
 	switch {
 	case err != nil:
-		return file{reason: "The Content-Disposition of this part cannot be read."}
+		return file{reason: "The Content-Disposition of this part is not valid."}
 	case params["name"] != "files":
-		return file{field: params["name"], reason: "Only files in the field files are taken."}
+		return file{field: params["name"], reason: "Only files in the field files are accepted."}
 	case !given:
-		return file{field: params["name"], reason: "This is not a file: it has no file name."}
+		return file{field: params["name"], reason: "This part has no file name."}
 	}
 	if !strings.Contains(part.Header.Get("Content-Disposition"), "filename*") {
 		raw = formEscapes.Replace(raw)
@@ -283,11 +283,11 @@ func baseName(raw string) (name, reason string) {
 	}
 	switch {
 	case name == "" || name == "." || name == "..":
-		return "", "The name is empty or means a folder."
+		return "", "The file name is empty or names a folder."
 	case strings.ContainsRune(name, 0):
-		return "", "The name contains a NUL character."
+		return "", "The file name contains a NUL character."
 	case len(name) > maxName:
-		return "", "The name is longer than " + itoa(maxName) + " bytes."
+		return "", "The file name is longer than " + itoa(maxName) + " bytes."
 	}
 	return name, ""
 }
@@ -320,7 +320,7 @@ func nthName(name string, n int) string {
 }
 
 func describeUpload(d *Door, o *huma.Operation) {
-	files := &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Format: "binary"}, Description: "The files; the field may be there several times."}
+	files := &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Format: "binary"}, Description: "Files to upload; the field may be repeated."}
 	o.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: &huma.Schema{
 		Type: huma.TypeObject, Properties: map[string]*huma.Schema{"files": files}}}}}
 	o.Responses["200"] = &huma.Response{Description: "Success", Content: jsonContent(d.registry.Schema(reflect.TypeFor[api.Uploaded](), true, ""))}

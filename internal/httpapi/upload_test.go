@@ -194,7 +194,7 @@ func TestUploadForms(t *testing.T) {
 	path := "/api/conversations/" + id + "/upload-files"
 	h.do("POST", path, `{"files":[]}`).want(t, 415, "multipart/form-data")
 	h.do("POST", path, "x", "Content-Type", "multipart/form-data").want(t, 415)
-	h.do("POST", path, "no boundary here", "Content-Type", kind).want(t, 400, "to their end")
+	h.do("POST", path, "no boundary here", "Content-Type", kind).want(t, 400, "ended early")
 	empty, kind := form()
 	h.send(h.request("POST", path, empty, "Content-Type", kind)).want(t, 422, `["body","files"]`)
 	other, kind := form([2]string{`form-data; name="file"; filename="x.txt"`, "not ours"})

@@ -11,7 +11,7 @@ import (
 	"deckhand/internal/session"
 )
 
-const aboutUsage = "An admin key may ask about any user. The limit is the operator's and holds for each user; it is renewed with the month."
+const aboutUsage = "With an admin key, any user can be queried. The operator sets one monthly limit, which applies to each user."
 
 // Usage is what the door must know of money.
 type Usage struct {
@@ -21,7 +21,7 @@ type Usage struct {
 }
 
 type usageQuery struct {
-	User string `query:"user" maxLength:"64" doc:"Whose; only admins may name somebody else. Default: yourself."`
+	User string `query:"user" maxLength:"64" doc:"User name. Default: yourself. Only admins may name another user."`
 }
 
 // usageMonths is how many months are shown.
@@ -55,7 +55,7 @@ func getUsage(d *Door, ctx context.Context, c *call, q usageQuery, _ none) (api.
 // mayAskAbout tells nobody but admins who else there is.
 func (d *Door) mayAskAbout(ctx context.Context, c *call, user string) error {
 	if !c.who.Admin {
-		return fail(http.StatusForbidden, api.CodeForbidden, "Only an admin key may ask what others spent.")
+		return fail(http.StatusForbidden, api.CodeForbidden, "Only an admin key can get the usage of other users.")
 	}
 	users, err := d.Gate.Users(ctx)
 	if err == nil && !slices.ContainsFunc(users, func(u access.User) bool { return u.Name == user }) {

@@ -9,7 +9,7 @@ import (
 	"deckhand/internal/session"
 )
 
-const aboutUsers = "For admin keys. Users who come by single sign-on are made on their first login; the others have keys, from POST /api/keys."
+const aboutUsers = "Requires an admin key. Single sign-on users are created on their first login. To give another user access, create a key with POST /api/keys."
 
 func listUsers(d *Door, ctx context.Context, _ *call, _ none, _ none) ([]api.User, error) {
 	users, err := d.Gate.Users(ctx)
@@ -39,7 +39,7 @@ func (d *Door) userViews(ctx context.Context, users ...access.User) ([]api.User,
 
 func createUser(d *Door, ctx context.Context, _ *call, _ none, b api.CreateUser) (api.User, error) {
 	if err := access.CheckUserName(b.Name); err != nil {
-		return api.User{}, api.Invalid("value_error", "A user name is 1 to 64 characters of a-z, 0-9, '.', '_', '@' and '-', and starts with a letter or a digit.", "name")
+		return api.User{}, api.Invalid("value_error", "name must be 1 to 64 characters: a-z, 0-9, '.', '_', '@' and '-', starting with a letter or digit.", "name")
 	}
 	u, err := d.Gate.CreateUser(ctx, b.Name, b.Admin.Value)
 	if err != nil {

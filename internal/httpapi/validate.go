@@ -43,7 +43,7 @@ func (v *validator) check(s *huma.Schema, x any, path []any) {
 	}
 	if x == nil {
 		if !s.Nullable && s.Type != "null" && s.Type != "" {
-			v.add(path, "none_forbidden", "null is not allowed here; leave the field out or send a value.")
+			v.add(path, "none_forbidden", "Must not be null. Omit the field or send a value.")
 		}
 		return
 	}
@@ -56,12 +56,12 @@ func (v *validator) check(s *huma.Schema, x any, path []any) {
 		v.text(s, x, path)
 	case huma.TypeBoolean:
 		if _, ok := x.(bool); !ok {
-			v.add(path, "bool_type", "true or false is expected.")
+			v.add(path, "bool_type", "Must be true or false.")
 		}
 	case huma.TypeInteger, huma.TypeNumber:
 		v.number(s, x, path)
 	case "null":
-		v.add(path, "none_required", "Only null is allowed here.")
+		v.add(path, "none_required", "Must be null.")
 	}
 }
 
@@ -89,11 +89,11 @@ func (v *validator) anyOf(alternatives []*huma.Schema, x any, path []any) {
 		return
 	}
 	if x == nil {
-		v.add(path, "none_forbidden", "null is not allowed here; leave the field out or send a value.")
+		v.add(path, "none_forbidden", "Must not be null. Omit the field or send a value.")
 		return
 	}
 	names = slices.DeleteFunc(names, func(n string) bool { return n == "null" })
-	v.add(path, "type_error", "This must be "+strings.Join(names, " or ")+".")
+	v.add(path, "type_error", "Must be "+strings.Join(names, " or ")+".")
 }
 
 func fits(s *huma.Schema, x any) bool {
@@ -131,7 +131,7 @@ func kindName(s *huma.Schema) string {
 func (v *validator) object(s *huma.Schema, x any, path []any) {
 	m, ok := x.(map[string]any)
 	if !ok {
-		v.add(path, "object_type", "An object is expected.")
+		v.add(path, "object_type", "Must be an object.")
 		return
 	}
 	for _, name := range s.Required {
@@ -155,7 +155,7 @@ func (v *validator) object(s *huma.Schema, x any, path []any) {
 			v.check(extra, m[name], at)
 		case bool:
 			if !extra {
-				v.add(at, "extra_forbidden", "This field is not known here.")
+				v.add(at, "extra_forbidden", "Unknown field.")
 			}
 		}
 	}
@@ -164,11 +164,11 @@ func (v *validator) object(s *huma.Schema, x any, path []any) {
 func (v *validator) array(s *huma.Schema, x any, path []any) {
 	list, ok := x.([]any)
 	if !ok {
-		v.add(path, "list_type", "A list is expected.")
+		v.add(path, "list_type", "Must be a list.")
 		return
 	}
 	if s.MaxItems != nil && len(list) > *s.MaxItems {
-		v.add(path, "too_long", fmt.Sprintf("At most %d entries are allowed.", *s.MaxItems))
+		v.add(path, "too_long", fmt.Sprintf("Must have at most %d entries.", *s.MaxItems))
 		return
 	}
 	for i, item := range list {
@@ -181,7 +181,7 @@ func (v *validator) array(s *huma.Schema, x any, path []any) {
 func (v *validator) text(s *huma.Schema, x any, path []any) {
 	text, ok := x.(string)
 	if !ok {
-		v.add(path, "string_type", "A string is expected.")
+		v.add(path, "string_type", "Must be a string.")
 		return
 	}
 	if len(s.Enum) > 0 && !slices.Contains(allowed(s), any(text)) {
@@ -192,12 +192,14 @@ func (v *validator) text(s *huma.Schema, x any, path []any) {
 	switch {
 	case strings.ContainsRune(text, 0): // not every database can store it, nor any environment hold it
 		v.add(path, "value_error", "NUL characters are not allowed.")
+	case s.MinLength != nil && n < *s.MinLength && *s.MinLength == 1:
+		v.add(path, "string_too_short", "Must not be empty.")
 	case s.MinLength != nil && n < *s.MinLength:
-		v.add(path, "string_too_short", fmt.Sprintf("At least %d characters are needed.", *s.MinLength))
+		v.add(path, "string_too_short", fmt.Sprintf("Must have at least %d characters.", *s.MinLength))
 	case s.MaxLength != nil && n > *s.MaxLength:
-		v.add(path, "string_too_long", fmt.Sprintf("At most %d characters are allowed.", *s.MaxLength))
+		v.add(path, "string_too_long", fmt.Sprintf("Must have at most %d characters.", *s.MaxLength))
 	case s.Pattern != "" && !pattern(s.Pattern).MatchString(text):
-		v.add(path, "string_pattern_mismatch", "Allowed is only what matches "+s.Pattern+".")
+		v.add(path, "string_pattern_mismatch", "Must match "+s.Pattern+".")
 	}
 }
 
@@ -205,9 +207,9 @@ func (v *validator) number(s *huma.Schema, x any, path []any) {
 	n, ok := x.(number)
 	if !ok {
 		if s.Type == huma.TypeInteger {
-			v.add(path, "int_type", "A whole number is expected.")
+			v.add(path, "int_type", "Must be an integer.")
 		} else {
-			v.add(path, "float_type", "A number is expected.")
+			v.add(path, "float_type", "Must be a number.")
 		}
 		return
 	}
@@ -218,7 +220,7 @@ func (v *validator) number(s *huma.Schema, x any, path []any) {
 	}
 	if s.Type == huma.TypeInteger {
 		if _, err := strconv.ParseInt(string(n), 10, 64); err != nil {
-			v.add(path, "int_type", "A whole number is expected, written without a point or exponent.")
+			v.add(path, "int_type", "Must be an integer without decimal point or exponent.")
 			return
 		}
 	}
@@ -226,9 +228,9 @@ func (v *validator) number(s *huma.Schema, x any, path []any) {
 	case len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, func(e any) bool { return fmt.Sprint(e) == string(n) }):
 		v.add(path, "literal_error", "Must be one of "+choices(s.Enum)+".")
 	case s.Minimum != nil && f < *s.Minimum:
-		v.add(path, "greater_than_equal", "The number must be at least "+trim(*s.Minimum)+".")
+		v.add(path, "greater_than_equal", "Must be at least "+trim(*s.Minimum)+".")
 	case s.Maximum != nil && f > *s.Maximum:
-		v.add(path, "less_than_equal", "The number must be at most "+trim(*s.Maximum)+".")
+		v.add(path, "less_than_equal", "Must be at most "+trim(*s.Maximum)+".")
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	aboutWebhooks = "A webhook is told what happened and in which conversation, never what was said. Deliveries are signed after the Standard " +
-		"Webhooks specification, tried about twelve times over three days, and may arrive more than once, with the same webhook-id."
-	aboutWebhookTest = "The delivery is queued and tried once; the webhook's deliveries show what became of it."
+	aboutWebhooks = "A webhook receives the event type and the conversation ID, never message contents. Deliveries are signed as described in the Standard " +
+		"Webhooks specification, retried about twelve times over three days, and may arrive more than once with the same webhook-id. The secret is shown only once."
+	aboutWebhookTest = "The delivery is queued and attempted once. See the webhook's deliveries for the result."
 )
 
 // webhookPath names a webhook.
@@ -30,14 +30,14 @@ type deliveryPath struct {
 
 type deliveriesQuery struct {
 	ID     string `path:"webhook_id" minLength:"1" maxLength:"64"`
-	Before int64  `query:"before" default:"0" minimum:"0" doc:"next of the page before."`
+	Before int64  `query:"before" default:"0" minimum:"0" doc:"Cursor: next of the previous page."`
 	Limit  int64  `query:"limit" default:"20" minimum:"1" maximum:"100"`
 }
 
 // hooks are the webhooks, if this server has any.
 func (d *Door) hooks() (*notify.Hooks, error) {
 	if d.Webhooks == nil {
-		return nil, fail(http.StatusNotFound, api.CodeNotFound, "This server has no webhooks.")
+		return nil, fail(http.StatusNotFound, api.CodeNotFound, "Webhooks are not enabled on this server.")
 	}
 	return d.Webhooks, nil
 }
@@ -51,7 +51,7 @@ func webhookFault(err error) error {
 	case errors.Is(err, notify.ErrNotFound):
 		return fail(http.StatusNotFound, api.CodeNotFound, "Not found")
 	case errors.Is(err, notify.ErrTooMany):
-		return fail(http.StatusConflict, api.CodeConflict, fmt.Sprintf("You have %d webhooks, and more are not allowed. Remove one first.", notify.MaxWebhooks))
+		return fail(http.StatusConflict, api.CodeConflict, fmt.Sprintf("You have reached the limit of %d webhooks. Delete one first.", notify.MaxWebhooks))
 	case errors.Is(err, notify.ErrDisabled):
 		return fail(http.StatusConflict, api.CodeConflict, "The webhook is disabled. Enable it first.")
 	}

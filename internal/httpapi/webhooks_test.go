@@ -72,16 +72,16 @@ func TestWebhookInput(t *testing.T) {
 	r, _ := withWebhooks(t)
 	for body, part := range map[string]string{
 		`{}`:                                `"missing"`,
-		`{"url":""}`:                        "At least 1",
-		`{"url":7}`:                         "A string is expected",
-		`{"url":"ftp://example.org"}`:       "An http or https address is expected",
-		`{"url":"https://a:b@example.org"}`: "Leave out the user name and password",
-		`{"url":"https://e.org/#x"}`:        "Leave out the part behind #",
-		`{"url":"` + hookURL + `","events":["other"]}`:                               "Events are",
-		`{"url":"` + hookURL + `","events":[]}`:                                      "Name at least one event",
-		`{"url":"` + hookURL + `","events":null}`:                                    "null is not allowed",
+		`{"url":""}`:                        "not be empty",
+		`{"url":7}`:                         "Must be a string",
+		`{"url":"ftp://example.org"}`:       "Must be an http or https URL",
+		`{"url":"https://a:b@example.org"}`: "Must not contain a user name or password",
+		`{"url":"https://e.org/#x"}`:        "Must not contain a fragment",
+		`{"url":"` + hookURL + `","events":["other"]}`:                               "Must be any of",
+		`{"url":"` + hookURL + `","events":[]}`:                                      "Must contain at least one event",
+		`{"url":"` + hookURL + `","events":null}`:                                    "Must not be null",
 		`{"url":"` + hookURL + `","secret":"mine"}`:                                  "extra_forbidden",
-		`{"url":"` + hookURL + `","description":"` + strings.Repeat("x", 201) + `"}`: "At most 200",
+		`{"url":"` + hookURL + `","description":"` + strings.Repeat("x", 201) + `"}`: "at most 200",
 	} {
 		a := r.as("ada", "POST", "/api/webhooks", body).want(t, 422, part)
 		if strings.Contains(a.body, "hidden") || strings.Contains(a.body, "a:b") {
@@ -90,9 +90,9 @@ func TestWebhookInput(t *testing.T) {
 	}
 	made := decoded[api.NewWebhook](t, r.as("ada", "POST", "/api/webhooks", `{"url":"`+hookURL+`"}`).want(t, 201))
 	for body, part := range map[string]string{
-		`{"url":"nowhere"}`:      "An http or https address is expected",
-		`{"events":["x"]}`:       "Events are",
-		`{"enabled":null}`:       "null is not allowed",
+		`{"url":"nowhere"}`:      "Must be an http or https URL",
+		`{"events":["x"]}`:       "Must be any of",
+		`{"enabled":null}`:       "Must not be null",
 		`{"rotate_secret":"no"}`: "true or false",
 	} {
 		r.as("ada", "PATCH", "/api/webhooks/"+made.ID, body).want(t, 422, part)

@@ -7,8 +7,8 @@ import (
 	"deckhand/internal/v0"
 )
 
-const aboutWebHosts = "Each port that something in the sandbox listens on is served under a name of its own, so that its pages share nothing with this server's. " +
-	"Whoever knows such an address can use that port, without a key, until the conversation is deleted. HTTP and WebSockets are carried. Empty while the sandbox does not run; asking starts nothing. With a legacy front end the two ports that the agent is told to use are listed ahead of time."
+const aboutWebHosts = "Each open port in the sandbox is served under its own host name, isolated from this server's pages. " +
+	"The URL works without a key, for HTTP and WebSockets, until the conversation is deleted: share it with care. The list is empty while the sandbox is not running; listing does not start it. With a legacy front end, the two ports that the agent is told to use are always listed."
 
 // listWebHosts tells where a browser finds what listens in the sandbox.
 func listWebHosts(d *Door, ctx context.Context, c *call, p one, _ none) (api.WebHosts, error) {
@@ -18,7 +18,7 @@ func listWebHosts(d *Door, ctx context.Context, c *call, p one, _ none) (api.Web
 		return out, err
 	}
 	if d.Forwarding.address(c.http, id, 1) == "" {
-		out.Hint = "Ports are not served under this address. The operator can give them a domain with --ports-domain; from the server's own machine they are below localhost."
+		out.Hint = "Ports are not served on this address. The operator can set a domain with --ports-domain. On the server's own machine, ports are served under localhost."
 		return out, nil
 	}
 	found, err := d.Workspaces.Ports(ctx, id)

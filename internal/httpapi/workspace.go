@@ -24,9 +24,12 @@ var (
 	tooMuch = []int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}
 )
 
-// aboutNames is how names of files are spelled, wherever they are.
-const aboutNames = "Names are spelled as they are. A byte that is not UTF-8 is spelled %XX, and a percent sign before 25 or before two hex digits from 80 to FF is spelled %25; " +
-	"every operation takes names back in this spelling. Nothing is started by looking."
+// aboutPaths explains how file names are escaped. aboutNames is for operations that only read.
+const (
+	aboutPaths = "File names are not escaped, except that a byte that is not valid UTF-8 is written as %XX, and a percent sign before 25 or before two hex digits from 80 to FF as %25; " +
+		"all operations accept names in this form."
+	aboutNames = aboutPaths + " Does not start the sandbox."
+)
 
 // workspaceOf finds a conversation of the asker's that may have a workspace.
 func (d *Door) workspaceOf(ctx context.Context, c *call, id string) (session.ID, error) {
@@ -65,7 +68,7 @@ func inWorkspace(param, text string) (string, error) {
 }
 
 func escapes(param string) error {
-	return badQuery(param, "value_error", "The path leads out of the workspace.")
+	return badQuery(param, "value_error", "The path is outside the workspace.")
 }
 
 func badQuery(param, typ, msg string) error {
@@ -81,13 +84,13 @@ func fileFault(err error, param, expected string) error {
 	case errors.Is(err, sandbox.ErrEscapes):
 		return escapes(param)
 	case errors.Is(err, sandbox.ErrInvalid):
-		return badQuery(param, "value_error", "This is not "+expected+".")
+		return badQuery(param, "value_error", "The path is not "+expected+".")
 	case errors.Is(err, fs.ErrNotExist):
-		return fail(http.StatusNotFound, api.CodeNotFound, "There is no such file or folder in the workspace.")
+		return fail(http.StatusNotFound, api.CodeNotFound, "File or folder not found in the workspace.")
 	case errors.Is(err, fs.ErrPermission):
-		return fail(http.StatusForbidden, api.CodeForbidden, "The permissions of the file do not allow it to be read.")
+		return fail(http.StatusForbidden, api.CodeForbidden, "Permission denied: the file cannot be read.")
 	case errors.Is(err, sandbox.ErrTooBig):
-		return fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "It is too large to be shown; download the workspace instead.")
+		return fail(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "The file is too large to show. Download it instead.")
 	}
 	return err
 }
@@ -101,7 +104,7 @@ func whyEnded(ctx context.Context, err error) error {
 	case errors.Is(cause, access.ErrRevoked):
 		return unauthorized()
 	case errors.Is(cause, errClosing):
-		return fail(http.StatusServiceUnavailable, api.CodeUnavailable, "The server is stopping; ask again.")
+		return fail(http.StatusServiceUnavailable, api.CodeUnavailable, "The server is stopping. Try again.")
 	}
 	return err
 }

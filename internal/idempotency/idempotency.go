@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNotFound says that no answer is kept under this key.
-var ErrNotFound = errors.New("no answer was given under this key")
+var ErrNotFound = errors.New("no response is stored under this key")
 
 // Answer is what was answered to one request.
 type Answer struct {

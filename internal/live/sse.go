@@ -50,7 +50,7 @@ func Position(r *http.Request) (int64, error) {
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < -1 {
-		return 0, fmt.Errorf("a position in a conversation is the number of an event, not %.40q", value)
+		return 0, fmt.Errorf("a position must be an event number, not %.40q", value)
 	}
 	return max(n, 0), nil
 }

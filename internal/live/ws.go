@@ -60,9 +60,9 @@ func ServeWS(w http.ResponseWriter, r *http.Request, h *Hub, id session.ID, afte
 		_ = conn.Close(websocket.StatusNormalClosure, "the conversation was deleted")
 	case errors.Is(err, errWrite), errors.Is(err, errClientLeft):
 	case errors.Is(err, errSpoke):
-		_ = conn.Close(websocket.StatusPolicyViolation, "this stream takes no messages")
+		_ = conn.Close(websocket.StatusPolicyViolation, "this stream does not accept messages")
 	case r.Context().Err() != nil:
-		code, reason := int(websocket.StatusGoingAway), "the server is going away"
+		code, reason := int(websocket.StatusGoingAway), "the server is stopping"
 		if o.Close != nil {
 			code, reason = o.Close(context.Cause(r.Context()))
 		}

@@ -214,5 +214,5 @@ func (e *UnavailableError) Error() string {
 	if e.Reason != "" {
 		return fmt.Sprintf("Deckhand cannot reach the model %q: %s", e.Model, e.Reason)
 	}
-	return fmt.Sprintf("Deckhand does not know how to reach the model %q: name it provider/model, or give llm_base_url the address of an OpenAI-compatible server; the built-in scripted/demo works without a key", e.Model)
+	return fmt.Sprintf("unknown model %q: use provider/model, or set llm_base_url to an OpenAI-compatible server; the built-in scripted/demo works without a key", e.Model)
 }

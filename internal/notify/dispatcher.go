@@ -96,7 +96,7 @@ func (d *Dispatcher) fill(ctx context.Context) <-chan time.Time {
 	now := time.Now()
 	due, next, err := d.outbox.Due(ctx, now, manyDue)
 	if err != nil {
-		d.complain(ctx, "the outbox cannot be read", err)
+		d.complain(ctx, "cannot read the webhook outbox", err)
 		return time.After(storeAgain)
 	}
 	for _, r := range due {
@@ -131,7 +131,7 @@ func (d *Dispatcher) release(webhook string) {
 func (d *Dispatcher) attempt(ctx context.Context, webhook string) {
 	w, del, found, err := d.outbox.Next(ctx, webhook, time.Now())
 	if err != nil {
-		d.complain(ctx, "a delivery cannot be read", err)
+		d.complain(ctx, "cannot read a webhook delivery", err)
 		pause(ctx)
 		return
 	}
@@ -141,7 +141,7 @@ func (d *Dispatcher) attempt(ctx context.Context, webhook string) {
 	}
 	var a answer
 	if t, err := openTarget(ctx, d.seal, w); err != nil {
-		a = answer{problem: "the webhook's secret cannot be opened"}
+		a = answer{problem: "cannot decrypt the webhook secret"}
 	} else {
 		a = d.send(ctx, t, del)
 	}
@@ -163,7 +163,7 @@ func (d *Dispatcher) settle(store, ctx context.Context, w Webhook, del Delivery)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		d.complain(ctx, "a delivery cannot be recorded", err)
+		d.complain(ctx, "cannot record a delivery", err)
 		pause(ctx)
 	}
 }
@@ -172,23 +172,23 @@ func (d *Dispatcher) count(was, is Webhook, del Delivery) {
 	log := d.logger.With("webhook", is.ID, "user", is.User, "delivery", del.ID, "attempt", del.Attempts)
 	if del.State == Delivered {
 		d.delivered.Add(1)
-		log.Debug("a webhook was told", "status", del.Status)
+		log.Debug("webhook delivered", "status", del.Status)
 		return
 	}
 	d.failed.Add(1)
-	log.Debug("a webhook could not be told", "problem", del.Error)
+	log.Debug("webhook delivery failed", "problem", del.Error)
 	if del.State == GivenUp {
 		d.givenUp.Add(1)
 	}
 	if was.Enabled && !is.Enabled {
 		d.disabled.Add(1)
-		log.Warn("a webhook was disabled", "reason", is.Health.Disabled)
+		log.Warn("webhook disabled", "reason", is.Health.Disabled)
 	}
 }
 
 func (d *Dispatcher) trim(ctx context.Context) {
 	if err := d.outbox.Trim(ctx, time.Now().Add(-KeptFor)); err != nil {
-		d.complain(ctx, "old deliveries cannot be dropped", err)
+		d.complain(ctx, "cannot delete old deliveries", err)
 	}
 }
 

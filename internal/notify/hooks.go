@@ -95,7 +95,7 @@ func (h *Hooks) open(ctx context.Context, user, id string) (Webhook, target, err
 }
 
 // errStale says that a webhook was changed since it was read.
-var errStale = errors.New("the webhook was changed meanwhile")
+var errStale = errors.New("the webhook was changed at the same time")
 
 // Change changes one. The secret is zero unless a new one was asked for.
 // A new address, or being enabled, is a fresh start: what waits is tried at once.

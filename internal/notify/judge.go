@@ -54,7 +54,7 @@ func judge(w Webhook, d Delivery, a answer, now time.Time, spread float64) (Webh
 	}
 	switch {
 	case a.status == http.StatusGone:
-		h.Disabled = "the receiver answered 410 Gone"
+		h.Disabled = "the receiver responded with 410 Gone"
 	case h.Failures >= maxTries && now.Sub(h.FailingSince) >= disableAfter:
 		h.Disabled = fmt.Sprintf("no delivery succeeded since %s; the last attempt: %s", h.FailingSince.UTC().Format(time.RFC3339), a.problem)
 	}

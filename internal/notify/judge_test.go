@@ -53,7 +53,7 @@ func TestJudge(t *testing.T) {
 		"last try":                        {failing(11, 60*time.Hour), 11, "x", bad(500, 0), GivenUp, 0, maxQuiet, 12, ""},
 		"failing for days":                {failing(40, 72*time.Hour), 3, "x", bad(500, 0), Waiting, 625 * time.Second, maxQuiet, 41, "no delivery succeeded since 2026-02-26T12:00:00Z; the last attempt: the receiver answered badly"},
 		"failed long ago, and seldom":     {failing(3, 720*time.Hour), 0, "x", bad(500, 0), Waiting, 5 * time.Second, maxQuiet, 4, ""},
-		"gone":                            {Health{}, 0, "x", bad(410, 0), GivenUp, 0, 5 * time.Second, 1, "the receiver answered 410 Gone"},
+		"gone":                            {Health{}, 0, "x", bad(410, 0), GivenUp, 0, 5 * time.Second, 1, "the receiver responded with 410 Gone"},
 		"a test is tried once":            {Health{}, 0, typeTest, bad(500, 0), GivenUp, 0, 5 * time.Second, 1, ""},
 		"no answer counts as any failure": {Health{}, 0, "x", answer{problem: "away"}, Waiting, 5 * time.Second, 5 * time.Second, 1, ""},
 	} {

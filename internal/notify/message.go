@@ -24,12 +24,12 @@ func EventsOf(names []string) (Events, error) {
 	for _, name := range names {
 		one := Of(session.NewsKind(name))
 		if one == 0 {
-			return 0, &InvalidError{Field: "events", Msg: fmt.Sprintf("events are %s", kinds)}
+			return 0, &InvalidError{Field: "events", Msg: fmt.Sprintf("must be any of %s", kinds)}
 		}
 		set |= one
 	}
 	if set == 0 {
-		return 0, &InvalidError{Field: "events", Msg: "name at least one event"}
+		return 0, &InvalidError{Field: "events", Msg: "must contain at least one event"}
 	}
 	return set, nil
 }

@@ -51,7 +51,7 @@ func TestRetriesOverDays(t *testing.T) {
 			last = again.at
 		}
 		synctest.Wait()
-		if d := r.deliveries("maria", w.ID)[0]; d.State != notify.GivenUp || d.Attempts != 12 || d.Status != 502 || d.Error != "the receiver answered 502 Bad Gateway" {
+		if d := r.deliveries("maria", w.ID)[0]; d.State != notify.GivenUp || d.Attempts != 12 || d.Status != 502 || d.Error != "the receiver responded with 502 Bad Gateway" {
 			t.Errorf("%+v", d)
 		}
 		// One delivery alone does not disable a webhook: the receiver may dislike just that one.
@@ -118,7 +118,7 @@ func TestGoneDisables(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(24 * time.Hour)
 		got := r.get("maria", w.ID)
-		if got.Enabled || got.Health.Disabled != "the receiver answered 410 Gone" || v.n != 1 {
+		if got.Enabled || got.Health.Disabled != "the receiver responded with 410 Gone" || v.n != 1 {
 			t.Errorf("%d attempts, %+v", v.n, got)
 		}
 		if s := r.last.Stats(); s.Disabled != 1 {
@@ -197,7 +197,7 @@ func TestSlowReceiver(t *testing.T) {
 		r.create("maria", "talk")
 		first := <-v.got
 		time.Sleep(11 * time.Second)
-		if d := r.deliveries("maria", w.ID)[0]; d.State != notify.Waiting || d.Error != "the receiver did not answer within 10s" || d.Took != 10*time.Second {
+		if d := r.deliveries("maria", w.ID)[0]; d.State != notify.Waiting || d.Error != "the receiver did not respond within 10s" || d.Took != 10*time.Second {
 			t.Errorf("%+v", d)
 		}
 		second := <-v.got
@@ -220,7 +220,7 @@ func TestStoreThatFails(t *testing.T) {
 		if d := r.deliveries("maria", w.ID)[0]; d.State != notify.Delivered || v.n != 1 {
 			t.Errorf("sent %d times, %+v", v.n, d)
 		}
-		if !strings.Contains(r.logs.String(), "cannot be recorded") {
+		if !strings.Contains(r.logs.String(), "cannot record") {
 			t.Error("the log does not say so")
 		}
 	})

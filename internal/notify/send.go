@@ -40,7 +40,7 @@ func (d *Dispatcher) post(ctx context.Context, t target, del Delivery, now time.
 		err = t.sign(req.Header, del.ID, now, del.Body)
 	}
 	if err != nil {
-		return answer{problem: "the request cannot be made"}
+		return answer{problem: "the request cannot be created"}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "deckhand")
@@ -54,9 +54,9 @@ func (d *Dispatcher) post(ctx context.Context, t target, del Delivery, now time.
 	switch {
 	case res.StatusCode >= 200 && res.StatusCode < 300:
 	case res.StatusCode >= 300 && res.StatusCode < 400:
-		a.problem = fmt.Sprintf("the receiver answered %d, and redirects are not followed: store the address where it is", res.StatusCode)
+		a.problem = fmt.Sprintf("the receiver responded with %d, and redirects are not followed: use the final URL", res.StatusCode)
 	default:
-		a.problem = fmt.Sprintf("the receiver answered %d %s", res.StatusCode, http.StatusText(res.StatusCode))
+		a.problem = fmt.Sprintf("the receiver responded with %d %s", res.StatusCode, http.StatusText(res.StatusCode))
 		a.later = retryAfter(res.Header.Get("Retry-After"), now)
 	}
 	return a
@@ -77,9 +77,9 @@ func explain(err error) string {
 	case errors.As(err, &blocked):
 		text = blocked.Error()
 	case errors.As(err, &timeout) && timeout.Timeout():
-		text = fmt.Sprintf("the receiver did not answer within %s", attemptTime)
+		text = fmt.Sprintf("the receiver did not respond within %s", attemptTime)
 	case errors.As(err, &dns):
-		text = "the receiver's name cannot be resolved"
+		text = "the receiver's host name cannot be resolved"
 	default:
 		text = "the receiver cannot be reached: " + err.Error()
 	}

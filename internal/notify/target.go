@@ -83,15 +83,15 @@ func CheckURL(text string) error {
 	msg := ""
 	switch {
 	case len(text) > maxURL:
-		msg = "an address has at most " + strconv.Itoa(maxURL) + " characters"
+		msg = "must have at most " + strconv.Itoa(maxURL) + " characters"
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", u.Opaque != "":
-		msg = "an http or https address is expected, such as https://example.org/hook"
+		msg = "must be an http or https URL such as https://example.org/hook"
 	case u.User != nil:
-		msg = "leave out the user name and password; deliveries are signed"
+		msg = "must not contain a user name or password; deliveries are signed"
 	case u.Fragment != "":
-		msg = "leave out the part behind #; it is never sent"
+		msg = "must not contain a fragment (#); it is never sent"
 	case !portOK(u.Port()):
-		msg = "a port is a number from 1 to 65535"
+		msg = "the port must be a number from 1 to 65535"
 	}
 	if msg != "" {
 		return &InvalidError{Field: "url", Msg: msg}

@@ -24,8 +24,8 @@ const (
 
 // What can go wrong, for errors.Is.
 var (
-	ErrNotFound = errors.New("no such webhook")
-	ErrTooMany  = errors.New("the user has as many webhooks as a user may have")
+	ErrNotFound = errors.New("webhook not found")
+	ErrTooMany  = errors.New("the user has reached the limit of webhooks")
 	ErrDisabled = errors.New("the webhook is disabled")
 )
 

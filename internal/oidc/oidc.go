@@ -25,15 +25,15 @@ import (
 // Refusals. What else goes wrong is the provider's answer being wrong, and is nobody's business but the log's.
 var (
 	// ErrUnavailable is a provider that cannot be asked right now.
-	ErrUnavailable = errors.New("the identity provider cannot be reached")
+	ErrUnavailable = errors.New("cannot reach the identity provider")
 	// ErrStale is an end without its beginning: another browser's, an old one, or one that was ended before.
-	ErrStale = errors.New("this sign-on was not begun in this browser, or is too old")
+	ErrStale = errors.New("this login was not started in this browser, or has expired")
 	// ErrDenied is the person, or the provider, saying no.
-	ErrDenied = errors.New("the identity provider did not let the person in")
+	ErrDenied = errors.New("the identity provider refused the login")
 	// ErrUnverified is an e-mail address that the provider does not vouch for, where one is needed.
-	ErrUnverified = errors.New("the identity provider does not vouch for the person's e-mail address")
+	ErrUnverified = errors.New("the identity provider did not verify the user's e-mail address")
 	// ErrForeign is an e-mail address of a domain that is not allowed.
-	ErrForeign = errors.New("the domain of the person's e-mail address is not allowed")
+	ErrForeign = errors.New("the domain of the user's e-mail address is not allowed")
 )
 
 const (
@@ -90,17 +90,17 @@ func New(c Config) (*SignOn, error) {
 	u, err := url.Parse(c.Issuer)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("the issuer is an address such as https://id.example.org, without a user, a query or a fragment")
+		return nil, errors.New("the issuer must be a URL such as https://id.example.org, without user, query and fragment")
 	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
-		return nil, errors.New("the issuer must be an https address; http is for one on this machine")
+		return nil, errors.New("the issuer must be an https URL; http is only allowed on loopback")
 	case c.ClientID == "":
-		return nil, errors.New("the client id is missing, by which the identity provider knows this server")
+		return nil, errors.New("the client ID is missing")
 	}
 	c.Domains = slices.Clone(c.Domains)
 	for i, d := range c.Domains {
 		c.Domains[i] = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(d), "@"))
 		if c.Domains[i] == "" || strings.ContainsAny(c.Domains[i], "@/ *") {
-			return nil, fmt.Errorf("%q is not a domain of e-mail addresses, such as example.org", d)
+			return nil, fmt.Errorf("%q is not an e-mail domain such as example.org", d)
 		}
 	}
 	if len(c.Scopes) == 0 {
@@ -171,7 +171,7 @@ func (s *SignOn) finish(ctx context.Context, f journey, answer url.Values) (Pers
 	}
 	// The provider says who it is, so that no other one's answer is taken for its own.
 	if iss := answer.Get("iss"); iss != p.Issuer && (iss != "" || p.names) {
-		return Person{}, errors.New("the answer is another issuer's, or does not say whose it is")
+		return Person{}, errors.New("the issuer of the response is missing or wrong")
 	}
 	if code := answer.Get("error"); code != "" {
 		return Person{}, fmt.Errorf("%w: %s", ErrDenied, printable(code))
@@ -185,7 +185,7 @@ func (s *SignOn) finish(ctx context.Context, f journey, answer url.Values) (Pers
 	raw, _ := token.Extra("id_token").(string)
 	c, err := s.verify(ctx, p, raw, f.Nonce)
 	if err != nil {
-		return Person{}, fmt.Errorf("the ID token is not good: %w", err)
+		return Person{}, fmt.Errorf("single sign-on refused: %w", err)
 	}
 	if s.lacks(c) && p.UserInfo != "" {
 		more, err := s.userInfo(ctx, p, token.AccessToken)
@@ -193,7 +193,7 @@ func (s *SignOn) finish(ctx context.Context, f journey, answer url.Values) (Pers
 			return Person{}, err
 		}
 		if more.Subject != c.Subject {
-			return Person{}, errors.New("the provider tells of somebody else than it vouches for")
+			return Person{}, errors.New("the subjects of userinfo and ID token differ")
 		}
 		c.add(more)
 	}
@@ -206,7 +206,7 @@ func exchangeError(err error) error {
 	if !errors.As(err, &refused) {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return fmt.Errorf("the provider does not exchange the code: %s (status %d)", printable(refused.ErrorCode), refused.Response.StatusCode)
+	return fmt.Errorf("the provider rejected the authorization code: %s (status %d)", printable(refused.ErrorCode), refused.Response.StatusCode)
 }
 
 // printable is a word of the provider's that may stand in a log.

@@ -94,7 +94,7 @@ func (s *SignOn) discover(ctx context.Context) (*provider, error) {
 	}
 	// Whether there is a slash at the end is easily got wrong, and no other provider's name.
 	if strings.TrimSuffix(m.Issuer, "/") != strings.TrimSuffix(s.config.Issuer, "/") {
-		return nil, fmt.Errorf("discovery: the provider calls itself %q, not %q; the issuer must be spelt as the provider spells it", m.Issuer, s.config.Issuer)
+		return nil, fmt.Errorf("discovery: the provider's issuer is %q, not %q; set the issuer exactly as the provider reports it", m.Issuer, s.config.Issuer)
 	}
 	for name, address := range map[string]string{"authorization_endpoint": m.Authorization, "token_endpoint": m.Token, "jwks_uri": m.Keys, "userinfo_endpoint": m.UserInfo} {
 		u, err := url.Parse(address)
@@ -102,7 +102,7 @@ func (s *SignOn) discover(ctx context.Context) (*provider, error) {
 			continue
 		}
 		if err != nil || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
-			return nil, fmt.Errorf("discovery: %s is not an https address", name)
+			return nil, fmt.Errorf("discovery: %s is not an https URL", name)
 		}
 	}
 	p := &provider{metadata: m, names: m.NamesItself}
@@ -156,10 +156,10 @@ func (s *SignOn) ask(ctx context.Context, address, accessToken string, into any)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("the provider answered with status %d", res.StatusCode)
+		return fmt.Errorf("the provider responded with status %d", res.StatusCode)
 	}
 	if err := json.NewDecoder(res.Body).Decode(into); err != nil {
-		return fmt.Errorf("the provider did not answer with the JSON that was expected: %w", err)
+		return fmt.Errorf("the provider did not respond with valid JSON: %w", err)
 	}
 	return nil
 }

@@ -64,19 +64,19 @@ func (s *SignOn) verify(ctx context.Context, p *provider, raw, nonce string) (c 
 	now := s.config.Now()
 	switch {
 	case c.Issuer != p.Issuer:
-		return c, errors.New("it is another issuer's")
+		return c, errors.New("ID token has the wrong issuer")
 	case c.Subject == "" || len(c.Subject) > 255:
-		return c, errors.New("it does not say whom it is about")
+		return c, errors.New("ID token has no valid subject")
 	case !slices.Contains(c.Audience, s.config.ClientID):
-		return c, errors.New("it was made for somebody else")
+		return c, errors.New("ID token is for another client")
 	case c.Party != "" && c.Party != s.config.ClientID, c.Party == "" && len(c.Audience) > 1:
-		return c, errors.New("it was given to somebody else")
+		return c, errors.New("ID token was issued to another client")
 	case c.Expires == nil || !now.Before(moment(*c.Expires).Add(skew)):
-		return c, errors.New("it has expired")
+		return c, errors.New("ID token expired")
 	case c.NotBefore != nil && now.Add(skew).Before(moment(*c.NotBefore)), c.IssuedAt != nil && now.Add(skew).Before(moment(*c.IssuedAt)):
-		return c, errors.New("it is of the future; compare the clocks")
+		return c, errors.New("ID token issued in the future; check the server clock")
 	case nonce == "" || !same(c.Nonce, nonce):
-		return c, errors.New("it was made for another sign-on")
+		return c, errors.New("ID token belongs to another login")
 	}
 	return c, nil
 }
@@ -90,7 +90,7 @@ func moment(seconds float64) time.Time {
 // the key, and asks for the keys anew when none fits, for they change.
 func (s *SignOn) verified(ctx context.Context, p *provider, raw string, into any) error {
 	if raw == "" || len(raw) > maxToken {
-		return errors.New("there is none")
+		return errors.New("ID token missing")
 	}
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()

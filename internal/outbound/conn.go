@@ -43,7 +43,7 @@ func withoutAddresses(err error) error {
 		case dns.IsNotFound:
 			bare.Err = "no such host"
 		case dns.IsTimeout:
-			bare.Err = "no answer from the name server"
+			bare.Err = "no response from the name server"
 		default:
 			bare.Err = "the name cannot be resolved right now"
 		}

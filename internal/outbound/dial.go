@@ -62,7 +62,7 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 	switch network {
 	case "tcp", "tcp4", "tcp6":
 	default:
-		return nil, fmt.Errorf("refused to dial over %s: only TCP is dialled", network)
+		return nil, fmt.Errorf("refused to dial over %s: only TCP is allowed", network)
 	}
 	asked, err := split(address)
 	if err != nil {

@@ -47,9 +47,9 @@ func (e *BlockedError) Forbidden() bool { return true }
 
 func (e *BlockedError) Error() string {
 	if e.Never {
-		return fmt.Sprintf("refused to connect to %s: a %s address is never dialled", e.Asked.Host, e.Kind)
+		return fmt.Sprintf("refused to connect to %s: connections to %s addresses are never allowed", e.Asked.Host, e.Kind)
 	}
-	return fmt.Sprintf("refused to connect to %s: it is a %s address; start the server with --allow-private %s to permit it", e.Asked.Host, e.Kind, e.Asked)
+	return fmt.Sprintf("refused to connect to %s, a %s address; to allow it, start the server with --allow-private %s", e.Asked.Host, e.Kind, e.Asked)
 }
 
 // Check decides whether addr may be dialled for a URL that named asked. The refusal is a *BlockedError.
@@ -100,7 +100,7 @@ var label = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$`)
 func parseHostPort(item string) (HostPort, error) {
 	host, portText, err := net.SplitHostPort(item)
 	if err != nil {
-		return HostPort{}, errors.New("want HOST:PORT, an IPv6 address in brackets, and no scheme or path")
+		return HostPort{}, errors.New("must be HOST:PORT, with an IPv6 address in brackets and without scheme and path")
 	}
 	port, err := strconv.ParseUint(portText, 10, 16)
 	if err != nil || port == 0 {
@@ -109,10 +109,10 @@ func parseHostPort(item string) (HostPort, error) {
 	host = spell(host)
 	if addr, err := netip.ParseAddr(host); err == nil {
 		if addr.Zone() != "" {
-			return HostPort{}, errors.New("an address with a zone cannot be allowed")
+			return HostPort{}, errors.New("addresses with a zone are not supported")
 		}
 		if k, name := classify(addr); k == never {
-			return HostPort{}, fmt.Errorf("a %s address is never dialled", name)
+			return HostPort{}, fmt.Errorf("connections to %s addresses are never allowed", name)
 		}
 		return HostPort{host, uint16(port)}, nil
 	}
@@ -126,7 +126,7 @@ func checkName(host string) error {
 	labels := strings.Split(host, ".")
 	for _, l := range labels {
 		if !label.MatchString(l) {
-			return errors.New("the host must be an address or a host name (in its xn-- form if it is international); there are no wildcards")
+			return errors.New("the host must be an IP address or a host name (internationalized names in xn-- form), without wildcards")
 		}
 	}
 	// No top-level domain starts with a digit. This is an address in a spelling that others read differently than we do.

@@ -85,9 +85,9 @@ func TestBlockedErrorSaysWhatToDo(t *testing.T) {
 		addr  string
 		want  string
 	}{
-		{HostPort{"llm.corp", 8000}, "10.0.0.5", "refused to connect to llm.corp: it is a private address; start the server with --allow-private llm.corp:8000 to permit it"},
-		{HostPort{"::1", 80}, "::1", "refused to connect to ::1: it is a loopback address; start the server with --allow-private [::1]:80 to permit it"},
-		{HostPort{"evil.com", 80}, "169.254.169.254", "refused to connect to evil.com: a link-local and cloud metadata address is never dialled"},
+		{HostPort{"llm.corp", 8000}, "10.0.0.5", "refused to connect to llm.corp, a private address; to allow it, start the server with --allow-private llm.corp:8000"},
+		{HostPort{"::1", 80}, "::1", "refused to connect to ::1, a loopback address; to allow it, start the server with --allow-private [::1]:80"},
+		{HostPort{"evil.com", 80}, "169.254.169.254", "refused to connect to evil.com: connections to link-local and cloud metadata addresses are never allowed"},
 	} {
 		if got := (Policy{}).Check(test.asked, netip.MustParseAddr(test.addr)).Error(); got != test.want {
 			t.Errorf("got  %s\nwant %s", got, test.want)

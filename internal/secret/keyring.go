@@ -19,9 +19,9 @@ var (
 	// ErrNoDataKey says that a user has no data key yet.
 	ErrNoDataKey = errors.New("the user has no data key")
 	// ErrMasterChanged says that the master key in force is another one than the caller thought.
-	ErrMasterChanged = errors.New("the master key was changed meanwhile")
+	ErrMasterChanged = errors.New("the master key was changed at the same time")
 	// ErrTampered says that sealed bytes are not what was sealed for this user and field.
-	ErrTampered = errors.New("the sealed value is damaged, or belongs to another user or field")
+	ErrTampered = errors.New("the encrypted value is damaged, or belongs to another user or field")
 )
 
 // DataKey is a user's key, wrapped by the master key.

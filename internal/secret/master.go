@@ -27,7 +27,7 @@ const (
 )
 
 // ErrWrongMaster says that the master key at hand is not the one that the data needs.
-var ErrWrongMaster = errors.New("the data was sealed with another master key; set " + EnvMaster + " or restore " + keyFile)
+var ErrWrongMaster = errors.New("the data was encrypted with another master key; set " + EnvMaster + " or restore " + keyFile)
 
 // Master is the key that wraps all data keys. It cannot be printed.
 type Master struct {
@@ -77,7 +77,7 @@ func ParseMaster(text string) (Master, error) {
 			return newMaster(key)
 		}
 	}
-	return Master{}, errors.New("a master key must be 32 bytes written as base64 or hex; `openssl rand -base64 32` makes one")
+	return Master{}, errors.New("a master key must be 32 bytes as base64 or hex; create one with `openssl rand -base64 32`")
 }
 
 // LoadMaster takes the master key from env, the value of DECKHAND_MASTER_KEY, or, if
@@ -125,7 +125,7 @@ func readMaster(path string) (Master, error) {
 		return Master{}, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return Master{}, fmt.Errorf("%s can be read by others (mode %04o); run: chmod 600 %s", path, info.Mode().Perm(), path)
+		return Master{}, fmt.Errorf("%s is readable by other users (mode %04o); run: chmod 600 %s", path, info.Mode().Perm(), path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, 1024))
 	if err != nil {
@@ -143,7 +143,7 @@ func readMaster(path string) (Master, error) {
 func writeMaster(dataDir, name string, m Master) error {
 	path := filepath.Join(dataDir, name)
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(fmt.Errorf("%s exists already", path), err)
+		return errors.Join(fmt.Errorf("%s already exists", path), err)
 	}
 	tmp := path + ".tmp"
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {

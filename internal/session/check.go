@@ -35,7 +35,7 @@ func (s State) Check(p Payload) error {
 		return s.checkCheckout(p)
 	case StartRequested:
 		if !s.Stopped && !s.Failed {
-			return s.no(p, "only a stopped session can be started")
+			return s.no(p, "the conversation is not stopped")
 		}
 		return nil
 	case Condensed:
@@ -44,7 +44,7 @@ func (s State) Check(p Payload) error {
 		return s.checkImported(p)
 	case Stopped, Failed:
 		if s.Stopped || s.Failed {
-			return s.no(p, "the session is stopped already")
+			return s.no(p, "the conversation is already stopped")
 		}
 		return s.checkClosed(p)
 	case Deleted:
@@ -58,7 +58,7 @@ func (s State) Check(p Payload) error {
 		return s.checkReturn(p)
 	}
 	if s.Stopped || s.Failed {
-		return s.no(p, "the session is stopped")
+		return s.no(p, "the conversation is stopped")
 	}
 	if _, ok := p.(Claimed); ok {
 		return nil
@@ -141,18 +141,18 @@ func (s State) checkWork(p Payload) error {
 		return s.checkSettled(p)
 	case PauseRequested:
 		if !s.InTurn || s.Paused || s.Pausing {
-			return s.no(p, "only a working agent can be paused")
+			return s.no(p, "the agent is not working, so it cannot be paused")
 		}
 	case Paused:
 		if !s.InTurn || s.Paused {
-			return s.no(p, "only a working agent can be paused")
+			return s.no(p, "the agent is not working, so it cannot be paused")
 		}
 		if s.Ask != nil || len(s.Open) > 0 {
 			return s.no(p, "open work is settled first")
 		}
 	case Resumed:
 		if !s.Paused && !s.Pausing && (s.InTurn || s.Again || s.ErrorID == "") {
-			return s.no(p, "there is nothing to take up again")
+			return s.no(p, "there is nothing to resume")
 		}
 	}
 	return nil
@@ -243,7 +243,7 @@ func (s State) checkTyped(p Payload) error {
 	switch p := p.(type) {
 	case CommandTyped:
 		if s.Stopped || s.Failed {
-			return s.no(p, "the session is stopped")
+			return s.no(p, "the conversation is stopped")
 		}
 	case CommandEnded:
 		if !s.typing(p.Cause) {

@@ -14,7 +14,7 @@ import (
 // Begin is the creation of a session, with its first message if there is one.
 func (s State) Begin(c Created, first *UserSaid) ([]Payload, error) {
 	if s.Exists() {
-		return nil, fmt.Errorf("%w: the conversation exists", ErrRefused)
+		return nil, fmt.Errorf("%w: the conversation already exists", ErrRefused)
 	}
 	if c.Replay != "" { // what is recorded comes first
 		c.Then, first = first, nil
@@ -144,15 +144,15 @@ func (s State) Decide(g ApprovalGiven) ([]Payload, error) {
 				g.Args, g.Always = nil, ""
 			}
 			if c.Origin != "" && (g.Args != nil || g.Always != "") {
-				return nil, fmt.Errorf("%w: scripts of the repository run as they are, and are asked about each time", ErrRefused)
+				return nil, fmt.Errorf("%w: repository scripts cannot be edited or always allowed", ErrRefused)
 			}
 			return []Payload{g}, nil
 		}
 	}
 	if g.ID != "" {
-		return nil, fmt.Errorf("%w: that call does not wait for approval, or does not any more", ErrRefused)
+		return nil, fmt.Errorf("%w: that call is not waiting for approval", ErrRefused)
 	}
-	return nil, fmt.Errorf("%w: nothing waits for approval", ErrRefused)
+	return nil, fmt.Errorf("%w: no call is waiting for approval", ErrRefused)
 }
 
 // Rename gives the title a person chose.
@@ -162,7 +162,7 @@ func (s State) Rename(title string) ([]Payload, error) {
 	}
 	title = strings.TrimSpace(title)
 	if title == "" {
-		return nil, fmt.Errorf("%w: a title is not empty", ErrRefused)
+		return nil, fmt.Errorf("%w: the title must not be empty", ErrRefused)
 	}
 	if title == s.Title && s.Named {
 		return nil, nil
@@ -190,14 +190,14 @@ func (s State) Take(by string, live ...string) ([]Payload, error) {
 		return nil, err
 	}
 	if s.Stopped || s.Failed {
-		return nil, fmt.Errorf("%w: the session is stopped", ErrRefused)
+		return nil, fmt.Errorf("%w: the conversation is stopped", ErrRefused)
 	}
 	if holder := s.Holder(); holder != "" && holder != by && slices.Contains(live, holder) {
 		return nil, fmt.Errorf("%w: %s", ErrHeld, holder)
 	}
 	out := []Payload{Claimed{By: by}}
 	if s.Ask != nil {
-		f := s.lost("owner_lost", "The server was restarted during this call; it is made again.", s.Ask.Reserved)
+		f := s.lost("owner_lost", "The server was restarted during this call; the call is repeated.", s.Ask.Reserved)
 		f.Retried = true
 		out = append(out, f)
 	}
@@ -257,7 +257,7 @@ func (s State) AskModel(claim int64, a ModelAsked, budget *Money) ([]Payload, er
 		return nil, err
 	}
 	if !s.InTurn || s.Paused || s.Pausing {
-		return nil, fmt.Errorf("%w: no turn is under way", ErrRefused)
+		return nil, fmt.Errorf("%w: no turn is in progress", ErrRefused)
 	}
 	if err := s.affords(a, budget); err != nil {
 		return nil, err
@@ -271,7 +271,7 @@ func (s State) AskModel(claim int64, a ModelAsked, budget *Money) ([]Payload, er
 
 func (s State) affords(a ModelAsked, budget *Money) error {
 	if s.Ask != nil {
-		return fmt.Errorf("%w: a model call is under way", ErrRefused)
+		return fmt.Errorf("%w: a model call is in progress", ErrRefused)
 	}
 	if limit, ok := s.Budget(budget); ok && a.Reserved > limit-s.Committed() {
 		return &BudgetError{Spent: s.Totals.Cost, Needed: a.Reserved, Budget: limit}
@@ -306,7 +306,7 @@ func (s State) Answered(claim int64, a ModelAnswered) ([]Payload, error) {
 		return nil, err
 	}
 	if s.Ask == nil || s.Ask.Call != a.Call {
-		return nil, fmt.Errorf("%w: the model call was settled meanwhile", ErrRefused)
+		return nil, fmt.Errorf("%w: the model call has already ended", ErrRefused)
 	}
 	a.Purpose, a.Totals = s.Ask.Purpose, s.Totals.plus(a.Usage, a.Cost)
 	return []Payload{a}, nil
@@ -318,7 +318,7 @@ func (s State) AskFailed(claim int64, call, class, message string, cost Money, r
 		return nil, err
 	}
 	if s.Ask == nil || s.Ask.Call != call {
-		return nil, fmt.Errorf("%w: the model call was settled meanwhile", ErrRefused)
+		return nil, fmt.Errorf("%w: the model call has already ended", ErrRefused)
 	}
 	f := s.lost(class, message, cost)
 	f.Retried = retried
@@ -333,7 +333,7 @@ func (s State) CallNext(claim int64, risk Risk, ask *ApprovalAsked) ([]Payload, 
 		return nil, err
 	}
 	if len(s.Announced) == 0 || s.Paused || s.Pausing {
-		return nil, fmt.Errorf("%w: no tool call waits", ErrRefused)
+		return nil, fmt.Errorf("%w: no tool call is pending", ErrRefused)
 	}
 	if _, asked := s.Awaiting(); asked && ask != nil {
 		return nil, fmt.Errorf("%w: the person is asked about another call", ErrRefused)
@@ -390,7 +390,7 @@ func (s State) EndTurn(claim int64, end TurnEnded) ([]Payload, error) {
 		return nil, err
 	}
 	if !s.InTurn || s.Paused {
-		return nil, fmt.Errorf("%w: no turn is under way", ErrRefused)
+		return nil, fmt.Errorf("%w: no turn is in progress", ErrRefused)
 	}
 	return []Payload{end}, nil
 }

@@ -40,7 +40,7 @@ type Fork struct {
 func (s *Sessions) Fork(ctx context.Context, id, to ID, f Fork) (State, error) {
 	log, ok := s.log.(WholeLog)
 	if !ok {
-		return State{}, errors.New("this store cannot make copies of sessions")
+		return State{}, errors.New("this store cannot copy conversations")
 	}
 	now, err := s.Load(ctx, id)
 	if err != nil {
@@ -135,7 +135,7 @@ func copyOf(events []Event, now State, to ID, f Fork, at time.Time) ([]Event, er
 func (s State) settleAsCopy(now State, f Fork) []Payload {
 	var out []Payload
 	if !s.Stopped && !s.Failed {
-		out = append(out, Stopped{Reason: fmt.Sprintf("a copy of conversation %s up to event %d; write a message to go on", now.ID, s.Last)})
+		out = append(out, Stopped{Reason: fmt.Sprintf("copy of conversation %s up to event %d; send a message to continue", now.ID, s.Last)})
 	}
 	c, u := f.Workspace.Checkout, f.Workspace.SetUp
 	if c != nil && s.Created.Repository != "" && !(reflect.DeepEqual(c, s.Checkout) && reflect.DeepEqual(u, s.SetUp)) {

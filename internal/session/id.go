@@ -25,13 +25,13 @@ func NewID() ID {
 // Check says what is wrong with an ID, or nil.
 func (id ID) Check() error {
 	if len(id) == 0 || len(id) > MaxIDLength {
-		return fmt.Errorf("a conversation id has 1 to %d characters", MaxIDLength)
+		return fmt.Errorf("a conversation ID must have 1 to %d characters", MaxIDLength)
 	}
 	for i := 0; i < len(id); i++ {
 		switch c := id[i]; {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_', c == '-':
 		default:
-			return fmt.Errorf("a conversation id consists of letters A-Z a-z, digits, _ and - only")
+			return fmt.Errorf("a conversation ID may only contain A-Z, a-z, 0-9, _ and -")
 		}
 	}
 	return nil

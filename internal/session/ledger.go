@@ -129,7 +129,7 @@ func charge(before, after State, events []Event, limit Money) Charge {
 
 // inWords says whose limit it is when it is a user's for a month.
 func (e *BudgetError) inWords() string {
-	return fmt.Sprintf("the user's limit of $%.2f for %s does not cover the next model call: $%.4f are spent, $%.4f are reserved for calls that are under way, and it may cost up to $%.4f; the limit is renewed on %s (UTC)",
+	return fmt.Sprintf("the user's limit of $%.2f for %s does not cover the next model call: $%.4f is spent, $%.4f is reserved for calls in progress, and the call may cost up to $%.4f; the limit resets on %s (UTC)",
 		e.Budget.Dollars(), e.Month.begin().Format("January 2006"), e.Spent.Dollars(), e.Reserved.Dollars(), e.Needed.Dollars(),
 		e.Month.Add(1).begin().Format("2 January 2006"))
 }

@@ -130,7 +130,7 @@ func TestTheLedgersNoIsNotGivenOnAnOldState(t *testing.T) {
 
 func TestUsersLimitInWords(t *testing.T) {
 	over := session.Charge{Month: "2026-12", Reserves: true, Reserved: 250e6, Limit: 20e9}.Over(19.8e9, 12.5e6)
-	want := "the user's limit of $20.00 for December 2026 does not cover the next model call: $19.8000 are spent, $0.0125 are reserved for calls that are under way, and it may cost up to $0.2500; the limit is renewed on 1 January 2027 (UTC)"
+	want := "the user's limit of $20.00 for December 2026 does not cover the next model call: $19.8000 is spent, $0.0125 is reserved for calls in progress, and the call may cost up to $0.2500; the limit resets on 1 January 2027 (UTC)"
 	if over == nil || over.Error() != want {
 		t.Errorf("got %v", over)
 	}

@@ -9,10 +9,10 @@ import (
 
 // What can go wrong, for errors.Is. Texts are for people.
 var (
-	ErrNotFound = errors.New("no such conversation")
-	ErrConflict = errors.New("the session has grown meanwhile")
+	ErrNotFound = errors.New("conversation not found")
+	ErrConflict = errors.New("the session was changed at the same time")
 	ErrCorrupt  = errors.New("the session's log is damaged")
-	ErrNotOwner = errors.New("the session belongs to another loop now")
+	ErrNotOwner = errors.New("the session is held by another loop")
 	ErrRefused  = errors.New("not possible in this state")
 	ErrDeleted  = errors.New("the conversation was deleted")
 	// ErrHeld says that a live member of the cluster holds the session: only that one may work on it.

@@ -105,7 +105,7 @@ func (e *BudgetError) Error() string {
 	if e.Month != "" {
 		return e.inWords()
 	}
-	return fmt.Sprintf("The budget of %s does not cover the next model call: %s are spent and it may cost up to %s",
+	return fmt.Sprintf("The budget of %s does not cover the next model call: %s is spent, and the call may cost up to %s",
 		inDollars(e.Budget), inDollars(e.Spent), inDollars(e.Needed))
 }
 

@@ -11,7 +11,7 @@ const (
 )
 
 // unreachable is the result of a call that was in progress in a sandbox that is lost.
-const unreachable = "The sandbox cannot be reached, so nobody can tell whether this was done."
+const unreachable = "The sandbox cannot be reached. The result of this call is unknown."
 
 // close settles everything, the commands of people too.
 func (s State) close(why string) []Payload { return append(s.settle(why), s.settleTyped(why)...) }

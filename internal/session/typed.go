@@ -31,7 +31,7 @@ func (s State) Type(command string) ([]Payload, error) {
 		return nil, err
 	}
 	if len(s.Typed) >= maxTyped {
-		return nil, fmt.Errorf("%w: %d commands are waiting for the shell", ErrRefused, maxTyped)
+		return nil, fmt.Errorf("%w: %d commands are already waiting for the shell", ErrRefused, maxTyped)
 	}
 	if s.Stopped || s.Failed {
 		return []Payload{StartRequested{}, CommandTyped{Command: command}}, nil

@@ -18,7 +18,7 @@ func TestOpenTypedCommandsAreSettled(t *testing.T) {
 	}{
 		"stopped": {stop, session.Cancelled, "Interrupted by stop."},
 		"failed": {func(s session.State) ([]session.Payload, error) { return s.Fail(s.Claim, "STATUS$ERROR", "lost") }, session.Unknown,
-			"The sandbox cannot be reached, so nobody can tell whether this was done."},
+			"The sandbox cannot be reached. The result of this call is unknown."},
 	} {
 		out, err := c.rule(at)
 		if err != nil {

@@ -31,10 +31,10 @@ const (
 // has the value in it: it might be a secret, or a secret pasted into the wrong field.
 type problem struct{ typ, msg string }
 
-var nothingStored = &problem{"value_error", "The mask means keep what is stored, but nothing is stored here. Send the real value."}
+var nothingStored = &problem{"value_error", "The masked value keeps the stored value, but nothing is stored. Send the actual value."}
 
 func tooLong(limit int) *problem {
-	return &problem{"string_too_long", "This is longer than " + strconv.Itoa(limit) + " characters."}
+	return &problem{"string_too_long", "Must not be longer than " + strconv.Itoa(limit) + " characters."}
 }
 
 func anyBool(bool) *problem { return nil }
@@ -42,9 +42,9 @@ func anyBool(bool) *problem { return nil }
 func checkIterations(n int) *problem {
 	switch {
 	case n < 1:
-		return &problem{"greater_than_equal", "Send a number from 1 to 100000."}
+		return &problem{"greater_than_equal", "Must be a number from 1 to 100000."}
 	case n > 100_000:
-		return &problem{"less_than_equal", "Send a number from 1 to 100000."}
+		return &problem{"less_than_equal", "Must be a number from 1 to 100000."}
 	}
 	return nil
 }
@@ -52,16 +52,16 @@ func checkIterations(n int) *problem {
 func checkCondenserSize(n int) *problem {
 	switch {
 	case n < 20:
-		return &problem{"greater_than_equal", "Send a number from 20 to 100000."}
+		return &problem{"greater_than_equal", "Must be a number from 20 to 100000."}
 	case n > 100_000:
-		return &problem{"less_than_equal", "Send a number from 20 to 100000."}
+		return &problem{"less_than_equal", "Must be a number from 20 to 100000."}
 	}
 	return nil
 }
 
 func checkFactor(n int) *problem {
 	if !slices.Contains([]int{1, 2, 4, 8}, n) {
-		return &problem{"literal_error", "Send 1, 2, 4 or 8."}
+		return &problem{"literal_error", "Must be 1, 2, 4 or 8."}
 	}
 	return nil
 }
@@ -69,9 +69,9 @@ func checkFactor(n int) *problem {
 func checkBudget(v float64) *problem {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
-		return &problem{"finite_number", "Send a finite number of US dollars."}
+		return &problem{"finite_number", "Must be a finite number of US dollars."}
 	case v < 0:
-		return &problem{"greater_than_equal", "Send a number of US dollars that is 0 or more, or null for no limit."}
+		return &problem{"greater_than_equal", "Must be 0 or more US dollars, or null for no limit."}
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func oneOf(names []string) func(string) *problem {
 		if slices.Contains(names, s) {
 			return nil
 		}
-		return &problem{"literal_error", "Send one of " + strings.Join(names, ", ") + "."}
+		return &problem{"literal_error", "Must be one of " + strings.Join(names, ", ") + "."}
 	}
 }
 
@@ -89,7 +89,7 @@ var languageTag = regexp.MustCompile(`^[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*$`)
 
 func checkLanguage(s string) *problem {
 	if len(s) > 35 || !languageTag.MatchString(s) {
-		return &problem{"value_error", "Send a language tag such as en or pt-BR, of at most 35 characters."}
+		return &problem{"value_error", "Must be a language tag such as en or pt-BR, at most 35 characters."}
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func checkModel(s string) *problem {
 		return tooLong(maxModel)
 	}
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
-		return &problem{"value_error", "Send the model as provider/model, without spaces or control characters."}
+		return &problem{"value_error", "Must be provider/model, without spaces or control characters."}
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func checkLine(limit int) func(string) *problem {
 			return tooLong(limit)
 		}
 		if hasControl(s, "") {
-			return &problem{"value_error", "This must be one line without control characters."}
+			return &problem{"value_error", "Must be one line without control characters."}
 		}
 		return nil
 	}
@@ -127,10 +127,10 @@ func checkKey(s string) *problem {
 		return tooLong(maxKey)
 	}
 	if hasControl(s, "") {
-		return &problem{"value_error", "The key has a line break or another control character in it. Copy it again."}
+		return &problem{"value_error", "The key contains a line break or another control character. Copy it again."}
 	}
 	if strings.TrimSpace(s) == "" {
-		return &problem{"value_error", "The key is blank. Send the key, or an empty string to clear it."}
+		return &problem{"value_error", "The key is blank. Send a key, or an empty string to clear the stored one."}
 	}
 	return nil
 }
@@ -147,14 +147,14 @@ var reserved = map[string]bool{
 // checkSecretName is for names that become environment variables of the sandbox.
 func checkSecretName(s string) *problem {
 	if reserved[strings.ToUpper(s)] {
-		return &problem{"value_error", "This name is reserved: the sandbox needs the variable itself. Choose another one."}
+		return &problem{"value_error", "This name is reserved for the sandbox. Choose another."}
 	}
 	return checkEnvName(s)
 }
 
 func checkEnvName(s string) *problem {
 	if len(s) > 128 || !envName.MatchString(s) {
-		return &problem{"value_error", "The name must be a legal name of an environment variable: letters, digits and _, not starting with a digit, at most 128 characters."}
+		return &problem{"value_error", "The name must be a valid environment variable name: letters, digits and _, not starting with a digit, at most 128 characters."}
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func checkEnvValue(s string) *problem {
 		return tooLong(maxEnvValue)
 	}
 	if strings.ContainsRune(s, 0) {
-		return &problem{"value_error", "The value has a NUL character in it, which no environment variable can hold."}
+		return &problem{"value_error", "The value must not contain a NUL character."}
 	}
 	return nil
 }
@@ -174,20 +174,20 @@ func checkDescription(s string) *problem {
 		return tooLong(maxDescription)
 	}
 	if hasControl(s, "\n\t\r") {
-		return &problem{"value_error", "The description has a control character in it."}
+		return &problem{"value_error", "The description must not contain control characters."}
 	}
 	return nil
 }
 
 func checkImage(s string) *problem {
 	if len(s) > maxImage || !validImage(s) {
-		return &problem{"value_error", "Send an image reference such as debian:13 or registry.example.com:5000/team/image:tag@sha256:…, in lower case."}
+		return &problem{"value_error", "Must be an image reference in lower case, such as debian:13 or registry.example.com:5000/team/image:tag@sha256:…."}
 	}
 	return nil
 }
 
 func checkEmail(s string) *problem {
-	bad := &problem{"value_error", "Send an e-mail address such as ada@example.org."}
+	bad := &problem{"value_error", "Must be an e-mail address such as ada@example.org."}
 	addr, err := mail.ParseAddress(s)
 	if len(s) > 254 || err != nil || addr.Address != s || hasControl(s, "") || strings.ContainsAny(s, " \"<>") {
 		return bad
@@ -205,7 +205,7 @@ func checkGitName(s string) *problem {
 		return p
 	}
 	if strings.ContainsAny(s, "<>") || strings.Trim(s, " .,:;\"'\\") == "" {
-		return &problem{"value_error", "Send a name that git accepts: without < and >, and not only of punctuation."}
+		return &problem{"value_error", "Must be a name that git accepts: no < or >, and not only punctuation."}
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func checkGitEmail(s string) *problem {
 		return p
 	}
 	if strings.ContainsAny(s, "<> ") {
-		return &problem{"value_error", "Send an e-mail address without spaces, < and >."}
+		return &problem{"value_error", "Must be an e-mail address without spaces, < and >."}
 	}
 	return nil
 }
@@ -226,16 +226,16 @@ func checkURL(s string) *problem {
 	}
 	u, err := url.Parse(s)
 	if err != nil || u.Hostname() == "" || hasControl(s, "") || strings.ContainsFunc(s, unicode.IsSpace) {
-		return &problem{"url_parsing", "Send a complete address such as https://host.example/path."}
+		return &problem{"url_parsing", "Must be a complete URL such as https://host.example/path."}
 	}
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return &problem{"url_scheme", "The address must begin with http:// or https://."}
+		return &problem{"url_scheme", "The URL must start with http:// or https://."}
 	}
 	if u.User != nil {
-		return &problem{"url_parsing", "The address must not have a user name or password in it. Send the key in its own field."}
+		return &problem{"url_parsing", "The URL must not contain a user name or password. Send the key in its own field."}
 	}
 	if !validPort(u.Port(), u.Host) {
-		return &problem{"url_parsing", "The port in the address must be a number from 1 to 65535."}
+		return &problem{"url_parsing", "The port in the URL must be a number from 1 to 65535."}
 	}
 	return nil
 }
@@ -252,7 +252,7 @@ func validPort(port, host string) bool {
 func checkHost(s string) *problem {
 	u, err := url.Parse(withScheme(s))
 	if err != nil || len(s) > 300 || checkURL(withScheme(s)) != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-		return &problem{"value_error", "Send a host name such as git.example.com or git.example.com:8443."}
+		return &problem{"value_error", "Must be a host name such as git.example.com or git.example.com:8443."}
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func Decode(ctx context.Context, keys *secret.Keyring, user string, body []byte)
 		return Settings{}, fmt.Errorf("decoding settings: %w", err)
 	}
 	if in.Format != storedFormat {
-		return Settings{}, fmt.Errorf("decoding settings: format %d is not known to this version", in.Format)
+		return Settings{}, fmt.Errorf("decoding settings: unknown format %d", in.Format)
 	}
 	var failed error
 	open := func(field string, sealed []byte) secret.Secret {

@@ -27,7 +27,7 @@ func CheckMCP(in api.MCPConfig, stored *MCP, path ...any) (MCP, []api.FieldError
 		c.stored = stored.Clone()
 	}
 	if len(in.SSEServers)+len(in.StdioServers)+len(in.SHTTPServers) > maxServers {
-		c.refuse(&problem{"too_long", "There are more than 100 tool servers. Remove some."})
+		c.refuse(&problem{"too_long", "Too many MCP servers: the limit is 100."})
 		return MCP{}, c.bad
 	}
 	out := MCP{
@@ -68,17 +68,17 @@ func (c *mcpCheck) servers(list string, in []api.MCPServer, own, other []Server)
 		if p := checkURL(srv.URL); p != nil {
 			c.refuse(p, list, i, "url")
 		} else if seen[srv.URL] {
-			c.refuse(&problem{"value_error", "This address is in the list already. Remove one of the two."}, list, i, "url")
+			c.refuse(&problem{"value_error", "This URL is in the list twice. Remove one."}, list, i, "url")
 		}
 		seen[srv.URL] = true
 		if srv.Timeout != nil && list != "shttp_servers" {
-			c.refuse(&problem{"extra_forbidden", "Only shttp_servers have a timeout. Leave it out."}, list, i, "timeout")
+			c.refuse(&problem{"extra_forbidden", "Only shttp_servers can have a timeout. Omit it."}, list, i, "timeout")
 		} else if srv.Timeout != nil && (*srv.Timeout < 1 || *srv.Timeout > 3600) {
 			typ := "greater_than_equal"
 			if *srv.Timeout > 3600 {
 				typ = "less_than_equal"
 			}
-			c.refuse(&problem{typ, "Send a number of seconds from 1 to 3600, or null."}, list, i, "timeout")
+			c.refuse(&problem{typ, "Must be a number of seconds from 1 to 3600, or null."}, list, i, "timeout")
 		}
 		kept := slices.Concat(own, other)
 		at := slices.IndexFunc(kept, func(s Server) bool { return s.URL == srv.URL && !s.APIKey.IsZero() })
@@ -105,23 +105,23 @@ func (c *mcpCheck) stdio(i int, in api.StdioServer, seen map[string]bool) StdioS
 		c.refuse(&problem{"value_error", msg}, append([]any{"stdio_servers", i}, path...)...)
 	}
 	if !serverName.MatchString(in.Name) {
-		refuse("Send a name of letters, digits, _ and -, of at most 64 characters.", "name")
+		refuse("Must be a name of letters, digits, _ and -, at most 64 characters.", "name")
 	} else if seen[in.Name] {
-		refuse("This name is in the list already. Names must be unique.", "name")
+		refuse("This name is in the list twice. Names must be unique.", "name")
 	}
 	seen[in.Name] = true
 	switch {
 	case in.Command == "":
-		refuse("Send the program to start.", "command")
+		refuse("The command is missing.", "command")
 	case len(in.Command) > 4096 || hasControl(in.Command, "") || strings.ContainsFunc(in.Command, unicode.IsSpace):
-		refuse("Send only the program to start, without spaces; its arguments go into args.", "command")
+		refuse("The command must not contain spaces. Put its arguments into args.", "command")
 	}
 	if len(in.Args) > maxArgs {
-		refuse("There are more than 1000 arguments.", "args")
+		refuse("Too many arguments: the limit is 1000.", "args")
 	}
 	for j, arg := range in.Args {
 		if len(arg) > maxArg || strings.ContainsRune(arg, 0) {
-			refuse("An argument must be at most 32768 bytes long and have no NUL character.", "args", j)
+			refuse("An argument must be at most 32768 bytes and must not contain a NUL character.", "args", j)
 		}
 	}
 	out := StdioServer{Name: in.Name, Command: in.Command, Args: slices.Clone(in.Args)}

@@ -131,7 +131,7 @@ func (m *merger) flag(name string, in api.Opt[bool], dst *bool) {
 	switch v, ok := in.Get(); {
 	case !in.Set:
 	case !ok:
-		m.refuse(&problem{"none_forbidden", "This cannot be null. Send true or false, or leave it out to keep what is stored."}, name)
+		m.refuse(&problem{"none_forbidden", "Must not be null. Send true or false, or omit the field to keep the stored value."}, name)
 	default:
 		*dst = v
 	}
@@ -167,7 +167,7 @@ func (m *merger) llmKey(in api.SettingsInput) {
 	sent := m.key("llm_api_key", in.LLMAPIKey, &m.out.LLMAPIKey)
 	if !sent && !m.out.LLMAPIKey.IsZero() && origin(deref(m.out.LLMBaseURL)) != before {
 		m.out.LLMAPIKey = secret.Secret{}
-		m.notes = append(m.notes, "The stored llm_api_key was dropped, because llm_base_url now names another host and a key belongs to the host it was given for. Send llm_api_key again.")
+		m.notes = append(m.notes, "The stored llm_api_key was dropped, because the host in llm_base_url changed. Send llm_api_key again.")
 	}
 }
 
@@ -203,7 +203,7 @@ func (m *merger) secrets(in api.Opt[api.UserSecrets]) {
 		m.customSecret(name, v.CustomSecrets[name])
 	}
 	if len(m.out.CustomSecrets) > maxCustomSecrets {
-		m.refuse(&problem{"too_long", "There are more than 1000 custom secrets. Remove some."}, "secrets_store", "custom_secrets")
+		m.refuse(&problem{"too_long", "Too many custom secrets: the limit is 1000."}, "secrets_store", "custom_secrets")
 	}
 }
 
@@ -229,7 +229,7 @@ func (m *merger) providerToken(name string, in *api.ProviderToken) {
 		m.refuse(nothingStored, append(path, "token")...)
 	case kept && !t.Token.IsZero() && providerOrigin(name, t.Host) != before:
 		t.Token = secret.Secret{}
-		m.notes = append(m.notes, "The stored token for "+name+" was dropped, because its host changed and a token belongs to the host it was given for. Send the token again.")
+		m.notes = append(m.notes, "The stored token for "+name+" was dropped, because its host changed. Send the token again.")
 	case !kept && token != "":
 		if p := checkKey(token); p != nil {
 			m.refuse(p, append(path, "token")...)

@@ -70,14 +70,14 @@ func (m *merger) repositories(in api.Opt[[]string], dst *[]string, path ...any) 
 		return
 	}
 	if len(in.Value) > maxRepositories {
-		m.refuse(&problem{"too_long", "The list has more than 1000 repositories. Remove some."}, path...)
+		m.refuse(&problem{"too_long", "Too many repositories: the limit is 1000."}, path...)
 		return
 	}
 	var out []string
 	for i, text := range in.Value {
 		name, ok := RepositoryName(text)
 		if !ok {
-			m.refuse(&problem{"value_error", "Send the host and path of a repository, such as github.com/octo/app."}, append(slices.Clone(path), i)...)
+			m.refuse(&problem{"value_error", "Must be the host and path of a repository, such as github.com/octo/app."}, append(slices.Clone(path), i)...)
 			continue
 		}
 		if !slices.Contains(out, name) {

@@ -9,9 +9,9 @@ import (
 
 var (
 	// ErrNoSecret says that there is no custom secret of this name.
-	ErrNoSecret = errors.New("no such secret")
+	ErrNoSecret = errors.New("secret not found")
 	// ErrSecretExists says that the name is taken.
-	ErrSecretExists = errors.New("the secret exists already")
+	ErrSecretExists = errors.New("the secret already exists")
 )
 
 // AddSecret adds a custom secret, or fails with ErrSecretExists or a *api.ValidationError.
@@ -22,7 +22,7 @@ func (s *Settings) AddSecret(name, value, description string, repositories api.O
 	m.judge(checkSecretName(name), "name")
 	m.judge(checkDescription(description), "description")
 	if value == "" {
-		m.refuse(&problem{"string_too_short", "A secret has a value. Send it."}, "value")
+		m.refuse(&problem{"string_too_short", "The value of the secret is missing."}, "value")
 	}
 	m.judge(checkEnvValue(value), "value")
 	if len(m.bad) > 0 {
@@ -32,7 +32,7 @@ func (s *Settings) AddSecret(name, value, description string, repositories api.O
 		return ErrSecretExists
 	}
 	if len(s.CustomSecrets) >= maxCustomSecrets {
-		return api.Invalid("too_long", "There are 1000 custom secrets already. Remove some.", "name")
+		return api.Invalid("too_long", "Too many custom secrets: the limit is 1000. Delete some.", "name")
 	}
 	if s.secretBytes()+len(value) > maxSecretBytes {
 		return api.Invalid(tooMuch.typ, tooMuch.msg, "value")
@@ -45,7 +45,7 @@ func (s *Settings) AddSecret(name, value, description string, repositories api.O
 }
 
 // tooMuch refuses what would not fit beside the user's other secrets.
-var tooMuch = &problem{"too_long", "All stored secrets together are longer than 128 KiB. Remove some, or store this one in a file of the workspace."}
+var tooMuch = &problem{"too_long", "All custom secrets together must not exceed 128 KiB. Delete some, or store this one in a workspace file."}
 
 // secretBytes is how long all secrets are together.
 func (s *Settings) secretBytes() int {

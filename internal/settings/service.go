@@ -17,7 +17,7 @@ var (
 	// ErrNotFound says that the user has stored no settings yet.
 	ErrNotFound = errors.New("settings not found")
 	// ErrConflict says that the settings were changed since they were read.
-	ErrConflict = errors.New("the settings were changed meanwhile")
+	ErrConflict = errors.New("the settings were changed at the same time")
 )
 
 // Record is a user's settings as they are stored. Body is for Decode.

@@ -54,12 +54,12 @@ func (m *Import) takeOver(ctx context.Context, f *folder, p place, taken map[ses
 	taken[id] = true
 	c.ID = string(id)
 	if string(id) != p.name {
-		c.note("it has the id %s here: its own cannot be used, or is another conversation's", id)
+		c.note("imported with the ID %s: the original ID is invalid or already in use", id)
 	}
 	if known != nil {
 		c.State, c.Title = Present, known.Title
 		if known.Deleted {
-			c.note("it was deleted here, and is not brought back")
+			c.note("skipped: it was deleted on this server")
 		}
 		return nil
 	}
@@ -70,7 +70,7 @@ func (m *Import) takeOver(ctx context.Context, f *folder, p place, taken map[ses
 		return nil
 	}
 	if !found && len(r.numbers) == 0 {
-		c.problem("there is neither metadata.json nor an event in it")
+		c.problem("no metadata.json and no events found")
 		return nil
 	}
 	events, err := m.log(ctx, r, meta, c)
@@ -83,7 +83,7 @@ func (m *Import) takeOver(ctx context.Context, f *folder, p place, taken map[ses
 	}
 	batches, st, err := session.Import(id, events)
 	if err != nil { // a mistake of ours; the others need not suffer for it
-		c.problem("its events do not make a history: %v", err)
+		c.problem("its events are not a valid history: %v", err)
 		return nil
 	}
 	c.Title = st.Title
@@ -131,27 +131,27 @@ func (m *Import) metadata(f *folder, dir string, c *Conversation) (metadata, boo
 		raw, err = masked(raw, m.Masker.String)
 	}
 	if err != nil {
-		c.problem("metadata.json cannot be used (%v): title, repository and times are lost", err)
+		c.problem("cannot read metadata.json (%v): title, repository and times are lost", err)
 		return meta, false
 	}
 	// A field of a wrong type is left out, the others are still worth having.
 	if err := json.Unmarshal(raw, &meta); err != nil {
-		c.problem("metadata.json: a field is not what it should be and was left out")
+		c.problem("metadata.json: skipped a field with an invalid value")
 	}
 	if meta.Repository != "" && !gitprovider.ValidRepository(meta.Repository) {
-		c.problem("metadata.json: selected_repository is no name of a repository and was left out")
+		c.problem("metadata.json: skipped selected_repository: not a repository name")
 		meta.Repository, meta.Branch = "", ""
 	}
 	if meta.Branch != "" && !gitprovider.ValidBranch(meta.Branch) {
-		c.problem("metadata.json: selected_branch is no name of a branch and was left out")
+		c.problem("metadata.json: skipped selected_branch: not a branch name")
 		meta.Branch = ""
 	}
 	if meta.Provider != "" && !slices.Contains(settings.Providers, meta.Provider) {
-		c.problem("metadata.json: git_provider is not known and was left out")
+		c.problem("metadata.json: skipped git_provider: unknown provider")
 		meta.Provider = ""
 	}
 	if meta.Trigger != "" && !slices.Contains(triggers, meta.Trigger) {
-		c.note("its trigger is not known here and was left out")
+		c.note("skipped its trigger: unknown trigger")
 		meta.Trigger = ""
 	}
 	meta.Title = title(meta.Title)
@@ -193,7 +193,7 @@ func (m *Import) log(ctx context.Context, r *reader, meta metadata, c *Conversat
 			err = conv.add(n, past)
 		}
 		if err != nil {
-			c.problem("event %d was left out: %v", n, err)
+			c.problem("skipped event %d: %v", n, err)
 			continue
 		}
 		if past.Kind != "null" {
@@ -213,7 +213,7 @@ func (m *Import) log(ctx context.Context, r *reader, meta metadata, c *Conversat
 			conv.events[i].At = began
 		}
 	}
-	return slices.Concat(head, conv.events, []session.Event{{At: ended, Payload: session.Stopped{Reason: "The conversation was taken over from another server."}}}), nil
+	return slices.Concat(head, conv.events, []session.Event{{At: ended, Payload: session.Stopped{Reason: "The conversation was imported from another server."}}}), nil
 }
 
 // head is what stands before the events: the conversation, its name, its pull requests.
@@ -227,7 +227,7 @@ func (m *Import) head(meta metadata, c *Conversation) []session.Event {
 		switch {
 		case n < 1 || seen[n]:
 		case meta.Repository == "":
-			c.problem("pull request %d belongs to no repository and was left out", n)
+			c.problem("skipped pull request %d: it has no repository", n)
 		default:
 			seen[n] = true
 			head = append(head, session.Event{Payload: session.RequestOpened{Provider: meta.Provider, Repository: meta.Repository, Number: n}})

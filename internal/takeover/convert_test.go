@@ -82,7 +82,7 @@ func TestMoment(t *testing.T) {
 
 func TestGaps(t *testing.T) {
 	for want, numbers := range map[string][]int64{
-		"": {0, 1, 2}, "0": {1}, "0 to 4, 6": {5, 7}, "1, 3, 5, 7, 9, 11, 13, 15, 17, 19, and 2 more stretches": {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24},
+		"": {0, 1, 2}, "0": {1}, "0 to 4, 6": {5, 7}, "1, 3, 5, 7, 9, 11, 13, 15, 17, 19, and 2 more ranges": {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24},
 	} {
 		if got := gaps(numbers); got != want {
 			t.Errorf("%v: %q", numbers, got)

@@ -29,25 +29,25 @@ func TestDamage(t *testing.T) {
 		says   string // the one problem
 	}{
 		"whole":             {map[string]string{"metadata.json": about, "events/0.json": hello, "events/1.json": hi}, 2, ""},
-		"cut off":           {map[string]string{"metadata.json": about, "events/0.json": hello, "events/1.json": hi[:60]}, 1, "event 1 was left out: it is not valid JSON"},
-		"empty":             {map[string]string{"metadata.json": about, "events/0.json": hello, "events/1.json": ""}, 1, "event 1 was left out"},
-		"no event":          {map[string]string{"metadata.json": about, "events/0.json": hello, "events/1.json": `{"status_update":true}`}, 1, "event 1 was left out: it is neither"},
-		"more behind it":    {map[string]string{"metadata.json": about, "events/0.json": hello, "events/1.json": hi + "x"}, 1, "event 1 was left out"},
+		"cut off":           {map[string]string{"metadata.json": about, "events/0.json": hello, "events/1.json": hi[:60]}, 1, "skipped event 1: not valid JSON"},
+		"empty":             {map[string]string{"metadata.json": about, "events/0.json": hello, "events/1.json": ""}, 1, "skipped event 1"},
+		"no event":          {map[string]string{"metadata.json": about, "events/0.json": hello, "events/1.json": `{"status_update":true}`}, 1, "skipped event 1: it is neither"},
+		"more behind it":    {map[string]string{"metadata.json": about, "events/0.json": hello, "events/1.json": hi + "x"}, 1, "skipped event 1"},
 		"a gap":             {map[string]string{"metadata.json": about, "events/2.json": hello, "events/5.json": hi}, 2, "events are missing: 0 to 1, 3 to 4"},
-		"no metadata":       {map[string]string{"events/0.json": hello, "events/1.json": hi}, 2, "metadata.json cannot be used"},
-		"bad metadata":      {map[string]string{"metadata.json": about[:30], "events/0.json": hello}, 1, "metadata.json cannot be used"},
-		"a wrong type":      {map[string]string{"metadata.json": `{"title":7,"trigger":"gui"}`, "events/0.json": hello}, 1, "a field is not what it should be"},
+		"no metadata":       {map[string]string{"events/0.json": hello, "events/1.json": hi}, 2, "cannot read metadata.json"},
+		"bad metadata":      {map[string]string{"metadata.json": about[:30], "events/0.json": hello}, 1, "cannot read metadata.json"},
+		"a wrong type":      {map[string]string{"metadata.json": `{"title":7,"trigger":"gui"}`, "events/0.json": hello}, 1, "skipped a field"},
 		"hostile names":     {map[string]string{"metadata.json": `{"selected_repository":"../../etc","selected_branch":"--upload-pack=x"}`, "events/0.json": hello}, 1, "selected_repository"},
 		"a hostile branch":  {map[string]string{"metadata.json": `{"selected_repository":"a/b","selected_branch":"--upload-pack=x"}`, "events/0.json": hello}, 1, "selected_branch"},
 		"a lonely request":  {map[string]string{"metadata.json": `{"pr_number":[3]}`, "events/0.json": hello}, 1, "pull request 3"},
-		"nothing":           {map[string]string{"TASKS.md": "x"}, 0, "metadata.json cannot be used"},
+		"nothing":           {map[string]string{"TASKS.md": "x"}, 0, "cannot read metadata.json"},
 		"only metadata":     {map[string]string{"metadata.json": about}, 0, ""},
 		"odd files":         {map[string]string{"metadata.json": about, "events/0.json": hello, "events/01.json": hi, "events/-1.json": hi, "events/x.json": hi, "events/99999999999999999999.json": hi}, 1, ""},
 		"a far number":      {map[string]string{"metadata.json": about, "events/0.json": hello, "events/2000000000.json": hi}, 2, "events are missing: 1 to 1999999999"},
 		"half a character":  {map[string]string{"metadata.json": about, "events/0.json": strings.ReplaceAll(hello, "hello", `\ud83d`)}, 1, ""},
 		"the same id twice": {map[string]string{"metadata.json": about, "events/0.json": hello, "events/1.json": hello}, 2, ""},
 		"in a page":         {map[string]string{"metadata.json": about, "events/0.json": hello[:20], "event_cache/0-25.json": "[" + hello + "," + hi + "]"}, 2, ""},
-		"a bad page":        {map[string]string{"metadata.json": about, "events/0.json": hello, "events/1.json": hi[:20], "event_cache/0-25.json": "[" + hello}, 1, "event 1 was left out"},
+		"a bad page":        {map[string]string{"metadata.json": about, "events/0.json": hello, "events/1.json": hi[:20], "event_cache/0-25.json": "[" + hello}, 1, "skipped event 1"},
 	}
 	all := map[string]string{}
 	folder := func(name string) string { return "sessions/" + strings.ReplaceAll(name, " ", "-") }
@@ -144,7 +144,7 @@ func TestLinksAndPipes(t *testing.T) {
 	before := tree(t, dir)
 	h := build(t)
 	r := h.take(dir)
-	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "sessions/linked is a link") || len(r.Settings.Refused) != 1 || len(r.Settings.Imported) > 0 {
+	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "sessions/linked: symbolic link") || len(r.Settings.Refused) != 1 || len(r.Settings.Imported) > 0 {
 		t.Errorf("%+v", r)
 	}
 	one := find(t, r, "sessions/one")
@@ -185,7 +185,7 @@ func TestNothingThere(t *testing.T) {
 	}
 	defer root.Close()
 	m := takeover.Import{Root: root, User: "ada", Store: h.db, Settings: h.settings, Masker: h.masker}
-	if _, err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing of a legacy server") {
+	if _, err := m.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no legacy server data") {
 		t.Error(err)
 	}
 }

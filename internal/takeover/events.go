@@ -31,10 +31,10 @@ type reader struct {
 func (m *Import) reader(f *folder, dir string, c *Conversation) (*reader, error) {
 	numbers, others, err := f.events(dir)
 	if err != nil {
-		return nil, fmt.Errorf("the events cannot be listed: %w", err)
+		return nil, fmt.Errorf("cannot list the events: %w", err)
 	}
 	if others > 0 {
-		c.note("%d files among the events are none and were left out", others)
+		c.note("skipped %d files that are not events", others)
 	}
 	r := &reader{folder: f, dir: dir, numbers: numbers, pages: f.pages(dir), mask: m.Masker.String}
 	for _, p := range r.pages {
@@ -47,7 +47,7 @@ func (m *Import) reader(f *folder, dir string, c *Conversation) (*reader, error)
 	slices.Sort(r.numbers)
 	r.numbers = slices.Compact(r.numbers)
 	if len(r.numbers) > maxEvents {
-		return nil, fmt.Errorf("it has %d events, and more than %d are not taken over", len(r.numbers), maxEvents)
+		return nil, fmt.Errorf("it has %d events; the limit is %d", len(r.numbers), maxEvents)
 	}
 	if text := gaps(r.numbers); text != "" {
 		c.problem("events are missing: %s", text)
@@ -70,7 +70,7 @@ func gaps(numbers []int64) string {
 		next = n + 1
 	}
 	if len(parts) > 10 {
-		parts = append(parts[:10], fmt.Sprintf("and %d more stretches", len(parts)-10))
+		parts = append(parts[:10], fmt.Sprintf("and %d more ranges", len(parts)-10))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -121,7 +121,7 @@ func (r *reader) get(n int64) ([]byte, error) {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		err = errors.New("it is not there")
+		err = errors.New("not found")
 	}
 	if r.read += int64(len(out)); r.read > maxConversation {
 		return nil, errSize
@@ -129,7 +129,7 @@ func (r *reader) get(n int64) ([]byte, error) {
 	return out, err
 }
 
-var errJSON = errors.New("it is not valid JSON; it may have been cut off")
+var errJSON = errors.New("not valid JSON; the file may be truncated")
 
 // masked is a JSON text in its shortest form, with the secrets in all of its strings
 // masked, wherever they stand. The legacy server missed those in lists.

@@ -29,7 +29,7 @@ type folder struct{ root *os.Root }
 // place is where a conversation lies.
 type place struct{ path, name string }
 
-var errLink = errors.New("it is a link, or no plain file")
+var errLink = errors.New("a symbolic link or not a regular file")
 
 // read returns a file of at most limit bytes.
 func (f *folder) read(name string, limit int64) ([]byte, error) {
@@ -40,7 +40,7 @@ func (f *folder) read(name string, limit int64) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, errLink
 	case info.Size() > limit:
-		return nil, fmt.Errorf("it has %d bytes, and more than %d are not read", info.Size(), limit)
+		return nil, fmt.Errorf("it has %d bytes; the limit is %d", info.Size(), limit)
 	}
 	// Nobody waits for a pipe that was put there since.
 	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
@@ -50,7 +50,7 @@ func (f *folder) read(name string, limit int64) ([]byte, error) {
 	defer file.Close()
 	b, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err == nil && int64(len(b)) > limit {
-		err = errors.New("it grew while it was read")
+		err = errors.New("the file grew while it was read")
 	}
 	return b, plain(err)
 }
@@ -72,7 +72,7 @@ func (f *folder) list(dir string) ([]fs.DirEntry, error) {
 	case err != nil:
 		return nil, plain(err)
 	case !info.IsDir():
-		return nil, errors.New("it is no folder")
+		return nil, errors.New("not a folder")
 	}
 	d, err := f.root.Open(dir)
 	if err != nil {
@@ -91,14 +91,14 @@ func (f *folder) conversations(user string) ([]place, []string) {
 	walk := func(dir string) {
 		entries, err := f.list(dir)
 		if err != nil {
-			problems = append(problems, fmt.Sprintf("%s cannot be read: %v", dir, err))
+			problems = append(problems, fmt.Sprintf("cannot read %s: %v", dir, err))
 		}
 		for _, e := range entries {
 			switch at := path.Join(dir, e.Name()); {
 			case e.IsDir():
 				out = append(out, place{at, e.Name()})
 			case e.Type()&fs.ModeSymlink != 0:
-				problems = append(problems, fmt.Sprintf("%s is a link and was not followed", shown(at)))
+				problems = append(problems, fmt.Sprintf("skipped %s: symbolic link", shown(at)))
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func (f *folder) conversations(user string) ([]place, []string) {
 	}
 	users, err := f.list("users")
 	if err != nil {
-		problems = append(problems, fmt.Sprintf("users cannot be read: %v", err))
+		problems = append(problems, fmt.Sprintf("cannot read users: %v", err))
 	}
 	for _, u := range users {
 		switch {
@@ -115,7 +115,7 @@ func (f *folder) conversations(user string) ([]place, []string) {
 		case u.IsDir():
 			walk(path.Join("users", u.Name(), "conversations"))
 		default:
-			problems = append(problems, fmt.Sprintf("%s is no folder", shown(path.Join("users", u.Name()))))
+			problems = append(problems, fmt.Sprintf("%s is not a folder", shown(path.Join("users", u.Name()))))
 		}
 	}
 	return out, problems

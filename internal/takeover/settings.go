@@ -50,7 +50,7 @@ func (m *Import) settings(ctx context.Context, f *folder) (Settings, error) {
 	in := accepted(doc, old, &out)
 	out.Imported = named(doc)
 	for _, name := range in.Unknown() {
-		out.Notes = append(out.Notes, name+" is no setting here and was left out")
+		out.Notes = append(out.Notes, name+" skipped: unknown setting")
 	}
 	out.Imported = slices.DeleteFunc(out.Imported, func(name string) bool { return slices.Contains(in.Unknown(), name) })
 	if len(out.Imported) == 0 || m.DryRun {
@@ -77,7 +77,7 @@ func (m *Import) object(f *folder, name string, out *Settings) document {
 		d := json.NewDecoder(bytes.NewReader(raw))
 		d.UseNumber()
 		if d.Decode(&doc) != nil || doc == nil {
-			err = errors.New("it holds no JSON object; it may have been cut off")
+			err = errors.New("not a JSON object; the file may be truncated")
 		}
 	}
 	if err != nil {
@@ -177,7 +177,7 @@ func drop(doc document, out *Settings) {
 	for _, name := range secretFields {
 		switch doc[name] {
 		case api.Masked:
-			out.Notes = append(out.Notes, name+" holds ten asterisks: the legacy server destroyed it when it saved. Enter it again")
+			out.Notes = append(out.Notes, name+" is masked: the legacy server overwrote the value when it saved. Enter it again")
 			fallthrough
 		case "":
 			delete(doc, name)

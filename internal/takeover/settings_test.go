@@ -55,7 +55,7 @@ func TestDefect02ImportedSandboxKeyIsNoMask(t *testing.T) {
 	if err != nil || !got.SandboxAPIKey.IsZero() {
 		t.Errorf("%v, and the mask was stored: %v", err, !got.SandboxAPIKey.IsZero())
 	}
-	if slices.Contains(r.Imported, "sandbox_api_key") || !slices.ContainsFunc(r.Notes, func(s string) bool { return strings.HasPrefix(s, "sandbox_api_key holds ten asterisks") }) {
+	if slices.Contains(r.Imported, "sandbox_api_key") || !slices.ContainsFunc(r.Notes, func(s string) bool { return strings.HasPrefix(s, "sandbox_api_key is masked") }) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -132,7 +132,7 @@ func TestOldAndDamagedSettings(t *testing.T) {
 	if len(r.Refused) != 3 {
 		t.Errorf("%q", r.Refused)
 	}
-	for text, want := range map[string]string{`{"llm_model":"a/b"`: "cut off", `[]`: "no JSON object", `null`: "no JSON object"} {
+	for text, want := range map[string]string{`{"llm_model":"a/b"`: "truncated", `[]`: "not a JSON object", `null`: "not a JSON object"} {
 		h := build(t)
 		r := h.take(write(t, map[string]string{"settings.json": text}))
 		if len(r.Settings.Refused) != 1 || !strings.Contains(r.Settings.Refused[0], want) || r.Clean() {

@@ -72,12 +72,12 @@ func (m *Import) Run(ctx context.Context) (Report, error) {
 	}
 	report.Settings = prefs
 	if len(places) == 0 && len(problems) == 0 && !prefs.Found {
-		return report, fmt.Errorf("there is nothing of a legacy server in it: neither settings.json nor secrets.json nor sessions")
+		return report, fmt.Errorf("no legacy server data found: settings.json, secrets.json and sessions are missing")
 	}
 	taken := map[session.ID]bool{}
 	for _, p := range places {
 		if err := ctx.Err(); err != nil {
-			return report, fmt.Errorf("interrupted after %d of %d conversations; run it again to go on: %w", len(report.Conversations), len(places), err)
+			return report, fmt.Errorf("interrupted after %d of %d conversations; run the import again to continue: %w", len(report.Conversations), len(places), err)
 		}
 		c, err := m.conversation(ctx, f, p, taken)
 		if err != nil {

@@ -42,14 +42,14 @@ func (w *Worker) act(ctx context.Context, d Delivery) {
 		d.Task, d.Reason, d.Attempts, d.NextAt = nil, "", 0, time.Time{}
 		w.settle(ctx, d)
 		w.await(d.Session)
-		log.Info("a provider's word reached a conversation", "session", d.Session)
+		log.Info("delivery passed to a conversation", "session", d.Session)
 	case err == nil: // there was nothing to do after all
 		w.settle(ctx, d.end(d.State, d.Reason))
 	case d.again(err):
-		log.Debug("a delivery cannot be dealt with yet", "error", err)
+		log.Debug("cannot process a delivery yet", "error", err)
 		w.settle(ctx, d)
 	default:
-		log.Warn("a delivery cannot be dealt with", "error", err)
+		log.Warn("cannot process a delivery", "error", err)
 		w.settle(ctx, d.end(Failed, plainly(err)))
 		if j != nil {
 			j.apologise(ctx, plainly(err))
@@ -100,9 +100,9 @@ func plainly(err error) string {
 	case errors.As(err, &refused):
 		return refused.Msg
 	case errors.Is(err, context.DeadlineExceeded):
-		return "The provider took too long to answer."
+		return "The provider did not respond in time."
 	}
-	return "Something went wrong in the server; its log says what."
+	return "Internal server error. See the server log."
 }
 
 // job is one delivery being dealt with.
@@ -127,7 +127,7 @@ func (j *job) run(ctx context.Context) error {
 	row, err := j.Index.Row(ctx, made)
 	switch {
 	case err == nil && row.Owner != j.in.User:
-		return &RefusedError{Msg: "The conversation cannot be made, for somebody else has one of its name."}
+		return &RefusedError{Msg: "The conversation cannot be created: its ID is already in use."}
 	case err == nil && row.Deleted:
 		j.d.State, j.d.Session, j.d.Reason = Ignored, made, "The conversation was deleted."
 		return nil
@@ -151,7 +151,7 @@ func (j *job) run(ctx context.Context) error {
 		return j.start(ctx, made)
 	}
 	if !j.t.Comment {
-		j.d.State, j.d.Session, j.d.Reason = Ignored, id, "The issue has a conversation already."
+		j.d.State, j.d.Session, j.d.Reason = Ignored, id, "The issue already has a conversation."
 		return nil
 	}
 	said := session.UserSaid{Text: j.asked().Again(), Key: j.key()}
@@ -239,7 +239,7 @@ func (j *job) labelled(ctx context.Context) (bool, error) {
 	if err != nil || j.in.admits(named(by)) {
 		return err == nil, err
 	}
-	j.d.State, j.d.Reason = Ignored, "Who gave it the label is not among allowed_users."
+	j.d.State, j.d.Reason = Ignored, "The user who added the label is not in allowed_users."
 	return false, nil
 }
 
@@ -350,7 +350,7 @@ func (j *job) open(ctx context.Context) (gitprovider.Provider, error) {
 		return nil, err
 	}
 	if !sameHost(j.in.Provider, host, j.in.Host) {
-		return nil, &RefusedError{Msg: "The token that is stored for " + j.in.Provider + " is for another host than the integration."}
+		return nil, &RefusedError{Msg: "The stored token for " + j.in.Provider + " belongs to another host than the integration."}
 	}
 	j.forge = forge
 	return forge, nil
@@ -370,10 +370,10 @@ func (j *job) apologise(ctx context.Context, reason string) {
 	defer cancel()
 	forge, err := j.open(ctx)
 	if err == nil {
-		text := "I could not begin to work on this: " + reason
+		text := "I could not start working on this: " + reason
 		err = forge.Comment(ctx, j.d.Repository, j.d.Number, j.d.Pull, gitprovider.Sign(text, "delivery"))
 	}
 	if err != nil {
-		j.complain(ctx, "that something failed could not be said at the provider", err)
+		j.complain(ctx, "cannot report an error to the provider", err)
 	}
 }

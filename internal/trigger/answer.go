@@ -18,7 +18,7 @@ import (
 func (w *Worker) answer(ctx context.Context, id session.ID) {
 	found, err := w.Inbox.AtWork(ctx, id)
 	if err != nil {
-		w.complain(ctx, "deliveries cannot be read", err)
+		w.complain(ctx, "cannot read deliveries", err)
 		if pause(ctx) {
 			w.await(id)
 		}
@@ -31,10 +31,10 @@ func (w *Worker) answer(ctx context.Context, id session.ID) {
 	st, err := w.Sessions.Load(ctx, id)
 	switch {
 	case errors.Is(err, session.ErrNotFound) || err == nil && st.Deleted:
-		w.settle(ctx, ended(found, Failed, "The conversation was deleted before it could answer.")...)
+		w.settle(ctx, ended(found, Failed, "The conversation was deleted before the agent replied.")...)
 		w.forget(id)
 	case err != nil:
-		w.complain(ctx, "a conversation cannot be read", err)
+		w.complain(ctx, "cannot read a conversation", err)
 		if pause(ctx) {
 			w.await(id)
 		}
@@ -114,11 +114,11 @@ func (w *Worker) post(ctx context.Context, st session.State, ds []Delivery) bool
 	case ctx.Err() != nil:
 		return false
 	case !ds[0].again(err):
-		log.Warn("an answer cannot be posted", "error", err)
-		w.settle(ctx, ended(ds, Failed, "The answer could not be posted. "+plainly(err))...)
+		log.Warn("cannot post a reply", "error", err)
+		w.settle(ctx, ended(ds, Failed, "The reply could not be posted. "+plainly(err))...)
 		return true
 	}
-	log.Debug("an answer cannot be posted yet", "error", err)
+	log.Debug("cannot post a reply yet", "error", err)
 	for i := range ds {
 		ds[i].Attempts, ds[i].NextAt, ds[i].Reason = ds[0].Attempts, ds[0].NextAt, ds[0].Reason
 	}
@@ -184,7 +184,7 @@ func (w *Worker) comment(in Integration, id session.ID, words string, number int
 	if fence := openFence(words); fence != "" {
 		words += "\n" + fence
 	}
-	below := "Mention `" + in.Mention + "` to go on."
+	below := "Mention `" + in.Mention + "` to continue."
 	if page := w.Page(id); page != "" {
 		below = "[Conversation](" + page + ") · " + below
 	}
@@ -218,11 +218,11 @@ func (w *Worker) lastWords(ctx context.Context, st session.State, since, until i
 	words = strings.TrimSpace(words)
 	switch {
 	case st.ErrorID != "":
-		words = strings.TrimSpace(words + "\n\nI could not go on: " + strings.TrimRight(cmp.Or(st.Reason, "something went wrong"), ".") + ".")
+		words = strings.TrimSpace(words + "\n\nI could not continue: " + strings.TrimRight(cmp.Or(st.Reason, "something went wrong"), ".") + ".")
 	case words == "" && st.Stopped:
-		words = "The conversation was stopped before I had an answer."
+		words = "The conversation was stopped before I could reply."
 	case words == "":
-		words = "I am done, and have nothing to say about it."
+		words = "I am done."
 	}
 	return words, max(number, 1), nil
 }

@@ -98,7 +98,7 @@ func (r reader) parse(h http.Header, body []byte) (event, error) {
 		return event{Name: e.Name}, err
 	}
 	if !gitprovider.ValidRepository(e.Repository) || e.Number < 1 || len(e.Actors) == 0 {
-		return event{Name: e.Name}, errors.New("it does not say which repository, which issue or who")
+		return event{Name: e.Name}, errors.New("repository, issue or user is missing")
 	}
 	return e, nil
 }

@@ -26,10 +26,10 @@ const Resolver = "resolver"
 
 // What can go wrong, for errors.Is.
 var (
-	ErrNotFound = errors.New("no such integration")
-	ErrTooMany  = errors.New("the user has as many integrations as a user may have")
+	ErrNotFound = errors.New("integration not found")
+	ErrTooMany  = errors.New("the user has reached the limit of integrations")
 	// ErrUnsigned says that no secret fits what was sent.
-	ErrUnsigned = errors.New("not signed with the secret of an integration")
+	ErrUnsigned = errors.New("the signature does not match any integration")
 	// ErrUnreadable says that it is signed, but not what such a provider sends.
 	ErrUnreadable = errors.New("the delivery cannot be read")
 )

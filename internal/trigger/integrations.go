@@ -50,7 +50,7 @@ func (s *Integrations) Address(in Integration) string {
 // Create makes an integration. The secret is not shown again.
 func (s *Integrations) Create(ctx context.Context, user, provider string, c Change) (Integration, secret.Secret, error) {
 	if !Known(provider) {
-		return Integration{}, secret.Secret{}, &InvalidError{"provider", "one of " + strings.Join(Providers(), ", ") + " is expected"}
+		return Integration{}, secret.Secret{}, &InvalidError{"provider", "must be one of " + strings.Join(Providers(), ", ")}
 	}
 	now := moment()
 	in := Integration{ID: "int_" + random(), User: user, Provider: provider, Mention: DefaultMention, Label: DefaultLabel, Enabled: true, CreatedAt: now, ChangedAt: now}
@@ -79,7 +79,7 @@ func (s *Integrations) settle(ctx context.Context, user, provider string, c *Cha
 	}
 	host, name, err := s.Whoami(ctx, user, provider)
 	if err != nil {
-		return &InvalidError{"provider", "a stored token is needed for this, one that the provider accepts: " + strings.TrimSuffix(err.Error(), ".")}
+		return &InvalidError{"provider", "a valid stored token of the provider is required: " + strings.TrimSuffix(err.Error(), ".")}
 	}
 	if c.Host == nil {
 		c.Host = &host
@@ -109,7 +109,7 @@ func (s *Integrations) Get(ctx context.Context, user, id string) (Integration, e
 }
 
 // errStale says that an integration was changed since it was read.
-var errStale = errors.New("the integration was changed meanwhile")
+var errStale = errors.New("the integration was changed at the same time")
 
 // Change changes one. The secret is zero unless a new one was asked for.
 func (s *Integrations) Change(ctx context.Context, user, id string, c Change) (Integration, secret.Secret, error) {
@@ -182,19 +182,19 @@ var mentionForm = regexp.MustCompile(`^@?[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
 func (c Change) check() error {
 	switch {
 	case c.Mention != nil && !mentionForm.MatchString(*c.Mention):
-		return &InvalidError{"mention", "a name is expected, such as @deckhand: letters, digits, - and _"}
+		return &InvalidError{"mention", "must be a name such as @deckhand: letters, digits, - and _"}
 	case c.Label != nil && !tidy(*c.Label, 0):
-		return &InvalidError{"label", "the name of a label is expected, or nothing"}
+		return &InvalidError{"label", "must be a label name, or empty"}
 	case c.Host != nil && !tidy(*c.Host, 0):
-		return &InvalidError{"host", "a host is expected, such as git.example.org"}
+		return &InvalidError{"host", "must be a host such as git.example.org"}
 	case len(c.Repositories) > maxListed:
-		return &InvalidError{"repositories", fmt.Sprintf("at most %d can be listed", maxListed)}
+		return &InvalidError{"repositories", fmt.Sprintf("must have at most %d entries", maxListed)}
 	case len(c.AllowedUsers) > maxListed:
-		return &InvalidError{"allowed_users", fmt.Sprintf("at most %d can be listed", maxListed)}
+		return &InvalidError{"allowed_users", fmt.Sprintf("must have at most %d entries", maxListed)}
 	case slices.ContainsFunc(c.Repositories, func(r string) bool { return !gitprovider.ValidRepository(r) }):
-		return &InvalidError{"repositories", "names are expected, such as owner/name"}
+		return &InvalidError{"repositories", "must be repository names such as owner/name"}
 	case slices.ContainsFunc(c.AllowedUsers, func(u string) bool { return !tidy(u, 1) }):
-		return &InvalidError{"allowed_users", "names are expected as the provider writes them, or *"}
+		return &InvalidError{"allowed_users", "must be user names as the provider writes them, or *"}
 	}
 	return nil
 }

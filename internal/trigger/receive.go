@@ -100,7 +100,7 @@ func (r *Receiver) Receive(ctx context.Context, provider, id string, h http.Head
 	case fresh && d.State == Waiting:
 		r.wake()
 	}
-	r.logger.Debug("a provider told something", "integration", in.ID, "event", d.Event, "state", d.State, "known", !fresh, "reason", d.Reason)
+	r.logger.Debug("delivery received", "integration", in.ID, "event", d.Event, "state", d.State, "known", !fresh, "reason", d.Reason)
 	return Receipt{State: d.State, Known: !fresh, Reason: d.Reason}, nil
 }
 
@@ -128,7 +128,7 @@ func (r *Receiver) whose(ctx context.Context, from reader, provider, id string, 
 	for _, in := range found {
 		s, err := openSecrets(ctx, r.seal, in)
 		if err != nil { // others must not suffer for it
-			r.logger.Error("the secret of an integration cannot be opened", "integration", in.ID, "error", err)
+			r.logger.Error("cannot decrypt an integration secret", "integration", in.ID, "error", err)
 			continue
 		}
 		if slices.ContainsFunc(s.Good(now), func(secret string) bool { return from.signed(h, body, secret) }) {
@@ -144,21 +144,21 @@ func decide(in Integration, e event, now time.Time) (reason string) {
 	called := e.Wrote && mentions(e.Text, in.Mention)
 	switch {
 	case e.Kind == other:
-		return "Nothing is done about such events."
+		return "This event type is ignored."
 	case gitprovider.Signed(e.Text):
-		return "It was written by Deckhand."
+		return "Written by Deckhand itself."
 	case (e.Kind == commented || e.Kind == edited) && !called: // whoever gave it the label was asked then
-		return "It does not mention " + in.Mention + "."
+		return "The text does not mention " + in.Mention + "."
 	case e.Kind == labelled && (!marked || e.Label != "" && !strings.EqualFold(e.Label, in.Label)):
-		return "The label is another one."
+		return "The label does not match."
 	case e.Kind == opened && !marked && !called:
-		return "It neither has the label nor mentions " + in.Mention + "."
+		return "The issue does not have the label, and the text does not mention " + in.Mention + "."
 	case !in.listed(e.Repository):
-		return "The repository is not among those of the integration."
+		return "The repository is not in the integration's list of repositories."
 	case !in.admits(e.Actors):
-		return "Who did it is not among allowed_users."
+		return "The user is not in allowed_users."
 	case !e.At.IsZero() && now.Sub(e.At) > KeptFor:
-		return fmt.Sprintf("It happened more than %d days ago.", int(KeptFor.Hours()/24))
+		return fmt.Sprintf("The event is more than %d days old.", int(KeptFor.Hours()/24))
 	}
 	return ""
 }

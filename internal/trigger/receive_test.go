@@ -96,7 +96,7 @@ func TestCreateWithoutToken(t *testing.T) {
 	}
 	_, _, err := r.integrations.Create(t.Context(), "maria", "gitea", trigger.Change{})
 	invalid, ok := errors.AsType[*trigger.InvalidError](err)
-	if !ok || invalid.Field != "provider" || !strings.Contains(invalid.Msg, "does not accept the stored token") || strings.HasSuffix(invalid.Msg, ".") {
+	if !ok || invalid.Field != "provider" || !strings.Contains(invalid.Msg, "rejected the stored token") || strings.HasSuffix(invalid.Msg, ".") {
 		t.Error(err)
 	}
 }
@@ -125,15 +125,15 @@ func TestReceive(t *testing.T) {
 			want("a pull request", deliver(t, provider, s.pull, "2"), secret, trigger.Waiting, false, "")
 			if s.label[0] != "" {
 				want("a label", deliver(t, provider, s.label, "3"), secret, trigger.Waiting, false, "")
-				want("another label", deliver(t, provider, s.label, "4", `"deckhand"`, `"bug"`), secret, trigger.Ignored, false, "The label is another one.")
+				want("another label", deliver(t, provider, s.label, "4", `"deckhand"`, `"bug"`), secret, trigger.Ignored, false, "The label does not match.")
 			}
 			own := strings.ReplaceAll(gitprovider.Sign("@deckhand says", "x 1"), "\n", `\n`)
-			want("its own comment", deliver(t, provider, s.comment, "5", "TEXT", own), secret, trigger.Ignored, false, "It was written by Deckhand.")
+			want("its own comment", deliver(t, provider, s.comment, "5", "TEXT", own), secret, trigger.Ignored, false, "Written by Deckhand itself.")
 			want("no mention", deliver(t, provider, s.comment, "6", "TEXT", "hello"), secret, trigger.Ignored, false, "does not mention @deckhand")
 			want("somebody else", deliver(t, provider, s.comment, "7", "ACTOR", "mallory"), secret, trigger.Ignored, false, "allowed_users")
 			want("another repository", deliver(t, provider, s.comment, "8", `"`+s.repository+`"`, `"octo/other"`), secret, trigger.Ignored, false, "repository")
 			late := time.Now().Add(-trigger.KeptFor - time.Hour).UTC().Format(time.RFC3339)
-			want("long ago", deliver(t, provider, s.comment, "9", "NOW", late), secret, trigger.Ignored, false, "7 days ago")
+			want("long ago", deliver(t, provider, s.comment, "9", "NOW", late), secret, trigger.Ignored, false, "7 days old")
 			want("the other user's", deliver(t, provider, s.comment, "1", "ACTOR", "mallory"), theirs, trigger.Waiting, false, "")
 			nameless := deliver(t, provider, s.comment, "", "TEXT", "@deckhand nameless")
 			want("without a name", nameless, secret, trigger.Waiting, false, "")

@@ -123,7 +123,7 @@ func (w *Worker) Run(ctx context.Context) error {
 func (w *Worker) takeUp(ctx context.Context) bool {
 	found, err := w.Inbox.AtWork(ctx, "")
 	if err != nil {
-		w.complain(ctx, "deliveries cannot be read", err)
+		w.complain(ctx, "cannot read deliveries", err)
 		return false
 	}
 	for _, d := range found {
@@ -141,7 +141,7 @@ func (w *Worker) fill(ctx context.Context) <-chan time.Time {
 	now := time.Now()
 	due, next, err := w.Inbox.Due(ctx, now, manyDue)
 	if err != nil {
-		w.complain(ctx, "deliveries cannot be read", err)
+		w.complain(ctx, "cannot read deliveries", err)
 		return time.After(storeAgain)
 	}
 	for _, d := range due {
@@ -208,7 +208,7 @@ func (w *Worker) settle(ctx context.Context, ds ...Delivery) {
 		if err == nil {
 			return
 		}
-		w.complain(ctx, "a delivery cannot be recorded", err)
+		w.complain(ctx, "cannot record a delivery", err)
 		if !pause(ctx) {
 			return
 		}

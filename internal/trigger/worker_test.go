@@ -56,7 +56,7 @@ func TestCommentStartsAndContinues(t *testing.T) {
 	r.says(id, "It is on again.\n\n```\nsnug")
 	r.reaches(trigger.Answered)
 	said := r.place.said("7")
-	if len(said) != 1 || !strings.HasPrefix(said[0], "It is on again.\n\n```\nsnug\n```\n\n---\n[Conversation](https://deckhand.example.org/conversations/"+string(id)+") · Mention `@deckhand` to go on.\n\n[//]: # (deckhand "+string(id)) {
+	if len(said) != 1 || !strings.HasPrefix(said[0], "It is on again.\n\n```\nsnug\n```\n\n---\n[Conversation](https://deckhand.example.org/conversations/"+string(id)+") · Mention `@deckhand` to continue.\n\n[//]: # (deckhand "+string(id)) {
 		t.Fatalf("%q", said)
 	}
 
@@ -110,7 +110,7 @@ func TestLabelThenStopThenDelete(t *testing.T) {
 		t.Error(text)
 	}
 	r.told(deliver(t, "gitea", [2]string{"gitea_issue_opened", "issues"}, "2"), secret)
-	if d := r.reaches(trigger.Ignored); d.Session != id || !strings.Contains(d.Reason, "has a conversation already") {
+	if d := r.reaches(trigger.Ignored); d.Session != id || !strings.Contains(d.Reason, "already has a conversation") {
 		t.Errorf("%+v", d)
 	}
 	change := func(decide func(s session.State) ([]session.Payload, error)) {
@@ -121,7 +121,7 @@ func TestLabelThenStopThenDelete(t *testing.T) {
 	}
 	change(func(s session.State) ([]session.Payload, error) { return s.Stop("by hand") })
 	r.reaches(trigger.Answered)
-	if said := r.place.said("7"); len(said) != 1 || !strings.Contains(said[0], "stopped before I had an answer") {
+	if said := r.place.said("7"); len(said) != 1 || !strings.Contains(said[0], "stopped before I could reply") {
 		t.Errorf("%q", said)
 	}
 	r.told(deliver(t, "gitea", inGitea.comment, "3"), secret)
@@ -149,7 +149,7 @@ func TestLabelOfSomebodyElse(t *testing.T) {
 	_, theirs := r.add("otto", "gitea", trigger.Change{AllowedUsers: []string{trigger.Anybody}})
 	r.run()
 	r.told(deliver(t, "gitea", inGitea.label, "1"), secret)
-	if d := r.reaches(trigger.Ignored); d.Session != "" || d.Reason != "Who gave it the label is not among allowed_users." || len(r.starts()) > 0 {
+	if d := r.reaches(trigger.Ignored); d.Session != "" || d.Reason != "The user who added the label is not in allowed_users." || len(r.starts()) > 0 {
 		t.Errorf("%+v", d)
 	}
 	r.told(deliver(t, "gitea", inGitea.label, "2"), theirs)
@@ -286,17 +286,17 @@ func TestFailures(t *testing.T) {
 	if d := r.reaches(trigger.Failed); d.Reason != "Settings not found" || d.Task != nil {
 		t.Errorf("%+v", d)
 	}
-	if said := <-r.place.posted; !strings.HasPrefix(said, "I could not begin to work on this: Settings not found") {
+	if said := <-r.place.posted; !strings.HasPrefix(said, "I could not start working on this: Settings not found") {
 		t.Errorf("%q", said)
 	}
 	r.place.failing(false, func(string, string) int { return http.StatusServiceUnavailable })
 	r.told(deliver(t, "gitea", inGitea.comment, "2", "TEXT", "@deckhand once more"), secret)
-	if d := r.reaches(trigger.Waiting); d.Attempts != 1 || !d.NextAt.After(d.CreatedAt) || !strings.Contains(d.Reason, "does not answer as it should") {
+	if d := r.reaches(trigger.Waiting); d.Attempts != 1 || !d.NextAt.After(d.CreatedAt) || !strings.Contains(d.Reason, "is not responding correctly") {
 		t.Errorf("%+v", d)
 	}
 	r.place.failing(false, func(string, string) int { return http.StatusNotFound })
 	r.told(deliver(t, "gitea", inGitea.comment, "3", "TEXT", "@deckhand no more"), secret)
-	if d := r.reaches(trigger.Failed); !strings.Contains(d.Reason, "no such thing") {
+	if d := r.reaches(trigger.Failed); !strings.Contains(d.Reason, "Not found on") {
 		t.Errorf("%+v", d)
 	}
 	// A token for another host is not shown to anybody.
@@ -324,7 +324,7 @@ func TestFailedStartIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.reaches(trigger.Answered)
-	if said := r.place.said("7"); len(said) != 1 || !strings.HasPrefix(said[0], "I could not go on: The repository cannot be cloned.\n") {
+	if said := r.place.said("7"); len(said) != 1 || !strings.HasPrefix(said[0], "I could not continue: The repository cannot be cloned.\n") {
 		t.Errorf("%q", said)
 	}
 }

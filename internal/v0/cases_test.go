@@ -132,7 +132,7 @@ func plainCases() []oneCase {
 		{"approval_asked_told", v0.None, session.ApprovalAsked{ID: "call_7", Reason: "It deletes files.", Told: true}},
 		{"approval_asked_deadline", v0.Event, session.ApprovalAsked{ID: "call_7", Pattern: "execute_bash:ls *", Deadline: moment, Default: true}},
 		{"approval_given_edited", v0.Event, session.ApprovalGiven{ID: "call_7", Approved: true, Args: json.RawMessage(`{"command":"ls"}`), Always: "execute_bash:ls *"}},
-		{"approval_given_late", v0.Event, session.ApprovalGiven{ID: "call_7", Reason: "Nobody answered in time.", Late: true}},
+		{"approval_given_late", v0.Event, session.ApprovalGiven{ID: "call_7", Reason: "No decision in time.", Late: true}},
 		{"approval_given_default", v0.Event, session.ApprovalGiven{ID: "call_7", Approved: true, Late: true}},
 		{"approval_given_yes", v0.Event, session.ApprovalGiven{ID: "call_7", Approved: true}},
 		{"approval_given_no", v0.Event, session.ApprovalGiven{ID: "call_7", Reason: "Not on main."}},

@@ -181,7 +181,7 @@ func parseState(args fields) (Intent, error) {
 // parseBody checks the whole body, ignored parts included, before anything is believed.
 func parseBody(body []byte) (fields, error) {
 	if deep(body) {
-		return fields{}, api.Invalid("json_invalid", "The body is nested too deeply for an action.")
+		return fields{}, api.Invalid("json_invalid", "The request body is nested too deeply for an action.")
 	}
 	var members map[string]jsontext.Value
 	err := json.Unmarshal(body, &members)
@@ -190,7 +190,7 @@ func parseBody(body []byte) (fields, error) {
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		return fields{}, api.Invalid("json_invalid", "The body has the same key twice in one object; only one can be meant.")
 	case errors.As(err, &syntax):
-		return fields{}, api.Invalid("json_invalid", "The body is not valid JSON in UTF-8.", syntax.ByteOffset)
+		return fields{}, api.Invalid("json_invalid", "The request body is not valid JSON in UTF-8.", syntax.ByteOffset)
 	case err != nil, members == nil:
 		return fields{}, api.Invalid("dict_type", `The body must be an object with the keys "action" and "args".`)
 	}

@@ -31,13 +31,13 @@ func (e replayItem) args() (arguments, error) {
 	case 'n', 0:
 		return a, nil
 	}
-	return nil, e.bad("args", "An object is expected.")
+	return nil, e.bad("args", "Must be an object.")
 }
 
 // str is an argument that must be there and be a string.
 func (e replayItem) str(a arguments, name string) (string, error) {
 	if kindOf(a[name]) != '"' {
-		return "", e.bad("args."+name, "A string is expected.")
+		return "", e.bad("args."+name, "Must be a string.")
 	}
 	return details[string](a[name]), nil
 }
@@ -233,7 +233,7 @@ func (e replayItem) tool(action string, args arguments) (name string, raw stdjso
 		if k := kindOf(args["arguments"]); k == '{' {
 			return name, stdjson.RawMessage(args["arguments"]), err
 		} else if k != 0 && k != 'n' && err == nil {
-			err = e.bad("args.arguments", "An object is expected.")
+			err = e.bad("args.arguments", "Must be an object.")
 		}
 	case "delegate": // what the other agent did is recorded with its own actions
 	default:
@@ -325,7 +325,7 @@ func (e replayItem) editor(w *writer, action string, args arguments) (name strin
 		case '"':
 			w.str(field, args.text(field))
 		default:
-			return "", e.bad("args."+field, "A string is expected.")
+			return "", e.bad("args."+field, "Must be a string.")
 		}
 	}
 	if _, ok := args.number("insert_line"); ok {

@@ -201,9 +201,9 @@ func (r *replay) event(e replayItem) error {
 	action := text(e.Action)
 	switch {
 	case len(e.Action) > 0 && e.Action.Kind() != '"' && e.Action.Kind() != 'n':
-		return e.bad("action", "A string is expected.")
+		return e.bad("action", "Must be a string.")
 	case len(e.Source) > 0 && e.Source.Kind() != '"' && e.Source.Kind() != 'n':
-		return e.bad("source", "A string is expected.")
+		return e.bad("source", "Must be a string.")
 	case action == "" && (len(e.Observation) > 0 || len(e.Status) > 0):
 		return nil
 	case action == "":

@@ -53,6 +53,6 @@ func (k *Keeper) stranger(st session.State) error {
 	if !known || len(st.Handle) > 0 {
 		return nil
 	}
-	return &sandbox.Unavailable{Reason: "There is a workspace of an earlier conversation with this ID that the server's database does not know. " +
+	return &sandbox.Unavailable{Reason: "An earlier conversation with this ID, unknown to the server's database, left a workspace. " +
 		"Remove it, or start a conversation with another ID."}
 }

@@ -73,7 +73,7 @@ func (k *Keeper) snapshot(ctx context.Context, from, to session.ID) error {
 	case errors.Is(err, sandbox.ErrGone):
 		return nil
 	case errors.Is(err, sandbox.ErrInvalid):
-		return fmt.Errorf("%w: it is a folder of this machine that belongs to somebody else", ErrNoCopy)
+		return fmt.Errorf("%w: it is a folder of this machine that is not managed by Deckhand", ErrNoCopy)
 	}
 	return err
 }

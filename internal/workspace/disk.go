@@ -178,9 +178,9 @@ func (m *meter) measured(at time.Time, took time.Duration, used int64, before, n
 	case first || grew <= 0 || m.peak > 0 && used <= m.peak:
 		return ""
 	case used > m.limit:
-		return fmt.Sprintf("Disk limit reached: %s of %s used. Everything that was running was ended. Delete files to continue.", size(used), size(m.limit))
+		return fmt.Sprintf("Disk limit reached: %s of %s used. All running processes were stopped. Delete files to continue.", size(used), size(m.limit))
 	case m.tight(now):
-		return fmt.Sprintf("The server's disk is nearly full (%s and %d files left). Everything that was running was ended. Delete files to continue.", size(now.FreeBytes), now.FreeInodes)
+		return fmt.Sprintf("The server's disk is nearly full (%s and %d files left). All running processes were stopped. Delete files to continue.", size(now.FreeBytes), now.FreeInodes)
 	}
 	return ""
 }
@@ -205,7 +205,7 @@ func (k *Keeper) watchDisk(p *place, box *sandbox.Sandbox, limit int64) {
 		space := k.space()
 		if m.due(time.Now(), space, inUse) {
 			if err := k.measure(p, box, m); err != nil && k.ctx.Err() == nil && !errors.Is(err, sandbox.ErrLost) {
-				k.Logger.Debug("a sandbox cannot be measured", "session", p.id, "error", err)
+				k.Logger.Debug("cannot measure the disk usage of a sandbox", "session", p.id, "error", err)
 			}
 			space = k.space()
 		}
@@ -248,7 +248,7 @@ func (k *Keeper) measure(p *place, box *sandbox.Sandbox, m *meter) error {
 			m.ended(used)
 		}
 	}
-	k.Logger.Warn("a sandbox wrote too much; what ran in it was ended", "session", p.id, "used", size(used), "allowed", size(m.limit), "free", size(space.FreeBytes))
+	k.Logger.Warn("sandbox exceeded its disk limit; its processes were stopped", "session", p.id, "used", size(used), "allowed", size(m.limit), "free", size(space.FreeBytes))
 	k.note(p.id, session.Noted{ID: "STATUS$ERROR_DISK_QUOTA", Message: why})
 	return err
 }

@@ -64,24 +64,24 @@ func (k *Keeper) watchHealth(p *place, box *sandbox.Sandbox, h sandbox.Handle, p
 // endSilent ends a sandbox whose runner does not answer. It is started again like any
 // other that was lost.
 func (k *Keeper) endSilent(p *place, box *sandbox.Sandbox, h sandbox.Handle) {
-	k.Logger.Warn("a sandbox does not answer and is ended", "session", p.id, "after", k.Silence)
-	k.note(p.id, session.Noted{ID: lost.ID, Message: fmt.Sprintf("The sandbox did not answer for %s and was ended. It is started again; what ran in it is gone, and the files in the workspace are kept.", k.Silence)})
+	k.Logger.Warn("sandbox does not respond and is stopped", "session", p.id, "after", k.Silence)
+	k.note(p.id, session.Noted{ID: lost.ID, Message: fmt.Sprintf("The sandbox did not respond for %s and was restarted. Running processes were lost; the workspace files are kept.", k.Silence)})
 	ctx, cancel := context.WithTimeout(k.ctx, endTime)
 	defer cancel()
 	if err := k.Driver.Stop(ctx, h); err != nil && k.ctx.Err() == nil {
-		k.Logger.Error("a sandbox that does not answer cannot be ended", "session", p.id, "error", err)
+		k.Logger.Error("cannot stop a sandbox that does not respond", "session", p.id, "error", err)
 	}
 	_ = box.Close() // whoever waits for an answer learns that it is lost
 }
 
 // endCrowded ends what runs in a sandbox that can start no process any more.
 func (k *Keeper) endCrowded(p *place, box *sandbox.Sandbox, processes int) {
-	why := fmt.Sprintf("Process limit reached: all %d processes and threads that the sandbox may have are in use. Everything that was running was ended.", processes)
-	k.Logger.Warn("a sandbox is full of processes; what ran in it was ended", "session", p.id, "allowed", processes)
+	why := fmt.Sprintf("Process limit reached: the sandbox uses all %d processes and threads. All running processes were stopped.", processes)
+	k.Logger.Warn("sandbox reached its process limit; its processes were stopped", "session", p.id, "allowed", processes)
 	ctx, cancel := context.WithTimeout(k.ctx, endTime)
 	defer cancel()
 	if err := box.EndAll(ctx, why); err != nil && k.ctx.Err() == nil {
-		k.Logger.Debug("what runs in a sandbox cannot be ended", "session", p.id, "error", err)
+		k.Logger.Debug("cannot stop the processes of a sandbox", "session", p.id, "error", err)
 	}
 	k.note(p.id, session.Noted{ID: "STATUS$ERROR_PROCESS_LIMIT", Message: why})
 }

@@ -102,7 +102,7 @@ func (k *Keeper) attend(ctx context.Context, id session.ID) {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
 	if err := k.settle(ctx, id); err != nil && !errors.Is(err, context.Canceled) {
-		k.Logger.Error("a sandbox that is not needed cannot be ended", "session", id, "error", err)
+		k.Logger.Error("cannot stop an unused sandbox", "session", id, "error", err)
 	}
 }
 
@@ -227,7 +227,7 @@ func (k *Keeper) Sweep(ctx context.Context) {
 	found, err := k.Driver.List(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			k.Logger.Error("sandboxes that nobody needs cannot be looked for", "error", err)
+			k.Logger.Error("cannot look for unused sandboxes", "error", err)
 		}
 		return
 	}
@@ -236,7 +236,7 @@ func (k *Keeper) Sweep(ctx context.Context) {
 			return
 		}
 		if err := k.sweepOne(ctx, f); err != nil && ctx.Err() == nil {
-			k.Logger.Error("a sandbox that nobody needs cannot be ended", "sandbox", f.Handle.ID, "error", err)
+			k.Logger.Error("cannot stop an unused sandbox", "sandbox", f.Handle.ID, "error", err)
 		}
 	}
 	k.measureStopped(ctx, found)

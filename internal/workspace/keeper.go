@@ -127,7 +127,7 @@ func (k *Keeper) handle(st session.State) (stored, error) {
 		return h, fmt.Errorf("%w: the handle of the workspace: %v", session.ErrCorrupt, err)
 	}
 	if h.Driver != k.Name {
-		return h, &sandbox.Unavailable{Reason: fmt.Sprintf("This conversation's workspace was made by the %s sandbox driver, and this server runs %s. Start it with --sandbox %s to use the workspace.", h.Driver, k.Name, h.Driver)}
+		return h, &sandbox.Unavailable{Reason: fmt.Sprintf("This conversation's workspace was created by the %s sandbox driver, but this server uses %s. Start the server with --sandbox %s to use the workspace.", h.Driver, k.Name, h.Driver)}
 	}
 	return h, nil
 }
@@ -271,7 +271,7 @@ func (k *Keeper) reserve(p *place, st session.State) (opened func(), err error) 
 		}
 	}
 	if k.PerUser > 0 && others >= k.PerUser {
-		return nil, &sandbox.Unavailable{Reason: fmt.Sprintf("You have %d running sandboxes, and more are not allowed at once. Stop a conversation that you do not need now, or wait until one has been idle for long enough.", others)}
+		return nil, &sandbox.Unavailable{Reason: fmt.Sprintf("You have reached the limit of %d running sandboxes. Stop a conversation, or wait until an idle one is closed.", others)}
 	}
 	if !st.Up { // what runs already is attached to
 		if err := k.checkDisk(owner); err != nil {
@@ -340,7 +340,7 @@ func (k *Keeper) clearStep(id session.ID) {
 		return []session.Payload{session.WorkspaceReady{}}, nil
 	})
 	if err != nil && k.ctx.Err() == nil {
-		k.Logger.Debug("the end of a start could not be recorded", "session", id, "error", err)
+		k.Logger.Debug("cannot record the end of a start", "session", id, "error", err)
 	}
 }
 
@@ -354,7 +354,7 @@ func (k *Keeper) clearSteps(ctx context.Context) {
 	ids, err := k.Index.Idle(ctx, time.Now(), maxCleared)
 	if err != nil {
 		if ctx.Err() == nil {
-			k.Logger.Error("unfinished starts cannot be looked for", "error", err)
+			k.Logger.Error("cannot look for unfinished starts", "error", err)
 		}
 		return
 	}
@@ -399,7 +399,7 @@ func (k *Keeper) record(ctx context.Context, st session.State, was, now stored) 
 		}
 		ready, err := s.Prepared(s.Claim, session.WorkspaceReady{Handle: handle})
 		if err == nil && len(ready) > 0 && s.Up && was.Boot != "" && was.Boot != now.Boot {
-			k.Logger.Warn("a sandbox had ended and was started again", "session", s.ID)
+			k.Logger.Warn("sandbox had ended and was restarted", "session", s.ID)
 			ready = append([]session.Payload{lost}, ready...)
 		}
 		return ready, err
@@ -409,7 +409,7 @@ func (k *Keeper) record(ctx context.Context, st session.State, was, now stored) 
 
 // lost is what people are told of a sandbox that ended by itself.
 var lost = session.Noted{ID: "STATUS$ERROR_RUNTIME_DISCONNECTED",
-	Message: "The sandbox had ended and was started again. What ran in it is gone; the files in the workspace are kept."}
+	Message: "The sandbox had ended and was restarted. Running processes were lost; the workspace files are kept."}
 
 // maxRestarts is how often in restartSpan a sandbox that keeps dying is started again by itself.
 const (
@@ -455,8 +455,8 @@ func (k *Keeper) watch(p *place, box *sandbox.Sandbox) {
 	}
 	if _, err := k.open(k.ctx, p); err != nil && k.ctx.Err() == nil {
 		k.drop(p, box)
-		k.Logger.Error("a sandbox ended and cannot be started again", "session", p.id, "error", err)
-		k.note(p.id, session.Noted{ID: lost.ID, Error: true, Message: "The sandbox has ended and cannot be started again: " + plain(err)})
+		k.Logger.Error("cannot restart a sandbox", "session", p.id, "error", err)
+		k.note(p.id, session.Noted{ID: lost.ID, Error: true, Message: "The sandbox has ended and cannot be restarted: " + plain(err)})
 	}
 }
 
@@ -481,7 +481,7 @@ func (k *Keeper) note(id session.ID, n session.Noted) {
 		return []session.Payload{n}, nil
 	})
 	if err != nil && k.ctx.Err() == nil && !errors.Is(err, session.ErrDeleted) {
-		k.Logger.Error("a note about a sandbox cannot be recorded", "session", id, "error", err)
+		k.Logger.Error("cannot record a note about a sandbox", "session", id, "error", err)
 	}
 }
 
@@ -491,5 +491,5 @@ func plain(err error) string {
 	if errors.As(err, &u) {
 		return u.Reason
 	}
-	return "the server's log says why."
+	return "see the server log."
 }

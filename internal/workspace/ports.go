@@ -12,7 +12,7 @@ import (
 
 // ErrAsleep says that a session's sandbox does not run, so nothing in it can be
 // connected to.
-var ErrAsleep = errors.New("the sandbox does not run")
+var ErrAsleep = errors.New("the sandbox is not running")
 
 // Ports lists the TCP ports that something in a session's sandbox listens on,
 // none if it does not run.

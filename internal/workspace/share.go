@@ -49,7 +49,7 @@ func (k *Keeper) checkDisk(owner string) error {
 	if used < k.DiskPerUser {
 		return nil
 	}
-	return &sandbox.Unavailable{Reason: fmt.Sprintf("Your workspaces use %s of the %s that you may use. Delete conversations that you do not need, then start this one again.", size(used), size(k.DiskPerUser))}
+	return &sandbox.Unavailable{Reason: fmt.Sprintf("Your workspaces use %s, and the limit is %s. Delete conversations that you do not need, then start this one again.", size(used), size(k.DiskPerUser))}
 }
 
 // measureStopped measures the workspaces in which nothing runs, each once after each run, and
@@ -68,7 +68,7 @@ func (k *Keeper) measureStopped(ctx context.Context, found []sandbox.Found) {
 	k.mu.Unlock()
 	for _, f := range found {
 		if err := k.measureOne(ctx, d, f); err != nil && ctx.Err() == nil && !errors.Is(err, sandbox.ErrGone) && !errors.Is(err, session.ErrNotFound) {
-			k.Logger.Debug("a workspace cannot be measured", "sandbox", f.Handle.ID, "error", err)
+			k.Logger.Debug("cannot measure the disk usage of a workspace", "sandbox", f.Handle.ID, "error", err)
 		}
 	}
 }

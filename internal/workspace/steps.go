@@ -59,7 +59,7 @@ func (s *steps) write() {
 			return st.Progressed(st.Claim, session.WorkspaceStep{Step: string(p.Step), Message: p.Message})
 		})
 		if err != nil && s.k.ctx.Err() == nil && !errors.Is(err, session.ErrRefused) && !errors.Is(err, session.ErrDeleted) {
-			s.k.Logger.Error("the progress of a start cannot be recorded", "session", s.id, "error", err)
+			s.k.Logger.Error("cannot record the progress of a start", "session", s.id, "error", err)
 		}
 	}
 }

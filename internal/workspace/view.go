@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNone says that the session has no workspace yet.
-var ErrNone = errors.New("the workspace has not been made yet")
+var ErrNone = errors.New("the workspace does not exist yet")
 
 // View reads a workspace: through its sandbox if that runs, and otherwise on
 // this machine, without starting it. Close it.

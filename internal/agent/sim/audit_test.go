@@ -236,7 +236,7 @@ func (w *world) came() map[string]int {
 			case session.Failed:
 				out["session failed"]++
 			case session.Stopped:
-				if strings.Contains(p.Reason, "without use") {
+				if strings.Contains(p.Reason, "it was idle") {
 					out["idle session closed"]++
 				}
 			}

@@ -103,7 +103,7 @@ func (c *Caller) Raw(ctx context.Context, r Request) ([]byte, Answer, error) {
 	defer cancel()
 	req, err := c.request(within, r)
 	if err != nil {
-		return nil, Answer{}, c.Fail(gitprovider.Refused, "the address cannot be used")
+		return nil, Answer{}, c.Fail(gitprovider.Refused, "the URL cannot be used")
 	}
 	res, err := c.client.Do(req)
 	if err != nil {

@@ -87,7 +87,7 @@ func TestStatuses(t *testing.T) {
 		{403, "", `{"message": "You have exceeded a secondary rate limit."}`, gitprovider.RateLimited, "", 0},
 		{404, "", body, gitprovider.NotFound, "", 0}, {410, "", body, gitprovider.NotFound, "", 0},
 		{405, "", body, gitprovider.Refused, "It is wrong", 0}, {409, "", body, gitprovider.Refused, "It is wrong", 0}, {422, "", body, gitprovider.Refused, "It is wrong", 0},
-		{422, "", "<html>", gitprovider.Refused, "refused it.", 0},
+		{422, "", "<html>", gitprovider.Refused, "refused the request.", 0},
 		{408, "", "", gitprovider.Unavailable, "", 0},
 		{429, "Retry-After: 5", "", gitprovider.RateLimited, "", 5 * time.Second},
 		{429, "Retry-After: -5", "", gitprovider.RateLimited, "", 0},

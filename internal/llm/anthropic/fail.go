@@ -39,7 +39,7 @@ func classify(err error, response *http.Response, a *answer) *llm.Error {
 	case err != nil && response != nil && response.StatusCode >= http.StatusBadRequest: // not in the API's words: a proxy
 		return refused(response.StatusCode, "", "", response)
 	case errors.As(err, &broken), errors.Is(err, bufio.ErrTooLong):
-		return &llm.Error{Class: llm.ClassInternal, Message: "the provider wrote what cannot be read: " + err.Error()}
+		return &llm.Error{Class: llm.ClassInternal, Message: "the provider sent an invalid response: " + err.Error()}
 	case err != nil:
 		return &llm.Error{Class: llm.ClassNetwork, Message: llm.Unreachable(err), Final: llm.Forbidden(err)}
 	case a.stop == sdk.StopReasonRefusal:
@@ -49,7 +49,7 @@ func classify(err error, response *http.Response, a *answer) *llm.Error {
 		}
 		return &llm.Error{Class: llm.ClassPolicy, Message: message}
 	case !a.ended && a.stop == "":
-		return &llm.Error{Class: llm.ClassNetwork, Message: "the answer ended before it was complete"}
+		return &llm.Error{Class: llm.ClassNetwork, Message: "the reply ended early"}
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func classify(err error, response *http.Response, a *answer) *llm.Error {
 func refused(status int, kind, message string, response *http.Response) *llm.Error {
 	e := &llm.Error{Class: class(status, kind, message), Message: message}
 	if e.Message == "" {
-		e.Message = strings.TrimSpace(fmt.Sprintf("the server answered %d %s", status, http.StatusText(status)))
+		e.Message = strings.TrimSpace(fmt.Sprintf("the server responded with %d %s", status, http.StatusText(status)))
 	}
 	if response != nil {
 		e.RetryAfter = llm.RetryAfter(response.Header)

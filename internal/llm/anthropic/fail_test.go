@@ -40,7 +40,7 @@ func TestFailures(t *testing.T) {
 		{"a proxy's detail", llmtest.Reply{Status: 503, Body: `{"detail":"later"}`}, llm.ClassOverload, "later"},
 		{"nothing", llmtest.Reply{Status: 500, Body: " "}, llm.ClassInternal, "500"},
 		{"the key", llmtest.Reply{Status: 401, Message: "the key test-key is wrong"}, llm.ClassAuth, "the key *** is wrong"},
-		{"a page", llmtest.Reply{Body: "<html>Welcome</html>"}, llm.ClassNetwork, "before it was complete"},
+		{"a page", llmtest.Reply{Body: "<html>Welcome</html>"}, llm.ClassNetwork, "ended early"},
 		{"refusal", llmtest.Reply{Text: "I can", Code: "refusal"}, llm.ClassPolicy, "refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

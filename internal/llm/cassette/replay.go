@@ -78,7 +78,7 @@ func readLine(b []byte, before request) (take, request, error) {
 		return take{}, before, fmt.Errorf("it is not what a recording has: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return take{}, before, errors.New("there is something after the JSON value")
+		return take{}, before, errors.New("unexpected data after the JSON value")
 	}
 	if l.Version != version {
 		return take{}, before, fmt.Errorf("its format is version %d, and this program plays version %d", l.Version, version)

@@ -128,10 +128,10 @@ func TestMistakesInOverrides(t *testing.T) {
 		{Override{API: "soap"}, "chat, responses, anthropic or gemini"},
 		{Override{BaseURL: "ftp://x"}, "http"},
 		{Override{BaseURL: "localhost:1"}, "http"},
-		{Override{Input: ptr(1.0)}, "0 is a price"},
-		{Override{Output: ptr(1.0)}, "0 is a price"},
+		{Override{Input: ptr(1.0)}, "0 is allowed"},
+		{Override{Output: ptr(1.0)}, "0 is allowed"},
 		{Override{Input: ptr(1.0), Output: ptr(-1.0)}, "0 or more"},
-		{Override{CacheRead: ptr(1.0)}, "input and output beside"},
+		{Override{CacheRead: ptr(1.0)}, "also needs input and output"},
 	} {
 		if err := c.o.Check(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.o, err, c.want)

@@ -33,20 +33,20 @@ type Override struct {
 func (o Override) Check() error {
 	for name, n := range map[string]*int64{"window": o.Window, "max_output": o.MaxOutput} {
 		if n != nil && (*n < 1 || *n > math.MaxInt32) {
-			return fmt.Errorf("%s is a number of tokens, 1 or more", name)
+			return fmt.Errorf("%s must be a number of tokens, 1 or more", name)
 		}
 	}
 	if o.Tools != "" && o.Tools != "native" && o.Tools != "text" {
-		return errors.New("tools is native or text")
+		return errors.New("tools must be native or text")
 	}
 	switch o.API {
 	case "", Chat, Responses, Anthropic, Gemini:
 	default:
-		return errors.New("api is chat, responses, anthropic or gemini")
+		return errors.New("api must be chat, responses, anthropic or gemini")
 	}
 	if o.BaseURL != "" {
 		if u, err := url.Parse(o.BaseURL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return errors.New("base_url is an address that begins with http:// or https://")
+			return errors.New("base_url must start with http:// or https://")
 		}
 	}
 	return o.checkPrice()
@@ -54,15 +54,15 @@ func (o Override) Check() error {
 
 func (o Override) checkPrice() error {
 	if (o.Input == nil) != (o.Output == nil) {
-		return errors.New("a price needs both input and output; 0 is a price")
+		return errors.New("a price needs both input and output (0 is allowed)")
 	}
 	for _, p := range []*float64{o.Input, o.Output, o.CacheRead, o.CacheWrite} {
 		if p != nil && (!(*p >= 0) || math.IsInf(*p, 0)) {
-			return errors.New("input, output, cache_read and cache_write are amounts of dollars, 0 or more")
+			return errors.New("input, output, cache_read and cache_write must be amounts in dollars, 0 or more")
 		}
 	}
 	if o.Input == nil && (o.CacheRead != nil || o.CacheWrite != nil) {
-		return errors.New("a price for the cache needs input and output beside it")
+		return errors.New("a cache price also needs input and output")
 	}
 	return nil
 }

@@ -125,11 +125,11 @@ func route(c llm.Config, cat *catalogue.Catalogue) (way, error) {
 
 // needsAddress says why a provider cannot be reached by its name alone.
 var needsAddress = map[string]string{
-	"azure":         "give llm_base_url the address of your Azure resource, such as https://NAME.openai.azure.com; the model is azure/ and the name of the deployment.",
-	"litellm_proxy": "give llm_base_url the address of your LiteLLM proxy.",
-	"openhands":     "give llm_base_url the address of the proxy that your OpenHands key is for.",
-	"bedrock":       "requests signed with AWS credentials are not supported; give llm_base_url the address of Bedrock's OpenAI-compatible endpoint, and a Bedrock API key.",
-	"vertexai":      "Google Cloud credentials are not supported; use gemini/ with an API key, or give llm_base_url the address of an OpenAI-compatible endpoint.",
+	"azure":         "set llm_base_url to the URL of your Azure resource, such as https://NAME.openai.azure.com; the model is azure/ and the deployment name.",
+	"litellm_proxy": "set llm_base_url to the URL of your LiteLLM proxy.",
+	"openhands":     "set llm_base_url to the URL of the proxy that your OpenHands key belongs to.",
+	"bedrock":       "requests signed with AWS credentials are not supported; set llm_base_url to Bedrock's OpenAI-compatible endpoint, and use a Bedrock API key.",
+	"vertexai":      "Google Cloud credentials are not supported; use gemini/ with an API key, or set llm_base_url to an OpenAI-compatible endpoint.",
 }
 
 // spelled is the address with what people leave out: Ollama's own tools name

@@ -33,7 +33,7 @@ type listener struct {
 // silenceError says that nothing came.
 type silenceError struct{ limit time.Duration }
 
-func (e *silenceError) Error() string { return fmt.Sprintf("the server sent nothing for %v", e.limit) }
+func (e *silenceError) Error() string { return fmt.Sprintf("the server sent no data for %v", e.limit) }
 
 // RoundTrip implements http.RoundTripper.
 func (l *listener) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -34,7 +34,7 @@ func TestSilence(t *testing.T) {
 			defer s.Close()
 			err := silent(t, s, 50*time.Millisecond)
 			var e *llm.Error
-			if !errors.As(err, &e) || !e.Retry() || e.Began != (begin != "") || !strings.Contains(e.Message, "sent nothing for 50ms") {
+			if !errors.As(err, &e) || !e.Retry() || e.Began != (begin != "") || !strings.Contains(e.Message, "sent no data for 50ms") {
 				t.Errorf("%v", err)
 			}
 			<-left // the server is told

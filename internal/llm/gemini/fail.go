@@ -50,7 +50,7 @@ func ended(a *answer) *llm.Error {
 	case forbidden[a.finish]:
 		return &llm.Error{Class: llm.ClassPolicy, Message: "the provider stopped the answer (" + reason + ")"}
 	case a.finish == genai.FinishReasonLanguage:
-		return &llm.Error{Class: llm.ClassRequest, Message: "the model does not know this language (" + reason + ")"}
+		return &llm.Error{Class: llm.ClassRequest, Message: "the model does not support this language (" + reason + ")"}
 	}
 	return &llm.Error{Class: llm.ClassInternal, Message: "the model did not finish its answer (" + reason + ")"}
 }
@@ -76,9 +76,9 @@ func classify(err error, line *tap, sent bool) *llm.Error {
 	case err != nil && !sent:
 		return &llm.Error{Class: llm.ClassRequest, Message: err.Error()}
 	case err != nil:
-		return &llm.Error{Class: llm.ClassInternal, Message: "the provider wrote what cannot be read"}
+		return &llm.Error{Class: llm.ClassInternal, Message: "the provider sent an invalid response"}
 	}
-	return &llm.Error{Class: llm.ClassNetwork, Message: "the answer ended before it was complete"}
+	return &llm.Error{Class: llm.ClassNetwork, Message: "the reply ended early"}
 }
 
 // refused is an error that the provider reported.
@@ -88,7 +88,7 @@ func refused(said genai.APIError, line *tap) *llm.Error {
 	}
 	e := &llm.Error{Class: class(said), Message: strings.TrimSpace(said.Message), RetryAfter: retryDelay(said.Details)}
 	if e.Message == "" || unknownShape(said) {
-		e.Message = strings.TrimSpace(fmt.Sprintf("the server answered %d %s", said.Code, http.StatusText(said.Code)))
+		e.Message = strings.TrimSpace(fmt.Sprintf("the server responded with %d %s", said.Code, http.StatusText(said.Code)))
 	}
 	if e.RetryAfter == 0 {
 		e.RetryAfter = llm.RetryAfter(line.header)

@@ -77,7 +77,7 @@ var (
 	// errLeft says that nobody listens any more.
 	errLeft = errors.New("the listener left")
 	// errUnreadable says that an answer is not of the shape that the SDK takes for granted.
-	errUnreadable = errors.New("the answer has a shape that is not Gemini's")
+	errUnreadable = errors.New("the response is not in Gemini's format")
 )
 
 // receive makes the call and passes on what comes.

@@ -42,7 +42,7 @@ func (w wire) classify(err error, began bool) *llm.Error {
 		said.message = unreadable.Error()
 		out.Class = llm.ClassInternal
 	case errors.As(err, &address) && strings.Contains(address.Err.Error(), "origin must match"): // the SDK's only word for it
-		said.message = "the server sends requests on to another host, but the key is for this one; give the other one's address"
+		said.message = "the server redirects to another host, but the key belongs to this one; use the URL of the other host"
 		out.Class = llm.ClassRequest
 	case errors.As(err, &address): // without the address, which may have a secret in it
 		said.message = "no connection: " + address.Err.Error()
@@ -57,7 +57,7 @@ func (w wire) classify(err error, began bool) *llm.Error {
 
 // cut is the failure of a stream that ended without its end.
 func (w wire) cut(began bool) *llm.Error {
-	return &llm.Error{Class: llm.ClassNetwork, Began: began, Message: "the answer ended in the middle"}
+	return &llm.Error{Class: llm.ClassNetwork, Began: began, Message: "the reply ended early"}
 }
 
 // clean takes what is secret out of a message, and shortens it.
@@ -86,12 +86,12 @@ func readRefusal(r *refusal) refusalText {
 	switch {
 	case said.message != "":
 	case strings.HasPrefix(r.header.Get("Content-Type"), "text/html"):
-		said.message = fmt.Sprintf("the address answers with a web page (HTTP %d), not with a model's answer", r.status)
+		said.message = fmt.Sprintf("the base URL returns a web page (HTTP %d), not a model response", r.status)
 		if r.status < 300 { // the address is a wrong one, which waiting does not mend
 			said.kind = "invalid_request"
 		}
 	case r.status < 300:
-		said.message = "the server answered at once although it was asked to stream"
+		said.message = "the server did not stream its response"
 	default:
 		said.message = strings.TrimSpace(fmt.Sprintf("HTTP %d %s", r.status, http.StatusText(r.status)))
 		if !json.Valid(r.body) { // it tells what kind of failure this is, and is not shown: the address may be no model's

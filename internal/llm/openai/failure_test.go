@@ -48,7 +48,7 @@ func TestFailures(t *testing.T) {
 		{"a router's upstream", llmtest.Reply{Status: 502, Body: `{"error":{"code":502,"message":"Provider returned error","metadata":{"raw":"the upstream's words"}}}`}, llm.ClassOverload, "upstream's words"},
 		{"an error with status 200", llmtest.Reply{Body: `{"error":{"message":"boom","code":"server_error"}}`}, llm.ClassInternal, "boom"},
 		{"a page with status 200", llmtest.Reply{Body: `<html>welcome`}, llm.ClassRequest, "web page"},
-		{"no stream", llmtest.Reply{Body: `{"choices":[]}`}, llm.ClassInternal, "asked to stream"},
+		{"no stream", llmtest.Reply{Body: `{"choices":[]}`}, llm.ClassInternal, "did not stream"},
 		{"nothing at all", llmtest.Reply{Status: 418, Body: "{}"}, llm.ClassRequest, "418"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -95,13 +95,13 @@ func newWire(c llm.Config, name string, o Options, azurePath string) wire {
 func address(base string, o Options, azurePath string) (string, url.Values, error) {
 	if base == "" {
 		if o.Azure {
-			return "", nil, errors.New("an Azure model needs the address of its resource as base URL")
+			return "", nil, errors.New("an Azure model needs the URL of its resource as base URL")
 		}
 		base = home
 	}
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return "", nil, errors.New("the base URL is not an http or https address")
+		return "", nil, errors.New("the base URL must be an http or https URL")
 	}
 	query := u.Query()
 	u.RawQuery, u.Fragment = "", ""

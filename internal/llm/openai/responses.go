@@ -127,7 +127,7 @@ func (a *responseAnswer) take(e responseEvent) bool {
 func (a *responseAnswer) refuse(message, code text) {
 	said := refusalText{message: string(message), code: string(code)}
 	if said.message == "" {
-		said.message = "the provider failed and did not say why"
+		said.message = "the provider failed without a reason"
 	}
 	a.fail(&llm.Error{Class: said.class(0), Message: a.clean(said.message), Began: a.began})
 }

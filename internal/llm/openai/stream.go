@@ -49,13 +49,13 @@ func (h head) failed() bool { return len(h.Error) > 0 && h.Error.Kind() != 'n' }
 // lateError is what a provider says inside of a stream instead of going on.
 type lateError struct{ data []byte }
 
-func (e *lateError) Error() string { return "the provider failed in the middle of the answer" }
+func (e *lateError) Error() string { return "the provider failed during the reply" }
 
 // unreadableError says that a frame is not JSON, or not an object.
 type unreadableError struct{ why string }
 
 func (e *unreadableError) Error() string {
-	return "the server sent something that is not an answer: " + e.why
+	return "the server sent an invalid response: " + e.why
 }
 
 // How JSON is read. Everybody accepts what is lax. With loose, reading goes on

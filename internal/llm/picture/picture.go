@@ -44,10 +44,10 @@ func (f *Fetcher) DataURL(ctx context.Context, address string) (string, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", errors.New("the image is neither at a web address nor in a data: address")
+		return "", errors.New("the image must be an http(s) or data: URL")
 	}
 	if u.User != nil {
-		return "", errors.New("the image's address must not have a password in it")
+		return "", errors.New("the image URL must not contain a password")
 	}
 	return f.share(ctx, f.keep(), address, f.fetch)
 }
@@ -97,7 +97,7 @@ func (f *Fetcher) fetch(ctx context.Context, address string) (string, error) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return "", fmt.Errorf("the image's address cannot be used: %w", err)
+		return "", fmt.Errorf("the image URL cannot be used: %w", err)
 	}
 	req.Header.Set("Accept", "image/png, image/jpeg, image/gif, image/webp")
 	res, err := f.Client.Do(req)
@@ -106,7 +106,7 @@ func (f *Fetcher) fetch(ctx context.Context, address string) (string, error) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("the image could not be fetched: the server answered %s", strings.TrimSpace(res.Status))
+		return "", fmt.Errorf("the image could not be fetched: the server responded with %s", strings.TrimSpace(res.Status))
 	}
 	if res.ContentLength > MaxBytes {
 		return "", errLarge
@@ -122,7 +122,7 @@ func (f *Fetcher) fetch(ctx context.Context, address string) (string, error) {
 // which may have a secret in it.
 func unreachable(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("the image could not be fetched: its server did not answer within %.0f seconds", timeout.Seconds())
+		return fmt.Errorf("the image could not be fetched: the server did not respond within %.0f seconds", timeout.Seconds())
 	}
 	var at *url.Error
 	if errors.As(err, &at) {

@@ -133,12 +133,12 @@ func TestFetchFails(t *testing.T) {
 		s.URL + "/dropped":             "could not be fetched",
 		s.URL + "/empty":               "looks like text/plain",
 		gone.URL + "/?token=hush":      "refused",
-		"ftp://example.com/a.png":      "neither at a web address",
-		"file:///etc/passwd":           "neither at a web address",
-		"/a.png":                       "neither at a web address",
-		"":                             "neither at a web address",
-		"http://user:hush@127.0.0.1/a": "must not have a password",
-		"https://%zz":                  "neither at a web address",
+		"ftp://example.com/a.png":      "must be an http(s) or data: URL",
+		"file:///etc/passwd":           "must be an http(s) or data: URL",
+		"/a.png":                       "must be an http(s) or data: URL",
+		"":                             "must be an http(s) or data: URL",
+		"http://user:hush@127.0.0.1/a": "must not contain a password",
+		"https://%zz":                  "must be an http(s) or data: URL",
 	} {
 		_, err := f.DataURL(t.Context(), address)
 		if err == nil || !strings.Contains(err.Error(), says) {
@@ -286,7 +286,7 @@ func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &Fetcher{Client: &http.Client{Transport: silence{}}}
 		_, err := f.DataURL(t.Context(), "https://example.com/a.png")
-		if err == nil || !strings.Contains(err.Error(), "did not answer within 20 seconds") {
+		if err == nil || !strings.Contains(err.Error(), "did not respond within 20 seconds") {
 			t.Errorf("it ended with %v", err)
 		}
 	})

@@ -37,13 +37,13 @@ func (p *prober) useTools(ctx context.Context) {
 		p.add(Tools, &yes, "The model calls tools (%s), one at a time.", how)
 	case r.err != nil && passing(r.err):
 		p.usable = true // nothing says that it cannot
-		p.add(Tools, nil, "Nobody can tell: %s", explain(r.err))
+		p.add(Tools, nil, "Unknown: %s", explain(r.err))
 	case r.err != nil:
-		p.add(Tools, &no, "The model cannot be given tools, without which agents cannot work: %s%s", explain(r.err), p.instead())
+		p.add(Tools, &no, "The model does not support tools, which agents need: %s%s", explain(r.err), p.instead())
 	case len(r.calls) > 0:
-		p.add(Tools, &no, "The model calls tools with arguments that do not fit; agents cannot work with it.")
+		p.add(Tools, &no, "The model calls tools with invalid arguments. Agents cannot use it.")
 	default:
-		p.add(Tools, &no, "The model did not call the tool that it was asked to call; agents cannot work with it.%s", p.instead())
+		p.add(Tools, &no, "The model did not call the requested tool. Agents cannot use it.%s", p.instead())
 	}
 }
 
@@ -52,7 +52,7 @@ func (p *prober) instead() string {
 	if !p.info.Tools {
 		return ""
 	}
-	return " If it has no tool calling of its own, say tools: text for it in the config file, under models."
+	return " If the model has no native tool calling, set tools: text for it in the config file, under models."
 }
 
 // passing reports failures that say nothing about the model.
@@ -70,20 +70,20 @@ func picture() string { return "data:image/png;base64," + red }
 // look finds out whether the model sees what it is shown.
 func (p *prober) look(ctx context.Context) {
 	if !p.info.Images {
-		p.add(Images, nil, "Not tried: the model is not known to see images, so it is told that there are some. If it can, say images: true for it in the config file, under models.")
+		p.add(Images, nil, "Not tested: the model is not known to support images. If it does, set images: true for it in the config file, under models.")
 		return
 	}
 	r := p.ask(ctx, llm.Request{Messages: []llm.Message{{Role: llm.User, Text: "What colour is this picture? Answer with one word.", Images: []string{picture()}}}})
 	switch {
 	case r.err != nil && passing(r.err):
-		p.add(Images, nil, "Nobody can tell: %s", explain(r.err))
+		p.add(Images, nil, "Unknown: %s", explain(r.err))
 	case r.err != nil:
-		p.add(Images, &no, "The model does not take images: %s", explain(r.err))
+		p.add(Images, &no, "The model does not support images: %s", explain(r.err))
 	case strings.Contains(strings.ToLower(r.text), "red"):
-		p.add(Images, &yes, "The model sees images.")
+		p.add(Images, &yes, "The model supports images.")
 	case r.text == "" || r.cut:
-		p.add(Images, nil, "It did not say what it sees, so nobody can tell.")
+		p.add(Images, nil, "Unknown: the model did not describe the image.")
 	default:
-		p.add(Images, &no, "The model takes images, but did not recognise a red one.")
+		p.add(Images, &no, "The model accepts images, but did not recognise a red one.")
 	}
 }

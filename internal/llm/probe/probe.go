@@ -62,7 +62,7 @@ func Run(ctx context.Context, m llm.Model, info llm.Info, o Options) Report {
 		p.look(ctx)
 	} else {
 		for _, name := range []string{Streaming, Tools, Images} {
-			p.add(name, nil, "Not tried, because the model cannot be reached.")
+			p.add(name, nil, "Not tested, because the model cannot be reached.")
 		}
 	}
 	p.lookUp()
@@ -130,7 +130,7 @@ func (p *prober) ask(ctx context.Context, req llm.Request) result {
 		}
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		r.err = &llm.Error{Class: llm.ClassNetwork, Message: fmt.Sprintf("no answer within %s", p.options.Timeout)}
+		r.err = &llm.Error{Class: llm.ClassNetwork, Message: fmt.Sprintf("no response within %s", p.options.Timeout)}
 	}
 	return r
 }
@@ -147,14 +147,14 @@ func (p *prober) greet(ctx context.Context) {
 		return
 	}
 	p.reached, p.report.FirstToken = true, r.first
-	p.add(Reachable, &yes, "The model answers; its answer began after %s.", r.first.Round(time.Millisecond))
+	p.add(Reachable, &yes, "The model responds; its reply started after %s.", r.first.Round(time.Millisecond))
 	switch {
 	case r.fragments > 1:
-		p.add(Streaming, &yes, "The answer came in %d pieces, as it was written.", r.fragments)
+		p.add(Streaming, &yes, "The reply was streamed in %d pieces.", r.fragments)
 	case r.fragments == 0:
-		p.add(Streaming, nil, "The answer was empty, so nobody can tell.")
+		p.add(Streaming, nil, "Unknown: the reply was empty.")
 	default:
-		p.add(Streaming, &no, "The answer came in one piece. Agents work, but nobody sees them write; something between here and the model may hold answers back.")
+		p.add(Streaming, &no, "The reply was not streamed. Agents work, but their text does not appear while it is written; a proxy may be buffering responses.")
 	}
 }
 
@@ -163,12 +163,12 @@ func (p *prober) lookUp() {
 	if p.info.Window > 0 {
 		p.add(Context, &yes, "The context window has %d tokens.", p.info.Window)
 	} else {
-		p.add(Context, nil, "The size of the context window is not known. The config file can give it, under models.")
+		p.add(Context, nil, "The context window size is unknown. Set it in the config file, under models.")
 	}
 	if p.info.Priced {
-		p.add(Price, &yes, "A million tokens cost $%s to read and $%s to write.", dollars(p.info.Price.Input), dollars(p.info.Price.Output))
+		p.add(Price, &yes, "Price per million tokens: $%s input, $%s output.", dollars(p.info.Price.Input), dollars(p.info.Price.Output))
 	} else {
-		p.add(Price, nil, "The price is not known, so max_budget_per_task cannot be used. The config file can give it, under prices; 0 is a price.")
+		p.add(Price, nil, "The price is unknown, so max_budget_per_task cannot be used. Set a price in the config file, under prices (0 is allowed).")
 	}
 }
 
@@ -183,19 +183,19 @@ func explain(err error) string {
 	said := strings.TrimRight(e.Message, ".")
 	switch e.Class {
 	case llm.ClassAuth:
-		return "The key is wrong or missing, or may not use this model: " + said + "."
+		return "The API key is missing or invalid, or has no access to this model: " + said + "."
 	case llm.ClassRate:
-		return "The provider asks to slow down: " + said + ". Try again later."
+		return "Rate limited by the provider: " + said + ". Try again later."
 	case llm.ClassOverload:
-		return "The provider is not available right now: " + said + ". Try again later."
+		return "The provider is not available at the moment: " + said + ". Try again later."
 	case llm.ClassCredit:
 		return "The account has no credit left: " + said + "."
 	case llm.ClassNetwork:
-		return "The model's address does not answer: " + said + ". Check llm_base_url."
+		return "The base URL does not respond: " + said + ". Check llm_base_url."
 	case llm.ClassRequest:
-		return "The provider does not accept the request; the model's name may be wrong: " + said + "."
+		return "The provider rejected the request; check the model name: " + said + "."
 	case llm.ClassContext:
-		return "The context window is too small for anything: " + said + "."
+		return "The context window is too small: " + said + "."
 	}
 	return "The provider failed: " + said + "."
 }

@@ -96,17 +96,17 @@ func TestReports(t *testing.T) {
 		says []string
 	}{
 		"a good model": {model{greet: counts, tools: calls(apple, pear), images: says("Red.")}, full,
-			"+reachable +streaming +tools +images +context +price", true, []string{"3 pieces", "several at once", "200000 tokens", "$3 to read and $15 to write"}},
+			"+reachable +streaming +tools +images +context +price", true, []string{"3 pieces", "several at once", "200000 tokens", "$3 input, $15 output"}},
 		"one call at a time": {model{greet: counts, tools: calls(apple), images: says("red")}, full,
 			"+reachable +streaming +tools +images +context +price", true, []string{"one at a time"}},
 		"a wrong key": {model{greet: fails(llm.ClassAuth, "invalid x-api-key sk-secret")}, full,
-			"-reachable ?streaming ?tools ?images +context +price", false, []string{"key is wrong", "invalid x-api-key ***", "Not tried"}},
+			"-reachable ?streaming ?tools ?images +context +price", false, []string{"API key is missing or invalid", "invalid x-api-key ***", "Not tested"}},
 		"a wrong name": {model{greet: fails(llm.ClassRequest, "no such model")}, full,
-			"-reachable ?streaming ?tools ?images +context +price", false, []string{"name may be wrong"}},
+			"-reachable ?streaming ?tools ?images +context +price", false, []string{"check the model name"}},
 		"no connection": {model{greet: fails(llm.ClassNetwork, "connection refused")}, full,
 			"-reachable ?streaming ?tools ?images +context +price", false, []string{"llm_base_url"}},
 		"in one piece": {model{greet: says("one two"), tools: calls(apple, pear), images: says("red")}, full,
-			"+reachable -streaming +tools +images +context +price", true, []string{"in one piece"}},
+			"+reachable -streaming +tools +images +context +price", true, []string{"was not streamed"}},
 		"nothing said": {model{greet: says(), tools: calls(apple, pear), images: says()}, full,
 			"+reachable ?streaming +tools ?images +context +price", true, nil},
 		"no tools": {model{greet: counts, tools: says("I would call note."), images: says("red")}, full,
@@ -114,13 +114,13 @@ func TestReports(t *testing.T) {
 		"tools refused": {model{greet: counts, tools: fails(llm.ClassRequest, "tools are not supported"), images: says("red")}, full,
 			"+reachable +streaming -tools +images +context +price", false, []string{"tools are not supported", "tools: text"}},
 		"bad arguments": {model{greet: counts, tools: calls(`"apple"`), images: says("red")}, full,
-			"+reachable +streaming -tools +images +context +price", false, []string{"do not fit"}},
+			"+reachable +streaming -tools +images +context +price", false, []string{"invalid arguments"}},
 		"slowed down": {model{greet: counts, tools: fails(llm.ClassRate, "later"), images: fails(llm.ClassOverload, "busy")}, full,
-			"+reachable +streaming ?tools ?images +context +price", true, []string{"Nobody can tell"}},
+			"+reachable +streaming ?tools ?images +context +price", true, []string{"Unknown: "}},
 		"colour-blind": {model{greet: counts, tools: calls(apple, pear), images: says("Blue")}, full,
 			"+reachable +streaming +tools -images +context +price", true, []string{"did not recognise"}},
 		"images refused": {model{greet: counts, tools: calls(apple, pear), images: fails(llm.ClassRequest, "no vision")}, full,
-			"+reachable +streaming +tools -images +context +price", true, []string{"does not take images"}},
+			"+reachable +streaming +tools -images +context +price", true, []string{"does not support images"}},
 		"nothing known": {model{greet: counts, tools: calls(apple, pear)}, llm.Info{Tools: true},
 			"+reachable +streaming +tools ?images ?context ?price", true, []string{"images: true", "max_budget_per_task"}},
 		"tools as text": {model{greet: counts, tools: says("no")}, llm.Info{Thinks: true},
@@ -158,7 +158,7 @@ func TestTime(t *testing.T) {
 		if took := time.Since(begun); took != 30*time.Second {
 			t.Errorf("took %s", took)
 		}
-		if r.OK || r.Class != llm.ClassNetwork || !strings.Contains(r.Checks[0].Message, "no answer within 30s") {
+		if r.OK || r.Class != llm.ClassNetwork || !strings.Contains(r.Checks[0].Message, "no response within 30s") {
 			t.Errorf("%+v", r)
 		}
 		begun = time.Now()

@@ -13,9 +13,9 @@ import (
 // What can go wrong with the file, for errors.Is. The texts are for the
 // operator, who can do something about it.
 var (
-	ErrFull     = error(unwritten("the disk is full: nothing can be stored until there is space again"))
-	ErrReadOnly = error(unwritten("the database is read-only: nothing can be stored until its disk can be written"))
-	ErrBusy     = errors.New("another process holds the database locked")
+	ErrFull     = error(unwritten("the disk is full: nothing can be stored until space is freed"))
+	ErrReadOnly = error(unwritten("the database is read-only: nothing can be stored until the disk is writable"))
+	ErrBusy     = errors.New("the database is locked by another process")
 	ErrNewer    = errors.New("the database was written by a newer version of deckhand: start that version, or restore a backup")
 	ErrClosed   = errors.New("the database is closed")
 )

@@ -275,7 +275,7 @@ func (r *remote) outcome(limited context.Context, sent *record, err error) (a an
 	if errors.As(err, &said) && said.Code == rejected {
 		said = nil
 	}
-	refusal := fmt.Sprintf("The tool server refuses the call: %d %s.", status, http.StatusText(status))
+	refusal := fmt.Sprintf("The MCP server refused the call: %d %s.", status, http.StatusText(status))
 	switch {
 	case errors.Is(limited.Err(), context.DeadlineExceeded):
 		return answer{failed: fmt.Sprintf("The tool timed out after %v; it was told to stop.", r.def.timeout())}, false
@@ -286,7 +286,7 @@ func (r *remote) outcome(limited context.Context, sent *record, err error) (a an
 	case status == http.StatusBadRequest, status == http.StatusNotFound: // so they say that they forgot our session
 		return answer{unsent: true, failed: refusal}, true
 	case said != nil:
-		return answer{failed: r.def.scrub("The tool server answers: " + said.Message)}, false
+		return answer{failed: r.def.scrub("The MCP server responded: " + said.Message)}, false
 	case status >= 400 && status < 500, status == http.StatusServiceUnavailable:
 		return answer{failed: refusal}, true
 	}

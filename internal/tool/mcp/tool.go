@@ -35,7 +35,7 @@ func (f *foreign) Run(ctx context.Context, box tool.Box, call tool.Call) (tool.R
 				return tool.Result{}, err
 			}
 			if problem != "" {
-				return failure(fmt.Sprintf("The tool server %s cannot be used. %s", f.server.def.Name, problem)), nil
+				return failure(fmt.Sprintf("The MCP server %s cannot be used. %s", f.server.def.Name, problem)), nil
 			}
 		}
 		a, err := f.server.link.call(ctx, box, f.offer.name, call)
@@ -45,7 +45,7 @@ func (f *foreign) Run(ctx context.Context, box tool.Box, call tool.Call) (tool.R
 		case a.unsent && try == 0: // the connection was old; the call never arrived
 			continue
 		case a.unsent && a.failed == "":
-			return failure(fmt.Sprintf("The tool server %s cannot be reached; the call was not made.", f.server.def.Name)), nil
+			return failure(fmt.Sprintf("The MCP server %s cannot be reached; the call was not made.", f.server.def.Name)), nil
 		case a.unknown:
 			return f.unknown("The connection to the tool server was lost during this call"), nil
 		case a.failed != "":
