@@ -233,7 +233,7 @@ func TestApprovalInTime(t *testing.T) {
 			if !strings.HasSuffix(kinds(got), want) || !slices.ContainsFunc(got, agentIs("awaiting_user_confirmation")) {
 				t.Errorf("%s", describe(got))
 			}
-			if told := strings.Contains(describe(got), "Nobody answered in time."); told != (choice == "reject") {
+			if told := strings.Contains(describe(got), "No decision in time."); told != (choice == "reject") {
 				t.Errorf("the agent is told so: %t", told)
 			}
 		})

@@ -19,16 +19,16 @@ import (
 
 // attachCmd is deckhand attach.
 type attachCmd struct {
-	ID string `arg:"" optional:"" help:"Which conversation; the beginning of its id is enough. Default: the newest one."`
+	ID string `arg:"" optional:"" help:"Conversation ID; a unique prefix is enough. Default: the newest conversation."`
 	remoteFlags
-	After *int64 `name:"after" placeholder:"N" help:"Begin after the event of this number; 0 shows everything. Default: the last 50 events."`
+	After *int64 `name:"after" placeholder:"N" help:"Start after this event number; 0 shows all events. Default: the last 50 events."`
 }
 
 // Help implements kong.HelpProvider.
 func (attachCmd) Help() string {
-	return `Shows a conversation of a running server as it goes on. Type at any time: a line is a message to the agent, or the answer to what it asks. Ctrl-C pauses the agent after this step; pressed twice it interrupts the step, and three times it detaches, as Ctrl-D on an empty line does. Detaching leaves the agent as it is. /help tells the rest.
+	return `Follows a conversation on a running server. Type at any time: a line is a message to the agent, or the reply to its question. Press Ctrl-C once to pause the agent after the current step, twice to interrupt the step, three times to detach. Ctrl-D on an empty line also detaches. Detaching does not affect the agent. Type /help for more.
 
-Without a terminal nobody can be asked: plain lines are printed until the agent has nothing more to do.
+Without a terminal, plain lines are printed until the agent finishes, and there are no prompts.
 
 ` + remoteHelp + `
 
@@ -37,8 +37,8 @@ Examples:
   deckhand attach 3f9c2a11 --after 0
   deckhand attach 3f9c2a11 | tee work.log
 
-At a terminal the exit code is 0. Without one it tells the outcome:
-0 finished or answered, 1 an error, 2 wrong usage, 3 a limit was reached (iterations, budget), 4 a call was rejected or waits for approval, 5 the agent was stuck, 130 it was paused or stopped, or Ctrl-C.`
+On a terminal, the exit code is 0. Otherwise:
+0 finished or answered, 1 error, 2 usage error, 3 limit reached (iterations, budget), 4 a tool call was rejected or needs approval, 5 the agent was stuck, 130 paused, stopped or Ctrl-C.`
 }
 
 // recent is how much of the past is shown to who names no beginning.
@@ -130,7 +130,7 @@ func (r *remote) attach(ctx context.Context, o *output, c api.Conversation, from
 	go a.follow(ctx, after)
 	a.present, a.last = a.newest <= after, after
 	if after > 0 {
-		a.Notice(fmt.Sprintf("%s; from event %d on, --after 0 shows everything", title(c), after+1))
+		a.Notice(fmt.Sprintf("%s; showing events from %d (use --after 0 for all)", title(c), after+1))
 	} else {
 		a.Notice(title(c))
 	}
@@ -224,7 +224,7 @@ func (a *attached) over(ctx context.Context) (over bool, code int, err error) {
 	}
 	switch a.state {
 	case session.AgentAwaitingYes:
-		a.Problem("a call waits for approval, and nobody can be asked here")
+		a.Problem("a tool call needs approval, but there is no terminal to ask on")
 		return true, exitRejected, nil
 	case session.AgentError, session.AgentRateLimited:
 		code = codeOfError(a.errorID)
@@ -306,11 +306,11 @@ func (a *attached) tellDecision(all []session.Payload) {
 		switch {
 		case !ok:
 		case given.Approved && a.mode != aMessage:
-			a.Notice("allowed by somebody else")
+			a.Notice("approved in another client")
 		case given.Approved:
 			a.Notice("allowed")
 		case a.mode != aMessage:
-			a.Notice("rejected by somebody else")
+			a.Notice("rejected in another client")
 		}
 	}
 }

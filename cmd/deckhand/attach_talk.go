@@ -55,17 +55,17 @@ const beat = 120 * time.Millisecond
 // Terminals mark what is pasted if they are asked to, so that its line ends send nothing.
 const markPastes, leavePastes = "\x1b[?2004h", "\x1b[?2004l"
 
-const talkHelp = `A line is a message to the agent; it may be sent while the agent works, and Alt-Enter begins a new line in it.
-/pause, /resume   pause the agent after this step, and continue
-/stop             end the work and the sandbox; the next message starts both again
-/detach           leave, as Ctrl-D does; the agent stays as it is
-Ctrl-C            pause after this step; twice: interrupt it; three times: detach`
+const talkHelp = `Type a line to send a message to the agent, also while it is working. Alt-Enter inserts a line break.
+/pause, /resume   pause the agent after this step; continue
+/stop             stop the agent and its sandbox; the next message starts both again
+/detach           detach, like Ctrl-D, without affecting the agent
+Ctrl-C            pause after this step; twice: interrupt the step; three times: detach`
 
 // talk lets a person take part until they leave.
 func (a *attached) talk(ctx context.Context) error {
 	restore, err := quiet(os.Stdin)
 	if err != nil {
-		return fmt.Errorf("the terminal cannot be used: %w", err)
+		return fmt.Errorf("cannot use the terminal: %w", err)
 	}
 	defer func() { restore() }()
 	ctx, stop := context.WithCancel(ctx)
@@ -81,7 +81,7 @@ func (a *attached) talk(ctx context.Context) error {
 	for {
 		if a.present && !began {
 			began = true
-			a.Notice("type to talk to the agent; Ctrl-C pauses it after this step, Ctrl-D detaches, /help tells more")
+			a.Notice("Type a message to the agent. Ctrl-C pauses after this step, Ctrl-D detaches, /help shows more")
 			a.Type(a.in)
 		}
 		if began {
@@ -124,26 +124,26 @@ func (a *attached) talk(ctx context.Context) error {
 // detach leaves the agent as it is.
 func (a *attached) detach() error {
 	a.Leave()
-	left := "the agent goes on"
+	left := "the agent keeps working"
 	if !a.working() {
-		left = "it is left as it is: " + a.where()
+		left = "agent state: " + a.where()
 	}
-	a.Notice("detached; " + left + ". Come back with: deckhand attach " + a.id[:min(leastID, len(a.id))])
+	a.Notice("detached; " + left + ". Reattach with: deckhand attach " + a.id[:min(leastID, len(a.id))])
 	return nil
 }
 
 // foot says what the agent does, and what a line would do now.
 func (a *attached) foot() terminal.Foot {
 	if a.away {
-		return terminal.Foot{State: "the connection is lost; trying again", Prompt: ">", Busy: true}
+		return terminal.Foot{State: "connection lost; reconnecting", Prompt: ">", Busy: true}
 	}
 	switch a.mode {
 	case anAnswer:
-		return terminal.Foot{State: a.asks(), Prompt: "answer:", Asks: true}
+		return terminal.Foot{State: a.asks(), Prompt: "reply:", Asks: true}
 	case aReason:
-		return terminal.Foot{State: "Why not? (told to the agent; empty ends the turn)", Prompt: "reason:", Asks: true}
+		return terminal.Foot{State: "Reason for the agent (Enter to end the turn)", Prompt: "reason:", Asks: true}
 	case newParams:
-		return terminal.Foot{State: "Change the call; an empty line leaves it as it is", Prompt: "edit:", Asks: true}
+		return terminal.Foot{State: "Edit the call (Enter to keep it)", Prompt: "edit:", Asks: true}
 	}
 	text := a.where()
 	if a.working() {
@@ -154,7 +154,7 @@ func (a *attached) foot() terminal.Foot {
 
 // asks is the question whether a call may be made.
 func (a *attached) asks() string {
-	text := "Do this? (" + terminal.Risk(session.Risk(a.question.Risk)) + ") [y]es, [n]o, [e]dit"
+	text := "Approve? (" + terminal.Risk(session.Risk(a.question.Risk)) + ") [y]es, [n]o, [e]dit"
 	switch {
 	case a.question.Pattern == nil:
 		return text
@@ -169,7 +169,7 @@ func (a *attached) asks() string {
 func (a *attached) tellPattern() {
 	if a.told = ""; a.question.Pattern != nil && utf8.RuneCountInString(a.asks()) >= a.Width() {
 		a.told = *a.question.Pattern
-		a.Notice("always would allow: " + a.told)
+		a.Notice("always allows: " + a.told)
 	}
 }
 
@@ -211,14 +211,14 @@ func (a *attached) interrupted(ctx context.Context) (leave bool) {
 	case a.pressed > 2, a.pressed == 2 && !a.working():
 		return true
 	case !a.working():
-		a.Notice("Ctrl-C again detaches")
+		a.Notice("Ctrl-C again to detach")
 	case a.pressed == 2:
 		if a.interrupt(ctx) {
-			a.Notice("interrupting this step; Ctrl-C again detaches, and the agent stays paused")
+			a.Notice("interrupting this step; Ctrl-C again to detach and leave the agent paused")
 		}
 	case a.want(ctx, "paused"):
 		a.pausing = true
-		a.Notice("pausing after this step; Ctrl-C again interrupts it, an empty line continues")
+		a.Notice("pausing after this step; Ctrl-C again to interrupt it, Enter to continue")
 	}
 	return false
 }
@@ -356,7 +356,7 @@ func (a *attached) change(ctx context.Context, text string) {
 	args := map[string]any{}
 	if was == string(a.question.Arguments) {
 		if err := json.Unmarshal([]byte(text), &args); err != nil {
-			a.Problem("this is not a JSON object: " + err.Error())
+			a.Problem("not a JSON object: " + err.Error())
 			a.mode = newParams
 			a.in.Set(text)
 			return
@@ -374,7 +374,7 @@ func (a *attached) decide(ctx context.Context, d api.Decision) {
 	defer cancel()
 	d.CallID = api.Some(a.question.CallID)
 	if err := a.server.Decide(ctx, a.id, d); err != nil {
-		a.Problem("not decided: " + plainly(err).Error())
+		a.Problem("decision not sent: " + plainly(err).Error())
 		a.mode = anAnswer
 		return
 	}
@@ -382,6 +382,6 @@ func (a *attached) decide(ctx context.Context, d api.Decision) {
 }
 
 var (
-	errNoPattern = errors.New("it cannot be said in general what this would allow; say yes to this one")
-	errNoAnswer  = errors.New("answer with one of the letters in brackets; a reason may follow n")
+	errNoPattern = errors.New("no rule can be derived from this call; approve it once with y")
+	errNoAnswer  = errors.New("type one of the letters in brackets; n may be followed by a reason")
 )

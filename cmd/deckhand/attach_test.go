@@ -83,11 +83,11 @@ func TestAttach(t *testing.T) {
 	s.enter("/help")
 	s.expect("/detach")
 	s.press(ctrlC)
-	s.expect("Ctrl-C again detaches")
+	s.expect("Ctrl-C again to detach")
 	s.press("x")
 	s.expect("> x") // with a key between them they are not two
 	s.press("\x7f" + ctrlC)
-	s.expect("Ctrl-C again detaches")
+	s.expect("Ctrl-C again to detach")
 	s.press(ctrlC)
 	s.expect("detached")
 	out := s.ends(exitDone)
@@ -139,7 +139,7 @@ func TestAttachApprovals(t *testing.T) {
 	b := tended(t)
 	b.careful()
 	s := onScreen(t, b.program("new", "$ echo one > made; cat made", "--attach"))
-	const question = "Do this? (risk unknown)"
+	const question = "Approve? (risk unknown)"
 	s.expect("$ echo one > made; cat made")
 	s.expect(question)
 	s.enter("perhaps")
@@ -150,7 +150,7 @@ func TestAttachApprovals(t *testing.T) {
 	s.enter("$ echo t''wo")
 	s.expect(question)
 	s.enter("n")
-	s.expect("Why not?")
+	s.expect("Reason for the agent")
 	s.enter("not needed")
 	s.expect("rejected this call: not needed")
 	s.expect("your turn")
@@ -173,7 +173,7 @@ func TestAttachApprovals(t *testing.T) {
 	if err := b.client.Decide(t.Context(), page.Results[0].ConversationID, api.Decision{Decision: "accept"}); err != nil { // somebody else
 		t.Fatal(err)
 	}
-	s.expect("allowed by somebody else")
+	s.expect("approved in another client")
 	s.expect("  five")
 	s.expect("your turn")
 	s.press(ctrlD) // on an empty line, for the answer is not needed any more
@@ -263,7 +263,7 @@ func TestAttachComesBack(t *testing.T) {
 	s := onScreen(t, b.program("attach", id, "--server", "http://"+p.addr, "--key-file", filepath.Join(b.dir, "admin.key")))
 	s.expect("your turn")
 	p.cut()
-	s.expect("the connection is lost")
+	s.expect("connection lost")
 	s.enter("kept for later")
 	s.expect("not sent")
 	before, err := b.client.Conversation(t.Context(), id)
@@ -325,7 +325,7 @@ func TestAttachPlain(t *testing.T) {
 		t.Errorf("%d after Ctrl-C", code)
 	}
 	b.careful()
-	if code, out, _ := b.beside("attach", b.create("$ echo one")); code != exitRejected || !strings.Contains(out, "! a call waits for approval") {
+	if code, out, _ := b.beside("attach", b.create("$ echo one")); code != exitRejected || !strings.Contains(out, "! a tool call needs approval") {
 		t.Errorf("%d %s", code, out)
 	}
 }
@@ -344,7 +344,7 @@ func TestAttachAtARateLimit(t *testing.T) {
 	id := b.create("go")
 	for _, after := range []string{"0", "0", "1000"} { // while it waits, when it gave up, and with nothing left to be shown
 		code, out, errs := b.beside("attach", id, "--after", after)
-		if code != exitError || errs != "" || after == "0" && !strings.Contains(out, "! The provider was asked too often") {
+		if code != exitError || errs != "" || after == "0" && !strings.Contains(out, "! Rate limited by the provider") {
 			t.Errorf("after %s: %d %q\n%s", after, code, errs, out)
 		}
 	}

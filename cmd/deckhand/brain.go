@@ -36,15 +36,15 @@ import (
 
 // brainFlags say how agents think and whom they ask.
 type brainFlags struct {
-	Microagents     string        `name:"microagents" env:"DECKHAND_MICROAGENTS" placeholder:"DIR" help:"Folder with microagents and skills for everybody. Default: microagents in the data dir."`
-	ApprovalTimeout time.Duration `name:"approval-timeout" env:"DECKHAND_APPROVAL_TIMEOUT" default:"0" help:"How long a tool call waits for a person in confirmation mode; 0 is for ever."`
-	ApprovalDefault string        `name:"approval-default" env:"DECKHAND_APPROVAL_DEFAULT" default:"reject" enum:"accept,reject" help:"What becomes of it then: accept or reject."`
-	UserBudget      float64       `name:"user-budget" env:"DECKHAND_USER_BUDGET" default:"0" placeholder:"USD" help:"What one user may spend in a calendar month (UTC), in US dollars; 0 is no limit."`
-	ModelTimeout    time.Duration `name:"model-timeout" env:"DECKHAND_MODEL_TIMEOUT" default:"10m" help:"How long a model's server may send nothing at all before the call is given up and made again; 0 is for ever."`
-	SearchURL       string        `name:"search-url" env:"DECKHAND_SEARCH_URL" placeholder:"URL" help:"Search service in the shape of Tavily's. Default: Tavily's own."`
-	Cassettes       string        `name:"cassettes" env:"DECKHAND_CASSETTES" placeholder:"DIR" help:"Recorded model traffic: the model cassette/NAME plays DIR/NAME.jsonl."`
+	Microagents     string        `name:"microagents" env:"DECKHAND_MICROAGENTS" placeholder:"DIR" help:"Folder with microagents and skills for all users. Default: microagents in the data directory."`
+	ApprovalTimeout time.Duration `name:"approval-timeout" env:"DECKHAND_APPROVAL_TIMEOUT" default:"0" help:"How long a tool call waits for approval in confirmation mode; 0 means no limit."`
+	ApprovalDefault string        `name:"approval-default" env:"DECKHAND_APPROVAL_DEFAULT" default:"reject" enum:"accept,reject" help:"Decision after --approval-timeout: accept or reject."`
+	UserBudget      float64       `name:"user-budget" env:"DECKHAND_USER_BUDGET" default:"0" placeholder:"USD" help:"Spending limit per user and calendar month (UTC) in US dollars; 0 means no limit."`
+	ModelTimeout    time.Duration `name:"model-timeout" env:"DECKHAND_MODEL_TIMEOUT" default:"10m" help:"Retry a model call when the provider sends no data for this long; 0 means no limit."`
+	SearchURL       string        `name:"search-url" env:"DECKHAND_SEARCH_URL" placeholder:"URL" help:"Base URL of a Tavily-compatible search service. Default: Tavily."`
+	Cassettes       string        `name:"cassettes" env:"DECKHAND_CASSETTES" placeholder:"DIR" help:"Folder with recorded model traffic: the model cassette/NAME replays DIR/NAME.jsonl."`
 	Silent          bool          `kong:"-"` // no model is ever asked
-	RecordCassettes string        `name:"record-cassettes" env:"DECKHAND_RECORD_CASSETTES" placeholder:"DIR" help:"Record the model traffic of every conversation here."`
+	RecordCassettes string        `name:"record-cassettes" env:"DECKHAND_RECORD_CASSETTES" placeholder:"DIR" help:"Record the model traffic of every conversation in this folder."`
 }
 
 // brain makes it, with the parts that the server has.
@@ -122,7 +122,7 @@ const defaultModel = "anthropic/claude-sonnet-4-20250514"
 // userLimit is what each user may spend in a month; 0 is as much as they like.
 func (f *brainFlags) userLimit() (session.Money, error) {
 	if f.UserBudget < 0 || math.IsNaN(f.UserBudget) {
-		return 0, errors.New("--user-budget is an amount in US dollars, such as 50, or 0 for no limit")
+		return 0, errors.New("--user-budget must be an amount in US dollars, such as 50, or 0 for no limit")
 	}
 	return session.FromDollars(f.UserBudget), nil
 }
@@ -376,9 +376,9 @@ func (a *announced) forget(id session.ID) {
 
 // report tells people of a tool server that does not work, or does again.
 func (b *brain) report(id session.ID, masker *secret.Masker, s mcp.Status) {
-	n := session.Noted{ID: "STATUS$MCP_SERVER_READY", Message: "The tool server " + s.Name + " is there again."}
+	n := session.Noted{ID: "STATUS$MCP_SERVER_READY", Message: "The MCP server " + s.Name + " is available again."}
 	if s.State != mcp.Ready {
-		n = session.Noted{ID: "STATUS$MCP_SERVER_FAILED", Error: true, Message: masker.String("The tool server " + s.Name + " cannot be used: " + s.Error)}
+		n = session.Noted{ID: "STATUS$MCP_SERVER_FAILED", Error: true, Message: masker.String("The MCP server " + s.Name + " cannot be used: " + s.Error)}
 	}
 	if !b.announced.changes(id, s.Name, s.State != mcp.Ready) {
 		return
@@ -392,7 +392,7 @@ func (b *brain) report(id session.ID, masker *secret.Masker, s mcp.Status) {
 		return []session.Payload{n}, nil
 	})
 	if err != nil {
-		b.logger.Warn("what became of a tool server could not be recorded", "session", id, "error", err)
+		b.logger.Warn("cannot record the state of an MCP server", "session", id, "error", err)
 	}
 }
 

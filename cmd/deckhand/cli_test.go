@@ -114,12 +114,12 @@ func TestUsageErrors(t *testing.T) {
 	}{
 		{nil, "expected one of"}, {[]string{"fly"}, "unexpected argument fly"}, {[]string{"serve", "--port", "1"}, "unknown flag --port"},
 		{[]string{"serve", "--log-level", "loud"}, "--log-level"}, {[]string{"serve", "--addr", "nonsense"}, "HOST:PORT"}, {[]string{"serve", "--rate-limit", "many"}, "--rate-limit"},
-		{[]string{"serve", "--tls-cert", "x.pem"}, "--tls-key"}, {[]string{"serve", "--public-url", "ftp://x"}, "--public-url"}, {[]string{"serve", "--public-url", "https://a:b@x"}, "--public-url"}, {[]string{"serve", "--public-url", "https://x?y"}, "--public-url"}, {[]string{"serve", "--public-url", "https://x/api"}, "the server's own"}, {[]string{"serve", "--metrics-addr", "x"}, "--metrics-addr"},
+		{[]string{"serve", "--tls-cert", "x.pem"}, "--tls-key"}, {[]string{"serve", "--public-url", "ftp://x"}, "--public-url"}, {[]string{"serve", "--public-url", "https://a:b@x"}, "--public-url"}, {[]string{"serve", "--public-url", "https://x?y"}, "--public-url"}, {[]string{"serve", "--public-url", "https://x/api"}, "conflicts with a path of the server"}, {[]string{"serve", "--metrics-addr", "x"}, "--metrics-addr"},
 		{[]string{"serve", "--database-url", "postgres://x/y"}, "sqlite:PATH"}, {[]string{"serve", "--database-url", "sqlite:"}, "path"}, {[]string{"serve", "--allow-private", "not a host"}, ""}, {[]string{"serve", "--legacy-ui-allow", "https://x.example"}, "--legacy-ui-allow"},
-		{[]string{"key", "create"}, "--user"}, {[]string{"key", "create", "--user", "Not A Name"}, "user name"}, {[]string{"key", "create", "--user", "ada", "--expires=-5h"}, "time to come"},
+		{[]string{"key", "create"}, "--user"}, {[]string{"key", "create", "--user", "Not A Name"}, "user name"}, {[]string{"key", "create", "--user", "ada", "--expires=-5h"}, "positive duration"},
 		{[]string{"key", "revoke", "nobody"}, "deckhand key list"}, {[]string{"user", "disable", "nobody"}, "deckhand user list"}, {[]string{"user", "create", "Big Name"}, "user name"},
 		{[]string{"doctor", "no-such-conversation"}, "there is no conversation"},
-		{[]string{"run", "fix", "the", "test"}, "put the task into quotes: deckhand run"}, {[]string{"new", "fix", "it"}, "put the task into quotes: deckhand new"},
+		{[]string{"run", "fix", "the", "test"}, "quote the task: deckhand run"}, {[]string{"new", "fix", "it"}, "quote the task: deckhand new"},
 	} {
 		args := c.args
 		if len(args) > 0 && args[0] != "fly" {
@@ -198,15 +198,15 @@ func TestConfigFile(t *testing.T) {
 	must(t, list("# nothing\n")...)
 	must(t, list("")...)
 	must(t, list("rate_limit: 5\nallow-host: [a.example, b.example]\nprices:\n  acme/m: {input: 0, output: 2.5}\n")...)
-	refuses(t, list("adress: 127.0.0.1:1\nzeta: 1\n"), "adress", "zeta", "no flag knows")
+	refuses(t, list("adress: 127.0.0.1:1\nzeta: 1\n"), "adress", "zeta", "unknown keys")
 	refuses(t, list("addr: [unclosed\n"), "not valid YAML")
 	refuses(t, list("- a\n- b\n"), "not valid YAML")
 	refuses(t, list("prices:\n  acme/m: {input: -1, output: 0}\n"), "acme/m", "0 or more")
 	refuses(t, list("prices:\n  acme/m: {inptu: 1, output: 0}\n"), "input and output")
-	refuses(t, list("prices:\n  acme/m: cheap\n"), "0 is a price")
+	refuses(t, list("prices:\n  acme/m: cheap\n"), "0 is allowed")
 	refuses(t, list("prices: 5\n"), "prices")
-	refuses(t, []string{"user", "list", "--data-dir", dir, "--config", filepath.Join(dir, "nothing.yaml")}, "cannot be read", "nothing.yaml")
-	refuses(t, []string{"user", "list", "--data-dir", dir, "--config=" + filepath.Join(dir, "nothing.yaml")}, "cannot be read")
+	refuses(t, []string{"user", "list", "--data-dir", dir, "--config", filepath.Join(dir, "nothing.yaml")}, "cannot read", "nothing.yaml")
+	refuses(t, []string{"user", "list", "--data-dir", dir, "--config=" + filepath.Join(dir, "nothing.yaml")}, "cannot read")
 	t.Setenv("DECKHAND_CONFIG", write(t, "unheard-of: 1\n"))
 	refuses(t, []string{"user", "list", "--data-dir", dir}, "unheard-of")
 }
@@ -316,7 +316,7 @@ func TestDoctor(t *testing.T) {
 	soak.NotShort(t, "starts sandboxes")
 	free := "127.0.0.1:0"
 	fresh := filepath.Join(t.TempDir(), "not", "there")
-	if out := must(t, "doctor", "--data-dir", fresh, "--addr", free); !strings.HasSuffix(out, "All is well.\n") || strings.Contains(out, "FAIL") {
+	if out := must(t, "doctor", "--data-dir", fresh, "--addr", free); !strings.HasSuffix(out, "All checks passed.\n") || strings.Contains(out, "FAIL") {
 		t.Errorf("%s", out)
 	}
 	if _, err := os.Stat(fresh); err == nil {
@@ -330,11 +330,11 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, addr := range []string{free, strings.TrimPrefix(b.base, "http://")} { // beside the running server
-		if out := must(t, "doctor", "--data-dir", b.dir, "--addr", addr); !strings.Contains(out, "master key") || !strings.HasSuffix(out, "All is well.\n") {
+		if out := must(t, "doctor", "--data-dir", b.dir, "--addr", addr); !strings.Contains(out, "master key") || !strings.HasSuffix(out, "All checks passed.\n") {
 			t.Errorf("%s: %s", addr, out)
 		}
 	}
-	if out := must(t, "doctor", id, "--data-dir", b.dir); !strings.Contains(out, "every rule holds") || !strings.Contains(out, "RUNNING") || !strings.Contains(out, id) {
+	if out := must(t, "doctor", id, "--data-dir", b.dir); !strings.Contains(out, "all valid") || !strings.Contains(out, "RUNNING") || !strings.Contains(out, id) {
 		t.Errorf("%s", out)
 	}
 	b.stop()
@@ -407,10 +407,10 @@ func TestDoctorRepairs(t *testing.T) {
 	if code == 0 || !strings.Contains(errs, "no turn is under way") || !strings.Contains(errs, "--repair") {
 		t.Fatalf("%d %s%s", code, out, errs)
 	}
-	if code, out, errs = command(t, "doctor", "--data-dir", b.dir, "--repair", id); code != 0 || !strings.Contains(out, "cut off") {
+	if code, out, errs = command(t, "doctor", "--data-dir", b.dir, "--repair", id); code != 0 || !strings.Contains(out, "removed events") {
 		t.Fatalf("%d %s%s", code, out, errs)
 	}
-	if code, out, errs = command(t, "doctor", "--data-dir", b.dir, id); code != 0 || !strings.Contains(out, "every rule holds") {
+	if code, out, errs = command(t, "doctor", "--data-dir", b.dir, id); code != 0 || !strings.Contains(out, "all valid") {
 		t.Fatalf("%d %s%s", code, out, errs)
 	}
 	b = serve(t, b.dir)

@@ -32,12 +32,12 @@ var (
 
 // completionCmd is deckhand completion.
 type completionCmd struct {
-	Shell string `arg:"" enum:"bash,zsh,fish" help:"For which shell: bash, zsh or fish."`
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"Shell: bash, zsh or fish."`
 }
 
 // Help implements kong.HelpProvider.
 func (completionCmd) Help() string {
-	return `Commands, flags, their values, and the ids of conversations are completed. Put it where the shell reads it:
+	return `Completes commands, flags, flag values and conversation IDs. Load the script in your shell:
 
 Examples:
   bash:  echo 'source <(deckhand completion bash)' >> ~/.bashrc

@@ -42,7 +42,7 @@ func readConfig(path string) (configFile, error) {
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return c, fmt.Errorf("the config file cannot be read: %w", err)
+		return c, fmt.Errorf("cannot read the config file: %w", err)
 	}
 	if err := yaml.Unmarshal(b, &c.flags); err != nil {
 		return c, fmt.Errorf("the config file %s is not valid YAML: %s", path, yaml.FormatError(err, false, true))
@@ -62,8 +62,8 @@ func readConfig(path string) (configFile, error) {
 
 // sectionFields say what a model may have in a section.
 var sectionFields = map[string]string{
-	"models": "each model has any of window, max_output, tools, images, thinks, api, base_url, input, output, cache_read and cache_write",
-	"prices": "each model has input and output, in dollars per million tokens, and cache_read and cache_write if they are known",
+	"models": "each model may have window, max_output, tools, images, thinks, api, base_url, input, output, cache_read and cache_write",
+	"prices": "each model has input and output in dollars per million tokens, and optionally cache_read and cache_write",
 }
 
 // addModels takes in a section that describes models. prices is the short form of
@@ -71,7 +71,7 @@ var sectionFields = map[string]string{
 func (c *configFile) addModels(section string, raw any) error {
 	models, ok := raw.(map[string]any)
 	if !ok && raw != nil {
-		return fmt.Errorf("it has the names of models as keys, and %s", sectionFields[section])
+		return fmt.Errorf("must be a map from model names to values; %s", sectionFields[section])
 	}
 	for _, name := range slices.Sorted(maps.Keys(models)) {
 		o, err := readModel(section, models[name])
@@ -79,12 +79,12 @@ func (c *configFile) addModels(section string, raw any) error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if !strings.Contains(name, "/") {
-			return fmt.Errorf("%s: a model is named provider/model, as in the settings", name)
+			return fmt.Errorf("%s: the model name must be provider/model, as in the settings", name)
 		}
 		key := strings.ToLower(name)
 		if have, ok := c.models[key]; ok { // of the other section, which is read first
 			if have.Input != nil || section == "models" {
-				return fmt.Errorf("%s: it stands in the file twice, or its price does", name)
+				return fmt.Errorf("%s: the model or its price is defined twice", name)
 			}
 			have.Input, have.Output, have.CacheRead, have.CacheWrite = o.Input, o.Output, o.CacheRead, o.CacheWrite
 			o = have
@@ -99,7 +99,7 @@ func readModel(section string, raw any) (catalogue.Override, error) {
 	var o catalogue.Override
 	fields, ok := raw.(map[string]any)
 	if section == "prices" && (fields["input"] == nil || fields["output"] == nil) {
-		return o, fmt.Errorf("both input and output are needed, and 0 is a price; %s", sectionFields[section])
+		return o, fmt.Errorf("input and output are both required (0 is allowed); %s", sectionFields[section])
 	}
 	if !ok {
 		return o, errors.New(sectionFields[section])
@@ -107,7 +107,7 @@ func readModel(section string, raw any) (catalogue.Override, error) {
 	if section == "prices" {
 		for field := range fields {
 			if !slices.Contains([]string{"input", "output", "cache_read", "cache_write"}, field) {
-				return o, fmt.Errorf("%s is not part of a price; %s", field, sectionFields[section])
+				return o, fmt.Errorf("unknown field %s; %s", field, sectionFields[section])
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func (r *fileResolver) Validate(app *kong.Application) error {
 	}
 	slices.Sort(wrong)
 	if len(wrong) > 0 {
-		return fmt.Errorf("the config file has keys that no flag knows: %s", strings.Join(wrong, ", "))
+		return fmt.Errorf("unknown keys in the config file: %s", strings.Join(wrong, ", "))
 	}
 	return nil
 }
@@ -219,10 +219,10 @@ func (c common) databasePath() (string, error) {
 	case strings.HasPrefix(url, "sqlite:"):
 		path := strings.TrimPrefix(strings.TrimPrefix(url, "sqlite:"), "//")
 		if path == "" {
-			return "", errors.New("--database-url sqlite: needs a path behind the colon")
+			return "", errors.New("--database-url sqlite: needs a path after the colon")
 		}
 		return path, nil
 	}
 	scheme, _, _ := strings.Cut(url, ":")
-	return "", fmt.Errorf("--database-url: this version keeps its data in SQLite only, so use sqlite:PATH; %s: is not supported", scheme)
+	return "", fmt.Errorf("--database-url: %s: is not supported; this version supports only SQLite: use sqlite:PATH", scheme)
 }

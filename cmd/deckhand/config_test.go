@@ -65,8 +65,8 @@ prices:
 func TestMistakesInTheConfigFile(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"models: 5":                                       "names of models",
-		"models: [a/b]":                                   "names of models",
+		"models: 5":                                       "a map from model names",
+		"models: [a/b]":                                   "a map from model names",
 		"models: {a/b: 5}":                                "window",
 		"models: {a/b: {windw: 5}}":                       "windw",
 		"models: {a/b: {window: big}}":                    "window",
@@ -75,15 +75,15 @@ func TestMistakesInTheConfigFile(t *testing.T) {
 		"models: {a/b: {images: perhaps}}":                "images",
 		"models: {a/b: {api: soap}}":                      "chat, responses, anthropic or gemini",
 		"models: {a/b: {base_url: llm.example}}":          "http",
-		"models: {a/b: {input: 1}}":                       "0 is a price",
+		"models: {a/b: {input: 1}}":                       "0 is allowed",
 		"models: {a/b: {input: -1, output: 1}}":           "0 or more",
 		"models: {b: {window: 5}}":                        "provider/model",
 		"models: {a/b: {window: 5}, A/B: {}}":             "twice",
-		"prices: {a/b: {input: 1}}":                       "0 is a price",
+		"prices: {a/b: {input: 1}}":                       "0 is allowed",
 		"prices: {a/b: {input: .nan, output: 1}}":         "0 or more",
 		"prices: {a/b: {input: .inf, output: 1}}":         "0 or more",
 		"prices: {a/b: {input: x, output: 1}}":            "dollars",
-		"prices: {a/b: {input: 1, output: 1, window: 5}}": "not part of a price",
+		"prices: {a/b: {input: 1, output: 1, window: 5}}": "unknown field",
 		"models: {a/b: {input: 1, output: 1}}\nprices: {a/b: {input: 1, output: 1}}": "twice",
 	} {
 		_, err := readConfig(write(t, text+"\n"))

@@ -97,7 +97,7 @@ func serverRuns(dir string) bool {
 // tellServer waits until a running server has acted on changed keys.
 func tellServer(dir string) error {
 	if tell(dir, "keys") != nil {
-		return errors.New("the change is stored, but the running server did not confirm it; it will notice within a second")
+		return errors.New("the change is stored; the running server did not confirm it, but will apply it within a second")
 	}
 	return nil
 }

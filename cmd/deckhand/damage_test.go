@@ -39,7 +39,7 @@ func TestOverwrittenRow(t *testing.T) {
 	db.Close()
 
 	code, out, errs := command(t, "doctor", "--data-dir", b.dir, mend)
-	if code == 0 || !strings.Contains(errs, "good up to event 2") {
+	if code == 0 || !strings.Contains(errs, "valid up to event 2") {
 		t.Fatalf("%d %s%s", code, out, errs)
 	}
 	if code, out, errs = command(t, "doctor", "--data-dir", b.dir, "--repair", mend); code != 0 {
@@ -100,7 +100,7 @@ func TestSocketWithoutUpgrade(t *testing.T) {
 func TestKeyThatNeverWasGood(t *testing.T) {
 	t.Parallel()
 	code, out, errs := command(t, "key", "create", "--user", "gus", "--expires", "0s", "--data-dir", t.TempDir())
-	if code == 0 || out != "" || !strings.Contains(errs, "time to come") {
+	if code == 0 || out != "" || !strings.Contains(errs, "positive duration") {
 		t.Errorf("%d %s%s", code, out, errs)
 	}
 }

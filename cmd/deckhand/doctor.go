@@ -26,10 +26,10 @@ type doctorCmd struct {
 	common
 	sandboxFlags
 	listenFlags
-	Model        bool   `name:"model" help:"Try the model that a user has stored, too. It costs what a few short answers cost."`
-	User         string `name:"user" default:"admin" placeholder:"NAME" help:"Whose model to try (default: ${default})."`
-	Repair       bool   `name:"repair" help:"End a damaged conversation after its last good event, keeping what is cut off in a file. The server must not run."`
-	Conversation string `arg:"" optional:"" help:"Verify this conversation's log instead, event by event."`
+	Model        bool   `name:"model" help:"Also test a user's stored model. Makes a few short model calls, which are billed."`
+	User         string `name:"user" default:"admin" placeholder:"NAME" help:"User whose model to test (default: ${default})."`
+	Repair       bool   `name:"repair" help:"Truncate a damaged conversation after its last valid event, and save the removed events to a file. Stop the server first."`
+	Conversation string `arg:"" optional:"" help:"ID of a conversation whose log to verify instead."`
 }
 
 // Run checks one thing after the other and says what to do about what is wrong.
@@ -38,7 +38,7 @@ func (c *doctorCmd) Run(ctx context.Context, all *cli, o *output) error {
 		return c.verify(ctx, o)
 	}
 	if c.Repair {
-		return errors.New("--repair needs the id of a conversation")
+		return errors.New("--repair needs a conversation ID")
 	}
 	r := &report{o: o}
 	r.check("data dir", c.DataDir, c.dataDir())
@@ -58,7 +58,7 @@ func (c *doctorCmd) Run(ctx context.Context, all *cli, o *output) error {
 	if r.failed > 0 {
 		return fmt.Errorf("%d of the checks failed", r.failed)
 	}
-	fmt.Fprintln(o.stdout, "All is well.")
+	fmt.Fprintln(o.stdout, "All checks passed.")
 	return nil
 }
 
@@ -90,18 +90,18 @@ func (c *doctorCmd) dataDir() error {
 		return err
 	}
 	if !info.IsDir() {
-		return errors.New("it is not a folder; choose another --data-dir")
+		return errors.New("not a folder; choose another --data-dir")
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("others can look into it; chmod 700 %s", c.DataDir)
+		return fmt.Errorf("other users can read it; run: chmod 700 %s", c.DataDir)
 	}
 	probe := filepath.Join(c.DataDir, ".doctor")
 	if err := os.WriteFile(probe, nil, 0o600); err != nil {
-		return fmt.Errorf("nothing can be written there: %w", err)
+		return fmt.Errorf("not writable: %w", err)
 	}
 	var fs syscall.Statfs_t
 	if syscall.Statfs(c.DataDir, &fs) == nil && int64(fs.Bavail)*fs.Bsize < 100<<20 {
-		err = errors.New("less than 100 MiB are free on its disk")
+		err = errors.New("less than 100 MiB of disk space left")
 	}
 	return errors.Join(err, os.Remove(probe))
 }
@@ -121,7 +121,7 @@ func (c *doctorCmd) database(ctx context.Context, r *report) error {
 		return err
 	}
 	_, err = secret.OpenKeyring(ctx, c.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), d.db)
-	r.check("master key", "opens the stored secrets", err)
+	r.check("master key", "can decrypt the stored secrets", err)
 	return nil
 }
 
@@ -149,7 +149,7 @@ func (c *doctorCmd) model(ctx context.Context, all *cli, r *report) error {
 	b := &brain{settings: settings.New(d.db, keyring, secret.NewRedactor()), client: client, models: connect.Connector{Catalogue: catalogue.New(file.models)}}
 	found, err := b.testModel(ctx, c.User, api.TestModel{})
 	if errors.Is(err, settings.ErrNotFound) {
-		return fmt.Errorf("%s has stored no settings; name another with --user", c.User)
+		return fmt.Errorf("user %s has no stored settings; choose another with --user", c.User)
 	}
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (c *doctorCmd) model(ctx context.Context, all *cli, r *report) error {
 func (r *report) model(found api.ModelReport) {
 	var err error
 	if !found.OK {
-		err = fmt.Errorf("agents cannot work with %s", found.Model)
+		err = fmt.Errorf("agents cannot use %s", found.Model)
 	}
 	r.check("model", found.Model, err)
 	for _, k := range found.Checks {
@@ -216,7 +216,7 @@ func (c *doctorCmd) address() error {
 		return nil // it is ours
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return errors.New("in use: a server runs there, or choose another --addr")
+		return errors.New("in use: a server may be running already; otherwise choose another --addr")
 	}
 	if err != nil {
 		return err
@@ -244,17 +244,17 @@ func (c *doctorCmd) verify(ctx context.Context, o *output) error {
 		return err
 	}
 	if damage == nil && (row.Last != st.Last || row.Status != st.Status() || row.Wants != st.Wants()) && !st.Deleted {
-		damage = fmt.Errorf("the list says event %d and %s, the log event %d and %s", row.Last, row.Status, st.Last, st.Status())
+		damage = fmt.Errorf("the index has event %d and %s, the log has event %d and %s", row.Last, row.Status, st.Last, st.Status())
 	}
 	if damage == nil {
-		fmt.Fprintf(o.stdout, "conversation %s: %d events, every rule holds; %s, agent %s\n", id, st.Last, st.Status(), st.Agent)
+		fmt.Fprintf(o.stdout, "conversation %s: %d events, all valid; %s, agent %s\n", id, st.Last, st.Status(), st.Agent)
 		return nil
 	}
 	if !st.Exists() {
-		return fmt.Errorf("conversation %s is damaged from its first event on (%w), so there is nothing to keep; delete it", id, damage)
+		return fmt.Errorf("conversation %s is damaged from its first event (%w) and cannot be repaired; delete it", id, damage)
 	}
 	if !c.Repair {
-		return fmt.Errorf("conversation %s is good up to event %d: %w; doctor --repair %s ends it there", id, st.Last, damage, id)
+		return fmt.Errorf("conversation %s is valid up to event %d: %w; truncate it there with: deckhand doctor --repair %s", id, st.Last, damage, id)
 	}
 	return c.repair(ctx, o, d, st)
 }
@@ -275,11 +275,11 @@ func (c *doctorCmd) repair(ctx context.Context, o *output, d *data, st session.S
 		if err := os.WriteFile(path, cut, 0o600); err != nil {
 			return err
 		}
-		fmt.Fprintf(o.stdout, "kept what was cut off in %s\n", path)
+		fmt.Fprintf(o.stdout, "saved the removed events to %s\n", path)
 	}
 	if err := d.db.Repair(ctx, st.ID, st.Last, st.Row()); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.stdout, "conversation %s ends after event %d now; %s, agent %s\n", st.ID, st.Last, st.Status(), st.Agent)
+	fmt.Fprintf(o.stdout, "conversation %s now ends after event %d; %s, agent %s\n", st.ID, st.Last, st.Status(), st.Agent)
 	return nil
 }

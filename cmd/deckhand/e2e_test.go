@@ -252,7 +252,7 @@ func TestFailedStartIsVisible(t *testing.T) {
 	}
 	id := b.create("hello")
 	seen := b.follow(id, 0, agentIs("error"))
-	if !strings.Contains(describe(seen), "does not know how to reach the model") {
+	if !strings.Contains(describe(seen), "unknown model") {
 		t.Errorf("the stream does not say why:\n%s", describe(seen))
 	}
 	got, err := b.client.Conversation(ctx, id)
@@ -438,7 +438,7 @@ func TestSecondServerIsRefused(t *testing.T) {
 	t.Parallel()
 	b := serve(t, "")
 	code, _, errs := command(t, "serve", "--addr", "127.0.0.1:0", "--data-dir", b.dir)
-	if code == 0 || !strings.Contains(errs, "another deckhand serves") {
+	if code == 0 || !strings.Contains(errs, "another deckhand process") {
 		t.Errorf("%d %s", code, errs)
 	}
 }

@@ -42,7 +42,7 @@ func (b *brain) forge(ctx context.Context, user, provider string) (gitprovider.P
 // askOutput is how long an answer may be, in tokens: thinking counts.
 const askOutput = 4000
 
-var errNoModel = errors.New("there is no model that could be asked")
+var errNoModel = errors.New("no model is configured")
 
 // ask puts a question to the user's own model, outside of any conversation. Such
 // a call is in no log, so nobody could keep a limit on what the user may spend:

@@ -21,18 +21,18 @@ import (
 // importCmd is deckhand import.
 type importCmd struct {
 	common
-	From       string `name:"from" required:"" placeholder:"DIR" help:"The legacy server's folder, such as ~/.openhands. It is only read."`
-	User       string `name:"user" default:"admin" placeholder:"NAME" help:"Who gets everything (default: ${default})."`
-	LegacyUser string `name:"legacy-user" placeholder:"UID" help:"Only what is in users/UID, of a server with several users."`
-	Timezone   string `name:"timezone" placeholder:"ZONE" help:"Zone of the recorded times, which do not say: Europe/Berlin, UTC. Default: this machine's."`
-	Overwrite  bool   `name:"overwrite" help:"Replace settings that the user has stored here. Default: only what is not set is taken over."`
-	DryRun     bool   `name:"dry-run" help:"Store nothing; say what would be done."`
+	From       string `name:"from" required:"" placeholder:"DIR" help:"Data folder of the legacy server, such as ~/.openhands. It is not modified."`
+	User       string `name:"user" default:"admin" placeholder:"NAME" help:"User who owns the imported data (default: ${default})."`
+	LegacyUser string `name:"legacy-user" placeholder:"UID" help:"Import only users/UID, from a server with several users."`
+	Timezone   string `name:"timezone" placeholder:"ZONE" help:"Time zone of the recorded times, such as Europe/Berlin or UTC. Default: this machine's."`
+	Overwrite  bool   `name:"overwrite" help:"Replace settings that the user has already stored. Default: import only settings that are not set."`
+	DryRun     bool   `name:"dry-run" help:"Print what would be imported, and store nothing."`
 	JSON       bool   `name:"json" help:"Print the report as JSON, and nothing else."`
 }
 
 // Help implements kong.HelpProvider.
 func (importCmd) Help() string {
-	return "It can be run again at any time: what is here already is left alone. Nothing secret is printed, and secrets that stand in events are masked.\n\nExit codes: 0 everything was taken over, 1 something was not, and it is said what, 2 wrong usage."
+	return "The import can be repeated: data that was already imported is skipped. No secrets are printed, and secrets in events are masked.\n\nExit codes: 0 everything was imported, 1 some data was not imported (see the output), 2 usage error."
 }
 
 // Run imports.
@@ -42,11 +42,11 @@ func (c *importCmd) Run(ctx context.Context, o *output) error {
 		return err
 	}
 	if c.LegacyUser != "" && (strings.ContainsAny(c.LegacyUser, `/\`) || c.LegacyUser == "." || c.LegacyUser == "..") {
-		return usage("--legacy-user is the name of a folder in users")
+		return usage("--legacy-user must be the name of a folder in users")
 	}
 	root, err := os.OpenRoot(c.From)
 	if err != nil {
-		return usage("--from cannot be opened: %w", err)
+		return usage("cannot open --from: %w", err)
 	}
 	defer root.Close()
 	target, done, err := c.target()
@@ -80,7 +80,7 @@ func (c *importCmd) Run(ctx context.Context, o *output) error {
 	report, err := run.Run(ctx)
 	if !c.DryRun && len(report.Settings.Imported) > 0 {
 		if told := tell(c.DataDir, "settings "+c.User); told != nil {
-			report.Settings.Notes = append(report.Settings.Notes, "The settings are stored, but the running server did not confirm that it reads them again. Restart it")
+			report.Settings.Notes = append(report.Settings.Notes, "The settings are stored, but the running server did not confirm that it reloaded them. Restart it")
 		}
 	}
 	return c.print(o, report, err)
@@ -92,7 +92,7 @@ func zoneOf(name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, usage("--timezone is a zone such as Europe/Berlin or UTC")
+		return nil, usage("--timezone must be a time zone such as Europe/Berlin or UTC")
 	}
 	return zone, nil
 }
@@ -131,7 +131,7 @@ func (c *importCmd) user(ctx context.Context, d *data, target common) error {
 	if c.DryRun && target.DataDir != c.DataDir {
 		return nil
 	}
-	return fmt.Errorf("there is no user %s; deckhand user create %s makes one", c.User, c.User)
+	return fmt.Errorf("user %s not found; create it with: deckhand user create %s", c.User, c.User)
 }
 
 // print says what became of everything, and gives the exit code.
@@ -144,17 +144,17 @@ func (c *importCmd) print(o *output, r takeover.Report, failure error) error {
 		}
 	} else {
 		tellSettings(o.stdout, r)
-		did := "taken over"
+		did := "imported"
 		if r.DryRun {
-			did = "would be taken over; nothing was stored"
+			did = "would be imported; nothing was stored"
 		}
-		fmt.Fprintf(o.stdout, "%d conversations: %d here already, %d failed, %d %s\n", len(r.Conversations), r.Count(takeover.Present), r.Count(takeover.Failed), r.Count(takeover.Imported), did)
+		fmt.Fprintf(o.stdout, "%d conversations: %d already here, %d failed, %d %s\n", len(r.Conversations), r.Count(takeover.Present), r.Count(takeover.Failed), r.Count(takeover.Imported), did)
 	}
 	switch {
 	case failure != nil:
 		return failure
 	case !r.Clean() && !c.JSON:
-		return errors.New("not everything was taken over; see above")
+		return errors.New("some data was not imported; see above")
 	case !r.Clean():
 		return ended(exitError)
 	}
@@ -173,7 +173,7 @@ func tellSettings(w io.Writer, r takeover.Report) {
 	for _, part := range []struct {
 		what  string
 		names []string
-	}{{"settings taken over", s.Imported}, {"settings kept as they are here", s.Kept}} {
+	}{{"settings imported", s.Imported}, {"settings unchanged", s.Kept}} {
 		if len(part.names) > 0 {
 			fmt.Fprintf(w, "%s: %s\n", part.what, strings.Join(part.names, ", "))
 		}

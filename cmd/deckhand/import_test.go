@@ -45,10 +45,10 @@ func TestImportAndGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs := command(t, "import", "--from", from, "--data-dir", dir, "--timezone", "Europe/Berlin")
-	if code != 1 || !strings.Contains(errs, "not everything was taken over") { // some settings of it are refused
+	if code != 1 || !strings.Contains(errs, "some data was not imported") { // some settings of it are refused
 		t.Fatalf("%d %s%s", code, out, errs)
 	}
-	holds(t, out, "imported  sessions/"+legacyNewer, "Write the README", "refused: security_analyzer", "3 conversations: 0 here already, 0 failed, 3 taken over")
+	holds(t, out, "imported  sessions/"+legacyNewer, "Write the README", "refused: security_analyzer", "3 conversations: 0 already here, 0 failed, 3 imported")
 
 	model := llmtest.New(t, llmtest.Script(llmtest.Reply{Text: "It was about a README."}, llmtest.Reply{Text: "A cat."}))
 	b := serve(t, dir)
@@ -128,7 +128,7 @@ func TestImportUsage(t *testing.T) {
 		args []string
 		says string
 	}{
-		{nil, "--from"}, {[]string{"--from", dir}, "--from"}, {[]string{"--from", t.TempDir()}, "nothing of a legacy server"},
+		{nil, "--from"}, {[]string{"--from", dir}, "--from"}, {[]string{"--from", t.TempDir()}, "no legacy server data"},
 		{[]string{"--from", legacyFolder, "--timezone", "Middle/Earth"}, "--timezone"}, {[]string{"--from", legacyFolder, "--legacy-user", ".."}, "--legacy-user"},
 		{[]string{"--from", legacyFolder, "--user", "bob"}, "deckhand user create bob"},
 	} {

@@ -13,18 +13,18 @@ import (
 )
 
 type keyCmd struct {
-	Create       keyCreateCmd    `cmd:"" help:"Make a key and print it, and nothing else. The user is made when there is none of that name."`
-	List         keyListCmd      `cmd:"" help:"List keys; the keys themselves are stored nowhere."`
-	Revoke       keyRevokeCmd    `cmd:"" help:"Revoke a key; its open streams are closed before this returns."`
-	RotateMaster rotateMasterCmd `cmd:"" name:"rotate-master" help:"Replace the master key that seals stored secrets."`
+	Create       keyCreateCmd    `cmd:"" help:"Create a key and print only the key. Creates the user if needed."`
+	List         keyListCmd      `cmd:"" help:"List keys. The keys themselves are not stored."`
+	Revoke       keyRevokeCmd    `cmd:"" help:"Revoke a key and close its open streams."`
+	RotateMaster rotateMasterCmd `cmd:"" name:"rotate-master" help:"Replace the master key that encrypts stored secrets."`
 }
 
 type keyCreateCmd struct {
 	common
-	User    string         `name:"user" required:"" placeholder:"NAME" help:"Whose key."`
-	Admin   bool           `name:"admin" help:"The key may manage users and keys."`
-	Name    string         `name:"name" placeholder:"LABEL" help:"A label for lists."`
-	Expires *time.Duration `name:"expires" placeholder:"720h" help:"How long the key is good. Default: for ever."`
+	User    string         `name:"user" required:"" placeholder:"NAME" help:"User who owns the key."`
+	Admin   bool           `name:"admin" help:"Create an admin key, which can manage users and keys."`
+	Name    string         `name:"name" placeholder:"LABEL" help:"Label of the key."`
+	Expires *time.Duration `name:"expires" placeholder:"720h" help:"Time until the key expires. Default: never."`
 }
 
 // Run makes a key.
@@ -33,7 +33,7 @@ func (c *keyCreateCmd) Run(ctx context.Context, o *output) error {
 		var life time.Duration // for ever
 		if c.Expires != nil {
 			if life = *c.Expires; life <= 0 {
-				return errors.New("--expires is a time to come, such as 720h; leave it out for a key that is good for ever")
+				return errors.New("--expires must be a positive duration such as 720h; omit it for a key that never expires")
 			}
 		}
 		plain, _, err := g.Create(ctx, c.User, c.Name, c.Admin, life)
@@ -46,7 +46,7 @@ func (c *keyCreateCmd) Run(ctx context.Context, o *output) error {
 
 type keyListCmd struct {
 	common
-	User string `name:"user" placeholder:"NAME" help:"Only this user's."`
+	User string `name:"user" placeholder:"NAME" help:"List only the keys of this user."`
 }
 
 // Run lists keys.
@@ -80,8 +80,8 @@ func (c *keyListCmd) Run(ctx context.Context, o *output) error {
 
 type keyRevokeCmd struct {
 	common
-	ID    string `arg:"" help:"The key's id, from key list."`
-	Force bool   `name:"force" help:"Even if it is the last admin key."`
+	ID    string `arg:"" help:"Key ID, as shown by deckhand key list."`
+	Force bool   `name:"force" help:"Revoke the key even if it is the last admin key."`
 }
 
 // Run revokes a key.
@@ -89,7 +89,7 @@ func (c *keyRevokeCmd) Run(ctx context.Context, o *output) error {
 	return c.change(ctx, func(g *access.Gate) error {
 		k, err := g.Revoke(ctx, c.ID, c.Force)
 		if errors.Is(err, access.ErrNotFound) {
-			return fmt.Errorf("there is no key with the id %s; deckhand key list shows them", c.ID)
+			return fmt.Errorf("key %s not found; list keys with: deckhand key list", c.ID)
 		}
 		if err == nil {
 			fmt.Fprintf(o.stdout, "revoked %s of %s\n", k.ID, k.User)
@@ -116,17 +116,17 @@ func (c *rotateMasterCmd) Run(ctx context.Context, o *output) error {
 		if err := keyring.Rotate(ctx); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(o.stdout, "The master key in the data dir was replaced; a running server goes on with the new one.")
+		_, err = fmt.Fprintln(o.stdout, "The master key in the data directory was replaced. A running server uses the new key.")
 		return err
 	}
 	next := os.Getenv("DECKHAND_NEW_MASTER_KEY")
 	if next == "" {
-		return errors.New("the master key comes from DECKHAND_MASTER_KEY, so give the new one in DECKHAND_NEW_MASTER_KEY (32 bytes as base64 or hex)")
+		return errors.New("the master key comes from DECKHAND_MASTER_KEY; set the new one in DECKHAND_NEW_MASTER_KEY (32 bytes as base64 or hex)")
 	}
 	if err := keyring.RotateTo(ctx, next); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(o.stdout, "Done. From now on start the server with the new key in DECKHAND_MASTER_KEY; restart a running one.")
+	_, err = fmt.Fprintln(o.stdout, "The master key was replaced. Set DECKHAND_MASTER_KEY to the new key and restart the server.")
 	return err
 }
 

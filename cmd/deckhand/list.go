@@ -19,10 +19,10 @@ import (
 // listCmd is deckhand list.
 type listCmd struct {
 	remoteFlags
-	All    bool   `name:"all" short:"a" help:"All of them, not only the 20 newest."`
-	JSON   bool   `name:"json" help:"Print each as JSON, on a line of its own."`
-	Query  string `name:"query" short:"q" placeholder:"TEXT" help:"Only those with this in their title, repository or id."`
-	Status string `name:"status" enum:",starting,running,stopped" default:"" placeholder:"STATUS" help:"Only those that are starting, running or stopped."`
+	All    bool   `name:"all" short:"a" help:"List all conversations, not only the 20 newest."`
+	JSON   bool   `name:"json" help:"Print one JSON object per line."`
+	Query  string `name:"query" short:"q" placeholder:"TEXT" help:"Only conversations whose title, repository or ID contains this text."`
+	Status string `name:"status" enum:",starting,running,stopped" default:"" placeholder:"STATUS" help:"Only conversations with this status: starting, running or stopped."`
 }
 
 // Help implements kong.HelpProvider.
@@ -83,7 +83,7 @@ func (c *listCmd) Run(ctx context.Context, o *output) error {
 		return err
 	}
 	if more {
-		fmt.Fprintln(o.stderr, "there are older ones: deckhand list --all")
+		fmt.Fprintln(o.stderr, "more conversations: deckhand list --all")
 	}
 	return nil
 }
@@ -171,7 +171,7 @@ func stateWord(s session.AgentState) (word string, look terminal.Look) {
 	case session.AgentAwaitingUser:
 		return "your turn", terminal.Good
 	case session.AgentAwaitingYes:
-		return "asks you", terminal.Asks
+		return "needs approval", terminal.Asks
 	case session.AgentFinished:
 		return "finished", terminal.Good
 	case session.AgentError:

@@ -82,7 +82,7 @@ func TestStates(t *testing.T) {
 		want string
 	}{
 		{api.Conversation{Status: "STARTING", AgentState: "loading"}, "starting"}, {api.Conversation{Status: "RUNNING", AgentState: "running"}, "working"},
-		{api.Conversation{Status: "RUNNING", AgentState: "awaiting_user_confirmation"}, "asks you"}, {api.Conversation{Status: "RUNNING", AgentState: "finished"}, "finished"},
+		{api.Conversation{Status: "RUNNING", AgentState: "awaiting_user_confirmation"}, "needs approval"}, {api.Conversation{Status: "RUNNING", AgentState: "finished"}, "finished"},
 		{api.Conversation{Status: "STOPPED", AgentState: "stopped"}, "stopped"}, {api.Conversation{Status: "STOPPED", AgentState: "error", ErrorID: &failed}, "failed"},
 	} {
 		if got, _ := stateOf(c.in); got != c.want {
@@ -234,13 +234,13 @@ func TestConnecting(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"--data-dir", empty}, exitError, "no server runs on the data dir"},
+		{[]string{"--data-dir", empty}, exitError, "no server is running on the data directory"},
 		{[]string{"--data-dir", empty, "--server", b.base}, exitUsage, "needs a key"},
 		{[]string{"--data-dir", b.dir, "--server", other.URL}, exitUsage, "needs a key"}, // not the one of the data dir
-		{[]string{"--data-dir", empty, "--server", "http://192.0.2.1", "--key-file", filepath.Join(b.dir, "admin.key")}, exitUsage, "in clear text"},
-		{[]string{"--data-dir", empty, "--server", "ftp://x"}, exitUsage, "--server is"},
-		{[]string{"--data-dir", empty, "--server", elsewhere.URL, "--key-file", filepath.Join(b.dir, "admin.key")}, exitError, "points to another address"},
-		{[]string{"--data-dir", empty, "--server", "http://127.0.0.1:1", "--key-file", filepath.Join(b.dir, "admin.key")}, exitError, "cannot be reached"},
+		{[]string{"--data-dir", empty, "--server", "http://192.0.2.1", "--key-file", filepath.Join(b.dir, "admin.key")}, exitUsage, "unencrypted"},
+		{[]string{"--data-dir", empty, "--server", "ftp://x"}, exitUsage, "--server must be"},
+		{[]string{"--data-dir", empty, "--server", elsewhere.URL, "--key-file", filepath.Join(b.dir, "admin.key")}, exitError, "redirects to another URL"},
+		{[]string{"--data-dir", empty, "--server", "http://127.0.0.1:1", "--key-file", filepath.Join(b.dir, "admin.key")}, exitError, "cannot reach the server"},
 		{[]string{"--data-dir", b.dir, "--key-file", write(t, "wrong")}, exitError, "key"},
 		{[]string{"--data-dir", b.dir}, 0, ""},
 		{[]string{"--data-dir", b.dir, "--server", b.base + "/"}, 0, ""}, // its own
@@ -253,7 +253,7 @@ func TestConnecting(t *testing.T) {
 	if len(asked) > 0 {
 		t.Errorf("another server was asked: %v", <-asked)
 	}
-	for name, says := range map[string]string{"0": "", "nobody": "there is no conversation nobody", "a/b": "is not the id", id[:20]: ""} {
+	for name, says := range map[string]string{"0": "", "nobody": "conversation nobody not found", "a/b": "is not a conversation ID", id[:20]: ""} {
 		code, _, errs := b.beside("logs", name)
 		if says == "" && name != "0" && code != 0 || !strings.Contains(errs, says) {
 			t.Errorf("%s: %d %s", name, code, errs)

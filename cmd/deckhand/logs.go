@@ -14,16 +14,16 @@ import (
 
 // logsCmd is deckhand logs.
 type logsCmd struct {
-	ID string `arg:"" optional:"" help:"Which conversation; the beginning of its id is enough. Default: the newest one."`
+	ID string `arg:"" optional:"" help:"Conversation ID; a unique prefix is enough. Default: the newest conversation."`
 	remoteFlags
-	Follow bool  `name:"follow" short:"f" help:"Go on with what happens, until the conversation is deleted or Ctrl-C."`
-	JSON   bool  `name:"json" help:"Print events and notices as JSON, one on each line."`
-	After  int64 `name:"after" placeholder:"N" help:"Only what came after the event of this number."`
+	Follow bool  `name:"follow" short:"f" help:"Keep printing new events until the conversation is deleted or you press Ctrl-C."`
+	JSON   bool  `name:"json" help:"Print events and notices as JSON, one per line."`
+	After  int64 `name:"after" placeholder:"N" help:"Only events after this event number."`
 }
 
 // Help implements kong.HelpProvider.
 func (logsCmd) Help() string {
-	return `Each line begins with the number of its event and the time. Nothing is cut. With --json the lines are the events themselves, as docs/events.md describes them.
+	return `Each line starts with the event number and the time. Output is not truncated. With --json, each line is an event as described in docs/events.md.
 
 ` + remoteHelp + `
 
@@ -32,7 +32,7 @@ Examples:
   deckhand logs 3f9c2a11 --after 120
   deckhand logs 3f9c2a11 --json | jq -c 'select(.action == "run") | .args.command'
 
-The exit code is 0, 1 after an error, 2 for wrong usage, and 130 if Ctrl-C ended it.`
+Exit codes: 0 success, 1 error, 2 usage error, 130 Ctrl-C.`
 }
 
 // Run prints what happened in a conversation.

@@ -23,29 +23,29 @@ var version = "dev"
 // cli is the command line. Every flag has a DECKHAND_* twin in the environment
 // and a key of the same name in the config file.
 type cli struct {
-	Config string `name:"config" env:"DECKHAND_CONFIG" placeholder:"FILE" help:"Config file (YAML): flag names as keys, and prices. Flags and environment win over it."`
+	Config string `name:"config" env:"DECKHAND_CONFIG" placeholder:"FILE" help:"Config file (YAML): flag names as keys, and prices. Flags and environment variables take precedence."`
 
 	Serve      serveCmd      `cmd:"" help:"Run the server."`
-	Run        runCmd        `cmd:"" help:"Have an agent do a task in this folder, in this terminal. Needs no server."`
-	New        newCmd        `cmd:"" help:"Begin a conversation on a running server, and print its id."`
-	Attach     attachCmd     `cmd:"" help:"Show a conversation of a running server as it goes on, and take part in it."`
-	List       listCmd       `cmd:"" help:"List the conversations of a running server, newest first."`
-	Logs       logsCmd       `cmd:"" help:"Print what happened in a conversation of a running server."`
-	Open       openCmd       `cmd:"" help:"Open the page of a conversation in the browser."`
-	Completion completionCmd `cmd:"" help:"Print the script that completes commands, flags and ids in a shell."`
-	Replay     replayCmd     `cmd:"" help:"Run a recorded trajectory again, in a fresh sandbox. Needs no server."`
-	Import     importCmd     `cmd:"" help:"Take over the data folder of a legacy server: settings, secrets and conversations. Works beside a running server."`
-	Key        keyCmd        `cmd:"" help:"Make, list and revoke API keys; rotate the master key. Works beside a running server."`
-	User       userCmd       `cmd:"" help:"Make, list, disable and enable users. Works beside a running server."`
-	OpenAPI    openapiCmd    `cmd:"" name:"openapi" help:"Print the OpenAPI 3.1 document of this version."`
-	Doctor     doctorCmd     `cmd:"" help:"Check that the server can work here, or verify one conversation's log."`
-	Version    versionCmd    `cmd:"" help:"Print the version, or what the program is made of."`
+	Run        runCmd        `cmd:"" help:"Run an agent on a task in this folder and terminal. Needs no server."`
+	New        newCmd        `cmd:"" help:"Create a conversation on a running server and print its ID."`
+	Attach     attachCmd     `cmd:"" help:"Follow and take part in a conversation on a running server."`
+	List       listCmd       `cmd:"" help:"List conversations on a running server, newest first."`
+	Logs       logsCmd       `cmd:"" help:"Print the events of a conversation on a running server."`
+	Open       openCmd       `cmd:"" help:"Open a conversation in the browser."`
+	Completion completionCmd `cmd:"" help:"Print a shell completion script."`
+	Replay     replayCmd     `cmd:"" help:"Replay a recorded trajectory in a new sandbox. Needs no server."`
+	Import     importCmd     `cmd:"" help:"Import settings, secrets and conversations from a legacy server's data folder. The server may be running."`
+	Key        keyCmd        `cmd:"" help:"Create, list and revoke API keys; rotate the master key. The server may be running."`
+	User       userCmd       `cmd:"" help:"Create, list, disable and enable users. The server may be running."`
+	OpenAPI    openapiCmd    `cmd:"" name:"openapi" help:"Print the OpenAPI 3.1 document."`
+	Doctor     doctorCmd     `cmd:"" help:"Check this machine's setup, or verify a conversation's log."`
+	Version    versionCmd    `cmd:"" help:"Print the version or the software bill of materials."`
 }
 
 // common is what commands on the data have in common.
 type common struct {
-	DataDir     string `name:"data-dir" env:"DECKHAND_DATA_DIR" default:"${data_dir}" placeholder:"DIR" help:"Where everything is kept (default: ${default})."`
-	DatabaseURL string `name:"database-url" env:"DECKHAND_DATABASE_URL" placeholder:"URL" help:"Database: sqlite:PATH. Default: deckhand.db in the data dir."`
+	DataDir     string `name:"data-dir" env:"DECKHAND_DATA_DIR" default:"${data_dir}" placeholder:"DIR" help:"Data directory (default: ${default})."`
+	DatabaseURL string `name:"database-url" env:"DECKHAND_DATABASE_URL" placeholder:"URL" help:"Database: sqlite:PATH. Default: deckhand.db in the data directory."`
 }
 
 func main() {
@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	exit := -1
 	parser, err := kong.New(&c,
 		kong.Name("deckhand"),
-		kong.Description("Deckhand stores users' settings and runs conversations with coding agents. Start with: deckhand serve, or without a server: deckhand run \"task\""),
+		kong.Description("Deckhand stores user settings and runs conversations with coding agents. Start with: deckhand serve, or without a server: deckhand run \"task\""),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.Vars{"data_dir": defaultDataDir()},
@@ -130,7 +130,7 @@ func quoteTask(err *kong.ParseError) error {
 	if at == nil || at.Name != "run" && at.Name != "new" || !strings.HasPrefix(err.Error(), "unexpected argument") {
 		return err
 	}
-	return fmt.Errorf("%w; put the task into quotes: deckhand %s \"fix the failing test\"", err, at.Name)
+	return fmt.Errorf("%w; quote the task: deckhand %s \"fix the failing test\"", err, at.Name)
 }
 
 // output is where a command prints.

@@ -12,19 +12,19 @@ import (
 
 // newCmd is deckhand new.
 type newCmd struct {
-	Task string `arg:"" help:"What to do; - reads it from standard input."`
+	Task string `arg:"" help:"Task for the agent; - reads it from standard input."`
 	remoteFlags
 	Repo         string   `name:"repo" placeholder:"OWNER/NAME" help:"Repository to work on."`
-	Provider     string   `name:"provider" enum:",github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" default:"" placeholder:"NAME" help:"Where the repository lives: github, gitlab, bitbucket, gitea, forgejo or enterprise_sso. Default: what the server finds."`
-	Branch       string   `name:"branch" placeholder:"NAME" help:"Branch of --repo."`
-	Instructions string   `name:"instructions" placeholder:"TEXT" help:"What the agent is told beside the task."`
-	Image        []string `name:"image" type:"existingfile" placeholder:"FILE" help:"Image to show to the model. May be repeated."`
-	Attach       bool     `name:"attach" short:"a" help:"Show the conversation at once, as deckhand attach does."`
+	Provider     string   `name:"provider" enum:",github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" default:"" placeholder:"NAME" help:"Git provider: github, gitlab, bitbucket, gitea, forgejo or enterprise_sso. Default: detected by the server."`
+	Branch       string   `name:"branch" placeholder:"NAME" help:"Branch of --repo to check out."`
+	Instructions string   `name:"instructions" placeholder:"TEXT" help:"Additional instructions for the agent."`
+	Image        []string `name:"image" type:"existingfile" placeholder:"FILE" help:"Image to send with the task. May be repeated."`
+	Attach       bool     `name:"attach" short:"a" help:"Attach to the conversation, like deckhand attach."`
 }
 
 // Help implements kong.HelpProvider.
 func (newCmd) Help() string {
-	return `Begins a conversation on a running server and prints its id, and nothing else.
+	return `Creates a conversation on a running server and prints only its ID.
 
 ` + serverHelp + `
 
@@ -42,7 +42,7 @@ func (c *newCmd) Run(ctx context.Context, o *output) error {
 	}
 	in.InitialUserMsg = api.Some(task)
 	if c.Branch != "" && c.Repo == "" {
-		return usage("--branch goes with --repo")
+		return usage("--branch needs --repo")
 	}
 	for to, value := range map[*api.Opt[string]]string{&in.Repository: c.Repo, &in.GitProvider: c.Provider, &in.SelectedBranch: c.Branch, &in.ConversationInstructions: c.Instructions} {
 		if value != "" {
@@ -89,7 +89,7 @@ func readTask(task, command string) (string, error) {
 		task = string(text)
 	}
 	if strings.TrimSpace(task) == "" {
-		return "", usage("say what is to be done: %s %q", command, "fix the failing test")
+		return "", usage("task missing; for example: %s %q", command, "fix the failing test")
 	}
 	return task, nil
 }

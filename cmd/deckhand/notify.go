@@ -13,10 +13,10 @@ func (s *server) wireWebhooks(client *http.Client) *notify.Hooks {
 	store := s.data.db.Webhooks()
 	s.webhooks = notify.NewDispatcher(store, s.keyring, client, s.logger)
 	stats := s.webhooks.Stats
-	s.metrics.Counter("deckhand_webhook_delivered_total", "Webhook attempts that succeeded.", func() float64 { return float64(stats().Delivered) })
-	s.metrics.Counter("deckhand_webhook_failed_total", "Webhook attempts that failed.", func() float64 { return float64(stats().Failed) })
-	s.metrics.Counter("deckhand_webhook_given_up_total", "Webhook deliveries that are not tried again.", func() float64 { return float64(stats().GivenUp) })
-	s.metrics.Counter("deckhand_webhook_disabled_total", "Webhooks disabled because of their failures.", func() float64 { return float64(stats().Disabled) })
+	s.metrics.Counter("deckhand_webhook_delivered_total", "Successful webhook attempts.", func() float64 { return float64(stats().Delivered) })
+	s.metrics.Counter("deckhand_webhook_failed_total", "Failed webhook attempts.", func() float64 { return float64(stats().Failed) })
+	s.metrics.Counter("deckhand_webhook_given_up_total", "Webhook deliveries that were given up.", func() float64 { return float64(stats().GivenUp) })
+	s.metrics.Counter("deckhand_webhook_disabled_total", "Webhooks disabled after repeated failures.", func() float64 { return float64(stats().Disabled) })
 	return &notify.Hooks{Store: store, Deliveries: store, Seal: s.keyring, Redact: s.redactor.Add}
 }
 

@@ -10,14 +10,14 @@ import (
 
 // openCmd is deckhand open.
 type openCmd struct {
-	ID string `arg:"" optional:"" help:"Which conversation; the beginning of its id is enough. Default: the newest one."`
+	ID string `arg:"" optional:"" help:"Conversation ID; a unique prefix is enough. Default: the newest conversation."`
 	remoteFlags
-	Print bool `name:"print" help:"Print the link, and open nothing."`
+	Print bool `name:"print" help:"Print the link instead of opening it."`
 }
 
 // Help implements kong.HelpProvider.
 func (openCmd) Help() string {
-	return `Opens the page of a conversation in the browser, or prints its link where there is no display. For a server on this machine's data dir the link logs the browser in: it is good once, for five minutes.
+	return `Opens a conversation in the browser, or prints its link if there is no display. For a server on this machine's data directory, the link also logs the browser in: it works once, within five minutes.
 
 ` + remoteHelp + `
 
@@ -51,7 +51,7 @@ func (c *openCmd) Run(ctx context.Context, o *output) error {
 	cmd := exec.CommandContext(ctx, opener, whole)
 	cmd.Stderr = o.stderr
 	if err := cmd.Run(); err != nil {
-		fmt.Fprintln(o.stderr, "deckhand: no browser could be opened:", err)
+		fmt.Fprintln(o.stderr, "deckhand: cannot open a browser:", err)
 		_, err := fmt.Fprintln(o.stdout, whole)
 		return err
 	}

@@ -48,10 +48,10 @@ func (b *brain) otherModel(s settings.Settings, model string) string {
 		return secret.NewMasker(s.SecretValues()...).String(err.Error())
 	}
 	if b.keyGoesElsewhere(now, then) {
-		return fmt.Sprintf("%s is at another provider than %s, for which the llm_api_key in the settings is. Choose a model of the same provider, or change the settings.", model, now.Model)
+		return fmt.Sprintf("%s has another provider than %s, which the llm_api_key in the settings belongs to. Choose a model of the same provider, or change the settings.", model, now.Model)
 	}
 	if then.APIKey == "" && then.NeedsKey() {
-		return fmt.Sprintf("%s needs an llm_api_key, and the settings have none.", model)
+		return fmt.Sprintf("%s needs an llm_api_key. Store one in the settings.", model)
 	}
 	return ""
 }

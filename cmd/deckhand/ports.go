@@ -24,11 +24,11 @@ func (c *serveCmd) checkPortsDomain() error {
 	}
 	name, port := c.portsDomain()
 	if _, err := strconv.ParseUint(port, 10, 16); port != "" && err != nil || !domainForm.MatchString(name) || len(name) > 190 { // the name of a port takes 35 characters before it
-		return errors.New("--ports-domain is a host name, with a port if people need one to reach it: ports.example.org or ports.example.org:8443")
+		return errors.New("--ports-domain must be a host name with an optional port, such as ports.example.org or ports.example.org:8443")
 	}
 	for _, own := range c.hosts() {
 		if strings.EqualFold(strings.TrimSuffix(own, "."), name) {
-			return errors.New("--ports-domain must be another name than the server's own: what runs in a sandbox could otherwise set cookies for this server")
+			return errors.New("--ports-domain must differ from the server's host name; otherwise programs in a sandbox could set cookies for this server")
 		}
 	}
 	return nil

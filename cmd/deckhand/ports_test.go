@@ -66,7 +66,7 @@ func TestPortOfASandbox(t *testing.T) {
 	}
 	b.until("the sandbox ends", func() bool {
 		code, text, _ := b.raw("GET", "/index.html", "", "Host", label)
-		return code == http.StatusBadGateway && strings.Contains(text, "does not run")
+		return code == http.StatusBadGateway && strings.Contains(text, "is not running")
 	})
 	b.remove(id)
 	look(http.StatusNotFound, "deleted")
@@ -136,7 +136,7 @@ func TestPortsDomainIsChecked(t *testing.T) {
 		"ports.example.org": "", "ports.example.org:8443": "", "PORTS.example.org.": "", "ports": "",
 		"https://ports.example.org": "host name", "*.example.org": "host name", "192.0.2.1": "host name", "ports example": "host name", "-x.org": "host name", "a..b": "host name",
 		"ports.example.org:http": "host name", "ports.example.org:99999": "host name", strings.Repeat("a.", 100) + "org": "host name",
-		"deckhand.example.org": "another name", "Deckhand.example.org:444": "another name",
+		"deckhand.example.org": "must differ", "Deckhand.example.org:444": "must differ",
 	} {
 		c := serveCmd{listenFlags: listenFlags{Addr: "127.0.0.1:0", PublicURL: "https://deckhand.example.org"}, PortsDomain: name}
 		if err := c.checkAddr(); says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), "--ports-domain") || !strings.Contains(err.Error(), says)) {

@@ -10,11 +10,11 @@ import (
 
 // listenFlags say where the server can be reached, which decides what it may dial for its users.
 type listenFlags struct {
-	Addr         string   `name:"addr" env:"DECKHAND_ADDR" default:"127.0.0.1:3000" help:"Address to listen on. Anything but loopback needs TLS or --behind-proxy."`
-	BehindProxy  bool     `name:"behind-proxy" env:"DECKHAND_BEHIND_PROXY" help:"A reverse proxy in front of this server speaks TLS for it."`
-	PublicURL    string   `name:"public-url" env:"DECKHAND_PUBLIC_URL" placeholder:"URL" help:"Address people use, e.g. https://deckhand.example.org; for the login link and for links in pull requests. Its host is allowed, and requests may have its path before theirs. Default: where the server listens."`
-	AllowHost    []string `name:"allow-host" env:"DECKHAND_ALLOW_HOST" placeholder:"NAME" help:"Host names requests may be addressed to, beside localhost and addresses."`
-	AllowPrivate string   `name:"allow-private" env:"DECKHAND_ALLOW_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses the server may dial for users. Default: all of them while only this machine can reach the server, otherwise none."`
+	Addr         string   `name:"addr" env:"DECKHAND_ADDR" default:"127.0.0.1:3000" help:"Address to listen on. Addresses other than loopback need TLS or --behind-proxy."`
+	BehindProxy  bool     `name:"behind-proxy" env:"DECKHAND_BEHIND_PROXY" help:"Allow a non-loopback --addr without TLS, because a reverse proxy terminates TLS."`
+	PublicURL    string   `name:"public-url" env:"DECKHAND_PUBLIC_URL" placeholder:"URL" help:"Public URL of the server, such as https://deckhand.example.org, used in login links and pull requests. Its host is allowed, and its path may prefix requests. Default: the listen address."`
+	AllowHost    []string `name:"allow-host" env:"DECKHAND_ALLOW_HOST" placeholder:"NAME" help:"Allowed host names of requests, in addition to localhost and IP addresses."`
+	AllowPrivate string   `name:"allow-private" env:"DECKHAND_ALLOW_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses the server may connect to for users. Default: all if the server listens on loopback, otherwise none."`
 }
 
 // reach is the policy for addresses that users choose: models, tool servers, webhooks, images and git hosts.

@@ -28,7 +28,7 @@ func (b *brain) recall(ctx context.Context, st session.State, said session.UserS
 		return session.Recalled{}, err
 	}
 	for _, p := range found.Problems {
-		b.logger.Info("a piece of knowledge cannot be used", "session", st.ID, "file", p.File, "why", p.Sentence)
+		b.logger.Info("cannot use a microagent or skill", "session", st.ID, "file", p.File, "why", p.Sentence)
 	}
 	if !o.First && len(found.Items) == 0 {
 		return session.Recalled{}, nil
@@ -96,7 +96,7 @@ func (b *brain) scope(ctx context.Context, st session.State) (knowledge.Scope, f
 	view, err := b.keeper.View(ctx, st.ID)
 	if err != nil {
 		if !errors.Is(err, workspace.ErrNone) && !errors.Is(err, sandbox.ErrUnseen) && ctx.Err() == nil {
-			b.logger.Debug("a workspace cannot be looked into", "session", st.ID, "error", err)
+			b.logger.Debug("cannot read a workspace", "session", st.ID, "error", err)
 		}
 		return scope, func() {}
 	}

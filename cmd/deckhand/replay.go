@@ -13,15 +13,15 @@ import (
 
 // replayCmd is deckhand replay.
 type replayCmd struct {
-	File string `arg:"" help:"Trajectory as it was exported, of this program or its predecessor; - reads standard input."`
+	File string `arg:"" help:"Trajectory exported by Deckhand or the legacy server; - reads standard input."`
 	talkFlags
-	Continue bool   `name:"continue" help:"Have the model go on where the recording ends in the middle of a turn."`
-	Message  string `name:"message" placeholder:"TEXT" help:"What to say to the agent after the replay. It is answered by the model."`
+	Continue bool   `name:"continue" help:"Let the model continue if the recording ends in the middle of a turn."`
+	Message  string `name:"message" placeholder:"TEXT" help:"Message to the agent after the replay. The model replies to it."`
 }
 
 // Help implements kong.HelpProvider.
 func (replayCmd) Help() string {
-	return "What was said is said again, and what was done is done again, in a new sandbox that goes when the replay ends (see --keep). No model is needed unless --message or --continue is given.\n\n" + exitHelp
+	return "Repeats the recorded messages and tool calls in a new sandbox, which is removed afterwards (see --keep). Needs a model only with --message or --continue.\n\n" + exitHelp
 }
 
 // maxReplay is how long a recording may be.
@@ -33,7 +33,7 @@ func (c *replayCmd) Run(ctx context.Context, all *cli, o *output) error {
 	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {
-			return usage("the recording cannot be read: %w", err)
+			return usage("cannot read the recording: %w", err)
 		}
 		defer f.Close()
 		in = f
@@ -41,12 +41,12 @@ func (c *replayCmd) Run(ctx context.Context, all *cli, o *output) error {
 	text, err := io.ReadAll(io.LimitReader(in, maxReplay+1))
 	switch {
 	case err != nil:
-		return usage("the recording cannot be read: %w", err)
+		return usage("cannot read the recording: %w", err)
 	case len(text) > maxReplay:
 		return usage("the recording is larger than %d MiB", maxReplay>>20)
 	}
 	if _, err := v0.ParseReplay(string(text)); err != nil {
-		return usage("the recording cannot be read: %w", err)
+		return usage("cannot read the recording: %w", err)
 	}
 	c.Silent = !c.Continue && c.Message == ""
 	var then *session.UserSaid

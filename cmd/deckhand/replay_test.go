@@ -92,7 +92,7 @@ func TestReplayOfAHalf(t *testing.T) {
 func TestReplayOfWhatIsNone(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "no JSON", `{"a":1}`, `[{"action":"fly"}]`} {
-		refuses(t, []string{"replay", write(t, text), "--data-dir", t.TempDir()}, "cannot be read")
+		refuses(t, []string{"replay", write(t, text), "--data-dir", t.TempDir()}, "cannot read")
 	}
 	if code, _, _ := command(t, "replay", filepath.Join(t.TempDir(), "none")); code != exitUsage {
 		t.Errorf("%d", code)

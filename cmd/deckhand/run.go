@@ -26,8 +26,8 @@ const (
 	exitInterrupted = 130
 )
 
-const exitHelp = `The exit code tells the outcome:
-0 finished or answered, 1 an error (model, sandbox), 2 wrong usage, 3 a limit was reached (iterations, budget, time), 4 a call was rejected or needed approval, 5 the agent was stuck, 130 interrupted.`
+const exitHelp = `Exit codes:
+0 finished or answered, 1 error (model, sandbox), 2 usage error, 3 limit reached (iterations, budget, time), 4 a tool call was rejected or needed approval, 5 the agent was stuck, 130 interrupted.`
 
 // verdict is an error with a code of its own. One that was said is not printed again.
 type verdict struct {
@@ -56,36 +56,36 @@ type talkFlags struct {
 	common
 	sandboxFlags
 	brainFlags
-	Model         string        `name:"model" env:"DECKHAND_MODEL" placeholder:"NAME" help:"Model as provider/model; scripted/demo needs no key. Default: the stored settings' of --user. The key comes from DECKHAND_LLM_API_KEY or LLM_API_KEY, or from those settings."`
-	BaseURL       string        `name:"base-url" env:"DECKHAND_BASE_URL" placeholder:"URL" help:"Address of an OpenAI-compatible server."`
-	User          string        `name:"user" default:"admin" placeholder:"NAME" help:"Whose stored settings to begin with, if there are any (default: ${default})."`
+	Model         string        `name:"model" env:"DECKHAND_MODEL" placeholder:"NAME" help:"Model, as provider/model; scripted/demo needs no key. Default: from the stored settings of --user. The key is read from DECKHAND_LLM_API_KEY, LLM_API_KEY or these settings."`
+	BaseURL       string        `name:"base-url" env:"DECKHAND_BASE_URL" placeholder:"URL" help:"Base URL of an OpenAI-compatible server."`
+	User          string        `name:"user" default:"admin" placeholder:"NAME" help:"User whose stored settings are used, if any (default: ${default})."`
 	Agent         string        `name:"agent" placeholder:"NAME" help:"Agent profile: CodeActAgent, ReadOnlyAgent or BrowsingAgent."`
-	MaxIterations *int          `name:"max-iterations" placeholder:"N" help:"Model calls per turn."`
-	Budget        *float64      `name:"budget" placeholder:"USD" help:"Money limit in US dollars."`
-	Confirm       bool          `name:"confirm" xor:"approval" help:"Ask before every risky call: all of them without an --analyzer."`
-	Yes           bool          `name:"yes" xor:"approval" short:"y" help:"Ask about no call."`
-	Analyzer      string        `name:"analyzer" enum:",llm,rules" default:"" placeholder:"NAME" help:"Who rates the risk of a call: llm or rules."`
-	JSON          bool          `name:"json" help:"Print events as JSON, one on each line, and the result as the last one."`
-	Keep          bool          `name:"keep" help:"Keep the conversation and print where it is."`
-	Timeout       time.Duration `name:"timeout" placeholder:"TIME" help:"Stop after so long, e.g. 30m."`
-	LogLevel      string        `name:"log-level" env:"DECKHAND_LOG_LEVEL" default:"error" enum:"debug,info,warn,error" help:"What to log to standard error: debug, info, warn or error."`
+	MaxIterations *int          `name:"max-iterations" placeholder:"N" help:"Maximum number of model calls per turn."`
+	Budget        *float64      `name:"budget" placeholder:"USD" help:"Spending limit in US dollars."`
+	Confirm       bool          `name:"confirm" xor:"approval" help:"Ask before risky tool calls; without --analyzer, before all tool calls."`
+	Yes           bool          `name:"yes" xor:"approval" short:"y" help:"Approve all tool calls without asking."`
+	Analyzer      string        `name:"analyzer" enum:",llm,rules" default:"" placeholder:"NAME" help:"Risk analyzer for tool calls: llm or rules."`
+	JSON          bool          `name:"json" help:"Print events as JSON, one per line, followed by the result."`
+	Keep          bool          `name:"keep" help:"Keep the conversation and print how to open it."`
+	Timeout       time.Duration `name:"timeout" placeholder:"TIME" help:"Stop after this time, such as 30m."`
+	LogLevel      string        `name:"log-level" env:"DECKHAND_LOG_LEVEL" default:"error" enum:"debug,info,warn,error" help:"Log level for standard error: debug, info, warn or error."`
 }
 
 // runCmd is deckhand run.
 type runCmd struct {
-	Task string `arg:"" help:"What to do; - reads it from standard input."`
+	Task string `arg:"" help:"Task for the agent; - reads it from standard input."`
 	talkFlags
-	Instructions string   `name:"instructions" placeholder:"TEXT" help:"What the agent is told beside the task."`
-	Dir          string   `name:"dir" default:"." placeholder:"DIR" help:"Folder to work in (default: this one)."`
-	Repo         string   `name:"repo" placeholder:"REPO" help:"Repository to clone into a new folder below --dir, and to work in: an address, OWNER/NAME on GitHub, or the path of one on this machine."`
-	Branch       string   `name:"branch" placeholder:"NAME" help:"Branch of --repo."`
-	Trust        bool     `name:"trust" help:"Trust --repo: its set-up script may use the network, its hooks are installed, and your custom secrets reach the sandbox."`
-	Image        []string `name:"image" type:"existingfile" placeholder:"FILE" help:"Image to show to the model. May be repeated."`
+	Instructions string   `name:"instructions" placeholder:"TEXT" help:"Additional instructions for the agent."`
+	Dir          string   `name:"dir" default:"." placeholder:"DIR" help:"Folder to work in (default: the current folder)."`
+	Repo         string   `name:"repo" placeholder:"REPO" help:"Repository to clone into a new folder in --dir and work in: a URL, OWNER/NAME on GitHub, or a local path."`
+	Branch       string   `name:"branch" placeholder:"NAME" help:"Branch of --repo to check out."`
+	Trust        bool     `name:"trust" help:"Trust --repo: its setup script may use the network, its hooks are installed, and the sandbox gets your custom secrets."`
+	Image        []string `name:"image" type:"existingfile" placeholder:"FILE" help:"Image to send with the task. May be repeated."`
 }
 
 // Help implements kong.HelpProvider.
 func (runCmd) Help() string {
-	return "The agent works in this folder, from inside a sandbox that sees nothing else of this machine. Ctrl-C interrupts it; then a message sends it on, and another Ctrl-C ends it.\n\n" + exitHelp + `
+	return "The agent works in this folder, in a sandbox without access to the rest of this machine. Ctrl-C pauses the agent: type a message or press Enter to continue, or press Ctrl-C again to quit.\n\n" + exitHelp + `
 
 Examples:
   deckhand run "fix the failing test" --confirm
@@ -108,13 +108,13 @@ func (c *runCmd) Run(ctx context.Context, all *cli, o *output) error {
 		first.Images = append(first.Images, url)
 	}
 	if c.Branch != "" && c.Repo == "" {
-		return usage("--branch goes with --repo")
+		return usage("--branch needs --repo")
 	}
 	switch c.Sandbox {
 	case "auto":
 		c.Sandbox = "local" // containers cannot work in a folder of ours
 	case "docker":
-		return usage("--sandbox docker cannot work in a folder of this machine; use local, or host for no sandbox at all")
+		return usage("--sandbox docker cannot use a folder of this machine; use local, or host for no sandbox")
 	}
 	created := session.Created{Trigger: "cli", Instructions: c.Instructions}
 	dir, err := c.workdir()
@@ -127,7 +127,7 @@ func (c *runCmd) Run(ctx context.Context, all *cli, o *output) error {
 		return err
 	}
 	if data, err := filepath.Abs(c.DataDir); err == nil && c.Sandbox == "local" && (data == dir || strings.HasPrefix(data, strings.TrimSuffix(dir, "/")+"/")) {
-		return usage("the data dir %s, with its keys, lies in the folder %s: choose another --dir, or another --data-dir", data, dir)
+		return usage("the data directory %s, which contains keys, is inside the folder %s; choose another --dir or --data-dir", data, dir)
 	}
 	c.Folder = dir
 	return c.hold(ctx, all, o, created, &first)

@@ -28,11 +28,11 @@ var secureShell = regexp.MustCompile(`^(ssh://[A-Za-z0-9._~-]+@?|[A-Za-z0-9._~-]
 func (c *runCmd) repository(ctx context.Context, dir string, o *output, created *session.Created) (to string, made func(), err error) {
 	made = func() {}
 	if c.Branch != "" && !gitprovider.ValidBranch(c.Branch) {
-		return "", made, usage("--branch %q is not a name that git allows", c.Branch)
+		return "", made, usage("--branch %q is not a valid branch name", c.Branch)
 	}
 	to = filepath.Join(dir, checkout.Folder(strings.TrimRight(c.Repo, "/")))
 	if strings.Contains(c.Repo, "::") || strings.HasPrefix(c.Repo, "-") {
-		return "", made, usage("--repo %s does not name a repository", c.Repo)
+		return "", made, usage("--repo %s is not a repository", c.Repo)
 	}
 	_, missing := os.Stat(c.Repo)
 	switch {
@@ -45,13 +45,13 @@ func (c *runCmd) repository(ctx context.Context, dir string, o *output, created 
 	default:
 		address, err := url.Parse(strings.TrimRight(c.Repo, "/"))
 		if err != nil || checkout.CheckURL(address.String()) != nil || strings.Trim(address.Path, "/") == "" {
-			return "", made, usage("--repo %s is neither an address with https://, nor OWNER/NAME, nor a folder", path.Base(c.Repo))
+			return "", made, usage("--repo %s must be an https:// URL, OWNER/NAME, or a folder", path.Base(c.Repo))
 		}
 		created.Repository, created.Address = strings.TrimSuffix(strings.Trim(address.Path, "/"), ".git"), address.String()
 	}
 	created.Branch, created.Trusted = c.Branch, c.Trust
 	if err := os.Mkdir(to, 0o755); err != nil {
-		return "", made, fmt.Errorf("the repository cannot be cloned: %w", err)
+		return "", made, fmt.Errorf("cannot clone the repository: %w", err)
 	}
 	return to, func() { _ = os.Remove(to) }, nil // it stays unless it is empty
 }
@@ -71,7 +71,7 @@ func (c *runCmd) cloneOutside(ctx context.Context, o *output, to, transport stri
 		if errors.Is(err, exec.ErrNotFound) {
 			return errors.New("git is not installed on this machine")
 		}
-		return fmt.Errorf("the repository cannot be cloned into %s: %w", to, err)
+		return fmt.Errorf("cannot clone the repository into %s: %w", to, err)
 	}
 	fmt.Fprintf(o.stderr, "cloned into %s\n", to)
 	return nil

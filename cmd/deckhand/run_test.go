@@ -187,22 +187,22 @@ func TestRunExitCodes(t *testing.T) {
 	}{
 		"an answer":         {llmtest.Script(llmtest.Reply{Text: "It is blue."}), []string{"what colour?"}, exitDone, "It is blue.\n— done"},
 		"a wrong key":       {llmtest.Script(llmtest.Reply{Status: 401, Code: "invalid_api_key", Message: "bad key"}), []string{"go"}, exitError, "— error"},
-		"a rate limit":      {limited, []string{"go"}, exitError, "asked too often: slow down. Send a message to try again.\n— error"},
+		"a rate limit":      {limited, []string{"go"}, exitError, "Rate limited by the provider: slow down. Send a message to try again.\n— error"},
 		"iterations":        {forever, []string{"go", "--max-iterations", "2"}, exitLimit, "The limit of 2 model calls"},
 		"money":             {forever, []string{"go", "--budget", "0.000001"}, exitLimit, "— limit reached"},
-		"time":              {llmtest.Script(llmtest.Reply{Text: "some words are said and then", Break: llmtest.Hang}), []string{"go", "--timeout", "500ms"}, exitLimit, "the time is up"},
+		"time":              {llmtest.Script(llmtest.Reply{Text: "some words are said and then", Break: llmtest.Hang}), []string{"go", "--timeout", "500ms"}, exitLimit, "time limit reached"},
 		"needs approval":    {llmtest.Script(sh("echo hi > made"), done("no")), []string{"go", "--confirm"}, exitRejected, "needs approval"},
 		"yes to all":        {llmtest.Script(sh("echo hi"), done("Yes.")), []string{"go", "--yes"}, exitDone, "— finished"},
 		"stuck":             {func(llmtest.Asked) llmtest.Reply { return sh("false") }, []string{"go"}, exitStuck, "stuck in a loop"},
-		"no task":           {nil, []string{" "}, exitUsage, "say what is to be done"},
+		"no task":           {nil, []string{" "}, exitUsage, "task missing"},
 		"no such folder":    {nil, []string{"go", "--dir", "none"}, exitUsage, "--dir"},
-		"the data's folder": {nil, []string{"go", "--sandbox", "local", "--dir", "/"}, exitUsage, "with its keys, lies in the folder"},
+		"the data's folder": {nil, []string{"go", "--sandbox", "local", "--dir", "/"}, exitUsage, "which contains keys, is inside the folder"},
 		"a branch alone":    {nil, []string{"go", "--branch", "b"}, exitUsage, "--repo"},
 		"no such agent":     {nil, []string{"go", "--agent", "Nobody"}, exitUsage, "--agent"},
 		"no calls at all":   {nil, []string{"go", "--max-iterations", "0"}, exitUsage, "from 1 to"},
 		"an unknown flag":   {nil, []string{"go", "--fly"}, exitUsage, "--fly"},
 		"not an image":      {nil, []string{"go", "--image", os.Args[0]}, exitUsage, "is not an image"},
-		"containers":        {nil, []string{"go", "--sandbox", "docker"}, exitUsage, "cannot work in a folder"},
+		"containers":        {nil, []string{"go", "--sandbox", "docker"}, exitUsage, "cannot use a folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -348,7 +348,7 @@ func TestRunInAClone(t *testing.T) {
 	if asked := d.server.Asked(); len(asked) == 0 || !strings.Contains(string(asked[0].Body), "Be brief, please.") || !strings.Contains(string(asked[0].Body), "data:image/gif;base64,") {
 		t.Errorf("%d calls; the instructions or the image are missing", len(asked))
 	}
-	if code, _, errs := d.run("run", "again", "--repo", source); code != exitError || !strings.Contains(errs, "cannot be cloned") {
+	if code, _, errs := d.run("run", "again", "--repo", source); code != exitError || !strings.Contains(errs, "cannot clone") {
 		t.Errorf("over a clone: %d %s", code, errs)
 	}
 }

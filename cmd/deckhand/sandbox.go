@@ -25,21 +25,21 @@ import (
 
 // sandboxFlags say where the agents' commands run.
 type sandboxFlags struct {
-	Sandbox          string         `name:"sandbox" env:"DECKHAND_SANDBOX" default:"auto" enum:"auto,local,docker,host" help:"Where commands run: local (namespaces of this machine, no daemon), docker (any image), host (NO sandbox at all), or auto: docker when an engine answers, else local."`
-	SandboxImage     string         `name:"sandbox-image" env:"DECKHAND_SANDBOX_IMAGE" default:"buildpack-deps:bookworm" placeholder:"IMAGE" help:"Image of docker sandboxes for users who chose none (default: ${default})."`
-	SandboxUser      string         `name:"sandbox-user" env:"DECKHAND_SANDBOX_USER" placeholder:"UID[:GID]" help:"User inside docker sandboxes. Default: the image's own."`
-	SandboxRootFS    string         `name:"sandbox-rootfs" env:"DECKHAND_SANDBOX_ROOTFS" placeholder:"DIR" help:"Folder that local sandboxes see as their system. Default: this machine's, without its secrets."`
-	SandboxCPUs      float64        `name:"sandbox-cpus" env:"DECKHAND_SANDBOX_CPUS" default:"2" placeholder:"N" help:"Processors a sandbox may use (default: ${default}), times the user's remote_runtime_resource_factor."`
-	SandboxMemory    byteSize       `name:"sandbox-memory" env:"DECKHAND_SANDBOX_MEMORY" default:"4G" placeholder:"SIZE" help:"Memory a sandbox may use (default: ${default}), times that factor."`
-	SandboxProcesses int            `name:"sandbox-processes" env:"DECKHAND_SANDBOX_PROCESSES" default:"1024" placeholder:"N" help:"Processes and threads a sandbox may have (default: ${default})."`
-	SandboxDisk      byteSize       `name:"sandbox-disk" env:"DECKHAND_SANDBOX_DISK" default:"10G" placeholder:"SIZE" help:"What a sandbox may write to its workspace and beside it (default: ${default})."`
-	DockerHost       string         `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Container engine. Default: DOCKER_HOST, or the usual socket."`
-	Egress           string         `name:"egress" env:"DECKHAND_EGRESS" default:"open" enum:"open,allowlist,off" help:"What sandboxes may reach: open (the public internet), allowlist (--egress-allow), off. Private addresses never, whatever this says."`
-	EgressAllow      []string       `name:"egress-allow" env:"DECKHAND_EGRESS_ALLOW" placeholder:"HOST" help:"Hosts of --egress allowlist: example.org, *.example.org, example.org:8443."`
-	EgressPrivate    string         `name:"egress-private" env:"DECKHAND_EGRESS_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses that sandboxes may reach after all, e.g. a package mirror."`
+	Sandbox          string         `name:"sandbox" env:"DECKHAND_SANDBOX" default:"auto" enum:"auto,local,docker,host" help:"Where commands run: local (Linux namespaces, no daemon), docker (any image), host (NO sandbox), or auto (docker if available, otherwise local)."`
+	SandboxImage     string         `name:"sandbox-image" env:"DECKHAND_SANDBOX_IMAGE" default:"buildpack-deps:bookworm" placeholder:"IMAGE" help:"Default image of docker sandboxes (default: ${default})."`
+	SandboxUser      string         `name:"sandbox-user" env:"DECKHAND_SANDBOX_USER" placeholder:"UID[:GID]" help:"User inside docker sandboxes. Default: the image's user."`
+	SandboxRootFS    string         `name:"sandbox-rootfs" env:"DECKHAND_SANDBOX_ROOTFS" placeholder:"DIR" help:"Root file system of local sandboxes. Default: this machine's, without its secrets."`
+	SandboxCPUs      float64        `name:"sandbox-cpus" env:"DECKHAND_SANDBOX_CPUS" default:"2" placeholder:"N" help:"CPU limit of a sandbox (default: ${default}), multiplied by the user's remote_runtime_resource_factor."`
+	SandboxMemory    byteSize       `name:"sandbox-memory" env:"DECKHAND_SANDBOX_MEMORY" default:"4G" placeholder:"SIZE" help:"Memory limit of a sandbox (default: ${default}), multiplied by the user's remote_runtime_resource_factor."`
+	SandboxProcesses int            `name:"sandbox-processes" env:"DECKHAND_SANDBOX_PROCESSES" default:"1024" placeholder:"N" help:"Limit of processes and threads in a sandbox (default: ${default})."`
+	SandboxDisk      byteSize       `name:"sandbox-disk" env:"DECKHAND_SANDBOX_DISK" default:"10G" placeholder:"SIZE" help:"Disk limit of a sandbox, including its workspace (default: ${default})."`
+	DockerHost       string         `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Container engine. Default: DOCKER_HOST, or the default socket."`
+	Egress           string         `name:"egress" env:"DECKHAND_EGRESS" default:"open" enum:"open,allowlist,off" help:"Network access of sandboxes: open (public internet), allowlist (--egress-allow) or off. Private addresses are always blocked, except --egress-private."`
+	EgressAllow      []string       `name:"egress-allow" env:"DECKHAND_EGRESS_ALLOW" placeholder:"HOST" help:"Hosts for --egress allowlist: example.org, *.example.org, example.org:8443."`
+	EgressPrivate    string         `name:"egress-private" env:"DECKHAND_EGRESS_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses that sandboxes may access, such as a package mirror."`
 	Together         sandbox.Limits `kong:"-"` // of all local sandboxes at once; see shareFlags
 	Folder           string         `kong:"-"` // the workspace of every conversation, "" for one of its own each
-	RunnerPath       string         `name:"runner-path" env:"DECKHAND_RUNNER" hidden:"" help:"Runner to use instead of the one inside this program."`
+	RunnerPath       string         `name:"runner-path" env:"DECKHAND_RUNNER" hidden:"" help:"Runner to use instead of the embedded one."`
 }
 
 // byteSize is a size as people write it: 512M, 4G, 1073741824.
@@ -57,7 +57,7 @@ func (b *byteSize) UnmarshalText(text []byte) error {
 	}
 	var n float64
 	if _, err := fmt.Sscanf(s+"\n", "%g\n", &n); err != nil || n <= 0 || n*float64(unit) > 1<<62 {
-		return fmt.Errorf("%q is not a size; write 512M or 4G", text)
+		return fmt.Errorf("%q is not a size; use a value such as 512M or 4G", text)
 	}
 	*b = byteSize(n * float64(unit))
 	return nil
@@ -85,7 +85,7 @@ func (f *sandboxFlags) check() error {
 func (f *sandboxFlags) policy() (egress.Policy, error) {
 	p := egress.Policy{Mode: egress.Mode(f.Egress), Allow: f.EgressAllow}
 	if len(f.EgressAllow) > 0 && p.Mode != egress.Allowlist {
-		return p, errors.New("--egress-allow goes with --egress allowlist")
+		return p, errors.New("--egress-allow needs --egress allowlist")
 	}
 	if err := p.Check(); err != nil {
 		return p, fmt.Errorf("--egress-allow: %w", err)
@@ -167,7 +167,7 @@ func (f *sandboxFlags) driver(ctx context.Context, dataDir, instance string, out
 type noHands struct{ why error }
 
 func (n noHands) Start(context.Context, sandbox.Spec, func(sandbox.Progress)) (sandbox.Handle, error) {
-	return sandbox.Handle{}, &sandbox.Unavailable{Reason: "This server cannot make sandboxes: " + n.why.Error(), Cause: n.why}
+	return sandbox.Handle{}, &sandbox.Unavailable{Reason: "This server cannot create sandboxes: " + n.why.Error(), Cause: n.why}
 }
 func (noHands) Attach(context.Context, sandbox.Handle) (*sandbox.Sandbox, error) {
 	return nil, sandbox.ErrGone
@@ -194,7 +194,7 @@ func (f *sandboxFlags) choose(ctx context.Context, dataDir, instance string, out
 	if f.Sandbox != "auto" {
 		return h, err
 	}
-	logger.Error("NO SANDBOX CAN BE MADE HERE, so agents cannot run commands; deckhand doctor says more", "why", err)
+	logger.Error("NO SANDBOX AVAILABLE: agents cannot run commands; run deckhand doctor for details", "why", err)
 	return hands{Driver: noHands{err}, name: "none"}, nil
 }
 

@@ -34,20 +34,20 @@ type serveCmd struct {
 	signOnFlags
 	listenFlags
 	shareFlags
-	LegacyUI     string        `name:"legacy-ui" env:"DECKHAND_LEGACY_UI" placeholder:"DIR" help:"Serve the legacy server's web front end at /: the folder that its own build made, with index.html in it. Default: Deckhand's own pages."`
-	LegacyAllow  []string      `name:"legacy-ui-allow" env:"DECKHAND_LEGACY_UI_ALLOW" placeholder:"HOST,…" help:"Hosts from which the legacy front end may load scripts, styles and fonts, e.g. cdn.jsdelivr.net for its diff editor. Default: only this server."`
+	LegacyUI     string        `name:"legacy-ui" env:"DECKHAND_LEGACY_UI" placeholder:"DIR" help:"Serve the legacy web front end at /, from its build folder with index.html. Default: Deckhand's web page."`
+	LegacyAllow  []string      `name:"legacy-ui-allow" env:"DECKHAND_LEGACY_UI_ALLOW" placeholder:"HOST,…" help:"Hosts from which the legacy front end may load scripts, styles and fonts, such as cdn.jsdelivr.net for its diff editor. Default: only this server."`
 	TLSCert      string        `name:"tls-cert" env:"DECKHAND_TLS_CERT" placeholder:"FILE" help:"Certificate chain (PEM)."`
 	TLSKey       string        `name:"tls-key" env:"DECKHAND_TLS_KEY" placeholder:"FILE" help:"Private key of the certificate (PEM)."`
-	AllowOrigin  []string      `name:"allow-origin" env:"DECKHAND_ALLOW_ORIGIN" placeholder:"ORIGIN" help:"Foreign web origins that may call, e.g. https://tools.example.org."`
-	PortsDomain  string        `name:"ports-domain" env:"DECKHAND_PORTS_DOMAIN" placeholder:"NAME" help:"Serve what listens in sandboxes below this name, e.g. ports.example.org; all names below it must lead here. Default: below localhost while only this machine reaches the server."`
-	RateLimit    float64       `name:"rate-limit" env:"DECKHAND_RATE_LIMIT" default:"50" help:"Requests per second and key; 0 is no limit."`
-	RateBurst    int           `name:"rate-burst" env:"DECKHAND_RATE_BURST" default:"100" help:"Requests a key may make at once."`
-	IdleClose    time.Duration `name:"idle-close" env:"DECKHAND_IDLE_CLOSE" default:"1h" help:"Stop a conversation nobody used for so long; the next message starts it again. 0 is never."`
-	Titles       string        `name:"titles" env:"DECKHAND_TITLES" default:"model" enum:"model,task" help:"What names a conversation after its first turn: model asks the model in a small call within the budget, task keeps the first words of the task."`
-	MetricsAddr  string        `name:"metrics-addr" env:"DECKHAND_METRICS_ADDR" placeholder:"ADDR" help:"Serve /metrics here without a key. Default: on the main address, for admin keys."`
-	OTLPEndpoint string        `name:"otlp-endpoint" env:"DECKHAND_OTLP_ENDPOINT" placeholder:"URL" help:"Send traces here, e.g. http://127.0.0.1:4318. Default: none are made."`
-	LogLevel     string        `name:"log-level" env:"DECKHAND_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"What to log: debug, info, warn or error."`
-	LogFormat    string        `name:"log-format" env:"DECKHAND_LOG_FORMAT" default:"text" enum:"text,json" help:"How to log: text or json."`
+	AllowOrigin  []string      `name:"allow-origin" env:"DECKHAND_ALLOW_ORIGIN" placeholder:"ORIGIN" help:"Web origins that may call the API, such as https://tools.example.org."`
+	PortsDomain  string        `name:"ports-domain" env:"DECKHAND_PORTS_DOMAIN" placeholder:"NAME" help:"Serve sandbox ports under subdomains of this name, such as ports.example.org; its wildcard DNS record must point here. Default: subdomains of localhost if the server listens on loopback."`
+	RateLimit    float64       `name:"rate-limit" env:"DECKHAND_RATE_LIMIT" default:"50" help:"Requests per second and key; 0 means no limit."`
+	RateBurst    int           `name:"rate-burst" env:"DECKHAND_RATE_BURST" default:"100" help:"Burst of requests per key."`
+	IdleClose    time.Duration `name:"idle-close" env:"DECKHAND_IDLE_CLOSE" default:"1h" help:"Stop a conversation after this idle time; the next message starts it again. 0 means never."`
+	Titles       string        `name:"titles" env:"DECKHAND_TITLES" default:"model" enum:"model,task" help:"How to title a conversation after its first turn: model (a small model call within the budget) or task (the first words of the task)."`
+	MetricsAddr  string        `name:"metrics-addr" env:"DECKHAND_METRICS_ADDR" placeholder:"ADDR" help:"Serve /metrics on this address without a key. Default: on the main address, with an admin key."`
+	OTLPEndpoint string        `name:"otlp-endpoint" env:"DECKHAND_OTLP_ENDPOINT" placeholder:"URL" help:"Send traces to this OTLP endpoint, such as http://127.0.0.1:4318. Default: no traces."`
+	LogLevel     string        `name:"log-level" env:"DECKHAND_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Log level: debug, info, warn or error."`
+	LogFormat    string        `name:"log-format" env:"DECKHAND_LOG_FORMAT" default:"text" enum:"text,json" help:"Log format: text or json."`
 }
 
 // shutdownTime is how long requests may take to finish after a signal.
@@ -79,7 +79,7 @@ func (c *serveCmd) Run(ctx context.Context, all *cli, o *output) error {
 	}
 	defer unlock()
 	if d.db.ReadOnly() {
-		logger.Warn("the data cannot be written, so everything can be read and nothing changed")
+		logger.Warn("the database is read-only: conversations can be read but not changed")
 	}
 	keyring, err := secret.OpenKeyring(ctx, c.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), d.db)
 	if err != nil {
@@ -110,19 +110,19 @@ func (c *serveCmd) checkAddr() error {
 		return fmt.Errorf("--addr %q is not HOST:PORT", c.Addr)
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
-		return errors.New("--tls-cert and --tls-key go together")
+		return errors.New("--tls-cert and --tls-key must be used together")
 	}
 	if c.PublicURL != "" {
 		if u, err := url.Parse(c.PublicURL); err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return errors.New("--public-url is an http or https address without a query or a user")
+			return errors.New("--public-url must be an http or https URL without query and user")
 		}
 		if _, err := httpapi.PublicPath(c.PublicURL); err != nil {
 			return fmt.Errorf("--public-url: %w", err)
 		}
 	}
 	if outbound.IsPublicBind(c.Addr) && c.TLSCert == "" && !c.BehindProxy {
-		return fmt.Errorf("--addr %s can be reached from other machines, and keys would cross the network in clear text: give --tls-cert and --tls-key,"+
-			" or --behind-proxy if a reverse proxy speaks TLS for this server, or listen on 127.0.0.1", c.Addr)
+		return fmt.Errorf("--addr %s is reachable from other machines, and keys would be sent unencrypted: use --tls-cert and --tls-key,"+
+			" or --behind-proxy if a reverse proxy terminates TLS, or listen on 127.0.0.1", c.Addr)
 	}
 	if err := c.checkPortsDomain(); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (c *serveCmd) checkAddr() error {
 func (c *serveCmd) checkLegacyUI() error {
 	for _, host := range c.LegacyAllow {
 		if !httpapi.ValidSource(host) {
-			return fmt.Errorf("--legacy-ui-allow %q is not a host name, with a port if it needs one", host)
+			return fmt.Errorf("--legacy-ui-allow %q is not a host name with an optional port", host)
 		}
 	}
 	if c.LegacyUI == "" {
@@ -269,11 +269,11 @@ func (c *serveCmd) announce(ctx context.Context, d *data, base string, w io.Writ
 	}
 	fmt.Fprintf(w, "Deckhand %s is at %s\n", version, base)
 	if keyPath == "" {
-		fmt.Fprintf(w, "  log in:    %s/login with a key; deckhand key create --user NAME makes one\n", base)
+		fmt.Fprintf(w, "  log in:    %s/login with a key; create one with: deckhand key create --user NAME\n", base)
 		return nil
 	}
 	if made {
-		fmt.Fprintf(w, "  first start: made the user admin and a key\n")
+		fmt.Fprintf(w, "  first start: created user admin and a key\n")
 	}
 	fmt.Fprintf(w, "  admin key: %s\n", keyPath)
 	plain, err := access.ReadKeyFile(keyPath)
@@ -284,7 +284,7 @@ func (c *serveCmd) announce(ctx context.Context, d *data, base string, w io.Writ
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "  log in:    %s/login#%s  (good once, for an hour)\n", base, d.gate.NewTicket(who, time.Hour))
+	fmt.Fprintf(w, "  log in:    %s/login#%s  (works once, within an hour)\n", base, d.gate.NewTicket(who, time.Hour))
 	return nil
 }
 
@@ -317,7 +317,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	if control, err := listenControl(c.DataDir); err == nil {
 		background.start(func() error { return s.serveControl(ctx, control) }, stop)
 	} else {
-		s.logger.Warn("key commands beside this server take effect after a second, not at once", "error", err)
+		s.logger.Warn("changes by key commands take effect after a second", "error", err)
 	}
 	if c.MetricsAddr != "" {
 		background.start(func() error { return s.serveMetrics(ctx, c.MetricsAddr) }, stop)
@@ -330,7 +330,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 		stop(err)
 	case <-ctx.Done():
 	}
-	s.logger.Info("stopping: finishing what was begun")
+	s.logger.Info("stopping: finishing work in progress")
 	s.door.Close() // streams end; their readers resume where they were
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
@@ -374,7 +374,7 @@ func (s *server) keepHouse(ctx context.Context) error {
 		case <-second.C:
 			// A key revoked by another process is noticed here if its message did not reach us.
 			if err := s.data.gate.Refresh(ctx); err != nil && ctx.Err() == nil {
-				s.logger.Error("keys cannot be read again", "error", err)
+				s.logger.Error("cannot reload keys", "error", err)
 			}
 		case <-hour.C:
 			s.dropAnswers(ctx)
@@ -388,7 +388,7 @@ func (s *server) dropAnswers(ctx context.Context) {
 		return
 	}
 	if err := s.data.db.DropAnswers(ctx, time.Now().Add(-24*time.Hour)); err != nil && ctx.Err() == nil {
-		s.logger.Warn("old answers cannot be dropped", "error", err)
+		s.logger.Warn("cannot delete old idempotency records", "error", err)
 	}
 }
 

@@ -16,20 +16,20 @@ import (
 
 // signOnFlags say which identity provider vouches for people.
 type signOnFlags struct {
-	OIDCIssuer         string   `name:"oidc-issuer" env:"DECKHAND_OIDC_ISSUER" placeholder:"URL" help:"Let people sign on at this OpenID Connect provider, e.g. https://id.example.org; spelt as the provider spells it. It sends browsers back to /login/oidc/callback below --public-url."`
-	OIDCClientID       string   `name:"oidc-client-id" env:"DECKHAND_OIDC_CLIENT_ID" placeholder:"ID" help:"How the provider knows this server."`
-	OIDCSecretFile     string   `name:"oidc-client-secret-file" env:"DECKHAND_OIDC_CLIENT_SECRET_FILE" placeholder:"FILE" help:"File with the client's secret. Default: none, for a public client."`
-	OIDCScopes         []string `name:"oidc-scopes" env:"DECKHAND_OIDC_SCOPES" placeholder:"SCOPE" help:"What to ask the provider for, beside openid. Default: profile,email."`
-	OIDCAllowedDomains []string `name:"oidc-allowed-domains" env:"DECKHAND_OIDC_ALLOWED_DOMAINS" placeholder:"DOMAIN" help:"Let only people in whose verified e-mail address has one of these domains. Default: everybody whom the provider lets in."`
-	OIDCAdminGroup     string   `name:"oidc-admin-group" env:"DECKHAND_OIDC_ADMIN_GROUP" placeholder:"NAME" help:"Members of this group (claim groups) are administrators, and nobody else who signs on. Default: nobody is made one."`
-	OIDCName           string   `name:"oidc-name" env:"DECKHAND_OIDC_NAME" placeholder:"NAME" help:"What the login page calls the provider. Default: the issuer's host name."`
+	OIDCIssuer         string   `name:"oidc-issuer" env:"DECKHAND_OIDC_ISSUER" placeholder:"URL" help:"Issuer URL of an OpenID Connect provider for single sign-on, such as https://id.example.org, exactly as the provider reports it. The redirect URI is --public-url plus /login/oidc/callback."`
+	OIDCClientID       string   `name:"oidc-client-id" env:"DECKHAND_OIDC_CLIENT_ID" placeholder:"ID" help:"Client ID of this server at the provider."`
+	OIDCSecretFile     string   `name:"oidc-client-secret-file" env:"DECKHAND_OIDC_CLIENT_SECRET_FILE" placeholder:"FILE" help:"File with the client secret. Default: none, for a public client."`
+	OIDCScopes         []string `name:"oidc-scopes" env:"DECKHAND_OIDC_SCOPES" placeholder:"SCOPE" help:"Scopes to request in addition to openid. Default: profile,email."`
+	OIDCAllowedDomains []string `name:"oidc-allowed-domains" env:"DECKHAND_OIDC_ALLOWED_DOMAINS" placeholder:"DOMAIN" help:"Allow only users with a verified e-mail address in one of these domains. Default: all users of the provider."`
+	OIDCAdminGroup     string   `name:"oidc-admin-group" env:"DECKHAND_OIDC_ADMIN_GROUP" placeholder:"NAME" help:"Group (claim groups) whose members become admins on login; other single sign-on users lose admin rights. Default: single sign-on does not grant admin rights."`
+	OIDCName           string   `name:"oidc-name" env:"DECKHAND_OIDC_NAME" placeholder:"NAME" help:"Name of the provider on the login page. Default: the issuer's host name."`
 }
 
 // signOn is nil when no provider was named.
 func (f signOnFlags) signOn(ctx context.Context, d *data, keyring *secret.Keyring, redactor *secret.Redactor) (*oidc.SignOn, error) {
 	if f.OIDCIssuer == "" {
 		if f.OIDCClientID != "" || f.OIDCSecretFile != "" || f.OIDCAdminGroup != "" || f.OIDCName != "" || len(f.OIDCScopes) > 0 || len(f.OIDCAllowedDomains) > 0 {
-			return nil, errors.New("--oidc-… flags need --oidc-issuer, which says whom to ask")
+			return nil, errors.New("--oidc-… flags need --oidc-issuer")
 		}
 		return nil, nil
 	}
@@ -59,7 +59,7 @@ func (s *server) trySignOn(ctx context.Context) error {
 		return nil
 	}
 	if err := s.door.SignOn.Check(ctx); err != nil && ctx.Err() == nil {
-		s.logger.Warn("nobody can sign on for now; the identity provider is asked again when somebody tries", "error", err)
+		s.logger.Warn("single sign-on is not available; the identity provider is contacted again on the next login", "error", err)
 	}
 	return nil
 }

@@ -361,11 +361,11 @@ func TestSignOnFlags(t *testing.T) {
 		want string
 	}{
 		{[]string{"--oidc-client-id", "x"}, "need --oidc-issuer"},
-		{[]string{"--oidc-issuer", issuer}, "client id is missing"},
-		{[]string{"--oidc-issuer", "http://id.example.org", "--oidc-client-id", "x"}, "must be an https address"},
+		{[]string{"--oidc-issuer", issuer}, "client ID is missing"},
+		{[]string{"--oidc-issuer", "http://id.example.org", "--oidc-client-id", "x"}, "must be an https URL"},
 		{[]string{"--oidc-issuer", issuer, "--oidc-client-id", "x", "--oidc-client-secret-file", empty}, "is empty"},
 		{[]string{"--oidc-issuer", issuer, "--oidc-client-id", "x", "--oidc-client-secret-file", empty + "-not"}, "--oidc-client-secret-file"},
-		{[]string{"--oidc-issuer", issuer, "--oidc-client-id", "x", "--oidc-allowed-domains", "@"}, "not a domain"},
+		{[]string{"--oidc-issuer", issuer, "--oidc-client-id", "x", "--oidc-allowed-domains", "@"}, "not an e-mail domain"},
 	} {
 		code, _, stderr := command(t, append([]string{"serve", "--data-dir", t.TempDir(), "--addr", "127.0.0.1:0", "--sandbox", "host"}, c.args...)...)
 		if code == 0 || !strings.Contains(stderr, c.want) {

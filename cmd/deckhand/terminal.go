@@ -97,7 +97,7 @@ func (f *talkFlags) start(ctx context.Context, all *cli, o *output) (a *alone, e
 	}
 	if a.server, err = wire(ctx, c, file.models, d, keyring, redactor, logger); err != nil {
 		if f.Sandbox == "local" {
-			err = fmt.Errorf("%w; --sandbox host does without a sandbox", err)
+			err = fmt.Errorf("%w; use --sandbox host to run without a sandbox", err)
 		}
 		return nil, err
 	}
@@ -137,9 +137,9 @@ func (f *talkFlags) settings(ctx context.Context, cat *catalogue.Catalogue, reda
 	switch {
 	case f.Silent:
 	case now.APIKey == "" && now.NeedsKey():
-		return chosen, usage("there is no key for the model %s: put it into LLM_API_KEY, choose another --model (scripted/demo needs no key), or store one in the settings of %s", now.Model, f.User)
+		return chosen, usage("no key for the model %s: set LLM_API_KEY, choose another --model (scripted/demo needs no key), or store a key in the settings of %s", now.Model, f.User)
 	case chosen.MaxBudgetPerTask != nil && !cat.Info(now.Model).Priced:
-		return chosen, usage("--budget: the price of %s is not known, so the limit could not be kept; give it one under prices in the config file (0 is a price)", now.Model)
+		return chosen, usage("--budget: the price of %s is unknown, so the limit cannot be enforced; set a price under prices in the config file (0 is allowed)", now.Model)
 	}
 	return chosen, nil
 }

@@ -90,7 +90,7 @@ func (t *talk) endEarly(ctx context.Context, how heard) (int, bool, error) {
 	if how == tooLate {
 		code = exitLimit
 		if !t.json {
-			t.Problem("the time is up")
+			t.Problem("time limit reached")
 		}
 	}
 	return code, true, t.halt(ctx)
@@ -98,7 +98,7 @@ func (t *talk) endEarly(ctx context.Context, how heard) (int, bool, error) {
 
 // answer asks the person what the agent waits for.
 func (t *talk) answer(ctx context.Context) (int, bool, error) {
-	text, how := t.ask("Answer (empty ends):")
+	text, how := t.ask("Reply (Enter to finish):")
 	switch {
 	case how != aLine && how != anEnd:
 		return t.endEarly(ctx, how)
@@ -122,7 +122,7 @@ func (t *talk) interrupt(ctx context.Context, s os.Signal) (int, bool, error) {
 		return s.Pause()
 	})
 	if err == nil && st.Pausing {
-		t.Notice("Ctrl-C again interrupts this step")
+		t.Notice("Ctrl-C again to interrupt this step")
 	}
 	if err != nil || st.Paused || st.Pausing {
 		return 0, false, err
@@ -132,7 +132,7 @@ func (t *talk) interrupt(ctx context.Context, s os.Signal) (int, bool, error) {
 
 // paused asks how to go on.
 func (t *talk) paused(ctx context.Context) (int, bool, error) {
-	text, how := t.ask("A message sends the agent on, an empty line lets it go on, Ctrl-C ends:")
+	text, how := t.ask("Paused. Type a message, Enter to continue, Ctrl-C to quit:")
 	switch {
 	case how != aLine:
 		return t.endEarly(ctx, how)
@@ -148,7 +148,7 @@ func (t *talk) approve(ctx context.Context) (int, bool, error) {
 	g := session.ApprovalGiven{ID: t.call.ID}
 	if t.in == nil {
 		if !t.json {
-			t.Problem("this call needs approval (" + terminal.Risk(t.call.Risk) + ") and nobody can be asked, so it is rejected; --yes asks about no call")
+			t.Problem("this call needs approval (" + terminal.Risk(t.call.Risk) + ") but there is no terminal to ask on, so it is rejected; use --yes to approve all calls")
 		}
 		return 0, false, t.give(ctx, g)
 	}
@@ -157,7 +157,7 @@ func (t *talk) approve(ctx context.Context) (int, bool, error) {
 		choices += ", [a]lways " + terminal.Inline(t.question.Pattern)
 	}
 	for {
-		text, how := t.ask(fmt.Sprintf("Do this? (%s) %s:", terminal.Risk(t.call.Risk), choices))
+		text, how := t.ask(fmt.Sprintf("Approve? (%s) %s:", terminal.Risk(t.call.Risk), choices))
 		switch how {
 		case anInterrupt:
 			_, err := t.sessions.Update(ctx, t.id, session.State.Pause)
@@ -195,7 +195,7 @@ func (t *talk) choose(text string, g *session.ApprovalGiven) (again bool, err er
 		if g.Reason = strings.TrimSpace(rest); g.Reason != "" {
 			return false, nil
 		}
-		why, how := t.ask("Why not? (told to the agent; empty ends the turn)")
+		why, how := t.ask("Reason for the agent (Enter to end the turn):")
 		if how != aLine {
 			return true, nil
 		}
@@ -251,7 +251,7 @@ func (t *talk) edit() (json.RawMessage, error) {
 func checkArguments(text []byte) (json.RawMessage, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(text, &object); err != nil {
-		return nil, fmt.Errorf("this is not a JSON object: %w", err)
+		return nil, fmt.Errorf("not a JSON object: %w", err)
 	}
 	return json.Marshal(object)
 }

@@ -32,7 +32,7 @@ func TestTerminalFromBeginningToEnd(t *testing.T) {
 	s := d.sit("run", task, "--confirm", "--sandbox", "local")
 	for _, shown := range []string{"$ cat wheel.py", "wheel.grease()", "$ python3"} {
 		s.expect(shown)
-		s.expect("Do this? (risk unknown)")
+		s.expect("Approve? (risk unknown)")
 		s.enter("y")
 	}
 	lines := leftOnScreen(s.ends(exitDone))

@@ -24,17 +24,17 @@ import (
 
 // remoteFlags are those of commands that talk to a running server.
 type remoteFlags struct {
-	DataDir   string `name:"data-dir" env:"DECKHAND_DATA_DIR" default:"${data_dir}" placeholder:"DIR" help:"Data dir of a server on this machine, which tells its address and the key (default: ${default})."`
-	Server    string `name:"server" env:"DECKHAND_SERVER" placeholder:"URL" help:"Address of the server. Default: the one that runs on the data dir."`
-	KeyFile   string `name:"key-file" env:"DECKHAND_KEY_FILE" placeholder:"FILE" help:"File with the key. Default: the key in DECKHAND_KEY, or for a server on the data dir its admin.key."`
-	PlainHTTP bool   `name:"plain-http" env:"DECKHAND_PLAIN_HTTP" help:"Send the key to another machine without TLS, through a network that is trusted."`
+	DataDir   string `name:"data-dir" env:"DECKHAND_DATA_DIR" default:"${data_dir}" placeholder:"DIR" help:"Data directory of a server on this machine, used to find its address and key (default: ${default})."`
+	Server    string `name:"server" env:"DECKHAND_SERVER" placeholder:"URL" help:"URL of the server. Default: the server running on the data directory."`
+	KeyFile   string `name:"key-file" env:"DECKHAND_KEY_FILE" placeholder:"FILE" help:"File with the key. Default: DECKHAND_KEY, or admin.key for a server on the data directory."`
+	PlainHTTP bool   `name:"plain-http" env:"DECKHAND_PLAIN_HTTP" help:"Allow sending the key to another machine without TLS, over a trusted network."`
 }
 
-const serverHelp = `The server is the one that runs on the data dir of this machine, with its admin key. Another one is named with --server or DECKHAND_SERVER, and then needs a key of its own, in DECKHAND_KEY or --key-file.`
+const serverHelp = `By default, uses the server running on this machine's data directory, with its admin key. For another server, set --server or DECKHAND_SERVER, and its key in DECKHAND_KEY or --key-file.`
 
 const remoteHelp = serverHelp + `
 
-ID may be the beginning of an id, as deckhand list shows it; without one it is the newest conversation.`
+A unique prefix of the ID, as shown by deckhand list, is enough. Without an ID, the newest conversation is used.`
 
 // remote is a server that was found.
 type remote struct {
@@ -51,14 +51,14 @@ func (f *remoteFlags) connect() (*remote, error) {
 		base, public, here = local, page, true
 	}
 	if base == "" {
-		return nil, fmt.Errorf("no server runs on the data dir %s: start one with deckhand serve, or name one with --server", f.DataDir)
+		return nil, fmt.Errorf("no server is running on the data directory %s: start one with deckhand serve, or use --server", f.DataDir)
 	}
 	u, err := url.Parse(base)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, usage("--server is an http or https address without a user or a query, such as https://deckhand.example.org")
+		return nil, usage("--server must be an http or https URL without user and query, such as https://deckhand.example.org")
 	case u.Scheme == "http" && !here && !f.PlainHTTP && !outbound.IsLoopback(net.JoinHostPort(u.Hostname(), "80")):
-		return nil, usage("the key would cross the network to %s in clear text: use https, or --plain-http if the network is trusted", u.Host)
+		return nil, usage("the key would be sent to %s unencrypted: use https, or --plain-http if the network is trusted", u.Host)
 	}
 	key, err := f.key(here)
 	if err != nil {
@@ -80,11 +80,11 @@ func (f *remoteFlags) key(here bool) (string, error) {
 		path = filepath.Join(f.DataDir, "admin.key")
 	}
 	if path == "" {
-		return "", usage("--server needs a key: put it into DECKHAND_KEY, or name a file with --key-file")
+		return "", usage("--server needs a key: set DECKHAND_KEY or --key-file")
 	}
 	key, err := access.ReadKeyFile(path)
 	if err != nil {
-		return "", fmt.Errorf("there is no key: %w; put one into DECKHAND_KEY, or name a file with --key-file", err)
+		return "", fmt.Errorf("no key: %w; set DECKHAND_KEY or --key-file", err)
 	}
 	return key, nil
 }
@@ -97,7 +97,7 @@ func (r *remote) find(ctx context.Context, id string) (api.Conversation, error) 
 	if id == "" {
 		page, err := r.Conversations(ctx, url.Values{"limit": {"1"}})
 		if err == nil && len(page.Results) == 0 {
-			err = errors.New("there is no conversation yet; deckhand new begins one")
+			err = errors.New("no conversations yet; create one with deckhand new")
 		}
 		if err != nil {
 			return api.Conversation{}, plainly(err)
@@ -105,7 +105,7 @@ func (r *remote) find(ctx context.Context, id string) (api.Conversation, error) 
 		return page.Results[0], nil
 	}
 	if !idForm.MatchString(id) {
-		return api.Conversation{}, usage("%q is not the id of a conversation; deckhand list shows them", id)
+		return api.Conversation{}, usage("%q is not a conversation ID; list conversations with deckhand list", id)
 	}
 	c, err := r.Conversation(ctx, id)
 	if !client.IsNotFound(err) {
@@ -118,11 +118,11 @@ func (r *remote) find(ctx context.Context, id string) (api.Conversation, error) 
 	found := slices.DeleteFunc(page.Results, func(c api.Conversation) bool { return !strings.HasPrefix(c.ConversationID, id) })
 	switch len(found) {
 	case 0:
-		return c, fmt.Errorf("there is no conversation %s; deckhand list shows them", id)
+		return c, fmt.Errorf("conversation %s not found; list conversations with deckhand list", id)
 	case 1:
 		return found[0], nil
 	}
-	return c, usage("%s begins the ids of %d conversations; give more of it", id, len(found))
+	return c, usage("%s matches %d conversations; use a longer prefix", id, len(found))
 }
 
 // newest is the number of the last event that a stream tells.
@@ -140,13 +140,13 @@ func plainly(err error) error {
 	var dial *net.OpError
 	switch {
 	case errors.As(err, &e) && e.Status == http.StatusUnauthorized:
-		return errors.New("the server does not accept the key: it may have been revoked, or be another server's; look at DECKHAND_KEY and --key-file, or make one there with deckhand key create --user NAME")
+		return errors.New("invalid, revoked or expired key: check DECKHAND_KEY and --key-file, or create a key on the server with deckhand key create --user NAME")
 	case errors.As(err, &e) && e.Status >= 300 && e.Status < 400:
-		return errors.New("the server points to another address; name that one with --server")
+		return errors.New("the server redirects to another URL; use that URL with --server")
 	case errors.As(err, &dial) && dial.Op == "dial":
-		return fmt.Errorf("the server cannot be reached: %w", dial)
+		return fmt.Errorf("cannot reach the server: %w", dial)
 	case e != nil:
-		return fmt.Errorf("the server says no: %s", terminal.Inline(e.Message))
+		return fmt.Errorf("the server refused the request: %s", terminal.Inline(e.Message))
 	}
 	return err
 }
@@ -181,7 +181,7 @@ func whereIs(dir string) (local, public string, err error) {
 	answer, err := askServer(dir, "address")
 	local, public, ok := strings.Cut(answer, " ")
 	if err == nil && !ok {
-		err = errors.New("the server does not say where it is")
+		err = errors.New("the server did not report its address")
 	}
 	return local, public, err
 }

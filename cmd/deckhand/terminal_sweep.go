@@ -30,7 +30,7 @@ func (f *talkFlags) sweep(ctx context.Context, logger *slog.Logger) {
 	marks, _ := filepath.Glob(filepath.Join(f.DataDir, "run", "*", passingName))
 	for _, mark := range marks {
 		if err := f.sweepOne(ctx, filepath.Dir(mark), logger); err != nil {
-			logger.Warn("what a killed run has left cannot be removed", "folder", filepath.Dir(mark), "error", err)
+			logger.Warn("cannot clean up after a killed run", "folder", filepath.Dir(mark), "error", err)
 		}
 	}
 }

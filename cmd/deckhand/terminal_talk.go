@@ -99,7 +99,7 @@ func (t *talk) run(ctx context.Context, created session.Created, first *session.
 	defer signal.Stop(t.signals)
 	t.Messages = created.Replay != ""
 	if t.hands.name == host.Name && !t.json {
-		t.Notice("no sandbox: commands run as you, with all your files and your network")
+		t.Notice("no sandbox: commands run as you, with access to all your files and your network")
 	}
 	t.sessions.Observe(t)
 	t.work(ctx)
@@ -149,7 +149,7 @@ func (t *talk) wait(ctx context.Context) (code int, over bool, err error) {
 		case <-t.late:
 			return t.endEarly(ctx, tooLate)
 		case <-t.failed:
-			return exitError, true, errors.New("the agent cannot go on: the log could not be written")
+			return exitError, true, errors.New("the agent cannot continue: the log could not be written")
 		}
 		return 0, false, nil
 	}
@@ -305,7 +305,7 @@ func (t *talk) finish(ctx context.Context, code int) error {
 	}
 	t.Summary(word, st.Totals, took)
 	if t.keep {
-		t.Notice("kept as conversation " + string(t.id) + "; look at it with: deckhand serve --data-dir " + kept)
+		t.Notice("kept as conversation " + string(t.id) + "; open it with: deckhand serve --data-dir " + kept)
 	}
 	return nil
 }

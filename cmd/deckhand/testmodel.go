@@ -37,9 +37,9 @@ func (b *brain) testModel(ctx context.Context, user string, in api.TestModel) (a
 	switch elsewhere := connect.Address(c, b.models.Catalogue) != connect.Address(b.config(stored), b.models.Catalogue); {
 	case in.LLMAPIKey.Value == "" && !stored.LLMAPIKey.IsZero() && (elsewhere || len(did.Notes) > 0):
 		c.APIKey = ""
-		notes = []string{"The stored llm_api_key was not used, because the model is asked for at another host and a key belongs to the host it was given for. Send llm_api_key to try it."}
+		notes = []string{"The stored llm_api_key was not used, because it belongs to another host. Send llm_api_key to test this model."}
 	case c.APIKey == "" && c.NeedsKey():
-		notes = []string{"No llm_api_key is stored, and none was sent."}
+		notes = []string{"llm_api_key is missing: none is stored, and none was sent."}
 	}
 	report := b.try(ctx, c, masker)
 	report.Notes = notes
@@ -59,7 +59,7 @@ func (b *brain) try(ctx context.Context, c llm.Config, masker *secret.Masker) ap
 		return out
 	case provider == "scripted" || provider == "cassette": // there is nobody to ask
 		out.OK = true
-		out.Checks = []api.ModelCheck{{Name: probe.Reachable, OK: &yes, Message: "It needs no key and no network, and is not a language model."}}
+		out.Checks = []api.ModelCheck{{Name: probe.Reachable, OK: &yes, Message: "Built-in script, not a language model. It needs no key and no network."}}
 		return out
 	}
 	r := probe.Run(ctx, m, b.models.Catalogue.Info(c.Model), probe.Options{Redact: masker.String})

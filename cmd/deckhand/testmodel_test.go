@@ -91,11 +91,11 @@ func TestTestModel(t *testing.T) {
 	}{
 		"as stored":           {api.TestModel{}, []string{"ok"}},
 		"another model there": {in("openai/gpt-4o-mini", "", ""), []string{"ok"}},
-		"a wrong key":         {in("", "sk-wrong-key", ""), []string{"bad", "STATUS$ERROR_LLM_AUTHENTICATION", "key is wrong"}},
+		"a wrong key":         {in("", "sk-wrong-key", ""), []string{"bad", "STATUS$ERROR_LLM_AUTHENTICATION", "API key is missing or invalid"}},
 		"another host":        {in("", "", other.URL+"/v1"), []string{"bad", "STATUS$ERROR_LLM_AUTHENTICATION", "was not used"}},
 		"another host, key":   {in("", "sk-right-key", other.URL+"/v1"), []string{"ok"}},
 		"nobody there":        {in("", "k", "http://127.0.0.1:1/v1"), []string{"bad", "STATUS$ERROR_LLM_SERVICE_UNAVAILABLE"}},
-		"no such provider":    {api.TestModel{LLMModel: api.Some("acme/m"), LLMBaseURL: api.Some("")}, []string{"bad", "STATUS$ERROR", "was not used", "does not know how"}},
+		"no such provider":    {api.TestModel{LLMModel: api.Some("acme/m"), LLMBaseURL: api.Some("")}, []string{"bad", "STATUS$ERROR", "was not used", "unknown model"}},
 		"the script":          {in("scripted/demo", "", ""), []string{"ok"}},
 	} {
 		before := len(other.Asked())
@@ -169,7 +169,7 @@ func TestDoctorTriesTheModel(t *testing.T) {
 		}
 		return out
 	}
-	if out := check(1, "--user", "nobody"); !strings.Contains(out, "nobody has stored no settings") {
+	if out := check(1, "--user", "nobody"); !strings.Contains(out, "nobody has no stored settings") {
 		t.Errorf("%s", out)
 	}
 	store := func(key string) {
@@ -179,12 +179,12 @@ func TestDoctorTriesTheModel(t *testing.T) {
 		}
 	}
 	store("sk-wrong-key")
-	if out := check(1); !strings.Contains(out, "FAIL  model") || !strings.Contains(out, "key is wrong") {
+	if out := check(1); !strings.Contains(out, "FAIL  model") || !strings.Contains(out, "API key is missing or invalid") {
 		t.Errorf("%s", out)
 	}
 	store("sk-right-key")
 	out := check(0)
-	for _, want := range []string{"ok    model            openai/gpt-4o", "  reachable", "  tools", "  images", "All is well."} {
+	for _, want := range []string{"ok    model            openai/gpt-4o", "  reachable", "  tools", "  images", "All checks passed."} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing: %s", want, out)
 		}

@@ -166,7 +166,7 @@ func TestIntegrationsAtTheDoor(t *testing.T) {
 		code               int
 		text               string
 	}{
-		"another repository": {path, hello, made.Secret, 200, `{"status":"ignored","reason":"The repository is not among those of the integration."}`},
+		"another repository": {path, hello, made.Secret, 200, `{"status":"ignored","reason":"The repository is not in the integration's list of repositories."}`},
 		"a wrong secret":     {path, hello, "x", 401, `{"detail":"Unauthorized"}`},
 		"another's secret":   {path, hello, theirs.Secret, 401, `{"detail":"Unauthorized"}`},
 		"nobody's":           {bare + "?integration=x", hello, made.Secret, 401, `{"detail":"Unauthorized"}`},

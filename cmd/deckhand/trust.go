@@ -105,6 +105,6 @@ func (t *trust) judge(ctx context.Context, st session.State, s settings.Settings
 	case st.Trust.Reason == session.TrustByPush: // as far as is known
 		return st.Trust
 	}
-	t.logger.Info("it cannot be found out who may push to a repository", "session", st.ID, "error", err)
+	t.logger.Info("cannot determine who can push to a repository", "session", st.ID, "error", err)
 	return session.TrustSet{Reason: session.TrustUnknown}
 }

@@ -11,16 +11,16 @@ import (
 )
 
 type userCmd struct {
-	Create  userCreateCmd  `cmd:"" help:"Make a user."`
+	Create  userCreateCmd  `cmd:"" help:"Create a user."`
 	List    userListCmd    `cmd:"" help:"List users."`
-	Disable userDisableCmd `cmd:"" help:"Lock a user out: keys stop working and streams are closed. Nothing is deleted."`
-	Enable  userEnableCmd  `cmd:"" help:"Let a disabled user in again."`
+	Disable userDisableCmd `cmd:"" help:"Disable a user: keys stop working and streams are closed. No data is deleted."`
+	Enable  userEnableCmd  `cmd:"" help:"Enable a disabled user."`
 }
 
 type userCreateCmd struct {
 	common
-	Name  string `arg:"" help:"Name: a-z, 0-9 and . _ @ -."`
-	Admin bool   `name:"admin" help:"May have admin keys."`
+	Name  string `arg:"" help:"User name: a-z, 0-9 and . _ @ -."`
+	Admin bool   `name:"admin" help:"Allow the user to have admin keys."`
 }
 
 // Run makes a user.
@@ -28,10 +28,10 @@ func (c *userCreateCmd) Run(ctx context.Context, o *output) error {
 	return c.change(ctx, func(g *access.Gate) error {
 		u, err := g.CreateUser(ctx, c.Name, c.Admin)
 		if errors.Is(err, access.ErrExists) {
-			return fmt.Errorf("there is a user %s already", c.Name)
+			return fmt.Errorf("user %s already exists", c.Name)
 		}
 		if err == nil {
-			fmt.Fprintf(o.stdout, "made the user %s; deckhand key create --user %s makes a key\n", u.Name, u.Name)
+			fmt.Fprintf(o.stdout, "created user %s; create a key with: deckhand key create --user %s\n", u.Name, u.Name)
 		}
 		return err
 	})
@@ -64,8 +64,8 @@ func (c *userListCmd) Run(ctx context.Context, o *output) error {
 
 type userDisableCmd struct {
 	common
-	Name  string `arg:"" help:"The user's name."`
-	Force bool   `name:"force" help:"Even if nobody could administer the server then."`
+	Name  string `arg:"" help:"User name."`
+	Force bool   `name:"force" help:"Disable the user even if no usable admin key remains."`
 }
 
 // Run locks a user out.
@@ -77,7 +77,7 @@ func (c *userDisableCmd) Run(ctx context.Context, o *output) error {
 
 type userEnableCmd struct {
 	common
-	Name string `arg:"" help:"The user's name."`
+	Name string `arg:"" help:"User name."`
 }
 
 // Run lets a user in again.
@@ -87,7 +87,7 @@ func (c *userEnableCmd) Run(ctx context.Context, o *output) error {
 
 func said(o *output, err error, name, what string) error {
 	if errors.Is(err, access.ErrNotFound) {
-		return fmt.Errorf("there is no user %s; deckhand user list shows them", name)
+		return fmt.Errorf("user %s not found; list users with: deckhand user list", name)
 	}
 	if err == nil {
 		fmt.Fprintf(o.stdout, "%s %s\n", what, name)

@@ -17,7 +17,7 @@ import (
 
 // versionCmd is deckhand version.
 type versionCmd struct {
-	SBOM bool `name:"sbom" help:"Print what this program is made of instead: a software bill of materials in SPDX 2.3 (JSON)."`
+	SBOM bool `name:"sbom" help:"Print the software bill of materials in SPDX 2.3 (JSON)."`
 }
 
 // Run prints the version, or the bill of materials.
@@ -28,7 +28,7 @@ func (c versionCmd) Run(o *output) error {
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return errors.New("this program was built without a list of its modules")
+		return errors.New("this program was built without module information")
 	}
 	bill, err := billOf(info, web.Lock(), time.Now())
 	if err != nil {
@@ -141,7 +141,7 @@ func pagePackages(lock []byte) (map[string]string, error) {
 		} `json:"packages"`
 	}
 	if err := json.Unmarshal(lock, &in); err != nil {
-		return nil, fmt.Errorf("the list of the page's packages cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot read the package list of the web page: %w", err)
 	}
 	out := map[string]string{}
 	for path, p := range in.Packages {

@@ -54,7 +54,7 @@ const reserveSize = 8 << 20
 
 func openDataWith(ctx context.Context, c common, o access.Options, store sqlite.Options) (*data, error) {
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("the data dir cannot be made: %w", err)
+		return nil, fmt.Errorf("cannot create the data directory: %w", err)
 	}
 	path, err := c.databasePath()
 	if err != nil {
@@ -74,11 +74,11 @@ func lockDataDir(dir string) (unlock func(), err error) {
 		return func() {}, nil // nobody can write there, so nobody is in the way
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the data dir cannot be used: %w", err)
+		return nil, fmt.Errorf("cannot use the data directory: %w", err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("another deckhand serves the data in %s; stop it first, or choose another --data-dir", dir)
+		return nil, fmt.Errorf("another deckhand process uses %s; stop it first, or choose another --data-dir", dir)
 	}
 	return func() {
 		// A process that is just being started has a copy of the file and would keep the lock a little longer.
@@ -248,7 +248,7 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 			s.brain.forget(id)
 			s.workspaces.forget(id)
 			if err := s.egress.Forget(ctx, string(id)); err != nil {
-				s.logger.Error("the network ledger of a deleted conversation cannot be removed", "session", id, "error", err)
+				s.logger.Error("cannot remove the network log of a deleted conversation", "session", id, "error", err)
 			}
 		}})
 	s.workspaces = &upToDate{Workspaces: s.keeper, sessions: sessions, spec: spec}
@@ -270,7 +270,7 @@ func claimBoxes(dir, instance string) error {
 		return err
 	}
 	if err == nil && string(known) != instance {
-		err = fmt.Errorf("the workspaces in %s belong to another database; start with that one, or with another --data-dir", dir)
+		err = fmt.Errorf("the workspaces in %s belong to another database; use that database, or another --data-dir", dir)
 	}
 	return err
 }
@@ -290,10 +290,10 @@ func (d *data) instance(ctx context.Context) (string, error) {
 // measure adds what only the parts know to the metrics.
 func (s *server) measure(hub *live.Hub) {
 	stats := s.data.db.Stats
-	s.metrics.Counter("deckhand_store_commits_total", "Durable transactions.", func() float64 { return float64(stats().Commits) })
-	s.metrics.Counter("deckhand_store_writes_total", "Writes in them.", func() float64 { return float64(stats().Writes) })
-	s.metrics.Gauge("deckhand_working_sessions", "Conversations an agent works on right now.", func() float64 { return float64(s.loop.Working()) })
-	s.metrics.Gauge("deckhand_sandboxes", "Sandboxes this server is attached to.", func() float64 { return float64(s.keeper.Running()) })
+	s.metrics.Counter("deckhand_store_commits_total", "Transactions committed to the store.", func() float64 { return float64(stats().Commits) })
+	s.metrics.Counter("deckhand_store_writes_total", "Writes committed to the store.", func() float64 { return float64(stats().Writes) })
+	s.metrics.Gauge("deckhand_working_sessions", "Conversations that an agent is working on.", func() float64 { return float64(s.loop.Working()) })
+	s.metrics.Gauge("deckhand_sandboxes", "Sandboxes that this server is connected to.", func() float64 { return float64(s.keeper.Running()) })
 	s.metrics.Gauge("deckhand_live_readers", "Open event streams.", func() float64 { return float64(hub.Followers()) })
 }
 

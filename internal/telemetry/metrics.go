@@ -25,11 +25,11 @@ type Metrics struct {
 func NewMetrics(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "deckhand_http_requests_total", Help: "Requests answered."}, []string{"route", "method", "status"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "deckhand_http_request_seconds", Help: "Time to answer, streams excepted.",
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "deckhand_http_requests_total", Help: "HTTP requests completed."}, []string{"route", "method", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "deckhand_http_request_seconds", Help: "Duration of HTTP requests, without streams.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}}, []string{"route", "method"}),
 	}
-	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "deckhand_build_info", Help: "The running version."}, []string{"version"})
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "deckhand_build_info", Help: "Version of the running server."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(m.requests, m.duration, build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

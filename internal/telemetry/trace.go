@@ -27,17 +27,17 @@ type Tracer struct {
 func NewTracer(ctx context.Context, endpoint, version string, logger *slog.Logger) (*Tracer, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("the OTLP endpoint is an http or https address, such as http://127.0.0.1:4318")
+		return nil, errors.New("the OTLP endpoint must be an http or https URL such as http://127.0.0.1:4318")
 	}
 	if u.Path == "" || u.Path == "/" { // where collectors listen; the exporter would send to the root
 		u.Path = "/v1/traces"
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("traces cannot be sent", "error", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("cannot send traces", "error", err) }))
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(u.String()), otlptracehttp.WithTimeout(5*time.Second),
 		// What cannot be sent is lost and not tried again: stopping the server must not wait for a collector that is away.
 		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: false}))
 	if err != nil {
-		return nil, fmt.Errorf("traces cannot be sent to the OTLP endpoint: %w", err)
+		return nil, fmt.Errorf("cannot send traces to the OTLP endpoint: %w", err)
 	}
 	who := resource.NewSchemaless(attribute.String("service.name", "deckhand"), attribute.String("service.version", version))
 	p := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(who))

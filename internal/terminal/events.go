@@ -65,10 +65,10 @@ func (d *Display) notice(p session.Payload) {
 		}
 	case session.TrustSet:
 		if !p.Trusted {
-			d.Notice("the repository is not trusted: custom secrets stay out of the sandbox")
+			d.Notice("the repository is not trusted: the sandbox does not get custom secrets")
 		}
 	case session.Nudged:
-		d.Notice("to the model: " + p.Text)
+		d.Notice("reminder to the agent: " + p.Text)
 	case session.Condensed:
 		d.Notice("older history was summarised")
 	case session.RequestOpened:
@@ -81,7 +81,7 @@ func (d *Display) notice(p session.Payload) {
 		}
 	case session.StateChanged:
 		if p.State == session.AgentRateLimited {
-			d.Status("the provider limits the rate; waiting")
+			d.Status("rate limited by the provider; waiting")
 		}
 	case session.PauseRequested:
 		d.Notice("pausing after this step")
@@ -103,7 +103,7 @@ func (d *Display) recalled(p session.Recalled) {
 		names = append(names, k.Name)
 	}
 	if len(names) > 0 {
-		d.Notice("the agent is reminded of: " + strings.Join(names, ", "))
+		d.Notice("knowledge used: " + strings.Join(names, ", "))
 	}
 }
 

@@ -110,7 +110,7 @@ func TestShown(t *testing.T) {
 		"a problem":                  {[]any{session.TurnEnded{State: session.AgentError, Reason: "No key."}, session.Failed{Reason: "No sandbox."}}, "! No key.\n! No sandbox.\n"},
 		"what was retried":           {[]any{session.ModelFailed{Call: "m1", Class: "rate", Message: "slow down", Retried: true}}, ""},
 		"what a person said":         {[]any{session.UserSaid{Text: "a\nb\x1b"}}, "> a\n  b␛\n"},
-		"what the agent is reminded": {[]any{session.Recalled{Items: []session.Knowledge{{Name: "go"}, {Name: "git"}}}}, "· the agent is reminded of: go, git\n"},
+		"what the agent is reminded": {[]any{session.Recalled{Items: []session.Knowledge{{Name: "go"}, {Name: "git"}}}}, "· knowledge used: go, git\n"},
 	} {
 		if got := show(terminal.Options{Messages: true}, c.steps...); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
