@@ -1,0 +1,121 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	whySummary = "an API summary is a short label that starts with a verb and names its object, such as \"List your webhooks\"; details belong in the description"
+	whyBanned  = "texts for users name the thing and use the usual technical word: \"never expires\", not \"good for ever\"; \"queued\", not \"waits\""
+
+	maxSummary = 80
+)
+
+// summaryVerbs are the words that a summary may start with. The two kinds of probes are known by their names.
+var summaryVerbs = []string{
+	"Accept", "Add", "Approve,", "Call", "Check", "Complete", "Create", "Delete", "Disable", "Download", "Exchange", "Export", "Fork", "Generate",
+	"Get", "List", "Log", "Open", "Permanently", "Rate", "Read", "Receive", "Refresh", "Rename", "Replace", "Reset", "Retry", "Revoke", "Search",
+	"Send", "Set", "Show", "Start", "Stop", "Store", "Stream", "Submit", "Test", "Trust", "Update", "Upload", "Write",
+	"Liveness", "Readiness",
+}
+
+// banned are words that hide what is meant. They are looked for in summaries, in flag help and in the documentation of fields.
+var banned = regexp.MustCompile(`(?i)\b(?:nobody|somebody|everybody|anybody|whoever|whom|shall|meanwhile|for ever|of ours|beside|not good|is good|let in|lock(?:ed|s)? out|the same for|become of|became of|is told|are told|were told|was told)\b`)
+
+// wording checks the texts of the API table, and of the struct tags that flags and schemas are made from.
+func wording(t *tree) []finding {
+	var found []finding
+	for _, p := range t.pkgs {
+		for _, f := range p.files {
+			if f.test {
+				continue
+			}
+			ast.Inspect(f.ast, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.KeyValueExpr:
+					if key, ok := n.Key.(*ast.Ident); ok && key.Name == "summary" {
+						found = append(found, summary(t, n.Value)...)
+					}
+				case *ast.Field:
+					found = append(found, tagTexts(t, n.Tag)...)
+				}
+				return true
+			})
+		}
+	}
+	return found
+}
+
+func summary(t *tree, value ast.Expr) []finding {
+	lit, ok := value.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return nil
+	}
+	text, err := strconv.Unquote(lit.Value)
+	if err != nil {
+		return nil
+	}
+	var found []finding
+	breach := func(format string, args ...any) {
+		found = append(found, finding{t.at(lit.Pos()), fmt.Sprintf("the summary %q ", text) + fmt.Sprintf(format, args...), whySummary})
+	}
+	if first, _, _ := strings.Cut(text, " "); !slices.Contains(summaryVerbs, first) {
+		breach("does not start with a verb of the list summaryVerbs")
+	}
+	if len(text) > maxSummary {
+		breach("has %d characters, wanted at most %d", len(text), maxSummary)
+	}
+	if strings.HasSuffix(text, ".") {
+		breach("ends with a period")
+	}
+	if word := banned.FindString(text); word != "" {
+		breach("has the word %q", word)
+	}
+	return found
+}
+
+func tagTexts(t *tree, lit *ast.BasicLit) []finding {
+	if lit == nil {
+		return nil
+	}
+	tag, err := strconv.Unquote(lit.Value)
+	if err != nil {
+		return nil
+	}
+	var found []finding
+	for _, key := range []string{"help", "doc"} {
+		if word := banned.FindString(reflect.StructTag(tag).Get(key)); word != "" {
+			found = append(found, finding{t.at(lit.Pos()), fmt.Sprintf("%s text has the word %q", key, word), whyBanned})
+		}
+	}
+	return found
+}
+
+func TestWording(t *testing.T) { report(t, wording(repository(t))) }
+
+func TestWordingCatches(t *testing.T) {
+	const file = "internal/httpapi/table.go"
+	check := func(body string) []finding {
+		return wording(planted(t, map[string]string{file: "package httpapi\n\ntype route struct{ summary string }\n\n" + body + "\n"}))
+	}
+	report(t, check(`var r = route{summary: "List your webhooks"}`))
+	report(t, check("type q struct {\n\tN int `help:\"Number of keys.\" doc:\"Number of keys.\"`\n}"))
+	for what, body := range map[string]string{
+		"does not start with a verb":        `var r = route{summary: "Your webhooks"}`,
+		"ends with a period":                `var r = route{summary: "List your webhooks."}`,
+		"wanted at most 80":                 `var r = route{summary: "List ` + strings.Repeat("very ", 16) + `long names"}`,
+		`has the word "nobody"`:             `var r = route{summary: "List keys that nobody uses"}`,
+		`help text has the word "for ever"`: "type q struct {\n\tN int `help:\"Default: for ever.\"`\n}",
+		`doc text has the word "Somebody"`:  "type q struct {\n\tN int `json:\"n\" doc:\"Somebody else.\"`\n}",
+	} {
+		caught(t, check(body), file, what)
+	}
+}
