@@ -168,7 +168,7 @@ func testLostWorkspace(t *testing.T, one *rig) {
 		t.Fatalf("%q", got)
 	}
 	st := r.prepared()
-	if st.Checkout.Branch != branch || len(st.Checkout.Notes) != 1 || !strings.Contains(st.Checkout.Notes[0], "cloned anew") {
+	if st.Checkout.Branch != branch || len(st.Checkout.Notes) != 1 || !strings.Contains(st.Checkout.Notes[0], "cloned again") {
 		t.Errorf("%+v, and it was on %s", st.Checkout, branch)
 	}
 	if got := r.sh("cat /workspace/lost/mine"); got != "mine" {
