@@ -32,8 +32,6 @@ type base struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
-	ready  chan struct{} // closed when the rest is known; another one for another try
-	err    error
 	root   string // the folder under everything
 	layers []box.Layer
 	mounts []box.Mount
@@ -41,6 +39,7 @@ type base struct {
 	watch *watch // nil if nothing is to be masked but what was found before
 
 	mu     sync.Mutex
+	last   *attempt
 	masked []string
 	turn   int64 // of the watch, when that was found
 	// unmapped says why the owners of the system's files are not mapped; "" if they
@@ -48,32 +47,46 @@ type base struct {
 	unmapped, unable string
 }
 
+// attempt is one try to prepare the base.
+type attempt struct {
+	done chan struct{} // closed when it has ended
+	err  error
+}
+
 func newBase(data, rootFS string, r rights, log *slog.Logger) *base {
-	b := &base{dir: filepath.Join(data, baseDir), rootFS: rootFS, data: data, rights: r, log: log, ready: make(chan struct{})}
+	b := &base{dir: filepath.Join(data, baseDir), rootFS: rootFS, data: data, rights: r, log: log}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
-	b.done.Go(func() { b.prepare(b.ready) })
+	b.try()
 	return b
+}
+
+// try begins to prepare the base.
+func (b *base) try() {
+	a := &attempt{done: make(chan struct{})}
+	b.last = a
+	b.done.Go(func() {
+		defer close(a.done)
+		a.err = b.prepare()
+	})
 }
 
 // wait waits until the base is known. If there was no room for it, it is tried once more.
 func (b *base) wait(ctx context.Context) error {
 	for again := false; ; again = true {
 		b.mu.Lock()
-		ready := b.ready
+		a := b.last
 		b.mu.Unlock()
 		select {
-		case <-ready:
+		case <-a.done:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if again || !errors.Is(b.err, unix.ENOSPC) && !errors.Is(b.err, unix.EDQUOT) {
-			return b.err
+		if again || !errors.Is(a.err, unix.ENOSPC) && !errors.Is(a.err, unix.EDQUOT) {
+			return a.err
 		}
 		b.mu.Lock()
-		if b.ready == ready && b.ctx.Err() == nil {
-			next := make(chan struct{})
-			b.ready = next
-			b.done.Go(func() { b.prepare(next) })
+		if b.last == a && b.ctx.Err() == nil {
+			b.try()
 		}
 		b.mu.Unlock()
 	}
@@ -87,8 +100,7 @@ func (b *base) close() {
 
 // prepare finds out what sandboxes can be built on. They wait until all that is
 // to be masked was found.
-func (b *base) prepare(ready chan<- struct{}) {
-	defer close(ready)
+func (b *base) prepare() error {
 	if !b.rights.trees {
 		b.unable = b.rights.why
 		if b.unable == "" {
@@ -98,14 +110,14 @@ func (b *base) prepare(ready chan<- struct{}) {
 	}
 	if b.rootFS != "" {
 		b.root = b.rootFS
-		return
+		return nil
 	}
 	b.layers, b.mounts = systemLayers(), addons(b.data)
-	if b.root, b.err = makeTemplate(b.dir, b.layers, b.mounts, b.data); b.err != nil {
-		b.err = fmt.Errorf("preparing the system that sandboxes see: %w", b.err)
-		return
+	var err error
+	if b.root, err = makeTemplate(b.dir, b.layers, b.mounts, b.data); err != nil {
+		return fmt.Errorf("preparing the system that sandboxes see: %w", err)
 	}
-	b.err = b.findMasked() // what was not searched to its end is not to be shown
+	return b.findMasked() // what was not searched to its end is not to be shown
 }
 
 // systemLayers are the folders of the machine's system that exist.
