@@ -3,6 +3,7 @@ package tree
 import (
 	"errors"
 	"io/fs"
+	"maps"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,63 +12,66 @@ import (
 // in the file system's tables, of which there is an end.
 const fileCost = 1024
 
-// count is what was found. names are those that files have beside their first.
-type count struct{ bytes, files, names int64 }
+// count is what was found.
+type count struct{ bytes, files int64 }
+
+// inode tells files with several names from each other.
+type inode struct{ dev, ino uint64 }
 
 // Usage counts the bytes that the folders take up on disk, what has several
 // names once. A folder that does not exist takes up nothing. A file system has
 // room for so many files as well as for so many bytes: who has a larger part of
 // the files than of the bytes is counted by the files.
 func Usage(paths ...string) (int64, error) {
-	type inode struct{ dev, ino uint64 }
 	seen := map[inode]bool{}
 	var total count
-	add := func(_ int, _ string, st *unix.Stat_t) error {
-		if st.Nlink > 1 && st.Mode&unix.S_IFMT != unix.S_IFDIR {
-			i := inode{st.Dev, st.Ino}
-			if seen[i] {
-				total.names++
-				return nil
-			}
-			seen[i] = true
-		}
-		total.bytes += max(st.Blocks*512, fileCost)
-		total.files++
-		return nil
-	}
 	var perFile int64
 	for _, path := range paths {
-		before := total.names
-		share, byName, err := usage(path, add, &total)
+		found, share, err := usage(path, seen)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, err
 		}
+		total.bytes += found.bytes
+		total.files += found.files
 		perFile = max(perFile, share)
-		if byName {
-			total.files += total.names - before
-		}
 	}
 	return max(total.bytes, total.files*perFile), nil
 }
 
-// usage counts one folder, and says how many bytes its file system has for each
-// file. A folder that is being moved around in is counted again from its
-// beginning, a few times.
-func usage(path string, add func(int, string, *unix.Stat_t) error, total *count) (perFile int64, byName bool, err error) {
+// usage counts one folder without what was seen in others, and says how many bytes
+// its file system has for each file. A folder that is being moved around in is counted
+// again from its beginning, a few times.
+func usage(path string, seen map[inode]bool) (found count, perFile int64, err error) {
 	root, err := openRoot(path)
 	if err != nil {
-		return 0, false, err
+		return count{}, 0, err
 	}
 	defer unix.Close(root)
-	before := *total
+	perFile, byName := bytesPerFile(root)
 	for range 5 {
-		*total = before
+		found = count{}
+		here := map[inode]bool{}
+		add := func(_ int, _ string, st *unix.Stat_t) error {
+			if st.Nlink > 1 && st.Mode&unix.S_IFMT != unix.S_IFDIR {
+				i := inode{st.Dev, st.Ino}
+				if seen[i] || here[i] {
+					if byName {
+						found.files++
+					}
+					return nil
+				}
+				here[i] = true
+			}
+			found.bytes += max(st.Blocks*512, fileCost)
+			found.files++
+			return nil
+		}
 		if err = walk(root, visitor{file: add, enter: add}); !errors.Is(err, ErrMoved) {
-			perFile, byName = bytesPerFile(root)
-			return perFile, byName, err
+			maps.Copy(seen, here)
+			return found, perFile, err
 		}
 	}
-	return 0, false, err
+	return count{}, 0, err
 }
 
 // bytesPerFile is the size of a file system by how many files it can have; 0 if
