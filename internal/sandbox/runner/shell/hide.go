@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -20,6 +21,8 @@ type hider struct {
 func newHider(values []string) *hider {
 	h := &hider{}
 	var pairs []string
+	// The longest first: of two that begin alike, the replacer takes the first.
+	values = slices.SortedFunc(slices.Values(values), func(a, b string) int { return len(b) - len(a) })
 	for _, v := range values {
 		if v == "" {
 			continue

@@ -10,9 +10,9 @@ import (
 // However a stream is cut into pieces, what is written is the text without its secrets.
 func TestHider(t *testing.T) {
 	t.Parallel()
-	secrets := []string{"correct horse battery", "horse", "tail-and-tail", ""}
+	secrets := []string{"horse", "corr", "correct horse battery", "tail-and-tail", ""}
 	text := strings.Repeat("a horse, a correct horse battery, correct horse batter\ntail-and-tail-and-tail ", 50) + "correct hor"
-	want := strings.NewReplacer(secrets[0], hidden, secrets[1], hidden, secrets[2], hidden).Replace(text)
+	want := strings.NewReplacer(secrets[2], hidden, secrets[1], hidden, secrets[0], hidden, secrets[3], hidden).Replace(text)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		h := newHider(secrets)
