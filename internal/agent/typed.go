@@ -52,6 +52,9 @@ func (l *Loop) runTyped(ctx context.Context, w *worker, p Profile, st session.St
 		return l.left(ctx, w, err)
 	}
 	l.acknowledge(ctx, w, id)
+	if interruptsFirst(typed.Command) { // not before: whoever runs the command again must not interrupt it
+		l.acknowledge(ctx, w, interruptOf(id))
+	}
 	return st, nil
 }
 
@@ -67,30 +70,35 @@ func (l *Loop) execTyped(ctx context.Context, w *worker, p Profile, st session.S
 	keep, flush := l.live(w.id, typed.Call(), p) // shown to nobody, and kept when the command is interrupted
 	defer flush()
 	c := tool.Call{ID: id, Number: typed.Number, Again: typed.Number <= w.begun, Up: l.up(ctx, st), Session: string(w.id), Owner: st.Owner, Shell: shellOf(st), Live: keep}
-	command, interrupts := strings.CutPrefix(typed.Command, ctrlC)
-	if interrupts {
+	c.Args = typedArgs(typed.Command)
+	if interruptsFirst(typed.Command) {
 		first := c
-		first.ID, first.Args = id+"-interrupt", input("C-c")
-		if done, err := l.retryTyped(ctx, w, p, st, first); err != nil || strings.Trim(command, ctrlC+" ") == "" {
+		first.ID, first.Args = interruptOf(id), input("C-c")
+		if done, err := l.retryTyped(ctx, w, p, st, first); err != nil {
 			return done, err
 		}
-		l.acknowledge(ctx, w, first.ID)
+		c.Args = typedArgs(strings.TrimLeft(typed.Command, session.CtrlC))
 	}
-	c.Args = typedArgs(command)
 	done, err := l.retryTyped(ctx, w, p, st, c)
 	return forPeople(done), err
 }
 
-// ctrlC is what a terminal sends for the key.
-const ctrlC = "\x03"
+// interruptsFirst is true for a command after Ctrl-C on the same line: two calls, of which
+// the first is known by interruptOf.
+func interruptsFirst(text string) bool {
+	_, key := session.TypedKey(text)
+	return !key && strings.HasPrefix(text, session.CtrlC)
+}
+
+func interruptOf(id string) string { return id + "-interrupt" }
 
 // typedArgs are the arguments of the shell's tool for what a person typed. The names of keys
 // go to the command that runs, and nothing waits for its output.
 func typedArgs(text string) json.RawMessage {
-	switch key := strings.ToLower(strings.TrimSpace(text)); key {
-	case "c-c", "c-d", "c-z":
-		return input("C-" + key[2:])
-	case "":
+	switch key, ok := session.TypedKey(text); {
+	case ok && key != "":
+		return input(key)
+	case ok:
 		text = ""
 	}
 	args, _ := json.Marshal(map[string]string{"command": text})
@@ -114,7 +122,7 @@ func forPeople(r tool.Result) tool.Result {
 	switch {
 	case !r.Failed:
 		r.Text = strings.TrimRight(r.Text, "\n") + "\n[The command is still running. Type C-c to interrupt it, or press Enter to wait for more output.]"
-	case strings.Contains(r.Text, "still running") || strings.Contains(r.Text, "still runs"):
+	case strings.Contains(r.Text, sandbox.StillRuns):
 		r.Text = "The previous command is still running, so this one was not run. Type C-c to interrupt it, or press Enter to wait for it."
 	}
 	return r

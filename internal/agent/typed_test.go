@@ -8,6 +8,7 @@ import (
 
 	"deckhand/internal/agent"
 	"deckhand/internal/llm/llmtest"
+	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
 )
@@ -63,7 +64,7 @@ func TestTypedKeys(t *testing.T) {
 			running = true
 			return tool.Result{Text: "so far\n", Details: json.RawMessage(`{"exit_code":-1}`)}, nil
 		case running:
-			return tool.Result{Failed: true, Text: "the previous command still runs: send it is_input", Details: json.RawMessage(`{"exit_code":-1}`)}, nil
+			return tool.Result{Failed: true, Text: sandbox.StillRuns, Details: json.RawMessage(`{"exit_code":-1}`)}, nil
 		}
 		return tool.Result{Text: "ran " + args, Details: json.RawMessage(`{"exit_code":0}`)}, nil
 	}

@@ -30,6 +30,9 @@ type Command struct {
 	Again bool `json:"again,omitempty"`
 }
 
+// StillRuns is why a command is refused while the shell is busy.
+const StillRuns = "the previous command still runs, so this one was not run: wait for it with an empty command, send it input, or end it with the input C-c"
+
 // SoftTimeout is how long a command may be silent before its caller is told that it still runs.
 const SoftTimeout = 10 * time.Second
 

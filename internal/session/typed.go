@@ -25,6 +25,23 @@ func IsTyped(call string) bool { return strings.HasPrefix(call, typedCall) }
 // maxTyped is how many commands of people may wait for the shell at a time.
 const maxTyped = 16
 
+// TypedKey tells a key from a command. It returns C-c, C-d or C-z, or nothing for Enter.
+func TypedKey(text string) (key string, ok bool) {
+	switch text = strings.TrimSpace(text); strings.ToLower(text) {
+	case "c-c", "c-d", "c-z":
+		return "C-" + strings.ToLower(text[2:]), true
+	case "":
+		return "", true
+	}
+	if strings.Trim(text, CtrlC+" ") == "" {
+		return "C-c", true
+	}
+	return "", false
+}
+
+// CtrlC is what a terminal sends for the key.
+const CtrlC = "\x03"
+
 // Type records a command that a person runs in the shell. It opens a stopped session.
 func (s State) Type(command string) ([]Payload, error) {
 	if err := s.alive(); err != nil {
@@ -34,6 +51,9 @@ func (s State) Type(command string) ([]Payload, error) {
 		return nil, fmt.Errorf("%w: %d commands are already waiting for the shell", ErrRefused, maxTyped)
 	}
 	if s.Stopped || s.Failed {
+		if _, key := TypedKey(command); key {
+			return nil, fmt.Errorf("%w: nothing runs in the shell", ErrRefused)
+		}
 		return []Payload{StartRequested{}, CommandTyped{Command: command}}, nil
 	}
 	return []Payload{CommandTyped{Command: command}}, nil

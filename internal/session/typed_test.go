@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"errors"
 	"testing"
 
 	"deckhand/internal/session"
@@ -26,6 +27,22 @@ func TestOpenTypedCommandsAreSettled(t *testing.T) {
 		}
 		if end, ok := out[0].(session.CommandEnded); !ok || end.Outcome != c.outcome || end.Output != c.output || end.Command != "make" {
 			t.Errorf("%s: %+v", name, out)
+		}
+	}
+}
+
+// A command opens a stopped session. A key does not: there is nothing that it could reach.
+func TestTypingIntoAStoppedSession(t *testing.T) {
+	t.Parallel()
+	at := given(t, with(owned, session.Stopped{}))
+	for _, key := range []string{"", " ", "\x03", "C-c", " c-d\n", "\x03 \x03"} {
+		if out, err := at.Type(key); !errors.Is(err, session.ErrRefused) {
+			t.Errorf("%q: %+v, %v", key, out, err)
+		}
+	}
+	for _, command := range []string{"ls", "\x03ls", "C-cc"} {
+		if out, err := at.Type(command); err != nil || len(out) != 2 {
+			t.Errorf("%q: %+v, %v", command, out, err)
 		}
 	}
 }

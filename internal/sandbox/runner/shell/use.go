@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	stillRuns = "the previous command still runs, so this one was not run: wait for it with an empty command, send it input, or end it with the input C-c"
-	tooLong   = "the line is too long for a terminal, so nothing was sent: it may have 4094 bytes; put more into a file"
-	notTaken  = "the command does not read what it is sent: not all of it was taken"
+	tooLong  = "the line is too long for a terminal, so nothing was sent: it may have 4094 bytes; put more into a file"
+	notTaken = "the command does not read what it is sent: not all of it was taken"
 	// patience is how long a program may leave its input unread.
 	patience = 2 * time.Second
 )
@@ -47,7 +46,7 @@ func (sh *shell) use(c *call) (gone bool, err error) {
 // start runs a new command.
 func (sh *shell) start(c *call) error {
 	if sh.job != nil {
-		sh.refuse(c, stillRuns)
+		sh.refuse(c, sandbox.StillRuns)
 		return nil
 	}
 	sh.open(c)
