@@ -81,8 +81,8 @@ setup:
 
 # Tests are compiled with the race detector. What only computes is not: SQLite is C
 # translated to Go, used under a lock, and would take a third of the processor time.
-ALONE := modernc.org/... github.com/alecthomas/kong compress/flate regexp
-RACE  := CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 GOFLAGS="$(strip $(GOFLAGS) -trimpath -buildvcs=false $(ALONE:%=-gcflags=%=-race=false))"
+NO_RACE := modernc.org/... github.com/alecthomas/kong compress/flate regexp
+RACE  := CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 GOFLAGS="$(strip $(GOFLAGS) -trimpath -buildvcs=false $(NO_RACE:%=-gcflags=%=-race=false))"
 SUITE := bin/suite -p=3 -timeout=30m -vet=off
 
 # What tests start as a process is the program just built, as users get it. Compiled

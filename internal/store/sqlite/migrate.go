@@ -72,11 +72,11 @@ func climb(ctx context.Context, path string, pragmas []string) error {
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
-	steps, err := steps()
+	all, err := steps()
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider(goose.DialectSQLite3, db, nil, goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(steps...))
+	provider, err := goose.NewProvider(goose.DialectSQLite3, db, nil, goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(all...))
 	if err != nil {
 		return err
 	}
