@@ -15,8 +15,8 @@ import (
 func (s *server) wireTriggers(c *httpapi.Config) {
 	store := s.data.db.Triggers()
 	s.triggers = trigger.NewWorker(trigger.Config{Inbox: store, Sessions: s.sessions, Log: s.data.db, Index: s.data.db, Forge: s.brain.storedForge, Logger: s.logger,
-		Start: trigger.Begin(s.conversations),
-		Page:  s.brain.page})
+		Start: trigger.Begin(s.conversations), Say: s.conversations.Say,
+		Page: s.brain.page})
 	s.sessions.Observe(s.triggers)
 	c.Arrivals = trigger.NewReceiver(store, s.keyring, s.triggers.Wake, s.logger)
 	c.Integrations = &trigger.Integrations{Store: store, Seal: s.keyring, Redact: s.redactor.Add, Whoami: s.brain.whoami, Base: func() string { return s.brain.public }}

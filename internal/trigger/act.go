@@ -155,12 +155,12 @@ func (j *job) run(ctx context.Context) error {
 		return nil
 	}
 	said := session.UserSaid{Text: j.asked().Again(), Key: j.key()}
-	st, err := j.Sessions.Update(ctx, id, func(s session.State) ([]session.Payload, error) { return s.Say(said) })
+	st, err := j.Say(ctx, j.in.User, id, said)
 	switch {
-	case errors.Is(err, session.ErrDeleted): // this moment
+	case errors.Is(err, session.ErrDeleted), errors.Is(err, session.ErrNotFound): // this moment
 		return j.start(ctx, made)
-	case err != nil && !errors.Is(err, session.ErrDuplicate):
-		return err
+	case err != nil:
+		return refused(err)
 	}
 	j.told(id, st)
 	return nil

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"deckhand/internal/access"
+	"deckhand/internal/conversation"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/gitprovider/call"
 	"deckhand/internal/gitprovider/gitea"
@@ -105,7 +106,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) again() {
 	logger := slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	r.sessions = session.New(r.db)
-	r.worker = trigger.NewWorker(trigger.Config{Inbox: r.inbox, Sessions: r.sessions, Log: r.db, Index: r.db, Logger: logger, Start: r.start,
+	r.worker = trigger.NewWorker(trigger.Config{Inbox: r.inbox, Sessions: r.sessions, Log: r.db, Index: r.db, Logger: logger, Start: r.start, Say: conversation.New(conversation.Config{Sessions: r.sessions, Index: r.db}).Say,
 		Forge: func(context.Context, string, string) (gitprovider.Provider, string, error) {
 			return gitea.New(call.Options{Client: r.place.Client(), Token: token, Host: r.place.URL, Name: "gitea"}), r.place.URL, nil
 		},

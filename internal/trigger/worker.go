@@ -33,6 +33,9 @@ type Config struct {
 	// Start creates a conversation as its user would. What the user could mend is a
 	// *RefusedError.
 	Start func(ctx context.Context, s Start) error
+	// Say records a message in a conversation of the user, as the user would. One that was delivered before changes
+	// nothing. A conversation that is gone is session.ErrNotFound or session.ErrDeleted.
+	Say func(ctx context.Context, user string, id session.ID, m session.UserSaid) (session.State, error)
 	// Page is where people read a conversation, "" if nobody knows.
 	Page   func(id session.ID) string
 	Logger *slog.Logger
