@@ -35,7 +35,7 @@ func TestAttackToolServerEnvironment(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	said, _ := p.statuses(id, "STATUS$MCP_SERVER_FAILED", 2)
-	says(t, said, "The tool server keyed cannot be used: It is not started because its environment has values (env) and the repository foreign/node_modules is not trusted. To start it, mark the repository as trusted.")
+	says(t, said, "The MCP server keyed cannot be used: It is not started because its environment has values (env) and the repository foreign/node_modules is not trusted. To start it, mark the repository as trusted.")
 	got := observed(t, p.events(id), "run")
 	says(t, got, "plain 0 /root")
 	if strings.Contains(got, "keyed") || strings.Contains(got, "/workspace") {

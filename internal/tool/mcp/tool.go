@@ -47,7 +47,7 @@ func (f *foreign) Run(ctx context.Context, box tool.Box, call tool.Call) (tool.R
 		case a.unsent && a.failed == "":
 			return failure(fmt.Sprintf("The MCP server %s cannot be reached; the call was not made.", f.server.def.Name)), nil
 		case a.unknown:
-			return f.unknown("The connection to the tool server was lost during this call"), nil
+			return f.unknown("The connection to the MCP server was lost during this call"), nil
 		case a.failed != "":
 			return failure(a.failed), nil
 		}

@@ -46,7 +46,7 @@ func TestCalls(t *testing.T) {
 	if r := b.call("empty", ""); !strings.Contains(r.Error, "no result") {
 		t.Errorf("%+v", r)
 	}
-	if r := b.callAs(sandbox.MCPCall{Server: "other", Tool: "echo"}, ""); !strings.Contains(r.Error, `no tool server "other"`) {
+	if r := b.callAs(sandbox.MCPCall{Server: "other", Tool: "echo"}, ""); !strings.Contains(r.Error, `no MCP server "other"`) {
 		t.Errorf("%+v", r)
 	}
 	if st := b.only(); st.Starts != 1 {

@@ -243,7 +243,7 @@ func (h *Host) do(p sandbox.MCPCall) sandbox.MCPResult {
 	case errors.Is(err, context.DeadlineExceeded):
 		return sandbox.MCPResult{Error: fmt.Sprintf("the tool %s of %q did not answer within %v; it was told to stop", p.Tool, p.Server, p.Timeout)}
 	case errors.As(err, &said) && said.Code != tooLong:
-		return sandbox.MCPResult{Error: fmt.Sprintf("the tool server %q answers: %v", p.Server, said)}
+		return sandbox.MCPResult{Error: fmt.Sprintf("the MCP server %q answers: %v", p.Server, said)}
 	case said != nil:
 		return sandbox.MCPResult{Error: said.Message}
 	}
@@ -256,7 +256,7 @@ func (h *Host) try(ctx context.Context, p sandbox.MCPCall) (json.RawMessage, err
 		return nil, err
 	}
 	if s == nil {
-		return nil, fmt.Errorf("there is no tool server %q; it has to be started first", p.Server)
+		return nil, fmt.Errorf("there is no MCP server %q; it has to be started first", p.Server)
 	}
 	run, err := s.session(ctx)
 	if err != nil {

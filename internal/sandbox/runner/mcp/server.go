@@ -114,7 +114,7 @@ func (s *server) running(ctx context.Context) (*session, error) {
 	removed := s.removed
 	s.mu.Unlock()
 	if removed {
-		return nil, fmt.Errorf("the tool server %q %w", s.name, errEnding)
+		return nil, fmt.Errorf("the MCP server %q %w", s.name, errEnding)
 	}
 	if run := s.live(); run != nil {
 		return run, nil
@@ -122,7 +122,7 @@ func (s *server) running(ctx context.Context) (*session, error) {
 	now := s.host.now()
 	s.starts = slices.DeleteFunc(s.starts, func(t time.Time) bool { return now.Sub(t) >= time.Minute })
 	if len(s.starts) > maxRestarts { // the first start is not a restart
-		return nil, fmt.Errorf("the tool server %q was started %d times within a minute and did not live; wait a minute, or mend it. It last ended so: %s",
+		return nil, fmt.Errorf("the MCP server %q was started %d times within a minute and ended each time; wait a minute, or fix it. Its last end: %s",
 			s.name, len(s.starts), s.lastEnd())
 	}
 	s.starts = append(s.starts, now)
@@ -160,7 +160,7 @@ func (s *server) start(ctx context.Context) (*session, error) {
 		Env:  environ(s.host.config.Env(), s.words.Env),
 	})
 	if err != nil {
-		err = fmt.Errorf("the tool server %q cannot be started: %w", s.name, err)
+		err = fmt.Errorf("the MCP server %q cannot be started: %w", s.name, err)
 		s.mu.Lock()
 		s.run, s.state.Exit = nil, err.Error()
 		s.mu.Unlock()
@@ -215,15 +215,15 @@ func (s *server) failed(ctx context.Context, run *session, err error) error {
 	s.mu.Unlock()
 	switch {
 	case removed:
-		return fmt.Errorf("the tool server %q was stopped while it started", s.name)
+		return fmt.Errorf("the MCP server %q was stopped while it started", s.name)
 	case ctx.Err() != nil:
-		return fmt.Errorf("the tool server %q was not waited for until it had started: %w", s.name, ctx.Err())
+		return fmt.Errorf("the MCP server %q was still starting when the wait was over: %w", s.name, ctx.Err())
 	case errors.Is(err, errEnded):
-		return fmt.Errorf("the tool server %q did not start: %s", s.name, run.why)
+		return fmt.Errorf("the MCP server %q did not start: %s", s.name, run.why)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("the tool server %q did not answer within %v%s", s.name, s.host.startup, words)
+		return fmt.Errorf("the MCP server %q did not answer within %v%s", s.name, s.host.startup, words)
 	}
-	return fmt.Errorf("the tool server %q did not start: %w%s", s.name, err, words)
+	return fmt.Errorf("the MCP server %q did not start: %w%s", s.name, err, words)
 }
 
 // environ adds to an environment, the new over the old.

@@ -71,7 +71,7 @@ func (s *session) alive() bool {
 
 // finish makes the end known.
 func (s *session) finish() {
-	s.why = fmt.Sprintf("the tool server %q %s", s.name, s.proc.status())
+	s.why = fmt.Sprintf("the MCP server %q %s", s.name, s.proc.status())
 	if words := s.proc.stderr.lastWords(); words != "" {
 		s.why += "; its last words were:\n" + words
 	}
@@ -102,7 +102,7 @@ func (s *session) read() {
 		switch {
 		case errors.Is(err, errLong):
 			// Nobody knows whose answer it was, and whoever waits for it would wait forever.
-			s.giveUp(fmt.Sprintf("the tool server %q sent a message of more than %d MiB", s.name, maxLine>>20))
+			s.giveUp(fmt.Sprintf("the MCP server %q sent a message of more than %d MiB", s.name, maxLine>>20))
 			continue
 		case err != nil:
 			return
@@ -208,7 +208,7 @@ func (s *session) busy() bool {
 }
 
 // errEnded says that the session ended before there was an answer.
-var errEnded = errors.New("the tool server has ended")
+var errEnded = errors.New("the MCP server has ended")
 
 // call sends a request and waits for its answer. An error of the server is a
 // *problem.
