@@ -210,7 +210,7 @@ func (p *person) opensOverMCP(id string, h *hub) {
 	if made := h.opened(); len(made) != 3 || !strings.HasSuffix(made[1]["body"].(string), "/conversations/"+id+").") || made[2]["body"] != "" {
 		t.Errorf("%v", made)
 	}
-	if got := call(id, "create_mr", "more"); got != "true No token is stored that create_mr could use. Store one in the settings." {
+	if got := call(id, "create_mr", "more"); got != "true No token that create_mr can use is stored. Store one in the settings." {
 		t.Error(got)
 	}
 	if got := call("somebody-elses", "create_pr", "stray"); got != "true Conversation not found" || len(h.opened()) != 3 {

@@ -171,7 +171,7 @@ func TestIntegrationsAtTheDoor(t *testing.T) {
 		"another's secret":   {path, hello, theirs.Secret, 401, `{"detail":"Unauthorized"}`},
 		"nobody's":           {bare + "?integration=x", hello, made.Secret, 401, `{"detail":"Unauthorized"}`},
 		"no provider":        {"/integrations/svn/webhook", hello, made.Secret, 404, "Not found"},
-		"not JSON":           {bare, "{", made.Secret, 400, "not what such a provider sends"},
+		"not JSON":           {bare, "{", made.Secret, 400, "not a delivery of this provider"},
 		"too large":          {bare, strings.Repeat(" ", 5<<20+1), made.Secret, 413, "5 MiB"},
 	} {
 		if code, text := p.tells(test.path, test.body, test.secret, name); code != test.code || !strings.Contains(text, test.text) {

@@ -270,7 +270,7 @@ func (c *legacyClient) revoked() {
 		}
 		return
 	}
-	if e := c.event(); !e.Error || e.Message != "The key is not good any more." {
+	if e := c.event(); !e.Error || e.Message != "The key was revoked or has expired." {
 		c.r.t.Errorf("%s", e.whole)
 	}
 	c.left()

@@ -41,7 +41,7 @@ func TestFrozenRunner(t *testing.T) {
 	}
 	r.until("it is said", func() bool {
 		n := events[session.Noted](r)
-		return len(n) > 0 && strings.Contains(n[0].Message, "did not answer")
+		return len(n) > 0 && strings.Contains(n[0].Message, "did not respond")
 	})
 	again, release2, err := r.keeper.Use(t.Context(), id)
 	if err != nil {

@@ -325,7 +325,7 @@ func TestLostSandboxIsStartedAgainAndSaid(t *testing.T) {
 	if got := r.run("2", "cat file"); got != "kept" {
 		t.Errorf("%q", got)
 	}
-	if n := events[session.Noted](r)[0]; !strings.Contains(n.Message, "started again") {
+	if n := events[session.Noted](r)[0]; !strings.Contains(n.Message, "restarted") {
 		t.Errorf("%+v", n)
 	}
 }

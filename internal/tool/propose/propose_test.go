@@ -392,7 +392,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	b.forge.fail = gitprovider.Failure("github", "github.com", gitprovider.NotFound, "")
-	if r := b.use(own, "read_issue", `{"number":1}`, false); !r.Failed || !strings.Contains(r.Text, "no such thing") {
+	if r := b.use(own, "read_issue", `{"number":1}`, false); !r.Failed || !strings.Contains(r.Text, "Not found on GitHub") {
 		t.Errorf("%+v", r)
 	}
 }
