@@ -156,7 +156,7 @@ func TestIntegrationsAtTheDoor(t *testing.T) {
 	p, other := l.person(t, "ada", steps(), k.stores(trackerToken)), l.person(t, "bob", steps(), k.stores(trackerToken))
 	made, path := p.integrate(api.CreateIntegration{Provider: "gitea", AllowedUsers: api.Some([]string{"*"}), Repositories: api.Some([]string{"octo/other"})})
 	theirs, _ := other.integrate(api.CreateIntegration{Provider: "gitea"})
-	if len(made.Warnings) != 1 || !strings.Contains(made.Warnings[0], "Anybody") {
+	if len(made.Warnings) != 1 || !strings.Contains(made.Warnings[0], "Anyone") {
 		t.Errorf("%q", made.Warnings)
 	}
 	const bare = "/integrations/gitea/webhook"
