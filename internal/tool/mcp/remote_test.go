@@ -307,9 +307,11 @@ func TestConnectionLostDuringACall(t *testing.T) {
 			srv := testServer()
 			r, w := newRig(t), serve(t, kind, srv)
 			var calls atomic.Int64
+			closed := make(chan struct{})
 			handle(srv, "die", func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				if calls.Add(1) == 1 {
 					w.http.CloseClientConnections()
+					close(closed)
 				}
 				return text("too late"), nil
 			})
@@ -318,6 +320,8 @@ func TestConnectionLostDuringACall(t *testing.T) {
 			if n := calls.Load(); n != 1 {
 				t.Errorf("%d calls", n)
 			}
+			<-closed // until then the client may use a connection that is about to be closed
+			r.client.CloseIdleConnections()
 			good(t, r.run(r.named(s, "echo"), echoArgs{"back"}), "back")
 		})
 	}
