@@ -264,7 +264,7 @@ func TestStop(t *testing.T) {
 	if err := b.MCPStop(t.Context(), "bad"); err != nil {
 		t.Error("stopping twice:", err)
 	}
-	if r := b.call("echo", ""); !strings.Contains(r.Error, "no tool server") {
+	if r := b.call("echo", ""); !strings.Contains(r.Error, "no MCP server") {
 		t.Errorf("%+v", r)
 	}
 	if st := b.start(bad("plain")); !st.Running || st.Starts != 1 {
