@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"deckhand/internal/session"
+	"deckhand/internal/store"
 )
 
 const (
@@ -33,6 +34,8 @@ type Options struct {
 	// BusyTimeout is how long to wait for another process that writes (default 5 s).
 	BusyTimeout time.Duration
 }
+
+var _ store.Backend = (*DB)(nil)
 
 // DB is an open file.
 type DB struct {

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"deckhand/internal/notify"
+	"deckhand/internal/store"
 )
 
 // Webhooks is the store of webhooks and of what they are told.
-func (db *DB) Webhooks() Webhooks { return Webhooks{db} }
+func (db *DB) Webhooks() store.Webhooks { return Webhooks{db} }
 
 // Webhooks has a type of its own because its methods have general names.
 type Webhooks struct{ db *DB }

@@ -7,11 +7,12 @@ import (
 	"errors"
 	"time"
 
+	"deckhand/internal/store"
 	"deckhand/internal/trigger"
 )
 
 // Triggers is the store of integrations and of what comes for them.
-func (db *DB) Triggers() Triggers { return Triggers{db} }
+func (db *DB) Triggers() store.Triggers { return Triggers{db} }
 
 // Triggers has a type of its own because its methods have general names.
 type Triggers struct{ db *DB }

@@ -1,0 +1,78 @@
+// Package store says what the program needs from a database. Each implementation is a
+// package below, named after its database, and passes the suites that the packages of the
+// parts have: logtest, accesstest, notifytest and so on.
+package store
+
+import (
+	"context"
+
+	"deckhand/internal/access"
+	"deckhand/internal/feedback"
+	"deckhand/internal/idempotency"
+	"deckhand/internal/notify"
+	"deckhand/internal/sandbox/egress"
+	"deckhand/internal/secret"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+	"deckhand/internal/trigger"
+)
+
+// Backend is an open database. Every method may be called concurrently.
+type Backend interface {
+	session.Log
+	session.Index
+	session.Ledger
+	settings.Store
+	access.Store
+	idempotency.Store
+	secret.KeyStore
+
+	// AppendAll stores the batches of a new session in one transaction, or fails with
+	// session.ErrConflict if the session exists.
+	AppendAll(ctx context.Context, batches []session.Batch) error
+	// NewID makes an id that the database finds quickly.
+	NewID() session.ID
+	// Dump returns the stored form of a session's events after a number, and Repair removes
+	// these events and stores the row that the others make.
+	Dump(ctx context.Context, id session.ID, after int64) ([]byte, error)
+	Repair(ctx context.Context, id session.ID, after int64, row session.Row) error
+
+	Egress() egress.Ledger
+	Feedback() feedback.Store
+	Webhooks() Webhooks
+	Triggers() Triggers
+
+	// Meta is a value of the whole installation, nil if there is none. SetMetaOnce stores one
+	// unless there is one, and returns the one that is stored then.
+	Meta(ctx context.Context, name string) ([]byte, error)
+	SetMetaOnce(ctx context.Context, name string, value []byte) ([]byte, error)
+
+	// ReadOnly is true when nothing can be written, such as on a disk that is mounted so.
+	ReadOnly() bool
+	// Ping asks the database something. Healthy says why the last write failed, nil if it did not.
+	Ping(ctx context.Context) error
+	Healthy() error
+	// Check looks for damage.
+	Check(ctx context.Context) error
+	Close() error
+}
+
+// Webhooks keeps webhooks and what is sent to them.
+type Webhooks interface {
+	notify.Store
+	notify.Deliveries
+	notify.Outbox
+}
+
+// Triggers keeps integrations with git providers and what they deliver.
+type Triggers interface {
+	trigger.Store
+	trigger.Inbox
+}
+
+// Options are for opening a database.
+type Options struct {
+	// Reserve is how much disk space to keep for when the disk is full, so that stops,
+	// deletions and failures can still be recorded; 0 for none. A database elsewhere ignores it.
+	Reserve int64
+}
