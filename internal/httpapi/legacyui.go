@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -233,6 +234,34 @@ func (d *Door) frontEndPolicy(page []byte) string {
 		"style-src 'self' 'unsafe-inline'"+hosts, "img-src 'self' data: blob:", "font-src 'self' data:"+hosts, "media-src 'self' data: blob:",
 		"connect-src "+connect, "worker-src 'self' blob:", "manifest-src 'self'", "frame-src "+d.frames(),
 		"form-action 'self'", "base-uri 'self'", "frame-ancestors 'none'"), "; ")
+}
+
+// legacyPage reports whether the request comes from a page of the legacy front end. It
+// shows errors, and nothing of a successful response.
+func (d *Door) legacyPage(c *call) bool { return d.FrontEnd != nil && c.browser }
+
+// withMessage adds a message to a validation error: the legacy front end shows error or
+// message of a response, and "Request failed with status code 422" if it has neither.
+func withMessage(err error) error {
+	if err == nil {
+		return nil
+	}
+	f := *translate(err)
+	invalid, ok := f.body.(*api.ValidationError)
+	if !ok {
+		return err
+	}
+	named := &api.ValidationError{Detail: slices.Clone(invalid.Detail)}
+	for i, d := range named.Detail {
+		if len(d.Loc) > 1 { // the place, such as body, means nothing to a person
+			named.Detail[i].Loc = d.Loc[1:]
+		}
+	}
+	f.body = struct {
+		Detail  []api.FieldError `json:"detail"`
+		Message string           `json:"message"`
+	}{invalid.Detail, named.Error()}
+	return &f
 }
 
 // pageKey is the key that a front end finds in a conversation and sends back,

@@ -261,7 +261,7 @@ func (d *Door) handler(r *route) http.Handler {
 	})
 }
 
-func (d *Door) answer(w *recorder, req *http.Request, r *route) error {
+func (d *Door) answer(w *recorder, req *http.Request, r *route) (err error) {
 	c := &call{http: req}
 	if !r.public {
 		var f *fault
@@ -270,6 +270,9 @@ func (d *Door) answer(w *recorder, req *http.Request, r *route) error {
 		}
 		if r.admin && !c.who.Admin {
 			return fail(http.StatusForbidden, api.CodeForbidden, "This operation requires an admin key.")
+		}
+		if d.legacyPage(c) {
+			defer func() { err = withMessage(err) }()
 		}
 	}
 	if r.upload {

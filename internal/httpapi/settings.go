@@ -54,7 +54,12 @@ func storeSettings(d *Door, ctx context.Context, c *call, _ none, in api.Setting
 	if err != nil {
 		return api.SettingsStored{}, err
 	}
-	changes, err := d.Settings.Update(ctx, c.who.User, in)
+	changes, err := d.Settings.Update(ctx, c.who.User, in, func(old, next *settings.Settings) error {
+		if !d.legacyPage(c) {
+			return nil
+		}
+		return d.checkNewBudget(old, next)
+	})
 	if err != nil {
 		return api.SettingsStored{}, err
 	}
@@ -71,6 +76,21 @@ func storeSettings(d *Door, ctx context.Context, c *call, _ none, in api.Setting
 		return api.SettingsStored{}, err
 	}
 	return api.SettingsStored{Message: "Settings stored", IgnoredFields: ignored, Notes: append(changes.Notes, notes...)}, nil
+}
+
+// checkNewBudget refuses a budget for a model without a known price, if the update brings
+// the two together. Other updates pass: the legacy front end sends all settings each time.
+func (d *Door) checkNewBudget(old, next *settings.Settings) error {
+	if next.MaxBudgetPerTask == nil {
+		return nil
+	}
+	if old != nil && old.MaxBudgetPerTask != nil && *old.MaxBudgetPerTask == *next.MaxBudgetPerTask && d.Conversations.Models.Name(old) == d.Conversations.Models.Name(next) {
+		return nil
+	}
+	if r := d.Conversations.CheckModel(next, usecase.Use{Price: true}); r != nil {
+		return faultOf(&usecase.Refusal{Kind: r.Kind, Code: r.Code, Text: "Not saved: " + r.Text})
+	}
+	return nil
 }
 
 // ignoredSettings names the fields of in that are not stored, and takes out those that

@@ -196,6 +196,42 @@ func TestBudgetWithoutAPriceIsSaidAtOnce(t *testing.T) {
 	}
 }
 
+// The legacy front end shows errors only, and sends all settings each time: it gets an
+// error when it brings a budget and an unpriced model together, and only then.
+func TestLegacyFrontEndIsToldOfABudgetWithoutAPrice(t *testing.T) {
+	r := newRig(t, withFrontEnd(t, frontEndFolder(t)))
+	page := []string{"X-Session-API-Key", "", "Cookie", r.cookie("ada")}
+	save := func(model, budget, language string) answer {
+		return r.do("POST", toSettings, `{"llm_model":"`+model+`","llm_api_key":"k","max_budget_per_task":`+budget+`,"language":"`+language+`"}`, page...)
+	}
+	refused := `{"error":"Not saved: max_budget_per_task is set, but the price of ` + unpriced + ` is unknown`
+	save(unpriced, "5", "en").want(t, 400, refused, api.CodePriceUnknown)
+	r.do("GET", toSettings, "").want(t, 404)
+	save(unpriced, "null", "en").want(t, 200)
+	save(unpriced, "5", "de").want(t, 400, refused)
+	if s := decoded[api.Settings](t, r.do("GET", toSettings, "")); s.MaxBudgetPerTask != nil || deref(s.Language) != "en" {
+		t.Errorf("stored although refused: %+v", s)
+	}
+	save(priced, "5", "en").want(t, 200)
+	save(unpriced, "5", "en").want(t, 400, refused)
+
+	r.do("POST", toSettings, `{"llm_model":"`+unpriced+`"}`).want(t, 200, `"notes":["Conversations cannot start`) // a script
+	save(unpriced, "5", "de").want(t, 200)
+	save(unpriced, "6", "de").want(t, 400, refused)
+	save(unpriced, "null", "de").want(t, 200)
+}
+
+// The legacy front end shows the message of an error; other clients get the documented shape.
+func TestLegacyFrontEndNamesInvalidFields(t *testing.T) {
+	r := newRig(t, withFrontEnd(t, frontEndFolder(t)))
+	const bad = `{"max_iterations":0,"language":5}`
+	shown := r.do("POST", toSettings, bad, "X-Session-API-Key", "", "Cookie", r.cookie("ada")).want(t, 422, `"loc":["body","max_iterations"]`, `"message":"`, `max_iterations: Must be at least 1.`, `language: `, `; `)
+	plain := r.do("POST", toSettings, bad).want(t, 422, `"loc":["body","max_iterations"]`)
+	if strings.Contains(plain.body, `"message"`) || !strings.HasPrefix(shown.body, strings.TrimSuffix(plain.body, "}")+",") {
+		t.Errorf("for the front end: %s\nfor others: %s", shown.body, plain.body)
+	}
+}
+
 // Fields that cannot be set are reported when they differ from what is stored, and not
 // when a client sends back what it was given.
 func TestReadOnlySettings(t *testing.T) {

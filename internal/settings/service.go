@@ -126,11 +126,17 @@ func (s *Service) Read(ctx context.Context, user string, look func(*Settings)) e
 }
 
 // Update applies in to the user's settings and returns when they are stored. A bad
-// update gives a *api.ValidationError and stores nothing.
-func (s *Service) Update(ctx context.Context, user string, in api.SettingsInput) (Changes, error) {
+// update gives a *api.ValidationError and stores nothing, and so does an error of a
+// check, which sees the settings before (nil if none are stored) and after the update.
+func (s *Service) Update(ctx context.Context, user string, in api.SettingsInput, checks ...func(old, next *Settings) error) (Changes, error) {
 	var changes Changes
 	err := s.replace(ctx, user, func(old *Settings) (next Settings, err error) {
 		next, changes, err = Merge(old, in)
+		for _, check := range checks {
+			if err == nil {
+				err = check(old, &next)
+			}
+		}
 		return next, err
 	})
 	if err != nil {
