@@ -122,7 +122,7 @@ func TestDoorsRefuseActions(t *testing.T) {
 		return said.MsgID
 	}
 	const empty, picture, approve = `{"action":"message","args":{"content":" "}}`,
-		`{"action":"message","args":{"content":"see","image_urls":["data:image/png;base64,AAAA"]}}`,
+		`{"action":"message","args":{"content":"see","image_urls":["data:image/png;base64,R0lGODlh"]}}`,
 		`{"action":"change_agent_state","args":{"agent_state":"user_confirmed"}}`
 	refused := func(door, code, want string) {
 		t.Helper()

@@ -37,7 +37,7 @@ func malformedCreate() []bad {
 	for _, id := range []string{"..", ".", "a/b", `a\\b`, "a b", "ü", "a.b", "a%2fb", `a\u0000`, "a\\n", "-a?", "a;b", "a\\u202e"} {
 		out = append(out, one("conversation_id", `"`+id+`"`, ""))
 	}
-	for _, u := range []string{"javascript:alert(1)", "file:///etc/passwd", "data:text/html,x", "ftp://h/x", "//h/x.png", "http://", "x", "", "http://h/a b", "http://h/\\u0000"} {
+	for _, u := range []string{"javascript:alert(1)", "file:///etc/passwd", "data:text/html,x", "ftp://h/x", "//h/x.png", "http://", "x", "", "http://h/a b", "http://h/\\u0000", "data:image/png;base64,aGVsbG8="} {
 		out = append(out, post(toCreate, "image "+u, `{"image_urls":["https://h/ok.png","`+u+`"]}`, "body.image_urls.1", ""))
 	}
 	out = append(out, post(toCreate, "image 5", `{"image_urls":[5]}`, "body.image_urls.0", "string"), post(toCreate, "image null", `{"image_urls":[null]}`, "body.image_urls.0", "null"))
@@ -89,6 +89,7 @@ func malformedMessages() []bad {
 		field(path, "message", `"a\u0000b"`, "NUL"), field(path, "message", `"`+strings.Repeat("m", 1<<20+1)+`"`, "at most 1048576"),
 		post(path, "51 images", `{"message":"x","image_urls":`+list(51, `"https://h/x.png"`)+`}`, "body.image_urls", "at most 50"),
 		post(path, "script image", `{"message":"x","image_urls":["javascript:1"]}`, "body.image_urls.0", "http"),
+		post(path, "text as an image", `{"message":"x","image_urls":["data:image/png;base64,aGVsbG8="]}`, "body.image_urls.0", "PNG, JPEG, GIF or WebP"),
 		post(path, "extra", `{"message":"x","role":`+hidden+`}`, "body.role", "Unknown field"),
 	}
 }

@@ -293,7 +293,7 @@ func TestWellFormed(t *testing.T) {
 	r.settle("ada")
 	for _, body := range []string{`{}`, ``, ` {} `, `{"repository":null,"git_provider":null,"selected_branch":null,"initial_user_msg":null,"image_urls":null,"replay_json":null,"suggested_task":null,"create_microagent":null,"conversation_instructions":null,"mcp_config":null}`,
 		`{"conversation_id":"` + strings.Repeat("A", 100) + `"}`, `{"conversation_id":"_-aZ09"}`, `{"initial_user_msg":"\ud83d\ude00 ü"}`,
-		`{"image_urls":` + list(50, `"https://example.org/x.png"`) + `}`, `{"image_urls":["data:image/png;base64,AAAA"]}`, `{"replay_json":"` + strings.ReplaceAll(recorded, `"`, `\"`) + `"}`,
+		`{"image_urls":` + list(50, `"https://example.org/x.png"`) + `}`, `{"image_urls":["data:image/png;base64,R0lGODlh"]}`, `{"replay_json":"` + strings.ReplaceAll(recorded, `"`, `\"`) + `"}`,
 		`{"repository":"group/sub/project.name","git_provider":"gitlab","selected_branch":"feature/a-b_c.d"}`, `{"repository":"a/.github"}`,
 	} {
 		if a := r.do("POST", toCreate, body); a.status != 200 {

@@ -2,6 +2,7 @@ package v0
 
 import (
 	"encoding/base64"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -10,8 +11,25 @@ import (
 )
 
 // checkImage accepts what a model can be shown: an address on the web, or the image
-// itself. Other schemes would name files of the server or of whoever reads along.
+// itself, by its content and whatever its type is called. It is the one rule for
+// images that people send.
 func checkImage(s string) (typ, msg string) {
+	if typ, msg = checkImageForm(s); typ != "" {
+		return typ, msg
+	}
+	if data, ok := cutFold(s, "data:image/"); ok {
+		switch http.DetectContentType(start(data)) {
+		case "image/png", "image/jpeg", "image/gif", "image/webp":
+		default:
+			return "value_error", "The content of an inline image must be a PNG, JPEG, GIF or WebP image."
+		}
+	}
+	return "", ""
+}
+
+// checkImageForm looks at the form of an address only, for events of the past, which
+// nobody can correct. Other schemes would name files of the server or of the reader.
+func checkImageForm(s string) (typ, msg string) {
 	if data, ok := cutFold(s, "data:image/"); ok {
 		switch {
 		case longer(s, MaxImageData):
@@ -34,6 +52,14 @@ func checkImage(s string) (typ, msg string) {
 		return "url_parsing", "The URL must have a host."
 	}
 	return printable(s)
+}
+
+// start decodes as much of an inline image as tells its type.
+func start(s string) []byte {
+	_, data, _ := strings.Cut(s, ",")
+	data = data[:min(len(data), base64.RawStdEncoding.EncodedLen(510))] // a multiple of 3, so that no group is cut
+	content, _ := base64.RawStdEncoding.DecodeString(strings.TrimRight(data, "="))
+	return content
 }
 
 // inline reports whether what follows data:image/ holds an image in base64, with or

@@ -33,8 +33,8 @@ func TestParseAction(t *testing.T) {
 			said(session.UserSaid{Text: "x", Images: []string{inline, "https://example.org/a.png"}, Files: []string{"/workspace/a b.txt"}}),
 		},
 		"old name": {
-			`{"action":"message","args":{"content":"x","images_urls":["DATA:image/gif;base64,AA"]}}`,
-			said(session.UserSaid{Text: "x", Images: []string{"DATA:image/gif;base64,AA"}}),
+			`{"action":"message","args":{"content":"x","images_urls":["DATA:image/png;base64,R0lGODlh"]}}`,
+			said(session.UserSaid{Text: "x", Images: []string{"DATA:image/png;base64,R0lGODlh"}}),
 		},
 		"ignored arguments": {
 			`{"action":"message","args":{"content":"x","security_risk":2,"wait_for_response":true,"timestamp":{"a":[1]},"thought":null}}`,
@@ -126,6 +126,8 @@ func TestParseActionRefuses(t *testing.T) {
 		"image empty":   {message(`"content":"x","image_urls":["data:image/png;base64,"]`), "url_parsing", "body.args.image_urls.0"},
 		"image base64":  {message(`"content":"x","image_urls":["data:image/png;base64,%%%"]`), "url_parsing", "body.args.image_urls.0"},
 		"image plain":   {message(`"content":"x","image_urls":["data:image/svg+xml,<svg/>"]`), "url_parsing", "body.args.image_urls.0"},
+		"image text":    {message(`"content":"x","image_urls":["data:image/png;base64,aGVsbG8="]`), "value_error", "body.args.image_urls.0"},
+		"image svg":     {message(`"content":"x","image_urls":["data:image/svg+xml;base64,PHN2Zy8+"]`), "value_error", "body.args.image_urls.0"},
 		"image no data": {message(`"content":"x","image_urls":["data:image/png"]`), "url_parsing", "body.args.image_urls.0"},
 		"image broken":  {message(`"content":"x","image_urls":["http://[::1"]`), "url_parsing", "body.args.image_urls.0"},
 		"image long":    {message(`"content":"x","image_urls":["https://a/` + strings.Repeat("b", v0.MaxURL) + `"]`), "string_too_long", "body.args.image_urls.0"},

@@ -133,7 +133,7 @@ func (p *Past) message(args arguments) {
 		if len(images) == 0 {
 			images = args["images_urls"]
 		}
-		p.Said = &session.UserSaid{Text: content, Images: fitting(images, MaxImages, checkImage), Files: fitting(args["file_urls"], MaxFiles, checkFile)}
+		p.Said = &session.UserSaid{Text: content, Images: fitting(images, MaxImages, checkImageForm), Files: fitting(args["file_urls"], MaxFiles, checkFile)}
 	case fromAgent:
 		p.Words = content
 	default:

@@ -58,7 +58,7 @@ func (p *Past) observe(e pastItem) {
 		x.ran(r)
 		subject = " (" + x.Command + ")"
 	case "run_ipython":
-		r.Images = fitting(rawOf(x.Images), MaxImages, checkImage)
+		r.Images = fitting(rawOf(x.Images), MaxImages, checkImageForm)
 	case "edit":
 		r.Output = or(content, x.Diff)
 	case "task_tracking":
