@@ -181,6 +181,7 @@ const (
 	Unavailable Reason = "unavailable" // it does not answer, or with an error of its own
 	Refused     Reason = "refused"     // it says no, and why
 	Unsupported Reason = "unsupported" // it has no such thing
+	Blocked     Reason = "blocked"     // this server may not connect to its address
 )
 
 // Error says what a provider answered, in words for the user. It never holds a token.
@@ -216,6 +217,7 @@ func Failure(provider, host string, reason Reason, detail string) *Error {
 		Unavailable: "%s is not responding correctly. Try again later.",
 		Refused:     "%s refused the request.",
 		Unsupported: "Not found on %s.",
+		Blocked:     "The address of %s is not allowed.",
 	}[reason]
 	message := fmt.Sprintf(text, name)
 	if detail != "" {

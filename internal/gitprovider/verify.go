@@ -131,6 +131,13 @@ func read(ctx context.Context, client *http.Client, at *url.URL, credentials, re
 		req.Header.Set("Authorization", credentials)
 	}
 	res, err := client.Do(req)
+	var refused interface { // by the policy of the client, whose text is for users
+		error
+		Forbidden() bool
+	}
+	if errors.As(err, &refused) && refused.Forbidden() {
+		return fmt.Errorf("the address is not allowed: the server %w", refused)
+	}
 	if err != nil {
 		return fmt.Errorf("%s does not respond", at.Host)
 	}

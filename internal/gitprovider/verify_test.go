@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"deckhand/internal/outbound"
 )
 
 // forge answers like a git host that has one repository, and remembers who asked
@@ -80,6 +82,15 @@ func TestPublicDespiteTheToken(t *testing.T) {
 	}
 	if _, err := Verify(t.Context(), http.DefaultClient, tokens, "github", "private/app", ""); err == nil || !strings.Contains(err.Error(), "the stored token has no access") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestVerifySaysThatAnAddressIsBlocked(t *testing.T) {
+	client := outbound.NewClient(outbound.Policy{}, 0)
+	defer client.CloseIdleConnections()
+	_, err := Verify(t.Context(), client, map[string]Token{"gitea": {"t", "http://localhost:9"}}, "gitea", "team/a", "")
+	if err == nil || !strings.Contains(err.Error(), "the address is not allowed") || !strings.Contains(err.Error(), "--allow-private localhost:9") || strings.Contains(err.Error(), "127.0.0.1") || strings.Contains(err.Error(), "::1") {
+		t.Error(err)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 const aboutAddProviders = "Each new token is checked before anything is stored. If providers reject their tokens, the response is a 401 that names them; " +
-	"if a provider does not respond, it is a 503. In both cases nothing is stored. Providers that are not in the body keep their stored tokens."
+	"if a provider does not respond, it is a 503; if the server may not connect to a host, it is a 422. In each case nothing is stored. Providers that are not in the body keep their stored tokens."
 
 const (
 	verifyTime = 10 * time.Second // for the providers, when nothing is stored without them
@@ -149,9 +149,23 @@ func pin(update api.SettingsInput, verdicts []verdict) {
 	}
 }
 
+// blocked are the hosts that this server may not connect to. at is where the body has
+// the tokens.
+func blocked(verdicts []verdict, at ...any) (bad []api.FieldError) {
+	for _, v := range verdicts {
+		if gitprovider.ReasonOf(v.err) == gitprovider.Blocked {
+			bad = append(bad, api.FieldError{Loc: append(slices.Clone(at), v.provider, "host"), Type: "value_error", Msg: v.err.Error()})
+		}
+	}
+	return bad
+}
+
 // refusal is the answer when tokens cannot be stored: because they are wrong,
 // or because nobody can tell.
 func refusal(verdicts []verdict) error {
+	if bad := blocked(verdicts, "body", "provider_tokens"); len(bad) > 0 {
+		return &api.ValidationError{Detail: bad}
+	}
 	wrong := api.InvalidTokens{MsgID: api.CodeGitAuthentication}
 	var away error
 	for _, v := range verdicts {
@@ -183,9 +197,10 @@ func (d *Door) checkTokens(ctx context.Context, user string, in api.SettingsInpu
 	if err != nil {
 		return nil, err
 	}
-	var bad []api.FieldError
+	bad := blocked(verdicts, "body", "secrets_store", "provider_tokens")
 	for _, v := range verdicts {
 		switch {
+		case gitprovider.ReasonOf(v.err) == gitprovider.Blocked:
 		case v.bad():
 			bad = append(bad, api.FieldError{Loc: []any{"body", "secrets_store", "provider_tokens", v.provider, "token"}, Type: "value_error", Msg: v.err.Error()})
 		case v.err != nil:

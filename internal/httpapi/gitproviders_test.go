@@ -74,6 +74,8 @@ func TestTokensThatAreRefused(t *testing.T) {
 		"no host":        {nil, `{"enterprise_sso":"x"}`, 401, []string{"valid enterprise_sso token", "No host is stored"}},
 		"no git host":    {map[string]*place{"gitlab": answers(failing("gitlab", gitprovider.Unsupported))}, `{"gitlab":"x"}`, 401, []string{"valid gitlab token"}},
 		"no such thing":  {map[string]*place{"gitlab": answers(failing("gitlab", gitprovider.NotFound))}, `{"gitlab":"x"}`, 401, []string{"valid gitlab token"}},
+		"blocked": {map[string]*place{"github": answers(failing("github", gitprovider.BadToken)), "gitlab": answers(failing("gitlab", gitprovider.Blocked))}, `{"github":"x","gitlab":"y"}`, 422,
+			[]string{`{"detail":[{"loc":["body","provider_tokens","gitlab","host"],"msg":"The address of GitLab is not allowed.","type":"value_error"}]}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, with := newStreet(c.hosts)
@@ -89,7 +91,7 @@ func TestTokensThatAreRefused(t *testing.T) {
 
 // Settings can be stored while a provider is away, but not with a token that it refuses.
 func TestTokensInSettings(t *testing.T) {
-	_, with := newStreet(map[string]*place{"github": knows("11"), "gitlab": answers(failing("gitlab", gitprovider.BadToken)), "gitea": answers(failing("gitea", gitprovider.Unavailable))})
+	_, with := newStreet(map[string]*place{"github": knows("11"), "gitlab": answers(failing("gitlab", gitprovider.BadToken)), "gitea": answers(failing("gitea", gitprovider.Unavailable)), "forgejo": answers(failing("forgejo", gitprovider.Blocked))})
 	r := newRig(t, with)
 	tokens := func(s string) string { return `{"language":"de","secrets_store":{"provider_tokens":` + s + `}}` }
 	if a := r.do("POST", toSettings, tokens(`{"github":"`+canary+`"}`)).want(t, 200); a.body != `{"message":"Settings stored"}` {
@@ -99,6 +101,7 @@ func TestTokensInSettings(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	r.do("POST", toSettings, tokens(`{"gitlab":"`+canary+`","github":null}`)).want(t, 422, `["body","secrets_store","provider_tokens","gitlab","token"]`, "GitLab rejected")
+	r.do("POST", toSettings, tokens(`{"forgejo":{"token":"`+canary+`","host":"git.example"}}`)).want(t, 422, `["body","secrets_store","provider_tokens","forgejo","host"]`, "not allowed")
 	if len(r.storedTokens(t)) != 1 {
 		t.Error("half of a refused update was stored")
 	}

@@ -169,7 +169,7 @@ func forgeFault(err error) error {
 		f.status, f.code = http.StatusNotFound, api.CodeNotFound
 	case gitprovider.RateLimited:
 		f.status, f.code = http.StatusTooManyRequests, api.CodeRateLimited
-	case gitprovider.Refused, gitprovider.Unsupported:
+	case gitprovider.Refused, gitprovider.Unsupported, gitprovider.Blocked:
 		f.status, f.code = http.StatusBadRequest, api.CodeBadRequest
 	}
 	if e.RetryAfter > 0 {

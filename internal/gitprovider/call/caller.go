@@ -180,7 +180,8 @@ func (c *Caller) lost(ctx context.Context, err error) error {
 	} else if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
 		why = "It does not speak https. If it speaks http, store the host as http://" + c.host() + "."
 	} else if blocked, ok := errors.AsType[*outbound.BlockedError](err); ok {
-		failure.Reason, why = gitprovider.Refused, "The server "+blocked.Error()+"." // the address is wrong here, not the host
+		failure = c.Fail(gitprovider.Blocked, "") // the address is wrong here, neither the host nor the token
+		failure.Message += " The server " + blocked.Error() + "."
 	}
 	if why != "" {
 		failure.Message = strings.Replace(failure.Message, "Try again later.", why, 1) // that would not help

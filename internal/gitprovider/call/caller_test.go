@@ -170,7 +170,7 @@ func TestABlockedAddressSaysHowToPermitIt(t *testing.T) {
 	client := outbound.NewClient(blocked, 0)
 	defer client.CloseIdleConnections()
 	_, err := of(client, "http://127.0.0.1:9").Get(t.Context(), "/x", nil, nil)
-	if gitprovider.ReasonOf(err) != gitprovider.Refused || !strings.Contains(err.Error(), "--allow-private 127.0.0.1:9") {
+	if gitprovider.ReasonOf(err) != gitprovider.Blocked || !strings.Contains(err.Error(), "is not allowed. The server refused to connect") || !strings.Contains(err.Error(), "--allow-private 127.0.0.1:9") {
 		t.Errorf("%v", err)
 	}
 	_, err = of(&http.Client{Transport: broken{errors.New("a dialler that prints " + token)}}, "example.org").Get(t.Context(), "/x", nil, nil)
