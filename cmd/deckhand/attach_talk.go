@@ -218,7 +218,7 @@ func (a *attached) interrupted(ctx context.Context) (leave bool) {
 		}
 	case a.want(ctx, "paused"):
 		a.pausing = true
-		a.Notice("pausing after this step; Ctrl-C again to interrupt it, Enter to continue")
+		a.Notice("Ctrl-C again to interrupt this step, Enter to continue") // a status event says that it pauses
 	}
 	return false
 }

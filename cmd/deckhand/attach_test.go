@@ -73,7 +73,7 @@ func TestAttach(t *testing.T) {
 	s.enter("something else") // while it works
 	s.expect("> something else")
 	s.press(ctrlC)
-	s.expect("pausing after this step")
+	s.expect("Pausing after this step")
 	s.press(ctrlC)
 	s.expect("interrupting this step")
 	s.expect("· paused")
@@ -91,6 +91,9 @@ func TestAttach(t *testing.T) {
 	s.press(ctrlC)
 	s.expect("detached")
 	out := s.ends(exitDone)
+	if n := strings.Count(strings.ToLower(out), "pausing"); n != 1 {
+		t.Errorf("it says %d times that it pauses:\n%s", n, out)
+	}
 	if strings.Contains(out, "  not reached") {
 		t.Error("the command went on")
 	}

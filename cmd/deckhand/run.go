@@ -85,7 +85,7 @@ type runCmd struct {
 
 // Help implements kong.HelpProvider.
 func (runCmd) Help() string {
-	return "The agent works in this folder, in a sandbox without access to the rest of this machine. Ctrl-C pauses the agent: type a message or press Enter to continue, or press Ctrl-C again to quit.\n\n" + exitHelp + `
+	return "The agent works in this folder, in a sandbox without access to the rest of this machine. Press Ctrl-C once to pause the agent after the current step, twice to interrupt the step, three times to quit. While the agent is paused, type a message or press Enter to continue.\n\n" + exitHelp + `
 
 Examples:
   deckhand run "fix the failing test" --confirm

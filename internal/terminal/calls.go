@@ -178,6 +178,13 @@ func (d *Display) returned(p session.ToolReturned) {
 	switch {
 	case p.Outcome == session.Rejected:
 		d.line(yellow, "  "+Clean(p.Output))
+	case p.Partial: // most of it was shown while it was written
+		written, note := p.Output, ""
+		if i := strings.LastIndex(p.Output, "\n["); i >= 0 {
+			written, note = p.Output[:i], p.Output[i+1:]
+		}
+		out.finish(written)
+		d.line(red, "  "+Clean(note))
 	case p.Outcome != session.Succeeded:
 		d.some(red, "  ", p.Output, maxThought)
 	case p.Name == "think" || p.Name == "task_tracker":
