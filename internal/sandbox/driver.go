@@ -76,9 +76,16 @@ type Shelver interface {
 // Measurer is a Driver that knows what a sandbox takes up on disk without
 // asking the sandbox.
 type Measurer interface {
-	// Usage counts the bytes that the sandbox has written to its workspace and
-	// beside it.
-	Usage(ctx context.Context, h Handle) (int64, error)
+	// Usage counts what the sandbox has written to its workspace and beside it.
+	Usage(ctx context.Context, h Handle) (Usage, error)
+}
+
+// Usage is what a sandbox takes up on disk.
+type Usage struct {
+	Bytes int64
+	// Files is the number of files if Bytes is their part of the disk, because they are
+	// a larger part of the files that it can have than of its bytes. Otherwise it is 0.
+	Files int64
 }
 
 // Spacer is a Driver that keeps workspaces on a file system that it can ask.
@@ -98,7 +105,7 @@ type Holder interface {
 type Held interface {
 	// Usage counts what the sandbox has written, as Measurer does, and what deleted
 	// files that are open take up.
-	Usage(ctx context.Context) (files, deleted int64, err error)
+	Usage(ctx context.Context) (files Usage, deleted int64, err error)
 	// Release lets everything go on.
 	Release() error
 	// End lets only the runner go on while end has it end everything else.

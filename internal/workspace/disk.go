@@ -44,6 +44,7 @@ type meter struct {
 	limit int64
 	// used is what was measured last, at which time, with how much left on the disk.
 	used  int64
+	files sandbox.Usage // as its driver counts them, without deleted files
 	at    time.Time
 	space sandbox.Space
 	took  time.Duration
@@ -143,6 +144,15 @@ func (m *meter) near(now sandbox.Space) bool {
 	return float64(m.left(now)-gone) < soon*max(m.rate, writeRate) || float64(leftFiles(now)) < soon*fileRate
 }
 
+// mostFiles is how many files the limit is, if it is their number that exceeds it, and
+// not their bytes; otherwise 0.
+func (m *meter) mostFiles() int64 {
+	if m.files.Files == 0 || m.files.Bytes <= m.limit {
+		return 0
+	}
+	return m.limit / (m.files.Bytes / m.files.Files)
+}
+
 // slack is how much more a sandbox may have that is above its limit already.
 const slack = 1 << 20
 
@@ -177,6 +187,8 @@ func (m *meter) measured(at time.Time, took time.Duration, used int64, before, n
 	switch {
 	case first || grew <= 0 || m.peak > 0 && used <= m.peak:
 		return ""
+	case used > m.limit && m.mostFiles() > 0:
+		return fmt.Sprintf("Disk limit reached: %d of %d files used. All running processes were stopped. Delete files to continue.", m.files.Files, m.mostFiles())
 	case used > m.limit:
 		return fmt.Sprintf("Disk limit reached: %s of %s used. All running processes were stopped. Delete files to continue.", size(used), size(m.limit))
 	case m.tight(now):
@@ -270,8 +282,8 @@ func (k *Keeper) hold(ctx context.Context, id session.ID, m *meter, now sandbox.
 // unheld is a sandbox that goes on while it is measured.
 type unheld struct{}
 
-func (unheld) Usage(context.Context) (files, deleted int64, err error) {
-	return 0, 0, errors.ErrUnsupported
+func (unheld) Usage(context.Context) (files sandbox.Usage, deleted int64, err error) {
+	return sandbox.Usage{}, 0, errors.ErrUnsupported
 }
 func (unheld) Release() error             { return nil }
 func (unheld) End(end func() error) error { return end() }
@@ -279,19 +291,21 @@ func (unheld) End(end func() error) error { return end() }
 // usage counts what a sandbox takes up. Its runner is asked for deleted files that are
 // open now and then, and whenever the disk has lost more than its files account for.
 func (k *Keeper) usage(ctx context.Context, id session.ID, box *sandbox.Sandbox, m *meter, space sandbox.Space, held sandbox.Held) (int64, error) {
-	used, hidden, err := held.Usage(ctx)
+	counted, hidden, err := held.Usage(ctx)
 	if !errors.Is(err, errors.ErrUnsupported) {
-		m.hidden, m.hiddenAt = hidden, time.Now()
-		return used + hidden, err
+		m.files, m.hidden, m.hiddenAt = counted, hidden, time.Now()
+		return counted.Bytes + hidden, err
 	}
 	if d, ok := k.Driver.(sandbox.Measurer); ok {
-		used, err = d.Usage(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
+		counted, err = d.Usage(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
 	} else {
-		used, err = box.Usage(ctx)
+		counted.Bytes, err = box.Usage(ctx)
 	}
 	if err != nil {
 		return 0, err
 	}
+	m.files = counted
+	used := counted.Bytes
 	lost := m.space.FreeBytes - space.FreeBytes - (used + m.hidden - m.used)
 	if time.Since(m.hiddenAt) >= measureEvery || m.known && lost > m.left(m.space)/approach {
 		if m.hidden, err = box.Unlinked(ctx); err != nil {

@@ -53,6 +53,23 @@ func TestMeterLooksInTime(t *testing.T) {
 	}
 }
 
+// A sandbox with too many files is told their number: its bytes may be few.
+func TestMeterCountsFiles(t *testing.T) {
+	disk := sandbox.Space{Bytes: 100 << 30, FreeBytes: 80 << 30, Inodes: 1 << 20, FreeInodes: 1 << 20}
+	now := time.Now()
+	for want, u := range map[string]sandbox.Usage{
+		"Disk limit reached: 2048 of 1024 files used.": {Bytes: 2048 << 14, Files: 2048},
+		"Disk limit reached: 32.0 MB of 16.0 MB used.": {Bytes: 2048 << 14},
+	} {
+		m := &meter{limit: 1024 << 14}
+		m.measured(now, 0, 0, disk, disk)
+		m.files = u
+		if why := m.measured(now.Add(time.Second), 0, u.Bytes, disk, disk); !strings.HasPrefix(why, want) {
+			t.Errorf("%q, want %q", why, want)
+		}
+	}
+}
+
 // A disk that is nearly full ends whoever still grows, whatever its own limit.
 func TestMeterKeepsRoomOnTheDisk(t *testing.T) {
 	now := time.Now()

@@ -406,16 +406,17 @@ func (d *Driver) Inspect(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbo
 }
 
 // Usage implements sandbox.Measurer.
-func (d *Driver) Usage(ctx context.Context, h sandbox.Handle) (int64, error) {
+func (d *Driver) Usage(ctx context.Context, h sandbox.Handle) (sandbox.Usage, error) {
 	if info, err := os.Lstat(filepath.Join(d.dir(h.ID), "ws")); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return 0, nil // a folder of somebody else's
+		return sandbox.Usage{}, nil // a folder of somebody else's
 	}
 	root, err := d.View(ctx, h)
 	if err != nil {
-		return 0, err
+		return sandbox.Usage{}, err
 	}
 	defer root.Close()
-	return files.Usage(ctx, root)
+	bytes, err := files.Usage(ctx, root)
+	return sandbox.Usage{Bytes: bytes}, err
 }
 
 // Check implements sandbox.Checker.

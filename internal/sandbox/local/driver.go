@@ -302,20 +302,21 @@ func (d *Driver) View(_ context.Context, h sandbox.Handle) (*os.Root, error) {
 func (d *Driver) Near() {}
 
 // Usage implements sandbox.Measurer.
-func (d *Driver) Usage(_ context.Context, h sandbox.Handle) (int64, error) {
+func (d *Driver) Usage(_ context.Context, h sandbox.Handle) (sandbox.Usage, error) {
 	dir, err := d.path(h)
 	if err != nil {
-		return 0, err
+		return sandbox.Usage{}, err
 	}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return 0, fmt.Errorf("%w: %s does not exist", sandbox.ErrGone, h.ID)
+		return sandbox.Usage{}, fmt.Errorf("%w: %s does not exist", sandbox.ErrGone, h.ID)
 	}
 	var parts []string
 	// What the runner keeps is bounded by itself, and nobody inside could delete it.
 	for _, name := range []string{box.WorkDir, box.HomeDir, box.UpDir, box.TmpDir} {
 		parts = append(parts, filepath.Join(dir, name))
 	}
-	return tree.Usage(parts...)
+	bytes, files, err := tree.Usage(parts...)
+	return sandbox.Usage{Bytes: bytes, Files: files}, err
 }
 
 // Space implements sandbox.Spacer.

@@ -51,13 +51,13 @@ func (d *Driver) Hold(ctx context.Context, h sandbox.Handle) (sandbox.Held, erro
 }
 
 // Usage implements sandbox.Held.
-func (h *held) Usage(ctx context.Context) (files, unlinked int64, err error) {
+func (h *held) Usage(ctx context.Context) (files sandbox.Usage, unlinked int64, err error) {
 	if files, err = h.driver.Usage(ctx, h.driver.handle(h.id)); err != nil {
-		return 0, 0, err
+		return sandbox.Usage{}, 0, err
 	}
 	pids, err := cgroup.Processes(h.meta.Groups)
 	if err != nil {
-		return 0, 0, err
+		return sandbox.Usage{}, 0, err
 	}
 	var processes []string
 	for _, pid := range pids {

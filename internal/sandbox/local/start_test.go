@@ -443,7 +443,7 @@ func TestUsage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return n
+		return n.Bytes
 	}
 	sh(t, s, "head -c 1000000 /dev/urandom > first; sync first") // from here on the bytes count for more than the number of files
 	before := usage()

@@ -154,7 +154,7 @@ func measure(t *testing.T, o Options) {
 		t.Helper()
 		n, err := m.Usage(within(t), b.handle)
 		must(t, err)
-		return n
+		return n.Bytes
 	}
 	const size = 3 << 20
 	b.put(t, "first", strings.Repeat("x", 1<<20)) // from here on the bytes count for more than the number of files
@@ -171,7 +171,7 @@ func measure(t *testing.T, o Options) {
 	must(t, d.Stop(within(t), b.handle))
 	usage()
 	must(t, d.Destroy(within(t), b.handle))
-	if n, err := m.Usage(within(t), b.handle); err == nil && n > 0 || err != nil && !errors.Is(err, sandbox.ErrGone) && !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("what was destroyed takes up %d bytes, %v", n, err)
+	if n, err := m.Usage(within(t), b.handle); err == nil && n.Bytes > 0 || err != nil && !errors.Is(err, sandbox.ErrGone) && !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was destroyed takes up %d bytes, %v", n.Bytes, err)
 	}
 }

@@ -52,7 +52,7 @@ func TestDeepTrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	dig(t, top, 5000)
-	n, err := Usage(top)
+	n, _, err := Usage(top)
 	if err != nil || n < 1<<20 {
 		t.Errorf("Usage: %d, %v", n, err)
 	}
@@ -60,7 +60,7 @@ func TestDeepTrees(t *testing.T) {
 	if err := Copy(top, other, IDs{}); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := Usage(other); err != nil || m != n {
+	if m, _, err := Usage(other); err != nil || m != n {
 		t.Errorf("the copy takes %d, the original %d (%v)", m, n, err)
 	}
 	for _, path := range []string{top, other} {
@@ -114,15 +114,15 @@ func TestUsageByFiles(t *testing.T) {
 	if st.Files == 0 {
 		t.Skip("SKIPPED: this file system can have any number of files")
 	}
-	n, err := Usage(dir)
-	if least := 300 * (int64(st.Blocks) * int64(st.Bsize) / int64(st.Files)); err != nil || n < least {
-		t.Errorf("%d, %v; want at least %d", n, err, least)
+	n, files, err := Usage(dir)
+	if least := 300 * (int64(st.Blocks) * int64(st.Bsize) / int64(st.Files)); err != nil || n < least || files != 300 {
+		t.Errorf("%d for %d files, %v; want at least %d", n, files, err, least)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "large"), make([]byte, 64<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := Usage(dir); err != nil || n < 64<<20 || n > 80<<20 {
-		t.Errorf("with a large file: %d, %v", n, err)
+	if n, files, err := Usage(dir); err != nil || n < 64<<20 || n > 80<<20 || files != 0 {
+		t.Errorf("with a large file: %d for %d files, %v", n, files, err)
 	}
 }
 
@@ -141,14 +141,14 @@ func TestUsageByNames(t *testing.T) {
 	for i := range 300 {
 		must(t, os.Link(filepath.Join(dir, "first"), filepath.Join(dir, strconv.Itoa(i))))
 	}
-	n, err := Usage(dir)
+	n, _, err := Usage(dir)
 	if least := 300 * (int64(st.Blocks) * int64(st.Bsize) / int64(st.Files)); err != nil || n < least {
 		t.Errorf("%d, %v; want at least %d", n, err, least)
 	}
 }
 
 func TestUsageOfNothing(t *testing.T) {
-	if n, err := Usage(filepath.Join(t.TempDir(), "nothing")); n != 0 || err != nil {
+	if n, _, err := Usage(filepath.Join(t.TempDir(), "nothing")); n != 0 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 }
@@ -171,8 +171,8 @@ func TestCopy(t *testing.T) {
 	if got, want := describe(t, to), describe(t, from); got != want {
 		t.Errorf("the copy has\n%s\nand the original\n%s", got, want)
 	}
-	a, errA := Usage(from)
-	b, errB := Usage(to)
+	a, _, errA := Usage(from)
+	b, _, errB := Usage(to)
 	if a != b || errA != nil || errB != nil {
 		t.Errorf("the original takes %d (%v), the copy %d (%v)", a, errA, b, errB)
 	}

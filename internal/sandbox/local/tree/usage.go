@@ -21,21 +21,24 @@ type inode struct{ dev, ino uint64 }
 // Usage counts the bytes that the folders take up on disk, what has several
 // names once. A folder that does not exist takes up nothing. A file system has
 // room for so many files as well as for so many bytes: who has a larger part of
-// the files than of the bytes is counted by the files.
-func Usage(paths ...string) (int64, error) {
+// the files than of the bytes is counted by the files, whose number is files; otherwise that is 0.
+func Usage(paths ...string) (bytes, files int64, err error) {
 	seen := map[inode]bool{}
 	var total count
 	var perFile int64
 	for _, path := range paths {
 		found, share, err := usage(path, seen)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return 0, err
+			return 0, 0, err
 		}
 		total.bytes += found.bytes
 		total.files += found.files
 		perFile = max(perFile, share)
 	}
-	return max(total.bytes, total.files*perFile), nil
+	if byFiles := total.files * perFile; byFiles > total.bytes {
+		return byFiles, total.files, nil
+	}
+	return total.bytes, 0, nil
 }
 
 // usage counts one folder without what was seen in others, and says how many bytes
