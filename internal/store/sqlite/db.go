@@ -259,8 +259,9 @@ func (db *DB) Ping(ctx context.Context) error {
 	})
 }
 
-// Healthy is nil, or why the database did not store the last write. Asked while
-// there is trouble, it has a small write tried, so that the end of it is noticed.
+// Healthy is nil, or why the database did not store the last write, or may not store the
+// next one. Asked while there is trouble, it has a small write tried, so that the end of
+// it is noticed.
 func (db *DB) Healthy() error {
 	if db.readonly {
 		return ErrReadOnly
@@ -268,7 +269,13 @@ func (db *DB) Healthy() error {
 	if !db.reserve.ready() {
 		return ErrFull
 	}
-	return db.writer.healthy()
+	if err := db.writer.healthy(); err != nil {
+		return err
+	}
+	if db.reserve.low() {
+		return errLow
+	}
+	return nil
 }
 
 // Stats are counts since the file was opened.

@@ -13,6 +13,7 @@ import (
 // What can go wrong with the file, for errors.Is. The texts are for the
 // operator, who can do something about it.
 var (
+	errLow      = error(unwritten("the disk is nearly full: free some space, or writes will fail"))
 	ErrFull     = error(unwritten("the disk is full: nothing can be stored until space is freed"))
 	ErrReadOnly = error(unwritten("the database is read-only: nothing can be stored until the disk is writable"))
 	ErrBusy     = errors.New("the database is locked by another process")

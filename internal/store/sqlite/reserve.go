@@ -71,6 +71,15 @@ func (r *reserve) ready() bool {
 	return true
 }
 
+// low says that less is left on the disk than the reserve holds: the next writes may fail.
+func (r *reserve) low() bool {
+	if r.size < minReserve {
+		return false
+	}
+	free, _, err := space(filepath.Dir(r.path))
+	return err == nil && free < r.size
+}
+
 // fill writes the file. What is in it cannot be compressed.
 func (r *reserve) fill() bool {
 	if r.size < minReserve {

@@ -28,8 +28,15 @@ func TestReserve(t *testing.T) {
 	filler := filepath.Join(dir, "filler")
 	f, err := os.Create(filler)
 	must(t, err)
-	for err == nil {
+	must(t, db.Healthy())
+	for low := false; err == nil; { // it is said before a write fails
 		_, err = f.Write(make([]byte, 4096))
+		if free, _, _ := space(dir); free < 1<<20 && !low {
+			low = true
+			if err := db.Healthy(); !errors.Is(err, errLow) {
+				t.Errorf("healthy with %d bytes left: %v", free, err)
+			}
+		}
 	}
 	must(t, f.Close())
 	if !errors.Is(err, syscall.ENOSPC) {
