@@ -108,6 +108,7 @@ func TestHelp(t *testing.T) {
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	must(t, "user", "create", "ada", "--data-dir", dir)
 	for _, c := range []struct {
 		args []string
 		says string
@@ -171,7 +172,7 @@ func TestPrecedence(t *testing.T) {
 		home := t.TempDir()
 		t.Setenv("XDG_DATA_HOME", home)
 		dirs := map[string]string{"flag": filepath.Join(home, "f"), "env": filepath.Join(home, "e"), "file": filepath.Join(home, "c"), "default": filepath.Join(home, "deckhand")}
-		args := []string{"user", "list"}
+		args := []string{"user", "create", "ada"}
 		if c.flag != "" {
 			args = append(args, "--data-dir", dirs["flag"])
 		}
@@ -195,6 +196,7 @@ func TestConfigFile(t *testing.T) {
 	list := func(text string) []string {
 		return []string{"user", "list", "--data-dir", dir, "--config", write(t, text)}
 	}
+	must(t, "user", "create", "ada", "--data-dir", dir)
 	must(t, list("# nothing\n")...)
 	must(t, list("")...)
 	must(t, list("rate_limit: 5\nallow-host: [a.example, b.example]\nprices:\n  acme/m: {input: 0, output: 2.5}\n")...)
@@ -261,6 +263,22 @@ func TestKeys(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	refuses(t, at("key", "create", "--user", "ada", "--admin"), "not an administrator")
+}
+
+// Commands that need data of a server refuse when there is none, and create nothing.
+func TestCommandsThatNeedData(t *testing.T) {
+	t.Parallel()
+	none, empty := filepath.Join(t.TempDir(), "nope"), t.TempDir()
+	for _, args := range [][]string{{"key", "list"}, {"key", "revoke", "x"}, {"key", "rotate-master"}, {"user", "list"}, {"user", "disable", "x"}, {"user", "enable", "x"}, {"doctor", "x"}} {
+		refuses(t, append(args, "--data-dir", none), "no data directory at "+none+": start a server")
+		refuses(t, append(args, "--data-dir", empty), "no database at "+filepath.Join(empty, "deckhand.db"))
+	}
+	if _, err := os.Stat(none); err == nil {
+		t.Error("the data directory was created")
+	}
+	if made, err := os.ReadDir(empty); err != nil || len(made) > 0 {
+		t.Errorf("created %v, %v", made, err)
+	}
 }
 
 // The last way in for an administrator is not closed by accident.

@@ -109,8 +109,10 @@ func (c *doctorCmd) dataDir() error {
 // database opens what is there; it makes nothing where nothing is.
 func (c *doctorCmd) database(ctx context.Context, r *report) error {
 	path, _ := c.databasePath()
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil
+	for _, needed := range []string{c.DataDir, path} {
+		if _, err := os.Stat(needed); errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
 	}
 	d, err := openData(ctx, c.common, access.Options{})
 	if err != nil {
@@ -135,7 +137,7 @@ func (c *doctorCmd) model(ctx context.Context, all *cli, r *report) error {
 	if err != nil {
 		return err
 	}
-	d, err := openData(ctx, c.common, access.Options{})
+	d, err := openExisting(ctx, c.common, access.Options{})
 	if err != nil {
 		return err
 	}
@@ -226,7 +228,7 @@ func (c *doctorCmd) address() error {
 
 // verify folds a log and holds it against every rule.
 func (c *doctorCmd) verify(ctx context.Context, o *output) error {
-	d, err := openData(ctx, c.common, access.Options{})
+	d, err := openExisting(ctx, c.common, access.Options{})
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ type keyCreateCmd struct {
 
 // Run makes a key.
 func (c *keyCreateCmd) Run(ctx context.Context, o *output) error {
-	return c.change(ctx, func(g *access.Gate) error {
+	return c.change(ctx, openData, func(g *access.Gate) error {
 		var life time.Duration // for ever
 		if c.Expires != nil {
 			if life = *c.Expires; life <= 0 {
@@ -51,7 +51,7 @@ type keyListCmd struct {
 
 // Run lists keys.
 func (c *keyListCmd) Run(ctx context.Context, o *output) error {
-	d, err := openData(ctx, c.common, access.Options{})
+	d, err := openExisting(ctx, c.common, access.Options{})
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ type keyRevokeCmd struct {
 
 // Run revokes a key.
 func (c *keyRevokeCmd) Run(ctx context.Context, o *output) error {
-	return c.change(ctx, func(g *access.Gate) error {
+	return c.change(ctx, openExisting, func(g *access.Gate) error {
 		k, err := g.Revoke(ctx, c.ID, c.Force)
 		if errors.Is(err, access.ErrNotFound) {
 			return fmt.Errorf("key %s not found; list keys with: deckhand key list", c.ID)
@@ -102,7 +102,7 @@ type rotateMasterCmd struct{ common }
 
 // Run rotates the master key. With DECKHAND_MASTER_KEY the new one comes from DECKHAND_NEW_MASTER_KEY.
 func (c *rotateMasterCmd) Run(ctx context.Context, o *output) error {
-	d, err := openData(ctx, c.common, access.Options{})
+	d, err := openExisting(ctx, c.common, access.Options{})
 	if err != nil {
 		return err
 	}
@@ -130,9 +130,12 @@ func (c *rotateMasterCmd) Run(ctx context.Context, o *output) error {
 	return err
 }
 
+// opener is openData or openExisting.
+type opener func(context.Context, common, access.Options) (*data, error)
+
 // change opens the data, applies a change of keys or users and tells a running server.
-func (c common) change(ctx context.Context, do func(*access.Gate) error) error {
-	d, err := openData(ctx, c, access.Options{})
+func (c common) change(ctx context.Context, open opener, do func(*access.Gate) error) error {
+	d, err := open(ctx, c, access.Options{})
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ type userCreateCmd struct {
 
 // Run makes a user.
 func (c *userCreateCmd) Run(ctx context.Context, o *output) error {
-	return c.change(ctx, func(g *access.Gate) error {
+	return c.change(ctx, openData, func(g *access.Gate) error {
 		u, err := g.CreateUser(ctx, c.Name, c.Admin)
 		if errors.Is(err, access.ErrExists) {
 			return fmt.Errorf("user %s already exists", c.Name)
@@ -41,7 +41,7 @@ type userListCmd struct{ common }
 
 // Run lists users.
 func (c *userListCmd) Run(ctx context.Context, o *output) error {
-	d, err := openData(ctx, c.common, access.Options{})
+	d, err := openExisting(ctx, c.common, access.Options{})
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ type userDisableCmd struct {
 
 // Run locks a user out.
 func (c *userDisableCmd) Run(ctx context.Context, o *output) error {
-	return c.change(ctx, func(g *access.Gate) error {
+	return c.change(ctx, openExisting, func(g *access.Gate) error {
 		return said(o, g.DisableUser(ctx, c.Name, c.Force), c.Name, "disabled")
 	})
 }
@@ -82,7 +82,7 @@ type userEnableCmd struct {
 
 // Run lets a user in again.
 func (c *userEnableCmd) Run(ctx context.Context, o *output) error {
-	return c.change(ctx, func(g *access.Gate) error { return said(o, g.EnableUser(ctx, c.Name), c.Name, "enabled") })
+	return c.change(ctx, openExisting, func(g *access.Gate) error { return said(o, g.EnableUser(ctx, c.Name), c.Name, "enabled") })
 }
 
 func said(o *output, err error, name, what string) error {

@@ -49,6 +49,23 @@ func openData(ctx context.Context, c common, o access.Options) (*data, error) {
 	return openDataWith(ctx, c, o, sqlite.Options{})
 }
 
+// openExisting is openData for commands that need data of a server. They create neither
+// the data directory nor the database: a misspelled --data-dir must not look like an empty server.
+func openExisting(ctx context.Context, c common, o access.Options) (*data, error) {
+	path, err := c.databasePath()
+	if err != nil {
+		return nil, err
+	}
+	const advice = "start a server with deckhand serve, or use another --data-dir"
+	if _, err := os.Stat(c.DataDir); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("no data directory at %s: %s", c.DataDir, advice)
+	}
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("no database at %s: %s", path, advice)
+	}
+	return openData(ctx, c, o)
+}
+
 // reserveSize is the space that a server keeps for when the disk is full.
 const reserveSize = 8 << 20
 
