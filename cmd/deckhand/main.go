@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -96,6 +97,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "deckhand:", err)
 		return 2
 	}
+	if err := checkNegative(k); err != nil {
+		fmt.Fprintln(stderr, "deckhand:", err)
+		return 2
+	}
 	err = k.Run(&c)
 	var ended verdict
 	if errors.As(err, &ended) && ended.said {
@@ -121,7 +126,31 @@ func asTyped(args []string) []string {
 	case len(args) == 1 && args[0] == "--version":
 		return []string{"version"}
 	}
-	return args
+	var out []string
+	for i, arg := range args {
+		if arg == "--" {
+			return append(out, args[i:]...)
+		}
+		if last := len(out) - 1; last >= 0 && negativeNumber.MatchString(arg) && strings.HasPrefix(out[last], "--") && !strings.Contains(out[last], "=") {
+			out[last] += "=" + arg // the parser would take it for a short flag
+			continue
+		}
+		out = append(out, arg)
+	}
+	return out
+}
+
+var negativeNumber = regexp.MustCompile(`^-[0-9][0-9.]*[A-Za-z]*$`)
+
+// checkNegative refuses negative numbers, which have no meaning for any flag. Optional
+// values are checked by their commands.
+func checkNegative(k *kong.Context) error {
+	for _, f := range k.Flags() {
+		if v := f.Target; v.CanInt() && v.Int() < 0 || v.CanFloat() && v.Float() < 0 {
+			return fmt.Errorf("--%s must not be negative", f.Name)
+		}
+	}
+	return nil
 }
 
 // quoteTask says what is wrong where a task was given as several words.
