@@ -22,6 +22,8 @@ type CreateUser struct {
 // PatchUser is the body of PATCH /api/users/{name}.
 type PatchUser struct {
 	Disabled Opt[bool] `json:"disabled,omitzero" nullable:"false" doc:"true disables the user and closes their streams; false enables the user again."`
+	// VerifiedEmail is the address, so that one that the user changes meanwhile is not confirmed.
+	VerifiedEmail Opt[string] `json:"verified_email,omitzero" nullable:"false" maxLength:"254" doc:"The user's e-mail address, to confirm that it is theirs: email_verified in their settings becomes true until they change the address. Empty withdraws the confirmation. Only on servers with single sign-on."`
 }
 
 // LoginOptions says how people may log in beside with a key.

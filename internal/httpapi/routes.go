@@ -116,7 +116,7 @@ func table() []route {
 		op(route{method: "GET", path: "/api/usage", id: "getUsage", tag: tagKeys, summary: "Get spending and spending limit", about: aboutUsage}, getUsage),
 		op(route{method: "GET", path: "/api/users", id: "listUsers", admin: true, tag: tagKeys, summary: "List users", about: aboutUsers}, listUsers),
 		op(route{method: "POST", path: "/api/users", id: "createUser", admin: true, tag: tagKeys, status: http.StatusCreated, summary: "Create a user", about: aboutUsers}, createUser),
-		op(route{method: "PATCH", path: "/api/users/{name}", id: "patchUser", admin: true, tag: tagKeys, summary: "Disable or enable a user", about: aboutUsers}, patchUser),
+		op(route{method: "PATCH", path: "/api/users/{name}", id: "patchUser", admin: true, tag: tagKeys, summary: "Disable or enable a user, or confirm an e-mail address", about: aboutUsers}, patchUser),
 		op(route{method: "GET", path: "/api/login/options", id: "loginOptions", tag: tagKeys, public: true, summary: "List login methods"}, loginOptions),
 		op(route{method: "POST", path: "/api/login", id: "login", tag: tagKeys, public: true, summary: "Exchange a login ticket or a key for a session cookie"}, login),
 		op(route{method: "POST", path: "/api/logout", id: "logout", tag: tagKeys, summary: "Log out of the browser session"}, logout),

@@ -23,8 +23,9 @@ func getSettings(d *Door, ctx context.Context, c *call, _ none, _ none) (api.Set
 	return d.viewSettings(ctx, c.who.User, s)
 }
 
-// viewSettings is what a user is shown. Where people sign on, the identity provider says
-// whether an address is verified, and which one a user has who entered none.
+// viewSettings is what a user is shown. Where people sign on, the identity provider or an
+// administrator says whether an address is verified, and the provider which one a user has
+// who entered none.
 func (d *Door) viewSettings(ctx context.Context, user string, s settings.Settings) (api.Settings, error) {
 	view := settings.View(s)
 	if d.SignOn == nil {
@@ -41,6 +42,9 @@ func (d *Door) viewSettings(ctx context.Context, user string, s settings.Setting
 			view.Email = &e.Address
 		}
 		view.EmailVerified = ptr(e.Verified && e.Address != "" && strings.EqualFold(deref(view.Email), e.Address))
+	}
+	if s.VerifiedEmail != "" && strings.EqualFold(deref(view.Email), s.VerifiedEmail) {
+		view.EmailVerified = ptr(true)
 	}
 	return view, nil
 }

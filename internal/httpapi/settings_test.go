@@ -259,6 +259,23 @@ func TestEmailVerified(t *testing.T) {
 	if a := r.do("POST", toSettings, `{"email_verified":null}`).want(t, 200); strings.Contains(a.body, "ignored") {
 		t.Error(a.body)
 	}
+
+	// An administrator confirms an address, and it is that address which is confirmed.
+	confirm := func(r *rig, address string) answer {
+		return r.do("PATCH", "/api/users/ada", `{"verified_email":"`+address+`"}`, "X-Session-API-Key", r.keys["admin"])
+	}
+	confirm(alone, "ada@example.org").want(t, 400, "no single sign-on")
+	r.do("PATCH", "/api/users/ada", `{"verified_email":"ada@example.org"}`).want(t, 403)
+	confirm(r, "eve@example.org").want(t, 409, "not the e-mail address")
+	confirm(r, "Ada@example.org").want(t, 200)
+	r.do("GET", toSettings, "").want(t, 200, `"email_verified":true`)
+	r.do("POST", toSettings, `{"email":"other@example.org"}`).want(t, 200)
+	r.do("GET", toSettings, "").want(t, 200, `"email_verified":null`)
+	r.do("POST", toSettings, `{"email":"ada@example.org"}`).want(t, 200)
+	confirm(r, "").want(t, 200)
+	r.do("GET", toSettings, "").want(t, 200, `"email_verified":null`)
+	r.do("PATCH", "/api/users/bob", `{"verified_email":"bob@example.org"}`, "X-Session-API-Key", r.keys["admin"]).want(t, 409)
+	r.as("bob", "GET", toSettings, "").want(t, 404)
 }
 
 func TestUnknownQueryParameters(t *testing.T) {

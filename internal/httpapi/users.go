@@ -2,11 +2,15 @@ package httpapi
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"strings"
 	"time"
 
 	"deckhand/api"
 	"deckhand/internal/access"
 	"deckhand/internal/session"
+	"deckhand/internal/settings"
 )
 
 const aboutUsers = "Requires an admin key. Single sign-on users are created on their first login. To give another user access, create a key with POST /api/keys."
@@ -52,7 +56,8 @@ type userPath struct {
 	Name string `path:"name" maxLength:"64"`
 }
 
-// patchUser locks a user out or lets them in. The last administrator stays.
+// patchUser locks a user out or lets them in, and confirms their address. The last
+// administrator stays.
 func patchUser(d *Door, ctx context.Context, _ *call, p userPath, b api.PatchUser) (api.User, error) {
 	if disabled, ok := b.Disabled.Get(); ok {
 		change := d.Gate.EnableUser
@@ -67,7 +72,42 @@ func patchUser(d *Door, ctx context.Context, _ *call, p userPath, b api.PatchUse
 	if err != nil {
 		return api.User{}, err
 	}
+	if address, ok := b.VerifiedEmail.Get(); ok {
+		if err := d.verifyEmail(ctx, p.Name, address); err != nil {
+			return api.User{}, err
+		}
+	}
 	return d.userView(ctx, u)
+}
+
+// verifyEmail confirms that an address is the user's, if it is the one in their settings.
+func (d *Door) verifyEmail(ctx context.Context, user, address string) error {
+	if d.SignOn == nil {
+		return fail(http.StatusBadRequest, api.CodeBadRequest, "This server has no single sign-on, so users set email_verified in their own settings.")
+	}
+	other := fail(http.StatusConflict, api.CodeConflict, "verified_email is not the e-mail address in the settings of "+user+".")
+	stored, err := d.Settings.Get(ctx, user)
+	if errors.Is(err, settings.ErrNotFound) { // and none are made by this
+		return other
+	}
+	if err != nil {
+		return err
+	}
+	view, err := d.viewSettings(ctx, user, stored)
+	if err != nil {
+		return err
+	}
+	return d.Settings.Change(ctx, user, func(s *settings.Settings) error {
+		has := deref(s.Email)
+		if has == "" { // the provider's, which nobody but the provider changes
+			has = deref(view.Email)
+		}
+		if address != "" && !strings.EqualFold(address, has) {
+			return other
+		}
+		s.VerifiedEmail = address
+		return nil
+	})
 }
 
 func (d *Door) userView(ctx context.Context, u access.User) (api.User, error) {

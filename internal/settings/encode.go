@@ -40,6 +40,7 @@ type stored struct {
 	EmailVerified                       *bool                  `json:"email_verified,omitempty"`
 	GitUserName                         *string                `json:"git_user_name,omitempty"`
 	GitUserEmail                        *string                `json:"git_user_email,omitempty"`
+	VerifiedEmail                       string                 `json:"verified_email,omitempty"`
 	TrustedRepositories                 []string               `json:"trusted_repositories,omitempty"`
 }
 
@@ -115,7 +116,7 @@ func Encode(ctx context.Context, keys *secret.Keyring, user string, s Settings) 
 		SearchAPIKey:                        seal("search_api_key", s.SearchAPIKey),
 		SandboxAPIKey:                       seal("sandbox_api_key", s.SandboxAPIKey),
 		MaxBudgetPerTask:                    s.MaxBudgetPerTask,
-		Email:                               s.Email, EmailVerified: s.EmailVerified,
+		Email:                               s.Email, EmailVerified: s.EmailVerified, VerifiedEmail: s.VerifiedEmail,
 		GitUserName: s.GitUserName, GitUserEmail: s.GitUserEmail, TrustedRepositories: s.TrustedRepositories,
 		ProviderTokens: make(map[string]storedToken), CustomSecrets: make(map[string]storedValue),
 	}
@@ -178,7 +179,7 @@ func Decode(ctx context.Context, keys *secret.Keyring, user string, body []byte)
 		SearchAPIKey:                        open("search_api_key", in.SearchAPIKey),
 		SandboxAPIKey:                       open("sandbox_api_key", in.SandboxAPIKey),
 		MaxBudgetPerTask:                    in.MaxBudgetPerTask,
-		Email:                               in.Email, EmailVerified: in.EmailVerified,
+		Email:                               in.Email, EmailVerified: in.EmailVerified, VerifiedEmail: in.VerifiedEmail,
 		GitUserName: in.GitUserName, GitUserEmail: in.GitUserEmail, TrustedRepositories: in.TrustedRepositories,
 	}
 	if len(in.ProviderTokens) > 0 {

@@ -46,6 +46,8 @@ type Settings struct {
 	EmailVerified                       *bool
 	GitUserName                         *string
 	GitUserEmail                        *string
+	// VerifiedEmail is the address that an administrator confirmed to be the user's.
+	VerifiedEmail string
 	// TrustedRepositories are those that the user trusts, as RepositoryName spells them.
 	TrustedRepositories []string
 }
