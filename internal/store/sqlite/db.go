@@ -70,7 +70,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	}
 	db := &DB{path: path, known: known{}, outbox: newOutbox(), recent: newRecent(), reserve: &reserve{}}
 	err = db.open(ctx, o)
-	if o.Reserve > 0 && errors.Is(explain(err), ErrFull) && os.Remove(reservePath(path)) == nil {
+	for o.Reserve > 0 && errors.Is(explain(err), ErrFull) && halve(reservePath(path)) {
 		err = db.open(ctx, o)
 	}
 	if err == nil {
@@ -314,13 +314,14 @@ func (db *DB) write(ctx context.Context, size int, do func(*conn) error) error {
 	return db.writer.write(ctx, size, do)
 }
 
-// writeAtLast is write for what must be stored also when the disk is full: it uses the reserve.
-func (db *DB) writeAtLast(ctx context.Context, size int, do func(*conn) error) error {
+// writeAtLast is write for what must be stored also when the disk is full: it uses the
+// reserve, and the last part of it if final.
+func (db *DB) writeAtLast(ctx context.Context, size int, final bool, do func(*conn) error) error {
 	if db.readonly {
 		return ErrReadOnly
 	}
 	err := db.writer.write(ctx, size, do)
-	if errors.Is(err, ErrFull) && db.reserve.release() {
+	for errors.Is(err, ErrFull) && db.reserve.release(final) {
 		err = db.writer.write(ctx, size, do)
 	}
 	return err

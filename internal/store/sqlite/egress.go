@@ -78,7 +78,7 @@ const forgetPiece = 1000
 func (l egressLedger) Forget(ctx context.Context, sandboxID string) error {
 	for {
 		var removed int64
-		err := l.db.writeAtLast(ctx, 0, func(c *conn) (err error) {
+		err := l.db.writeAtLast(ctx, 0, true, func(c *conn) (err error) {
 			removed, err = c.exec("DELETE FROM egress WHERE sandbox = ? AND id < (SELECT min(id) FROM egress WHERE sandbox = ?) + ?",
 				sandboxID, sandboxID, int64(forgetPiece))
 			return err

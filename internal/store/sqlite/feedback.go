@@ -77,7 +77,7 @@ func (s feedbackStore) read(ctx context.Context, limit int, sql string, args ...
 
 // Forget implements feedback.Store.
 func (s feedbackStore) Forget(ctx context.Context, session string) error {
-	return s.db.writeAtLast(ctx, 0, func(c *conn) error {
+	return s.db.writeAtLast(ctx, 0, true, func(c *conn) error {
 		_, err := c.exec("DELETE FROM feedback WHERE session = ?", session)
 		return err
 	})

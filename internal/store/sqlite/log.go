@@ -55,7 +55,7 @@ func (db *DB) Append(ctx context.Context, b session.Batch) error {
 		return err
 	}
 	if closing(b) {
-		err = db.writeAtLast(ctx, len(a.body), a.store)
+		err = db.writeAtLast(ctx, len(a.body), final(b), a.store)
 	} else {
 		err = db.write(ctx, len(a.body), a.store)
 	}

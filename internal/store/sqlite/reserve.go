@@ -11,15 +11,24 @@ import (
 )
 
 // reserve is a file that takes up space for when there is no other: when the disk is
-// full it is removed, so that ends can still be recorded, and made again when there is
-// room. Until then nothing else is written.
+// full it is made smaller step by step, so that ends can still be recorded, and made again
+// when there is room. Until then nothing else is written. A step is little, since others
+// may take the space before it is used.
 type reserve struct {
 	path string
 	size int64 // 0 for no reserve
 
-	mu    sync.Mutex
-	spent bool
+	mu   sync.Mutex
+	left int64 // how large the file is
 }
+
+const (
+	// reserveSteps is in how many steps the reserve is given back.
+	reserveSteps = 8
+	// lastSteps are the steps for a conversation that is stopped, deleted or failed: what
+	// other ends have used up does not keep a person from that.
+	lastSteps = 2
+)
 
 // minReserve is what is of no use: a commit needs some pages at least.
 const minReserve = 64 << 10
@@ -37,38 +46,52 @@ func openReserve(path string, size int64) *reserve {
 	if err == nil {
 		r.size = min(size, all/16)
 	}
-	if info, err := os.Stat(r.path); err != nil || info.Size() != r.size {
-		r.spent = true
-		r.ready()
+	if info, err := os.Stat(r.path); err == nil {
+		r.left = min(info.Size(), r.size)
 	}
+	r.ready()
 	return r
 }
 
-// release gives the space back. It says whether there was any to give.
-func (r *reserve) release() bool {
+// release gives a step of the space back, or one of the last if final. It says whether
+// there was any to give.
+func (r *reserve) release(final bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.size < minReserve || r.spent {
+	if r.size < minReserve {
 		return false
 	}
-	r.spent = true
-	return os.Remove(r.path) == nil
+	step, least := r.size/reserveSteps, int64(0)
+	if !final {
+		least = lastSteps * step
+	}
+	if r.left <= least {
+		return false
+	}
+	r.left = max(r.left-step, least)
+	return os.Truncate(r.path, r.left) == nil
 }
 
-// ready says whether ordinary writes may be made: not while the reserve is spent and
-// cannot be had again.
+// ready says whether ordinary writes may be made: not while some of the reserve is used
+// and cannot be had again.
 func (r *reserve) ready() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.size < minReserve || !r.spent {
+	if r.size < minReserve || r.left == r.size {
 		return true
 	}
 	free, _, err := space(filepath.Dir(r.path))
 	if err != nil || free < 2*r.size || !r.fill() {
 		return false
 	}
-	r.spent = false
+	r.left = r.size
 	return true
+}
+
+// halve gives back half of a reserve that is not open yet. It says whether there was any.
+func halve(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Size() > 0 && os.Truncate(path, info.Size()/2) == nil
 }
 
 // low says that less is left on the disk than the reserve holds: the next writes may fail.
@@ -103,6 +126,17 @@ func space(path string) (free, all int64, err error) {
 	var st syscall.Statfs_t
 	err = syscall.Statfs(path, &st)
 	return int64(st.Bavail) * int64(st.Bsize), int64(st.Blocks) * int64(st.Bsize), err
+}
+
+// final says that a batch records that a conversation is stopped, deleted or failed.
+func final(b session.Batch) bool {
+	for _, e := range b.Events {
+		switch e.Payload.(type) {
+		case session.Stopped, session.Deleted, session.Failed:
+			return true
+		}
+	}
+	return false
 }
 
 // closing says that a batch only records how something ended. These may use the reserve.

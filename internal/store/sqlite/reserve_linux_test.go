@@ -58,13 +58,25 @@ func TestReserve(t *testing.T) {
 	if err := db.Healthy(); !errors.Is(err, ErrFull) {
 		t.Errorf("healthy: %v", err)
 	}
-	stopped := batch(first, 3, 2) // with a command that a person typed
+	// Results may use most of it, and leave enough for a stop.
+	n := int64(3)
+	for err = nil; err == nil && n < 100; {
+		result := batch(first, n, 1)
+		result.Events[0].Payload = session.ToolReturned{Output: strings.Repeat("x", 100_000)}
+		if err = db.Append(t.Context(), result); err == nil {
+			n++
+		}
+	}
+	if !errors.Is(err, ErrFull) {
+		t.Errorf("after %d results: %v", n, err)
+	}
+	stopped := batch(first, n, 2) // with a command that a person typed
 	stopped.Events[0].Payload, stopped.Events[1].Payload = session.CommandEnded{Cause: 2}, session.Stopped{}
 	must(t, db.Append(t.Context(), stopped))
 	must(t, db.Close())
 
 	db = open() // a server that is started on the full disk
-	deleted := batch(first, 5, 1)
+	deleted := batch(first, n+2, 1)
 	deleted.Events[0].Payload = session.Deleted{}
 	must(t, db.Append(t.Context(), deleted))
 	must(t, os.Remove(filler))
