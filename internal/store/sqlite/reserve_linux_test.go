@@ -60,15 +60,17 @@ func TestReserve(t *testing.T) {
 	}
 	// Results may use most of it, and leave enough for a stop.
 	n := int64(3)
-	for err = nil; err == nil && n < 100; {
-		result := batch(first, n, 1)
-		result.Events[0].Payload = session.ToolReturned{Output: strings.Repeat("x", 100_000)}
-		if err = db.Append(t.Context(), result); err == nil {
-			n++
+	for _, size := range []int{100_000, 1} { // the small ones use what a large one has left
+		for err = nil; err == nil && n < 1000; {
+			result := batch(first, n, 1)
+			result.Events[0].Payload = session.ToolReturned{Output: strings.Repeat("x", size)}
+			if err = db.Append(t.Context(), result); err == nil {
+				n++
+			}
 		}
-	}
-	if !errors.Is(err, ErrFull) {
-		t.Errorf("after %d results: %v", n, err)
+		if !errors.Is(err, ErrFull) {
+			t.Fatalf("after %d results: %v", n, err)
+		}
 	}
 	stopped := batch(first, n, 2) // with a command that a person typed
 	stopped.Events[0].Payload, stopped.Events[1].Payload = session.CommandEnded{Cause: 2}, session.Stopped{}
