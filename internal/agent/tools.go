@@ -47,7 +47,7 @@ func (l *Loop) finishCall(ctx context.Context, w *worker, p Profile, st session.
 	case errors.Is(err, errLeft):
 		return l.left(ctx, w, err)
 	case errors.As(err, &unavailable):
-		return l.unavailable(ctx, w, unavailable)
+		return l.unavailable(ctx, w, unavailable, r)
 	case err != nil:
 		return session.State{}, err
 	}
@@ -99,7 +99,8 @@ const (
 )
 
 // call runs one call. While it runs, news of the session are read: a stop or a
-// pause interrupts the command.
+// pause interrupts the command. With sandbox.Unavailable the result has an outcome
+// only if the call was certainly not run.
 func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.OpenCall, called session.ToolCalled, again bool, st session.State, said *transcript) (session.ToolReturned, error) {
 	r := session.ToolReturned{ID: open.ID}
 	if open.Denied {
@@ -143,7 +144,7 @@ func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.Open
 			return r, nil
 		}
 		if !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrGone) {
-			return r, err
+			return notRun(r, st, c, entered, err), err
 		}
 		if entered { // the sandbox was lost: the next one knows whether this was begun
 			c.Again, c.Up = true, true
@@ -153,7 +154,8 @@ func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.Open
 		case <-time.After(attemptPause << i):
 		}
 	}
-	return r, &sandbox.Unavailable{Reason: "The sandbox was lost, and cannot be reached any more.", Cause: err}
+	err = &sandbox.Unavailable{Reason: "The sandbox was lost, and cannot be reached any more.", Cause: err}
+	return notRun(r, st, c, false, err), err
 }
 
 func names(tools []tool.Tool) string {
@@ -204,9 +206,16 @@ func (l *Loop) inSandbox(ctx context.Context, w *worker, p Profile, st session.S
 		if box != nil {
 			return box, nil
 		}
+		if err := w.started(ctx); err != nil {
+			return nil, err
+		}
 		b, done, err := l.Workspaces.Use(ctx, root)
 		if err != nil {
 			return nil, l.noSandbox(ctx, w, err)
+		}
+		if err := l.stillOurs(ctx, w, c); err != nil {
+			done()
+			return nil, err
 		}
 		box, release = b.Under(claim()).For(number), done
 		w.box = box
@@ -335,11 +344,17 @@ func (c *characters) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// unavailable ends a session whose sandbox cannot be had.
-func (l *Loop) unavailable(ctx context.Context, w *worker, why *sandbox.Unavailable) (session.State, error) {
-	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-		return s.Fail(w.claim, why.Code(), why.Reason)
-	})
+// unavailable ends a session whose sandbox cannot be had. A call that was not run for
+// that reason gets this result.
+func (l *Loop) unavailable(ctx context.Context, w *worker, why *sandbox.Unavailable, r session.ToolReturned) (session.State, error) {
+	st, err := l.update(ctx, w,
+		func(s session.State) ([]session.Payload, error) {
+			if r.Outcome == "" {
+				return nil, nil
+			}
+			return s.Returned(w.claim, r)
+		},
+		func(s session.State) ([]session.Payload, error) { return s.Fail(w.claim, why.Code(), why.Reason) })
 	if err != nil {
 		return l.left(ctx, w, err)
 	}

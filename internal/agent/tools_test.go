@@ -171,26 +171,81 @@ func (d *dying) Use(ctx context.Context, id session.ID) (*sandbox.Sandbox, func(
 }
 
 // No sandbox ends in STOPPED with the reason, whoever notices first: the tool
-// that needs it, or the start ahead of need.
+// that needs it, or the start ahead of need. The call was not run, and its result
+// says so.
 func TestNoSandboxIsSaid(t *testing.T) {
-	for name, warm := range map[string]bool{"when needed": false, "ahead of need": true} {
+	none := &sandbox.Unavailable{Reason: "there is no engine"}
+	for name, c := range map[string]struct {
+		warm bool
+		// use is asked for the sandbox; called is closed when the call is in the log.
+		use func(ctx context.Context, called <-chan struct{}, n int32) (*sandbox.Sandbox, error)
+	}{
+		"when needed": {false, func(context.Context, <-chan struct{}, int32) (*sandbox.Sandbox, error) { return nil, none }},
+		"ahead of need": {true, func(_ context.Context, called <-chan struct{}, _ int32) (*sandbox.Sandbox, error) {
+			<-called
+			return nil, none
+		}},
+		"after a restart": {false, func(ctx context.Context, called <-chan struct{}, n int32) (*sandbox.Sandbox, error) {
+			if n > 1 {
+				return nil, none
+			}
+			<-called
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}},
+	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t)
-			r.hands = place{err: &sandbox.Unavailable{Reason: "there is no engine"}}
-			r.withTool(warm, nil)
-			r.start()
+			called := make(chan struct{})
+			var n atomic.Int32
+			r.hands = using(func(ctx context.Context) (*sandbox.Sandbox, error) { return c.use(ctx, called, n.Add(1)) })
+			r.withTool(c.warm, nil)
+			stop := r.start()
 			id := r.create("$ date")
+			r.until(id, "the call", func(st session.State) bool { return st.Failed || len(st.Open) > 0 })
+			close(called)
+			if name == "after a restart" {
+				stop()
+				r.start()
+			}
 			st := r.until(id, "the failure", func(st session.State) bool { return st.Failed })
 			if st.Reason != "there is no engine" || st.Status() != session.Halted {
 				t.Errorf("%+v", st)
 			}
-			for _, p := range r.events(id) {
-				if got, ok := p.(session.ToolReturned); ok && got.Outcome != session.Unknown {
-					t.Errorf("a call that may have been begun is %s", got.Outcome)
-				}
+			if got := r.result(id); got.Outcome != session.Cancelled || got.Output != "Not run. there is no engine" {
+				t.Errorf("a call that was not run is %+v", got)
 			}
 		})
 	}
+}
+
+// A sandbox that cannot be had again says nothing of a call that was handed to it.
+func TestLostCallStaysUnknown(t *testing.T) {
+	r := newRig(t)
+	box := there(t).box
+	var n atomic.Int32
+	r.hands = using(func(context.Context) (*sandbox.Sandbox, error) {
+		if n.Add(1) > 1 {
+			return nil, &sandbox.Unavailable{Reason: "there is no engine"}
+		}
+		return box, nil
+	})
+	r.withTool(false, func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, sandbox.ErrLost })
+	r.start()
+	id := r.create("$ date")
+	r.until(id, "the failure", func(st session.State) bool { return st.Failed })
+	if got := r.result(id); got.Outcome != session.Unknown {
+		t.Errorf("%+v", got)
+	}
+}
+
+// using is a workspace whose sandbox a test gives.
+type using func(ctx context.Context) (*sandbox.Sandbox, error)
+
+func (u using) Use(ctx context.Context, _ session.ID) (*sandbox.Sandbox, func(), error) {
+	box, err := u(ctx)
+	return box, func() {}, err
 }
 
 // A start ahead of need: the model is asked meanwhile, and the session is

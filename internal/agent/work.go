@@ -56,6 +56,8 @@ type worker struct {
 	// warming is closed when the sandbox that was started ahead of need is there,
 	// or cannot be had; nil if none was.
 	warming chan struct{}
+	// unstarted is why that sandbox cannot be had, set before warming is closed.
+	unstarted atomic.Pointer[sandbox.Unavailable]
 }
 
 // grew is called for every append to the session, with the loop's mu held.
@@ -321,6 +323,10 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 			}
 			w.chosen, w.retries = st.Overrides, 0
 		}
+		if why := w.unstarted.Load(); why != nil && !st.Up && !underway(st) {
+			_, err = l.unavailable(ctx, w, why, session.ToolReturned{})
+			return err
+		}
 		before, turning, warming := st.Last, st.InTurn, w.warming != nil
 		if st, err = l.advance(ctx, w, st, p, t); err != nil {
 			return err
@@ -395,7 +401,8 @@ func (l *Loop) warms(s session.State, p Profile) bool {
 }
 
 // warm starts the sandbox beside the first model call. If it cannot be had the
-// session ends with the reason, whatever the model is doing.
+// session ends with the reason, whatever the model is doing. During a tool call the
+// worker ends it, with the result of that call.
 func (l *Loop) warm(ctx context.Context, w *worker) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -414,9 +421,13 @@ func (l *Loop) warm(ctx context.Context, w *worker) (stop func()) {
 		if !errors.As(err, &why) {
 			l.Logger.Error("cannot start a sandbox", "session", w.id, "error", err)
 		}
+		w.unstarted.Store(why)
 		if _, err := l.Sessions.Update(ctx, w.id, func(s session.State) ([]session.Payload, error) {
 			if s.ClaimedBy != l.Member {
 				return nil, session.ErrNotOwner
+			}
+			if underway(s) {
+				return nil, nil
 			}
 			return s.Fail(s.Claim, why.Code(), why.Reason)
 		}); err != nil && ctx.Err() == nil {
@@ -448,7 +459,7 @@ func (l *Loop) prepare(ctx context.Context, w *worker) (session.State, error) {
 	}
 	err = l.noSandbox(ctx, w, err)
 	if why, ok := errors.AsType[*sandbox.Unavailable](err); ok {
-		return l.unavailable(ctx, w, why)
+		return l.unavailable(ctx, w, why, session.ToolReturned{})
 	}
 	return session.State{}, err
 }

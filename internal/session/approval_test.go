@@ -84,9 +84,12 @@ func TestWhatWasNotBegunIsCancelled(t *testing.T) {
 		"running":  {running, session.Unknown},
 		"awaiting": {awaiting, session.Cancelled},
 		"denied":   {denied, session.Rejected},
-		"approved": {with(awaiting, session.ApprovalGiven{ID: "a", Approved: true}), session.Unknown},
+		// It is begun only by who claims the session after the approval.
+		"approved":          {with(awaiting, session.ApprovalGiven{ID: "a", Approved: true}), session.Cancelled},
+		"approved, claimed": {with(awaiting, session.ApprovalGiven{ID: "a", Approved: true}, claimed), session.Unknown},
 	} {
-		out, err := fail(given(t, c.stage))
+		st := given(t, c.stage)
+		out, err := st.Fail(st.Claim, "STATUS$ERROR", "lost")
 		if err != nil {
 			t.Fatal(err)
 		}

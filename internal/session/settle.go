@@ -13,6 +13,9 @@ const (
 // unreachable is the result of a call that was in progress in a sandbox that is lost.
 const unreachable = "The sandbox cannot be reached. The result of this call is unknown."
 
+// notBegun is the result of a call or command of which the log proves that it was not begun.
+const notBegun = "Not run: the conversation stopped with an error first."
+
 // close settles everything, the commands of people too.
 func (s State) close(why string) []Payload { return append(s.settle(why), s.settleTyped(why)...) }
 
@@ -37,6 +40,8 @@ func (s State) settle(why string) []Payload {
 			r.Outcome = Rejected
 		case c.Awaits(): // and so it was not begun
 			r.Output = "Not run: approval was still pending. Interrupted by " + why + "."
+		case why == failed && c.Approved && s.Claim < c.Since: // only an owner that claims after the approval begins it
+			r.Output = notBegun
 		case why == failed:
 			r.Outcome, r.Output = Unknown, unreachable
 		case written != "":

@@ -92,12 +92,22 @@ func (s State) applyTyped(e Event) State {
 	return s
 }
 
+// unbegun reports whether the log proves that the oldest command was not begun: only an
+// owner that claims after it was typed begins it, and only in a sandbox that was recorded
+// as up before. The sandbox of a delegated session is recorded in another log.
+func (s State) unbegun(t TypedCommand) bool {
+	return t.Number > s.Claim || !s.Up && s.Created.Parent == ""
+}
+
 // settleTyped gives the open commands of people a result, so that the session may be closed.
 func (s State) settleTyped(why string) []Payload {
 	var out []Payload
-	for _, t := range s.Typed {
+	for i, t := range s.Typed {
 		end := CommandEnded{Cause: t.Number, Command: t.Command, Outcome: Cancelled, Output: interrupted(why, s.partial(t.Call()))}
-		if why == failed {
+		switch {
+		case why == failed && (i > 0 || s.unbegun(t)):
+			end.Output = notBegun
+		case why == failed:
 			end.Outcome, end.Output = Unknown, unreachable
 		}
 		out = append(out, end)

@@ -11,17 +11,22 @@ import (
 // why. In a sandbox that is lost, it may have been run.
 func TestOpenTypedCommandsAreSettled(t *testing.T) {
 	t.Parallel()
-	at := given(t, with(owned, session.CommandTyped{Command: "make"}))
+	typed := session.CommandTyped{Command: "make"}
+	lost := func(s session.State) ([]session.Payload, error) { return s.Fail(s.Claim, "STATUS$ERROR", "lost") }
+	const unknown, notRun = "The sandbox cannot be reached. The result of this call is unknown.", "Not run: the conversation stopped with an error first."
 	for name, c := range map[string]struct {
+		stage   payloads
 		rule    decision
 		outcome session.Outcome
 		output  string
 	}{
-		"stopped": {stop, session.Cancelled, "Interrupted by stop."},
-		"failed": {func(s session.State) ([]session.Payload, error) { return s.Fail(s.Claim, "STATUS$ERROR", "lost") }, session.Unknown,
-			"The sandbox cannot be reached. The result of this call is unknown."},
+		"stopped":              {with(owned, typed), stop, session.Cancelled, "Interrupted by stop."},
+		"failed":               {with(owned, ready, typed, claimed), lost, session.Unknown, unknown},
+		"failed, not claimed":  {with(owned, ready, typed), lost, session.Cancelled, notRun},
+		"failed, no sandbox":   {with(owned, typed, claimed), lost, session.Cancelled, notRun},
+		"failed, of a subtask": {payloads{session.Created{Owner: "maria", Parent: "above"}, claimed, typed, claimed}, lost, session.Unknown, unknown},
 	} {
-		out, err := c.rule(at)
+		out, err := c.rule(given(t, c.stage))
 		if err != nil {
 			t.Fatal(err)
 		}

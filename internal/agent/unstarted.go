@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"context"
+	"errors"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+	"deckhand/internal/tool"
+)
+
+// notRun is the result of a call that could not have a sandbox and was never handed to
+// one: not by us, and not by an owner before us, since the log would say that its
+// sandbox was up. Of any other call it returns the result as it is. The sandbox of a
+// delegated session is recorded in another log, which may be unreadable now.
+func notRun(r session.ToolReturned, st session.State, c tool.Call, entered bool, err error) session.ToolReturned {
+	var why *sandbox.Unavailable
+	before := c.Repeats() || c.Again && st.Created.Parent != ""
+	if !entered && !before && errors.As(err, &why) {
+		r.Outcome, r.Output = session.Cancelled, "Not run. "+why.Reason
+	}
+	return r
+}
+
+// started waits for the sandbox that is being started ahead of need.
+func (w *worker) started(ctx context.Context) error {
+	if w.warming != nil {
+		select {
+		case <-w.warming:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if why := w.unstarted.Load(); why != nil {
+		return why
+	}
+	return nil
+}
+
+// underway reports whether a call is open that is being made. Whether it was run is known
+// to its worker alone.
+func underway(st session.State) bool {
+	_, asked := st.Awaiting()
+	return !asked && len(st.Open) > 0
+}
+
+// stillOurs checks, for the first call in a sandbox, that the session was not taken from
+// us while the sandbox started: its new owner may have recorded that this call was not
+// run. Whoever records that later finds the sandbox recorded as up.
+func (l *Loop) stillOurs(ctx context.Context, w *worker, c tool.Call) error {
+	if c.Up {
+		return nil
+	}
+	st, err := l.Sessions.Load(ctx, w.id)
+	if err == nil && st.Claim != w.claim {
+		err = errLeft
+	}
+	return err
+}
