@@ -45,7 +45,8 @@ func reopen(terminal string) string {
 // needs: scripts that set up a shell for a person change it. They must not fail,
 // since a user's "set -e" would end the shell, and they call no name that a user's
 // function may take. Descriptor 255 is the terminal that bash holds for itself;
-// what was redirected with exec does not change it.
+// what was redirected with exec does not change it. Builtins that a command has
+// disabled are enabled again; where that fails the option d says so.
 var bash = dialect{
 	args:      []string{"bash", "--noprofile", "--norc", "--noediting", "-i"},
 	takePipes: "exec 0<&3 3<&- 4<&-\n",
@@ -54,15 +55,18 @@ var bash = dialect{
 		return strings.Join([]string{
 			`set +o history`, `set +H`, `unset HISTFILE MAILCHECK TMOUT PROMPT_COMMAND`, `umask 022`, `PS0= PS1= PS2=`,
 			`__dh_n=0 __dh_s=0 __dh_d=0 __dh_c= __dh_v= __dh_o= __dh_z=0`,
-			`__dh_p=$'` + mark + `;p;${__dh_n};${__dh_s};${__dh_o}\a'`, `readonly __dh_p`, `__dh_w() { [[ -t 255 ]] || builtin exec 255<>/dev/tty; }`, `__dh_w`,
+			`__dh_p=$'` + mark + `;p;${__dh_n};${__dh_s};${__dh_o}\a'`, `readonly __dh_p`,
+			// With "builtin exec" the redirection would end with the line.
+			`__dh_w() { [[ -t 255 ]] || command exec 255<>/dev/tty || \exec 255<>/dev/tty; }`, `__dh_w`,
 			// It turns "set -x" off for as long as it takes to get to the command. What
 			// "set -v" shows is read before that, so it is off between commands.
-			`__dh_b() { __dh_d=0 __dh_n=$1 __dh_c=$2; if [[ $- == *x* ]]; then __dh_c=$'set -x\n'$__dh_c; builtin set +x; fi; ` +
-				`if [[ $__dh_v ]]; then __dh_c=$'set -v\n'$__dh_c; fi; __dh_v=; ` +
+			`__dh_b() { __dh_d=0 __dh_n=$1 __dh_c=$2; if [[ $- == *x* ]]; then __dh_v+=x; builtin set +x; fi; ` +
+				`if [[ $__dh_v ]]; then __dh_c="builtin set -$__dh_v"$'\n'$__dh_c; fi; __dh_v=; ` +
 				`__dh_w; builtin printf '` + mark + `;b;%s\a' "$1" >&255; }`,
 			`__dh_r() { builtin return "$__dh_s"; }`,
 			`__dh_m() { __dh_w; builtin printf '` + mark + `;%s;%s;%s;%s\a' "$1" "$__dh_n" "$__dh_s" "$__dh_o" >&255; }`,
-			`__dh_e() { if [[ $- == *v* ]]; then __dh_v=v; builtin set +v; fi; __dh_o=; if [[ $- == *e* ]]; then __dh_o=e; fi; ` +
+			`__dh_e() { if [[ $- == *v* ]]; then __dh_v=v; builtin set +v; fi; __dh_o=$__dh_v; if [[ $- == *e* ]]; then __dh_o+=e; fi; ` +
+				`if ! { { builtin enable ` + bashUses + ` || \enable ` + bashUses + `; } && builtin eval :; }; then __dh_o+=d; fi; ` +
 				`if [[ $__dh_d == 0 ]]; then __dh_s=$__dh_z __dh_d=1; __dh_m e; fi; ` +
 				// After a command that was broken off nobody else calls it; usually there is
 				// nothing left to do.
@@ -74,6 +78,9 @@ var bash = dialect{
 		}, "; ") + "\n"
 	},
 }
+
+// bashUses are the builtins that our lines call.
+const bashUses = ": builtin command enable eval exec printf return set unset"
 
 // bashEnd tells that a command has ended. Standard error stays in reach as
 // descriptor 9, unless it is closed.
@@ -150,15 +157,16 @@ var plain = dialect{
 		mark := `\033]5379;` + word
 		return strings.Join([]string{
 			`case ${ZSH_VERSION-} in ?*) unsetopt promptcr promptsp;; esac`,
-			`unset HISTFILE MAILCHECK TMOUT`, `umask 022`, `__dh_n=0 __dh_s=0 __dh_d=1 __dh_f= __dh_v= __dh_o= __dh_i=`,
+			`unset HISTFILE MAILCHECK TMOUT`, `umask 022`, `__dh_n=0 __dh_s=0 __dh_d=1 __dh_f= __dh_v= __dh_x= __dh_o= __dh_i=`,
 			`__dh_m() { command printf "$@" >&9 || command printf "$@" >&9 || command printf "$@" >&9; }`,
-			`__dh_q() { __dh_z=$?; case $- in *v*) __dh_v=v; set +v;; esac; case $__dh_d in 0) __dh_s=$__dh_z __dh_d=1;; esac; }`,
+			`__dh_q() { __dh_z=$?; case $- in *v*) __dh_v=v; command set +v;; esac; case $- in *x*) __dh_x=x;; esac; case $__dh_d in 0) __dh_s=$__dh_z __dh_d=1;; esac; }`,
 			`__dh_t() { __dh_m '` + mark + `;t;%s;%s\a' "$__dh_n" "$__dh_s"; }`,
-			`__dh_g() { IFS=' ' command read -r __dh_i __dh_f <&8 && __dh_n=$__dh_i || __dh_f=-; }`,
-			`__dh_b() { case $__dh_f in -) ;; *) __dh_d=0; __dh_m '` + mark + `;b;%s\a' "$__dh_n"; ` +
-				`case $__dh_v in v) __dh_v=; set -v;; esac;; esac; }`,
+			// See plainName. What IFS is must not matter: it may be read-only.
+			`__dh_g() { command read -r __dh_i <&8 && { __dh_i=${__dh_i#.}; __dh_i=${__dh_i# }; __dh_n=${__dh_i%% *}; ` +
+				`__dh_f=${__dh_i#* }; __dh_f=${__dh_f%.}; __dh_f=${__dh_f% }; } || __dh_f=-; }`,
+			`__dh_b() { case $__dh_f in -) ;; *) __dh_d=0; __dh_m '` + mark + `;b;%s\a' "$__dh_n";; esac; }`,
 			`__dh_r() { return "$__dh_s"; }`,
-			`__dh_e() { __dh_q; __dh_o=; case $- in *e*) __dh_o=e;; esac; ` +
+			`__dh_e() { __dh_q; __dh_o=$__dh_x$__dh_v; case $- in *e*) __dh_o=e$__dh_o;; esac; ` +
 				`__dh_m '` + mark + `;e;%s;%s;%s\a' "$__dh_n" "$__dh_s" "$__dh_o"; __dh_p; }`,
 			`__dh_p() { PS1='` + "\x1b]5379;" + word + `;p;${__dh_n};$?` + "\a" + `' PS2=; }`,
 			`__dh_p`, `__dh_m '` + mark + `;e;0;0\a'`,
@@ -167,7 +175,29 @@ var plain = dialect{
 }
 
 // plainLine waits for a command's number and file, and runs it. There is no file
-// if nothing is to be done.
-var plainLine = quietly("__dh_q; __dh_t; __dh_g; __dh_b") + ";" + reopen("9") +
+// if nothing is to be done. "set -x" is turned off here, since in a function of zsh it
+// comes back when the function ends.
+var plainLine = quietly("__dh_q; case $__dh_x in x) command set +x;; esac; __dh_t; __dh_g; __dh_b") + ";" + reopen("9") +
 	"case $__dh_f in -) ;; *) if " + quietly("__dh_r") + ";then . \"$__dh_f\" <&9 8<&- 9<&-;else . \"$__dh_f\" <&9 8<&- 9<&-;fi;; esac;" +
 	quietly("__dh_e") + "\n"
+
+// plainName tells a plain shell the number and the file of a command. Read into one
+// variable, a line may lose at either end characters that IFS has: these are dots.
+func plainName(number int64, file string) string { return fmt.Sprintf(". %d %s .\n", number, file) }
+
+// plainTrace is the first line of a file when a command before turned on "set -x" or
+// "set -v", which are off between commands. It keeps the exit code of the command
+// before, but with "set -e", which would take it for a failure.
+var plainTrace = quietly("case $__dh_v in v) __dh_v=; command set -v;; esac; case $__dh_x in x) __dh_x=; command set -x;; esac; "+
+	"case $- in *e*) ;; *) __dh_r;; esac") + "\n"
+
+// ourLines are what "set -v" would show of our lines.
+func (d *dialect) ourLines() [][]byte {
+	if d == &bash {
+		return [][]byte{[]byte(bashEnd + "\n")}
+	}
+	return [][]byte{[]byte(plainLine), []byte(plainTrace), []byte(plainClose + "\n")}
+}
+
+// plainClose is the last line of a file, see closing.
+var plainClose = quietly("__dh_q")

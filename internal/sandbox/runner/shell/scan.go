@@ -13,7 +13,8 @@ import (
 //
 //	ESC ] 5379 ; word ; kind ; number ; status ; options BEL
 //
-// number is the command's, status its exit code, options "e" with "set -e".
+// number is the command's, status its exit code. The options are letters: e, x and v
+// for those of "set", d for a shell that cannot be used any more.
 const (
 	markStart = "\x1b]5379;"
 	markEnd   = '\a'
@@ -35,6 +36,8 @@ type mark struct {
 	number  int64
 	status  int
 	errexit bool
+	traced  bool // "set -v" is on, or in a plain shell "set -x"
+	damaged bool
 }
 
 // word makes a word for the marks of one shell.
@@ -48,15 +51,60 @@ func word() string {
 type scanner struct {
 	prefix []byte // of every mark of this shell
 	held   []byte // the end of what came, if it may be the beginning of a mark
+	// hides is true while "set -v" may show our own lines, which are left out.
+	hides bool
+	lines [][]byte
 }
 
-func newScanner(word string) *scanner {
-	return &scanner{prefix: []byte(markStart + word + ";")}
+func newScanner(word string, lines [][]byte) *scanner {
+	return &scanner{prefix: []byte(markStart + word + ";"), lines: lines}
 }
 
 // scan hands on what is output and the marks, in order. What may be a part of a
 // mark is held back until more comes.
 func (s *scanner) scan(b []byte, output func([]byte), found func(mark)) {
+	if !s.hides {
+		s.marks(b, output, found)
+		return
+	}
+	b = append(s.held, b...)
+	s.held = nil
+	for {
+		i, n, whole := s.line(b)
+		s.marks(b[:i], output, found)
+		if !whole { // what is held is a mark's beginning, which no line follows
+			s.held = append(s.held, b[i:]...)
+			return
+		}
+		if n == 0 {
+			return
+		}
+		b = b[i+n:]
+	}
+}
+
+// line finds one of our lines and says how long it is, 0 if there is none. It is not
+// whole if that cannot be told yet.
+func (s *scanner) line(b []byte) (at, n int, whole bool) {
+	for at = 0; ; at++ {
+		i := bytes.IndexByte(b[at:], '{')
+		if i < 0 {
+			return len(b), 0, true
+		}
+		at += i
+		for _, line := range s.lines {
+			if bytes.HasPrefix(b[at:], line) {
+				return at, len(line), true
+			}
+			if bytes.HasPrefix(line, b[at:]) {
+				return at, 0, false
+			}
+		}
+	}
+}
+
+// marks is scan for a stream without our lines.
+func (s *scanner) marks(b []byte, output func([]byte), found func(mark)) {
 	if len(s.held) > 0 {
 		b = append(s.held, b...)
 		s.held = nil
@@ -139,7 +187,9 @@ func parseMark(b []byte) (m mark, ok bool) {
 		return m, false
 	}
 	if len(parts) == 4 {
-		m.errexit = string(parts[3]) == "e"
+		m.errexit = bytes.ContainsRune(parts[3], 'e')
+		m.traced = bytes.ContainsAny(parts[3], "xv")
+		m.damaged = bytes.ContainsRune(parts[3], 'd')
 	} else if len(parts) != 3 {
 		return m, false
 	}

@@ -3,13 +3,14 @@ package shell
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 )
 
 // pieces scans b in pieces whose lengths the cuts tell, and writes down all that
 // comes out.
 func pieces(word string, b, cuts []byte) (log string, held []byte) {
-	s := newScanner(word)
+	s := newScanner(word, nil)
 	var out bytes.Buffer
 	var text []byte
 	flush := func() {
@@ -64,6 +65,23 @@ func TestScanner(t *testing.T) {
 			if got, _ := pieces(w, []byte(in), bytes.Repeat([]byte{byte(size)}, len(in)*min(size, 1))); got != want {
 				t.Errorf("%q in pieces of %d gave %s, wanted %s", in, size+1, got, want)
 			}
+		}
+	}
+}
+
+// What "set -v" shows of our lines is left out, however it is torn.
+func TestOurLinesAreHidden(t *testing.T) {
+	in := []byte("a{ b{ __dh_q; }\n\x1b]5379;word;e;1;0\ac{ __dh_x\n{ __dh_q; }\n\x1b]{ __dh_q; }\n{ __dh")
+	for size := 1; size <= len(in); size++ {
+		s := newScanner("word", [][]byte{[]byte("{ __dh_q; __dh_t; }\n"), []byte("{ __dh_q; }\n")})
+		s.hides = true
+		var out []byte
+		marks := 0
+		for piece := range slices.Chunk(in, size) {
+			s.scan(bytes.Clone(piece), func(b []byte) { out = append(out, b...) }, func(mark) { marks++ })
+		}
+		if out = append(out, s.rest()...); string(out) != "a{ bc{ __dh_x\n\x1b]{ __dh" || marks != 1 {
+			t.Errorf("in pieces of %d: %q, %d marks", size, out, marks)
 		}
 	}
 }

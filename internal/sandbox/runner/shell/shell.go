@@ -57,6 +57,7 @@ type job struct {
 	check     int64
 	over      outcome
 	checks    int
+	watch     *time.Timer // see inspect
 }
 
 // outcome is how a job ended.
@@ -80,6 +81,13 @@ type process struct {
 	queue   []string // the names it has not been told
 	idle    int      // prompts since it last took a line
 	errexit bool     // "set -e" was on when the last command ended
+	traced  bool     // "set -x" or "set -v" may have been
+	scanner *scanner
+	// pipe is what the kernel calls the pipe of lines, program what the process runs
+	// as long as it is a shell.
+	pipe    string
+	program string
+	broken  bool // it was ended during a command because it cannot be used any more
 }
 
 // add gives output to those who wait, or keeps it for who comes next. The caller
@@ -109,6 +117,7 @@ func (sh *shell) run(j *job) error {
 	j.number = sh.counted
 	p.tty.tidy(p.typed)
 	p.typed = false
+	p.scanner.hides = p.traced || mayTrace(j.text)
 	if p.dialect == &bash {
 		if err := sh.tell(p, p.lines, bashLine(j.number, j.text, p.errexit)); err != nil {
 			return err
@@ -117,7 +126,7 @@ func (sh *shell) run(j *job) error {
 		if err := sh.script(j); err != nil {
 			return err
 		}
-		if err := sh.point(p, strconv.FormatInt(j.number, 10)+" "+filepath.Join(sh.owner.dir, j.script)+"\n"); err != nil {
+		if err := sh.point(p, plainName(j.number, filepath.Join(sh.owner.dir, j.script))); err != nil {
 			return err
 		}
 	}
@@ -125,6 +134,7 @@ func (sh *shell) run(j *job) error {
 	if sh.job == nil {
 		sh.job = j
 		sh.owner.setRunning(j.id, true)
+		sh.watch(j)
 	}
 	return nil
 }
@@ -167,7 +177,11 @@ func (sh *shell) script(j *job) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(closing(j.text, quietly("__dh_q"), sh.proc.errexit) + "\n")
+	text := closing(j.text, plainClose, sh.proc.errexit) + "\n"
+	if sh.proc.traced {
+		text = plainTrace + text
+	}
+	_, err = f.WriteString(text)
 	return errors.Join(err, f.Close())
 }
 
@@ -206,6 +220,8 @@ func (sh *shell) launch() error {
 		return fmt.Errorf("the shell cannot be started: %w", err)
 	}
 	mark := word()
+	p.scanner = newScanner(mark, p.dialect.ourLines())
+	p.pipe = pipeName(p.lines)
 	first := p.dialect.ready(mark)
 	if p.dialect == &plain {
 		first += plainLine
@@ -216,7 +232,7 @@ func (sh *shell) launch() error {
 	}
 	sh.proc, sh.pid = p, p.PID
 	s.started(p.PID)
-	if err := s.goOn(func() { sh.read(p, newScanner(mark)) }); err != nil {
+	if err := s.goOn(func() { sh.read(p, p.scanner) }); err != nil {
 		_ = p.Signal(syscall.SIGKILL)
 		sh.proc = nil
 		p.close()
@@ -300,11 +316,13 @@ func (sh *shell) marked(p *process, m mark) {
 	if m.kind == ended || m.kind == prompted && p.dialect == &bash {
 		p.errexit = m.errexit
 	}
+	sh.noteTrace(p, m)
 	j := sh.job
 	switch {
 	case m.kind == took && (j == nil || j.number != m.number || !closed(j.begun)):
 	case m.number == 0:
 		p.ready, p.hello = true, nil
+		p.program = command(p.PID)
 	case j == nil:
 	case j.check != 0 && m.number == j.check && m.kind != began:
 		sh.finish(j.over)
@@ -320,7 +338,15 @@ func (sh *shell) marked(p *process, m mark) {
 		if dir, err := os.Readlink("/proc/" + strconv.Itoa(p.PID) + "/cwd"); err == nil {
 			sh.dir = dir
 		}
-		if j.over = (outcome{exit: m.status}); j.signalled {
+		j.over = outcome{exit: m.status}
+		if m.damaged || p.deaf() {
+			j.over.newShell = true
+			sh.say(brokenShell)
+			sh.finish(j.over)
+			_ = p.Signal(syscall.SIGKILL)
+			return
+		}
+		if j.signalled {
 			sh.checkIn(p, j)
 			return
 		}
@@ -377,7 +403,7 @@ func (sh *shell) checkIn(p *process, j *job) {
 	}
 	j.checks++
 	if p.dialect == &plain {
-		_ = sh.point(p, fmt.Sprintf("%d -\n", j.check))
+		_ = sh.point(p, plainName(j.check, "-"))
 		return
 	}
 	_ = sh.tell(p, p.lines, bashCheck(j.check))
@@ -409,6 +435,9 @@ func (sh *shell) ended(p *process, held []byte) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.output(p, held)
+	if p.broken { // said last: it may have printed without end
+		sh.say(brokenShell)
+	}
 	p.close()
 	sh.proc = nil
 	j := sh.job
@@ -451,6 +480,7 @@ func (sh *shell) dropScript(j *job) {
 func (sh *shell) finish(o outcome) {
 	j := sh.job
 	sh.job = nil
+	j.watch.Stop()
 	sh.dropScript(j)
 	sh.owner.setRunning(j.id, false)
 	if len(sh.calls) == 0 {

@@ -1,0 +1,155 @@
+package shell
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A command can take from its shell what the runner speaks to it with: it closes the
+// descriptor that the shell keeps its pipe in, or disables a builtin that our lines
+// call. Such a shell is ended, so that no command waits for it for ever.
+
+// brokenShell is what people are told of it.
+const brokenShell = "A command closed or disabled something that the shell needs, so the shell was ended. A new one replaces it."
+
+const (
+	// firstWatch is how soon a shell that runs a command is looked at, and then at times
+	// that double up to lastWatch.
+	firstWatch = 200 * time.Millisecond
+	lastWatch  = 4 * time.Second
+	// idleTime is how long a shell may wait for its next line although it has not told
+	// how its command ended.
+	idleTime = time.Second
+)
+
+// watch has a shell looked at while it runs a command. The caller holds the lock.
+func (sh *shell) watch(j *job) {
+	var idle time.Time
+	wait := firstWatch
+	j.watch = time.AfterFunc(wait, func() {
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		if sh.job != j {
+			return
+		}
+		p := sh.proc
+		if p == nil || !p.quiet() {
+			idle = time.Time{}
+		} else if idle.IsZero() {
+			idle = time.Now()
+		}
+		if p != nil && !p.broken && (p.deaf() || !idle.IsZero() && time.Since(idle) >= idleTime) {
+			// It may have been run without our being told, unless the shell did not read it.
+			j.once = j.once || closed(j.begun) || !p.unread()
+			p.broken = true
+			_ = p.Signal(syscall.SIGKILL)
+		}
+		wait = min(2*wait, lastWatch)
+		j.watch.Reset(wait)
+	})
+}
+
+// deaf reports whether no descriptor of the shell leads to its pipe of lines. A program
+// that took the place of the shell needs none.
+func (p *process) deaf() bool {
+	if !p.ready || p.reads() {
+		return false
+	}
+	fds := procFile(p.PID, "fd")
+	entries, err := os.ReadDir(fds)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if to, _ := os.Readlink(filepath.Join(fds, e.Name())); to == p.pipe {
+			return false
+		}
+	}
+	// The command may have ended meanwhile, and with it the redirection of its input.
+	return !p.reads() && p.program != "" && command(p.PID) == p.program
+}
+
+// quiet reports whether the shell waits for its next line or name, with nothing of it to
+// be read.
+func (p *process) quiet() bool {
+	if !p.ready || !p.reads() || waiting(p.tty.File) != 0 {
+		return false
+	}
+	if group := p.tty.foreground(); group != p.PID && syscall.Kill(-group, 0) == nil {
+		return false
+	}
+	if p.dialect == &bash && waiting(p.lines) != 0 {
+		return false
+	}
+	stat, err := os.ReadFile(procFile(p.PID, "stat"))
+	_, rest, ok := strings.Cut(string(stat), ") ")
+	return err == nil && ok && strings.HasPrefix(rest, "S")
+}
+
+// unread reports whether the shell has not read which command is next. Of a line of bash
+// only the empty one after it may be left when the command runs.
+func (p *process) unread() bool {
+	if p.dialect == &bash {
+		return waiting(p.lines) > 1
+	}
+	return len(p.queue) > 0
+}
+
+// reads reports whether the standard input of the shell is its pipe, and so not a
+// command's.
+func (p *process) reads() bool {
+	to, err := os.Readlink(procFile(p.PID, "fd/0"))
+	return err == nil && to == p.pipe
+}
+
+// waiting is how much of what was written into a pipe or came from a terminal was not
+// read yet.
+func waiting(file *os.File) int {
+	n := 0
+	_ = control(file, func(fd int) (err error) {
+		n, err = unix.IoctlGetInt(fd, unix.TIOCINQ)
+		return err
+	})
+	return n
+}
+
+// pipeName is what links in /proc call a pipe.
+func pipeName(file *os.File) string {
+	var st unix.Stat_t
+	_ = control(file, func(fd int) error { return unix.Fstat(fd, &st) })
+	return fmt.Sprintf("pipe:[%d]", st.Ino)
+}
+
+// command is what a process runs: the program and its arguments.
+func command(pid int) string {
+	args, err := os.ReadFile(procFile(pid, "cmdline"))
+	if err != nil {
+		return ""
+	}
+	return program(pid) + "\x00" + string(args)
+}
+
+func procFile(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
+
+// mayTrace reports whether a command may turn on "set -v".
+func mayTrace(text string) bool {
+	return strings.Contains(text, "set ") || strings.Contains(text, "verbose") || strings.Contains(text, "setopt")
+}
+
+// noteTrace remembers whether the shell may show what it does, and so our lines.
+func (sh *shell) noteTrace(p *process, m mark) {
+	switch {
+	case m.kind == ended:
+		p.traced = m.traced
+	case m.kind == prompted && p.dialect == &plain && sh.job != nil && sh.job.number == m.number:
+		// A command that was broken off has not told; its shell may show the next line.
+		p.traced, p.scanner.hides = p.traced || mayTrace(sh.job.text), true
+	}
+}
