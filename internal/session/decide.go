@@ -377,6 +377,11 @@ func (s State) Returned(claim int64, r ToolReturned) ([]Payload, error) {
 		return nil, fmt.Errorf("%w: the call has its result", ErrRefused)
 	}
 	r.Cause, r.Name = c.Number, c.Name
+	if r.Outcome == Unknown { // all that is known of it is what it had written
+		if written := s.partial(r.ID); written != "" {
+			r.Output, r.Partial = lostAfter(written, r.Output), true
+		}
+	}
 	if s.Agent == AgentUserYes || s.Agent == AgentUserNo && s.Over == "" {
 		return []Payload{r, StateChanged{State: AgentRunning}}, nil
 	}

@@ -324,7 +324,7 @@ type ToolReturned struct {
 	Images []string `json:"images,omitempty"`
 	// Ends says that with this the agent considers its task done.
 	Ends bool `json:"ends,omitempty"`
-	// Partial says that the call was interrupted, and Output is what it had written.
+	// Partial says that the call was interrupted or lost, and Output is what it had written.
 	Partial bool `json:"partial,omitempty"`
 	// Origin is that of the call.
 	Origin Origin `json:"origin,omitempty"`

@@ -37,6 +37,21 @@ func TestPartialOutputIsKept(t *testing.T) {
 		"a typed command, stop": {with(owned, session.CommandTyped{Command: "make"}), stop, "one\n", func(p session.Payload) bool {
 			return p.(session.CommandEnded).Output == "one\n[Interrupted by stop; the output ends here.]"
 		}},
+		"a command, sandbox lost": {running, fail, "one\ntwo: ", func(p session.Payload) bool {
+			r := p.(session.ToolReturned)
+			return r.Output == "one\ntwo: \n[The output ends here. The sandbox cannot be reached. The result of this call is unknown.]" && r.Partial && r.Outcome == session.Unknown
+		}},
+		"a command, runner killed": {running, func(s session.State) ([]session.Payload, error) {
+			return s.Returned(owner, session.ToolReturned{ID: "a", Outcome: session.Unknown, Output: "The sandbox ended."})
+		}, "one\ntwo: ", func(p session.Payload) bool {
+			r := p.(session.ToolReturned)
+			return r.Output == "one\ntwo: \n[The output ends here. The sandbox ended.]" && r.Partial
+		}},
+		"a typed command, runner killed": {with(owned, session.CommandTyped{Command: "make"}), func(s session.State) ([]session.Payload, error) {
+			return s.TypedEnded(s.Claim, session.CommandEnded{Cause: 4, Outcome: session.Unknown, Output: "The sandbox ended."})
+		}, "two: ", func(p session.Payload) bool {
+			return p.(session.CommandEnded).Output == "two: \n[The output ends here. The sandbox ended.]"
+		}},
 		"a call that waits": {awaiting, stop, "", func(p session.Payload) bool {
 			return p.(session.ToolReturned).Output == "Not run: approval was still pending. Interrupted by stop."
 		}},

@@ -43,7 +43,7 @@ func (s State) settle(why string) []Payload {
 		case why == failed && c.Approved && s.Claim < c.Since: // only an owner that claims after the approval begins it
 			r.Output = notBegun
 		case why == failed:
-			r.Outcome, r.Output = Unknown, unreachable
+			r.Outcome, r.Output, r.Partial = Unknown, lostAfter(written, unreachable), written != ""
 		case written != "":
 			r.Partial, r.Args = true, c.Given
 			if c.Args != nil {
@@ -61,6 +61,14 @@ func interrupted(why, written string) string {
 		return "Interrupted by " + why + "."
 	}
 	return strings.TrimSuffix(written, "\n") + "\n[Interrupted by " + why + "; the output ends here.]"
+}
+
+// lostAfter is the result of a command that wrote this before its sandbox was lost.
+func lostAfter(written, why string) string {
+	if written == "" {
+		return why
+	}
+	return strings.TrimSuffix(written, "\n") + "\n[The output ends here. " + why + "]"
 }
 
 func (s State) lost(class, message string, cost Money) ModelFailed {

@@ -67,6 +67,9 @@ func (s State) TypedEnded(claim int64, e CommandEnded) ([]Payload, error) {
 	if !s.typing(e.Cause) {
 		return nil, fmt.Errorf("%w: the command has its result", ErrRefused)
 	}
+	if e.Outcome == Unknown {
+		e.Output = lostAfter(s.partial(TypedCommand{Number: e.Cause}.Call()), e.Output)
+	}
 	return []Payload{e}, nil
 }
 
@@ -108,7 +111,7 @@ func (s State) settleTyped(why string) []Payload {
 		case why == failed && (i > 0 || s.unbegun(t)):
 			end.Output = notBegun
 		case why == failed:
-			end.Outcome, end.Output = Unknown, unreachable
+			end.Outcome, end.Output = Unknown, lostAfter(s.partial(t.Call()), unreachable)
 		}
 		out = append(out, end)
 	}
