@@ -198,7 +198,7 @@ func eachSeed(t *testing.T, test string, n int, live func(w *world)) (injected m
 // session is taken from a member that is alive, and whatever else TestFaults
 // looks for holds as well.
 func TestReplicas(t *testing.T) {
-	injected, taken := eachSeed(t, "TestReplicas", soak.Times(24, 600), func(w *world) {
+	injected, taken := eachSeed(t, "TestReplicas", soak.Times(8, 600), func(w *world) {
 		w.replicate(2 + int(w.seed%2))
 		w.live(w.dice("life"))
 	})
