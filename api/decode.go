@@ -58,7 +58,7 @@ func (f *faults) required(obj map[string]json.RawMessage, name string, into *str
 
 func (f *faults) extra(obj map[string]json.RawMessage, known string) {
 	for _, name := range names(obj) {
-		f.add("extra_forbidden", "There is no such field here. Known are "+known+".", name)
+		f.add("extra_forbidden", "Unknown field. Known fields: "+known+".", name)
 	}
 }
 

@@ -127,7 +127,7 @@ func troubles(st session.State) string {
 	if u := st.SetUp; u != nil && u.Problem != "" {
 		lines = append(lines, u.Problem)
 	} else if u != nil && u.Exit != 0 {
-		lines = append(lines, "The repository's set-up script "+u.Script+" failed. Its output ends with:\n"+tail(u.Output))
+		lines = append(lines, "The repository's setup script "+u.Script+" failed. Its output ends with:\n"+tail(u.Output))
 	}
 	if h := st.Hook; h != nil && h.Problem != "" {
 		lines = append(lines, h.Problem)

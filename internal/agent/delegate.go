@@ -94,7 +94,7 @@ func delegated(child session.ID, a delegateArgs, st session.State, said string) 
 	r := tool.Result{Text: said}
 	if st.ErrorID != "" || st.Status() == session.Halted {
 		r.Failed = true
-		r.Text = strings.TrimSpace(fmt.Sprintf("The delegated task did not come to its end: %s\n%s", st.Reason, said))
+		r.Text = strings.TrimSpace(fmt.Sprintf("The delegated task did not finish: %s\n%s", st.Reason, said))
 	}
 	r.Details, _ = json.Marshal(map[string]any{"outputs": map[string]string{"content": r.Text, "conversation_id": string(child), "agent": a.Agent}})
 	return r

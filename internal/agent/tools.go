@@ -140,7 +140,7 @@ func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.Open
 			return r, cause
 		}
 		if words, ok := sandbox.Refusal(err); ok {
-			r.Outcome, r.Output = session.FailedRun, p.mask("The sandbox could not do this: "+words)
+			r.Outcome, r.Output = session.FailedRun, p.mask("The sandbox refused this call: "+words)
 			return r, nil
 		}
 		if !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrGone) {
@@ -154,7 +154,7 @@ func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.Open
 		case <-time.After(attemptPause << i):
 		}
 	}
-	err = &sandbox.Unavailable{Reason: "The sandbox was lost, and cannot be reached any more.", Cause: err}
+	err = &sandbox.Unavailable{Reason: "The sandbox stopped responding and cannot be reached. Send a message to try again.", Cause: err}
 	return notRun(r, st, c, false, err), err
 }
 

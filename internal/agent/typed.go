@@ -139,7 +139,7 @@ func (l *Loop) retryTyped(ctx context.Context, w *worker, p Profile, st session.
 			return done, cause
 		}
 		if words, ok := sandbox.Refusal(err); ok {
-			return tool.Result{Failed: true, Text: "The sandbox could not do this: " + words}, nil
+			return tool.Result{Failed: true, Text: "The sandbox refused this command: " + words}, nil
 		}
 		if !errors.Is(err, sandbox.ErrLost) && !errors.Is(err, sandbox.ErrGone) {
 			return done, err
@@ -152,5 +152,5 @@ func (l *Loop) retryTyped(ctx context.Context, w *worker, p Profile, st session.
 		case <-time.After(attemptPause << i):
 		}
 	}
-	return done, &sandbox.Unavailable{Reason: "The sandbox was lost, and cannot be reached any more.", Cause: err}
+	return done, &sandbox.Unavailable{Reason: "The sandbox stopped responding and cannot be reached. Send a message to try again.", Cause: err}
 }

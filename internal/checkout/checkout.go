@@ -221,7 +221,7 @@ func (w *work) adopt(ctx context.Context) (*session.CheckedOut, error) {
 	if w.src.Folder == "." {
 		place = "something else"
 	}
-	return nil, w.no(cloneFailed, "there is "+place+" in its place in the workspace; move it away, and start the conversation again")
+	return nil, w.no(cloneFailed, "there is "+place+" where the repository belongs in the workspace; move it away and start the conversation again")
 }
 
 // letters are those of a branch's name.

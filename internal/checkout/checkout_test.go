@@ -229,7 +229,7 @@ func testInTheWay(t *testing.T, one *rig) {
 	for _, make := range []string{"mkdir way; echo mine > way/file", "rm -rf way; echo mine > way"} {
 		r.sh(make)
 		err := r.prepare()
-		if u, ok := errors.AsType[*sandbox.Unavailable](err); !ok || !strings.Contains(u.Reason, "in its place") {
+		if u, ok := errors.AsType[*sandbox.Unavailable](err); !ok || !strings.Contains(u.Reason, "where the repository belongs") {
 			t.Errorf("%s: %v", make, err)
 		}
 		if got := r.sh("cat way way/file 2>/dev/null"); got != "mine" {
@@ -270,7 +270,7 @@ func testSetUp(t *testing.T, one *rig) {
 		"fails":          {"echo no; false", "", 1},
 		"ends the shell": {"echo bye; exit 7", "ended the shell", 7},
 		"kills it":       {"kill -9 $$", "ended the shell", 137},
-		"never ends":     {"trap '' INT; echo waiting; while :; do sleep 100; done", "did not end within", -1},
+		"never ends":     {"trap '' INT; echo waiting; while :; do sleep 100; done", "did not finish within", -1},
 		"says much":      {"head -c 100000000 /dev/zero | tr '\\0' x; echo; echo the end", "", 0},
 		"asks":           {"read -r name || echo nobody; cat", "", 0},
 		"takes away":     {"rm -rf .git /workspace/*; echo gone", "", 0},
@@ -330,7 +330,7 @@ func TestSetUpIsFoundAgain(t *testing.T) {
 	}
 	r = interrupted("octo/two")
 	r.reboot()
-	if u := r.prepared().SetUp; u.Exit != -1 || !strings.Contains(u.Problem, "nobody knows") {
+	if u := r.prepared().SetUp; u.Exit != -1 || !strings.Contains(u.Problem, "only in part") {
 		t.Errorf("%+v", u)
 	}
 }

@@ -75,7 +75,7 @@ func (w *work) largeFiles(ctx context.Context, dir string) (string, error) {
 		return "", err
 	}
 	if r.Exit != 0 {
-		return "It keeps large files in Git LFS, and git-lfs is not installed in the sandbox: there are only pointers to them.", nil
+		return "The repository uses Git LFS, but git-lfs is not installed in the sandbox: large files are missing, and only their pointers were checked out.", nil
 	}
 	w.tell(sandbox.Progress{Step: sandbox.Cloning, Message: "Fetching large files"})
 	r, err = w.git(ctx, dir, "lfs", "pull")

@@ -34,11 +34,11 @@ func CheckURL(address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "", strings.ContainsAny(address, "\x00\r\n\t "):
-		return errors.New("the address is not one with http:// or https://")
+		return errors.New("the URL must start with http:// or https://")
 	case u.User != nil:
-		return errors.New("the address holds credentials; store them in the settings")
+		return errors.New("the URL must not contain credentials; store them in the settings")
 	case u.RawQuery != "" || u.Fragment != "":
-		return errors.New("the address has a part that no repository has (? or #)")
+		return errors.New("the URL must not contain ? or #")
 	}
 	return nil
 }

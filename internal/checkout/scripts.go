@@ -80,7 +80,7 @@ func (w *work) lateHook(ctx context.Context, st session.State) error {
 func (w *work) question(st session.State) session.ApprovalAsked {
 	q := session.ApprovalAsked{Reason: "The repository " + st.Created.Repository + " wants to run these scripts."}
 	if !st.Trusts() {
-		q.Reason += " It is not trusted: the set-up script runs without network access and without your secrets, and hooks are not installed."
+		q.Reason += " It is not trusted: the setup script runs without network access and without your secrets, and hooks are not installed."
 	}
 	if w.AskTime > 0 {
 		q.Deadline = time.Now().Add(w.AskTime).UTC().Truncate(time.Microsecond)
@@ -113,7 +113,7 @@ func (w *work) read(ctx context.Context, done session.CheckedOut) (out session.S
 		case len(content) > maxScript:
 			out.Problem = fmt.Sprintf("%s is longer than %d KiB, which is too long to be reviewed.", name, maxScript>>10)
 		case !utf8.Valid(content) || bytes.ContainsRune(content, 0):
-			out.Problem = name + " is not a text, so it cannot be reviewed."
+			out.Problem = name + " is not a text file, so it cannot be reviewed."
 		}
 		fmt.Fprintf(all, "%s\x00%d\x00", name, len(content))
 		all.Write(content)

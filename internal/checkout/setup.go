@@ -44,11 +44,11 @@ func (w *work) setUp(ctx context.Context, st session.State, again bool) error {
 	}
 	switch {
 	case r.Lost:
-		out.Problem = "The sandbox ended while " + done.Script + " ran in it; nobody knows how far it came."
+		out.Problem = "The sandbox ended while " + done.Script + " was running; it may have run only in part."
 	case r.Refused != "":
 		out.Problem = done.Script + " was not run: " + r.Refused
 	case r.Wait == sandbox.HardWait:
-		out.Problem = fmt.Sprintf("%s did not end within %s, and was ended.", done.Script, w.SetUpTime)
+		out.Problem = fmt.Sprintf("%s did not finish within %s and was stopped.", done.Script, w.SetUpTime)
 		if err := w.end(ctx, shell); err != nil {
 			return err
 		}

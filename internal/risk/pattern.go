@@ -251,7 +251,7 @@ func checkCommand(rest string) error {
 		return bad("This command runs what its arguments name, so a pattern for it cannot end in *: write the whole command.")
 	}
 	if rating, reason := Shell(rest); rating == High || rating == Unknown {
-		return bad("This command should be asked about every time. " + reason)
+		return bad("This command needs approval every time. " + reason)
 	}
 	return nil
 }

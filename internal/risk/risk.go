@@ -111,7 +111,7 @@ func Rate(tool string, readOnly bool, args json.RawMessage) (Rating, string) {
 		return a.issue()
 	}
 	if readOnly {
-		return Medium, "This tool is not ours. It says that it only reads, but what it is told leaves the conversation."
+		return Medium, "This tool belongs to an MCP server. It claims to be read-only, but its arguments leave the conversation."
 	}
-	return Unknown, "This tool is not ours, and nothing is known of what it does."
+	return Unknown, "This tool belongs to an MCP server, and its effect is unknown."
 }

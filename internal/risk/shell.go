@@ -85,7 +85,7 @@ func parseShell(command string) (*syntax.File, *verdict) {
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
 	if err != nil {
-		return nil, &verdict{Unknown, "The command is not valid bash, so what it does cannot be told."}
+		return nil, &verdict{Unknown, "The command is not valid bash, so its effect is unknown."}
 	}
 	return file, nil
 }

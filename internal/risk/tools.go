@@ -37,7 +37,7 @@ func input(text string) (Rating, string) {
 func (a arguments) editor(tool string) (Rating, string) {
 	name, ok := a.text("path")
 	if !ok || name == "" {
-		return Unknown, "Which file it is about is missing."
+		return Unknown, "The file path is missing."
 	}
 	if strings.ContainsFunc(name, disguises) {
 		return High, "The file's name holds invisible or control characters."
@@ -94,11 +94,11 @@ var (
 func (a arguments) browser() (Rating, string) {
 	code, ok := a.text("code")
 	if !ok {
-		return Unknown, "What the browser shall do is missing."
+		return Unknown, "The browser action is missing."
 	}
 	calls, ok := browserCalls(code)
 	if !ok {
-		return Unknown, "What the browser shall do cannot be understood."
+		return Unknown, "The browser action cannot be parsed."
 	}
 	v := verdict{}
 	for _, c := range calls {

@@ -138,7 +138,7 @@ func (w *writer) ran(command string, code, pid int, d RunDetails) {
 
 // setUp is the result of a command that nobody called: the repository's script.
 func setUp(e session.Event, p session.SetUp) Frame {
-	message := fmt.Sprintf("The set-up script %s ended with exit code %d.", p.Script, p.Exit)
+	message := fmt.Sprintf("The setup script %s ended with exit code %d.", p.Script, p.Exit)
 	if p.Problem != "" {
 		message = p.Problem
 	}

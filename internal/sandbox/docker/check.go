@@ -17,7 +17,7 @@ func (d *Driver) Check(ctx context.Context) []sandbox.Finding {
 	if err := d.Ping(ctx); err != nil {
 		return []sandbox.Finding{{
 			Fatal: true, What: what, Found: err.Error(),
-			Fix: "Start Docker or Podman, or set DOCKER_HOST to where it listens. Whoever runs the server must be allowed to use its socket.",
+			Fix: "Start Docker or Podman, or set --docker-host. The user who runs the server needs access to its socket.",
 		}}
 	}
 	got, err := d.engine.Info(ctx, client.InfoOptions{})
@@ -37,8 +37,8 @@ func (d *Driver) Check(ctx context.Context) []sandbox.Finding {
 	} {
 		f := sandbox.Finding{OK: limit.ok, What: limit.name + " limit", Found: "can be set"}
 		if !limit.ok {
-			f.Found = "the engine cannot set it: one sandbox could use up the machine"
-			f.Fix = "Give the engine the control group it needs; rootless engines need delegation by systemd."
+			f.Found = "not supported by the engine: one sandbox could use all of the machine"
+			f.Fix = "Let the engine use this cgroup controller; rootless engines need systemd delegation."
 		}
 		found = append(found, f)
 	}
@@ -54,7 +54,7 @@ func (d *Driver) Check(ctx context.Context) []sandbox.Finding {
 func (d *Driver) checkRunner() sandbox.Finding {
 	f := sandbox.Finding{What: "runner"}
 	if d.options.Runner == "" {
-		f.Found, f.Fix = "none: only images that hold it can be used", "Give the driver the path of the runner."
+		f.Found, f.Fix = "missing: only images that contain it can be used", "Give the driver the path of the runner."
 		return f
 	}
 	info, err := os.Stat(d.options.Runner)
@@ -72,7 +72,7 @@ func (d *Driver) checkRunner() sandbox.Finding {
 func (d *Driver) checkImage(ctx context.Context) sandbox.Finding {
 	f := sandbox.Finding{What: "default image"}
 	if d.options.Image == "" {
-		f.Found, f.Fix = "none: every conversation has to name one", "Set one."
+		f.Found, f.Fix = "none: each user must set an image in the settings", "Set --sandbox-image."
 		return f
 	}
 	_, here, err := d.find(ctx, d.options.Image)
@@ -80,7 +80,7 @@ func (d *Driver) checkImage(ctx context.Context) sandbox.Finding {
 	case err != nil:
 		f.Found, f.Fix = err.Error(), "Choose another image."
 	case !here:
-		f.OK, f.Found = true, d.options.Image+" is not here yet: the first sandbox waits until it is pulled"
+		f.OK, f.Found = true, d.options.Image+" is not pulled yet: the first sandbox waits for it"
 	default:
 		f.OK, f.Found = true, d.options.Image
 	}

@@ -46,13 +46,13 @@ func (d *Driver) shapeOf(spec sandbox.Spec) (shape, error) {
 		s.Image = d.options.Image
 	}
 	if s.Image == "" {
-		return s, unavailable(nil, "No container image is set. Name one in the settings, or give the server a default.")
+		return s, unavailable(nil, "No container image is set. Set one in the settings, or a default with --sandbox-image.")
 	}
 	if !s.Prepared && d.options.Runner == "" {
 		return s, unavailable(nil, "There is no runner to put into a container of the image %s.", s.Image)
 	}
 	if spec.Folder != "" {
-		return s, unavailable(nil, "Containers cannot work in the folder %s itself: an engine may be on another machine, and writes files as another user. Use --sandbox local.", spec.Folder)
+		return s, unavailable(nil, "Docker sandboxes cannot use the folder %s: the engine may be on another machine, and it writes files as another user. Use --sandbox local.", spec.Folder)
 	}
 	for _, m := range s.Mounts {
 		if err := d.checkMount(m); err != nil {

@@ -298,7 +298,7 @@ func TestNameTaken(t *testing.T) {
 	}
 	defer r.engine.ContainerRemove(context.Background(), made.ID, client.ContainerRemoveOptions{Force: true})
 	_, err = r.Start(t.Context(), sandbox.Spec{ID: id}, nil)
-	r.refused(err, "not ours")
+	r.refused(err, "not created by Deckhand")
 	if err := r.Destroy(t.Context(), sandbox.Handle{ID: id}); err != nil {
 		t.Error(err)
 	}
@@ -369,7 +369,7 @@ func TestMounts(t *testing.T) {
 		}
 	}
 	_, err := r.Start(t.Context(), sandbox.Spec{ID: newID(), Mounts: []sandbox.Mount{{Source: dir + "/none", Target: "/x"}}}, nil)
-	r.refused(err, "not there", dir+"/none")
+	r.refused(err, "does not exist", dir+"/none")
 }
 
 func TestIDs(t *testing.T) {
@@ -395,11 +395,11 @@ func TestNoEngine(t *testing.T) {
 	}
 	defer d.Close()
 	r := &rig{t: t}
-	r.refused(d.Ping(t.Context()), "No container engine answers", "none.sock")
+	r.refused(d.Ping(t.Context()), "Cannot reach the container engine", "none.sock")
 	_, err = d.Start(t.Context(), sandbox.Spec{ID: "a"}, nil)
-	r.refused(err, "No container engine answers")
+	r.refused(err, "Cannot reach the container engine")
 	_, err = d.Attach(t.Context(), sandbox.Handle{ID: "a"})
-	r.refused(err, "No container engine answers")
+	r.refused(err, "Cannot reach the container engine")
 	if errors.Is(err, sandbox.ErrGone) {
 		t.Error("a sandbox is called gone when nobody can know")
 	}

@@ -78,7 +78,7 @@ func TestEngineRestarts(t *testing.T) {
 		exec.Command("true").Run()
 	}
 	_, err = r.Attach(t.Context(), h)
-	r.refused(err, "No container engine answers")
+	r.refused(err, "Cannot reach the container engine")
 	if errors.Is(err, sandbox.ErrGone) {
 		t.Error("a sandbox is called gone when nobody can know")
 	}

@@ -193,7 +193,7 @@ func TestPreparedImages(t *testing.T) {
 		})
 	}
 	_, err := r.Start(t.Context(), sandbox.Spec{ID: newID(), Image: r.options.Image, Prepared: true}, nil)
-	r.refused(err, "said to hold the runner", "/.deckhand/runner", "deckhand-runner")
+	r.refused(err, "has no runner", "/.deckhand/runner", "deckhand-runner")
 	_, err = r.Start(t.Context(), sandbox.Spec{ID: newID(), Image: r.options.Image}, nil)
 	r.refused(err, "no runner")
 }
@@ -260,7 +260,7 @@ func TestRunnerOfAnotherProcessor(t *testing.T) {
 	}
 	r := newRig(t, func(o *docker.Options) { o.Runner = wrong })
 	_, err := r.Start(t.Context(), sandbox.Spec{ID: newID()}, nil)
-	r.refused(err, "another kind of processor")
+	r.refused(err, "another CPU architecture")
 	if found, err := r.List(t.Context()); err != nil || len(found) != 1 || found[0].Running {
 		t.Errorf("found %v, %v; want the workspace alone", found, err)
 	}

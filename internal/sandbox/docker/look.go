@@ -87,7 +87,7 @@ func (d *Driver) passing(ctx context.Context, h sandbox.Handle) (*plan, error) {
 		}
 	}
 	if s.Image == "" {
-		return nil, unavailable(nil, "No container image is set to look at the workspace with. Give the server a default.")
+		return nil, unavailable(nil, "No container image is set, so the workspace cannot be read. Set a default with --sandbox-image.")
 	}
 	img, here, err := d.find(ctx, s.Image)
 	if err == nil && !here {

@@ -36,7 +36,7 @@ func (d *Driver) help(ctx context.Context, p *plan, labels map[string]string) er
 	if d.shares {
 		for _, m := range p.Mounts {
 			if _, err := os.Stat(m.Source); errors.Is(err, fs.ErrNotExist) {
-				return unavailable(err, "A folder that the sandbox shall see is not there: %s", m.Source)
+				return unavailable(err, "A folder to mount into the sandbox does not exist: %s", m.Source)
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 		h, err = d.start(ctx, spec, s, progress)
 	}
 	if errors.Is(err, errMissing) {
-		return h, unavailable(err, "The image %s was pulled and is gone again.", s.Image)
+		return h, unavailable(err, "The image %s was removed after it was pulled. Try again.", s.Image)
 	}
 	return h, err
 }
@@ -106,7 +106,7 @@ func (d *Driver) start(ctx context.Context, spec sandbox.Spec, s shape, progress
 			return sandbox.Handle{}, errMissing
 		}
 	}
-	return sandbox.Handle{}, unavailable(nil, "The container %s comes and goes: somebody else starts and removes it at the same time.", p.name)
+	return sandbox.Handle{}, unavailable(nil, "The container %s keeps changing: another program starts and removes it at the same time.", p.name)
 }
 
 var (
@@ -310,7 +310,7 @@ func (d *Driver) look(ctx context.Context, id string) (*container.InspectRespons
 		return nil, d.engineSays(err)
 	}
 	if c := got.Container.Config; c == nil || c.Labels[labelID] != id {
-		return nil, unavailable(errForeign, "There is a container %s that is not ours. Remove or rename it.", d.container(id))
+		return nil, unavailable(errForeign, "The container %s was not created by Deckhand. Remove or rename it.", d.container(id))
 	}
 	return &got.Container, nil
 }

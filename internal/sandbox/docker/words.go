@@ -20,7 +20,7 @@ func unavailable(cause error, format string, args ...any) error {
 
 // unreachable is what there is to say when the engine does not answer.
 func (d *Driver) unreachable(err error) error {
-	return unavailable(err, "No container engine answers at %s: %s. Start it, say where it is, or choose another kind of sandbox.",
+	return unavailable(err, "Cannot reach the container engine at %s: %s. Start it, set --docker-host, or use another --sandbox.",
 		d.engine.DaemonHost(), brief(err))
 }
 
@@ -45,15 +45,15 @@ func (d *Driver) startWords(err error, s shape) error {
 	said := brief(err)
 	switch {
 	case holds(said, "exec format error"):
-		return unavailable(err, "The image %s is for another kind of processor than this server: %s", s.Image, said)
+		return unavailable(err, "The image %s is for another CPU architecture than this server: %s", s.Image, said)
 	case s.Prepared && isMissingProgram(err):
-		return unavailable(err, "The image %s is said to hold the runner, but has it neither at %s nor as %s in its PATH.", s.Image, runnerPath, preparedName)
+		return unavailable(err, "The image %s has no runner, neither at %s nor as %s in its PATH. Use it as sandbox_base_container_image instead, and Deckhand adds the runner.", s.Image, runnerPath, preparedName)
 	case holds(said, "unable to find user", "unknown user", "no matching entries in passwd", "no matching entries in group", "unable to find group"):
-		return unavailable(err, "The user that the sandbox shall run as does not exist in the image %s: %s", s.Image, said)
+		return unavailable(err, "The user for the sandbox does not exist in the image %s: %s", s.Image, said)
 	case holds(said, "bind source path does not exist", "no such file or directory") && holds(said, "mount"):
-		return unavailable(err, "A folder that the sandbox shall see is not there: %s", said)
+		return unavailable(err, "A folder to mount into the sandbox does not exist: %s", said)
 	case holds(said, "no space left on device"):
-		return unavailable(err, "The disk of the container engine is full. Remove images or sandboxes that nobody needs.")
+		return unavailable(err, "The disk of the container engine is full. Remove unused images, or delete conversations.")
 	}
 	return unavailable(err, "A container of the image %s could not be started: %s", s.Image, said)
 }
@@ -76,7 +76,7 @@ func (d *Driver) pullWords(err error, image string) error {
 	case holds(said, "dial tcp", "no such host", "connection refused", "i/o timeout", "timeout exceeded", "tls handshake", "network is unreachable", "server misbehaving"):
 		return unavailable(err, "The registry of the image %s cannot be reached: %s", image, said)
 	case holds(said, "no space left on device"):
-		return unavailable(err, "The disk of the container engine is full: the image %s could not be stored. Remove images or sandboxes that nobody needs.", image)
+		return unavailable(err, "The disk of the container engine is full: the image %s could not be stored. Remove unused images, or delete conversations.", image)
 	}
 	return unavailable(err, "The image %s could not be pulled: %s", image, said)
 }

@@ -262,7 +262,7 @@ func TestGateObeysThePolicy(t *testing.T) {
 			return gitgate.Grant{Credentials: gitgate.Credentials("gitea", gitToken, true)}, nil
 		}
 	})
-	if resp, body := w.request("GET", g.gate+refs, ""); resp.StatusCode != 403 || !strings.Contains(body, "only public ones may be connected to") {
+	if resp, body := w.request("GET", g.gate+refs, ""); resp.StatusCode != 403 || !strings.Contains(body, "only public addresses are allowed") {
 		t.Errorf("a private address: %d %s", resp.StatusCode, body)
 	}
 }

@@ -164,7 +164,7 @@ const maxErrorText = 64 << 10
 // closed says that the token does not open the door. It is never the status for
 // which git would ask for another one.
 func (p *passage) closed(resp *http.Response) error {
-	why := fmt.Sprintf("the stored token for %s was not accepted; it may have run out or been revoked, or it does not give access to %s. Store a new one in the settings", p.Site.Host, p.Repository)
+	why := fmt.Sprintf("the stored token for %s was not accepted: it may have expired or been revoked, or has no access to %s. Store a new one in the settings", p.Site.Host, p.Repository)
 	if resp.StatusCode == http.StatusForbidden && !p.refused {
 		verb := "reading"
 		if p.Write {
@@ -200,7 +200,7 @@ func (p *passage) elsewhere(resp *http.Response, location string) error {
 	if inside, ok := gitgate.Inside(p.Site, address); ok {
 		address = inside
 	} else if at == p.Site {
-		return &refusal{http.StatusBadGateway, Failed, p.Site.Host + " answers with another page than a repository: it may want you to log in, or have no such repository", "a redirect to something that is not git"}
+		return &refusal{http.StatusBadGateway, Failed, p.Site.Host + " redirects to a page that is not a repository: it may require a login, or the repository does not exist", "a redirect to something that is not git"}
 	}
 	resp.Header.Set("Location", p.grant.Hide(address))
 	resp.Body.Close()
@@ -219,7 +219,7 @@ func (p *passage) answered(resp *http.Response) error {
 		gitgate.Push: "application/x-" + p.Service + "-result",
 	}[p.Kind]
 	if want != "" && kind != want {
-		return &refusal{http.StatusBadGateway, Failed, fmt.Sprintf("%s does not answer as a git server for %s: it sends %.60q", p.Site.Host, p.Repository, kind), "not an answer of git"}
+		return &refusal{http.StatusBadGateway, Failed, fmt.Sprintf("%s did not respond as a git server for %s: the content type is %.60q", p.Site.Host, p.Repository, kind), "not an answer of git"}
 	}
 	switch p.Kind {
 	case gitgate.Refs:
@@ -251,7 +251,7 @@ func hideOptions(resp *http.Response) error {
 
 // rewrite replaces the body of an answer.
 func (p *passage) rewrite(resp *http.Response, limit int, change func([]byte) ([]byte, error)) error {
-	unreadable := &refusal{http.StatusBadGateway, Failed, p.Site.Host + " does not answer as it should", "an answer that cannot be read"}
+	unreadable := &refusal{http.StatusBadGateway, Failed, p.Site.Host + " sent an invalid response", "an answer that cannot be read"}
 	if resp.Header.Get("Content-Encoding") != "" {
 		return unreadable
 	}

@@ -43,7 +43,7 @@ func TestGateTokenNotTaken(t *testing.T) {
 		}
 	}
 	g.set(gitToken, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>Log in, please") })
-	if resp, body := w.request("GET", g.gate+refs, ""); resp.StatusCode != 502 || !strings.Contains(body, "does not answer as a git server") {
+	if resp, body := w.request("GET", g.gate+refs, ""); resp.StatusCode != 502 || !strings.Contains(body, "did not respond as a git server") {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 }

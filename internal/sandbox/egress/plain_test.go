@@ -339,9 +339,9 @@ func TestRefusals(t *testing.T) {
 		{list("not a host"), url, 503, "deckhand: the egress policy cannot be read", egress.Failed},
 		{open, "http://refused.test:25/", 403, "port 25", egress.Refused},
 		{open, deadURL, 502, "refuses connections", egress.Failed},
-		{open, "http://unknown.test/", 502, "deckhand: there is no host unknown.test", egress.Failed},
+		{open, "http://unknown.test/", 502, "deckhand: host not found: unknown.test", egress.Failed},
 		{open, "http://" + silent.Addr().String(), 502, "closed the connection without an answer", egress.Failed},
-		{open, "http://127.0.0.1:1/", 403, "127.0.0.1:1 has a loopback address, and only public ones", egress.Refused},
+		{open, "http://127.0.0.1:1/", 403, "127.0.0.1:1 has a loopback address, and only public addresses", egress.Refused},
 	} {
 		w.policy.Store(&test.policy)
 		status, body := w.get(test.url)

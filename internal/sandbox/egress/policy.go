@@ -157,7 +157,7 @@ func (r *rules) refuses(h host, port uint16) string {
 	if !usualPort(port) {
 		at = h.with(port)
 	}
-	return fmt.Sprintf(`egress policy "allowlist" does not allow %s; it would have to be on the list of allowed hosts`, at)
+	return fmt.Sprintf(`egress policy "allowlist" does not allow %s; add it to the allowed hosts to use it`, at)
 }
 
 func (r *rules) lists(h host, port uint16) bool {

@@ -224,7 +224,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer e.cancel(nil)
 	defer e.end()
 	if l.over {
-		why := fmt.Sprintf("this sandbox has %d connections to the outside already, which is as many as it may have", p.maxConns)
+		why := fmt.Sprintf("this sandbox has reached its limit of %d open connections; close some and try again", p.maxConns)
 		err = &refusal{http.StatusServiceUnavailable, Refused, why, why}
 	}
 	if err == nil {

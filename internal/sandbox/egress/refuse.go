@@ -49,23 +49,23 @@ func explain(err error, h host, port uint16) *refusal {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &blocked) && blocked.Never:
-		return &refusal{http.StatusForbidden, Refused, fmt.Sprintf("%s has a %s address, which is never connected to", at, blocked.Kind), err.Error()}
+		return &refusal{http.StatusForbidden, Refused, fmt.Sprintf("%s has a %s address; connections to it are never allowed", at, blocked.Kind), err.Error()}
 	case errors.As(err, &blocked):
 		return &refusal{
 			http.StatusForbidden, Refused,
-			fmt.Sprintf("%s has a %s address, and only public ones may be connected to; the operator of this server can allow it", at, blocked.Kind),
+			fmt.Sprintf("%s has a %s address, and only public addresses are allowed; the operator can allow it with --egress-private", at, blocked.Kind),
 			fmt.Sprintf("refused to connect to %s: it is a %s address; start the server with --egress-private %s to permit it", blocked.Asked.Host, blocked.Kind, blocked.Asked),
 		}
 	case errors.Is(err, context.Canceled):
 		return &refusal{http.StatusBadGateway, Allowed, "the request was given up", "the client went away"}
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return failed(http.StatusBadGateway, "there is no host "+h.String())
+		return failed(http.StatusBadGateway, "host not found: "+h.String())
 	case errors.As(err, &dns) && dns.Timeout():
-		return failed(http.StatusGatewayTimeout, "the address of "+h.String()+" could not be found in time")
+		return failed(http.StatusGatewayTimeout, "the host name "+h.String()+" could not be resolved in time")
 	case errors.As(err, &dns):
-		return failed(http.StatusBadGateway, "the address of "+h.String()+" cannot be found right now")
+		return failed(http.StatusBadGateway, "the host name "+h.String()+" cannot be resolved right now")
 	case errors.As(err, &untrusted):
-		return failed(http.StatusBadGateway, "the certificate of "+at+" is not one that this server trusts; its operator can add the issuer to the system's certificates")
+		return failed(http.StatusBadGateway, "the certificate of "+at+" is not trusted by this server; the operator can add the issuer to the system's certificates")
 	case timedOut(err):
 		return failed(http.StatusGatewayTimeout, at+" does not answer")
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -75,7 +75,7 @@ func explain(err error, h host, port uint16) *refusal {
 	case hungUp(err):
 		return failed(http.StatusBadGateway, at+" closed the connection without an answer")
 	}
-	return &refusal{http.StatusBadGateway, Failed, at + " does not answer as it should", clip(err.Error(), 500)}
+	return &refusal{http.StatusBadGateway, Failed, at + " sent an invalid response", clip(err.Error(), 500)}
 }
 
 func hungUp(err error) bool {

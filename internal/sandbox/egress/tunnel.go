@@ -118,7 +118,7 @@ func (d *destination) request(r *http.Request) (host, uint16, error) {
 	port, errPort := parsePort(portText)
 	// Clients leave out the port that goes with the scheme, some leave out any.
 	if errHost != nil || errPort != nil || h != d.host || err == nil && port != d.port {
-		return d.host, d.port, refuse(fmt.Sprintf(`the request inside the tunnel to %s asks for another host, %.100q, so egress policy "allowlist" does not let it through`, d.host.with(d.port), r.Host))
+		return d.host, d.port, refuse(fmt.Sprintf(`the request inside the tunnel to %s asks for another host, %.100q, so egress policy "allowlist" does not allow it`, d.host.with(d.port), r.Host))
 	}
 	r.URL.Scheme, r.URL.Host = "http", d.host.with(d.port)
 	return d.host, d.port, nil
@@ -197,7 +197,7 @@ func (e *exchange) greet(from io.Reader, upstream io.Closer) (first []byte, kind
 		if first[0] == recordHandshake {
 			_, _ = e.line.Write(alert)
 		}
-		return nil, kind, refuse(fmt.Sprintf(`%s, so egress policy "allowlist" does not let it through`, e.unlike(kind, name)))
+		return nil, kind, refuse(fmt.Sprintf(`%s, so egress policy "allowlist" does not allow it`, e.unlike(kind, name)))
 	}
 }
 

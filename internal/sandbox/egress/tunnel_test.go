@@ -143,7 +143,7 @@ func TestTunnelRefusals(t *testing.T) {
 		{list("example.org"), "example.com:443", 403, `deckhand: egress policy "allowlist" does not allow example.com;`},
 		{open, "mail.test:25", 403, "port 25"},
 		{open, near(deadURL)[0], 502, "refuses connections"},
-		{open, "unknown.test:443", 502, "there is no host unknown.test"},
+		{open, "unknown.test:443", 502, "host not found: unknown.test"},
 		{open, "[::1]:443", 403, "[::1]:443 has a loopback address"},
 		{open, "refused.test", 400, "host and a port"},
 		{open, "refused.test:0", 400, "host and a port"},

@@ -29,7 +29,7 @@ import (
 const Name = "host"
 
 // Warning is what everybody who starts a server with this driver is told.
-const Warning = "THE SANDBOX IS OFF: commands of every conversation run as ordinary processes of this user, with all its files, secrets and network"
+const Warning = "NO SANDBOX: the commands of every conversation run as processes of this user, with access to all files, secrets and the network"
 
 // Options configure a Driver.
 type Options struct {

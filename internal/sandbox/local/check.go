@@ -26,7 +26,7 @@ func advice(err error) string {
 	case errors.Is(err, unix.ENOSPC) && errors.As(err, &at) && at.Op != "fork/exec":
 		return "The disk is full: free some space in the data directory."
 	case errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EUSERS):
-		return "There are no namespaces left of one kind: one of /proc/sys/user/max_*_namespaces is too small, e.g. sysctl -w user.max_user_namespaces=15000."
+		return "The limit of namespaces is reached: raise the limits in /proc/sys/user/max_*_namespaces, for example: sysctl -w user.max_user_namespaces=15000."
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || strings.Contains(err.Error(), "not permitted") || strings.Contains(err.Error(), "permission denied"):
 		if fix := namespaceFix(); fix != "" {
 			return fix
@@ -48,13 +48,13 @@ func sysctl(name string) string {
 // namespaceFix says which setting of the machine keeps us from user namespaces.
 func namespaceFix() string {
 	if sysctl("user.max_user_namespaces") == "0" {
-		return "User namespaces are switched off: sysctl -w user.max_user_namespaces=15000."
+		return "User namespaces are disabled; enable them: sysctl -w user.max_user_namespaces=15000."
 	}
 	if os.Geteuid() == 0 {
 		return ""
 	}
 	if sysctl("kernel.unprivileged_userns_clone") == "0" {
-		return "User namespaces are for root only: sysctl -w kernel.unprivileged_userns_clone=1, or run the server as root."
+		return "Only root can create user namespaces: run sysctl -w kernel.unprivileged_userns_clone=1, or run the server as root."
 	}
 	if sysctl("kernel.apparmor_restrict_unprivileged_userns") == "1" {
 		return "AppArmor restricts user namespaces: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or give the server an AppArmor profile that allows userns."
@@ -69,8 +69,8 @@ func (d *Driver) Check(ctx context.Context) []sandbox.Finding {
 	trial := d.trial(ctx)
 	_, unmapped := d.base.hidden()
 	if unmapped != "" && d.rights.ranges {
-		found = append(found, sandbox.Finding{What: "installing software inside", Found: "the system cannot be changed inside: " + unmapped,
-			Fix: "give other users the right to read these files or move them out of /usr, or use a system of its own for sandboxes"})
+		found = append(found, sandbox.Finding{What: "installing software in sandboxes", Found: "system folders are read-only in sandboxes: " + unmapped,
+			Fix: "make these files readable for all users, move them out of /usr, or set --sandbox-rootfs"})
 	}
 	d.mu.Lock()
 	notes := make([]string, 0, len(d.told))
@@ -80,7 +80,7 @@ func (d *Driver) Check(ctx context.Context) []sandbox.Finding {
 	d.mu.Unlock()
 	slices.Sort(notes)
 	for _, note := range notes {
-		found = append(found, sandbox.Finding{What: "a start", Found: note, Fix: "sandboxes work, with this restriction; a newer kernel, or a data folder on ext4, xfs or btrfs, may lift it"})
+		found = append(found, sandbox.Finding{What: "restriction", Found: note, Fix: "sandboxes work with this restriction; a newer kernel, or a data directory on ext4, xfs or btrfs, may remove it"})
 	}
 	return append(found, trial)
 }
@@ -95,7 +95,7 @@ func (d *Driver) Possible() error {
 	}
 	cmd := &exec.Cmd{Path: "/proc/self/fd/" + strconv.Itoa(int(d.runner.Fd())), Args: []string{"runner", "version"}, Dir: "/", SysProcAttr: d.attributes(0)}
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("a program cannot be started in namespaces of its own: %w. %s", err, advice(err))
+		return fmt.Errorf("cannot start a process in new namespaces: %w. %s", err, advice(err))
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (d *Driver) Possible() error {
 func checkNamespaces() sandbox.Finding {
 	f := sandbox.Finding{What: "user namespaces"}
 	if fix := namespaceFix(); fix != "" {
-		f.Fatal, f.Found, f.Fix = true, "not to be had", fix
+		f.Fatal, f.Found, f.Fix = true, "not available", fix
 		return f
 	}
 	f.OK, f.Found = true, "allowed, at most "+sysctl("user.max_user_namespaces")
@@ -114,12 +114,12 @@ func (d *Driver) checkUsers() sandbox.Finding {
 	f := sandbox.Finding{What: "users of sandboxes"}
 	switch {
 	case d.rights.trees:
-		f.OK, f.Found = true, "each sandbox has users of its own, who own the system inside"
+		f.OK, f.Found = true, "each sandbox has its own users and can change its system folders"
 	case d.rights.ranges:
-		f.Found, f.Fix = "each sandbox has users of its own, but the system cannot be changed inside", "run the server with CAP_SYS_ADMIN"
+		f.Found, f.Fix = "each sandbox has its own users, but its system folders are read-only", "run the server with CAP_SYS_ADMIN"
 	default:
-		f.Found = "all sandboxes run as the server's user, and the system cannot be changed inside: " + d.rights.why
-		f.Fix = "run the server as root to install software inside; as an ordinary user, everything else works"
+		f.Found = "all sandboxes run as the server's user, and their system folders are read-only: " + d.rights.why
+		f.Fix = "to install software in sandboxes, run the server as root; everything else works without root"
 		f.OK = os.Geteuid() != 0
 	}
 	return f
@@ -136,7 +136,7 @@ func (d *Driver) checkLimits() sandbox.Finding {
 		missing = append(missing, c+": "+why)
 	}
 	slices.Sort(missing)
-	f.Found = "control groups cannot be used (" + strings.Join(missing, "; ") + "); instead, memory is limited for each process by itself, processes for each sandbox, and CPU not at all"
+	f.Found = "control groups cannot be used (" + strings.Join(missing, "; ") + "); memory is limited per process, processes per sandbox, and CPU not at all"
 	f.Fix = "give the server a control group of its own: Delegate=yes in its systemd unit, or a writable /sys/fs/cgroup in its container"
 	return f
 }
@@ -147,9 +147,9 @@ func checkSignals() sandbox.Finding {
 	abi, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	switch {
 	case e != 0:
-		f.Found, f.Fix = "the kernel has none; the runner shrugs off signals from inside by itself", "nothing has to be done; kernels from 6.12 on keep them off"
+		f.Found, f.Fix = "not supported by the kernel; the runner ignores signals from inside the sandbox", "no action needed; kernel 6.12 and later blocks these signals"
 	case abi < 6:
-		f.Found, f.Fix = fmt.Sprintf("version %d; the runner shrugs off signals from inside by itself", abi), "nothing has to be done; kernels from 6.12 on keep them off"
+		f.Found, f.Fix = fmt.Sprintf("version %d; the runner ignores signals from inside the sandbox", abi), "no action needed; kernel 6.12 and later blocks these signals"
 	default:
 		f.OK, f.Found = true, fmt.Sprintf("version %d", abi)
 	}
@@ -157,14 +157,14 @@ func checkSignals() sandbox.Finding {
 }
 
 func checkFilter() sandbox.Finding {
-	f := sandbox.Finding{What: "filter of system calls (seccomp)"}
+	f := sandbox.Finding{What: "system call filter (seccomp)"}
 	action := uint32(unix.SECCOMP_RET_KILL_PROCESS)
 	_, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
 	if e != 0 {
 		f.Fatal, f.Found, f.Fix = true, "the kernel has none: "+e.Error(), "use a kernel with CONFIG_SECCOMP_FILTER"
 		return f
 	}
-	f.OK, f.Found = true, "there"
+	f.OK, f.Found = true, "available"
 	return f
 }
 
@@ -186,7 +186,7 @@ func (d *Driver) trial(ctx context.Context) sandbox.Finding {
 		return sandbox.Finding{OK: true, What: f.What, Found: "works"}
 	}
 	if f.Fix == "" {
-		f.Fix = "see what the message says; --sandbox docker works without it"
+		f.Fix = "see the message above, or use --sandbox docker"
 	}
 	return f
 }

@@ -38,8 +38,8 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 		return sandbox.Handle{}, err
 	}
 	if spec.Image != "" {
-		return sandbox.Handle{}, &sandbox.Unavailable{Reason: "This server runs sandboxes on its own system and cannot run the image " + spec.Image +
-			". A server that is started with --sandbox docker can."}
+		return sandbox.Handle{}, &sandbox.Unavailable{Reason: "The local sandbox driver cannot run container images, so it cannot use " + spec.Image +
+			". Clear the image in the settings, or start the server with --sandbox docker."}
 	}
 	mounts, err := d.checkMounts(spec.Mounts)
 	if err != nil {
@@ -158,9 +158,9 @@ func (d *Driver) checkFolder(folder string) (string, error) {
 	case real == "/":
 		return "", refuse("it is the whole machine")
 	case covers(d.dir, real) || covers(real, d.dir):
-		return "", refuse("the sandboxes themselves lie there, in " + d.dir)
+		return "", refuse("it contains, or is inside, the folder of the sandboxes, " + d.dir)
 	case d.rights.ranges && !d.rights.trees:
-		return "", refuse("what is written there would belong to other users, since the server is root and may not make mounts (CAP_SYS_ADMIN); use --sandbox host, or be another user than root")
+		return "", refuse("files written there would belong to other users, because the server is root without CAP_SYS_ADMIN; use --sandbox host, or run as another user")
 	}
 	return real, nil
 }

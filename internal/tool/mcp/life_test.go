@@ -299,7 +299,7 @@ func TestProbe(t *testing.T) {
 			t.Errorf("%+v", w)
 		}
 	}
-	if st := got[3]; st.State != Failed || !strings.Contains(st.Error, "can only be tried there") || st.Address != "/bin/false" {
+	if st := got[3]; st.State != Failed || !strings.Contains(st.Error, "cannot be tested here") || st.Address != "/bin/false" {
 		t.Errorf("%+v", st)
 	}
 	if strange.Load() == 0 {

@@ -29,7 +29,7 @@ type line struct {
 // newLine wraps a client for one server.
 func newLine(c *http.Client, s Server, session string) (*http.Client, error) {
 	if c == nil {
-		return nil, errors.New("this server makes no connections to tool servers")
+		return nil, errors.New("this server does not connect to MCP servers")
 	}
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Host == "" {

@@ -48,7 +48,7 @@ func judge(list []described) (offers []offer, note string) {
 		}
 		o := offer{name: d.name, description: describe(d), schema: objectSchema(d.schema), repeatable: d.readOnly || d.idempotent}
 		if total+len(o.schema) > maxSchemas || len(offers) == maxTools {
-			return offers, fmt.Sprintf("Only %d of its %d tools are offered: there is no room for more.", len(offers), len(list))
+			return offers, fmt.Sprintf("Only %d of its %d tools are used: the limit for one MCP server is reached.", len(offers), len(list))
 		}
 		seen[d.name] = true
 		total += len(o.schema)

@@ -305,7 +305,7 @@ func (r *remote) plain(ctx context.Context, err error) error {
 	case errors.As(err, &at): // whose text begins with the whole address
 		err = at.Err
 	case quotesAnswer(err):
-		return errors.New("what answers at this address does not speak the protocol of tool servers")
+		return errors.New("the server at this URL is not an MCP server")
 	}
 	return errors.New(strings.ReplaceAll(err.Error(), "rejected by transport: ", ""))
 }

@@ -142,7 +142,7 @@ func (s *Set) shares() []share {
 	for i, srv := range servers {
 		offers, st := srv.offered()
 		if limited && len(offers) > room {
-			st.Error = fmt.Sprintf("Only %d of its %d tools are offered: all tool servers together have no room for more.", room, len(offers))
+			st.Error = fmt.Sprintf("Only %d of its %d tools are used: the limit for all MCP servers together is reached.", room, len(offers))
 			offers = offers[:room]
 		}
 		room -= len(offers)

@@ -15,7 +15,7 @@ import (
 // the runner itself allows: it has the better words.
 const programTime = 75 * time.Second
 
-var errNoBox = errors.New("it runs inside the sandbox of a conversation, so it can only be tried there")
+var errNoBox = errors.New("it runs in the sandbox of a conversation and cannot be tested here")
 
 // program is the link to a server inside the sandbox. The runner keeps the
 // connection, so there is nothing to close here.

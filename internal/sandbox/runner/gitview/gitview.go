@@ -129,7 +129,7 @@ func (v *View) Changes(ctx context.Context) ([]sandbox.GitChange, error) {
 }
 
 func tooMany() error {
-	return fmt.Errorf("%w: more than %d files were changed; name what git shall ignore in .gitignore", rpc.ErrTooBig, maxChanges)
+	return fmt.Errorf("%w: more than %d files have changed; add generated files to .gitignore", rpc.ErrTooBig, maxChanges)
 }
 
 // repos finds the repositories: the folders in the workspace, and last the

@@ -123,7 +123,7 @@ func TestRestartsAreBounded(t *testing.T) {
 
 func TestStartFails(t *testing.T) {
 	for mode, want := range map[string]string{
-		"dead":               "ended with exit code 3; its last words were:\nfirst words of mode dead\nno such module: leftpad",
+		"dead":               "ended with exit code 3; its last output was:\nfirst words of mode dead\nno such module: leftpad",
 		"version 1999-12-31": `speaks version "1999-12-31" of the protocol, which is not known here (known are 2025-11-25, 2025-06-18`,
 		"version ":           `speaks version ""`,
 		"endless":            "its list of tools does not end",

@@ -208,7 +208,7 @@ func (s *server) introduce(ctx context.Context, run *session) error {
 func (s *server) failed(ctx context.Context, run *session, err error) error {
 	words := ""
 	if last := run.proc.stderr.lastWords(); last != "" {
-		words = "; its last words were:\n" + last
+		words = "; its last output was:\n" + last
 	}
 	s.mu.Lock()
 	removed := s.removed

@@ -73,7 +73,7 @@ func (s *session) alive() bool {
 func (s *session) finish() {
 	s.why = fmt.Sprintf("the MCP server %q %s", s.name, s.proc.status())
 	if words := s.proc.stderr.lastWords(); words != "" {
-		s.why += "; its last words were:\n" + words
+		s.why += "; its last output was:\n" + words
 	}
 	close(s.over)
 }

@@ -93,7 +93,7 @@ func (p *Proxy) carry(conn net.Conn) {
 }
 
 var (
-	errNobody = errors.New("the server that this sandbox belongs to is not there")
+	errNobody = errors.New("the Deckhand server is not running")
 	errCrowd  = errors.New("too many connections wait for the server that this sandbox belongs to")
 )
 
@@ -147,7 +147,7 @@ func (p *Proxy) try(call string) (conn net.Conn, next <-chan struct{}, err error
 
 // refuse says why there is no connection, in words that HTTP clients show.
 func (p *Proxy) refuse(conn net.Conn, err error) {
-	text := fmt.Sprintf("There is no way out of the sandbox right now: %v. Try again in a moment.\n", err)
+	text := fmt.Sprintf("The sandbox has no network access at the moment: %v. Try again later.\n", err)
 	stop := context.AfterFunc(p.ctx, func() { _ = conn.Close() })
 	defer stop()
 	_ = conn.SetDeadline(time.Now().Add(farewell))

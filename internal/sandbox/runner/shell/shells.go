@@ -187,7 +187,7 @@ func (s *Shells) shell(name string, start bool) (*shell, error) {
 		return sh, nil
 	}
 	if len(s.shells) >= maxShells {
-		return nil, fmt.Errorf("%w: %d shells are open, which is all there may be; use one of them", rpc.ErrBusy, maxShells)
+		return nil, fmt.Errorf("%w: the limit of %d open shells is reached; use one of them", rpc.ErrBusy, maxShells)
 	}
 	sh = &shell{owner: s, name: name, dir: s.home()}
 	s.shells[name] = sh

@@ -143,7 +143,7 @@ func (s *Shells) openTerminal(p sandbox.TerminalParams) (*terminal, error) {
 		return nil, errClosed
 	}
 	if len(s.terminals) >= maxTerminals {
-		return nil, fmt.Errorf("%w: %d terminals are open, which is all there may be; end one of them", rpc.ErrBusy, maxTerminals)
+		return nil, fmt.Errorf("%w: the limit of %d open terminals is reached; close one first", rpc.ErrBusy, maxTerminals)
 	}
 	rows, cols := p.Rows, p.Cols
 	if rows == 0 || cols == 0 {
