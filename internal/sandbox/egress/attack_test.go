@@ -201,9 +201,9 @@ func TestTooManyConnections(t *testing.T) {
 		if resp.StatusCode != http.StatusServiceUnavailable {
 			t.Errorf("got %s", resp.Status)
 		}
-		has(t, body, "deckhand: this sandbox has 8 connections")
+		has(t, body, "deckhand: this sandbox has reached its limit of 8 open connections")
 		<-w.ended
-		w.recorded(w.last(), method, "many.test", egress.Refused, "8 connections")
+		w.recorded(w.last(), method, "many.test", egress.Refused, "8 open connections")
 	}
 	// Those that are only told so are not endless either.
 	for range limit + 1 {
