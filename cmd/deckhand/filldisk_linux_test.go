@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"deckhand/client"
 	"deckhand/internal/soak"
@@ -74,6 +76,32 @@ func (b *box) saidAny(id string, texts ...string) (found string) {
 // overshoot is how far above its limit a sandbox may get, as docs/operating.md says.
 const overshoot = 64 << 20
 
+// writeRate is what a sandbox may write in a second while the server waits for a processor.
+const writeRate = 1 << 30
+
+// lateness measures for how long this process has to wait for a processor, until the
+// function that it returns is called.
+func lateness(ctx context.Context) (longest func() time.Duration) {
+	const step = time.Millisecond
+	ctx, end := context.WithCancel(ctx)
+	result := make(chan time.Duration, 1)
+	go func() {
+		var longest time.Duration
+		last := time.Now()
+		for {
+			select {
+			case <-time.After(step):
+				longest = max(longest, time.Since(last)-step)
+				last = time.Now()
+			case <-ctx.Done():
+				result <- longest
+				return
+			}
+		}
+	}()
+	return func() time.Duration { end(); return <-result }
+}
+
 // Ways to fill a disk. The limits of the sandboxes are 20 MB, or more than the disk has;
 // then a fast writer may meet the end of the disk before the server ends it. They print
 // something on the way: a command that is silent for ten seconds is reported as such.
@@ -104,14 +132,17 @@ func TestSandboxCannotFillTheDisk(t *testing.T) {
 				b.said(id, 0, "ready")
 				bytes, inodes := left(t, dir)
 
+				late := lateness(t.Context())
 				b.post("/api/conversations/"+id+"/message", `{"message":"$ `+strings.ReplaceAll(filling.command, `"`, `\"`)+`"}`)
 				got := b.saidAny(id, strings.Split(filling.says, "|")...)
 				if strings.Contains(got, "all written") && !strings.Contains(got, "No space left") {
 					t.Errorf("it was not ended: %s", got)
 				}
 				now, files := left(t, dir)
-				t.Logf("%d MB and %d files were written", (bytes-now)>>20, inodes-files)
-				if filling.limit == "20M" && (bytes-now > 20<<20+overshoot || inodes-files > 40000*(20<<20+overshoot)/(300<<20)) {
+				waited := late()
+				t.Logf("%d MB and %d files were written; the longest wait for a processor was %s", (bytes-now)>>20, inodes-files, waited)
+				most := 20<<20 + overshoot + int64(waited.Seconds()*writeRate)
+				if filling.limit == "20M" && (bytes-now > most || inodes-files > 40000*most/(300<<20)) {
 					t.Errorf("%d bytes and %d files were written", bytes-now, inodes-files)
 				}
 				b.demo("scripted/demo") // settings can be stored
