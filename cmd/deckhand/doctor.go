@@ -13,6 +13,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	"deckhand/internal/control"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/llm/scripted"
@@ -214,7 +215,7 @@ func (c *doctorCmd) hands(ctx context.Context, r *report) {
 
 func (c *doctorCmd) address() error {
 	l, err := net.Listen("tcp", c.Addr)
-	if errors.Is(err, syscall.EADDRINUSE) && serverRuns(c.DataDir) {
+	if errors.Is(err, syscall.EADDRINUSE) && control.Running(c.DataDir) {
 		return nil // it is ours
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {

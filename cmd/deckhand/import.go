@@ -13,6 +13,7 @@ import (
 	_ "time/tzdata" // the machine may have no zones: the program needs nothing beside itself
 
 	"deckhand/internal/access"
+	"deckhand/internal/control"
 	"deckhand/internal/secret"
 	"deckhand/internal/settings"
 	"deckhand/internal/takeover"
@@ -79,7 +80,7 @@ func (c *importCmd) Run(ctx context.Context, o *output) error {
 	}
 	report, err := run.Run(ctx)
 	if !c.DryRun && len(report.Settings.Imported) > 0 {
-		if told := tell(c.DataDir, "settings "+c.User); told != nil {
+		if told := control.Tell(c.DataDir, control.Settings+" "+c.User); told != nil {
 			report.Settings.Notes = append(report.Settings.Notes, "The settings are stored, but the running server did not confirm that it reloaded them. Restart it")
 		}
 	}

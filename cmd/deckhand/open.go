@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+
+	"deckhand/internal/control"
 )
 
 // openCmd is deckhand open.
@@ -39,7 +41,7 @@ func (c *openCmd) Run(ctx context.Context, o *output) error {
 	link := r.public + "/conversations/" + found.ConversationID
 	whole := link
 	if r.here {
-		if ticket, err := askServer(c.DataDir, "ticket"); err == nil && ticket != "" {
+		if ticket, err := control.Ask(c.DataDir, control.Ticket); err == nil && ticket != "" {
 			whole += "#" + ticket
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"deckhand/internal/access"
+	"deckhand/internal/control"
 	"deckhand/internal/httpapi"
 	"deckhand/internal/outbound"
 	"deckhand/internal/secret"
@@ -314,8 +315,8 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	background.start(func() error { return s.sendWebhooks(ctx) }, stop)
 	background.start(func() error { return s.answerTriggers(ctx) }, stop)
 	background.start(func() error { return s.trySignOn(ctx) }, stop)
-	if control, err := listenControl(c.DataDir); err == nil {
-		background.start(func() error { return s.serveControl(ctx, control) }, stop)
+	if socket, err := control.Listen(c.DataDir); err == nil {
+		background.start(func() error { return control.Serve(ctx, socket, s.control) }, stop)
 	} else {
 		s.logger.Warn("changes by key commands take effect after a second", "error", err)
 	}

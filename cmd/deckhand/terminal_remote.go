@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -13,11 +12,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"deckhand/api"
 	"deckhand/client"
 	"deckhand/internal/access"
+	"deckhand/internal/control"
 	"deckhand/internal/outbound"
 	"deckhand/internal/terminal"
 )
@@ -151,57 +150,12 @@ func plainly(err error) error {
 	return err
 }
 
-// local is where programs on this machine find the server: where it listens,
-// unless only its public name is in its certificate.
-func (c *serveCmd) local(addr net.Addr) string {
-	if c.TLSCert != "" {
-		return c.base(addr)
-	}
-	return "http://" + reachable(addr)
-}
-
-// inviteTime is how long a link that deckhand open made is good.
-const inviteTime = 5 * time.Minute
-
-// invite is a ticket for whoever may read the first key; "" if there is none.
-func (s *server) invite(ctx context.Context) string {
-	plain, err := access.ReadKeyFile(filepath.Join(s.door.DataDir, "admin.key"))
-	if err != nil {
-		return ""
-	}
-	who, err := s.data.gate.Authenticate(ctx, plain)
-	if err != nil {
-		return ""
-	}
-	return s.data.gate.NewTicket(who, inviteTime)
-}
-
 // whereIs asks the server on a data dir for its address, on this machine and for browsers.
 func whereIs(dir string) (local, public string, err error) {
-	answer, err := askServer(dir, "address")
+	answer, err := control.Ask(dir, control.Address)
 	local, public, ok := strings.Cut(answer, " ")
 	if err == nil && !ok {
 		err = errors.New("the server did not report its address")
 	}
 	return local, public, err
-}
-
-// askServer asks a running server a question over its control socket.
-func askServer(dir, question string) (string, error) {
-	path, done, err := shortPath(dir)
-	if err != nil {
-		return "", err
-	}
-	defer done()
-	conn, err := net.DialTimeout("unix", path, 2*time.Second)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err := conn.Write([]byte(question + "\n")); err != nil {
-		return "", err
-	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	return strings.TrimSuffix(line, "\n"), err
 }

@@ -1,0 +1,138 @@
+// Package control is the socket in a data directory by which a command beside a
+// running server says "keys have changed", or "the settings of NAME have", and
+// hears that the server acted on it, or asks where the server is and for a login
+// link. The data directory is one that only its owner can enter, and the key that
+// lies there too opens more than such a link.
+package control
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// What is told and asked, and the answer to what was told.
+const (
+	Keys     = "keys"     // keys have changed
+	Settings = "settings" // those of a user have; the name follows
+	Address  = "address"  // where the server is, on this machine and for browsers
+	Ticket   = "ticket"   // for a login link
+
+	OK = "ok"
+)
+
+// answerTime is how long an exchange may take.
+const answerTime = 10 * time.Second
+
+// socketName is the file in the data directory.
+const socketName = "control.sock"
+
+// shortPath names a file in dir through an open directory, because the path of
+// a socket must be shorter than many a data dir.
+func shortPath(dir string) (path string, done func(), err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	return fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), socketName), func() { f.Close() }, nil
+}
+
+// Listen opens the socket. The caller holds the lock of the data directory.
+func Listen(dir string) (net.Listener, error) {
+	path, done, err := shortPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	// We hold the data dir's lock, so a socket that is there belongs to nobody.
+	_ = os.Remove(filepath.Join(dir, socketName))
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false) // the short path is gone by then
+	return l, os.Chmod(filepath.Join(dir, socketName), 0o600)
+}
+
+// Serve answers until ctx ends. A request is a word and perhaps an argument after it.
+func Serve(ctx context.Context, l net.Listener, answer func(ctx context.Context, what, argument string) string) error {
+	context.AfterFunc(ctx, func() { _ = l.Close() })
+	for {
+		conn, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		serve(ctx, conn, answer)
+	}
+}
+
+func serve(ctx context.Context, conn net.Conn, answer func(ctx context.Context, what, argument string) string) {
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(answerTime))
+	line, _ := bufio.NewReader(conn).ReadString('\n')
+	what, argument, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+	_, _ = conn.Write([]byte(answer(ctx, what, argument) + "\n"))
+}
+
+// Running reports whether a server uses this data directory right now.
+func Running(dir string) bool {
+	conn, err := dial(dir)
+	if err != nil {
+		return false
+	}
+	return conn.Close() == nil
+}
+
+// Tell waits until a running server has acted on a change. Without a server there is nobody to tell.
+func Tell(dir, what string) error {
+	conn, err := dial(dir)
+	if err != nil {
+		return nil
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte(what + "\n")); err != nil {
+		return nil
+	}
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || line != OK+"\n" {
+		return errors.New("the running server did not confirm the change")
+	}
+	return nil
+}
+
+// Ask asks a running server a question and returns its answer.
+func Ask(dir, question string) (string, error) {
+	conn, err := dial(dir)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte(question + "\n")); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	return strings.TrimSuffix(line, "\n"), err
+}
+
+// dial connects to the server of a data directory.
+func dial(dir string) (net.Conn, error) {
+	path, done, err := shortPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	conn, err := net.DialTimeout("unix", path, 2*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	_ = conn.SetDeadline(time.Now().Add(answerTime))
+	return conn, nil
+}
