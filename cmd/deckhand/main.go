@@ -161,6 +161,3 @@ func quoteTask(err *kong.ParseError) error {
 	}
 	return fmt.Errorf("%w; quote the task: deckhand %s \"fix the failing test\"", err, at.Name)
 }
-
-// output is where a command prints.
-type output struct{ stdout, stderr io.Writer }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 
@@ -92,4 +94,22 @@ func readTask(task, command string) (string, error) {
 		return "", usage("task missing; for example: %s %q", command, "fix the failing test")
 	}
 	return task, nil
+}
+
+// maxImage is how large a picture may be: providers take no larger ones.
+const maxImage = 20 << 20
+
+func imageURL(name string) (string, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return "", usage("--image: %w", err)
+	}
+	kind := http.DetectContentType(b)
+	switch {
+	case !strings.HasPrefix(kind, "image/"):
+		return "", usage("--image %s is not an image", name)
+	case len(b) > maxImage:
+		return "", usage("--image %s is larger than %d MiB", name, maxImage>>20)
+	}
+	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(b), nil
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,42 +12,6 @@ import (
 
 	"deckhand/internal/session"
 )
-
-// The exit codes of run and replay.
-const (
-	exitDone        = 0
-	exitError       = 1
-	exitUsage       = 2
-	exitLimit       = 3
-	exitRejected    = 4
-	exitStuck       = 5
-	exitInterrupted = 130
-)
-
-const exitHelp = `Exit codes:
-0 finished or answered, 1 error (model, sandbox), 2 usage error, 3 limit reached (iterations, budget, time), 4 a tool call was rejected or needed approval, 5 the agent was stuck, 130 interrupted.`
-
-// verdict is an error with a code of its own. One that was said is not printed again.
-type verdict struct {
-	code int
-	why  error
-	said bool
-}
-
-func (e verdict) Error() string { return e.why.Error() }
-func (e verdict) Unwrap() error { return e.why }
-
-// ended ends the program with a code and nothing more to say.
-func ended(code int) error {
-	if code == exitDone {
-		return nil
-	}
-	return verdict{code: code, said: true, why: fmt.Errorf("exit code %d", code)}
-}
-
-func usage(format string, a ...any) error {
-	return verdict{code: exitUsage, why: fmt.Errorf(format, a...)}
-}
 
 // talkFlags are those of commands that hold a conversation in the terminal.
 type talkFlags struct {
@@ -148,24 +110,6 @@ func (c *runCmd) workdir() (string, error) {
 	return dir, nil
 }
 
-// maxImage is how large a picture may be: providers take no larger ones.
-const maxImage = 20 << 20
-
-func imageURL(name string) (string, error) {
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return "", usage("--image: %w", err)
-	}
-	kind := http.DetectContentType(b)
-	switch {
-	case !strings.HasPrefix(kind, "image/"):
-		return "", usage("--image %s is not an image", name)
-	case len(b) > maxImage:
-		return "", usage("--image %s is larger than %d MiB", name, maxImage>>20)
-	}
-	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(b), nil
-}
-
 // hold makes a server without a door, has the conversation on it, and takes it apart again.
 func (f *talkFlags) hold(ctx context.Context, all *cli, o *output, created session.Created, first *session.UserSaid) error {
 	alone, err := f.start(ctx, all, o)
@@ -183,7 +127,7 @@ func (f *talkFlags) hold(ctx context.Context, all *cli, o *output, created sessi
 	if interrupted {
 		return ended(exitInterrupted)
 	}
-	code, err := newTalk(f, alone, o).run(ctx, created, first)
+	code, err := converse(ctx, alone.forTerminal(), talkOptions{JSON: f.JSON, Silent: f.Silent, Timeout: f.Timeout}, o, created, first)
 	switch {
 	case errors.Is(err, syscall.EPIPE): // and there is nobody to tell
 		return ended(exitInterrupted)

@@ -18,6 +18,7 @@ import (
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/host"
 	"deckhand/internal/sandbox/local/tree"
 	"deckhand/internal/sandbox/runner/embedded"
 	"deckhand/internal/secret"
@@ -37,7 +38,6 @@ type alone struct {
 
 	unlock     func()
 	stop       context.CancelCauseFunc
-	failed     <-chan struct{} // closed when a part of the server gave up
 	background tasks
 }
 
@@ -210,12 +210,21 @@ func (f *talkFlags) stored(ctx context.Context, redactor *secret.Redactor) (sett
 	return found, err
 }
 
-// work begins to work on what there is.
-func (a *alone) work(ctx context.Context) {
+// forTerminal is the server as the person at the terminal meets it.
+func (a *alone) forTerminal() localServer {
+	s := localServer{ID: a.id, Owner: a.owner, Sessions: a.sessions, Log: a.data.db, Hub: a.hub, Frame: a.masks.frame, Work: a.work, Unconfined: a.hands.name == host.Name}
+	if a.keep {
+		s.Kept = a.dir
+	}
+	return s
+}
+
+// work begins to work on what there is. The channel is closed when a part of the server gave up.
+func (a *alone) work(ctx context.Context) <-chan struct{} {
 	ctx, a.stop = context.WithCancelCause(ctx)
-	a.failed = ctx.Done()
 	a.background.start(func() error { return a.loop.Run(ctx) }, a.stop)
 	a.background.start(func() error { return a.keeper.Run(ctx) }, a.stop)
+	return ctx.Done()
 }
 
 // end takes everything apart, and leaves nothing behind unless it is to be kept.

@@ -80,7 +80,7 @@ func (t *talk) ask(question string) (string, heard) {
 
 // say sends a message to the agent.
 func (t *talk) say(ctx context.Context, text string) error {
-	_, err := t.sessions.Update(ctx, t.id, func(s session.State) ([]session.Payload, error) { return s.Say(session.UserSaid{Text: text}) })
+	_, err := t.Sessions.Update(ctx, t.ID, func(s session.State) ([]session.Payload, error) { return s.Say(session.UserSaid{Text: text}) })
 	return err
 }
 
@@ -115,7 +115,7 @@ func (t *talk) interrupt(ctx context.Context, s os.Signal) (int, bool, error) {
 		return exitInterrupted, true, t.halt(ctx)
 	}
 	t.Break()
-	st, err := t.sessions.Update(ctx, t.id, func(s session.State) ([]session.Payload, error) {
+	st, err := t.Sessions.Update(ctx, t.ID, func(s session.State) ([]session.Payload, error) {
 		if s.Pausing {
 			return s.PauseNow()
 		}
@@ -139,7 +139,7 @@ func (t *talk) paused(ctx context.Context) (int, bool, error) {
 	case text != "":
 		return 0, false, t.say(ctx, text)
 	}
-	_, err := t.sessions.Update(ctx, t.id, session.State.Resume)
+	_, err := t.Sessions.Update(ctx, t.ID, session.State.Resume)
 	return 0, false, err
 }
 
@@ -160,7 +160,7 @@ func (t *talk) approve(ctx context.Context) (int, bool, error) {
 		text, how := t.ask(fmt.Sprintf("Approve? (%s) %s:", terminal.Risk(t.call.Risk), choices))
 		switch how {
 		case anInterrupt:
-			_, err := t.sessions.Update(ctx, t.id, session.State.Pause)
+			_, err := t.Sessions.Update(ctx, t.ID, session.State.Pause)
 			return 0, false, err
 		case anOrder, tooLate:
 			return t.endEarly(ctx, how)
@@ -213,7 +213,7 @@ func (t *talk) choose(text string, g *session.ApprovalGiven) (again bool, err er
 
 // give records the decision. One that comes too late changes nothing.
 func (t *talk) give(ctx context.Context, g session.ApprovalGiven) error {
-	_, err := t.sessions.Update(ctx, t.id, func(s session.State) ([]session.Payload, error) { return s.Decide(g) })
+	_, err := t.Sessions.Update(ctx, t.ID, func(s session.State) ([]session.Payload, error) { return s.Decide(g) })
 	if errors.Is(err, session.ErrRefused) {
 		return nil
 	}

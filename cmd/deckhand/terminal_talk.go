@@ -13,14 +13,13 @@ import (
 	"github.com/creack/pty"
 
 	"deckhand/internal/live"
-	"deckhand/internal/sandbox/host"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
 )
 
 // talk is a conversation between a person at a terminal, or a script, and an agent.
 type talk struct {
-	*alone
+	localServer
 	*terminal.Display
 	o    *output
 	json bool
@@ -41,6 +40,36 @@ type talk struct {
 	// replay is over after which nothing shall be done.
 	rejected, played bool
 	silent           bool
+	failed           <-chan struct{} // closed when a part of the server gave up
+}
+
+// localServer is the server that a conversation at the terminal runs on, without a door.
+type localServer struct {
+	ID       session.ID
+	Owner    string
+	Sessions *session.Sessions
+	Log      session.Log
+	Hub      *live.Hub
+	// Frame is an event as clients see it, with the owner's secrets masked.
+	Frame func(session.ID, session.Event) (live.Frame, bool, error)
+	// Work starts the agent. The channel is closed when a part of the server gave up.
+	Work func(context.Context) (failed <-chan struct{})
+	// Unconfined says that commands run without a sandbox.
+	Unconfined bool
+	// Kept is the data directory, if it stays when the conversation is over.
+	Kept string
+}
+
+// talkOptions are what the command line says about a conversation at the terminal.
+type talkOptions struct {
+	JSON    bool
+	Silent  bool // no model is ever asked
+	Timeout time.Duration
+}
+
+// converse has a conversation with an agent on a local server, and returns the exit code.
+func converse(ctx context.Context, s localServer, f talkOptions, o *output, created session.Created, first *session.UserSaid) (int, error) {
+	return newTalk(f, s, o).run(ctx, created, first)
 }
 
 // delta is more of what is being written.
@@ -49,8 +78,8 @@ type delta struct {
 	Text string `json:"text"`
 }
 
-func newTalk(f *talkFlags, a *alone, o *output) *talk {
-	t := &talk{alone: a, o: o, json: f.JSON, silent: f.Silent, grew: make(chan struct{}, 1), deltas: make(chan delta), signals: make(chan os.Signal, 4), began: time.Now()}
+func newTalk(f talkOptions, s localServer, o *output) *talk {
+	t := &talk{localServer: s, o: o, json: f.JSON, silent: f.Silent, grew: make(chan struct{}, 1), deltas: make(chan delta), signals: make(chan os.Signal, 4), began: time.Now()}
 	screen, _ := o.stdout.(*os.File)
 	look := terminal.Options{Out: o.stdout}
 	if screen != nil && columns(screen) > 0 {
@@ -84,7 +113,7 @@ func columns(f *os.File) int {
 
 // Appended implements session.Observer.
 func (t *talk) Appended(id session.ID, _ int64) {
-	if id == t.id {
+	if id == t.ID {
 		select {
 		case t.grew <- struct{}{}:
 		default:
@@ -98,13 +127,13 @@ func (t *talk) run(ctx context.Context, created session.Created, first *session.
 	signal.Notify(t.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer signal.Stop(t.signals)
 	t.Messages = created.Replay != ""
-	if t.hands.name == host.Name && !t.json {
+	if t.Unconfined && !t.json {
 		t.Notice("no sandbox: commands run as you, with access to all your files and your network")
 	}
-	t.sessions.Observe(t)
-	t.work(ctx)
-	created.Owner = t.owner
-	if _, err := t.sessions.Create(ctx, t.id, created, first); err != nil {
+	t.Sessions.Observe(t)
+	t.failed = t.Work(ctx)
+	created.Owner = t.Owner
+	if _, err := t.Sessions.Create(ctx, t.ID, created, first); err != nil {
 		return 0, err
 	}
 	following, stop := context.WithCancel(ctx)
@@ -157,7 +186,7 @@ func (t *talk) wait(ctx context.Context) (code int, over bool, err error) {
 
 // follow passes on what is being written.
 func (t *talk) follow(ctx context.Context) {
-	for f, err := range t.hub.Follow(ctx, t.id, 0, live.FollowOptions{}) {
+	for f, err := range t.Hub.Follow(ctx, t.ID, 0, live.FollowOptions{}) {
 		if err != nil {
 			return
 		}
@@ -176,7 +205,7 @@ func (t *talk) follow(ctx context.Context) {
 // drain shows everything that is in the log by now, and returns what it adds up to.
 func (t *talk) drain(ctx context.Context) (session.State, error) {
 	for {
-		for e, err := range t.data.db.Read(ctx, t.id, t.last) {
+		for e, err := range t.Log.Read(ctx, t.ID, t.last) {
 			if err != nil {
 				return session.State{}, err
 			}
@@ -185,7 +214,7 @@ func (t *talk) drain(ctx context.Context) (session.State, error) {
 				return session.State{}, err
 			}
 		}
-		st, err := t.sessions.Load(ctx, t.id)
+		st, err := t.Sessions.Load(ctx, t.ID)
 		if err != nil || st.Last <= t.last {
 			return st, err
 		}
@@ -213,7 +242,7 @@ func (t *talk) take(ctx context.Context, e session.Event) error {
 		t.Event(e)
 		return nil
 	}
-	f, shown, err := t.masks.frame(t.id, e)
+	f, shown, err := t.Frame(t.ID, e)
 	if err == nil && shown {
 		_, err = fmt.Fprintf(t.o.stdout, "%s\n", f.Data)
 	}
@@ -260,7 +289,7 @@ func codeOfError(id string) int {
 
 // halt stops the agent, whatever it is doing.
 func (t *talk) halt(ctx context.Context) error {
-	_, err := t.sessions.Update(ctx, t.id, func(s session.State) ([]session.Payload, error) { return s.Stop("ended at the terminal") })
+	_, err := t.Sessions.Update(ctx, t.ID, func(s session.State) ([]session.Payload, error) { return s.Stop("ended at the terminal") })
 	return err
 }
 
@@ -292,20 +321,16 @@ func (t *talk) finish(ctx context.Context, code int) error {
 	if code == exitDone && st.Agent == session.AgentFinished {
 		word = "finished"
 	}
-	kept := ""
-	if t.keep {
-		kept = t.dir
-	}
 	took := time.Since(t.began)
 	if t.json {
-		r := result{Result: word, ExitCode: code, Reason: st.Reason, ID: string(t.id), Input: st.Totals.Input, Output: st.Totals.Output, CostUSD: st.Totals.Cost.Dollars(), Seconds: took.Seconds(), DataDir: kept}
+		r := result{Result: word, ExitCode: code, Reason: st.Reason, ID: string(t.ID), Input: st.Totals.Input, Output: st.Totals.Output, CostUSD: st.Totals.Cost.Dollars(), Seconds: took.Seconds(), DataDir: t.Kept}
 		e := json.NewEncoder(t.o.stdout)
 		e.SetEscapeHTML(false)
 		return e.Encode(r)
 	}
 	t.Summary(word, st.Totals, took)
-	if t.keep {
-		t.Notice("kept as conversation " + string(t.id) + "; open it with: deckhand serve --data-dir " + kept)
+	if t.Kept != "" {
+		t.Notice("kept as conversation " + string(t.ID) + "; open it with: deckhand serve --data-dir " + t.Kept)
 	}
 	return nil
 }
