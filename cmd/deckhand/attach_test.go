@@ -14,6 +14,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/client"
+	"deckhand/internal/cli"
 	"deckhand/internal/llm/llmtest"
 )
 
@@ -90,7 +91,7 @@ func TestAttach(t *testing.T) {
 	s.expect("Ctrl-C again to detach")
 	s.press(ctrlC)
 	s.expect("detached")
-	out := s.ends(exitDone)
+	out := s.ends(cli.ExitDone)
 	if n := strings.Count(strings.ToLower(out), "pausing"); n != 1 {
 		t.Errorf("it says %d times that it pauses:\n%s", n, out)
 	}
@@ -122,7 +123,7 @@ func TestAttachLeaves(t *testing.T) {
 			s.expect("your turn")
 			leave(s)
 			s.expect("detached")
-			if out := s.ends(exitDone); !strings.HasSuffix(out, leavePastes) {
+			if out := s.ends(cli.ExitDone); !strings.HasSuffix(out, "\x1b[?2004l") {
 				t.Errorf("the terminal is not as it was: %q", out[len(out)-50:])
 			}
 		})
@@ -133,7 +134,7 @@ func TestAttachLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.expect("the conversation was deleted")
-	s.ends(exitError)
+	s.ends(cli.ExitError)
 }
 
 // The agent asks, and a line answers.
@@ -181,7 +182,7 @@ func TestAttachApprovals(t *testing.T) {
 	s.expect("your turn")
 	s.press(ctrlD) // on an empty line, for the answer is not needed any more
 	s.expect("detached")
-	s.ends(exitDone)
+	s.ends(cli.ExitDone)
 }
 
 // Whatever is said in a conversation, the terminal is only told what we tell it.
@@ -199,7 +200,7 @@ func TestAttachedTerminalIsNotTouched(t *testing.T) {
 	s.expect("␛]0;pwned␇\ufffdgnp")
 	s.expect("your turn")
 	s.press(ctrlD)
-	out := s.ends(exitDone)
+	out := s.ends(cli.ExitDone)
 	ours := regexp.MustCompile(`\x1b\[(0|1|2|31|32|33|36)m|\r?\x1b\[\d*[ACJK]|\x1b\[\?2004[hl]`)
 	if rest := ours.ReplaceAllString(out, ""); strings.ContainsAny(rest, "\x1b\a\u202e") || !strings.Contains(out, "\x1b[1m") {
 		t.Errorf("%q", rest)
@@ -283,7 +284,7 @@ func TestAttachComesBack(t *testing.T) {
 	s.press("\r") // what was not sent is still there
 	s.expect(`You said: "kept for later"`)
 	s.press(ctrlD)
-	if out := s.ends(exitDone); strings.Count(out, `You said: "said meanwhile"`) != 1 || strings.Count(out, `You said: "kept for later"`) != 1 {
+	if out := s.ends(cli.ExitDone); strings.Count(out, `You said: "said meanwhile"`) != 1 || strings.Count(out, `You said: "kept for later"`) != 1 {
 		t.Errorf("it was shown twice:\n%s", out)
 	}
 }
@@ -297,9 +298,9 @@ func TestAttachPlain(t *testing.T) {
 		code  int
 		want  string
 	}{
-		"an answer": {func() string { return b.create("$ echo one; (exit 3)") }, exitDone,
+		"an answer": {func() string { return b.create("$ echo one; (exit 3)") }, cli.ExitDone,
 			"> $ echo one; (exit 3)\nI run the command in the sandbox.\n$ echo one; (exit 3)\n  one\n  exit code 3\n"},
-		"one from before": {func() string { return b.answered("$ echo two") }, exitDone, "$ echo two\n  two\n"},
+		"one from before": {func() string { return b.answered("$ echo two") }, cli.ExitDone, "$ echo two\n  two\n"},
 		"a pause": {func() string {
 			id := b.create("$ mkfifo wait; cat wait")
 			b.follow(id, 0, func(it client.Item) bool { return it.Event != nil && it.Event.Action == "run" })
@@ -307,14 +308,14 @@ func TestAttachPlain(t *testing.T) {
 				t.Fatal(err)
 			}
 			return id
-		}, exitInterrupted, "· paused\n"},
+		}, cli.ExitInterrupted, "· paused\n"},
 		"a message that waits": {func() string {
 			id := b.answered("first")
 			if err := b.client.Say(t.Context(), id, "second", ""); err != nil {
 				t.Fatal(err)
 			}
 			return id
-		}, exitDone, `You said: "second"`},
+		}, cli.ExitDone, `You said: "second"`},
 	} {
 		code, out, errs := b.beside("attach", c.begin())
 		if code != c.code || !strings.Contains(out, c.want) || errs != "" || strings.ContainsAny(out, "\x1b\r") {
@@ -324,11 +325,11 @@ func TestAttachPlain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	id := b.create("$ mkfifo wait; cat wait")
 	out := &alarm{on: "$ mkfifo", do: cancel}
-	if code := run(ctx, []string{"attach", id, "--data-dir", b.dir}, out, io.Discard); code != exitInterrupted {
+	if code := run(ctx, []string{"attach", id, "--data-dir", b.dir}, out, io.Discard); code != cli.ExitInterrupted {
 		t.Errorf("%d after Ctrl-C", code)
 	}
 	b.careful()
-	if code, out, _ := b.beside("attach", b.create("$ echo one")); code != exitRejected || !strings.Contains(out, "! a tool call needs approval") {
+	if code, out, _ := b.beside("attach", b.create("$ echo one")); code != cli.ExitRejected || !strings.Contains(out, "! a tool call needs approval") {
 		t.Errorf("%d %s", code, out)
 	}
 }
@@ -347,7 +348,7 @@ func TestAttachAtARateLimit(t *testing.T) {
 	id := b.create("go")
 	for _, after := range []string{"0", "0", "1000"} { // while it waits, when it gave up, and with nothing left to be shown
 		code, out, errs := b.beside("attach", id, "--after", after)
-		if code != exitError || errs != "" || after == "0" && !strings.Contains(out, "! Rate limited by the provider") {
+		if code != cli.ExitError || errs != "" || after == "0" && !strings.Contains(out, "! Rate limited by the provider") {
 			t.Errorf("after %s: %d %q\n%s", after, code, errs, out)
 		}
 	}

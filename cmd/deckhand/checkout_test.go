@@ -16,6 +16,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/client"
+	"deckhand/internal/cli"
 	"deckhand/internal/llm/llmtest"
 )
 
@@ -221,7 +222,7 @@ func TestRunOnARepository(t *testing.T) {
 		t.Errorf("%q %v", text, err)
 	}
 	for _, address := range []string{"ext::sh -c true", "--upload-pack=x", "git://h/a/b", "https://u:p@h/a/b", "none"} {
-		if code, _, errs := d.run("run", "go", "--repo="+address); code != exitUsage || !strings.Contains(errs, "--repo") || strings.Contains(errs, "u:p") {
+		if code, _, errs := d.run("run", "go", "--repo="+address); code != cli.ExitUsage || !strings.Contains(errs, "--repo") || strings.Contains(errs, "u:p") {
 			t.Errorf("%q: %d %s", address, code, errs)
 		}
 	}

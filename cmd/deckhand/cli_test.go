@@ -57,7 +57,7 @@ func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 // flag of the server has a twin in the environment.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	parser, err := kong.New(&cli{}, kong.Name("deckhand"), kong.Vars{"data_dir": "DIR"})
+	parser, err := kong.New(&commands{}, kong.Name("deckhand"), kong.Vars{"data_dir": "DIR"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"deckhand/internal/cli"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/terminal"
 )
@@ -46,8 +47,8 @@ Examples:
 }
 
 // Run prints a script.
-func (c completionCmd) Run(o *output) error {
-	_, err := io.WriteString(o.stdout, map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}[c.Shell])
+func (c completionCmd) Run(o *cli.Output) error {
+	_, err := io.WriteString(o.Stdout, map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}[c.Shell])
 	return err
 }
 
@@ -60,9 +61,9 @@ var files = []candidate{{word: ":files"}}
 // complete prints what could stand in place of the last word, each on a line,
 // with a tab before what it means. It never fails: there is nobody to tell.
 func complete(ctx context.Context, words []string, stdout io.Writer) int {
-	parser, err := kong.New(&cli{}, kong.Name("deckhand"), kong.Vars{"data_dir": defaultDataDir()})
+	parser, err := kong.New(&commands{}, kong.Name("deckhand"), kong.Vars{"data_dir": defaultDataDir()})
 	if err != nil || len(words) == 0 {
-		return exitDone
+		return cli.ExitDone
 	}
 	last := words[len(words)-1]
 	found := candidates(ctx, parser.Model.Node, words[:len(words)-1], last)
@@ -71,7 +72,7 @@ func complete(ctx context.Context, words []string, stdout io.Writer) int {
 			fmt.Fprintf(stdout, "%s\t%s\n", terminal.Inline(c.word), terminal.Inline(c.about))
 		}
 	}
-	return exitDone
+	return cli.ExitDone
 }
 
 // candidates are what could follow the words.
@@ -187,7 +188,7 @@ const completionTime = 2 * time.Second
 func conversationIDs(ctx context.Context, given map[string]string) (out []candidate) {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
-	var f struct{ remoteFlags }
+	var f struct{ cli.RemoteFlags }
 	parser, err := kong.New(&f, kong.Vars{"data_dir": defaultDataDir()}, kong.Exit(func(int) {}))
 	if err != nil {
 		return nil
@@ -201,7 +202,7 @@ func conversationIDs(ctx context.Context, given map[string]string) (out []candid
 	if _, err := parser.Parse(args); err != nil {
 		return nil
 	}
-	r, err := f.connect()
+	r, err := f.Connect()
 	if err != nil {
 		return nil
 	}
@@ -210,7 +211,7 @@ func conversationIDs(ctx context.Context, given map[string]string) (out []candid
 		return nil
 	}
 	for _, c := range page.Results {
-		word, _ := stateOf(c)
+		word, _ := cli.StateOf(c)
 		out = append(out, candidate{c.ConversationID, word + " · " + c.Title})
 	}
 	return out

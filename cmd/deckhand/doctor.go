@@ -13,6 +13,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	"deckhand/internal/cli"
 	"deckhand/internal/control"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
@@ -34,7 +35,7 @@ type doctorCmd struct {
 }
 
 // Run checks one thing after the other and says what to do about what is wrong.
-func (c *doctorCmd) Run(ctx context.Context, all *cli, o *output) error {
+func (c *doctorCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	if c.Conversation != "" {
 		return c.verify(ctx, o)
 	}
@@ -59,12 +60,12 @@ func (c *doctorCmd) Run(ctx context.Context, all *cli, o *output) error {
 	if r.failed > 0 {
 		return fmt.Errorf("%d of the checks failed", r.failed)
 	}
-	fmt.Fprintln(o.stdout, "All checks passed.")
+	fmt.Fprintln(o.Stdout, "All checks passed.")
 	return nil
 }
 
 type report struct {
-	o      *output
+	o      *cli.Output
 	failed int
 }
 
@@ -74,12 +75,12 @@ func (r *report) check(what, detail string, err error) {
 		mark, detail = "FAIL", err.Error()
 		r.failed++
 	}
-	fmt.Fprintf(r.o.stdout, "%s  %-16s %s\n", mark, what, detail)
+	fmt.Fprintf(r.o.Stdout, "%s  %-16s %s\n", mark, what, detail)
 }
 
 // warn tells of something that works less well than it could.
 func (r *report) warn(what, detail string) {
-	fmt.Fprintf(r.o.stdout, "warn  %-16s %s\n", what, detail)
+	fmt.Fprintf(r.o.Stdout, "warn  %-16s %s\n", what, detail)
 }
 
 func (c *doctorCmd) dataDir() error {
@@ -129,7 +130,7 @@ func (c *doctorCmd) database(ctx context.Context, r *report) error {
 }
 
 // model tries the model that the user has stored, as the server would reach it.
-func (c *doctorCmd) model(ctx context.Context, all *cli, r *report) error {
+func (c *doctorCmd) model(ctx context.Context, all *commands, r *report) error {
 	file, err := readConfig(all.Config)
 	if err != nil {
 		return err
@@ -228,7 +229,7 @@ func (c *doctorCmd) address() error {
 }
 
 // verify folds a log and holds it against every rule.
-func (c *doctorCmd) verify(ctx context.Context, o *output) error {
+func (c *doctorCmd) verify(ctx context.Context, o *cli.Output) error {
 	d, err := openExisting(ctx, c.common, access.Options{})
 	if err != nil {
 		return err
@@ -250,7 +251,7 @@ func (c *doctorCmd) verify(ctx context.Context, o *output) error {
 		damage = fmt.Errorf("the index has event %d and %s, the log has event %d and %s", row.Last, row.Status, st.Last, st.Status())
 	}
 	if damage == nil {
-		fmt.Fprintf(o.stdout, "conversation %s: %d events, all valid; %s, agent %s\n", id, st.Last, st.Status(), st.Agent)
+		fmt.Fprintf(o.Stdout, "conversation %s: %d events, all valid; %s, agent %s\n", id, st.Last, st.Status(), st.Agent)
 		return nil
 	}
 	if !st.Exists() {
@@ -263,7 +264,7 @@ func (c *doctorCmd) verify(ctx context.Context, o *output) error {
 }
 
 // repair ends a damaged log where it is still good. What is cut off is kept in a file first.
-func (c *doctorCmd) repair(ctx context.Context, o *output, d *data, st session.State) error {
+func (c *doctorCmd) repair(ctx context.Context, o *cli.Output, d *data, st session.State) error {
 	unlock, err := lockDataDir(c.DataDir)
 	if err != nil {
 		return err
@@ -278,11 +279,11 @@ func (c *doctorCmd) repair(ctx context.Context, o *output, d *data, st session.S
 		if err := os.WriteFile(path, cut, 0o600); err != nil {
 			return err
 		}
-		fmt.Fprintf(o.stdout, "saved the removed events to %s\n", path)
+		fmt.Fprintf(o.Stdout, "saved the removed events to %s\n", path)
 	}
 	if err := d.db.Repair(ctx, st.ID, st.Last, st.Row()); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.stdout, "conversation %s now ends after event %d; %s, agent %s\n", st.ID, st.Last, st.Status(), st.Agent)
+	fmt.Fprintf(o.Stdout, "conversation %s now ends after event %d; %s, agent %s\n", st.ID, st.Last, st.Status(), st.Agent)
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	_ "time/tzdata" // the machine may have no zones: the program needs nothing beside itself
 
 	"deckhand/internal/access"
+	"deckhand/internal/cli"
 	"deckhand/internal/control"
 	"deckhand/internal/secret"
 	"deckhand/internal/settings"
@@ -37,17 +38,17 @@ func (importCmd) Help() string {
 }
 
 // Run imports.
-func (c *importCmd) Run(ctx context.Context, o *output) error {
+func (c *importCmd) Run(ctx context.Context, o *cli.Output) error {
 	zone, err := zoneOf(c.Timezone)
 	if err != nil {
 		return err
 	}
 	if c.LegacyUser != "" && (strings.ContainsAny(c.LegacyUser, `/\`) || c.LegacyUser == "." || c.LegacyUser == "..") {
-		return usage("--legacy-user must be the name of a folder in users")
+		return cli.Usagef("--legacy-user must be the name of a folder in users")
 	}
 	root, err := os.OpenRoot(c.From)
 	if err != nil {
-		return usage("cannot open --from: %w", err)
+		return cli.Usagef("cannot open --from: %w", err)
 	}
 	defer root.Close()
 	target, done, err := c.target()
@@ -71,10 +72,10 @@ func (c *importCmd) Run(ctx context.Context, o *output) error {
 	run := takeover.Import{Root: root, User: c.User, Store: d.db, Settings: settings.New(d.db, keyring, redactor), Masker: secret.NewMasker(),
 		LegacyUser: c.LegacyUser, Zone: zone, Overwrite: c.Overwrite, DryRun: c.DryRun}
 	if !c.JSON {
-		run.Told = func(v takeover.Conversation) { tellOf(o.stdout, v) }
+		run.Told = func(v takeover.Conversation) { tellOf(o.Stdout, v) }
 		run.Reading = func(id string, done, total int) {
 			if done > 0 && done%10_000 == 0 {
-				fmt.Fprintf(o.stderr, "%s: %d of %d events\n", id, done, total)
+				fmt.Fprintf(o.Stderr, "%s: %d of %d events\n", id, done, total)
 			}
 		}
 	}
@@ -93,7 +94,7 @@ func zoneOf(name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, usage("--timezone must be a time zone such as Europe/Berlin or UTC")
+		return nil, cli.Usagef("--timezone must be a time zone such as Europe/Berlin or UTC")
 	}
 	return zone, nil
 }
@@ -136,20 +137,20 @@ func (c *importCmd) user(ctx context.Context, d *data, target common) error {
 }
 
 // print says what became of everything, and gives the exit code.
-func (c *importCmd) print(o *output, r takeover.Report, failure error) error {
+func (c *importCmd) print(o *cli.Output, r takeover.Report, failure error) error {
 	if c.JSON {
-		e := json.NewEncoder(o.stdout)
+		e := json.NewEncoder(o.Stdout)
 		e.SetIndent("", "  ")
 		if err := e.Encode(r); err != nil {
 			return err
 		}
 	} else {
-		tellSettings(o.stdout, r)
+		tellSettings(o.Stdout, r)
 		did := "imported"
 		if r.DryRun {
 			did = "would be imported; nothing was stored"
 		}
-		fmt.Fprintf(o.stdout, "%d conversations: %d already here, %d failed, %d %s\n", len(r.Conversations), r.Count(takeover.Present), r.Count(takeover.Failed), r.Count(takeover.Imported), did)
+		fmt.Fprintf(o.Stdout, "%d conversations: %d already here, %d failed, %d %s\n", len(r.Conversations), r.Count(takeover.Present), r.Count(takeover.Failed), r.Count(takeover.Imported), did)
 	}
 	switch {
 	case failure != nil:
@@ -157,7 +158,7 @@ func (c *importCmd) print(o *output, r takeover.Report, failure error) error {
 	case !r.Clean() && !c.JSON:
 		return errors.New("some data was not imported; see above")
 	case !r.Clean():
-		return ended(exitError)
+		return cli.Exit(cli.ExitError)
 	}
 	return nil
 }

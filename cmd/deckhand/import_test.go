@@ -202,7 +202,7 @@ func TestMigratingPageIsTrue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parser, err := kong.New(&cli{}, kong.Name("deckhand"), kong.Vars{"data_dir": "DIR"})
+	parser, err := kong.New(&commands{}, kong.Name("deckhand"), kong.Vars{"data_dir": "DIR"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"deckhand/internal/access"
+	"deckhand/internal/cli"
 	"deckhand/internal/secret"
 )
 
@@ -28,7 +29,7 @@ type keyCreateCmd struct {
 }
 
 // Run makes a key.
-func (c *keyCreateCmd) Run(ctx context.Context, o *output) error {
+func (c *keyCreateCmd) Run(ctx context.Context, o *cli.Output) error {
 	return c.change(ctx, openData, func(g *access.Gate) error {
 		var life time.Duration // for ever
 		if c.Expires != nil {
@@ -38,7 +39,7 @@ func (c *keyCreateCmd) Run(ctx context.Context, o *output) error {
 		}
 		plain, _, err := g.Create(ctx, c.User, c.Name, c.Admin, life)
 		if err == nil {
-			_, err = fmt.Fprintln(o.stdout, plain)
+			_, err = fmt.Fprintln(o.Stdout, plain)
 		}
 		return err
 	})
@@ -50,7 +51,7 @@ type keyListCmd struct {
 }
 
 // Run lists keys.
-func (c *keyListCmd) Run(ctx context.Context, o *output) error {
+func (c *keyListCmd) Run(ctx context.Context, o *cli.Output) error {
 	d, err := openExisting(ctx, c.common, access.Options{})
 	if err != nil {
 		return err
@@ -60,7 +61,7 @@ func (c *keyListCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(o.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(o.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tUSER\tNAME\tADMIN\tCREATED\tEXPIRES\tSTATE")
 	for _, k := range keys {
 		expires, state := "never", "good"
@@ -85,14 +86,14 @@ type keyRevokeCmd struct {
 }
 
 // Run revokes a key.
-func (c *keyRevokeCmd) Run(ctx context.Context, o *output) error {
+func (c *keyRevokeCmd) Run(ctx context.Context, o *cli.Output) error {
 	return c.change(ctx, openExisting, func(g *access.Gate) error {
 		k, err := g.Revoke(ctx, c.ID, c.Force)
 		if errors.Is(err, access.ErrNotFound) {
 			return fmt.Errorf("key %s not found; list keys with: deckhand key list", c.ID)
 		}
 		if err == nil {
-			fmt.Fprintf(o.stdout, "revoked %s of %s\n", k.ID, k.User)
+			fmt.Fprintf(o.Stdout, "revoked %s of %s\n", k.ID, k.User)
 		}
 		return err
 	})
@@ -101,7 +102,7 @@ func (c *keyRevokeCmd) Run(ctx context.Context, o *output) error {
 type rotateMasterCmd struct{ common }
 
 // Run rotates the master key. With DECKHAND_MASTER_KEY the new one comes from DECKHAND_NEW_MASTER_KEY.
-func (c *rotateMasterCmd) Run(ctx context.Context, o *output) error {
+func (c *rotateMasterCmd) Run(ctx context.Context, o *cli.Output) error {
 	d, err := openExisting(ctx, c.common, access.Options{})
 	if err != nil {
 		return err
@@ -116,7 +117,7 @@ func (c *rotateMasterCmd) Run(ctx context.Context, o *output) error {
 		if err := keyring.Rotate(ctx); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(o.stdout, "The master key in the data directory was replaced. A running server uses the new key.")
+		_, err = fmt.Fprintln(o.Stdout, "The master key in the data directory was replaced. A running server uses the new key.")
 		return err
 	}
 	next := os.Getenv("DECKHAND_NEW_MASTER_KEY")
@@ -126,7 +127,7 @@ func (c *rotateMasterCmd) Run(ctx context.Context, o *output) error {
 	if err := keyring.RotateTo(ctx, next); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(o.stdout, "The master key was replaced. Set DECKHAND_MASTER_KEY to the new key and restart the server.")
+	_, err = fmt.Fprintln(o.Stdout, "The master key was replaced. Set DECKHAND_MASTER_KEY to the new key and restart the server.")
 	return err
 }
 

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"deckhand/api"
+	"deckhand/internal/cli"
 )
 
 func TestList(t *testing.T) {
@@ -61,7 +61,7 @@ func TestList(t *testing.T) {
 	}
 	s := onScreen(t, b.program("list", "-q", "Task 9"))
 	s.expect(ids[9][:8] + "  ")
-	if out := s.ends(exitDone); strings.Contains(out, ids[9]) {
+	if out := s.ends(cli.ExitDone); strings.Contains(out, ids[9]) {
 		t.Errorf("a terminal has no room for whole ids:\n%s", out)
 	}
 	narrow := b.program("list", "-q", "Task 9")
@@ -69,30 +69,8 @@ func TestList(t *testing.T) {
 	narrow.Path = "/bin/sh"
 	s = onScreen(t, narrow)
 	s.expect("Task 9")
-	if out := s.ends(exitDone); !regexp.MustCompile(`ID +\S*STATE\S* +\S*TITLE`).MatchString(out) || strings.Contains(out, "COST") {
+	if out := s.ends(cli.ExitDone); !regexp.MustCompile(`ID +\S*STATE\S* +\S*TITLE`).MatchString(out) || strings.Contains(out, "COST") {
 		t.Errorf("a narrow terminal has no room for everything:\n%q", out)
-	}
-}
-
-func TestStates(t *testing.T) {
-	t.Parallel()
-	failed := "STATUS$ERROR"
-	for _, c := range []struct {
-		in   api.Conversation
-		want string
-	}{
-		{api.Conversation{Status: "STARTING", AgentState: "loading"}, "starting"}, {api.Conversation{Status: "RUNNING", AgentState: "running"}, "working"},
-		{api.Conversation{Status: "RUNNING", AgentState: "awaiting_user_confirmation"}, "needs approval"}, {api.Conversation{Status: "RUNNING", AgentState: "finished"}, "finished"},
-		{api.Conversation{Status: "STOPPED", AgentState: "stopped"}, "stopped"}, {api.Conversation{Status: "STOPPED", AgentState: "error", ErrorID: &failed}, "failed"},
-	} {
-		if got, _ := stateOf(c.in); got != c.want {
-			t.Errorf("%+v: %s", c.in, got)
-		}
-	}
-	for d, want := range map[time.Duration]string{-time.Second: "0s", 59 * time.Second: "59s", time.Hour - 1: "59m", 47 * time.Hour: "47h", 49 * time.Hour: "2d"} {
-		if got := age(d); got != want {
-			t.Errorf("%s: %s", d, got)
-		}
 	}
 }
 
@@ -165,7 +143,7 @@ func TestLogsFollow(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	if code := run(ctx, []string{"logs", id, "-f", "--data-dir", b.dir}, out, io.Discard); code != exitInterrupted || !began {
+	if code := run(ctx, []string{"logs", id, "-f", "--data-dir", b.dir}, out, io.Discard); code != cli.ExitInterrupted || !began {
 		t.Errorf("%d", code)
 	}
 	var errs strings.Builder
@@ -174,7 +152,7 @@ func TestLogsFollow(t *testing.T) {
 			t.Error(err)
 		}
 	})}
-	if code := run(t.Context(), []string{"logs", id, "-f", "--data-dir", b.dir}, out, &errs); code != exitDone || errs.String() != "the conversation was deleted\n" {
+	if code := run(t.Context(), []string{"logs", id, "-f", "--data-dir", b.dir}, out, &errs); code != cli.ExitDone || errs.String() != "the conversation was deleted\n" {
 		t.Errorf("%d %s", code, errs.String())
 	}
 }
@@ -234,14 +212,14 @@ func TestConnecting(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"--data-dir", empty}, exitError, "no server is running on the data directory"},
-		{[]string{"--data-dir", empty, "--server", b.base}, exitUsage, "needs a key"},
-		{[]string{"--data-dir", b.dir, "--server", other.URL}, exitUsage, "needs a key"}, // not the one of the data dir
-		{[]string{"--data-dir", empty, "--server", "http://192.0.2.1", "--key-file", filepath.Join(b.dir, "admin.key")}, exitUsage, "unencrypted"},
-		{[]string{"--data-dir", empty, "--server", "ftp://x"}, exitUsage, "--server must be"},
-		{[]string{"--data-dir", empty, "--server", elsewhere.URL, "--key-file", filepath.Join(b.dir, "admin.key")}, exitError, "redirects to another URL"},
-		{[]string{"--data-dir", empty, "--server", "http://127.0.0.1:1", "--key-file", filepath.Join(b.dir, "admin.key")}, exitError, "cannot reach the server"},
-		{[]string{"--data-dir", b.dir, "--key-file", write(t, "wrong")}, exitError, "key"},
+		{[]string{"--data-dir", empty}, cli.ExitError, "no server is running on the data directory"},
+		{[]string{"--data-dir", empty, "--server", b.base}, cli.ExitUsage, "needs a key"},
+		{[]string{"--data-dir", b.dir, "--server", other.URL}, cli.ExitUsage, "needs a key"}, // not the one of the data dir
+		{[]string{"--data-dir", empty, "--server", "http://192.0.2.1", "--key-file", filepath.Join(b.dir, "admin.key")}, cli.ExitUsage, "unencrypted"},
+		{[]string{"--data-dir", empty, "--server", "ftp://x"}, cli.ExitUsage, "--server must be"},
+		{[]string{"--data-dir", empty, "--server", elsewhere.URL, "--key-file", filepath.Join(b.dir, "admin.key")}, cli.ExitError, "redirects to another URL"},
+		{[]string{"--data-dir", empty, "--server", "http://127.0.0.1:1", "--key-file", filepath.Join(b.dir, "admin.key")}, cli.ExitError, "cannot reach the server"},
+		{[]string{"--data-dir", b.dir, "--key-file", write(t, "wrong")}, cli.ExitError, "key"},
 		{[]string{"--data-dir", b.dir}, 0, ""},
 		{[]string{"--data-dir", b.dir, "--server", b.base + "/"}, 0, ""}, // its own
 		{[]string{"--data-dir", empty, "--server", b.base, "--key-file", filepath.Join(b.dir, "admin.key")}, 0, ""},

@@ -16,23 +16,25 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"deckhand/internal/cli"
 )
 
 // version is set by the build.
 var version = "dev"
 
-// cli is the command line. Every flag has a DECKHAND_* twin in the environment
+// commands is the command line. Every flag has a DECKHAND_* twin in the environment
 // and a key of the same name in the config file.
-type cli struct {
+type commands struct {
 	Config string `name:"config" env:"DECKHAND_CONFIG" placeholder:"FILE" help:"Config file (YAML): flag names as keys, and prices. Flags and environment variables take precedence."`
 
 	Serve      serveCmd      `cmd:"" help:"Run the server."`
 	Run        runCmd        `cmd:"" help:"Run an agent on a task in this folder and terminal. Needs no server."`
-	New        newCmd        `cmd:"" help:"Create a conversation on a running server and print its ID."`
-	Attach     attachCmd     `cmd:"" help:"Follow and take part in a conversation on a running server."`
-	List       listCmd       `cmd:"" help:"List conversations on a running server, newest first."`
-	Logs       logsCmd       `cmd:"" help:"Print the events of a conversation on a running server."`
-	Open       openCmd       `cmd:"" help:"Open a conversation in the browser."`
+	New        cli.New       `cmd:"" help:"Create a conversation on a running server and print its ID."`
+	Attach     cli.Attach    `cmd:"" help:"Follow and take part in a conversation on a running server."`
+	List       cli.List      `cmd:"" help:"List conversations on a running server, newest first."`
+	Logs       cli.Logs      `cmd:"" help:"Print the events of a conversation on a running server."`
+	Open       cli.Open      `cmd:"" help:"Open a conversation in the browser."`
 	Completion completionCmd `cmd:"" help:"Print a shell completion script."`
 	Replay     replayCmd     `cmd:"" help:"Replay a recorded trajectory in a new sandbox. Needs no server."`
 	Import     importCmd     `cmd:"" help:"Import settings, secrets and conversations from a legacy server's data folder. The server may be running."`
@@ -61,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return complete(ctx, args[1:], stdout)
 	}
 	args = asTyped(args)
-	var c cli
+	var c commands
 	file := &fileResolver{args: args}
 	if err := file.load(); err != nil { // before the parser, which would put a flag's name before it
 		fmt.Fprintln(stderr, "deckhand:", err)
@@ -78,7 +80,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: false, Summary: true}),
 		kong.Resolvers(file),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(&output{stdout, stderr}),
+		kong.Bind(&cli.Output{Stdout: stdout, Stderr: stderr}),
 	)
 	if err != nil {
 		fmt.Fprintln(stderr, "deckhand:", err)
@@ -102,9 +104,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	err = k.Run(&c)
-	var ended verdict
-	if errors.As(err, &ended) && ended.said {
-		return ended.code
+	var ended cli.CodeError
+	if errors.As(err, &ended) && ended.Said {
+		return ended.Code
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "deckhand:", err)
@@ -112,8 +114,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return 0
-	case ended.code != 0:
-		return ended.code
+	case ended.Code != 0:
+		return ended.Code
 	}
 	return 1
 }

@@ -6,9 +6,10 @@ import (
 	"iter"
 	"os"
 
+	"deckhand/internal/cli"
 	"deckhand/internal/llm"
 	"deckhand/internal/session"
-	"deckhand/internal/v0"
+	v0 "deckhand/internal/v0"
 )
 
 // replayCmd is deckhand replay.
@@ -21,19 +22,19 @@ type replayCmd struct {
 
 // Help implements kong.HelpProvider.
 func (replayCmd) Help() string {
-	return "Repeats the recorded messages and tool calls in a new sandbox, which is removed afterwards (see --keep). Needs a model only with --message or --continue.\n\n" + exitHelp
+	return "Repeats the recorded messages and tool calls in a new sandbox, which is removed afterwards (see --keep). Needs a model only with --message or --continue.\n\n" + cli.ExitHelp
 }
 
 // maxReplay is how long a recording may be.
 const maxReplay = 64 << 20
 
 // Run replays the file.
-func (c *replayCmd) Run(ctx context.Context, all *cli, o *output) error {
+func (c *replayCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	in := os.Stdin
 	if c.File != "-" {
 		f, err := os.Open(c.File)
 		if err != nil {
-			return usage("cannot read the recording: %w", err)
+			return cli.Usagef("cannot read the recording: %w", err)
 		}
 		defer f.Close()
 		in = f
@@ -41,12 +42,12 @@ func (c *replayCmd) Run(ctx context.Context, all *cli, o *output) error {
 	text, err := io.ReadAll(io.LimitReader(in, maxReplay+1))
 	switch {
 	case err != nil:
-		return usage("cannot read the recording: %w", err)
+		return cli.Usagef("cannot read the recording: %w", err)
 	case len(text) > maxReplay:
-		return usage("the recording is larger than %d MiB", maxReplay>>20)
+		return cli.Usagef("the recording is larger than %d MiB", maxReplay>>20)
 	}
 	if _, err := v0.ParseReplay(string(text)); err != nil {
-		return usage("cannot read the recording: %w", err)
+		return cli.Usagef("cannot read the recording: %w", err)
 	}
 	c.Silent = !c.Continue && c.Message == ""
 	var then *session.UserSaid

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"deckhand/internal/cli"
 	"deckhand/internal/llm/llmtest"
 )
 
@@ -94,7 +95,7 @@ func TestReplayOfWhatIsNone(t *testing.T) {
 	for _, text := range []string{"", "no JSON", `{"a":1}`, `[{"action":"fly"}]`} {
 		refuses(t, []string{"replay", write(t, text), "--data-dir", t.TempDir()}, "cannot read")
 	}
-	if code, _, _ := command(t, "replay", filepath.Join(t.TempDir(), "none")); code != exitUsage {
+	if code, _, _ := command(t, "replay", filepath.Join(t.TempDir(), "none")); code != cli.ExitUsage {
 		t.Errorf("%d", code)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"deckhand/internal/cli"
 	"deckhand/internal/session"
 )
 
@@ -47,7 +48,7 @@ type runCmd struct {
 
 // Help implements kong.HelpProvider.
 func (runCmd) Help() string {
-	return "The agent works in this folder, in a sandbox without access to the rest of this machine. Press Ctrl-C once to pause the agent after the current step, twice to interrupt the step, three times to quit. While the agent is paused, type a message or press Enter to continue.\n\n" + exitHelp + `
+	return "The agent works in this folder, in a sandbox without access to the rest of this machine. Press Ctrl-C once to pause the agent after the current step, twice to interrupt the step, three times to quit. While the agent is paused, type a message or press Enter to continue.\n\n" + cli.ExitHelp + `
 
 Examples:
   deckhand run "fix the failing test" --confirm
@@ -56,40 +57,40 @@ Examples:
 }
 
 // Run has the task done.
-func (c *runCmd) Run(ctx context.Context, all *cli, o *output) error {
-	task, err := readTask(c.Task, "deckhand run")
+func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
+	task, err := cli.ReadTask(c.Task, "deckhand run")
 	if err != nil {
 		return err
 	}
 	first := session.UserSaid{Text: task}
 	for _, name := range c.Image {
-		url, err := imageURL(name)
+		url, err := cli.ImageURL(name)
 		if err != nil {
 			return err
 		}
 		first.Images = append(first.Images, url)
 	}
 	if c.Branch != "" && c.Repo == "" {
-		return usage("--branch needs --repo")
+		return cli.Usagef("--branch needs --repo")
 	}
 	switch c.Sandbox {
 	case "auto":
 		c.Sandbox = "local" // containers cannot work in a folder of ours
 	case "docker":
-		return usage("--sandbox docker cannot use a folder of this machine; use local, or host for no sandbox")
+		return cli.Usagef("--sandbox docker cannot use a folder of this machine; use local, or host for no sandbox")
 	}
 	created := session.Created{Trigger: "cli", Instructions: c.Instructions}
 	dir, err := c.workdir()
 	if err == nil && c.Repo != "" {
 		var made func()
-		dir, made, err = c.repository(ctx, dir, o, &created)
+		dir, made, err = cli.Clone{Repo: c.Repo, Branch: c.Branch, Trust: c.Trust}.Prepare(ctx, dir, o, &created)
 		defer made()
 	}
 	if err != nil {
 		return err
 	}
 	if data, err := filepath.Abs(c.DataDir); err == nil && c.Sandbox == "local" && (data == dir || strings.HasPrefix(data, strings.TrimSuffix(dir, "/")+"/")) {
-		return usage("the data directory %s, which contains keys, is inside the folder %s; choose another --dir or --data-dir", data, dir)
+		return cli.Usagef("the data directory %s, which contains keys, is inside the folder %s; choose another --dir or --data-dir", data, dir)
 	}
 	c.Folder = dir
 	return c.hold(ctx, all, o, created, &first)
@@ -102,16 +103,16 @@ func (c *runCmd) workdir() (string, error) {
 		dir, err = filepath.EvalSymlinks(dir)
 	}
 	if err != nil {
-		return "", usage("--dir: %w", err)
+		return "", cli.Usagef("--dir: %w", err)
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", usage("--dir: %s is not a folder", dir)
+		return "", cli.Usagef("--dir: %s is not a folder", dir)
 	}
 	return dir, nil
 }
 
 // hold makes a server without a door, has the conversation on it, and takes it apart again.
-func (f *talkFlags) hold(ctx context.Context, all *cli, o *output, created session.Created, first *session.UserSaid) error {
+func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, created session.Created, first *session.UserSaid) error {
 	alone, err := f.start(ctx, all, o)
 	if err != nil {
 		return err
@@ -121,18 +122,18 @@ func (f *talkFlags) hold(ctx context.Context, all *cli, o *output, created sessi
 	ctx = context.WithoutCancel(ctx)
 	defer func() {
 		if err := alone.end(ctx); err != nil {
-			fmt.Fprintln(o.stderr, "deckhand:", err)
+			fmt.Fprintln(o.Stderr, "deckhand:", err)
 		}
 	}()
 	if interrupted {
-		return ended(exitInterrupted)
+		return cli.Exit(cli.ExitInterrupted)
 	}
-	code, err := converse(ctx, alone.forTerminal(), talkOptions{JSON: f.JSON, Silent: f.Silent, Timeout: f.Timeout}, o, created, first)
+	code, err := cli.Talk(ctx, alone.forTerminal(), cli.TalkOptions{JSON: f.JSON, Silent: f.Silent, Timeout: f.Timeout}, o, created, first)
 	switch {
 	case errors.Is(err, syscall.EPIPE): // and there is nobody to tell
-		return ended(exitInterrupted)
+		return cli.Exit(cli.ExitInterrupted)
 	case err != nil:
 		return err
 	}
-	return ended(code)
+	return cli.Exit(code)
 }

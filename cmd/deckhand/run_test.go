@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"deckhand/api"
+	"deckhand/internal/cli"
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/llmtest"
 )
@@ -185,24 +186,24 @@ func TestRunExitCodes(t *testing.T) {
 		code   int
 		says   string
 	}{
-		"an answer":         {llmtest.Script(llmtest.Reply{Text: "It is blue."}), []string{"what colour?"}, exitDone, "It is blue.\n— done"},
-		"a wrong key":       {llmtest.Script(llmtest.Reply{Status: 401, Code: "invalid_api_key", Message: "bad key"}), []string{"go"}, exitError, "— error"},
-		"a rate limit":      {limited, []string{"go"}, exitError, "Rate limited by the provider: slow down. Send a message to try again.\n— error"},
-		"iterations":        {forever, []string{"go", "--max-iterations", "2"}, exitLimit, "The limit of 2 model calls"},
-		"money":             {forever, []string{"go", "--budget", "0.000001"}, exitLimit, "— limit reached"},
-		"time":              {llmtest.Script(llmtest.Reply{Text: "some words are said and then", Break: llmtest.Hang}), []string{"go", "--timeout", "500ms"}, exitLimit, "time limit reached"},
-		"needs approval":    {llmtest.Script(sh("echo hi > made"), done("no")), []string{"go", "--confirm"}, exitRejected, "needs approval"},
-		"yes to all":        {llmtest.Script(sh("echo hi"), done("Yes.")), []string{"go", "--yes"}, exitDone, "— finished"},
-		"stuck":             {func(llmtest.Asked) llmtest.Reply { return sh("false") }, []string{"go"}, exitStuck, "stuck in a loop"},
-		"no task":           {nil, []string{" "}, exitUsage, "task missing"},
-		"no such folder":    {nil, []string{"go", "--dir", "none"}, exitUsage, "--dir"},
-		"the data's folder": {nil, []string{"go", "--sandbox", "local", "--dir", "/"}, exitUsage, "which contains keys, is inside the folder"},
-		"a branch alone":    {nil, []string{"go", "--branch", "b"}, exitUsage, "--repo"},
-		"no such agent":     {nil, []string{"go", "--agent", "Nobody"}, exitUsage, "--agent"},
-		"no calls at all":   {nil, []string{"go", "--max-iterations", "0"}, exitUsage, "from 1 to"},
-		"an unknown flag":   {nil, []string{"go", "--fly"}, exitUsage, "--fly"},
-		"not an image":      {nil, []string{"go", "--image", os.Args[0]}, exitUsage, "is not an image"},
-		"containers":        {nil, []string{"go", "--sandbox", "docker"}, exitUsage, "cannot use a folder"},
+		"an answer":         {llmtest.Script(llmtest.Reply{Text: "It is blue."}), []string{"what colour?"}, cli.ExitDone, "It is blue.\n— done"},
+		"a wrong key":       {llmtest.Script(llmtest.Reply{Status: 401, Code: "invalid_api_key", Message: "bad key"}), []string{"go"}, cli.ExitError, "— error"},
+		"a rate limit":      {limited, []string{"go"}, cli.ExitError, "Rate limited by the provider: slow down. Send a message to try again.\n— error"},
+		"iterations":        {forever, []string{"go", "--max-iterations", "2"}, cli.ExitLimit, "The limit of 2 model calls"},
+		"money":             {forever, []string{"go", "--budget", "0.000001"}, cli.ExitLimit, "— limit reached"},
+		"time":              {llmtest.Script(llmtest.Reply{Text: "some words are said and then", Break: llmtest.Hang}), []string{"go", "--timeout", "500ms"}, cli.ExitLimit, "time limit reached"},
+		"needs approval":    {llmtest.Script(sh("echo hi > made"), done("no")), []string{"go", "--confirm"}, cli.ExitRejected, "needs approval"},
+		"yes to all":        {llmtest.Script(sh("echo hi"), done("Yes.")), []string{"go", "--yes"}, cli.ExitDone, "— finished"},
+		"stuck":             {func(llmtest.Asked) llmtest.Reply { return sh("false") }, []string{"go"}, cli.ExitStuck, "stuck in a loop"},
+		"no task":           {nil, []string{" "}, cli.ExitUsage, "task missing"},
+		"no such folder":    {nil, []string{"go", "--dir", "none"}, cli.ExitUsage, "--dir"},
+		"the data's folder": {nil, []string{"go", "--sandbox", "local", "--dir", "/"}, cli.ExitUsage, "which contains keys, is inside the folder"},
+		"a branch alone":    {nil, []string{"go", "--branch", "b"}, cli.ExitUsage, "--repo"},
+		"no such agent":     {nil, []string{"go", "--agent", "Nobody"}, cli.ExitUsage, "--agent"},
+		"no calls at all":   {nil, []string{"go", "--max-iterations", "0"}, cli.ExitUsage, "from 1 to"},
+		"an unknown flag":   {nil, []string{"go", "--fly"}, cli.ExitUsage, "--fly"},
+		"not an image":      {nil, []string{"go", "--image", os.Args[0]}, cli.ExitUsage, "is not an image"},
+		"containers":        {nil, []string{"go", "--sandbox", "docker"}, cli.ExitUsage, "cannot use a folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -214,7 +215,7 @@ func TestRunExitCodes(t *testing.T) {
 			if strings.Contains(out+errs, "sk-test-key") {
 				t.Errorf("the key is shown:\n%s%s", out, errs)
 			}
-			if code != exitUsage {
+			if code != cli.ExitUsage {
 				d.clean()
 			}
 		})
@@ -243,7 +244,7 @@ func TestRunIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || !strings.Contains(out.String(), "— interrupted") {
+	if code := cmd.ProcessState.ExitCode(); code != cli.ExitInterrupted || !strings.Contains(out.String(), "— interrupted") {
 		t.Errorf("%d %s", code, out.String())
 	}
 	d.clean()
@@ -271,7 +272,7 @@ func TestRunLosesItsReader(t *testing.T) {
 			}
 			out.Close()
 			_ = cmd.Wait()
-			if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || errs.Len() > 0 {
+			if code := cmd.ProcessState.ExitCode(); code != cli.ExitInterrupted || errs.Len() > 0 {
 				t.Errorf("%d %s", code, &errs)
 			}
 			d.clean()
@@ -286,7 +287,7 @@ func TestRunWithoutAKey(t *testing.T) {
 	d.env = append(d.env, "LLM_API_KEY=", "DECKHAND_LLM_API_KEY=")
 	hands := append([]string{"--data-dir", d.data}, withHands(t, "host")...)
 	code, _, errs := d.finish(d.command(append([]string{"run", "go"}, hands...)...))
-	if code != exitUsage || !strings.Contains(errs, "LLM_API_KEY") {
+	if code != cli.ExitUsage || !strings.Contains(errs, "LLM_API_KEY") {
 		t.Errorf("%d %s", code, errs)
 	}
 	code, out, errs := d.finish(d.command(append([]string{"run", "hello there", "--model", "scripted/demo"}, hands...)...))
@@ -348,7 +349,7 @@ func TestRunInAClone(t *testing.T) {
 	if asked := d.server.Asked(); len(asked) == 0 || !strings.Contains(string(asked[0].Body), "Be brief, please.") || !strings.Contains(string(asked[0].Body), "data:image/gif;base64,") {
 		t.Errorf("%d calls; the instructions or the image are missing", len(asked))
 	}
-	if code, _, errs := d.run("run", "again", "--repo", source); code != exitError || !strings.Contains(errs, "cannot clone") {
+	if code, _, errs := d.run("run", "again", "--repo", source); code != cli.ExitError || !strings.Contains(errs, "cannot clone") {
 		t.Errorf("over a clone: %d %s", code, errs)
 	}
 }

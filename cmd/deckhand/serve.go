@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"deckhand/internal/access"
+	"deckhand/internal/cli"
 	"deckhand/internal/control"
 	"deckhand/internal/httpapi"
 	"deckhand/internal/outbound"
@@ -55,7 +56,7 @@ type serveCmd struct {
 const shutdownTime = 20 * time.Second
 
 // Run serves until the context ends, then finishes what was begun.
-func (c *serveCmd) Run(ctx context.Context, all *cli, o *output) error {
+func (c *serveCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	if err := c.checkAddr(); err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (c *serveCmd) Run(ctx context.Context, all *cli, o *output) error {
 	// more seldom costs some megabytes under load and saves a tenth of the time.
 	debug.SetGCPercent(200)
 	redactor := secret.NewRedactor()
-	logger := c.logger(o.stderr, redactor)
+	logger := c.logger(o.Stderr, redactor)
 
 	d, err := c.open(ctx)
 	if err != nil {
@@ -98,7 +99,7 @@ func (c *serveCmd) Run(ctx context.Context, all *cli, o *output) error {
 		return fmt.Errorf("cannot listen on %s: %w", c.Addr, err)
 	}
 	s.brain.public, s.local = c.base(listener.Addr()), c.local(listener.Addr())
-	if err := c.announce(ctx, d, s.brain.public, o.stdout); err != nil {
+	if err := c.announce(ctx, d, s.brain.public, o.Stdout); err != nil {
 		listener.Close()
 		return err
 	}

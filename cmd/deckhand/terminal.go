@@ -15,6 +15,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	"deckhand/internal/cli"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/sandbox"
@@ -42,7 +43,7 @@ type alone struct {
 }
 
 // start makes it. Nothing works yet.
-func (f *talkFlags) start(ctx context.Context, all *cli, o *output) (a *alone, err error) {
+func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a *alone, err error) {
 	file, err := readConfig(all.Config)
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func (f *talkFlags) start(ctx context.Context, all *cli, o *output) (a *alone, e
 			return nil, err
 		}
 	}
-	logger := f.logger(o.stderr, redactor)
+	logger := f.logger(o.Stderr, redactor)
 	f.sweep(ctx, logger)
 	if f.Microagents == "" {
 		f.Microagents = filepath.Join(f.DataDir, "microagents")
@@ -120,7 +121,7 @@ func (f *talkFlags) settings(ctx context.Context, cat *catalogue.Catalogue, reda
 	chosen, did, err := settings.Merge(&stored, f.changes())
 	var invalid *api.ValidationError
 	if errors.As(err, &invalid) && len(invalid.Detail) > 0 {
-		return chosen, usage("%s: %s", f.flagOf(invalid.Detail[0].Loc), invalid.Detail[0].Msg)
+		return chosen, cli.Usagef("%s: %s", f.flagOf(invalid.Detail[0].Loc), invalid.Detail[0].Msg)
 	}
 	if err != nil {
 		return chosen, err
@@ -137,9 +138,9 @@ func (f *talkFlags) settings(ctx context.Context, cat *catalogue.Catalogue, reda
 	switch {
 	case f.Silent:
 	case now.APIKey == "" && now.NeedsKey():
-		return chosen, usage("no key for the model %s: set LLM_API_KEY, choose another --model (scripted/demo needs no key), or store a key in the settings of %s", now.Model, f.User)
+		return chosen, cli.Usagef("no key for the model %s: set LLM_API_KEY, choose another --model (scripted/demo needs no key), or store a key in the settings of %s", now.Model, f.User)
 	case chosen.MaxBudgetPerTask != nil && !cat.Info(now.Model).Priced:
-		return chosen, usage("--budget: the price of %s is unknown, so the limit cannot be enforced; set a price under prices in the config file (0 is allowed)", now.Model)
+		return chosen, cli.Usagef("--budget: the price of %s is unknown, so the limit cannot be enforced; set a price under prices in the config file (0 is allowed)", now.Model)
 	}
 	return chosen, nil
 }
@@ -211,8 +212,8 @@ func (f *talkFlags) stored(ctx context.Context, redactor *secret.Redactor) (sett
 }
 
 // forTerminal is the server as the person at the terminal meets it.
-func (a *alone) forTerminal() localServer {
-	s := localServer{ID: a.id, Owner: a.owner, Sessions: a.sessions, Log: a.data.db, Hub: a.hub, Frame: a.masks.frame, Work: a.work, Unconfined: a.hands.name == host.Name}
+func (a *alone) forTerminal() cli.LocalServer {
+	s := cli.LocalServer{ID: a.id, Owner: a.owner, Sessions: a.sessions, Log: a.data.db, Hub: a.hub, Frame: a.masks.frame, Work: a.work, Unconfined: a.hands.name == host.Name}
 	if a.keep {
 		s.Kept = a.dir
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"deckhand/internal/cli"
 	"deckhand/internal/llm/llmtest"
 	"deckhand/internal/soak"
 )
@@ -35,7 +36,7 @@ func TestTerminalFromBeginningToEnd(t *testing.T) {
 		s.expect("Approve? (risk unknown)")
 		s.enter("y")
 	}
-	lines := leftOnScreen(s.ends(exitDone))
+	lines := leftOnScreen(s.ends(cli.ExitDone))
 	plain := anyLook.ReplaceAllString(strings.Join(lines, "\n"), "")
 	holds(t, plain, "  -    squeak()\n  +    wheel.grease()\n", "every turn.", "  done, as shown", "  ok  wheel.py", "- wheel.py calls wheel.grease()", "wheel.grease()\n- it compiles\n\n— finished · 4 model calls")
 	if folder := os.Getenv("DECKHAND_PICTURES"); folder != "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"deckhand/internal/cli"
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/llmtest"
 )
@@ -141,7 +142,7 @@ func TestApprovals(t *testing.T) {
 		s.expect("Reason for the agent")
 		s.enter("it is not needed")
 		s.expect("All right.")
-		s.ends(exitDone)
+		s.ends(cli.ExitDone)
 		if !d.exists("first") || d.exists("second") {
 			t.Error("what was allowed is not what was done")
 		}
@@ -156,7 +157,7 @@ func TestApprovals(t *testing.T) {
 		s.expect("Reason for the agent")
 		s.enter("")
 		s.expect("— rejected")
-		s.ends(exitRejected)
+		s.ends(cli.ExitRejected)
 	})
 	t.Run("no with a word", func(t *testing.T) {
 		t.Parallel()
@@ -168,7 +169,7 @@ func TestApprovals(t *testing.T) {
 		s.expect(question)
 		s.enter("n it is not needed")
 		s.expect("All right.")
-		s.ends(exitDone)
+		s.ends(cli.ExitDone)
 		if d.exists("made") {
 			t.Error("it was done all the same")
 		}
@@ -184,7 +185,7 @@ func TestApprovals(t *testing.T) {
 		s.expect(question)
 		s.press(ctrlD)
 		s.expect("— rejected")
-		out := s.ends(exitRejected)
+		out := s.ends(cli.ExitRejected)
 		if !d.exists("a") || d.exists("c") || strings.Count(out, question) != 2 {
 			t.Errorf("%s", out)
 		}
@@ -198,7 +199,7 @@ func TestApprovals(t *testing.T) {
 		s.expect("New command:")
 		s.enter("touch right")
 		s.expect("— finished")
-		s.ends(exitDone)
+		s.ends(cli.ExitDone)
 		if d.exists("wrong") || !d.exists("right") {
 			t.Error("what was written is not what was done")
 		}
@@ -211,7 +212,7 @@ func TestApprovals(t *testing.T) {
 		s.expect(question)
 		s.enter("e")
 		s.expect("— finished")
-		s.ends(exitDone)
+		s.ends(cli.ExitDone)
 		if d.exists("wrong") || !d.exists("right") {
 			t.Error("what was written is not what was done")
 		}
@@ -223,7 +224,7 @@ func TestApprovals(t *testing.T) {
 		s.expect("  touch made")
 		s.expect(question)
 		s.press(ctrlD)
-		s.ends(exitRejected)
+		s.ends(cli.ExitRejected)
 	})
 }
 
@@ -253,7 +254,7 @@ func TestInterrupting(t *testing.T) {
 	s.expect("Ctrl-C to quit:")
 	s.press(ctrlC)
 	s.expect("— interrupted")
-	s.ends(exitInterrupted)
+	s.ends(cli.ExitInterrupted)
 	d.clean()
 }
 
@@ -270,7 +271,7 @@ func TestAnswering(t *testing.T) {
 	s.expect("Reply (Enter to finish):")
 	s.enter("")
 	s.expect("— done")
-	s.ends(exitDone)
+	s.ends(cli.ExitDone)
 }
 
 // Whatever a model or a program says, the terminal is only told what we tell it.
@@ -289,7 +290,7 @@ func TestTheTerminalIsNotTouched(t *testing.T) {
 			d.env = append(d.env, env)
 			s := d.sit("run", "go "+evil)
 			s.expect("— finished")
-			out := s.ends(exitDone)
+			out := s.ends(cli.ExitDone)
 			holds(t, out, "␛]0;pwned␇␛[2Jfrom a program")
 			rest := out
 			for _, ours := range []string{"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m", "\r\x1b[K"} {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"deckhand/internal/access"
+	"deckhand/internal/cli"
 )
 
 type userCmd struct {
@@ -24,14 +25,14 @@ type userCreateCmd struct {
 }
 
 // Run makes a user.
-func (c *userCreateCmd) Run(ctx context.Context, o *output) error {
+func (c *userCreateCmd) Run(ctx context.Context, o *cli.Output) error {
 	return c.change(ctx, openData, func(g *access.Gate) error {
 		u, err := g.CreateUser(ctx, c.Name, c.Admin)
 		if errors.Is(err, access.ErrExists) {
 			return fmt.Errorf("user %s already exists", c.Name)
 		}
 		if err == nil {
-			fmt.Fprintf(o.stdout, "created user %s; create a key with: deckhand key create --user %s\n", u.Name, u.Name)
+			fmt.Fprintf(o.Stdout, "created user %s; create a key with: deckhand key create --user %s\n", u.Name, u.Name)
 		}
 		return err
 	})
@@ -40,7 +41,7 @@ func (c *userCreateCmd) Run(ctx context.Context, o *output) error {
 type userListCmd struct{ common }
 
 // Run lists users.
-func (c *userListCmd) Run(ctx context.Context, o *output) error {
+func (c *userListCmd) Run(ctx context.Context, o *cli.Output) error {
 	d, err := openExisting(ctx, c.common, access.Options{})
 	if err != nil {
 		return err
@@ -50,7 +51,7 @@ func (c *userListCmd) Run(ctx context.Context, o *output) error {
 	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(o.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(o.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tADMIN\tCREATED\tSTATE")
 	for _, u := range users {
 		state := "good"
@@ -69,7 +70,7 @@ type userDisableCmd struct {
 }
 
 // Run locks a user out.
-func (c *userDisableCmd) Run(ctx context.Context, o *output) error {
+func (c *userDisableCmd) Run(ctx context.Context, o *cli.Output) error {
 	return c.change(ctx, openExisting, func(g *access.Gate) error {
 		return said(o, g.DisableUser(ctx, c.Name, c.Force), c.Name, "disabled")
 	})
@@ -81,16 +82,16 @@ type userEnableCmd struct {
 }
 
 // Run lets a user in again.
-func (c *userEnableCmd) Run(ctx context.Context, o *output) error {
+func (c *userEnableCmd) Run(ctx context.Context, o *cli.Output) error {
 	return c.change(ctx, openExisting, func(g *access.Gate) error { return said(o, g.EnableUser(ctx, c.Name), c.Name, "enabled") })
 }
 
-func said(o *output, err error, name, what string) error {
+func said(o *cli.Output, err error, name, what string) error {
 	if errors.Is(err, access.ErrNotFound) {
 		return fmt.Errorf("user %s not found; list users with: deckhand user list", name)
 	}
 	if err == nil {
-		fmt.Fprintf(o.stdout, "%s %s\n", what, name)
+		fmt.Fprintf(o.Stdout, "%s %s\n", what, name)
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"deckhand/internal/cli"
 	"deckhand/web"
 )
 
@@ -21,9 +22,9 @@ type versionCmd struct {
 }
 
 // Run prints the version, or the bill of materials.
-func (c versionCmd) Run(o *output) error {
+func (c versionCmd) Run(o *cli.Output) error {
 	if !c.SBOM {
-		_, err := fmt.Fprintln(o.stdout, version)
+		_, err := fmt.Fprintln(o.Stdout, version)
 		return err
 	}
 	info, ok := debug.ReadBuildInfo()
@@ -36,7 +37,7 @@ func (c versionCmd) Run(o *output) error {
 	}
 	text, err := json.MarshalIndent(bill, "", "  ")
 	if err == nil {
-		_, err = fmt.Fprintf(o.stdout, "%s\n", text)
+		_, err = fmt.Fprintf(o.Stdout, "%s\n", text)
 	}
 	return err
 }

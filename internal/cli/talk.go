@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 
 // talk is a conversation between a person at a terminal, or a script, and an agent.
 type talk struct {
-	localServer
+	LocalServer
 	*terminal.Display
-	o    *output
+	o    *Output
 	json bool
 	// in is where a person answers; nil if there is nobody to be asked.
 	in *lines
@@ -43,8 +43,8 @@ type talk struct {
 	failed           <-chan struct{} // closed when a part of the server gave up
 }
 
-// localServer is the server that a conversation at the terminal runs on, without a door.
-type localServer struct {
+// LocalServer is the server that a conversation at the terminal runs on, without a door.
+type LocalServer struct {
 	ID       session.ID
 	Owner    string
 	Sessions *session.Sessions
@@ -60,15 +60,15 @@ type localServer struct {
 	Kept string
 }
 
-// talkOptions are what the command line says about a conversation at the terminal.
-type talkOptions struct {
+// TalkOptions are what the command line says about a conversation at the terminal.
+type TalkOptions struct {
 	JSON    bool
 	Silent  bool // no model is ever asked
 	Timeout time.Duration
 }
 
-// converse has a conversation with an agent on a local server, and returns the exit code.
-func converse(ctx context.Context, s localServer, f talkOptions, o *output, created session.Created, first *session.UserSaid) (int, error) {
+// Talk has a conversation with an agent on a local server, and returns the exit code.
+func Talk(ctx context.Context, s LocalServer, f TalkOptions, o *Output, created session.Created, first *session.UserSaid) (int, error) {
 	return newTalk(f, s, o).run(ctx, created, first)
 }
 
@@ -78,10 +78,10 @@ type delta struct {
 	Text string `json:"text"`
 }
 
-func newTalk(f talkOptions, s localServer, o *output) *talk {
-	t := &talk{localServer: s, o: o, json: f.JSON, silent: f.Silent, grew: make(chan struct{}, 1), deltas: make(chan delta), signals: make(chan os.Signal, 4), began: time.Now()}
-	screen, _ := o.stdout.(*os.File)
-	look := terminal.Options{Out: o.stdout}
+func newTalk(f TalkOptions, s LocalServer, o *Output) *talk {
+	t := &talk{LocalServer: s, o: o, json: f.JSON, silent: f.Silent, grew: make(chan struct{}, 1), deltas: make(chan delta), signals: make(chan os.Signal, 4), began: time.Now()}
+	screen, _ := o.Stdout.(*os.File)
+	look := terminal.Options{Out: o.Stdout}
 	if screen != nil && columns(screen) > 0 {
 		look.Color = wantsColour()
 		look.Width = func() int { return columns(screen) }
@@ -178,7 +178,7 @@ func (t *talk) wait(ctx context.Context) (code int, over bool, err error) {
 		case <-t.late:
 			return t.endEarly(ctx, tooLate)
 		case <-t.failed:
-			return exitError, true, errors.New("the agent cannot continue: the log could not be written")
+			return ExitError, true, errors.New("the agent cannot continue: the log could not be written")
 		}
 		return 0, false, nil
 	}
@@ -244,7 +244,7 @@ func (t *talk) take(ctx context.Context, e session.Event) error {
 	}
 	f, shown, err := t.Frame(t.ID, e)
 	if err == nil && shown {
-		_, err = fmt.Fprintf(t.o.stdout, "%s\n", f.Data)
+		_, err = fmt.Fprintf(t.o.Stdout, "%s\n", f.Data)
 	}
 	return err
 }
@@ -257,9 +257,9 @@ func (t *talk) decide(ctx context.Context, st session.State) (code int, over boo
 	}
 	switch {
 	case t.played:
-		return exitDone, true, t.halt(ctx)
+		return ExitDone, true, t.halt(ctx)
 	case st.Failed:
-		return exitError, true, nil
+		return ExitError, true, nil
 	case st.Paused:
 		return t.paused(ctx)
 	case st.Wants() || st.InTurn || st.Pending():
@@ -269,22 +269,22 @@ func (t *talk) decide(ctx context.Context, st session.State) (code int, over boo
 	case st.Agent == session.AgentError, st.Agent == session.AgentRateLimited: // it gave up
 		return codeOfError(st.ErrorID), true, nil
 	case t.rejected:
-		return exitRejected, true, nil
+		return ExitRejected, true, nil
 	case st.Agent == session.AgentAwaitingUser && t.in != nil:
 		return t.answer(ctx)
 	}
-	return exitDone, true, nil
+	return ExitDone, true, nil
 }
 
 // codeOfError is the exit code for the way in which a turn failed.
 func codeOfError(id string) int {
 	switch id {
 	case "STATUS$ERROR_MAX_ITERATIONS", "STATUS$ERROR_BUDGET":
-		return exitLimit
+		return ExitLimit
 	case "STATUS$ERROR_STUCK":
-		return exitStuck
+		return ExitStuck
 	}
-	return exitError
+	return ExitError
 }
 
 // halt stops the agent, whatever it is doing.
@@ -306,7 +306,7 @@ type result struct {
 	DataDir  string  `json:"data_dir,omitempty"`
 }
 
-var outcomes = map[int]string{exitDone: "done", exitError: "error", exitLimit: "limit reached", exitRejected: "rejected", exitStuck: "stuck", exitInterrupted: "interrupted"}
+var outcomes = map[int]string{ExitDone: "done", ExitError: "error", ExitLimit: "limit reached", ExitRejected: "rejected", ExitStuck: "stuck", ExitInterrupted: "interrupted"}
 
 // finish says how it ended.
 func (t *talk) finish(ctx context.Context, code int) error {
@@ -318,13 +318,13 @@ func (t *talk) finish(ctx context.Context, code int) error {
 		return err
 	}
 	word := outcomes[code]
-	if code == exitDone && st.Agent == session.AgentFinished {
+	if code == ExitDone && st.Agent == session.AgentFinished {
 		word = "finished"
 	}
 	took := time.Since(t.began)
 	if t.json {
 		r := result{Result: word, ExitCode: code, Reason: st.Reason, ID: string(t.ID), Input: st.Totals.Input, Output: st.Totals.Output, CostUSD: st.Totals.Cost.Dollars(), Seconds: took.Seconds(), DataDir: t.Kept}
-		e := json.NewEncoder(t.o.stdout)
+		e := json.NewEncoder(t.o.Stdout)
 		e.SetEscapeHTML(false)
 		return e.Encode(r)
 	}

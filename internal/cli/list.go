@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 	"deckhand/internal/terminal"
 )
 
-// listCmd is deckhand list.
-type listCmd struct {
-	remoteFlags
+// List is deckhand list.
+type List struct {
+	RemoteFlags
 	All    bool   `name:"all" short:"a" help:"List all conversations, not only the 20 newest."`
 	JSON   bool   `name:"json" help:"Print one JSON object per line."`
 	Query  string `name:"query" short:"q" placeholder:"TEXT" help:"Only conversations whose title, repository or ID contains this text."`
@@ -26,7 +26,7 @@ type listCmd struct {
 }
 
 // Help implements kong.HelpProvider.
-func (listCmd) Help() string {
+func (List) Help() string {
 	return serverHelp + `
 
 Examples:
@@ -38,8 +38,8 @@ Examples:
 const aPage = 20
 
 // Run lists conversations, newest first.
-func (c *listCmd) Run(ctx context.Context, o *output) error {
-	r, err := c.connect()
+func (c *List) Run(ctx context.Context, o *Output) error {
+	r, err := c.Connect()
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (c *listCmd) Run(ctx context.Context, o *output) error {
 		}
 	}
 	if c.JSON {
-		e := json.NewEncoder(o.stdout)
+		e := json.NewEncoder(o.Stdout)
 		e.SetEscapeHTML(false)
 		for _, one := range all {
 			if err := e.Encode(one); err != nil {
@@ -76,14 +76,14 @@ func (c *listCmd) Run(ctx context.Context, o *output) error {
 		return nil
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(o.stderr, "no conversations")
+		fmt.Fprintln(o.Stderr, "no conversations")
 		return nil
 	}
-	if err := table(o.stdout, all, time.Now()); err != nil {
+	if err := table(o.Stdout, all, time.Now()); err != nil {
 		return err
 	}
 	if more {
-		fmt.Fprintln(o.stderr, "more conversations: deckhand list --all")
+		fmt.Fprintln(o.Stderr, "more conversations: deckhand list --all")
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func table(w io.Writer, all []api.Conversation, now time.Time) error {
 		if short > 0 {
 			id = id[:min(short, len(id))]
 		}
-		word, look := stateOf(c)
+		word, look := StateOf(c)
 		title := c.Title
 		if c.SelectedRepository != nil {
 			title += " (" + *c.SelectedRepository + ")"
@@ -150,8 +150,8 @@ func unlike(all []api.Conversation) int {
 	}
 }
 
-// stateOf is what the agent does, in a word.
-func stateOf(c api.Conversation) (word string, look terminal.Look) {
+// StateOf is what the agent does, in a word.
+func StateOf(c api.Conversation) (word string, look terminal.Look) {
 	switch {
 	case c.Status == "STARTING":
 		return "starting", terminal.Busy

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -12,17 +12,17 @@ import (
 	"deckhand/internal/terminal"
 )
 
-// logsCmd is deckhand logs.
-type logsCmd struct {
+// Logs is deckhand logs.
+type Logs struct {
 	ID string `arg:"" optional:"" help:"Conversation ID; a unique prefix is enough. Default: the newest conversation."`
-	remoteFlags
+	RemoteFlags
 	Follow bool  `name:"follow" short:"f" help:"Keep printing new events until the conversation is deleted or you press Ctrl-C."`
 	JSON   bool  `name:"json" help:"Print events and notices as JSON, one per line."`
 	After  int64 `name:"after" placeholder:"N" help:"Only events after this event number."`
 }
 
 // Help implements kong.HelpProvider.
-func (logsCmd) Help() string {
+func (Logs) Help() string {
 	return `Each line starts with the event number and the time. Output is not truncated. With --json, each line is an event as described in docs/events.md.
 
 ` + remoteHelp + `
@@ -36,8 +36,8 @@ Exit codes: 0 success, 1 error, 2 usage error, 130 Ctrl-C.`
 }
 
 // Run prints what happened in a conversation.
-func (c *logsCmd) Run(ctx context.Context, o *output) error {
-	r, err := c.connect()
+func (c *Logs) Run(ctx context.Context, o *Output) error {
+	r, err := c.Connect()
 	if err != nil {
 		return err
 	}
@@ -51,17 +51,17 @@ func (c *logsCmd) Run(ctx context.Context, o *output) error {
 			return err
 		}
 	}
-	w := newLogLines(o.stdout)
+	w := newLogLines(o.Stdout)
 	for it, err := range r.Client.Follow(ctx, found.ConversationID, c.After) {
 		switch {
 		case ctx.Err() != nil:
-			return ended(exitInterrupted)
+			return Exit(ExitInterrupted)
 		case err != nil:
 			return plainly(err)
 		case it.ID == 0:
 			continue // of an answer that is being written; the whole of it follows
 		case c.JSON:
-			_, err = fmt.Fprintf(o.stdout, "%s\n", it.Raw)
+			_, err = fmt.Fprintf(o.Stdout, "%s\n", it.Raw)
 		default:
 			err = w.add(it)
 		}
@@ -69,7 +69,7 @@ func (c *logsCmd) Run(ctx context.Context, o *output) error {
 			return err
 		}
 	}
-	fmt.Fprintln(o.stderr, "the conversation was deleted")
+	fmt.Fprintln(o.Stderr, "the conversation was deleted")
 	return nil
 }
 

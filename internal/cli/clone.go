@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -20,19 +20,25 @@ import (
 // secureShell are addresses that only the user's own keys open.
 var secureShell = regexp.MustCompile(`^(ssh://[A-Za-z0-9._~-]+@?|[A-Za-z0-9._~-]+@[A-Za-z0-9.-]+:)[^-]`)
 
-// repository finds the new folder to work in, below dir. What is on the web is
+// Clone is a repository that the agent works on at a terminal.
+type Clone struct {
+	Repo, Branch string
+	Trust        bool
+}
+
+// Prepare finds the new folder to work in, below dir. What is on the web is
 // cloned into it in the sandbox, as everywhere; created says so. What only the
 // user's own git can reach, a folder of this machine or a host that wants their
 // key, is cloned by that, since neither gets into the sandbox. made removes the
 // folder if nothing came to be in it.
-func (c *runCmd) repository(ctx context.Context, dir string, o *output, created *session.Created) (to string, made func(), err error) {
+func (c Clone) Prepare(ctx context.Context, dir string, o *Output, created *session.Created) (to string, made func(), err error) {
 	made = func() {}
 	if c.Branch != "" && !gitprovider.ValidBranch(c.Branch) {
-		return "", made, usage("--branch %q is not a valid branch name", c.Branch)
+		return "", made, Usagef("--branch %q is not a valid branch name", c.Branch)
 	}
 	to = filepath.Join(dir, checkout.Folder(strings.TrimRight(c.Repo, "/")))
 	if strings.Contains(c.Repo, "::") || strings.HasPrefix(c.Repo, "-") {
-		return "", made, usage("--repo %s is not a repository", c.Repo)
+		return "", made, Usagef("--repo %s is not a repository", c.Repo)
 	}
 	_, missing := os.Stat(c.Repo)
 	switch {
@@ -45,7 +51,7 @@ func (c *runCmd) repository(ctx context.Context, dir string, o *output, created 
 	default:
 		address, err := url.Parse(strings.TrimRight(c.Repo, "/"))
 		if err != nil || checkout.CheckURL(address.String()) != nil || strings.Trim(address.Path, "/") == "" {
-			return "", made, usage("--repo %s must be an https:// URL, OWNER/NAME, or a folder", path.Base(c.Repo))
+			return "", made, Usagef("--repo %s must be an https:// URL, OWNER/NAME, or a folder", path.Base(c.Repo))
 		}
 		created.Repository, created.Address = strings.TrimSuffix(strings.Trim(address.Path, "/"), ".git"), address.String()
 	}
@@ -58,7 +64,7 @@ func (c *runCmd) repository(ctx context.Context, dir string, o *output, created 
 
 // cloneOutside clones with the user's own git. It runs nothing of the
 // repository's, and shares no file with it.
-func (c *runCmd) cloneOutside(ctx context.Context, o *output, to, transport string) error {
+func (c Clone) cloneOutside(ctx context.Context, o *Output, to, transport string) error {
 	args := []string{"-c", "protocol.allow=never", "-c", "protocol." + transport + ".allow=always", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
 		"clone", "--quiet", "--no-local", "--template="}
 	if c.Branch != "" {
@@ -66,13 +72,13 @@ func (c *runCmd) cloneOutside(ctx context.Context, o *output, to, transport stri
 	}
 	git := exec.CommandContext(ctx, "git", append(args, "--", c.Repo, to)...)
 	git.Env = append(os.Environ(), "GIT_ALLOW_PROTOCOL="+transport, "GIT_LFS_SKIP_SMUDGE=1")
-	git.Stdin, git.Stdout, git.Stderr = os.Stdin, o.stderr, o.stderr
+	git.Stdin, git.Stdout, git.Stderr = os.Stdin, o.Stderr, o.Stderr
 	if err := git.Run(); err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
 			return errors.New("git is not installed on this machine")
 		}
 		return fmt.Errorf("cannot clone the repository into %s: %w", to, err)
 	}
-	fmt.Fprintf(o.stderr, "cloned into %s\n", to)
+	fmt.Fprintf(o.Stderr, "cloned into %s\n", to)
 	return nil
 }

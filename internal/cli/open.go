@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -10,15 +10,15 @@ import (
 	"deckhand/internal/control"
 )
 
-// openCmd is deckhand open.
-type openCmd struct {
+// Open is deckhand open.
+type Open struct {
 	ID string `arg:"" optional:"" help:"Conversation ID; a unique prefix is enough. Default: the newest conversation."`
-	remoteFlags
+	RemoteFlags
 	Print bool `name:"print" help:"Print the link instead of opening it."`
 }
 
 // Help implements kong.HelpProvider.
-func (openCmd) Help() string {
+func (Open) Help() string {
 	return `Opens a conversation in the browser, or prints its link if there is no display. For a server on this machine's data directory, the link also logs the browser in: it works once, within five minutes.
 
 ` + remoteHelp + `
@@ -29,8 +29,8 @@ Examples:
 }
 
 // Run opens the page of a conversation.
-func (c *openCmd) Run(ctx context.Context, o *output) error {
-	r, err := c.connect()
+func (c *Open) Run(ctx context.Context, o *Output) error {
+	r, err := c.Connect()
 	if err != nil {
 		return err
 	}
@@ -47,17 +47,17 @@ func (c *openCmd) Run(ctx context.Context, o *output) error {
 	}
 	opener := browserOpener()
 	if c.Print || opener == "" {
-		_, err := fmt.Fprintln(o.stdout, whole)
+		_, err := fmt.Fprintln(o.Stdout, whole)
 		return err
 	}
 	cmd := exec.CommandContext(ctx, opener, whole)
-	cmd.Stderr = o.stderr
+	cmd.Stderr = o.Stderr
 	if err := cmd.Run(); err != nil {
-		fmt.Fprintln(o.stderr, "deckhand: cannot open a browser:", err)
-		_, err := fmt.Fprintln(o.stdout, whole)
+		fmt.Fprintln(o.Stderr, "deckhand: cannot open a browser:", err)
+		_, err := fmt.Fprintln(o.Stdout, whole)
 		return err
 	}
-	_, err = fmt.Fprintln(o.stdout, "opened", link)
+	_, err = fmt.Fprintln(o.Stdout, "opened", link)
 	return err
 }
 

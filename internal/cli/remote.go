@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 	"deckhand/internal/terminal"
 )
 
-// remoteFlags are those of commands that talk to a running server.
-type remoteFlags struct {
+// RemoteFlags are those of commands that talk to a running server.
+type RemoteFlags struct {
 	DataDir   string `name:"data-dir" env:"DECKHAND_DATA_DIR" default:"${data_dir}" placeholder:"DIR" help:"Data directory of a server on this machine, used to find its address and key (default: ${default})."`
 	Server    string `name:"server" env:"DECKHAND_SERVER" placeholder:"URL" help:"URL of the server. Default: the server running on the data directory."`
 	KeyFile   string `name:"key-file" env:"DECKHAND_KEY_FILE" placeholder:"FILE" help:"File with the key. Default: DECKHAND_KEY, or admin.key for a server on the data directory."`
@@ -43,8 +43,8 @@ type remote struct {
 	here   bool
 }
 
-// connect finds the server and the key. Nothing is sent yet.
-func (f *remoteFlags) connect() (*remote, error) {
+// Connect finds the server and the key. Nothing is sent yet.
+func (f *RemoteFlags) Connect() (*remote, error) {
 	base, public, here := strings.TrimRight(f.Server, "/"), strings.TrimRight(f.Server, "/"), false
 	if local, page, err := whereIs(f.DataDir); err == nil && (base == "" || base == local || base == page) {
 		base, public, here = local, page, true
@@ -55,9 +55,9 @@ func (f *remoteFlags) connect() (*remote, error) {
 	u, err := url.Parse(base)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, usage("--server must be an http or https URL without user and query, such as https://deckhand.example.org")
+		return nil, Usagef("--server must be an http or https URL without user and query, such as https://deckhand.example.org")
 	case u.Scheme == "http" && !here && !f.PlainHTTP && !outbound.IsLoopback(net.JoinHostPort(u.Hostname(), "80")):
-		return nil, usage("the key would be sent to %s unencrypted: use https, or --plain-http if the network is trusted", u.Host)
+		return nil, Usagef("the key would be sent to %s unencrypted: use https, or --plain-http if the network is trusted", u.Host)
 	}
 	key, err := f.key(here)
 	if err != nil {
@@ -70,7 +70,7 @@ func (f *remoteFlags) connect() (*remote, error) {
 }
 
 // key is the one to show. That of the data dir is shown to its own server only.
-func (f *remoteFlags) key(here bool) (string, error) {
+func (f *RemoteFlags) key(here bool) (string, error) {
 	path := f.KeyFile
 	if key := strings.TrimSpace(os.Getenv("DECKHAND_KEY")); key != "" && path == "" {
 		return key, nil
@@ -79,7 +79,7 @@ func (f *remoteFlags) key(here bool) (string, error) {
 		path = filepath.Join(f.DataDir, "admin.key")
 	}
 	if path == "" {
-		return "", usage("--server needs a key: set DECKHAND_KEY or --key-file")
+		return "", Usagef("--server needs a key: set DECKHAND_KEY or --key-file")
 	}
 	key, err := access.ReadKeyFile(path)
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *remote) find(ctx context.Context, id string) (api.Conversation, error) 
 		return page.Results[0], nil
 	}
 	if !idForm.MatchString(id) {
-		return api.Conversation{}, usage("%q is not a conversation ID; list conversations with deckhand list", id)
+		return api.Conversation{}, Usagef("%q is not a conversation ID; list conversations with deckhand list", id)
 	}
 	c, err := r.Conversation(ctx, id)
 	if !client.IsNotFound(err) {
@@ -121,7 +121,7 @@ func (r *remote) find(ctx context.Context, id string) (api.Conversation, error) 
 	case 1:
 		return found[0], nil
 	}
-	return c, usage("%s matches %d conversations; use a longer prefix", id, len(found))
+	return c, Usagef("%s matches %d conversations; use a longer prefix", id, len(found))
 }
 
 // newest is the number of the last event that a stream tells.

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -86,9 +86,9 @@ func (t *talk) say(ctx context.Context, text string) error {
 
 // endEarly ends the conversation before the agent is done.
 func (t *talk) endEarly(ctx context.Context, how heard) (int, bool, error) {
-	code := exitInterrupted
+	code := ExitInterrupted
 	if how == tooLate {
-		code = exitLimit
+		code = ExitLimit
 		if !t.json {
 			t.Problem("time limit reached")
 		}
@@ -103,7 +103,7 @@ func (t *talk) answer(ctx context.Context) (int, bool, error) {
 	case how != aLine && how != anEnd:
 		return t.endEarly(ctx, how)
 	case how == anEnd || text == "":
-		return exitDone, true, nil
+		return ExitDone, true, nil
 	}
 	return 0, false, t.say(ctx, text)
 }
@@ -112,7 +112,7 @@ func (t *talk) answer(ctx context.Context) (int, bool, error) {
 // on, it pauses: after the step in progress, and at once when pressed again.
 func (t *talk) interrupt(ctx context.Context, s os.Signal) (int, bool, error) {
 	if s != os.Interrupt || t.in == nil {
-		return exitInterrupted, true, t.halt(ctx)
+		return ExitInterrupted, true, t.halt(ctx)
 	}
 	t.Break()
 	st, err := t.Sessions.Update(ctx, t.ID, func(s session.State) ([]session.Payload, error) {
@@ -127,7 +127,7 @@ func (t *talk) interrupt(ctx context.Context, s os.Signal) (int, bool, error) {
 	if err != nil || st.Paused || st.Pausing {
 		return 0, false, err
 	}
-	return exitInterrupted, true, t.halt(ctx)
+	return ExitInterrupted, true, t.halt(ctx)
 }
 
 // paused asks how to go on.

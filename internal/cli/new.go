@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"deckhand/api"
 )
 
-// newCmd is deckhand new.
-type newCmd struct {
+// New is deckhand new.
+type New struct {
 	Task string `arg:"" help:"Task for the agent; - reads it from standard input."`
-	remoteFlags
+	RemoteFlags
 	Repo         string   `name:"repo" placeholder:"OWNER/NAME" help:"Repository to work on."`
 	Provider     string   `name:"provider" enum:",github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" default:"" placeholder:"NAME" help:"Git provider: github, gitlab, bitbucket, gitea, forgejo or enterprise_sso. Default: detected by the server."`
 	Branch       string   `name:"branch" placeholder:"NAME" help:"Branch of --repo to check out."`
@@ -25,7 +25,7 @@ type newCmd struct {
 }
 
 // Help implements kong.HelpProvider.
-func (newCmd) Help() string {
+func (New) Help() string {
 	return `Creates a conversation on a running server and prints only its ID.
 
 ` + serverHelp + `
@@ -36,15 +36,15 @@ Examples:
 }
 
 // Run begins a conversation.
-func (c *newCmd) Run(ctx context.Context, o *output) error {
+func (c *New) Run(ctx context.Context, o *Output) error {
 	in := api.CreateConversation{}
-	task, err := readTask(c.Task, "deckhand new")
+	task, err := ReadTask(c.Task, "deckhand new")
 	if err != nil {
 		return err
 	}
 	in.InitialUserMsg = api.Some(task)
 	if c.Branch != "" && c.Repo == "" {
-		return usage("--branch needs --repo")
+		return Usagef("--branch needs --repo")
 	}
 	for to, value := range map[*api.Opt[string]]string{&in.Repository: c.Repo, &in.GitProvider: c.Provider, &in.SelectedBranch: c.Branch, &in.ConversationInstructions: c.Instructions} {
 		if value != "" {
@@ -53,7 +53,7 @@ func (c *newCmd) Run(ctx context.Context, o *output) error {
 	}
 	var images []string
 	for _, name := range c.Image {
-		url, err := imageURL(name)
+		url, err := ImageURL(name)
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (c *newCmd) Run(ctx context.Context, o *output) error {
 	if len(images) > 0 {
 		in.ImageURLs = api.Some(images)
 	}
-	r, err := c.connect()
+	r, err := c.Connect()
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (c *newCmd) Run(ctx context.Context, o *output) error {
 		return plainly(err)
 	}
 	if !c.Attach {
-		_, err = fmt.Fprintln(o.stdout, made.ConversationID)
+		_, err = fmt.Fprintln(o.Stdout, made.ConversationID)
 		return err
 	}
 	found, err := r.Conversation(ctx, made.ConversationID)
@@ -81,8 +81,8 @@ func (c *newCmd) Run(ctx context.Context, o *output) error {
 	return r.attach(ctx, o, found, nil)
 }
 
-// readTask is the task that was given, or what standard input says for -.
-func readTask(task, command string) (string, error) {
+// ReadTask is the task that was given, or what standard input says for -.
+func ReadTask(task, command string) (string, error) {
 	if task == "-" {
 		text, err := io.ReadAll(io.LimitReader(os.Stdin, 1<<20))
 		if err != nil {
@@ -91,7 +91,7 @@ func readTask(task, command string) (string, error) {
 		task = string(text)
 	}
 	if strings.TrimSpace(task) == "" {
-		return "", usage("task missing; for example: %s %q", command, "fix the failing test")
+		return "", Usagef("task missing; for example: %s %q", command, "fix the failing test")
 	}
 	return task, nil
 }
@@ -99,17 +99,18 @@ func readTask(task, command string) (string, error) {
 // maxImage is how large a picture may be: providers take no larger ones.
 const maxImage = 20 << 20
 
-func imageURL(name string) (string, error) {
+// ImageURL is a file with an image as a data URL.
+func ImageURL(name string) (string, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
-		return "", usage("--image: %w", err)
+		return "", Usagef("--image: %w", err)
 	}
 	kind := http.DetectContentType(b)
 	switch {
 	case !strings.HasPrefix(kind, "image/"):
-		return "", usage("--image %s is not an image", name)
+		return "", Usagef("--image %s is not an image", name)
 	case len(b) > maxImage:
-		return "", usage("--image %s is larger than %d MiB", name, maxImage>>20)
+		return "", Usagef("--image %s is larger than %d MiB", name, maxImage>>20)
 	}
 	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(b), nil
 }

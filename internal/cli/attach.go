@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -17,15 +17,15 @@ import (
 	"deckhand/internal/terminal"
 )
 
-// attachCmd is deckhand attach.
-type attachCmd struct {
+// Attach is deckhand attach.
+type Attach struct {
 	ID string `arg:"" optional:"" help:"Conversation ID; a unique prefix is enough. Default: the newest conversation."`
-	remoteFlags
+	RemoteFlags
 	After *int64 `name:"after" placeholder:"N" help:"Start after this event number; 0 shows all events. Default: the last 50 events."`
 }
 
 // Help implements kong.HelpProvider.
-func (attachCmd) Help() string {
+func (Attach) Help() string {
 	return `Follows a conversation on a running server. Type at any time: a line is a message to the agent, or the reply to its question. Press Ctrl-C once to pause the agent after the current step, twice to interrupt the step, three times to detach. Ctrl-D on an empty line also detaches. Detaching does not affect the agent. Type /help for more.
 
 Without a terminal, plain lines are printed until the agent finishes, and there are no prompts.
@@ -45,8 +45,8 @@ On a terminal, the exit code is 0. Otherwise:
 const recent = 50
 
 // Run shows a conversation until the person has had enough.
-func (c *attachCmd) Run(ctx context.Context, o *output) error {
-	r, err := c.connect()
+func (c *Attach) Run(ctx context.Context, o *Output) error {
+	r, err := c.Connect()
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ type attached struct {
 }
 
 // attach shows a conversation, and ends with the exit code.
-func (r *remote) attach(ctx context.Context, o *output, c api.Conversation, from *int64) error {
+func (r *remote) attach(ctx context.Context, o *Output, c api.Conversation, from *int64) error {
 	a := &attached{server: r, id: c.ConversationID, items: make(chan client.Item), keys: make(chan []byte), signals: make(chan os.Signal, 4), cut: make(chan bool, 1),
 		state: session.AgentState(c.AgentState), cost: session.FromDollars(c.AccumulatedCost), since: time.Now()}
 	if c.ErrorID != nil {
@@ -107,8 +107,8 @@ func (r *remote) attach(ctx context.Context, o *output, c api.Conversation, from
 	if from != nil {
 		after = max(*from, 0)
 	}
-	look := terminal.Options{Out: o.stdout, Messages: true}
-	screen, _ := o.stdout.(*os.File)
+	look := terminal.Options{Out: o.Stdout, Messages: true}
+	screen, _ := o.Stdout.(*os.File)
 	if screen != nil && columns(screen) > 0 {
 		look.Color = wantsColour()
 		look.Width = func() int { return columns(screen) }
@@ -186,12 +186,12 @@ func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 func (a *attached) watch(ctx context.Context) error {
 	for {
 		if over, code, err := a.over(ctx); err != nil || over {
-			return errors.Join(err, ended(code))
+			return errors.Join(err, Exit(code))
 		}
 		select {
 		case it, ok := <-a.items:
 			if ctx.Err() != nil {
-				return ended(exitInterrupted)
+				return Exit(ExitInterrupted)
 			}
 			if !ok {
 				return a.gone()
@@ -199,7 +199,7 @@ func (a *attached) watch(ctx context.Context) error {
 			a.take(it)
 		case <-a.cut: // it comes back by itself, and plain lines are no place to say so
 		case <-ctx.Done():
-			return ended(exitInterrupted)
+			return Exit(ExitInterrupted)
 		}
 	}
 }
@@ -225,18 +225,18 @@ func (a *attached) over(ctx context.Context) (over bool, code int, err error) {
 	switch a.state {
 	case session.AgentAwaitingYes:
 		a.Problem("a tool call needs approval, but there is no terminal to ask on")
-		return true, exitRejected, nil
+		return true, ExitRejected, nil
 	case session.AgentError, session.AgentRateLimited:
 		code = codeOfError(a.errorID)
 	case session.AgentPaused:
-		code = exitInterrupted
+		code = ExitInterrupted
 	case session.AgentStopped:
 		if a.halted {
-			code = exitInterrupted
+			code = ExitInterrupted
 		}
 	default:
 		if a.rejected {
-			code = exitRejected
+			code = ExitRejected
 		}
 	}
 	a.Notice(a.where())

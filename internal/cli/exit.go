@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+)
+
+// Output is where a command prints.
+type Output struct{ Stdout, Stderr io.Writer }
+
+// The exit codes of run and replay.
+const (
+	ExitDone        = 0
+	ExitError       = 1
+	ExitUsage       = 2
+	ExitLimit       = 3
+	ExitRejected    = 4
+	ExitStuck       = 5
+	ExitInterrupted = 130
+)
+
+// ExitHelp explains the exit codes.
+const ExitHelp = `Exit codes:
+0 finished or answered, 1 error (model, sandbox), 2 usage error, 3 limit reached (iterations, budget, time), 4 a tool call was rejected or needed approval, 5 the agent was stuck, 130 interrupted.`
+
+// CodeError is an error with a code of its own. One that was said is not printed again.
+type CodeError struct {
+	Code int
+	Err  error
+	Said bool
+}
+
+func (e CodeError) Error() string { return e.Err.Error() }
+func (e CodeError) Unwrap() error { return e.Err }
+
+// Exit ends the program with a code and nothing more to say.
+func Exit(code int) error {
+	if code == ExitDone {
+		return nil
+	}
+	return CodeError{Code: code, Said: true, Err: fmt.Errorf("exit code %d", code)}
+}
+
+// Usagef is the error of a command that was called wrongly.
+func Usagef(format string, a ...any) error {
+	return CodeError{Code: ExitUsage, Err: fmt.Errorf(format, a...)}
+}
