@@ -7,13 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"deckhand/internal/cli/completion"
 )
 
 // words are what could be typed after these ones.
 func (b *box) words(args ...string) []string {
 	b.t.Helper()
 	var out []string
-	_, text, _ := command(b.t, append([]string{completeWord}, args...)...)
+	_, text, _ := command(b.t, append([]string{completion.Word}, args...)...)
 	for line := range strings.Lines(text) {
 		word, _, _ := strings.Cut(line, "\t")
 		out = append(out, word)
@@ -53,10 +55,10 @@ func TestComplete(t *testing.T) {
 			t.Errorf("%q: %q, want %q", c.typed, got, c.want)
 		}
 	}
-	if all := b.words(""); !slices.Contains(all, "serve") || slices.Contains(all, completeWord) {
+	if all := b.words(""); !slices.Contains(all, "serve") || slices.Contains(all, completion.Word) {
 		t.Errorf("%q", all)
 	}
-	_, text, _ := command(t, completeWord, "open", "")
+	_, text, _ := command(t, completion.Word, "open", "")
 	if strings.Count(text, "\n") != 1 || strings.Contains(text, "\x1b") {
 		t.Errorf("%q", text)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/completion"
 )
 
 // version is set by the build.
@@ -59,7 +60,7 @@ func main() {
 
 // run is main without the process, so that tests can call it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == completeWord {
+	if len(args) > 0 && args[0] == completion.Word {
 		return complete(ctx, args[1:], stdout)
 	}
 	args = asTyped(args)
