@@ -6,9 +6,7 @@ import (
 
 	"deckhand/internal/agent"
 	"deckhand/internal/llm"
-	"deckhand/internal/session"
 	"deckhand/internal/settings"
-	"deckhand/internal/tool/propose"
 )
 
 // worked implements agent.Config.Worked: the numbers of users who consent go to
@@ -19,14 +17,14 @@ func (s *server) worked(owner string, w agent.Work) {
 		return
 	}
 	consents := false
-	err := s.brain.settings.Read(context.Background(), owner, func(st *settings.Settings) {
+	err := s.settings.Read(context.Background(), owner, func(st *settings.Settings) {
 		consents = st.UserConsentsToAnalytics != nil && *st.UserConsentsToAnalytics
 	})
 	if err != nil || !consents {
 		return
 	}
 	counts := map[string]int64{"model_calls": int64(w.Asks), "tokens_in": w.Input, "tokens_out": w.Output}
-	own := s.ownTools()
+	own := s.profiles.OwnTools()
 	for name, n := range w.Calls {
 		if !slices.Contains(own, name) {
 			name = "other"
@@ -34,13 +32,4 @@ func (s *server) worked(owner string, w agent.Work) {
 		counts["tool."+name] += int64(n)
 	}
 	s.tracer.Count("usage", map[string]string{"provider": llm.Config{Model: w.Model}.Provider(), "ended": string(w.State)}, counts)
-}
-
-// ownTools are the names of the tools that are built in.
-func (s *server) ownTools() []string {
-	names := propose.Names()
-	for _, t := range s.brain.tools.of(codeAct, session.State{}, true, nil) {
-		names = append(names, t.Spec().Name)
-	}
-	return names
 }

@@ -20,10 +20,10 @@ func (s *server) control(ctx context.Context, what, argument string) string {
 		}
 		return control.OK
 	case control.Settings:
-		s.brain.settings.Forget(argument)
+		s.settings.Forget(argument)
 		return control.OK
 	case control.Address:
-		return s.local + " " + s.brain.public
+		return s.local + " " + s.public
 	case control.Ticket:
 		return s.invite(ctx)
 	}

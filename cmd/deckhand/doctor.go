@@ -19,6 +19,7 @@ import (
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/llm/scripted"
 	"deckhand/internal/outbound"
+	"deckhand/internal/profile"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
@@ -150,8 +151,8 @@ func (c *doctorCmd) model(ctx context.Context, all *commands, r *report) error {
 	}
 	client := outbound.NewClient(reach, 0)
 	defer client.CloseIdleConnections()
-	b := &brain{settings: settings.New(d.db, keyring, secret.NewRedactor()), client: client, models: connect.Connector{Catalogue: catalogue.New(file.models)}}
-	found, err := b.testModel(ctx, c.User, api.TestModel{})
+	models := &profile.Models{Settings: settings.New(d.db, keyring, secret.NewRedactor()), Client: client, Connector: connect.Connector{Catalogue: catalogue.New(file.models)}}
+	found, err := models.Test(ctx, c.User, api.TestModel{})
 	if errors.Is(err, settings.ErrNotFound) {
 		return fmt.Errorf("user %s has no stored settings; choose another with --user", c.User)
 	}

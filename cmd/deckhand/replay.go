@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"io"
-	"iter"
 	"os"
 
 	"deckhand/internal/cli"
-	"deckhand/internal/llm"
 	"deckhand/internal/session"
-	v0 "deckhand/internal/v0"
+	"deckhand/internal/v0"
 )
 
 // replayCmd is deckhand replay.
@@ -55,16 +53,4 @@ func (c *replayCmd) Run(ctx context.Context, all *commands, o *cli.Output) error
 		then = &session.UserSaid{Text: c.Message}
 	}
 	return c.hold(ctx, all, o, session.Created{Trigger: "cli", Replay: string(text)}, then)
-}
-
-// silence is the model of a replay after which nothing shall be done: whoever
-// asks it waits for an answer that does not come.
-type silence struct{}
-
-// Stream implements llm.Model.
-func (silence) Stream(ctx context.Context, _ llm.Request) iter.Seq2[llm.Part, error] {
-	return func(yield func(llm.Part, error) bool) {
-		<-ctx.Done()
-		yield(llm.Part{}, ctx.Err())
-	}
 }

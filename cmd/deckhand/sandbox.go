@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,9 +17,6 @@ import (
 	"deckhand/internal/sandbox/host"
 	"deckhand/internal/sandbox/local"
 	"deckhand/internal/sandbox/runner/embedded"
-	"deckhand/internal/secret"
-	"deckhand/internal/session"
-	"deckhand/internal/settings"
 )
 
 // sandboxFlags say where the agents' commands run.
@@ -223,50 +219,4 @@ func (f *sandboxFlags) path(h hands, ours string) string {
 		}
 	}
 	return strings.Join(seen, ":")
-}
-
-// spec turns a user's settings into what the sandbox shall be.
-func (f *sandboxFlags) spec(h hands, all *settings.Service, sealing func(session.ID) []byte) func(ctx context.Context, st session.State) (sandbox.Spec, error) {
-	path := f.path(h, os.Getenv("PATH"))
-	return func(ctx context.Context, st session.State) (sandbox.Spec, error) {
-		spec := sandbox.Spec{Limits: f.limits(), Folder: f.Folder, Env: map[string]string{}, Labels: map[string]string{"deckhand.user": st.Owner}, Seal: sealing(st.ID),
-			Inside: func(values []string) { all.Hold(st.Owner, string(st.ID), values...) }}
-		if path != "" {
-			spec.Env["PATH"] = path
-		}
-		s, err := all.Get(ctx, st.Owner)
-		if errors.Is(err, settings.ErrNotFound) {
-			identify(spec.Env, st.Owner, settings.Settings{})
-			spec.Env = gitEnvironment(spec.Env, settings.Settings{}, h)
-			return spec, nil
-		}
-		if err != nil {
-			return spec, err
-		}
-		if s.SandboxBaseContainerImage != nil {
-			spec.Image = *s.SandboxBaseContainerImage
-		}
-		if s.SandboxRuntimeContainerImage != nil && *s.SandboxRuntimeContainerImage != "" {
-			spec.Image, spec.Prepared = *s.SandboxRuntimeContainerImage, true
-		}
-		if n := s.RemoteRuntimeResourceFactor; n != nil {
-			spec.Limits.CPUs *= float64(*n)
-			spec.Limits.Memory *= int64(*n)
-		}
-		identify(spec.Env, st.Owner, s)
-		for name, custom := range customSecrets(st, s) {
-			value := custom.Value.Reveal()
-			spec.Env[name] = value
-			if secret.Weakness(value) == "" {
-				spec.Secrets = append(spec.Secrets, value)
-			}
-		}
-		// What running shells have keeps being masked, whatever becomes of the settings.
-		all.Hold(st.Owner, string(st.ID), spec.Secrets...)
-		if coauthor(st.Owner, s) != "" && f.Folder == "" {
-			templated(spec.Env)
-		}
-		spec.Env = gitEnvironment(spec.Env, s, h)
-		return spec, nil
-	}
 }

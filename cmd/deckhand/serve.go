@@ -32,7 +32,7 @@ import (
 type serveCmd struct {
 	common
 	sandboxFlags
-	brainFlags
+	profileFlags
 	signOnFlags
 	listenFlags
 	shareFlags
@@ -98,8 +98,8 @@ func (c *serveCmd) Run(ctx context.Context, all *commands, o *cli.Output) error 
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", c.Addr, err)
 	}
-	s.brain.public, s.local = c.base(listener.Addr()), c.local(listener.Addr())
-	if err := c.announce(ctx, d, s.brain.public, o.Stdout); err != nil {
+	s.public, s.local = c.base(listener.Addr()), c.local(listener.Addr())
+	if err := c.announce(ctx, d, s.public, o.Stdout); err != nil {
 		listener.Close()
 		return err
 	}
@@ -338,7 +338,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	defer cancel()
 	err = web.Shutdown(grace)
 	background.wait()
-	s.brain.close()
+	s.closeProfiles()
 	s.keeper.Close() // the sandboxes run on, and the next server finds them
 	err = errors.Join(err, s.hands.close(), s.egress.Close(), s.front.Close())
 	if s.tracer != nil {

@@ -18,6 +18,7 @@ import (
 	"deckhand/internal/cli"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
+	"deckhand/internal/profile"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/host"
 	"deckhand/internal/sandbox/local/tree"
@@ -72,7 +73,7 @@ func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a 
 		f.Microagents = filepath.Join(f.DataDir, "microagents")
 	}
 	// The address is loopback, since whoever runs this may reach what this machine may.
-	c := &serveCmd{common: common{DataDir: a.dir}, sandboxFlags: f.sandboxFlags, brainFlags: f.brainFlags, listenFlags: listenFlags{Addr: "127.0.0.1:0"}}
+	c := &serveCmd{common: common{DataDir: a.dir}, sandboxFlags: f.sandboxFlags, profileFlags: f.profileFlags, listenFlags: listenFlags{Addr: "127.0.0.1:0"}}
 	d, err := c.open(ctx)
 	if err != nil {
 		return nil, err
@@ -130,8 +131,8 @@ func (f *talkFlags) settings(ctx context.Context, cat *catalogue.Catalogue, reda
 	if f.Folder != "" { // no image knows it
 		chosen.SandboxBaseContainerImage, chosen.SandboxRuntimeContainerImage = nil, nil
 	}
-	var b brain
-	before, now := b.config(stored), b.config(chosen)
+	var models profile.Models
+	before, now := models.Config(stored), models.Config(chosen)
 	if key() == "" && (len(did.Notes) > 0 || connect.Address(before, cat) != connect.Address(now, cat)) {
 		chosen.LLMAPIKey, now.APIKey = secret.Secret{}, "" // a key belongs to the host it was given for
 	}
@@ -213,7 +214,7 @@ func (f *talkFlags) stored(ctx context.Context, redactor *secret.Redactor) (sett
 
 // forTerminal is the server as the person at the terminal meets it.
 func (a *alone) forTerminal() cli.LocalServer {
-	s := cli.LocalServer{ID: a.id, Owner: a.owner, Sessions: a.sessions, Log: a.data.db, Hub: a.hub, Frame: a.masks.frame, Work: a.work, Unconfined: a.hands.name == host.Name}
+	s := cli.LocalServer{ID: a.id, Owner: a.owner, Sessions: a.sessions, Log: a.data.db, Hub: a.hub, Frame: a.masks.Frame, Work: a.work, Unconfined: a.hands.name == host.Name}
 	if a.keep {
 		s.Kept = a.dir
 	}
@@ -236,7 +237,7 @@ func (a *alone) end(ctx context.Context) error {
 		a.stop(nil)
 	}
 	a.background.wait()
-	a.brain.close()
+	a.closeProfiles()
 	a.keeper.Close() // or it would start again what is ended now
 	h := sandbox.Handle{Driver: a.hands.name, ID: string(a.id)}
 	remove := a.hands.Destroy

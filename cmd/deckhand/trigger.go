@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"deckhand/internal/gitaccess"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/httpapi"
-	"deckhand/internal/session"
 	"deckhand/internal/settings"
 	"deckhand/internal/trigger"
 )
@@ -14,12 +14,12 @@ import (
 // wireTriggers lets git providers start conversations.
 func (s *server) wireTriggers(c *httpapi.Config) {
 	store := s.data.db.Triggers()
-	s.triggers = trigger.NewWorker(trigger.Config{Inbox: store, Sessions: s.sessions, Log: s.data.db, Index: s.data.db, Forge: s.brain.storedForge, Logger: s.logger,
+	s.triggers = trigger.NewWorker(trigger.Config{Inbox: store, Sessions: s.sessions, Log: s.data.db, Index: s.data.db, Forge: s.storedForge, Logger: s.logger,
 		Start: trigger.Begin(s.conversations), Say: s.conversations.Say,
-		Page: s.brain.page})
+		Page: s.forges.Page})
 	s.sessions.Observe(s.triggers)
 	c.Arrivals = trigger.NewReceiver(store, s.keyring, s.triggers.Wake, s.logger)
-	c.Integrations = &trigger.Integrations{Store: store, Seal: s.keyring, Redact: s.redactor.Add, Whoami: s.brain.whoami, Base: func() string { return s.brain.public }}
+	c.Integrations = &trigger.Integrations{Store: store, Seal: s.keyring, Redact: s.redactor.Add, Whoami: s.whoami, Base: func() string { return s.public }}
 }
 
 // answerTriggers works until ctx ends. What cannot be recorded is not done.
@@ -30,33 +30,25 @@ func (s *server) answerTriggers(ctx context.Context) error {
 	return s.triggers.Run(ctx)
 }
 
-// page is where people read a conversation, "" before that is known.
-func (b *brain) page(id session.ID) string {
-	if b.public == "" {
-		return ""
-	}
-	return b.public + "/conversations/" + string(id)
-}
-
 // storedForge opens a provider with the token that a user stored for it, and
 // says for which host that is. Without a token nothing can be answered there.
-func (b *brain) storedForge(ctx context.Context, user, provider string) (gitprovider.Provider, string, error) {
+func (s *server) storedForge(ctx context.Context, user, provider string) (gitprovider.Provider, string, error) {
 	var t settings.ProviderToken
-	err := b.settings.Read(ctx, user, func(s *settings.Settings) { t = s.ProviderTokens[provider] })
+	err := s.forges.Settings.Read(ctx, user, func(u *settings.Settings) { t = u.ProviderTokens[provider] })
 	if err != nil && !errors.Is(err, settings.ErrNotFound) {
 		return nil, "", err
 	}
 	if t.Token.IsZero() {
 		return nil, "", &trigger.RefusedError{Msg: "No token is stored for " + provider + ". Store one in the settings."}
 	}
-	opened, err := open(ctx, b.client, provider, t)
+	opened, err := gitaccess.Open(ctx, s.forges.Client, provider, t)
 	return opened, t.Host, err
 }
 
 // whoami implements trigger.Integrations.Whoami. In Bitbucket Cloud names are not
 // unique, so there it is the account's id.
-func (b *brain) whoami(ctx context.Context, user, provider string) (host, name string, err error) {
-	opened, host, err := b.storedForge(ctx, user, provider)
+func (s *server) whoami(ctx context.Context, user, provider string) (host, name string, err error) {
+	opened, host, err := s.storedForge(ctx, user, provider)
 	if err != nil {
 		return "", "", err
 	}

@@ -19,17 +19,21 @@ import (
 	"deckhand/internal/agent"
 	"deckhand/internal/cluster"
 	"deckhand/internal/conversation"
+	"deckhand/internal/gitaccess"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/httpapi"
 	"deckhand/internal/live"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/notify"
 	"deckhand/internal/outbound"
+	"deckhand/internal/profile"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/egress"
+	"deckhand/internal/sandbox/host"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
+	"deckhand/internal/solvable"
 	"deckhand/internal/store/sqlite"
 	"deckhand/internal/telemetry"
 	"deckhand/internal/tool/bash"
@@ -115,14 +119,18 @@ type server struct {
 	keeper  *workspace.Keeper
 	egress  *egress.Proxy
 	// workspaces are the keeper's, with the environment that the settings ask for now.
-	workspaces *upToDate
+	workspaces *profile.Workspaces
 	hands      hands
 	front      *httpapi.FrontEnd // nil for none
 	out        sandbox.Outward
-	brain      *brain
-	// local is where programs on this machine find the server.
-	local    string
-	sessions *session.Sessions
+	profiles   *profile.Builder
+	forges     *gitaccess.Forges
+	rater      *solvable.Rater // nil if nobody wants to know
+	// public is the address at which people find this server, "" if they do not;
+	// local is where programs on this machine do.
+	public, local string
+	sessions      *session.Sessions
+	settings      *settings.Service
 	// conversations are the use cases that all doors call.
 	conversations *conversation.Service
 
@@ -131,7 +139,7 @@ type server struct {
 	triggers *trigger.Worker
 	logger   *slog.Logger
 	redactor *secret.Redactor
-	masks    *masks
+	masks    *profile.Masks
 }
 
 // wire puts the parts together in the order a request walks through them.
@@ -164,21 +172,21 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	sessions := session.New(d.db, session.WithUserLimit(limit))
 	userSettings := settings.New(d.db, keyring, redactor)
 	userSettings.Alone = true // we hold the data dir, and a command beside us that changes settings tells us
-	s.masks = &masks{settings: userSettings, index: d.db}
-	hub := live.New(d.db, s.masks.frame)
+	s.masks = &profile.Masks{Settings: userSettings, Index: d.db}
+	hub := live.New(d.db, s.masks.Frame)
 	sessions.Written(hub.Written)
-	s.sessions, s.hub = sessions, hub
+	s.sessions, s.settings, s.hub = sessions, userSettings, hub
 	box, policy, err := s.wireHands(ctx, c, sessions, userSettings, client)
 	if err != nil {
 		return nil, err
 	}
-	s.brain = c.brain(s, c.DataDir, sessions, userSettings, outbound.NewClient(reach, 0), models, box)
-	s.brain.frontEnd = s.front != nil
-	s.brain.titles = c.Titles == "model"
+	patient := outbound.NewClient(reach, 0)
+	s.forges = &gitaccess.Forges{Settings: userSettings, Sessions: sessions, Client: patient, Public: func() string { return s.public }}
+	s.profiles = profile.New(c.profile(s, c.DataDir, patient, models, box, c.Titles == "model"))
 	// We hold the data dir, so this process is the only member: another that is named in a claim is dead.
 	members := cluster.NewMemory(0, nil)
 	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Leases: members, Wakes: members, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.door.Pending() > busyRequests },
-		Workspaces: s.workspaces, Profile: s.brain.profile, Recall: s.brain.recall, Picture: s.brain.pictures.DataURL, Script: script, Shell: bash.Tool{}, Worked: s.worked,
+		Workspaces: s.workspaces, Profile: s.profiles.Profile, Recall: s.profiles.Recall, Picture: s.profiles.Picture, Script: profile.Script, Shell: bash.Tool{}, Worked: s.worked,
 		Approval: agent.Approval{Within: c.ApprovalTimeout, Accept: c.ApprovalDefault == "accept"}})
 	sessions.Observe(hub)
 	sessions.Observe(s.loop)
@@ -188,7 +196,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	sessions.Watch(announcer)
 
 	s.conversations = conversation.New(conversation.Config{
-		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Seal: keyring, NewID: d.db.NewID, Models: s.brain.rules(), UserLimit: limit, SandboxImages: box.images,
+		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Seal: keyring, NewID: d.db.NewID, Models: s.profiles.Rules(), UserLimit: limit, SandboxImages: box.images,
 		Conflicts: d.gate, Workspaces: s.keeper, Feedback: d.db.Feedback(), Redact: redactor.Add,
 		VerifyRepository: func(ctx context.Context, st settings.Settings, provider, repository, branch string) (string, error) {
 			return gitprovider.Verify(ctx, client, tokens(st), provider, repository, branch)
@@ -196,12 +204,12 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	})
 	config := httpapi.Config{
 		Conversations: s.conversations, Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, SignOn: signOn, Hub: hub, Answers: d.db, Feedback: d.db.Feedback(), Seal: keyring,
-		Redact: redactor.Add, Mask: s.masks.event, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, Page: web.Files(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow, DataDir: c.DataDir,
+		Redact: redactor.Add, Mask: s.masks.Event, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, Page: web.Files(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow, DataDir: c.DataDir,
 		Bodies: c.bodies(), Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit}, Webhooks: s.wireWebhooks(client),
-		Models:    s.brain.models.Catalogue.Names,
+		Models:    s.profiles.Connector.Catalogue.Names,
 		Ready:     func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) },
-		Proposers: s.brain.proposers, Microagents: s.brain.microagents, TestModel: s.brain.testModel, TestMCP: s.brain.testServers, MCPStates: s.brain.states,
-		Workspaces: s.keeper, Egress: s.egress, ServerPolicy: policy, RepositoryName: repositoryName,
+		Proposers: s.forges.Proposers, Microagents: s.profiles.MicroagentList, TestModel: s.profiles.Test, TestMCP: s.profiles.TestServers, MCPStates: s.profiles.ServerStates,
+		Workspaces: s.keeper, Egress: s.egress, ServerPolicy: policy, RepositoryName: gitaccess.RepositoryName,
 		Observe: func(f httpapi.Finished) { s.metrics.Request(f.Route, f.Method, f.Status, f.Took, f.Stream) },
 	}
 	s.wireForges(&config, client)
@@ -238,7 +246,7 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 	if err != nil {
 		return hands{}, policy, err
 	}
-	s.egress = egress.New(egress.Config{Policy: workspace.PolicyOf(sessions, policy), AllowPrivate: private, Git: gitGrants(sessions, userSettings), Ledger: s.data.db.Egress(), Log: s.logger})
+	s.egress = egress.New(egress.Config{Policy: workspace.PolicyOf(sessions, policy), AllowPrivate: private, Git: gitaccess.Grants(sessions, userSettings), Ledger: s.data.db.Egress(), Log: s.logger})
 	s.out = func(ctx context.Context, id, call string, conn net.Conn) {
 		s.egress.Serve(ctx, id, agent.ModelsID(call), conn)
 	}
@@ -256,19 +264,20 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 	if err != nil {
 		return h, policy, errors.Join(err, s.egress.Close(), h.close())
 	}
-	spec := c.spec(h, userSettings, sealing)
-	rater := &trust{sessions: sessions, settings: userSettings, client: client, logger: s.logger}
-	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: rater.spec(spec), Logger: s.logger, PerUser: c.perUser(), DiskPerUser: c.diskPerUser(h.Driver),
-		Prepare: c.checkout(h, sessions, userSettings).Prepare,
+	spec := profile.Sandboxes(profile.SandboxConfig{Settings: userSettings, Limits: c.sandboxFlags.limits(), Folder: c.Folder, Path: c.path(h, os.Getenv("PATH")), Gate: h.name != host.Name, Seal: sealing})
+	trust := &gitaccess.Trust{Sessions: sessions, Settings: userSettings, Client: client, Logger: s.logger}
+	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: trust.Spec(spec), Logger: s.logger, PerUser: c.perUser(), DiskPerUser: c.diskPerUser(h.Driver),
+		Prepare: gitaccess.NewCheckout(gitaccess.CheckoutConfig{Sessions: sessions, Settings: userSettings, Folder: c.Folder, Confinable: h.name != host.Name,
+			AskTime: c.ApprovalTimeout, AcceptLate: c.ApprovalDefault == "accept"}).Prepare,
 		OnEnded: func(id session.ID) { userSettings.Release(string(id)) },
 		Forgotten: func(ctx context.Context, id session.ID) {
-			s.brain.forget(id)
-			s.workspaces.forget(id)
+			s.profiles.Forget(id)
+			s.workspaces.Forget(id)
 			if err := s.egress.Forget(ctx, string(id)); err != nil {
 				s.logger.Error("cannot remove the network log of a deleted conversation", "session", id, "error", err)
 			}
 		}})
-	s.workspaces = &upToDate{Workspaces: s.keeper, sessions: sessions, spec: spec}
+	s.workspaces = &profile.Workspaces{Workspaces: s.keeper, Sessions: sessions, Spec: spec}
 	return h, policy, nil
 }
 
@@ -323,4 +332,21 @@ func tokens(st settings.Settings) map[string]gitprovider.Token {
 		out[name] = gitprovider.Token{Token: t.Token.Reveal(), Host: t.Host}
 	}
 	return out
+}
+
+// wireForges gives the door the git providers and the user's model.
+func (s *server) wireForges(c *httpapi.Config, client *http.Client) {
+	s.rater = solvable.New(s.profiles.Ask, s.logger)
+	c.Rater, c.Ask = s.rater, s.profiles.Ask
+	c.Forge = func(ctx context.Context, provider string, t settings.ProviderToken) (gitprovider.Provider, error) {
+		return gitaccess.Open(ctx, client, provider, t)
+	}
+}
+
+// closeProfiles ends what profiles keep open.
+func (s *server) closeProfiles() {
+	if s.rater != nil {
+		s.rater.Close()
+	}
+	s.profiles.Close()
 }

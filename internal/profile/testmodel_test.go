@@ -1,10 +1,9 @@
-package main
+package profile
 
 import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -30,8 +29,8 @@ func good(a llmtest.Asked) llmtest.Reply {
 	return llmtest.Reply{Text: "one two three four five six seven"}
 }
 
-// tester is a brain that can try models, with settings in memory.
-func tester(t *testing.T) *brain {
+// tester can try models, with settings in memory.
+func tester(t *testing.T) *Models {
 	t.Helper()
 	keyring, err := secret.OpenKeyring(t.Context(), t.TempDir(), "", secret.NewMemKeys())
 	if err != nil {
@@ -39,8 +38,8 @@ func tester(t *testing.T) *brain {
 	}
 	redactor, tr := secret.NewRedactor(), &http.Transport{}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &brain{settings: settings.New(settings.NewMemStore(), keyring, redactor), client: &http.Client{Transport: tr},
-		models: connect.Connector{Catalogue: catalogue.New(nil)}}
+	return &Models{Settings: settings.New(settings.NewMemStore(), keyring, redactor), Client: &http.Client{Transport: tr},
+		Connector: connect.Connector{Catalogue: catalogue.New(nil)}}
 }
 
 // inShort is a report in a line.
@@ -76,13 +75,13 @@ func TestTestModel(t *testing.T) {
 		}
 		return out
 	}
-	if _, err := b.testModel(t.Context(), "ada", api.TestModel{}); !errors.Is(err, settings.ErrNotFound) {
+	if _, err := b.Test(t.Context(), "ada", api.TestModel{}); !errors.Is(err, settings.ErrNotFound) {
 		t.Errorf("nothing is stored: %v", err)
 	}
-	if r, err := b.testModel(t.Context(), "ada", in("openai/gpt-4o", "sk-right-key", server.URL+"/v1")); err != nil || inShort(r) != "ok" || r.Model != "openai/gpt-4o" {
+	if r, err := b.Test(t.Context(), "ada", in("openai/gpt-4o", "sk-right-key", server.URL+"/v1")); err != nil || inShort(r) != "ok" || r.Model != "openai/gpt-4o" {
 		t.Errorf("all was sent: %s, %v", inShort(r), err)
 	}
-	if _, err := b.settings.Update(t.Context(), "ada", api.SettingsInput{LLMModel: api.Some("openai/gpt-4o"), LLMAPIKey: api.Some("sk-right-key"), LLMBaseURL: api.Some(server.URL + "/v1")}); err != nil {
+	if _, err := b.Settings.Update(t.Context(), "ada", api.SettingsInput{LLMModel: api.Some("openai/gpt-4o"), LLMAPIKey: api.Some("sk-right-key"), LLMBaseURL: api.Some(server.URL + "/v1")}); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -99,7 +98,7 @@ func TestTestModel(t *testing.T) {
 		"the script":          {in("scripted/demo", "", ""), []string{"ok"}},
 	} {
 		before := len(other.Asked())
-		r, err := b.testModel(t.Context(), "ada", c.in)
+		r, err := b.Test(t.Context(), "ada", c.in)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -115,10 +114,10 @@ func TestTestModel(t *testing.T) {
 		}
 	}
 	var invalid *api.ValidationError
-	if _, err := b.testModel(t.Context(), "ada", in("", "", "ftp://x")); !errors.As(err, &invalid) {
+	if _, err := b.Test(t.Context(), "ada", in("", "", "ftp://x")); !errors.As(err, &invalid) {
 		t.Errorf("%v", err)
 	}
-	if s, err := b.settings.Get(t.Context(), "ada"); err != nil || *s.LLMModel != "openai/gpt-4o" || s.LLMAPIKey.Reveal() != "sk-right-key" {
+	if s, err := b.Settings.Get(t.Context(), "ada"); err != nil || *s.LLMModel != "openai/gpt-4o" || s.LLMAPIKey.Reveal() != "sk-right-key" {
 		t.Errorf("trying changed the settings: %+v, %v", s, err)
 	}
 }
@@ -127,18 +126,18 @@ func TestTestModel(t *testing.T) {
 func TestTestModelKeepsKeysApart(t *testing.T) {
 	t.Parallel()
 	b := tester(t)
-	if _, err := b.settings.Update(t.Context(), "ada", api.SettingsInput{LLMModel: api.Some("anthropic/claude-sonnet-4-5"), LLMAPIKey: api.Some("sk-anthropic-key")}); err != nil {
+	if _, err := b.Settings.Update(t.Context(), "ada", api.SettingsInput{LLMModel: api.Some("anthropic/claude-sonnet-4-5"), LLMAPIKey: api.Some("sk-anthropic-key")}); err != nil {
 		t.Fatal(err)
 	}
 	sent := map[string]bool{}
-	b.client = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+	b.Client = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		var all strings.Builder
 		_ = r.Header.Write(&all)
 		sent[r.URL.Host] = strings.Contains(all.String(), "sk-anthropic-key")
 		return nil, context.DeadlineExceeded
 	})}
 	for _, model := range []string{"anthropic/claude-opus-4-5", "openai/gpt-4o", "groq/qwen/qwen3-32b"} {
-		if _, err := b.testModel(t.Context(), "ada", api.TestModel{LLMModel: api.Some(model)}); err != nil {
+		if _, err := b.Test(t.Context(), "ada", api.TestModel{LLMModel: api.Some(model)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,43 +149,3 @@ func TestTestModelKeepsKeysApart(t *testing.T) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func TestDoctorTriesTheModel(t *testing.T) {
-	t.Parallel()
-	server := llmtest.New(t, good)
-	b := serve(t, "")
-	if err := os.Chmod(b.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	check := func(want int, args ...string) string {
-		t.Helper()
-		code, out, errs := command(t, append([]string{"doctor", "--model", "--data-dir", b.dir, "--addr", "127.0.0.1:0"}, plainHands(t, args)...)...)
-		if code != want {
-			t.Errorf("%v: %d %s%s", args, code, out, errs)
-		}
-		if strings.Contains(out+errs, "-key") {
-			t.Errorf("a key is shown: %s%s", out, errs)
-		}
-		return out
-	}
-	if out := check(1, "--user", "nobody"); !strings.Contains(out, "nobody has no stored settings") {
-		t.Errorf("%s", out)
-	}
-	store := func(key string) {
-		t.Helper()
-		if status, body, _ := b.raw("POST", "/api/settings", `{"llm_model":"openai/gpt-4o","llm_api_key":"`+key+`","llm_base_url":"`+server.URL+`/v1"}`); status != 200 {
-			t.Fatal(body)
-		}
-	}
-	store("sk-wrong-key")
-	if out := check(1); !strings.Contains(out, "FAIL  model") || !strings.Contains(out, "API key is missing or invalid") {
-		t.Errorf("%s", out)
-	}
-	store("sk-right-key")
-	out := check(0)
-	for _, want := range []string{"ok    model            openai/gpt-4o", "  reachable", "  tools", "  images", "All checks passed."} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is missing: %s", want, out)
-		}
-	}
-}

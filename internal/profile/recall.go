@@ -1,13 +1,16 @@
-package main
+package profile
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
+	"strings"
 	"time"
 
 	"deckhand/api"
 	"deckhand/internal/agent"
+	"deckhand/internal/gitaccess"
 	"deckhand/internal/knowledge"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
@@ -19,8 +22,8 @@ import (
 // reportTime bounds what is written for people beside the work.
 const reportTime = 10 * time.Second
 
-// recall implements agent.Config.Recall.
-func (b *brain) recall(ctx context.Context, st session.State, said session.UserSaid, o agent.Occasion) (session.Recalled, error) {
+// Recall implements agent.Config.Recall.
+func (b *Builder) Recall(ctx context.Context, st session.State, said session.UserSaid, o agent.Occasion) (session.Recalled, error) {
 	scope, done := b.scope(ctx, st)
 	defer done()
 	found, err := b.library.Recall(ctx, knowledge.Request{Scope: scope, Message: said.Text, First: o.First, Known: o.Known})
@@ -28,7 +31,7 @@ func (b *brain) recall(ctx context.Context, st session.State, said session.UserS
 		return session.Recalled{}, err
 	}
 	for _, p := range found.Problems {
-		b.logger.Info("cannot use a microagent or skill", "session", st.ID, "file", p.File, "why", p.Sentence)
+		b.Logger.Info("cannot use a microagent or skill", "session", st.ID, "file", p.File, "why", p.Sentence)
 	}
 	if !o.First && len(found.Items) == 0 {
 		return session.Recalled{}, nil
@@ -40,11 +43,11 @@ func (b *brain) recall(ctx context.Context, st session.State, said session.UserS
 		if err != nil {
 			return session.Recalled{}, err
 		}
-		in.Repository, in.Branch, in.WorkingDir, in.Date = st.Created.Repository, st.Created.Branch, b.workdir, time.Now().UTC()
+		in.Repository, in.Branch, in.WorkingDir, in.Date = st.Created.Repository, st.Created.Branch, b.Workdir, time.Now().UTC()
 		if c := top.Checkout; c != nil {
 			in.Directory, in.Branch, in.WorkingDir, in.Trouble = c.Dir, c.Branch, c.Dir, troubles(top)
 		}
-		if b.frontEnd {
+		if b.FrontEnd {
 			in.Ports = v0.AppPorts(top.ID)
 		}
 		if in.Secrets, err = b.secretNames(ctx, top); err != nil {
@@ -53,7 +56,7 @@ func (b *brain) recall(ctx context.Context, st session.State, said session.UserS
 		d = v0.RecallDetails{Type: "workspace_context", RepoName: in.Repository, RepoDirectory: in.Directory, RepoBranch: in.Branch, RepoInstructions: found.Instructions, Date: in.Date.Format(time.DateOnly),
 			Secrets: in.Secrets, ConversationInstructions: st.Created.Instructions, WorkingDir: in.WorkingDir}
 	}
-	masker, err := b.settings.Masker(ctx, st.Owner)
+	masker, err := b.Settings.Masker(ctx, st.Owner)
 	if err != nil {
 		return session.Recalled{}, err
 	}
@@ -66,10 +69,10 @@ func (b *brain) recall(ctx context.Context, st session.State, said session.UserS
 }
 
 // secretNames describes the secrets in the sandbox's environment, never their values.
-func (b *brain) secretNames(ctx context.Context, st session.State) (map[string]string, error) {
+func (b *Builder) secretNames(ctx context.Context, st session.State) (map[string]string, error) {
 	out := map[string]string{}
-	err := b.settings.Read(ctx, st.Owner, func(s *settings.Settings) {
-		for name, c := range customSecrets(st, *s) {
+	err := b.Settings.Read(ctx, st.Owner, func(s *settings.Settings) {
+		for name, c := range gitaccess.CustomSecrets(st, *s) {
 			out[name] = c.Description
 		}
 	})
@@ -81,8 +84,8 @@ func (b *brain) secretNames(ctx context.Context, st session.State) (map[string]s
 
 // scope is whose knowledge a session has: with the files of its workspace, if
 // they can be read without waiting for a sandbox.
-func (b *brain) scope(ctx context.Context, st session.State) (knowledge.Scope, func()) {
-	scope := knowledge.Scope{User: st.Owner, RepoDir: b.workdir, Key: string(st.ID)}
+func (b *Builder) scope(ctx context.Context, st session.State) (knowledge.Scope, func()) {
+	scope := knowledge.Scope{User: st.Owner, RepoDir: b.Workdir, Key: string(st.ID)}
 	st, err := b.top(ctx, st)
 	if err != nil {
 		return scope, func() {}
@@ -90,13 +93,13 @@ func (b *brain) scope(ctx context.Context, st session.State) (knowledge.Scope, f
 	if st.Checkout != nil {
 		scope.RepoDir = st.Checkout.Dir
 	}
-	if b.warm && !st.Up {
+	if b.Slow && !st.Up {
 		return scope, func() {}
 	}
-	view, err := b.keeper.View(ctx, st.ID)
+	view, err := b.Keeper.View(ctx, st.ID)
 	if err != nil {
 		if !errors.Is(err, workspace.ErrNone) && !errors.Is(err, sandbox.ErrUnseen) && ctx.Err() == nil {
-			b.logger.Debug("cannot read a workspace", "session", st.ID, "error", err)
+			b.Logger.Debug("cannot read a workspace", "session", st.ID, "error", err)
 		}
 		return scope, func() {}
 	}
@@ -105,8 +108,8 @@ func (b *brain) scope(ctx context.Context, st session.State) (knowledge.Scope, f
 }
 
 // readSkill implements skill.Read.
-func (b *brain) readSkill(ctx context.Context, id, _, name, file string) (string, error) {
-	st, err := b.sessions.Load(ctx, session.ID(id))
+func (b *Builder) readSkill(ctx context.Context, id, _, name, file string) (string, error) {
+	st, err := b.Sessions.Load(ctx, session.ID(id))
 	if err != nil {
 		return "", err
 	}
@@ -116,15 +119,15 @@ func (b *brain) readSkill(ctx context.Context, id, _, name, file string) (string
 }
 
 // searchKey finds the key of the search service.
-func (b *brain) searchKey(ctx context.Context, owner string) (string, error) {
+func (b *Builder) searchKey(ctx context.Context, owner string) (string, error) {
 	key := ""
-	err := b.settings.Read(ctx, owner, func(s *settings.Settings) { key = s.SearchAPIKey.Reveal() })
+	err := b.Settings.Read(ctx, owner, func(s *settings.Settings) { key = s.SearchAPIKey.Reveal() })
 	return key, err
 }
 
-// microagents implements httpapi.Config.Microagents.
-func (b *brain) microagents(ctx context.Context, _ string, id session.ID) ([]api.Microagent, error) {
-	st, err := b.sessions.Load(ctx, id)
+// MicroagentList implements httpapi.Config.Microagents.
+func (b *Builder) MicroagentList(ctx context.Context, _ string, id session.ID) ([]api.Microagent, error) {
+	st, err := b.Sessions.Load(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -146,4 +149,43 @@ func (b *brain) microagents(ctx context.Context, _ string, id session.ID) ([]api
 		out = append(out, v)
 	}
 	return out, err
+}
+
+// repositoryFiles is the repository's part of a workspace.
+func repositoryFiles(files fs.FS, done *session.CheckedOut) fs.FS {
+	if done == nil || done.Folder == "." {
+		return files
+	}
+	part, err := fs.Sub(files, done.Folder)
+	if err != nil {
+		return files
+	}
+	return part
+}
+
+// troubles are what the agent should know of a checkout that is not as it should be.
+func troubles(st session.State) string {
+	if st.Checkout == nil {
+		return ""
+	}
+	lines := append([]string(nil), st.Checkout.Notes...)
+	if u := st.SetUp; u != nil && u.Problem != "" {
+		lines = append(lines, u.Problem)
+	} else if u != nil && u.Exit != 0 {
+		lines = append(lines, "The repository's setup script "+u.Script+" failed. Its output ends with:\n"+tail(u.Output))
+	}
+	if h := st.Hook; h != nil && h.Problem != "" {
+		lines = append(lines, h.Problem)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxTail is how much of a script's output the model is shown.
+const maxTail = 2000
+
+func tail(s string) string {
+	if len(s) <= maxTail {
+		return s
+	}
+	return "…" + strings.ToValidUTF8(s[len(s)-maxTail:], "")
 }

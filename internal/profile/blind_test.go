@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"testing"
@@ -39,7 +39,7 @@ func TestBlind(t *testing.T) {
 		if c.said != nil {
 			said[c.model] = *c.said
 		}
-		b := &brain{models: connect.Connector{Catalogue: catalogue.New(said)}}
+		b := &Models{Connector: connect.Connector{Catalogue: catalogue.New(said)}}
 		if got := b.blind(c.model); got != c.want {
 			t.Errorf("%s (%s): %q, want %q", name, c.model, got, c.want)
 		}

@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 	"deckhand/internal/settings"
 )
 
-// testModel implements httpapi.Config.TestModel: the stored settings, changed by
+// Test implements httpapi.Config.TestModel: the stored settings, changed by
 // what was sent, are tried and forgotten.
-func (b *brain) testModel(ctx context.Context, user string, in api.TestModel) (api.ModelReport, error) {
-	stored, err := b.settings.Get(ctx, user)
+func (m *Models) Test(ctx context.Context, user string, in api.TestModel) (api.ModelReport, error) {
+	stored, err := m.Settings.Get(ctx, user)
 	if errors.Is(err, settings.ErrNotFound) && in.LLMModel.Value != "" {
 		stored, err = settings.Defaults(), nil // all that is needed was sent
 	}
@@ -27,30 +27,30 @@ func (b *brain) testModel(ctx context.Context, user string, in api.TestModel) (a
 	if err != nil {
 		return api.ModelReport{}, err
 	}
-	masker, err := b.settings.Masker(ctx, user)
+	masker, err := m.Settings.Masker(ctx, user)
 	if err != nil {
 		return api.ModelReport{}, err
 	}
 	masker = masker.With(changed.SecretValues()...)
-	c := b.config(changed)
+	c := m.Config(changed)
 	var notes []string
-	switch elsewhere := connect.Address(c, b.models.Catalogue) != connect.Address(b.config(stored), b.models.Catalogue); {
+	switch elsewhere := connect.Address(c, m.Connector.Catalogue) != connect.Address(m.Config(stored), m.Connector.Catalogue); {
 	case in.LLMAPIKey.Value == "" && !stored.LLMAPIKey.IsZero() && (elsewhere || len(did.Notes) > 0):
 		c.APIKey = ""
 		notes = []string{"The stored llm_api_key was not used, because it belongs to another host. Send llm_api_key to test this model."}
 	case c.APIKey == "" && c.NeedsKey():
 		notes = []string{"llm_api_key is missing: none is stored, and none was sent."}
 	}
-	report := b.try(ctx, c, masker)
+	report := m.try(ctx, c, masker)
 	report.Notes = notes
 	return report, nil
 }
 
 // try makes the calls and writes the report as the wire has it.
-func (b *brain) try(ctx context.Context, c llm.Config, masker *secret.Masker) api.ModelReport {
+func (m *Models) try(ctx context.Context, c llm.Config, masker *secret.Masker) api.ModelReport {
 	out := api.ModelReport{Model: c.Model}
 	yes, no := true, false
-	m, err := b.open(c, masker)
+	model, err := m.open(c, masker)
 	switch provider := c.Provider(); {
 	case err != nil:
 		id := agent.ErrorID("")
@@ -62,7 +62,7 @@ func (b *brain) try(ctx context.Context, c llm.Config, masker *secret.Masker) ap
 		out.Checks = []api.ModelCheck{{Name: probe.Reachable, OK: &yes, Message: "Built-in script, not a language model. It needs no key and no network."}}
 		return out
 	}
-	r := probe.Run(ctx, m, b.models.Catalogue.Info(c.Model), probe.Options{Redact: masker.String})
+	r := probe.Run(ctx, model, m.Connector.Catalogue.Info(c.Model), probe.Options{Redact: masker.String})
 	out.OK = r.OK
 	for _, k := range r.Checks {
 		out.Checks = append(out.Checks, api.ModelCheck(k))

@@ -1,4 +1,4 @@
-package main
+package gitaccess
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 // pushTime bounds how long a git provider may take to say who may push.
 const pushTime = 10 * time.Second
 
-// repositoryName is how settings name the repository of a conversation, "" if it
+// RepositoryName is how settings name the repository of a conversation, "" if it
 // has none or it is not known where it is.
-func repositoryName(c session.Created, s settings.Settings) string {
+func RepositoryName(c session.Created, s settings.Settings) string {
 	address := c.Address
 	if address == "" && c.Repository != "" {
 		address, _ = gitprovider.CloneURL(c.Provider, s.ProviderTokens[c.Provider].Host, c.Repository)
@@ -30,14 +30,14 @@ func repositoryName(c session.Created, s settings.Settings) string {
 	return name
 }
 
-// customSecrets are those that a session's sandbox gets: none if its repository
+// CustomSecrets are those that a session's sandbox gets: none if its repository
 // is not trusted, and those that are limited to repositories only there.
-func customSecrets(st session.State, s settings.Settings) map[string]settings.CustomSecret {
+func CustomSecrets(st session.State, s settings.Settings) map[string]settings.CustomSecret {
 	out := map[string]settings.CustomSecret{}
 	if !st.Trusts() {
 		return out
 	}
-	repository := repositoryName(st.Created, s)
+	repository := RepositoryName(st.Created, s)
 	for name, c := range s.CustomSecrets {
 		if c.For(repository) {
 			out[name] = c
@@ -46,16 +46,16 @@ func customSecrets(st session.State, s settings.Settings) map[string]settings.Cu
 	return out
 }
 
-// trust finds out whether repositories are trusted.
-type trust struct {
-	sessions *session.Sessions
-	settings *settings.Service
-	client   *http.Client // checks every address it dials
-	logger   *slog.Logger
+// Trust finds out whether repositories are trusted.
+type Trust struct {
+	Sessions *session.Sessions
+	Settings *settings.Service
+	Client   *http.Client // checks every address it dials
+	Logger   *slog.Logger
 }
 
-// spec rates the repository each time before a sandbox is started: rights change.
-func (t *trust) spec(next func(ctx context.Context, st session.State) (sandbox.Spec, error)) func(ctx context.Context, st session.State) (sandbox.Spec, error) {
+// Spec rates the repository each time before a sandbox is started: rights change.
+func (t *Trust) Spec(next func(ctx context.Context, st session.State) (sandbox.Spec, error)) func(ctx context.Context, st session.State) (sandbox.Spec, error) {
 	return func(ctx context.Context, st session.State) (sandbox.Spec, error) {
 		st, err := t.rate(ctx, st)
 		if err != nil {
@@ -66,33 +66,33 @@ func (t *trust) spec(next func(ctx context.Context, st session.State) (sandbox.S
 }
 
 // rate records whether the session's repository is trusted.
-func (t *trust) rate(ctx context.Context, st session.State) (session.State, error) {
+func (t *Trust) rate(ctx context.Context, st session.State) (session.State, error) {
 	if st.Created.Repository == "" || st.Created.Parent != "" || st.Trust.Reason == session.TrustByUser {
 		return st, nil
 	}
-	s, err := t.settings.Get(ctx, st.Owner)
+	s, err := t.Settings.Get(ctx, st.Owner)
 	if err != nil && !errors.Is(err, settings.ErrNotFound) {
 		return st, err
 	}
 	found := t.judge(ctx, st, s)
-	return t.sessions.Update(ctx, st.ID, func(s session.State) ([]session.Payload, error) { return s.SetTrust(found) })
+	return t.Sessions.Update(ctx, st.ID, func(s session.State) ([]session.Payload, error) { return s.SetTrust(found) })
 }
 
-func (t *trust) judge(ctx context.Context, st session.State, s settings.Settings) session.TrustSet {
+func (t *Trust) judge(ctx context.Context, st session.State, s settings.Settings) session.TrustSet {
 	c := st.Created
 	switch {
 	case c.Trusted:
 		return session.TrustSet{Trusted: true, Reason: session.TrustByUser}
 	case c.Outside != "":
 		return session.TrustSet{Reason: session.TrustOutside}
-	case s.Trusts(repositoryName(c, s)):
+	case s.Trusts(RepositoryName(c, s)):
 		return session.TrustSet{Trusted: true, Reason: session.TrustByList}
 	case c.Provider == "" || c.Address != "" || s.ProviderTokens[c.Provider].Token.IsZero():
 		return session.TrustSet{Reason: session.TrustUnknown} // nobody could push
 	}
 	ctx, cancel := context.WithTimeout(ctx, pushTime)
 	defer cancel()
-	forge, err := open(ctx, t.client, c.Provider, s.ProviderTokens[c.Provider])
+	forge, err := Open(ctx, t.Client, c.Provider, s.ProviderTokens[c.Provider])
 	may := false
 	if err == nil {
 		may, err = gitprovider.CanPush(ctx, forge, c.Repository, "")
@@ -105,6 +105,6 @@ func (t *trust) judge(ctx context.Context, st session.State, s settings.Settings
 	case st.Trust.Reason == session.TrustByPush: // as far as is known
 		return st.Trust
 	}
-	t.logger.Info("cannot determine who can push to a repository", "session", st.ID, "error", err)
+	t.Logger.Info("cannot determine who can push to a repository", "session", st.ID, "error", err)
 	return session.TrustSet{Reason: session.TrustUnknown}
 }

@@ -1,4 +1,4 @@
-package main
+package gitaccess
 
 import (
 	"context"
@@ -13,18 +13,18 @@ import (
 )
 
 // office is where the tools for pull requests work.
-func (b *brain) office() *propose.Office {
-	o := &propose.Office{Open: b.forge, Sessions: b.sessions}
-	if b.public != "" {
-		o.Page = func(id session.ID) string { return b.public + "/conversations/" + string(id) }
+func (f *Forges) office() *propose.Office {
+	o := &propose.Office{Open: f.Open, Sessions: f.Sessions}
+	if f.Public() != "" {
+		o.Page = f.Page
 	}
 	return o
 }
 
-// requests are the tools with which the agent of a conversation opens pull
+// Requests are the tools with which the agent of a conversation opens pull
 // requests and reads issues. What one opens that was delegated belongs to the
 // conversation that the person sees.
-func (b *brain) requests(ctx context.Context, st session.State, s settings.Settings) ([]tool.Tool, error) {
+func (f *Forges) Requests(ctx context.Context, st session.State, s settings.Settings) ([]tool.Tool, error) {
 	stored := withTokens(s)
 	if len(stored) == 0 {
 		return nil, nil
@@ -32,28 +32,28 @@ func (b *brain) requests(ctx context.Context, st session.State, s settings.Setti
 	top := st
 	for top.Created.Parent != "" {
 		var err error
-		if top, err = b.sessions.Load(ctx, top.Created.Parent); err != nil {
+		if top, err = f.Sessions.Load(ctx, top.Created.Parent); err != nil {
 			return nil, err
 		}
 	}
-	return b.office().Tools(propose.Conversation{ID: top.ID, Provider: st.Created.Provider, Repository: st.Created.Repository, Stored: stored}), nil
+	return f.office().Tools(propose.Conversation{ID: top.ID, Provider: st.Created.Provider, Repository: st.Created.Repository, Stored: stored}), nil
 }
 
-// proposers implements httpapi.Config.Proposers.
-func (b *brain) proposers(ctx context.Context, user string, id session.ID) ([]tool.Tool, error) {
-	s, err := b.settings.Get(ctx, user)
+// Proposers implements httpapi.Config.Proposers.
+func (f *Forges) Proposers(ctx context.Context, user string, id session.ID) ([]tool.Tool, error) {
+	s, err := f.Settings.Get(ctx, user)
 	if err != nil && !errors.Is(err, settings.ErrNotFound) {
 		return nil, err
 	}
 	c := propose.Conversation{ID: id, Stored: withTokens(s)}
 	if id != "" {
-		st, err := b.sessions.Load(ctx, id)
+		st, err := f.Sessions.Load(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		c.Provider, c.Repository = st.Created.Provider, st.Created.Repository
 	}
-	return b.office().Openers(c), nil
+	return f.office().Openers(c), nil
 }
 
 // withTokens are the providers that a user has a token for, in a fixed order.

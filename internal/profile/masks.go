@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"context"
@@ -14,18 +14,18 @@ import (
 // eventShape says what of an event clients go by.
 var eventShape = sync.OnceValue(func() *secret.Shape { return secret.NewShape(v0.Protocol(), v0.FreeForm(), v0.Coded()) })
 
-// masks hides the secrets of users in what they see, each user's in their own.
-type masks struct {
-	settings *settings.Service
-	index    session.Index
+// Masks hides the secrets of users in what they see, each user's in their own.
+type Masks struct {
+	Settings *settings.Service
+	Index    session.Index
 
 	mu     sync.Mutex
 	owners map[session.ID]string
 }
 
-// event implements httpapi.Config.Mask.
-func (m *masks) event(ctx context.Context, owner string, event []byte) ([]byte, error) {
-	masker, err := m.settings.Masker(ctx, owner)
+// Event implements httpapi.Config.Mask.
+func (m *Masks) Event(ctx context.Context, owner string, event []byte) ([]byte, error) {
+	masker, err := m.Settings.Masker(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -36,14 +36,14 @@ func (m *masks) event(ctx context.Context, owner string, event []byte) ([]byte, 
 const maxOwners = 10_000
 
 // ownerOf finds out whose a session is, which never changes.
-func (m *masks) ownerOf(ctx context.Context, id session.ID) (string, error) {
+func (m *Masks) ownerOf(ctx context.Context, id session.ID) (string, error) {
 	m.mu.Lock()
 	owner, ok := m.owners[id]
 	m.mu.Unlock()
 	if ok {
 		return owner, nil
 	}
-	row, err := m.index.Row(ctx, id)
+	row, err := m.Index.Row(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -56,8 +56,8 @@ func (m *masks) ownerOf(ctx context.Context, id session.ID) (string, error) {
 	return row.Owner, nil
 }
 
-// frame speaks the wire's dialect to live readers, the owner's secrets masked.
-func (m *masks) frame(id session.ID, e session.Event) (live.Frame, bool, error) {
+// Frame speaks the wire's dialect to live readers, the owner's secrets masked.
+func (m *Masks) Frame(id session.ID, e session.Event) (live.Frame, bool, error) {
 	f, err := v0.Encode(id, e)
 	if err != nil || f.Kind == v0.None {
 		return live.Frame{}, false, err
@@ -71,6 +71,6 @@ func (m *masks) frame(id session.ID, e session.Event) (live.Frame, bool, error) 
 	if f.Kind == v0.Status {
 		out.Event = live.EventStatus
 	}
-	out.Data, err = m.event(ctx, owner, f.JSON)
+	out.Data, err = m.Event(ctx, owner, f.JSON)
 	return out, err == nil, err
 }

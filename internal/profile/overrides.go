@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 
 // override puts what the person chose for a conversation in the place of the
 // settings. One that was delegated goes by what was chosen for those above it.
-func (b *brain) override(ctx context.Context, st session.State, s *settings.Settings) error {
+func (b *Builder) override(ctx context.Context, st session.State, s *settings.Settings) error {
 	chosen := st.Overrides
 	for up := st; up.Created.Parent != ""; {
 		var err error
-		if up, err = b.sessions.Load(ctx, up.Created.Parent); err != nil {
+		if up, err = b.Sessions.Load(ctx, up.Created.Parent); err != nil {
 			return err
 		}
 		chosen = chosen.Over(up.Overrides)
@@ -40,14 +40,14 @@ func (b *brain) override(ctx context.Context, st session.State, s *settings.Sett
 
 // otherModel implements httpapi.Models.Other: it says why a conversation cannot go on with
 // a model in place of the one in the settings.
-func (b *brain) otherModel(s settings.Settings, model string) string {
-	now := b.config(s)
+func (m *Models) otherModel(s settings.Settings, model string) string {
+	now := m.Config(s)
 	then := now
 	then.Model = model
-	if _, err := b.models.Open(then); err != nil {
+	if _, err := m.Connector.Open(then); err != nil {
 		return secret.NewMasker(s.SecretValues()...).String(err.Error())
 	}
-	if b.keyGoesElsewhere(now, then) {
+	if m.keyGoesElsewhere(now, then) {
 		return fmt.Sprintf("%s has another provider than %s, which the llm_api_key in the settings belongs to. Choose a model of the same provider, or change the settings.", model, now.Model)
 	}
 	if then.APIKey == "" && then.NeedsKey() {
@@ -58,7 +58,7 @@ func (b *brain) otherModel(s settings.Settings, model string) string {
 
 // keyGoesElsewhere is true when the key of one configuration would be sent to
 // somebody else with the other.
-func (b *brain) keyGoesElsewhere(now, then llm.Config) bool {
-	to := connect.Address(then, b.models.Catalogue)
-	return now.APIKey != "" && to != "" && to != connect.Address(now, b.models.Catalogue)
+func (m *Models) keyGoesElsewhere(now, then llm.Config) bool {
+	to := connect.Address(then, m.Connector.Catalogue)
+	return now.APIKey != "" && to != "" && to != connect.Address(now, m.Connector.Catalogue)
 }

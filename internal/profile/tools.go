@@ -1,4 +1,4 @@
-package main
+package profile
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"deckhand/internal/tool/finish"
 	"deckhand/internal/tool/glob"
 	"deckhand/internal/tool/grep"
+	"deckhand/internal/tool/propose"
 	"deckhand/internal/tool/search"
 	"deckhand/internal/tool/skill"
 	tracker "deckhand/internal/tool/tasks"
@@ -64,4 +65,13 @@ func (t tools) of(name string, st session.State, searches bool, requests []tool.
 		}
 	}
 	return out
+}
+
+// OwnTools are the names of the tools that are built in.
+func (b *Builder) OwnTools() []string {
+	names := propose.Names()
+	for _, t := range b.tools.of(codeAct, session.State{}, true, nil) {
+		names = append(names, t.Spec().Name)
+	}
+	return names
 }

@@ -1,0 +1,47 @@
+package gitaccess
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"deckhand/internal/gitprovider"
+	"deckhand/internal/gitprovider/call"
+	"deckhand/internal/gitprovider/forge"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+)
+
+// Forges opens git providers with the tokens that users have stored.
+type Forges struct {
+	Settings *settings.Service
+	Sessions *session.Sessions
+	Client   *http.Client // checks every address it dials
+	// Public is the address at which people find this server; "" if they do not.
+	Public func() string
+}
+
+// Page is where people read a conversation, "" if they cannot.
+func (f *Forges) Page(id session.ID) string {
+	public := f.Public()
+	if public == "" {
+		return ""
+	}
+	return public + "/conversations/" + string(id)
+}
+
+// Open opens a provider with a token.
+func Open(ctx context.Context, client *http.Client, provider string, t settings.ProviderToken) (gitprovider.Provider, error) {
+	return forge.Open(ctx, provider, call.Options{Client: client, Token: t.Token.Reveal(), Host: t.Host, Name: provider})
+}
+
+// Open opens a provider with what the user stored for it. Without a token it
+// is asked as nobody.
+func (f *Forges) Open(ctx context.Context, user, provider string) (gitprovider.Provider, error) {
+	var t settings.ProviderToken
+	err := f.Settings.Read(ctx, user, func(s *settings.Settings) { t = s.ProviderTokens[provider] })
+	if err != nil && !errors.Is(err, settings.ErrNotFound) {
+		return nil, err
+	}
+	return Open(ctx, f.Client, provider, t)
+}

@@ -1,0 +1,149 @@
+package profile
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+
+	"deckhand/internal/agent"
+	"deckhand/internal/gitaccess"
+	"deckhand/internal/sandbox"
+	"deckhand/internal/secret"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+)
+
+// SandboxConfig says what all sandboxes have in common.
+type SandboxConfig struct {
+	Settings *settings.Service
+	Limits   sandbox.Limits
+	// Folder is the workspace of every conversation, "" for one of its own each.
+	Folder string
+	// Path is where programs are looked for, "" for where the image says.
+	Path string
+	// Gate says that git in the sandbox goes through the proxy of the server.
+	Gate bool
+	// Seal is the key for what a sandbox's runner writes down.
+	Seal func(session.ID) []byte
+}
+
+// Sandboxes turns a user's settings into what the sandbox shall be.
+func Sandboxes(c SandboxConfig) func(ctx context.Context, st session.State) (sandbox.Spec, error) {
+	all := c.Settings
+	environment := func(env map[string]string, s settings.Settings) map[string]string {
+		if !c.Gate { // without a sandbox there is no proxy either: git goes where it always went
+			return env
+		}
+		return gitaccess.Environment(env, s)
+	}
+	return func(ctx context.Context, st session.State) (sandbox.Spec, error) {
+		spec := sandbox.Spec{Limits: c.Limits, Folder: c.Folder, Env: map[string]string{}, Labels: map[string]string{"deckhand.user": st.Owner}, Seal: c.Seal(st.ID),
+			Inside: func(values []string) { all.Hold(st.Owner, string(st.ID), values...) }}
+		if c.Path != "" {
+			spec.Env["PATH"] = c.Path
+		}
+		s, err := all.Get(ctx, st.Owner)
+		if errors.Is(err, settings.ErrNotFound) {
+			gitaccess.Identify(spec.Env, st.Owner, settings.Settings{})
+			spec.Env = environment(spec.Env, settings.Settings{})
+			return spec, nil
+		}
+		if err != nil {
+			return spec, err
+		}
+		if s.SandboxBaseContainerImage != nil {
+			spec.Image = *s.SandboxBaseContainerImage
+		}
+		if s.SandboxRuntimeContainerImage != nil && *s.SandboxRuntimeContainerImage != "" {
+			spec.Image, spec.Prepared = *s.SandboxRuntimeContainerImage, true
+		}
+		if n := s.RemoteRuntimeResourceFactor; n != nil {
+			spec.Limits.CPUs *= float64(*n)
+			spec.Limits.Memory *= int64(*n)
+		}
+		gitaccess.Identify(spec.Env, st.Owner, s)
+		for name, custom := range gitaccess.CustomSecrets(st, s) {
+			value := custom.Value.Reveal()
+			spec.Env[name] = value
+			if secret.Weakness(value) == "" {
+				spec.Secrets = append(spec.Secrets, value)
+			}
+		}
+		// What running shells have keeps being masked, whatever becomes of the settings.
+		all.Hold(st.Owner, string(st.ID), spec.Secrets...)
+		if gitaccess.Coauthor(st.Owner, s) != "" && c.Folder == "" {
+			gitaccess.Template(spec.Env)
+		}
+		spec.Env = environment(spec.Env, s)
+		return spec, nil
+	}
+}
+
+// Workspaces gives sandboxes whose environment is what the settings say now, for
+// everything that is started in them from then on.
+type Workspaces struct {
+	agent.Workspaces
+	Sessions *session.Sessions
+	Spec     func(ctx context.Context, st session.State) (sandbox.Spec, error)
+
+	mu   sync.Mutex
+	told map[session.ID]told
+}
+
+// told is what a sandbox was told of its environment over a connection.
+type told struct {
+	box *sandbox.Sandbox
+	env map[string]string
+}
+
+// Use implements agent.Workspaces.
+func (u *Workspaces) Use(ctx context.Context, id session.ID) (*sandbox.Sandbox, func(), error) {
+	box, release, err := u.Workspaces.Use(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := u.tell(ctx, id, box); err != nil {
+		release()
+		return nil, nil, err
+	}
+	return box, release, nil
+}
+
+func (u *Workspaces) tell(ctx context.Context, id session.ID, box *sandbox.Sandbox) error {
+	st, err := u.Sessions.Load(ctx, id)
+	if err != nil {
+		return err
+	}
+	spec, err := u.Spec(ctx, st)
+	if err != nil {
+		return err
+	}
+	u.mu.Lock()
+	last := u.told[id]
+	same := last.box == box && maps.Equal(last.env, spec.Env)
+	u.mu.Unlock()
+	if same {
+		return nil
+	}
+	if _, err := box.Remember(ctx, spec.Secrets); err != nil {
+		return err
+	}
+	if err := box.SetEnv(ctx, spec.Env); err != nil {
+		return err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.told == nil {
+		u.told = map[session.ID]told{}
+	}
+	u.told[id] = told{box, spec.Env}
+	return nil
+}
+
+// Forget drops what is known of a session that is gone.
+func (u *Workspaces) Forget(id session.ID) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.told, id)
+}
