@@ -20,6 +20,7 @@ import (
 	"deckhand/internal/llm/scripted"
 	"deckhand/internal/outbound"
 	"deckhand/internal/profile"
+	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
@@ -51,7 +52,7 @@ func (c *doctorCmd) Run(ctx context.Context, all *commands, o *cli.Output) error
 		r.check("database opens", "", c.database(ctx, r))
 	}
 	r.check("address", c.Addr, c.address())
-	c.hands(ctx, r)
+	c.sandbox(ctx, r)
 	r.check("built-in model", scripted.Demo+" needs no key and no network", nil)
 	if c.Model {
 		if err := c.model(ctx, all, r); err != nil {
@@ -184,8 +185,8 @@ func (r *report) model(found api.ModelReport) {
 	}
 }
 
-// hands asks the sandbox driver what it thinks of this machine.
-func (c *doctorCmd) hands(ctx context.Context, r *report) {
+// sandbox asks the sandbox driver what it thinks of this machine.
+func (c *doctorCmd) sandbox(ctx context.Context, r *report) {
 	dir, err := os.MkdirTemp("", "deckhand-doctor-")
 	if err != nil {
 		r.check("sandbox", "", err)
@@ -196,21 +197,21 @@ func (c *doctorCmd) hands(ctx context.Context, r *report) {
 		r.check("sandbox", "", err)
 		return
 	}
-	h, err := c.driver(ctx, dir, "doctor", nil, slog.New(slog.DiscardHandler))
+	d, err := drivers.Open(ctx, c.driver(dir, "doctor", nil, slog.New(slog.DiscardHandler)))
 	if err != nil {
 		r.check("sandbox", "", err)
 		return
 	}
-	defer h.close()
-	r.check("sandbox", h.name, nil)
-	for _, f := range findings(ctx, h.Driver) {
+	defer d.Close()
+	r.check("sandbox", d.Name, nil)
+	for _, f := range drivers.Findings(ctx, d.Driver) {
 		switch {
 		case f.Fatal:
-			r.check("  "+h.name, "", fmt.Errorf("%s: %s. %s", f.What, strings.TrimRight(f.Found, "."), f.Fix))
+			r.check("  "+d.Name, "", fmt.Errorf("%s: %s. %s", f.What, strings.TrimRight(f.Found, "."), f.Fix))
 		case !f.OK:
-			r.warn("  "+h.name, fmt.Sprintf("%s: %s. %s", f.What, strings.TrimRight(f.Found, "."), f.Fix))
+			r.warn("  "+d.Name, fmt.Sprintf("%s: %s. %s", f.What, strings.TrimRight(f.Found, "."), f.Fix))
 		default:
-			r.check("  "+h.name, f.What+": "+f.Found, nil)
+			r.check("  "+d.Name, f.What+": "+f.Found, nil)
 		}
 	}
 }

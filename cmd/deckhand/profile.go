@@ -12,7 +12,7 @@ import (
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/profile"
 	"deckhand/internal/sandbox"
-	"deckhand/internal/sandbox/host"
+	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/session"
 )
 
@@ -38,16 +38,16 @@ func (f *profileFlags) userLimit() (session.Money, error) {
 }
 
 // profile is what agents work with, from the parts that the server has.
-func (f *profileFlags) profile(s *server, dataDir string, client *http.Client, models map[string]catalogue.Override, h hands, titles bool) profile.Config {
+func (f *profileFlags) profile(s *server, dataDir string, client *http.Client, models map[string]catalogue.Override, driver drivers.Driver, titles bool) profile.Config {
 	c := profile.Config{Models: profile.Models{Settings: s.settings, Client: client, Silent: f.Silent, Limited: f.UserBudget > 0,
 		Connector: connect.Connector{Catalogue: catalogue.New(models), Cassettes: cassette.Dir(f.Cassettes), Silence: f.ModelTimeout}},
 		Sessions: s.sessions, Keyring: s.keyring, Keeper: s.keeper, Forges: s.forges, Outward: s.out, Logger: s.logger,
 		Record: cassette.Dir(f.RecordCassettes), Titles: titles, Microagents: f.Microagents, Users: filepath.Join(dataDir, "users"), SearchURL: f.SearchURL,
-		Slow: h.slow, FrontEnd: s.front != nil}
+		Slow: driver.Slow, FrontEnd: s.front != nil}
 	if c.Microagents == "" {
 		c.Microagents = filepath.Join(dataDir, "microagents")
 	}
-	if h.name != host.Name {
+	if driver.Confined() {
 		c.Workdir = sandbox.Workspace
 	}
 	return c

@@ -1,22 +1,17 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"deckhand/internal/sandbox"
-	"deckhand/internal/sandbox/docker"
+	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/sandbox/egress"
-	"deckhand/internal/sandbox/host"
 	"deckhand/internal/sandbox/local"
-	"deckhand/internal/sandbox/runner/embedded"
 )
 
 // sandboxFlags say where the agents' commands run.
@@ -89,126 +84,13 @@ func (f *sandboxFlags) policy() (egress.Policy, error) {
 	return p, nil
 }
 
-// hands is the chosen driver.
-type hands struct {
-	sandbox.Driver
-	name string
-	// images is true when it runs container images; slow when a start takes long
-	// enough to be begun ahead of need.
-	images, slow bool
-}
-
-// close ends what the driver does by itself. Sandboxes run on.
-func (h hands) close() error {
-	if c, ok := h.Driver.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
-}
-
-// pingTime is how long an engine may take to answer before auto goes on without it.
-const pingTime = 2 * time.Second
-
-// driver makes the chosen one. instance tells our containers from another server's.
-func (f *sandboxFlags) driver(ctx context.Context, dataDir, instance string, out sandbox.Outward, logger *slog.Logger) (hands, error) {
-	runner := f.RunnerPath
-	if runner == "" {
-		var err error
-		if runner, err = embedded.Install(filepath.Join(dataDir, "runner")); err != nil {
-			return hands{}, err
-		}
-	}
-	runner, err := filepath.Abs(runner)
-	if err != nil {
-		return hands{}, err
-	}
-	boxes := filepath.Join(dataDir, "boxes")
-	newDocker := func() (*docker.Driver, error) {
-		return docker.New(docker.Options{Host: f.DockerHost, Runner: runner, Image: f.SandboxImage, User: f.SandboxUser, Prefix: "deckhand",
-			Instance: instance, Outward: out, Logger: logger})
-	}
-	newLocal := func() (hands, error) {
-		d, err := local.New(local.Options{Dir: boxes, Runner: runner, RootFS: f.SandboxRootFS, Outward: out, Limits: f.limits(), Together: f.Together, Logger: logger})
-		if err != nil {
-			return hands{}, err
-		}
-		return hands{Driver: d, name: local.Name}, nil
-	}
-	switch f.Sandbox {
-	case "docker":
-		d, err := newDocker()
-		if err != nil {
-			return hands{}, err
-		}
-		return hands{Driver: d, name: docker.Name, images: true, slow: true}, nil
-	case "host":
-		logger.Warn(host.Warning)
-		d, err := host.New(host.Options{Dir: boxes, Runner: runner, Logger: logger})
-		if err != nil {
-			return hands{}, err
-		}
-		return hands{Driver: d, name: host.Name}, nil
-	case "auto":
-		ctx, cancel := context.WithTimeout(ctx, pingTime)
-		defer cancel()
-		if d, err := newDocker(); err == nil && d.Ping(ctx) == nil {
-			return hands{Driver: d, name: docker.Name, images: true, slow: true}, nil
-		}
-	}
-	return newLocal()
-}
-
-// noHands stands where no sandbox can be had: conversations work, and what needs
-// a sandbox says why there is none.
-type noHands struct{ why error }
-
-func (n noHands) Start(context.Context, sandbox.Spec, func(sandbox.Progress)) (sandbox.Handle, error) {
-	return sandbox.Handle{}, &sandbox.Unavailable{Reason: "This server cannot create sandboxes: " + n.why.Error(), Cause: n.why}
-}
-func (noHands) Attach(context.Context, sandbox.Handle) (*sandbox.Sandbox, error) {
-	return nil, sandbox.ErrGone
-}
-func (noHands) Stop(context.Context, sandbox.Handle) error    { return nil }
-func (noHands) Destroy(context.Context, sandbox.Handle) error { return nil }
-func (noHands) List(context.Context) ([]sandbox.Found, error) { return nil, nil }
-
-// choose makes the driver and tries it. One that was asked for by name must
-// work; auto goes on without a sandbox, loudly.
-func (f *sandboxFlags) choose(ctx context.Context, dataDir, instance string, out sandbox.Outward, logger *slog.Logger) (hands, error) {
-	h, err := f.driver(ctx, dataDir, instance, out, logger)
-	if q, ok := h.Driver.(interface{ Possible() error }); ok && err == nil {
-		if err = q.Possible(); err != nil {
-			err = fmt.Errorf("--sandbox %s does not work here: %w", h.name, err)
-		}
-	}
-	if err == nil {
-		return h, nil
-	}
-	if h.Driver != nil {
-		err = errors.Join(err, h.close())
-	}
-	if f.Sandbox != "auto" {
-		return h, err
-	}
-	logger.Error("NO SANDBOX AVAILABLE: agents cannot run commands; run deckhand doctor for details", "why", err)
-	return hands{Driver: noHands{err}, name: "none"}, nil
-}
-
-// findings asks a driver about this machine.
-func findings(ctx context.Context, d sandbox.Driver) []sandbox.Finding {
-	if c, ok := d.(sandbox.Checker); ok {
-		return c.Check(ctx)
-	}
-	return nil
-}
-
 // usualPath finds programs on any system.
 const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // path is where a local sandbox, which sees this machine's programs, looks for
 // them: where we do, as far as it is not hidden.
-func (f *sandboxFlags) path(h hands, ours string) string {
-	if h.name != local.Name || f.SandboxRootFS != "" {
+func (f *sandboxFlags) path(d drivers.Driver, ours string) string {
+	if d.Name != local.Name || f.SandboxRootFS != "" {
 		return ""
 	}
 	var seen []string
@@ -219,4 +101,10 @@ func (f *sandboxFlags) path(h hands, ours string) string {
 		}
 	}
 	return strings.Join(seen, ":")
+}
+
+// driver is the config of the driver that the flags name.
+func (f *sandboxFlags) driver(dataDir, instance string, out sandbox.Outward, logger *slog.Logger) drivers.Config {
+	return drivers.Config{Kind: f.Sandbox, DataDir: dataDir, Instance: instance, Outward: out, Logger: logger, Limits: f.limits(), Together: f.Together,
+		RootFS: f.SandboxRootFS, Image: f.SandboxImage, User: f.SandboxUser, DockerHost: f.DockerHost, RunnerPath: f.RunnerPath}
 }

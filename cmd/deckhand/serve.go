@@ -340,7 +340,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	background.wait()
 	s.closeProfiles()
 	s.keeper.Close() // the sandboxes run on, and the next server finds them
-	err = errors.Join(err, s.hands.close(), s.egress.Close(), s.front.Close())
+	err = errors.Join(err, s.driver.Close(), s.egress.Close(), s.front.Close())
 	if s.tracer != nil {
 		err = errors.Join(err, s.tracer.Close(grace))
 	}

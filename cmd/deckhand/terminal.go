@@ -20,7 +20,6 @@ import (
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/profile"
 	"deckhand/internal/sandbox"
-	"deckhand/internal/sandbox/host"
 	"deckhand/internal/sandbox/local/tree"
 	"deckhand/internal/sandbox/runner/embedded"
 	"deckhand/internal/secret"
@@ -214,7 +213,7 @@ func (f *talkFlags) stored(ctx context.Context, redactor *secret.Redactor) (sett
 
 // forTerminal is the server as the person at the terminal meets it.
 func (a *alone) forTerminal() cli.LocalServer {
-	s := cli.LocalServer{ID: a.id, Owner: a.owner, Sessions: a.sessions, Log: a.data.db, Hub: a.hub, Frame: a.masks.Frame, Work: a.work, Unconfined: a.hands.name == host.Name}
+	s := cli.LocalServer{ID: a.id, Owner: a.owner, Sessions: a.sessions, Log: a.data.db, Hub: a.hub, Frame: a.masks.Frame, Work: a.work, Unconfined: !a.driver.Confined()}
 	if a.keep {
 		s.Kept = a.dir
 	}
@@ -239,12 +238,12 @@ func (a *alone) end(ctx context.Context) error {
 	a.background.wait()
 	a.closeProfiles()
 	a.keeper.Close() // or it would start again what is ended now
-	h := sandbox.Handle{Driver: a.hands.name, ID: string(a.id)}
-	remove := a.hands.Destroy
+	h := sandbox.Handle{Driver: a.driver.Name, ID: string(a.id)}
+	remove := a.driver.Destroy
 	if a.keep {
-		remove = a.hands.Stop
+		remove = a.driver.Stop
 	}
-	err := errors.Join(remove(ctx, h), a.hands.close(), a.egress.Close(), a.data.db.Close())
+	err := errors.Join(remove(ctx, h), a.driver.Close(), a.egress.Close(), a.data.db.Close())
 	a.unlock()
 	if !a.keep && err == nil {
 		err = tree.Remove(a.dir)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/sandbox/local/tree"
 )
 
@@ -21,7 +22,7 @@ func (a *alone) mark(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(a.dir, passingName), []byte(a.hands.name+" "+instance), 0o600)
+	return os.WriteFile(filepath.Join(a.dir, passingName), []byte(a.driver.Name+" "+instance), 0o600)
 }
 
 // sweep removes what runs have left behind that were killed: a sandbox outlives
@@ -49,15 +50,15 @@ func (f *talkFlags) sweepOne(ctx context.Context, dir string, logger *slog.Logge
 	if name != "none" {
 		flags := f.sandboxFlags
 		flags.Sandbox = name
-		h, err := flags.driver(ctx, dir, instance, nil, logger)
+		d, err := drivers.Open(ctx, flags.driver(dir, instance, nil, logger))
 		if err != nil {
 			return err
 		}
-		found, err := h.List(ctx)
+		found, err := d.List(ctx)
 		for _, b := range found {
-			err = errors.Join(err, h.Destroy(ctx, b.Handle))
+			err = errors.Join(err, d.Destroy(ctx, b.Handle))
 		}
-		if err := errors.Join(err, h.close()); err != nil {
+		if err := errors.Join(err, d.Close()); err != nil {
 			return err
 		}
 	}

@@ -28,8 +28,8 @@ import (
 	"deckhand/internal/outbound"
 	"deckhand/internal/profile"
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/sandbox/egress"
-	"deckhand/internal/sandbox/host"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
@@ -120,7 +120,7 @@ type server struct {
 	egress  *egress.Proxy
 	// workspaces are the keeper's, with the environment that the settings ask for now.
 	workspaces *profile.Workspaces
-	hands      hands
+	driver     drivers.Driver
 	front      *httpapi.FrontEnd // nil for none
 	out        sandbox.Outward
 	profiles   *profile.Builder
@@ -176,13 +176,13 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	hub := live.New(d.db, s.masks.Frame)
 	sessions.Written(hub.Written)
 	s.sessions, s.settings, s.hub = sessions, userSettings, hub
-	box, policy, err := s.wireHands(ctx, c, sessions, userSettings, client)
+	driver, policy, err := s.wireSandboxes(ctx, c, sessions, userSettings, client)
 	if err != nil {
 		return nil, err
 	}
 	patient := outbound.NewClient(reach, 0)
 	s.forges = &gitaccess.Forges{Settings: userSettings, Sessions: sessions, Client: patient, Public: func() string { return s.public }}
-	s.profiles = profile.New(c.profile(s, c.DataDir, patient, models, box, c.Titles == "model"))
+	s.profiles = profile.New(c.profile(s, c.DataDir, patient, models, driver, c.Titles == "model"))
 	// We hold the data dir, so this process is the only member: another that is named in a claim is dead.
 	members := cluster.NewMemory(0, nil)
 	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Leases: members, Wakes: members, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.door.Pending() > busyRequests },
@@ -196,7 +196,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	sessions.Watch(announcer)
 
 	s.conversations = conversation.New(conversation.Config{
-		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Seal: keyring, NewID: d.db.NewID, Models: s.profiles.Rules(), UserLimit: limit, SandboxImages: box.images,
+		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Seal: keyring, NewID: d.db.NewID, Models: s.profiles.Rules(), UserLimit: limit, SandboxImages: driver.Images,
 		Conflicts: d.gate, Workspaces: s.keeper, Feedback: d.db.Feedback(), Redact: redactor.Add,
 		VerifyRepository: func(ctx context.Context, st settings.Settings, provider, repository, branch string) (string, error) {
 			return gitprovider.Verify(ctx, client, tokens(st), provider, repository, branch)
@@ -229,45 +229,45 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	return s, nil
 }
 
-// wireHands makes what runs the agents' commands, and their way out.
-func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.Sessions, userSettings *settings.Service, client *http.Client) (hands, egress.Policy, error) {
+// wireSandboxes makes what runs the agents' commands, and their way out.
+func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *session.Sessions, userSettings *settings.Service, client *http.Client) (drivers.Driver, egress.Policy, error) {
 	policy, err := c.policy()
 	if err == nil {
 		err = c.check()
 	}
 	if err != nil {
-		return hands{}, policy, err
+		return drivers.Driver{}, policy, err
 	}
 	private, err := outbound.ParseAllow(c.EgressPrivate)
 	if err != nil {
-		return hands{}, policy, errors.New(strings.Replace(err.Error(), "--allow-private", "--egress-private", 1))
+		return drivers.Driver{}, policy, errors.New(strings.Replace(err.Error(), "--allow-private", "--egress-private", 1))
 	}
 	instance, err := s.data.instance(ctx)
 	if err != nil {
-		return hands{}, policy, err
+		return drivers.Driver{}, policy, err
 	}
 	s.egress = egress.New(egress.Config{Policy: workspace.PolicyOf(sessions, policy), AllowPrivate: private, Git: gitaccess.Grants(sessions, userSettings), Ledger: s.data.db.Egress(), Log: s.logger})
 	s.out = func(ctx context.Context, id, call string, conn net.Conn) {
 		s.egress.Serve(ctx, id, agent.ModelsID(call), conn)
 	}
 	if err := claimBoxes(filepath.Join(c.DataDir, "boxes"), instance); err != nil {
-		return hands{}, policy, errors.Join(err, s.egress.Close())
+		return drivers.Driver{}, policy, errors.Join(err, s.egress.Close())
 	}
 	c.Together = c.together()
-	h, err := c.choose(ctx, c.DataDir, instance, s.out, s.logger)
+	d, err := drivers.Choose(ctx, c.driver(c.DataDir, instance, s.out, s.logger))
 	if err != nil {
-		return h, policy, errors.Join(err, s.egress.Close())
+		return d, policy, errors.Join(err, s.egress.Close())
 	}
-	s.hands = h
-	s.logger.Info("sandbox", "driver", h.name, "egress", policy.Mode)
+	s.driver = d
+	s.logger.Info("sandbox", "driver", d.Name, "egress", policy.Mode)
 	sealing, err := s.data.sandboxKeys(ctx, s.keyring)
 	if err != nil {
-		return h, policy, errors.Join(err, s.egress.Close(), h.close())
+		return d, policy, errors.Join(err, s.egress.Close(), d.Close())
 	}
-	spec := profile.Sandboxes(profile.SandboxConfig{Settings: userSettings, Limits: c.sandboxFlags.limits(), Folder: c.Folder, Path: c.path(h, os.Getenv("PATH")), Gate: h.name != host.Name, Seal: sealing})
+	spec := profile.Sandboxes(profile.SandboxConfig{Settings: userSettings, Limits: c.sandboxFlags.limits(), Folder: c.Folder, Path: c.path(d, os.Getenv("PATH")), Gate: d.Confined(), Seal: sealing})
 	trust := &gitaccess.Trust{Sessions: sessions, Settings: userSettings, Client: client, Logger: s.logger}
-	s.keeper = workspace.New(workspace.Config{Driver: h.Driver, Name: h.name, Sessions: sessions, Index: s.data.db, Spec: trust.Spec(spec), Logger: s.logger, PerUser: c.perUser(), DiskPerUser: c.diskPerUser(h.Driver),
-		Prepare: gitaccess.NewCheckout(gitaccess.CheckoutConfig{Sessions: sessions, Settings: userSettings, Folder: c.Folder, Confinable: h.name != host.Name,
+	s.keeper = workspace.New(workspace.Config{Driver: d.Driver, Name: d.Name, Sessions: sessions, Index: s.data.db, Spec: trust.Spec(spec), Logger: s.logger, PerUser: c.perUser(), DiskPerUser: c.diskPerUser(d.Driver),
+		Prepare: gitaccess.NewCheckout(gitaccess.CheckoutConfig{Sessions: sessions, Settings: userSettings, Folder: c.Folder, Confinable: d.Confined(),
 			AskTime: c.ApprovalTimeout, AcceptLate: c.ApprovalDefault == "accept"}).Prepare,
 		OnEnded: func(id session.ID) { userSettings.Release(string(id)) },
 		Forgotten: func(ctx context.Context, id session.ID) {
@@ -278,7 +278,7 @@ func (s *server) wireHands(ctx context.Context, c *serveCmd, sessions *session.S
 			}
 		}})
 	s.workspaces = &profile.Workspaces{Workspaces: s.keeper, Sessions: sessions, Spec: spec}
-	return h, policy, nil
+	return d, policy, nil
 }
 
 // claimBoxes makes sure that the workspaces belong to this database: with
