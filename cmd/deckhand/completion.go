@@ -8,6 +8,7 @@ import (
 
 	"deckhand/internal/cli"
 	"deckhand/internal/cli/completion"
+	"deckhand/internal/config"
 )
 
 // completionCmd is deckhand completion.
@@ -33,9 +34,9 @@ func (c completionCmd) Run(o *cli.Output) error {
 
 // complete prints what could be typed. It never fails: there is nobody to tell.
 func complete(ctx context.Context, words []string, stdout io.Writer) int {
-	parser, err := kong.New(&commands{}, kong.Name("deckhand"), kong.Vars{"data_dir": defaultDataDir()})
+	parser, err := kong.New(&commands{}, kong.Name("deckhand"), kong.Vars{"data_dir": config.DefaultDataDir()})
 	if err == nil {
-		completion.Complete(ctx, parser.Model.Node, defaultDataDir(), words, stdout)
+		completion.Complete(ctx, parser.Model.Node, config.DefaultDataDir(), words, stdout)
 	}
 	return cli.ExitDone
 }

@@ -14,6 +14,7 @@ import (
 	"deckhand/api"
 	"deckhand/internal/access"
 	"deckhand/internal/cli"
+	"deckhand/internal/config"
 	"deckhand/internal/control"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
@@ -133,7 +134,7 @@ func (c *doctorCmd) database(ctx context.Context, r *report) error {
 
 // model tries the model that the user has stored, as the server would reach it.
 func (c *doctorCmd) model(ctx context.Context, all *commands, r *report) error {
-	file, err := readConfig(all.Config)
+	file, err := config.Read(all.Config)
 	if err != nil {
 		return err
 	}
@@ -152,7 +153,7 @@ func (c *doctorCmd) model(ctx context.Context, all *commands, r *report) error {
 	}
 	client := outbound.NewClient(reach, 0)
 	defer client.CloseIdleConnections()
-	models := &profile.Models{Settings: settings.New(d.db, keyring, secret.NewRedactor()), Client: client, Connector: connect.Connector{Catalogue: catalogue.New(file.models)}}
+	models := &profile.Models{Settings: settings.New(d.db, keyring, secret.NewRedactor()), Client: client, Connector: connect.Connector{Catalogue: catalogue.New(file.Models)}}
 	found, err := models.Test(ctx, c.User, api.TestModel{})
 	if errors.Is(err, settings.ErrNotFound) {
 		return fmt.Errorf("user %s has no stored settings; choose another with --user", c.User)

@@ -19,6 +19,7 @@ import (
 
 	"deckhand/internal/cli"
 	"deckhand/internal/cli/completion"
+	"deckhand/internal/config"
 )
 
 // version is set by the build.
@@ -65,8 +66,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	args = asTyped(args)
 	var c commands
-	file := &fileResolver{args: args}
-	if err := file.load(); err != nil { // before the parser, which would put a flag's name before it
+	file := &config.Resolver{Args: args}
+	if err := file.Load(); err != nil { // before the parser, which would put a flag's name before it
 		fmt.Fprintln(stderr, "deckhand:", err)
 		return 2
 	}
@@ -76,7 +77,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Description("Deckhand stores user settings and runs conversations with coding agents. Start with: deckhand serve, or without a server: deckhand run \"task\""),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
-		kong.Vars{"data_dir": defaultDataDir()},
+		kong.Vars{"data_dir": config.DefaultDataDir()},
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: false, Summary: true}),
 		kong.Resolvers(file),

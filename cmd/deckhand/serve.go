@@ -20,8 +20,10 @@ import (
 
 	"deckhand/internal/access"
 	"deckhand/internal/cli"
+	"deckhand/internal/config"
 	"deckhand/internal/control"
 	"deckhand/internal/httpapi"
+	"deckhand/internal/machine"
 	"deckhand/internal/outbound"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
@@ -60,7 +62,7 @@ func (c *serveCmd) Run(ctx context.Context, all *commands, o *cli.Output) error 
 	if err := c.checkAddr(); err != nil {
 		return err
 	}
-	file, err := readConfig(all.Config)
+	file, err := config.Read(all.Config)
 	if err != nil {
 		return err
 	}
@@ -90,7 +92,7 @@ func (c *serveCmd) Run(ctx context.Context, all *commands, o *cli.Output) error 
 	if err := d.signCookies(ctx, keyring, c.limits()); err != nil {
 		return err
 	}
-	s, err := wire(ctx, c, file.models, d, keyring, redactor, logger)
+	s, err := wire(ctx, c, file.Models, d, keyring, redactor, logger)
 	if err != nil {
 		return err
 	}
@@ -324,7 +326,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	if c.MetricsAddr != "" {
 		background.start(func() error { return s.serveMetrics(ctx, c.MetricsAddr) }, stop)
 	}
-	background.start(func() error { settleDown(ctx); return nil }, stop)
+	background.start(func() error { machine.Settle(ctx); return nil }, stop)
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(listener) }()
 	select {

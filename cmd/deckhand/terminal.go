@@ -16,6 +16,7 @@ import (
 	"deckhand/api"
 	"deckhand/internal/access"
 	"deckhand/internal/cli"
+	"deckhand/internal/config"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/profile"
@@ -44,7 +45,7 @@ type alone struct {
 
 // start makes it. Nothing works yet.
 func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a *alone, err error) {
-	file, err := readConfig(all.Config)
+	file, err := config.Read(all.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a 
 		return nil, err
 	}
 	redactor := secret.NewRedactor()
-	cat := catalogue.New(file.models)
+	cat := catalogue.New(file.Models)
 	chosen, err := f.settings(ctx, cat, redactor)
 	if err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a 
 	if err := d.db.SaveSettings(ctx, settings.Record{User: a.owner, Version: 1, Body: body, UpdatedAt: time.Now().UTC()}); err != nil {
 		return nil, err
 	}
-	if a.server, err = wire(ctx, c, file.models, d, keyring, redactor, logger); err != nil {
+	if a.server, err = wire(ctx, c, file.Models, d, keyring, redactor, logger); err != nil {
 		if f.Sandbox == "local" {
 			err = fmt.Errorf("%w; use --sandbox host to run without a sandbox", err)
 		}

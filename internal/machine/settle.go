@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"bufio"
@@ -15,10 +15,10 @@ import (
 // settleTime is how long a start takes, with some to spare.
 const settleTime = 3 * time.Second
 
-// settleDown gives back what only the start needed, once it is over: garbage, and
+// Settle gives back what only the start needed, once it is over: garbage, and
 // the pages of the program's own file that were read once to set everything up.
 // They are clean, so one that is needed again after all comes from the page cache.
-func settleDown(ctx context.Context) {
+func Settle(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"os"
-	"strconv"
-	"strings"
-	"syscall"
-
 	"deckhand/internal/httpapi"
+	"deckhand/internal/machine"
 	"deckhand/internal/sandbox"
 )
 
@@ -27,7 +23,7 @@ func (f shareFlags) perUser() int {
 	if f.UserSandboxes > 0 {
 		return f.UserSandboxes
 	}
-	return max(16, int(machineMemory()/(128<<20)))
+	return max(16, int(machine.Memory()/(128<<20)))
 }
 
 // diskPerUser is what the workspaces of one user may take up on disk, 0 if the driver does not know its disk.
@@ -47,10 +43,10 @@ func (f shareFlags) diskPerUser(d sandbox.Driver) int64 {
 func (f shareFlags) together() sandbox.Limits {
 	l := sandbox.Limits{Memory: int64(f.SandboxesMemory), Processes: f.SandboxesProcesses}
 	if l.Memory <= 0 {
-		l.Memory = machineMemory() / 10 * 8
+		l.Memory = machine.Memory() / 10 * 8
 	}
 	if l.Processes <= 0 {
-		l.Processes = machineTasks() / 4 * 3
+		l.Processes = machine.Tasks() / 4 * 3
 	}
 	return l
 }
@@ -59,47 +55,7 @@ func (f shareFlags) together() sandbox.Limits {
 func (f shareFlags) bodies() httpapi.Bodies {
 	total := int64(f.BodyMemory)
 	if total <= 0 {
-		total = min(max(machineMemory()/16, 128<<20), 1<<30)
+		total = min(max(machine.Memory()/16, 128<<20), 1<<30)
 	}
 	return httpapi.Bodies{Total: total, PerUser: max(total/8, 64<<20)}
-}
-
-// machineMemory is how much memory there is for this process and its sandboxes, in bytes: the machine's, or that of the
-// container it runs in.
-func machineMemory() int64 {
-	most := int64(4 << 30) // if nobody says
-	var info syscall.Sysinfo_t
-	if syscall.Sysinfo(&info) == nil && info.Totalram > 0 {
-		most = int64(info.Totalram) * int64(max(info.Unit, 1))
-	}
-	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		if n := readNumber(file); n > 0 {
-			most = min(most, n)
-		}
-	}
-	return most
-}
-
-// machineTasks is how many processes and threads there can be.
-func machineTasks() int {
-	most := int64(32 << 10)
-	for i, file := range []string{"/proc/sys/kernel/threads-max", "/proc/sys/kernel/pid_max"} {
-		if n := readNumber(file); n > 0 && (i == 0 || n < most) {
-			most = n
-		}
-	}
-	return int(most)
-}
-
-// readNumber reads a file with one number, 0 if it has none.
-func readNumber(file string) int64 {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return 0
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -1,4 +1,6 @@
-package main
+// Package config reads the config file: values of flags by their names, and what
+// it says of models and their prices.
+package config
 
 import (
 	"errors"
@@ -15,8 +17,8 @@ import (
 	"deckhand/internal/llm/catalogue"
 )
 
-// defaultDataDir follows the desktop convention.
-func defaultDataDir() string {
+// DefaultDataDir follows the desktop convention.
+func DefaultDataDir() string {
 	if dir := os.Getenv("XDG_DATA_HOME"); dir != "" {
 		return filepath.Join(dir, "deckhand")
 	}
@@ -27,16 +29,16 @@ func defaultDataDir() string {
 	return filepath.Join(home, ".local", "share", "deckhand")
 }
 
-// configFile is what a config file may say beside flags.
-type configFile struct {
+// File is what a config file may say beside flags.
+type File struct {
 	flags map[string]any
-	// models are what it says of models, its prices among it; by name in lower case.
-	models map[string]catalogue.Override
+	// Models are what it says of models, its prices among it; by name in lower case.
+	Models map[string]catalogue.Override
 }
 
-// readConfig reads a file; "" is an empty one.
-func readConfig(path string) (configFile, error) {
-	c := configFile{flags: map[string]any{}, models: map[string]catalogue.Override{}}
+// Read reads a file; "" is an empty one.
+func Read(path string) (File, error) {
+	c := File{flags: map[string]any{}, Models: map[string]catalogue.Override{}}
 	if path == "" {
 		return c, nil
 	}
@@ -68,7 +70,7 @@ var sectionFields = map[string]string{
 
 // addModels takes in a section that describes models. prices is the short form of
 // models, for a file that says nothing else of them.
-func (c *configFile) addModels(section string, raw any) error {
+func (c *File) addModels(section string, raw any) error {
 	models, ok := raw.(map[string]any)
 	if !ok && raw != nil {
 		return fmt.Errorf("must be a map from model names to values; %s", sectionFields[section])
@@ -82,14 +84,14 @@ func (c *configFile) addModels(section string, raw any) error {
 			return fmt.Errorf("%s: the model name must be provider/model, as in the settings", name)
 		}
 		key := strings.ToLower(name)
-		if have, ok := c.models[key]; ok { // of the other section, which is read first
+		if have, ok := c.Models[key]; ok { // of the other section, which is read first
 			if have.Input != nil || section == "models" {
 				return fmt.Errorf("%s: the model or its price is defined twice", name)
 			}
 			have.Input, have.Output, have.CacheRead, have.CacheWrite = o.Input, o.Output, o.CacheRead, o.CacheWrite
 			o = have
 		}
-		c.models[key] = o
+		c.Models[key] = o
 	}
 	return nil
 }
@@ -121,16 +123,16 @@ func readModel(section string, raw any) (catalogue.Override, error) {
 	return o, o.Check()
 }
 
-// fileResolver takes flags from the config file, after the command line and the environment.
-type fileResolver struct {
-	args   []string
-	file   configFile
+// Resolver takes flags from the config file, after the command line and the environment.
+type Resolver struct {
+	Args   []string
+	file   File
 	loaded bool
 }
 
 // Validate implements kong.Resolver: a key that no command has is a mistake.
-func (r *fileResolver) Validate(app *kong.Application) error {
-	if err := r.load(); err != nil {
+func (r *Resolver) Validate(app *kong.Application) error {
+	if err := r.Load(); err != nil {
 		return err
 	}
 	known := map[string]bool{}
@@ -158,8 +160,8 @@ func (r *fileResolver) Validate(app *kong.Application) error {
 }
 
 // Resolve implements kong.Resolver.
-func (r *fileResolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-	if err := r.load(); err != nil {
+func (r *Resolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	if err := r.Load(); err != nil {
 		return nil, err
 	}
 	for _, env := range flag.Envs {
@@ -184,13 +186,14 @@ func (r *fileResolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (
 	return nil, nil
 }
 
-func (r *fileResolver) load() error {
+// Load reads the file, once.
+func (r *Resolver) Load() error {
 	if r.loaded {
 		return nil
 	}
 	r.loaded = true
 	var err error
-	r.file, err = readConfig(configPath(r.args))
+	r.file, err = Read(configPath(r.Args))
 	return err
 }
 
@@ -208,21 +211,4 @@ func configPath(args []string) string {
 		}
 	}
 	return os.Getenv("DECKHAND_CONFIG")
-}
-
-// databasePath turns the URL into a file.
-func (c common) databasePath() (string, error) {
-	url := c.DatabaseURL
-	switch {
-	case url == "":
-		return filepath.Join(c.DataDir, "deckhand.db"), nil
-	case strings.HasPrefix(url, "sqlite:"):
-		path := strings.TrimPrefix(strings.TrimPrefix(url, "sqlite:"), "//")
-		if path == "" {
-			return "", errors.New("--database-url sqlite: needs a path after the colon")
-		}
-		return path, nil
-	}
-	scheme, _, _ := strings.Cut(url, ":")
-	return "", fmt.Errorf("--database-url: %s: is not supported; this version supports only SQLite: use sqlite:PATH", scheme)
 }

@@ -1,6 +1,8 @@
-package main
+package config
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -9,11 +11,20 @@ import (
 	"deckhand/internal/llm/catalogue"
 )
 
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "deckhand.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func ref[T any](v T) *T { return &v }
 
 func TestModelsInTheConfigFile(t *testing.T) {
 	t.Parallel()
-	c, err := readConfig(write(t, `
+	c, err := Read(write(t, `
 addr: 127.0.0.1:1
 models:
   Ollama/Qwen3:
@@ -42,8 +53,8 @@ prices:
 		"acme/priced":    {Input: ref(1.0), Output: ref(2.5), CacheRead: ref(0.1)},
 		"anthropic/some": {Input: ref(4.0), Output: ref(8.0)},
 	}
-	if !reflect.DeepEqual(c.models, want) {
-		t.Errorf("models: %+v", c.models)
+	if !reflect.DeepEqual(c.Models, want) {
+		t.Errorf("models: %+v", c.Models)
 	}
 	prices := map[string]llm.Price{
 		"ollama/qwen3":   {},
@@ -52,7 +63,7 @@ prices:
 		"anthropic/some": {Input: 4, Output: 8, CacheRead: 4, CacheWrite: 5},
 	}
 	got := map[string]llm.Price{}
-	for model, o := range c.models {
+	for model, o := range c.Models {
 		if p, ok := o.Price(model); ok {
 			got[model] = p
 		}
@@ -86,13 +97,13 @@ func TestMistakesInTheConfigFile(t *testing.T) {
 		"prices: {a/b: {input: 1, output: 1, window: 5}}": "unknown field",
 		"models: {a/b: {input: 1, output: 1}}\nprices: {a/b: {input: 1, output: 1}}": "twice",
 	} {
-		_, err := readConfig(write(t, text+"\n"))
+		_, err := Read(write(t, text+"\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 	for _, text := range []string{"models:", "prices:", "models: {}", "models: {a/b: {}}"} {
-		if _, err := readConfig(write(t, text+"\n")); err != nil {
+		if _, err := Read(write(t, text+"\n")); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -1,0 +1,50 @@
+// Package machine knows the machine that the program runs on: how much memory and
+// how many processes it has, and how to give back what is not needed any more.
+package machine
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Memory is how much memory there is for this process and its sandboxes, in bytes: the machine's, or that of the
+// container it runs in.
+func Memory() int64 {
+	most := int64(4 << 30) // if nobody says
+	var info syscall.Sysinfo_t
+	if syscall.Sysinfo(&info) == nil && info.Totalram > 0 {
+		most = int64(info.Totalram) * int64(max(info.Unit, 1))
+	}
+	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		if n := readNumber(file); n > 0 {
+			most = min(most, n)
+		}
+	}
+	return most
+}
+
+// Tasks is how many processes and threads there can be.
+func Tasks() int {
+	most := int64(32 << 10)
+	for i, file := range []string{"/proc/sys/kernel/threads-max", "/proc/sys/kernel/pid_max"} {
+		if n := readNumber(file); n > 0 && (i == 0 || n < most) {
+			most = n
+		}
+	}
+	return int(most)
+}
+
+// readNumber reads a file with one number, 0 if it has none.
+func readNumber(file string) int64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
