@@ -16,6 +16,7 @@ import (
 	"deckhand/internal/cli"
 	"deckhand/internal/config"
 	"deckhand/internal/control"
+	"deckhand/internal/datadir"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/llm/scripted"
@@ -268,7 +269,7 @@ func (c *doctorCmd) verify(ctx context.Context, o *cli.Output) error {
 
 // repair ends a damaged log where it is still good. What is cut off is kept in a file first.
 func (c *doctorCmd) repair(ctx context.Context, o *cli.Output, d *data, st session.State) error {
-	unlock, err := lockDataDir(c.DataDir)
+	unlock, err := datadir.Lock(c.DataDir)
 	if err != nil {
 		return err
 	}

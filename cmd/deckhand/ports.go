@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"net"
 	"net/url"
@@ -10,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"deckhand/internal/datadir"
 	"deckhand/internal/httpapi"
 	"deckhand/internal/outbound"
 	"deckhand/internal/secret"
@@ -68,11 +68,7 @@ func (c *serveCmd) forwarding(ctx context.Context, d *data, keyring *secret.Keyr
 	default:
 		return f, nil
 	}
-	if d.db.ReadOnly() {
-		_, _ = rand.Read(f.Key[:]) // the names last as long as this process
-		return f, nil
-	}
-	f.Key, err = d.lastingKey(ctx, keyring, "ports_key", "ports key")
+	f.Key, err = datadir.Key(ctx, d.db, keyring, "ports_key", "ports key")
 	return f, err
 }
 

@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -22,11 +19,11 @@ import (
 	"deckhand/internal/cli"
 	"deckhand/internal/config"
 	"deckhand/internal/control"
+	"deckhand/internal/datadir"
 	"deckhand/internal/httpapi"
 	"deckhand/internal/machine"
 	"deckhand/internal/outbound"
 	"deckhand/internal/secret"
-	"deckhand/internal/session"
 	"deckhand/internal/store/sqlite"
 )
 
@@ -77,7 +74,7 @@ func (c *serveCmd) Run(ctx context.Context, all *commands, o *cli.Output) error 
 		return err
 	}
 	defer d.db.Close()
-	unlock, err := lockDataDir(c.DataDir)
+	unlock, err := datadir.Lock(c.DataDir)
 	if err != nil {
 		return err
 	}
@@ -202,53 +199,13 @@ func (d *data) signCookies(ctx context.Context, keyring *secret.Keyring, o acces
 	if d.db.ReadOnly() {
 		return nil
 	}
-	key, err := d.lastingKey(ctx, keyring, "cookie_key", "cookie key")
+	key, err := datadir.Key(ctx, d.db, keyring, "cookie_key", "cookie key")
 	if err != nil {
 		return err
 	}
 	o.CookieKey = key
 	d.gate = access.NewGate(d.db, o)
 	return nil
-}
-
-// lastingKey is a random key that is made once and kept sealed under a name.
-func (d *data) lastingKey(ctx context.Context, keyring *secret.Keyring, name, field string) (key [32]byte, err error) {
-	const owner = "deckhand server"
-	sealed, err := d.db.Meta(ctx, name)
-	if err != nil {
-		return key, err
-	}
-	if sealed == nil {
-		_, _ = rand.Read(key[:])
-		if sealed, err = keyring.Seal(ctx, owner, field, key[:]); err != nil {
-			return key, err
-		}
-		if sealed, err = d.db.SetMetaOnce(ctx, name, sealed); err != nil {
-			return key, err
-		}
-	}
-	plain, err := keyring.Open(ctx, owner, field, sealed)
-	copy(key[:], plain)
-	return key, err
-}
-
-// sandboxKeys gives each sandbox the key for what its runner writes down. It is the
-// same after a restart, so that results which waited for us can be read.
-func (d *data) sandboxKeys(ctx context.Context, keyring *secret.Keyring) (func(session.ID) []byte, error) {
-	var key [32]byte
-	if d.db.ReadOnly() {
-		_, _ = rand.Read(key[:])
-	} else {
-		var err error
-		if key, err = d.lastingKey(ctx, keyring, "results_key", "results key"); err != nil {
-			return nil, err
-		}
-	}
-	return func(id session.ID) []byte {
-		h := hmac.New(sha256.New, key[:])
-		h.Write([]byte(id))
-		return h.Sum(nil)
-	}, nil
 }
 
 // base is where people find this server: at the address they were given, or where it listens.

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"time"
 
+	"deckhand/internal/datadir"
 	"deckhand/internal/oidc"
 	"deckhand/internal/outbound"
 	"deckhand/internal/secret"
@@ -41,9 +41,7 @@ func (f signOnFlags) signOn(ctx context.Context, d *data, keyring *secret.Keyrin
 	c := oidc.Config{Issuer: f.OIDCIssuer, ClientID: f.OIDCClientID, ClientSecret: password, Scopes: f.OIDCScopes, Domains: f.OIDCAllowedDomains, AdminGroup: f.OIDCAdminGroup, Name: f.OIDCName,
 		// The operator chose the provider, which may well stand in the private network.
 		Client: outbound.NewClient(outbound.Policy{AllowAllPrivate: true}, 10*time.Second)}
-	if d.db.ReadOnly() {
-		_, _ = rand.Read(c.Key[:])
-	} else if c.Key, err = d.lastingKey(ctx, keyring, "sign_on_key", "sign-on key"); err != nil {
+	if c.Key, err = datadir.Key(ctx, d.db, keyring, "sign_on_key", "sign-on key"); err != nil {
 		return nil, err
 	}
 	s, err := oidc.New(c)

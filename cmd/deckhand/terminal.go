@@ -17,6 +17,7 @@ import (
 	"deckhand/internal/access"
 	"deckhand/internal/cli"
 	"deckhand/internal/config"
+	"deckhand/internal/datadir"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/profile"
@@ -83,7 +84,7 @@ func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a 
 			err = errors.Join(err, d.db.Close(), os.RemoveAll(a.dir))
 		}
 	}()
-	if a.unlock, err = lockDataDir(a.dir); err != nil {
+	if a.unlock, err = datadir.Lock(a.dir); err != nil {
 		return nil, err
 	}
 	keyring, err := secret.OpenKeyring(ctx, a.dir, os.Getenv("DECKHAND_MASTER_KEY"), d.db)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"deckhand/internal/datadir"
 	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/sandbox/local/tree"
 )
@@ -18,7 +19,7 @@ const passingName = "passing"
 
 // mark says so. The data dir is locked by now.
 func (a *alone) mark(ctx context.Context) error {
-	instance, err := a.data.instance(ctx)
+	instance, err := datadir.Instance(ctx, a.data.db)
 	if err != nil {
 		return err
 	}
@@ -37,7 +38,7 @@ func (f *talkFlags) sweep(ctx context.Context, logger *slog.Logger) {
 }
 
 func (f *talkFlags) sweepOne(ctx context.Context, dir string, logger *slog.Logger) error {
-	unlock, err := lockDataDir(dir)
+	unlock, err := datadir.Lock(dir)
 	if err != nil {
 		return nil // it is still at work
 	}

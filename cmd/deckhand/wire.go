@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,13 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"deckhand/internal/access"
 	"deckhand/internal/agent"
 	"deckhand/internal/cluster"
 	"deckhand/internal/conversation"
+	"deckhand/internal/datadir"
 	"deckhand/internal/gitaccess"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/httpapi"
@@ -86,26 +84,6 @@ func openDataWith(ctx context.Context, c common, o access.Options, store sqlite.
 		return nil, err
 	}
 	return &data{db: db, gate: access.NewGate(db, o)}, nil
-}
-
-// lockDataDir keeps a second server away from the same data.
-func lockDataDir(dir string) (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(dir, "server.lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if errors.Is(err, syscall.EROFS) {
-		return func() {}, nil // nobody can write there, so nobody is in the way
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot use the data directory: %w", err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("another deckhand process uses %s; stop it first, or choose another --data-dir", dir)
-	}
-	return func() {
-		// A process that is just being started has a copy of the file and would keep the lock a little longer.
-		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
-		f.Close()
-	}, nil
 }
 
 // server is all the parts, put together.
@@ -242,7 +220,7 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 	if err != nil {
 		return drivers.Driver{}, policy, errors.New(strings.Replace(err.Error(), "--allow-private", "--egress-private", 1))
 	}
-	instance, err := s.data.instance(ctx)
+	instance, err := datadir.Instance(ctx, s.data.db)
 	if err != nil {
 		return drivers.Driver{}, policy, err
 	}
@@ -250,7 +228,7 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 	s.out = func(ctx context.Context, id, call string, conn net.Conn) {
 		s.egress.Serve(ctx, id, agent.ModelsID(call), conn)
 	}
-	if err := claimBoxes(filepath.Join(c.DataDir, "boxes"), instance); err != nil {
+	if err := datadir.ClaimWorkspaces(filepath.Join(c.DataDir, "boxes"), instance); err != nil {
 		return drivers.Driver{}, policy, errors.Join(err, s.egress.Close())
 	}
 	c.Together = c.together()
@@ -260,7 +238,7 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 	}
 	s.driver = d
 	s.logger.Info("sandbox", "driver", d.Name, "egress", policy.Mode)
-	sealing, err := s.data.sandboxKeys(ctx, s.keyring)
+	sealing, err := datadir.SandboxKeys(ctx, s.data.db, s.keyring)
 	if err != nil {
 		return d, policy, errors.Join(err, s.egress.Close(), d.Close())
 	}
@@ -279,38 +257,6 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 		}})
 	s.workspaces = &profile.Workspaces{Workspaces: s.keeper, Sessions: sessions, Spec: spec}
 	return d, policy, nil
-}
-
-// claimBoxes makes sure that the workspaces belong to this database: with
-// another one they would look as if nobody needed them, and be removed.
-func claimBoxes(dir, instance string) error {
-	file := filepath.Join(dir, ".database")
-	known, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		if err = os.MkdirAll(dir, 0o700); err == nil {
-			err = os.WriteFile(file, []byte(instance), 0o600)
-		}
-		if errors.Is(err, syscall.EROFS) {
-			return nil
-		}
-		return err
-	}
-	if err == nil && string(known) != instance {
-		err = fmt.Errorf("the workspaces in %s belong to another database; use that database, or another --data-dir", dir)
-	}
-	return err
-}
-
-// instance is a name for this data, by which its containers are known.
-func (d *data) instance(ctx context.Context) (string, error) {
-	known, err := d.db.Meta(ctx, "instance")
-	if err != nil || known != nil || d.db.ReadOnly() {
-		return string(known), err
-	}
-	var b [8]byte
-	_, _ = rand.Read(b[:])
-	known, err = d.db.SetMetaOnce(ctx, "instance", []byte(hex.EncodeToString(b[:])))
-	return string(known), err
 }
 
 // measure adds what only the parts know to the metrics.

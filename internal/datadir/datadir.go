@@ -1,0 +1,122 @@
+// Package datadir looks after a server's data directory: the lock that keeps a
+// second server away, the workspaces that belong to its database, and the keys
+// and the name that a server keeps from start to start.
+package datadir
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"deckhand/internal/secret"
+	"deckhand/internal/session"
+)
+
+// Lock keeps a second server away from the same data.
+func Lock(dir string) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "server.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if errors.Is(err, syscall.EROFS) {
+		return func() {}, nil // nobody can write there, so nobody is in the way
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the data directory: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another deckhand process uses %s; stop it first, or choose another --data-dir", dir)
+	}
+	return func() {
+		// A process that is just being started has a copy of the file and would keep the lock a little longer.
+		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+		f.Close()
+	}, nil
+}
+
+// ClaimWorkspaces makes sure that the workspaces belong to this database: with
+// another one they would look as if nobody needed them, and be removed.
+func ClaimWorkspaces(dir, instance string) error {
+	file := filepath.Join(dir, ".database")
+	known, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		if err = os.MkdirAll(dir, 0o700); err == nil {
+			err = os.WriteFile(file, []byte(instance), 0o600)
+		}
+		if errors.Is(err, syscall.EROFS) {
+			return nil
+		}
+		return err
+	}
+	if err == nil && string(known) != instance {
+		err = fmt.Errorf("the workspaces in %s belong to another database; use that database, or another --data-dir", dir)
+	}
+	return err
+}
+
+// Meta stores small values under names.
+type Meta interface {
+	// Meta is the value, nil if there is none.
+	Meta(ctx context.Context, name string) ([]byte, error)
+	// SetMetaOnce stores a value unless there is one, and returns that which is stored.
+	SetMetaOnce(ctx context.Context, name string, value []byte) ([]byte, error)
+	// ReadOnly says that nothing can be stored.
+	ReadOnly() bool
+}
+
+// Instance is a name for this data, by which its containers are known.
+func Instance(ctx context.Context, db Meta) (string, error) {
+	known, err := db.Meta(ctx, "instance")
+	if err != nil || known != nil || db.ReadOnly() {
+		return string(known), err
+	}
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	known, err = db.SetMetaOnce(ctx, "instance", []byte(hex.EncodeToString(b[:])))
+	return string(known), err
+}
+
+// Key is a random key that is made once and kept sealed under a name. Where nothing can be stored, it lasts as long as
+// this process.
+func Key(ctx context.Context, db Meta, keyring *secret.Keyring, name, field string) (key [32]byte, err error) {
+	const owner = "deckhand server"
+	if db.ReadOnly() {
+		_, _ = rand.Read(key[:])
+		return key, nil
+	}
+	sealed, err := db.Meta(ctx, name)
+	if err != nil {
+		return key, err
+	}
+	if sealed == nil {
+		_, _ = rand.Read(key[:])
+		if sealed, err = keyring.Seal(ctx, owner, field, key[:]); err != nil {
+			return key, err
+		}
+		if sealed, err = db.SetMetaOnce(ctx, name, sealed); err != nil {
+			return key, err
+		}
+	}
+	plain, err := keyring.Open(ctx, owner, field, sealed)
+	copy(key[:], plain)
+	return key, err
+}
+
+// SandboxKeys gives each sandbox the key for what its runner writes down. It is the
+// same after a restart, so that results which waited for us can be read.
+func SandboxKeys(ctx context.Context, db Meta, keyring *secret.Keyring) (func(session.ID) []byte, error) {
+	key, err := Key(ctx, db, keyring, "results_key", "results key")
+	if err != nil {
+		return nil, err
+	}
+	return func(id session.ID) []byte {
+		h := hmac.New(sha256.New, key[:])
+		h.Write([]byte(id))
+		return h.Sum(nil)
+	}, nil
+}
