@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -72,7 +71,7 @@ func (c *importCmd) Run(ctx context.Context, o *cli.Output) error {
 	run := takeover.Import{Root: root, User: c.User, Store: d.db, Settings: settings.New(d.db, keyring, redactor), Masker: secret.NewMasker(),
 		LegacyUser: c.LegacyUser, Zone: zone, Overwrite: c.Overwrite, DryRun: c.DryRun}
 	if !c.JSON {
-		run.Told = func(v takeover.Conversation) { tellOf(o.Stdout, v) }
+		run.Told = func(v takeover.Conversation) { v.Write(o.Stdout) }
 		run.Reading = func(id string, done, total int) {
 			if done > 0 && done%10_000 == 0 {
 				fmt.Fprintf(o.Stderr, "%s: %d of %d events\n", id, done, total)
@@ -145,12 +144,7 @@ func (c *importCmd) print(o *cli.Output, r takeover.Report, failure error) error
 			return err
 		}
 	} else {
-		tellSettings(o.Stdout, r)
-		did := "imported"
-		if r.DryRun {
-			did = "would be imported; nothing was stored"
-		}
-		fmt.Fprintf(o.Stdout, "%d conversations: %d already here, %d failed, %d %s\n", len(r.Conversations), r.Count(takeover.Present), r.Count(takeover.Failed), r.Count(takeover.Imported), did)
+		r.Write(o.Stdout)
 	}
 	switch {
 	case failure != nil:
@@ -161,32 +155,4 @@ func (c *importCmd) print(o *cli.Output, r takeover.Report, failure error) error
 		return cli.Exit(cli.ExitError)
 	}
 	return nil
-}
-
-// tellOf is one conversation, with what there is to say of it.
-func tellOf(w io.Writer, c takeover.Conversation) {
-	fmt.Fprintf(w, "%-8s  %s  %d events  %s\n", c.State, c.From, c.Events, c.Title)
-	listed(w, "note", c.Notes)
-	listed(w, "problem", c.Problems)
-}
-
-func tellSettings(w io.Writer, r takeover.Report) {
-	s := r.Settings
-	for _, part := range []struct {
-		what  string
-		names []string
-	}{{"settings imported", s.Imported}, {"settings unchanged", s.Kept}} {
-		if len(part.names) > 0 {
-			fmt.Fprintf(w, "%s: %s\n", part.what, strings.Join(part.names, ", "))
-		}
-	}
-	listed(w, "note", s.Notes)
-	listed(w, "refused", s.Refused)
-	listed(w, "problem", r.Problems)
-}
-
-func listed(w io.Writer, kind string, all []string) {
-	for _, line := range all {
-		fmt.Fprintf(w, "    %s: %s\n", kind, line)
-	}
 }
