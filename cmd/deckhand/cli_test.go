@@ -14,6 +14,7 @@ import (
 
 	"deckhand/client"
 	"deckhand/internal/access"
+	"deckhand/internal/config"
 	"deckhand/internal/session"
 	"deckhand/internal/soak"
 )
@@ -404,7 +405,7 @@ func TestDoctorRepairs(t *testing.T) {
 	id := b.create("hello")
 	b.follow(id, 0, agentIs("awaiting_user_input"))
 	b.stop()
-	d, err := openData(t.Context(), common{DataDir: b.dir}, access.Options{})
+	d, err := openData(t.Context(), config.DataFlags{DataDir: b.dir}, access.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

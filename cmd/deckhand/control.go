@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net"
 	"path/filepath"
 	"time"
@@ -28,14 +27,6 @@ func (s *server) control(ctx context.Context, what, argument string) string {
 		return s.invite(ctx)
 	}
 	return "unknown"
-}
-
-// tellServer waits until a running server has acted on changed keys.
-func tellServer(dir string) error {
-	if control.Tell(dir, control.Keys) != nil {
-		return errors.New("the change is stored; the running server did not confirm it, but will apply it within a second")
-	}
-	return nil
 }
 
 // local is where programs on this machine find the server: where it listens,

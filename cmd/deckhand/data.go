@@ -1,25 +1,72 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
+	"os"
+
+	"deckhand/internal/access"
+	"deckhand/internal/cli/admin"
+	"deckhand/internal/config"
+	"deckhand/internal/store/sqlite"
 )
 
-// databasePath turns the URL into a file.
-func (c common) databasePath() (string, error) {
-	url := c.DatabaseURL
-	switch {
-	case url == "":
-		return filepath.Join(c.DataDir, "deckhand.db"), nil
-	case strings.HasPrefix(url, "sqlite:"):
-		path := strings.TrimPrefix(strings.TrimPrefix(url, "sqlite:"), "//")
-		if path == "" {
-			return "", errors.New("--database-url sqlite: needs a path after the colon")
-		}
-		return path, nil
+// data is what every command on the data opens.
+type data struct {
+	db   *sqlite.DB
+	gate *access.Gate
+}
+
+// openData opens the database. The data dir is made when it is not there.
+func openData(ctx context.Context, c config.DataFlags, o access.Options) (*data, error) {
+	return openDataWith(ctx, c, o, sqlite.Options{})
+}
+
+// openExisting is openData for commands that need data of a server. They create neither
+// the data directory nor the database: a misspelled --data-dir must not look like an empty server.
+func openExisting(ctx context.Context, c config.DataFlags, o access.Options) (*data, error) {
+	path, err := c.DatabasePath()
+	if err != nil {
+		return nil, err
 	}
-	scheme, _, _ := strings.Cut(url, ":")
-	return "", fmt.Errorf("--database-url: %s: is not supported; this version supports only SQLite: use sqlite:PATH", scheme)
+	const advice = "start a server with deckhand serve, or use another --data-dir"
+	if _, err := os.Stat(c.DataDir); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("no data directory at %s: %s", c.DataDir, advice)
+	}
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("no database at %s: %s", path, advice)
+	}
+	return openData(ctx, c, o)
+}
+
+// reserveSize is the space that a server keeps for when the disk is full.
+const reserveSize = 8 << 20
+
+func openDataWith(ctx context.Context, c config.DataFlags, o access.Options, store sqlite.Options) (*data, error) {
+	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot create the data directory: %w", err)
+	}
+	path, err := c.DatabasePath()
+	if err != nil {
+		return nil, err
+	}
+	db, err := sqlite.Open(ctx, path, store)
+	if err != nil {
+		return nil, err
+	}
+	return &data{db: db, gate: access.NewGate(db, o)}, nil
+}
+
+// opener opens the data for the commands that manage users and keys.
+var opener = &admin.Opener{Create: adminData(openData), Existing: adminData(openExisting)}
+
+func adminData(open func(context.Context, config.DataFlags, access.Options) (*data, error)) func(context.Context, config.DataFlags) (*admin.Data, error) {
+	return func(ctx context.Context, c config.DataFlags) (*admin.Data, error) {
+		d, err := open(ctx, c, access.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return &admin.Data{Store: d.db, Gate: d.gate}, nil
+	}
 }

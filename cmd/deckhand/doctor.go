@@ -24,7 +24,7 @@ import (
 )
 
 type doctorCmd struct {
-	common
+	config.DataFlags
 	sandboxFlags
 	listenFlags
 	Model        bool   `name:"model" help:"Also test a user's stored model. Makes a few short model calls, which are billed."`
@@ -36,7 +36,7 @@ type doctorCmd struct {
 // Run checks one thing after the other and says what to do about what is wrong.
 func (c *doctorCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	if c.Conversation != "" {
-		d, err := openExisting(ctx, c.common, access.Options{})
+		d, err := openExisting(ctx, c.DataFlags, access.Options{})
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (c *doctorCmd) Run(ctx context.Context, all *commands, o *cli.Output) error
 	}
 	r := &doctor.Report{Out: o.Stdout}
 	r.Check("data dir", c.DataDir, doctor.DataDir(c.DataDir))
-	path, err := c.databasePath()
+	path, err := c.DatabasePath()
 	r.Check("database", path, err)
 	if err == nil {
 		r.Check("database opens", "", c.database(ctx, r))
@@ -66,13 +66,13 @@ func (c *doctorCmd) Run(ctx context.Context, all *commands, o *cli.Output) error
 
 // database opens what is there; it makes nothing where nothing is.
 func (c *doctorCmd) database(ctx context.Context, r *doctor.Report) error {
-	path, _ := c.databasePath()
+	path, _ := c.DatabasePath()
 	for _, needed := range []string{c.DataDir, path} {
 		if _, err := os.Stat(needed); errors.Is(err, os.ErrNotExist) {
 			return nil
 		}
 	}
-	d, err := openData(ctx, c.common, access.Options{})
+	d, err := openData(ctx, c.DataFlags, access.Options{})
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (c *doctorCmd) model(ctx context.Context, all *commands, r *doctor.Report) 
 	if err != nil {
 		return err
 	}
-	d, err := openExisting(ctx, c.common, access.Options{})
+	d, err := openExisting(ctx, c.DataFlags, access.Options{})
 	if err != nil {
 		return err
 	}

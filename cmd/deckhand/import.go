@@ -13,6 +13,7 @@ import (
 
 	"deckhand/internal/access"
 	"deckhand/internal/cli"
+	"deckhand/internal/config"
 	"deckhand/internal/control"
 	"deckhand/internal/secret"
 	"deckhand/internal/settings"
@@ -21,7 +22,7 @@ import (
 
 // importCmd is deckhand import.
 type importCmd struct {
-	common
+	config.DataFlags
 	From       string `name:"from" required:"" placeholder:"DIR" help:"Data folder of the legacy server, such as ~/.openhands. It is not modified."`
 	User       string `name:"user" default:"admin" placeholder:"NAME" help:"User who owns the imported data (default: ${default})."`
 	LegacyUser string `name:"legacy-user" placeholder:"UID" help:"Import only users/UID, from a server with several users."`
@@ -100,22 +101,22 @@ func zoneOf(name string) (*time.Location, error) {
 
 // target is where everything goes. A dry run makes no data dir: if there is none, it
 // looks at an empty one elsewhere.
-func (c *importCmd) target() (common, func(), error) {
+func (c *importCmd) target() (config.DataFlags, func(), error) {
 	nothing := func() {}
-	path, err := c.databasePath()
+	path, err := c.DatabasePath()
 	if err != nil || !c.DryRun {
-		return c.common, nothing, err
+		return c.DataFlags, nothing, err
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return c.common, nothing, nil
+		return c.DataFlags, nothing, nil
 	}
 	dir, err := os.MkdirTemp("", "deckhand-dry-run-")
-	return common{DataDir: dir}, func() { os.RemoveAll(dir) }, err
+	return config.DataFlags{DataDir: dir}, func() { os.RemoveAll(dir) }, err
 }
 
 // user makes sure that the user is there. On a machine where no server has been
 // started yet, the first user is made as the server would.
-func (c *importCmd) user(ctx context.Context, d *data, target common) error {
+func (c *importCmd) user(ctx context.Context, d *data, target config.DataFlags) error {
 	users, err := d.gate.Users(ctx)
 	if err != nil {
 		return err

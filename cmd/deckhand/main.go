@@ -10,14 +10,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"regexp"
-	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/admin"
 	"deckhand/internal/cli/completion"
 	"deckhand/internal/config"
 )
@@ -40,17 +38,11 @@ type commands struct {
 	Completion completionCmd `cmd:"" help:"Print a shell completion script."`
 	Replay     replayCmd     `cmd:"" help:"Replay a recorded trajectory in a new sandbox. Needs no server."`
 	Import     importCmd     `cmd:"" help:"Import settings, secrets and conversations from a legacy server's data folder. The server may be running."`
-	Key        keyCmd        `cmd:"" help:"Create, list and revoke API keys; rotate the master key. The server may be running."`
-	User       userCmd       `cmd:"" help:"Create, list, disable and enable users. The server may be running."`
+	Key        admin.Key     `cmd:"" help:"Create, list and revoke API keys; rotate the master key. The server may be running."`
+	User       admin.User    `cmd:"" help:"Create, list, disable and enable users. The server may be running."`
 	OpenAPI    openapiCmd    `cmd:"" name:"openapi" help:"Print the OpenAPI 3.1 document."`
 	Doctor     doctorCmd     `cmd:"" help:"Check this machine's setup, or verify a conversation's log."`
 	Version    versionCmd    `cmd:"" help:"Print the version or the software bill of materials."`
-}
-
-// common is what commands on the data have in common.
-type common struct {
-	DataDir     string `name:"data-dir" env:"DECKHAND_DATA_DIR" default:"${data_dir}" placeholder:"DIR" help:"Data directory (default: ${default})."`
-	DatabaseURL string `name:"database-url" env:"DECKHAND_DATABASE_URL" placeholder:"URL" help:"Database: sqlite:PATH. Default: deckhand.db in the data directory."`
 }
 
 func main() {
@@ -64,7 +56,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == completion.Word {
 		return complete(ctx, args[1:], stdout)
 	}
-	args = asTyped(args)
+	args = config.AsTyped(args)
 	var c commands
 	file := &config.Resolver{Args: args}
 	if err := file.Load(); err != nil { // before the parser, which would put a flag's name before it
@@ -82,7 +74,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: false, Summary: true}),
 		kong.Resolvers(file),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(&cli.Output{Stdout: stdout, Stderr: stderr}),
+		kong.Bind(&cli.Output{Stdout: stdout, Stderr: stderr}, opener),
 	)
 	if err != nil {
 		fmt.Fprintln(stderr, "deckhand:", err)
@@ -96,12 +88,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		var usage *kong.ParseError
 		if errors.As(err, &usage) {
 			_ = usage.Context.PrintUsage(true)
-			err = quoteTask(usage)
+			err = config.QuoteTask(usage)
 		}
 		fmt.Fprintln(stderr, "deckhand:", err)
 		return 2
 	}
-	if err := checkNegative(k); err != nil {
+	if err := config.CheckNegative(k); err != nil {
 		fmt.Fprintln(stderr, "deckhand:", err)
 		return 2
 	}
@@ -120,48 +112,4 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return ended.Code
 	}
 	return 1
-}
-
-// asTyped understands what people try first, as with other programs.
-func asTyped(args []string) []string {
-	switch {
-	case len(args) > 0 && args[0] == "help":
-		return append(slices.Clone(args[1:]), "--help")
-	case len(args) == 1 && args[0] == "--version":
-		return []string{"version"}
-	}
-	var out []string
-	for i, arg := range args {
-		if arg == "--" {
-			return append(out, args[i:]...)
-		}
-		if last := len(out) - 1; last >= 0 && negativeNumber.MatchString(arg) && strings.HasPrefix(out[last], "--") && !strings.Contains(out[last], "=") {
-			out[last] += "=" + arg // the parser would take it for a short flag
-			continue
-		}
-		out = append(out, arg)
-	}
-	return out
-}
-
-var negativeNumber = regexp.MustCompile(`^-[0-9][0-9.]*[A-Za-z]*$`)
-
-// checkNegative refuses negative numbers, which have no meaning for any flag. Optional
-// values are checked by their commands.
-func checkNegative(k *kong.Context) error {
-	for _, f := range k.Flags() {
-		if v := f.Target; v.CanInt() && v.Int() < 0 || v.CanFloat() && v.Float() < 0 {
-			return fmt.Errorf("--%s must not be negative", f.Name)
-		}
-	}
-	return nil
-}
-
-// quoteTask says what is wrong where a task was given as several words.
-func quoteTask(err *kong.ParseError) error {
-	at := err.Context.Selected()
-	if at == nil || at.Name != "run" && at.Name != "new" || !strings.HasPrefix(err.Error(), "unexpected argument") {
-		return err
-	}
-	return fmt.Errorf("%w; quote the task: deckhand %s \"fix the failing test\"", err, at.Name)
 }

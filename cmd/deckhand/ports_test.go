@@ -11,6 +11,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	"deckhand/internal/config"
 	"deckhand/internal/httpapi"
 	"deckhand/internal/secret"
 )
@@ -105,7 +106,7 @@ func TestPortsDomain(t *testing.T) {
 		{serveCmd{listenFlags: listenFlags{Addr: "0.0.0.0:3000", BehindProxy: true}, PortsDomain: "ports.example.org:8443"}, httpapi.Forwarding{Domain: "ports.example.org", Scheme: "https", Port: "8443"}},
 		{serveCmd{listenFlags: listenFlags{Addr: "127.0.0.1:3000", PublicURL: "http://deckhand.lan:81"}, PortsDomain: "ports.lan"}, httpapi.Forwarding{Domain: "ports.lan", Scheme: "http", Port: "81"}},
 	} {
-		dir := common{DataDir: t.TempDir()}
+		dir := config.DataFlags{DataDir: t.TempDir()}
 		d, err := openData(t.Context(), dir, access.Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"deckhand/internal/cli"
+	"deckhand/internal/config"
 	"deckhand/internal/session"
 )
 
 // talkFlags are those of commands that hold a conversation in the terminal.
 type talkFlags struct {
-	common
+	config.DataFlags
 	sandboxFlags
 	profileFlags
 	Model         string        `name:"model" env:"DECKHAND_MODEL" placeholder:"NAME" help:"Model, as provider/model; scripted/demo needs no key. Default: from the stored settings of --user. The key is read from DECKHAND_LLM_API_KEY, LLM_API_KEY or these settings."`

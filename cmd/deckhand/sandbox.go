@@ -4,54 +4,30 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
-	"slices"
-	"strings"
 
+	"deckhand/internal/config"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/sandbox/egress"
-	"deckhand/internal/sandbox/local"
 )
 
 // sandboxFlags say where the agents' commands run.
 type sandboxFlags struct {
-	Sandbox          string         `name:"sandbox" env:"DECKHAND_SANDBOX" default:"auto" enum:"auto,local,docker,host" help:"Where commands run: local (Linux namespaces, no daemon), docker (any image), host (NO sandbox), or auto (docker if available, otherwise local)."`
-	SandboxImage     string         `name:"sandbox-image" env:"DECKHAND_SANDBOX_IMAGE" default:"buildpack-deps:bookworm" placeholder:"IMAGE" help:"Default image of docker sandboxes (default: ${default})."`
-	SandboxUser      string         `name:"sandbox-user" env:"DECKHAND_SANDBOX_USER" placeholder:"UID[:GID]" help:"User inside docker sandboxes. Default: the image's user."`
-	SandboxRootFS    string         `name:"sandbox-rootfs" env:"DECKHAND_SANDBOX_ROOTFS" placeholder:"DIR" help:"Root file system of local sandboxes. Default: this machine's, without its secrets."`
-	SandboxCPUs      float64        `name:"sandbox-cpus" env:"DECKHAND_SANDBOX_CPUS" default:"2" placeholder:"N" help:"CPU limit of a sandbox (default: ${default}), multiplied by the user's remote_runtime_resource_factor."`
-	SandboxMemory    byteSize       `name:"sandbox-memory" env:"DECKHAND_SANDBOX_MEMORY" default:"4G" placeholder:"SIZE" help:"Memory limit of a sandbox (default: ${default}), multiplied by the user's remote_runtime_resource_factor."`
-	SandboxProcesses int            `name:"sandbox-processes" env:"DECKHAND_SANDBOX_PROCESSES" default:"1024" placeholder:"N" help:"Limit of processes and threads in a sandbox (default: ${default})."`
-	SandboxDisk      byteSize       `name:"sandbox-disk" env:"DECKHAND_SANDBOX_DISK" default:"10G" placeholder:"SIZE" help:"Disk limit of a sandbox, including its workspace (default: ${default})."`
-	DockerHost       string         `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Container engine. Default: DOCKER_HOST, or the default socket."`
-	Egress           string         `name:"egress" env:"DECKHAND_EGRESS" default:"open" enum:"open,allowlist,off" help:"Network access of sandboxes: open (public internet), allowlist (--egress-allow) or off. Private addresses are always blocked, except --egress-private."`
-	EgressAllow      []string       `name:"egress-allow" env:"DECKHAND_EGRESS_ALLOW" placeholder:"HOST" help:"Hosts for --egress allowlist: example.org, *.example.org, example.org:8443."`
-	EgressPrivate    string         `name:"egress-private" env:"DECKHAND_EGRESS_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses that sandboxes may access, such as a package mirror."`
-	Together         sandbox.Limits `kong:"-"` // of all local sandboxes at once; see shareFlags
-	Folder           string         `kong:"-"` // the workspace of every conversation, "" for one of its own each
-	RunnerPath       string         `name:"runner-path" env:"DECKHAND_RUNNER" hidden:"" help:"Runner to use instead of the embedded one."`
-}
-
-// byteSize is a size as people write it: 512M, 4G, 1073741824.
-type byteSize int64
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (b *byteSize) UnmarshalText(text []byte) error {
-	s := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(strings.TrimSpace(string(text))), "B"), "I")
-	unit := int64(1)
-	for i, u := range "KMGT" {
-		if t, ok := strings.CutSuffix(s, string(u)); ok {
-			s, unit = t, 1<<(10*(i+1))
-			break
-		}
-	}
-	var n float64
-	if _, err := fmt.Sscanf(s+"\n", "%g\n", &n); err != nil || n <= 0 || n*float64(unit) > 1<<62 {
-		return fmt.Errorf("%q is not a size; use a value such as 512M or 4G", text)
-	}
-	*b = byteSize(n * float64(unit))
-	return nil
+	Sandbox          string          `name:"sandbox" env:"DECKHAND_SANDBOX" default:"auto" enum:"auto,local,docker,host" help:"Where commands run: local (Linux namespaces, no daemon), docker (any image), host (NO sandbox), or auto (docker if available, otherwise local)."`
+	SandboxImage     string          `name:"sandbox-image" env:"DECKHAND_SANDBOX_IMAGE" default:"buildpack-deps:bookworm" placeholder:"IMAGE" help:"Default image of docker sandboxes (default: ${default})."`
+	SandboxUser      string          `name:"sandbox-user" env:"DECKHAND_SANDBOX_USER" placeholder:"UID[:GID]" help:"User inside docker sandboxes. Default: the image's user."`
+	SandboxRootFS    string          `name:"sandbox-rootfs" env:"DECKHAND_SANDBOX_ROOTFS" placeholder:"DIR" help:"Root file system of local sandboxes. Default: this machine's, without its secrets."`
+	SandboxCPUs      float64         `name:"sandbox-cpus" env:"DECKHAND_SANDBOX_CPUS" default:"2" placeholder:"N" help:"CPU limit of a sandbox (default: ${default}), multiplied by the user's remote_runtime_resource_factor."`
+	SandboxMemory    config.ByteSize `name:"sandbox-memory" env:"DECKHAND_SANDBOX_MEMORY" default:"4G" placeholder:"SIZE" help:"Memory limit of a sandbox (default: ${default}), multiplied by the user's remote_runtime_resource_factor."`
+	SandboxProcesses int             `name:"sandbox-processes" env:"DECKHAND_SANDBOX_PROCESSES" default:"1024" placeholder:"N" help:"Limit of processes and threads in a sandbox (default: ${default})."`
+	SandboxDisk      config.ByteSize `name:"sandbox-disk" env:"DECKHAND_SANDBOX_DISK" default:"10G" placeholder:"SIZE" help:"Disk limit of a sandbox, including its workspace (default: ${default})."`
+	DockerHost       string          `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Container engine. Default: DOCKER_HOST, or the default socket."`
+	Egress           string          `name:"egress" env:"DECKHAND_EGRESS" default:"open" enum:"open,allowlist,off" help:"Network access of sandboxes: open (public internet), allowlist (--egress-allow) or off. Private addresses are always blocked, except --egress-private."`
+	EgressAllow      []string        `name:"egress-allow" env:"DECKHAND_EGRESS_ALLOW" placeholder:"HOST" help:"Hosts for --egress allowlist: example.org, *.example.org, example.org:8443."`
+	EgressPrivate    string          `name:"egress-private" env:"DECKHAND_EGRESS_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses that sandboxes may access, such as a package mirror."`
+	Together         sandbox.Limits  `kong:"-"` // of all local sandboxes at once; see shareFlags
+	Folder           string          `kong:"-"` // the workspace of every conversation, "" for one of its own each
+	RunnerPath       string          `name:"runner-path" env:"DECKHAND_RUNNER" hidden:"" help:"Runner to use instead of the embedded one."`
 }
 
 func (f *sandboxFlags) limits() sandbox.Limits {
@@ -82,25 +58,6 @@ func (f *sandboxFlags) policy() (egress.Policy, error) {
 		return p, fmt.Errorf("--egress-allow: %w", err)
 	}
 	return p, nil
-}
-
-// usualPath finds programs on any system.
-const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-// path is where a local sandbox, which sees this machine's programs, looks for
-// them: where we do, as far as it is not hidden.
-func (f *sandboxFlags) path(d drivers.Driver, ours string) string {
-	if d.Name != local.Name || f.SandboxRootFS != "" {
-		return ""
-	}
-	var seen []string
-	for _, dir := range append(filepath.SplitList(ours), filepath.SplitList(usualPath)...) {
-		visible := strings.HasPrefix(dir, "/usr/") || strings.HasPrefix(dir, "/opt/") || dir == "/bin" || dir == "/sbin"
-		if visible && !slices.Contains(seen, dir) {
-			seen = append(seen, dir)
-		}
-	}
-	return strings.Join(seen, ":")
 }
 
 // driver is the config of the driver that the flags name.

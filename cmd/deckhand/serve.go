@@ -29,7 +29,7 @@ import (
 
 // serveCmd is deckhand serve.
 type serveCmd struct {
-	common
+	config.DataFlags
 	sandboxFlags
 	profileFlags
 	signOnFlags
@@ -179,7 +179,7 @@ func (c *serveCmd) limits() access.Options {
 }
 
 func (c *serveCmd) open(ctx context.Context) (*data, error) {
-	return openDataWith(ctx, c.common, c.limits(), sqlite.Options{Reserve: reserveSize})
+	return openDataWith(ctx, c.DataFlags, c.limits(), sqlite.Options{Reserve: reserveSize})
 }
 
 // hosts are the names this server answers to.

@@ -74,7 +74,7 @@ func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a 
 		f.Microagents = filepath.Join(f.DataDir, "microagents")
 	}
 	// The address is loopback, since whoever runs this may reach what this machine may.
-	c := &serveCmd{common: common{DataDir: a.dir}, sandboxFlags: f.sandboxFlags, profileFlags: f.profileFlags, listenFlags: listenFlags{Addr: "127.0.0.1:0"}}
+	c := &serveCmd{DataFlags: config.DataFlags{DataDir: a.dir}, sandboxFlags: f.sandboxFlags, profileFlags: f.profileFlags, listenFlags: listenFlags{Addr: "127.0.0.1:0"}}
 	d, err := c.open(ctx)
 	if err != nil {
 		return nil, err
@@ -190,14 +190,14 @@ func (f *talkFlags) flagOf(loc []any) string {
 
 // stored reads the user's settings beside whatever server runs there. Where there are none, it makes none.
 func (f *talkFlags) stored(ctx context.Context, redactor *secret.Redactor) (settings.Settings, error) {
-	path, err := f.databasePath()
+	path, err := f.DatabasePath()
 	if err != nil {
 		return settings.Settings{}, err
 	}
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return settings.Defaults(), nil
 	}
-	d, err := openData(ctx, f.common, access.Options{})
+	d, err := openData(ctx, f.DataFlags, access.Options{})
 	if err != nil {
 		return settings.Settings{}, err
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"deckhand/internal/access"
 	"deckhand/internal/agent"
 	"deckhand/internal/cluster"
 	"deckhand/internal/conversation"
@@ -32,59 +31,12 @@ import (
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 	"deckhand/internal/solvable"
-	"deckhand/internal/store/sqlite"
 	"deckhand/internal/telemetry"
 	"deckhand/internal/tool/bash"
 	"deckhand/internal/trigger"
 	"deckhand/internal/workspace"
 	"deckhand/web"
 )
-
-// data is what every command on the data opens.
-type data struct {
-	db   *sqlite.DB
-	gate *access.Gate
-}
-
-// openData opens the database. The data dir is made when it is not there.
-func openData(ctx context.Context, c common, o access.Options) (*data, error) {
-	return openDataWith(ctx, c, o, sqlite.Options{})
-}
-
-// openExisting is openData for commands that need data of a server. They create neither
-// the data directory nor the database: a misspelled --data-dir must not look like an empty server.
-func openExisting(ctx context.Context, c common, o access.Options) (*data, error) {
-	path, err := c.databasePath()
-	if err != nil {
-		return nil, err
-	}
-	const advice = "start a server with deckhand serve, or use another --data-dir"
-	if _, err := os.Stat(c.DataDir); errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("no data directory at %s: %s", c.DataDir, advice)
-	}
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("no database at %s: %s", path, advice)
-	}
-	return openData(ctx, c, o)
-}
-
-// reserveSize is the space that a server keeps for when the disk is full.
-const reserveSize = 8 << 20
-
-func openDataWith(ctx context.Context, c common, o access.Options, store sqlite.Options) (*data, error) {
-	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot create the data directory: %w", err)
-	}
-	path, err := c.databasePath()
-	if err != nil {
-		return nil, err
-	}
-	db, err := sqlite.Open(ctx, path, store)
-	if err != nil {
-		return nil, err
-	}
-	return &data{db: db, gate: access.NewGate(db, o)}, nil
-}
 
 // server is all the parts, put together.
 type server struct {
@@ -177,7 +129,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Seal: keyring, NewID: d.db.NewID, Models: s.profiles.Rules(), UserLimit: limit, SandboxImages: driver.Images,
 		Conflicts: d.gate, Workspaces: s.keeper, Feedback: d.db.Feedback(), Redact: redactor.Add,
 		VerifyRepository: func(ctx context.Context, st settings.Settings, provider, repository, branch string) (string, error) {
-			return gitprovider.Verify(ctx, client, tokens(st), provider, repository, branch)
+			return gitprovider.Verify(ctx, client, gitaccess.Tokens(st), provider, repository, branch)
 		},
 	})
 	config := httpapi.Config{
@@ -242,7 +194,7 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 	if err != nil {
 		return d, policy, errors.Join(err, s.egress.Close(), d.Close())
 	}
-	spec := profile.Sandboxes(profile.SandboxConfig{Settings: userSettings, Limits: c.sandboxFlags.limits(), Folder: c.Folder, Path: c.path(d, os.Getenv("PATH")), Gate: d.Confined(), Seal: sealing})
+	spec := profile.Sandboxes(profile.SandboxConfig{Settings: userSettings, Limits: c.sandboxFlags.limits(), Folder: c.Folder, Path: d.Path(c.SandboxRootFS, os.Getenv("PATH")), Gate: d.Confined(), Seal: sealing})
 	trust := &gitaccess.Trust{Sessions: sessions, Settings: userSettings, Client: client, Logger: s.logger}
 	s.keeper = workspace.New(workspace.Config{Driver: d.Driver, Name: d.Name, Sessions: sessions, Index: s.data.db, Spec: trust.Spec(spec), Logger: s.logger, PerUser: c.perUser(), DiskPerUser: c.diskPerUser(d.Driver),
 		Prepare: gitaccess.NewCheckout(gitaccess.CheckoutConfig{Sessions: sessions, Settings: userSettings, Folder: c.Folder, Confinable: d.Confined(),
@@ -271,14 +223,6 @@ func (s *server) measure(hub *live.Hub) {
 
 // busyRequests is how many requests are being answered at once when they pour in.
 const busyRequests = 4
-
-func tokens(st settings.Settings) map[string]gitprovider.Token {
-	out := map[string]gitprovider.Token{}
-	for name, t := range st.ProviderTokens {
-		out[name] = gitprovider.Token{Token: t.Token.Reveal(), Host: t.Host}
-	}
-	return out
-}
 
 // wireForges gives the door the git providers and the user's model.
 func (s *server) wireForges(c *httpapi.Config, client *http.Client) {

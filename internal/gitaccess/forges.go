@@ -45,3 +45,12 @@ func (f *Forges) Open(ctx context.Context, user, provider string) (gitprovider.P
 	}
 	return Open(ctx, f.Client, provider, t)
 }
+
+// Tokens are what a user has stored for git providers, by their names.
+func Tokens(st settings.Settings) map[string]gitprovider.Token {
+	out := map[string]gitprovider.Token{}
+	for name, t := range st.ProviderTokens {
+		out[name] = gitprovider.Token{Token: t.Token.Reveal(), Host: t.Host}
+	}
+	return out
+}

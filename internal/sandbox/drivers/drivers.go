@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"deckhand/internal/sandbox"
@@ -152,4 +154,23 @@ func Findings(ctx context.Context, d sandbox.Driver) []sandbox.Finding {
 		return c.Check(ctx)
 	}
 	return nil
+}
+
+// usualPath finds programs on any system.
+const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// Path is where a local sandbox, which sees this machine's programs, looks for
+// them: where we do, as far as it is not hidden.
+func (d Driver) Path(rootFS, ours string) string {
+	if d.Name != local.Name || rootFS != "" {
+		return ""
+	}
+	var seen []string
+	for _, dir := range append(filepath.SplitList(ours), filepath.SplitList(usualPath)...) {
+		visible := strings.HasPrefix(dir, "/usr/") || strings.HasPrefix(dir, "/opt/") || dir == "/bin" || dir == "/sbin"
+		if visible && !slices.Contains(seen, dir) {
+			seen = append(seen, dir)
+		}
+	}
+	return strings.Join(seen, ":")
 }

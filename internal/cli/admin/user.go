@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"context"
@@ -9,24 +9,26 @@ import (
 
 	"deckhand/internal/access"
 	"deckhand/internal/cli"
+	"deckhand/internal/config"
 )
 
-type userCmd struct {
-	Create  userCreateCmd  `cmd:"" help:"Create a user."`
-	List    userListCmd    `cmd:"" help:"List users."`
-	Disable userDisableCmd `cmd:"" help:"Disable a user: keys stop working and streams are closed. No data is deleted."`
-	Enable  userEnableCmd  `cmd:"" help:"Enable a disabled user."`
+// User is deckhand user.
+type User struct {
+	Create  userCreate  `cmd:"" help:"Create a user."`
+	List    userList    `cmd:"" help:"List users."`
+	Disable userDisable `cmd:"" help:"Disable a user: keys stop working and streams are closed. No data is deleted."`
+	Enable  userEnable  `cmd:"" help:"Enable a disabled user."`
 }
 
-type userCreateCmd struct {
-	common
+type userCreate struct {
+	config.DataFlags
 	Name  string `arg:"" help:"User name: a-z, 0-9 and . _ @ -."`
 	Admin bool   `name:"admin" help:"Allow the user to have admin keys."`
 }
 
 // Run makes a user.
-func (c *userCreateCmd) Run(ctx context.Context, o *cli.Output) error {
-	return c.change(ctx, openData, func(g *access.Gate) error {
+func (c *userCreate) Run(ctx context.Context, o *cli.Output, open *Opener) error {
+	return change(ctx, c.DataFlags, open.Create, func(g *access.Gate) error {
 		u, err := g.CreateUser(ctx, c.Name, c.Admin)
 		if errors.Is(err, access.ErrExists) {
 			return fmt.Errorf("user %s already exists", c.Name)
@@ -38,16 +40,16 @@ func (c *userCreateCmd) Run(ctx context.Context, o *cli.Output) error {
 	})
 }
 
-type userListCmd struct{ common }
+type userList struct{ config.DataFlags }
 
 // Run lists users.
-func (c *userListCmd) Run(ctx context.Context, o *cli.Output) error {
-	d, err := openExisting(ctx, c.common, access.Options{})
+func (c *userList) Run(ctx context.Context, o *cli.Output, open *Opener) error {
+	d, err := open.Existing(ctx, c.DataFlags)
 	if err != nil {
 		return err
 	}
-	defer d.db.Close()
-	users, err := d.gate.Users(ctx)
+	defer d.Store.Close()
+	users, err := d.Gate.Users(ctx)
 	if err != nil {
 		return err
 	}
@@ -63,27 +65,27 @@ func (c *userListCmd) Run(ctx context.Context, o *cli.Output) error {
 	return w.Flush()
 }
 
-type userDisableCmd struct {
-	common
+type userDisable struct {
+	config.DataFlags
 	Name  string `arg:"" help:"User name."`
 	Force bool   `name:"force" help:"Disable the user even if no usable admin key remains."`
 }
 
 // Run locks a user out.
-func (c *userDisableCmd) Run(ctx context.Context, o *cli.Output) error {
-	return c.change(ctx, openExisting, func(g *access.Gate) error {
+func (c *userDisable) Run(ctx context.Context, o *cli.Output, open *Opener) error {
+	return change(ctx, c.DataFlags, open.Existing, func(g *access.Gate) error {
 		return said(o, g.DisableUser(ctx, c.Name, c.Force), c.Name, "disabled")
 	})
 }
 
-type userEnableCmd struct {
-	common
+type userEnable struct {
+	config.DataFlags
 	Name string `arg:"" help:"User name."`
 }
 
 // Run lets a user in again.
-func (c *userEnableCmd) Run(ctx context.Context, o *cli.Output) error {
-	return c.change(ctx, openExisting, func(g *access.Gate) error { return said(o, g.EnableUser(ctx, c.Name), c.Name, "enabled") })
+func (c *userEnable) Run(ctx context.Context, o *cli.Output, open *Opener) error {
+	return change(ctx, c.DataFlags, open.Existing, func(g *access.Gate) error { return said(o, g.EnableUser(ctx, c.Name), c.Name, "enabled") })
 }
 
 func said(o *cli.Output, err error, name, what string) error {

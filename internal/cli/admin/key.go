@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"context"
@@ -10,18 +10,20 @@ import (
 
 	"deckhand/internal/access"
 	"deckhand/internal/cli"
+	"deckhand/internal/config"
 	"deckhand/internal/secret"
 )
 
-type keyCmd struct {
-	Create       keyCreateCmd    `cmd:"" help:"Create a key and print only the key. Creates the user if needed."`
-	List         keyListCmd      `cmd:"" help:"List keys. The keys themselves are not stored."`
-	Revoke       keyRevokeCmd    `cmd:"" help:"Revoke a key and close its open streams."`
-	RotateMaster rotateMasterCmd `cmd:"" name:"rotate-master" help:"Replace the master key that encrypts stored secrets."`
+// Key is deckhand key.
+type Key struct {
+	Create       keyCreate    `cmd:"" help:"Create a key and print only the key. Creates the user if needed."`
+	List         keyList      `cmd:"" help:"List keys. The keys themselves are not stored."`
+	Revoke       keyRevoke    `cmd:"" help:"Revoke a key and close its open streams."`
+	RotateMaster rotateMaster `cmd:"" name:"rotate-master" help:"Replace the master key that encrypts stored secrets."`
 }
 
-type keyCreateCmd struct {
-	common
+type keyCreate struct {
+	config.DataFlags
 	User    string         `name:"user" required:"" placeholder:"NAME" help:"User who owns the key."`
 	Admin   bool           `name:"admin" help:"Create an admin key, which can manage users and keys."`
 	Name    string         `name:"name" placeholder:"LABEL" help:"Label of the key."`
@@ -29,8 +31,8 @@ type keyCreateCmd struct {
 }
 
 // Run makes a key.
-func (c *keyCreateCmd) Run(ctx context.Context, o *cli.Output) error {
-	return c.change(ctx, openData, func(g *access.Gate) error {
+func (c *keyCreate) Run(ctx context.Context, o *cli.Output, open *Opener) error {
+	return change(ctx, c.DataFlags, open.Create, func(g *access.Gate) error {
 		var life time.Duration // for ever
 		if c.Expires != nil {
 			if life = *c.Expires; life <= 0 {
@@ -45,19 +47,19 @@ func (c *keyCreateCmd) Run(ctx context.Context, o *cli.Output) error {
 	})
 }
 
-type keyListCmd struct {
-	common
+type keyList struct {
+	config.DataFlags
 	User string `name:"user" placeholder:"NAME" help:"List only the keys of this user."`
 }
 
 // Run lists keys.
-func (c *keyListCmd) Run(ctx context.Context, o *cli.Output) error {
-	d, err := openExisting(ctx, c.common, access.Options{})
+func (c *keyList) Run(ctx context.Context, o *cli.Output, open *Opener) error {
+	d, err := open.Existing(ctx, c.DataFlags)
 	if err != nil {
 		return err
 	}
-	defer d.db.Close()
-	keys, err := d.gate.List(ctx, c.User)
+	defer d.Store.Close()
+	keys, err := d.Gate.List(ctx, c.User)
 	if err != nil {
 		return err
 	}
@@ -79,15 +81,15 @@ func (c *keyListCmd) Run(ctx context.Context, o *cli.Output) error {
 	return w.Flush()
 }
 
-type keyRevokeCmd struct {
-	common
+type keyRevoke struct {
+	config.DataFlags
 	ID    string `arg:"" help:"Key ID, as shown by deckhand key list."`
 	Force bool   `name:"force" help:"Revoke the key even if it is the last admin key."`
 }
 
 // Run revokes a key.
-func (c *keyRevokeCmd) Run(ctx context.Context, o *cli.Output) error {
-	return c.change(ctx, openExisting, func(g *access.Gate) error {
+func (c *keyRevoke) Run(ctx context.Context, o *cli.Output, open *Opener) error {
+	return change(ctx, c.DataFlags, open.Existing, func(g *access.Gate) error {
 		k, err := g.Revoke(ctx, c.ID, c.Force)
 		if errors.Is(err, access.ErrNotFound) {
 			return fmt.Errorf("key %s not found; list keys with: deckhand key list", c.ID)
@@ -99,17 +101,17 @@ func (c *keyRevokeCmd) Run(ctx context.Context, o *cli.Output) error {
 	})
 }
 
-type rotateMasterCmd struct{ common }
+type rotateMaster struct{ config.DataFlags }
 
 // Run rotates the master key. With DECKHAND_MASTER_KEY the new one comes from DECKHAND_NEW_MASTER_KEY.
-func (c *rotateMasterCmd) Run(ctx context.Context, o *cli.Output) error {
-	d, err := openExisting(ctx, c.common, access.Options{})
+func (c *rotateMaster) Run(ctx context.Context, o *cli.Output, open *Opener) error {
+	d, err := open.Existing(ctx, c.DataFlags)
 	if err != nil {
 		return err
 	}
-	defer d.db.Close()
+	defer d.Store.Close()
 	env := os.Getenv("DECKHAND_MASTER_KEY")
-	keyring, err := secret.OpenKeyring(ctx, c.DataDir, env, d.db)
+	keyring, err := secret.OpenKeyring(ctx, c.DataDir, env, d.Store)
 	if err != nil {
 		return err
 	}
@@ -129,20 +131,4 @@ func (c *rotateMasterCmd) Run(ctx context.Context, o *cli.Output) error {
 	}
 	_, err = fmt.Fprintln(o.Stdout, "The master key was replaced. Set DECKHAND_MASTER_KEY to the new key and restart the server.")
 	return err
-}
-
-// opener is openData or openExisting.
-type opener func(context.Context, common, access.Options) (*data, error)
-
-// change opens the data, applies a change of keys or users and tells a running server.
-func (c common) change(ctx context.Context, open opener, do func(*access.Gate) error) error {
-	d, err := open(ctx, c, access.Options{})
-	if err != nil {
-		return err
-	}
-	defer d.db.Close()
-	if err := do(d.gate); err != nil {
-		return err
-	}
-	return tellServer(c.DataDir)
 }
