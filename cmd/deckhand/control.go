@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"path/filepath"
 	"time"
 
@@ -27,15 +26,6 @@ func (s *server) control(ctx context.Context, what, argument string) string {
 		return s.invite(ctx)
 	}
 	return "unknown"
-}
-
-// local is where programs on this machine find the server: where it listens,
-// unless only its public name is in its certificate.
-func (c *serveCmd) local(addr net.Addr) string {
-	if c.TLSCert != "" {
-		return c.base(addr)
-	}
-	return "http://" + reachable(addr)
 }
 
 // inviteTime is how long a link that deckhand open made is good.

@@ -26,7 +26,7 @@ import (
 type doctorCmd struct {
 	config.DataFlags
 	sandboxFlags
-	listenFlags
+	config.ListenFlags
 	Model        bool   `name:"model" help:"Also test a user's stored model. Makes a few short model calls, which are billed."`
 	User         string `name:"user" default:"admin" placeholder:"NAME" help:"User whose model to test (default: ${default})."`
 	Repair       bool   `name:"repair" help:"Truncate a damaged conversation after its last valid event, and save the removed events to a file. Stop the server first."`
@@ -91,7 +91,7 @@ func (c *doctorCmd) model(ctx context.Context, all *commands, r *doctor.Report) 
 	if err != nil {
 		return err
 	}
-	reach, err := c.reach()
+	reach, err := c.Reach()
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"deckhand/internal/config"
 	"deckhand/internal/datadir"
 	"deckhand/internal/httpapi"
 	"deckhand/internal/outbound"
@@ -26,7 +27,7 @@ func (c *serveCmd) checkPortsDomain() error {
 	if _, err := strconv.ParseUint(port, 10, 16); port != "" && err != nil || !domainForm.MatchString(name) || len(name) > 190 { // the name of a port takes 35 characters before it
 		return errors.New("--ports-domain must be a host name with an optional port, such as ports.example.org or ports.example.org:8443")
 	}
-	for _, own := range c.hosts() {
+	for _, own := range c.Hosts() {
 		if strings.EqualFold(strings.TrimSuffix(own, "."), name) {
 			return errors.New("--ports-domain must differ from the server's host name; otherwise programs in a sandbox could set cookies for this server")
 		}
@@ -63,7 +64,7 @@ func (c *serveCmd) forwarding(ctx context.Context, d *data, keyring *secret.Keyr
 		if f.Port == "" {
 			f.Port = c.publicPort(public)
 		}
-	case outbound.IsLoopback(c.Addr) && (c.PublicURL == "" || isLocal(public.Hostname())):
+	case outbound.IsLoopback(c.Addr) && (c.PublicURL == "" || config.IsLocal(public.Hostname())):
 		f.Domain = "localhost"
 	default:
 		return f, nil

@@ -97,14 +97,14 @@ func TestPortsDomain(t *testing.T) {
 		serve serveCmd
 		want  httpapi.Forwarding
 	}{
-		{serveCmd{listenFlags: listenFlags{Addr: "127.0.0.1:3000"}}, httpapi.Forwarding{Domain: "localhost"}},
-		{serveCmd{listenFlags: listenFlags{Addr: "[::1]:3000", PublicURL: "http://localhost:3000/deckhand"}}, httpapi.Forwarding{Domain: "localhost"}},
-		{serveCmd{listenFlags: listenFlags{Addr: "127.0.0.1:3000", PublicURL: "https://deckhand.example.org"}}, httpapi.Forwarding{}},
-		{serveCmd{listenFlags: listenFlags{Addr: "0.0.0.0:3000", BehindProxy: true}}, httpapi.Forwarding{}},
-		{serveCmd{listenFlags: listenFlags{Addr: "0.0.0.0:3000", BehindProxy: true}, PortsDomain: "Ports.example.org."}, httpapi.Forwarding{Domain: "ports.example.org", Scheme: "https"}},
-		{serveCmd{listenFlags: listenFlags{Addr: "0.0.0.0:3000"}, TLSCert: "c", PortsDomain: "ports.example.org"}, httpapi.Forwarding{Domain: "ports.example.org", Scheme: "https", Port: "3000"}},
-		{serveCmd{listenFlags: listenFlags{Addr: "0.0.0.0:3000", BehindProxy: true}, PortsDomain: "ports.example.org:8443"}, httpapi.Forwarding{Domain: "ports.example.org", Scheme: "https", Port: "8443"}},
-		{serveCmd{listenFlags: listenFlags{Addr: "127.0.0.1:3000", PublicURL: "http://deckhand.lan:81"}, PortsDomain: "ports.lan"}, httpapi.Forwarding{Domain: "ports.lan", Scheme: "http", Port: "81"}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "127.0.0.1:3000"}}, httpapi.Forwarding{Domain: "localhost"}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "[::1]:3000", PublicURL: "http://localhost:3000/deckhand"}}, httpapi.Forwarding{Domain: "localhost"}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "127.0.0.1:3000", PublicURL: "https://deckhand.example.org"}}, httpapi.Forwarding{}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000", BehindProxy: true}}, httpapi.Forwarding{}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000", BehindProxy: true}, PortsDomain: "Ports.example.org."}, httpapi.Forwarding{Domain: "ports.example.org", Scheme: "https"}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000"}, TLSCert: "c", PortsDomain: "ports.example.org"}, httpapi.Forwarding{Domain: "ports.example.org", Scheme: "https", Port: "3000"}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000", BehindProxy: true}, PortsDomain: "ports.example.org:8443"}, httpapi.Forwarding{Domain: "ports.example.org", Scheme: "https", Port: "8443"}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "127.0.0.1:3000", PublicURL: "http://deckhand.lan:81"}, PortsDomain: "ports.lan"}, httpapi.Forwarding{Domain: "ports.lan", Scheme: "http", Port: "81"}},
 	} {
 		dir := config.DataFlags{DataDir: t.TempDir()}
 		d, err := openData(t.Context(), dir, access.Options{})
@@ -139,7 +139,7 @@ func TestPortsDomainIsChecked(t *testing.T) {
 		"ports.example.org:http": "host name", "ports.example.org:99999": "host name", strings.Repeat("a.", 100) + "org": "host name",
 		"deckhand.example.org": "must differ", "Deckhand.example.org:444": "must differ",
 	} {
-		c := serveCmd{listenFlags: listenFlags{Addr: "127.0.0.1:0", PublicURL: "https://deckhand.example.org"}, PortsDomain: name}
+		c := serveCmd{ListenFlags: config.ListenFlags{Addr: "127.0.0.1:0", PublicURL: "https://deckhand.example.org"}, PortsDomain: name}
 		if err := c.checkAddr(); says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), "--ports-domain") || !strings.Contains(err.Error(), says)) {
 			t.Errorf("%s: %v, want %q", name, err, says)
 		}

@@ -17,6 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"deckhand/api"
+	"deckhand/internal/config"
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/llmtest"
 )
@@ -305,9 +306,9 @@ func TestPublicBase(t *testing.T) {
 	for want, c := range map[string]serveCmd{
 		"http://localhost:3000":           {},
 		"https://localhost:3000":          {TLSCert: "x.pem"},
-		"https://deckhand.example.org/at": {listenFlags: listenFlags{PublicURL: "https://deckhand.example.org/at/"}, TLSCert: "x.pem"},
+		"https://deckhand.example.org/at": {ListenFlags: config.ListenFlags{PublicURL: "https://deckhand.example.org/at/"}, TLSCert: "x.pem"},
 	} {
-		if got := c.base(at); got != want {
+		if got := c.Base(at, c.TLSCert != ""); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

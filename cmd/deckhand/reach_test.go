@@ -9,24 +9,25 @@ import (
 	"testing"
 
 	"deckhand/api"
+	"deckhand/internal/config"
 )
 
 func TestOnlyALocalServerReachesPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		flags listenFlags
+		flags config.ListenFlags
 		want  bool
 	}{
-		{listenFlags{Addr: "127.0.0.1:3000"}, true},
-		{listenFlags{Addr: "[::1]:3000", PublicURL: "http://localhost:3000/deckhand", AllowHost: []string{"localhost", "a.localhost", "127.0.0.1"}}, true},
-		{listenFlags{Addr: "0.0.0.0:3000"}, false},
-		{listenFlags{Addr: "127.0.0.1:3000", BehindProxy: true}, false},
-		{listenFlags{Addr: "127.0.0.1:3000", PublicURL: "https://deckhand.example.org"}, false},
-		{listenFlags{Addr: "127.0.0.1:3000", PublicURL: "https://127.0.0.1.example.org"}, false},
-		{listenFlags{Addr: "127.0.0.1:3000", PublicURL: "https://192.0.2.1"}, false},
-		{listenFlags{Addr: "127.0.0.1:3000", AllowHost: []string{"localhost", "deckhand.example.org"}}, false},
+		{config.ListenFlags{Addr: "127.0.0.1:3000"}, true},
+		{config.ListenFlags{Addr: "[::1]:3000", PublicURL: "http://localhost:3000/deckhand", AllowHost: []string{"localhost", "a.localhost", "127.0.0.1"}}, true},
+		{config.ListenFlags{Addr: "0.0.0.0:3000"}, false},
+		{config.ListenFlags{Addr: "127.0.0.1:3000", BehindProxy: true}, false},
+		{config.ListenFlags{Addr: "127.0.0.1:3000", PublicURL: "https://deckhand.example.org"}, false},
+		{config.ListenFlags{Addr: "127.0.0.1:3000", PublicURL: "https://127.0.0.1.example.org"}, false},
+		{config.ListenFlags{Addr: "127.0.0.1:3000", PublicURL: "https://192.0.2.1"}, false},
+		{config.ListenFlags{Addr: "127.0.0.1:3000", AllowHost: []string{"localhost", "deckhand.example.org"}}, false},
 	} {
-		got, err := c.flags.reach()
+		got, err := c.flags.Reach()
 		if err != nil || got.AllowAllPrivate != c.want {
 			t.Errorf("%+v: %v, %v", c.flags, got, err)
 		}

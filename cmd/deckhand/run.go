@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -20,19 +19,11 @@ type talkFlags struct {
 	config.DataFlags
 	sandboxFlags
 	profileFlags
-	Model         string        `name:"model" env:"DECKHAND_MODEL" placeholder:"NAME" help:"Model, as provider/model; scripted/demo needs no key. Default: from the stored settings of --user. The key is read from DECKHAND_LLM_API_KEY, LLM_API_KEY or these settings."`
-	BaseURL       string        `name:"base-url" env:"DECKHAND_BASE_URL" placeholder:"URL" help:"Base URL of an OpenAI-compatible server."`
-	User          string        `name:"user" default:"admin" placeholder:"NAME" help:"User whose stored settings are used, if any (default: ${default})."`
-	Agent         string        `name:"agent" placeholder:"NAME" help:"Agent profile: CodeActAgent, ReadOnlyAgent or BrowsingAgent."`
-	MaxIterations *int          `name:"max-iterations" placeholder:"N" help:"Maximum number of model calls per turn."`
-	Budget        *float64      `name:"budget" placeholder:"USD" help:"Spending limit in US dollars."`
-	Confirm       bool          `name:"confirm" xor:"approval" help:"Ask before risky tool calls; without --analyzer, before all tool calls."`
-	Yes           bool          `name:"yes" xor:"approval" short:"y" help:"Approve all tool calls without asking."`
-	Analyzer      string        `name:"analyzer" enum:",llm,rules" default:"" placeholder:"NAME" help:"Risk analyzer for tool calls: llm or rules."`
-	JSON          bool          `name:"json" help:"Print events as JSON, one per line, followed by the result."`
-	Keep          bool          `name:"keep" help:"Keep the conversation and print how to open it."`
-	Timeout       time.Duration `name:"timeout" placeholder:"TIME" help:"Stop after this time, such as 30m."`
-	LogLevel      string        `name:"log-level" env:"DECKHAND_LOG_LEVEL" default:"error" enum:"debug,info,warn,error" help:"Log level for standard error: debug, info, warn or error."`
+	config.SettingsFlags
+	JSON     bool          `name:"json" help:"Print events as JSON, one per line, followed by the result."`
+	Keep     bool          `name:"keep" help:"Keep the conversation and print how to open it."`
+	Timeout  time.Duration `name:"timeout" placeholder:"TIME" help:"Stop after this time, such as 30m."`
+	LogLevel string        `name:"log-level" env:"DECKHAND_LOG_LEVEL" default:"error" enum:"debug,info,warn,error" help:"Log level for standard error: debug, info, warn or error."`
 }
 
 // runCmd is deckhand run.
@@ -81,7 +72,7 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 		return cli.Usagef("--sandbox docker cannot use a folder of this machine; use local, or host for no sandbox")
 	}
 	created := session.Created{Trigger: "cli", Instructions: c.Instructions}
-	dir, err := c.workdir()
+	dir, err := cli.Workdir(c.Dir)
 	if err == nil && c.Repo != "" {
 		var made func()
 		dir, made, err = cli.Clone{Repo: c.Repo, Branch: c.Branch, Trust: c.Trust}.Prepare(ctx, dir, o, &created)
@@ -95,21 +86,6 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	}
 	c.Folder = dir
 	return c.hold(ctx, all, o, created, &first)
-}
-
-// workdir is the folder to work in, or below which to clone.
-func (c *runCmd) workdir() (string, error) {
-	dir, err := filepath.Abs(c.Dir)
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
-	if err != nil {
-		return "", cli.Usagef("--dir: %w", err)
-	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", cli.Usagef("--dir: %s is not a folder", dir)
-	}
-	return dir, nil
 }
 
 // hold makes a server without a door, has the conversation on it, and takes it apart again.

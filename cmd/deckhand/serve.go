@@ -5,14 +5,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"deckhand/internal/access"
@@ -25,6 +23,7 @@ import (
 	"deckhand/internal/outbound"
 	"deckhand/internal/secret"
 	"deckhand/internal/store/sqlite"
+	"deckhand/internal/telemetry"
 )
 
 // serveCmd is deckhand serve.
@@ -33,7 +32,7 @@ type serveCmd struct {
 	sandboxFlags
 	profileFlags
 	signOnFlags
-	listenFlags
+	config.ListenFlags
 	shareFlags
 	LegacyUI     string        `name:"legacy-ui" env:"DECKHAND_LEGACY_UI" placeholder:"DIR" help:"Serve the legacy web front end at /, from its build folder with index.html. Default: Deckhand's web page."`
 	LegacyAllow  []string      `name:"legacy-ui-allow" env:"DECKHAND_LEGACY_UI_ALLOW" placeholder:"HOST,…" help:"Hosts from which the legacy front end may load scripts, styles and fonts, such as cdn.jsdelivr.net for its diff editor. Default: only this server."`
@@ -67,7 +66,7 @@ func (c *serveCmd) Run(ctx context.Context, all *commands, o *cli.Output) error 
 	// more seldom costs some megabytes under load and saves a tenth of the time.
 	debug.SetGCPercent(200)
 	redactor := secret.NewRedactor()
-	logger := c.logger(o.Stderr, redactor)
+	logger := telemetry.NewLogger(o.Stderr, c.LogLevel, c.LogFormat, redactor.Handler)
 
 	d, err := c.open(ctx)
 	if err != nil {
@@ -97,8 +96,8 @@ func (c *serveCmd) Run(ctx context.Context, all *commands, o *cli.Output) error 
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", c.Addr, err)
 	}
-	s.public, s.local = c.base(listener.Addr()), c.local(listener.Addr())
-	if err := c.announce(ctx, d, s.public, o.Stdout); err != nil {
+	s.public, s.local = c.Base(listener.Addr(), c.TLSCert != ""), c.Local(listener.Addr(), c.TLSCert != "")
+	if err := (cli.Start{Gate: d.gate, DataDir: c.DataDir, ReadOnly: d.db.ReadOnly(), Version: version, Base: s.public}).Announce(ctx, o.Stdout); err != nil {
 		listener.Close()
 		return err
 	}
@@ -156,17 +155,6 @@ func (c *serveCmd) checkLegacyUI() error {
 	return front.Close()
 }
 
-func (c *serveCmd) logger(w io.Writer, redactor *secret.Redactor) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(c.LogLevel))
-	options := &slog.HandlerOptions{Level: level}
-	var h slog.Handler = slog.NewTextHandler(w, options)
-	if c.LogFormat == "json" {
-		h = slog.NewJSONHandler(w, options)
-	}
-	return slog.New(redactor.Handler(h))
-}
-
 func (c *serveCmd) limits() access.Options {
 	o := access.Options{RatePerSecond: c.RateLimit, Burst: c.RateBurst, MaxKeys: c.UserKeys}
 	if c.UserRateLimit > 0 {
@@ -182,18 +170,6 @@ func (c *serveCmd) open(ctx context.Context) (*data, error) {
 	return openDataWith(ctx, c.DataFlags, c.limits(), sqlite.Options{Reserve: reserveSize})
 }
 
-// hosts are the names this server answers to.
-func (c *serveCmd) hosts() []string {
-	out := c.AllowHost
-	if u, err := url.Parse(c.PublicURL); err == nil && u.Host != "" {
-		out = append(out, u.Hostname())
-	}
-	if host, _, err := net.SplitHostPort(c.Addr); err == nil && host != "" {
-		out = append(out, host)
-	}
-	return out
-}
-
 // signCookies gives the gate a key that outlives the process, so that browsers stay logged in.
 func (d *data) signCookies(ctx context.Context, keyring *secret.Keyring, o access.Options) error {
 	if d.db.ReadOnly() {
@@ -206,56 +182,6 @@ func (d *data) signCookies(ctx context.Context, keyring *secret.Keyring, o acces
 	o.CookieKey = key
 	d.gate = access.NewGate(d.db, o)
 	return nil
-}
-
-// base is where people find this server: at the address they were given, or where it listens.
-func (c *serveCmd) base(addr net.Addr) string {
-	switch {
-	case c.PublicURL != "":
-		return strings.TrimRight(c.PublicURL, "/")
-	case c.TLSCert != "":
-		return "https://" + reachable(addr)
-	}
-	return "http://" + reachable(addr)
-}
-
-// announce makes the first key when there is none, and prints where to go.
-func (c *serveCmd) announce(ctx context.Context, d *data, base string, w io.Writer) error {
-	keyPath, made := "", false
-	if !d.db.ReadOnly() {
-		var err error
-		if keyPath, made, err = d.gate.Bootstrap(ctx, c.DataDir); err != nil {
-			return err
-		}
-	}
-	fmt.Fprintf(w, "Deckhand %s is at %s\n", version, base)
-	if keyPath == "" {
-		fmt.Fprintf(w, "  log in:    %s/login with a key; create one with: deckhand key create --user NAME\n", base)
-		return nil
-	}
-	if made {
-		fmt.Fprintf(w, "  first start: created user admin and a key\n")
-	}
-	fmt.Fprintf(w, "  admin key: %s\n", keyPath)
-	plain, err := access.ReadKeyFile(keyPath)
-	if err != nil {
-		return err
-	}
-	who, err := d.gate.Authenticate(ctx, plain)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "  log in:    %s/login#%s  (works once, within an hour)\n", base, d.gate.NewTicket(who, time.Hour))
-	return nil
-}
-
-// reachable is an address one can open: a server that listens everywhere is also here.
-func reachable(addr net.Addr) string {
-	host, port, err := net.SplitHostPort(addr.String())
-	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
-		return net.JoinHostPort("localhost", port)
-	}
-	return addr.String()
 }
 
 // run serves until ctx ends.

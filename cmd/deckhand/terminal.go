@@ -6,11 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"deckhand/api"
@@ -27,6 +24,7 @@ import (
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
+	"deckhand/internal/telemetry"
 )
 
 // alone is a server without a door, for one conversation. Its data lie in a
@@ -68,13 +66,13 @@ func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a 
 			return nil, err
 		}
 	}
-	logger := f.logger(o.Stderr, redactor)
+	logger := telemetry.NewLogger(o.Stderr, f.LogLevel, "text", redactor.Handler)
 	f.sweep(ctx, logger)
 	if f.Microagents == "" {
 		f.Microagents = filepath.Join(f.DataDir, "microagents")
 	}
 	// The address is loopback, since whoever runs this may reach what this machine may.
-	c := &serveCmd{DataFlags: config.DataFlags{DataDir: a.dir}, sandboxFlags: f.sandboxFlags, profileFlags: f.profileFlags, listenFlags: listenFlags{Addr: "127.0.0.1:0"}}
+	c := &serveCmd{DataFlags: config.DataFlags{DataDir: a.dir}, sandboxFlags: f.sandboxFlags, profileFlags: f.profileFlags, ListenFlags: config.ListenFlags{Addr: "127.0.0.1:0"}}
 	d, err := c.open(ctx)
 	if err != nil {
 		return nil, err
@@ -110,20 +108,16 @@ func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a 
 	return a, err
 }
 
-func (f *talkFlags) logger(w io.Writer, redactor *secret.Redactor) *slog.Logger {
-	return (&serveCmd{LogLevel: f.LogLevel}).logger(w, redactor)
-}
-
 // settings are the stored ones of the user, changed by the flags.
 func (f *talkFlags) settings(ctx context.Context, cat *catalogue.Catalogue, redactor *secret.Redactor) (settings.Settings, error) {
 	stored, err := f.stored(ctx, redactor)
 	if err != nil {
 		return stored, err
 	}
-	chosen, did, err := settings.Merge(&stored, f.changes())
+	chosen, did, err := settings.Merge(&stored, f.Changes())
 	var invalid *api.ValidationError
 	if errors.As(err, &invalid) && len(invalid.Detail) > 0 {
-		return chosen, cli.Usagef("%s: %s", f.flagOf(invalid.Detail[0].Loc), invalid.Detail[0].Msg)
+		return chosen, cli.Usagef("%s: %s", config.SettingFlag(invalid.Detail[0].Loc), invalid.Detail[0].Msg)
 	}
 	if err != nil {
 		return chosen, err
@@ -134,7 +128,7 @@ func (f *talkFlags) settings(ctx context.Context, cat *catalogue.Catalogue, reda
 	}
 	var models profile.Models
 	before, now := models.Config(stored), models.Config(chosen)
-	if key() == "" && (len(did.Notes) > 0 || connect.Address(before, cat) != connect.Address(now, cat)) {
+	if config.ModelKey() == "" && (len(did.Notes) > 0 || connect.Address(before, cat) != connect.Address(now, cat)) {
 		chosen.LLMAPIKey, now.APIKey = secret.Secret{}, "" // a key belongs to the host it was given for
 	}
 	switch {
@@ -145,47 +139,6 @@ func (f *talkFlags) settings(ctx context.Context, cat *catalogue.Catalogue, reda
 		return chosen, cli.Usagef("--budget: the price of %s is unknown, so the limit cannot be enforced; set a price under prices in the config file (0 is allowed)", now.Model)
 	}
 	return chosen, nil
-}
-
-// key is the model's key. It comes from the environment only: arguments can be seen by everybody.
-func key() string {
-	if k := os.Getenv("DECKHAND_LLM_API_KEY"); k != "" {
-		return k
-	}
-	return os.Getenv("LLM_API_KEY")
-}
-
-// changes are what the flags say about settings.
-func (f *talkFlags) changes() api.SettingsInput {
-	var in api.SettingsInput
-	for text, to := range map[*string]*api.Opt[string]{&f.Model: &in.LLMModel, &f.BaseURL: &in.LLMBaseURL, &f.Agent: &in.Agent, &f.Analyzer: &in.SecurityAnalyzer} {
-		if *text != "" {
-			*to = api.Some(*text)
-		}
-	}
-	if k := key(); k != "" {
-		in.LLMAPIKey = api.Some(k)
-	}
-	if f.MaxIterations != nil {
-		in.MaxIterations = api.Some(*f.MaxIterations)
-	}
-	if f.Budget != nil {
-		in.MaxBudgetPerTask = api.Some(*f.Budget)
-	}
-	if f.Confirm || f.Yes {
-		in.ConfirmationMode = api.Some(f.Confirm)
-	}
-	return in
-}
-
-// flagOf is the flag that a setting was given by.
-func (f *talkFlags) flagOf(loc []any) string {
-	name := fmt.Sprint(loc[len(loc)-1])
-	if flag, ok := map[string]string{"llm_model": "--model", "llm_base_url": "--base-url", "llm_api_key": "LLM_API_KEY", "max_budget_per_task": "--budget",
-		"security_analyzer": "--analyzer", "confirmation_mode": "--confirm"}[name]; ok {
-		return flag
-	}
-	return "--" + strings.ReplaceAll(name, "_", "-")
 }
 
 // stored reads the user's settings beside whatever server runs there. Where there are none, it makes none.

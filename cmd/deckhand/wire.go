@@ -89,7 +89,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 			return nil, err
 		}
 	}
-	reach, err := c.reach()
+	reach, err := c.Reach()
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	})
 	config := httpapi.Config{
 		Conversations: s.conversations, Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, SignOn: signOn, Hub: hub, Answers: d.db, Feedback: d.db.Feedback(), Seal: keyring,
-		Redact: redactor.Add, Mask: s.masks.Event, Version: version, Logger: logger, Hosts: c.hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, Page: web.Files(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow, DataDir: c.DataDir,
+		Redact: redactor.Add, Mask: s.masks.Event, Version: version, Logger: logger, Hosts: c.Hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, Page: web.Files(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow, DataDir: c.DataDir,
 		Bodies: c.bodies(), Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit}, Webhooks: s.wireWebhooks(client),
 		Models:    s.profiles.Connector.Catalogue.Names,
 		Ready:     func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) },
@@ -239,4 +239,14 @@ func (s *server) closeProfiles() {
 		s.rater.Close()
 	}
 	s.profiles.Close()
+}
+
+// worked implements agent.Config.Worked.
+func (s *server) worked(owner string, w agent.Work) {
+	if s.tracer == nil {
+		return
+	}
+	if labels, counts, ok := s.profiles.Usage(owner, w); ok {
+		s.tracer.Count("usage", labels, counts)
+	}
 }

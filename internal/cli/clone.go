@@ -82,3 +82,18 @@ func (c Clone) cloneOutside(ctx context.Context, o *Output, to, transport string
 	fmt.Fprintf(o.Stderr, "cloned into %s\n", to)
 	return nil
 }
+
+// Workdir is the folder to work in, or below which to clone.
+func Workdir(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return "", Usagef("--dir: %w", err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", Usagef("--dir: %s is not a folder", dir)
+	}
+	return dir, nil
+}

@@ -67,8 +67,8 @@ func (t tools) of(name string, st session.State, searches bool, requests []tool.
 	return out
 }
 
-// OwnTools are the names of the tools that are built in.
-func (b *Builder) OwnTools() []string {
+// ownTools are the names of the tools that are built in.
+func (b *Builder) ownTools() []string {
 	names := propose.Names()
 	for _, t := range b.tools.of(codeAct, session.State{}, true, nil) {
 		names = append(names, t.Spec().Name)

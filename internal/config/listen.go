@@ -1,0 +1,90 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"deckhand/internal/outbound"
+)
+
+// ListenFlags say where the server can be reached, which decides what it may dial for its users.
+type ListenFlags struct {
+	Addr         string   `name:"addr" env:"DECKHAND_ADDR" default:"127.0.0.1:3000" help:"Address to listen on. Addresses other than loopback need TLS or --behind-proxy."`
+	BehindProxy  bool     `name:"behind-proxy" env:"DECKHAND_BEHIND_PROXY" help:"Allow a non-loopback --addr without TLS, because a reverse proxy terminates TLS."`
+	PublicURL    string   `name:"public-url" env:"DECKHAND_PUBLIC_URL" placeholder:"URL" help:"Public URL of the server, such as https://deckhand.example.org, used in login links and pull requests. Its host is allowed, and its path may prefix requests. Default: the listen address."`
+	AllowHost    []string `name:"allow-host" env:"DECKHAND_ALLOW_HOST" placeholder:"NAME" help:"Allowed host names of requests, in addition to localhost and IP addresses."`
+	AllowPrivate string   `name:"allow-private" env:"DECKHAND_ALLOW_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses the server may connect to for users. Default: all if the server listens on loopback, otherwise none."`
+}
+
+// Reach is the policy for addresses that users choose: models, tool servers, webhooks, images and git hosts.
+func (f ListenFlags) Reach() (outbound.Policy, error) {
+	allow, err := outbound.ParseAllow(f.AllowPrivate)
+	return outbound.Policy{AllowAllPrivate: f.localOnly(), Allow: allow}, err
+}
+
+// localOnly reports whether only this machine can reach the server. A server on loopback with a proxy in front of it serves
+// other machines too: any flag that names such a setup counts.
+func (f ListenFlags) localOnly() bool {
+	if !outbound.IsLoopback(f.Addr) || f.BehindProxy {
+		return false
+	}
+	if u, err := url.Parse(f.PublicURL); f.PublicURL != "" && (err != nil || !IsLocal(u.Hostname())) {
+		return false
+	}
+	for _, name := range f.AllowHost {
+		if !IsLocal(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// IsLocal reports whether a host name or an address always means this machine.
+func IsLocal(host string) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && addr.Unmap().IsLoopback()
+}
+
+// Hosts are the names this server answers to.
+func (f ListenFlags) Hosts() []string {
+	out := f.AllowHost
+	if u, err := url.Parse(f.PublicURL); err == nil && u.Host != "" {
+		out = append(out, u.Hostname())
+	}
+	if host, _, err := net.SplitHostPort(f.Addr); err == nil && host != "" {
+		out = append(out, host)
+	}
+	return out
+}
+
+// Base is where people find this server: at the address they were given, or where it listens.
+func (f ListenFlags) Base(addr net.Addr, tls bool) string {
+	switch {
+	case f.PublicURL != "":
+		return strings.TrimRight(f.PublicURL, "/")
+	case tls:
+		return "https://" + reachable(addr)
+	}
+	return "http://" + reachable(addr)
+}
+
+// Local is where programs on this machine find the server: where it listens,
+// unless only its public name is in its certificate.
+func (f ListenFlags) Local(addr net.Addr, tls bool) string {
+	if tls {
+		return f.Base(addr, tls)
+	}
+	return "http://" + reachable(addr)
+}
+
+// reachable is an address one can open: a server that listens everywhere is also here.
+func reachable(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return net.JoinHostPort("localhost", port)
+	}
+	return addr.String()
+}

@@ -1,0 +1,63 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"deckhand/api"
+)
+
+// SettingsFlags change the settings of a user for one conversation.
+type SettingsFlags struct {
+	Model         string   `name:"model" env:"DECKHAND_MODEL" placeholder:"NAME" help:"Model, as provider/model; scripted/demo needs no key. Default: from the stored settings of --user. The key is read from DECKHAND_LLM_API_KEY, LLM_API_KEY or these settings."`
+	BaseURL       string   `name:"base-url" env:"DECKHAND_BASE_URL" placeholder:"URL" help:"Base URL of an OpenAI-compatible server."`
+	User          string   `name:"user" default:"admin" placeholder:"NAME" help:"User whose stored settings are used, if any (default: ${default})."`
+	Agent         string   `name:"agent" placeholder:"NAME" help:"Agent profile: CodeActAgent, ReadOnlyAgent or BrowsingAgent."`
+	MaxIterations *int     `name:"max-iterations" placeholder:"N" help:"Maximum number of model calls per turn."`
+	Budget        *float64 `name:"budget" placeholder:"USD" help:"Spending limit in US dollars."`
+	Confirm       bool     `name:"confirm" xor:"approval" help:"Ask before risky tool calls; without --analyzer, before all tool calls."`
+	Yes           bool     `name:"yes" xor:"approval" short:"y" help:"Approve all tool calls without asking."`
+	Analyzer      string   `name:"analyzer" enum:",llm,rules" default:"" placeholder:"NAME" help:"Risk analyzer for tool calls: llm or rules."`
+}
+
+// Changes are what the flags say about settings.
+func (f *SettingsFlags) Changes() api.SettingsInput {
+	var in api.SettingsInput
+	for text, to := range map[*string]*api.Opt[string]{&f.Model: &in.LLMModel, &f.BaseURL: &in.LLMBaseURL, &f.Agent: &in.Agent, &f.Analyzer: &in.SecurityAnalyzer} {
+		if *text != "" {
+			*to = api.Some(*text)
+		}
+	}
+	if k := ModelKey(); k != "" {
+		in.LLMAPIKey = api.Some(k)
+	}
+	if f.MaxIterations != nil {
+		in.MaxIterations = api.Some(*f.MaxIterations)
+	}
+	if f.Budget != nil {
+		in.MaxBudgetPerTask = api.Some(*f.Budget)
+	}
+	if f.Confirm || f.Yes {
+		in.ConfirmationMode = api.Some(f.Confirm)
+	}
+	return in
+}
+
+// ModelKey is the model's key. It comes from the environment only: arguments can be seen by everybody.
+func ModelKey() string {
+	if k := os.Getenv("DECKHAND_LLM_API_KEY"); k != "" {
+		return k
+	}
+	return os.Getenv("LLM_API_KEY")
+}
+
+// SettingFlag is the flag that a setting was given by.
+func SettingFlag(loc []any) string {
+	name := fmt.Sprint(loc[len(loc)-1])
+	if flag, ok := map[string]string{"llm_model": "--model", "llm_base_url": "--base-url", "llm_api_key": "LLM_API_KEY", "max_budget_per_task": "--budget",
+		"security_analyzer": "--analyzer", "confirmation_mode": "--confirm"}[name]; ok {
+		return flag
+	}
+	return "--" + strings.ReplaceAll(name, "_", "-")
+}
