@@ -124,7 +124,7 @@ func (c *serveCmd) checkAddr() error {
 		return fmt.Errorf("--addr %s is reachable from other machines, and keys would be sent unencrypted: use --tls-cert and --tls-key,"+
 			" or --behind-proxy if a reverse proxy terminates TLS, or listen on 127.0.0.1", c.Addr)
 	}
-	if err := c.checkPortsDomain(); err != nil {
+	if err := c.CheckPortsDomain(c.PortsDomain); err != nil {
 		return err
 	}
 	if err := c.checkLegacyUI(); err != nil {
@@ -207,7 +207,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 		s.logger.Warn("changes by key commands take effect after a second", "error", err)
 	}
 	if c.MetricsAddr != "" {
-		background.start(func() error { return s.serveMetrics(ctx, c.MetricsAddr) }, stop)
+		background.start(func() error { return telemetry.Serve(ctx, c.MetricsAddr, s.door.GuardHost(s.metrics.Handler())) }, stop)
 	}
 	background.start(func() error { machine.Settle(ctx); return nil }, stop)
 	served := make(chan error, 1)
@@ -277,15 +277,4 @@ func (s *server) dropAnswers(ctx context.Context) {
 	if err := s.data.db.DropAnswers(ctx, time.Now().Add(-24*time.Hour)); err != nil && ctx.Err() == nil {
 		s.logger.Warn("cannot delete old idempotency records", "error", err)
 	}
-}
-
-func (s *server) serveMetrics(ctx context.Context, addr string) error {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", s.door.GuardHost(s.metrics.Handler()))
-	web := &http.Server{Addr: addr, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { _ = web.Close() })
-	if err := web.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("metrics: %w", err)
-	}
-	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"deckhand/internal/gitaccess"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/httpapi"
-	"deckhand/internal/settings"
 	"deckhand/internal/trigger"
 )
 
@@ -30,31 +29,22 @@ func (s *server) answerTriggers(ctx context.Context) error {
 	return s.triggers.Run(ctx)
 }
 
-// storedForge opens a provider with the token that a user stored for it, and
-// says for which host that is. Without a token nothing can be answered there.
+// storedForge opens a provider with the token that a user stored for it.
 func (s *server) storedForge(ctx context.Context, user, provider string) (gitprovider.Provider, string, error) {
-	var t settings.ProviderToken
-	err := s.forges.Settings.Read(ctx, user, func(u *settings.Settings) { t = u.ProviderTokens[provider] })
-	if err != nil && !errors.Is(err, settings.ErrNotFound) {
-		return nil, "", err
-	}
-	if t.Token.IsZero() {
-		return nil, "", &trigger.RefusedError{Msg: "No token is stored for " + provider + ". Store one in the settings."}
-	}
-	opened, err := gitaccess.Open(ctx, s.forges.Client, provider, t)
-	return opened, t.Host, err
+	opened, host, err := s.forges.Stored(ctx, user, provider)
+	return opened, host, refused(err)
 }
 
-// whoami implements trigger.Integrations.Whoami. In Bitbucket Cloud names are not
-// unique, so there it is the account's id.
+// whoami says who a user is at a provider.
 func (s *server) whoami(ctx context.Context, user, provider string) (host, name string, err error) {
-	opened, host, err := s.storedForge(ctx, user, provider)
-	if err != nil {
-		return "", "", err
+	host, name, err = s.forges.Whoami(ctx, user, provider)
+	return host, name, refused(err)
+}
+
+// refused has people read why a provider cannot be asked.
+func refused(err error) error {
+	if none := (*gitaccess.NoTokenError)(nil); errors.As(err, &none) {
+		return &trigger.RefusedError{Msg: none.Error()}
 	}
-	me, err := opened.User(ctx)
-	if site, bad := gitprovider.Site(provider, host); provider == "bitbucket" && bad == nil && site.Host == "bitbucket.org" {
-		return host, me.ID, err
-	}
-	return host, me.Login, err
+	return err
 }

@@ -54,3 +54,39 @@ func Tokens(st settings.Settings) map[string]gitprovider.Token {
 	}
 	return out
 }
+
+// NoTokenError says that a user has stored no token for a provider.
+type NoTokenError struct{ Provider string }
+
+func (e *NoTokenError) Error() string {
+	return "No token is stored for " + e.Provider + ". Store one in the settings."
+}
+
+// Stored opens a provider with the token that a user stored for it, and
+// says for which host that is. Without a token nothing can be answered there.
+func (f *Forges) Stored(ctx context.Context, user, provider string) (gitprovider.Provider, string, error) {
+	var t settings.ProviderToken
+	err := f.Settings.Read(ctx, user, func(s *settings.Settings) { t = s.ProviderTokens[provider] })
+	if err != nil && !errors.Is(err, settings.ErrNotFound) {
+		return nil, "", err
+	}
+	if t.Token.IsZero() {
+		return nil, "", &NoTokenError{Provider: provider}
+	}
+	opened, err := Open(ctx, f.Client, provider, t)
+	return opened, t.Host, err
+}
+
+// Whoami implements trigger.Integrations.Whoami. In Bitbucket Cloud names are not
+// unique, so there it is the account's id.
+func (f *Forges) Whoami(ctx context.Context, user, provider string) (host, name string, err error) {
+	opened, host, err := f.Stored(ctx, user, provider)
+	if err != nil {
+		return "", "", err
+	}
+	me, err := opened.User(ctx)
+	if site, bad := gitprovider.Site(provider, host); provider == "bitbucket" && bad == nil && site.Host == "bitbucket.org" {
+		return host, me.ID, err
+	}
+	return host, me.Login, err
+}
