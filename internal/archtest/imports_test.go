@@ -78,6 +78,18 @@ var arrows = []arrow{
 		breach: [2]string{"internal/conversation", "deckhand/internal/httpapi"},
 	},
 	{
+		from:   []string{"internal/cli/..."},
+		never:  []string{"internal/httpapi/...", "internal/agent/...", "internal/store/...", "internal/profile/...", "internal/workspace/..."},
+		why:    "the commands are clients: what they can do to a conversation, every client of the API can",
+		breach: [2]string{"internal/cli", "deckhand/internal/httpapi"},
+	},
+	{
+		from:   []string{"internal/profile/...", "internal/gitaccess/..."},
+		never:  []string{"internal/httpapi/...", "internal/trigger/...", "internal/cli/..."},
+		why:    "what a conversation may use is decided below all doors, and the same whoever asks",
+		breach: [2]string{"internal/gitaccess", "deckhand/internal/trigger"},
+	},
+	{
 		from: []string{"internal/agent/..."}, never: []string{"internal/httpapi/..."},
 		why:    "the loop is told that the log grew and appends to it; knowing the door would make a second coupling beside the log",
 		breach: [2]string{"internal/agent", "deckhand/internal/httpapi"},

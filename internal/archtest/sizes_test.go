@@ -17,9 +17,31 @@ const (
 	funcP95 = 65  // nineteen of twenty functions are at most this long
 )
 
+// packageMax is how many lines a package has at most.
+const packageMax = 2500
+
+// packageLimits are the packages with a limit of their own. Those above packageMax are
+// packages from before the rule: numbers here only go down, and no package is added.
+var packageLimits = map[string]int{
+	"cmd/deckhand": 2000, // flags, config, wiring
+
+	"bench":                         3600,
+	"internal/agent":                4100,
+	"internal/httpapi":              10500,
+	"internal/risk":                 2900,
+	"internal/sandbox/egress":       2800,
+	"internal/sandbox/local":        3200,
+	"internal/sandbox/runner/shell": 3000,
+	"internal/session":              3900,
+	"internal/store/sqlite":         4100,
+	"internal/v0":                   3600,
+}
+
 const (
-	whyFiles = "a long file usually holds two ideas: name the second one and give it a file"
-	whyFuncs = "a long function usually does two things: name the second one"
+	whyPackages = "a large package collects what has no better place: name its second idea and give it a package"
+	whyMain     = "main turns flags into a config and wires; what decides, computes or talks to people belongs in a package that can be tested without a process"
+	whyFiles    = "a long file usually holds two ideas: name the second one and give it a file"
+	whyFuncs    = "a long function usually does two things: name the second one"
 )
 
 // size is a thing and its length in lines.
@@ -72,6 +94,34 @@ func percentile(sorted []size, p float64) int {
 	return sorted[max(rank, 1)-1].lines
 }
 
+// packages finds packages that are too long, and limits that are not needed any more.
+func packages(t *tree) []finding {
+	var found []finding
+	for _, p := range t.pkgs {
+		lines := 0
+		for _, f := range p.files {
+			if !f.test && !ast.IsGenerated(f.ast) {
+				lines += f.lines
+			}
+		}
+		limit, own := packageLimits[p.dir]
+		if !own {
+			limit = packageMax
+		}
+		why := whyPackages
+		if p.name == "main" {
+			why = whyMain
+		}
+		switch {
+		case lines > limit:
+			found = append(found, finding{p.dir, fmt.Sprintf("%d lines, wanted at most %d", lines, limit), why})
+		case own && limit > packageMax && lines <= packageMax:
+			found = append(found, finding{p.dir, fmt.Sprintf("%d lines: it needs no limit above %d any more, remove it from packageLimits", lines, packageMax), why})
+		}
+	}
+	return found
+}
+
 // files finds files that are too long, alone or on the whole.
 func files(t *tree) []finding {
 	var found []finding
@@ -112,5 +162,7 @@ func TestFileSizes(t *testing.T) {
 		}
 	}
 }
+
+func TestPackageSizes(t *testing.T) { report(t, packages(repository(t))) }
 
 func TestFunctionSizes(t *testing.T) { report(t, functions(repository(t))) }
