@@ -6,14 +6,14 @@ import (
 
 	"deckhand/internal/config"
 	"deckhand/internal/datadir"
-	"deckhand/internal/httpapi"
+	"deckhand/internal/httpapi/forward"
 	"deckhand/internal/outbound"
 	"deckhand/internal/secret"
 )
 
 // forwarding says how browsers reach what listens in sandboxes.
-func (c *serveCmd) forwarding(ctx context.Context, d *data, keyring *secret.Keyring) (httpapi.Forwarding, error) {
-	var f httpapi.Forwarding
+func (c *serveCmd) forwarding(ctx context.Context, d *data, keyring *secret.Keyring) (forward.Forwarding, error) {
+	var f forward.Forwarding
 	public, err := url.Parse(c.PublicURL)
 	if err != nil {
 		return f, err

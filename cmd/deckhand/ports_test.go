@@ -12,7 +12,7 @@ import (
 	"deckhand/api"
 	"deckhand/internal/access"
 	"deckhand/internal/config"
-	"deckhand/internal/httpapi"
+	"deckhand/internal/httpapi/forward"
 	"deckhand/internal/secret"
 )
 
@@ -95,16 +95,16 @@ func TestPortsDomain(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		serve serveCmd
-		want  httpapi.Forwarding
+		want  forward.Forwarding
 	}{
-		{serveCmd{ListenFlags: config.ListenFlags{Addr: "127.0.0.1:3000"}}, httpapi.Forwarding{Domain: "localhost"}},
-		{serveCmd{ListenFlags: config.ListenFlags{Addr: "[::1]:3000", PublicURL: "http://localhost:3000/deckhand"}}, httpapi.Forwarding{Domain: "localhost"}},
-		{serveCmd{ListenFlags: config.ListenFlags{Addr: "127.0.0.1:3000", PublicURL: "https://deckhand.example.org"}}, httpapi.Forwarding{}},
-		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000", BehindProxy: true}}, httpapi.Forwarding{}},
-		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000", BehindProxy: true}, PortsDomain: "Ports.example.org."}, httpapi.Forwarding{Domain: "ports.example.org", Scheme: "https"}},
-		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000"}, TLSCert: "c", PortsDomain: "ports.example.org"}, httpapi.Forwarding{Domain: "ports.example.org", Scheme: "https", Port: "3000"}},
-		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000", BehindProxy: true}, PortsDomain: "ports.example.org:8443"}, httpapi.Forwarding{Domain: "ports.example.org", Scheme: "https", Port: "8443"}},
-		{serveCmd{ListenFlags: config.ListenFlags{Addr: "127.0.0.1:3000", PublicURL: "http://deckhand.lan:81"}, PortsDomain: "ports.lan"}, httpapi.Forwarding{Domain: "ports.lan", Scheme: "http", Port: "81"}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "127.0.0.1:3000"}}, forward.Forwarding{Domain: "localhost"}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "[::1]:3000", PublicURL: "http://localhost:3000/deckhand"}}, forward.Forwarding{Domain: "localhost"}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "127.0.0.1:3000", PublicURL: "https://deckhand.example.org"}}, forward.Forwarding{}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000", BehindProxy: true}}, forward.Forwarding{}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000", BehindProxy: true}, PortsDomain: "Ports.example.org."}, forward.Forwarding{Domain: "ports.example.org", Scheme: "https"}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000"}, TLSCert: "c", PortsDomain: "ports.example.org"}, forward.Forwarding{Domain: "ports.example.org", Scheme: "https", Port: "3000"}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000", BehindProxy: true}, PortsDomain: "ports.example.org:8443"}, forward.Forwarding{Domain: "ports.example.org", Scheme: "https", Port: "8443"}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "127.0.0.1:3000", PublicURL: "http://deckhand.lan:81"}, PortsDomain: "ports.lan"}, forward.Forwarding{Domain: "ports.lan", Scheme: "http", Port: "81"}},
 	} {
 		dir := config.DataFlags{DataDir: t.TempDir()}
 		d, err := openData(t.Context(), dir, access.Options{})

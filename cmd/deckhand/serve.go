@@ -19,6 +19,7 @@ import (
 	"deckhand/internal/control"
 	"deckhand/internal/datadir"
 	"deckhand/internal/httpapi"
+	"deckhand/internal/httpapi/legacy"
 	"deckhand/internal/machine"
 	"deckhand/internal/outbound"
 	"deckhand/internal/secret"
@@ -141,14 +142,14 @@ func (c *serveCmd) checkAddr() error {
 // checkLegacyUI looks at the front end before anything is made on disk.
 func (c *serveCmd) checkLegacyUI() error {
 	for _, host := range c.LegacyAllow {
-		if !httpapi.ValidSource(host) {
+		if !legacy.ValidSource(host) {
 			return fmt.Errorf("--legacy-ui-allow %q is not a host name with an optional port", host)
 		}
 	}
 	if c.LegacyUI == "" {
 		return nil
 	}
-	front, err := httpapi.OpenFrontEnd(c.LegacyUI)
+	front, err := legacy.OpenFrontEnd(c.LegacyUI)
 	if err != nil {
 		return fmt.Errorf("--legacy-ui: %w", err)
 	}

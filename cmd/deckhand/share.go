@@ -2,7 +2,7 @@ package main
 
 import (
 	"deckhand/internal/config"
-	"deckhand/internal/httpapi"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/machine"
 	"deckhand/internal/sandbox"
 )
@@ -53,10 +53,10 @@ func (f shareFlags) together() sandbox.Limits {
 }
 
 // bodies bounds the memory of request bodies.
-func (f shareFlags) bodies() httpapi.Bodies {
+func (f shareFlags) bodies() rest.Bodies {
 	total := int64(f.BodyMemory)
 	if total <= 0 {
 		total = min(max(machine.Memory()/16, 128<<20), 1<<30)
 	}
-	return httpapi.Bodies{Total: total, PerUser: max(total/8, 64<<20)}
+	return rest.Bodies{Total: total, PerUser: max(total/8, 64<<20)}
 }

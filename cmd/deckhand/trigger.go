@@ -17,8 +17,8 @@ func (s *server) wireTriggers(c *httpapi.Config) {
 		Start: trigger.Begin(s.conversations), Say: s.conversations.Say,
 		Page: s.forges.Page})
 	s.sessions.Observe(s.triggers)
-	c.Arrivals = trigger.NewReceiver(store, s.keyring, s.triggers.Wake, s.logger)
-	c.Integrations = &trigger.Integrations{Store: store, Seal: s.keyring, Redact: s.redactor.Add, Whoami: s.whoami, Base: func() string { return s.public }}
+	c.Hooks.Arrivals = trigger.NewReceiver(store, s.keyring, s.triggers.Wake, s.logger)
+	c.Hooks.Integrations = &trigger.Integrations{Store: store, Seal: s.keyring, Redact: s.redactor.Add, Whoami: s.whoami, Base: func() string { return s.public }}
 }
 
 // answerTriggers works until ctx ends. What cannot be recorded is not done.

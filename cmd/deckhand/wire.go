@@ -19,6 +19,9 @@ import (
 	"deckhand/internal/gitaccess"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/httpapi"
+	"deckhand/internal/httpapi/hooks"
+	"deckhand/internal/httpapi/legacy"
+	"deckhand/internal/httpapi/page"
 	"deckhand/internal/live"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/notify"
@@ -51,7 +54,7 @@ type server struct {
 	// workspaces are the keeper's, with the environment that the settings ask for now.
 	workspaces *profile.Workspaces
 	driver     drivers.Driver
-	front      *httpapi.FrontEnd // nil for none
+	front      *legacy.FrontEnd // nil for none
 	out        sandbox.Outward
 	profiles   *profile.Builder
 	forges     *gitaccess.Forges
@@ -80,7 +83,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 		return nil, err
 	}
 	if c.LegacyUI != "" {
-		if s.front, err = httpapi.OpenFrontEnd(c.LegacyUI); err != nil {
+		if s.front, err = legacy.OpenFrontEnd(c.LegacyUI); err != nil {
 			return nil, fmt.Errorf("--legacy-ui: %w", err)
 		}
 	}
@@ -133,15 +136,17 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 		},
 	})
 	config := httpapi.Config{
-		Conversations: s.conversations, Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, SignOn: signOn, Hub: hub, Answers: d.db, Feedback: d.db.Feedback(), Seal: keyring,
-		Redact: redactor.Add, Mask: s.masks.Event, Version: version, Logger: logger, Hosts: c.Hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, Page: web.Files(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow, DataDir: c.DataDir,
-		Bodies: c.bodies(), Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit}, Webhooks: s.wireWebhooks(client),
+		Conversations: s.conversations, Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, Hub: hub, Answers: d.db, Seal: keyring,
+		Redact: redactor.Add, Mask: s.masks.Event, Version: version, Logger: logger, Hosts: c.Hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, Page: page.Config{Built: web.Files(), SignOn: signOn}, DataDir: c.DataDir,
+		Bodies: c.bodies(), Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit},
+		Hooks: hooks.Config{Webhooks: s.wireWebhooks(client)}, Legacy: legacy.Config{Feedback: d.db.Feedback(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow},
 		Models:    s.profiles.Connector.Catalogue.Names,
 		Ready:     func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) },
 		Proposers: s.forges.Proposers, Microagents: s.profiles.MicroagentList, TestModel: s.profiles.Test, TestMCP: s.profiles.TestServers, MCPStates: s.profiles.ServerStates,
-		Workspaces: s.keeper, Egress: s.egress, ServerPolicy: policy, RepositoryName: gitaccess.RepositoryName,
-		Observe: func(f httpapi.Finished) { s.metrics.Request(f.Route, f.Method, f.Status, f.Took, f.Stream) },
+		RepositoryName: gitaccess.RepositoryName,
+		Observe:        func(f httpapi.Finished) { s.metrics.Request(f.Route, f.Method, f.Status, f.Took, f.Stream) },
 	}
+	config.Files.Workspaces, config.Files.Egress, config.Files.ServerPolicy = s.keeper, s.egress, policy
 	s.wireForges(&config, client)
 	if c.MetricsAddr == "" {
 		config.Metrics = s.metrics.Handler()
@@ -227,8 +232,8 @@ const busyRequests = 4
 // wireForges gives the door the git providers and the user's model.
 func (s *server) wireForges(c *httpapi.Config, client *http.Client) {
 	s.rater = solvable.New(s.profiles.Ask, s.logger)
-	c.Rater, c.Ask = s.rater, s.profiles.Ask
-	c.Forge = func(ctx context.Context, provider string, t settings.ProviderToken) (gitprovider.Provider, error) {
+	c.Git.Rater, c.Ask = s.rater, s.profiles.Ask
+	c.Git.Forge = func(ctx context.Context, provider string, t settings.ProviderToken) (gitprovider.Provider, error) {
 		return gitaccess.Open(ctx, client, provider, t)
 	}
 }

@@ -41,7 +41,7 @@ func wording(t *tree) []finding {
 			ast.Inspect(f.ast, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.KeyValueExpr:
-					if key, ok := n.Key.(*ast.Ident); ok && key.Name == "summary" {
+					if key, ok := n.Key.(*ast.Ident); ok && strings.EqualFold(key.Name, "summary") {
 						found = append(found, summary(t, n.Value)...)
 					}
 				case *ast.Field:

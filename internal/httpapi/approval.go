@@ -6,14 +6,15 @@ import (
 
 	"deckhand/api"
 	usecase "deckhand/internal/conversation"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 )
 
-func getApprovals(d *Door, ctx context.Context, c *call, p one, _ none) (api.Approvals, error) {
-	return d.Conversations.Approvals(ctx, c.who.User, session.ID(p.ID))
+func (d *Door) getApprovals(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Approvals, error) {
+	return d.Conversations.Approvals(ctx, c.Who.User, session.ID(p.ID))
 }
 
-func postApproval(d *Door, ctx context.Context, c *call, p one, b api.Decision) (api.Accepted, error) {
+func (d *Door) postApproval(ctx context.Context, c *rest.Call, p rest.InConversation, b api.Decision) (api.Accepted, error) {
 	in := usecase.Decision{CallID: b.CallID.Value, Approve: b.Decision != "reject", Always: b.Decision == "always", Reason: b.Reason.Value}
 	if args, ok := b.Arguments.Get(); ok {
 		var err error
@@ -24,5 +25,5 @@ func postApproval(d *Door, ctx context.Context, c *call, p one, b api.Decision) 
 	if pattern, ok := b.Pattern.Get(); ok {
 		in.Pattern = &pattern
 	}
-	return accepted(d.Conversations.Decide(ctx, c.who.User, session.ID(p.ID), in))
+	return accepted(d.Conversations.Decide(ctx, c.Who.User, session.ID(p.ID), in))
 }

@@ -8,18 +8,14 @@ import (
 
 	"deckhand/api"
 	usecase "deckhand/internal/conversation"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
-	"deckhand/internal/v0"
+	v0 "deckhand/internal/v0"
 )
 
-// one names a conversation in a path.
-type one struct {
-	ID string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
-}
-
 // row finds a conversation of the asker's; anybody else's is not there.
-func (d *Door) row(ctx context.Context, c *call, id string) (session.Row, error) {
-	return d.Conversations.Row(ctx, c.who.User, session.ID(id))
+func (d *Door) row(ctx context.Context, c *rest.Call, id string) (session.Row, error) {
+	return d.Conversations.Row(ctx, c.Who.User, session.ID(id))
 }
 
 type listQuery struct {
@@ -31,13 +27,13 @@ type listQuery struct {
 	Text       string `query:"query" maxLength:"200" doc:"Only conversations whose title, repository or ID contains this text, ignoring case."`
 }
 
-func listConversations(d *Door, ctx context.Context, c *call, q listQuery, _ none) (api.ConversationPage, error) {
+func (d *Door) listConversations(ctx context.Context, c *rest.Call, q listQuery, _ rest.None) (api.ConversationPage, error) {
 	before, err := openCursor(q.PageID)
 	if err != nil {
 		return api.ConversationPage{}, err
 	}
 	limit := int(q.Limit)
-	rows, err := d.Index.Rows(ctx, session.Query{Owner: c.who.User, Repository: q.Repository, Trigger: q.Trigger,
+	rows, err := d.Index.Rows(ctx, session.Query{Owner: c.Who.User, Repository: q.Repository, Trigger: q.Trigger,
 		Status: session.Status(q.Status), Text: q.Text, Before: before, Limit: limit + 1})
 	if err != nil {
 		return api.ConversationPage{}, err
@@ -46,7 +42,7 @@ func listConversations(d *Door, ctx context.Context, c *call, q listQuery, _ non
 	if len(rows) > limit {
 		rows = rows[:limit]
 		last := rows[limit-1]
-		page.NextPageID = ptr(closeCursor(session.Cursor{CreatedAt: last.CreatedAt, ID: last.ID}))
+		page.NextPageID = new(closeCursor(session.Cursor{CreatedAt: last.CreatedAt, ID: last.ID}))
 	}
 	for _, r := range rows {
 		page.Results = append(page.Results, d.describeRow(r))
@@ -78,21 +74,21 @@ func openCursor(text string) (*session.Cursor, error) {
 	return &session.Cursor{CreatedAt: time.UnixMicro(at).UTC(), ID: id}, nil
 }
 
-func getConversation(d *Door, ctx context.Context, c *call, p one, _ none) (api.Conversation, error) {
+func (d *Door) getConversation(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Conversation, error) {
 	r, err := d.row(ctx, c, p.ID)
 	if err != nil {
 		return api.Conversation{}, err
 	}
 	out := d.describeRow(r)
-	out.SessionAPIKey = d.pageKey(c)
+	out.SessionAPIKey = d.legacy.PageKey(c)
 	return out, nil
 }
 
 func (d *Door) describeRow(r session.Row) api.Conversation {
 	out := api.Conversation{
 		ConversationID: string(r.ID), Title: r.Title, LastUpdatedAt: r.UpdatedAt, Status: string(r.Shown()), AgentState: string(r.Agent),
-		ErrorID: text(r.ErrorID), Reason: text(r.Reason), SelectedRepository: text(r.Repository), SelectedBranch: text(r.Branch),
-		GitProvider: text(r.Provider), Trigger: text(r.Trigger), NumConnections: d.Hub.Following(r.ID), CreatedAt: r.CreatedAt,
+		ErrorID: rest.OrNull(r.ErrorID), Reason: rest.OrNull(r.Reason), SelectedRepository: rest.OrNull(r.Repository), SelectedBranch: rest.OrNull(r.Branch),
+		GitProvider: rest.OrNull(r.Provider), Trigger: rest.OrNull(r.Trigger), NumConnections: d.Hub.Following(r.ID), CreatedAt: r.CreatedAt,
 		PRNumber: []int{}, PullRequests: []api.PullRequest{}, LastEventID: r.Last, AccumulatedCost: r.Totals.Cost.Dollars(),
 	}
 	for _, p := range r.Requests {
@@ -100,7 +96,7 @@ func (d *Door) describeRow(r session.Row) api.Conversation {
 		out.PullRequests = append(out.PullRequests, api.PullRequest(p))
 	}
 	if r.Status == session.Halted {
-		out.RuntimeStatus = text(r.ErrorID)
+		out.RuntimeStatus = rest.OrNull(r.ErrorID)
 		return out
 	}
 	step := r.Step
@@ -109,47 +105,47 @@ func (d *Door) describeRow(r session.Row) api.Conversation {
 	}
 	// Legacy front ends ask again only while a conversation starts: with RUNNING they
 	// would show a step for minutes, so Shown says STARTING then.
-	out.RuntimeStatus, out.URL = ptr(v0.StepStatus(step)), ptr(d.prefix+"/api/conversations/"+string(r.ID))
+	out.RuntimeStatus, out.URL = new(v0.StepStatus(step)), new(d.guard.Prefix+"/api/conversations/"+string(r.ID))
 	return out
 }
 
-func patchConversation(d *Door, ctx context.Context, c *call, p one, b api.PatchConversation) (bool, error) {
-	err := d.Conversations.Rename(ctx, c.who.User, session.ID(p.ID), b.Title)
+func (d *Door) patchConversation(ctx context.Context, c *rest.Call, p rest.InConversation, b api.PatchConversation) (bool, error) {
+	err := d.Conversations.Rename(ctx, c.Who.User, session.ID(p.ID), b.Title)
 	return err == nil, err
 }
 
-func deleteConversation(d *Door, ctx context.Context, c *call, p one, _ none) (bool, error) {
-	err := d.Conversations.Delete(ctx, c.who.User, session.ID(p.ID))
+func (d *Door) deleteConversation(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (bool, error) {
+	err := d.Conversations.Delete(ctx, c.Who.User, session.ID(p.ID))
 	return err == nil, err
 }
 
-func startConversation(d *Door, ctx context.Context, c *call, p one, _ api.StartConversation) (api.ConversationResponse, error) {
-	st, err := d.Conversations.Start(ctx, c.who.User, session.ID(p.ID))
+func (d *Door) startConversation(ctx context.Context, c *rest.Call, p rest.InConversation, _ api.StartConversation) (api.ConversationResponse, error) {
+	st, err := d.Conversations.Start(ctx, c.Who.User, session.ID(p.ID))
 	return response(p.ID, nil, st.Status()), err
 }
 
-func stopConversation(d *Door, ctx context.Context, c *call, p one, _ none) (api.ConversationResponse, error) {
+func (d *Door) stopConversation(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.ConversationResponse, error) {
 	message := "Conversation was not running"
-	st, stopped, err := d.Conversations.Stop(ctx, c.who.User, session.ID(p.ID), usecase.StoppedByUser)
+	st, stopped, err := d.Conversations.Stop(ctx, c.Who.User, session.ID(p.ID), usecase.StoppedByUser)
 	if stopped {
 		message = "Conversation stopped successfully"
 	}
 	if err == nil {
-		d.sockets.endAfter(session.ID(p.ID), st.Halt)
+		d.legacy.EndAfter(session.ID(p.ID), st.Halt)
 	}
 	return response(p.ID, &message, st.Status()), err
 }
 
 func response(id string, message *string, status session.Status) api.ConversationResponse {
-	return api.ConversationResponse{Status: "ok", ConversationID: id, Message: message, ConversationStatus: ptr(string(status))}
+	return api.ConversationResponse{Status: "ok", ConversationID: id, Message: message, ConversationStatus: new(string(status))}
 }
 
-func ptr[T any](v T) *T { return &v }
+type microagentListQuery struct {
+	Repository string `query:"selected_repository" required:"true" maxLength:"500"`
+	PageID     string `query:"page_id" maxLength:"500" doc:"Cursor: next_page_id of the previous page."`
+	Limit      int64  `query:"limit" default:"20" minimum:"1" maximum:"100"`
+}
 
-// text is null when there is none.
-func text(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
+func (d *Door) microagentConversations(ctx context.Context, c *rest.Call, q microagentListQuery, _ rest.None) (api.ConversationPage, error) {
+	return d.listConversations(ctx, c, listQuery{PageID: q.PageID, Limit: q.Limit, Repository: q.Repository, Trigger: "microagent_management"}, rest.None{})
 }

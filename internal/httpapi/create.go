@@ -5,33 +5,26 @@ import (
 
 	"deckhand/api"
 	usecase "deckhand/internal/conversation"
+	"deckhand/internal/httpapi/rest"
 )
 
-func createConversation(d *Door, ctx context.Context, c *call, _ none, b api.CreateConversation) (api.ConversationResponse, error) {
-	made, err := d.Conversations.Create(ctx, usecase.Create{User: c.who.User, Trigger: c.trigger(), RetryKey: c.retryKey, Request: b})
-	return c.made(made), err
+func (d *Door) createConversation(ctx context.Context, c *rest.Call, _ rest.None, b api.CreateConversation) (api.ConversationResponse, error) {
+	made, err := d.Conversations.Create(ctx, usecase.Create{User: c.Who.User, Trigger: triggerOf(c), RetryKey: c.RetryKey, Request: b})
+	return respond(c, made), err
 }
 
-// trigger is how lists name a conversation that this request creates.
-func (c *call) trigger() string {
-	if c.bearer {
+// triggerOf is how lists name a conversation that this request creates.
+func triggerOf(c *rest.Call) string {
+	if c.Bearer {
 		return usecase.TriggerAPI
 	}
 	return usecase.TriggerPage
 }
 
-// made answers for a conversation that was created.
-func (c *call) made(m usecase.Created) api.ConversationResponse {
+// respond answers for a conversation that was created.
+func respond(c *rest.Call, m usecase.Created) api.ConversationResponse {
 	if m.New {
-		c.session = string(m.ID)
+		c.Session = string(m.ID)
 	}
 	return response(string(m.ID), nil, m.Status)
-}
-
-func deref[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
 )
 
 func TestDefect21BinaryUploadsCorrupted(t *testing.T) {
@@ -86,7 +87,7 @@ const perhaps = "?file=a&path=a&event_id=1&limit=5"
 // below is a route's address for a conversation.
 func below(path, id string) string {
 	path = strings.ReplaceAll(path, "{conversation_id}", id)
-	for _, name := range wildcards(path) {
+	for _, name := range rest.Wildcards(path) {
 		path = strings.ReplaceAll(path, "{"+name+"}", "1")
 	}
 	return path + perhaps
@@ -112,17 +113,17 @@ func TestDefect29GETsStartContainers(t *testing.T) {
 	h.put(id, "a", "x")
 	events := len(h.events(id))
 	looked := 0
-	for _, rt := range table() {
-		if rt.method != http.MethodGet || !strings.Contains(rt.path, "{conversation_id}") {
+	for _, rt := range new(Door).table() {
+		if rt.Method != http.MethodGet || !strings.Contains(rt.Path, "{conversation_id}") {
 			continue
 		}
-		path := below(rt.path, id)
+		path := below(rt.Path, id)
 		if status := h.look("GET", path); status >= 500 && status != http.StatusNotImplemented {
-			t.Errorf("%s: %d", rt.path, status)
+			t.Errorf("%s: %d", rt.Path, status)
 		}
 		looked++
 		if n := h.keeper.Running(); n != 0 {
-			t.Fatalf("%s: %d sandboxes run", rt.path, n)
+			t.Fatalf("%s: %d sandboxes run", rt.Path, n)
 		}
 	}
 	h.asleep(id)
@@ -166,20 +167,20 @@ func TestStrangersGetNowhere(t *testing.T) {
 	id := h.stopped()
 	h.put(id, "a", "secret")
 	before := fmt.Sprint(h.events(id))
-	for i, rt := range table() {
-		if !strings.Contains(rt.path, "{conversation_id}") || rt.public { // the page has nothing of a conversation's in it
+	for i, rt := range new(Door).table() {
+		if !strings.Contains(rt.Path, "{conversation_id}") || rt.Public { // the page has nothing of a conversation's in it
 			continue
 		}
-		path := below(rt.path, id)
+		path := below(rt.Path, id)
 		ask := func(n int, key string) answer {
-			body := takes[rt.id]
+			body := takes[rt.ID]
 			header := []string{"X-Session-API-Key", key}
-			if rt.upload {
+			if rt.Upload {
 				body, header = "--b\r\nContent-Disposition: form-data; name=\"files\"; filename=\"a\"\r\n\r\nx\r\n--b--\r\n", append(header, "Content-Type", "multipart/form-data; boundary=b")
 			} else if body != "" {
 				header = append(header, "Content-Type", "application/json")
 			}
-			return h.knock(fmt.Sprintf("10.1.%d.%d:1234", i, n), rt.method, path, body, header...)
+			return h.knock(fmt.Sprintf("10.1.%d.%d:1234", i, n), rt.Method, path, body, header...)
 		}
 		for n, c := range []struct {
 			who, key string
@@ -191,7 +192,7 @@ func TestStrangersGetNowhere(t *testing.T) {
 			{"as the admin", h.keys["admin"], 404},
 		} {
 			if a := ask(n, c.key); a.status != c.status {
-				t.Errorf("%s %s %s: %d %.200s", rt.method, rt.path, c.who, a.status, a.body)
+				t.Errorf("%s %s %s: %d %.200s", rt.Method, rt.Path, c.who, a.status, a.body)
 			}
 		}
 	}

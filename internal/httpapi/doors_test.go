@@ -14,7 +14,7 @@ import (
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 	"deckhand/internal/trigger"
-	"deckhand/internal/v0"
+	v0 "deckhand/internal/v0"
 )
 
 // codeOf is the code of a tool's refusal, "" if it was not refused.

@@ -63,7 +63,7 @@ func TestEgress(t *testing.T) {
 	var proxy *egress.Proxy
 	h := newHands(t, tune{config: func(c *Config) {
 		proxy = egress.New(egress.Config{Policy: workspace.PolicyOf(c.Sessions, server), Ledger: ledger})
-		c.Egress, c.ServerPolicy = proxy, server
+		c.Files.Egress, c.Files.ServerPolicy = proxy, server
 	}})
 	t.Cleanup(func() { _ = proxy.Close() })
 	id := h.create(`{}`)

@@ -6,16 +6,16 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/live"
 	"deckhand/internal/session"
-	"deckhand/internal/v0"
+	v0 "deckhand/internal/v0"
 )
 
 type eventQuery struct {
@@ -36,7 +36,7 @@ type eventQuery struct {
 }
 
 // listEvents pages through the log. Events without a counterpart on the wire leave gaps in the numbers.
-func listEvents(d *Door, ctx context.Context, c *call, q eventQuery, b api.Opt[api.EventFilter]) (api.EventPage, error) {
+func (d *Door) listEvents(ctx context.Context, c *rest.Call, q eventQuery, b api.Opt[api.EventFilter]) (api.EventPage, error) {
 	row, err := d.row(ctx, c, q.ID)
 	if err != nil {
 		return api.EventPage{}, err
@@ -128,26 +128,17 @@ func (d *Door) eventsDown(ctx context.Context, row session.Row, filter *eventFil
 // rawEvent is a body that the dialect checks, because it is the dialect's.
 type rawEvent map[string]any
 
-func postEvent(d *Door, ctx context.Context, c *call, p one, _ rawEvent) (api.Accepted, error) {
-	in, err := parseIntent(c.raw)
+func (d *Door) postEvent(ctx context.Context, c *rest.Call, p rest.InConversation, _ rawEvent) (api.Accepted, error) {
+	in, err := v0.ParseIntent(c.Raw)
 	if err != nil {
 		return api.Accepted{}, err
 	}
-	in.Message.Key = c.retryKey
-	return accepted(d.Conversations.Act(ctx, c.who.User, session.ID(p.ID), in))
+	in.Message.Key = c.RetryKey
+	return accepted(d.Conversations.Act(ctx, c.Who.User, session.ID(p.ID), in))
 }
 
-// parseIntent understands what a person wants, whichever way it came.
-func parseIntent(raw []byte) (v0.Intent, error) {
-	in, err := v0.ParseAction(raw)
-	if err == nil && strings.ContainsRune(in.Message.Text, 0) {
-		err = api.Invalid("value_error", "NUL characters are not allowed.", "args", "content")
-	}
-	return in, err
-}
-
-func postMessage(d *Door, ctx context.Context, c *call, p one, b api.PostMessage) (api.Accepted, error) {
-	_, err := d.Conversations.Say(ctx, c.who.User, session.ID(p.ID), session.UserSaid{Text: b.Message, Images: b.ImageURLs.Value, Key: c.retryKey})
+func (d *Door) postMessage(ctx context.Context, c *rest.Call, p rest.InConversation, b api.PostMessage) (api.Accepted, error) {
+	_, err := d.Conversations.Say(ctx, c.Who.User, session.ID(p.ID), session.UserSaid{Text: b.Message, Images: b.ImageURLs.Value, Key: c.RetryKey})
 	return accepted(err)
 }
 
@@ -156,34 +147,24 @@ func accepted(err error) (api.Accepted, error) { return api.Accepted{Success: er
 // streamer is one of live's two ways to serve a reader.
 type streamer func(w http.ResponseWriter, r *http.Request, h *live.Hub, id session.ID, after int64, o live.Options) error
 
-func streamEvents(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
+func (d *Door) streamEvents(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
 	return d.follow(w, r, c, live.ServeSSE)
 }
 
-func socketEvents(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
+func (d *Door) socketEvents(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
 	return d.follow(w, r, c, serveSocket)
 }
 
 // serveSocket tells those who did not ask for an upgrade so, in our words.
 func serveSocket(w http.ResponseWriter, r *http.Request, h *live.Hub, id session.ID, after int64, o live.Options) error {
-	if !upgrades(r) {
-		return upgradeRequired("This path needs a WebSocket connection. For server-sent events, use events/stream.")
+	if !rest.Upgrades(r) {
+		return rest.UpgradeRequired("This path needs a WebSocket connection. For server-sent events, use events/stream.")
 	}
 	return live.ServeWS(w, r, h, id, after, o)
 }
 
-func upgrades(r *http.Request) bool {
-	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
-}
-
-func upgradeRequired(msg string) error {
-	f := fail(http.StatusUpgradeRequired, api.CodeBadRequest, msg)
-	f.header = http.Header{"Upgrade": {"websocket"}, "Connection": {"Upgrade"}}
-	return f
-}
-
 // follow checks who follows what from where, and ends with the key or the server.
-func (d *Door) follow(w http.ResponseWriter, r *http.Request, c *call, serve streamer) error {
+func (d *Door) follow(w http.ResponseWriter, r *http.Request, c *rest.Call, serve streamer) error {
 	row, err := d.row(r.Context(), c, r.PathValue("conversation_id"))
 	if err != nil {
 		return err
@@ -192,36 +173,22 @@ func (d *Door) follow(w http.ResponseWriter, r *http.Request, c *call, serve str
 	if err != nil {
 		return badPosition(r, "int_parsing", "Must be the number of the last event seen.")
 	}
-	ctx, release := d.hold(r.Context(), c)
+	ctx, release := d.life.Hold(r.Context(), c)
 	defer release()
 	err = serve(w, r.WithContext(ctx), d.Hub, row.ID, after, live.Options{Close: whyClosed})
-	var f *fault
+	var f *rest.Fault
 	switch {
 	case errors.As(err, &f):
 		return f
 	case errors.Is(err, live.ErrAhead):
 		return badPosition(r, "greater_than_end", "The position is beyond the newest event of the conversation. Reconnect without a position.")
 	case errors.Is(err, live.ErrNotStarted) && errors.Is(context.Cause(ctx), access.ErrRevoked):
-		return unauthorized()
+		return rest.Unauthorized()
 	case errors.Is(err, live.ErrNotStarted):
 		return err
 	}
 	return nil // it began, so its end is between us and the reader
 }
-
-// hold gives a long request a context that ends with its key and with the server.
-func (d *Door) hold(ctx context.Context, c *call) (held context.Context, release func()) {
-	ctx, letGo := d.Gate.Hold(ctx, c.who)
-	ctx, cancel := context.WithCancelCause(ctx)
-	unwatch := context.AfterFunc(d.closing, func() { cancel(errClosing) })
-	return ctx, func() {
-		cancel(nil)
-		unwatch()
-		letGo()
-	}
-}
-
-var errClosing = errors.New("the server is stopping")
 
 // whyClosed is what a WebSocket client is told.
 func whyClosed(cause error) (code int, reason string) {
@@ -256,7 +223,7 @@ func describeSocket(o *huma.Operation) {
 
 func resumable(o *huma.Operation) {
 	o.Parameters = append(o.Parameters,
-		&huma.Param{Name: "after", In: "query", Description: "Number of the last event seen. The stream continues after it.", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: ptr(-1.0)}},
-		&huma.Param{Name: "last_event_id", In: "query", Description: "Alias of after.", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: ptr(-1.0)}},
+		&huma.Param{Name: "after", In: "query", Description: "Number of the last event seen. The stream continues after it.", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(-1.0)}},
+		&huma.Param{Name: "last_event_id", In: "query", Description: "Alias of after.", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(-1.0)}},
 		&huma.Param{Name: "Last-Event-ID", In: "header", Description: "Same as after; sent by browsers when they reconnect.", Schema: &huma.Schema{Type: huma.TypeString}})
 }

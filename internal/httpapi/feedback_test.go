@@ -2,15 +2,17 @@ package httpapi
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
 	"deckhand/api"
 	"deckhand/internal/feedback/feedbacktest"
+	"deckhand/internal/httpapi/legacy"
 )
 
 func withFeedback() tune {
-	return tune{config: func(c *Config) { c.Feedback = &feedbacktest.Memory{} }}
+	return tune{config: func(c *Config) { c.Legacy.Feedback = &feedbacktest.Memory{} }}
 }
 
 // What a front end sends is kept for the operator, and for nobody else.
@@ -35,8 +37,8 @@ func TestFeedback(t *testing.T) {
 		t.Errorf("what nobody asked for was kept: %s", a.body)
 	}
 	page := decoded[api.FeedbackPage](t, r.as("admin", "GET", "/api/feedback?limit=2", "").want(t, 200))
-	rest := decoded[api.FeedbackPage](t, r.as("admin", "GET", "/api/feedback?limit=2&before="+itoa(*page.Next), "").want(t, 200))
-	if len(page.Feedback) != 2 || len(rest.Feedback) != 1 || rest.Next != nil || itoa(rest.Feedback[0].ID) != first.Body.FeedbackID {
+	rest := decoded[api.FeedbackPage](t, r.as("admin", "GET", "/api/feedback?limit=2&before="+strconv.FormatInt(*page.Next, 10), "").want(t, 200))
+	if len(page.Feedback) != 2 || len(rest.Feedback) != 1 || rest.Next != nil || strconv.FormatInt(rest.Feedback[0].ID, 10) != first.Body.FeedbackID {
 		t.Errorf("%+v, %+v", page, rest)
 	}
 	r.do("GET", "/api/feedback", "").want(t, http.StatusForbidden)
@@ -80,7 +82,7 @@ func TestRatings(t *testing.T) {
 	r.as("bob", "POST", "/feedback/conversation", `{"conversation_id":"`+id+`","rating":1}`).want(t, 404)
 	for fields, field := range map[string]string{
 		`"rating":0`: "rating", `"rating":6`: "rating", `"event_id":1`: "rating", `"rating":3,"event_id":-1`: "event_id", `"rating":3,"event_id":999`: "event_id",
-		`"rating":3,"metadata":{"x":"` + strings.Repeat("x", maxMetadata) + `"}`: "metadata", `"rating":3,"reason":"` + strings.Repeat("x", 10_001) + `"`: "reason",
+		`"rating":3,"metadata":{"x":"` + strings.Repeat("x", legacy.MaxMetadata) + `"}`: "metadata", `"rating":3,"reason":"` + strings.Repeat("x", 10_001) + `"`: "reason",
 	} {
 		r.do("POST", "/feedback/conversation", `{"conversation_id":"`+id+`",`+fields+`}`).want(t, 422, `["body","`+field+`"]`)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/client"
+	"deckhand/internal/httpapi/files"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/host"
 )
@@ -122,8 +123,8 @@ func TestOddNames(t *testing.T) {
 func TestSelectFile(t *testing.T) {
 	h := newHands(t)
 	const line = "line \"quoted\" \\ \x01\t😀 ü\n"
-	large := strings.Repeat(line, maxText/len(line))
-	large += strings.Repeat("x", maxText-len(large)) // as long as it may be
+	large := strings.Repeat(line, files.MaxText/len(line))
+	large += strings.Repeat("x", files.MaxText-len(large)) // as long as it may be
 	fill := func(id string) {
 		h.put(id, "empty", "")
 		h.put(id, "empty.png", "")
@@ -131,7 +132,7 @@ func TestSelectFile(t *testing.T) {
 		h.put(id, "large", large)
 		h.put(id, "larger", large+"x")
 		h.put(id, "late", strings.Repeat("x", 1<<20)+"\xff")
-		h.put(id, "torn", strings.Repeat("x", oneRead)+"\xf0\x9f")
+		h.put(id, "torn", strings.Repeat("x", files.OneRead)+"\xf0\x9f")
 		h.put(id, "torn-small", "x\xf0\x9f")
 		h.put(id, "binary", all256())
 		h.put(id, "raw\xff", all256())
@@ -141,7 +142,7 @@ func TestSelectFile(t *testing.T) {
 		h.put(id, "page.svg", "<svg/>")
 		h.put(id, "folder.png/", "")
 		h.put(id, "huge.mp4", "")
-		if err := os.Truncate(h.path(id, "huge.mp4"), maxMedia+1); err != nil {
+		if err := os.Truncate(h.path(id, "huge.mp4"), files.MaxMedia+1); err != nil {
 			t.Fatal(err)
 		}
 		h.link(id, "link.mp4", "huge.mp4")
@@ -208,7 +209,7 @@ func TestSelectFile(t *testing.T) {
 
 func TestGetFile(t *testing.T) {
 	h := newHands(t)
-	large := strings.Repeat(all256(), (maxText>>8)+1)
+	large := strings.Repeat(all256(), (files.MaxText>>8)+1)
 	fill := func(id string) {
 		h.put(id, "empty", "")
 		h.put(id, "page.html", "<script>1</script>")

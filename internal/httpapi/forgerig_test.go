@@ -77,7 +77,7 @@ func (s *street) take() []string {
 
 func newStreet(hosts map[string]*place) (*street, tune) {
 	s := &street{hosts: hosts}
-	return s, tune{config: func(c *Config) { c.Forge = s.open }}
+	return s, tune{config: func(c *Config) { c.Git.Forge = s.open }}
 }
 
 // knows is a host that accepts one token of a user.

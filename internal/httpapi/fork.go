@@ -5,6 +5,7 @@ import (
 
 	"deckhand/api"
 	usecase "deckhand/internal/conversation"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 )
 
@@ -12,12 +13,12 @@ const aboutFork = "Copies the history up to the event, with the same event numbe
 	"A conversation can be forked while the agent is working: if a tool call is in progress at the event, the history ends before that call. The copy is stopped and continues with its next message. " +
 	"Its cost starts at 0. Pull requests stay with the original. With the sandbox driver host the workspace cannot be copied, and the response is a 409."
 
-func forkConversation(d *Door, ctx context.Context, c *call, p one, b api.ForkConversation) (api.ConversationResponse, error) {
-	ctx, release := d.hold(ctx, c)
+func (d *Door) forkConversation(ctx context.Context, c *rest.Call, p rest.InConversation, b api.ForkConversation) (api.ConversationResponse, error) {
+	ctx, release := d.life.Hold(ctx, c)
 	defer release()
-	made, err := d.Conversations.Fork(ctx, usecase.Fork{User: c.who.User, From: session.ID(p.ID), Event: b.EventID.Value, Title: b.Title, Trigger: c.trigger(), RetryKey: c.retryKey})
+	made, err := d.Conversations.Fork(ctx, usecase.Fork{User: c.Who.User, From: session.ID(p.ID), Event: b.EventID.Value, Title: b.Title, Trigger: triggerOf(c), RetryKey: c.RetryKey})
 	if usecase.RefusalOf(err) == nil {
-		err = whyEnded(ctx, err)
+		err = rest.WhyEnded(ctx, err)
 	}
-	return c.made(made), err
+	return respond(c, made), err
 }

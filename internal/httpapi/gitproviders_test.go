@@ -9,6 +9,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/gitprovider"
+	"deckhand/internal/httpapi/git"
 	"deckhand/internal/secret"
 	"deckhand/internal/settings"
 )
@@ -126,12 +127,12 @@ func TestSilentProvider(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := New(Config{Settings: settings.New(settings.NewMemStore(), keyring, secret.NewRedactor()), Forge: s.open})
+		d := New(Config{Settings: settings.New(settings.NewMemStore(), keyring, secret.NewRedactor()), Git: git.Config{Forge: s.open}})
 		defer d.Close()
 		update := api.SettingsInput{SecretsStore: api.Some(api.UserSecrets{ProviderTokens: map[string]*api.ProviderToken{"github": {Token: api.Some("x")}}})}
 		begin := time.Now()
-		notes, err := d.checkTokens(t.Context(), "ada", update)
-		if err != nil || len(notes) != 1 || time.Since(begin) != noteTime {
+		notes, err := d.git.CheckTokens(t.Context(), "ada", update)
+		if err != nil || len(notes) != 1 || time.Since(begin) != 5*time.Second {
 			t.Errorf("%v %v after %v", notes, err, time.Since(begin))
 		}
 	})

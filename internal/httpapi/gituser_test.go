@@ -13,13 +13,14 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/gitprovider"
+	"deckhand/internal/httpapi/git"
 )
 
 // userRoutes are the routes that ask a provider, each with a query that is right.
 var userRoutes = map[string]string{
-	"/api/user/info": needToken, "/api/user/installations?provider=github": needToken, "/api/user/repositories": needToken, "/api/user/search/repositories?query=x": needSearch,
-	"/api/user/search/branches?repository=a/b&query=x": needSearch, "/api/user/repository/branches?repository=a/b": needToken, "/api/user/suggested-tasks": needTasks,
-	"/api/user/repository/a/b/microagents": needToken, "/api/user/repository/a/b/microagents/content?file_path=x.md": needToken,
+	"/api/user/info": git.NeedToken, "/api/user/installations?provider=github": git.NeedToken, "/api/user/repositories": git.NeedToken, "/api/user/search/repositories?query=x": git.NeedSearch,
+	"/api/user/search/branches?repository=a/b&query=x": git.NeedSearch, "/api/user/repository/branches?repository=a/b": git.NeedToken, "/api/user/suggested-tasks": git.NeedTasks,
+	"/api/user/repository/a/b/microagents": git.NeedToken, "/api/user/repository/a/b/microagents/content?file_path=x.md": git.NeedToken,
 }
 
 func TestUserRoutesWithoutToken(t *testing.T) {
@@ -128,7 +129,7 @@ func TestInstallations(t *testing.T) {
 	r.tokens("ada", "github", "gitlab")
 	r.do("GET", "/api/user/installations?provider=github", "").want(t, 200, `["1","2"]`)
 	r.do("GET", "/api/user/installations?provider=gitlab", "").want(t, 400, `"Not found on GitLab."`)
-	r.do("GET", "/api/user/installations?provider=gitea", "").want(t, 401, needToken)
+	r.do("GET", "/api/user/installations?provider=gitea", "").want(t, 401, git.NeedToken)
 	r.do("GET", "/api/user/installations", "").want(t, 422, `["query","provider"]`)
 	r.do("GET", "/api/user/installations?provider=svn", "").want(t, 422, `["query","provider"]`)
 }
@@ -178,7 +179,7 @@ func TestListRepositories(t *testing.T) {
 	for query, name := range map[string]string{"per_page=0": "per_page", "per_page=101": "per_page", "page=0": "page", "selected_provider=svn": "selected_provider", "page=x": "page"} {
 		r.do("GET", "/api/user/repositories?"+query, "").want(t, 422, `["query","`+name+`"]`)
 	}
-	r.do("GET", "/api/user/repositories?selected_provider=bitbucket&page=1&per_page=10", "").want(t, 401, needToken)
+	r.do("GET", "/api/user/repositories?selected_provider=bitbucket&page=1&per_page=10", "").want(t, 401, git.NeedToken)
 }
 
 // The providers are asked at the same time: each waits for the others here.

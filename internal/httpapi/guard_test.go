@@ -13,6 +13,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 )
 
@@ -318,8 +319,8 @@ func TestCookieIsOfThisHostAlone(t *testing.T) {
 	me := func(cookies string) answer {
 		return r.do("GET", "/api/me", "", "X-Session-API-Key", "", "X-Forwarded-Proto", "https", "Cookie", cookies)
 	}
-	me(cookieName+"="+bob+"; "+name+"="+ada).want(t, 200, `"ada"`)
-	me(cookieName+"="+bob).want(t, 401)
+	me(rest.CookieName+"="+bob+"; "+name+"="+ada).want(t, 200, `"ada"`)
+	me(rest.CookieName+"="+bob).want(t, 401)
 	r.do("POST", "/api/logout", "", "X-Session-API-Key", "", "X-Forwarded-Proto", "https", "Cookie", name+"="+ada).want(t, 200)
 	me(name+"="+ada).want(t, 401)
 }

@@ -11,24 +11,27 @@ import (
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
 )
 
-func alive(_ *Door, _ context.Context, _ *call, _ none, _ none) (api.Alive, error) {
+func (*Door) alive(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Alive, error) {
 	return api.Alive{Status: "ok"}, nil
 }
 
-func health(_ *Door, _ context.Context, _ *call, _ none, _ none) (string, error) { return "OK", nil }
+func (*Door) health(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (string, error) {
+	return "OK", nil
+}
 
-func ready(d *Door, ctx context.Context, _ *call, _ none, _ none) (api.Alive, error) {
+func (d *Door) ready(ctx context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Alive, error) {
 	if d.Ready != nil {
 		if err := d.Ready(ctx); err != nil {
-			return api.Alive{}, fail(http.StatusServiceUnavailable, api.CodeUnavailable, "Not ready: "+err.Error())
+			return api.Alive{}, rest.Fail(http.StatusServiceUnavailable, api.CodeUnavailable, "Not ready: "+err.Error())
 		}
 	}
 	return api.Alive{Status: "ok"}, nil
 }
 
-func serverInfo(d *Door, _ context.Context, _ *call, _ none, _ none) (api.ServerInfo, error) {
+func (d *Door) serverInfo(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.ServerInfo, error) {
 	now := time.Now()
 	out := api.ServerInfo{Version: d.Version, Uptime: now.Sub(d.started).Seconds(), IdleTime: now.Sub(time.Unix(0, d.lastUsed.Load())).Seconds()}
 	res := &out.Resources

@@ -7,28 +7,29 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	"deckhand/internal/httpapi/rest"
 )
 
-func listKeys(d *Door, ctx context.Context, c *call, _ none, _ none) ([]api.Key, error) {
-	whose := c.who.User
-	if c.who.Admin {
+func (d *Door) listKeys(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) ([]api.Key, error) {
+	whose := c.Who.User
+	if c.Who.Admin {
 		whose = ""
 	}
 	keys, err := d.Gate.List(ctx, whose)
 	out := []api.Key{}
 	for _, k := range keys {
-		out = append(out, c.keyView(k))
+		out = append(out, keyView(c, k))
 	}
 	return out, err
 }
 
-func createKey(d *Door, ctx context.Context, c *call, _ none, b api.CreateKey) (api.NewKey, error) {
-	user, admin := c.who.User, b.Admin.Value
+func (d *Door) createKey(ctx context.Context, c *rest.Call, _ rest.None, b api.CreateKey) (api.NewKey, error) {
+	user, admin := c.Who.User, b.Admin.Value
 	if v, ok := b.User.Get(); ok {
 		user = v
 	}
-	if !c.who.Admin && (user != c.who.User || admin) {
-		return api.NewKey{}, fail(http.StatusForbidden, api.CodeForbidden, "Only an admin key can create keys for other users, or admin keys.")
+	if !c.Who.Admin && (user != c.Who.User || admin) {
+		return api.NewKey{}, rest.Fail(http.StatusForbidden, api.CodeForbidden, "Only an admin key can create keys for other users, or admin keys.")
 	}
 	var life time.Duration
 	if v, ok := b.Expires.Get(); ok {
@@ -38,16 +39,16 @@ func createKey(d *Door, ctx context.Context, c *call, _ none, b api.CreateKey) (
 		}
 	}
 	plain, k, err := d.Gate.Create(ctx, user, b.Name.Value, admin, life)
-	return api.NewKey{Key: c.keyView(k), Secret: plain}, err
+	return api.NewKey{Key: keyView(c, k), Secret: plain}, err
 }
 
 type keyPath struct {
 	ID string `path:"key_id" maxLength:"64"`
 }
 
-func revokeKey(d *Door, ctx context.Context, c *call, p keyPath, _ none) (api.Key, error) {
-	if !c.who.Admin {
-		own, err := d.Gate.List(ctx, c.who.User)
+func (d *Door) revokeKey(ctx context.Context, c *rest.Call, p keyPath, _ rest.None) (api.Key, error) {
+	if !c.Who.Admin {
+		own, err := d.Gate.List(ctx, c.Who.User)
 		if err != nil {
 			return api.Key{}, err
 		}
@@ -60,16 +61,16 @@ func revokeKey(d *Door, ctx context.Context, c *call, p keyPath, _ none) (api.Ke
 		}
 	}
 	k, err := d.Gate.Revoke(ctx, p.ID, false)
-	return c.keyView(k), err
+	return keyView(c, k), err
 }
 
-func me(_ *Door, _ context.Context, c *call, _ none, _ none) (api.Me, error) {
-	return api.Me{User: c.who.User, Admin: c.who.Admin}, nil
+func (*Door) me(_ context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Me, error) {
+	return api.Me{User: c.Who.User, Admin: c.Who.Admin}, nil
 }
 
 // keyPrefix is what keys begin with.
 const keyPrefix = "dh_"
 
-func (c *call) keyView(k access.Key) api.Key {
-	return api.Key{ID: k.ID, User: k.User, Name: k.Label, Admin: k.Admin, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, RevokedAt: k.RevokedAt, Prefix: keyPrefix, Current: k.ID == c.who.KeyID}
+func keyView(c *rest.Call, k access.Key) api.Key {
+	return api.Key{ID: k.ID, User: k.User, Name: k.Label, Admin: k.Admin, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, RevokedAt: k.RevokedAt, Prefix: keyPrefix, Current: k.ID == c.Who.KeyID}
 }

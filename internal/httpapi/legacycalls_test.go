@@ -87,7 +87,7 @@ func newYard(t *testing.T) *yard {
 	t.Helper()
 	_, git := newStreet(map[string]*place{"github": forgeOfTheYard()})
 	ask := tune{config: func(c *Config) {
-		c.Feedback = &feedbacktest.Memory{}
+		c.Legacy.Feedback = &feedbacktest.Memory{}
 		c.Ask = func(context.Context, string, string, string) (string, error) {
 			return "<update_prompt>Remember it.</update_prompt>", nil
 		}

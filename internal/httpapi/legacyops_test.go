@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -104,7 +105,7 @@ func (c checker) succeeded(w wish, a answer) {
 	if !c.judge.valid(c.ours(a.status), v) {
 		c.t.Errorf("%s: the answer is not what our document says: %.500s", w.name, a.body)
 	}
-	theirs := c.op.Answers[itoa(int64(a.status))]
+	theirs := c.op.Answers[strconv.FormatInt(int64(a.status), 10)]
 	if theirs == nil { // it documents 200 for every success
 		theirs = c.op.Answers["200"]
 	}
@@ -129,7 +130,7 @@ func (c checker) refused(w wish, a answer) {
 	if !c.judge.valid(c.ours(a.status), v) {
 		c.t.Errorf("%s: the error is not what our document says: %d %.300s", w.name, a.status, a.body)
 	}
-	if theirs := c.op.Answers[itoa(int64(a.status))]; theirs != nil {
+	if theirs := c.op.Answers[strconv.FormatInt(int64(a.status), 10)]; theirs != nil {
 		for _, fault := range theirs.lacks(v, "") {
 			c.t.Errorf("%s: %d: %s: %.300s", w.name, a.status, fault, a.body)
 		}
@@ -142,7 +143,7 @@ func (c checker) refused(w wish, a answer) {
 // ours is the schema that our document has for a status.
 func (c checker) ours(status int) map[string]any {
 	c.t.Helper()
-	response := c.documented[itoa(int64(status))]
+	response := c.documented[strconv.FormatInt(int64(status), 10)]
 	if response == nil {
 		response = c.documented["default"]
 	}

@@ -9,12 +9,14 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 )
 
@@ -41,7 +43,7 @@ func TestSocketRefusals(t *testing.T) {
 		"a wrong key in auth":       {join{query: q(id), auth: map[string]string{"session_api_key": wrongKey}}, noKey},
 		"auth without a key":        {join{query: q(id), auth: map[string]any{"session_api_key": 7, "token": []int{1}}}, noKey},
 		"a wrong key in the header": {join{query: q(id), header: []string{"X-Session-API-Key", wrongKey}}, noKey},
-		"a forged cookie":           {join{query: q(id), header: []string{"Cookie", cookieName + "=v1.x.y"}}, noKey},
+		"a forged cookie":           {join{query: q(id), header: []string{"Cookie", rest.CookieName + "=v1.x.y"}}, noKey},
 		"no conversation":           {join{user: "ada", query: url.Values{}}, `44{"message":"No conversation_id in query params","data":{"msg_id":"` + api.CodeBadRequest + `"}}`},
 		"an unknown conversation":   {join{user: "ada", query: q("nothing")}, toUnknown},
 		"somebody else's":           {join{user: "bob", query: q(id)}, toUnknown},
@@ -477,7 +479,7 @@ func TestSocketRunsCommandsOfTheOwner(t *testing.T) {
 		return s.TypedEnded(claim, session.CommandEnded{Cause: typed.ID, Command: "ls", Outcome: session.Succeeded, Output: "a", Details: json.RawMessage(`{"exit_code":0}`)})
 	})
 	got := c.until(func(e heard) bool { return e.Observation == "run" })
-	if e := got[len(got)-1]; e.Source != "user" || !strings.Contains(e.whole, `"cause":`+itoa(typed.ID)) || !strings.Contains(e.whole, `"content":"a"`) {
+	if e := got[len(got)-1]; e.Source != "user" || !strings.Contains(e.whole, `"cause":`+strconv.FormatInt(typed.ID, 10)) || !strings.Contains(e.whole, `"content":"a"`) {
 		t.Error(e.whole)
 	}
 	for _, p := range r.events(id) {

@@ -2,10 +2,13 @@ package httpapi
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/legacy"
+	"deckhand/internal/httpapi/rest"
 )
 
 // The id of a connection is no key: whoever knows it can neither read events nor act.
@@ -100,33 +103,29 @@ func TestSocketsWaitingForAKey(t *testing.T) {
 	for range 60 { // more than the allowance for wrong keys
 		r.direct("127.0.0.1", "GET", "/socket.io/?EIO=4&transport=polling&session_api_key="+wrongKey)
 	}
-	for range maxWaitingFrom + 50 {
+	for range legacy.MaxWaitingFrom + 50 {
 		if a := r.direct("127.0.0.1", "GET", "/socket.io/?EIO=4&transport=polling"); a.status != http.StatusOK {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 	}
 	for _, transport := range []string{"polling", "websocket"} {
 		client := r.joined(join{transport: transport, query: q(id), auth: map[string]string{"session_api_key": r.keys["ada"]}})
-		client.emit("oh_user_action", message(strings.Repeat("long ", maxPublicBody/4)+transport)) // it may send more now
+		client.emit("oh_user_action", message(strings.Repeat("long ", rest.MaxPublicBody/4)+transport)) // it may send more now
 		client.until(func(e heard) bool { return strings.HasSuffix(e.Args.Content, transport) })
 	}
-	waiting := func() int {
-		r.door.sockets.waiting.mu.Lock()
-		defer r.door.sockets.waiting.mu.Unlock()
-		return len(r.door.sockets.waiting.conns)
-	}
-	if n, open := waiting(), r.door.sockets.server.Len(); n > maxWaitingFrom || open > 60+maxWaitingFrom+2 {
+	waiting := r.door.legacy.Waiting
+	if n, open := waiting(), r.door.legacy.Open(); n > legacy.MaxWaitingFrom || open > 60+legacy.MaxWaitingFrom+2 {
 		t.Errorf("%d wait, %d connections are open", n, open)
 	}
-	for i := range maxWaiting + 50 {
-		r.direct("10.0."+itoa(int64(i/100))+".1", "GET", "/socket.io/?EIO=4&transport=polling")
+	for i := range legacy.MaxWaiting + 50 {
+		r.direct("10.0."+strconv.FormatInt(int64(i/100), 10)+".1", "GET", "/socket.io/?EIO=4&transport=polling")
 	}
-	if n, open := waiting(), r.door.sockets.server.Len(); n != maxWaiting || open > maxWaiting+2 {
+	if n, open := waiting(), r.door.legacy.Open(); n != legacy.MaxWaiting || open > legacy.MaxWaiting+2 {
 		t.Errorf("%d wait, %d connections are open", n, open)
 	}
 	guest := r.direct("10.1.1.1", "GET", "/socket.io/?EIO=4&transport=polling")
 	sid := strings.Split(guest.body, `"`)[3]
-	r.do("POST", "/socket.io/?EIO=4&transport=polling&sid="+sid, "4"+strings.Repeat("x", maxPublicBody), "X-Session-API-Key", "").want(t, http.StatusRequestEntityTooLarge)
+	r.do("POST", "/socket.io/?EIO=4&transport=polling&sid="+sid, "4"+strings.Repeat("x", rest.MaxPublicBody), "X-Session-API-Key", "").want(t, http.StatusRequestEntityTooLarge)
 	r.door.Close()
 	if n := waiting(); n != 0 {
 		t.Errorf("%d still wait", n)
@@ -135,7 +134,7 @@ func TestSocketsWaitingForAKey(t *testing.T) {
 
 // What a client posts counts as memory of its user while it is read.
 func TestSocketPostsTakeMemory(t *testing.T) {
-	r := newSocketRig(t, tune{config: func(c *Config) { c.Bodies = Bodies{PerUser: 64 << 10, Total: 1 << 20} }})
+	r := newSocketRig(t, tune{config: func(c *Config) { c.Bodies = rest.Bodies{PerUser: 64 << 10, Total: 1 << 20} }})
 	id := r.create(`{}`)
 	client := r.joined(join{user: "ada", transport: "polling", query: q(id)})
 	client.emit("oh_user_action", message(strings.Repeat("x", 10<<10)))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/legacy"
 	"deckhand/internal/session"
 )
 
@@ -171,7 +172,7 @@ func TestSocketStopWithNothingNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := r.joined(join{user: "ada", query: q(id), auth: map[string]string{"pid": "p", "offset": offset(session.ID(id), row.Last)}})
+	c := r.joined(join{user: "ada", query: q(id), auth: map[string]string{"pid": "p", "offset": legacy.Offset(session.ID(id), row.Last)}})
 	for connected := 0; connected == 0; { // it follows
 		connected = decoded[api.Conversation](t, r.do("GET", "/api/conversations/"+id, "")).NumConnections
 	}

@@ -15,7 +15,7 @@ import (
 
 	"deckhand/internal/live"
 	"deckhand/internal/session"
-	"deckhand/internal/v0"
+	v0 "deckhand/internal/v0"
 )
 
 // newSocketRig is a rig whose hub tells statuses too, as the real one does. ada and
@@ -32,7 +32,7 @@ func newSocketRig(t *testing.T, tunes ...tune) *rig {
 			return frame, err == nil && f.Kind != v0.None, err
 		})
 		c.Sessions.Observe(c.Hub)
-		c.Sockets.Engine.PingInterval, c.Sockets.Engine.PingTimeout = time.Hour, time.Hour // clients here read when they like
+		c.Legacy.Sockets.Engine.PingInterval, c.Legacy.Sockets.Engine.PingTimeout = time.Hour, time.Hour // clients here read when they like
 	}}}, tunes...)...)
 	r.settle("ada", "bob")
 	return r

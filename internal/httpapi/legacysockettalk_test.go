@@ -6,7 +6,7 @@ import (
 
 	usecase "deckhand/internal/conversation"
 	"deckhand/internal/session"
-	"deckhand/internal/v0"
+	v0 "deckhand/internal/v0"
 )
 
 // What a client says is what it could post, and it learns what is wrong with it.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/legacy"
 	"deckhand/internal/session"
 )
 
@@ -50,12 +51,12 @@ func frontEndFolder(t *testing.T) string {
 
 func withFrontEnd(t *testing.T, dir string) tune {
 	t.Helper()
-	f, err := OpenFrontEnd(dir)
+	f, err := legacy.OpenFrontEnd(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	return tune{config: func(c *Config) { c.FrontEnd = f }}
+	return tune{config: func(c *Config) { c.Legacy.FrontEnd = f }}
 }
 
 // browse makes a request as a browser does; what it gets may be cached, and errors may be pages.
@@ -202,7 +203,7 @@ func TestFrontEndPolicy(t *testing.T) {
 // An operator may let the front end load its diff editor from elsewhere: scripts, styles
 // and fonts, and nothing else.
 func TestFrontEndHosts(t *testing.T) {
-	r := newRig(t, withFrontEnd(t, frontEndFolder(t)), tune{config: func(c *Config) { c.FrontEndHosts = []string{"cdn.example.org"} }})
+	r := newRig(t, withFrontEnd(t, frontEndFolder(t)), tune{config: func(c *Config) { c.Legacy.FrontEndHosts = []string{"cdn.example.org"} }})
 	policy := r.browse("GET", "/", "Cookie", r.cookie("ada")).want(t, 200).header.Get("Content-Security-Policy")
 	for part := range strings.SplitSeq(policy, "; ") {
 		kind, _, _ := strings.Cut(part, " ")
@@ -211,7 +212,7 @@ func TestFrontEndHosts(t *testing.T) {
 		}
 	}
 	for host, want := range map[string]bool{"cdn.jsdelivr.net": true, "localhost:8443": true, "a b": false, "https://x.example": false, "*": false, "x;y": false, "": false, "x.example/path": false} {
-		if ValidSource(host) != want {
+		if legacy.ValidSource(host) != want {
 			t.Errorf("%q is allowed: %t", host, !want)
 		}
 	}
@@ -223,7 +224,7 @@ func TestFrontEndThatIsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{empty, broken, filepath.Join(empty, "nothing"), "/dev/null"} {
-		f, err := OpenFrontEnd(dir)
+		f, err := legacy.OpenFrontEnd(dir)
 		if err == nil || f != nil || !strings.Contains(err.Error(), "which contains index.html and assets") || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v", dir, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"deckhand/internal/access"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/live"
 	"deckhand/internal/session"
 )
@@ -17,13 +18,13 @@ const aboutListStream = "The first event is snapshot with the 20 newest conversa
 	"and deleted with the conversation_id. A client that falls far behind gets another snapshot. The stream cannot be resumed: each connection starts with a snapshot."
 
 // streamConversations tells a user what changes in their list.
-func streamConversations(d *Door, w http.ResponseWriter, r *http.Request, c *call) error {
-	ctx, release := d.hold(r.Context(), c)
+func (d *Door) streamConversations(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
+	ctx, release := d.life.Hold(r.Context(), c)
 	defer release()
-	err := live.ServeList(w, r.WithContext(ctx), d.lists, c.who.User, live.Options{})
+	err := live.ServeList(w, r.WithContext(ctx), d.lists, c.Who.User, live.Options{})
 	switch {
 	case errors.Is(err, live.ErrNotStarted) && errors.Is(context.Cause(ctx), access.ErrRevoked):
-		return unauthorized()
+		return rest.Unauthorized()
 	case errors.Is(err, live.ErrNotStarted):
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
 )
 
 // canary stands where a secret might stand. No answer repeats it.
@@ -212,7 +213,7 @@ func TestTooLarge(t *testing.T) {
 	r.settle("ada")
 	before := r.everything()
 	for _, path := range []string{toSettings, toCreate, toKeys} {
-		a := r.announce(path, maxBody+1)
+		a := r.announce(path, rest.MaxBody+1)
 		a.want(t, http.StatusRequestEntityTooLarge, "16 MiB", api.CodeTooLarge)
 	}
 	// A stranger must not make us set memory aside for a login.
@@ -223,8 +224,8 @@ func TestTooLarge(t *testing.T) {
 		body := io.MultiReader(strings.NewReader(`{"x":"`), io.LimitReader(endless{}, int64(n-8)), strings.NewReader(`"}`))
 		return r.send(r.request("POST", toCreate, io.NopCloser(body)))
 	}
-	chunked(maxBody+1).want(t, http.StatusRequestEntityTooLarge, "16 MiB")
-	chunked(maxBody).want(t, 422, "Unknown field") // just fits, so it is read
+	chunked(rest.MaxBody+1).want(t, http.StatusRequestEntityTooLarge, "16 MiB")
+	chunked(rest.MaxBody).want(t, 422, "Unknown field") // just fits, so it is read
 	if after := r.everything(); after != before {
 		t.Errorf("something was stored:\n%s", after)
 	}

@@ -51,13 +51,13 @@ func TestTryToolServers(t *testing.T) {
 	r := newRig(t, tune{config: func(c *Config) {
 		c.TestMCP = func(_ context.Context, user string, m settings.MCP) ([]api.MCPServerStatus, error) {
 			tried = append(tried, m)
-			return []api.MCPServerStatus{{Name: user, Kind: "shttp", State: "failed", Error: ptr("It did not answer.")}}, answer
+			return []api.MCPServerStatus{{Name: user, Kind: "shttp", State: "failed", Error: new("It did not answer.")}}, answer
 		}
 	}})
 	const path = "/api/settings/test-mcp"
 	r.do("POST", path, "").want(t, 400, api.CodeSettingsNotFound)
 	// What is given can be tried before anything is stored.
-	got, err := r.clientOf("ada").TestToolServers(t.Context(), &api.MCPConfig{SHTTPServers: []api.MCPServer{{URL: "https://a.example/mcp", APIKey: ptr(canary)}}})
+	got, err := r.clientOf("ada").TestToolServers(t.Context(), &api.MCPConfig{SHTTPServers: []api.MCPServer{{URL: "https://a.example/mcp", APIKey: new(canary)}}})
 	if err != nil || len(got) != 1 || got[0].Name != "ada" || got[0].OK || *got[0].Error != "It did not answer." {
 		t.Errorf("%+v %v", got, err)
 	}

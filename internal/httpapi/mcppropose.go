@@ -6,6 +6,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"deckhand/internal/httpapi/status"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
 	"deckhand/internal/tool/propose"
@@ -27,7 +28,7 @@ func addProposing(s *sdk.Server) {
 				}
 				r, err := v.propose(spec.Name, req.Params.Arguments)
 				if err != nil {
-					r = tool.Failf("%s", translate(err).msg)
+					r = tool.Failf("%s", status.Of(err).Msg)
 				}
 				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: r.Text}}, IsError: r.Failed}, nil
 			})
@@ -36,16 +37,16 @@ func addProposing(s *sdk.Server) {
 
 // propose runs one of them, for the conversation that the request names, if any.
 func (v *visit) propose(name string, args []byte) (tool.Result, error) {
-	d, user := v.door, v.call.who.User
+	d, user := v.door, v.call.Who.User
 	if d.Proposers == nil {
 		return tool.Failf("Pull requests cannot be opened on this server."), nil
 	}
-	id := session.ID(v.call.http.Header.Get(conversationHeader))
+	id := session.ID(v.call.HTTP.Header.Get(conversationHeader))
 	if id != "" {
 		if _, err := d.row(v.ctx, v.call, string(id)); err != nil {
 			return tool.Result{}, err
 		}
-		v.call.session = string(id)
+		v.call.Session = string(id)
 	}
 	tools, err := d.Proposers(v.ctx, user, id)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
 )
 
 const aboutOwnMCP = "An MCP server over streamable HTTP, for external agents: they can create, read and stop conversations, send messages, and open pull requests with the user's stored tokens. " +
@@ -22,7 +23,7 @@ const aboutOwnMCP = "An MCP server over streamable HTTP, for external agents: th
 // visit is a request at our own tool server. The tools find it in their context.
 type visit struct {
 	door *Door
-	call *call
+	call *rest.Call
 	// ctx ends with the request, the key and the server. The one that tools get does not.
 	ctx context.Context
 }
@@ -31,32 +32,33 @@ type visitKey struct{}
 
 // serveOwnMCP lets the library answer. There are no sessions: nothing of one
 // user's can be reached with an id that another one found out.
-func serveOwnMCP(d *Door, w http.ResponseWriter, req *http.Request, c *call) error {
-	ctx, release := d.hold(req.Context(), c)
+func (d *Door) serveOwnMCP(w http.ResponseWriter, req *http.Request, c *rest.Call) error {
+	ctx, release := d.life.Hold(req.Context(), c)
 	defer release()
 	in := req.Clone(context.WithValue(ctx, visitKey{}, &visit{door: d, call: c, ctx: ctx}))
-	in.Body, in.ContentLength = io.NopCloser(bytes.NewReader(c.raw)), int64(len(c.raw))
+	in.Body, in.ContentLength = io.NopCloser(bytes.NewReader(c.Raw)), int64(len(c.Raw))
 	in.Header.Set("Content-Type", "application/json")
 	in.Header.Set("Accept", "application/json, text/event-stream") // whoever can read one of them can read our answer
-	held := &heldAnswer{header: http.Header{}, status: http.StatusOK}
+	held := rest.NewHeldAnswer(http.Header{})
+	held.Status = http.StatusOK
 	ownHandler().ServeHTTP(held, in)
-	if kind, _, _ := mime.ParseMediaType(held.header.Get("Content-Type")); held.status >= 400 && kind != "application/json" {
-		return fail(held.status, api.CodeBadRequest, sentence(strings.TrimSuffix(strings.TrimSpace(held.body.String()), ".")))
+	if kind, _, _ := mime.ParseMediaType(held.Header().Get("Content-Type")); held.Status >= 400 && kind != "application/json" {
+		return rest.Fail(held.Status, api.CodeBadRequest, rest.Sentence(strings.TrimSuffix(strings.TrimSpace(held.Body.String()), ".")))
 	}
-	for name, values := range held.header {
+	for name, values := range held.Header() {
 		if name != "Cache-Control" { // ours is stricter
 			w.Header()[name] = values
 		}
 	}
-	w.WriteHeader(held.status)
-	_, err := w.Write(held.body.Bytes())
+	w.WriteHeader(held.Status)
+	_, err := w.Write(held.Body.Bytes())
 	return err
 }
 
 func describeOwnMCP(o *huma.Operation) {
 	message := &huma.Schema{Type: huma.TypeObject, Description: "A JSON-RPC message.", AdditionalProperties: true}
-	o.RequestBody = &huma.RequestBody{Required: true, Content: jsonContent(message)}
-	o.Responses["200"] = &huma.Response{Description: "JSON-RPC response", Content: jsonContent(message)}
+	o.RequestBody = &huma.RequestBody{Required: true, Content: rest.JSONContent(message)}
+	o.Responses["200"] = &huma.Response{Description: "JSON-RPC response", Content: rest.JSONContent(message)}
 	o.Responses["202"] = &huma.Response{Description: "Accepted; there is no response message."}
 }
 
@@ -76,7 +78,7 @@ var ownHandler = sync.OnceValue(func() http.Handler {
 		}
 	})
 	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxBody,
+		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: rest.MaxBody,
 		DisableLocalhostProtection: true, // the door looked at Host and Origin, and knows the names it may have
 	})
 })

@@ -9,6 +9,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/httpapi/status"
 	"deckhand/internal/live"
 	"deckhand/internal/session"
 )
@@ -57,26 +59,26 @@ func addOwnTools(s *sdk.Server) {
 		func(v *visit, a sendArgs) (json.RawMessage, error) { return v.send(a) })
 	own(s, &sdk.Tool{Name: "read_events", Annotations: reads, Description: "Read the events of a conversation in order: messages, agent actions and their results."},
 		func(v *visit, a eventsArgs) (json.RawMessage, error) {
-			return ask(v, listEvents, eventQuery{ID: a.ConversationID, StartID: max(a.After, 0) + 1, Limit: limitOf(a.Limit)})
+			return ask(v, v.door.listEvents, eventQuery{ID: a.ConversationID, StartID: max(a.After, 0) + 1, Limit: limitOf(a.Limit)})
 		})
 	own(s, &sdk.Tool{Name: "get_conversation", Annotations: reads, Description: "Get a conversation: its status, the agent state, and the reason if it failed."},
 		func(v *visit, a oneArgs) (json.RawMessage, error) {
-			return ask(v, getConversation, one{a.ConversationID})
+			return ask(v, v.door.getConversation, rest.InConversation{ID: a.ConversationID})
 		})
 	own(s, &sdk.Tool{Name: "list_conversations", Annotations: reads, Description: "List your conversations, newest first."},
 		func(v *visit, a listArgs) (json.RawMessage, error) {
-			return ask(v, listConversations, listQuery{Status: a.Status, Text: a.Query, PageID: a.PageID, Limit: limitOf(a.Limit)})
+			return ask(v, v.door.listConversations, listQuery{Status: a.Status, Text: a.Query, PageID: a.PageID, Limit: limitOf(a.Limit)})
 		})
 	own(s, &sdk.Tool{Name: "stop_conversation", Annotations: &sdk.ToolAnnotations{IdempotentHint: true, DestructiveHint: &yes}, Description: "Stop a conversation and abort what the agent is doing."},
 		func(v *visit, a oneArgs) (json.RawMessage, error) {
-			return ask(v, stopConversation, one{a.ConversationID})
+			return ask(v, v.door.stopConversation, rest.InConversation{ID: a.ConversationID})
 		})
 	own(s, &sdk.Tool{Name: "wait_for_turn", Annotations: reads, Description: "Wait until the agent finishes or needs input, and return the conversation. After the timeout the conversation is returned in its current state; see agent_state."},
 		func(v *visit, a waitArgs) (json.RawMessage, error) {
 			if err := v.wait(a); err != nil {
 				return nil, err
 			}
-			return ask(v, getConversation, one{a.ConversationID})
+			return ask(v, v.door.getConversation, rest.InConversation{ID: a.ConversationID})
 		})
 	addProposing(s)
 }
@@ -99,12 +101,12 @@ func own[A any](s *sdk.Server, t *sdk.Tool, run func(v *visit, a A) (json.RawMes
 		}
 		out, err := run(v, a)
 		if err != nil {
-			f := translate(err)
-			if f.status >= 500 {
+			f := status.Of(err)
+			if f.Status >= 500 {
 				v.door.Logger.Error("tool call failed", "tool", t.Name, "error", err)
 			}
-			return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: f.msg}},
-				StructuredContent: api.Problem{Error: f.msg, MsgID: f.code}}, nil, nil
+			return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: f.Msg}},
+				StructuredContent: api.Problem{Error: f.Msg, MsgID: f.Code}}, nil, nil
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(out)}}, StructuredContent: out}, nil, nil
 	})

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/page"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/oidc"
 )
 
@@ -64,7 +66,7 @@ func vouching(t *testing.T, change func(*Config)) (r *rig, issuer string) {
 		t.Fatal(err)
 	}
 	return newRig(t, tune{config: func(c *Config) {
-		c.SignOn = s
+		c.Page.SignOn = s
 		if change != nil {
 			change(c)
 		}
@@ -91,9 +93,9 @@ func begin(t *testing.T, r *rig, path string, header ...string) (sent url.Values
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := flowCookie
+	name := page.FlowCookie
 	if strings.HasPrefix(u.Query().Get("redirect_uri"), "https:") {
-		name = "__Host-" + flowCookie
+		name = "__Host-" + page.FlowCookie
 	}
 	return u.Query(), cookieOf(t, a, name)
 }
@@ -116,7 +118,7 @@ func TestSignOnAtTheDoor(t *testing.T) {
 		t.Errorf("the flow is %+v", flow)
 	}
 	a := back(r, "Grace", sent, flow).want(t, 200, `content="0;url=../../conversations/c1"`)
-	session, gone := cookieOf(t, a, cookieName), cookieOf(t, a, flowCookie)
+	session, gone := cookieOf(t, a, rest.CookieName), cookieOf(t, a, page.FlowCookie)
 	if !session.HttpOnly || session.SameSite != http.SameSiteStrictMode || session.Secure || session.Path != "/" || session.MaxAge != 24*3600 || gone.MaxAge >= 0 {
 		t.Errorf("got %+v and %+v", session, gone)
 	}
@@ -124,7 +126,7 @@ func TestSignOnAtTheDoor(t *testing.T) {
 		t.Errorf("the page is not strict: %v", a.header)
 	}
 	ask := func(method, path string) answer {
-		return r.direct("192.0.2.2", method, path, "Cookie", cookieName+"="+session.Value, "Sec-Fetch-Site", "same-origin", "Origin", "http://localhost")
+		return r.direct("192.0.2.2", method, path, "Cookie", rest.CookieName+"="+session.Value, "Sec-Fetch-Site", "same-origin", "Origin", "http://localhost")
 	}
 	ask("GET", "/api/me").want(t, 200, `{"user":"grace","admin":false}`)
 	ask("POST", "/api/logout").want(t, 200)
@@ -145,7 +147,7 @@ func TestSignOnAtThePublicAddress(t *testing.T) {
 			t.Errorf("%v, %+v", sent, flow)
 		}
 		a := back(r, "grace", sent, flow, "Host", "deckhand.example.org").want(t, 200, `url=../../"`)
-		if session := cookieOf(t, a, cookieName); !session.Secure || session.Path != "/ship/" {
+		if session := cookieOf(t, a, rest.CookieName); !session.Secure || session.Path != "/ship/" {
 			t.Errorf("got %+v", session)
 		}
 	}
@@ -157,7 +159,7 @@ func TestFailedSignOns(t *testing.T) {
 	sent, flow := begin(t, r, "/login/oidc")
 	other, otherFlow := begin(t, r, "/login/oidc")
 	denied := url.Values{"state": sent["state"], "error": {"access_denied"}}
-	empty := &http.Cookie{Name: flowCookie}
+	empty := &http.Cookie{Name: page.FlowCookie}
 	for name, c := range map[string]struct {
 		a    answer
 		want string
@@ -173,7 +175,7 @@ func TestFailedSignOns(t *testing.T) {
 		if got := c.a.header.Get("Location"); got != "../../login?sign_on="+c.want {
 			t.Errorf("%s: leads to %s", name, got)
 		}
-		if cookies := fmt.Sprint(c.a.header["Set-Cookie"]); strings.Contains(cookies, cookieName+"=") {
+		if cookies := fmt.Sprint(c.a.header["Set-Cookie"]); strings.Contains(cookies, rest.CookieName+"=") {
 			t.Errorf("%s: sets %s", name, cookies)
 		}
 	}
@@ -206,7 +208,7 @@ func TestFailedSignOnsLeadOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		down := newRig(t, tune{config: func(c *Config) { c.SignOn = s }})
+		down := newRig(t, tune{config: func(c *Config) { c.Page.SignOn = s }})
 		if got := down.direct("192.0.2.1", "GET", "/login/oidc?next="+url.QueryEscape(next)).want(t, 303).header.Get("Location"); got != want {
 			t.Errorf("%s leads to %s, want %s", next, got, want)
 		}
@@ -249,10 +251,10 @@ func TestSignOnInTwoTabs(t *testing.T) {
 		t.Errorf("a second time leads to %s", a.header.Get("Location"))
 	}
 	finish(two).want(t, 200, `url=../../two"`)
-	for range 3 * maxFlows {
+	for range 3 * page.MaxFlows {
 		begun("/")
 	}
-	if delete(jar, cookieName); len(jar) != maxFlows {
+	if delete(jar, rest.CookieName); len(jar) != page.MaxFlows {
 		t.Errorf("the browser carries %d", len(jar))
 	}
 	finish(begun("/last")).want(t, 200, `url=../../last"`)
@@ -280,7 +282,7 @@ func TestNoSignOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	down := newRig(t, tune{config: func(c *Config) { c.SignOn = s }})
+	down := newRig(t, tune{config: func(c *Config) { c.Page.SignOn = s }})
 	if a := down.direct("192.0.2.1", "GET", "/login/oidc").want(t, 303); a.header.Get("Location") != "../login?sign_on=unavailable" {
 		t.Errorf("leads to %s", a.header.Get("Location"))
 	}
@@ -292,7 +294,7 @@ func TestLocalPath(t *testing.T) {
 		"//evil.example": "/", "/\\evil.example": "/", "https://evil.example": "/", "javascript:alert(1)": "/", "evil": "/", "/../x": "/", "/%2E./x": "/", "/%2e%2E/x": "/", "/a//b": "/", "/\t/evil": "/", "/a\nb": "/",
 		"/login": "/", "/login?x": "/", "/login/oidc": "/", "/api/me": "/", "/x#y": "/", "/x\"><script>": "/", "?x": "/", "/é": "/",
 	} {
-		if got := localPath(next); got != want {
+		if got := page.LocalPath(next); got != want {
 			t.Errorf("%q leads to %q, want %q", next, got, want)
 		}
 	}
@@ -305,7 +307,7 @@ func FuzzLocalPath(f *testing.F) {
 	}
 	here, _ := url.Parse("https://deckhand.example.org/ship/login/oidc/callback")
 	f.Fuzz(func(t *testing.T, next string) {
-		got := localPath(next)
+		got := page.LocalPath(next)
 		there, err := here.Parse("../../" + strings.TrimPrefix(got, "/"))
 		decoded, _ := url.PathUnescape(there.EscapedPath())
 		if err != nil || strings.Contains(decoded, "/..") || there.Host != here.Host || there.Scheme != here.Scheme || !strings.HasPrefix(there.Path, "/ship/") || strings.ContainsAny(got, "\\\"<>\r\n\t ") {

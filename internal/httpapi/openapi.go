@@ -1,14 +1,19 @@
 package httpapi
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/page"
+	"deckhand/internal/httpapi/rest"
 )
 
 // describe makes the document from the route table, once.
@@ -17,58 +22,58 @@ func (d *Door) describe() {
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{Title: "Deckhand", Version: d.Version, License: &huma.License{Name: "Apache-2.0"},
 			Description: "Stores user settings and runs conversations: LLM agents that work on a repository in a sandbox. All routes except health checks and login need a key."},
-		Components: &huma.Components{Schemas: d.registry, SecuritySchemes: map[string]*huma.SecurityScheme{
+		Components: &huma.Components{Schemas: d.schemas.Registry, SecuritySchemes: map[string]*huma.SecurityScheme{
 			"key":    {Type: "apiKey", In: "header", Name: "X-Session-API-Key"},
 			"bearer": {Type: "http", Scheme: "bearer"},
 		}},
 		Paths: map[string]*huma.PathItem{},
 	}
-	for _, tag := range []string{tagSettings, tagConversations, tagEvents, tagWorkspace, tagGit, tagKeys, tagFeedback, tagWebhooks, tagIntegrations, tagHealth, tagPages, tagOlder} {
+	for _, tag := range []string{rest.TagSettings, rest.TagConversations, rest.TagEvents, rest.TagWorkspace, rest.TagGit, rest.TagKeys, rest.TagFeedback, rest.TagWebhooks, rest.TagIntegrations, rest.TagHealth, rest.TagPages, rest.TagOlder} {
 		doc.Tags = append(doc.Tags, &huma.Tag{Name: tag})
 	}
-	invalid := d.registry.Schema(reflect.TypeFor[api.ValidationError](), true, "")
-	stranger := d.registry.Schema(reflect.TypeFor[api.Unauthorized](), true, "")
-	shapes := map[family]*huma.Schema{
-		plain:        d.registry.Schema(reflect.TypeFor[api.Problem](), true, ""),
-		conversation: d.registry.Schema(reflect.TypeFor[api.ConversationError](), true, ""),
-		bare:         {Type: huma.TypeString, Description: "Error message."},
+	invalid := d.schemas.Registry.Schema(reflect.TypeFor[api.ValidationError](), true, "")
+	stranger := d.schemas.Registry.Schema(reflect.TypeFor[api.Unauthorized](), true, "")
+	shapes := map[rest.Family]*huma.Schema{
+		rest.Plain:        d.schemas.Registry.Schema(reflect.TypeFor[api.Problem](), true, ""),
+		rest.Conversation: d.schemas.Registry.Schema(reflect.TypeFor[api.ConversationError](), true, ""),
+		rest.Bare:         {Type: huma.TypeString, Description: "Error message."},
 	}
 	for i := range d.routes {
 		r := &d.routes[i]
-		o := &huma.Operation{OperationID: r.id, Method: r.method, Path: strings.ReplaceAll(r.path, "{$}", ""), Summary: r.summary, Description: r.about, Tags: []string{r.tag},
+		o := &huma.Operation{OperationID: r.ID, Method: r.Method, Path: strings.ReplaceAll(r.Path, "{$}", ""), Summary: r.Summary, Description: r.About, Tags: []string{r.Tag},
 			Responses: map[string]*huma.Response{}}
-		r.document(d, o)
-		if !r.public {
+		r.Document(d.schemas, o)
+		if !r.Public {
 			o.Security = []map[string][]string{{"key": {}}, {"bearer": {}}}
-			o.Responses["401"] = &huma.Response{Description: "The key is missing or invalid.", Content: jsonContent(stranger)}
-			o.Responses["429"] = &huma.Response{Description: "Too many requests. Retry after the time in Retry-After.", Content: jsonContent(shapes[r.family])}
+			o.Responses["401"] = &huma.Response{Description: "The key is missing or invalid.", Content: rest.JSONContent(stranger)}
+			o.Responses["429"] = &huma.Response{Description: "Too many requests. Retry after the time in Retry-After.", Content: rest.JSONContent(shapes[r.Family])}
 		}
-		if r.family == bare {
+		if r.Family == rest.Bare {
 			o.Responses["401"] = &huma.Response{Description: "The key is missing or invalid; or, as a string, the git provider token is missing or rejected.",
-				Content: jsonContent(&huma.Schema{AnyOf: []*huma.Schema{stranger, shapes[bare]}})}
+				Content: rest.JSONContent(&huma.Schema{AnyOf: []*huma.Schema{stranger, shapes[rest.Bare]}})}
 		}
-		if r.id == "login" {
-			o.Responses["401"] = &huma.Response{Description: "The ticket or key is invalid, revoked or expired.", Content: jsonContent(stranger)}
+		if r.ID == "login" {
+			o.Responses["401"] = &huma.Response{Description: "The ticket or key is invalid, revoked or expired.", Content: rest.JSONContent(stranger)}
 		}
-		if r.method == http.MethodPost && !r.public {
-			o.Parameters = append(o.Parameters, &huma.Param{Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: ptr(255)},
+		if r.Method == http.MethodPost && !r.Public {
+			o.Parameters = append(o.Parameters, &huma.Param{Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(255)},
 				Description: "Makes a request safe to retry: the same key with the same request returns the first response, and nothing is done twice."})
 		}
 		if o.RequestBody != nil || len(o.Parameters) > 0 {
-			o.Responses["422"] = &huma.Response{Description: "Validation error. detail names each field and what is wrong with it.", Content: jsonContent(invalid)}
+			o.Responses["422"] = &huma.Response{Description: "Validation error. detail names each field and what is wrong with it.", Content: rest.JSONContent(invalid)}
 		}
-		for _, status := range r.may {
-			o.Responses[itoa(int64(status))] = &huma.Response{Description: explained[status], Content: jsonContent(shapes[r.family])}
+		for _, status := range r.May {
+			o.Responses[strconv.FormatInt(int64(status), 10)] = &huma.Response{Description: explained[status], Content: rest.JSONContent(shapes[r.Family])}
 		}
-		o.Responses["default"] = &huma.Response{Description: "Any other error.", Content: jsonContent(shapes[r.family])}
+		o.Responses["default"] = &huma.Response{Description: "Any other error.", Content: rest.JSONContent(shapes[r.Family])}
 		doc.AddOperation(o)
 		if o.RequestBody != nil && o.RequestBody.Content["application/json"] != nil {
-			d.schemas[r.id] = o.RequestBody.Content["application/json"].Schema
+			d.schemas.Bodies[r.ID] = o.RequestBody.Content["application/json"].Schema
 		}
 	}
-	amend(d.registry)
-	if d.origin != "" { // where else, nobody but the reader knows
-		doc.Servers = []*huma.Server{{URL: d.origin + d.prefix}}
+	amend(d.schemas.Registry)
+	if d.guard.Origin != "" { // where else, nobody but the reader knows
+		doc.Servers = []*huma.Server{{URL: d.guard.Origin + d.guard.Prefix}}
 	}
 	d.document = doc
 	// Written when somebody asks: it takes longer than all the rest.
@@ -79,7 +84,7 @@ func (d *Door) describe() {
 		}
 		return pretty(spec)
 	})
-	d.page = sync.OnceValue(d.renderDocs)
+	d.pages.Docs = sync.OnceValue(func() []byte { return page.RenderDocs(doc, d.schemas.Registry, d.routes, d.Version) })
 }
 
 // explained is what the errors mean that some routes have.
@@ -94,22 +99,25 @@ var explained = map[int]string{
 // Spec is the OpenAPI document as JSON.
 func (d *Door) Spec() []byte { return d.spec() }
 
-func describePage(contentType string) func(o *huma.Operation) {
-	return func(o *huma.Operation) {
-		o.Responses["200"] = &huma.Response{Description: "Success", Content: map[string]*huma.MediaType{contentType: {}}}
-	}
-}
-
-func serveSpec(d *Door, w http.ResponseWriter, _ *http.Request, _ *call) error {
-	w.Header()["Content-Type"] = jsonType
+func (d *Door) serveSpec(w http.ResponseWriter, _ *http.Request, _ *rest.Call) error {
+	w.Header()["Content-Type"] = rest.JSONType
 	_, err := w.Write(d.spec())
 	return err
 }
 
-func serveMetrics(d *Door, w http.ResponseWriter, r *http.Request, _ *call) error {
+func (d *Door) serveMetrics(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
 	if d.Metrics == nil {
-		return fail(http.StatusNotFound, api.CodeNotFound, "Metrics are served on another address. See --metrics-addr.")
+		return rest.Fail(http.StatusNotFound, api.CodeNotFound, "Metrics are served on another address. See --metrics-addr.")
 	}
 	d.Metrics.ServeHTTP(w, r)
 	return nil
+}
+
+func pretty(b []byte) []byte {
+	var out bytes.Buffer
+	if json.Indent(&out, b, "", "  ") != nil {
+		return b
+	}
+	out.WriteByte('\n')
+	return out.Bytes()
 }

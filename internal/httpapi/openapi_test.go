@@ -117,21 +117,21 @@ func TestOpenAPIIsSound(t *testing.T) {
 		}
 	}
 	resolveAll(t, doc, doc, "#")
-	for _, rt := range table() {
-		want := rt.method + " " + strings.ReplaceAll(rt.path, "{$}", "")
-		if ids[rt.id] != want {
-			t.Errorf("route %s is documented as %q", want, ids[rt.id])
+	for _, rt := range new(Door).table() {
+		want := rt.Method + " " + strings.ReplaceAll(rt.Path, "{$}", "")
+		if ids[rt.ID] != want {
+			t.Errorf("route %s is documented as %q", want, ids[rt.ID])
 		}
-		op := at(t, doc, "paths", strings.ReplaceAll(rt.path, "{$}", ""), strings.ToLower(rt.method)).(map[string]any)
-		if secured := op["security"] != nil; secured == rt.public {
+		op := at(t, doc, "paths", strings.ReplaceAll(rt.Path, "{$}", ""), strings.ToLower(rt.Method)).(map[string]any)
+		if secured := op["security"] != nil; secured == rt.Public {
 			t.Errorf("%s: security is documented: %t", want, secured)
 		}
-		if !rt.public {
+		if !rt.Public {
 			at(t, op, "responses", "401")
 		}
 	}
-	if len(ids) != len(table()) {
-		t.Errorf("%d operations, %d routes", len(ids), len(table()))
+	if len(ids) != len(new(Door).table()) {
+		t.Errorf("%d operations, %d routes", len(ids), len(new(Door).table()))
 	}
 }
 
@@ -171,9 +171,9 @@ func TestOpenAPIOverHTTP(t *testing.T) {
 		t.Error("another document is served")
 	}
 	docs := r.do("GET", "/docs", "").want(t, 200)
-	for _, rt := range table() {
-		if !strings.Contains(docs.body, `id="`+rt.id+`"`) {
-			t.Errorf("/docs does not show %s", rt.id)
+	for _, rt := range new(Door).table() {
+		if !strings.Contains(docs.body, `id="`+rt.ID+`"`) {
+			t.Errorf("/docs does not show %s", rt.ID)
 		}
 	}
 	for _, name := range contractFields(settingsContract) {

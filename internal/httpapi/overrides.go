@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 )
 
 const aboutOverrides = "Overrides replace the settings for this conversation. They apply from the next model call, also during a turn, and survive restarts. " +
 	"A conversation that was stopped by its budget continues when the new budget is higher. A model of another provider than the stored key's is a 400, and so is a budget for a model without a known price."
 
-func getOverrides(d *Door, ctx context.Context, c *call, p one, _ none) (api.Overrides, error) {
+func (d *Door) getOverrides(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Overrides, error) {
 	row, err := d.row(ctx, c, p.ID)
 	if err != nil {
 		return api.Overrides{}, err
@@ -20,14 +21,14 @@ func getOverrides(d *Door, ctx context.Context, c *call, p one, _ none) (api.Ove
 }
 
 func describeOverrides(o session.Overridden) api.Overrides {
-	out := api.Overrides{LLMModel: text(o.Model)}
+	out := api.Overrides{LLMModel: rest.OrNull(o.Model)}
 	if o.Limited {
-		out.MaxBudgetPerTask = ptr(o.Budget.Dollars())
+		out.MaxBudgetPerTask = new(o.Budget.Dollars())
 	}
 	return out
 }
 
-func setOverrides(d *Door, ctx context.Context, c *call, p one, b api.SetOverrides) (api.Overrides, error) {
-	chosen, err := d.Conversations.Override(ctx, c.who.User, session.ID(p.ID), b)
+func (d *Door) setOverrides(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SetOverrides) (api.Overrides, error) {
+	chosen, err := d.Conversations.Override(ctx, c.Who.User, session.ID(p.ID), b)
 	return describeOverrides(chosen), err
 }

@@ -20,9 +20,11 @@ import (
 	"github.com/coder/websocket"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/forward"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
-	"deckhand/internal/v0"
+	v0 "deckhand/internal/v0"
 )
 
 const applicationFlag = "DECKHAND_TEST_APPLICATION"
@@ -38,7 +40,7 @@ func TestApplication(t *testing.T) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		n, err := io.Copy(io.Discard, r.Body)
 		w.Header().Add("Set-Cookie", "theme=dark")
-		w.Header().Add("Set-Cookie", cookieName+"=forged; Domain=localhost")
+		w.Header().Add("Set-Cookie", rest.CookieName+"=forged; Domain=localhost")
 		w.Header().Set("X-Frame-Options", "DENY")
 		w.WriteHeader(http.StatusTeapot)
 		_ = json.NewEncoder(w).Encode(seen{Method: r.Method, URI: r.RequestURI, Host: r.Host, Header: r.Header, Body: n, Whole: err == nil})
@@ -104,7 +106,7 @@ type harbour struct {
 
 func newHarbour(t *testing.T) *harbour {
 	t.Helper()
-	h := &harbour{hands: newHands(t, tune{config: func(c *Config) { c.Forwarding = Forwarding{Key: [32]byte{1}, Domain: localDomain} }})}
+	h := &harbour{hands: newHands(t, tune{config: func(c *Config) { c.Forwarding = forward.Forwarding{Key: [32]byte{1}, Domain: rest.LocalDomain} }})}
 	server := strings.TrimPrefix(h.base, "http://")
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, server) // as browsers do with names below localhost
@@ -217,7 +219,7 @@ func TestWebHosts(t *testing.T) {
 // Whoever runs a server for others gives the ports a domain.
 func TestWebHostsBelowADomain(t *testing.T) {
 	h := newHands(t, tune{config: func(c *Config) {
-		c.Forwarding = Forwarding{Key: [32]byte{1}, Domain: "ports.example.org", Scheme: "https", Port: "8443"}
+		c.Forwarding = forward.Forwarding{Key: [32]byte{1}, Domain: "ports.example.org", Scheme: "https", Port: "8443"}
 	}})
 	id, _ := h.begun()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the sandbox of this test shares our network
@@ -226,7 +228,7 @@ func TestWebHostsBelowADomain(t *testing.T) {
 	}
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
-	want := "https://" + h.door.Forwarding.label(session.ID(id), port) + ".ports.example.org:8443"
+	want := "https://" + h.door.Forwarding.Label(session.ID(id), port) + ".ports.example.org:8443"
 	got := decoded[api.WebHosts](t, h.do("GET", "/api/conversations/"+id+"/web-hosts", "", "Host", "192.0.2.7").want(t, 200))
 	if got.Hosts[want] != port {
 		t.Errorf("%s is not among %v", want, got)
@@ -239,7 +241,7 @@ func TestWebHostsBelowADomain(t *testing.T) {
 // A legacy front end asks for the hosts once, before anything listens, and then looks
 // from its page whether something answers.
 func TestWebHostsOfALegacyFrontEnd(t *testing.T) {
-	h := newHands(t, withFrontEnd(t, frontEndFolder(t)), tune{config: func(c *Config) { c.Forwarding = Forwarding{Key: [32]byte{1}, Domain: localDomain} }})
+	h := newHands(t, withFrontEnd(t, frontEndFolder(t)), tune{config: func(c *Config) { c.Forwarding = forward.Forwarding{Key: [32]byte{1}, Domain: rest.LocalDomain} }})
 	h.settle("ada")
 	id := h.create(`{}`)
 	path := "/api/conversations/" + id + "/web-hosts"
@@ -266,7 +268,7 @@ func TestWebHostsOfALegacyFrontEnd(t *testing.T) {
 		if origin != "" {
 			res.Request.Header.Set("Origin", origin)
 		}
-		if err := h.door.incoming(res); err != nil || res.Header.Get("Access-Control-Allow-Origin") != want {
+		if err := h.door.ports.Incoming(res); err != nil || res.Header.Get("Access-Control-Allow-Origin") != want {
 			t.Errorf("%q may read: %v %v", origin, res.Header, err)
 		}
 	}
@@ -276,7 +278,7 @@ func forwardedRequest(t *testing.T, h *harbour) {
 	const size = 20 << 20
 	key := h.keys["ada"]
 	res, body := h.visit("PATCH", h.at+"/a%2Fb/c?x=1;y=%zz", io.LimitReader(zeros{}, size), "X-Session-API-Key", key, "Authorization", "Bearer "+key, "X-Copy", "is "+key,
-		"Cookie", `a="b c"; `+cookieName+`=v1.secret; d=e`, "X-Forwarded-For", "192.0.2.1", "Sec-Fetch-Site", "cross-site", "X-App", "yes", "Origin", "https://elsewhere.example")
+		"Cookie", `a="b c"; `+rest.CookieName+`=v1.secret; d=e`, "X-Forwarded-For", "192.0.2.1", "Sec-Fetch-Site", "cross-site", "X-App", "yes", "Origin", "https://elsewhere.example")
 	var got seen
 	if err := json.Unmarshal([]byte(body), &got); err != nil {
 		t.Fatalf("%d %s", res.StatusCode, body)
@@ -386,10 +388,10 @@ func forwardedNames(t *testing.T, h *harbour) {
 	for name, status := range map[string]int{
 		label: http.StatusTeapot, strings.ToUpper(label): http.StatusTeapot,
 		number + "-" + flip: 404, number + "-" + mac[1:]: 404, number: 404, "p" + label: 404, "x." + label: 404, "p0-" + mac: 404, "p080-" + mac: 404, "p99999-" + mac: 404,
-		"p" + strconv.Itoa(h.port+1) + "-" + mac:                        404, // another port
-		h.door.Forwarding.label(session.ID(h.id+"x"), h.port):           404, // of nobody
-		h.door.Forwarding.label(session.ID(other), 1):                   502, // nothing listens there
-		(&Forwarding{Key: [32]byte{2}}).label(session.ID(h.id), h.port): 404, // of another server
+		"p" + strconv.Itoa(h.port+1) + "-" + mac:                                404, // another port
+		h.door.Forwarding.Label(session.ID(h.id+"x"), h.port):                   404, // of nobody
+		h.door.Forwarding.Label(session.ID(other), 1):                           502, // nothing listens there
+		(&forward.Forwarding{Key: [32]byte{2}}).Label(session.ID(h.id), h.port): 404, // of another server
 	} {
 		res, body := h.visit("GET", "http://"+name+"."+domain+"/api/me", nil, "X-Session-API-Key", h.keys["ada"])
 		if res.StatusCode != status || strings.Contains(body, `"user":"ada"`) {
@@ -410,7 +412,7 @@ func forwardedNames(t *testing.T, h *harbour) {
 // A name that the operator allowed is ours, also below localhost.
 func TestForwardedNamesAreNotOurs(t *testing.T) {
 	r := newRig(t, tune{config: func(c *Config) {
-		c.Hosts, c.Forwarding = []string{"deckhand.localhost"}, Forwarding{Domain: localDomain}
+		c.Hosts, c.Forwarding = []string{"deckhand.localhost"}, forward.Forwarding{Domain: rest.LocalDomain}
 	}})
 	for host, status := range map[string]int{"deckhand.localhost": 200, "localhost:3000": 200, "127.0.0.1": 200, "evil.localhost": 404, "p1-aaaaaaaaaaaaaaaaaaaaaaaaaa.localhost": 404, "localhost.evil.test": 421} {
 		if a := r.onHost(host, "/alive"); a.status != status {
@@ -425,8 +427,8 @@ func TestForwardedPortGoesWithItsSandbox(t *testing.T) {
 	// Another server finds the name again, with nothing but the key and the workspaces.
 	restarted := New(h.door.Config)
 	defer restarted.Close()
-	h.door.labels.drop(strings.TrimPrefix(strings.SplitN(h.at, ".", 2)[0], "http://"))
-	if id, err := restarted.labelled(h.request("GET", "/", nil), h.door.Forwarding.label(session.ID(h.id), h.port), h.port); err != nil || string(id) != h.id {
+	h.door.ports.Forget(strings.TrimPrefix(strings.SplitN(h.at, ".", 2)[0], "http://"))
+	if id, err := restarted.ports.Find(h.request("GET", "/", nil), h.door.Forwarding.Label(session.ID(h.id), h.port), h.port); err != nil || string(id) != h.id {
 		t.Errorf("after a restart the name leads to %q, %v", id, err)
 	}
 	h.stop(h.id, h.box)
@@ -460,7 +462,7 @@ func forwardedPageCannotCallUs(t *testing.T, h *harbour) {
 		}
 	}
 	_, body := h.visit("GET", h.at, nil)
-	if strings.Contains(body, cookieName) {
+	if strings.Contains(body, rest.CookieName) {
 		t.Error("the browser's login reached the application")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 )
 
@@ -14,7 +15,7 @@ const aboutQueue = "The agent reads queued messages at the start of a turn or, d
 const maxQueued = 100
 
 // getQueue reads the log only from where a message may wait.
-func getQueue(d *Door, ctx context.Context, c *call, p one, _ none) (api.MessageQueue, error) {
+func (d *Door) getQueue(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.MessageQueue, error) {
 	out := api.MessageQueue{Messages: []api.QueuedMessage{}}
 	row, err := d.row(ctx, c, p.ID)
 	if err != nil {

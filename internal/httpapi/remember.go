@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 )
 
@@ -29,7 +30,7 @@ type rememberQuery struct {
 	Event int64  `query:"event_id" required:"true" minimum:"0" doc:"Number of the event to remember."`
 }
 
-func rememberPrompt(d *Door, ctx context.Context, c *call, q rememberQuery, _ none) (api.RememberPrompt, error) {
+func (d *Door) rememberPrompt(ctx context.Context, c *rest.Call, q rememberQuery, _ rest.None) (api.RememberPrompt, error) {
 	row, err := d.row(ctx, c, q.ID)
 	if err != nil {
 		return api.RememberPrompt{}, err
@@ -44,8 +45,8 @@ func rememberPrompt(d *Door, ctx context.Context, c *call, q rememberQuery, _ no
 	}
 	short, cancel := context.WithTimeout(ctx, rememberTime)
 	defer cancel()
-	defer context.AfterFunc(d.closing, cancel)()
-	answer, err := d.Ask(short, c.who.User, rememberSystem, rememberQuestion(row.Repository, around))
+	defer context.AfterFunc(d.life.Closing, cancel)()
+	answer, err := d.Ask(short, c.Who.User, rememberSystem, rememberQuestion(row.Repository, around))
 	if err != nil {
 		if ctx.Err() != nil {
 			return out, ctx.Err()
@@ -73,7 +74,7 @@ func (d *Door) around(ctx context.Context, row session.Row, event int64) (moment
 		return m, err
 	}
 	if len(here) == 0 {
-		return m, fail(http.StatusNotFound, api.CodeNotFound, "The conversation has no event with this number.")
+		return m, rest.Fail(http.StatusNotFound, api.CodeNotFound, "The conversation has no event with this number.")
 	}
 	before, err := d.eventsDown(ctx, row, &eventFilter{}, 1, event-1, rememberLook)
 	if err != nil {

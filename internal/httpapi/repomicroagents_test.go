@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/git"
 )
 
 func TestRepositoryMicroagents(t *testing.T) {
@@ -84,13 +85,13 @@ func TestMicroagentsAreBounded(t *testing.T) {
 	for i := range 100 {
 		hub.files[fmt.Sprintf("team/app:.openhands/microagents/d%d/x.md", i)] = "x"
 	}
-	for i := range 2 * maxAgentFiles {
+	for i := range 2 * git.MaxAgentFiles {
 		hub.files[fmt.Sprintf("team/many:.openhands/microagents/x%d.md", i)] = "x"
 	}
 	_, with := newStreet(map[string]*place{"github": hub})
 	r := newRig(t, with)
 	r.tokens("ada", "github")
-	for repository, want := range map[string]int{"team/app": maxAgentFolders - 1, "team/many": maxAgentFiles} {
+	for repository, want := range map[string]int{"team/app": git.MaxAgentFolders - 1, "team/many": git.MaxAgentFiles} {
 		if got := decoded[[]api.RepositoryMicroagent](t, r.do("GET", "/api/user/repository/"+repository+"/microagents", "").want(t, 200)); len(got) != want {
 			t.Errorf("%s: %d", repository, len(got))
 		}
@@ -117,7 +118,7 @@ func FuzzFoldRepository(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, tail string) {
 		r := &http.Request{Method: "GET", URL: &url.URL{Path: "/api/user/repository/" + tail}}
-		got := foldRepository(r)
+		got := git.FoldRepository(r)
 		if got.URL.Path != r.URL.Path {
 			t.Errorf("%q became %q", r.URL.Path, got.URL.Path)
 		}

@@ -22,13 +22,14 @@ import (
 	"deckhand/api"
 	"deckhand/internal/access"
 	usecase "deckhand/internal/conversation"
+	"deckhand/internal/httpapi/page"
 	"deckhand/internal/idempotency"
 	"deckhand/internal/live"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/session/memlog"
 	"deckhand/internal/settings"
-	"deckhand/internal/v0"
+	v0 "deckhand/internal/v0"
 )
 
 func TestMain(m *testing.M) {
@@ -122,7 +123,7 @@ func newRig(t *testing.T, tunes ...tune) *rig {
 	hub := live.New(r.log, encodeFrame)
 	r.sessions.Observe(hub)
 	c := Config{Sessions: r.sessions, Log: r.log, Index: r.log, Settings: settings.New(r.stored, keyring, redactor), Gate: r.gate, Hub: hub,
-		Answers: r.answers, Seal: keyring, Usage: Usage{Ledger: r.log}, Redact: redactor.Add, Version: "test", Page: builtPage, DataDir: t.TempDir(),
+		Answers: r.answers, Seal: keyring, Usage: Usage{Ledger: r.log}, Redact: redactor.Add, Version: "test", Page: page.Config{Built: builtPage}, DataDir: t.TempDir(),
 		Logger: slog.New(redactor.Handler(slog.NewJSONHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 		Models: func() []string { return []string{keyless, priced, unpriced} }}
 	for _, tn := range tunes {
@@ -144,7 +145,7 @@ func newRig(t *testing.T, tunes ...tune) *rig {
 
 // rules are the use cases on the stores of a config.
 func (r *rig) rules(c Config, tunes []tune) *usecase.Service {
-	u := usecase.Config{Sessions: c.Sessions, Log: c.Log, Index: c.Index, Settings: c.Settings, Seal: c.Seal, UserLimit: c.Usage.Limit, Conflicts: c.Gate, Feedback: c.Feedback, Redact: c.Redact,
+	u := usecase.Config{Sessions: c.Sessions, Log: c.Log, Index: c.Index, Settings: c.Settings, Seal: c.Seal, UserLimit: c.Usage.Limit, Conflicts: c.Gate, Feedback: c.Legacy.Feedback, Redact: c.Redact,
 		Models: usecase.Models{Default: priced,
 			NeedsKey: func(model, baseURL string) bool { return model != keyless && baseURL == "" },
 			HasPrice: func(model string) bool { return model != unpriced }},
@@ -152,8 +153,8 @@ func (r *rig) rules(c Config, tunes []tune) *usecase.Service {
 			r.asked.Add(1)
 			return r.verify(ctx, s, provider, repository)
 		}}
-	if c.Workspaces != nil {
-		u.Workspaces = c.Workspaces
+	if c.Files.Workspaces != nil {
+		u.Workspaces = c.Files.Workspaces
 	}
 	for _, tn := range tunes {
 		if tn.rules != nil {

@@ -8,15 +8,16 @@ import (
 	"slices"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/settings"
 )
 
-func listSecrets(d *Door, ctx context.Context, c *call, _ none, _ none) (api.Secrets, error) {
+func (d *Door) listSecrets(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Secrets, error) {
 	out := api.Secrets{CustomSecrets: []api.SecretInfo{}}
-	err := d.Settings.Read(ctx, c.who.User, func(s *settings.Settings) {
+	err := d.Settings.Read(ctx, c.Who.User, func(s *settings.Settings) {
 		for _, name := range slices.Sorted(maps.Keys(s.CustomSecrets)) {
 			secret := s.CustomSecrets[name]
-			out.CustomSecrets = append(out.CustomSecrets, api.SecretInfo{Name: name, Description: text(secret.Description),
+			out.CustomSecrets = append(out.CustomSecrets, api.SecretInfo{Name: name, Description: rest.OrNull(secret.Description),
 				Repositories: append([]string{}, secret.Repositories...), Warning: secret.Unmasked()})
 		}
 	})
@@ -26,12 +27,12 @@ func listSecrets(d *Door, ctx context.Context, c *call, _ none, _ none) (api.Sec
 	return out, err
 }
 
-func createSecret(d *Door, ctx context.Context, c *call, _ none, b api.CreateSecret) (api.SecretCreated, error) {
+func (d *Door) createSecret(ctx context.Context, c *rest.Call, _ rest.None, b api.CreateSecret) (api.SecretCreated, error) {
 	if d.Redact != nil {
 		d.Redact(b.Value)
 	}
 	out := api.SecretCreated{Message: "Secret created successfully"}
-	err := d.Settings.Change(ctx, c.who.User, func(s *settings.Settings) error {
+	err := d.Settings.Change(ctx, c.Who.User, func(s *settings.Settings) error {
 		err := s.AddSecret(b.Name, b.Value, b.Description.Value, b.Repositories)
 		out.Warning = s.CustomSecrets[b.Name].Unmasked()
 		return err
@@ -44,15 +45,15 @@ type secretPath struct {
 	ID string `path:"secret_id" maxLength:"128"`
 }
 
-func editSecret(d *Door, ctx context.Context, c *call, p secretPath, b api.EditSecret) (api.Done, error) {
-	err := d.Settings.Change(ctx, c.who.User, func(s *settings.Settings) error {
+func (d *Door) editSecret(ctx context.Context, c *rest.Call, p secretPath, b api.EditSecret) (api.Done, error) {
+	err := d.Settings.Change(ctx, c.Who.User, func(s *settings.Settings) error {
 		return s.EditSecret(p.ID, b.Name, b.Description, b.Repositories)
 	})
 	return api.Done{Message: "Secret updated successfully"}, secretFault(err, p.ID, b.Name)
 }
 
-func deleteSecret(d *Door, ctx context.Context, c *call, p secretPath, _ none) (api.Done, error) {
-	err := d.Settings.Change(ctx, c.who.User, func(s *settings.Settings) error { return s.RemoveSecret(p.ID) })
+func (d *Door) deleteSecret(ctx context.Context, c *rest.Call, p secretPath, _ rest.None) (api.Done, error) {
+	err := d.Settings.Change(ctx, c.Who.User, func(s *settings.Settings) error { return s.RemoveSecret(p.ID) })
 	return api.Done{Message: "Secret deleted successfully"}, secretFault(err, p.ID, "")
 }
 
@@ -61,18 +62,18 @@ func deleteSecret(d *Door, ctx context.Context, c *call, p secretPath, _ none) (
 func secretFault(err error, id, name string) error {
 	switch {
 	case errors.Is(err, settings.ErrNoSecret):
-		return fail(http.StatusNotFound, api.CodeNotFound, "Secret with ID "+id+" not found")
+		return rest.Fail(http.StatusNotFound, api.CodeNotFound, "Secret with ID "+id+" not found")
 	case errors.Is(err, settings.ErrSecretExists):
-		f := fail(http.StatusBadRequest, api.CodeConflict, "Secret "+name+" already exists")
-		f.body = struct {
+		f := rest.Fail(http.StatusBadRequest, api.CodeConflict, "Secret "+name+" already exists")
+		f.Body = struct {
 			Message string `json:"message"`
 			MsgID   string `json:"msg_id"`
-		}{f.msg, f.code}
+		}{f.Msg, f.Code}
 		return f
 	}
 	return err
 }
 
-func resetSettings(_ *Door, _ context.Context, _ *call, _ none, _ none) (api.Done, error) {
-	return api.Done{}, fail(http.StatusGone, api.CodeNotFound, "Reset settings functionality has been removed.")
+func (*Door) resetSettings(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Done, error) {
+	return api.Done{}, rest.Fail(http.StatusGone, api.CodeNotFound, "Reset settings functionality has been removed.")
 }

@@ -9,12 +9,16 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"regexp"
 	"runtime/debug"
 	"strings"
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/forward"
+	"deckhand/internal/httpapi/git"
+	"deckhand/internal/httpapi/legacy"
+	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/httpapi/status"
 )
 
 // recorder remembers what was answered.
@@ -24,7 +28,7 @@ type recorder struct {
 	status int
 	route  string
 	who    string
-	family family
+	family rest.Family
 	stream bool
 	// port is that of a sandbox that the request was for.
 	port int
@@ -78,7 +82,7 @@ func (d *Door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		if p != nil && p != http.ErrAbortHandler {
 			d.Logger.Error("panic in a request", "request", id, "panic", p, "stack", string(debug.Stack()))
 			if w.status == 0 {
-				translate(errors.New("panic")).write(w, w.family)
+				status.Of(errors.New("panic")).Write(w, w.family)
 				p = nil
 			}
 		}
@@ -91,26 +95,26 @@ func (d *Door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler)
 		}
 	}()
-	if label, port, below := d.Forwarding.labelOf(r.Host); below && !d.hosts[canonicalHost(r.Host)] { // it is not for us
+	if label, port, below := d.Forwarding.LabelOf(r.Host); below && !d.guard.Hosts[rest.CanonicalHost(r.Host)] { // it is not for us
 		d.forward(w, r, label, port)
 		return
 	}
-	if f := d.admit(h, r); f != nil {
-		f.write(w, plain)
+	if f := d.guard.Admit(h, r); f != nil {
+		f.Write(w, rest.Plain)
 		return
 	}
-	if d.preflight(w, r) {
+	if d.guard.Preflight(w, r) {
 		return
 	}
-	if d.atPrefix(w, r) {
+	if d.guard.AtPrefix(w, r) {
 		return
 	}
-	r = d.below(r)
+	r = d.guard.Below(r)
 	if unclean(r) {
 		d.noRoute(w, r)
 		return
 	}
-	d.mux.ServeHTTP(w, foldRepository(r))
+	d.mux.ServeHTTP(w, git.FoldRepository(r))
 }
 
 var (
@@ -150,7 +154,7 @@ func (d *Door) finished(w *recorder, r *http.Request, id string, took time.Durat
 	if !d.Logger.Enabled(r.Context(), level) {
 		return
 	}
-	where := slog.String("path", keyForm.ReplaceAllLiteralString(r.URL.Path, "dh_…"))
+	where := slog.String("path", rest.KeyForm.ReplaceAllLiteralString(r.URL.Path, "dh_…"))
 	if w.port > 0 { // an application may put its own secrets into its paths
 		where = slog.Int("port", w.port)
 	}
@@ -169,9 +173,6 @@ func (d *Door) finished(w *recorder, r *http.Request, id string, took time.Durat
 	}
 	d.Logger.LogAttrs(r.Context(), level, "request", attrs...)
 }
-
-// keyForm is what a key looks like, for when somebody writes one where its id belongs.
-var keyForm = regexp.MustCompile(`dh_[A-Za-z0-9_-]{43}|dhp_[A-Za-z0-9_.-]{43,}`)
 
 // healthy are routes that are asked without anybody doing anything: by machines, and
 // by clients that poll.
@@ -197,28 +198,28 @@ func unclean(r *http.Request) bool {
 func (d *Door) noRoute(w *recorder, r *http.Request) {
 	if p := r.URL.Path; p == "/socket.io" || p == "/socket.io/" { // the protocol has its own word for a wrong method
 		w.route = "/socket.io/{$}"
-		d.sockets.server.ServeHTTP(w, r)
+		d.legacy.ServeSocketIO(w, r)
 		return
 	}
-	if d.FrontEnd != nil && d.serveFrontEnd(w, r) {
+	if d.Legacy.FrontEnd != nil && d.serveFrontEnd(w, r) {
 		return
 	}
 	_, f := d.identify(w, r)
-	if d.mistyped(r) && (f == nil || f.status == http.StatusUnauthorized) {
-		_ = d.writeMissing(w, r, f)
+	if d.mistyped(r) && (f == nil || f.Status == http.StatusUnauthorized) {
+		_ = d.pages.WriteMissing(w, r, f)
 		return
 	}
 	if f != nil {
-		f.write(w, plain)
+		f.Write(w, rest.Plain)
 		return
 	}
 	if takes := d.methods(r); len(takes) > 0 && !unclean(r) {
-		f := fail(http.StatusMethodNotAllowed, api.CodeBadRequest, "Method "+knownMethod(r.Method)+" is not allowed. Allowed: "+strings.Join(takes, ", ")+".")
-		f.header = http.Header{"Allow": {strings.Join(takes, ", ")}}
-		f.write(w, plain)
+		f := rest.Fail(http.StatusMethodNotAllowed, api.CodeBadRequest, "Method "+knownMethod(r.Method)+" is not allowed. Allowed: "+strings.Join(takes, ", ")+".")
+		f.Header = http.Header{"Allow": {strings.Join(takes, ", ")}}
+		f.Write(w, rest.Plain)
 		return
 	}
-	fail(http.StatusNotFound, api.CodeNotFound, "Path not found. See /docs for all paths.").write(w, plain)
+	rest.Fail(http.StatusNotFound, api.CodeNotFound, "Path not found. See /docs for all paths.").Write(w, rest.Plain)
 }
 
 // methods are what the path takes instead.
@@ -235,68 +236,116 @@ func (d *Door) methods(r *http.Request) []string {
 }
 
 // handler puts one route behind the key, the limits and the retry memory.
-func (d *Door) handler(r *route) http.Handler {
+func (d *Door) handler(r *rest.Route) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 		w := rw.(*recorder)
-		w.route, w.family, w.stream = r.path, r.family, r.stream
-		if r.stream {
+		w.route, w.family, w.stream = r.Path, r.Family, r.Stream
+		if r.Stream {
 			d.pending.Add(-1)
 		}
 		if d.NameTrace != nil {
-			d.NameTrace(req.Context(), r.method+" "+r.path)
+			d.NameTrace(req.Context(), r.Method+" "+r.Path)
 		}
 		if err := d.answer(w, req, r); err != nil {
-			f := translate(err)
-			if f.status >= 500 {
-				d.Logger.Error("request failed", "request", w.id, "route", r.path, "error", err)
+			f := status.Of(err)
+			if f.Status >= 500 {
+				d.Logger.Error("request failed", "request", w.id, "route", r.Path, "error", err)
 			}
 			switch {
 			case w.status != 0: // it is too late
-			case f.status == http.StatusUnauthorized && r.tag == tagPages && wantsPage(req):
-				_ = d.writeLogin(w, req, f.status) // a person, who can do something about it
+			case f.Status == http.StatusUnauthorized && r.Tag == rest.TagPages && rest.WantsPage(req):
+				_ = d.pages.WriteLogin(w, req, f.Status) // a person, who can do something about it
 			default:
-				f.write(w, r.family)
+				f.Write(w, r.Family)
 			}
 		}
 	})
 }
 
-func (d *Door) answer(w *recorder, req *http.Request, r *route) (err error) {
-	c := &call{http: req}
-	if !r.public {
-		var f *fault
+func (d *Door) answer(w *recorder, req *http.Request, r *rest.Route) (err error) {
+	c := &rest.Call{HTTP: req}
+	if !r.Public {
+		var f *rest.Fault
 		if c, f = d.identify(w, req); f != nil {
 			return f
 		}
-		if r.admin && !c.who.Admin {
-			return fail(http.StatusForbidden, api.CodeForbidden, "This operation requires an admin key.")
+		if r.Admin && !c.Who.Admin {
+			return rest.Fail(http.StatusForbidden, api.CodeForbidden, "This operation requires an admin key.")
 		}
-		if d.legacyPage(c) {
-			defer func() { err = withMessage(err) }()
+		if d.legacy.FromPage(c) {
+			defer func() { err = legacy.WithMessage(err) }()
 		}
 	}
-	if r.upload {
-		return r.serve(d, w, req, c)
+	if r.Upload {
+		return r.Serve(d.schemas, w, req, c)
 	}
-	if hasBody(req.Method) || r.body {
-		limit := int64(maxBody)
-		if r.public {
-			limit = maxPublicBody
+	if hasBody(req.Method) || r.Body {
+		limit := int64(rest.MaxBody)
+		if r.Public {
+			limit = rest.MaxPublicBody
 		}
-		body, release, err := d.readBody(w, req, c.who.User, limit)
+		body, release, err := d.intake.ReadBody(w, req, c.Who.User, limit)
 		defer release()
 		if err != nil {
 			return err
 		}
-		c.raw = body
+		c.Raw = body
 	}
-	defer func() { w.session = c.session }() // known when it was made
-	if key := req.Header["Idempotency-Key"]; len(key) > 0 && req.Method == http.MethodPost && !r.public {
-		return d.once(w, req, r, c, key)
+	defer func() { w.session = c.Session }() // known when it was made
+	if key := req.Header["Idempotency-Key"]; len(key) > 0 && req.Method == http.MethodPost && !r.Public {
+		return d.retries.Once(w, c, key, func(w http.ResponseWriter) error { return r.Serve(d.schemas, w, req, c) })
 	}
-	return r.serve(d, w, req, c)
+	return r.Serve(d.schemas, w, req, c)
 }
 
 func hasBody(method string) bool {
 	return method == http.MethodPost || method == http.MethodPatch || method == http.MethodPut
+}
+
+// GuardHost refuses requests to names that are not ours, for handlers beside the door.
+func (d *Door) GuardHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !d.guard.HostAllowed(r.Host) {
+			http.Error(w, "host name not allowed", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// identify finds out who is asking, and notes it for the log.
+func (d *Door) identify(w *recorder, r *http.Request) (*rest.Call, *rest.Fault) {
+	c, f := d.guard.Identify(w.Header(), r)
+	if c != nil {
+		w.who = c.Who.User
+	}
+	return c, f
+}
+
+// forward answers a request for a port of a sandbox. No other request gets there, and
+// none of these gets to our own routes.
+func (d *Door) forward(w *recorder, r *http.Request, label string, port int) {
+	w.route, w.port, w.stream = forward.Route, port, true
+	d.pending.Add(-1)
+	d.ports.Serve(w, r, label, port, func(id string) { w.session = id })
+}
+
+// mistyped is true where a person opened an address that is not there.
+func (d *Door) mistyped(r *http.Request) bool {
+	return !d.pages.PlainLogin() && r.Method == http.MethodGet && rest.WantsPage(r) && !unclean(r) && !strings.ContainsFunc(r.URL.Path, misread) && len(d.methods(r)) == 0
+}
+
+// misread are characters that browsers take for a slash, or leave out: with them a path can become another site's address.
+func misread(c rune) bool { return c == '\\' || c <= ' ' }
+
+// frontEndRoute is what logs and metrics call a legacy front end.
+const frontEndRoute = "/{front_end...}"
+
+// serveFrontEnd lets a legacy front end answer for a path that no route has, and says whether it did.
+func (d *Door) serveFrontEnd(w *recorder, r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || unclean(r) || d.taken[rest.FirstPart(r.URL.Path)] {
+		return false
+	}
+	w.route = frontEndRoute
+	return d.legacy.ServeFrontEnd(w, r)
 }

@@ -11,16 +11,18 @@ import (
 	"deckhand/api"
 	"deckhand/internal/access"
 	usecase "deckhand/internal/conversation"
+	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/httpapi/status"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 )
 
-func getSettings(d *Door, ctx context.Context, c *call, _ none, _ none) (api.Settings, error) {
-	s, err := d.Settings.Get(ctx, c.who.User)
+func (d *Door) getSettings(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Settings, error) {
+	s, err := d.Settings.Get(ctx, c.Who.User)
 	if err != nil {
 		return api.Settings{}, err
 	}
-	return d.viewSettings(ctx, c.who.User, s)
+	return d.viewSettings(ctx, c.Who.User, s)
 }
 
 // viewSettings is what a user is shown. Where people sign on, the identity provider or an
@@ -28,7 +30,7 @@ func getSettings(d *Door, ctx context.Context, c *call, _ none, _ none) (api.Set
 // who entered none.
 func (d *Door) viewSettings(ctx context.Context, user string, s settings.Settings) (api.Settings, error) {
 	view := settings.View(s)
-	if d.SignOn == nil {
+	if d.Page.SignOn == nil {
 		return view, nil
 	}
 	e, err := d.Gate.Email(ctx, user)
@@ -38,28 +40,28 @@ func (d *Door) viewSettings(ctx context.Context, user string, s settings.Setting
 	case err != nil:
 		return api.Settings{}, err
 	default:
-		if deref(view.Email) == "" && e.Address != "" {
+		if rest.Deref(view.Email) == "" && e.Address != "" {
 			view.Email = &e.Address
 		}
-		view.EmailVerified = ptr(e.Verified && e.Address != "" && strings.EqualFold(deref(view.Email), e.Address))
+		view.EmailVerified = new(e.Verified && e.Address != "" && strings.EqualFold(rest.Deref(view.Email), e.Address))
 	}
-	if s.VerifiedEmail != "" && strings.EqualFold(deref(view.Email), s.VerifiedEmail) {
-		view.EmailVerified = ptr(true)
+	if s.VerifiedEmail != "" && strings.EqualFold(rest.Deref(view.Email), s.VerifiedEmail) {
+		view.EmailVerified = new(true)
 	}
 	return view, nil
 }
 
-func storeSettings(d *Door, ctx context.Context, c *call, _ none, in api.SettingsInput) (api.SettingsStored, error) {
-	ignored, err := d.ignoredSettings(ctx, c.who.User, &in)
+func (d *Door) storeSettings(ctx context.Context, c *rest.Call, _ rest.None, in api.SettingsInput) (api.SettingsStored, error) {
+	ignored, err := d.ignoredSettings(ctx, c.Who.User, &in)
 	if err != nil {
 		return api.SettingsStored{}, err
 	}
-	notes, err := d.checkTokens(ctx, c.who.User, in)
+	notes, err := d.git.CheckTokens(ctx, c.Who.User, in)
 	if err != nil {
 		return api.SettingsStored{}, err
 	}
-	changes, err := d.Settings.Update(ctx, c.who.User, in, func(old, next *settings.Settings) error {
-		if !d.legacyPage(c) {
+	changes, err := d.Settings.Update(ctx, c.Who.User, in, func(old, next *settings.Settings) error {
+		if !d.legacy.FromPage(c) {
 			return nil
 		}
 		return d.checkNewBudget(old, next)
@@ -68,11 +70,11 @@ func storeSettings(d *Door, ctx context.Context, c *call, _ none, in api.Setting
 		return api.SettingsStored{}, err
 	}
 	if in.MaxBudgetPerTask.Set {
-		d.Conversations.ResumeCovered(ctx, c.who.User, in.MaxBudgetPerTask, func(id session.ID, err error) {
+		d.Conversations.ResumeCovered(ctx, c.Who.User, in.MaxBudgetPerTask, func(id session.ID, err error) {
 			d.Logger.Warn("cannot resume a conversation with its new budget", "session", id, "error", err)
 		})
 	}
-	if err := d.Settings.Read(ctx, c.who.User, func(s *settings.Settings) {
+	if err := d.Settings.Read(ctx, c.Who.User, func(s *settings.Settings) {
 		if r := d.Conversations.CheckModel(s, usecase.Use{Price: true}); r != nil {
 			notes = append(notes, "Conversations cannot start with these settings: "+r.Text)
 		}
@@ -92,7 +94,7 @@ func (d *Door) checkNewBudget(old, next *settings.Settings) error {
 		return nil
 	}
 	if r := d.Conversations.CheckModel(next, usecase.Use{Price: true}); r != nil {
-		return faultOf(&usecase.Refusal{Kind: r.Kind, Code: r.Code, Text: "Not saved: " + r.Text})
+		return status.OfRefusal(&usecase.Refusal{Kind: r.Kind, Code: r.Code, Text: "Not saved: " + r.Text})
 	}
 	return nil
 }
@@ -102,7 +104,7 @@ func (d *Door) checkNewBudget(old, next *settings.Settings) error {
 // send back what they were given.
 func (d *Door) ignoredSettings(ctx context.Context, user string, in *api.SettingsInput) ([]string, error) {
 	out := slices.Clone(in.Unknown())
-	if len(in.ReadOnly()) == 0 && (d.SignOn == nil || !in.EmailVerified.Set) {
+	if len(in.ReadOnly()) == 0 && (d.Page.SignOn == nil || !in.EmailVerified.Set) {
 		return out, nil
 	}
 	s, err := d.Settings.Get(ctx, user)
@@ -116,8 +118,8 @@ func (d *Door) ignoredSettings(ctx context.Context, user string, in *api.Setting
 	if err != nil {
 		return nil, err
 	}
-	if d.SignOn != nil && in.EmailVerified.Set {
-		if in.EmailVerified.Null != (view.EmailVerified == nil) || in.EmailVerified.Value != deref(view.EmailVerified) {
+	if d.Page.SignOn != nil && in.EmailVerified.Set {
+		if in.EmailVerified.Null != (view.EmailVerified == nil) || in.EmailVerified.Value != rest.Deref(view.EmailVerified) {
 			out = append(out, "email_verified")
 		}
 		in.EmailVerified = api.Opt[bool]{}
@@ -143,7 +145,7 @@ func sameJSON(raw json.RawMessage, v any) bool {
 // listed.
 const frontEndModel = "openhands/claude-sonnet-4-20250514"
 
-func listModels(d *Door, _ context.Context, _ *call, _ none, _ none) ([]string, error) {
+func (d *Door) listModels(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) ([]string, error) {
 	names := slices.Sorted(slices.Values(d.Models()))
 	if i, listed := slices.BinarySearch(names, frontEndModel); !listed {
 		names = slices.Insert(names, i, frontEndModel)
@@ -151,14 +153,14 @@ func listModels(d *Door, _ context.Context, _ *call, _ none, _ none) ([]string, 
 	return names, nil
 }
 
-func listAgents(_ *Door, _ context.Context, _ *call, _ none, _ none) ([]string, error) {
+func (*Door) listAgents(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) ([]string, error) {
 	return slices.Sorted(slices.Values(settings.Agents)), nil
 }
 
-func listAnalyzers(_ *Door, _ context.Context, _ *call, _ none, _ none) ([]string, error) {
+func (*Door) listAnalyzers(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) ([]string, error) {
 	return slices.Sorted(slices.Values(settings.SecurityAnalyzers)), nil
 }
 
-func getConfig(_ *Door, _ context.Context, _ *call, _ none, _ none) (api.OptionsConfig, error) {
+func (*Door) getConfig(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.OptionsConfig, error) {
 	return api.OptionsConfig{AppMode: "oss", FeatureFlags: map[string]bool{"ENABLE_BILLING": false, "HIDE_LLM_SETTINGS": false}}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/oidc"
 )
 
@@ -209,7 +210,7 @@ func TestLegacyFrontEndIsToldOfABudgetWithoutAPrice(t *testing.T) {
 	r.do("GET", toSettings, "").want(t, 404)
 	save(unpriced, "null", "en").want(t, 200)
 	save(unpriced, "5", "de").want(t, 400, refused)
-	if s := decoded[api.Settings](t, r.do("GET", toSettings, "")); s.MaxBudgetPerTask != nil || deref(s.Language) != "en" {
+	if s := decoded[api.Settings](t, r.do("GET", toSettings, "")); s.MaxBudgetPerTask != nil || rest.Deref(s.Language) != "en" {
 		t.Errorf("stored although refused: %+v", s)
 	}
 	save(priced, "5", "en").want(t, 200)
@@ -253,7 +254,7 @@ func TestEmailVerified(t *testing.T) {
 	alone := newRig(t)
 	alone.do("POST", toSettings, `{"email":"ada@example.org","email_verified":true}`).want(t, 200, `{"message":"Settings stored"}`)
 	alone.do("GET", toSettings, "").want(t, 200, `"email_verified":true`)
-	r := newRig(t, tune{config: func(c *Config) { c.SignOn = &oidc.SignOn{} }})
+	r := newRig(t, tune{config: func(c *Config) { c.Page.SignOn = &oidc.SignOn{} }})
 	r.do("POST", toSettings, `{"email":"ada@example.org","email_verified":true}`).want(t, 200, `"ignored_fields":["email_verified"]`)
 	r.do("GET", toSettings, "").want(t, 200, `"email_verified":null`)
 	if a := r.do("POST", toSettings, `{"email_verified":null}`).want(t, 200); strings.Contains(a.body, "ignored") {

@@ -36,7 +36,7 @@ func TestSuggestedTasks(t *testing.T) {
 	}, slog.New(slog.DiscardHandler))
 	defer rater.Close()
 	_, with := newStreet(map[string]*place{"github": broken(failing("github", gitprovider.Unavailable)), "gitlab": busy()})
-	r := newRig(t, with, tune{config: func(c *Config) { c.Rater = rater }})
+	r := newRig(t, with, tune{config: func(c *Config) { c.Git.Rater = rater }})
 	r.tokens("ada", "github", "gitlab")
 	const first = `[{"git_provider":"gitlab","task_type":"MERGE_CONFLICTS","repo":"team/app","issue_number":1,"title":"One"},{"git_provider":"gitlab","task_type":"FAILING_CHECKS","repo":"team/app","issue_number":2,"title":"Two"},` +
 		`{"git_provider":"gitlab","task_type":"UNRESOLVED_COMMENTS","repo":"team/app","issue_number":3,"title":"Three"},{"git_provider":"gitlab","task_type":"OPEN_ISSUE","repo":"team/app","issue_number":4,"title":"Four"`
@@ -68,7 +68,7 @@ func TestTasksWithoutARating(t *testing.T) {
 	rater := solvable.New(func(context.Context, string, string, string) (string, error) { return "Who knows?", nil }, slog.New(slog.DiscardHandler))
 	defer rater.Close()
 	s, with := newStreet(map[string]*place{"gitlab": busy()})
-	r := newRig(t, with, tune{config: func(c *Config) { c.Rater = rater }})
+	r := newRig(t, with, tune{config: func(c *Config) { c.Git.Rater = rater }})
 	r.do("GET", "/api/starters", "").want(t, 200, `{"enabled":true,"tasks":[]}`)
 	r.tokens("ada", "gitlab")
 	r.do("GET", "/api/user/suggested-tasks", "").want(t, 200, `"title":"Four","solvability":null}`)

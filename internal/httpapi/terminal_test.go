@@ -12,6 +12,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/client"
+	"deckhand/internal/httpapi/forward"
 )
 
 // screen reads a terminal until something appears on it.
@@ -196,7 +197,7 @@ func TestTerminalEnds(t *testing.T) {
 	}
 	t.Run("with a frame that is too large", func(t *testing.T) {
 		conn := h.dial(t, id, "")
-		if err := conn.Write(t.Context(), websocket.MessageBinary, make([]byte, maxFrame+1)); err != nil {
+		if err := conn.Write(t.Context(), websocket.MessageBinary, make([]byte, forward.MaxFrame+1)); err != nil {
 			t.Fatal(err)
 		}
 		if code := lastCode(t, conn); code != websocket.StatusMessageTooBig {

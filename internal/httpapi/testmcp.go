@@ -8,6 +8,7 @@ import (
 
 	"deckhand/api"
 	usecase "deckhand/internal/conversation"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/settings"
 )
 
@@ -16,24 +17,24 @@ const aboutTestMCP = "Connects to each MCP server and lists its tools. Without a
 
 // testMCP tries tool servers out. It takes their time, so it does not keep the
 // server from stopping.
-func testMCP(d *Door, ctx context.Context, c *call, _ none, in api.MCPConfig) (api.MCPServers, error) {
+func (d *Door) testMCP(ctx context.Context, c *rest.Call, _ rest.None, in api.MCPConfig) (api.MCPServers, error) {
 	out := api.MCPServers{Servers: []api.MCPServerStatus{}}
 	if d.TestMCP == nil {
-		return out, fail(http.StatusServiceUnavailable, api.CodeUnavailable, "MCP servers cannot be tested on this server.")
+		return out, rest.Fail(http.StatusServiceUnavailable, api.CodeUnavailable, "MCP servers cannot be tested on this server.")
 	}
-	stored, err := d.Settings.Get(ctx, c.who.User)
-	given := len(bytes.TrimSpace(c.raw)) > 0
+	stored, err := d.Settings.Get(ctx, c.Who.User)
+	given := len(bytes.TrimSpace(c.Raw)) > 0
 	if errors.Is(err, settings.ErrNotFound) && given {
 		err = nil // there is nothing to fill in then
 	}
 	if err != nil {
 		return out, usecase.SettingsMissing(err)
 	}
-	servers := deref(stored.MCP)
+	servers := rest.Deref(stored.MCP)
 	if given {
 		var faults []api.FieldError
 		if servers, faults = settings.CheckMCP(in, stored.MCP, "body"); len(faults) > 0 {
-			return out, &api.ValidationError{Detail: faults[:min(len(faults), maxFaults)]}
+			return out, &api.ValidationError{Detail: faults[:min(len(faults), rest.MaxFaults)]}
 		}
 	}
 	if d.Redact != nil {
@@ -41,8 +42,8 @@ func testMCP(d *Door, ctx context.Context, c *call, _ none, in api.MCPConfig) (a
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(d.closing, cancel)()
-	states, err := d.TestMCP(ctx, c.who.User, servers)
+	defer context.AfterFunc(d.life.Closing, cancel)()
+	states, err := d.TestMCP(ctx, c.Who.User, servers)
 	out.Servers = append(out.Servers, states...)
 	return out, err
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/settings"
 )
 
@@ -15,19 +16,19 @@ const aboutTestModel = "Makes a few small model calls, which are billed by the p
 
 // testModel tries a model out. It takes the model's time, so it does not keep the
 // server from stopping.
-func testModel(d *Door, ctx context.Context, c *call, _ none, in api.TestModel) (api.ModelReport, error) {
+func (d *Door) testModel(ctx context.Context, c *rest.Call, _ rest.None, in api.TestModel) (api.ModelReport, error) {
 	if d.TestModel == nil {
-		return api.ModelReport{}, fail(http.StatusServiceUnavailable, api.CodeUnavailable, "Models cannot be tested on this server.")
+		return api.ModelReport{}, rest.Fail(http.StatusServiceUnavailable, api.CodeUnavailable, "Models cannot be tested on this server.")
 	}
 	if d.Redact != nil {
 		d.Redact(in.LLMAPIKey.Value)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(d.closing, cancel)()
-	report, err := d.TestModel(ctx, c.who.User, in)
+	defer context.AfterFunc(d.life.Closing, cancel)()
+	report, err := d.TestModel(ctx, c.Who.User, in)
 	if errors.Is(err, settings.ErrNotFound) {
-		return report, fail(http.StatusBadRequest, api.CodeSettingsNotFound, "Settings not found")
+		return report, rest.Fail(http.StatusBadRequest, api.CodeSettingsNotFound, "Settings not found")
 	}
 	return report, err
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/httpapi/timeline"
 )
 
@@ -18,7 +19,7 @@ type timelineQuery struct {
 }
 
 // getTimeline reads the log once, one event at a time.
-func getTimeline(d *Door, ctx context.Context, c *call, q timelineQuery, _ none) (api.Timeline, error) {
+func (d *Door) getTimeline(ctx context.Context, c *rest.Call, q timelineQuery, _ rest.None) (api.Timeline, error) {
 	row, err := d.row(ctx, c, q.ID)
 	if err != nil {
 		return api.Timeline{}, err

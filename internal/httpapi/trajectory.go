@@ -8,35 +8,36 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
-	"deckhand/internal/v0"
+	v0 "deckhand/internal/v0"
 )
 
 const aboutTrajectory = "Returns all events up to the newest one at the time of the request. Events are read while they are sent: on an error the connection is closed before the end. " +
 	"Hidden commands, screenshots and page trees are omitted. To replay the trajectory, send the array as a string in replay_json."
 
 // getTrajectory sends the whole log. However long it is, one event at a time is in memory.
-func getTrajectory(d *Door, w http.ResponseWriter, r *http.Request, c *call, p one) error {
-	ctx, release := d.hold(r.Context(), c)
+func (d *Door) getTrajectory(w http.ResponseWriter, r *http.Request, c *rest.Call, p rest.InConversation) error {
+	ctx, release := d.life.Hold(r.Context(), c)
 	defer release()
 	row, err := d.row(ctx, c, p.ID)
 	if err != nil {
-		return whyEnded(ctx, err)
+		return rest.WhyEnded(ctx, err)
 	}
 	hidden, err := d.hiddenCalls(ctx, row)
 	if err != nil {
-		return whyEnded(ctx, err)
+		return rest.WhyEnded(ctx, err)
 	}
-	out := newDownload(w, "application/json")
-	out.opening = `{"trajectory":[`
+	out := rest.NewDownload(w, "application/json")
+	out.Opening = `{"trajectory":[`
 	if r.Method == http.MethodHead {
-		return out.all(func() error { return nil })
+		return out.All(func() error { return nil })
 	}
-	return whyEnded(ctx, out.all(func() error {
+	return rest.WhyEnded(ctx, out.All(func() error {
 		if err := d.sendEvents(ctx, row, hidden, out); err != nil {
 			return err
 		}
-		return out.put(`]}`)
+		return out.Put(`]}`)
 	}))
 }
 
@@ -57,7 +58,7 @@ func (d *Door) hiddenCalls(ctx context.Context, row session.Row) (map[int64]bool
 	return hidden, nil
 }
 
-func (d *Door) sendEvents(ctx context.Context, row session.Row, hidden map[int64]bool, out *download) error {
+func (d *Door) sendEvents(ctx context.Context, row session.Row, hidden map[int64]bool, out *rest.Download) error {
 	first := true
 	for e, err := range d.Log.Read(ctx, row.ID, 0) {
 		if err != nil {
@@ -90,6 +91,6 @@ func (d *Door) sendEvents(ctx context.Context, row session.Row, hidden map[int64
 	return nil
 }
 
-func describeTrajectory(d *Door, o *huma.Operation) {
-	o.Responses["200"] = &huma.Response{Description: "Success", Content: jsonContent(d.registry.Schema(reflect.TypeFor[api.Trajectory](), true, ""))}
+func describeTrajectory(r huma.Registry, o *huma.Operation) {
+	o.Responses["200"] = &huma.Response{Description: "Success", Content: rest.JSONContent(r.Schema(reflect.TypeFor[api.Trajectory](), true, ""))}
 }

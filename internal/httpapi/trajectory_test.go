@@ -12,22 +12,23 @@ import (
 
 	"deckhand/api"
 	"deckhand/client"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
-	"deckhand/internal/v0"
+	v0 "deckhand/internal/v0"
 )
 
 // trajectories serves the route as the door does, for whoever has a key.
 func (r *rig) trajectories() (as func(user string) *client.Client) {
 	r.t.Helper()
-	row := rawOp(route{method: "GET", path: "/api/conversations/{conversation_id}/trajectory", id: "getTrajectory", stream: true}, describeTrajectory, getTrajectory)
+	row := rest.RawOp(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/trajectory", ID: "getTrajectory", Stream: true}, describeTrajectory, r.door.getTrajectory)
 	mux := http.NewServeMux()
-	mux.HandleFunc(row.method+" "+row.path, func(w http.ResponseWriter, req *http.Request) {
+	mux.HandleFunc(row.Method+" "+row.Path, func(w http.ResponseWriter, req *http.Request) {
 		who, err := r.gate.Authenticate(req.Context(), req.Header.Get("X-Session-API-Key"))
 		if err != nil {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		switch err := row.serve(r.door, w, req, &call{who: who, http: req}); {
+		switch err := row.Serve(r.door.schemas, w, req, &rest.Call{Who: who, HTTP: req}); {
 		case errors.Is(err, session.ErrNotFound):
 			w.WriteHeader(http.StatusNotFound)
 		case err != nil:

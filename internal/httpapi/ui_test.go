@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"deckhand/internal/httpapi/page"
+	"deckhand/internal/httpapi/rest"
 )
 
 // builtPage is what a build of the page leaves behind.
@@ -66,18 +69,18 @@ func TestUIVisitor(t *testing.T) {
 	r := newRig(t)
 	r.settle("ada")
 	for _, c := range []struct{ path, site, cookie, want string }{
-		{"/", "none", "", visitorStranger},
-		{"/", "same-origin", "", visitorStranger},
-		{"/", "none", "deckhand_session=wrong", visitorStranger},
-		{"/", "none", r.cookie("ada"), visitorUnknown},
-		{"/settings", "same-origin", r.cookie("bob"), visitorNew},
-		{"/", "cross-site", "", visitorUnknown}, // the browser keeps the cookie back
-		{"/", "same-site", r.cookie("ada"), visitorUnknown},
-		{"/", "", "", visitorUnknown}, // an older browser, or one that is not sure of us
+		{"/", "none", "", page.VisitorStranger},
+		{"/", "same-origin", "", page.VisitorStranger},
+		{"/", "none", "deckhand_session=wrong", page.VisitorStranger},
+		{"/", "none", r.cookie("ada"), page.VisitorUnknown},
+		{"/settings", "same-origin", r.cookie("bob"), page.VisitorNew},
+		{"/", "cross-site", "", page.VisitorUnknown}, // the browser keeps the cookie back
+		{"/", "same-site", r.cookie("ada"), page.VisitorUnknown},
+		{"/", "", "", page.VisitorUnknown}, // an older browser, or one that is not sure of us
 	} {
 		r.browse("GET", c.path, "Sec-Fetch-Site", c.site, "Cookie", c.cookie).want(t, 200, `<meta name="deckhand-visitor" content="`+c.want+`" />`)
 	}
-	for site, want := range map[string]string{"cross-site": visitorAstray, "same-site": visitorAstray, "same-origin": visitorStranger, "none": visitorStranger, "": visitorStranger} {
+	for site, want := range map[string]string{"cross-site": page.VisitorAstray, "same-site": page.VisitorAstray, "same-origin": page.VisitorStranger, "none": page.VisitorStranger, "": page.VisitorStranger} {
 		r.browse("GET", "/docs", "Sec-Fetch-Site", site).want(t, 401, `content="`+want+`"`, `<base href="./"`)
 	}
 	r.do("GET", "/docs", "", "X-Session-API-Key", "").want(t, 401, `"detail"`) // a program is no visitor
@@ -88,8 +91,8 @@ func TestUIMissing(t *testing.T) {
 	r := newRig(t)
 	r.settle("ada")
 	for path, base := range map[string]string{"/nope": "./", "/nope/deeper": "../", "/api/nope": "../"} {
-		r.browse("GET", path, "Cookie", r.cookie("ada")).want(t, 404, `<base href="`+base+`"`, `content="`+visitorUnknown+`"`)
-		r.browse("GET", path, "Sec-Fetch-Site", "none").want(t, 401, `content="`+visitorStranger+`"`)
+		r.browse("GET", path, "Cookie", r.cookie("ada")).want(t, 404, `<base href="`+base+`"`, `content="`+page.VisitorUnknown+`"`)
+		r.browse("GET", path, "Sec-Fetch-Site", "none").want(t, 401, `content="`+page.VisitorStranger+`"`)
 		r.do("GET", path, "").want(t, 404, `"error"`)
 		r.do("GET", path, "", "X-Session-API-Key", "").want(t, 401, `"detail"`)
 	}
@@ -113,7 +116,7 @@ func TestUIFiles(t *testing.T) {
 	} {
 		a := r.browse("GET", "/ui/"+c.name, "Accept-Encoding", c.accept)
 		h, text := a.header, []byte(a.body)
-		if a.status != 200 || h.Get("Content-Type") != c.kind || h.Get("Content-Encoding") != c.coding || h.Get("Cache-Control") != immutable || h.Get("Vary") != "Accept-Encoding" {
+		if a.status != 200 || h.Get("Content-Type") != c.kind || h.Get("Content-Encoding") != c.coding || h.Get("Cache-Control") != rest.Immutable || h.Get("Vary") != "Accept-Encoding" {
 			t.Errorf("%+v: %d %v", c, a.status, h)
 		}
 		if c.coding != "" {
@@ -141,8 +144,8 @@ func TestUIUnbuilt(t *testing.T) {
 	for name, built := range map[string]fstest.MapFS{"nothing": nil, "an empty folder": {".keep": {}}} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, tune{config: func(c *Config) {
-				if c.Page = nil; built != nil {
-					c.Page = built
+				if c.Page.Built = nil; built != nil {
+					c.Page.Built = built
 				}
 			}})
 			r.browse("GET", "/").want(t, 503, "make build", `href="./docs"`)
@@ -179,6 +182,6 @@ func TestManual(t *testing.T) {
 	for _, path := range []string{"/manual/nothing", "/manual/parts/two", "/manual/contents.json", "/manual/index", "/manual/pictures/b.svg", "/manual/pictures/..%2fcontents.json", "/manual/..%2f..%2fother.txt"} {
 		r.do("GET", path, "").want(t, 404)
 	}
-	without := newRig(t, tune{config: func(c *Config) { c.Page = nil }})
+	without := newRig(t, tune{config: func(c *Config) { c.Page.Built = nil }})
 	without.do("GET", "/manual/", "").want(t, 404, "make build")
 }

@@ -17,6 +17,8 @@ import (
 
 	"deckhand/api"
 	"deckhand/client"
+	"deckhand/internal/httpapi/files"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/sandbox"
 )
 
@@ -209,23 +211,23 @@ func TestUploadLimits(t *testing.T) {
 		return client.Upload{Name: "big", Data: io.LimitReader(endless{}, n)}
 	}
 	// Larger than any other body may be.
-	got, err := h.client.Upload(t.Context(), id, "", big(maxBody+1))
+	got, err := h.client.Upload(t.Context(), id, "", big(rest.MaxBody+1))
 	if err != nil || len(got.UploadedFiles) != 1 {
 		t.Fatalf("%v %v", err, got)
 	}
-	if info, err := os.Stat(h.path(id, "big")); err != nil || info.Size() != maxBody+1 {
+	if info, err := os.Stat(h.path(id, "big")); err != nil || info.Size() != rest.MaxBody+1 {
 		t.Errorf("%v %v", err, info)
 	}
 	before := h.names(id)
 	// By its announced length, before anything is sent.
-	h.announce("/api/conversations/"+id+"/upload-files", maxUpload+1).want(t, 413, "100 MiB", api.CodeTooLarge)
+	h.announce("/api/conversations/"+id+"/upload-files", files.MaxUpload+1).want(t, 413, "100 MiB", api.CodeTooLarge)
 	// In the middle, after a small file was stored.
-	req := h.chunked(id, up("small", "x"), big(maxUpload))
+	req := h.chunked(id, up("small", "x"), big(files.MaxUpload))
 	h.send(req).want(t, 413, "100 MiB")
 	if after := h.names(id); !slices.Equal(after, before) {
 		t.Errorf("left behind: %q", after)
 	}
-	many := make([]client.Upload, maxFiles+1)
+	many := make([]client.Upload, files.MaxFiles+1)
 	for i := range many {
 		many[i] = up(fmt.Sprint("m", i), "")
 	}
@@ -235,7 +237,7 @@ func TestUploadLimits(t *testing.T) {
 		t.Errorf("left behind: %d files", len(after))
 	}
 	// The limit of every other body is what it was.
-	h.announce(toCreate, maxBody+1).want(t, 413, "16 MiB")
+	h.announce(toCreate, rest.MaxBody+1).want(t, 413, "16 MiB")
 }
 
 // chunked is a request whose length nobody knows.

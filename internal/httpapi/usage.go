@@ -8,6 +8,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 )
 
@@ -28,8 +29,8 @@ type usageQuery struct {
 const usageMonths = 12
 
 // getUsage says what a user spent.
-func getUsage(d *Door, ctx context.Context, c *call, q usageQuery, _ none) (api.Usage, error) {
-	user := c.who.User
+func (d *Door) getUsage(ctx context.Context, c *rest.Call, q usageQuery, _ rest.None) (api.Usage, error) {
+	user := c.Who.User
 	if q.User != "" && q.User != user {
 		if err := d.mayAskAbout(ctx, c, q.User); err != nil {
 			return api.Usage{}, err
@@ -43,7 +44,7 @@ func getUsage(d *Door, ctx context.Context, c *call, q usageQuery, _ none) (api.
 	}
 	out := api.Usage{Month: string(now), Spent: found.In(now).Dollars(), Reserved: found.Reserved.Dollars()}
 	if d.Usage.Limit > 0 {
-		out.Limit = ptr(d.Usage.Limit.Dollars())
+		out.Limit = new(d.Usage.Limit.Dollars())
 	}
 	for i := range usageMonths {
 		m := now.Add(-i)
@@ -53,9 +54,9 @@ func getUsage(d *Door, ctx context.Context, c *call, q usageQuery, _ none) (api.
 }
 
 // mayAskAbout tells nobody but admins who else there is.
-func (d *Door) mayAskAbout(ctx context.Context, c *call, user string) error {
-	if !c.who.Admin {
-		return fail(http.StatusForbidden, api.CodeForbidden, "Only an admin key can get the usage of other users.")
+func (d *Door) mayAskAbout(ctx context.Context, c *rest.Call, user string) error {
+	if !c.Who.Admin {
+		return rest.Fail(http.StatusForbidden, api.CodeForbidden, "Only an admin key can get the usage of other users.")
 	}
 	users, err := d.Gate.Users(ctx)
 	if err == nil && !slices.ContainsFunc(users, func(u access.User) bool { return u.Name == user }) {

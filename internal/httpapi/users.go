@@ -9,13 +9,14 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/access"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 )
 
 const aboutUsers = "Requires an admin key. Single sign-on users are created on their first login. To give another user access, create a key with POST /api/keys."
 
-func listUsers(d *Door, ctx context.Context, _ *call, _ none, _ none) ([]api.User, error) {
+func (d *Door) listUsers(ctx context.Context, _ *rest.Call, _ rest.None, _ rest.None) ([]api.User, error) {
 	users, err := d.Gate.Users(ctx)
 	if err != nil {
 		return nil, err
@@ -34,14 +35,14 @@ func (d *Door) userViews(ctx context.Context, users ...access.User) ([]api.User,
 		total := totals[u.Name]
 		view := api.User{Name: u.Name, Admin: u.Admin, Disabled: u.Disabled, CreatedAt: u.CreatedAt, Conversations: total.Sessions, Spent: total.Spent.Dollars()}
 		if d.Usage.Limit > 0 {
-			view.Budget = ptr(d.Usage.Limit.Dollars())
+			view.Budget = new(d.Usage.Limit.Dollars())
 		}
 		out = append(out, view)
 	}
 	return out, nil
 }
 
-func createUser(d *Door, ctx context.Context, _ *call, _ none, b api.CreateUser) (api.User, error) {
+func (d *Door) createUser(ctx context.Context, _ *rest.Call, _ rest.None, b api.CreateUser) (api.User, error) {
 	if err := access.CheckUserName(b.Name); err != nil {
 		return api.User{}, api.Invalid("value_error", "name must be 1 to 64 characters: a-z, 0-9, '.', '_', '@' and '-', starting with a letter or digit.", "name")
 	}
@@ -58,7 +59,7 @@ type userPath struct {
 
 // patchUser locks a user out or lets them in, and confirms their address. The last
 // administrator stays.
-func patchUser(d *Door, ctx context.Context, _ *call, p userPath, b api.PatchUser) (api.User, error) {
+func (d *Door) patchUser(ctx context.Context, _ *rest.Call, p userPath, b api.PatchUser) (api.User, error) {
 	if disabled, ok := b.Disabled.Get(); ok {
 		change := d.Gate.EnableUser
 		if disabled {
@@ -82,10 +83,10 @@ func patchUser(d *Door, ctx context.Context, _ *call, p userPath, b api.PatchUse
 
 // verifyEmail confirms that an address is the user's, if it is the one in their settings.
 func (d *Door) verifyEmail(ctx context.Context, user, address string) error {
-	if d.SignOn == nil {
-		return fail(http.StatusBadRequest, api.CodeBadRequest, "This server has no single sign-on, so users set email_verified in their own settings.")
+	if d.Page.SignOn == nil {
+		return rest.Fail(http.StatusBadRequest, api.CodeBadRequest, "This server has no single sign-on, so users set email_verified in their own settings.")
 	}
-	other := fail(http.StatusConflict, api.CodeConflict, "verified_email is not the e-mail address in the settings of "+user+".")
+	other := rest.Fail(http.StatusConflict, api.CodeConflict, "verified_email is not the e-mail address in the settings of "+user+".")
 	stored, err := d.Settings.Get(ctx, user)
 	if errors.Is(err, settings.ErrNotFound) { // and none are made by this
 		return other
@@ -98,9 +99,9 @@ func (d *Door) verifyEmail(ctx context.Context, user, address string) error {
 		return err
 	}
 	return d.Settings.Change(ctx, user, func(s *settings.Settings) error {
-		has := deref(s.Email)
+		has := rest.Deref(s.Email)
 		if has == "" { // the provider's, which nobody but the provider changes
-			has = deref(view.Email)
+			has = rest.Deref(view.Email)
 		}
 		if address != "" && !strings.EqualFold(address, has) {
 			return other

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"deckhand/internal/httpapi/rest"
 )
 
 // public is every route that needs no key. Who adds one must say so here.
@@ -20,7 +22,7 @@ const wrongKey = "dh_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 // concrete fills the holes of a pattern.
 func concrete(path string) string {
-	for _, name := range wildcards(path) {
+	for _, name := range rest.Wildcards(path) {
 		path = strings.ReplaceAll(path, "{"+name+"}", "x1")
 	}
 	return strings.ReplaceAll(path, "{$}", "")
@@ -29,29 +31,29 @@ func concrete(path string) string {
 // No route can be added that a stranger can use without this test noticing.
 func TestEveryRouteNeedsAKey(t *testing.T) {
 	r := newRig(t)
-	for i, rt := range table() {
-		t.Run(rt.method+" "+rt.path, func(t *testing.T) {
+	for i, rt := range new(Door).table() {
+		t.Run(rt.Method+" "+rt.Path, func(t *testing.T) {
 			r := *r
 			r.t = t
-			path, known := concrete(rt.path), slices.Contains(public, rt.method+" "+rt.path)
-			if rt.public != known {
-				t.Fatalf("public is %t, want %t", rt.public, known)
+			path, known := concrete(rt.Path), slices.Contains(public, rt.Method+" "+rt.Path)
+			if rt.Public != known {
+				t.Fatalf("public is %t, want %t", rt.Public, known)
 			}
 			ask := func(n int, header ...string) answer {
-				return r.direct(fmt.Sprintf("10.0.%d.%d", i, n), rt.method, path, header...)
+				return r.direct(fmt.Sprintf("10.0.%d.%d", i, n), rt.Method, path, header...)
 			}
 			refused := map[string]answer{
 				"no key":              ask(1),
 				"a wrong key":         ask(2, "X-Session-API-Key", wrongKey),
 				"a wrong bearer":      ask(3, "Authorization", "Bearer "+wrongKey),
 				"a short key":         ask(4, "X-Session-API-Key", "dh_x"),
-				"a forged cookie":     ask(5, "Cookie", cookieName+"=v1.YWRtaW4.x"),
+				"a forged cookie":     ask(5, "Cookie", rest.CookieName+"=v1.YWRtaW4.x"),
 				"basic":               ask(6, "Authorization", "Basic "+r.keys["ada"]),
 				"another's empty key": ask(7, "X-Session-API-Key", "", "Authorization", "Bearer"),
 			}
 			for name, a := range refused {
 				if known {
-					if a.status == http.StatusUnauthorized && rt.id != "login" {
+					if a.status == http.StatusUnauthorized && rt.ID != "login" {
 						t.Errorf("%s: %d %s", name, a.status, a.body)
 					}
 					continue
@@ -60,7 +62,7 @@ func TestEveryRouteNeedsAKey(t *testing.T) {
 					t.Errorf("%s: %d %s", name, a.status, a.body)
 				}
 			}
-			if rt.admin {
+			if rt.Admin {
 				if a := ask(8, "X-Session-API-Key", r.keys["ada"]); a.status != http.StatusForbidden || !strings.Contains(a.body, "admin") {
 					t.Errorf("a plain key: %d %s", a.status, a.body)
 				}

@@ -68,7 +68,7 @@ func newHandsWith(t *testing.T, wrap func(*host.Driver) sandbox.Driver, s *specs
 		h.keeper = workspace.New(workspace.Config{Driver: wrap(driver), Name: host.Name, Sessions: c.Sessions, Index: c.Index, Logger: c.Logger, Spec: s.get,
 			Forgotten: func(_ context.Context, id session.ID) { h.forgotten <- id }})
 		c.Sessions.Observe(h.keeper)
-		c.Workspaces, c.ServerPolicy = h.keeper, egress.Policy{Mode: egress.Open}
+		c.Files.Workspaces, c.Files.ServerPolicy = h.keeper, egress.Policy{Mode: egress.Open}
 	}}}, tunes...)...)
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})

@@ -303,3 +303,12 @@ func (f fields) list(name string, most int, check func(string) (typ, msg string)
 	}
 	return out, nil
 }
+
+// ParseIntent understands what a person wants, whichever way it came.
+func ParseIntent(raw []byte) (Intent, error) {
+	in, err := ParseAction(raw)
+	if err == nil && strings.ContainsRune(in.Message.Text, 0) {
+		err = api.Invalid("value_error", "NUL characters are not allowed.", "args", "content")
+	}
+	return in, err
+}

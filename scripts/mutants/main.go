@@ -31,7 +31,7 @@ var mutants = []mutant{
 	{"an expired key is accepted", "internal/access/gate.go", "if id.ExpiresAt != nil && past(id.ExpiresAt, g.now()) {", "if false && past(id.ExpiresAt, g.now()) {"},
 	{"a risky call runs without approval", "internal/agent/approve.go", "if !p.Confirm || spec.Harmless ||", "if true || spec.Harmless ||"},
 	{"a switched-off network lets HTTPS out", "internal/sandbox/egress/policy.go", "case r.mode == Off:", "case r.mode == Off && port != 443:"},
-	{"a key is used again for another request", "internal/httpapi/once.go", "case err == nil && stored.Request != request:", "case err == nil && stored.Request != request && request == \"\":"},
+	{"a key is used again for another request", "internal/httpapi/rest/once.go", "case err == nil && stored.Request != request:", "case err == nil && stored.Request != request && request == \"\":"},
 	{"a sealed value opens for another user", "internal/secret/keyring.go", "plaintext, err := key.aead.Open(nil, nil, sealed[headerSize:], valueContext(user, field))", "plaintext, err := key.aead.Open(nil, nil, sealed[headerSize:], valueContext(field, user))"},
 	{"another user's conversation is shown", "internal/httpapi/conversations.go", "if r.Owner != c.who.User || r.Deleted {", "if r.Deleted {"},
 }

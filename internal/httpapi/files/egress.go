@@ -1,0 +1,96 @@
+package files
+
+import (
+	"context"
+
+	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/sandbox/egress"
+	"deckhand/internal/session"
+	"deckhand/internal/workspace"
+)
+
+const aboutEgress = "The server's policy also applies: a request is allowed only if both policies allow it, so a conversation can only be stricter than the server. " +
+	"A change applies from the next request, and closes open connections that it does not allow."
+
+type egressQuery struct {
+	ID     string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
+	Before int64  `query:"before" default:"0" minimum:"0" doc:"Cursor: next of the previous page."`
+	Limit  int64  `query:"limit" default:"20" minimum:"1" maximum:"100"`
+}
+
+func (d *Door) getEgress(ctx context.Context, c *rest.Call, q egressQuery, _ rest.None) (api.Egress, error) {
+	id, err := d.WorkspaceOf(ctx, c, q.ID)
+	if err != nil {
+		return api.Egress{}, err
+	}
+	st, err := d.Sessions.Load(ctx, id)
+	if err != nil {
+		return api.Egress{}, err
+	}
+	return d.describeEgress(ctx, st, q.Before, int(q.Limit))
+}
+
+func (d *Door) describeEgress(ctx context.Context, st session.State, before int64, limit int) (api.Egress, error) {
+	own := workspace.Policy(st)
+	out := api.Egress{Policy: wirePolicy(own), Effective: wirePolicy(egress.Stricter(d.ServerPolicy, own)), Requests: []api.EgressRequest{}}
+	if d.Egress == nil {
+		return out, nil
+	}
+	found, err := d.Egress.Entries(ctx, string(st.ID), before, limit+1)
+	if err != nil {
+		return out, err
+	}
+	if len(found) > limit {
+		found = found[:limit]
+		out.Next = new(found[limit-1].ID)
+	}
+	for _, e := range found {
+		out.Requests = append(out.Requests, api.EgressRequest{ID: e.ID, At: e.At, TookMS: e.Took.Milliseconds(), Call: e.Call, Method: e.Method,
+			Host: e.Host, Port: int(e.Port), Sent: e.Sent, Received: e.Received, Verdict: string(e.Verdict), Reason: e.Reason})
+	}
+	return out, nil
+}
+
+func wirePolicy(p egress.Policy) api.EgressPolicy {
+	return api.EgressPolicy{Mode: string(p.Mode), Allow: append([]string{}, p.Allow...)}
+}
+
+func (d *Door) setEgress(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SetEgress) (api.Egress, error) {
+	if _, err := d.WorkspaceOf(ctx, c, p.ID); err != nil {
+		return api.Egress{}, err
+	}
+	policy, err := parsePolicy(b)
+	if err != nil {
+		return api.Egress{}, err
+	}
+	st, err := d.Conversations.Change(ctx, c.Who.User, session.ID(p.ID), func(s session.State) ([]session.Payload, error) {
+		return s.SetEgress(session.EgressSet{Mode: string(policy.Mode), Allow: policy.Allow})
+	})
+	if err != nil {
+		return api.Egress{}, err
+	}
+	if d.Egress != nil {
+		d.Egress.Changed(p.ID)
+	}
+	return d.describeEgress(ctx, st, 0, 20)
+}
+
+// parsePolicy looks at each pattern by itself, to say which is wrong.
+func parsePolicy(b api.SetEgress) (egress.Policy, error) {
+	allow, _ := b.Allow.Get()
+	var faults []api.FieldError
+	for i, pattern := range allow {
+		if _, err := egress.ParsePolicy(string(egress.Allowlist), []string{pattern}); err != nil {
+			faults = append(faults, api.FieldError{Loc: []any{"body", "allow", i}, Type: "value_error", Msg: rest.Sentence(err.Error())})
+		}
+	}
+	if len(faults) > 0 {
+		return egress.Policy{}, &api.ValidationError{Detail: faults[:min(len(faults), rest.MaxFaults)]}
+	}
+	policy, err := egress.ParsePolicy(b.Mode, allow)
+	if err != nil {
+		return policy, api.Invalid("value_error", rest.Sentence(err.Error()), "mode")
+	}
+	return policy, nil
+}

@@ -1,0 +1,3 @@
+// Package hooks manages the webhooks that the server sends, and the integrations by which
+// git providers start conversations.
+package hooks

@@ -1,0 +1,195 @@
+package page
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"html"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+
+	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/settings"
+)
+
+// site is the web page as it was built: one document for all its addresses, and the
+// files that it loads, whose names change with what is in them.
+type site struct {
+	built fs.FS
+	// head and rest are the document around the place where what depends on the request goes.
+	head, rest []byte
+	// packed are the files by name, each packed when somebody asks for it first; nil where
+	// that makes it no smaller.
+	packed map[string]func() []byte
+}
+
+// pageFolder is where the build puts the files, and the path they are served under.
+const pageFolder = "ui"
+
+// newPage reads what was built. It is nil if nothing was, as in a checkout that only ever
+// saw the Go tools.
+func newPage(built fs.FS) (*site, error) {
+	if built == nil {
+		return nil, nil
+	}
+	index, err := fs.ReadFile(built, rest.IndexFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	const start = "<head>"
+	at := bytes.Index(index, []byte(start)) + len(start)
+	if err == nil && at < len(start) {
+		err = fmt.Errorf("%s has no %s", rest.IndexFile, start)
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, err := fs.ReadDir(built, pageFolder)
+	p := &site{built, index[:at], index[at:], map[string]func() []byte{}}
+	for _, e := range entries {
+		p.packed[e.Name()] = sync.OnceValue(func() []byte {
+			text, err := p.file(e.Name())
+			if err != nil {
+				return nil
+			}
+			return packed(text)
+		})
+	}
+	return p, err
+}
+
+func (p *site) file(name string) ([]byte, error) {
+	return fs.ReadFile(p.built, path.Join(pageFolder, name))
+}
+
+// packed is nil where it would not be smaller.
+func packed(text []byte) []byte {
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // there is such a level
+	_, _ = z.Write(text)                                  // memory takes everything
+	_ = z.Close()
+	if b.Len() >= len(text) {
+		return nil
+	}
+	return b.Bytes()
+}
+
+// servePage answers all addresses of the page alike; what is to be seen there the page
+// finds out by itself. There is nothing in it that is not for everybody.
+func (d *Door) servePage(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
+	if d.ui == nil {
+		return writePage(w, http.StatusServiceUnavailable, render("unbuilt.html", map[string]any{"Root": rest.RootOf(r)}))
+	}
+	as, err := d.visitor(r)
+	if err != nil {
+		return err
+	}
+	return d.writeUI(w, r, http.StatusOK, as)
+}
+
+// WriteMissing is the page, which says that there is nothing; who is not logged in sees the login.
+func (d *Door) WriteMissing(w http.ResponseWriter, r *http.Request, stranger *rest.Fault) error {
+	if stranger != nil {
+		return d.WriteLogin(w, r, stranger.Status)
+	}
+	as, err := d.visitor(r)
+	if err != nil {
+		as = VisitorUnknown
+	}
+	return d.writeUI(w, r, http.StatusNotFound, as)
+}
+
+// What the page is told of who asks for it, so that it need not ask where the answer is no.
+const (
+	// VisitorStranger is not logged in.
+	VisitorStranger = "stranger"
+	// VisitorNew is logged in and has stored no settings.
+	VisitorNew = "new"
+	// VisitorAstray got the page in place of another, by a link on another site:
+	// browsers keep the cookie back then, so it may be somebody who is logged in.
+	VisitorAstray = "astray"
+	// VisitorUnknown may be anybody.
+	VisitorUnknown = ""
+)
+
+func (d *Door) visitor(r *http.Request) (string, error) {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "none", "same-origin":
+	default:
+		return VisitorUnknown, nil
+	}
+	if _, err := d.Guard.LoginOf(r); err != nil {
+		return VisitorStranger, nil
+	}
+	who, err := d.Guard.Browser(r)
+	if err != nil {
+		if a := d.Gate.AllowFailure(r.RemoteAddr); !a.OK {
+			return "", rest.TooMany(a, "Too many requests with an invalid login.")
+		}
+		return VisitorStranger, nil
+	}
+	if _, err := d.Settings.Get(r.Context(), who.User); errors.Is(err, settings.ErrNotFound) {
+		return VisitorNew, nil
+	}
+	return VisitorUnknown, nil
+}
+
+// writeUI sends the document. Its links are relative to a base, because a proxy may have
+// put a path before ours that we do not know.
+func (d *Door) writeUI(w http.ResponseWriter, r *http.Request, status int, as string) error {
+	nonce := rand.Text()
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", d.uiPolicy(nonce))
+	h.Set("Referrer-Policy", "no-referrer")
+	if d.Guard.Secure(r) || d.Guard.Origin == "" && rest.OnThisMachine(r.Host) { // elsewhere browsers complain about it
+		h.Set("Cross-Origin-Opener-Policy", "same-origin") // who opened us has no hold of our window
+	}
+	w.WriteHeader(status)
+	_, err := fmt.Fprintf(w, "%s\n    <base href=\"%s\" />\n    <script src=\"assets/deckhand/theme.js\"></script>\n    <meta name=\"csp-nonce\" content=\"%s\" />\n    <meta name=\"deckhand-visitor\" content=\"%s\" />%s",
+		d.ui.head, html.EscapeString(rest.RootOf(r)), nonce, as, d.ui.rest)
+	return err
+}
+
+// uiPolicy is what the page may do: run its own scripts and talk to us alone, whatever an
+// agent writes into a conversation. Its editor makes styles, which have the nonce.
+func (d *Door) uiPolicy(nonce string) string {
+	return strings.Join([]string{"default-src 'none'", "script-src 'self'", "style-src 'self' 'nonce-" + nonce + "'",
+		"img-src 'self' data: blob:", "media-src 'self' blob:", "font-src 'self'", "connect-src 'self'", "frame-src " + d.Frames,
+		"form-action 'self'", "base-uri 'self'", "frame-ancestors 'none'"}, "; ")
+}
+
+// serveUI gives the page's files. Their names change with their content, so browsers may
+// keep them.
+func (d *Door) serveUI(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
+	name := r.PathValue("name")
+	if d.ui == nil || d.ui.packed[name] == nil {
+		return rest.Fail(http.StatusNotFound, api.CodeNotFound, "File not found.")
+	}
+	h := w.Header()
+	h.Add("Vary", "Accept-Encoding")
+	var text []byte
+	if rest.Accepts(r, "gzip") {
+		text = d.ui.packed[name]()
+	}
+	if text != nil {
+		h.Set("Content-Encoding", "gzip")
+	} else {
+		var err error
+		if text, err = d.ui.file(name); err != nil {
+			return err
+		}
+	}
+	h.Set("Content-Type", rest.ContentType(name))
+	h.Set("Cache-Control", rest.Immutable)
+	h.Set("Content-Length", strconv.Itoa(len(text)))
+	_, err := w.Write(text)
+	return err
+}

@@ -1,0 +1,84 @@
+// Package status is the one table from the errors of the product to HTTP answers.
+package status
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"deckhand/api"
+	"deckhand/internal/access"
+	usecase "deckhand/internal/conversation"
+	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+	"deckhand/internal/workspace"
+)
+
+// statuses are those of refusals.
+var statuses = map[usecase.Kind]int{
+	usecase.Invalid: http.StatusUnprocessableEntity, usecase.Unmet: http.StatusBadRequest, usecase.NotFound: http.StatusNotFound,
+	usecase.Conflict: http.StatusConflict, usecase.TooMany: http.StatusTooManyRequests,
+}
+
+// OfRefusal is the one place where a refusal of a use case becomes an HTTP answer.
+func OfRefusal(r *usecase.Refusal) *rest.Fault {
+	if r.Rate != nil {
+		return rest.TooMany(*r.Rate, r.Text)
+	}
+	f := rest.Fail(statuses[r.Kind], r.Code, r.Text)
+	if r.Kind == usecase.Invalid {
+		f.Body = &api.ValidationError{Detail: r.Fields}
+	}
+	return f
+}
+
+// Of is the one table from errors to statuses. What it does not know is
+// "internal": logged in full where it is caught, told to nobody.
+func Of(err error) *rest.Fault {
+	var f *rest.Fault
+	var argument *access.InvalidError
+	var unavailable *sandbox.Unavailable
+	var keys *access.TooManyKeysError
+	if errors.As(err, &f) {
+		return f
+	}
+	if r := usecase.RefusalOf(err); r != nil {
+		return OfRefusal(r)
+	}
+	switch {
+	case errors.As(err, &argument):
+		return Of(api.Invalid("value_error", rest.Sentence(argument.Msg), argument.Field))
+	case errors.Is(err, session.ErrCorrupt):
+		return rest.Fail(http.StatusInternalServerError, api.CodeInternal,
+			"The conversation's log is damaged. The operator can check and repair it with deckhand doctor CONVERSATION_ID. You can also delete the conversation.")
+	case errors.Is(err, settings.ErrNotFound):
+		return rest.Fail(http.StatusNotFound, api.CodeSettingsNotFound, "Settings not found")
+	case errors.Is(err, access.ErrUnauthorized):
+		return rest.Unauthorized()
+	case errors.Is(err, access.ErrNotFound):
+		return rest.Fail(http.StatusNotFound, api.CodeNotFound, "Not found")
+	case errors.Is(err, access.ErrLastAdmin), errors.Is(err, access.ErrNotAdmin), errors.Is(err, access.ErrUserDisabled), errors.Is(err, access.ErrExists):
+		return rest.Fail(http.StatusConflict, api.CodeConflict, err.Error())
+	case errors.As(err, &keys):
+		return rest.Fail(http.StatusConflict, api.CodeConflict, rest.Sentence(keys.Error()))
+	case errors.As(err, &unavailable):
+		return rest.Fail(http.StatusServiceUnavailable, api.CodeSandbox, unavailable.Reason)
+	case errors.Is(err, workspace.ErrNone):
+		return rest.Fail(http.StatusNotFound, api.CodeNoWorkspace, "Runtime not yet initialized")
+	case errors.Is(err, sandbox.ErrUnseen):
+		return rest.Fail(http.StatusConflict, api.CodeWorkspaceStopped, "The workspace can only be read while the conversation is running. Start the conversation and try again.")
+	case errors.Is(err, sandbox.ErrGone), errors.Is(err, sandbox.ErrLost):
+		return rest.Fail(http.StatusServiceUnavailable, api.CodeSandbox, "The sandbox ended during the request. Try again.")
+	case errors.Is(err, context.DeadlineExceeded):
+		return rest.Fail(http.StatusServiceUnavailable, api.CodeUnavailable, "The request timed out. Try again.")
+	case errors.Is(err, context.Canceled):
+		return rest.Fail(499, api.CodeUnavailable, "The client closed the connection.")
+	}
+	var w interface{ Unwritable() string }
+	if errors.As(err, &w) { // the store says what is wrong with the disk
+		return rest.Fail(http.StatusInsufficientStorage, api.CodeUnavailable, w.Unwritable())
+	}
+	return rest.Fail(http.StatusInternalServerError, api.CodeInternal, "Internal server error. The operator can find the details in the server log under this request ID.")
+}
