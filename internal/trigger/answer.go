@@ -16,6 +16,7 @@ import (
 // answer posts what the agent said, below every issue that it was asked in, if
 // it is done. It also serves to look again after a failure.
 func (w *Worker) answer(ctx context.Context, id session.ID) {
+	told := w.timesTold(id)
 	found, err := w.Inbox.AtWork(ctx, id)
 	if err != nil {
 		w.complain(ctx, "cannot read deliveries", err)
@@ -25,14 +26,14 @@ func (w *Worker) answer(ctx context.Context, id session.ID) {
 		return
 	}
 	if len(found) == 0 {
-		w.forget(id)
+		w.forget(id, told)
 		return
 	}
 	st, err := w.Sessions.Load(ctx, id)
 	switch {
 	case errors.Is(err, session.ErrNotFound) || err == nil && st.Deleted:
 		w.settle(ctx, ended(found, Failed, "The conversation was deleted before the agent replied.")...)
-		w.forget(id)
+		w.forget(id, told)
 	case err != nil:
 		w.complain(ctx, "cannot read a conversation", err)
 		if pause(ctx) {
@@ -46,17 +47,25 @@ func (w *Worker) answer(ctx context.Context, id session.ID) {
 			left = !w.post(ctx, st, group) || left
 		}
 		if !left {
-			w.forget(id)
+			w.forget(id, told)
 		}
 	}
 }
 
-// forget ends the interest in a conversation, unless something happened in it
-// meanwhile: then it is looked at once more.
-func (w *Worker) forget(id session.ID) {
+// timesTold is how often a conversation was told something.
+func (w *Worker) timesTold(id session.ID) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.grown[id] {
+	return w.awaited[id]
+}
+
+// forget ends the interest in a conversation, unless something happened in it meanwhile:
+// then it is looked at once more. told is from before its deliveries were read, so that
+// one which came since is not forgotten with the others.
+func (w *Worker) forget(id session.ID, told int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.grown[id] && w.awaited[id] == told {
 		delete(w.awaited, id)
 	}
 }

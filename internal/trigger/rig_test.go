@@ -54,6 +54,8 @@ type rig struct {
 type watched struct {
 	trigger.Inbox
 	settled chan trigger.Delivery
+	// then is called after a delivery was settled; nil calls nothing.
+	then func(trigger.Delivery)
 }
 
 func (w *watched) Settle(ctx context.Context, ds ...trigger.Delivery) error {
@@ -61,6 +63,9 @@ func (w *watched) Settle(ctx context.Context, ds ...trigger.Delivery) error {
 	for _, d := range ds {
 		if err == nil {
 			w.settled <- d
+			if w.then != nil {
+				w.then(d)
+			}
 		}
 	}
 	return err
@@ -177,7 +182,7 @@ func (r *rig) reaches(state trigger.State) trigger.Delivery {
 }
 
 // says lets the agent of a conversation answer all that was said, in a turn of its own.
-func (r *rig) says(id session.ID, text string) {
+func (r *rig) says(id session.ID, text string, meanwhile ...func()) {
 	r.t.Helper()
 	do := func(decide func(s session.State) ([]session.Payload, error)) session.State {
 		r.t.Helper()
@@ -198,6 +203,9 @@ func (r *rig) says(id session.ID, text string) {
 	do(func(s session.State) ([]session.Payload, error) {
 		return s.AskModel(st.Claim, session.ModelAsked{Call: ask, Model: "m"}, nil)
 	})
+	for _, do := range meanwhile {
+		do()
+	}
 	do(func(s session.State) ([]session.Payload, error) {
 		return s.Answered(st.Claim, session.ModelAnswered{Call: ask, Text: text, Final: true})
 	})

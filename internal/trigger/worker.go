@@ -59,15 +59,16 @@ type Worker struct {
 	busy  map[string]bool // what is being done; only Run touches it
 
 	mu sync.Mutex
-	// awaited are the conversations whose answers are to be posted, and grown those
-	// of them that something happened in.
-	awaited, grown map[session.ID]bool
+	// awaited are the conversations whose answers are to be posted, with how often each was
+	// told something, and grown those of them that something happened in.
+	awaited map[session.ID]int
+	grown   map[session.ID]bool
 }
 
 // NewWorker makes one. It must be told when sessions grow: see session.Observer.
 func NewWorker(c Config) *Worker {
 	return &Worker{Config: c, poked: make(chan struct{}, 1), ended: make(chan string, atOnce), busy: map[string]bool{},
-		awaited: map[session.ID]bool{}, grown: map[session.ID]bool{}}
+		awaited: map[session.ID]int{}, grown: map[session.ID]bool{}}
 }
 
 // Wake says that something is to be done.
@@ -81,7 +82,7 @@ func (w *Worker) Wake() {
 // Appended implements session.Observer.
 func (w *Worker) Appended(id session.ID, _ int64) {
 	w.mu.Lock()
-	mine := w.awaited[id]
+	mine := w.awaited[id] > 0
 	if mine {
 		w.grown[id] = true
 	}
@@ -94,7 +95,8 @@ func (w *Worker) Appended(id session.ID, _ int64) {
 // await has a conversation looked at now, and whenever something happens in it.
 func (w *Worker) await(id session.ID) {
 	w.mu.Lock()
-	w.awaited[id], w.grown[id] = true, true
+	w.awaited[id]++
+	w.grown[id] = true
 	w.mu.Unlock()
 	w.Wake()
 }

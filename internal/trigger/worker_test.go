@@ -82,6 +82,36 @@ func TestCommentStartsAndContinues(t *testing.T) {
 	}
 }
 
+// A comment that comes while an answer is being recorded is answered as well.
+func TestCommentWhileAnAnswerIsRecorded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	release, first := make(chan struct{}), true
+	r.inbox.then = func(d trigger.Delivery) {
+		if d.State == trigger.Answered && first { // only the one goroutine that answers comes here at first
+			first = false
+			<-release
+		}
+	}
+	_, secret := r.add("maria", "gitea", trigger.Change{})
+	r.run()
+	r.told(deliver(t, "gitea", inGitea.comment, "1"), secret)
+	id := r.reaches(trigger.Working).Session
+	r.says(id, "It is on again.")
+	r.reaches(trigger.Answered)
+	r.told(deliver(t, "gitea", inGitea.comment, "2", "TEXT", "@deckhand and the other one?"), secret)
+	r.reaches(trigger.Working)
+	r.says(id, "That one too.", func() {
+		// The worker looks at the busy conversation before it gets to something that came later.
+		r.told(deliver(t, "gitea", inGitea.label, "3"), secret)
+		r.reaches(trigger.Ignored)
+		close(release)
+		r.told(deliver(t, "gitea", [2]string{"gitea_issue_opened", "issues"}, "4"), secret)
+		r.reaches(trigger.Ignored)
+	})
+	r.reaches(trigger.Answered)
+}
+
 // Words of others cannot end the part that is theirs.
 func TestWordsOfOthersStayWithinTheirBounds(t *testing.T) {
 	t.Parallel()
