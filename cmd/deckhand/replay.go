@@ -5,8 +5,9 @@ import (
 	"io"
 	"os"
 
+	"deckhand/api"
 	"deckhand/internal/cli"
-	"deckhand/internal/session"
+	"deckhand/internal/conversation"
 	"deckhand/internal/v0"
 )
 
@@ -48,9 +49,9 @@ func (c *replayCmd) Run(ctx context.Context, all *commands, o *cli.Output) error
 		return cli.Usagef("cannot read the recording: %w", err)
 	}
 	c.Silent = !c.Continue && c.Message == ""
-	var then *session.UserSaid
+	create := conversation.Create{Local: &conversation.Local{}, Request: api.CreateConversation{ReplayJSON: api.Some(string(text))}}
 	if c.Message != "" {
-		then = &session.UserSaid{Text: c.Message}
+		create.Request.InitialUserMsg = api.Some(c.Message)
 	}
-	return c.hold(ctx, all, o, session.Created{Trigger: "cli", Replay: string(text)}, then)
+	return c.hold(ctx, all, o, create)
 }

@@ -9,9 +9,10 @@ import (
 	"syscall"
 	"time"
 
+	"deckhand/api"
 	"deckhand/internal/cli"
 	"deckhand/internal/config"
-	"deckhand/internal/session"
+	"deckhand/internal/conversation"
 )
 
 // talkFlags are those of commands that hold a conversation in the terminal.
@@ -54,13 +55,17 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	if err != nil {
 		return err
 	}
-	first := session.UserSaid{Text: task}
+	create := conversation.Create{Local: &conversation.Local{}, Request: api.CreateConversation{InitialUserMsg: api.Some(task)}}
+	var images []string
 	for _, name := range c.Image {
 		url, err := cli.ImageURL(name)
 		if err != nil {
 			return err
 		}
-		first.Images = append(first.Images, url)
+		images = append(images, url)
+	}
+	if len(images) > 0 {
+		create.Request.ImageURLs = api.Some(images)
 	}
 	if c.Branch != "" && c.Repo == "" {
 		return cli.Usagef("--branch needs --repo")
@@ -71,11 +76,13 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	case "docker":
 		return cli.Usagef("--sandbox docker cannot use a folder of this machine; use local, or host for no sandbox")
 	}
-	created := session.Created{Trigger: "cli", Instructions: c.Instructions}
+	if c.Instructions != "" {
+		create.Request.ConversationInstructions = api.Some(c.Instructions)
+	}
 	dir, err := cli.Workdir(c.Dir)
 	if err == nil && c.Repo != "" {
 		var made func()
-		dir, made, err = cli.Clone{Repo: c.Repo, Branch: c.Branch, Trust: c.Trust}.Prepare(ctx, dir, o, &created)
+		dir, made, err = cli.Clone{Repo: c.Repo, Branch: c.Branch, Trust: c.Trust}.Prepare(ctx, dir, o, create.Local)
 		defer made()
 	}
 	if err != nil {
@@ -85,11 +92,11 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 		return cli.Usagef("the data directory %s, which contains keys, is inside the folder %s; choose another --dir or --data-dir", data, dir)
 	}
 	c.Folder = dir
-	return c.hold(ctx, all, o, created, &first)
+	return c.hold(ctx, all, o, create)
 }
 
 // hold makes a server without a door, has the conversation on it, and takes it apart again.
-func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, created session.Created, first *session.UserSaid) error {
+func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, create conversation.Create) error {
 	alone, err := f.start(ctx, all, o)
 	if err != nil {
 		return err
@@ -105,7 +112,7 @@ func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, crea
 	if interrupted {
 		return cli.Exit(cli.ExitInterrupted)
 	}
-	code, err := cli.Talk(ctx, alone.forTerminal(), cli.TalkOptions{JSON: f.JSON, Silent: f.Silent, Timeout: f.Timeout}, o, created, first)
+	code, err := cli.Talk(ctx, alone.forTerminal(), cli.TalkOptions{JSON: f.JSON, Silent: f.Silent, Timeout: f.Timeout}, o, create)
 	switch {
 	case errors.Is(err, syscall.EPIPE): // and there is nobody to tell
 		return cli.Exit(cli.ExitInterrupted)

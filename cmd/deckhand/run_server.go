@@ -14,6 +14,7 @@ import (
 	"deckhand/internal/access"
 	"deckhand/internal/cli"
 	"deckhand/internal/config"
+	"deckhand/internal/conversation"
 	"deckhand/internal/datadir"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
@@ -126,17 +127,16 @@ func (f *talkFlags) settings(ctx context.Context, cat *catalogue.Catalogue, reda
 	if f.Folder != "" { // no image knows it
 		chosen.SandboxBaseContainerImage, chosen.SandboxRuntimeContainerImage = nil, nil
 	}
-	var models profile.Models
+	models := profile.Models{Connector: connect.Connector{Catalogue: cat}, Silent: f.Silent}
 	before, now := models.Config(stored), models.Config(chosen)
 	if config.ModelKey() == "" && (len(did.Notes) > 0 || connect.Address(before, cat) != connect.Address(now, cat)) {
 		chosen.LLMAPIKey, now.APIKey = secret.Secret{}, "" // a key belongs to the host it was given for
 	}
-	switch {
-	case f.Silent:
-	case now.APIKey == "" && now.NeedsKey():
-		return chosen, cli.Usagef("no key for the model %s: set LLM_API_KEY, choose another --model (scripted/demo needs no key), or store a key in the settings of %s", now.Model, f.User)
-	case chosen.MaxBudgetPerTask != nil && !cat.Info(now.Model).Priced:
-		return chosen, cli.Usagef("--budget: the price of %s is unknown, so the limit cannot be enforced; set a price under prices in the config file (0 is allowed)", now.Model)
+	if f.Silent {
+		return chosen, nil
+	}
+	if r := models.Rules().Check(&chosen, conversation.Use{Key: true, Price: true}); r != nil {
+		return chosen, cli.RefusedModel(r, now.Model, f.User)
 	}
 	return chosen, nil
 }
@@ -168,7 +168,7 @@ func (f *talkFlags) stored(ctx context.Context, redactor *secret.Redactor) (sett
 
 // forTerminal is the server as the person at the terminal meets it.
 func (a *alone) forTerminal() cli.LocalServer {
-	s := cli.LocalServer{ID: a.id, Owner: a.owner, Sessions: a.sessions, Log: a.data.db, Hub: a.hub, Frame: a.masks.Frame, Work: a.work, Unconfined: !a.driver.Confined()}
+	s := cli.LocalServer{ID: a.id, Owner: a.owner, Sessions: a.sessions, Conversations: a.conversations, Log: a.data.db, Hub: a.hub, Frame: a.masks.Frame, Work: a.work, Unconfined: !a.driver.Confined()}
 	if a.keep {
 		s.Kept = a.dir
 	}

@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"deckhand/internal/checkout"
+	"deckhand/internal/conversation"
 	"deckhand/internal/gitprovider"
-	"deckhand/internal/session"
 )
 
 // secureShell are addresses that only the user's own keys open.
@@ -27,11 +27,11 @@ type Clone struct {
 }
 
 // Prepare finds the new folder to work in, below dir. What is on the web is
-// cloned into it in the sandbox, as everywhere; created says so. What only the
+// cloned into it in the sandbox, as everywhere; local says so. What only the
 // user's own git can reach, a folder of this machine or a host that wants their
 // key, is cloned by that, since neither gets into the sandbox. made removes the
 // folder if nothing came to be in it.
-func (c Clone) Prepare(ctx context.Context, dir string, o *Output, created *session.Created) (to string, made func(), err error) {
+func (c Clone) Prepare(ctx context.Context, dir string, o *Output, local *conversation.Local) (to string, made func(), err error) {
 	made = func() {}
 	if c.Branch != "" && !gitprovider.ValidBranch(c.Branch) {
 		return "", made, Usagef("--branch %q is not a valid branch name", c.Branch)
@@ -47,15 +47,15 @@ func (c Clone) Prepare(ctx context.Context, dir string, o *Output, created *sess
 	case secureShell.MatchString(c.Repo):
 		return to, made, c.cloneOutside(ctx, o, to, "ssh")
 	case gitprovider.ValidRepository(c.Repo):
-		created.Repository, created.Provider = c.Repo, "github"
+		local.Repository, local.Provider = c.Repo, "github"
 	default:
 		address, err := url.Parse(strings.TrimRight(c.Repo, "/"))
 		if err != nil || checkout.CheckURL(address.String()) != nil || strings.Trim(address.Path, "/") == "" {
 			return "", made, Usagef("--repo %s must be an https:// URL, OWNER/NAME, or a folder", path.Base(c.Repo))
 		}
-		created.Repository, created.Address = strings.TrimSuffix(strings.Trim(address.Path, "/"), ".git"), address.String()
+		local.Repository, local.Address = strings.TrimSuffix(strings.Trim(address.Path, "/"), ".git"), address.String()
 	}
-	created.Branch, created.Trusted = c.Branch, c.Trust
+	local.Branch, local.Trusted = c.Branch, c.Trust
 	if err := os.Mkdir(to, 0o755); err != nil {
 		return "", made, fmt.Errorf("cannot clone the repository: %w", err)
 	}

@@ -3,6 +3,9 @@ package cli
 import (
 	"fmt"
 	"io"
+
+	"deckhand/api"
+	"deckhand/internal/conversation"
 )
 
 // Output is where a command prints.
@@ -44,4 +47,30 @@ func Exit(code int) error {
 // Usagef is the error of a command that was called wrongly.
 func Usagef(format string, a ...any) error {
 	return CodeError{Code: ExitUsage, Err: fmt.Errorf(format, a...)}
+}
+
+// refusedError has words of its own for a refusal: they name flags.
+type refusedError struct {
+	text    string
+	refusal *conversation.Refusal
+}
+
+func (e *refusedError) Error() string { return e.text }
+func (e *refusedError) Unwrap() error { return e.refusal }
+
+// Refused is the error of a command that the use cases refuse.
+func Refused(r *conversation.Refusal, text string) error {
+	return CodeError{Code: ExitUsage, Err: &refusedError{text, r}}
+}
+
+// RefusedModel is Refused for a model of a user, and names the flags that help.
+func RefusedModel(r *conversation.Refusal, model, user string) error {
+	text := r.Text
+	switch r.Code {
+	case api.CodeLLMAuthentication:
+		text = fmt.Sprintf("no key for the model %s: set LLM_API_KEY, choose another --model (scripted/demo needs no key), or store a key in the settings of %s", model, user)
+	case api.CodePriceUnknown:
+		text = fmt.Sprintf("--budget: the price of %s is unknown, so the limit cannot be enforced; set a price under prices in the config file (0 is allowed)", model)
+	}
+	return Refused(r, text)
 }

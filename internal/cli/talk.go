@@ -12,6 +12,8 @@ import (
 
 	"github.com/creack/pty"
 
+	"deckhand/api"
+	"deckhand/internal/conversation"
 	"deckhand/internal/live"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
@@ -48,8 +50,10 @@ type LocalServer struct {
 	ID       session.ID
 	Owner    string
 	Sessions *session.Sessions
-	Log      session.Log
-	Hub      *live.Hub
+	// Conversations are the use cases, with the rules of all doors.
+	Conversations *conversation.Service
+	Log           session.Log
+	Hub           *live.Hub
 	// Frame is an event as clients see it, with the owner's secrets masked.
 	Frame func(session.ID, session.Event) (live.Frame, bool, error)
 	// Work starts the agent. The channel is closed when a part of the server gave up.
@@ -68,8 +72,8 @@ type TalkOptions struct {
 }
 
 // Talk has a conversation with an agent on a local server, and returns the exit code.
-func Talk(ctx context.Context, s LocalServer, f TalkOptions, o *Output, created session.Created, first *session.UserSaid) (int, error) {
-	return newTalk(f, s, o).run(ctx, created, first)
+func Talk(ctx context.Context, s LocalServer, f TalkOptions, o *Output, c conversation.Create) (int, error) {
+	return newTalk(f, s, o).run(ctx, c)
 }
 
 // delta is more of what is being written.
@@ -122,18 +126,21 @@ func (t *talk) Appended(id session.ID, _ int64) {
 }
 
 // run has the conversation and returns the exit code.
-func (t *talk) run(ctx context.Context, created session.Created, first *session.UserSaid) (int, error) {
+func (t *talk) run(ctx context.Context, c conversation.Create) (int, error) {
 	// Whoever reads the output may go away: that ends us too, but not before what was begun is taken apart.
 	signal.Notify(t.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer signal.Stop(t.signals)
-	t.Messages = created.Replay != ""
+	t.Messages = c.Request.ReplayJSON.Value != ""
 	if t.Unconfined && !t.json {
 		t.Notice("no sandbox: commands run as you, with access to all your files and your network")
 	}
 	t.Sessions.Observe(t)
 	t.failed = t.Work(ctx)
-	created.Owner = t.Owner
-	if _, err := t.Sessions.Create(ctx, t.ID, created, first); err != nil {
+	c.User, c.Trigger, c.Request.ConversationID = t.Owner, conversation.TriggerTerminal, api.Some(string(t.ID))
+	if _, err := t.Conversations.Create(ctx, c); err != nil {
+		if r := conversation.RefusalOf(err); r != nil {
+			return 0, Refused(r, r.Text)
+		}
 		return 0, err
 	}
 	following, stop := context.WithCancel(ctx)

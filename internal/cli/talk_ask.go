@@ -80,7 +80,7 @@ func (t *talk) ask(question string) (string, heard) {
 
 // say sends a message to the agent.
 func (t *talk) say(ctx context.Context, text string) error {
-	_, err := t.Sessions.Update(ctx, t.ID, func(s session.State) ([]session.Payload, error) { return s.Say(session.UserSaid{Text: text}) })
+	_, err := t.Conversations.Say(ctx, t.Owner, t.ID, session.UserSaid{Text: text})
 	return err
 }
 

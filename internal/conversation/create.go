@@ -35,13 +35,14 @@ type Create struct {
 	// at least 32 characters that are allowed in an id.
 	RetryKey string
 	Request  api.CreateConversation
-	// Local is set for a repository that no provider is asked about; nil for all others.
+	// Local is set for a conversation in the terminal; nil for all others.
 	Local *Local
 }
 
-// Local describes the repository of a conversation in the terminal.
+// Local describes the repository of a conversation in the terminal, if it has one. No provider is asked about it.
 type Local struct {
-	// Address is where to clone the repository from; "" asks the provider.
+	Repository, Provider, Branch string
+	// Address is where to clone the repository from; "" is its provider.
 	Address string
 	// Trusted is true when the user said that the repository is.
 	Trusted bool
@@ -202,6 +203,9 @@ type plan struct {
 func planOf(c Create) plan {
 	b := c.Request
 	p := plan{trigger: c.Trigger, repository: b.Repository.Value, provider: b.GitProvider.Value, branch: b.SelectedBranch.Value}
+	if l := c.Local; l != nil {
+		p.repository, p.provider, p.branch = l.Repository, l.Provider, l.Branch
+	}
 	said := session.UserSaid{Text: b.InitialUserMsg.Value, Images: b.ImageURLs.Value}
 	speaks := said.Text != "" || len(said.Images) > 0
 	if t, ok := b.SuggestedTask.Get(); ok {
@@ -234,7 +238,7 @@ func planOf(c Create) plan {
 
 // findRepository finds out where the repository is and whether the user can read it.
 func (s *Service) findRepository(ctx context.Context, c Create, p *plan) error {
-	if p.repository == "" || c.Local != nil && c.Local.Address != "" {
+	if p.repository == "" || c.Local != nil {
 		return nil
 	}
 	stored, err := s.stored(ctx, c.User)
