@@ -9,18 +9,19 @@ import (
 	"deckhand/internal/access"
 	"deckhand/internal/cli/admin"
 	"deckhand/internal/config"
+	"deckhand/internal/store"
 	"deckhand/internal/store/sqlite"
 )
 
 // data is what every command on the data opens.
 type data struct {
-	db   *sqlite.DB
+	db   store.Backend
 	gate *access.Gate
 }
 
 // openData opens the database. The data dir is made when it is not there.
 func openData(ctx context.Context, c config.DataFlags, o access.Options) (*data, error) {
-	return openDataWith(ctx, c, o, sqlite.Options{})
+	return openDataWith(ctx, c, o, store.Options{})
 }
 
 // openExisting is openData for commands that need data of a server. They create neither
@@ -43,7 +44,7 @@ func openExisting(ctx context.Context, c config.DataFlags, o access.Options) (*d
 // reserveSize is the space that a server keeps for when the disk is full.
 const reserveSize = 8 << 20
 
-func openDataWith(ctx context.Context, c config.DataFlags, o access.Options, store sqlite.Options) (*data, error) {
+func openDataWith(ctx context.Context, c config.DataFlags, o access.Options, s store.Options) (*data, error) {
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create the data directory: %w", err)
 	}
@@ -51,7 +52,7 @@ func openDataWith(ctx context.Context, c config.DataFlags, o access.Options, sto
 	if err != nil {
 		return nil, err
 	}
-	db, err := sqlite.Open(ctx, path, store)
+	db, err := sqlite.Open(ctx, path, sqlite.Options{Reserve: s.Reserve}) // the one place that knows which database it is
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ import (
 	"deckhand/internal/machine"
 	"deckhand/internal/outbound"
 	"deckhand/internal/secret"
-	"deckhand/internal/store/sqlite"
+	"deckhand/internal/store"
 	"deckhand/internal/telemetry"
 )
 
@@ -168,7 +168,7 @@ func (c *serveCmd) limits() access.Options {
 }
 
 func (c *serveCmd) open(ctx context.Context) (*data, error) {
-	return openDataWith(ctx, c.DataFlags, c.limits(), sqlite.Options{Reserve: reserveSize})
+	return openDataWith(ctx, c.DataFlags, c.limits(), store.Options{Reserve: reserveSize})
 }
 
 // signCookies gives the gate a key that outlives the process, so that browsers stay logged in.

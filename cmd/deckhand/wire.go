@@ -218,9 +218,9 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 
 // measure adds what only the parts know to the metrics.
 func (s *server) measure(hub *live.Hub) {
-	stats := s.data.db.Stats
-	s.metrics.Counter("deckhand_store_commits_total", "Transactions committed to the store.", func() float64 { return float64(stats().Commits) })
-	s.metrics.Counter("deckhand_store_writes_total", "Writes committed to the store.", func() float64 { return float64(stats().Writes) })
+	written := s.data.db.Written
+	s.metrics.Counter("deckhand_store_commits_total", "Transactions committed to the store.", func() float64 { _, n := written(); return float64(n) })
+	s.metrics.Counter("deckhand_store_writes_total", "Writes committed to the store.", func() float64 { n, _ := written(); return float64(n) })
 	s.metrics.Gauge("deckhand_working_sessions", "Conversations that an agent is working on.", func() float64 { return float64(s.loop.Working()) })
 	s.metrics.Gauge("deckhand_sandboxes", "Sandboxes that this server is connected to.", func() float64 { return float64(s.keeper.Running()) })
 	s.metrics.Gauge("deckhand_live_readers", "Open event streams.", func() float64 { return float64(hub.Followers()) })

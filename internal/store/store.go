@@ -47,6 +47,8 @@ type Backend interface {
 	Meta(ctx context.Context, name string) ([]byte, error)
 	SetMetaOnce(ctx context.Context, name string, value []byte) ([]byte, error)
 
+	// Written is how many changes were stored, in how many transactions.
+	Written() (changes, transactions int64)
 	// ReadOnly is true when nothing can be written, such as on a disk that is mounted so.
 	ReadOnly() bool
 	// Ping asks the database something. Healthy says why the last write failed, nil if it did not.

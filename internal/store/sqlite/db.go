@@ -290,6 +290,12 @@ type Stats struct {
 	Checkpoints int64
 }
 
+// Written implements store.Backend.
+func (db *DB) Written() (changes, transactions int64) {
+	s := db.Stats()
+	return s.Writes, s.Commits
+}
+
 // Stats says what the writer has done.
 func (db *DB) Stats() Stats {
 	w := db.writer
