@@ -1,6 +1,7 @@
 package live
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -407,4 +408,26 @@ func TestStreamFormat(t *testing.T) {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	})
+}
+
+// A client that leaves while a ping waits for its answer does not hold the stream up.
+func TestClientLeavesBeforeItsPong(t *testing.T) {
+	s := serve(t, Options{Heartbeat: 5 * time.Millisecond, WriteTimeout: time.Minute})
+	s.note(1)
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+	const ping = 0x89
+	if _, err := bufio.NewReader(conn).ReadBytes(ping); err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	select {
+	case <-s.ended:
+	case <-time.After(4 * time.Minute):
+		t.Error("the stream waits for a client that left")
+	}
 }

@@ -44,17 +44,19 @@ func ServeWS(w http.ResponseWriter, r *http.Request, h *Hub, id session.ID, afte
 	conn.SetReadLimit(readLimit)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
+	left, leave := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		cancel(listen(conn))
+		leave()
 	}()
 	defer func() {
 		_ = conn.CloseNow()
 		<-done
 	}()
 
-	err = f.run(ctx, o.Heartbeat, &wsWriter{conn: conn, timeout: o.WriteTimeout})
+	err = f.run(ctx, o.Heartbeat, &wsWriter{conn: conn, left: left, timeout: o.WriteTimeout})
 	switch {
 	case err == nil:
 		_ = conn.Close(websocket.StatusNormalClosure, "the conversation was deleted")
@@ -94,13 +96,18 @@ const keptBuffer = 4 << 10
 // wsWriter writes frames as messages.
 type wsWriter struct {
 	conn    *websocket.Conn
+	left    context.Context // ends when the client is gone: nobody will answer a ping
 	timeout time.Duration
 	buf     []byte
 }
 
 func (s *wsWriter) frame(f Frame) error {
 	timeout := s.timeout + time.Duration(len(f.Data)/sliceBytes)*time.Second // a large event is a matter of patience
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx := context.Background()
+	if f.Event == EventPing {
+		ctx = s.left
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var err error
 	if f.Event == EventPing {
