@@ -80,7 +80,7 @@ func (g *Guard) Preflight(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// HostAllowed: an address cannot be rebound by DNS, a name can.
+// HostAllowed reports whether requests may name the host: an address cannot be rebound by DNS, a name can.
 func (g *Guard) HostAllowed(host string) bool {
 	host = CanonicalHost(host)
 	if _, err := netip.ParseAddr(host); err == nil {
