@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,22 +19,24 @@ import (
 	"time"
 )
 
-// mutant is one break: the text old, which occurs once in the file, becomes new.
+// mutant is one break: the text old, which occurs once in the file, becomes new. The tests
+// of the file's package shall notice, or those in tests.
 type mutant struct {
 	what, file, old, new string
+	tests                string
 }
 
 var mutants = []mutant{
-	{"a model call beyond the money limit is paid", "internal/session/decide.go", "a.Reserved > limit-s.Committed()", "a.Reserved > limit"},
-	{"a stopped conversation is stopped again", "internal/session/decide.go", "if s.Stopped || s.Failed {\n\t\treturn nil, nil\n\t}", "if s.Failed {\n\t\treturn nil, nil\n\t}"},
-	{"an append after a later event is accepted", "internal/store/sqlite/log.go", "if !found || last != b.After {", "if !found && last != b.After {"},
-	{"a write over newer settings is accepted", "internal/store/sqlite/settings.go", "if err == nil && changed == 0 {", "if err == nil && changed < 0 {"},
-	{"an expired key is accepted", "internal/access/gate.go", "if id.ExpiresAt != nil && past(id.ExpiresAt, g.now()) {", "if false && past(id.ExpiresAt, g.now()) {"},
-	{"a risky call runs without approval", "internal/agent/approve.go", "if !p.Confirm || spec.Harmless ||", "if true || spec.Harmless ||"},
-	{"a switched-off network lets HTTPS out", "internal/sandbox/egress/policy.go", "case r.mode == Off:", "case r.mode == Off && port != 443:"},
-	{"a key is used again for another request", "internal/httpapi/rest/once.go", "case err == nil && stored.Request != request:", "case err == nil && stored.Request != request && request == \"\":"},
-	{"a sealed value opens for another user", "internal/secret/keyring.go", "plaintext, err := key.aead.Open(nil, nil, sealed[headerSize:], valueContext(user, field))", "plaintext, err := key.aead.Open(nil, nil, sealed[headerSize:], valueContext(field, user))"},
-	{"another user's conversation is shown", "internal/httpapi/conversations.go", "if r.Owner != c.who.User || r.Deleted {", "if r.Deleted {"},
+	{"a model call beyond the money limit is paid", "internal/session/decide.go", "a.Reserved > limit-s.Committed()", "a.Reserved > limit", ""},
+	{"a stopped conversation is stopped again", "internal/session/decide.go", "if s.Stopped || s.Failed {\n\t\treturn nil, nil\n\t}", "if s.Failed {\n\t\treturn nil, nil\n\t}", ""},
+	{"an append after a later event is accepted", "internal/store/sqlite/log.go", "if !found || last != b.After {", "if !found && last != b.After {", ""},
+	{"a write over newer settings is accepted", "internal/store/sqlite/settings.go", "if err == nil && changed == 0 {", "if err == nil && changed < 0 {", ""},
+	{"an expired key is accepted", "internal/access/gate.go", "if id.ExpiresAt != nil && past(id.ExpiresAt, g.now()) {", "if false && past(id.ExpiresAt, g.now()) {", ""},
+	{"a risky call runs without approval", "internal/agent/approve.go", "if !p.Confirm || spec.Harmless ||", "if true || spec.Harmless ||", ""},
+	{"a switched-off network lets HTTPS out", "internal/sandbox/egress/policy.go", "case r.mode == Off:", "case r.mode == Off && port != 443:", ""},
+	{"a key is used again for another request", "internal/httpapi/rest/once.go", "case err == nil && stored.Request != request:", "case err == nil && stored.Request != request && request == \"\":", "internal/httpapi"},
+	{"a sealed value opens for another user", "internal/secret/keyring.go", "plaintext, err := key.aead.Open(nil, nil, sealed[headerSize:], valueContext(user, field))", "plaintext, err := key.aead.Open(nil, nil, sealed[headerSize:], valueContext(field, user))", ""},
+	{"another user's conversation is shown", "internal/conversation/service.go", "if r.Owner != user || r.Deleted {", "if r.Deleted {", "internal/httpapi"},
 }
 
 func main() {
@@ -85,7 +88,7 @@ func try(ctx context.Context, m mutant) (string, error) {
 	if err := errors.Join(os.WriteFile(broken, bytes.Replace(text, []byte(m.old), []byte(m.new), 1), 0o600), os.WriteFile(overlay, list, 0o600)); err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=10m", "-failfast", "./"+filepath.Dir(m.file)).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=10m", "-failfast", "./"+cmp.Or(m.tests, filepath.Dir(m.file))).CombinedOutput()
 	if err == nil {
 		return "", nil
 	}
