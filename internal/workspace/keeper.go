@@ -307,9 +307,10 @@ func (k *Keeper) prepare(ctx context.Context, p *place, box *sandbox.Sandbox) er
 		return err
 	}
 	// While the person is asked about scripts of the repository, the sandbox can be
-	// looked into, and is prepared further at its next use.
-	if st, ok := k.Sessions.Peek(p.id); ok && st.Unprepared() {
-		return nil
+	// looked into, and is prepared further at its next use. The answer may come at this
+	// moment, so the session is loaded and not peeked at.
+	if st, err = k.Sessions.Load(ctx, p.id); err != nil || st.Unprepared() {
+		return err
 	}
 	k.mu.Lock()
 	p.prepared = box
