@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"deckhand/api"
 	"deckhand/client"
@@ -148,9 +149,7 @@ func TestServerOnReadOnlyDisk(t *testing.T) {
 	id := b.create("before")
 	b.follow(id, 0, agentIs("awaiting_user_input"))
 	b.stop()
-	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	readOnly(t, dir)
 	key := b.key
 	b = serve(t, dir)
 	b.client = client.New(b.base, key)
@@ -202,4 +201,21 @@ func TestGracefulStop(t *testing.T) {
 			t.Errorf("acknowledged and lost: %s: %v", id, err)
 		}
 	}
+}
+
+// readOnly makes a disk read-only. A process that another test is starting has our files
+// open until it runs, so the disk may be busy for a moment.
+func readOnly(t *testing.T, dir string) {
+	t.Helper()
+	for range 1000 {
+		err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, "")
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, syscall.EBUSY) {
+			t.Fatal(err)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	t.Fatal("the disk stays busy")
 }
