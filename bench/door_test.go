@@ -10,6 +10,8 @@ import (
 	"deckhand/internal/access"
 	"deckhand/internal/conversation"
 	"deckhand/internal/httpapi"
+	"deckhand/internal/httpapi/conversations"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/live"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
@@ -40,11 +42,11 @@ func door(b *testing.B) (*httpapi.Door, string) {
 	sessions.Observe(hub)
 	stored := settings.New(db, keyring, secret.NewRedactor())
 	return httpapi.New(httpapi.Config{
-		Sessions: sessions, Log: db, Index: db, Settings: stored, Gate: gate, Hub: hub, Answers: db, Seal: keyring, DataDir: dir,
-		Conversations: conversation.New(conversation.Config{
+		Conversations: conversations.Config{Sessions: sessions, Log: db, Index: db, Settings: stored, Hub: hub, Service: conversation.New(conversation.Config{
 			Sessions: sessions, Log: db, Index: db, Settings: stored, Seal: keyring, Conflicts: gate, NewID: db.NewID,
 			Models: conversation.Models{NeedsKey: func(string, string) bool { return false }, HasPrice: func(string) bool { return true }},
-		}),
+		})},
+		Access: rest.Admission{Gate: gate}, Retries: &rest.Retries{Store: db, Seal: keyring}, Server: httpapi.Server{DataDir: dir},
 	}), key
 }
 

@@ -19,9 +19,12 @@ import (
 	"deckhand/internal/gitaccess"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/httpapi"
+	"deckhand/internal/httpapi/account"
+	"deckhand/internal/httpapi/conversations"
 	"deckhand/internal/httpapi/hooks"
 	"deckhand/internal/httpapi/legacy"
 	"deckhand/internal/httpapi/page"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/live"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/notify"
@@ -136,24 +139,22 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 		},
 	})
 	config := httpapi.Config{
-		Conversations: s.conversations, Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Gate: d.gate, Hub: hub, Answers: d.db, Seal: keyring,
-		Redact: redactor.Add, Mask: s.masks.Event, Version: version, Logger: logger, Hosts: c.Hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL, Page: page.Config{Built: web.Files(), SignOn: signOn}, DataDir: c.DataDir,
-		Bodies: c.bodies(), Unlimited: c.RateLimit == 0, Usage: httpapi.Usage{Ledger: d.db, Limit: limit},
-		Hooks: hooks.Config{Webhooks: s.wireWebhooks(client)}, Legacy: legacy.Config{Feedback: d.db.Feedback(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow},
-		Models:    s.profiles.Connector.Catalogue.Names,
-		Ready:     func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) },
-		Proposers: s.forges.Proposers, Microagents: s.profiles.MicroagentList, TestModel: s.profiles.Test, TestMCP: s.profiles.TestServers, MCPStates: s.profiles.ServerStates,
-		RepositoryName: gitaccess.RepositoryName,
-		Observe:        func(f httpapi.Finished) { s.metrics.Request(f.Route, f.Method, f.Status, f.Took, f.Stream) },
+		Conversations: conversations.Config{Service: s.conversations, Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Hub: hub, Mask: s.masks.Event,
+			RepositoryName: gitaccess.RepositoryName, Microagents: s.profiles.MicroagentList, MCPStates: s.profiles.ServerStates},
+		Account: account.Config{Models: s.profiles.Connector.Catalogue.Names, TestModel: s.profiles.Test, TestMCP: s.profiles.TestServers, Usage: account.Usage{Ledger: d.db, Limit: limit}, Redact: redactor.Add},
+		Hooks:   hooks.Config{Webhooks: s.wireWebhooks(client)}, Legacy: legacy.Config{Feedback: d.db.Feedback(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow},
+		Access: rest.Admission{Gate: d.gate, Unlimited: c.RateLimit == 0, Hosts: c.Hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL},
+		Page:   page.Config{Built: web.Files(), SignOn: signOn}, Retries: &rest.Retries{Store: d.db, Seal: keyring}, Bodies: c.bodies(), Logger: logger,
+		Telemetry: httpapi.Telemetry{Observe: func(f httpapi.Finished) { s.metrics.Request(f.Route, f.Method, f.Status, f.Took, f.Stream) }},
+		Server:    httpapi.Server{Version: version, DataDir: c.DataDir, Ready: func(ctx context.Context) error { return errors.Join(d.db.Ping(ctx), d.db.Healthy()) }},
 	}
 	config.Files.Workspaces, config.Files.Egress, config.Files.ServerPolicy = s.keeper, s.egress, policy
 	s.wireForges(&config, client)
 	if c.MetricsAddr == "" {
-		config.Metrics = s.metrics.Handler()
+		config.Telemetry.Metrics = s.metrics.Handler()
 	}
 	if s.tracer != nil {
-		config.Trace = s.tracer.Span
-		config.NameTrace = telemetry.Name
+		config.Telemetry.Trace, config.Telemetry.NameTrace = s.tracer.Span, telemetry.Name
 	}
 	s.wireTriggers(&config)
 	if config.Forwarding, err = c.forwarding(ctx, d, keyring); err != nil {
@@ -232,7 +233,7 @@ const busyRequests = 4
 // wireForges gives the door the git providers and the user's model.
 func (s *server) wireForges(c *httpapi.Config, client *http.Client) {
 	s.rater = solvable.New(s.profiles.Ask, s.logger)
-	c.Git.Rater, c.Ask = s.rater, s.profiles.Ask
+	c.Git.Rater, c.Conversations.Ask, c.MCP.Proposers = s.rater, s.profiles.Ask, s.forges.Proposers
 	c.Git.Forge = func(ctx context.Context, provider string, t settings.ProviderToken) (gitprovider.Provider, error) {
 		return gitaccess.Open(ctx, client, provider, t)
 	}

@@ -27,7 +27,6 @@ var packageLimits = map[string]int{
 
 	"bench":                         3600,
 	"internal/agent":                4200,
-	"internal/httpapi":              10500,
 	"internal/risk":                 2900,
 	"internal/sandbox/egress":       2800,
 	"internal/sandbox/local":        3200,

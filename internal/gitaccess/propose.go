@@ -39,7 +39,7 @@ func (f *Forges) Requests(ctx context.Context, st session.State, s settings.Sett
 	return f.office().Tools(propose.Conversation{ID: top.ID, Provider: st.Created.Provider, Repository: st.Created.Repository, Stored: stored}), nil
 }
 
-// Proposers implements httpapi.Config.Proposers.
+// Proposers implements mcp.Config.Proposers.
 func (f *Forges) Proposers(ctx context.Context, user string, id session.ID) ([]tool.Tool, error) {
 	s, err := f.Settings.Get(ctx, user)
 	if err != nil && !errors.Is(err, settings.ErrNotFound) {

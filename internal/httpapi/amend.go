@@ -4,20 +4,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"deckhand/internal/httpapi/rest"
-	"deckhand/internal/settings"
 )
 
 // amend changes what the generator made where the wire accepts more than the Go type shows.
 func amend(r huma.Registry) {
 	all := r.Map()
-	if s := all["SettingsInput"]; s != nil {
-		s.AdditionalProperties = true // unknown fields are reported in the answer, not refused
-		fresh := settings.Defaults()
-		for name, v := range map[string]bool{"enable_default_condenser": fresh.EnableDefaultCondenser, "enable_sound_notifications": fresh.EnableSoundNotifications,
-			"enable_proactive_conversation_starters": fresh.EnableProactiveConversationStarters, "enable_solvability_analysis": fresh.EnableSolvabilityAnalysis} {
-			s.Properties[name].Default = v
-		}
-	}
 	if s := all["Settings"]; s != nil { // nothing stored is null
 		s.Properties["mcp_config"] = &huma.Schema{AnyOf: []*huma.Schema{s.Properties["mcp_config"], {Type: "null"}}}
 	}

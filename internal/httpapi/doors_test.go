@@ -34,7 +34,7 @@ func (r *rig) codeOf(s *sdk.ClientSession, name string, args any) string {
 
 // begin is the code with which a trigger is refused.
 func (r *rig) begin(repository string) string {
-	err := trigger.Begin(r.door.Conversations)(r.t.Context(), trigger.Start{ID: session.NewID(), User: "ada", Provider: "github", Repository: repository, Text: "fix it", Key: strings.Repeat("0", 64)})
+	err := trigger.Begin(r.door.Conversations.Service)(r.t.Context(), trigger.Start{ID: session.NewID(), User: "ada", Provider: "github", Repository: repository, Text: "fix it", Key: strings.Repeat("0", 64)})
 	var refused *trigger.RefusedError
 	if errors.As(err, &refused) {
 		return refused.Code

@@ -62,7 +62,7 @@ func TestEgress(t *testing.T) {
 	server := egress.Policy{Mode: egress.Allowlist, Allow: []string{".example.org", "example.net"}}
 	var proxy *egress.Proxy
 	h := newHands(t, tune{config: func(c *Config) {
-		proxy = egress.New(egress.Config{Policy: workspace.PolicyOf(c.Sessions, server), Ledger: ledger})
+		proxy = egress.New(egress.Config{Policy: workspace.PolicyOf(c.Conversations.Sessions, server), Ledger: ledger})
 		c.Files.Egress, c.Files.ServerPolicy = proxy, server
 	}})
 	t.Cleanup(func() { _ = proxy.Close() })

@@ -9,6 +9,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/gitprovider"
+	"deckhand/internal/httpapi/conversations"
 	"deckhand/internal/httpapi/git"
 	"deckhand/internal/secret"
 	"deckhand/internal/settings"
@@ -127,7 +128,7 @@ func TestSilentProvider(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := New(Config{Settings: settings.New(settings.NewMemStore(), keyring, secret.NewRedactor()), Git: git.Config{Forge: s.open}})
+		d := New(Config{Conversations: conversations.Config{Settings: settings.New(settings.NewMemStore(), keyring, secret.NewRedactor())}, Git: git.Config{Forge: s.open}})
 		defer d.Close()
 		update := api.SettingsInput{SecretsStore: api.Some(api.UserSecrets{ProviderTokens: map[string]*api.ProviderToken{"github": {Token: api.Some("x")}}})}
 		begin := time.Now()
@@ -147,7 +148,7 @@ func TestUnsetTokens(t *testing.T) {
 	r.do("POST", toSettings, `{"language":"de"}`).want(t, 200)
 	r.do("POST", "/api/unset-provider-tokens", "").want(t, 200)
 	for _, p := range []string{"github", "gitlab"} {
-		err := r.door.Settings.Change(t.Context(), "ada", func(s *settings.Settings) error {
+		err := r.door.Conversations.Settings.Change(t.Context(), "ada", func(s *settings.Settings) error {
 			if s.ProviderTokens == nil {
 				s.ProviderTokens = map[string]settings.ProviderToken{}
 			}

@@ -19,7 +19,7 @@ import (
 
 // A name can be pointed at us by whoever owns it, so only ours are answered.
 func TestHosts(t *testing.T) {
-	r := newRig(t, tune{config: func(c *Config) { c.Hosts = []string{"deckhand.example.org", "Other.Example."} }})
+	r := newRig(t, tune{config: func(c *Config) { c.Access.Hosts = []string{"deckhand.example.org", "Other.Example."} }})
 	u, _ := url.Parse(r.base)
 	for host, good := range map[string]bool{
 		"localhost": true, "localhost:" + u.Port(): true, "LOCALHOST": true, "localhost.": true, "127.0.0.1": true, "127.0.0.1:99": true, "[::1]": true, "[::1]:3000": true,
@@ -65,7 +65,7 @@ func (r *rig) onHost(host, path string) answer {
 // A web page of somebody else's can send requests, with any key it stole and any
 // cookie the browser has; it says so in Origin.
 func TestOrigins(t *testing.T) {
-	r := newRig(t, tune{config: func(c *Config) { c.Origins = []string{"https://tools.example.org"} }})
+	r := newRig(t, tune{config: func(c *Config) { c.Access.Origins = []string{"https://tools.example.org"} }})
 	r.settle("ada")
 	id := r.create(`{}`)
 	u, _ := url.Parse(r.base)
@@ -118,7 +118,7 @@ func (r *rig) upgrade(path string, header []string) int {
 
 // A foreign origin that is allowed can also read the answer, and asks first.
 func TestPreflight(t *testing.T) {
-	r := newRig(t, tune{config: func(c *Config) { c.Origins = []string{"https://tools.example.org"} }})
+	r := newRig(t, tune{config: func(c *Config) { c.Access.Origins = []string{"https://tools.example.org"} }})
 	ask := func(origin string) answer {
 		return r.do("OPTIONS", "/api/settings", "", "X-Session-API-Key", "", "Origin", origin, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "x-session-api-key,content-type")
 	}
@@ -234,7 +234,7 @@ func (b bomb) Row(ctx context.Context, id session.ID) (session.Row, error) {
 }
 
 func TestPanic(t *testing.T) {
-	r := newRig(t, tune{config: func(c *Config) { c.Index = bomb{c.Index} }})
+	r := newRig(t, tune{config: func(c *Config) { c.Conversations.Index = bomb{c.Conversations.Index} }})
 	r.settle("ada")
 	for range 2 { // the second time shows that nothing is held
 		a := r.do("GET", "/api/conversations/boom", "").want(t, 500, `"status":"error"`, api.CodeInternal)
@@ -259,7 +259,7 @@ func TestPanic(t *testing.T) {
 func TestPanicInTheMiddle(t *testing.T) {
 	for _, p := range []any{"boom", http.ErrAbortHandler} {
 		r := newRig(t, tune{config: func(c *Config) {
-			c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			c.Telemetry.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write([]byte("up 1\n"))
 				_ = http.NewResponseController(w).Flush()
 				panic(p)

@@ -23,8 +23,8 @@ func (*Door) health(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (
 }
 
 func (d *Door) ready(ctx context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Alive, error) {
-	if d.Ready != nil {
-		if err := d.Ready(ctx); err != nil {
+	if d.Server.Ready != nil {
+		if err := d.Server.Ready(ctx); err != nil {
 			return api.Alive{}, rest.Fail(http.StatusServiceUnavailable, api.CodeUnavailable, "Not ready: "+err.Error())
 		}
 	}
@@ -33,7 +33,7 @@ func (d *Door) ready(ctx context.Context, _ *rest.Call, _ rest.None, _ rest.None
 
 func (d *Door) serverInfo(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.ServerInfo, error) {
 	now := time.Now()
-	out := api.ServerInfo{Version: d.Version, Uptime: now.Sub(d.started).Seconds(), IdleTime: now.Sub(time.Unix(0, d.lastUsed.Load())).Seconds()}
+	out := api.ServerInfo{Version: d.Server.Version, Uptime: now.Sub(d.started).Seconds(), IdleTime: now.Sub(time.Unix(0, d.lastUsed.Load())).Seconds()}
 	res := &out.Resources
 	res.CPUPercent = d.cpu.percent(now)
 	page := int64(os.Getpagesize())
@@ -45,7 +45,7 @@ func (d *Door) serverInfo(_ context.Context, _ *rest.Call, _ rest.None, _ rest.N
 		res.Memory.Percent = 100 * float64(res.Memory.RSS) / (float64(sys.Totalram) * float64(sys.Unit))
 	}
 	var fs syscall.Statfs_t
-	if syscall.Statfs(d.DataDir, &fs) == nil && fs.Blocks > 0 {
+	if syscall.Statfs(d.Server.DataDir, &fs) == nil && fs.Blocks > 0 {
 		res.Disk.Total, res.Disk.Free = int64(fs.Blocks)*fs.Bsize, int64(fs.Bavail)*fs.Bsize
 		res.Disk.Used = res.Disk.Total - int64(fs.Bfree)*fs.Bsize
 		res.Disk.Percent = 100 * float64(res.Disk.Used) / float64(res.Disk.Total)

@@ -88,12 +88,12 @@ func newYard(t *testing.T) *yard {
 	_, git := newStreet(map[string]*place{"github": forgeOfTheYard()})
 	ask := tune{config: func(c *Config) {
 		c.Legacy.Feedback = &feedbacktest.Memory{}
-		c.Ask = func(context.Context, string, string, string) (string, error) {
+		c.Conversations.Ask = func(context.Context, string, string, string) (string, error) {
 			return "<update_prompt>Remember it.</update_prompt>", nil
 		}
 	}}
 	y := &yard{hands: newHands(t, git, ask), strangers: new(int)}
-	y.door.Microagents = libraryOf(y.hands, &knowledge.Library{Users: t.TempDir()})
+	y.door.conversations.Microagents = libraryOf(y.hands, &knowledge.Library{Users: t.TempDir()})
 	y.id, _ = y.begun()
 	y.do("POST", "/api/conversations/"+y.id+"/message", `{"message":"Remember to use make."}`).want(t, 200)
 	y.put(y.id, "lib/a.txt", "one\n")

@@ -78,7 +78,7 @@ func TestSocketRefusals(t *testing.T) {
 }
 
 func TestSocketKeys(t *testing.T) {
-	r := newSocketRig(t, tune{config: func(c *Config) { c.Origins = []string{"https://tools.example.org"} }})
+	r := newSocketRig(t, tune{config: func(c *Config) { c.Access.Origins = []string{"https://tools.example.org"} }})
 	id := r.create(`{}`)
 	login := r.do("POST", "/api/login", `{"key":"`+r.keys["ada"]+`"}`, "X-Session-API-Key", "").want(t, 200)
 	cookie, _, _ := strings.Cut(login.header.Get("Set-Cookie"), ";")
@@ -400,7 +400,7 @@ func (u unreadable) Read(ctx context.Context, id session.ID, after int64) iter.S
 // A client of a log that cannot be read is cut off, and comes back by itself.
 func TestSocketBrokenLog(t *testing.T) {
 	var once atomic.Bool
-	r := newSocketRig(t, tune{config: func(c *Config) { c.Log = unreadable{c.Log, &once} }})
+	r := newSocketRig(t, tune{config: func(c *Config) { c.Conversations.Log = unreadable{c.Conversations.Log, &once} }})
 	id := r.create(`{}`)
 	once.Store(true)
 	if p := r.joined(join{user: "ada", query: q(id)}).packet(); p != "" {

@@ -23,7 +23,7 @@ import (
 func newSocketRig(t *testing.T, tunes ...tune) *rig {
 	t.Helper()
 	r := newRig(t, append([]tune{{config: func(c *Config) {
-		c.Hub = live.New(c.Log, func(id session.ID, e session.Event) (live.Frame, bool, error) {
+		c.Conversations.Hub = live.New(c.Conversations.Log, func(id session.ID, e session.Event) (live.Frame, bool, error) {
 			f, err := v0.Encode(id, e)
 			frame := live.Frame{Data: f.JSON}
 			if f.Kind == v0.Status {
@@ -31,7 +31,7 @@ func newSocketRig(t *testing.T, tunes ...tune) *rig {
 			}
 			return frame, err == nil && f.Kind != v0.None, err
 		})
-		c.Sessions.Observe(c.Hub)
+		c.Conversations.Sessions.Observe(c.Conversations.Hub)
 		c.Legacy.Sockets.Engine.PingInterval, c.Legacy.Sockets.Engine.PingTimeout = time.Hour, time.Hour // clients here read when they like
 	}}}, tunes...)...)
 	r.settle("ada", "bob")

@@ -329,7 +329,7 @@ func TestPageKeyOnSockets(t *testing.T) {
 func TestCookieIsForOwnPages(t *testing.T) {
 	const public, foreign = "https://deckhand.example.org", "https://tools.example.org"
 	r := newRig(t, tune{config: func(c *Config) {
-		c.PublicURL, c.Origins, c.Hosts = public+"/deckhand", []string{foreign}, []string{"deckhand.example.org"}
+		c.Access.PublicURL, c.Access.Origins, c.Access.Hosts = public+"/deckhand", []string{foreign}, []string{"deckhand.example.org"}
 	}})
 	r.settle("ada")
 	id := r.create(`{}`)

@@ -22,7 +22,7 @@ func (r *rig) clientOf(user string) *client.Client {
 func TestToolServerStates(t *testing.T) {
 	asked := ""
 	r := newRig(t, tune{config: func(c *Config) {
-		c.MCPStates = func(_ context.Context, owner string, id session.ID) ([]api.MCPServerStatus, error) {
+		c.Conversations.MCPStates = func(_ context.Context, owner string, id session.ID) ([]api.MCPServerStatus, error) {
 			asked = string(id)
 			if owner != "ada" {
 				t.Errorf("asked for %s", owner)
@@ -49,7 +49,7 @@ func TestTryToolServers(t *testing.T) {
 	var tried []settings.MCP
 	var answer error
 	r := newRig(t, tune{config: func(c *Config) {
-		c.TestMCP = func(_ context.Context, user string, m settings.MCP) ([]api.MCPServerStatus, error) {
+		c.Account.TestMCP = func(_ context.Context, user string, m settings.MCP) ([]api.MCPServerStatus, error) {
 			tried = append(tried, m)
 			return []api.MCPServerStatus{{Name: user, Kind: "shttp", State: "failed", Error: new("It did not answer.")}}, answer
 		}

@@ -186,7 +186,7 @@ func TestOwnToolServerWaits(t *testing.T) {
 	}()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for r.door.Hub.Following(session.ID(id)) == 0 { // until it listens
+	for r.door.Conversations.Hub.Following(session.ID(id)) == 0 { // until it listens
 		select {
 		case <-tick.C:
 		case <-t.Context().Done():

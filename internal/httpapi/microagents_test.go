@@ -43,7 +43,7 @@ func TestMicroagents(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHands(t)
-	h.door.Microagents = libraryOf(h, &knowledge.Library{Users: users})
+	h.door.conversations.Microagents = libraryOf(h, &knowledge.Library{Users: users})
 	names := func(t *testing.T, h *hands, id string) map[string]string {
 		t.Helper()
 		found, err := h.client.Microagents(t.Context(), id)

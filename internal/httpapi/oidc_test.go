@@ -139,7 +139,7 @@ func TestSignOnAtTheDoor(t *testing.T) {
 // Behind a proxy under a path: the address is the public one, and all cookies are for TLS alone.
 func TestSignOnAtThePublicAddress(t *testing.T) {
 	r, _ := vouching(t, func(c *Config) {
-		c.PublicURL, c.Hosts = "https://deckhand.example.org/ship", []string{"deckhand.example.org"}
+		c.Access.PublicURL, c.Access.Hosts = "https://deckhand.example.org/ship", []string{"deckhand.example.org"}
 	})
 	for _, path := range []string{"/login/oidc", "/ship/login/oidc"} {
 		sent, flow := begin(t, r, path, "Host", "deckhand.example.org")

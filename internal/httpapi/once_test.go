@@ -86,7 +86,7 @@ func TestSameRequestAtOnce(t *testing.T) {
 		var arrived atomic.Int64
 		all := make(chan struct{})
 		r := newRig(t, tune{config: func(c *Config) {
-			c.Trace = func(ctx context.Context, _ string) (context.Context, func(int)) {
+			c.Telemetry.Trace = func(ctx context.Context, _ string) (context.Context, func(int)) {
 				if arrived.Add(1) == n {
 					close(all)
 				}

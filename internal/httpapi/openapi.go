@@ -20,7 +20,7 @@ import (
 func (d *Door) describe() {
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
-		Info: &huma.Info{Title: "Deckhand", Version: d.Version, License: &huma.License{Name: "Apache-2.0"},
+		Info: &huma.Info{Title: "Deckhand", Version: d.Server.Version, License: &huma.License{Name: "Apache-2.0"},
 			Description: "Stores user settings and runs conversations: LLM agents that work on a repository in a sandbox. All routes except health checks and login need a key."},
 		Components: &huma.Components{Schemas: d.schemas.Registry, SecuritySchemes: map[string]*huma.SecurityScheme{
 			"key":    {Type: "apiKey", In: "header", Name: "X-Session-API-Key"},
@@ -71,6 +71,7 @@ func (d *Door) describe() {
 			d.schemas.Bodies[r.ID] = o.RequestBody.Content["application/json"].Schema
 		}
 	}
+	d.account.Amend(d.schemas.Registry)
 	amend(d.schemas.Registry)
 	if d.guard.Origin != "" { // where else, nobody but the reader knows
 		doc.Servers = []*huma.Server{{URL: d.guard.Origin + d.guard.Prefix}}
@@ -84,7 +85,7 @@ func (d *Door) describe() {
 		}
 		return pretty(spec)
 	})
-	d.pages.Docs = sync.OnceValue(func() []byte { return page.RenderDocs(doc, d.schemas.Registry, d.routes, d.Version) })
+	d.pages.Docs = sync.OnceValue(func() []byte { return page.RenderDocs(doc, d.schemas.Registry, d.routes, d.Server.Version) })
 }
 
 // explained is what the errors mean that some routes have.
@@ -106,10 +107,10 @@ func (d *Door) serveSpec(w http.ResponseWriter, _ *http.Request, _ *rest.Call) e
 }
 
 func (d *Door) serveMetrics(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
-	if d.Metrics == nil {
+	if d.Telemetry.Metrics == nil {
 		return rest.Fail(http.StatusNotFound, api.CodeNotFound, "Metrics are served on another address. See --metrics-addr.")
 	}
-	d.Metrics.ServeHTTP(w, r)
+	d.Telemetry.Metrics.ServeHTTP(w, r)
 	return nil
 }
 

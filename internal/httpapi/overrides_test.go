@@ -92,7 +92,7 @@ func TestOverridesThatCannotBe(t *testing.T) {
 
 // A limit of the server's needs a price too.
 func TestOverridesUnderALimit(t *testing.T) {
-	r := newRig(t, choosing, tune{config: func(c *Config) { c.Usage.Limit = 1e9 }})
+	r := newRig(t, choosing, tune{config: func(c *Config) { c.Account.Usage.Limit = 1e9 }})
 	r.settle("ada")
 	id := r.create(`{}`)
 	r.do("PUT", "/api/conversations/"+id+"/overrides", `{"llm_model":"acme/unpriced"}`).want(t, 400, api.CodePriceUnknown)

@@ -412,7 +412,7 @@ func forwardedNames(t *testing.T, h *harbour) {
 // A name that the operator allowed is ours, also below localhost.
 func TestForwardedNamesAreNotOurs(t *testing.T) {
 	r := newRig(t, tune{config: func(c *Config) {
-		c.Hosts, c.Forwarding = []string{"deckhand.localhost"}, forward.Forwarding{Domain: rest.LocalDomain}
+		c.Access.Hosts, c.Forwarding = []string{"deckhand.localhost"}, forward.Forwarding{Domain: rest.LocalDomain}
 	}})
 	for host, status := range map[string]int{"deckhand.localhost": 200, "localhost:3000": 200, "127.0.0.1": 200, "evil.localhost": 404, "p1-aaaaaaaaaaaaaaaaaaaaaaaaaa.localhost": 404, "localhost.evil.test": 421} {
 		if a := r.onHost(host, "/alive"); a.status != status {

@@ -84,7 +84,7 @@ func TestQueue(t *testing.T) {
 func TestQueueShape(t *testing.T) {
 	const hush = "opensesame"
 	r := newRig(t, pairs(), tune{config: func(c *Config) {
-		c.Mask = func(_ context.Context, owner string, b []byte) ([]byte, error) {
+		c.Conversations.Mask = func(_ context.Context, owner string, b []byte) ([]byte, error) {
 			if owner != "ada" {
 				t.Errorf("masked for %s", owner)
 			}
@@ -105,10 +105,11 @@ func TestQueueShape(t *testing.T) {
 		t.Errorf("%s, want %s", a.body, want)
 	}
 	r.as("bob", "GET", path, "").want(t, 404)
-	for range maxQueued {
+	const most = 100 // in one answer
+	for range most {
 		r.happens(id, session.UserSaid{Text: "more"})
 	}
-	if q := decoded[api.MessageQueue](t, r.do("GET", path, "").want(t, 200)); len(q.Messages) != maxQueued || !q.HasMore || q.Messages[0].EventID != 2 {
+	if q := decoded[api.MessageQueue](t, r.do("GET", path, "").want(t, 200)); len(q.Messages) != most || !q.HasMore || q.Messages[0].EventID != 2 {
 		t.Errorf("%d messages, more %t", len(q.Messages), q.HasMore)
 	}
 }

@@ -24,7 +24,7 @@ func TestRememberPrompt(t *testing.T) {
 	var questions []string
 	answer, failure := "Sure. <update_prompt>\nWrite down: use make.\n</update_prompt> Done.", error(nil)
 	r := newRig(t, tune{config: func(c *Config) {
-		c.Ask = func(_ context.Context, user, system, question string) (string, error) {
+		c.Conversations.Ask = func(_ context.Context, user, system, question string) (string, error) {
 			questions = append(questions, question)
 			if user != "ada" || !strings.Contains(system, "<update_prompt>") {
 				t.Errorf("%s %s", user, system)
@@ -79,27 +79,4 @@ func TestRememberPrompt(t *testing.T) {
 	r.do("GET", "/api/conversations/"+id+"/remember-prompt", "").want(t, 422, `["query","event_id"]`)
 	r.do("GET", "/api/conversations/nothing/remember-prompt?event_id=1", "").want(t, 404, "CONVERSATION$NOT_FOUND")
 	r.as("bob", "GET", at(1), "").want(t, 404, "CONVERSATION$NOT_FOUND")
-}
-
-func TestToldOfEvents(t *testing.T) {
-	for raw, want := range map[string]string{
-		`{"source":"agent","action":"run","args":{"command":"make","thought":"Build it."}}`: "The agent (run): Build it.\nmake",
-		`{"source":"agent","observation":"run","content":"done","extras":{"hidden":false}}`: "The result (run): done",
-		`{"source":"user","action":"message","args":{"content":"hi"}}`:                      "The user (message): hi",
-		`{"source":"agent","action":"finish","message":"All done.","args":{}}`:              "The agent (finish): All done.",
-		`{"source":"agent","action":"finish","args":{"final_thought":"It works."}}`:         "The agent (finish): It works.",
-		`{"source":"agent","action":"run","args":{"command":"secret","hidden":true}}`:       "",
-		`{"source":"agent","observation":"run","content":"x","extras":{"hidden":true}}`:     "",
-		`{"source":"environment","observation":"agent_state_changed","content":""}`:         "",
-		`{"source":"agent","action":"system","args":{"content":"You are"}}`:                 "",
-		`{"source":"environment","observation":"null","content":""}`:                        "",
-		`[]`: "",
-	} {
-		if got := told(json.RawMessage(raw)); got != want {
-			t.Errorf("%s: %q", raw, got)
-		}
-	}
-	if got := told(json.RawMessage(`{"source":"user","action":"message","args":{"content":"` + strings.Repeat("é", 5000) + `"}}`)); len([]rune(got)) > rememberText+50 {
-		t.Errorf("%d characters", len([]rune(got)))
-	}
 }

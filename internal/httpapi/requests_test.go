@@ -70,7 +70,7 @@ func (e echo) Run(_ context.Context, _ tool.Box, c tool.Call) (tool.Result, erro
 // conversation that the request names.
 func TestOwnToolServerProposes(t *testing.T) {
 	r := newRig(t, tune{config: func(c *Config) {
-		c.Proposers = func(_ context.Context, user string, id session.ID) ([]tool.Tool, error) {
+		c.MCP.Proposers = func(_ context.Context, user string, id session.ID) ([]tool.Tool, error) {
 			if user == "bob" {
 				return nil, nil
 			}

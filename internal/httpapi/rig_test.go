@@ -22,7 +22,10 @@ import (
 	"deckhand/api"
 	"deckhand/internal/access"
 	usecase "deckhand/internal/conversation"
+	"deckhand/internal/httpapi/account"
+	"deckhand/internal/httpapi/conversations"
 	"deckhand/internal/httpapi/page"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/idempotency"
 	"deckhand/internal/live"
 	"deckhand/internal/secret"
@@ -122,16 +125,18 @@ func newRig(t *testing.T, tunes ...tune) *rig {
 	r.sessions = session.New(r.log, session.WithClock(clock))
 	hub := live.New(r.log, encodeFrame)
 	r.sessions.Observe(hub)
-	c := Config{Sessions: r.sessions, Log: r.log, Index: r.log, Settings: settings.New(r.stored, keyring, redactor), Gate: r.gate, Hub: hub,
-		Answers: r.answers, Seal: keyring, Usage: Usage{Ledger: r.log}, Redact: redactor.Add, Version: "test", Page: page.Config{Built: builtPage}, DataDir: t.TempDir(),
-		Logger: slog.New(redactor.Handler(slog.NewJSONHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))),
-		Models: func() []string { return []string{keyless, priced, unpriced} }}
+	c := Config{
+		Conversations: conversations.Config{Sessions: r.sessions, Log: r.log, Index: r.log, Settings: settings.New(r.stored, keyring, redactor), Hub: hub},
+		Access:        rest.Admission{Gate: r.gate}, Retries: &rest.Retries{Store: r.answers, Seal: keyring}, Page: page.Config{Built: builtPage},
+		Account: account.Config{Usage: account.Usage{Ledger: r.log}, Redact: redactor.Add, Models: func() []string { return []string{keyless, priced, unpriced} }},
+		Server:  Server{Version: "test", DataDir: t.TempDir()},
+		Logger:  slog.New(redactor.Handler(slog.NewJSONHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug})))}
 	for _, tn := range tunes {
 		if tn.config != nil {
 			tn.config(&c)
 		}
 	}
-	c.Conversations = r.rules(c, tunes)
+	c.Conversations.Service = r.rules(c, tunes)
 	r.door = New(c)
 	server := httptest.NewServer(r.door)
 	r.base = server.URL
@@ -145,7 +150,7 @@ func newRig(t *testing.T, tunes ...tune) *rig {
 
 // rules are the use cases on the stores of a config.
 func (r *rig) rules(c Config, tunes []tune) *usecase.Service {
-	u := usecase.Config{Sessions: c.Sessions, Log: c.Log, Index: c.Index, Settings: c.Settings, Seal: c.Seal, UserLimit: c.Usage.Limit, Conflicts: c.Gate, Feedback: c.Legacy.Feedback, Redact: c.Redact,
+	u := usecase.Config{Sessions: c.Conversations.Sessions, Log: c.Conversations.Log, Index: c.Conversations.Index, Settings: c.Conversations.Settings, Seal: c.Retries.Seal, UserLimit: c.Account.Usage.Limit, Conflicts: c.Access.Gate, Feedback: c.Legacy.Feedback, Redact: c.Account.Redact,
 		Models: usecase.Models{Default: priced,
 			NeedsKey: func(model, baseURL string) bool { return model != keyless && baseURL == "" },
 			HasPrice: func(model string) bool { return model != unpriced }},

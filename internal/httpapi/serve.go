@@ -72,9 +72,9 @@ func (d *Door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	h["Content-Security-Policy"] = inert
 	h["Cross-Origin-Resource-Policy"] = sameOrigin
 	end := func(int) {}
-	if d.Trace != nil {
+	if d.Telemetry.Trace != nil {
 		var ctx context.Context
-		ctx, end = d.Trace(r.Context(), r.Method)
+		ctx, end = d.Telemetry.Trace(r.Context(), r.Method)
 		r = r.WithContext(ctx)
 	}
 	defer func() {
@@ -134,12 +134,12 @@ func requestID() string {
 
 // finished logs and counts. Health checks are counted only.
 func (d *Door) finished(w *recorder, r *http.Request, id string, took time.Duration) {
-	if d.Observe != nil {
+	if d.Telemetry.Observe != nil {
 		route := w.route
 		if route == "" {
 			route = "none"
 		}
-		d.Observe(Finished{Route: route, Method: knownMethod(r.Method), Status: w.status, Took: took, Stream: w.stream})
+		d.Telemetry.Observe(Finished{Route: route, Method: knownMethod(r.Method), Status: w.status, Took: took, Stream: w.stream})
 	}
 	level := slog.LevelInfo
 	switch {
@@ -243,8 +243,8 @@ func (d *Door) handler(r *rest.Route) http.Handler {
 		if r.Stream {
 			d.pending.Add(-1)
 		}
-		if d.NameTrace != nil {
-			d.NameTrace(req.Context(), r.Method+" "+r.Path)
+		if d.Telemetry.NameTrace != nil {
+			d.Telemetry.NameTrace(req.Context(), r.Method+" "+r.Path)
 		}
 		if err := d.answer(w, req, r); err != nil {
 			f := status.Of(err)
@@ -293,7 +293,7 @@ func (d *Door) answer(w *recorder, req *http.Request, r *rest.Route) (err error)
 	}
 	defer func() { w.session = c.Session }() // known when it was made
 	if key := req.Header["Idempotency-Key"]; len(key) > 0 && req.Method == http.MethodPost && !r.Public {
-		return d.retries.Once(w, c, key, func(w http.ResponseWriter) error { return r.Serve(d.schemas, w, req, c) })
+		return d.Retries.Once(w, c, key, func(w http.ResponseWriter) error { return r.Serve(d.schemas, w, req, c) })
 	}
 	return r.Serve(d.schemas, w, req, c)
 }

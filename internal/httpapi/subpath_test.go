@@ -26,7 +26,7 @@ func TestPublicPath(t *testing.T) {
 // Requests come with the public path or without, as the proxy likes it.
 func TestBelowAPath(t *testing.T) {
 	const public = "https://host.example/team/deckhand"
-	r := newRig(t, tune{config: func(c *Config) { c.PublicURL, c.Hosts = public+"/", []string{"host.example"} }})
+	r := newRig(t, tune{config: func(c *Config) { c.Access.PublicURL, c.Access.Hosts = public+"/", []string{"host.example"} }})
 	r.settle("ada")
 	id := r.create(`{}`)
 	for _, prefix := range []string{"", "/team/deckhand"} {

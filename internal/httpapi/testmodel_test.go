@@ -13,7 +13,7 @@ const toTestModel = "/api/settings/test-model"
 
 // tried is a rig that knows what its function was asked.
 func tried(t *testing.T, answer func(ctx context.Context, user string, in api.TestModel) (api.ModelReport, error)) *rig {
-	return newRig(t, tune{config: func(c *Config) { c.TestModel = answer }})
+	return newRig(t, tune{config: func(c *Config) { c.Account.TestModel = answer }})
 }
 
 func TestTestModel(t *testing.T) {

@@ -3,46 +3,15 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"deckhand/api"
 	"deckhand/client"
-	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 	v0 "deckhand/internal/v0"
 )
-
-// trajectories serves the route as the door does, for whoever has a key.
-func (r *rig) trajectories() (as func(user string) *client.Client) {
-	r.t.Helper()
-	row := rest.RawOp(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/trajectory", ID: "getTrajectory", Stream: true}, describeTrajectory, r.door.getTrajectory)
-	mux := http.NewServeMux()
-	mux.HandleFunc(row.Method+" "+row.Path, func(w http.ResponseWriter, req *http.Request) {
-		who, err := r.gate.Authenticate(req.Context(), req.Header.Get("X-Session-API-Key"))
-		if err != nil {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		switch err := row.Serve(r.door.schemas, w, req, &rest.Call{Who: who, HTTP: req}); {
-		case errors.Is(err, session.ErrNotFound):
-			w.WriteHeader(http.StatusNotFound)
-		case err != nil:
-			w.WriteHeader(http.StatusInternalServerError)
-		}
-	})
-	server := httptest.NewServer(mux)
-	r.t.Cleanup(server.Close)
-	return func(user string) *client.Client {
-		c := client.New(server.URL, r.keys[user])
-		c.HTTP = r.client
-		return c
-	}
-}
 
 // append adds to a conversation what a loop would have.
 func (r *rig) append(id string, payloads ...session.Payload) {
@@ -65,7 +34,6 @@ func (r *rig) append(id string, payloads ...session.Payload) {
 func TestTrajectory(t *testing.T) {
 	r := newRig(t)
 	r.settle("ada", "bob")
-	as := r.trajectories()
 	id := r.create(`{"initial_user_msg":"Add a README"}`)
 	row, err := r.log.Row(t.Context(), session.ID(id))
 	if err != nil {
@@ -85,7 +53,7 @@ func TestTrajectory(t *testing.T) {
 		session.ToolReturned{ID: "c3", Name: "browser", Cause: n + 4, Outcome: session.Succeeded, Details: json.RawMessage(`{"url":"http://localhost/","screenshot":"data:image/png;base64,iVBO"}`)},
 		session.ModelAnswered{Text: "Done.", Final: true},
 	)
-	got, err := as("ada").Trajectory(t.Context(), id)
+	got, err := r.clientOf("ada").Trajectory(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +69,7 @@ func TestTrajectory(t *testing.T) {
 		}
 	}
 	var saved bytes.Buffer
-	if err := as("ada").SaveTrajectory(t.Context(), id, &saved); err != nil {
+	if err := r.clientOf("ada").SaveTrajectory(t.Context(), id, &saved); err != nil {
 		t.Fatal(err)
 	}
 	var again api.Trajectory
@@ -113,7 +81,7 @@ func TestTrajectory(t *testing.T) {
 		t.Errorf("%v: %+v", err, steps)
 	}
 	for user, id := range map[string]string{"bob": id, "ada": "nothing"} {
-		if _, err := as(user).Trajectory(t.Context(), id); !client.IsNotFound(err) {
+		if _, err := r.clientOf(user).Trajectory(t.Context(), id); !client.IsNotFound(err) {
 			t.Errorf("%s sees %s: %v", user, id, err)
 		}
 	}
@@ -123,7 +91,6 @@ func TestTrajectory(t *testing.T) {
 func TestLongTrajectory(t *testing.T) {
 	r := newRig(t)
 	r.settle("ada")
-	as := r.trajectories()
 	id := r.create(`{}`)
 	text := strings.Repeat("x", 4<<10)
 	for range 20 {
@@ -133,7 +100,7 @@ func TestLongTrajectory(t *testing.T) {
 		}
 		r.append(id, many...)
 	}
-	got, err := as("ada").Trajectory(t.Context(), id)
+	got, err := r.clientOf("ada").Trajectory(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -262,7 +262,7 @@ func (h *hands) chunked(id string, files ...client.Upload) *http.Request {
 func TestUploadThatBreaksOff(t *testing.T) {
 	finished := make(chan Finished, 10)
 	h := newHands(t, tune{config: func(c *Config) {
-		c.Observe = func(f Finished) {
+		c.Telemetry.Observe = func(f Finished) {
 			if strings.HasSuffix(f.Route, "/upload-files") {
 				finished <- f
 			}

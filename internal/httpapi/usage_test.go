@@ -21,7 +21,7 @@ func (r *rig) spent(user string, month session.Month, spent, reserved session.Mo
 }
 
 func TestUsage(t *testing.T) {
-	r := newRig(t, tune{config: func(c *Config) { c.Usage.Limit = 20e9 }})
+	r := newRig(t, tune{config: func(c *Config) { c.Account.Usage.Limit = 20e9 }})
 	now := session.MonthOf(time.Now())
 	r.spent("ada", now, 1.25e9, 0.5e9)
 	r.spent("ada", now, 0.25e9, 0.25e9)
@@ -62,7 +62,7 @@ func TestUsageOfOthers(t *testing.T) {
 
 // A limit that cannot be kept is not promised.
 func TestUserLimitNeedsAPrice(t *testing.T) {
-	r := newRig(t, tune{config: func(c *Config) { c.Usage.Limit = 20e9 }})
+	r := newRig(t, tune{config: func(c *Config) { c.Account.Usage.Limit = 20e9 }})
 	r.do("POST", "/api/settings", `{"llm_model":"`+unpriced+`","llm_api_key":"k"}`).want(t, 200)
 	r.do("POST", "/api/conversations", `{}`).want(t, 400, api.CodePriceUnknown)
 	r.do("POST", "/api/settings", `{"llm_model":"`+priced+`"}`).want(t, 200)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestUsers(t *testing.T) {
-	r := newRig(t, tune{config: func(c *Config) { c.Usage.Limit = 20e9 }})
+	r := newRig(t, tune{config: func(c *Config) { c.Account.Usage.Limit = 20e9 }})
 	r.settle("ada")
 	r.create(`{}`)
 	r.spent("ada", session.MonthOf(time.Now()), 0.25e9, 0)

@@ -159,7 +159,7 @@ func TestClaimedPrivilegeIsIgnored(t *testing.T) {
 
 func TestMetricsForAdmins(t *testing.T) {
 	r := newRig(t, tune{config: func(c *Config) {
-		c.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("up 1\n")) })
+		c.Telemetry.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("up 1\n")) })
 	}})
 	r.as("admin", "GET", "/metrics", "").want(t, 200, "up 1")
 	r.as("ada", "GET", "/metrics", "").want(t, http.StatusForbidden, "admin key")
@@ -170,7 +170,7 @@ func TestMetricsForAdmins(t *testing.T) {
 func TestHealth(t *testing.T) {
 	broken := false
 	r := newRig(t, tune{config: func(c *Config) {
-		c.Ready = func(context.Context) error {
+		c.Server.Ready = func(context.Context) error {
 			if broken {
 				return fmt.Errorf("the disk is full")
 			}

@@ -30,7 +30,7 @@ func withWebhooks(t *testing.T) (*rig, store.Webhooks) {
 	}
 	store := db.Webhooks()
 	return newRig(t, tune{config: func(c *Config) {
-		c.Hooks.Webhooks = &notify.Hooks{Store: store, Deliveries: store, Seal: c.Seal, Redact: c.Redact}
+		c.Hooks.Webhooks = &notify.Hooks{Store: store, Deliveries: store, Seal: c.Retries.Seal, Redact: c.Account.Redact}
 	}}), store
 }
 

@@ -65,9 +65,9 @@ func newHandsWith(t *testing.T, wrap func(*host.Driver) sandbox.Driver, s *specs
 	}
 	h.driver = driver
 	h.rig = newRig(t, append([]tune{{config: func(c *Config) {
-		h.keeper = workspace.New(workspace.Config{Driver: wrap(driver), Name: host.Name, Sessions: c.Sessions, Index: c.Index, Logger: c.Logger, Spec: s.get,
+		h.keeper = workspace.New(workspace.Config{Driver: wrap(driver), Name: host.Name, Sessions: c.Conversations.Sessions, Index: c.Conversations.Index, Logger: c.Logger, Spec: s.get,
 			Forgotten: func(_ context.Context, id session.ID) { h.forgotten <- id }})
-		c.Sessions.Observe(h.keeper)
+		c.Conversations.Sessions.Observe(h.keeper)
 		c.Files.Workspaces, c.Files.ServerPolicy = h.keeper, egress.Policy{Mode: egress.Open}
 	}}}, tunes...)...)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -23,7 +23,7 @@ type Masks struct {
 	owners map[session.ID]string
 }
 
-// Event implements httpapi.Config.Mask.
+// Event implements conversations.Config.Mask.
 func (m *Masks) Event(ctx context.Context, owner string, event []byte) ([]byte, error) {
 	masker, err := m.Settings.Masker(ctx, owner)
 	if err != nil {

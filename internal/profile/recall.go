@@ -125,7 +125,7 @@ func (b *Builder) searchKey(ctx context.Context, owner string) (string, error) {
 	return key, err
 }
 
-// MicroagentList implements httpapi.Config.Microagents.
+// MicroagentList implements conversations.Config.Microagents.
 func (b *Builder) MicroagentList(ctx context.Context, _ string, id session.ID) ([]api.Microagent, error) {
 	st, err := b.Sessions.Load(ctx, id)
 	if err != nil {

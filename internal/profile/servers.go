@@ -174,7 +174,7 @@ func (b *Builder) report(id session.ID, masker *secret.Masker, s mcp.Status) {
 	}
 }
 
-// ServerStates implements httpapi.Config.MCPStates.
+// ServerStates implements conversations.Config.MCPStates.
 func (b *Builder) ServerStates(ctx context.Context, owner string, id session.ID) ([]api.MCPServerStatus, error) {
 	masker, err := b.Settings.Masker(ctx, owner)
 	if err != nil {
@@ -188,7 +188,7 @@ func (b *Builder) ServerStates(ctx context.Context, owner string, id session.ID)
 	return out, nil
 }
 
-// TestServers implements httpapi.Config.TestMCP.
+// TestServers implements account.Config.TestMCP.
 func (b *Builder) TestServers(ctx context.Context, user string, m settings.MCP) ([]api.MCPServerStatus, error) {
 	masker, err := b.Settings.Masker(ctx, user)
 	if err != nil {

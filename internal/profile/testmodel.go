@@ -13,7 +13,7 @@ import (
 	"deckhand/internal/settings"
 )
 
-// Test implements httpapi.Config.TestModel: the stored settings, changed by
+// Test implements account.Config.TestModel: the stored settings, changed by
 // what was sent, are tried and forgotten.
 func (m *Models) Test(ctx context.Context, user string, in api.TestModel) (api.ModelReport, error) {
 	stored, err := m.Settings.Get(ctx, user)

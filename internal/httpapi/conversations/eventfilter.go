@@ -1,0 +1,112 @@
+package conversations
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"deckhand/api"
+	"deckhand/internal/session"
+)
+
+const aboutEvents = "Filters are applied before pagination: limit counts matching events. Filters may also be sent in a JSON body, as some legacy clients do; query parameters take precedence. " +
+	"A type is the value of action or observation, such as run or agent_state_changed. Dates without a time zone are UTC; a date without a time means the start of the day."
+
+// eventFilter says which events of a conversation somebody wants.
+type eventFilter struct {
+	query            []byte // in lower case
+	include, exclude []string
+	source           string
+	from, until      time.Time
+	hidden           map[int64]bool // by number
+	statuses         bool
+}
+
+// newEventFilter joins what the query and the body say.
+func newEventFilter(q eventQuery, body api.EventFilter) (eventFilter, error) {
+	faults := &api.ValidationError{}
+	choose := func(name, asked string, in api.Opt[string]) (string, []any) {
+		if asked != "" {
+			return asked, []any{"query", name}
+		}
+		return in.Value, []any{"body", name}
+	}
+	day := func(name, asked string, in api.Opt[string]) time.Time {
+		text, loc := choose(name, asked, in)
+		t, err := parseDate(text)
+		if err != nil {
+			faults.Detail = append(faults.Detail, api.FieldError{Loc: loc, Type: "datetime_parsing", Msg: "Must be a date such as 2026-03-01 or 2026-03-01T12:00:00Z."})
+		}
+		return t
+	}
+	kinds := func(asked string, in api.Opt[[]string]) []string {
+		if asked != "" {
+			return strings.Split(asked, ",")
+		}
+		return in.Value
+	}
+	f := eventFilter{statuses: q.Statuses, include: kinds(q.IncludeTypes, body.IncludeTypes), exclude: kinds(q.ExcludeTypes, body.ExcludeTypes),
+		from: day("start_date", q.StartDate, body.StartDate), until: day("end_date", q.EndDate, body.EndDate)}
+	f.source, _ = choose("source", q.Source, body.Source)
+	text, _ := choose("query", q.Text, body.Query)
+	f.query = []byte(strings.ToLower(text))
+	if len(faults.Detail) > 0 {
+		return f, faults
+	}
+	return f, nil
+}
+
+// dates are how clients write them; the reference writes none with a zone.
+var dates = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", time.DateOnly}
+
+func parseDate(text string) (t time.Time, err error) {
+	if text == "" {
+		return t, nil
+	}
+	for _, layout := range dates {
+		if t, err = time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return t, err
+}
+
+// wants reports whether an event, and the JSON made of it, is one of those.
+func (f *eventFilter) wants(e session.Event, event []byte) bool {
+	if f.hidden[e.Number] || !f.from.IsZero() && e.At.Before(f.from) || !f.until.IsZero() && e.At.After(f.until) {
+		return false
+	}
+	if len(f.query) > 0 && !bytes.Contains(bytes.ToLower(event), f.query) {
+		return false
+	}
+	if f.source == "" && len(f.include)+len(f.exclude) == 0 {
+		return true
+	}
+	var head struct{ Source, Action, Observation string }
+	if json.Unmarshal(event, &head) != nil {
+		return false
+	}
+	is := func(kind string) bool { return kind != "" && (kind == head.Action || kind == head.Observation) }
+	return (f.source == "" || f.source == head.Source) &&
+		(len(f.include) == 0 || slices.ContainsFunc(f.include, is)) && !slices.ContainsFunc(f.exclude, is)
+}
+
+// eventsWanted makes the filter of a request. Which calls are hidden is known from
+// their results, which come later, so the log is read for it.
+func (d *Door) eventsWanted(ctx context.Context, row session.Row, q eventQuery, body api.EventFilter) (*eventFilter, error) {
+	f, err := newEventFilter(q, body)
+	if err != nil {
+		return nil, err
+	}
+	exclude := body.ExcludeHidden.Value
+	if q.ExcludeHidden != nil {
+		exclude = *q.ExcludeHidden
+	}
+	if exclude {
+		f.hidden, err = d.hiddenCalls(ctx, row)
+	}
+	return &f, err
+}

@@ -1,0 +1,34 @@
+package conversations
+
+import (
+	"context"
+
+	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/session"
+)
+
+const aboutOverrides = "Overrides replace the settings for this conversation. They apply from the next model call, also during a turn, and survive restarts. " +
+	"A conversation that was stopped by its budget continues when the new budget is higher. A model of another provider than the stored key's is a 400, and so is a budget for a model without a known price."
+
+func (d *Door) getOverrides(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Overrides, error) {
+	row, err := d.row(ctx, c, p.ID)
+	if err != nil {
+		return api.Overrides{}, err
+	}
+	st, err := d.Sessions.Load(ctx, row.ID)
+	return describeOverrides(st.Overrides), err
+}
+
+func describeOverrides(o session.Overridden) api.Overrides {
+	out := api.Overrides{LLMModel: rest.OrNull(o.Model)}
+	if o.Limited {
+		out.MaxBudgetPerTask = new(o.Budget.Dollars())
+	}
+	return out
+}
+
+func (d *Door) setOverrides(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SetOverrides) (api.Overrides, error) {
+	chosen, err := d.Service.Override(ctx, c.Who.User, session.ID(p.ID), b)
+	return describeOverrides(chosen), err
+}

@@ -1,0 +1,86 @@
+package conversations
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"deckhand/api"
+	usecase "deckhand/internal/conversation"
+	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+)
+
+const aboutTrust = "A repository is trusted if you can push to it, or if you add it to your trusted repositories. In an untrusted repository, the sandbox does not get your custom secrets, stdio MCP servers with env values do not start, " +
+	"the setup script runs without network access, and git hooks are not installed. Processes that already run in the sandbox are not affected by a change."
+
+func (d *Door) getTrust(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Trust, error) {
+	row, err := d.row(ctx, c, p.ID)
+	if err != nil {
+		return api.Trust{}, err
+	}
+	st, err := d.Sessions.Load(ctx, row.ID)
+	if err != nil {
+		return api.Trust{}, err
+	}
+	return d.trust(ctx, st)
+}
+
+func (d *Door) trust(ctx context.Context, st session.State) (api.Trust, error) {
+	out := api.Trust{Trusted: st.Trusts(), Reason: rest.OrNull(string(st.Trust.Reason))}
+	s, err := d.Settings.Get(ctx, st.Owner)
+	if err != nil && !errors.Is(err, settings.ErrNotFound) {
+		return out, err
+	}
+	out.Repository = rest.OrNull(d.RepositoryName(st.Created, s))
+	return out, nil
+}
+
+func (d *Door) getTrusted(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.TrustedRepositories, error) {
+	out := api.TrustedRepositories{Repositories: []string{}}
+	err := d.Settings.Read(ctx, c.Who.User, func(s *settings.Settings) { out.Repositories = append(out.Repositories, s.TrustedRepositories...) })
+	if errors.Is(err, settings.ErrNotFound) {
+		err = nil
+	}
+	return out, err
+}
+
+func (d *Door) setTrusted(ctx context.Context, c *rest.Call, _ rest.None, b api.TrustedRepositories) (api.TrustedRepositories, error) {
+	if err := d.Settings.Change(ctx, c.Who.User, func(s *settings.Settings) error { return s.TrustOnly(b.Repositories) }); err != nil {
+		return api.TrustedRepositories{}, err
+	}
+	return d.getTrusted(ctx, c, rest.None{}, rest.None{})
+}
+
+// setTrust marks the repository in the settings and in the conversation. If the
+// second fails, the first holds all the same from the next start on.
+func (d *Door) setTrust(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SetTrust) (api.Trust, error) {
+	row, err := d.row(ctx, c, p.ID)
+	if err != nil {
+		return api.Trust{}, err
+	}
+	st, err := d.Sessions.Load(ctx, row.ID)
+	if err != nil {
+		return api.Trust{}, err
+	}
+	if st.Created.Repository == "" {
+		return api.Trust{}, rest.Fail(http.StatusConflict, api.CodeConflict, "The conversation has no repository.")
+	}
+	err = d.Settings.Change(ctx, c.Who.User, func(s *settings.Settings) error {
+		if name := d.RepositoryName(st.Created, *s); name != "" && st.Created.Outside == "" {
+			s.Trust(name, b.Trusted)
+		}
+		return nil
+	})
+	if err != nil {
+		return api.Trust{}, usecase.SettingsMissing(err)
+	}
+	st, err = d.Service.Change(ctx, c.Who.User, session.ID(p.ID), func(s session.State) ([]session.Payload, error) {
+		return s.SetTrust(session.TrustSet{Trusted: b.Trusted, Reason: session.TrustByUser})
+	})
+	if err != nil {
+		return api.Trust{}, err
+	}
+	return d.trust(ctx, st)
+}

@@ -1,0 +1,51 @@
+package mcp
+
+import (
+	"context"
+	"log/slog"
+
+	"deckhand/api"
+	usecase "deckhand/internal/conversation"
+	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/live"
+	"deckhand/internal/session"
+	"deckhand/internal/tool"
+)
+
+// Routes are those of the MCP server.
+func (d *Door) Routes() []rest.Route {
+	return []rest.Route{
+		rest.Raw(rest.Route{Method: "POST", Path: "/mcp", ID: "ownMCP", Stream: true, Tag: rest.TagConversations, Summary: "Call Deckhand as an MCP server", About: aboutOwnMCP}, describeOwnMCP, d.serveOwnMCP),
+		rest.Raw(rest.Route{Method: "POST", Path: "/mcp/mcp", ID: "ownMCPAlias", Stream: true, Tag: rest.TagOlder, Summary: "Call Deckhand as an MCP server (legacy path)", About: aboutOwnMCP}, describeOwnMCP, d.serveOwnMCP),
+	}
+}
+
+// Config is what the tools need beside conversations.
+type Config struct {
+	// Proposers are the tools that open pull requests for a user, in a conversation
+	// of theirs or, if id is "", in none; nil if there are none.
+	Proposers func(ctx context.Context, user string, id session.ID) ([]tool.Tool, error)
+}
+
+// queries are routes on conversations that tools call too. Their answers are encoded as JSON.
+type queries interface {
+	Events(ctx context.Context, c *rest.Call, id string, start, limit int64) (any, error)
+	Conversation(ctx context.Context, c *rest.Call, id string) (any, error)
+	List(ctx context.Context, c *rest.Call, status, text, pageID string, limit int64) (any, error)
+	Stop(ctx context.Context, c *rest.Call, id string) (any, error)
+	// Created answers for a conversation that was created.
+	Created(c *rest.Call, m usecase.Created) api.ConversationResponse
+}
+
+// Door lets external agents use conversations as tools.
+type Door struct {
+	Config
+	Conversations *usecase.Service
+	Sessions      *session.Sessions
+	Hub           *live.Hub
+	Queries       queries
+	Retries       *rest.Retries
+	Schemas       *rest.Schemas
+	Life          rest.Lifetime
+	Logger        *slog.Logger
+}
