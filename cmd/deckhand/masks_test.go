@@ -222,8 +222,10 @@ func TestPrintedSecretsAreNotOnDisk(t *testing.T) {
 			t.Errorf("%s the secret is in %v", when, found)
 		}
 	}
-	waits := `echo "first $CANARY"; touch begun; until test -e go; do sleep 0.02; done; echo "second $CANARY"`
-	p := l.person(t, "dora", steps(shell(`echo "zeroth $CANARY"; seq -f "%g $CANARY in a long output" 3000`), shell(waits)), fmt.Sprintf(`"secrets_store":{"custom_secrets":{"CANARY":%q}}`, canary))
+	// With a time of its own the call waits for the command, however long the rest of this test takes.
+	waits := use("execute_bash", map[string]any{"timeout": 600,
+		"command": `echo "first $CANARY"; touch begun; until test -e go; do sleep 0.02; done; echo "second $CANARY"`})
+	p := l.person(t, "dora", steps(shell(`echo "zeroth $CANARY"; seq -f "%g $CANARY in a long output" 3000`), waits), fmt.Sprintf(`"secrets_store":{"custom_secrets":{"CANARY":%q}}`, canary))
 	id := p.create("Print it.")
 	defer func() { p.drop(id) }()
 	until(t, "the command began", func() bool {
