@@ -81,7 +81,8 @@ setup:
 
 # Tests are compiled with the race detector. What only computes is not: SQLite is C
 # translated to Go, used under a lock, and would take a third of the processor time.
-NO_RACE := modernc.org/... github.com/alecthomas/kong compress/flate regexp
+NO_RACE := modernc.org/... github.com/alecthomas/kong github.com/danielgtaylor/huma/v2 github.com/go-json-experiment/json/... \
+	archive/... compress/flate encoding/base64 hash/... regexp strconv strings unicode/utf8
 RACE  := CGO_ENABLED=1 GORACE=atexit_sleep_ms=10 GOFLAGS="$(strip $(GOFLAGS) -trimpath -buildvcs=false $(NO_RACE:%=-gcflags=%=-race=false))"
 SUITE := bin/suite -p=3 -timeout=30m -vet=off
 
@@ -103,7 +104,7 @@ test: setup build suite ## everything: set-up, build, all tests with the race de
 		export "$$host"; trap 'scripts/engine stop bin/engine' EXIT; \
 	else test "$${CI:-}" != true; fi; \
 	if command -v "$$(go env CC)" >/dev/null; then \
-		$(RACE) $(BUILT) $(SUITE) -rerun -leftovers -parallel=4 -race -- $(or $(PACKAGES),./...); \
+		$(RACE) $(BUILT) $(SUITE) -p=2 -rerun -leftovers -parallel=4 -race -- $(or $(PACKAGES),./...); \
 	else echo 'RUNNING WITHOUT THE RACE DETECTOR: there is no C compiler'; \
 		$(STATIC) $(BUILT) $(SUITE) -rerun -leftovers -parallel=4 -- $(or $(PACKAGES),./...); fi
 

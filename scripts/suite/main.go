@@ -149,37 +149,4 @@ func list(ctx context.Context, patterns []string) ([]string, error) {
 	return packages, nil
 }
 
-// goTest runs go test once and feeds what it says to the report. That tests fail
-// is no error here; that go test says nothing of a package is.
-func goTest(ctx context.Context, r *report, env, flags, packages []string) error {
-	args := append([]string{"test", "-json"}, flags...)
-	// Results of a measured run cannot be reused, and must not be.
-	if self, err := os.Executable(); env != nil && err == nil {
-		args = append(args, "-exec", self+" measure")
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
-	cmd.Stderr = os.Stderr
-	cmd.Env = env
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 30 * time.Second
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	if err := r.read(out); err != nil {
-		return err
-	}
-	err = cmd.Wait()
-	if _, exited := err.(*exec.ExitError); err != nil && !exited {
-		return err
-	}
-	if err != nil && len(r.failed()) == 0 {
-		return fmt.Errorf("go test: %w", err)
-	}
-	return nil
-}
-
 func short(pkg string) string { return strings.TrimPrefix(pkg, "deckhand/") }

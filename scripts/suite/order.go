@@ -15,3 +15,9 @@ var slowest = []string{
 	"internal/live",
 	"internal/agent",
 }
+
+// plain are the packages that make test runs without the race detector. Most of
+// what cmd/deckhand tests is the built program in processes of its own, in which there
+// is none either; the packages that it is made of are tested with it, and make soak
+// tests this one with it too.
+var plain = []string{"cmd/deckhand"}

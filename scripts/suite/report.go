@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -38,6 +39,7 @@ type timing struct {
 
 // report collects what go test says.
 type report struct {
+	mu       sync.Mutex // two runs of go test may speak at once
 	out      io.Writer
 	packages int // how many are expected
 	ended    int
@@ -63,12 +65,7 @@ func (r *report) read(in io.Reader) error {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {
-			var e event
-			if json.Unmarshal(line, &e) != nil {
-				fmt.Fprintf(r.out, "%s", line)
-			} else {
-				r.note(e)
-			}
+			r.take(line)
 		}
 		if err == io.EOF {
 			return nil
@@ -77,6 +74,17 @@ func (r *report) read(in io.Reader) error {
 			return err
 		}
 	}
+}
+
+func (r *report) take(line []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var e event
+	if json.Unmarshal(line, &e) != nil {
+		fmt.Fprintf(r.out, "%s", line)
+		return
+	}
+	r.note(e)
 }
 
 func (r *report) note(e event) {
@@ -144,6 +152,13 @@ func (r *report) endPackage(e event) {
 			delete(r.output, open)
 		}
 	}
+}
+
+// anyFailed tells whether something in one of these packages failed.
+func (r *report) anyFailed(packages []string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.failed(), func(n name) bool { return slices.Contains(packages, n.Package) })
 }
 
 // failed lists what failed: the innermost tests, and packages that failed
