@@ -37,6 +37,9 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 	if _, err := d.path(h); err != nil {
 		return sandbox.Handle{}, err
 	}
+	if err := ctx.Err(); err != nil {
+		return sandbox.Handle{}, err
+	}
 	if spec.Image != "" {
 		return sandbox.Handle{}, &sandbox.Unavailable{Reason: "The local sandbox driver cannot run container images, so it cannot use " + spec.Image +
 			". Clear the image in the settings, or start the server with --sandbox docker."}
