@@ -39,6 +39,7 @@ var rough = []struct {
 	{text: "enable -n printf", only: "bash"}, {text: "enable -n eval", only: "bash"}, {text: "enable -n read", only: "bash"}, {text: "enable -n trap", only: "bash"},
 	{text: "enable -n : command exec printf return set unset", only: "bash"}, {text: "enable -n builtin", only: "bash"},
 	{text: "enable -n enable builtin", only: "bash", ends: true}, {text: "exec 2>/dev/null; enable -n enable builtin printf", only: "bash", ends: true},
+	{text: "disable printf", only: "zsh", either: true}, {text: "disable enable printf", only: "zsh", either: true}, {text: "disable read", only: "zsh", either: true}, {text: "disable eval exec set trap unset :", only: "zsh", either: true},
 	{text: "exec 10<&-", only: "busybox", either: true}, {text: "exec 10>&- 11>&- 12>&-", only: "busybox", ends: true},
 	{text: "readonly IFS"}, {text: "IFS=0123456789; readonly IFS"}, {text: "readonly PS1 PS2 PS4"}, {text: "IFS=./; readonly IFS"},
 	{text: "cat <<E\nbody"}, {text: "cat <<'E'"}, {text: "unset PATH"}, {text: "return 3"}, {text: "break"},

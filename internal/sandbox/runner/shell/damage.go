@@ -85,7 +85,7 @@ func (p *process) quiet() bool {
 	if group := p.tty.foreground(); group != p.PID && syscall.Kill(-group, 0) == nil {
 		return false
 	}
-	if p.dialect == &bash && waiting(p.lines) != 0 {
+	if waiting(p.names) != 0 || p.dialect == &bash && waiting(p.lines) != 0 {
 		return false
 	}
 	stat, err := os.ReadFile(procFile(p.PID, "stat"))
@@ -102,11 +102,11 @@ func (p *process) unread() bool {
 	return len(p.queue) > 0
 }
 
-// reads reports whether the standard input of the shell is its pipe, and so not a
-// command's.
+// reads reports whether the standard input of the shell is one of its pipes, and so
+// not a command's.
 func (p *process) reads() bool {
 	to, err := os.Readlink(procFile(p.PID, "fd/0"))
-	return err == nil && to == p.pipe
+	return err == nil && (to == p.pipe || to == p.namePipe)
 }
 
 // waiting is how much of what was written into a pipe or came from a terminal was not

@@ -159,7 +159,8 @@ var plain = dialect{
 			`case ${ZSH_VERSION-} in ?*) unsetopt promptcr promptsp;; esac`,
 			`unset HISTFILE MAILCHECK TMOUT`, `umask 022`, `__dh_n=0 __dh_s=0 __dh_d=1 __dh_f= __dh_v= __dh_x= __dh_o= __dh_i=`,
 			`__dh_m() { command printf "$@" >&9 || command printf "$@" >&9 || command printf "$@" >&9; }`,
-			`__dh_q() { __dh_z=$?; case $- in *v*) __dh_v=v; command set +v;; esac; case $- in *x*) __dh_x=x;; esac; case $__dh_d in 0) __dh_s=$__dh_z __dh_d=1;; esac; }`,
+			// What zsh has disabled it would look for on the disk, and take its end for that of a job.
+			`__dh_q() { __dh_z=$?; case ${ZSH_VERSION-} in ?*) command enable . : exec printf read return set unset;; esac; case $- in *v*) __dh_v=v; command set +v;; esac; case $- in *x*) __dh_x=x;; esac; case $__dh_d in 0) __dh_s=$__dh_z __dh_d=1;; esac; }`,
 			`__dh_t() { __dh_m '` + mark + `;t;%s;%s\a' "$__dh_n" "$__dh_s"; }`,
 			// See plainName. What IFS is must not matter: it may be read-only.
 			`__dh_g() { command read -r __dh_i <&8 && { __dh_i=${__dh_i#.}; __dh_i=${__dh_i# }; __dh_n=${__dh_i%% *}; ` +

@@ -83,11 +83,12 @@ type process struct {
 	errexit bool     // "set -e" was on when the last command ended
 	traced  bool     // "set -x" or "set -v" may have been
 	scanner *scanner
-	// pipe is what the kernel calls the pipe of lines, program what the process runs
-	// as long as it is a shell.
-	pipe    string
-	program string
-	broken  bool // it was ended during a command because it cannot be used any more
+	// pipe and namePipe are what the kernel calls the pipes of lines and of names,
+	// program is what the process runs as long as it is a shell.
+	pipe     string
+	namePipe string
+	program  string
+	broken   bool // it was ended during a command because it cannot be used any more
 }
 
 // add gives output to those who wait, or keeps it for who comes next. The caller
@@ -221,7 +222,7 @@ func (sh *shell) launch() error {
 	}
 	mark := word()
 	p.scanner = newScanner(mark, p.dialect.ourLines())
-	p.pipe = pipeName(p.lines)
+	p.pipe, p.namePipe = pipeName(p.lines), pipeName(p.names)
 	first := p.dialect.ready(mark)
 	if p.dialect == &plain {
 		first += plainLine
