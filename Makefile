@@ -96,7 +96,7 @@ suite:
 	@mkdir -p bin
 	@$(STATIC) go build -o bin/suite ./scripts/suite
 
-# Three packages at a time, the slowest first. The engine and what else the tests
+# Three packages at a time, the slowest first, and beside them cmd/deckhand. The engine and what else the tests
 # need is started here; bin/suite reports what they leave behind.
 test: setup build suite ## everything: set-up, build, all tests with the race detector
 	$(call say,test: the web page)
@@ -106,7 +106,7 @@ test: setup build suite ## everything: set-up, build, all tests with the race de
 		export "$$host"; trap 'scripts/engine stop bin/engine' EXIT; \
 	else test "$${CI:-}" != true; fi; \
 	if command -v "$$(go env CC)" >/dev/null; then \
-		$(RACE) $(BUILT) $(SUITE) -p=2 -rerun -leftovers -parallel=4 -race -- $(or $(PACKAGES),./...); \
+		$(RACE) $(BUILT) $(SUITE) -rerun -leftovers -parallel=4 -race -- $(or $(PACKAGES),./...); \
 	else echo 'RUNNING WITHOUT THE RACE DETECTOR: there is no C compiler'; \
 		$(STATIC) $(BUILT) $(SUITE) -rerun -leftovers -parallel=4 -- $(or $(PACKAGES),./...); fi
 
