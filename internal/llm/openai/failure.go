@@ -41,7 +41,7 @@ func (w wire) classify(err error, began bool) *llm.Error {
 	case errors.As(err, &unreadable):
 		said.message = unreadable.Error()
 		out.Class = llm.ClassInternal
-	case errors.As(err, &address) && strings.Contains(address.Err.Error(), "origin must match"): // the SDK's only word for it
+	case errors.Is(err, errElsewhere):
 		said.message = "the server redirects to another host, but the key belongs to this one; use the URL of the other host"
 		out.Class = llm.ClassRequest
 	case errors.As(err, &address): // without the address, which may have a secret in it

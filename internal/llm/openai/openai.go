@@ -12,9 +12,6 @@ import (
 	"net/url"
 	"strings"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-
 	"deckhand/internal/llm"
 )
 
@@ -48,7 +45,10 @@ type wire struct {
 	name    string
 	opts    Options
 	own     bool // it is OpenAI itself
-	client  *sdk.Client
+	client  *http.Client
+	base    string // the folder of the API
+	query   string // of every request, with its question mark
+	header  http.Header
 	secrets []string // must not appear in messages
 	err     error    // why no request can be made
 }
@@ -68,40 +68,67 @@ func newWire(c llm.Config, name string, o Options, azurePath string) wire {
 		w.err = err
 		return w
 	}
-	request := []option.RequestOption{
-		option.WithBaseURL(base),
-		option.WithHTTPClient(c.Client),
-		option.WithMaxRetries(0),
-		option.WithMiddleware(onlyStreams),
+	w.base, w.header = base.String(), http.Header{}
+	if len(query) > 0 {
+		w.query = "?" + query.Encode()
 	}
-	for k := range query {
-		request = append(request, option.WithQuery(k, query.Get(k)))
-	}
+	w.client = stayingAt(base, c.Client)
 	switch {
 	case c.APIKey != "" && o.Azure:
-		request = append(request, option.WithHeader("api-key", c.APIKey))
+		w.header.Set("Api-Key", c.APIKey)
 	case c.APIKey != "":
-		request = append(request, option.WithAPIKey(c.APIKey))
+		w.header.Set("Authorization", "Bearer "+c.APIKey)
 	}
 	for k, v := range o.Headers {
-		request = append(request, option.WithHeader(k, v))
+		w.header.Set(k, v)
 	}
-	// Not by the SDK's constructor, which reads the operator's environment.
-	w.client = &sdk.Client{Options: request}
 	return w
 }
 
+// errElsewhere is why a redirect to another origin is not followed.
+var errElsewhere = errors.New("redirected to another origin")
+
+// stayingAt is the client, and follows redirects to the origin of base only: the
+// key belongs to that one.
+func stayingAt(base *url.URL, client *http.Client) *http.Client {
+	if client == nil {
+		client = http.DefaultClient
+	}
+	staying := *client
+	staying.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		switch {
+		case origin(req.URL) != origin(base):
+			return errElsewhere
+		case client.CheckRedirect != nil:
+			return client.CheckRedirect(req, via)
+		case len(via) >= 10: // as net/http does by itself
+			return errors.New("stopped after 10 redirects")
+		}
+		return nil
+	}
+	return &staying
+}
+
+// origin is the scheme, the host and the port of an address.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
+}
+
 // address is where requests go: the folder and what stands in the query.
-func address(base string, o Options, azurePath string) (string, url.Values, error) {
+func address(base string, o Options, azurePath string) (*url.URL, url.Values, error) {
 	if base == "" {
 		if o.Azure {
-			return "", nil, errors.New("an Azure model needs the URL of its resource as base URL")
+			return nil, nil, errors.New("an Azure model needs the URL of its resource as base URL")
 		}
 		base = home
 	}
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return "", nil, errors.New("the base URL must be an http or https URL")
+		return nil, nil, errors.New("the base URL must be an http or https URL")
 	}
 	query := u.Query()
 	u.RawQuery, u.Fragment = "", ""
@@ -117,7 +144,10 @@ func address(base string, o Options, azurePath string) (string, url.Values, erro
 			query.Set("api-version", azureVersion)
 		}
 	}
-	return u.String(), query, nil
+	for name, values := range query {
+		query[name] = values[:1]
+	}
+	return u, query, nil
 }
 
 // refusal is an answer that is not a stream.
@@ -132,13 +162,9 @@ func (r *refusal) Error() string { return fmt.Sprintf("HTTP %d", r.status) }
 // maxRefusal is as much of an error as anybody reads.
 const maxRefusal = 64 << 10
 
-// onlyStreams turns every answer that is not a stream into a *refusal. The SDK
-// would lose the status when the body has not the shape it expects.
-func onlyStreams(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-	res, err := next(req)
-	if err != nil {
-		return nil, err
-	}
+// onlyStreams returns an answer that is a stream, and makes a *refusal of every other.
+func onlyStreams(res *http.Response) (*http.Response, error) {
+	var err error
 	var body []byte
 	kind := strings.ToLower(res.Header.Get("Content-Type"))
 	switch {

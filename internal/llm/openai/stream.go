@@ -5,36 +5,38 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"net/http"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
-	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"deckhand/internal/llm"
 )
 
 // frames sends a request and yields the frames of the answer, or why there are
-// no more. The SDK has the connection and the framing. What is in a frame is
-// read here: the SDK's own types know each field that there ever was, and cost
-// more than all the rest of a call.
+// no more.
 func (w wire) frames(ctx context.Context, path string, b []byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		var res *http.Response
-		if err := w.client.Post(ctx, path, b, &res); err != nil {
+		res, err := llm.Post(ctx, w.client, w.base+"/"+path+w.query, w.header, b)
+		if err == nil {
+			res, err = onlyStreams(res)
+		}
+		if err != nil {
 			yield(nil, err)
 			return
 		}
-		events := ssestream.NewDecoder(res)
-		defer events.Close()
-		for events.Next() {
-			data := events.Event().Data
-			if bytes.HasPrefix(data, []byte("[DONE]")) || !yield(data, nil) {
+		defer res.Body.Close()
+		for e, err := range llm.Events(res.Body) {
+			switch {
+			case err != nil:
+				yield(nil, err)
+				return
+			case len(e.Data) == 0:
+				continue
+			case bytes.HasPrefix(e.Data, []byte("[DONE]")) || !yield(e.Data, nil):
 				return
 			}
-		}
-		if err := events.Err(); err != nil {
-			yield(nil, err)
 		}
 	}
 }

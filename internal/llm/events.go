@@ -1,0 +1,71 @@
+package llm
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"iter"
+	"net/http"
+)
+
+// longestLine is the longest line of a stream that is read, in bytes. A longer
+// one ends the stream with bufio.ErrTooLong.
+const longestLine = 32 << 20
+
+// Event is a server-sent event. Each line of its data ends with a newline.
+type Event struct {
+	Type string
+	Data []byte
+}
+
+// Events reads server-sent events until the stream ends, which is no error. An
+// event that the stream ends in the middle of is left out.
+func Events(r io.Reader) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		lines := bufio.NewScanner(r)
+		lines.Buffer(nil, longestLine)
+		var e Event
+		for lines.Scan() {
+			line := lines.Bytes()
+			if len(line) == 0 {
+				if (e.Type != "" || len(e.Data) > 0) && !yield(e, nil) {
+					return
+				}
+				e = Event{} // with data of its own: readers may keep it
+				continue
+			}
+			name, value, _ := bytes.Cut(line, []byte(":"))
+			if len(value) > 0 && value[0] == ' ' {
+				value = value[1:]
+			}
+			switch string(name) {
+			case "event":
+				e.Type = string(value)
+			case "data":
+				e.Data = append(append(e.Data, value...), '\n')
+			}
+		}
+		if err := lines.Err(); err != nil {
+			yield(Event{}, err)
+		}
+	}
+}
+
+// Post sends JSON to a provider, once: the loop decides about another attempt,
+// because each one is recorded and paid for. header may be nil and wins over the
+// defaults. The response has any status, and a body to close.
+func Post(ctx context.Context, client *http.Client, address string, header http.Header, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}, "User-Agent": {"Deckhand"}}
+	for name, values := range header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	if client == nil {
+		client = http.DefaultClient
+	}
+	return client.Do(req)
+}
