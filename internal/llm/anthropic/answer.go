@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	"deckhand/internal/llm"
 )
 
@@ -15,12 +13,12 @@ type answer struct {
 	window int64
 	began  bool
 	ended  bool
-	stop   sdk.StopReason
+	stop   string
 	// refusal is why the model does not answer, if it says so.
-	refusal string
-	usage   sdk.Usage
-	open    map[int64]*piece
-	order   []*piece
+	refusal                              string
+	input, output, cacheRead, cacheWrite int64
+	open                                 map[int64]*piece
+	order                                []*piece
 }
 
 // piece is a block of content that is being written.
@@ -34,11 +32,11 @@ type piece struct {
 }
 
 // add takes in an event and returns what is new in it.
-func (a *answer) add(e sdk.MessageStreamEventUnion) []llm.Part {
+func (a *answer) add(e event) []llm.Part {
 	a.began = true
 	switch e.Type {
 	case "message_start":
-		a.usage = e.Message.Usage
+		a.count(e.Message.Usage)
 	case "content_block_start":
 		return a.start(e)
 	case "content_block_delta":
@@ -59,8 +57,8 @@ func (a *answer) add(e sdk.MessageStreamEventUnion) []llm.Part {
 }
 
 // start begins a block. Some servers put its first words here already.
-func (a *answer) start(e sdk.MessageStreamEventUnion) []llm.Part {
-	b := e.ContentBlock
+func (a *answer) start(e event) []llm.Part {
+	b := e.Block
 	p := &piece{kind: b.Type, signature: b.Signature, data: b.Data, id: b.ID, name: b.Name}
 	if a.open == nil {
 		a.open = map[int64]*piece{}
@@ -73,14 +71,14 @@ func (a *answer) start(e sdk.MessageStreamEventUnion) []llm.Part {
 	case "thinking":
 		return p.think(b.Thinking)
 	case "tool_use":
-		if input := b.JSON.Input.Raw(); input != "{}" && input != "null" {
+		if input := string(b.Input); input != "{}" && input != "null" {
 			p.text.WriteString(input)
 		}
 	}
 	return nil
 }
 
-func (p *piece) grow(d sdk.MessageStreamEventUnionDelta) []llm.Part {
+func (p *piece) grow(d delta) []llm.Part {
 	switch d.Type {
 	case "text_delta":
 		return p.say(d.Text)
@@ -137,21 +135,26 @@ func arguments(text string) json.RawMessage {
 
 // settle takes in how the answer ended. Counts are totals; those that are not
 // there keep what the start said.
-func (a *answer) settle(e sdk.MessageStreamEventUnion) {
+func (a *answer) settle(e event) {
 	if e.Delta.StopReason != "" {
 		a.stop = e.Delta.StopReason
 	}
 	a.refusal = e.Delta.StopDetails.Explanation
-	u := e.Usage
-	a.usage.OutputTokens = u.OutputTokens
-	if u.JSON.InputTokens.Valid() {
-		a.usage.InputTokens = u.InputTokens
-	}
-	if u.JSON.CacheReadInputTokens.Valid() {
-		a.usage.CacheReadInputTokens = u.CacheReadInputTokens
-	}
-	if u.JSON.CacheCreationInputTokens.Valid() {
-		a.usage.CacheCreationInputTokens = u.CacheCreationInputTokens
+	a.output = 0 // what the start said was before the answer
+	a.count(e.Usage)
+}
+
+// count takes in the counts that are there.
+func (a *answer) count(u usage) {
+	set(&a.input, u.Input)
+	set(&a.output, u.Output)
+	set(&a.cacheRead, u.CacheRead)
+	set(&a.cacheWrite, u.CacheWrite)
+}
+
+func set(total *int64, said *count) {
+	if said != nil {
+		*total = int64(*said)
 	}
 }
 
@@ -165,14 +168,13 @@ func (a *answer) rest() []llm.Part {
 }
 
 func (a *answer) done() *llm.Done {
-	u := a.usage
 	return &llm.Done{
 		Usage: llm.Usage{
-			Input:  u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
-			Output: u.OutputTokens, CacheRead: u.CacheReadInputTokens, CacheWrite: u.CacheCreationInputTokens,
+			Input:  a.input + a.cacheRead + a.cacheWrite,
+			Output: a.output, CacheRead: a.cacheRead, CacheWrite: a.cacheWrite,
 			Window: a.window,
 		},
-		Cut: a.stop == sdk.StopReasonMaxTokens || a.stop == sdk.StopReasonModelContextWindowExceeded,
+		Cut: a.stop == "max_tokens" || a.stop == "model_context_window_exceeded",
 		Raw: a.raw(),
 	}
 }

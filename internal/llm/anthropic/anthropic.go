@@ -4,12 +4,13 @@ package anthropic
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"io"
 	"iter"
 	"net/http"
+	"net/url"
 	"strings"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"deckhand/internal/llm"
 )
@@ -29,28 +30,21 @@ type Options struct {
 const address = "https://api.anthropic.com/"
 
 type model struct {
-	name     string
-	options  Options
-	key      string
-	messages sdk.MessageService
+	name    string
+	options Options
+	key     string
+	base    string
+	client  *http.Client
 }
 
 // New makes a model. name is what the provider calls it.
 func New(c llm.Config, name string, o Options) llm.Model {
-	base := strings.TrimSuffix(strings.TrimRight(c.BaseURL, "/"), "/v1")
-	if base == "" {
-		base = address
+	m := &model{name: name, options: o, key: c.APIKey, client: c.Client}
+	m.base = strings.TrimSuffix(strings.TrimRight(c.BaseURL, "/"), "/v1")
+	if m.base == "" {
+		m.base = address
 	}
-	// Not the SDK's own client: that one would take keys and addresses from the
-	// server's environment and send them to where a user points.
-	opts := []option.RequestOption{option.WithBaseURL(base), option.WithMaxRetries(0)}
-	if c.Client != nil {
-		opts = append(opts, option.WithHTTPClient(c.Client))
-	}
-	if c.APIKey != "" {
-		opts = append(opts, option.WithAPIKey(c.APIKey))
-	}
-	return &model{name: name, options: o, key: c.APIKey, messages: sdk.NewMessageService(opts...)}
+	return m
 }
 
 // Stream implements llm.Model.
@@ -59,20 +53,27 @@ func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part,
 		calling, cancel := context.WithCancel(ctx)
 		defer cancel()
 		calling, sent := llm.Sending(calling)
-		params, opts := m.request(req)
-		var response *http.Response
-		stream := m.messages.NewStreaming(calling, params, append(opts, option.WithResponseInto(&response))...)
-		defer stream.Close()
-
 		a := answer{model: m.name, window: m.options.Window}
-		for !a.ended && stream.Next() {
-			for _, part := range a.add(stream.Current()) {
-				if !yield(part, nil) {
-					return
+		response, err := m.send(calling, req)
+		if response != nil {
+			defer response.Body.Close()
+		}
+		if err == nil {
+			for e, broken := range events(response) {
+				if err = broken; err != nil {
+					break
+				}
+				for _, part := range a.add(e) {
+					if !yield(part, nil) {
+						return
+					}
+				}
+				if a.ended {
+					break
 				}
 			}
 		}
-		if err := m.failure(ctx, stream.Err(), response, &a, sent()); err != nil {
+		if err := m.failure(ctx, err, response, &a, sent()); err != nil {
 			yield(llm.Part{}, err)
 			return
 		}
@@ -83,4 +84,72 @@ func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part,
 		}
 		yield(llm.Part{Done: a.done()}, nil)
 	}
+}
+
+// longestRefusal is how much of an error is read, in bytes.
+const longestRefusal = 1 << 20
+
+// send sends a request. An answer that says why there is none comes with a *refusal.
+func (m *model) send(ctx context.Context, req llm.Request) (*http.Response, error) {
+	at, err := url.Parse(m.base)
+	if err != nil {
+		return nil, err
+	}
+	at.Path, at.RawPath = strings.TrimRight(at.Path, "/")+"/", ""
+	if at, err = at.Parse("v1/messages"); err != nil {
+		return nil, err
+	}
+	p, header := m.request(req)
+	body, err := json.Marshal(p)
+	if err != nil { // cannot be: all that comes as JSON was checked
+		return nil, err
+	}
+	response, err := llm.Post(ctx, m.client, at.String(), header, body)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode >= http.StatusBadRequest {
+		said, _ := io.ReadAll(io.LimitReader(response.Body, longestRefusal)) // what was read before it broke is enough
+		return response, &refusal{said}
+	}
+	return response, nil
+}
+
+// known are the frames that an answer is made of. Others came later than this, or
+// say that the server is still there.
+var known = map[string]bool{
+	"message_start": true, "message_delta": true, "message_stop": true,
+	"content_block_start": true, "content_block_delta": true, "content_block_stop": true,
+}
+
+// events are the frames of an answer.
+func events(response *http.Response) iter.Seq2[event, error] {
+	return func(yield func(event, error) bool) {
+		for frame, err := range llm.Events(response.Body) {
+			var e event
+			switch {
+			case err != nil:
+			case frame.Type == "error":
+				err = &refusal{frame.Data}
+			case known[frame.Type]:
+				err = read(frame.Data, &e)
+			default:
+				continue
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// read reads a frame. Values of another kind than expected are left out: one odd
+// field is no reason to lose an answer.
+func read(data []byte, e *event) error {
+	err := json.Unmarshal(data, e)
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return nil
+	}
+	return err
 }

@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	"deckhand/internal/llm"
 )
 
@@ -30,19 +28,17 @@ func (m *model) failure(ctx context.Context, err error, response *http.Response,
 }
 
 func classify(err error, response *http.Response, a *answer) *llm.Error {
-	var said *sdk.Error
+	var said *refusal
 	var broken *json.SyntaxError
 	switch {
 	case errors.As(err, &said):
-		kind, message := words(said.RawJSON())
-		return refused(said.StatusCode, kind, message, said.Response)
-	case err != nil && response != nil && response.StatusCode >= http.StatusBadRequest: // not in the API's words: a proxy
-		return refused(response.StatusCode, "", "", response)
+		kind, message := words(said.body)
+		return refused(response.StatusCode, kind, message, response)
 	case errors.As(err, &broken), errors.Is(err, bufio.ErrTooLong):
 		return &llm.Error{Class: llm.ClassInternal, Message: "the provider sent an invalid response: " + err.Error()}
 	case err != nil:
 		return &llm.Error{Class: llm.ClassNetwork, Message: llm.Unreachable(err), Final: llm.Forbidden(err)}
-	case a.stop == sdk.StopReasonRefusal:
+	case a.stop == "refusal":
 		message := "the model refused to answer"
 		if a.refusal != "" {
 			message += ": " + a.refusal
@@ -53,6 +49,12 @@ func classify(err error, response *http.Response, a *answer) *llm.Error {
 	}
 	return nil
 }
+
+// refusal is an error that the provider reports instead of an answer, or in the
+// middle of one.
+type refusal struct{ body []byte }
+
+func (r *refusal) Error() string { return "received error while streaming: " + string(r.body) }
 
 // refused is an error that the provider reported.
 func refused(status int, kind, message string, response *http.Response) *llm.Error {
@@ -119,13 +121,13 @@ func has(message string, wordings ...string) bool {
 
 // words finds the name and the message in the body of an error. Proxies have
 // shapes of their own.
-func words(body string) (kind, message string) {
+func words(body []byte) (kind, message string) {
 	var e struct {
 		Error   json.RawMessage
 		Message string
 		Detail  string
 	}
-	if json.Unmarshal([]byte(body), &e) != nil {
+	if json.Unmarshal(body, &e) != nil {
 		return "", ""
 	}
 	var inner struct{ Type, Message string }

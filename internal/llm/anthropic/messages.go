@@ -5,22 +5,20 @@ import (
 	"encoding/json"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	"deckhand/internal/llm"
 )
 
 // conversation is the history as the API wants it: user and assistant take
 // turns, results come first in the message after their calls, and nothing is empty.
-func (m *model) conversation(history []llm.Message) []sdk.MessageParam {
-	var out []sdk.MessageParam
+func (m *model) conversation(history []llm.Message) []message {
+	var out []message
 	for _, msg := range history {
-		role, blocks := sdk.MessageParamRoleUser, []sdk.ContentBlockParamUnion(nil)
+		role, blocks := roleUser, []any(nil)
 		switch msg.Role {
 		case llm.Assistant:
-			role, blocks = sdk.MessageParamRoleAssistant, m.said(msg)
+			role, blocks = roleAssistant, m.said(msg)
 		case llm.ToolResult:
-			blocks = []sdk.ContentBlockParamUnion{result(msg)}
+			blocks = []any{result(msg)}
 		default:
 			blocks = shown(msg)
 		}
@@ -31,23 +29,23 @@ func (m *model) conversation(history []llm.Message) []sdk.MessageParam {
 			out[last].Content = append(out[last].Content, blocks...)
 			continue
 		}
-		out = append(out, sdk.MessageParam{Role: role, Content: blocks})
+		out = append(out, message{Role: role, Content: blocks})
 	}
 	return out
 }
 
 // shown is what a person said.
-func shown(msg llm.Message) []sdk.ContentBlockParamUnion {
-	var blocks []sdk.ContentBlockParamUnion
+func shown(msg llm.Message) []any {
+	var blocks []any
 	if strings.TrimSpace(msg.Text) != "" {
-		blocks = append(blocks, sdk.NewTextBlock(msg.Text))
+		blocks = append(blocks, newText(msg.Text))
 	}
 	for _, url := range msg.Images {
 		if mediaType, data, ok := llm.SplitDataURL(url); ok {
-			blocks = append(blocks, sdk.NewImageBlockBase64(mediaType, data))
+			blocks = append(blocks, &imageBlock{Source: imageSource{Data: data, MediaType: mediaType, Type: "base64"}, Type: "image"})
 			continue
 		}
-		blocks = append(blocks, sdk.NewTextBlock(unreadable))
+		blocks = append(blocks, newText(unreadable))
 	}
 	return blocks
 }
@@ -56,33 +54,26 @@ func shown(msg llm.Message) []sdk.ContentBlockParamUnion {
 const unreadable = "[There was an image here that could not be read.]"
 
 // result is the result of a call.
-func result(msg llm.Message) sdk.ContentBlockParamUnion {
-	r := sdk.ToolResultBlockParam{ToolUseID: msg.Call}
-	if msg.Failed {
-		r.IsError = sdk.Bool(true)
-	}
-	for _, b := range shown(msg) {
-		r.Content = append(r.Content, sdk.ToolResultBlockParamContentUnion{OfText: b.OfText, OfImage: b.OfImage})
-	}
-	return sdk.ContentBlockParamUnion{OfToolResult: &r}
+func result(msg llm.Message) *resultBlock {
+	return &resultBlock{Call: msg.Call, Failed: msg.Failed, Content: shown(msg), Type: "tool_result"}
 }
 
 // said is what the model said. Where it thought, its blocks come in the order
 // in which it wrote them.
-func (m *model) said(msg llm.Message) []sdk.ContentBlockParamUnion {
-	var blocks []sdk.ContentBlockParamUnion
+func (m *model) said(msg llm.Message) []any {
+	var blocks []any
 	text := func(s string) {
 		if strings.TrimSpace(s) != "" {
-			blocks = append(blocks, sdk.NewTextBlock(s))
+			blocks = append(blocks, newText(s))
 		}
 	}
 	left, calls := msg.Text, msg.Calls
 	for _, r := range m.remembered(msg) {
 		switch {
 		case r.Redacted != "":
-			blocks = append(blocks, sdk.NewRedactedThinkingBlock(r.Redacted))
+			blocks = append(blocks, &redactedBlock{Data: r.Redacted, Type: "redacted_thinking"})
 		case r.Signature != "":
-			blocks = append(blocks, sdk.NewThinkingBlock(r.Signature, r.Thinking))
+			blocks = append(blocks, &thinkingBlock{Signature: r.Signature, Thinking: r.Thinking, Type: "thinking"})
 		case r.Call && len(calls) > 0:
 			blocks = append(blocks, toolUse(calls[0]))
 			calls = calls[1:]
@@ -99,7 +90,7 @@ func (m *model) said(msg llm.Message) []sdk.ContentBlockParamUnion {
 }
 
 // toolUse is a call. What was not an object is wrapped, for the API takes only objects.
-func toolUse(c llm.Call) sdk.ContentBlockParamUnion {
+func toolUse(c llm.Call) *callBlock {
 	input := c.Args
 	if !bytes.HasPrefix(input, []byte("{")) || !json.Valid(input) {
 		wrapped, err := json.Marshal(map[string]string{"not_an_object": string(input)})
@@ -108,7 +99,7 @@ func toolUse(c llm.Call) sdk.ContentBlockParamUnion {
 		}
 		input = wrapped
 	}
-	return sdk.NewToolUseBlock(c.ID, input, c.Name)
+	return &callBlock{ID: c.ID, Input: input, Name: c.Name, Type: "tool_use"}
 }
 
 // from is how Done.Raw begins to be recognised.

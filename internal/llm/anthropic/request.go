@@ -2,13 +2,10 @@ package anthropic
 
 import (
 	"encoding/json"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"deckhand/internal/llm"
 )
@@ -21,45 +18,46 @@ const leastBudget = 1024
 
 // request is what is sent. Everything before the newest messages is the same,
 // byte for byte, as in the request before, or the cache would not find it.
-func (m *model) request(req llm.Request) (sdk.MessageNewParams, []option.RequestOption) {
-	p := sdk.MessageNewParams{Model: m.name, MaxTokens: req.MaxOutput, Messages: m.conversation(req.Messages)}
+func (m *model) request(req llm.Request) (body, http.Header) {
+	p := body{Model: m.name, MaxTokens: req.MaxOutput, Messages: m.conversation(req.Messages), Stream: true}
 	if p.MaxTokens <= 0 {
 		p.MaxTokens = defaultOutput
 	}
 	for _, t := range req.Tools {
-		p.Tools = append(p.Tools, tool(t))
+		p.Tools = append(p.Tools, declared(t))
 	}
 	if strings.TrimSpace(req.System) != "" {
-		p.System = []sdk.TextBlockParam{{Text: req.System}}
+		p.System = []textBlock{*newText(req.System)}
 	}
 	markPrefix(&p)
-	var opts []option.RequestOption
-	if p.Thinking = m.thinking(p); p.Thinking.OfEnabled != nil && len(p.Tools) > 0 {
-		// Without it the model would think once, and not about what the tools say.
-		opts = append(opts, option.WithHeaderAdd("anthropic-beta", "interleaved-thinking-2025-05-14"))
+	header := http.Header{"Anthropic-Version": {"2023-06-01"}}
+	if m.key != "" {
+		header.Set("X-Api-Key", m.key)
 	}
-	return p, opts
+	if p.Thinking = m.thinking(p); p.Thinking != nil && p.Thinking.Budget > 0 && len(p.Tools) > 0 {
+		// Without it the model would think once, and not about what the tools say.
+		header.Set("Anthropic-Beta", "interleaved-thinking-2025-05-14")
+	}
+	return p, header
 }
 
 // thinking is how the model thinks. Newer models decide themselves how much and
 // refuse a budget.
-func (m *model) thinking(p sdk.MessageNewParams) sdk.ThinkingConfigParamUnion {
+func (m *model) thinking(p body) *thinking {
 	if !m.options.Thinks {
-		return sdk.ThinkingConfigParamUnion{}
+		return nil
 	}
 	if adapts(m.name) {
-		return sdk.ThinkingConfigParamUnion{OfAdaptive: &sdk.ThinkingConfigAdaptiveParam{
-			Display: sdk.ThinkingConfigAdaptiveDisplaySummarized,
-		}}
+		return &thinking{Type: "adaptive", Display: "summarized"}
 	}
 	budget := p.MaxTokens / 2
 	if m.options.Budget > 0 {
 		budget = min(m.options.Budget, p.MaxTokens-1)
 	}
 	if budget < leastBudget || !begunThinking(p.Messages) {
-		return sdk.ThinkingConfigParamUnion{}
+		return nil
 	}
-	return sdk.ThinkingConfigParamOfEnabled(budget)
+	return &thinking{Type: "enabled", Budget: budget}
 }
 
 var (
@@ -86,17 +84,22 @@ func adapts(name string) bool {
 
 // begunThinking reports whether thinking may be on. A chain of tool calls that
 // began without it, with another model perhaps, must end without it.
-func begunThinking(messages []sdk.MessageParam) bool {
+func begunThinking(messages []message) bool {
 	begun := true
 	for i := len(messages) - 1; i >= 0; i-- {
 		blocks := messages[i].Content
 		if len(blocks) == 0 {
 			continue
 		}
-		if messages[i].Role == sdk.MessageParamRoleAssistant {
-			begun = blocks[0].OfThinking != nil || blocks[0].OfRedactedThinking != nil
-		} else if blocks[0].OfToolResult == nil { // here the chain began
-			return begun
+		switch blocks[0].(type) {
+		case *thinkingBlock, *redactedBlock:
+			begun = true
+		case *resultBlock:
+		default:
+			if messages[i].Role == roleUser { // here the chain began
+				return begun
+			}
+			begun = false
 		}
 	}
 	return begun
@@ -105,34 +108,34 @@ func begunThinking(messages []sdk.MessageParam) bool {
 // markPrefix says what to keep in the cache: tools and system, which all
 // conversations share, and what is there so far. The mark on the message before
 // the last is where the request before had its own, and finds what that one kept.
-func markPrefix(p *sdk.MessageNewParams) {
-	mark := sdk.NewCacheControlEphemeralParam()
+func markPrefix(p *body) {
+	mark := &cacheControl{Type: "ephemeral"}
 	switch {
 	case len(p.System) > 0:
-		p.System[len(p.System)-1].CacheControl = mark
+		p.System[len(p.System)-1].Cache = mark
 	case len(p.Tools) > 0:
-		p.Tools[len(p.Tools)-1].OfTool.CacheControl = mark
+		p.Tools[len(p.Tools)-1].Cache = mark
 	}
 	marks := 2
 	for i := len(p.Messages) - 1; i >= 0 && marks > 0; i-- {
-		if p.Messages[i].Role != sdk.MessageParamRoleUser {
+		if p.Messages[i].Role != roleUser {
 			continue
 		}
-		last := p.Messages[i].Content[len(p.Messages[i].Content)-1]
-		if control := last.GetCacheControl(); control != nil {
-			*control = mark
-			marks--
+		switch last := p.Messages[i].Content[len(p.Messages[i].Content)-1].(type) {
+		case *textBlock:
+			last.Cache = mark
+		case *imageBlock:
+			last.Cache = mark
+		case *resultBlock:
+			last.Cache = mark
 		}
+		marks--
 	}
 }
 
-// tool declares a tool with its schema as it is.
-func tool(t llm.Tool) sdk.ToolUnionParam {
-	p := sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](schema(t.Schema))}
-	if t.Description != "" {
-		p.Description = sdk.String(t.Description)
-	}
-	return sdk.ToolUnionParam{OfTool: &p}
+// declared is a tool as the API wants it.
+func declared(t llm.Tool) tool {
+	return tool{Schema: schema(t.Schema), Name: t.Name, Description: t.Description}
 }
 
 // schema is a tool's schema with the type that the API insists on and that
