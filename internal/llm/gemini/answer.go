@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 
-	"google.golang.org/genai"
-
 	"deckhand/internal/llm"
 )
 
@@ -15,40 +13,41 @@ type answer struct {
 	model  string
 	window int64
 	began  bool
-	finish genai.FinishReason
+	finish string
 	// explained is what the provider said about the end.
 	explained string
-	blocked   genai.BlockedReason
-	usage     *genai.GenerateContentResponseUsageMetadata
+	blocked   string
+	usage     *usage
 	pieces    []piece
 	ids       map[string]bool
 }
 
 // add takes in a chunk and returns what is new in it.
-func (a *answer) add(chunk *genai.GenerateContentResponse) []llm.Part {
+func (a *answer) add(c chunk) []llm.Part {
 	a.began = true
-	if chunk.UsageMetadata != nil {
-		a.usage = chunk.UsageMetadata
+	if c.Usage != nil {
+		a.usage = c.Usage
 	}
-	if f := chunk.PromptFeedback; f != nil && f.BlockReason != "" {
-		a.blocked, a.explained = f.BlockReason, f.BlockReasonMessage
+	if f := c.Feedback; f.BlockReason != "" {
+		a.blocked, a.explained = f.BlockReason, f.BlockMessage
 	}
-	if len(chunk.Candidates) == 0 {
+	if len(c.Candidates) == 0 {
 		return nil
 	}
-	c := chunk.Candidates[0]
-	if c.FinishReason != "" {
-		a.finish, a.explained = c.FinishReason, c.FinishMessage
+	first := c.Candidates[0]
+	if first.FinishReason != "" {
+		a.finish, a.explained = first.FinishReason, first.FinishMessage
 	}
-	if c.Content == nil {
+	if first.Content == nil {
 		return nil
 	}
 	var parts []llm.Part
-	for _, p := range c.Content.Parts {
+	for _, p := range first.Content.Parts {
 		switch {
-		case p.FunctionCall != nil:
-			parts = append(parts, llm.Part{Call: a.called(p.FunctionCall)})
-			a.pieces = append(a.pieces, piece{Call: true, Signature: p.ThoughtSignature})
+		case p == nil:
+		case p.Call != nil:
+			parts = append(parts, llm.Part{Call: a.called(p.Call)})
+			a.pieces = append(a.pieces, piece{Call: true, Signature: p.Signature})
 		case p.Thought:
 			if p.Text != "" {
 				parts = append(parts, llm.Part{Reasoning: p.Text})
@@ -64,22 +63,22 @@ func (a *answer) add(chunk *genai.GenerateContentResponse) []llm.Part {
 }
 
 // wrote remembers a piece of text. Pieces without a signature are one.
-func (a *answer) wrote(p *genai.Part) {
+func (a *answer) wrote(p *part) {
 	last := len(a.pieces) - 1
 	grows := last >= 0 && !a.pieces[last].Call && a.pieces[last].Signature == nil
 	switch {
-	case grows && (p.Text == "" || p.ThoughtSignature == nil):
+	case grows && (p.Text == "" || p.Signature == nil):
 		// A signature that comes alone, at the end, is for what came before it.
 		a.pieces[last].Text += len(p.Text)
-		a.pieces[last].Signature = p.ThoughtSignature
+		a.pieces[last].Signature = p.Signature
 	case p.Text != "":
-		a.pieces = append(a.pieces, piece{Text: len(p.Text), Signature: p.ThoughtSignature})
+		a.pieces = append(a.pieces, piece{Text: len(p.Text), Signature: p.Signature})
 	}
 }
 
 // called is a call. Where the model gave it no id, or one that it gave before, it
 // gets one that no other call has, in this answer or any other.
-func (a *answer) called(f *genai.FunctionCall) *llm.Call {
+func (a *answer) called(f *functionCall) *llm.Call {
 	c := &llm.Call{ID: f.ID, Name: f.Name, Args: arguments(f.Args)}
 	if c.ID == "" || a.ids[c.ID] {
 		c.ID = "call_" + rand.Text()
@@ -105,11 +104,11 @@ func arguments(args map[string]any) json.RawMessage {
 }
 
 func (a *answer) done() *llm.Done {
-	d := &llm.Done{Cut: a.finish == genai.FinishReasonMaxTokens, Raw: a.raw(), Usage: llm.Usage{Window: a.window}}
+	d := &llm.Done{Cut: a.finish == "MAX_TOKENS", Raw: a.raw(), Usage: llm.Usage{Window: a.window}}
 	if u := a.usage; u != nil {
-		d.Usage.Input = int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount)
-		d.Usage.Output = int64(u.CandidatesTokenCount) + int64(u.ThoughtsTokenCount)
-		d.Usage.CacheRead = int64(u.CachedContentTokenCount)
+		d.Usage.Input = int64(u.Prompt + u.ToolPrompt)
+		d.Usage.Output = int64(u.Answer + u.Thoughts)
+		d.Usage.CacheRead = int64(u.Cached)
 	}
 	return d
 }

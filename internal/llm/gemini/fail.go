@@ -9,21 +9,19 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/genai"
-
 	"deckhand/internal/llm"
 )
 
 // failure is why the answer is none, or nil. sent is false if nothing can have
 // reached the provider.
-func (m *model) failure(ctx context.Context, err error, line *tap, a *answer, sent bool) error {
+func (m *model) failure(ctx context.Context, err error, response *http.Response, a *answer, sent bool) error {
 	whole := a.finish != "" || a.blocked != ""
 	if !whole && ctx.Err() != nil {
 		return ctx.Err()
 	}
 	e := ended(a)
 	if !whole {
-		e = classify(err, line, sent)
+		e = classify(err, response, sent)
 	}
 	if e == nil {
 		return nil
@@ -45,32 +43,32 @@ func ended(a *answer) *llm.Error {
 	switch {
 	case a.blocked != "":
 		return &llm.Error{Class: llm.ClassPolicy, Message: "the provider refused the request (" + reason + ")"}
-	case a.finish == genai.FinishReasonStop, a.finish == genai.FinishReasonMaxTokens, a.finish == genai.FinishReasonUnspecified:
+	case a.finish == "STOP", a.finish == "MAX_TOKENS", a.finish == "FINISH_REASON_UNSPECIFIED":
 		return nil
 	case forbidden[a.finish]:
 		return &llm.Error{Class: llm.ClassPolicy, Message: "the provider stopped the answer (" + reason + ")"}
-	case a.finish == genai.FinishReasonLanguage:
+	case a.finish == "LANGUAGE":
 		return &llm.Error{Class: llm.ClassRequest, Message: "the model does not support this language (" + reason + ")"}
 	}
 	return &llm.Error{Class: llm.ClassInternal, Message: "the model did not finish its answer (" + reason + ")"}
 }
 
 // forbidden are the ends that are about what was said.
-var forbidden = map[genai.FinishReason]bool{
-	genai.FinishReasonSafety: true, genai.FinishReasonRecitation: true, genai.FinishReasonBlocklist: true,
-	genai.FinishReasonProhibitedContent: true, genai.FinishReasonSPII: true, genai.FinishReasonImageSafety: true,
-	genai.FinishReasonImageProhibitedContent: true, genai.FinishReasonImageRecitation: true,
+var forbidden = map[string]bool{
+	"SAFETY": true, "RECITATION": true, "BLOCKLIST": true, "PROHIBITED_CONTENT": true, "SPII": true,
+	"IMAGE_SAFETY": true, "IMAGE_PROHIBITED_CONTENT": true, "IMAGE_RECITATION": true,
 }
 
 // classify sorts what went wrong before the end of the answer.
-func classify(err error, line *tap, sent bool) *llm.Error {
-	var said genai.APIError
+func classify(err error, response *http.Response, sent bool) *llm.Error {
+	var said *apiError
+	var broken *brokenError
 	var address *url.Error
 	switch {
 	case errors.As(err, &said):
-		return refused(said, line)
-	case line.broken != nil:
-		return &llm.Error{Class: llm.ClassNetwork, Message: "the connection broke: " + line.broken.Error()}
+		return refused(*said, response)
+	case errors.As(err, &broken):
+		return &llm.Error{Class: llm.ClassNetwork, Message: "the connection broke: " + broken.Error()}
 	case errors.As(err, &address):
 		return &llm.Error{Class: llm.ClassNetwork, Message: llm.Unreachable(err), Final: llm.Forbidden(err)}
 	case err != nil && !sent:
@@ -82,30 +80,23 @@ func classify(err error, line *tap, sent bool) *llm.Error {
 }
 
 // refused is an error that the provider reported.
-func refused(said genai.APIError, line *tap) *llm.Error {
+func refused(said apiError, response *http.Response) *llm.Error {
 	if said.Code == 0 {
-		said.Code = line.status
+		said.Code = response.StatusCode
 	}
 	e := &llm.Error{Class: class(said), Message: strings.TrimSpace(said.Message), RetryAfter: retryDelay(said.Details)}
-	if e.Message == "" || unknownShape(said) {
+	if e.Message == "" || said.foreign { // a body that is not the provider's is not shown: the address may be no model's
 		e.Message = strings.TrimSpace(fmt.Sprintf("the server responded with %d %s", said.Code, http.StatusText(said.Code)))
 	}
 	if e.RetryAfter == 0 {
-		e.RetryAfter = llm.RetryAfter(line.header)
+		e.RetryAfter = llm.RetryAfter(response.Header)
 	}
 	return e
 }
 
-// unknownShape says whether an error is not in the provider's words. The SDK then
-// has the whole body for the message and the line of HTTP for the status. The
-// body is not shown: the address may be no model's.
-func unknownShape(e genai.APIError) bool {
-	return e.Status != "" && e.Status[0] >= '0' && e.Status[0] <= '9'
-}
-
 // class sorts by the reason in the details, by wording where one status stands
 // for many things, and by the status.
-func class(e genai.APIError) llm.Class {
+func class(e apiError) llm.Class {
 	message := strings.ToLower(e.Message)
 	switch {
 	case has(reasons(e.Details), "API_KEY"), has(message, "api key not valid", "api key expired"):
@@ -140,7 +131,7 @@ func class(e genai.APIError) llm.Class {
 // exhausted tells a limit per minute, which a wait helps against, from an
 // account that is used up. The wording is the same for both, but only for the
 // first the provider says how long to wait, unless the day's share is gone.
-func exhausted(e genai.APIError, message string) llm.Class {
+func exhausted(e apiError, message string) llm.Class {
 	switch {
 	case has(message, "credits are depleted", "spending cap"), has(quotas(e.Details), "PerDay"):
 		return llm.ClassCredit

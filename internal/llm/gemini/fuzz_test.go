@@ -14,11 +14,13 @@ import (
 // canned is a server that always answers the same.
 type canned string
 
-func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c canned) RoundTrip(r *http.Request) (*http.Response, error) { return c.respond(r), nil }
+
+func (c canned) respond(r *http.Request) *http.Response {
 	return &http.Response{
 		StatusCode: http.StatusOK, Status: "200 OK", Request: r, Body: io.NopCloser(strings.NewReader(string(c))),
 		Header: http.Header{"Content-Type": {"text/event-stream"}},
-	}, nil
+	}
 }
 
 // FuzzAnswer lets a server write anything. The answer must end, in one way, and

@@ -208,16 +208,3 @@ func TestCancel(t *testing.T) {
 	}
 	<-last(t, s).Gone
 }
-
-// TestPanicOfListener shows that only the SDK's panics are caught.
-func TestPanicOfListener(t *testing.T) {
-	s := llmtest.New(t, llmtest.Script(llmtest.Reply{Text: "Yes."}))
-	defer func() {
-		if r := recover(); r != "mine" {
-			t.Errorf("recovered %v", r)
-		}
-	}()
-	for range dial(t, s, older, gemini.Options{}).Stream(t.Context(), ask(said("Hi"))) {
-		panic("mine")
-	}
-}

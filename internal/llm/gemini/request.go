@@ -8,33 +8,27 @@ import (
 	"strconv"
 	"strings"
 
-	"google.golang.org/genai"
-
 	"deckhand/internal/llm"
 )
 
-// config is all of a request but the conversation.
-func (m *model) config(req llm.Request) *genai.GenerateContentConfig {
-	c := &genai.GenerateContentConfig{MaxOutputTokens: int32(min(req.MaxOutput, math.MaxInt32))}
+// request is what is sent.
+func (m *model) request(req llm.Request) body {
+	b := body{Contents: contents(m.name, req.Messages), Config: config{MaxOutput: int32(min(req.MaxOutput, math.MaxInt32))}}
 	if strings.TrimSpace(req.System) != "" {
-		c.SystemInstruction = &genai.Content{Parts: []*genai.Part{{Text: req.System}}}
+		b.System = &content{Parts: []*part{{Text: req.System}}, Role: roleUser}
 	}
 	if m.options.Thinks {
-		c.ThinkingConfig = &genai.ThinkingConfig{IncludeThoughts: true}
+		b.Config.Thinking = &thinking{Include: true}
 	}
 	if len(req.Tools) == 0 {
-		return c
+		return b
 	}
-	tools := &genai.Tool{}
+	tools := &toolList{}
 	for _, t := range req.Tools {
-		f := &genai.FunctionDeclaration{Name: t.Name, Description: t.Description}
-		if s := schema(t.Schema); s != nil {
-			f.ParametersJsonSchema = s
-		}
-		tools.FunctionDeclarations = append(tools.FunctionDeclarations, f)
+		tools.Functions = append(tools.Functions, function{Name: t.Name, Description: t.Description, Schema: schema(t.Schema)})
 	}
-	c.Tools = []*genai.Tool{tools}
-	return c
+	b.Tools = []*toolList{tools}
+	return b
 }
 
 // schema is a tool's schema without what says nothing about its arguments and
@@ -56,16 +50,16 @@ func schema(s json.RawMessage) map[string]any {
 
 // contents is the conversation. The results of an answer's calls are one
 // content, and what else was said has its own. name is the model's.
-func contents(name string, history []llm.Message) []*genai.Content {
-	var out []*genai.Content
+func contents(name string, history []llm.Message) []*content {
+	var out []*content
 	tools := map[string]string{} // which tool a call was for
-	var results, pictures []*genai.Part
+	var results, pictures []*part
 	flush := func() {
 		if len(results) > 0 {
-			out = append(out, &genai.Content{Role: genai.RoleUser, Parts: results})
+			out = append(out, &content{Role: roleUser, Parts: results})
 		}
 		if len(pictures) > 0 {
-			out = append(out, &genai.Content{Role: genai.RoleUser, Parts: pictures})
+			out = append(out, &content{Role: roleUser, Parts: pictures})
 		}
 		results, pictures = nil, nil
 	}
@@ -79,83 +73,81 @@ func contents(name string, history []llm.Message) []*genai.Content {
 			continue
 		}
 		flush()
-		role, parts := genai.Role(genai.RoleUser), []*genai.Part(nil)
+		role, parts := roleUser, []*part(nil)
 		if msg.Role == llm.Assistant {
 			for _, c := range msg.Calls {
 				tools[c.ID] = c.Name
 			}
-			role, parts = genai.RoleModel, said(name, msg)
+			role, parts = roleModel, said(name, msg)
 		} else {
 			parts = append(text(msg.Text), images(msg.Images)...)
 		}
 		if len(parts) > 0 {
-			out = append(out, &genai.Content{Role: string(role), Parts: parts})
+			out = append(out, &content{Role: role, Parts: parts})
 		}
 	}
 	flush()
 	return out
 }
 
-func text(s string) []*genai.Part {
+func text(s string) []*part {
 	if strings.TrimSpace(s) == "" {
 		return nil
 	}
-	return []*genai.Part{{Text: s}}
+	return []*part{{Text: s}}
 }
 
 // unreadable stands for an image that is not a data: URL.
 const unreadable = "[There was an image here that could not be read.]"
 
-func images(urls []string) []*genai.Part {
-	var parts []*genai.Part
+func images(urls []string) []*part {
+	var parts []*part
 	for _, url := range urls {
 		mediaType, content, ok := llm.SplitDataURL(url)
 		data, err := base64.StdEncoding.DecodeString(content)
 		if !ok || err != nil {
-			parts = append(parts, &genai.Part{Text: unreadable})
+			parts = append(parts, &part{Text: unreadable})
 			continue
 		}
-		parts = append(parts, &genai.Part{InlineData: &genai.Blob{MIMEType: mediaType, Data: data}})
+		parts = append(parts, &part{Image: &blob{MIMEType: mediaType, Data: data}})
 	}
 	return parts
 }
 
 // result is the result of a call.
-func result(msg llm.Message) *genai.Part {
+func result(msg llm.Message) *part {
 	field := "output"
 	if msg.Failed {
 		field = "error"
 	}
-	return &genai.Part{FunctionResponse: &genai.FunctionResponse{
-		ID: msg.Call, Name: msg.Name, Response: map[string]any{field: msg.Text},
-	}}
+	return &part{Result: &functionResult{ID: msg.Call, Name: msg.Name, Response: map[string]string{field: msg.Text}}}
 }
 
 // seen are the images of a result. Few models take them inside of it, so they
 // follow as if a person showed them.
-func seen(msg llm.Message) []*genai.Part {
+func seen(msg llm.Message) []*part {
 	if len(msg.Images) == 0 {
 		return nil
 	}
-	return append([]*genai.Part{{Text: "What " + msg.Name + " shows:"}}, images(msg.Images)...)
+	return append([]*part{{Text: "What " + msg.Name + " shows:"}}, images(msg.Images)...)
 }
 
 // said is what the model said, with the signatures that it gave.
-func said(name string, msg llm.Message) []*genai.Part {
+func said(name string, msg llm.Message) []*part {
 	pieces, own := remembered(name, msg)
 	if !own {
 		return unsigned(name, msg)
 	}
-	var parts []*genai.Part
+	var parts []*part
 	left, calls := msg.Text, msg.Calls
 	for _, p := range pieces {
 		if p.Call {
-			parts = append(parts, &genai.Part{FunctionCall: call(calls[0]), ThoughtSignature: p.Signature})
+			parts = append(parts, &part{Call: call(calls[0]), Signature: p.Signature})
 			calls = calls[1:]
 			continue
 		}
 		if p.Text > 0 {
-			parts = append(parts, &genai.Part{Text: left[:p.Text], ThoughtSignature: p.Signature})
+			parts = append(parts, &part{Text: left[:p.Text], Signature: p.Signature})
 			left = left[p.Text:]
 		}
 	}
@@ -167,12 +159,12 @@ func said(name string, msg llm.Message) []*genai.Part {
 const skip = "skip_thought_signature_validator"
 
 // unsigned is what another model said.
-func unsigned(name string, msg llm.Message) []*genai.Part {
+func unsigned(name string, msg llm.Message) []*part {
 	parts := text(msg.Text)
 	for i, c := range msg.Calls {
-		p := &genai.Part{FunctionCall: call(c)}
+		p := &part{Call: call(c)}
 		if i == 0 && insists(name) {
-			p.ThoughtSignature = []byte(skip)
+			p.Signature = []byte(skip)
 		}
 		parts = append(parts, p)
 	}
@@ -193,10 +185,10 @@ func insists(name string) bool {
 }
 
 // call is a call. What was not an object is wrapped, for the API takes only objects.
-func call(c llm.Call) *genai.FunctionCall {
+func call(c llm.Call) *functionCall {
 	var args map[string]any
 	if json.Unmarshal(c.Args, &args) != nil {
 		args = map[string]any{"not_an_object": string(c.Args)}
 	}
-	return &genai.FunctionCall{ID: c.ID, Name: c.Name, Args: args}
+	return &functionCall{ID: c.ID, Name: c.Name, Args: args}
 }
