@@ -16,6 +16,11 @@ ARGS     ?=
 STATIC := CGO_ENABLED=0 GOFLAGS="$(strip $(GOFLAGS) -trimpath -buildvcs=false)"
 TOOL   := $(STATIC) go tool -modfile=tools/go.mod
 
+# Both programs are compiled with the profile, so that what they share is compiled
+# once. Packages are counted as they are compiled, on a terminal.
+PROFILE := -pgo=cmd/deckhand/serve.pgo
+COMPILE := $(STATIC) scripts/compile
+
 # Go files that people wrote: not fetched, not test material.
 GOFILES = find . -name '*.go' -not -path '*/node_modules/*' -not -path '*/testdata/*' -not -path './bin/*'
 
@@ -33,7 +38,7 @@ EMBEDDED := internal/sandbox/runner/embedded/bin/runner.gz
 runner: ## bin/runner, the half that lives in the sandbox, and its packed copy
 	$(call say,build: bin/runner)
 	@mkdir -p bin
-	@$(STATIC) go build -ldflags "-s -w" -o bin/runner ./cmd/runner
+	@$(COMPILE) bin/runner $(PROFILE) -ldflags "-s -w" ./cmd/runner
 	@gzip -9 -n -c bin/runner > bin/runner.gz
 	@cmp -s bin/runner.gz $(EMBEDDED) || cp bin/runner.gz $(EMBEDDED)
 
@@ -55,7 +60,7 @@ web: ## web/dist, the page that people see
 build: runner web ## bin/deckhand, one static file with the runner and the page inside
 	$(call say,build: bin/deckhand $(VERSION))
 	@mkdir -p bin
-	@$(STATIC) go build -pgo=cmd/deckhand/serve.pgo -ldflags "-s -w -X main.version=$(VERSION)" -o bin/deckhand ./cmd/deckhand
+	@$(COMPILE) bin/deckhand $(PROFILE) -ldflags "-s -w -X main.version=$(VERSION)" ./cmd/deckhand
 	@bin/deckhand version --sbom > bin/deckhand.spdx.json
 
 run: build ## build, then serve on embedded defaults (ARGS="--addr 127.0.0.1:8080")
