@@ -40,7 +40,17 @@ func TestBinaryIsStatic(t *testing.T) {
 			t.Errorf("bin/deckhand was built with %s=%q, wanted %q", key, built[key], want)
 		}
 	}
+	stat, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := stat.Size(); size > maxBinary {
+		t.Errorf("bin/deckhand has %d bytes, wanted at most %d; docs/decisions/0040-fewer-dependency-trees.md says how to find what came in", size, maxBinary)
+	}
 }
+
+// maxBinary is how large the program may be, in bytes.
+const maxBinary = 50_000_000
 
 // TestStaticCheckSeesLibraries shows that the check can fail: git, without which
 // nobody got here, is linked with the system's libraries.

@@ -19,6 +19,31 @@ func TestRunnerIsSmall(t *testing.T) {
 	}
 }
 
+// dropped are dependency trees that the server had and does without: each cost
+// seconds of every first build and megabytes of the program.
+// docs/decisions/0040-fewer-dependency-trees.md has the numbers.
+var dropped = []string{
+	"github.com/openai/openai-go", "github.com/anthropics/anthropic-sdk-go", "google.golang.org/genai",
+	"cloud.google.com/go", "github.com/googleapis", "github.com/google/s2a-go",
+}
+
+// inTree reports whether a package is in the tree below a path.
+func inTree(pkg, path string) bool { return pkg == path || strings.HasPrefix(pkg, path+"/") }
+
+// TestDroppedTreesStayAway asks the compiler what the server is made of.
+func TestDroppedTreesStayAway(t *testing.T) {
+	for _, dep := range deps(t, "./cmd/deckhand") {
+		for _, tree := range dropped {
+			if inTree(dep, tree) {
+				t.Errorf("the server contains %s again; docs/decisions/0040-fewer-dependency-trees.md says what it costs and what we use instead", dep)
+			}
+		}
+	}
+	if !inTree("google.golang.org/genai/tokenizer", "google.golang.org/genai") || inTree("google.golang.org/genaix", "google.golang.org/genai") {
+		t.Error("a tree is not told from its neighbours")
+	}
+}
+
 // TestHeavyIsSeen shows that the check can fail.
 func TestHeavyIsSeen(t *testing.T) {
 	all := deps(t, "./cmd/deckhand")
