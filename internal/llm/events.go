@@ -9,9 +9,9 @@ import (
 	"net/http"
 )
 
-// longestLine is the longest line of a stream that is read, in bytes. A longer
-// one ends the stream with bufio.ErrTooLong.
-const longestLine = 32 << 20
+// longestEvent is the most data of one event that is read, in bytes, and the longest
+// line. More ends the stream with bufio.ErrTooLong.
+const longestEvent = 32 << 20
 
 // Event is a server-sent event. Each line of its data ends with a newline.
 type Event struct {
@@ -24,7 +24,7 @@ type Event struct {
 func Events(r io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		lines := bufio.NewScanner(r)
-		lines.Buffer(nil, longestLine)
+		lines.Buffer(nil, longestEvent)
 		var e Event
 		for lines.Scan() {
 			line := lines.Bytes()
@@ -43,6 +43,10 @@ func Events(r io.Reader) iter.Seq2[Event, error] {
 			case "event":
 				e.Type = string(value)
 			case "data":
+				if len(e.Data)+len(value) >= longestEvent {
+					yield(Event{}, bufio.ErrTooLong)
+					return
+				}
 				e.Data = append(append(e.Data, value...), '\n')
 			}
 		}

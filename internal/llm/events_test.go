@@ -25,6 +25,7 @@ func TestEvents(t *testing.T) {
 		{"cut in the middle", "data: 1\n\ndata: 2\n", []string{"|1\n"}, nil},
 		{"empty", "", nil, nil},
 		{"too long", "data: 1\n\ndata: " + strings.Repeat("x", 32<<20), []string{"|1\n"}, bufio.ErrTooLong},
+		{"too long in many lines", "data: 1\n\n" + strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 33), []string{"|1\n"}, bufio.ErrTooLong},
 	} {
 		var got []llm.Event
 		var failed error
