@@ -55,12 +55,10 @@ func Environment(env map[string]string, s settings.Settings) map[string]string {
 // nothing from then on.
 func Grants(sessions *session.Sessions, all *settings.Service) func(ctx context.Context, id string, site gitgate.Site) (gitgate.Grant, error) {
 	return func(ctx context.Context, id string, site gitgate.Site) (gitgate.Grant, error) {
-		st, ok := sessions.Peek(session.ID(id))
-		if !ok {
-			var err error
-			if st, err = sessions.Load(ctx, session.ID(id)); err != nil {
-				return gitgate.Grant{}, err
-			}
+		// What is in memory may be old: another server may have changed it.
+		st, err := sessions.Load(ctx, session.ID(id))
+		if err != nil {
+			return gitgate.Grant{}, err
 		}
 		s, err := all.Get(ctx, st.Owner)
 		if errors.Is(err, settings.ErrNotFound) || st.Deleted || st.Confined() {

@@ -61,8 +61,10 @@ func TestEgress(t *testing.T) {
 	ledger := &memLedger{}
 	server := egress.Policy{Mode: egress.Allowlist, Allow: []string{".example.org", "example.net"}}
 	var proxy *egress.Proxy
+	var policy func(context.Context, string) (egress.Policy, error)
 	h := newHands(t, tune{config: func(c *Config) {
-		proxy = egress.New(egress.Config{Policy: workspace.PolicyOf(c.Conversations.Sessions, server), Ledger: ledger})
+		policy = workspace.PolicyOf(c.Conversations.Sessions, server)
+		proxy = egress.New(egress.Config{Policy: policy, Ledger: ledger})
 		c.Files.Egress, c.Files.ServerPolicy = proxy, server
 	}})
 	t.Cleanup(func() { _ = proxy.Close() })
@@ -96,6 +98,17 @@ func TestEgress(t *testing.T) {
 	}
 	if _, err := h.client.SetEgress(t.Context(), id, "off"); err != nil || len(h.events(id)) != 3+1 {
 		t.Errorf("the same once more: %v, %d events", err, len(h.events(id)))
+	}
+	// Another server changes it, so what is in memory here is old.
+	for _, mode := range []egress.Mode{egress.Open, egress.Off} {
+		if _, err := session.New(h.log).Update(t.Context(), session.ID(id), func(s session.State) ([]session.Payload, error) {
+			return s.SetEgress(session.EgressSet{Mode: string(mode)})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := policy(t.Context(), id); err != nil || got.Mode != egress.Stricter(server, egress.Policy{Mode: mode}).Mode {
+			t.Errorf("%s elsewhere: %+v %v", mode, got, err)
+		}
 	}
 
 	// What was asked for, page by page.

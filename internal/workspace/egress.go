@@ -21,12 +21,10 @@ func Policy(st session.State) egress.Policy {
 // trusted reaches what is on an allowlist, and otherwise nothing.
 func PolicyOf(sessions *session.Sessions, server egress.Policy) func(ctx context.Context, id string) (egress.Policy, error) {
 	return func(ctx context.Context, id string) (egress.Policy, error) {
-		st, ok := sessions.Peek(session.ID(id))
-		if !ok {
-			var err error
-			if st, err = sessions.Load(ctx, session.ID(id)); err != nil {
-				return egress.Policy{Mode: egress.Off}, err
-			}
+		// What is in memory may be old: another server may have changed it.
+		st, err := sessions.Load(ctx, session.ID(id))
+		if err != nil {
+			return egress.Policy{Mode: egress.Off}, err
 		}
 		both := egress.Stricter(server, Policy(st))
 		if st.Confined() && both.Mode == egress.Open {
