@@ -16,6 +16,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/llm/llmtest"
+	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/takeover"
 )
 
@@ -202,7 +203,7 @@ func TestMigratingPageIsTrue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parser, err := kong.New(&commands{}, kong.Name("deckhand"), kong.Vars{"data_dir": "DIR"})
+	parser, err := kong.New(&commands{}, kong.Name("deckhand"), kong.Vars{"data_dir": "DIR"}, kong.Vars(drivers.FlagVars()))
 	if err != nil {
 		t.Fatal(err)
 	}

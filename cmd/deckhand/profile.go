@@ -43,11 +43,11 @@ func (f *profileFlags) profile(s *server, dataDir string, client *http.Client, m
 		Connector: connect.Connector{Catalogue: catalogue.New(models), Cassettes: cassette.Dir(f.Cassettes), Silence: f.ModelTimeout}},
 		Sessions: s.sessions, Keyring: s.keyring, Keeper: s.keeper, Forges: s.forges, Outward: s.out, Logger: s.logger,
 		Record: cassette.Dir(f.RecordCassettes), Titles: titles, Microagents: f.Microagents, Users: filepath.Join(dataDir, "users"), SearchURL: f.SearchURL,
-		Slow: driver.Slow, FrontEnd: s.front != nil}
+		Slow: driver.SlowStart, FrontEnd: s.front != nil}
 	if c.Microagents == "" {
 		c.Microagents = filepath.Join(dataDir, "microagents")
 	}
-	if driver.Confined() {
+	if driver.Confined {
 		c.Workdir = sandbox.Workspace
 	}
 	return c

@@ -13,6 +13,7 @@ import (
 	"deckhand/internal/cli"
 	"deckhand/internal/config"
 	"deckhand/internal/conversation"
+	"deckhand/internal/sandbox/drivers"
 )
 
 // talkFlags are those of commands that hold a conversation in the terminal.
@@ -70,12 +71,11 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	if c.Branch != "" && c.Repo == "" {
 		return cli.Usagef("--branch needs --repo")
 	}
-	switch c.Sandbox {
-	case "auto":
-		c.Sandbox = "local" // containers cannot work in a folder of ours
-	case "docker":
-		return cli.Usagef("--sandbox docker cannot use a folder of this machine; use local, or host for no sandbox")
+	driver, err := drivers.ForFolder(c.Sandbox)
+	if err != nil {
+		return cli.Usagef("%s", err)
 	}
+	c.Sandbox = driver.Name
 	if c.Instructions != "" {
 		create.Request.ConversationInstructions = api.Some(c.Instructions)
 	}
@@ -88,7 +88,7 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	if err != nil {
 		return err
 	}
-	if data, err := filepath.Abs(c.DataDir); err == nil && c.Sandbox == "local" && (data == dir || strings.HasPrefix(data, strings.TrimSuffix(dir, "/")+"/")) {
+	if data, err := filepath.Abs(c.DataDir); err == nil && driver.Confined && (data == dir || strings.HasPrefix(data, strings.TrimSuffix(dir, "/")+"/")) {
 		return cli.Usagef("the data directory %s, which contains keys, is inside the folder %s; choose another --dir or --data-dir", data, dir)
 	}
 	c.Folder = dir

@@ -20,6 +20,7 @@ import (
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/profile"
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/sandbox/local/tree"
 	"deckhand/internal/sandbox/runner/embedded"
 	"deckhand/internal/secret"
@@ -98,8 +99,8 @@ func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a 
 		return nil, err
 	}
 	if a.server, err = wire(ctx, c, file.Models, d, keyring, redactor, logger); err != nil {
-		if f.Sandbox == "local" {
-			err = fmt.Errorf("%w; use --sandbox host to run without a sandbox", err)
+		if other := drivers.Unconfined(f.Sandbox); other != "" {
+			err = fmt.Errorf("%w; use --sandbox %s to run without a sandbox", err, other)
 		}
 		return nil, err
 	}
@@ -168,7 +169,7 @@ func (f *talkFlags) stored(ctx context.Context, redactor *secret.Redactor) (sett
 
 // forTerminal is the server as the person at the terminal meets it.
 func (a *alone) forTerminal() cli.LocalServer {
-	s := cli.LocalServer{ID: a.id, Owner: a.owner, Sessions: a.sessions, Conversations: a.conversations, Log: a.data.db, Hub: a.hub, Frame: a.masks.Frame, Work: a.work, Unconfined: !a.driver.Confined()}
+	s := cli.LocalServer{ID: a.id, Owner: a.owner, Sessions: a.sessions, Conversations: a.conversations, Log: a.data.db, Hub: a.hub, Frame: a.masks.Frame, Work: a.work, Unconfined: !a.driver.Confined}
 	if a.keep {
 		s.Kept = a.dir
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -48,20 +47,10 @@ func (f *talkFlags) sweepOne(ctx context.Context, dir string, logger *slog.Logge
 		return err
 	}
 	name, instance, _ := strings.Cut(string(mark), " ")
-	if name != "none" {
-		flags := f.sandboxFlags
-		flags.Sandbox = name
-		d, err := drivers.Open(ctx, flags.driver(dir, instance, nil, logger))
-		if err != nil {
-			return err
-		}
-		found, err := d.List(ctx)
-		for _, b := range found {
-			err = errors.Join(err, d.Destroy(ctx, b.Handle))
-		}
-		if err := errors.Join(err, d.Close()); err != nil {
-			return err
-		}
+	flags := f.sandboxFlags
+	flags.Sandbox = name
+	if err := drivers.DestroyAll(ctx, flags.driver(dir, instance, nil, logger)); err != nil {
+		return err
 	}
 	return tree.Remove(dir)
 }

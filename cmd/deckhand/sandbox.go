@@ -13,7 +13,7 @@ import (
 
 // sandboxFlags say where the agents' commands run.
 type sandboxFlags struct {
-	Sandbox          string          `name:"sandbox" env:"DECKHAND_SANDBOX" default:"auto" enum:"auto,local,docker,host" help:"Where commands run: local (Linux namespaces, no daemon), docker (any image), host (NO sandbox), or auto (docker if available, otherwise local)."`
+	Sandbox          string          `name:"sandbox" env:"DECKHAND_SANDBOX" default:"auto" enum:"${sandbox_drivers}" help:"Where commands run: ${sandbox_help}."`
 	SandboxImage     string          `name:"sandbox-image" env:"DECKHAND_SANDBOX_IMAGE" default:"buildpack-deps:bookworm" placeholder:"IMAGE" help:"Default image of docker sandboxes (default: ${default})."`
 	SandboxUser      string          `name:"sandbox-user" env:"DECKHAND_SANDBOX_USER" placeholder:"UID[:GID]" help:"User inside docker sandboxes. Default: the image's user."`
 	SandboxRootFS    string          `name:"sandbox-rootfs" env:"DECKHAND_SANDBOX_ROOTFS" placeholder:"DIR" help:"Root file system of local sandboxes. Default: this machine's, without its secrets."`
@@ -62,6 +62,6 @@ func (f *sandboxFlags) policy() (egress.Policy, error) {
 
 // driver is the config of the driver that the flags name.
 func (f *sandboxFlags) driver(dataDir, instance string, out sandbox.Outward, logger *slog.Logger) drivers.Config {
-	return drivers.Config{Kind: f.Sandbox, DataDir: dataDir, Instance: instance, Outward: out, Logger: logger, Limits: f.limits(), Together: f.Together,
-		RootFS: f.SandboxRootFS, Image: f.SandboxImage, User: f.SandboxUser, DockerHost: f.DockerHost, RunnerPath: f.RunnerPath}
+	return drivers.Config{Kind: f.Sandbox, DataDir: dataDir, RunnerPath: f.RunnerPath, Options: sandbox.Options{Instance: instance, Outward: out, Logger: logger, Limits: f.limits(),
+		Together: f.Together, RootFS: f.SandboxRootFS, Image: f.SandboxImage, User: f.SandboxUser, EngineHost: f.DockerHost}}
 }

@@ -48,6 +48,14 @@ type Options struct {
 // Name is how handles call this driver.
 const Name = "docker"
 
+// Kind is the driver as a server chooses it.
+var Kind = sandbox.Kind{
+	Properties: sandbox.Properties{Name: Name, Label: "any image", Auto: 2, Images: true, SlowStart: true, Confined: true},
+	Open: func(o sandbox.Options) (sandbox.Driver, error) {
+		return New(Options{Host: o.EngineHost, Runner: o.Runner, Image: o.Image, User: o.User, Instance: o.Instance, Outward: o.Outward, Logger: o.Logger})
+	},
+}
+
 // Where things are inside a container.
 const (
 	home       = "/.deckhand"
@@ -109,6 +117,7 @@ var (
 	_ sandbox.Inspector   = (*Driver)(nil)
 	_ sandbox.Snapshotter = (*Driver)(nil)
 	_ sandbox.Checker     = (*Driver)(nil)
+	_ sandbox.Pinger      = (*Driver)(nil)
 )
 
 // New makes a Driver. It does not speak to the engine yet: see Ping.

@@ -1,13 +1,13 @@
-// Package drivers chooses the sandbox driver: local, docker, host, or none. It is
-// the one place that knows all of them.
+// Package drivers lists the sandbox drivers and chooses one, or none. It is the one
+// place that knows all of them.
 package drivers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,18 +20,108 @@ import (
 	"deckhand/internal/sandbox/runner/embedded"
 )
 
+// kinds are the drivers, as the help lists them. This is where one is added.
+var kinds = []sandbox.Kind{local.Kind, docker.Kind, host.Kind}
+
+// Register adds a driver that is made elsewhere. It is called before anything is opened.
+func Register(k sandbox.Kind) {
+	if _, taken := Find(k.Name); taken || k.Name == Auto || k.Name == None {
+		panic("two sandbox drivers are called " + k.Name)
+	}
+	kinds = append(kinds, k)
+}
+
+// Words of --sandbox and of a Driver that are no driver's name.
+const (
+	Auto = "auto" // chooses a driver that works here
+	None = "none" // the name of the driver where there is none
+)
+
+// Find returns the properties of the driver with a name.
+func Find(name string) (sandbox.Properties, bool) {
+	k, ok := find(name)
+	return k.Properties, ok
+}
+
+func find(name string) (sandbox.Kind, bool) {
+	i := slices.IndexFunc(kinds, func(k sandbox.Kind) bool { return k.Name == name })
+	if i < 0 {
+		return sandbox.Kind{}, false
+	}
+	return kinds[i], true
+}
+
+// ranked are the drivers that auto tries, in order.
+func ranked() []sandbox.Kind {
+	auto := slices.DeleteFunc(slices.Clone(kinds), func(k sandbox.Kind) bool { return k.Auto == 0 })
+	slices.SortStableFunc(auto, func(a, b sandbox.Kind) int { return cmp.Compare(b.Auto, a.Auto) })
+	return auto
+}
+
+// FlagVars are what the flag --sandbox refers to.
+func FlagVars() map[string]string {
+	return map[string]string{"sandbox_drivers": strings.Join(names(), ","), "sandbox_help": help()}
+}
+
+// names are the values of --sandbox.
+func names() []string {
+	all := []string{Auto}
+	for _, k := range kinds {
+		all = append(all, k.Name)
+	}
+	return all
+}
+
+// help describes the values of --sandbox.
+func help() string {
+	var each, auto []string
+	for _, k := range kinds {
+		each = append(each, k.Name+" ("+k.Label+")")
+	}
+	for _, k := range ranked() {
+		auto = append(auto, k.Name)
+	}
+	return fmt.Sprintf("%s, or %s (%s)", strings.Join(each, ", "), Auto, strings.Join(auto, " if available, otherwise "))
+}
+
+// ForFolder returns the driver to use when a folder of this machine is the
+// workspace: the named one, or for auto the first that can.
+func ForFolder(name string) (sandbox.Properties, error) {
+	var able []string
+	for _, k := range kinds {
+		switch {
+		case k.Folders && k.Confined:
+			able = append(able, k.Name)
+		case k.Folders:
+			able = append(able, "or "+k.Name+" for no sandbox")
+		}
+	}
+	for _, k := range append(ranked(), kinds...) {
+		if k.Folders && (k.Name == name || name == Auto && k.Auto > 0) {
+			return k.Properties, nil
+		}
+	}
+	return sandbox.Properties{}, fmt.Errorf("--sandbox %s cannot use a folder of this machine; use %s", name, strings.Join(able, ", "))
+}
+
+// Unconfined names a driver that needs nothing of this machine, to use where the
+// named one does not work; "" if that would be no replacement.
+func Unconfined(name string) string {
+	if p, ok := Find(name); !ok || !p.Confined || !p.Folders {
+		return ""
+	}
+	i := slices.IndexFunc(kinds, func(k sandbox.Kind) bool { return k.Folders && !k.Confined })
+	if i < 0 {
+		return ""
+	}
+	return kinds[i].Name
+}
+
 // Driver is the chosen driver.
 type Driver struct {
 	sandbox.Driver
-	Name string
-	// Images is true when it runs container images; Slow when a start takes long
-	// enough to be begun ahead of need.
-	Images, Slow bool
+	sandbox.Properties
 }
-
-// Confined says that there is a sandbox around what runs: a network that can be
-// taken away, and a workspace under a name of its own.
-func (d Driver) Confined() bool { return d.Name != host.Name }
 
 // Close ends what the driver does by itself. Sandboxes run on.
 func (d Driver) Close() error {
@@ -41,26 +131,25 @@ func (d Driver) Close() error {
 	return nil
 }
 
+// Path is the PATH inside for a server with this PATH, "" for the runner's default.
+func (d Driver) Path(ours string) string {
+	if p, ok := d.Driver.(sandbox.Pather); ok {
+		return p.Path(ours)
+	}
+	return ""
+}
+
 // pingTime is how long an engine may take to answer before auto goes on without it.
 const pingTime = 2 * time.Second
 
 // Config says which driver it is and what it works with.
 type Config struct {
-	Kind string // auto, local, docker or host
+	Kind string // auto, or a driver's name
 	// DataDir is where the runner is installed and workspaces lie.
-	DataDir string
-	// Instance tells our containers from another server's.
-	Instance string
-	Outward  sandbox.Outward
-	Logger   *slog.Logger
-
-	Limits     sandbox.Limits // of a sandbox
-	Together   sandbox.Limits // of all local sandboxes at once
-	RootFS     string         // of local sandboxes; "" for this machine's, without its secrets
-	Image      string         // of docker sandboxes
-	User       string         // inside docker sandboxes
-	DockerHost string
+	DataDir    string
 	RunnerPath string // "" for the embedded one
+	// Options are the driver's. Dir and Runner follow from the above.
+	sandbox.Options
 }
 
 // Open makes the driver.
@@ -76,40 +165,42 @@ func Open(ctx context.Context, f Config) (Driver, error) {
 	if err != nil {
 		return Driver{}, err
 	}
-	boxes := filepath.Join(f.DataDir, "boxes")
-	newDocker := func() (*docker.Driver, error) {
-		return docker.New(docker.Options{Host: f.DockerHost, Runner: runner, Image: f.Image, User: f.User, Prefix: "deckhand",
-			Instance: f.Instance, Outward: f.Outward, Logger: f.Logger})
+	f.Dir, f.Runner = filepath.Join(f.DataDir, "boxes"), runner
+	if f.Kind == Auto {
+		return first(ctx, f.Options)
 	}
-	newLocal := func() (Driver, error) {
-		d, err := local.New(local.Options{Dir: boxes, Runner: runner, RootFS: f.RootFS, Outward: f.Outward, Limits: f.Limits, Together: f.Together, Logger: f.Logger})
-		if err != nil {
-			return Driver{}, err
-		}
-		return Driver{Driver: d, Name: local.Name}, nil
+	k, ok := find(f.Kind)
+	if !ok {
+		return Driver{}, fmt.Errorf("%q is not a sandbox driver; use one of %s", f.Kind, strings.Join(names(), ", "))
 	}
-	switch f.Kind {
-	case "docker":
-		d, err := newDocker()
-		if err != nil {
-			return Driver{}, err
-		}
-		return Driver{Driver: d, Name: docker.Name, Images: true, Slow: true}, nil
-	case "host":
-		f.Logger.Warn(host.Warning)
-		d, err := host.New(host.Options{Dir: boxes, Runner: runner, Logger: f.Logger})
-		if err != nil {
-			return Driver{}, err
-		}
-		return Driver{Driver: d, Name: host.Name}, nil
-	case "auto":
-		ctx, cancel := context.WithTimeout(ctx, pingTime)
-		defer cancel()
-		if d, err := newDocker(); err == nil && d.Ping(ctx) == nil {
-			return Driver{Driver: d, Name: docker.Name, Images: true, Slow: true}, nil
-		}
+	return open(k, f.Options)
+}
+
+func open(k sandbox.Kind, o sandbox.Options) (Driver, error) {
+	d, err := k.Open(o)
+	if err != nil {
+		return Driver{}, err
 	}
-	return newLocal()
+	return Driver{Driver: d, Properties: k.Properties}, nil
+}
+
+// first opens the first driver that auto may take and that answers. The last one
+// is not asked: its reason is the one to tell.
+func first(ctx context.Context, o sandbox.Options) (Driver, error) {
+	auto := ranked()
+	ctx, cancel := context.WithTimeout(ctx, pingTime)
+	defer cancel()
+	for _, k := range auto[:len(auto)-1] {
+		d, err := open(k, o)
+		if err != nil {
+			continue
+		}
+		if p, ok := d.Driver.(sandbox.Pinger); !ok || p.Ping(ctx) == nil {
+			return d, nil
+		}
+		_ = d.Close() // nothing was started
+	}
+	return open(auto[len(auto)-1], o)
 }
 
 // unavailable is the driver where no sandbox can be had: conversations work, and what needs
@@ -130,7 +221,7 @@ func (unavailable) List(context.Context) ([]sandbox.Found, error) { return nil, 
 // work; auto goes on without a sandbox, loudly.
 func Choose(ctx context.Context, f Config) (Driver, error) {
 	d, err := Open(ctx, f)
-	if q, ok := d.Driver.(interface{ Possible() error }); ok && err == nil {
+	if q, ok := d.Driver.(sandbox.Prober); ok && err == nil {
 		if err = q.Possible(); err != nil {
 			err = fmt.Errorf("--sandbox %s does not work here: %w", d.Name, err)
 		}
@@ -141,11 +232,27 @@ func Choose(ctx context.Context, f Config) (Driver, error) {
 	if d.Driver != nil {
 		err = errors.Join(err, d.Close())
 	}
-	if f.Kind != "auto" {
+	if f.Kind != Auto {
 		return d, err
 	}
 	f.Logger.Error("NO SANDBOX AVAILABLE: agents cannot run commands; run deckhand doctor for details", "why", err)
-	return Driver{Driver: unavailable{err}, Name: "none"}, nil
+	return Driver{Driver: unavailable{err}, Properties: sandbox.Properties{Name: None, Confined: true}}, nil
+}
+
+// DestroyAll destroys every sandbox of an instance.
+func DestroyAll(ctx context.Context, f Config) error {
+	if f.Kind == None {
+		return nil
+	}
+	d, err := Open(ctx, f)
+	if err != nil {
+		return err
+	}
+	found, err := d.List(ctx)
+	for _, b := range found {
+		err = errors.Join(err, d.Destroy(ctx, b.Handle))
+	}
+	return errors.Join(err, d.Close())
 }
 
 // Findings asks a driver about this machine.
@@ -154,23 +261,4 @@ func Findings(ctx context.Context, d sandbox.Driver) []sandbox.Finding {
 		return c.Check(ctx)
 	}
 	return nil
-}
-
-// usualPath finds programs on any system.
-const usualPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-// Path is where a local sandbox, which sees this machine's programs, looks for
-// them: where we do, as far as it is not hidden.
-func (d Driver) Path(rootFS, ours string) string {
-	if d.Name != local.Name || rootFS != "" {
-		return ""
-	}
-	var seen []string
-	for _, dir := range append(filepath.SplitList(ours), filepath.SplitList(usualPath)...) {
-		visible := strings.HasPrefix(dir, "/usr/") || strings.HasPrefix(dir, "/opt/") || dir == "/bin" || dir == "/sbin"
-		if visible && !slices.Contains(seen, dir) {
-			seen = append(seen, dir)
-		}
-	}
-	return strings.Join(seen, ":")
 }

@@ -28,6 +28,15 @@ import (
 // Name stands in handles.
 const Name = "host"
 
+// Kind is the driver as a server chooses it.
+var Kind = sandbox.Kind{
+	Properties: sandbox.Properties{Name: Name, Label: "NO sandbox", Folders: true},
+	Open: func(o sandbox.Options) (sandbox.Driver, error) {
+		o.Logger.Warn(Warning)
+		return New(Options{Dir: o.Dir, Runner: o.Runner, Logger: o.Logger})
+	},
+}
+
 // Warning is what everybody who starts a server with this driver is told.
 const Warning = "NO SANDBOX: the commands of every conversation run as processes of this user, with access to all files, secrets and the network"
 

@@ -71,6 +71,8 @@ var (
 	_ sandbox.Spacer      = (*Driver)(nil)
 	_ sandbox.Holder      = (*Driver)(nil)
 	_ sandbox.Checker     = (*Driver)(nil)
+	_ sandbox.Prober      = (*Driver)(nil)
+	_ sandbox.Pather      = (*Driver)(nil)
 )
 
 // New makes a Driver. It looks over the system in the background; the first

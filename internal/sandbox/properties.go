@@ -1,0 +1,73 @@
+package sandbox
+
+import (
+	"context"
+	"log/slog"
+)
+
+// Kind is a driver that a server can be started with. Each driver declares its
+// own, and package drivers lists them.
+type Kind struct {
+	Properties
+	// Open makes the driver. An error says what is wrong with the options.
+	Open func(Options) (Driver, error)
+}
+
+// Properties say how a driver differs from the others. Code outside of a driver
+// looks at these, never at the name.
+type Properties struct {
+	// Name is what --sandbox and handles call the driver.
+	Name string
+	// Label describes it in a few words, for the help of --sandbox.
+	Label string
+	// Auto is the rank among the drivers that auto tries, highest first; 0 for a
+	// driver that must be asked for by name.
+	Auto int
+	// Images is true if it runs container images.
+	Images bool
+	// SlowStart is true if a start takes long enough to be begun ahead of need.
+	SlowStart bool
+	// Confined is true if there is a sandbox around what runs: a network that can be
+	// taken away, and a workspace under a name of its own.
+	Confined bool
+	// Folders is true if a folder of this machine can be a workspace.
+	Folders bool
+}
+
+// Options are what drivers are opened with. A driver takes what it needs.
+type Options struct {
+	// Dir is where workspaces lie that are folders of this machine.
+	Dir string
+	// Runner is the runner's program on this machine.
+	Runner string
+	// Instance tells our containers from another server's.
+	Instance string
+	Outward  Outward
+	Logger   *slog.Logger
+
+	Limits   Limits // of a sandbox
+	Together Limits // of all sandboxes at once
+
+	RootFS     string // of sandboxes without an image; "" for this machine's, without its secrets
+	Image      string // of sandboxes whose Spec names none
+	User       string // inside an image; "" for the image's own
+	EngineHost string // address of the container engine; "" for the default
+}
+
+// Pinger is a Driver that depends on a program which may not be running.
+type Pinger interface {
+	// Ping fails if the program does not answer.
+	Ping(ctx context.Context) error
+}
+
+// Prober is a Driver that can quickly say whether sandboxes can be started here.
+type Prober interface {
+	// Possible fails if none can.
+	Possible() error
+}
+
+// Pather is a Driver whose sandboxes see programs of this machine.
+type Pather interface {
+	// Path is the PATH inside for a server with this PATH, "" for the runner's default.
+	Path(ours string) string
+}
