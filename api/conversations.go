@@ -5,7 +5,7 @@ import "time"
 // CreateConversation is the body of POST /api/conversations. No field is required.
 type CreateConversation struct {
 	Repository               Opt[string]           `json:"repository,omitzero" maxLength:"500" doc:"Repository to work on, as owner/name."`
-	GitProvider              Opt[string]           `json:"git_provider,omitzero" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Git provider of the repository."`
+	GitProvider              Opt[string]           `json:"git_provider,omitzero" enum:"git_provider" doc:"Git provider of the repository."`
 	SelectedBranch           Opt[string]           `json:"selected_branch,omitzero" maxLength:"500" doc:"Branch to check out."`
 	InitialUserMsg           Opt[string]           `json:"initial_user_msg,omitzero" maxLength:"1048576" doc:"First message to the agent."`
 	ImageURLs                Opt[[]string]         `json:"image_urls,omitzero" maxItems:"50" doc:"Images in the first message: http(s) or data:image URLs."`
@@ -19,7 +19,7 @@ type CreateConversation struct {
 
 // SuggestedTask is something a git provider says is to be done.
 type SuggestedTask struct {
-	GitProvider string `json:"git_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo"`
+	GitProvider string `json:"git_provider" enum:"git_provider"`
 	TaskType    string `json:"task_type" enum:"MERGE_CONFLICTS,FAILING_CHECKS,UNRESOLVED_COMMENTS,OPEN_ISSUE,OPEN_PR,CREATE_MICROAGENT"`
 	Repo        string `json:"repo" minLength:"1" maxLength:"500" doc:"Repository, as owner/name."`
 	IssueNumber int64  `json:"issue_number" minimum:"0" doc:"Number of the issue, pull request or merge request."`
@@ -31,7 +31,7 @@ type SuggestedTask struct {
 // CreateMicroagent asks for a microagent in a repository.
 type CreateMicroagent struct {
 	Repo        string      `json:"repo" minLength:"1" maxLength:"500" doc:"Repository, as owner/name."`
-	GitProvider Opt[string] `json:"git_provider,omitzero" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo"`
+	GitProvider Opt[string] `json:"git_provider,omitzero" enum:"git_provider"`
 	Title       Opt[string] `json:"title,omitzero" maxLength:"2000"`
 }
 
@@ -99,5 +99,5 @@ type PatchConversation struct {
 
 // StartConversation is the body of POST /api/conversations/{id}/start.
 type StartConversation struct {
-	ProvidersSet Opt[[]string] `json:"providers_set,omitzero" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Ignored; accepted for legacy clients. The stored providers are used."`
+	ProvidersSet Opt[[]string] `json:"providers_set,omitzero" enum:"git_provider" doc:"Ignored; accepted for legacy clients. The stored providers are used."`
 }

@@ -6,7 +6,7 @@ import "time"
 // pull requests at a git provider.
 type Integration struct {
 	ID           string    `json:"id"`
-	Provider     string    `json:"provider" enum:"github,gitlab,bitbucket,gitea,forgejo"`
+	Provider     string    `json:"provider" enum:"git_trigger"`
 	Host         string    `json:"host" doc:"Host of the provider; empty for the provider's default host."`
 	Mention      string    `json:"mention" doc:"Text in a comment that starts the agent."`
 	Label        string    `json:"label" doc:"Issue label that starts the agent; empty if labels are ignored."`
@@ -21,7 +21,7 @@ type Integration struct {
 
 // CreateIntegration is the body of POST /api/integrations.
 type CreateIntegration struct {
-	Provider     string        `json:"provider" enum:"github,gitlab,bitbucket,gitea,forgejo"`
+	Provider     string        `json:"provider" enum:"git_trigger"`
 	Host         Opt[string]   `json:"host,omitzero" nullable:"false" maxLength:"200" doc:"Host of the provider. Default: the host of the stored token."`
 	Mention      Opt[string]   `json:"mention,omitzero" nullable:"false" maxLength:"64" doc:"Text in a comment that starts the agent. Default: @deckhand."`
 	Label        Opt[string]   `json:"label,omitzero" nullable:"false" maxLength:"200" doc:"Issue label that starts the agent. Default: deckhand."`

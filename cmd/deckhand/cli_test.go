@@ -15,6 +15,7 @@ import (
 	"deckhand/client"
 	"deckhand/internal/access"
 	"deckhand/internal/config"
+	"deckhand/internal/gitprovider"
 	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/session"
 	"deckhand/internal/soak"
@@ -59,7 +60,7 @@ func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 // flag of the server has a twin in the environment.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	parser, err := kong.New(&commands{}, kong.Name("deckhand"), kong.Vars{"data_dir": "DIR"}, kong.Vars(drivers.FlagVars()))
+	parser, err := kong.New(&commands{}, kong.Name("deckhand"), kong.Vars{"data_dir": "DIR"}, kong.Vars(drivers.FlagVars()), kong.Vars(gitprovider.FlagVars()))
 	if err != nil {
 		t.Fatal(err)
 	}

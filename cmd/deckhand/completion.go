@@ -9,6 +9,7 @@ import (
 	"deckhand/internal/cli"
 	"deckhand/internal/cli/completion"
 	"deckhand/internal/config"
+	"deckhand/internal/gitprovider"
 	"deckhand/internal/sandbox/drivers"
 )
 
@@ -35,7 +36,7 @@ func (c completionCmd) Run(o *cli.Output) error {
 
 // complete prints what could be typed. It never fails: there is nobody to tell.
 func complete(ctx context.Context, words []string, stdout io.Writer) int {
-	parser, err := kong.New(&commands{}, kong.Name("deckhand"), kong.Vars{"data_dir": config.DefaultDataDir()}, kong.Vars(drivers.FlagVars()))
+	parser, err := kong.New(&commands{}, kong.Name("deckhand"), kong.Vars{"data_dir": config.DefaultDataDir()}, kong.Vars(drivers.FlagVars()), kong.Vars(gitprovider.FlagVars()))
 	if err == nil {
 		completion.Complete(ctx, parser.Model.Node, config.DefaultDataDir(), words, stdout)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"deckhand/api"
+	"deckhand/internal/gitprovider"
 	"deckhand/internal/llm/llmtest"
 	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/takeover"
@@ -203,7 +204,7 @@ func TestMigratingPageIsTrue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parser, err := kong.New(&commands{}, kong.Name("deckhand"), kong.Vars{"data_dir": "DIR"}, kong.Vars(drivers.FlagVars()))
+	parser, err := kong.New(&commands{}, kong.Name("deckhand"), kong.Vars{"data_dir": "DIR"}, kong.Vars(drivers.FlagVars()), kong.Vars(gitprovider.FlagVars()))
 	if err != nil {
 		t.Fatal(err)
 	}

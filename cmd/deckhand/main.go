@@ -18,6 +18,7 @@ import (
 	"deckhand/internal/cli/admin"
 	"deckhand/internal/cli/completion"
 	"deckhand/internal/config"
+	"deckhand/internal/gitprovider"
 	"deckhand/internal/sandbox/drivers"
 )
 
@@ -70,7 +71,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Description("Deckhand stores user settings and runs conversations with coding agents. Start with: deckhand serve, or without a server: deckhand run \"task\""),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
-		kong.Vars{"data_dir": config.DefaultDataDir()}, kong.Vars(drivers.FlagVars()),
+		kong.Vars{"data_dir": config.DefaultDataDir()}, kong.Vars(drivers.FlagVars()), kong.Vars(gitprovider.FlagVars()),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: false, Summary: true}),
 		kong.Resolvers(file),

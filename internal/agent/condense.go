@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"deckhand/internal/gitprovider"
 	"deckhand/internal/llm"
 	"deckhand/internal/session"
 )
@@ -241,7 +242,7 @@ func condensing(w *worker, event session.Condensed) func(session.State) ([]sessi
 func withRequests(summary string, all []session.RequestOpened) string {
 	var lines []string
 	for _, r := range all {
-		if line := fmt.Sprintf("- %s: %s (%s into %s)", r.Name(), r.URL, r.Source, r.Target); !strings.Contains(summary, line) {
+		if line := fmt.Sprintf("- %s: %s (%s into %s)", gitprovider.RequestName(r.Provider, r.Repository, r.Number), r.URL, r.Source, r.Target); !strings.Contains(summary, line) {
 			lines = append(lines, line)
 		}
 	}

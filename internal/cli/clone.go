@@ -47,7 +47,7 @@ func (c Clone) Prepare(ctx context.Context, dir string, o *Output, local *conver
 	case secureShell.MatchString(c.Repo):
 		return to, made, c.cloneOutside(ctx, o, to, "ssh")
 	case gitprovider.ValidRepository(c.Repo):
-		local.Repository, local.Provider = c.Repo, "github"
+		local.Repository, local.Provider = c.Repo, gitprovider.Default()
 	default:
 		address, err := url.Parse(strings.TrimRight(c.Repo, "/"))
 		if err != nil || checkout.CheckURL(address.String()) != nil || strings.Trim(address.Path, "/") == "" {

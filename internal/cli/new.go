@@ -17,7 +17,7 @@ type New struct {
 	Task string `arg:"" help:"Task for the agent; - reads it from standard input."`
 	RemoteFlags
 	Repo         string   `name:"repo" placeholder:"OWNER/NAME" help:"Repository to work on."`
-	Provider     string   `name:"provider" enum:",github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" default:"" placeholder:"NAME" help:"Git provider: github, gitlab, bitbucket, gitea, forgejo or enterprise_sso. Default: detected by the server."`
+	Provider     string   `name:"provider" enum:"${git_providers}" default:"" placeholder:"NAME" help:"Git provider: ${git_provider_list}. Default: detected by the server."`
 	Branch       string   `name:"branch" placeholder:"NAME" help:"Branch of --repo to check out."`
 	Instructions string   `name:"instructions" placeholder:"TEXT" help:"Additional instructions for the agent."`
 	Image        []string `name:"image" type:"existingfile" placeholder:"FILE" help:"Image to send with the task. May be repeated."`

@@ -77,15 +77,16 @@ func (f *Forges) Stored(ctx context.Context, user, provider string) (gitprovider
 	return opened, t.Host, err
 }
 
-// Whoami implements trigger.Integrations.Whoami. In Bitbucket Cloud names are not
-// unique, so there it is the account's id.
+// Whoami implements trigger.Integrations.Whoami. Where names are not
+// unique, it is the account's id.
 func (f *Forges) Whoami(ctx context.Context, user, provider string) (host, name string, err error) {
 	opened, host, err := f.Stored(ctx, user, provider)
 	if err != nil {
 		return "", "", err
 	}
 	me, err := opened.User(ctx)
-	if site, bad := gitprovider.Site(provider, host); provider == "bitbucket" && bad == nil && site.Host == "bitbucket.org" {
+	at := gitprovider.Describe(provider)
+	if site, bad := gitprovider.Site(provider, host); at.UsersByID && bad == nil && site.Host == at.Host {
 		return host, me.ID, err
 	}
 	return host, me.Login, err

@@ -32,7 +32,7 @@ func siteOf(s settings.Settings, provider string) (gitgate.Site, bool) {
 // sites are those with a token, in a fixed order.
 func sites(s settings.Settings) []heldSite {
 	var out []heldSite
-	for _, provider := range settings.Providers {
+	for _, provider := range gitprovider.Names() {
 		token := s.ProviderTokens[provider].Token
 		if site, ok := siteOf(s, provider); ok && !token.IsZero() {
 			out = append(out, heldSite{site, provider, token})

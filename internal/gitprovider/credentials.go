@@ -11,22 +11,15 @@ import (
 // says that the host is not the provider's public one.
 func Credentials(provider, token string, ownHost bool) []string {
 	if strings.Contains(token, ":") { // user:password, as Bitbucket's app passwords are
-		return []string{basic(token)}
+		return []string{Basic(token)}
 	}
-	bearer := "Bearer " + token
-	switch {
-	case provider == "github":
-		return []string{basic("x-access-token:" + token)}
-	case provider == "bitbucket" && ownHost:
-		return []string{bearer, basic("x-token-auth:" + token)}
-	case provider == "bitbucket":
-		return []string{basic("x-token-auth:" + token), basic("x-bitbucket-api-token-auth:" + token)}
-	case provider == "enterprise_sso":
-		return []string{bearer, basic("oauth2:" + token)}
+	if show := Describe(provider).Credentials; show != nil {
+		return show(token, ownHost)
 	}
-	return []string{basic("oauth2:" + token)}
+	return []string{Basic("oauth2:" + token)}
 }
 
-func basic(pair string) string {
+// Basic is the header Authorization for a user and a password, with a colon between.
+func Basic(pair string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(pair))
 }

@@ -205,8 +205,9 @@ func ReasonOf(err error) Reason {
 
 // Failure makes the Error for an answer that every provider may give.
 func Failure(provider, host string, reason Reason, detail string) *Error {
-	name := speak(provider).provider
-	if name == vocabulary["enterprise_sso"].provider {
+	d := Describe(provider)
+	name := d.Phrase
+	if d.Generic {
 		name = host
 	}
 	text := map[Reason]string{

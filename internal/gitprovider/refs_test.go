@@ -88,7 +88,7 @@ func FuzzHasBranch(f *testing.F) {
 // The branch is looked for where the repository is found, with and without a token.
 func TestVerifyBranch(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Path, "/octo/app.git/") || r.Header.Get("Authorization") == basic("x-access-token:expired") {
+		if !strings.HasPrefix(r.URL.Path, "/octo/app.git/") || r.Header.Get("Authorization") == Basic("x-access-token:expired") {
 			http.Error(w, "no", http.StatusUnauthorized)
 			return
 		}

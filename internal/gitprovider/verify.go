@@ -13,11 +13,6 @@ import (
 // Token is what a user stored for a provider.
 type Token struct{ Token, Host string }
 
-// hosts are where a provider lives unless the user stored another host.
-var hosts = map[string]string{
-	"github": "github.com", "gitlab": "gitlab.com", "bitbucket": "bitbucket.org", "gitea": "gitea.com", "forgejo": "codeberg.org",
-}
-
 // Verify asks whether a repository can be read, over git's own protocol, which
 // every provider speaks, and whether it has the branch, if one is named. The
 // provider named comes first, then every one with a stored token, then the
@@ -91,7 +86,7 @@ func candidates(tokens map[string]Token, provider string) (groups [][]string) {
 	if provider != "" {
 		return [][]string{{provider}, stored}
 	}
-	for _, p := range []string{"github", "gitlab", "bitbucket"} {
+	for _, p := range PublicNames() {
 		if !slices.Contains(stored, p) {
 			public = append(public, p)
 		}
@@ -177,19 +172,21 @@ func CloneURL(provider, host, repository string) (string, error) {
 }
 
 func cloneURL(provider string, base *url.URL, repository string) *url.URL {
-	if provider == "bitbucket" && foreign(provider, base) { // data centers have their repositories below scm
-		base = base.JoinPath("scm")
+	if at := Describe(provider).ClonePath; at != "" && foreign(provider, base) {
+		base = base.JoinPath(at)
 	}
 	return base.JoinPath(strings.TrimSuffix(repository, ".git") + ".git")
 }
 
 // foreign is true for a host that is not the provider's public one.
-func foreign(provider string, at *url.URL) bool { return !strings.EqualFold(at.Host, hosts[provider]) }
+func foreign(provider string, at *url.URL) bool {
+	return !strings.EqualFold(at.Host, Describe(provider).Host)
+}
 
 // baseURL is where a provider's repositories begin: its own host, or the stored one, with a scheme if one was given.
 func baseURL(provider, host string) (*url.URL, error) {
 	if host == "" {
-		host = hosts[provider]
+		host = Describe(provider).Host
 	}
 	if host == "" {
 		return nil, errors.New("no host is stored; store the token with a host")

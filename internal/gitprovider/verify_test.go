@@ -51,12 +51,12 @@ func TestTokensGoToTheirHostsOnly(t *testing.T) {
 		}
 		askedA, askedB := doneA(), doneB()
 		for _, line := range askedA {
-			if !strings.HasSuffix(line, " "+basic("ann:app-password")) && !strings.HasSuffix(line, " ") {
+			if !strings.HasSuffix(line, " "+Basic("ann:app-password")) && !strings.HasSuffix(line, " ") {
 				t.Errorf("%+v: the first host was asked %s", c, line)
 			}
 		}
 		for _, line := range askedB {
-			if !strings.HasSuffix(line, " "+basic("x-access-token:secret-b")) && !strings.HasSuffix(line, " ") {
+			if !strings.HasSuffix(line, " "+Basic("x-access-token:secret-b")) && !strings.HasSuffix(line, " ") {
 				t.Errorf("%+v: the second host was asked %s", c, line)
 			}
 		}
@@ -136,12 +136,12 @@ func TestBaseURL(t *testing.T) {
 // it has its repositories.
 func TestWaysToShowAToken(t *testing.T) {
 	for _, c := range []struct{ provider, path, accepts string }{
-		{"gitlab", "/team/a.git", basic("oauth2:t0ken")},
-		{"gitea", "/team/a.git", basic("oauth2:t0ken")},
+		{"gitlab", "/team/a.git", Basic("oauth2:t0ken")},
+		{"gitea", "/team/a.git", Basic("oauth2:t0ken")},
 		{"bitbucket", "/scm/team/a.git", "Bearer t0ken"},
-		{"bitbucket", "/scm/team/a.git", basic("x-token-auth:t0ken")},
+		{"bitbucket", "/scm/team/a.git", Basic("x-token-auth:t0ken")},
 		{"enterprise_sso", "/team/a.git", "Bearer t0ken"},
-		{"enterprise_sso", "/team/a.git", basic("oauth2:t0ken")},
+		{"enterprise_sso", "/team/a.git", Basic("oauth2:t0ken")},
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != c.path+"/info/refs" || r.Header.Get("Authorization") != c.accepts {

@@ -1,9 +1,6 @@
 package session
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // rememberedRequests is how many pull requests of a session are listed, the newest.
 const rememberedRequests = 20
@@ -41,12 +38,4 @@ func (s State) checkRequest(r RequestOpened) error {
 func (s State) withRequest(r RequestOpened) State {
 	s.Requests = append(slices.Clone(s.Requests[max(len(s.Requests)+1-rememberedRequests, 0):]), r)
 	return s
-}
-
-// Name is how people speak of it where it lives.
-func (r RequestOpened) Name() string {
-	if r.Provider == "gitlab" {
-		return fmt.Sprintf("Merge request !%d of %s", r.Number, r.Repository)
-	}
-	return fmt.Sprintf("Pull request #%d of %s", r.Number, r.Repository)
 }

@@ -50,12 +50,3 @@ func TestRequestsAreBounded(t *testing.T) {
 		t.Errorf("%d from %+v", len(st.Requests), st.Requests[0])
 	}
 }
-
-func TestRequestName(t *testing.T) {
-	for provider, want := range map[string]string{"github": "Pull request #7 of octo/app", "gitlab": "Merge request !7 of octo/app", "gitea": "Pull request #7 of octo/app"} {
-		r := request
-		if r.Provider = provider; r.Name() != want {
-			t.Error(r.Name())
-		}
-	}
-}

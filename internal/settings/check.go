@@ -11,6 +11,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"deckhand/internal/gitprovider"
+	_ "deckhand/internal/gitprovider/forge" // lists the providers
 )
 
 // Longest values. They are far above what anyone needs and far below what hurts.
@@ -278,12 +281,10 @@ func origin(address string) string {
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-var ownHosts = map[string]string{"github": "github.com", "gitlab": "gitlab.com", "bitbucket": "bitbucket.org"}
-
 // providerOrigin is where a provider's token goes.
 func providerOrigin(provider, host string) string {
 	if host == "" {
-		host = ownHosts[provider]
+		host = gitprovider.Describe(provider).Host
 	}
 	if host == "" {
 		return ""

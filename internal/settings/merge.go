@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"deckhand/api"
+	"deckhand/internal/gitprovider"
 	"deckhand/internal/secret"
 )
 
@@ -209,8 +210,8 @@ func (m *merger) secrets(in api.Opt[api.UserSecrets]) {
 
 func (m *merger) providerToken(name string, in *api.ProviderToken) {
 	path := []any{"secrets_store", "provider_tokens", name}
-	if !slices.Contains(Providers, name) {
-		m.refuse(oneOf(Providers)(name), path...)
+	if known := gitprovider.Names(); !slices.Contains(known, name) {
+		m.refuse(oneOf(known)(name), path...)
 		return
 	}
 	if in == nil {

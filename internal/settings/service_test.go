@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"deckhand/api"
+	"deckhand/internal/gitprovider"
 	"deckhand/internal/secret"
 
 	"github.com/google/go-cmp/cmp"
@@ -181,7 +182,7 @@ func randomInput(t *rapid.T) api.SettingsInput {
 		GitUserEmail:                        pick(t, "git email", "", "a@b"),
 	}
 	secrets := api.UserSecrets{ProviderTokens: map[string]*api.ProviderToken{}, CustomSecrets: map[string]*api.CustomSecret{}}
-	for _, p := range rapid.SliceOfDistinct(rapid.SampledFrom(Providers), rapid.ID).Draw(t, "providers") {
+	for _, p := range rapid.SliceOfDistinct(rapid.SampledFrom(gitprovider.Names()), rapid.ID).Draw(t, "providers") {
 		secrets.ProviderTokens[p] = &api.ProviderToken{Token: pick(t, p, "", key.Draw(t, "token")), Host: pick(t, p+" host", "", "h.example", "h:8443"), UserID: pick(t, p+" id", "", "u")}
 		if v, ok := secrets.ProviderTokens[p].Token.Get(); ok && v == api.Masked {
 			secrets.ProviderTokens[p] = nil

@@ -14,7 +14,6 @@ import (
 var (
 	Agents            = []string{"CodeActAgent", "ReadOnlyAgent", "BrowsingAgent"}
 	SecurityAnalyzers = []string{"llm", "rules"}
-	Providers         = []string{"github", "gitlab", "bitbucket", "enterprise_sso", "gitea", "forgejo"}
 )
 
 // Settings is what one user has stored. A nil pointer is null on the wire.

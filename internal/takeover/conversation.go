@@ -14,7 +14,6 @@ import (
 
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/session"
-	"deckhand/internal/settings"
 	"deckhand/internal/v0"
 )
 
@@ -146,7 +145,7 @@ func (m *Import) metadata(f *folder, dir string, c *Conversation) (metadata, boo
 		c.problem("metadata.json: skipped selected_branch: not a branch name")
 		meta.Branch = ""
 	}
-	if meta.Provider != "" && !slices.Contains(settings.Providers, meta.Provider) {
+	if meta.Provider != "" && !slices.Contains(gitprovider.Names(), meta.Provider) {
 		c.problem("metadata.json: skipped git_provider: unknown provider")
 		meta.Provider = ""
 	}

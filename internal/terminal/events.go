@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"deckhand/internal/gitprovider"
 	"deckhand/internal/session"
 )
 
@@ -72,7 +73,7 @@ func (d *Display) notice(p session.Payload) {
 	case session.Condensed:
 		d.Notice("older history was summarised")
 	case session.RequestOpened:
-		d.Notice(p.Name() + ": " + p.URL)
+		d.Notice(gitprovider.RequestName(p.Provider, p.Repository, p.Number) + ": " + p.URL)
 	case session.Noted:
 		if p.Error {
 			d.Problem(p.Message)

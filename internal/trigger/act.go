@@ -236,7 +236,7 @@ func (j *job) labelled(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	by, err := who.LabelledBy(ctx, j.d.Repository, j.d.Number, j.t.Label)
-	if err != nil || j.in.admits(named(by)) {
+	if err != nil || j.in.admits(gitprovider.Present(by)) {
 		return err == nil, err
 	}
 	j.d.State, j.d.Reason = Ignored, "The user who added the label is not in allowed_users."

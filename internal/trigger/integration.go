@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"deckhand/internal/gitprovider"
 	"deckhand/internal/session"
 )
 
@@ -86,11 +87,7 @@ func (in Integration) admits(names []string) bool {
 }
 
 // Thread is an issue or a pull request. Providers count them together or apart.
-type Thread struct {
-	Repository string
-	Pull       bool
-	Number     int
-}
+type Thread = gitprovider.Thread
 
 // Delivery is something that a provider told, and what became of it.
 type Delivery struct {

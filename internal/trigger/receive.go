@@ -62,7 +62,7 @@ const maxText = 64 << 10
 // the integration that it is for, or is empty. ErrNotFound for a provider that
 // there is not, ErrUnsigned, ErrUnreadable.
 func (r *Receiver) Receive(ctx context.Context, provider, id string, h http.Header, body []byte) (Receipt, error) {
-	from, ok := readers[provider]
+	from, ok := readerOf(provider)
 	if !ok {
 		return Receipt{}, ErrNotFound
 	}
@@ -131,7 +131,7 @@ func (r *Receiver) whose(ctx context.Context, from reader, provider, id string, 
 			r.logger.Error("cannot decrypt an integration secret", "integration", in.ID, "error", err)
 			continue
 		}
-		if slices.ContainsFunc(s.Good(now), func(secret string) bool { return from.signed(h, body, secret) }) {
+		if slices.ContainsFunc(s.Good(now), func(secret string) bool { return from.Signed(h, body, secret) }) {
 			return in, nil
 		}
 	}
@@ -166,7 +166,7 @@ func decide(in Integration, e event, now time.Time) (reason string) {
 // deliveryID is the provider's name for the delivery. One that has none is known
 // by its content.
 func deliveryID(from reader, h http.Header, print string) string {
-	for _, name := range from.ids {
+	for _, name := range from.IDs {
 		if v := h.Get(name); v != "" && len(v) <= 200 {
 			return v
 		}

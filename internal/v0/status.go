@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"deckhand/internal/gitprovider"
 	"deckhand/internal/session"
 )
 
@@ -105,7 +106,7 @@ func noted(p session.Noted) Frame {
 // requestOpened is a notice of ours too. Legacy clients learn the number from the
 // conversation itself.
 func requestOpened(p session.RequestOpened) Frame {
-	return status("info", "STATUS$PULL_REQUEST_OPENED", p.Name()+": "+p.URL)
+	return status("info", "STATUS$PULL_REQUEST_OPENED", gitprovider.RequestName(p.Provider, p.Repository, p.Number)+": "+p.URL)
 }
 
 // titled has no id, and the conversation's id for a message: so do clients tell it

@@ -1,10 +1,13 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,30 +15,18 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// probe is a question that only one kind of host answers, and how to see that it did.
-type probe struct {
-	adapter string
-	path    string
-	fields  []string // all of them are in the answer
-	header  string   // or this one is set, which is so even when the token is not accepted
-}
-
-var probes = []probe{
-	{"gitlab", "/api/v4/version", []string{"version", "revision"}, "X-Gitlab-Meta"},
-	{"gitea", "/api/v1/version", []string{"version"}, ""},
-	{"github", "/api/v3/meta", []string{"verifiable_password_authentication"}, "X-Github-Request-Id"},
-	{"bitbucket", "/rest/api/1.0/application-properties", []string{"version", "buildNumber", "displayName"}, "X-Arequestid"},
-}
-
-// cloud are hosts whose API is elsewhere, so that they need not be asked.
-var cloud = map[string]string{
-	"github.com": "github", "gitlab.com": "gitlab", "bitbucket.org": "bitbucket", "gitea.com": "gitea", "codeberg.org": "gitea",
+// probing are the providers that a host may be one of, in the order of their questions.
+func probing() []call.Adapter {
+	able := slices.DeleteFunc(slices.Clone(adapters), func(a call.Adapter) bool { return a.Probe == nil })
+	slices.SortStableFunc(able, func(a, b call.Adapter) int { return cmp.Compare(a.Probe.Order, b.Probe.Order) })
+	return able
 }
 
 // detect asks a host what it is.
 func detect(ctx context.Context, o call.Options, site *url.URL) (adapter string, err error) {
-	if known := cloud[site.Host]; known != "" {
-		return known, nil
+	// Public hosts have their API elsewhere, so that they need not be asked.
+	if i := slices.IndexFunc(adapters, func(a call.Adapter) bool { return a.Host == site.Host }); i >= 0 {
+		return adapters[i].Name, nil
 	}
 	c := call.New(o, "", func(site *url.URL) *url.URL { return site }, func(h http.Header) {
 		if o.Token != "" {
@@ -43,14 +34,14 @@ func detect(ctx context.Context, o call.Options, site *url.URL) (adapter string,
 		}
 	})
 	var worst error // what the user should hear if nothing matches
-	for _, p := range probes {
+	for _, a := range probing() {
 		var fields map[string]json.RawMessage
-		answer, err := c.Get(ctx, p.path, nil, &fields)
+		answer, err := c.Get(ctx, a.Probe.Path, nil, &fields)
 		switch {
 		case answer.Status == 0: // nobody is there: the other questions would wait as long
 			return "", err
-		case p.matches(answer, err, fields):
-			return p.adapter, nil
+		case matches(a.Probe, answer, err, fields):
+			return a.Name, nil
 		case telling(err) && !telling(worst), answer.Status >= 500 && worst == nil:
 			worst = err
 		}
@@ -59,15 +50,24 @@ func detect(ctx context.Context, o call.Options, site *url.URL) (adapter string,
 		return "", worst
 	}
 	unknown := c.Fail(gitprovider.Unsupported, "")
-	unknown.Message = site.Host + " answers like none of the git hosts that are known here (GitHub, GitLab, Bitbucket, Gitea, Forgejo). Look at the host in the settings."
+	unknown.Message = site.Host + " answers like none of the git hosts that are known here (" + strings.Join(titles(), ", ") + "). Look at the host in the settings."
 	return "", unknown
 }
 
-func (p probe) matches(a call.Answer, err error, fields map[string]json.RawMessage) bool {
-	if p.header != "" && a.Header.Get(p.header) != "" {
+func titles() (all []string) {
+	for _, a := range adapters {
+		if !a.Generic {
+			all = append(all, a.Title)
+		}
+	}
+	return all
+}
+
+func matches(p *gitprovider.Probe, a call.Answer, err error, fields map[string]json.RawMessage) bool {
+	if p.Header != "" && a.Header.Get(p.Header) != "" {
 		return true
 	}
-	for _, name := range p.fields {
+	for _, name := range p.Fields {
 		if _, ok := fields[name]; !ok {
 			return false
 		}

@@ -178,7 +178,7 @@ func TestNobodyIsAskedInVain(t *testing.T) {
 		t.Errorf("%v, asked %d times", err, f.asked)
 	}
 	// These are known.
-	for host := range cloud {
+	for _, host := range []string{"github.com", "gitlab.com", "bitbucket.org", "gitea.com", "codeberg.org"} {
 		o.Host, f.asked = host, 0
 		if _, err := open(t.Context(), fresh(), "enterprise_sso", o); err != nil || f.asked != 0 {
 			t.Errorf("%s: %v, asked %d times", host, err, f.asked)

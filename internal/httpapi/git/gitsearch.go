@@ -17,7 +17,7 @@ type searchQuery struct {
 	PerPage  int64  `query:"per_page" default:"5" minimum:"1" maximum:"100"`
 	Sort     string `query:"sort" default:"stars" maxLength:"50" doc:"stars, forks or updated."`
 	Order    string `query:"order" default:"desc" enum:"desc,asc"`
-	Provider string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Query only this provider."`
+	Provider string `query:"selected_provider" enum:"git_provider" doc:"Query only this provider."`
 }
 
 func (d *Door) searchRepositories(ctx context.Context, c *rest.Call, q searchQuery, _ rest.None) ([]api.GitRepository, error) {
@@ -41,7 +41,7 @@ type searchBranchQuery struct {
 	Repository string `query:"repository" required:"true" maxLength:"500" doc:"owner/name."`
 	Text       string `query:"query" required:"true" maxLength:"500" doc:"Part of the branch name."`
 	PerPage    int64  `query:"per_page" default:"30" minimum:"1" maximum:"100"`
-	Provider   string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Query only this provider."`
+	Provider   string `query:"selected_provider" enum:"git_provider" doc:"Query only this provider."`
 }
 
 func (d *Door) searchBranches(ctx context.Context, c *rest.Call, q searchBranchQuery, _ rest.None) ([]api.GitBranch, error) {
@@ -53,7 +53,7 @@ type branchQuery struct {
 	Repository string `query:"repository" required:"true" maxLength:"500" doc:"owner/name."`
 	Page       *int64 `query:"page" minimum:"1" maximum:"100000" doc:"Page number. Default: 1, if per_page is given."`
 	PerPage    *int64 `query:"per_page" minimum:"1" maximum:"100" doc:"Page size. Default: 30, if page is given."`
-	Provider   string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Query only this provider."`
+	Provider   string `query:"selected_provider" enum:"git_provider" doc:"Query only this provider."`
 }
 
 const aboutBranches = "With page or per_page, returns one page. Without either, returns a plain list of all branches, up to 1000, for clients without pagination."

@@ -55,7 +55,7 @@ func (d *Door) forges(ctx context.Context, user, selected, missing string) ([]fo
 		return nil, err
 	}
 	var out []forge
-	for _, name := range settings.Providers {
+	for _, name := range gitprovider.Names() {
 		if t, ok := tokens[name]; ok && d.Forge != nil {
 			out = append(out, forge{name: name, token: t})
 		}
@@ -191,7 +191,7 @@ func (d *Door) gitUser(ctx context.Context, c *rest.Call, _ rest.None, _ rest.No
 }
 
 type providerQuery struct {
-	Provider string `query:"provider" required:"true" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo"`
+	Provider string `query:"provider" required:"true" enum:"git_provider"`
 }
 
 func (d *Door) gitInstallations(ctx context.Context, c *rest.Call, q providerQuery, _ rest.None) ([]string, error) {
@@ -205,7 +205,7 @@ func (d *Door) gitInstallations(ctx context.Context, c *rest.Call, q providerQue
 
 type repositoriesQuery struct {
 	Sort         string `query:"sort" default:"pushed" maxLength:"50" doc:"pushed, updated, created or full_name."`
-	Provider     string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Query only this provider."`
+	Provider     string `query:"selected_provider" enum:"git_provider" doc:"Query only this provider."`
 	Page         int64  `query:"page" default:"1" minimum:"1" maximum:"100000" doc:"Page number at the selected provider."`
 	PerPage      int64  `query:"per_page" default:"30" minimum:"1" maximum:"100"`
 	Installation string `query:"installation_id" maxLength:"200" doc:"Only repositories that this app installation can access."`

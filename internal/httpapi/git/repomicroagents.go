@@ -18,11 +18,7 @@ const aboutRepositoryName = "Slashes in the repository name may be escaped or no
 
 // Where microagents are in a repository. An organisation has one repository
 // whose folders hold for all its others; there they lie at the top.
-const (
-	agentsFolder = ".openhands"
-	orgGeneral   = ".openhands"
-	orgGitLab    = "openhands-config"
-)
+const agentsFolder = ".openhands"
 
 var (
 	agentFolders = []string{"microagents", "skills"}
@@ -56,7 +52,7 @@ func FoldRepository(r *http.Request) *http.Request {
 
 type microagentsQuery struct {
 	Repository string `path:"repository_name" maxLength:"500"`
-	Provider   string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Query only this provider."`
+	Provider   string `query:"selected_provider" enum:"git_provider" doc:"Query only this provider."`
 }
 
 func (d *Door) repositoryMicroagents(ctx context.Context, c *rest.Call, q microagentsQuery, _ rest.None) ([]api.RepositoryMicroagent, error) {
@@ -156,14 +152,13 @@ func has(files []gitprovider.File, folder string) bool {
 }
 
 func isOrgRepository(provider, repository string) bool {
-	name := path.Base(repository)
-	return provider == "gitlab" && name == orgGitLab || provider != "gitlab" && name == orgGeneral
+	return path.Base(repository) == gitprovider.Describe(provider).OrgRepository
 }
 
 type microagentQuery struct {
 	Repository string `path:"repository_name" maxLength:"500"`
 	File       string `query:"file_path" required:"true" minLength:"1" maxLength:"1000" doc:"Path of the file in the repository."`
-	Provider   string `query:"selected_provider" enum:"github,gitlab,bitbucket,enterprise_sso,gitea,forgejo" doc:"Query only this provider."`
+	Provider   string `query:"selected_provider" enum:"git_provider" doc:"Query only this provider."`
 }
 
 func (d *Door) repositoryMicroagent(ctx context.Context, c *rest.Call, q microagentQuery, _ rest.None) (api.MicroagentContent, error) {

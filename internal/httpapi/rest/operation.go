@@ -196,6 +196,7 @@ func paramsOf(t reflect.Type) []*param {
 		bare.Tag = reflect.StructTag(strings.ReplaceAll(string(f.Tag), "default:", "x-default:"))
 		p.schema = huma.SchemaFromField(newRegistry(), bare, "")
 		p.schema.Nullable = false
+		fill(p.schema)
 		out = append(out, p)
 	}
 	return out

@@ -28,7 +28,7 @@ func newRegistry() huma.Registry {
 	alias[api.CreateMicroagent](r)
 	alias[map[string]string](r)
 	alias[api.EventFilter](r)
-	return r
+	return &registry{Registry: r, filled: map[*huma.Schema]bool{}}
 }
 
 // alias makes api.Opt[T] look like T or null.

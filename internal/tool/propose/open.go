@@ -34,26 +34,49 @@ var bitbucketSchema []byte
 // kind is one of the tools that open pull requests. There is one for each shape
 // of arguments that models and older clients know.
 type kind struct {
-	name string
-	// providers are those it serves; speaks is what the model is told of them.
-	providers []string
-	speaks    string
-	text      string
-	schema    []byte
-	drafts    bool // it has a word for drafts
+	name   string
+	text   string
+	schema []byte
+	drafts bool // it has a word for drafts
+}
+
+// providers are those it serves: they name it in their descriptors.
+func (k kind) providers() (names []string) {
+	for _, d := range gitprovider.All() {
+		if d.Tool == k.name {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// speaks is what the model is told of the providers.
+func (k kind) speaks() string {
+	var titles []string
+	suffix := ""
+	for _, d := range gitprovider.All() {
+		switch {
+		case d.Tool != k.name:
+		case d.Generic:
+			suffix = ", or the organisation's own git host"
+		default:
+			titles = append(titles, d.Title)
+		}
+	}
+	return strings.Join(titles, " or ") + suffix
 }
 
 // kinds in the order in which models are told of them. A git host behind an
 // organisation's sign-on may be of any kind; the general tool serves it.
 var kinds = []kind{
-	{"create_pr", []string{"github", "enterprise_sso"}, "GitHub, or the organisation's own git host", pullText, pullSchema, true},
-	{"create_mr", []string{"gitlab"}, "GitLab", mergeText, mergeSchema, false},
-	{"create_bitbucket_pr", []string{"bitbucket"}, "Bitbucket", pullText, bitbucketSchema, false},
-	{"create_gitea_pr", []string{"gitea", "forgejo"}, "Gitea or Forgejo", pullText, pullSchema, true},
+	{"create_pr", pullText, pullSchema, true},
+	{"create_mr", mergeText, mergeSchema, false},
+	{"create_bitbucket_pr", pullText, bitbucketSchema, false},
+	{"create_gitea_pr", pullText, pullSchema, true},
 }
 
 func (k kind) spec() tool.Spec {
-	return tool.Spec{Name: k.name, Description: strings.TrimSpace(strings.ReplaceAll(k.text, "{{provider}}", k.speaks)), Schema: k.schema}
+	return tool.Spec{Name: k.name, Description: strings.TrimSpace(strings.ReplaceAll(k.text, "{{provider}}", k.speaks())), Schema: k.schema}
 }
 
 // opener implements tool.Tool.
@@ -76,13 +99,13 @@ func (t *opener) Spec() tool.Spec {
 // does, if this tool serves it, else the first place that there is a token for.
 func (t *opener) provider() string {
 	has := func(p string) bool { return slices.Contains(t.conv.Stored, p) }
-	if slices.Contains(t.providers, t.conv.Provider) && has(t.conv.Provider) {
+	if slices.Contains(t.providers(), t.conv.Provider) && has(t.conv.Provider) {
 		return t.conv.Provider
 	}
-	if i := slices.IndexFunc(t.providers, has); i >= 0 {
-		return t.providers[i]
+	if i := slices.IndexFunc(t.providers(), has); i >= 0 {
+		return t.providers()[i]
 	}
-	return t.providers[0]
+	return t.providers()[0]
 }
 
 type openArgs struct {
@@ -154,12 +177,12 @@ func check(p gitprovider.Proposal) string {
 // elsewhere is what to say when the conversation's own repository is one that
 // another of the tools is for.
 func (t *opener) elsewhere(repository string) string {
-	if !strings.EqualFold(repository, t.conv.Repository) || slices.Contains(t.providers, t.conv.Provider) {
+	if !strings.EqualFold(repository, t.conv.Repository) || slices.Contains(t.providers(), t.conv.Provider) {
 		return ""
 	}
 	for _, k := range kinds {
-		if slices.Contains(k.providers, t.conv.Provider) {
-			return fmt.Sprintf("%s is on %s: use %s.", repository, k.speaks, k.name)
+		if slices.Contains(k.providers(), t.conv.Provider) {
+			return fmt.Sprintf("%s is on %s: use %s.", repository, k.speaks(), k.name)
 		}
 	}
 	return ""
@@ -215,7 +238,7 @@ func (d desk) record(ctx context.Context, r session.RequestOpened) error {
 
 // opened is what the model is told.
 func opened(provider string, p gitprovider.Proposal, r gitprovider.Request, known bool) tool.Result {
-	name := session.RequestOpened{Provider: provider, Repository: p.Repository, Number: r.Number}.Name()
+	name := gitprovider.RequestName(provider, p.Repository, r.Number)
 	if known {
 		return tool.Result{Text: fmt.Sprintf("%s from %s to %s is open already: %s\nTo change what it holds, push to %s.", name, p.Source, p.Target, r.URL, p.Source)}
 	}

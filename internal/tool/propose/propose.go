@@ -54,7 +54,7 @@ func (o *Office) Tools(c Conversation) []tool.Tool {
 func (o *Office) Openers(c Conversation) []tool.Tool {
 	var out []tool.Tool
 	for _, k := range kinds {
-		if slices.ContainsFunc(k.providers, func(p string) bool { return slices.Contains(c.Stored, p) }) {
+		if slices.ContainsFunc(k.providers(), func(p string) bool { return slices.Contains(c.Stored, p) }) {
 			out = append(out, &opener{desk{o, c}, k})
 		}
 	}

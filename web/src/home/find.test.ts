@@ -14,6 +14,7 @@ it.each([
   ["https://www.github.com/ada/engine.git", "ada/engine", "github"],
   ["https://someone@gitlab.com/group/sub/engine.git", "group/sub/engine", "gitlab"],
   ["git@bitbucket.org:ada/engine.git", "ada/engine", "bitbucket"],
+  ["https://codeberg.org/ada/engine", "ada/engine", "forgejo"],
   ["http://git.example.org:3000/ada/engine.git", "ada/engine", "gitea"],
   ["ssh://git@forge.example.org/ada/engine/", "ada/engine", "forgejo"],
 ])("%j names %j of %j", (text, full_name, git_provider) => expect(named(text, connected)).toEqual({ repository: { full_name, git_provider, main_branch: null } }));

@@ -2,6 +2,8 @@
 import createClient from "openapi-fetch";
 
 import { baseUrl, type Schemas, toError, unanswered } from "../lib/api";
+// Generated from the descriptors of the providers, by a test in internal/gitprovider/forge.
+import list from "../lib/providers.json";
 import type { paths } from "../lib/schema";
 
 export type Repository = Pick<Schemas["GitRepository"], "full_name" | "main_branch"> & { git_provider: string | null };
@@ -25,14 +27,10 @@ git.use({
 });
 
 /** How providers write their names. */
-export const providers: Record<string, string> = {
-  github: "GitHub",
-  gitlab: "GitLab",
-  bitbucket: "Bitbucket",
-  gitea: "Gitea",
-  forgejo: "Forgejo",
-  enterprise_sso: "Enterprise SSO",
-};
+export const providers: Record<string, string> = Object.fromEntries(list.map((p) => [p.name, p.title]));
+
+/** The providers whose webhooks can start the agent. */
+export const triggers: string[] = list.filter((p) => p.triggers).map((p) => p.name);
 
 type ProviderName = NonNullable<NonNullable<paths["/api/user/search/branches"]["get"]["parameters"]["query"]>["selected_provider"]>;
 
@@ -58,7 +56,7 @@ export async function branches(repository: Repository, text: string): Promise<st
 }
 
 // Whose servers everybody means by these names.
-const known: Record<string, string> = { "github.com": "github", "gitlab.com": "gitlab", "bitbucket.org": "bitbucket" };
+const known: Record<string, string> = Object.fromEntries(list.filter((p) => p.host).map((p) => [p.host, p.name]));
 
 const address = /^(?:(?:https?|git|ssh):\/\/(?:[^@/]*@)?([^/]+)\/|[\w.-]+@([^/:]+):)(.*)$/i;
 

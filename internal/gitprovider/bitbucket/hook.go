@@ -1,50 +1,52 @@
-package trigger
+package bitbucket
 
 import (
 	"encoding/json"
 	"strconv"
 	"time"
+
+	"deckhand/internal/gitprovider"
 )
 
 // What Bitbucket sends: Cloud, and Data Center, which has no issues. Neither has
 // labels.
 
-// bucketUser is somebody. In Cloud nicknames are not unique, so that they are
+// hookUser is somebody. In Cloud nicknames are not unique, so that they are
 // for people only; in Data Center the name is.
-type bucketUser struct {
+type hookUser struct {
 	AccountID string `json:"account_id"`
 	UUID      string `json:"uuid"`
 	Name      string `json:"name"`
 }
 
-func (u bucketUser) names() []string { return named(u.AccountID, u.UUID, u.Name) }
+func (u hookUser) names() []string { return gitprovider.Present(u.AccountID, u.UUID, u.Name) }
 
-type bucketText struct {
+type hookText struct {
 	Raw string `json:"raw"`
 }
 
-type bucketLinks struct {
+type hookLinks struct {
 	HTML struct {
 		Href string `json:"href"`
 	} `json:"html"`
 }
 
-type bucketComment struct {
-	Content   bucketText  `json:"content"`
-	CreatedOn string      `json:"created_on"`
-	Links     bucketLinks `json:"links"`
+type hookComment struct {
+	Content   hookText  `json:"content"`
+	CreatedOn string    `json:"created_on"`
+	Links     hookLinks `json:"links"`
 	// Data Center's words:
 	Text        string          `json:"text"`
 	CreatedDate json.RawMessage `json:"createdDate"`
 }
 
-type bucketThing struct {
-	ID        int         `json:"id"`
-	Title     string      `json:"title"`
-	Content   bucketText  `json:"content"`
-	UpdatedOn string      `json:"updated_on"`
-	Links     bucketLinks `json:"links"`
-	Reporter  bucketUser  `json:"reporter"`
+type hookThing struct {
+	ID        int       `json:"id"`
+	Title     string    `json:"title"`
+	Content   hookText  `json:"content"`
+	UpdatedOn string    `json:"updated_on"`
+	Links     hookLinks `json:"links"`
+	Reporter  hookUser  `json:"reporter"`
 	Source    struct {
 		Branch struct {
 			Name string `json:"name"`
@@ -55,8 +57,8 @@ type bucketThing struct {
 	} `json:"source"`
 }
 
-// centerRef is a branch in Data Center.
-type centerRef struct {
+// hookRef is a branch in Data Center.
+type hookRef struct {
 	Branch     string `json:"displayId"`
 	Repository struct {
 		Slug    string `json:"slug"`
@@ -66,13 +68,13 @@ type centerRef struct {
 	} `json:"repository"`
 }
 
-func (r centerRef) repository() string { return r.Repository.Project.Key + "/" + r.Repository.Slug }
+func (r hookRef) repository() string { return r.Repository.Project.Key + "/" + r.Repository.Slug }
 
-type bucketPayload struct {
-	Actor   bucketUser     `json:"actor"`
-	Issue   *bucketThing   `json:"issue"`
-	Pull    *bucketThing   `json:"pullrequest"`
-	Comment *bucketComment `json:"comment"`
+type hookPayload struct {
+	Actor   hookUser     `json:"actor"`
+	Issue   *hookThing   `json:"issue"`
+	Pull    *hookThing   `json:"pullrequest"`
+	Comment *hookComment `json:"comment"`
 	Changes struct {
 		Content *struct{} `json:"content"`
 	} `json:"changes"`
@@ -80,59 +82,60 @@ type bucketPayload struct {
 		FullName string `json:"full_name"`
 	} `json:"repository"`
 	CenterPull *struct {
-		ID    int       `json:"id"`
-		Title string    `json:"title"`
-		From  centerRef `json:"fromRef"`
-		To    centerRef `json:"toRef"`
+		ID    int     `json:"id"`
+		Title string  `json:"title"`
+		From  hookRef `json:"fromRef"`
+		To    hookRef `json:"toRef"`
 	} `json:"pullRequest"`
 }
 
-func readBucket(name string, payload []byte) (event, error) {
-	p, err := decode[bucketPayload](payload)
-	if err != nil {
-		return event{}, err
+func readHook(name string, payload []byte) (gitprovider.HookEvent, error) {
+	var p hookPayload
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return gitprovider.HookEvent{}, err
 	}
 	if name == "pr:comment:added" {
-		return readCenter(name, p), nil
+		return readCenterHook(name, p), nil
 	}
-	e := event{Name: name, Actors: p.Actor.names(), Thread: Thread{Repository: p.Repository.FullName}}
+	e := gitprovider.HookEvent{Name: name, Actors: p.Actor.names(), Thread: gitprovider.Thread{Repository: p.Repository.FullName}}
 	switch {
 	case (name == "issue:created" || name == "issue:updated") && p.Issue != nil:
-		e.Kind, e.Text, e.At, e.Wrote = opened, p.Issue.Content.Raw, clock(p.Issue.UpdatedOn), true
+		e.Kind, e.Text, e.At, e.Wrote = gitprovider.Opened, p.Issue.Content.Raw, gitprovider.HookTime(p.Issue.UpdatedOn), true
 		if name == "issue:updated" {
-			e.Kind = edited
+			e.Kind = gitprovider.Edited
 			e.Wrote = p.Changes.Content != nil && p.Issue.Reporter.AccountID != "" && p.Issue.Reporter.AccountID == p.Actor.AccountID
 		}
 		e.Number, e.Title, e.URL = p.Issue.ID, p.Issue.Title, p.Issue.Links.HTML.Href
 	case name == "issue:comment_created" && p.Issue != nil && p.Comment != nil:
 		e.Number, e.Title = p.Issue.ID, p.Issue.Title
-		e.wrote(p.Comment)
+		wrote(&e, p.Comment)
 	case name == "pullrequest:comment_created" && p.Pull != nil && p.Comment != nil:
 		e.Pull, e.Number, e.Title = true, p.Pull.ID, p.Pull.Title
 		if p.Pull.Source.Repository.FullName == e.Repository {
 			e.Branch = p.Pull.Source.Branch.Name
 		}
-		e.wrote(p.Comment)
+		wrote(&e, p.Comment)
 	}
 	return e, nil
 }
 
-func readCenter(name string, p bucketPayload) event {
+func readCenterHook(name string, p hookPayload) gitprovider.HookEvent {
 	if p.CenterPull == nil || p.Comment == nil {
-		return event{Name: name}
+		return gitprovider.HookEvent{Name: name}
 	}
 	to, from := p.CenterPull.To, p.CenterPull.From
-	e := event{Name: name, Actors: p.Actor.names(), Thread: Thread{Repository: to.repository(), Pull: true, Number: p.CenterPull.ID}, Title: p.CenterPull.Title}
+	e := gitprovider.HookEvent{Name: name, Actors: p.Actor.names(), Thread: gitprovider.Thread{Repository: to.repository(), Pull: true, Number: p.CenterPull.ID}, Title: p.CenterPull.Title}
 	if from.repository() == to.repository() {
 		e.Branch = from.Branch
 	}
-	e.wrote(p.Comment)
+	wrote(&e, p.Comment)
 	e.Text, e.At = p.Comment.Text, centerTime(p.Comment.CreatedDate)
 	return e
 }
 
-func (e *event) wrote(c *bucketComment) {
-	e.Kind, e.Wrote, e.Text, e.URL, e.At = commented, true, c.Content.Raw, c.Links.HTML.Href, clock(c.CreatedOn)
+// wrote notes a comment.
+func wrote(e *gitprovider.HookEvent, c *hookComment) {
+	e.Kind, e.Wrote, e.Text, e.URL, e.At = gitprovider.Commented, true, c.Content.Raw, c.Links.HTML.Href, gitprovider.HookTime(c.CreatedOn)
 }
 
 // centerTime is in milliseconds, or written out if the server was told so.
@@ -142,5 +145,5 @@ func centerTime(raw json.RawMessage) time.Time {
 	}
 	text := ""
 	_ = json.Unmarshal(raw, &text)
-	return clock(text)
+	return gitprovider.HookTime(text)
 }

@@ -1,6 +1,6 @@
-package trigger
+package gitprovider
 
-// What GitHub sends. Gitea and Forgejo send the same but for some names.
+import "encoding/json"
 
 type hubUser struct {
 	Login string `json:"login"`
@@ -54,22 +54,23 @@ type hubPayload struct {
 	} `json:"repository"`
 }
 
-func readHub(name string, payload []byte) (event, error) {
-	p, err := decode[hubPayload](payload)
-	if err != nil {
-		return event{}, err
+// ReadHub reads what GitHub sends. Gitea and Forgejo send the same but for some names.
+func ReadHub(name string, payload []byte) (HookEvent, error) {
+	var p hubPayload
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return HookEvent{}, err
 	}
-	e := event{Name: name, Actors: named(p.Sender.Login), Thread: Thread{Repository: p.Repository.FullName}}
+	e := HookEvent{Name: name, Actors: Present(p.Sender.Login), Thread: Thread{Repository: p.Repository.FullName}}
 	if p.Action != "" {
-		e.Name += " " + clip(p.Action, 40)
+		e.Name += " " + Clip(p.Action, 40)
 	}
 	switch {
 	case name == "issues" && p.Issue != nil && p.Issue.Pull == nil:
 		e.Kind = hubKinds[p.Action]
 		e.about(p.Issue)
-		e.Text, e.At = p.Issue.Body, clock(p.Issue.UpdatedAt)
+		e.Text, e.At = p.Issue.Body, HookTime(p.Issue.UpdatedAt)
 		// Others may have changed the text before; a new title does not make it the author's again.
-		e.Wrote = p.Issue.User.Login == p.Sender.Login && (e.Kind != edited || p.Changes.Body != nil)
+		e.Wrote = p.Issue.User.Login == p.Sender.Login && (e.Kind != Edited || p.Changes.Body != nil)
 		for _, l := range p.Issue.Labels {
 			e.Labels = append(e.Labels, l.Name)
 		}
@@ -85,23 +86,23 @@ func readHub(name string, payload []byte) (event, error) {
 		e.inPull(p.Pull)
 		e.said(p.Review, p.Sender)
 		if e.At.IsZero() {
-			e.At = clock(p.Pull.UpdatedAt)
+			e.At = HookTime(p.Pull.UpdatedAt)
 		}
 	}
 	return e, nil
 }
 
 // hubKinds are the actions on an issue. Gitea does not say which label is new.
-var hubKinds = map[string]kind{"opened": opened, "edited": edited, "labeled": labelled, "label_updated": labelled}
+var hubKinds = map[string]HookKind{"opened": Opened, "edited": Edited, "labeled": Labelled, "label_updated": Labelled}
 
 // hubReviews are the names under which the words of a review come.
 var hubReviews = map[string]bool{
 	"pull_request_review submitted": true, "pull_request_comment reviewed": true, "pull_request_approved reviewed": true, "pull_request_rejected reviewed": true,
 }
 
-func (e *event) about(i *hubIssue) { e.Number, e.Title, e.URL = i.Number, i.Title, i.URL }
+func (e *HookEvent) about(i *hubIssue) { e.Number, e.Title, e.URL = i.Number, i.Title, i.URL }
 
-func (e *event) inPull(p *hubIssue) {
+func (e *HookEvent) inPull(p *hubIssue) {
 	e.about(p)
 	e.Pull = true
 	if p.Head.Repo.FullName == e.Repository {
@@ -110,15 +111,15 @@ func (e *event) inPull(p *hubIssue) {
 }
 
 // said is a comment. Gitea names no author in a review; who sends it wrote it.
-func (e *event) said(c *hubComment, by hubUser) {
-	e.Kind, e.Text, e.Wrote = commented, c.Body, c.User.Login == by.Login || c.User.Login == ""
+func (e *HookEvent) said(c *hubComment, by hubUser) {
+	e.Kind, e.Text, e.Wrote = Commented, c.Body, c.User.Login == by.Login || c.User.Login == ""
 	if e.Text == "" {
 		e.Text = c.Content
 	}
 	if c.URL != "" {
 		e.URL = c.URL
 	}
-	if e.At = clock(c.CreatedAt); e.At.IsZero() {
-		e.At = clock(c.SubmittedAt)
+	if e.At = HookTime(c.CreatedAt); e.At.IsZero() {
+		e.At = HookTime(c.SubmittedAt)
 	}
 }

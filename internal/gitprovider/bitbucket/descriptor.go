@@ -1,0 +1,27 @@
+package bitbucket
+
+import (
+	"deckhand/internal/gitprovider"
+	"deckhand/internal/gitprovider/call"
+)
+
+// Adapter is the provider as package forge lists it.
+var Adapter = call.Adapter{New: New, Descriptor: gitprovider.Descriptor{
+	Name: "bitbucket", Title: "Bitbucket", Host: cloudHost, Public: true,
+	Terms:       gitprovider.Terms{Request: "pull request", Short: "PR", Checks: "Bitbucket Pipelines", Mark: "#"},
+	Tool:        "create_bitbucket_pr",
+	ClonePath:   "scm", // of data centers
+	UsersByID:   true,
+	Credentials: credentials,
+	// X-Hook-UUID is that of the hook, and the same for every delivery.
+	Webhook: &gitprovider.Webhook{Events: []string{"X-Event-Key"}, IDs: []string{"X-Request-Uuid", "X-Request-Id"}, Signed: gitprovider.HubSigned("X-Hub-Signature"), Read: readHook},
+	Probe:   &gitprovider.Probe{Order: 4, Path: "/rest/api/1.0/application-properties", Fields: []string{"version", "buildNumber", "displayName"}, Header: "X-Arequestid"},
+}}
+
+func credentials(token string, ownHost bool) []string {
+	first := gitprovider.Basic("x-token-auth:" + token)
+	if ownHost {
+		return []string{"Bearer " + token, first}
+	}
+	return []string{first, gitprovider.Basic("x-bitbucket-api-token-auth:" + token)}
+}

@@ -1,0 +1,47 @@
+package forge
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the web page's list of providers anew")
+
+// pageFile is what the web page knows of providers.
+const pageFile = "../../../web/src/lib/providers.json"
+
+type onPage struct {
+	Name     string `json:"name"`
+	Title    string `json:"title"`
+	Host     string `json:"host"`
+	Triggers bool   `json:"triggers"`
+}
+
+// The web page has the same list of providers, with those of any kind last.
+func TestPageKnowsTheProviders(t *testing.T) {
+	var list []onPage
+	for _, generic := range []bool{false, true} {
+		for _, a := range adapters {
+			if a.Generic == generic {
+				list = append(list, onPage{a.Name, a.Title, a.Host, a.Webhook != nil})
+			}
+		}
+	}
+	want, err := json.MarshalIndent(list, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, '\n')
+	if *update {
+		if err := os.WriteFile(pageFile, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(pageFile)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("web/src/lib/providers.json is not what the descriptors say (%v); run this test with -update", err)
+	}
+}

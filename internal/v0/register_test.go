@@ -1,0 +1,3 @@
+package v0_test
+
+import _ "deckhand/internal/gitprovider/forge" // lists the providers
