@@ -76,6 +76,8 @@ type list struct {
 	changed     chan struct{} // closed and replaced at every publication
 	// timer runs while a row is held back; nil otherwise.
 	timer *time.Timer
+	// checked is when the index was last read for this list.
+	checked time.Time
 }
 
 // listed is a row that changed.
@@ -277,6 +279,47 @@ func (d *list) take(r *lister) (found []*news, anew bool) {
 		found = append(found, e.news)
 	}
 	return found, false
+}
+
+// recheck looks now and then for what no wake-up told of: another server may have
+// changed a row, or removed it. What it finds goes to all readers of the list.
+func (r *lister) recheck(ctx context.Context) {
+	missing := r.list.due(r.shown)
+	if missing == nil {
+		return
+	}
+	rows, err := r.lists.index.Rows(ctx, session.Query{Owner: r.owner, Limit: snapshotRows})
+	if err != nil {
+		return // the next one looks again
+	}
+	for _, row := range rows {
+		delete(missing, row.ID)
+		r.list.change(row)
+	}
+	for id := range missing {
+		if row, err := r.lists.index.Row(ctx, id); err == nil {
+			r.list.change(row)
+		}
+	}
+}
+
+// due returns the sessions that readers may know of; nil if it is too early to look again.
+func (d *list) due(shown map[session.ID]int64) map[session.ID]bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Since(d.checked) < recheckEvery {
+		return nil
+	}
+	d.checked = time.Now()
+	known := map[session.ID]bool{}
+	for id := range shown {
+		known[id] = true
+	}
+	for id, e := range d.rows {
+		known[id] = e.news == nil || !e.news.row.Deleted
+	}
+	maps.DeleteFunc(known, func(_ session.ID, there bool) bool { return !there })
+	return known
 }
 
 // snapshot reads the newest rows.

@@ -352,3 +352,34 @@ func BenchmarkListChanged(b *testing.B) {
 		})
 	}
 }
+
+// What another server changes, creates or deletes is told although nothing woke the list.
+func TestListLooksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(t)
+		s.create("maria", "a", "b")
+		r := s.join()
+		if got := s.told(r); len(got) != 1 {
+			t.Fatal(got)
+		}
+		other := *s
+		other.s = session.New(s.log.Log)
+		time.Sleep(time.Second)
+		other.change("a")
+		other.change("b", session.Deleted{})
+		time.Sleep(time.Second)
+		other.create("maria", "c")
+		s.expect(r)
+		r.recheck(t.Context())
+		s.expect(r, "conversation c@1", "conversation a@2", "deleted b")
+		other.change("a")
+		r.recheck(t.Context())
+		s.expect(r) // it is too early to look again
+		time.Sleep(recheckEvery)
+		r.recheck(t.Context())
+		s.expect(r, "conversation a@3")
+		time.Sleep(recheckEvery)
+		r.recheck(t.Context())
+		s.expect(r)
+	})
+}

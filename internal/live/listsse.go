@@ -52,6 +52,7 @@ func (r *lister) run(ctx context.Context, frames []Frame, heartbeat time.Duratio
 				return err
 			}
 			timer.Reset(heartbeat)
+			r.recheck(ctx)
 		}
 		var err error
 		if frames, err = r.next(ctx); err != nil {
