@@ -103,7 +103,7 @@ suite:
 
 # Three packages at a time, the slowest first, and beside them cmd/deckhand. The engine and what else the tests
 # need is started here; bin/suite reports what they leave behind.
-test: setup build suite ## everything: set-up, build, all tests with the race detector
+test: setup build suite ## everything: set-up, build, all tests
 	$(call say,test: the web page)
 	@if test -e web/node_modules/.deckhand-lock; then cd web && npm run --silent test; fi
 	$(call say,test: every package)
