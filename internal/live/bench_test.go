@@ -46,7 +46,7 @@ func (s *server) crowd(kind string, n int) ([]net.Conn, cost) {
 
 // settled waits until all readers have taken everything.
 func (s *server) settled(n int) {
-	d := s.hub.feed(theID)
+	d := s.hub.feedsOf(theID)[0]
 	for {
 		d.mu.Lock()
 		changed, ready := d.changed, !d.pumping && !d.dirty && d.current == d.followers && d.followers == n

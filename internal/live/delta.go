@@ -57,7 +57,7 @@ type fragment struct {
 // stored, and never moves a reader's position.
 func (h *Hub) Delta(id session.ID, call, text string) {
 	if text != "" && h.open.add(id, call, text) {
-		if d := h.feed(id); d != nil {
+		for _, d := range h.feedsOf(id) {
 			d.wake()
 		}
 	}

@@ -235,7 +235,7 @@ func TestFragmentsAreBounded(t *testing.T) {
 			t.Errorf("%d fragments, %d bytes", len(o.byID), o.bytes)
 		}
 		time.Sleep(staleAfter + time.Second)
-		f := w.hub.join("new", 0)
+		f := w.hub.join("new", 0, 0)
 		if frame, ok := o.since(f); ok || o.bytes != 0 {
 			t.Errorf("a stale fragment is shown: %+v", frame)
 		}

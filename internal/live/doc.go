@@ -6,7 +6,7 @@
 // a fast one costs, and a lost wake-up costs time and never an event.
 //
 //	Hub       knows which sessions are followed; told of appends and deltas
-//	feed      one followed session: reads and encodes what is new once for all
+//	feed      one followed session in one format: reads and encodes what is new once for all
 //	follower  one reader: position, and how much of the open answer it has
 //	fragment  the answer that a model is writing right now; never stored
 //

@@ -6,8 +6,6 @@ import (
 	"sort"
 	"sync"
 	"time"
-
-	"deckhand/internal/session"
 )
 
 // Bounds of a tail. It may grow to twice as much before it is cut, so that
@@ -26,12 +24,13 @@ const publishEvery = 64
 // replicas they may be lost.
 const recheckEvery = 10 * time.Second
 
-// feed is one followed session. A goroutine reads for all its followers, but
+// feed is one session that is followed in one format. A goroutine reads for all its followers, but
 // only while there is something to read: a session that is followed and quiet
 // costs its followers and nothing else.
 type feed struct {
-	hub    *Hub
-	id     session.ID
+	hub *Hub
+	feedKey
+	encode Encoder
 	ctx    context.Context // ends with the last follower
 	cancel context.CancelFunc
 
@@ -128,7 +127,7 @@ func (d *feed) read(from int64) error {
 		if err != nil {
 			return err
 		}
-		it, needed, err := d.hub.item(d.id, e)
+		it, needed, err := d.item(e)
 		if err != nil {
 			return err
 		}

@@ -148,7 +148,7 @@ func TestQuietFeedHoldsNothing(t *testing.T) {
 		if n := w.log.reads.Load() - before; n > 50 {
 			t.Errorf("%d reads for 50 appends and 100 readers", n)
 		}
-		d := w.hub.feed(theID)
+		d := w.hub.feedsOf(theID)[0]
 		if d.tail != nil || d.last != last || d.pumping {
 			t.Errorf("%d frames, last %d, pumping %v", len(d.tail), d.last, d.pumping)
 		}
@@ -375,7 +375,7 @@ func TestAppendBetweenReadingAndFollowing(t *testing.T) {
 // A feed that failed is not given to new readers, though old ones have not left yet.
 func TestFailedFeedIsReplaced(t *testing.T) {
 	w := newWorld(t)
-	old := w.hub.join(theID, 0)
+	old := w.hub.join(theID, 0, 0)
 	old.feed.fail(errStore)
 	if _, err := upTo(t.Context(), w.hub, 0, 1); err != nil {
 		t.Error(err)

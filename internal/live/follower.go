@@ -52,6 +52,8 @@ type sink interface {
 type FollowOptions struct {
 	// Heartbeat makes Follow yield an EventPing when nothing was yielded for so long; 0 is never.
 	Heartbeat time.Duration
+	// Format chooses an encoder of the Hub.
+	Format Format
 }
 
 // Follow yields the frames of the session's events after the given number,
@@ -60,7 +62,7 @@ type FollowOptions struct {
 // one error: the context's cause, ErrAhead, or what the log or the encoder said.
 func (h *Hub) Follow(ctx context.Context, id session.ID, after int64, o FollowOptions) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
-		f := h.join(id, after)
+		f := h.join(id, o.Format, after)
 		defer h.leave(f)
 		if err := f.run(ctx, o.Heartbeat, yielder(yield)); err != nil && !errors.Is(err, errStop) {
 			yield(Frame{}, err)
@@ -214,7 +216,7 @@ func (f *follower) page(ctx context.Context) (page []item, atEnd bool, err error
 		} else if known {
 			continue
 		}
-		it, needed, err := f.hub.item(f.feed.id, e)
+		it, needed, err := f.feed.item(e)
 		if err != nil {
 			return nil, false, err
 		}

@@ -43,24 +43,39 @@ var ErrAhead = errors.New("the position is beyond the end of the conversation")
 
 // Hub implements session.Observer. Sessions that nobody follows cost nothing.
 type Hub struct {
-	log    session.Log
-	encode Encoder
-	open   fragments
-	large  large
+	log      session.Log
+	encoders []Encoder // by Format
+	open     fragments
+	large    large
 
 	mu    sync.RWMutex
-	feeds map[session.ID]*feed
+	feeds map[feedKey]*feed
 }
 
-// New makes a Hub that reads from log.
-func New(log session.Log, encode Encoder) *Hub {
-	return &Hub{log: log, encode: encode, open: fragments{byID: map[session.ID]*fragment{}}, feeds: map[session.ID]*feed{}}
+// Format is the index of an Encoder given to New. The zero value is the first one.
+type Format int
+
+// feedKey names a feed: the readers of one session in one format share it.
+type feedKey struct {
+	id     session.ID
+	format Format
+}
+
+// New makes a Hub that reads from log. Each encoder is a format that readers can choose.
+func New(log session.Log, encoders ...Encoder) *Hub {
+	return &Hub{log: log, encoders: encoders, open: fragments{byID: map[session.ID]*fragment{}}, feeds: map[feedKey]*feed{}}
+}
+
+// Encode returns the frame of a stored event as readers of the format get it; false if they
+// have no word for it.
+func (h *Hub) Encode(format Format, id session.ID, e session.Event) (Frame, bool, error) {
+	return h.encoders[format](id, e)
 }
 
 // Appended implements session.Observer; it never blocks. Being called too
 // often, too early, out of order or for a number that is not there does no harm.
 func (h *Hub) Appended(id session.ID, last int64) {
-	if d := h.feed(id); d != nil {
+	for _, d := range h.feedsOf(id) {
 		d.poke(last)
 	}
 }
@@ -80,32 +95,39 @@ func (h *Hub) Followers() int {
 
 // Following is how many readers one session has.
 func (h *Hub) Following(id session.ID) int {
-	d := h.feed(id)
-	if d == nil {
-		return 0
+	n := 0
+	for _, d := range h.feedsOf(id) {
+		d.mu.Lock()
+		n += d.followers
+		d.mu.Unlock()
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.followers
+	return n
 }
 
-// feed finds the session's feed; nil if nobody follows it.
-func (h *Hub) feed(id session.ID) *feed {
+// feedsOf finds the session's feeds, at most one for each format; none if nobody follows it.
+func (h *Hub) feedsOf(id session.ID) []*feed {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return h.feeds[id]
+	var found []*feed
+	for format := range h.encoders {
+		if d := h.feeds[feedKey{id, Format(format)}]; d != nil {
+			found = append(found, d)
+		}
+	}
+	return found
 }
 
 // join subscribes a reader. From now on the feed notices every append; what
 // was appended before is for the reader to read.
-func (h *Hub) join(id session.ID, after int64) *follower {
+func (h *Hub) join(id session.ID, format Format, after int64) *follower {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	d := h.feeds[id]
+	key := feedKey{id, format}
+	d := h.feeds[key]
 	if d == nil {
-		d = &feed{hub: h, id: id, changed: make(chan struct{})}
+		d = &feed{hub: h, feedKey: key, encode: h.encoders[format], changed: make(chan struct{})}
 		d.ctx, d.cancel = context.WithCancel(context.Background())
-		h.feeds[id] = d
+		h.feeds[key] = d
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -128,8 +150,8 @@ func (h *Hub) leave(f *follower) {
 	d.dropTail()
 	if d.followers == 0 {
 		d.cancel()
-		if h.feeds[d.id] == d { // a feed that failed was replaced already
-			delete(h.feeds, d.id)
+		if h.feeds[d.feedKey] == d { // a feed that failed was replaced already
+			delete(h.feeds, d.feedKey)
 		}
 	}
 }
@@ -138,8 +160,8 @@ func (h *Hub) leave(f *follower) {
 func (h *Hub) forget(d *feed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.feeds[d.id] == d {
-		delete(h.feeds, d.id)
+	if h.feeds[d.feedKey] == d {
+		delete(h.feeds, d.feedKey)
 	}
 }
 
@@ -154,24 +176,25 @@ type item struct {
 }
 
 // item encodes an event. False means that no reader needs to know of it.
-func (h *Hub) item(id session.ID, e session.Event) (item, bool, error) {
-	if shared := h.large.get(id, e.Number); shared != nil {
+func (d *feed) item(e session.Event) (item, bool, error) {
+	large := &d.hub.large
+	if shared := large.get(d.feedKey, e.Number); shared != nil {
 		it := *shared
 		it.shared = shared
 		return it, true, nil
 	}
-	it, needed, err := h.encodeItem(id, e)
+	it, needed, err := d.encodeItem(e)
 	if err == nil && len(it.frame.Data) >= largeFrame {
 		mine := it // on the heap, for as long as somebody holds it
-		shared := h.large.put(id, &mine)
+		shared := large.put(d.feedKey, &mine)
 		it = *shared
 		it.shared = shared
 	}
 	return it, needed, err
 }
 
-func (h *Hub) encodeItem(id session.ID, e session.Event) (item, bool, error) {
-	frame, shown, err := h.encode(id, e)
+func (d *feed) encodeItem(e session.Event) (item, bool, error) {
+	frame, shown, err := d.encode(d.id, e)
 	if err != nil {
 		return item{}, false, fmt.Errorf("encode event %d: %w", e.Number, err)
 	}

@@ -3,8 +3,6 @@ package live
 import (
 	"sync"
 	"weak"
-
-	"deckhand/internal/session"
 )
 
 // Large frames are shared. A reader that does not read holds what it was about
@@ -17,7 +15,7 @@ type large struct {
 }
 
 type largeKey struct {
-	id     session.ID
+	feedKey
 	number int64
 }
 
@@ -29,18 +27,18 @@ const (
 )
 
 // get finds a frame that somebody holds.
-func (l *large) get(id session.ID, number int64) *item {
+func (l *large) get(of feedKey, number int64) *item {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.items[largeKey{id, number}].Value()
+	return l.items[largeKey{of, number}].Value()
 }
 
 // put makes a frame findable, and returns the one to use: another reader may
 // have made the same meanwhile.
-func (l *large) put(id session.ID, it *item) *item {
+func (l *large) put(of feedKey, it *item) *item {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	key := largeKey{id, it.number}
+	key := largeKey{of, it.number}
 	if other := l.items[key].Value(); other != nil {
 		return other
 	}

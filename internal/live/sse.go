@@ -15,6 +15,8 @@ var ErrNotStarted = errors.New("the stream did not begin")
 
 // Options are how a stream is served. The zero value is good.
 type Options struct {
+	// Format chooses an encoder of the Hub.
+	Format Format
 	// Heartbeat is after how long a silence shows that the connection lives (15 s).
 	Heartbeat time.Duration
 	// WriteTimeout is how long a client may take to accept what is sent, or a
@@ -60,7 +62,7 @@ func Position(r *http.Request) (int64, error) {
 // comes back by itself. With ErrNotStarted the caller still owes an answer.
 func ServeSSE(w http.ResponseWriter, r *http.Request, h *Hub, id session.ID, after int64, o Options) error {
 	o = o.withDefaults()
-	f := h.join(id, after)
+	f := h.join(id, o.Format, after)
 	defer h.leave(f)
 	if err := f.begin(r.Context()); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotStarted, err)

@@ -27,7 +27,7 @@ var (
 // client sends is against the rules and closes the connection.
 func ServeWS(w http.ResponseWriter, r *http.Request, h *Hub, id session.ID, after int64, o Options) error {
 	o = o.withDefaults()
-	f := h.join(id, after)
+	f := h.join(id, o.Format, after)
 	defer h.leave(f)
 	if err := f.begin(r.Context()); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotStarted, err)
