@@ -4,7 +4,7 @@ import "encoding/json"
 
 // EventPage is a page of a conversation's events.
 type EventPage struct {
-	Events  []json.RawMessage `json:"events" doc:"Events as described in docs/events.md."`
+	Events  []json.RawMessage `json:"events" doc:"Events in the format that was asked for, as described in docs/events.md."`
 	HasMore bool              `json:"has_more"`
 }
 
@@ -19,8 +19,18 @@ type Accepted struct {
 	Success bool `json:"success"`
 }
 
-// Event is an event as clients read it. Exactly one of Action and Observation is set.
+// Event is an event in the format deckhand: an event of the log, with the fields of its
+// kind in Payload. The OpenAPI document has a schema for each kind. Newer servers may send
+// kinds and fields that a client does not know.
 type Event struct {
+	ID      int64           `json:"id"`
+	Kind    string          `json:"kind"`
+	Time    string          `json:"time"`
+	Payload json.RawMessage `json:"payload"`
+}
+
+// LegacyEvent is an event in the format legacy. Exactly one of Action and Observation is set.
+type LegacyEvent struct {
 	ID          int64           `json:"id"`
 	Timestamp   string          `json:"timestamp"`
 	Source      string          `json:"source"`
@@ -34,7 +44,7 @@ type Event struct {
 	LLMMetrics  json.RawMessage `json:"llm_metrics,omitempty"`
 }
 
-// StatusUpdate is something people are told that is not an event of its own.
+// StatusUpdate is a notice that is not an event of its own in the format legacy.
 type StatusUpdate struct {
 	StatusUpdate      bool   `json:"status_update"`
 	Type              string `json:"type"`

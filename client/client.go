@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -80,8 +81,24 @@ func (c *Client) Conversations(ctx context.Context, query url.Values) (api.Conve
 	return call[api.ConversationPage](ctx, c, http.MethodGet, "/api/conversations?"+query.Encode(), nil)
 }
 
+// EventPage is a page of stored events.
+type EventPage struct {
+	Events  []api.Event `json:"events"`
+	HasMore bool        `json:"has_more"`
+}
+
 // Events returns a page of stored events; query may hold start_id, end_id, reverse and limit.
-func (c *Client) Events(ctx context.Context, id string, query url.Values) (api.EventPage, error) {
+func (c *Client) Events(ctx context.Context, id string, query url.Values) (EventPage, error) {
+	all := maps.Clone(query)
+	if all == nil {
+		all = url.Values{}
+	}
+	all.Set("format", "deckhand")
+	return call[EventPage](ctx, c, http.MethodGet, item(id)+"/events?"+all.Encode(), nil)
+}
+
+// LegacyEvents is Events in the format of the legacy server.
+func (c *Client) LegacyEvents(ctx context.Context, id string, query url.Values) (api.EventPage, error) {
 	return call[api.EventPage](ctx, c, http.MethodGet, item(id)+"/events?"+query.Encode(), nil)
 }
 

@@ -19,12 +19,20 @@ import (
 // Item is something that arrived on a stream; exactly one of the pointers is set.
 type Item struct {
 	// ID is the number of a stored event; deltas have none.
-	ID     int64
-	Event  *api.Event
-	Status *api.StatusUpdate
-	Delta  *api.Delta
+	ID    int64
+	Event *api.Event
+	Delta *api.Delta
 	// Raw is the JSON as it came.
 	Raw json.RawMessage
+}
+
+// LegacyItem is an Item in the format of the legacy server.
+type LegacyItem struct {
+	ID     int64
+	Event  *api.LegacyEvent
+	Status *api.StatusUpdate
+	Delta  *api.Delta
+	Raw    json.RawMessage
 }
 
 // Delays between attempts to reconnect.
@@ -39,14 +47,32 @@ const (
 // when the conversation is deleted, or with an error that trying again will not
 // mend (a wrong key, an unknown conversation).
 func (c *Client) Follow(ctx context.Context, id string, after int64) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
+	return follow(ctx, c, item(id)+"/events/stream?format=deckhand", after, frame.item)
+}
+
+// FollowLegacy is Follow in the format of the legacy server.
+func (c *Client) FollowLegacy(ctx context.Context, id string, after int64) iter.Seq2[LegacyItem, error] {
+	return follow(ctx, c, item(id)+"/events/stream", after, frame.legacyItem)
+}
+
+// follow reads the stream at a path; read understands its frames.
+func follow[T any](ctx context.Context, c *Client, path string, after int64, read func(frame) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
 		err := again(ctx, func() (done, moved bool, err error) {
 			before := after
-			done, err = c.stream(ctx, id, &after, yield)
+			done, err = c.stream(ctx, path, &after, func(f frame) bool {
+				it, err := read(f)
+				if err != nil {
+					yield(none, err)
+					return false
+				}
+				return yield(it, nil)
+			})
 			return done, after > before, err
 		})
 		if err != nil {
-			yield(Item{}, err)
+			yield(none, err)
 		}
 	}
 }
@@ -80,8 +106,8 @@ func again(ctx context.Context, attempt func() (done, moved bool, err error)) er
 }
 
 // stream reads one connection. done means that the consumer or the conversation has had enough.
-func (c *Client) stream(ctx context.Context, id string, after *int64, yield func(Item, error) bool) (done bool, err error) {
-	res, err := c.openStream(ctx, item(id)+"/events/stream", "Last-Event-ID", format(*after))
+func (c *Client) stream(ctx context.Context, path string, after *int64, yield func(frame) bool) (done bool, err error) {
+	res, err := c.openStream(ctx, path, "Last-Event-ID", format(*after))
 	if err != nil {
 		return false, err
 	}
@@ -95,16 +121,11 @@ func (c *Client) stream(ctx context.Context, id string, after *int64, yield func
 		if f.event == "end" {
 			return true, nil
 		}
-		it, err := f.item()
-		if err != nil {
-			yield(Item{}, err)
-			return true, err
-		}
-		if it.ID != 0 && it.ID <= *after { // seen before the connection was lost
+		if f.id != 0 && f.id <= *after { // seen before the connection was lost
 			continue
 		}
-		*after = max(*after, it.ID)
-		if !yield(it, nil) {
+		*after = max(*after, f.id)
+		if !yield(f) {
 			return true, nil
 		}
 	}
@@ -182,6 +203,22 @@ func (f frame) item() (Item, error) {
 	case "", "message":
 		it.Event = &api.Event{}
 		target = it.Event
+	case "delta":
+		it.Delta = &api.Delta{}
+		target = it.Delta
+	default: // something a newer server says
+		return it, nil
+	}
+	return it, f.decode(target)
+}
+
+func (f frame) legacyItem() (LegacyItem, error) {
+	it := LegacyItem{ID: f.id, Raw: f.data}
+	var target any
+	switch f.event {
+	case "", "message":
+		it.Event = &api.LegacyEvent{}
+		target = it.Event
 	case "status":
 		it.Status = &api.StatusUpdate{}
 		target = it.Status
@@ -191,8 +228,12 @@ func (f frame) item() (Item, error) {
 	default: // something a newer server says
 		return it, nil
 	}
+	return it, f.decode(target)
+}
+
+func (f frame) decode(target any) error {
 	if err := json.Unmarshal(f.data, target); err != nil {
-		return it, fmt.Errorf("the stream has a frame that does not decode: %w", err)
+		return fmt.Errorf("the stream has a frame that does not decode: %w", err)
 	}
-	return it, nil
+	return nil
 }

@@ -325,7 +325,7 @@ func TestConfirmationModeCoversAllTools(t *testing.T) {
 			p := l.person(t, "confirm-"+strings.ReplaceAll(tool, "_", "-"), steps(c.call), `"confirmation_mode":true`, fmt.Sprintf(`"mcp_config":{"shttp_servers":[%q]}`, site))
 			id := p.begin("Go.")
 			var state string
-			p.follow(id, 0, func(it client.Item) bool {
+			p.follow(id, 0, func(it client.LegacyItem) bool {
 				for _, s := range []string{"awaiting_user_confirmation", "awaiting_user_input", "finished", "error"} {
 					if agentIs(s)(it) && len(p.requests()) > 0 {
 						state = s

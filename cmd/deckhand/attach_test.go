@@ -74,7 +74,7 @@ func TestAttach(t *testing.T) {
 	s.enter("something else") // while it works
 	s.expect("> something else")
 	s.press(ctrlC)
-	s.expect("Pausing after this step")
+	s.expect("pausing after this step")
 	s.press(ctrlC)
 	s.expect("interrupting this step")
 	s.expect("· paused")
@@ -303,7 +303,7 @@ func TestAttachPlain(t *testing.T) {
 		"one from before": {func() string { return b.answered("$ echo two") }, cli.ExitDone, "$ echo two\n  two\n"},
 		"a pause": {func() string {
 			id := b.create("$ mkfifo wait; cat wait")
-			b.follow(id, 0, func(it client.Item) bool { return it.Event != nil && it.Event.Action == "run" })
+			b.follow(id, 0, func(it client.LegacyItem) bool { return it.Event != nil && it.Event.Action == "run" })
 			if err := b.client.Interrupt(t.Context(), id); err != nil {
 				t.Fatal(err)
 			}

@@ -114,7 +114,7 @@ func TestAttackBaseURL(t *testing.T) {
 	_, whole, _ := p.raw("GET", "/api/settings", "")
 	p.raw("POST", "/api/settings", strings.NewReplacer(l.model.URL, evil, "https://tools.example", evil, git, evil).Replace(whole))
 	again := p.begin("Say hello.")
-	p.follow(again, 0, func(it client.Item) bool { return agentIs("error")(it) || agentIs("awaiting_user_input")(it) })
+	p.follow(again, 0, func(it client.LegacyItem) bool { return agentIs("error")(it) || agentIs("awaiting_user_input")(it) })
 	p.raw("GET", "/api/user/info", "")
 	close(asked)
 	n := 0

@@ -133,7 +133,7 @@ func (b *box) listeners(ctx context.Context, id string) (names []string, ended c
 	}
 	c := client.New(b.base, b.key)
 	start("events", func(began func()) error {
-		for _, err := range c.Follow(ctx, id, 0) {
+		for _, err := range c.FollowLegacy(ctx, id, 0) {
 			if err != nil {
 				return err
 			}

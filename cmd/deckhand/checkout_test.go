@@ -163,7 +163,7 @@ func TestFailedClone(t *testing.T) {
 	if code, text, _ := p.raw("POST", "/api/conversations/"+id+"/start", "{}"); code != http.StatusOK {
 		t.Fatalf("%d %s", code, text)
 	}
-	p.follow(id, seen[len(seen)-1].ID, func(it client.Item) bool { return it.Event != nil && it.Event.Message == "Here I am." })
+	p.follow(id, seen[len(seen)-1].ID, func(it client.LegacyItem) bool { return it.Event != nil && it.Event.Message == "Here I am." })
 	if code, text, _ := p.raw("GET", "/api/conversations/"+id+"/list-files", ""); code != http.StatusOK || !strings.Contains(text, `"app/"`) {
 		t.Errorf("%d %s", code, text)
 	}

@@ -19,7 +19,7 @@ import (
 // begun waits until a command has written the word.
 func (b *box) begun(id string) {
 	b.t.Helper()
-	b.follow(id, 0, func(it client.Item) bool { return it.Delta != nil && strings.Contains(it.Delta.Text, "begun") })
+	b.follow(id, 0, func(it client.LegacyItem) bool { return it.Delta != nil && strings.Contains(it.Delta.Text, "begun") })
 }
 
 // post makes a request that must succeed.
@@ -101,7 +101,7 @@ func TestSandboxDiesWithACommand(t *testing.T) {
 		t.Errorf("the call's outcome: %s", text)
 	}
 	told := false
-	b.follow(id, 0, func(it client.Item) bool {
+	b.follow(id, 0, func(it client.LegacyItem) bool {
 		told = told || it.Status != nil && it.Status.ID == "STATUS$ERROR_RUNTIME_DISCONNECTED"
 		return told
 	})
@@ -190,7 +190,7 @@ func TestCommandRunsInAContainer(t *testing.T) {
 	id := b.create("$ echo one > kept; pwd; echo done")
 	b.said(id, 0, "/workspace")
 	steps := map[string]bool{}
-	b.follow(id, 0, func(it client.Item) bool {
+	b.follow(id, 0, func(it client.LegacyItem) bool {
 		if it.Status != nil {
 			steps[it.Status.ID] = true
 		}

@@ -142,7 +142,7 @@ func TestDefect34InstructionsLostOnResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	ran, waits := false, agentIs("awaiting_user_input") // which it is also when it has just started
-	p.follow(id, last[len(last)-1].ID, func(it client.Item) bool {
+	p.follow(id, last[len(last)-1].ID, func(it client.LegacyItem) bool {
 		ran = ran || it.Event != nil && it.Event.Observation == "run"
 		return ran && waits(it)
 	})

@@ -51,7 +51,7 @@ func TestDefect17StatusErrorsNotStored(t *testing.T) {
 	// Another server, and a client that was not there: it is told all of it.
 	b = serve(t, b.dir)
 	var ready, named bool
-	seen := b.follow(id, 0, func(it client.Item) bool {
+	seen := b.follow(id, 0, func(it client.LegacyItem) bool {
 		if it.Status != nil {
 			ready = ready || it.Status.ID == "STATUS$READY" && it.ID > 0
 			named = named || it.Status.ConversationTitle == "A new name" && it.ID > 0
@@ -213,7 +213,7 @@ func TestDefect27RateLimitExhaustionWithoutNotice(t *testing.T) {
 	})
 	id := p.begin("Hello?")
 	var retries, notices int
-	seen := p.follow(id, 0, func(it client.Item) bool {
+	seen := p.follow(id, 0, func(it client.LegacyItem) bool {
 		if it.Status != nil && it.Status.ID == "STATUS$LLM_RETRY" {
 			retries++
 		}

@@ -129,7 +129,7 @@ func TestConversationsEndOnAFullDisk(t *testing.T) {
 	}
 	id := b.create("$ echo room 'again'")
 	ran := false
-	b.follow(id, 0, func(it client.Item) bool {
+	b.follow(id, 0, func(it client.LegacyItem) bool {
 		ran = ran || it.Event != nil && it.Event.Observation == "run" && strings.Contains(string(it.Raw), "room again")
 		return agentIs("awaiting_user_input")(it) || agentIs("error")(it)
 	})
@@ -156,7 +156,7 @@ func TestServerOnReadOnlyDisk(t *testing.T) {
 	if got, err := b.client.Conversation(t.Context(), id); err != nil || got.Title != "before" {
 		t.Errorf("%+v %v", got, err)
 	}
-	if page, err := b.client.Events(t.Context(), id, nil); err != nil || len(page.Events) == 0 {
+	if page, err := b.client.LegacyEvents(t.Context(), id, nil); err != nil || len(page.Events) == 0 {
 		t.Errorf("%+v %v", page, err)
 	}
 	status, body, _ := b.raw("POST", "/api/conversations", "{}")

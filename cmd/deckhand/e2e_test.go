@@ -97,8 +97,8 @@ func codeOf(err error) string {
 	return ""
 }
 
-func inOrder(items []client.Item) bool {
-	return slices.IsSortedFunc(items, func(a, b client.Item) int {
+func inOrder(items []client.LegacyItem) bool {
+	return slices.IsSortedFunc(items, func(a, b client.LegacyItem) int {
 		if a.ID == b.ID {
 			return 1 // twice is not in order
 		}
@@ -120,12 +120,12 @@ func TestEventsPaging(t *testing.T) {
 	}
 	read := func(query string) (ids []int64, more bool) {
 		q, _ := url.ParseQuery(query)
-		page, err := b.client.Events(t.Context(), id, q)
+		page, err := b.client.LegacyEvents(t.Context(), id, q)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, raw := range page.Events {
-			var e api.Event
+			var e api.LegacyEvent
 			if err := json.Unmarshal(raw, &e); err != nil {
 				t.Fatal(err)
 			}
@@ -169,8 +169,8 @@ func TestFollowAcrossRestart(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	restarted := false
-	var seen []client.Item
-	for it, err := range b.client.Follow(ctx, id, 0) {
+	var seen []client.LegacyItem
+	for it, err := range b.client.FollowLegacy(ctx, id, 0) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, describe(seen))
 		}
@@ -290,7 +290,7 @@ func TestUsersSeeNothingOfEachOther(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"get":    second(bob.Conversation(ctx, id)),
-		"events": second(bob.Events(ctx, id, nil)),
+		"events": second(bob.LegacyEvents(ctx, id, nil)),
 		"say":    bob.Say(ctx, id, "hi", ""),
 		"rename": bob.Rename(ctx, id, "mine"),
 		"stop":   second(bob.Stop(ctx, id)),
@@ -302,7 +302,7 @@ func TestUsersSeeNothingOfEachOther(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, err := range bob.Follow(ctx, id, 0) {
+	for _, err := range bob.FollowLegacy(ctx, id, 0) {
 		if !client.IsNotFound(err) {
 			t.Errorf("follow: %v", err)
 		}
@@ -331,7 +331,7 @@ func TestRevokedKeyEndsStreamsAtOnce(t *testing.T) {
 	ended := make(chan error, 1)
 	following := make(chan struct{})
 	go func() {
-		for it, err := range other.Follow(ctx, id, 0) {
+		for it, err := range other.FollowLegacy(ctx, id, 0) {
 			if err != nil {
 				ended <- err
 				return

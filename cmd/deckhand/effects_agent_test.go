@@ -23,8 +23,8 @@ func thinker(tokens int64) mind {
 }
 
 // failedWith waits for the end of a turn that may not go on.
-func failedWith(id string) func(client.Item) bool {
-	return func(it client.Item) bool {
+func failedWith(id string) func(client.LegacyItem) bool {
+	return func(it client.LegacyItem) bool {
 		return agentIs("error")(it) && strings.Contains(string(it.Event.Extras), `"error_id":"`+id+`"`)
 	}
 }
@@ -66,7 +66,7 @@ func effectOfAnalyzer(t *testing.T, l *lab) {
 		p := l.person(t, "analyzer-"+c.name, steps(c.call), `"confirmation_mode":true,"security_analyzer":"`+c.analyzer+`"`)
 		id := p.begin("Go.")
 		var waits bool
-		p.follow(id, 0, func(it client.Item) bool {
+		p.follow(id, 0, func(it client.LegacyItem) bool {
 			waits = agentIs("awaiting_user_confirmation")(it)
 			return waits || agentIs("awaiting_user_input")(it)
 		})

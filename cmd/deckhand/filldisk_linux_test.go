@@ -62,7 +62,7 @@ func left(t *testing.T, dir string) (bytes, inodes int64) {
 // saidAny waits for the answer to a command that has one of the texts.
 func (b *box) saidAny(id string, texts ...string) (found string) {
 	b.t.Helper()
-	b.follow(id, 0, func(it client.Item) bool {
+	b.follow(id, 0, func(it client.LegacyItem) bool {
 		for _, text := range texts {
 			if it.Event != nil && it.Event.Observation == "run" && strings.Contains(string(it.Raw), text) {
 				found = string(it.Raw)

@@ -143,7 +143,7 @@ func TestManyFollowers(t *testing.T) {
 func (b *box) followTo(id string, last int64) []int64 {
 	b.t.Helper()
 	var out []int64
-	for it, err := range b.client.Follow(b.t.Context(), id, 0) {
+	for it, err := range b.client.FollowLegacy(b.t.Context(), id, 0) {
 		if err != nil {
 			b.t.Fatal(err)
 		}

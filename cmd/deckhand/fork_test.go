@@ -57,7 +57,7 @@ func TestForksAndOverrides(t *testing.T) {
 	l := newLab(t, forkConfig)
 	for name, test := range map[string]func(*testing.T, *lab){
 		"in the middle": forkInTheMiddle, "open call": forkWhileACallIsOpen, "condensed": forkAfterCondensation,
-		"model": modelOfAConversation, "budget": budgetOfAConversation,
+		"model": modelOfAConversation, "budget": budgetOfAConversation, "native events": nativeEvents,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, l) })
 	}
@@ -134,7 +134,7 @@ func forkWhileACallIsOpen(t *testing.T, l *lab) {
 	if err := p.client.Say(t.Context(), id, "$ echo begun; until [ -e go ]; do sleep 0.1; done; echo GONE ON", ""); err != nil {
 		t.Fatal(err)
 	}
-	p.follow(id, at, func(it client.Item) bool { return it.Delta != nil && strings.Contains(it.Delta.Text, "begun") })
+	p.follow(id, at, func(it client.LegacyItem) bool { return it.Delta != nil && strings.Contains(it.Delta.Text, "begun") })
 	other := p.fork(id, api.ForkConversation{})
 	if got := observed(t, p.ask(other, "$ cat kept", "awaiting_user_input"), "run"); !strings.Contains(got, "ONE") {
 		t.Errorf("%s", got)

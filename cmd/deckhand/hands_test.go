@@ -29,7 +29,7 @@ func withHands(t *testing.T, driver string) []string {
 func (b *box) said(id string, after int64, text string) string {
 	b.t.Helper()
 	var found string
-	b.follow(id, after, func(it client.Item) bool {
+	b.follow(id, after, func(it client.LegacyItem) bool {
 		if it.Event != nil && it.Event.Observation == "run" && strings.Contains(string(it.Raw), text) {
 			found = string(it.Raw)
 		}
@@ -118,7 +118,7 @@ func TestKilledServerRunsNothingTwice(t *testing.T) {
 		// It says something every five seconds, since it would be reported as silent after ten.
 		id := b.create(fmt.Sprintf("$ echo begun | tee -a runs; for i in 1 2 3 4; do sleep 5; echo; done; echo 'the end of '%d", i))
 		ids = append(ids, id)
-		b.follow(id, 0, func(it client.Item) bool { return it.Delta != nil && strings.Contains(it.Delta.Text, "begun") })
+		b.follow(id, 0, func(it client.LegacyItem) bool { return it.Delta != nil && strings.Contains(it.Delta.Text, "begun") })
 		if err := process.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}

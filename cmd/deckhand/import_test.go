@@ -190,7 +190,7 @@ func TestImportIsKilled(t *testing.T) {
 	}
 	b := serve(t, dir)
 	for c := range conversations {
-		page, err := b.client.Events(t.Context(), fmt.Sprintf("c%02d", c), url.Values{"limit": {"100"}})
+		page, err := b.client.LegacyEvents(t.Context(), fmt.Sprintf("c%02d", c), url.Values{"limit": {"100"}})
 		if err != nil || len(page.Events) != events+2 { // and that it was created and stopped
 			t.Fatalf("c%02d has %d events: %v", c, len(page.Events), err)
 		}

@@ -186,7 +186,7 @@ func (k *killCheck) converse(id string) {
 }
 
 // command sends one command and reads the stream until the agent waits again.
-func (k *killCheck) command(ctx context.Context, id string, n int, text string, last int64) (seen []client.Item, err error) {
+func (k *killCheck) command(ctx context.Context, id string, n int, text string, last int64) (seen []client.LegacyItem, err error) {
 	err = k.ask(ctx, func(ctx context.Context, c *client.Client) error {
 		if n == 0 {
 			_, err := c.Create(ctx, api.CreateConversation{ConversationID: api.Some(id), InitialUserMsg: api.Some(text)})
@@ -199,7 +199,7 @@ func (k *killCheck) command(ctx context.Context, id string, n int, text string, 
 	}
 	asked := false // what came before belongs to the command before
 	err = k.ask(ctx, func(ctx context.Context, c *client.Client) error {
-		for it, err := range c.Follow(ctx, id, last) {
+		for it, err := range c.FollowLegacy(ctx, id, last) {
 			if err != nil {
 				return err
 			}

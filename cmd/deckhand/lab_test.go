@@ -209,7 +209,7 @@ func (p *person) dropAll() {
 
 // ask says something and waits until the agent is in the state; it returns all
 // events of the conversation so far.
-func (p *person) ask(id, text, state string) []client.Item {
+func (p *person) ask(id, text, state string) []client.LegacyItem {
 	p.t.Helper()
 	last := int64(0)
 	if all := p.events(id); len(all) > 0 {
@@ -223,16 +223,16 @@ func (p *person) ask(id, text, state string) []client.Item {
 }
 
 // events reads the log over the API, page by page.
-func (p *person) events(id string) []client.Item {
+func (p *person) events(id string) []client.LegacyItem {
 	p.t.Helper()
-	var out []client.Item
+	var out []client.LegacyItem
 	for next, more := int64(0), true; more; {
-		page, err := p.client.Events(p.t.Context(), id, url.Values{"start_id": {itoa(next)}, "limit": {"7"}})
+		page, err := p.client.LegacyEvents(p.t.Context(), id, url.Values{"start_id": {itoa(next)}, "limit": {"7"}})
 		if err != nil {
 			p.t.Fatal(err)
 		}
 		for _, raw := range page.Events {
-			it := client.Item{Event: &api.Event{}, Raw: raw}
+			it := client.LegacyItem{Event: &api.LegacyEvent{}, Raw: raw}
 			if err := json.Unmarshal(raw, it.Event); err != nil {
 				p.t.Fatal(err)
 			}
@@ -344,7 +344,7 @@ func steps(list ...llm.Call) mind {
 }
 
 // kinds are the actions and observations of a conversation, in a line.
-func kinds(items []client.Item) string {
+func kinds(items []client.LegacyItem) string {
 	var out []string
 	for _, it := range items {
 		if it.Event.Action != "" {
@@ -357,7 +357,7 @@ func kinds(items []client.Item) string {
 }
 
 // observed is the content of the newest observation of a kind.
-func observed(t *testing.T, items []client.Item, kind string) string {
+func observed(t *testing.T, items []client.LegacyItem, kind string) string {
 	t.Helper()
 	for i := len(items) - 1; i >= 0; i-- {
 		if items[i].Event.Observation == kind {

@@ -122,7 +122,7 @@ func TestLogs(t *testing.T) {
 			t.Errorf("%s", line)
 		}
 	}
-	holds(t, lines, `"action":"run"`, `"conversation_title":"$ seq 30; (exit 3)"`)
+	holds(t, lines, `"kind":"tool_called"`, `"title":"$ seq 30; (exit 3)"`)
 }
 
 // Follow goes on until it is ended.

@@ -99,11 +99,11 @@ func TestTaskWithForeignToolsOnly(t *testing.T) {
 	if err := p.client.Say(t.Context(), id, "Mend the greeting.", ""); err != nil {
 		t.Fatal(err)
 	}
-	stream := p.stream(id, 0, func(it client.Item) bool {
+	stream := p.stream(id, 0, func(it client.LegacyItem) bool {
 		return it.Event != nil && strings.HasPrefix(it.Event.Message, "All was done")
 	})
 	log := p.events(id)[:len(stream)]
-	if !slices.EqualFunc(stream, log, func(a, b client.Item) bool { return string(a.Raw) == string(b.Raw) }) {
+	if !slices.EqualFunc(stream, log, func(a, b client.LegacyItem) bool { return string(a.Raw) == string(b.Raw) }) {
 		t.Errorf("the stream\n%s\nand the log\n%s\ndiffer", describe(stream), describe(log))
 	}
 	if got := kinds(log); !strings.HasSuffix(got, strings.Repeat("call_tool_mcp =mcp ", 9)+"message") {
@@ -234,7 +234,7 @@ func (p *person) statuses(id, which string, n int) (notices, all string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Minute)
 	defer cancel()
-	for it, err := range p.client.Follow(ctx, id, 0) {
+	for it, err := range p.client.FollowLegacy(ctx, id, 0) {
 		if err != nil {
 			p.t.Fatalf("%v; seen: %s", err, all)
 		}

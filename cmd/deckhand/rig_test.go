@@ -228,12 +228,12 @@ func (b *box) create(text string) string {
 }
 
 // follow reads the stream until ok says it saw enough, and returns all stored events on the way.
-func (b *box) follow(id string, after int64, ok func(client.Item) bool) []client.Item {
+func (b *box) follow(id string, after int64, ok func(client.LegacyItem) bool) []client.LegacyItem {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), 5*time.Minute)
 	defer cancel()
-	var seen []client.Item
-	for it, err := range b.client.Follow(ctx, id, after) {
+	var seen []client.LegacyItem
+	for it, err := range b.client.FollowLegacy(ctx, id, after) {
 		if err != nil {
 			b.t.Fatalf("%v; seen so far: %s", err, describe(seen))
 		}
@@ -248,7 +248,7 @@ func (b *box) follow(id string, after int64, ok func(client.Item) bool) []client
 	return nil
 }
 
-func describe(items []client.Item) string {
+func describe(items []client.LegacyItem) string {
 	var b strings.Builder
 	for _, it := range items {
 		fmt.Fprintf(&b, "%d %s\n", it.ID, it.Raw)
@@ -257,8 +257,8 @@ func describe(items []client.Item) string {
 }
 
 // agentIs waits for a state of the agent.
-func agentIs(state string) func(client.Item) bool {
-	return func(it client.Item) bool {
+func agentIs(state string) func(client.LegacyItem) bool {
+	return func(it client.LegacyItem) bool {
 		return it.Event != nil && it.Event.Observation == "agent_state_changed" && strings.Contains(string(it.Event.Extras), `"`+state+`"`)
 	}
 }

@@ -169,7 +169,7 @@ func (f *talkFlags) stored(ctx context.Context, redactor *secret.Redactor) (sett
 
 // forTerminal is the server as the person at the terminal meets it.
 func (a *alone) forTerminal() cli.LocalServer {
-	s := cli.LocalServer{ID: a.id, Owner: a.owner, Sessions: a.sessions, Conversations: a.conversations, Log: a.data.db, Hub: a.hub, Frame: a.masks.Frame, Work: a.work, Unconfined: !a.driver.Confined}
+	s := cli.LocalServer{ID: a.id, Owner: a.owner, Sessions: a.sessions, Conversations: a.conversations, Log: a.data.db, Hub: a.hub, Frame: a.masks.Native, Work: a.work, Unconfined: !a.driver.Confined}
 	if a.keep {
 		s.Kept = a.dir
 	}

@@ -174,7 +174,7 @@ func TestRunJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || code != 0 || last.Result != "finished" || *last.ExitCode != 0 || len(last.ConversationID) != 32 {
 		t.Errorf("%d %+v %v %s", code, last, err, errs)
 	}
-	holds(t, out, `"action":"run"`, `"observation":"run"`, `"action":"finish"`, `"agent_state":"finished"`)
+	holds(t, out, `"kind":"tool_called"`, `"kind":"tool_returned"`, `"name":"finish"`, `"state":"finished"`)
 }
 
 func TestRunExitCodes(t *testing.T) {

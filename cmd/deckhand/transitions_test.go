@@ -11,7 +11,7 @@ import (
 )
 
 // states are those that clients were told of, in order.
-func states(items []client.Item) string {
+func states(items []client.LegacyItem) string {
 	var out []string
 	for _, it := range items {
 		var extras struct {
@@ -137,7 +137,7 @@ func TestTitles(t *testing.T) {
 	}
 	// told is the name that a client is told of, who follows from the start.
 	told := func(id string) (name string) {
-		p.follow(id, 0, func(it client.Item) bool {
+		p.follow(id, 0, func(it client.LegacyItem) bool {
 			if it.Status != nil && it.Status.ConversationTitle != "" {
 				name = it.Status.ConversationTitle
 			}

@@ -109,7 +109,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	userSettings := settings.New(d.db, keyring, redactor)
 	userSettings.Alone = true // we hold the data dir, and a command beside us that changes settings tells us
 	s.masks = &profile.Masks{Settings: userSettings, Index: d.db}
-	hub := live.New(d.db, s.masks.Frame)
+	hub := live.New(d.db, s.masks.Frame, s.masks.Native)
 	sessions.Written(hub.Written)
 	s.sessions, s.settings, s.hub = sessions, userSettings, hub
 	driver, policy, err := s.wireSandboxes(ctx, c, sessions, userSettings, client)

@@ -129,24 +129,24 @@ func (p *person) upload(id string, files map[string]string) {
 
 // task has the repository made and mended, and gives what the stream said: from
 // its beginning, with a new connection in the middle.
-func (p *person) task(id string) []client.Item {
+func (p *person) task(id string) []client.LegacyItem {
 	p.t.Helper()
 	p.ask(id, "Make a repository of these files.", "awaiting_user_input")
 	if err := p.client.Say(p.t.Context(), id, "The test fails. Mend it.", ""); err != nil {
 		p.t.Fatal(err)
 	}
-	edited := func(it client.Item) bool { return it.Event != nil && it.Event.Observation == "edit" }
+	edited := func(it client.LegacyItem) bool { return it.Event != nil && it.Event.Observation == "edit" }
 	first := p.stream(id, 0, edited)
 	return append(first, p.stream(id, first[len(first)-1].ID, agentIs("finished"))...)
 }
 
 // stream reads one connection until ok; it gives events and deltas.
-func (p *person) stream(id string, after int64, ok func(client.Item) bool) []client.Item {
+func (p *person) stream(id string, after int64, ok func(client.LegacyItem) bool) []client.LegacyItem {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Minute)
 	defer cancel()
-	var out, all []client.Item
-	for it, err := range p.client.Follow(ctx, id, after) {
+	var out, all []client.LegacyItem
+	for it, err := range p.client.FollowLegacy(ctx, id, after) {
 		if err != nil {
 			p.t.Fatalf("%v; so far:\n%s", err, describe(all))
 		}
@@ -167,9 +167,9 @@ func (p *person) stream(id string, after int64, ok func(client.Item) bool) []cli
 
 // sameStory compares what was streamed with what is stored, byte for byte, and
 // both with what the agent was to do.
-func sameStory(t *testing.T, stream, log []client.Item) {
+func sameStory(t *testing.T, stream, log []client.LegacyItem) {
 	t.Helper()
-	same := slices.EqualFunc(stream, log, func(a, b client.Item) bool { return a.ID == b.ID && string(a.Raw) == string(b.Raw) })
+	same := slices.EqualFunc(stream, log, func(a, b client.LegacyItem) bool { return a.ID == b.ID && string(a.Raw) == string(b.Raw) })
 	if !same || !inOrder(log) {
 		t.Errorf("the stream\n%s\nand the log\n%s\ndiffer", describe(stream), describe(log))
 	}
@@ -195,7 +195,7 @@ func sameStory(t *testing.T, stream, log []client.Item) {
 }
 
 // mendedWorkspace compares the log with the files.
-func (p *person) mendedWorkspace(id string, log []client.Item) {
+func (p *person) mendedWorkspace(id string, log []client.LegacyItem) {
 	t := p.t
 	t.Helper()
 	ctx := t.Context()

@@ -13,6 +13,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/client"
+	"deckhand/internal/native"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
 )
@@ -282,15 +283,15 @@ func (a *attached) where() string {
 func (a *attached) take(it client.Item) {
 	switch {
 	case it.Event != nil:
-		all := terminal.ReadEvent(it.Raw)
-		for _, p := range all {
-			a.remember(p)
+		events, err := native.Read(*it.Event)
+		if err != nil {
+			a.Problem(err.Error())
 		}
-		a.Remote(it.ID, all)
-		a.tellDecision(all)
-	case it.Status != nil && it.Status.ConversationTitle != "":
-	case it.Status != nil:
-		a.RemoteStatus(it.Status.Type, it.Status.ID, it.Status.Message)
+		for _, e := range events {
+			a.remember(e.Payload)
+			a.Remote(e)
+			a.tellDecision(e.Payload)
+		}
 	case it.Delta != nil:
 		a.RemoteDelta(it.Delta.Call, it.Delta.Offset, it.Delta.Text)
 	}
@@ -300,18 +301,16 @@ func (a *attached) take(it client.Item) {
 
 // tellDecision says how a question was answered. A rejection is told by what
 // comes of the call.
-func (a *attached) tellDecision(all []session.Payload) {
-	for _, p := range all {
-		given, ok := p.(session.ApprovalGiven)
-		switch {
-		case !ok:
-		case given.Approved && a.mode != aMessage:
-			a.Notice("approved in another client")
-		case given.Approved:
-			a.Notice("allowed")
-		case a.mode != aMessage:
-			a.Notice("rejected in another client")
-		}
+func (a *attached) tellDecision(p session.Payload) {
+	given, ok := p.(session.ApprovalGiven)
+	switch {
+	case !ok, given.Approved && given.Late: // nobody decided
+	case given.Approved && a.mode != aMessage:
+		a.Notice("approved in another client")
+	case given.Approved:
+		a.Notice("allowed")
+	case a.mode != aMessage:
+		a.Notice("rejected in another client")
 	}
 }
 
@@ -320,15 +319,20 @@ func (a *attached) remember(p session.Payload) {
 	switch p := p.(type) {
 	case session.UserSaid:
 		a.unheard = true
-	case session.TurnBegan:
+	case session.TurnBegan, session.Resumed:
 		a.become(session.AgentRunning)
 		a.unheard, a.rejected, a.errorID = false, false, ""
+	case session.Created, session.StartRequested:
+		a.become(session.AgentLoading)
 	case session.ApprovalAsked:
 		a.become(session.AgentAwaitingYes)
 		a.expects = !a.waits
 	case session.ApprovalGiven:
 		a.become(session.AgentUserYes)
-		if !p.Approved {
+		switch {
+		case p.Approved && p.Late:
+			a.become(session.AgentRunning)
+		case !p.Approved:
 			a.become(session.AgentUserNo)
 		}
 		a.rejected = !p.Approved && p.Reason == ""
@@ -340,9 +344,15 @@ func (a *attached) remember(p session.Payload) {
 	case session.TurnEnded:
 		a.become(p.State)
 		a.errorID = p.ErrorID
+	case session.Failed:
+		a.become(session.AgentError)
+		a.errorID = p.ID
 	case session.StateChanged:
 		a.become(p.State)
+		a.expects = p.State == session.AgentAwaitingYes && !a.waits // the call comes next
 	case session.ModelAnswered:
+		a.cost = max(a.cost, p.Totals.Cost)
+	case session.ModelFailed:
 		a.cost = max(a.cost, p.Totals.Cost)
 	case session.ToolCalled:
 		a.cost = max(a.cost, p.Totals.Cost)

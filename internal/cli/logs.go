@@ -3,11 +3,11 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 
 	"deckhand/client"
+	"deckhand/internal/native"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
 )
@@ -17,7 +17,7 @@ type Logs struct {
 	ID string `arg:"" optional:"" help:"Conversation ID; a unique prefix is enough. Default: the newest conversation."`
 	RemoteFlags
 	Follow bool  `name:"follow" short:"f" help:"Keep printing new events until the conversation is deleted or you press Ctrl-C."`
-	JSON   bool  `name:"json" help:"Print events and notices as JSON, one per line."`
+	JSON   bool  `name:"json" help:"Print events as JSON, one per line."`
 	After  int64 `name:"after" placeholder:"N" help:"Only events after this event number."`
 }
 
@@ -30,7 +30,7 @@ func (Logs) Help() string {
 Examples:
   deckhand logs -f
   deckhand logs 3f9c2a11 --after 120
-  deckhand logs 3f9c2a11 --json | jq -c 'select(.action == "run") | .args.command'
+  deckhand logs 3f9c2a11 --json | jq -c 'select(.kind == "tool_called") | .payload.args'
 
 Exit codes: 0 success, 1 error, 2 usage error, 130 Ctrl-C.`
 }
@@ -58,7 +58,7 @@ func (c *Logs) Run(ctx context.Context, o *Output) error {
 			return Exit(ExitInterrupted)
 		case err != nil:
 			return plainly(err)
-		case it.ID == 0:
+		case it.Event == nil:
 			continue // of an answer that is being written; the whole of it follows
 		case c.JSON:
 			_, err = fmt.Fprintf(o.Stdout, "%s\n", it.Raw)
@@ -78,7 +78,6 @@ type logLines struct {
 	to   io.Writer
 	text bytes.Buffer
 	show *terminal.Display
-	at   string // when the last event was
 }
 
 func newLogLines(to io.Writer) *logLines {
@@ -87,35 +86,40 @@ func newLogLines(to io.Writer) *logLines {
 	return l
 }
 
-// add writes one event or notice.
+// add writes one event.
 func (l *logLines) add(it client.Item) error {
 	l.text.Reset()
-	switch {
-	case it.Event != nil:
-		l.at = it.Event.Timestamp
-		all := terminal.ReadEvent(it.Raw)
-		l.show.Remote(it.ID, all)
-		if l.text.Len() == 0 && it.Event.Observation == "agent_state_changed" {
-			l.show.Notice(stateLine(all[0]))
+	events, err := native.Read(*it.Event)
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		l.show.Remote(e)
+		if line := stateLine(e.Payload); l.text.Len() == 0 && line != "" {
+			l.show.Notice(line)
 		}
-	case it.Status != nil && it.Status.ConversationTitle != "":
-		l.show.Notice("title: " + it.Status.ConversationTitle)
-	case it.Status != nil:
-		l.show.RemoteStatus(it.Status.Type, it.Status.ID, it.Status.Message)
 	}
 	var out bytes.Buffer
 	for line := range bytes.Lines(l.text.Bytes()) {
-		fmt.Fprintf(&out, "%d %s %s\n", it.ID, toSecond(l.at), bytes.TrimRight(line, "\n"))
+		fmt.Fprintf(&out, "%d %s %s\n", it.ID, toSecond(it.Event.Time), bytes.TrimRight(line, "\n"))
 	}
-	_, err := l.to.Write(out.Bytes())
+	_, err = l.to.Write(out.Bytes())
 	return err
 }
 
-// stateLine says which state a fact has brought.
+// stateLine says which state an event has brought, "" if none.
 func stateLine(p session.Payload) string {
 	state, why := session.AgentRunning, ""
 	switch p := p.(type) {
+	case session.Titled:
+		return "title: " + p.Title
+	case session.TurnBegan, session.Resumed:
+	case session.Created, session.StartRequested:
+		state = session.AgentLoading
 	case session.ApprovalAsked:
+		if p.Told {
+			return ""
+		}
 		state = session.AgentAwaitingYes
 	case session.ApprovalGiven:
 		if why = p.Reason; p.Approved {
@@ -128,6 +132,8 @@ func stateLine(p session.Payload) string {
 		state, why = p.State, p.Reason
 	case session.StateChanged:
 		state, why = p.State, p.Reason
+	default:
+		return ""
 	}
 	word, _ := stateWord(state)
 	return withReason(word, why)
@@ -146,13 +152,4 @@ func toSecond(stamp string) string {
 		return stamp[:len("2006-01-02T15:04:05")] + "Z"
 	}
 	return stamp
-}
-
-// numberOf is the number of an event.
-func numberOf(raw json.RawMessage) int64 {
-	var e struct {
-		ID int64 `json:"id"`
-	}
-	_ = json.Unmarshal(raw, &e) // one without a number has none
-	return e.ID
 }

@@ -130,7 +130,7 @@ func (r *remote) newest(ctx context.Context, id string) (int64, error) {
 	if err != nil || len(page.Events) == 0 {
 		return 0, plainly(err)
 	}
-	return numberOf(page.Events[0]), nil
+	return page.Events[0].ID, nil
 }
 
 // plainly says what a person can do about an error.

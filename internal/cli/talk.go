@@ -54,7 +54,7 @@ type LocalServer struct {
 	Conversations *conversation.Service
 	Log           session.Log
 	Hub           *live.Hub
-	// Frame is an event as clients see it, with the owner's secrets masked.
+	// Frame is an event in the native format, with the owner's secrets masked.
 	Frame func(session.ID, session.Event) (live.Frame, bool, error)
 	// Work starts the agent. The channel is closed when a part of the server gave up.
 	Work func(context.Context) (failed <-chan struct{})

@@ -41,6 +41,7 @@ func amend(r huma.Registry) {
 			p.Enum, p.Extensions = p.Enum[:4:4], map[string]any{rest.AlsoAccepted: p.Enum[4:]}
 		}
 	}
+	rest.DescribeEvents(r)
 	for _, s := range all {
 		s.PrecomputeMessages()
 	}

@@ -36,7 +36,7 @@ func briefly(t *testing.T, a answer) string {
 	t.Helper()
 	var out []string
 	for _, raw := range decoded[api.EventPage](t, a).Events {
-		var e api.Event
+		var e api.LegacyEvent
 		if err := json.Unmarshal(raw, &e); err != nil {
 			t.Fatal(err)
 		}

@@ -96,7 +96,7 @@ func TestOwnToolServer(t *testing.T) {
 	if len(page.Events) != 1 || !page.HasMore {
 		t.Errorf("%+v", page)
 	}
-	var first, second api.Event
+	var first, second api.LegacyEvent
 	_ = json.Unmarshal(page.Events[0], &first)
 	page = used[api.EventPage](r, ada, "read_events", object{"conversation_id": id, "after": first.ID})
 	if _ = json.Unmarshal(page.Events[0], &second); second.ID <= first.ID {

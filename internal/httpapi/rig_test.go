@@ -28,6 +28,7 @@ import (
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/idempotency"
 	"deckhand/internal/live"
+	"deckhand/internal/native"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/session/memlog"
@@ -123,7 +124,7 @@ func newRig(t *testing.T, tunes ...tune) *rig {
 		t.Fatal(err)
 	}
 	r.sessions = session.New(r.log, session.WithClock(clock))
-	hub := live.New(r.log, encodeFrame)
+	hub := live.New(r.log, encodeFrame, encodeNative)
 	r.sessions.Observe(hub)
 	c := Config{
 		Conversations: conversations.Config{Sessions: r.sessions, Log: r.log, Index: r.log, Settings: settings.New(r.stored, keyring, redactor), Hub: hub},
@@ -172,6 +173,11 @@ func (r *rig) rules(c Config, tunes []tune) *usecase.Service {
 func encodeFrame(id session.ID, e session.Event) (live.Frame, bool, error) {
 	f, err := v0.Encode(id, e)
 	return live.Frame{Number: e.Number, Data: f.JSON}, err == nil && f.Kind == v0.Event, err
+}
+
+func encodeNative(_ session.ID, e session.Event) (live.Frame, bool, error) {
+	line, shown, err := native.Encode(e)
+	return live.Frame{Number: e.Number, Data: line}, shown, err
 }
 
 // answer is what came back.

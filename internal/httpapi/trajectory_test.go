@@ -106,7 +106,7 @@ func TestLongTrajectory(t *testing.T) {
 	}
 	last, messages := int64(0), 0
 	for _, raw := range got.Trajectory {
-		var e api.Event
+		var e api.LegacyEvent
 		if err := json.Unmarshal(raw, &e); err != nil || e.ID <= last {
 			t.Fatalf("%v: %d after %d", err, e.ID, last)
 		}

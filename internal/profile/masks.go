@@ -2,17 +2,22 @@ package profile
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"deckhand/internal/live"
+	"deckhand/internal/native"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 	"deckhand/internal/v0"
 )
 
-// eventShape says what of an event clients go by.
-var eventShape = sync.OnceValue(func() *secret.Shape { return secret.NewShape(v0.Protocol(), v0.FreeForm(), v0.Coded()) })
+// eventShape says what of an event clients go by, in either format: no path means
+// something in both.
+var eventShape = sync.OnceValue(func() *secret.Shape {
+	return secret.NewShape(slices.Concat(v0.Protocol(), native.Protocol()), slices.Concat(v0.FreeForm(), native.FreeForm()), slices.Concat(v0.Coded(), native.Coded()))
+})
 
 // Masks hides the secrets of users in what they see, each user's in their own.
 type Masks struct {
@@ -56,7 +61,22 @@ func (m *Masks) ownerOf(ctx context.Context, id session.ID) (string, error) {
 	return row.Owner, nil
 }
 
-// Frame speaks the wire's dialect to live readers, the owner's secrets masked.
+// Native is an event in the native format for live readers, the owner's secrets masked.
+func (m *Masks) Native(id session.ID, e session.Event) (live.Frame, bool, error) {
+	line, shown, err := native.Encode(e)
+	if err != nil || !shown {
+		return live.Frame{}, false, err
+	}
+	ctx := context.Background() // the hub encodes for all readers, not for one of them
+	owner, err := m.ownerOf(ctx, id)
+	if err != nil {
+		return live.Frame{}, false, err
+	}
+	line, err = m.Event(ctx, owner, line)
+	return live.Frame{Number: e.Number, Data: line}, err == nil, err
+}
+
+// Frame is an event in the legacy format for live readers, the owner's secrets masked.
 func (m *Masks) Frame(id session.ID, e session.Event) (live.Frame, bool, error) {
 	f, err := v0.Encode(id, e)
 	if err != nil || f.Kind == v0.None {

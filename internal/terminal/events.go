@@ -33,11 +33,15 @@ func (d *Display) Event(e session.Event) {
 			d.answered(p)
 		}
 	case session.ModelFailed:
-		d.end(p.Call) // the end of the turn says why, or what comes next that it was interrupted
+		d.broken(p)
 	case session.ToolCalled:
 		d.called(p)
 	case session.ToolReturned:
 		d.returned(p)
+	case session.CommandTyped:
+		d.typed(e.Number, p)
+	case session.CommandEnded:
+		d.typedEnded(p)
 	case session.ApprovalAsked:
 		d.asked(p)
 	default:
@@ -68,6 +72,10 @@ func (d *Display) notice(p session.Payload) {
 		if !p.Trusted {
 			d.Notice("the repository is not trusted: the sandbox does not get custom secrets")
 		}
+	case session.EgressSet:
+		d.Notice(strings.TrimSpace("network access: " + p.Mode + " " + strings.Join(p.Allow, ", ")))
+	case session.Overridden:
+		d.Notice(overridden(p))
 	case session.Nudged:
 		d.Notice("reminder to the agent: " + p.Text)
 	case session.Condensed:
@@ -95,6 +103,30 @@ func (d *Display) notice(p session.Payload) {
 	case session.Failed:
 		d.Problem(p.Reason)
 	}
+}
+
+// overridden says with which model and budget the conversation goes on.
+func overridden(p session.Overridden) string {
+	model, budget := p.Model, "as in the settings"
+	if model == "" {
+		model = "as in the settings"
+	}
+	if p.Limited {
+		budget = fmt.Sprintf("$%.2f", p.Budget.Dollars())
+	}
+	return "model: " + model + "; budget: " + budget
+}
+
+// broken ends an answer that nobody finishes. The end of the turn says why, or what comes
+// next that it was interrupted.
+func (d *Display) broken(p session.ModelFailed) {
+	if p.Text != "" && d.call != p.Call { // it was not shown while it was written
+		d.apart(words)
+		d.fresh()
+		d.words.add(Clean(p.Text))
+		d.fresh()
+	}
+	d.end(p.Call)
 }
 
 // recalled says what knowledge the agent was given by name.

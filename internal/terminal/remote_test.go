@@ -5,10 +5,27 @@ import (
 	"strings"
 	"testing"
 
+	"deckhand/api"
+	"deckhand/internal/native"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
-	"deckhand/internal/v0"
 )
+
+// remote shows an event as a server tells it.
+func remote(t *testing.T, d *terminal.Display, line []byte) {
+	t.Helper()
+	var e api.Event
+	if err := json.Unmarshal(line, &e); err != nil {
+		t.Fatal(err)
+	}
+	events, err := native.Read(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		d.Remote(e)
+	}
+}
 
 // over shows facts as they look after a server has told them.
 func over(t *testing.T, o terminal.Options, steps ...any) string {
@@ -22,25 +39,14 @@ func over(t *testing.T, o terminal.Options, steps ...any) string {
 			call, text, _ := strings.Cut(s, ":")
 			d.RemoteDelta(call, 1<<40, text)
 		case session.Payload:
-			f, err := v0.Encode("c1", session.Event{Number: int64(i + 1), Payload: s})
+			line, shown, err := native.Encode(session.Event{Number: int64(i + 1), Payload: s})
 			if err != nil {
 				t.Fatal(err)
 			}
-			switch f.Kind {
-			case v0.Event:
-				d.Remote(int64(i+1), terminal.ReadEvent(f.JSON))
-			case v0.Status:
-				var u struct {
-					Type, ID, Message string
-					Title             string `json:"conversation_title"`
-				}
-				if err := json.Unmarshal(f.JSON, &u); err != nil {
-					t.Fatal(err)
-				}
-				if u.Title == "" {
-					d.RemoteStatus(u.Type, u.ID, u.Message)
-				}
+			if !shown {
+				continue
 			}
+			remote(t, d, line)
 		}
 	}
 	return b.String()
@@ -103,12 +109,23 @@ func TestRemoteWithoutTheCall(t *testing.T) {
 		`{"id":3,"source":"agent","action":"read","args":{"path":"/w/a"}}`,
 		`{"id":4,"source":"agent","action":"think","args":{"thought":"hm"}}`,
 		`{"id":5,"source":"agent","action":"finish","args":{"final_thought":"Done.","thought":""}}`,
-		`{"id":"six","source":7,"action":"recall","args":[]}`, `{`, `[]`, ``,
+		`{"id":"six","source":7,"action":"recall","args":[]}`, `[]`,
 	} {
-		d.Remote(int64(i+1), terminal.ReadEvent([]byte(raw)))
+		line, _, err := native.Encode(session.Event{Number: int64(i + 1), Payload: session.Imported{Event: json.RawMessage(raw)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		remote(t, d, line)
 	}
 	if want := "I look.\n$ ls\n  a\n  exit code 1\n• read /w/a\n  hm\nDone.\n"; b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)
+	}
+}
+
+// tell shows the events of a server.
+func tell(d *terminal.Display, number int64, all ...session.Payload) {
+	for _, p := range all {
+		d.Remote(session.Event{Number: number, Payload: p})
 	}
 }
 
@@ -120,10 +137,10 @@ func TestRemoteDeltaAgain(t *testing.T) {
 	d.RemoteDelta("m1", 0, "Hello,")
 	d.RemoteDelta("m1", 0, "He")
 	d.RemoteDelta("m1", 6, " you.")
-	d.Remote(1, []session.Payload{session.ModelAnswered{Text: "Hello, you."}, called("c", "execute_bash", m{"command": "x"})})
+	tell(d, 1, session.ModelAnswered{Call: "m1", Text: "Hello, you."}, called("c", "execute_bash", m{"command": "x"}))
 	d.RemoteDelta("c", 0, "one\ntw")
 	d.RemoteDelta("c", 0, "one\ntwo\n")
-	d.Remote(2, []session.Payload{returned("c", "execute_bash", "one\ntwo\n", "")})
+	tell(d, 2, returned("c", "execute_bash", "one\ntwo\n", ""))
 	if want := "Hello, you.\n$ x\n  one\n  two\n"; b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)
 	}
@@ -133,15 +150,15 @@ func TestRemoteDeltaAgain(t *testing.T) {
 func TestRemoteDeltaOvertakes(t *testing.T) {
 	var b strings.Builder
 	d := terminal.New(terminal.Options{Out: &b})
-	d.Remote(1, []session.Payload{called("c", "execute_bash", m{"command": "x"})})
+	tell(d, 1, called("c", "execute_bash", m{"command": "x"}))
 	d.RemoteDelta("m2", 0, "It ")
 	d.RemoteDelta("m2", 0, "It is")
-	d.Remote(2, []session.Payload{returned("c", "execute_bash", "one\n", "")})
+	tell(d, 2, returned("c", "execute_bash", "one\n", ""))
 	d.RemoteDelta("m2", 5, " one")
-	d.Remote(3, []session.Payload{session.ModelAnswered{Text: "It is one."}, called("r", "request_condensation", m{})})
+	tell(d, 3, session.ModelAnswered{Call: "m2", Text: "It is one."}, called("r", "request_condensation", m{}))
 	d.RemoteDelta("m3", 0, "Nothing comes of such a call.")
-	d.Remote(4, []session.Payload{session.ModelAnswered{Text: "Nothing comes of such a call."}})
-	d.Remote(5, []session.Payload{called("e", "execute_bash", m{"command": "y"}), returned("e", "execute_bash", "two\n", "")})
+	tell(d, 4, session.ModelAnswered{Call: "m3", Text: "Nothing comes of such a call."})
+	tell(d, 5, called("e", "execute_bash", m{"command": "y"}), returned("e", "execute_bash", "two\n", ""))
 	if want := "$ x\n  one\nIt is one.\n• request_condensation\nNothing comes of such a call.\n$ y\n  two\n"; b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)
 	}
@@ -165,16 +182,20 @@ func mustJSON(v any) []byte {
 	return b
 }
 
-func FuzzReadEvent(f *testing.F) {
-	f.Add(`{"id":1,"source":"agent","action":"run","args":{"command":"ls"},"tool_call_metadata":{"function_name":"execute_bash","tool_call_id":"c"}}`)
-	f.Add(`{"observation":"mcp","content":"{\"content\":[]}","extras":{}}`)
-	f.Add(`{"observation":"agent_state_changed","extras":{"agent_state":"paused"}}`)
-	f.Fuzz(func(t *testing.T, raw string) {
+// What a server tells is shown without anything that a terminal obeys.
+func FuzzRemote(f *testing.F) {
+	f.Add("tool_called", `{"id":"c","name":"execute_bash","args":{"command":"ls"}}`)
+	f.Add("imported", `{"as":[{"id":1,"kind":"user_said","time":"2026-01-02T15:04:05Z","payload":{"text":"hi"}}]}`)
+	f.Add("turn_ended", `{"state":"error","reason":"x"}`)
+	f.Fuzz(func(t *testing.T, kind, payload string) {
 		var b strings.Builder
 		d := terminal.New(terminal.Options{Out: &b, Messages: true})
-		d.Remote(1, terminal.ReadEvent([]byte(raw)))
+		events, _ := native.Read(api.Event{ID: 1, Kind: kind, Time: "2026-01-02T15:04:05Z", Payload: json.RawMessage(payload)})
+		for _, e := range events {
+			d.Remote(e)
+		}
 		if terminal.Clean(b.String()) != b.String() {
-			t.Errorf("%q is shown as %q", raw, b.String())
+			t.Errorf("%s %q is shown as %q", kind, payload, b.String())
 		}
 	})
 }

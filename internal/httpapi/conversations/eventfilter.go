@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 )
 
 const aboutEvents = "Filters are applied before pagination: limit counts matching events. Filters may also be sent in a JSON body, as some legacy clients do; query parameters take precedence. " +
-	"A type is the value of action or observation, such as run or agent_state_changed. Dates without a time zone are UTC; a date without a time means the start of the day."
+	"A type is the value of action or observation, such as run or agent_state_changed, or with format=deckhand the value of kind. " +
+	"Dates without a time zone are UTC; a date without a time means the start of the day."
 
 // eventFilter says which events of a conversation somebody wants.
 type eventFilter struct {
@@ -23,6 +25,7 @@ type eventFilter struct {
 	from, until      time.Time
 	hidden           map[int64]bool // by number
 	statuses         bool
+	native           bool // events are in the format deckhand
 }
 
 // newEventFilter joins what the query and the body say.
@@ -48,9 +51,12 @@ func newEventFilter(q eventQuery, body api.EventFilter) (eventFilter, error) {
 		}
 		return in.Value
 	}
-	f := eventFilter{statuses: q.Statuses, include: kinds(q.IncludeTypes, body.IncludeTypes), exclude: kinds(q.ExcludeTypes, body.ExcludeTypes),
+	f := eventFilter{statuses: q.Statuses, native: rest.IsNative(q.Format), include: kinds(q.IncludeTypes, body.IncludeTypes), exclude: kinds(q.ExcludeTypes, body.ExcludeTypes),
 		from: day("start_date", q.StartDate, body.StartDate), until: day("end_date", q.EndDate, body.EndDate)}
-	f.source, _ = choose("source", q.Source, body.Source)
+	var loc []any
+	if f.source, loc = choose("source", q.Source, body.Source); f.native && f.source != "" {
+		faults.Detail = append(faults.Detail, api.FieldError{Loc: loc, Type: "value_error", Msg: "Events in the format deckhand have no source. Filter by kind with include_types."})
+	}
 	text, _ := choose("query", q.Text, body.Query)
 	f.query = []byte(strings.ToLower(text))
 	if len(faults.Detail) > 0 {
@@ -85,11 +91,13 @@ func (f *eventFilter) wants(e session.Event, event []byte) bool {
 	if f.source == "" && len(f.include)+len(f.exclude) == 0 {
 		return true
 	}
-	var head struct{ Source, Action, Observation string }
+	var head struct{ Source, Action, Observation, Kind string }
 	if json.Unmarshal(event, &head) != nil {
 		return false
 	}
-	is := func(kind string) bool { return kind != "" && (kind == head.Action || kind == head.Observation) }
+	is := func(kind string) bool {
+		return kind != "" && (kind == head.Action || kind == head.Observation || kind == head.Kind)
+	}
 	return (f.source == "" || f.source == head.Source) &&
 		(len(f.include) == 0 || slices.ContainsFunc(f.include, is)) && !slices.ContainsFunc(f.exclude, is)
 }

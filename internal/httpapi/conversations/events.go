@@ -32,7 +32,8 @@ type eventQuery struct {
 	Source        string `query:"source" maxLength:"100" doc:"Only events from this source: agent, user or environment."`
 	StartDate     string `query:"start_date" maxLength:"100" doc:"Only events at or after this time."`
 	EndDate       string `query:"end_date" maxLength:"100" doc:"Only events at or before this time."`
-	Statuses      bool   `query:"statuses" default:"false" doc:"Also return statuses, each as {id, timestamp, status}. Filters do not apply to them."`
+	Format        string `query:"format" default:"legacy" enum:"legacy,deckhand" doc:"Format of the events: legacy, or deckhand for the events as logged (schema Event)."`
+	Statuses      bool   `query:"statuses" default:"false" doc:"Also return statuses, each as {id, timestamp, status}. Filters do not apply to them. Without effect with format=deckhand, where every event is listed."`
 }
 
 // listEvents pages through the log. Events without a counterpart on the wire leave gaps in the numbers.
@@ -44,6 +45,9 @@ func (d *Door) listEvents(ctx context.Context, c *rest.Call, q eventQuery, b api
 	filter, err := d.eventsWanted(ctx, row, q, b.Value)
 	if err != nil {
 		return api.EventPage{}, err
+	}
+	if filter.native {
+		rest.StateEventVersion(c.Header)
 	}
 	first, last := max(q.StartID, 1), row.Last
 	if q.EndID != nil {
@@ -74,6 +78,16 @@ func (d *Door) eventsUp(ctx context.Context, row session.Row, filter *eventFilte
 		}
 		if e.Number > last || len(out) >= want {
 			break
+		}
+		if filter.native {
+			f, shown, err := d.Hub.Encode(rest.NativeEvents, row.ID, e)
+			if err != nil {
+				return nil, err
+			}
+			if shown && filter.wants(e, f.Data) {
+				out = append(out, f.Data)
+			}
+			continue
 		}
 		f, err := v0.Encode(row.ID, e)
 		if err != nil {
@@ -173,9 +187,13 @@ func (d *Door) follow(w http.ResponseWriter, r *http.Request, c *rest.Call, serv
 	if err != nil {
 		return badPosition(r, "int_parsing", "Must be the number of the last event seen.")
 	}
+	format, err := rest.StreamFormat(w.Header(), r)
+	if err != nil {
+		return err
+	}
 	ctx, release := d.Life.Hold(r.Context(), c)
 	defer release()
-	err = serve(w, r.WithContext(ctx), d.Hub, row.ID, after, live.Options{Close: whyClosed})
+	err = serve(w, r.WithContext(ctx), d.Hub, row.ID, after, live.Options{Format: format, Close: whyClosed})
 	var f *rest.Fault
 	switch {
 	case errors.As(err, &f):
@@ -212,17 +230,18 @@ func badPosition(r *http.Request, typ, msg string) error {
 
 func describeStream(o *huma.Operation) {
 	resumable(o)
-	o.Responses["200"] = &huma.Response{Description: "Server-sent events, as described in docs/events.md",
+	o.Responses["200"] = &huma.Response{Description: "Server-sent events, as described in docs/events.md. With format=deckhand, the data of each message is an Event, and that of the type delta is {call, offset, text}.",
 		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}}
 }
 
 func describeSocket(o *huma.Operation) {
 	resumable(o)
-	o.Responses["101"] = &huma.Response{Description: "WebSocket with one JSON text frame per event"}
+	o.Responses["101"] = &huma.Response{Description: "WebSocket with one JSON text frame {type, id, data} per event. With format=deckhand, the data of the type event is an Event, and that of the type delta is {call, offset, text}."}
 }
 
 func resumable(o *huma.Operation) {
 	o.Parameters = append(o.Parameters,
+		rest.FormatParam(),
 		&huma.Param{Name: "after", In: "query", Description: "Number of the last event seen. The stream continues after it.", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(-1.0)}},
 		&huma.Param{Name: "last_event_id", In: "query", Description: "Alias of after.", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(-1.0)}},
 		&huma.Param{Name: "Last-Event-ID", In: "header", Description: "Same as after; sent by browsers when they reconnect.", Schema: &huma.Schema{Type: huma.TypeString}})

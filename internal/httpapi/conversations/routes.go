@@ -55,7 +55,8 @@ type Config struct {
 	Log      session.Log
 	Index    session.Index
 	Settings *settings.Service
-	Hub      *live.Hub
+	// Hub has the formats of events that package rest names.
+	Hub *live.Hub
 	// Mask hides the secrets of an event's owner before a client sees it; nil hides nothing.
 	Mask func(ctx context.Context, owner string, event []byte) ([]byte, error)
 	// RepositoryName is how settings name the repository of a conversation, "" if

@@ -61,7 +61,7 @@ func (g *Guard) Admit(h http.Header, r *http.Request) *Fault {
 	if g.origins[origins[0]] {
 		h["Access-Control-Allow-Origin"] = origins
 		h["Vary"] = []string{"Origin"}
-		h["Access-Control-Expose-Headers"] = []string{"X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Idempotency-Replayed, " + ignoredHeader}
+		h["Access-Control-Expose-Headers"] = []string{"X-Request-Id, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Idempotency-Replayed, Deckhand-Event-Version, " + ignoredHeader}
 	}
 	return nil
 }

@@ -1,0 +1,64 @@
+package native
+
+import "deckhand/internal/session"
+
+// kind is what the format says of a kind of events. The fields are those of the payload.
+type kind struct {
+	// about describes the kind in the OpenAPI document.
+	about string
+	// internal kinds never leave the server.
+	internal bool
+	// private are fields that never leave the server, as paths of JSON names.
+	private []string
+}
+
+// kinds has every kind of events. A kind that is added to internal/session is added here.
+var kinds = map[session.Kind]kind{
+	session.KindCreated: {about: "The conversation was created. Always the first event.",
+		private: []string{"address", "mcp", "replay", "then.key", "fingerprint"}},
+	session.KindUserSaid: {about: "The user sent a message. It is queued until the agent takes it up.", private: []string{"key"}},
+	session.KindClaimed:  {internal: true}, // which process works on it
+	session.KindWorkspaceReady: {about: "The workspace can be used.",
+		private: []string{"handle"}},
+	session.KindWorkspaceStep:  {about: "Progress of the workspace: pulling, starting, cloning, setup or hooks."},
+	session.KindCheckedOut:     {about: "The repository was checked out into the workspace."},
+	session.KindSetUp:          {about: "The setup script of the repository ended."},
+	session.KindTrustSet:       {about: "The repository is trusted or not from now on."},
+	session.KindSetUpBegan:     {about: "The setup script of the repository is about to run."},
+	session.KindHookSet:        {about: "The commit hook of the repository was installed, or why it was not."},
+	session.KindEgressSet:      {about: "The network access of the conversation was set."},
+	session.KindOverridden:     {about: "The model and the budget of the conversation were overridden."},
+	session.KindBriefed:        {about: "The system prompt and the tools that the model is given."},
+	session.KindRecallAsked:    {about: "Knowledge for a message is being looked up."},
+	session.KindRecalled:       {about: "What the agent is told beside a message: about the workspace, and knowledge found by its triggers."},
+	session.KindNudged:         {about: "A reminder to the model, for example that it repeats itself."},
+	session.KindReplayed:       {about: "Steps of the recorded trajectory were run."},
+	session.KindGranted:        {about: "Money was set aside for a delegated conversation."},
+	session.KindSettled:        {about: "A delegated conversation ended and its cost is known."},
+	session.KindCapped:         {about: "The conversation may never spend more than this."},
+	session.KindTurnBegan:      {about: "The agent started to work."},
+	session.KindModelAsked:     {about: "The model is about to be called, and the money for the call is reserved."},
+	session.KindModelAnswered:  {about: "The model answered.", private: []string{"raw"}},
+	session.KindModelFailed:    {about: "A model call gave no answer."},
+	session.KindToolCalled:     {about: "A tool call starts, or waits for approval."},
+	session.KindToolReturned:   {about: "The one result of a tool call."},
+	session.KindCommandTyped:   {about: "The user runs a command in the shell of the conversation."},
+	session.KindCommandEnded:   {about: "The one result of a command that the user ran."},
+	session.KindApprovalAsked:  {about: "A tool call waits for approval."},
+	session.KindApprovalGiven:  {about: "A tool call was approved or rejected."},
+	session.KindCondensed:      {about: "In the context of the model, a summary replaces these events. The log keeps them."},
+	session.KindStateChanged:   {about: "The agent state changed in a way that no other event implies."},
+	session.KindTurnEnded:      {about: "The agent has finished its work on the events up to up_to."},
+	session.KindPauseRequested: {about: "The agent pauses after the step in progress."},
+	session.KindPaused:         {about: "The agent is paused."},
+	session.KindResumed:        {about: "The agent continues after a pause or an error."},
+	session.KindStopped:        {about: "The conversation was stopped."},
+	session.KindStartRequested: {about: "A stopped or failed conversation is being started."},
+	session.KindFailed:         {about: "The conversation could not be started."},
+	session.KindTitled:         {about: "The conversation was renamed."},
+	session.KindRequestOpened:  {about: "A pull request belongs to the conversation."},
+	session.KindNoted:          {about: "A notice for the user, for example about a retry."},
+	session.KindImported: {about: "An event of a legacy server, from which the conversation was imported. event is the legacy JSON; as has the native events that say the same, with the id and time of this one.",
+		private: []string{"said", "answered", "returned", "told", "condensed"}},
+	session.KindDeleted: {internal: true}, // the stream ends
+}
