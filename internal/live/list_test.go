@@ -362,8 +362,7 @@ func TestListLooksAgain(t *testing.T) {
 		if got := s.told(r); len(got) != 1 {
 			t.Fatal(got)
 		}
-		other := *s
-		other.s = session.New(s.log.Log)
+		other := &shelf{t: t, s: session.New(s.log.Log)}
 		time.Sleep(time.Second)
 		other.change("a")
 		other.change("b", session.Deleted{})
