@@ -100,7 +100,8 @@ await play({
     if (await start.isVisible()) await start.click();
     await tell(page, "$ printf 'aft%s' er");
     await shown(page, "after");
-    expect((await page.locator("#main").getByText("before", { exact: true }).count()) === 1, "something is shown twice");
+    const times = await page.locator("#main").getByText("before", { exact: true }).count();
+    expect(times === 1, `it is shown ${times} times: ${await page.locator("#main").innerText()}`);
     await clean(there);
   },
 

@@ -96,7 +96,19 @@ export class Log {
       this.newest = Math.max(this.newest, page[0].id);
     }
     this.items.unshift(...made);
+    this.claimStream();
     this.version++;
+  }
+
+  /** claimStream takes for output what came before its call and looked like an answer. */
+  private claimStream(): void {
+    const call = this.stream && this.calls.get(this.stream.callId);
+    if (!call) return;
+    if (!call.result) {
+      call.pieces = this.stream!.pieces;
+      call.live = call.pieces?.text ?? "";
+    }
+    this.endStream();
   }
 
   /** add puts a new event behind. */
@@ -232,7 +244,8 @@ export class Log {
       item.result = this.orphans.get(e.id);
       this.orphans.delete(e.id);
       item.asks = !item.result && text(e.args, "confirmation_state") === "awaiting_confirmation";
-      if (item.callId && !item.result) this.calls.set(item.callId, item);
+      // Also with its result: a piece of its output may come late, and is no answer.
+      if (item.callId) this.calls.set(item.callId, item);
     }
     to.push(item);
   }
@@ -273,7 +286,6 @@ export class Log {
       action.live = "";
       action.asks = false;
       action.pieces = undefined;
-      this.calls.delete(action.callId);
       return;
     }
     if (e.cause && to !== this.items && e.cause < this.pageFrom) {

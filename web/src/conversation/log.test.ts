@@ -55,6 +55,24 @@ describe("the log", () => {
     expect(log.items[0]).toMatchObject({ kind: "tool", live: "one\ntwo\n" });
   });
 
+  test("takes output for none of the agent's words when its call is on a page", () => {
+    const log = new Log();
+    log.delta({ call: "call_2", offset: 0, text: "one\n" });
+    log.before([run(2, "make"), said(1, "user", "go")]);
+    log.delta({ call: "call_2", offset: 4, text: "two\n" });
+    expect(names(log)).toEqual(["user:message:1", "tool:run:2"]);
+    expect(log.items[1]).toMatchObject({ live: "one\ntwo\n" });
+  });
+
+  test("takes output that comes after its result for nothing", () => {
+    const log = new Log();
+    log.delta({ call: "call_1", offset: 0, text: "out" });
+    log.before([ran(2, 1, "out"), run(1, "ls")]);
+    log.delta({ call: "call_1", offset: 3, text: "late" });
+    log.add(state(3, "stopped"));
+    expect(names(log)).toEqual(["tool:run:1", "notice:state.stopped:3"]);
+  });
+
   test("lets an answer be written in place, and keeps its key", () => {
     const log = new Log();
     log.delta({ call: "c1", offset: 0, text: "Grüß" });

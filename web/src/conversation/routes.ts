@@ -21,7 +21,7 @@ export const conversation = (id: string) => data(api.GET("/api/conversations/{co
 export async function page(id: string, before?: number): Promise<{ events: Event[]; more: boolean }> {
   const query = { reverse: true, limit: 100, statuses: true, ...(before === undefined ? {} : { end_id: before - 1 }) };
   const got = await data(api.GET("/api/conversations/{conversation_id}/events", { params: { ...path(id), query } }));
-  return { events: (got.events ?? []) as Event[], more: got.has_more };
+  return { events: (got.events ?? []) as unknown[] as Event[], more: got.has_more };
 }
 
 export function say(id: string, content: string, images: string[], files: string[]): Promise<unknown> {
