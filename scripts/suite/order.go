@@ -7,12 +7,18 @@ var slowest = []string{
 	"internal/sandbox/local",
 	"internal/sandbox/docker",
 	"internal/httpapi",
+	"internal/workspace",
 	"internal/agent/sim",
 	"internal/tool/browse",
 	"internal/store/sqlite",
 	"internal/sandbox/runner/shell",
 	"internal/session",
 	"internal/live",
+	"internal/sandbox/egress",
+	"internal/sandbox/host",
+	"internal/checkout",
+	"internal/socketio",
+	"internal/sandbox/runner/mcp",
 	"internal/agent",
 }
 
