@@ -3,10 +3,8 @@ package llm
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"io"
 	"iter"
-	"net/http"
 )
 
 // longestEvent is the most data of one event that is read, in bytes, and the longest
@@ -54,22 +52,4 @@ func Events(r io.Reader) iter.Seq2[Event, error] {
 			yield(Event{}, err)
 		}
 	}
-}
-
-// Post sends JSON to a provider, once: the loop decides about another attempt,
-// because each one is recorded and paid for. header may be nil and wins over the
-// defaults. The response has any status, and a body to close.
-func Post(ctx context.Context, client *http.Client, address string, header http.Header, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}, "User-Agent": {"Deckhand"}}
-	for name, values := range header {
-		req.Header[http.CanonicalHeaderKey(name)] = values
-	}
-	if client == nil {
-		client = http.DefaultClient
-	}
-	return client.Do(req)
 }

@@ -75,12 +75,16 @@ func Forbidden(err error) bool {
 	return errors.As(err, &rules) && rules.Forbidden()
 }
 
-// Unreachable says why there is no connection, without the address of the
-// request in front, which may have a secret in it.
-func Unreachable(err error) string {
+// Unreachable is the failure of a request that got no answer. It leaves out the
+// address of the request, which may have a secret in it.
+func Unreachable(err error) *Error {
+	if errors.Is(err, ErrElsewhere) {
+		return &Error{Class: ClassRequest, Message: ErrElsewhere.Error()}
+	}
+	final := Forbidden(err)
 	var address *url.Error
 	if errors.As(err, &address) {
 		err = address.Err
 	}
-	return "no connection to the provider: " + err.Error()
+	return &Error{Class: ClassNetwork, Message: "no connection to the provider: " + err.Error(), Final: final}
 }

@@ -59,8 +59,8 @@ func TestCleanMessage(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	err := &url.Error{Op: "Post", URL: "https://example.com/?key=sk-1", Err: errors.New("refused by the rules")}
-	if got := llm.Unreachable(err); strings.Contains(got, "sk-1") || !strings.Contains(got, "refused by the rules") {
-		t.Errorf("got %q", got)
+	if got := llm.Unreachable(err); strings.Contains(got.Message, "sk-1") || !strings.Contains(got.Message, "refused by the rules") {
+		t.Errorf("got %q", got.Message)
 	}
 }
 

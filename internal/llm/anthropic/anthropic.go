@@ -108,7 +108,7 @@ func (m *model) send(ctx context.Context, req llm.Request) (*http.Response, erro
 	if err != nil {
 		return nil, err
 	}
-	if response.StatusCode >= http.StatusBadRequest {
+	if response.StatusCode < 200 || response.StatusCode > 299 {
 		said, _ := io.ReadAll(io.LimitReader(response.Body, longestRefusal)) // what was read before it broke is enough
 		return response, &refusal{said}
 	}

@@ -37,7 +37,7 @@ func classify(err error, response *http.Response, a *answer) *llm.Error {
 	case errors.As(err, &broken), errors.Is(err, bufio.ErrTooLong):
 		return &llm.Error{Class: llm.ClassInternal, Message: "the provider sent an invalid response: " + err.Error()}
 	case err != nil:
-		return &llm.Error{Class: llm.ClassNetwork, Message: llm.Unreachable(err), Final: llm.Forbidden(err)}
+		return llm.Unreachable(err)
 	case a.stop == "refusal":
 		message := "the model refused to answer"
 		if a.refusal != "" {

@@ -70,7 +70,7 @@ func classify(err error, response *http.Response, sent bool) *llm.Error {
 	case errors.As(err, &broken):
 		return &llm.Error{Class: llm.ClassNetwork, Message: "the connection broke: " + broken.Error()}
 	case errors.As(err, &address):
-		return &llm.Error{Class: llm.ClassNetwork, Message: llm.Unreachable(err), Final: llm.Forbidden(err)}
+		return llm.Unreachable(err)
 	case err != nil && !sent:
 		return &llm.Error{Class: llm.ClassRequest, Message: err.Error()}
 	case err != nil:

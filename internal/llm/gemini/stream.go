@@ -19,7 +19,7 @@ import (
 // longestFrame and longestRefusal are how much of a frame and of an error is
 // read, in bytes.
 const (
-	longestFrame   = 256 << 20
+	longestFrame   = 32 << 20
 	longestRefusal = 1 << 20
 )
 
@@ -101,6 +101,10 @@ func chunks(body io.Reader) iter.Seq2[chunk, error] {
 		var frame []byte
 		for lines.Scan() {
 			if line := lines.Bytes(); len(line) > 0 {
+				if len(frame)+len(line) >= longestFrame {
+					yield(chunk{}, errUnreadable)
+					return
+				}
 				frame = append(append(frame, line...), '\n')
 				continue
 			}

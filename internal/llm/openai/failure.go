@@ -41,12 +41,9 @@ func (w wire) classify(err error, began bool) *llm.Error {
 	case errors.As(err, &unreadable):
 		said.message = unreadable.Error()
 		out.Class = llm.ClassInternal
-	case errors.Is(err, errElsewhere):
-		said.message = "the server redirects to another host, but the key belongs to this one; use the URL of the other host"
-		out.Class = llm.ClassRequest
-	case errors.As(err, &address): // without the address, which may have a secret in it
-		said.message = "no connection: " + address.Err.Error()
-		out.Class, out.Final = llm.ClassNetwork, llm.Forbidden(err)
+	case errors.As(err, &address):
+		out = llm.Unreachable(err)
+		out.Began, said.message = began, out.Message
 	default:
 		said.message = "the connection broke: " + err.Error()
 		out.Class = llm.ClassNetwork

@@ -54,7 +54,7 @@ type wire struct {
 }
 
 func newWire(c llm.Config, name string, o Options, azurePath string) wire {
-	w := wire{name: name, opts: o, own: !o.Compatible && !o.Azure}
+	w := wire{name: name, opts: o, client: c.Client, own: !o.Compatible && !o.Azure}
 	if c.APIKey != "" {
 		w.secrets = append(w.secrets, c.APIKey)
 	}
@@ -72,7 +72,6 @@ func newWire(c llm.Config, name string, o Options, azurePath string) wire {
 	if len(query) > 0 {
 		w.query = "?" + query.Encode()
 	}
-	w.client = stayingAt(base, c.Client)
 	switch {
 	case c.APIKey != "" && o.Azure:
 		w.header.Set("Api-Key", c.APIKey)
@@ -83,39 +82,6 @@ func newWire(c llm.Config, name string, o Options, azurePath string) wire {
 		w.header.Set(k, v)
 	}
 	return w
-}
-
-// errElsewhere is why a redirect to another origin is not followed.
-var errElsewhere = errors.New("redirected to another origin")
-
-// stayingAt is the client, and follows redirects to the origin of base only: the
-// key belongs to that one.
-func stayingAt(base *url.URL, client *http.Client) *http.Client {
-	if client == nil {
-		client = http.DefaultClient
-	}
-	staying := *client
-	staying.CheckRedirect = func(req *http.Request, via []*http.Request) error {
-		switch {
-		case origin(req.URL) != origin(base):
-			return errElsewhere
-		case client.CheckRedirect != nil:
-			return client.CheckRedirect(req, via)
-		case len(via) >= 10: // as net/http does by itself
-			return errors.New("stopped after 10 redirects")
-		}
-		return nil
-	}
-	return &staying
-}
-
-// origin is the scheme, the host and the port of an address.
-func origin(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
 }
 
 // address is where requests go: the folder and what stands in the query.

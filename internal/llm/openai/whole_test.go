@@ -47,16 +47,3 @@ func TestAnswersInOnePiece(t *testing.T) {
 		})
 	}
 }
-
-// A key is for one host: a server that sends it elsewhere is no matter of waiting.
-func TestAnotherHost(t *testing.T) {
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the other host was asked") }))
-	defer other.Close()
-	s := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
-	defer s.Close()
-	h := listen(t.Context(), Chat(llm.Config{BaseURL: s.URL, APIKey: "k", Client: client(t)}, "m", Options{Compatible: true}), hello())
-	var e *llm.Error
-	if !errors.As(h.err, &e) || e.Class != llm.ClassRequest || e.Retry() {
-		t.Errorf("got %+v", h.err)
-	}
-}

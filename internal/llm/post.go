@@ -1,0 +1,53 @@
+package llm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// ErrElsewhere is why a redirect to another origin is not followed.
+var ErrElsewhere = errors.New("the server redirects to another host, but the key belongs to this one; use the URL of the other host")
+
+// Post sends JSON to a provider, once: the loop decides about another attempt,
+// because each one is recorded and paid for. header may be nil and wins over the
+// defaults. The response has any status, and a body to close. Redirects to another
+// origin end with ErrElsewhere: the key and the conversation are meant for this one.
+func Post(ctx context.Context, client *http.Client, address string, header http.Header, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}, "User-Agent": {"Deckhand"}}
+	for name, values := range header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	if client == nil {
+		client = http.DefaultClient
+	}
+	staying := *client
+	staying.CheckRedirect = func(next *http.Request, via []*http.Request) error {
+		switch {
+		case origin(next.URL) != origin(req.URL):
+			return ErrElsewhere
+		case client.CheckRedirect != nil:
+			return client.CheckRedirect(next, via)
+		case len(via) >= 10: // as net/http does by itself
+			return errors.New("stopped after 10 redirects")
+		}
+		return nil
+	}
+	return staying.Do(req)
+}
+
+// origin is the scheme, the host and the port of an address.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
+}
