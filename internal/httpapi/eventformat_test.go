@@ -55,7 +55,9 @@ func TestEventsAsLogged(t *testing.T) {
 		t.Errorf("the version is %q", page.header)
 	}
 	for path, field := range map[string]string{to + "?format=xml": "format", to + "?format=": "format", to + "/stream?format=xml": "format", to + "/stream?format=": "format",
-		to + "?format=deckhand&source=user": "source"} {
+		to + "?format=deckhand&source=user":                        "source",
+		to + "?format=deckhand&include_types=agent_state_changed":  "include_types",
+		to + "?format=deckhand&exclude_types=model_usage,nonsense": "exclude_types"} {
 		if a := r.do("GET", path, "").want(t, 422); !strings.Contains(a.body, `["query","`+field+`"]`) {
 			t.Errorf("%s: %s", path, a.body)
 		}

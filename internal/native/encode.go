@@ -43,6 +43,12 @@ type imported struct {
 	As []json.RawMessage `json:"as"`
 }
 
+// Shown reports whether events of the kind leave the server in this format.
+func Shown(k session.Kind) bool {
+	known, is := kinds[k]
+	return is && !known.internal
+}
+
 // Encode returns the event as one line of JSON. False means that the kind never leaves
 // the server. Secrets are not masked.
 func Encode(e session.Event) (line []byte, shown bool, err error) {

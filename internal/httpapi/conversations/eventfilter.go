@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"deckhand/api"
 	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/native"
 	"deckhand/internal/session"
 )
 
@@ -45,13 +47,22 @@ func newEventFilter(q eventQuery, body api.EventFilter) (eventFilter, error) {
 		}
 		return t
 	}
-	kinds := func(asked string, in api.Opt[[]string]) []string {
+	isNative := rest.IsNative(q.Format)
+	kinds := func(name, asked string, in api.Opt[[]string]) []string {
+		all, loc := in.Value, []any{"body", name}
 		if asked != "" {
-			return strings.Split(asked, ",")
+			all, loc = strings.Split(asked, ","), []any{"query", name}
 		}
-		return in.Value
+		for _, kind := range all {
+			if isNative && !native.Shown(session.Kind(kind)) {
+				faults.Detail = append(faults.Detail, api.FieldError{Loc: loc, Type: "value_error",
+					Msg: fmt.Sprintf("There is no kind %q in the format deckhand. The kinds are in the OpenAPI document.", kind)})
+			}
+		}
+		return all
 	}
-	f := eventFilter{statuses: q.Statuses, native: rest.IsNative(q.Format), include: kinds(q.IncludeTypes, body.IncludeTypes), exclude: kinds(q.ExcludeTypes, body.ExcludeTypes),
+	f := eventFilter{statuses: q.Statuses, native: isNative,
+		include: kinds("include_types", q.IncludeTypes, body.IncludeTypes), exclude: kinds("exclude_types", q.ExcludeTypes, body.ExcludeTypes),
 		from: day("start_date", q.StartDate, body.StartDate), until: day("end_date", q.EndDate, body.EndDate)}
 	var loc []any
 	if f.source, loc = choose("source", q.Source, body.Source); f.native && f.source != "" {
