@@ -78,6 +78,8 @@ type list struct {
 	timer *time.Timer
 	// checked is when the index was last read for this list.
 	checked time.Time
+	// shown are the sessions in the snapshots that readers got.
+	shown map[session.ID]bool
 }
 
 // listed is a row that changed.
@@ -215,7 +217,7 @@ func (l *Lists) join(owner string) *lister {
 	defer l.mu.Unlock()
 	d := l.owners[owner]
 	if d == nil {
-		d = &list{rows: map[session.ID]*listed{}, changed: make(chan struct{})}
+		d = &list{rows: map[session.ID]*listed{}, shown: map[session.ID]bool{}, changed: make(chan struct{})}
 		l.owners[owner] = d
 	}
 	d.followers++
@@ -284,7 +286,7 @@ func (d *list) take(r *lister) (found []*news, anew bool) {
 // recheck looks now and then for what no wake-up told of: another server may have
 // changed a row, or removed it. What it finds goes to all readers of the list.
 func (r *lister) recheck(ctx context.Context) {
-	missing := r.list.due(r.shown)
+	missing := r.list.due()
 	if missing == nil {
 		return
 	}
@@ -304,22 +306,37 @@ func (r *lister) recheck(ctx context.Context) {
 }
 
 // due returns the sessions that readers may know of; nil if it is too early to look again.
-func (d *list) due(shown map[session.ID]int64) map[session.ID]bool {
+func (d *list) due() map[session.ID]bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if time.Since(d.checked) < recheckEvery {
 		return nil
 	}
 	d.checked = time.Now()
-	known := map[session.ID]bool{}
-	for id := range shown {
-		known[id] = true
-	}
+	known := maps.Clone(d.shown)
 	for id, e := range d.rows {
-		known[id] = e.news == nil || !e.news.row.Deleted
+		if known[id] = true; e.news != nil && e.news.row.Deleted {
+			delete(known, id)
+			delete(d.shown, id)
+		}
 	}
-	maps.DeleteFunc(known, func(_ session.ID, there bool) bool { return !there })
 	return known
+}
+
+// show keeps which sessions a reader got in a snapshot. Too many, and all readers
+// begin anew.
+func (d *list) show(rows []session.Row) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, row := range rows {
+		d.shown[row.ID] = true
+	}
+	if len(d.shown) > maxListed {
+		clear(d.shown)
+		d.told++
+		d.floor = d.told
+		d.broadcast()
+	}
 }
 
 // snapshot reads the newest rows.
@@ -328,6 +345,7 @@ func (r *lister) snapshot(ctx context.Context) (Frame, error) {
 	if err != nil {
 		return Frame{}, err
 	}
+	r.list.show(rows)
 	r.shown = map[session.ID]int64{}
 	data := []byte(`{"results":[`)
 	for i, row := range rows {

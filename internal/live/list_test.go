@@ -382,3 +382,45 @@ func TestListLooksAgain(t *testing.T) {
 		s.expect(r)
 	})
 }
+
+// What one reader got in its snapshot is looked after by whichever of them looks again.
+func TestListLooksAgainForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(t)
+		s.create("maria", "old")
+		first := s.join()
+		s.told(first)
+		other := &shelf{t: t, s: session.New(s.log.Log)}
+		for i := range snapshotRows {
+			time.Sleep(time.Second)
+			other.create("maria", session.ID(fmt.Sprint("new", i)))
+		}
+		second := s.join()
+		if got := s.told(second); len(got) != 1 || strings.Contains(got[0], "old") {
+			t.Fatal(got)
+		}
+		other.change("old", session.Deleted{})
+		second.recheck(t.Context())
+		if got := s.told(first); !slices.Contains(got, "deleted old") {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// A list that was shown in part after part does not grow for ever.
+func TestShownIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(t)
+		r := s.join()
+		s.told(r)
+		for i := range maxListed + 1 {
+			r.list.show([]session.Row{{ID: session.ID(fmt.Sprint(i))}})
+		}
+		if got := s.told(r); len(got) != 1 || !strings.HasPrefix(got[0], "snapshot") {
+			t.Errorf("got %v", got)
+		}
+		if n := len(r.list.shown); n > maxListed {
+			t.Errorf("%d are kept", n)
+		}
+	})
+}
