@@ -72,6 +72,10 @@ func (d *Driver) start(ctx context.Context, spec sandbox.Spec, s shape, progress
 	for anew := 0; anew < 3; {
 		if here {
 			h, err := d.fresh(ctx, p)
+			if errors.Is(err, errLost) {
+				anew++
+				continue
+			}
 			if !errors.Is(err, errTaken) {
 				return h, err
 			}
@@ -111,6 +115,7 @@ func (d *Driver) start(ctx context.Context, spec sandbox.Spec, s shape, progress
 
 var (
 	errTaken   = errors.New("there is a container of that name")
+	errLost    = errors.New("the container was removed by another server before it was started")
 	errUseless = errors.New("the container has to be made anew")
 )
 
@@ -153,6 +158,9 @@ func (d *Driver) make(ctx context.Context, p *plan) (string, error) {
 				return made, nil
 			}
 			d.discard(ctx, made)
+			if holds(brief(err), "marked for removal", "no such container") {
+				return "", errLost
+			}
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -317,7 +325,7 @@ func (d *Driver) look(ctx context.Context, id string) (*container.InspectRespons
 
 // halfTime is how long a container may be made and not started before it counts
 // as left behind by a server that died: until then another one may be at it.
-const halfTime = 3 * time.Second
+const halfTime = 10 * time.Second
 
 // settled finds the container of a sandbox when nobody is about to start it.
 func (d *Driver) settled(ctx context.Context, id string) (*container.InspectResponse, error) {
