@@ -21,7 +21,8 @@ type screen struct {
 	t    *testing.T
 	cmd  *exec.Cmd
 	f    *os.File
-	seen int // what was expected so far ends here
+	seen int           // what was expected so far ends here
+	read chan struct{} // closed when all that it printed is in text
 
 	mu      sync.Mutex
 	text    strings.Builder
@@ -45,9 +46,9 @@ func onScreen(t *testing.T, cmd *exec.Cmd) *screen {
 	if s.f, err = pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 40, Cols: 90}); err != nil {
 		t.Fatal(err)
 	}
-	read := make(chan struct{})
+	s.read = make(chan struct{})
 	go func() {
-		defer close(read)
+		defer close(s.read)
 		b := make([]byte, 4096)
 		for {
 			n, err := s.f.Read(b)
@@ -62,7 +63,7 @@ func onScreen(t *testing.T, cmd *exec.Cmd) *screen {
 			}
 		}
 	}()
-	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait(); s.f.Close(); <-read })
+	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait(); s.f.Close(); <-s.read })
 	return s
 }
 
@@ -104,6 +105,11 @@ const ctrlC, ctrlD = "\x03", "\x04"
 func (s *screen) ends(code int) string {
 	s.t.Helper()
 	_ = s.cmd.Wait()
+	select {
+	case <-s.read: // the last of what it printed has come
+	case <-time.After(bound):
+		s.t.Error("something keeps the terminal open")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if got := s.cmd.ProcessState.ExitCode(); got != code {
