@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,6 +49,19 @@ func copyModules(t *testing.T, from, to string) {
 // npmSite starts the server of everything at an address of its own.
 func npmSite(t *testing.T, modules, mode string) string {
 	t.Helper()
+	for range 5 {
+		if address := tryNpmSite(t, modules, mode); address != "" {
+			return "http://" + address
+		}
+	}
+	t.Fatal("the tool server never listened")
+	return ""
+}
+
+// tryNpmSite returns "" if another program took the port, which the server can only be told by number,
+// and which it does not notice: it says that it listens all the same.
+func tryNpmSite(t *testing.T, modules, mode string) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +85,7 @@ func npmSite(t *testing.T, modules, mode string) string {
 		defer close(gone)
 		said := false
 		for lines := bufio.NewScanner(in); lines.Scan(); {
-			if !said && strings.Contains(lines.Text(), port) {
+			if text := lines.Text(); !said && strings.Contains(text, port) {
 				said = true
 				close(up)
 			}
@@ -86,7 +100,15 @@ func npmSite(t *testing.T, modules, mode string) string {
 	select {
 	case <-up:
 	case <-gone:
-		t.Fatal("the tool server ended before it listened")
+		return ""
 	}
-	return "http://" + address
+	r, err := http.Get("http://" + address + "/nothing")
+	if err != nil {
+		return ""
+	}
+	r.Body.Close()
+	if r.Header.Get("X-Powered-By") != "Express" {
+		return ""
+	}
+	return address
 }
