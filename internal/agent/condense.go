@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/llm"
 	"deckhand/internal/session"
@@ -258,7 +259,7 @@ func withRequests(summary string, all []session.RequestOpened) string {
 func digest(old []entry, limit int) string {
 	var b strings.Builder
 	if len(old) > 0 && old[0].summary {
-		b.WriteString(cutMiddle(described(old[0]), limit/2) + "\n")
+		b.WriteString(clip.Middle(described(old[0]), limit/2) + "\n")
 		old, limit = old[1:], limit-b.Len()
 	}
 	share := max(limit/max(len(old), 1), 80)
@@ -267,7 +268,7 @@ func digest(old []entry, limit int) string {
 		old = old[len(old)-most:]
 	}
 	for _, m := range old {
-		b.WriteString(cutMiddle(described(m), share-1) + "\n")
+		b.WriteString(clip.Middle(described(m), share-1) + "\n")
 	}
 	return b.String()
 }
@@ -290,15 +291,6 @@ func described(m entry) string {
 		return "[Agent] " + text
 	}
 	return "[Result] " + text
-}
-
-// cutMiddle keeps the beginning and the end.
-func cutMiddle(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	half := max((n-8)/2, 1)
-	return strings.ToValidUTF8(s[:half], "") + " […] " + strings.ToValidUTF8(s[len(s)-half:], "")
 }
 
 // smallText is what is never cut.
@@ -329,7 +321,7 @@ func (t *transcript) cutLargest() bool {
 			continue
 		}
 		before := len(m.Text)
-		m.Text, cut = cutMiddle(m.Text, limit), true
+		m.Text, cut = clip.Middle(m.Text, limit), true
 		t.shown[i].Text = m.Text
 		t.size -= int64(before - len(m.Text))
 	}

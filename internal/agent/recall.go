@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/session"
 )
 
@@ -31,7 +32,7 @@ func (l *Loop) recall(ctx context.Context, w *worker, st session.State, t *trans
 			continue
 		}
 		r.Of = m.number
-		about := session.RecallAsked{Of: m.number, Type: "knowledge", Query: beginning(m.Text)}
+		about := session.RecallAsked{Of: m.number, Type: "knowledge", Query: clip.Start(m.Text, maxQuery)}
 		if m.number == t.first {
 			about.Type = "workspace_context"
 		}
@@ -72,13 +73,6 @@ func numbered(out []session.Payload, last int64) []session.Payload {
 
 // maxQuery is how much of a message a RecallAsked repeats, in bytes.
 const maxQuery = 1024
-
-func beginning(text string) string {
-	if len(text) <= maxQuery {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxQuery], "")
-}
 
 // picture replaces the addresses of images by the images, once each.
 func (l *Loop) picture(ctx context.Context, t *transcript) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/llm"
 	"deckhand/internal/session"
 )
@@ -30,7 +31,7 @@ func (l *Loop) entitle(ctx context.Context, w *worker, st session.State, p Profi
 		return st, err
 	}
 	req := llm.Request{Model: p.ModelName, System: strings.TrimSpace(titlePrompt), MaxOutput: min(answerLimit(p.Info), titleOutput), Conversation: string(w.id),
-		Messages: []llm.Message{{Role: llm.User, Text: "Task: " + cutMiddle(t.firstSaid(), titleInput/2) + "\n\n" + digest(t.messages, titleInput/2)}}}
+		Messages: []llm.Message{{Role: llm.User, Text: "Task: " + clip.Middle(t.firstSaid(), titleInput/2) + "\n\n" + digest(t.messages, titleInput/2)}}}
 	worst := cost(llm.Price{Input: max(p.Info.Price.Input, p.Info.Price.CacheWrite), Output: p.Info.Price.Output},
 		llm.Usage{Input: int64(len(req.System)+len(req.Messages[0].Text)) + 1000, Output: req.MaxOutput})
 	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
@@ -75,7 +76,7 @@ const maxTitle = 50
 // TitleFrom makes a title of a first message: its first line, cut between words.
 func TitleFrom(message string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
-	line = strings.Join(strings.Fields(line), " ")
+	line = clip.Line(line)
 	r := []rune(line)
 	if len(r) <= maxTitle {
 		return line

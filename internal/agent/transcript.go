@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/llm"
 	"deckhand/internal/session"
 )
@@ -236,7 +237,7 @@ func resultText(p session.ToolReturned) string {
 		WorkingDir string `json:"working_dir"`
 	}
 	_ = json.Unmarshal(p.Details, &d)
-	text := d.Prefix + cutMiddle(p.Output, maxResult) + d.Suffix
+	text := d.Prefix + clip.Middle(p.Output, maxResult) + d.Suffix
 	if d.WorkingDir != "" {
 		text += "\n[Current working directory: " + d.WorkingDir + "]"
 	}

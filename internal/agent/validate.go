@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/tool"
 )
 
@@ -35,7 +36,7 @@ func (s *schemas) check(spec tool.Spec, args json.RawMessage) error {
 	object, ok := v.(map[string]any)
 	if !ok {
 		if text, isText := v.(string); isText && !json.Valid([]byte(text)) {
-			return fmt.Errorf("the arguments are not valid JSON: %s", shortened(text, 200))
+			return fmt.Errorf("the arguments are not valid JSON: %s", clip.Bytes(text, 200))
 		}
 		return fmt.Errorf("the arguments must be a JSON object")
 	}
@@ -81,7 +82,7 @@ func innermost(err error) string {
 		}
 		text = rest
 	}
-	return shortened(text, 500)
+	return clip.Bytes(text, 500)
 }
 
 // plainNumbers turns numbers into what the validator knows.
@@ -103,13 +104,6 @@ func plainNumbers(v any) any {
 		return f
 	}
 	return v
-}
-
-func shortened(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }
 
 // own are the arguments that are the tool's: without the rating that was asked

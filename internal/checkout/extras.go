@@ -41,13 +41,13 @@ func (w *work) modules(ctx context.Context, dir string) ([]string, error) {
 		if n++; n > maxModules {
 			return append(notes, fmt.Sprintf("It has more than %d submodules; the rest was not fetched.", maxModules)), nil
 		}
-		w.tell(sandbox.Progress{Step: sandbox.Cloning, Message: "Fetching the submodule " + clip(path)})
+		w.tell(sandbox.Progress{Step: sandbox.Cloning, Message: "Fetching the submodule " + printable(path)})
 		r, err := w.git(ctx, dir, "--literal-pathspecs", "submodule", "--quiet", "update", "--init", "--recursive", "--checkout", "--", path)
 		if err != nil {
 			return nil, err
 		}
 		if r.Exit != 0 {
-			notes = append(notes, w.mask.String(fmt.Sprintf("The submodule %s could not be fetched (%s).", clip(path), last(cause(string(r.Stderr))))))
+			notes = append(notes, w.mask.String(fmt.Sprintf("The submodule %s could not be fetched (%s).", printable(path), last(cause(string(r.Stderr))))))
 		}
 	}
 	return notes, nil

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"deckhand/api"
+	"deckhand/internal/clip"
 	"deckhand/internal/sandbox"
 )
 
@@ -104,27 +105,25 @@ func remote(text string) string {
 			said = append(said, strings.TrimSpace(words))
 		}
 	}
-	return clip(strings.Join(said, " "))
+	return printable(strings.Join(said, " "))
 }
 
 // last is the last line that git says, which tells most.
 func last(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return clip(strings.TrimPrefix(strings.TrimSpace(lines[len(lines)-1]), "fatal: "))
+	return printable(strings.TrimPrefix(strings.TrimSpace(lines[len(lines)-1]), "fatal: "))
 }
 
 // maxWords is how much of somebody else's words is passed on.
 const maxWords = 300
 
-func clip(s string) string {
+// printable drops control characters, and what is too long.
+func printable(s string) string {
 	s = strings.ToValidUTF8(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {
 			return -1
 		}
 		return r
 	}, s), "")
-	if len(s) <= maxWords {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxWords], "") + "…"
+	return clip.Bytes(s, maxWords)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"deckhand/internal/clip"
 )
 
 // Asked is a wish that somebody uttered in an issue or a pull request.
@@ -43,7 +45,7 @@ func (a Asked) Prompt() string {
 	}
 	b.WriteString(a.what(w) + fmt.Sprintf(noToken, w.Phrase))
 	b.WriteString(" Your last message is posted there as an answer, so let it say what you did, or what you need to know; do not comment there yourself.\n")
-	a.quote(&b, "text of "+a.Author+": "+oneLine(a.Title), a.Text, maxQuoted)
+	a.quote(&b, "text of "+a.Author+": "+clip.Bytes(clip.Line(a.Title), maxLine), a.Text, maxQuoted)
 	before := a.Before
 	if left := len(before) - maxComments; left > 0 {
 		fmt.Fprintf(&b, "\n[%d older comments are left out]\n", left)
@@ -93,25 +95,19 @@ func (a Asked) what(w Descriptor) string {
 	return text
 }
 
+// maxLine is how much of a title is quoted, in bytes.
+const maxLine = 300
+
 // quote writes somebody's words so that they cannot be taken for ours.
 func (a Asked) quote(b *strings.Builder, what, text string, most int) {
 	text = strings.TrimSpace(strings.ReplaceAll(text, a.Nonce, ""))
 	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "\n[the rest is left out]"
+		text = clip.Start(text, most) + "\n[the rest is left out]"
 	}
 	if text == "" {
 		text = "[no text]"
 	}
-	fmt.Fprintf(b, "\n----- %s begin: %s\n%s\n----- %s end\n", a.Nonce, strings.ReplaceAll(oneLine(what), a.Nonce, ""), text, a.Nonce)
-}
-
-// oneLine makes a short line of a text.
-func oneLine(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > 300 {
-		s = strings.ToValidUTF8(s[:300], "") + "…"
-	}
-	return s
+	fmt.Fprintf(b, "\n----- %s begin: %s\n%s\n----- %s end\n", a.Nonce, strings.ReplaceAll(clip.Bytes(clip.Line(what), maxLine), a.Nonce, ""), text, a.Nonce)
 }
 
 // Sign adds a line to a comment by which it is known to be ours. It defines a

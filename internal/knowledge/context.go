@@ -109,7 +109,7 @@ func (in *ContextInput) runtime() string {
 }
 
 // line is a short text of somebody else's.
-func line(text string) string { return inside(oneLine(text, maxAbout)) }
+func line(text string) string { return inside(cleanLine(text, maxAbout)) }
 
 func skillList(skills []Skill) string {
 	if len(skills) == 0 {

@@ -64,7 +64,7 @@ func parse(text string) document {
 		}
 	}
 	if err != nil {
-		return document{wrong: oneLine(err.Error(), maxSentence)}
+		return document{wrong: cleanLine(err.Error(), maxSentence)}
 	}
 	return document{body: clean(body)}
 }

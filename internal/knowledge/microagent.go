@@ -130,7 +130,7 @@ func (m *Microagent) text() string {
 	var b strings.Builder
 	b.WriteString(m.Content + "\n\nThis text has blanks for values of the user's. Take them from the message; ask the user for those that it does not give, and do not make them up:")
 	for _, n := range slices.Compact(names) {
-		fmt.Fprintf(&b, "\n- %s", oneLine("${"+n+"} "+about[n], maxSentence))
+		fmt.Fprintf(&b, "\n- %s", cleanLine("${"+n+"} "+about[n], maxSentence))
 	}
 	return b.String()
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"deckhand/internal/clip"
 )
 
 const (
@@ -85,7 +87,7 @@ func (f *found) instructions() string {
 		if b.Len() > 0 {
 			b.WriteString("\n\n")
 		}
-		name := oneLine(m.File, maxSentence)
+		name := cleanLine(m.File, maxSentence)
 		left := maxShown - b.Len()
 		if left < 1024 { // a few words would not help
 			f.problems = append(f.problems, Problem{name, fmt.Sprintf("It was left out: all instructions together have more than %d kB.", maxShown>>10)})
@@ -93,7 +95,7 @@ func (f *found) instructions() string {
 			break
 		}
 		text := m.text()
-		fmt.Fprintf(&b, "[%s]\n%s", from(m.Source, name), cut(text, left))
+		fmt.Fprintf(&b, "[%s]\n%s", from(m.Source, name), clip.Start(text, left))
 		if len(text) > left {
 			b.WriteString(note(name))
 			f.problems = append(f.problems, Problem{name, fmt.Sprintf("It was cut: all instructions together have more than %d kB.", maxShown>>10)})
@@ -117,7 +119,7 @@ func from(s Source, file string) string {
 // items finds what a message brings up.
 func (f *found) items(message string, known []string) []Item {
 	var out []Item
-	message = strings.ToLower(cut(message, maxMessage))
+	message = strings.ToLower(clip.Start(message, maxMessage))
 	left := maxShown
 	for i := range f.agents {
 		m := &f.agents[i]
@@ -130,7 +132,7 @@ func (f *found) items(message string, known []string) []Item {
 		}
 		text := m.text()
 		if len(text) > left {
-			f.problems = append(f.problems, Problem{oneLine(m.File, maxSentence), "It was left out: the message brings up too much."})
+			f.problems = append(f.problems, Problem{cleanLine(m.File, maxSentence), "It was left out: the message brings up too much."})
 			continue
 		}
 		left -= len(text)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/sandbox"
 )
 
@@ -146,7 +147,7 @@ func (r *reading) failed(file string, err error) error {
 }
 
 func (r *reading) problem(file, sentence string) {
-	r.found.problems = append(r.found.problems, Problem{oneLine(r.name(file), maxSentence), sentence})
+	r.found.problems = append(r.found.problems, Problem{cleanLine(r.name(file), maxSentence), sentence})
 }
 
 // walk reads the microagents of a folder and those below it.
@@ -273,7 +274,7 @@ func (r *reading) document(file string, e fs.DirEntry, parse func(string) docume
 
 // note ends a text that was cut.
 func note(file string) string {
-	return fmt.Sprintf("\n[%s is longer than what is shown here.]", oneLine(file, maxSentence))
+	return fmt.Sprintf("\n[%s is longer than what is shown here.]", cleanLine(file, maxSentence))
 }
 
 // head reads the beginning of a file.
@@ -289,7 +290,7 @@ func head(fsys fs.FS, file string) (string, error) {
 		return "", err
 	}
 	if n == len(b) {
-		return cut(string(b), n-utf8.UTFMax), nil // there may be half a character at the end
+		return clip.Start(string(b), n-utf8.UTFMax), nil // there may be half a character at the end
 	}
 	return string(b[:n]), nil
 }

@@ -66,13 +66,13 @@ func (r *reading) skillsOf(folder string) error {
 }
 
 func (r *reading) skill(name, dir string, d document) Skill {
-	s := Skill{Name: oneLine(name, maxName), Description: oneLine(d.description, maxAbout), Source: r.source, fsys: r.fsys, dir: dir}
-	if given := oneLine(d.name, maxName); given != "" {
+	s := Skill{Name: cleanLine(name, maxName), Description: cleanLine(d.description, maxAbout), Source: r.source, fsys: r.fsys, dir: dir}
+	if given := cleanLine(d.name, maxName); given != "" {
 		s.Name = given
 	}
 	if s.Description == "" { // better than nothing: what its first line says
 		first, _, _ := strings.Cut(d.body, "\n")
-		s.Description = oneLine(strings.TrimLeft(first, "# "), maxAbout)
+		s.Description = cleanLine(strings.TrimLeft(first, "# "), maxAbout)
 	}
 	if r.at != "" {
 		s.Folder = path.Join(r.at, dir)
@@ -123,7 +123,7 @@ func noSkill(skills []Skill, name string) error {
 	for i, k := range skills {
 		names[i] = k.Name
 	}
-	return missing(fmt.Sprintf("There is no skill named %q. There are: %s.", oneLine(name, maxName), oneLine(strings.Join(names, ", "), 4096)))
+	return missing(fmt.Sprintf("There is no skill named %q. There are: %s.", cleanLine(name, maxName), cleanLine(strings.Join(names, ", "), 4096)))
 }
 
 // text is what the skill says, and what else it has.
@@ -148,7 +148,7 @@ func (k *Skill) text(ctx context.Context) (string, error) {
 		}
 		b.WriteString(":")
 		for _, f := range files {
-			b.WriteString("\n- " + oneLine(f, maxSentence))
+			b.WriteString("\n- " + cleanLine(f, maxSentence))
 		}
 		if more {
 			b.WriteString("\n- and more")
@@ -176,12 +176,12 @@ func (k *Skill) file(file string) (string, error) {
 	}
 	text, err := k.read(file)
 	if m := missing(""); errors.Is(err, fs.ErrNotExist) && !errors.As(err, &m) {
-		return "", missing(fmt.Sprintf("The skill %q has no file %q.", k.Name, oneLine(file, maxSentence)))
+		return "", missing(fmt.Sprintf("The skill %q has no file %q.", k.Name, cleanLine(file, maxSentence)))
 	}
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("<SKILL name=%q file=%q>\n%s\n%s\n</SKILL>", k.Name, oneLine(file, maxSentence), k.origin(), inside(clean(text))), nil
+	return fmt.Sprintf("<SKILL name=%q file=%q>\n%s\n%s\n</SKILL>", k.Name, cleanLine(file, maxSentence), k.origin(), inside(clean(text))), nil
 }
 
 // read reads a file of the skill, cut if it is long.
@@ -192,7 +192,7 @@ func (k *Skill) read(file string) (string, error) {
 		return "", err
 	}
 	if !info.Mode().IsRegular() {
-		return "", missing(fmt.Sprintf("The skill %q has no file %q; that is a folder, or something else.", k.Name, oneLine(file, maxSentence)))
+		return "", missing(fmt.Sprintf("The skill %q has no file %q; that is a folder, or something else.", k.Name, cleanLine(file, maxSentence)))
 	}
 	text, err := head(k.fsys, at)
 	if err == nil && info.Size() > maxFile {

@@ -4,7 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"deckhand/internal/clip"
 )
 
 // maxSentence bounds a problem that is told, and what is shown of a name.
@@ -37,25 +38,9 @@ func unseen(r rune) bool {
 	return unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r)
 }
 
-// oneLine is a text on one line, cut after so many bytes.
-func oneLine(text string, most int) string {
-	text = strings.Join(strings.Fields(clean(text)), " ")
-	if short := cut(text, most); len(short) < len(text) {
-		return short + "…"
-	}
-	return text
-}
-
-// cut takes the first bytes of a text, and no half characters.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	most = max(most, 0)
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most]
+// cleanLine is a clean text on one line, cut after so many bytes.
+func cleanLine(text string, most int) string {
+	return clip.Bytes(clip.Line(clean(text)), most)
 }
 
 // borders are the tags of the blocks in which the model is told things.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"deckhand/internal/clip"
 )
 
 // What adapters share: the same facts of HTTP, and the same manners with secrets.
@@ -62,10 +64,7 @@ func CleanMessage(message, key string) string {
 	if key != "" {
 		message = strings.ReplaceAll(message, key, "***")
 	}
-	if len(message) > longestMessage {
-		message = strings.ToValidUTF8(message[:longestMessage], "") + "…"
-	}
-	return message
+	return clip.Bytes(message, longestMessage)
 }
 
 // Forbidden is true for an address that the server's own rules refuse, which is

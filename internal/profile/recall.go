@@ -10,6 +10,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/agent"
+	"deckhand/internal/clip"
 	"deckhand/internal/gitaccess"
 	"deckhand/internal/knowledge"
 	"deckhand/internal/sandbox"
@@ -187,5 +188,5 @@ func tail(s string) string {
 	if len(s) <= maxTail {
 		return s
 	}
-	return "…" + strings.ToValidUTF8(s[len(s)-maxTail:], "")
+	return "…" + clip.End(s, maxTail)
 }

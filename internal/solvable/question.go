@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/gitprovider"
 )
 
@@ -25,14 +26,14 @@ const (
 // question shows the issue to the model.
 func question(repository string, is gitprovider.Issue) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Repository: %s\nIssue #%d: %s\n\n%s\n", repository, is.Number, cut(is.Title, maxAnswer), cut(is.Body, maxBody))
+	fmt.Fprintf(&b, "Repository: %s\nIssue #%d: %s\n\n%s\n", repository, is.Number, clip.Runes(is.Title, maxAnswer), clip.Runes(is.Body, maxBody))
 	comments := is.Comments
 	if left := len(comments) - maxComments; left > 0 {
 		fmt.Fprintf(&b, "\n[%d older comments are not shown.]\n", left)
 		comments = comments[left:]
 	}
 	for _, c := range comments {
-		fmt.Fprintf(&b, "\nComment: %s\n", cut(c, maxComment))
+		fmt.Fprintf(&b, "\nComment: %s\n", clip.Runes(c, maxComment))
 	}
 	return b.String()
 }
@@ -52,7 +53,7 @@ func parse(answer string) (Rating, error) {
 	if json.Unmarshal([]byte(answer[begin:end+1]), &in) != nil || in.Score == nil || math.IsNaN(*in.Score) || *in.Score < 0 || *in.Score > 1 {
 		return Rating{}, errNoRating
 	}
-	out := Rating{Score: *in.Score, Sentence: cut(line(in.Sentence), maxAnswer)}
+	out := Rating{Score: *in.Score, Sentence: clip.Runes(line(in.Sentence), maxAnswer)}
 	if out.Sentence == "" {
 		return Rating{}, errNoRating
 	}
@@ -71,19 +72,4 @@ func line(s string) string {
 		return r
 	}, strings.ToValidUTF8(s, ""))
 	return strings.Join(strings.Fields(s), " ")
-}
-
-// cut is the beginning of a text.
-func cut(s string, most int) string {
-	n := 0
-	for i := range s {
-		if n == most-1 {
-			if len([]rune(s[i:])) > 1 {
-				return s[:i] + "…"
-			}
-			return s
-		}
-		n++
-	}
-	return s
 }

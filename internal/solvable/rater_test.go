@@ -226,7 +226,7 @@ func TestParse(t *testing.T) {
 		`{"score":0.5,"sentence":"Perhaps."}`:                               {0.5, "Perhaps."},
 		"Sure!\n```json\n{\"score\": 1, \"sentence\": \"Yes.\"}\n```":       {1, "Yes."},
 		`{"score":0,"sentence":"Two\nlines\u0007 and\u202e a bell."}`:       {0, "Two lines and a bell."},
-		`{"score":0.2,"sentence":"` + strings.Repeat("x", 1000) + `"}`:      {0.2, strings.Repeat("x", maxAnswer-1) + "…"},
+		`{"score":0.2,"sentence":"` + strings.Repeat("x", 1000) + `"}`:      {0.2, strings.Repeat("x", maxAnswer) + "…"},
 		`{"score":0.2,"sentence":"` + strings.Repeat("é", maxAnswer) + `"}`: {0.2, strings.Repeat("é", maxAnswer)},
 	} {
 		if got, err := parse(answer); err != nil || got != want {

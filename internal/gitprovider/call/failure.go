@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/gitprovider"
 )
 
@@ -131,10 +132,7 @@ func (c *Caller) clean(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r)
 	}), " ")
-	if runes := []rune(text); len(runes) > maxDetail {
-		text = string(runes[:maxDetail]) + "…"
-	}
-	return text
+	return clip.Runes(text, maxDetail)
 }
 
 // spellings are the ways in which a token may come back, the longest first.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/clip"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 )
@@ -138,14 +139,7 @@ func told(raw json.RawMessage) string {
 	if e.Observation != "" {
 		who = "The result"
 	}
-	return who + " (" + kind + "): " + shortened(strings.Join(parts, "\n"), rememberText)
-}
-
-func shortened(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return s
+	return who + " (" + kind + "): " + clip.Runes(strings.Join(parts, "\n"), rememberText)
 }
 
 const rememberSystem = `You write prompts for a coding agent. Somebody saw in a conversation with it something that it should know the next time it works on the same repository.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+
+	"deckhand/internal/clip"
 )
 
 // volatile are what differs each time the same conversation is held. The order
@@ -76,9 +78,9 @@ func difference(want, got request) string {
 	for i := range max(len(want.Messages), len(got.Messages)) {
 		switch {
 		case i >= len(got.Messages):
-			return fmt.Sprintf("message %d is missing: %s", i+1, clip(show(want.Messages[i])))
+			return fmt.Sprintf("message %d is missing: %s", i+1, clip.Runes(show(want.Messages[i]), shown))
 		case i >= len(want.Messages):
-			return fmt.Sprintf("message %d is new: %s", i+1, clip(show(got.Messages[i])))
+			return fmt.Sprintf("message %d is new: %s", i+1, clip.Runes(show(got.Messages[i]), shown))
 		case !same(want.Messages[i], got.Messages[i]):
 			return fmt.Sprintf("message %d differs: %s", i+1, around(show(want.Messages[i]), show(got.Messages[i])))
 		}
@@ -103,13 +105,5 @@ func around(want, got string) string {
 	if from > 0 {
 		lead = "…"
 	}
-	return fmt.Sprintf("recorded %q, now %q", lead+clip(string(a[from:])), lead+clip(string(b[from:])))
-}
-
-func clip(s string) string {
-	r := []rune(s)
-	if len(r) <= shown {
-		return s
-	}
-	return string(r[:shown]) + "…"
+	return fmt.Sprintf("recorded %q, now %q", lead+clip.Runes(string(a[from:]), shown), lead+clip.Runes(string(b[from:]), shown))
 }

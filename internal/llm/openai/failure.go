@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/llm"
 )
 
@@ -62,10 +63,7 @@ func (w wire) clean(message string) string {
 	for _, s := range w.secrets {
 		message = strings.ReplaceAll(message, s, "***")
 	}
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage], "") + "…"
-	}
-	return message
+	return clip.Bytes(message, maxMessage)
 }
 
 // refusalText is what an error says, however it is wrapped.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/llm"
 )
 
@@ -127,7 +128,7 @@ func Answer(req llm.Request) string {
 	}
 	said, images := lastSaid(req)
 	var b strings.Builder
-	fmt.Fprintf(&b, "[scripted demo model] You said: %q.", clip(said, 200))
+	fmt.Fprintf(&b, "[scripted demo model] You said: %q.", clip.Runes(said, 200))
 	if images > 0 {
 		fmt.Fprintf(&b, " You attached %d image(s), which I cannot see.", images)
 	}
@@ -147,14 +148,6 @@ func lastSaid(req llm.Request) (text string, images int) {
 		images += len(req.Messages[i].Images)
 	}
 	return strings.Join(parts, "\n"), images
-}
-
-func clip(s string, n int) string {
-	r := []rune(s)
-	if len(r) <= n {
-		return s
-	}
-	return string(r[:n]) + "…"
 }
 
 // usage counts four bytes as a token, as real ones average on text.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/llm"
 )
 
@@ -54,7 +55,7 @@ func arguments(body string, s schema) (map[string]any, error) {
 	for rest != "" {
 		after, ok := strings.CutPrefix(rest, openArg)
 		if !ok {
-			return nil, fmt.Errorf("%q stands where an argument or the end was expected", clip(rest))
+			return nil, fmt.Errorf("%q stands where an argument or the end was expected", clip.Bytes(rest, maxQuoted))
 		}
 		tag, after, ok := strings.Cut(after, ">")
 		attr, quoted, named := strings.Cut(tag, "=")
@@ -64,7 +65,7 @@ func arguments(body string, s schema) (map[string]any, error) {
 		}
 		end := valueEnd(after)
 		if end < 0 {
-			return nil, fmt.Errorf("the argument %q is not closed with %s", clip(name), closeArg)
+			return nil, fmt.Errorf("the argument %q is not closed with %s", clip.Bytes(name, maxQuoted), closeArg)
 		}
 		values[name] = s.value(name, unwrap(after[:end]))
 		rest = strings.TrimSpace(after[end+len(closeArg):])
@@ -88,20 +89,15 @@ func valueEnd(s string) int {
 	}
 }
 
+// maxQuoted is how much of a wrong call an error repeats, in bytes.
+const maxQuoted = 60
+
 // unwrap takes off the line breaks that put a value on lines of its own.
 func unwrap(s string) string {
 	if s, ok := strings.CutPrefix(s, "\n"); ok {
 		return strings.TrimSuffix(s, "\n")
 	}
 	return s
-}
-
-func clip(s string) string {
-	const most = 60
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // schema is the part of a JSON schema that says how values are written.

@@ -14,6 +14,7 @@ import (
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/client"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/sandbox"
 )
 
@@ -248,7 +249,7 @@ func (c *conn) complain(size int64) error {
 func (c *conn) complaint() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return strings.Join(strings.Fields(strings.ToValidUTF8(string(c.stderr), "?")), " ")
+	return clip.Line(strings.ToValidUTF8(string(c.stderr), "?"))
 }
 
 func (c *conn) Write(b []byte) (int, error) { return c.stream.Conn.Write(b) }

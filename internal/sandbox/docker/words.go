@@ -9,6 +9,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/sandbox"
 )
 
@@ -105,10 +106,7 @@ func brief(err error) string {
 	for _, before := range []string{"Error response from daemon: ", "Error: "} {
 		said = strings.ReplaceAll(said, before, "")
 	}
-	said = strings.Join(strings.Fields(said), " ")
+	said = clip.Line(said)
 	said = strings.TrimSuffix(strings.TrimSuffix(said, "."), ": unknown")
-	if len(said) > 500 {
-		said = strings.ToValidUTF8(said[:500], "") + "…"
-	}
-	return said
+	return clip.Bytes(said, 500)
 }

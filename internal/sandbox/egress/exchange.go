@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"deckhand/internal/clip"
 )
 
 // exchange is one request or tunnel while it lasts.
@@ -56,7 +58,7 @@ const (
 // policy from then on finds it.
 func (p *Proxy) begin(l *line, r *http.Request, h host, port uint16) *exchange {
 	e := &exchange{
-		proxy: p, line: l, method: clip(r.Method, maxMethod), host: h, port: port,
+		proxy: p, line: l, method: storable(r.Method, maxMethod), host: h, port: port,
 		from: time.Now(), interval: p.firstPart, verdict: Allowed,
 	}
 	e.ctx, e.cancel = context.WithCancelCause(r.Context())
@@ -172,10 +174,5 @@ func (e *exchange) record(reason string) {
 	e.proxy.recorder.add(e.line.box.id, entry)
 }
 
-// clip makes a text from a sandbox fit to be kept.
-func clip(s string, n int) string {
-	if len(s) > n {
-		s = s[:n]
-	}
-	return strings.ToValidUTF8(s, "")
-}
+// storable makes a text from a sandbox fit to be kept: short, and valid UTF-8.
+func storable(s string, n int) string { return strings.ToValidUTF8(clip.Start(s, n), "") }

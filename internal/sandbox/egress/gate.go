@@ -81,7 +81,7 @@ func (p *passage) String() string {
 	if p.Write {
 		verb = "write"
 	}
-	return clip("git: "+verb+" "+p.Repository, 300)
+	return storable("git: "+verb+" "+p.Repository, 300)
 }
 
 // gated serves a request that was admitted and permitted.

@@ -13,9 +13,9 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/gitgate"
 )
 
@@ -175,7 +175,7 @@ func (p *passage) closed(resp *http.Response) error {
 	if said := p.said(resp); said != "" {
 		why += "; it says: " + said
 	}
-	return &refusal{http.StatusForbidden, Allowed, why, clip(why, 500)}
+	return &refusal{http.StatusForbidden, Allowed, why, storable(why, 500)}
 }
 
 // said is what a host has to say, if it is for people.
@@ -184,8 +184,8 @@ func (p *passage) said(resp *http.Response) string {
 		return ""
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 2000))
-	line := strings.Join(strings.Fields(p.grant.Hide(string(text))), " ")
-	return clip(line, 300)
+	line := clip.Line(p.grant.Hide(string(text)))
+	return storable(line, 300)
 }
 
 // elsewhere passes a redirect on. The client follows it: at the same site

@@ -32,7 +32,7 @@ func target(r *http.Request) (host, uint16, error) {
 	}
 	h, err := parseHost(r.URL.Hostname())
 	if err != nil {
-		return host{}, 0, misuse(clip(r.URL.Hostname(), 100) + ": " + err.Error())
+		return host{}, 0, misuse(storable(r.URL.Hostname(), 100) + ": " + err.Error())
 	}
 	port := uint16(80)
 	if text := r.URL.Port(); text != "" {

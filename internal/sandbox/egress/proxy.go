@@ -148,7 +148,7 @@ func or[T int | time.Duration](v, otherwise T) T {
 // while call ran. It returns when the connection is closed, and what it carried
 // is on its way to the ledger. It is a sandbox.Outward.
 func (p *Proxy) Serve(ctx context.Context, id, call string, conn net.Conn) {
-	l := &line{Conn: conn, call: clip(call, maxCall), ended: make(chan struct{})}
+	l := &line{Conn: conn, call: storable(call, maxCall), ended: make(chan struct{})}
 	if !p.join(id, l) {
 		l.Close()
 		return

@@ -75,7 +75,7 @@ func explain(err error, h host, port uint16) *refusal {
 	case hungUp(err):
 		return failed(http.StatusBadGateway, at+" closed the connection without an answer")
 	}
-	return &refusal{http.StatusBadGateway, Failed, at + " sent an invalid response", clip(err.Error(), 500)}
+	return &refusal{http.StatusBadGateway, Failed, at + " sent an invalid response", storable(err.Error(), 500)}
 }
 
 func hungUp(err error) bool {

@@ -19,7 +19,7 @@ func authority(r *http.Request) (host, uint16, error) {
 	}
 	h, err := parseHost(r.URL.Hostname())
 	if err != nil {
-		return host{}, 0, misuse(clip(r.URL.Hostname(), 100) + ": " + err.Error())
+		return host{}, 0, misuse(storable(r.URL.Hostname(), 100) + ": " + err.Error())
 	}
 	port, err := parsePort(r.URL.Port())
 	if err != nil {

@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
+
+	"deckhand/internal/clip"
 )
 
 // The errors that keep their meaning across the connection, with those of io/fs.
@@ -67,10 +68,7 @@ const maxMessage = 64 << 10
 
 // toError is how an error travels.
 func toError(err error) *Error {
-	e := &Error{Message: err.Error()}
-	if len(e.Message) > maxMessage {
-		e.Message = strings.ToValidUTF8(e.Message[:maxMessage], "") + " …"
-	}
+	e := &Error{Message: clip.Bytes(err.Error(), maxMessage)}
 	for _, c := range codes {
 		if errors.Is(err, c.err) {
 			e.Code = c.code

@@ -3,6 +3,8 @@ package mcp
 import (
 	"strings"
 	"sync"
+
+	"deckhand/internal/clip"
 )
 
 // tail keeps the last of what is written to it.
@@ -36,10 +38,7 @@ func (t *tail) String() string {
 // lastWords are the last few lines, for an error message.
 func (t *tail) lastWords() string {
 	const lines, bytes = 10, 2000
-	s := strings.TrimSpace(t.String())
-	if len(s) > bytes {
-		s = strings.ToValidUTF8(s[len(s)-bytes:], "")
-	}
+	s := clip.End(strings.TrimSpace(t.String()), bytes)
 	all := strings.Split(s, "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }

@@ -1,0 +1,65 @@
+// Package clip shortens texts for people, models and logs. No function cuts a
+// character in half. It imports only the standard library, so every package may use it.
+package clip
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// mark stands for what was cut off.
+const mark = "…"
+
+// Start returns at most the first n bytes of s, without a mark.
+func Start(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	n = max(n, 0)
+	for back := 1; back < utf8.UTFMax && n > 0 && !utf8.RuneStart(s[n]); back++ {
+		n--
+	}
+	return s[:n]
+}
+
+// End returns at most the last n bytes of s, without a mark.
+func End(s string, n int) string {
+	from := max(len(s)-max(n, 0), 0)
+	for back := 1; back < utf8.UTFMax && from < len(s) && from > 0 && !utf8.RuneStart(s[from]); back++ {
+		from++
+	}
+	return s[from:]
+}
+
+// Bytes returns the first n bytes of s, followed by "…" if there were more.
+func Bytes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return Start(s, n) + mark
+}
+
+// Runes returns the first n characters of s, followed by "…" if there were more.
+func Runes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n--; n < 0 {
+			return s[:i] + mark
+		}
+	}
+	return s
+}
+
+// Middle returns s with its middle replaced by " […] " if it has more than n bytes.
+func Middle(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	half := max((n-8)/2, 1)
+	return Start(s, half) + " […] " + End(s, half)
+}
+
+// Line returns s on one line: each run of white space becomes one space.
+func Line(s string) string { return strings.Join(strings.Fields(s), " ") }
