@@ -70,7 +70,7 @@ func appends(b *bench) error {
 	return nil
 }
 
-// creation is what the door stores for a new conversation with its first message.
+// creation is what the API stores for a new conversation with its first message.
 func creation(id session.ID) session.Batch {
 	b := &book{state: session.State{ID: id}, at: time.Now().UTC().Truncate(time.Microsecond)}
 	b.add(session.Created{Owner: "admin", Trigger: "gui"}, session.UserSaid{Text: firstMessage})

@@ -33,7 +33,7 @@ const inviteTime = 5 * time.Minute
 
 // invite is a ticket for whoever may read the first key; "" if there is none.
 func (s *server) invite(ctx context.Context) string {
-	plain, err := access.ReadKeyFile(filepath.Join(s.door.Server.DataDir, "admin.key"))
+	plain, err := access.ReadKeyFile(filepath.Join(s.api.Server.DataDir, "admin.key"))
 	if err != nil {
 		return ""
 	}

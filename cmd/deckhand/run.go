@@ -95,7 +95,7 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	return c.hold(ctx, all, o, create)
 }
 
-// hold makes a server without a door, has the conversation on it, and takes it apart again.
+// hold makes a server without an HTTP API, has the conversation on it, and takes it apart again.
 func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, create conversation.Create) error {
 	alone, err := f.start(ctx, all, o)
 	if err != nil {

@@ -193,7 +193,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	web := &http.Server{Handler: s.door, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	web := &http.Server{Handler: s.api, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug)}
 	background := &tasks{}
 	background.start(func() error { return s.loop.Run(ctx) }, stop)
@@ -208,7 +208,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 		s.logger.Warn("changes by key commands take effect after a second", "error", err)
 	}
 	if c.MetricsAddr != "" {
-		background.start(func() error { return telemetry.Serve(ctx, c.MetricsAddr, s.door.GuardHost(s.metrics.Handler())) }, stop)
+		background.start(func() error { return telemetry.Serve(ctx, c.MetricsAddr, s.api.GuardHost(s.metrics.Handler())) }, stop)
 	}
 	background.start(func() error { machine.Settle(ctx); return nil }, stop)
 	served := make(chan error, 1)
@@ -219,7 +219,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	case <-ctx.Done():
 	}
 	s.logger.Info("stopping: finishing work in progress")
-	s.door.Close() // streams end; their readers resume where they were
+	s.api.Close() // streams end; their readers resume where they were
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	err = web.Shutdown(grace)

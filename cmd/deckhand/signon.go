@@ -53,10 +53,10 @@ func (f signOnFlags) signOn(ctx context.Context, d *data, keyring *secret.Keyrin
 
 // trySignOn says early that nobody can sign on: a mistake in a flag is found by who made it, not by who comes first.
 func (s *server) trySignOn(ctx context.Context) error {
-	if s.door.Page.SignOn == nil {
+	if s.api.Page.SignOn == nil {
 		return nil
 	}
-	if err := s.door.Page.SignOn.Check(ctx); err != nil && ctx.Err() == nil {
+	if err := s.api.Page.SignOn.Check(ctx); err != nil && ctx.Err() == nil {
 		s.logger.Warn("single sign-on is not available; the identity provider is contacted again on the next login", "error", err)
 	}
 	return nil

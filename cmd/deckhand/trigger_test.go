@@ -148,8 +148,8 @@ func TestCommentStartsAConversation(t *testing.T) {
 	}
 }
 
-// The door of the integrations: what a stranger learns, and what belongs to whom.
-func TestIntegrationsAtTheDoor(t *testing.T) {
+// The routes of the integrations: what a stranger learns, and what belongs to whom.
+func TestIntegrationsOverHTTP(t *testing.T) {
 	t.Parallel()
 	k := newTracker(t)
 	l := newLab(t, "")

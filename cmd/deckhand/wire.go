@@ -48,7 +48,7 @@ import (
 type server struct {
 	data    *data
 	keyring *secret.Keyring
-	door    *httpapi.Door
+	api     *httpapi.Handler
 	loop    *agent.Loop
 	metrics *telemetry.Metrics
 	tracer  *telemetry.Tracer
@@ -67,7 +67,7 @@ type server struct {
 	public, local string
 	sessions      *session.Sessions
 	settings      *settings.Service
-	// conversations are the use cases that all doors call.
+	// conversations are the use cases that all entry points call.
 	conversations *conversation.Service
 
 	hub      *live.Hub
@@ -121,7 +121,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	s.profiles = profile.New(c.profile(s, c.DataDir, patient, models, driver, c.Titles == "model"))
 	// We hold the data dir, so this process is the only member: another that is named in a claim is dead.
 	members := cluster.NewMemory(0, nil)
-	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Leases: members, Wakes: members, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.door.Pending() > busyRequests },
+	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Leases: members, Wakes: members, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.api.Pending() > busyRequests },
 		Workspaces: s.workspaces, Profile: s.profiles.Profile, Recall: s.profiles.Recall, Picture: s.profiles.Picture, Script: profile.Script, Shell: bash.Tool{}, Worked: s.worked,
 		Approval: agent.Approval{Within: c.ApprovalTimeout, Accept: c.ApprovalDefault == "accept"}})
 	sessions.Observe(hub)
@@ -160,7 +160,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	if config.Forwarding, err = c.forwarding(ctx, d, keyring); err != nil {
 		return nil, err
 	}
-	s.door = httpapi.New(config)
+	s.api = httpapi.New(config)
 	s.measure(hub)
 	return s, nil
 }
@@ -230,7 +230,7 @@ func (s *server) measure(hub *live.Hub) {
 // busyRequests is how many requests are being answered at once when they pour in.
 const busyRequests = 4
 
-// wireForges gives the door the git providers and the user's model.
+// wireForges gives the API the git providers and the user's model.
 func (s *server) wireForges(c *httpapi.Config, client *http.Client) {
 	s.rater = solvable.New(s.profiles.Ask, s.logger)
 	c.Git.Rater, c.Conversations.Ask, c.MCP.Proposers = s.rater, s.profiles.Ask, s.forges.Proposers

@@ -69,7 +69,7 @@ type Key struct {
 	Hash      [32]byte   `json:"-"`
 }
 
-// Usable says whether the key opens the door at this time, as far as the key alone can tell.
+// Usable says whether the key is accepted at this time, as far as the key alone can tell.
 func (k Key) Usable(now time.Time) bool {
 	return k.RevokedAt == nil && !past(k.ExpiresAt, now)
 }

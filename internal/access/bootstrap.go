@@ -19,7 +19,7 @@ const (
 var errTorn = errors.New("the key file is incomplete")
 
 // Bootstrap makes user admin and one admin key on the first start, and leaves the key in <dataDir>/admin.key. made
-// says that it did; keyPath is the file, or "" when there is none whose key opens the door.
+// says that it did; keyPath is the file, or "" when there is none whose key is valid.
 //
 // The file is written before the store, because a key in the store that nobody can read is lost, while a key in the
 // file that the store does not know is simply stored at the next start.

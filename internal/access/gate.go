@@ -27,7 +27,7 @@ type Options struct {
 	CookieKey [32]byte
 }
 
-// Gate is the door's knowledge of who may come in. Its methods may be called concurrently.
+// Gate knows who may use the API. Its methods may be called concurrently.
 type Gate struct {
 	store     Store
 	now       func() time.Time

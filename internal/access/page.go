@@ -5,7 +5,7 @@ import (
 	"crypto/subtle"
 )
 
-// pagePrefix begins a page key, and nothing else that opens the door.
+// pagePrefix begins a page key, and no other credential.
 const pagePrefix = "dhp_"
 
 // PageKey is a key for front ends that must send one and cannot see the cookie. It is made from the browser login and

@@ -112,7 +112,7 @@ func (g *Gate) recheckStreams(ctx context.Context) error {
 	return nil
 }
 
-// goodKeys are the keys that open the door now, by id. Admin is what it amounts to together with the user's right.
+// goodKeys are the keys that are accepted now, by id. Admin is what it amounts to together with the user's right.
 func (g *Gate) goodKeys(ctx context.Context) (map[string]Key, error) {
 	users, err := g.store.Users(ctx)
 	if err != nil {

@@ -73,13 +73,13 @@ var arrows = []arrow{
 	{
 		from:   []string{"internal/httpapi/..."},
 		never:  []string{"internal/agent/...", "internal/store/...", "internal/llm/..."},
-		why:    "the door appends to the log and answers; the loop, the database and the models are met through ports, or a request would wait for them",
+		why:    "the API appends to the log and answers; the loop, the database and the models are met through ports, or a request would wait for them",
 		breach: [2]string{"internal/httpapi", "deckhand/internal/agent"},
 	},
 	{
 		from:   []string{"internal/conversation/..."},
 		never:  []string{"internal/httpapi/...", "internal/agent/...", "internal/store/...", "internal/llm/...", "internal/trigger/...", "internal/socketio/..."},
-		why:    "the use cases lie below all doors: a rule that knew a door could not be called by the others",
+		why:    "the use cases lie below all entry points: a rule that knew one could not be called by the others",
 		breach: [2]string{"internal/conversation", "deckhand/internal/httpapi"},
 	},
 	{
@@ -91,22 +91,22 @@ var arrows = []arrow{
 	{
 		from:   []string{"internal/profile/...", "internal/gitaccess/..."},
 		never:  []string{"internal/httpapi/...", "internal/trigger/...", "internal/cli/..."},
-		why:    "what a conversation may use is decided below all doors, and the same whoever asks",
+		why:    "what a conversation may use is decided below all entry points, so it is the same for all of them",
 		breach: [2]string{"internal/gitaccess", "deckhand/internal/trigger"},
 	},
 	{
 		from: []string{"internal/agent/..."}, never: []string{"internal/httpapi/..."},
-		why:    "the loop is told that the log grew and appends to it; knowing the door would make a second coupling beside the log",
+		why:    "the loop is told that the log grew and appends to it; knowing the API would make a second coupling beside the log",
 		breach: [2]string{"internal/agent", "deckhand/internal/httpapi"},
 	},
 	{
 		from: []string{"internal/live/..."}, never: []string{"internal/httpapi/..."},
-		why:    "live follows a log and is mounted by the door, not the other way round",
+		why:    "live follows a log and is mounted by the API, not the other way round",
 		breach: [2]string{"internal/live", "deckhand/internal/httpapi"},
 	},
 	{
 		from: []string{"internal/sandbox/..."}, never: []string{"internal/session/..."},
-		why:    "hands do not know the record: a sandbox is started, attached and destroyed by a handle, whoever keeps it",
+		why:    "a sandbox is started, attached and destroyed by its handle; it does not need to know the log",
 		breach: [2]string{"internal/sandbox/local", "deckhand/internal/session"},
 	},
 	{
@@ -129,7 +129,7 @@ var arrows = []arrow{
 	},
 	{
 		from: []string{"internal/workspace/..."}, never: []string{"internal/agent/...", "internal/httpapi/..."},
-		why:    "the keeper serves the loop and the door alike, so it knows neither",
+		why:    "the keeper serves the loop and the API alike, so it knows neither",
 		breach: [2]string{"internal/workspace", "deckhand/internal/agent"},
 	},
 	{

@@ -237,7 +237,7 @@ func word(n int) string {
 	return string(b)
 }
 
-// checkRequest refuses what git could take for something else. The door has
+// checkRequest refuses what git could take for something else. The API has
 // done so too; here it is done where it matters.
 func (w *work) checkRequest() error {
 	if w.want.Branch != "" && !gitprovider.ValidBranch(w.want.Branch) {

@@ -45,12 +45,12 @@ type talk struct {
 	failed           <-chan struct{} // closed when a part of the server gave up
 }
 
-// LocalServer is the server that a conversation at the terminal runs on, without a door.
+// LocalServer is the server that a conversation at the terminal runs on, without an HTTP API.
 type LocalServer struct {
 	ID       session.ID
 	Owner    string
 	Sessions *session.Sessions
-	// Conversations are the use cases, with the rules of all doors.
+	// Conversations are the use cases, with the rules of all entry points.
 	Conversations *conversation.Service
 	Log           session.Log
 	Hub           *live.Hub

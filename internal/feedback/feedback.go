@@ -1,6 +1,6 @@
 // Package feedback is the port for what people say of the agent's work: a verdict on
 // a whole conversation, or stars for one of its events. It stays on this server, for
-// its operator to read. The door uses it, a database implements it.
+// its operator to read. The API uses it, a database implements it.
 package feedback
 
 import (

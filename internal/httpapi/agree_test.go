@@ -16,7 +16,7 @@ import (
 )
 
 // judge evaluates values against the published document. It shares no code
-// with the door: whoever reads the document and nothing else would write this.
+// with the server: whoever reads the document and nothing else would write this.
 type judge struct{ schemas map[string]any }
 
 func (j judge) resolve(s map[string]any) map[string]any {
@@ -214,10 +214,10 @@ func (j judge) objectOf(t *rapid.T, s map[string]any, depth int) any {
 }
 
 // decodingFaults are complaints about types and names. For a value that the
-// document allows, they would mean that the door knows other types than it tells.
+// document allows, they would mean that the server knows other types than it tells.
 var decodingFaults = []string{"json_invalid", "string_type", "int_type", "float_type", "bool_type", "list_type", "dict_type", "object_type", "model_type", "type_error", "missing"}
 
-// What the document promises and what the door enforces are the same: a value
+// What the document promises and what the server enforces are the same: a value
 // that the document forbids is always a 422, and one that it allows is refused
 // for its meaning only.
 func TestOpenAPIDecides(t *testing.T) {
@@ -244,14 +244,14 @@ func TestOpenAPIDecides(t *testing.T) {
 			a := r.do(target.method, target.to, string(body))
 			verdicts[fmt.Sprintf("%s %t %d", path, allowed, a.status)]++
 			if !allowed && a.status != 422 {
-				rt.Fatalf("%s: the document forbids %s, the door answers %d %s", path, body, a.status, a.body)
+				rt.Fatalf("%s: the document forbids %s, the server answers %d %s", path, body, a.status, a.body)
 			}
 			if a.status != 422 || !allowed {
 				return
 			}
 			for _, f := range decoded[api.ValidationError](t, a).Detail {
 				if slices.Contains(decodingFaults, f.Type) && (f.Type != "json_invalid" || len(f.Loc) == 1) { // a string may have to hold JSON
-					rt.Fatalf("%s: the document allows %s, the door refuses: %+v", path, body, f)
+					rt.Fatalf("%s: the document allows %s, the server refuses: %+v", path, body, f)
 				}
 			}
 		})

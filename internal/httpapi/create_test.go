@@ -182,7 +182,7 @@ func TestToolServersAreSealed(t *testing.T) {
 	if strings.Contains(string(sealed), canary) {
 		t.Error("in clear inside the sealed bytes")
 	}
-	plain, err := r.door.Retries.Seal.Open(t.Context(), "ada", "conversation.sealed.mcp_config", sealed)
+	plain, err := r.api.Retries.Seal.Open(t.Context(), "ada", "conversation.sealed.mcp_config", sealed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestToolServersAreSealed(t *testing.T) {
 			t.Errorf("secret %d is lost: %s", n, plain)
 		}
 	}
-	if _, err := r.door.Retries.Seal.Open(t.Context(), "bob", "conversation.sealed.mcp_config", sealed); err == nil {
+	if _, err := r.api.Retries.Seal.Open(t.Context(), "bob", "conversation.sealed.mcp_config", sealed); err == nil {
 		t.Error("it opens for somebody else")
 	}
 	// The body has secrets in it, so it is recognised by a digest.

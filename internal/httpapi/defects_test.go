@@ -40,7 +40,7 @@ func TestDefect02SandboxAPIKeyDestroyedOnSave(t *testing.T) {
 	shown := r.do("GET", toSettings, "").want(t, 200, `"sandbox_api_key":null`, `"sandbox_api_key_set":true`)
 	for _, body := range []string{`{"language":"de"}`, `{"sandbox_api_key":null}`, `{"sandbox_api_key":"**********"}`, shown.body} {
 		r.do("POST", toSettings, body).want(t, 200)
-		s, err := r.door.Conversations.Settings.Get(t.Context(), "ada")
+		s, err := r.api.Conversations.Settings.Get(t.Context(), "ada")
 		if err != nil || s.SandboxAPIKey.Reveal() != canary {
 			t.Errorf("%s: the key is %q, %v", body, s.SandboxAPIKey.Reveal(), err)
 		}
@@ -54,7 +54,7 @@ func TestDefect03SecretsStoreSilentlyDropped(t *testing.T) {
 	r.do("POST", toSettings, `{"secrets_store":{"provider_tokens":{"github":"`+canary+`-1"},"custom_secrets":{"NPM_TOKEN":{"secret":"`+canary+`-2","description":"to publish"}}}}`).want(t, 200)
 	r.do("GET", toSettings, "").want(t, 200, `"provider_tokens_set":{"github":null}`)
 	r.do("GET", toSecrets, "").want(t, 200, `{"name":"NPM_TOKEN","description":"to publish"}`)
-	s, err := r.door.Conversations.Settings.Get(t.Context(), "ada")
+	s, err := r.api.Conversations.Settings.Get(t.Context(), "ada")
 	if err != nil || s.ProviderTokens["github"].Token.Reveal() != canary+"-1" || s.CustomSecrets["NPM_TOKEN"].Value.Reveal() != canary+"-2" {
 		t.Errorf("the values are not what was sent: %v", err)
 	}
@@ -71,7 +71,7 @@ func TestDefect04MCPAPIKeysReturnedInClear(t *testing.T) {
 	}
 	// What is masked stays when it is sent back.
 	r.do("POST", toSettings, shown.body).want(t, 200)
-	s, err := r.door.Conversations.Settings.Get(t.Context(), "ada")
+	s, err := r.api.Conversations.Settings.Get(t.Context(), "ada")
 	if err != nil || s.MCP.SSE[0].APIKey.Reveal() != canary+"-f" || s.MCP.SHTTP[0].APIKey.Reveal() != canary+"-h" || s.MCP.Stdio[0].Env["KEY"].Reveal() != canary+"-g" {
 		t.Errorf("a key was lost: %v", err)
 	}

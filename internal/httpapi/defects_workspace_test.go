@@ -113,7 +113,7 @@ func TestDefect29GETsStartContainers(t *testing.T) {
 	h.put(id, "a", "x")
 	events := len(h.events(id))
 	looked := 0
-	for _, rt := range new(Door).table() {
+	for _, rt := range new(Handler).table() {
 		if rt.Method != http.MethodGet || !strings.Contains(rt.Path, "{conversation_id}") {
 			continue
 		}
@@ -148,7 +148,7 @@ var takes = map[string]string{
 	"forkConversation":  `{}`,
 }
 
-// knock asks the door with a body from an address of its own, since many wrong
+// knock sends a request with a body from an address of its own, since many wrong
 // keys from one are answered in another way.
 func (r *rig) knock(from, method, path, body string, header ...string) answer {
 	r.t.Helper()
@@ -156,7 +156,7 @@ func (r *rig) knock(from, method, path, body string, header ...string) answer {
 	req.Host, req.RemoteAddr = "localhost", from
 	setHeader(req, header)
 	w := httptest.NewRecorder()
-	r.door.ServeHTTP(w, req)
+	r.api.ServeHTTP(w, req)
 	return answer{w.Code, w.Body.String(), w.Header()}
 }
 
@@ -167,7 +167,7 @@ func TestStrangersGetNowhere(t *testing.T) {
 	id := h.stopped()
 	h.put(id, "a", "secret")
 	before := fmt.Sprint(h.events(id))
-	for i, rt := range new(Door).table() {
+	for i, rt := range new(Handler).table() {
 		if !strings.Contains(rt.Path, "{conversation_id}") || rt.Public { // the page has nothing of a conversation's in it
 			continue
 		}

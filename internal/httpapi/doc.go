@@ -1,4 +1,4 @@
-// Package httpapi is the door: it checks the key, decodes and validates what
+// Package httpapi serves the HTTP API: it checks the key, decodes and validates what
 // comes in, and turns errors into statuses. The folders below have the routes,
 // by subject; routes.go puts them together in one table.
 //

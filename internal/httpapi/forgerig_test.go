@@ -99,7 +99,7 @@ func failing(provider string, reason gitprovider.Reason) *gitprovider.Error {
 // tokens stores tokens without asking anybody.
 func (r *rig) tokens(user string, providers ...string) {
 	r.t.Helper()
-	err := r.door.Conversations.Settings.Change(r.t.Context(), user, func(s *settings.Settings) error {
+	err := r.api.Conversations.Settings.Change(r.t.Context(), user, func(s *settings.Settings) error {
 		s.ProviderTokens = map[string]settings.ProviderToken{}
 		for _, p := range providers {
 			s.ProviderTokens[p] = token(canary+"-"+p, "")
@@ -114,7 +114,7 @@ func (r *rig) tokens(user string, providers ...string) {
 // stored is what is stored for ada.
 func (r *rig) storedTokens(t *testing.T) map[string]settings.ProviderToken {
 	t.Helper()
-	s, err := r.door.Conversations.Settings.Get(t.Context(), "ada")
+	s, err := r.api.Conversations.Settings.Get(t.Context(), "ada")
 	if err != nil {
 		t.Fatal(err)
 	}

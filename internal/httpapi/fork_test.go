@@ -82,7 +82,7 @@ func TestForkSealsToolServersAnew(t *testing.T) {
 		t.Fatal("the copy has what was sealed for the original")
 	}
 	for _, one := range []string{id, copied} {
-		plain, err := r.door.Retries.Seal.Open(t.Context(), "ada", usecase.SealedMCP(session.ID(one)), r.beginning(one).MCP)
+		plain, err := r.api.Retries.Seal.Open(t.Context(), "ada", usecase.SealedMCP(session.ID(one)), r.beginning(one).MCP)
 		if err != nil || !strings.Contains(string(plain), "k-secret") {
 			t.Errorf("%s: %v", one, err)
 		}

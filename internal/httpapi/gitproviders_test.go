@@ -148,7 +148,7 @@ func TestUnsetTokens(t *testing.T) {
 	r.do("POST", toSettings, `{"language":"de"}`).want(t, 200)
 	r.do("POST", "/api/unset-provider-tokens", "").want(t, 200)
 	for _, p := range []string{"github", "gitlab"} {
-		err := r.door.Conversations.Settings.Change(t.Context(), "ada", func(s *settings.Settings) error {
+		err := r.api.Conversations.Settings.Change(t.Context(), "ada", func(s *settings.Settings) error {
 			if s.ProviderTokens == nil {
 				s.ProviderTokens = map[string]settings.ProviderToken{}
 			}

@@ -14,15 +14,15 @@ import (
 	"deckhand/internal/httpapi/rest"
 )
 
-func (*Door) alive(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Alive, error) {
+func (*Handler) alive(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Alive, error) {
 	return api.Alive{Status: "ok"}, nil
 }
 
-func (*Door) health(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (string, error) {
+func (*Handler) health(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (string, error) {
 	return "OK", nil
 }
 
-func (d *Door) ready(ctx context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Alive, error) {
+func (d *Handler) ready(ctx context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Alive, error) {
 	if d.Server.Ready != nil {
 		if err := d.Server.Ready(ctx); err != nil {
 			return api.Alive{}, rest.Fail(http.StatusServiceUnavailable, api.CodeUnavailable, "Not ready: "+err.Error())
@@ -31,7 +31,7 @@ func (d *Door) ready(ctx context.Context, _ *rest.Call, _ rest.None, _ rest.None
 	return api.Alive{Status: "ok"}, nil
 }
 
-func (d *Door) serverInfo(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.ServerInfo, error) {
+func (d *Handler) serverInfo(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.ServerInfo, error) {
 	now := time.Now()
 	out := api.ServerInfo{Version: d.Server.Version, Uptime: now.Sub(d.started).Seconds(), IdleTime: now.Sub(time.Unix(0, d.lastUsed.Load())).Seconds()}
 	res := &out.Resources

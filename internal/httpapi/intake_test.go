@@ -30,7 +30,7 @@ func (b *stuckBody) Read(p []byte) (int, error) {
 
 func (b *stuckBody) Close() error { return nil }
 
-// hold begins a request of which so much has come, and returns when the door waits for the rest.
+// hold begins a request of which so much has come, and returns when the handler waits for the rest.
 func (r *rig) hold(user string, announced, came int) (end func() answer) {
 	r.t.Helper()
 	b := &stuckBody{strings.NewReader(strings.Repeat(" ", came)), make(chan struct{}, 1), make(chan struct{})}
@@ -40,7 +40,7 @@ func (r *rig) hold(user string, announced, came int) (end func() answer) {
 		req.Header.Set("X-Session-API-Key", r.keys[user])
 	}
 	w, done := httptest.NewRecorder(), make(chan struct{})
-	go func() { defer close(done); r.door.ServeHTTP(w, req) }()
+	go func() { defer close(done); r.api.ServeHTTP(w, req) }()
 	select {
 	case <-b.waiting:
 	case <-done:
@@ -53,7 +53,7 @@ func (r *rig) hold(user string, announced, came int) (end func() answer) {
 }
 
 func (r *rig) bodyMemory() int64 {
-	return r.door.intake.Held()
+	return r.api.intake.Held()
 }
 
 // Bodies that do not come to their end take as much memory as came of them, and a user cannot have more than a share.
@@ -120,7 +120,7 @@ func TestBodiesOfManyValues(t *testing.T) {
 		t.Errorf("%d %.200s", a.status, a.body)
 	}
 	image := []byte(`{"image_urls":["data:image/png;base64,` + strings.Repeat("A", 12<<20) + `"]}`)
-	body, release, err := r.door.intake.ReceiveJSON(httptest.NewRecorder(), httptest.NewRequest("POST", "/", bytes.NewReader(image)), "ada", rest.MaxBody)
+	body, release, err := r.api.intake.ReceiveJSON(httptest.NewRecorder(), httptest.NewRequest("POST", "/", bytes.NewReader(image)), "ada", rest.MaxBody)
 	if err != nil || len(body) != len(image) {
 		t.Fatalf("%d bytes, %v", len(body), err)
 	}

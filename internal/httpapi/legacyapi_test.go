@@ -113,7 +113,7 @@ func TestLegacyPage(t *testing.T) {
 		want[name] = true
 	}
 	routes := map[string]bool{}
-	for _, rt := range new(Door).table() {
+	for _, rt := range new(Handler).table() {
 		routes[rt.Method+" "+strings.TrimSuffix(rt.Path, "{$}")] = true
 	}
 	row := regexp.MustCompile("(?m)^\\| (GET|POST|PUT|PATCH|DELETE) \\| `([^`]+)` \\| (same|more|differs|nothing) \\| (.*) \\|$")

@@ -93,7 +93,7 @@ func newYard(t *testing.T) *yard {
 		}
 	}}
 	y := &yard{hands: newHands(t, git, ask), strangers: new(int)}
-	y.door.conversations.Microagents = libraryOf(y.hands, &knowledge.Library{Users: t.TempDir()})
+	y.api.conversations.Microagents = libraryOf(y.hands, &knowledge.Library{Users: t.TempDir()})
 	y.id, _ = y.begun()
 	y.do("POST", "/api/conversations/"+y.id+"/message", `{"message":"Remember to use make."}`).want(t, 200)
 	y.put(y.id, "lib/a.txt", "one\n")

@@ -420,7 +420,7 @@ func TestSocketServerStops(t *testing.T) {
 	for _, c := range clients {
 		c.untilState(session.AgentLoading)
 	}
-	r.door.Close()
+	r.api.Close()
 	for _, c := range clients {
 		for p := c.packet(); p != ""; p = c.packet() {
 			if p == "41" {

@@ -113,20 +113,20 @@ func TestSocketsWaitingForAKey(t *testing.T) {
 		client.emit("oh_user_action", message(strings.Repeat("long ", rest.MaxPublicBody/4)+transport)) // it may send more now
 		client.until(func(e heard) bool { return strings.HasSuffix(e.Args.Content, transport) })
 	}
-	waiting := r.door.legacy.Waiting
-	if n, open := waiting(), r.door.legacy.Open(); n > legacy.MaxWaitingFrom || open > 60+legacy.MaxWaitingFrom+2 {
+	waiting := r.api.legacy.Waiting
+	if n, open := waiting(), r.api.legacy.Open(); n > legacy.MaxWaitingFrom || open > 60+legacy.MaxWaitingFrom+2 {
 		t.Errorf("%d wait, %d connections are open", n, open)
 	}
 	for i := range legacy.MaxWaiting + 50 {
 		r.direct("10.0."+strconv.FormatInt(int64(i/100), 10)+".1", "GET", "/socket.io/?EIO=4&transport=polling")
 	}
-	if n, open := waiting(), r.door.legacy.Open(); n != legacy.MaxWaiting || open > legacy.MaxWaiting+2 {
+	if n, open := waiting(), r.api.legacy.Open(); n != legacy.MaxWaiting || open > legacy.MaxWaiting+2 {
 		t.Errorf("%d wait, %d connections are open", n, open)
 	}
 	guest := r.direct("10.1.1.1", "GET", "/socket.io/?EIO=4&transport=polling")
 	sid := strings.Split(guest.body, `"`)[3]
 	r.do("POST", "/socket.io/?EIO=4&transport=polling&sid="+sid, "4"+strings.Repeat("x", rest.MaxPublicBody), "X-Session-API-Key", "").want(t, http.StatusRequestEntityTooLarge)
-	r.door.Close()
+	r.api.Close()
 	if n := waiting(); n != 0 {
 		t.Errorf("%d still wait", n)
 	}

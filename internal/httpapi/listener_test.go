@@ -28,7 +28,7 @@ func TestMalformedHTTPIsAnsweredInOurShape(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		web := &http.Server{Handler: r.door, MaxHeaderBytes: 64 << 10}
+		web := &http.Server{Handler: r.api, MaxHeaderBytes: 64 << 10}
 		var connections sync.WaitGroup
 		web.ConnState = func(_ net.Conn, state http.ConnState) {
 			switch state {

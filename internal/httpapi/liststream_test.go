@@ -119,7 +119,7 @@ func TestStreamConversationsEnds(t *testing.T) {
 	}
 	r.as("bob", "POST", toCreate, `{}`).want(t, 200)
 	bob.conversation()
-	r.door.Close()
+	r.api.Close()
 	if event, data := bob.next(); event != "end" {
 		t.Errorf("without a server: %s %s", event, data)
 	}

@@ -287,7 +287,7 @@ func TestShortBody(t *testing.T) {
 	}
 }
 
-// What is valid is not refused: the table above must not be passed by a door
+// What is valid is not refused: the table above must not be passed by a handler
 // that refuses everything.
 func TestWellFormed(t *testing.T) {
 	r := newRig(t)

@@ -186,7 +186,7 @@ func TestOwnToolServerWaits(t *testing.T) {
 	}()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for r.door.Conversations.Hub.Following(session.ID(id)) == 0 { // until it listens
+	for r.api.Conversations.Hub.Following(session.ID(id)) == 0 { // until it listens
 		select {
 		case <-tick.C:
 		case <-t.Context().Done():
@@ -199,7 +199,7 @@ func TestOwnToolServerWaits(t *testing.T) {
 	}
 }
 
-// The door stands before the tool server as before everything.
+// The tool server is behind the same checks as every other route.
 func TestOwnToolServerIsGuarded(t *testing.T) {
 	r := newRig(t)
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`

@@ -13,7 +13,7 @@ import (
 	"deckhand/internal/workspace"
 )
 
-// libraryOf is what the server gives the door: a library that looks into workspaces.
+// libraryOf is what the server gives the API: a library that looks into workspaces.
 func libraryOf(h *hands, l *knowledge.Library) func(context.Context, string, session.ID) ([]api.Microagent, error) {
 	return func(ctx context.Context, user string, id session.ID) ([]api.Microagent, error) {
 		s := knowledge.Scope{User: user}
@@ -43,7 +43,7 @@ func TestMicroagents(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHands(t)
-	h.door.conversations.Microagents = libraryOf(h, &knowledge.Library{Users: users})
+	h.api.conversations.Microagents = libraryOf(h, &knowledge.Library{Users: users})
 	names := func(t *testing.T, h *hands, id string) map[string]string {
 		t.Helper()
 		found, err := h.client.Microagents(t.Context(), id)

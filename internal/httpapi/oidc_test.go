@@ -31,7 +31,7 @@ var idKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return k
 })
 
-// vouching is a door with the smallest provider there is: a code is the nonce and
+// vouching is an API with the smallest provider there is: a code is the nonce and
 // who it is for. What a real one does is tested where the server is started.
 func vouching(t *testing.T, change func(*Config)) (r *rig, issuer string) {
 	t.Helper()
@@ -107,7 +107,7 @@ func back(r *rig, who string, sent url.Values, flow *http.Cookie, header ...stri
 	return r.direct("192.0.2.1", "GET", "/login/oidc/callback?"+q.Encode(), append([]string{"Cookie", flow.Name + "=" + flow.Value, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"}, header...)...)
 }
 
-func TestSignOnAtTheDoor(t *testing.T) {
+func TestSignOnOverHTTP(t *testing.T) {
 	r, _ := vouching(t, nil)
 	r.do("GET", "/api/login/options", "", "X-Session-API-Key", "").want(t, 200, `{"oidc":{"name":"Example ID","start_path":"/login/oidc"}}`)
 	sent, flow := begin(t, r, "/login/oidc?next=/conversations/c1")

@@ -17,7 +17,7 @@ import (
 )
 
 // describe makes the document from the route table, once.
-func (d *Door) describe() {
+func (d *Handler) describe() {
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{Title: "Deckhand", Version: d.Server.Version, License: &huma.License{Name: "Apache-2.0"},
@@ -98,15 +98,15 @@ var explained = map[int]string{
 }
 
 // Spec is the OpenAPI document as JSON.
-func (d *Door) Spec() []byte { return d.spec() }
+func (d *Handler) Spec() []byte { return d.spec() }
 
-func (d *Door) serveSpec(w http.ResponseWriter, _ *http.Request, _ *rest.Call) error {
+func (d *Handler) serveSpec(w http.ResponseWriter, _ *http.Request, _ *rest.Call) error {
 	w.Header()["Content-Type"] = rest.JSONType
 	_, err := w.Write(d.spec())
 	return err
 }
 
-func (d *Door) serveMetrics(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
+func (d *Handler) serveMetrics(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
 	if d.Telemetry.Metrics == nil {
 		return rest.Fail(http.StatusNotFound, api.CodeNotFound, "Metrics are served on another address. See --metrics-addr.")
 	}

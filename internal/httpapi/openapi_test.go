@@ -117,7 +117,7 @@ func TestOpenAPIIsSound(t *testing.T) {
 		}
 	}
 	resolveAll(t, doc, doc, "#")
-	for _, rt := range new(Door).table() {
+	for _, rt := range new(Handler).table() {
 		want := rt.Method + " " + strings.ReplaceAll(rt.Path, "{$}", "")
 		if ids[rt.ID] != want {
 			t.Errorf("route %s is documented as %q", want, ids[rt.ID])
@@ -130,8 +130,8 @@ func TestOpenAPIIsSound(t *testing.T) {
 			at(t, op, "responses", "401")
 		}
 	}
-	if len(ids) != len(new(Door).table()) {
-		t.Errorf("%d operations, %d routes", len(ids), len(new(Door).table()))
+	if len(ids) != len(new(Handler).table()) {
+		t.Errorf("%d operations, %d routes", len(ids), len(new(Handler).table()))
 	}
 }
 
@@ -167,11 +167,11 @@ func pointed(t *testing.T, doc map[string]any, ref string) any {
 
 func TestOpenAPIOverHTTP(t *testing.T) {
 	r := newRig(t)
-	if a := r.do("GET", "/openapi.json", "").want(t, 200); a.body != string(r.door.Spec()) || a.header.Get("Content-Type") != "application/json" {
+	if a := r.do("GET", "/openapi.json", "").want(t, 200); a.body != string(r.api.Spec()) || a.header.Get("Content-Type") != "application/json" {
 		t.Error("another document is served")
 	}
 	docs := r.do("GET", "/docs", "").want(t, 200)
-	for _, rt := range new(Door).table() {
+	for _, rt := range new(Handler).table() {
 		if !strings.Contains(docs.body, `id="`+rt.ID+`"`) {
 			t.Errorf("/docs does not show %s", rt.ID)
 		}

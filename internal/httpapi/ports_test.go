@@ -93,7 +93,7 @@ type seen struct {
 	Whole             bool
 }
 
-// harbour is the door with an application that listens in a sandbox.
+// harbour is the API with an application that listens in a sandbox.
 type harbour struct {
 	*hands
 	id   string
@@ -228,7 +228,7 @@ func TestWebHostsBelowADomain(t *testing.T) {
 	}
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
-	want := "https://" + h.door.Forwarding.Label(session.ID(id), port) + ".ports.example.org:8443"
+	want := "https://" + h.api.Forwarding.Label(session.ID(id), port) + ".ports.example.org:8443"
 	got := decoded[api.WebHosts](t, h.do("GET", "/api/conversations/"+id+"/web-hosts", "", "Host", "192.0.2.7").want(t, 200))
 	if got.Hosts[want] != port {
 		t.Errorf("%s is not among %v", want, got)
@@ -268,7 +268,7 @@ func TestWebHostsOfALegacyFrontEnd(t *testing.T) {
 		if origin != "" {
 			res.Request.Header.Set("Origin", origin)
 		}
-		if err := h.door.ports.Incoming(res); err != nil || res.Header.Get("Access-Control-Allow-Origin") != want {
+		if err := h.api.ports.Incoming(res); err != nil || res.Header.Get("Access-Control-Allow-Origin") != want {
 			t.Errorf("%q may read: %v %v", origin, res.Header, err)
 		}
 	}
@@ -341,10 +341,10 @@ func TestForwardedStream(t *testing.T) {
 		lines.Scan()
 		h.expect(h.at+"/proceed", 200, "")
 	}
-	if n := h.door.Pending(); n != 0 {
+	if n := h.api.Pending(); n != 0 {
 		t.Errorf("%d requests are counted as pending", n)
 	}
-	h.door.Close()
+	h.api.Close()
 	for lines.Scan() { // ends, since the server stops
 	}
 }
@@ -373,7 +373,7 @@ func TestForwardedSocket(t *testing.T) {
 	if _, err := dial("http://elsewhere.example"); err == nil {
 		t.Error("the application's own check of the origin does not hold")
 	}
-	h.door.Close()
+	h.api.Close()
 	if _, _, err := c.Read(ctx); err == nil || ctx.Err() != nil {
 		t.Errorf("the socket outlives the server: %v", err)
 	}
@@ -389,8 +389,8 @@ func forwardedNames(t *testing.T, h *harbour) {
 		label: http.StatusTeapot, strings.ToUpper(label): http.StatusTeapot,
 		number + "-" + flip: 404, number + "-" + mac[1:]: 404, number: 404, "p" + label: 404, "x." + label: 404, "p0-" + mac: 404, "p080-" + mac: 404, "p99999-" + mac: 404,
 		"p" + strconv.Itoa(h.port+1) + "-" + mac:                                404, // another port
-		h.door.Forwarding.Label(session.ID(h.id+"x"), h.port):                   404, // of nobody
-		h.door.Forwarding.Label(session.ID(other), 1):                           502, // nothing listens there
+		h.api.Forwarding.Label(session.ID(h.id+"x"), h.port):                    404, // of nobody
+		h.api.Forwarding.Label(session.ID(other), 1):                            502, // nothing listens there
 		(&forward.Forwarding{Key: [32]byte{2}}).Label(session.ID(h.id), h.port): 404, // of another server
 	} {
 		res, body := h.visit("GET", "http://"+name+"."+domain+"/api/me", nil, "X-Session-API-Key", h.keys["ada"])
@@ -425,10 +425,10 @@ func TestForwardedPortGoesWithItsSandbox(t *testing.T) {
 	h := newHarbour(t)
 	h.expect(h.at, http.StatusTeapot, "")
 	// Another server finds the name again, with nothing but the key and the workspaces.
-	restarted := New(h.door.Config)
+	restarted := New(h.api.Config)
 	defer restarted.Close()
-	h.door.ports.Forget(strings.TrimPrefix(strings.SplitN(h.at, ".", 2)[0], "http://"))
-	if id, err := restarted.ports.Find(h.request("GET", "/", nil), h.door.Forwarding.Label(session.ID(h.id), h.port), h.port); err != nil || string(id) != h.id {
+	h.api.ports.Forget(strings.TrimPrefix(strings.SplitN(h.at, ".", 2)[0], "http://"))
+	if id, err := restarted.ports.Find(h.request("GET", "/", nil), h.api.Forwarding.Label(session.ID(h.id), h.port), h.port); err != nil || string(id) != h.id {
 		t.Errorf("after a restart the name leads to %q, %v", id, err)
 	}
 	h.stop(h.id, h.box)

@@ -59,7 +59,7 @@ func leaks() (code int) {
 	return 0
 }
 
-// rig is the door on stores in memory. Nothing works on the conversations, so
+// rig is the API on stores in memory. Nothing works on the conversations, so
 // what a request did is all that can be in the log.
 type rig struct {
 	t        *testing.T
@@ -69,13 +69,13 @@ type rig struct {
 	answers  *memAnswers
 	gate     *access.Gate
 	sessions *session.Sessions
-	door     *Door
+	api      *Handler
 	base     string
 	client   *http.Client
 	logs     *logBuffer
 	// keys by user: admin has an admin key, ada and bob plain ones.
 	keys map[string]string
-	// verify is what the door asks about repositories; asked counts.
+	// verify is what the API asks about repositories; asked counts.
 	verify func(ctx context.Context, s settings.Settings, provider, repository string) (string, error)
 	asked  *atomic.Int64
 }
@@ -138,11 +138,11 @@ func newRig(t *testing.T, tunes ...tune) *rig {
 		}
 	}
 	c.Conversations.Service = r.rules(c, tunes)
-	r.door = New(c)
-	server := httptest.NewServer(r.door)
+	r.api = New(c)
+	server := httptest.NewServer(r.api)
 	r.base = server.URL
 	t.Cleanup(func() {
-		r.door.Close()
+		r.api.Close()
 		r.client.CloseIdleConnections()
 		server.Close()
 	})
@@ -244,7 +244,7 @@ func (r *rig) send(req *http.Request) answer {
 	return a
 }
 
-// direct asks the door without a network, from an address of its own, so that
+// direct calls the handler without a network, from an address of its own, so that
 // the limit on failed keys does not end a long table.
 func (r *rig) direct(from, method, path string, header ...string) answer {
 	r.t.Helper()
@@ -252,7 +252,7 @@ func (r *rig) direct(from, method, path string, header ...string) answer {
 	req.Host, req.RemoteAddr = "localhost", from+":1234"
 	setHeader(req, header)
 	w := httptest.NewRecorder()
-	r.door.ServeHTTP(w, req)
+	r.api.ServeHTTP(w, req)
 	a := answer{w.Code, w.Body.String(), w.Header()}
 	r.everywhere(req, a)
 	return a

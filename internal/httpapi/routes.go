@@ -8,7 +8,7 @@ import (
 
 // table is every route there is. What is not here does not exist; what is here
 // needs a key unless it says public.
-func (d *Door) table() []rest.Route {
+func (d *Handler) table() []rest.Route {
 	return slices.Concat(d.legacy.Routes(), []rest.Route{
 		rest.Op(rest.Route{Method: "GET", Path: "/alive", ID: "alive", Tag: rest.TagHealth, Public: true, Summary: "Liveness probe"}, d.alive),
 		rest.Op(rest.Route{Method: "GET", Path: "/health", ID: "health", Tag: rest.TagHealth, Public: true, Summary: "Liveness probe (legacy path)"}, d.health),

@@ -34,7 +34,7 @@ func TestSecretsOverHTTP(t *testing.T) {
 	r.do("PUT", toSecrets+"/NPM", `{"name":"NPM_TOKEN"}`).want(t, 404)
 	r.do("PUT", toSecrets+"/DB", `{"name":"DB","description":"the database"}`).want(t, 200)
 	r.do("GET", toSecrets, "").want(t, 200, `{"name":"DB","description":"the database"},{"name":"NPM_TOKEN","description":"publish key"}`)
-	s, err := r.door.Conversations.Settings.Get(t.Context(), "ada")
+	s, err := r.api.Conversations.Settings.Get(t.Context(), "ada")
 	if err != nil || s.CustomSecrets["NPM_TOKEN"].Value.Reveal() != canary || s.CustomSecrets["DB"].Value.Reveal() != canary+"-2" {
 		t.Errorf("the values did not stay: %v", err)
 	}

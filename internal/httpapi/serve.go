@@ -60,7 +60,7 @@ func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // ServeHTTP is where every request comes in and every answer goes out.
-func (d *Door) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+func (d *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	id := requestID()
 	w := &recorder{ResponseWriter: rw, id: id}
@@ -133,7 +133,7 @@ func requestID() string {
 }
 
 // finished logs and counts. Health checks are counted only.
-func (d *Door) finished(w *recorder, r *http.Request, id string, took time.Duration) {
+func (d *Handler) finished(w *recorder, r *http.Request, id string, took time.Duration) {
 	if d.Telemetry.Observe != nil {
 		route := w.route
 		if route == "" {
@@ -195,7 +195,7 @@ func unclean(r *http.Request) bool {
 }
 
 // noRoute answers for paths and methods that are not in the table: strangers learn nothing.
-func (d *Door) noRoute(w *recorder, r *http.Request) {
+func (d *Handler) noRoute(w *recorder, r *http.Request) {
 	if p := r.URL.Path; p == "/socket.io" || p == "/socket.io/" { // the protocol has its own word for a wrong method
 		w.route = "/socket.io/{$}"
 		d.legacy.ServeSocketIO(w, r)
@@ -223,7 +223,7 @@ func (d *Door) noRoute(w *recorder, r *http.Request) {
 }
 
 // methods are what the path takes instead.
-func (d *Door) methods(r *http.Request) []string {
+func (d *Handler) methods(r *http.Request) []string {
 	var out []string
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		try := r.Clone(r.Context())
@@ -236,7 +236,7 @@ func (d *Door) methods(r *http.Request) []string {
 }
 
 // handler puts one route behind the key, the limits and the retry memory.
-func (d *Door) handler(r *rest.Route) http.Handler {
+func (d *Handler) handler(r *rest.Route) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 		w := rw.(*recorder)
 		w.route, w.family, w.stream = r.Path, r.Family, r.Stream
@@ -262,7 +262,7 @@ func (d *Door) handler(r *rest.Route) http.Handler {
 	})
 }
 
-func (d *Door) answer(w *recorder, req *http.Request, r *rest.Route) (err error) {
+func (d *Handler) answer(w *recorder, req *http.Request, r *rest.Route) (err error) {
 	c := &rest.Call{HTTP: req}
 	if !r.Public {
 		var f *rest.Fault
@@ -302,8 +302,8 @@ func hasBody(method string) bool {
 	return method == http.MethodPost || method == http.MethodPatch || method == http.MethodPut
 }
 
-// GuardHost refuses requests to names that are not ours, for handlers beside the door.
-func (d *Door) GuardHost(next http.Handler) http.Handler {
+// GuardHost refuses requests to names that are not ours, for handlers outside the API.
+func (d *Handler) GuardHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !d.guard.HostAllowed(r.Host) {
 			http.Error(w, "host name not allowed", http.StatusMisdirectedRequest)
@@ -314,7 +314,7 @@ func (d *Door) GuardHost(next http.Handler) http.Handler {
 }
 
 // identify finds out who is asking, and notes it for the log.
-func (d *Door) identify(w *recorder, r *http.Request) (*rest.Call, *rest.Fault) {
+func (d *Handler) identify(w *recorder, r *http.Request) (*rest.Call, *rest.Fault) {
 	c, f := d.guard.Identify(w.Header(), r)
 	if c != nil {
 		w.who = c.Who.User
@@ -324,14 +324,14 @@ func (d *Door) identify(w *recorder, r *http.Request) (*rest.Call, *rest.Fault) 
 
 // forward answers a request for a port of a sandbox. No other request gets there, and
 // none of these gets to our own routes.
-func (d *Door) forward(w *recorder, r *http.Request, label string, port int) {
+func (d *Handler) forward(w *recorder, r *http.Request, label string, port int) {
 	w.route, w.port, w.stream = forward.Route, port, true
 	d.pending.Add(-1)
 	d.ports.Serve(w, r, label, port, func(id string) { w.session = id })
 }
 
 // mistyped is true where a person opened an address that is not there.
-func (d *Door) mistyped(r *http.Request) bool {
+func (d *Handler) mistyped(r *http.Request) bool {
 	return !d.pages.PlainLogin() && r.Method == http.MethodGet && rest.WantsPage(r) && !unclean(r) && !strings.ContainsFunc(r.URL.Path, misread) && len(d.methods(r)) == 0
 }
 
@@ -342,7 +342,7 @@ func misread(c rune) bool { return c == '\\' || c <= ' ' }
 const frontEndRoute = "/{front_end...}"
 
 // serveFrontEnd lets a legacy front end answer for a path that no route has, and says whether it did.
-func (d *Door) serveFrontEnd(w *recorder, r *http.Request) bool {
+func (d *Handler) serveFrontEnd(w *recorder, r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || unclean(r) || d.taken[rest.FirstPart(r.URL.Path)] {
 		return false
 	}

@@ -86,7 +86,7 @@ func TestSettingsRoundTrip(t *testing.T) {
 // opened is every secret of ada's, as the agent would use it.
 func (r *rig) opened() map[string]string {
 	r.t.Helper()
-	s, err := r.door.Conversations.Settings.Get(r.t.Context(), "ada")
+	s, err := r.api.Conversations.Settings.Get(r.t.Context(), "ada")
 	if err != nil {
 		r.t.Fatal(err)
 	}

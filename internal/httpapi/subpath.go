@@ -24,7 +24,7 @@ func PublicPath(public string) (string, error) {
 	if !plainPath.MatchString(path) {
 		return "", fmt.Errorf("the path %q may only contain letters, digits and -._~ between single slashes", path)
 	}
-	if path != "" && firstParts(new(Door).table(), func(rest.Route) bool { return true })[rest.FirstPart(path)] {
+	if path != "" && firstParts(new(Handler).table(), func(rest.Route) bool { return true })[rest.FirstPart(path)] {
 		return "", fmt.Errorf("the path %q conflicts with a path of the server; choose another, such as /deckhand", path)
 	}
 	return path, nil

@@ -53,7 +53,7 @@ func TestBelowAPath(t *testing.T) {
 	r.do("POST", "/team/deckhand", "").want(t, 404)
 
 	var doc struct{ Servers []struct{ URL string } }
-	if err := json.Unmarshal(r.door.Spec(), &doc); err != nil || len(doc.Servers) != 1 || doc.Servers[0].URL != public {
+	if err := json.Unmarshal(r.api.Spec(), &doc); err != nil || len(doc.Servers) != 1 || doc.Servers[0].URL != public {
 		t.Errorf("servers of the document: %v, %v", doc.Servers, err)
 	}
 	for origin, want := range map[string]string{"": "Path=/;", r.base: "Path=/;", "https://host.example": "Path=/team/deckhand/;"} {

@@ -206,7 +206,7 @@ func TestTerminalEnds(t *testing.T) {
 	})
 	t.Run("with the server", func(t *testing.T) {
 		conn := h.dial(t, id, "")
-		h.door.Close()
+		h.api.Close()
 		if code := lastCode(t, conn); code != websocket.StatusGoingAway {
 			t.Errorf("closed with %d", code)
 		}

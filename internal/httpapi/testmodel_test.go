@@ -74,7 +74,7 @@ func TestTestModelEndsWithTheServer(t *testing.T) {
 	})
 	go func() {
 		<-begun
-		r.door.Close()
+		r.api.Close()
 	}()
 	r.do("POST", toTestModel, `{}`).want(t, 499)
 }

@@ -31,7 +31,7 @@ func concrete(path string) string {
 // No route can be added that a stranger can use without this test noticing.
 func TestEveryRouteNeedsAKey(t *testing.T) {
 	r := newRig(t)
-	for i, rt := range new(Door).table() {
+	for i, rt := range new(Handler).table() {
 		t.Run(rt.Method+" "+rt.Path, func(t *testing.T) {
 			r := *r
 			r.t = t
@@ -190,7 +190,7 @@ func TestHealth(t *testing.T) {
 	var used struct {
 		CPU float64 `json:"cpu_percent"`
 	}
-	if err := json.Unmarshal(info["resources"], &used); err != nil || used.CPU < 0.001 { // since the door was made, not since the year 1
+	if err := json.Unmarshal(info["resources"], &used); err != nil || used.CPU < 0.001 { // since the handler was made, not since the year 1
 		t.Errorf("%g%% busy: %v", used.CPU, err)
 	}
 	broken = true

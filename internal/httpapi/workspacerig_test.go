@@ -18,7 +18,7 @@ import (
 	"deckhand/internal/workspace"
 )
 
-// hands is the door with real sandboxes behind it: runners as plain processes,
+// hands is the API with real sandboxes behind it: runners as plain processes,
 // and files in a folder that the test can look into.
 type hands struct {
 	*rig
@@ -77,7 +77,7 @@ func newHandsWith(t *testing.T, wrap func(*host.Driver) sandbox.Driver, s *specs
 		_ = h.keeper.Run(ctx)
 	}()
 	t.Cleanup(func() { // before the server is closed, which waits for its streams
-		h.door.Close()
+		h.api.Close()
 		cancel()
 		<-over
 		h.keeper.Close()

@@ -1,6 +1,6 @@
 // Package idempotency is the port for answers that were given to requests with
 // an Idempotency-Key, so that the same request sent again gets the same answer
-// and is not carried out twice. The door uses it, a database implements it.
+// and is not carried out twice. The API uses it, a database implements it.
 package idempotency
 
 import (

@@ -33,7 +33,7 @@ func ServeWS(w http.ResponseWriter, r *http.Request, h *Hub, id session.ID, afte
 		return fmt.Errorf("%w: %w", ErrNotStarted, err)
 	}
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
-		// The door has checked the origin before the key, for every kind of
+		// The API handler has checked the origin before the key, for every kind of
 		// stream alike; a second check with other rules would only differ.
 		InsecureSkipVerify: true,
 		CompressionMode:    websocket.CompressionDisabled, // its buffers cost more than all the rest of a reader

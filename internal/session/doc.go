@@ -7,5 +7,5 @@
 // number and asks the rule again when somebody else was faster.
 //
 // The package imports the standard library only. Stores implement Log and
-// Index; the door, the agent loop and the live readers meet nowhere but here.
+// Index; the API, the agent loop and the live readers meet nowhere but here.
 package session

@@ -31,7 +31,7 @@ type Created struct {
 	// Address is where the repository is cloned from, if no provider says it.
 	Address      string `json:"address,omitempty"`
 	Instructions string `json:"instructions,omitempty"`
-	// MCP is the conversation's own tool servers, sealed by the door: it may hold keys.
+	// MCP is the conversation's own tool servers, sealed by the API: it may hold keys.
 	MCP []byte `json:"mcp,omitempty"`
 	// Replay is the recorded trajectory to run first, as it was sent.
 	Replay string `json:"replay,omitempty"`

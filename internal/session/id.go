@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// MaxIDLength bounds an ID; a longer one is refused at the door.
+// MaxIDLength bounds an ID; a longer one is refused by the API.
 const MaxIDLength = 100
 
 // ID names a session: 1 to 100 characters of A-Z a-z 0-9 _ -, so that it is

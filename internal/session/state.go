@@ -158,7 +158,7 @@ type delivery struct {
 }
 
 // rememberedKeys is how many message keys a session recognises as second
-// deliveries. Older ones are caught by the door's stored answers.
+// deliveries. Older ones are caught by the API's stored answers.
 const rememberedKeys = 256
 
 // Exists is false for the State of a session nobody created.

@@ -160,7 +160,7 @@ func TestReplayErrors(t *testing.T) {
 	}
 }
 
-// export makes a trajectory of a log, as the door does.
+// export makes a trajectory of a log, as the API does.
 func export(t testing.TB, log []session.Payload) string {
 	t.Helper()
 	var events []string

@@ -13,7 +13,7 @@ import (
 
 const fork session.ID = "c2"
 
-// store makes the session of a copy, as the door does.
+// store makes the session of a copy, as the API does.
 func (r *rig) store(ctx context.Context) error {
 	_, err := r.sessions.Create(ctx, fork, session.Created{Owner: "ann"}, nil)
 	return err

@@ -50,7 +50,7 @@ type asked struct {
 func (w *world) boot() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &server{w: w, n: w.booted(), cancel: cancel, ended: make(chan struct{}), asked: map[session.ID]asked{}}
-	d := door{w.store, s}
+	d := reach{w.store, s}
 	s.sessions = session.New(d, session.WithCache(w.rules.cache))
 	config := agent.Config{Sessions: s.sessions, Log: d, Index: d, Profile: s.profile, Workspaces: workspaces{s}, Deltas: silence{},
 		Logger: slog.New(watchman{w}), Approval: w.rules.approval, IdleAfter: w.rules.idleAfter}

@@ -90,15 +90,15 @@ var (
 	errDead = errors.New("this server is dead")
 )
 
-// door is the store as one server reaches it: slowly, with faults, and not at
+// reach is the store as one server reaches it: slowly, with faults, and not at
 // all once the server is dead.
-type door struct {
+type reach struct {
 	*store
 	server *server
 }
 
 // Append implements session.Log.
-func (d door) Append(ctx context.Context, b session.Batch) error {
+func (d reach) Append(ctx context.Context, b session.Batch) error {
 	r := d.w.dice("append", b.ID, b.After, len(b.Events))
 	if err := pass(ctx, upTo(r, 20*time.Millisecond)); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (d door) Append(ctx context.Context, b session.Batch) error {
 }
 
 // Read implements session.Log.
-func (d door) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[session.Event, error] {
+func (d reach) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		if d.server.spins() {
 			yield(session.Event{}, errDead)
@@ -158,7 +158,7 @@ func (d door) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[se
 }
 
 // Wanting implements session.Index.
-func (d door) Wanting(ctx context.Context, held []string, limit int) ([]session.ID, error) {
+func (d reach) Wanting(ctx context.Context, held []string, limit int) ([]session.ID, error) {
 	if d.w.strikes(d.w.dice("wanting", d.server.n), 5) {
 		d.w.fault("index does not answer")
 		return nil, errDisk

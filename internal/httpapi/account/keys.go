@@ -10,7 +10,7 @@ import (
 	"deckhand/internal/httpapi/rest"
 )
 
-func (d *Door) listKeys(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) ([]api.Key, error) {
+func (d *Handlers) listKeys(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) ([]api.Key, error) {
 	whose := c.Who.User
 	if c.Who.Admin {
 		whose = ""
@@ -23,7 +23,7 @@ func (d *Door) listKeys(ctx context.Context, c *rest.Call, _ rest.None, _ rest.N
 	return out, err
 }
 
-func (d *Door) createKey(ctx context.Context, c *rest.Call, _ rest.None, b api.CreateKey) (api.NewKey, error) {
+func (d *Handlers) createKey(ctx context.Context, c *rest.Call, _ rest.None, b api.CreateKey) (api.NewKey, error) {
 	user, admin := c.Who.User, b.Admin.Value
 	if v, ok := b.User.Get(); ok {
 		user = v
@@ -46,7 +46,7 @@ type keyPath struct {
 	ID string `path:"key_id" maxLength:"64"`
 }
 
-func (d *Door) revokeKey(ctx context.Context, c *rest.Call, p keyPath, _ rest.None) (api.Key, error) {
+func (d *Handlers) revokeKey(ctx context.Context, c *rest.Call, p keyPath, _ rest.None) (api.Key, error) {
 	if !c.Who.Admin {
 		own, err := d.Gate.List(ctx, c.Who.User)
 		if err != nil {
@@ -64,7 +64,7 @@ func (d *Door) revokeKey(ctx context.Context, c *rest.Call, p keyPath, _ rest.No
 	return keyView(c, k), err
 }
 
-func (*Door) me(_ context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Me, error) {
+func (*Handlers) me(_ context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Me, error) {
 	return api.Me{User: c.Who.User, Admin: c.Who.Admin}, nil
 }
 

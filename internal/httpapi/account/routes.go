@@ -15,7 +15,7 @@ import (
 )
 
 // Routes are those on settings, secrets, keys and users.
-func (d *Door) Routes() []rest.Route {
+func (d *Handlers) Routes() []rest.Route {
 	return []rest.Route{
 		rest.Op(rest.Route{Method: "GET", Path: "/api/settings", ID: "getSettings", Tag: rest.TagSettings, Summary: "Get your settings, with secrets masked"}, d.getSettings),
 		rest.Op(rest.Route{Method: "POST", Path: "/api/settings", ID: "storeSettings", Tag: rest.TagSettings, Summary: "Store settings", About: "Omitted fields keep their values, null resets a field to its default, and an empty string clears it."}, d.storeSettings),
@@ -55,8 +55,8 @@ type Config struct {
 	Redact func(values ...string)
 }
 
-// Door manages what users have: settings, secrets and keys; and the users themselves.
-type Door struct {
+// Handlers manages what users have: settings, secrets and keys; and the users themselves.
+type Handlers struct {
 	Config
 	Conversations *usecase.Service
 	Settings      *settings.Service
@@ -72,7 +72,7 @@ type Door struct {
 }
 
 // Amend changes the schema of the settings where the wire accepts more than the Go type shows.
-func (*Door) Amend(r huma.Registry) {
+func (*Handlers) Amend(r huma.Registry) {
 	if s := r.Map()["SettingsInput"]; s != nil {
 		s.AdditionalProperties = true // unknown fields are reported in the answer, not refused
 		fresh := settings.Defaults()

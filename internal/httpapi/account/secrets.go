@@ -12,7 +12,7 @@ import (
 	"deckhand/internal/settings"
 )
 
-func (d *Door) listSecrets(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Secrets, error) {
+func (d *Handlers) listSecrets(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Secrets, error) {
 	out := api.Secrets{CustomSecrets: []api.SecretInfo{}}
 	err := d.Settings.Read(ctx, c.Who.User, func(s *settings.Settings) {
 		for _, name := range slices.Sorted(maps.Keys(s.CustomSecrets)) {
@@ -27,7 +27,7 @@ func (d *Door) listSecrets(ctx context.Context, c *rest.Call, _ rest.None, _ res
 	return out, err
 }
 
-func (d *Door) createSecret(ctx context.Context, c *rest.Call, _ rest.None, b api.CreateSecret) (api.SecretCreated, error) {
+func (d *Handlers) createSecret(ctx context.Context, c *rest.Call, _ rest.None, b api.CreateSecret) (api.SecretCreated, error) {
 	if d.Redact != nil {
 		d.Redact(b.Value)
 	}
@@ -45,14 +45,14 @@ type secretPath struct {
 	ID string `path:"secret_id" maxLength:"128"`
 }
 
-func (d *Door) editSecret(ctx context.Context, c *rest.Call, p secretPath, b api.EditSecret) (api.Done, error) {
+func (d *Handlers) editSecret(ctx context.Context, c *rest.Call, p secretPath, b api.EditSecret) (api.Done, error) {
 	err := d.Settings.Change(ctx, c.Who.User, func(s *settings.Settings) error {
 		return s.EditSecret(p.ID, b.Name, b.Description, b.Repositories)
 	})
 	return api.Done{Message: "Secret updated successfully"}, secretFault(err, p.ID, b.Name)
 }
 
-func (d *Door) deleteSecret(ctx context.Context, c *rest.Call, p secretPath, _ rest.None) (api.Done, error) {
+func (d *Handlers) deleteSecret(ctx context.Context, c *rest.Call, p secretPath, _ rest.None) (api.Done, error) {
 	err := d.Settings.Change(ctx, c.Who.User, func(s *settings.Settings) error { return s.RemoveSecret(p.ID) })
 	return api.Done{Message: "Secret deleted successfully"}, secretFault(err, p.ID, "")
 }
@@ -74,6 +74,6 @@ func secretFault(err error, id, name string) error {
 	return err
 }
 
-func (*Door) resetSettings(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Done, error) {
+func (*Handlers) resetSettings(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Done, error) {
 	return api.Done{}, rest.Fail(http.StatusGone, api.CodeNotFound, "Reset settings functionality has been removed.")
 }

@@ -17,7 +17,7 @@ import (
 	"deckhand/internal/settings"
 )
 
-func (d *Door) getSettings(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Settings, error) {
+func (d *Handlers) getSettings(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Settings, error) {
 	s, err := d.Settings.Get(ctx, c.Who.User)
 	if err != nil {
 		return api.Settings{}, err
@@ -28,7 +28,7 @@ func (d *Door) getSettings(ctx context.Context, c *rest.Call, _ rest.None, _ res
 // viewSettings is what a user is shown. Where people sign on, the identity provider or an
 // administrator says whether an address is verified, and the provider which one a user has
 // who entered none.
-func (d *Door) viewSettings(ctx context.Context, user string, s settings.Settings) (api.Settings, error) {
+func (d *Handlers) viewSettings(ctx context.Context, user string, s settings.Settings) (api.Settings, error) {
 	view := settings.View(s)
 	if !d.SignsOn {
 		return view, nil
@@ -51,7 +51,7 @@ func (d *Door) viewSettings(ctx context.Context, user string, s settings.Setting
 	return view, nil
 }
 
-func (d *Door) storeSettings(ctx context.Context, c *rest.Call, _ rest.None, in api.SettingsInput) (api.SettingsStored, error) {
+func (d *Handlers) storeSettings(ctx context.Context, c *rest.Call, _ rest.None, in api.SettingsInput) (api.SettingsStored, error) {
 	ignored, err := d.ignoredSettings(ctx, c.Who.User, &in)
 	if err != nil {
 		return api.SettingsStored{}, err
@@ -86,7 +86,7 @@ func (d *Door) storeSettings(ctx context.Context, c *rest.Call, _ rest.None, in 
 
 // checkNewBudget refuses a budget for a model without a known price, if the update brings
 // the two together. Other updates pass: the legacy front end sends all settings each time.
-func (d *Door) checkNewBudget(old, next *settings.Settings) error {
+func (d *Handlers) checkNewBudget(old, next *settings.Settings) error {
 	if next.MaxBudgetPerTask == nil {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (d *Door) checkNewBudget(old, next *settings.Settings) error {
 // ignoredSettings names the fields of in that are not stored, and takes out those that
 // are not the user's to set. Values that are stored already are not reported: clients
 // send back what they were given.
-func (d *Door) ignoredSettings(ctx context.Context, user string, in *api.SettingsInput) ([]string, error) {
+func (d *Handlers) ignoredSettings(ctx context.Context, user string, in *api.SettingsInput) ([]string, error) {
 	out := slices.Clone(in.Unknown())
 	if len(in.ReadOnly()) == 0 && (!d.SignsOn || !in.EmailVerified.Set) {
 		return out, nil
@@ -145,7 +145,7 @@ func sameJSON(raw json.RawMessage, v any) bool {
 // listed.
 const frontEndModel = "openhands/claude-sonnet-4-20250514"
 
-func (d *Door) listModels(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) ([]string, error) {
+func (d *Handlers) listModels(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) ([]string, error) {
 	names := slices.Sorted(slices.Values(d.Models()))
 	if i, listed := slices.BinarySearch(names, frontEndModel); !listed {
 		names = slices.Insert(names, i, frontEndModel)
@@ -153,14 +153,14 @@ func (d *Door) listModels(_ context.Context, _ *rest.Call, _ rest.None, _ rest.N
 	return names, nil
 }
 
-func (*Door) listAgents(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) ([]string, error) {
+func (*Handlers) listAgents(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) ([]string, error) {
 	return slices.Sorted(slices.Values(settings.Agents)), nil
 }
 
-func (*Door) listAnalyzers(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) ([]string, error) {
+func (*Handlers) listAnalyzers(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) ([]string, error) {
 	return slices.Sorted(slices.Values(settings.SecurityAnalyzers)), nil
 }
 
-func (*Door) getConfig(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.OptionsConfig, error) {
+func (*Handlers) getConfig(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.OptionsConfig, error) {
 	return api.OptionsConfig{AppMode: "oss", FeatureFlags: map[string]bool{"ENABLE_BILLING": false, "HIDE_LLM_SETTINGS": false}}, nil
 }

@@ -17,7 +17,7 @@ const aboutTestMCP = "Connects to each MCP server and lists its tools. Without a
 
 // testMCP tries tool servers out. It takes their time, so it does not keep the
 // server from stopping.
-func (d *Door) testMCP(ctx context.Context, c *rest.Call, _ rest.None, in api.MCPConfig) (api.MCPServers, error) {
+func (d *Handlers) testMCP(ctx context.Context, c *rest.Call, _ rest.None, in api.MCPConfig) (api.MCPServers, error) {
 	out := api.MCPServers{Servers: []api.MCPServerStatus{}}
 	if d.TestMCP == nil {
 		return out, rest.Fail(http.StatusServiceUnavailable, api.CodeUnavailable, "MCP servers cannot be tested on this server.")

@@ -16,7 +16,7 @@ const aboutTestModel = "Makes a few small model calls, which are billed by the p
 
 // testModel tries a model out. It takes the model's time, so it does not keep the
 // server from stopping.
-func (d *Door) testModel(ctx context.Context, c *rest.Call, _ rest.None, in api.TestModel) (api.ModelReport, error) {
+func (d *Handlers) testModel(ctx context.Context, c *rest.Call, _ rest.None, in api.TestModel) (api.ModelReport, error) {
 	if d.TestModel == nil {
 		return api.ModelReport{}, rest.Fail(http.StatusServiceUnavailable, api.CodeUnavailable, "Models cannot be tested on this server.")
 	}

@@ -14,7 +14,7 @@ import (
 
 const aboutUsage = "With an admin key, any user can be queried. The operator sets one monthly limit, which applies to each user."
 
-// Usage is what the door must know of money.
+// Usage is what the API must know of money.
 type Usage struct {
 	Ledger session.Ledger
 	// Limit is what each user may spend in a month; 0 is no limit.
@@ -29,7 +29,7 @@ type usageQuery struct {
 const usageMonths = 12
 
 // getUsage says what a user spent.
-func (d *Door) getUsage(ctx context.Context, c *rest.Call, q usageQuery, _ rest.None) (api.Usage, error) {
+func (d *Handlers) getUsage(ctx context.Context, c *rest.Call, q usageQuery, _ rest.None) (api.Usage, error) {
 	user := c.Who.User
 	if q.User != "" && q.User != user {
 		if err := d.mayAskAbout(ctx, c, q.User); err != nil {
@@ -54,7 +54,7 @@ func (d *Door) getUsage(ctx context.Context, c *rest.Call, q usageQuery, _ rest.
 }
 
 // mayAskAbout tells nobody but admins who else there is.
-func (d *Door) mayAskAbout(ctx context.Context, c *rest.Call, user string) error {
+func (d *Handlers) mayAskAbout(ctx context.Context, c *rest.Call, user string) error {
 	if !c.Who.Admin {
 		return rest.Fail(http.StatusForbidden, api.CodeForbidden, "Only an admin key can get the usage of other users.")
 	}

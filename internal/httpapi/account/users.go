@@ -16,7 +16,7 @@ import (
 
 const aboutUsers = "Requires an admin key. Single sign-on users are created on their first login. To give another user access, create a key with POST /api/keys."
 
-func (d *Door) listUsers(ctx context.Context, _ *rest.Call, _ rest.None, _ rest.None) ([]api.User, error) {
+func (d *Handlers) listUsers(ctx context.Context, _ *rest.Call, _ rest.None, _ rest.None) ([]api.User, error) {
 	users, err := d.Gate.Users(ctx)
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (d *Door) listUsers(ctx context.Context, _ *rest.Call, _ rest.None, _ rest.
 }
 
 // userViews adds what users have to who they are. All totals are read at once, however many users there are.
-func (d *Door) userViews(ctx context.Context, users ...access.User) ([]api.User, error) {
+func (d *Handlers) userViews(ctx context.Context, users ...access.User) ([]api.User, error) {
 	totals, err := d.Usage.Ledger.Totals(ctx, session.MonthOf(time.Now()))
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (d *Door) userViews(ctx context.Context, users ...access.User) ([]api.User,
 	return out, nil
 }
 
-func (d *Door) createUser(ctx context.Context, _ *rest.Call, _ rest.None, b api.CreateUser) (api.User, error) {
+func (d *Handlers) createUser(ctx context.Context, _ *rest.Call, _ rest.None, b api.CreateUser) (api.User, error) {
 	if err := access.CheckUserName(b.Name); err != nil {
 		return api.User{}, api.Invalid("value_error", "name must be 1 to 64 characters: a-z, 0-9, '.', '_', '@' and '-', starting with a letter or digit.", "name")
 	}
@@ -59,7 +59,7 @@ type userPath struct {
 
 // patchUser locks a user out or lets them in, and confirms their address. The last
 // administrator stays.
-func (d *Door) patchUser(ctx context.Context, _ *rest.Call, p userPath, b api.PatchUser) (api.User, error) {
+func (d *Handlers) patchUser(ctx context.Context, _ *rest.Call, p userPath, b api.PatchUser) (api.User, error) {
 	if disabled, ok := b.Disabled.Get(); ok {
 		change := d.Gate.EnableUser
 		if disabled {
@@ -82,7 +82,7 @@ func (d *Door) patchUser(ctx context.Context, _ *rest.Call, p userPath, b api.Pa
 }
 
 // verifyEmail confirms that an address is the user's, if it is the one in their settings.
-func (d *Door) verifyEmail(ctx context.Context, user, address string) error {
+func (d *Handlers) verifyEmail(ctx context.Context, user, address string) error {
 	if !d.SignsOn {
 		return rest.Fail(http.StatusBadRequest, api.CodeBadRequest, "This server has no single sign-on, so users set email_verified in their own settings.")
 	}
@@ -111,7 +111,7 @@ func (d *Door) verifyEmail(ctx context.Context, user, address string) error {
 	})
 }
 
-func (d *Door) userView(ctx context.Context, u access.User) (api.User, error) {
+func (d *Handlers) userView(ctx context.Context, u access.User) (api.User, error) {
 	views, err := d.userViews(ctx, u)
 	if err != nil {
 		return api.User{}, err

@@ -10,11 +10,11 @@ import (
 	"deckhand/internal/session"
 )
 
-func (d *Door) getApprovals(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Approvals, error) {
+func (d *Handlers) getApprovals(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Approvals, error) {
 	return d.Service.Approvals(ctx, c.Who.User, session.ID(p.ID))
 }
 
-func (d *Door) postApproval(ctx context.Context, c *rest.Call, p rest.InConversation, b api.Decision) (api.Accepted, error) {
+func (d *Handlers) postApproval(ctx context.Context, c *rest.Call, p rest.InConversation, b api.Decision) (api.Accepted, error) {
 	in := usecase.Decision{CallID: b.CallID.Value, Approve: b.Decision != "reject", Always: b.Decision == "always", Reason: b.Reason.Value}
 	if args, ok := b.Arguments.Get(); ok {
 		var err error

@@ -14,7 +14,7 @@ import (
 )
 
 // row finds a conversation of the asker's; anybody else's is not there.
-func (d *Door) row(ctx context.Context, c *rest.Call, id string) (session.Row, error) {
+func (d *Handlers) row(ctx context.Context, c *rest.Call, id string) (session.Row, error) {
 	return d.Service.Row(ctx, c.Who.User, session.ID(id))
 }
 
@@ -27,7 +27,7 @@ type listQuery struct {
 	Text       string `query:"query" maxLength:"200" doc:"Only conversations whose title, repository or ID contains this text, ignoring case."`
 }
 
-func (d *Door) listConversations(ctx context.Context, c *rest.Call, q listQuery, _ rest.None) (api.ConversationPage, error) {
+func (d *Handlers) listConversations(ctx context.Context, c *rest.Call, q listQuery, _ rest.None) (api.ConversationPage, error) {
 	before, err := openCursor(q.PageID)
 	if err != nil {
 		return api.ConversationPage{}, err
@@ -74,7 +74,7 @@ func openCursor(text string) (*session.Cursor, error) {
 	return &session.Cursor{CreatedAt: time.UnixMicro(at).UTC(), ID: id}, nil
 }
 
-func (d *Door) getConversation(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Conversation, error) {
+func (d *Handlers) getConversation(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Conversation, error) {
 	r, err := d.row(ctx, c, p.ID)
 	if err != nil {
 		return api.Conversation{}, err
@@ -84,7 +84,7 @@ func (d *Door) getConversation(ctx context.Context, c *rest.Call, p rest.InConve
 	return out, nil
 }
 
-func (d *Door) describeRow(r session.Row) api.Conversation {
+func (d *Handlers) describeRow(r session.Row) api.Conversation {
 	out := api.Conversation{
 		ConversationID: string(r.ID), Title: r.Title, LastUpdatedAt: r.UpdatedAt, Status: string(r.Shown()), AgentState: string(r.Agent),
 		ErrorID: rest.OrNull(r.ErrorID), Reason: rest.OrNull(r.Reason), SelectedRepository: rest.OrNull(r.Repository), SelectedBranch: rest.OrNull(r.Branch),
@@ -109,22 +109,22 @@ func (d *Door) describeRow(r session.Row) api.Conversation {
 	return out
 }
 
-func (d *Door) patchConversation(ctx context.Context, c *rest.Call, p rest.InConversation, b api.PatchConversation) (bool, error) {
+func (d *Handlers) patchConversation(ctx context.Context, c *rest.Call, p rest.InConversation, b api.PatchConversation) (bool, error) {
 	err := d.Service.Rename(ctx, c.Who.User, session.ID(p.ID), b.Title)
 	return err == nil, err
 }
 
-func (d *Door) deleteConversation(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (bool, error) {
+func (d *Handlers) deleteConversation(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (bool, error) {
 	err := d.Service.Delete(ctx, c.Who.User, session.ID(p.ID))
 	return err == nil, err
 }
 
-func (d *Door) startConversation(ctx context.Context, c *rest.Call, p rest.InConversation, _ api.StartConversation) (api.ConversationResponse, error) {
+func (d *Handlers) startConversation(ctx context.Context, c *rest.Call, p rest.InConversation, _ api.StartConversation) (api.ConversationResponse, error) {
 	st, err := d.Service.Start(ctx, c.Who.User, session.ID(p.ID))
 	return response(p.ID, nil, st.Status()), err
 }
 
-func (d *Door) stopConversation(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.ConversationResponse, error) {
+func (d *Handlers) stopConversation(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.ConversationResponse, error) {
 	message := "Conversation was not running"
 	st, stopped, err := d.Service.Stop(ctx, c.Who.User, session.ID(p.ID), usecase.StoppedByUser)
 	if stopped {
@@ -146,6 +146,6 @@ type microagentListQuery struct {
 	Limit      int64  `query:"limit" default:"20" minimum:"1" maximum:"100"`
 }
 
-func (d *Door) microagentConversations(ctx context.Context, c *rest.Call, q microagentListQuery, _ rest.None) (api.ConversationPage, error) {
+func (d *Handlers) microagentConversations(ctx context.Context, c *rest.Call, q microagentListQuery, _ rest.None) (api.ConversationPage, error) {
 	return d.listConversations(ctx, c, listQuery{PageID: q.PageID, Limit: q.Limit, Repository: q.Repository, Trigger: "microagent_management"}, rest.None{})
 }

@@ -8,7 +8,7 @@ import (
 	"deckhand/internal/httpapi/rest"
 )
 
-func (d *Door) createConversation(ctx context.Context, c *rest.Call, _ rest.None, b api.CreateConversation) (api.ConversationResponse, error) {
+func (d *Handlers) createConversation(ctx context.Context, c *rest.Call, _ rest.None, b api.CreateConversation) (api.ConversationResponse, error) {
 	made, err := d.Service.Create(ctx, usecase.Create{User: c.Who.User, Trigger: triggerOf(c), RetryKey: c.RetryKey, Request: b})
 	return respond(c, made), err
 }

@@ -115,7 +115,7 @@ func (f *eventFilter) wants(e session.Event, event []byte) bool {
 
 // eventsWanted makes the filter of a request. Which calls are hidden is known from
 // their results, which come later, so the log is read for it.
-func (d *Door) eventsWanted(ctx context.Context, row session.Row, q eventQuery, body api.EventFilter) (*eventFilter, error) {
+func (d *Handlers) eventsWanted(ctx context.Context, row session.Row, q eventQuery, body api.EventFilter) (*eventFilter, error) {
 	f, err := newEventFilter(q, body)
 	if err != nil {
 		return nil, err

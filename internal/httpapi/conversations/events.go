@@ -37,7 +37,7 @@ type eventQuery struct {
 }
 
 // listEvents pages through the log. Events without a counterpart on the wire leave gaps in the numbers.
-func (d *Door) listEvents(ctx context.Context, c *rest.Call, q eventQuery, b api.Opt[api.EventFilter]) (api.EventPage, error) {
+func (d *Handlers) listEvents(ctx context.Context, c *rest.Call, q eventQuery, b api.Opt[api.EventFilter]) (api.EventPage, error) {
 	row, err := d.row(ctx, c, q.ID)
 	if err != nil {
 		return api.EventPage{}, err
@@ -67,7 +67,7 @@ func (d *Door) listEvents(ctx context.Context, c *rest.Call, q eventQuery, b api
 	return page, err
 }
 
-func (d *Door) eventsUp(ctx context.Context, row session.Row, filter *eventFilter, first, last int64, want int) ([]json.RawMessage, error) {
+func (d *Handlers) eventsUp(ctx context.Context, row session.Row, filter *eventFilter, first, last int64, want int) ([]json.RawMessage, error) {
 	var out []json.RawMessage
 	if first > last {
 		return out, nil
@@ -124,7 +124,7 @@ func statusOf(e session.Event, status json.RawMessage) json.RawMessage {
 }
 
 // eventsDown reads the log in short stretches from the end, since logs are read upwards.
-func (d *Door) eventsDown(ctx context.Context, row session.Row, filter *eventFilter, first, last int64, want int) ([]json.RawMessage, error) {
+func (d *Handlers) eventsDown(ctx context.Context, row session.Row, filter *eventFilter, first, last int64, want int) ([]json.RawMessage, error) {
 	var out []json.RawMessage
 	for last >= first && len(out) < want {
 		from := max(first, last-127)
@@ -142,7 +142,7 @@ func (d *Door) eventsDown(ctx context.Context, row session.Row, filter *eventFil
 // rawEvent is a body that the dialect checks, because it is the dialect's.
 type rawEvent map[string]any
 
-func (d *Door) postEvent(ctx context.Context, c *rest.Call, p rest.InConversation, _ rawEvent) (api.Accepted, error) {
+func (d *Handlers) postEvent(ctx context.Context, c *rest.Call, p rest.InConversation, _ rawEvent) (api.Accepted, error) {
 	in, err := v0.ParseIntent(c.Raw)
 	if err != nil {
 		return api.Accepted{}, err
@@ -151,7 +151,7 @@ func (d *Door) postEvent(ctx context.Context, c *rest.Call, p rest.InConversatio
 	return accepted(d.Service.Act(ctx, c.Who.User, session.ID(p.ID), in))
 }
 
-func (d *Door) postMessage(ctx context.Context, c *rest.Call, p rest.InConversation, b api.PostMessage) (api.Accepted, error) {
+func (d *Handlers) postMessage(ctx context.Context, c *rest.Call, p rest.InConversation, b api.PostMessage) (api.Accepted, error) {
 	_, err := d.Service.Say(ctx, c.Who.User, session.ID(p.ID), session.UserSaid{Text: b.Message, Images: b.ImageURLs.Value, Key: c.RetryKey})
 	return accepted(err)
 }
@@ -161,11 +161,11 @@ func accepted(err error) (api.Accepted, error) { return api.Accepted{Success: er
 // streamer is one of live's two ways to serve a reader.
 type streamer func(w http.ResponseWriter, r *http.Request, h *live.Hub, id session.ID, after int64, o live.Options) error
 
-func (d *Door) streamEvents(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
+func (d *Handlers) streamEvents(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
 	return d.follow(w, r, c, live.ServeSSE)
 }
 
-func (d *Door) socketEvents(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
+func (d *Handlers) socketEvents(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
 	return d.follow(w, r, c, serveSocket)
 }
 
@@ -178,7 +178,7 @@ func serveSocket(w http.ResponseWriter, r *http.Request, h *live.Hub, id session
 }
 
 // follow checks who follows what from where, and ends with the key or the server.
-func (d *Door) follow(w http.ResponseWriter, r *http.Request, c *rest.Call, serve streamer) error {
+func (d *Handlers) follow(w http.ResponseWriter, r *http.Request, c *rest.Call, serve streamer) error {
 	row, err := d.row(r.Context(), c, r.PathValue("conversation_id"))
 	if err != nil {
 		return err

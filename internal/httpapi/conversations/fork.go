@@ -13,7 +13,7 @@ const aboutFork = "Copies the history up to the event, with the same event numbe
 	"A conversation can be forked while the agent is working: if a tool call is in progress at the event, the history ends before that call. The copy is stopped and continues with its next message. " +
 	"Its cost starts at 0. Pull requests stay with the original. With the sandbox driver host the workspace cannot be copied, and the response is a 409."
 
-func (d *Door) forkConversation(ctx context.Context, c *rest.Call, p rest.InConversation, b api.ForkConversation) (api.ConversationResponse, error) {
+func (d *Handlers) forkConversation(ctx context.Context, c *rest.Call, p rest.InConversation, b api.ForkConversation) (api.ConversationResponse, error) {
 	ctx, release := d.Life.Hold(ctx, c)
 	defer release()
 	made, err := d.Service.Fork(ctx, usecase.Fork{User: c.Who.User, From: session.ID(p.ID), Event: b.EventID.Value, Title: b.Title, Trigger: triggerOf(c), RetryKey: c.RetryKey})

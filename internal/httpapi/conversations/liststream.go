@@ -18,7 +18,7 @@ const aboutListStream = "The first event is snapshot with the 20 newest conversa
 	"and deleted with the conversation_id. A client that falls far behind gets another snapshot. The stream cannot be resumed: each connection starts with a snapshot."
 
 // streamConversations tells a user what changes in their list.
-func (d *Door) streamConversations(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
+func (d *Handlers) streamConversations(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
 	ctx, release := d.Life.Hold(r.Context(), c)
 	defer release()
 	err := live.ServeList(w, r.WithContext(ctx), d.lists, c.Who.User, live.Options{})
@@ -32,7 +32,7 @@ func (d *Door) streamConversations(w http.ResponseWriter, r *http.Request, c *re
 }
 
 // encodeRow is a row as all lists show it.
-func (d *Door) encodeRow(r session.Row) ([]byte, error) {
+func (d *Handlers) encodeRow(r session.Row) ([]byte, error) {
 	return json.Marshal(d.describeRow(r), json.Deterministic(true))
 }
 

@@ -6,7 +6,7 @@ import "context"
 // meant. What clients see of it is masked on its way out.
 
 // masked returns an event as its owner's clients may see it.
-func (d *Door) masked(ctx context.Context, owner string, event []byte) ([]byte, error) {
+func (d *Handlers) masked(ctx context.Context, owner string, event []byte) ([]byte, error) {
 	if d.Mask == nil {
 		return event, nil
 	}

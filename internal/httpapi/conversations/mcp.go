@@ -10,7 +10,7 @@ import (
 const aboutMCP = "Servers are started when the agent first needs them. Before the first turn the list may be empty or contain stopped servers."
 
 // getMCP says where the tool servers of a conversation stand.
-func (d *Door) getMCP(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.MCPServers, error) {
+func (d *Handlers) getMCP(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.MCPServers, error) {
 	out := api.MCPServers{Servers: []api.MCPServerStatus{}}
 	row, err := d.row(ctx, c, p.ID)
 	if err != nil || d.MCPStates == nil {

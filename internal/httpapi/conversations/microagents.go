@@ -10,7 +10,7 @@ import (
 const aboutMicroagents = "Lists the microagents of the server, the user and the repository. A repository's microagent replaces one of the user with the same name, and a user's one of the server. " +
 	"Does not start the sandbox; until the workspace exists, the repository's microagents are missing. Skills are not included."
 
-func (d *Door) listMicroagents(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Microagents, error) {
+func (d *Handlers) listMicroagents(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Microagents, error) {
 	row, err := d.row(ctx, c, p.ID)
 	if err != nil {
 		return api.Microagents{}, err

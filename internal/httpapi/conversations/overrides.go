@@ -11,7 +11,7 @@ import (
 const aboutOverrides = "Overrides replace the settings for this conversation. They apply from the next model call, also during a turn, and survive restarts. " +
 	"A conversation that was stopped by its budget continues when the new budget is higher. A model of another provider than the stored key's is a 400, and so is a budget for a model without a known price."
 
-func (d *Door) getOverrides(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Overrides, error) {
+func (d *Handlers) getOverrides(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Overrides, error) {
 	row, err := d.row(ctx, c, p.ID)
 	if err != nil {
 		return api.Overrides{}, err
@@ -28,7 +28,7 @@ func describeOverrides(o session.Overridden) api.Overrides {
 	return out
 }
 
-func (d *Door) setOverrides(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SetOverrides) (api.Overrides, error) {
+func (d *Handlers) setOverrides(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SetOverrides) (api.Overrides, error) {
 	chosen, err := d.Service.Override(ctx, c.Who.User, session.ID(p.ID), b)
 	return describeOverrides(chosen), err
 }

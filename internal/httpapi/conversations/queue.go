@@ -15,7 +15,7 @@ const aboutQueue = "The agent reads queued messages at the start of a turn or, d
 const maxQueued = 100
 
 // getQueue reads the log only from where a message may wait.
-func (d *Door) getQueue(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.MessageQueue, error) {
+func (d *Handlers) getQueue(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.MessageQueue, error) {
 	out := api.MessageQueue{Messages: []api.QueuedMessage{}}
 	row, err := d.row(ctx, c, p.ID)
 	if err != nil {
@@ -52,7 +52,7 @@ func (d *Door) getQueue(ctx context.Context, c *rest.Call, p rest.InConversation
 }
 
 // queued is a message as a client may see it.
-func (d *Door) queued(ctx context.Context, owner string, e session.Event) (api.QueuedMessage, error) {
+func (d *Handlers) queued(ctx context.Context, owner string, e session.Event) (api.QueuedMessage, error) {
 	said := e.Payload.(session.UserSaid)
 	m := api.QueuedMessage{EventID: e.Number, Content: said.Text, ImageURLs: said.Images, SaidAt: e.At}
 	if m.ImageURLs == nil {

@@ -31,7 +31,7 @@ type rememberQuery struct {
 	Event int64  `query:"event_id" required:"true" minimum:"0" doc:"Number of the event to remember."`
 }
 
-func (d *Door) rememberPrompt(ctx context.Context, c *rest.Call, q rememberQuery, _ rest.None) (api.RememberPrompt, error) {
+func (d *Handlers) rememberPrompt(ctx context.Context, c *rest.Call, q rememberQuery, _ rest.None) (api.RememberPrompt, error) {
 	row, err := d.row(ctx, c, q.ID)
 	if err != nil {
 		return api.RememberPrompt{}, err
@@ -68,7 +68,7 @@ type moments struct {
 }
 
 // around finds an event, and those before and after it that say something.
-func (d *Door) around(ctx context.Context, row session.Row, event int64) (moments, error) {
+func (d *Handlers) around(ctx context.Context, row session.Row, event int64) (moments, error) {
 	var m moments
 	here, err := d.eventsUp(ctx, row, &eventFilter{}, max(event, 1), event, 1)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // Routes are those on conversations and their events.
-func (d *Door) Routes() []rest.Route {
+func (d *Handlers) Routes() []rest.Route {
 	return []rest.Route{
 		rest.Op(rest.Route{Method: "POST", Path: "/api/conversations", ID: "createConversation", Tag: rest.TagConversations, Family: rest.Conversation, Summary: "Create a conversation", About: "The response is sent after the conversation has been stored durably."}, d.createConversation),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations", ID: "listConversations", Tag: rest.TagConversations, Family: rest.Conversation, Summary: "List your conversations, newest first"}, d.listConversations),
@@ -70,8 +70,8 @@ type Config struct {
 	Ask func(ctx context.Context, user, system, question string) (string, error)
 }
 
-// Door serves conversations and their events.
-type Door struct {
+// Handlers serves conversations and their events.
+type Handlers struct {
 	Config
 	Schemas *rest.Schemas
 	Life    rest.Lifetime
@@ -86,8 +86,8 @@ type Door struct {
 	lists *live.Lists
 }
 
-// New completes a door with the lists that it streams.
-func New(d Door) *Door {
+// New completes d with the lists that it streams.
+func New(d Handlers) *Handlers {
 	if d.RepositoryName == nil {
 		d.RepositoryName = func(session.Created, settings.Settings) string { return "" }
 	}

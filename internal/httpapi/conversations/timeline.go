@@ -19,7 +19,7 @@ type timelineQuery struct {
 }
 
 // getTimeline reads the log once, one event at a time.
-func (d *Door) getTimeline(ctx context.Context, c *rest.Call, q timelineQuery, _ rest.None) (api.Timeline, error) {
+func (d *Handlers) getTimeline(ctx context.Context, c *rest.Call, q timelineQuery, _ rest.None) (api.Timeline, error) {
 	row, err := d.row(ctx, c, q.ID)
 	if err != nil {
 		return api.Timeline{}, err

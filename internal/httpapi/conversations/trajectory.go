@@ -17,7 +17,7 @@ const aboutTrajectory = "Returns all events up to the newest one at the time of 
 	"Hidden commands, screenshots and page trees are omitted. To replay the trajectory, send the array as a string in replay_json."
 
 // getTrajectory sends the whole log. However long it is, one event at a time is in memory.
-func (d *Door) getTrajectory(w http.ResponseWriter, r *http.Request, c *rest.Call, p rest.InConversation) error {
+func (d *Handlers) getTrajectory(w http.ResponseWriter, r *http.Request, c *rest.Call, p rest.InConversation) error {
 	ctx, release := d.Life.Hold(r.Context(), c)
 	defer release()
 	row, err := d.row(ctx, c, p.ID)
@@ -42,7 +42,7 @@ func (d *Door) getTrajectory(w http.ResponseWriter, r *http.Request, c *rest.Cal
 }
 
 // hiddenCalls are the numbers of the calls whose results say that they are hidden.
-func (d *Door) hiddenCalls(ctx context.Context, row session.Row) (map[int64]bool, error) {
+func (d *Handlers) hiddenCalls(ctx context.Context, row session.Row) (map[int64]bool, error) {
 	hidden := map[int64]bool{}
 	for e, err := range d.Log.Read(ctx, row.ID, 0) {
 		if err != nil {
@@ -58,7 +58,7 @@ func (d *Door) hiddenCalls(ctx context.Context, row session.Row) (map[int64]bool
 	return hidden, nil
 }
 
-func (d *Door) sendEvents(ctx context.Context, row session.Row, hidden map[int64]bool, out *rest.Download) error {
+func (d *Handlers) sendEvents(ctx context.Context, row session.Row, hidden map[int64]bool, out *rest.Download) error {
 	first := true
 	for e, err := range d.Log.Read(ctx, row.ID, 0) {
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 const aboutTrust = "A repository is trusted if you can push to it, or if you add it to your trusted repositories. In an untrusted repository, the sandbox does not get your custom secrets, stdio MCP servers with env values do not start, " +
 	"the setup script runs without network access, and git hooks are not installed. Processes that already run in the sandbox are not affected by a change."
 
-func (d *Door) getTrust(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Trust, error) {
+func (d *Handlers) getTrust(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Trust, error) {
 	row, err := d.row(ctx, c, p.ID)
 	if err != nil {
 		return api.Trust{}, err
@@ -27,7 +27,7 @@ func (d *Door) getTrust(ctx context.Context, c *rest.Call, p rest.InConversation
 	return d.trust(ctx, st)
 }
 
-func (d *Door) trust(ctx context.Context, st session.State) (api.Trust, error) {
+func (d *Handlers) trust(ctx context.Context, st session.State) (api.Trust, error) {
 	out := api.Trust{Trusted: st.Trusts(), Reason: rest.OrNull(string(st.Trust.Reason))}
 	s, err := d.Settings.Get(ctx, st.Owner)
 	if err != nil && !errors.Is(err, settings.ErrNotFound) {
@@ -37,7 +37,7 @@ func (d *Door) trust(ctx context.Context, st session.State) (api.Trust, error) {
 	return out, nil
 }
 
-func (d *Door) getTrusted(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.TrustedRepositories, error) {
+func (d *Handlers) getTrusted(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.TrustedRepositories, error) {
 	out := api.TrustedRepositories{Repositories: []string{}}
 	err := d.Settings.Read(ctx, c.Who.User, func(s *settings.Settings) { out.Repositories = append(out.Repositories, s.TrustedRepositories...) })
 	if errors.Is(err, settings.ErrNotFound) {
@@ -46,7 +46,7 @@ func (d *Door) getTrusted(ctx context.Context, c *rest.Call, _ rest.None, _ rest
 	return out, err
 }
 
-func (d *Door) setTrusted(ctx context.Context, c *rest.Call, _ rest.None, b api.TrustedRepositories) (api.TrustedRepositories, error) {
+func (d *Handlers) setTrusted(ctx context.Context, c *rest.Call, _ rest.None, b api.TrustedRepositories) (api.TrustedRepositories, error) {
 	if err := d.Settings.Change(ctx, c.Who.User, func(s *settings.Settings) error { return s.TrustOnly(b.Repositories) }); err != nil {
 		return api.TrustedRepositories{}, err
 	}
@@ -55,7 +55,7 @@ func (d *Door) setTrusted(ctx context.Context, c *rest.Call, _ rest.None, b api.
 
 // setTrust marks the repository in the settings and in the conversation. If the
 // second fails, the first holds all the same from the next start on.
-func (d *Door) setTrust(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SetTrust) (api.Trust, error) {
+func (d *Handlers) setTrust(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SetTrust) (api.Trust, error) {
 	row, err := d.row(ctx, c, p.ID)
 	if err != nil {
 		return api.Trust{}, err

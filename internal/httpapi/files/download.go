@@ -47,7 +47,7 @@ type selectFileQuery struct {
 }
 
 // selectFile shows a file. However large it is, it is never all in memory.
-func (d *Door) selectFile(w http.ResponseWriter, r *http.Request, c *rest.Call, q selectFileQuery) error {
+func (d *Handlers) selectFile(w http.ResponseWriter, r *http.Request, c *rest.Call, q selectFileQuery) error {
 	file, err := inWorkspace("file", q.File)
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func (t *text8) take(b []byte) bool {
 func (t *text8) whole() bool { return t.n == 0 }
 
 // zipDirectory packs the workspace while it is sent.
-func (d *Door) zipDirectory(w http.ResponseWriter, r *http.Request, c *rest.Call, p rest.InConversation) error {
+func (d *Handlers) zipDirectory(w http.ResponseWriter, r *http.Request, c *rest.Call, p rest.InConversation) error {
 	ctx, release := d.Life.Hold(r.Context(), c)
 	defer release()
 	v, err := d.view(ctx, c, p.ID)

@@ -19,7 +19,7 @@ type egressQuery struct {
 	Limit  int64  `query:"limit" default:"20" minimum:"1" maximum:"100"`
 }
 
-func (d *Door) getEgress(ctx context.Context, c *rest.Call, q egressQuery, _ rest.None) (api.Egress, error) {
+func (d *Handlers) getEgress(ctx context.Context, c *rest.Call, q egressQuery, _ rest.None) (api.Egress, error) {
 	id, err := d.WorkspaceOf(ctx, c, q.ID)
 	if err != nil {
 		return api.Egress{}, err
@@ -31,7 +31,7 @@ func (d *Door) getEgress(ctx context.Context, c *rest.Call, q egressQuery, _ res
 	return d.describeEgress(ctx, st, q.Before, int(q.Limit))
 }
 
-func (d *Door) describeEgress(ctx context.Context, st session.State, before int64, limit int) (api.Egress, error) {
+func (d *Handlers) describeEgress(ctx context.Context, st session.State, before int64, limit int) (api.Egress, error) {
 	own := workspace.Policy(st)
 	out := api.Egress{Policy: wirePolicy(own), Effective: wirePolicy(egress.Stricter(d.ServerPolicy, own)), Requests: []api.EgressRequest{}}
 	if d.Egress == nil {
@@ -56,7 +56,7 @@ func wirePolicy(p egress.Policy) api.EgressPolicy {
 	return api.EgressPolicy{Mode: string(p.Mode), Allow: append([]string{}, p.Allow...)}
 }
 
-func (d *Door) setEgress(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SetEgress) (api.Egress, error) {
+func (d *Handlers) setEgress(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SetEgress) (api.Egress, error) {
 	if _, err := d.WorkspaceOf(ctx, c, p.ID); err != nil {
 		return api.Egress{}, err
 	}

@@ -27,7 +27,7 @@ type listFilesQuery struct {
 // unlisted are names that nobody looks for in a list. Those of folders end with a slash.
 var unlisted = map[string]bool{".git/": true, ".DS_Store": true, "node_modules/": true, "__pycache__/": true, "lost+found/": true, ".vscode/": true}
 
-func (d *Door) listFiles(ctx context.Context, c *rest.Call, q listFilesQuery, _ rest.None) ([]string, error) {
+func (d *Handlers) listFiles(ctx context.Context, c *rest.Call, q listFilesQuery, _ rest.None) ([]string, error) {
 	folder, err := inWorkspace("path", q.Path)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ type gitChangesQuery struct {
 // that is empty because nothing differs.
 const absentHeader = "X-Absent"
 
-func (d *Door) gitChanges(ctx context.Context, c *rest.Call, q gitChangesQuery, _ rest.None) ([]api.GitChange, error) {
+func (d *Handlers) gitChanges(ctx context.Context, c *rest.Call, q gitChangesQuery, _ rest.None) ([]api.GitChange, error) {
 	v, err := d.view(ctx, c, q.ID)
 	if q.Absent == "empty" && errors.Is(err, workspace.ErrNone) {
 		c.Header.Set(absentHeader, "workspace")
@@ -154,7 +154,7 @@ type gitDiffQuery struct {
 	Unfit string `query:"unfit" enum:"error,told" default:"error" doc:"Response for a file that is missing, too large, not text or unreadable: error returns an error, told returns 200 with the reason in the field unfit."`
 }
 
-func (d *Door) gitDiff(ctx context.Context, c *rest.Call, q gitDiffQuery, _ rest.None) (api.GitDiff, error) {
+func (d *Handlers) gitDiff(ctx context.Context, c *rest.Call, q gitDiffQuery, _ rest.None) (api.GitDiff, error) {
 	file, err := inWorkspace("path", q.Path)
 	if err != nil {
 		return api.GitDiff{}, err

@@ -20,7 +20,7 @@ type getFileQuery struct {
 
 // getFile sends a file of the workspace as a download. It never tells what it might be:
 // a page from the sandbox must not become one of ours.
-func (d *Door) getFile(w http.ResponseWriter, r *http.Request, c *rest.Call, q getFileQuery) error {
+func (d *Handlers) getFile(w http.ResponseWriter, r *http.Request, c *rest.Call, q getFileQuery) error {
 	file, err := inWorkspace("path", q.Path)
 	if err != nil {
 		return err

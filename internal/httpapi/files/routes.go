@@ -11,7 +11,7 @@ import (
 )
 
 // Routes are those on the workspaces of conversations.
-func (d *Door) Routes() []rest.Route {
+func (d *Handlers) Routes() []rest.Route {
 	return []rest.Route{
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/list-files", ID: "listFiles", Tag: rest.TagWorkspace, Summary: "List a workspace folder", About: aboutListFiles, May: rest.WorkspaceErrors}, d.listFiles),
 		rest.RawOp(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/select-file", ID: "selectFile", Stream: true, Tag: rest.TagWorkspace, Summary: "Read a workspace file", About: aboutSelectFile, May: append(rest.SizeErrors, rest.WorkspaceErrors...)}, describeFile, d.selectFile),
@@ -38,8 +38,8 @@ type Config struct {
 	ServerPolicy egress.Policy
 }
 
-// Door shows and changes what is in workspaces.
-type Door struct {
+// Handlers shows and changes what is in workspaces.
+type Handlers struct {
 	Config
 	Conversations *usecase.Service
 	Sessions      *session.Sessions

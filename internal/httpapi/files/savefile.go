@@ -17,7 +17,7 @@ const aboutSaveFile = "The file is replaced atomically and keeps its permissions
 	"The request is limited to 16 MiB. Starts the sandbox if needed. " + aboutPaths
 
 // saveFile writes a file of the workspace, unless somebody else did meanwhile.
-func (d *Door) saveFile(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SaveFile) (api.SavedFile, error) {
+func (d *Handlers) saveFile(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SaveFile) (api.SavedFile, error) {
 	file, err := inWorkspace("path", b.Path)
 	if err != nil {
 		return api.SavedFile{}, inBody(err)

@@ -37,7 +37,7 @@ const aboutUpload = "Files are stored in the workspace under their base names, u
 	"With an Idempotency-Key, the same files under the same names count as the same request. If the server crashes after storing the files but before recording the key, a retry stores them again under new names."
 
 // uploadFiles stores what is sent, while it is sent.
-func (d *Door) uploadFiles(w http.ResponseWriter, r *http.Request, c *rest.Call, p rest.InConversation) error {
+func (d *Handlers) uploadFiles(w http.ResponseWriter, r *http.Request, c *rest.Call, p rest.InConversation) error {
 	id, err := d.WorkspaceOf(r.Context(), c, p.ID)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (d *Door) uploadFiles(w http.ResponseWriter, r *http.Request, c *rest.Call,
 
 // upload is one request.
 type upload struct {
-	d     *Door
+	d     *Handlers
 	id    session.ID
 	parts *multipart.Reader
 	// request is what tells this request from another under the same Idempotency-Key.

@@ -24,7 +24,7 @@ const (
 )
 
 // WorkspaceOf finds a conversation of the asker's that may have a workspace.
-func (d *Door) WorkspaceOf(ctx context.Context, c *rest.Call, id string) (session.ID, error) {
+func (d *Handlers) WorkspaceOf(ctx context.Context, c *rest.Call, id string) (session.ID, error) {
 	row, err := d.Conversations.Row(ctx, c.Who.User, session.ID(id))
 	if err != nil {
 		return "", err
@@ -36,7 +36,7 @@ func (d *Door) WorkspaceOf(ctx context.Context, c *rest.Call, id string) (sessio
 }
 
 // view looks into the workspace of a conversation of the asker's. It starts nothing.
-func (d *Door) view(ctx context.Context, c *rest.Call, id string) (*workspace.View, error) {
+func (d *Handlers) view(ctx context.Context, c *rest.Call, id string) (*workspace.View, error) {
 	found, err := d.WorkspaceOf(ctx, c, id)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func fileFault(err error, param, expected string) error {
 	return err
 }
 
-func (d *Door) listPorts(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) ([]api.Port, error) {
+func (d *Handlers) listPorts(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) ([]api.Port, error) {
 	id, err := d.WorkspaceOf(ctx, c, p.ID)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (d *Door) listPorts(ctx context.Context, c *rest.Call, p rest.InConversatio
 	return out, err
 }
 
-func (d *Door) getRuntimeConfig(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.RuntimeConfig, error) {
+func (d *Handlers) getRuntimeConfig(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.RuntimeConfig, error) {
 	id, err := d.WorkspaceOf(ctx, c, p.ID)
 	if err != nil {
 		return api.RuntimeConfig{}, err

@@ -124,7 +124,7 @@ func (l *labels) drop(label string) {
 // Find finds the conversation that a label is of. session.ErrNotFound if there
 // is none, or none any more. Names that have to be looked for are counted like wrong
 // keys: who tries names cannot keep the server busy.
-func (d *Door) Find(r *http.Request, label string, port int) (session.ID, error) {
+func (d *Handlers) Find(r *http.Request, label string, port int) (session.ID, error) {
 	if d.Workspaces == nil || port == 0 {
 		return "", session.ErrNotFound
 	}
@@ -150,9 +150,9 @@ func (d *Door) Find(r *http.Request, label string, port int) (session.ID, error)
 }
 
 // Forget makes the next request to a name find its conversation anew.
-func (d *Door) Forget(label string) { d.labels.drop(label) }
+func (d *Handlers) Forget(label string) { d.labels.drop(label) }
 
-func (d *Door) findLabel(ctx context.Context, label string, port int) (session.ID, error) {
+func (d *Handlers) findLabel(ctx context.Context, label string, port int) (session.ID, error) {
 	ids, err := d.Workspaces.Known(ctx)
 	if err != nil {
 		return "", err

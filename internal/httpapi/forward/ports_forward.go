@@ -21,7 +21,7 @@ import (
 
 // forwarder carries requests to ports of sandboxes. Nothing is kept open between
 // two of them: a connection is a use of its sandbox, which would not end.
-func (d *Door) forwarder() *httputil.ReverseProxy {
+func (d *Handlers) forwarder() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:        d.outgoing,
 		ModifyResponse: d.Incoming,
@@ -55,7 +55,7 @@ func splitTarget(addr string) (session.ID, int, error) {
 
 // Serve answers a request to a name below the domain of the forwarded ports. found is
 // told whose port it is before anything is answered.
-func (d *Door) Serve(w http.ResponseWriter, r *http.Request, label string, port int, found func(id string)) {
+func (d *Handlers) Serve(w http.ResponseWriter, r *http.Request, label string, port int, found func(id string)) {
 	if port == 0 || r.Method == http.MethodConnect {
 		say(w, http.StatusNotFound, "Unknown host name.")
 		return
@@ -84,7 +84,7 @@ func (d *Door) Serve(w http.ResponseWriter, r *http.Request, label string, port 
 // outgoing makes the request that the application gets: as it came, without what
 // is between the person and us. The name stays, so that addresses that the
 // application makes of it, and its own checks of where a request comes from, hold.
-func (d *Door) outgoing(p *httputil.ProxyRequest) {
+func (d *Handlers) outgoing(p *httputil.ProxyRequest) {
 	out := p.Out
 	out.Host, out.URL.RawQuery = p.In.Host, p.In.URL.RawQuery
 	out.Header.Set("X-Forwarded-Host", p.In.Host)
@@ -114,7 +114,7 @@ func (d *Door) outgoing(p *httputil.ProxyRequest) {
 
 // Incoming lets our pages show the application's in a frame, and nobody else's. An
 // address is a permission, so it is not told to the sites that a page links to.
-func (d *Door) Incoming(res *http.Response) error {
+func (d *Handlers) Incoming(res *http.Response) error {
 	h := res.Header
 	h.Add("Content-Security-Policy", "frame-ancestors 'self' "+strings.Join(d.ownOrigins(res.Request.Host), " "))
 	if origin := res.Request.Header.Get("Origin"); d.FrontEnd && origin != "" && h.Get("Access-Control-Allow-Origin") == "" && d.ownPage(origin, res.Request.Host) {
@@ -136,7 +136,7 @@ func (d *Door) Incoming(res *http.Response) error {
 }
 
 // ownPage reports whether an Origin header is that of our pages.
-func (d *Door) ownPage(origin, host string) bool {
+func (d *Handlers) ownPage(origin, host string) bool {
 	_, name, _ := strings.Cut(origin, "://")
 	for _, own := range d.ownOrigins(host) {
 		if own == origin || own == name {
@@ -148,7 +148,7 @@ func (d *Door) ownPage(origin, host string) bool {
 
 // ownOrigins are the origins of our pages, for a browser that reaches a forwarded
 // port by this name.
-func (d *Door) ownOrigins(host string) []string {
+func (d *Handlers) ownOrigins(host string) []string {
 	scheme, at, names := d.Forwarding.Scheme, d.Forwarding.Port, slices.Sorted(maps.Keys(d.Guard.Hosts))
 	switch {
 	case d.Guard.Origin != "":
@@ -171,7 +171,7 @@ func (d *Door) ownOrigins(host string) []string {
 }
 
 // unreached says why the application did not answer.
-func (d *Door) unreached(w http.ResponseWriter, r *http.Request, err error) {
+func (d *Handlers) unreached(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := http.StatusBadGateway, "The application did not respond or closed the connection."
 	var f *rest.Fault
 	switch {

@@ -12,15 +12,15 @@ import (
 )
 
 // Routes are the ways into sandboxes.
-func (d *Door) Routes() []rest.Route {
+func (d *Handlers) Routes() []rest.Route {
 	return []rest.Route{
 		rest.RawOp(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/terminal", ID: "terminal", Stream: true, Tag: rest.TagWorkspace, Summary: "Open a terminal in the sandbox over a WebSocket", About: aboutTerminal, May: rest.SandboxErrors}, describeTerminal, d.openTerminal),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/web-hosts", ID: "listWebHosts", Tag: rest.TagWorkspace, Summary: "List the URLs of web servers in the sandbox", About: aboutWebHosts, May: rest.SandboxErrors}, d.listWebHosts),
 	}
 }
 
-// Door lets people reach what runs in sandboxes: ports and terminals.
-type Door struct {
+// Handlers lets people reach what runs in sandboxes: ports and terminals.
+type Handlers struct {
 	Forwarding Forwarding
 	Workspaces *workspace.Keeper
 	Index      session.Index
@@ -40,8 +40,8 @@ type Door struct {
 	labels *labels
 }
 
-// New completes a door with what it keeps to itself.
-func New(d Door) *Door {
+// New completes d with its private state.
+func New(d Handlers) *Handlers {
 	d.labels = &labels{}
 	d.proxy = d.forwarder()
 	return &d

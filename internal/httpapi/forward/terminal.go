@@ -29,7 +29,7 @@ type terminalQuery struct {
 }
 
 // openTerminal joins a WebSocket and a terminal in the sandbox.
-func (d *Door) openTerminal(w http.ResponseWriter, r *http.Request, c *rest.Call, q terminalQuery) error {
+func (d *Handlers) openTerminal(w http.ResponseWriter, r *http.Request, c *rest.Call, q terminalQuery) error {
 	id, err := d.WorkspaceOf(r.Context(), c, q.ID)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (d *Door) openTerminal(w http.ResponseWriter, r *http.Request, c *rest.Call
 		return rest.WhyEnded(ctx, err)
 	}
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
-		InsecureSkipVerify: true, // the door has checked the origin, for every route alike
+		InsecureSkipVerify: true, // the API handler has checked the origin, for every route alike
 		CompressionMode:    websocket.CompressionDisabled,
 	})
 	if err != nil { // Accept has answered

@@ -12,7 +12,7 @@ const aboutWebHosts = "Each open port in the sandbox is served under its own hos
 	"The URL works without a key, for HTTP and WebSockets, until the conversation is deleted: share it with care. The list is empty while the sandbox is not running; listing does not start it. With a legacy front end, the two ports that the agent is told to use are always listed."
 
 // listWebHosts tells where a browser finds what listens in the sandbox.
-func (d *Door) listWebHosts(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.WebHosts, error) {
+func (d *Handlers) listWebHosts(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.WebHosts, error) {
 	out := api.WebHosts{Hosts: map[string]int{}}
 	id, err := d.WorkspaceOf(ctx, c, p.ID)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	noteTime   = 5 * time.Second  // when it is stored all the same
 )
 
-func (d *Door) addGitProviders(ctx context.Context, c *rest.Call, _ rest.None, in api.AddGitProviders) (api.GitProvidersStored, error) {
+func (d *Handlers) addGitProviders(ctx context.Context, c *rest.Call, _ rest.None, in api.AddGitProviders) (api.GitProvidersStored, error) {
 	tokens := map[string]*api.ProviderToken{}
 	for name, t := range in.ProviderTokens {
 		if t != nil && t.Token.Value == "" { // here it does not clear: older clients send every provider
@@ -60,7 +60,7 @@ func shorter(err error) error {
 
 var errNothing = errors.New("there is nothing to change")
 
-func (d *Door) unsetProviderTokens(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Done, error) {
+func (d *Handlers) unsetProviderTokens(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Done, error) {
 	err := d.Settings.Change(ctx, c.Who.User, func(s *settings.Settings) error {
 		if len(s.ProviderTokens) == 0 {
 			return errNothing
@@ -92,7 +92,7 @@ func (v verdict) bad() bool {
 
 // verifyTokens tries the tokens that an update would store, each at the host it
 // would be stored for. What is stored already is not tried again.
-func (d *Door) verifyTokens(ctx context.Context, user string, update api.SettingsInput, within time.Duration) ([]verdict, error) {
+func (d *Handlers) verifyTokens(ctx context.Context, user string, update api.SettingsInput, within time.Duration) ([]verdict, error) {
 	sent, _ := update.SecretsStore.Get()
 	if len(sent.ProviderTokens) == 0 || d.Forge == nil {
 		return nil, nil
@@ -193,7 +193,7 @@ func refusal(verdicts []verdict) error {
 
 // CheckTokens tries the tokens in a settings update. Wrong ones are refused; a
 // provider that does not answer keeps nobody from storing settings.
-func (d *Door) CheckTokens(ctx context.Context, user string, in api.SettingsInput) (notes []string, err error) {
+func (d *Handlers) CheckTokens(ctx context.Context, user string, in api.SettingsInput) (notes []string, err error) {
 	verdicts, err := d.verifyTokens(ctx, user, in, noteTime)
 	if err != nil {
 		return nil, err

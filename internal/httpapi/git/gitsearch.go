@@ -20,7 +20,7 @@ type searchQuery struct {
 	Provider string `query:"selected_provider" enum:"git_provider" doc:"Query only this provider."`
 }
 
-func (d *Door) searchRepositories(ctx context.Context, c *rest.Call, q searchQuery, _ rest.None) ([]api.GitRepository, error) {
+func (d *Handlers) searchRepositories(ctx context.Context, c *rest.Call, q searchQuery, _ rest.None) ([]api.GitRepository, error) {
 	all, err := d.forges(ctx, c.Who.User, q.Provider, NeedSearch)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ type searchBranchQuery struct {
 	Provider   string `query:"selected_provider" enum:"git_provider" doc:"Query only this provider."`
 }
 
-func (d *Door) searchBranches(ctx context.Context, c *rest.Call, q searchBranchQuery, _ rest.None) ([]api.GitBranch, error) {
+func (d *Handlers) searchBranches(ctx context.Context, c *rest.Call, q searchBranchQuery, _ rest.None) ([]api.GitBranch, error) {
 	page, err := d.branches(ctx, c, q.Provider, NeedSearch, q.Repository, gitprovider.BranchQuery{Query: q.Text, Page: 1, PerPage: int(q.PerPage)})
 	return branchViews(page.Items), err
 }
@@ -78,7 +78,7 @@ func (branchAnswer) Schema(r huma.Registry) *huma.Schema {
 		{Type: huma.TypeArray, Items: r.Schema(reflect.TypeFor[api.GitBranch](), true, "")}}}
 }
 
-func (d *Door) gitBranches(ctx context.Context, c *rest.Call, q branchQuery, _ rest.None) (branchAnswer, error) {
+func (d *Handlers) gitBranches(ctx context.Context, c *rest.Call, q branchQuery, _ rest.None) (branchAnswer, error) {
 	if q.Page == nil && q.PerPage == nil {
 		return d.allBranches(ctx, c, q)
 	}
@@ -98,7 +98,7 @@ func (d *Door) gitBranches(ctx context.Context, c *rest.Call, q branchQuery, _ r
 }
 
 // allBranches asks for one page after the other, ten large ones at most.
-func (d *Door) allBranches(ctx context.Context, c *rest.Call, q branchQuery) (branchAnswer, error) {
+func (d *Handlers) allBranches(ctx context.Context, c *rest.Call, q branchQuery) (branchAnswer, error) {
 	out := branchAnswer{all: []api.GitBranch{}}
 	for n := 1; n <= 10; n++ {
 		page, err := d.branches(ctx, c, q.Provider, NeedToken, q.Repository, gitprovider.BranchQuery{Page: n, PerPage: 100})
@@ -113,7 +113,7 @@ func (d *Door) allBranches(ctx context.Context, c *rest.Call, q branchQuery) (br
 }
 
 // branches asks whoever has the repository.
-func (d *Door) branches(ctx context.Context, c *rest.Call, provider, missing, repository string, q gitprovider.BranchQuery) (gitprovider.Branches, error) {
+func (d *Handlers) branches(ctx context.Context, c *rest.Call, provider, missing, repository string, q gitprovider.BranchQuery) (gitprovider.Branches, error) {
 	if err := checkRepository("query", "repository", repository); err != nil {
 		return gitprovider.Branches{}, err
 	}

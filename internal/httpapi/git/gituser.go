@@ -42,7 +42,7 @@ type forge struct {
 
 // forges are the providers that the user stored a token for, or the selected
 // one of them. If there is none, missing says so.
-func (d *Door) forges(ctx context.Context, user, selected, missing string) ([]forge, error) {
+func (d *Handlers) forges(ctx context.Context, user, selected, missing string) ([]forge, error) {
 	tokens := map[string]settings.ProviderToken{}
 	err := d.Settings.Read(ctx, user, func(s *settings.Settings) {
 		for name, t := range s.ProviderTokens {
@@ -74,7 +74,7 @@ type answered[T any] struct {
 
 // askAll asks all at the same time and returns who answered, in order. Those
 // who failed are named in the answer's header and logged. It fails if all did.
-func askAll[T any](ctx context.Context, d *Door, c *rest.Call, all []forge, ask func(ctx context.Context, f forge) (T, error)) ([]answered[T], error) {
+func askAll[T any](ctx context.Context, d *Handlers, c *rest.Call, all []forge, ask func(ctx context.Context, f forge) (T, error)) ([]answered[T], error) {
 	short, cancel := d.askTime(ctx)
 	defer cancel()
 	found, errs := make([]answered[T], len(all)), make([]error, len(all))
@@ -93,7 +93,7 @@ func askAll[T any](ctx context.Context, d *Door, c *rest.Call, all []forge, ask 
 }
 
 // askAny asks all for what one of them has, and waits for no more than it must.
-func askAny[T any](ctx context.Context, d *Door, c *rest.Call, all []forge, ask func(ctx context.Context, f forge) (T, error)) (answered[T], error) {
+func askAny[T any](ctx context.Context, d *Handlers, c *rest.Call, all []forge, ask func(ctx context.Context, f forge) (T, error)) (answered[T], error) {
 	short, cancel := d.askTime(ctx)
 	defer cancel()
 	a, at, errs := gitprovider.First(short, len(all), func(ctx context.Context, i int) (answered[T], error) { return askOne(ctx, d, all[i], ask) })
@@ -106,13 +106,13 @@ func askAny[T any](ctx context.Context, d *Door, c *rest.Call, all []forge, ask 
 }
 
 // askTime ends when the providers had their time, or the server is closing.
-func (d *Door) askTime(ctx context.Context) (context.Context, context.CancelFunc) {
+func (d *Handlers) askTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	short, cancel := context.WithTimeout(ctx, forgeTime)
 	stop := context.AfterFunc(d.Life.Closing, cancel)
 	return short, func() { stop(); cancel() }
 }
 
-func askOne[T any](ctx context.Context, d *Door, f forge, ask func(ctx context.Context, f forge) (T, error)) (answered[T], error) {
+func askOne[T any](ctx context.Context, d *Handlers, f forge, ask func(ctx context.Context, f forge) (T, error)) (answered[T], error) {
 	var err error
 	if f.Provider, err = d.Forge(ctx, f.name, f.token); err != nil { // to open one may be to ask it what it is
 		return answered[T]{}, err
@@ -123,7 +123,7 @@ func askOne[T any](ctx context.Context, d *Door, f forge, ask func(ctx context.C
 
 // failed logs who failed and names them in the answer's header. If nobody
 // answered, it is the fault to say so with.
-func (d *Door) failed(ctx context.Context, c *rest.Call, all []forge, errs []error, nobody bool) error {
+func (d *Handlers) failed(ctx context.Context, c *rest.Call, all []forge, errs []error, nobody bool) error {
 	var names []string
 	var first error
 	for i, err := range errs {
@@ -180,7 +180,7 @@ func forgeFault(err error) error {
 	return f
 }
 
-func (d *Door) gitUser(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.GitUser, error) {
+func (d *Handlers) gitUser(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.GitUser, error) {
 	all, err := d.forges(ctx, c.Who.User, "", NeedToken)
 	if err != nil {
 		return api.GitUser{}, err
@@ -194,7 +194,7 @@ type providerQuery struct {
 	Provider string `query:"provider" required:"true" enum:"git_provider"`
 }
 
-func (d *Door) gitInstallations(ctx context.Context, c *rest.Call, q providerQuery, _ rest.None) ([]string, error) {
+func (d *Handlers) gitInstallations(ctx context.Context, c *rest.Call, q providerQuery, _ rest.None) ([]string, error) {
 	all, err := d.forges(ctx, c.Who.User, q.Provider, NeedToken)
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ type repositoriesQuery struct {
 	Installation string `query:"installation_id" maxLength:"200" doc:"Only repositories that this app installation can access."`
 }
 
-func (d *Door) gitRepositories(ctx context.Context, c *rest.Call, q repositoriesQuery, _ rest.None) ([]api.GitRepository, error) {
+func (d *Handlers) gitRepositories(ctx context.Context, c *rest.Call, q repositoriesQuery, _ rest.None) ([]api.GitRepository, error) {
 	all, err := d.forges(ctx, c.Who.User, q.Provider, NeedToken)
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ type microagentsQuery struct {
 	Provider   string `query:"selected_provider" enum:"git_provider" doc:"Query only this provider."`
 }
 
-func (d *Door) repositoryMicroagents(ctx context.Context, c *rest.Call, q microagentsQuery, _ rest.None) ([]api.RepositoryMicroagent, error) {
+func (d *Handlers) repositoryMicroagents(ctx context.Context, c *rest.Call, q microagentsQuery, _ rest.None) ([]api.RepositoryMicroagent, error) {
 	if err := checkRepository("path", "repository_name", q.Repository); err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ type microagentQuery struct {
 	Provider   string `query:"selected_provider" enum:"git_provider" doc:"Query only this provider."`
 }
 
-func (d *Door) repositoryMicroagent(ctx context.Context, c *rest.Call, q microagentQuery, _ rest.None) (api.MicroagentContent, error) {
+func (d *Handlers) repositoryMicroagent(ctx context.Context, c *rest.Call, q microagentQuery, _ rest.None) (api.MicroagentContent, error) {
 	if err := checkRepository("path", "repository_name", q.Repository); err != nil {
 		return api.MicroagentContent{}, err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Routes are those on the git providers of users.
-func (d *Door) Routes() []rest.Route {
+func (d *Handlers) Routes() []rest.Route {
 	return []rest.Route{
 		rest.Op(rest.Route{Method: "POST", Path: "/api/add-git-providers", ID: "addGitProviders", Stream: true, Tag: rest.TagGit, Summary: "Store git provider tokens", About: aboutAddProviders}, d.addGitProviders),
 		rest.Op(rest.Route{Method: "POST", Path: "/api/unset-provider-tokens", ID: "unsetProviderTokens", Tag: rest.TagGit, Summary: "Delete all git provider tokens", About: "Custom secrets are kept."}, d.unsetProviderTokens),
@@ -36,8 +36,8 @@ type Config struct {
 	Rater *solvable.Rater
 }
 
-// Door asks git providers with the tokens of users.
-type Door struct {
+// Handlers asks git providers with the tokens of users.
+type Handlers struct {
 	Config
 	Settings *settings.Service
 	// Redact learns secrets that must not reach a log; nil for none.

@@ -17,7 +17,7 @@ const (
 	aboutStarters = "Returns the suggested tasks. The list is empty if enable_proactive_conversation_starters is off, no token is stored or no provider responds."
 )
 
-func (d *Door) suggestedTasks(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) ([]api.SuggestedTask, error) {
+func (d *Handlers) suggestedTasks(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) ([]api.SuggestedTask, error) {
 	all, err := d.forges(ctx, c.Who.User, "", NeedTasks)
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (d *Door) suggestedTasks(ctx context.Context, c *rest.Call, _ rest.None, _ 
 }
 
 // starters is what the home page offers.
-func (d *Door) starters(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Starters, error) {
+func (d *Handlers) starters(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Starters, error) {
 	out := api.Starters{Enabled: settings.Defaults().EnableProactiveConversationStarters, Tasks: []api.SuggestedTask{}}
 	err := d.Settings.Read(ctx, c.Who.User, func(s *settings.Settings) { out.Enabled = s.EnableProactiveConversationStarters })
 	if err != nil && !errors.Is(err, settings.ErrNotFound) {
@@ -48,7 +48,7 @@ func (d *Door) starters(ctx context.Context, c *rest.Call, _ rest.None, _ rest.N
 }
 
 // tasks asks the providers what is to be done.
-func (d *Door) tasks(ctx context.Context, c *rest.Call, all []forge) ([]api.SuggestedTask, error) {
+func (d *Handlers) tasks(ctx context.Context, c *rest.Call, all []forge) ([]api.SuggestedTask, error) {
 	found, err := askAll(ctx, d, c, all, func(ctx context.Context, f forge) ([]gitprovider.Task, error) { return f.Tasks(ctx) })
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func issueOf(f forge, t gitprovider.Task) solvable.Issue {
 }
 
 // rate has the issues rated for a user who wants that; nil for one who does not.
-func (d *Door) rate(ctx context.Context, user string, issues []solvable.Issue) []*solvable.Rating {
+func (d *Handlers) rate(ctx context.Context, user string, issues []solvable.Issue) []*solvable.Rating {
 	wanted := false
 	err := d.Settings.Read(ctx, user, func(s *settings.Settings) { wanted = s.EnableSolvabilityAnalysis })
 	if err != nil || !wanted || d.Rater == nil || len(issues) == 0 {

@@ -27,7 +27,7 @@ type arrivalsQuery struct {
 }
 
 // integrations are there, if this server has any.
-func (d *Door) integrations() (*trigger.Integrations, error) {
+func (d *Handlers) integrations() (*trigger.Integrations, error) {
 	if d.Integrations == nil {
 		return nil, rest.Fail(http.StatusNotFound, api.CodeNotFound, "Integrations are not enabled on this server.")
 	}
@@ -48,7 +48,7 @@ func integrationFault(err error) error {
 	return err
 }
 
-func (d *Door) listIntegrations(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) ([]api.Integration, error) {
+func (d *Handlers) listIntegrations(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) ([]api.Integration, error) {
 	s, err := d.integrations()
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (d *Door) listIntegrations(ctx context.Context, c *rest.Call, _ rest.None, 
 	return out, err
 }
 
-func (d *Door) createIntegration(ctx context.Context, c *rest.Call, _ rest.None, b api.CreateIntegration) (api.NewIntegration, error) {
+func (d *Handlers) createIntegration(ctx context.Context, c *rest.Call, _ rest.None, b api.CreateIntegration) (api.NewIntegration, error) {
 	s, err := d.integrations()
 	if err != nil {
 		return api.NewIntegration{}, err
@@ -75,7 +75,7 @@ func (d *Door) createIntegration(ctx context.Context, c *rest.Call, _ rest.None,
 	return api.NewIntegration{Integration: integrationView(s, in), Secret: secret.Reveal()}, nil
 }
 
-func (d *Door) getIntegration(ctx context.Context, c *rest.Call, p integrationPath, _ rest.None) (api.Integration, error) {
+func (d *Handlers) getIntegration(ctx context.Context, c *rest.Call, p integrationPath, _ rest.None) (api.Integration, error) {
 	s, err := d.integrations()
 	if err != nil {
 		return api.Integration{}, err
@@ -84,7 +84,7 @@ func (d *Door) getIntegration(ctx context.Context, c *rest.Call, p integrationPa
 	return integrationView(s, in), integrationFault(err)
 }
 
-func (d *Door) patchIntegration(ctx context.Context, c *rest.Call, p integrationPath, b api.PatchIntegration) (api.PatchedIntegration, error) {
+func (d *Handlers) patchIntegration(ctx context.Context, c *rest.Call, p integrationPath, b api.PatchIntegration) (api.PatchedIntegration, error) {
 	s, err := d.integrations()
 	if err != nil {
 		return api.PatchedIntegration{}, err
@@ -98,7 +98,7 @@ func (d *Door) patchIntegration(ctx context.Context, c *rest.Call, p integration
 	return api.PatchedIntegration{Integration: integrationView(s, in), Secret: rest.OrNull(secret.Reveal())}, nil
 }
 
-func (d *Door) deleteIntegration(ctx context.Context, c *rest.Call, p integrationPath, _ rest.None) (bool, error) {
+func (d *Handlers) deleteIntegration(ctx context.Context, c *rest.Call, p integrationPath, _ rest.None) (bool, error) {
 	s, err := d.integrations()
 	if err == nil {
 		err = integrationFault(s.Remove(ctx, c.Who.User, p.ID))
@@ -106,7 +106,7 @@ func (d *Door) deleteIntegration(ctx context.Context, c *rest.Call, p integratio
 	return err == nil, err
 }
 
-func (d *Door) listArrivals(ctx context.Context, c *rest.Call, q arrivalsQuery, _ rest.None) (api.IntegrationDeliveryPage, error) {
+func (d *Handlers) listArrivals(ctx context.Context, c *rest.Call, q arrivalsQuery, _ rest.None) (api.IntegrationDeliveryPage, error) {
 	page := api.IntegrationDeliveryPage{Results: []api.IntegrationDelivery{}}
 	s, err := d.integrations()
 	if err != nil {

@@ -26,7 +26,7 @@ type arrivalPath struct {
 }
 
 // receiveWebhook takes what a git provider tells. Who cannot sign it learns nothing.
-func (d *Door) receiveWebhook(w http.ResponseWriter, r *http.Request, _ *rest.Call, p arrivalPath) error {
+func (d *Handlers) receiveWebhook(w http.ResponseWriter, r *http.Request, _ *rest.Call, p arrivalPath) error {
 	if d.Arrivals == nil || !trigger.Known(p.Provider) {
 		return rest.Fail(http.StatusNotFound, api.CodeNotFound, "Not found")
 	}

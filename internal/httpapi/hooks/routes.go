@@ -10,7 +10,7 @@ import (
 )
 
 // Routes are those on webhooks, in both directions.
-func (d *Door) Routes() []rest.Route {
+func (d *Handlers) Routes() []rest.Route {
 	return []rest.Route{
 		rest.Op(rest.Route{Method: "GET", Path: "/api/webhooks", ID: "listWebhooks", Tag: rest.TagWebhooks, Summary: "List your webhooks", About: aboutWebhooks}, d.listWebhooks),
 		rest.Op(rest.Route{Method: "POST", Path: "/api/webhooks", ID: "createWebhook", Tag: rest.TagWebhooks, Status: http.StatusCreated, Summary: "Create a webhook", About: aboutWebhooks}, d.createWebhook),
@@ -40,8 +40,8 @@ type Config struct {
 	Arrivals     *trigger.Receiver
 }
 
-// Door manages the webhooks that we send, and takes those that git providers send.
-type Door struct {
+// Handlers manages the webhooks that we send, and takes those that git providers send.
+type Handlers struct {
 	Config
 	Gate   *access.Gate
 	Intake *rest.Intake

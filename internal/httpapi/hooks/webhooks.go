@@ -36,7 +36,7 @@ type deliveriesQuery struct {
 }
 
 // hooks are the webhooks, if this server has any.
-func (d *Door) hooks() (*notify.Hooks, error) {
+func (d *Handlers) hooks() (*notify.Hooks, error) {
 	if d.Webhooks == nil {
 		return nil, rest.Fail(http.StatusNotFound, api.CodeNotFound, "Webhooks are not enabled on this server.")
 	}
@@ -59,7 +59,7 @@ func webhookFault(err error) error {
 	return err
 }
 
-func (d *Door) listWebhooks(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) ([]api.Webhook, error) {
+func (d *Handlers) listWebhooks(ctx context.Context, c *rest.Call, _ rest.None, _ rest.None) ([]api.Webhook, error) {
 	h, err := d.hooks()
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (d *Door) listWebhooks(ctx context.Context, c *rest.Call, _ rest.None, _ re
 	return out, err
 }
 
-func (d *Door) createWebhook(ctx context.Context, c *rest.Call, _ rest.None, b api.CreateWebhook) (api.NewWebhook, error) {
+func (d *Handlers) createWebhook(ctx context.Context, c *rest.Call, _ rest.None, b api.CreateWebhook) (api.NewWebhook, error) {
 	h, err := d.hooks()
 	if err != nil {
 		return api.NewWebhook{}, err
@@ -85,7 +85,7 @@ func (d *Door) createWebhook(ctx context.Context, c *rest.Call, _ rest.None, b a
 	return api.NewWebhook{Webhook: webhookView(v), Secret: secret.Reveal()}, nil
 }
 
-func (d *Door) getWebhook(ctx context.Context, c *rest.Call, p webhookPath, _ rest.None) (api.Webhook, error) {
+func (d *Handlers) getWebhook(ctx context.Context, c *rest.Call, p webhookPath, _ rest.None) (api.Webhook, error) {
 	h, err := d.hooks()
 	if err != nil {
 		return api.Webhook{}, err
@@ -94,7 +94,7 @@ func (d *Door) getWebhook(ctx context.Context, c *rest.Call, p webhookPath, _ re
 	return webhookView(v), webhookFault(err)
 }
 
-func (d *Door) patchWebhook(ctx context.Context, c *rest.Call, p webhookPath, b api.PatchWebhook) (api.PatchedWebhook, error) {
+func (d *Handlers) patchWebhook(ctx context.Context, c *rest.Call, p webhookPath, b api.PatchWebhook) (api.PatchedWebhook, error) {
 	h, err := d.hooks()
 	if err != nil {
 		return api.PatchedWebhook{}, err
@@ -107,7 +107,7 @@ func (d *Door) patchWebhook(ctx context.Context, c *rest.Call, p webhookPath, b 
 	return api.PatchedWebhook{Webhook: webhookView(v), Secret: rest.OrNull(secret.Reveal())}, nil
 }
 
-func (d *Door) deleteWebhook(ctx context.Context, c *rest.Call, p webhookPath, _ rest.None) (bool, error) {
+func (d *Handlers) deleteWebhook(ctx context.Context, c *rest.Call, p webhookPath, _ rest.None) (bool, error) {
 	h, err := d.hooks()
 	if err == nil {
 		err = webhookFault(h.Remove(ctx, c.Who.User, p.ID))
@@ -115,7 +115,7 @@ func (d *Door) deleteWebhook(ctx context.Context, c *rest.Call, p webhookPath, _
 	return err == nil, err
 }
 
-func (d *Door) testWebhook(ctx context.Context, c *rest.Call, p webhookPath, _ rest.None) (api.WebhookDelivery, error) {
+func (d *Handlers) testWebhook(ctx context.Context, c *rest.Call, p webhookPath, _ rest.None) (api.WebhookDelivery, error) {
 	h, err := d.hooks()
 	if err != nil {
 		return api.WebhookDelivery{}, err
@@ -124,7 +124,7 @@ func (d *Door) testWebhook(ctx context.Context, c *rest.Call, p webhookPath, _ r
 	return deliveryView(queued), webhookFault(err)
 }
 
-func (d *Door) listDeliveries(ctx context.Context, c *rest.Call, q deliveriesQuery, _ rest.None) (api.WebhookDeliveryPage, error) {
+func (d *Handlers) listDeliveries(ctx context.Context, c *rest.Call, q deliveriesQuery, _ rest.None) (api.WebhookDeliveryPage, error) {
 	page := api.WebhookDeliveryPage{Results: []api.WebhookDelivery{}}
 	h, err := d.hooks()
 	if err != nil {
@@ -145,7 +145,7 @@ func (d *Door) listDeliveries(ctx context.Context, c *rest.Call, q deliveriesQue
 	return page, nil
 }
 
-func (d *Door) retryDelivery(ctx context.Context, c *rest.Call, p deliveryPath, _ rest.None) (api.WebhookDelivery, error) {
+func (d *Handlers) retryDelivery(ctx context.Context, c *rest.Call, p deliveryPath, _ rest.None) (api.WebhookDelivery, error) {
 	h, err := d.hooks()
 	if err != nil {
 		return api.WebhookDelivery{}, err

@@ -15,14 +15,14 @@ import (
 const aboutFeedback = "Feedback is stored on this server for its operator. Neither the feedback nor the conversation is sent elsewhere."
 
 // opinions is the store of feedback, if this server has one.
-func (d *Door) opinions() (feedback.Store, error) {
+func (d *Handlers) opinions() (feedback.Store, error) {
 	if d.Feedback == nil {
 		return nil, rest.Fail(http.StatusNotFound, api.CodeNotFound, "Feedback is not enabled on this server.")
 	}
 	return d.Feedback, nil
 }
 
-func (d *Door) submitFeedback(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SubmitFeedback) (api.FeedbackStored, error) {
+func (d *Handlers) submitFeedback(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SubmitFeedback) (api.FeedbackStored, error) {
 	row, err := d.row(ctx, c, p.ID)
 	if err != nil {
 		return api.FeedbackStored{}, err
@@ -43,7 +43,7 @@ func (d *Door) submitFeedback(ctx context.Context, c *rest.Call, p rest.InConver
 // MaxMetadata is what a client may send along with a rating.
 const MaxMetadata = 10_000
 
-func (d *Door) rateConversation(ctx context.Context, c *rest.Call, _ rest.None, b api.RateConversation) (api.Rated, error) {
+func (d *Handlers) rateConversation(ctx context.Context, c *rest.Call, _ rest.None, b api.RateConversation) (api.Rated, error) {
 	row, err := d.row(ctx, c, b.ConversationID)
 	if err != nil {
 		return api.Rated{}, err
@@ -67,7 +67,7 @@ func (d *Door) rateConversation(ctx context.Context, c *rest.Call, _ rest.None, 
 }
 
 // ratings are the asker's own stars in a conversation of theirs.
-func (d *Door) ratings(ctx context.Context, c *rest.Call, id string) ([]feedback.Entry, error) {
+func (d *Handlers) ratings(ctx context.Context, c *rest.Call, id string) ([]feedback.Entry, error) {
 	row, err := d.row(ctx, c, id)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (d *Door) ratings(ctx context.Context, c *rest.Call, id string) ([]feedback
 	return store.Ratings(ctx, c.Who.User, string(row.ID))
 }
 
-func (d *Door) listRatings(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (map[string]api.Rating, error) {
+func (d *Handlers) listRatings(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (map[string]api.Rating, error) {
 	found, err := d.ratings(ctx, c, p.ID)
 	out := map[string]api.Rating{}
 	for _, e := range found {
@@ -95,7 +95,7 @@ type ratingPath struct {
 	Event int64  `path:"event_id" minimum:"0" doc:"Number of the event; 0: the whole conversation."`
 }
 
-func (d *Door) getRating(ctx context.Context, c *rest.Call, p ratingPath, _ rest.None) (api.Rating, error) {
+func (d *Handlers) getRating(ctx context.Context, c *rest.Call, p ratingPath, _ rest.None) (api.Rating, error) {
 	found, err := d.ratings(ctx, c, p.ID)
 	for _, e := range found {
 		if e.Event == p.Event {
@@ -115,7 +115,7 @@ type feedbackQuery struct {
 }
 
 // listFeedback is everybody's; the route is for admin keys.
-func (d *Door) listFeedback(ctx context.Context, _ *rest.Call, q feedbackQuery, _ rest.None) (api.FeedbackPage, error) {
+func (d *Handlers) listFeedback(ctx context.Context, _ *rest.Call, q feedbackQuery, _ rest.None) (api.FeedbackPage, error) {
 	out := api.FeedbackPage{Feedback: []api.Feedback{}}
 	store, err := d.opinions()
 	if err != nil {

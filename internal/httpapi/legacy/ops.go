@@ -18,28 +18,28 @@ const (
 	aboutSecurity   = "Risk analysis runs in the server and is configured in the settings. There is no analyzer API."
 )
 
-func (d *Door) getVSCodeURL(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.VSCodeURL, error) {
+func (d *Handlers) getVSCodeURL(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.VSCodeURL, error) {
 	_, err := d.row(ctx, c, p.ID)
 	return api.VSCodeURL{}, err
 }
 
-func (d *Door) setExperiment(ctx context.Context, c *rest.Call, p rest.InConversation, _ api.ExperimentConfig) (bool, error) {
+func (d *Handlers) setExperiment(ctx context.Context, c *rest.Call, p rest.InConversation, _ api.ExperimentConfig) (bool, error) {
 	_, err := d.row(ctx, c, p.ID)
 	return false, err
 }
 
 // authenticate has nothing to do: whoever gets here was let in.
-func (*Door) authenticate(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Done, error) {
+func (*Handlers) authenticate(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Done, error) {
 	return api.Done{Message: "User authenticated"}, nil
 }
 
 // acceptTerms does not repeat the address that clients send along to be led to next.
-func (*Door) acceptTerms(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Done, error) {
+func (*Handlers) acceptTerms(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Done, error) {
 	return api.Done{Message: "There are no terms to accept here"}, nil
 }
 
 // noModelKey answers for the keys by which a hosted service pays its users' models.
-func (*Door) noModelKey(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (rest.None, error) {
+func (*Handlers) noModelKey(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (rest.None, error) {
 	return rest.None{}, rest.Fail(http.StatusNotFound, api.CodeNotFound, "This server does not issue model keys. Store your own as llm_api_key in the settings.")
 }
 
@@ -57,13 +57,13 @@ func describeSecurity(o *huma.Operation) {
 		Properties: map[string]*huma.Schema{"detail": {Type: huma.TypeString}}})}
 }
 
-func (*Door) noAnalyzer(http.ResponseWriter, *http.Request, *rest.Call) error {
+func (*Handlers) noAnalyzer(http.ResponseWriter, *http.Request, *rest.Call) error {
 	const msg = "Security analyzer not initialized"
 	return &rest.Fault{Status: http.StatusNotFound, Code: api.CodeNotFound, Msg: msg, Body: api.NotInitialized{Detail: msg}}
 }
 
 // noAnalyzerHere tells only its owner that a conversation is there.
-func (d *Door) noAnalyzerHere(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
+func (d *Handlers) noAnalyzerHere(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
 	if _, err := d.row(r.Context(), c, r.PathValue("conversation_id")); err != nil {
 		return err
 	}

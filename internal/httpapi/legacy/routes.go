@@ -16,7 +16,7 @@ import (
 )
 
 // Routes are the rows of the table that are there for older clients alone.
-func (d *Door) Routes() []rest.Route {
+func (d *Handlers) Routes() []rest.Route {
 	return slices.Concat([]rest.Route{
 		rest.Op(rest.Route{Method: "POST", Path: "/api/conversations/{conversation_id}/submit-feedback", ID: "submitFeedback", Tag: rest.TagFeedback, Summary: "Submit feedback on a conversation", About: aboutFeedback}, d.submitFeedback),
 		rest.Op(rest.Route{Method: "POST", Path: "/feedback/conversation", ID: "rateConversation", Tag: rest.TagFeedback, Summary: "Rate an event or a conversation", About: aboutFeedback + " A new rating replaces your previous one."}, d.rateConversation),
@@ -54,8 +54,8 @@ type Config struct {
 	FrontEndHosts []string
 }
 
-// Door serves clients and front ends of the legacy server.
-type Door struct {
+// Handlers serves clients and front ends of the legacy server.
+type Handlers struct {
 	Config
 	Conversations *usecase.Service
 	Log           session.Log
@@ -79,30 +79,30 @@ type Door struct {
 	sockets *sockets
 }
 
-// New completes a door with its sockets.
-func New(d Door) *Door {
+// New completes d with its sockets.
+func New(d Handlers) *Handlers {
 	d.sockets = newSockets(&d)
 	return &d
 }
 
 // Close ends all sockets.
-func (d *Door) Close() { d.sockets.server.Close() }
+func (d *Handlers) Close() { d.sockets.server.Close() }
 
 // ServeSocketIO answers a request that no route takes in the words of the protocol.
-func (d *Door) ServeSocketIO(w http.ResponseWriter, r *http.Request) {
+func (d *Handlers) ServeSocketIO(w http.ResponseWriter, r *http.Request) {
 	d.sockets.server.ServeHTTP(w, r)
 }
 
 // Open is how many sockets there are, and Waiting how many of them have not sent a key yet.
-func (d *Door) Open() int { return d.sockets.server.Len() }
+func (d *Handlers) Open() int { return d.sockets.server.Len() }
 
 // Waiting is described at Open.
-func (d *Door) Waiting() int { return d.sockets.waiting.len() }
+func (d *Handlers) Waiting() int { return d.sockets.waiting.len() }
 
 // EndAfter disconnects the sockets of a conversation, each when it has been sent the event of this number.
-func (d *Door) EndAfter(id session.ID, number int64) { d.sockets.endAfter(id, number) }
+func (d *Handlers) EndAfter(id session.ID, number int64) { d.sockets.endAfter(id, number) }
 
 // row finds a conversation of the asker's.
-func (d *Door) row(ctx context.Context, c *rest.Call, id string) (session.Row, error) {
+func (d *Handlers) row(ctx context.Context, c *rest.Call, id string) (session.Row, error) {
 	return d.Conversations.Row(ctx, c.Who.User, session.ID(id))
 }

@@ -34,7 +34,7 @@ type sockets struct {
 	open map[session.ID]map[*listener]struct{}
 }
 
-func newSockets(d *Door) *sockets {
+func newSockets(d *Handlers) *sockets {
 	o := d.Sockets
 	o.Engine.Continue, o.Engine.Opened = d.continues, d.opened
 	o.Engine.GuestPayload = rest.MaxPublicBody
@@ -88,7 +88,7 @@ func describeSocketIO(o *huma.Operation) {
 // serveSocketIO passes requests on. One that begins a connection may come without a key,
 // which can still come with the first packet; few such connections are kept, see
 // waitingRoom. Those that belong to a connection are checked in continues.
-func (d *Door) serveSocketIO(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
+func (d *Handlers) serveSocketIO(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
 	if !r.URL.Query().Has("sid") {
 		b := &bond{}
 		switch who, err := d.socketKey(r.Context(), r, ""); {
@@ -116,7 +116,7 @@ func (d *Door) serveSocketIO(w http.ResponseWriter, r *http.Request, _ *rest.Cal
 
 // socketKey finds out who connects. The key may stand in the address here, where
 // legacy clients have no other place for it; the address is not logged.
-func (d *Door) socketKey(ctx context.Context, r *http.Request, auth string) (access.Identity, error) {
+func (d *Handlers) socketKey(ctx context.Context, r *http.Request, auth string) (access.Identity, error) {
 	key := keyInQuery(r)
 	if key == "" {
 		key = auth
@@ -146,7 +146,7 @@ func keyIn(auth json.RawMessage) string {
 }
 
 // greet meets a client: who is it, what does it want to follow, and from where?
-func (d *Door) greet(ctx context.Context, s *socketio.Socket) (socketio.Serve, error) {
+func (d *Handlers) greet(ctx context.Context, s *socketio.Socket) (socketio.Serve, error) {
 	l, err := d.listener(ctx, s)
 	if err != nil {
 		f := status.Of(err)
@@ -159,7 +159,7 @@ func (d *Door) greet(ctx context.Context, s *socketio.Socket) (socketio.Serve, e
 	return socketio.Serve{Run: l.run, Event: l.event}, nil
 }
 
-func (d *Door) listener(ctx context.Context, s *socketio.Socket) (*listener, error) {
+func (d *Handlers) listener(ctx context.Context, s *socketio.Socket) (*listener, error) {
 	r := s.Request()
 	auth := keyIn(s.Auth())
 	who, err := d.socketKey(ctx, r, auth)
@@ -180,7 +180,7 @@ func (d *Door) listener(ctx context.Context, s *socketio.Socket) (*listener, err
 	if id.Check() != nil {
 		return nil, session.ErrNotFound
 	}
-	l := &listener{door: d, socket: s, call: &rest.Call{Who: who, HTTP: r}, id: id}
+	l := &listener{api: d, socket: s, call: &rest.Call{Who: who, HTTP: r}, id: id}
 	l.valid = func(ctx context.Context) error { _, err := d.socketKey(ctx, r, auth); return err }
 	bondOf(r).enter(who.User, l.valid)
 	row, err := d.row(ctx, l.call, string(id))
@@ -203,9 +203,9 @@ func (d *Door) listener(ctx context.Context, s *socketio.Socket) (*listener, err
 // client that lost its connection and comes back: it may have stopped the
 // conversation itself. One that we sent away comes back only if somebody wants it to.
 func (l *listener) start(ctx context.Context, row session.Row) error {
-	err := l.door.Conversations.CheckSettings(ctx, l.call.Who.User, nil)
+	err := l.api.Conversations.CheckSettings(ctx, l.call.Who.User, nil)
 	if err == nil && row.Status == session.Halted {
-		_, err = l.door.Conversations.Start(ctx, l.call.Who.User, l.id)
+		_, err = l.api.Conversations.Start(ctx, l.call.Who.User, l.id)
 	}
 	if refused := usecase.RefusalOf(err); refused != nil && refused.Kind == usecase.Unmet && refused.Code != api.CodeSettingsNotFound {
 		if row.Status == session.Halted { // it can be read all the same

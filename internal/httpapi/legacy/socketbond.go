@@ -112,7 +112,7 @@ func (w *waitingRoom) leave(c *engine.Conn) {
 }
 
 // opened is told of a new connection: one without a key has to wait for it, and may not send much.
-func (d *Door) opened(c *engine.Conn) (ended func()) {
+func (d *Handlers) opened(c *engine.Conn) (ended func()) {
 	b := bondOf(c.Request())
 	if b.user != "" {
 		c.Admit()
@@ -141,7 +141,7 @@ func (b *bond) entered() (user string, valid func(ctx context.Context) error) {
 
 // continues checks a request that belongs to a connection: a key that it has must be valid and of the same user, and it
 // must have one if the handshake had.
-func (d *Door) continues(first, next *http.Request) error {
+func (d *Handlers) continues(first, next *http.Request) error {
 	b := bondOf(first)
 	in, valid := b.entered()
 	owner := b.user
@@ -191,7 +191,7 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 func (b *meteredBody) release() { b.intake.Give(b.user, b.held) }
 
 // carriesKey reports whether a request has a key, valid or not, where socketKey looks for one.
-func (d *Door) carriesKey(r *http.Request) bool {
+func (d *Handlers) carriesKey(r *http.Request) bool {
 	if key, _ := rest.Presented(r); key != "" || keyInQuery(r) != "" {
 		return true
 	}

@@ -18,7 +18,7 @@ import (
 
 // listener is one client of a conversation.
 type listener struct {
-	door   *Door
+	api    *Handlers
 	socket *socketio.Socket
 	call   *rest.Call
 	id     session.ID
@@ -46,7 +46,7 @@ const farewell = 5 * time.Second
 
 // run tells the client everything, until something ends it.
 func (l *listener) run(ctx context.Context) {
-	d := l.door
+	d := l.api
 	held, release := d.Life.Hold(ctx, l.call)
 	defer release()
 	held, l.stop = context.WithCancelCause(held)
@@ -108,7 +108,7 @@ func (l *listener) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for f, err := range l.door.Hub.Follow(ctx, l.id, l.after, live.FollowOptions{}) {
+	for f, err := range l.api.Hub.Follow(ctx, l.id, l.after, live.FollowOptions{}) {
 		switch {
 		case err != nil:
 			return err
@@ -140,7 +140,7 @@ func (l *listener) join(ctx context.Context) (v0.Join, error) {
 	j := v0.Join{End: l.end}
 	for last := l.end; last > l.after && j.State == 0; {
 		from := max(l.after, last-128)
-		for e, err := range l.door.Log.Read(ctx, l.id, from) {
+		for e, err := range l.api.Log.Read(ctx, l.id, from) {
 			if err != nil {
 				return j, err
 			}

@@ -22,7 +22,7 @@ func (l *listener) event(ctx context.Context, e socketio.Event) {
 	var f *rest.Fault
 	if err != nil {
 		if f = status.Of(err); f.Status >= 500 {
-			l.door.Logger.Error("event failed", "session", l.id, "error", err)
+			l.api.Logger.Error("event failed", "session", l.id, "error", err)
 		}
 	}
 	switch { // a client that is gone needs no answer
@@ -47,9 +47,9 @@ func (l *listener) fulfil(ctx context.Context, e socketio.Event) error {
 	} else if err != nil {
 		return err
 	}
-	l.door.Used()
-	if !l.door.Unlimited {
-		if a := l.door.Gate.Allow(l.call.Who.KeyID, time.Now()); !a.OK {
+	l.api.Used()
+	if !l.api.Unlimited {
+		if a := l.api.Gate.Allow(l.call.Who.KeyID, time.Now()); !a.OK {
 			return rest.TooMany(a, "Too many requests with this key.")
 		}
 	}
@@ -57,5 +57,5 @@ func (l *listener) fulfil(ctx context.Context, e socketio.Event) error {
 	if err != nil {
 		return err
 	}
-	return l.door.Conversations.Act(ctx, l.call.Who.User, l.id, in)
+	return l.api.Conversations.Act(ctx, l.call.Who.User, l.id, in)
 }

@@ -125,7 +125,7 @@ func (f *FrontEnd) serve(w http.ResponseWriter, r *http.Request, name string) bo
 // ServeFrontEnd answers for the paths that no route has, and says whether it did.
 // Its files are code that anybody can have. Its page is for who is logged in, and
 // only a browser is shown it for a path that does not exist: a program is told so.
-func (d *Door) ServeFrontEnd(w http.ResponseWriter, r *http.Request) bool {
+func (d *Handlers) ServeFrontEnd(w http.ResponseWriter, r *http.Request) bool {
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	if path.Ext(name) != ".html" && d.FrontEnd.serve(w, r, name) {
 		return true
@@ -171,7 +171,7 @@ func ValidSource(host string) bool { return len(host) <= 253 && sourceForm.Match
 // and the ports of sandboxes, whatever an agent writes into a conversation.
 // Its libraries write styles into elements; scripts in its page are known by their
 // hashes. What listens in a sandbox may be shown in a frame.
-func (d *Door) frontEndPolicy(page []byte) string {
+func (d *Handlers) frontEndPolicy(page []byte) string {
 	hosts, connect := "", "'self'"
 	for _, host := range d.FrontEndHosts {
 		hosts += " https://" + host
@@ -196,7 +196,7 @@ func (d *Door) frontEndPolicy(page []byte) string {
 
 // FromPage reports whether the request comes from a page of the legacy front end. It
 // shows errors, and nothing of a successful response.
-func (d *Door) FromPage(c *rest.Call) bool { return d.FrontEnd != nil && c.Browser }
+func (d *Handlers) FromPage(c *rest.Call) bool { return d.FrontEnd != nil && c.Browser }
 
 // WithMessage adds a message to a validation error: the legacy front end shows error or
 // message of a response, and "Request failed with status code 422" if it has neither.
@@ -224,7 +224,7 @@ func WithMessage(err error) error {
 
 // PageKey is the key that a front end finds in a conversation and sends back,
 // because it does not know of our cookie; nil where none is needed.
-func (d *Door) PageKey(c *rest.Call) *string {
+func (d *Handlers) PageKey(c *rest.Call) *string {
 	if d.FrontEnd == nil {
 		return nil
 	}

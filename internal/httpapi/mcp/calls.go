@@ -23,22 +23,22 @@ func (v *visit) create(a createArgs) (json.RawMessage, error) {
 			*to = api.Some(*text)
 		}
 	}
-	if err := v.door.Schemas.CheckBody("createConversation", b); err != nil {
+	if err := v.api.Schemas.CheckBody("createConversation", b); err != nil {
 		return nil, err
 	}
 	return v.once(a.RequestID, "create_conversation", a, func(retryKey string) (any, error) {
-		made, err := v.door.Conversations.Create(v.ctx, usecase.Create{User: v.call.Who.User, Trigger: usecase.TriggerAPI, RetryKey: retryKey, Request: b})
-		return v.door.Queries.Created(v.call, made), err
+		made, err := v.api.Conversations.Create(v.ctx, usecase.Create{User: v.call.Who.User, Trigger: usecase.TriggerAPI, RetryKey: retryKey, Request: b})
+		return v.api.Queries.Created(v.call, made), err
 	})
 }
 
 func (v *visit) send(a sendArgs) (json.RawMessage, error) {
-	err := errors.Join(v.door.Schemas.CheckParams(rest.InConversation{ID: a.ConversationID}), v.door.Schemas.CheckBody("postMessage", api.PostMessage{Message: a.Message}))
+	err := errors.Join(v.api.Schemas.CheckParams(rest.InConversation{ID: a.ConversationID}), v.api.Schemas.CheckBody("postMessage", api.PostMessage{Message: a.Message}))
 	if err != nil {
 		return nil, err
 	}
 	return v.once(a.RequestID, "send_message", a, func(retryKey string) (any, error) {
-		_, err := v.door.Conversations.Say(v.ctx, v.call.Who.User, session.ID(a.ConversationID), session.UserSaid{Text: a.Message, Key: retryKey})
+		_, err := v.api.Conversations.Say(v.ctx, v.call.Who.User, session.ID(a.ConversationID), session.UserSaid{Text: a.Message, Key: retryKey})
 		return api.Accepted{Success: err == nil}, err
 	})
 }
@@ -53,7 +53,7 @@ func (v *visit) once(requestID, tool string, args any, do func(retryKey string) 
 	if requestID == "" {
 		return toolResult(do(""))
 	}
-	d, user := v.door, v.call.Who.User
+	d, user := v.api, v.call.Who.User
 	key, err := rest.OneKey([]string{requestID})
 	if err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func addProposing(s *sdk.Server) {
 
 // propose runs one of them, for the conversation that the request names, if any.
 func (v *visit) propose(name string, args []byte) (tool.Result, error) {
-	d, user := v.door, v.call.Who.User
+	d, user := v.api, v.call.Who.User
 	if d.Proposers == nil {
 		return tool.Failf("Pull requests cannot be opened on this server."), nil
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // Routes are those of the MCP server.
-func (d *Door) Routes() []rest.Route {
+func (d *Handlers) Routes() []rest.Route {
 	return []rest.Route{
 		rest.Raw(rest.Route{Method: "POST", Path: "/mcp", ID: "ownMCP", Stream: true, Tag: rest.TagConversations, Summary: "Call Deckhand as an MCP server", About: aboutOwnMCP}, describeOwnMCP, d.serveOwnMCP),
 		rest.Raw(rest.Route{Method: "POST", Path: "/mcp/mcp", ID: "ownMCPAlias", Stream: true, Tag: rest.TagOlder, Summary: "Call Deckhand as an MCP server (legacy path)", About: aboutOwnMCP}, describeOwnMCP, d.serveOwnMCP),
@@ -37,8 +37,8 @@ type queries interface {
 	Created(c *rest.Call, m usecase.Created) api.ConversationResponse
 }
 
-// Door lets external agents use conversations as tools.
-type Door struct {
+// Handlers lets external agents use conversations as tools.
+type Handlers struct {
 	Config
 	Conversations *usecase.Service
 	Sessions      *session.Sessions

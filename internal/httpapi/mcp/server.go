@@ -22,7 +22,7 @@ const aboutOwnMCP = "An MCP server over streamable HTTP, for external agents: th
 
 // visit is a request at our own tool server. The tools find it in their context.
 type visit struct {
-	door *Door
+	api  *Handlers
 	call *rest.Call
 	// ctx ends with the request, the key and the server. The one that tools get does not.
 	ctx context.Context
@@ -32,10 +32,10 @@ type visitKey struct{}
 
 // serveOwnMCP lets the library answer. There are no sessions: nothing of one
 // user's can be reached with an id that another one found out.
-func (d *Door) serveOwnMCP(w http.ResponseWriter, req *http.Request, c *rest.Call) error {
+func (d *Handlers) serveOwnMCP(w http.ResponseWriter, req *http.Request, c *rest.Call) error {
 	ctx, release := d.Life.Hold(req.Context(), c)
 	defer release()
-	in := req.Clone(context.WithValue(ctx, visitKey{}, &visit{door: d, call: c, ctx: ctx}))
+	in := req.Clone(context.WithValue(ctx, visitKey{}, &visit{api: d, call: c, ctx: ctx}))
 	in.Body, in.ContentLength = io.NopCloser(bytes.NewReader(c.Raw)), int64(len(c.Raw))
 	in.Header.Set("Content-Type", "application/json")
 	in.Header.Set("Accept", "application/json, text/event-stream") // whoever can read one of them can read our answer
@@ -79,6 +79,6 @@ var ownHandler = sync.OnceValue(func() http.Handler {
 	})
 	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: rest.MaxBody,
-		DisableLocalhostProtection: true, // the door looked at Host and Origin, and knows the names it may have
+		DisableLocalhostProtection: true, // the API handler checked Host and Origin, and knows the names it may have
 	})
 })

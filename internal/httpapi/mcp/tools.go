@@ -58,26 +58,26 @@ func addOwnTools(s *sdk.Server) {
 		func(v *visit, a sendArgs) (json.RawMessage, error) { return v.send(a) })
 	own(s, &sdk.Tool{Name: "read_events", Annotations: reads, Description: "Read the events of a conversation in order: messages, agent actions and their results."},
 		func(v *visit, a eventsArgs) (json.RawMessage, error) {
-			return toolResult(v.door.Queries.Events(v.ctx, v.asker(), a.ConversationID, max(a.After, 0)+1, limitOf(a.Limit)))
+			return toolResult(v.api.Queries.Events(v.ctx, v.asker(), a.ConversationID, max(a.After, 0)+1, limitOf(a.Limit)))
 		})
 	own(s, &sdk.Tool{Name: "get_conversation", Annotations: reads, Description: "Get a conversation: its status, the agent state, and the reason if it failed."},
 		func(v *visit, a oneArgs) (json.RawMessage, error) {
-			return toolResult(v.door.Queries.Conversation(v.ctx, v.asker(), a.ConversationID))
+			return toolResult(v.api.Queries.Conversation(v.ctx, v.asker(), a.ConversationID))
 		})
 	own(s, &sdk.Tool{Name: "list_conversations", Annotations: reads, Description: "List your conversations, newest first."},
 		func(v *visit, a listArgs) (json.RawMessage, error) {
-			return toolResult(v.door.Queries.List(v.ctx, v.asker(), a.Status, a.Query, a.PageID, limitOf(a.Limit)))
+			return toolResult(v.api.Queries.List(v.ctx, v.asker(), a.Status, a.Query, a.PageID, limitOf(a.Limit)))
 		})
 	own(s, &sdk.Tool{Name: "stop_conversation", Annotations: &sdk.ToolAnnotations{IdempotentHint: true, DestructiveHint: &yes}, Description: "Stop a conversation and abort what the agent is doing."},
 		func(v *visit, a oneArgs) (json.RawMessage, error) {
-			return toolResult(v.door.Queries.Stop(v.ctx, v.asker(), a.ConversationID))
+			return toolResult(v.api.Queries.Stop(v.ctx, v.asker(), a.ConversationID))
 		})
 	own(s, &sdk.Tool{Name: "wait_for_turn", Annotations: reads, Description: "Wait until the agent finishes or needs input, and return the conversation. After the timeout the conversation is returned in its current state; see agent_state."},
 		func(v *visit, a waitArgs) (json.RawMessage, error) {
 			if err := v.wait(a); err != nil {
 				return nil, err
 			}
-			return toolResult(v.door.Queries.Conversation(v.ctx, v.asker(), a.ConversationID))
+			return toolResult(v.api.Queries.Conversation(v.ctx, v.asker(), a.ConversationID))
 		})
 	addProposing(s)
 }
@@ -102,7 +102,7 @@ func own[A any](s *sdk.Server, t *sdk.Tool, run func(v *visit, a A) (json.RawMes
 		if err != nil {
 			f := status.Of(err)
 			if f.Status >= 500 {
-				v.door.Logger.Error("tool call failed", "tool", t.Name, "error", err)
+				v.api.Logger.Error("tool call failed", "tool", t.Name, "error", err)
 			}
 			return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: f.Msg}},
 				StructuredContent: api.Problem{Error: f.Msg, MsgID: f.Code}}, nil, nil
@@ -122,14 +122,14 @@ func (v *visit) wait(a waitArgs) error {
 	if a.TimeoutS < 1 || a.TimeoutS > 300 {
 		return api.Invalid("value_error", "Must be a number of seconds from 1 to 300.", "timeout_s")
 	}
-	row, err := v.door.Conversations.Row(v.ctx, v.call.Who.User, session.ID(a.ConversationID))
+	row, err := v.api.Conversations.Row(v.ctx, v.call.Who.User, session.ID(a.ConversationID))
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(v.ctx, time.Duration(a.TimeoutS)*time.Second)
 	defer cancel()
 	for {
-		st, err := v.door.Sessions.Load(ctx, row.ID)
+		st, err := v.api.Sessions.Load(ctx, row.ID)
 		if err == nil && settled(st) {
 			return nil
 		}
@@ -149,7 +149,7 @@ func (v *visit) wait(a waitArgs) error {
 
 // listen waits until there is something new, or for a while.
 func (v *visit) listen(ctx context.Context, st session.State) error {
-	for f, err := range v.door.Hub.Follow(ctx, st.ID, st.Last, live.FollowOptions{Heartbeat: recheck}) {
+	for f, err := range v.api.Hub.Follow(ctx, st.ID, st.Last, live.FollowOptions{Heartbeat: recheck}) {
 		if err != nil || f.Event != live.EventDelta {
 			return err
 		}

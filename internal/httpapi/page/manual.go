@@ -38,7 +38,7 @@ type manualPart struct {
 const searchFile = "search.json"
 
 // serveManual gives the documentation to read, as it was when the program was built.
-func (d *Door) serveManual(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
+func (d *Handlers) serveManual(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
 	name := path.Join(r.PathValue("folder"), r.PathValue("page"))
 	all, err := d.chapters()
 	if err != nil {
@@ -93,7 +93,7 @@ func inParts(all []chapter) []manualPart {
 }
 
 // chapters are the pages that there are, in the order to read them.
-func (d *Door) chapters() ([]chapter, error) {
+func (d *Handlers) chapters() ([]chapter, error) {
 	if d.Built == nil {
 		return nil, noManual()
 	}
@@ -113,7 +113,7 @@ func noManual() error {
 }
 
 // serveManualFile gives what the pages load.
-func (d *Door) serveManualFile(w http.ResponseWriter, name string) error {
+func (d *Handlers) serveManualFile(w http.ResponseWriter, name string) error {
 	text, err := fs.ReadFile(d.Built, path.Join(manualFolder, name))
 	if err != nil {
 		return rest.Fail(http.StatusNotFound, api.CodeNotFound, "File not found in the manual.")

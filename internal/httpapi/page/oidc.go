@@ -32,7 +32,7 @@ const (
 	aboutCallback = "The identity provider redirects the browser here. On an error the browser is redirected to the login page, which shows the error."
 )
 
-func (d *Door) loginOptions(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.LoginOptions, error) {
+func (d *Handlers) loginOptions(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.LoginOptions, error) {
 	if d.SignOn == nil {
 		return api.LoginOptions{}, nil
 	}
@@ -53,7 +53,7 @@ func describeCallback(o *huma.Operation) {
 }
 
 // startSignOn sends the browser to the identity provider.
-func (d *Door) startSignOn(w http.ResponseWriter, r *http.Request, _ *rest.Call, q signOnQuery) error {
+func (d *Handlers) startSignOn(w http.ResponseWriter, r *http.Request, _ *rest.Call, q signOnQuery) error {
 	if d.SignOn == nil {
 		return noSignOn()
 	}
@@ -70,7 +70,7 @@ func (d *Door) startSignOn(w http.ResponseWriter, r *http.Request, _ *rest.Call,
 
 // finishSignOn logs the browser in whom the provider vouches for. The login cookie is for our own pages alone, and a
 // redirect that began elsewhere would come without it: so a page of ours leads on.
-func (d *Door) finishSignOn(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
+func (d *Handlers) finishSignOn(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
 	if d.SignOn == nil {
 		return noSignOn()
 	}
@@ -96,7 +96,7 @@ func noSignOn() error {
 
 // signOnFailed leads to the login page, which has words for the person and knows where another try is to lead. The
 // log has those for the operator.
-func (d *Door) signOnFailed(w http.ResponseWriter, r *http.Request, next string, err error) error {
+func (d *Handlers) signOnFailed(w http.ResponseWriter, r *http.Request, next string, err error) error {
 	why := "failed"
 	for code, cause := range map[string]error{"unavailable": oidc.ErrUnavailable, "expired": oidc.ErrStale, "denied": oidc.ErrDenied,
 		"unverified": oidc.ErrUnverified, "foreign": oidc.ErrForeign, "disabled": access.ErrUserDisabled} {
@@ -121,13 +121,13 @@ func (d *Door) signOnFailed(w http.ResponseWriter, r *http.Request, next string,
 }
 
 // putFlow gives the browser what it must bring back, or takes it away.
-func (d *Door) putFlow(w http.ResponseWriter, r *http.Request, name, value string, life time.Duration) {
+func (d *Handlers) putFlow(w http.ResponseWriter, r *http.Request, name, value string, life time.Duration) {
 	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(life.Seconds()), HttpOnly: true, SameSite: http.SameSiteLaxMode,
 		Secure: d.Guard.Secure(r)})
 }
 
 // freeFlow is the cookie for one more sign-on. Where too many were begun, one of them is given up.
-func (d *Door) freeFlow(r *http.Request) string {
+func (d *Handlers) freeFlow(r *http.Request) string {
 	names := d.flowNames(r)
 	for _, name := range names {
 		if _, err := r.Cookie(name); err != nil {
@@ -139,7 +139,7 @@ func (d *Door) freeFlow(r *http.Request) string {
 
 // takeFlow is what the browser was given for this very sign-on; "" if it has nothing of it. It is good once, and the
 // other ones stay.
-func (d *Door) takeFlow(w http.ResponseWriter, r *http.Request) string {
+func (d *Handlers) takeFlow(w http.ResponseWriter, r *http.Request) string {
 	answer := r.URL.Query()
 	for _, name := range d.flowNames(r) {
 		if c, err := r.Cookie(name); err == nil && d.SignOn.Began(c.Value, answer) {
@@ -152,7 +152,7 @@ func (d *Door) takeFlow(w http.ResponseWriter, r *http.Request) string {
 
 // flowNames have, where that is possible, the prefix by which browsers take the cookie from this very host alone: a
 // neighbour who could plant one might log a visitor in as somebody else.
-func (d *Door) flowNames(r *http.Request) []string {
+func (d *Handlers) flowNames(r *http.Request) []string {
 	first := FlowCookie
 	if d.Guard.Secure(r) {
 		first = rest.OwnPrefix + FlowCookie

@@ -43,7 +43,7 @@ func render(name string, data any) []byte {
 }
 
 // serveLogin is the page like all others; a front end from elsewhere has no login of its own.
-func (d *Door) serveLogin(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
+func (d *Handlers) serveLogin(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
 	if d.PlainLogin() {
 		return d.WriteLogin(w, r, http.StatusOK)
 	}
@@ -51,12 +51,12 @@ func (d *Door) serveLogin(w http.ResponseWriter, r *http.Request, c *rest.Call) 
 }
 
 // PlainLogin is true where the web page is not there to log in with.
-func (d *Door) PlainLogin() bool { return d.FrontEnd || d.ui == nil }
+func (d *Handlers) PlainLogin() bool { return d.FrontEnd || d.ui == nil }
 
 // WriteLogin lets a person log in, at the login page's address or in place of what they
 // asked for. A link on another site leads here even who is logged in, since browsers keep
 // the cookie back then; the page finds out and goes where the link leads.
-func (d *Door) WriteLogin(w http.ResponseWriter, r *http.Request, status int) error {
+func (d *Handlers) WriteLogin(w http.ResponseWriter, r *http.Request, status int) error {
 	site := r.Header.Get("Sec-Fetch-Site")
 	astray := status != http.StatusOK && (site == "cross-site" || site == "same-site")
 	switch {
@@ -69,12 +69,12 @@ func (d *Door) WriteLogin(w http.ResponseWriter, r *http.Request, status int) er
 	}
 }
 
-func (d *Door) serveDocs(w http.ResponseWriter, _ *http.Request, _ *rest.Call) error {
+func (d *Handlers) serveDocs(w http.ResponseWriter, _ *http.Request, _ *rest.Call) error {
 	return writePage(w, http.StatusOK, d.Docs())
 }
 
 // serveAsset gives the pages' style and script.
-func (*Door) serveAsset(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
+func (*Handlers) serveAsset(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
 	kinds := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 	name := r.PathValue("name")
 	kind := kinds[path.Ext(name)]
@@ -88,7 +88,7 @@ func (*Door) serveAsset(w http.ResponseWriter, r *http.Request, _ *rest.Call) er
 }
 
 // login trades a ticket or a key for a cookie that scripts cannot read and other sites cannot send.
-func (d *Door) login(ctx context.Context, c *rest.Call, _ rest.None, in api.Login) (api.Me, error) {
+func (d *Handlers) login(ctx context.Context, c *rest.Call, _ rest.None, in api.Login) (api.Me, error) {
 	trade := d.Gate.Redeem
 	proof, ok := in.Ticket.Get()
 	if !ok {
@@ -105,7 +105,7 @@ func (d *Door) login(ctx context.Context, c *rest.Call, _ rest.None, in api.Logi
 	return api.Me{User: who.User, Admin: who.Admin}, nil
 }
 
-func (d *Door) logout(_ context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Accepted, error) {
+func (d *Handlers) logout(_ context.Context, c *rest.Call, _ rest.None, _ rest.None) (api.Accepted, error) {
 	if cookie, err := d.Guard.LoginOf(c.HTTP); err == nil {
 		d.Gate.Logout(cookie.Value)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Routes are the pages, and how browsers log in.
-func (d *Door) Routes() []rest.Route {
+func (d *Handlers) Routes() []rest.Route {
 	return []rest.Route{
 		rest.Op(rest.Route{Method: "GET", Path: "/api/login/options", ID: "loginOptions", Tag: rest.TagKeys, Public: true, Summary: "List login methods"}, d.loginOptions),
 		rest.Op(rest.Route{Method: "POST", Path: "/api/login", ID: "login", Tag: rest.TagKeys, Public: true, Summary: "Exchange a login ticket or a key for a session cookie"}, d.login),
@@ -41,8 +41,8 @@ type Config struct {
 	SignOn *oidc.SignOn
 }
 
-// Door serves the web page, the manual and the plain pages, and logs browsers in.
-type Door struct {
+// Handlers serves the web page, the manual and the plain pages, and logs browsers in.
+type Handlers struct {
 	Config
 	Version  string
 	Gate     *access.Gate
@@ -59,8 +59,8 @@ type Door struct {
 	ui *site
 }
 
-// New completes a door with the page as it was built.
-func New(d Door) (*Door, error) {
+// New completes d with the page as it was built.
+func New(d Handlers) (*Handlers, error) {
 	var err error
 	d.ui, err = newPage(d.Built)
 	return &d, err

@@ -83,7 +83,7 @@ func packed(text []byte) []byte {
 
 // servePage answers all addresses of the page alike; what is to be seen there the page
 // finds out by itself. There is nothing in it that is not for everybody.
-func (d *Door) servePage(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
+func (d *Handlers) servePage(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
 	if d.ui == nil {
 		return writePage(w, http.StatusServiceUnavailable, render("unbuilt.html", map[string]any{"Root": rest.RootOf(r)}))
 	}
@@ -95,7 +95,7 @@ func (d *Door) servePage(w http.ResponseWriter, r *http.Request, _ *rest.Call) e
 }
 
 // WriteMissing is the page, which says that there is nothing; who is not logged in sees the login.
-func (d *Door) WriteMissing(w http.ResponseWriter, r *http.Request, stranger *rest.Fault) error {
+func (d *Handlers) WriteMissing(w http.ResponseWriter, r *http.Request, stranger *rest.Fault) error {
 	if stranger != nil {
 		return d.WriteLogin(w, r, stranger.Status)
 	}
@@ -119,7 +119,7 @@ const (
 	VisitorUnknown = ""
 )
 
-func (d *Door) visitor(r *http.Request) (string, error) {
+func (d *Handlers) visitor(r *http.Request) (string, error) {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "none", "same-origin":
 	default:
@@ -143,7 +143,7 @@ func (d *Door) visitor(r *http.Request) (string, error) {
 
 // writeUI sends the document. Its links are relative to a base, because a proxy may have
 // put a path before ours that we do not know.
-func (d *Door) writeUI(w http.ResponseWriter, r *http.Request, status int, as string) error {
+func (d *Handlers) writeUI(w http.ResponseWriter, r *http.Request, status int, as string) error {
 	nonce := rand.Text()
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -160,7 +160,7 @@ func (d *Door) writeUI(w http.ResponseWriter, r *http.Request, status int, as st
 
 // uiPolicy is what the page may do: run its own scripts and talk to us alone, whatever an
 // agent writes into a conversation. Its editor makes styles, which have the nonce.
-func (d *Door) uiPolicy(nonce string) string {
+func (d *Handlers) uiPolicy(nonce string) string {
 	return strings.Join([]string{"default-src 'none'", "script-src 'self'", "style-src 'self' 'nonce-" + nonce + "'",
 		"img-src 'self' data: blob:", "media-src 'self' blob:", "font-src 'self'", "connect-src 'self'", "frame-src " + d.Frames,
 		"form-action 'self'", "base-uri 'self'", "frame-ancestors 'none'"}, "; ")
@@ -168,7 +168,7 @@ func (d *Door) uiPolicy(nonce string) string {
 
 // serveUI gives the page's files. Their names change with their content, so browsers may
 // keep them.
-func (d *Door) serveUI(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
+func (d *Handlers) serveUI(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
 	name := r.PathValue("name")
 	if d.ui == nil || d.ui.packed[name] == nil {
 		return rest.Fail(http.StatusNotFound, api.CodeNotFound, "File not found.")

@@ -11,7 +11,7 @@
 // business: where they lead is a new request.
 //
 // What a tunnel carries is not looked into, with one exception: where an
-// allowlist rules, one allowed host of a large provider must not be the door to
+// allowlist rules, one allowed host of a large provider must not give access to
 // all others. There a tunnel must begin with TLS that asks for the host it was
 // opened to (SNI), or with a plain HTTP request; these are taken out of the
 // tunnel, and each must name the host. A client that names no host is refused,

@@ -161,7 +161,7 @@ func (p *Proxy) returned(resp *http.Response) error {
 // maxErrorText is how much of an error page a sandbox is shown.
 const maxErrorText = 64 << 10
 
-// closed says that the token does not open the door. It is never the status for
+// closed says that the host does not accept the token. It is never the status for
 // which git would ask for another one.
 func (p *passage) closed(resp *http.Response) error {
 	why := fmt.Sprintf("the stored token for %s was not accepted: it may have expired or been revoked, or has no access to %s. Store a new one in the settings", p.Site.Host, p.Repository)

@@ -34,7 +34,7 @@ func (r *rig) codeOf(s *sdk.ClientSession, name string, args any) string {
 
 // begin is the code with which a trigger is refused.
 func (r *rig) begin(repository string) string {
-	err := trigger.Begin(r.door.Conversations.Service)(r.t.Context(), trigger.Start{ID: session.NewID(), User: "ada", Provider: "github", Repository: repository, Text: "fix it", Key: strings.Repeat("0", 64)})
+	err := trigger.Begin(r.api.Conversations.Service)(r.t.Context(), trigger.Start{ID: session.NewID(), User: "ada", Provider: "github", Repository: repository, Text: "fix it", Key: strings.Repeat("0", 64)})
 	var refused *trigger.RefusedError
 	if errors.As(err, &refused) {
 		return refused.Code
@@ -57,8 +57,8 @@ func posted(t *testing.T, a answer) string {
 	return decoded[api.ConversationError](t, a).MsgID
 }
 
-// What keeps a conversation from being created is refused with the same code at every door.
-func TestDoorsRefuseCreation(t *testing.T) {
+// What keeps a conversation from being created is refused with the same code at every entry point.
+func TestEntryPointsRefuseCreation(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings, repository, code string
 	}{
@@ -87,9 +87,9 @@ func TestDoorsRefuseCreation(t *testing.T) {
 				"MCP":     r.codeOf(r.agentOf("ada"), "create_conversation", object{"message": "fix it", "repository": c.repository}),
 				"trigger": r.begin(c.repository),
 			}
-			for door, code := range got {
+			for entry, code := range got {
 				if code != c.code {
-					t.Errorf("%s: %q, want %q", door, code, c.code)
+					t.Errorf("%s: %q, want %q", entry, code, c.code)
 				}
 			}
 			if n := len(r.rows("ada")); c.code != "" && n > 0 {
@@ -99,8 +99,8 @@ func TestDoorsRefuseCreation(t *testing.T) {
 	}
 }
 
-// What cannot be said or decided in a conversation is refused with the same code at every door.
-func TestDoorsRefuseActions(t *testing.T) {
+// What cannot be said or decided in a conversation is refused with the same code at every entry point.
+func TestEntryPointsRefuseActions(t *testing.T) {
 	r := newSocketRig(t, tune{rules: func(c *usecase.Config) {
 		c.Models.Blind = func(string) string { return v0.ImagesUnsupported }
 	}})
@@ -124,10 +124,10 @@ func TestDoorsRefuseActions(t *testing.T) {
 	const empty, picture, approve = `{"action":"message","args":{"content":" "}}`,
 		`{"action":"message","args":{"content":"see","image_urls":["data:image/png;base64,R0lGODlh"]}}`,
 		`{"action":"change_agent_state","args":{"agent_state":"user_confirmed"}}`
-	refused := func(door, code, want string) {
+	refused := func(entry, code, want string) {
 		t.Helper()
 		if code != want {
-			t.Errorf("%s: %q, want %q", door, code, want)
+			t.Errorf("%s: %q, want %q", entry, code, want)
 		}
 	}
 	for _, missing := range []string{"unknown", gone} {

@@ -19,16 +19,16 @@ import (
 	"deckhand/internal/store/sqlite"
 )
 
-// The door in this process, without a network and without an agent, to find out
+// The API handler in this process, without a network and without an agent, to find out
 // where the time of a request goes:
 //
-//	go test ./bench -run '^$' -bench Door -cpuprofile cpu.out -memprofile mem.out
+//	go test ./bench -run '^$' -bench API -cpuprofile cpu.out -memprofile mem.out
 
-// door is the handler on a real store, with the key to use.
-func door(b *testing.B) (*httpapi.Door, string) {
+// handler is the API handler on a real store, with the key to use.
+func handler(b *testing.B) (*httpapi.Handler, string) {
 	ctx := context.Background()
 	dir := b.TempDir()
-	db, err := sqlite.Open(ctx, filepath.Join(dir, "door.db"), sqlite.Options{})
+	db, err := sqlite.Open(ctx, filepath.Join(dir, "api.db"), sqlite.Options{})
 	must(b, err)
 	b.Cleanup(func() { _ = db.Close() })
 	keyring, err := secret.OpenKeyring(ctx, dir, "", db)
@@ -82,12 +82,12 @@ func post(b *testing.B, d http.Handler, key, path, body string) {
 	}
 }
 
-func BenchmarkDoor(b *testing.B) {
+func BenchmarkAPI(b *testing.B) {
 	for name, r := range map[string][2]string{
 		"create": {creationPath, withMessage}, "createEmpty": {creationPath, withNothing}, "settings": {settingsPath, someSettings},
 	} {
 		b.Run(name, func(b *testing.B) {
-			d, key := door(b)
+			d, key := handler(b)
 			post(b, d, key, settingsPath, someSettings)
 			b.ReportAllocs()
 			if path := r[0]; path == settingsPath { // changes of one user's settings exclude each other

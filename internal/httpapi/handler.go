@@ -21,7 +21,7 @@ import (
 	"deckhand/internal/httpapi/rest"
 )
 
-// Config is what the door needs. What it must not know by import (models,
+// Config is what the handler needs. What it must not know by import (models,
 // stores, the loop) it gets as functions.
 type Config struct {
 	// Conversations is where conversations are; Account, Files, Git, Hooks, Page, Legacy and MCP
@@ -48,7 +48,7 @@ type Config struct {
 	Logger    *slog.Logger
 }
 
-// Server is what the door tells of the process.
+// Server is what the API tells about the process.
 type Server struct {
 	Version string
 	// Ready says what keeps the server from working, or nil.
@@ -78,8 +78,8 @@ type Finished struct {
 	Stream bool
 }
 
-// Door is the HTTP handler.
-type Door struct {
+// Handler answers all HTTP requests.
+type Handler struct {
 	Config
 	mux      *http.ServeMux
 	routes   []rest.Route
@@ -93,24 +93,24 @@ type Door struct {
 	lastUsed      atomic.Int64
 	pending       atomic.Int64
 	intake        *rest.Intake
-	files         *files.Door
-	git           *git.Door
-	hooks         *hooks.Door
-	ports         *forward.Door
-	pages         *page.Door
+	files         *files.Handlers
+	git           *git.Handlers
+	hooks         *hooks.Handlers
+	ports         *forward.Handlers
+	pages         *page.Handlers
 	cpu           cpuMeter
-	legacy        *legacy.Door
-	conversations *conversations.Door
-	account       *account.Door
-	mcp           *mcp.Door
+	legacy        *legacy.Handlers
+	conversations *conversations.Handlers
+	account       *account.Handlers
+	mcp           *mcp.Handlers
 	// life ends with Close, and with it all streams.
 	life  rest.Lifetime
 	close context.CancelFunc
 }
 
-// New makes the door. It panics on a mistake in the route table or the page, which any test finds.
-func New(c Config) *Door {
-	d := &Door{Config: c, mux: http.NewServeMux(), schemas: rest.NewSchemas(), started: time.Now(),
+// New makes the handler. It panics on a mistake in the route table or the page, which any test finds.
+func New(c Config) *Handler {
+	d := &Handler{Config: c, mux: http.NewServeMux(), schemas: rest.NewSchemas(), started: time.Now(),
 		intake: rest.NewIntake(c.Bodies)}
 	d.life.Gate = c.Access.Gate
 	d.life.Closing, d.close = context.WithCancel(context.Background())
@@ -120,7 +120,7 @@ func New(c Config) *Door {
 	}
 	d.guard = rest.NewGuard(c.Access, d.Logger)
 	d.lastUsed.Store(time.Now().UnixNano())
-	d.openDoors(c)
+	d.makeHandlers(c)
 	d.routes = d.table()
 	d.taken = firstParts(d.routes, oursAlone)
 	for i := range d.routes {
@@ -135,20 +135,20 @@ func New(c Config) *Door {
 	return d
 }
 
-// openDoors makes the doors of all subjects. What one needs of another it is given as a function.
-func (d *Door) openDoors(c Config) {
+// makeHandlers makes the handlers of all subjects. What one needs of another is passed as a function.
+func (d *Handler) makeHandlers(c Config) {
 	core, gate, frontEnd, frames := c.Conversations, c.Access.Gate, c.Legacy.FrontEnd != nil, c.Forwarding.Frames()
-	d.files = &files.Door{Config: c.Files, Conversations: core.Service, Sessions: core.Sessions, Retries: c.Retries, Life: d.life, Logger: d.Logger}
-	d.git = &git.Door{Config: c.Git, Settings: core.Settings, Redact: c.Account.Redact, Life: d.life, Logger: d.Logger}
-	d.hooks = &hooks.Door{Config: c.Hooks, Gate: gate, Intake: d.intake}
-	d.ports = forward.New(forward.Door{Forwarding: c.Forwarding, Workspaces: c.Files.Workspaces, Index: core.Index, Gate: gate, Guard: d.guard, Life: d.life, Logger: d.Logger,
+	d.files = &files.Handlers{Config: c.Files, Conversations: core.Service, Sessions: core.Sessions, Retries: c.Retries, Life: d.life, Logger: d.Logger}
+	d.git = &git.Handlers{Config: c.Git, Settings: core.Settings, Redact: c.Account.Redact, Life: d.life, Logger: d.Logger}
+	d.hooks = &hooks.Handlers{Config: c.Hooks, Gate: gate, Intake: d.intake}
+	d.ports = forward.New(forward.Handlers{Forwarding: c.Forwarding, Workspaces: c.Files.Workspaces, Index: core.Index, Gate: gate, Guard: d.guard, Life: d.life, Logger: d.Logger,
 		WorkspaceOf: d.files.WorkspaceOf, FrontEnd: frontEnd, Via: "deckhand-" + requestID()})
 	var err error
-	if d.pages, err = page.New(page.Door{Config: c.Page, Version: c.Server.Version, Gate: gate, Guard: d.guard, Settings: core.Settings, Logger: d.Logger,
+	if d.pages, err = page.New(page.Handlers{Config: c.Page, Version: c.Server.Version, Gate: gate, Guard: d.guard, Settings: core.Settings, Logger: d.Logger,
 		Frames: frames, FrontEnd: frontEnd}); err != nil {
 		panic(err)
 	}
-	d.legacy = legacy.New(legacy.Door{Config: c.Legacy, Conversations: core.Service, Log: core.Log, Hub: core.Hub, Gate: gate, Unlimited: c.Access.Unlimited,
+	d.legacy = legacy.New(legacy.Handlers{Config: c.Legacy, Conversations: core.Service, Log: core.Log, Hub: core.Hub, Gate: gate, Unlimited: c.Access.Unlimited,
 		Guard: d.guard, Intake: d.intake, Life: d.life, Logger: d.Logger, Frames: frames,
 		Used: func() { d.lastUsed.Store(time.Now().UnixNano()) },
 		Identify: func(w http.ResponseWriter, r *http.Request) *rest.Fault {
@@ -156,23 +156,23 @@ func (d *Door) openDoors(c Config) {
 			return f
 		},
 		WriteLogin: d.pages.WriteLogin})
-	d.conversations = conversations.New(conversations.Door{Config: core, Schemas: d.schemas, Life: d.life, Logger: d.Logger, Prefix: d.guard.Prefix,
+	d.conversations = conversations.New(conversations.Handlers{Config: core, Schemas: d.schemas, Life: d.life, Logger: d.Logger, Prefix: d.guard.Prefix,
 		PageKey: d.legacy.PageKey, Stopped: d.legacy.EndAfter})
-	d.account = &account.Door{Config: c.Account, Conversations: core.Service, Settings: core.Settings, Gate: gate, Life: d.life, Logger: d.Logger,
+	d.account = &account.Handlers{Config: c.Account, Conversations: core.Service, Settings: core.Settings, Gate: gate, Life: d.life, Logger: d.Logger,
 		SignsOn: c.Page.SignOn != nil, CheckTokens: d.git.CheckTokens, FromLegacyPage: d.legacy.FromPage}
-	d.mcp = &mcp.Door{Config: c.MCP, Conversations: core.Service, Sessions: core.Sessions, Hub: core.Hub, Queries: d.conversations, Retries: c.Retries, Schemas: d.schemas,
+	d.mcp = &mcp.Handlers{Config: c.MCP, Conversations: core.Service, Sessions: core.Sessions, Hub: core.Hub, Queries: d.conversations, Retries: c.Retries, Schemas: d.schemas,
 		Life: d.life, Logger: d.Logger}
 }
 
 // Pending is how many requests are being answered, streams not counted.
-func (d *Door) Pending() int { return int(d.pending.Load()) }
+func (d *Handler) Pending() int { return int(d.pending.Load()) }
 
 // anything is the mux's pattern for what is not in the table.
 const anything = "/"
 
 // Close ends all streams, so that the server can stop; other requests are not
 // touched. Readers resume elsewhere, from the last event they saw.
-func (d *Door) Close() {
+func (d *Handler) Close() {
 	d.close()
 	d.legacy.Close()
 }
