@@ -15,7 +15,7 @@ import (
 func tidy() map[string]string {
 	return map[string]string{
 		"go.mod":                         "module deckhand\n\ngo 1.26.0\n",
-		"README.md":                      "Read [the walk](docs/walk.md#door), [this](#below), [that](https://example.com/x.md).\n",
+		"README.md":                      "Read [the walk](docs/walk.md#start), [this](#below), [that](https://example.com/x.md).\n",
 		"docs/walk.md":                   "Back to [the start](../README.md). Not a link: `[x](gone.md)`.\n```\n[y](gone.md)\n```\n",
 		"api/api.go":                     "// Package api is the contract that travels over the wire.\npackage api\n\nimport \"encoding/json\"\n\nvar _ json.Marshaler\n",
 		"internal/session/session.go":    "// Package session is the core: events, their fold, and rules on it.\npackage session\n",
@@ -23,7 +23,7 @@ func tidy() map[string]string {
 		"internal/session/memlog/m.go":   "// Package memlog is a log in memory, for tests and for trying out.\npackage memlog\n\nimport _ \"deckhand/internal/session\"\n",
 		"internal/store/sqlite/s.go":     "// Package sqlite keeps the log and the small stores in one SQLite file.\npackage sqlite\n\nimport (\n\t_ \"deckhand/internal/session\"\n\t_ \"deckhand/internal/store/sqlite/migrations\"\n\t_ \"modernc.org/sqlite\"\n)\n",
 		"internal/httpapi/e2e_test.go":   "package httpapi_test\n\nimport _ \"deckhand/internal/store/sqlite\"\n",
-		"internal/httpapi/httpapi.go":    "// Package httpapi is the door: it checks keys and answers requests.\npackage httpapi\n\nimport _ \"deckhand/internal/session\"\n",
+		"internal/httpapi/httpapi.go":    "// Package httpapi is the HTTP API: it checks keys and answers requests.\npackage httpapi\n\nimport _ \"deckhand/internal/session\"\n",
 		"cmd/deckhand/main.go":           "// Command deckhand is the server and the tools around it.\npackage main\n\nimport _ \"deckhand/internal/store/sqlite\"\n",
 		"internal/live/clock_test.go":    "// Package live follows a session as it grows and tells readers.\npackage live\n\nimport (\n\t\"testing\"\n\t\"testing/synctest\"\n\t\"time\"\n)\n\nfunc TestBubble(t *testing.T) {\n\tsynctest.Test(t, func(t *testing.T) { time.Sleep(time.Hour) })\n}\n",
 		"tools/go.mod":                   "module deckhand/tools\n",
@@ -142,6 +142,13 @@ func TestRulesCatch(t *testing.T) {
 	long := func(lines int) string {
 		return doc + "\nfunc f() {\n" + strings.Repeat("\t_ = 0\n", lines) + "}\n"
 	}
+	imports := func(n int) string {
+		src := "package x\n\nimport (\n"
+		for i := range n {
+			src += fmt.Sprintf("\t_ \"deckhand/internal/y%d\"\n", i)
+		}
+		return src + ")\n"
+	}
 	sleep := func(imp, call string) string {
 		return "package x\n\nimport " + imp + "\"time\"\n\nvar unused int\n\nfunc f() { " + call + " }\n"
 	}
@@ -158,6 +165,8 @@ func TestRulesCatch(t *testing.T) {
 		"long package":      {packages, "internal/x/x.go", long(packageMax), "internal/x", "wanted at most 2500"},
 		"long main":         {packages, "cmd/deckhand/x.go", long(2000), "cmd/deckhand", "wanted at most 2000"},
 		"needless limit":    {packages, "internal/risk/x.go", long(10), "internal/risk", "remove it from packageLimits"},
+		"many imports":      {ownImports, "internal/x/x.go", imports(importMax + 1), "internal/x", "wanted at most 12"},
+		"needless imports":  {ownImports, "internal/profile/x.go", imports(3), "internal/profile", "remove it from importLimits"},
 		"long functions":    {functions, "internal/x/x.go", long(funcP95), "internal/x/x.go", "67 lines"},
 		"sleep in a test":   {sleeps, "internal/x/x_test.go", sleep("", "time.Sleep(1)"), "internal/x/x_test.go:7", "time.Sleep"},
 		"sleep by alias":    {sleeps, "internal/x/x_test.go", sleep("t ", "t.Sleep(1)"), "internal/x/x_test.go:7", "time.Sleep"},

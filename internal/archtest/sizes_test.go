@@ -36,7 +36,19 @@ var packageLimits = map[string]int{
 	"internal/v0":                   3600,
 }
 
+// importMax is how many packages of ours a package imports at most. cmd wires and
+// bench measures everything, so neither is bound.
+const importMax = 12
+
+// importLimits are the packages with more. Numbers here only go down, and no package is added.
+var importLimits = map[string]int{
+	"internal/cli":            13,
+	"internal/profile":        34,
+	"internal/sandbox/runner": 13,
+}
+
 const (
+	whyImports  = "a package that needs this many others decides too much: hand it what it needs as a function, or give its second idea a package"
 	whyPackages = "a large package collects what has no better place: name its second idea and give it a package"
 	whyMain     = "main turns flags into a config and wires; what decides, computes or talks to people belongs in a package that can be tested without a process"
 	whyFiles    = "a long file usually holds two ideas: name the second one and give it a file"
@@ -121,6 +133,35 @@ func packages(t *tree) []finding {
 	return found
 }
 
+// ownImports finds packages that import too many others of ours, and limits that are not needed any more.
+func ownImports(t *tree) []finding {
+	var found []finding
+	for _, p := range t.pkgs {
+		if p.name == "main" || within(p.dir, "bench") {
+			continue
+		}
+		own := map[string]bool{}
+		for _, f := range p.files {
+			if f.test {
+				continue
+			}
+			for imp := range t.imports(f) {
+				if dir, ours := t.ours(imp); ours {
+					own[dir] = true
+				}
+			}
+		}
+		limit, listed := importLimits[p.dir]
+		switch {
+		case len(own) > max(limit, importMax):
+			found = append(found, finding{p.dir, fmt.Sprintf("%d own imports, wanted at most %d", len(own), max(limit, importMax)), whyImports})
+		case listed && len(own) <= importMax:
+			found = append(found, finding{p.dir, fmt.Sprintf("%d own imports: remove it from importLimits", len(own)), whyImports})
+		}
+	}
+	return found
+}
+
 // files finds files that are too long, alone or on the whole.
 func files(t *tree) []finding {
 	var found []finding
@@ -163,5 +204,7 @@ func TestFileSizes(t *testing.T) {
 }
 
 func TestPackageSizes(t *testing.T) { report(t, packages(repository(t))) }
+
+func TestOwnImports(t *testing.T) { report(t, ownImports(repository(t))) }
 
 func TestFunctionSizes(t *testing.T) { report(t, functions(repository(t))) }
