@@ -3,6 +3,7 @@
 package clip
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -59,6 +60,24 @@ func Middle(s string, n int) string {
 	}
 	half := max((n-8)/2, 1)
 	return Start(s, half) + " […] " + End(s, half)
+}
+
+// MiddleRunes returns s in at most n characters: if it has more, its middle is
+// replaced by a note that counts what is left out.
+func MiddleRunes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	note := []rune(fmt.Sprintf("\n[… %d characters are left out …]\n", len(r)-n))
+	keep := n - len(note)
+	if keep < 2 {
+		return string(r[:max(n-1, 0)]) + mark
+	}
+	return string(r[:keep-keep/2]) + string(note) + string(r[len(r)-keep/2:])
 }
 
 // Line returns s on one line: each run of white space becomes one space.

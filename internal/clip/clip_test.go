@@ -55,3 +55,17 @@ func TestValidStaysValid(t *testing.T) {
 		}
 	}
 }
+
+// The note counts to the length.
+func TestMiddleRunes(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int{0, 1, 5, 40, 100, 999, 1000} {
+		got := clip.MiddleRunes(strings.Repeat("ä", 1000), most)
+		if n := utf8.RuneCountInString(got); n > max(most, 1) || most == 1000 && n != 1000 {
+			t.Errorf("%d characters, want %d", n, most)
+		}
+	}
+	if got := clip.MiddleRunes("a"+strings.Repeat("x", 500)+"z", 100); !strings.HasPrefix(got, "ax") || !strings.HasSuffix(got, "xz") || !strings.Contains(got, "402 characters are left out") {
+		t.Error(got)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"deckhand/internal/clip"
 )
 
 // Thread is an issue or a pull request.
@@ -70,12 +72,7 @@ func Present(names ...string) []string {
 }
 
 // Clip shortens a text to so many bytes, at a whole character.
-func Clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "")
-}
+func Clip(s string, n int) string { return clip.Start(s, n) }
 
 // HubSigned checks a signature of the body in one of the headers: hexadecimal,
 // with the name of the hash before it or without. SHA-1 is not good enough.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/tool"
 	"deckhand/internal/tool/browse/chromium"
@@ -139,7 +140,7 @@ func (r *round) run(ctx context.Context, steps []script.Step) (tool.Result, erro
 		if lost := r.lost(ctx, err); lost != nil {
 			return tool.Result{}, lost
 		}
-		r.problem = fmt.Sprintf("%s: %v", cut(step.Source, 500), r.explain(err))
+		r.problem = fmt.Sprintf("%s: %v", clip.MiddleRunes(step.Source, 500), r.explain(err))
 		if left := len(steps) - i - 1; left > 0 {
 			r.problem += fmt.Sprintf(" (%d more were not done)", left)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/tool"
 	"deckhand/internal/tool/browse/page"
 )
@@ -58,14 +59,14 @@ func (r *round) words(s page.State) string {
 	var head strings.Builder
 	say := func(format string, a ...any) { fmt.Fprintf(&head, "["+format+"]\n", a...) }
 	if r.problem != "" {
-		say("Error: %s", oneLine(r.problem))
+		say("Error: %s", clip.Line(r.problem))
 	}
 	for _, n := range r.notes {
-		say("%s", oneLine(n))
+		say("%s", clip.Line(n))
 	}
-	say("Current URL: %s", oneLine(s.URL))
+	say("Current URL: %s", clip.Line(s.URL))
 	if s.Title != "" {
-		say("Title: %s", oneLine(s.Title))
+		say("Title: %s", clip.Line(s.Title))
 	}
 	if s.Status >= 400 {
 		say("HTTP status: %d", s.Status)
@@ -76,7 +77,7 @@ func (r *round) words(s page.State) string {
 			if i == s.Active {
 				active = " (active)"
 			}
-			say("Tab %d%s: %s %s", i, active, oneLine(cut(t.URL, 200)), oneLine(cut(t.Title, 100)))
+			say("Tab %d%s: %s %s", i, active, clip.Line(clip.MiddleRunes(t.URL, 200)), clip.Line(clip.MiddleRunes(t.Title, 100)))
 		}
 	}
 	if s.Focused != "" {
@@ -87,7 +88,7 @@ func (r *round) words(s page.State) string {
 	}
 	body := head.String()
 	for _, text := range r.text {
-		body += section("text", cut(text, maxRead/len(r.text)))
+		body += section("text", clip.MiddleRunes(text, maxRead/len(r.text)))
 	}
 	name := "elements"
 	if s.TextOnly {
@@ -95,7 +96,7 @@ func (r *round) words(s page.State) string {
 	}
 	frame := section(name, "")
 	room := maxText - utf8.RuneCountInString(body) - utf8.RuneCountInString(frame)
-	return body + section(name, cut(s.Tree, max(room, 0)))
+	return body + section(name, clip.MiddleRunes(s.Tree, max(room, 0)))
 }
 
 // end is the last line of a section.
@@ -105,21 +106,4 @@ const end = "--- End ---"
 func section(name, text string) string {
 	text = strings.ReplaceAll(strings.TrimRight(text, "\n"), end, "---")
 	return "--- Page " + name + " ---\n" + text + "\n" + end + "\n"
-}
-
-// oneLine keeps what a page wrote from looking like a line of ours.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// cut takes out the middle of a text that has too many characters.
-func cut(s string, most int) string {
-	r := []rune(strings.ToValidUTF8(s, "\uFFFD"))
-	if len(r) <= most {
-		return string(r)
-	}
-	note := []rune(fmt.Sprintf("\n[… %d characters are left out …]\n", len(r)-most))
-	if most <= len(note)+2 {
-		return string(r[:max(most-1, 0)]) + "…"
-	}
-	keep := most - len(note)
-	return string(r[:keep-keep/2]) + string(note) + string(r[len(r)-keep/2:])
 }

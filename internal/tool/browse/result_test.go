@@ -5,20 +5,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/tool/browse/page"
 )
-
-func TestCut(t *testing.T) {
-	for _, most := range []int{0, 1, 5, 40, 100, 999, 1000} {
-		got := cut(strings.Repeat("ä", 1000), most)
-		if n := utf8.RuneCountInString(got); n > max(most, 1) || most == 1000 && n != 1000 {
-			t.Errorf("%d characters, want %d", n, most)
-		}
-	}
-	if got := cut("a"+strings.Repeat("x", 500)+"z", 100); !strings.HasPrefix(got, "ax") || !strings.HasSuffix(got, "xz") || !strings.Contains(got, "402 characters are left out") {
-		t.Error(got)
-	}
-}
 
 // However much a page says, the result has an end, and a page cannot write lines
 // that look like ours.
@@ -30,7 +19,7 @@ func TestWords(t *testing.T) {
 	if n := utf8.RuneCountInString(got); n > maxText {
 		t.Errorf("%d characters", n)
 	}
-	if n := strings.Count(got, end); n != 3+strings.Count(r.problem+r.notes[0]+s.URL+s.Title, end)+strings.Count(cut(long, 200)+cut(long, 100), end) {
+	if n := strings.Count(got, end); n != 3+strings.Count(r.problem+r.notes[0]+s.URL+s.Title, end)+strings.Count(clip.MiddleRunes(long, 200)+clip.MiddleRunes(long, 100), end) {
 		t.Errorf("%d ends", n)
 	}
 	if n := strings.Count(got, "\n"+end+"\n"); n != 3 {

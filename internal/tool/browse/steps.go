@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/tool/browse/page"
 	"deckhand/internal/tool/browse/script"
@@ -136,7 +137,7 @@ func (r *round) visitURL(ctx context.Context, t *page.Tab, url string) error {
 	case "http", "https", "file", "data", "about", "blob", "view-source":
 	default:
 		if found && !strings.Contains(scheme, ".") && scheme != "localhost" {
-			return fmt.Errorf("addresses begin with http:, https: or file:, and %s: is none of them", cut(scheme, 50))
+			return fmt.Errorf("addresses begin with http:, https: or file:, and %s: is none of them", clip.MiddleRunes(scheme, 50))
 		}
 		url = "http://" + url
 	}

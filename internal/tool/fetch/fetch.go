@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/tool"
 )
@@ -123,7 +124,7 @@ func (t *Tool) Run(ctx context.Context, _ tool.Box, call tool.Call) (tool.Result
 	case err != nil:
 		r = tool.Failf("%s cannot be fetched: %v.", p.url, err)
 	case p.status >= 400:
-		r = tool.Failf("%s answered %d %s.\n\n%s", p.url, p.status, http.StatusText(p.status), clip(p.text, maxError))
+		r = tool.Failf("%s answered %d %s.\n\n%s", p.url, p.status, http.StatusText(p.status), clip.Runes(p.text, maxError))
 	default:
 		r = p.part(a.StartIndex, length)
 	}
@@ -243,5 +244,5 @@ func explain(ctx context.Context, err error) error {
 	if errors.As(err, &unknown) {
 		return fmt.Errorf("its certificate is not trusted: %w", unknown.Err)
 	}
-	return errors.New(strings.TrimSuffix(strings.TrimPrefix(clip(err.Error(), 500), "deckhand: "), "."))
+	return errors.New(strings.TrimSuffix(strings.TrimPrefix(clip.Runes(err.Error(), 500), "deckhand: "), "."))
 }

@@ -65,7 +65,7 @@ func (p page) part(start, length int) tool.Result {
 		return tool.Failf("%s has %d characters, so nothing begins at start_index %d.", p.url, total, start)
 	}
 	from := offset(p.text, start)
-	shown := clip(p.text[from:], length)
+	shown := p.text[from:][:offset(p.text[from:], length)]
 	out := "Contents of " + p.url + ":\n\n" + shown
 	end := start + utf8.RuneCountInString(shown)
 	switch {
@@ -86,12 +86,4 @@ func offset(s string, n int) int {
 		n--
 	}
 	return len(s)
-}
-
-// clip is the first n characters.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return s[:offset(s, n)]
 }

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"deckhand/api"
+	"deckhand/internal/clip"
 	"deckhand/internal/secret"
 	"deckhand/internal/settings"
 	"deckhand/internal/tool"
@@ -166,7 +167,7 @@ func (s Server) scrub(text string) string {
 	for _, v := range s.hidden() {
 		text = strings.ReplaceAll(text, v, secret.Mask)
 	}
-	return shorten(strings.ToValidUTF8(strings.TrimSpace(text), "�"), maxError)
+	return clip.MiddleRunes(strings.ToValidUTF8(strings.TrimSpace(text), "�"), maxError)
 }
 
 // sentence makes a sentence of what went wrong.
@@ -211,17 +212,3 @@ func (s Server) hidden() []string {
 
 // maxError bounds a sentence about what is wrong.
 const maxError = 1000
-
-// shorten cuts a text in the middle, if it has more characters than n.
-func shorten(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	r := []rune(text)
-	if len(r) <= n {
-		return text
-	}
-	const gap = "\n[… cut here …]\n"
-	keep := max(n-len([]rune(gap)), 0)
-	return string(r[:keep-keep/2]) + gap + string(r[len(r)-keep/2:])
-}

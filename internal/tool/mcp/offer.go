@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"deckhand/internal/clip"
 )
 
 // Bounds of what a server may tell the model about itself.
@@ -62,15 +63,7 @@ func describe(d described) string {
 	if strings.TrimSpace(text) == "" {
 		text = d.title
 	}
-	text = strings.ToValidUTF8(text, "�")
-	if len(text) > maxDescription {
-		end := maxDescription
-		for !utf8.RuneStart(text[end]) {
-			end--
-		}
-		text = text[:end] + "…"
-	}
-	return text
+	return clip.Bytes(strings.ToValidUTF8(text, "�"), maxDescription)
 }
 
 // objectSchema is the schema if it is one of an object, as models want it.

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"deckhand/internal/clip"
 )
 
 // watcher passes the progress of one call on while the call lasts.
@@ -59,7 +61,7 @@ func progressLine(p *sdk.ProgressNotificationParams) string {
 		text += "/" + number(p.Total)
 	}
 	if p.Message != "" {
-		text += " " + shorten(strings.ToValidUTF8(p.Message, "�"), maxError)
+		text += " " + clip.MiddleRunes(strings.ToValidUTF8(p.Message, "�"), maxError)
 	}
 	return fmt.Sprintln(text)
 }

@@ -84,7 +84,7 @@ func TestContents(t *testing.T) {
 		t.Errorf("%s", broken.Details)
 	}
 	long := r.run(r.named(s, "long"), nil)
-	if n := len([]rune(long.Text)); n != maxText || !strings.HasPrefix(long.Text, "begin") || !strings.HasSuffix(long.Text, "end") || !strings.Contains(long.Text, "cut here") {
+	if n := len([]rune(long.Text)); n != maxText || !strings.HasPrefix(long.Text, "begin") || !strings.HasSuffix(long.Text, "end") || !strings.Contains(long.Text, "characters are left out") {
 		t.Errorf("%d characters", n)
 	}
 }

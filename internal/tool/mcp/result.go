@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/tool"
 )
 
@@ -76,7 +77,7 @@ func render(raw []byte) tool.Result {
 			text = "The tool failed without saying why."
 		}
 	}
-	out.Text = shorten(text, maxText)
+	out.Text = clip.MiddleRunes(text, maxText)
 	out.Details = detail(raw, out)
 	return out
 }
@@ -149,7 +150,7 @@ func kindOf(mime string) string {
 	if mime == "" {
 		return "of an unknown kind"
 	}
-	return shorten(mime, 100)
+	return clip.MiddleRunes(mime, 100)
 }
 
 // weight is how large data is that travelled as base64.

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
@@ -149,7 +150,7 @@ func (t *opener) Run(ctx context.Context, _ tool.Box, call tool.Call) (tool.Resu
 		}
 		// It is there now, whether or not anybody still waits for the answer.
 		err = t.record(context.WithoutCancel(ctx), session.RequestOpened{Provider: provider, Repository: p.Repository, Number: r.Number, URL: r.URL,
-			Title: cmp.Or(clip(r.Title, maxTitle), p.Title), Source: p.Source, Target: p.Target})
+			Title: cmp.Or(clip.Runes(r.Title, maxTitle), p.Title), Source: p.Source, Target: p.Target})
 		return opened(provider, p, r, known), err
 	})
 }
@@ -247,12 +248,4 @@ func opened(provider string, p gitprovider.Proposal, r gitprovider.Request, know
 		text += "\nIt is a draft."
 	}
 	return tool.Result{Text: text}
-}
-
-// clip keeps at most n characters.
-func clip(text string, n int) string {
-	if utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	return string([]rune(text)[:n]) + "…"
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/tool"
 )
@@ -124,9 +125,9 @@ func written(what string, at place, i gitprovider.Issue, more string) string {
 	if i.Author != "" {
 		fmt.Fprintf(&b, "By %s. ", i.Author)
 	}
-	fmt.Fprintf(&b, "%s\n%s\n%s\n", i.URL, more, cmp.Or(strings.TrimSpace(clip(i.Body, maxSaid)), "[no text]"))
+	fmt.Fprintf(&b, "%s\n%s\n%s\n", i.URL, more, cmp.Or(strings.TrimSpace(clip.Runes(i.Body, maxSaid)), "[no text]"))
 	if len(i.Checks) > 0 {
-		fmt.Fprintf(&b, "\nChecks of the newest commit:\n- %s\n", clip(strings.Join(i.Checks, "\n- "), maxSaid))
+		fmt.Fprintf(&b, "\nChecks of the newest commit:\n- %s\n", clip.Runes(strings.Join(i.Checks, "\n- "), maxSaid))
 	}
 	comments := i.Comments
 	if left := len(comments) - maxComments; left > 0 {
@@ -134,7 +135,7 @@ func written(what string, at place, i gitprovider.Issue, more string) string {
 		comments = comments[left:]
 	}
 	for n, c := range comments {
-		fmt.Fprintf(&b, "\n--- Comment %d of %d\n%s\n", len(i.Comments)-len(comments)+n+1, len(i.Comments), strings.TrimSpace(clip(c, maxSaid)))
+		fmt.Fprintf(&b, "\n--- Comment %d of %d\n%s\n", len(i.Comments)-len(comments)+n+1, len(i.Comments), strings.TrimSpace(clip.Runes(c, maxSaid)))
 	}
 	return strings.TrimSpace(b.String())
 }
@@ -164,7 +165,7 @@ func (t *commenter) Run(ctx context.Context, _ tool.Box, call tool.Call) (tool.R
 	if wrong := t.settle(&a.place); wrong != "" {
 		return tool.Failf("%s", wrong), nil
 	}
-	if a.Text == "" || clip(a.Text, maxText) != a.Text {
+	if a.Text == "" || clip.Runes(a.Text, maxText) != a.Text {
 		return tool.Failf("text is a comment of 1 to %d characters.", maxText), nil
 	}
 	if call.Again {

@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/outbound"
 	"deckhand/internal/tool"
 )
@@ -203,9 +204,5 @@ func list(query string, pages []found) string {
 
 // words is a text on one line, and no more than n characters of it.
 func words(s string, n int) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(s)[:n]) + "…"
+	return clip.Runes(clip.Line(strings.ToValidUTF8(s, "\uFFFD")), n)
 }

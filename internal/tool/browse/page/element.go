@@ -31,7 +31,7 @@ const objects = "deckhand"
 func (t *Tab) element(ctx context.Context, bid string) (*element, error) {
 	n, err := strconv.ParseInt(strings.Trim(bid, "[] "), 10, 64)
 	if err != nil || n <= 0 {
-		return nil, fmt.Errorf("%q is not an element's number: take one in brackets from the list of elements", shorten(bid, 50))
+		return nil, fmt.Errorf("%q is not an element's number: take one in brackets from the list of elements", excerpt(bid, 50))
 	}
 	e := &element{tab: t, bid: bid, id: cdp.BackendNodeID(n)}
 	r, err := call(ctx, t, dom.ResolveNode, dom.ResolveNodeParams{BackendNodeID: e.id, ObjectGroup: objects})
@@ -124,7 +124,7 @@ func (t *Tab) Click(ctx context.Context, bid, button string, modifiers []string,
 	}
 	which, ok := buttons[button]
 	if !ok {
-		return fmt.Errorf("there is no button %q: it is left, middle or right", shorten(button, 50))
+		return fmt.Errorf("there is no button %q: it is left, middle or right", excerpt(button, 50))
 	}
 	held, err := modifierBits(modifiers)
 	if err != nil {
@@ -279,7 +279,7 @@ func (t *Tab) Upload(ctx context.Context, bid string, files []string) error {
 	var refused *devtools.Error
 	_, err = call(ctx, t, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: files, BackendNodeID: e.id})
 	if errors.As(err, &refused) {
-		return fmt.Errorf("the element takes no files: %s", shorten(refused.Message, 200))
+		return fmt.Errorf("the element takes no files: %s", excerpt(refused.Message, 200))
 	}
 	return err
 }

@@ -86,7 +86,7 @@ func (b *Browser) attached(e target.EventAttachedToTarget) {
 
 // describe takes over what the browser says of a tab.
 func (t *Tab) describe(info *target.Info) {
-	t.url, t.title = shorten(info.URL, 4000), shorten(info.Title, 300)
+	t.url, t.title = excerpt(info.URL, 4000), excerpt(info.Title, 300)
 }
 
 // detached forgets a tab. The one before it is looked at.
@@ -180,7 +180,7 @@ func (t *Tab) dialog(e page.EventJavascriptDialogOpening) {
 	if answer.Accept {
 		did = "accepted"
 	}
-	b.note("The page showed a dialog (%s): %q. It was %s.", e.Type, shorten(e.Message, 500), did)
+	b.note("The page showed a dialog (%s): %q. It was %s.", e.Type, excerpt(e.Message, 500), did)
 	text := ""
 	if e.Type == page.DialogTypePrompt && answer.Accept {
 		text = answer.Text

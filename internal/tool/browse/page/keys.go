@@ -22,7 +22,7 @@ func modifierBits(names []string) (bits int64, err error) {
 	for _, name := range names {
 		bit, ok := modifierNames[name]
 		if !ok {
-			return 0, fmt.Errorf("there is no modifier %q: they are Alt, Control, Meta and Shift", shorten(name, 50))
+			return 0, fmt.Errorf("there is no modifier %q: they are Alt, Control, Meta and Shift", excerpt(name, 50))
 		}
 		bits |= int64(bit)
 	}
@@ -57,7 +57,7 @@ func parseKeys(text string) (c combination, err error) {
 		}
 		bit, ok := modifierNames[name]
 		if !ok {
-			return c, fmt.Errorf("in %q, %q is not a key that is held: those are Alt, Control, Meta and Shift", shorten(text, 50), shorten(name, 50))
+			return c, fmt.Errorf("in %q, %q is not a key that is held: those are Alt, Control, Meta and Shift", excerpt(text, 50), excerpt(name, 50))
 		}
 		c.held |= int64(bit)
 		rest = after
@@ -68,7 +68,7 @@ func parseKeys(text string) (c combination, err error) {
 	}
 	r, ok := namedKeys()[rest]
 	if !ok {
-		return c, fmt.Errorf("there is no key %q: it is one character, or a name such as Enter, Tab, Escape, ArrowDown, PageDown, F5", shorten(rest, 50))
+		return c, fmt.Errorf("there is no key %q: it is one character, or a name such as Enter, Tab, Escape, ArrowDown, PageDown, F5", excerpt(rest, 50))
 	}
 	c.key = r
 	return c, nil

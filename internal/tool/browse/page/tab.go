@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/tool/browse/devtools"
 )
 
@@ -73,7 +74,7 @@ func (t *Tab) stop(ctx context.Context, err error) {
 type LoadError struct{ URL, Reason string }
 
 func (e *LoadError) Error() string {
-	what := fmt.Sprintf("%s could not be opened: %s", shorten(e.URL, 200), e.Reason)
+	what := fmt.Sprintf("%s could not be opened: %s", excerpt(e.URL, 200), e.Reason)
 	switch {
 	case strings.HasPrefix(e.Reason, "net::ERR_TUNNEL_CONNECTION_FAILED"), strings.HasPrefix(e.Reason, "net::ERR_PROXY_"):
 		what += ". The sandbox's way out refused the connection: its network policy does not allow the host, or the host does not answer"
@@ -182,7 +183,7 @@ func result(o *runtime.RemoteObject, failed *runtime.ExceptionDetails, out any) 
 		if failed.Exception != nil && failed.Exception.Description != "" {
 			text, _, _ = strings.Cut(failed.Exception.Description, "\n")
 		}
-		return errors.New(strings.TrimPrefix(shorten(text, 300), "Error: "))
+		return errors.New(strings.TrimPrefix(excerpt(text, 300), "Error: "))
 	}
 	if out == nil || o == nil || len(o.Value) == 0 {
 		return nil
@@ -190,11 +191,5 @@ func result(o *runtime.RemoteObject, failed *runtime.ExceptionDetails, out any) 
 	return jsonv2.Unmarshal(o.Value, out, jsonv2.AllowInvalidUTF8(true))
 }
 
-// shorten cuts a text that a page wrote.
-func shorten(s string, most int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
-}
+// excerpt is the beginning of a text that a page wrote.
+func excerpt(s string, most int) string { return clip.Runes(strings.ToValidUTF8(s, "\uFFFD"), most) }

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/domsnapshot"
 	"github.com/chromedp/cdproto/page"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/tool/browse/devtools"
 )
 
@@ -150,7 +151,7 @@ func (w *tree) write(f *frame, n *accessibility.Node, above string, depth int) {
 		return
 	}
 	defer func() { w.level-- }()
-	role, name := word(n.Role), shorten(strings.Join(strings.Fields(word(n.Name)), " "), maxName)
+	role, name := word(n.Role), excerpt(clip.Line(word(n.Name)), maxName)
 	if slices.Contains(skipped, role) {
 		return
 	}
@@ -190,7 +191,7 @@ func (w *tree) line(n *accessibility.Node, role, name string, depth int) {
 		out.WriteString(" " + quote(name))
 	}
 	if v := word(n.Value); v != "" && role != "StaticText" {
-		out.WriteString(", value=" + quote(shorten(v, maxName)))
+		out.WriteString(", value=" + quote(excerpt(v, maxName)))
 	}
 	if w.clickable[id] && role != "link" && role != "button" {
 		out.WriteString(", clickable")
@@ -212,10 +213,10 @@ func (w *tree) line(n *accessibility.Node, role, name string, depth int) {
 			out.WriteString(", " + string(p.Name))
 		case p.Name == "url":
 			if role == "link" {
-				out.WriteString(", url=" + quote(shorten(v, 200)))
+				out.WriteString(", url=" + quote(excerpt(v, 200)))
 			}
 		default:
-			out.WriteString(", " + string(p.Name) + "=" + shorten(v, 50))
+			out.WriteString(", " + string(p.Name) + "=" + excerpt(v, 50))
 		}
 	}
 	out.WriteString("\n")
