@@ -180,7 +180,7 @@ func TestKilledWhileCloning(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	args := append(withHands(t, "local"), "--egress-private", f.address())
+	args := append(withSandbox(t, "local"), "--egress-private", f.address())
 	b, process := spawn(t, dir, args...)
 	b.demo("scripted/demo")
 	b.post("/api/settings", "{"+f.stores(cloneToken)+"}")
@@ -214,7 +214,7 @@ func TestRunOnARepository(t *testing.T) {
 	b := serve(t, d.data)
 	b.post("/api/settings", fmt.Sprintf(`{"llm_model":"openai/gpt-4o","llm_api_key":"sk-stored","llm_base_url":"%s/v1",%s}`, d.server.URL, f.stores(cloneToken)))
 	b.stop()
-	code, out, errs := d.run(append([]string{"run", "read it", "--repo", f.url + "/octo/app.git", "--branch", "main", "--egress-private", f.address()}, withHands(t, "local")...)...)
+	code, out, errs := d.run(append([]string{"run", "read it", "--repo", f.url + "/octo/app.git", "--branch", "main", "--egress-private", f.address()}, withSandbox(t, "local")...)...)
 	if code != 0 || !strings.Contains(out, "Hello") || !strings.Contains(out, "/workspace\n") || !strings.Contains(out, "main") {
 		t.Errorf("%d %s%s", code, out, errs)
 	}

@@ -103,7 +103,7 @@ func TestDefect19MaskingMissesArraysAndMessage(t *testing.T) {
 	}
 	// A server that was just started knows them as well.
 	l.stop()
-	again := serve(t, l.dir, withHands(t, l.hands)...)
+	again := serve(t, l.dir, withSandbox(t, l.driver)...)
 	p.base, p.client = again.base, client.New(again.base, p.key)
 	if found := secrets.in([]byte(describe(p.events(id)))); len(found) > 0 {
 		t.Errorf("%s is in the events after a restart", found)

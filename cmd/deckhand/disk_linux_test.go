@@ -85,7 +85,7 @@ func TestConversationsEndOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	soak.NotShort(t, "starts sandboxes")
 	dir := disk(t, "tmpfs")
-	b := serve(t, dir, withHands(t, "local")...)
+	b := serve(t, dir, withSandbox(t, "local")...)
 	b.demo("scripted/demo")
 	var ids []string
 	for range 4 {
@@ -107,7 +107,7 @@ func TestConversationsEndOnAFullDisk(t *testing.T) {
 	end(ids[1])
 	b.stop()
 	key := b.key
-	b = serve(t, dir, withHands(t, "local")...)
+	b = serve(t, dir, withSandbox(t, "local")...)
 	b.key, b.client = key, client.New(b.base, key)
 	end(ids[2])
 	if err := os.Remove(filler); err != nil {
@@ -122,7 +122,7 @@ func TestConversationsEndOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	fill(t, dir)
-	b = serve(t, dir, withHands(t, "local")...)
+	b = serve(t, dir, withSandbox(t, "local")...)
 	b.key, b.client = key, client.New(b.base, key)
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func TestDoctorTriesTheModel(t *testing.T) {
 	}
 	check := func(want int, args ...string) string {
 		t.Helper()
-		code, out, errs := command(t, append([]string{"doctor", "--model", "--data-dir", b.dir, "--addr", "127.0.0.1:0"}, plainHands(t, args)...)...)
+		code, out, errs := command(t, append([]string{"doctor", "--model", "--data-dir", b.dir, "--addr", "127.0.0.1:0"}, plainSandbox(t, args)...)...)
 		if code != want {
 			t.Errorf("%v: %d %s%s", args, code, out, errs)
 		}

@@ -19,7 +19,7 @@ import (
 func TestResourceFactor(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "", "--sandbox-cpus", "1", "--sandbox-memory", "256M")
-	if l.hands != "local" {
+	if l.driver != "local" {
 		dockertest.Missing(t, "without a sandbox there are no limits")
 	}
 	p := l.person(t, "resources", steps(shell("ulimit -d")))

@@ -126,7 +126,7 @@ func TestSandboxCannotFillTheDisk(t *testing.T) {
 			}
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				dir := disk(t, kind)
-				b := serve(t, dir, append(withHands(t, "local"), "--sandbox-disk", filling.limit)...)
+				b := serve(t, dir, append(withSandbox(t, "local"), "--sandbox-disk", filling.limit)...)
 				b.demo("scripted/demo")
 				id := b.create("$ echo ready")
 				b.said(id, 0, "ready")
@@ -163,7 +163,7 @@ func TestSandboxCannotFillTheDisk(t *testing.T) {
 // The command prints all the time, so that it is waited for on a busy machine too.
 func TestHolesAndLinksAreNoDiskUse(t *testing.T) {
 	soak.NotShort(t, "starts sandboxes")
-	b := serve(t, "", append(withHands(t, "local"), "--sandbox-disk", "20M")...)
+	b := serve(t, "", append(withSandbox(t, "local"), "--sandbox-disk", "20M")...)
 	b.demo("scripted/demo")
 	id := b.create("$ head -c 10000000 /dev/zero > f; for i in $(seq 40); do ln f l$i; truncate -s 15M h$i; echo $i; done; for i in 1 2 3; do sleep 1; echo $i; done; echo all'' written")
 	if got := b.said(id, 0, "all written"); strings.Contains(got, "Disk limit") {

@@ -41,7 +41,7 @@ func obeys(a llmtest.Asked) llmtest.Reply {
 func needsCopies(t *testing.T) {
 	t.Helper()
 	switch {
-	case bestHands(t) == "local":
+	case bestDriver(t) == "local":
 	case os.Getenv("CI") == "true":
 		t.Fatal("no local sandbox can be had")
 	default:
@@ -251,7 +251,7 @@ func TestKilledWhileForking(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	args := withHands(t, "local")
+	args := withSandbox(t, "local")
 	b, process := spawn(t, dir, args...)
 	b.demo("scripted/demo")
 	id := b.create("$ mkdir many; for i in $(seq 400); do echo $i > many/$i; done; echo all' 'made")

@@ -111,7 +111,7 @@ func says(t *testing.T, got string, parts ...string) {
 // needLocal is for tests that need a sandbox with a proxy.
 func needLocal(t *testing.T) {
 	t.Helper()
-	if bestHands(t) == "local" {
+	if bestDriver(t) == "local" {
 		return
 	}
 	if os.Getenv("CI") == "true" {

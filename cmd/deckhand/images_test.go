@@ -20,7 +20,7 @@ func TestImageWithARunnerOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	image := dockertest.Import(t, "own-runner", append(dockertest.Busybox(t), dockertest.File{Name: "bin/deckhand-runner", Data: runner}, dockertest.File{Name: "etc/brought", Data: []byte("along\n"), Mode: 0o644}))
-	b := serve(t, "", append(withHands(t, "docker"), "--docker-host", host)...)
+	b := serve(t, "", append(withSandbox(t, "docker"), "--docker-host", host)...)
 	b.demo("scripted/demo")
 	b.post("/api/settings", fmt.Sprintf(`{"sandbox_base_container_image":"127.0.0.1:1/nobody/has-this:1","sandbox_runtime_container_image":%q}`, image))
 	id := b.create("$ cat /etc/brought && test ! -e /.deckhand/runner")

@@ -48,7 +48,7 @@ func kills(t *testing.T) int {
 func TestKilledWhileSandboxesStart(t *testing.T) {
 	t.Parallel()
 	soak.NotShort(t, "starts sandboxes")
-	checkKills(t, kills(t), withHands(t, "local"))
+	checkKills(t, kills(t), withSandbox(t, "local"))
 }
 
 // The same with containers.
@@ -58,7 +58,7 @@ func TestKilledWhileContainersStart(t *testing.T) {
 		t.Skip("SKIPPED: runs in make soak")
 	}
 	host, image := dockertest.Engine(t), dockertest.BusyboxImage(t)
-	server := checkKills(t, kills(t), append(withHands(t, "docker"), "--docker-host", host, "--sandbox-image", image))
+	server := checkKills(t, kills(t), append(withSandbox(t, "docker"), "--docker-host", host, "--sandbox-image", image))
 	server.until("the containers go", func() bool {
 		for id := range dockertest.Sandboxes(t) {
 			if strings.HasPrefix(id, "kill-") {

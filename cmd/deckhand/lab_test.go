@@ -32,8 +32,8 @@ type mind func(llmtest.Asked) llmtest.Reply
 // minds to models, so tests that share a lab do not disturb each other.
 type lab struct {
 	*box
-	model *llmtest.Server
-	hands string
+	model  *llmtest.Server
+	driver string
 
 	mu       sync.Mutex
 	minds    map[string]mind
@@ -44,7 +44,7 @@ type lab struct {
 // newLab starts both. config is a config file's text.
 func newLab(t *testing.T, config string, args ...string) *lab {
 	t.Helper()
-	l := &lab{hands: bestHands(t), minds: map[string]mind{}, asked: map[string][]llmtest.Asked{}}
+	l := &lab{driver: bestDriver(t), minds: map[string]mind{}, asked: map[string][]llmtest.Asked{}}
 	l.model = llmtest.New(t, l.answer)
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil { // users of sandboxes pass through
@@ -54,7 +54,7 @@ func newLab(t *testing.T, config string, args ...string) *lab {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l.box = serve(t, dir, append(append(withHands(t, l.hands), "--config", file, "--search-url", website(t, l.search)), args...)...)
+	l.box = serve(t, dir, append(append(withSandbox(t, l.driver), "--config", file, "--search-url", website(t, l.search)), args...)...)
 	t.Cleanup(func() {
 		if got := l.model.Complaints(); len(got) > 0 {
 			t.Errorf("a provider would have refused requests: %q", got)
@@ -63,8 +63,8 @@ func newLab(t *testing.T, config string, args ...string) *lab {
 	return l
 }
 
-// bestHands is the local driver, or no sandbox at all on a machine that has none.
-var bestHands = func() func(t *testing.T) string {
+// bestDriver is the local driver, or no sandbox at all on a machine that has none.
+var bestDriver = func() func(t *testing.T) string {
 	var once sync.Once
 	name := "local"
 	return func(t *testing.T) string {
@@ -86,7 +86,7 @@ var bestHands = func() func(t *testing.T) string {
 
 // workspace is the folder of a conversation as its tools see it.
 func (l *lab) workspace(id string) string {
-	if l.hands == "local" {
+	if l.driver == "local" {
 		return "/workspace"
 	}
 	return filepath.Join(l.dir, "boxes", id, "ws")

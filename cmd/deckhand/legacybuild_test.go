@@ -28,7 +28,7 @@ func TestLegacyBuildInABrowser(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil { // users of sandboxes pass through
 		t.Fatal(err)
 	}
-	args := append(withHands(t, bestHands(t)), "--addr", freeAddress(t), "--legacy-ui", legacyBuild, "--legacy-ui-allow", "cdn.jsdelivr.net")
+	args := append(withSandbox(t, bestDriver(t)), "--addr", freeAddress(t), "--legacy-ui", legacyBuild, "--legacy-ui-allow", "cdn.jsdelivr.net")
 	var b *box
 	var process *exec.Cmd
 	b, process = spawn(t, dir, args...)

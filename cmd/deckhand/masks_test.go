@@ -241,7 +241,7 @@ func TestPrintedSecretsAreNotOnDisk(t *testing.T) {
 		return strings.Contains(journals, `"done":true`)
 	})
 	nowhere("while its result waits")
-	again := serve(t, l.dir, withHands(t, l.hands)...)
+	again := serve(t, l.dir, withSandbox(t, l.driver)...)
 	p.base, p.client = again.base, client.New(again.base, p.key)
 	p.follow(id, 0, agentIs("awaiting_user_input"))
 	var ran []string

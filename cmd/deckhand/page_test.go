@@ -161,7 +161,7 @@ func (h *theatre) obey(t *testing.T, what string) {
 	case "stop":
 		h.stop()
 	case "start":
-		again := serve(t, h.dir, append(withHands(t, h.hands), "--addr", h.address)...)
+		again := serve(t, h.dir, append(withSandbox(t, h.driver), "--addr", h.address)...)
 		h.stop = again.stop
 	default:
 		t.Fatalf("nobody knows how to %q", what)

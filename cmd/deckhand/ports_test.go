@@ -41,7 +41,7 @@ func TestPortOfASandbox(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	b := serve(t, dir, withHands(t, "local")...)
+	b := serve(t, dir, withSandbox(t, "local")...)
 	b.demo("scripted/demo")
 	id := b.create("$ echo hello from inside > index.html; " + page + "; echo it is served")
 	b.said(id, 0, "it is served")
@@ -55,7 +55,7 @@ func TestPortOfASandbox(t *testing.T) {
 	look(http.StatusOK, "hello from inside")
 	b.stop()
 
-	b = serve(t, dir, withHands(t, "local")...)
+	b = serve(t, dir, withSandbox(t, "local")...)
 	u, _ := url.Parse(b.base)
 	label = strings.SplitN(label, ":", 2)[0] + ":" + u.Port()
 	look(http.StatusOK, "hello from inside")

@@ -92,13 +92,13 @@ var (
 	linkLine = regexp.MustCompile(`log in:\s+(\S+)`)
 )
 
-// plainHands chooses the driver that costs nothing as long as no command is
+// plainSandbox chooses the driver that costs nothing as long as no command is
 // run, for tests that are about something else.
-func plainHands(t *testing.T, args []string) []string {
+func plainSandbox(t *testing.T, args []string) []string {
 	if slices.Contains(args, "--sandbox") {
 		return args
 	}
-	return append(withHands(t, "host"), args...)
+	return append(withSandbox(t, "host"), args...)
 }
 
 // serve runs the server in this process, on a free port and the given data dir ("" is a new one).
@@ -112,7 +112,7 @@ func serve(t *testing.T, dir string, args ...string) *box {
 	out, in := io.Pipe()
 	code := make(chan int, 1)
 	go func() {
-		args := append([]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json", "--rate-limit", "0"}, plainHands(t, args)...)
+		args := append([]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json", "--rate-limit", "0"}, plainSandbox(t, args)...)
 		code <- run(ctx, args, in, b.logs)
 		in.Close()
 	}()
@@ -161,7 +161,7 @@ func spawn(t *testing.T, dir string, args ...string) (*box, *exec.Cmd) {
 	t.Helper()
 	soak.NotShort(t, "starts a server as a process")
 	b := &box{t: t, dir: dir, logs: &syncBuffer{}}
-	cmd := process(append([]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0", "--rate-limit", "0"}, plainHands(t, args)...)...)
+	cmd := process(append([]string{"serve", "--data-dir", dir, "--addr", "127.0.0.1:0", "--rate-limit", "0"}, plainSandbox(t, args)...)...)
 	cmd.Stderr = b.logs
 	out, err := cmd.StdoutPipe()
 	if err != nil {

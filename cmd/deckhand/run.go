@@ -97,7 +97,7 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 
 // hold makes a server without an HTTP API, has the conversation on it, and takes it apart again.
 func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, create conversation.Create) error {
-	alone, err := f.start(ctx, all, o)
+	local, err := f.start(ctx, all, o)
 	if err != nil {
 		return err
 	}
@@ -105,14 +105,14 @@ func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, crea
 	// From here on an interruption is a word to the agent, and does not end everything at once.
 	ctx = context.WithoutCancel(ctx)
 	defer func() {
-		if err := alone.end(ctx); err != nil {
+		if err := local.end(ctx); err != nil {
 			fmt.Fprintln(o.Stderr, "deckhand:", err)
 		}
 	}()
 	if interrupted {
 		return cli.Exit(cli.ExitInterrupted)
 	}
-	code, err := cli.Talk(ctx, alone.forTerminal(), cli.TalkOptions{JSON: f.JSON, Silent: f.Silent, Timeout: f.Timeout}, o, create)
+	code, err := cli.Talk(ctx, local.forTerminal(), cli.TalkOptions{JSON: f.JSON, Silent: f.Silent, Timeout: f.Timeout}, o, create)
 	switch {
 	case errors.Is(err, syscall.EPIPE): // and there is nobody to tell
 		return cli.Exit(cli.ExitInterrupted)

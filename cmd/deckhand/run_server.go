@@ -29,10 +29,10 @@ import (
 	"deckhand/internal/telemetry"
 )
 
-// alone is a server without a door, for one conversation. Its data lie in a
+// runServer is a server without an HTTP API, for one conversation. Its data lie in a
 // folder of their own, so that it meets neither a running server nor another
 // conversation of the kind.
-type alone struct {
+type runServer struct {
 	*server
 	id    session.ID
 	owner string
@@ -45,7 +45,7 @@ type alone struct {
 }
 
 // start makes it. Nothing works yet.
-func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a *alone, err error) {
+func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a *runServer, err error) {
 	file, err := config.Read(all.Config)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a 
 	}
 	var random [16]byte
 	_, _ = rand.Read(random[:])
-	a = &alone{id: session.ID(hex.EncodeToString(random[:])), owner: f.User, keep: f.Keep}
+	a = &runServer{id: session.ID(hex.EncodeToString(random[:])), owner: f.User, keep: f.Keep}
 	a.dir = filepath.Join(f.DataDir, "run", string(a.id))
 	if f.RunnerPath == "" {
 		if f.RunnerPath, err = embedded.Install(filepath.Join(f.DataDir, "runner")); err != nil {
@@ -168,7 +168,7 @@ func (f *talkFlags) stored(ctx context.Context, redactor *secret.Redactor) (sett
 }
 
 // forTerminal is the server as the person at the terminal meets it.
-func (a *alone) forTerminal() cli.LocalServer {
+func (a *runServer) forTerminal() cli.LocalServer {
 	s := cli.LocalServer{ID: a.id, Owner: a.owner, Sessions: a.sessions, Conversations: a.conversations, Log: a.data.db, Hub: a.hub, Frame: a.masks.Native, Work: a.work, Unconfined: !a.driver.Confined}
 	if a.keep {
 		s.Kept = a.dir
@@ -177,7 +177,7 @@ func (a *alone) forTerminal() cli.LocalServer {
 }
 
 // work begins to work on what there is. The channel is closed when a part of the server gave up.
-func (a *alone) work(ctx context.Context) <-chan struct{} {
+func (a *runServer) work(ctx context.Context) <-chan struct{} {
 	ctx, a.stop = context.WithCancelCause(ctx)
 	a.background.start(func() error { return a.loop.Run(ctx) }, a.stop)
 	a.background.start(func() error { return a.keeper.Run(ctx) }, a.stop)
@@ -185,7 +185,7 @@ func (a *alone) work(ctx context.Context) <-chan struct{} {
 }
 
 // end takes everything apart, and leaves nothing behind unless it is to be kept.
-func (a *alone) end(ctx context.Context) error {
+func (a *runServer) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, shutdownTime)
 	defer cancel()
 	if a.stop != nil {

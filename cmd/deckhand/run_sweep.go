@@ -17,7 +17,7 @@ import (
 const passingName = "passing"
 
 // mark says so. The data dir is locked by now.
-func (a *alone) mark(ctx context.Context) error {
+func (a *runServer) mark(ctx context.Context) error {
 	instance, err := datadir.Instance(ctx, a.data.db)
 	if err != nil {
 		return err

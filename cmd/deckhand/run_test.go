@@ -62,7 +62,7 @@ func newDesk(t *testing.T, answer func(llmtest.Asked) llmtest.Reply) *desk {
 
 // args are those of every run at this desk.
 func (d *desk) args(args ...string) []string {
-	all := append([]string{args[0], "--data-dir", d.data, "--model", "openai/gpt-4o", "--base-url", d.server.URL + "/v1"}, plainHands(d.t, args[1:])...)
+	all := append([]string{args[0], "--data-dir", d.data, "--model", "openai/gpt-4o", "--base-url", d.server.URL + "/v1"}, plainSandbox(d.t, args[1:])...)
 	return all
 }
 
@@ -130,7 +130,7 @@ func TestRunWorksInTheFolder(t *testing.T) {
 			replies <- calling("str_replace_editor", map[string]any{"command": "str_replace", "path": root + "/notes.txt", "old_str": "two", "new_str": "three"})
 			replies <- calling("task_tracker", map[string]any{"command": "plan", "task_list": []any{map[string]any{"id": "1", "title": "Look", "status": "done"}}})
 			replies <- done("It is done.")
-			code, out, errs := d.run("run", "change the notes", "--sandbox", driver, "--runner-path", withHands(t, driver)[3])
+			code, out, errs := d.run("run", "change the notes", "--sandbox", driver, "--runner-path", withSandbox(t, driver)[3])
 			if code != 0 {
 				t.Fatalf("%d\n%s%s", code, out, errs)
 			}
@@ -288,12 +288,12 @@ func TestRunWithoutAKey(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
 	d.env = append(d.env, "LLM_API_KEY=", "DECKHAND_LLM_API_KEY=")
-	hands := append([]string{"--data-dir", d.data}, withHands(t, "host")...)
-	code, _, errs := d.finish(d.command(append([]string{"run", "go"}, hands...)...))
+	flags := append([]string{"--data-dir", d.data}, withSandbox(t, "host")...)
+	code, _, errs := d.finish(d.command(append([]string{"run", "go"}, flags...)...))
 	if code != cli.ExitUsage || !strings.Contains(errs, "LLM_API_KEY") {
 		t.Errorf("%d %s", code, errs)
 	}
-	code, out, errs := d.finish(d.command(append([]string{"run", "hello there", "--model", "scripted/demo"}, hands...)...))
+	code, out, errs := d.finish(d.command(append([]string{"run", "hello there", "--model", "scripted/demo"}, flags...)...))
 	if code != 0 || !strings.Contains(out, "[scripted demo model]") {
 		t.Errorf("%d %s%s", code, out, errs)
 	}
@@ -310,7 +310,7 @@ func TestRunUsesStoredSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.env = append(d.env, "LLM_API_KEY=")
-	args := append([]string{"run", "go", "--data-dir", d.data}, withHands(t, "host")...)
+	args := append([]string{"run", "go", "--data-dir", d.data}, withSandbox(t, "host")...)
 	code, out, errs := d.finish(d.command(args...))
 	if code != 0 || !strings.Contains(out, "From the stored model.") {
 		t.Errorf("%d %s%s", code, out, errs)

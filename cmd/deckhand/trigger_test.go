@@ -241,7 +241,7 @@ func TestKilledBetweenRecordAndAction(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	args := append(withHands(t, "local"), "--egress-private", k.address())
+	args := append(withSandbox(t, "local"), "--egress-private", k.address())
 	b, process := spawn(t, dir, args...)
 	b.demo("scripted/demo")
 	b.post("/api/settings", "{"+k.stores(trackerToken)+"}")

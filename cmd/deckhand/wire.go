@@ -107,7 +107,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	}
 	sessions := session.New(d.db, session.WithUserLimit(limit))
 	userSettings := settings.New(d.db, keyring, redactor)
-	userSettings.Alone = true // we hold the data dir, and a command beside us that changes settings tells us
+	userSettings.SingleProcess = true // we hold the data dir, and a command beside us that changes settings tells us
 	s.masks = &profile.Masks{Settings: userSettings, Index: d.db}
 	hub := live.New(d.db, s.masks.Frame, s.masks.Native)
 	sessions.Written(hub.Written)

@@ -12,9 +12,9 @@ import (
 	"deckhand/internal/tool/propose"
 )
 
-// office is where the tools for pull requests work.
-func (f *Forges) office() *propose.Office {
-	o := &propose.Office{Open: f.Open, Sessions: f.Sessions}
+// proposeDeps are what the tools for pull requests need.
+func (f *Forges) proposeDeps() *propose.Deps {
+	o := &propose.Deps{Open: f.Open, Sessions: f.Sessions}
 	if f.Public() != "" {
 		o.Page = f.Page
 	}
@@ -36,7 +36,7 @@ func (f *Forges) Requests(ctx context.Context, st session.State, s settings.Sett
 			return nil, err
 		}
 	}
-	return f.office().Tools(propose.Conversation{ID: top.ID, Provider: st.Created.Provider, Repository: st.Created.Repository, Stored: stored}), nil
+	return f.proposeDeps().Tools(propose.Conversation{ID: top.ID, Provider: st.Created.Provider, Repository: st.Created.Repository, Stored: stored}), nil
 }
 
 // Proposers implements mcp.Config.Proposers.
@@ -53,7 +53,7 @@ func (f *Forges) Proposers(ctx context.Context, user string, id session.ID) ([]t
 		}
 		c.Provider, c.Repository = st.Created.Provider, st.Created.Repository
 	}
-	return f.office().Openers(c), nil
+	return f.proposeDeps().Openers(c), nil
 }
 
 // withTokens are the providers that a user has a token for, in a fixed order.

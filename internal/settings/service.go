@@ -41,12 +41,12 @@ const (
 	maxTries  = 20   // of an update that others get ahead of
 )
 
-// Service reads and changes settings. It may be used by many goroutines and, unless it
-// is Alone, beside other processes on the same store.
+// Service reads and changes settings. It may be used by many goroutines and, unless
+// SingleProcess is set, beside other processes on the same store.
 type Service struct {
-	// Alone says that no other process changes settings: what was read once need not be
+	// SingleProcess says that no other process changes settings: what was read once need not be
 	// read again. Set it before the first use.
-	Alone bool
+	SingleProcess bool
 
 	store Store
 	keys  *secret.Keyring
@@ -79,7 +79,7 @@ func New(store Store, keys *secret.Keyring, red *secret.Redactor) *Service {
 // it is held.
 func (s *Service) Masker(ctx context.Context, user string) (*secret.Masker, error) {
 	m, fresh := s.masks.Of(user)
-	if fresh && s.Alone {
+	if fresh && s.SingleProcess {
 		return m, nil
 	}
 	_, _, err := s.load(ctx, user)
@@ -109,7 +109,7 @@ func (s *Service) Get(ctx context.Context, user string) (Settings, error) {
 // Read lends the user's settings to look at them: look changes nothing and keeps
 // nothing. It is Get without the copy, for what every request does.
 func (s *Service) Read(ctx context.Context, user string, look func(*Settings)) error {
-	if s.Alone {
+	if s.SingleProcess {
 		s.mu.Lock()
 		have, ok := s.cache[user]
 		s.mu.Unlock()
@@ -209,7 +209,7 @@ func (s *Service) load(ctx context.Context, user string) (Settings, int64, error
 	s.mu.Lock()
 	have, ok := s.cache[user]
 	s.mu.Unlock()
-	if ok && s.Alone {
+	if ok && s.SingleProcess {
 		return have.settings.Clone(), have.version, nil
 	}
 	rec, err := s.store.LoadSettings(ctx, user)
@@ -227,7 +227,7 @@ func (s *Service) load(ctx context.Context, user string) (Settings, int64, error
 	return have.settings.Clone(), rec.Version, nil
 }
 
-// Forget makes a Service that is Alone read the user's settings again: a command
+// Forget makes a Service with SingleProcess read the user's settings again: a command
 // beside it has changed them.
 func (s *Service) Forget(user string) { s.forget(user) }
 

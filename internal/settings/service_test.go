@@ -266,7 +266,7 @@ func TestMaskerFollowsSettings(t *testing.T) {
 	t.Parallel()
 	store, keys := NewMemStore(), keyring(t)
 	svc, beside := New(store, keys, secret.NewRedactor()), New(store, keys, secret.NewRedactor())
-	svc.Alone = true
+	svc.SingleProcess = true
 	masked := func(when, user string, s *Service, want bool) {
 		t.Helper()
 		m, err := s.Masker(t.Context(), user)

@@ -82,7 +82,7 @@ func (k kind) spec() tool.Spec {
 
 // opener implements tool.Tool.
 type opener struct {
-	desk
+	base
 	kind
 }
 
@@ -190,11 +190,11 @@ func (t *opener) elsewhere(repository string) string {
 }
 
 // signed adds where people find the conversation.
-func (d desk) signed(body string) string {
-	if d.conv.ID == "" || d.office.Page == nil {
+func (d base) signed(body string) string {
+	if d.conv.ID == "" || d.deps.Page == nil {
 		return body
 	}
-	line := fmt.Sprintf("Made in [this conversation](%s).", d.office.Page(d.conv.ID))
+	line := fmt.Sprintf("Made in [this conversation](%s).", d.deps.Page(d.conv.ID))
 	return strings.TrimSpace(body + "\n\n" + line)
 }
 
@@ -222,13 +222,13 @@ func propose(ctx context.Context, forge gitprovider.Provider, p gitprovider.Prop
 const recordTime = 30 * time.Second
 
 // record makes it a part of the conversation, unless that is gone.
-func (d desk) record(ctx context.Context, r session.RequestOpened) error {
+func (d base) record(ctx context.Context, r session.RequestOpened) error {
 	if d.conv.ID == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTime)
 	defer cancel()
-	_, err := d.office.Sessions.Update(ctx, d.conv.ID, func(s session.State) ([]session.Payload, error) {
+	_, err := d.deps.Sessions.Update(ctx, d.conv.ID, func(s session.State) ([]session.Payload, error) {
 		if !s.Exists() || s.Deleted {
 			return nil, nil
 		}

@@ -20,8 +20,8 @@ import (
 	"deckhand/internal/tool"
 )
 
-// Office is what the tools work with.
-type Office struct {
+// Deps are what the tools need.
+type Deps struct {
 	// Open gives a provider as the user's stored token sees it.
 	Open func(ctx context.Context, user, provider string) (gitprovider.Provider, error)
 	// Sessions are where it is recorded what was opened.
@@ -42,20 +42,20 @@ type Conversation struct {
 
 // Tools are those that the user's tokens allow, always in the same order. With
 // no token there are none.
-func (o *Office) Tools(c Conversation) []tool.Tool {
+func (o *Deps) Tools(c Conversation) []tool.Tool {
 	out := o.Openers(c)
 	if len(c.Stored) > 0 {
-		out = append(out, &reader{desk{o, c}}, &commenter{desk{o, c}})
+		out = append(out, &reader{base{o, c}}, &commenter{base{o, c}})
 	}
 	return out
 }
 
 // Openers are those of the tools that open pull requests.
-func (o *Office) Openers(c Conversation) []tool.Tool {
+func (o *Deps) Openers(c Conversation) []tool.Tool {
 	var out []tool.Tool
 	for _, k := range kinds {
 		if slices.ContainsFunc(k.providers(), func(p string) bool { return slices.Contains(c.Stored, p) }) {
-			out = append(out, &opener{desk{o, c}, k})
+			out = append(out, &opener{base{o, c}, k})
 		}
 	}
 	return out
@@ -88,19 +88,19 @@ func Names() []string {
 // callTime bounds all that one call asks a provider.
 const callTime = 60 * time.Second
 
-// desk is where one conversation's tools work.
-type desk struct {
-	office *Office
-	conv   Conversation
+// base is what the tools of one conversation share.
+type base struct {
+	deps *Deps
+	conv Conversation
 }
 
 // own is true for the conversation's own repository.
-func (d desk) own(provider, repository string) bool {
+func (d base) own(provider, repository string) bool {
 	return d.conv.Repository != "" && strings.EqualFold(repository, d.conv.Repository) && (provider == d.conv.Provider || d.conv.Provider == "")
 }
 
 // wary is why a person should be asked about what is done in this repository.
-func (d desk) wary(provider, repository string) string {
+func (d base) wary(provider, repository string) string {
 	if d.own(provider, repository) {
 		return ""
 	}
@@ -109,10 +109,10 @@ func (d desk) wary(provider, repository string) string {
 
 // ask does something at a provider within callTime. What the provider says no to
 // is a result that the model can learn from.
-func (d desk) ask(ctx context.Context, call tool.Call, provider string, do func(ctx context.Context, p gitprovider.Provider) (tool.Result, error)) (tool.Result, error) {
+func (d base) ask(ctx context.Context, call tool.Call, provider string, do func(ctx context.Context, p gitprovider.Provider) (tool.Result, error)) (tool.Result, error) {
 	within, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	p, err := d.office.Open(within, call.Owner, provider)
+	p, err := d.deps.Open(within, call.Owner, provider)
 	var r tool.Result
 	if err == nil {
 		r, err = do(within, p)

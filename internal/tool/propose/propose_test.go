@@ -81,12 +81,12 @@ func (f *forge) Comment(_ context.Context, repository string, n int, pull bool, 
 	return f.fail
 }
 
-// bench is an office with one conversation.
+// bench is Deps with one conversation.
 type bench struct {
 	*testing.T
 	forge    *forge
 	sessions *session.Sessions
-	office   *propose.Office
+	deps     *propose.Deps
 	opened   []string // "user provider" of each call
 }
 
@@ -98,7 +98,7 @@ func newBench(t *testing.T) *bench {
 	if _, err := b.sessions.Create(t.Context(), conv, session.Created{Owner: "ada", Repository: "octo/app", Provider: "github"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	b.office = &propose.Office{Sessions: b.sessions, Page: func(id session.ID) string { return "https://deckhand.example/conversations/" + string(id) },
+	b.deps = &propose.Deps{Sessions: b.sessions, Page: func(id session.ID) string { return "https://deckhand.example/conversations/" + string(id) },
 		Open: func(_ context.Context, user, provider string) (gitprovider.Provider, error) {
 			b.opened = append(b.opened, user+" "+provider)
 			return b.forge, nil
@@ -113,7 +113,7 @@ func (b *bench) conversation(provider string, stored ...string) propose.Conversa
 // use calls a tool by its name.
 func (b *bench) use(c propose.Conversation, name, args string, again bool) tool.Result {
 	b.Helper()
-	for _, t := range b.office.Tools(c) {
+	for _, t := range b.deps.Tools(c) {
 		if t.Spec().Name == name {
 			r, err := t.Run(b.Context(), nil, tool.Call{ID: "1-x", Args: json.RawMessage(args), Session: string(conv), Owner: "ada", Again: again})
 			if err != nil {
@@ -151,11 +151,11 @@ func TestOffer(t *testing.T) {
 		"gitea": "create_gitea_pr read_issue comment_on_issue", "forgejo": "create_gitea_pr read_issue comment_on_issue", "enterprise_sso": "create_pr read_issue comment_on_issue",
 		"gitea gitlab github": "create_pr create_mr create_gitea_pr read_issue comment_on_issue",
 	} {
-		if got := names(b.office.Tools(b.conversation("", strings.Fields(stored)...))); got != want {
+		if got := names(b.deps.Tools(b.conversation("", strings.Fields(stored)...))); got != want {
 			t.Errorf("%q: %q, want %q", stored, got, want)
 		}
 	}
-	all := strings.Fields(names(b.office.Tools(b.conversation("", "github", "gitlab", "bitbucket", "gitea"))))
+	all := strings.Fields(names(b.deps.Tools(b.conversation("", "github", "gitlab", "bitbucket", "gitea"))))
 	slices.Sort(all)
 	known := propose.Names()
 	slices.Sort(known)
@@ -166,7 +166,7 @@ func TestOffer(t *testing.T) {
 
 func TestSpecs(t *testing.T) {
 	b := newBench(t)
-	for _, tl := range b.office.Tools(b.conversation("github", "github", "gitlab", "bitbucket", "gitea")) {
+	for _, tl := range b.deps.Tools(b.conversation("github", "github", "gitlab", "bitbucket", "gitea")) {
 		s := tl.Spec()
 		if strings.Contains(s.Description, "{{") {
 			t.Error(s.Description)
@@ -308,10 +308,10 @@ func TestOpenRefuses(t *testing.T) {
 // What is not the provider's word is not the model's business.
 func TestTrouble(t *testing.T) {
 	b := newBench(t)
-	b.office.Open = func(context.Context, string, string) (gitprovider.Provider, error) {
+	b.deps.Open = func(context.Context, string, string) (gitprovider.Provider, error) {
 		return nil, errors.New("the store is broken")
 	}
-	one := b.office.Tools(b.conversation("github", "github"))[0]
+	one := b.deps.Tools(b.conversation("github", "github"))[0]
 	call := tool.Call{Args: json.RawMessage(fixIt), Owner: "ada"}
 	if r, err := one.Run(t.Context(), nil, call); err == nil || r.Text != "" {
 		t.Errorf("%+v %v", r, err)
@@ -328,7 +328,7 @@ func TestTrouble(t *testing.T) {
 func TestWary(t *testing.T) {
 	b := newBench(t)
 	wary := func(c propose.Conversation, name, args string) bool {
-		for _, tl := range b.office.Tools(c) {
+		for _, tl := range b.deps.Tools(c) {
 			if s := tl.Spec(); s.Name == name {
 				return s.Wary != nil && s.Wary(json.RawMessage(args)) != ""
 			}
@@ -433,7 +433,7 @@ func FuzzArguments(f *testing.F) {
 	f.Add(`{"id":"1e9","source_branch":"a","target_branch":"--b","title":"t","labels":["x",null]}`)
 	f.Add(`{"number":1e3,"text":"x","kind":"pull_request","repo_name":"a/..","provider":"github"}`)
 	f.Fuzz(func(t *testing.T, args string) {
-		o := &propose.Office{Sessions: session.New(memlog.New()), Open: func(context.Context, string, string) (gitprovider.Provider, error) {
+		o := &propose.Deps{Sessions: session.New(memlog.New()), Open: func(context.Context, string, string) (gitprovider.Provider, error) {
 			return guarded{&forge{}, t}, nil
 		}}
 		for _, tl := range o.Tools(propose.Conversation{Provider: "github", Repository: "octo/app", Stored: []string{"bitbucket", "gitea", "github", "gitlab"}}) {

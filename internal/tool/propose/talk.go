@@ -38,7 +38,7 @@ type place struct {
 func (p place) pull() bool { return p.Kind == "pull_request" }
 
 // settle fills in what was left out, or says what is missing.
-func (d desk) settle(p *place) (wrong string) {
+func (d base) settle(p *place) (wrong string) {
 	p.RepoName = cmp.Or(p.RepoName, d.conv.Repository)
 	p.Provider = d.providerOf(p.Provider)
 	switch {
@@ -58,7 +58,7 @@ func (d desk) settle(p *place) (wrong string) {
 
 // providerOf is where a repository is taken to live: where it was said, where
 // the conversation's does, or the only place that there is a token for.
-func (d desk) providerOf(said string) string {
+func (d base) providerOf(said string) string {
 	switch {
 	case said != "":
 		return said
@@ -71,7 +71,7 @@ func (d desk) providerOf(said string) string {
 }
 
 // reader implements tool.Tool.
-type reader struct{ desk }
+type reader struct{ base }
 
 // Spec implements tool.Tool.
 func (*reader) Spec() tool.Spec {
@@ -141,7 +141,7 @@ func written(what string, at place, i gitprovider.Issue, more string) string {
 }
 
 // commenter implements tool.Tool.
-type commenter struct{ desk }
+type commenter struct{ base }
 
 // Spec implements tool.Tool.
 func (t *commenter) Spec() tool.Spec {

@@ -16,8 +16,8 @@ import (
 	"deckhand/internal/soak"
 )
 
-// withHands is how a server with a sandbox is started in these tests.
-func withHands(t *testing.T, driver string) []string {
+// withSandbox is how a server with a sandbox is started in these tests.
+func withSandbox(t *testing.T, driver string) []string {
 	t.Helper()
 	if driver != "host" {
 		soak.NotShort(t, "starts sandboxes")
@@ -42,7 +42,7 @@ func (b *box) said(id string, after int64, text string) string {
 // sandbox, and the workspace outlives a stop.
 func TestCommandRunsInTheSandbox(t *testing.T) {
 	t.Parallel()
-	b := serve(t, "", withHands(t, "local")...)
+	b := serve(t, "", withSandbox(t, "local")...)
 	b.demo("scripted/demo")
 	id := b.create("$ echo one > kept; pwd; id -u; cat /proc/self/status | grep CapEff")
 	got := b.said(id, 0, "/workspace")
@@ -108,7 +108,7 @@ func TestKilledServerRunsNothingTwice(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	args := withHands(t, "local")
+	args := withSandbox(t, "local")
 	var ids []string
 	for i := range rounds {
 		b, process := spawn(t, dir, args...)

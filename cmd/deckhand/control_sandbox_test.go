@@ -47,7 +47,7 @@ func (b *box) pid(id string) int {
 // Stopping ends the command with everything it started, and its call has a result.
 func TestStopEndsTheCommand(t *testing.T) {
 	t.Parallel()
-	b := serve(t, "", withHands(t, "local")...)
+	b := serve(t, "", withSandbox(t, "local")...)
 	b.demo("scripted/demo")
 	id := b.create("$ echo begun; sleep 1000 & sleep 1000")
 	b.begun(id)
@@ -71,7 +71,7 @@ func (b *box) gone(pid int) {
 // shell; what comes after goes on in it.
 func TestPauseInterruptsTheCommand(t *testing.T) {
 	t.Parallel()
-	b := serve(t, "", withHands(t, "local")...)
+	b := serve(t, "", withSandbox(t, "local")...)
 	b.demo("scripted/demo")
 	id := b.create("$ kept=yes; echo begun; sleep 1000")
 	b.begun(id)
@@ -88,7 +88,7 @@ func TestPauseInterruptsTheCommand(t *testing.T) {
 // is unknown, and the command is not run again.
 func TestSandboxDiesWithACommand(t *testing.T) {
 	t.Parallel()
-	b := serve(t, "", withHands(t, "local")...)
+	b := serve(t, "", withSandbox(t, "local")...)
 	b.demo("scripted/demo")
 	id := b.create("$ echo begun | tee -a runs; sleep 1000")
 	b.begun(id)
@@ -116,7 +116,7 @@ func TestSandboxDiesWithACommand(t *testing.T) {
 func TestCustomSecretsAreInsideAndMasked(t *testing.T) {
 	t.Parallel()
 	const canary = "s3cr3t-c4n4ry-value"
-	b := serve(t, "", withHands(t, "local")...)
+	b := serve(t, "", withSandbox(t, "local")...)
 	b.demo("scripted/demo")
 	b.post("/api/settings", `{"secrets_store":{"custom_secrets":{"CANARY":"`+canary+`"}}}`)
 	id := b.create("$ echo the secret is $CANARY; for c in $(echo $CANARY | grep -o .); do printf %s $c; sleep 0.01; done; test ${#CANARY} = 19 && echo whole")
@@ -137,7 +137,7 @@ func TestEgressOfAConversation(t *testing.T) {
 	inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "from inside the network") }))
 	t.Cleanup(inner.Close)
 	address := strings.TrimPrefix(inner.URL, "http://")
-	b := serve(t, "", append(withHands(t, "local"), "--egress-private", address)...)
+	b := serve(t, "", append(withSandbox(t, "local"), "--egress-private", address)...)
 	b.demo("scripted/demo")
 	id := b.create("$ curl -sS --noproxy '' " + inner.URL + "; echo; curl -sS http://127.0.0.2:1/; curl -sS --noproxy '*' " + inner.URL + " || echo no direct way")
 	got := b.said(id, 0, "no direct way")
@@ -164,7 +164,7 @@ func TestEgressOfAConversation(t *testing.T) {
 func TestImageThatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	host := dockertest.Engine(t)
-	b := serve(t, "", append(withHands(t, "docker"), "--docker-host", host)...)
+	b := serve(t, "", append(withSandbox(t, "docker"), "--docker-host", host)...)
 	b.demo("scripted/demo")
 	b.post("/api/settings", `{"sandbox_base_container_image":"127.0.0.1:1/nobody/has-this:1"}`)
 	id := b.create("$ true")
@@ -184,7 +184,7 @@ func TestImageThatCannotBeHad(t *testing.T) {
 func TestCommandRunsInAContainer(t *testing.T) {
 	t.Parallel()
 	host, image := dockertest.Engine(t), dockertest.BusyboxImage(t)
-	b := serve(t, "", append(withHands(t, "docker"), "--docker-host", host)...)
+	b := serve(t, "", append(withSandbox(t, "docker"), "--docker-host", host)...)
 	b.demo("scripted/demo")
 	b.post("/api/settings", `{"sandbox_base_container_image":"`+image+`","remote_runtime_resource_factor":1}`)
 	id := b.create("$ echo one > kept; pwd; echo done")
