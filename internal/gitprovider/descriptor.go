@@ -19,6 +19,9 @@ type Descriptor struct {
 	Host string
 	// Generic is true for a host of any kind, which is asked what it is.
 	Generic bool
+	// Founding is true if the API named it from the start: clients that were generated
+	// then find these names in the enum, and newer ones beside it.
+	Founding bool
 	// Public is true if repositories are looked for there without a stored token.
 	Public bool
 	Terms  Terms
@@ -110,6 +113,9 @@ func Describe(name string) Descriptor {
 
 // Names are the names of all providers.
 func Names() []string { return namesOf(func(Descriptor) bool { return true }) }
+
+// FoundingNames are the names of providers that the API named from the start.
+func FoundingNames() []string { return namesOf(func(d Descriptor) bool { return d.Founding }) }
 
 // TriggerNames are the names of providers whose webhooks can start the agent.
 func TriggerNames() []string { return namesOf(func(d Descriptor) bool { return d.Webhook != nil }) }

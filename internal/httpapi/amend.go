@@ -33,12 +33,10 @@ func amend(r huma.Registry) {
 			p.AdditionalProperties = &huma.Schema{AnyOf: []*huma.Schema{p.AdditionalProperties.(*huma.Schema), secret, {Type: "null"}}}
 		}
 	}
-	// The founding document names four providers; there are more by now, and its
-	// readers shall find it as it was.
+	// The enum keeps the providers that the API had at first, for clients generated from it.
 	for _, name := range []string{"CreateConversation", "SuggestedTask", "CreateMicroagent"} {
 		if s := all[name]; s != nil {
-			p := s.Properties["git_provider"]
-			p.Enum, p.Extensions = p.Enum[:4:4], map[string]any{rest.AlsoAccepted: p.Enum[4:]}
+			rest.KeepFounding(s.Properties["git_provider"])
 		}
 	}
 	rest.DescribeEvents(r)

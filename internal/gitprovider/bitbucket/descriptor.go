@@ -7,7 +7,7 @@ import (
 
 // Adapter is the provider as package forge lists it.
 var Adapter = call.Adapter{New: New, Descriptor: gitprovider.Descriptor{
-	Name: "bitbucket", Title: "Bitbucket", Host: cloudHost, Public: true,
+	Name: "bitbucket", Title: "Bitbucket", Host: cloudHost, Founding: true, Public: true,
 	Terms:       gitprovider.Terms{Request: "pull request", Short: "PR", Checks: "Bitbucket Pipelines", Mark: "#"},
 	Tool:        "create_bitbucket_pr",
 	ClonePath:   "scm", // of data centers

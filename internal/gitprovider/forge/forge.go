@@ -22,7 +22,7 @@ var adapters = []call.Adapter{github.Adapter, gitlab.Adapter, bitbucket.Adapter,
 
 // signOn is a git host of any kind behind the organisation's sign-on.
 var signOn = call.Adapter{Descriptor: gitprovider.Descriptor{
-	Name: "enterprise_sso", Title: "Enterprise SSO", Phrase: "the git host", Generic: true,
+	Name: "enterprise_sso", Title: "Enterprise SSO", Phrase: "the git host", Founding: true, Generic: true,
 	Terms: gitprovider.Terms{Request: "pull request", Short: "PR", Checks: "CI jobs", Mark: "#"},
 	Tool:  "create_pr",
 	Credentials: func(token string, _ bool) []string {

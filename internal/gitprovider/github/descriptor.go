@@ -7,7 +7,7 @@ import (
 
 // Adapter is the provider as package forge lists it.
 var Adapter = call.Adapter{New: New, Descriptor: gitprovider.Descriptor{
-	Name: "github", Title: "GitHub", Host: Host, Public: true,
+	Name: "github", Title: "GitHub", Host: Host, Founding: true, Public: true,
 	Terms: gitprovider.Terms{Request: "pull request", Short: "PR", Checks: "GitHub Actions", Mark: "#", Ref: "pull/%d/head"},
 	Tool:  "create_pr",
 	Credentials: func(token string, _ bool) []string {

@@ -7,7 +7,7 @@ import (
 
 // Adapter is the provider as package forge lists it.
 var Adapter = call.Adapter{New: New, Descriptor: gitprovider.Descriptor{
-	Name: "gitlab", Title: "GitLab", Host: standard, Public: true, OrgRepository: "openhands-config",
+	Name: "gitlab", Title: "GitLab", Host: standard, Founding: true, Public: true, OrgRepository: "openhands-config",
 	Terms:   gitprovider.Terms{Request: "merge request", Short: "MR", Checks: "CI pipelines", Mark: "!", Ref: "merge-requests/%d/head"},
 	Tool:    "create_mr",
 	Webhook: &gitprovider.Webhook{Events: []string{"X-Gitlab-Event"}, IDs: []string{"Idempotency-Key", "Webhook-Id", "X-Gitlab-Event-Uuid"}, Signed: hookSigned, Read: readHook},

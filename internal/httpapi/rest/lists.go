@@ -3,6 +3,7 @@ package rest
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -30,6 +31,19 @@ func fill(s *huma.Schema) {
 	for _, p := range s.Properties {
 		fill(p)
 	}
+}
+
+// KeepFounding leaves the founding git providers in an enum, and lists the others as AlsoAccepted.
+func KeepFounding(s *huma.Schema) {
+	var founding, more []any
+	for _, value := range s.Enum {
+		if name, _ := value.(string); slices.Contains(gitprovider.FoundingNames(), name) {
+			founding = append(founding, value)
+		} else {
+			more = append(more, value)
+		}
+	}
+	s.Enum, s.Extensions = founding, map[string]any{AlsoAccepted: more}
 }
 
 // registry fills the schemas that it makes.
