@@ -39,8 +39,8 @@ func (f *gitServer) fill(name string, files map[string]string) {
 	f.git("-C", work, "push", "-q", "origin", "HEAD:main")
 }
 
-// behind is the same forge behind a check: packs pass only when pass returns true.
-func (f *gitServer) behind(t *testing.T, pass func(w http.ResponseWriter) bool) *gitServer {
+// behind is the same forge behind a check: packs pass only if allow returns true.
+func (f *gitServer) behind(t *testing.T, allow func(w http.ResponseWriter) bool) *gitServer {
 	t.Helper()
 	to, err := url.Parse(f.url)
 	if err != nil {
@@ -50,7 +50,7 @@ func (f *gitServer) behind(t *testing.T, pass func(w http.ResponseWriter) bool) 
 	pass.ErrorLog = log.New(io.Discard, "", 0) // clients that are killed are none of its business
 	g := &gitServer{t: t, dir: f.dir, token: f.token}
 	g.url = website(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/git-upload-pack") && !pass(w) {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/git-upload-pack") && !allow(w) {
 			return
 		}
 		pass.ServeHTTP(w, r)
