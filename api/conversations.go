@@ -77,7 +77,7 @@ type Conversation struct {
 
 // PullRequest is one that belongs to a conversation.
 type PullRequest struct {
-	Provider   string `json:"provider" doc:"Git provider: github, gitlab, bitbucket, gitea, forgejo or enterprise_sso."`
+	Provider   string `json:"provider" doc:"Name of the git provider."`
 	Repository string `json:"repository" doc:"Repository, as owner/name."`
 	Number     int    `json:"number"`
 	URL        string `json:"url"`

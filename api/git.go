@@ -5,7 +5,7 @@ import "time"
 // AddGitProviders is the body of POST /api/add-git-providers. Providers that it
 // does not name keep what is stored.
 type AddGitProviders struct {
-	ProviderTokens map[string]*ProviderToken `json:"provider_tokens,omitempty" doc:"Tokens by git provider (github, gitlab, bitbucket, enterprise_sso, gitea, forgejo): a string, an object {token, host}, or null to remove it. An empty token keeps the stored one, if the host stays."`
+	ProviderTokens map[string]*ProviderToken `json:"provider_tokens,omitempty" doc:"Tokens by the name of the git provider: a string, an object {token, host}, or null to remove it. An empty token keeps the stored one, if the host stays."`
 	MCPConfig      Opt[map[string]any]       `json:"mcp_config,omitzero" doc:"Ignored; accepted for legacy clients. Use POST /api/settings to store it."`
 }
 
@@ -41,7 +41,7 @@ type GitUser struct {
 // GitRepository is a repository at a git provider.
 type GitRepository struct {
 	ID              string     `json:"id"`
-	FullName        string     `json:"full_name" doc:"owner/name; on GitLab the owner may contain subgroups."`
+	FullName        string     `json:"full_name" doc:"owner/name; with subgroups, the owner has several parts."`
 	GitProvider     string     `json:"git_provider"`
 	IsPublic        bool       `json:"is_public"`
 	StargazersCount *int       `json:"stargazers_count"`

@@ -177,7 +177,7 @@ func (s *StdioServer) UnmarshalJSON(b []byte) error {
 // UserSecrets is merged by name into what is stored; null as a value removes one entry.
 // The whole of provider_tokens or custom_secrets as null is the same as omitted.
 type UserSecrets struct {
-	ProviderTokens map[string]*ProviderToken `json:"provider_tokens,omitempty" doc:"Tokens by git provider (github, gitlab, bitbucket, enterprise_sso, gitea, forgejo): a string, an object {token, host, user_id}, or null to remove it."`
+	ProviderTokens map[string]*ProviderToken `json:"provider_tokens,omitempty" doc:"Tokens by the name of the git provider: a string, an object {token, host, user_id}, or null to remove it."`
 	CustomSecrets  map[string]*CustomSecret  `json:"custom_secrets,omitempty" doc:"Secrets by name, which must be a valid environment variable name: a string, an object {secret, description, repositories}, or null to remove it."`
 }
 

@@ -21,7 +21,7 @@ const (
 )
 
 type arrivalPath struct {
-	Provider    string `path:"provider" maxLength:"32" doc:"github, gitlab, bitbucket, gitea or forgejo."`
+	Provider    string `path:"provider" maxLength:"32" doc:"Name of the git provider."`
 	Integration string `query:"integration" maxLength:"64" doc:"ID of the integration."`
 }
 
