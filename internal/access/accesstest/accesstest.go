@@ -15,6 +15,11 @@ import (
 // noon is a time that every store can keep.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, int(123*time.Millisecond), time.UTC)
 
+// Reopener is a store that survives its process. Reopen closes it and opens what it has stored.
+type Reopener interface {
+	Reopen(t *testing.T) access.Store
+}
+
 // Run runs the suite. open gives a new, empty store for each test and closes it with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) access.Store) {
 	for _, test := range []struct {
@@ -34,6 +39,8 @@ func Run(t *testing.T, open func(t *testing.T) access.Store) {
 		{"Revoke", revoke},
 		{"Generation", generation},
 		{"Concurrent", concurrent},
+		{"RevokedAtOnce", revokedAtOnce},
+		{"Reopen", reopen},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
@@ -285,6 +292,58 @@ func concurrent(t *testing.T, s access.Store) {
 	}
 	if grew := read(t, s) - before; grew < n+1 {
 		t.Errorf("the generation grew by %d over %d changes", grew, n+1)
+	}
+}
+
+// revokedAtOnce has many revoke the same key: it has one moment of revocation, which all of them see.
+func revokedAtOnce(t *testing.T, s access.Store) {
+	must(t, s.CreateUser(t.Context(), access.User{Name: "bob", CreatedAt: noon}))
+	must(t, s.CreateKey(t.Context(), key("k1", "bob", 1)))
+	var wg sync.WaitGroup
+	got := make(chan access.Key, 8)
+	for i := range cap(got) {
+		wg.Go(func() {
+			k, err := s.RevokeKey(t.Context(), "k1", noon.Add(time.Duration(i+1)*time.Hour))
+			if err != nil || k.RevokedAt == nil {
+				t.Errorf("RevokeKey: %+v, %v", k, err)
+			}
+			got <- k
+		})
+	}
+	wg.Wait()
+	stored, err := s.KeyByHash(t.Context(), [32]byte{1})
+	must(t, err)
+	for range cap(got) {
+		sameKey(t, <-got, stored)
+	}
+}
+
+func reopen(t *testing.T, s access.Store) {
+	r, ok := s.(Reopener)
+	if !ok {
+		t.Skip("the store does not survive its process")
+	}
+	must(t, s.CreateUser(t.Context(), access.User{Name: "bob", CreatedAt: noon}))
+	revoked, expiring := key("k1", "bob", 1), key("k2", "bob", 2)
+	expires := noon.Add(time.Hour)
+	expiring.ExpiresAt = &expires
+	must(t, s.CreateKey(t.Context(), revoked))
+	must(t, s.CreateKey(t.Context(), expiring))
+	revoked, err := s.RevokeKey(t.Context(), "k1", noon.Add(time.Minute))
+	must(t, err)
+	must(t, s.SetUserDisabled(t.Context(), "bob", true))
+	before := read(t, s)
+	s = r.Reopen(t)
+	for _, want := range []access.Key{revoked, expiring} {
+		got, err := s.KeyByHash(t.Context(), want.Hash)
+		must(t, err)
+		sameKey(t, got, want)
+	}
+	got, err := s.User(t.Context(), "bob")
+	must(t, err)
+	sameUser(t, got, access.User{Name: "bob", Disabled: true, CreatedAt: noon})
+	if now := read(t, s); now < before {
+		t.Errorf("the generation went from %d to %d", before, now)
 	}
 }
 

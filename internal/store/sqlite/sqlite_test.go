@@ -14,8 +14,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"deckhand/internal/access"
-	"deckhand/internal/access/accesstest"
 	"deckhand/internal/session"
 	"deckhand/internal/session/logtest"
 )
@@ -52,16 +50,11 @@ func must(t testing.TB, err error) {
 type reopening struct{ *DB }
 
 func (r reopening) Reopen(t *testing.T) logtest.Store {
-	must(t, r.Close())
-	return reopening{openAt(t, r.path)}
+	return reopening{reopened(t, r.DB)}
 }
 
 func TestLog(t *testing.T) {
 	logtest.Run(t, func(t *testing.T) logtest.Store { return reopening{openNew(t)} })
-}
-
-func TestAccess(t *testing.T) {
-	accesstest.Run(t, func(t *testing.T) access.Store { return openNew(t) })
 }
 
 func TestOpen(t *testing.T) {
