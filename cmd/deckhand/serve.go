@@ -20,6 +20,7 @@ import (
 	"deckhand/internal/datadir"
 	"deckhand/internal/httpapi"
 	"deckhand/internal/httpapi/legacy"
+	"deckhand/internal/idempotency"
 	"deckhand/internal/machine"
 	"deckhand/internal/outbound"
 	"deckhand/internal/secret"
@@ -270,12 +271,12 @@ func (s *server) keepHouse(ctx context.Context) error {
 	}
 }
 
-// dropAnswers forgets answers to repeated requests after a day.
+// dropAnswers forgets old answers to repeated requests.
 func (s *server) dropAnswers(ctx context.Context) {
 	if s.data.db.ReadOnly() {
 		return
 	}
-	if err := s.data.db.DropAnswers(ctx, time.Now().Add(-24*time.Hour)); err != nil && ctx.Err() == nil {
+	if err := s.data.db.DropAnswers(ctx, time.Now().Add(-idempotency.KeptFor)); err != nil && ctx.Err() == nil {
 		s.logger.Warn("cannot delete old idempotency records", "error", err)
 	}
 }

@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// KeptFor is how long an answer is kept: who repeats a request later makes a new one.
+const KeptFor = 24 * time.Hour
+
 // ErrNotFound says that no answer is kept under this key.
 var ErrNotFound = errors.New("no response is stored under this key")
 
@@ -29,7 +32,7 @@ type Answer struct {
 	CreatedAt time.Time
 }
 
-// Store keeps answers. Times survive to the microsecond.
+// Store keeps answers. Implementations pass idempotencytest. Times survive to the microsecond.
 type Store interface {
 	// Answer returns what was answered to this user under this key; ErrNotFound.
 	Answer(ctx context.Context, user, key string) (Answer, error)
