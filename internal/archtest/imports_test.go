@@ -71,6 +71,11 @@ var arrows = []arrow{
 		breach: [2]string{"internal/cluster", "example.com/nats"},
 	},
 	{
+		from: []string{"internal/queue"}, only: []string{},
+		why:    "the queue keeps work for any package and knows none of them: what an item means is the business of its owner's package",
+		breach: [2]string{"internal/queue", "deckhand/internal/notify"},
+	},
+	{
 		from:   []string{"internal/httpapi/..."},
 		never:  []string{"internal/agent/...", "internal/store/...", "internal/llm/..."},
 		why:    "the API appends to the log and answers; the loop, the database and the models are met through ports, or a request would wait for them",
@@ -170,7 +175,7 @@ var ports = []port{
 		folder: "internal/store",
 		allow: []string{
 			"internal/store", "internal/session", "internal/settings", "internal/secret", "internal/access",
-			"internal/cluster", "internal/feedback", "internal/idempotency", "internal/notify", "internal/trigger", "internal/sandbox/egress", "api",
+			"internal/cluster", "internal/feedback", "internal/idempotency", "internal/notify", "internal/queue", "internal/trigger", "internal/sandbox/egress", "api",
 		},
 		why:    "a database driver serves the small stores that the core declares; sharing code with another driver would tie their SQL together",
 		breach: [2]string{"internal/store/sqlite", "deckhand/internal/store/postgres"},

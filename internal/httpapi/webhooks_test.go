@@ -11,12 +11,11 @@ import (
 	"deckhand/api"
 	"deckhand/internal/access"
 	"deckhand/internal/notify"
-	"deckhand/internal/store"
 	"deckhand/internal/store/sqlite"
 )
 
 // withWebhooks is a rig whose webhooks are in a database of their own.
-func withWebhooks(t *testing.T) (*rig, store.Webhooks) {
+func withWebhooks(t *testing.T) (*rig, *notify.Records) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "deckhand.db"), sqlite.Options{})
 	if err != nil {

@@ -7,7 +7,7 @@
 // nothing is lost when the server dies in between. The Dispatcher takes
 // deliveries from the queue, sends them, and settles each one: delivered, to be
 // tried again, or given up. Hooks is what the door uses to manage webhooks and
-// to show their deliveries.
+// to show their deliveries. Records has the rules about what is stored.
 //
 // The package knows neither the door nor a database; it dials only through the
 // client it is given.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"deckhand/internal/queue"
 	"deckhand/internal/session"
 )
 
@@ -81,6 +82,8 @@ type Delivery struct {
 	Took   time.Duration
 	Status int
 	Error  string
+	// Claim is the one under which it is sent. It is not stored.
+	Claim queue.Claim
 }
 
 // State is where a delivery stands.
@@ -122,17 +125,17 @@ type Deliveries interface {
 	Requeue(ctx context.Context, user, webhook, id string, at time.Time) (Delivery, error)
 }
 
-// Outbox is the Dispatcher's side of the store. It is for one Dispatcher.
+// Outbox is the Dispatcher's side of the store.
 type Outbox interface {
-	// Due lists enabled webhooks of users who are not disabled for which an
-	// attempt may be made now, longest due first, and says when there will be
-	// another one; zero if none waits.
-	Due(ctx context.Context, now time.Time, limit int) (due []Ready, next time.Time, err error)
+	// A lane of the queue is a webhook, by its ID. It is due when a delivery is, the webhook
+	// is enabled and its receiver need not be left alone.
+	queue.Store
 	// Next is the delivery that is due first for a webhook, and the webhook; false
 	// if there is none.
 	Next(ctx context.Context, webhook string, now time.Time) (Webhook, Delivery, bool, error)
 	// Settle records an attempt: the delivery as it is now, and the health of its
-	// webhook. The latter is ignored if the webhook was changed since w.ChangedAt.
+	// webhook. The latter is ignored if the webhook was changed since w.ChangedAt, and
+	// all of it if the claim was lost. The lane is given back.
 	// Of deliveries that wait no more, the webhook keeps the newest KeptDeliveries.
 	Settle(ctx context.Context, w Webhook, d Delivery) error
 	// Trim drops deliveries made before a moment.
@@ -140,6 +143,3 @@ type Outbox interface {
 	// Added has a value when something may have become due, after the commit.
 	Added() <-chan struct{}
 }
-
-// Ready is a webhook for which something is due.
-type Ready struct{ Webhook, User string }

@@ -34,6 +34,7 @@ type DataKey struct {
 }
 
 // KeyStore keeps wrapped data keys and remembers which master key wraps them.
+// Implementations pass keystoretest.
 type KeyStore interface {
 	// MasterID is the id of the master key that wraps all stored data keys; "" when nothing was ever stored.
 	MasterID(ctx context.Context) (string, error)

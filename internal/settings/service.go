@@ -28,7 +28,7 @@ type Record struct {
 	UpdatedAt time.Time
 }
 
-// Store keeps one Record per user.
+// Store keeps one Record per user. Implementations pass settingstest.
 type Store interface {
 	// LoadSettings returns the user's record, or ErrNotFound.
 	LoadSettings(ctx context.Context, user string) (Record, error)

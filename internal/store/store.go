@@ -39,8 +39,9 @@ type Backend interface {
 
 	Egress() egress.Ledger
 	Feedback() feedback.Store
-	Webhooks() Webhooks
-	Triggers() Triggers
+	// Webhooks and Triggers are the records on the durable queue.
+	Webhooks() *notify.Records
+	Triggers() *trigger.Records
 
 	// Meta is a value of the whole installation, nil if there is none. SetMetaOnce stores one
 	// unless there is one, and returns the one that is stored then.
@@ -57,19 +58,6 @@ type Backend interface {
 	// Check looks for damage.
 	Check(ctx context.Context) error
 	Close() error
-}
-
-// Webhooks keeps webhooks and what is sent to them.
-type Webhooks interface {
-	notify.Store
-	notify.Deliveries
-	notify.Outbox
-}
-
-// Triggers keeps integrations with git providers and what they deliver.
-type Triggers interface {
-	trigger.Store
-	trigger.Inbox
 }
 
 // Options are for opening a database.

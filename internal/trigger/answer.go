@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"deckhand/internal/gitprovider"
+	"deckhand/internal/queue"
 	"deckhand/internal/session"
 )
 
 // answer posts what the agent said, below every issue that it was asked in, if
 // it is done. It also serves to look again after a failure.
-func (w *Worker) answer(ctx context.Context, id session.ID) {
+func (w *Worker) answer(ctx context.Context, id session.ID, c queue.Claim) {
 	told := w.timesTold(id)
 	found, err := w.Inbox.AtWork(ctx, id)
 	if err != nil {
 		w.complain(ctx, "cannot read deliveries", err)
-		if pause(ctx) {
+		if queue.Pause(ctx) {
 			w.await(id)
 		}
 		return
@@ -29,6 +30,9 @@ func (w *Worker) answer(ctx context.Context, id session.ID) {
 		w.forget(id, told)
 		return
 	}
+	for i := range found {
+		found[i].Claim = c
+	}
 	st, err := w.Sessions.Load(ctx, id)
 	switch {
 	case errors.Is(err, session.ErrNotFound) || err == nil && st.Deleted:
@@ -36,7 +40,7 @@ func (w *Worker) answer(ctx context.Context, id session.ID) {
 		w.forget(id, told)
 	case err != nil:
 		w.complain(ctx, "cannot read a conversation", err)
-		if pause(ctx) {
+		if queue.Pause(ctx) {
 			w.await(id)
 		}
 	case st.Busy():
@@ -97,7 +101,7 @@ func ended(ds []Delivery, s State, reason string) []Delivery {
 func byAnswer(ds []Delivery) [][]Delivery {
 	var out [][]Delivery
 	for _, d := range ds {
-		i := slices.IndexFunc(out, func(g []Delivery) bool { return laneOf(g[0]) == laneOf(d) && g[0].Posting == d.Posting })
+		i := slices.IndexFunc(out, func(g []Delivery) bool { return threadOf(g[0]) == threadOf(d) && g[0].Posting == d.Posting })
 		if i < 0 {
 			out = append(out, nil)
 			i = len(out) - 1

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"deckhand/internal/gitprovider"
+	"deckhand/internal/queue"
 	"deckhand/internal/session"
 )
 
@@ -114,6 +115,8 @@ type Delivery struct {
 	// NextAt is when it is taken up next; zero if nothing is to be done now.
 	NextAt time.Time
 	DoneAt time.Time
+	// Claim is the one under which it is worked on. It is not stored.
+	Claim queue.Claim
 }
 
 // State is where a delivery stands.
@@ -149,6 +152,9 @@ type Store interface {
 
 // Inbox is the Receiver's and the Worker's side of the store.
 type Inbox interface {
+	// A lane of the queue is an issue or a pull request, for what is Waiting, and a
+	// conversation, for what is Working.
+	queue.Store
 	// Listening lists the enabled integrations with a provider of users who are
 	// not disabled; with an id that one alone.
 	Listening(ctx context.Context, provider, id string) ([]Integration, error)
@@ -158,14 +164,13 @@ type Inbox interface {
 	// one with this ID or this Print. Of those that are settled, it drops what is
 	// neither among the newest KeptDeliveries nor younger than KeptFor.
 	Record(ctx context.Context, d Delivery) (fresh bool, err error)
-	// Due lists deliveries whose NextAt has come and whose user is not disabled,
-	// longest due first, and says when there will be another; zero if none waits.
-	Due(ctx context.Context, now time.Time, limit int) (due []Delivery, next time.Time, err error)
+	// Next is the delivery that is due first in a lane; false if there is none.
+	Next(ctx context.Context, lane string, now time.Time) (Delivery, bool, error)
 	// AtWork lists the deliveries that are Working on a session, or on any if it
 	// is "", in order.
 	AtWork(ctx context.Context, id session.ID) ([]Delivery, error)
-	// Settle stores deliveries as they are now, all or none. One that is Working
-	// makes its session the thread's.
+	// Settle stores deliveries as they are now, all or none, but for those whose claim was
+	// lost. One that is Working makes its session the thread's.
 	Settle(ctx context.Context, ds ...Delivery) error
 	// SessionOf is the session of a thread, "" if it has none.
 	SessionOf(ctx context.Context, integration string, t Thread) (session.ID, error)

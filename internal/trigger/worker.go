@@ -3,10 +3,12 @@ package trigger
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
 	"deckhand/internal/gitprovider"
+	"deckhand/internal/queue"
 	"deckhand/internal/session"
 )
 
@@ -14,12 +16,8 @@ const (
 	// atOnce is how many things are done at the same time, each about another
 	// issue or another conversation.
 	atOnce = 8
-	// manyDue is enough to fill all places, whoever must be passed over.
-	manyDue = 128
 	// stepTime is how long one thing may take: some questions to a provider.
 	stepTime = 2 * time.Minute
-	// storeAgain is how long to wait when the store fails.
-	storeAgain = 5 * time.Second
 )
 
 // Config is what the Worker needs.
@@ -55,8 +53,6 @@ type Start struct {
 type Worker struct {
 	Config
 	poked chan struct{}
-	ended chan string
-	busy  map[string]bool // what is being done; only Run touches it
 
 	mu sync.Mutex
 	// awaited are the conversations whose answers are to be posted, with how often each was
@@ -67,8 +63,7 @@ type Worker struct {
 
 // NewWorker makes one. It must be told when sessions grow: see session.Observer.
 func NewWorker(c Config) *Worker {
-	return &Worker{Config: c, poked: make(chan struct{}, 1), ended: make(chan string, atOnce), busy: map[string]bool{},
-		awaited: map[session.ID]int{}, grown: map[session.ID]bool{}}
+	return &Worker{Config: c, poked: make(chan struct{}, 1), awaited: map[session.ID]int{}, grown: map[session.ID]bool{}}
 }
 
 // Wake says that something is to be done.
@@ -104,24 +99,12 @@ func (w *Worker) await(id session.ID) {
 // Run works until ctx ends. What is under way then is taken up by the next Run.
 func (w *Worker) Run(ctx context.Context) error {
 	for !w.takeUp(ctx) {
-		if !pause(ctx) {
+		if !queue.Pause(ctx) {
 			return nil
 		}
 	}
-	for {
-		wake := w.fill(ctx)
-		select {
-		case <-ctx.Done():
-			for len(w.busy) > 0 {
-				delete(w.busy, <-w.ended)
-			}
-			return nil
-		case lane := <-w.ended:
-			delete(w.busy, lane)
-		case <-w.poked:
-		case <-wake:
-		}
-	}
+	r := queue.Runner{Store: w.Inbox, Logger: w.Logger, AtOnce: atOnce, Work: w.work, More: w.ready, Added: w.poked}
+	return r.Run(ctx)
 }
 
 // takeUp awaits the conversations that an earlier Run told something.
@@ -137,72 +120,42 @@ func (w *Worker) takeUp(ctx context.Context) bool {
 	return true
 }
 
-// fill begins all that may be begun now. The channel says when to look again, if
-// nothing happens before.
-func (w *Worker) fill(ctx context.Context) <-chan time.Time {
-	if ctx.Err() != nil {
-		return nil
+// work does what is to be done in a lane.
+func (w *Worker) work(ctx context.Context, l queue.Lane) (released bool) {
+	if id, ok := strings.CutPrefix(l.Name, sessionLane); ok {
+		w.mu.Lock()
+		delete(w.grown, session.ID(id)) // what happens from now on makes it grow again
+		w.mu.Unlock()
+		w.answer(ctx, session.ID(id), l.Claimed())
+		return false
 	}
-	now := time.Now()
-	due, next, err := w.Inbox.Due(ctx, now, manyDue)
-	if err != nil {
+	d, found, err := w.Inbox.Next(ctx, l.Name, time.Now())
+	switch {
+	case err != nil:
 		w.complain(ctx, "cannot read deliveries", err)
-		return time.After(storeAgain)
+		queue.Pause(ctx)
+	case found:
+		d.Claim = l.Claimed()
+		w.act(ctx, d)
 	}
-	for _, d := range due {
-		if d.State == Working {
-			w.begin("session "+string(d.Session), func() { w.answer(ctx, d.Session) })
-			continue
-		}
-		w.begin(laneOf(d), func() { w.act(ctx, d) })
-	}
-	for _, id := range w.ready() {
-		w.begin("session "+string(id), func() { w.answer(ctx, id) })
-	}
-	if next.IsZero() {
-		return nil
-	}
-	return time.After(next.Sub(now))
+	return false
 }
 
-// laneOf is what deliveries share that must be dealt with one after the other.
-func laneOf(d Delivery) string {
-	kind := "issue "
-	if d.Pull {
-		kind = "pull "
-	}
-	return kind + d.Integration + " " + d.Repository + " " + itoa(d.Number)
-}
-
-// ready takes the conversations that grew and may be done with.
-func (w *Worker) ready() []session.ID {
+// ready lists the conversations that grew and may be done with.
+func (w *Worker) ready(room int, busy func(lane string) bool) []queue.Lane {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var out []session.ID
+	var out []queue.Lane
 	for id := range w.grown {
 		if st, known := w.Sessions.Peek(id); known && st.Busy() {
 			delete(w.grown, id) // it grows again before it ends
 			continue
 		}
-		if !w.busy["session "+string(id)] && len(w.busy)+len(out) < atOnce {
-			delete(w.grown, id)
-			out = append(out, id)
+		if lane := sessionLane + string(id); len(out) < room && !busy(lane) {
+			out = append(out, queue.Lane{Name: lane})
 		}
 	}
 	return out
-}
-
-// begin does something unless its like is being done or there is no place; the
-// end of either makes us look again.
-func (w *Worker) begin(lane string, do func()) {
-	if w.busy[lane] || len(w.busy) >= atOnce {
-		return
-	}
-	w.busy[lane] = true
-	go func() {
-		do()
-		w.ended <- lane
-	}()
 }
 
 // settle records what became of deliveries. As long as that fails nothing else
@@ -214,7 +167,7 @@ func (w *Worker) settle(ctx context.Context, ds ...Delivery) {
 			return
 		}
 		w.complain(ctx, "cannot record a delivery", err)
-		if !pause(ctx) {
+		if !queue.Pause(ctx) {
 			return
 		}
 	}
@@ -223,15 +176,5 @@ func (w *Worker) settle(ctx context.Context, ds ...Delivery) {
 func (w *Worker) complain(ctx context.Context, what string, err error) {
 	if ctx.Err() == nil {
 		w.Logger.Error(what, "error", err)
-	}
-}
-
-// pause waits a little after a failure of the store; false if ctx ended.
-func pause(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(storeAgain):
-		return true
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"deckhand/internal/notify"
+	"deckhand/internal/queue"
 	"deckhand/internal/session"
 )
 
@@ -123,11 +124,15 @@ func (s *suite) deliveries(user, webhook string) []notify.Delivery {
 // due are the webhooks for which something is due, and when the next will be.
 func (s *suite) due(now time.Time) (string, time.Time) {
 	s.Helper()
-	found, next, err := s.Store.Due(s.Context(), now, 100)
-	s.must(err)
+	var found []queue.Lane
+	var next time.Time
+	s.must(s.Store.View(s.Context(), func(tx queue.Tx) (err error) {
+		found, next, err = tx.Ready(now, 100)
+		return err
+	}))
 	var ids []string
-	for _, r := range found {
-		ids = append(ids, r.User+"/"+r.Webhook)
+	for _, l := range found {
+		ids = append(ids, l.User+"/"+l.Name)
 	}
 	return strings.Join(ids, " "), next
 }

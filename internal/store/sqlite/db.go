@@ -45,9 +45,9 @@ type DB struct {
 	writer     *writer       // nil when read-only
 	checkpoint *checkpointer // nil when read-only
 
-	ids    *ids
-	known  known // only the writer's goroutine may touch it
-	outbox outbox
+	ids   *ids
+	known known // only the writer's goroutine may touch it
+	news  queueNews
 
 	recent *recent
 
@@ -68,7 +68,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{path: path, known: known{}, outbox: newOutbox(), recent: newRecent(), reserve: &reserve{}}
+	db := &DB{path: path, known: known{}, news: newQueueNews(), recent: newRecent(), reserve: &reserve{}}
 	err = db.open(ctx, o)
 	for o.Reserve > 0 && errors.Is(explain(err), ErrFull) && halve(reservePath(path)) {
 		err = db.open(ctx, o)
@@ -117,12 +117,12 @@ func (db *DB) open(ctx context.Context, o Options) error {
 
 func (db *DB) committed(writes, bytes int) {
 	db.checkpoint.wrote(writes, bytes)
-	db.outbox.committed()
+	db.news.committed()
 }
 
 func (db *DB) undone() {
 	clear(db.known)
-	db.outbox.undone()
+	db.news.undone()
 }
 
 // create makes an empty file if there is none, so that it is nobody else's to

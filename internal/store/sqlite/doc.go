@@ -1,6 +1,6 @@
 // Package sqlite keeps everything in one SQLite file: session.Log, session.Index
-// and session.Ledger, and the small stores for users, keys, settings, sealed
-// data keys and answers.
+// and session.Ledger, the durable queue, and the small stores for users, keys,
+// settings, sealed data keys and answers.
 //
 // One goroutine writes. It takes whatever writes are waiting, runs them in one
 // transaction, commits once and then answers all callers, so that durability

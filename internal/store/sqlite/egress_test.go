@@ -52,7 +52,7 @@ func TestTablesAreAddedLater(t *testing.T) {
 	old.Row.Wants = true
 	must(t, db.Append(t.Context(), old))
 	must(t, db.write(t.Context(), 0, func(c *conn) error {
-		for _, table := range []string{"egress", "spending", "reservations", "deliveries", "webhooks", "threads", "arrivals", "integrations", "feedback", "links"} {
+		for _, table := range []string{"egress", "spending", "reservations", "queue_items", "queue_lanes", "queue_owners", "webhooks", "threads", "integrations", "feedback", "links"} {
 			if _, err := c.exec("DROP TABLE " + table); err != nil {
 				return err
 			}

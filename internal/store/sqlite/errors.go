@@ -75,6 +75,12 @@ func ofDatabase(err error) bool {
 	return false
 }
 
+// ofSQLite tells an error of the database from one of whoever uses it.
+func ofSQLite(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e)
+}
+
 // failedIO says that the operating system refused something, without a better name for it.
 func failedIO(err error) bool {
 	var e *sqlite.Error

@@ -52,8 +52,8 @@ func tellOf(t *testing.T, db *DB, id session.ID, news int) {
 func copied(t *testing.T, db *DB, n int) {
 	t.Helper()
 	tellOf(t, db, "one", 1)
-	execute(t, db, fmt.Sprintf(`INSERT INTO deliveries SELECT webhook, i, id || i, type, session, event, body, created_at + i, state, attempts, next_at, last_at, took, status, error
-		FROM deliveries, (WITH RECURSIVE s (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM s WHERE i < %d) SELECT i FROM s)`, n))
+	execute(t, db, fmt.Sprintf(`INSERT INTO queue_items SELECT queue, owner, i, id || i, NULL, lane, session, kind, state, open, attempts, created_at + i, next_at, body, details
+		FROM queue_items, (WITH RECURSIVE s (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM s WHERE i < %d) SELECT i FROM s)`, n))
 }
 
 func tableCount(t *testing.T, db *DB, sql string) (n int64) {
@@ -73,39 +73,40 @@ func execute(t *testing.T, db *DB, sql string) {
 func TestWebhookKeepsTheNewestDeliveries(t *testing.T) {
 	db := listening(t)
 	copied(t, db, notify.KeptDeliveries+30)
-	execute(t, db, "UPDATE deliveries SET next_at = NULL, state = 'delivered' WHERE seq > 3")
+	execute(t, db, "UPDATE queue_items SET next_at = NULL, open = 0, state = 'delivered' WHERE seq > 3")
 	w, d, found, err := db.Webhooks().Next(t.Context(), "a", noon)
 	if err != nil || !found || d.Seq != 1 {
 		t.Fatal(d.Seq, found, err)
 	}
 	must(t, db.Webhooks().Settle(t.Context(), w, d))
-	if n := tableCount(t, db, "SELECT count(*) FROM deliveries WHERE next_at IS NULL"); n != notify.KeptDeliveries {
+	if n := tableCount(t, db, "SELECT count(*) FROM queue_items WHERE next_at IS NULL"); n != notify.KeptDeliveries {
 		t.Errorf("%d are kept", n)
 	}
-	if n := tableCount(t, db, "SELECT count(*) FROM deliveries WHERE next_at IS NOT NULL"); n != 3 {
+	if n := tableCount(t, db, "SELECT count(*) FROM queue_items WHERE next_at IS NOT NULL"); n != 3 {
 		t.Errorf("of those that wait, %d are kept", n)
 	}
 }
 
 func TestTrimGoesInPieces(t *testing.T) {
 	db := listening(t)
-	copied(t, db, trimPiece+5)
+	copied(t, db, 2005)
 	must(t, db.Webhooks().Trim(t.Context(), noon.Add(time.Second)))
-	if n := tableCount(t, db, "SELECT count(*) FROM deliveries"); n != 0 {
+	if n := tableCount(t, db, "SELECT count(*) FROM queue_items"); n != 0 {
 		t.Errorf("%d are left", n)
 	}
 }
 
 func TestTooMuchWaitingDisables(t *testing.T) {
 	db := listening(t)
-	execute(t, db, fmt.Sprintf("UPDATE webhooks SET waiting = %d", notify.MaxWaiting-2))
-	tellOf(t, db, "one", 3)
+	tellOf(t, db, "one", 1)
+	execute(t, db, fmt.Sprintf("UPDATE queue_lanes SET waiting = %d", notify.MaxWaiting-2))
+	tellOf(t, db, "two", 3)
 	found, err := db.Webhooks().Webhooks(t.Context(), "maria")
 	must(t, err)
-	if w := found[0]; w.Enabled || w.Health.Disabled != overflow || w.Waiting != notify.MaxWaiting {
+	if w := found[0]; w.Enabled || w.Health.Disabled != "10000 deliveries wait for it" || w.Waiting != notify.MaxWaiting {
 		t.Errorf("%+v", w)
 	}
-	if n := tableCount(t, db, "SELECT count(*) FROM deliveries"); n != 2 {
+	if n := tableCount(t, db, "SELECT count(*) FROM queue_items"); n != 3 {
 		t.Errorf("%d were queued", n)
 	}
 }
@@ -114,7 +115,7 @@ func TestRemovedUserLeavesNoDeliveries(t *testing.T) {
 	db := listening(t)
 	tellOf(t, db, "one", 3)
 	execute(t, db, "DELETE FROM users WHERE name = 'maria'")
-	if n := tableCount(t, db, "SELECT (SELECT count(*) FROM webhooks) + (SELECT count(*) FROM deliveries)"); n != 0 {
+	if n := tableCount(t, db, "SELECT (SELECT count(*) FROM webhooks) + (SELECT count(*) FROM queue_items)"); n != 0 {
 		t.Errorf("%d rows are left", n)
 	}
 }
@@ -137,10 +138,10 @@ func TestRolledBackNews(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	if db.outbox.users != nil || db.outbox.fresh {
-		t.Errorf("%+v", db.outbox)
+	if len(db.news.fresh) > 0 {
+		t.Errorf("%v", db.news.fresh)
 	}
-	if n := tableCount(t, db, "SELECT count(*) FROM deliveries"); n != 0 {
+	if n := tableCount(t, db, "SELECT count(*) FROM queue_items"); n != 0 {
 		t.Errorf("%d are left", n)
 	}
 }

@@ -4,23 +4,31 @@ import (
 	"context"
 	"database/sql/driver"
 	"encoding/json"
-	"errors"
-	"time"
 
-	"deckhand/internal/store"
+	"deckhand/internal/session"
 	"deckhand/internal/trigger"
 )
 
-// Triggers is the store of integrations and of what comes for them.
-func (db *DB) Triggers() store.Triggers { return Triggers{db} }
+// Triggers implements store.Backend.
+func (db *DB) Triggers() *trigger.Records { return trigger.NewRecords(triggers{db}) }
 
-// Triggers has a type of its own because its methods have general names.
-type Triggers struct{ db *DB }
+// triggers is what trigger needs of a database.
+type triggers struct{ db *DB }
 
 var (
-	_ trigger.Store = Triggers{}
-	_ trigger.Inbox = Triggers{}
+	_ trigger.Database = triggers{}
+	_ trigger.Tx       = tx{}
 )
+
+// Update implements trigger.Database.
+func (s triggers) Update(ctx context.Context, fn func(trigger.Tx) error) error {
+	return s.db.update(ctx, trigger.Queue, 0, func(t tx) error { return fn(t) })
+}
+
+// View implements trigger.Database.
+func (s triggers) View(ctx context.Context, fn func(trigger.Tx) error) error {
+	return s.db.view(ctx, trigger.Queue, func(t tx) error { return fn(t) })
+}
 
 const selectIntegration = `SELECT id, user, provider, host, mention, label, repositories, allowed_users, enabled, secret, created_at, changed_at FROM integrations`
 
@@ -40,102 +48,55 @@ func names(list []string) driver.Value {
 	return string(b)
 }
 
-// AddIntegration implements trigger.Store.
-func (s Triggers) AddIntegration(ctx context.Context, in trigger.Integration) error {
-	return s.db.write(ctx, len(in.Sealed), func(c *conn) error {
-		var has int64
-		_, err := c.one("SELECT count(*) FROM integrations WHERE user = ?", func(v []driver.Value) { has = number(v[0]) }, in.User)
-		if err != nil {
-			return err
-		}
-		if has >= trigger.MaxIntegrations {
-			return refuse(trigger.ErrTooMany)
-		}
-		_, err = c.exec(`INSERT INTO integrations (id, user, provider, host, mention, label, repositories, allowed_users, enabled, secret, created_at, changed_at)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, in.ID, in.User, in.Provider, in.Host, in.Mention, in.Label,
-			names(in.Repositories), names(in.AllowedUsers), truth(in.Enabled), in.Sealed, micros(in.CreatedAt), micros(in.ChangedAt))
-		return err
-	})
+// Integrations implements trigger.Tx.
+func (t tx) Integrations(user string) ([]trigger.Integration, error) {
+	return t.integrations(" WHERE user = ? ORDER BY created_at, id", user)
 }
 
-// Integrations implements trigger.Store.
-func (s Triggers) Integrations(ctx context.Context, user string) ([]trigger.Integration, error) {
-	return s.integrations(ctx, " WHERE user = ? ORDER BY created_at, id", user)
+// Listening implements trigger.Tx.
+func (t tx) Listening(provider string) ([]trigger.Integration, error) {
+	return t.integrations(" WHERE provider = ? AND enabled = 1 AND EXISTS (SELECT 1 FROM users WHERE name = user AND disabled = 0) ORDER BY id", provider)
 }
 
-// Listening implements trigger.Inbox.
-func (s Triggers) Listening(ctx context.Context, provider, id string) ([]trigger.Integration, error) {
-	return s.integrations(ctx, ` WHERE provider = ?1 AND enabled = 1 AND (?2 = '' OR id = ?2)
-		AND EXISTS (SELECT 1 FROM users WHERE name = user AND disabled = 0) ORDER BY id`, provider, id)
-}
-
-func (s Triggers) integrations(ctx context.Context, where string, args ...driver.Value) (found []trigger.Integration, err error) {
-	err = s.db.readers.read(ctx, func(c *conn) error {
-		return c.query(selectIntegration+where, func(v []driver.Value) error {
-			found = append(found, integrationOf(v))
-			return nil
-		}, args...)
-	})
+func (t tx) integrations(where string, args ...driver.Value) (found []trigger.Integration, err error) {
+	err = t.c.query(selectIntegration+where, func(v []driver.Value) error {
+		found = append(found, integrationOf(v))
+		return nil
+	}, args...)
 	return found, err
 }
 
-// Integration implements trigger.Inbox.
-func (s Triggers) Integration(ctx context.Context, id string) (trigger.Integration, error) {
-	found, err := s.integrations(ctx, " WHERE id = ?", id)
-	if err == nil && len(found) == 0 {
-		err = trigger.ErrNotFound
-	}
-	if err != nil {
-		return trigger.Integration{}, err
-	}
-	return found[0], nil
+// Integration implements trigger.Tx.
+func (t tx) Integration(id string) (in trigger.Integration, found bool, err error) {
+	found, err = t.c.one(selectIntegration+" WHERE id = ?", func(v []driver.Value) { in = integrationOf(v) }, id)
+	return in, found, err
 }
 
-// of reads an integration of a user's.
-func (s Triggers) of(c *conn, user, id string) (in trigger.Integration, err error) {
-	found, err := c.one(selectIntegration+" WHERE id = ?", func(v []driver.Value) { in = integrationOf(v) }, id)
-	if err == nil && (!found || in.User != user) {
-		err = trigger.ErrNotFound
-	}
-	return in, err
+// PutIntegration implements trigger.Tx. It does not replace the row: threads would go with it.
+func (t tx) PutIntegration(in trigger.Integration) error {
+	_, err := t.exec(`INSERT INTO integrations (id, user, provider, host, mention, label, repositories, allowed_users, enabled, secret, created_at, changed_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET host = excluded.host, mention = excluded.mention, label = excluded.label,
+		repositories = excluded.repositories, allowed_users = excluded.allowed_users, enabled = excluded.enabled, secret = excluded.secret, changed_at = excluded.changed_at`,
+		in.ID, in.User, in.Provider, in.Host, in.Mention, in.Label, names(in.Repositories), names(in.AllowedUsers), truth(in.Enabled), in.Sealed, micros(in.CreatedAt), micros(in.ChangedAt))
+	return err
 }
 
-// ChangeIntegration implements trigger.Store.
-func (s Triggers) ChangeIntegration(ctx context.Context, user, id string, at time.Time, change func(*trigger.Integration) error) (trigger.Integration, error) {
-	var changed trigger.Integration
-	err := s.db.write(ctx, 0, func(c *conn) error {
-		in, err := s.of(c, user, id)
-		if errors.Is(err, trigger.ErrNotFound) {
-			return refuse(err)
-		}
-		if err != nil {
-			return err
-		}
-		before := in.ChangedAt
-		if err := change(&in); err != nil {
-			return refuse(err)
-		}
-		if in.ChangedAt = at.UTC().Truncate(time.Microsecond); !in.ChangedAt.After(before) {
-			in.ChangedAt = before.Add(time.Microsecond)
-		}
-		changed = in
-		_, err = c.exec("UPDATE integrations SET host = ?, mention = ?, label = ?, repositories = ?, allowed_users = ?, enabled = ?, secret = ?, changed_at = ? WHERE id = ?",
-			in.Host, in.Mention, in.Label, names(in.Repositories), names(in.AllowedUsers), truth(in.Enabled), in.Sealed, micros(in.ChangedAt), id)
-		return err
-	})
-	if err != nil {
-		return trigger.Integration{}, err
-	}
-	return changed, nil
+// RemoveIntegration implements trigger.Tx. The threads go with it.
+func (t tx) RemoveIntegration(id string) error {
+	_, err := t.exec("DELETE FROM integrations WHERE id = ?", id)
+	return err
 }
 
-// RemoveIntegration implements trigger.Store. What came for it goes with it.
-func (s Triggers) RemoveIntegration(ctx context.Context, user, id string) error {
-	return s.db.write(ctx, 0, func(c *conn) error {
-		removed, err := c.exec("DELETE FROM integrations WHERE id = ? AND user = ?", id, user)
-		if err == nil && removed == 0 {
-			err = refuse(trigger.ErrNotFound)
-		}
-		return err
-	})
+// SessionOf implements trigger.Tx.
+func (t tx) SessionOf(integration string, h trigger.Thread) (id session.ID, err error) {
+	_, err = t.c.one("SELECT session FROM threads WHERE integration = ? AND repository = ? AND pull = ? AND number = ?", func(v []driver.Value) { id = session.ID(text(v[0])) },
+		integration, h.Repository, truth(h.Pull), int64(h.Number))
+	return id, err
+}
+
+// PutThread implements trigger.Tx.
+func (t tx) PutThread(integration string, h trigger.Thread, id session.ID) error {
+	_, err := t.exec("INSERT OR REPLACE INTO threads (integration, repository, pull, number, session) VALUES (?, ?, ?, ?, ?)",
+		integration, h.Repository, truth(h.Pull), int64(h.Number), string(id))
+	return err
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"deckhand/internal/queue"
 	"deckhand/internal/session"
 	"deckhand/internal/trigger"
 )
@@ -123,8 +124,8 @@ func (s *suite) integrations() {
 	if _, err := s.Store.Integration(s.Context(), "a"); !errors.Is(err, trigger.ErrNotFound) {
 		s.Errorf("it is still there: %v", err)
 	}
-	if due, _, err := s.Store.Due(s.Context(), Noon, 10); err != nil || len(due) != 0 {
-		s.Errorf("what came for it is still due: %v %v", due, err)
+	if due, _ := s.lanes(Noon, 10); len(due) != 0 {
+		s.Errorf("what came for it is still due: %v", due)
 	}
 	s.record(arrival("a", "2"), false) // nobody is there to get it
 }
@@ -204,19 +205,37 @@ func (s *suite) recording() {
 	}
 }
 
+// lanes are those in which something is due, and when there will be another.
+func (s *suite) lanes(now time.Time, limit int) (due []queue.Lane, next time.Time) {
+	s.Helper()
+	s.must(s.Store.View(s.Context(), func(tx queue.Tx) (err error) {
+		due, next, err = tx.Ready(now, limit)
+		return err
+	}))
+	return due, next
+}
+
 func (s *suite) due() {
 	s.add(one("maria", "a"), one("otto", "b"))
 	early, late, never := arrival("a", "early"), arrival("a", "late"), arrival("a", "never")
 	late.NextAt, never.NextAt = Noon.Add(time.Hour), time.Time{}
+	late.Number, never.Number = 8, 9
 	s.record(late, true)
 	s.record(never, true)
 	s.record(early, true)
 	s.record(arrival("b", "other"), true)
+	second := arrival("a", "second") // of the same issue
+	second.NextAt = Noon.Add(time.Second)
+	s.record(second, true)
 	names := func(now time.Time, limit int) (got []string, next time.Time) {
 		s.Helper()
-		found, next, err := s.Store.Due(s.Context(), now, limit)
-		s.must(err)
-		for _, d := range found {
+		lanes, next := s.lanes(now, limit)
+		for _, l := range lanes {
+			d, found, err := s.Store.Next(s.Context(), l.Name, now)
+			s.must(err)
+			if !found {
+				s.Fatalf("nothing is due in %s", l.Name)
+			}
 			got = append(got, d.ID)
 		}
 		return got, next
