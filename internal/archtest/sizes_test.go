@@ -32,7 +32,7 @@ var packageLimits = map[string]int{
 	"internal/sandbox/local":        3200,
 	"internal/sandbox/runner/shell": 3200,
 	"internal/session":              3900,
-	"internal/store/sqlite":         4100,
+	"internal/store/sqlite":         3850,
 	"internal/v0":                   3600,
 }
 
