@@ -60,6 +60,10 @@ type legacyArgs struct {
 	To           int64    `json:"forgotten_events_end_id"`
 	Confirmation string   `json:"confirmation_state"`
 	Risk         *int     `json:"security_risk"`
+	// Name and Arguments are those of a call of a tool server.
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Steps     string          `json:"browser_actions"`
 }
 
 // legacyExtras are those extras of observations that mean something here.
@@ -70,6 +74,10 @@ type legacyExtras struct {
 	Command   string              `json:"command"`
 	Metadata  json.RawMessage     `json:"metadata"`
 	Knowledge []session.Knowledge `json:"microagent_knowledge"`
+	Path      string              `json:"path"`
+	// Name and Arguments are those of a call of a tool server.
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
 }
 
 // readImported returns what says the same as an event that was taken over from a legacy
@@ -133,11 +141,22 @@ func (e legacyEvent) acted(p session.Imported) []session.Payload {
 	return out
 }
 
-// tools are those that actions and observations are made of, for events that do not name them.
+// tools are those that actions and observations are made of, for events that do not name
+// them. An action or observation that is not listed is shown as a tool of its own name. With
+// an empty name it is not shown.
 var tools = map[string]string{
 	"run": "execute_bash", "run_ipython": "execute_ipython_cell", "read": "str_replace_editor", "edit": "str_replace_editor", "write": "str_replace_editor",
 	"browse": "fetch", "browse_interactive": "browser", "think": "think", "task_tracking": "task_tracker", "delegate": "delegate", "finish": "finish",
-	"condensation_request": "request_condensation", "call_tool_mcp": "call_tool_mcp",
+	"condensation_request": "request_condensation",
+	"change_agent_state":   "", "recall": "", "null": "", "error": "", "user_rejected": "",
+}
+
+// toolOf names the tool behind an action or an observation.
+func toolOf(kind string) string {
+	if name, known := tools[kind]; known {
+		return name
+	}
+	return kind
 }
 
 // call is the call behind an action, as the model wrote it if that was recorded, and what
@@ -145,7 +164,10 @@ var tools = map[string]string{
 func (e legacyEvent) call(a legacyArgs) (c session.ToolCall, said string) {
 	c = session.ToolCall{ID: e.Call.ID, Name: e.Call.Name, Args: e.Args}
 	if c.Name == "" {
-		c.Name = tools[e.Action]
+		c.Name = toolOf(e.Action)
+	}
+	if e.Action == "call_tool_mcp" && a.Name != "" {
+		c.Name, c.Args = a.Name, a.Arguments
 	}
 	if len(e.Call.Response.Choices) > 0 {
 		m := e.Call.Response.Choices[0].Message
@@ -166,6 +188,8 @@ func (e legacyEvent) call(a legacyArgs) (c session.ToolCall, said string) {
 		}
 		c.Args, _ = json.Marshal(map[string]string{"message": message}) // strings are always JSON
 		return c, ""
+	case "browse_interactive":
+		c.Args, _ = json.Marshal(map[string]string{"code": a.Steps})
 	case "read":
 		c.Args = with(c.Args, "view")
 	case "write":
@@ -214,7 +238,7 @@ func (e legacyEvent) observed(cause int64) []session.Payload {
 	}
 	r := session.ToolReturned{ID: e.Call.ID, Name: e.Call.Name, Cause: cause, Outcome: session.Succeeded, Output: e.Content, Details: e.Extras}
 	if r.Name == "" {
-		r.Name = tools[e.Observation]
+		r.Name = toolOf(e.Observation)
 	}
 	switch e.Observation {
 	case "error":
@@ -222,7 +246,12 @@ func (e legacyEvent) observed(cause int64) []session.Payload {
 	case "user_rejected":
 		r.Outcome = session.Rejected
 	case "mcp":
-		r.Output, r.Outcome = foreign(e.Content)
+		if x.Name != "" {
+			r.Name, r.Args = x.Name, x.Arguments
+		}
+		r.Output, r.Outcome, r.Details = foreign(e.Content)
+	case "read":
+		r.Args, _ = json.Marshal(map[string]string{"command": "view", "path": x.Path})
 	case "run":
 		r.Details = x.Metadata
 		r.Args, _ = json.Marshal(map[string]string{"command": x.Command})
@@ -236,8 +265,8 @@ func (e legacyEvent) observed(cause int64) []session.Payload {
 	return []session.Payload{r}
 }
 
-// foreign is the text of what a tool server answered.
-func foreign(raw string) (string, session.Outcome) {
+// foreign is the text of what a tool server answered, and the whole answer as details.
+func foreign(raw string) (string, session.Outcome, json.RawMessage) {
 	var result struct {
 		Content []struct {
 			Type string `json:"type"`
@@ -246,7 +275,7 @@ func foreign(raw string) (string, session.Outcome) {
 		Failed bool `json:"isError"`
 	}
 	if json.Unmarshal([]byte(raw), &result) != nil {
-		return raw, session.Succeeded
+		return raw, session.Succeeded, nil
 	}
 	var parts []string
 	for _, c := range result.Content {
@@ -256,8 +285,9 @@ func foreign(raw string) (string, session.Outcome) {
 			parts = append(parts, "("+c.Type+")")
 		}
 	}
+	whole, _ := json.Marshal(map[string]json.RawMessage{"result": json.RawMessage(raw)}) // raw was read
 	if result.Failed {
-		return strings.Join(parts, "\n"), session.FailedRun
+		return strings.Join(parts, "\n"), session.FailedRun, whole
 	}
-	return strings.Join(parts, "\n"), session.Succeeded
+	return strings.Join(parts, "\n"), session.Succeeded, whole
 }
