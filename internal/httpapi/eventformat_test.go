@@ -40,12 +40,15 @@ func TestEventsAsLogged(t *testing.T) {
 		t.Fatalf("the conversation is %s", got)
 	}
 	for query, want := range map[string]string{
-		"include_types=tool_called,user_said": "user_said tool_called tool_called",
-		"exclude_types=created,tool_returned": "user_said tool_called tool_called model_answered noted",
-		"exclude_hidden=true":                 "created user_said tool_called tool_returned model_answered noted",
-		"query=ONE.TXT":                       "tool_returned",
-		"reverse=true&limit=2":                "noted model_answered",
-		"statuses=true&start_id=7":            "model_answered noted",
+		"include_types=tool_called,user_said":                  "user_said tool_called tool_called",
+		"exclude_types=created,tool_returned":                  "user_said tool_called tool_called model_answered noted",
+		"exclude_hidden=true":                                  "created user_said tool_called tool_returned model_answered noted",
+		"query=ONE.TXT":                                        "tool_returned",
+		"reverse=true&limit=2":                                 "noted model_answered",
+		"statuses=true&start_id=7":                             "model_answered noted",
+		"tools=execute_bash":                                   "tool_called tool_returned tool_called tool_returned",
+		"tools=browser,fetch":                                  "",
+		"include_types=tool_returned&tools=fetch,execute_bash": "tool_returned tool_returned",
 	} {
 		if got := kindsOf(t, r.do("GET", to+"?format=deckhand&"+query, "").want(t, 200)); got != want {
 			t.Errorf("%s: %s, want %s", query, got, want)
@@ -55,6 +58,7 @@ func TestEventsAsLogged(t *testing.T) {
 		t.Errorf("the version is %q", page.header)
 	}
 	for path, field := range map[string]string{to + "?format=xml": "format", to + "?format=": "format", to + "/stream?format=xml": "format", to + "/stream?format=": "format",
+		to + "?tools=fetch":                                        "tools",
 		to + "?format=deckhand&source=user":                        "source",
 		to + "?format=deckhand&include_types=agent_state_changed":  "include_types",
 		to + "?format=deckhand&exclude_types=model_usage,nonsense": "exclude_types"} {
@@ -123,4 +127,24 @@ func (r *rig) socketEvents(t *testing.T, path string, n int) (out []string) {
 		out = append(out, string(frame.Data))
 	}
 	return out
+}
+
+// An imported event is found by what it stands for.
+func TestImportedEventsByTool(t *testing.T) {
+	r := newRig(t)
+	r.settle("ada")
+	id := r.create(`{"initial_user_msg":"Hi"}`)
+	taken := func(event string) session.Payload { return session.Imported{Event: json.RawMessage(event)} }
+	r.append(id, taken(`{"source":"agent","observation":"browse","content":"A page","extras":{"url":"https://a.test/"}}`),
+		taken(`{"source":"agent","observation":"run","content":"x","extras":{"command":"ls"}}`), taken(`{"source":"agent","action":"message","args":{"content":"Done."}}`))
+	to := "/api/conversations/" + id + "/events?format=deckhand&"
+	for query, want := range map[string]string{
+		"include_types=tool_returned&tools=fetch,browser": "A page",
+		"include_types=model_answered":                    "Done.",
+	} {
+		if page := decoded[api.EventPage](t, r.do("GET", to+query, "").want(t, 200)); len(page.Events) != 1 || !strings.Contains(string(page.Events[0]), want) {
+			t.Errorf("%s: %s, want %s", query, page.Events, want)
+		}
+	}
+	r.do("GET", to+"exclude_types=imported", "").want(t, 200, `"user_said"`)
 }

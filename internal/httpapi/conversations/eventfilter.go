@@ -16,13 +16,14 @@ import (
 )
 
 const aboutEvents = "Filters are applied before pagination: limit counts matching events. Filters may also be sent in a JSON body, as some legacy clients do; query parameters take precedence. " +
-	"A type is the value of action or observation, such as run or agent_state_changed, or with format=deckhand the value of kind. " +
+	"A type is the value of action or observation, such as run or agent_state_changed, or with format=deckhand the value of kind. An imported event is also found by the kinds and tools of the events in its as. " +
 	"Dates without a time zone are UTC; a date without a time means the start of the day."
 
 // eventFilter says which events of a conversation somebody wants.
 type eventFilter struct {
 	query            []byte // in lower case
 	include, exclude []string
+	tools            []string
 	source           string
 	from, until      time.Time
 	hidden           map[int64]bool // by number
@@ -68,6 +69,12 @@ func newEventFilter(q eventQuery, body api.EventFilter) (eventFilter, error) {
 	if f.source, loc = choose("source", q.Source, body.Source); f.native && f.source != "" {
 		faults.Detail = append(faults.Detail, api.FieldError{Loc: loc, Type: "value_error", Msg: "Events in the format deckhand have no source. Filter by kind with include_types."})
 	}
+	if q.Tools != "" {
+		f.tools = strings.Split(q.Tools, ",")
+	}
+	if !f.native && q.Tools != "" {
+		faults.Detail = append(faults.Detail, api.FieldError{Loc: []any{"query", "tools"}, Type: "value_error", Msg: "Needs format=deckhand."})
+	}
 	text, _ := choose("query", q.Text, body.Query)
 	f.query = []byte(strings.ToLower(text))
 	if len(faults.Detail) > 0 {
@@ -99,18 +106,42 @@ func (f *eventFilter) wants(e session.Event, event []byte) bool {
 	if len(f.query) > 0 && !bytes.Contains(bytes.ToLower(event), f.query) {
 		return false
 	}
-	if f.source == "" && len(f.include)+len(f.exclude) == 0 {
+	if f.source == "" && len(f.include)+len(f.exclude)+len(f.tools) == 0 {
 		return true
 	}
-	var head struct{ Source, Action, Observation, Kind string }
+	if f.native {
+		return f.wantsNative(event)
+	}
+	var head struct{ Source, Action, Observation string }
 	if json.Unmarshal(event, &head) != nil {
 		return false
 	}
-	is := func(kind string) bool {
-		return kind != "" && (kind == head.Action || kind == head.Observation || kind == head.Kind)
-	}
+	is := func(kind string) bool { return kind != "" && (kind == head.Action || kind == head.Observation) }
 	return (f.source == "" || f.source == head.Source) &&
 		(len(f.include) == 0 || slices.ContainsFunc(f.include, is)) && !slices.ContainsFunc(f.exclude, is)
+}
+
+// wantsNative reports whether a native event has a wanted kind and a wanted tool. For an
+// imported event, one of the events that it stands for is enough.
+func (f *eventFilter) wantsNative(event []byte) bool {
+	type head struct {
+		Kind    string
+		Payload struct{ Name string }
+	}
+	var e struct {
+		head
+		Payload struct {
+			Name string
+			As   []head
+		}
+	}
+	if json.Unmarshal(event, &e) != nil || slices.Contains(f.exclude, e.Kind) {
+		return false
+	}
+	e.head.Payload.Name = e.Payload.Name
+	return slices.ContainsFunc(append(e.Payload.As, e.head), func(h head) bool {
+		return (len(f.include) == 0 || slices.Contains(f.include, h.Kind)) && (len(f.tools) == 0 || slices.Contains(f.tools, h.Payload.Name))
+	})
 }
 
 // eventsWanted makes the filter of a request. Which calls are hidden is known from
