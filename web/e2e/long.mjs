@@ -45,7 +45,7 @@ await play({
     const row = page.locator(`a[href$="/conversations/${id}"]`);
     const read = () => page.evaluate((id) => new Promise((done) => {
       const begun = performance.now();
-      const source = new EventSource(new URL(`api/conversations/${id}/events/stream?after=0`, document.baseURI));
+      const source = new EventSource(new URL(`api/conversations/${id}/events/stream?format=deckhand&after=0`, document.baseURI));
       source.onmessage = () => { source.close(); done(performance.now() - begun); };
     }), id);
     const shown = () => page.evaluate((id) => new Promise((done) => {

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"strings"
 	"testing"
+
+	"deckhand/internal/gitprovider"
 )
 
 var update = flag.Bool("update", false, "write the web page's list of providers anew")
@@ -18,6 +21,8 @@ type onPage struct {
 	Title    string `json:"title"`
 	Host     string `json:"host"`
 	Triggers bool   `json:"triggers"`
+	// Request is what a request to merge is called, up to its number.
+	Request string `json:"request"`
 }
 
 // The web page has the same list of providers, with those of any kind last.
@@ -26,7 +31,8 @@ func TestPageKnowsTheProviders(t *testing.T) {
 	for _, generic := range []bool{false, true} {
 		for _, a := range adapters {
 			if a.Generic == generic {
-				list = append(list, onPage{a.Name, a.Title, a.Host, a.Webhook != nil})
+				request, _, _ := strings.Cut(gitprovider.RequestName(a.Name, "", 0), "0")
+				list = append(list, onPage{a.Name, a.Title, a.Host, a.Webhook != nil, request})
 			}
 		}
 	}

@@ -1,6 +1,6 @@
 // What a call that waits for a yes would do, as a person reads it.
+import { type Fields, text } from "../lib/events";
 import { compare, type Row } from "./diff";
-import { type Fields, text } from "./events";
 
 /** Arguments that are a text by themselves, by the tool that takes them. */
 const texts: Record<string, string> = { execute_bash: "command", execute_ipython_cell: "code" };

@@ -1,6 +1,6 @@
 // How high an item will probably be. The better the guess, the fewer items are made for
 // nothing when a list is opened or scrolled fast.
-import { text } from "./events";
+import { text } from "../lib/events";
 import type { Item } from "./log.svelte";
 
 const head = 50;
@@ -20,24 +20,23 @@ const prose = (words: string) => (words ? 24 * Math.max(lines(words, 300), Math.
 export function estimate(item: Item): number {
   if (item.kind === "notice") return head;
   if (item.kind !== "tool") return head + prose(item.text) + (item.images.length > 0 ? 180 : 0);
-  const words = item.name === "think" ? 0 : prose(item.text);
+  const words = item.form === "think" ? 0 : prose(item.text);
   return words + head + body(item);
 }
 
 function body(item: Item): number {
   if (item.open === false) return 0;
   const result = item.result;
-  switch (item.name) {
+  switch (item.form) {
     case "run":
-    case "run_ipython":
-      return 20 + line * lines(result?.content ?? "", 15);
+    case "python":
+      return 20 + line * lines(result?.output ?? "", 15);
     case "edit":
-      return line * lines(text(result?.extras, "diff"), 25);
+      return line * lines(text(result?.details, "diff"), 25);
     case "browse":
-    case "browse_interactive":
-      return text(result?.extras, "screenshot") ? 260 : 40;
+      return text(result?.details, "screenshot") ? 260 : 40;
     case "finish":
-      return prose(text(item.args, "final_thought"));
+      return prose(text(item.args, "message"));
     case "delegate":
       return 120;
     default:

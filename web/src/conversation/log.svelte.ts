@@ -1,9 +1,10 @@
 // The conversation as the page shows it: events folded into items. Older events are put
 // before, new ones behind; what came twice changes nothing.
-import { type Event, type Fields, type Metrics, type Status, slim, type Task, tasks, text, texts } from "./events";
+import { type Event, type EventOf, type Fields, fields, means, type Result, resultOf, stateOf, text } from "../lib/events";
 import type { Delta } from "../lib/follow";
 import { now } from "../lib/now";
 import { Pieces } from "./piece";
+import { type Form, formOf, type Task, tasks } from "./tools";
 
 export type Kind = "user" | "agent" | "tool" | "notice";
 
@@ -11,7 +12,7 @@ export type Kind = "user" | "agent" | "tool" | "notice";
 export class Item {
   text = $state("");
   /** The result of a tool call. */
-  result = $state.raw<Event | undefined>();
+  result = $state.raw<Result | undefined>();
   /** What a running command has printed so far. */
   live = $state("");
   /** Whether a call waits for the person. */
@@ -33,14 +34,19 @@ export class Item {
   images: string[] = [];
   files: string[] = [];
   args: Fields = {};
+  /** How dangerous the call was rated. */
+  risk = -1;
+  form: Form = "other";
+  /** What a notice tells that has no words of its own. */
+  event: Event | undefined;
   callId = "";
   pieces: Pieces | undefined;
 
   constructor(
     readonly key: string,
     readonly kind: Kind,
-    /** The action's name, or what the notice is about. */
-    public name: string,
+    /** The tool's name, or what the notice is about. */
+    readonly name: string,
     public id: number,
     public at: number,
   ) {
@@ -48,13 +54,18 @@ export class Item {
   }
 }
 
-const noisy = new Set(["change_agent_state", "recall", "null", "condensation_request"]);
-
 /** States that are worth a line of their own: the others are told by what happens. */
 const told = new Set(["error", "rate_limited", "stopped", "paused", "rejected"]);
 
 /** States in which nobody finishes an answer; a call that is made again begins it anew. */
 const cuts = new Set(["error", "stopped", "paused"]);
+
+/** What the newest answer of the model has cost and used. */
+export interface Usage {
+  dollars: number;
+  tokens: number;
+  window: number;
+}
 
 export class Log {
   /** In order. The array is changed in place; version tells readers. */
@@ -65,8 +76,8 @@ export class Log {
   reason = $state("");
   title = $state<string | undefined>();
   tasks = $state.raw<Task[] | undefined>();
-  metrics = $state.raw<Metrics | undefined>();
-  /** The words about a workspace that is being made. */
+  usage = $state.raw<Usage | undefined>();
+  /** The step of making the workspace. */
   starting = $state("");
   /** pausing is true from the wish to pause until the step in progress is over. */
   pausing = $state(false);
@@ -74,11 +85,11 @@ export class Log {
   newest = 0;
   private statesFrom = 0;
   private tasksFrom = 0;
-  private metricsFrom = 0;
+  private usageFrom = 0;
   private actions = new Map<number, Item>();
   private calls = new Map<string, Item>();
   /** Results whose action is on a page that was not read yet. */
-  private orphans = new Map<number, Event>();
+  private orphans = new Map<number, Result>();
   private stream: Item | undefined;
   /** The first event of the page that is being folded: causes before it are still to come. */
   private pageFrom = 0;
@@ -133,36 +144,6 @@ export class Log {
     this.version++;
   }
 
-  status(s: Status, id: number): void {
-    if (id <= this.newest) return;
-    this.newest = id;
-    if (s.conversation_title) {
-      this.title = s.conversation_title;
-      return;
-    }
-    if (/^STATUS\$(BUILDING_RUNTIME|STARTING_RUNTIME|SETTING_UP_WORKSPACE|SETTING_UP_GIT_HOOKS)$/.test(s.id ?? "")) {
-      this.starting = s.id!;
-      return;
-    }
-    if (s.id === "STATUS$PAUSING") {
-      this.pausing = true;
-      return;
-    }
-    if (s.id === "STATUS$READY") {
-      this.starting = "";
-      return;
-    }
-    this.noted(s, id, now(), this.items);
-    this.version++;
-  }
-
-  private noted(s: Status, id: number, at: number, to: Item[]): void {
-    if (s.conversation_title || /^STATUS\$(READY|PAUSING|BUILDING_|STARTING_|SETTING_UP_)/.test(s.id ?? "")) return;
-    const item = new Item(`s${id}`, "notice", s.type === "error" ? "failure" : (s.id ?? ""), id, at);
-    item.text = s.message ?? "";
-    this.behind(item, to);
-  }
-
   /** delta is a piece of an answer, or of the output of a command that runs. */
   delta(d: Delta): void {
     const running = this.calls.get(d.call);
@@ -206,60 +187,131 @@ export class Log {
   }
 
   private fold(e: Event, to: Item[]): void {
-    this.measure(e);
-    if (e.status) this.noted(e.status, e.id, Date.parse(e.timestamp), to);
-    else if (e.observation) this.observed(slim(e), to);
-    else if (e.action) this.acted(slim(e), to);
-  }
-
-  private measure(e: Event): void {
-    if (e.llm_metrics && e.id > this.metricsFrom) {
-      this.metricsFrom = e.id;
-      this.metrics = e.llm_metrics;
-    }
-    const list = e.action === "task_tracking" ? tasks(e.args) : e.observation === "task_tracking" ? tasks(e.extras) : undefined;
-    if (list && list.length > 0 && e.id > this.tasksFrom) {
-      this.tasksFrom = e.id;
-      this.tasks = list;
+    for (const m of means(e)) {
+      const state = stateOf(m);
+      if (state) this.became(m, to, ...state);
+      else this.take(m, to);
     }
   }
 
-  private acted(e: Event, to: Item[]): void {
-    const name = e.action!;
-    if (noisy.has(name)) return;
-    if (name === "message") return this.spoke(e, to);
-    const callId = e.tool_call_metadata?.tool_call_id ?? "";
+  private take(e: Event, to: Item[]): void {
+    switch (e.kind) {
+      case "user_said":
+        return this.spoke(e, "user", e.payload.text, to);
+      case "model_answered":
+        return this.answered(e, to);
+      case "model_failed":
+        return this.broke(e, to);
+      case "tool_called":
+        return this.called(e, to);
+      case "command_typed":
+        this.work(e, "execute_bash", { command: e.payload.command }, to);
+        return;
+      case "tool_returned":
+        return this.returned(e, to);
+      case "command_ended":
+        return this.ended(resultOf(e), e.payload.cause, "execute_bash", {}, to);
+      case "set_up":
+        return this.ended(resultOf(e), 0, "execute_bash", {}, to);
+      case "recalled":
+        return this.recalled(e, to);
+      case "briefed":
+        return this.note(e, e.kind, e.payload.prompt, to);
+      case "condensed":
+        return this.note(e, e.kind, e.payload.summary, to);
+      case "nudged":
+        return this.note(e, e.kind, e.payload.text, to);
+      case "noted":
+        return this.note(e, e.payload.error ? "failure" : "note", e.payload.message, to);
+      case "checked_out":
+      case "trust_set":
+      case "egress_set":
+      case "overridden":
+      case "request_opened":
+        return this.note(e, e.kind, "", to);
+      default:
+        if (to === this.items) this.goesOn(e);
+    }
+  }
+
+  /** goesOn heeds what is only true until something newer happens. */
+  private goesOn(e: Event): void {
+    if (e.kind === "titled") this.title = e.payload.title;
+    else if (e.kind === "workspace_step") this.starting = e.payload.step === "cloning" ? "setup" : e.payload.step;
+    else if (e.kind === "workspace_ready") this.starting = "";
+    else if (e.kind === "pause_requested") this.pausing = true;
+  }
+
+  private used({ id, payload: { totals, usage } }: EventOf<"model_answered" | "tool_called">): void {
+    if (id < this.usageFrom || !(totals.input || totals.cost)) return;
+    this.usageFrom = id;
+    this.usage = { dollars: (totals.cost ?? 0) / 1e9, tokens: (usage?.input ?? 0) + (usage?.output ?? 0), window: usage?.window ?? 0 };
+  }
+
+  private planned(id: number, list: Task[] | undefined): void {
+    if (!list?.length || id <= this.tasksFrom) return;
+    this.tasksFrom = id;
+    this.tasks = list;
+  }
+
+  private called(e: EventOf<"tool_called">, to: Item[]): void {
+    const { id, name, thought = "", risk, awaits } = e.payload;
+    const args = fields(e.payload.args);
+    this.used(e);
+    if (name === "request_condensation") return;
+    if (name === "task_tracker") this.planned(e.id, tasks(args));
     // Pieces of its output may have come before the call itself, as if they were an answer.
-    const early = callId && to === this.items && this.stream?.callId === callId ? this.stream.pieces : undefined;
-    if (e.source === "agent") this.endStreamIn(to);
-    const kind = name === "system" || name === "condensation" ? "notice" : "tool";
-    const item = new Item(`e${e.id}`, kind, name, e.id, Date.parse(e.timestamp));
-    item.args = e.args ?? {};
-    item.callId = callId;
+    const early = id && to === this.items && this.stream?.callId === id ? this.stream.pieces : undefined;
+    this.endStreamIn(to);
+    const item = this.work(e, name, args, to);
+    item.risk = risk;
+    item.callId = id;
     item.pieces = early;
     item.live = early?.text ?? "";
-    item.text = name === "condensation" ? text(e.args, "summary") : name === "system" ? text(e.args, "content") : text(e.args, "thought");
-    if (kind === "tool") {
-      this.actions.set(e.id, item);
-      item.result = this.orphans.get(e.id);
-      this.orphans.delete(e.id);
-      item.asks = !item.result && text(e.args, "confirmation_state") === "awaiting_confirmation";
-      // Also with its result: a piece of its output may come late, and is no answer.
-      if (item.callId) this.calls.set(item.callId, item);
-    }
-    to.push(item);
+    item.text = name === "think" ? [thought, text(args, "thought")].filter(Boolean).join("\n") : thought;
+    item.asks = !item.result && !!awaits;
+    // Also with its result: a piece of its output may come late, and is no answer.
+    if (id) this.calls.set(id, item);
   }
 
-  private spoke(e: Event, to: Item[]): void {
-    const mine = e.source === "user";
-    const stream = !mine && to === this.items ? this.stream : undefined;
+  /** work puts a call, with its result if that was read before. */
+  private work(e: Event, name: string, args: Fields, to: Item[]): Item {
+    const item = new Item(`e${e.id}`, "tool", name, e.id, Date.parse(e.time));
+    item.args = args;
+    item.form = formOf(name, args);
+    item.result = this.orphans.get(e.id);
+    this.orphans.delete(e.id);
+    this.actions.set(e.id, item);
+    to.push(item);
+    return item;
+  }
+
+  private answered(e: EventOf<"model_answered">, to: Item[]): void {
+    const { text = "", tool_calls = [], purpose } = e.payload;
+    if (purpose) return; // a title or a summary
+    this.used(e);
+    // Words beside calls are told with the first of them.
+    if (text && tool_calls.length === 0) this.spoke(e, "agent", text, to);
+  }
+
+  /** broke tells of a call of the model that failed by itself, and shows what one that was interrupted had written. */
+  private broke(e: EventOf<"model_failed">, to: Item[]): void {
+    const { class: why, message = "", retried, text } = e.payload;
+    if (text) this.spoke(e, "agent", `${text}\n\n[${message.replace(/\.$/, "")}]`, to);
+    else if (why !== "cancelled" && why !== "owner_lost") this.note(e, retried ? "note" : "failure", message, to);
+  }
+
+  private spoke(e: EventOf<"user_said" | "model_answered" | "model_failed">, kind: Kind, words: string, to: Item[]): void {
+    const stream = kind === "agent" && to === this.items ? this.stream : undefined;
     // The words that were written before one's eyes stay where they are.
-    const item = stream ?? new Item(`e${e.id}`, mine ? "user" : "agent", "message", e.id, Date.parse(e.timestamp));
+    const item = stream ?? new Item(`e${e.id}`, kind, "message", e.id, Date.parse(e.time));
     item.id = e.id;
-    item.at = Date.parse(e.timestamp);
-    item.text = text(e.args, "content");
-    item.images = texts(e.args, "image_urls");
-    item.files = texts(e.args, "file_urls");
+    item.at = Date.parse(e.time);
+    item.text = words;
+    if (e.kind === "user_said") {
+      item.images = e.payload.images ?? [];
+      item.files = e.payload.files ?? [];
+    }
     item.streaming = false;
     if (stream) this.stream = undefined;
     else this.behind(item, to);
@@ -275,46 +327,54 @@ export class Log {
     if (to === this.items) this.endStream();
   }
 
-  private observed(e: Event, to: Item[]): void {
-    const name = e.observation!;
-    if (name === "agent_state_changed") return this.became(e, to);
-    if (name === "null") return;
-    if (name === "recall") return this.recalled(e, to);
-    const action = e.cause ? this.actions.get(e.cause) : undefined;
-    if (action) {
-      action.result = e;
-      action.live = "";
-      action.asks = false;
-      action.pieces = undefined;
+  private returned(e: EventOf<"tool_returned">, to: Item[]): void {
+    const { name, cause, outcome } = e.payload;
+    // Its call says it all.
+    if (outcome === "ok" && (name === "finish" || name === "request_condensation")) return;
+    const args = fields(e.payload.args);
+    const result = resultOf(e);
+    if (name === "task_tracker" && !result.failed) this.planned(e.id, tasks(result.details) ?? tasks(args));
+    this.ended(result, cause, name, args, to);
+  }
+
+  /** ended joins a result and its call, or shows one that answers none by itself. */
+  private ended(result: Result, cause: number, name: string, args: Fields, to: Item[]): void {
+    const call = this.actions.get(cause);
+    if (call) {
+      call.result = result;
+      call.live = "";
+      call.asks = false;
+      call.pieces = undefined;
       return;
     }
-    if (e.cause && to !== this.items && e.cause < this.pageFrom) {
-      this.orphans.set(e.cause, e);
+    if (cause && to !== this.items && cause < this.pageFrom) {
+      this.orphans.set(cause, result);
       return;
     }
-    const item = new Item(`e${e.id}`, name === "error" ? "notice" : "tool", name === "error" ? "failure" : name, e.id, Date.parse(e.timestamp));
-    item.args = e.extras ?? {};
-    item.result = e;
-    item.text = name === "error" ? (e.content ?? "") : "";
+    const item = new Item(`e${result.id}`, result.failed ? "notice" : "tool", result.failed ? "failure" : name, result.id, result.at);
+    item.args = args;
+    item.form = formOf(name, args);
+    item.result = result;
+    item.text = result.failed ? result.output : "";
     this.behind(item, to);
   }
 
-  private recalled(e: Event, to: Item[]): void {
-    const told = text(e.extras, "conversation_instructions");
-    if (told) this.behind(this.remark("instructions", e, told), to);
-    const known = (e.extras?.microagent_knowledge as { name?: string }[] | undefined) ?? [];
-    if (known.length === 0) return;
-    this.behind(this.remark("recall", e, known.map((k) => k.name ?? "").join(", ")), to);
+  private recalled(e: EventOf<"recalled">, to: Item[]): void {
+    const told = text(fields(e.payload.details), "conversation_instructions");
+    if (told) this.note(e, "instructions", told, to);
+    const known = e.payload.items ?? [];
+    if (known.length > 0) this.note(e, "recall", known.map((k) => k.name).join(", "), to);
   }
 
-  private remark(name: string, e: Event, words: string): Item {
-    const item = new Item(`${name}${e.id}`, "notice", name, e.id, Date.parse(e.timestamp));
+  private note(e: Event, name: string, words: string, to: Item[]): void {
+    const item = new Item(`${name}${e.id}`, "notice", name, e.id, Date.parse(e.time));
     item.text = words;
-    return item;
+    if (!words) item.event = e;
+    this.behind(item, to);
   }
 
-  /** answered: whatever asked does not any more, and what was allowed begins now. */
-  private answered(at: number): void {
+  /** decided: whatever asked does not any more, and what was allowed begins now. */
+  private decided(at: number): void {
     for (const item of this.calls.values()) {
       if (!item.asks) continue;
       item.asks = false;
@@ -322,9 +382,7 @@ export class Log {
     }
   }
 
-  private became(e: Event, to: Item[]): void {
-    const state = text(e.extras, "agent_state");
-    const reason = text(e.extras, "reason");
+  private became(e: Event, to: Item[], state: string, reason = ""): void {
     if (e.id > this.statesFrom) {
       this.statesFrom = e.id;
       this.state = state;
@@ -335,10 +393,7 @@ export class Log {
       if (state !== "loading") this.starting = "";
     }
     // What an older page tells is past for the calls of newer ones.
-    if (state !== "awaiting_user_confirmation" && e.id === this.statesFrom) this.answered(Date.parse(e.timestamp));
-    if (!told.has(state)) return;
-    const item = new Item(`e${e.id}`, "notice", `state.${state}`, e.id, Date.parse(e.timestamp));
-    item.text = reason;
-    this.behind(item, to);
+    if (state !== "awaiting_user_confirmation" && e.id === this.statesFrom) this.decided(Date.parse(e.time));
+    if (told.has(state)) this.note(e, `state.${state}`, reason, to);
   }
 }

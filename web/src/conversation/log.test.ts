@@ -1,15 +1,24 @@
 import { describe, expect, test } from "vitest";
 
-import type { Event } from "./events";
+import type { Event, EventOf } from "../lib/events";
 import { Log } from "./log.svelte";
 
 const at = "2026-01-02T15:04:05.000000Z";
 
-const event = (id: number, more: Partial<Event>): Event => ({ id, timestamp: at, source: "agent", ...more });
-const said = (id: number, source: "user" | "agent", content: string) => event(id, { source, action: "message", args: { content } });
-const run = (id: number, command: string) => event(id, { action: "run", args: { command, thought: "" }, tool_call_metadata: { tool_call_id: `call_${id}` } });
-const ran = (id: number, cause: number, content: string) => event(id, { cause, observation: "run", content, extras: { metadata: { exit_code: 0 } } });
-const state = (id: number, agent_state: string, reason = "") => event(id, { source: "environment", observation: "agent_state_changed", extras: { agent_state, reason } });
+const event = <K extends Event["kind"]>(id: number, kind: K, payload: EventOf<K>["payload"], time = at) => ({ id, kind, time, payload }) as Event;
+const said = (id: number, text: string) => event(id, "user_said", { text });
+const answered = (id: number, text: string, totals = {}) => event(id, "model_answered", { call: `c${id}`, text, usage: {}, totals });
+const called = (id: number, name: string, args: object, more = {}) => event(id, "tool_called", { id: `call_${id}`, name, args, risk: -1, answer: 0, totals: {}, ...more });
+const returned = (id: number, cause: number, name: string, more = {}) => event(id, "tool_returned", { id: `call_${cause}`, name, cause, outcome: "ok", ...more });
+const run = (id: number, command: string, more = {}) => called(id, "execute_bash", { command }, more);
+const ran = (id: number, cause: number, output: string) => returned(id, cause, "execute_bash", { output, details: { exit_code: 0 } });
+const ended = (id: number, state: EventOf<"turn_ended">["payload"]["state"], reason = "") => event(id, "turn_ended", { up_to: 0, state, reason });
+const began = (id: number) => event(id, "turn_began", {});
+const paused = (id: number) => event(id, "paused", {});
+const stopped = (id: number) => event(id, "stopped", {});
+const asked = (id: number) => event(id, "state_changed", { state: "awaiting_user_confirmation" });
+const allowed = (id: number, time = at) => event(id, "approval_given", { id: "call_2", approved: true }, time);
+const limited = (id: number) => event(id, "state_changed", { state: "rate_limited" });
 
 const names = (log: Log) => log.items.map((i) => `${i.kind}:${i.name}:${i.id}`);
 
@@ -17,32 +26,33 @@ describe("the log", () => {
   test("joins a call and its result", () => {
     const log = new Log();
     log.before([ran(4, 2, "late"), ran(3, 1, "early"), run(2, "make"), run(1, "ls")]);
-    expect(log.items.map((i) => [i.id, i.result?.content])).toEqual([[1, "early"], [2, "late"]]);
+    expect(log.items.map((i) => [i.id, i.result?.output])).toEqual([[1, "early"], [2, "late"]]);
   });
 
   test("keeps a result until the page with its call is read", () => {
     const log = new Log();
-    log.before([said(6, "agent", "done"), ran(5, 4, "out")]);
+    log.before([answered(6, "done"), ran(5, 4, "out")]);
     expect(names(log)).toEqual(["agent:message:6"]);
-    log.before([run(4, "ls"), said(3, "user", "go")]);
-    expect(names(log)).toEqual(["user:message:3", "tool:run:4", "agent:message:6"]);
-    expect(log.items[1]!.result?.content).toBe("out");
+    log.before([run(4, "ls"), said(3, "go")]);
+    expect(names(log)).toEqual(["user:message:3", "tool:execute_bash:4", "agent:message:6"]);
+    expect(log.items[1]!.result?.output).toBe("out");
     expect([log.oldest, log.newest]).toEqual([3, 6]);
   });
 
   test("shows a result that answers no call by itself", () => {
     const log = new Log();
-    log.add(event(2, { source: "environment", observation: "run", content: "set up", extras: { command: ". ./setup.sh" } }));
-    expect(names(log)).toEqual(["tool:run:2"]);
+    log.add(event(2, "set_up", { script: "setup.sh", exit: 3, output: "set up" }));
+    expect(names(log)).toEqual(["tool:execute_bash:2"]);
+    expect(log.items[0]!.result).toMatchObject({ ran: ". ./setup.sh", exit: 3, output: "set up", failed: false });
   });
 
   test("changes nothing for what came twice", () => {
     const log = new Log();
-    log.before([said(1, "user", "hi")]);
-    log.add(said(1, "user", "hi"));
-    log.add(said(2, "agent", "hello"));
-    log.add(said(2, "agent", "hello"));
-    log.before([said(1, "user", "hi")]);
+    log.before([said(1, "hi")]);
+    log.add(said(1, "hi"));
+    log.add(answered(2, "hello"));
+    log.add(answered(2, "hello"));
+    log.before([said(1, "hi")]);
     expect(names(log)).toEqual(["user:message:1", "agent:message:2"]);
   });
 
@@ -58,9 +68,9 @@ describe("the log", () => {
   test("takes output for none of the agent's words when its call is on a page", () => {
     const log = new Log();
     log.delta({ call: "call_2", offset: 0, text: "one\n" });
-    log.before([run(2, "make"), said(1, "user", "go")]);
+    log.before([run(2, "make"), said(1, "go")]);
     log.delta({ call: "call_2", offset: 4, text: "two\n" });
-    expect(names(log)).toEqual(["user:message:1", "tool:run:2"]);
+    expect(names(log)).toEqual(["user:message:1", "tool:execute_bash:2"]);
     expect(log.items[1]).toMatchObject({ live: "one\ntwo\n" });
   });
 
@@ -69,8 +79,8 @@ describe("the log", () => {
     log.delta({ call: "call_1", offset: 0, text: "out" });
     log.before([ran(2, 1, "out"), run(1, "ls")]);
     log.delta({ call: "call_1", offset: 3, text: "late" });
-    log.add(state(3, "stopped"));
-    expect(names(log)).toEqual(["tool:run:1", "notice:state.stopped:3"]);
+    log.add(stopped(3));
+    expect(names(log)).toEqual(["tool:execute_bash:1", "notice:state.stopped:3"]);
   });
 
   test("lets an answer be written in place, and keeps its key", () => {
@@ -79,9 +89,9 @@ describe("the log", () => {
     log.delta({ call: "c1", offset: 6, text: " Gott" });
     expect(log.items[0]).toMatchObject({ text: "Grüß Gott", streaming: true });
     const key = log.items[0]!.key;
-    log.add(said(3, "user", "wait"));
+    log.add(said(3, "wait"));
     expect(log.items.map((i) => i.kind)).toEqual(["user", "agent"]); // what is being written stays last
-    log.add(said(4, "agent", "Grüß Gott!"));
+    log.add(answered(4, "Grüß Gott!"));
     expect(log.items.at(-1)).toMatchObject({ key, id: 4, text: "Grüß Gott!", streaming: false });
     expect(log.items).toHaveLength(2);
   });
@@ -90,23 +100,23 @@ describe("the log", () => {
     const log = new Log();
     log.delta({ call: "c1", offset: 0, text: "Let me look." });
     log.add(run(2, "ls"));
-    expect(names(log)).toEqual(["tool:run:2"]);
+    expect(names(log)).toEqual(["tool:execute_bash:2"]);
     log.delta({ call: "c2", offset: 0, text: "Hm" });
-    log.add(state(3, "rate_limited"));
-    expect(names(log)).toEqual(["tool:run:2", "notice:state.rate_limited:3"]);
+    log.add(limited(3));
+    expect(names(log)).toEqual(["tool:execute_bash:2", "notice:state.rate_limited:3"]);
   });
 
   test("tells the instructions of the conversation", () => {
     const log = new Log();
-    log.add({ id: 1, timestamp: "2026-01-01T00:00:00Z", source: "agent", observation: "recall", content: "", extras: { conversation_instructions: "Be brief." } } as never);
-    expect([names(log), log.items[0]!.text]).toEqual([["notice:instructions:1"], "Be brief."]);
+    log.add(event(1, "recalled", { of: 1, text: "", details: { conversation_instructions: "Be brief." }, items: [{ name: "knots" }, { name: "sails" }] }));
+    expect(log.items.map((i) => [i.name, i.text])).toEqual([["instructions", "Be brief."], ["recall", "knots, sails"]]);
   });
 
   test("leaves words that were cut off, and tells them from an answer", () => {
     const log = new Log();
-    log.add(state(1, "running"));
+    log.add(began(1));
     log.delta({ call: "c1", offset: 0, text: "I was about to" });
-    log.add(state(2, "paused"));
+    log.add(paused(2));
     expect(names(log)).toEqual(["agent:message:2", "notice:state.paused:2"]);
     expect([log.items[0]!.cut, log.items[0]!.streaming]).toEqual([true, false]);
     log.delta({ call: "c2", offset: 0, text: "Anew" });
@@ -122,88 +132,116 @@ describe("the log", () => {
     expect(log.items[0]!.live).toBe("one\ntwo\n");
     log.add(ran(3, 2, "one\ntwo\nthree\n"));
     expect(log.items[0]).toMatchObject({ live: "" });
-    expect(log.items[0]!.result?.content).toContain("three");
+    expect(log.items[0]!.result?.output).toContain("three");
   });
 
   test("knows which call asks, and when it began", () => {
     const log = new Log();
-    const call = run(2, "rm");
-    call.args!.confirmation_state = "awaiting_confirmation";
-    log.add(call);
-    log.add(state(3, "awaiting_user_confirmation"));
+    log.add(run(2, "rm", { awaits: true }));
+    log.add(asked(3));
     expect(log.items[0]!.asks).toBe(true);
-    log.add({ ...state(4, "user_confirmed"), timestamp: "2026-01-02T15:04:15.000000Z" });
+    log.add(allowed(4, "2026-01-02T15:04:15.000000Z"));
     expect(log.items[0]).toMatchObject({ asks: false, begun: Date.parse("2026-01-02T15:04:15Z") });
   });
 
   test("knows the newest state, tasks and metrics, in whatever order pages come", () => {
     const log = new Log();
-    const plan = (id: number, title: string) => event(id, { action: "task_tracking", args: { task_list: [{ id: "1", title, status: "todo" }] } });
-    log.before([state(9, "finished"), plan(8, "new"), event(7, { action: "think", args: {}, llm_metrics: { accumulated_cost: 2 } })]);
-    log.before([state(3, "error", "no key"), plan(2, "old"), event(1, { action: "think", args: {}, llm_metrics: { accumulated_cost: 1 } })]);
+    const plan = (id: number, title: string) => called(id, "task_tracker", { command: "plan", task_list: [{ id: "1", title, status: "todo" }] });
+    const think = (id: number, cost: number) => called(id, "think", { thought: "Hm." }, { totals: { cost }, usage: { input: 30, output: 2, window: 100 } });
+    log.before([ended(9, "finished"), plan(8, "new"), think(7, 2e9)]);
+    log.before([ended(3, "error", "no key"), plan(2, "old"), think(1, 1e9)]);
     expect(log.state).toBe("finished");
     expect(log.tasks?.[0]?.title).toBe("new");
-    expect(log.metrics?.accumulated_cost).toBe(2);
+    expect(log.usage).toEqual({ dollars: 2, tokens: 32, window: 100 });
     expect(log.items.filter((i) => i.name === "state.error").map((i) => i.text)).toEqual(["no key"]);
   });
 
-  test("tells statuses apart", () => {
+  test("tells what is true now from what happened", () => {
     const log = new Log();
-    log.status({ id: "STATUS$STARTING_RUNTIME" }, 1);
-    expect(log.starting).toBe("STATUS$STARTING_RUNTIME");
-    log.status({ id: "STATUS$READY" }, 2);
-    log.status({ conversation_title: "A name" }, 3);
-    log.status({ type: "error", id: "STATUS$ERROR", message: "bad" }, 4);
+    log.add(event(1, "workspace_step", { step: "starting" }));
+    expect(log.starting).toBe("starting");
+    log.add(event(2, "workspace_ready", {}));
+    log.add(event(3, "titled", { title: "A name" }));
+    log.add(event(4, "noted", { id: "STATUS$ERROR", message: "bad", error: true }));
     expect(log).toMatchObject({ starting: "", title: "A name", newest: 4 });
     expect(names(log)).toEqual(["notice:failure:4"]);
   });
 
   test("knows that a pause waits for the step in progress", () => {
     const log = new Log();
-    log.add(state(1, "running"));
-    log.status({ id: "STATUS$PAUSING", message: "Pausing after this step." }, 2);
+    log.add(began(1));
+    log.add(event(2, "pause_requested", {}));
     expect(log.pausing).toBe(true);
     expect(names(log)).toEqual([]);
-    log.add(state(3, "paused"));
+    log.add(paused(3));
     expect(log.pausing).toBe(false);
   });
 
   test("forgets the oldest and can read them again", () => {
     const log = new Log();
-    for (const e of [run(1, "a"), said(2, "user", "b"), ran(3, 1, "out"), said(4, "agent", "c")]) log.add(e);
+    for (const e of [run(1, "a"), said(2, "b"), ran(3, 1, "out"), answered(4, "c")]) log.add(e);
     log.forget(1);
     expect([names(log), log.oldest]).toEqual([["user:message:2", "agent:message:4"], 2]);
     log.before([run(1, "a")]);
-    expect(log.items[0]!.result?.content).toBe("out");
+    expect(log.items[0]!.result?.output).toBe("out");
   });
 
-  test("keeps no raw answers, page trees or whole files", () => {
+  test("keeps no page trees or whole files", () => {
     const log = new Log();
-    const heavy = event(1, { action: "run", args: {}, tool_call_metadata: { tool_call_id: "x", model_response: "y".repeat(99) } as never });
-    log.add(heavy);
-    log.add(event(2, { cause: 1, observation: "edit", content: "", extras: { diff: "@@", old_content: "o", new_content: "n" } }));
-    expect(JSON.stringify(heavy)).not.toContain("yyy");
-    expect(log.items[0]!.result?.extras).toEqual({ diff: "@@" });
+    log.add(called(1, "str_replace_editor", { command: "create", path: "a" }));
+    log.add(returned(2, 1, "str_replace_editor", { details: { diff: "@@", old_content: "o", new_content: "n", dom_object: {} } }));
+    expect(log.items[0]!.result?.details).toEqual({ diff: "@@" });
   });
 
-  test("tells statuses where they happened", () => {
+  test("tells notices where they happened, and what is over not at all", () => {
     const log = new Log();
-    const told = (id: number, status: Event["status"]) => ({ id, timestamp: at, source: "environment", status }) as Event;
-    log.before([said(9, "agent", "done"), told(8, { id: "STATUS$EGRESS_CHANGED", message: "off" }), told(7, { id: "STATUS$READY" }), told(6, { conversation_title: "A title" }), told(5, { type: "error", id: "STATUS$ERROR", message: "no answer" }), said(4, "user", "go")]);
-    expect(names(log)).toEqual(["user:message:4", "notice:failure:5", "notice:STATUS$EGRESS_CHANGED:8", "agent:message:9"]);
+    const steps = [event(7, "workspace_ready", {}), event(6, "titled", { title: "A title" }), event(3, "pause_requested", {})];
+    log.before([answered(9, "done"), event(8, "egress_set", { mode: "off" }), ...steps.slice(0, 2), event(5, "noted", { id: "X", message: "no answer", error: true }), said(4, "go"), steps[2]!]);
+    expect(names(log)).toEqual(["user:message:4", "notice:failure:5", "notice:egress_set:8", "agent:message:9"]);
     expect(log.items[1]!.at).toBe(Date.parse(at));
-    log.status({ id: "STATUS$EGRESS_CHANGED", message: "off" }, 8);
+    expect(log).toMatchObject({ title: undefined, pausing: false });
+    log.add(event(8, "egress_set", { mode: "off" }));
     expect(log.items).toHaveLength(4);
   });
 
   test("still asks when an older page tells of older states", () => {
     const log = new Log();
-    const asks = run(20, "rm x");
-    asks.args!.confirmation_state = "awaiting_confirmation";
-    log.before([state(21, "awaiting_user_confirmation"), asks]);
-    log.before([state(11, "running"), said(10, "user", "go")]);
+    log.before([asked(21), run(20, "rm x", { awaits: true })]);
+    log.before([began(11), said(10, "go")]);
     expect(log.items.at(-1)!.asks).toBe(true);
-    log.add(state(22, "user_confirmed"));
+    log.add(allowed(22));
     expect(log.items.at(-1)!.asks).toBe(false);
+  });
+
+  test("shows an imported event as what it stands for", () => {
+    const log = new Log();
+    const imported = (id: number, ...as: Event[]) => event(id, "imported", { as });
+    log.before([
+      imported(5, called(5, "finish", { message: "Done." }), returned(5, 0, "finish", { ends: true })),
+      imported(4),
+      imported(3, returned(3, 2, "execute_bash", { output: "a.txt" })),
+      imported(2, event(2, "model_answered", { call: "", text: "Look.", tool_calls: [{ id: "", name: "execute_bash" }], usage: {}, totals: {} }), run(2, "ls", { thought: "Look." })),
+      imported(1, said(1, "hi")),
+    ]);
+    expect(names(log)).toEqual(["user:message:1", "tool:execute_bash:2", "tool:finish:5"]);
+    expect([log.items[1]!.text, log.items[1]!.result?.output, log.items[2]!.result]).toEqual(["Look.", "a.txt", undefined]);
+  });
+
+  test("passes over answers that are no words for the person", () => {
+    const log = new Log();
+    log.add(event(1, "model_answered", { call: "c", text: "A title", purpose: "title", usage: {}, totals: { cost: 9 } }));
+    log.add(event(2, "model_answered", { call: "d", tool_calls: [{ id: "x", name: "think" }], usage: {}, totals: {} }));
+    log.add(called(3, "request_condensation", {}));
+    log.add(event(4, "model_failed", { call: "e", class: "owner_lost", totals: {} }));
+    expect([names(log), log.usage]).toEqual([[], undefined]);
+  });
+
+  test("shows what an answer had said when it was interrupted, and why a call of the model failed", () => {
+    const log = new Log();
+    log.delta({ call: "c", offset: 0, text: "I was" });
+    log.add(event(1, "model_failed", { call: "c", class: "cancelled", message: "Interrupted by pause.", text: "I was about", totals: {} }));
+    log.add(event(2, "model_failed", { call: "d", class: "rate", message: "Slow down", retried: true, totals: {} }));
+    log.add(event(3, "model_failed", { call: "e", class: "auth", message: "No key", totals: {} }));
+    expect(log.items.map((i) => [i.name, i.text])).toEqual([["message", "I was about\n\n[Interrupted by pause]"], ["note", "Slow down"], ["failure", "No key"]]);
   });
 });

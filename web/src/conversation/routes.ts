@@ -1,6 +1,6 @@
 // The calls of this page, by name.
 import { api, data, once, retryKey, type Schemas } from "../lib/api";
-import type { Event } from "./events";
+import type { Event } from "../lib/events";
 
 export type Conversation = Schemas["Conversation"];
 export type Approval = Schemas["Approval"];
@@ -17,11 +17,11 @@ const keyed = (id: string) => ({ ...path(id), header: { "Idempotency-Key": retry
 
 export const conversation = (id: string) => data(api.GET("/api/conversations/{conversation_id}", { params: path(id) }));
 
-/** page is up to 100 events before one, newest first. */
+/** page is up to 100 events before one, newest first, without those that show nothing. */
 export async function page(id: string, before?: number): Promise<{ events: Event[]; more: boolean }> {
-  const query = { reverse: true, limit: 100, statuses: true, ...(before === undefined ? {} : { end_id: before - 1 }) };
+  const query = { reverse: true, limit: 100, format: "deckhand" as const, exclude_types: "model_asked,recall_asked,replayed", ...(before === undefined ? {} : { end_id: before - 1 }) };
   const got = await data(api.GET("/api/conversations/{conversation_id}/events", { params: { ...path(id), query } }));
-  return { events: (got.events ?? []) as unknown[] as Event[], more: got.has_more };
+  return { events: (got.events ?? []) as Event[], more: got.has_more };
 }
 
 export function say(id: string, content: string, images: string[], files: string[]): Promise<unknown> {

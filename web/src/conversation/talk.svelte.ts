@@ -2,9 +2,9 @@
 // follows what is new, and does what the person asks.
 import { ApiError } from "../lib/api";
 import { breathe } from "../lib/breathe";
+import type { Event } from "../lib/events";
 import { follow } from "../lib/follow";
 import { toasts } from "../lib/toasts.svelte";
-import type { Event, Status } from "./events";
 import { Log } from "./log.svelte";
 import * as routes from "./routes";
 
@@ -80,18 +80,17 @@ export class Talk {
 
   private listen(): void {
     this.unfollow = follow(this.id, this.log.newest, {
-      event: (e) => this.later(() => this.log.add(e as Event)),
-      status: (s, n) => this.later(() => this.status(s as Status, n)),
+      event: (e) => this.later(() => this.happened(e)),
       delta: (d) => this.later(() => this.log.delta(d)),
       end: () => this.later(() => (this.deleted = true)),
       connected: (yes) => this.reconnected(yes),
     });
   }
 
-  private status(s: Status, id: number): void {
-    this.log.status(s, id);
-    if (s.id === "STATUS$OVERRIDES_CHANGED") this.override();
-    if (s.id === "STATUS$REPOSITORY_TRUSTED" || s.id === "STATUS$REPOSITORY_NOT_TRUSTED") this.rate();
+  private happened(e: Event): void {
+    this.log.add(e);
+    if (e.kind === "overridden") this.override();
+    if (e.kind === "trust_set") this.rate();
   }
 
   /** override asks which model and budget hold here: another window may have changed them. */

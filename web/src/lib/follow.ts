@@ -1,18 +1,17 @@
 // Following a conversation: stored events, then new ones, without a gap. The browser
 // reconnects by itself and says where it was; what it gives up on is tried again here.
 import { baseUrl } from "./api";
+import type { Event } from "./events";
 
 /** A piece of something that is not finished: words of an answer, output of a command. */
 export interface Delta {
   call: string;
   offset: number;
   text?: string;
-  [more: string]: unknown;
 }
 
 export interface Follower {
-  event(data: unknown, number: number): void;
-  status(data: unknown, number: number): void;
+  event(e: Event): void;
   delta(d: Delta): void;
   /** The conversation was deleted. */
   end(): void;
@@ -27,16 +26,18 @@ export function follow(id: string, after: number, to: Follower): () => void {
   let source: EventSource | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let pause = 500;
-  const number = (e: MessageEvent) => (after = Number(e.lastEventId) || after);
 
   function open(): void {
-    source = new EventSource(`${baseUrl}/api/conversations/${encodeURIComponent(id)}/events/stream?after=${after}`);
+    source = new EventSource(`${baseUrl}/api/conversations/${encodeURIComponent(id)}/events/stream?format=deckhand&after=${after}`);
     source.onopen = () => {
       pause = 500;
       to.connected(true);
     };
-    source.onmessage = (e) => to.event(JSON.parse(e.data), number(e));
-    source.addEventListener("status", (e) => to.status(JSON.parse(e.data), number(e)));
+    source.onmessage = (m) => {
+      const e = JSON.parse(m.data) as Event;
+      after = e.id;
+      to.event(e);
+    };
     source.addEventListener("delta", (e) => to.delta(JSON.parse(e.data)));
     source.addEventListener("end", () => {
       close();

@@ -3,6 +3,7 @@
 import { untrack } from "svelte";
 import { createSubscriber } from "svelte/reactivity";
 
+import type { Event } from "../lib/events";
 import * as routes from "./routes";
 import { touched } from "./touched";
 
@@ -10,8 +11,7 @@ const longestPause = 10_000;
 
 interface Frame {
   type: string;
-  id?: number;
-  data: Record<string, unknown>;
+  data: Event;
 }
 
 /** Whether anybody looks at the page: panels ask for nothing while nobody does. */
@@ -84,7 +84,7 @@ export class Live {
         return;
       }
       if (closed) return;
-      socket = new WebSocket(routes.socket(this.id, "events/ws", { after: this.after }));
+      socket = new WebSocket(routes.socket(this.id, "events/ws", { format: "deckhand", after: this.after }));
       socket.onopen = () => (pause = 500);
       socket.onmessage = (e) => {
         const frame = JSON.parse(e.data) as Frame;
@@ -108,12 +108,8 @@ export class Live {
   }
 
   private take(frame: Frame): void {
-    if (frame.id !== undefined) this.after = frame.id;
-    if (frame.type === "status") {
-      if (frame.data.id === "STATUS$READY") this.files++; // there is something to look into now
-      void this.refresh().catch(() => {});
-    }
     if (frame.type !== "event") return;
+    this.after = frame.data.id;
     const what = touched(frame.data);
     if (what.files) this.files++;
     if (what.looks) this.looks++;

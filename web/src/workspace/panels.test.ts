@@ -1,6 +1,7 @@
 // The small decisions of the panels.
 import { describe, expect, it } from "vitest";
 
+import type { Event } from "../lib/events";
 import { next, split } from "./changes";
 import { hosts, matching, merged } from "./ledger";
 import { joined } from "./looks";
@@ -25,15 +26,23 @@ describe("changes", () => {
   ])("chooses when %s", (_, before, now, chosen, want) => expect(next(before as string[], now as string[], chosen)).toBe(want));
 });
 
+const event = (kind: string, payload: object, id = 1) => ({ id, kind, time: "2026-01-02T15:04:05.000000Z", payload }) as Event;
+const returned = (name: string, more: object = {}, id = 1) => event("tool_returned", { id: "c", name, cause: 1, outcome: "ok", ...more }, id);
+
 describe("events", () => {
   it.each([
-    [{ observation: "edit" }, { files: true, looks: false, state: false }],
-    [{ observation: "run" }, { files: true, looks: false, state: false }],
-    [{ observation: "browse" }, { files: false, looks: true, state: false }],
-    [{ observation: "agent_state_changed" }, { files: false, looks: false, state: true }],
-    [{ action: "run" }, { files: false, looks: false, state: false }],
-    [{ observation: "read" }, { files: false, looks: false, state: false }],
-  ])("%j", (event, want) => expect(touched(event)).toEqual(want));
+    [returned("str_replace_editor", { args: { command: "create" } }), { files: true, looks: false, state: false }],
+    [returned("str_replace_editor", { args: { command: "view" } }), { files: false, looks: false, state: false }],
+    [returned("execute_bash"), { files: true, looks: false, state: false }],
+    [returned("mcp_tool", { args: { command: "view" } }), { files: true, looks: false, state: false }],
+    [returned("browser"), { files: false, looks: true, state: false }],
+    [returned("think"), { files: false, looks: false, state: false }],
+    [event("command_ended", { cause: 1, command: "ls", outcome: "ok" }), { files: true, looks: false, state: false }],
+    [event("tool_called", { name: "execute_bash" }), { files: false, looks: false, state: false }],
+    [event("workspace_ready", {}), { files: true, looks: false, state: true }],
+    [event("turn_began", {}), { files: false, looks: false, state: true }],
+    [event("stopped", {}), { files: false, looks: false, state: true }],
+  ])("%j", (e, want) => expect(touched(e)).toEqual(want));
 });
 
 describe("the ledger", () => {
@@ -61,10 +70,17 @@ describe("the ledger", () => {
 
 describe("the browser's history", () => {
   it("is in order, without doubles, and holds no more than is shown", () => {
-    const look = (id: number) => ({ id, timestamp: "", extras: { url: `u${id}`, dom_object: {} } });
-    const all = joined(joined([], [look(9), look(7)]), [look(9), look(8), look(2)]);
-    expect(all.map((l) => l.id)).toEqual([2, 7, 8, 9]);
-    expect(all[0]?.extras).not.toHaveProperty("dom_object");
+    const look = (id: number) => returned("browser", { output: "words", details: { url: `u${id}`, screenshot: id === 8 ? "data:image/png;base64," : "", dom_object: {} } }, id);
+    const lost = returned("fetch", { outcome: "failed", output: "no such host" }, 5);
+    const old = event("imported", { as: [look(2)] }, 2);
+    const all = joined(joined([], [look(9), look(7)]), [look(9), look(8), lost, old]);
+    expect(all.map((l) => [l.id, l.url, l.words])).toEqual([
+      [2, "u2", "words"],
+      [7, "u7", "words"],
+      [8, "u8", ""],
+      [9, "u9", "words"],
+    ]);
+    expect(Object.keys(all[0]!)).not.toContain("details");
   });
 });
 

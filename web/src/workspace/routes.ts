@@ -1,5 +1,6 @@
 // The calls of the workspace, by name.
 import { ApiError, api, baseUrl, data, retryKey, type Schemas } from "../lib/api";
+import { browsers, type Event } from "../lib/events";
 
 export type Conversation = Schemas["Conversation"];
 export type Change = Schemas["GitChange"];
@@ -77,19 +78,11 @@ export const egress = (id: string, before?: number) =>
 
 export const allow = (id: string, mode: Mode, hosts: string[]) => data(api.PUT("/api/conversations/{conversation_id}/egress", { params: path(id), body: { mode, allow: hosts } }));
 
-/** What one step in the browser showed. */
-export interface Look {
-  id: number;
-  timestamp: string;
-  content?: string;
-  extras?: { url?: string; screenshot?: string; error?: boolean; last_browser_action_error?: string };
-}
-
 /** looks are up to 10 steps of the browser before one, newest first. */
-export async function looks(id: string, before?: number): Promise<{ looks: Look[]; more: boolean }> {
-  const query = { reverse: true, limit: 10, include_types: "browse", ...(before === undefined ? {} : { end_id: before - 1 }) };
+export async function looks(id: string, before?: number): Promise<{ events: Event[]; more: boolean }> {
+  const query = { reverse: true, limit: 10, format: "deckhand" as const, include_types: "tool_returned", tools: browsers.join(), ...(before === undefined ? {} : { end_id: before - 1 }) };
   const got = await data(api.GET("/api/conversations/{conversation_id}/events", { params: { ...path(id), query } }));
-  return { looks: (got.events ?? []) as unknown as Look[], more: got.has_more };
+  return { events: (got.events ?? []) as Event[], more: got.has_more };
 }
 
 /** socket is the address of a WebSocket of the conversation. */

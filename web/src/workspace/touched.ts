@@ -1,4 +1,5 @@
 // Which panels an event concerns.
+import { browsers, type Event, fields, stateOf, text } from "../lib/events";
 
 export interface Touched {
   files: boolean;
@@ -6,14 +7,16 @@ export interface Touched {
   state: boolean;
 }
 
-/** Results of tools that may leave the workspace other than it was. */
-const writers = new Set(["run", "run_ipython", "edit", "write", "mcp", "delegate"]);
+/** Tools that leave the workspace as it is. */
+const readers = new Set(["think", "task_tracker", "finish", "request_condensation", ...browsers]);
 
-export function touched(event: Record<string, unknown>): Touched {
-  const result = event.observation;
+export function touched(e: Event): Touched {
+  const made = e.kind === "workspace_ready"; // there is something to look into now
+  const looked = e.kind === "tool_returned" && e.payload.name === "str_replace_editor" && text(fields(e.payload.args), "command") === "view";
+  const ended = e.kind === "tool_returned" && !looked && !readers.has(e.payload.name);
   return {
-    files: typeof result === "string" && writers.has(result),
-    looks: result === "browse",
-    state: result === "agent_state_changed",
+    files: made || ended || e.kind === "command_ended" || e.kind === "set_up",
+    looks: e.kind === "tool_returned" && browsers.includes(e.payload.name),
+    state: made || e.kind === "workspace_step" || stateOf(e) !== undefined,
   };
 }
