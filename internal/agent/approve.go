@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"deckhand/internal/risk"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
 )
@@ -60,7 +59,7 @@ func (l *Loop) judge(w *worker, p Profile, s session.State) (session.Risk, *sess
 	}
 	ask := &session.ApprovalAsked{Reason: why}
 	if always == "" {
-		ask.Pattern = risk.Pattern(c.Name, own(spec, c.Args))
+		ask.Pattern = tool.Pattern(c.Name, own(spec, c.Args))
 	}
 	if l.Approval.Within > 0 {
 		ask.Deadline, ask.Default = time.Now().Add(l.Approval.Within).UTC().Truncate(time.Microsecond), l.Approval.Accept
@@ -80,7 +79,7 @@ func wary(spec tool.Spec, c session.ToolCall) string {
 func rate(analyzer string, spec tool.Spec, c session.ToolCall) (session.Risk, string) {
 	switch analyzer {
 	case "rules":
-		r, why := risk.Rate(c.Name, spec.ReadOnly, own(spec, c.Args))
+		r, why := tool.Rate(c.Name, spec.ReadOnly, own(spec, c.Args))
 		return session.Risk(r), why
 	case "llm":
 		var a struct {
@@ -100,7 +99,7 @@ var ratings = map[string]session.Risk{"LOW": session.RiskLow, "MEDIUM": session.
 // allowed is true for a call that the person allowed once and for all.
 func allowed(patterns []string, name string, args json.RawMessage) bool {
 	for _, p := range patterns {
-		if risk.Matches(p, name, args) {
+		if tool.Matches(p, name, args) {
 			return true
 		}
 	}

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"crypto/sha256"
-	_ "embed"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -14,33 +13,6 @@ import (
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
 )
-
-//go:embed delegate.md
-var delegateText string
-
-//go:embed delegate.json
-var delegateSchema []byte
-
-// Delegate is the tool that has a task done by an agent of its own, in a
-// conversation of its own with its own log, in the same workspace. What that
-// may cost is set aside from the budget of the one who asks.
-func Delegate() tool.Tool { return delegating{} }
-
-// delegating is known to the loop, which does what it stands for.
-type delegating struct{}
-
-// DelegateName is the tool's.
-const DelegateName = "delegate"
-
-// Spec implements tool.Tool.
-func (delegating) Spec() tool.Spec {
-	return tool.Spec{Name: DelegateName, Description: strings.TrimSpace(delegateText), Schema: delegateSchema}
-}
-
-// Run implements tool.Tool. The loop never calls it.
-func (delegating) Run(context.Context, tool.Box, tool.Call) (tool.Result, error) {
-	return tool.Result{Failed: true, Text: "Nothing can be delegated here."}, nil
-}
 
 // MaxDepth is how many conversations may stand above one that delegates.
 const MaxDepth = conversation.MaxDepth
@@ -55,7 +27,7 @@ type delegateArgs struct {
 
 // delegate makes the child, waits for the end of its turn, and settles what it
 // spent. Made again after a restart, it finds the child that it made before.
-func (l *Loop) delegate(ctx context.Context, w *worker, p Profile, st session.State, _ delegating, c tool.Call) (tool.Result, error) {
+func (l *Loop) delegate(ctx context.Context, w *worker, p Profile, st session.State, c tool.Call) (tool.Result, error) {
 	var a delegateArgs
 	if err := json.Unmarshal(c.Args, &a); err != nil {
 		a.Inputs.Task = ""

@@ -14,6 +14,7 @@ import (
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
 	"deckhand/internal/tool/bash"
+	"deckhand/internal/tool/delegate"
 	"deckhand/internal/tool/tooltest"
 
 	"deckhand/internal/sandbox"
@@ -21,7 +22,7 @@ import (
 
 // delegates is an answer that hands a task on.
 func delegates(task, more string) llmtest.Reply {
-	return calls(called("d", agent.DelegateName, `{"agent":"CodeActAgent","inputs":{"task":"`+task+`"}`+more+`}`))
+	return calls(called("d", delegate.Name, `{"agent":"CodeActAgent","inputs":{"task":"`+task+`"}`+more+`}`))
 }
 
 // family is a rig whose agents may delegate. The child's first message is "task".
@@ -34,7 +35,7 @@ func family(t *testing.T, parent, child func(n int, a llmtest.Asked) llmtest.Rep
 		}
 		return parent(int(parents.Add(1)), a)
 	})
-	r.tools(append(tools, agent.Delegate())...)
+	r.tools(append(tools, delegate.Tool{})...)
 	return r
 }
 

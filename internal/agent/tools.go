@@ -14,6 +14,7 @@ import (
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
+	"deckhand/internal/tool/delegate"
 )
 
 // Workspaces gives a session's sandbox, which is started if need be.
@@ -190,8 +191,8 @@ func outcome(r tool.Result) session.Outcome {
 // inSandbox runs the call; if it needs the session's sandbox it gets it, under our claim.
 // entered says that it got the sandbox, so that the call may have been begun there.
 func (l *Loop) inSandbox(ctx context.Context, w *worker, p Profile, st session.State, t tool.Tool, c tool.Call) (r tool.Result, entered bool, err error) {
-	if d, ok := t.(delegating); ok {
-		r, err = l.delegate(ctx, w, p, st, d, c)
+	if _, ok := t.(delegate.Tool); ok {
+		r, err = l.delegate(ctx, w, p, st, c)
 		return r, true, err
 	}
 	root, claim := l.root(ctx, st, w)

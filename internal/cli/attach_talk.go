@@ -16,7 +16,7 @@ import (
 	"deckhand/api"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
-	"deckhand/internal/tool/bash"
+	"deckhand/internal/tool"
 )
 
 // mode is what the next line is taken for.
@@ -331,39 +331,38 @@ func (a *attached) answer(ctx context.Context, text string) {
 		a.decide(ctx, api.Decision{Decision: "reject", Reason: api.Some(rest)})
 	case "e", "edit":
 		a.mode = newParams
-		a.in.Set(a.editable())
+		text, _ := a.editable()
+		a.in.Set(text)
 	default:
 		a.Problem(errNoAnswer.Error())
 	}
 }
 
-// editable is what a person may change of the call: the command of a shell, or
-// the arguments as JSON.
-func (a *attached) editable() string {
-	var args struct{ Command *string }
-	if a.question.Tool == bash.Name && json.Unmarshal(a.question.Arguments, &args) == nil && args.Command != nil {
-		return *args.Command
+// editable is what a person may change of the call: its main argument, or the
+// arguments as JSON.
+func (a *attached) editable() (text string, one bool) {
+	if _, text, one = tool.Main(a.question.Tool, a.question.Arguments); one {
+		return text, true
 	}
-	return string(a.question.Arguments)
+	return string(a.question.Arguments), false
 }
 
 // change makes the call in another way.
 func (a *attached) change(ctx context.Context, text string) {
-	was := a.editable()
+	was, one := a.editable()
 	if a.mode = anAnswer; text == "" || text == strings.TrimSpace(was) {
 		return
 	}
+	raw := json.RawMessage(text)
+	if one {
+		raw, _ = tool.WithMain(a.question.Tool, a.question.Arguments, text) // they are JSON, or there would be no main one
+	}
 	args := map[string]any{}
-	if was == string(a.question.Arguments) {
-		if err := json.Unmarshal([]byte(text), &args); err != nil {
-			a.Problem("not a JSON object: " + err.Error())
-			a.mode = newParams
-			a.in.Set(text)
-			return
-		}
-	} else {
-		_ = json.Unmarshal(a.question.Arguments, &args) // it is one, or there would be no command
-		args["command"] = text
+	if err := json.Unmarshal(raw, &args); err != nil {
+		a.Problem("not a JSON object: " + err.Error())
+		a.mode = newParams
+		a.in.Set(text)
+		return
 	}
 	a.decide(ctx, api.Decision{Decision: "accept", Arguments: api.Some(args)})
 }

@@ -14,7 +14,7 @@ import (
 
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
-	"deckhand/internal/tool/bash"
+	"deckhand/internal/tool"
 )
 
 // lines reads what a person types. A line that was asked for and not waited for
@@ -235,15 +235,16 @@ func (t *talk) edit() (json.RawMessage, error) {
 		return t.inEditor(editor, b.Bytes())
 	}
 	question := "New arguments as JSON:"
-	if t.call.Name == bash.Name {
-		question = "New command:"
+	main, _, one := tool.Main(t.call.Name, t.call.Args)
+	if one {
+		question = "New " + main + ":"
 	}
 	text, how := t.ask(question)
 	if how != aLine || text == "" {
 		return nil, nil
 	}
-	if t.call.Name == bash.Name && !strings.HasPrefix(text, "{") {
-		return json.Marshal(map[string]string{"command": text})
+	if one && !strings.HasPrefix(text, "{") {
+		return tool.WithMain(t.call.Name, t.call.Args, text)
 	}
 	return checkArguments([]byte(text))
 }

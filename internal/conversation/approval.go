@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"deckhand/api"
-	"deckhand/internal/risk"
 	"deckhand/internal/session"
+	"deckhand/internal/tool"
 )
 
 // Decision is the answer to a tool call that waits for approval.
@@ -46,7 +46,7 @@ func (s *Service) Decide(ctx context.Context, user string, id session.ID, d Deci
 // allow something the user has not seen.
 func (s *Service) always(ctx context.Context, user string, id session.ID, given *string, g *session.ApprovalGiven) error {
 	if given != nil {
-		if err := risk.CheckPattern(*given); err != nil {
+		if err := tool.CheckPattern(*given); err != nil {
 			return api.Invalid("value_error", err.Error(), "pattern")
 		}
 	}
@@ -59,7 +59,7 @@ func (s *Service) always(ctx context.Context, user string, id session.ID, given 
 			continue
 		}
 		switch {
-		case given != nil && !risk.Matches(*given, a.Tool, a.Arguments):
+		case given != nil && !tool.Matches(*given, a.Tool, a.Arguments):
 			return api.Invalid("value_error", "pattern does not match the pending call. Accept only this call, or send a pattern that matches it.", "pattern")
 		case given != nil:
 			g.Always = *given

@@ -2,9 +2,11 @@ package native
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"deckhand/internal/session"
+	"deckhand/internal/tool"
 )
 
 // legacyEvent is an event of a legacy server, as far as it means something here.
@@ -135,29 +137,29 @@ func (e legacyEvent) acted(p session.Imported) []session.Payload {
 	if said != "" {
 		out = []session.Payload{session.ModelAnswered{Text: said, ToolCalls: []session.ToolCall{c}, Totals: e.totals(), Usage: e.usage()}, called}
 	}
-	if c.Name == "finish" { // legacy servers record no result of it
+	if e.Action == "finish" { // legacy servers record no result of it
 		out = append(out, session.ToolReturned{ID: c.ID, Name: c.Name, Outcome: session.Succeeded, Args: c.Args, Ends: true})
 	}
 	return out
 }
 
-// tools are those that actions and observations are made of, for events that do not name
-// them. An action or observation that is not listed is shown as a tool of its own name. With
-// an empty name it is not shown.
-var tools = map[string]string{
-	"run": "execute_bash", "run_ipython": "execute_ipython_cell", "read": "str_replace_editor", "edit": "str_replace_editor", "write": "str_replace_editor",
-	"browse": "fetch", "browse_interactive": "browser", "think": "think", "task_tracking": "task_tracker", "delegate": "delegate", "finish": "finish",
-	"condensation_request": "request_condensation",
-	"change_agent_state":   "", "recall": "", "null": "", "error": "", "user_rejected": "",
-}
+// unshown are the actions and observations that are no call of a tool.
+var unshown = []string{"change_agent_state", "recall", "null", "error", "user_rejected"}
 
-// toolOf names the tool behind an action or an observation.
+// toolOf names the tool behind an action or an observation, for events that do not name it;
+// "" if there is none. One that no tool declares is shown as a tool of its own name.
 func toolOf(kind string) string {
-	if name, known := tools[kind]; known {
-		return name
+	if d, _, ok := tool.ForAction(kind); ok {
+		return d.Name
+	}
+	if slices.Contains(unshown, kind) {
+		return ""
 	}
 	return kind
 }
+
+// foreignAction is a call of a tool that is not ours; its name is in the arguments.
+const foreignAction = "call_tool_mcp"
 
 // call is the call behind an action, as the model wrote it if that was recorded, and what
 // the model said beside it.
@@ -166,7 +168,7 @@ func (e legacyEvent) call(a legacyArgs) (c session.ToolCall, said string) {
 	if c.Name == "" {
 		c.Name = toolOf(e.Action)
 	}
-	if e.Action == "call_tool_mcp" && a.Name != "" {
+	if e.Action == foreignAction && a.Name != "" {
 		c.Name, c.Args = a.Name, a.Arguments
 	}
 	if len(e.Call.Response.Choices) > 0 {

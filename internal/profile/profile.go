@@ -17,6 +17,7 @@ import (
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
+	"deckhand/internal/tool"
 	"deckhand/internal/tool/mcp"
 	"deckhand/internal/v0"
 	"deckhand/internal/workspace"
@@ -63,20 +64,20 @@ func New(c Config) *Builder {
 		pictures: &picture.Fetcher{Client: c.Client},
 		library:  &knowledge.Library{Global: c.Microagents, Users: c.Users},
 		servers:  mcp.NewPool(0)}
-	b.tools = newTools(c.Outward, c.Client, c.SearchURL, b.searchKey, b.readSkill)
+	b.tools = newTools(tool.Server{Outward: c.Outward, Client: c.Client, SearchURL: c.SearchURL, SearchKey: b.searchKey, Skill: b.readSkill})
 	return b
 }
 
 // Close ends connections to tool servers and browsers.
 func (b *Builder) Close() {
 	b.servers.Close()
-	b.tools.browser.Close()
+	b.tools.close()
 }
 
 // Forget ends what was open for a conversation.
 func (b *Builder) Forget(id session.ID) {
 	b.servers.Forget(string(id))
-	b.tools.browser.Forget(string(id))
+	b.tools.forget(id)
 	b.announced.forget(id)
 }
 
@@ -140,7 +141,7 @@ func (b *Builder) Profile(ctx context.Context, st session.State) (agent.Profile,
 	if err != nil {
 		return p, err
 	}
-	p.Tools = b.tools.of(p.Agent, st, !s.SearchAPIKey.IsZero(), requests)
+	p.Tools = b.tools.of(p.Agent, conversationOf(st, !s.SearchAPIKey.IsZero()), requests)
 	p.More, err = b.foreign(ctx, st, s, p)
 	return p, err
 }

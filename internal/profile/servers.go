@@ -14,8 +14,6 @@ import (
 	"deckhand/internal/settings"
 	"deckhand/internal/tool"
 	"deckhand/internal/tool/mcp"
-	"deckhand/internal/tool/propose"
-	"deckhand/internal/v0"
 )
 
 // maxOffered is how many tools a model is offered: OpenAI and Gemini refuse
@@ -31,11 +29,7 @@ func (b *Builder) foreign(ctx context.Context, st session.State, s settings.Sett
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	reserved := append(v0.Tools(), propose.Names()...)
-	for _, t := range p.Tools {
-		reserved = append(reserved, t.Spec().Name)
-	}
-	set := b.servers.Set(string(st.ID), mcp.Config{Servers: all, Reserved: reserved, Room: max(maxOffered-len(p.Tools), 1), Client: b.Client, Logger: b.Logger,
+	set := b.servers.Set(string(st.ID), mcp.Config{Servers: all, Reserved: tool.Names(), Room: max(maxOffered-len(p.Tools), 1), Client: b.Client, Logger: b.Logger,
 		Box:      b.box(st),
 		Withhold: b.withhold(st),
 		Report:   func(status mcp.Status) { b.report(st.ID, p.Masker, status) }})

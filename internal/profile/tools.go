@@ -1,25 +1,10 @@
 package profile
 
 import (
-	"context"
-	"net/http"
-
 	"deckhand/internal/agent"
-	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
-	"deckhand/internal/tool/bash"
-	"deckhand/internal/tool/browse"
-	"deckhand/internal/tool/edit"
-	"deckhand/internal/tool/fetch"
-	"deckhand/internal/tool/finish"
-	"deckhand/internal/tool/glob"
-	"deckhand/internal/tool/grep"
-	"deckhand/internal/tool/propose"
-	"deckhand/internal/tool/search"
-	"deckhand/internal/tool/skill"
-	tracker "deckhand/internal/tool/tasks"
-	"deckhand/internal/tool/think"
+	_ "deckhand/internal/tool/toolbox" // lists the tools
 )
 
 // The agent profiles.
@@ -29,35 +14,32 @@ const (
 	browsing = "BrowsingAgent"
 )
 
-// tools are those that keep something between calls.
-type tools struct {
-	browser *browse.Tool
-	fetch   tool.Tool
-	search  tool.Tool
-	skill   tool.Tool
+// offered is a tool of this server, and what is known of it.
+type offered struct {
+	tool.Descriptor
+	tool tool.Tool
 }
 
-func newTools(out sandbox.Outward, client *http.Client, searchURL string, key func(ctx context.Context, owner string) (string, error), skills skill.Read) tools {
-	return tools{browser: browse.New(), fetch: fetch.New(fetch.Through(out)), search: search.New(client, searchURL, key), skill: skill.New(skills)}
-}
+// tools are those of this server, in the order in which models are told of them.
+type tools []offered
 
-// of are the tools of an agent, in the order the model is told of them: it is
-// kept, because it stands at the beginning of every request.
-func (t tools) of(name string, st session.State, searches bool, requests []tool.Tool) []tool.Tool {
-	var out []tool.Tool
-	switch name {
-	case readOnly:
-		out = []tool.Tool{think.Tool{}, finish.Tool{}, tracker.Tool{}, edit.Viewer{}, grep.Tool{}, glob.Tool{}, t.fetch, t.skill}
-	case browsing:
-		out = []tool.Tool{think.Tool{}, finish.Tool{}, t.browser, t.fetch}
-	default:
-		out = []tool.Tool{bash.Tool{}, think.Tool{}, finish.Tool{}, t.browser, tracker.Tool{}, edit.Tool{}, grep.Tool{}, glob.Tool{}, t.fetch, t.skill}
-		if st.Created.Depth < agent.MaxDepth {
-			out = append(out, agent.Delegate())
+func newTools(s tool.Server) (out tools) {
+	for _, d := range tool.All() {
+		if d.Open != nil {
+			out = append(out, offered{d, d.Open(s)})
 		}
 	}
-	if searches {
-		out = append(out, t.search)
+	return out
+}
+
+// of are the tools of an agent, in the order in which the model is told of them.
+// requests are those that work where the repository lives.
+func (t tools) of(name string, c tool.Conversation, requests []tool.Tool) []tool.Tool {
+	var out []tool.Tool
+	for _, o := range t {
+		if one := o.forAgent(name); one != nil && (o.Offered == nil || o.Offered(c)) {
+			out = append(out, one)
+		}
 	}
 	for _, r := range requests {
 		if name == codeAct || name == readOnly && r.Spec().ReadOnly {
@@ -67,11 +49,35 @@ func (t tools) of(name string, st session.State, searches bool, requests []tool.
 	return out
 }
 
-// ownTools are the names of the tools that are built in.
-func (b *Builder) ownTools() []string {
-	names := propose.Names()
-	for _, t := range b.tools.of(codeAct, session.State{}, true, nil) {
-		names = append(names, t.Spec().Name)
+// forAgent is the tool as an agent gets it; nil if it does not.
+func (o offered) forAgent(name string) tool.Tool {
+	spec := o.tool.Spec()
+	switch {
+	case name == readOnly && o.Viewer != nil:
+		return o.Viewer
+	case name == readOnly && !spec.ReadOnly && !spec.Harmless, name == browsing && !o.Browses:
+		return nil
 	}
-	return names
+	return o.tool
+}
+
+// conversationOf is what decides which tools a conversation has.
+func conversationOf(st session.State, searches bool) tool.Conversation {
+	return tool.Conversation{Searches: searches, Delegates: st.Created.Depth < agent.MaxDepth}
+}
+
+func (t tools) close() {
+	for _, o := range t {
+		if k, ok := o.tool.(tool.Keeper); ok {
+			k.Close()
+		}
+	}
+}
+
+func (t tools) forget(id session.ID) {
+	for _, o := range t {
+		if k, ok := o.tool.(tool.Keeper); ok {
+			k.Forget(string(id))
+		}
+	}
 }

@@ -2,11 +2,11 @@ package profile
 
 import (
 	"context"
-	"slices"
 
 	"deckhand/internal/agent"
 	"deckhand/internal/llm"
 	"deckhand/internal/settings"
+	"deckhand/internal/tool"
 )
 
 // Usage gives the numbers of a turn that go to the operator's collector, if the user
@@ -21,9 +21,8 @@ func (b *Builder) Usage(owner string, w agent.Work) (labels map[string]string, c
 		return nil, nil, false
 	}
 	counts = map[string]int64{"model_calls": int64(w.Asks), "tokens_in": w.Input, "tokens_out": w.Output}
-	own := b.ownTools()
 	for name, n := range w.Calls {
-		if !slices.Contains(own, name) {
+		if _, ours := tool.Find(name); !ours {
 			name = "other"
 		}
 		counts["tool."+name] += int64(n)

@@ -8,13 +8,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// arguments are a call's as the model wrote them.
-type arguments map[string]jsontext.Value
+// Arguments are a call's as the model wrote them.
+type Arguments map[string]jsontext.Value
 
-// parse refuses what two readers could understand in two ways: a name that comes
+// Parse refuses what two readers could understand in two ways: a name that comes
 // twice, and one that is another's but for the size of its letters.
-func parse(raw json.RawMessage) (arguments, bool) {
-	var a arguments
+func Parse(raw json.RawMessage) (Arguments, bool) {
+	var a Arguments
 	if len(raw) > maxCommand*8 || jsonv2.Unmarshal(raw, &a) != nil || a == nil {
 		return nil, false
 	}
@@ -28,8 +28,8 @@ func parse(raw json.RawMessage) (arguments, bool) {
 	return a, true
 }
 
-// text is a string argument; ok is false when it is missing or something else.
-func (a arguments) text(name string) (s string, ok bool) {
+// Text is a string argument; ok is false when it is missing or something else.
+func (a Arguments) Text(name string) (s string, ok bool) {
 	v, there := a[name]
 	if !there || v.Kind() != '"' || jsonv2.Unmarshal(v, &s) != nil {
 		return "", false
@@ -37,12 +37,28 @@ func (a arguments) text(name string) (s string, ok bool) {
 	return s, true
 }
 
-// yes is a flag, which the tools take as a boolean or as its name.
-func (a arguments) yes(name string) bool {
+// Yes is a flag, which the tools take as a boolean or as its name.
+func (a Arguments) Yes(name string) bool {
 	v := a[name]
 	if len(v) == 0 {
 		return false
 	}
-	s, _ := a.text(name)
+	s, _ := a.Text(name)
 	return v.Kind() == 't' || s == "true"
+}
+
+// Fixed is the rating of a tool whose calls are all alike.
+func Fixed(r Rating, reason string) func(json.RawMessage) (Rating, string) {
+	return func(json.RawMessage) (Rating, string) { return r, reason }
+}
+
+// ByArguments is the rating of a tool whose arguments say how dangerous a call is.
+func ByArguments(rate func(Arguments) (Rating, string)) func(json.RawMessage) (Rating, string) {
+	return func(raw json.RawMessage) (Rating, string) {
+		a, ok := Parse(raw)
+		if !ok {
+			return Unknown, "Its arguments cannot be read."
+		}
+		return rate(a)
+	}
 }

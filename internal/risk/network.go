@@ -25,8 +25,8 @@ var networkRules = map[string]rule{
 // freely. Longer ones could carry data away.
 const maxQuery = 120
 
-// address rates an address that is asked for something.
-func address(raw string) (Rating, string) {
+// Address rates an address that is asked for something.
+func Address(raw string) (Rating, string) {
 	if strings.ContainsAny(raw, hole) {
 		return High, "What it asks another machine for is only known when it runs."
 	}
@@ -77,9 +77,9 @@ func curlRule(c command, args []word) {
 		}
 		switch name := " " + a.text + " "; {
 		case !a.known:
-			c.add(address(hole))
+			c.add(Address(hole))
 		case !strings.HasPrefix(a.text, "-"):
-			c.add(address(a.text))
+			c.add(Address(a.text))
 		case strings.Contains(curlQuiet, name):
 		case !strings.HasPrefix(a.text, "--") && strings.Trim(a.text[1:], "sSfLiIvkgN46#") == "":
 		case strings.Contains(curlValued, name):
@@ -110,7 +110,7 @@ func curlRule(c command, args []word) {
 func (c command) curlSends(args []word) {
 	for _, a := range args {
 		if strings.Contains(a.text, "://") || strings.HasPrefix(a.text, "localhost:") {
-			if r, _ := address(a.text); r != Low || anyOf(args, "xK", "--proxy", "--config", "--resolve", "--connect-to", "--preproxy", "--next", "--unix-socket", "--doh-url") {
+			if r, _ := Address(a.text); r != Low || anyOf(args, "xK", "--proxy", "--config", "--resolve", "--connect-to", "--preproxy", "--next", "--unix-socket", "--doh-url") {
 				c.add(High, sends)
 				return
 			}
@@ -119,7 +119,7 @@ func (c command) curlSends(args []word) {
 	}
 	if !anyOf(args, "", "--help", "--manual") {
 		for _, a := range operands(args) {
-			if r, _ := address(a.text); r == Medium && strings.Contains(a.text, ".") || r == High {
+			if r, _ := Address(a.text); r == Medium && strings.Contains(a.text, ".") || r == High {
 				c.add(High, sends)
 			}
 		}
@@ -141,7 +141,7 @@ func wgetRule(c command, args []word) {
 		case a.text == "-O" && i+1 < len(args):
 			c.writes(args[i+1], "It saves what it gets in a file.")
 		case strings.Contains(a.text, "://"):
-			c.add(address(a.text))
+			c.add(Address(a.text))
 		}
 	}
 }

@@ -125,3 +125,30 @@ func findsSecrets(pattern string) bool {
 	}
 	return false
 }
+
+// ReadPath rates looking at a file.
+func ReadPath(name string) (Rating, string) {
+	switch {
+	case name == "":
+		return Unknown, "The file path is missing."
+	case Disguised(name):
+		return High, "The file's name holds invisible or control characters."
+	case secrets(name):
+		return Medium, "It reads a file that may hold credentials."
+	}
+	return Low, "It only reads."
+}
+
+// WritePath rates changing a file.
+func WritePath(name string) (Rating, string) {
+	if r, why := ReadPath(name); r == Unknown || r == High {
+		return r, why
+	}
+	if why := sensitive(name); why != "" {
+		return High, why
+	}
+	return Medium, "It changes a file."
+}
+
+// Disguised reports whether a text holds characters that make it look like another one.
+func Disguised(text string) bool { return strings.ContainsFunc(text, disguises) }

@@ -6,13 +6,11 @@
 // would be got around; here, whatever is not understood is never Low. Nobody
 // should take Low for a promise: the sandbox contains what the rules overlook.
 //
-// The package also knows the patterns by which a person allows calls for good.
+// How each tool's calls are rated is declared in the tool's folder, with what is here.
+// The package also knows which commands a pattern allows for good.
 package risk
 
-import (
-	"encoding/json"
-	"fmt"
-)
+import "fmt"
 
 // Rating is how dangerous a call is, in the numbers that clients know.
 type Rating int
@@ -72,46 +70,4 @@ func (v *verdict) add(r Rating, reason string) {
 	if v.reason == "" || r.Worse(v.rating) {
 		v.rating, v.reason = r, reason
 	}
-}
-
-// Rate rates a call of a tool. The reason is a sentence for the person who is
-// asked. readOnly is what the tool says of itself; a tool that is not one of
-// ours is not believed.
-func Rate(tool string, readOnly bool, args json.RawMessage) (Rating, string) {
-	switch tool {
-	case "think", "finish", "task_tracker", "request_condensation":
-		return Low, "It only thinks, plans or ends the turn."
-	case "grep", "glob", "skill":
-		return Low, "It only reads."
-	case "delegate":
-		return Medium, "It hands a task to another agent."
-	case "create_pr", "create_mr", "create_bitbucket_pr", "create_gitea_pr":
-		return Medium, "It opens a pull request, which others see."
-	case "comment_on_issue":
-		return Medium, "It writes where others read."
-	}
-	a, ok := parse(args)
-	if !ok {
-		return Unknown, "Its arguments cannot be read."
-	}
-	switch tool {
-	case "execute_bash":
-		return a.bash()
-	case "execute_ipython_cell":
-		return Unknown, "It runs Python code, which is not looked into."
-	case "str_replace_editor", "edit_file":
-		return a.editor(tool)
-	case "browser":
-		return a.browser()
-	case "fetch", "browse":
-		return a.fetch()
-	case "web_search":
-		return a.search()
-	case "read_issue":
-		return a.issue()
-	}
-	if readOnly {
-		return Medium, "This tool belongs to an MCP server. It claims to be read-only, but its arguments leave the conversation."
-	}
-	return Unknown, "This tool belongs to an MCP server, and its effect is unknown."
 }

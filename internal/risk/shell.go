@@ -78,7 +78,7 @@ func parseShell(command string) (*syntax.File, *verdict) {
 		return nil, &verdict{Unknown, "The command is too long to be understood."}
 	case !utf8.ValidString(command):
 		return nil, &verdict{Unknown, "The command is not valid text."}
-	case strings.ContainsFunc(command, disguises):
+	case Disguised(command):
 		return nil, &verdict{High, "The command holds invisible or control characters, so it may not be what it looks like."}
 	case nesting(command) > maxNesting:
 		return nil, &verdict{Unknown, tooDeep}

@@ -18,7 +18,11 @@ const fewest = 4
 //go:embed common.txt
 var commonText string
 
-// common holds the words of common.txt, in lower case.
+// AddCommon adds a word that others than people read. It is called before anything is
+// masked.
+func AddCommon(word string) { commonText += "\n" + word }
+
+// common holds the words of common.txt and those that were added, in lower case.
 var common = sync.OnceValue(func() []string {
 	var out []string
 	for line := range strings.Lines(commonText) {

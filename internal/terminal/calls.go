@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"deckhand/internal/session"
+	"deckhand/internal/tool"
 )
 
 // Bounds of what is shown of a call.
@@ -19,23 +20,10 @@ const (
 	maxValue   = 120 // characters of an argument
 )
 
-// arguments are those that the tools below have, by the names that models know.
-type arguments struct {
-	Command  string `json:"command"`
-	IsInput  any    `json:"is_input"`
-	Path     string `json:"path"`
-	Thought  string `json:"thought"`
-	Message  string `json:"message"`
-	TaskList []struct {
-		Title  string `json:"title"`
-		Status string `json:"status"`
-	} `json:"task_list"`
-}
-
 // called shows what is about to be done.
 func (d *Display) called(p session.ToolCalled) {
 	d.tool, d.output, d.shown, d.asking = p.ToolCall, &output{d: d}, nil, p.Awaits
-	if p.Name != "finish" && p.Name != "think" { // which are words, and begin as such
+	if c := tool.Describe(p.Name).Display.Content; c != tool.Message && c != tool.Thought { // which are words, and begin as such
 		d.apart(aCall)
 	}
 	d.fresh()
@@ -51,12 +39,19 @@ func (d *Display) called(p session.ToolCalled) {
 
 // whole shows a call without leaving anything out: a person decides about it.
 func (d *Display) whole(c session.ToolCall) {
-	var a arguments
-	if json.Unmarshal(c.Args, &a) == nil && c.Name == "execute_bash" {
-		d.command(a, math.MaxInt)
+	display, v := tool.Show(c.Name, c.Args)
+	switch {
+	case v.Whole && display.Content == tool.Command:
+		d.command(v, math.MaxInt)
 		return
-	}
-	if c.Name == "str_replace_editor" && d.planned(c.Args) {
+	case v.Whole:
+		d.line(cyan, "• "+Inline(strings.TrimSpace(v.Title+" "+v.More)))
+		if v.Changes {
+			d.change(v)
+		}
+		if v.Text != "" {
+			d.line("", "  "+strings.ReplaceAll(Clean(v.Text), "\n", "\n  "))
+		}
 		return
 	}
 	d.title(c.Name, "")
@@ -70,18 +65,16 @@ func (d *Display) whole(c session.ToolCall) {
 
 // head shows a call in short.
 func (d *Display) head(c session.ToolCall) {
-	var a arguments
-	_ = json.Unmarshal(c.Args, &a)
-	switch c.Name {
-	case "execute_bash":
-		d.command(a, d.most(maxCommand))
-	case "think":
-		d.thought(a.Thought)
-	case "finish":
-	case "task_tracker":
-		d.tasks(a)
-	case "str_replace_editor":
-		d.title(verb(a.Command)+" "+a.Path, "")
+	display, v := tool.Show(c.Name, c.Args)
+	switch {
+	case display.Content == tool.Message: // the result has it
+	case display.Content == tool.Command:
+		d.command(v, d.most(maxCommand))
+	case display.Content == tool.Thought:
+		d.thought(v.Text)
+	case v.Title != "":
+		d.title(v.Title, v.More)
+		d.items(v.Items)
 	default:
 		d.title(c.Name, inline(c.Args, d.most(maxValue)))
 	}
@@ -102,12 +95,12 @@ func (d *Display) title(what, more string) {
 	d.write(line + "\n")
 }
 
-func (d *Display) command(a arguments, most int) {
+func (d *Display) command(v tool.View, most int) {
 	mark := "$ "
-	if fmt.Sprint(a.IsInput) == "true" {
+	if v.Input {
 		mark = "< "
 	}
-	lines := strings.Split(strings.TrimRight(Clean(a.Command), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(Clean(v.Text), "\n"), "\n")
 	for i, l := range lines {
 		if i == most {
 			d.line(dim, "  … "+count(len(lines)-i, "more line"))
@@ -118,18 +111,13 @@ func (d *Display) command(a arguments, most int) {
 	}
 }
 
-func (d *Display) tasks(a arguments) {
-	if a.Command != "plan" || len(a.TaskList) == 0 {
-		d.title("tasks", a.Command)
-		return
-	}
-	d.title("tasks", "")
-	for _, t := range a.TaskList {
+func (d *Display) items(all []tool.Item) {
+	for _, t := range all {
 		mark, look := "[ ] ", ""
-		switch t.Status {
-		case "done":
+		switch {
+		case t.Done:
 			mark, look = "[x] ", green
-		case "in_progress":
+		case t.Active:
 			mark, look = "[>] ", yellow
 		}
 		d.line(look, "  "+mark+clip(Inline(t.Title), d.width()-7))
@@ -173,6 +161,7 @@ func (d *Display) returned(p session.ToolReturned) {
 	d.output, d.asking = nil, false
 	d.end(p.ID)
 	d.last = aResult
+	content := tool.Describe(p.Name).Display.Content
 	var got details
 	_ = json.Unmarshal(p.Details, &got)
 	switch {
@@ -187,14 +176,14 @@ func (d *Display) returned(p session.ToolReturned) {
 		d.line(red, "  "+Clean(note))
 	case p.Outcome != session.Succeeded:
 		d.some(red, "  ", p.Output, maxThought)
-	case p.Name == "think" || p.Name == "task_tracker":
-	case p.Name == "finish":
+	case content == tool.Thought || content == tool.Checklist:
+	case content == tool.Message:
 		d.finished(p)
 	case got.Diff != nil && *got.Diff != "":
 		if !d.asShown(*got.Diff) {
 			d.diff(*got.Diff)
 		}
-	case p.Name == "str_replace_editor":
+	case content == tool.File:
 		d.some(dim, "  ", p.Output, 3)
 	default:
 		out.finish(p.Output)
@@ -208,14 +197,13 @@ func (d *Display) returned(p session.ToolReturned) {
 
 // finished shows the last words of an agent that considers its task done.
 func (d *Display) finished(p session.ToolReturned) {
-	var a arguments
-	_ = json.Unmarshal(p.Args, &a)
-	if a.Message == "" {
-		a.Message = p.Output
+	_, v := tool.Show(p.Name, p.Args)
+	if v.Text == "" {
+		v.Text = p.Output
 	}
 	d.apart(words)
 	d.fresh()
-	d.words.add(Clean(a.Message))
+	d.words.add(Clean(v.Text))
 	d.fresh()
 }
 

@@ -1,69 +1,19 @@
 package terminal
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
+
+	"deckhand/internal/tool"
 )
 
-// edit is what the editor may be told.
-type edit struct {
-	Command    string  `json:"command"`
-	Path       string  `json:"path"`
-	Text       *string `json:"file_text"`
-	Old        *string `json:"old_str"`
-	New        *string `json:"new_str"`
-	InsertLine *int    `json:"insert_line"`
-	Range      []int   `json:"view_range"`
-	Risk       string  `json:"security_risk"`
-}
-
-// verb is what a command of the editor does.
-func verb(command string) string {
-	switch command {
-	case "view":
-		return "read"
-	case "create":
-		return "write"
-	case "str_replace", "insert":
-		return "edit"
-	case "undo_edit":
-		return "undo the edit of"
-	}
-	return command
-}
-
-// planned shows an edit that a person decides about as the change it would be,
-// all of it. It is false for one that says more than that would show.
-func (d *Display) planned(args json.RawMessage) bool {
-	var e edit
-	in := json.NewDecoder(strings.NewReader(string(args)))
-	in.DisallowUnknownFields()
-	if in.Decode(&e) != nil || e.Command == "" || e.Path == "" {
-		return false
-	}
-	given := [...]bool{e.Text != nil, e.Old != nil, e.New != nil, e.InsertLine != nil, e.Range != nil}
-	var lines []string
-	where := ""
-	switch {
-	case e.Command == "create" && given == [...]bool{true, false, false, false, false}:
-		lines = signed("+", *e.Text)
-	case e.Command == "str_replace" && e.Old != nil && given == [...]bool{false, true, e.New != nil, false, false}:
-		lines = replaced(*e.Old, deref(e.New))
-	case e.Command == "insert" && given == [...]bool{false, false, true, true, false}:
-		where = fmt.Sprintf(" after line %d", *e.InsertLine)
-		lines = signed("+", *e.New)
-	case (e.Command == "view" || e.Command == "undo_edit") && given == [5]bool{}:
-	default:
-		return false
-	}
-	d.line(cyan, "• "+Inline(verb(e.Command)+" "+e.Path+where))
+// change shows a change that a person decides about, all of it.
+func (d *Display) change(v tool.View) {
+	lines := replaced(v.Before, v.After)
 	for _, l := range lines {
 		d.line(changeLook(l), "  "+l)
 	}
 	d.shown = changes(lines)
-	return true
 }
 
 // asShown says that a change came out as the person saw it before.
@@ -82,13 +32,6 @@ func changes(diff []string) []string {
 	return slices.DeleteFunc(slices.Clone(diff), func(l string) bool {
 		return changeLook(l) == "" || strings.HasPrefix(l, "+++ ") || strings.HasPrefix(l, "--- ")
 	})
-}
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // signed are the lines of a text behind a sign.

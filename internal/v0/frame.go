@@ -2,9 +2,9 @@ package v0
 
 import (
 	"fmt"
-	"time"
 
 	"deckhand/internal/session"
+	"deckhand/internal/v0/form"
 )
 
 // FrameKind says how a frame travels.
@@ -141,49 +141,28 @@ func encodeState(e session.Event) (Frame, error) {
 
 // The sources of an event.
 const (
-	fromAgent       = "agent"
-	fromUser        = "user"
-	fromEnvironment = "environment"
+	fromAgent       = form.FromAgent
+	fromUser        = form.FromUser
+	fromEnvironment = form.FromEnvironment
 )
 
-// stamp is RFC 3339 with microseconds and, unlike the legacy server's, a zone.
-const stamp = "2006-01-02T15:04:05.000000Z"
+// writer writes one frame.
+type writer struct{ form.Writer }
 
-// head opens the envelope.
-func (w *writer) head(e session.Event, source, message string) {
-	w.open("", '{')
-	w.num("id", e.Number)
-	w.key("timestamp")
-	w.b = append(w.b, '"')
-	w.b = e.At.In(time.UTC).AppendFormat(w.b, stamp)
-	w.b = append(w.b, '"')
-	w.str("source", source)
-	w.key("message")
-	w.from = len(w.b)
-	w.b = appendString(w.b, message)
-	w.to = len(w.b)
-}
+func newWriter(size int) *writer { return &writer{*form.NewWriter(size)} }
 
-// action opens the args of an action.
-func (w *writer) action(kind string) {
-	w.str("action", kind)
-	w.open("args", '{')
-}
+type arguments = form.Arguments
 
-// observation writes the text and opens the extras. A cause of 0 is none.
-func (w *writer) observation(kind, content string, cause int64) {
-	if cause > 0 {
-		w.num("cause", cause)
-	}
-	w.str("observation", kind)
-	w.str("content", content)
-	w.open("extras", '{')
+// name writes a name that somebody else chose.
+func (w *writer) name(k string) {
+	w.Comma()
+	w.B = append(form.AppendString(w.B, k), ':')
 }
 
 // end closes the envelope.
 func (w *writer) end() Frame {
-	w.shut('}')
-	return Frame{Kind: Event, JSON: w.b}
+	w.Shut('}')
+	return Frame{Kind: Event, JSON: w.B}
 }
 
 // state is the one shape in which clients learn what the agent does. They show reason
@@ -193,14 +172,14 @@ func state(e session.Event, to session.AgentState, reason, errorID string) Frame
 		reason = errorID
 	}
 	w := newWriter(224 + len(reason) + len(errorID))
-	w.head(e, fromEnvironment, "")
-	w.observation("agent_state_changed", "", 0)
-	w.str("agent_state", string(to))
-	w.str("reason", reason)
+	w.Head(e, fromEnvironment, "")
+	w.Observation("agent_state_changed", "", 0)
+	w.Str("agent_state", string(to))
+	w.Str("reason", reason)
 	if errorID != "" {
-		w.str("error_id", errorID)
+		w.Str("error_id", errorID)
 	}
-	w.shut('}')
+	w.Shut('}')
 	return w.end()
 }
 
@@ -213,32 +192,32 @@ func userSaid(e session.Event, p session.UserSaid) Frame {
 		size += len(u) + 4
 	}
 	w := newWriter(size)
-	w.head(e, fromUser, p.Text)
+	w.Head(e, fromUser, p.Text)
 	w.said(p.Files, p.Images, false)
 	return w.end()
 }
 
 func (w *writer) said(files, images []string, wait bool) {
-	w.action("message")
-	w.again("content")
-	w.strs("file_urls", files)
-	w.strs("image_urls", images)
-	w.flag("wait_for_response", wait)
-	w.num("security_risk", int64(session.RiskUnknown))
-	w.shut('}')
+	w.Action("message")
+	w.Again("content")
+	w.Strs("file_urls", files)
+	w.Strs("image_urls", images)
+	w.Flag("wait_for_response", wait)
+	w.Num("security_risk", int64(session.RiskUnknown))
+	w.Shut('}')
 }
 
 func briefed(e session.Event, p session.Briefed) Frame {
 	w := newWriter(256 + 2*len(p.Prompt) + len(p.Tools))
-	w.head(e, fromAgent, p.Prompt)
-	w.action("system")
-	w.again("content")
-	w.array("tools", p.Tools, "null")
+	w.Head(e, fromAgent, p.Prompt)
+	w.Action("system")
+	w.Again("content")
+	w.Array("tools", p.Tools, "null")
 	// The version is that of whoever reads the log now, not of who wrote it: not a
 	// part of the fact, so none is claimed.
-	w.lit("openhands_version", "null")
-	w.str("agent_class", p.Agent)
-	w.shut('}')
+	w.Lit("openhands_version", "null")
+	w.Str("agent_class", p.Agent)
+	w.Shut('}')
 	return w.end()
 }
 
@@ -249,7 +228,7 @@ func modelAnswered(e session.Event, p session.ModelAnswered) Frame {
 		return Frame{}
 	}
 	w := newWriter(704 + 2*len(p.Text) + len(p.Totals.Model))
-	w.head(e, fromAgent, p.Text)
+	w.Head(e, fromAgent, p.Text)
 	w.said(nil, nil, p.Final)
 	w.metrics(p.Totals, p.Usage)
 	return w.end()
@@ -258,23 +237,23 @@ func modelAnswered(e session.Event, p session.ModelAnswered) Frame {
 // metrics are the sums so far. The lists that the contract keeps for single calls are
 // always empty on events.
 func (w *writer) metrics(t session.Totals, last session.Usage) {
-	w.open("llm_metrics", '{')
-	w.float("accumulated_cost", t.Cost.Dollars())
-	w.lit("max_budget_per_task", "null")
-	w.open("accumulated_token_usage", '{')
-	w.str("model", t.Model)
-	w.num("prompt_tokens", t.Input)
-	w.num("completion_tokens", t.Output)
-	w.num("cache_read_tokens", t.CacheRead)
-	w.num("cache_write_tokens", t.CacheWrite)
-	w.num("context_window", last.Window)
-	w.num("per_turn_token", last.Input+last.Output)
-	w.str("response_id", "")
-	w.shut('}')
-	w.lit("costs", "[]")
-	w.lit("response_latencies", "[]")
-	w.lit("token_usages", "[]")
-	w.shut('}')
+	w.Open("llm_metrics", '{')
+	w.Float("accumulated_cost", t.Cost.Dollars())
+	w.Lit("max_budget_per_task", "null")
+	w.Open("accumulated_token_usage", '{')
+	w.Str("model", t.Model)
+	w.Num("prompt_tokens", t.Input)
+	w.Num("completion_tokens", t.Output)
+	w.Num("cache_read_tokens", t.CacheRead)
+	w.Num("cache_write_tokens", t.CacheWrite)
+	w.Num("context_window", last.Window)
+	w.Num("per_turn_token", last.Input+last.Output)
+	w.Str("response_id", "")
+	w.Shut('}')
+	w.Lit("costs", "[]")
+	w.Lit("response_latencies", "[]")
+	w.Lit("token_usages", "[]")
+	w.Shut('}')
 }
 
 func condensed(e session.Event, p session.Condensed) Frame {
@@ -283,18 +262,18 @@ func condensed(e session.Event, p session.Condensed) Frame {
 		message = fmt.Sprintf("Condenser is dropping the events: %d to %d", p.From, p.To)
 	}
 	w := newWriter(384 + 2*len(p.Summary))
-	w.head(e, fromAgent, message)
-	w.action("condensation")
-	w.lit("forgotten_event_ids", "null")
-	w.num("forgotten_events_start_id", p.From)
-	w.num("forgotten_events_end_id", p.To)
+	w.Head(e, fromAgent, message)
+	w.Action("condensation")
+	w.Lit("forgotten_event_ids", "null")
+	w.Num("forgotten_events_start_id", p.From)
+	w.Num("forgotten_events_end_id", p.To)
 	if p.Summary == "" { // a summary and its place: both or neither
-		w.lit("summary", "null")
-		w.lit("summary_offset", "null")
+		w.Lit("summary", "null")
+		w.Lit("summary_offset", "null")
 	} else {
-		w.str("summary", p.Summary)
-		w.num("summary_offset", p.From-1) // as many events stand before it, for numbers begin at 1
+		w.Str("summary", p.Summary)
+		w.Num("summary_offset", p.From-1) // as many events stand before it, for numbers begin at 1
 	}
-	w.shut('}')
+	w.Shut('}')
 	return w.end()
 }

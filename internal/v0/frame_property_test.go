@@ -13,6 +13,7 @@ import (
 
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
+	"deckhand/internal/tool"
 	"deckhand/internal/v0"
 )
 
@@ -112,7 +113,7 @@ func refilled(v reflect.Value, text func() string) reflect.Value {
 
 // names are the texts that decide about the form of an event and are not written by
 // anybody else.
-func names() []string { return append(v0.Tools(), session.ForSummary, "knowledge") }
+func names() []string { return append(tool.Names(), session.ForSummary, "knowledge") }
 
 // rewritten is JSON with other texts in it, or no JSON at all if it was none.
 func rewritten(raw json.RawMessage, text func() string) json.RawMessage {

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"deckhand/internal/session"
+	"deckhand/internal/v0/form"
 )
 
 // imported shows an event of the legacy server as it was, under its number here and
 // at a time with a zone.
 func imported(e session.Event, p session.Imported) Frame {
-	kind := details[struct {
+	kind := form.Details[struct {
 		Action      string `json:"action"`
 		Observation string `json:"observation"`
 	}](p.Event)
@@ -19,20 +20,20 @@ func imported(e session.Event, p session.Imported) Frame {
 		return Frame{} // no client was ever sent a null
 	}
 	w := newWriter(128 + len(p.Event))
-	w.open("", '{')
-	w.num("id", e.Number)
-	w.key("timestamp")
-	w.b = append(w.b, '"')
-	w.b = e.At.In(time.UTC).AppendFormat(w.b, stamp)
-	w.b = append(w.b, '"')
+	w.Open("", '{')
+	w.Num("id", e.Number)
+	w.Key("timestamp")
+	w.B = append(w.B, '"')
+	w.B = e.At.In(time.UTC).AppendFormat(w.B, form.Stamp)
+	w.B = append(w.B, '"')
 	if p.Cause > 0 {
-		w.num("cause", p.Cause)
+		w.Num("cause", p.Cause)
 	}
 	inner := newWriter(len(p.Event) + 8)
-	inner.raw("e", p.Event) // on one line, in UTF-8
-	w.b = append(w.b, ',')
-	w.b = append(w.b, inner.b[len(`"e":{`):]...)
-	return Frame{Kind: Event, JSON: w.b}
+	inner.Raw("e", p.Event) // on one line, in UTF-8
+	w.B = append(w.B, ',')
+	w.B = append(w.B, inner.B[len(`"e":{`):]...)
+	return Frame{Kind: Event, JSON: w.B}
 }
 
 // hiddenImport is HiddenCall for what was taken over: both the hidden command and its
@@ -41,7 +42,7 @@ func hiddenImport(number int64, p session.Imported) (int64, bool) {
 	if !bytes.Contains(p.Event, []byte(`"hidden":true`)) {
 		return 0, false
 	}
-	e := details[struct {
+	e := form.Details[struct {
 		Args   struct{ Hidden bool } `json:"args"`
 		Extras struct{ Hidden bool } `json:"extras"`
 	}](p.Event)
@@ -58,17 +59,11 @@ func hiddenImport(number int64, p session.Imported) (int64, bool) {
 // words with which the model is told.
 func Lost() (event json.RawMessage, text string) {
 	w := newWriter(384)
-	w.open("", '{')
-	w.str("source", fromAgent)
-	w.str("message", textUnknown)
-	w.observation("error", textUnknown, 0)
-	w.str("error_id", errorUnknown)
-	w.b = append(w.b, "}}"...)
-	return w.b, textUnknown
-}
-
-// name writes a name that somebody else chose.
-func (w *writer) name(k string) {
-	w.comma()
-	w.b = append(appendString(w.b, k), ':')
+	w.Open("", '{')
+	w.Str("source", fromAgent)
+	w.Str("message", textUnknown)
+	w.Observation("error", textUnknown, 0)
+	w.Str("error_id", errorUnknown)
+	w.B = append(w.B, "}}"...)
+	return w.B, textUnknown
 }

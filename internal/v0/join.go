@@ -92,14 +92,14 @@ func headOf(frame []byte) head {
 // out.
 func Problem(message, code string) []byte {
 	w := newWriter(64 + len(message) + len(code))
-	w.open("", '{')
-	w.flag("error", true)
-	w.str("message", message)
+	w.Open("", '{')
+	w.Flag("error", true)
+	w.Str("message", message)
 	if code != "" {
-		w.str("msg_id", code)
+		w.Str("msg_id", code)
 	}
-	w.shut('}')
-	return w.b
+	w.Shut('}')
+	return w.B
 }
 
 // Why a message with images is refused: the operator said so, or the model is known to

@@ -4,6 +4,8 @@ import (
 	stdjson "encoding/json"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"deckhand/internal/v0/form"
 )
 
 // modern writes a stored event in today's spelling, as the legacy server itself read
@@ -24,7 +26,7 @@ func modern(event []byte) ([]byte, error) {
 
 // modernArgs renames what has another name today.
 func modernArgs(args []byte) ([]byte, error) {
-	have := parseArguments(args)
+	have := form.ParseArguments(args)
 	var add []string
 	out, err := rewrite(args, func(name string, value jsontext.Value) (jsontext.Value, error) {
 		switch name {
@@ -51,7 +53,7 @@ func modernArgs(args []byte) ([]byte, error) {
 
 // modernExtras puts the exit code of a command where clients look for it today.
 func modernExtras(extras []byte) ([]byte, error) {
-	have := parseArguments(extras)
+	have := form.ParseArguments(extras)
 	code, flat := have["exit_code"]
 	if _, nested := have["metadata"]; nested || !flat {
 		return extras, nil
@@ -66,26 +68,26 @@ func modernExtras(extras []byte) ([]byte, error) {
 		return nil, err
 	}
 	w := newWriter(192)
-	w.open("", '{')
-	w.raw("exit_code", code)
+	w.Open("", '{')
+	w.Raw("exit_code", code)
 	pid := have["command_id"]
 	if len(pid) == 0 {
 		pid = stdjson.RawMessage("-1")
 	}
-	w.raw("pid", pid)
+	w.Raw("pid", pid)
 	for _, name := range []string{"username", "hostname", "working_dir", "py_interpreter_path", "prefix", "suffix"} {
-		w.str(name, "")
+		w.Str(name, "")
 	}
-	w.shut('}')
-	return with(out, "metadata", w.b), nil
+	w.Shut('}')
+	return with(out, "metadata", w.B), nil
 }
 
 // with adds a member to an object.
 func with(object []byte, name string, value []byte) []byte {
-	w := &writer{b: object[:len(object)-1]}
-	w.raw(name, value)
-	w.shut('}')
-	return w.b
+	w := &form.Writer{B: object[:len(object)-1]}
+	w.Raw(name, value)
+	w.Shut('}')
+	return w.B
 }
 
 // Renumber writes the ids of other events in a condensation anew. An event that has
@@ -102,7 +104,7 @@ func Renumber(event []byte, number func(id int64) (int64, bool)) ([]byte, error)
 					return value, nil
 				}
 				var list []int64
-				for _, id := range details[[]int64](stdjson.RawMessage(value)) {
+				for _, id := range form.Details[[]int64](stdjson.RawMessage(value)) {
 					if n, ok := number(id); ok {
 						list = append(list, n)
 					}

@@ -4,26 +4,14 @@ import (
 	"fmt"
 
 	"deckhand/internal/session"
+	"deckhand/internal/v0/form"
 )
-
-// result is a tool's result with its arguments taken apart.
-type result struct {
-	session.ToolReturned
-	args arguments
-}
 
 // Ids of the results of calls that did not come to their end.
 const (
 	errorNotExecuted = "AGENT_ERROR$ERROR_ACTION_NOT_EXECUTED_STOPPED"
 	errorUnknown     = "AGENT_ERROR$OUTCOME_UNKNOWN"
 )
-
-// shellTool is the tool whose output front ends show in their terminal.
-const shellTool = "execute_bash"
-
-// exitInterrupted is the exit code of a command that was interrupted, as shells have it.
-// -1 means that a command still runs.
-const exitInterrupted = 130
 
 // What people read when the result itself says nothing.
 const (
@@ -38,16 +26,16 @@ func toolReturned(e session.Event, p session.ToolReturned) Frame {
 	f := formOf(p.Name)
 	switch p.Outcome {
 	case session.Cancelled:
-		if p.Partial && p.Name == shellTool {
-			runObservation(w, e, result{p, parseArguments(p.Args)})
+		if p.Partial && f.Partial {
+			f.Observe(&w.Writer, form.Result{ToolReturned: p, Event: e, Given: form.ParseArguments(p.Args)})
 			break
 		}
-		w.failure(e, p, or(p.Output, textNotExecuted), errorNotExecuted)
+		w.failure(e, p, form.Or(p.Output, textNotExecuted), errorNotExecuted)
 	case session.Rejected:
-		text := or(p.Output, textRejected)
-		w.head(e, fromAgent, text)
-		w.observation("user_rejected", text, p.Cause)
-		w.shut('}')
+		text := form.Or(p.Output, textRejected)
+		w.Head(e, fromAgent, text)
+		w.Observation("user_rejected", text, p.Cause)
+		w.Shut('}')
 	case session.Unknown:
 		text := textUnknown
 		if p.Output != "" {
@@ -56,12 +44,12 @@ func toolReturned(e session.Event, p session.ToolReturned) Frame {
 		w.failure(e, p, text, errorUnknown)
 	default:
 		switch {
-		case p.Outcome == session.FailedRun && (f.tells == nil || !f.tells(p)):
-			w.failure(e, p, or(p.Output, textFailed), "")
-		case f.observe == nil:
+		case p.Outcome == session.FailedRun && (f.Tells == nil || !f.Tells(p)):
+			w.failure(e, p, form.Or(p.Output, textFailed), "")
+		case f.Observe == nil:
 			return Frame{}
 		default:
-			f.observe(w, e, result{p, parseArguments(p.Args)})
+			f.Observe(&w.Writer, form.Result{ToolReturned: p, Event: e, Given: form.ParseArguments(p.Args)})
 		}
 	}
 	// A result does not know which answer asked for it; its cause does.
@@ -69,71 +57,17 @@ func toolReturned(e session.Event, p session.ToolReturned) Frame {
 	return w.end()
 }
 
-func or(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
-}
-
 // failure is the observation for whatever has no better one.
 func (w *writer) failure(e session.Event, p session.ToolReturned, text, id string) {
-	w.head(e, fromAgent, text)
-	w.observation("error", text, p.Cause)
-	w.str("error_id", id)
-	w.shut('}')
-}
-
-// toldExit: a command that ended with a code tells its failure by the code.
-func toldExit(p session.ToolReturned) bool {
-	return details[RunDetails](p.Details).ExitCode != nil
-}
-
-// toldPage: a browser that got somewhere shows where, and that it is an error.
-func toldPage(p session.ToolReturned) bool {
-	return details[BrowseDetails](p.Details).URL != ""
+	w.Head(e, fromAgent, text)
+	w.Observation("error", text, p.Cause)
+	w.Str("error_id", id)
+	w.Shut('}')
 }
 
 // toldResult: a foreign result says itself that it is an error.
 func toldResult(p session.ToolReturned) bool {
-	return kindOf(details[MCPDetails](p.Details).Result) == '{'
-}
-
-func runObservation(w *writer, e session.Event, r result) {
-	d := details[RunDetails](r.Details)
-	command := r.args.text("command")
-	code, pid := 0, -1
-	if d.ExitCode != nil {
-		code = *d.ExitCode
-	}
-	if d.PID != nil {
-		pid = *d.PID
-	}
-	message := fmt.Sprintf("Command `%s` executed with exit code %d.", command, code)
-	if r.Outcome == session.Cancelled { // front ends say of the id of a cancelled call that it was not executed
-		code, message = exitInterrupted, fmt.Sprintf("Command `%s` was interrupted.", command)
-	}
-	w.head(e, fromAgent, message)
-	w.observation("run", r.Output, r.Cause)
-	w.ran(command, code, pid, d)
-}
-
-// ran closes the extras of a command's result.
-func (w *writer) ran(command string, code, pid int, d RunDetails) {
-	w.str("command", command)
-	w.open("metadata", '{')
-	w.num("exit_code", int64(code))
-	w.num("pid", int64(pid))
-	w.str("username", d.Username)
-	w.str("hostname", d.Hostname)
-	w.str("working_dir", d.WorkingDir)
-	w.str("py_interpreter_path", d.PyInterpreterPath)
-	w.str("prefix", d.Prefix)
-	w.str("suffix", d.Suffix)
-	w.shut('}')
-	w.flag("hidden", d.Hidden)
-	w.shut('}')
-	w.flag("success", code == 0)
+	return form.KindOf(form.Details[form.MCPDetails](p.Details).Result) == '{'
 }
 
 // setUp is the result of a command that nobody called: the repository's script.
@@ -143,154 +77,43 @@ func setUp(e session.Event, p session.SetUp) Frame {
 		message = p.Problem
 	}
 	w := newWriter(512 + 2*len(p.Output) + len(message))
-	w.head(e, fromEnvironment, message)
-	w.observation("run", p.Output, 0)
-	w.str("command", ". ./"+p.Script)
-	w.open("metadata", '{')
-	w.num("exit_code", int64(p.Exit))
-	w.num("pid", -1)
-	w.str("username", "")
-	w.str("hostname", "")
-	w.str("working_dir", "")
-	w.str("py_interpreter_path", "")
-	w.str("prefix", "")
-	w.str("suffix", p.Problem)
-	w.shut('}')
-	w.flag("hidden", false)
-	w.shut('}')
-	w.flag("success", p.Exit == 0)
+	w.Head(e, fromEnvironment, message)
+	w.Observation("run", p.Output, 0)
+	w.Str("command", ". ./"+p.Script)
+	w.Open("metadata", '{')
+	w.Num("exit_code", int64(p.Exit))
+	w.Num("pid", -1)
+	w.Str("username", "")
+	w.Str("hostname", "")
+	w.Str("working_dir", "")
+	w.Str("py_interpreter_path", "")
+	w.Str("prefix", "")
+	w.Str("suffix", p.Problem)
+	w.Shut('}')
+	w.Flag("hidden", false)
+	w.Shut('}')
+	w.Flag("success", p.Exit == 0)
 	return w.end()
 }
 
-func pythonObservation(w *writer, e session.Event, r result) {
-	w.head(e, fromAgent, "Code executed in IPython cell.")
-	w.observation("run_ipython", r.Output, r.Cause)
-	w.str("code", r.args.text("code"))
-	w.strs("image_urls", details[PythonDetails](r.Details).ImageURLs)
-	w.shut('}')
-	w.flag("success", true)
-}
-
-func editorObservation(w *writer, e session.Event, r result) {
-	d := details[EditDetails](r.Details)
-	command := r.args.text("command")
-	if command == "" && d.NewContent != nil {
-		command = "edit" // the arguments are not repeated, but something was changed
-	}
-	if command == "" || command == "view" {
-		readObservation(w, e, r)
-		return
-	}
-	w.edited(e, r, d, "oh_aci", command != "create")
-}
-
-func draftObservation(w *writer, e session.Event, r result) {
-	w.edited(e, r, details[EditDetails](r.Details), "llm_based_edit", true)
-}
-
-func readObservation(w *writer, e session.Event, r result) {
-	d := details[ReadDetails](r.Details)
-	path := or(d.Path, r.args.text("path"))
-	w.head(e, fromAgent, "I read the file "+path+".")
-	w.observation("read", r.Output, r.Cause)
-	w.str("path", path)
-	w.str("impl_source", or(d.ImplSource, "oh_aci"))
-	w.shut('}')
-}
-
-func (w *writer) edited(e session.Event, r result, d EditDetails, impl string, existed bool) {
-	path := or(d.Path, r.args.text("path"))
-	if d.PrevExist != nil {
-		existed = *d.PrevExist
-	}
-	w.head(e, fromAgent, "I edited the file "+path+".")
-	w.observation("edit", r.Output, r.Cause)
-	w.str("path", path)
-	w.flag("prev_exist", existed)
-	w.opt("old_content", d.OldContent)
-	w.opt("new_content", d.NewContent)
-	w.str("impl_source", or(d.ImplSource, impl))
-	w.opt("diff", d.Diff)
-	w.lit("_diff_cache", "null")
-	w.shut('}')
-}
-
-// thinkObservation acknowledges; what was thought is in the action.
-func thinkObservation(w *writer, e session.Event, r result) {
-	const text = "Your thought has been logged."
-	w.head(e, fromAgent, text)
-	w.observation("think", text, r.Cause)
-	w.shut('}')
-}
-
-func browserObservation(w *writer, e session.Event, r result) {
-	w.browsed(e, r, "browse_interactive")
-}
-
-func browseObservation(w *writer, e session.Event, r result) { w.browsed(e, r, "browse") }
-
-func (w *writer) browsed(e session.Event, r result, trigger string) {
-	d := details[BrowseDetails](r.Details)
-	url := or(d.URL, r.args.text("url"))
-	w.head(e, fromAgent, "Visited "+url)
-	w.observation("browse", r.Output, r.Cause)
-	w.str("url", url)
-	w.str("trigger_by_action", trigger)
-	w.str("screenshot", d.Screenshot)
-	w.opt("screenshot_path", d.ScreenshotPath)
-	w.str("set_of_marks", d.SetOfMarks)
-	w.flag("error", d.Error || r.Outcome == session.FailedRun)
-	w.lit("goal_image_urls", "[]")
-	w.list("open_pages_urls", d.OpenPagesURLs)
-	w.num("active_page_index", int64(d.ActivePageIndex))
-	w.object("dom_object", d.DOM)
-	w.object("axtree_object", d.AXTree)
-	w.object("extra_element_properties", d.ElementProperties)
-	w.str("last_browser_action", or(d.LastBrowserAction, r.args.text("code")))
-	w.str("last_browser_action_error", d.LastBrowserActionError)
-	w.str("focused_element_bid", d.FocusedElement)
-	w.flag("filter_visible_only", d.FilterVisibleOnly)
-	w.shut('}')
-}
-
-func mcpObservation(w *writer, e session.Event, r result) {
+func mcpObservation(w *form.Writer, r form.Result) {
 	content := foreignResult(r)
-	w.head(e, fromAgent, content)
-	w.observation("mcp", content, r.Cause)
-	w.str("name", r.Name)
-	w.object("arguments", r.Args)
-	w.shut('}')
+	w.Result(r, "mcp", content, content)
+	w.Str("name", r.Name)
+	w.Object("arguments", r.Args)
+	w.Shut('}')
 }
 
 // foreignResult is the result as JSON text. When only the model's text is at hand,
 // it is put into the same shape.
-func foreignResult(r result) string {
-	raw := details[MCPDetails](r.Details).Result
-	if kindOf(raw) == '{' {
+func foreignResult(r form.Result) string {
+	raw := form.Details[form.MCPDetails](r.Details).Result
+	if form.KindOf(raw) == '{' {
 		return string(raw)
 	}
 	w := newWriter(96 + len(r.Output))
-	w.b = append(w.b, `{"meta":null,"content":[{"type":"text"`...)
-	w.str("text", r.Output)
-	w.b = append(w.b, `}],"isError":false}`...)
-	return string(w.b)
-}
-
-func tasksObservation(w *writer, e session.Event, r result) {
-	list := details[TaskDetails](r.Details).TaskList
-	if kindOf(list) != '[' {
-		list = r.args["task_list"]
-	}
-	w.head(e, fromAgent, r.Output)
-	w.observation("task_tracking", r.Output, r.Cause)
-	w.str("command", r.args.text("command"))
-	w.tasks(parseTasks(list))
-	w.shut('}')
-}
-
-func delegateObservation(w *writer, e session.Event, r result) {
-	w.head(e, fromAgent, r.Output)
-	w.observation("delegate", r.Output, r.Cause)
-	w.object("outputs", details[DelegateDetails](r.Details).Outputs)
-	w.shut('}')
+	w.B = append(w.B, `{"meta":null,"content":[{"type":"text"`...)
+	w.Str("text", r.Output)
+	w.B = append(w.B, `}],"isError":false}`...)
+	return string(w.B)
 }

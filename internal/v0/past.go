@@ -9,6 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"deckhand/internal/session"
+	"deckhand/internal/tool"
+	"deckhand/internal/v0/form"
 )
 
 // Past is an event as the legacy server stored it, understood as far as somebody
@@ -116,17 +118,17 @@ func (p *Past) act(e pastItem) {
 		p.Forgets = forgotten(args)
 	case p.Source != fromAgent || skipped[p.Kind]:
 	case p.Kind == "finish":
-		p.Words = or(args.text("final_thought"), or(args.text("thought"), "All done! What's next on the agenda?"))
+		p.Words = form.Or(args.Text("final_thought"), form.Or(args.Text("thought"), "All done! What's next on the agenda?"))
 	case p.Kind == "reject":
-		p.Words = or(args.text("thought"), "The agent rejected the task.")
-	case args.text("confirmation_state") == "awaiting_confirmation": // it comes again when the person has answered
+		p.Words = form.Or(args.Text("thought"), "The agent rejected the task.")
+	case args.Text("confirmation_state") == "awaiting_confirmation": // it comes again when the person has answered
 	default:
 		p.Made = e.made(p.Kind, args)
 	}
 }
 
 func (p *Past) message(args arguments) {
-	content := args.text("content")
+	content := args.Text("content")
 	switch p.Source {
 	case fromUser:
 		images := args["image_urls"]
@@ -144,7 +146,7 @@ func (p *Past) message(args arguments) {
 // fitting are the strings of a list that pass check.
 func fitting(raw []byte, most int, check func(string) (typ, msg string)) []string {
 	var out []string
-	for _, s := range details[[]string](raw) {
+	for _, s := range form.Details[[]string](raw) {
 		if typ, _ := check(s); typ == "" && len(out) < most {
 			out = append(out, s)
 		}
@@ -156,7 +158,7 @@ func fitting(raw []byte, most int, check func(string) (typ, msg string)) []strin
 // else as the action says. Nil for one that no tool was called for.
 func (e pastItem) made(action string, args arguments) *PastCall {
 	m, told := e.metadata()
-	if !told && !acts[action] {
+	if !told && !acts(action) {
 		return nil
 	}
 	name, raw := m.name, m.arguments
@@ -168,7 +170,7 @@ func (e pastItem) made(action string, args arguments) *PastCall {
 		c.ID = m.id
 	}
 	if c.Text == "" && action != "think" { // whose thought is what it is about
-		c.Text = args.text("thought")
+		c.Text = args.Text("thought")
 	}
 	c.Calls = e.siblings(c.ID)
 	if len(c.Calls) == 0 {
@@ -177,28 +179,22 @@ func (e pastItem) made(action string, args arguments) *PastCall {
 	return c
 }
 
-// acts are the actions that are calls of a tool even if no answer was recorded.
-var acts = map[string]bool{
-	"run": true, "run_ipython": true, "read": true, "write": true, "edit": true, "browse": true, "browse_interactive": true, "call_tool_mcp": true,
-	"think": true, "task_tracking": true, "delegate": true,
+// acts is true for the actions that are calls of a tool even if no answer was recorded.
+func acts(action string) bool {
+	d, _, ok := tool.ForAction(action)
+	return action == foreignAction || ok && d.Legacy.Observe != nil
 }
 
-// spelt makes a call of an action.
+// spelt makes a call of an action, by the tool that it was a call of.
 func (e pastItem) spelt(action string, args arguments) (string, stdjson.RawMessage) {
-	if action == "run_ipython" {
-		w := newWriter(64 + len(e.Args))
-		w.open("", '{')
-		w.str("code", args.text("code"))
-		w.shut('}')
-		return "execute_ipython_cell", w.b
+	name, raw, err := e.tool(action, args)
+	if d, a, ok := tool.ForAction(action); ok && d.Instead != nil {
+		name, raw, err = e.read(d.Name, a.Read, args)
 	}
-	if name, raw, err := e.tool(action, args); err == nil && name != "" {
-		if raw == nil {
-			raw = stdjson.RawMessage("{}")
-		}
+	if err == nil {
 		return name, raw
 	}
-	if kindOf(e.Args) != '{' {
+	if form.KindOf(e.Args) != '{' {
 		return action, stdjson.RawMessage("{}")
 	}
 	return action, stdjson.RawMessage(e.Args)
@@ -211,7 +207,7 @@ func (e pastItem) siblings(id string) []session.ToolCall {
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"`
 	}
-	raw := details[struct {
+	raw := form.Details[struct {
 		Response struct {
 			Choices []struct {
 				Message struct {
@@ -229,13 +225,13 @@ func (e pastItem) siblings(id string) []session.ToolCall {
 	var out []session.ToolCall
 	seen := map[string]bool{}
 	for _, c := range raw.Response.Choices[0].Message.Calls {
-		if !callName.MatchString(c.ID) || seen[c.ID] || !callName.MatchString(c.Function.Name) || wordless[c.Function.Name] {
+		if !callName.MatchString(c.ID) || seen[c.ID] || !callName.MatchString(c.Function.Name) || formOf(c.Function.Name).Observe == nil {
 			continue
 		}
 		seen[c.ID] = true
 		args := stdjson.RawMessage(c.Function.Arguments)
 		if !jsontext.Value(args).IsValid() { // the model wrote no JSON
-			args = stdjson.RawMessage(appendString(nil, c.Function.Arguments))
+			args = stdjson.RawMessage(form.AppendString(nil, c.Function.Arguments))
 		}
 		out = append(out, session.ToolCall{ID: c.ID, Name: c.Function.Name, Args: args})
 	}
@@ -245,14 +241,11 @@ func (e pastItem) siblings(id string) []session.ToolCall {
 	return out
 }
 
-// wordless are the tools whose call has no result: what they do is said by the action.
-var wordless = map[string]bool{"finish": true, "request_condensation": true}
-
 // forgotten is what a condensation leaves out; nil if it does not say.
 func forgotten(args arguments) *Forgotten {
-	f := &Forgotten{IDs: details[[]int64](args["forgotten_event_ids"]), Summary: args.text("summary")}
-	from, ok := args.number("forgotten_events_start_id")
-	to, both := args.number("forgotten_events_end_id")
+	f := &Forgotten{IDs: form.Details[[]int64](args["forgotten_event_ids"]), Summary: args.Text("summary")}
+	from, ok := args.Number("forgotten_events_start_id")
+	to, both := args.Number("forgotten_events_end_id")
 	switch {
 	case ok && both && from >= 0 && to >= from && to < 1<<32:
 		f.From, f.To = int64(from), int64(to)
@@ -270,7 +263,7 @@ func spent(raw jsontext.Value) *session.Totals {
 	if raw.Kind() != '{' {
 		return nil
 	}
-	m := details[struct {
+	m := form.Details[struct {
 		Cost  float64 `json:"accumulated_cost"`
 		Usage struct {
 			Model      string `json:"model"`

@@ -7,6 +7,7 @@ import (
 	stdjson "encoding/json"
 
 	"deckhand/internal/session"
+	"deckhand/internal/v0/form"
 )
 
 // silent are the observations that say nothing to the model.
@@ -38,7 +39,7 @@ type pastExtras struct {
 
 // observe finds out what an observation means.
 func (p *Past) observe(e pastItem) {
-	x := details[pastExtras](stdjson.RawMessage(e.Extras))
+	x := form.Details[pastExtras](stdjson.RawMessage(e.Extras))
 	content := text(e.Content)
 	switch {
 	case silent[p.Kind]:
@@ -60,15 +61,15 @@ func (p *Past) observe(e pastItem) {
 	case "run_ipython":
 		r.Images = fitting(rawOf(x.Images), MaxImages, checkImageForm)
 	case "edit":
-		r.Output = or(content, x.Diff)
+		r.Output = form.Or(content, x.Diff)
 	case "task_tracking":
-		if kindOf(x.Tasks) == '[' {
-			r.Details, _ = stdjson.Marshal(TaskDetails{TaskList: x.Tasks})
+		if form.KindOf(x.Tasks) == '[' {
+			r.Details, _ = stdjson.Marshal(form.TaskDetails{TaskList: x.Tasks})
 		}
 	case "error":
 		r.Outcome = session.FailedRun
 	case "user_rejected":
-		r.Outcome, r.Output = session.Rejected, or(content, textRejected)
+		r.Outcome, r.Output = session.Rejected, form.Or(content, textRejected)
 	}
 	p.Result = r
 	if r.Output != "" && !x.Hidden {

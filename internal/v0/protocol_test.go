@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"deckhand/internal/secret"
+	"deckhand/internal/tool"
 	"deckhand/internal/v0"
 )
 
@@ -79,7 +80,7 @@ func TestProtocolFieldsAreNeverMasked(t *testing.T) {
 		t.Errorf("only %d fields were met, and %d texts masked", len(met), masked)
 	}
 	// What agents and clients are told by a word cannot be masked in text either.
-	for _, word := range append(v0.Tools(), "awaiting_user_input", "agent_state_changed", "tool_call_metadata", "awaiting_confirmation", "user_rejected") {
+	for _, word := range append(tool.Names(), "awaiting_user_input", "agent_state_changed", "tool_call_metadata", "awaiting_confirmation", "user_rejected") {
 		if secret.Weakness(word) == "" {
 			t.Errorf("%s can be masked", word)
 		}

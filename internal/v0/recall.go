@@ -5,18 +5,32 @@ import (
 	"slices"
 
 	"deckhand/internal/session"
+	"deckhand/internal/v0/form"
 )
+
+// RecallDetails are what the agent is told about its workspace, piece by piece.
+type RecallDetails struct {
+	Type                     string            `json:"recall_type,omitempty"`
+	RepoName                 string            `json:"repo_name,omitempty"`
+	RepoDirectory            string            `json:"repo_directory,omitempty"`
+	RepoBranch               string            `json:"repo_branch,omitempty"`
+	RepoInstructions         string            `json:"repo_instructions,omitempty"`
+	Date                     string            `json:"date,omitempty"`
+	Secrets                  map[string]string `json:"custom_secrets_descriptions,omitempty"`
+	ConversationInstructions string            `json:"conversation_instructions,omitempty"`
+	WorkingDir               string            `json:"working_dir,omitempty"`
+}
 
 // recallAsked shows that something is looked up for a message. Front ends do not
 // render the action; the observation belongs to it.
 func recallAsked(e session.Event, p session.RecallAsked) Frame {
 	w := newWriter(256 + 2*len(p.Query))
-	w.head(e, fromUser, "Retrieving content for: "+firstRunes(p.Query, 50))
-	w.action("recall")
-	w.str("recall_type", p.Type)
-	w.str("query", p.Query)
-	w.str("thought", "")
-	w.shut('}')
+	w.Head(e, fromUser, "Retrieving content for: "+firstRunes(p.Query, 50))
+	w.Action("recall")
+	w.Str("recall_type", p.Type)
+	w.Str("query", p.Query)
+	w.Str("thought", "")
+	w.Shut('}')
 	return w.end()
 }
 
@@ -32,38 +46,38 @@ func firstRunes(text string, most int) string {
 
 // recalled shows what the agent is told beside a message.
 func recalled(e session.Event, p session.Recalled) Frame {
-	d := details[RecallDetails](p.Details)
+	d := form.Details[RecallDetails](p.Details)
 	text := "Added microagent knowledge"
 	if d.Type != "knowledge" {
 		d.Type, text = "workspace_context", "Added workspace context"
 	}
 	w := newWriter(768 + 2*len(p.Details) + 2*len(p.Text))
-	w.head(e, fromAgent, text)
-	w.observation("recall", text, p.Asked)
-	w.str("recall_type", d.Type)
-	w.str("repo_name", d.RepoName)
-	w.str("repo_directory", d.RepoDirectory)
-	w.str("repo_branch", d.RepoBranch)
-	w.str("repo_instructions", d.RepoInstructions)
-	w.lit("runtime_hosts", "{}")
-	w.str("additional_agent_instructions", "")
-	w.str("date", d.Date)
-	w.open("custom_secrets_descriptions", '{')
+	w.Head(e, fromAgent, text)
+	w.Observation("recall", text, p.Asked)
+	w.Str("recall_type", d.Type)
+	w.Str("repo_name", d.RepoName)
+	w.Str("repo_directory", d.RepoDirectory)
+	w.Str("repo_branch", d.RepoBranch)
+	w.Str("repo_instructions", d.RepoInstructions)
+	w.Lit("runtime_hosts", "{}")
+	w.Str("additional_agent_instructions", "")
+	w.Str("date", d.Date)
+	w.Open("custom_secrets_descriptions", '{')
 	for _, name := range slices.Sorted(maps.Keys(d.Secrets)) {
-		w.str(name, d.Secrets[name])
+		w.Str(name, d.Secrets[name])
 	}
-	w.shut('}')
-	w.str("conversation_instructions", d.ConversationInstructions)
-	w.str("working_dir", d.WorkingDir)
-	w.open("microagent_knowledge", '[')
+	w.Shut('}')
+	w.Str("conversation_instructions", d.ConversationInstructions)
+	w.Str("working_dir", d.WorkingDir)
+	w.Open("microagent_knowledge", '[')
 	for _, item := range p.Items {
-		w.open("", '{')
-		w.str("name", item.Name)
-		w.str("trigger", item.Trigger)
-		w.str("content", item.Content)
-		w.shut('}')
+		w.Open("", '{')
+		w.Str("name", item.Name)
+		w.Str("trigger", item.Trigger)
+		w.Str("content", item.Content)
+		w.Shut('}')
 	}
-	w.shut(']')
-	w.shut('}')
+	w.Shut(']')
+	w.Shut('}')
 	return w.end()
 }

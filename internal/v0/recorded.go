@@ -1,11 +1,11 @@
 package v0
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
 	"strconv"
-	"strings"
 
 	stdjson "encoding/json"
 
@@ -13,6 +13,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"deckhand/internal/session"
+	"deckhand/internal/tool"
+	"deckhand/internal/v0/form"
 )
 
 // bad refuses a part of the event.
@@ -36,15 +38,15 @@ func (e replayItem) args() (arguments, error) {
 
 // str is an argument that must be there and be a string.
 func (e replayItem) str(a arguments, name string) (string, error) {
-	if kindOf(a[name]) != '"' {
+	if form.KindOf(a[name]) != '"' {
 		return "", e.bad("args."+name, "Must be a string.")
 	}
-	return details[string](a[name]), nil
+	return form.Details[string](a[name]), nil
 }
 
 // list is an argument that may be missing, and else is a list of strings that pass check.
 func (e replayItem) list(a arguments, name string, most int, check func(string) (typ, msg string)) ([]string, error) {
-	if k := kindOf(a[name]); k == 0 || k == 'n' {
+	if k := form.KindOf(a[name]); k == 0 || k == 'n' {
 		return nil, nil
 	}
 	var out []string
@@ -108,26 +110,26 @@ func (e replayItem) metadata() (m metadata, ok bool) {
 		if c.ID == m.id {
 			m.arguments = stdjson.RawMessage(c.Function.Arguments)
 			if !jsontext.Value(m.arguments).IsValid() { // the model wrote no JSON
-				m.arguments = stdjson.RawMessage(appendString(nil, c.Function.Arguments))
+				m.arguments = stdjson.RawMessage(form.AppendString(nil, c.Function.Arguments))
 			}
 		}
 	}
 	return m, m.name != ""
 }
 
-// meaning are the arguments of an action that say what is done.
-var meaning = map[string][]string{
-	"run": {"command", "is_input"}, "read": {"path", "view_range"}, "edit": {"path", "command", "file_text", "old_str", "new_str", "insert_line"},
-	"browse": {"url"}, "browse_interactive": {"browser_actions"}, "call_tool_mcp": {"name", "arguments"}, "task_tracking": {"command", "task_list"},
-	"think": nil, "finish": {"final_thought"}, "delegate": {"agent", "inputs"},
-}
-
 // agrees reports whether the call that the metadata tell of is the action: encoded
 // again, it says the same. A recording must not do another thing than it shows.
 func (m metadata) agrees(action string, args arguments) bool {
-	names, known := meaning[action]
-	if !known || m.arguments == nil {
+	if m.arguments == nil {
 		return false
+	}
+	names := []string{"name", "arguments"}
+	if action != foreignAction {
+		_, a, known := tool.ForAction(action)
+		if !known {
+			return false
+		}
+		names = a.Means
 	}
 	f := toolCalled(session.Event{}, session.ToolCalled{ToolCall: session.ToolCall{ID: m.id, Name: m.name, Args: m.arguments}})
 	var again struct {
@@ -150,19 +152,20 @@ func (m metadata) agrees(action string, args arguments) bool {
 func (r *replay) call(e replayItem, action string, args arguments) error {
 	m, told := e.metadata()
 	name, raw, err := e.tool(action, args)
-	if err != nil {
+	var left form.LeftOut
+	if err != nil && !errors.As(err, &left) {
 		return err
 	}
 	switch {
-	case told && m.agrees(action, args) && !gone[m.name]:
+	case told && m.agrees(action, args) && !tool.Describe(m.name).Retired:
 		name, raw = m.name, m.arguments
-	case name == "":
-		r.note(leftOut[action])
+	case left != "":
+		r.note(string(left))
 		return nil
 	}
 	said := m.content
 	if action != "think" { // whose thought is what it is about
-		said = or(said, args.text("thought"))
+		said = form.Or(said, args.Text("thought"))
 	}
 	r.calls++
 	id := "replay-" + strconv.Itoa(r.calls)
@@ -176,7 +179,7 @@ func (r *replay) call(e replayItem, action string, args arguments) error {
 		id = m.id
 	}
 	step.Calls = append(step.Calls, session.ToolCall{ID: id, Name: name, Args: raw})
-	step.Ends = step.Ends || name == "finish"
+	step.Ends = step.Ends || action == "finish"
 	return nil
 }
 
@@ -192,144 +195,48 @@ func (s *Recorded) has(call string) bool {
 	return false
 }
 
-// gone are the tools of the legacy server that are called in another way today.
-var gone = map[string]bool{"execute_ipython_cell": true, "edit_file": true, "browse": true}
+// foreignAction is a call of a tool that is not ours.
+const foreignAction = "call_tool_mcp"
 
-// leftOut says why an action has no call.
-var leftOut = map[string]string{
-	"edit":     "A recorded edit was left out: it was a draft of a part of a file, which a second model had to apply.",
-	"delegate": "A recorded delegation was left out: what the other agent did follows in the recording, or is not known.",
-}
-
-// tool maps an action to the call that does it today; without a name there is none.
+// tool maps an action to the call that does it today. An error is a *ReplayError, or
+// form.LeftOut for an action that nothing is called for.
 func (e replayItem) tool(action string, args arguments) (name string, raw stdjson.RawMessage, err error) {
-	w := newWriter(256 + len(e.Args))
-	w.open("", '{')
-	switch action {
-	case "run":
-		name, err = "execute_bash", e.run(w, args)
-	case "run_ipython":
-		name, err = "execute_bash", e.python(w, args)
-	case "read", "write", "edit":
-		name, err = e.editor(w, action, args)
-	case "browse":
-		name, err = "fetch", e.copy(w, args, "url", "url")
-	case "browse_interactive":
-		name, err = "browser", e.copy(w, args, "browser_actions", "code")
-	case "think":
-		name, err = "think", e.copy(w, args, "thought", "thought")
-	case "finish":
-		name = "finish"
-		w.str("message", or(args.text("final_thought"), args.text("thought")))
-	case "task_tracking":
-		name, err = "task_tracker", e.copy(w, args, "command", "command")
-		if kindOf(args["task_list"]) == '[' {
-			w.raw("task_list", args["task_list"])
-		}
-	case "call_tool_mcp":
-		if name, err = e.str(args, "name"); err == nil && !callName.MatchString(name) {
-			err = e.bad("args.name", "The name of a tool is expected.")
-		}
-		if k := kindOf(args["arguments"]); k == '{' {
-			return name, stdjson.RawMessage(args["arguments"]), err
-		} else if k != 0 && k != 'n' && err == nil {
-			err = e.bad("args.arguments", "Must be an object.")
-		}
-	case "delegate": // what the other agent did is recorded with its own actions
-	default:
+	if action == foreignAction {
+		return e.foreign(args)
+	}
+	d, a, ok := tool.ForAction(action)
+	if !ok {
 		return "", nil, e.bad("action", "This action is not known.")
 	}
-	w.shut('}')
-	return name, w.b, err
+	if d.Instead != nil {
+		return e.read(d.Instead.Tool, d.Instead.Read, args)
+	}
+	return e.read(d.Name, a.Read, args)
 }
 
-// copy writes an argument that must be a string, under the name that it has today.
-func (e replayItem) copy(w *writer, args arguments, from, to string) error {
-	s, err := e.str(args, from)
-	w.str(to, s)
-	return err
+// read makes an action the call of a tool.
+func (e replayItem) read(name string, read func(*form.Writer, form.Recorded) error, args arguments) (string, stdjson.RawMessage, error) {
+	w := form.NewWriter(256 + len(e.Args))
+	w.Open("", '{')
+	err := read(w, form.Recorded{Args: args, Timeout: e.Timeout})
+	w.Shut('}')
+	var wrong *form.FieldError
+	if errors.As(err, &wrong) {
+		err = e.bad(wrong.Field, wrong.Message)
+	}
+	return name, w.B, err
 }
 
-func (e replayItem) run(w *writer, args arguments) error {
-	if err := e.copy(w, args, "command", "command"); err != nil {
-		return err
+func (e replayItem) foreign(args arguments) (string, stdjson.RawMessage, error) {
+	name, err := e.str(args, "name")
+	if err == nil && !callName.MatchString(name) {
+		err = e.bad("args.name", "The name of a tool is expected.")
 	}
-	if args.yes("is_input") {
-		w.str("is_input", "true")
+	switch k := form.KindOf(args["arguments"]); {
+	case k == '{':
+		return name, args["arguments"], err
+	case k != 0 && k != 'n' && err == nil:
+		err = e.bad("args.arguments", "Must be an object.")
 	}
-	return e.timeout(w)
-}
-
-// timeout stands beside the args.
-func (e replayItem) timeout(w *writer) error {
-	switch e.Timeout.Kind() {
-	case 0, 'n':
-		return nil
-	case '0':
-		var f float64
-		if json.Unmarshal(e.Timeout, &f) == nil && f >= 0 {
-			w.float("timeout", f)
-			return nil
-		}
-	}
-	return e.bad("timeout", "A number of seconds is expected.")
-}
-
-// python runs the code of a notebook cell as a script of its own: there is no kernel
-// any more, so what one cell defined is not known to the next.
-func (e replayItem) python(w *writer, args arguments) error {
-	code, err := e.str(args, "code")
-	if err != nil {
-		return err
-	}
-	mark := "PYTHON"
-	for n := 0; strings.Contains(code, mark); n++ {
-		mark = "PYTHON" + strconv.Itoa(n)
-	}
-	w.str("command", "python3 - <<'"+mark+"'\n"+strings.TrimSuffix(code, "\n")+"\n"+mark)
-	return e.timeout(w)
-}
-
-// editor maps the three actions on files.
-func (e replayItem) editor(w *writer, action string, args arguments) (name string, err error) {
-	command := args.text("command")
-	switch {
-	case action == "read":
-		command = "view"
-	case action == "write":
-		command = "create"
-	case command == "":
-		from, _ := args.number("start")
-		to, limited := args.number("end")
-		if from > 1 || limited && to != -1 {
-			return "", nil
-		}
-		command = "create" // the draft of a whole file is its text
-	}
-	w.str("command", command)
-	if err := e.copy(w, args, "path", "path"); err != nil {
-		return "", err
-	}
-	switch {
-	case action == "read":
-		if kindOf(args["view_range"]) == '[' {
-			w.raw("view_range", args["view_range"])
-		}
-		return "str_replace_editor", nil
-	case action == "write" || args.text("command") == "":
-		return "str_replace_editor", e.copy(w, args, "content", "file_text")
-	}
-	for _, field := range []string{"file_text", "old_str", "new_str"} {
-		switch kindOf(args[field]) {
-		case 0, 'n':
-		case '"':
-			w.str(field, args.text(field))
-		default:
-			return "", e.bad("args."+field, "Must be a string.")
-		}
-	}
-	if _, ok := args.number("insert_line"); ok {
-		w.integer("insert_line", args, "0")
-	}
-	return "str_replace_editor", nil
+	return name, stdjson.RawMessage("{}"), err
 }

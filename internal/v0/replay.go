@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"deckhand/internal/session"
+	"deckhand/internal/v0/form"
 )
 
 // Limits of a recording; a larger one is refused and never cut.
@@ -153,7 +154,7 @@ func text(v jsontext.Value) string {
 	if v.Kind() != '"' {
 		return ""
 	}
-	return details[string]([]byte(v))
+	return form.Details[string]([]byte(v))
 }
 
 // whole is a JSON number without a fraction.
@@ -219,17 +220,17 @@ func (r *replay) event(e replayItem) error {
 	case "message":
 		return r.message(e, args)
 	case "reject":
-		r.add(e, Recorded{Text: or(args.text("thought"), "The agent rejected the task."), Ends: true})
+		r.add(e, Recorded{Text: form.Or(args.Text("thought"), "The agent rejected the task."), Ends: true})
 		return nil
 	case "start", "pause", "resume", "stop", "push", "send_pr":
 		r.note(fmt.Sprintf("The recorded action %q was left out: it is nothing that an agent does.", action))
 		return nil
 	}
-	if id, ok := whole(e.ID); ok && r.rejected[id] || args.text("confirmation_state") == "rejected" {
+	if id, ok := whole(e.ID); ok && r.rejected[id] || args.Text("confirmation_state") == "rejected" {
 		r.note("A recorded action was left out because the user had rejected it.")
 		return nil
 	}
-	if args.text("confirmation_state") == "awaiting_confirmation" || args.yes("hidden") {
+	if args.Text("confirmation_state") == "awaiting_confirmation" || args.Yes("hidden") {
 		return nil // it comes again when it was confirmed
 	}
 	return r.call(e, action, args)
@@ -250,7 +251,7 @@ func (r *replay) message(e replayItem, args arguments) error {
 			r.waits = map[int]bool{}
 		}
 		r.add(e, Recorded{Text: content})
-		r.waits[len(r.steps)-1] = len(args["wait_for_response"]) == 0 || args.yes("wait_for_response")
+		r.waits[len(r.steps)-1] = len(args["wait_for_response"]) == 0 || args.Yes("wait_for_response")
 		return nil
 	}
 	said := &session.UserSaid{Text: content}

@@ -13,16 +13,16 @@ import (
 func status(kind, id, message string) Frame {
 	w := newWriter(96 + len(id) + len(message))
 	w.notice(kind)
-	w.str("id", id)
-	w.str("message", message)
-	w.shut('}')
-	return Frame{Kind: Status, JSON: w.b}
+	w.Str("id", id)
+	w.Str("message", message)
+	w.Shut('}')
+	return Frame{Kind: Status, JSON: w.B}
 }
 
 func (w *writer) notice(kind string) {
-	w.open("", '{')
-	w.flag("status_update", true)
-	w.str("type", kind)
+	w.Open("", '{')
+	w.Flag("status_update", true)
+	w.Str("type", kind)
 }
 
 // StepStatus is the id that clients know for a step of making a workspace; ""
@@ -114,10 +114,10 @@ func requestOpened(p session.RequestOpened) Frame {
 func titled(id session.ID, p session.Titled) Frame {
 	w := newWriter(128 + len(id) + len(p.Title))
 	w.notice("info")
-	w.str("message", string(id))
-	w.str("conversation_title", p.Title)
-	w.shut('}')
-	return Frame{Kind: Status, JSON: w.b}
+	w.Str("message", string(id))
+	w.Str("conversation_title", p.Title)
+	w.Shut('}')
+	return Frame{Kind: Status, JSON: w.B}
 }
 
 // modelFailed tells people of a call that failed by itself, and shows what one had
@@ -127,7 +127,7 @@ func titled(id session.ID, p session.Titled) Frame {
 func modelFailed(e session.Event, p session.ModelFailed) Frame {
 	if p.Text != "" {
 		w := newWriter(320 + 2*len(p.Text))
-		w.head(e, fromAgent, p.Text+"\n\n["+strings.TrimSuffix(p.Message, ".")+"]")
+		w.Head(e, fromAgent, p.Text+"\n\n["+strings.TrimSuffix(p.Message, ".")+"]")
 		w.said(nil, nil, false)
 		return w.end()
 	}

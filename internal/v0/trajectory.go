@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"deckhand/internal/session"
+	"deckhand/internal/v0/form"
 )
 
 // bulky are the extras that a trajectory goes without: what a browser saw is large,
@@ -24,7 +25,7 @@ func HiddenCall(e session.Event) (number int64, hidden bool) {
 		return hiddenImport(e.Number, p)
 	}
 	r, ok := e.Payload.(session.ToolReturned)
-	if !ok || !details[RunDetails](r.Details).Hidden {
+	if !ok || !form.Details[form.RunDetails](r.Details).Hidden {
 		return 0, false
 	}
 	return r.Cause, true
@@ -65,7 +66,7 @@ func rewrite(object []byte, change func(name string, value jsontext.Value) (json
 		return nil, err
 	}
 	w := newWriter(len(object))
-	w.open("", '{')
+	w.Open("", '{')
 	for in.PeekKind() == '"' {
 		var name string
 		if err := json.UnmarshalDecode(in, &name); err != nil {
@@ -80,9 +81,9 @@ func rewrite(object []byte, change func(name string, value jsontext.Value) (json
 		}
 		if value != nil {
 			w.name(name)
-			w.b = append(w.b, value...)
+			w.B = append(w.B, value...)
 		}
 	}
-	w.shut('}')
-	return w.b, nil
+	w.Shut('}')
+	return w.B, nil
 }

@@ -22,7 +22,7 @@ var pageTests = []struct {
 	{"History", history},
 	{"Read", read},
 	{"Mouse", mouse},
-	{"Form", form},
+	{"Form", fillForm},
 	{"Keys", keys},
 	{"Mistakes", mistakes},
 	{"Tabs", tabs},
@@ -98,7 +98,7 @@ func mouse(t *testing.T, r *rig) {
 	has(t, text, "log: div over double menu'")
 }
 
-func form(t *testing.T, r *rig) {
+func fillForm(t *testing.T, r *rig) {
 	text := r.ok(t, "goto('SITE/form.html')")
 	name, color := bid(t, text, "textbox 'Name'"), bid(t, text, "listbox 'Color'")
 	text = r.ok(t, "fill('"+name+"', 'Ada \"L\" <b>')\nselect_option('"+color+"', ['Blue', 'g'])\n"+

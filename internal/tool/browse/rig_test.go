@@ -25,7 +25,7 @@ import (
 	"deckhand/internal/soak"
 	"deckhand/internal/tool"
 	"deckhand/internal/tool/browse"
-	"deckhand/internal/v0"
+	"deckhand/internal/v0/form"
 )
 
 // siteFile is the program that serves the pages, built once for all tests.
@@ -158,18 +158,18 @@ func (r *rig) call(code string) tool.Call {
 func (r *rig) use(context.Context) (*sandbox.Sandbox, error) { return r.box, nil }
 
 // run makes a call and decodes its details. SITE in the code is the site's address.
-func (r *rig) run(t *testing.T, code string) (tool.Result, v0.BrowseDetails) {
+func (r *rig) run(t *testing.T, code string) (tool.Result, form.BrowseDetails) {
 	t.Helper()
 	return r.do(t, r.call(strings.ReplaceAll(code, "SITE", r.site)))
 }
 
-func (r *rig) do(t *testing.T, c tool.Call) (tool.Result, v0.BrowseDetails) {
+func (r *rig) do(t *testing.T, c tool.Call) (tool.Result, form.BrowseDetails) {
 	t.Helper()
 	res, err := r.tool.Run(t.Context(), r.use, c)
 	if err != nil {
 		t.Fatalf("%s: %v", c.Args, err)
 	}
-	var d v0.BrowseDetails
+	var d form.BrowseDetails
 	if len(res.Details) > 0 {
 		if err := json.Unmarshal(res.Details, &d); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 	"deckhand/internal/tool"
 	"deckhand/internal/tool/edit"
 	"deckhand/internal/tool/tooltest"
-	"deckhand/internal/v0"
+	"deckhand/internal/v0/form"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,9 +42,9 @@ func TestSpec(t *testing.T) {
 }
 
 // details are what clients read.
-func details(t *testing.T, r tool.Result) v0.EditDetails {
+func details(t *testing.T, r tool.Result) form.EditDetails {
 	t.Helper()
-	var d v0.EditDetails
+	var d form.EditDetails
 	if err := json.Unmarshal(r.Details, &d); err != nil {
 		t.Fatal(err)
 	}

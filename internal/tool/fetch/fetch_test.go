@@ -24,7 +24,7 @@ import (
 	"deckhand/internal/tool"
 	"deckhand/internal/tool/fetch"
 	"deckhand/internal/tool/tooltest"
-	"deckhand/internal/v0"
+	"deckhand/internal/v0/form"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -120,7 +120,7 @@ func (w *web) fails(args, want string) {
 	if !r.Failed || !strings.Contains(r.Text, want) {
 		w.Errorf("%s: got %q, want a failure with %q", args, r.Text, want)
 	}
-	var d v0.BrowseDetails
+	var d form.BrowseDetails
 	if len(r.Details) > 0 && (json.Unmarshal(r.Details, &d) != nil || d.URL == "" || !d.Error) {
 		w.Errorf("%s: got details %s", args, r.Details)
 	}

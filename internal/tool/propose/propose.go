@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"deckhand/internal/gitprovider"
+	"deckhand/internal/risk"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
 )
@@ -76,13 +77,23 @@ const (
 	CommentName = "comment_on_issue"
 )
 
-// Names are those of all tools here: nobody else's may have one of them.
-func Names() []string {
-	out := []string{ReadName, CommentName}
+// Descriptors are what others know of the tools here.
+func Descriptors() []tool.Descriptor {
+	var out []tool.Descriptor
 	for _, k := range kinds {
-		out = append(out, k.name)
+		out = append(out, tool.Descriptor{Name: k.name, Rate: risk.Fixed(risk.Medium, "It opens a pull request, which others see.")})
 	}
-	return out
+	return append(out,
+		tool.Descriptor{Name: ReadName, Rate: risk.ByArguments(rateReading)},
+		tool.Descriptor{Name: CommentName, Rate: risk.Fixed(risk.Medium, "It writes where others read.")})
+}
+
+// rateReading: the issue of the conversation's own repository needs no name.
+func rateReading(a risk.Arguments) (risk.Rating, string) {
+	if _, named := a["repo_name"]; named {
+		return risk.Medium, "It reads in a repository that it names, with the user's token."
+	}
+	return risk.Low, "It only reads."
 }
 
 // callTime bounds all that one call asks a provider.

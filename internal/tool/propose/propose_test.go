@@ -157,7 +157,10 @@ func TestOffer(t *testing.T) {
 	}
 	all := strings.Fields(names(b.deps.Tools(b.conversation("", "github", "gitlab", "bitbucket", "gitea"))))
 	slices.Sort(all)
-	known := propose.Names()
+	var known []string
+	for _, d := range propose.Descriptors() {
+		known = append(known, d.Name)
+	}
 	slices.Sort(known)
 	if !slices.Equal(all, known) {
 		t.Errorf("%q is not %q", all, known)

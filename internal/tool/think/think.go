@@ -27,6 +27,9 @@ func (Tool) Spec() tool.Spec {
 	return tool.Spec{Name: Name, Description: strings.TrimSpace(description), Schema: schema, Harmless: true}
 }
 
+// heard is all that a thought gets for an answer.
+const heard = "Your thought has been logged."
+
 type args struct {
 	Thought *string `json:"thought"`
 }
@@ -41,5 +44,5 @@ func (Tool) Run(_ context.Context, _ tool.Box, call tool.Call) (tool.Result, err
 	if a.Thought == nil {
 		return tool.Failf("The argument thought is missing."), nil
 	}
-	return tool.Result{Text: "Your thought has been logged."}, nil
+	return tool.Result{Text: heard}, nil
 }

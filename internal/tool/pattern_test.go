@@ -1,4 +1,4 @@
-package risk_test
+package tool_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"deckhand/internal/risk"
+	"deckhand/internal/tool"
+	_ "deckhand/internal/tool/toolbox" // lists the tools
 )
 
 func bash(command string) json.RawMessage {
@@ -19,7 +21,7 @@ func TestPatternProposed(t *testing.T) {
 		return b
 	}
 	for _, c := range []struct {
-		tool string
+		name string
 		args json.RawMessage
 		want string
 	}{
@@ -50,8 +52,8 @@ func TestPatternProposed(t *testing.T) {
 		{"their-tool", json.RawMessage(`{}`), "their-tool"},
 		{"bad:name", json.RawMessage(`{}`), ""},
 	} {
-		if got := risk.Pattern(c.tool, c.args); got != c.want {
-			t.Errorf("%s %s: %q, want %q", c.tool, c.args, got, c.want)
+		if got := tool.Pattern(c.name, c.args); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.name, c.args, got, c.want)
 		}
 	}
 }
@@ -133,12 +135,12 @@ func TestMatches(t *testing.T) {
 		{"execute_bash:rm -rf*", "rm -rf /", false},
 		{"fetch", "git status", false},
 	} {
-		if got := risk.Matches(c.pattern, "execute_bash", bash(c.command)); got != c.want {
+		if got := tool.Matches(c.pattern, "execute_bash", bash(c.command)); got != c.want {
 			t.Errorf("%q allows %q: %v", c.pattern, c.command, got)
 		}
 	}
 	for _, c := range []struct {
-		pattern, tool, args string
+		pattern, name, args string
 		want                bool
 	}{
 		{"str_replace_editor:/workspace/docs/*", "str_replace_editor", `{"command":"create","path":"/workspace/docs/a.md"}`, true},
@@ -161,15 +163,15 @@ func TestMatches(t *testing.T) {
 		{"browser", "browser", `{"code":"click('1')"}`, true},
 		{"browser", "browser", `{"code":"upload_file('1','/workspace/x')"}`, false},
 	} {
-		if got := risk.Matches(c.pattern, c.tool, json.RawMessage(c.args)); got != c.want {
-			t.Errorf("%q allows %s %s: %v", c.pattern, c.tool, c.args, got)
+		if got := tool.Matches(c.pattern, c.name, json.RawMessage(c.args)); got != c.want {
+			t.Errorf("%q allows %s %s: %v", c.pattern, c.name, c.args, got)
 		}
 	}
 }
 
 func TestCheckPattern(t *testing.T) {
 	for _, good := range []string{"fetch", "execute_bash:git status*", "execute_bash:git status *", "execute_bash:make", "str_replace_editor:/workspace/*", "their.tool-x"} {
-		if err := risk.CheckPattern(good); err != nil {
+		if err := tool.CheckPattern(good); err != nil {
 			t.Errorf("%q: %v", good, err)
 		}
 	}
@@ -177,8 +179,8 @@ func TestCheckPattern(t *testing.T) {
 		"execute_bash:git sta*us", "execute_bash:sudo *", "execute_bash:env *", "execute_bash:xargs ls", "execute_bash:bash x.sh", "execute_bash:sh -c*", "execute_bash:eval x", "execute_bash:rm -rf*", "execute_bash:git push*",
 		"execute_bash:python3 -c*", "execute_bash:A=b ls", "execute_bash:ls > x", "execute_bash:ls\nid", "execute_bash:./x*", "execute_bash:if*", "str_replace_editor:/*", "str_replace_editor:rel/*", "str_replace_editor:/a/../b/*", "str_replace_editor:/a",
 		"str_replace_editor:/a*/*", "fetch:https://example.org/*", "bad name", "execute_bash:" + string(make([]byte, 600))} {
-		var sentence *risk.PatternError
-		if err := risk.CheckPattern(wrong); !errors.As(err, &sentence) || len(sentence.Message) < 20 {
+		var sentence *tool.PatternError
+		if err := tool.CheckPattern(wrong); !errors.As(err, &sentence) || len(sentence.Message) < 20 {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}
@@ -189,14 +191,14 @@ func FuzzMatches(f *testing.F) {
 	f.Add("execute_bash:git status*", "git status -s")
 	f.Add("execute_bash:ls*", "ls; id")
 	f.Fuzz(func(t *testing.T, pattern, command string) {
-		if !risk.Matches(pattern, "execute_bash", bash(command)) {
+		if !tool.Matches(pattern, "execute_bash", bash(command)) {
 			return
 		}
 		if r, _ := risk.Shell(command); r == risk.High || r == risk.Unknown {
 			t.Fatalf("%q allows %q, which is %v", pattern, command, r)
 		}
 		for _, tail := range []string{"; id", " | id", " > x", " $(id)", "\nid", " &"} {
-			if risk.Matches(pattern, "execute_bash", bash(command+tail)) {
+			if tool.Matches(pattern, "execute_bash", bash(command+tail)) {
 				t.Fatalf("%q allows %q", pattern, command+tail)
 			}
 		}

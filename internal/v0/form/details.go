@@ -1,4 +1,4 @@
-package v0
+package form
 
 import "encoding/json"
 
@@ -71,54 +71,42 @@ type TaskDetails struct {
 	TaskList json.RawMessage `json:"task_list,omitempty"`
 }
 
-// RecallDetails are what the agent is told about its workspace, piece by piece.
-type RecallDetails struct {
-	Type                     string            `json:"recall_type,omitempty"`
-	RepoName                 string            `json:"repo_name,omitempty"`
-	RepoDirectory            string            `json:"repo_directory,omitempty"`
-	RepoBranch               string            `json:"repo_branch,omitempty"`
-	RepoInstructions         string            `json:"repo_instructions,omitempty"`
-	Date                     string            `json:"date,omitempty"`
-	Secrets                  map[string]string `json:"custom_secrets_descriptions,omitempty"`
-	ConversationInstructions string            `json:"conversation_instructions,omitempty"`
-	WorkingDir               string            `json:"working_dir,omitempty"`
-}
-
 // DelegateDetails hold what another agent handed back.
 type DelegateDetails struct {
 	Outputs json.RawMessage `json:"outputs,omitempty"`
 }
 
-// details decodes as much as fits: a field of a wrong type is left out, the others
+// Details decodes as much as fits: a field of a wrong type is left out, the others
 // are still worth showing.
-func details[T any](raw json.RawMessage) (d T) {
+func Details[T any](raw json.RawMessage) (d T) {
 	if len(raw) > 0 {
 		_ = json.Unmarshal(raw, &d)
 	}
 	return d
 }
 
-// arguments are a call's as the model wrote them, so nothing about their types is sure.
-type arguments map[string]json.RawMessage
+// Arguments are a call's as the model wrote them, so nothing about their types is sure.
+type Arguments map[string]json.RawMessage
 
-func parseArguments(raw json.RawMessage) arguments {
-	return details[arguments](raw)
+// ParseArguments takes arguments apart. What is no object has none.
+func ParseArguments(raw json.RawMessage) Arguments {
+	return Details[Arguments](raw)
 }
 
-// text is a string argument; a number or a boolean is taken at its spelling.
-func (a arguments) text(name string) string {
-	if s := a.optional(name); s != nil {
+// Text is a string argument; a number or a boolean is taken at its spelling.
+func (a Arguments) Text(name string) string {
+	if s := a.Optional(name); s != nil {
 		return *s
 	}
 	return ""
 }
 
-// optional is text that can be absent.
-func (a arguments) optional(name string) *string {
+// Optional is text that can be absent.
+func (a Arguments) Optional(name string) *string {
 	raw := a[name]
-	switch kindOf(raw) {
+	switch KindOf(raw) {
 	case '"':
-		s := details[string](raw)
+		s := Details[string](raw)
 		return &s
 	case '0', 't', 'f':
 		s := string(raw)
@@ -128,9 +116,9 @@ func (a arguments) optional(name string) *string {
 	}
 }
 
-// number is a numeric argument; models also write them as strings.
-func (a arguments) number(name string) (float64, bool) {
-	s := a.optional(name)
+// Number is a numeric argument; models also write them as strings.
+func (a Arguments) Number(name string) (float64, bool) {
+	s := a.Optional(name)
 	if s == nil {
 		return 0, false
 	}
@@ -141,5 +129,5 @@ func (a arguments) number(name string) (float64, bool) {
 	return f, true
 }
 
-// yes is a flag; the legacy tool declares it as the string "true".
-func (a arguments) yes(name string) bool { return a.text(name) == "true" }
+// Yes is a flag; the legacy tool declares it as the string "true".
+func (a Arguments) Yes(name string) bool { return a.Text(name) == "true" }

@@ -1,4 +1,4 @@
-package risk_test
+package tool_test
 
 import (
 	"encoding/json"
@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"deckhand/internal/risk"
+	"deckhand/internal/tool"
+	_ "deckhand/internal/tool/toolbox" // lists the tools
 )
 
 func TestRate(t *testing.T) {
 	long := strings.Repeat("a", 500)
 	for _, c := range []struct {
-		tool     string
+		name     string
 		readOnly bool
 		args     string
 		want     risk.Rating
@@ -75,22 +77,22 @@ func TestRate(t *testing.T) {
 		{"their-tool", false, `{}`, risk.Unknown},
 		{"their-tool", true, `{}`, risk.Medium},
 	} {
-		got, reason := risk.Rate(c.tool, c.readOnly, json.RawMessage(c.args))
+		got, reason := tool.Rate(c.name, c.readOnly, json.RawMessage(c.args))
 		if got != c.want || !strings.HasSuffix(reason, ".") {
-			t.Errorf("%s %s: %v %q, want %v", c.tool, c.args, got, reason, c.want)
+			t.Errorf("%s %s: %v %q, want %v", c.name, c.args, got, reason, c.want)
 		}
 	}
 }
 
 func FuzzRate(f *testing.F) {
-	for _, tool := range []string{"execute_bash", "browser", "str_replace_editor", "fetch", "x"} {
-		f.Add(tool, `{"command":"ls","code":"goto('http://localhost')","path":"/a","url":"localhost"}`)
+	for _, name := range []string{"execute_bash", "browser", "str_replace_editor", "fetch", "x"} {
+		f.Add(name, `{"command":"ls","code":"goto('http://localhost')","path":"/a","url":"localhost"}`)
 	}
-	f.Fuzz(func(t *testing.T, tool, args string) {
-		if _, reason := risk.Rate(tool, false, json.RawMessage(args)); reason == "" {
+	f.Fuzz(func(t *testing.T, name, args string) {
+		if _, reason := tool.Rate(name, false, json.RawMessage(args)); reason == "" {
 			t.Fatal("no reason")
 		}
-		if p := risk.Pattern(tool, json.RawMessage(args)); p != "" && !risk.Matches(p, tool, json.RawMessage(args)) {
+		if p := tool.Pattern(name, json.RawMessage(args)); p != "" && !tool.Matches(p, name, json.RawMessage(args)) {
 			t.Fatalf("%q does not allow what it was proposed for", p)
 		}
 	})

@@ -1,0 +1,3 @@
+package httpapi
+
+import _ "deckhand/internal/tool/toolbox" // lists the tools

@@ -1,0 +1,3 @@
+package native_test
+
+import _ "deckhand/internal/tool/toolbox" // lists the tools

@@ -1,0 +1,3 @@
+package terminal_test
+
+import _ "deckhand/internal/tool/toolbox" // lists the tools

@@ -1,0 +1,30 @@
+package search
+
+import (
+	"deckhand/internal/risk"
+	"deckhand/internal/tool"
+)
+
+// Descriptor is what others know of the tool.
+var Descriptor = tool.Descriptor{
+	Name:    Name,
+	Open:    func(s tool.Server) tool.Tool { return New(s.Client, s.SearchURL, s.SearchKey) },
+	Browses: true,
+	Offered: func(c tool.Conversation) bool { return c.Searches },
+	Rate:    risk.ByArguments(rate),
+	Display: tool.Display{Main: "query"},
+}
+
+// maxQuestion is how long a question may be that cannot carry much away.
+const maxQuestion = 400
+
+func rate(a risk.Arguments) (risk.Rating, string) {
+	query, ok := a.Text("query")
+	switch {
+	case !ok:
+		return risk.Unknown, "The question is missing."
+	case len(query) > maxQuestion:
+		return risk.Medium, "It asks a search engine a question that is long enough to carry data away."
+	}
+	return risk.Low, "It only asks a search engine."
+}
