@@ -2,6 +2,7 @@ package native
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/session"
+	"deckhand/internal/tool"
 )
 
 // Version is that of the format. Kinds and fields are only added, which is no new version.
@@ -49,6 +51,28 @@ func Shown(k session.Kind) bool {
 	return is && !known.internal
 }
 
+// toolCalled is the payload of session.ToolCalled on the wire.
+type toolCalled struct {
+	session.ToolCalled
+	Display display `json:"display"`
+}
+
+// display is how people see a call, as the tool declares it. Nothing in it is cut, so that
+// a secret in it is masked as it is in the arguments.
+type display struct {
+	// Content says what the call is about.
+	Content tool.Content `json:"content"`
+	// Title is one line about the call; "" if the name of the tool has to do.
+	Title string `json:"title"`
+	// Main is the name of the argument that says most, "" if there is none.
+	Main string `json:"main"`
+}
+
+func displayOf(c session.ToolCall) display {
+	d, v := tool.Show(c.Name, c.Args)
+	return display{Content: cmp.Or(d.Content, tool.Plain), Title: v.Title, Main: d.Main}
+}
+
 // Encode returns the event as one line of JSON. False means that the kind never leaves
 // the server. Secrets are not masked.
 func Encode(e session.Event) (line []byte, shown bool, err error) {
@@ -70,6 +94,9 @@ func Encode(e session.Event) (line []byte, shown bool, err error) {
 			out.As = append(out.As, one)
 		}
 		wire = out
+	}
+	if p, ok := wire.(session.ToolCalled); ok {
+		wire = toolCalled{p, displayOf(p.ToolCall)}
 	}
 	payload, err := compact(wire)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"deckhand/internal/session"
+	"deckhand/internal/tool"
 )
 
 // SchemaName is the name of the schema of all events in the OpenAPI document.
@@ -45,6 +46,12 @@ func eventSchema(p session.Payload, k kind) *huma.Schema {
 	if p.Kind() == session.KindImported {
 		payload.Properties["as"] = &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Ref: refPrefix + SchemaName}}
 		payload.Required = append(payload.Required, "as")
+	}
+	if p.Kind() == session.KindToolCalled {
+		shown := structSchema(reflect.TypeFor[display](), nil)
+		shown.Description = "How the tool declares that its call is shown: what it is about, one line (empty if the name of the tool has to do), and the argument that says most (empty for none)."
+		payload.Properties["display"] = shown
+		payload.Required = append(payload.Required, "display")
 	}
 	return &huma.Schema{
 		Type: huma.TypeObject, Description: k.about, Required: []string{"id", "kind", "time", "payload"},
@@ -88,6 +95,7 @@ var values = map[reflect.Type][]any{
 	reflect.TypeFor[session.TrustReason](): {session.TrustByUser, session.TrustByList, session.TrustByPush, session.TrustNoPush, session.TrustUnknown, session.TrustOutside},
 	reflect.TypeFor[session.AgentState](): {session.AgentLoading, session.AgentRunning, session.AgentAwaitingUser, session.AgentPaused, session.AgentStopped, session.AgentFinished,
 		session.AgentRejected, session.AgentError, session.AgentAwaitingYes, session.AgentUserYes, session.AgentUserNo, session.AgentRateLimited},
+	reflect.TypeFor[tool.Content](): {tool.Plain, tool.Command, tool.File, tool.Page, tool.Checklist, tool.Thought, tool.Message, tool.Delegated},
 }
 
 func typeSchema(t reflect.Type, private []string) *huma.Schema {

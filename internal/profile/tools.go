@@ -63,7 +63,7 @@ func (o offered) forAgent(name string) tool.Tool {
 
 // conversationOf is what decides which tools a conversation has.
 func conversationOf(st session.State, searches bool) tool.Conversation {
-	return tool.Conversation{Searches: searches, Delegates: st.Created.Depth < agent.MaxDepth}
+	return tool.Conversation{Owner: st.Owner, Searches: searches, Delegates: st.Created.Depth < agent.MaxDepth}
 }
 
 func (t tools) close() {

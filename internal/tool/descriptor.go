@@ -69,6 +69,8 @@ type Server struct {
 
 // Conversation is what decides whether a conversation has a tool.
 type Conversation struct {
+	// Owner is the user whose it is.
+	Owner string
 	// Searches says that its owner has a key for the search service.
 	Searches bool
 	// Delegates says that it may start conversations of its own.

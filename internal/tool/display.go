@@ -8,8 +8,8 @@ type Content string
 
 // The contents.
 const (
-	// Plain is a name and arguments, and the output below.
-	Plain Content = ""
+	// Plain is a name and arguments, and the output below. It is the default.
+	Plain Content = "plain"
 	// Command is a command line; its output may be long and comes while it runs.
 	Command Content = "command"
 	// File is a file that is looked at or changed; the details have the change as a diff.
