@@ -57,6 +57,10 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.sweep(ctx)
 	for {
 		wake := r.fill(ctx)
+		var due <-chan time.Time
+		if len(r.busy) > 0 { // who has claimed nothing need not wake up
+			due = renew.C
+		}
 		select {
 		case <-ctx.Done():
 			for len(r.busy) > 0 {
@@ -67,7 +71,7 @@ func (r *Runner) Run(ctx context.Context) error {
 			r.end(lane)
 		case <-r.Added:
 		case <-wake:
-		case <-renew.C:
+		case <-due:
 			r.renew(ctx)
 		case <-hour.C:
 			r.sweep(ctx)
