@@ -188,7 +188,8 @@ func randomInput(t *rapid.T) api.SettingsInput {
 			secrets.ProviderTokens[p] = nil
 		}
 	}
-	for _, n := range rapid.SliceOfDistinct(rapid.StringMatching(`[A-Z_][A-Z0-9_]{0,5}`), rapid.ID).Draw(t, "names") {
+	name := rapid.StringMatching(`[A-Z_][A-Z0-9_]{0,5}`).Filter(func(n string) bool { return !reserved[n] })
+	for _, n := range rapid.SliceOfDistinct(name, rapid.ID).Draw(t, "names") {
 		secrets.CustomSecrets[n] = &api.CustomSecret{Secret: api.Some(key.Draw(t, "secret") + "x"), Description: pick(t, n, "", "d\ne")}
 	}
 	in.SecretsStore = pick(t, "secrets_store", secrets)
