@@ -30,7 +30,7 @@ type doctorCmd struct {
 	Model        bool   `name:"model" help:"Also test a user's stored model. Makes a few short model calls, which are billed."`
 	User         string `name:"user" default:"admin" placeholder:"NAME" help:"User whose model to test (default: ${default})."`
 	Repair       bool   `name:"repair" help:"Truncate a damaged conversation after its last valid event, and save the removed events to a file. Stop the server first."`
-	Conversation string `arg:"" optional:"" help:"ID of a conversation whose log to verify instead."`
+	Conversation string `arg:"" optional:"" help:"Verify the log of the conversation with this ID instead."`
 }
 
 // Run checks one thing after the other and says what to do about what is wrong.

@@ -26,10 +26,10 @@ type importCmd struct {
 	From       string `name:"from" required:"" placeholder:"DIR" help:"Data folder of the legacy server, such as ~/.openhands. It is not modified."`
 	User       string `name:"user" default:"admin" placeholder:"NAME" help:"User who owns the imported data (default: ${default})."`
 	LegacyUser string `name:"legacy-user" placeholder:"UID" help:"Import only users/UID, from a server with several users."`
-	Timezone   string `name:"timezone" placeholder:"ZONE" help:"Time zone of the recorded times, such as Europe/Berlin or UTC. Default: this machine's."`
+	Timezone   string `name:"timezone" placeholder:"ZONE" help:"Time zone of the recorded timestamps, such as Europe/Berlin or UTC. Default: this machine's."`
 	Overwrite  bool   `name:"overwrite" help:"Replace settings that the user has already stored. Default: import only settings that are not set."`
-	DryRun     bool   `name:"dry-run" help:"Print what would be imported, and store nothing."`
-	JSON       bool   `name:"json" help:"Print the report as JSON, and nothing else."`
+	DryRun     bool   `name:"dry-run" help:"Print what would be imported, without storing anything."`
+	JSON       bool   `name:"json" help:"Print only the report, as JSON."`
 }
 
 // Help implements kong.HelpProvider.

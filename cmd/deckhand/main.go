@@ -28,12 +28,12 @@ var version = "dev"
 // commands is the command line. Every flag has a DECKHAND_* twin in the environment
 // and a key of the same name in the config file.
 type commands struct {
-	Config string `name:"config" env:"DECKHAND_CONFIG" placeholder:"FILE" help:"Config file (YAML): flag names as keys, and prices. Flags and environment variables take precedence."`
+	Config string `name:"config" env:"DECKHAND_CONFIG" placeholder:"FILE" help:"Config file (YAML) with flags by name, and the sections models and prices. Flags and environment variables take precedence."`
 
 	Serve      serveCmd      `cmd:"" help:"Run the server."`
 	Run        runCmd        `cmd:"" help:"Run an agent on a task in this folder and terminal. Needs no server."`
 	New        cli.New       `cmd:"" help:"Create a conversation on a running server and print its ID."`
-	Attach     cli.Attach    `cmd:"" help:"Follow and take part in a conversation on a running server."`
+	Attach     cli.Attach    `cmd:"" help:"Follow a conversation on a running server and send messages to it."`
 	List       cli.List      `cmd:"" help:"List conversations on a running server, newest first."`
 	Logs       cli.Logs      `cmd:"" help:"Print the events of a conversation on a running server."`
 	Open       cli.Open      `cmd:"" help:"Open a conversation in the browser."`
@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	exit := -1
 	parser, err := kong.New(&c,
 		kong.Name("deckhand"),
-		kong.Description("Deckhand stores user settings and runs conversations with coding agents. Start with: deckhand serve, or without a server: deckhand run \"task\""),
+		kong.Description("Run coding agents in sandboxes. Start a server with: deckhand serve. Run one task without a server with: deckhand run \"task\""),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.Vars{"data_dir": config.DefaultDataDir()}, kong.Vars(drivers.FlagVars()), kong.Vars(gitprovider.FlagVars()),

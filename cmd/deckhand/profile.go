@@ -21,7 +21,7 @@ type profileFlags struct {
 	Microagents     string        `name:"microagents" env:"DECKHAND_MICROAGENTS" placeholder:"DIR" help:"Folder with microagents and skills for all users. Default: microagents in the data directory."`
 	ApprovalTimeout time.Duration `name:"approval-timeout" env:"DECKHAND_APPROVAL_TIMEOUT" default:"0" help:"How long a tool call waits for approval in confirmation mode; 0 means no limit."`
 	ApprovalDefault string        `name:"approval-default" env:"DECKHAND_APPROVAL_DEFAULT" default:"reject" enum:"accept,reject" help:"Decision after --approval-timeout: accept or reject."`
-	UserBudget      float64       `name:"user-budget" env:"DECKHAND_USER_BUDGET" default:"0" placeholder:"USD" help:"Spending limit per user and calendar month (UTC) in US dollars; 0 means no limit."`
+	UserBudget      float64       `name:"user-budget" env:"DECKHAND_USER_BUDGET" default:"0" placeholder:"USD" help:"Spending limit in US dollars per user and calendar month (UTC); 0 means no limit."`
 	ModelTimeout    time.Duration `name:"model-timeout" env:"DECKHAND_MODEL_TIMEOUT" default:"10m" help:"Retry a model call when the provider sends no data for this long; 0 means no limit."`
 	SearchURL       string        `name:"search-url" env:"DECKHAND_SEARCH_URL" placeholder:"URL" help:"Base URL of a Tavily-compatible search service. Default: Tavily."`
 	Cassettes       string        `name:"cassettes" env:"DECKHAND_CASSETTES" placeholder:"DIR" help:"Folder with recorded model traffic: the model cassette/NAME replays DIR/NAME.jsonl."`

@@ -50,7 +50,7 @@ Examples:
   git log -1 --format=%B | deckhand run - --json`
 }
 
-// Run has the task done.
+// Run runs the agent on the task.
 func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	task, err := cli.ReadTask(c.Task, "deckhand run")
 	if err != nil {

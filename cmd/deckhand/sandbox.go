@@ -19,15 +19,15 @@ type sandboxFlags struct {
 	SandboxRootFS    string          `name:"sandbox-rootfs" env:"DECKHAND_SANDBOX_ROOTFS" placeholder:"DIR" help:"Root file system of local sandboxes. Default: this machine's, without its secrets."`
 	SandboxCPUs      float64         `name:"sandbox-cpus" env:"DECKHAND_SANDBOX_CPUS" default:"2" placeholder:"N" help:"CPU limit of a sandbox (default: ${default}), multiplied by the user's remote_runtime_resource_factor."`
 	SandboxMemory    config.ByteSize `name:"sandbox-memory" env:"DECKHAND_SANDBOX_MEMORY" default:"4G" placeholder:"SIZE" help:"Memory limit of a sandbox (default: ${default}), multiplied by the user's remote_runtime_resource_factor."`
-	SandboxProcesses int             `name:"sandbox-processes" env:"DECKHAND_SANDBOX_PROCESSES" default:"1024" placeholder:"N" help:"Limit of processes and threads in a sandbox (default: ${default})."`
+	SandboxProcesses int             `name:"sandbox-processes" env:"DECKHAND_SANDBOX_PROCESSES" default:"1024" placeholder:"N" help:"Maximum number of processes and threads in a sandbox (default: ${default})."`
 	SandboxDisk      config.ByteSize `name:"sandbox-disk" env:"DECKHAND_SANDBOX_DISK" default:"10G" placeholder:"SIZE" help:"Disk limit of a sandbox, including its workspace (default: ${default})."`
-	DockerHost       string          `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Container engine. Default: DOCKER_HOST, or the default socket."`
-	Egress           string          `name:"egress" env:"DECKHAND_EGRESS" default:"open" enum:"open,allowlist,off" help:"Network access of sandboxes: open (public internet), allowlist (--egress-allow) or off. Private addresses are always blocked, except --egress-private."`
+	DockerHost       string          `name:"docker-host" env:"DECKHAND_DOCKER_HOST" placeholder:"URL" help:"Address of the container engine. Default: DOCKER_HOST, or the default socket."`
+	Egress           string          `name:"egress" env:"DECKHAND_EGRESS" default:"open" enum:"open,allowlist,off" help:"Network access for sandboxes: open (public internet), allowlist (--egress-allow) or off. Private addresses are always blocked, except --egress-private."`
 	EgressAllow      []string        `name:"egress-allow" env:"DECKHAND_EGRESS_ALLOW" placeholder:"HOST" help:"Hosts for --egress allowlist: example.org, *.example.org, example.org:8443."`
 	EgressPrivate    string          `name:"egress-private" env:"DECKHAND_EGRESS_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses that sandboxes may access, such as a package mirror."`
 	Together         sandbox.Limits  `kong:"-"` // of all local sandboxes at once; see shareFlags
 	Folder           string          `kong:"-"` // the workspace of every conversation, "" for one of its own each
-	RunnerPath       string          `name:"runner-path" env:"DECKHAND_RUNNER" hidden:"" help:"Runner to use instead of the embedded one."`
+	RunnerPath       string          `name:"runner-path" env:"DECKHAND_RUNNER" hidden:"" help:"Path of a runner binary to use instead of the embedded one."`
 }
 
 func (f *sandboxFlags) limits() sandbox.Limits {

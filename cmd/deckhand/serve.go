@@ -38,12 +38,12 @@ type serveCmd struct {
 	shareFlags
 	LegacyUI     string        `name:"legacy-ui" env:"DECKHAND_LEGACY_UI" placeholder:"DIR" help:"Serve the legacy web front end at /, from its build folder with index.html. Default: Deckhand's web page."`
 	LegacyAllow  []string      `name:"legacy-ui-allow" env:"DECKHAND_LEGACY_UI_ALLOW" placeholder:"HOST,…" help:"Hosts from which the legacy front end may load scripts, styles and fonts, such as cdn.jsdelivr.net for its diff editor. Default: only this server."`
-	TLSCert      string        `name:"tls-cert" env:"DECKHAND_TLS_CERT" placeholder:"FILE" help:"Certificate chain (PEM)."`
-	TLSKey       string        `name:"tls-key" env:"DECKHAND_TLS_KEY" placeholder:"FILE" help:"Private key of the certificate (PEM)."`
+	TLSCert      string        `name:"tls-cert" env:"DECKHAND_TLS_CERT" placeholder:"FILE" help:"TLS certificate chain (PEM file)."`
+	TLSKey       string        `name:"tls-key" env:"DECKHAND_TLS_KEY" placeholder:"FILE" help:"Private key of the TLS certificate (PEM file)."`
 	AllowOrigin  []string      `name:"allow-origin" env:"DECKHAND_ALLOW_ORIGIN" placeholder:"ORIGIN" help:"Web origins that may call the API, such as https://tools.example.org."`
 	PortsDomain  string        `name:"ports-domain" env:"DECKHAND_PORTS_DOMAIN" placeholder:"NAME" help:"Serve sandbox ports under subdomains of this name, such as ports.example.org; its wildcard DNS record must point here. Default: subdomains of localhost if the server listens on loopback."`
-	RateLimit    float64       `name:"rate-limit" env:"DECKHAND_RATE_LIMIT" default:"50" help:"Requests per second and key; 0 means no limit."`
-	RateBurst    int           `name:"rate-burst" env:"DECKHAND_RATE_BURST" default:"100" help:"Burst of requests per key."`
+	RateLimit    float64       `name:"rate-limit" env:"DECKHAND_RATE_LIMIT" default:"50" help:"Maximum requests per second per key; 0 means no limit."`
+	RateBurst    int           `name:"rate-burst" env:"DECKHAND_RATE_BURST" default:"100" help:"Maximum burst of requests per key."`
 	IdleClose    time.Duration `name:"idle-close" env:"DECKHAND_IDLE_CLOSE" default:"1h" help:"Stop a conversation after this idle time; the next message starts it again. 0 means never."`
 	Titles       string        `name:"titles" env:"DECKHAND_TITLES" default:"model" enum:"model,task" help:"How to title a conversation after its first turn: model (a small model call within the budget) or task (the first words of the task)."`
 	MetricsAddr  string        `name:"metrics-addr" env:"DECKHAND_METRICS_ADDR" placeholder:"ADDR" help:"Serve /metrics on this address without a key. Default: on the main address, with an admin key."`

@@ -10,12 +10,12 @@ import (
 // shareFlags keep one user from taking the whole machine, and all sandboxes together from taking it from the server.
 // What is not given depends on the machine.
 type shareFlags struct {
-	UserRateLimit      float64         `name:"user-rate-limit" env:"DECKHAND_USER_RATE_LIMIT" placeholder:"N" help:"Requests per second and user, across all keys. Default: 4 times --rate-limit."`
+	UserRateLimit      float64         `name:"user-rate-limit" env:"DECKHAND_USER_RATE_LIMIT" placeholder:"N" help:"Maximum requests per second per user, across all keys. Default: 4 times --rate-limit."`
 	UserKeys           int             `name:"user-keys" env:"DECKHAND_USER_KEYS" default:"100" placeholder:"N" help:"Maximum number of active keys per user (default: ${default})."`
 	UserSandboxes      int             `name:"user-sandboxes" env:"DECKHAND_USER_SANDBOXES" placeholder:"N" help:"Maximum number of running sandboxes per user. Default: one per 128 MiB of this machine's memory, but at least 16."`
-	UserDisk           config.ByteSize `name:"user-disk" env:"DECKHAND_USER_DISK" placeholder:"SIZE" help:"Disk limit for all workspaces of a user; above it, no more sandboxes are started. Not for docker. Default: half of the disk."`
+	UserDisk           config.ByteSize `name:"user-disk" env:"DECKHAND_USER_DISK" placeholder:"SIZE" help:"Disk limit for all workspaces of a user; above it, no new sandboxes start. Does not apply to docker. Default: half of the disk."`
 	SandboxesMemory    config.ByteSize `name:"sandboxes-memory" env:"DECKHAND_SANDBOXES_MEMORY" placeholder:"SIZE" help:"Memory limit for all local sandboxes together. Default: 80% of this machine's memory."`
-	SandboxesProcesses int             `name:"sandboxes-processes" env:"DECKHAND_SANDBOXES_PROCESSES" placeholder:"N" help:"Limit of processes and threads for all local sandboxes together. Default: 75% of this machine's limit."`
+	SandboxesProcesses int             `name:"sandboxes-processes" env:"DECKHAND_SANDBOXES_PROCESSES" placeholder:"N" help:"Maximum number of processes and threads in all local sandboxes together. Default: 75% of this machine's limit."`
 	BodyMemory         config.ByteSize `name:"body-memory" env:"DECKHAND_BODY_MEMORY" placeholder:"SIZE" help:"Memory limit for request bodies in progress; each user may use an eighth, but at least 64M. Default: 1/16 of this machine's memory, between 128M and 1G."`
 }
 

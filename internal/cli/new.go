@@ -26,16 +26,14 @@ type New struct {
 
 // Help implements kong.HelpProvider.
 func (New) Help() string {
-	return `Creates a conversation on a running server and prints only its ID.
-
-` + serverHelp + `
+	return serverHelp + `
 
 Examples:
   deckhand new "fix the failing test" --repo octo/hello --attach
   id=$(deckhand new "say hello") && deckhand attach "$id" | tee hello.log`
 }
 
-// Run begins a conversation.
+// Run creates the conversation.
 func (c *New) Run(ctx context.Context, o *Output) error {
 	in := api.CreateConversation{}
 	task, err := ReadTask(c.Task, "deckhand new")

@@ -29,7 +29,7 @@ type RemoteFlags struct {
 	PlainHTTP bool   `name:"plain-http" env:"DECKHAND_PLAIN_HTTP" help:"Allow sending the key to another machine without TLS, over a trusted network."`
 }
 
-const serverHelp = `By default, uses the server running on this machine's data directory, with its admin key. For another server, set --server or DECKHAND_SERVER, and its key in DECKHAND_KEY or --key-file.`
+const serverHelp = `By default, the command connects to the server that runs on this machine's data directory, with its admin key. For another server, set --server or DECKHAND_SERVER, and pass its key in DECKHAND_KEY or --key-file.`
 
 const remoteHelp = serverHelp + `
 

@@ -14,7 +14,7 @@ type ListenFlags struct {
 	Addr         string   `name:"addr" env:"DECKHAND_ADDR" default:"127.0.0.1:3000" help:"Address to listen on. Addresses other than loopback need TLS or --behind-proxy."`
 	BehindProxy  bool     `name:"behind-proxy" env:"DECKHAND_BEHIND_PROXY" help:"Allow a non-loopback --addr without TLS, because a reverse proxy terminates TLS."`
 	PublicURL    string   `name:"public-url" env:"DECKHAND_PUBLIC_URL" placeholder:"URL" help:"Public URL of the server, such as https://deckhand.example.org, used in login links and pull requests. Its host is allowed, and its path may prefix requests. Default: the listen address."`
-	AllowHost    []string `name:"allow-host" env:"DECKHAND_ALLOW_HOST" placeholder:"NAME" help:"Allowed host names of requests, in addition to localhost and IP addresses."`
+	AllowHost    []string `name:"allow-host" env:"DECKHAND_ALLOW_HOST" placeholder:"NAME" help:"Host names to accept in requests, in addition to localhost and IP addresses."`
 	AllowPrivate string   `name:"allow-private" env:"DECKHAND_ALLOW_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses the server may connect to for users. Default: all if the server listens on loopback, otherwise none."`
 }
 

@@ -17,7 +17,7 @@ import (
 // Key is deckhand key.
 type Key struct {
 	Create       keyCreate    `cmd:"" help:"Create a key and print only the key. Creates the user if needed."`
-	List         keyList      `cmd:"" help:"List keys. The keys themselves are not stored."`
+	List         keyList      `cmd:"" help:"List keys. The secret values are not stored and cannot be shown."`
 	Revoke       keyRevoke    `cmd:"" help:"Revoke a key and close its open streams."`
 	RotateMaster rotateMaster `cmd:"" name:"rotate-master" help:"Replace the master key that encrypts stored secrets."`
 }
