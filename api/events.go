@@ -4,7 +4,7 @@ import "encoding/json"
 
 // EventPage is a page of a conversation's events.
 type EventPage struct {
-	Events  []json.RawMessage `json:"events" doc:"Events in the format that was asked for, as described in docs/events.md."`
+	Events  []json.RawMessage `json:"events" doc:"Events in the requested format, as described in docs/events.md."`
 	HasMore bool              `json:"has_more"`
 }
 

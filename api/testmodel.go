@@ -16,7 +16,7 @@ type ModelReport struct {
 	// ErrorID is one of the Code constants.
 	ErrorID *string `json:"error_id" doc:"Error code if the model cannot be reached; otherwise null."`
 	// Notes are sentences about the request itself.
-	Notes []string `json:"notes,omitempty" doc:"Deviations from the request."`
+	Notes []string `json:"notes,omitempty" doc:"How the tested call differed from the request."`
 }
 
 // ModelCheck is one thing that was tried or looked up.

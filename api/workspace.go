@@ -63,7 +63,7 @@ type Port struct {
 // WebHosts answers GET …/web-hosts.
 type WebHosts struct {
 	Hosts map[string]int `json:"hosts" doc:"URLs for a browser, each with the port in the sandbox."`
-	Hint  string         `json:"hint,omitempty" doc:"Reason why ports cannot be served, if so."`
+	Hint  string         `json:"hint,omitempty" doc:"Reason why ports cannot be served. Omitted if they can."`
 }
 
 // RuntimeConfig answers GET …/config.

@@ -57,7 +57,7 @@ func newEventFilter(q eventQuery, body api.EventFilter) (eventFilter, error) {
 		for _, kind := range all {
 			if isNative && !native.Shown(session.Kind(kind)) {
 				faults.Detail = append(faults.Detail, api.FieldError{Loc: loc, Type: "value_error",
-					Msg: fmt.Sprintf("There is no kind %q in the format deckhand. The kinds are in the OpenAPI document.", kind)})
+					Msg: fmt.Sprintf("Unknown kind %q. The schema Event in the OpenAPI document lists all kinds.", kind)})
 			}
 		}
 		return all

@@ -34,7 +34,7 @@ type eventQuery struct {
 	StartDate     string `query:"start_date" maxLength:"100" doc:"Only events at or after this time."`
 	EndDate       string `query:"end_date" maxLength:"100" doc:"Only events at or before this time."`
 	Format        string `query:"format" default:"legacy" enum:"legacy,deckhand" doc:"Format of the events: legacy, or deckhand for the events as logged (schema Event)."`
-	Statuses      bool   `query:"statuses" default:"false" doc:"Also return statuses, each as {id, timestamp, status}. Filters do not apply to them. Without effect with format=deckhand, where every event is listed."`
+	Statuses      bool   `query:"statuses" default:"false" doc:"Also return statuses, each as {id, timestamp, status}. Filters do not apply to them. Has no effect with format=deckhand, which lists every event."`
 }
 
 // listEvents pages through the log. Events without a counterpart on the wire leave gaps in the numbers.

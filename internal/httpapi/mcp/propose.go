@@ -13,18 +13,18 @@ import (
 )
 
 // conversationHeader names the conversation that a pull request belongs to, as
-// agents of older versions say it.
+// legacy agents send it.
 const conversationHeader = "X-OpenHands-ServerConversation-ID"
 
-// addProposing makes the tools that open pull requests. They are the agent's own,
-// run for whoever's key it is.
+// addProposing adds the tools that open pull requests. They are the agent's own tools,
+// run as the user of the key.
 func addProposing(s *sdk.Server) {
 	for _, spec := range propose.Specs() {
 		s.AddTool(&sdk.Tool{Name: spec.Name, Description: spec.Description, InputSchema: spec.Schema},
 			func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				v, ok := ctx.Value(visitKey{}).(*visit)
 				if !ok {
-					return nil, errors.New("nobody asked")
+					return nil, errors.New("tool call without a request context")
 				}
 				r, err := v.propose(spec.Name, req.Params.Arguments)
 				if err != nil {
@@ -35,7 +35,7 @@ func addProposing(s *sdk.Server) {
 	}
 }
 
-// propose runs one of them, for the conversation that the request names, if any.
+// propose runs one of these tools, for the conversation that the request names, if any.
 func (v *visit) propose(name string, args []byte) (tool.Result, error) {
 	d, user := v.api, v.call.Who.User
 	if d.Proposers == nil {

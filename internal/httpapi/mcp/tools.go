@@ -14,41 +14,41 @@ import (
 	"deckhand/internal/session"
 )
 
-// The arguments of our own tools. The schemas of the routes say what is allowed; those made of these only help models to write them.
+// The arguments of Deckhand's own tools. The routes validate them; the schemas generated from these types only guide models.
 type (
 	createArgs struct {
 		Message      string `json:"message" jsonschema:"The task for the agent."`
 		Repository   string `json:"repository,omitempty" jsonschema:"Repository to work on, as owner/name."`
 		Branch       string `json:"branch,omitempty" jsonschema:"Branch to check out."`
-		Instructions string `json:"instructions,omitempty" jsonschema:"Extra instructions for the whole conversation."`
-		RequestID    string `json:"request_id,omitempty" jsonschema:"Any text of your own. Sent again with the same arguments it makes no second conversation."`
+		Instructions string `json:"instructions,omitempty" jsonschema:"Additional instructions for the agent, for the whole conversation."`
+		RequestID    string `json:"request_id,omitempty" jsonschema:"Unique text chosen by you, which makes the call safe to retry: the same request_id and arguments do not create a second conversation."`
 	}
 	sendArgs struct {
 		ConversationID string `json:"conversation_id"`
 		Message        string `json:"message"`
-		RequestID      string `json:"request_id,omitempty" jsonschema:"Any text of your own. Sent again with the same arguments nothing is said twice."`
+		RequestID      string `json:"request_id,omitempty" jsonschema:"Unique text chosen by you, which makes the call safe to retry: the same request_id and arguments do not send the message twice."`
 	}
 	eventsArgs struct {
 		ConversationID string `json:"conversation_id"`
-		After          int64  `json:"after,omitempty" jsonschema:"Number of the last event you know; 0 begins with the first."`
-		Limit          int64  `json:"limit,omitempty" jsonschema:"How many at most, 1 to 100; 20 if left out."`
+		After          int64  `json:"after,omitempty" jsonschema:"Number of the last event already read; 0 starts with the first event."`
+		Limit          int64  `json:"limit,omitempty" jsonschema:"Maximum number of results, 1 to 100. Default: 20."`
 	}
 	oneArgs struct {
 		ConversationID string `json:"conversation_id"`
 	}
 	listArgs struct {
-		Status string `json:"status,omitempty" jsonschema:"Only conversations that are STARTING, RUNNING or STOPPED."`
-		Query  string `json:"query,omitempty" jsonschema:"Only conversations with this in their title."`
-		PageID string `json:"page_id,omitempty" jsonschema:"next_page_id of the page before."`
-		Limit  int64  `json:"limit,omitempty" jsonschema:"How many at most, 1 to 100; 20 if left out."`
+		Status string `json:"status,omitempty" jsonschema:"Only conversations with this status: STARTING, RUNNING or STOPPED."`
+		Query  string `json:"query,omitempty" jsonschema:"Only conversations whose title, repository or ID contains this text."`
+		PageID string `json:"page_id,omitempty" jsonschema:"Cursor: next_page_id of the previous page."`
+		Limit  int64  `json:"limit,omitempty" jsonschema:"Maximum number of results, 1 to 100. Default: 20."`
 	}
 	waitArgs struct {
 		ConversationID string `json:"conversation_id"`
-		TimeoutS       int64  `json:"timeout_s,omitempty" jsonschema:"How many seconds to wait at most, 1 to 300; 60 if left out."`
+		TimeoutS       int64  `json:"timeout_s,omitempty" jsonschema:"Maximum time to wait in seconds, 1 to 300. Default: 60."`
 	}
 )
 
-// addOwnTools makes the tools. Each is one use case or one query.
+// addOwnTools adds the tools. Each runs one use case or one query.
 func addOwnTools(s *sdk.Server) {
 	yes := true
 	reads := &sdk.ToolAnnotations{ReadOnlyHint: true}
@@ -82,7 +82,7 @@ func addOwnTools(s *sdk.Server) {
 	addProposing(s)
 }
 
-// limitOf is the length of a page; 0 is the usual one.
+// limitOf returns the page size; 0 means the default.
 func limitOf(n int64) int64 {
 	if n == 0 {
 		return 20
@@ -91,12 +91,12 @@ func limitOf(n int64) int64 {
 }
 
 // own adds a tool whose result is the route's answer. An error becomes a result
-// too: the model is to learn from it.
+// too, so that the model can react to it.
 func own[A any](s *sdk.Server, t *sdk.Tool, run func(v *visit, a A) (json.RawMessage, error)) {
 	sdk.AddTool(s, t, func(ctx context.Context, _ *sdk.CallToolRequest, a A) (*sdk.CallToolResult, any, error) {
 		v, ok := ctx.Value(visitKey{}).(*visit)
 		if !ok {
-			return nil, nil, errors.New("nobody asked")
+			return nil, nil, errors.New("tool call without a request context")
 		}
 		out, err := run(v, a)
 		if err != nil {

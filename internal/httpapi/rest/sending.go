@@ -7,7 +7,7 @@ import (
 )
 
 // ErrTooMuch ends an answer that is longer than it may be.
-var ErrTooMuch = errors.New("there is more than is allowed")
+var ErrTooMuch = errors.New("the data exceeds the limit")
 
 // sendTime is how long a client may take to accept a piece of what is sent.
 const (
