@@ -44,7 +44,7 @@ type InvalidError struct {
 
 func (e *InvalidError) Error() string { return e.Field + ": " + e.Msg }
 
-// User is somebody who owns settings, conversations and keys.
+// User owns settings, conversations and keys.
 type User struct {
 	Name      string
 	Admin     bool

@@ -39,10 +39,10 @@ func (g *Gate) Bootstrap(ctx context.Context, dataDir string) (keyPath string, m
 		return "", false, fmt.Errorf("list users: %w", listErr)
 	}
 	if len(users) > 0 {
-		return "", false, nil // somebody took the file away, which is the right thing to do with it
+		return "", false, nil // the operator moved the file away, as the manual recommends
 	}
 	if errors.Is(err, errTorn) {
-		// A crash cut the writing short, so nobody can have used the key.
+		// A crash cut the writing short, so the key cannot have been used.
 		if err := os.Remove(path); err != nil {
 			return "", false, fmt.Errorf("replace the unfinished key file: %w", err)
 		}

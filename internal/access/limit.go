@@ -33,7 +33,7 @@ func (g *Gate) Allow(keyID string, now time.Time) Decision { return g.requests.t
 // AllowUser counts one request of a user, over all their keys and logins.
 func (g *Gate) AllowUser(user string, now time.Time) Decision { return g.users.take(user, now) }
 
-// Conflict counts one request of a user that named what belongs to somebody else.
+// Conflict counts one request of a user that named an object of another user.
 func (g *Gate) Conflict(user string) { g.conflicts.take(user, g.now()) }
 
 // MayConflict says whether a user may name what could be somebody else's. Not OK is the answer whether it is or not.
@@ -41,7 +41,7 @@ func (g *Gate) MayConflict(user string) Decision { return g.conflicts.look(user,
 
 // AllowFailure counts one failed authentication of a client address, with or without its port. Not OK means that the
 // address has failed too often, and that the answer is 429 instead of 401. Good keys from the same address are not
-// affected, so a stranger behind the same router locks nobody out.
+// affected, so a stranger behind the same router cannot lock out other users.
 func (g *Gate) AllowFailure(remoteAddr string) Decision {
 	return g.failures.take(clientNetwork(remoteAddr), g.now())
 }
@@ -67,7 +67,7 @@ func clientNetwork(remoteAddr string) netip.Addr {
 }
 
 // buckets is a bounded map of token buckets. A full bucket remembers nothing, so it is what gets dropped; when none is
-// full, newcomers share one bucket rather than push out somebody who is being limited.
+// full, newcomers share one bucket rather than evict a client that is being limited.
 type buckets[K comparable] struct {
 	limit rate.Limit
 	burst int

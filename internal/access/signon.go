@@ -21,7 +21,7 @@ const (
 	maxNamesakes = 1000
 )
 
-// Vouched is somebody whom an identity provider vouches for.
+// Vouched is an identity confirmed by an identity provider.
 type Vouched struct {
 	Issuer, Subject string
 	// Name is what the person would like to be called.
@@ -124,7 +124,7 @@ func (g *Gate) linked(ctx context.Context, v Vouched) (User, error) {
 	return User{}, fmt.Errorf("no free user name similar to %s", wished)
 }
 
-// userName makes a name that a user may have from one that somebody has elsewhere.
+// userName turns a name at an identity provider into a valid user name.
 func userName(wished string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(wished) {

@@ -128,7 +128,7 @@ func (l *Loop) awaitAnswer(ctx context.Context, w *worker, st session.State) (se
 	}
 	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
 		if now, ok := s.Awaiting(); !ok || now.ID != open.ID || s.Claim != w.claim {
-			return nil, nil // somebody did, at the last moment
+			return nil, nil // decided at the last moment
 		}
 		return s.Decide(g)
 	})

@@ -335,7 +335,7 @@ func TestApprovalDeadline(t *testing.T) {
 func TestQuestionDuringAWarmStart(t *testing.T) {
 	r, say := asking(t, calls(called("a", "say", `{"text":"one"}`)), done("ok"))
 	ready := make(chan struct{})
-	r.hands = slow{there(t), r.rig, ready}
+	r.workspaces = slow{there(t), r.rig, ready}
 	r.set(func(p *agent.Profile) { p.Warm = true })
 	r.start()
 	id := r.create("go")
@@ -354,7 +354,7 @@ func TestPauseDuringAWarmStart(t *testing.T) {
 	r := newRig(t)
 	m := newGate()
 	ready := make(chan struct{})
-	r.hands = slow{there(t), r, ready}
+	r.workspaces = slow{there(t), r, ready}
 	r.profile = func(context.Context, session.State) (agent.Profile, error) {
 		p := profile(m)
 		p.Tools, p.Warm = []tool.Tool{newHand("say")}, true
@@ -437,7 +437,7 @@ func (h hasty) Use(ctx context.Context, id session.ID) (*sandbox.Sandbox, func()
 // An answer about scripts that comes before the sandbox has started is acted on.
 func TestAnswerDuringAWarmStart(t *testing.T) {
 	r := newRig(t)
-	r.hands = hasty{there(t), r.sessions}
+	r.workspaces = hasty{there(t), r.sessions}
 	r.start()
 	id := session.NewID()
 	if _, err := r.sessions.Create(t.Context(), id, session.Created{Owner: "ada", Repository: "octo/app"}, nil); err != nil {

@@ -27,7 +27,7 @@ const (
 	keepShare = 0.3
 	// keepFirst is how many messages from the beginning are kept as they are.
 	keepFirst = 1
-	// unknownKeep is how many bytes are kept if nobody knows the window.
+	// unknownKeep is how many bytes are kept if the window is unknown.
 	unknownKeep = 64 << 10
 	// maxCondensed is how often in a row it is tried without an answer between.
 	maxCondensed = 10

@@ -154,7 +154,7 @@ func (l *Loop) settleChild(ctx context.Context, parent, child session.ID) error 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
 	defer cancel()
 	st, err := l.Sessions.Update(ctx, child, func(s session.State) ([]session.Payload, error) {
-		if !s.Limited { // nobody set anything aside for it, so people may go on in it
+		if !s.Limited { // no budget was reserved for it, so people may continue it
 			return nil, nil
 		}
 		return s.Cap()

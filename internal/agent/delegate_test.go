@@ -275,7 +275,7 @@ func TestChildsShell(t *testing.T) {
 	}
 	r := family(t, once(sh("cd "+b.Root+"/sub && export WHO=parent"), delegates("task", ""), sh("until test -e "+b.At("interrupted")+"; do sleep 0.05; done; echo $WHO in $PWD"), done("ok")),
 		once(sh("echo child $WHO in $PWD; cd /"), sh("bash -c 'trap \"touch "+b.At("interrupted")+"; exit\" INT; echo it began; while :; do sleep 0.05; done'")), bash.Tool{})
-	r.hands = b
+	r.workspaces = b
 	r.start()
 	id := r.create("go")
 	child := r.childOf(id)

@@ -4,5 +4,5 @@
 // There is at most one goroutine per working session and none for an idle one.
 // The loop shares nothing with the API but the session log: it is woken by
 // session.Observer, decides by session's rules and is stopped by reading that
-// somebody stopped the session.
+// the session was stopped.
 package agent

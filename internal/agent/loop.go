@@ -33,7 +33,7 @@ type Profile struct {
 	Tools []tool.Tool
 	More  func(ctx context.Context) []tool.Tool
 	// Confirm has risky calls wait for the person. Analyzer says who rates them:
-	// "llm" is the model itself, "rules" is package risk, "" is nobody.
+	// "llm" is the model itself, "rules" is package risk, "" turns rating off.
 	Confirm  bool
 	Analyzer string
 	// Condense summarises old history; without it, old history is dropped.
@@ -88,7 +88,7 @@ type Config struct {
 	Script func(raw string) ([]Recorded, error)
 	// Worked is told what a stretch of work came to; nil is not.
 	Worked func(owner string, w Work)
-	// Approval is what becomes of a question that nobody answers.
+	// Approval says what happens to an approval without a decision.
 	Approval Approval
 	// Retry is how failed model calls are tried again; zero values are the defaults.
 	Retry Retry
@@ -104,7 +104,7 @@ type Config struct {
 	// takes a break before each session, so that answering people comes first.
 	// The break is short: sessions are started all the same. nil is never.
 	Busy func() bool
-	// IdleAfter closes a running conversation nobody used for so long; 0 never.
+	// IdleAfter stops a running conversation after this idle time; 0 means never.
 	IdleAfter time.Duration
 }
 
@@ -150,7 +150,7 @@ type Loop struct {
 	workers  sync.WaitGroup
 	// memberGone is set when another member left: its sessions may be taken over.
 	memberGone chan struct{}
-	// watched are sessions whose growth somebody waits for.
+	// watched are sessions with callers that wait for new events.
 	watched map[session.ID]map[chan struct{}]bool
 
 	schemas schemas
@@ -332,7 +332,7 @@ func (l *Loop) next(ctx context.Context) (session.ID, int64, bool) {
 	}
 }
 
-// sweepEvery is how often the index is asked for sessions that nobody told us of.
+// sweepEvery is how often the index is queried for sessions whose notification was lost.
 const sweepEvery = 30 * time.Second
 
 // sweep finds sessions whose wake-up was lost, as it is when the store fails
@@ -378,7 +378,7 @@ func (l *Loop) resume(ctx context.Context) {
 	}
 }
 
-// closeIdle stops conversations that nobody used for a while: a stopped one
+// closeIdle stops conversations that have been idle for a while: a stopped one
 // keeps its history and starts again with the next message.
 func (l *Loop) closeIdle(ctx context.Context) {
 	tick := time.NewTicker(max(l.IdleAfter/10, time.Second))

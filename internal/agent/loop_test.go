@@ -26,14 +26,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // rig is a loop on a log in memory, with the scripted model.
 type rig struct {
-	t        *testing.T
-	log      *memlog.Log
-	sessions *session.Sessions
-	grew     chan struct{}
-	deltas   *fragments
-	profile  func(ctx context.Context, st session.State) (agent.Profile, error)
-	idle     time.Duration
-	hands    agent.Workspaces
+	t          *testing.T
+	log        *memlog.Log
+	sessions   *session.Sessions
+	grew       chan struct{}
+	deltas     *fragments
+	profile    func(ctx context.Context, st session.State) (agent.Profile, error)
+	idle       time.Duration
+	workspaces agent.Workspaces
 	// patience is how long to wait for anything, where time is virtual.
 	patience time.Duration
 	// more changes what the next loop is made with.
@@ -82,7 +82,7 @@ func (r *rig) Appended(session.ID, int64) {
 // start runs a loop until the test ends or stop is called.
 func (r *rig) start() (stop func()) {
 	config := agent.Config{Sessions: r.sessions, Log: r.log, Index: r.log, Profile: r.profile, Deltas: r.deltas,
-		Logger: slog.New(complaints{slog.DiscardHandler, r}), IdleAfter: r.idle, Workspaces: r.hands, Retry: agent.Retry{First: time.Millisecond}}
+		Logger: slog.New(complaints{slog.DiscardHandler, r}), IdleAfter: r.idle, Workspaces: r.workspaces, Retry: agent.Retry{First: time.Millisecond}}
 	if r.more != nil {
 		r.more(&config)
 	}

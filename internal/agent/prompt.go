@@ -21,7 +21,7 @@ type SystemInput struct {
 	Agent string
 	// Language is a tag such as de or pt-BR; empty means that of the user's messages.
 	Language string
-	// RateCalls says that the model shall rate the risk of its calls.
+	// RateCalls asks the model to rate the risk of its calls.
 	RateCalls bool
 }
 

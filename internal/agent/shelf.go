@@ -34,7 +34,7 @@ type resting struct {
 	since time.Time
 }
 
-// take gets a transcript for somebody who will change it; nil if there is none.
+// take returns a transcript that the caller may change; nil if there is none.
 func (s *shelf) take(id session.ID) *transcript {
 	s.mu.Lock()
 	defer s.mu.Unlock()

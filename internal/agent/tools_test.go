@@ -81,7 +81,7 @@ func (r *rig) result(id session.ID) session.ToolReturned {
 
 func TestToolIsCalledAndAnswered(t *testing.T) {
 	r := newRig(t)
-	r.hands = there(t)
+	r.workspaces = there(t)
 	r.withTool(false, func(_ context.Context, c tool.Call) (tool.Result, error) {
 		if c.Again {
 			return tool.Result{}, errors.New("a fresh call is taken for an old one")
@@ -103,7 +103,7 @@ func TestToolIsCalledAndAnswered(t *testing.T) {
 // What the sandbox refuses is a result that the model can learn from; nothing is tried for ever.
 func TestRefusedCallIsAResult(t *testing.T) {
 	r := newRig(t)
-	r.hands = there(t)
+	r.workspaces = there(t)
 	r.withTool(false, func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{}, &rpc.Error{Message: "the shell cannot be started"}
 	})
@@ -118,7 +118,7 @@ func TestRefusedCallIsAResult(t *testing.T) {
 // A sandbox that was lost is asked again, and told that it may know the call.
 func TestLostCallIsLookedUp(t *testing.T) {
 	r := newRig(t)
-	r.hands = there(t)
+	r.workspaces = there(t)
 	var calls atomic.Int32
 	r.withTool(false, func(_ context.Context, c tool.Call) (tool.Result, error) {
 		if calls.Add(1) == 1 {
@@ -141,7 +141,7 @@ func TestLostCallIsLookedUp(t *testing.T) {
 // one is not told that the call may be known.
 func TestSandboxLostBeforeTheCall(t *testing.T) {
 	r := newRig(t)
-	r.hands = &dying{place: there(t), left: 2}
+	r.workspaces = &dying{place: there(t), left: 2}
 	r.withTool(false, func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "ran", Unknown: c.Again && c.Up}, nil
 	})
@@ -199,7 +199,7 @@ func TestNoSandboxIsSaid(t *testing.T) {
 			r := newRig(t)
 			called := make(chan struct{})
 			var n atomic.Int32
-			r.hands = using(func(ctx context.Context) (*sandbox.Sandbox, error) { return c.use(ctx, called, n.Add(1)) })
+			r.workspaces = using(func(ctx context.Context) (*sandbox.Sandbox, error) { return c.use(ctx, called, n.Add(1)) })
 			r.withTool(c.warm, nil)
 			stop := r.start()
 			id := r.create("$ date")
@@ -225,7 +225,7 @@ func TestLostCallStaysUnknown(t *testing.T) {
 	r := newRig(t)
 	box := there(t).box
 	var n atomic.Int32
-	r.hands = using(func(context.Context) (*sandbox.Sandbox, error) {
+	r.workspaces = using(func(context.Context) (*sandbox.Sandbox, error) {
 		if n.Add(1) > 1 {
 			return nil, &sandbox.Unavailable{Reason: "there is no engine"}
 		}
@@ -253,7 +253,7 @@ func (u using) Use(ctx context.Context, _ session.ID) (*sandbox.Sandbox, func(),
 func TestSandboxIsStartedBesideTheModel(t *testing.T) {
 	r := newRig(t)
 	ready := make(chan struct{})
-	r.hands = slow{there(t), r, ready}
+	r.workspaces = slow{there(t), r, ready}
 	r.withTool(true, nil)
 	r.start()
 	id := r.create("hello")

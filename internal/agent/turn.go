@@ -108,7 +108,7 @@ func (l *Loop) left(ctx context.Context, w *worker, why error) (session.State, e
 			w.dirty.Store(true)
 		}
 	case !others && st.Wants() && st.InTurn:
-		// Not wrapped: whoever looks for a refusal would take it for a person's wish.
+		// Not wrapped: callers that check for a refusal would take it for a user's request.
 		err = fmt.Errorf("the loop does not know how to go on after event %d: %v", st.Last, why)
 	}
 	return st, err

@@ -52,7 +52,7 @@ func (l *Loop) runTyped(ctx context.Context, w *worker, p Profile, st session.St
 		return l.left(ctx, w, err)
 	}
 	l.acknowledge(ctx, w, id)
-	if interruptsFirst(typed.Command) { // not before: whoever runs the command again must not interrupt it
+	if interruptsFirst(typed.Command) { // not before: a loop that runs the command again must not interrupt it
 		l.acknowledge(ctx, w, interruptOf(id))
 	}
 	return st, nil
@@ -67,7 +67,7 @@ func (l *Loop) execTyped(ctx context.Context, w *worker, p Profile, st session.S
 		return len(now.Typed) > 0 && now.Typed[0].Number == typed.Number
 	})
 	defer stop()
-	keep, flush := l.live(w.id, typed.Call(), p) // shown to nobody, and kept when the command is interrupted
+	keep, flush := l.live(w.id, typed.Call(), p) // not streamed; kept when the command is interrupted
 	defer flush()
 	c := tool.Call{ID: id, Number: typed.Number, Again: typed.Number <= w.begun, Up: l.up(ctx, st), Session: string(w.id), Owner: st.Owner, Shell: shellOf(st), Live: keep}
 	c.Args = typedArgs(typed.Command)

@@ -42,7 +42,7 @@ func (s *schemas) check(spec tool.Spec, args json.RawMessage) error {
 	}
 	schema, err := s.resolve(spec.Schema)
 	if err != nil || schema == nil {
-		return nil // a schema nobody can read does not forbid anything
+		return nil // an unreadable schema forbids nothing
 	}
 	if err := schema.Validate(plainNumbers(object)); err != nil {
 		return fmt.Errorf("the arguments do not fit its schema: %s", innermost(err))

@@ -20,7 +20,7 @@ type worker struct {
 	claim int64
 	// last is the newest event the worker knows, so that its own appends do not disturb it.
 	last atomic.Int64
-	// news is set when the session grew by somebody else's hand.
+	// news is set when another writer appended to the session.
 	news chan struct{}
 	// dirty is set with news and read when the worker is about to end.
 	dirty atomic.Bool
@@ -31,7 +31,7 @@ type worker struct {
 	box    *sandbox.Sandbox
 	called int64
 	call   session.ToolCalled
-	// fresh is the number of an approved call that nobody has begun.
+	// fresh is the number of an approved call that has not been started.
 	fresh int64
 	// begun is the claim before ours: commands that people typed after it are not
 	// begun yet.
@@ -89,7 +89,7 @@ func (l *Loop) update(ctx context.Context, w *worker, rules ...func(session.Stat
 		w.last.Store(s.Last + int64(len(payloads)))
 		return payloads, err
 	})
-	if errors.Is(err, session.ErrRefused) && seen > known { // by somebody whom we are not told of
+	if errors.Is(err, session.ErrRefused) && seen > known { // by a writer that does not notify this loop
 		w.dirty.Store(true)
 	}
 	return st, err
@@ -98,7 +98,7 @@ func (l *Loop) update(ctx context.Context, w *worker, rules ...func(session.Stat
 // take claims a session and, if there is something to do, gives it a goroutine.
 func (l *Loop) take(ctx context.Context, id session.ID, last int64) {
 	if st, ok := l.Sessions.Peek(id); ok && last > 0 && st.Last >= last && !st.Wants() {
-		return // the usual case: somebody renamed it, stopped it, …
+		return // the usual case: it was renamed, stopped, …
 	}
 	w := &worker{id: id, news: make(chan struct{}, 1)}
 	l.mu.Lock()
@@ -127,7 +127,7 @@ func (l *Loop) take(ctx context.Context, id session.ID, last int64) {
 	}()
 }
 
-// tally tells what was done, to whoever counts.
+// tally reports what was done to the usage counters.
 func (l *Loop) tally(ctx context.Context, w *worker, began session.State, p Profile) {
 	if l.Worked == nil || w.asks == 0 && len(w.calls) == 0 {
 		return
@@ -169,7 +169,7 @@ func (l *Loop) done(ctx context.Context, w *worker, err error) {
 // maxWait is how many times the wait between two attempts doubles: to four minutes.
 const maxWait = 8
 
-// retry queues the session again after an error nobody expected (a full disk,
+// retry queues the session again after an unexpected error (a full disk,
 // say), at first soon and then more and more seldom: it must not be stuck for ever.
 func (l *Loop) retry(id session.ID) {
 	l.mu.Lock()

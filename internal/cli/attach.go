@@ -63,7 +63,7 @@ type attached struct {
 	*terminal.Display
 	server *remote
 	id     string
-	// in is what a person types; nil if nobody can be asked.
+	// in is what the user types; nil without a terminal.
 	in *terminal.Input
 
 	items   chan client.Item
@@ -183,7 +183,7 @@ func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// watch shows everything until the agent has nothing more to do, and asks nobody.
+// watch prints everything until the agent has nothing more to do, without prompts.
 func (a *attached) watch(ctx context.Context) error {
 	for {
 		if over, code, err := a.over(ctx); err != nil || over {
@@ -304,7 +304,7 @@ func (a *attached) take(it client.Item) {
 func (a *attached) tellDecision(p session.Payload) {
 	given, ok := p.(session.ApprovalGiven)
 	switch {
-	case !ok, given.Approved && given.Late: // nobody decided
+	case !ok, given.Approved && given.Late: // no decision
 	case given.Approved && a.mode != aMessage:
 		a.Notice("approved in another client")
 	case given.Approved:

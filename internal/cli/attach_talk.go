@@ -26,7 +26,7 @@ const (
 	aMessage  mode = iota
 	anAnswer       // to whether a call may be made
 	aReason        // why it may not
-	newParams      // how it shall be made instead
+	newParams      // the edited arguments
 )
 
 // typing is what is known of the person at the keyboard.
@@ -181,7 +181,7 @@ func (a *attached) consider(ctx context.Context) {
 	}
 	switch {
 	case !asks:
-		if a.mode != aMessage { // somebody else has answered
+		if a.mode != aMessage { // another client has decided
 			a.in.Set("")
 		}
 		a.mode, a.question = aMessage, api.Approval{}

@@ -61,7 +61,7 @@ func (c *Open) Run(ctx context.Context, o *Output) error {
 	return err
 }
 
-// browserOpener is the program that opens a link here; "" if nobody would see it.
+// browserOpener is the program that opens a link here; "" without a display.
 func browserOpener() string {
 	name := "xdg-open"
 	if runtime.GOOS == "darwin" {

@@ -25,7 +25,7 @@ type talk struct {
 	*terminal.Display
 	o    *Output
 	json bool
-	// in is where a person answers; nil if there is nobody to be asked.
+	// in is where the user answers; nil without a terminal.
 	in *lines
 
 	grew    chan struct{}

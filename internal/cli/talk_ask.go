@@ -51,7 +51,7 @@ const (
 	aLine       heard = iota
 	anEnd             // Ctrl-D
 	anInterrupt       // Ctrl-C
-	anOrder           // somebody ends the program
+	anOrder           // the program is asked to exit
 	tooLate           // the time is up
 )
 

@@ -15,7 +15,7 @@ import (
 )
 
 func TestDefect21BinaryUploadsCorrupted(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id, _ := h.begun()
 	for i, content := range []string{all256(), "\xff\xfe\x00", strings.Repeat("\x80", 1<<16)} {
 		name := fmt.Sprintf("file%d.bin", i)
@@ -38,7 +38,7 @@ func TestDefect21BinaryUploadsCorrupted(t *testing.T) {
 }
 
 func TestDefect22GitChangesBreaksOnBlanks(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id, _ := h.begun()
 	git := func(args ...string) {
 		t.Helper()
@@ -108,7 +108,7 @@ func (r *rig) look(method, path string, header ...string) int {
 }
 
 func TestDefect29GETsStartContainers(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id := h.stopped()
 	h.put(id, "a", "x")
 	events := len(h.events(id))
@@ -163,7 +163,7 @@ func (r *rig) knock(from, method, path, body string, header ...string) answer {
 // Whoever has no key, a wrong one or somebody else's gets nowhere with any route
 // of a conversation, and nothing is started, said or changed by trying.
 func TestStrangersGetNowhere(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id := h.stopped()
 	h.put(id, "a", "secret")
 	before := fmt.Sprint(h.events(id))

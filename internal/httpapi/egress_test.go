@@ -62,7 +62,7 @@ func TestEgress(t *testing.T) {
 	server := egress.Policy{Mode: egress.Allowlist, Allow: []string{".example.org", "example.net"}}
 	var proxy *egress.Proxy
 	var policy func(context.Context, string) (egress.Policy, error)
-	h := newHands(t, tune{config: func(c *Config) {
+	h := newSandboxRig(t, tune{config: func(c *Config) {
 		policy = workspace.PolicyOf(c.Conversations.Sessions, server)
 		proxy = egress.New(egress.Config{Policy: policy, Ledger: ledger})
 		c.Files.Egress, c.Files.ServerPolicy = proxy, server
@@ -145,7 +145,7 @@ func TestEgress(t *testing.T) {
 }
 
 func TestEgressIsChecked(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id := h.create(`{}`)
 	path := "/api/conversations/" + id + "/egress"
 	before := len(h.events(id))

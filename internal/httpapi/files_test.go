@@ -39,7 +39,7 @@ func all256() string {
 var odd = []string{"a b", "line\nbreak", `"quoted"`, "it's", "tab\there", "caf\xe9", "café", "caf%E9", "100%", "%25", "-rf", "a;b|c&d", "$(x)", "back\\slash", "emoji😀", "\xff\xfe", " ", "..."}
 
 func TestListFiles(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	fill := func(id string) {
 		for _, f := range []string{"b.txt", "A.txt", "zeta/", "Beta/x", "alpha/y", ".git/config", ".DS_Store", "node_modules/m", "__pycache__/p", "lost+found/", ".vscode/s", "alpha/node_modules/x",
 			"build/out.o", "alpha/skip.log", "alpha/keep.log", "top.log", ".env", "deep/er/est/file"} {
@@ -48,7 +48,7 @@ func TestListFiles(t *testing.T) {
 		h.put(id, ".gitignore", "*.log\n!keep.log\n/build/\n")
 		h.link(id, "link", "alpha")
 	}
-	h.both(t, fill, func(t *testing.T, h *hands, id string) {
+	h.both(t, fill, func(t *testing.T, h *sandboxRig, id string) {
 		for folder, want := range map[string][]string{
 			"":              {"alpha/", "Beta/", "deep/", "zeta/", ".env", ".gitignore", "A.txt", "b.txt", "link"},
 			"/workspace":    {"alpha/", "Beta/", "deep/", "zeta/", ".env", ".gitignore", "A.txt", "b.txt", "link"},
@@ -83,14 +83,14 @@ func TestListFiles(t *testing.T) {
 
 // Whatever a file is called, the name that the list gives finds it again.
 func TestOddNames(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	fill := func(id string) {
 		for i, name := range odd {
 			h.put(id, name, fmt.Sprint("file ", i))
 			h.put(id, "in/"+name+"/x", fmt.Sprint("below ", i))
 		}
 	}
-	h.both(t, fill, func(t *testing.T, h *hands, id string) {
+	h.both(t, fill, func(t *testing.T, h *sandboxRig, id string) {
 		names, err := h.client.ListFiles(t.Context(), id, "")
 		if err != nil || len(names) != len(odd)+1 {
 			t.Fatalf("%v %q", err, names)
@@ -121,7 +121,7 @@ func TestOddNames(t *testing.T) {
 }
 
 func TestSelectFile(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	const line = "line \"quoted\" \\ \x01\t😀 ü\n"
 	large := strings.Repeat(line, files.MaxText/len(line))
 	large += strings.Repeat("x", files.MaxText-len(large)) // as long as it may be
@@ -153,7 +153,7 @@ func TestSelectFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.both(t, fill, func(t *testing.T, h *hands, id string) {
+	h.both(t, fill, func(t *testing.T, h *sandboxRig, id string) {
 		read := func(file string) (string, error) { return h.client.ReadFile(t.Context(), id, file) }
 		for file, want := range map[string]string{"empty": "", "text": "für\x00 <b>\u2028", "large": large, "page.svg": "<svg/>", "/workspace/text": "für\x00 <b>\u2028"} {
 			if got, err := read(file); err != nil || got != want {
@@ -208,7 +208,7 @@ func TestSelectFile(t *testing.T) {
 }
 
 func TestGetFile(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	large := strings.Repeat(all256(), (files.MaxText>>8)+1)
 	fill := func(id string) {
 		h.put(id, "empty", "")
@@ -217,7 +217,7 @@ func TestGetFile(t *testing.T) {
 		h.put(id, "folder/", "")
 		h.link(id, "out", "/etc/passwd")
 	}
-	h.both(t, fill, func(t *testing.T, h *hands, id string) {
+	h.both(t, fill, func(t *testing.T, h *sandboxRig, id string) {
 		get := func(file string) answer {
 			return h.do("GET", "/api/conversations/"+id+"/file?path="+url.QueryEscape(file), "")
 		}
@@ -239,7 +239,7 @@ func TestGetFile(t *testing.T) {
 }
 
 func TestZip(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	content := map[string]string{"all": all256(), "large": strings.Repeat(all256(), 1<<12), "empty": ""}
 	for i, name := range odd {
 		content["dir/"+name] = fmt.Sprint(i)
@@ -251,7 +251,7 @@ func TestZip(t *testing.T) {
 		h.link(id, "link", "/etc/passwd")
 		h.put(id, "hollow/", "")
 	}
-	h.both(t, fill, func(t *testing.T, h *hands, id string) {
+	h.both(t, fill, func(t *testing.T, h *sandboxRig, id string) {
 		var b bytes.Buffer
 		if err := h.client.Zip(t.Context(), id, &b); err != nil {
 			t.Fatal(err)
@@ -302,7 +302,7 @@ func TestZip(t *testing.T) {
 
 // slowBody reads the beginning of an answer and lets the test do something before the rest.
 func TestZipThatBreaksOff(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id, _ := h.begun()
 	h.put(id, "noise", "")
 	noise := make([]byte, 1<<20)
@@ -333,7 +333,7 @@ func TestZipThatBreaksOff(t *testing.T) {
 
 // Nothing outside the workspace can be read, by whatever way it is asked for.
 func TestTraversal(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	fill := func(id string) {
 		h.put(id, "inside/file", "inside")
 		h.link(id, "out", "/etc")
@@ -349,7 +349,7 @@ func TestTraversal(t *testing.T) {
 	paths := []string{"..", "../", "../..", "../../outside.txt", "inside/../..", "inside/../../x", "/", "/etc", "/etc/passwd", "//etc/passwd", "/workspace/..", "/workspace/../etc/passwd", "/workspacex", "/workspace2/x", "./../x",
 		"out", "out/passwd", "passwd", "up", "up/outside.txt", "inside/chain", "inside/chain/passwd", "proc", "out/../../etc/passwd"}
 	missing := []string{"%2e%2e", "%2e%2e/%2e%2e", "..%2f..", "..\\..\\x", "%252e%252e", "~", "~root", "file:///etc/passwd", "loop/x", "inside/file/../../nothing"}
-	h.both(t, fill, func(t *testing.T, h *hands, id string) {
+	h.both(t, fill, func(t *testing.T, h *sandboxRig, id string) {
 		for _, op := range []string{"list-files?path=", "select-file?file=", "git/diff?path="} {
 			for _, p := range append(slices.Clone(paths), missing...) {
 				a := h.do("GET", "/api/conversations/"+id+"/"+op+url.QueryEscape(p), "")
@@ -375,7 +375,7 @@ func TestGit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHands(t)
+	h := newSandboxRig(t)
 	fill := func(id string) {
 		run := func(args ...string) {
 			t.Helper()
@@ -404,7 +404,7 @@ func TestGit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.both(t, fill, func(t *testing.T, h *hands, id string) {
+	h.both(t, fill, func(t *testing.T, h *sandboxRig, id string) {
 		changes, err := h.client.Changes(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
@@ -450,7 +450,7 @@ func TestGit(t *testing.T) {
 		h.do("GET", "/api/conversations/"+id+"/git/diff?unfit=told&path=binary", "").want(t, 200, `"unfit":{"status":415,`)
 	})
 	t.Run("no repository", func(t *testing.T) {
-		h.both(t, func(id string) { h.put(id, "x", "x") }, func(t *testing.T, h *hands, id string) {
+		h.both(t, func(id string) { h.put(id, "x", "x") }, func(t *testing.T, h *sandboxRig, id string) {
 			a := h.do("GET", "/api/conversations/"+id+"/git/changes", "").want(t, 404)
 			if !strings.Contains(a.body, `{"error":"Not a git repository",`) {
 				t.Errorf("%s", a.body)
@@ -493,7 +493,7 @@ func using(c *client.Client) map[string]func(ctx context.Context, id string) err
 
 // Somebody else's conversation is not there, whatever is asked of it.
 func TestOthersWorkspace(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id, _ := h.begun()
 	h.put(id, "a", "secret")
 	bob := h.as("bob")
@@ -514,7 +514,7 @@ func TestOthersWorkspace(t *testing.T) {
 
 // Before there is a workspace, everything that looks says so, in the words that older clients know.
 func TestNoWorkspaceYet(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id := h.create(`{}`)
 	for name, op := range operations(h.client) {
 		t.Run(name, func(t *testing.T) {
@@ -561,7 +561,7 @@ func TestNoWorkspaceYet(t *testing.T) {
 func TestNoSandbox(t *testing.T) {
 	s := &specs{}
 	s.set(sandbox.Spec{Image: "example/image"})
-	h := newHandsWith(t, func(d *host.Driver) sandbox.Driver { return d }, s)
+	h := newSandboxRigWith(t, func(d *host.Driver) sandbox.Driver { return d }, s)
 	id := h.create(`{}`)
 	for _, name := range []string{"upload", "terminal"} {
 		refused(t, using(h.client)[name](t.Context(), id), 503, "cannot run container images", api.CodeSandbox)
@@ -573,7 +573,7 @@ func TestNoSandbox(t *testing.T) {
 
 // A workspace that lies elsewhere can be read while its sandbox runs, and not after.
 func TestUnseen(t *testing.T) {
-	h := newHandsWith(t, func(d *host.Driver) sandbox.Driver { return struct{ sandbox.Driver }{d} }, &specs{})
+	h := newSandboxRigWith(t, func(d *host.Driver) sandbox.Driver { return struct{ sandbox.Driver }{d} }, &specs{})
 	id, box := h.begun()
 	h.put(id, "a", "text")
 	if got, err := h.client.ReadFile(t.Context(), id, "a"); err != nil || got != "text" {
@@ -590,7 +590,7 @@ func TestUnseen(t *testing.T) {
 
 // What is deleted is gone, with its files.
 func TestDeleteTakesTheWorkspace(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id, box := h.begun()
 	h.put(id, "a", "text")
 	if err := h.client.Delete(t.Context(), id); err != nil {
@@ -613,7 +613,7 @@ func TestDeleteTakesTheWorkspace(t *testing.T) {
 }
 
 func TestPorts(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	stopped := h.stopped()
 	id, _ := h.begun()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // these sandboxes share the machine's network

@@ -92,7 +92,7 @@ func TestForkSealsToolServersAnew(t *testing.T) {
 // Without a sandbox every workspace has a name of its own, which its history is full
 // of: a copy would work in the original's.
 func TestForkWithoutSandbox(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id := h.create(`{}`)
 	copied := h.fork(id, `{}`) // nothing to copy yet
 	if _, err := h.client.Upload(t.Context(), id, "", up("a.txt", "a")); err != nil {

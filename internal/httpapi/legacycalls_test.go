@@ -78,7 +78,7 @@ var legacyCalls = map[string]legacyCall{
 // yard is a server with something behind every operation: settings, a git provider,
 // a conversation with files in a repository, and one of somebody else's.
 type yard struct {
-	*hands
+	*sandboxRig
 	id, foreign string
 	strangers   *int
 }
@@ -92,8 +92,8 @@ func newYard(t *testing.T) *yard {
 			return "<update_prompt>Remember it.</update_prompt>", nil
 		}
 	}}
-	y := &yard{hands: newHands(t, git, ask), strangers: new(int)}
-	y.api.conversations.Microagents = libraryOf(y.hands, &knowledge.Library{Users: t.TempDir()})
+	y := &yard{sandboxRig: newSandboxRig(t, git, ask), strangers: new(int)}
+	y.api.conversations.Microagents = libraryOf(y.sandboxRig, &knowledge.Library{Users: t.TempDir()})
 	y.id, _ = y.begun()
 	y.do("POST", "/api/conversations/"+y.id+"/message", `{"message":"Remember to use make."}`).want(t, 200)
 	y.put(y.id, "lib/a.txt", "one\n")

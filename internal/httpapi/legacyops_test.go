@@ -21,8 +21,8 @@ func TestLegacyOperations(t *testing.T) {
 	ops := legacyOperations(t)
 	for _, op := range ops {
 		t.Run(op.name(), func(t *testing.T) {
-			mine, h, r := *y, *y.hands, *y.hands.rig
-			r.t, h.rig, mine.hands = t, &r, &h
+			mine, h, r := *y, *y.sandboxRig, *y.sandboxRig.rig
+			r.t, h.rig, mine.sandboxRig = t, &r, &h
 			mine.settled()
 			c := checker{t: t, op: op, judge: judge{at(t, doc, "components", "schemas").(map[string]any)},
 				documented: at(t, doc, "paths", op.Path, strings.ToLower(op.Method), "responses").(map[string]any)}

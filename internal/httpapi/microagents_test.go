@@ -14,7 +14,7 @@ import (
 )
 
 // libraryOf is what the server gives the API: a library that looks into workspaces.
-func libraryOf(h *hands, l *knowledge.Library) func(context.Context, string, session.ID) ([]api.Microagent, error) {
+func libraryOf(h *sandboxRig, l *knowledge.Library) func(context.Context, string, session.ID) ([]api.Microagent, error) {
 	return func(ctx context.Context, user string, id session.ID) ([]api.Microagent, error) {
 		s := knowledge.Scope{User: user}
 		v, err := h.keeper.View(ctx, id)
@@ -42,9 +42,9 @@ func TestMicroagents(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(own, "mine.md"), []byte("ada's own"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := newHands(t)
+	h := newSandboxRig(t)
 	h.api.conversations.Microagents = libraryOf(h, &knowledge.Library{Users: users})
-	names := func(t *testing.T, h *hands, id string) map[string]string {
+	names := func(t *testing.T, h *sandboxRig, id string) map[string]string {
 		t.Helper()
 		found, err := h.client.Microagents(t.Context(), id)
 		if err != nil {
@@ -68,7 +68,7 @@ func TestMicroagents(t *testing.T) {
 		h.put(id, "AGENTS.md", "Use make.")
 		h.put(id, ".openhands/microagents/deep/docker.md", "---\ntriggers: [docker]\n---\nContainers.")
 		h.link(id, ".cursorrules", "/etc/passwd")
-	}, func(t *testing.T, h *hands, id string) {
+	}, func(t *testing.T, h *sandboxRig, id string) {
 		got := names(t, h, id)
 		if got["AGENTS"] != "repo Use make." || got["deep/docker"] != "knowledge Containers." || got["mine"] == "" || got[".cursorrules"] != "" {
 			t.Errorf("got %q", got)
@@ -81,6 +81,6 @@ func TestMicroagents(t *testing.T) {
 }
 
 func TestMicroagentsWithoutALibrary(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	h.do("GET", "/api/conversations/"+h.create(`{}`)+"/microagents", "").want(t, 200, `{"microagents":[]}`)
 }

@@ -73,11 +73,11 @@ func (d *Handler) describe() {
 	}
 	d.account.Amend(d.schemas.Registry)
 	amend(d.schemas.Registry)
-	if d.guard.Origin != "" { // where else, nobody but the reader knows
+	if d.guard.Origin != "" { // other URLs are known only to the reader
 		doc.Servers = []*huma.Server{{URL: d.guard.Origin + d.guard.Prefix}}
 	}
 	d.document = doc
-	// Written when somebody asks: it takes longer than all the rest.
+	// Written on the first request: it takes longer than all the rest.
 	d.spec = sync.OnceValue(func() []byte {
 		spec, err := doc.MarshalJSON()
 		if err != nil {

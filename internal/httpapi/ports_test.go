@@ -95,7 +95,7 @@ type seen struct {
 
 // harbour is the API with an application that listens in a sandbox.
 type harbour struct {
-	*hands
+	*sandboxRig
 	id   string
 	box  *sandbox.Sandbox
 	port int
@@ -106,7 +106,7 @@ type harbour struct {
 
 func newHarbour(t *testing.T) *harbour {
 	t.Helper()
-	h := &harbour{hands: newHands(t, tune{config: func(c *Config) { c.Forwarding = forward.Forwarding{Key: [32]byte{1}, Domain: rest.LocalDomain} }})}
+	h := &harbour{sandboxRig: newSandboxRig(t, tune{config: func(c *Config) { c.Forwarding = forward.Forwarding{Key: [32]byte{1}, Domain: rest.LocalDomain} }})}
 	server := strings.TrimPrefix(h.base, "http://")
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, server) // as browsers do with names below localhost
@@ -190,9 +190,9 @@ func TestForwarded(t *testing.T) {
 		{"request", forwardedRequest}, {"page", forwardedPageCannotCallUs}, {"log", forwardedRequestInTheLog}, {"loop", forwardedToOurselves}, {"names", forwardedNames},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, hands, mine, browser := *h.rig, *h.hands, *h, *h.browser
+			r, sandboxRig, mine, browser := *h.rig, *h.sandboxRig, *h, *h.browser
 			r.t = t
-			hands.rig, mine.hands, mine.browser = &r, &hands, &browser
+			sandboxRig.rig, mine.sandboxRig, mine.browser = &r, &sandboxRig, &browser
 			c.test(t, &mine)
 		})
 	}
@@ -218,7 +218,7 @@ func TestWebHosts(t *testing.T) {
 
 // Whoever runs a server for others gives the ports a domain.
 func TestWebHostsBelowADomain(t *testing.T) {
-	h := newHands(t, tune{config: func(c *Config) {
+	h := newSandboxRig(t, tune{config: func(c *Config) {
 		c.Forwarding = forward.Forwarding{Key: [32]byte{1}, Domain: "ports.example.org", Scheme: "https", Port: "8443"}
 	}})
 	id, _ := h.begun()
@@ -233,7 +233,7 @@ func TestWebHostsBelowADomain(t *testing.T) {
 	if got.Hosts[want] != port {
 		t.Errorf("%s is not among %v", want, got)
 	}
-	none := newHands(t)
+	none := newSandboxRig(t)
 	id, _ = none.begun()
 	none.do("GET", "/api/conversations/"+id+"/web-hosts", "").want(t, 200, `"hosts":{}`, `"hint":`)
 }
@@ -241,7 +241,7 @@ func TestWebHostsBelowADomain(t *testing.T) {
 // A legacy front end asks for the hosts once, before anything listens, and then looks
 // from its page whether something answers.
 func TestWebHostsOfALegacyFrontEnd(t *testing.T) {
-	h := newHands(t, withFrontEnd(t, frontEndFolder(t)), tune{config: func(c *Config) { c.Forwarding = forward.Forwarding{Key: [32]byte{1}, Domain: rest.LocalDomain} }})
+	h := newSandboxRig(t, withFrontEnd(t, frontEndFolder(t)), tune{config: func(c *Config) { c.Forwarding = forward.Forwarding{Key: [32]byte{1}, Domain: rest.LocalDomain} }})
 	h.settle("ada")
 	id := h.create(`{}`)
 	path := "/api/conversations/" + id + "/web-hosts"

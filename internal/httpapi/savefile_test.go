@@ -22,7 +22,7 @@ func refusedWith(err error) int {
 
 // A file is read, changed and saved, and what somebody else saved is not lost.
 func TestSaveFile(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	for _, state := range []string{"running", "stopped"} {
 		id := h.stopped()
 		if state == "running" {
@@ -68,7 +68,7 @@ func TestSaveFile(t *testing.T) {
 
 // Every way to show a file tells the same etag.
 func TestEtags(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id, _ := h.begun()
 	for name, content := range map[string]string{"small.txt": "a\nb", "empty": "", "large.txt": strings.Repeat("täxt\n", 50_000), "picture.png": all256()} {
 		if err := os.WriteFile(h.path(id, name), []byte(content), 0o644); err != nil {
@@ -83,7 +83,7 @@ func TestEtags(t *testing.T) {
 
 // Nothing outside the workspace is written, whatever the path looks like.
 func TestSaveFileStaysInside(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id, _ := h.begun()
 	outside := t.TempDir()
 	if err := os.WriteFile(outside+"/kept", []byte("kept"), 0o644); err != nil {

@@ -22,7 +22,7 @@ type screen struct {
 	seen bytes.Buffer
 }
 
-func (h *hands) terminal(id, name string, size api.TerminalSize) *screen {
+func (h *sandboxRig) terminal(id, name string, size api.TerminalSize) *screen {
 	h.t.Helper()
 	term, err := h.client.Terminal(h.t.Context(), id, name, size)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *screen) until(text string) string {
 }
 
 func TestTerminal(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id, _ := h.begun()
 	s := h.terminal(id, "", api.TerminalSize{Rows: 30, Cols: 100})
 	s.typed("echo he''llo; stty size\r")
@@ -110,7 +110,7 @@ func TestTerminal(t *testing.T) {
 
 // A terminal can be opened in a stopped conversation; the sandbox ends with it.
 func TestTerminalOfStopped(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id := h.stopped()
 	h.put(id, "note", "left behind")
 	s := h.terminal(id, "", api.TerminalSize{})
@@ -146,7 +146,7 @@ func (s *screen) closed() websocket.StatusCode {
 }
 
 func TestTerminalEnds(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	t.Run("with the sandbox", func(t *testing.T) {
 		mine, r := *h, *h.rig
 		r.t, mine.rig = t, &r
@@ -213,7 +213,7 @@ func TestTerminalEnds(t *testing.T) {
 	})
 }
 
-func (h *hands) dial(t *testing.T, id, query string) *websocket.Conn {
+func (h *sandboxRig) dial(t *testing.T, id, query string) *websocket.Conn {
 	t.Helper()
 	conn, _, err := websocket.Dial(t.Context(), h.base+"/api/conversations/"+id+"/terminal"+query, &websocket.DialOptions{
 		HTTPClient: h.rig.client, HTTPHeader: http.Header{"X-Session-Api-Key": {h.keys["ada"]}}})
@@ -234,7 +234,7 @@ func lastCode(t *testing.T, conn *websocket.Conn) websocket.StatusCode {
 }
 
 func TestTerminalIsRefused(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id := h.create(`{}`)
 	path := "/api/conversations/" + id + "/terminal"
 	upgrade := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}
@@ -269,7 +269,7 @@ func TestTerminalIsRefused(t *testing.T) {
 
 // A client that does not read holds up its terminal and nothing else.
 func TestTerminalWithoutReader(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id, _ := h.begun()
 	stalled := h.dial(t, id, "?name=stalled")
 	if err := stalled.Write(t.Context(), websocket.MessageBinary, []byte("yes\r")); err != nil {

@@ -27,7 +27,7 @@ func up(name, content string) client.Upload {
 }
 
 // content reads a file of a workspace.
-func (h *hands) content(id, name string) string {
+func (h *sandboxRig) content(id, name string) string {
 	h.t.Helper()
 	b, err := os.ReadFile(h.path(id, name))
 	if err != nil {
@@ -37,7 +37,7 @@ func (h *hands) content(id, name string) string {
 }
 
 // names is what lies in the workspace.
-func (h *hands) names(id string) []string {
+func (h *sandboxRig) names(id string) []string {
 	h.t.Helper()
 	entries, err := os.ReadDir(h.path(id, ""))
 	if err != nil {
@@ -52,7 +52,7 @@ func (h *hands) names(id string) []string {
 }
 
 func TestUpload(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	for _, state := range []string{"new", "running", "stopped"} {
 		t.Run(state, func(t *testing.T) {
 			mine, r := *h, *h.rig
@@ -98,7 +98,7 @@ func TestUpload(t *testing.T) {
 
 // The sandbox of a stopped conversation runs for an upload, and no longer.
 func TestUploadToStoppedEndsAgain(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id := h.stopped()
 	if _, err := h.client.Upload(t.Context(), id, "", up("a", "x")); err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestUploadToStoppedEndsAgain(t *testing.T) {
 }
 
 func TestUploadNames(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id, _ := h.begun()
 	h.put(id, "taken.txt", "old")
 	h.put(id, "folder/", "")
@@ -171,7 +171,7 @@ func form(parts ...[2]string) (body *bytes.Buffer, contentType string) {
 
 // Browsers and older libraries write names in their own ways.
 func TestUploadForms(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id, _ := h.begun()
 	body, kind := form(
 		[2]string{`form-data; name="files"; filename="a%22b%0D%0A.txt"`, "browser"},
@@ -205,7 +205,7 @@ func TestUploadForms(t *testing.T) {
 
 // What is too large is refused, and nothing of the request stays.
 func TestUploadLimits(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id, _ := h.begun()
 	big := func(n int64) client.Upload {
 		return client.Upload{Name: "big", Data: io.LimitReader(endless{}, n)}
@@ -241,7 +241,7 @@ func TestUploadLimits(t *testing.T) {
 }
 
 // chunked is a request whose length nobody knows.
-func (h *hands) chunked(id string, files ...client.Upload) *http.Request {
+func (h *sandboxRig) chunked(id string, files ...client.Upload) *http.Request {
 	h.t.Helper()
 	var head bytes.Buffer
 	w := multipart.NewWriter(&head)
@@ -261,7 +261,7 @@ func (h *hands) chunked(id string, files ...client.Upload) *http.Request {
 // A client that goes away in the middle leaves nothing.
 func TestUploadThatBreaksOff(t *testing.T) {
 	finished := make(chan Finished, 10)
-	h := newHands(t, tune{config: func(c *Config) {
+	h := newSandboxRig(t, tune{config: func(c *Config) {
 		c.Telemetry.Observe = func(f Finished) {
 			if strings.HasSuffix(f.Route, "/upload-files") {
 				finished <- f
@@ -306,7 +306,7 @@ func (f readFunc) Read(b []byte) (int, error) { return f(b) }
 
 // Uploads at the same time, all of the same name, do not take each other's.
 func TestUploadsAtOnce(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id, _ := h.begun()
 	const n = 20
 	var all sync.WaitGroup
@@ -341,7 +341,7 @@ func TestUploadsAtOnce(t *testing.T) {
 }
 
 func TestUploadOnce(t *testing.T) {
-	h := newHands(t)
+	h := newSandboxRig(t)
 	id, _ := h.begun()
 	files := func() []client.Upload { return []client.Upload{up("a.txt", "x"), up("b.txt", all256())} }
 	first, err := h.client.Upload(t.Context(), id, "k1", files()...)

@@ -18,9 +18,9 @@ import (
 	"deckhand/internal/workspace"
 )
 
-// hands is the API with real sandboxes behind it: runners as plain processes,
+// sandboxRig is the API with real sandboxes behind it: runners as plain processes,
 // and files in a folder that the test can look into.
-type hands struct {
+type sandboxRig struct {
 	*rig
 	dir    string
 	driver *host.Driver
@@ -48,14 +48,14 @@ func (s *specs) get(context.Context, session.State) (sandbox.Spec, error) {
 	return s.spec, nil
 }
 
-func newHands(t *testing.T, tunes ...tune) *hands {
+func newSandboxRig(t *testing.T, tunes ...tune) *sandboxRig {
 	t.Helper()
-	return newHandsWith(t, func(d *host.Driver) sandbox.Driver { return d }, &specs{}, tunes...)
+	return newSandboxRigWith(t, func(d *host.Driver) sandbox.Driver { return d }, &specs{}, tunes...)
 }
 
-func newHandsWith(t *testing.T, wrap func(*host.Driver) sandbox.Driver, s *specs, tunes ...tune) *hands {
+func newSandboxRigWith(t *testing.T, wrap func(*host.Driver) sandbox.Driver, s *specs, tunes ...tune) *sandboxRig {
 	t.Helper()
-	h := &hands{dir: t.TempDir(), forgotten: make(chan session.ID, 100)}
+	h := &sandboxRig{dir: t.TempDir(), forgotten: make(chan session.ID, 100)}
 	program := runner(t)
 	// Shells and git shall not read, or leave anything in, the home of whoever runs the tests.
 	t.Setenv("HOME", t.TempDir())
@@ -96,10 +96,10 @@ func newHandsWith(t *testing.T, wrap func(*host.Driver) sandbox.Driver, s *specs
 }
 
 // as is a client of somebody's.
-func (h *hands) as(user string) *client.Client { return client.New(h.base, h.keys[user]) }
+func (h *sandboxRig) as(user string) *client.Client { return client.New(h.base, h.keys[user]) }
 
 // begun makes a conversation whose sandbox runs until the test ends or it is stopped.
-func (h *hands) begun() (id string, box *sandbox.Sandbox) {
+func (h *sandboxRig) begun() (id string, box *sandbox.Sandbox) {
 	h.t.Helper()
 	id = h.create(`{}`)
 	box, release, err := h.keeper.Use(h.t.Context(), session.ID(id))
@@ -111,7 +111,7 @@ func (h *hands) begun() (id string, box *sandbox.Sandbox) {
 }
 
 // stopped makes a conversation that has a workspace and was stopped.
-func (h *hands) stopped() string {
+func (h *sandboxRig) stopped() string {
 	h.t.Helper()
 	id := h.create(`{}`)
 	box, release, err := h.keeper.Use(h.t.Context(), session.ID(id))
@@ -124,7 +124,7 @@ func (h *hands) stopped() string {
 }
 
 // stop stops a conversation and waits until its sandbox is gone.
-func (h *hands) stop(id string, box *sandbox.Sandbox) {
+func (h *sandboxRig) stop(id string, box *sandbox.Sandbox) {
 	h.t.Helper()
 	if _, err := h.client.Stop(h.t.Context(), id); err != nil {
 		h.t.Fatal(err)
@@ -138,7 +138,7 @@ func (h *hands) stop(id string, box *sandbox.Sandbox) {
 }
 
 // asleep fails if the sandbox of the conversation runs.
-func (h *hands) asleep(id string) {
+func (h *sandboxRig) asleep(id string) {
 	h.t.Helper()
 	found, err := h.driver.List(h.t.Context())
 	if err != nil {
@@ -152,10 +152,10 @@ func (h *hands) asleep(id string) {
 }
 
 // path is where a file of a workspace is.
-func (h *hands) path(id, name string) string { return filepath.Join(h.dir, id, "ws", name) }
+func (h *sandboxRig) path(id, name string) string { return filepath.Join(h.dir, id, "ws", name) }
 
 // put writes a file of a workspace.
-func (h *hands) put(id, name, content string) {
+func (h *sandboxRig) put(id, name, content string) {
 	h.t.Helper()
 	at := h.path(id, name)
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
@@ -172,7 +172,7 @@ func (h *hands) put(id, name, content string) {
 	}
 }
 
-func (h *hands) link(id, name, to string) {
+func (h *sandboxRig) link(id, name, to string) {
 	h.t.Helper()
 	if err := os.Symlink(to, h.path(id, name)); err != nil {
 		h.t.Fatal(err)
@@ -181,7 +181,7 @@ func (h *hands) link(id, name, to string) {
 
 // both does something to a conversation whose sandbox runs and to one that was
 // stopped, and sees to it that looking started nothing.
-func (h *hands) both(t *testing.T, fill func(id string), look func(t *testing.T, h *hands, id string)) {
+func (h *sandboxRig) both(t *testing.T, fill func(id string), look func(t *testing.T, h *sandboxRig, id string)) {
 	t.Helper()
 	for _, state := range []string{"running", "stopped"} {
 		t.Run(state, func(t *testing.T) {

@@ -16,7 +16,7 @@ const (
 	fragmentBytes = 1 << 20  // of one answer
 	totalBytes    = 64 << 20 // of all
 	openCalls     = 10_000
-	// staleAfter is for a call whose end nobody told: its replica died.
+	// staleAfter is for a call whose end was never reported: its replica died.
 	staleAfter = 10 * time.Minute
 	// endedCalls is how many ended calls are remembered, so that a delta that
 	// comes too late (from another replica, say) does not open one again.

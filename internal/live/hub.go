@@ -41,7 +41,7 @@ type Encoder func(session.ID, session.Event) (Frame, bool, error)
 // must begin anew, or it would wait for numbers that mean something else.
 var ErrAhead = errors.New("the position is beyond the end of the conversation")
 
-// Hub implements session.Observer. Sessions that nobody follows cost nothing.
+// Hub implements session.Observer. Sessions without followers cost nothing.
 type Hub struct {
 	log      session.Log
 	encoders []Encoder // by Format
@@ -104,7 +104,7 @@ func (h *Hub) Following(id session.ID) int {
 	return n
 }
 
-// feedsOf finds the session's feeds, at most one for each format; none if nobody follows it.
+// feedsOf finds the session's feeds, at most one for each format; none if it has no followers.
 func (h *Hub) feedsOf(id session.ID) []*feed {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -172,7 +172,7 @@ type item struct {
 	shown   bool   // there is a frame
 	settles string // the model call that this event ends
 	end     bool   // nothing follows
-	shared  *item  // the one in the cache of large frames, which lives as long as somebody holds it
+	shared  *item  // the one in the cache of large frames, which lives as long as it is in use
 }
 
 // item encodes an event. False means that no reader needs to know of it.
@@ -185,7 +185,7 @@ func (d *feed) item(e session.Event) (item, bool, error) {
 	}
 	it, needed, err := d.encodeItem(e)
 	if err == nil && len(it.frame.Data) >= largeFrame {
-		mine := it // on the heap, for as long as somebody holds it
+		mine := it // on the heap, for as long as it is in use
 		shared := large.put(d.feedKey, &mine)
 		it = *shared
 		it.shared = shared
@@ -230,5 +230,5 @@ func oneLine(data []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// anyNumber pokes a feed that shall look at the log whatever it knows.
+// anyNumber makes a feed read the log again, whatever it has read.
 const anyNumber = math.MaxInt64

@@ -26,7 +26,7 @@ const (
 	maxLarge = 1024
 )
 
-// get finds a frame that somebody holds.
+// get returns a frame that is still in use.
 func (l *large) get(of feedKey, number int64) *item {
 	l.mu.Lock()
 	defer l.mu.Unlock()

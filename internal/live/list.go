@@ -34,7 +34,7 @@ type RowEncoder func(session.Row) ([]byte, error)
 
 // Lists lets readers follow the list of a user's sessions. It implements
 // session.Watcher: a row comes with the change, so nothing is read for it, and it
-// is encoded once, whoever follows. Users whom nobody follows cost nothing.
+// is encoded once for all followers. Users without followers cost nothing.
 //
 // There is no queue. A list holds the newest state of what changed lately, each
 // with the number of its publication, and a reader is a position among those: one
@@ -150,7 +150,7 @@ func (d *list) wait(at time.Duration) {
 func (d *list) release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.timer == nil { // nobody follows any more
+	if d.timer == nil { // no followers are left
 		return
 	}
 	d.timer = nil

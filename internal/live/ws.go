@@ -96,7 +96,7 @@ const keptBuffer = 4 << 10
 // wsWriter writes frames as messages.
 type wsWriter struct {
 	conn    *websocket.Conn
-	left    context.Context // ends when the client is gone: nobody will answer a ping
+	left    context.Context // ends when the client is gone and cannot answer a ping
 	timeout time.Duration
 	buf     []byte
 }

@@ -146,7 +146,7 @@ func (b *Builder) Profile(ctx context.Context, st session.State) (agent.Profile,
 	return p, err
 }
 
-// agentOf is the profile that the conversation has: that of whoever delegated it, or the user's.
+// agentOf is the profile that the conversation has: that of the delegating conversation, or the user's.
 func agentOf(st session.State, s settings.Settings) string {
 	switch {
 	case st.Created.Agent != "":

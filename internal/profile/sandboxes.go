@@ -28,7 +28,7 @@ type SandboxConfig struct {
 	Seal func(session.ID) []byte
 }
 
-// Sandboxes turns a user's settings into what the sandbox shall be.
+// Sandboxes turns a user's settings into the spec of a sandbox.
 func Sandboxes(c SandboxConfig) func(ctx context.Context, st session.State) (sandbox.Spec, error) {
 	all := c.Settings
 	environment := func(env map[string]string, s settings.Settings) map[string]string {

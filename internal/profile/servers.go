@@ -20,7 +20,7 @@ import (
 // every request that has more.
 const maxOffered = 128
 
-// foreign gives the tools of tool servers. An agent that may only read gets none, for nobody knows what they do.
+// foreign gives the tools of tool servers. A read-only agent gets none, because their effects are unknown.
 func (b *Builder) foreign(ctx context.Context, st session.State, s settings.Settings, p agent.Profile) (func(context.Context) []tool.Tool, error) {
 	if p.Agent != codeAct {
 		return nil, nil

@@ -57,7 +57,7 @@ func (m *Models) try(ctx context.Context, c llm.Config, masker *secret.Masker) a
 		out.ErrorID = &id
 		out.Checks = []api.ModelCheck{{Name: probe.Reachable, OK: &no, Message: masker.String(err.Error())}}
 		return out
-	case provider == "scripted" || provider == "cassette": // there is nobody to ask
+	case provider == "scripted" || provider == "cassette": // there is no provider to call
 		out.OK = true
 		out.Checks = []api.ModelCheck{{Name: probe.Reachable, OK: &yes, Message: "Built-in script, not a language model. It needs no key and no network."}}
 		return out

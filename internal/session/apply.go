@@ -206,7 +206,7 @@ func (s State) decided(number int64, p ApprovalGiven) State {
 	}
 	call, _ := s.call(p.ID)
 	switch s.Agent = AgentUserNo; {
-	case p.Approved && p.Late: // nobody confirmed it: the default did
+	case p.Approved && p.Late: // approved by the default, not by a person
 		s.Agent = AgentRunning
 	case p.Approved:
 		s.Agent = AgentUserYes

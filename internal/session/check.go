@@ -64,7 +64,7 @@ func (s State) Check(p Payload) error {
 		return nil
 	}
 	if s.Claim == 0 {
-		return s.no(p, "nobody has claimed the session")
+		return s.no(p, "the session is not claimed")
 	}
 	return s.checkWork(p)
 }

@@ -115,8 +115,8 @@ var rules = []rule{
 	{"the conversation is stopped", with(owned, failed), began},
 	{"", with(fresh, stopped), session.Titled{Title: "t"}},
 	{"", with(fresh, stopped), session.Deleted{}},
-	{"nobody has claimed the session", fresh, began},
-	{"nobody has claimed the session", with(owned, stopped, session.StartRequested{}), ready},
+	{"the session is not claimed", fresh, began},
+	{"the session is not claimed", with(owned, stopped, session.StartRequested{}), ready},
 	{"", with(owned, claimed), ready},
 
 	{"a turn is under way", turning, began},
@@ -205,7 +205,7 @@ var rules = []rule{
 
 	{"the model is spoken to within a turn", owned, session.Nudged{Rule: "stuck"}},
 	{"", turning, session.Nudged{Rule: "stuck"}},
-	{"nobody has claimed the session", fresh, session.Nudged{Rule: "stuck"}},
+	{"the session is not claimed", fresh, session.Nudged{Rule: "stuck"}},
 	{"", fresh, session.Recalled{Of: 2}},
 	{"", fresh, session.RecallAsked{Of: 2}},
 
@@ -219,7 +219,7 @@ var rules = []rule{
 	{"a replay goes forward until it is done", with(replaying, session.Replayed{Next: 2}), session.Replayed{Next: 1}},
 	{"a replay goes forward until it is done", with(replaying, session.Replayed{Next: 2, Done: true}), session.Replayed{Next: 3}},
 	{"the conversation is stopped", with(replaying, stopped), session.Replayed{Next: 1}},
-	{"nobody has claimed the session", payloads{recorded}, session.Replayed{Next: 1}},
+	{"the session is not claimed", payloads{recorded}, session.Replayed{Next: 1}},
 	{"", with(replaying, session.Replayed{Next: 2}), session.Replayed{Next: 2, Done: true}},
 	{"", with(replaying, session.Replayed{Next: 2}, stopped, session.StartRequested{}, claimed), session.Replayed{Next: 3}},
 
@@ -227,7 +227,7 @@ var rules = []rule{
 	{"a grant has a child and is not negative", owned, session.Granted{Child: "child", Amount: -1}},
 	{"a child is granted money once", with(owned, grant), grant},
 	{"a child is granted money once", with(owned, grant, settled), grant},
-	{"nobody has claimed the session", fresh, grant},
+	{"the session is not claimed", fresh, grant},
 	{"", with(owned, grant), session.Granted{Child: "another"}},
 	{"money is not negative", with(owned, grant), session.Settled{Child: "child", Cost: -1}},
 	{"a child is settled once", with(owned, grant, settled), settled},

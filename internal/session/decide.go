@@ -279,7 +279,7 @@ func (s State) affords(a ModelAsked, budget *Money) error {
 	return nil
 }
 
-// Untitled is true after the first turn of a conversation that nobody named.
+// Untitled is true after the first turn of a conversation that has not been renamed.
 func (s State) Untitled() bool {
 	return s.Turns == 1 && !s.Named && !s.InTurn && !s.Paused && !s.Pending() && !s.Wants() && s.Status() == Running &&
 		(s.Agent == AgentAwaitingUser || s.Agent == AgentFinished) && s.Created.Parent == "" && s.Created.Replay == ""

@@ -4,7 +4,7 @@
 // tense, with a number that grows by one. State is a pure fold of them; rules
 // are pure methods on State that return the facts to append or a refusal; and
 // every change goes through Sessions.Update, which appends at an expected
-// number and asks the rule again when somebody else was faster.
+// number and applies the rule again when another writer was faster.
 //
 // The package imports the standard library only. Stores implement Log and
 // Index; the API, the agent loop and the live readers meet nowhere but here.

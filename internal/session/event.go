@@ -51,7 +51,7 @@ type Created struct {
 	// Forked is set for a copy of another session.
 	Forked *Forked `json:"forked,omitempty"`
 	// Outside is why nothing of the repository runs unasked, whoever owns it: the
-	// session was started by somebody without write access, or for a branch of a fork.
+	// session was started by a user without write access, or for a branch of a fork.
 	Outside Outside `json:"outside,omitempty"`
 	// Trusted says that the person trusts the repository.
 	Trusted bool `json:"trusted,omitempty"`
@@ -62,7 +62,7 @@ type Outside string
 
 // The ways.
 const (
-	OutsideActor Outside = "actor" // started by somebody without write access
+	OutsideActor Outside = "actor" // started by a user without write access
 	OutsideFork  Outside = "fork"  // about a pull request from a fork
 )
 
@@ -370,7 +370,7 @@ type ApprovalGiven struct {
 	Args json.RawMessage `json:"args,omitempty"`
 	// Always is a pattern: calls that match it are not asked about any more.
 	Always string `json:"always,omitempty"`
-	// Late says that nobody answered in time.
+	// Late is true if there was no decision before the deadline.
 	Late bool `json:"late,omitempty"`
 }
 
@@ -398,7 +398,7 @@ type TurnEnded struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// PauseRequested says that the agent shall pause after the step in progress.
+// PauseRequested asks the agent to pause after the step in progress.
 type PauseRequested struct{}
 
 // Paused stops the agent between two steps; the turn goes on at Resumed or at the next message.

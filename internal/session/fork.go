@@ -16,7 +16,7 @@ type WholeLog interface {
 	AppendAll(ctx context.Context, batches []Batch) error
 }
 
-// Fork is what a copy of a session shall be.
+// Fork describes a copy of a session.
 type Fork struct {
 	// Number is the last event to be copied; 0 is all of them.
 	Number int64
@@ -115,7 +115,7 @@ func copyOf(events []Event, now State, to ID, f Fork, at time.Time) ([]Event, er
 	}
 	created.Forked = &Forked{From: now.ID, Number: last.Number, At: at}
 	created.Trigger, created.Fingerprint, created.MCP, created.Then = f.Trigger, f.Fingerprint, f.MCP, nil
-	// It is nobody's child: it has a workspace of its own, and spends its own money.
+	// The copy has no parent: it has its own workspace and its own budget.
 	created.Parent, created.Depth, created.Grant, created.Granted, created.Before = "", 0, 0, false, Totals{}
 	out := append([]Event{{Number: 1, At: events[0].At, Payload: created}}, events[1:]...)
 	st := State{ID: to}

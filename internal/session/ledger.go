@@ -7,7 +7,7 @@ import (
 )
 
 // Ledger knows what users spend, over all of their sessions and also those that
-// were deleted since. It is kept by whoever keeps the log, in the same
+// were deleted since. It is stored with the log, in the same
 // transactions, so that the two always agree. Implementations pass
 // logtest.RunLedger.
 type Ledger interface {

@@ -28,7 +28,7 @@ type Batch struct {
 	After int64
 	// Events are numbered After+1, After+2, …
 	Events []Event
-	// Row is what lists shall know of the session after the events. It travels
+	// Row is the session's row in lists after the events. It travels
 	// with them so that a store keeps log and index in one transaction without
 	// folding anything itself.
 	Row Row

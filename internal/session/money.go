@@ -68,7 +68,7 @@ func (s State) Granted(child ID) (Money, bool) {
 }
 
 // Settle ends a grant with what was spent of it. A child without one is only
-// counted, once. It needs no owner: the money was spent whoever works here.
+// counted, once. It needs no owner: the money was spent, whichever loop holds the session.
 func (s State) Settle(child ID, cost Money) ([]Payload, error) {
 	if err := s.alive(); err != nil {
 		return nil, err

@@ -96,7 +96,7 @@ type State struct {
 	ReplayDone bool
 	Spoke      int64
 
-	// written is what a call that is under way has written so far; nil if nobody knows.
+	// written is what a call that is under way has written so far; nil if it is not known.
 	written   func(call string) string
 	paid      []ID // children of the open calls that are settled
 	steps     *step
@@ -161,7 +161,7 @@ type delivery struct {
 // deliveries. Older ones are caught by the API's stored answers.
 const rememberedKeys = 256
 
-// Exists is false for the State of a session nobody created.
+// Exists is false for the State of a session that was not created.
 func (s State) Exists() bool { return s.Last > 0 }
 
 // Status is the conversation's state on the wire.
@@ -192,7 +192,7 @@ func (s State) Wants() bool {
 		return false
 	}
 	if c, ok := s.Awaiting(); ok {
-		return !c.Deadline.IsZero() // somebody must look at the clock
+		return !c.Deadline.IsZero() // the loop must wait for the deadline
 	}
 	// A replay that ended in an error waits, as every turn does that did.
 	return s.InTurn || s.Pending() || s.Again || s.Replaying() && s.ErrorID == "" || s.Checkout != nil && s.Unprepared()
@@ -263,7 +263,7 @@ func (s State) splits(from, to int64) bool {
 	return false
 }
 
-// Row is what lists shall know.
+// Row is the session's row in lists.
 func (s State) Row() Row {
 	return Row{
 		ID: s.ID, Owner: s.Owner, Title: s.Title, Status: s.Status(), Agent: s.Agent, ErrorID: s.ErrorID, Reason: s.Reason,

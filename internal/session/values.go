@@ -68,7 +68,7 @@ const (
 	FailedRun Outcome = "failed"    // the tool says no; the model can learn from it
 	Cancelled Outcome = "cancelled" // stopped or paused before it ended
 	Rejected  Outcome = "rejected"  // the person did not approve
-	Unknown   Outcome = "unknown"   // the sandbox is gone, nobody can tell
+	Unknown   Outcome = "unknown"   // the sandbox is gone, and the result with it
 )
 
 // AgentState is what the agent is doing, in the words that clients know.

@@ -20,7 +20,7 @@ const recordTime = time.Minute
 // Copy makes the workspace of a new session a copy of another's as it is now, and
 // then has store make the session. If the other has none yet, nor has the new one.
 //
-// Until the session exists its workspace belongs to nobody, so whatever ends this
+// Until the session exists, its workspace has no owner, so whatever ends this
 // on the way, also the death of the server, leaves something that Sweep sets aside.
 func (k *Keeper) Copy(ctx context.Context, from, to session.ID, store func(context.Context) error) error {
 	p, err := k.enter(to)

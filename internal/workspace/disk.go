@@ -225,7 +225,7 @@ func (k *Keeper) watchDisk(p *place, box *sandbox.Sandbox, limit int64) {
 	}
 }
 
-// space is what is left on the disk of the workspaces, nothing if nobody knows.
+// space is what is left on the disk of the workspaces, zero if it is unknown.
 func (k *Keeper) space() sandbox.Space {
 	if s, ok := k.Driver.(sandbox.Spacer); ok {
 		if now, err := s.Space(); err == nil {

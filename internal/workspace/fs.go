@@ -180,7 +180,7 @@ func (f *viewFile) Read(b []byte) (int, error) {
 
 func (f *viewFile) Close() error { f.closed = true; return nil }
 
-// into is what is left of somebody's buffer.
+// into is what is left of the caller's buffer.
 type into []byte
 
 func (i *into) Write(b []byte) (int, error) {

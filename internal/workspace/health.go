@@ -71,7 +71,7 @@ func (k *Keeper) endSilent(p *place, box *sandbox.Sandbox, h sandbox.Handle) {
 	if err := k.Driver.Stop(ctx, h); err != nil && k.ctx.Err() == nil {
 		k.Logger.Error("cannot stop a sandbox that does not respond", "session", p.id, "error", err)
 	}
-	_ = box.Close() // whoever waits for an answer learns that it is lost
+	_ = box.Close() // pending calls fail: their answers are lost
 }
 
 // endCrowded ends what runs in a sandbox that can start no process any more.

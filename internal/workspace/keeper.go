@@ -20,7 +20,7 @@ type Config struct {
 	Name     string
 	Sessions *session.Sessions
 	Index    session.Index
-	// Spec says what a session's sandbox shall be. Its ID is filled in.
+	// Spec returns the spec of a session's sandbox. The Keeper fills in its ID.
 	Spec func(ctx context.Context, st session.State) (sandbox.Spec, error)
 	// Prepare brings into a sandbox what the session needs before anybody works in
 	// it, such as its repository; nil does nothing. It is called each time a sandbox
@@ -60,7 +60,7 @@ type Keeper struct {
 	closed bool
 }
 
-// place is one session's sandbox while somebody uses it or it runs.
+// place is one session's sandbox while it is in use or running.
 type place struct {
 	id session.ID
 	// turn is held while the sandbox is started, stopped or attached to.
@@ -84,7 +84,7 @@ type place struct {
 	restarts []time.Time
 }
 
-// New makes a Keeper. Run does the work that nobody waits for.
+// New returns a Keeper. Run does its background work.
 func New(c Config) *Keeper {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -395,7 +395,7 @@ func (k *Keeper) record(ctx context.Context, st session.State, was, now stored) 
 		return err
 	}
 	_, err = k.Sessions.Update(ctx, st.ID, func(s session.State) ([]session.Payload, error) {
-		if s.Claim == 0 { // nobody works on it: a person looks in, and the sandbox is found by its name
+		if s.Claim == 0 { // not claimed: a user opened it, and the sandbox is found by its name
 			return nil, nil
 		}
 		ready, err := s.Prepared(s.Claim, session.WorkspaceReady{Handle: handle})
@@ -473,7 +473,7 @@ func (k *Keeper) drop(p *place, box *sandbox.Sandbox) {
 	}
 }
 
-// note tells people something about a session that somebody works on.
+// note adds a notice for the user to a claimed session.
 func (k *Keeper) note(id session.ID, n session.Noted) {
 	_, err := k.Sessions.Update(k.ctx, id, func(s session.State) ([]session.Payload, error) {
 		if s.Claim == 0 || s.Deleted {

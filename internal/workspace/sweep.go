@@ -36,14 +36,14 @@ func (k *Keeper) Wake(id session.ID) {
 }
 
 const (
-	// sweepEvery is how often to look for what nobody needs.
+	// sweepEvery is how often to look for unused sandboxes and workspaces.
 	sweepEvery = time.Minute
 	// endTime is how long ending a sandbox may take.
 	endTime = 2 * time.Minute
 )
 
 // Run keeps house until ctx ends. Sandboxes are left running: the next server
-// finds them. One sandbox that does not answer holds up nobody but itself.
+// finds them. A sandbox that does not answer delays no other.
 func (k *Keeper) Run(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
@@ -153,7 +153,7 @@ func (k *Keeper) stop(ctx context.Context, id session.ID, runs bool) error {
 	}
 	k.mu.Lock()
 	box, others, since := p.box, p.users > 1, p.since
-	if box == nil && !runs || others && since >= st.Halt { // somebody looks into a stopped workspace
+	if box == nil && !runs || others && since >= st.Halt { // a stopped workspace is being read
 		k.mu.Unlock()
 		return nil
 	}
@@ -221,7 +221,7 @@ func (k *Keeper) leaveQuietly(p *place) {
 	}
 }
 
-// Sweep ends what nobody needs: sandboxes of stopped sessions and workspaces of
+// Sweep removes what is unused: sandboxes of stopped sessions and workspaces of
 // deleted ones. Workspaces of sessions that are not known are set aside.
 func (k *Keeper) Sweep(ctx context.Context) {
 	found, err := k.Driver.List(ctx)

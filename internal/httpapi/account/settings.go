@@ -35,7 +35,7 @@ func (d *Handlers) viewSettings(ctx context.Context, user string, s settings.Set
 	}
 	e, err := d.Gate.Email(ctx, user)
 	switch {
-	case errors.Is(err, access.ErrNotFound): // a user whom nobody vouches for
+	case errors.Is(err, access.ErrNotFound): // a user without an identity provider
 		view.EmailVerified = nil
 	case err != nil:
 		return api.Settings{}, err

@@ -53,7 +53,7 @@ func (d *Handlers) getUsage(ctx context.Context, c *rest.Call, q usageQuery, _ r
 	return out, nil
 }
 
-// mayAskAbout tells nobody but admins who else there is.
+// mayAskAbout reveals only to admins which users exist.
 func (d *Handlers) mayAskAbout(ctx context.Context, c *rest.Call, user string) error {
 	if !c.Who.Admin {
 		return rest.Fail(http.StatusForbidden, api.CodeForbidden, "Only an admin key can get the usage of other users.")

@@ -100,7 +100,7 @@ func (d *Handlers) verifyEmail(ctx context.Context, user, address string) error 
 	}
 	return d.Settings.Change(ctx, user, func(s *settings.Settings) error {
 		has := rest.Deref(s.Email)
-		if has == "" { // the provider's, which nobody but the provider changes
+		if has == "" { // the provider's, which only the provider changes
 			has = rest.Deref(view.Email)
 		}
 		if address != "" && !strings.EqualFold(address, has) {

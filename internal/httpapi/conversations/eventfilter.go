@@ -19,7 +19,7 @@ const aboutEvents = "Filters are applied before pagination: limit counts matchin
 	"A type is the value of action or observation, such as run or agent_state_changed, or with format=deckhand the value of kind. An imported event is also found by the kinds and tools of the events in its as. " +
 	"Dates without a time zone are UTC; a date without a time means the start of the day."
 
-// eventFilter says which events of a conversation somebody wants.
+// eventFilter selects events of a conversation.
 type eventFilter struct {
 	query            []byte // in lower case
 	include, exclude []string

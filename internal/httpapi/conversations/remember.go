@@ -17,7 +17,7 @@ import (
 
 const aboutRemember = "The prompt is written by your model from the events around the given event. If the model is not available, the prompt is assembled from these events."
 
-// What is shown of the events around the one that shall be remembered.
+// Limits for the events around the one to remember.
 const (
 	rememberBefore = 4
 	rememberAfter  = 5

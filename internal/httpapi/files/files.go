@@ -24,7 +24,7 @@ type listFilesQuery struct {
 	Path string `query:"path" maxLength:"12288" doc:"Folder, relative to the workspace. Default: the workspace itself."`
 }
 
-// unlisted are names that nobody looks for in a list. Those of folders end with a slash.
+// unlisted are names that file lists omit. Those of folders end with a slash.
 var unlisted = map[string]bool{".git/": true, ".DS_Store": true, "node_modules/": true, "__pycache__/": true, "lost+found/": true, ".vscode/": true}
 
 func (d *Handlers) listFiles(ctx context.Context, c *rest.Call, q listFilesQuery, _ rest.None) ([]string, error) {

@@ -16,7 +16,7 @@ const aboutSaveFile = "The file is replaced atomically and keeps its permissions
 	"With an etag from select-file, the file is replaced only if its content has not changed since; with a null etag, the file is created only if it does not exist. Otherwise nothing is written and the response is a 409. " +
 	"The request is limited to 16 MiB. Starts the sandbox if needed. " + aboutPaths
 
-// saveFile writes a file of the workspace, unless somebody else did meanwhile.
+// saveFile writes a workspace file, unless it has changed since it was read.
 func (d *Handlers) saveFile(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SaveFile) (api.SavedFile, error) {
 	file, err := inWorkspace("path", b.Path)
 	if err != nil {

@@ -129,7 +129,7 @@ func (u *upload) run(ctx context.Context, w http.ResponseWriter) error {
 	return nil
 }
 
-// undo removes what was stored: whoever sends it again shall not find it twice.
+// undo removes what was stored, so that a retry does not store it twice.
 func (u *upload) undo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

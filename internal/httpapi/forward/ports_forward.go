@@ -112,7 +112,7 @@ func (d *Handlers) outgoing(p *httputil.ProxyRequest) {
 	}
 }
 
-// Incoming lets our pages show the application's in a frame, and nobody else's. An
+// Incoming allows only Deckhand's pages to show the application's in a frame. An
 // address is a permission, so it is not told to the sites that a page links to.
 func (d *Handlers) Incoming(res *http.Response) error {
 	h := res.Header
@@ -186,7 +186,7 @@ func (d *Handlers) unreached(w http.ResponseWriter, r *http.Request, err error) 
 		status, text = http.StatusNotFound, "Unknown host name. The conversation may have been deleted; otherwise get its current URLs from web-hosts."
 	case errors.Is(err, fs.ErrNotExist):
 		text = "No process in the sandbox listens on this port."
-	case errors.Is(err, context.Canceled): // nobody is there to read it
+	case errors.Is(err, context.Canceled): // the client is gone
 	default:
 		d.Logger.Debug("sandbox port did not respond", "error", err)
 	}

@@ -192,7 +192,7 @@ func refusal(verdicts []verdict) error {
 }
 
 // CheckTokens tries the tokens in a settings update. Wrong ones are refused; a
-// provider that does not answer keeps nobody from storing settings.
+// provider that does not answer does not prevent storing settings.
 func (d *Handlers) CheckTokens(ctx context.Context, user string, in api.SettingsInput) (notes []string, err error) {
 	verdicts, err := d.verifyTokens(ctx, user, in, noteTime)
 	if err != nil {

@@ -112,7 +112,7 @@ func (d *Handlers) allBranches(ctx context.Context, c *rest.Call, q branchQuery)
 	return out, nil
 }
 
-// branches asks whoever has the repository.
+// branches asks the provider that has the repository.
 func (d *Handlers) branches(ctx context.Context, c *rest.Call, provider, missing, repository string, q gitprovider.BranchQuery) (gitprovider.Branches, error) {
 	if err := checkRepository("query", "repository", repository); err != nil {
 		return gitprovider.Branches{}, err

@@ -23,7 +23,7 @@ const (
 	aboutRepositories = "Without selected_provider, returns the first page of each provider. " + aboutSeveral
 )
 
-// What is said when there is nobody to ask. Clients know these texts.
+// Errors without a stored token. Clients know these texts.
 const (
 	NeedToken  = "Git provider token required. (such as GitHub)."
 	NeedSearch = "Git provider token required."
@@ -130,7 +130,7 @@ func (d *Handlers) failed(ctx context.Context, c *rest.Call, all []forge, errs [
 		if err == nil {
 			continue
 		}
-		if ctx.Err() != nil { // whoever asked has left
+		if ctx.Err() != nil { // the client has disconnected
 			return ctx.Err()
 		}
 		name := all[i].name

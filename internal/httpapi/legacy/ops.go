@@ -28,7 +28,7 @@ func (d *Handlers) setExperiment(ctx context.Context, c *rest.Call, p rest.InCon
 	return false, err
 }
 
-// authenticate has nothing to do: whoever gets here was let in.
+// authenticate has nothing to do: the key was checked before.
 func (*Handlers) authenticate(_ context.Context, _ *rest.Call, _ rest.None, _ rest.None) (api.Done, error) {
 	return api.Done{Message: "User authenticated"}, nil
 }

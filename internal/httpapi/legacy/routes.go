@@ -69,7 +69,7 @@ type Handlers struct {
 	Logger    *slog.Logger
 	// Frames are the sources of what a front end may show in a frame.
 	Frames string
-	// Used is called when somebody does something over a socket.
+	// Used is called when a client acts over a socket.
 	Used func()
 	// Identify finds out who asks for a page, and whether they may.
 	Identify func(w http.ResponseWriter, r *http.Request) *rest.Fault

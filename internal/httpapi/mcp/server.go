@@ -38,7 +38,7 @@ func (d *Handlers) serveOwnMCP(w http.ResponseWriter, req *http.Request, c *rest
 	in := req.Clone(context.WithValue(ctx, visitKey{}, &visit{api: d, call: c, ctx: ctx}))
 	in.Body, in.ContentLength = io.NopCloser(bytes.NewReader(c.Raw)), int64(len(c.Raw))
 	in.Header.Set("Content-Type", "application/json")
-	in.Header.Set("Accept", "application/json, text/event-stream") // whoever can read one of them can read our answer
+	in.Header.Set("Accept", "application/json, text/event-stream") // clients that accept either can read the answer
 	held := rest.NewHeldAnswer(http.Header{})
 	held.Status = http.StatusOK
 	ownHandler().ServeHTTP(held, in)

@@ -157,7 +157,7 @@ func (v *visit) listen(ctx context.Context, st session.State) error {
 	return nil
 }
 
-// settled is true when the agent does nothing until somebody does something.
+// settled is true when the agent waits for input.
 func settled(st session.State) bool {
 	switch {
 	case st.Deleted, st.Stopped, st.Failed, st.Paused, st.Agent == session.AgentAwaitingYes:

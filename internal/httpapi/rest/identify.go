@@ -127,7 +127,7 @@ func (g *Guard) Identify(h http.Header, r *http.Request) (*Call, *Fault) {
 		c.Bearer = bearer
 		c.Who, err = g.gate.Authenticate(r.Context(), key)
 		if c.Who.Page && !strings.HasPrefix(r.URL.Path, "/api/conversations/") {
-			err = access.ErrUnauthorized // a page may read this key, and whoever reads it shall not get far
+			err = access.ErrUnauthorized // pages can read this key, so it is limited to conversations
 		}
 	default:
 		c.Browser = true

@@ -62,7 +62,7 @@ const strangers = "\x00"
 // Deliverers is where those who deliver webhooks are counted together, among the strangers.
 const Deliverers = strangers + "webhooks\x00"
 
-// Stranger is the name under which somebody without a key is counted. No user has such a name.
+// Stranger is the name under which requests without a key are counted. No user has such a name.
 func Stranger(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

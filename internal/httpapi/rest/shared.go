@@ -55,7 +55,7 @@ func RootOf(r *http.Request) string {
 	return "./"
 }
 
-// KeyForm is what a key looks like, for when somebody writes one where its id belongs.
+// KeyForm matches keys, to recognize a key sent in place of its ID.
 var KeyForm = regexp.MustCompile(`dh_[A-Za-z0-9_-]{43}|dhp_[A-Za-z0-9_.-]{43,}`)
 
 // LocalDomain is the domain of a server that only this machine reaches.

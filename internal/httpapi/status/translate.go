@@ -35,7 +35,7 @@ func OfRefusal(r *usecase.Refusal) *rest.Fault {
 }
 
 // Of is the one table from errors to statuses. What it does not know is
-// "internal": logged in full where it is caught, told to nobody.
+// "internal": logged in full where it is caught, and not shown to clients.
 func Of(err error) *rest.Fault {
 	var f *rest.Fault
 	var argument *access.InvalidError
