@@ -215,13 +215,7 @@ func TestUpgrade(t *testing.T) {
 
 	g.want("GET", id, "", http.StatusBadRequest, saysRequest)
 	g.want("POST", id, hello, http.StatusBadRequest, saysRequest)
-	second, err := g.dial(socketQuery(id))
-	if err != nil {
-		t.Fatalf("a second WebSocket is not opened: %v", err)
-	}
-	if _, _, err := second.conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
-		t.Errorf("a second WebSocket is not closed: %v", err)
-	}
+	g.socket(socketQuery(id)).wantEnd(websocket.StatusNormalClosure) // a second one is opened and closed
 	s.write("4still here")
 	s.want("4still here")
 }

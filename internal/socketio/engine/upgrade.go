@@ -21,14 +21,8 @@ func (c *Conn) serveUpgrade(w http.ResponseWriter, r *http.Request) {
 		badRequest.answer(w)
 		return
 	}
-	if c.upgraded() { // the protocol has a second one opened and closed
-		if ws, err := accept(w, r); err == nil {
-			ws.goodbye(websocket.StatusNormalClosure)
-		}
-		return
-	}
 	if !c.beginProbe() {
-		badRequest.answer(w)
+		c.turnAway(w, r)
 		return
 	}
 	ws, err := accept(w, r)
@@ -73,11 +67,20 @@ func (c *Conn) probe(ws *wire) error {
 	return c.changeOver(ws)
 }
 
-// upgraded reports whether the connection is open and has its WebSocket.
-func (c *Conn) upgraded() bool {
+// turnAway answers a second WebSocket: the protocol has it opened and closed. One on
+// trial counts as the first, for the client may have said that it changes over
+// without our having read it.
+func (c *Conn) turnAway(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ws != nil && c.state == isOpen
+	open := c.state == isOpen
+	c.mu.Unlock()
+	if !open {
+		badRequest.answer(w)
+		return
+	}
+	if ws, err := accept(w, r); err == nil {
+		ws.goodbye(websocket.StatusNormalClosure)
+	}
 }
 
 // beginProbe reports whether a WebSocket may be tried. There is one at a time.
