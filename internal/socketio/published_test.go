@@ -14,8 +14,8 @@ import (
 )
 
 // The test suites that the protocols' authors publish, run unchanged but for the
-// address: DECKHAND_PROTOCOL_SUITES names a folder with the repositories
-// engine.io-protocol and socket.io-protocol, each after npm install in test-suite.
+// address: DECKHAND_PROTOCOL_SUITES names a clone of the socket.io repository, after
+// npm ci in the folder of each suite.
 func TestPublishedSuites(t *testing.T) {
 	folder := os.Getenv("DECKHAND_PROTOCOL_SUITES")
 	if folder == "" {
@@ -35,12 +35,12 @@ func TestPublishedSuites(t *testing.T) {
 		http.Handler
 		Close()
 	}{
-		"engine.io": echoes,
-		"socket.io": New(Options{Engine: pace}, map[string]Handler{"/": echo, "/custom": echo}),
+		"engine.io-protocol/v4-test-suite": echoes,
+		"socket.io-protocol/v5-test-suite": New(Options{Engine: pace}, map[string]Handler{"/": echo, "/custom": echo}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := start(t, handler)
-			dir := filepath.Join(folder, name+"-protocol", "test-suite")
+			dir := filepath.Join(folder, "docs", filepath.FromSlash(name))
 			suite, err := os.ReadFile(filepath.Join(dir, "test-suite.js"))
 			if err != nil {
 				t.Fatal(err)
