@@ -19,5 +19,7 @@ export default defineConfig({
   server: {
     proxy: { "/api": "http://127.0.0.1:3000", "/server_info": "http://127.0.0.1:3000" },
   },
-  test: { include: ["src/**/*.test.ts"] },
+  // Components are rendered in tests with the half of Svelte that runs in a browser.
+  resolve: process.env.VITEST ? { conditions: ["browser"] } : undefined,
+  test: { include: ["src/**/*.test.ts"], setupFiles: ["src/testing/setup.ts"] },
 });
