@@ -1,0 +1,147 @@
+// @vitest-environment jsdom
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+
+import type { Event, EventOf } from "../lib/events";
+import { all, click, render, server, soon, the, words } from "../testing/page";
+import Entry from "./Entry.svelte";
+import { Talk } from "./talk.svelte";
+
+let talk: Talk;
+beforeEach(() => (talk = new Talk("c1")));
+afterEach(() => talk.close());
+
+const event = <K extends Event["kind"]>(id: number, kind: K, payload: EventOf<K>["payload"]) => ({ id, kind, time: `2026-01-02T15:04:0${id}.000000Z`, payload }) as Event;
+const called = (name: string, args: object, more = {}) => event(1, "tool_called", { id: "call_1", name, args, risk: -1, answer: 0, totals: {}, ...more });
+const returned = (name: string, more: object) => event(3, "tool_returned", { id: "call_1", name, cause: 1, outcome: "ok", ...more });
+
+/** show renders what the page makes of events. */
+function show(...events: Event[]): void {
+  for (const e of events) talk.log.add(e);
+  for (const item of talk.log.items) render(Entry, { item, talk });
+}
+
+describe("a message", () => {
+  it("of the person is shown under its heading, with its files", () => {
+    show(event(1, "user_said", { text: "Fix **this**", files: ["/workspace/notes.txt"] }));
+    expect(the("heading", "You")).toBeTruthy();
+    expect(document.querySelector("strong")?.textContent).toBe("this");
+    expect(words(the("listitem"))).toBe("notes.txt");
+    expect(words()).not.toContain("Queued");
+  });
+
+  it("of the person is marked while it is queued", () => {
+    talk.waiting = [{ event_id: 1, content: "Fix", image_urls: null, said_at: "" }];
+    show(event(1, "user_said", { text: "Fix" }));
+    expect(words()).toContain("Queued");
+  });
+
+  it("of the agent is markdown, without anything that runs", () => {
+    show(event(1, "model_answered", { call: "c1", text: "See `a.go`.\n\n<img src=x onerror=alert(1)><script>alert(1)</" + "script>", usage: {}, totals: {} }));
+    expect(the("heading", "Agent")).toBeTruthy();
+    expect(document.querySelector("code")?.textContent).toBe("a.go");
+    expect(document.querySelector("script, [onerror]")).toBeNull();
+  });
+
+  it("can be forked from", async () => {
+    server.on("POST /api/conversations/c1/fork", () => ({ conversation_id: "c2" }));
+    show(event(4, "user_said", { text: "Fix" }));
+    click(the("button", "Message actions"));
+    expect(all("menuitem").map((m) => words(m))).toEqual(["Copy text", "Fork from here"]);
+    click(the("menuitem", "Fork from here"));
+    await soon(() => expect(server.to("POST /api/conversations/c1/fork")).toEqual([{ event_id: 4, title: null }]));
+    await soon(() => expect(location.pathname).toBe("/conversations/c2"));
+  });
+});
+
+describe("a command", () => {
+  it("shows its output, its exit code and how long it took", () => {
+    show(called("execute_bash", { command: "make" }), returned("execute_bash", { output: "all \u001b[31mgood\u001b[0m\n", details: { exit_code: 0 } }));
+    const card = the("region", "Command make");
+    expect(document.querySelector('pre[aria-label="Output"]')!.textContent).toBe("all good\n");
+    expect(words(card)).toContain("exit code 0");
+    expect(words(card)).toContain("2 s");
+    expect(words(card)).not.toContain("Running");
+  });
+
+  it("says that it failed", () => {
+    show(called("execute_bash", { command: "make" }), returned("execute_bash", { outcome: "failed", output: "no rule", details: { exit_code: 2 } }));
+    expect(words(the("region", "Command make"))).toMatch(/exit code 2.*no rule/);
+  });
+
+  it("that runs shows what it printed so far", () => {
+    show(called("execute_bash", { command: "make" }));
+    talk.log.delta({ call: "call_1", offset: 0, text: "compiling" });
+    render(Entry, { item: talk.log.items[0]!, talk });
+    const card = all("region", "Command make")[1]!;
+    expect(words(card)).toContain("Running");
+    expect(words(card)).toContain("compiling");
+  });
+
+  it("that waits for the person says so, with its risk", () => {
+    show(called("execute_bash", { command: "rm x" }, { awaits: true, risk: 2 }));
+    expect(words(the("region", "Command rm x"))).toMatch(/High risk.*Needs approval/);
+  });
+
+  it("folds long output, and its head closes it", () => {
+    const lines = Array.from({ length: 40 }, (_, i) => `line ${i + 1}.`);
+    show(called("execute_bash", { command: "make" }), returned("execute_bash", { output: lines.join("\n"), details: { exit_code: 0 } }));
+    const card = the("region", "Command make");
+    expect(words(card)).not.toContain("line 20.");
+    expect(words(card)).toContain("line 40.");
+    click(the("button", "Show 26 more lines"));
+    expect(words(card)).toContain("line 20.");
+    click(the("button", /^Command make/));
+    expect(words(card)).not.toContain("line 40.");
+  });
+});
+
+describe("an edit", () => {
+  const args = { command: "str_replace", path: "/w/a.txt", old_str: "one", new_str: "two" };
+
+  it("shows its difference, and how many lines changed", () => {
+    show(called("str_replace_editor", args), returned("str_replace_editor", { output: "done", details: { path: "/w/a.txt", prev_exist: true, old_content: "zero\none\n", new_content: "zero\ntwo\n" } }));
+    const card = the("region", "Edited /w/a.txt");
+    expect(words(card)).toContain("+1 −1");
+    const rows = all("row", undefined, the("group", "File changes")).map((r) => words(r));
+    expect(rows).toContainEqual(expect.stringMatching(/Removed:.*one$/));
+    expect(rows).toContainEqual(expect.stringMatching(/Added:.*two$/));
+  });
+
+  it("says when a file was created", () => {
+    show(called("str_replace_editor", { command: "create", path: "/w/b.txt", file_text: "new" }), returned("str_replace_editor", { output: "done", details: { path: "/w/b.txt", prev_exist: false, old_content: "", new_content: "new" } }));
+    expect(words(the("region", "Created /w/b.txt"))).toContain("Added:+new");
+  });
+
+  it("that failed says why, and claims no change", () => {
+    show(called("str_replace_editor", args), returned("str_replace_editor", { outcome: "failed", output: "old_str is not in the file" }));
+    const card = the("region", "Could not edit /w/a.txt");
+    expect(words(card)).toContain("old_str is not in the file");
+    expect(words(card)).not.toContain("+1");
+    expect(all("group", "File changes")).toEqual([]);
+  });
+});
+
+describe("a notice", () => {
+  it("of a failure is an alert with the reason", () => {
+    show(event(1, "noted", { error: true, message: "The model did not answer." } as EventOf<"noted">["payload"]));
+    expect(words(the("alert"))).toContain("Failed: The model did not answer.");
+    expect(the("button", "Copy")).toBeTruthy();
+  });
+
+  it("of a turn that failed gives the reason", () => {
+    show(event(1, "turn_ended", { up_to: 0, state: "error", reason: "The key was refused." }));
+    expect(words(the("alert"))).toContain("Failed: The key was refused.");
+  });
+
+  it("of a pause is none", () => {
+    show(event(1, "paused", {}));
+    expect(words()).toContain("Paused");
+    expect(all("alert")).toEqual([]);
+  });
+
+  it("with a long text shows it when it is opened", () => {
+    show(event(1, "briefed", { prompt: "You are an agent." } as EventOf<"briefed">["payload"]));
+    expect(words(the("group"))).toContain("System prompt");
+    expect(words()).not.toContain("You are an agent.");
+  });
+});
