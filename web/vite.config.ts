@@ -1,9 +1,16 @@
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import tailwindcss from "@tailwindcss/vite";
+import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
+// Tests render components with the half of Svelte that runs in a browser.
+const inTests: Plugin = {
+  name: "browser-in-tests",
+  config: (_, { mode }) => (mode === "test" ? { resolve: { conditions: ["browser"] } } : undefined),
+};
+
 export default defineConfig({
-  plugins: [svelte(), tailwindcss()],
+  plugins: [svelte(), tailwindcss(), inTests],
   // Addresses are relative to the page's <base>, which the server sets, so that the
   // same files work at the root and behind a proxy under a path.
   base: "./",
@@ -19,7 +26,5 @@ export default defineConfig({
   server: {
     proxy: { "/api": "http://127.0.0.1:3000", "/server_info": "http://127.0.0.1:3000" },
   },
-  // Components are rendered in tests with the half of Svelte that runs in a browser.
-  resolve: process.env.VITEST ? { conditions: ["browser"] } : undefined,
   test: { include: ["src/**/*.test.ts"], setupFiles: ["src/testing/setup.ts"] },
 });
