@@ -11,7 +11,7 @@ beforeEach(() => (talk = new Talk("c1")));
 afterEach(() => talk.close());
 
 const event = <K extends Event["kind"]>(id: number, kind: K, payload: EventOf<K>["payload"]) => ({ id, kind, time: `2026-01-02T15:04:0${id}.000000Z`, payload }) as Event;
-const called = (name: string, args: object, more = {}) => event(1, "tool_called", { id: "call_1", name, args, risk: -1, answer: 0, totals: {}, ...more });
+const called = (name: string, args: object, more = {}) => event(1, "tool_called", { id: "call_1", name, args, risk: -1, answer: 0, totals: {}, display: { content: "plain", main: "", title: name }, ...more });
 const returned = (name: string, more: object) => event(3, "tool_returned", { id: "call_1", name, cause: 1, outcome: "ok", ...more });
 
 /** show renders what the page makes of events. */

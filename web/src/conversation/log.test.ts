@@ -8,7 +8,7 @@ const at = "2026-01-02T15:04:05.000000Z";
 const event = <K extends Event["kind"]>(id: number, kind: K, payload: EventOf<K>["payload"], time = at) => ({ id, kind, time, payload }) as Event;
 const said = (id: number, text: string) => event(id, "user_said", { text });
 const answered = (id: number, text: string, totals = {}) => event(id, "model_answered", { call: `c${id}`, text, usage: {}, totals });
-const called = (id: number, name: string, args: object, more = {}) => event(id, "tool_called", { id: `call_${id}`, name, args, risk: -1, answer: 0, totals: {}, ...more });
+const called = (id: number, name: string, args: object, more = {}) => event(id, "tool_called", { id: `call_${id}`, name, args, risk: -1, answer: 0, totals: {}, display: { content: "plain", main: "", title: name }, ...more });
 const returned = (id: number, cause: number, name: string, more = {}) => event(id, "tool_returned", { id: `call_${cause}`, name, cause, outcome: "ok", ...more });
 const run = (id: number, command: string, more = {}) => called(id, "execute_bash", { command }, more);
 const ran = (id: number, cause: number, output: string) => returned(id, cause, "execute_bash", { output, details: { exit_code: 0 } });
