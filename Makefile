@@ -160,7 +160,7 @@ pictures: build ## docs/pictures, as the pages look now
 	$(call say,pictures: every page)
 	@scripts/pictures
 
-lint: web ## gofmt, vet, staticcheck, govulncheck, types of the page
+lint: web ## gofmt, vet, staticcheck, govulncheck; types, prettier and eslint of the page
 	$(call say,lint: gofmt)
 	@unformatted=$$($(GOFILES) -print0 | xargs -0 gofmt -l); \
 		if [ -n "$$unformatted" ]; then echo 'not formatted, run make fmt:'; echo "$$unformatted"; exit 1; fi
@@ -173,7 +173,8 @@ lint: web ## gofmt, vet, staticcheck, govulncheck, types of the page
 	$(call say,lint: govulncheck)
 	@$(STATIC) scripts/vuln || test $$? = 3
 	$(call say,lint: the web page)
-	@if test -e web/node_modules/.deckhand-lock; then cd web && npm run --silent check; fi
+	@if test -e web/node_modules/.deckhand-lock; then cd web; npm run --silent check; npm run --silent lint; \
+		else echo 'THE WEB PAGE IS NOT CHECKED: install Node.js 20 or newer and run make web'; test "$${CI:-}" != true; fi
 
 vuln: ## known vulnerabilities in Go modules and npm packages; fails on a finding
 	@code=0; $(STATIC) scripts/vuln || code=$$?; scripts/vuln-web || code=$$?; exit $$code
