@@ -37,10 +37,16 @@ function from(here, there) {
   return way === "" || way === "." ? "./" : there === "" ? way + "/" : way;
 }
 
-const exists = (file) => stat(join(root, file)).then(() => true, () => false);
+const exists = (file) =>
+  stat(join(root, file)).then(
+    () => true,
+    () => false,
+  );
 
 async function files() {
-  const docs = (await readdir(join(root, "docs"), { recursive: true })).filter((f) => f.endsWith(".md")).map((f) => "docs/" + f.split("\\").join("/"));
+  const docs = (await readdir(join(root, "docs"), { recursive: true }))
+    .filter((f) => f.endsWith(".md"))
+    .map((f) => "docs/" + f.split("\\").join("/"));
   return [...Object.keys(beside), ...docs].sort();
 }
 
@@ -118,7 +124,8 @@ const broken = pages.filter((p) => p.file !== first && !named(p)).map((p) => `${
 for (const p of pages) {
   for (const { to, anchor, href } of p.links) {
     const found = byFile.get(to);
-    if (!(found || (!to.endsWith(".md") && (await exists(to)))) || (anchor && found && !found.anchors.has(anchor))) broken.push(`${p.file}: ${href}`);
+    if (!(found || (!to.endsWith(".md") && (await exists(to)))) || (anchor && found && !found.anchors.has(anchor)))
+      broken.push(`${p.file}: ${href}`);
   }
   for (const picture of p.pictures) if (!(await exists(picture))) broken.push(`${p.file}: ${picture}`);
 }
@@ -128,7 +135,12 @@ if (broken.length > 0) throw new Error(`links that lead nowhere, or are missing:
 function found({ here, title, body }) {
   return body.split(/(?=<h[234] id=)/).map((piece) => {
     const [, id, heading] = /^<h[234] id="([^"]*)">(.*?)<\/h[234]>/s.exec(piece) ?? [];
-    return { path: here + (id ? "#" + id : ""), title, heading: heading ? words(heading) : "", text: words(piece.replace(/^<h\d[^>]*>.*?<\/h\d>/s, "")) };
+    return {
+      path: here + (id ? "#" + id : ""),
+      title,
+      heading: heading ? words(heading) : "",
+      text: words(piece.replace(/^<h\d[^>]*>.*?<\/h\d>/s, "")),
+    };
   });
 }
 
@@ -138,11 +150,18 @@ for (const p of pages) {
   await writeFile(file, p.body);
 }
 await mkdir(join(out, "pictures"), { recursive: true });
-for (const picture of new Set(pages.flatMap((p) => p.pictures))) await cp(join(root, picture), join(out, "pictures", posix.basename(picture)));
+for (const picture of new Set(pages.flatMap((p) => p.pictures)))
+  await cp(join(root, picture), join(out, "pictures", posix.basename(picture)));
 
 const entry = (p) => (indexOf(p.file) === first ? p : byFile.get(indexOf(p.file)));
 const rank = (p) => index.findIndex((l) => l.to === entry(p).file);
 pages.sort((a, b) => rank(a) - rank(b) || (entry(a) === a ? -1 : entry(b) === b ? 1 : a.file.localeCompare(b.file)));
-const contents = pages.map((p) => ({ path: p.here, title: p.title, part: index[rank(p)]?.part ?? "", sections: p.sections, ...(entry(p) !== p && { within: entry(p).here }) }));
+const contents = pages.map((p) => ({
+  path: p.here,
+  title: p.title,
+  part: index[rank(p)]?.part ?? "",
+  sections: p.sections,
+  ...(entry(p) !== p && { within: entry(p).here }),
+}));
 await writeFile(join(out, "contents.json"), JSON.stringify(contents));
 await writeFile(join(out, "search.json"), JSON.stringify(pages.flatMap(found)));

@@ -9,7 +9,10 @@ await play({
     await settle("olaf");
     const there = await enter("olaf", { acceptDownloads: true });
     const { page } = there;
-    const id = await begin("olaf", "$ mkdir many && (cd many && seq 1 3000 | sed s/^/f/ | xargs touch) && head -c 3000 /dev/urandom > noise.bin && printf '# Chart\\n\\n- reef\\n' > chart.md && printf 'rea%s' dy");
+    const id = await begin(
+      "olaf",
+      "$ mkdir many && (cd many && seq 1 3000 | sed s/^/f/ | xargs touch) && head -c 3000 /dev/urandom > noise.bin && printf '# Chart\\n\\n- reef\\n' > chart.md && printf 'rea%s' dy",
+    );
     await page.goto(`conversations/${id}/files`);
     await shown(page, "ready");
     await page.getByRole("treeitem", { name: "noise.bin" }).click();
@@ -100,7 +103,12 @@ await play({
   },
 
   async "an edit is approved by what it changes"() {
-    await call("pia", "POST", "/api/settings", { llm_model: "openai/mate", llm_api_key: "sk-mate", llm_base_url: job.model, confirmation_mode: true });
+    await call("pia", "POST", "/api/settings", {
+      llm_model: "openai/mate",
+      llm_api_key: "sk-mate",
+      llm_base_url: job.model,
+      confirmation_mode: true,
+    });
     const there = await enter("pia");
     const { page } = there;
     await page.goto(`conversations/${await begin("pia", "The wheel squeaks. <b>Mend</b> it.")}`);

@@ -130,7 +130,10 @@ await play({
     const { page } = there;
     await page.goto("");
     await page.getByRole("textbox", { name: "Task" }).fill("$ cat chart.txt");
-    await page.locator('input[type="file"]').first().setInputFiles({ name: "chart.txt", mimeType: "text/plain", buffer: Buffer.from("here be dragons\n") });
+    await page
+      .locator('input[type="file"]')
+      .first()
+      .setInputFiles({ name: "chart.txt", mimeType: "text/plain", buffer: Buffer.from("here be dragons\n") });
     await page.getByText("chart.txt").first().waitFor();
     await page.getByRole("button", { name: "Start", exact: true }).click();
     await page.waitForURL(/\/conversations\//);
@@ -145,7 +148,9 @@ await play({
     await settle("gwen");
     const there = await enter("gwen");
     const { page } = there;
-    await page.goto(`conversations/${await begin("gwen", "$ git init -q . && echo calm > sea.txt && git add . && git -c user.name=x -c user.email=x@example.org commit -qm begin && echo storm > sea.txt && printf 'chan%s' ged")}/changes`);
+    await page.goto(
+      `conversations/${await begin("gwen", "$ git init -q . && echo calm > sea.txt && git add . && git -c user.name=x -c user.email=x@example.org commit -qm begin && echo storm > sea.txt && printf 'chan%s' ged")}/changes`,
+    );
     await shown(page, "changed");
     await page.getByText("sea.txt").first().click();
     await page.getByText("storm", { exact: true }).first().waitFor();

@@ -1,7 +1,8 @@
 // What is around the conversations: the frame, beginning one, logging in, keys.
 import { begin, call, clean, enter, expect, job, play, settle, visit } from "./stage.mjs";
 
-const focused = (page) => page.evaluate(() => document.activeElement?.id || document.activeElement?.getAttribute("aria-label") || document.activeElement?.tagName);
+const focused = (page) =>
+  page.evaluate(() => document.activeElement?.id || document.activeElement?.getAttribute("aria-label") || document.activeElement?.tagName);
 
 /** dropped lets files fall somewhere on the page. */
 const dropped = (page, where, files) =>
@@ -41,7 +42,10 @@ await play({
     await page.getByRole("heading", { level: 1 }).waitFor();
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
-    expect((await focused(page)) === "main" && page.url().endsWith("/settings/agent"), `skipped to ${await focused(page)} at ${page.url()}`);
+    expect(
+      (await focused(page)) === "main" && page.url().endsWith("/settings/agent"),
+      `skipped to ${await focused(page)} at ${page.url()}`,
+    );
     await page.keyboard.press("?");
     const keys = page.getByRole("dialog", { name: "Keyboard shortcuts" });
     await keys.getByText("Save settings").waitFor();

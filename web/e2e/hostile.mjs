@@ -5,7 +5,12 @@ const shown = (page, text) => page.locator("#main").getByText(text).first().wait
 const pwned = (page) => page.evaluate(() => [window.pwned, top.pwned].some(Boolean));
 
 async function boarded(name, options) {
-  await call(name, "POST", "/api/settings", { llm_model: "openai/pirate", llm_api_key: "sk-pirate", llm_base_url: job.model, confirmation_mode: false });
+  await call(name, "POST", "/api/settings", {
+    llm_model: "openai/pirate",
+    llm_api_key: "sk-pirate",
+    llm_base_url: job.model,
+    confirmation_mode: false,
+  });
   const there = await enter(name, options);
   const id = await begin(name, "Ahoy");
   await there.page.goto(`conversations/${id}`);
@@ -20,8 +25,14 @@ await play({
     await call("quinn", "PATCH", `/api/conversations/${id}`, { title: '<img src=x onerror="top.pwned=1">{title}' });
     await page.locator("h1").getByText("<img src=x").waitFor();
     const links = await page.locator("#main .markdown a").evaluateAll((all) => all.map((a) => a.getAttribute("href") ?? ""));
-    expect(links.every((href) => /^(https?:|mailto:|#|$)/.test(href)), `links lead to ${links}`);
-    expect((await page.locator("#main .markdown :is(script, style, iframe, form, svg, [style], [id], [class*=fixed])").count()) === 0, "the page took over what it was given");
+    expect(
+      links.every((href) => /^(https?:|mailto:|#|$)/.test(href)),
+      `links lead to ${links}`,
+    );
+    expect(
+      (await page.locator("#main .markdown :is(script, style, iframe, form, svg, [style], [id], [class*=fixed])").count()) === 0,
+      "the page took over what it was given",
+    );
     await page.goto(`conversations/${id}/files`);
     for (const name of ["evil.svg", "evil.md", "like.txt", "broken.txt", "<img src=x onerror=pwned=1>.txt"]) {
       await page.getByRole("treeitem", { name, exact: true }).click();
@@ -37,7 +48,9 @@ await play({
   },
 
   async "what it serves has no hold of the page that shows it"() {
-    const there = await boarded("rosa", { expected: [/^foreign: http:\/\/p8124-/, /localhost:\d+/, /evil\.test/, /127\.0\.0\.1:\d+/, /Unsafe attempt/, /sandbox/i] });
+    const there = await boarded("rosa", {
+      expected: [/^foreign: http:\/\/p8124-/, /localhost:\d+/, /evil\.test/, /127\.0\.0\.1:\d+/, /Unsafe attempt/, /sandbox/i],
+    });
     const { page, id } = there;
     await page.goto(`conversations/${id}/ports`);
     await page.getByRole("button", { name: "Preview" }).first().click();
@@ -56,7 +69,12 @@ await play({
       const { page } = there;
       await page.goto(path);
       const key = page.getByRole("textbox", { name: "Key" });
-      if (await key.waitFor({ timeout: 3000 }).then(() => true, () => false)) {
+      if (
+        await key.waitFor({ timeout: 3000 }).then(
+          () => true,
+          () => false,
+        )
+      ) {
         await key.fill(job.keys.quinn);
         await key.press("Enter");
         await key.waitFor({ state: "detached" });
@@ -77,7 +95,14 @@ await play({
     await page.goto(".");
     const wire = await context.newCDPSession(page);
     await wire.send("Performance.enable");
-    const go = (path) => page.evaluate((to) => { const a = document.createElement("a"); a.href = to; document.body.append(a); a.click(); a.remove(); }, path);
+    const go = (path) =>
+      page.evaluate((to) => {
+        const a = document.createElement("a");
+        a.href = to;
+        document.body.append(a);
+        a.click();
+        a.remove();
+      }, path);
     const round = async (times) => {
       for (let i = 0; i < times; i++) {
         await go(`${job.base}/conversations/${ids[i % 2]}/${i % 4 < 2 ? "files" : "terminal"}`);
@@ -92,7 +117,12 @@ await play({
     const first = await round(10);
     const last = await round(40);
     const figures = ["JSEventListeners", "Nodes", "Documents", "JSHeapUsedSize"].map((n) => `${n} ${first[n]} -> ${last[n]}`).join(", ");
-    expect(last.JSEventListeners < first.JSEventListeners * 1.5 + 50 && last.Nodes < first.Nodes * 1.5 + 500 && last.JSHeapUsedSize < first.JSHeapUsedSize * 1.5 + 5e6, figures);
+    expect(
+      last.JSEventListeners < first.JSEventListeners * 1.5 + 50 &&
+        last.Nodes < first.Nodes * 1.5 + 500 &&
+        last.JSHeapUsedSize < first.JSHeapUsedSize * 1.5 + 5e6,
+      figures,
+    );
     expect(open.size <= 1, `${open.size} streams are still read`);
     await clean(there);
   },

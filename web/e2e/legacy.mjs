@@ -30,7 +30,11 @@ async function arrive() {
   await there.context.route(editor, async (route) => {
     const path = editor.exec(route.request().url())[1];
     const type = path.endsWith(".css") ? "text/css" : path.endsWith(".ttf") ? "font/ttf" : "text/javascript";
-    await route.fulfill({ body: await readFile(join(job.monaco, path)), contentType: type, headers: { "Access-Control-Allow-Origin": "*" } });
+    await route.fulfill({
+      body: await readFile(join(job.monaco, path)),
+      contentType: type,
+      headers: { "Access-Control-Allow-Origin": "*" },
+    });
   });
   page = there.page;
   await page.goto(job.link);
@@ -43,7 +47,11 @@ const input = () => page.locator('[data-testid="chat-input"] textarea, [data-tes
 const conversation = () => new URL(page.url()).pathname.split("/")[2];
 
 /** What each tab shows, by its label. */
-const shown = { Terminal: () => page.locator(".xterm-screen"), Changes: () => id("file-diff-viewer-outer").first(), App: () => page.locator("iframe") };
+const shown = {
+  Terminal: () => page.locator(".xterm-screen"),
+  Changes: () => id("file-diff-viewer-outer").first(),
+  App: () => page.locator("iframe"),
+};
 
 /** tab opens a tab beside the chat: a link in 0.53, a button in 0.59 that closes what is open. */
 async function tab(label) {
@@ -65,10 +73,14 @@ async function begin(more) {
 
 /** ready waits until the front end takes messages. */
 async function ready() {
-  await page.waitForFunction(() => {
-    const text = document.body.innerText;
-    return /Agent is awaiting user input|Waiting for task|Awaiting user input/i.test(text);
-  }, undefined, { timeout: patience });
+  await page.waitForFunction(
+    () => {
+      const text = document.body.innerText;
+      return /Agent is awaiting user input|Waiting for task|Awaiting user input/i.test(text);
+    },
+    undefined,
+    { timeout: patience },
+  );
 }
 
 async function tell(text) {
@@ -79,19 +91,27 @@ async function tell(text) {
 /** terminal waits for a text in the terminal tab. */
 async function terminal(text) {
   await tab("Terminal");
-  await page.waitForFunction((want) => document.querySelector(".xterm-rows")?.textContent.replaceAll("\u00a0", " ").includes(want), text, { timeout: patience });
+  await page.waitForFunction((want) => document.querySelector(".xterm-rows")?.textContent.replaceAll("\u00a0", " ").includes(want), text, {
+    timeout: patience,
+  });
 }
 
 const message = (role, text) => page.locator(`[data-testid="${role}-message"]`, { hasText: text }).first();
 
 /** settings changes them beside the page. */
-const settings = (more) => call("admin", "POST", "/api/settings", { llm_model: "scripted/demo", user_consents_to_analytics: false, confirmation_mode: false, ...more });
+const settings = (more) =>
+  call("admin", "POST", "/api/settings", {
+    llm_model: "scripted/demo",
+    user_consents_to_analytics: false,
+    confirmation_mode: false,
+    ...more,
+  });
 
 const events = async () => (await call("admin", "GET", `/api/conversations/${conversation()}/events?limit=100`)).events;
 
 /** state waits until the conversation's agent is in a state. */
 async function state(want) {
-  for (const until = Date.now() + patience; ; ) {
+  for (const until = Date.now() + patience; ;) {
     const last = (await events()).filter((e) => e.observation === "agent_state_changed").at(-1)?.extras.agent_state;
     if (last === want) return;
     expect(Date.now() < until, `the agent is ${last}, want ${want}`);
@@ -100,18 +120,23 @@ async function state(want) {
 }
 
 /** held is a command that works until it is let go. */
-const held = (says) => `$ printf 'beg%s\\n' un-${says}; until [ -e go-${says} ]; do printf .; sleep 0.3; done; printf '\\nend%s\\n' ed-${says}`;
+const held = (says) =>
+  `$ printf 'beg%s\\n' un-${says}; until [ -e go-${says} ]; do printf .; sleep 0.3; done; printf '\\nend%s\\n' ed-${says}`;
 
 async function letGo(name) {
   const form = new FormData();
   form.append("files", new Blob(["go"]), `go-${name}`);
-  const answer = await fetch(`${job.base}/api/conversations/${conversation()}/upload-files`, { method: "POST", headers: { "X-Session-API-Key": job.keys.admin }, body: form });
+  const answer = await fetch(`${job.base}/api/conversations/${conversation()}/upload-files`, {
+    method: "POST",
+    headers: { "X-Session-API-Key": job.keys.admin },
+    body: form,
+  });
   expect(answer.ok, `upload: ${answer.status}`);
 }
 
 /** begun waits until the command that is held runs. */
 async function begun(name) {
-  for (const until = Date.now() + patience; ; ) {
+  for (const until = Date.now() + patience; ;) {
     const list = await call("admin", "GET", `/api/conversations/${conversation()}/events?limit=100`);
     if (list.events.some((e) => e.action === "run" && JSON.stringify(e).includes(`un-${name}`))) return;
     expect(Date.now() < until, "the command does not start");
@@ -149,7 +174,8 @@ const steps = (parts) =>
           await part();
           expect(there.wrong.length === 0, there.wrong.join("\n"));
         } finally {
-          if (job.pictures) await page.screenshot({ path: join(job.pictures, `${String(number).padStart(2, "0")}-${name.replaceAll(/\W+/g, "-")}.png`) });
+          if (job.pictures)
+            await page.screenshot({ path: join(job.pictures, `${String(number).padStart(2, "0")}-${name.replaceAll(/\W+/g, "-")}.png`) });
         }
       },
     ]),
@@ -167,11 +193,17 @@ await play(
       await id("advanced-settings-switch").locator("xpath=ancestor-or-self::label").first().click();
       await id("llm-custom-model-input").fill("scripted/demo");
       await id("submit-button").click();
-      await page.waitForFunction(() => fetch("/api/settings").then((r) => r.ok && r.json()).then((s) => s && s.llm_model === "scripted/demo"));
+      await page.waitForFunction(() =>
+        fetch("/api/settings")
+          .then((r) => r.ok && r.json())
+          .then((s) => s && s.llm_model === "scripted/demo"),
+      );
       await id("confirm-preferences").click();
       await id("user-capture-consent-form").waitFor({ state: "detached" });
       await page.reload();
-      await page.waitForFunction(() => [...document.querySelectorAll("input")].some((field) => ["demo", "scripted/demo"].includes(field.value)));
+      await page.waitForFunction(() =>
+        [...document.querySelectorAll("input")].some((field) => ["demo", "scripted/demo"].includes(field.value)),
+      );
       const stored = await call("admin", "GET", "/api/settings");
       expect(stored.llm_model === "scripted/demo", `the model is ${stored.llm_model}`);
     },
@@ -193,7 +225,10 @@ await play(
     async "command with output"() {
       await tell("$ printf 'out%s\\n' put-1");
       await terminal("output-1");
-      await page.getByText(/printf 'out%s/).first().waitFor();
+      await page
+        .getByText(/printf 'out%s/)
+        .first()
+        .waitFor();
       await state("awaiting_user_input");
     },
 
@@ -233,17 +268,25 @@ await play(
 
     async diff() {
       await begin();
-      await tell("$ git init -q . && git config user.name d && git config user.email d@example.org && printf 'old line\\nsame line\\n' > changed.txt && git add . && git commit -qm first && git init -q --bare /tmp/origin.git && git remote add origin /tmp/origin.git && git push -q origin HEAD && printf 'new line\\nsame line\\n' > changed.txt && printf 'brand new\\n' > added.txt; printf 'wri%s\\n' tten-1");
+      await tell(
+        "$ git init -q . && git config user.name d && git config user.email d@example.org && printf 'old line\\nsame line\\n' > changed.txt && git add . && git commit -qm first && git init -q --bare /tmp/origin.git && git remote add origin /tmp/origin.git && git push -q origin HEAD && printf 'new line\\nsame line\\n' > changed.txt && printf 'brand new\\n' > added.txt; printf 'wri%s\\n' tten-1",
+      );
       await terminal("written-1");
       await state("awaiting_user_input");
       await page.reload(); // the front end reads the list when a command starts, and not when it ends
       await tab("Changes");
       const file = id("file-diff-viewer-outer").filter({ hasText: "changed.txt" });
       await file.locator('[data-testid="collapse"]').click();
-      await page.waitForFunction(() => {
-        const text = [...document.querySelectorAll(".monaco-diff-editor .view-line")].map((line) => line.textContent.replaceAll("\u00a0", " "));
-        return text.includes("old line") && text.includes("new line");
-      }, undefined, { timeout: patience });
+      await page.waitForFunction(
+        () => {
+          const text = [...document.querySelectorAll(".monaco-diff-editor .view-line")].map((line) =>
+            line.textContent.replaceAll("\u00a0", " "),
+          );
+          return text.includes("old line") && text.includes("new line");
+        },
+        undefined,
+        { timeout: patience },
+      );
     },
 
     async "app tab"() {
@@ -264,7 +307,10 @@ await play(
       await begun("pause");
       const button = page.locator('[data-testid="stop-button"]').first();
       await button.waitFor();
-      const bar = page.locator("button:has(svg)").filter({ has: page.locator("span.relative") }).first();
+      const bar = page
+        .locator("button:has(svg)")
+        .filter({ has: page.locator("span.relative") })
+        .first();
       if (await bar.isVisible()) {
         await bar.click(); // 0.53 has a button for it; it takes effect after the step
         await letGo("pause");
@@ -291,7 +337,11 @@ await play(
       const at = page.url();
       await stopHere();
       await page.waitForURL((url) => url.pathname === "/");
-      const stopped = await call("admin", "GET", new URL(at).pathname.replace("/conversations", "/api/conversations").split("/").slice(0, 4).join("/"));
+      const stopped = await call(
+        "admin",
+        "GET",
+        new URL(at).pathname.replace("/conversations", "/api/conversations").split("/").slice(0, 4).join("/"),
+      );
       expect(stopped.status === "STOPPED", `the conversation is ${stopped.status}`);
       await page.goto(at.split("/").slice(0, 5).join("/"));
     },

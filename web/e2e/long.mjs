@@ -43,20 +43,33 @@ await play({
     const { page } = there;
     await page.goto("");
     const row = page.locator(`a[href$="/conversations/${id}"]`);
-    const read = () => page.evaluate((id) => new Promise((done) => {
-      const begun = performance.now();
-      const source = new EventSource(new URL(`api/conversations/${id}/events/stream?format=deckhand&after=0`, document.baseURI));
-      source.onmessage = () => { source.close(); done(performance.now() - begun); };
-    }), id);
-    const shown = () => page.evaluate((id) => new Promise((done) => {
-      const begun = performance.now();
-      new MutationObserver((_, watch) => {
-        if (!document.querySelector('[role="article"]')) return;
-        watch.disconnect();
-        requestAnimationFrame(() => done(performance.now() - begun));
-      }).observe(document.body, { childList: true, subtree: true });
-      document.querySelector(`a[href$="/conversations/${id}"]`).click();
-    }), id);
+    const read = () =>
+      page.evaluate(
+        (id) =>
+          new Promise((done) => {
+            const begun = performance.now();
+            const source = new EventSource(new URL(`api/conversations/${id}/events/stream?format=deckhand&after=0`, document.baseURI));
+            source.onmessage = () => {
+              source.close();
+              done(performance.now() - begun);
+            };
+          }),
+        id,
+      );
+    const shown = () =>
+      page.evaluate(
+        (id) =>
+          new Promise((done) => {
+            const begun = performance.now();
+            new MutationObserver((_, watch) => {
+              if (!document.querySelector('[role="article"]')) return;
+              watch.disconnect();
+              requestAnimationFrame(() => done(performance.now() - begun));
+            }).observe(document.body, { childList: true, subtree: true });
+            document.querySelector(`a[href$="/conversations/${id}"]`).click();
+          }),
+        id,
+      );
     await row.waitFor();
     const rounds = [];
     for (let i = 0; i < 5; i++) {
@@ -76,20 +89,30 @@ await play({
     const there = await enter("admin");
     const { page } = there;
     await page.goto("about:blank");
-    judge("the longest task while it opens", await longest(page, async () => {
-      await page.goto(`conversations/${many}`);
-      await page.locator("#main").getByText("echo 9998").first().waitFor();
-      await page.evaluate(() => new Promise((done) => requestIdleCallback(done)));
-    }), 100, "ms");
+    judge(
+      "the longest task while it opens",
+      await longest(page, async () => {
+        await page.goto(`conversations/${many}`);
+        await page.locator("#main").getByText("echo 9998").first().waitFor();
+        await page.evaluate(() => new Promise((done) => requestIdleCallback(done)));
+      }),
+      100,
+      "ms",
+    );
     const history = page.getByRole("region", { name: "Conversation history" });
     const seen = new Set();
-    judge("the longest task while it is looked through", await longest(page, async () => {
-      for (let i = 0; i < 30; i++) {
-        await history.evaluate((e) => (e.scrollTop -= e.clientHeight));
-        await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-        for (const text of await page.locator(`[role="article"]`).evaluateAll((all) => all.map((e) => e.textContent))) seen.add(text);
-      }
-    }), 100, "ms");
+    judge(
+      "the longest task while it is looked through",
+      await longest(page, async () => {
+        for (let i = 0; i < 30; i++) {
+          await history.evaluate((e) => (e.scrollTop -= e.clientHeight));
+          await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+          for (const text of await page.locator(`[role="article"]`).evaluateAll((all) => all.map((e) => e.textContent))) seen.add(text);
+        }
+      }),
+      100,
+      "ms",
+    );
     expect(seen.size > 50, `only ${seen.size} things were seen on the way up`);
     const inPage = await page.locator('[role="article"]').count();
     expect(inPage < 200, `${inPage} things are in the page at once`);

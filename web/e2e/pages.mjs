@@ -8,11 +8,30 @@ import { begin, call, clean, enter, expect, job, play, settle, visit } from "./s
 
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-const sections = ["model", "agent", "sandbox", "tools", "secrets", "git", "notifications", "integrations", "appearance", "keys", "account", "users"];
+const sections = [
+  "model",
+  "agent",
+  "sandbox",
+  "tools",
+  "secrets",
+  "git",
+  "notifications",
+  "integrations",
+  "appearance",
+  "keys",
+  "account",
+  "users",
+];
 const tabs = ["changes", "files", "terminal", "browser", "ports", "network"];
 
 // Each width and each theme once; a soak, and whoever wants pictures, gets all four.
-const looks = job.soak || job.pictures ? [1280, 390].flatMap((width) => ["light", "dark"].map((theme) => [width, theme])) : [[1280, "light"], [390, "dark"]];
+const looks =
+  job.soak || job.pictures
+    ? [1280, 390].flatMap((width) => ["light", "dark"].map((theme) => [width, theme]))
+    : [
+        [1280, "light"],
+        [390, "dark"],
+      ];
 
 /** look at a page that is ready in all its looks. */
 async function look(there, name) {
@@ -41,10 +60,19 @@ async function look(there, name) {
 /** faults are what axe calls serious, and whether one has to scroll sideways. */
 async function faults(page) {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe);
-  const { violations } = await page.evaluate((values) => window.axe.run(document, { runOnly: { type: "tag", values }, resultTypes: ["violations"] }), rules);
+  const { violations } = await page.evaluate(
+    (values) => window.axe.run(document, { runOnly: { type: "tag", values }, resultTypes: ["violations"] }),
+    rules,
+  );
   const found = violations
     .filter((v) => ["serious", "critical"].includes(v.impact))
-    .map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => `${n.target} ${n.html.slice(0, 200)} ${n.any[0]?.message ?? ""}`).join(" | ")}`);
+    .map(
+      (v) =>
+        `${v.id}: ${v.nodes
+          .slice(0, 3)
+          .map((n) => `${n.target} ${n.html.slice(0, 200)} ${n.any[0]?.message ?? ""}`)
+          .join(" | ")}`,
+    );
   const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   if (over > 0) found.push(`${over} px wider than the window`);
   return found;
@@ -113,7 +141,10 @@ const plays = {
 
 let begun;
 /** talk is the conversation that is looked at, the same for all. */
-const talk = () => (begun ??= call("mia", "POST", "/api/settings", { llm_model: "openai/mate", llm_api_key: "sk-mate", llm_base_url: job.model }).then(() => begin("mia", "The wheel squeaks. Find out why and mend it.")));
+const talk = () =>
+  (begun ??= call("mia", "POST", "/api/settings", { llm_model: "openai/mate", llm_api_key: "sk-mate", llm_base_url: job.model }).then(() =>
+    begin("mia", "The wheel squeaks. Find out why and mend it."),
+  ));
 for (const tab of ["", ...tabs]) {
   plays[`conversation ${tab || "alone"}`] = async () => {
     const there = await enter("mia");
@@ -121,7 +152,12 @@ for (const tab of ["", ...tabs]) {
     await page.goto(`conversations/${await talk()}${tab && "/" + tab}`);
     await page.locator("main header").getByText("Done", { exact: true }).first().waitFor();
     if (tab) await page.getByRole("tab", { selected: true }).first().waitFor();
-    if (tab === "terminal") await page.locator(".xterm-screen").first().waitFor({ timeout: 20_000 }).catch(() => {});
+    if (tab === "terminal")
+      await page
+        .locator(".xterm-screen")
+        .first()
+        .waitFor({ timeout: 20_000 })
+        .catch(() => {});
     await quiet(page);
     await look(there, `conversation${tab && "-" + tab}`);
     await clean(there);

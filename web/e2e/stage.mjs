@@ -29,7 +29,8 @@ export async function open() {
 }
 
 /** trace begins a record of what the browser does for a page; traced is what it recorded. */
-export const trace = (page) => browser.startTracing(page, { categories: ["devtools.timeline", "disabled-by-default-devtools.timeline", "toplevel"] });
+export const trace = (page) =>
+  browser.startTracing(page, { categories: ["devtools.timeline", "disabled-by-default-devtools.timeline", "toplevel"] });
 export const traced = async () => JSON.parse(await browser.stopTracing()).traceEvents;
 
 /** memory is what the process that draws a page holds for itself, in bytes, after it has cleaned up. */
@@ -76,7 +77,11 @@ export async function enter(name, options = {}) {
 
 /** call uses the API as somebody, beside the page. */
 export async function call(name, method, path, body) {
-  const answer = await fetch(job.base + path, { method, headers: { "X-Session-API-Key": job.keys[name], "Content-Type": "application/json" }, body: body && JSON.stringify(body) });
+  const answer = await fetch(job.base + path, {
+    method,
+    headers: { "X-Session-API-Key": job.keys[name], "Content-Type": "application/json" },
+    body: body && JSON.stringify(body),
+  });
   const text = await answer.text();
   if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text.slice(0, 300)}`);
   return text && JSON.parse(text);
@@ -86,7 +91,8 @@ export async function call(name, method, path, body) {
 export const settle = (name, more = {}) => call(name, "POST", "/api/settings", { llm_model: "scripted/demo", ...more });
 
 /** begin makes a conversation. */
-export const begin = async (name, text) => (await call(name, "POST", "/api/conversations", text ? { initial_user_msg: text } : {})).conversation_id;
+export const begin = async (name, text) =>
+  (await call(name, "POST", "/api/conversations", text ? { initial_user_msg: text } : {})).conversation_id;
 
 /** play runs the parts and reports each: one after the other, or some at a time where none minds another. */
 export async function play(parts, atATime = 1) {

@@ -10,7 +10,18 @@ const decisions = "POST /api/conversations/c1/approvals";
 let talk: Talk;
 
 function ask(more: Partial<Approval> = {}): void {
-  const approval: Approval = { call_id: "call_1", event_id: 7, tool: "execute_bash", arguments: { command: "rm -rf build" }, security_risk: 1, reason: "It deletes files.", pattern: null, deadline: null, default: null, ...more };
+  const approval: Approval = {
+    call_id: "call_1",
+    event_id: 7,
+    tool: "execute_bash",
+    arguments: { command: "rm -rf build" },
+    security_risk: 1,
+    reason: "It deletes files.",
+    pattern: null,
+    deadline: null,
+    default: null,
+    ...more,
+  };
   talk.approvals = [approval];
   render(Approve, { approval, talk });
 }
@@ -50,7 +61,10 @@ describe("the approval card", () => {
   it("shows an edit as its difference", () => {
     ask({ tool: "str_replace_editor", arguments: { command: "str_replace", path: "/w/a.txt", old_str: "one", new_str: "two" } });
     expect(words(the("alert"))).toContain("/w/a.txt");
-    expect(all("row", undefined, the("group", "File changes")).map((r) => words(r))).toEqual([expect.stringMatching(/Removed:.*one/), expect.stringMatching(/Added:.*two/)]);
+    expect(all("row", undefined, the("group", "File changes")).map((r) => words(r))).toEqual([
+      expect.stringMatching(/Removed:.*one/),
+      expect.stringMatching(/Added:.*two/),
+    ]);
   });
 
   it("makes characters visible that would hide what a command does", () => {

@@ -131,7 +131,10 @@ describe("a message", () => {
 
 describe("the agent", () => {
   /** The buttons that change what the agent does. */
-  const offered = () => all("button").map((b) => words(b)).filter(Boolean);
+  const offered = () =>
+    all("button")
+      .map((b) => words(b))
+      .filter(Boolean);
 
   it.each([
     ["running", ["Pause", "Stop"]],

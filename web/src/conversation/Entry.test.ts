@@ -10,8 +10,19 @@ let talk: Talk;
 beforeEach(() => (talk = new Talk("c1")));
 afterEach(() => talk.close());
 
-const event = <K extends Event["kind"]>(id: number, kind: K, payload: EventOf<K>["payload"]) => ({ id, kind, time: `2026-01-02T15:04:0${id}.000000Z`, payload }) as Event;
-const called = (name: string, args: object, more = {}) => event(1, "tool_called", { id: "call_1", name, args, risk: -1, answer: 0, totals: {}, display: { content: "plain", main: "", title: name }, ...more });
+const event = <K extends Event["kind"]>(id: number, kind: K, payload: EventOf<K>["payload"]) =>
+  ({ id, kind, time: `2026-01-02T15:04:0${id}.000000Z`, payload }) as Event;
+const called = (name: string, args: object, more = {}) =>
+  event(1, "tool_called", {
+    id: "call_1",
+    name,
+    args,
+    risk: -1,
+    answer: 0,
+    totals: {},
+    display: { content: "plain", main: "", title: name },
+    ...more,
+  });
 const returned = (name: string, more: object) => event(3, "tool_returned", { id: "call_1", name, cause: 1, outcome: "ok", ...more });
 
 /** show renders what the page makes of events. */
@@ -36,7 +47,14 @@ describe("a message", () => {
   });
 
   it("of the agent is markdown, without anything that runs", () => {
-    show(event(1, "model_answered", { call: "c1", text: "See `a.go`.\n\n<img src=x onerror=alert(1)><script>alert(1)</" + "script>", usage: {}, totals: {} }));
+    show(
+      event(1, "model_answered", {
+        call: "c1",
+        text: "See `a.go`.\n\n<img src=x onerror=alert(1)><script>alert(1)</" + "script>",
+        usage: {},
+        totals: {},
+      }),
+    );
     expect(the("heading", "Agent")).toBeTruthy();
     expect(document.querySelector("code")?.textContent).toBe("a.go");
     expect(document.querySelector("script, [onerror]")).toBeNull();
@@ -55,7 +73,10 @@ describe("a message", () => {
 
 describe("a command", () => {
   it("shows its output, its exit code and how long it took", () => {
-    show(called("execute_bash", { command: "make" }), returned("execute_bash", { output: "all \u001b[31mgood\u001b[0m\n", details: { exit_code: 0 } }));
+    show(
+      called("execute_bash", { command: "make" }),
+      returned("execute_bash", { output: "all \u001b[31mgood\u001b[0m\n", details: { exit_code: 0 } }),
+    );
     const card = the("region", "Command make");
     expect(document.querySelector('pre[aria-label="Output"]')!.textContent).toBe("all good\n");
     expect(words(card)).toContain("exit code 0");
@@ -64,7 +85,10 @@ describe("a command", () => {
   });
 
   it("says that it failed", () => {
-    show(called("execute_bash", { command: "make" }), returned("execute_bash", { outcome: "failed", output: "no rule", details: { exit_code: 2 } }));
+    show(
+      called("execute_bash", { command: "make" }),
+      returned("execute_bash", { outcome: "failed", output: "no rule", details: { exit_code: 2 } }),
+    );
     expect(words(the("region", "Command make"))).toMatch(/exit code 2.*no rule/);
   });
 
@@ -99,7 +123,13 @@ describe("an edit", () => {
   const args = { command: "str_replace", path: "/w/a.txt", old_str: "one", new_str: "two" };
 
   it("shows its difference, and how many lines changed", () => {
-    show(called("str_replace_editor", args), returned("str_replace_editor", { output: "done", details: { path: "/w/a.txt", prev_exist: true, old_content: "zero\none\n", new_content: "zero\ntwo\n" } }));
+    show(
+      called("str_replace_editor", args),
+      returned("str_replace_editor", {
+        output: "done",
+        details: { path: "/w/a.txt", prev_exist: true, old_content: "zero\none\n", new_content: "zero\ntwo\n" },
+      }),
+    );
     const card = the("region", "Edited /w/a.txt");
     expect(words(card)).toContain("+1 −1");
     const rows = all("row", undefined, the("group", "File changes")).map((r) => words(r));
@@ -108,7 +138,13 @@ describe("an edit", () => {
   });
 
   it("says when a file was created", () => {
-    show(called("str_replace_editor", { command: "create", path: "/w/b.txt", file_text: "new" }), returned("str_replace_editor", { output: "done", details: { path: "/w/b.txt", prev_exist: false, old_content: "", new_content: "new" } }));
+    show(
+      called("str_replace_editor", { command: "create", path: "/w/b.txt", file_text: "new" }),
+      returned("str_replace_editor", {
+        output: "done",
+        details: { path: "/w/b.txt", prev_exist: false, old_content: "", new_content: "new" },
+      }),
+    );
     expect(words(the("region", "Created /w/b.txt"))).toContain("Added:+new");
   });
 

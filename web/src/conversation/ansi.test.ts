@@ -45,7 +45,13 @@ describe("output of a terminal", () => {
   });
 
   test("keeps a colour over lines and joins what looks alike", () => {
-    expect(ansi("\x1b[32ma\x1b[32mb\nc\x1b[0md")).toEqual([[{ text: "ab", class: "ansi-fg-2" }], [{ text: "c", class: "ansi-fg-2" }, { text: "d", class: "" }]]);
+    expect(ansi("\x1b[32ma\x1b[32mb\nc\x1b[0md")).toEqual([
+      [{ text: "ab", class: "ansi-fg-2" }],
+      [
+        { text: "c", class: "ansi-fg-2" },
+        { text: "d", class: "" },
+      ],
+    ]);
   });
 
   test("clips a line that is too long", () => {

@@ -26,7 +26,8 @@ const plain = (): Look => ({ bold: false, dim: false, italic: false, underline: 
 
 // A sequence that sets how text looks, any other control sequence, an operating system
 // command (titles, links), a single escape, or a control character.
-const sequence = /\x1b\[([0-9;:]*)m|\x1b\[[0-?]*[ -/]*(?:([@-~])|$)|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[PX^_][^\x1b]*(?:\x1b\\)?|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]/g;
+const sequence =
+  /\x1b\[([0-9;:]*)m|\x1b\[[0-?]*[ -/]*(?:([@-~])|$)|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[PX^_][^\x1b]*(?:\x1b\\)?|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]/g;
 
 /** ansi takes output apart into lines of spans that look alike. */
 export function ansi(output: string): Span[][] {
@@ -101,7 +102,9 @@ class Line {
   }
 
   spans(): Span[] {
-    const parts = this.cells ? Array.from(this.cells, (c) => (c ? { text: c.char, look: c.look } : { text: " ", look: plain() })) : this.parts;
+    const parts = this.cells
+      ? Array.from(this.cells, (c) => (c ? { text: c.char, look: c.look } : { text: " ", look: plain() }))
+      : this.parts;
     const spans: Span[] = [];
     for (const p of parts) {
       const s = span(p.text, p.look);
@@ -116,11 +119,20 @@ class Line {
 type Colour = Look["fg"];
 
 /** turned is the colours of text and ground in each other's place; those of the page only if there are no others. */
-const turned = ({ fg, bg }: Look): [Colour, Colour] => (fg === undefined && bg === undefined ? ["var(--color-paper)", "var(--color-ink)"] : [bg, fg]);
+const turned = ({ fg, bg }: Look): [Colour, Colour] =>
+  fg === undefined && bg === undefined ? ["var(--color-paper)", "var(--color-ink)"] : [bg, fg];
 
 function span(text: string, look: Look): Span {
   const [fg, bg] = look.inverse ? turned(look) : [look.fg, look.bg];
-  const names = [look.bold && "ansi-bold", look.dim && "ansi-dim", look.italic && "ansi-italic", look.underline && "ansi-underline", look.strike && "ansi-strike", typeof fg === "number" && `ansi-fg-${fg}`, typeof bg === "number" && `ansi-bg-${bg}`];
+  const names = [
+    look.bold && "ansi-bold",
+    look.dim && "ansi-dim",
+    look.italic && "ansi-italic",
+    look.underline && "ansi-underline",
+    look.strike && "ansi-strike",
+    typeof fg === "number" && `ansi-fg-${fg}`,
+    typeof bg === "number" && `ansi-bg-${bg}`,
+  ];
   const s: Span = { text, class: names.filter(Boolean).join(" ") };
   if (typeof fg === "string") s.color = fg;
   // As with the named ones, a hint of it, so that whatever is written on it can be read.
@@ -171,7 +183,10 @@ function extended(codes: number[], i: number): [number | string | undefined, num
 function indexed(n: number): number | string | undefined {
   if (n < 0 || n > 255) return undefined;
   if (n < 16) return n;
-  if (n >= 232) return `rgb(${Array(3).fill(8 + 10 * (n - 232)).join(" ")})`;
+  if (n >= 232)
+    return `rgb(${Array(3)
+      .fill(8 + 10 * (n - 232))
+      .join(" ")})`;
   const level = (v: number) => (v === 0 ? 0 : 55 + 40 * v);
   const cube = n - 16;
   return `rgb(${level(Math.floor(cube / 36))} ${level(Math.floor(cube / 6) % 6)} ${level(cube % 6)})`;

@@ -43,7 +43,8 @@ export function rest(tool: string, args: Fields): string {
 
 // Characters that are not seen, or that change the order in which others are: with them a
 // command can be read as another.
-const unseen = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+const unseen =
+  /[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
 
 /** revealed is a text in parts, the odd of which are characters that nobody would see, by their numbers. */
 export function revealed(text: string): string[] {

@@ -5,11 +5,20 @@ import { compare, sum, unified } from "./diff";
 const shown = (rows: ReturnType<typeof compare>) => rows.map((r) => ({ same: " ", added: "+", removed: "-", gap: "@" })[r.kind] + r.text);
 
 describe("a unified diff", () => {
-  const diff = "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n@@ -10 +10,2 @@ func f()\n ten\n+--- not a header\n\\ No newline at end of file\n";
+  const diff =
+    "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n@@ -10 +10,2 @@ func f()\n ten\n+--- not a header\n\\ No newline at end of file\n";
 
   test("is read with line numbers", () => {
     expect(shown(unified(diff))).toEqual([" one", "-two", "+zwei", " three", "@func f()", " ten", "+--- not a header"]);
-    expect(unified(diff).map((r) => [r.old, r.new])).toEqual([[1, 1], [2, undefined], [undefined, 2], [3, 3], [undefined, undefined], [10, 10], [undefined, 11]]);
+    expect(unified(diff).map((r) => [r.old, r.new])).toEqual([
+      [1, 1],
+      [2, undefined],
+      [undefined, 2],
+      [3, 3],
+      [undefined, undefined],
+      [10, 10],
+      [undefined, 11],
+    ]);
     expect(sum(unified(diff))).toEqual({ added: 2, removed: 1 });
   });
 
@@ -29,7 +38,25 @@ describe("two texts", () => {
     const lines = Array.from({ length: 30 }, (_, i) => `l${i}`);
     const other = lines.map((l, i) => (i === 5 || i === 25 ? `${l}!` : l));
     const rows = compare(lines.join("\n"), other.join("\n"));
-    expect(shown(rows)).toEqual([" l2", " l3", " l4", "-l5", "+l5!", " l6", " l7", " l8", "@", " l22", " l23", " l24", "-l25", "+l25!", " l26", " l27", " l28"]);
+    expect(shown(rows)).toEqual([
+      " l2",
+      " l3",
+      " l4",
+      "-l5",
+      "+l5!",
+      " l6",
+      " l7",
+      " l8",
+      "@",
+      " l22",
+      " l23",
+      " l24",
+      "-l25",
+      "+l25!",
+      " l26",
+      " l27",
+      " l28",
+    ]);
     expect(rows.find((r) => r.text === "l25!")?.new).toBe(26);
   });
 

@@ -74,12 +74,14 @@ function lines(text: string): string[] {
 
 /** middle finds a longest common part; texts that are too different are told as replaced. */
 function middle(a: string[], b: string[]): [Row["kind"], string][] {
-  if (a.length * b.length > 1_000_000) return [...a.map((l): [Row["kind"], string] => ["removed", l]), ...b.map((l): [Row["kind"], string] => ["added", l])];
+  if (a.length * b.length > 1_000_000)
+    return [...a.map((l): [Row["kind"], string] => ["removed", l]), ...b.map((l): [Row["kind"], string] => ["added", l])];
   const width = b.length + 1;
   const longest = new Uint32Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i--) {
     for (let j = b.length - 1; j >= 0; j--) {
-      longest[i * width + j] = a[i] === b[j] ? longest[(i + 1) * width + j + 1]! + 1 : Math.max(longest[(i + 1) * width + j]!, longest[i * width + j + 1]!);
+      longest[i * width + j] =
+        a[i] === b[j] ? longest[(i + 1) * width + j + 1]! + 1 : Math.max(longest[(i + 1) * width + j]!, longest[i * width + j + 1]!);
     }
   }
   const found: [Row["kind"], string][] = [];
@@ -89,7 +91,8 @@ function middle(a: string[], b: string[]): [Row["kind"], string][] {
     if (i < a.length && j < b.length && a[i] === b[j]) {
       found.push(["same", a[i++]!]);
       j++;
-    } else if (i < a.length && (j === b.length || longest[(i + 1) * width + j]! >= longest[i * width + j + 1]!)) found.push(["removed", a[i++]!]);
+    } else if (i < a.length && (j === b.length || longest[(i + 1) * width + j]! >= longest[i * width + j + 1]!))
+      found.push(["removed", a[i++]!]);
     else found.push(["added", b[j++]!]);
   }
   return found;

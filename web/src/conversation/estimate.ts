@@ -14,7 +14,8 @@ const lines = (words: string, most: number) => {
 };
 
 /** prose is the height of text that is wrapped. */
-const prose = (words: string) => (words ? 24 * Math.max(lines(words, 300), Math.ceil(Math.min(words.length, 12_000) / charsInLine)) + 10 : 0);
+const prose = (words: string) =>
+  words ? 24 * Math.max(lines(words, 300), Math.ceil(Math.min(words.length, 12_000) / charsInLine)) + 10 : 0;
 
 /** estimate is in pixels, with the room above the item. */
 export function estimate(item: Item): number {

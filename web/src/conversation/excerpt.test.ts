@@ -5,7 +5,9 @@ import { excerpt } from "./excerpt";
 const numbered = (n: number) => Array.from({ length: n }, (_, i) => `line ${i}`).join("\n");
 
 describe("an excerpt", () => {
-  test.each(["", "short", numbered(300)])("of what is short is all of it", (text) => expect(excerpt(text, false)).toEqual({ text, hidden: 0 }));
+  test.each(["", "short", numbered(300)])("of what is short is all of it", (text) =>
+    expect(excerpt(text, false)).toEqual({ text, hidden: 0 }),
+  );
 
   test("of many lines is the beginning, or the end", () => {
     const head = excerpt(numbered(1000), false);

@@ -5,14 +5,27 @@ import { Log } from "./log.svelte";
 
 const at = "2026-01-02T15:04:05.000000Z";
 
-const event = <K extends Event["kind"]>(id: number, kind: K, payload: EventOf<K>["payload"], time = at) => ({ id, kind, time, payload }) as Event;
+const event = <K extends Event["kind"]>(id: number, kind: K, payload: EventOf<K>["payload"], time = at) =>
+  ({ id, kind, time, payload }) as Event;
 const said = (id: number, text: string) => event(id, "user_said", { text });
 const answered = (id: number, text: string, totals = {}) => event(id, "model_answered", { call: `c${id}`, text, usage: {}, totals });
-const called = (id: number, name: string, args: object, more = {}) => event(id, "tool_called", { id: `call_${id}`, name, args, risk: -1, answer: 0, totals: {}, display: { content: "plain", main: "", title: name }, ...more });
-const returned = (id: number, cause: number, name: string, more = {}) => event(id, "tool_returned", { id: `call_${cause}`, name, cause, outcome: "ok", ...more });
+const called = (id: number, name: string, args: object, more = {}) =>
+  event(id, "tool_called", {
+    id: `call_${id}`,
+    name,
+    args,
+    risk: -1,
+    answer: 0,
+    totals: {},
+    display: { content: "plain", main: "", title: name },
+    ...more,
+  });
+const returned = (id: number, cause: number, name: string, more = {}) =>
+  event(id, "tool_returned", { id: `call_${cause}`, name, cause, outcome: "ok", ...more });
 const run = (id: number, command: string, more = {}) => called(id, "execute_bash", { command }, more);
 const ran = (id: number, cause: number, output: string) => returned(id, cause, "execute_bash", { output, details: { exit_code: 0 } });
-const ended = (id: number, state: EventOf<"turn_ended">["payload"]["state"], reason = "") => event(id, "turn_ended", { up_to: 0, state, reason });
+const ended = (id: number, state: EventOf<"turn_ended">["payload"]["state"], reason = "") =>
+  event(id, "turn_ended", { up_to: 0, state, reason });
 const began = (id: number) => event(id, "turn_began", {});
 const paused = (id: number) => event(id, "paused", {});
 const stopped = (id: number) => event(id, "stopped", {});
@@ -26,7 +39,10 @@ describe("the log", () => {
   test("joins a call and its result", () => {
     const log = new Log();
     log.before([ran(4, 2, "late"), ran(3, 1, "early"), run(2, "make"), run(1, "ls")]);
-    expect(log.items.map((i) => [i.id, i.result?.output])).toEqual([[1, "early"], [2, "late"]]);
+    expect(log.items.map((i) => [i.id, i.result?.output])).toEqual([
+      [1, "early"],
+      [2, "late"],
+    ]);
   });
 
   test("keeps a result until the page with its call is read", () => {
@@ -108,8 +124,18 @@ describe("the log", () => {
 
   test("tells the instructions of the conversation", () => {
     const log = new Log();
-    log.add(event(1, "recalled", { of: 1, text: "", details: { conversation_instructions: "Be brief." }, items: [{ name: "knots" }, { name: "sails" }] }));
-    expect(log.items.map((i) => [i.name, i.text])).toEqual([["instructions", "Be brief."], ["recall", "knots, sails"]]);
+    log.add(
+      event(1, "recalled", {
+        of: 1,
+        text: "",
+        details: { conversation_instructions: "Be brief." },
+        items: [{ name: "knots" }, { name: "sails" }],
+      }),
+    );
+    expect(log.items.map((i) => [i.name, i.text])).toEqual([
+      ["instructions", "Be brief."],
+      ["recall", "knots, sails"],
+    ]);
   });
 
   test("leaves words that were cut off, and tells them from an answer", () => {
@@ -146,8 +172,10 @@ describe("the log", () => {
 
   test("knows the newest state, tasks and metrics, in whatever order pages come", () => {
     const log = new Log();
-    const plan = (id: number, title: string) => called(id, "task_tracker", { command: "plan", task_list: [{ id: "1", title, status: "todo" }] });
-    const think = (id: number, cost: number) => called(id, "think", { thought: "Hm." }, { totals: { cost }, usage: { input: 30, output: 2, window: 100 } });
+    const plan = (id: number, title: string) =>
+      called(id, "task_tracker", { command: "plan", task_list: [{ id: "1", title, status: "todo" }] });
+    const think = (id: number, cost: number) =>
+      called(id, "think", { thought: "Hm." }, { totals: { cost }, usage: { input: 30, output: 2, window: 100 } });
     log.before([ended(9, "finished"), plan(8, "new"), think(7, 2e9)]);
     log.before([ended(3, "error", "no key"), plan(2, "old"), think(1, 1e9)]);
     expect(log.state).toBe("finished");
@@ -196,7 +224,14 @@ describe("the log", () => {
   test("tells notices where they happened, and what is over not at all", () => {
     const log = new Log();
     const steps = [event(7, "workspace_ready", {}), event(6, "titled", { title: "A title" }), event(3, "pause_requested", {})];
-    log.before([answered(9, "done"), event(8, "egress_set", { mode: "off" }), ...steps.slice(0, 2), event(5, "noted", { id: "X", message: "no answer", error: true }), said(4, "go"), steps[2]!]);
+    log.before([
+      answered(9, "done"),
+      event(8, "egress_set", { mode: "off" }),
+      ...steps.slice(0, 2),
+      event(5, "noted", { id: "X", message: "no answer", error: true }),
+      said(4, "go"),
+      steps[2]!,
+    ]);
     expect(names(log)).toEqual(["user:message:4", "notice:failure:5", "notice:egress_set:8", "agent:message:9"]);
     expect(log.items[1]!.at).toBe(Date.parse(at));
     expect(log).toMatchObject({ title: undefined, pausing: false });
@@ -220,7 +255,11 @@ describe("the log", () => {
       imported(5, called(5, "finish", { message: "Done." }), returned(5, 0, "finish", { ends: true })),
       imported(4),
       imported(3, returned(3, 2, "execute_bash", { output: "a.txt" })),
-      imported(2, event(2, "model_answered", { call: "", text: "Look.", tool_calls: [{ id: "", name: "execute_bash" }], usage: {}, totals: {} }), run(2, "ls", { thought: "Look." })),
+      imported(
+        2,
+        event(2, "model_answered", { call: "", text: "Look.", tool_calls: [{ id: "", name: "execute_bash" }], usage: {}, totals: {} }),
+        run(2, "ls", { thought: "Look." }),
+      ),
       imported(1, said(1, "hi")),
     ]);
     expect(names(log)).toEqual(["user:message:1", "tool:execute_bash:2", "tool:finish:5"]);
@@ -242,6 +281,10 @@ describe("the log", () => {
     log.add(event(1, "model_failed", { call: "c", class: "cancelled", message: "Interrupted by pause.", text: "I was about", totals: {} }));
     log.add(event(2, "model_failed", { call: "d", class: "rate", message: "Slow down", retried: true, totals: {} }));
     log.add(event(3, "model_failed", { call: "e", class: "auth", message: "No key", totals: {} }));
-    expect(log.items.map((i) => [i.name, i.text])).toEqual([["message", "I was about\n\n[Interrupted by pause]"], ["note", "Slow down"], ["failure", "No key"]]);
+    expect(log.items.map((i) => [i.name, i.text])).toEqual([
+      ["message", "I was about\n\n[Interrupted by pause]"],
+      ["note", "Slow down"],
+      ["failure", "No key"],
+    ]);
   });
 });

@@ -15,7 +15,28 @@ describe("markdown", () => {
 
 // Each of these took minutes, or more stack than there is.
 describe("a text that is made to be read forever is read all the same", () => {
-  const units = ["a_", "_a_", "**a", "*a ", "<!--", "<!-- -", "> ", "> > ", "1. ", "- ", "> - ", ">\t", "<", "[", "![", "[a](<", "`", "~a~", "|", "\\"];
+  const units = [
+    "a_",
+    "_a_",
+    "**a",
+    "*a ",
+    "<!--",
+    "<!-- -",
+    "> ",
+    "> > ",
+    "1. ",
+    "- ",
+    "> - ",
+    ">\t",
+    "<",
+    "[",
+    "![",
+    "[a](<",
+    "`",
+    "~a~",
+    "|",
+    "\\",
+  ];
   test.each(units)("%j", (unit) => {
     const source = unit.repeat(Math.ceil(200_000 / unit.length));
     expect(read(source, false).length).toBeGreaterThan(0);

@@ -19,32 +19,56 @@ export const conversation = (id: string) => data(api.GET("/api/conversations/{co
 
 /** page is up to 100 events before one, newest first, without those that show nothing. */
 export async function page(id: string, before?: number): Promise<{ events: Event[]; more: boolean }> {
-  const query = { reverse: true, limit: 100, format: "deckhand" as const, exclude_types: "model_asked,recall_asked,replayed", ...(before === undefined ? {} : { end_id: before - 1 }) };
+  const query = {
+    reverse: true,
+    limit: 100,
+    format: "deckhand" as const,
+    exclude_types: "model_asked,recall_asked,replayed",
+    ...(before === undefined ? {} : { end_id: before - 1 }),
+  };
   const got = await data(api.GET("/api/conversations/{conversation_id}/events", { params: { ...path(id), query } }));
   return { events: (got.events ?? []) as Event[], more: got.has_more };
 }
 
 export function say(id: string, content: string, images: string[], files: string[]): Promise<unknown> {
   const args = { content, image_urls: images.length ? images : null, file_urls: files.length ? files : null };
-  const send = (key: string) => data(api.POST("/api/conversations/{conversation_id}/events", { params: { ...path(id), header: { "Idempotency-Key": key } }, body: { action: "message", args } }));
+  const send = (key: string) =>
+    data(
+      api.POST("/api/conversations/{conversation_id}/events", {
+        params: { ...path(id), header: { "Idempotency-Key": key } },
+        body: { action: "message", args },
+      }),
+    );
   return once(`say ${id} ${JSON.stringify(args)}`, send);
 }
 
 /** become asks for another state: running, paused, stopped. */
 export const become = (id: string, state: string) =>
-  data(api.POST("/api/conversations/{conversation_id}/events", { params: keyed(id), body: { action: "change_agent_state", args: { agent_state: state } } }));
+  data(
+    api.POST("/api/conversations/{conversation_id}/events", {
+      params: keyed(id),
+      body: { action: "change_agent_state", args: { agent_state: state } },
+    }),
+  );
 
 /** interrupt pauses without waiting for the step in progress. */
 export const interrupt = (id: string) =>
-  data(api.POST("/api/conversations/{conversation_id}/events", { params: keyed(id), body: { action: "change_agent_state", args: { agent_state: "paused", now: true } } }));
+  data(
+    api.POST("/api/conversations/{conversation_id}/events", {
+      params: keyed(id),
+      body: { action: "change_agent_state", args: { agent_state: "paused", now: true } },
+    }),
+  );
 
 export const start = (id: string) => data(api.POST("/api/conversations/{conversation_id}/start", { params: keyed(id), body: {} }));
 
 export const approvals = (id: string) => data(api.GET("/api/conversations/{conversation_id}/approvals", { params: path(id) }));
 
-export const decide = (id: string, body: Decision) => data(api.POST("/api/conversations/{conversation_id}/approvals", { params: keyed(id), body }));
+export const decide = (id: string, body: Decision) =>
+  data(api.POST("/api/conversations/{conversation_id}/approvals", { params: keyed(id), body }));
 
-export const rename = (id: string, title: string) => data(api.PATCH("/api/conversations/{conversation_id}", { params: path(id), body: { title } }));
+export const rename = (id: string, title: string) =>
+  data(api.PATCH("/api/conversations/{conversation_id}", { params: path(id), body: { title } }));
 
 export const remove = (id: string) => data(api.DELETE("/api/conversations/{conversation_id}", { params: path(id) }));
 
@@ -59,7 +83,11 @@ export async function upload(id: string, files: File[]): Promise<Schemas["Upload
   const body = new FormData();
   for (const file of files) body.append("files", file, file.name);
   return data(
-    api.POST("/api/conversations/{conversation_id}/upload-files", { params: keyed(id), body: body as never, bodySerializer: (b) => b as never }),
+    api.POST("/api/conversations/{conversation_id}/upload-files", {
+      params: keyed(id),
+      body: body as never,
+      bodySerializer: (b) => b as never,
+    }),
   );
 }
 
@@ -67,14 +95,18 @@ export const queue = (id: string) => data(api.GET("/api/conversations/{conversat
 
 export const overrides = (id: string) => data(api.GET("/api/conversations/{conversation_id}/overrides", { params: path(id) }));
 
-export const override = (id: string, body: Overrides) => data(api.PUT("/api/conversations/{conversation_id}/overrides", { params: path(id), body }));
+export const override = (id: string, body: Overrides) =>
+  data(api.PUT("/api/conversations/{conversation_id}/overrides", { params: path(id), body }));
 
 export const trust = (id: string) => data(api.GET("/api/conversations/{conversation_id}/trust", { params: path(id) }));
 
-export const setTrust = (id: string, trusted: boolean) => data(api.PUT("/api/conversations/{conversation_id}/trust", { params: path(id), body: { trusted } }));
+export const setTrust = (id: string, trusted: boolean) =>
+  data(api.PUT("/api/conversations/{conversation_id}/trust", { params: path(id), body: { trusted } }));
 
 /** timeline is a page of turns behind one, and their spans. */
-export const timeline = (id: string, after: number) => data(api.GET("/api/conversations/{conversation_id}/timeline", { params: { ...path(id), query: { after } } }));
+export const timeline = (id: string, after: number) =>
+  data(api.GET("/api/conversations/{conversation_id}/timeline", { params: { ...path(id), query: { after } } }));
 
 /** fork copies the conversation up to an event; null is all of it. */
-export const fork = (id: string, event: number | null) => data(api.POST("/api/conversations/{conversation_id}/fork", { params: keyed(id), body: { event_id: event, title: null } }));
+export const fork = (id: string, event: number | null) =>
+  data(api.POST("/api/conversations/{conversation_id}/fork", { params: keyed(id), body: { event_id: event, title: null } }));

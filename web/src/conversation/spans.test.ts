@@ -4,7 +4,13 @@ import type { SpanKind, Timeline } from "./routes";
 import { turns } from "./spans";
 
 const time = (s: number) => new Date(s * 1000).toISOString();
-const span = (kind: SpanKind, from: number, to: number | null) => ({ kind, name: "", started_at: time(from), ended_at: to === null ? null : time(to), event_id: 1 });
+const span = (kind: SpanKind, from: number, to: number | null) => ({
+  kind,
+  name: "",
+  started_at: time(from),
+  ended_at: to === null ? null : time(to),
+  event_id: 1,
+});
 
 test("time goes to the turn it was spent in, and waiting to the one that came of it", () => {
   const timeline: Timeline = {
@@ -15,7 +21,14 @@ test("time goes to the turn it was spent in, and waiting to the one that came of
       { started_at: time(10), ended_at: time(20), event_id: 3 },
       { started_at: time(30), ended_at: null, event_id: 9 },
     ],
-    spans: [span("sandbox", 5, 10), span("model", 11, 14), span("tool", 14, 18), span("queue", 15, 30), span("queue", 25, 30), span("model", 30, null)],
+    spans: [
+      span("sandbox", 5, 10),
+      span("model", 11, 14),
+      span("tool", 14, 18),
+      span("queue", 15, 30),
+      span("queue", 25, 30),
+      span("model", 30, null),
+    ],
   };
   const [first, second] = turns(timeline, 40_000);
   expect(first).toMatchObject({ event: 3, parts: { sandbox: 5000, model: 3000, tool: 4000, queue: 0 }, rest: 0, length: 12_000 });

@@ -59,7 +59,13 @@ function steps(list: { kind: SpanKind; name: string; from: number; to: number }[
   const all = Math.max(1, Math.max(...list.map((s) => s.to)) - first);
   return list
     .toSorted((a, b) => a.from - b.from)
-    .map(({ kind, name, from, to }) => ({ kind, name, at: (from - first) / all, part: Math.max(0, to - from) / all, length: Math.max(0, to - from) }));
+    .map(({ kind, name, from, to }) => ({
+      kind,
+      name,
+      at: (from - first) / all,
+      part: Math.max(0, to - from) / all,
+      length: Math.max(0, to - from),
+    }));
 }
 
 /** owner is the turn a moment belongs to: what waits for a turn belongs to the next one. */

@@ -95,12 +95,19 @@ export class Talk {
 
   /** override asks which model and budget hold here: another window may have changed them. */
   private override(): void {
-    routes.overrides(this.id).then((o) => (this.overrides = o)).catch(quiet);
+    routes
+      .overrides(this.id)
+      .then((o) => (this.overrides = o))
+      .catch(quiet);
   }
 
   /** rate asks whether the repository is trusted. */
   private rate(): void {
-    if (this.info?.selected_repository) routes.trust(this.id).then((found) => (this.trust = found)).catch(quiet);
+    if (this.info?.selected_repository)
+      routes
+        .trust(this.id)
+        .then((found) => (this.trust = found))
+        .catch(quiet);
   }
 
   private reconnected(yes: boolean): void {
@@ -172,9 +179,18 @@ export class Talk {
   private async ask(): Promise<void> {
     if (this.closed) return;
     await Promise.all([
-      routes.conversation(this.id).then((c) => (this.info = c)).catch(quiet),
-      routes.approvals(this.id).then((a) => (this.approvals = a.pending ?? [])).catch(quiet),
-      routes.queue(this.id).then((q) => (this.waiting = q.messages ?? [])).catch(quiet),
+      routes
+        .conversation(this.id)
+        .then((c) => (this.info = c))
+        .catch(quiet),
+      routes
+        .approvals(this.id)
+        .then((a) => (this.approvals = a.pending ?? []))
+        .catch(quiet),
+      routes
+        .queue(this.id)
+        .then((q) => (this.waiting = q.messages ?? []))
+        .catch(quiet),
     ]);
   }
 

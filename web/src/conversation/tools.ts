@@ -33,5 +33,7 @@ export interface Task {
 /** tasks is the task list in what the tool was given or said, if there is one. */
 export function tasks(from: Fields | undefined): Task[] | undefined {
   const list = from?.task_list;
-  return Array.isArray(list) ? list.map(fields).map((x) => ({ title: text(x, "title"), status: text(x, "status"), notes: text(x, "notes") })) : undefined;
+  return Array.isArray(list)
+    ? list.map(fields).map((x) => ({ title: text(x, "title"), status: text(x, "status"), notes: text(x, "notes") }))
+    : undefined;
 }

@@ -13,7 +13,10 @@ beforeEach(() => {
   inTab.drop("deckhand-draft:");
   session.settings = { provider_tokens_set: { github: null } } as unknown as Settings;
   server.on(create, () => ({ conversation_id: "c9" }));
-  server.on("GET /api/user/repositories", () => [{ full_name: "octo/app", git_provider: "github", main_branch: "main" }, { full_name: "octo/site", git_provider: "github", main_branch: "trunk" }]);
+  server.on("GET /api/user/repositories", () => [
+    { full_name: "octo/app", git_provider: "github", main_branch: "main" },
+    { full_name: "octo/site", git_provider: "github", main_branch: "trunk" },
+  ]);
   server.on("GET /api/user/repository/branches", () => [{ name: "main" }, { name: "fix" }]);
 });
 afterEach(() => {
@@ -101,7 +104,11 @@ describe("the repository picker", () => {
     click(the("option", "fix"));
     type(task(), "Fix");
     click(start());
-    await soon(() => expect(server.to(create)).toEqual([{ repository: "octo/app", git_provider: "github", selected_branch: "fix", initial_user_msg: "Fix" }]));
+    await soon(() =>
+      expect(server.to(create)).toEqual([
+        { repository: "octo/app", git_provider: "github", selected_branch: "fix", initial_user_msg: "Fix" },
+      ]),
+    );
   });
 
   it("is used from the keyboard", async () => {

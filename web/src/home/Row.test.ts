@@ -10,7 +10,16 @@ const now = Date.parse("2026-01-02T15:00:00Z");
 const id = "/api/conversations/c1";
 
 function show(more: Partial<Conversation> = {}): string[] {
-  const row = { conversation_id: "c1", title: "Fix the build", status: "RUNNING", agent_state: "running", last_updated_at: "2026-01-02T14:55:00Z", created_at: "2026-01-02T14:00:00Z", accumulated_cost: 0, ...more } as Conversation;
+  const row = {
+    conversation_id: "c1",
+    title: "Fix the build",
+    status: "RUNNING",
+    agent_state: "running",
+    last_updated_at: "2026-01-02T14:55:00Z",
+    created_at: "2026-01-02T14:00:00Z",
+    accumulated_cost: 0,
+    ...more,
+  } as Conversation;
   const happened: string[] = [];
   render(Row, { row, now, onrename: () => happened.push("rename"), ondeleted: () => happened.push("deleted") });
   return happened;
@@ -24,7 +33,12 @@ function pick(name: string): void {
 
 describe("the row of a conversation", () => {
   it("leads to it and says what it is about", () => {
-    show({ selected_repository: "octo/app", selected_branch: "fix", accumulated_cost: 1.5, pull_requests: [{ number: 7, title: "Fix", url: "https://example.org/7" }] as Conversation["pull_requests"] });
+    show({
+      selected_repository: "octo/app",
+      selected_branch: "fix",
+      accumulated_cost: 1.5,
+      pull_requests: [{ number: 7, title: "Fix", url: "https://example.org/7" }] as Conversation["pull_requests"],
+    });
     expect(the("link", "Fix the build").getAttribute("href")).toBe("/conversations/c1");
     expect(the("link", "Pull request #7").getAttribute("href")).toBe("https://example.org/7");
     for (const said of ["octo/app", "fix", "$1.50", "5 minutes ago"]) expect(words()).toContain(said);

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 
 import { type Attachment, isImage, limits, refuse, toFile } from "./attach";
 
-const of = (size: number, image: boolean, count = 1): Attachment[] => Array.from({ length: count }, (_, i) => ({ id: `${i}`, name: "x", size, image, url: "" }));
+const of = (size: number, image: boolean, count = 1): Attachment[] =>
+  Array.from({ length: count }, (_, i) => ({ id: `${i}`, name: "x", size, image, url: "" }));
 
 describe("refuse", () => {
   it.each([

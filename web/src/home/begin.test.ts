@@ -18,7 +18,10 @@ vi.stubGlobal("fetch", async (request: Request) => {
   const form = request.headers.get("Content-Type")?.startsWith("multipart/");
   const text = form ? "" : await request.text();
   asked.push([name, form ? (await request.formData()).getAll("files").map((f) => (f as File).name) : text && JSON.parse(text)]);
-  const { status, body } = answers[name] ?? { status: 200, body: { conversation_id: "new", uploaded_files: ["/workspace/notes.txt"], skipped_files: [] } };
+  const { status, body } = answers[name] ?? {
+    status: 200,
+    body: { conversation_id: "new", uploaded_files: ["/workspace/notes.txt"], skipped_files: [] },
+  };
   return Response.json(body, { status });
 });
 const { begin, faults } = await import("./begin");
@@ -34,7 +37,17 @@ describe("begin", () => {
     const repository = { full_name: "ada/engine", git_provider: "gitea", main_branch: "main" };
     expect(await begin({ ...task, instructions: "Be brief.", repository, branch: "dev", attachments: [image] }, paths)).toBe("new");
     expect(asked).toEqual([
-      ["POST /api/conversations", { initial_user_msg: "Fix it", image_urls: [image.url], repository: "ada/engine", git_provider: "gitea", selected_branch: "dev", conversation_instructions: "Be brief." }],
+      [
+        "POST /api/conversations",
+        {
+          initial_user_msg: "Fix it",
+          image_urls: [image.url],
+          repository: "ada/engine",
+          git_provider: "gitea",
+          selected_branch: "dev",
+          conversation_instructions: "Be brief.",
+        },
+      ],
     ]);
   });
 
@@ -49,9 +62,27 @@ describe("begin", () => {
   });
 
   it.each([
-    ["a choice is refused", "PUT /api/conversations/new/overrides", 400, { message: "No key.", msg_id: "CONFIGURATION$MODEL_UNAVAILABLE" }, { model: "No key." }],
-    ["a file is refused", "POST /api/conversations/new/upload-files", 200, { uploaded_files: [], skipped_files: [{ name: "notes.txt", reason: "no room" }] }, { files: "notes.txt: no room" }],
-    ["the message is refused", "POST /api/conversations/new/message", 422, { detail: [{ loc: ["body", "image_urls", 0], msg: "Too long.", type: "x" }] }, { images: "Too long." }],
+    [
+      "a choice is refused",
+      "PUT /api/conversations/new/overrides",
+      400,
+      { message: "No key.", msg_id: "CONFIGURATION$MODEL_UNAVAILABLE" },
+      { model: "No key." },
+    ],
+    [
+      "a file is refused",
+      "POST /api/conversations/new/upload-files",
+      200,
+      { uploaded_files: [], skipped_files: [{ name: "notes.txt", reason: "no room" }] },
+      { files: "notes.txt: no room" },
+    ],
+    [
+      "the message is refused",
+      "POST /api/conversations/new/message",
+      422,
+      { detail: [{ loc: ["body", "image_urls", 0], msg: "Too long.", type: "x" }] },
+      { images: "Too long." },
+    ],
   ])("leaves nothing behind when %s", async (_, name, status, body, expected) => {
     answers[name] = { status, body };
     const err = await begin({ ...task, model: "other/model", attachments: [file] }, paths).catch((e: unknown) => e);
@@ -62,9 +93,20 @@ describe("begin", () => {
 
 describe("faults", () => {
   it("are at their fields", () => {
-    const err = new ApiError(422, "", "", [{ loc: ["body", "selected_branch"], msg: "No such branch.", type: "x" }, { loc: ["body", "odd"], msg: "Odd.", type: "x" }], "");
+    const err = new ApiError(
+      422,
+      "",
+      "",
+      [
+        { loc: ["body", "selected_branch"], msg: "No such branch.", type: "x" },
+        { loc: ["body", "odd"], msg: "Odd.", type: "x" },
+      ],
+      "",
+    );
     expect(faults(err)).toEqual({ branch: "No such branch.", "": "Odd." });
-    expect(faults(new ApiError(400, "No access.", "STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR", [], ""))).toEqual({ repository: "No access." });
+    expect(faults(new ApiError(400, "No access.", "STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR", [], ""))).toEqual({
+      repository: "No access.",
+    });
     expect(faults(new TypeError("offline"))).toEqual({ "": "offline" });
   });
 });

@@ -32,10 +32,16 @@ export async function begin(task: Task, withFiles: (text: string, paths: string[
   const of = { params: { path: { conversation_id: id } } };
   try {
     if (overridden) {
-      await api.PUT("/api/conversations/{conversation_id}/overrides", { ...of, body: { llm_model: task.model || null, max_budget_per_task: task.budget } });
+      await api.PUT("/api/conversations/{conversation_id}/overrides", {
+        ...of,
+        body: { llm_model: task.model || null, max_budget_per_task: task.budget },
+      });
     }
     const text = files.length > 0 ? withFiles(task.text, await upload(id, files)) : task.text;
-    await api.POST("/api/conversations/{conversation_id}/message", { params: { ...of.params, header: { "Idempotency-Key": retryKey() } }, body: { message: text, image_urls: images } });
+    await api.POST("/api/conversations/{conversation_id}/message", {
+      params: { ...of.params, header: { "Idempotency-Key": retryKey() } },
+      body: { message: text, image_urls: images },
+    });
   } catch (err) {
     await api.DELETE("/api/conversations/{conversation_id}", of).catch(() => {}); // the first failure is the one to tell
     throw err;
@@ -49,7 +55,9 @@ export function beginSuggested(task: Schemas["SuggestedTask"]): Promise<string> 
 }
 
 async function create(body: Create): Promise<string> {
-  const made = await once(`begin ${JSON.stringify(body)}`, (key) => data(api.POST("/api/conversations", { params: { header: { "Idempotency-Key": key } }, body })));
+  const made = await once(`begin ${JSON.stringify(body)}`, (key) =>
+    data(api.POST("/api/conversations", { params: { header: { "Idempotency-Key": key } }, body })),
+  );
   return made.conversation_id;
 }
 

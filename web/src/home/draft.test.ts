@@ -19,7 +19,16 @@ const file = (url: string) => ({ id: "1", name: "a.txt", size: 1, image: false, 
 
 function written(): Draft {
   const draft = new Draft("ada");
-  Object.assign(draft, { text: "Fix it", instructions: "Gently", repository, branch: "dev", model: "m/x", budget: "2", more: true, attachments: [file("data:,x")] });
+  Object.assign(draft, {
+    text: "Fix it",
+    instructions: "Gently",
+    repository,
+    branch: "dev",
+    model: "m/x",
+    budget: "2",
+    more: true,
+    attachments: [file("data:,x")],
+  });
   draft.keep();
   draft.keepFiles();
   return draft;
@@ -28,7 +37,8 @@ function written(): Draft {
 it("is there again after a reload, for the same person", () => {
   const before = written();
   const after = new Draft("ada");
-  for (const key of ["text", "instructions", "repository", "branch", "model", "budget", "more", "attachments"] as const) expect(after[key], key).toEqual(before[key]);
+  for (const key of ["text", "instructions", "repository", "branch", "model", "budget", "more", "attachments"] as const)
+    expect(after[key], key).toEqual(before[key]);
   expect(new Draft("eve").hasContent).toBe(false);
 });
 

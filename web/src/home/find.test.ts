@@ -17,7 +17,9 @@ it.each([
   ["https://codeberg.org/ada/engine", "ada/engine", "forgejo"],
   ["http://git.example.org:3000/ada/engine.git", "ada/engine", "gitea"],
   ["ssh://git@forge.example.org/ada/engine/", "ada/engine", "forgejo"],
-])("%j names %j of %j", (text, full_name, git_provider) => expect(named(text, connected)).toEqual({ repository: { full_name, git_provider, main_branch: null } }));
+])("%j names %j of %j", (text, full_name, git_provider) =>
+  expect(named(text, connected)).toEqual({ repository: { full_name, git_provider, main_branch: null } }),
+);
 
 it.each([
   ["http://127.0.0.1:9/ada/engine.git", "127.0.0.1:9"],
@@ -25,7 +27,9 @@ it.each([
   ["git@elsewhere.example:ada/engine.git", "elsewhere.example"],
 ])("%j is at %j, which is not connected", (text, stranger) => expect(named(text, connected)).toEqual({ stranger }));
 
-it.each(["engine", "ada/", "ada/en gine", "", "https://github.com/", "file:///srv/engine.git"])("%j names nothing", (text) => expect(named(text, connected)).toBeUndefined());
+it.each(["engine", "ada/", "ada/en gine", "", "https://github.com/", "file:///srv/engine.git"])("%j names nothing", (text) =>
+  expect(named(text, connected)).toBeUndefined(),
+);
 
 it("finds models by words, with those of the provider in use first", () => {
   const all = ["acme/tuna-large", "acme/salmon", "zed/tuna-large", "zed/large-tuna", "zed/tuna"];

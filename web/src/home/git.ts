@@ -45,7 +45,11 @@ export async function repositories(text: string): Promise<Repository[]> {
 }
 
 export async function branches(repository: Repository, text: string): Promise<string[]> {
-  const of = { repository: repository.full_name, per_page: shown, selected_provider: (repository.git_provider as ProviderName | null) ?? undefined };
+  const of = {
+    repository: repository.full_name,
+    per_page: shown,
+    selected_provider: (repository.git_provider as ProviderName | null) ?? undefined,
+  };
   if (text) {
     const found = await git.GET("/api/user/search/branches", { params: { query: { ...of, query: text } } });
     return (found.data ?? []).map((b) => b.name);
@@ -79,4 +83,8 @@ export function named(text: string, connected: Record<string, string | null>): N
 }
 
 /** bare is a host as it stands in addresses. */
-const bare = (host: string) => host.toLowerCase().replace(/^https?:\/\//, "").replace(/\/.*$/, "");
+const bare = (host: string) =>
+  host
+    .toLowerCase()
+    .replace(/^https?:\/\//, "")
+    .replace(/\/.*$/, "");

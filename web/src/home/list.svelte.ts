@@ -122,7 +122,11 @@ export class List {
 
   private page(limit: number, page_id?: string) {
     const { query, status } = this.filter;
-    return data(api.GET("/api/conversations", { params: { query: { limit, page_id, query: query.trim() || undefined, status: status || undefined } } }));
+    return data(
+      api.GET("/api/conversations", {
+        params: { query: { limit, page_id, query: query.trim() || undefined, status: status || undefined } },
+      }),
+    );
   }
 }
 

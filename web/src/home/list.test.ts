@@ -38,7 +38,15 @@ vi.stubGlobal("fetch", (request: Request) => {
 const { List } = await import("./list.svelte");
 
 function row(id: string, minute: number, more: Partial<Conversation> = {}): Conversation {
-  return { conversation_id: id, title: id, created_at: `2026-11-15T10:0${minute}:00Z`, status: "RUNNING", last_event_id: 1, selected_repository: null, ...more } as Conversation;
+  return {
+    conversation_id: id,
+    title: id,
+    created_at: `2026-11-15T10:0${minute}:00Z`,
+    status: "RUNNING",
+    last_event_id: 1,
+    selected_repository: null,
+    ...more,
+  } as Conversation;
 }
 
 let list: InstanceType<typeof List>;

@@ -6,7 +6,18 @@ const all = { query: "", status: "" } as const;
 
 function row(id: string, minute: number, more: Partial<Conversation> = {}): Conversation {
   const at = `2026-11-15T10:${String(minute).padStart(2, "0")}:00Z`;
-  return { conversation_id: id, title: `Task ${id}`, created_at: at, last_updated_at: at, status: "RUNNING", agent_state: "running", last_event_id: 1, selected_repository: null, error_id: null, ...more } as Conversation;
+  return {
+    conversation_id: id,
+    title: `Task ${id}`,
+    created_at: at,
+    last_updated_at: at,
+    status: "RUNNING",
+    agent_state: "running",
+    last_event_id: 1,
+    selected_repository: null,
+    error_id: null,
+    ...more,
+  } as Conversation;
 }
 
 const ids = (rows: Conversation[]) => rows.map((r) => r.conversation_id).join(" ");
@@ -64,5 +75,7 @@ describe("stateOf", () => {
     ["RUNNING", "awaiting_user_confirmation", null, "awaiting_user_confirmation"],
     ["STOPPED", "running", null, "stopped"],
     ["STOPPED", "error", "STATUS$ERROR", "error"],
-  ] as const)("%s, %s", (status, agent_state, error_id, expected) => expect(stateOf(row("a", 1, { status, agent_state, error_id }))).toBe(expected));
+  ] as const)("%s, %s", (status, agent_state, error_id, expected) =>
+    expect(stateOf(row("a", 1, { status, agent_state, error_id }))).toBe(expected),
+  );
 });

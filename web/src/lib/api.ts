@@ -41,9 +41,21 @@ const isField = (f: unknown): f is FieldError => typeof f === "object" && f !== 
 export function toError(answer: Response, body: unknown): ApiError {
   const b = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
   const fields = Array.isArray(b.detail) ? b.detail.filter(isField) : [];
-  const words = [b.message, b.error, typeof b.detail === "string" ? b.detail : undefined, fields[0]?.msg, typeof body === "string" ? body : undefined];
+  const words = [
+    b.message,
+    b.error,
+    typeof b.detail === "string" ? b.detail : undefined,
+    fields[0]?.msg,
+    typeof body === "string" ? body : undefined,
+  ];
   const message = words.find((w) => typeof w === "string" && w !== "") as string | undefined;
-  return new ApiError(answer.status, message ?? answer.statusText, String(b.msg_id ?? ""), fields, answer.headers.get("X-Request-Id") ?? "");
+  return new ApiError(
+    answer.status,
+    message ?? answer.statusText,
+    String(b.msg_id ?? ""),
+    fields,
+    answer.headers.get("X-Request-Id") ?? "",
+  );
 }
 
 const tokenRefused = "STATUS$GIT_PROVIDER_AUTHENTICATION_ERROR";

@@ -34,7 +34,10 @@ describe("a result", () => {
 });
 
 describe("the state", () => {
-  const state = (kind: string, payload: object = {}) => stateOf({ id: 1, kind, time, payload } as Event)?.map((s) => s ?? "").join(" ");
+  const state = (kind: string, payload: object = {}) =>
+    stateOf({ id: 1, kind, time, payload } as Event)
+      ?.map((s) => s ?? "")
+      .join(" ");
   test.each([
     ["created", {}, "loading"],
     ["resumed", {}, "running"],

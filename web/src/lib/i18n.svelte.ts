@@ -77,7 +77,11 @@ class Language {
   ago(when: string | Date, at = now()): string {
     const seconds = (new Date(when).getTime() - at) / 1000;
     const format = new Intl.RelativeTimeFormat(this.code, { numeric: "auto" });
-    const units: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400], ["hour", 3600], ["minute", 60]];
+    const units: [Intl.RelativeTimeFormatUnit, number][] = [
+      ["day", 86_400],
+      ["hour", 3600],
+      ["minute", 60],
+    ];
     for (const [unit, size] of units) {
       // What is to come is rounded: a key for 90 days has 90 days, though a moment has passed.
       const n = seconds > 0 ? Math.round(seconds / size) : Math.trunc(seconds / size);

@@ -31,6 +31,8 @@ it("has what was said last, also where there is no room for it", () => {
 
 it("has no rival: nothing else asks the browser's stores", () => {
   const all = import.meta.glob<string>("../**/*.{ts,svelte}", { query: "?raw", import: "default", eager: true });
-  const asking = Object.keys(all).filter((name) => !/keep(\.test)?\.ts$|\.test\.ts$/.test(name) && /\b(local|session)Storage\b/.test(all[name]!));
+  const asking = Object.keys(all).filter(
+    (name) => !/keep(\.test)?\.ts$|\.test\.ts$/.test(name) && /\b(local|session)Storage\b/.test(all[name]!),
+  );
   expect(asking).toEqual([]);
 });

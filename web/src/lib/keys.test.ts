@@ -2,7 +2,14 @@ import { describe, expect, it } from "vitest";
 
 import { plain, shown, written } from "./keys";
 
-const press = (key: string, held: Partial<KeyboardEvent> = {}) => ({ key, metaKey: false, ctrlKey: false, altKey: false, shiftKey: false, ...held });
+const press = (key: string, held: Partial<KeyboardEvent> = {}) => ({
+  key,
+  metaKey: false,
+  ctrlKey: false,
+  altKey: false,
+  shiftKey: false,
+  ...held,
+});
 
 describe("written", () => {
   it.each([

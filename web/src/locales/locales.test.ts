@@ -4,7 +4,11 @@ import { describe, expect, it } from "vitest";
 type Words = Record<string, string>;
 
 const files = import.meta.glob<Words>("./*/*.json", { eager: true, import: "default" });
-const sources = import.meta.glob<string>(["../**/*.{ts,svelte}", "!../**/*.test.ts", "!../**/*.d.ts"], { eager: true, query: "?raw", import: "default" });
+const sources = import.meta.glob<string>(["../**/*.{ts,svelte}", "!../**/*.test.ts", "!../**/*.d.ts"], {
+  eager: true,
+  query: "?raw",
+  import: "default",
+});
 
 /** Texts by language and part. */
 const languages: Record<string, Record<string, Words>> = {};
@@ -48,7 +52,9 @@ describe.each(Object.entries(others))("%s", (_, parts) => {
 describe("the page", () => {
   /** Where a key is used: t("a.b"), t(cond ? "a" : "b") or count("a.b"), and t(`a.${x}`). */
   const uses = Object.entries(sources).flatMap(([path, text]) =>
-    [...text.matchAll(/(?<![\w.])(?:language\.)?(t|count)\(([^()]*?["'`][^)]*)/g)].flatMap(([, call, inside]) => first(inside!).map((key) => ({ path, call: call!, key }))),
+    [...text.matchAll(/(?<![\w.])(?:language\.)?(t|count)\(([^()]*?["'`][^)]*)/g)].flatMap(([, call, inside]) =>
+      first(inside!).map((key) => ({ path, call: call!, key })),
+    ),
   );
 
   it("uses texts", () => expect(uses.length).toBeGreaterThan(50));

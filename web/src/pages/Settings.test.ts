@@ -9,7 +9,16 @@ const save = "POST /api/settings";
 let stored: Partial<Settings>;
 
 beforeEach(() => {
-  stored = { language: "en", agent: "CodeActAgent", max_iterations: 50, confirmation_mode: true, security_analyzer: "llm", enable_default_condenser: true, llm_model: "acme/large", llm_api_key_set: true };
+  stored = {
+    language: "en",
+    agent: "CodeActAgent",
+    max_iterations: 50,
+    confirmation_mode: true,
+    security_analyzer: "llm",
+    enable_default_condenser: true,
+    llm_model: "acme/large",
+    llm_api_key_set: true,
+  };
   session.settings = stored as Settings;
   server.on("GET /api/options/agents", () => ["CodeActAgent", "ReadOnlyAgent"]);
   server.on("GET /api/options/security-analyzers", () => ["llm", "rules"]);

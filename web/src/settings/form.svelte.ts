@@ -71,7 +71,10 @@ export class Form {
       const stored = await data(api.POST("/api/settings", { body: this.changes as Schemas["SettingsInput"] }));
       await session.refresh();
       this.discard();
-      this.notes = [...(stored.notes ?? []), ...(stored.ignored_fields?.length ? [t("settings.ignored", { names: stored.ignored_fields.join(", ") })] : [])];
+      this.notes = [
+        ...(stored.notes ?? []),
+        ...(stored.ignored_fields?.length ? [t("settings.ignored", { names: stored.ignored_fields.join(", ") })] : []),
+      ];
       toasts.say(t("settings.saved"), "good");
       return true;
     } catch (err) {

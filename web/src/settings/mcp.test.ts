@@ -29,11 +29,15 @@ describe("rows and config", () => {
 
   it("send a key that was removed as none", () => {
     const [first, ...rest] = rows(stored);
-    expect(config([{ ...first!, apiKey: "" }, ...rest]).shttp_servers).toEqual([{ url: "https://a.example/mcp", api_key: null, timeout: 30 }]);
+    expect(config([{ ...first!, apiKey: "" }, ...rest]).shttp_servers).toEqual([
+      { url: "https://a.example/mcp", api_key: null, timeout: 30 },
+    ]);
   });
 
   it("send what is no number as it is", () => {
-    expect(config([{ ...blank("shttp"), url: "https://a", timeout: "soon" }]).shttp_servers).toEqual([{ url: "https://a", api_key: null, timeout: "soon" }]);
+    expect(config([{ ...blank("shttp"), url: "https://a", timeout: "soon" }]).shttp_servers).toEqual([
+      { url: "https://a", api_key: null, timeout: "soon" },
+    ]);
   });
 });
 

@@ -32,13 +32,22 @@ export function blank(kind: Kind): Server {
 /** rows are the servers of settings, in the order of the lists. */
 export function rows(config: Config | null | undefined): Server[] {
   const remote = (kind: Kind, list: Config["sse_servers"]) =>
-    (list ?? []).map((s) => (typeof s === "string" ? { ...blank(kind), url: s } : { ...blank(kind), url: s.url, apiKey: s.api_key ?? "", timeout: s.timeout ? String(s.timeout) : "" }));
+    (list ?? []).map((s) =>
+      typeof s === "string"
+        ? { ...blank(kind), url: s }
+        : { ...blank(kind), url: s.url, apiKey: s.api_key ?? "", timeout: s.timeout ? String(s.timeout) : "" },
+    );
   const local = (config?.stdio_servers ?? []).map((s) => ({
     ...blank("stdio"),
     name: s.name,
     command: s.command,
     args: Array.isArray(s.args) ? s.args.join("\n") : (s.args ?? ""),
-    env: typeof s.env === "string" ? s.env.replaceAll(",", "\n") : Object.entries(s.env ?? {}).map(([k, v]) => `${k}=${v}`).join("\n"),
+    env:
+      typeof s.env === "string"
+        ? s.env.replaceAll(",", "\n")
+        : Object.entries(s.env ?? {})
+            .map(([k, v]) => `${k}=${v}`)
+            .join("\n"),
   }));
   return [...remote("shttp", config?.shttp_servers), ...remote("sse", config?.sse_servers), ...local];
 }
@@ -58,7 +67,11 @@ const address = (s: Server) => ({ url: s.url.trim(), api_key: s.apiKey === "" ? 
 /** What is no number goes as it is, so that the server says what it expects. */
 const seconds = (text: string) => (Number.isFinite(Number(text)) ? Number(text) : (text as unknown as number));
 
-const lines = (text: string) => text.split("\n").map((l) => l.trim()).filter(Boolean);
+const lines = (text: string) =>
+  text
+    .split("\n")
+    .map((l) => l.trim())
+    .filter(Boolean);
 
 function pairs(text: string): Record<string, string> {
   return Object.fromEntries(

@@ -14,9 +14,21 @@ export const sections: Section[] = [
   {
     id: "agent",
     icon: "gear",
-    fields: ["agent", "max_iterations", "confirmation_mode", "security_analyzer", "enable_default_condenser", "enable_proactive_conversation_starters", "enable_solvability_analysis"],
+    fields: [
+      "agent",
+      "max_iterations",
+      "confirmation_mode",
+      "security_analyzer",
+      "enable_default_condenser",
+      "enable_proactive_conversation_starters",
+      "enable_solvability_analysis",
+    ],
   },
-  { id: "sandbox", icon: "terminal", fields: ["sandbox_base_container_image", "sandbox_runtime_container_image", "remote_runtime_resource_factor", "sandbox_api_key"] },
+  {
+    id: "sandbox",
+    icon: "terminal",
+    fields: ["sandbox_base_container_image", "sandbox_runtime_container_image", "remote_runtime_resource_factor", "sandbox_api_key"],
+  },
   { id: "tools", icon: "plug", fields: ["mcp_config", "search_api_key"] },
   { id: "secrets", icon: "lock", fields: [] },
   { id: "git", icon: "branch", fields: ["git_user_name", "git_user_email"] },

@@ -51,7 +51,9 @@ class Server {
     this.sent.push(sent);
     const answer = await this.answers.get(`${sent.method} ${sent.path}`)?.(sent);
     if (answer instanceof Response) return answer;
-    return answer === undefined ? Response.json({ message: `no answer to ${sent.method} ${sent.path}` }, { status: 404 }) : Response.json(answer);
+    return answer === undefined
+      ? Response.json({ message: `no answer to ${sent.method} ${sent.path}` }, { status: 404 })
+      : Response.json(answer);
   }
 
   reset(): void {
@@ -64,7 +66,8 @@ export const server = new Server();
 vi.stubGlobal("fetch", (request: Request) => server.fetch(request));
 
 /** refused is the server's answer to a field that it does not accept. */
-export const refused = (field: string, msg: string) => Response.json({ detail: [{ loc: ["body", field], msg, type: "value_error" }] }, { status: 422 });
+export const refused = (field: string, msg: string) =>
+  Response.json({ detail: [{ loc: ["body", field], msg, type: "value_error" }] }, { status: 422 });
 
 let shown: Record<string, unknown>[] = [];
 

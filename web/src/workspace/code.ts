@@ -10,7 +10,10 @@ import { spans } from "./spans";
 const nonce = document.querySelector('meta[name="csp-nonce"]')?.getAttribute("content") ?? "";
 
 /** marked sets words apart; the ground stays light enough for every colour of code. */
-const marked = (colour: string) => ({ background: `color-mix(in oklab, ${colour} 9%, transparent)`, boxShadow: `inset 0 -2px 0 color-mix(in oklab, ${colour} 55%, transparent)` });
+const marked = (colour: string) => ({
+  background: `color-mix(in oklab, ${colour} 9%, transparent)`,
+  boxShadow: `inset 0 -2px 0 color-mix(in oklab, ${colour} 55%, transparent)`,
+});
 
 const looks = EditorView.theme({
   "&": { color: "var(--ink)", backgroundColor: "var(--paper)", fontSize: "0.8125rem", height: "100%" },
@@ -19,13 +22,22 @@ const looks = EditorView.theme({
   ".cm-content": { caretColor: "var(--ink)" },
   ".cm-content:focus-visible": { outlineOffset: "-2px" },
   ".cm-cursor, .cm-dropCursor": { borderLeftColor: "var(--ink)" },
-  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { background: "color-mix(in oklab, var(--sea) 28%, transparent)" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
+    background: "color-mix(in oklab, var(--sea) 28%, transparent)",
+  },
   ".cm-activeLine": { backgroundColor: "color-mix(in oklab, var(--sea) 6%, transparent)" },
   ".cm-gutters": { backgroundColor: "var(--paper)", color: "var(--soft)", borderRight: "1px solid var(--line)" },
   ".cm-activeLineGutter": { backgroundColor: "var(--raised)", color: "var(--ink)" },
   ".cm-panels": { backgroundColor: "var(--raised)", color: "var(--ink)" },
   ".cm-panels-bottom": { borderTop: "1px solid var(--line)" },
-  ".cm-panel input, .cm-panel button, .cm-panel .cm-textfield, .cm-panel .cm-button": { backgroundColor: "var(--paper)", backgroundImage: "none", color: "var(--ink)", border: "1px solid var(--edge)", borderRadius: "4px", minHeight: "24px" },
+  ".cm-panel input, .cm-panel button, .cm-panel .cm-textfield, .cm-panel .cm-button": {
+    backgroundColor: "var(--paper)",
+    backgroundImage: "none",
+    color: "var(--ink)",
+    border: "1px solid var(--edge)",
+    borderRadius: "4px",
+    minHeight: "24px",
+  },
   ".cm-searchMatch": { backgroundColor: "var(--warn-wash)", outline: "1px solid var(--warn)" },
   ".cm-selectionMatch, &.cm-focused .cm-matchingBracket": { backgroundColor: "var(--sea-wash)" },
   ".cm-tooltip": { backgroundColor: "var(--raised)", borderColor: "var(--line)", color: "var(--ink)" },
@@ -36,7 +48,13 @@ const looks = EditorView.theme({
   "&.cm-merge-b .cm-changedText": marked("var(--good)"),
   "&.cm-merge-a .cm-changedLineGutter, & .cm-deletedLineGutter": { background: "var(--bad)" },
   "&.cm-merge-b .cm-changedLineGutter, .cm-inlineChangedLineGutter": { background: "var(--good)" },
-  ".cm-collapsedLines": { background: "var(--raised)", color: "var(--soft)", fontFamily: "var(--font-sans)", fontSize: "0.75rem", paddingBlock: "4px" },
+  ".cm-collapsedLines": {
+    background: "var(--raised)",
+    color: "var(--soft)",
+    fontFamily: "var(--font-sans)",
+    fontSize: "0.75rem",
+    paddingBlock: "4px",
+  },
   ".cm-collapsedLines:before, .cm-collapsedLines:after": { content: '"⋯"' },
 });
 
@@ -111,4 +129,8 @@ export function dressed(path: string, label: string): Extension {
 }
 
 /** still is an editor that shows and does not take: it can be reached and scrolled by keyboard. */
-export const still: Extension = [EditorState.readOnly.of(true), EditorView.editable.of(false), EditorView.contentAttributes.of({ role: "textbox", "aria-multiline": "true", "aria-readonly": "true" })];
+export const still: Extension = [
+  EditorState.readOnly.of(true),
+  EditorView.editable.of(false),
+  EditorView.contentAttributes.of({ role: "textbox", "aria-multiline": "true", "aria-readonly": "true" }),
+];

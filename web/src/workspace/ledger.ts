@@ -11,10 +11,15 @@ export function merged(have: Asked[], page: Asked[]): Asked[] {
 /** matching are those of a verdict ("" is any) whose host, method or reason has some words. */
 export function matching(list: Asked[], words: string, verdict: string): Asked[] {
   const wanted = words.trim().toLowerCase();
-  return list.filter((a) => (!verdict || a.verdict === verdict) && `${a.method} ${a.host}:${a.port} ${a.reason}`.toLowerCase().includes(wanted));
+  return list.filter(
+    (a) => (!verdict || a.verdict === verdict) && `${a.method} ${a.host}:${a.port} ${a.reason}`.toLowerCase().includes(wanted),
+  );
 }
 
 /** hosts are the lines of a list that say something. */
 export function hosts(text: string): string[] {
-  return text.split(/[\n,]/).map((line) => line.trim()).filter((line) => line !== "");
+  return text
+    .split(/[\n,]/)
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
 }

@@ -28,5 +28,15 @@ function look(e: Event): Look[] {
   const { id, at, failed, outcome, output, details } = resultOf(e);
   if (failed) return [];
   const picture = text(details, "screenshot");
-  return [{ id, at, url: text(details, "url"), picture, words: picture ? "" : output.slice(0, longest), failed: outcome === "failed" || details.error === true, trouble: text(details, "last_browser_action_error") }];
+  return [
+    {
+      id,
+      at,
+      url: text(details, "url"),
+      picture,
+      words: picture ? "" : output.slice(0, longest),
+      failed: outcome === "failed" || details.error === true,
+      trouble: text(details, "last_browser_action_error"),
+    },
+  ];
 }

@@ -1,7 +1,24 @@
 // What a terminal needs of the page: its colours, and elements that the page's policy lets be.
 import type { ITheme } from "@xterm/xterm";
 
-const names = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white", "brightBlack", "brightRed", "brightGreen", "brightYellow", "brightBlue", "brightMagenta", "brightCyan", "brightWhite"] as const;
+const names = [
+  "black",
+  "red",
+  "green",
+  "yellow",
+  "blue",
+  "magenta",
+  "cyan",
+  "white",
+  "brightBlack",
+  "brightRed",
+  "brightGreen",
+  "brightYellow",
+  "brightBlue",
+  "brightMagenta",
+  "brightCyan",
+  "brightWhite",
+] as const;
 
 /** colours are those of the page now, as plain values: a terminal does not know the page's names. */
 export function colours(): ITheme {
@@ -12,7 +29,14 @@ export function colours(): ITheme {
     probe.style.color = `var(${name})`;
     return getComputedStyle(probe).color;
   };
-  const theme: ITheme = { background: value("--sunken"), foreground: value("--ink"), cursor: value("--sea"), cursorAccent: value("--sunken"), selectionBackground: value("--edge"), selectionForeground: value("--paper") };
+  const theme: ITheme = {
+    background: value("--sunken"),
+    foreground: value("--ink"),
+    cursor: value("--sea"),
+    cursorAccent: value("--sunken"),
+    selectionBackground: value("--edge"),
+    selectionForeground: value("--paper"),
+  };
   names.forEach((name, i) => (theme[name] = value(`--ansi-${i}`)));
   probe.remove();
   return theme;

@@ -27,7 +27,8 @@ describe("changes", () => {
 });
 
 const event = (kind: string, payload: object, id = 1) => ({ id, kind, time: "2026-01-02T15:04:05.000000Z", payload }) as Event;
-const returned = (name: string, more: object = {}, id = 1) => event("tool_returned", { id: "c", name, cause: 1, outcome: "ok", ...more }, id);
+const returned = (name: string, more: object = {}, id = 1) =>
+  event("tool_returned", { id: "c", name, cause: 1, outcome: "ok", ...more }, id);
 
 describe("events", () => {
   it.each([
@@ -46,7 +47,20 @@ describe("events", () => {
 });
 
 describe("the ledger", () => {
-  const asked = (id: number, more: Partial<Asked> = {}): Asked => ({ id, at: "", took_ms: 0, call: "", method: "GET", host: "example.org", port: 443, sent: 0, received: 0, verdict: "allowed", reason: "", ...more });
+  const asked = (id: number, more: Partial<Asked> = {}): Asked => ({
+    id,
+    at: "",
+    took_ms: 0,
+    call: "",
+    method: "GET",
+    host: "example.org",
+    port: 443,
+    sent: 0,
+    received: 0,
+    verdict: "allowed",
+    reason: "",
+    ...more,
+  });
 
   it("has each request once, newest first, as it was read last", () => {
     expect(merged([asked(3, { received: 1 }), asked(1)], [asked(4), asked(3, { received: 9 })]).map((a) => [a.id, a.received])).toEqual([
@@ -70,7 +84,12 @@ describe("the ledger", () => {
 
 describe("the browser's history", () => {
   it("is in order, without doubles, and holds no more than is shown", () => {
-    const look = (id: number) => returned("browser", { output: "words", details: { url: `u${id}`, screenshot: id === 8 ? "data:image/png;base64," : "", dom_object: {} } }, id);
+    const look = (id: number) =>
+      returned(
+        "browser",
+        { output: "words", details: { url: `u${id}`, screenshot: id === 8 ? "data:image/png;base64," : "", dom_object: {} } },
+        id,
+      );
     const lost = returned("fetch", { outcome: "failed", output: "no such host" }, 5);
     const old = event("imported", { as: [look(2)] }, 2);
     const all = joined(joined([], [look(9), look(7)]), [look(9), look(8), lost, old]);
@@ -85,7 +104,11 @@ describe("the browser's history", () => {
 });
 
 it("gives ports their addresses", () => {
-  expect(served([8080, 22], { "http://a.test/": 8080, "http://b.test/": 3000 })).toEqual([{ port: 22 }, { port: 3000, url: "http://b.test/" }, { port: 8080, url: "http://a.test/" }]);
+  expect(served([8080, 22], { "http://a.test/": 8080, "http://b.test/": 3000 })).toEqual([
+    { port: 22 },
+    { port: 3000, url: "http://b.test/" },
+    { port: 8080, url: "http://a.test/" },
+  ]);
 });
 
 describe("the wire of a terminal", () => {

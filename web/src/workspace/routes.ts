@@ -42,7 +42,8 @@ async function fit<T extends { unfit?: Schemas["Unfit"] }>(answer: Promise<T>): 
   return got;
 }
 
-export const versions = (id: string, file: string) => fit(data(api.GET("/api/conversations/{conversation_id}/git/diff", { params: { ...path(id), query: { path: file, unfit: "told" } } })));
+export const versions = (id: string, file: string) =>
+  fit(data(api.GET("/api/conversations/{conversation_id}/git/diff", { params: { ...path(id), query: { path: file, unfit: "told" } } })));
 
 /** list is what is in a folder; "" is the workspace itself. */
 export async function list(id: string, folder: string): Promise<string[]> {
@@ -51,7 +52,8 @@ export async function list(id: string, folder: string): Promise<string[]> {
   return (await data(api.GET("/api/conversations/{conversation_id}/list-files", { params: { ...path(id), query } }))) ?? [];
 }
 
-export const read = (id: string, file: string) => fit(data(api.GET("/api/conversations/{conversation_id}/select-file", { params: { ...path(id), query: { file, unfit: "told" } } })));
+export const read = (id: string, file: string) =>
+  fit(data(api.GET("/api/conversations/{conversation_id}/select-file", { params: { ...path(id), query: { file, unfit: "told" } } })));
 
 /** save replaces a file if it still is what etag says; null makes one that is not there yet. */
 export const save = (id: string, file: string, content: string, etag: string | null) =>
@@ -60,10 +62,17 @@ export const save = (id: string, file: string, content: string, etag: string | n
 export function upload(id: string, files: File[]): Promise<Schemas["Uploaded"]> {
   const body = new FormData();
   for (const file of files) body.append("files", file, file.name);
-  return data(api.POST("/api/conversations/{conversation_id}/upload-files", { params: keyed(id), body: body as never, bodySerializer: (b) => b as never }));
+  return data(
+    api.POST("/api/conversations/{conversation_id}/upload-files", {
+      params: keyed(id),
+      body: body as never,
+      bodySerializer: (b) => b as never,
+    }),
+  );
 }
 
-export const fileAddress = (id: string, file: string) => `${baseUrl}/api/conversations/${encodeURIComponent(id)}/file?path=${encodeURIComponent(file)}`;
+export const fileAddress = (id: string, file: string) =>
+  `${baseUrl}/api/conversations/${encodeURIComponent(id)}/file?path=${encodeURIComponent(file)}`;
 
 export const zipAddress = (id: string) => `${baseUrl}/api/conversations/${encodeURIComponent(id)}/zip-directory`;
 
@@ -74,13 +83,25 @@ export async function ports(id: string): Promise<number[]> {
 export const hosts = (id: string) => data(api.GET("/api/conversations/{conversation_id}/web-hosts", { params: path(id) }));
 
 export const egress = (id: string, before?: number) =>
-  data(api.GET("/api/conversations/{conversation_id}/egress", { params: { ...path(id), query: { limit: 100, ...(before === undefined ? {} : { before }) } } }));
+  data(
+    api.GET("/api/conversations/{conversation_id}/egress", {
+      params: { ...path(id), query: { limit: 100, ...(before === undefined ? {} : { before }) } },
+    }),
+  );
 
-export const allow = (id: string, mode: Mode, hosts: string[]) => data(api.PUT("/api/conversations/{conversation_id}/egress", { params: path(id), body: { mode, allow: hosts } }));
+export const allow = (id: string, mode: Mode, hosts: string[]) =>
+  data(api.PUT("/api/conversations/{conversation_id}/egress", { params: path(id), body: { mode, allow: hosts } }));
 
 /** looks are up to 10 steps of the browser before one, newest first. */
 export async function looks(id: string, before?: number): Promise<{ events: Event[]; more: boolean }> {
-  const query = { reverse: true, limit: 10, format: "deckhand" as const, include_types: "tool_returned", tools: browsers.join(), ...(before === undefined ? {} : { end_id: before - 1 }) };
+  const query = {
+    reverse: true,
+    limit: 10,
+    format: "deckhand" as const,
+    include_types: "tool_returned",
+    tools: browsers.join(),
+    ...(before === undefined ? {} : { end_id: before - 1 }),
+  };
   const got = await data(api.GET("/api/conversations/{conversation_id}/events", { params: { ...path(id), query } }));
   return { events: (got.events ?? []) as Event[], more: got.has_more };
 }

@@ -17,7 +17,15 @@ export function rows(read: ReadonlyMap<string, string[]>, open: ReadonlySet<stri
   return (read.get(folder) ?? []).flatMap((path, i, all) => {
     const isFolder = path.endsWith("/");
     const bare = path.replace(/\/$/, "");
-    const row = { path, name: bare.slice(bare.lastIndexOf("/") + 1), folder: isFolder, open: isFolder && open.has(path), level, place: i + 1, among: all.length };
+    const row = {
+      path,
+      name: bare.slice(bare.lastIndexOf("/") + 1),
+      folder: isFolder,
+      open: isFolder && open.has(path),
+      level,
+      place: i + 1,
+      among: all.length,
+    };
     return row.open ? [row, ...rows(read, open, path, level + 1)] : [row];
   });
 }

@@ -11,5 +11,10 @@ export function size(bytes: number): string {
     n /= 1000;
     unit++;
   }
-  return language.number(n, { style: "unit", unit: units[unit], unitDisplay: "narrow", maximumFractionDigits: unit === 0 || n >= 100 ? 0 : 1 });
+  return language.number(n, {
+    style: "unit",
+    unit: units[unit],
+    unitDisplay: "narrow",
+    maximumFractionDigits: unit === 0 || n >= 100 ? 0 : 1,
+  });
 }

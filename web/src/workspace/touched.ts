@@ -12,7 +12,8 @@ const readers = new Set(["think", "task_tracker", "finish", "request_condensatio
 
 export function touched(e: Event): Touched {
   const made = e.kind === "workspace_ready"; // there is something to look into now
-  const looked = e.kind === "tool_returned" && e.payload.name === "str_replace_editor" && text(fields(e.payload.args), "command") === "view";
+  const looked =
+    e.kind === "tool_returned" && e.payload.name === "str_replace_editor" && text(fields(e.payload.args), "command") === "view";
   const ended = e.kind === "tool_returned" && !looked && !readers.has(e.payload.name);
   return {
     files: made || ended || e.kind === "command_ended" || e.kind === "set_up",
