@@ -83,7 +83,8 @@ async function page(file) {
         const inside = this.parser.parseInline(tokens);
         if (depth === 1) return `<h1 id="${id}">${inside}</h1>\n`;
         if (depth === 2) sections.push({ id, title: (part = words(inside)) });
-        return `<h${depth} id="${id}">${inside} <a class="here" href="#${id}" aria-label="Link to ${escaped(words(inside))}">#</a></h${depth}>\n`;
+        const link = `<a class="here" href="#${id}" aria-label="Link to ${escaped(words(inside))}">#</a>`;
+        return `<h${depth} id="${id}">${inside} ${link}</h${depth}>\n`;
       },
       code({ text, lang }) {
         const known = lang && hljs.getLanguage(lang);
@@ -91,7 +92,9 @@ async function page(file) {
       },
       table(token) {
         const row = (cells, tag) => `<tr>${cells.map((c) => `<${tag}>${this.parser.parseInline(c.tokens)}</${tag}>`).join("")}</tr>`;
-        return `<div class="wide"><table><thead>${row(token.header, "th")}</thead><tbody>${token.rows.map((r) => row(r, "td")).join("\n")}</tbody></table></div>\n`;
+        const head = row(token.header, "th");
+        const rows = token.rows.map((r) => row(r, "td")).join("\n");
+        return `<div class="wide"><table><thead>${head}</thead><tbody>${rows}</tbody></table></div>\n`;
       },
       link({ href, tokens }) {
         const inside = this.parser.parseInline(tokens);

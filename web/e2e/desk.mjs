@@ -11,7 +11,8 @@ await play({
     const { page } = there;
     const id = await begin(
       "olaf",
-      "$ mkdir many && (cd many && seq 1 3000 | sed s/^/f/ | xargs touch) && head -c 3000 /dev/urandom > noise.bin && printf '# Chart\\n\\n- reef\\n' > chart.md && printf 'rea%s' dy",
+      "$ mkdir many && (cd many && seq 1 3000 | sed s/^/f/ | xargs touch) && head -c 3000 /dev/urandom > noise.bin && " +
+        "printf '# Chart\\n\\n- reef\\n' > chart.md && printf 'rea%s' dy",
     );
     await page.goto(`conversations/${id}/files`);
     await shown(page, "ready");

@@ -148,9 +148,12 @@ await play({
     await settle("gwen");
     const there = await enter("gwen");
     const { page } = there;
-    await page.goto(
-      `conversations/${await begin("gwen", "$ git init -q . && echo calm > sea.txt && git add . && git -c user.name=x -c user.email=x@example.org commit -qm begin && echo storm > sea.txt && printf 'chan%s' ged")}/changes`,
+    const id = await begin(
+      "gwen",
+      "$ git init -q . && echo calm > sea.txt && git add . && git -c user.name=x -c user.email=x@example.org commit -qm begin && " +
+        "echo storm > sea.txt && printf 'chan%s' ged",
     );
+    await page.goto(`conversations/${id}/changes`);
     await shown(page, "changed");
     await page.getByText("sea.txt").first().click();
     await page.getByText("storm", { exact: true }).first().waitFor();

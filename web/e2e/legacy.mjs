@@ -14,7 +14,8 @@ const harmless = [
   /net::ERR_|WebSocket connection to|status of 50\d/, // while the server is down
   /React error #418/, // these builds say so on every server
   /console: (AxiosError|Error fetching|Failed to|WebSocket)/,
-  /foreign: http:\/\/p\d+-\w+\.localhost|XMLHttpRequest at 'http:\/\/p\d+-\w+\.localhost/, // the app tab asks both hosts until an application listens
+  // the app tab asks both hosts until an application listens
+  /foreign: http:\/\/p\d+-\w+\.localhost|XMLHttpRequest at 'http:\/\/p\d+-\w+\.localhost/,
   /fonts\.googleapis\.com/, // 0.59 asks for its fonts there; the page's policy forbids it
 ];
 
@@ -269,7 +270,10 @@ await play(
     async diff() {
       await begin();
       await tell(
-        "$ git init -q . && git config user.name d && git config user.email d@example.org && printf 'old line\\nsame line\\n' > changed.txt && git add . && git commit -qm first && git init -q --bare /tmp/origin.git && git remote add origin /tmp/origin.git && git push -q origin HEAD && printf 'new line\\nsame line\\n' > changed.txt && printf 'brand new\\n' > added.txt; printf 'wri%s\\n' tten-1",
+        "$ git init -q . && git config user.name d && git config user.email d@example.org && " +
+          "printf 'old line\\nsame line\\n' > changed.txt && git add . && git commit -qm first && " +
+          "git init -q --bare /tmp/origin.git && git remote add origin /tmp/origin.git && git push -q origin HEAD && " +
+          "printf 'new line\\nsame line\\n' > changed.txt && printf 'brand new\\n' > added.txt; printf 'wri%s\\n' tten-1",
       );
       await terminal("written-1");
       await state("awaiting_user_input");

@@ -24,10 +24,15 @@ interface Look {
 
 const plain = (): Look => ({ bold: false, dim: false, italic: false, underline: false, strike: false, inverse: false });
 
-// A sequence that sets how text looks, any other control sequence, an operating system
-// command (titles, links), a single escape, or a control character.
-const sequence =
-  /\x1b\[([0-9;:]*)m|\x1b\[[0-?]*[ -/]*(?:([@-~])|$)|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[PX^_][^\x1b]*(?:\x1b\\)?|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]/g;
+const sequences = [
+  /\x1b\[([0-9;:]*)m/, // sets how text looks
+  /\x1b\[[0-?]*[ -/]*(?:([@-~])|$)/, // any other control sequence
+  /\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?/, // an operating system command: titles, links
+  /\x1b[PX^_][^\x1b]*(?:\x1b\\)?/, // a string for the device
+  /\x1b[ -/]*[0-~]?/, // a single escape
+  /[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]/, // a control character
+];
+const sequence = new RegExp(sequences.map((s) => s.source).join("|"), "g");
 
 /** ansi takes output apart into lines of spans that look alike. */
 export function ansi(output: string): Span[][] {

@@ -6,7 +6,8 @@ const shown = (rows: ReturnType<typeof compare>) => rows.map((r) => ({ same: " "
 
 describe("a unified diff", () => {
   const diff =
-    "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n@@ -10 +10,2 @@ func f()\n ten\n+--- not a header\n\\ No newline at end of file\n";
+    "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n" +
+    "@@ -10 +10,2 @@ func f()\n ten\n+--- not a header\n\\ No newline at end of file\n";
 
   test("is read with line numbers", () => {
     expect(shown(unified(diff))).toEqual([" one", "-two", "+zwei", " three", "@func f()", " ten", "+--- not a header"]);

@@ -4,7 +4,8 @@ import { Lexer, Marked, type Token } from "marked";
 
 /** Tags that people write into markdown, and that only shape text. */
 const shapes =
-  "b|br|code|dd|del|details|div|dl|dt|em|h[1-6]|hr|i|ins|kbd|li|mark|ol|p|pre|s|samp|small|span|strong|sub|summary|sup|table|tbody|td|th|thead|tr|u|ul|var";
+  "b|br|code|dd|del|details|div|dl|dt|em|h[1-6]|hr|i|ins|kbd|li|mark|ol|p|pre|s|samp|small|span|strong|sub|summary|sup|" +
+  "table|tbody|td|th|thead|tr|u|ul|var";
 // A comment has no other in it: so one that never ends is not looked through again and again.
 const written = new RegExp(`<!--(?:(?!<!--)[\\s\\S])*?-->|<(/?)(${shapes})(?=[\\s/>])[^<>]*>|[<>]`, "gi");
 

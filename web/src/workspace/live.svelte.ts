@@ -117,7 +117,10 @@ export class Live {
   }
 }
 
-/** every calls something now and then again and again, until the result is called; for $effect, which does not depend on what is read meanwhile. */
+/**
+ * every calls something now and then again and again, until the result is called; for
+ * $effect, which does not depend on what is read meanwhile.
+ */
 export function every(ms: number, call: () => void): () => void {
   untrack(call);
   const timer = setInterval(call, ms);
