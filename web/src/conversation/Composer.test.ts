@@ -73,7 +73,7 @@ describe("a message", () => {
   });
 
   it("is not sent twice", async () => {
-    let answer = (_: object) => {};
+    let answer: (body: object) => void = () => {};
     server.on(events, () => new Promise((done) => (answer = done)));
     show("awaiting_user_input");
     type(field(), "once");
