@@ -26,5 +26,6 @@ export default defineConfig({
   server: {
     proxy: { "/api": "http://127.0.0.1:3000", "/server_info": "http://127.0.0.1:3000" },
   },
-  test: { include: ["src/**/*.test.ts"], setupFiles: ["src/testing/setup.ts"] },
+  // The limit only ends a hang: on a busy machine a test may take long.
+  test: { include: ["src/**/*.test.ts"], setupFiles: ["src/testing/setup.ts"], testTimeout: 120_000 },
 });

@@ -51,7 +51,9 @@ function row(id: string, minute: number, more: Partial<Conversation> = {}): Conv
 
 let list: InstanceType<typeof List>;
 const ids = () => list.rows.map((r) => r.conversation_id).join(" ");
-const asked = () => vi.waitFor(() => expect(waiting.length).toBeGreaterThan(0)).then(() => waiting.shift()!);
+const soon = (check: () => void) => vi.waitFor(check, { timeout: 60_000 });
+
+const asked = () => soon(() => expect(waiting.length).toBeGreaterThan(0)).then(() => waiting.shift()!);
 
 beforeEach(() => {
   waiting = [];
@@ -66,7 +68,7 @@ describe("the list", () => {
     Source.now.say("conversation", row("c", 3));
     Source.now.say("deleted", { conversation_id: "a" });
     first.answer([row("b", 2), row("a", 1)]);
-    await vi.waitFor(() => expect(ids()).toBe("c b"));
+    await soon(() => expect(ids()).toBe("c b"));
     expect(list.rows[1]!.title).toBe("newer");
     Source.now.say("conversation", row("d", 4));
     expect(ids()).toBe("d c b");
@@ -77,13 +79,13 @@ describe("the list", () => {
   it("asks anew after it was cut off", async () => {
     const end = list.follow();
     (await asked()).answer([row("b", 2), row("a", 1)]);
-    await vi.waitFor(() => expect(ids()).toBe("b a"));
+    await soon(() => expect(ids()).toBe("b a"));
     Source.now.onerror();
     expect(list.connected).toBe(false);
     Source.now.onopen();
     Source.now.say("snapshot", { results: [row("b", 2)] });
     (await asked()).answer([row("b", 2)]);
-    await vi.waitFor(() => expect(ids()).toBe("b"));
+    await soon(() => expect(ids()).toBe("b"));
     expect(list.connected).toBe(true);
     end();
   });
@@ -93,7 +95,7 @@ describe("the list", () => {
     const rested: string[] = [];
     list.onrest = (row) => rested.push(`${row.conversation_id} ${row.agent_state}`);
     (await asked()).answer([row("b", 2, { agent_state: "running" }), row("a", 1, { agent_state: "awaiting_user_input" })]);
-    await vi.waitFor(() => expect(ids()).toBe("b a"));
+    await soon(() => expect(ids()).toBe("b a"));
     Source.now.say("conversation", row("a", 1, { agent_state: "running", last_event_id: 2 }));
     Source.now.say("conversation", row("c", 3, { agent_state: "finished" }));
     expect(rested).toEqual([]);
@@ -111,7 +113,7 @@ describe("the list", () => {
     const two = await asked();
     expect([one.query.get("query"), two.query.get("query"), two.query.get("status")]).toEqual(["one", "two", "STOPPED"]);
     two.answer([row("two", 2, { status: "STOPPED" })]);
-    await vi.waitFor(() => expect(ids()).toBe("two"));
+    await soon(() => expect(ids()).toBe("two"));
     one.answer([row("one", 1)]);
     await late;
     expect(ids()).toBe("two");
@@ -120,7 +122,7 @@ describe("the list", () => {
   it("goes on where the page before ended", async () => {
     list.find({ query: "", status: "" });
     (await asked()).answer([row("b", 2)], "after-b");
-    await vi.waitFor(() => expect(list.more).toBe(true));
+    await soon(() => expect(list.more).toBe(true));
     const shown = list.showMore();
     const next = await asked();
     expect(next.query.get("page_id")).toBe("after-b");

@@ -141,4 +141,4 @@ export function press(key: string, where: Element = document.activeElement ?? do
 }
 
 /** soon waits until a check holds. */
-export const soon = <T>(check: () => T | Promise<T>) => vi.waitFor(check, { interval: 2, timeout: 2000 });
+export const soon = <T>(check: () => T | Promise<T>) => vi.waitFor(check, { interval: 2, timeout: 60_000 });
