@@ -141,13 +141,16 @@ func TestSandboxCannotFillTheDisk(t *testing.T) {
 				now, files := left(t, dir)
 				waited := late()
 				t.Logf("%d MB and %d files were written; the longest wait for a processor was %s", (bytes-now)>>20, inodes-files, waited)
-				most := 20<<20 + overshoot + int64(waited.Seconds()*writeRate)
+				// The server waits as long as this process, each time: to look, to measure, to freeze.
+				most := 20<<20 + overshoot + int64(3*waited.Seconds()*writeRate)
 				if filling.limit == "20M" && (bytes-now > most || inodes-files > 40000*most/(300<<20)) {
 					t.Errorf("%d bytes and %d files were written", bytes-now, inodes-files)
 				}
-				b.demo("scripted/demo") // settings can be stored
-				b.post("/api/conversations/"+id+"/message", `{"message":"$ rm -rf f*; echo is'' empty: $(ls | wc -l)"}`)
-				b.said(id, 0, "is empty: 0")
+				if !strings.Contains(got, "No space left") { // or nothing can be stored but a stop and the end
+					b.demo("scripted/demo") // settings can be stored
+					b.post("/api/conversations/"+id+"/message", `{"message":"$ rm -rf f*; echo is'' empty: $(ls | wc -l)"}`)
+					b.said(id, 0, "is empty: 0")
+				}
 				b.post("/api/conversations/"+id+"/stop", "")
 				b.remove(id)
 				b.until("the space is back", func() bool {
