@@ -104,6 +104,7 @@ func plainSandbox(t *testing.T, args []string) []string {
 // serve runs the server in this process, on a free port and the given data dir ("" is a new one).
 func serve(t *testing.T, dir string, args ...string) *box {
 	t.Helper()
+	soak.NotShort(t, "serves with the whole program")
 	if dir == "" {
 		dir = t.TempDir()
 	}
