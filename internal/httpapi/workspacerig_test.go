@@ -15,6 +15,7 @@ import (
 	"deckhand/internal/sandbox/egress"
 	"deckhand/internal/sandbox/host"
 	"deckhand/internal/session"
+	"deckhand/internal/soak"
 	"deckhand/internal/workspace"
 )
 
@@ -55,9 +56,10 @@ func newSandboxRig(t *testing.T, tunes ...tune) *sandboxRig {
 
 func newSandboxRigWith(t *testing.T, wrap func(*host.Driver) sandbox.Driver, s *specs, tunes ...tune) *sandboxRig {
 	t.Helper()
+	soak.NotShort(t, "starts sandboxes")
 	h := &sandboxRig{dir: t.TempDir(), forgotten: make(chan session.ID, 100)}
 	program := runner(t)
-	// Shells and git shall not read, or leave anything in, the home of whoever runs the tests.
+	// Shells and git must not read the home folder of the user who runs the tests, nor write to it.
 	t.Setenv("HOME", t.TempDir())
 	driver, err := host.New(host.Options{Dir: h.dir, Runner: program})
 	if err != nil {
