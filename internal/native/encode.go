@@ -62,7 +62,7 @@ type toolCalled struct {
 type display struct {
 	// Content says what the call is about.
 	Content tool.Content `json:"content"`
-	// Title is one line about the call; "" if the name of the tool has to do.
+	// Title is one line about the call; "" if the main argument or the name of the tool says it.
 	Title string `json:"title"`
 	// Main is the name of the argument that says most, "" if there is none.
 	Main string `json:"main"`

@@ -49,7 +49,7 @@ func eventSchema(p session.Payload, k kind) *huma.Schema {
 	}
 	if p.Kind() == session.KindToolCalled {
 		shown := structSchema(reflect.TypeFor[display](), nil)
-		shown.Description = "How the tool declares that its call is shown: what it is about, one line (empty if the name of the tool has to do), and the argument that says most (empty for none)."
+		shown.Description = "How the tool declares that its call is shown: what it is about, one line (empty if the main argument or the name of the tool says it), and the argument that says most (empty for none)."
 		payload.Properties["display"] = shown
 		payload.Required = append(payload.Required, "display")
 	}

@@ -11,7 +11,7 @@ import (
 const (
 	// lease is how long a claim lasts; it is renewed while the work goes on.
 	lease = time.Minute
-	// manyReady is enough to fill all places, whoever must be passed over.
+	// manyReady is enough to fill all places even if many lanes are passed over.
 	manyReady = 512
 	// storeAgain is how long to wait when the store fails.
 	storeAgain = 5 * time.Second
@@ -22,7 +22,7 @@ type Runner struct {
 	Store  Store
 	Logger *slog.Logger
 	// AtOnce is how many lanes are worked on at the same time, and PerUser how many of them
-	// may be one user's, so that who takes long holds up nobody else; 0 is any number.
+	// may be one user's, so that a slow receiver does not hold up other users; 0 means no limit.
 	AtOnce, PerUser int
 	// Work does what is due in a lane and records it. It returns true if it has given the
 	// lane back. What it leaves undone when ctx ends is done by the next Run.
@@ -30,7 +30,7 @@ type Runner struct {
 	// More lists lanes, at most room of them, that are to be worked on although nothing is due
 	// in them, but for those that are being worked on; nil for none.
 	More func(room int, busy func(lane string) bool) []Lane
-	// Added has a value when something may have become due; nil if nobody says so.
+	// Added has a value when something may have become due; it may be nil.
 	Added <-chan struct{}
 	// Sweep is called at the start and every hour; nil for nothing.
 	Sweep func(ctx context.Context)
@@ -58,7 +58,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	for {
 		wake := r.fill(ctx)
 		var due <-chan time.Time
-		if len(r.busy) > 0 { // who has claimed nothing need not wake up
+		if len(r.busy) > 0 { // without claims there is nothing to renew
 			due = renew.C
 		}
 		select {

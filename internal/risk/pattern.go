@@ -119,7 +119,7 @@ func runsOthers(name string) bool {
 }
 
 // CheckCommand says what is wrong with what is to be allowed for good, in a sentence for
-// whoever wrote it; "" if nothing is.
+// the person who wrote it; "" if nothing is.
 func CheckCommand(rest string) string {
 	rest, more := strings.CutSuffix(rest, "*")
 	ws := strings.Fields(rest)

@@ -22,8 +22,8 @@ import (
 // Patterns are those of a tool whose calls are allowed in part. What follows the colon
 // is the tool's.
 type Patterns struct {
-	// Whole is why the tool as a whole cannot be allowed, in a sentence for whoever
-	// wrote such a pattern; "" if it can.
+	// Whole is why the tool as a whole cannot be allowed, in a sentence for the person
+	// who wrote such a pattern; "" if it can.
 	Whole string
 	// Check says what is wrong with a pattern, in a sentence; "" if nothing is.
 	Check func(pattern string) string
@@ -73,7 +73,7 @@ func Matches(pattern, name string, args json.RawMessage) bool {
 	return !narrow || Describe(name).Patterns.Matches(rest, args)
 }
 
-// CheckPattern says what is wrong with a pattern, in a sentence for whoever wrote it.
+// CheckPattern says what is wrong with a pattern, in a sentence for the person who wrote it.
 func CheckPattern(pattern string) error {
 	name, rest, narrow := strings.Cut(pattern, ":")
 	p := Describe(name).Patterns
