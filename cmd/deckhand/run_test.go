@@ -20,6 +20,7 @@ import (
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/llmtest"
 	"deckhand/internal/secret"
+	"deckhand/internal/soak"
 )
 
 // sh is a model's call of the shell, calling one of another tool.
@@ -56,6 +57,7 @@ type desk struct {
 
 func newDesk(t *testing.T, answer func(llmtest.Asked) llmtest.Reply) *desk {
 	t.Helper()
+	soak.NotShort(t, "runs an agent in a process of its own")
 	data := filepath.Join(t.TempDir(), "data")
 	return &desk{t: t, dir: t.TempDir(), data: data, server: llmtest.New(t, answer), env: []string{"LLM_API_KEY=sk-test-key-1234567890", "EDITOR=", "VISUAL=", "TERM=xterm", "NO_COLOR="}}
 }

@@ -268,6 +268,7 @@ func TestAnswerIsPostedOnce(t *testing.T) {
 	t.Parallel()
 	for name, kept := range map[string]bool{"it was": true, "it was not": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t)
 			_, secret := r.add("maria", "gitea", trigger.Change{})
 			stop := r.run()

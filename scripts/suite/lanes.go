@@ -15,7 +15,7 @@ import (
 // goTest runs go test, and beside it a second go test for the packages that are
 // tested without the race detector. That tests fail is no error here; that go
 // test says nothing of a package is.
-func goTest(ctx context.Context, r *report, env, flags, packages []string) error {
+func goTest(ctx context.Context, r *report, env []string, measured bool, flags, packages []string) error {
 	var rest, second []string
 	for _, p := range packages {
 		if slices.Contains(flags, "-race") && os.Getenv("DECKHAND_SOAK") == "" && slices.Contains(plain, short(p)) {
@@ -27,20 +27,20 @@ func goTest(ctx context.Context, r *report, env, flags, packages []string) error
 	var errs [2]error
 	var lanes sync.WaitGroup
 	if len(rest) > 0 {
-		lanes.Go(func() { errs[0] = lane(ctx, r, env, flags, rest) })
+		lanes.Go(func() { errs[0] = lane(ctx, r, env, measured, flags, rest) })
 	}
 	if len(second) > 0 {
-		lanes.Go(func() { errs[1] = lane(ctx, r, plainEnv(env), withoutRace(flags), second) })
+		lanes.Go(func() { errs[1] = lane(ctx, r, plainEnv(env), measured, withoutRace(flags), second) })
 	}
 	lanes.Wait()
 	return errors.Join(errs[:]...)
 }
 
 // lane runs go test once and feeds what it says to the report.
-func lane(ctx context.Context, r *report, env, flags, packages []string) error {
+func lane(ctx context.Context, r *report, env []string, measured bool, flags, packages []string) error {
 	args := append([]string{"test", "-json"}, flags...)
 	// Results of a measured run cannot be reused, and must not be.
-	if self, err := os.Executable(); env != nil && err == nil {
+	if self, err := os.Executable(); measured && err == nil {
 		args = append(args, "-exec", self+" measure")
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
@@ -74,9 +74,6 @@ func withoutRace(flags []string) []string {
 
 // plainEnv makes go test compile what make build has compiled already.
 func plainEnv(env []string) []string {
-	if env == nil {
-		env = os.Environ()
-	}
 	env = slices.Clone(env)
 	for i, v := range env {
 		if list, ok := strings.CutPrefix(v, "GOFLAGS="); ok {

@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string) (bool, error) {
 		}
 	}
 	temp, before := "", map[string]bool{}
-	var env []string
+	env, programs := os.Environ(), "bin/test"
 	if o.leftovers {
 		if temp, err = makeTemp(); err != nil {
 			return false, err
@@ -102,11 +102,22 @@ func run(ctx context.Context, args []string) (bool, error) {
 			return false, err
 		}
 		defer os.RemoveAll(home)
+		if programs, err = os.MkdirTemp(filepath.Dir(temp), "programs"); err != nil {
+			return false, err
+		}
+		defer os.RemoveAll(programs)
 		env, before = environment(temp, home), outside(true)
 	}
+	built, err := buildPrograms(ctx, programs)
+	if err != nil {
+		return false, err
+	}
+	env = append(env, built...)
 	start := time.Now()
 	r := newReport(os.Stdout, len(packages))
-	test := func(r *report, flags, packages []string) error { return goTest(ctx, r, env, flags, packages) }
+	test := func(r *report, flags, packages []string) error {
+		return goTest(ctx, r, env, o.leftovers, flags, packages)
+	}
 	if err := test(r, o.flags, packages); err != nil {
 		return false, err
 	}

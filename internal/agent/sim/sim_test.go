@@ -76,7 +76,10 @@ func TestFaults(t *testing.T) {
 		simulate(t, *seedFlag)
 		return
 	}
-	n, usual := seeds, true
+	n, usual := seeds, !testing.Short()
+	if !usual {
+		n = seeds / 10
+	}
 	if text := os.Getenv("SIM_SEEDS"); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {

@@ -21,7 +21,7 @@ import (
 // what each costs, and then reaches every one of them.
 func TestManyIdleConnections(t *testing.T) {
 	count := 5000
-	if raced {
+	if raced || testing.Short() {
 		count = 500
 	}
 	needFiles(t, 2*count+200) // both ends are ours
