@@ -13,34 +13,37 @@ import (
 	"time"
 )
 
-// makeTemp makes the folder in which the tests make theirs. It is in memory
-// where that is possible: the tests sync thousands of files to disk, and what
-// they check does not need a real disk.
-func makeTemp() (string, error) {
-	for _, base := range []string{"/dev/shm", ""} {
-		if base != "" && !roomy(base) {
-			continue
-		}
-		dir, err := os.MkdirTemp(base, "dh")
-		if err != nil {
-			continue
-		}
-		// Sandboxes run as other users.
-		if err := os.Chmod(dir, 0o755); err != nil {
-			return "", err
-		}
-		if base == "" || executable(dir) {
-			return filepath.EvalSymlinks(dir)
-		}
-		_ = os.Remove(dir)
+// memory is a folder in memory that has room and may hold programs, if there is
+// one: the tests sync thousands of files, and what they check does not need a disk.
+func memory() string {
+	const dir = "/dev/shm"
+	if roomy(dir) && executable(dir) {
+		return dir
 	}
-	return "", fmt.Errorf("no folder for temporary files can be made")
+	return ""
+}
+
+// makeTemp makes the folder in which the tests make theirs, in memory if possible.
+func makeTemp() (string, error) {
+	dir, err := os.MkdirTemp(memory(), "dh")
+	if err != nil {
+		return "", fmt.Errorf("no folder for temporary files can be made: %w", err)
+	}
+	// Sandboxes run as other users.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(dir)
 }
 
 // executable tells whether programs in a folder may be run.
 func executable(dir string) bool {
-	file := filepath.Join(dir, "try")
-	defer os.Remove(file)
+	own, err := os.MkdirTemp(dir, "try")
+	if err != nil {
+		return false
+	}
+	defer os.RemoveAll(own)
+	file := filepath.Join(own, "try")
 	return os.WriteFile(file, []byte("#!/bin/sh\nexit 0\n"), 0o700) == nil && exec.Command(file).Run() == nil
 }
 

@@ -108,6 +108,9 @@ func run(ctx context.Context, args []string) (bool, error) {
 		defer os.RemoveAll(programs)
 		env, before = environment(temp, home), outside(true)
 	}
+	if dir := memory(); dir != "" && !o.leftovers {
+		env = append(env, "TMPDIR="+dir) // the same each time: results can be reused
+	}
 	built, err := buildPrograms(ctx, programs)
 	if err != nil {
 		return false, err
