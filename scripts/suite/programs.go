@@ -14,8 +14,8 @@ import (
 // programs are what many packages of tests start, by the variable that tells a
 // test where to find one. Each package would link its own otherwise.
 var programs = map[string]string{
-	"DECKHAND_TEST_RUNNER": "./cmd/runner",
-	"DECKHAND_TEST_HELPER": "./internal/sandbox/sandboxtest/helper",
+	"DECKHAND_SUITE_RUNNER": "./cmd/runner",
+	"DECKHAND_SUITE_HELPER": "./internal/sandbox/sandboxtest/helper",
 }
 
 // buildPrograms builds them below dir and returns the variables. The path of a program

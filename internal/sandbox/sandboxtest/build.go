@@ -20,8 +20,8 @@ import (
 // The programs that the suite needs. Without a variable that names one it is built
 // when the first test asks for it, and removed with the last.
 var (
-	runner = program{path: "cmd/runner", env: "DECKHAND_TEST_RUNNER"}
-	inside = program{path: "internal/sandbox/sandboxtest/helper", env: "DECKHAND_TEST_HELPER"}
+	runner = program{path: "cmd/runner", env: "DECKHAND_SUITE_RUNNER"}
+	inside = program{path: "internal/sandbox/sandboxtest/helper", env: "DECKHAND_SUITE_HELPER"}
 )
 
 type program struct {
@@ -34,7 +34,7 @@ type program struct {
 	err   error
 }
 
-// Runner is the path of the runner: the one that DECKHAND_TEST_RUNNER names, or one
+// Runner is the path of the runner: the one that DECKHAND_SUITE_RUNNER names, or one
 // that is built now. Every user may run it.
 func Runner(t testing.TB) string { t.Helper(); return runner.get(t) }
 
