@@ -43,9 +43,9 @@ type Conn struct {
 	flushing bool          // a goroutine writes to ws
 	poll     chan struct{} // wakes the poll that waits; nil if none does
 	posting  bool
-	probing  bool // a WebSocket is on trial
-	trial    *wire
-	nudge    bool // the next poll is answered, whether there is something or not
+	late     bool // the poll that waits came after the probe
+	nudge    bool // the poll that waits is answered, whether there is something or not
+	trial    trial
 	pinged   bool // the client owes us a sign of life
 	pingDue  bool // and has yet to be told so
 	last     byte // the kind of packet that answers a poll when all is over
@@ -213,7 +213,7 @@ func (c *Conn) end(why error, code websocket.StatusCode) {
 		c.last = kindNoop // it knows
 	}
 	c.wake()
-	ws, trial := c.ws, c.trial
+	ws, trial := c.ws, c.trial.ws
 	c.mu.Unlock()
 
 	if trial != nil {

@@ -8,11 +8,6 @@ import (
 	"time"
 )
 
-// probePoll is how long a poll waits while a WebSocket is on trial. The client
-// has to stop polling before it can change over, and does not know yet that it
-// should: with no wait at all it would poll as fast as it can.
-const probePoll = 100 * time.Millisecond
-
 var (
 	errTwoPolls  = ended("the client polled twice at a time")
 	errTwoPosts  = ended("the client posted twice at a time")
@@ -24,7 +19,7 @@ var (
 
 // servePoll answers a GET when there is something for the client.
 func (c *Conn) servePoll(w http.ResponseWriter, r *http.Request) {
-	wake, probing, err := c.sitDown()
+	wake, wait, err := c.sitDown()
 	if err != nil {
 		c.end(err, 0)
 	}
@@ -33,13 +28,17 @@ func (c *Conn) servePoll(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var idle <-chan time.Time
-	if probing {
-		idle = time.After(probePoll)
+	if wait > 0 {
+		idle = time.After(wait)
 	}
 	bored := false
 	for {
-		batch, final := c.collect(bored)
-		if batch != nil {
+		batch, final, refused := c.collect(bored)
+		switch {
+		case refused:
+			badRequest.answer(w)
+			return
+		case batch != nil:
 			c.finishPoll(w, batch, final)
 			return
 		}
@@ -54,31 +53,34 @@ func (c *Conn) servePoll(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sitDown makes the caller the one that waits for packets. It returns no
-// channel if there is nothing to wait for here, and an error if somebody else
-// waits.
-func (c *Conn) sitDown() (wake <-chan struct{}, probing bool, err error) {
+// sitDown makes the caller the one that waits for packets, for a while or, if that is
+// 0, without end. It returns no channel if there is nothing to wait for here, and an
+// error if somebody else waits.
+func (c *Conn) sitDown() (wake <-chan struct{}, wait time.Duration, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ws != nil || c.state == isOver {
-		return nil, false, nil
+		return nil, 0, nil
 	}
 	if c.poll != nil {
-		return nil, false, errTwoPolls
+		return nil, 0, errTwoPolls
 	}
-	c.poll = make(chan struct{}, 1)
-	return c.poll, c.probing, nil
+	c.poll, c.late = make(chan struct{}, 1), c.trial.probed
+	return c.poll, c.trial.patience(), nil
 }
 
 // collect takes what the poll that waits is to be answered with; nil if there
 // is nothing, unless it is bored. After that nobody waits: the client may poll
-// again as soon as it has read the last byte, which we cannot see.
-func (c *Conn) collect(bored bool) (batch []packet, final bool) {
+// again as soon as it has read the last byte, which we cannot see. A poll is
+// refused if the client sent it after its word that it changes over.
+func (c *Conn) collect(bored bool) (batch []packet, final, refused bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.state == isOver:
 		batch = []packet{{kind: c.last}}
+	case c.ws != nil && c.late:
+		refused = true
 	case c.ws != nil:
 		batch = []packet{{kind: kindNoop}}
 	default:
@@ -94,10 +96,10 @@ func (c *Conn) collect(bored bool) (batch []packet, final bool) {
 			batch = []packet{{kind: kindNoop}}
 		}
 	}
-	if batch != nil {
+	if batch != nil || refused {
 		c.poll, c.nudge = nil, false
 	}
-	return batch, final
+	return batch, final, refused
 }
 
 // finishPoll writes the answer and makes room for more.

@@ -3,12 +3,45 @@ package engine
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/coder/websocket"
 )
 
 // probe is what both sides say on a WebSocket on trial.
 const probe = "probe"
+
+const (
+	// probePoll is how long a poll waits while a WebSocket is on trial. The client
+	// has to stop polling before it can change over, and does not know yet that it
+	// should: with no wait at all it would poll as fast as it can.
+	probePoll = 100 * time.Millisecond
+	// changeOverWait is how long the first poll after the probe waits. The client may
+	// have sent its word that it changes over before the poll, and we read it later.
+	// It is short because good clients wait too: they change over when the poll that
+	// crossed the pong has been answered.
+	changeOverWait = 5 * time.Millisecond
+)
+
+// trial is a WebSocket that may become the transport.
+type trial struct {
+	running bool
+	ws      *wire
+	probed  bool // the client may have changed over
+	first   bool // the next poll is the first after the probe
+}
+
+// patience is how long a poll that comes now waits; 0 is without end.
+func (t *trial) patience() time.Duration {
+	switch {
+	case t.first:
+		t.first = false
+		return changeOverWait
+	case t.running:
+		return probePoll
+	}
+	return 0
+}
 
 // serveUpgrade takes the connection from polling to a WebSocket.
 //
@@ -31,7 +64,7 @@ func (c *Conn) serveUpgrade(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.mu.Lock()
-	c.trial = ws
+	c.trial.ws = ws
 	over := c.state == isOver
 	c.mu.Unlock()
 	if over || c.probe(ws) != nil {
@@ -54,6 +87,9 @@ func (c *Conn) probe(ws *wire) error {
 	if p.kind != kindPing || string(p.data) != probe {
 		return errUnexpected
 	}
+	c.mu.Lock()
+	c.trial.probed, c.trial.first = true, true // before the client can have the pong
+	c.mu.Unlock()
 	if err := ws.Write(ctx, websocket.MessageText, append([]byte{kindPong}, probe...)); err != nil {
 		return err
 	}
@@ -87,10 +123,10 @@ func (c *Conn) turnAway(w http.ResponseWriter, r *http.Request) {
 func (c *Conn) beginProbe() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ws != nil || c.probing || c.state != isOpen {
+	if c.ws != nil || c.trial.running || c.state != isOpen {
 		return false
 	}
-	c.probing = true
+	c.trial.running = true
 	return true
 }
 
@@ -98,16 +134,18 @@ func (c *Conn) beginProbe() bool {
 func (c *Conn) endProbe() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.probing, c.nudge, c.trial = false, false, nil
+	c.trial = trial{}
 }
 
-// endPoll answers the poll that waits, or the next one, so that the client can
-// stop polling.
+// endPoll answers the poll that has waited since before the probe, so that the client
+// can stop polling.
 func (c *Conn) endPoll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.nudge = true
-	c.wake()
+	if c.poll != nil && !c.late {
+		c.nudge, c.trial.first = true, false
+		c.wake()
+	}
 }
 
 // changeOver makes the WebSocket the transport.
@@ -118,7 +156,7 @@ func (c *Conn) changeOver(ws *wire) error {
 		return context.Cause(c.ctx)
 	}
 	c.ws = ws
-	c.probing, c.nudge, c.trial = false, false, nil
+	c.trial = trial{}
 	c.wake()
 	return nil
 }

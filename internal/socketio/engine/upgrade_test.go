@@ -137,6 +137,58 @@ func TestConnectionEndsDuringUpgrade(t *testing.T) {
 	}
 }
 
+// The first poll after the probe waits for the client's word that it changes over,
+// but not for long: a good client waits for the answer. Others that poll on have to wait.
+func TestFirstPollAfterTheProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newBubbleRig(t, quick, wait)
+		id := g.open()
+		s := g.socket(socketQuery(id))
+		s.write("2probe")
+		s.want("3probe")
+		for _, want := range []time.Duration{changeOverWait, probePoll, probePoll} {
+			began := time.Now()
+			g.want("GET", id, "", http.StatusOK, "6")
+			if got := time.Since(began); got != want {
+				t.Errorf("a poll took %v, wanted %v", got, want)
+			}
+		}
+	})
+}
+
+// A poll that comes after the client's word that it changes over is refused, although
+// the word is read later. The poll may come before we know that the pong is written.
+func TestPollOvertakesTheChangeOver(t *testing.T) {
+	for name, pongFirst := range map[string]bool{"after the pong": true, "while the pong is written": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newBubbleRig(t, quick, echo)
+				id := g.open()
+				s := g.socket(socketQuery(id))
+				s.write("2probe")
+				if pongFirst {
+					s.want("3probe")
+				}
+				synctest.Wait()
+				refused := make(chan struct{})
+				go func() {
+					defer close(refused)
+					g.want("GET", id, "", http.StatusBadRequest, saysRequest)
+				}()
+				synctest.Wait()
+				if !pongFirst {
+					s.want("3probe")
+					synctest.Wait()
+				}
+				s.write("5")
+				<-refused
+				s.write(hello)
+				s.want(hello)
+			})
+		})
+	}
+}
+
 // A packet may come between the client's word that it changes over and the end
 // of a poll that should not be there: it goes out by the WebSocket.
 func TestChangeOverWithAPollThatWaits(t *testing.T) {
@@ -147,10 +199,10 @@ func TestChangeOverWithAPollThatWaits(t *testing.T) {
 		s.write("2probe")
 		s.want("3probe")
 		g.want("GET", id, "", http.StatusOK, "6")
-		poll := make(chan string, 1)
+		refused := make(chan struct{})
 		go func() {
-			_, body, _ := g.do(t.Context(), http.MethodGet, id, "")
-			poll <- body
+			defer close(refused)
+			g.want("GET", id, "", http.StatusBadRequest, saysRequest)
 		}()
 		synctest.Wait()
 		c := g.conn(id)
@@ -159,9 +211,7 @@ func TestChangeOverWithAPollThatWaits(t *testing.T) {
 		c.mu.Unlock()
 		s.write("5")
 		s.want("4new")
-		if got := <-poll; got != "6" {
-			t.Errorf("the poll was answered with %q", got)
-		}
+		<-refused
 	})
 }
 
