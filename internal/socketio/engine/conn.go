@@ -49,6 +49,7 @@ type Conn struct {
 	pinged   bool // the client owes us a sign of life
 	pingDue  bool // and has yet to be told so
 	last     byte // the kind of packet that answers a poll when all is over
+	owed     bool // the next poll gets that, although all is over
 	timer    *time.Timer
 	ended    func() // tells who was told that the connection opened
 }
@@ -196,7 +197,6 @@ func (c *Conn) Drop(reason string) { c.end(ended(reason), 0) }
 // end is the end, whatever waits. A code other than 0 is told to a client on a
 // WebSocket, and its answer is waited for.
 func (c *Conn) end(why error, code websocket.StatusCode) {
-	c.server.forget(c) // first: who learns of the end must not find it any more
 	c.mu.Lock()
 	was := c.state
 	if was == isOver {
@@ -204,14 +204,21 @@ func (c *Conn) end(why error, code websocket.StatusCode) {
 		return
 	}
 	c.state = isOver
+	if why == errClientClosed {
+		c.last = kindNoop // it knows
+		c.owed = c.ws == nil && c.poll == nil
+	}
+	// Before leave: who learns of the end must not find it any more.
+	if c.owed && c.server.keep(c) {
+		c.timer.Reset(owedTime)
+	} else {
+		c.server.forget(c)
+		c.timer.Stop()
+	}
 	if was == isOpen {
 		c.leave(why)
 	}
 	c.out.drop()
-	c.timer.Stop()
-	if why == errClientClosed {
-		c.last = kindNoop // it knows
-	}
 	c.wake()
 	ws, trial := c.ws, c.trial.ws
 	c.mu.Unlock()

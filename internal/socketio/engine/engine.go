@@ -127,13 +127,21 @@ type Server struct {
 	closed bool
 	open   int
 	conns  map[string]*Conn // with those that have ended but not said all
+	owed   map[string]bool  // the ids of those that only have a last poll to answer
 }
+
+// A client may poll and close at a time, and the poll arrive last. Its connection is
+// kept for that poll, but not for long, nor are many.
+const (
+	owedTime = 2 * time.Second
+	mostOwed = 256
+)
 
 // New makes a server. It calls serve in a goroutine of its own for each
 // connection: the context ends with the connection, and when serve returns, the
 // connection ends after all that was sent.
 func New(o Options, serve func(ctx context.Context, c *Conn)) *Server {
-	return &Server{o: o.withDefaults(), serve: serve, conns: map[string]*Conn{}}
+	return &Server{o: o.withDefaults(), serve: serve, conns: map[string]*Conn{}, owed: map[string]bool{}}
 }
 
 // Len is how many connections are open.
@@ -239,6 +247,19 @@ func (s *Server) forget(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c.id)
+	delete(s.owed, c.id)
+}
+
+// keep lets a connection be found that only has a last poll to answer, and reports
+// whether there is room for it.
+func (s *Server) keep(c *Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.owed) >= mostOwed {
+		return false
+	}
+	s.owed[c.id] = true
+	return true
 }
 
 func (s *Server) allows(transport string) bool { return slices.Contains(s.o.Transports, transport) }

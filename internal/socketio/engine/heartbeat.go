@@ -17,6 +17,7 @@ func (c *Conn) beat() {
 	c.mu.Lock()
 	switch quiet := time.Duration(time.Now().UnixNano() - c.heard.Load()); {
 	case c.state == isOver:
+		c.server.forget(c) // the last poll did not come
 	case c.state == isDraining && c.ws == nil:
 		defer c.end(errNotTaken, 0)
 	case c.state == isDraining: // writing has its own deadline

@@ -59,7 +59,11 @@ func (c *Conn) servePoll(w http.ResponseWriter, r *http.Request) {
 func (c *Conn) sitDown() (wake <-chan struct{}, wait time.Duration, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ws != nil || c.state == isOver {
+	if c.owed {
+		c.owed = false
+		c.server.forget(c)
+		c.timer.Stop()
+	} else if c.ws != nil || c.state == isOver {
 		return nil, 0, nil
 	}
 	if c.poll != nil {
