@@ -89,6 +89,7 @@ func history(tb testing.TB, events int) (*memlog.Log, session.ID) {
 type silent struct{}
 
 func (silent) Delta(session.ID, string, string) {}
+func (silent) Hold(session.ID, string, string)  {}
 func (silent) EndDelta(session.ID, string)      {}
 
 // walk takes so many steps on a history of so many events. between is called

@@ -59,9 +59,11 @@ type ProfileError struct{ ID, Reason string }
 
 func (e *ProfileError) Error() string { return e.Reason }
 
-// Deltas takes fragments of an answer while it is being written.
+// Deltas takes fragments of an answer while it is being written. Hold takes what was
+// written after them and may not be shown yet; the next delta begins with it.
 type Deltas interface {
 	Delta(id session.ID, call, text string)
+	Hold(id session.ID, call, text string)
 	EndDelta(id session.ID, call string)
 }
 

@@ -194,6 +194,8 @@ func (f *fragments) Delta(_ session.ID, _, text string) {
 	}
 }
 
+func (f *fragments) Hold(session.ID, string, string) {}
+
 func (f *fragments) soFar() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -123,8 +122,7 @@ func (l *Loop) call(ctx context.Context, w *worker, p Profile, open session.Open
 	}
 	ctx, stop := l.whileOpen(ctx, w, open.ID)
 	defer stop()
-	show, flush := l.live(w.id, open.ID, p)
-	defer flush()
+	show := l.live(w.id, open.ID, p)
 	c := tool.Call{ID: callID(open), Number: open.Number, Again: again, Up: l.up(ctx, st), Args: args, Session: string(w.id), Owner: st.Owner, Shell: shellOf(st), Previous: said.previous[open.Name], Live: show}
 	var err error
 	for i := range attempts {
@@ -313,12 +311,17 @@ func (l *Loop) while(ctx context.Context, w *worker, wanted func(session.State) 
 	return ctx, func() { cancel(nil); <-stopped }
 }
 
-// live passes output on as it comes: whole characters only, and no secrets.
-// flush passes on what was held back.
-func (l *Loop) live(id session.ID, call string, p Profile) (take func([]byte), flush func()) {
-	var w io.Writer = &characters{show: func(text string) { l.Deltas.Delta(id, call, text) }}
-	masked := p.Masker.Writer(w)
-	return func(b []byte) { _, _ = masked.Write(b) }, func() { _ = masked.Flush() }
+// live passes output on as it comes: whole characters only, and no secrets. What may be
+// the beginning of one is shown when more is known, at the latest with the result. If the
+// call is interrupted, it is part of what was written.
+func (l *Loop) live(id session.ID, call string, p Profile) func([]byte) {
+	masked := p.Masker.Writer(&characters{show: func(text string) { l.Deltas.Delta(id, call, text) }})
+	return func(b []byte) {
+		_, _ = masked.Write(b)
+		if held := masked.Held(); held != "" {
+			l.Deltas.Hold(id, call, held)
+		}
+	}
 }
 
 // characters holds back a character that is cut in two.

@@ -189,9 +189,7 @@ func (l *Loop) ask(ctx context.Context, w *worker, p Profile, t *transcript, cal
 	ctx, stop := l.while(ctx, w, func(st session.State) bool { return st.Ask != nil && st.Ask.Call == call })
 	defer stop()
 	l.picture(ctx, t)
-	take, flush := l.live(w.id, call, p)
-	defer flush()
-	return l.hear(ctx, p.Model, t.request(p, w.offer, w.answer), take)
+	return l.hear(ctx, p.Model, t.request(p, w.offer, w.answer), l.live(w.id, call, p))
 }
 
 // hear listens to an answer until its end, and passes its text on as it comes.

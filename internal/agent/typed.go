@@ -67,8 +67,7 @@ func (l *Loop) execTyped(ctx context.Context, w *worker, p Profile, st session.S
 		return len(now.Typed) > 0 && now.Typed[0].Number == typed.Number
 	})
 	defer stop()
-	keep, flush := l.live(w.id, typed.Call(), p) // not streamed; kept when the command is interrupted
-	defer flush()
+	keep := l.live(w.id, typed.Call(), p) // not streamed; kept when the command is interrupted
 	c := tool.Call{ID: id, Number: typed.Number, Again: typed.Number <= w.begun, Up: l.up(ctx, st), Session: string(w.id), Owner: st.Owner, Shell: shellOf(st), Live: keep}
 	c.Args = typedArgs(typed.Command)
 	if interruptsFirst(typed.Command) {

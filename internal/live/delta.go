@@ -3,6 +3,7 @@ package live
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -48,6 +49,8 @@ type fragment struct {
 	full    bool
 
 	text []byte
+	// held was written after text, and is not shown.
+	held string
 	// chunk is the delta that was encoded last: readers that keep up all want the same.
 	chunk    Frame
 	from, to int
@@ -60,6 +63,16 @@ func (h *Hub) Delta(id session.ID, call, text string) {
 		for _, d := range h.feedsOf(id) {
 			d.wake()
 		}
+	}
+}
+
+// Hold sets what the call has written after its deltas and what may not be shown
+// yet. It is part of Written until the next delta, which begins with it.
+func (h *Hub) Hold(id session.ID, call, text string) {
+	h.open.mu.Lock()
+	defer h.open.mu.Unlock()
+	if fr := h.open.of(id, call, time.Now()); fr != nil {
+		h.open.hold(fr, text)
 	}
 }
 
@@ -77,7 +90,8 @@ func (h *Hub) Written(id session.ID, call string) string {
 	h.open.mu.Lock()
 	defer h.open.mu.Unlock()
 	if fr := h.open.byID[id]; fr != nil && fr.call == call {
-		return string(fr.text[:whole(fr.text)])
+		text := append(slices.Clip(fr.text), fr.held...)
+		return string(text[:whole(text)])
 	}
 	return ""
 }
@@ -86,29 +100,12 @@ func (h *Hub) Written(id session.ID, call string) string {
 func (o *fragments) add(id session.ID, call, text string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	now := time.Now()
-	fr := o.byID[id]
-	if fr == nil || fr.call != call {
-		if o.hasEnded(id, call) {
-			return false
-		}
-		if fr != nil {
-			o.end(id, fr.call)
-		}
-		if len(o.byID) >= openCalls {
-			o.sweep(now)
-		}
-		if len(o.byID) >= openCalls {
-			return false
-		}
-		fr = &fragment{call: call}
-		o.byID[id] = fr
+	fr := o.of(id, call, time.Now())
+	if fr == nil {
+		return false
 	}
-	fr.touched = now
-	if o.bytes+len(text) > totalBytes {
-		o.sweep(now)
-	}
-	if fr.full || len(fr.text)+len(text) > fragmentBytes || o.bytes+len(text) > totalBytes {
+	o.hold(fr, "")
+	if !o.fits(fr, text) {
 		fr.full = true // a hole in the text would be worse than its end
 		return false
 	}
@@ -117,14 +114,59 @@ func (o *fragments) add(id session.ID, call, text string) bool {
 	return true
 }
 
-// end is called with mu held.
+// of is the fragment of a call, a new one if need be; nil if the call has ended, or
+// there are too many. It is called with mu held, as are hold, fits and end.
+func (o *fragments) of(id session.ID, call string, now time.Time) *fragment {
+	fr := o.byID[id]
+	if fr == nil || fr.call != call {
+		if o.hasEnded(id, call) {
+			return nil
+		}
+		if fr != nil {
+			o.end(id, fr.call)
+		}
+		if len(o.byID) >= openCalls {
+			o.sweep(now)
+		}
+		if len(o.byID) >= openCalls {
+			return nil
+		}
+		fr = &fragment{call: call}
+		o.byID[id] = fr
+	}
+	fr.touched = now
+	return fr
+}
+
+// hold replaces what is held, if the new text fits.
+func (o *fragments) hold(fr *fragment, text string) {
+	o.bytes -= len(fr.held)
+	fr.held = ""
+	if o.fits(fr, text) {
+		fr.held = text
+		o.bytes += len(text)
+	}
+}
+
+// fits reports whether there is room for the text after what was written before.
+func (o *fragments) fits(fr *fragment, text string) bool {
+	if o.bytes+len(text) > totalBytes {
+		o.sweep(fr.touched)
+	}
+	return !fr.full && len(fr.text)+len(text) <= fragmentBytes && o.bytes+len(text) <= totalBytes
+}
+
+// size is what counts of the fragment.
+func (fr *fragment) size() int { return len(fr.text) + len(fr.held) }
+
+// end forgets a call, and remembers that it has ended.
 func (o *fragments) end(id session.ID, call string) {
 	if !o.hasEnded(id, call) {
 		o.ended[o.at] = endedCall{id, call}
 		o.at = (o.at + 1) % len(o.ended)
 	}
 	if fr := o.byID[id]; fr != nil && fr.call == call {
-		o.bytes -= len(fr.text)
+		o.bytes -= fr.size()
 		delete(o.byID, id)
 	}
 }
@@ -146,7 +188,7 @@ func (o *fragments) sweep(now time.Time) {
 	o.swept = now
 	for id, fr := range o.byID {
 		if now.Sub(fr.touched) > staleAfter {
-			o.bytes -= len(fr.text)
+			o.bytes -= fr.size()
 			delete(o.byID, id)
 		}
 	}

@@ -299,3 +299,46 @@ func TestTypedOutputIsNotShown(t *testing.T) {
 		r.cancel()
 	})
 }
+
+// What may not be shown yet is kept for the result of a call that is interrupted, until a
+// delta brings it.
+func TestHeldTextIsKeptAndNotShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.ask("m")
+		r := w.read(t.Context(), 0)
+		o := &w.hub.open
+		check := func(when, shown, written string) {
+			t.Helper()
+			synctest.Wait()
+			if got := r.text(t, "m"); got != shown {
+				t.Errorf("%s: %q is shown, wanted %q", when, got, shown)
+			}
+			if got := w.hub.Written(theID, "m"); got != written {
+				t.Errorf("%s: %q was written, wanted %q", when, got, written)
+			}
+			if o.bytes != len(written) {
+				t.Errorf("%s: %d bytes count", when, o.bytes)
+			}
+		}
+		w.hub.Hold(theID, "m", "pass")
+		check("at the beginning", "", "pass")
+		w.hub.Delta(theID, "m", "pass, ")
+		check("it was none", "pass, ", "pass, ")
+		w.hub.Hold(theID, "m", "p")
+		w.hub.Hold(theID, "m", "pa")
+		check("it grows", "pass, ", "pass, pa")
+		w.hub.EndDelta(theID, "m")
+		w.hub.Hold(theID, "m", "pas")
+		check("after the end", "pass, ", "")
+
+		w.hub.Delta(theID, "n", strings.Repeat("x", fragmentBytes-1))
+		w.hub.Hold(theID, "n", "12")
+		w.hub.Delta(theID, "n", "12")
+		w.hub.Hold(theID, "n", "3") // would fit, but behind a hole
+		if got := len(w.hub.Written(theID, "n")); got != fragmentBytes-1 || o.bytes != got {
+			t.Errorf("%d bytes were written, %d count", got, o.bytes)
+		}
+		r.cancel()
+	})
+}

@@ -132,7 +132,7 @@ func (a *automaton) mask(s string) string {
 }
 
 // Writer masks what passes through it. It holds back only text that may be the
-// beginning of a secret, until the next write, Flush or Close decides.
+// beginning of a secret, until the next write decides.
 type Writer struct {
 	m    *Masker
 	w    io.Writer
@@ -143,8 +143,8 @@ type Writer struct {
 	err  error
 }
 
-// Writer returns a masking writer in front of w. Its output is what String would
-// make of the whole text, however it is cut into writes. Secrets that become known
+// Writer returns a masking writer in front of w. Its output, with what is held back, is
+// what String would make of the whole text, however it is cut into writes. Secrets that become known
 // meanwhile are masked in what is written afterwards.
 func (m *Masker) Writer(w io.Writer) *Writer { return &Writer{m: m, w: w} }
 
@@ -155,38 +155,33 @@ func (w *Writer) Write(b []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
 	}
-	if err := w.take(b, false); err != nil {
+	if err := w.take(b); err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
 
-// Flush writes out what is held back. A secret that continues after it is not recognised.
-func (w *Writer) Flush() error {
+// Held returns what is held back, as it is recorded if nothing follows. If it would be
+// masked as a value, it is masked: output that is cut off in a secret must not end with
+// most of it.
+func (w *Writer) Held() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err != nil {
-		return w.err
+	if Weakness(string(w.held)) == "" {
+		return Mask
 	}
-	return w.take(nil, true)
+	same := Writer{held: slices.Clone(w.held), scan: scan{spans: slices.Clone(w.scan.spans)}}
+	return string(same.decided(len(same.held)))
 }
 
-// Close flushes. It does not close the writer behind.
-func (w *Writer) Close() error { return w.Flush() }
-
-func (w *Writer) take(b []byte, final bool) error {
+func (w *Writer) take(b []byte) error {
 	at := len(w.held)
 	if a := w.m.automaton(); a != w.with { // other secrets are known than before
 		w.with, w.scan.state, at = a, 0, 0
 	}
 	w.held = append(w.held, b...)
 	w.scan.run(w.with, string(w.held), at)
-	safe := len(w.held) // what stands before is decided
-	if !final {
-		safe -= w.with.depth(w.scan.state)
-	} else {
-		w.scan.state = 0
-	}
+	safe := len(w.held) - w.with.depth(w.scan.state) // what stands before is decided
 	if out := w.decided(safe); len(out) > 0 {
 		_, w.err = w.w.Write(out)
 	}

@@ -205,6 +205,7 @@ func (p workspaces) Use(ctx context.Context, id session.ID) (*sandbox.Sandbox, f
 type silence struct{}
 
 func (silence) Delta(session.ID, string, string) {}
+func (silence) Hold(session.ID, string, string)  {}
 func (silence) EndDelta(session.ID, string)      {}
 
 // watchman reads the loop's own words for admissions of a mistake.
