@@ -48,6 +48,7 @@ type Conn struct {
 	trial    trial
 	pinged   bool // the client owes us a sign of life
 	pingDue  bool // and has yet to be told so
+	pingAt   time.Time
 	last     byte // the kind of packet that answers a poll when all is over
 	owed     bool // the next poll gets that, although all is over
 	timer    *time.Timer

@@ -205,7 +205,7 @@ func (s *Server) start(c *Conn) error {
 func (s *Server) begin(c *Conn) error {
 	// Before the lock: a connection's is taken first where both are.
 	c.mu.Lock()
-	c.timer = time.AfterFunc(s.o.PingInterval, c.beat)
+	c.timer, c.pingAt = time.AfterFunc(s.o.PingInterval, c.beat), time.Now().Add(s.o.PingInterval)
 	c.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ var (
 func (c *Conn) beat() {
 	o := c.server.o
 	c.mu.Lock()
-	switch quiet := time.Duration(time.Now().UnixNano() - c.heard.Load()); {
+	switch quiet := c.quiet(); {
 	case c.state == isOver:
 		c.server.forget(c) // the last poll did not come
 	case c.state == isDraining && c.ws == nil:
@@ -37,6 +37,17 @@ func (c *Conn) beat() {
 	c.mu.Unlock()
 }
 
+// quiet is for how long the client has given no sign of life.
+func (c *Conn) quiet() time.Duration { return time.Duration(time.Now().UnixNano() - c.heard.Load()) }
+
+// missedPing reports whether a client polls too late to fetch its ping: by the clock, for
+// the timer may be late too. The client has counted the same time and given up. The caller
+// holds mu.
+func (c *Conn) missedPing() bool {
+	timeout := c.server.o.PingTimeout
+	return c.state == isOpen && (c.pingDue || !c.pinged) && time.Since(c.pingAt) >= timeout && c.quiet() >= timeout && c.stuck.Load() == 0
+}
+
 // takePing reports whether to ping the client now. The caller holds mu.
 func (c *Conn) takePing() bool {
 	if !c.pingDue || c.state != isOpen {
@@ -52,7 +63,7 @@ func (c *Conn) pong() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pinged && !c.pingDue && c.state == isOpen {
-		c.pinged = false
+		c.pinged, c.pingAt = false, time.Now().Add(c.server.o.PingInterval)
 		c.timer.Reset(c.server.o.PingInterval)
 	}
 }

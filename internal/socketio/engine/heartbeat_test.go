@@ -74,6 +74,42 @@ func TestSilentPollingEnds(t *testing.T) {
 	}
 }
 
+// A poll that comes too late ends the connection even if our timer is later still.
+func TestLatePollEndsBeforeALateTimer(t *testing.T) {
+	for name, late := range map[string]struct {
+		after, poll time.Duration // when the timer stops, and when the client polls
+		posts       bool          // the client gave a sign of life meanwhile
+		status      int
+		answer      string
+	}{
+		"no ping":          {0, quick.PingInterval + quick.PingTimeout, false, http.StatusBadRequest, saysRequest},
+		"no end":           {quick.PingInterval, quick.PingInterval + quick.PingTimeout, false, http.StatusBadRequest, saysRequest},
+		"poll just before": {quick.PingInterval, quick.PingInterval + quick.PingTimeout - 1, false, http.StatusOK, "2"},
+		"not silent":       {quick.PingInterval, quick.PingInterval + quick.PingTimeout, true, http.StatusOK, "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newBubbleRig(t, quick, wait)
+				id := g.open()
+				c := g.conn(id)
+				<-time.After(late.after)
+				synctest.Wait()
+				c.timer.Stop()
+				if late.posts {
+					<-time.After(time.Second)
+					late.after += time.Second
+					g.want("POST", id, "6", http.StatusOK, "ok")
+				}
+				<-time.After(late.poll - late.after)
+				g.want("GET", id, "", late.status, late.answer)
+				if over := c.ctx.Err() != nil; over != (late.status != http.StatusOK) {
+					t.Errorf("it has ended: %v", over)
+				}
+			})
+		})
+	}
+}
+
 func TestSilentPollGetsTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newBubbleRig(t, quick, wait)

@@ -55,7 +55,7 @@ func (c *Conn) servePoll(w http.ResponseWriter, r *http.Request) {
 
 // sitDown makes the caller the one that waits for packets, for a while or, if that is
 // 0, without end. It returns no channel if there is nothing to wait for here, and an
-// error if somebody else waits.
+// error if that ends the connection.
 func (c *Conn) sitDown() (wake <-chan struct{}, wait time.Duration, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,8 +66,11 @@ func (c *Conn) sitDown() (wake <-chan struct{}, wait time.Duration, err error) {
 	} else if c.ws != nil || c.state == isOver {
 		return nil, 0, nil
 	}
-	if c.poll != nil {
+	switch {
+	case c.poll != nil:
 		return nil, 0, errTwoPolls
+	case c.missedPing():
+		return nil, 0, errSilent
 	}
 	c.poll, c.late = make(chan struct{}, 1), c.trial.probed
 	return c.poll, c.trial.patience(), nil
