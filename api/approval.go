@@ -9,6 +9,8 @@ type Approval struct {
 	EventID   int64           `json:"event_id"`
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
+	// Display is how the tool declares that the call is shown.
+	Display Display `json:"display"`
 	// Risk is -1 unknown, 0 low, 1 medium, 2 high.
 	Risk   int    `json:"security_risk"`
 	Reason string `json:"reason"`

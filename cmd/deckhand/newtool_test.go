@@ -43,7 +43,7 @@ var halyard = tool.Descriptor{
 			w.Shut('}')
 		},
 	},
-	Display: tool.Display{Main: "flag", View: func(args json.RawMessage) tool.View {
+	Display: tool.Display{Content: tool.Code, Main: "flag", ReadOnly: true, View: func(args json.RawMessage) tool.View {
 		return tool.View{Title: "hoist the " + legacy.ParseArguments(args).Text("flag") + " flag", Whole: true}
 	}},
 }
@@ -74,6 +74,7 @@ func TestNewTool(t *testing.T) {
 	if a.Tool != halyard.Name || string(a.Arguments) != `{"flag":"red"}` || a.Risk != int(risk.High) || a.Reason != "It alarms the harbour." || a.Pattern != nil {
 		t.Errorf("%+v", a)
 	}
+	_, pending, _ := p.raw("GET", "/api/conversations/"+id+"/approvals", "")
 	at := p.last(id)
 	p.answer(id, `{"decision":"accept"}`)
 	p.follow(id, at, agentIs("awaiting_user_input"))
@@ -87,8 +88,12 @@ func TestNewTool(t *testing.T) {
 		`"action":"hoist","args":{"colour":"red","thought":"","security_risk":2,"confirmation_state":"awaiting_confirmation"}`,
 		`"observation":"hoist","content":"The white flag flies.","extras":{"colour":"white"}`)
 
-	_, native, _ := p.raw("GET", "/api/conversations/"+id+"/events?"+url.Values{"format": {"deckhand"}, "include_types": {"tool_called"}}.Encode(), "")
-	says(t, native, `"display":{"content":"plain","title":"hoist the red flag","main":"flag"}`)
+	const display = `"display":{"content":"code","title":"hoist the red flag","main":"flag","read_only":true}`
+	says(t, pending, display)
+	for _, kind := range []string{"tool_called", "tool_returned"} {
+		_, native, _ := p.raw("GET", "/api/conversations/"+id+"/events?"+url.Values{"format": {"deckhand"}, "include_types": {kind}, "display": {"code"}}.Encode(), "")
+		says(t, native, display)
+	}
 
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte(p.key), 0o600); err != nil {

@@ -15,11 +15,12 @@ const (
 	toolHome = "internal/tool"
 )
 
-// toolExempt are words that mean something else in a package: legacy actions, programs
+// toolExempt are words that mean something else in a package: legacy actions, decisions, programs
 // and operations of the runner with the name of a tool. The demo model is a script that
 // names the tool it calls, and must not know tools.
 var toolExempt = map[string][]string{
-	"internal/v0":                    {"think", "finish", "delegate"},
+	"internal/v0":                    {"think", "finish", "delegate", "reject"},
+	"internal/httpapi/conversations": {"reject"},
 	"internal/native":                {"think", "finish"},
 	"internal/risk":                  {"grep", "fetch"},
 	"internal/sandbox/runner/search": {"grep", "glob"},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/native"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
 )
@@ -106,6 +107,7 @@ func (s *Service) approval(ctx context.Context, id session.ID, open session.Open
 		}
 		switch p := e.Payload.(type) {
 		case session.ToolCalled:
+			out.Display = native.Display(p.Name, p.Args)
 			if out.Risk = int(p.Risk); len(p.Args) > 0 {
 				out.Arguments = p.Args
 			}

@@ -49,6 +49,9 @@ func TestEventsAsLogged(t *testing.T) {
 		"tools=execute_bash":                                   "tool_called tool_returned tool_called tool_returned",
 		"tools=browser,fetch":                                  "",
 		"include_types=tool_returned&tools=fetch,execute_bash": "tool_returned tool_returned",
+		"display=command":                                      "tool_called tool_returned tool_called tool_returned",
+		"display=page,checklist":                               "",
+		"include_types=tool_returned&display=page,command":     "tool_returned tool_returned",
 	} {
 		if got := kindsOf(t, r.do("GET", to+"?format=deckhand&"+query, "").want(t, 200)); got != want {
 			t.Errorf("%s: %s, want %s", query, got, want)
@@ -59,6 +62,7 @@ func TestEventsAsLogged(t *testing.T) {
 	}
 	for path, field := range map[string]string{to + "?format=xml": "format", to + "?format=": "format", to + "/stream?format=xml": "format", to + "/stream?format=": "format",
 		to + "?tools=fetch":                                        "tools",
+		to + "?display=page":                                       "display",
 		to + "?format=deckhand&source=user":                        "source",
 		to + "?format=deckhand&include_types=agent_state_changed":  "include_types",
 		to + "?format=deckhand&exclude_types=model_usage,nonsense": "exclude_types"} {
@@ -140,6 +144,7 @@ func TestImportedEventsByTool(t *testing.T) {
 	to := "/api/conversations/" + id + "/events?format=deckhand&"
 	for query, want := range map[string]string{
 		"include_types=tool_returned&tools=fetch,browser": "A page",
+		"include_types=tool_returned&display=page":        "A page",
 		"include_types=model_answered":                    "Done.",
 	} {
 		if page := decoded[api.EventPage](t, r.do("GET", to+query, "").want(t, 200)); len(page.Events) != 1 || !strings.Contains(string(page.Events[0]), want) {

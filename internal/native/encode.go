@@ -54,23 +54,25 @@ func Shown(k session.Kind) bool {
 // toolCalled is the payload of session.ToolCalled on the wire.
 type toolCalled struct {
 	session.ToolCalled
-	Display display `json:"display"`
+	Display api.Display `json:"display"`
 }
 
-// display is how people see a call, as the tool declares it. Nothing in it is cut, so that
+// toolReturned is the payload of session.ToolReturned on the wire. It has the display too,
+// for clients that read results without their calls.
+type toolReturned struct {
+	session.ToolReturned
+	Display api.Display `json:"display"`
+}
+
+// Display is how people see a call, as the tool declares it. Nothing in it is cut, so that
 // a secret in it is masked as it is in the arguments.
-type display struct {
-	// Content says what the call is about.
-	Content tool.Content `json:"content"`
-	// Title is one line about the call; "" if the main argument or the name of the tool says it.
-	Title string `json:"title"`
-	// Main is the name of the argument that says most, "" if there is none.
-	Main string `json:"main"`
-}
-
-func displayOf(c session.ToolCall) display {
-	d, v := tool.Show(c.Name, c.Args)
-	return display{Content: cmp.Or(d.Content, tool.Plain), Title: v.Title, Main: d.Main}
+func Display(name string, args json.RawMessage) api.Display {
+	d, v := tool.Show(name, args)
+	out := api.Display{Content: string(cmp.Or(d.Content, tool.Plain)), Title: v.Title, Main: d.Main, ReadOnly: d.ReadOnly || v.ReadOnly, Input: v.Input}
+	if f := cmp.Or(v.File, d.File); f != nil {
+		out.File = new(api.FileDisplay(*f))
+	}
+	return out
 }
 
 // Encode returns the event as one line of JSON. False means that the kind never leaves
@@ -95,8 +97,11 @@ func Encode(e session.Event) (line []byte, shown bool, err error) {
 		}
 		wire = out
 	}
-	if p, ok := wire.(session.ToolCalled); ok {
-		wire = toolCalled{p, displayOf(p.ToolCall)}
+	switch p := wire.(type) {
+	case session.ToolCalled:
+		wire = toolCalled{p, Display(p.Name, p.Args)}
+	case session.ToolReturned:
+		wire = toolReturned{p, Display(p.Name, p.Args)}
 	}
 	payload, err := compact(wire)
 	if err != nil {
@@ -200,6 +205,7 @@ type field struct {
 	index    []int
 	typ      reflect.Type
 	optional bool
+	tag      reflect.StructTag
 }
 
 // fields lists those of a struct; those of an embedded one are its own.
@@ -210,7 +216,7 @@ func fields(t reflect.Type) []field {
 		if f.Anonymous || name == "" || name == "-" {
 			continue
 		}
-		out = append(out, field{name: name, index: f.Index, typ: f.Type, optional: strings.Contains(options, "omit")})
+		out = append(out, field{name: name, index: f.Index, typ: f.Type, optional: strings.Contains(options, "omit"), tag: f.Tag})
 	}
 	return out
 }

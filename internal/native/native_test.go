@@ -18,6 +18,7 @@ import (
 	"deckhand/internal/native"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
+	"deckhand/internal/tool"
 )
 
 var update = flag.Bool("update", false, "add new kinds and fields to testdata/fields.json")
@@ -87,7 +88,11 @@ func compare(t *testing.T, at string, s *huma.Schema, v any) {
 		if s.Properties == nil {
 			return // any JSON
 		}
-		if has, wants := slices.Sorted(maps.Keys(v)), slices.Sorted(maps.Keys(s.Properties)); !slices.Equal(has, wants) {
+		has, wants := slices.Sorted(maps.Keys(v)), slices.Sorted(maps.Keys(s.Properties))
+		if strings.HasSuffix(at, ".display") { // it is what the tool declares, and an unknown tool declares nothing
+			wants = slices.Sorted(slices.Values(s.Required))
+		}
+		if !slices.Equal(has, wants) {
 			t.Errorf("%s has the fields %q, and its schema %q", at, has, wants)
 			return
 		}
@@ -145,6 +150,57 @@ func TestEveryKindHasASchema(t *testing.T) {
 		if line2, _, err := native.Encode(read[0]); err != nil || string(line2) != string(line) {
 			t.Errorf("%s: %s was read as %s, %v", p.Kind(), line, line2, err)
 		}
+	}
+}
+
+// Calls and results, those of retired tools too, say how they are shown.
+func TestDisplay(t *testing.T) {
+	t.Parallel()
+	for call, want := range map[string]string{
+		`execute_bash {"command":"ls"}`:                                            `{"content":"command","title":"","main":"command"}`,
+		`execute_bash {"command":"y","is_input":"true"}`:                           `{"content":"command","title":"","main":"command","input":true}`,
+		`execute_ipython_cell {"code":"1"}`:                                        `{"content":"code","title":"","main":"code"}`,
+		`str_replace_editor {"command":"view","path":"/w/a"}`:                      `{"content":"file","title":"read /w/a","main":"","read_only":true,"file":{"path":"path","lines":"view_range"}}`,
+		`str_replace_editor {"command":"create","path":"/w/a","file_text":"x"}`:    `{"content":"file","title":"write /w/a","main":"","file":{"path":"path","after":"file_text","creates":true}}`,
+		`str_replace_editor {"command":"create","path":"/w/a","content":"x"}`:      `{"content":"file","title":"write /w/a","main":"","file":{"path":"path","after":"content","creates":true}}`,
+		`str_replace_editor {"command":"str_replace","path":"/w/a","old_str":"x"}`: `{"content":"file","title":"edit /w/a","main":"","file":{"path":"path","before":"old_str","after":"new_str"}}`,
+		`str_replace_editor {"command":"insert","path":"/w/a","old_str":"x"}`:      `{"content":"file","title":"edit /w/a","main":"","file":{"path":"path","after":"new_str"}}`,
+		`str_replace_editor {"command":"undo_edit","path":"/w/a","new_str":"x"}`:   `{"content":"file","title":"undo the edit of /w/a","main":"","file":{"path":"path"}}`,
+		`str_replace_editor `:                                                  `{"content":"file","title":"","main":"","file":{"path":"path"}}`,
+		`edit_file {"path":"/w/a","content":"x"}`:                              `{"content":"file","title":"","main":"","file":{"path":"path","after":"content"}}`,
+		`browser {"code":"noop()"}`:                                            `{"content":"page","title":"","main":"code","read_only":true}`,
+		`reject {"outputs":{"reason":"Too dangerous."}}`:                       `{"content":"rejection","title":"Too dangerous.","main":"","read_only":true}`,
+		`request_condensation {}`:                                              `{"content":"hidden","title":"","main":"","read_only":true}`,
+		`harbour_save {"command":"create","path":"README.md","file_text":"x"}`: `{"content":"plain","title":"","main":""}`,
+	} {
+		name, args, _ := strings.Cut(call, " ")
+		c := session.ToolCall{ID: "c", Name: name, Args: json.RawMessage(args)}
+		for _, p := range []session.Payload{session.ToolCalled{ToolCall: c}, session.ToolReturned{ID: "c", Name: name, Args: c.Args}} {
+			line, _, err := native.Encode(event(p))
+			if err != nil || !strings.Contains(string(line), `"display":`+want) {
+				t.Errorf("%s: %s, want %s, %v", call, line, want, err)
+			}
+		}
+	}
+}
+
+// The document lists the contents that tools declare, and no others.
+func TestContentsAreDocumented(t *testing.T) {
+	t.Parallel()
+	declared := []string{string(tool.Plain)}
+	for _, d := range tool.All() {
+		if d.Display.Content != "" {
+			declared = append(declared, string(d.Display.Content))
+		}
+	}
+	slices.Sort(declared)
+	declared = slices.Compact(declared)
+	var listed []string
+	for _, v := range schemaOf(t, session.KindToolCalled).Properties["display"].Properties["content"].Enum {
+		listed = append(listed, v.(string))
+	}
+	if slices.Sort(listed); !slices.Equal(listed, declared) {
+		t.Errorf("api.Display lists %q, and tools declare %q", listed, declared)
 	}
 }
 

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -10,8 +11,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"deckhand/api"
 	"deckhand/internal/session"
-	"deckhand/internal/tool"
 )
 
 // SchemaName is the name of the schema of all events in the OpenAPI document.
@@ -47,9 +48,9 @@ func eventSchema(p session.Payload, k kind) *huma.Schema {
 		payload.Properties["as"] = &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Ref: refPrefix + SchemaName}}
 		payload.Required = append(payload.Required, "as")
 	}
-	if p.Kind() == session.KindToolCalled {
-		shown := structSchema(reflect.TypeFor[display](), nil)
-		shown.Description = "How the tool declares that its call is shown: what it is about, one line (empty if the main argument or the name of the tool says it), and the argument that says most (empty for none)."
+	if p.Kind() == session.KindToolCalled || p.Kind() == session.KindToolReturned {
+		shown := structSchema(reflect.TypeFor[api.Display](), nil)
+		shown.Description = "How people see the call, as the tool declares it."
 		payload.Properties["display"] = shown
 		payload.Required = append(payload.Required, "display")
 	}
@@ -78,7 +79,12 @@ func structSchema(t reflect.Type, private []string) *huma.Schema {
 				inner = append(inner, rest)
 			}
 		}
-		s.Properties[f.name] = typeSchema(f.typ, inner)
+		p := typeSchema(f.typ, inner)
+		p.Description = cmp.Or(f.tag.Get("doc"), p.Description)
+		for _, value := range strings.FieldsFunc(f.tag.Get("enum"), func(r rune) bool { return r == ',' }) {
+			p.Enum = append(p.Enum, value)
+		}
+		s.Properties[f.name] = p
 		if !f.optional {
 			s.Required = append(s.Required, f.name)
 		}
@@ -95,7 +101,6 @@ var values = map[reflect.Type][]any{
 	reflect.TypeFor[session.TrustReason](): {session.TrustByUser, session.TrustByList, session.TrustByPush, session.TrustNoPush, session.TrustUnknown, session.TrustOutside},
 	reflect.TypeFor[session.AgentState](): {session.AgentLoading, session.AgentRunning, session.AgentAwaitingUser, session.AgentPaused, session.AgentStopped, session.AgentFinished,
 		session.AgentRejected, session.AgentError, session.AgentAwaitingYes, session.AgentUserYes, session.AgentUserNo, session.AgentRateLimited},
-	reflect.TypeFor[tool.Content](): {tool.Plain, tool.Command, tool.File, tool.Page, tool.Checklist, tool.Thought, tool.Message, tool.Delegated},
 }
 
 func typeSchema(t reflect.Type, private []string) *huma.Schema {

@@ -9,7 +9,7 @@ import (
 // protocol are the fields of payloads that programs go by, as paths with dots between the
 // names; arrays are passed over. A secret that is the same word is not masked in them.
 var protocol = []string{
-	"agent", "answer", "call", "child", "class", "deadline", "display.content", "display.main", "error_id", "forked.at", "forked.from", "id", "mode", "model", "name", "origin", "outcome", "outside",
+	"agent", "answer", "call", "child", "class", "deadline", "display.content", "display.file.after", "display.file.before", "display.file.lines", "display.file.path", "display.main", "error_id", "forked.at", "forked.from", "id", "mode", "model", "name", "origin", "outcome", "outside",
 	"parent", "provider", "purpose", "rule", "state", "step", "tool_calls.id", "tool_calls.name", "totals.model", "before.model", "trigger", "type",
 	"args.task_list.id", "args.task_list.status", "details.task_list.id", "details.task_list.status", "details.recall_type",
 	"tools.type", "tools.function.name", "tools.function.parameters",

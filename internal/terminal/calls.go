@@ -23,7 +23,7 @@ const (
 // called shows what is about to be done.
 func (d *Display) called(p session.ToolCalled) {
 	d.tool, d.output, d.shown, d.asking = p.ToolCall, &output{d: d}, nil, p.Awaits
-	if c := tool.Describe(p.Name).Display.Content; c != tool.Message && c != tool.Thought { // which are words, and begin as such
+	if c := tool.Describe(p.Name).Display.Content; c != tool.Message && c != tool.Thought && c != tool.Hidden { // words begin as such
 		d.apart(aCall)
 	}
 	d.fresh()
@@ -67,7 +67,7 @@ func (d *Display) whole(c session.ToolCall) {
 func (d *Display) head(c session.ToolCall) {
 	display, v := tool.Show(c.Name, c.Args)
 	switch {
-	case display.Content == tool.Message: // the result has it
+	case display.Content == tool.Message, display.Content == tool.Hidden: // the result has it, or nothing is shown
 	case display.Content == tool.Command:
 		d.command(v, d.most(maxCommand))
 	case display.Content == tool.Thought:
@@ -176,7 +176,7 @@ func (d *Display) returned(p session.ToolReturned) {
 		d.line(red, "  "+Clean(note))
 	case p.Outcome != session.Succeeded:
 		d.some(red, "  ", p.Output, maxThought)
-	case content == tool.Thought || content == tool.Checklist:
+	case content == tool.Thought || content == tool.Checklist || content == tool.Hidden:
 	case content == tool.Message:
 		d.finished(p)
 	case got.Diff != nil && *got.Diff != "":

@@ -159,7 +159,7 @@ func TestRemoteDeltaOvertakes(t *testing.T) {
 	d.RemoteDelta("m3", 0, "Nothing comes of such a call.")
 	tell(d, 4, session.ModelAnswered{Call: "m3", Text: "Nothing comes of such a call."})
 	tell(d, 5, called("e", "execute_bash", m{"command": "y"}), returned("e", "execute_bash", "two\n", ""))
-	if want := "$ x\n  one\nIt is one.\n• request_condensation\nNothing comes of such a call.\n$ y\n  two\n"; b.String() != want {
+	if want := "$ x\n  one\nIt is one.\nNothing comes of such a call.\n$ y\n  two\n"; b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)
 	}
 }

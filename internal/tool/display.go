@@ -12,6 +12,8 @@ const (
 	Plain Content = "plain"
 	// Command is a command line; its output may be long and comes while it runs.
 	Command Content = "command"
+	// Code is a piece of a program; the details may have the pictures that it drew.
+	Code Content = "code"
 	// File is a file that is looked at or changed; the details have the change as a diff.
 	File Content = "file"
 	// Page is a web page; the details have its address and perhaps a picture.
@@ -23,8 +25,12 @@ const (
 	// Message is the agent's last words to the person: nothing is shown of the call,
 	// and the result as words.
 	Message Content = "message"
+	// Rejection is why the agent rejected the task, in the title.
+	Rejection Content = "rejection"
 	// Delegated is a conversation with another agent; the details have its id.
 	Delegated Content = "conversation"
+	// Hidden is nothing that people need to see: neither the call nor its result.
+	Hidden Content = "hidden"
 )
 
 // Display is how people see a tool.
@@ -33,6 +39,10 @@ type Display struct {
 	// Main is the argument, a text, that a person reads first and edits alone when they
 	// are asked; "" if it takes all of them.
 	Main string
+	// ReadOnly says that no call changes files of the workspace. See View.ReadOnly.
+	ReadOnly bool
+	// File names the arguments of every call of a tool whose content is File. See View.File.
+	File *FileArguments
 	// View is what is shown of a call; nil for the name and the arguments. Arguments are
 	// the model's: what does not make sense is shown as well as it can be.
 	View func(args json.RawMessage) View
@@ -54,9 +64,22 @@ type View struct {
 	// they are given.
 	Before, After string
 	Changes       bool
+	// ReadOnly says that this call changes no files of the workspace.
+	ReadOnly bool
+	// File names the arguments of this call that say what happens to a file.
+	File *FileArguments
 	// Whole says that all of this together is the whole call: a person can decide about
 	// it without seeing the arguments themselves.
 	Whole bool
+}
+
+// FileArguments are the names of arguments. Those of the arguments that a call ignores are "".
+type FileArguments struct {
+	// Path is where the file is, and Lines the first and the last line to read.
+	Path, Lines string
+	// Before is the text that is replaced by After. Creates says that After is the whole file.
+	Before, After string
+	Creates       bool
 }
 
 // Item is one of a checklist.

@@ -16,14 +16,14 @@ import (
 )
 
 const aboutEvents = "Filters are applied before pagination: limit counts matching events. Filters may also be sent in a JSON body, as some legacy clients do; query parameters take precedence. " +
-	"A type is the value of action or observation, such as run or agent_state_changed, or with format=deckhand the value of kind. An imported event is also found by the kinds and tools of the events in its as. " +
+	"A type is the value of action or observation, such as run or agent_state_changed, or with format=deckhand the value of kind. An imported event is also found by the kinds, tools and contents of the events in its as. " +
 	"Dates without a time zone are UTC; a date without a time means the start of the day."
 
 // eventFilter selects events of a conversation.
 type eventFilter struct {
 	query            []byte // in lower case
 	include, exclude []string
-	tools            []string
+	tools, contents  []string
 	source           string
 	from, until      time.Time
 	hidden           map[int64]bool // by number
@@ -72,8 +72,13 @@ func newEventFilter(q eventQuery, body api.EventFilter) (eventFilter, error) {
 	if q.Tools != "" {
 		f.tools = strings.Split(q.Tools, ",")
 	}
-	if !f.native && q.Tools != "" {
-		faults.Detail = append(faults.Detail, api.FieldError{Loc: []any{"query", "tools"}, Type: "value_error", Msg: "Needs format=deckhand."})
+	if q.Display != "" {
+		f.contents = strings.Split(q.Display, ",")
+	}
+	for name, value := range map[string]string{"tools": q.Tools, "display": q.Display} {
+		if !f.native && value != "" {
+			faults.Detail = append(faults.Detail, api.FieldError{Loc: []any{"query", name}, Type: "value_error", Msg: "Needs format=deckhand."})
+		}
 	}
 	text, _ := choose("query", q.Text, body.Query)
 	f.query = []byte(strings.ToLower(text))
@@ -106,7 +111,7 @@ func (f *eventFilter) wants(e session.Event, event []byte) bool {
 	if len(f.query) > 0 && !bytes.Contains(bytes.ToLower(event), f.query) {
 		return false
 	}
-	if f.source == "" && len(f.include)+len(f.exclude)+len(f.tools) == 0 {
+	if f.source == "" && len(f.include)+len(f.exclude)+len(f.tools)+len(f.contents) == 0 {
 		return true
 	}
 	if f.native {
@@ -121,26 +126,30 @@ func (f *eventFilter) wants(e session.Event, event []byte) bool {
 		(len(f.include) == 0 || slices.ContainsFunc(f.include, is)) && !slices.ContainsFunc(f.exclude, is)
 }
 
-// wantsNative reports whether a native event has a wanted kind and a wanted tool. For an
+// wantsNative reports whether a native event has a wanted kind, tool and content. For an
 // imported event, one of the events that it stands for is enough.
 func (f *eventFilter) wantsNative(event []byte) bool {
+	type payload struct {
+		Name    string
+		Display struct{ Content string }
+	}
 	type head struct {
 		Kind    string
-		Payload struct{ Name string }
+		Payload payload
 	}
 	var e struct {
-		head
+		Kind    string
 		Payload struct {
-			Name string
-			As   []head
+			payload
+			As []head
 		}
 	}
 	if json.Unmarshal(event, &e) != nil || slices.Contains(f.exclude, e.Kind) {
 		return false
 	}
-	e.head.Payload.Name = e.Payload.Name
-	return slices.ContainsFunc(append(e.Payload.As, e.head), func(h head) bool {
-		return (len(f.include) == 0 || slices.Contains(f.include, h.Kind)) && (len(f.tools) == 0 || slices.Contains(f.tools, h.Payload.Name))
+	one := func(wanted []string, has string) bool { return len(wanted) == 0 || slices.Contains(wanted, has) }
+	return slices.ContainsFunc(append(e.Payload.As, head{e.Kind, e.Payload.payload}), func(h head) bool {
+		return one(f.include, h.Kind) && one(f.tools, h.Payload.Name) && one(f.contents, h.Payload.Display.Content)
 	})
 }
 

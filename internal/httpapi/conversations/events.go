@@ -30,6 +30,7 @@ type eventQuery struct {
 	IncludeTypes  string `query:"include_types" maxLength:"5000" doc:"Only events of these action and observation types, separated by commas."`
 	ExcludeTypes  string `query:"exclude_types" maxLength:"5000" doc:"No events of these action and observation types, separated by commas."`
 	Tools         string `query:"tools" maxLength:"5000" doc:"Only calls and results of these tools, separated by commas. Needs format=deckhand."`
+	Display       string `query:"display" maxLength:"1000" doc:"Only calls and results whose display has one of these contents, separated by commas, such as page. Needs format=deckhand."`
 	Source        string `query:"source" maxLength:"100" doc:"Only events from this source: agent, user or environment."`
 	StartDate     string `query:"start_date" maxLength:"100" doc:"Only events at or after this time."`
 	EndDate       string `query:"end_date" maxLength:"100" doc:"Only events at or before this time."`

@@ -16,7 +16,7 @@ var Descriptor = tool.Descriptor{
 		Actions: map[string]form.Action{
 			"browse_interactive": {Means: []string{"browser_actions"}, Read: form.Copies("browser_actions", "code")},
 		}},
-	Display: tool.Display{Content: tool.Page, Main: "code"},
+	Display: tool.Display{Content: tool.Page, Main: "code", ReadOnly: true},
 }
 
 func action(w *form.Writer, c form.Call) {

@@ -23,12 +23,38 @@ func verb(command string) string {
 	return command
 }
 
+// written are arguments as models and legacy servers write them.
+type written struct {
+	args
+	// Content is the text in calls that were taken over from a legacy server.
+	Content *string `json:"content"`
+}
+
+// file names the arguments that the command obeys.
+func (a written) file() *tool.FileArguments {
+	f := tool.FileArguments{Path: "path"}
+	switch a.Command {
+	case "view":
+		f.Lines = "view_range"
+	case "create":
+		f.After, f.Creates = "file_text", true
+	case "str_replace":
+		f.Before, f.After = "old_str", "new_str"
+	case "insert":
+		f.After = "new_str"
+	}
+	if a.Content != nil && (a.Command == "" || f.Creates && a.FileText == nil) {
+		f.After = "content"
+	}
+	return &f
+}
+
 // view shows a call as the change it would be. It is the whole call unless that says more
 // than the change would show.
 func view(raw json.RawMessage) tool.View {
-	var loose args
+	var loose written
 	_ = json.Unmarshal(raw, &loose)
-	v := tool.View{Title: verb(loose.Command) + " " + loose.Path}
+	v := tool.View{Title: strings.TrimSpace(verb(loose.Command) + " " + loose.Path), ReadOnly: loose.Command == "view", File: loose.file()}
 	var a struct {
 		args
 		Risk string `json:"security_risk"`

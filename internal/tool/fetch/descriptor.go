@@ -13,7 +13,7 @@ var Descriptor = tool.Descriptor{
 	Browses: true,
 	Rate:    risk.ByArguments(rate),
 	Legacy:  legacy(),
-	Display: tool.Display{Content: tool.Page, Main: "url"},
+	Display: tool.Display{Content: tool.Page, Main: "url", ReadOnly: true},
 }
 
 func rate(a risk.Arguments) (risk.Rating, string) {

@@ -15,7 +15,7 @@ var Descriptor = tool.Descriptor{
 	Browses: true,
 	Rate:    risk.Fixed(risk.Low, "It only thinks, plans or ends the turn."),
 	Legacy:  &form.Form{Action: action, Actions: map[string]form.Action{"finish": {Means: []string{"final_thought"}, Read: read}}},
-	Display: tool.Display{Content: tool.Message, Main: "message", View: view},
+	Display: tool.Display{Content: tool.Message, Main: "message", ReadOnly: true, View: view},
 }
 
 func view(raw json.RawMessage) tool.View {

@@ -10,5 +10,5 @@ var Descriptor = tool.Descriptor{
 	Name:    Name,
 	Open:    func(tool.Server) tool.Tool { return Tool{} },
 	Rate:    risk.Fixed(risk.Low, "It only reads."),
-	Display: tool.Display{Main: "pattern"},
+	Display: tool.Display{Main: "pattern", ReadOnly: true},
 }

@@ -84,7 +84,7 @@ func Descriptors() []tool.Descriptor {
 		out = append(out, tool.Descriptor{Name: k.name, Rate: risk.Fixed(risk.Medium, "It opens a pull request, which others see.")})
 	}
 	return append(out,
-		tool.Descriptor{Name: ReadName, Rate: risk.ByArguments(rateReading)},
+		tool.Descriptor{Name: ReadName, Rate: risk.ByArguments(rateReading), Display: tool.Display{ReadOnly: true}},
 		tool.Descriptor{Name: CommentName, Rate: risk.Fixed(risk.Medium, "It writes where others read.")})
 }
 

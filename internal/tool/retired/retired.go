@@ -3,6 +3,7 @@
 package retired
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -23,7 +24,7 @@ func Descriptors() []tool.Descriptor {
 				"run_ipython": {Read: func(w *form.Writer, a form.Recorded) error { w.Str("code", a.Args.Text("code")); return nil }},
 			}},
 			Instead: &tool.Instead{Tool: bash.Name, Read: script},
-			Display: tool.Display{Main: "code"},
+			Display: tool.Display{Content: tool.Code, Main: "code"},
 		},
 		{
 			Name: "edit_file", Retired: true,
@@ -34,6 +35,7 @@ func Descriptors() []tool.Descriptor {
 			Legacy: &form.Form{Action: draftAction, Observe: func(w *form.Writer, r form.Result) {
 				w.Edited(r, form.Details[form.EditDetails](r.Details), "llm_based_edit", true)
 			}},
+			Display: tool.Display{Content: tool.File, File: &tool.FileArguments{Path: "path", After: "content"}},
 		},
 		{
 			Name: "browse", Retired: true, Legacy: &browse,
@@ -41,7 +43,7 @@ func Descriptors() []tool.Descriptor {
 				url, _ := a.Text("url")
 				return risk.Address(url)
 			}),
-			Display: tool.Display{Content: tool.Page, Main: "url"},
+			Display: tool.Display{Content: tool.Page, Main: "url", ReadOnly: true},
 		},
 		{
 			Name: "request_condensation", Retired: true,
@@ -49,8 +51,25 @@ func Descriptors() []tool.Descriptor {
 			Legacy: &form.Form{Action: condenseAction, Actions: map[string]form.Action{
 				"condensation_request": {Read: func(*form.Writer, form.Recorded) error { return nil }},
 			}},
+			Display: tool.Display{Content: tool.Hidden, ReadOnly: true},
+		},
+		{
+			Name: "reject", Retired: true,
+			Rate:    risk.Fixed(risk.Low, "It only thinks, plans or ends the turn."),
+			Display: tool.Display{Content: tool.Rejection, ReadOnly: true, View: rejectionView},
 		},
 	}
+}
+
+// rejectionView shows the reason, which legacy servers put among the outputs.
+func rejectionView(raw json.RawMessage) tool.View {
+	var a struct {
+		Outputs struct {
+			Reason string `json:"reason"`
+		} `json:"outputs"`
+	}
+	_ = json.Unmarshal(raw, &a)
+	return tool.View{Title: a.Outputs.Reason}
 }
 
 func pythonAction(w *form.Writer, c form.Call) {

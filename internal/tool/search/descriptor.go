@@ -12,7 +12,7 @@ var Descriptor = tool.Descriptor{
 	Browses: true,
 	Offered: func(c tool.Conversation) bool { return c.Searches },
 	Rate:    risk.ByArguments(rate),
-	Display: tool.Display{Main: "query"},
+	Display: tool.Display{Main: "query", ReadOnly: true},
 }
 
 // maxQuestion is how long a question may be that cannot carry much away.

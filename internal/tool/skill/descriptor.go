@@ -10,5 +10,5 @@ var Descriptor = tool.Descriptor{
 	Name:    Name,
 	Open:    func(s tool.Server) tool.Tool { return New(s.Skill) },
 	Rate:    risk.Fixed(risk.Low, "It only reads."),
-	Display: tool.Display{Main: "name"},
+	Display: tool.Display{Main: "name", ReadOnly: true},
 }

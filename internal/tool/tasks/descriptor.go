@@ -17,7 +17,7 @@ var Descriptor = tool.Descriptor{
 	Legacy: &form.Form{Action: action, Observe: observe, Actions: map[string]form.Action{
 		"task_tracking": {Means: []string{"command", "task_list"}, Read: read},
 	}},
-	Display: tool.Display{Content: tool.Checklist, View: view},
+	Display: tool.Display{Content: tool.Checklist, ReadOnly: true, View: view},
 }
 
 func view(raw json.RawMessage) tool.View {

@@ -17,7 +17,7 @@ var Descriptor = tool.Descriptor{
 	Legacy: &form.Form{Action: action, Observe: observe, Actions: map[string]form.Action{
 		"think": {Read: form.Copies("thought", "thought")},
 	}},
-	Display: tool.Display{Content: tool.Thought, Main: "thought", View: view},
+	Display: tool.Display{Content: tool.Thought, Main: "thought", ReadOnly: true, View: view},
 }
 
 func view(raw json.RawMessage) tool.View {
