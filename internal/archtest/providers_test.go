@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
-	"io/fs"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -119,28 +117,9 @@ func tagOf(tag, key string) string {
 }
 
 func providersOnPage(t *tree, words map[string]bool) []finding {
-	var quoted []string
-	for _, word := range slices.Sorted(maps.Keys(words)) {
-		quoted = append(quoted, regexp.QuoteMeta(word))
-	}
-	if len(quoted) == 0 {
-		return nil
-	}
-	all := strings.Join(quoted, "|")
-	// A word in quotes, or as the key of an object.
-	literal := regexp.MustCompile("[\"'`](" + all + ")[\"'`]|(?m:^\\s*(" + all + "):)")
 	var found []finding
-	for _, p := range t.paths {
-		if !within(p, "web/src") || !slices.Contains([]string{".ts", ".svelte"}, path.Ext(p)) || strings.HasSuffix(p, ".test.ts") || strings.HasSuffix(p, ".d.ts") {
-			continue
-		}
-		text, err := fs.ReadFile(t.fsys, p)
-		if err != nil {
-			continue // somebody tidied up
-		}
-		if m := literal.FindString(string(text)); m != "" {
-			found = append(found, finding{p, fmt.Sprintf("has %s, the name or host of a git provider", strings.TrimSpace(m)), "the page has them from lib/providers.json, which is made of the descriptors"})
-		}
+	for _, l := range pageLiterals(t, slices.Sorted(maps.Keys(words))) {
+		found = append(found, finding{l.file, fmt.Sprintf("has %q, the name or host of a git provider", l.word), "the page has them from lib/providers.json, which is made of the descriptors"})
 	}
 	return found
 }

@@ -3,6 +3,7 @@ package archtest
 import (
 	"fmt"
 	"go/ast"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -25,6 +26,14 @@ var toolExempt = map[string][]string{
 	"internal/risk":                  {"grep", "fetch"},
 	"internal/sandbox/runner/search": {"grep", "glob"},
 	"internal/llm/scripted":          {"execute_bash"},
+}
+
+// toolExemptOnPage are words that mean something else in files of the web page: a decision
+// about a call, a panel of the workspace.
+var toolExemptOnPage = map[string][]string{
+	"web/src/conversation/Approve.svelte": {"reject"},
+	"web/src/workspace/Workspace.svelte":  {"browser"},
+	"web/src/workspace/panels.ts":         {"browser"},
 }
 
 // described is the name of the tool that a literal describes, "" if it describes none.
@@ -127,6 +136,18 @@ func toolNamesIn(t *tree, dir string, f *goFile, names, consts map[string]string
 	return found
 }
 
+// toolsOnPage finds code of the web page that asks which tool it has to do with.
+func toolsOnPage(t *tree) []finding {
+	var found []finding
+	for _, l := range pageLiterals(t, slices.Sorted(maps.Keys(toolNames(t)))) {
+		if !slices.Contains(toolExemptOnPage[l.file], l.word) {
+			found = append(found, finding{l.file, fmt.Sprintf("has %q, the name of a tool", l.word),
+				"the page shows a call by its display (docs/events.md), so that a new tool needs no change here; ask for a field of tool.Display"})
+		}
+	}
+	return found
+}
+
 func TestToolNames(t *testing.T) {
 	t.Parallel()
 	tree := repository(t)
@@ -134,6 +155,7 @@ func TestToolNames(t *testing.T) {
 		t.Errorf("found the tools %v, and there are more", names)
 	}
 	report(t, toolComparisons(tree))
+	report(t, toolsOnPage(tree))
 }
 
 func TestToolNamesCatches(t *testing.T) {
@@ -154,6 +176,18 @@ func TestToolNamesCatches(t *testing.T) {
 		"map":        `var m = map[string]bool{"ring_bell": true}`,
 	} {
 		t.Run(name, func(t *testing.T) { caught(t, check(body), "internal/live/live.go", `"ring_bell"`) })
+	}
+	page := func(name, text string) []finding {
+		return toolsOnPage(planted(t, map[string]string{
+			"internal/tool/retired/retired.go": "package retired\n\nvar All = []tool.Descriptor{{Name: \"ring_bell\", Rate: rate}}\n",
+			name:                               text,
+		}))
+	}
+	for _, name := range []string{"web/src/home/a.test.ts", "web/src/testing/a.ts", "web/src/locales/en/a.json", "web/src/lib/schema.d.ts"} {
+		report(t, page(name, `const a = { b: "ring_bell" };`))
+	}
+	for _, line := range []string{`if (name === 'ring_bell') show();`, "const cards = {\n  ring_bell: Bell,\n};", `<Card tool="ring_bell" />`} {
+		caught(t, page("web/src/home/A.svelte", line), "web/src/home/A.svelte", `"ring_bell"`)
 	}
 	caught(t, check("import w \"deckhand/internal/tool/whistle\"\n\nfunc f(s string) bool { return s == w.Name }"), "internal/live/live.go", "w.Name")
 }

@@ -1,6 +1,7 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
+import { displays } from "../testing/displays";
 import { click, press, render, server, soon, the, all, type, words } from "../testing/page";
 import Approve from "./Approve.svelte";
 import type { Approval } from "./routes";
@@ -13,7 +14,8 @@ function ask(more: Partial<Approval> = {}): void {
   const approval: Approval = {
     call_id: "call_1",
     event_id: 7,
-    tool: "execute_bash",
+    tool: "my_tool",
+    display: displays.command,
     arguments: { command: "rm -rf build" },
     security_risk: 1,
     reason: "It deletes files.",
@@ -43,7 +45,7 @@ describe("the approval card", () => {
   it("shows the command, its risk and the reason", () => {
     ask();
     const card = the("alert", "Approval");
-    expect(the("heading", undefined, card).textContent).toBe("Allow this call? (execute_bash)");
+    expect(the("heading", undefined, card).textContent).toBe("Allow this call? (my_tool)");
     expect(words(card)).toContain("rm -rf build");
     expect(words(card)).toContain("Medium risk");
     expect(words(card)).toContain("It deletes files.");
@@ -59,7 +61,7 @@ describe("the approval card", () => {
   });
 
   it("shows an edit as its difference", () => {
-    ask({ tool: "str_replace_editor", arguments: { command: "str_replace", path: "/w/a.txt", old_str: "one", new_str: "two" } });
+    ask({ display: displays.replace, arguments: { command: "str_replace", path: "/w/a.txt", old_str: "one", new_str: "two" } });
     expect(words(the("alert"))).toContain("/w/a.txt");
     expect(all("row", undefined, the("group", "File changes")).map((r) => words(r))).toEqual([
       expect.stringMatching(/Removed:.*one/),

@@ -1,7 +1,8 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
-import type { Event, EventOf } from "../lib/events";
+import type { Display, Event, EventOf } from "../lib/events";
+import { displays } from "../testing/displays";
 import { all, click, render, server, soon, the, words } from "../testing/page";
 import Entry from "./Entry.svelte";
 import { Talk } from "./talk.svelte";
@@ -12,18 +13,19 @@ afterEach(() => talk.close());
 
 const event = <K extends Event["kind"]>(id: number, kind: K, payload: EventOf<K>["payload"]) =>
   ({ id, kind, time: `2026-01-02T15:04:0${id}.000000Z`, payload }) as Event;
-const called = (name: string, args: object, more = {}) =>
+const called = (display: Display, args: object, more = {}) =>
   event(1, "tool_called", {
     id: "call_1",
-    name,
+    name: "my_tool",
     args,
     risk: -1,
     answer: 0,
     totals: {},
-    display: { content: "plain", main: "", title: name },
+    display,
     ...more,
   });
-const returned = (name: string, more: object) => event(3, "tool_returned", { id: "call_1", name, cause: 1, outcome: "ok", ...more });
+const returned = (display: Display, more: object) =>
+  event(3, "tool_returned", { id: "call_1", name: "my_tool", display, cause: 1, outcome: "ok", ...more });
 
 /** show renders what the page makes of events. */
 function show(...events: Event[]): void {
@@ -74,8 +76,8 @@ describe("a message", () => {
 describe("a command", () => {
   it("shows its output, its exit code and how long it took", () => {
     show(
-      called("execute_bash", { command: "make" }),
-      returned("execute_bash", { output: "all \u001b[31mgood\u001b[0m\n", details: { exit_code: 0 } }),
+      called(displays.command, { command: "make" }),
+      returned(displays.command, { output: "all \u001b[31mgood\u001b[0m\n", details: { exit_code: 0 } }),
     );
     const card = the("region", "Command make");
     expect(document.querySelector('pre[aria-label="Output"]')!.textContent).toBe("all good\n");
@@ -86,14 +88,14 @@ describe("a command", () => {
 
   it("says that it failed", () => {
     show(
-      called("execute_bash", { command: "make" }),
-      returned("execute_bash", { outcome: "failed", output: "no rule", details: { exit_code: 2 } }),
+      called(displays.command, { command: "make" }),
+      returned(displays.command, { outcome: "failed", output: "no rule", details: { exit_code: 2 } }),
     );
     expect(words(the("region", "Command make"))).toMatch(/exit code 2.*no rule/);
   });
 
   it("that runs shows what it printed so far", () => {
-    show(called("execute_bash", { command: "make" }));
+    show(called(displays.command, { command: "make" }));
     talk.log.delta({ call: "call_1", offset: 0, text: "compiling" });
     render(Entry, { item: talk.log.items[0]!, talk });
     const card = all("region", "Command make")[1]!;
@@ -102,13 +104,16 @@ describe("a command", () => {
   });
 
   it("that waits for the person says so, with its risk", () => {
-    show(called("execute_bash", { command: "rm x" }, { awaits: true, risk: 2 }));
+    show(called(displays.command, { command: "rm x" }, { awaits: true, risk: 2 }));
     expect(words(the("region", "Command rm x"))).toMatch(/High risk.*Needs approval/);
   });
 
   it("folds long output, and its head closes it", () => {
     const lines = Array.from({ length: 40 }, (_, i) => `line ${i + 1}.`);
-    show(called("execute_bash", { command: "make" }), returned("execute_bash", { output: lines.join("\n"), details: { exit_code: 0 } }));
+    show(
+      called(displays.command, { command: "make" }),
+      returned(displays.command, { output: lines.join("\n"), details: { exit_code: 0 } }),
+    );
     const card = the("region", "Command make");
     expect(words(card)).not.toContain("line 20.");
     expect(words(card)).toContain("line 40.");
@@ -124,8 +129,8 @@ describe("an edit", () => {
 
   it("shows its difference, and how many lines changed", () => {
     show(
-      called("str_replace_editor", args),
-      returned("str_replace_editor", {
+      called(displays.replace, args),
+      returned(displays.replace, {
         output: "done",
         details: { path: "/w/a.txt", prev_exist: true, old_content: "zero\none\n", new_content: "zero\ntwo\n" },
       }),
@@ -139,8 +144,8 @@ describe("an edit", () => {
 
   it("says when a file was created", () => {
     show(
-      called("str_replace_editor", { command: "create", path: "/w/b.txt", file_text: "new" }),
-      returned("str_replace_editor", {
+      called(displays.create, { command: "create", path: "/w/b.txt", file_text: "new" }),
+      returned(displays.create, {
         output: "done",
         details: { path: "/w/b.txt", prev_exist: false, old_content: "", new_content: "new" },
       }),
@@ -149,11 +154,47 @@ describe("an edit", () => {
   });
 
   it("that failed says why, and claims no change", () => {
-    show(called("str_replace_editor", args), returned("str_replace_editor", { outcome: "failed", output: "old_str is not in the file" }));
+    show(called(displays.replace, args), returned(displays.replace, { outcome: "failed", output: "old_str is not in the file" }));
     const card = the("region", "Could not edit /w/a.txt");
     expect(words(card)).toContain("old_str is not in the file");
     expect(words(card)).not.toContain("+1");
     expect(all("group", "File changes")).toEqual([]);
+  });
+});
+
+describe("a tool that the page never heard of", () => {
+  const output = { output: "out" };
+  it.each<[string, Display, object, object, string | RegExp]>([
+    ["a command", displays.command, { command: "ls" }, output, "Command ls"],
+    ["typed input", { ...displays.command, input: true }, { command: "y" }, output, "Input y"],
+    ["code", displays.code, { code: "1 + 1" }, output, "Code 1 + 1"],
+    ["a file that is read", displays.read, { path: "/w/a", view_range: [1, 9] }, output, "Read /w/a (1–9)"],
+    [
+      "a file that is created",
+      displays.create,
+      { path: "/w/a", file_text: "x" },
+      { details: { diff: "@@ -0,0 +1 @@\n+x" } },
+      "Created /w/a",
+    ],
+    ["a page", displays.page, { url: "https://a.test/" }, { details: { url: "https://a.test/b" } }, "Browser https://a.test/b"],
+    ["steps on a page", displays.steps, { code: "noop()" }, { details: { url: "" } }, "Browser noop()"],
+    ["a task list", displays.checklist, { task_list: [{ title: "Sail", status: "done" }] }, output, "Tasks 1 of 1 tasks done"],
+    ["a thought", displays.thought, { thought: "Hm." }, output, "Thought Hm."],
+    ["last words", displays.message, { message: "Done." }, output, "Done"],
+    ["a rejected task", displays.rejection, {}, output, "Refused by the agent"],
+    ["another agent", displays.conversation, { agent: "Mate", inputs: { task: "Sail" } }, output, /Mate/],
+    ["a title of its own", { ...displays.plain, title: "hoist the red flag" }, { flag: "red" }, output, "my_tool hoist the red flag"],
+    ["a main argument", { ...displays.plain, main: "flag" }, { flag: "red" }, output, "my_tool red"],
+    ["nothing declared", displays.plain, { flag: "red" }, output, 'my_tool { "flag": "red" }'],
+    ["a content of a newer server", { ...displays.plain, content: "hologram" as "plain" }, {}, output, "my_tool"],
+  ])("gets the card of %s", (_, display, args, more, name) => {
+    show(called(display, args), returned(display, more));
+    expect(the("region", name)).toBeTruthy();
+  });
+
+  it("is not shown if it is hidden", () => {
+    show(called(displays.hidden, {}), returned(displays.hidden, {}));
+    expect(talk.log.items).toEqual([]);
   });
 });
 

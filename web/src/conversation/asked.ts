@@ -1,43 +1,30 @@
 // What a call that waits for a yes would do, as a person reads it.
-import { type Fields, text } from "../lib/events";
+import { type Display, type Fields, text } from "../lib/events";
 import { compare, type Row } from "./diff";
 
-/** Arguments that are a text by themselves, by the tool that takes them. */
-const texts: Record<string, string> = { execute_bash: "command", execute_ipython_cell: "code" };
-
 /** main is the name of the one argument that says it all, if there is one. */
-export function main(tool: string, args: Fields): string | undefined {
-  const name = texts[tool];
-  return name !== undefined && typeof args[name] === "string" ? name : undefined;
-}
+export const main = ({ main: name }: Display, args: Fields) => (typeof args[name] === "string" ? name : undefined);
 
-const editor = "str_replace_editor";
-
-/** What each command of the editor takes away and puts there. It heeds no other argument, whatever a model gives. */
-const edits: Record<string, { before?: string; after: string }> = {
-  create: { after: "file_text" },
-  str_replace: { before: "old_str", after: "new_str" },
-  insert: { after: "new_str" },
-};
-
-/** edited is how a call changes a file, if that can be told. A tool of a stranger's may name its arguments alike and do something else. */
-const edited = (tool: string, args: Fields) => (tool === editor && text(args, "path") ? edits[text(args, "command")] : undefined);
-
-/** change is what an edit would make of a file. */
-export function change(tool: string, args: Fields): { path: string; rows: Row[] } | undefined {
-  const edit = edited(tool, args);
-  const rows = edit ? compare(edit.before ? text(args, edit.before) : "", text(args, edit.after)) : [];
-  return rows.length > 0 ? { path: text(args, "path"), rows } : undefined;
+/** change is what a call would make of a file, if that can be told. */
+export function change({ file }: Display, args: Fields): { path: string; rows: Row[] } | undefined {
+  if (!file?.after || !text(args, file.path)) return undefined;
+  const rows = compare(file.before ? text(args, file.before) : "", text(args, file.after));
+  return rows.length > 0 ? { path: text(args, file.path), rows } : undefined;
 }
 
 /** What changes nothing about a command. */
 const nothing = new Set<unknown>([null, false, "false", ""]);
 
 /** rest is what else the call was given beside what is shown already, and beside the risk, which has its own place. */
-export function rest(tool: string, args: Fields): string {
-  const edit = change(tool, args) && edited(tool, args);
-  const seen = new Set([main(tool, args), "security_risk", ...(edit ? ["path", edit.before, edit.after] : [])]);
-  const left = Object.entries(args).filter(([name, value]) => !seen.has(name) && !(tool in texts && nothing.has(value)));
+export function rest(display: Display, args: Fields): string {
+  const { content, file } = display;
+  const seen = new Set([
+    main(display, args),
+    "security_risk",
+    ...(file && change(display, args) ? [file.path, file.before, file.after] : []),
+  ]);
+  const runs = content === "command" || content === "code";
+  const left = Object.entries(args).filter(([name, value]) => !seen.has(name) && !(runs && nothing.has(value)));
   return left.length > 0 ? JSON.stringify(Object.fromEntries(left), null, 2) : "";
 }
 

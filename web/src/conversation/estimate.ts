@@ -21,24 +21,24 @@ const prose = (words: string) =>
 export function estimate(item: Item): number {
   if (item.kind === "notice") return head;
   if (item.kind !== "tool") return head + prose(item.text) + (item.images.length > 0 ? 180 : 0);
-  const words = item.form === "think" ? 0 : prose(item.text);
+  const words = item.display.content === "thought" ? 0 : prose(item.text);
   return words + head + body(item);
 }
 
 function body(item: Item): number {
   if (item.open === false) return 0;
   const result = item.result;
-  switch (item.form) {
-    case "run":
-    case "python":
+  switch (item.display.content) {
+    case "command":
+    case "code":
       return 20 + line * lines(result?.output ?? "", 15);
-    case "edit":
-      return line * lines(text(result?.details, "diff"), 25);
-    case "browse":
+    case "file":
+      return item.display.read_only ? 0 : line * lines(text(result?.details, "diff"), 25);
+    case "page":
       return text(result?.details, "screenshot") ? 260 : 40;
-    case "finish":
-      return prose(text(item.args, "message"));
-    case "delegate":
+    case "message":
+      return prose(text(item.args, item.display.main));
+    case "conversation":
       return 120;
     default:
       return 0;

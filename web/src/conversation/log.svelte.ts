@@ -1,10 +1,22 @@
 // The conversation as the page shows it: events folded into items. Older events are put
 // before, new ones behind; what came twice changes nothing.
-import { type Event, type EventOf, type Fields, fields, means, type Result, resultOf, stateOf, text } from "../lib/events";
+import {
+  commandDisplay,
+  type Display,
+  type Event,
+  type EventOf,
+  type Fields,
+  fields,
+  means,
+  type Result,
+  resultOf,
+  stateOf,
+  text,
+} from "../lib/events";
 import type { Delta } from "../lib/follow";
 import { now } from "../lib/now";
 import { Pieces } from "./piece";
-import { type Form, formOf, type Task, tasks } from "./tools";
+import { type Task, tasks } from "./tasks";
 
 export type Kind = "user" | "agent" | "tool" | "notice";
 
@@ -36,7 +48,7 @@ export class Item {
   args: Fields = {};
   /** How dangerous the call was rated. */
   risk = -1;
-  form: Form = "other";
+  display: Display = { content: "plain", title: "", main: "" };
   /** What a notice tells that has no words of its own. */
   event: Event | undefined;
   callId = "";
@@ -205,14 +217,14 @@ export class Log {
       case "tool_called":
         return this.called(e, to);
       case "command_typed":
-        this.work(e, "execute_bash", { command: e.payload.command }, to);
+        this.work(e, "command", commandDisplay, { command: e.payload.command }, to);
         return;
       case "tool_returned":
         return this.returned(e, to);
       case "command_ended":
-        return this.ended(resultOf(e), e.payload.cause, "execute_bash", {}, to);
+        return this.ended(resultOf(e), e.payload.cause, "command", commandDisplay, {}, to);
       case "set_up":
-        return this.ended(resultOf(e), 0, "execute_bash", {}, to);
+        return this.ended(resultOf(e), 0, "command", commandDisplay, {}, to);
       case "recalled":
         return this.recalled(e, to);
       case "briefed":
@@ -255,30 +267,30 @@ export class Log {
   }
 
   private called(e: EventOf<"tool_called">, to: Item[]): void {
-    const { id, name, thought = "", risk, awaits } = e.payload;
+    const { id, name, display, thought = "", risk, awaits } = e.payload;
     const args = fields(e.payload.args);
     this.used(e);
-    if (name === "request_condensation") return;
-    if (name === "task_tracker") this.planned(e.id, tasks(args));
+    if (display.content === "hidden") return;
+    if (display.content === "checklist") this.planned(e.id, tasks(args));
     // Pieces of its output may have come before the call itself, as if they were an answer.
     const early = id && to === this.items && this.stream?.callId === id ? this.stream.pieces : undefined;
     this.endStreamIn(to);
-    const item = this.work(e, name, args, to);
+    const item = this.work(e, name, display, args, to);
     item.risk = risk;
     item.callId = id;
     item.pieces = early;
     item.live = early?.text ?? "";
-    item.text = name === "think" ? [thought, text(args, "thought")].filter(Boolean).join("\n") : thought;
+    item.text = display.content === "thought" ? [thought, text(args, display.main)].filter(Boolean).join("\n") : thought;
     item.asks = !item.result && !!awaits;
     // Also with its result: a piece of its output may come late, and is no answer.
     if (id) this.calls.set(id, item);
   }
 
   /** work puts a call, with its result if that was read before. */
-  private work(e: Event, name: string, args: Fields, to: Item[]): Item {
+  private work(e: Event, name: string, display: Display, args: Fields, to: Item[]): Item {
     const item = new Item(`e${e.id}`, "tool", name, e.id, Date.parse(e.time));
     item.args = args;
-    item.form = formOf(name, args);
+    item.display = display;
     item.result = this.orphans.get(e.id);
     this.orphans.delete(e.id);
     this.actions.set(e.id, item);
@@ -328,17 +340,17 @@ export class Log {
   }
 
   private returned(e: EventOf<"tool_returned">, to: Item[]): void {
-    const { name, cause, outcome } = e.payload;
-    // Its call says it all.
-    if (outcome === "ok" && (name === "finish" || name === "request_condensation")) return;
+    const { name, display, cause, outcome } = e.payload;
+    // Its call says it all, or there is nothing to say.
+    if (outcome === "ok" && (display.content === "message" || display.content === "hidden")) return;
     const args = fields(e.payload.args);
     const result = resultOf(e);
-    if (name === "task_tracker" && !result.failed) this.planned(e.id, tasks(result.details) ?? tasks(args));
-    this.ended(result, cause, name, args, to);
+    if (display.content === "checklist" && !result.failed) this.planned(e.id, tasks(result.details) ?? tasks(args));
+    this.ended(result, cause, name, display, args, to);
   }
 
   /** ended joins a result and its call, or shows one that answers none by itself. */
-  private ended(result: Result, cause: number, name: string, args: Fields, to: Item[]): void {
+  private ended(result: Result, cause: number, name: string, display: Display, args: Fields, to: Item[]): void {
     const call = this.actions.get(cause);
     if (call) {
       call.result = result;
@@ -353,7 +365,7 @@ export class Log {
     }
     const item = new Item(`e${result.id}`, result.failed ? "notice" : "tool", result.failed ? "failure" : name, result.id, result.at);
     item.args = args;
-    item.form = formOf(name, args);
+    item.display = display;
     item.result = result;
     item.text = result.failed ? result.output : "";
     this.behind(item, to);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 
-import type { Event, EventOf } from "../lib/events";
+import type { Display, Event, EventOf } from "../lib/events";
+import { displays } from "../testing/displays";
 import { Log } from "./log.svelte";
 
 const at = "2026-01-02T15:04:05.000000Z";
@@ -9,21 +10,21 @@ const event = <K extends Event["kind"]>(id: number, kind: K, payload: EventOf<K>
   ({ id, kind, time, payload }) as Event;
 const said = (id: number, text: string) => event(id, "user_said", { text });
 const answered = (id: number, text: string, totals = {}) => event(id, "model_answered", { call: `c${id}`, text, usage: {}, totals });
-const called = (id: number, name: string, args: object, more = {}) =>
+const called = (id: number, display: Display, args: object, more = {}) =>
   event(id, "tool_called", {
     id: `call_${id}`,
-    name,
+    name: `my_${display.content}`,
     args,
     risk: -1,
     answer: 0,
     totals: {},
-    display: { content: "plain", main: "", title: name },
+    display,
     ...more,
   });
-const returned = (id: number, cause: number, name: string, more = {}) =>
-  event(id, "tool_returned", { id: `call_${cause}`, name, cause, outcome: "ok", ...more });
-const run = (id: number, command: string, more = {}) => called(id, "execute_bash", { command }, more);
-const ran = (id: number, cause: number, output: string) => returned(id, cause, "execute_bash", { output, details: { exit_code: 0 } });
+const returned = (id: number, cause: number, display: Display, more = {}) =>
+  event(id, "tool_returned", { id: `call_${cause}`, name: `my_${display.content}`, display, cause, outcome: "ok", ...more });
+const run = (id: number, command: string, more = {}) => called(id, displays.command, { command }, more);
+const ran = (id: number, cause: number, output: string) => returned(id, cause, displays.command, { output, details: { exit_code: 0 } });
 const ended = (id: number, state: EventOf<"turn_ended">["payload"]["state"], reason = "") =>
   event(id, "turn_ended", { up_to: 0, state, reason });
 const began = (id: number) => event(id, "turn_began", {});
@@ -50,7 +51,7 @@ describe("the log", () => {
     log.before([answered(6, "done"), ran(5, 4, "out")]);
     expect(names(log)).toEqual(["agent:message:6"]);
     log.before([run(4, "ls"), said(3, "go")]);
-    expect(names(log)).toEqual(["user:message:3", "tool:execute_bash:4", "agent:message:6"]);
+    expect(names(log)).toEqual(["user:message:3", "tool:my_command:4", "agent:message:6"]);
     expect(log.items[1]!.result?.output).toBe("out");
     expect([log.oldest, log.newest]).toEqual([3, 6]);
   });
@@ -58,7 +59,7 @@ describe("the log", () => {
   test("shows a result that answers no call by itself", () => {
     const log = new Log();
     log.add(event(2, "set_up", { script: "setup.sh", exit: 3, output: "set up" }));
-    expect(names(log)).toEqual(["tool:execute_bash:2"]);
+    expect(names(log)).toEqual(["tool:command:2"]);
     expect(log.items[0]!.result).toMatchObject({ ran: ". ./setup.sh", exit: 3, output: "set up", failed: false });
   });
 
@@ -86,7 +87,7 @@ describe("the log", () => {
     log.delta({ call: "call_2", offset: 0, text: "one\n" });
     log.before([run(2, "make"), said(1, "go")]);
     log.delta({ call: "call_2", offset: 4, text: "two\n" });
-    expect(names(log)).toEqual(["user:message:1", "tool:execute_bash:2"]);
+    expect(names(log)).toEqual(["user:message:1", "tool:my_command:2"]);
     expect(log.items[1]).toMatchObject({ live: "one\ntwo\n" });
   });
 
@@ -96,7 +97,7 @@ describe("the log", () => {
     log.before([ran(2, 1, "out"), run(1, "ls")]);
     log.delta({ call: "call_1", offset: 3, text: "late" });
     log.add(stopped(3));
-    expect(names(log)).toEqual(["tool:execute_bash:1", "notice:state.stopped:3"]);
+    expect(names(log)).toEqual(["tool:my_command:1", "notice:state.stopped:3"]);
   });
 
   test("lets an answer be written in place, and keeps its key", () => {
@@ -116,10 +117,10 @@ describe("the log", () => {
     const log = new Log();
     log.delta({ call: "c1", offset: 0, text: "Let me look." });
     log.add(run(2, "ls"));
-    expect(names(log)).toEqual(["tool:execute_bash:2"]);
+    expect(names(log)).toEqual(["tool:my_command:2"]);
     log.delta({ call: "c2", offset: 0, text: "Hm" });
     log.add(limited(3));
-    expect(names(log)).toEqual(["tool:execute_bash:2", "notice:state.rate_limited:3"]);
+    expect(names(log)).toEqual(["tool:my_command:2", "notice:state.rate_limited:3"]);
   });
 
   test("tells the instructions of the conversation", () => {
@@ -173,9 +174,9 @@ describe("the log", () => {
   test("knows the newest state, tasks and metrics, in whatever order pages come", () => {
     const log = new Log();
     const plan = (id: number, title: string) =>
-      called(id, "task_tracker", { command: "plan", task_list: [{ id: "1", title, status: "todo" }] });
+      called(id, displays.checklist, { command: "plan", task_list: [{ id: "1", title, status: "todo" }] });
     const think = (id: number, cost: number) =>
-      called(id, "think", { thought: "Hm." }, { totals: { cost }, usage: { input: 30, output: 2, window: 100 } });
+      called(id, displays.thought, { thought: "Hm." }, { totals: { cost }, usage: { input: 30, output: 2, window: 100 } });
     log.before([ended(9, "finished"), plan(8, "new"), think(7, 2e9)]);
     log.before([ended(3, "error", "no key"), plan(2, "old"), think(1, 1e9)]);
     expect(log.state).toBe("finished");
@@ -216,8 +217,8 @@ describe("the log", () => {
 
   test("keeps no page trees or whole files", () => {
     const log = new Log();
-    log.add(called(1, "str_replace_editor", { command: "create", path: "a" }));
-    log.add(returned(2, 1, "str_replace_editor", { details: { diff: "@@", old_content: "o", new_content: "n", dom_object: {} } }));
+    log.add(called(1, displays.create, { command: "create", path: "a" }));
+    log.add(returned(2, 1, displays.create, { details: { diff: "@@", old_content: "o", new_content: "n", dom_object: {} } }));
     expect(log.items[0]!.result?.details).toEqual({ diff: "@@" });
   });
 
@@ -252,25 +253,25 @@ describe("the log", () => {
     const log = new Log();
     const imported = (id: number, ...as: Event[]) => event(id, "imported", { as });
     log.before([
-      imported(5, called(5, "finish", { message: "Done." }), returned(5, 0, "finish", { ends: true })),
+      imported(5, called(5, displays.message, { message: "Done." }), returned(5, 0, displays.message, { ends: true })),
       imported(4),
-      imported(3, returned(3, 2, "execute_bash", { output: "a.txt" })),
+      imported(3, returned(3, 2, displays.command, { output: "a.txt" })),
       imported(
         2,
-        event(2, "model_answered", { call: "", text: "Look.", tool_calls: [{ id: "", name: "execute_bash" }], usage: {}, totals: {} }),
+        event(2, "model_answered", { call: "", text: "Look.", tool_calls: [{ id: "", name: "my_command" }], usage: {}, totals: {} }),
         run(2, "ls", { thought: "Look." }),
       ),
       imported(1, said(1, "hi")),
     ]);
-    expect(names(log)).toEqual(["user:message:1", "tool:execute_bash:2", "tool:finish:5"]);
+    expect(names(log)).toEqual(["user:message:1", "tool:my_command:2", "tool:my_message:5"]);
     expect([log.items[1]!.text, log.items[1]!.result?.output, log.items[2]!.result]).toEqual(["Look.", "a.txt", undefined]);
   });
 
   test("passes over answers that are no words for the person", () => {
     const log = new Log();
     log.add(event(1, "model_answered", { call: "c", text: "A title", purpose: "title", usage: {}, totals: { cost: 9 } }));
-    log.add(event(2, "model_answered", { call: "d", tool_calls: [{ id: "x", name: "think" }], usage: {}, totals: {} }));
-    log.add(called(3, "request_condensation", {}));
+    log.add(event(2, "model_answered", { call: "d", tool_calls: [{ id: "x", name: "my_thought" }], usage: {}, totals: {} }));
+    log.add(called(3, displays.hidden, {}));
     log.add(event(4, "model_failed", { call: "e", class: "owner_lost", totals: {} }));
     expect([names(log), log.usage]).toEqual([[], undefined]);
   });

@@ -1,10 +1,16 @@
 import { describe, expect, test } from "vitest";
 
+import { displays } from "../testing/displays";
 import { type Event, type EventOf, resultOf, stateOf } from "./events";
 
 const time = "2026-01-02T15:04:05.000000Z";
 const returned = (payload: Partial<EventOf<"tool_returned">["payload"]>) =>
-  resultOf({ id: 9, kind: "tool_returned", time, payload: { id: "c", name: "execute_bash", cause: 1, outcome: "ok", ...payload } });
+  resultOf({
+    id: 9,
+    kind: "tool_returned",
+    time,
+    payload: { id: "c", name: "my_tool", display: displays.command, cause: 1, outcome: "ok", ...payload },
+  });
 
 describe("a result", () => {
   test.each<[string, Parameters<typeof returned>[0], boolean]>([
@@ -13,14 +19,18 @@ describe("a result", () => {
     ["failed before it ran", { outcome: "failed", output: "no such folder" }, true],
     ["was interrupted after it had printed", { outcome: "cancelled", partial: true, output: "so far" }, false],
     ["was interrupted", { outcome: "cancelled" }, true],
-    ["of python was interrupted", { name: "execute_ipython_cell", outcome: "cancelled", partial: true }, true],
+    ["of code was interrupted", { display: displays.code, outcome: "cancelled", partial: true }, true],
     ["was rejected", { outcome: "rejected" }, true],
     ["is unknown", { outcome: "unknown" }, true],
-    ["of an edit failed", { name: "str_replace_editor", outcome: "failed" }, true],
-    ["is a page that failed", { name: "browser", outcome: "failed", details: { url: "https://a.test/" } }, false],
-    ["is no page", { name: "fetch", outcome: "failed", details: { url: "" } }, true],
-    ["of an MCP tool says itself that it failed", { name: "search", outcome: "failed", details: { result: { isError: true } } }, false],
-    ["of an MCP tool that did not answer", { name: "search", outcome: "failed" }, true],
+    ["of an edit failed", { display: displays.replace, outcome: "failed" }, true],
+    ["is a page that failed", { display: displays.steps, outcome: "failed", details: { url: "https://a.test/" } }, false],
+    ["is no page", { display: displays.page, outcome: "failed", details: { url: "" } }, true],
+    [
+      "of an MCP tool says itself that it failed",
+      { display: displays.plain, outcome: "failed", details: { result: { isError: true } } },
+      false,
+    ],
+    ["of an MCP tool that did not answer", { display: displays.plain, outcome: "failed" }, true],
   ])("that %s", (_, payload, failed) => expect(returned(payload).failed).toBe(failed));
 
   test("of a command has its exit code", () => {

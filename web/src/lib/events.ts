@@ -7,6 +7,12 @@ export type Event = Schemas["Event"];
 /** An event of one kind. */
 export type EventOf<K extends Event["kind"]> = Extract<Event, { kind: K }>;
 
+/** How people see a call of a tool, as the tool declares it. Tools are not known here by name. */
+export type Display = Schemas["Display"];
+
+/** The display of commands that are no call of a tool: a person typed them, or a script ran. */
+export const commandDisplay: Display = { content: "command", title: "", main: "command" };
+
 /** means is what an event says: itself, or what an imported one stands for. */
 export const means = (e: Event): Event[] => (e.kind === "imported" ? e.payload.as : [e]);
 
@@ -53,11 +59,8 @@ export function stateOf(e: Event): [state: string, reason?: string] | undefined 
   }
 }
 
-/** The tools that show pages. */
-export const browsers = ["browser", "browse", "fetch"];
-
-/** What details have if a call failed and its card shows how; of MCP tools it is the result. */
-const telling: Record<string, string> = { execute_bash: "exit_code", ...Object.fromEntries(browsers.map((name) => [name, "url"])) };
+/** What details have if a call failed and its card shows how; for all other contents it is the result of an MCP server. */
+const telling: Partial<Record<Display["content"], string>> = { command: "exit_code", page: "url" };
 
 /** The exit code of a command that was interrupted, as shells have it. */
 const interrupted = 130;
@@ -90,12 +93,12 @@ export function resultOf(e: EventOf<"tool_returned" | "command_ended" | "set_up"
   const result = { id: e.id, at, outcome, output, details, exit: outcome === "cancelled" ? interrupted : code };
   if (e.kind === "command_ended") return { ...result, failed: false, ran: e.payload.command };
   const args = fields(e.payload.args);
-  return { ...result, failed: failed(e.payload, details), ran: text(args, "command") || text(args, "code") };
+  return { ...result, failed: failed(e.payload, details), ran: text(args, e.payload.display.main) };
 }
 
-function failed({ name, outcome, partial }: EventOf<"tool_returned">["payload"], details: Fields): boolean {
-  if (outcome === "failed") return (details[telling[name] ?? "result"] ?? "") === "";
-  if (outcome === "cancelled") return !(partial && name === "execute_bash");
+function failed({ display: { content }, outcome, partial }: EventOf<"tool_returned">["payload"], details: Fields): boolean {
+  if (outcome === "failed") return (details[telling[content] ?? "result"] ?? "") === "";
+  if (outcome === "cancelled") return !(partial && content === "command");
   return outcome !== "ok";
 }
 

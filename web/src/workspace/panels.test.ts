@@ -1,7 +1,8 @@
 // The small decisions of the panels.
 import { describe, expect, it } from "vitest";
 
-import type { Event } from "../lib/events";
+import type { Display, Event } from "../lib/events";
+import { displays } from "../testing/displays";
 import { next, split } from "./changes";
 import { hosts, matching, merged } from "./ledger";
 import { joined } from "./looks";
@@ -27,19 +28,19 @@ describe("changes", () => {
 });
 
 const event = (kind: string, payload: object, id = 1) => ({ id, kind, time: "2026-01-02T15:04:05.000000Z", payload }) as Event;
-const returned = (name: string, more: object = {}, id = 1) =>
-  event("tool_returned", { id: "c", name, cause: 1, outcome: "ok", ...more }, id);
+const returned = (display: Display, more: object = {}, id = 1) =>
+  event("tool_returned", { id: "c", name: "my_tool", display, cause: 1, outcome: "ok", ...more }, id);
 
 describe("events", () => {
   it.each([
-    [returned("str_replace_editor", { args: { command: "create" } }), { files: true, looks: false, state: false }],
-    [returned("str_replace_editor", { args: { command: "view" } }), { files: false, looks: false, state: false }],
-    [returned("execute_bash"), { files: true, looks: false, state: false }],
-    [returned("mcp_tool", { args: { command: "view" } }), { files: true, looks: false, state: false }],
-    [returned("browser"), { files: false, looks: true, state: false }],
-    [returned("think"), { files: false, looks: false, state: false }],
+    [returned(displays.create), { files: true, looks: false, state: false }],
+    [returned(displays.read), { files: false, looks: false, state: false }],
+    [returned(displays.command), { files: true, looks: false, state: false }],
+    [returned(displays.plain, { args: { command: "view" } }), { files: true, looks: false, state: false }],
+    [returned(displays.steps), { files: false, looks: true, state: false }],
+    [returned(displays.thought), { files: false, looks: false, state: false }],
     [event("command_ended", { cause: 1, command: "ls", outcome: "ok" }), { files: true, looks: false, state: false }],
-    [event("tool_called", { name: "execute_bash" }), { files: false, looks: false, state: false }],
+    [event("tool_called", { display: displays.command }), { files: false, looks: false, state: false }],
     [event("workspace_ready", {}), { files: true, looks: false, state: true }],
     [event("turn_began", {}), { files: false, looks: false, state: true }],
     [event("stopped", {}), { files: false, looks: false, state: true }],
@@ -86,11 +87,11 @@ describe("the browser's history", () => {
   it("is in order, without doubles, and holds no more than is shown", () => {
     const look = (id: number) =>
       returned(
-        "browser",
+        displays.steps,
         { output: "words", details: { url: `u${id}`, screenshot: id === 8 ? "data:image/png;base64," : "", dom_object: {} } },
         id,
       );
-    const lost = returned("fetch", { outcome: "failed", output: "no such host" }, 5);
+    const lost = returned(displays.page, { outcome: "failed", output: "no such host" }, 5);
     const old = event("imported", { as: [look(2)] }, 2);
     const all = joined(joined([], [look(9), look(7)]), [look(9), look(8), lost, old]);
     expect(all.map((l) => [l.id, l.url, l.words])).toEqual([

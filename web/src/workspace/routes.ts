@@ -1,6 +1,6 @@
 // The calls of the workspace, by name.
 import { ApiError, api, baseUrl, data, retryKey, type Schemas } from "../lib/api";
-import { browsers, type Event } from "../lib/events";
+import type { Event } from "../lib/events";
 
 export type Conversation = Schemas["Conversation"];
 export type Change = Schemas["GitChange"];
@@ -99,7 +99,7 @@ export async function looks(id: string, before?: number): Promise<{ events: Even
     limit: 10,
     format: "deckhand" as const,
     include_types: "tool_returned",
-    tools: browsers.join(),
+    display: "page",
     ...(before === undefined ? {} : { end_id: before - 1 }),
   };
   const got = await data(api.GET("/api/conversations/{conversation_id}/events", { params: { ...path(id), query } }));
