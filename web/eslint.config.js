@@ -52,7 +52,7 @@ export default defineConfig(
   },
   {
     // These files find control characters in output and commands.
-    files: ["src/conversation/{ansi,asked}{,.test}.ts"],
+    files: ["src/conversation/{ansi,unseen-characters}{,.test}.ts"],
     rules: { "no-control-regex": "off" },
   },
 );

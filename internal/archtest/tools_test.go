@@ -31,9 +31,9 @@ var toolExempt = map[string][]string{
 // toolExemptOnPage are words that mean something else in files of the web page: a decision
 // about a call, a panel of the workspace.
 var toolExemptOnPage = map[string][]string{
-	"web/src/conversation/Approve.svelte": {"reject"},
-	"web/src/workspace/Workspace.svelte":  {"browser"},
-	"web/src/workspace/panels.ts":         {"browser"},
+	"web/src/conversation/ApprovalCard.svelte": {"reject"},
+	"web/src/workspace/Workspace.svelte":       {"browser"},
+	"web/src/workspace/panels.ts":              {"browser"},
 }
 
 // described is the name of the tool that a literal describes, "" if it describes none.

@@ -5,11 +5,11 @@ import type { Display, Event, EventOf } from "../lib/events";
 import { displays } from "../testing/displays";
 import { all, click, render, server, soon, the, words } from "../testing/page";
 import Entry from "./Entry.svelte";
-import { Talk } from "./talk.svelte";
+import { OpenConversation } from "./open-conversation.svelte";
 
-let talk: Talk;
-beforeEach(() => (talk = new Talk("c1")));
-afterEach(() => talk.close());
+let conversation: OpenConversation;
+beforeEach(() => (conversation = new OpenConversation("c1")));
+afterEach(() => conversation.close());
 
 const event = <K extends Event["kind"]>(id: number, kind: K, payload: EventOf<K>["payload"]) =>
   ({ id, kind, time: `2026-01-02T15:04:0${id}.000000Z`, payload }) as Event;
@@ -29,8 +29,8 @@ const returned = (display: Display, more: object) =>
 
 /** show renders what the page makes of events. */
 function show(...events: Event[]): void {
-  for (const e of events) talk.log.add(e);
-  for (const item of talk.log.items) render(Entry, { item, talk });
+  for (const e of events) conversation.log.append(e);
+  for (const item of conversation.log.items) render(Entry, { item, conversation });
 }
 
 describe("a message", () => {
@@ -43,7 +43,7 @@ describe("a message", () => {
   });
 
   it("of the person is marked while it is queued", () => {
-    talk.waiting = [{ event_id: 1, content: "Fix", image_urls: null, said_at: "" }];
+    conversation.waiting = [{ event_id: 1, content: "Fix", image_urls: null, said_at: "" }];
     show(event(1, "user_said", { text: "Fix" }));
     expect(words()).toContain("Queued");
   });
@@ -96,8 +96,8 @@ describe("a command", () => {
 
   it("that runs shows what it printed so far", () => {
     show(called(displays.command, { command: "make" }));
-    talk.log.delta({ call: "call_1", offset: 0, text: "compiling" });
-    render(Entry, { item: talk.log.items[0]!, talk });
+    conversation.log.addDelta({ call: "call_1", offset: 0, text: "compiling" });
+    render(Entry, { item: conversation.log.items[0]!, conversation });
     const card = all("region", "Command make")[1]!;
     expect(words(card)).toContain("Running");
     expect(words(card)).toContain("compiling");
@@ -194,7 +194,7 @@ describe("a tool that the page never heard of", () => {
 
   it("is not shown if it is hidden", () => {
     show(called(displays.hidden, {}), returned(displays.hidden, {}));
-    expect(talk.log.items).toEqual([]);
+    expect(conversation.log.items).toEqual([]);
   });
 });
 

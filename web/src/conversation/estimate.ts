@@ -1,7 +1,7 @@
 // How high an item will probably be. The better the guess, the fewer items are made for
 // nothing when a list is opened or scrolled fast.
 import { text } from "../lib/events";
-import type { Item } from "./log.svelte";
+import type { Item } from "./item.svelte";
 
 const head = 50;
 const line = 20;

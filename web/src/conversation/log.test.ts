@@ -39,7 +39,7 @@ const names = (log: Log) => log.items.map((i) => `${i.kind}:${i.name}:${i.id}`);
 describe("the log", () => {
   test("joins a call and its result", () => {
     const log = new Log();
-    log.before([ran(4, 2, "late"), ran(3, 1, "early"), run(2, "make"), run(1, "ls")]);
+    log.prepend([ran(4, 2, "late"), ran(3, 1, "early"), run(2, "make"), run(1, "ls")]);
     expect(log.items.map((i) => [i.id, i.result?.output])).toEqual([
       [1, "early"],
       [2, "late"],
@@ -48,9 +48,9 @@ describe("the log", () => {
 
   test("keeps a result until the page with its call is read", () => {
     const log = new Log();
-    log.before([answered(6, "done"), ran(5, 4, "out")]);
+    log.prepend([answered(6, "done"), ran(5, 4, "out")]);
     expect(names(log)).toEqual(["agent:message:6"]);
-    log.before([run(4, "ls"), said(3, "go")]);
+    log.prepend([run(4, "ls"), said(3, "go")]);
     expect(names(log)).toEqual(["user:message:3", "tool:my_command:4", "agent:message:6"]);
     expect(log.items[1]!.result?.output).toBe("out");
     expect([log.oldest, log.newest]).toEqual([3, 6]);
@@ -58,74 +58,74 @@ describe("the log", () => {
 
   test("shows a result that answers no call by itself", () => {
     const log = new Log();
-    log.add(event(2, "set_up", { script: "setup.sh", exit: 3, output: "set up" }));
+    log.append(event(2, "set_up", { script: "setup.sh", exit: 3, output: "set up" }));
     expect(names(log)).toEqual(["tool:command:2"]);
     expect(log.items[0]!.result).toMatchObject({ ran: ". ./setup.sh", exit: 3, output: "set up", failed: false });
   });
 
   test("changes nothing for what came twice", () => {
     const log = new Log();
-    log.before([said(1, "hi")]);
-    log.add(said(1, "hi"));
-    log.add(answered(2, "hello"));
-    log.add(answered(2, "hello"));
-    log.before([said(1, "hi")]);
+    log.prepend([said(1, "hi")]);
+    log.append(said(1, "hi"));
+    log.append(answered(2, "hello"));
+    log.append(answered(2, "hello"));
+    log.prepend([said(1, "hi")]);
     expect(names(log)).toEqual(["user:message:1", "agent:message:2"]);
   });
 
   test("keeps output that came before its call", () => {
     const log = new Log();
-    log.delta({ call: "call_2", offset: 0, text: "one\n" });
-    log.add(run(2, "make"));
-    log.delta({ call: "call_2", offset: 4, text: "two\n" });
+    log.addDelta({ call: "call_2", offset: 0, text: "one\n" });
+    log.append(run(2, "make"));
+    log.addDelta({ call: "call_2", offset: 4, text: "two\n" });
     expect(log.items).toHaveLength(1);
-    expect(log.items[0]).toMatchObject({ kind: "tool", live: "one\ntwo\n" });
+    expect(log.items[0]).toMatchObject({ kind: "tool", liveOutput: "one\ntwo\n" });
   });
 
   test("takes output for none of the agent's words when its call is on a page", () => {
     const log = new Log();
-    log.delta({ call: "call_2", offset: 0, text: "one\n" });
-    log.before([run(2, "make"), said(1, "go")]);
-    log.delta({ call: "call_2", offset: 4, text: "two\n" });
+    log.addDelta({ call: "call_2", offset: 0, text: "one\n" });
+    log.prepend([run(2, "make"), said(1, "go")]);
+    log.addDelta({ call: "call_2", offset: 4, text: "two\n" });
     expect(names(log)).toEqual(["user:message:1", "tool:my_command:2"]);
-    expect(log.items[1]).toMatchObject({ live: "one\ntwo\n" });
+    expect(log.items[1]).toMatchObject({ liveOutput: "one\ntwo\n" });
   });
 
   test("takes output that comes after its result for nothing", () => {
     const log = new Log();
-    log.delta({ call: "call_1", offset: 0, text: "out" });
-    log.before([ran(2, 1, "out"), run(1, "ls")]);
-    log.delta({ call: "call_1", offset: 3, text: "late" });
-    log.add(stopped(3));
+    log.addDelta({ call: "call_1", offset: 0, text: "out" });
+    log.prepend([ran(2, 1, "out"), run(1, "ls")]);
+    log.addDelta({ call: "call_1", offset: 3, text: "late" });
+    log.append(stopped(3));
     expect(names(log)).toEqual(["tool:my_command:1", "notice:state.stopped:3"]);
   });
 
   test("lets an answer be written in place, and keeps its key", () => {
     const log = new Log();
-    log.delta({ call: "c1", offset: 0, text: "Grüß" });
-    log.delta({ call: "c1", offset: 6, text: " Gott" });
+    log.addDelta({ call: "c1", offset: 0, text: "Grüß" });
+    log.addDelta({ call: "c1", offset: 6, text: " Gott" });
     expect(log.items[0]).toMatchObject({ text: "Grüß Gott", streaming: true });
     const key = log.items[0]!.key;
-    log.add(said(3, "wait"));
+    log.append(said(3, "wait"));
     expect(log.items.map((i) => i.kind)).toEqual(["user", "agent"]); // what is being written stays last
-    log.add(answered(4, "Grüß Gott!"));
+    log.append(answered(4, "Grüß Gott!"));
     expect(log.items.at(-1)).toMatchObject({ key, id: 4, text: "Grüß Gott!", streaming: false });
     expect(log.items).toHaveLength(2);
   });
 
   test("drops words that became the thought of a call, or nothing", () => {
     const log = new Log();
-    log.delta({ call: "c1", offset: 0, text: "Let me look." });
-    log.add(run(2, "ls"));
+    log.addDelta({ call: "c1", offset: 0, text: "Let me look." });
+    log.append(run(2, "ls"));
     expect(names(log)).toEqual(["tool:my_command:2"]);
-    log.delta({ call: "c2", offset: 0, text: "Hm" });
-    log.add(limited(3));
+    log.addDelta({ call: "c2", offset: 0, text: "Hm" });
+    log.append(limited(3));
     expect(names(log)).toEqual(["tool:my_command:2", "notice:state.rate_limited:3"]);
   });
 
   test("tells the instructions of the conversation", () => {
     const log = new Log();
-    log.add(
+    log.append(
       event(1, "recalled", {
         of: 1,
         text: "",
@@ -141,34 +141,34 @@ describe("the log", () => {
 
   test("leaves words that were cut off, and tells them from an answer", () => {
     const log = new Log();
-    log.add(began(1));
-    log.delta({ call: "c1", offset: 0, text: "I was about to" });
-    log.add(paused(2));
+    log.append(began(1));
+    log.addDelta({ call: "c1", offset: 0, text: "I was about to" });
+    log.append(paused(2));
     expect(names(log)).toEqual(["agent:message:2", "notice:state.paused:2"]);
-    expect([log.items[0]!.cut, log.items[0]!.streaming]).toEqual([true, false]);
-    log.delta({ call: "c2", offset: 0, text: "Anew" });
+    expect([log.items[0]!.cutOff, log.items[0]!.streaming]).toEqual([true, false]);
+    log.addDelta({ call: "c2", offset: 0, text: "Anew" });
     expect(log.items.map((i) => i.text)).toEqual(["I was about to", "", "Anew"]);
   });
 
   test("shows the output of a command while it runs", () => {
     const log = new Log();
-    log.add(run(2, "make"));
-    log.delta({ call: "call_2", offset: 0, text: "one\n" });
-    log.delta({ call: "call_2", offset: 9, text: "lost" }); // something before it is missing
-    log.delta({ call: "call_2", offset: 4, text: "two\n" });
-    expect(log.items[0]!.live).toBe("one\ntwo\n");
-    log.add(ran(3, 2, "one\ntwo\nthree\n"));
-    expect(log.items[0]).toMatchObject({ live: "" });
+    log.append(run(2, "make"));
+    log.addDelta({ call: "call_2", offset: 0, text: "one\n" });
+    log.addDelta({ call: "call_2", offset: 9, text: "lost" }); // something before it is missing
+    log.addDelta({ call: "call_2", offset: 4, text: "two\n" });
+    expect(log.items[0]!.liveOutput).toBe("one\ntwo\n");
+    log.append(ran(3, 2, "one\ntwo\nthree\n"));
+    expect(log.items[0]).toMatchObject({ liveOutput: "" });
     expect(log.items[0]!.result?.output).toContain("three");
   });
 
   test("knows which call asks, and when it began", () => {
     const log = new Log();
-    log.add(run(2, "rm", { awaits: true }));
-    log.add(asked(3));
-    expect(log.items[0]!.asks).toBe(true);
-    log.add(allowed(4, "2026-01-02T15:04:15.000000Z"));
-    expect(log.items[0]).toMatchObject({ asks: false, begun: Date.parse("2026-01-02T15:04:15Z") });
+    log.append(run(2, "rm", { awaits: true }));
+    log.append(asked(3));
+    expect(log.items[0]!.awaitsApproval).toBe(true);
+    log.append(allowed(4, "2026-01-02T15:04:15.000000Z"));
+    expect(log.items[0]).toMatchObject({ awaitsApproval: false, startedAt: Date.parse("2026-01-02T15:04:15Z") });
   });
 
   test("knows the newest state, tasks and metrics, in whatever order pages come", () => {
@@ -177,55 +177,56 @@ describe("the log", () => {
       called(id, displays.checklist, { command: "plan", task_list: [{ id: "1", title, status: "todo" }] });
     const think = (id: number, cost: number) =>
       called(id, displays.thought, { thought: "Hm." }, { totals: { cost }, usage: { input: 30, output: 2, window: 100 } });
-    log.before([ended(9, "finished"), plan(8, "new"), think(7, 2e9)]);
-    log.before([ended(3, "error", "no key"), plan(2, "old"), think(1, 1e9)]);
-    expect(log.state).toBe("finished");
-    expect(log.tasks?.[0]?.title).toBe("new");
-    expect(log.usage).toEqual({ dollars: 2, tokens: 32, window: 100 });
+    log.prepend([ended(9, "finished"), plan(8, "new"), think(7, 2e9)]);
+    log.prepend([ended(3, "error", "no key"), plan(2, "old"), think(1, 1e9)]);
+    expect(log.status.state).toBe("finished");
+    expect(log.status.tasks?.[0]?.title).toBe("new");
+    expect(log.status.usage).toEqual({ dollars: 2, tokens: 32, window: 100 });
     expect(log.items.filter((i) => i.name === "state.error").map((i) => i.text)).toEqual(["no key"]);
   });
 
   test("tells what is true now from what happened", () => {
     const log = new Log();
-    log.add(event(1, "workspace_step", { step: "starting" }));
-    expect(log.starting).toBe("starting");
-    log.add(event(2, "workspace_ready", {}));
-    log.add(event(3, "titled", { title: "A name" }));
-    log.add(event(4, "noted", { id: "STATUS$ERROR", message: "bad", error: true }));
-    expect(log).toMatchObject({ starting: "", title: "A name", newest: 4 });
+    log.append(event(1, "workspace_step", { step: "starting" }));
+    expect(log.status.starting).toBe("starting");
+    log.append(event(2, "workspace_ready", {}));
+    log.append(event(3, "titled", { title: "A name" }));
+    log.append(event(4, "noted", { id: "STATUS$ERROR", message: "bad", error: true }));
+    expect(log.status).toMatchObject({ starting: "", title: "A name" });
+    expect(log.newest).toBe(4);
     expect(names(log)).toEqual(["notice:failure:4"]);
   });
 
   test("knows that a pause waits for the step in progress", () => {
     const log = new Log();
-    log.add(began(1));
-    log.add(event(2, "pause_requested", {}));
-    expect(log.pausing).toBe(true);
+    log.append(began(1));
+    log.append(event(2, "pause_requested", {}));
+    expect(log.status.pausing).toBe(true);
     expect(names(log)).toEqual([]);
-    log.add(paused(3));
-    expect(log.pausing).toBe(false);
+    log.append(paused(3));
+    expect(log.status.pausing).toBe(false);
   });
 
   test("forgets the oldest and can read them again", () => {
     const log = new Log();
-    for (const e of [run(1, "a"), said(2, "b"), ran(3, 1, "out"), answered(4, "c")]) log.add(e);
-    log.forget(1);
+    for (const e of [run(1, "a"), said(2, "b"), ran(3, 1, "out"), answered(4, "c")]) log.append(e);
+    log.dropOldest(1);
     expect([names(log), log.oldest]).toEqual([["user:message:2", "agent:message:4"], 2]);
-    log.before([run(1, "a")]);
+    log.prepend([run(1, "a")]);
     expect(log.items[0]!.result?.output).toBe("out");
   });
 
   test("keeps no page trees or whole files", () => {
     const log = new Log();
-    log.add(called(1, displays.create, { command: "create", path: "a" }));
-    log.add(returned(2, 1, displays.create, { details: { diff: "@@", old_content: "o", new_content: "n", dom_object: {} } }));
+    log.append(called(1, displays.create, { command: "create", path: "a" }));
+    log.append(returned(2, 1, displays.create, { details: { diff: "@@", old_content: "o", new_content: "n", dom_object: {} } }));
     expect(log.items[0]!.result?.details).toEqual({ diff: "@@" });
   });
 
   test("tells notices where they happened, and what is over not at all", () => {
     const log = new Log();
     const steps = [event(7, "workspace_ready", {}), event(6, "titled", { title: "A title" }), event(3, "pause_requested", {})];
-    log.before([
+    log.prepend([
       answered(9, "done"),
       event(8, "egress_set", { mode: "off" }),
       ...steps.slice(0, 2),
@@ -235,24 +236,24 @@ describe("the log", () => {
     ]);
     expect(names(log)).toEqual(["user:message:4", "notice:failure:5", "notice:egress_set:8", "agent:message:9"]);
     expect(log.items[1]!.at).toBe(Date.parse(at));
-    expect(log).toMatchObject({ title: undefined, pausing: false });
-    log.add(event(8, "egress_set", { mode: "off" }));
+    expect(log.status).toMatchObject({ title: undefined, pausing: false });
+    log.append(event(8, "egress_set", { mode: "off" }));
     expect(log.items).toHaveLength(4);
   });
 
   test("still asks when an older page tells of older states", () => {
     const log = new Log();
-    log.before([asked(21), run(20, "rm x", { awaits: true })]);
-    log.before([began(11), said(10, "go")]);
-    expect(log.items.at(-1)!.asks).toBe(true);
-    log.add(allowed(22));
-    expect(log.items.at(-1)!.asks).toBe(false);
+    log.prepend([asked(21), run(20, "rm x", { awaits: true })]);
+    log.prepend([began(11), said(10, "go")]);
+    expect(log.items.at(-1)!.awaitsApproval).toBe(true);
+    log.append(allowed(22));
+    expect(log.items.at(-1)!.awaitsApproval).toBe(false);
   });
 
   test("shows an imported event as what it stands for", () => {
     const log = new Log();
     const imported = (id: number, ...as: Event[]) => event(id, "imported", { as });
-    log.before([
+    log.prepend([
       imported(5, called(5, displays.message, { message: "Done." }), returned(5, 0, displays.message, { ends: true })),
       imported(4),
       imported(3, returned(3, 2, displays.command, { output: "a.txt" })),
@@ -269,19 +270,21 @@ describe("the log", () => {
 
   test("passes over answers that are no words for the person", () => {
     const log = new Log();
-    log.add(event(1, "model_answered", { call: "c", text: "A title", purpose: "title", usage: {}, totals: { cost: 9 } }));
-    log.add(event(2, "model_answered", { call: "d", tool_calls: [{ id: "x", name: "my_thought" }], usage: {}, totals: {} }));
-    log.add(called(3, displays.hidden, {}));
-    log.add(event(4, "model_failed", { call: "e", class: "owner_lost", totals: {} }));
-    expect([names(log), log.usage]).toEqual([[], undefined]);
+    log.append(event(1, "model_answered", { call: "c", text: "A title", purpose: "title", usage: {}, totals: { cost: 9 } }));
+    log.append(event(2, "model_answered", { call: "d", tool_calls: [{ id: "x", name: "my_thought" }], usage: {}, totals: {} }));
+    log.append(called(3, displays.hidden, {}));
+    log.append(event(4, "model_failed", { call: "e", class: "owner_lost", totals: {} }));
+    expect([names(log), log.status.usage]).toEqual([[], undefined]);
   });
 
   test("shows what an answer had said when it was interrupted, and why a call of the model failed", () => {
     const log = new Log();
-    log.delta({ call: "c", offset: 0, text: "I was" });
-    log.add(event(1, "model_failed", { call: "c", class: "cancelled", message: "Interrupted by pause.", text: "I was about", totals: {} }));
-    log.add(event(2, "model_failed", { call: "d", class: "rate", message: "Slow down", retried: true, totals: {} }));
-    log.add(event(3, "model_failed", { call: "e", class: "auth", message: "No key", totals: {} }));
+    log.addDelta({ call: "c", offset: 0, text: "I was" });
+    log.append(
+      event(1, "model_failed", { call: "c", class: "cancelled", message: "Interrupted by pause.", text: "I was about", totals: {} }),
+    );
+    log.append(event(2, "model_failed", { call: "d", class: "rate", message: "Slow down", retried: true, totals: {} }));
+    log.append(event(3, "model_failed", { call: "e", class: "auth", message: "No key", totals: {} }));
     expect(log.items.map((i) => [i.name, i.text])).toEqual([
       ["message", "I was about\n\n[Interrupted by pause]"],
       ["note", "Slow down"],

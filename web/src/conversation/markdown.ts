@@ -3,7 +3,7 @@
 import DOMPurify from "dompurify";
 
 import { t } from "../lib/i18n.svelte";
-import { read } from "./read";
+import { read } from "./markdown-html";
 
 const purifier = DOMPurify();
 

@@ -1,5 +1,5 @@
 // What is being written, kept in this tab so that a reload loses nothing.
-import { inTab } from "../lib/keep";
+import { tabStorage } from "../lib/storage";
 import type { Attachment } from "./attach";
 import type { Repository } from "./git";
 
@@ -53,7 +53,7 @@ export class Draft {
   keepFiles(): void {
     const size = this.attachments.reduce((sum, a) => sum + a.url.length, 0);
     this.filesKept = size === 0 || (size <= roomForFiles && store(this.place + ":files", this.attachments));
-    if (size === 0 || !this.filesKept) inTab.drop(this.place + ":files");
+    if (size === 0 || !this.filesKept) tabStorage.remove(this.place + ":files");
   }
 
   /** clear is for when it was sent. The repository stays: the next task is often for the same. */
@@ -79,11 +79,11 @@ export class Draft {
 
 function parsed<T>(place: string): T | undefined {
   try {
-    return JSON.parse(inTab.get(place) ?? "null") ?? undefined;
+    return JSON.parse(tabStorage.get(place) ?? "null") ?? undefined;
   } catch {
     return undefined; // of another version
   }
 }
 
 /** store is false if there is no room. */
-const store = (place: string, value: unknown) => inTab.set(place, JSON.stringify(value));
+const store = (place: string, value: unknown) => tabStorage.set(place, JSON.stringify(value));

@@ -1,6 +1,6 @@
 // What can be done from the keyboard: every page adds its commands while it is shown,
 // and the palette lists them all.
-import { inBrowser } from "./keep";
+import { browserStorage } from "./storage";
 import { plain, written } from "./keys";
 
 export interface Command {
@@ -21,7 +21,7 @@ class Commands {
   /** Whether the list of keys is shown. */
   listed = $state(false);
   /** Whether keys count that are pressed without Ctrl, Cmd or Alt. Kept in this browser. */
-  plainKeys = $state(inBrowser.get(place) !== "off");
+  plainKeys = $state(browserStorage.get(place) !== "off");
   // The same, not watched: who adds does not depend on what others add, and an effect
   // that ends sees states as they were, not as another that ended before it left them.
   private known: Command[] = [];
@@ -41,8 +41,8 @@ class Commands {
 
   usePlainKeys(yes: boolean): void {
     this.plainKeys = yes;
-    if (yes) inBrowser.drop(place);
-    else inBrowser.set(place, "off");
+    if (yes) browserStorage.remove(place);
+    else browserStorage.set(place, "off");
   }
 
   private pressed(e: KeyboardEvent): void {

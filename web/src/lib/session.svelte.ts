@@ -2,7 +2,7 @@
 import { ApiError, api, baseUrl, data, onLoggedOut, type Schemas } from "./api";
 import { preferredLanguage, turnedAway, visitor } from "../login/link";
 import { language, languages } from "./i18n.svelte";
-import { inTab } from "./keep";
+import { tabStorage } from "./storage";
 
 export type Settings = Schemas["Settings"];
 
@@ -36,8 +36,8 @@ class Session {
   async load(): Promise<void> {
     this.me = await data(api.GET("/api/me"));
     this.known = true;
-    if (inTab.get(away)) {
-      inTab.drop(away);
+    if (tabStorage.get(away)) {
+      tabStorage.remove(away);
       this.arrived();
     }
     await this.refresh();
@@ -64,7 +64,7 @@ class Session {
 
   /** leaves is called when somebody goes to sign on elsewhere; when they are back, the other tabs are told. */
   leaves(): void {
-    inTab.set(away, "1");
+    tabStorage.set(away, "1");
   }
 
   /** arrived tells the other tabs that somebody logged in here. */

@@ -1,14 +1,14 @@
 // Light, dark, or as the machine has it. Kept in this browser: it belongs to the screen. The
 // server's theme.js shows it before this is loaded, and in the manual.
 
-import { inBrowser } from "./keep";
+import { browserStorage } from "./storage";
 
 export type Theme = "system" | "light" | "dark";
 
 const place = "deckhand-theme";
 
 class Themes {
-  now = $state<Theme>((inBrowser.get(place) as Theme | null) ?? "system");
+  now = $state<Theme>((browserStorage.get(place) as Theme | null) ?? "system");
 
   constructor() {
     this.show();
@@ -16,7 +16,7 @@ class Themes {
 
   use(theme: Theme): void {
     this.now = theme;
-    inBrowser.set(place, theme);
+    browserStorage.set(place, theme);
     this.show();
   }
 

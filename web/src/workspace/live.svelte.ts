@@ -5,7 +5,7 @@ import { createSubscriber } from "svelte/reactivity";
 
 import type { Event } from "../lib/events";
 import * as routes from "./routes";
-import { touched } from "./touched";
+import { touched } from "./affected-panels";
 
 const longestPause = 10_000;
 

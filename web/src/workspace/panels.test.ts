@@ -3,13 +3,13 @@ import { describe, expect, it } from "vitest";
 
 import type { Display, Event } from "../lib/events";
 import { displays } from "../testing/displays";
-import { next, split } from "./changes";
-import { hosts, matching, merged } from "./ledger";
-import { joined } from "./looks";
+import { next, split } from "./changed-files";
+import { hosts, matching, merged } from "./network-log";
+import { joined } from "./browser-history";
 import type { Asked } from "./routes";
-import { served } from "./served";
-import { touched } from "./touched";
-import { ended, fresh, good, latin, pieces } from "./wire";
+import { served } from "./ports";
+import { touched } from "./affected-panels";
+import { ended, fresh, good, latin, pieces } from "./terminal-protocol";
 
 describe("changes", () => {
   it("splits a path", () => {

@@ -2,7 +2,7 @@
 import { SvelteMap, SvelteSet } from "svelte/reactivity";
 
 import * as routes from "./routes";
-import { rows } from "./rows";
+import { rows } from "./tree-rows";
 
 export class Tree {
   private read = new SvelteMap<string, string[]>();

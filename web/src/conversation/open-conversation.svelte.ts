@@ -1,0 +1,202 @@
+// A conversation while it is open on the page: it loads history as far as the person scrolls,
+// follows new events, and sends what the person does.
+import { ApiError } from "../lib/api";
+import { nextTask } from "../lib/next-task";
+import type { Event } from "../lib/events";
+import { follow } from "../lib/follow";
+import { toasts } from "../lib/toasts.svelte";
+import { FrameQueue } from "./frame-queue";
+import { Log } from "./log.svelte";
+import * as routes from "./routes";
+import type { Status } from "./status.svelte";
+
+/** How many items are kept in memory, and how many are dropped at once above that. */
+const maxItems = 4000;
+const dropped = 1000;
+
+/** States in which the agent works. */
+export const working = new Set(["running", "loading", "user_confirmed", "user_rejected"]);
+
+export class OpenConversation {
+  log = new Log();
+  info = $state.raw<routes.Conversation | undefined>();
+  /** Why the conversation cannot be shown. */
+  problem = $state("");
+  connected = $state(true);
+  deleted = $state(false);
+  /** Whether there are older events than those that were read. */
+  more = $state(false);
+  reading = $state(false);
+  /** Whether older events could not be loaded; the person can retry. */
+  failed = $state(false);
+  loaded = $state(false);
+  waiting = $state.raw<routes.Waiting[]>([]);
+  approvals = $state.raw<routes.Approval[]>([]);
+  overrides = $state.raw<routes.Overrides | undefined>();
+  /** Whether the repository is trusted; undefined until it is known, or without a repository. */
+  trust = $state.raw<routes.Trust | undefined>();
+  /** Whether the dialog for model and budget is open. */
+  choosing = $state(false);
+  /** Attachments of the next message. They are here because on a small screen a look at the workspace removes the form. */
+  pictures = $state.raw<{ name: string; url: string }[]>([]);
+  files = $state.raw<File[]>([]);
+  private unfollow: () => void = () => {};
+  private frames = new FrameQueue();
+  private closed = false;
+  private asking: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(readonly id: string) {}
+
+  get status(): Status {
+    return this.log.status;
+  }
+
+  async open(): Promise<void> {
+    this.problem = "";
+    try {
+      const [info, page] = await Promise.all([routes.conversation(this.id), routes.page(this.id)]);
+      await nextTask();
+      if (this.closed) return;
+      this.info = info;
+      this.status.state = info.agent_state;
+      this.status.reason = info.reason ?? "";
+      this.status.title = info.title;
+      this.log.prepend(page.events);
+      this.more = page.more;
+      this.loaded = true;
+      await nextTask();
+      if (this.closed) return;
+      this.listen();
+      this.refresh();
+      this.loadOverrides();
+      this.loadTrust();
+    } catch (err) {
+      this.problem = err instanceof Error ? err.message : String(err);
+    }
+  }
+
+  close(): void {
+    this.closed = true;
+    this.unfollow();
+    clearTimeout(this.asking);
+  }
+
+  private listen(): void {
+    this.unfollow = follow(this.id, this.log.newest, {
+      event: (e) => this.frames.add(() => this.happened(e)),
+      delta: (d) => this.frames.add(() => this.log.addDelta(d)),
+      end: () => this.frames.add(() => (this.deleted = true)),
+      connected: (yes) => this.connectionChanged(yes),
+    });
+  }
+
+  private happened(e: Event): void {
+    this.log.append(e);
+    if (e.kind === "overridden") this.loadOverrides();
+    if (e.kind === "trust_set") this.loadTrust();
+  }
+
+  /** loadOverrides loads the model and budget set for this conversation. */
+  private loadOverrides(): void {
+    routes
+      .overrides(this.id)
+      .then((o) => (this.overrides = o))
+      .catch(quiet);
+  }
+
+  /** loadTrust loads whether the repository is trusted. */
+  private loadTrust(): void {
+    if (this.info?.selected_repository)
+      routes
+        .trust(this.id)
+        .then((found) => (this.trust = found))
+        .catch(quiet);
+  }
+
+  private connectionChanged(yes: boolean): void {
+    const before = this.connected;
+    this.connected = yes;
+    if (before === yes) return;
+    if (yes) this.refresh();
+    // An expired login looks like a lost connection; an ordinary request finds out.
+    else routes.conversation(this.id).catch(quiet);
+  }
+
+  /** older reads the page before the oldest event. */
+  async older(): Promise<void> {
+    if (!this.more || this.reading) return;
+    this.reading = true;
+    this.failed = false;
+    try {
+      const page = await routes.page(this.id, this.log.oldest);
+      if (this.closed) return;
+      this.log.prepend(page.events);
+      this.more = page.more;
+    } catch (err) {
+      toasts.failed(err);
+      this.failed = true;
+    }
+    this.reading = false;
+  }
+
+  /** trim drops items far above while the person looks at the newest. */
+  trim(): void {
+    if (this.log.items.length <= maxItems) return;
+    this.log.dropOldest(dropped);
+    this.more = true;
+  }
+
+  /** refresh loads what events do not tell. Several calls in a short time are one. */
+  refresh(): void {
+    clearTimeout(this.asking);
+    this.asking = setTimeout(() => void this.load(), 150);
+  }
+
+  private async load(): Promise<void> {
+    if (this.closed) return;
+    await Promise.all([
+      routes
+        .conversation(this.id)
+        .then((c) => (this.info = c))
+        .catch(quiet),
+      routes
+        .approvals(this.id)
+        .then((a) => (this.approvals = a.pending ?? []))
+        .catch(quiet),
+      routes
+        .queue(this.id)
+        .then((q) => (this.waiting = q.messages ?? []))
+        .catch(quiet),
+    ]);
+  }
+
+  /** say sends a message; files are stored in the workspace first. */
+  async say(text: string, images: string[], files: File[]): Promise<void> {
+    let paths: string[] = [];
+    if (files.length > 0) {
+      const stored = await routes.upload(this.id, files);
+      paths = stored.uploaded_files ?? [];
+      const skipped = stored.skipped_files ?? [];
+      if (skipped.length > 0) throw new Error(skipped.map((s) => `${s.name}: ${s.reason}`).join("\n"));
+    }
+    await routes.say(this.id, text, images, paths);
+    this.refresh();
+  }
+
+  /** attempt runs an action and shows a toast if it fails. */
+  async attempt(what: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await what();
+      this.refresh();
+      return true;
+    } catch (err) {
+      toasts.failed(err);
+      return false;
+    }
+  }
+}
+
+/** A failed request in the background is ignored: the banner says that the connection is lost. */
+function quiet(err: unknown): void {
+  if (!(err instanceof ApiError) && !(err instanceof TypeError)) throw err;
+}

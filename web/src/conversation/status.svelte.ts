@@ -1,0 +1,59 @@
+// The current status of a conversation, from its events. Pages of older events are read after
+// newer ones, so each value remembers the event that it comes from.
+import type { Event, EventOf } from "../lib/events";
+import type { Task } from "./tasks";
+
+/** Cost and context use of the newest answer. */
+export interface Usage {
+  dollars: number;
+  tokens: number;
+  window: number;
+}
+
+export class Status {
+  state = $state("loading");
+  /** The reason for the state, if one was given. */
+  reason = $state("");
+  title = $state<string | undefined>();
+  tasks = $state.raw<Task[] | undefined>();
+  usage = $state.raw<Usage | undefined>();
+  /** The current step of starting the workspace. */
+  starting = $state("");
+  /** True from the request to pause until the step in progress is over. */
+  pausing = $state(false);
+  /** The event that set the state. */
+  stateFrom = 0;
+  private tasksFrom = 0;
+  private usageFrom = 0;
+
+  /** become sets the state; false if this or a newer event has set it before. */
+  become(id: number, state: string, reason: string): boolean {
+    if (id <= this.stateFrom) return false;
+    this.stateFrom = id;
+    this.state = state;
+    this.reason = reason;
+    this.pausing = false;
+    if (state !== "loading") this.starting = "";
+    return true;
+  }
+
+  setUsage({ id, payload: { totals, usage } }: EventOf<"model_answered" | "tool_called">): void {
+    if (id < this.usageFrom || !(totals.input || totals.cost)) return;
+    this.usageFrom = id;
+    this.usage = { dollars: (totals.cost ?? 0) / 1e9, tokens: (usage?.input ?? 0) + (usage?.output ?? 0), window: usage?.window ?? 0 };
+  }
+
+  setTasks(id: number, list: Task[] | undefined): void {
+    if (!list?.length || id <= this.tasksFrom) return;
+    this.tasksFrom = id;
+    this.tasks = list;
+  }
+
+  /** follow takes what only new events tell. */
+  follow(e: Event): void {
+    if (e.kind === "titled") this.title = e.payload.title;
+    else if (e.kind === "workspace_step") this.starting = e.payload.step === "cloning" ? "setup" : e.payload.step;
+    else if (e.kind === "workspace_ready") this.starting = "";
+    else if (e.kind === "pause_requested") this.pausing = true;
+  }
+}
