@@ -1,18 +1,19 @@
-// Which panels an event concerns.
+// Which panels of the workspace an event affects.
 import { type Event, stateOf } from "../lib/events";
 
-export interface Touched {
+export interface AffectedPanels {
   files: boolean;
-  looks: boolean;
-  state: boolean;
+  pages: boolean;
+  /** Whether the status of the conversation or its sandbox changed, which all panels show. */
+  status: boolean;
 }
 
-export function touched(e: Event): Touched {
-  const made = e.kind === "workspace_ready"; // there is something to look into now
+export function affectedPanels(e: Event): AffectedPanels {
+  const ready = e.kind === "workspace_ready";
   const display = e.kind === "tool_returned" ? e.payload.display : undefined;
   return {
-    files: made || (!!display && !display.read_only) || e.kind === "command_ended" || e.kind === "set_up",
-    looks: display?.content === "page",
-    state: made || e.kind === "workspace_step" || stateOf(e) !== undefined,
+    files: ready || (!!display && !display.read_only) || e.kind === "command_ended" || e.kind === "set_up",
+    pages: display?.content === "page",
+    status: ready || e.kind === "workspace_step" || stateOf(e) !== undefined,
   };
 }

@@ -1,42 +1,42 @@
-// The history of the browser, oldest first.
+// The history of the agent's browser, oldest first.
 import { type Event, means, resultOf, text } from "../lib/events";
 
-/** What one step in the browser showed. */
-export interface Look {
+/** A page as it was after one call. */
+export interface Visit {
   id: number;
   at: number;
   url: string;
-  picture: string;
-  /** The words of the page, which stand in for a picture. */
-  words: string;
+  screenshot: string;
+  /** The text of the page, if there is no screenshot. */
+  text: string;
   failed: boolean;
-  trouble: string;
+  error: string;
 }
 
-const longest = 50_000;
+const maxText = 50_000;
 
-/** joined adds steps, in any order, some of them perhaps again. */
-export function joined(have: Look[], more: Event[]): Look[] {
-  const all = new Map(have.map((l) => [l.id, l]));
-  for (const l of more.flatMap(means).flatMap(look)) all.set(l.id, all.get(l.id) ?? l);
+/** withResults adds results, in any order; one that is already there changes nothing. */
+export function withResults(visits: Visit[], results: Event[]): Visit[] {
+  const all = new Map(visits.map((v) => [v.id, v]));
+  for (const v of results.flatMap(means).flatMap(visit)) all.set(v.id, all.get(v.id) ?? v);
   return [...all.values()].sort((a, b) => a.id - b.id);
 }
 
-/** look is what a result shows; one without a page shows nothing. */
-function look(e: Event): Look[] {
+/** visit is the page that a result shows; none if the call failed without one. */
+function visit(e: Event): Visit[] {
   if (e.kind !== "tool_returned") return [];
   const { id, at, failed, outcome, output, details } = resultOf(e);
   if (failed) return [];
-  const picture = text(details, "screenshot");
+  const screenshot = text(details, "screenshot");
   return [
     {
       id,
       at,
       url: text(details, "url"),
-      picture,
-      words: picture ? "" : output.slice(0, longest),
+      screenshot,
+      text: screenshot ? "" : output.slice(0, maxText),
       failed: outcome === "failed" || details.error === true,
-      trouble: text(details, "last_browser_action_error"),
+      error: text(details, "last_browser_action_error"),
     },
   ];
 }

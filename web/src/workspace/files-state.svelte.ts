@@ -1,9 +1,9 @@
-// What somebody has open of a workspace. It outlives the panel, so that a look at another
-// panel costs nobody their changes.
+// The state of the files panel of each conversation. It outlives the panel, so that unsaved
+// changes are still there after a look at another panel.
 import { OpenFile } from "./open-file.svelte";
 import { Tree } from "./tree.svelte";
 
-class Desk {
+class FilesState {
   readonly tree: Tree;
   file = $state.raw<OpenFile | undefined>();
 
@@ -21,17 +21,15 @@ class Desk {
   }
 }
 
-export type { Desk };
+const states = new Map<string, FilesState>();
 
-const desks = new Map<string, Desk>();
-
-export function desk(id: string): Desk {
-  const found = desks.get(id) ?? new Desk(id);
-  desks.set(id, found);
+export function filesState(id: string): FilesState {
+  const found = states.get(id) ?? new FilesState(id);
+  states.set(id, found);
   return found;
 }
 
-/** clear forgets what is open: the person has left it. */
-export function clear(id: string): void {
-  desks.delete(id);
+/** forgetFiles drops the state when the person leaves the conversation. */
+export function forgetFiles(id: string): void {
+  states.delete(id);
 }

@@ -1,11 +1,8 @@
-// What the panels know of the conversation: whether its sandbox runs, and when something
-// happened that may have changed what they show.
-import { untrack } from "svelte";
-import { createSubscriber } from "svelte/reactivity";
-
+// What the panels of the workspace know about the conversation: whether its sandbox is running,
+// and when to refresh.
 import type { Event } from "../lib/events";
 import * as routes from "./routes";
-import { touched } from "./affected-panels";
+import { affectedPanels } from "./affected-panels";
 
 const longestPause = 10_000;
 
@@ -14,25 +11,12 @@ interface Frame {
   data: Event;
 }
 
-/** Whether anybody looks at the page: panels ask for nothing while nobody does. */
-export const seen = (() => {
-  const subscribe = createSubscriber((update) => {
-    document.addEventListener("visibilitychange", update);
-    return () => document.removeEventListener("visibilitychange", update);
-  });
-  return {
-    get now(): boolean {
-      subscribe();
-      return !document.hidden;
-    },
-  };
-})();
-
 export class Live {
   info = $state.raw<routes.Conversation | undefined>();
-  /** Counts what may have changed files, and steps of the browser. */
-  files = $state(0);
-  looks = $state(0);
+  /** Counts events that may have changed files. */
+  fileChanges = $state(0);
+  /** Counts events that show a web page. */
+  pagesShown = $state(0);
   starting = $state(false);
   private after = -1;
 
@@ -42,7 +26,7 @@ export class Live {
     return this.info?.status === "STOPPED";
   }
 
-  /** idle is while nobody makes a sandbox: it is made when it is needed. */
+  /** Whether no sandbox is being started: it is started when it is needed. */
   get idle(): boolean {
     return this.info?.status === "RUNNING" && !["loading", "running"].includes(this.info.agent_state);
   }
@@ -67,8 +51,8 @@ export class Live {
   }
 
   /**
-   * follow listens until the result is called. It is a WebSocket, since browsers allow few
-   * other connections to one server, and the chat needs those.
+   * follow listens until the returned function is called. It uses a WebSocket because browsers
+   * allow few other connections to one server, and the chat needs those.
    */
   follow(): () => void {
     let socket: WebSocket | undefined;
@@ -80,7 +64,7 @@ export class Live {
       try {
         await this.refresh();
       } catch {
-        again(); // a panel that asks itself says what is wrong
+        again(); // the panels show the error of their own requests
         return;
       }
       if (closed) return;
@@ -88,7 +72,7 @@ export class Live {
       socket.onopen = () => (pause = 500);
       socket.onmessage = (e) => {
         const frame = JSON.parse(e.data) as Frame;
-        closed ||= frame.type === "end"; // it was deleted
+        closed ||= frame.type === "end"; // the conversation was deleted
         this.take(frame);
       };
       socket.onclose = again;
@@ -110,25 +94,9 @@ export class Live {
   private take(frame: Frame): void {
     if (frame.type !== "event") return;
     this.after = frame.data.id;
-    const what = touched(frame.data);
-    if (what.files) this.files++;
-    if (what.looks) this.looks++;
-    if (what.state) void this.refresh().catch(() => {});
+    const affected = affectedPanels(frame.data);
+    if (affected.files) this.fileChanges++;
+    if (affected.pages) this.pagesShown++;
+    if (affected.status) void this.refresh().catch(() => {});
   }
-}
-
-/**
- * every calls something now and then again and again, until the result is called; for
- * $effect, which does not depend on what is read meanwhile.
- */
-export function every(ms: number, call: () => void): () => void {
-  untrack(call);
-  const timer = setInterval(call, ms);
-  return () => clearInterval(timer);
-}
-
-/** settle calls something once a row of changes has ended, so that a busy agent does not cause a busy page. */
-export function settle(ms: number, call: () => void): () => void {
-  const timer = setTimeout(call, ms);
-  return () => clearTimeout(timer);
 }

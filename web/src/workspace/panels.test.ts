@@ -5,10 +5,10 @@ import type { Display, Event } from "../lib/events";
 import { displays } from "../testing/displays";
 import { next, split } from "./changed-files";
 import { hosts, matching, merged } from "./network-log";
-import { joined } from "./browser-history";
+import { withResults } from "./browser-history";
 import type { Asked } from "./routes";
 import { served } from "./ports";
-import { touched } from "./affected-panels";
+import { affectedPanels } from "./affected-panels";
 import { ended, fresh, good, latin, pieces } from "./terminal-protocol";
 
 describe("changes", () => {
@@ -33,18 +33,18 @@ const returned = (display: Display, more: object = {}, id = 1) =>
 
 describe("events", () => {
   it.each([
-    [returned(displays.create), { files: true, looks: false, state: false }],
-    [returned(displays.read), { files: false, looks: false, state: false }],
-    [returned(displays.command), { files: true, looks: false, state: false }],
-    [returned(displays.plain, { args: { command: "view" } }), { files: true, looks: false, state: false }],
-    [returned(displays.steps), { files: false, looks: true, state: false }],
-    [returned(displays.thought), { files: false, looks: false, state: false }],
-    [event("command_ended", { cause: 1, command: "ls", outcome: "ok" }), { files: true, looks: false, state: false }],
-    [event("tool_called", { display: displays.command }), { files: false, looks: false, state: false }],
-    [event("workspace_ready", {}), { files: true, looks: false, state: true }],
-    [event("turn_began", {}), { files: false, looks: false, state: true }],
-    [event("stopped", {}), { files: false, looks: false, state: true }],
-  ])("%j", (e, want) => expect(touched(e)).toEqual(want));
+    [returned(displays.create), { files: true, pages: false, status: false }],
+    [returned(displays.read), { files: false, pages: false, status: false }],
+    [returned(displays.command), { files: true, pages: false, status: false }],
+    [returned(displays.plain, { args: { command: "view" } }), { files: true, pages: false, status: false }],
+    [returned(displays.steps), { files: false, pages: true, status: false }],
+    [returned(displays.thought), { files: false, pages: false, status: false }],
+    [event("command_ended", { cause: 1, command: "ls", outcome: "ok" }), { files: true, pages: false, status: false }],
+    [event("tool_called", { display: displays.command }), { files: false, pages: false, status: false }],
+    [event("workspace_ready", {}), { files: true, pages: false, status: true }],
+    [event("turn_began", {}), { files: false, pages: false, status: true }],
+    [event("stopped", {}), { files: false, pages: false, status: true }],
+  ])("%j", (e, want) => expect(affectedPanels(e)).toEqual(want));
 });
 
 describe("the ledger", () => {
@@ -93,8 +93,8 @@ describe("the browser's history", () => {
       );
     const lost = returned(displays.page, { outcome: "failed", output: "no such host" }, 5);
     const old = event("imported", { as: [look(2)] }, 2);
-    const all = joined(joined([], [look(9), look(7)]), [look(9), look(8), lost, old]);
-    expect(all.map((l) => [l.id, l.url, l.words])).toEqual([
+    const all = withResults(withResults([], [look(9), look(7)]), [look(9), look(8), lost, old]);
+    expect(all.map((l) => [l.id, l.url, l.text])).toEqual([
       [2, "u2", "words"],
       [7, "u7", "words"],
       [8, "u8", ""],

@@ -92,8 +92,8 @@ export const egress = (id: string, before?: number) =>
 export const allow = (id: string, mode: Mode, hosts: string[]) =>
   data(api.PUT("/api/conversations/{conversation_id}/egress", { params: path(id), body: { mode, allow: hosts } }));
 
-/** looks are up to 10 steps of the browser before one, newest first. */
-export async function looks(id: string, before?: number): Promise<{ events: Event[]; more: boolean }> {
+/** visitedPages loads up to 10 results that show a page, newest first, before an event. */
+export async function visitedPages(id: string, before?: number): Promise<{ events: Event[]; more: boolean }> {
   const query = {
     reverse: true,
     limit: 10,
