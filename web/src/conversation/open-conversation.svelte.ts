@@ -47,6 +47,11 @@ export class OpenConversation {
 
   constructor(readonly id: string) {}
 
+  /** Whether the conversation is closed until it is started again. */
+  get stopped(): boolean {
+    return this.info?.status === "STOPPED" || this.status.state === "stopped";
+  }
+
   get status(): Status {
     return this.log.status;
   }
