@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
+	"slices"
 	"strings"
+
+	"deckhand/internal/outbound"
 )
 
 // ErrElsewhere is why a redirect to another origin is not followed.
@@ -31,7 +33,7 @@ func Post(ctx context.Context, client *http.Client, address string, header http.
 	staying := *client
 	staying.CheckRedirect = func(next *http.Request, via []*http.Request) error {
 		switch {
-		case origin(next.URL) != origin(req.URL):
+		case outbound.Origin(next.URL) != outbound.Origin(req.URL):
 			return ErrElsewhere
 		case client.CheckRedirect != nil:
 			return client.CheckRedirect(next, via)
@@ -43,11 +45,8 @@ func Post(ctx context.Context, client *http.Client, address string, header http.
 	return staying.Do(req)
 }
 
-// origin is the scheme, the host and the port of an address.
-func origin(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
+// ContainsAny reports whether an error text contains one of the wordings by which an
+// adapter classifies it.
+func ContainsAny(text string, wordings ...string) bool {
+	return slices.ContainsFunc(wordings, func(w string) bool { return strings.Contains(text, w) })
 }

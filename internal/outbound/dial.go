@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 	"syscall"
@@ -126,10 +127,10 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	}
 	// Once away, always away: headers are copied from the first request at every hop, so a chain that comes back to the
 	// first origin must not get them either, because somebody else decided what is asked for there.
-	first := origin(via[0])
-	left := origin(req) != first
+	first := Origin(via[0].URL)
+	left := Origin(req.URL) != first
 	for _, r := range via[1:] {
-		left = left || origin(r) != first
+		left = left || Origin(r.URL) != first
 	}
 	if left {
 		for name := range req.Header {
@@ -142,10 +143,12 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-func origin(r *http.Request) string {
-	port := r.URL.Port()
+// Origin returns the scheme, host and port of u in one spelling, so that two URLs have the same origin if the strings
+// are equal. A key that was given for one origin is never sent to another.
+func Origin(u *url.URL) string {
+	port := u.Port()
 	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[r.URL.Scheme]
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	return r.URL.Scheme + "://" + net.JoinHostPort(strings.ToLower(r.URL.Hostname()), port)
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }

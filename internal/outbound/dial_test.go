@@ -270,7 +270,7 @@ func TestSchemeIsPartOfTheOrigin(t *testing.T) {
 		{"https://[::1]:1", "https://[::1]:1/x", true},
 	} {
 		a, b := httptest.NewRequest("GET", test.a, nil), httptest.NewRequest("GET", test.b, nil)
-		if got := origin(a) == origin(b); got != test.same {
+		if got := Origin(a.URL) == Origin(b.URL); got != test.same {
 			t.Errorf("%s and %s: same is %v, want %v", test.a, test.b, got, test.same)
 		}
 	}

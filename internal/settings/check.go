@@ -2,7 +2,6 @@ package settings
 
 import (
 	"math"
-	"net"
 	"net/mail"
 	"net/url"
 	"regexp"
@@ -14,6 +13,7 @@ import (
 
 	"deckhand/internal/gitprovider"
 	_ "deckhand/internal/gitprovider/forge" // lists the providers
+	"deckhand/internal/outbound"
 )
 
 // Longest values. They are far above what anyone needs and far below what hurts.
@@ -267,18 +267,13 @@ func withScheme(host string) string {
 	return "https://" + host
 }
 
-// origin is where a request to the address goes: scheme, host and port, written in
-// one way. "" stands for wherever the model's provider is.
+// origin returns the origin of an address, or "" for the provider's default.
 func origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return ""
 	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+	return outbound.Origin(u)
 }
 
 // providerOrigin is where a provider's token goes.

@@ -126,7 +126,7 @@ func (c *Caller) Raw(ctx context.Context, r Request) ([]byte, Answer, error) {
 func (c *Caller) request(ctx context.Context, r Request) (*http.Request, error) {
 	base := c.base
 	if r.Elsewhere != nil {
-		if origin(r.Elsewhere) != origin(c.base) {
+		if outbound.Origin(r.Elsewhere) != outbound.Origin(c.base) {
 			return nil, errors.New("another host")
 		}
 		base = r.Elsewhere
@@ -151,7 +151,7 @@ func (c *Caller) request(ctx context.Context, r Request) (*http.Request, error) 
 	if err != nil {
 		return nil, err
 	}
-	if origin(req.URL) != origin(c.base) {
+	if outbound.Origin(req.URL) != outbound.Origin(c.base) {
 		return nil, errors.New("another host")
 	}
 	req.Header.Set("Accept", "application/json")
@@ -196,9 +196,9 @@ func stayHome(next func(*http.Request, []*http.Request) error) func(*http.Reques
 		if len(via) >= 10 {
 			return errors.New("stopped after 10 redirects")
 		}
-		first, away := origin(via[0].URL), false
+		first, away := outbound.Origin(via[0].URL), false
 		for _, r := range append(via[1:len(via):len(via)], req) {
-			away = away || origin(r.URL) != first
+			away = away || outbound.Origin(r.URL) != first
 		}
 		if away {
 			if via[0].Method != http.MethodGet {
@@ -214,12 +214,4 @@ func stayHome(next func(*http.Request, []*http.Request) error) func(*http.Reques
 		}
 		return next(req, via)
 	}
-}
-
-func origin(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }

@@ -85,11 +85,11 @@ func class(status int, kind, message string) llm.Class {
 		return llm.ClassContext
 	}
 	switch {
-	case has(message, "credit balance is too low", "budget has been exceeded", "reached your specified api usage limits"):
+	case llm.ContainsAny(message, "credit balance is too low", "budget has been exceeded", "reached your specified api usage limits"):
 		return llm.ClassCredit
-	case has(message, "prompt is too long", "context window", "context limit", "context length"):
+	case llm.ContainsAny(message, "prompt is too long", "context window", "context limit", "context length"):
 		return llm.ClassContext
-	case has(message, "content filtering policy", "content policy"):
+	case llm.ContainsAny(message, "content filtering policy", "content policy"):
 		return llm.ClassPolicy
 	}
 	switch status {
@@ -108,15 +108,6 @@ func class(status int, kind, message string) llm.Class {
 		return llm.ClassInternal
 	}
 	return llm.ClassRequest
-}
-
-func has(message string, wordings ...string) bool {
-	for _, w := range wordings {
-		if strings.Contains(message, w) {
-			return true
-		}
-	}
-	return false
 }
 
 // words finds the name and the message in the body of an error. Proxies have

@@ -99,13 +99,13 @@ func refused(said apiError, response *http.Response) *llm.Error {
 func class(e apiError) llm.Class {
 	message := strings.ToLower(e.Message)
 	switch {
-	case has(reasons(e.Details), "API_KEY"), has(message, "api key not valid", "api key expired"):
+	case llm.ContainsAny(reasons(e.Details), "API_KEY"), llm.ContainsAny(message, "api key not valid", "api key expired"):
 		return llm.ClassAuth
-	case has(message, "token count", "number of tokens") && has(message, "exceed", "maximum"):
+	case llm.ContainsAny(message, "token count", "number of tokens") && llm.ContainsAny(message, "exceed", "maximum"):
 		return llm.ClassContext
 	case e.Code == http.StatusTooManyRequests || e.Status == "RESOURCE_EXHAUSTED":
 		return exhausted(e, message)
-	case e.Code == http.StatusPaymentRequired, has(message, "billing", "credits are depleted", "budget has been exceeded"):
+	case e.Code == http.StatusPaymentRequired, llm.ContainsAny(message, "billing", "credits are depleted", "budget has been exceeded"):
 		return llm.ClassCredit
 	}
 	switch e.Code {
@@ -133,23 +133,14 @@ func class(e apiError) llm.Class {
 // first the provider says how long to wait, unless the day's share is gone.
 func exhausted(e apiError, message string) llm.Class {
 	switch {
-	case has(message, "credits are depleted", "spending cap"), has(quotas(e.Details), "PerDay"):
+	case llm.ContainsAny(message, "credits are depleted", "spending cap"), llm.ContainsAny(quotas(e.Details), "PerDay"):
 		return llm.ClassCredit
 	case retryDelay(e.Details) > 0:
 		return llm.ClassRate
-	case has(message, "billing", "exceeded your current quota"):
+	case llm.ContainsAny(message, "billing", "exceeded your current quota"):
 		return llm.ClassCredit
 	}
 	return llm.ClassRate
-}
-
-func has(text string, wordings ...string) bool {
-	for _, w := range wordings {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
 }
 
 // reasons are the reasons in an error's details, in one text.

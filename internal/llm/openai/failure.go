@@ -182,14 +182,7 @@ var (
 // a stream, which has none.
 func (s refusalText) class(status int) llm.Class {
 	text := strings.ToLower(s.code + " " + s.kind + " " + s.message + " " + s.unshown)
-	says := func(words []string) bool {
-		for _, w := range words {
-			if strings.Contains(text, w) {
-				return true
-			}
-		}
-		return false
-	}
+	says := func(words []string) bool { return llm.ContainsAny(text, words...) }
 	limited := status == http.StatusTooManyRequests || says(rateWords)
 	switch {
 	case status == http.StatusPaymentRequired, says(creditWords):

@@ -10,8 +10,9 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"strings"
 	"sync/atomic"
+
+	"deckhand/internal/outbound"
 )
 
 // maxAnswer bounds an answer that comes in one piece. The library bounds the
@@ -50,15 +51,13 @@ func newLine(c *http.Client, s Server, session string) (*http.Client, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	out.Transport = &line{base: base, origin: originOf(u), header: h}
+	out.Transport = &line{base: base, origin: outbound.Origin(u), header: h}
 	return &out, nil
 }
 
-func originOf(u *url.URL) string { return strings.ToLower(u.Scheme + "://" + u.Host) }
-
 // RoundTrip implements http.RoundTripper.
 func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Response == nil && originOf(req.URL) != l.origin {
+	if req.Response == nil && outbound.Origin(req.URL) != l.origin {
 		// An SSE server says itself where messages go. Elsewhere is not where the user wanted to be.
 		return nil, errors.New("the server wants its messages sent to another host, which is refused")
 	}
@@ -97,7 +96,7 @@ func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
 // server's own address. What is once away gets no keys any more.
 func (l *line) home(req *http.Request) bool {
 	for {
-		if originOf(req.URL) != l.origin {
+		if outbound.Origin(req.URL) != l.origin {
 			return false
 		}
 		if req.Response == nil || req.Response.Request == nil {
