@@ -16,8 +16,7 @@ var clipNames = regexp.MustCompile(`(?i)^(?:clip|cut|shorten|shortened|truncate|
 // clipExempt are the packages that may have such a function, and why.
 var clipExempt = []string{
 	"internal/clip",
-	"internal/terminal",                        // counts columns of the screen
-	"internal/gitprovider", "internal/trigger", // forward to clip.Start
+	"internal/terminal", // counts columns of the screen
 }
 
 // clips finds functions that shorten a text and are not in internal/clip.

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"deckhand/internal/clip"
 )
 
 // Thread is an issue or a pull request.
@@ -70,9 +68,6 @@ func HookTime(text string) time.Time {
 func Present(names ...string) []string {
 	return slices.DeleteFunc(names, func(n string) bool { return strings.TrimSpace(n) == "" })
 }
-
-// Clip shortens a text to so many bytes, at a whole character.
-func Clip(s string, n int) string { return clip.Start(s, n) }
 
 // HubSigned checks a signature of the body in one of the headers: hexadecimal,
 // with the name of the hash before it or without. SHA-1 is not good enough.

@@ -1,6 +1,10 @@
 package gitprovider
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"deckhand/internal/clip"
+)
 
 type hubUser struct {
 	Login string `json:"login"`
@@ -62,7 +66,7 @@ func ReadHub(name string, payload []byte) (HookEvent, error) {
 	}
 	e := HookEvent{Name: name, Actors: Present(p.Sender.Login), Thread: Thread{Repository: p.Repository.FullName}}
 	if p.Action != "" {
-		e.Name += " " + Clip(p.Action, 40)
+		e.Name += " " + clip.Start(p.Action, 40)
 	}
 	switch {
 	case name == "issues" && p.Issue != nil && p.Issue.Pull == nil:

@@ -2,12 +2,10 @@ package notify
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"slices"
-	"time"
 
+	"deckhand/internal/queue"
 	"deckhand/internal/secret"
 )
 
@@ -37,8 +35,8 @@ type Change struct {
 
 // Create makes a webhook. The secret is not shown again.
 func (h *Hooks) Create(ctx context.Context, user string, c Change) (View, secret.Secret, error) {
-	now := moment()
-	w := Webhook{ID: "wh_" + random(), User: user, Events: AllEvents, Enabled: true, CreatedAt: now, ChangedAt: now}
+	now := queue.Now()
+	w := Webhook{ID: queue.NewID("wh_"), User: user, Events: AllEvents, Enabled: true, CreatedAt: now, ChangedAt: now}
 	t := target{Rotating: secret.NewRotating()}
 	if c.URL != nil {
 		t.URL = *c.URL
@@ -120,7 +118,7 @@ func (h *Hooks) tryChange(ctx context.Context, user, id string, c Change) (View,
 	if err := c.check(t.URL); err != nil {
 		return View{}, secret.Secret{}, err
 	}
-	now := moment()
+	now := queue.Now()
 	var shown secret.Secret
 	if c.RotateSecret {
 		t.Rotate(now)
@@ -156,12 +154,12 @@ func (h *Hooks) Page(ctx context.Context, user, id string, before int64, limit i
 
 // Test queues a delivery that says nothing. It is tried once.
 func (h *Hooks) Test(ctx context.Context, user, id string) (Delivery, error) {
-	return h.Deliveries.Queue(ctx, user, composeTest(id, random(), moment()))
+	return h.Deliveries.Queue(ctx, user, composeTest(id, queue.NewID(""), queue.Now()))
 }
 
 // Retry queues a delivery again, whatever became of it.
 func (h *Hooks) Retry(ctx context.Context, user, id, delivery string) (Delivery, error) {
-	return h.Deliveries.Requeue(ctx, user, id, delivery, moment())
+	return h.Deliveries.Requeue(ctx, user, id, delivery, queue.Now())
 }
 
 func (h *Hooks) seal(ctx context.Context, w Webhook, t target) ([]byte, error) {
@@ -194,13 +192,4 @@ func (c Change) apply(w *Webhook) {
 	if c.Enabled != nil {
 		w.Enabled = *c.Enabled
 	}
-}
-
-// moment is now, as stores keep it.
-func moment() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-
-func random() string {
-	var b [12]byte
-	_, _ = rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }

@@ -146,9 +146,7 @@ func (r *Records) ChangeWebhook(ctx context.Context, user, id string, at time.Ti
 		if err := change(&w); err != nil {
 			return err
 		}
-		if w.ChangedAt = at.UTC().Truncate(time.Microsecond); !w.ChangedAt.After(before) {
-			w.ChangedAt = before.Add(time.Microsecond)
-		}
+		w.ChangedAt = queue.Later(at, before)
 		if err := tx.PutWebhook(w); err != nil {
 			return err
 		}

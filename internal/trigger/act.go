@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"deckhand/internal/gitprovider"
+	"deckhand/internal/queue"
 	"deckhand/internal/session"
 )
 
@@ -59,7 +60,7 @@ func (w *Worker) act(ctx context.Context, d Delivery) {
 
 // end is a delivery about which nothing more is done.
 func (d Delivery) end(s State, reason string) Delivery {
-	d.State, d.Reason, d.Task, d.NextAt, d.DoneAt = s, reason, nil, time.Time{}, moment()
+	d.State, d.Reason, d.Task, d.NextAt, d.DoneAt = s, reason, nil, time.Time{}, queue.Now()
 	return d
 }
 
@@ -86,7 +87,7 @@ func (d *Delivery) again(err error) bool {
 	if e, ok := errors.AsType[*gitprovider.Error](err); ok {
 		wait = max(wait, min(e.RetryAfter, maxDelay))
 	}
-	d.Reason, d.NextAt = plainly(err), moment().Add(wait)
+	d.Reason, d.NextAt = plainly(err), queue.Now().Add(wait)
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/queue"
 	"deckhand/internal/session"
@@ -192,7 +193,7 @@ const maxAnswer = 30_000
 // comment is the answer as it is posted.
 func (w *Worker) comment(in Integration, id session.ID, words string, number int64) string {
 	if len(words) > maxAnswer {
-		words = clip(words, maxAnswer) + "\n\n[…]"
+		words = clip.Start(words, maxAnswer) + "\n\n[…]"
 	}
 	if fence := openFence(words); fence != "" {
 		words += "\n" + fence

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/gitprovider"
 )
 
@@ -48,7 +49,7 @@ func (r reader) name(h http.Header) string {
 
 // parse reads a delivery. Who wrote it may have chosen every byte of the texts.
 func (r reader) parse(h http.Header, body []byte) (event, error) {
-	name := clip(r.name(h), 100)
+	name := clip.Start(r.name(h), 100)
 	payload, err := unwrap(h, body)
 	if err != nil {
 		return event{Name: name}, err
@@ -75,6 +76,3 @@ func unwrap(h http.Header, body []byte) ([]byte, error) {
 	form, err := url.ParseQuery(string(body))
 	return []byte(form.Get("payload")), err
 }
-
-// clip shortens a text to so many bytes, at a whole character.
-func clip(s string, n int) string { return gitprovider.Clip(s, n) }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"deckhand/internal/gitprovider"
+	"deckhand/internal/queue"
 	"deckhand/internal/secret"
 )
 
@@ -52,8 +53,8 @@ func (s *Integrations) Create(ctx context.Context, user, provider string, c Chan
 	if !Known(provider) {
 		return Integration{}, secret.Secret{}, &InvalidError{"provider", "must be one of " + strings.Join(Providers(), ", ")}
 	}
-	now := moment()
-	in := Integration{ID: "int_" + random(), User: user, Provider: provider, Mention: DefaultMention, Label: DefaultLabel, Enabled: true, CreatedAt: now, ChangedAt: now}
+	now := queue.Now()
+	in := Integration{ID: queue.NewID("int_"), User: user, Provider: provider, Mention: DefaultMention, Label: DefaultLabel, Enabled: true, CreatedAt: now, ChangedAt: now}
 	if err := c.check(); err != nil {
 		return Integration{}, secret.Secret{}, err
 	}
@@ -134,7 +135,7 @@ func (s *Integrations) tryChange(ctx context.Context, user, id string, c Change)
 			return Integration{}, secret.Secret{}, err
 		}
 	}
-	now, sealed := moment(), read.Sealed
+	now, sealed := queue.Now(), read.Sealed
 	var shown secret.Secret
 	if c.RotateSecret {
 		kept, err := openSecrets(ctx, s.Seal, read)

@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/gitprovider"
+	"deckhand/internal/queue"
 )
 
 // Receiver takes what providers send.
@@ -71,11 +73,11 @@ func (r *Receiver) Receive(ctx context.Context, provider, id string, h http.Head
 		return Receipt{}, err
 	}
 	print := digest(string(body))
-	d := Delivery{Integration: in.ID, ID: deliveryID(from, h, print), Print: print, CreatedAt: moment(), State: Ignored}
+	d := Delivery{Integration: in.ID, ID: deliveryID(from, h, print), Print: print, CreatedAt: queue.Now(), State: Ignored}
 	e, unreadable := from.parse(h, body)
 	d.Event, d.Thread = e.Name, e.Thread
 	if len(e.Actors) > 0 {
-		d.Actor = clip(e.Actors[0], 200)
+		d.Actor = clip.Start(e.Actors[0], 200)
 	}
 	switch reason := decide(in, e, d.CreatedAt); {
 	case unreadable != nil:
@@ -105,7 +107,7 @@ func (r *Receiver) Receive(ctx context.Context, provider, id string, h http.Head
 }
 
 func taskOf(in Integration, e event) task {
-	t := task{Title: clip(e.Title, 1000), URL: clip(e.URL, 1000), Text: clip(e.Text, maxText), Actors: e.Actors, Branch: e.Branch, Comment: e.Kind == commented}
+	t := task{Title: clip.Start(e.Title, 1000), URL: clip.Start(e.URL, 1000), Text: clip.Start(e.Text, maxText), Actors: e.Actors, Branch: e.Branch, Comment: e.Kind == commented}
 	if e.Kind == labelled && e.Label == "" {
 		t.Label = in.Label
 	}

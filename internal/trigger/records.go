@@ -101,9 +101,7 @@ func (r *Records) ChangeIntegration(ctx context.Context, user, id string, at tim
 		if err := change(&in); err != nil {
 			return err
 		}
-		if in.ChangedAt = at.UTC().Truncate(time.Microsecond); !in.ChangedAt.After(before) {
-			in.ChangedAt = before.Add(time.Microsecond)
-		}
+		in.ChangedAt = queue.Later(at, before)
 		changed = in
 		return tx.PutIntegration(in)
 	})

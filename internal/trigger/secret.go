@@ -2,10 +2,7 @@ package trigger
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
-	"time"
 
 	"deckhand/internal/secret"
 )
@@ -32,13 +29,4 @@ func openSecrets(ctx context.Context, by Sealer, in Integration) (s secret.Rotat
 		err = json.Unmarshal(b, &s)
 	}
 	return s, err
-}
-
-// moment is now, as stores keep it.
-func moment() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-
-func random() string {
-	var b [12]byte
-	_, _ = rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }

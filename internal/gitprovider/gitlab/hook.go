@@ -8,6 +8,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"deckhand/internal/clip"
 	"deckhand/internal/gitprovider"
 )
 
@@ -64,7 +65,7 @@ func readHook(name string, payload []byte) (gitprovider.HookEvent, error) {
 	}
 	e := gitprovider.HookEvent{Name: name, Actors: gitprovider.Present(p.User.Username), Thread: gitprovider.Thread{Repository: p.Project.Path}}
 	if p.Object.Action != "" {
-		e.Name += " " + gitprovider.Clip(p.Object.Action, 40)
+		e.Name += " " + clip.Start(p.Object.Action, 40)
 	}
 	o := p.Object
 	switch {
