@@ -9,12 +9,13 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"deckhand/internal/sockpath"
 )
 
 // What is told and asked, and the answer to what was told.
@@ -33,30 +34,14 @@ const answerTime = 10 * time.Second
 // socketName is the file in the data directory.
 const socketName = "control.sock"
 
-// shortPath names a file in dir through an open directory, because the path of
-// a socket must be shorter than many a data dir.
-func shortPath(dir string) (path string, done func(), err error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return "", nil, err
-	}
-	return fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), socketName), func() { f.Close() }, nil
-}
-
 // Listen opens the socket. The caller holds the lock of the data directory.
 func Listen(dir string) (net.Listener, error) {
-	path, done, err := shortPath(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	// We hold the data dir's lock, so a socket that is there belongs to nobody.
+	// The caller holds the lock, so an existing socket is a leftover.
 	_ = os.Remove(filepath.Join(dir, socketName))
-	l, err := net.Listen("unix", path)
+	l, err := sockpath.Listen(dir, socketName)
 	if err != nil {
 		return nil, err
 	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false) // the short path is gone by then
 	return l, os.Chmod(filepath.Join(dir, socketName), 0o600)
 }
 
@@ -124,12 +109,9 @@ func Ask(dir, question string) (string, error) {
 
 // dial connects to the server of a data directory.
 func dial(dir string) (net.Conn, error) {
-	path, done, err := shortPath(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	conn, err := net.DialTimeout("unix", path, 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	conn, err := sockpath.Dial(ctx, dir, socketName)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/runner/files"
+	"deckhand/internal/sockpath"
 )
 
 // Name stands in handles.
@@ -217,7 +218,7 @@ func (d *Driver) kill(id string) {
 // dialWait connects to a runner that was just started.
 func (d *Driver) dialWait(ctx context.Context, id string) (net.Conn, error) {
 	for {
-		conn, err := d.dial(ctx, id)
+		conn, err := sockpath.Dial(ctx, d.dir(id), "sock")
 		if err == nil {
 			return conn, nil
 		}
@@ -231,22 +232,6 @@ func (d *Driver) dialWait(ctx context.Context, id string) (net.Conn, error) {
 		case <-time.After(time.Millisecond):
 		}
 	}
-}
-
-// dial goes through an open folder, since the name of a socket may have only
-// some hundred bytes.
-func (d *Driver) dial(ctx context.Context, id string) (net.Conn, error) {
-	return dialIn(ctx, d.dir(id))
-}
-
-func dialIn(ctx context.Context, at string) (net.Conn, error) {
-	dir, err := os.Open(at)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	var dialer net.Dialer
-	return dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/sock", dir.Fd()))
 }
 
 // asideDir holds the workspaces that were set aside. It cannot be an ID.
@@ -274,7 +259,7 @@ func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox
 	if _, ok := d.running(h.ID); !ok || sandbox.CheckID(h.ID) != nil {
 		return nil, sandbox.ErrGone
 	}
-	conn, err := d.dial(ctx, h.ID)
+	conn, err := sockpath.Dial(ctx, d.dir(h.ID), "sock")
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", sandbox.ErrGone, err)
 	}
@@ -397,7 +382,7 @@ func (d *Driver) Inspect(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbo
 		_ = os.RemoveAll(dir)
 	}
 	for {
-		conn, err := dialIn(ctx, dir)
+		conn, err := sockpath.Dial(ctx, dir, "sock")
 		if err == nil {
 			s, err := sandbox.Connect(ctx, sandbox.Link{ID: h.ID, Conn: conn, OnClose: end})
 			return s, err

@@ -19,6 +19,7 @@ import (
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/local/cgroup"
 	"deckhand/internal/sandbox/local/tree"
+	"deckhand/internal/sockpath"
 )
 
 // Name is what handles of this driver carry.
@@ -253,16 +254,9 @@ func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox
 	return s, err
 }
 
-// dial connects to a runner. The path of a socket may have 107 bytes, which
-// those of a folder can exceed, so it is named from the open folder.
+// dial connects to a runner.
 func dial(ctx context.Context, dir string) (net.Conn, error) {
-	folder, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer folder.Close()
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", folder.Fd(), socketName))
+	conn, err := sockpath.Dial(ctx, dir, socketName)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the sandbox: %w", err)
 	}

@@ -20,6 +20,7 @@ import (
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/local/cgroup"
 	"deckhand/internal/sandbox/local/tree"
+	"deckhand/internal/sockpath"
 )
 
 // plan is how to start a sandbox.
@@ -248,7 +249,7 @@ func listen(p *place) (*os.File, error) {
 		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), name)
-	address := &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/%s", p.folder.Fd(), socketName)}
+	address := &unix.SockaddrUnix{Name: sockpath.In(p.folder, socketName)}
 	err = unix.Fchmod(fd, 0o600)
 	if err == nil {
 		err = unix.Bind(fd, address)

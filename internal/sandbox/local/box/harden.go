@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"deckhand/internal/sandbox/runner/confine"
 )
 
 // harden takes away from the whole process what building the sandbox needed, but
@@ -89,25 +91,13 @@ var shrugged = make(chan struct{})
 func shrugOff() {
 	defer close(shrugged)
 	caught := []os.Signal{unix.SIGXFSZ} // a limit that the runner itself can meet
-	if landlock() < scopedABI {
+	if !confine.Scoped() {
 		caught = append(caught,
 			unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGILL, unix.SIGTRAP, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE,
 			unix.SIGUSR1, unix.SIGSEGV, unix.SIGUSR2, unix.SIGPIPE, unix.SIGALRM, unix.SIGTERM, unix.SIGSTKFLT,
 			unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGXCPU, unix.SIGVTALRM, unix.SIGIO, unix.SIGPWR, unix.SIGSYS)
 	}
 	signal.Notify(make(chan os.Signal, 1), caught...)
-}
-
-// scopedABI is the version of landlock that can keep signals off.
-const scopedABI = 6
-
-// landlock is the kernel's version of it, 0 if it has none.
-func landlock() int {
-	abi, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if e != 0 {
-		return 0
-	}
-	return int(abi)
 }
 
 // confinedBefore says that a thread was confined, so that all others have lost, or are
@@ -149,7 +139,7 @@ func confineThread() error {
 //
 // There is nothing to say about files: what is not to be touched is not in the tree.
 func scope() error {
-	if landlock() < scopedABI {
+	if !confine.Scoped() {
 		return nil
 	}
 	attr := unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL}
