@@ -149,7 +149,7 @@ func (w *work) begin(ctx context.Context, folder string) error {
 
 // missing is true when there is no such file in the workspace.
 func (w *work) missing(ctx context.Context, name string) (bool, error) {
-	_, err := w.box.Stat(ctx, within(name))
+	_, err := w.box.Stat(ctx, sandbox.InWorkspace(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
@@ -162,15 +162,11 @@ func (w *work) missing(ctx context.Context, name string) (bool, error) {
 // has is true when there is such a file, in the workspace and not behind a link
 // that leads out of it.
 func (w *work) has(ctx context.Context, name string) (bool, error) {
-	f, err := w.box.Stat(ctx, within(name))
+	f, err := w.box.Stat(ctx, sandbox.InWorkspace(name))
 	if _, refused := sandbox.Refusal(err); refused {
 		return false, nil
 	}
 	return err == nil && !f.IsDir(), err
-}
-
-func within(name string) sandbox.PathParams {
-	return sandbox.PathParams{Path: []byte(name), Within: true}
 }
 
 // checkOut has the repository brought into its folder, and records it.
@@ -201,7 +197,7 @@ const marker = ".git/deckhand.json"
 // adopt looks at what is in the repository's place: a clone that was completed
 // and never recorded is taken, nothing is nil, and anything else is in the way.
 func (w *work) adopt(ctx context.Context) (*session.CheckedOut, error) {
-	found, err := w.box.List(ctx, within(w.src.Folder))
+	found, err := w.box.List(ctx, sandbox.InWorkspace(w.src.Folder))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(found) == 0 {
 		return nil, nil
 	}
@@ -209,7 +205,7 @@ func (w *work) adopt(ctx context.Context) (*session.CheckedOut, error) {
 		return nil, err
 	}
 	var text bytes.Buffer
-	_, err = w.box.Read(ctx, sandbox.ReadParams{PathParams: within(path.Join(w.src.Folder, marker)), Length: 1 << 16}, &text)
+	_, err = w.box.Read(ctx, sandbox.ReadParams{PathParams: sandbox.InWorkspace(path.Join(w.src.Folder, marker)), Length: 1 << 16}, &text)
 	done := &session.CheckedOut{}
 	if err == nil && json.Unmarshal(text.Bytes(), done) == nil && done.Repository == w.want.Repository && done.Dir != "" {
 		return done, nil

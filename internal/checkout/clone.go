@@ -94,7 +94,7 @@ func (w *work) fill(ctx context.Context, dir string) (*session.CheckedOut, error
 	if err != nil {
 		return nil, err
 	}
-	_, err = w.box.Write(ctx, sandbox.WriteParams{PathParams: within(path.Join(dir, marker))}, bytes.NewReader(text))
+	_, err = w.box.Write(ctx, sandbox.WriteParams{PathParams: sandbox.InWorkspace(path.Join(dir, marker))}, bytes.NewReader(text))
 	return done, w.refused(err)
 }
 
@@ -172,13 +172,13 @@ func (w *work) checkEmpty(ctx context.Context) error {
 
 // sweep removes what clones left behind that never came to their end.
 func (w *work) sweep(ctx context.Context) error {
-	found, err := w.box.List(ctx, within("."))
+	found, err := w.box.List(ctx, sandbox.InWorkspace("."))
 	if err != nil {
 		return w.refused(err)
 	}
 	for _, f := range found {
 		if strings.HasPrefix(string(f.Name), temporary) {
-			if err := w.box.Remove(ctx, within(string(f.Name))); err != nil {
+			if err := w.box.Remove(ctx, sandbox.InWorkspace(string(f.Name))); err != nil {
 				return w.refused(err)
 			}
 		}
@@ -195,12 +195,12 @@ func (w *work) undo(ctx context.Context, dir string, cause error) error {
 // empty removes a clone. Of the workspace itself only the contents go.
 func (w *work) empty(ctx context.Context, dir string) error {
 	if dir != "." {
-		return w.box.Remove(ctx, within(dir))
+		return w.box.Remove(ctx, sandbox.InWorkspace(dir))
 	}
-	found, err := w.box.List(ctx, within("."))
+	found, err := w.box.List(ctx, sandbox.InWorkspace("."))
 	for _, f := range found {
 		if err == nil {
-			err = w.box.Remove(ctx, within(string(f.Name)))
+			err = w.box.Remove(ctx, sandbox.InWorkspace(string(f.Name)))
 		}
 	}
 	return err

@@ -290,7 +290,7 @@ func (r *rig) sh(text string) string {
 // clean fails unless the workspace is empty.
 func (r *rig) clean() {
 	r.t.Helper()
-	found, err := r.box.List(r.t.Context(), sandbox.PathParams{Path: []byte("."), Within: true})
+	found, err := r.box.List(r.t.Context(), sandbox.InWorkspace("."))
 	must(r.t, err)
 	for _, f := range found {
 		r.t.Errorf("%s is left in the workspace", f.Name)

@@ -66,7 +66,7 @@ func (w *work) lateHook(ctx context.Context, st session.State) error {
 	if err != nil || text == nil {
 		return err
 	}
-	now := session.HookSet{Script: h.Script, Hash: hash(text), Installed: true}
+	now := session.HookSet{Script: h.Script, Hash: sandbox.Sum(text), Installed: true}
 	if h.Hash != "" && h.Hash != now.Hash {
 		now = session.HookSet{Script: h.Script, Hash: h.Hash, Problem: h.Script + " was not installed: it changed since it was cloned."}
 	} else if done, err := w.hooks(ctx, st.Checkout.Folder, text); err != nil || !done {
@@ -105,9 +105,9 @@ func (w *work) read(ctx context.Context, done session.CheckedOut) (out session.S
 			continue
 		}
 		if name == done.Hook {
-			out.Hook, hook = hash(content), content
+			out.Hook, hook = sandbox.Sum(content), content
 		} else {
-			out.SetUp = hash(content)
+			out.SetUp = sandbox.Sum(content)
 		}
 		switch {
 		case len(content) > maxScript:
@@ -117,7 +117,7 @@ func (w *work) read(ctx context.Context, done session.CheckedOut) (out session.S
 		}
 		fmt.Fprintf(all, "%s\x00%d\x00", name, len(content))
 		all.Write(content)
-		fmt.Fprintf(&text, "# %s (sha256 %s)\n%s\n", name, hash(content), strings.TrimRight(string(content), "\n"))
+		fmt.Fprintf(&text, "# %s (sha256 %s)\n%s\n", name, sandbox.Sum(content), strings.TrimRight(string(content), "\n"))
 	}
 	out.Hash, out.Text = hex.EncodeToString(all.Sum(nil)), w.mask.String(text.String())
 	return out, hook, nil
@@ -132,7 +132,7 @@ func (w *work) text(ctx context.Context, folder, name string) ([]byte, error) {
 // upTo is the beginning of a file of the repository, nil if there is none.
 func (w *work) upTo(ctx context.Context, folder, name string, length int64) ([]byte, error) {
 	var text bytes.Buffer
-	_, err := w.box.Read(ctx, sandbox.ReadParams{PathParams: within(path.Join(folder, name)), Length: length}, &text)
+	_, err := w.box.Read(ctx, sandbox.ReadParams{PathParams: sandbox.InWorkspace(path.Join(folder, name)), Length: length}, &text)
 	switch _, refused := sandbox.Refusal(err); {
 	case errors.Is(err, sandbox.ErrLost) || err != nil && ctx.Err() != nil:
 		return nil, err
@@ -142,9 +142,4 @@ func (w *work) upTo(ctx context.Context, folder, name string, length int64) ([]b
 		return nil, err
 	}
 	return append([]byte{}, text.Bytes()...), nil
-}
-
-func hash(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
 }

@@ -79,7 +79,7 @@ func (w *work) tidy(ctx context.Context, st session.State) error {
 		if err != nil {
 			return err
 		}
-		if hash(text) != st.Hook.Hash { // the script changed it, so it does not run
+		if sandbox.Sum(text) != st.Hook.Hash { // the script changed it, so it does not run
 			text = nil
 		}
 		if _, err := w.hooks(ctx, folder, text); err != nil {

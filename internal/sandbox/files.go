@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"io"
 	"io/fs"
+	"strings"
 	"time"
 )
 
@@ -33,6 +34,14 @@ type PathParams struct {
 	Within bool   `json:"within,omitempty"`
 }
 
+// InWorkspace returns the parameters of a path that must not lead out of the workspace.
+func InWorkspace(path string) PathParams { return PathParams{Path: []byte(path), Within: true} }
+
+// Within reports whether the clean path p is dir or is below it.
+func Within(p, dir string) bool {
+	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
+}
+
 // ReadParams names a range of a file; Length 0 is to the end.
 type ReadParams struct {
 	PathParams
@@ -54,7 +63,7 @@ type WriteParams struct {
 	Match string `json:"match,omitempty"`
 }
 
-// Sum tells one content of a file from another.
+// Sum returns the SHA-256 of a file's content in hexadecimal.
 func Sum(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])

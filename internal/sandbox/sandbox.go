@@ -141,7 +141,7 @@ func (s *Sandbox) SetEnv(ctx context.Context, env map[string]string) error {
 // Begin says in which folder shells and terminals begin that are started from
 // now on: one of the workspace, relative to it.
 func (s *Sandbox) Begin(ctx context.Context, folder string) error {
-	return s.peer.Call(ctx, "begin", 0, PathParams{Path: []byte(folder), Within: true}, nil)
+	return s.peer.Call(ctx, "begin", 0, InWorkspace(folder), nil)
 }
 
 // Refusal is what the runner itself answered instead of a result, false for

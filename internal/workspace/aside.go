@@ -12,15 +12,11 @@ import (
 // workspace: the database may have been restored from a backup that is older.
 func (k *Keeper) setAside(ctx context.Context, h sandbox.Handle) error {
 	id := session.ID(h.ID)
-	p, err := k.enter(id)
+	p, leave, err := k.enterLocked(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer k.leaveQuietly(p)
-	if err := p.lock(ctx); err != nil {
-		return err
-	}
-	defer p.unlock()
+	defer leave()
 	// The session may have been made while we waited: a copy gets its session last.
 	if _, err := k.Index.Row(ctx, id); !errors.Is(err, session.ErrNotFound) {
 		return err

@@ -23,15 +23,11 @@ const recordTime = time.Minute
 // Until the session exists, its workspace has no owner, so whatever ends this
 // on the way, also the death of the server, leaves something that Sweep sets aside.
 func (k *Keeper) Copy(ctx context.Context, from, to session.ID, store func(context.Context) error) error {
-	p, err := k.enter(to)
+	_, leave, err := k.enterLocked(ctx, to) // keeps Sweep away until the session exists
 	if err != nil {
 		return err
 	}
-	defer k.leaveQuietly(p)
-	if err := p.lock(ctx); err != nil { // keeps Sweep away until the session exists
-		return err
-	}
-	defer p.unlock()
+	defer leave()
 	switch _, err := k.Index.Row(ctx, to); {
 	case err == nil:
 		return session.ErrConflict

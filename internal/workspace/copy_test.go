@@ -69,7 +69,7 @@ func TestCopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := box.Write(t.Context(), sandbox.WriteParams{PathParams: sandbox.PathParams{Path: []byte("kept"), Within: true}}, bytes.NewReader([]byte("third"))); err != nil {
+	if _, err := box.Write(t.Context(), sandbox.WriteParams{PathParams: sandbox.InWorkspace("kept")}, bytes.NewReader([]byte("third"))); err != nil {
 		t.Fatal(err)
 	}
 	release()

@@ -86,7 +86,7 @@ func (f *viewFS) ReadFile(name string) ([]byte, error) {
 }
 
 func (f *viewFS) read(name string, offset, length int64, w io.Writer) (sandbox.File, error) {
-	p := sandbox.ReadParams{PathParams: within(name), Offset: offset, Length: length}
+	p := sandbox.ReadParams{PathParams: sandbox.InWorkspace(name), Offset: offset, Length: length}
 	if f.v.box != nil {
 		return f.v.box.Read(f.ctx, p, w)
 	}

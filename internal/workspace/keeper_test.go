@@ -484,7 +484,7 @@ func TestViewOfAStoppedWorkspace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := box.Write(t.Context(), sandbox.WriteParams{PathParams: sandbox.PathParams{Path: []byte("b"), Within: true}}, strings.NewReader("two")); err != nil {
+	if _, err := box.Write(t.Context(), sandbox.WriteParams{PathParams: sandbox.InWorkspace("b")}, strings.NewReader("two")); err != nil {
 		t.Fatal(err)
 	}
 	release()

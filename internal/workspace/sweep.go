@@ -131,15 +131,11 @@ func (k *Keeper) settle(ctx context.Context, id session.ID) error {
 // it after the stop, it goes with that user. One that we are not attached to is
 // only ended if it is known to run.
 func (k *Keeper) stop(ctx context.Context, id session.ID, runs bool) error {
-	p, err := k.enter(id)
+	p, leave, err := k.enterLocked(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer k.leaveQuietly(p)
-	if err := p.lock(ctx); err != nil {
-		return err
-	}
-	defer p.unlock()
+	defer leave()
 	st, err := k.Sessions.Load(ctx, id)
 	if err != nil {
 		return err
@@ -170,15 +166,11 @@ func (k *Keeper) stop(ctx context.Context, id session.ID, runs bool) error {
 
 // remove takes away the sandbox and the workspace of a deleted session.
 func (k *Keeper) remove(ctx context.Context, id session.ID) error {
-	p, err := k.enter(id)
+	p, leave, err := k.enterLocked(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer k.leaveQuietly(p)
-	if err := p.lock(ctx); err != nil {
-		return err
-	}
-	defer p.unlock()
+	defer leave()
 	err = k.Driver.Destroy(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
 	k.forget(p)
 	k.ended(id, err)
@@ -212,7 +204,20 @@ func (k *Keeper) forget(p *place) {
 	}
 }
 
-// leaveQuietly ends a use that was about ending the sandbox anyway.
+// enterLocked starts a use that ends the sandbox or replaces the workspace, and locks out
+// all others until leave is called.
+func (k *Keeper) enterLocked(ctx context.Context, id session.ID) (p *place, leave func(), err error) {
+	if p, err = k.enter(id); err != nil {
+		return nil, nil, err
+	}
+	if err := p.lock(ctx); err != nil {
+		k.leaveQuietly(p)
+		return nil, nil, err
+	}
+	return p, func() { p.unlock(); k.leaveQuietly(p) }, nil
+}
+
+// leaveQuietly ends a use without waking the keeper: the sandbox was dealt with already.
 func (k *Keeper) leaveQuietly(p *place) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -127,14 +127,10 @@ func (k *Keeper) root(ctx context.Context, h sandbox.Handle) (*os.Root, error) {
 // Close ends the look.
 func (v *View) Close() { v.close() }
 
-func within(path string) sandbox.PathParams {
-	return sandbox.PathParams{Path: []byte(path), Within: true}
-}
-
 // Stat tells of a file.
 func (v *View) Stat(ctx context.Context, path string) (sandbox.File, error) {
 	if v.box != nil {
-		return v.box.Stat(ctx, within(path))
+		return v.box.Stat(ctx, sandbox.InWorkspace(path))
 	}
 	return files.Stat(v.root, []byte(path))
 }
@@ -142,14 +138,14 @@ func (v *View) Stat(ctx context.Context, path string) (sandbox.File, error) {
 // List tells what is in a folder.
 func (v *View) List(ctx context.Context, path string) ([]sandbox.File, error) {
 	if v.box != nil {
-		return v.box.List(ctx, within(path))
+		return v.box.List(ctx, sandbox.InWorkspace(path))
 	}
 	return files.List(v.root, []byte(path))
 }
 
 // Read copies a file to w.
 func (v *View) Read(ctx context.Context, path string, w io.Writer) (sandbox.File, error) {
-	p := sandbox.ReadParams{PathParams: within(path)}
+	p := sandbox.ReadParams{PathParams: sandbox.InWorkspace(path)}
 	if v.box != nil {
 		return v.box.Read(ctx, p, w)
 	}
@@ -158,7 +154,7 @@ func (v *View) Read(ctx context.Context, path string, w io.Writer) (sandbox.File
 
 // Archive packs the workspace into w.
 func (v *View) Archive(ctx context.Context, format sandbox.Format, w io.Writer) error {
-	p := sandbox.ArchiveParams{PathParams: within("."), Format: format}
+	p := sandbox.ArchiveParams{PathParams: sandbox.InWorkspace("."), Format: format}
 	if v.box != nil {
 		return v.box.Archive(ctx, p, w)
 	}

@@ -46,7 +46,7 @@ func (u *upload) fresh(ctx context.Context, name string) (free string, leave fun
 		if !ok {
 			continue
 		}
-		_, err := u.box.Stat(ctx, sandbox.PathParams{Path: []byte(free), Within: true})
+		_, err := u.box.Stat(ctx, sandbox.InWorkspace(free))
 		if errors.Is(err, fs.ErrNotExist) {
 			return free, leave, nil
 		}

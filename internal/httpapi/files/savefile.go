@@ -34,7 +34,7 @@ func (d *Handlers) saveFile(ctx context.Context, c *rest.Call, p rest.InConversa
 		return api.SavedFile{}, rest.WhyEnded(ctx, err)
 	}
 	defer leave()
-	_, err = box.Write(ctx, sandbox.WriteParams{PathParams: sandbox.PathParams{Path: []byte(file), Within: true}, New: !given, Match: etag}, strings.NewReader(b.Content))
+	_, err = box.Write(ctx, sandbox.WriteParams{PathParams: sandbox.InWorkspace(file), New: !given, Match: etag}, strings.NewReader(b.Content))
 	switch {
 	case errors.Is(err, sandbox.ErrChanged):
 		return api.SavedFile{}, rest.Fail(http.StatusConflict, api.CodeConflict, "The file has changed since you read it. Read it again, then save your changes.")

@@ -134,7 +134,7 @@ func (u *upload) undo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	for _, name := range u.stored {
-		if err := u.box.Remove(ctx, sandbox.PathParams{Path: []byte(name), Within: true}); err != nil {
+		if err := u.box.Remove(ctx, sandbox.InWorkspace(name)); err != nil {
 			u.d.Logger.Warn("cannot remove a file of a failed upload", "session", u.id, "error", err)
 		}
 	}
@@ -228,7 +228,7 @@ func (u *upload) write(ctx context.Context, name string, data io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	source := &watched{from: data, failed: cancel}
-	_, err := u.box.Write(ctx, sandbox.WriteParams{PathParams: sandbox.PathParams{Path: []byte(name), Within: true}, New: true}, source)
+	_, err := u.box.Write(ctx, sandbox.WriteParams{PathParams: sandbox.InWorkspace(name), New: true}, source)
 	if source.err != nil {
 		return brokenUpload(source.err)
 	}

@@ -70,7 +70,7 @@ func (d *Driver) checkMount(m sandbox.Mount) error {
 		return unavailable(nil, "The mount of %q at %q does not name two absolute folders.", m.Source, m.Target)
 	}
 	for _, own := range []string{sandbox.Workspace, home} {
-		if within(own, target) || own == home && within(target, own) {
+		if sandbox.Within(own, target) || own == home && sandbox.Within(target, own) {
 			return unavailable(nil, "Nothing can be mounted at %s: the sandbox needs %s itself.", m.Target, own)
 		}
 	}
@@ -84,17 +84,12 @@ func (d *Driver) checkMount(m sandbox.Mount) error {
 	}
 	for _, socket := range sockets {
 		for _, source := range sources {
-			if within(socket, source) {
+			if sandbox.Within(socket, source) {
 				return unavailable(nil, "%s cannot be mounted: it holds the socket of the container engine.", m.Source)
 			}
 		}
 	}
 	return nil
-}
-
-// within reports whether path is folder or lies below it.
-func within(path, folder string) bool {
-	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
 }
 
 // plan is everything that a container is made from.

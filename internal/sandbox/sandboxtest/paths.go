@@ -21,20 +21,20 @@ var pathTests = []test[*box]{
 func (b *box) operations(t *testing.T) map[string]func(path string) error {
 	ctx := within(t)
 	return map[string]func(string) error{
-		"list": func(p string) error { return second(b.List(ctx, inWorkspace(p))) },
+		"list": func(p string) error { return second(b.List(ctx, sandbox.InWorkspace(p))) },
 		"read": func(p string) error {
-			return second(b.Read(ctx, sandbox.ReadParams{PathParams: inWorkspace(p)}, io.Discard))
+			return second(b.Read(ctx, sandbox.ReadParams{PathParams: sandbox.InWorkspace(p)}, io.Discard))
 		},
 		"write": func(p string) error {
-			return second(b.write(t, sandbox.WriteParams{PathParams: inWorkspace(p)}, "escaped"))
+			return second(b.write(t, sandbox.WriteParams{PathParams: sandbox.InWorkspace(p)}, "escaped"))
 		},
 		"archive": func(p string) error {
-			return b.Archive(ctx, sandbox.ArchiveParams{PathParams: inWorkspace(p), Format: sandbox.Tar}, io.Discard)
+			return b.Archive(ctx, sandbox.ArchiveParams{PathParams: sandbox.InWorkspace(p), Format: sandbox.Tar}, io.Discard)
 		},
-		"watch":  func(p string) error { return b.Watch(ctx, inWorkspace(p), func(sandbox.Change) {}) },
-		"stat":   func(p string) error { return second(b.Stat(ctx, inWorkspace(p))) },
-		"mkdir":  func(p string) error { return b.Mkdir(ctx, inWorkspace(p)) },
-		"remove": func(p string) error { return b.Remove(ctx, inWorkspace(p)) },
+		"watch":  func(p string) error { return b.Watch(ctx, sandbox.InWorkspace(p), func(sandbox.Change) {}) },
+		"stat":   func(p string) error { return second(b.Stat(ctx, sandbox.InWorkspace(p))) },
+		"mkdir":  func(p string) error { return b.Mkdir(ctx, sandbox.InWorkspace(p)) },
+		"remove": func(p string) error { return b.Remove(ctx, sandbox.InWorkspace(p)) },
 	}
 }
 
@@ -85,20 +85,20 @@ func insideLinks(t *testing.T, b *box) {
 	b.ok(t, "cd %s; ln -s sub/file link; ln -s ../%s/sub around; ln -s /etc out; ln -s loop loop", dir, name)
 	for _, p := range []string{"sub/file", "link", "around/file", "./sub/../sub//file"} {
 		var w strings.Builder
-		_, err := b.Read(within(t), sandbox.ReadParams{PathParams: inWorkspace(name + "/" + p)}, &w)
+		_, err := b.Read(within(t), sandbox.ReadParams{PathParams: sandbox.InWorkspace(name + "/" + p)}, &w)
 		must(t, err)
 		same(t, p, w.String(), "inside")
 	}
-	f, err := b.Stat(within(t), inWorkspace(name+"/out"))
+	f, err := b.Stat(within(t), sandbox.InWorkspace(name+"/out"))
 	must(t, err)
 	same(t, "a link that leads out", string(f.Link), "/etc")
-	files, err := b.List(within(t), inWorkspace(name))
+	files, err := b.List(within(t), sandbox.InWorkspace(name))
 	must(t, err)
 	same(t, "entries", len(files), 5)
-	if _, err := b.Read(within(t), sandbox.ReadParams{PathParams: inWorkspace(name + "/loop")}, io.Discard); err == nil {
+	if _, err := b.Read(within(t), sandbox.ReadParams{PathParams: sandbox.InWorkspace(name + "/loop")}, io.Discard); err == nil {
 		t.Error("a link to itself was read")
 	}
-	must(t, b.Remove(within(t), inWorkspace(name+"/out")))
+	must(t, b.Remove(within(t), sandbox.InWorkspace(name+"/out")))
 	b.ok(t, "ls -d /etc")
 	// Without Within, all of the sandbox can be seen.
 	if _, err := b.List(within(t), at("/etc")); err != nil {
@@ -117,7 +117,7 @@ func swapped(t *testing.T, b *box) {
 	seen := map[string]int{}
 	for range 200 {
 		var w strings.Builder
-		_, err := b.Read(within(t), sandbox.ReadParams{PathParams: inWorkspace(name + "/real/file")}, &w)
+		_, err := b.Read(within(t), sandbox.ReadParams{PathParams: sandbox.InWorkspace(name + "/real/file")}, &w)
 		switch {
 		case err == nil:
 			same(t, "content", w.String(), "inside")
@@ -129,7 +129,7 @@ func swapped(t *testing.T, b *box) {
 		default:
 			seen[err.Error()]++ // what changes while somebody looks may be found impossible
 		}
-		_, err = b.write(t, sandbox.WriteParams{PathParams: inWorkspace(name + "/real/written")}, "x")
+		_, err = b.write(t, sandbox.WriteParams{PathParams: sandbox.InWorkspace(name + "/real/written")}, "x")
 		if errors.Is(err, rpc.ErrUnread) || errors.Is(err, sandbox.ErrLost) {
 			t.Fatalf("a refused write does not say why: %v", err)
 		}

@@ -353,10 +353,6 @@ func (b *box) program(t *testing.T) string {
 
 func at(path string) sandbox.PathParams { return sandbox.PathParams{Path: []byte(path)} }
 
-func inWorkspace(path string) sandbox.PathParams {
-	return sandbox.PathParams{Path: []byte(path), Within: true}
-}
-
 // put writes a file.
 func (b *box) put(t *testing.T, path, content string) {
 	t.Helper()

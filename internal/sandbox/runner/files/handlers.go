@@ -132,15 +132,10 @@ func (s *Files) home() string { return path.Join(s.config.FS, s.config.Workspace
 
 // remove refuses the workspace, which lies in everything and would be emptied.
 func (s *Files) remove(_ context.Context, _ *rpc.Call, t Tree, p sandbox.PathParams) (any, error) {
-	if rel, err := t.resolve(p.Path, false); err == nil && t.name == "/" && within(s.config.Workspace, "/"+rel) {
+	if rel, err := t.resolve(p.Path, false); err == nil && t.name == "/" && sandbox.Within(s.config.Workspace, "/"+rel) {
 		return nil, invalid("remove", p.Path, "the workspace is in it")
 	}
 	return nil, t.Remove(p.Path)
-}
-
-// within is true if a path is dir or lies below it.
-func within(p, dir string) bool {
-	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
 func (s *Files) usage(ctx context.Context, _ *rpc.Call) (any, error) {

@@ -19,7 +19,7 @@ func TestHandlers(t *testing.T) {
 	furnish(p)
 	s, _ := p.connect()
 	ctx := t.Context()
-	in := func(path string) sandbox.PathParams { return sandbox.PathParams{Path: []byte(path), Within: true} }
+	in := func(path string) sandbox.PathParams { return sandbox.InWorkspace(path) }
 	anywhere := func(path string) sandbox.PathParams { return sandbox.PathParams{Path: []byte(path)} }
 
 	var b bytes.Buffer
@@ -87,7 +87,7 @@ func TestHalfAnUpload(t *testing.T) {
 		}
 		return copy(b, "half"), nil
 	})
-	if _, err := s.Write(ctx, sandbox.WriteParams{PathParams: sandbox.PathParams{Path: []byte("f"), Within: true}}, r); err == nil {
+	if _, err := s.Write(ctx, sandbox.WriteParams{PathParams: sandbox.InWorkspace("f")}, r); err == nil {
 		t.Error("half of it was taken for all")
 	}
 	p.disconnect()

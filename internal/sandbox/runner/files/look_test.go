@@ -28,7 +28,7 @@ func hello(context.Context, *rpc.Call) (any, error) { return sandbox.Info{Boot: 
 
 func read(root *os.Root, name string) (string, error) {
 	var b bytes.Buffer
-	_, err := Read(root, sandbox.ReadParams{PathParams: sandbox.PathParams{Path: []byte(name), Within: true}}, &b)
+	_, err := Read(root, sandbox.ReadParams{PathParams: sandbox.InWorkspace(name)}, &b)
 	return b.String(), err
 }
 

@@ -290,7 +290,7 @@ func (w *watcher) forget(id int32, at string) {
 // drop stops watching a folder that was moved away, and those below it.
 func (w *watcher) drop(top string) {
 	for at, id := range w.ids {
-		if within(at, top) {
+		if sandbox.Within(at, top) {
 			_, _ = unix.InotifyRmWatch(w.fd, uint32(id))
 			w.forget(id, at)
 		}

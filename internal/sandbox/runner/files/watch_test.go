@@ -84,7 +84,7 @@ func TestWatch(t *testing.T) {
 	w.until("moved", removed)
 
 	// Written by us: the file it was before it was finished is nobody's business.
-	if _, err := s.Write(t.Context(), sandbox.WriteParams{PathParams: sandbox.PathParams{Path: []byte("up"), Within: true}}, strings.NewReader("x")); err != nil {
+	if _, err := s.Write(t.Context(), sandbox.WriteParams{PathParams: sandbox.InWorkspace("up")}, strings.NewReader("x")); err != nil {
 		t.Fatal(err)
 	}
 	if before := w.until("up", created); strings.Contains(before, tmpPrefix) {
@@ -121,7 +121,7 @@ func TestWatchRefuses(t *testing.T) {
 	furnish(p)
 	s, f := p.connect()
 	for path, want := range map[string]error{"nothing": fs.ErrNotExist, "folder-out": rpc.ErrEscapes, "file": fs.ErrNotExist, "pipe": fs.ErrNotExist} {
-		if err := s.Watch(t.Context(), sandbox.PathParams{Path: []byte(path), Within: true}, nil); !errors.Is(err, want) {
+		if err := s.Watch(t.Context(), sandbox.InWorkspace(path), nil); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", path, err, want)
 		}
 	}

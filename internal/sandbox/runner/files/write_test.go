@@ -19,7 +19,7 @@ import (
 )
 
 func (p *place) write(name, text string, change func(*sandbox.WriteParams)) (sandbox.File, error) {
-	w := sandbox.WriteParams{PathParams: sandbox.PathParams{Path: []byte(name), Within: true}}
+	w := sandbox.WriteParams{PathParams: sandbox.InWorkspace(name)}
 	if change != nil {
 		change(&w)
 	}

@@ -136,12 +136,7 @@ func (s *Search) place(asked string) (*place, error) {
 }
 
 func (s *Search) isPrivate(real string) bool {
-	return slices.ContainsFunc(s.private, func(dir string) bool { return within(real, dir) })
-}
-
-// within is true if a path is dir or lies below it.
-func within(p, dir string) bool {
-	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
+	return slices.ContainsFunc(s.private, func(dir string) bool { return sandbox.Within(real, dir) })
 }
 
 // at is what the file rel below the place is called.

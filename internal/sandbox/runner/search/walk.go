@@ -70,10 +70,10 @@ func (w *walk) above(workspace string) {
 	if real, err := w.tree.Resolve([]byte(workspace)); err == nil {
 		workspace = path.Join("/", real)
 	}
-	if !within(w.real, workspace) || w.real == workspace {
+	if !sandbox.Within(w.real, workspace) || w.real == workspace {
 		return
 	}
-	for dir := path.Dir(w.real); within(dir, workspace); dir = path.Dir(dir) {
+	for dir := path.Dir(w.real); sandbox.Within(dir, workspace); dir = path.Dir(dir) {
 		if i, ok := w.readIgnore(dir); ok && !i.hides(w.real, true) {
 			w.ignored = append(w.ignored, i)
 		}
