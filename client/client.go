@@ -206,6 +206,24 @@ func (c *Client) request(ctx context.Context, method, path string, body io.Reade
 	return req, nil
 }
 
+// save streams the response of a GET request to w.
+func (c *Client) save(ctx context.Context, path string, w io.Writer) error {
+	req, err := c.request(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	res, err := c.HTTP.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return failure(res)
+	}
+	_, err = io.Copy(w, res.Body)
+	return err
+}
+
 // failure reads whichever of the server's error shapes came.
 func failure(res *http.Response) error {
 	e := &Error{Status: res.StatusCode, RequestID: res.Header.Get("X-Request-Id"), Message: http.StatusText(res.StatusCode)}

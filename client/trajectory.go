@@ -14,21 +14,8 @@ func (c *Client) Trajectory(ctx context.Context, id string) (api.Trajectory, err
 	return call[api.Trajectory](ctx, c, http.MethodGet, item(id)+"/trajectory", nil)
 }
 
-// SaveTrajectory writes the same to w as it comes. After an error, what was written
-// is not a whole trajectory.
+// SaveTrajectory streams the trajectory of a conversation to w. After an error, the
+// written part is incomplete.
 func (c *Client) SaveTrajectory(ctx context.Context, id string, w io.Writer) error {
-	req, err := c.request(ctx, http.MethodGet, item(id)+"/trajectory", nil)
-	if err != nil {
-		return err
-	}
-	res, err := c.HTTP.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return failure(res)
-	}
-	_, err = io.Copy(w, res.Body)
-	return err
+	return c.save(ctx, item(id)+"/trajectory", w)
 }

@@ -45,20 +45,7 @@ func (c *Client) SaveFile(ctx context.Context, id, file, content, etag string) (
 // Zip writes the workspace to w as a ZIP archive. After an error, what was
 // written is not a whole archive.
 func (c *Client) Zip(ctx context.Context, id string, w io.Writer) error {
-	req, err := c.request(ctx, http.MethodGet, item(id)+"/zip-directory", nil)
-	if err != nil {
-		return err
-	}
-	res, err := c.HTTP.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return failure(res)
-	}
-	_, err = io.Copy(w, res.Body)
-	return err
+	return c.save(ctx, item(id)+"/zip-directory", w)
 }
 
 // Changes lists the files that differ from where the work began.

@@ -13,9 +13,18 @@ import (
 	v0 "deckhand/internal/v0"
 )
 
-// row finds a conversation of the asker's; anybody else's is not there.
+// row finds a conversation of the caller. Conversations of other users are not found.
 func (d *Handlers) row(ctx context.Context, c *rest.Call, id string) (session.Row, error) {
 	return d.Service.Row(ctx, c.Who.User, session.ID(id))
+}
+
+// load returns the state of a conversation of the caller.
+func (d *Handlers) load(ctx context.Context, c *rest.Call, id string) (session.State, error) {
+	row, err := d.row(ctx, c, id)
+	if err != nil {
+		return session.State{}, err
+	}
+	return d.Sessions.Load(ctx, row.ID)
 }
 
 type listQuery struct {

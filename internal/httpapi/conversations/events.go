@@ -202,12 +202,20 @@ func (d *Handlers) follow(w http.ResponseWriter, r *http.Request, c *rest.Call, 
 		return f
 	case errors.Is(err, live.ErrAhead):
 		return badPosition(r, "greater_than_end", "The position is beyond the newest event of the conversation. Reconnect without a position.")
-	case errors.Is(err, live.ErrNotStarted) && errors.Is(context.Cause(ctx), access.ErrRevoked):
-		return rest.Unauthorized()
-	case errors.Is(err, live.ErrNotStarted):
-		return err
 	}
-	return nil // it began, so its end is between us and the reader
+	return streamError(ctx, err)
+}
+
+// streamError returns the error to respond with. A stream that has started has sent its
+// status already, so there is none.
+func streamError(ctx context.Context, err error) error {
+	switch {
+	case !errors.Is(err, live.ErrNotStarted):
+		return nil
+	case errors.Is(context.Cause(ctx), access.ErrRevoked):
+		return rest.Unauthorized()
+	}
+	return err
 }
 
 // whyClosed is what a WebSocket client is told.

@@ -1,14 +1,11 @@
 package conversations
 
 import (
-	"context"
-	"errors"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json"
 
-	"deckhand/internal/access"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/live"
 	"deckhand/internal/session"
@@ -22,13 +19,7 @@ func (d *Handlers) streamConversations(w http.ResponseWriter, r *http.Request, c
 	ctx, release := d.Life.Hold(r.Context(), c)
 	defer release()
 	err := live.ServeList(w, r.WithContext(ctx), d.lists, c.Who.User, live.Options{})
-	switch {
-	case errors.Is(err, live.ErrNotStarted) && errors.Is(context.Cause(ctx), access.ErrRevoked):
-		return rest.Unauthorized()
-	case errors.Is(err, live.ErrNotStarted):
-		return err
-	}
-	return nil // it began, so its end is between us and the reader
+	return streamError(ctx, err)
 }
 
 // encodeRow is a row as all lists show it.

@@ -12,11 +12,7 @@ const aboutOverrides = "Overrides replace the settings for this conversation. Th
 	"A conversation that was stopped by its budget continues when the new budget is higher. A model of another provider than the stored key's is a 400, and so is a budget for a model without a known price."
 
 func (d *Handlers) getOverrides(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Overrides, error) {
-	row, err := d.row(ctx, c, p.ID)
-	if err != nil {
-		return api.Overrides{}, err
-	}
-	st, err := d.Sessions.Load(ctx, row.ID)
+	st, err := d.load(ctx, c, p.ID)
 	return describeOverrides(st.Overrides), err
 }
 

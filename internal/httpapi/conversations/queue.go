@@ -17,11 +17,7 @@ const maxQueued = 100
 // getQueue reads the log only from where a message may wait.
 func (d *Handlers) getQueue(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.MessageQueue, error) {
 	out := api.MessageQueue{Messages: []api.QueuedMessage{}}
-	row, err := d.row(ctx, c, p.ID)
-	if err != nil {
-		return out, err
-	}
-	st, err := d.Sessions.Load(ctx, row.ID)
+	st, err := d.load(ctx, c, p.ID)
 	if err != nil {
 		return out, err
 	}
@@ -29,7 +25,7 @@ func (d *Handlers) getQueue(ctx context.Context, c *rest.Call, p rest.InConversa
 	if !st.Pending() && st.Spoke == 0 {
 		return out, nil
 	}
-	for e, err := range d.Log.Read(ctx, row.ID, q.after) {
+	for e, err := range d.Log.Read(ctx, st.ID, q.after) {
 		if err != nil {
 			return out, err
 		}
@@ -42,7 +38,7 @@ func (d *Handlers) getQueue(ctx context.Context, c *rest.Call, p rest.InConversa
 		if out.HasMore = len(out.Messages) == maxQueued; out.HasMore {
 			break
 		}
-		m, err := d.queued(ctx, row.Owner, e)
+		m, err := d.queued(ctx, st.Owner, e)
 		if err != nil {
 			return out, err
 		}

@@ -16,11 +16,7 @@ const aboutTrust = "A repository is trusted if you can push to it, or if you add
 	"the setup script runs without network access, and git hooks are not installed. Processes that already run in the sandbox are not affected by a change."
 
 func (d *Handlers) getTrust(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Trust, error) {
-	row, err := d.row(ctx, c, p.ID)
-	if err != nil {
-		return api.Trust{}, err
-	}
-	st, err := d.Sessions.Load(ctx, row.ID)
+	st, err := d.load(ctx, c, p.ID)
 	if err != nil {
 		return api.Trust{}, err
 	}
@@ -56,11 +52,7 @@ func (d *Handlers) setTrusted(ctx context.Context, c *rest.Call, _ rest.None, b 
 // setTrust marks the repository in the settings and in the conversation. If the
 // second fails, the first holds all the same from the next start on.
 func (d *Handlers) setTrust(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SetTrust) (api.Trust, error) {
-	row, err := d.row(ctx, c, p.ID)
-	if err != nil {
-		return api.Trust{}, err
-	}
-	st, err := d.Sessions.Load(ctx, row.ID)
+	st, err := d.load(ctx, c, p.ID)
 	if err != nil {
 		return api.Trust{}, err
 	}

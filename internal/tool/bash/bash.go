@@ -12,6 +12,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/tool"
+	"deckhand/internal/v0/form"
 )
 
 //go:embed bash.md
@@ -55,17 +56,6 @@ func (f *flag) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// details are kept with the result, under the names that clients know.
-type details struct {
-	ExitCode   *int   `json:"exit_code,omitempty"`
-	PID        *int   `json:"pid,omitempty"`
-	Username   string `json:"username,omitempty"`
-	Hostname   string `json:"hostname,omitempty"`
-	WorkingDir string `json:"working_dir,omitempty"`
-	Prefix     string `json:"prefix,omitempty"`
-	Suffix     string `json:"suffix,omitempty"`
-}
-
 // Run implements tool.Tool.
 func (Tool) Run(ctx context.Context, open tool.Box, call tool.Call) (tool.Result, error) {
 	var a args
@@ -96,7 +86,7 @@ func failed(format string, a ...any) tool.Result {
 
 // result puts the runner's answer into words.
 func result(r sandbox.Result, info sandbox.Info) tool.Result {
-	d := details{ExitCode: &r.Exit, PID: &r.PID, Username: info.User, Hostname: info.Host, WorkingDir: r.Dir}
+	d := form.RunDetails{ExitCode: &r.Exit, PID: &r.PID, Username: info.User, Hostname: info.Host, WorkingDir: r.Dir}
 	out := tool.Result{Text: r.Output}
 	if r.Previous {
 		d.Prefix = "[Below is the output of the previous command.]\n"

@@ -13,6 +13,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/tool"
+	"deckhand/internal/v0/form"
 )
 
 //go:embed edit.md
@@ -61,15 +62,6 @@ type args struct {
 	ViewRange  []int   `json:"view_range"`
 }
 
-// details are kept with the result, under the names that clients know.
-type details struct {
-	Path       string  `json:"path,omitempty"`
-	PrevExist  *bool   `json:"prev_exist,omitempty"`
-	OldContent *string `json:"old_content,omitempty"`
-	NewContent *string `json:"new_content,omitempty"`
-	Diff       *string `json:"diff,omitempty"`
-}
-
 // Run implements tool.Tool.
 func (Tool) Run(ctx context.Context, open tool.Box, call tool.Call) (tool.Result, error) {
 	return run(ctx, open, call, false)
@@ -112,11 +104,11 @@ func run(ctx context.Context, open tool.Box, call tool.Call, viewOnly bool) (too
 // result puts the editor's answer into the shape of the tool.
 func result(a args, r sandbox.EditResult) (tool.Result, error) {
 	out := tool.Result{Text: r.Text, Failed: r.Failed, Unknown: r.Lost}
-	d := details{Path: a.Path}
+	d := form.EditDetails{Path: a.Path}
 	if a.Command != "view" && !r.Failed {
 		d.PrevExist = &r.PrevExist
 		if !r.Large {
-			d.compare(r)
+			compare(&d, r)
 		}
 	}
 	var err error
@@ -126,7 +118,7 @@ func result(a args, r sandbox.EditResult) (tool.Result, error) {
 
 // compare adds the file before and after, and the difference, as far as they
 // are small enough to be kept.
-func (d *details) compare(r sandbox.EditResult) {
+func compare(d *form.EditDetails, r sandbox.EditResult) {
 	if len(r.Old) <= maxKept && len(r.New) <= maxKept {
 		d.NewContent = &r.New
 		if r.PrevExist {

@@ -12,6 +12,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/tool"
+	"deckhand/internal/v0/form"
 )
 
 // maxImage is how large an image may be that is shown to a model. Providers
@@ -50,7 +51,7 @@ func viewImage(ctx context.Context, box *sandbox.Sandbox, a args) (tool.Result, 
 		Text:   fmt.Sprintf("Here is the image %s (%s, %d bytes).", a.Path, kind, data.Len()),
 		Images: []string{"data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(data.Bytes())},
 	}
-	r.Details, err = json.Marshal(details{Path: a.Path})
+	r.Details, err = json.Marshal(form.EditDetails{Path: a.Path})
 	return r, true, err
 }
 
