@@ -126,7 +126,7 @@ func (f *talkFlags) settings(ctx context.Context, cat *catalogue.Catalogue, reda
 	}
 	redactor.Add(chosen.SecretValues()...)
 	if f.Folder != "" { // no image knows it
-		chosen.SandboxBaseContainerImage, chosen.SandboxRuntimeContainerImage = nil, nil
+		chosen.ClearImage()
 	}
 	models := profile.Models{Connector: connect.Connector{Catalogue: cat}, Silent: f.Silent}
 	before, now := models.Config(stored), models.Config(chosen)

@@ -89,7 +89,7 @@ func (s *Service) CheckModel(stored *settings.Settings, u Use) *Refusal {
 
 // checkSettings says what in the settings keeps a conversation from starting.
 func (s *Service) checkSettings(stored *settings.Settings, images bool) *Refusal {
-	if !s.SandboxImages && (value(stored.SandboxBaseContainerImage) != "" || value(stored.SandboxRuntimeContainerImage) != "") {
+	if image, _ := stored.Image(); image != "" && !s.SandboxImages {
 		return refuse(Unmet, api.CodeSandboxImage,
 			"The settings have a sandbox image, but this server's sandbox driver cannot run images. Clear sandbox_base_container_image and sandbox_runtime_container_image, or ask the operator for another driver.")
 	}

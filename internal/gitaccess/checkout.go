@@ -38,7 +38,7 @@ func NewCheckout(c CheckoutConfig) *checkout.Checkout {
 				return checkout.Source{}, err
 			}
 			src := checkout.Source{URL: st.Created.Address, Folder: checkout.Folder(st.Created.Repository), Coauthored: Coauthor(st.Owner, s) != "",
-				Confirm: s.ConfirmationMode != nil && *s.ConfirmationMode}
+				Confirm: s.Confirms()}
 			if c.Folder != "" {
 				src.Folder = "."
 			}

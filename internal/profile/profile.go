@@ -104,7 +104,7 @@ func (b *Builder) Profile(ctx context.Context, st session.State) (agent.Profile,
 	}
 	c := b.Models.Config(s)
 	p := agent.Profile{Agent: agentOf(st, s), ModelName: c.Model, Info: b.Connector.Catalogue.Info(c.Model), MaxAsks: 500,
-		Confirm: s.ConfirmationMode != nil && *s.ConfirmationMode, Condense: s.EnableDefaultCondenser, Warm: b.Slow, Masker: masker}
+		Confirm: s.Confirms(), Condense: s.EnableDefaultCondenser, Warm: b.Slow, Masker: masker}
 	if s.CondenserMaxSize != nil && s.EnableDefaultCondenser {
 		p.MaxMessages = *s.CondenserMaxSize
 	}

@@ -52,11 +52,8 @@ func Sandboxes(c SandboxConfig) func(ctx context.Context, st session.State) (san
 		if err != nil {
 			return spec, err
 		}
-		if s.SandboxBaseContainerImage != nil {
-			spec.Image = *s.SandboxBaseContainerImage
-		}
-		if s.SandboxRuntimeContainerImage != nil && *s.SandboxRuntimeContainerImage != "" {
-			spec.Image, spec.Prepared = *s.SandboxRuntimeContainerImage, true
+		if name, prepared := s.Image(); name != "" {
+			spec.Image, spec.Prepared = name, prepared
 		}
 		if n := s.RemoteRuntimeResourceFactor; n != nil {
 			spec.Limits.CPUs *= float64(*n)

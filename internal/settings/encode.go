@@ -12,36 +12,16 @@ import (
 // stored is how settings are kept: JSON with every secret sealed on its own.
 // mcp_config is sealed whole, because addresses and arguments can hold keys too.
 type stored struct {
-	Format                              int                    `json:"format"`
-	Language                            *string                `json:"language,omitempty"`
-	Agent                               *string                `json:"agent,omitempty"`
-	MaxIterations                       *int                   `json:"max_iterations,omitempty"`
-	CondenserMaxSize                    *int                   `json:"condenser_max_size,omitempty"`
-	SecurityAnalyzer                    *string                `json:"security_analyzer,omitempty"`
-	ConfirmationMode                    *bool                  `json:"confirmation_mode,omitempty"`
-	LLMModel                            *string                `json:"llm_model,omitempty"`
-	LLMAPIKey                           []byte                 `json:"llm_api_key,omitempty"`
-	LLMBaseURL                          *string                `json:"llm_base_url,omitempty"`
-	RemoteRuntimeResourceFactor         *int                   `json:"remote_runtime_resource_factor,omitempty"`
-	ProviderTokens                      map[string]storedToken `json:"provider_tokens,omitempty"`
-	CustomSecrets                       map[string]storedValue `json:"custom_secrets,omitempty"`
-	EnableDefaultCondenser              bool                   `json:"enable_default_condenser"`
-	EnableSoundNotifications            bool                   `json:"enable_sound_notifications"`
-	EnableProactiveConversationStarters bool                   `json:"enable_proactive_conversation_starters"`
-	EnableSolvabilityAnalysis           bool                   `json:"enable_solvability_analysis"`
-	UserConsentsToAnalytics             *bool                  `json:"user_consents_to_analytics,omitempty"`
-	SandboxBaseContainerImage           *string                `json:"sandbox_base_container_image,omitempty"`
-	SandboxRuntimeContainerImage        *string                `json:"sandbox_runtime_container_image,omitempty"`
-	MCP                                 []byte                 `json:"mcp_config,omitempty"`
-	SearchAPIKey                        []byte                 `json:"search_api_key,omitempty"`
-	SandboxAPIKey                       []byte                 `json:"sandbox_api_key,omitempty"`
-	MaxBudgetPerTask                    *float64               `json:"max_budget_per_task,omitempty"`
-	Email                               *string                `json:"email,omitempty"`
-	EmailVerified                       *bool                  `json:"email_verified,omitempty"`
-	GitUserName                         *string                `json:"git_user_name,omitempty"`
-	GitUserEmail                        *string                `json:"git_user_email,omitempty"`
-	VerifiedEmail                       string                 `json:"verified_email,omitempty"`
-	TrustedRepositories                 []string               `json:"trusted_repositories,omitempty"`
+	Format int `json:"format"`
+	Plain
+	LLMAPIKey           []byte                 `json:"llm_api_key,omitempty"`
+	SearchAPIKey        []byte                 `json:"search_api_key,omitempty"`
+	SandboxAPIKey       []byte                 `json:"sandbox_api_key,omitempty"`
+	ProviderTokens      map[string]storedToken `json:"provider_tokens,omitempty"`
+	CustomSecrets       map[string]storedValue `json:"custom_secrets,omitempty"`
+	MCP                 []byte                 `json:"mcp_config,omitempty"`
+	VerifiedEmail       string                 `json:"verified_email,omitempty"`
+	TrustedRepositories []string               `json:"trusted_repositories,omitempty"`
 }
 
 type storedToken struct {
@@ -102,22 +82,8 @@ func Encode(ctx context.Context, keys *secret.Keyring, user string, s Settings) 
 		return sealed
 	}
 	out := stored{
-		Format: storedFormat, Language: s.Language, Agent: s.Agent, MaxIterations: s.MaxIterations, CondenserMaxSize: s.CondenserMaxSize,
-		SecurityAnalyzer: s.SecurityAnalyzer, ConfirmationMode: s.ConfirmationMode, LLMModel: s.LLMModel,
-		LLMAPIKey: seal(llmKeyField(s.LLMBaseURL), s.LLMAPIKey), LLMBaseURL: s.LLMBaseURL,
-		RemoteRuntimeResourceFactor:         s.RemoteRuntimeResourceFactor,
-		EnableDefaultCondenser:              s.EnableDefaultCondenser,
-		EnableSoundNotifications:            s.EnableSoundNotifications,
-		EnableProactiveConversationStarters: s.EnableProactiveConversationStarters,
-		EnableSolvabilityAnalysis:           s.EnableSolvabilityAnalysis,
-		UserConsentsToAnalytics:             s.UserConsentsToAnalytics,
-		SandboxBaseContainerImage:           s.SandboxBaseContainerImage,
-		SandboxRuntimeContainerImage:        s.SandboxRuntimeContainerImage,
-		SearchAPIKey:                        seal("search_api_key", s.SearchAPIKey),
-		SandboxAPIKey:                       seal("sandbox_api_key", s.SandboxAPIKey),
-		MaxBudgetPerTask:                    s.MaxBudgetPerTask,
-		Email:                               s.Email, EmailVerified: s.EmailVerified, VerifiedEmail: s.VerifiedEmail,
-		GitUserName: s.GitUserName, GitUserEmail: s.GitUserEmail, TrustedRepositories: s.TrustedRepositories,
+		Format: storedFormat, Plain: s.Plain, VerifiedEmail: s.VerifiedEmail, TrustedRepositories: s.TrustedRepositories,
+		LLMAPIKey: seal(llmKeyField(s.LLMBaseURL), s.LLMAPIKey), SearchAPIKey: seal("search_api_key", s.SearchAPIKey), SandboxAPIKey: seal("sandbox_api_key", s.SandboxAPIKey),
 		ProviderTokens: make(map[string]storedToken), CustomSecrets: make(map[string]storedValue),
 	}
 	for name, t := range s.ProviderTokens {
@@ -165,22 +131,8 @@ func Decode(ctx context.Context, keys *secret.Keyring, user string, body []byte)
 		return secret.New(string(plain))
 	}
 	s := Settings{
-		Language: in.Language, Agent: in.Agent, MaxIterations: in.MaxIterations, CondenserMaxSize: in.CondenserMaxSize,
-		SecurityAnalyzer: in.SecurityAnalyzer, ConfirmationMode: in.ConfirmationMode, LLMModel: in.LLMModel,
-		LLMAPIKey: open(llmKeyField(in.LLMBaseURL), in.LLMAPIKey), LLMBaseURL: in.LLMBaseURL,
-		RemoteRuntimeResourceFactor:         in.RemoteRuntimeResourceFactor,
-		EnableDefaultCondenser:              in.EnableDefaultCondenser,
-		EnableSoundNotifications:            in.EnableSoundNotifications,
-		EnableProactiveConversationStarters: in.EnableProactiveConversationStarters,
-		EnableSolvabilityAnalysis:           in.EnableSolvabilityAnalysis,
-		UserConsentsToAnalytics:             in.UserConsentsToAnalytics,
-		SandboxBaseContainerImage:           in.SandboxBaseContainerImage,
-		SandboxRuntimeContainerImage:        in.SandboxRuntimeContainerImage,
-		SearchAPIKey:                        open("search_api_key", in.SearchAPIKey),
-		SandboxAPIKey:                       open("sandbox_api_key", in.SandboxAPIKey),
-		MaxBudgetPerTask:                    in.MaxBudgetPerTask,
-		Email:                               in.Email, EmailVerified: in.EmailVerified, VerifiedEmail: in.VerifiedEmail,
-		GitUserName: in.GitUserName, GitUserEmail: in.GitUserEmail, TrustedRepositories: in.TrustedRepositories,
+		Plain: in.Plain, VerifiedEmail: in.VerifiedEmail, TrustedRepositories: in.TrustedRepositories,
+		LLMAPIKey: open(llmKeyField(in.LLMBaseURL), in.LLMAPIKey), SearchAPIKey: open("search_api_key", in.SearchAPIKey), SandboxAPIKey: open("sandbox_api_key", in.SandboxAPIKey),
 	}
 	if len(in.ProviderTokens) > 0 {
 		s.ProviderTokens = make(map[string]ProviderToken, len(in.ProviderTokens))

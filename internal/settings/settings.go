@@ -18,33 +18,13 @@ var (
 
 // Settings is what one user has stored. A nil pointer is null on the wire.
 type Settings struct {
-	Language                            *string
-	Agent                               *string
-	MaxIterations                       *int
-	CondenserMaxSize                    *int
-	SecurityAnalyzer                    *string
-	ConfirmationMode                    *bool
-	LLMModel                            *string
-	LLMAPIKey                           secret.Secret
-	LLMBaseURL                          *string
-	RemoteRuntimeResourceFactor         *int
-	ProviderTokens                      map[string]ProviderToken
-	CustomSecrets                       map[string]CustomSecret
-	EnableDefaultCondenser              bool
-	EnableSoundNotifications            bool
-	EnableProactiveConversationStarters bool
-	EnableSolvabilityAnalysis           bool
-	UserConsentsToAnalytics             *bool
-	SandboxBaseContainerImage           *string
-	SandboxRuntimeContainerImage        *string
-	MCP                                 *MCP
-	SearchAPIKey                        secret.Secret
-	SandboxAPIKey                       secret.Secret
-	MaxBudgetPerTask                    *float64
-	Email                               *string
-	EmailVerified                       *bool
-	GitUserName                         *string
-	GitUserEmail                        *string
+	Plain
+	LLMAPIKey      secret.Secret
+	SearchAPIKey   secret.Secret
+	SandboxAPIKey  secret.Secret
+	ProviderTokens map[string]ProviderToken
+	CustomSecrets  map[string]CustomSecret
+	MCP            *MCP
 	// VerifiedEmail is the address that an administrator confirmed to be the user's.
 	VerifiedEmail string
 	// TrustedRepositories are those that the user trusts, as RepositoryName spells them.
@@ -90,25 +70,9 @@ type StdioServer struct {
 	Env     map[string]secret.Secret
 }
 
-// Defaults are the settings of a user who chose nothing.
-func Defaults() Settings {
-	return Settings{EnableDefaultCondenser: true, EnableProactiveConversationStarters: true, EnableSolvabilityAnalysis: true}
-}
-
 // Clone returns a copy that shares nothing that can be changed.
 func (s Settings) Clone() Settings {
-	for _, p := range []**string{
-		&s.Language, &s.Agent, &s.SecurityAnalyzer, &s.LLMModel, &s.LLMBaseURL, &s.SandboxBaseContainerImage,
-		&s.SandboxRuntimeContainerImage, &s.Email, &s.GitUserName, &s.GitUserEmail,
-	} {
-		*p = copyOf(*p)
-	}
-	for _, p := range []**bool{&s.ConfirmationMode, &s.UserConsentsToAnalytics, &s.EmailVerified} {
-		*p = copyOf(*p)
-	}
-	s.CondenserMaxSize = copyOf(s.CondenserMaxSize)
-	s.MaxIterations, s.RemoteRuntimeResourceFactor = copyOf(s.MaxIterations), copyOf(s.RemoteRuntimeResourceFactor)
-	s.MaxBudgetPerTask = copyOf(s.MaxBudgetPerTask)
+	s.Plain = s.Plain.clone()
 	s.ProviderTokens, s.CustomSecrets = maps.Clone(s.ProviderTokens), maps.Clone(s.CustomSecrets)
 	s.TrustedRepositories = slices.Clone(s.TrustedRepositories)
 	if s.MCP != nil {
@@ -184,24 +148,11 @@ func (m MCP) SecretValues() []string {
 func View(s Settings) api.Settings {
 	s = s.Clone()
 	out := api.Settings{
-		Language: s.Language, Agent: s.Agent, MaxIterations: s.MaxIterations, SecurityAnalyzer: s.SecurityAnalyzer,
-		ConfirmationMode: s.ConfirmationMode, LLMModel: s.LLMModel, LLMBaseURL: s.LLMBaseURL,
-		RemoteRuntimeResourceFactor:         s.RemoteRuntimeResourceFactor,
-		SecretsStore:                        api.SecretNames{ProviderTokens: map[string]string{}, CustomSecrets: map[string]string{}},
-		EnableDefaultCondenser:              s.EnableDefaultCondenser,
-		CondenserMaxSize:                    s.CondenserMaxSize,
-		EnableSoundNotifications:            s.EnableSoundNotifications,
-		EnableProactiveConversationStarters: s.EnableProactiveConversationStarters,
-		EnableSolvabilityAnalysis:           s.EnableSolvabilityAnalysis,
-		UserConsentsToAnalytics:             s.UserConsentsToAnalytics,
-		SandboxBaseContainerImage:           s.SandboxBaseContainerImage,
-		SandboxRuntimeContainerImage:        s.SandboxRuntimeContainerImage,
-		MaxBudgetPerTask:                    s.MaxBudgetPerTask,
-		Email:                               s.Email, EmailVerified: s.EmailVerified,
-		GitUserName: s.GitUserName, GitUserEmail: s.GitUserEmail,
+		SecretsStore: api.SecretNames{ProviderTokens: map[string]string{}, CustomSecrets: map[string]string{}},
 		LLMAPIKeySet: !s.LLMAPIKey.IsZero(), SearchAPIKeySet: !s.SearchAPIKey.IsZero(), SandboxAPIKeySet: !s.SandboxAPIKey.IsZero(),
 		ProviderTokensSet: map[string]*string{},
 	}
+	s.show(&out)
 	for name, t := range s.ProviderTokens {
 		if t.Token.IsZero() {
 			continue

@@ -75,9 +75,7 @@ type Handlers struct {
 func (*Handlers) Amend(r huma.Registry) {
 	if s := r.Map()["SettingsInput"]; s != nil {
 		s.AdditionalProperties = true // unknown fields are reported in the answer, not refused
-		fresh := settings.Defaults()
-		for name, v := range map[string]bool{"enable_default_condenser": fresh.EnableDefaultCondenser, "enable_sound_notifications": fresh.EnableSoundNotifications,
-			"enable_proactive_conversation_starters": fresh.EnableProactiveConversationStarters, "enable_solvability_analysis": fresh.EnableSolvabilityAnalysis} {
+		for name, v := range settings.Defaults().Values() {
 			s.Properties[name].Default = v
 		}
 	}
