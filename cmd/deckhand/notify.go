@@ -5,13 +5,15 @@ import (
 	"net/http"
 
 	"deckhand/internal/notify"
+	"deckhand/internal/queue"
 )
 
 // wireWebhooks makes what users manage their webhooks with, and what sends to
 // them. client decides which addresses may be dialled.
-func (s *server) wireWebhooks(client *http.Client) *notify.Hooks {
+func (s *server) wireWebhooks(client *http.Client, member queue.Member) *notify.Hooks {
 	store := s.data.db.Webhooks()
 	s.webhooks = notify.NewDispatcher(store, s.keyring, client, s.logger)
+	s.webhooks.Member = member
 	stats := s.webhooks.Stats
 	s.metrics.Counter("deckhand_webhook_delivered_total", "Successful webhook attempts.", func() float64 { return float64(stats().Delivered) })
 	s.metrics.Counter("deckhand_webhook_failed_total", "Failed webhook attempts.", func() float64 { return float64(stats().Failed) })
@@ -20,10 +22,11 @@ func (s *server) wireWebhooks(client *http.Client) *notify.Hooks {
 	return &notify.Hooks{Store: store, Deliveries: store, Seal: s.keyring, Redact: s.redactor.Add}
 }
 
-// sendWebhooks sends until ctx ends. What cannot be recorded as sent is not sent.
-func (s *server) sendWebhooks(ctx context.Context) error {
+// runQueue runs the worker of a queue until ctx ends. With a read-only store results cannot
+// be recorded, so nothing is done.
+func (s *server) runQueue(ctx context.Context, run func(context.Context) error) error {
 	if s.data.db.ReadOnly() {
 		return nil
 	}
-	return s.webhooks.Run(ctx)
+	return run(ctx)
 }

@@ -7,26 +7,18 @@ import (
 	"deckhand/internal/gitaccess"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/httpapi"
+	"deckhand/internal/queue"
 	"deckhand/internal/trigger"
 )
 
 // wireTriggers lets git providers start conversations.
-func (s *server) wireTriggers(c *httpapi.Config) {
+func (s *server) wireTriggers(c *httpapi.Config, member queue.Member) {
 	store := s.data.db.Triggers()
-	s.triggers = trigger.NewWorker(trigger.Config{Inbox: store, Sessions: s.sessions, Log: s.data.db, Index: s.data.db, Forge: s.storedForge, Logger: s.logger,
-		Start: trigger.Begin(s.conversations), Say: s.conversations.Say,
-		Page: s.forges.Page})
+	s.triggers = trigger.NewWorker(trigger.Config{Member: member, Inbox: store, Sessions: s.sessions, Log: s.data.db, Index: s.data.db, Forge: s.storedForge, Logger: s.logger,
+		Start: trigger.Begin(s.conversations), Say: s.conversations.Say, Page: s.forges.Page})
 	s.sessions.Observe(s.triggers)
 	c.Hooks.Arrivals = trigger.NewReceiver(store, s.keyring, s.triggers.Wake, s.logger)
 	c.Hooks.Integrations = &trigger.Integrations{Store: store, Seal: s.keyring, Redact: s.redactor.Add, Whoami: s.whoami, Base: func() string { return s.public }}
-}
-
-// answerTriggers works until ctx ends. What cannot be recorded is not done.
-func (s *server) answerTriggers(ctx context.Context) error {
-	if s.data.db.ReadOnly() {
-		return nil
-	}
-	return s.triggers.Run(ctx)
 }
 
 // storedForge opens a provider with the token that a user stored for it.

@@ -30,6 +30,7 @@ import (
 	"deckhand/internal/notify"
 	"deckhand/internal/outbound"
 	"deckhand/internal/profile"
+	"deckhand/internal/queue"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/sandbox/egress"
@@ -127,6 +128,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	sessions.Observe(hub)
 	sessions.Observe(s.loop)
 	sessions.Observe(s.keeper)
+	member := queue.Member{Name: s.loop.Member, Live: members.Live}
 	announcer := cluster.Announcer{Wakes: members, Member: s.loop.Member}
 	sessions.Observe(announcer)
 	sessions.Watch(announcer)
@@ -142,7 +144,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 		Conversations: conversations.Config{Service: s.conversations, Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Hub: hub, Mask: s.masks.Event,
 			RepositoryName: gitaccess.RepositoryName, Microagents: s.profiles.MicroagentList, MCPStates: s.profiles.ServerStates},
 		Account: account.Config{Models: s.profiles.Connector.Catalogue.Names, TestModel: s.profiles.Test, TestMCP: s.profiles.TestServers, Usage: account.Usage{Ledger: d.db, Limit: limit}, Redact: redactor.Add},
-		Hooks:   hooks.Config{Webhooks: s.wireWebhooks(client)}, Legacy: legacy.Config{Feedback: d.db.Feedback(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow},
+		Hooks:   hooks.Config{Webhooks: s.wireWebhooks(client, member)}, Legacy: legacy.Config{Feedback: d.db.Feedback(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow},
 		Access: rest.Admission{Gate: d.gate, Unlimited: c.RateLimit == 0, Hosts: c.Hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL},
 		Page:   page.Config{Built: web.Files(), SignOn: signOn}, Retries: &rest.Retries{Store: d.db, Seal: keyring}, Bodies: c.bodies(), Logger: logger,
 		Telemetry: httpapi.Telemetry{Observe: func(f httpapi.Finished) { s.metrics.Request(f.Route, f.Method, f.Status, f.Took, f.Stream) }},
@@ -156,7 +158,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	if s.tracer != nil {
 		config.Telemetry.Trace, config.Telemetry.NameTrace = s.tracer.Span, telemetry.Name
 	}
-	s.wireTriggers(&config)
+	s.wireTriggers(&config, member)
 	if config.Forwarding, err = c.forwarding(ctx, d, keyring); err != nil {
 		return nil, err
 	}

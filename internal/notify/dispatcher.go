@@ -25,6 +25,8 @@ type Dispatcher struct {
 	seal   Sealer
 	client *http.Client
 	logger *slog.Logger
+	// Member is the process that sends.
+	Member queue.Member
 
 	delivered, failed, givenUp, disabled atomic.Int64
 }
@@ -55,7 +57,7 @@ func (d *Dispatcher) Stats() Stats {
 // made again by the next Run.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	defer d.client.CloseIdleConnections()
-	r := queue.Runner{Store: d.outbox, Logger: d.logger, AtOnce: atOnce, PerUser: atOncePerUser, Work: d.attempt, Added: d.outbox.Added(), Sweep: d.trim}
+	r := queue.Runner{Member: d.Member, Store: d.outbox, Logger: d.logger, AtOnce: atOnce, PerUser: atOncePerUser, Work: d.attempt, Added: d.outbox.Added(), Sweep: d.trim}
 	return r.Run(ctx)
 }
 

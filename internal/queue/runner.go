@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -34,8 +35,8 @@ type Runner struct {
 	Added <-chan struct{}
 	// Sweep is called at the start and every hour; nil for nothing.
 	Sweep func(ctx context.Context)
-	// Alive says which other holders still work; nil if this one is alone.
-	Alive func(ctx context.Context) ([]string, error)
+	// Member is the process that the Runner belongs to. It must be live before Run.
+	Member Member
 
 	holder string
 	busy   map[string]Lane
@@ -43,9 +44,18 @@ type Runner struct {
 	ended  chan string
 }
 
+// Member is one of the processes that work on a queue. The zero value is the only one.
+type Member struct {
+	// Name is the holder of its claims; "" for a random name.
+	Name string
+	// Live lists the names of the live processes; nil for none but this one. Claims of all
+	// others are released when Run starts.
+	Live func(ctx context.Context) ([]string, error)
+}
+
 // Run works until ctx ends, and waits for what is under way then.
 func (r *Runner) Run(ctx context.Context) error {
-	r.holder, r.busy, r.users, r.ended = rand.Text(), map[string]Lane{}, map[string]int{}, make(chan string, r.AtOnce)
+	r.holder, r.busy, r.users, r.ended = cmp.Or(r.Member.Name, rand.Text()), map[string]Lane{}, map[string]int{}, make(chan string, r.AtOnce)
 	for !r.free(ctx) {
 		if !Pause(ctx) {
 			return nil
@@ -79,16 +89,16 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 }
 
-// free lets go of what processes have claimed that died.
+// free releases the claims of processes that died.
 func (r *Runner) free(ctx context.Context) bool {
 	var alive []string
 	var err error
-	if r.Alive != nil {
-		alive, err = r.Alive(ctx)
+	if r.Member.Live != nil {
+		alive, err = r.Member.Live(ctx)
 	}
 	if err == nil {
 		err = r.Store.Update(ctx, func(tx Tx) error {
-			return Free(tx, func(holder string) bool { return slices.Contains(alive, holder) })
+			return Free(tx, func(holder string) bool { return holder != r.holder && slices.Contains(alive, holder) })
 		})
 	}
 	r.complain(ctx, "cannot release claims of an earlier process", err)

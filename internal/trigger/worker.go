@@ -22,7 +22,9 @@ const (
 
 // Config is what the Worker needs.
 type Config struct {
-	Inbox    Inbox
+	Inbox Inbox
+	// Member is the process that the Worker belongs to.
+	Member   queue.Member
 	Sessions *session.Sessions
 	Log      session.Log
 	Index    session.Index
@@ -103,7 +105,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			return nil
 		}
 	}
-	r := queue.Runner{Store: w.Inbox, Logger: w.Logger, AtOnce: atOnce, Work: w.work, More: w.ready, Added: w.poked}
+	r := queue.Runner{Member: w.Member, Store: w.Inbox, Logger: w.Logger, AtOnce: atOnce, Work: w.work, More: w.ready, Added: w.poked}
 	return r.Run(ctx)
 }
 

@@ -52,6 +52,7 @@ func Run(t *testing.T, open func(t *testing.T) Rig) {
 		"reopen":                (*suite).reopen,
 		"all is done, in order": (*suite).allDone,
 		"a dead holder's work":  (*suite).deadHolder,
+		"a live holder's work":  (*suite).liveHolder,
 		"fair to users":         (*suite).fair,
 		"tried again":           (*suite).again,
 		"not done when stopped": (*suite).stopped,

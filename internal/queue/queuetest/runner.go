@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"deckhand/internal/cluster"
 	"deckhand/internal/queue"
 )
 
@@ -147,6 +148,35 @@ func (s *suite) fair() {
 		s.equal(len(held), 0) // what was broken off can be claimed again
 		return err
 	})
+}
+
+// liveHolder: the claims of live members are kept when a Runner starts; those of others are not.
+func (s *suite) liveHolder() {
+	s.push(item("a", "1"), "maria")
+	s.push(item("b", "2"), "otto")
+	later := time.Now().Add(time.Hour)
+	s.take("other", time.Now(), later, "lane of a")
+	s.take("dead", time.Now(), later, "lane of b")
+	members := cluster.NewMemory(0, nil)
+	for _, name := range []string{"mine", "other"} {
+		if err := members.Hold(context.Background(), name); err != nil {
+			s.Fatal(err)
+		}
+	}
+	done := make(chan string, 2)
+	work := func(_ context.Context, l queue.Lane) bool {
+		done <- s.lane(l.Name).Holder + ": " + s.settle(l, 0).ID
+		return true
+	}
+	stop := s.run(queue.Runner{AtOnce: 2, Work: work, Member: queue.Member{Name: "mine", Live: members.Live}})
+	s.equal(<-done, "mine: 2")
+	stop()
+	s.equal(s.lane("lane of a").Holder, "other")
+	if err := members.Release(context.Background(), "other"); err != nil {
+		s.Fatal(err)
+	}
+	s.run(queue.Runner{AtOnce: 2, Work: work, Member: queue.Member{Name: "mine", Live: members.Live}})
+	s.equal(<-done, "mine: 1")
 }
 
 // again: what is to be tried later is, and the work has an end.
