@@ -20,22 +20,22 @@ import (
 type Client struct {
 	base string
 	key  string
-	// HTTP is the client used; it must not have a Timeout, since streams last.
+	// HTTP is the HTTP client. It must not have a Timeout, because streams stay open.
 	HTTP *http.Client
 }
 
-// New makes a client for the server at base, e.g. http://127.0.0.1:3000.
+// New returns a client for the server at base, such as http://127.0.0.1:3000.
 func New(base, key string) *Client {
 	return &Client{base: strings.TrimRight(base, "/"), key: key, HTTP: &http.Client{}}
 }
 
-// Error is an answer other than success.
+// Error is a response with an error status.
 type Error struct {
 	Status int
-	// Code is the machine's word (msg_id), empty where the server gave none.
+	// Code is the machine-readable code (msg_id), or "" if the server sent none.
 	Code    string
 	Message string
-	// Fields says what is wrong with which field, for a 422.
+	// Fields describes the invalid fields of a 422 response.
 	Fields    []api.FieldError
 	RequestID string
 }
@@ -55,17 +55,18 @@ func (c *Client) Settings(ctx context.Context) (api.Settings, error) {
 	return call[api.Settings](ctx, c, http.MethodGet, "/api/settings", nil)
 }
 
-// StoreSettings changes the settings; fields left out stay as they are.
+// StoreSettings changes the settings. Omitted fields keep their values.
 func (c *Client) StoreSettings(ctx context.Context, in api.SettingsInput) (api.SettingsStored, error) {
 	return call[api.SettingsStored](ctx, c, http.MethodPost, "/api/settings", in)
 }
 
-// Create makes a conversation.
+// Create creates a conversation.
 func (c *Client) Create(ctx context.Context, in api.CreateConversation) (api.ConversationResponse, error) {
 	return call[api.ConversationResponse](ctx, c, http.MethodPost, "/api/conversations", in)
 }
 
-// Say sends a message. retryKey may be empty; with one, sending again says nothing twice.
+// Say sends a message. With a retryKey, which is optional, sending it again has no
+// effect.
 func (c *Client) Say(ctx context.Context, id, text, retryKey string) error {
 	_, err := send[api.Accepted](ctx, c, http.MethodPost, item(id)+"/message", api.PostMessage{Message: text}, retryKey)
 	return err
@@ -76,7 +77,8 @@ func (c *Client) Conversation(ctx context.Context, id string) (api.Conversation,
 	return call[api.Conversation](ctx, c, http.MethodGet, item(id), nil)
 }
 
-// Conversations returns a page of the list; query may hold limit, page_id and the filters.
+// Conversations returns a page of the list. The query may contain limit, page_id and the
+// filters.
 func (c *Client) Conversations(ctx context.Context, query url.Values) (api.ConversationPage, error) {
 	return call[api.ConversationPage](ctx, c, http.MethodGet, "/api/conversations?"+query.Encode(), nil)
 }
@@ -87,7 +89,8 @@ type EventPage struct {
 	HasMore bool        `json:"has_more"`
 }
 
-// Events returns a page of stored events; query may hold start_id, end_id, reverse and limit.
+// Events returns a page of stored events. The query may contain start_id, end_id, reverse and
+// limit.
 func (c *Client) Events(ctx context.Context, id string, query url.Values) (EventPage, error) {
 	all := maps.Clone(query)
 	if all == nil {
@@ -102,48 +105,48 @@ func (c *Client) LegacyEvents(ctx context.Context, id string, query url.Values) 
 	return call[api.EventPage](ctx, c, http.MethodGet, item(id)+"/events?"+query.Encode(), nil)
 }
 
-// Rename gives a conversation a title.
+// Rename sets the title of a conversation.
 func (c *Client) Rename(ctx context.Context, id, title string) error {
 	_, err := call[bool](ctx, c, http.MethodPatch, item(id), api.PatchConversation{Title: title})
 	return err
 }
 
-// Start starts a stopped conversation again.
+// Start starts a stopped conversation.
 func (c *Client) Start(ctx context.Context, id string) (api.ConversationResponse, error) {
 	return call[api.ConversationResponse](ctx, c, http.MethodPost, item(id)+"/start", struct{}{})
 }
 
-// Stop stops a conversation; what is under way is aborted.
+// Stop stops a conversation and aborts its current step.
 func (c *Client) Stop(ctx context.Context, id string) (api.ConversationResponse, error) {
 	return call[api.ConversationResponse](ctx, c, http.MethodPost, item(id)+"/stop", nil)
 }
 
-// Delete deletes a conversation for ever.
+// Delete permanently deletes a conversation.
 func (c *Client) Delete(ctx context.Context, id string) error {
 	_, err := call[bool](ctx, c, http.MethodDelete, item(id), nil)
 	return err
 }
 
-// SetState asks for a change of the agent's state: running, paused, stopped, user_confirmed or user_rejected.
+// SetState changes the state of the agent: running, paused, stopped, user_confirmed or user_rejected.
 func (c *Client) SetState(ctx context.Context, id, state string) error {
 	body := map[string]any{"action": "change_agent_state", "args": map[string]any{"agent_state": state}}
 	_, err := call[api.Accepted](ctx, c, http.MethodPost, item(id)+"/events", body)
 	return err
 }
 
-// Interrupt pauses the agent at once; SetState with "paused" lets it finish the step in progress.
+// Interrupt pauses the agent immediately. SetState with "paused" lets it finish the current step.
 func (c *Client) Interrupt(ctx context.Context, id string) error {
 	body := map[string]any{"action": "change_agent_state", "args": map[string]any{"agent_state": "paused", "now": true}}
 	_, err := call[api.Accepted](ctx, c, http.MethodPost, item(id)+"/events", body)
 	return err
 }
 
-// Keys lists the keys this key may see.
+// Keys lists the keys that are visible to this key.
 func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
 	return call[[]api.Key](ctx, c, http.MethodGet, "/api/keys", nil)
 }
 
-// CreateKey makes a key.
+// CreateKey creates a key.
 func (c *Client) CreateKey(ctx context.Context, in api.CreateKey) (api.NewKey, error) {
 	return call[api.NewKey](ctx, c, http.MethodPost, "/api/keys", in)
 }
@@ -224,7 +227,7 @@ func (c *Client) save(ctx context.Context, path string, w io.Writer) error {
 	return err
 }
 
-// failure reads whichever of the server's error shapes came.
+// failure decodes an error response, in any of the formats that the server uses.
 func failure(res *http.Response) error {
 	e := &Error{Status: res.StatusCode, RequestID: res.Header.Get("X-Request-Id"), Message: http.StatusText(res.StatusCode)}
 	b, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20))
@@ -234,7 +237,7 @@ func failure(res *http.Response) error {
 		Detail         json.RawMessage
 	}
 	if json.Unmarshal(b, &body) != nil {
-		_ = json.Unmarshal(b, &e.Message) // what git providers say is just a string
+		_ = json.Unmarshal(b, &e.Message) // errors of git providers are a plain string
 		return e
 	}
 	e.Code = body.MsgID

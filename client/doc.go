@@ -1,5 +1,5 @@
-// Package client is the Go SDK: create a conversation, say something, follow
-// what happens. It imports the contract in package api and nothing else of ours.
+// Package client is the Go SDK: create a conversation, send messages and follow its
+// events. Of this module it imports only package api, the contract.
 //
 //	c := client.New("http://127.0.0.1:3000", key)
 //	made, err := c.Create(ctx, api.CreateConversation{InitialUserMsg: api.Some("Fix the flaky test")})

@@ -16,13 +16,13 @@ import (
 	"deckhand/api"
 )
 
-// Item is something that arrived on a stream; exactly one of the pointers is set.
+// Item is an event or a delta of a stream; exactly one of the pointers is set.
 type Item struct {
-	// ID is the number of a stored event; deltas have none.
+	// ID is the number of a stored event, and 0 for a delta.
 	ID    int64
 	Event *api.Event
 	Delta *api.Delta
-	// Raw is the JSON as it came.
+	// Raw is the JSON as received.
 	Raw json.RawMessage
 }
 
@@ -41,11 +41,11 @@ const (
 	lastDelay  = 5 * time.Second
 )
 
-// Follow yields the events after the given number, then new ones as they
-// happen, each exactly once and in order. When the connection is lost it
-// connects again and goes on after the last event seen. It ends when ctx ends,
-// when the conversation is deleted, or with an error that trying again will not
-// mend (a wrong key, an unknown conversation).
+// Follow yields the events after the given number, then new ones as they happen, each
+// exactly once and in order. It reconnects when the connection is lost and continues
+// after the last event seen. It ends when ctx ends, when the conversation is deleted, or
+// with an error that a retry cannot fix, such as an invalid key or an unknown
+// conversation.
 func (c *Client) Follow(ctx context.Context, id string, after int64) iter.Seq2[Item, error] {
 	return follow(ctx, c, item(id)+"/events/stream?format=deckhand", after, frame.item)
 }
@@ -55,7 +55,7 @@ func (c *Client) FollowLegacy(ctx context.Context, id string, after int64) iter.
 	return follow(ctx, c, item(id)+"/events/stream", after, frame.legacyItem)
 }
 
-// follow reads the stream at a path; read understands its frames.
+// follow reads the stream at a path; read decodes its frames.
 func follow[T any](ctx context.Context, c *Client, path string, after int64, read func(frame) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -77,9 +77,8 @@ func follow[T any](ctx context.Context, c *Client, path string, after int64, rea
 	}
 }
 
-// again connects until an attempt is done, ctx ends, or the server gives an answer
-// that trying again will not mend. It waits longer from one attempt to the next,
-// unless one moved on.
+// again makes attempts until one is done, ctx ends, or the server returns an error that a
+// retry cannot fix. The delay grows with each attempt that made no progress.
 func again(ctx context.Context, attempt func() (done, moved bool, err error)) error {
 	delay := firstDelay
 	for {
@@ -105,7 +104,8 @@ func again(ctx context.Context, attempt func() (done, moved bool, err error)) er
 	}
 }
 
-// stream reads one connection. done means that the consumer or the conversation has had enough.
+// stream reads one connection. done means that the consumer stopped or the conversation was
+// deleted.
 func (c *Client) stream(ctx context.Context, path string, after *int64, yield func(frame) bool) (done bool, err error) {
 	res, err := c.openStream(ctx, path, "Last-Event-ID", format(*after))
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *Client) stream(ctx context.Context, path string, after *int64, yield fu
 	}
 }
 
-// openStream asks for server-sent events; header pairs are added.
+// openStream requests server-sent events. The header pairs are added to the request.
 func (c *Client) openStream(ctx context.Context, path string, header ...string) (*http.Response, error) {
 	req, err := c.request(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -183,7 +183,7 @@ func readFrame(r *bufio.Reader) (frame, error) {
 		switch name {
 		case "id":
 			if f.id, err = strconv.ParseInt(value, 10, 64); err != nil {
-				return f, fmt.Errorf("the stream has an id that is not a number: %q", value)
+				return f, fmt.Errorf("the stream has an event ID that is not a number: %q", value)
 			}
 		case "event":
 			f.event = value
@@ -206,7 +206,7 @@ func (f frame) item() (Item, error) {
 	case "delta":
 		it.Delta = &api.Delta{}
 		target = it.Delta
-	default: // something a newer server says
+	default: // a type of a newer server
 		return it, nil
 	}
 	return it, f.decode(target)
@@ -225,7 +225,7 @@ func (f frame) legacyItem() (LegacyItem, error) {
 	case "delta":
 		it.Delta = &api.Delta{}
 		target = it.Delta
-	default: // something a newer server says
+	default: // a type of a newer server
 		return it, nil
 	}
 	return it, f.decode(target)
@@ -233,7 +233,7 @@ func (f frame) legacyItem() (LegacyItem, error) {
 
 func (f frame) decode(target any) error {
 	if err := json.Unmarshal(f.data, target); err != nil {
-		return fmt.Errorf("the stream has a frame that does not decode: %w", err)
+		return fmt.Errorf("decode an event of the stream: %w", err)
 	}
 	return nil
 }

@@ -12,20 +12,20 @@ import (
 	"deckhand/api"
 )
 
-// ListItem is something that arrived on the stream of the list; exactly one field is set.
+// ListItem is an item of the list stream; exactly one field is set.
 type ListItem struct {
-	// Snapshot are the newest conversations, newest first. It comes first, and
-	// again whenever something may have been missed.
+	// Snapshot is the newest conversations, newest first. It is the first item, and is
+	// sent again when changes may have been missed.
 	Snapshot []api.Conversation
-	// Conversation is new, or changed.
+	// Conversation is new or has changed.
 	Conversation *api.Conversation
-	// Deleted is the id of one that is gone.
+	// Deleted is the ID of a deleted conversation.
 	Deleted string
 }
 
-// FollowList yields the newest conversations, then each that changes. When the
-// connection is lost it connects again and begins with a snapshot. It ends when
-// ctx ends, or with an error that trying again will not mend.
+// FollowList yields the newest conversations, then each one that changes. It reconnects
+// when the connection is lost and starts with a snapshot again. It ends when ctx ends, or
+// with an error that a retry cannot fix.
 func (c *Client) FollowList(ctx context.Context) iter.Seq2[ListItem, error] {
 	return func(yield func(ListItem, error) bool) {
 		err := again(ctx, func() (done, moved bool, err error) { return c.streamList(ctx, yield) })
@@ -35,8 +35,8 @@ func (c *Client) FollowList(ctx context.Context) iter.Seq2[ListItem, error] {
 	}
 }
 
-// streamList reads one connection. done means that the consumer has had enough,
-// and moved that something came.
+// streamList reads one connection. done means that the consumer stopped, and moved that
+// an item was received.
 func (c *Client) streamList(ctx context.Context, yield func(ListItem, error) bool) (done, moved bool, err error) {
 	res, err := c.openStream(ctx, "/api/conversations/stream")
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Client) streamList(ctx context.Context, yield func(ListItem, error) boo
 	}
 }
 
-// listItem understands a frame; one of a kind that is not known is something a newer server says.
+// listItem decodes a frame. Unknown types come from newer servers.
 func (f frame) listItem() (it ListItem, known bool, err error) {
 	var body struct {
 		Results []api.Conversation `json:"results"`
@@ -82,12 +82,13 @@ func (f frame) listItem() (it ListItem, known bool, err error) {
 		known = false
 	}
 	if err != nil {
-		err = fmt.Errorf("the stream has a frame that does not decode: %w", err)
+		err = fmt.Errorf("decode an event of the stream: %w", err)
 	}
 	return it, known, err
 }
 
-// Timeline says where the time of a conversation went; query may hold after and limit.
+// Timeline returns how a conversation spent its time. The query may contain after and
+// limit.
 func (c *Client) Timeline(ctx context.Context, id string, query url.Values) (api.Timeline, error) {
 	return call[api.Timeline](ctx, c, http.MethodGet, item(id)+"/timeline?"+query.Encode(), nil)
 }

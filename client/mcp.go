@@ -7,13 +7,13 @@ import (
 	"deckhand/api"
 )
 
-// ToolServers says where the tool servers of a conversation stand.
+// ToolServers returns the status of the MCP servers of a conversation.
 func (c *Client) ToolServers(ctx context.Context, id string) ([]api.MCPServerStatus, error) {
 	out, err := call[api.MCPServers](ctx, c, http.MethodGet, item(id)+"/mcp", nil)
 	return out.Servers, err
 }
 
-// TestToolServers tries tool servers out; nil tries those in the settings.
+// TestToolServers tests MCP servers; nil tests those of the stored settings.
 func (c *Client) TestToolServers(ctx context.Context, in *api.MCPConfig) ([]api.MCPServerStatus, error) {
 	var body any
 	if in != nil { // the lists are not nullable

@@ -7,7 +7,7 @@ import (
 	"deckhand/api"
 )
 
-// Microagents lists the texts that tell the agent of a conversation how to work.
+// Microagents lists the microagents of a conversation.
 func (c *Client) Microagents(ctx context.Context, id string) ([]api.Microagent, error) {
 	out, err := call[api.Microagents](ctx, c, http.MethodGet, item(id)+"/microagents", nil)
 	return out.Microagents, err

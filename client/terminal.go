@@ -14,9 +14,9 @@ import (
 	"deckhand/api"
 )
 
-// Terminal is an open terminal. Reading gives what it shows, beginning with its
-// last screenfuls; writing types. Reading ends with io.EOF when the shell has
-// ended, and with a websocket.CloseError that says why when it did not.
+// Terminal is an open terminal. Read returns its output, starting with the last few
+// screens; Write sends input. Read returns io.EOF when the shell has ended, and a
+// websocket.CloseError with the reason when the connection was closed.
 type Terminal struct {
 	conn   *websocket.Conn
 	ctx    context.Context
@@ -25,9 +25,9 @@ type Terminal struct {
 	rest   []byte
 }
 
-// Terminal opens the terminal of that name ("" is the main one), or joins it if
-// it is open. The sandbox is started if it does not run. Close it; it ends with
-// ctx, too, and lives on in the sandbox.
+// Terminal opens the terminal with this name ("" for the main one), or joins it if it is
+// open. A sandbox that is not running is started. The connection ends with Close or ctx;
+// the terminal stays open in the sandbox.
 func (c *Client) Terminal(ctx context.Context, id, name string, size api.TerminalSize) (*Terminal, error) {
 	query := url.Values{}
 	if name != "" {
@@ -51,7 +51,7 @@ func (c *Client) Terminal(ctx context.Context, id, name string, size api.Termina
 	return t, nil
 }
 
-// Read takes what the terminal shows.
+// Read returns output of the terminal.
 func (t *Terminal) Read(b []byte) (int, error) {
 	t.read.Lock()
 	defer t.read.Unlock()
@@ -70,10 +70,10 @@ func (t *Terminal) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// typePiece is less than the server takes in one frame.
+// typePiece is below the size limit of a frame.
 const typePiece = 32 << 10
 
-// Write types.
+// Write sends input to the terminal.
 func (t *Terminal) Write(b []byte) (int, error) {
 	sent := 0
 	for sent < len(b) {
@@ -86,7 +86,7 @@ func (t *Terminal) Write(b []byte) (int, error) {
 	return sent, nil
 }
 
-// Resize tells the terminal its size.
+// Resize sets the size of the terminal.
 func (t *Terminal) Resize(size api.TerminalSize) error {
 	b, err := json.Marshal(api.TerminalControl{Resize: &size})
 	if err != nil {
@@ -95,7 +95,7 @@ func (t *Terminal) Resize(size api.TerminalSize) error {
 	return t.conn.Write(t.ctx, websocket.MessageText, b)
 }
 
-// Close leaves the terminal, which lives on.
+// Close closes the connection. The terminal stays open.
 func (t *Terminal) Close() error {
 	defer t.cancel()
 	return t.conn.Close(websocket.StatusNormalClosure, "")

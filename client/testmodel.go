@@ -7,8 +7,8 @@ import (
 	"deckhand/api"
 )
 
-// TestModel tries a model with a few small calls, which cost what the model
-// costs. What is left out is taken from the stored settings.
+// TestModel tests a model with a few small calls, which are charged by its provider.
+// Omitted fields are taken from the stored settings.
 func (c *Client) TestModel(ctx context.Context, in api.TestModel) (api.ModelReport, error) {
 	return call[api.ModelReport](ctx, c, http.MethodPost, "/api/settings/test-model", in)
 }

@@ -8,8 +8,8 @@ import (
 	"deckhand/api"
 )
 
-// Trajectory returns everything that happened in a conversation. For a long one,
-// SaveTrajectory needs less memory.
+// Trajectory returns the trajectory of a conversation. For a long one, SaveTrajectory
+// needs less memory.
 func (c *Client) Trajectory(ctx context.Context, id string) (api.Trajectory, error) {
 	return call[api.Trajectory](ctx, c, http.MethodGet, item(id)+"/trajectory", nil)
 }

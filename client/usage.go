@@ -8,7 +8,7 @@ import (
 	"deckhand/api"
 )
 
-// Usage is what a user spent; "" is oneself, and only admin keys may ask about others.
+// Usage returns the usage of a user, or your own for "". Other users need an admin key.
 func (c *Client) Usage(ctx context.Context, user string) (api.Usage, error) {
 	path := "/api/usage"
 	if user != "" {

@@ -18,7 +18,8 @@ func (c *Client) Webhooks(ctx context.Context) ([]api.Webhook, error) {
 	return call[[]api.Webhook](ctx, c, http.MethodGet, webhooksPath, nil)
 }
 
-// CreateWebhook makes a webhook; the answer has the secret, once.
+// CreateWebhook creates a webhook. The response contains the secret, which is shown only
+// once.
 func (c *Client) CreateWebhook(ctx context.Context, in api.CreateWebhook) (api.NewWebhook, error) {
 	return call[api.NewWebhook](ctx, c, http.MethodPost, webhooksPath, in)
 }

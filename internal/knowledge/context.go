@@ -17,19 +17,19 @@ type ContextInput struct {
 	// Trouble is what went wrong when the repository was fetched and set up.
 	Trouble string
 	Date    time.Time
-	// Hosts are addresses at which people see what listens on a port of the sandbox.
+	// Hosts are the URLs of the sandbox ports.
 	Hosts map[string]int
-	// Ports are those on which an application is shown to the user.
+	// Ports are the ports on which the user can see an application.
 	Ports []int
-	// Secrets are the names of those in the sandbox's environment, and what they are for.
+	// Secrets are the names and descriptions of the secrets in the environment of the sandbox.
 	Secrets map[string]string
-	// Conversation is what the user wants to hold for this conversation.
+	// Conversation is the user's instructions for this conversation.
 	Conversation string
 	Recalled     Recalled
 }
 
-// Context puts what the agent should know into blocks of text. A block cannot
-// be ended by what stands in it.
+// Context formats what the agent should know as blocks of text. The content of a block
+// cannot close it.
 func Context(in ContextInput) string {
 	var b blocks
 	b.add("REPOSITORY_INFO", in.repository())
@@ -108,7 +108,7 @@ func (in *ContextInput) runtime() string {
 	return strings.Join(lines, "\n")
 }
 
-// line is a short text of somebody else's.
+// line returns untrusted text as a short line.
 func line(text string) string { return inside(cleanLine(text, maxAbout)) }
 
 func skillList(skills []Skill) string {

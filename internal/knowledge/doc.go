@@ -1,12 +1,10 @@
-// Package knowledge finds what the agent should be told beside the user's
-// words: instructions that always hold, microagents that a word in a message
-// brings up, and skills, of which only a line is shown until one is asked for.
+// Package knowledge finds text for the agent besides the user's messages: instructions
+// that always apply, microagents that a word in a message triggers, and skills, which are
+// listed by name until the agent asks for one.
 //
-// It comes from four places, each of which may replace what those before it
-// have under the same name: the program itself, the server's folder, the user's
-// folder and the repository. A repository is written by people whom nobody here
-// knows, so what it says is marked as its own, bounded in size, freed of
-// characters that people do not see, and never more than text: nothing here
-// runs anything or widens what is allowed. A file that is broken is told as a
-// Problem and left out.
+// There are four sources, and each may replace entries of the previous ones by name: the
+// program, the server's folder, the user's folder and the repository. A repository is
+// untrusted, so its text is marked as such, limited in size and stripped of invisible
+// characters. It is only ever text: nothing in this package runs code or extends
+// permissions. An invalid file is reported as a Problem and ignored.
 package knowledge

@@ -12,33 +12,32 @@ import (
 )
 
 const (
-	// maxFront and maxLines bound the front matter of a file: the parser's time
-	// grows with the square of either.
+	// maxFront and maxLines limit the front matter of a file. The time of the parser is
+	// quadratic in either.
 	maxFront = 16 << 10
 	maxLines = 400
-	// maxNesting bounds how deep things in it lie in each other.
+	// maxNesting limits the nesting of values.
 	maxNesting = 16
-	// maxTriggers bounds what one file listens for.
+	// maxTriggers limits the number of triggers of a file.
 	maxTriggers = 50
 	maxInputs   = 50
 	maxServers  = 20
 )
 
-// Input is a value that a task wants from the user.
+// Input is a value that the user must provide for a task.
 type Input struct{ Name, Description string }
 
-// Server is a tool server that a microagent asks for. Who starts it does so in
-// the sandbox, if at all.
+// Server is an MCP server that a microagent requests. It can only run in the sandbox.
 type Server struct {
 	Name, Command string
 	Args          []string
 	Env           map[string]string
-	// File and Source say who asks.
+	// File and Source identify the microagent.
 	File   string
 	Source Source
 }
 
-// meta is what the front matter of a file says.
+// meta is the content of the front matter.
 type meta struct {
 	name, description string
 	triggers          []string
@@ -46,15 +45,15 @@ type meta struct {
 	servers           []Server
 }
 
-// document is a file, taken apart.
+// document is a parsed file.
 type document struct {
 	meta
 	body string
-	// wrong says what is wrong with the file; then the rest is empty.
+	// wrong is the problem of an invalid file; the other fields are empty then.
 	wrong string
 }
 
-// parse takes a file apart. Without front matter, all of it is the body.
+// parse parses a file. Without front matter, the whole file is the body.
 func parse(text string) document {
 	front, body, found, err := split(text)
 	if err == nil && found {
@@ -69,15 +68,15 @@ func parse(text string) document {
 	return document{body: clean(body)}
 }
 
-// wrong is what is wrong with a file, as a sentence for whoever wrote it.
+// wrong is the problem of a file, as a sentence for its author.
 type wrong string
 
 func (w wrong) Error() string { return string(w) }
 
 func wrongf(format string, a ...any) error { return wrong(fmt.Sprintf(format, a...)) }
 
-// split finds the front matter: what lies between a first line of three dashes
-// and the next such line.
+// split finds the front matter: the lines between a first line of three dashes and the
+// next such line.
 func split(text string) (front, body string, found bool, err error) {
 	text = strings.TrimPrefix(text, "\ufeff")
 	first, rest, _ := strings.Cut(text, "\n")
@@ -96,10 +95,9 @@ func split(text string) (front, body string, found bool, err error) {
 	return "", "", false, wrongf("The front matter does not end with a line of three dashes.")
 }
 
-// readFront reads the front matter. Keys that are not known are left alone.
+// readFront parses the front matter. Unknown keys are ignored.
 func readFront(front string) (m meta, err error) {
-	// The text is a stranger's, and a parser that gives up in a panic must not
-	// take the server with it.
+	// The text is untrusted, and a panic of the parser must not end the server.
 	defer func() {
 		if recover() != nil {
 			m, err = meta{}, wrongf("The front matter is not valid YAML.")
@@ -126,8 +124,8 @@ func readFront(front string) (m meta, err error) {
 	return m, nil
 }
 
-// harmless refuses what makes a small text a large value: names for parts of it
-// that can be repeated, and things that lie too deep in each other.
+// harmless rejects aliases, by which a small text becomes a large value, and deep
+// nesting.
 func harmless(front string) error {
 	if strings.Count(front, "\n")+strings.Count(front, "\r") > maxLines {
 		return wrongf("The front matter has more than %d lines.", maxLines)
@@ -156,7 +154,7 @@ func harmless(front string) error {
 	return nil
 }
 
-// notYAML is what the parser says, without the picture it draws.
+// notYAML returns the message of the parser without the excerpt that it prints.
 func notYAML(err error) error {
 	var y yaml.Error
 	if errors.As(err, &y) {
@@ -168,11 +166,10 @@ func notYAML(err error) error {
 	return wrongf("The front matter is not valid YAML.")
 }
 
-// fields reads values of the types they should have, and remembers the first
-// that has another.
+// fields reads typed values and keeps the first type error.
 type fields struct {
 	all map[string]any
-	// in is where the fields are, as in "inputs: ".
+	// in is the location of the fields, such as "inputs: ".
 	in  string
 	err error
 }
@@ -252,8 +249,8 @@ func (f *fields) inputs() []Input {
 	return out
 }
 
-// servers reads the tool servers. Only those that run in the sandbox are for a
-// file to choose: an address would be reached from somewhere else.
+// servers reads the MCP servers. Only servers that run in the sandbox are allowed: a URL
+// would be reached from the server.
 func (f *fields) servers() []Server {
 	given, ok := f.all["mcp_tools"]
 	if !ok || given == nil {

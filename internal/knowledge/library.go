@@ -15,38 +15,38 @@ import (
 //go:embed builtin
 var builtin embed.FS
 
-// Library finds knowledge. Its methods may be called at the same time.
+// Library finds knowledge. Its methods may be called concurrently.
 type Library struct {
-	// Global is the server's folder, and Users the one with a folder per user in
-	// it, whose microagents folder is theirs. Empty, or not there: none.
+	// Global is the server's folder. Users has a folder for each user, with a
+	// microagents folder in it. Both may be empty or missing.
 	Global, Users string
 
 	mu    sync.Mutex
 	cache map[cacheKey]cached
-	// size is what the documents in the cache take up.
+	// size is the size of the cached documents.
 	size int
 }
 
-// Scope says whose knowledge is meant.
+// Scope is the user and repository to find knowledge for.
 type Scope struct {
 	User string
-	// Repo is the repository's files, nil if there is none, and RepoDir the folder
-	// in the sandbox where they are.
+	// Repo is the files of the repository, or nil, and RepoDir their folder in the
+	// sandbox.
 	Repo    fs.FS
 	RepoDir string
-	// Key is the same when Repo is the same files; a conversation's id will do. With
-	// one, files that have the same size and time as before are not read again.
+	// Key identifies the files in Repo, such as the ID of the conversation. With a key,
+	// files with unchanged size and time are not read again.
 	Key string
 }
 
-// found is all that there is for somebody.
+// found is all knowledge of a scope.
 type found struct {
 	agents   []Microagent
 	skills   []Skill
 	problems []Problem
 }
 
-// look reads all sources. close ends the use of what was found.
+// look reads all sources. close releases the result.
 func (l *Library) look(ctx context.Context, s Scope) (out *found, close func(), err error) {
 	shelves, close, problems := l.shelves(s)
 	out = &found{problems: problems}
@@ -59,7 +59,7 @@ func (l *Library) look(ctx context.Context, s Scope) (out *found, close func(), 
 	return out, close, nil
 }
 
-// shelves opens the sources, in their order.
+// shelves opens the sources in order.
 func (l *Library) shelves(s Scope) ([]shelf, func(), []Problem) {
 	var roots []*os.Root
 	var problems []Problem
@@ -93,12 +93,12 @@ func (l *Library) shelves(s Scope) ([]shelf, func(), []Problem) {
 	}, problems
 }
 
-// isFolderName reports whether the name of a user is that of one folder and no path.
+// isFolderName reports whether a user name is the name of a single folder, not a path.
 func isFolderName(user string) bool {
 	return filepath.IsLocal(user) && user != "." && !strings.ContainsAny(user, `/\`+"\x00")
 }
 
-// List tells of all microagents that a conversation has, skills not included.
+// List returns all microagents of a conversation, without skills.
 func (l *Library) List(ctx context.Context, s Scope) ([]Microagent, error) {
 	all, close, err := l.look(ctx, s)
 	if err != nil {
@@ -110,17 +110,17 @@ func (l *Library) List(ctx context.Context, s Scope) ([]Microagent, error) {
 
 type cacheKey struct{ shelf, file string }
 
-// cached is a file as it was.
+// cached is a cached document.
 type cached struct {
 	size int64
 	time time.Time
 	doc  document
 }
 
-// maxCache bounds what is remembered of files, over all conversations.
+// maxCache limits the cache for all conversations together.
 const maxCache = 32 << 20
 
-// recall finds a document of a file that did not change.
+// recall returns the cached document of an unchanged file.
 func (l *Library) recall(shelf, file string, info fs.FileInfo) (document, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -131,8 +131,8 @@ func (l *Library) recall(shelf, file string, info fs.FileInfo) (document, bool) 
 	return c.doc, true
 }
 
-// remember keeps a document. When too much is kept, all is forgotten: that is
-// rare, and costs reading the files once more.
+// remember caches a document. A full cache is cleared: that is rare, and the files are
+// read once more.
 func (l *Library) remember(shelf, file string, info fs.FileInfo, d document) {
 	if shelf == "" {
 		return

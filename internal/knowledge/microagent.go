@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// Kind says when a microagent is shown.
+// Kind is when a microagent is shown.
 type Kind string
 
-// The kinds. A file does not choose: one with inputs is a task, one with
-// triggers is knowledge, any other always holds.
+// The kinds. A file with inputs is a task, one with triggers is knowledge, and any other
+// always applies.
 const (
 	Repo      Kind = "repo"
 	Knowledge Kind = "knowledge"
 	Task      Kind = "task"
 )
 
-// Source is where something comes from.
+// Source is where a microagent comes from.
 type Source string
 
 // The sources, in the order they are read.
@@ -30,27 +30,27 @@ const (
 	Repository Source = "repository"
 )
 
-// Microagent is a text for the agent.
+// Microagent is text for the agent.
 type Microagent struct {
-	// Name is the path of its file in its folder, without the extension.
+	// Name is the path of its file in the folder, without the extension.
 	Name   string
 	Kind   Kind
 	Source Source
-	// File is what people call the file.
+	// File is the display name of the file.
 	File     string
 	Content  string
 	Triggers []string
 	Inputs   []Input
 	Servers  []Server
-	// command brings a task up.
+	// command triggers a task.
 	command string
 }
 
-// microagent makes one from its file.
+// microagent creates a microagent from its file.
 func microagent(name, file string, from Source, d document) Microagent {
 	m := Microagent{Name: name, Kind: Repo, Source: from, File: file, Content: d.body, Inputs: d.inputs}
 	for _, t := range d.triggers {
-		if t = strings.TrimSpace(t); t != "" { // an empty one would be in every message
+		if t = strings.TrimSpace(t); t != "" { // an empty one would match every message
 			m.Triggers = append(m.Triggers, t)
 		}
 	}
@@ -73,7 +73,7 @@ func microagent(name, file string, from Source, d document) Microagent {
 	return m
 }
 
-// trigger is what in a message, which is in lower case, brings the microagent up.
+// trigger returns the trigger that a lower-case message contains.
 func (m *Microagent) trigger(message string) (string, bool) {
 	for _, t := range m.Triggers {
 		lower := strings.ToLower(t)
@@ -90,7 +90,7 @@ func (m *Microagent) trigger(message string) (string, bool) {
 	return "", false
 }
 
-// hasCommand finds /name as a word of its own: in a path it means something else.
+// hasCommand finds /name as a separate word, not in a path.
 func hasCommand(message, command string) bool {
 	for rest, at := message, 0; ; {
 		i := strings.Index(rest, command)
@@ -111,8 +111,8 @@ var (
 	variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 )
 
-// text is what the agent is shown. A task says that its blanks are the user's
-// to fill; elsewhere the same sign is that of some shell.
+// text returns the text for the agent. For a task, it explains the placeholders; in other
+// texts the same characters can be shell syntax.
 func (m *Microagent) text() string {
 	if m.Kind != Task {
 		return m.Content

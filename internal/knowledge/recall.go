@@ -10,48 +10,49 @@ import (
 )
 
 const (
-	// maxShown bounds all instructions together, and all that one message brings up.
+	// maxShown limits all instructions together, and all microagents that one message
+	// triggers.
 	maxShown = 128 << 10
-	// maxMessage is how much of a message is looked through for triggers.
+	// maxMessage is how much of a message is searched for triggers.
 	maxMessage = 256 << 10
-	// maxSkills bounds how many skills are named.
+	// maxSkills limits the number of listed skills.
 	maxSkills = 200
 )
 
-// Request asks what the agent should be told with a message of the user's.
+// Request asks for the knowledge that belongs to a user message.
 type Request struct {
 	Scope
 	Message string
-	// First says that it is the conversation's first message, with which the agent
-	// gets the instructions and the list of skills.
+	// First is set for the first message of a conversation, which adds the instructions
+	// and the list of skills.
 	First bool
-	// Known are the names of the items that the agent was shown before.
+	// Known are the names of the items that the agent already has.
 	Known []string
 }
 
-// Recalled is what it should be told.
+// Recalled is the knowledge for a message.
 type Recalled struct {
-	// Instructions are the texts that always hold, each after a line that names
-	// its file. Empty but for the first message.
+	// Instructions are the texts that always apply, each after a line with its file
+	// name. Only set for the first message.
 	Instructions string
-	// Skills are those it can ask for. None but for the first message.
+	// Skills are the available skills. Only set for the first message.
 	Skills []Skill
-	// Items are what the message brought up and is not known yet.
+	// Items are the triggered microagents that are not known yet.
 	Items []Item
-	// MCP are the tool servers that instructions ask for.
+	// MCP are the MCP servers that instructions request.
 	MCP []Server
 	// Problems are files that could not be used.
 	Problems []Problem
 }
 
-// Item is a microagent that a message brought up.
+// Item is a triggered microagent.
 type Item struct {
 	Name, Trigger, Content string
 	Source                 Source
 }
 
-// Recall finds what belongs to a message. It fails only if ctx ends or the
-// repository cannot be reached at all.
+// Recall finds the knowledge for a message. It fails only if ctx ends or the repository
+// cannot be reached.
 func (l *Library) Recall(ctx context.Context, r Request) (Recalled, error) {
 	all, close, err := l.look(ctx, r.Scope)
 	if err != nil {
@@ -76,8 +77,8 @@ func (l *Library) Recall(ctx context.Context, r Request) (Recalled, error) {
 	return out, nil
 }
 
-// instructions joins what always holds. Those who come first are shown first,
-// so that a repository cannot push the server's out.
+// instructions joins the texts that always apply. Earlier sources come first, so a
+// repository cannot displace the server's instructions.
 func (f *found) instructions() string {
 	var b strings.Builder
 	for _, m := range f.agents {
@@ -89,7 +90,7 @@ func (f *found) instructions() string {
 		}
 		name := cleanLine(m.File, maxSentence)
 		left := maxShown - b.Len()
-		if left < 1024 { // a few words would not help
+		if left < 1024 { // too little to be useful
 			f.problems = append(f.problems, Problem{name, fmt.Sprintf("It was left out: all instructions together have more than %d kB.", maxShown>>10)})
 			fmt.Fprintf(&b, "[%s and what comes after it was left out: there is too much.]", name)
 			break
@@ -104,7 +105,7 @@ func (f *found) instructions() string {
 	return b.String()
 }
 
-// from names a file and whose it is.
+// from returns the name and source of a file.
 func from(s Source, file string) string {
 	switch s {
 	case Repository:
@@ -116,7 +117,7 @@ func from(s Source, file string) string {
 	}
 }
 
-// items finds what a message brings up.
+// items finds the microagents that a message triggers.
 func (f *found) items(message string, known []string) []Item {
 	var out []Item
 	message = strings.ToLower(clip.Start(message, maxMessage))

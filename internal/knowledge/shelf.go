@@ -15,7 +15,7 @@ import (
 	"deckhand/internal/sandbox"
 )
 
-// How much of one source is looked at. A repository can hold anything.
+// Limits for each source. A repository can contain anything.
 const (
 	maxFile  = 64 << 10 // of one file
 	maxFiles = 200
@@ -23,36 +23,36 @@ const (
 	maxDepth = 5
 )
 
-// Problem is a file that could not be used, or not as a whole.
+// Problem is a file that is ignored or only partly used.
 type Problem struct{ File, Sentence string }
 
 func (p Problem) String() string { return p.File + ": " + p.Sentence }
 
-// shelf is one source, opened.
+// shelf is an open source.
 type shelf struct {
 	source Source
 	fsys   fs.FS
-	// key is the shelf's name in the cache; empty for one that is not kept there.
+	// key is the name of the shelf in the cache, or "" if it is not cached.
 	key string
-	// at is where the files are in the sandbox; empty if they are not.
+	// at is the folder in the sandbox, or "" if the files are not there.
 	at string
-	// agents are folders of microagents, skills folders of skills, and files
-	// groups of instructions of which the first that exists is taken.
+	// agents are folders of microagents, skills are folders of skills, and files are
+	// groups of instruction files, of which the first existing one is used.
 	agents, skills []string
 	files          [][]string
 }
 
-// places of a repository. The files are those that agents of all makers read.
+// The places in a repository, including files that other agents read.
 var (
 	repoAgents = []string{".openhands/microagents", ".deckhand/microagents"}
 	repoSkills = []string{".openhands/skills", ".claude/skills", ".agents/skills", ".deckhand/skills"}
 	repoFiles  = [][]string{{".openhands_instructions"}, {"AGENTS.md", "agents.md", "AGENT.md"}, {"CLAUDE.md"}, {".cursorrules"}}
 )
 
-// skillsIn is the folder of skills in those of the server and of users.
+// skillsIn is the skills folder of the server and of users.
 const skillsIn = "skills"
 
-// name is what people call a file of the shelf.
+// name returns the display name of a file.
 func (s *shelf) name(file string) string {
 	if s.at != "" {
 		return path.Join(s.at, file)
@@ -60,20 +60,20 @@ func (s *shelf) name(file string) string {
 	return file
 }
 
-// reading is one look through a shelf.
+// reading is one pass over a shelf.
 type reading struct {
 	*shelf
 	ctx     context.Context
 	library *Library
 	found   *found
-	// top are the names at the top of the shelf, nil if they are not known.
+	// top are the names in the top folder, or nil if unknown.
 	top map[string]bool
-	// count and bytes are what may still be read; full says that there was more.
+	// count and bytes are what may still be read; full is set when a limit was reached.
 	count, bytes int
 	full         bool
 }
 
-// read takes in everything on the shelf.
+// read adds everything on the shelf.
 func (l *Library) read(ctx context.Context, s *shelf, into *found) error {
 	r := &reading{shelf: s, ctx: ctx, library: l, count: maxFiles, bytes: maxBytes, found: into}
 	if len(s.files) > 0 {
@@ -97,8 +97,8 @@ func (l *Library) read(ctx context.Context, s *shelf, into *found) error {
 	return ctx.Err()
 }
 
-// survey looks at the top of a shelf: most repositories have next to none of the
-// places in which knowledge may be, and to ask for each takes a dozen questions.
+// survey lists the top folder. Most repositories have almost none of the possible places,
+// and asking for each takes a dozen requests.
 func (r *reading) survey() {
 	entries, err := fs.ReadDir(r.fsys, ".")
 	if err != nil {
@@ -110,13 +110,13 @@ func (r *reading) survey() {
 	}
 }
 
-// missing is true for what cannot be there.
+// missing reports whether a file cannot exist.
 func (r *reading) missing(file string) bool {
 	first, _, _ := strings.Cut(file, "/")
 	return r.top != nil && !r.top[first]
 }
 
-// list reads a folder, which need not be there.
+// list reads a folder that may be missing.
 func (r *reading) list(folder string) ([]fs.DirEntry, error) {
 	if r.missing(folder) {
 		return nil, nil
@@ -128,8 +128,7 @@ func (r *reading) list(folder string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// failed tells of a file that cannot be read. The error that it returns is none
-// of the file's: nothing else could be read either.
+// failed records a file that cannot be read. It returns errors that affect all files.
 func (r *reading) failed(file string, err error) error {
 	switch {
 	case r.ctx.Err() != nil:
@@ -138,7 +137,7 @@ func (r *reading) failed(file string, err error) error {
 		return err
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case errors.Is(err, sandbox.ErrEscapes), strings.Contains(err.Error(), "path escapes from parent"): // of os.Root, which does not export it
+	case errors.Is(err, sandbox.ErrEscapes), strings.Contains(err.Error(), "path escapes from parent"): // from os.Root, which does not export it
 		r.problem(file, "It leads out of its folder and was not followed.")
 	default:
 		r.problem(file, "It cannot be read.")
@@ -150,7 +149,7 @@ func (r *reading) problem(file, sentence string) {
 	r.found.problems = append(r.found.problems, Problem{cleanLine(r.name(file), maxSentence), sentence})
 }
 
-// walk reads the microagents of a folder and those below it.
+// walk reads the microagents in a folder and below it.
 func (r *reading) walk(top, folder string, depth int) error {
 	entries, err := r.list(folder)
 	if err != nil {
@@ -183,7 +182,7 @@ func (r *reading) walk(top, folder string, depth int) error {
 	return nil
 }
 
-// first reads the first of some files that exists. They have no front matter.
+// first reads the first existing file of a group. These files have no front matter.
 func (r *reading) first(group []string) error {
 	for _, file := range group {
 		if r.missing(file) {
@@ -208,8 +207,8 @@ func (r *reading) first(group []string) error {
 	return nil
 }
 
-// add takes in a microagent. One from a repository does not silence what the
-// server or the user want to be told always.
+// add adds a microagent. One from a repository does not replace instructions of the
+// server or the user.
 func (r *reading) add(m Microagent, at string) {
 	if m.Content == "" && len(m.Servers) == 0 {
 		return
@@ -231,8 +230,8 @@ func (r *reading) add(m Microagent, at string) {
 	r.found.agents = append(r.found.agents, m)
 }
 
-// document reads a file and takes it apart, or remembers how that went when the
-// file was the same. It is not ok if there is nothing to be used.
+// document reads and parses a file, or takes it from the cache. It is not ok if the file
+// cannot be used.
 func (r *reading) document(file string, e fs.DirEntry, parse func(string) document) (document, bool, error) {
 	info, err := e.Info()
 	if err == nil && info.Mode().Type() == fs.ModeSymlink {
@@ -241,7 +240,7 @@ func (r *reading) document(file string, e fs.DirEntry, parse func(string) docume
 	if err != nil {
 		return document{}, false, r.failed(file, err)
 	}
-	if !info.Mode().IsRegular() { // to open a pipe is to wait for whoever writes to it
+	if !info.Mode().IsRegular() { // opening a pipe would block
 		return document{}, false, nil
 	}
 	r.count--
@@ -272,12 +271,12 @@ func (r *reading) document(file string, e fs.DirEntry, parse func(string) docume
 	return d, true, nil
 }
 
-// note ends a text that was cut.
+// note returns the text that ends a truncated file.
 func note(file string) string {
 	return fmt.Sprintf("\n[%s is longer than what is shown here.]", cleanLine(file, maxSentence))
 }
 
-// head reads the beginning of a file.
+// head reads the start of a file.
 func head(fsys fs.FS, file string) (string, error) {
 	f, err := fsys.Open(file)
 	if err != nil {
@@ -290,7 +289,7 @@ func head(fsys fs.FS, file string) (string, error) {
 		return "", err
 	}
 	if n == len(b) {
-		return clip.Start(string(b), n-utf8.UTFMax), nil // there may be half a character at the end
+		return clip.Start(string(b), n-utf8.UTFMax), nil // the last character may be incomplete
 	}
 	return string(b[:n]), nil
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Parse reads one microagent of a repository from the text of its file. It
-// fails with a sentence for whoever wrote the file.
+// Parse parses a microagent of a repository. Its error is a sentence for the author of
+// the file.
 func Parse(file, text string) (Microagent, error) {
 	cut := text
 	if len(cut) > maxFile {

@@ -12,20 +12,20 @@ import (
 
 const (
 	skillFile = "SKILL.md"
-	// maxAbout bounds the line by which a skill is known, maxListed the files of
-	// one that are named, and maxSeen what is looked at to find them.
+	// maxAbout limits the description of a skill, maxListed its listed files, and
+	// maxSeen the files that are visited to list them.
 	maxAbout  = 1024
 	maxListed = 100
 	maxSeen   = 2000
 	maxName   = 64
 )
 
-// Skill is something that the agent can learn when it needs it: a folder with a
-// file SKILL.md and whatever that refers to.
+// Skill is text that the agent reads when it needs it: a folder with a SKILL.md and the
+// files that it refers to.
 type Skill struct {
 	Name, Description string
 	Source            Source
-	// Folder is where it is in the sandbox; empty if it is not there.
+	// Folder is its folder in the sandbox, or "" if it is not there.
 	Folder string
 
 	fsys fs.FS
@@ -70,7 +70,7 @@ func (r *reading) skill(name, dir string, d document) Skill {
 	if given := cleanLine(d.name, maxName); given != "" {
 		s.Name = given
 	}
-	if s.Description == "" { // better than nothing: what its first line says
+	if s.Description == "" { // use the first line instead
 		first, _, _ := strings.Cut(d.body, "\n")
 		s.Description = cleanLine(strings.TrimLeft(first, "# "), maxAbout)
 	}
@@ -80,21 +80,21 @@ func (r *reading) skill(name, dir string, d document) Skill {
 	return s
 }
 
-// learn takes in a skill, in the place of one that has its name.
+// learn adds a skill and replaces one with the same name.
 func (r *reading) learn(s Skill) {
 	r.found.skills = slices.DeleteFunc(r.found.skills, func(o Skill) bool { return o.Name == s.Name })
 	r.found.skills = append(r.found.skills, s)
 }
 
-// missing is what was asked for and is not there, as a sentence for the agent.
-// It is fs.ErrNotExist.
+// missing is a skill or file that does not exist, as a sentence for the agent. It is
+// fs.ErrNotExist.
 type missing string
 
 func (m missing) Error() string        { return string(m) }
 func (m missing) Is(target error) bool { return target == fs.ErrNotExist }
 
-// Skill gives the text of a skill, or of one of its files. What is not there is
-// fs.ErrNotExist, in words that help.
+// Skill returns the text of a skill or of one of its files. If it does not exist, the
+// error is fs.ErrNotExist with a helpful message.
 func (l *Library) Skill(ctx context.Context, s Scope, name, file string) (string, error) {
 	all, close, err := l.look(ctx, s)
 	if err != nil {
@@ -126,7 +126,7 @@ func noSkill(skills []Skill, name string) error {
 	return missing(fmt.Sprintf("There is no skill named %q. There are: %s.", cleanLine(name, maxName), cleanLine(strings.Join(names, ", "), 4096)))
 }
 
-// text is what the skill says, and what else it has.
+// text returns the text of the skill and the names of its files.
 func (k *Skill) text(ctx context.Context) (string, error) {
 	text, err := k.read(skillFile)
 	if err != nil {
@@ -134,7 +134,7 @@ func (k *Skill) text(ctx context.Context) (string, error) {
 	}
 	_, body, _, err := split(text)
 	if err != nil {
-		body = text // it was in order a moment ago
+		body = text // the file has changed since it was listed
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "<SKILL name=%q>\n%s\n%s\n</SKILL>", k.Name, k.origin(), inside(clean(body)))
@@ -157,7 +157,7 @@ func (k *Skill) text(ctx context.Context) (string, error) {
 	return b.String(), ctx.Err()
 }
 
-// origin says who wrote the skill, so that the agent knows what it is worth.
+// origin says who wrote the skill, so that the agent can judge it.
 func (k *Skill) origin() string {
 	switch k.Source {
 	case Repository:
@@ -169,7 +169,7 @@ func (k *Skill) origin() string {
 	}
 }
 
-// file gives another file of the skill.
+// file returns another file of the skill.
 func (k *Skill) file(file string) (string, error) {
 	if !fs.ValidPath(file) || file == "." {
 		return "", missing("file is the path of a file in the folder of the skill, such as reference.md; it cannot lead out of it.")
@@ -184,7 +184,7 @@ func (k *Skill) file(file string) (string, error) {
 	return fmt.Sprintf("<SKILL name=%q file=%q>\n%s\n%s\n</SKILL>", k.Name, cleanLine(file, maxSentence), k.origin(), inside(clean(text))), nil
 }
 
-// read reads a file of the skill, cut if it is long.
+// read reads a file of the skill, truncated if it is long.
 func (k *Skill) read(file string) (string, error) {
 	at := path.Join(k.dir, file)
 	info, err := fs.Stat(k.fsys, at)
@@ -201,7 +201,7 @@ func (k *Skill) read(file string) (string, error) {
 	return text, err
 }
 
-// files names what the skill has beside its text.
+// files lists the other files of the skill.
 func (k *Skill) files(ctx context.Context) (names []string, more bool) {
 	seen := 0
 	_ = fs.WalkDir(k.fsys, k.dir, func(p string, e fs.DirEntry, err error) error {

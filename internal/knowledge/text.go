@@ -8,12 +8,11 @@ import (
 	"deckhand/internal/clip"
 )
 
-// maxSentence bounds a problem that is told, and what is shown of a name.
+// maxSentence limits the message of a problem, and a displayed name.
 const maxSentence = 300
 
-// clean makes a text of anybody's bytes: characters that do not exist are
-// replaced, and those that nobody sees are taken out, since people who looked
-// at a file before they trusted it did not read them.
+// clean returns valid text: invalid characters are replaced, and invisible ones are
+// removed, because people who reviewed the file did not see them.
 func clean(text string) string {
 	text = strings.ToValidUTF8(text, "\ufffd")
 	text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -25,9 +24,9 @@ func clean(text string) string {
 	}, text))
 }
 
-// unseen are control characters, marks that turn the direction of reading, and
-// the tags of Unicode, in which a whole text can hide. The two joiners are not
-// among them: some scripts cannot be written without.
+// unseen reports control characters, marks that change the text direction, and Unicode
+// tags, which can hide a whole text. The two joiners are not included, because some
+// scripts need them.
 func unseen(r rune) bool {
 	switch {
 	case r >= ' ' && r < 0x7f, r == '\n', r == '\t', r == '\u200c', r == '\u200d':
@@ -38,13 +37,13 @@ func unseen(r rune) bool {
 	return unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r)
 }
 
-// cleanLine is a clean text on one line, cut after so many bytes.
+// cleanLine returns clean text on one line, truncated to a number of bytes.
 func cleanLine(text string, most int) string {
 	return clip.Bytes(clip.Line(clean(text)), most)
 }
 
-// borders are the tags of the blocks in which the model is told things.
+// borders are the tags of the blocks in a prompt.
 var borders = regexp.MustCompile(`(?i)<(\s*/?\s*(?:REPOSITORY_INFO|REPOSITORY_INSTRUCTIONS|RUNTIME_INFORMATION|CONVERSATION_INSTRUCTIONS|SKILLS|SKILL|EXTRA_INFO)\b)`)
 
-// inside is a text that cannot end the block it is put in, nor begin another.
+// inside returns text that can neither close its block nor open another.
 func inside(text string) string { return borders.ReplaceAllString(text, "&lt;$1") }

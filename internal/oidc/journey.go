@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// journey is what a browser carries from the beginning of a sign-on to its end. It is sealed, because the verifier
-// and the nonce are worth something to who gets hold of a code.
+// journey is the state that the browser carries from the start of a login to its end. It is sealed, because the
+// verifier and the nonce must not leak to someone who has the code.
 type journey struct {
 	State    string `json:"s"`
 	Nonce    string `json:"n"`
@@ -21,10 +21,11 @@ type journey struct {
 	Until    int64  `json:"u"`
 }
 
-// purpose keeps what was sealed for something else from being taken for a journey.
+// purpose separates these sealed values from those of other features.
 const purpose = "deckhand sign-on 1"
 
-// maxSealed bounds what is opened; browsers carry 4 kB in a cookie at most.
+// maxSealed is the maximum length of a sealed value. Browsers store at most 4 kB in a
+// cookie.
 const maxSealed = 4096
 
 func (s *SignOn) aead() (cipher.AEAD, error) {
@@ -47,7 +48,8 @@ func (s *SignOn) seal(f journey) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain, []byte(purpose))), nil
 }
 
-// open is ErrStale for whatever seal did not make within FlowLife.
+// open opens a sealed value. It returns ErrStale for anything that seal did not create
+// within FlowLife.
 func (s *SignOn) open(flow string) (f journey, err error) {
 	aead, err := s.aead()
 	if err != nil {
@@ -67,7 +69,7 @@ func (s *SignOn) open(flow string) (f journey, err error) {
 	return f, nil
 }
 
-// random is 256 bits as text.
+// random returns 256 random bits as text.
 func random() string {
 	var b [32]byte
 	rand.Read(b[:])

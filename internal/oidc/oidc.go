@@ -1,10 +1,9 @@
-// Package oidc lets people in whom an identity provider vouches for: OpenID Connect with the authorization code flow
-// and PKCE.
+// Package oidc implements single sign-on with OpenID Connect: the authorization code flow with PKCE.
 //
-// A sign-on begins at our start page, leads to the provider and comes back with a code, which is exchanged for an ID
-// token behind the browser's back. What ties the end to its beginning (state, nonce, PKCE verifier) travels in a
-// sealed cookie of the browser, so that strangers cannot make the server remember anything and a restart interrupts
-// nobody. The provider's tokens are read once and kept nowhere.
+// A login starts at our start page, continues at the provider and returns with a code, which the server exchanges
+// for an ID token. The state that connects the two (state, nonce, PKCE verifier) is in a sealed cookie, so requests
+// without a login cannot fill the server's memory, and logins survive a restart. The provider's tokens are read once
+// and never stored.
 package oidc
 
 import (
@@ -22,55 +21,58 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Refusals. What else goes wrong is the provider's answer being wrong, and is nobody's business but the log's.
+// Errors that the user is told. Other errors are wrong responses of the provider and are only logged.
 var (
-	// ErrUnavailable is a provider that cannot be asked right now.
+	// ErrUnavailable means that the provider cannot be reached.
 	ErrUnavailable = errors.New("cannot reach the identity provider")
-	// ErrStale is an end without its beginning: another browser's, an old one, or one that was ended before.
+	// ErrStale means that the login was started in another browser, has expired or was completed before.
 	ErrStale = errors.New("this login was not started in this browser, or has expired")
-	// ErrDenied is the person, or the provider, saying no.
+	// ErrDenied means that the user or the provider refused the login.
 	ErrDenied = errors.New("the identity provider refused the login")
-	// ErrUnverified is an e-mail address that the provider does not vouch for, where one is needed.
+	// ErrUnverified means that a verified e-mail address is required and the provider has not
+	// verified it.
 	ErrUnverified = errors.New("the identity provider did not verify the user's e-mail address")
-	// ErrForeign is an e-mail address of a domain that is not allowed.
+	// ErrForeign means that the domain of the e-mail address is not allowed.
 	ErrForeign = errors.New("the domain of the user's e-mail address is not allowed")
 )
 
 const (
-	// FlowLife is how long a person may take at the provider.
+	// FlowLife is how long a login may take.
 	FlowLife = 10 * time.Minute
-	// skew is how far the provider's clock may be from ours.
+	// skew is the tolerated difference between the provider's clock and ours.
 	skew = 2 * time.Minute
 )
 
-// Config says who is asked and who may come in.
+// Config is the provider and the rules for who may log in.
 type Config struct {
 	Issuer, ClientID string
 	// ClientSecret is empty for a public client.
 	ClientSecret string
-	// Scopes are asked for beside openid. Default: profile and email.
+	// Scopes are requested in addition to openid. Default: profile and email.
 	Scopes []string
-	// Domains are those that a verified e-mail address must have; none is any, and none is needed.
+	// Domains are the allowed domains of the verified e-mail address. If empty, any address is
+	// allowed, and none is needed.
 	Domains []string
-	// AdminGroup is the group whose members are administrators; "" leaves that to us.
+	// AdminGroup is the group whose members are administrators. If "", the provider does
+	// not decide this.
 	AdminGroup string
-	// Name is what people call the provider.
+	// Name is the display name of the provider.
 	Name string
-	// Key seals what browsers carry.
+	// Key seals the cookies.
 	Key    [32]byte
 	Client *http.Client
 	Now    func() time.Time // time.Now
 }
 
-// Person is whom the provider vouches for.
+// Person is an authenticated user.
 type Person struct {
 	Issuer, Subject string
 	// Name is what the person is called there; it may be anything.
 	Name string
-	// Admin is nil if there is no group of administrators.
+	// Admin is nil if no admin group is configured.
 	Admin *bool
-	// Email is the person's address, "" if the provider names none, and EmailVerified
-	// whether the provider says that it is theirs.
+	// Email is the e-mail address, or "" if the provider sends none. EmailVerified is
+	// whether the provider has verified it.
 	Email         string
 	EmailVerified bool
 }
@@ -78,14 +80,15 @@ type Person struct {
 // SignOn is one identity provider. Its methods may be called concurrently.
 type SignOn struct {
 	config Config
-	// turn lets one at a time find out about the provider.
+	// turn allows one discovery at a time.
 	turn   chan struct{}
 	known  *provider
 	asked  time.Time
 	failed error
 }
 
-// New checks the configuration. It asks nobody: a provider that is down keeps nothing from starting.
+// New checks the configuration. It sends no request, so the server starts even if the provider is
+// down.
 func New(c Config) (*SignOn, error) {
 	u, err := url.Parse(c.Issuer)
 	switch {
@@ -128,11 +131,11 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// Name is what people call the provider.
+// Name returns the display name of the provider.
 func (s *SignOn) Name() string { return s.config.Name }
 
-// Begin is where to send the browser, and what it has to bring back with it, for FlowLife. redirect is our address to
-// which the provider sends the browser back; next is for Finish to give back.
+// Begin starts a login. It returns the URL for the browser and the state that the browser must return within
+// FlowLife. redirect is our URL to which the provider sends the browser back; Finish returns next.
 func (s *SignOn) Begin(ctx context.Context, redirect, next string) (address, flow string, err error) {
 	p, err := s.provider(ctx)
 	if err != nil {
@@ -146,15 +149,15 @@ func (s *SignOn) Begin(ctx context.Context, redirect, next string) (address, flo
 	return address, flow, err
 }
 
-// Began says whether an answer of the provider's belongs to what Begin gave to the browser. A browser may have begun
-// more than once, in several tabs.
+// Began reports whether a response of the provider belongs to a state that Begin returned. A browser may have
+// started several logins, in several tabs.
 func (s *SignOn) Began(flow string, answer url.Values) bool {
 	f, err := s.open(flow)
 	return err == nil && same(f.State, answer.Get("state"))
 }
 
-// Finish finds out who came back, from the provider's answer in the address and from what Begin gave to the browser.
-// Where to go next is told also when the person is not let in, for another try, unless it is ErrStale.
+// Finish authenticates the user from the provider's response and the state that Begin returned. Except for ErrStale,
+// it returns next also with an error, for another attempt.
 func (s *SignOn) Finish(ctx context.Context, flow string, answer url.Values) (p Person, next string, err error) {
 	f, err := s.open(flow)
 	if err != nil || !same(f.State, answer.Get("state")) {
@@ -169,7 +172,7 @@ func (s *SignOn) finish(ctx context.Context, f journey, answer url.Values) (Pers
 	if err != nil {
 		return Person{}, err
 	}
-	// The provider says who it is, so that no other one's answer is taken for its own.
+	// Checking the issuer prevents mix-up attacks with the response of another provider.
 	if iss := answer.Get("iss"); iss != p.Issuer && (iss != "" || p.names) {
 		return Person{}, errors.New("the issuer of the response is missing or wrong")
 	}
@@ -200,7 +203,8 @@ func (s *SignOn) finish(ctx context.Context, f journey, answer url.Values) (Pers
 	return s.judge(c)
 }
 
-// exchangeError keeps the provider's code and leaves out what else it answered, which may be anything.
+// exchangeError keeps the provider's error code and drops the rest of its response, which can contain
+// anything.
 func exchangeError(err error) error {
 	var refused *oauth2.RetrieveError
 	if !errors.As(err, &refused) {
@@ -209,7 +213,7 @@ func exchangeError(err error) error {
 	return fmt.Errorf("the provider rejected the authorization code: %s (status %d)", printable(refused.ErrorCode), refused.Response.StatusCode)
 }
 
-// printable is a word of the provider's that may stand in a log.
+// printable returns text from the provider in a form that is safe to log.
 func printable(word string) string {
 	if word == "" || len(word) > 64 || strings.ContainsFunc(word, func(r rune) bool { return r < '!' || r > '~' }) {
 		return "no code"

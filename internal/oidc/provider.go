@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// knownFor is how long what the provider says of itself is believed.
+	// knownFor is how long the provider's metadata is cached.
 	knownFor = time.Hour
-	// failedFor keeps a provider that is down from being asked with every request.
+	// failedFor is the minimum time between attempts to reach a provider that is down.
 	failedFor = 2 * time.Second
-	// askFor is how long one answer may take.
+	// askFor is the timeout of a request.
 	askFor = 10 * time.Second
-	// maxAnswer bounds what is read of one.
+	// maxAnswer is the maximum size of a response.
 	maxAnswer = 1 << 20
 )
 
-// metadata is what a provider says of itself.
+// metadata is the provider's discovery document.
 type metadata struct {
 	Issuer        string   `json:"issuer"`
 	Authorization string   `json:"authorization_endpoint"`
@@ -38,22 +38,22 @@ type metadata struct {
 	NamesItself   bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// provider is one that has introduced itself.
+// provider is a provider after discovery.
 type provider struct {
 	metadata
 	oauth oauth2.Config
-	// names is true when its answers say whose they are.
+	// names is true if its responses contain the issuer.
 	names bool
-	// algorithms are those of its signatures that we know.
+	// algorithms are the signature algorithms that the provider uses and we support.
 	algorithms []string
 	keys       goidc.KeySet
 }
 
-// known are the ways to sign that are believed. "none" is not among them, nor are secrets that both sides share.
+// known are the accepted signature algorithms. "none" and shared-secret algorithms are not accepted.
 var known = []string{goidc.RS256, goidc.RS384, goidc.RS512, goidc.PS256, goidc.PS384, goidc.PS512, goidc.ES256, goidc.ES384, goidc.ES512, goidc.EdDSA}
 
-// provider asks the provider to introduce itself, when that is new or old. One that did so before and cannot be
-// reached now is taken to be as it was.
+// provider returns the provider, and runs discovery if the cached metadata is missing or old. If the provider
+// cannot be reached, old metadata is used.
 func (s *SignOn) provider(ctx context.Context) (*provider, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -68,7 +68,7 @@ func (s *SignOn) provider(ctx context.Context) (*provider, error) {
 	case s.failed != nil && age < failedFor:
 		return nil, s.failed
 	}
-	// Who asks may go away; the answer is for everybody.
+	// The caller may go away, but the result is cached for all callers.
 	p, err := s.discover(context.WithoutCancel(ctx))
 	s.asked = s.config.Now()
 	switch {
@@ -81,7 +81,7 @@ func (s *SignOn) provider(ctx context.Context) (*provider, error) {
 	return s.known, nil
 }
 
-// Check asks the provider to introduce itself, for those who want to know early whether it does.
+// Check runs discovery, to find a wrong configuration early.
 func (s *SignOn) Check(ctx context.Context) error {
 	_, err := s.discover(ctx)
 	return err
@@ -92,7 +92,8 @@ func (s *SignOn) discover(ctx context.Context) (*provider, error) {
 	if err := s.ask(ctx, strings.TrimSuffix(s.config.Issuer, "/")+"/.well-known/openid-configuration", "", &m); err != nil {
 		return nil, fmt.Errorf("discovery: %w", err)
 	}
-	// Whether there is a slash at the end is easily got wrong, and no other provider's name.
+	// A missing or extra trailing slash is a common mistake, and never means another
+	// provider.
 	if strings.TrimSuffix(m.Issuer, "/") != strings.TrimSuffix(s.config.Issuer, "/") {
 		return nil, fmt.Errorf("discovery: the provider's issuer is %q, not %q; set the issuer exactly as the provider reports it", m.Issuer, s.config.Issuer)
 	}
@@ -112,16 +113,17 @@ func (s *SignOn) discover(ctx context.Context) (*provider, error) {
 		}
 	}
 	if len(m.Algorithms) == 0 {
-		p.algorithms = []string{goidc.RS256} // which all of them must know
+		p.algorithms = []string{goidc.RS256} // required by the specification
 	}
-	// Keys are asked for when they are needed, by nobody's request in particular.
+	// Keys are fetched when they are needed, independent of the current request.
 	p.keys = goidc.NewRemoteKeySet(goidc.ClientContext(context.WithoutCancel(ctx), s.config.Client), m.Keys)
 	p.oauth = oauth2.Config{ClientID: s.config.ClientID, ClientSecret: s.config.ClientSecret, Scopes: s.config.Scopes,
 		Endpoint: oauth2.Endpoint{AuthURL: m.Authorization, TokenURL: m.Token, AuthStyle: s.authStyle(m.AuthMethods)}}
 	return p, nil
 }
 
-// authStyle is how we say who we are. It is known before the first code is exchanged, since a wrong guess would spend it.
+// authStyle returns how the client authenticates. It must be known before the code is exchanged, because a failed
+// attempt uses up the code.
 func (s *SignOn) authStyle(methods []string) oauth2.AuthStyle {
 	if s.config.ClientSecret == "" || len(methods) > 0 && !slices.Contains(methods, "client_secret_basic") {
 		return oauth2.AuthStyleInParams
@@ -129,7 +131,7 @@ func (s *SignOn) authStyle(methods []string) oauth2.AuthStyle {
 	return oauth2.AuthStyleInHeader
 }
 
-// userInfo is what the provider tells of the person beside the ID token.
+// userInfo requests the claims that are not in the ID token.
 func (s *SignOn) userInfo(ctx context.Context, p *provider, accessToken string) (claims, error) {
 	var c claims
 	if err := s.ask(ctx, p.UserInfo, accessToken, &c); err != nil {
@@ -138,7 +140,7 @@ func (s *SignOn) userInfo(ctx context.Context, p *provider, accessToken string) 
 	return c, nil
 }
 
-// ask reads JSON from an address of the provider's.
+// ask requests JSON from the provider.
 func (s *SignOn) ask(ctx context.Context, address, accessToken string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
@@ -164,7 +166,7 @@ func (s *SignOn) ask(ctx context.Context, address, accessToken string, into any)
 	return nil
 }
 
-// bounded reads no more of an answer than maxAnswer, whoever asks: the library that looks for keys has no bound of its own.
+// bounded limits the size of all responses to maxAnswer; the library that fetches keys has no limit.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

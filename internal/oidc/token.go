@@ -12,10 +12,10 @@ import (
 	goidc "github.com/coreos/go-oidc/v3/oidc"
 )
 
-// maxToken bounds an ID token; they have a few kilobytes.
+// maxToken is the maximum size of an ID token. Typical tokens have a few kilobytes.
 const maxToken = 64 << 10
 
-// claims are what a provider says of a person, as far as we use it.
+// claims are the claims that we use.
 type claims struct {
 	Issuer    string   `json:"iss"`
 	Subject   string   `json:"sub"`
@@ -32,7 +32,7 @@ type claims struct {
 	Groups        texts  `json:"groups"`
 }
 
-// texts is a claim that is one text or a list of them. What is something else says nothing.
+// texts is a claim that is a string or a list of strings. Other types are ignored.
 type texts []string
 
 func (t *texts) UnmarshalJSON(b []byte) error {
@@ -48,7 +48,7 @@ func (t *texts) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// truth is a boolean claim, which some providers write as a text.
+// truth is a boolean claim, which some providers send as a string.
 type truth bool
 
 func (t *truth) UnmarshalJSON(b []byte) error {
@@ -56,7 +56,7 @@ func (t *truth) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// verify reads an ID token whose signature and claims are good, and which was made for this sign-on.
+// verify checks the signature and the claims of an ID token, and that it was issued for this login.
 func (s *SignOn) verify(ctx context.Context, p *provider, raw, nonce string) (c claims, err error) {
 	if err := s.verified(ctx, p, raw, &c); err != nil {
 		return c, err
@@ -82,12 +82,12 @@ func (s *SignOn) verify(ctx context.Context, p *provider, raw, nonce string) (c 
 }
 
 func moment(seconds float64) time.Time {
-	const end = 1 << 40 // far from all overflows
+	const end = 1 << 40 // far below overflow
 	return time.Unix(int64(max(-end, min(end, seconds))), 0)
 }
 
-// verified is what a signed token says, if the provider signed it in a way that it announces. The library looks for
-// the key, and asks for the keys anew when none fits, for they change.
+// verified returns the claims of a token with a valid signature in an algorithm that the provider announces. The
+// library fetches the keys again if none matches, because keys are rotated.
 func (s *SignOn) verified(ctx context.Context, p *provider, raw string, into any) error {
 	if raw == "" || len(raw) > maxToken {
 		return errors.New("ID token missing")
@@ -102,12 +102,12 @@ func (s *SignOn) verified(ctx context.Context, p *provider, raw string, into any
 	return token.Claims(into)
 }
 
-// lacks says whether something is missing that we need and the provider may tell elsewhere.
+// lacks reports whether claims that we need may be available from the userinfo endpoint.
 func (s *SignOn) lacks(c claims) bool {
 	return c.Username == "" && c.Email == "" || len(s.config.Domains) > 0 && c.Email == "" || s.config.AdminGroup != "" && c.Groups == nil
 }
 
-// add takes over what is missing. An address and whether it is verified belong together.
+// add adds missing claims. The e-mail address and its verification belong together.
 func (c *claims) add(more claims) {
 	if c.Username == "" {
 		c.Username = more.Username
@@ -120,10 +120,10 @@ func (c *claims) add(more claims) {
 	}
 }
 
-// maxEmail is how many bytes an e-mail address has at most.
+// maxEmail is the maximum length of an e-mail address in bytes.
 const maxEmail = 254
 
-// judge decides whether the person may come in, and as what.
+// judge decides whether the user may log in, and with which rights.
 func (s *SignOn) judge(c claims) (Person, error) {
 	if len(s.config.Domains) > 0 {
 		at := strings.LastIndexByte(c.Email, '@')
