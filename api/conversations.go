@@ -17,25 +17,25 @@ type CreateConversation struct {
 	ConversationID           Opt[string]           `json:"conversation_id,omitzero" nullable:"false" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$" doc:"ID of the conversation. Repeating a request with the same ID and body returns the same conversation."`
 }
 
-// SuggestedTask is something a git provider says is to be done.
+// SuggestedTask is an issue or a pull request at a git provider that needs work.
 type SuggestedTask struct {
 	GitProvider string `json:"git_provider" enum:"git_provider"`
 	TaskType    string `json:"task_type" enum:"MERGE_CONFLICTS,FAILING_CHECKS,UNRESOLVED_COMMENTS,OPEN_ISSUE,OPEN_PR,CREATE_MICROAGENT"`
 	Repo        string `json:"repo" minLength:"1" maxLength:"500" doc:"Repository, as owner/name."`
 	IssueNumber int64  `json:"issue_number" minimum:"0" doc:"Number of the issue, pull request or merge request."`
 	Title       string `json:"title" maxLength:"2000"`
-	// Solvability is told of open issues only, and ignored when it is sent back.
+	// Solvability is set for open issues only, and ignored in requests.
 	Solvability Opt[Solvability] `json:"solvability,omitzero" doc:"Likelihood that an agent can solve an OPEN_ISSUE; null if not known yet."`
 }
 
-// CreateMicroagent asks for a microagent in a repository.
+// CreateMicroagent requests a microagent for a repository.
 type CreateMicroagent struct {
 	Repo        string      `json:"repo" minLength:"1" maxLength:"500" doc:"Repository, as owner/name."`
 	GitProvider Opt[string] `json:"git_provider,omitzero" enum:"git_provider"`
 	Title       Opt[string] `json:"title,omitzero" maxLength:"2000"`
 }
 
-// ConversationResponse answers creation, start and stop.
+// ConversationResponse is the response to creating, starting and stopping a conversation.
 type ConversationResponse struct {
 	Status             string  `json:"status" doc:"Always ok; error responses have error."`
 	ConversationID     string  `json:"conversation_id"`
@@ -43,14 +43,14 @@ type ConversationResponse struct {
 	ConversationStatus *string `json:"conversation_status" enum:"STARTING,RUNNING,STOPPED"`
 }
 
-// ConversationError is the error body of the conversation family.
+// ConversationError is the error body of the conversation routes.
 type ConversationError struct {
 	Status  string `json:"status"`
 	Message string `json:"message"`
 	MsgID   string `json:"msg_id"`
 }
 
-// Conversation is what GET tells about one.
+// Conversation is a conversation in responses.
 type Conversation struct {
 	ConversationID     string    `json:"conversation_id"`
 	Title              string    `json:"title"`
@@ -71,11 +71,11 @@ type Conversation struct {
 	PRNumber           []int     `json:"pr_number" doc:"Pull request numbers of this conversation, oldest first."`
 	LastEventID        int64     `json:"last_event_id" doc:"Number of the newest event."`
 	AccumulatedCost    float64   `json:"accumulated_cost" doc:"Cost so far in US dollars."`
-	// PullRequests tell more of what PRNumber counts.
+	// PullRequests are the pull requests in PRNumber with more details.
 	PullRequests []PullRequest `json:"pull_requests" doc:"Pull or merge requests of this conversation, oldest first. Includes requests that were already open when the agent tried to open them."`
 }
 
-// PullRequest is one that belongs to a conversation.
+// PullRequest is a pull request of a conversation.
 type PullRequest struct {
 	Provider   string `json:"provider" doc:"Name of the git provider."`
 	Repository string `json:"repository" doc:"Repository, as owner/name."`

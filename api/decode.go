@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// faults collects what is wrong while decoding, so that one answer can list it all.
+// faults collects decoding errors, so that one response can list them all.
 type faults struct{ list []FieldError }
 
 func (f *faults) add(typ, msg string, path ...any) {
@@ -23,8 +23,8 @@ func (f *faults) err() error {
 	return nil
 }
 
-// decode puts raw into into, and files what goes wrong under path. The errors of
-// encoding/json are not passed on: they can quote the value, which may be a secret.
+// decode decodes raw and records errors under path. Errors of encoding/json are not used,
+// because they can quote the value, which may be a secret.
 func (f *faults) decode(raw json.RawMessage, into any, path ...any) {
 	err := json.Unmarshal(raw, into)
 	if err == nil {
@@ -86,8 +86,8 @@ func dict[T any](f *faults, obj map[string]json.RawMessage, name string, into *m
 	}
 }
 
-// element decodes a list or map element. Unlike encoding/json it does not take null for an
-// empty value, unless the element is a pointer, where null has a meaning.
+// element decodes a list or map element. Unlike encoding/json, it accepts null only for
+// pointers.
 func (f *faults) element(raw json.RawMessage, into any, path ...any) {
 	if isNull(raw) && reflect.TypeOf(into).Elem().Kind() != reflect.Pointer {
 		f.list = append(f.list, at(typeError(into), path...).Detail...)
@@ -96,7 +96,7 @@ func (f *faults) element(raw json.RawMessage, into any, path ...any) {
 	f.decode(raw, into, path...)
 }
 
-// at moves a complaint below path.
+// at prefixes the location of an error with path.
 func at(e *ValidationError, path ...any) *ValidationError {
 	out := &ValidationError{Detail: make([]FieldError, len(e.Detail))}
 	for i, d := range e.Detail {
@@ -110,7 +110,7 @@ func wrongType(typ, msg string) *ValidationError {
 	return &ValidationError{Detail: []FieldError{{Msg: msg, Type: typ}}}
 }
 
-// typeError says which JSON type into wants. Of an Opt that is the type of its value.
+// typeError names the JSON type that into needs; for an Opt, that of its value.
 func typeError(into any) *ValidationError {
 	t := reflect.TypeOf(into).Elem()
 	if t.Kind() == reflect.Struct {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Codes that name what went wrong, for machines. The sentence beside them is for people.
+// Machine-readable error codes. The message next to them is for people.
 const (
 	CodeSettingsNotFound     = "CONFIGURATION$SETTINGS_NOT_FOUND"
 	CodeLLMAuthentication    = "STATUS$ERROR_LLM_AUTHENTICATION"
@@ -38,14 +38,14 @@ const (
 	CodeInternal             = "SERVER$INTERNAL"
 )
 
-// FieldError says what is wrong with one field, where, and what would be right.
-// Msg never contains the offending value: it might be a secret.
+// FieldError says which field is invalid, why, and what is valid. Msg never contains the
+// value, which may be a secret.
 type FieldError struct {
 	// Loc is the path to the field, e.g. ["body", "mcp_config", "sse_servers", 0, "url"].
 	Loc []any `json:"loc" doc:"Path to the field: location (body, query, path, header), then names and indexes."`
-	// Msg is a sentence a person can act on.
+	// Msg is a sentence that says what to do.
 	Msg string `json:"msg" doc:"Human-readable description of the error."`
-	// Type is a short stable word for machines: missing, extra_forbidden, string_type, greater_than_equal, …
+	// Type is a short stable code: missing, extra_forbidden, string_type, greater_than_equal, …
 	Type string `json:"type" doc:"Stable, machine-readable error type."`
 }
 
@@ -54,7 +54,7 @@ type ValidationError struct {
 	Detail []FieldError `json:"detail"`
 }
 
-// Error joins all complaints into one line.
+// Error joins all errors in one line.
 func (e *ValidationError) Error() string {
 	parts := make([]string, len(e.Detail))
 	for i, d := range e.Detail {
@@ -67,7 +67,7 @@ func (e *ValidationError) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// Invalid is a ValidationError about one field of the body.
+// Invalid returns a ValidationError for one field of the body.
 func Invalid(typ, msg string, path ...any) *ValidationError {
 	return &ValidationError{Detail: []FieldError{{Loc: append([]any{"body"}, path...), Msg: msg, Type: typ}}}
 }

@@ -14,7 +14,7 @@ type PostMessage struct {
 	ImageURLs Opt[[]string] `json:"image_urls,omitzero" maxItems:"50"`
 }
 
-// Accepted answers a message or an action.
+// Accepted is the response to a message or an action.
 type Accepted struct {
 	Success bool `json:"success"`
 }
@@ -44,7 +44,7 @@ type LegacyEvent struct {
 	LLMMetrics  json.RawMessage `json:"llm_metrics,omitempty"`
 }
 
-// StatusUpdate is a notice that is not an event of its own in the format legacy.
+// StatusUpdate is a notice that is not an event in the format legacy.
 type StatusUpdate struct {
 	StatusUpdate      bool   `json:"status_update"`
 	Type              string `json:"type"`
@@ -53,7 +53,7 @@ type StatusUpdate struct {
 	ConversationTitle string `json:"conversation_title,omitempty"`
 }
 
-// Delta is a fragment of a message that is being written.
+// Delta is a part of a message or an output that is not complete yet.
 type Delta struct {
 	Call   string `json:"call"`
 	Offset int64  `json:"offset"`

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// SubmitFeedback is the body of POST …/submit-feedback. Whatever else older
-// clients send along is accepted and not used.
+// SubmitFeedback is the body of POST …/submit-feedback. Other fields that older clients
+// send are accepted and ignored.
 type SubmitFeedback struct {
 	_           struct{}    `additionalProperties:"true"`
 	Polarity    string      `json:"polarity" enum:"positive,negative" doc:"Whether the feedback is positive or negative."`
@@ -15,13 +15,13 @@ type SubmitFeedback struct {
 	Version     Opt[string] `json:"version,omitzero" maxLength:"100"`
 }
 
-// FeedbackStored answers it, in the shape that older front ends look into.
+// FeedbackStored is the response, in the format that older front ends expect.
 type FeedbackStored struct {
 	StatusCode int          `json:"statusCode" doc:"Always 200."`
 	Body       FeedbackBody `json:"body"`
 }
 
-// FeedbackBody is what they show.
+// FeedbackBody is the part that older front ends show.
 type FeedbackBody struct {
 	Message    string `json:"message"`
 	FeedbackID string `json:"feedback_id"`
@@ -37,13 +37,13 @@ type RateConversation struct {
 	Metadata       Opt[map[string]any] `json:"metadata,omitzero" doc:"At most 10,000 bytes."`
 }
 
-// Rated answers it.
+// Rated is the response to RateConversation.
 type Rated struct {
 	Status  string `json:"status" doc:"Always success."`
 	Message string `json:"message"`
 }
 
-// Rating is how an event was rated.
+// Rating is the rating of an event.
 type Rating struct {
 	Exists   bool            `json:"exists"`
 	Rating   int             `json:"rating,omitzero"`
@@ -51,7 +51,7 @@ type Rating struct {
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
-// Feedback is what somebody said of the agent's work, as the operator reads it.
+// Feedback is a user's feedback on the agent's work, for the operator.
 type Feedback struct {
 	ID             int64           `json:"id"`
 	User           string          `json:"user"`
@@ -67,7 +67,7 @@ type Feedback struct {
 	Version        string          `json:"version"`
 }
 
-// FeedbackPage is a page of it.
+// FeedbackPage is a page of feedback.
 type FeedbackPage struct {
 	Feedback []Feedback `json:"feedback"`
 	Next     *int64     `json:"next" doc:"Cursor of the next page: send it as before. null on the last page."`

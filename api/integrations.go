@@ -30,13 +30,14 @@ type CreateIntegration struct {
 	Enabled      Opt[bool]     `json:"enabled,omitzero" nullable:"false" doc:"Default: true."`
 }
 
-// NewIntegration answers POST /api/integrations.
+// NewIntegration is the response of POST /api/integrations.
 type NewIntegration struct {
 	Integration
 	Secret string `json:"secret" doc:"Webhook secret to enter at the provider. It is shown only once."`
 }
 
-// PatchIntegration is the body of PATCH /api/integrations/{integration_id}. Omitted fields stay.
+// PatchIntegration is the body of PATCH /api/integrations/{integration_id}. Omitted fields keep
+// their values.
 type PatchIntegration struct {
 	Host         Opt[string]   `json:"host,omitzero" nullable:"false" maxLength:"200"`
 	Mention      Opt[string]   `json:"mention,omitzero" nullable:"false" maxLength:"64"`
@@ -47,13 +48,13 @@ type PatchIntegration struct {
 	RotateSecret Opt[bool]     `json:"rotate_secret,omitzero" nullable:"false" doc:"true creates a new secret; the old one is also accepted for a day."`
 }
 
-// PatchedIntegration answers PATCH /api/integrations/{integration_id}.
+// PatchedIntegration is the response of PATCH /api/integrations/{integration_id}.
 type PatchedIntegration struct {
 	Integration
 	Secret *string `json:"secret" doc:"The new secret, shown only once; null if it was not rotated."`
 }
 
-// IntegrationDelivery is something that a provider told, and what became of it.
+// IntegrationDelivery is a webhook request of a provider and its result.
 type IntegrationDelivery struct {
 	ID             string     `json:"id" doc:"ID of the delivery at the provider."`
 	Event          string     `json:"event" doc:"Event name used by the provider."`
@@ -69,13 +70,14 @@ type IntegrationDelivery struct {
 	DoneAt         *time.Time `json:"done_at"`
 }
 
-// IntegrationDeliveryPage answers GET /api/integrations/{integration_id}/deliveries, newest first.
+// IntegrationDeliveryPage is the response of GET /api/integrations/{integration_id}/deliveries,
+// newest first.
 type IntegrationDeliveryPage struct {
 	Results []IntegrationDelivery `json:"results"`
 	Next    *int64                `json:"next" doc:"Cursor of the next page: send it as before. null on the last page."`
 }
 
-// WebhookReceipt answers a provider that told something.
+// WebhookReceipt is the response to a provider's webhook request.
 type WebhookReceipt struct {
 	Status string  `json:"status" enum:"accepted,known,ignored" doc:"known: the delivery was received before and is ignored."`
 	Reason *string `json:"reason" doc:"Reason why the delivery is ignored."`

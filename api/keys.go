@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Key is an API key as lists show it; the key itself is shown once, when it is made.
+// Key is an API key in lists. The key itself is shown once, when it is created.
 type Key struct {
 	ID        string     `json:"id"`
 	User      string     `json:"user"`
@@ -13,7 +13,7 @@ type Key struct {
 	RevokedAt *time.Time `json:"revoked_at"`
 	Current   bool       `json:"current" doc:"Whether this request uses the key, or a login made with it. Revoking it logs you out."`
 	Prefix    string     `json:"prefix" doc:"First characters of the key. The rest is stored only as a hash."`
-	// LastUsedAt is here because older front ends look for it.
+	// LastUsedAt exists because older front ends expect it.
 	LastUsedAt *time.Time `json:"last_used_at" doc:"Always null: key usage is not recorded."`
 }
 
@@ -25,7 +25,7 @@ type CreateKey struct {
 	Expires Opt[string] `json:"expires,omitzero" maxLength:"50" doc:"Time until the key expires, such as 720h. Default: never."`
 }
 
-// NewKey answers POST /api/keys.
+// NewKey is the response of POST /api/keys.
 type NewKey struct {
 	Key
 	Secret string `json:"key" doc:"The key. It is shown only once."`
@@ -37,7 +37,7 @@ type Login struct {
 	Key    Opt[string] `json:"key,omitzero" maxLength:"200" format:"password"`
 }
 
-// Me answers a login and GET /api/me.
+// Me is the response of POST /api/login and GET /api/me.
 type Me struct {
 	User  string `json:"user"`
 	Admin bool   `json:"admin"`

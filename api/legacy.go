@@ -1,6 +1,6 @@
 package api
 
-// VSCodeURL answers GET …/vscode-url.
+// VSCodeURL is the response of GET …/vscode-url.
 type VSCodeURL struct {
 	VSCodeURL *string `json:"vscode_url" doc:"Always null: no editor runs in the sandbox."`
 }
@@ -10,7 +10,7 @@ type ExperimentConfig struct {
 	Config Opt[map[string]string] `json:"config,omitzero"`
 }
 
-// EventFilter is the body that GET …/events may have. Each field is also a query parameter.
+// EventFilter is the optional body of GET …/events. Each field is also a query parameter.
 type EventFilter struct {
 	ExcludeHidden Opt[bool]     `json:"exclude_hidden,omitzero" nullable:"false" doc:"Leave out hidden commands and their results."`
 	Query         Opt[string]   `json:"query,omitzero" maxLength:"1000" doc:"Only events whose JSON contains this text, ignoring case."`
@@ -21,7 +21,7 @@ type EventFilter struct {
 	EndDate       Opt[string]   `json:"end_date,omitzero" maxLength:"100" doc:"Only events at or before this time."`
 }
 
-// NotInitialized is the 404 of the security routes.
+// NotInitialized is the 404 body of the security routes.
 type NotInitialized struct {
 	Detail string `json:"detail"`
 }

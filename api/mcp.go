@@ -2,12 +2,12 @@ package api
 
 import "time"
 
-// MCPServers is the answer of GET …/mcp and of POST /api/settings/test-mcp.
+// MCPServers is the response of GET …/mcp and of POST /api/settings/test-mcp.
 type MCPServers struct {
 	Servers []MCPServerStatus `json:"servers"`
 }
 
-// MCPServerStatus says where a tool server stands.
+// MCPServerStatus is the status of an MCP server.
 type MCPServerStatus struct {
 	Name    string    `json:"name" doc:"Configured name, or a name derived from the host."`
 	Kind    string    `json:"kind" enum:"sse,shttp,stdio"`

@@ -1,12 +1,11 @@
 package api
 
-// Microagents answers GET …/microagents.
+// Microagents is the response of GET …/microagents.
 type Microagents struct {
 	Microagents []Microagent `json:"microagents"`
 }
 
-// Microagent is a text that tells the agent how to work, always or when a
-// message calls for it.
+// Microagent is text for the agent that always applies, or that a message triggers.
 type Microagent struct {
 	Name     string            `json:"name" doc:"Path of the microagent's file, without the extension."`
 	Type     string            `json:"type" enum:"repo,knowledge" doc:"repo: always shown to the agent. knowledge: shown when a message contains one of the triggers."`
@@ -16,7 +15,7 @@ type Microagent struct {
 	Tools    []string          `json:"tools" doc:"Names of the MCP servers that the microagent uses."`
 }
 
-// MicroagentInput is a value that a task wants from the user.
+// MicroagentInput is a value that the user must provide for a task.
 type MicroagentInput struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`

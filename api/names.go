@@ -5,14 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// Names of files are bytes, and JSON holds only text. A name that is text
-// travels as it is. A byte that is not part of valid UTF-8 travels as %XX, and a
-// percent sign in front of something that looks like that as %25, so that every
-// name has one spelling and is found again by it.
+// File names are bytes, but JSON contains only text. A name that is valid UTF-8 is sent
+// unchanged. Any other byte is sent as %XX, and a percent sign that could be mistaken for
+// such an escape as %25, so that every name has exactly one encoding.
 
 const hexDigits = "0123456789ABCDEF"
 
-// EncodeName is the spelling of a name or path on the wire.
+// EncodeName returns the encoding of a name or path for JSON.
 func EncodeName(name []byte) string {
 	var b strings.Builder
 	b.Grow(len(name))
@@ -32,7 +31,7 @@ func EncodeName(name []byte) string {
 	return b.String()
 }
 
-// DecodeName is the name or path that has this spelling.
+// DecodeName returns the name or path with this encoding.
 func DecodeName(text string) []byte {
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); i++ {
@@ -46,8 +45,8 @@ func DecodeName(text string) []byte {
 	return out
 }
 
-// escape is the byte that %XX stands for, or -1: only bytes that cannot stand
-// for themselves, and the percent sign, are ever written so.
+// escape returns the byte of an escape at the start of s, or -1. Only invalid bytes and
+// percent signs are escaped.
 func escape(s string) int {
 	if len(s) != 3 || s[0] != '%' {
 		return -1

@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 )
 
-// Opt is a JSON field with three states that mean three different things:
-// omitted (the zero Opt), null, and a value. Plain pointers cannot tell the
-// first two apart, and a settings update must.
+// Opt is a JSON field with three states: omitted (the zero Opt), null, and a value. A
+// pointer cannot distinguish the first two, but a settings update must.
 //
-// Tag such fields `json:"name,omitzero"` so that an omitted one stays omitted
-// when it is sent on.
+// Tag such fields `json:"name,omitzero"`, so that an omitted field stays omitted when it
+// is encoded.
 type Opt[T any] struct {
 	// Set is true when the field was present, as null or as a value.
 	Set bool
@@ -20,19 +19,19 @@ type Opt[T any] struct {
 	Value T
 }
 
-// Some is a field with a value.
+// Some returns a field with a value.
 func Some[T any](v T) Opt[T] { return Opt[T]{Set: true, Value: v} }
 
-// Null is a field that is present and null.
+// Null returns a field that is present and null.
 func Null[T any]() Opt[T] { return Opt[T]{Set: true, Null: true} }
 
-// IsZero reports an omitted field; encoders consult it for omitzero.
+// IsZero reports whether the field is omitted; encoders use it for omitzero.
 func (o Opt[T]) IsZero() bool { return !o.Set }
 
 // Get returns the value and whether there is one (neither omitted nor null).
 func (o Opt[T]) Get() (T, bool) { return o.Value, o.Set && !o.Null }
 
-// MarshalJSON writes null for both null and omitted; omitzero keeps the latter out.
+// MarshalJSON writes null for a null or omitted field; omitzero drops the latter.
 func (o Opt[T]) MarshalJSON() ([]byte, error) {
 	if !o.Set || o.Null {
 		return []byte("null"), nil
@@ -54,7 +53,7 @@ func (o *Opt[T]) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &o.Value)
 }
 
-// plainString reports a JSON string that stands for exactly its bytes.
+// plainString reports whether a JSON string contains no escapes.
 func plainString(b []byte) bool {
 	if len(b) < 2 || b[0] != '"' || b[len(b)-1] != '"' {
 		return false

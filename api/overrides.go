@@ -1,12 +1,12 @@
 package api
 
-// Overrides answers GET and PUT …/overrides.
+// Overrides is the response of GET and PUT …/overrides.
 type Overrides struct {
 	LLMModel         *string  `json:"llm_model" doc:"Model of this conversation; null: the model in the settings."`
 	MaxBudgetPerTask *float64 `json:"max_budget_per_task" doc:"Spending limit of this conversation in USD; null: the limit in the settings."`
 }
 
-// SetOverrides is the body of PUT …/overrides. What is left out stays as it is.
+// SetOverrides is the body of PUT …/overrides. Omitted fields keep their values.
 type SetOverrides struct {
 	LLMModel         Opt[string]  `json:"llm_model,omitzero" maxLength:"256" doc:"Model, as provider/model, of the provider that the stored key belongs to. null: the model in the settings."`
 	MaxBudgetPerTask Opt[float64] `json:"max_budget_per_task,omitzero" minimum:"0" doc:"Spending limit in USD, including the cost so far. null: the limit in the settings."`

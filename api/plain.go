@@ -2,12 +2,11 @@ package api
 
 import "encoding/json"
 
-// What most requests consist of is a few texts. These are taken over from the
-// object that the validator has looked at already, instead of being decoded a
-// second time.
+// Most requests consist of a few strings. They are copied from the object that the
+// validator has decoded, instead of being decoded a second time.
 
-// Plain fills the request from its decoded and validated object, and reports
-// whether that was possible: it is not when there are objects inside.
+// Plain fills the request from its decoded and validated object. It reports false if the
+// object contains other objects.
 func (c *CreateConversation) Plain(object map[string]any) bool {
 	for name, value := range object {
 		to := c.text(name)
@@ -26,7 +25,7 @@ func (c *CreateConversation) Plain(object map[string]any) bool {
 	return true
 }
 
-// text is the field of this name, nil when there is none or it is no text.
+// text returns the string field with this name, or nil.
 func (c *CreateConversation) text(name string) *Opt[string] {
 	switch name {
 	case "repository":
@@ -47,8 +46,8 @@ func (c *CreateConversation) text(name string) *Opt[string] {
 	return nil
 }
 
-// AppendJSON writes the answer to a creation by hand: it is the same few fields
-// each time, and the request that counts most.
+// AppendJSON encodes the response by hand, because creating conversations is the most
+// frequent request.
 func (r ConversationResponse) AppendJSON(b []byte) ([]byte, error) {
 	b = append(b, `{"status":"`+r.Status+`","conversation_id":"`+r.ConversationID+`","message":`...)
 	if r.Message == nil {

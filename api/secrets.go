@@ -8,14 +8,14 @@ type CreateSecret struct {
 	Repositories Opt[[]string] `json:"repositories,omitzero" doc:"Limit the secret to conversations on these repositories: host and path, such as github.com/octo/app. Omitted, null or empty: all conversations."`
 }
 
-// EditSecret is the body of PUT /api/secrets/{secret_id}. The value stays.
+// EditSecret is the body of PUT /api/secrets/{secret_id}. The value is kept.
 type EditSecret struct {
 	Name         string        `json:"name" minLength:"1" doc:"New name of the secret."`
 	Description  Opt[string]   `json:"description,omitzero" doc:"Omitted: unchanged. null or empty: cleared."`
 	Repositories Opt[[]string] `json:"repositories,omitzero" doc:"Limit the secret to conversations on these repositories. Omitted: unchanged. null or empty: all conversations."`
 }
 
-// SecretInfo is a custom secret as lists show it.
+// SecretInfo is a custom secret in lists.
 type SecretInfo struct {
 	Name         string   `json:"name"`
 	Description  *string  `json:"description"`
@@ -23,13 +23,13 @@ type SecretInfo struct {
 	Warning      string   `json:"warning,omitempty" doc:"Reason why the value is not masked in output. Absent if it is masked."`
 }
 
-// SecretCreated answers POST /api/secrets.
+// SecretCreated is the response of POST /api/secrets.
 type SecretCreated struct {
 	Message string `json:"message"`
 	Warning string `json:"warning,omitempty" doc:"Reason why the value is not masked in output. The secret is stored and works."`
 }
 
-// Secrets answers GET /api/secrets.
+// Secrets is the response of GET /api/secrets.
 type Secrets struct {
 	CustomSecrets []SecretInfo `json:"custom_secrets"`
 }

@@ -1,11 +1,11 @@
 package api
 
-// Alive answers GET /alive.
+// Alive is the response of GET /alive.
 type Alive struct {
 	Status string `json:"status"`
 }
 
-// ServerInfo answers GET /server_info.
+// ServerInfo is the response of GET /server_info.
 type ServerInfo struct {
 	Version   string    `json:"version"`
 	Uptime    float64   `json:"uptime" doc:"Seconds since the server started."`
@@ -13,7 +13,7 @@ type ServerInfo struct {
 	Resources Resources `json:"resources"`
 }
 
-// Resources is what the server process uses.
+// Resources is the resource usage of the server process.
 type Resources struct {
 	CPUPercent float64 `json:"cpu_percent"`
 	Memory     struct {
@@ -33,7 +33,7 @@ type Resources struct {
 	} `json:"io"`
 }
 
-// Problem is the error body outside the conversation family.
+// Problem is the error body of all routes except the conversation routes.
 type Problem struct {
 	Error string `json:"error"`
 	MsgID string `json:"msg_id"`
@@ -44,7 +44,7 @@ type Unauthorized struct {
 	Detail string `json:"detail"`
 }
 
-// OptionsConfig answers GET /api/options/config.
+// OptionsConfig is the response of GET /api/options/config.
 type OptionsConfig struct {
 	AppMode          string          `json:"APP_MODE"`
 	GithubClientID   string          `json:"GITHUB_CLIENT_ID"`

@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// Masked stands for a stored secret wherever one is shown. Sent back, it means
-// "keep what is stored".
+// Masked replaces a stored secret in responses. In a request, it keeps the stored value.
 const Masked = "**********"
 
-// SettingsInput is the body of POST /api/settings. An omitted field keeps what is
-// stored and null resets to the default, except where the field says otherwise.
-// The empty string clears a string or a key.
+// SettingsInput is the body of POST /api/settings. An omitted field keeps the stored
+// value and null resets it to the default, unless the field says otherwise. The empty
+// string clears a string or a key.
 //
-// Decoding is strict and complete: its error is a *ValidationError that lists every
-// field of a wrong type. Fields we do not know are not an error; Unknown names them.
+// Decoding is strict: its error is a *ValidationError that lists every field of a wrong
+// type. Unknown fields are not an error; see Unknown.
 type SettingsInput struct {
 	Language         Opt[string] `json:"language,omitzero" maxLength:"35" doc:"Language of the user interface and of the agent's replies: a tag such as en or pt-BR."`
 	Agent            Opt[string] `json:"agent,omitzero" doc:"Agent profile, one of /api/options/agents. Empty or null: CodeActAgent."`
@@ -29,7 +28,7 @@ type SettingsInput struct {
 	RemoteRuntimeResourceFactor Opt[int]         `json:"remote_runtime_resource_factor,omitzero" enum:"1,2,4,8" doc:"Multiplies the CPU and memory limits of the sandbox."`
 	SecretsStore                Opt[UserSecrets] `json:"secrets_store,omitzero" doc:"Git provider tokens and custom secrets, merged by name. null removes all of them."`
 
-	// The four enable_* fields are not nullable: null is refused.
+	// The four enable_* fields are not nullable.
 	EnableDefaultCondenser              Opt[bool] `json:"enable_default_condenser,omitzero" nullable:"false" doc:"Summarise old history when it nears the context window. Not nullable."`
 	CondenserMaxSize                    Opt[int]  `json:"condenser_max_size,omitzero" minimum:"20" maximum:"100000" doc:"Also summarise old history when it has more messages than this. null: no limit on messages."`
 	EnableSoundNotifications            Opt[bool] `json:"enable_sound_notifications,omitzero" nullable:"false" doc:"Play a sound when the agent finishes or waits for input. Not nullable."`
@@ -52,14 +51,14 @@ type SettingsInput struct {
 	readOnly map[string]json.RawMessage
 }
 
-// Unknown names, in order, the fields of the decoded body that are not settings.
+// Unknown returns the sorted names of fields in the decoded body that are not settings.
 func (in SettingsInput) Unknown() []string { return in.unknown }
 
-// ReadOnly are the fields of the decoded body that GET gives and that cannot be set,
-// as they were sent.
+// ReadOnly returns the fields of the decoded body that are part of the response of GET
+// and cannot be set.
 func (in SettingsInput) ReadOnly() map[string]json.RawMessage { return in.readOnly }
 
-// UnmarshalJSON matches names exactly; encoding/json alone would also take LLM_API_KEY.
+// UnmarshalJSON matches names exactly; encoding/json would also accept LLM_API_KEY.
 func (in *SettingsInput) UnmarshalJSON(b []byte) error {
 	obj, err := object(b)
 	if err != nil {
@@ -77,7 +76,8 @@ func (in *SettingsInput) UnmarshalJSON(b []byte) error {
 		delete(obj, name)
 		f.decode(raw, v.Field(i).Addr().Interface(), "body", name)
 	}
-	// A client that sends back what GET gave sends these too; only other values are reported.
+	// Clients that send back the response of GET send these fields too. Only changed
+	// values are reported.
 	for _, name := range []string{"llm_api_key_set", "search_api_key_set", "sandbox_api_key_set", "provider_tokens_set"} {
 		if raw, ok := obj[name]; ok {
 			if in.readOnly == nil {
@@ -91,14 +91,14 @@ func (in *SettingsInput) UnmarshalJSON(b []byte) error {
 	return f.err()
 }
 
-// MCPConfig lists tool servers, at most 100 in total.
+// MCPConfig lists MCP servers, at most 100 in total.
 type MCPConfig struct {
 	SSEServers   []MCPServer   `json:"sse_servers" required:"false" doc:"MCP servers that use the SSE transport."`
 	StdioServers []StdioServer `json:"stdio_servers" required:"false" doc:"MCP servers that run as commands inside the sandbox, in its home folder. A server with env values does not start while the conversation's repository is untrusted."`
 	SHTTPServers []MCPServer   `json:"shttp_servers" required:"false" doc:"MCP servers that use the streamable HTTP transport."`
 }
 
-// UnmarshalJSON refuses unknown names: a misspelt list would be lost otherwise.
+// UnmarshalJSON rejects unknown names, because a misspelled list would be lost.
 func (c *MCPConfig) UnmarshalJSON(b []byte) error {
 	obj, err := object(b)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *MCPConfig) UnmarshalJSON(b []byte) error {
 	return f.err()
 }
 
-// MCPServer is a tool server at an address: an object, or just the address as a string.
+// MCPServer is an MCP server with a URL. It may be sent as an object or as the URL.
 type MCPServer struct {
 	URL     string  `json:"url" maxLength:"2048" doc:"URL of the server, http or https."`
 	APIKey  *string `json:"api_key" required:"false" format:"password" doc:"Key sent to the server. ********** keeps the key stored for this URL."`
@@ -138,7 +138,7 @@ func (s *MCPServer) UnmarshalJSON(b []byte) error {
 	return f.err()
 }
 
-// StdioServer is a tool server that the sandbox starts.
+// StdioServer is an MCP server that runs in the sandbox.
 type StdioServer struct {
 	Name    string            `json:"name" maxLength:"64" pattern:"^[A-Za-z0-9_-]+$" doc:"Name of the server, unique in the list."`
 	Command string            `json:"command" doc:"Command to run, without arguments."`
@@ -146,7 +146,7 @@ type StdioServer struct {
 	Env     map[string]string `json:"env" required:"false" doc:"Environment variables, as an object or a string K=V,K2=V2. ********** keeps the stored value."`
 }
 
-// UnmarshalJSON accepts the legacy forms of args and env beside the lists.
+// UnmarshalJSON also accepts the legacy string forms of args and env.
 func (s *StdioServer) UnmarshalJSON(b []byte) error {
 	*s = StdioServer{}
 	obj, err := object(b)
@@ -174,14 +174,15 @@ func (s *StdioServer) UnmarshalJSON(b []byte) error {
 	return f.err()
 }
 
-// UserSecrets is merged by name into what is stored; null as a value removes one entry.
-// The whole of provider_tokens or custom_secrets as null is the same as omitted.
+// UserSecrets is merged by name into the stored secrets; null removes an entry. If
+// provider_tokens or custom_secrets itself is null, it is ignored.
 type UserSecrets struct {
 	ProviderTokens map[string]*ProviderToken `json:"provider_tokens,omitempty" doc:"Tokens by the name of the git provider: a string, an object {token, host, user_id}, or null to remove it."`
 	CustomSecrets  map[string]*CustomSecret  `json:"custom_secrets,omitempty" doc:"Secrets by name, which must be a valid environment variable name: a string, an object {secret, description, repositories}, or null to remove it."`
 }
 
-// UnmarshalJSON refuses unknown names: a misspelt one would lose secrets silently.
+// UnmarshalJSON rejects unknown names, because secrets under a misspelled name would be
+// lost.
 func (u *UserSecrets) UnmarshalJSON(b []byte) error {
 	obj, err := object(b)
 	if err != nil {
@@ -195,8 +196,8 @@ func (u *UserSecrets) UnmarshalJSON(b []byte) error {
 	return f.err()
 }
 
-// ProviderToken is what opens a git provider. A bare string is short for {token}.
-// Omitted parts keep what is stored; a null token keeps too, a null host or user_id clears.
+// ProviderToken is a token for a git provider. A string is short for {token}. Omitted
+// fields and a null token keep the stored value; a null host or user_id clears it.
 type ProviderToken struct {
 	Token  Opt[string] `json:"token,omitzero" format:"password" doc:"The token. Omitted, null or **********: keep the stored one. Empty: clear it."`
 	Host   Opt[string] `json:"host,omitzero" doc:"Host of a self-hosted provider. Changing it without sending the token drops the token."`
@@ -221,7 +222,7 @@ func (t *ProviderToken) UnmarshalJSON(b []byte) error {
 	return f.err()
 }
 
-// CustomSecret becomes an environment variable of the sandbox. A bare string is short for {secret}.
+// CustomSecret becomes an environment variable of the sandbox. A string is short for {secret}.
 type CustomSecret struct {
 	Secret       Opt[string]   `json:"secret,omitzero" format:"password" doc:"The value. Omitted, null or **********: keep the stored one. Empty: remove the secret."`
 	Description  Opt[string]   `json:"description,omitzero" doc:"Purpose of the secret."`
@@ -246,8 +247,8 @@ func (c *CustomSecret) UnmarshalJSON(b []byte) error {
 	return f.err()
 }
 
-// Settings is the body of GET /api/settings: every field, and no secret. Sent back
-// as it is, it changes nothing.
+// Settings is the response of GET /api/settings: all fields, without secrets. Sending it
+// back changes nothing.
 type Settings struct {
 	Language                            *string     `json:"language"`
 	Agent                               *string     `json:"agent"`
@@ -282,13 +283,14 @@ type Settings struct {
 	ProviderTokensSet map[string]*string `json:"provider_tokens_set" doc:"Git providers with a stored token and their hosts; null for the provider's default host."`
 }
 
-// SecretNames is secrets_store as GET shows it: names only, each with the mask as its value.
+// SecretNames is secrets_store in responses: names with masked values.
 type SecretNames struct {
 	ProviderTokens map[string]string `json:"provider_tokens"`
 	CustomSecrets  map[string]string `json:"custom_secrets"`
 }
 
-// SettingsStored is the answer to POST /api/settings. Message is always "Settings stored".
+// SettingsStored is the response of POST /api/settings. Message is always "Settings
+// stored".
 type SettingsStored struct {
 	Message       string   `json:"message"`
 	IgnoredFields []string `json:"ignored_fields,omitempty" doc:"Fields of the body that were not stored: unknown fields, and read-only fields that differ from the stored value."`

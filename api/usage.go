@@ -1,6 +1,6 @@
 package api
 
-// Usage answers GET /api/usage. Amounts are in US dollars, months are those of UTC.
+// Usage is the response of GET /api/usage. Amounts are in US dollars, months are in UTC.
 type Usage struct {
 	Month    string       `json:"month" doc:"The current month, such as 2026-11."`
 	Spent    float64      `json:"spent" doc:"US dollars spent this month by all conversations, including deleted ones."`
@@ -9,7 +9,7 @@ type Usage struct {
 	Months   []UsageMonth `json:"months" doc:"The last twelve months, the current month first."`
 }
 
-// UsageMonth is what was spent in a month.
+// UsageMonth is the usage of a month.
 type UsageMonth struct {
 	Month string  `json:"month"`
 	Spent float64 `json:"spent"`

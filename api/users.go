@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// User is somebody who owns settings, conversations and keys, as an administrator sees them.
+// User is an owner of settings, conversations and keys, as seen by an administrator.
 type User struct {
 	Name          string    `json:"name"`
 	Admin         bool      `json:"admin"`
@@ -22,16 +22,17 @@ type CreateUser struct {
 // PatchUser is the body of PATCH /api/users/{name}.
 type PatchUser struct {
 	Disabled Opt[bool] `json:"disabled,omitzero" nullable:"false" doc:"true disables the user and closes their streams; false enables the user again."`
-	// VerifiedEmail is the address, so that one that the user changes meanwhile is not confirmed.
+	// VerifiedEmail contains the address, so that an address that the user changes in the
+	// meantime is not confirmed.
 	VerifiedEmail Opt[string] `json:"verified_email,omitzero" nullable:"false" maxLength:"254" doc:"The user's e-mail address, to confirm that it is theirs: email_verified in their settings becomes true until they change the address. Empty withdraws the confirmation. Only on servers with single sign-on."`
 }
 
-// LoginOptions says how people may log in beside with a key.
+// LoginOptions are the ways to log in besides a key.
 type LoginOptions struct {
 	OIDC *LoginOIDC `json:"oidc" doc:"Single sign-on with an identity provider; null if it is not configured."`
 }
 
-// LoginOIDC is where a sign-on begins.
+// LoginOIDC is where single sign-on starts.
 type LoginOIDC struct {
 	Name      string `json:"name" doc:"Display name of the provider."`
 	StartPath string `json:"start_path" doc:"Path that starts the login in a browser. The query parameter next is the path on this server to open after the login."`

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Webhook is an address of yours that is told when something happens in your conversations.
+// Webhook is a URL that is notified of events in your conversations.
 type Webhook struct {
 	ID             string     `json:"id"`
 	URL            string     `json:"url"`

@@ -34,7 +34,7 @@ func (c completionCmd) Run(o *cli.Output) error {
 	return err
 }
 
-// complete prints what could be typed. It never fails: there is nobody to tell.
+// complete prints completions. It never fails, because the shell shows no errors.
 func complete(ctx context.Context, words []string, stdout io.Writer) int {
 	parser, err := kong.New(&commands{}, kong.Name("deckhand"), kong.Vars{"data_dir": config.DefaultDataDir()}, kong.Vars(drivers.FlagVars()), kong.Vars(gitprovider.FlagVars()))
 	if err == nil {

@@ -9,7 +9,7 @@ import (
 	"deckhand/internal/control"
 )
 
-// control answers commands beside the running server.
+// control handles requests of commands that run beside the server.
 func (s *server) control(ctx context.Context, what, argument string) string {
 	switch what {
 	case control.Keys:
@@ -28,10 +28,11 @@ func (s *server) control(ctx context.Context, what, argument string) string {
 	return "unknown"
 }
 
-// inviteTime is how long a link that deckhand open made is good.
+// inviteTime is how long a link of deckhand open is valid.
 const inviteTime = 5 * time.Minute
 
-// invite is a ticket for whoever may read the first key; "" if there is none.
+// invite returns a login ticket for a caller who can read the first key, or "" if there
+// is none.
 func (s *server) invite(ctx context.Context) string {
 	plain, err := access.ReadKeyFile(filepath.Join(s.api.Server.DataDir, "admin.key"))
 	if err != nil {

@@ -13,19 +13,19 @@ import (
 	"deckhand/internal/store/sqlite"
 )
 
-// data is what every command on the data opens.
+// data is the open data directory.
 type data struct {
 	db   store.Backend
 	gate *access.Gate
 }
 
-// openData opens the database. The data dir is made when it is not there.
+// openData opens the database, and creates the data directory if it is missing.
 func openData(ctx context.Context, c config.DataFlags, o access.Options) (*data, error) {
 	return openDataWith(ctx, c, o, store.Options{})
 }
 
-// openExisting is openData for commands that need data of a server. They create neither
-// the data directory nor the database: a misspelled --data-dir must not look like an empty server.
+// openExisting is openData for commands that need the data of a server. They create neither the
+// data directory nor the database: a misspelled --data-dir must not look like an empty server.
 func openExisting(ctx context.Context, c config.DataFlags, o access.Options) (*data, error) {
 	path, err := c.DatabasePath()
 	if err != nil {
@@ -52,7 +52,7 @@ func openDataWith(ctx context.Context, c config.DataFlags, o access.Options, s s
 	if err != nil {
 		return nil, err
 	}
-	db, err := sqlite.Open(ctx, path, sqlite.Options{Reserve: s.Reserve}) // the one place that knows which database it is
+	db, err := sqlite.Open(ctx, path, sqlite.Options{Reserve: s.Reserve}) // the only place that names the database
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ type doctorCmd struct {
 	Conversation string `arg:"" optional:"" help:"Verify the log of the conversation with this ID instead."`
 }
 
-// Run checks one thing after the other and says what to do about what is wrong.
+// Run runs the checks and says how to fix each problem.
 func (c *doctorCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	if c.Conversation != "" {
 		d, err := openExisting(ctx, c.DataFlags, access.Options{})
@@ -64,7 +64,7 @@ func (c *doctorCmd) Run(ctx context.Context, all *commands, o *cli.Output) error
 	return r.Result()
 }
 
-// database opens what is there; it makes nothing where nothing is.
+// database opens the existing database. It creates nothing.
 func (c *doctorCmd) database(ctx context.Context, r *doctor.Report) error {
 	path, _ := c.DatabasePath()
 	for _, needed := range []string{c.DataDir, path} {
@@ -85,7 +85,7 @@ func (c *doctorCmd) database(ctx context.Context, r *doctor.Report) error {
 	return nil
 }
 
-// model tries the model that the user has stored, as the server would reach it.
+// model tests the stored model of the user in the same way as the server.
 func (c *doctorCmd) model(ctx context.Context, all *commands, r *doctor.Report) error {
 	file, err := config.Read(all.Config)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 	"time"
-	_ "time/tzdata" // the machine may have no zones: the program needs nothing beside itself
+	_ "time/tzdata" // the machine may have no time zone data
 
 	"deckhand/internal/access"
 	"deckhand/internal/cli"
@@ -99,8 +99,8 @@ func zoneOf(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// target is where everything goes. A dry run makes no data dir: if there is none, it
-// looks at an empty one elsewhere.
+// target returns the destination. A dry run creates no data directory: if there is none,
+// it uses a temporary one.
 func (c *importCmd) target() (config.DataFlags, func(), error) {
 	nothing := func() {}
 	path, err := c.DatabasePath()
@@ -114,8 +114,8 @@ func (c *importCmd) target() (config.DataFlags, func(), error) {
 	return config.DataFlags{DataDir: dir}, func() { os.RemoveAll(dir) }, err
 }
 
-// user makes sure that the user is there. On a machine where no server has been
-// started yet, the first user is made as the server would.
+// user makes sure that the user exists. If no server has been started yet, it creates the
+// first user as the server would.
 func (c *importCmd) user(ctx context.Context, d *data, target config.DataFlags) error {
 	users, err := d.gate.Users(ctx)
 	if err != nil {
@@ -136,7 +136,7 @@ func (c *importCmd) user(ctx context.Context, d *data, target config.DataFlags) 
 	return fmt.Errorf("user %s not found; create it with: deckhand user create %s", c.User, c.User)
 }
 
-// print says what became of everything, and gives the exit code.
+// print prints the report and returns the error for the exit code.
 func (c *importCmd) print(o *cli.Output, r takeover.Report, failure error) error {
 	if c.JSON {
 		e := json.NewEncoder(o.Stdout)

@@ -1,6 +1,5 @@
-// Command deckhand is the whole program: the server, and the commands that
-// look after it. Each subcommand has a file of its own; wire.go puts the parts
-// of the server together.
+// Command deckhand is the server and its commands. Each subcommand has its own file;
+// wire.go connects the parts of the server.
 package main
 
 import (
@@ -25,8 +24,8 @@ import (
 // version is set by the build.
 var version = "dev"
 
-// commands is the command line. Every flag has a DECKHAND_* twin in the environment
-// and a key of the same name in the config file.
+// commands is the command line. Every flag can also be set by a DECKHAND_* environment
+// variable and by a key of the same name in the config file.
 type commands struct {
 	Config string `name:"config" env:"DECKHAND_CONFIG" placeholder:"FILE" help:"Config file (YAML) with flags by name, and the sections models and prices. Flags and environment variables take precedence."`
 
@@ -61,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	args = config.AsTyped(args)
 	var c commands
 	file := &config.Resolver{Args: args}
-	if err := file.Load(); err != nil { // before the parser, which would put a flag's name before it
+	if err := file.Load(); err != nil { // before the parser, which would add the name of a flag to the error
 		fmt.Fprintln(stderr, "deckhand:", err)
 		return 2
 	}
@@ -83,7 +82,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	k, err := parser.Parse(args)
-	if exit >= 0 { // --help was asked for
+	if exit >= 0 { // --help
 		return exit
 	}
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"deckhand/internal/queue"
 )
 
-// wireWebhooks makes what users manage their webhooks with, and what sends to
-// them. client decides which addresses may be dialled.
+// wireWebhooks creates the webhooks and their dispatcher. client decides which addresses
+// may be dialled.
 func (s *server) wireWebhooks(client *http.Client, member queue.Member) *notify.Hooks {
 	store := s.data.db.Webhooks()
 	s.webhooks = notify.NewDispatcher(store, s.keyring, client, s.logger)

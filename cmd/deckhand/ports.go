@@ -11,7 +11,7 @@ import (
 	"deckhand/internal/secret"
 )
 
-// forwarding says how browsers reach what listens in sandboxes.
+// forwarding returns how browsers reach ports of sandboxes.
 func (c *serveCmd) forwarding(ctx context.Context, d *data, keyring *secret.Keyring) (forward.Forwarding, error) {
 	var f forward.Forwarding
 	public, err := url.Parse(c.PublicURL)

@@ -16,7 +16,7 @@ import (
 	"deckhand/internal/session"
 )
 
-// profileFlags say which models agents ask, and how.
+// profileFlags configure the models.
 type profileFlags struct {
 	Microagents     string        `name:"microagents" env:"DECKHAND_MICROAGENTS" placeholder:"DIR" help:"Folder with microagents and skills for all users. Default: microagents in the data directory."`
 	ApprovalTimeout time.Duration `name:"approval-timeout" env:"DECKHAND_APPROVAL_TIMEOUT" default:"0" help:"How long a tool call waits for approval in confirmation mode; 0 means no limit."`
@@ -25,11 +25,11 @@ type profileFlags struct {
 	ModelTimeout    time.Duration `name:"model-timeout" env:"DECKHAND_MODEL_TIMEOUT" default:"10m" help:"Retry a model call when the provider sends no data for this long; 0 means no limit."`
 	SearchURL       string        `name:"search-url" env:"DECKHAND_SEARCH_URL" placeholder:"URL" help:"Base URL of a Tavily-compatible search service. Default: Tavily."`
 	Cassettes       string        `name:"cassettes" env:"DECKHAND_CASSETTES" placeholder:"DIR" help:"Folder with recorded model traffic: the model cassette/NAME replays DIR/NAME.jsonl."`
-	Silent          bool          `kong:"-"` // no model is ever asked
+	Silent          bool          `kong:"-"` // never call a model
 	RecordCassettes string        `name:"record-cassettes" env:"DECKHAND_RECORD_CASSETTES" placeholder:"DIR" help:"Record the model traffic of every conversation in this folder."`
 }
 
-// userLimit is what each user may spend in a month; 0 is as much as they like.
+// userLimit is the monthly budget of each user; 0 is no limit.
 func (f *profileFlags) userLimit() (session.Money, error) {
 	if f.UserBudget < 0 || math.IsNaN(f.UserBudget) {
 		return 0, errors.New("--user-budget must be an amount in US dollars, such as 50, or 0 for no limit")
@@ -37,7 +37,7 @@ func (f *profileFlags) userLimit() (session.Money, error) {
 	return session.FromDollars(f.UserBudget), nil
 }
 
-// profile is what agents work with, from the parts that the server has.
+// profile returns the config of the agents' profiles.
 func (f *profileFlags) profile(s *server, dataDir string, client *http.Client, models map[string]catalogue.Override, driver drivers.Driver, titles bool) profile.Config {
 	c := profile.Config{Models: profile.Models{Settings: s.settings, Client: client, Silent: f.Silent, Limited: f.UserBudget > 0,
 		Connector: connect.Connector{Catalogue: catalogue.New(models), Cassettes: cassette.Dir(f.Cassettes), Silence: f.ModelTimeout}},

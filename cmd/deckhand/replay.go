@@ -24,7 +24,7 @@ func (replayCmd) Help() string {
 	return "Repeats the recorded messages and tool calls in a new sandbox, which is removed afterwards (see --keep). Needs a model only with --message or --continue.\n\n" + cli.ExitHelp
 }
 
-// maxReplay is how long a recording may be.
+// maxReplay is the maximum size of a recording.
 const maxReplay = 64 << 20
 
 // Run replays the file.

@@ -16,7 +16,7 @@ import (
 	"deckhand/internal/sandbox/drivers"
 )
 
-// talkFlags are those of commands that hold a conversation in the terminal.
+// talkFlags are the flags of commands that run a conversation in the terminal.
 type talkFlags struct {
 	config.DataFlags
 	sandboxFlags
@@ -95,14 +95,14 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	return c.hold(ctx, all, o, create)
 }
 
-// hold makes a server without an HTTP API, has the conversation on it, and takes it apart again.
+// hold creates a server without an HTTP API, runs the conversation and removes the server.
 func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, create conversation.Create) error {
 	local, err := f.start(ctx, all, o)
 	if err != nil {
 		return err
 	}
 	interrupted := ctx.Err() != nil
-	// From here on an interruption is a word to the agent, and does not end everything at once.
+	// From here on, an interrupt goes to the agent and does not end the program.
 	ctx = context.WithoutCancel(ctx)
 	defer func() {
 		if err := local.end(ctx); err != nil {
@@ -114,7 +114,7 @@ func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, crea
 	}
 	code, err := cli.Talk(ctx, local.forTerminal(), cli.TalkOptions{JSON: f.JSON, Silent: f.Silent, Timeout: f.Timeout}, o, create)
 	switch {
-	case errors.Is(err, syscall.EPIPE): // and there is nobody to tell
+	case errors.Is(err, syscall.EPIPE): // the reader of the output is gone
 		return cli.Exit(cli.ExitInterrupted)
 	case err != nil:
 		return err

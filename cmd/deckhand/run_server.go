@@ -29,9 +29,8 @@ import (
 	"deckhand/internal/telemetry"
 )
 
-// runServer is a server without an HTTP API, for one conversation. Its data lie in a
-// folder of their own, so that it meets neither a running server nor another
-// conversation of the kind.
+// runServer is a server without an HTTP API, for one conversation. It has its own data
+// folder, so it does not interfere with a running server or another run.
 type runServer struct {
 	*server
 	id    session.ID
@@ -44,7 +43,7 @@ type runServer struct {
 	background tasks
 }
 
-// start makes it. Nothing works yet.
+// start creates the server without starting work.
 func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a *runServer, err error) {
 	file, err := config.Read(all.Config)
 	if err != nil {
@@ -73,7 +72,8 @@ func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a 
 	if f.Microagents == "" {
 		f.Microagents = filepath.Join(f.DataDir, "microagents")
 	}
-	// The address is loopback, since whoever runs this may reach what this machine may.
+	// Loopback, because the user of this command may reach everything that this machine
+	// can reach.
 	c := &serveCmd{DataFlags: config.DataFlags{DataDir: a.dir}, sandboxFlags: f.sandboxFlags, profileFlags: f.profileFlags, ListenFlags: config.ListenFlags{Addr: "127.0.0.1:0"}}
 	d, err := c.open(ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a 
 	return a, err
 }
 
-// settings are the stored ones of the user, changed by the flags.
+// settings returns the stored settings of the user, changed by the flags.
 func (f *talkFlags) settings(ctx context.Context, cat *catalogue.Catalogue, redactor *secret.Redactor) (settings.Settings, error) {
 	stored, err := f.stored(ctx, redactor)
 	if err != nil {
@@ -125,13 +125,13 @@ func (f *talkFlags) settings(ctx context.Context, cat *catalogue.Catalogue, reda
 		return chosen, err
 	}
 	redactor.Add(chosen.SecretValues()...)
-	if f.Folder != "" { // no image knows it
+	if f.Folder != "" { // an image does not contain the folder
 		chosen.ClearImage()
 	}
 	models := profile.Models{Connector: connect.Connector{Catalogue: cat}, Silent: f.Silent}
 	before, now := models.Config(stored), models.Config(chosen)
 	if config.ModelKey() == "" && (len(did.Notes) > 0 || connect.Address(before, cat) != connect.Address(now, cat)) {
-		chosen.LLMAPIKey, now.APIKey = secret.Secret{}, "" // a key belongs to the host it was given for
+		chosen.LLMAPIKey, now.APIKey = secret.Secret{}, "" // a key is only sent to the host that it was entered for
 	}
 	if f.Silent {
 		return chosen, nil
@@ -142,7 +142,7 @@ func (f *talkFlags) settings(ctx context.Context, cat *catalogue.Catalogue, reda
 	return chosen, nil
 }
 
-// stored reads the user's settings beside whatever server runs there. Where there are none, it makes none.
+// stored reads the user's settings, also while a server is running. It creates none.
 func (f *talkFlags) stored(ctx context.Context, redactor *secret.Redactor) (settings.Settings, error) {
 	path, err := f.DatabasePath()
 	if err != nil {
@@ -167,7 +167,7 @@ func (f *talkFlags) stored(ctx context.Context, redactor *secret.Redactor) (sett
 	return found, err
 }
 
-// forTerminal is the server as the person at the terminal meets it.
+// forTerminal returns the server as the terminal uses it.
 func (a *runServer) forTerminal() cli.LocalServer {
 	s := cli.LocalServer{ID: a.id, Owner: a.owner, Sessions: a.sessions, Conversations: a.conversations, Log: a.data.db, Hub: a.hub, Frame: a.masks.Native, Work: a.work, Unconfined: !a.driver.Confined}
 	if a.keep {
@@ -176,7 +176,7 @@ func (a *runServer) forTerminal() cli.LocalServer {
 	return s
 }
 
-// work begins to work on what there is. The channel is closed when a part of the server gave up.
+// work starts all parts. The channel is closed when one of them fails.
 func (a *runServer) work(ctx context.Context) <-chan struct{} {
 	ctx, a.stop = context.WithCancelCause(ctx)
 	a.background.start(func() error { return a.loop.Run(ctx) }, a.stop)
@@ -184,7 +184,7 @@ func (a *runServer) work(ctx context.Context) <-chan struct{} {
 	return ctx.Done()
 }
 
-// end takes everything apart, and leaves nothing behind unless it is to be kept.
+// end stops everything and removes the data unless it is to be kept.
 func (a *runServer) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, shutdownTime)
 	defer cancel()
@@ -193,7 +193,7 @@ func (a *runServer) end(ctx context.Context) error {
 	}
 	a.background.wait()
 	a.closeProfiles()
-	a.keeper.Close() // or it would start again what is ended now
+	a.keeper.Close() // or it would restart the sandbox
 	h := sandbox.Handle{Driver: a.driver.Name, ID: string(a.id)}
 	remove := a.driver.Destroy
 	if a.keep {

@@ -12,11 +12,11 @@ import (
 	"deckhand/internal/sandbox/local/tree"
 )
 
-// passingName is the file by which a run says that nobody needs its data when
-// it has ended: with which driver its sandbox was made, and under which name.
+// passingName is the file that marks the data of a run as temporary. It contains the
+// driver and the name of its sandbox.
 const passingName = "passing"
 
-// mark says so. The data dir is locked by now.
+// mark writes the file. The data directory is locked by now.
 func (a *runServer) mark(ctx context.Context) error {
 	instance, err := datadir.Instance(ctx, a.data.db)
 	if err != nil {
@@ -25,8 +25,7 @@ func (a *runServer) mark(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(a.dir, passingName), []byte(a.driver.Name+" "+instance), 0o600)
 }
 
-// sweep removes what runs have left behind that were killed: a sandbox outlives
-// whoever made it.
+// sweep removes the sandboxes and data of runs that were killed.
 func (f *talkFlags) sweep(ctx context.Context, logger *slog.Logger) {
 	marks, _ := filepath.Glob(filepath.Join(f.DataDir, "run", "*", passingName))
 	for _, mark := range marks {
@@ -39,7 +38,7 @@ func (f *talkFlags) sweep(ctx context.Context, logger *slog.Logger) {
 func (f *talkFlags) sweepOne(ctx context.Context, dir string, logger *slog.Logger) error {
 	unlock, err := datadir.Lock(dir)
 	if err != nil {
-		return nil // it is still at work
+		return nil // still running
 	}
 	defer unlock()
 	mark, err := os.ReadFile(filepath.Join(dir, passingName))

@@ -11,7 +11,7 @@ import (
 	"deckhand/internal/sandbox/egress"
 )
 
-// sandboxFlags say where the agents' commands run.
+// sandboxFlags configure the sandboxes.
 type sandboxFlags struct {
 	Sandbox          string          `name:"sandbox" env:"DECKHAND_SANDBOX" default:"auto" enum:"${sandbox_drivers}" help:"Where commands run: ${sandbox_help}."`
 	SandboxImage     string          `name:"sandbox-image" env:"DECKHAND_SANDBOX_IMAGE" default:"buildpack-deps:bookworm" placeholder:"IMAGE" help:"Default image of docker sandboxes (default: ${default})."`
@@ -25,8 +25,8 @@ type sandboxFlags struct {
 	Egress           string          `name:"egress" env:"DECKHAND_EGRESS" default:"open" enum:"open,allowlist,off" help:"Network access for sandboxes: open (public internet), allowlist (--egress-allow) or off. Private addresses are always blocked, except --egress-private."`
 	EgressAllow      []string        `name:"egress-allow" env:"DECKHAND_EGRESS_ALLOW" placeholder:"HOST" help:"Hosts for --egress allowlist: example.org, *.example.org, example.org:8443."`
 	EgressPrivate    string          `name:"egress-private" env:"DECKHAND_EGRESS_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses that sandboxes may access, such as a package mirror."`
-	Together         sandbox.Limits  `kong:"-"` // of all local sandboxes at once; see shareFlags
-	Folder           string          `kong:"-"` // the workspace of every conversation, "" for one of its own each
+	Together         sandbox.Limits  `kong:"-"` // of all local sandboxes together; see shareFlags
+	Folder           string          `kong:"-"` // the workspace of all conversations; "" for one each
 	RunnerPath       string          `name:"runner-path" env:"DECKHAND_RUNNER" hidden:"" help:"Path of a runner binary to use instead of the embedded one."`
 }
 
@@ -34,7 +34,7 @@ func (f *sandboxFlags) limits() sandbox.Limits {
 	return sandbox.Limits{CPUs: f.SandboxCPUs, Memory: int64(f.SandboxMemory), Processes: f.SandboxProcesses, Disk: int64(f.SandboxDisk)}
 }
 
-// check refuses limits under which nothing could run.
+// check rejects limits that are too small to run anything.
 func (f *sandboxFlags) check() error {
 	switch {
 	case f.SandboxCPUs < 0.05:

@@ -52,10 +52,10 @@ type serveCmd struct {
 	LogFormat    string        `name:"log-format" env:"DECKHAND_LOG_FORMAT" default:"text" enum:"text,json" help:"Log format: text or json."`
 }
 
-// shutdownTime is how long requests may take to finish after a signal.
+// shutdownTime is how long requests may take after a signal.
 const shutdownTime = 20 * time.Second
 
-// Run serves until the context ends, then finishes what was begun.
+// Run serves until ctx ends, then finishes requests in progress.
 func (c *serveCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 	if err := c.checkAddr(); err != nil {
 		return err
@@ -64,8 +64,8 @@ func (c *serveCmd) Run(ctx context.Context, all *commands, o *cli.Output) error 
 	if err != nil {
 		return err
 	}
-	// Requests leave much short-lived memory behind and little that lasts: collecting
-	// more seldom costs some megabytes under load and saves a tenth of the time.
+	// Requests allocate much short-lived memory: collecting less often costs some
+	// megabytes under load and saves a tenth of the CPU time.
 	debug.SetGCPercent(200)
 	redactor := secret.NewRedactor()
 	logger := telemetry.NewLogger(o.Stderr, c.LogLevel, c.LogFormat, redactor.Handler)
@@ -106,7 +106,7 @@ func (c *serveCmd) Run(ctx context.Context, all *commands, o *cli.Output) error 
 	return s.run(ctx, c, listener)
 }
 
-// checkAddr refuses to put keys on a network in clear text.
+// checkAddr refuses to send keys over a network in clear text.
 func (c *serveCmd) checkAddr() error {
 	if _, _, err := net.SplitHostPort(c.Addr); err != nil {
 		return fmt.Errorf("--addr %q is not HOST:PORT", c.Addr)
@@ -140,7 +140,7 @@ func (c *serveCmd) checkAddr() error {
 	return nil
 }
 
-// checkLegacyUI looks at the front end before anything is made on disk.
+// checkLegacyUI checks the front end before anything is written to disk.
 func (c *serveCmd) checkLegacyUI() error {
 	for _, host := range c.LegacyAllow {
 		if !legacy.ValidSource(host) {
@@ -172,7 +172,8 @@ func (c *serveCmd) open(ctx context.Context) (*data, error) {
 	return openDataWith(ctx, c.DataFlags, c.limits(), store.Options{Reserve: reserveSize})
 }
 
-// signCookies gives the gate a key that outlives the process, so that browsers stay logged in.
+// signCookies gives the gate a persistent key, so that browsers stay logged in after a
+// restart.
 func (d *data) signCookies(ctx context.Context, keyring *secret.Keyring, o access.Options) error {
 	if d.db.ReadOnly() {
 		return nil
@@ -220,13 +221,13 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	case <-ctx.Done():
 	}
 	s.logger.Info("stopping: finishing work in progress")
-	s.api.Close() // streams end; their readers resume where they were
+	s.api.Close() // ends streams; readers resume where they were
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	err = web.Shutdown(grace)
 	background.wait()
 	s.closeProfiles()
-	s.keeper.Close() // the sandboxes run on, and the next server finds them
+	s.keeper.Close() // sandboxes keep running for the next server
 	err = errors.Join(err, s.driver.Close(), s.egress.Close(), s.front.Close())
 	if s.tracer != nil {
 		err = errors.Join(err, s.tracer.Close(grace))
@@ -237,8 +238,8 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	return err
 }
 
-// wrapListener has requests that are not valid HTTP answered in our error shape, and
-// adds TLS if there is a certificate.
+// wrapListener responds to invalid HTTP in our error format, and adds TLS if there is a
+// certificate.
 func (c *serveCmd) wrapListener(l net.Listener) (net.Listener, error) {
 	if c.TLSCert == "" {
 		return httpapi.Listen(l), nil
@@ -250,7 +251,7 @@ func (c *serveCmd) wrapListener(l net.Listener) (net.Listener, error) {
 	return httpapi.ListenTLS(l, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}}), nil
 }
 
-// keepHouse does what has to be done now and then.
+// keepHouse runs periodic tasks.
 func (s *server) keepHouse(ctx context.Context) error {
 	second, hour := time.NewTicker(time.Second), time.NewTicker(time.Hour)
 	defer second.Stop()
@@ -261,7 +262,8 @@ func (s *server) keepHouse(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-second.C:
-			// A key revoked by another process is noticed here if its message did not reach us.
+			// This finds keys that another process revoked, if its message did not
+			// arrive.
 			if err := s.data.gate.Refresh(ctx); err != nil && ctx.Err() == nil {
 				s.logger.Error("cannot reload keys", "error", err)
 			}
@@ -271,7 +273,7 @@ func (s *server) keepHouse(ctx context.Context) error {
 	}
 }
 
-// dropAnswers forgets old answers to repeated requests.
+// dropAnswers deletes old responses to repeated requests.
 func (s *server) dropAnswers(ctx context.Context) {
 	if s.data.db.ReadOnly() {
 		return

@@ -7,8 +7,8 @@ import (
 	"deckhand/internal/sandbox"
 )
 
-// shareFlags keep one user from taking the whole machine, and all sandboxes together from taking it from the server.
-// What is not given depends on the machine.
+// shareFlags limit what one user, and all sandboxes together, may use of the machine. The defaults depend on the
+// machine.
 type shareFlags struct {
 	UserRateLimit      float64         `name:"user-rate-limit" env:"DECKHAND_USER_RATE_LIMIT" placeholder:"N" help:"Maximum requests per second per user, across all keys. Default: 4 times --rate-limit."`
 	UserKeys           int             `name:"user-keys" env:"DECKHAND_USER_KEYS" default:"100" placeholder:"N" help:"Maximum number of active keys per user (default: ${default})."`
@@ -19,7 +19,7 @@ type shareFlags struct {
 	BodyMemory         config.ByteSize `name:"body-memory" env:"DECKHAND_BODY_MEMORY" placeholder:"SIZE" help:"Memory limit for request bodies in progress; each user may use an eighth, but at least 64M. Default: 1/16 of this machine's memory, between 128M and 1G."`
 }
 
-// perUser is how many sandboxes of one user may run.
+// perUser is the maximum number of running sandboxes of a user.
 func (f shareFlags) perUser() int {
 	if f.UserSandboxes > 0 {
 		return f.UserSandboxes
@@ -27,7 +27,7 @@ func (f shareFlags) perUser() int {
 	return max(16, int(machine.Memory()/(128<<20)))
 }
 
-// diskPerUser is what the workspaces of one user may take up on disk, 0 if the driver does not know its disk.
+// diskPerUser is the disk limit for the workspaces of a user; 0 if the driver does not know its disk.
 func (f shareFlags) diskPerUser(d sandbox.Driver) int64 {
 	if f.UserDisk > 0 {
 		return int64(f.UserDisk)
@@ -40,7 +40,7 @@ func (f shareFlags) diskPerUser(d sandbox.Driver) int64 {
 	return 0
 }
 
-// together bounds all local sandboxes at once.
+// together limits all local sandboxes together.
 func (f shareFlags) together() sandbox.Limits {
 	l := sandbox.Limits{Memory: int64(f.SandboxesMemory), Processes: f.SandboxesProcesses}
 	if l.Memory <= 0 {
@@ -52,7 +52,7 @@ func (f shareFlags) together() sandbox.Limits {
 	return l
 }
 
-// bodies bounds the memory of request bodies.
+// bodies limits the memory for request bodies.
 func (f shareFlags) bodies() rest.Bodies {
 	total := int64(f.BodyMemory)
 	if total <= 0 {

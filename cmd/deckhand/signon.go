@@ -14,7 +14,7 @@ import (
 	"deckhand/internal/secret"
 )
 
-// signOnFlags say which identity provider vouches for people.
+// signOnFlags configure the identity provider.
 type signOnFlags struct {
 	OIDCIssuer         string   `name:"oidc-issuer" env:"DECKHAND_OIDC_ISSUER" placeholder:"URL" help:"Issuer URL of an OpenID Connect provider for single sign-on, such as https://id.example.org, exactly as the provider reports it. The redirect URI is --public-url plus /login/oidc/callback."`
 	OIDCClientID       string   `name:"oidc-client-id" env:"DECKHAND_OIDC_CLIENT_ID" placeholder:"ID" help:"Client ID of this server at the provider."`
@@ -25,7 +25,7 @@ type signOnFlags struct {
 	OIDCName           string   `name:"oidc-name" env:"DECKHAND_OIDC_NAME" placeholder:"NAME" help:"Name of the provider on the login page. Default: the issuer's host name."`
 }
 
-// signOn is nil when no provider was named.
+// signOn returns nil if no provider is configured.
 func (f signOnFlags) signOn(ctx context.Context, d *data, keyring *secret.Keyring, redactor *secret.Redactor) (*oidc.SignOn, error) {
 	if f.OIDCIssuer == "" {
 		if f.OIDCClientID != "" || f.OIDCSecretFile != "" || f.OIDCAdminGroup != "" || f.OIDCName != "" || len(f.OIDCScopes) > 0 || len(f.OIDCAllowedDomains) > 0 {
@@ -39,7 +39,7 @@ func (f signOnFlags) signOn(ctx context.Context, d *data, keyring *secret.Keyrin
 	}
 	redactor.Keep(password)
 	c := oidc.Config{Issuer: f.OIDCIssuer, ClientID: f.OIDCClientID, ClientSecret: password, Scopes: f.OIDCScopes, Domains: f.OIDCAllowedDomains, AdminGroup: f.OIDCAdminGroup, Name: f.OIDCName,
-		// The operator chose the provider, which may well stand in the private network.
+		// The operator chose the provider, which may be in a private network.
 		Client: outbound.NewClient(outbound.Policy{AllowAllPrivate: true}, 10*time.Second)}
 	if c.Key, err = datadir.Key(ctx, d.db, keyring, "sign_on_key", "sign-on key"); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (f signOnFlags) signOn(ctx context.Context, d *data, keyring *secret.Keyrin
 	return s, nil
 }
 
-// trySignOn says early that nobody can sign on: a mistake in a flag is found by who made it, not by who comes first.
+// trySignOn reports a wrong configuration at the start, to the operator, rather than at the first login.
 func (s *server) trySignOn(ctx context.Context) error {
 	if s.api.Page.SignOn == nil {
 		return nil
@@ -62,7 +62,7 @@ func (s *server) trySignOn(ctx context.Context) error {
 	return nil
 }
 
-// secret reads the client's secret. An empty file is a mistake, not a public client.
+// secret reads the client secret. An empty file is an error, not a public client.
 func (f signOnFlags) secret() (string, error) {
 	if f.OIDCSecretFile == "" {
 		return "", nil

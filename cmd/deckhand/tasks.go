@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// tasks are goroutines that live as long as the server; one that fails ends it.
+// tasks are goroutines that run as long as the server. If one fails, the server stops.
 type tasks struct{ wg sync.WaitGroup }
 
 func (t *tasks) start(run func() error, stop context.CancelCauseFunc) {

@@ -21,19 +21,19 @@ func (s *server) wireTriggers(c *httpapi.Config, member queue.Member) {
 	c.Hooks.Integrations = &trigger.Integrations{Store: store, Seal: s.keyring, Redact: s.redactor.Add, Whoami: s.whoami, Base: func() string { return s.public }}
 }
 
-// storedForge opens a provider with the token that a user stored for it.
+// storedForge opens a provider with the stored token of a user.
 func (s *server) storedForge(ctx context.Context, user, provider string) (gitprovider.Provider, string, error) {
 	opened, host, err := s.forges.Stored(ctx, user, provider)
 	return opened, host, refused(err)
 }
 
-// whoami says who a user is at a provider.
+// whoami returns the account of a user at a provider.
 func (s *server) whoami(ctx context.Context, user, provider string) (host, name string, err error) {
 	host, name, err = s.forges.Whoami(ctx, user, provider)
 	return host, name, refused(err)
 }
 
-// refused has people read why a provider cannot be asked.
+// refused makes the reason why a provider cannot be used visible to users.
 func refused(err error) error {
 	if none := (*gitaccess.NoTokenError)(nil); errors.As(err, &none) {
 		return &trigger.RefusedError{Msg: none.Error()}

@@ -45,7 +45,7 @@ import (
 	"deckhand/web"
 )
 
-// server is all the parts, put together.
+// server is all parts of the server.
 type server struct {
 	data    *data
 	keyring *secret.Keyring
@@ -55,16 +55,16 @@ type server struct {
 	tracer  *telemetry.Tracer
 	keeper  *workspace.Keeper
 	egress  *egress.Proxy
-	// workspaces are the keeper's, with the environment that the settings ask for now.
+	// workspaces are the keeper's workspaces with the environment of the current
+	// settings.
 	workspaces *profile.Workspaces
 	driver     drivers.Driver
 	front      *legacy.FrontEnd // nil for none
 	out        sandbox.Outward
 	profiles   *profile.Builder
 	forges     *gitaccess.Forges
-	rater      *solvable.Rater // nil if nobody wants to know
-	// public is the address at which people find this server, "" if they do not;
-	// local is where programs on this machine do.
+	rater      *solvable.Rater // nil if disabled
+	// public is the base URL for users, or ""; local is the base URL on this machine.
 	public, local string
 	sessions      *session.Sessions
 	settings      *settings.Service
@@ -79,7 +79,7 @@ type server struct {
 	masks    *profile.Masks
 }
 
-// wire puts the parts together in the order a request walks through them.
+// wire connects the parts, in the order of a request.
 func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override, d *data, keyring *secret.Keyring, redactor *secret.Redactor, logger *slog.Logger) (*server, error) {
 	s := &server{data: d, keyring: keyring, logger: logger, redactor: redactor, metrics: telemetry.NewMetrics(version)}
 	signOn, err := c.signOn(ctx, d, keyring, redactor)
@@ -108,7 +108,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	}
 	sessions := session.New(d.db, session.WithUserLimit(limit))
 	userSettings := settings.New(d.db, keyring, redactor)
-	userSettings.SingleProcess = true // we hold the data dir, and a command beside us that changes settings tells us
+	userSettings.SingleProcess = true // we lock the data dir, and commands that change settings notify us
 	s.masks = &profile.Masks{Settings: userSettings, Index: d.db}
 	hub := live.New(d.db, s.masks.Frame, s.masks.Native)
 	sessions.Written(hub.Written)
@@ -120,7 +120,8 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	patient := outbound.NewClient(reach, 0)
 	s.forges = &gitaccess.Forges{Settings: userSettings, Sessions: sessions, Client: patient, Public: func() string { return s.public }}
 	s.profiles = profile.New(c.profile(s, c.DataDir, patient, models, driver, c.Titles == "model"))
-	// We hold the data dir, so this process is the only member: another that is named in a claim is dead.
+	// The data dir is locked, so this process is the only member. Any other holder of a claim is
+	// dead.
 	members := cluster.NewMemory(0, nil)
 	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Leases: members, Wakes: members, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.api.Pending() > busyRequests },
 		Workspaces: s.workspaces, Profile: s.profiles.Profile, Recall: s.profiles.Recall, Picture: s.profiles.Picture, Script: profile.Script, Shell: bash.Tool{}, Worked: s.worked,
@@ -167,7 +168,8 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	return s, nil
 }
 
-// wireSandboxes makes what runs the agents' commands, and their way out.
+// wireSandboxes creates the sandbox driver, the keeper of workspaces and the egress
+// proxy.
 func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *session.Sessions, userSettings *settings.Service, client *http.Client) (drivers.Driver, egress.Policy, error) {
 	policy, err := c.policy()
 	if err == nil {
@@ -219,7 +221,7 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 	return d, policy, nil
 }
 
-// measure adds what only the parts know to the metrics.
+// measure adds the metrics of the parts.
 func (s *server) measure(hub *live.Hub) {
 	written := s.data.db.Written
 	s.metrics.Counter("deckhand_store_commits_total", "Transactions committed to the store.", func() float64 { _, n := written(); return float64(n) })
@@ -229,7 +231,8 @@ func (s *server) measure(hub *live.Hub) {
 	s.metrics.Gauge("deckhand_live_readers", "Open event streams.", func() float64 { return float64(hub.Followers()) })
 }
 
-// busyRequests is how many requests are being answered at once when they pour in.
+// busyRequests is the number of concurrent requests above which the server counts as
+// busy.
 const busyRequests = 4
 
 // wireForges gives the API the git providers and the user's model.
@@ -241,7 +244,7 @@ func (s *server) wireForges(c *httpapi.Config, client *http.Client) {
 	}
 }
 
-// closeProfiles ends what profiles keep open.
+// closeProfiles closes the connections of the profiles.
 func (s *server) closeProfiles() {
 	if s.rater != nil {
 		s.rater.Close()

@@ -19,21 +19,21 @@ import (
 	"deckhand/internal/session"
 )
 
-// Source is where a repository comes from, and where it goes.
+// Source is the URL of a repository and its place in the workspace.
 type Source struct {
-	// URL is http:// or https://, without credentials.
+	// URL is an http:// or https:// URL without credentials.
 	URL string
-	// Folder is where in the workspace it goes, "." for the workspace itself.
+	// Folder is the folder in the workspace, or "." for the workspace itself.
 	Folder string
-	// Coauthored says that commits name the user as well; see Coauthor.
+	// Coauthored makes commits name the user too; see Coauthor.
 	Coauthored bool
-	// Confirm says that the person is asked before scripts of the repository run.
+	// Confirm asks the user before scripts of the repository run.
 	Confirm bool
-	// Template says that repositories made with git init do so too; see Template.
+	// Template does the same for repositories that are made with git init; see Template.
 	Template bool
 }
 
-// Folder is the usual folder of a repository: its name without the owner.
+// Folder returns the default folder of a repository: its name without the owner.
 func Folder(repository string) string {
 	name := strings.TrimSuffix(path.Base(repository), ".git")
 	if name == "" || name == "." || name == "/" || strings.HasPrefix(name, temporary) {
@@ -45,30 +45,31 @@ func Folder(repository string) string {
 // Config is what a Checkout needs.
 type Config struct {
 	Sessions *session.Sessions
-	// Source says where a session's repository comes from.
+	// Source returns the source of a session's repository.
 	Source func(ctx context.Context, st session.State) (Source, error)
-	// Mask gives what takes an owner's secrets out of what is recorded; nil takes nothing.
+	// Mask returns the masker for an owner's secrets; nil masks nothing.
 	Mask func(ctx context.Context, owner string) (*secret.Masker, error)
-	// Confinable says that the network can be closed to a script.
+	// Confinable is whether a script can run without network access.
 	Confinable bool
-	// AskTime is how long the person may take to answer, 0 for ever, and AcceptLate
-	// says that scripts run if there is no answer.
+	// AskTime is how long the user may take to answer, 0 for no limit. With AcceptLate,
+	// scripts run if there is no answer.
 	AskTime    time.Duration
 	AcceptLate bool
-	// CloneTime and SetUpTime bound a clone and a set-up script; 0 is the usual.
+	// CloneTime and SetUpTime are the timeouts of a clone and of a setup script; 0 for
+	// the default.
 	CloneTime, SetUpTime time.Duration
 }
 
-// How long things may take.
+// Default timeouts.
 const (
 	cloneTime = 30 * time.Minute
 	setUpTime = 10 * time.Minute
 )
 
-// Checkout brings repositories into workspaces.
+// Checkout clones repositories into workspaces.
 type Checkout struct{ Config }
 
-// New makes one.
+// New returns a Checkout.
 func New(c Config) *Checkout {
 	if c.CloneTime == 0 {
 		c.CloneTime = cloneTime
@@ -79,7 +80,7 @@ func New(c Config) *Checkout {
 	return &Checkout{c}
 }
 
-// work is one repository on its way into one workspace.
+// work is the checkout of one repository into one workspace.
 type work struct {
 	*Checkout
 	id   session.ID
@@ -87,17 +88,16 @@ type work struct {
 	want session.Created
 	src  Source
 	mask *secret.Masker
-	// before is the checkout that was lost, nil if there was none.
+	// before is the checkout that was lost, or nil.
 	before *session.CheckedOut
-	// distrusted says that scripts of the repository may have run that is not trusted.
+	// distrusted is set if scripts of an untrusted repository may have run.
 	distrusted bool
 	tell       func(sandbox.Progress)
 }
 
-// Prepare sees to it that the session's repository, if it has one, is in the
-// workspace and set up. While the person is asked about its scripts it is not set up
-// yet, and session.State.Unprepared stays true. What is there already is left as it is. A repository that cannot be had is
-// a *sandbox.Unavailable.
+// Prepare makes sure that the session's repository, if it has one, is in the workspace and set up. Until the user has
+// answered about its scripts, it is not set up and session.State.Unprepared stays true. Existing files are left
+// unchanged. If the repository cannot be cloned, the error is a *sandbox.Unavailable.
 func (c *Checkout) Prepare(ctx context.Context, st session.State, box *sandbox.Sandbox, tell func(sandbox.Progress)) error {
 	if st.Created.Parent != "" {
 		return nil
@@ -137,8 +137,8 @@ func (c *Checkout) Prepare(ctx context.Context, st session.State, box *sandbox.S
 	return w.scripts(ctx, st)
 }
 
-// begin has shells begin in the repository. A runner of an older version that
-// cannot do that is no reason to give up.
+// begin makes shells start in the repository. An older runner that does not support this
+// is not an error.
 func (w *work) begin(ctx context.Context, folder string) error {
 	err := w.box.Begin(ctx, folder)
 	if _, refused := sandbox.Refusal(err); refused {
@@ -147,20 +147,20 @@ func (w *work) begin(ctx context.Context, folder string) error {
 	return err
 }
 
-// missing is true when there is no such file in the workspace.
+// missing reports whether a file does not exist in the workspace.
 func (w *work) missing(ctx context.Context, name string) (bool, error) {
 	_, err := w.box.Stat(ctx, sandbox.InWorkspace(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
-	if _, refused := sandbox.Refusal(err); refused { // there is something, though not what it should be
+	if _, refused := sandbox.Refusal(err); refused { // it exists, but is not what it should be
 		return false, nil
 	}
 	return false, err
 }
 
-// has is true when there is such a file, in the workspace and not behind a link
-// that leads out of it.
+// has reports whether a file exists in the workspace, not through a link that leads out
+// of it.
 func (w *work) has(ctx context.Context, name string) (bool, error) {
 	f, err := w.box.Stat(ctx, sandbox.InWorkspace(name))
 	if _, refused := sandbox.Refusal(err); refused {
@@ -169,7 +169,7 @@ func (w *work) has(ctx context.Context, name string) (bool, error) {
 	return err == nil && !f.IsDir(), err
 }
 
-// checkOut has the repository brought into its folder, and records it.
+// checkOut clones the repository into its folder and records it.
 func (w *work) checkOut(ctx context.Context) (session.State, error) {
 	done, err := w.adopt(ctx)
 	if err != nil {
@@ -191,11 +191,11 @@ func (w *work) checkOut(ctx context.Context) (session.State, error) {
 
 var errSlow = errors.New("the clone takes too long")
 
-// marker is the file in a complete clone that says what it is.
+// marker is the file that identifies a complete clone.
 const marker = ".git/deckhand.json"
 
-// adopt looks at what is in the repository's place: a clone that was completed
-// and never recorded is taken, nothing is nil, and anything else is in the way.
+// adopt returns a complete clone that was not recorded yet, or nil if the folder does not
+// exist. Anything else in its place is an error.
 func (w *work) adopt(ctx context.Context) (*session.CheckedOut, error) {
 	found, err := w.box.List(ctx, sandbox.InWorkspace(w.src.Folder))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(found) == 0 {
@@ -220,10 +220,10 @@ func (w *work) adopt(ctx context.Context) (*session.CheckedOut, error) {
 	return nil, w.no(cloneFailed, "there is "+place+" where the repository belongs in the workspace; move it away and start the conversation again")
 }
 
-// letters are those of a branch's name.
+// letters are the characters of a generated branch name.
 const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
 
-// word is n random letters.
+// word returns n random letters.
 func word(n int) string {
 	b := make([]byte, n)
 	for i := range b {
@@ -233,8 +233,8 @@ func word(n int) string {
 	return string(b)
 }
 
-// checkRequest refuses what git could take for something else. The API has
-// done so too; here it is done where it matters.
+// checkRequest rejects names that git could interpret as something else. The API checks
+// them too.
 func (w *work) checkRequest() error {
 	if w.want.Branch != "" && !gitprovider.ValidBranch(w.want.Branch) {
 		return w.no(branchMissing, "the branch name is not valid")

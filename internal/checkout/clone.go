@@ -13,13 +13,14 @@ import (
 	"deckhand/internal/session"
 )
 
-// temporary begins the names of folders in which clones are made.
+// temporary is the prefix of the folders in which clones are made.
 const temporary = ".deckhand-clone-"
 
-// anew is told of a clone that takes the place of one that was lost.
+// anew is the note about a clone that replaces a lost one.
 const anew = "The repository was missing and was cloned again. Changes that were not pushed are lost."
 
-// clone makes the clone beside its place and moves it there when it is complete.
+// clone makes the clone in a temporary folder and moves it to its place when it is
+// complete.
 func (w *work) clone(ctx context.Context) (*session.CheckedOut, error) {
 	if err := w.checkRequest(); err != nil {
 		return nil, err
@@ -29,7 +30,7 @@ func (w *work) clone(ctx context.Context) (*session.CheckedOut, error) {
 		return nil, err
 	}
 	dir := temporary + word(8)
-	if w.src.Folder == "." { // nothing can be moved to where the workspace itself is
+	if w.src.Folder == "." { // the workspace itself cannot be replaced
 		dir = "."
 	}
 	done, err := w.fill(ctx, dir)
@@ -49,7 +50,7 @@ func (w *work) clone(ctx context.Context) (*session.CheckedOut, error) {
 	return done, nil
 }
 
-// fill clones into the folder, up to the file that says that all is there.
+// fill clones into the folder; the marker is written last.
 func (w *work) fill(ctx context.Context, dir string) (*session.CheckedOut, error) {
 	if err := w.fetch(ctx, dir); err != nil {
 		return nil, err
@@ -98,14 +99,14 @@ func (w *work) fill(ctx context.Context, dir string) (*session.CheckedOut, error
 	return done, w.refused(err)
 }
 
-// fetch clones without files: first without their contents, which come when they
-// are needed, and if the server cannot do that, with all.
+// fetch clones without checking out files: without their contents if the server supports
+// that, else in full.
 func (w *work) fetch(ctx context.Context, dir string) error {
 	args := []string{"clone", "--quiet", "--no-checkout", "--template=", "--origin=origin"}
 	from := []string{"--", w.src.URL, dir}
 	r, err := w.git(ctx, ".", slices.Concat(args, []string{"--filter=blob:none"}, from)...)
 	if err == nil && r.Exit != 0 && strings.Contains(string(r.Stderr), "filter") {
-		r, err = w.git(ctx, ".", slices.Concat(args, from)...) // git has removed what it had
+		r, err = w.git(ctx, ".", slices.Concat(args, from)...) // git has removed the partial clone
 	}
 	if err == nil && r.Exit != 0 {
 		err = w.explain(r)
@@ -113,8 +114,8 @@ func (w *work) fetch(ctx context.Context, dir string) error {
 	return err
 }
 
-// branch checks out the branch that was asked for, or makes one for this work.
-// One that was made before, and pushed, is taken up again.
+// branch checks out the requested branch, or creates one for this work. A branch that was
+// created and pushed before is used again.
 func (w *work) branch(ctx context.Context, dir string, done *session.CheckedOut) error {
 	args := []string{"switch", "--quiet"}
 	switch {
@@ -141,8 +142,8 @@ func (w *work) branch(ctx context.Context, dir string, done *session.CheckedOut)
 	return err
 }
 
-// files brings the files of the commit that was checked out. A branch that is
-// made anew after a clone without files has none.
+// files checks out the files of the commit. A new branch after a clone without files has
+// none.
 func (w *work) files(ctx context.Context, dir string, done *session.CheckedOut) error {
 	var err error
 	if done.Commit, err = w.line(ctx, dir, "rev-parse", "--verify", "--quiet", "HEAD"); err != nil {
@@ -158,11 +159,11 @@ func (w *work) files(ctx context.Context, dir string, done *session.CheckedOut) 
 	return err
 }
 
-// checkEmpty makes sure that a repository without commits is one: git also takes
-// a page in one line for a list of refs without an end, and so for nothing.
+// checkEmpty makes sure that an empty repository really is one: git also interprets a
+// one-line web page as an empty list of refs.
 func (w *work) checkEmpty(ctx context.Context) error {
 	env := maps.Clone(w.environment())
-	env["GIT_TRACE_PACKET"] = "1" // only who speaks git sends packets
+	env["GIT_TRACE_PACKET"] = "1" // only a git server sends packets
 	r, err := w.box.Run(ctx, sandbox.Process{Args: slices.Concat(flags, []string{"ls-remote", "--", w.src.URL}), Env: env, Own: true, Limit: maxSaid}, nil)
 	if err == nil && !bytes.Contains(r.Stderr, []byte(" packet: ")) {
 		return w.no(cloneFailed, "there is no git repository at this URL")
@@ -170,7 +171,7 @@ func (w *work) checkEmpty(ctx context.Context) error {
 	return w.refused(err)
 }
 
-// sweep removes what clones left behind that never came to their end.
+// sweep removes the folders of incomplete clones.
 func (w *work) sweep(ctx context.Context) error {
 	found, err := w.box.List(ctx, sandbox.InWorkspace("."))
 	if err != nil {
@@ -186,13 +187,13 @@ func (w *work) sweep(ctx context.Context) error {
 	return nil
 }
 
-// undo leaves a workspace as it was before a clone that failed.
+// undo restores the workspace after a failed clone.
 func (w *work) undo(ctx context.Context, dir string, cause error) error {
-	_ = w.empty(context.WithoutCancel(ctx), dir) // if it cannot be, the next clone sweeps
+	_ = w.empty(context.WithoutCancel(ctx), dir) // otherwise the next clone removes it
 	return cause
 }
 
-// empty removes a clone. Of the workspace itself only the contents go.
+// empty removes a clone. For the workspace itself, only its contents are removed.
 func (w *work) empty(ctx context.Context, dir string) error {
 	if dir != "." {
 		return w.box.Remove(ctx, sandbox.InWorkspace(dir))

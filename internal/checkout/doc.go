@@ -1,13 +1,10 @@
-// Package checkout brings a session's repository into its workspace: it is
-// cloned, on the right branch, with its submodules and large files, set up by
-// its own script, and given the hooks that its commits need.
+// Package checkout clones a session's repository into its workspace, on the right branch,
+// with submodules and large files, runs its setup script and installs its git hooks.
 //
-// Everything runs inside the sandbox, since a repository may be anybody's: git
-// with nothing switched on that a repository could make it do, and the
-// repository's own scripts where they can hurt nobody. No token is ever brought
-// in; the way out of the sandbox adds it.
+// Everything runs inside the sandbox, because the repository is untrusted: git runs with
+// every feature disabled that a repository could abuse, and the repository's scripts run
+// where they can do no harm. Tokens never enter the sandbox; the egress proxy adds them.
 //
-// Each step can be interrupted at any moment and done again. A clone is made
-// beside its place and moved there when it is complete; what was done stands in
-// the session's log.
+// Every step can be interrupted and repeated. A clone is made in a temporary folder and
+// moved to its place when it is complete. The session log records what was done.
 package checkout

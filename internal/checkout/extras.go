@@ -8,11 +8,10 @@ import (
 	"deckhand/internal/sandbox"
 )
 
-// maxModules bounds how many submodules are fetched.
+// maxModules is the maximum number of submodules.
 const maxModules = 100
 
-// extras fetches what belongs to the repository and is not in it. What cannot be
-// had is told of, and no reason to do without the rest.
+// extras fetches submodules and large files. Failures are reported as notes.
 func (w *work) extras(ctx context.Context, dir string) ([]string, error) {
 	notes, err := w.modules(ctx, dir)
 	if err != nil {
@@ -28,7 +27,7 @@ func (w *work) extras(ctx context.Context, dir string) ([]string, error) {
 	return notes, nil
 }
 
-// modules fetches the submodules, each by itself.
+// modules fetches the submodules one by one.
 func (w *work) modules(ctx context.Context, dir string) ([]string, error) {
 	r, err := w.git(ctx, dir, "config", "-z", "--file", ".gitmodules", "--get-regexp", `^submodule\..*\.path$`)
 	if err != nil || r.Exit != 0 {
@@ -53,8 +52,8 @@ func (w *work) modules(ctx context.Context, dir string) ([]string, error) {
 	return notes, nil
 }
 
-// cause is the part of git's words that says why: what follows it only says that
-// something failed.
+// cause returns the part of git's output with the reason; the lines after it only say
+// that something failed.
 func cause(text string) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		if strings.HasPrefix(line, "fatal: ") {
@@ -64,7 +63,7 @@ func cause(text string) string {
 	return text
 }
 
-// largeFiles fetches what is kept in Git LFS, if the repository uses it.
+// largeFiles fetches Git LFS files, if the repository uses LFS.
 func (w *work) largeFiles(ctx context.Context, dir string) (string, error) {
 	r, err := w.git(ctx, dir, "grep", "--cached", "--quiet", "--fixed-strings", "-e", "filter=lfs", "--", ".gitattributes", ":(glob)**/.gitattributes")
 	if err != nil || r.Exit != 0 {

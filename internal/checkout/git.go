@@ -10,9 +10,9 @@ import (
 	"deckhand/internal/sandbox"
 )
 
-// flags switch off what a repository or an address could make git do beside
-// cloning: other transports, hooks, watchers, questions, names that another
-// system would take for .git. A server that sends nothing for a minute is given up.
+// flags disable what a repository or a URL could make git do besides cloning: other
+// transports, hooks, watchers, prompts, names that another system would treat as .git. A
+// transfer that stalls for a minute is aborted.
 var flags = []string{
 	"git", "--no-pager", "-c", "protocol.allow=never", "-c", "protocol.http.allow=always", "-c", "protocol.https.allow=always",
 	"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.protectHFS=true", "-c", "core.protectNTFS=true",
@@ -20,16 +20,15 @@ var flags = []string{
 	"-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeedTime=60", "-c", "safe.directory=*", "-c", "advice.detachedHead=false",
 }
 
-// environment does the same where there is no flag for it. Large files are
-// fetched after the clone, not one by one within it.
+// environment does the same where there is no flag. Large files are fetched after the
+// clone, not one by one during it.
 var environment = map[string]string{
 	"GIT_ALLOW_PROTOCOL": "http:https", "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": "", "GCM_INTERACTIVE": "never",
 	"GIT_TEMPLATE_DIR": "", "GIT_LFS_SKIP_SMUDGE": "1", "LC_ALL": "C", "LANGUAGE": "",
 }
 
-// CheckURL refuses addresses that are not plain http:// or https://: other
-// transports run programs or read files, and what begins with a dash is an
-// option. Credentials have no place in an address either.
+// CheckURL rejects URLs other than plain http:// and https://: other transports run
+// programs or read files, and a leading dash is an option. Credentials are rejected too.
 func CheckURL(address string) error {
 	u, err := url.Parse(address)
 	switch {
@@ -43,8 +42,8 @@ func CheckURL(address string) error {
 	return nil
 }
 
-// environment is what git gets. After scripts of a repository that is not trusted may have
-// run, nothing is read from where they can have written.
+// environment returns the environment of git. If scripts of an untrusted repository may
+// have run, git reads no configuration that they could have written.
 func (w *work) environment() map[string]string {
 	if !w.distrusted {
 		return environment
@@ -54,7 +53,7 @@ func (w *work) environment() map[string]string {
 	return env
 }
 
-// git runs git in a folder of the workspace. An exit code is not an error.
+// git runs git in a folder of the workspace. A non-zero exit code is not an error.
 func (w *work) git(ctx context.Context, dir string, args ...string) (sandbox.ProcessResult, error) {
 	all := append(append(make([]string, 0, len(flags)+len(args)), flags...), args...)
 	r, err := w.box.Run(ctx, sandbox.Process{Args: all, Dir: dir, Env: w.environment(), Own: true, Limit: maxSaid}, nil)
@@ -64,10 +63,10 @@ func (w *work) git(ctx context.Context, dir string, args ...string) (sandbox.Pro
 	return r, err
 }
 
-// maxSaid bounds what git may say.
+// maxSaid is the maximum size of git's output.
 const maxSaid = 256 << 10
 
-// line runs git for one line of output, "" if it fails.
+// line returns the first line of git's output, or "" if it fails.
 func (w *work) line(ctx context.Context, dir string, args ...string) (string, error) {
 	r, err := w.git(ctx, dir, args...)
 	if err != nil || r.Exit != 0 {

@@ -8,25 +8,25 @@ import (
 	"deckhand/internal/sandbox"
 )
 
-// commitScript is what a repository wants to be run before each commit.
+// commitScript is the repository's script that runs before each commit.
 const commitScript = ".openhands/pre-commit.sh"
 
-// Coauthor is the variable in the sandbox's environment that names the user in
-// commits: NAME <EMAIL>.
+// Coauthor is the environment variable in the sandbox with the co-author of commits: NAME
+// <EMAIL>.
 const Coauthor = "DECKHAND_COAUTHOR"
 
-// Template is the folder in the sandbox's home with the hooks of repositories that are
-// made there with git init, as git's configuration spells it.
+// Template is the folder in the sandbox's home with the hooks for git init, as written in
+// git's configuration.
 const Template = "~/.deckhand/git-template"
 
-// ours is in every hook of ours, so that it is known again.
+// ours identifies hooks that Deckhand wrote.
 const ours = "# Written by Deckhand."
 
-// approved is beside the hook: the script that may run.
+// approved is the file next to the hook with the approved script.
 const approved = "pre-commit.approved"
 
-// preCommit runs the repository's script and then the hook that was there before. Another
-// script than the approved one is not run: it may have come with a branch of somebody else.
+// preCommit runs the repository's script and then the previous hook. A script that differs
+// from the approved one is not run: it may come from another branch.
 const preCommit = `#!/bin/sh
 ` + ours + ` It runs ` + commitScript + ` if it is still ` + approved + `, and then pre-commit.local, the hook that was here before.
 script=$(git rev-parse --show-toplevel)/` + commitScript + `
@@ -45,7 +45,7 @@ if [ -x "$before" ]; then
 fi
 `
 
-// prepareMessage adds the user to a message, and runs the hook that was there before.
+// prepareMessage adds the co-author to a message, and runs the previous hook.
 const prepareMessage = `#!/bin/sh
 ` + ours + ` It adds the user as a co-author, and runs prepare-commit-msg.local, the hook that was here before.
 before=$(dirname "$0")/prepare-commit-msg.local
@@ -57,8 +57,8 @@ if [ -n "$` + Coauthor + `" ]; then
 fi
 `
 
-// install puts a hook into its place. One of somebody else's is kept beside it.
-// Exit code 3 says that the repository keeps its hooks elsewhere.
+// install installs a hook and keeps an existing one next to it. Exit code 3 means that
+// the repository keeps its hooks elsewhere.
 const install = `set -e
 cd "$1"
 hooks=$(git rev-parse --git-path hooks)
@@ -70,8 +70,8 @@ chmod 755 "$hooks/$2.new"
 mv -f "$hooks/$2.new" "$hooks/$2"
 `
 
-// template writes the hooks that git init copies into new repositories. A sandbox
-// without git needs none.
+// template writes the hooks that git init copies into new repositories. It does nothing
+// without git.
 const template = `set -e
 command -v git >/dev/null || exit 0
 hooks=$HOME/.deckhand/git-template/hooks
@@ -89,19 +89,20 @@ func (w *work) template(ctx context.Context) error {
 	return w.refused(err)
 }
 
-// elsewhere is how install ends where a repository has chosen what runs.
+// elsewhere is the exit code of install if the repository configures its own hooks
+// folder.
 const elsewhere = 3
 
-// running matches the names of settings that make git run a program, or read more settings.
-// Some of them are old names, or those of a few commands only.
+// running matches the names of git settings that run a program or include other settings.
+// Some are deprecated or specific to a few commands.
 const running = `^(core\.(hookspath|fsmonitor|sshcommand|editor|pager|askpass|gitproxy|alternaterefscommand)|` +
 	`(include|includeif|filter|hook|pager|protocol)\..*|diff\.external|init\.templatedir|sequence\.editor|interactive\.difffilter|` +
 	`uploadpack\.packobjectshook|.*\.(command|cmd|textconv|driver|program|helper|uploadpack|receivepack|vcs|defaultkeycommand))$`
 
-// disable takes back what a script did to have programs run by git: hooks other than ours
-// are renamed, and settings that run something are removed, in the repository, in its
-// submodules and in the home folder. The files as they were stay beside, as .untrusted.
-// Git LFS as it installs itself is left alone.
+// disable reverts what a script did to make git run programs: hooks other than ours are
+// renamed, and settings that run programs are removed, in the repository, its submodules
+// and the home folder. The original files are kept with the suffix .untrusted. The
+// standard hooks of Git LFS are kept.
 const disable = `cd "$1" || exit
 standard() {
     case $1=$2 in
@@ -136,7 +137,7 @@ find .git/modules -type d \( -name refs -o -name logs -o -name objects \) -prune
     while IFS= read -r dir; do rename "$dir"; done
 `
 
-// sign has commits name the user.
+// sign makes commits name the user.
 func (w *work) sign(ctx context.Context, dir string) error {
 	if !w.src.Coauthored {
 		return nil
@@ -145,12 +146,12 @@ func (w *work) sign(ctx context.Context, dir string) error {
 	return err
 }
 
-// hooks installs the script for commits, and says whether it could. Only the script with
-// this text is run; nil leaves the one that was approved before. A repository that keeps
-// its hooks elsewhere has chosen what runs, and is left alone.
+// hooks installs the commit script and reports whether it could. Only a script with this
+// text is run; nil keeps the approved one. A repository that keeps its hooks elsewhere is
+// left unchanged.
 func (w *work) hooks(ctx context.Context, dir string, text []byte) (bool, error) {
 	w.tell(sandbox.Progress{Step: sandbox.Hooks})
-	if len(text) > maxScript { // it is longer than a person would read
+	if len(text) > maxScript { // too long to review
 		var err error
 		if text, err = w.upTo(ctx, dir, commitScript, maxHook); err != nil {
 			return false, err
@@ -164,16 +165,16 @@ func (w *work) hooks(ctx context.Context, dir string, text []byte) (bool, error)
 	return w.hook(ctx, dir, "pre-commit", preCommit)
 }
 
-// maxHook is how long a script for commits may be.
+// maxHook is the maximum size of a commit script.
 const maxHook = 8 << 20
 
-// unhook disables hooks and settings of git that a script of a repository without trust left.
+// unhook disables git hooks and settings that a script of an untrusted repository left.
 func (w *work) unhook(ctx context.Context, dir string) error {
 	_, err := w.sh(ctx, disable, nil, dir)
 	return w.refused(err)
 }
 
-// sh runs a script of ours with arguments. It needs no network, so it has none.
+// sh runs one of our scripts, without network access.
 func (w *work) sh(ctx context.Context, script string, stdin io.Reader, args ...string) (sandbox.ProcessResult, error) {
 	return w.box.Run(ctx, sandbox.Process{Args: append([]string{"sh", "-c", script, "sh"}, args...), Env: environment, Own: true, Offline: true}, stdin)
 }

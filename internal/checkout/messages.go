@@ -10,19 +10,19 @@ import (
 	"deckhand/internal/sandbox"
 )
 
-// The codes of what can go wrong.
+// Error codes.
 const (
 	cloneFailed   = api.CodeGitClone
 	branchMissing = api.CodeGitBranch
 	authFailed    = api.CodeGitAuthentication
 )
 
-// no says why the repository cannot be had.
+// no returns the error that the repository cannot be cloned.
 func (w *work) no(id, why string) error {
 	return &sandbox.Unavailable{ID: id, Reason: "The repository " + w.want.Repository + " cannot be cloned: " + strings.TrimRight(w.mask.String(why), ". ") + "."}
 }
 
-// refused turns what the sandbox says no to into words; other errors stay.
+// refused translates refusals of the sandbox; other errors are returned unchanged.
 func (w *work) refused(err error) error {
 	if words, ok := sandbox.Refusal(err); ok {
 		return w.no(cloneFailed, words)
@@ -30,10 +30,10 @@ func (w *work) refused(err error) error {
 	return err
 }
 
-// saying is a piece of what git says, and what it means.
+// saying is a part of git's output and its explanation.
 type saying struct{ id, said, means string }
 
-// sayings are looked for in this order; HOST stands for the host.
+// sayings are matched in this order; HOST is replaced by the host.
 var sayings = []saying{
 	{cloneFailed, "no space left on device", "the workspace is full"},
 	{cloneFailed, "disk quota exceeded", "the workspace is full"},
@@ -70,10 +70,10 @@ var sayings = []saying{
 	{cloneFailed, "unable to read", "HOST sent invalid data; try again"},
 }
 
-// killed is the exit code of a program that was killed.
+// killed is the exit code of a killed program.
 const killed = 128 + 9
 
-// explain says in plain words why git failed.
+// explain says why git failed.
 func (w *work) explain(r sandbox.ProcessResult) error {
 	text := string(r.Stderr)
 	host := "the server"
@@ -97,7 +97,7 @@ func (w *work) explain(r sandbox.ProcessResult) error {
 	return w.no(cloneFailed, "git says: "+last(text))
 }
 
-// remote is what the other side had to say, in one line.
+// remote returns the message of the remote in one line.
 func remote(text string) string {
 	var said []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -108,16 +108,16 @@ func remote(text string) string {
 	return printable(strings.Join(said, " "))
 }
 
-// last is the last line that git says, which tells most.
+// last returns the last line of git's output, which says most.
 func last(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return printable(strings.TrimPrefix(strings.TrimSpace(lines[len(lines)-1]), "fatal: "))
 }
 
-// maxWords is how much of somebody else's words is passed on.
+// maxWords is the maximum length of a quoted message.
 const maxWords = 300
 
-// printable drops control characters, and what is too long.
+// printable removes control characters and limits the length.
 func printable(s string) string {
 	s = strings.ToValidUTF8(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {

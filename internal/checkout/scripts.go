@@ -16,11 +16,11 @@ import (
 	"deckhand/internal/session"
 )
 
-// maxScript is how long a script may be that a person is asked to read.
+// maxScript is the maximum size of a script that a user is asked to review.
 const maxScript = 64 << 10
 
-// scripts does with the repository's scripts what the session says: the person is
-// asked, or they run, or they are skipped. Called again it goes on where it was.
+// scripts handles the repository's scripts as the session says: it asks the user, runs
+// them or skips them. It can be called again to continue.
 func (w *work) scripts(ctx context.Context, st session.State) error {
 	if st.SettingUp != nil && st.SetUp == nil {
 		return w.setUp(ctx, st, true)
@@ -55,8 +55,8 @@ func (w *work) scripts(ctx context.Context, st session.State) error {
 	return w.setUp(ctx, st, false)
 }
 
-// lateHook installs the script for commits of a repository that was not trusted
-// when it was checked out, and is now. It has to be the script that was checked out.
+// lateHook installs the commit script of a repository that became trusted after it was
+// checked out. The script must be the one that was checked out.
 func (w *work) lateHook(ctx context.Context, st session.State) error {
 	h := st.Hook
 	if h == nil || h.Installed || !st.Trusts() || st.AsksScripts(w.src.Confirm) {
@@ -76,7 +76,7 @@ func (w *work) lateHook(ctx context.Context, st session.State) error {
 	return err
 }
 
-// question is what the person is asked.
+// question returns the question for the user.
 func (w *work) question(st session.State) session.ApprovalAsked {
 	q := session.ApprovalAsked{Reason: "The repository " + st.Created.Repository + " wants to run these scripts."}
 	if !st.Trusts() {
@@ -89,7 +89,7 @@ func (w *work) question(st session.State) session.ApprovalAsked {
 	return q
 }
 
-// read finds the scripts as they are now, and the text of the one for commits.
+// read returns the current scripts, and the text of the commit script.
 func (w *work) read(ctx context.Context, done session.CheckedOut) (out session.Scripts, hook []byte, err error) {
 	all := sha256.New()
 	var text strings.Builder
@@ -123,13 +123,13 @@ func (w *work) read(ctx context.Context, done session.CheckedOut) (out session.S
 	return out, hook, nil
 }
 
-// text is a file of the repository up to somewhat more than a person would read,
-// nil if there is none.
+// text returns a file of the repository, up to slightly more than maxScript, or nil if it
+// does not exist.
 func (w *work) text(ctx context.Context, folder, name string) ([]byte, error) {
 	return w.upTo(ctx, folder, name, maxScript+1)
 }
 
-// upTo is the beginning of a file of the repository, nil if there is none.
+// upTo returns the start of a file of the repository, or nil if it does not exist.
 func (w *work) upTo(ctx context.Context, folder, name string, length int64) ([]byte, error) {
 	var text bytes.Buffer
 	_, err := w.box.Read(ctx, sandbox.ReadParams{PathParams: sandbox.InWorkspace(path.Join(folder, name)), Length: length}, &text)

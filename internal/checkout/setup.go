@@ -11,23 +11,21 @@ import (
 	"deckhand/internal/session"
 )
 
-// setUpScript is what a repository wants to be run before the work.
+// setUpScript is the repository's script that runs before the work starts.
 const setUpScript = ".openhands/setup.sh"
 
-// setUpID names the run of the script for the runner, so that a server that was
-// killed meanwhile finds its result.
+// setUpID is the ID of the run, so that a server that was restarted finds its result.
 const setUpID = "deckhand-setup"
 
-// grace is how long a script may take to obey Ctrl-C.
+// grace is how long a script may take to end after Ctrl-C.
 const grace = 2 * time.Second
 
-// setUp runs the repository's script, and records how it ended. That it fails is
-// told, and keeps nobody from working. again says that it may have been begun
-// before.
+// setUp runs the repository's script and records its result. A failure is reported, but
+// the work goes on. again is set if it may have been started before.
 //
-// A trusted script runs in the agent's own shell, so that what it sets there is
-// kept. Another one has a shell to itself and no network, and nothing that it
-// started outlives it.
+// A trusted script runs in the agent's shell, so that its environment is kept. Any other
+// script has its own shell without network access, and everything that it started is
+// killed.
 func (w *work) setUp(ctx context.Context, st session.State, again bool) error {
 	done, confined := *st.Checkout, st.SettingUp.Confined
 	shell := ""
@@ -60,12 +58,12 @@ func (w *work) setUp(ctx context.Context, st session.State, again bool) error {
 	}
 	_, err = w.Sessions.Update(context.WithoutCancel(ctx), w.id, func(s session.State) ([]session.Payload, error) { return s.EndSetUp(out) })
 	if err == nil {
-		_ = w.box.Ack(ctx, setUpID) // only disk space depends on it
+		_ = w.box.Ack(ctx, setUpID) // only frees disk space
 	}
 	return err
 }
 
-// tidy sees to what a script leaves behind, before the network is open again.
+// tidy cleans up after a script, before network access is restored.
 func (w *work) tidy(ctx context.Context, st session.State) error {
 	folder := st.Checkout.Folder
 	if st.SettingUp.Confined {
@@ -74,12 +72,12 @@ func (w *work) tidy(ctx context.Context, st session.State) error {
 		}
 		return w.unhook(ctx, folder)
 	}
-	if st.Hook != nil && st.Hook.Installed { // the script may have brought hooks of its own
+	if st.Hook != nil && st.Hook.Installed { // the script may have added hooks
 		text, err := w.text(ctx, folder, commitScript)
 		if err != nil {
 			return err
 		}
-		if sandbox.Sum(text) != st.Hook.Hash { // the script changed it, so it does not run
+		if sandbox.Sum(text) != st.Hook.Hash { // changed by the script, so it is not run
 			text = nil
 		}
 		if _, err := w.hooks(ctx, folder, text); err != nil {
@@ -89,7 +87,7 @@ func (w *work) tidy(ctx context.Context, st session.State) error {
 	return w.sign(ctx, folder)
 }
 
-// end ends a script, and takes what it still had to say: it is not the agent's to read.
+// end ends a script and discards its remaining output, which is not for the agent.
 func (w *work) end(ctx context.Context, shell string) error {
 	if err := w.box.Interrupt(ctx, shell, grace); err != nil {
 		return err
@@ -107,9 +105,9 @@ func unavailable(err error) bool {
 	return ok
 }
 
-// source is the command: whatever the script does to the shell's folder and
-// options, the next command begins in the repository and survives a failure.
-// Nobody is there to answer what the script may ask.
+// source returns the command. Whatever the script does to the working directory and the
+// options of the shell, the next command starts in the repository and survives a failure.
+// Prompts of the script get no input.
 func source(done session.CheckedOut) string {
 	dir := "'" + strings.ReplaceAll(done.Dir, "'", `'\''`) + "'"
 	return "cd " + dir + "\n. ./" + done.Script + " </dev/null\ndeckhand_status=$?; set +eu; cd " + dir + "; (exit $deckhand_status)"

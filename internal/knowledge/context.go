@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// ContextInput is what the agent is told before a message of the user's.
-// Whatever is empty is not spoken of.
+// ContextInput is what the agent is told before a user message. Empty fields are omitted.
 type ContextInput struct {
-	// Repository is the name it has at its provider, Directory where it was cloned to.
+	// Repository is the name at the provider, Directory the folder of the clone.
 	Repository, Directory, Branch string
 	WorkingDir                    string
-	// Trouble is what went wrong when the repository was fetched and set up.
+	// Trouble is what failed when the repository was cloned and set up.
 	Trouble string
 	Date    time.Time
 	// Hosts are the URLs of the sandbox ports.

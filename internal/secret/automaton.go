@@ -2,12 +2,11 @@ package secret
 
 import "slices"
 
-// automaton finds all of many strings in one pass over a text (Aho-Corasick), so
-// the time depends on the length of the text alone, whatever the strings are. It
-// is built once and never changes.
+// automaton finds many strings in one pass over a text (Aho-Corasick), so the time
+// depends only on the length of the text. It is immutable.
 type automaton struct {
-	// first leads from the root. Nearly all positions of a text are at the root, and
-	// filter turns them away by their next headLen bytes.
+	// first holds the successors of the root. Nearly all positions of a text are at the
+	// root, and filter rejects them by their next headLen bytes.
 	first  [256]uint32
 	filter []uint64
 
@@ -36,7 +35,7 @@ func slot(s string) uint32 {
 
 // newAutomaton finds the given strings, each at least headLen long.
 func newAutomaton(all []string) *automaton {
-	slices.Sort(all) // neighbours share beginnings, so that chains are long
+	slices.Sort(all) // neighbours share prefixes, so chains are long
 	size := 1
 	for _, s := range all {
 		size += len(s)
@@ -52,14 +51,14 @@ func newAutomaton(all []string) *automaton {
 	return a
 }
 
-// size is about how many bytes it takes up.
+// size returns the approximate size in bytes.
 func (a *automaton) size() int {
 	return 10<<10 + 13*cap(a.label) + 40*len(a.branch)
 }
 
 func (a *automaton) depth(state uint32) int { return int(a.flags[state] & depthMask) }
 
-// child is the successor of a state other than the root, 0 for none.
+// child returns the successor of a state other than the root, or 0.
 func (a *automaton) child(state uint32, c byte) uint32 {
 	f := a.flags[state]
 	if f&hasChain != 0 && a.label[state+1] == c {
@@ -81,7 +80,7 @@ func (a *automaton) step(state uint32, c byte) uint32 {
 	return a.first[c]
 }
 
-// builder holds what only building needs.
+// builder holds the state that only building needs.
 type builder struct {
 	*automaton
 	parent []uint32
@@ -110,7 +109,7 @@ func (b *builder) insert(s string) {
 	b.ends[state] = true
 }
 
-// add makes a new successor of a state.
+// add adds a successor to a state.
 func (b *builder) add(state uint32, c byte, depth uint32) uint32 {
 	next := uint32(len(b.label))
 	b.label, b.flags = append(b.label, c), append(b.flags, depth)
@@ -143,7 +142,7 @@ func (b *builder) link() {
 	}
 }
 
-// byDepth lists all states but the root, the shortest first.
+// byDepth lists all states except the root, shortest first.
 func (b *builder) byDepth() []uint32 {
 	deepest := 0
 	for state := range b.flags {
@@ -165,17 +164,17 @@ func (b *builder) byDepth() []uint32 {
 	return out
 }
 
-// span is a part of a text that is to be masked, from its first byte to before its last.
+// span is a part of a text to mask: from is inclusive, to is exclusive.
 type span struct{ from, to int }
 
-// scan is a walk over a text that may arrive in pieces. Positions count from the
-// beginning of what is held.
+// scan searches a text that may arrive in pieces. Positions are relative to the start of
+// the buffered text.
 type scan struct {
 	state uint32
 	spans []span // in order, none overlapping another
 }
 
-// run walks over text from position at.
+// run scans text from position at.
 func (s *scan) run(a *automaton, text string, at int) {
 	state := s.state
 	for at < len(text) {
@@ -199,7 +198,7 @@ func (s *scan) run(a *automaton, text string, at int) {
 	s.state = state
 }
 
-// found adds a span. Those that it overlaps become one with it.
+// found adds a span and merges it with those that it overlaps.
 func (s *scan) found(from, to int) {
 	for n := len(s.spans); n > 0 && s.spans[n-1].to > from; n-- {
 		from, to = min(from, s.spans[n-1].from), max(to, s.spans[n-1].to)

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 )
 
-// Handler returns a slog.Handler in front of next that masks known secrets in the
-// message and in every attribute, and whatever stands under a name such as api_key,
-// token, authorization, password, secret or cookie, known or not.
+// Handler returns a slog.Handler in front of next that masks known secrets in the message
+// and in every attribute. It also masks all values with a name such as api_key, token,
+// authorization, password, secret or cookie.
 func (r *Redactor) Handler(next slog.Handler) slog.Handler {
 	h := &handler{r: r, base: next}
 	h.built.Store(&built{gen: r.gen.Load(), next: next})
@@ -32,7 +32,7 @@ type withOp struct {
 	attrs []slog.Attr
 }
 
-// built is base with all withOps applied, redacted by what was known at gen.
+// built is base with all withOps applied, redacted with the values known at gen.
 type built struct {
 	gen  uint64
 	next slog.Handler
@@ -62,8 +62,8 @@ func (h *handler) extend(op withOp) slog.Handler {
 	return out
 }
 
-// next is the handler behind. A logger may have been given a value before we learned
-// that it is a secret, so what it carries is redacted again when we learn of one.
+// next returns the wrapped handler. A value may have been added to a logger before it was
+// known to be a secret, so attributes are redacted again when new secrets become known.
 func (h *handler) next() slog.Handler {
 	if b := h.built.Load(); len(h.with) == 0 || b.gen == h.r.gen.Load() {
 		return b.next
@@ -146,7 +146,8 @@ func (r *Redactor) value(v slog.Value) (slog.Value, bool) {
 		attrs, changed := r.attrs(v.Group())
 		return slog.GroupValue(attrs...), changed
 	case slog.KindLogValuer:
-		// What it gives may differ from call to call, so only what we looked at may go on.
+		// Resolve may return another value on each call, so only the checked value is
+		// passed on.
 		resolved, _ := r.value(v.Resolve())
 		return resolved, true
 	case slog.KindAny:
@@ -166,8 +167,8 @@ func (r *Redactor) value(v slog.Value) (slog.Value, bool) {
 	}
 }
 
-// any looks at the ways in which a handler may write the value. A value that shows a
-// secret in any of them is replaced by masked text.
+// any checks all ways in which a handler may format the value. If one of them shows a
+// secret, the value is replaced by masked text.
 func (r *Redactor) any(v slog.Value) (_ slog.Value, changed bool) {
 	x := v.Any()
 	if hasSecretName(x) {
@@ -213,7 +214,7 @@ func (r *Redactor) any(v slog.Value) (_ slog.Value, changed bool) {
 	return v, false
 }
 
-// hasSecretName reports a map, such as a request's headers, with an entry whose name says that it is a secret.
+// hasSecretName reports whether a map, such as request headers, has an entry with the name of a secret.
 func hasSecretName(x any) bool {
 	m := reflect.ValueOf(x)
 	if m.Kind() != reflect.Map || m.Type().Key().Kind() != reflect.String {

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Shape says which parts of a JSON text programs go by. They are never masked: what
-// a program goes by must not change because a secret is the same word. The zero Shape
-// has no such parts but the names of fields.
+// Shape says which parts of a JSON text are read by programs. They are never masked:
+// identifiers must not change because a secret is the same word. The zero Shape keeps
+// only the names of fields.
 type Shape struct {
 	root part
-	// below says that names of fields are text too, but for those of the outermost object.
+	// below makes the names of nested fields text, too.
 	below bool
 }
 
-// part is what a Shape says of a value and of what is in it.
+// part is the rule for a value and its contents.
 type part struct {
 	keep   bool // it is as it is, but for descriptions in it
 	coded  bool // it is a string that holds JSON
@@ -26,9 +26,9 @@ type part struct {
 // Inner is the Shape of a JSON text of which only the outermost names are known.
 var Inner = &Shape{below: true}
 
-// NewShape makes a Shape of paths, the names of fields with dots between them. Arrays
-// are passed over: a path means the field in each element. What keep names is kept,
-// free may hold any names, and coded are strings that hold JSON.
+// NewShape returns a Shape from paths: names of fields, separated by dots. Arrays are
+// skipped: a path means the field in each element. keep lists values that are kept, free
+// values with arbitrary field names, and coded strings that contain JSON.
 func NewShape(keep, free, coded []string) *Shape {
 	s := &Shape{}
 	for _, path := range keep {
@@ -65,7 +65,7 @@ var (
 	keptPart  = &part{keep: true}
 )
 
-// in is the part under a name.
+// in returns the part with a name.
 func (p *part) in(name []byte) *part {
 	switch next := p.fields[string(name)]; {
 	case next != nil:
@@ -78,9 +78,8 @@ func (p *part) in(name []byte) *part {
 	return plainPart
 }
 
-// JSON returns a JSON text with all secrets masked in its strings, at any depth, as
-// far as shape does not keep them; nil is the zero Shape. What is not JSON is masked
-// as text.
+// JSON returns a JSON text with all secrets masked in its strings, at any depth, except
+// where shape keeps them; nil is the zero Shape. Text that is not JSON is masked as text.
 func (m *Masker) JSON(text []byte, shape *Shape) []byte {
 	a := m.automaton()
 	if a == none || len(text) < MinMasked {
@@ -100,7 +99,7 @@ func (m *Masker) JSON(text []byte, shape *Shape) []byte {
 	return append(w.out, text[w.copied:]...)
 }
 
-// walk goes through a JSON text once. Everything that is no string is passed over.
+// walk is one pass over a JSON text. Values other than strings are skipped.
 type walk struct {
 	find   *automaton
 	text   []byte
@@ -110,10 +109,10 @@ type walk struct {
 	copied int    // what of text is in out
 }
 
-// maxDepth is deeper than anything that is written here.
+// maxDepth is the maximum nesting.
 const maxDepth = 10_000
 
-// whole passes the one value that the text is.
+// whole reads the single value of the text.
 func (w *walk) whole(p *part) bool {
 	if !w.value(p, 0) {
 		return false
@@ -122,7 +121,7 @@ func (w *walk) whole(p *part) bool {
 	return w.at == len(w.text)
 }
 
-// value passes a value; false says that the text is not JSON after all.
+// value reads a value; false means that the text is not JSON.
 func (w *walk) value(p *part, depth int) bool {
 	w.space()
 	if w.at >= len(w.text) || depth > maxDepth {
@@ -143,7 +142,7 @@ func (w *walk) value(p *part, depth int) bool {
 	return w.at > start
 }
 
-// field passes a name and its value.
+// field reads a name and its value.
 func (w *walk) field(p *part, depth int) bool {
 	start := w.at
 	raw, ok := w.quoted()
@@ -164,7 +163,7 @@ func (w *walk) field(p *part, depth int) bool {
 	return w.value(p.in(name), depth+1)
 }
 
-// list passes what is between brackets, element by element.
+// list reads the elements between brackets.
 func (w *walk) list(end byte, element func() bool) bool {
 	w.at++
 	if w.space(); w.at < len(w.text) && w.text[w.at] == end {
@@ -189,9 +188,8 @@ func (w *walk) list(end byte, element func() bool) bool {
 	}
 }
 
-// mask passes a string and writes it anew if there is a secret in it. It is
-// looked at as it is meant, not as it is written: a mask must not cut an escape
-// in two, and JSON within JSON is escaped twice.
+// mask reads a string and rewrites it if it contains a secret. It compares the decoded
+// string: a mask must not split an escape, and JSON within JSON is escaped twice.
 func (w *walk) mask(p *part) bool {
 	start := w.at
 	raw, ok := w.quoted()
@@ -222,7 +220,7 @@ func (w *walk) masked(p *part, meant string) string {
 	return w.find.mask(meant)
 }
 
-// quoted passes a string and returns it with its quotes.
+// quoted reads a string and returns it with its quotes.
 func (w *walk) quoted() ([]byte, bool) {
 	if w.at >= len(w.text) || w.text[w.at] != '"' {
 		return nil, false

@@ -16,11 +16,13 @@ import (
 )
 
 var (
-	// ErrNoDataKey says that a user has no data key yet.
+	// ErrNoDataKey means that a user has no data key yet.
 	ErrNoDataKey = errors.New("the user has no data key")
-	// ErrMasterChanged says that the master key in force is another one than the caller thought.
+	// ErrMasterChanged means that the current master key is not the one that the caller
+	// used.
 	ErrMasterChanged = errors.New("the master key was changed at the same time")
-	// ErrTampered says that sealed bytes are not what was sealed for this user and field.
+	// ErrTampered means that sealed bytes were not sealed for this user and field, or
+	// were changed.
 	ErrTampered = errors.New("the encrypted value is damaged, or belongs to another user or field")
 )
 
@@ -36,17 +38,20 @@ type DataKey struct {
 // KeyStore keeps wrapped data keys and remembers which master key wraps them.
 // Implementations pass keystoretest.
 type KeyStore interface {
-	// MasterID is the id of the master key that wraps all stored data keys; "" when nothing was ever stored.
+	// MasterID returns the ID of the master key that wraps all stored data keys; "" if nothing was ever
+	// stored.
 	MasterID(ctx context.Context) (string, error)
-	// InitMaster stores id as the master id if none is stored yet and returns the one in force.
+	// InitMaster stores id as the master ID if none is stored yet, and returns the current
+	// one.
 	InitMaster(ctx context.Context, id string) (string, error)
 	// DataKey returns the user's data key, or ErrNoDataKey.
 	DataKey(ctx context.Context, user string) (DataKey, error)
-	// AddDataKey stores k if the user has none, and returns the one in force.
-	// ErrMasterChanged if k.MasterID is not the master in force.
+	// AddDataKey stores k if the user has none, and returns the current one.
+	// ErrMasterChanged if k.MasterID is not the current master.
 	AddDataKey(ctx context.Context, k DataKey) (DataKey, error)
-	// Rewrap replaces every data key by fn of it and the master id by newID, all in one
-	// transaction; an error of fn undoes it. ErrMasterChanged if the id in force is not oldID.
+	// Rewrap replaces every data key by fn of it, and the master ID by newID, in one
+	// transaction; an error of fn rolls it back. ErrMasterChanged if the current ID is not
+	// oldID.
 	Rewrap(ctx context.Context, oldID, newID string, fn func(DataKey) (DataKey, error)) error
 }
 
@@ -56,9 +61,9 @@ const (
 	maxCached   = 10_000 // users whose opened data keys stay in memory
 )
 
-// Keyring seals values at rest. Each user has a data key, which is stored wrapped by
-// the master key; changing the master key rewraps data keys and touches no value.
-// It may be used by many goroutines, and beside another process that rotates.
+// Keyring seals values at rest. Each user has a data key, which is stored wrapped by the
+// master key; rotating the master key rewraps the data keys and changes no value. It is
+// safe for concurrent use, also next to another process that rotates the key.
 type Keyring struct {
 	store   KeyStore
 	dataDir string // "" when the master key came from the environment
@@ -67,25 +72,25 @@ type Keyring struct {
 	master Master
 	cache  map[string]*openKey
 
-	// step lets tests die at a named point of a rotation.
+	// step lets tests interrupt a rotation at a named point.
 	step func(name string) error
 }
 
-// openKey is a data key ready for use. It does not change when the master key does.
+// openKey is an unwrapped data key. It does not change when the master key is rotated.
 type openKey struct {
 	id   [8]byte
 	aead cipher.AEAD
 }
 
-// OpenKeyring loads the master key (see LoadMaster) and checks that it is the one the
-// store's data needs, else ErrWrongMaster. It finishes a rotation that died half-way.
+// OpenKeyring loads the master key (see LoadMaster) and checks that it belongs to the
+// data in the store, else ErrWrongMaster. It completes an interrupted rotation.
 func OpenKeyring(ctx context.Context, dataDir, env string, store KeyStore) (*Keyring, error) {
 	k := &Keyring{store: store, cache: map[string]*openKey{}, step: func(string) error { return nil }}
 	var err error
 	if env != "" {
 		k.master, err = parseEnv(env)
 	} else {
-		// Until the key is known to be the one in force, nobody may rotate.
+		// No rotation may start until the key is known to be the current one.
 		unlock, lockErr := lock(filepath.Join(dataDir, lockFile))
 		if lockErr != nil {
 			return nil, lockErr
@@ -102,7 +107,7 @@ func OpenKeyring(ctx context.Context, dataDir, env string, store KeyStore) (*Key
 		inForce, err = store.InitMaster(ctx, k.master.id)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the master key's id: %w", err)
+		return nil, fmt.Errorf("reading the ID of the master key: %w", err)
 	}
 	if inForce != k.master.id {
 		return nil, ErrWrongMaster
@@ -110,11 +115,11 @@ func OpenKeyring(ctx context.Context, dataDir, env string, store KeyStore) (*Key
 	return k, nil
 }
 
-// openFile finds the file that holds the master key in force. It needs the lock.
+// openFile finds the file with the current master key. The caller holds the lock.
 func openFile(ctx context.Context, dataDir string, store KeyStore) (Master, error) {
 	inForce, err := store.MasterID(ctx)
 	if err != nil {
-		return Master{}, fmt.Errorf("reading the master key's id: %w", err)
+		return Master{}, fmt.Errorf("reading the ID of the master key: %w", err)
 	}
 	if inForce == "" {
 		return loadOrMake(dataDir)
@@ -126,11 +131,11 @@ func openFile(ctx context.Context, dataDir string, store KeyStore) (Master, erro
 	return m, err
 }
 
-// findMaster returns the master key with that id, and the file it was found in. It
-// makes none: data that exists can be read with the one key only.
+// findMaster returns the master key with that ID and its file. It never creates one:
+// existing data needs exactly this key.
 func findMaster(dataDir, id string) (Master, string, error) {
 	var problems []error
-	// Twice, because a rotation may rename the second file to the first between our looks.
+	// Twice, because a rotation may rename the second file to the first in between.
 	for range 2 {
 		for _, name := range []string{keyFile, nextFile} {
 			m, err := readMaster(filepath.Join(dataDir, name))
@@ -148,8 +153,8 @@ func findMaster(dataDir, id string) (Master, string, error) {
 	return Master{}, "", ErrWrongMaster
 }
 
-// Seal encrypts a value so that it opens only as this field of this user. It makes
-// the user's data key on first use.
+// Seal encrypts a value so that it opens only as this field of this user. It creates the
+// user's data key on first use.
 func (k *Keyring) Seal(ctx context.Context, user, field string, plaintext []byte) ([]byte, error) {
 	key, err := k.userKey(ctx, user, true)
 	if err != nil {
@@ -161,14 +166,14 @@ func (k *Keyring) Seal(ctx context.Context, user, field string, plaintext []byte
 	return key.aead.Seal(out, nil, plaintext, valueContext(user, field)), nil
 }
 
-// Open returns what Seal was given, or ErrTampered.
+// Open returns the value that Seal was given, or ErrTampered.
 func (k *Keyring) Open(ctx context.Context, user, field string, sealed []byte) ([]byte, error) {
 	if len(sealed) < headerSize || sealed[0] != sealVersion {
 		return nil, ErrTampered
 	}
 	key, err := k.userKey(ctx, user, false)
 	if err == nil && key.id != [8]byte(sealed[1:headerSize]) {
-		// The user may have been removed and made again by another process.
+		// The user may have been deleted and created again by another process.
 		k.Forget(user)
 		key, err = k.userKey(ctx, user, false)
 	}
@@ -185,14 +190,14 @@ func (k *Keyring) Open(ctx context.Context, user, field string, sealed []byte) (
 	return plaintext, nil
 }
 
-// Forget drops a user's data key from memory, for when it was removed from the store.
+// Forget removes a user's data key from memory, after it was removed from the store.
 func (k *Keyring) Forget(user string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.cache, user)
 }
 
-// MasterID is the id of the master key in use.
+// MasterID returns the ID of the master key in use.
 func (k *Keyring) MasterID() string { return k.current().id }
 
 func (k *Keyring) current() Master {
@@ -233,7 +238,7 @@ func (k *Keyring) userKey(ctx context.Context, user string, create bool) (*openK
 	return key, nil
 }
 
-// fetchKey gives ErrMasterChanged when master does not wrap the user's key.
+// fetchKey returns ErrMasterChanged if master does not wrap the user's key.
 func (k *Keyring) fetchKey(ctx context.Context, master Master, user string, create bool) (*openKey, error) {
 	stored, err := k.store.DataKey(ctx, user)
 	if errors.Is(err, ErrNoDataKey) && create {
@@ -253,7 +258,7 @@ func (k *Keyring) fetchKey(ctx context.Context, master Master, user string, crea
 	return &openKey{id: id, aead: aead}, nil
 }
 
-// addKey returns the key in force, which is another one if two callers were first.
+// addKey returns the current key, which is another one if a concurrent caller was first.
 func (k *Keyring) addKey(ctx context.Context, master Master, user string) (DataKey, error) {
 	var plain [keySize]byte
 	var id [8]byte
@@ -269,7 +274,7 @@ func (k *Keyring) reload(ctx context.Context) (Master, error) {
 	}
 	inForce, err := k.store.MasterID(ctx)
 	if err != nil {
-		return Master{}, fmt.Errorf("reading the master key's id: %w", err)
+		return Master{}, fmt.Errorf("reading the ID of the master key: %w", err)
 	}
 	m, _, err := findMaster(k.dataDir, inForce)
 	if err != nil {
@@ -302,7 +307,7 @@ func unwrap(master Master, user string, k DataKey) (plain []byte, id [8]byte, er
 	return plain, [8]byte(raw), nil
 }
 
-// wrapContext is unambiguous because an id has a fixed length and no bar.
+// wrapContext is unambiguous because an ID has a fixed length and no bar.
 func wrapContext(user, id string) []byte { return []byte("data-key|" + user + "|" + id) }
 
 // valueContext prefixes each part with its length, so that no two triples give the same bytes.

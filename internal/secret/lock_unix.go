@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// lock keeps other processes, and other callers in this one, from changing the key
-// files at the same time. The kernel releases it if we die.
+// lock prevents other processes and goroutines from changing the key files at the same
+// time. The kernel releases it if the process dies.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if errors.Is(err, syscall.EROFS) {
-		return func() {}, nil // where nobody can write, nobody changes the key files
+		return func() {}, nil // read-only: the key files cannot change
 	}
 	if err != nil {
 		return nil, err

@@ -7,13 +7,12 @@ import (
 	"sync/atomic"
 )
 
-// Masker replaces the secrets of one owner in text by the mask, in whatever way
-// they are written: raw, base64 (also inside a longer encoded text), hex, URL- or
-// JSON-escaped. Values with a Weakness are left alone. A nil Masker masks nothing.
-// It may be used by many goroutines.
+// Masker replaces the secrets of one owner in text by the mask, in every common encoding:
+// raw, base64 (also inside a longer encoded text), hex, URL- or JSON-escaped. Values with
+// a Weakness are not masked. A nil Masker masks nothing. It is safe for concurrent use.
 type Masker struct {
-	all *Maskers // nil for one that stands alone
-	// used says when it was last needed, as counted by all.
+	all *Maskers // nil for a Masker without an owner
+	// used is when it was last used, as counted by all.
 	used atomic.Int64
 	// built is nil until it is needed.
 	built atomic.Pointer[automaton]
@@ -22,14 +21,14 @@ type Masker struct {
 	values []string // in order, each once
 }
 
-// NewMasker returns a Masker of its own for values.
+// NewMasker returns a Masker for values.
 func NewMasker(values ...string) *Masker {
 	m := &Masker{}
 	m.set(strong(values))
 	return m
 }
 
-// With returns a Masker for the values of m and some more.
+// With returns a Masker for the values of m and more values.
 func (m *Masker) With(values ...string) *Masker {
 	if m == nil {
 		return NewMasker(values...)
@@ -37,10 +36,10 @@ func (m *Masker) With(values ...string) *Masker {
 	return NewMasker(append(values, m.known()...)...)
 }
 
-// Add makes more values known.
+// Add adds values.
 func (m *Masker) Add(values ...string) { m.set(strong(append(values, m.known()...))) }
 
-// strong lists the values that are masked, in order and each once.
+// strong returns the values to mask, sorted and without duplicates.
 func strong(values []string) []string {
 	var out []string
 	for _, v := range values {
@@ -58,7 +57,7 @@ func (m *Masker) known() []string {
 	return slices.Clone(m.values)
 }
 
-// set replaces the values, which are strong.
+// set replaces the values, which must be strong.
 func (m *Masker) set(values []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,7 +70,7 @@ func (m *Masker) set(values []string) {
 // none finds nothing.
 var none = newAutomaton(nil)
 
-// automaton returns what finds the values that are known now.
+// automaton returns the automaton for the current values.
 func (m *Masker) automaton() *automaton {
 	if m == nil {
 		return none
@@ -107,8 +106,8 @@ func (m *Masker) build() *automaton {
 	return a
 }
 
-// String returns s with all secrets masked. Secrets that overlap are masked as one,
-// so that no end of the second stays.
+// String returns s with all secrets masked. Overlapping secrets are masked as one, so
+// that no part of the second remains.
 func (m *Masker) String(s string) string {
 	if a := m.automaton(); a != none {
 		return a.mask(s)
@@ -131,8 +130,8 @@ func (a *automaton) mask(s string) string {
 	return string(append(out, s[at:]...))
 }
 
-// Writer masks what passes through it. It holds back only text that may be the
-// beginning of a secret, until the next write decides.
+// Writer masks the text that is written to it. It holds back text that may be the start
+// of a secret until the next Write.
 type Writer struct {
 	m    *Masker
 	w    io.Writer
@@ -143,12 +142,12 @@ type Writer struct {
 	err  error
 }
 
-// Writer returns a masking writer in front of w. Its output, with what is held back, is
-// what String would make of the whole text, however it is cut into writes. Secrets that become known
-// meanwhile are masked in what is written afterwards.
+// Writer returns a masking writer in front of w. Its output, with Held, is what String
+// would return for the whole text, however it is split into writes. Secrets that are
+// added later are masked in text that is written afterwards.
 func (m *Masker) Writer(w io.Writer) *Writer { return &Writer{m: m, w: w} }
 
-// Write takes all of b, or fails with the error of the writer behind.
+// Write writes all of b, or returns the error of the underlying writer.
 func (w *Writer) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,8 +187,8 @@ func (w *Writer) take(b []byte) error {
 	return w.err
 }
 
-// decided takes what stands before safe out of what is held. A span that reaches
-// beyond is masked when its end is known; its bytes need not be kept until then.
+// decided removes the text before safe from the held text. A span that reaches beyond it
+// is masked when its end is known; its bytes need not be kept.
 func (w *Writer) decided(safe int) []byte {
 	var out []byte
 	at, left := 0, w.scan.spans[:0]

@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// maxBuilt is how many bytes the automata of all owners may take up together. One
-	// that does not fit is built again when it is needed; no value is lost.
+	// maxBuilt is the maximum size of the automata of all owners together. One that does
+	// not fit is built again when it is needed; no value is lost.
 	maxBuilt = 128 << 20
-	// maxHeld is how many bytes of values are held for one owner beyond what is stored.
-	// The oldest are let go first.
+	// maxHeld is the maximum size of held values for each owner. The oldest are dropped
+	// first.
 	maxHeld = 128 << 10
 )
 
-// Maskers keeps one Masker per owner. What one owner stores changes no text of
-// another's, and cannot push out another's values. Every value is also made known
-// to a Redactor, for as long as an owner has it.
+// Maskers keeps one Masker for each owner. Values of one owner neither change the text of
+// another nor displace its values. Every value is also added to a Redactor for as long as
+// an owner has it.
 type Maskers struct {
 	logs  *Redactor
 	clock atomic.Int64
@@ -29,7 +29,7 @@ type Maskers struct {
 	owners map[string]*owned
 }
 
-// owned is what is known of one owner.
+// owned is the state of one owner.
 type owned struct {
 	masker  *Masker
 	version int64
@@ -38,7 +38,7 @@ type owned struct {
 	held    []held // the oldest first
 }
 
-// held is a value that is in use somewhere, whatever becomes of the stored one.
+// held is a value that is in use, even if the stored one changes.
 type held struct{ holder, value string }
 
 // NewMaskers returns Maskers without owners. logs learns every value.
@@ -46,8 +46,8 @@ func NewMaskers(logs *Redactor) *Maskers {
 	return &Maskers{logs: logs, limit: maxBuilt, owners: map[string]*owned{}}
 }
 
-// Of returns the Masker of an owner, which is the same one for ever, and whether it
-// knows the values of the last Set.
+// Of returns the Masker of an owner, which is always the same one, and whether it has the
+// values of the last Set.
 func (a *Maskers) Of(owner string) (m *Masker, fresh bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,9 +64,8 @@ func (a *Maskers) of(owner string) *owned {
 	return o
 }
 
-// Set replaces the stored values of an owner: those that are gone are forgotten
-// unless they are held. What is older than the last Set is ignored, unless Expire
-// was called since.
+// Set replaces the stored values of an owner: removed values are forgotten unless they
+// are held. A version older than the last Set is ignored, unless Expire was called since.
 func (a *Maskers) Set(owner string, version int64, values []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,7 +77,7 @@ func (a *Maskers) Set(owner string, version int64, values []string) {
 	a.renew(o)
 }
 
-// Expire says that the stored values may have changed.
+// Expire marks the stored values as possibly changed.
 func (a *Maskers) Expire(owner string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,8 +86,8 @@ func (a *Maskers) Expire(owner string) {
 	}
 }
 
-// Hold keeps values masked until Release, whatever becomes of the stored ones: a
-// shell that runs has them in its environment.
+// Hold keeps values masked until Release, even if the stored ones change: a running shell
+// has them in its environment.
 func (a *Maskers) Hold(owner, holder string, values ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -116,7 +115,7 @@ func (a *Maskers) Hold(owner, holder string, values ...string) {
 	a.renew(o)
 }
 
-// Release ends what a holder holds, for whichever owner.
+// Release ends all holds of a holder, for any owner.
 func (a *Maskers) Release(holder string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -129,7 +128,7 @@ func (a *Maskers) Release(holder string) {
 	}
 }
 
-// renew gives an owner's Masker the values that the owner has now. Called with mu held.
+// renew updates the values of an owner's Masker. The caller holds mu.
 func (a *Maskers) renew(o *owned) {
 	values := slices.Clone(o.stored)
 	for _, h := range o.held {
@@ -145,8 +144,8 @@ func (a *Maskers) renew(o *owned) {
 	a.logs.drop(before)
 }
 
-// trim lets go of the automata that were used longest ago, until the rest fits. That
-// of m stays, for it is needed now.
+// trim drops the least recently used automata until the rest fits. That of m is kept,
+// because it is in use.
 func (a *Maskers) trim(m *Masker) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

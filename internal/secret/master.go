@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// EnvMaster names the variable that may hold the master key.
+	// EnvMaster is the environment variable with the master key.
 	EnvMaster = "DECKHAND_MASTER_KEY"
 
 	keySize  = 32
@@ -26,7 +26,7 @@ const (
 	lockFile = "master.key.lock"
 )
 
-// ErrWrongMaster says that the master key at hand is not the one that the data needs.
+// ErrWrongMaster means that the data needs another master key.
 var ErrWrongMaster = errors.New("the data was encrypted with another master key; set " + EnvMaster + " or restore " + keyFile)
 
 // Master is the key that wraps all data keys. It cannot be printed.
@@ -36,7 +36,7 @@ type Master struct {
 	aead cipher.AEAD
 }
 
-// ID names the key without telling anything about it.
+// ID returns an identifier that reveals nothing about the key.
 func (m Master) ID() string { return m.id }
 
 // Format writes the mask for every verb.
@@ -64,7 +64,7 @@ func randomMaster() (Master, error) {
 	return newMaster(key)
 }
 
-// ParseMaster reads a master key written as base64 or hex of 32 bytes. Its errors do not repeat the text.
+// ParseMaster parses a master key of 32 bytes in base64 or hex. Its errors do not contain the text.
 func ParseMaster(text string) (Master, error) {
 	text = strings.TrimSpace(text)
 	decoders := []func(string) ([]byte, error){
@@ -80,8 +80,8 @@ func ParseMaster(text string) (Master, error) {
 	return Master{}, errors.New("a master key must be 32 bytes as base64 or hex; create one with `openssl rand -base64 32`")
 }
 
-// LoadMaster takes the master key from env, the value of DECKHAND_MASTER_KEY, or, if
-// that is empty, from the file master.key in dataDir, which it makes if there is none.
+// LoadMaster returns the master key from env, the value of DECKHAND_MASTER_KEY, or, if
+// that is empty, from the file master.key in dataDir, which it creates if it is missing.
 func LoadMaster(dataDir, env string) (Master, error) {
 	if env != "" {
 		return parseEnv(env)
@@ -138,8 +138,8 @@ func readMaster(path string) (Master, error) {
 	return m, nil
 }
 
-// writeMaster makes the file appear whole and durable, or not at all. It needs the
-// lock, under which nobody else can make the file between our look and our rename.
+// writeMaster creates the file atomically and durably. The caller holds the lock, so that
+// no one else can create the file between the check and the rename.
 func writeMaster(dataDir, name string, m Master) error {
 	path := filepath.Join(dataDir, name)
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +163,7 @@ func writeMaster(dataDir, name string, m Master) error {
 	return rename(dataDir, filepath.Base(tmp), name)
 }
 
-// rename is durable when it returns.
+// rename renames a file durably.
 func rename(dir, from, to string) error {
 	if err := os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)); err != nil {
 		return err

@@ -2,10 +2,10 @@ package secret
 
 import "slices"
 
-// matcher finds, at one position of a text, the longest of many strings. Strings can
-// be added and removed at any time. Nearly every position is turned away by one look
-// at an array; secrets that share a beginning ("sk-proj-") are told apart by length
-// and hash, not one by one.
+// matcher finds the longest of many strings at one position of a text. Strings can be
+// added and removed at any time. Nearly every position is rejected by one array lookup;
+// secrets with a common prefix ("sk-proj-") are distinguished by length and hash, not one
+// by one.
 type matcher struct {
 	filter []uint16 // how many heads have this hash; full means "many", for ever
 	refs   map[string]int
@@ -64,7 +64,7 @@ func (m *matcher) remove(s string) {
 	}
 }
 
-// match returns the length of the longest string that text begins with, or 0.
+// match returns the length of the longest string that is a prefix of text, or 0.
 func (m *matcher) match(text string) int {
 	if m.filter[slot(text)] == 0 {
 		return 0

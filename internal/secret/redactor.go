@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// maxRecent is how many values are known without an owner. Those used longest ago
-	// are forgotten first.
+	// maxRecent is the maximum number of values without an owner. The least recently
+	// used are forgotten first.
 	maxRecent = 1000
-	// maxForm is how long a form is at most that is looked for. Of longer ones this much
-	// is found, and the text is masked from there to its end.
+	// maxForm is the maximum length of an encoded form. Longer ones are matched by this
+	// prefix and masked to the end of the text.
 	maxForm = 256
 )
 
-// Redactor masks the secrets of all users in our own logs, in whatever way they are
-// written. Nothing that users see goes through it: see Masker. Values with a Weakness
-// are left alone. It may be used by many goroutines.
+// Redactor masks the secrets of all users in the server's logs, in every common encoding.
+// For text that users see, use a Masker. Values with a Weakness are not masked. It is
+// safe for concurrent use.
 type Redactor struct {
 	count atomic.Int64  // of values, to be quick when there are none
 	gen   atomic.Uint64 // grows when values change
@@ -41,12 +41,12 @@ type known struct {
 	recent *list.Element // nil if Add did not make it known, or long ago
 }
 
-// NewRedactor returns a Redactor that knows no secret yet.
+// NewRedactor returns a Redactor without secrets.
 func NewRedactor() *Redactor {
 	return &Redactor{values: map[string]*known{}, recent: list.New(), forms: newMatcher()}
 }
 
-// Add makes values known for a while: until 1,000 others were added.
+// Add adds values temporarily: until 1,000 others were added.
 func (r *Redactor) Add(values ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,10 +69,10 @@ func (r *Redactor) Add(values ...string) {
 	r.count.Store(int64(len(r.values)))
 }
 
-// Keep makes values known for ever: those of the server itself.
+// Keep adds values permanently: those of the server itself.
 func (r *Redactor) Keep(values ...string) { r.keep(values) }
 
-// keep makes the values of an owner known until drop.
+// keep adds the values of an owner until drop.
 func (r *Redactor) keep(values []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +84,7 @@ func (r *Redactor) keep(values []string) {
 	r.count.Store(int64(len(r.values)))
 }
 
-// drop ends a keep of the same values.
+// drop reverts a keep of the same values.
 func (r *Redactor) drop(values []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +97,7 @@ func (r *Redactor) drop(values []string) {
 	r.count.Store(int64(len(r.values)))
 }
 
-// know returns what is known of a value, nil if it is not to be known.
+// know returns the entry of a value, or nil if it is not masked.
 func (r *Redactor) know(v string) *known {
 	if k := r.values[v]; k != nil {
 		return k
@@ -116,7 +116,7 @@ func (r *Redactor) know(v string) *known {
 	return k
 }
 
-// forget lets a value go that nobody has any more.
+// forget removes a value that is not used any more.
 func (r *Redactor) forget(k *known) {
 	if k.owners > 0 || k.recent != nil {
 		return
@@ -128,8 +128,8 @@ func (r *Redactor) forget(k *known) {
 	r.gen.Add(1)
 }
 
-// String returns s with all known secrets masked. Secrets that overlap are masked
-// as one, so that no end of the second stays.
+// String returns s with all known secrets masked. Overlapping secrets are masked as one,
+// so that no part of the second remains.
 func (r *Redactor) String(s string) string {
 	if r.count.Load() == 0 || len(s) < MinMasked {
 		return s
@@ -158,7 +158,7 @@ func (r *Redactor) String(s string) string {
 	return string(append(out, s[copied:]...))
 }
 
-// writtenForms lists the ways in which v may appear in text, v itself first.
+// writtenForms returns the encodings in which v may appear in text, v itself first.
 func writtenForms(v string) []string {
 	seen := map[string]bool{}
 	var out []string
@@ -179,8 +179,8 @@ func writtenForms(v string) []string {
 			add(inner64(enc, v, shift))
 		}
 	}
-	// Programs print the lines of a key file with other line ends, or one by one.
-	// The lines that begin and end it are not secret.
+	// Programs print the lines of a key file with other line ends, or one by one. Its
+	// first and last line are not secret.
 	if strings.ContainsAny(v, "\r\n") {
 		for line := range strings.FieldsFuncSeq(v, func(r rune) bool { return r == '\r' || r == '\n' }) {
 			if line = strings.TrimSpace(line); len(line) >= 16 && !strings.HasPrefix(line, "-----") {
@@ -191,8 +191,8 @@ func writtenForms(v string) []string {
 	return out
 }
 
-// inner64 is the part of base64 text that depends on v alone when shift bytes (modulo
-// 3) stand before it in the encoded text, as in the "user:token" of basic authentication.
+// inner64 returns the part of base64 text that depends only on v when shift bytes (modulo
+// 3) precede it in the encoded text, as in the "user:token" of basic authentication.
 func inner64(enc *base64.Encoding, v string, shift int) string {
 	text := enc.WithPadding(base64.NoPadding).EncodeToString(append(make([]byte, shift), v...))
 	first, end := (shift*8+5)/6, (shift+len(v))*8/6

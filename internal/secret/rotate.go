@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 )
 
-// Rotate replaces the master key in the file by a new random one and rewraps all
-// data keys. The new key is on disk before the first data key needs it and the old
-// one stays until none does, so dying anywhere in between loses nothing: the next
-// OpenKeyring takes whichever of the two files the store's data needs.
+// Rotate replaces the master key in the file by a new random one and rewraps all data
+// keys. The new key is on disk before the first data key needs it, and the old one is
+// kept until none does, so a crash at any point loses nothing: the next OpenKeyring uses
+// the file that the data needs.
 func (k *Keyring) Rotate(ctx context.Context) error {
 	if k.dataDir == "" {
 		return errors.New("the master key comes from " + EnvMaster + "; give the new key explicitly")
@@ -36,8 +36,8 @@ func (k *Keyring) Rotate(ctx context.Context) error {
 			return err
 		}
 	}
-	// A new key that is not in force was left by a rotation that died before it
-	// rewrapped anything; we hold the lock, so nobody is about to use it.
+	// A new key that is not in use was left by a rotation that failed before it
+	// rewrapped anything. We hold the lock, so no one is about to use it.
 	if err := os.Remove(filepath.Join(k.dataDir, nextFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -51,7 +51,8 @@ func (k *Keyring) Rotate(ctx context.Context) error {
 	if err := k.step("written"); err != nil {
 		return err
 	}
-	// After an error here we do not know whether it was committed: both files stay.
+	// After an error it is unknown whether the transaction was committed, so both files
+	// are kept.
 	if err := k.rewrap(ctx, old, next); err != nil {
 		return err
 	}
@@ -61,11 +62,11 @@ func (k *Keyring) Rotate(ctx context.Context) error {
 	return rename(k.dataDir, nextFile, keyFile)
 }
 
-// RotateTo rewraps all data keys with newKey (base64 or hex), for a master key that
-// comes from the environment. The caller must keep the new key before calling.
+// RotateTo rewraps all data keys with newKey (base64 or hex), for a master key from the
+// environment. The caller must store the new key first.
 func (k *Keyring) RotateTo(ctx context.Context, newKey string) error {
 	if k.dataDir != "" {
-		return errors.New("the master key comes from a file, whose new content is chosen here; do not give one")
+		return errors.New("the master key is in a file; rotate it without giving a new key")
 	}
 	next, err := ParseMaster(newKey)
 	if err != nil {

@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
-// Overlap is how long a replaced key is good beside the new one, so that the
-// other side can be given the new one without a gap.
+// Overlap is how long a replaced key stays valid, so that the other side can be updated
+// without a gap.
 const Overlap = 24 * time.Hour
 
-// Rotating is a key that two sides sign with, and the one before it. It is
-// stored sealed.
+// Rotating is a signing key and its predecessor. It is stored sealed.
 type Rotating struct {
 	Secret string `json:"secret"`
-	// Old is the one before, which is good until OldUntil.
+	// Old is the predecessor, which is valid until OldUntil.
 	Old      string    `json:"old,omitempty"`
 	OldUntil time.Time `json:"old_until,omitzero"`
 }
 
-// NewRotating makes a key in the form that Standard Webhooks gives it, because
-// some take no other. For the rest it is just text.
+// NewRotating returns a new key in the format of Standard Webhooks, because some
+// receivers accept no other.
 func NewRotating() Rotating { return Rotating{Secret: newSigningKey()} }
 
 func newSigningKey() string {
@@ -34,7 +33,7 @@ func (r *Rotating) Rotate(now time.Time) {
 	*r = Rotating{Secret: newSigningKey(), Old: r.Secret, OldUntil: now.Add(Overlap)}
 }
 
-// Good are the keys that hold now, the newest first.
+// Good returns the valid keys, newest first.
 func (r Rotating) Good(now time.Time) []string {
 	if r.Old != "" && now.Before(r.OldUntil) {
 		return []string{r.Secret, r.Old}

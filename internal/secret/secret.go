@@ -1,6 +1,6 @@
-// Package secret keeps secrets secret: a type that cannot be printed, sealing at
-// rest with one key per user, a masker per owner for what users see, and a redactor
-// for our own logs.
+// Package secret protects secrets: a type that cannot be printed, encryption at rest with
+// one key for each user, a masker for each owner for text that users see, and a redactor
+// for the server's logs.
 package secret
 
 import (
@@ -11,17 +11,17 @@ import (
 	"log/slog"
 )
 
-// Mask is what a secret looks like wherever it could be seen.
+// Mask replaces a secret in any output.
 const Mask = "**********"
 
-// Secret holds a string that no printing, logging or encoding gives away. The only
-// way to its content is Reveal, which is easy to search for.
+// Secret is a string that is never printed, logged or encoded. Reveal is the only way to
+// read it, and is easy to search for.
 type Secret struct {
-	// A pointer, so that even reflection that ignores our methods prints an address.
+	// A pointer, so that even reflection that bypasses our methods prints an address.
 	value *string
 }
 
-// New hides s. The empty string gives the zero Secret.
+// New returns a Secret with s. The empty string gives the zero Secret.
 func New(s string) Secret {
 	if s == "" {
 		return Secret{}
@@ -37,10 +37,10 @@ func (s Secret) Reveal() string {
 	return *s.value
 }
 
-// IsZero reports that there is no secret.
+// IsZero reports whether the secret is empty.
 func (s Secret) IsZero() bool { return s.value == nil }
 
-// Equal compares without telling by its duration where the contents differ.
+// Equal compares in constant time.
 func (s Secret) Equal(o Secret) bool {
 	a, b := sha256.Sum256([]byte(s.Reveal())), sha256.Sum256([]byte(o.Reveal()))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1

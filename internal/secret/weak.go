@@ -7,22 +7,21 @@ import (
 	"sync"
 )
 
-// MinMasked is the length below which a value is not masked: masking every "1" or
-// "true" would destroy text that has nothing to do with the secret.
+// MinMasked is the minimum length of a masked value: masking every "1" or "true" would
+// destroy unrelated text.
 const MinMasked = 8
 
-// fewest is how many different characters a value must have to be told from
-// ordinary text: a line of dashes is no secret.
+// fewest is the minimum number of different characters in a masked value: a line of
+// dashes is not a secret.
 const fewest = 4
 
 //go:embed common.txt
 var commonText string
 
-// AddCommon adds a word that others than people read. It is called before anything is
-// masked.
+// AddCommon adds a word that programs read. It must be called before anything is masked.
 func AddCommon(word string) { commonText += "\n" + word }
 
-// common holds the words of common.txt and those that were added, in lower case.
+// common returns the words of common.txt and the added ones, in lower case.
 var common = sync.OnceValue(func() []string {
 	var out []string
 	for line := range strings.Lines(commonText) {
@@ -33,12 +32,12 @@ var common = sync.OnceValue(func() []string {
 	return out
 })
 
-// commonAll is for looking into all words at once.
+// commonAll returns all words in one string, for substring searches.
 var commonAll = sync.OnceValue(func() string { return strings.Join(common(), " ") })
 
 // Weakness says why a value is not masked, in words that complete "It is not masked,
-// because it"; "" says that it is. Such a value can stand in any text by chance, and
-// masking it would change words that others than people read.
+// because it", or returns "" if it is masked. A weak value can occur in any text by
+// chance, and masking it would change words that programs read.
 func Weakness(value string) string {
 	switch {
 	case len(value) < MinMasked:
@@ -65,7 +64,7 @@ func distinct(s string) int {
 	return n
 }
 
-// isCommon reports a part of a word that everybody uses, or a path of such words.
+// isCommon reports whether a value is a part of a common word, or a path of such words.
 func isCommon(value string) bool {
 	if !strings.ContainsAny(value, " \t\r\n") && strings.Contains(commonAll(), value) {
 		return true
