@@ -8,32 +8,32 @@ import (
 	"deckhand/internal/clip"
 )
 
-// Asked is a wish that somebody uttered in an issue or a pull request.
+// Asked is a request that someone made in an issue or a pull request.
 type Asked struct {
 	Provider, Repository string
 	Number               int
 	Pull                 bool
-	// Title, URL and Author are those of the issue, and Text what it says itself.
+	// Title, URL, Author and Text are those of the issue.
 	Title, URL, Author, Text string
-	// By is who asks, and Request how, if it was in a comment.
+	// By is who asks, and Request the comment, if the request is in one.
 	By, Request string
 	// Before are the comments before it, oldest first.
 	Before []string
-	// Branch is the pull request's, if it is checked out.
+	// Branch is the branch of the pull request, if it is checked out.
 	Branch string
-	// Nonce is a word that nobody who writes there can know.
+	// Nonce is a word that the authors of the text cannot know.
 	Nonce string
 }
 
-// What of other people's words is shown: so much of the issue and of the
-// request, so much of each comment before it, and so many of these.
+// Limits for quoted text: the size of the issue and of the request, the size of each
+// earlier comment, and the number of those.
 const (
 	maxQuoted   = 12_000
 	maxBefore   = 2000
 	maxComments = 30
 )
 
-// Prompt is what the agent is told first.
+// Prompt returns the first message for the agent.
 func (a Asked) Prompt() string {
 	w := Describe(a.Provider)
 	var b strings.Builder
@@ -62,7 +62,7 @@ func (a Asked) Prompt() string {
 	return b.String()
 }
 
-// Again is what the agent is told when somebody asks once more.
+// Again returns the message for the agent when someone asks again.
 func (a Asked) Again() string {
 	w := Describe(a.Provider)
 	var b strings.Builder
@@ -79,7 +79,7 @@ func (a Asked) name(w Descriptor) string {
 	return fmt.Sprintf("issue #%d", a.Number)
 }
 
-// what says how to go about it.
+// what returns the instructions for the agent.
 func (a Asked) what(w Descriptor) string {
 	if !a.Pull {
 		return fmt.Sprintf(" If something is to be changed: create a branch, make the change, test it, commit and push the branch. Then open a %s with %s whose text refers to #%d.", w.Terms.Request, w.Tool, a.Number)
@@ -95,10 +95,10 @@ func (a Asked) what(w Descriptor) string {
 	return text
 }
 
-// maxLine is how much of a title is quoted, in bytes.
+// maxLine is the maximum length of a quoted title in bytes.
 const maxLine = 300
 
-// quote writes somebody's words so that they cannot be taken for ours.
+// quote quotes untrusted text so that it cannot be mistaken for instructions.
 func (a Asked) quote(b *strings.Builder, what, text string, most int) {
 	text = strings.TrimSpace(strings.ReplaceAll(text, a.Nonce, ""))
 	if len(text) > most {
@@ -110,15 +110,14 @@ func (a Asked) quote(b *strings.Builder, what, text string, most int) {
 	fmt.Fprintf(b, "\n----- %s begin: %s\n%s\n----- %s end\n", a.Nonce, strings.ReplaceAll(clip.Bytes(clip.Line(what), maxLine), a.Nonce, ""), text, a.Nonce)
 }
 
-// Sign adds a line to a comment by which it is known to be ours. It defines a
-// link that nothing uses, which no provider shows; comments in HTML are shown
-// by some.
+// Sign adds a line to a comment that identifies it as ours. The line defines an unused
+// link, which no provider displays; some display HTML comments.
 func Sign(text, mark string) string { return text + "\n\n" + Mark(mark) }
 
-// Mark is that line.
+// Mark returns that line.
 func Mark(mark string) string { return "[//]: # (deckhand " + mark + ")" }
 
 var signature = regexp.MustCompile(`(?m)^\s{0,3}\[//\]: # \(deckhand `)
 
-// Signed is true for a comment of ours.
+// Signed reports whether a comment is ours.
 func Signed(text string) bool { return signature.MatchString(text) }

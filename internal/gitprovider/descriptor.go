@@ -7,79 +7,79 @@ import (
 	"strings"
 )
 
-// Descriptor is all that code outside of a provider's folder knows of it. Each
-// provider declares its own there, and package forge lists them. Nobody compares
-// names elsewhere: what depends on the provider is a field here.
+// Descriptor is everything that other packages know about a provider. Each provider
+// declares its own, and package forge lists them. Other code never compares provider
+// names: what depends on the provider is a field here.
 type Descriptor struct {
-	// Name is what settings, requests and events call it; Title is for people.
+	// Name is used in settings, requests and events; Title is for display.
 	Name, Title string
-	// Phrase is how sentences call it, "" for Title.
+	// Phrase is the name in sentences; "" for Title.
 	Phrase string
-	// Host is its public one, "" if it has none.
+	// Host is the public host, or "".
 	Host string
-	// Generic is true for a host of any kind, which is asked what it is.
+	// Generic is set for a host of unknown kind, which is detected by requests.
 	Generic bool
-	// Founding is true if the API named it from the start: clients that were generated
-	// then find these names in the enum, and newer ones beside it.
+	// Founding is set if the first version of the API had it: those names are in the
+	// enum of generated clients, newer ones are not.
 	Founding bool
-	// Public is true if repositories are looked for there without a stored token.
+	// Public is set if repositories are searched there without a stored token.
 	Public bool
 	Terms  Terms
-	// Tool is the one that opens pull requests there.
+	// Tool is the tool that opens pull requests.
 	Tool string
-	// OrgRepository is the repository of an organisation whose microagents hold for
-	// all others, "" for .openhands.
+	// OrgRepository is the repository with an organisation's microagents; "" for
+	// .openhands.
 	OrgRepository string
-	// ClonePath is where repositories are on hosts other than the public one.
+	// ClonePath is the path of repositories on hosts other than the public one.
 	ClonePath string
-	// UsersByID is true if names of users are not unique at the public host.
+	// UsersByID is set if user names are not unique at the public host.
 	UsersByID bool
-	// Credentials are the ways to show git a token, as Credentials returns them; nil
-	// shows it as the password of oauth2.
+	// Credentials returns the headers to try for git; nil sends the token as the
+	// password of oauth2.
 	Credentials func(token string, ownHost bool) []string
-	// Webhook makes sense of what it sends; nil if nothing can be started from there.
+	// Webhook parses webhook requests; nil if they are not supported.
 	Webhook *Webhook
-	// Probe recognises a host of this kind; nil if it cannot be.
+	// Probe detects a host of this kind; nil if it cannot be detected.
 	Probe *Probe
 }
 
-// Terms are what a provider calls its things.
+// Terms are the provider's words.
 type Terms struct {
 	Request, Short string // pull request, PR
-	Checks         string // what runs on a commit
-	// Mark stands before a request's number; Ref is where git finds its commits,
-	// with %d for the number, "" if it does not.
+	Checks         string // the checks of a commit
+	// Mark precedes the number of a pull request. Ref is its git ref with %d for the
+	// number, or "".
 	Mark, Ref string
 }
 
-// Probe is a question that only one kind of host answers, and how to see that it did.
+// Probe is a request that only one kind of host answers, and how to recognise the answer.
 type Probe struct {
-	Order  int // when it is asked: lower ones first
+	Order  int // lower ones are sent first
 	Path   string
-	Fields []string // all of them are in the answer
-	Header string   // or this one is set, which is so even when the token is not accepted
+	Fields []string // all must be in the response
+	Header string   // or this header is set, even if the token is rejected
 }
 
-// Webhook makes sense of what a provider sends.
+// Webhook parses the webhook requests of a provider.
 type Webhook struct {
-	// Events are the headers that name the event, and IDs those that name a
-	// delivery, best first.
+	// Events are the headers with the event name, and IDs those with the delivery ID, in
+	// order of preference.
 	Events, IDs []string
 	Signed      func(h http.Header, body []byte, secret string) bool
 	Read        func(name string, payload []byte) (HookEvent, error)
 }
 
-// DefaultOrgRepository is where an organisation keeps microagents for all its repositories.
+// DefaultOrgRepository is the repository with an organisation's microagents.
 const DefaultOrgRepository = ".openhands"
 
 var (
 	registered []Descriptor
-	// general holds for a provider that is not known.
+	// general describes an unknown provider.
 	general = Descriptor{Phrase: "the git host", Generic: true, OrgRepository: DefaultOrgRepository, Tool: "create_pr",
 		Terms: Terms{Request: "pull request", Short: "PR", Checks: "CI jobs", Mark: "#"}}
 )
 
-// Register adds a provider. It is called before anything is looked up, by package forge.
+// Register adds a provider. Package forge calls it before any lookup.
 func Register(d Descriptor) {
 	if _, taken := Find(d.Name); taken || d.Name == "" {
 		panic("two git providers are called " + d.Name)
@@ -93,7 +93,7 @@ func Register(d Descriptor) {
 	registered = append(registered, d)
 }
 
-// All are the providers, in the order in which they are listed.
+// All returns the providers in display order.
 func All() []Descriptor { return registered }
 
 // Find returns the provider with a name.
@@ -105,22 +105,22 @@ func Find(name string) (Descriptor, bool) {
 	return registered[i], true
 }
 
-// Describe is Find with general words for a provider that is not known.
+// Describe is Find with a general description for an unknown provider.
 func Describe(name string) Descriptor {
 	d, _ := Find(name)
 	return d
 }
 
-// Names are the names of all providers.
+// Names returns the names of all providers.
 func Names() []string { return namesOf(func(Descriptor) bool { return true }) }
 
-// FoundingNames are the names of providers that the API named from the start.
+// FoundingNames returns the names of the providers in the first version of the API.
 func FoundingNames() []string { return namesOf(func(d Descriptor) bool { return d.Founding }) }
 
-// TriggerNames are the names of providers whose webhooks can start the agent.
+// TriggerNames returns the names of the providers whose webhooks can start the agent.
 func TriggerNames() []string { return namesOf(func(d Descriptor) bool { return d.Webhook != nil }) }
 
-// PublicNames are the names of providers where repositories are looked for without a token.
+// PublicNames returns the names of the providers that are searched without a token.
 func PublicNames() []string { return namesOf(func(d Descriptor) bool { return d.Public }) }
 
 func namesOf(match func(Descriptor) bool) []string {
@@ -133,10 +133,10 @@ func namesOf(match func(Descriptor) bool) []string {
 	return names
 }
 
-// Default is the provider of a repository that is named without one.
+// Default returns the provider of a repository without a provider.
 func Default() string { return registered[0].Name }
 
-// FlagVars are what flags that take a provider refer to.
+// FlagVars returns variables for the help of flags.
 func FlagVars() map[string]string {
 	names := Names()
 	last := len(names) - 1
@@ -146,7 +146,7 @@ func FlagVars() map[string]string {
 	}
 }
 
-// RequestName is how people speak of a pull request where it lives.
+// RequestName returns the usual notation for a pull request.
 func RequestName(provider, repository string, number int) string {
 	t := Describe(provider).Terms
 	return fmt.Sprintf("%s%s %s%d of %s", strings.ToUpper(t.Request[:1]), t.Request[1:], t.Mark, number, repository)

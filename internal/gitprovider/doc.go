@@ -1,4 +1,3 @@
-// Package gitprovider knows the places where repositories live: which names
-// are safe to pass on, whether a repository can be reached, and how each place
-// calls its things when the agent is told what to do there.
+// Package gitprovider is the port for git providers: validation of names, access checks,
+// and the vocabulary of each provider for prompts.
 package gitprovider

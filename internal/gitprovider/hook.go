@@ -17,44 +17,44 @@ type Thread struct {
 	Number     int
 }
 
-// HookEvent is what a delivery tells, whoever sent it.
+// HookEvent is the content of a webhook request.
 type HookEvent struct {
-	// Name is what the provider calls it, for the record.
+	// Name is the provider's name for it, for the record.
 	Name string
 	Kind HookKind
 	Thread
 	Title, URL string
-	// Text is what was written: the issue's own text, or the comment.
+	// Text is the text of the issue or the comment.
 	Text string
-	// Labels are those that the issue has, and Label the one it was given just now,
-	// if the provider says which.
+	// Labels are all labels of the issue, and Label the new one, if the provider sends
+	// it.
 	Labels []string
 	Label  string
-	// Actors are the names of who did it. The first is for people; all are unique
-	// at the provider, so that nobody can pass for somebody else.
+	// Actors are the names of the user who caused the event. The first is for display;
+	// all are unique at the provider, so that no one can impersonate another user.
 	Actors []string
 	// Wrote is true if the actor wrote the text.
 	Wrote bool
-	// Branch is that of a pull request, if it is known and in the same repository.
+	// Branch is the branch of a pull request, if it is known and in the same repository.
 	Branch string
-	// At is when it happened; zero if that is not said.
+	// At is when it happened, or zero if unknown.
 	At time.Time
 }
 
-// HookKind is what happened, as far as it matters.
+// HookKind is the kind of event.
 type HookKind int
 
 // The kinds.
 const (
-	Other     HookKind = iota // nothing that could start anything
-	Commented                 // somebody said something
-	Opened                    // an issue is there
-	Edited                    // an issue reads otherwise
-	Labelled                  // an issue was given a label
+	Other     HookKind = iota // ignored
+	Commented                 // new comment
+	Opened                    // new issue
+	Edited                    // changed issue
+	Labelled                  // new label
 )
 
-// HookTime reads a time in one of the forms that providers write. What it cannot
-// read is no time: it is there for one check only.
+// HookTime parses a time in one of the providers' formats. It returns the zero time if it
+// cannot.
 func HookTime(text string) time.Time {
 	for _, form := range []string{time.RFC3339, "2006-01-02 15:04:05 MST", "2006-01-02 15:04:05 -0700", "2006-01-02T15:04:05-0700"} {
 		if t, err := time.Parse(form, text); err == nil && t.Year() > 1 {
@@ -64,13 +64,13 @@ func HookTime(text string) time.Time {
 	return time.Time{}
 }
 
-// Present leaves out names that are missing.
+// Present removes empty names.
 func Present(names ...string) []string {
 	return slices.DeleteFunc(names, func(n string) bool { return strings.TrimSpace(n) == "" })
 }
 
-// HubSigned checks a signature of the body in one of the headers: hexadecimal,
-// with the name of the hash before it or without. SHA-1 is not good enough.
+// HubSigned checks the signature of the body in one of the headers: hexadecimal, with or
+// without the name of the hash. SHA-1 is not accepted.
 func HubSigned(names ...string) func(http.Header, []byte, string) bool {
 	return func(h http.Header, body []byte, secret string) bool {
 		for _, name := range names {

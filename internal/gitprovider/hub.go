@@ -22,7 +22,7 @@ type hubIssue struct {
 	User      hubUser    `json:"user"`
 	Labels    []hubLabel `json:"labels"`
 	UpdatedAt string     `json:"updated_at"`
-	// Pull is there if the issue is a pull request.
+	// Pull is set if the issue is a pull request.
 	Pull *struct{} `json:"pull_request"`
 	Head struct {
 		Ref  string `json:"ref"`
@@ -34,7 +34,7 @@ type hubIssue struct {
 
 type hubComment struct {
 	Body        string  `json:"body"`
-	Content     string  `json:"content"` // Gitea's word, in a review
+	Content     string  `json:"content"` // reviews of Gitea
 	URL         string  `json:"html_url"`
 	User        hubUser `json:"user"`
 	CreatedAt   string  `json:"created_at"`
@@ -58,7 +58,7 @@ type hubPayload struct {
 	} `json:"repository"`
 }
 
-// ReadHub reads what GitHub sends. Gitea and Forgejo send the same but for some names.
+// ReadHub parses a webhook request of GitHub. Gitea and Forgejo send nearly the same.
 func ReadHub(name string, payload []byte) (HookEvent, error) {
 	var p hubPayload
 	if err := json.Unmarshal(payload, &p); err != nil {
@@ -73,7 +73,8 @@ func ReadHub(name string, payload []byte) (HookEvent, error) {
 		e.Kind = hubKinds[p.Action]
 		e.about(p.Issue)
 		e.Text, e.At = p.Issue.Body, HookTime(p.Issue.UpdatedAt)
-		// Others may have changed the text before; a new title does not make it the author's again.
+		// Others may have changed the text before; changing the title does not make the
+		// author responsible for it again.
 		e.Wrote = p.Issue.User.Login == p.Sender.Login && (e.Kind != Edited || p.Changes.Body != nil)
 		for _, l := range p.Issue.Labels {
 			e.Labels = append(e.Labels, l.Name)
@@ -99,7 +100,7 @@ func ReadHub(name string, payload []byte) (HookEvent, error) {
 // hubKinds are the actions on an issue. Gitea does not say which label is new.
 var hubKinds = map[string]HookKind{"opened": Opened, "edited": Edited, "labeled": Labelled, "label_updated": Labelled}
 
-// hubReviews are the names under which the words of a review come.
+// hubReviews are the event names of review texts.
 var hubReviews = map[string]bool{
 	"pull_request_review submitted": true, "pull_request_comment reviewed": true, "pull_request_approved reviewed": true, "pull_request_rejected reviewed": true,
 }
@@ -114,7 +115,7 @@ func (e *HookEvent) inPull(p *hubIssue) {
 	}
 }
 
-// said is a comment. Gitea names no author in a review; who sends it wrote it.
+// said adds a comment. Gitea sends no author with a review; it is the sender.
 func (e *HookEvent) said(c *hubComment, by hubUser) {
 	e.Kind, e.Text, e.Wrote = Commented, c.Body, c.User.Login == by.Login || c.User.Login == ""
 	if e.Text == "" {

@@ -10,8 +10,8 @@ var (
 	branchName     = regexp.MustCompile(`^[^\x00-\x20\x7f~^:?*\[\\-][^\x00-\x20\x7f~^:?*\[\\]*$`)
 )
 
-// ValidRepository reports whether a name is owner/name (GitLab: any depth) and
-// nothing that git or a URL could take for something else.
+// ValidRepository reports whether a name is owner/name (GitLab: any depth) and cannot be
+// interpreted otherwise by git or in a URL.
 func ValidRepository(name string) bool {
 	if !repositoryName.MatchString(name) {
 		return false
@@ -24,7 +24,8 @@ func ValidRepository(name string) bool {
 	return true
 }
 
-// ValidBranch reports whether git allows the name, and it cannot be taken for an option.
+// ValidBranch reports whether git allows the name and it cannot be mistaken for an
+// option.
 func ValidBranch(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if strings.HasPrefix(part, ".") || strings.HasSuffix(part, ".lock") {

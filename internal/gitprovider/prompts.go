@@ -9,10 +9,10 @@ import (
 	"deckhand/api"
 )
 
-// noToken says what the agent has in place of one.
+// noToken explains to the agent why it needs no token.
 const noToken = " Git reaches the repository by itself, for reading and for pushing; there is no token in the sandbox, so do not look for one and do not call the API of %s with commands: use your tools."
 
-// TaskPrompt is what the agent is told to do about a suggested task.
+// TaskPrompt returns the prompt for a suggested task.
 func TaskPrompt(t api.SuggestedTask) string {
 	w := Describe(t.GitProvider)
 	switch t.TaskType {
@@ -37,7 +37,7 @@ func TaskPrompt(t api.SuggestedTask) string {
 		t.IssueNumber, t.Title, t.Repo, w.Phrase, w.Terms.Request, w.Tool, t.IssueNumber, w.Phrase)
 }
 
-// opening is what the agent is told of a request before it is told what to do.
+// opening returns the introduction of a prompt about a pull request.
 func (w Descriptor) opening(t api.SuggestedTask) string {
 	fetch := "Fetch that branch with git, check it out"
 	if w.Terms.Ref != "" {
@@ -48,7 +48,7 @@ func (w Descriptor) opening(t api.SuggestedTask) string {
 		w.Terms.Request, w.Terms.Mark, t.IssueNumber, t.Title, t.Repo, w.Phrase, t.IssueNumber, fetch, w.Phrase)
 }
 
-// MicroagentPrompt is what the agent is told when somebody wants a microagent.
+// MicroagentPrompt returns the prompt for a new microagent.
 func MicroagentPrompt(m api.CreateMicroagent) string {
 	w := Describe(m.GitProvider.Value)
 	about := "useful knowledge about this repository"
@@ -61,8 +61,8 @@ func MicroagentPrompt(m api.CreateMicroagent) string {
 		" and open a %s with %s."+noToken, m.Repo, about, MicroagentFolder(m.Repo), w.Terms.Request, w.Tool, w.Phrase)
 }
 
-// MicroagentFolder is where a repository keeps its microagents. Those that hold
-// for all repositories of an organisation are in one of its own.
+// MicroagentFolder returns the microagents folder of a repository. Those of a whole
+// organisation are in a separate repository.
 func MicroagentFolder(repository string) string {
 	if slices.ContainsFunc(registered, func(d Descriptor) bool { return d.OrgRepository == path.Base(repository) }) {
 		return "microagents"

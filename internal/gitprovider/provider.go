@@ -7,40 +7,39 @@ import (
 	"time"
 )
 
-// Provider is a place where repositories live, as the owner of one token sees
-// it. Names of repositories are owner/name (GitLab: any depth). Every method
-// fails with an *Error, or with the context's error.
+// Provider is a git provider as seen with one token. Repository names are owner/name
+// (GitLab: any depth). The error of every method is an *Error, or the context's error.
 type Provider interface {
-	// User is whom the token belongs to.
+	// User returns the owner of the token.
 	User(ctx context.Context) (User, error)
-	// Repositories lists those the user works with, page by page.
+	// Repositories lists the user's repositories, page by page.
 	Repositories(ctx context.Context, q RepositoryQuery) (Repositories, error)
-	// Search finds repositories by a part of the name. What looks like an address
-	// finds exactly the repository it leads to.
+	// Search finds repositories by a part of the name. A URL finds exactly its
+	// repository.
 	Search(ctx context.Context, q SearchQuery) ([]Repository, error)
 	Repository(ctx context.Context, name string) (Repository, error)
-	// Branches lists branches, or finds those with Query in their name.
+	// Branches lists branches, or those with Query in their name.
 	Branches(ctx context.Context, repository string, q BranchQuery) (Branches, error)
-	// Installations are where an app was let in (GitHub), or workspaces
+	// Installations lists the installations of an app (GitHub), or workspaces
 	// (Bitbucket). Unsupported elsewhere.
 	Installations(ctx context.Context) ([]string, error)
-	// Tasks are what the provider says is to be done by the user.
+	// Tasks lists what the user has to do at the provider.
 	Tasks(ctx context.Context) ([]Task, error)
-	// Folder lists the files right below a folder. One that does not exist is NotFound.
+	// Folder lists the files in a folder. NotFound if it does not exist.
 	Folder(ctx context.Context, repository, ref, path string) ([]File, error)
-	// File reads one; ref "" is the main branch.
+	// File reads a file; ref "" is the main branch.
 	File(ctx context.Context, repository, ref, path string) ([]byte, error)
 	// Propose opens a pull request.
 	Propose(ctx context.Context, p Proposal) (Request, error)
-	// Proposed finds the open pull request from one branch to another: what to do
-	// when Propose is refused because there is one. NotFound if there is none.
+	// Proposed finds the open pull request between two branches, for when Propose fails
+	// because there is one. NotFound if there is none.
 	Proposed(ctx context.Context, repository, source, target string) (Request, error)
 	Request(ctx context.Context, repository string, number int) (Request, error)
-	// Discussion is a pull request as an issue: its text, what was said about it,
-	// remarks of reviews on lines included, and how the checks of its newest commit stand.
+	// Discussion returns a pull request as an issue: its text, comments, reviews with
+	// comments on lines, and the checks of its newest commit.
 	Discussion(ctx context.Context, repository string, number int) (Issue, error)
 	Issue(ctx context.Context, repository string, number int) (Issue, error)
-	// Comment answers below an issue, or below a pull request if pull is true.
+	// Comment adds a comment to an issue, or to a pull request if pull is true.
 	Comment(ctx context.Context, repository string, number int, pull bool, text string) error
 }
 
@@ -49,7 +48,7 @@ type User struct {
 	ID, Login, AvatarURL, Company, Name, Email string
 }
 
-// Repository is one, as lists show it.
+// Repository is a repository in lists.
 type Repository struct {
 	ID, Name   string // Name is the full one, owner/name
 	Public     bool
@@ -59,21 +58,21 @@ type Repository struct {
 	MainBranch string
 }
 
-// Labeller is a Provider that knows who gave an issue the label that it has. It
-// is asked where a webhook does not say which label is new.
+// Labeller is a Provider that knows who added a label to an issue. It is used if a
+// webhook request does not say which label is new.
 type Labeller interface {
-	// LabelledBy is the name of whoever gave it last, "" if that is not known.
+	// LabelledBy returns the user who added the label last, or "" if unknown.
 	LabelledBy(ctx context.Context, repository string, number int, label string) (string, error)
 }
 
 // Gatekeeper is a Provider that knows who may push to a repository.
 type Gatekeeper interface {
-	// CanPush is true if somebody may: the owner of the token for login "", else
-	// the user of that name. Unsupported if the provider tells only of the former.
+	// CanPush reports whether a user may push: the owner of the token for login "", else
+	// the user with that name. Unsupported if the provider only knows the former.
 	CanPush(ctx context.Context, repository, login string) (bool, error)
 }
 
-// CanPush asks a provider who may push. One that cannot tell is Unsupported.
+// CanPush asks a provider who may push. Unsupported if it does not know.
 func CanPush(ctx context.Context, p Provider, repository, login string) (bool, error) {
 	g, ok := p.(Gatekeeper)
 	if !ok {
@@ -89,7 +88,7 @@ type RepositoryQuery struct {
 	Installation  string
 }
 
-// Repositories is one page of them. Next is 0 on the last one.
+// Repositories is a page of repositories. Next is 0 on the last page.
 type Repositories struct {
 	Items []Repository
 	Next  int
@@ -101,7 +100,7 @@ type SearchQuery struct {
 	PerPage           int
 }
 
-// Branch is one.
+// Branch is a branch in lists.
 type Branch struct {
 	Name, Commit string
 	Protected    bool
@@ -114,14 +113,14 @@ type BranchQuery struct {
 	Page, PerPage int
 }
 
-// Branches is one page of them. Total is -1 if the provider does not say.
+// Branches is a page of branches. Total is -1 if unknown.
 type Branches struct {
 	Items []Branch
 	More  bool
 	Total int
 }
 
-// Task is something to be done, of one of the types that api.SuggestedTask has.
+// Task is something to do, with a type of api.SuggestedTask.
 type Task struct {
 	Type, Repository, Title string
 	Number                  int
@@ -135,13 +134,13 @@ const (
 	OpenIssue          = "OPEN_ISSUE"
 )
 
-// File is one that a folder holds.
+// File is an entry of a folder.
 type File struct {
 	Name, Path string
 	Folder     bool
 }
 
-// Proposal is a pull request that shall be opened.
+// Proposal is a pull request to open.
 type Proposal struct {
 	Repository, Title, Body string
 	Source, Target          string // branches
@@ -157,10 +156,10 @@ type Request struct {
 	Draft          bool
 	Source, Target string
 	Fork           bool  // Source is a branch of another repository
-	Mergeable      *bool // nil if not known (yet)
+	Mergeable      *bool // nil if unknown, or not known yet
 }
 
-// Issue is one with what was said about it, oldest first.
+// Issue is an issue with its comments, oldest first.
 type Issue struct {
 	Number           int
 	Title, Body, URL string
@@ -169,33 +168,33 @@ type Issue struct {
 	Checks           []string // of a pull request: "name: state", those that failed first; nil if not known
 }
 
-// Reason is why a provider did not do what it was asked.
+// Reason is why a provider failed.
 type Reason string
 
 // The reasons.
 const (
-	BadToken    Reason = "token"       // it does not know the token, or no longer
-	Scope       Reason = "scope"       // the token may not do this
-	NotFound    Reason = "not-found"   // or the token may not see it
-	RateLimited Reason = "rate"        // asked too often
-	Unavailable Reason = "unavailable" // it does not answer, or with an error of its own
-	Refused     Reason = "refused"     // it says no, and why
-	Unsupported Reason = "unsupported" // it has no such thing
-	Blocked     Reason = "blocked"     // this server may not connect to its address
+	BadToken    Reason = "token"       // invalid or expired token
+	Scope       Reason = "scope"       // the token lacks a permission
+	NotFound    Reason = "not-found"   // or not visible to the token
+	RateLimited Reason = "rate"        // rate limit exceeded
+	Unavailable Reason = "unavailable" // unreachable, or a server error
+	Refused     Reason = "refused"     // rejected with a reason
+	Unsupported Reason = "unsupported" // not a feature of the provider
+	Blocked     Reason = "blocked"     // blocked by the outbound policy
 )
 
-// Error says what a provider answered, in words for the user. It never holds a token.
+// Error is an error of a provider, in words for the user. It never contains a token.
 type Error struct {
 	Reason     Reason
 	Provider   string // as in settings: github, gitlab, …
 	Host       string
-	Message    string        // a whole sentence that says what to do about it
-	RetryAfter time.Duration // when RateLimited, if the provider says it
+	Message    string        // a sentence that says what to do
+	RetryAfter time.Duration // for RateLimited, if known
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// ReasonOf is why something failed; "" if it was not the provider.
+// ReasonOf returns the reason of an *Error, or "" for other errors.
 func ReasonOf(err error) Reason {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Reason
@@ -203,7 +202,7 @@ func ReasonOf(err error) Reason {
 	return ""
 }
 
-// Failure makes the Error for an answer that every provider may give.
+// Failure returns the Error for a reason that all providers share.
 func Failure(provider, host string, reason Reason, detail string) *Error {
 	d := Describe(provider)
 	name := d.Phrase

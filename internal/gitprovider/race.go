@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// patience is for those who come first once one behind them has answered.
+// patience is how long to wait for providers earlier in the order once a later one has
+// answered.
 const patience = 2 * time.Second
 
-// First asks n providers at the same time for something that one of them has,
-// and takes the first in order that has it. It waits for nobody behind that
-// one, and for those before it only a moment: one that is down must not keep
-// back what another has said. At is -1 if nobody has it. Errs are why not, in
-// order, nil for those who were not waited for.
+// First asks n providers in parallel and takes the first in order that has a result. It
+// does not wait for providers after that one, and only briefly for those before it: one
+// that is down must not delay the result. at is -1 if none has it. errs are the errors in
+// order, nil for those that were not waited for.
 func First[T any](ctx context.Context, n int, ask func(ctx context.Context, i int) (T, error)) (value T, at int, errs []error) {
 	type answer struct {
 		at    int
@@ -33,7 +33,7 @@ func First[T any](ctx context.Context, n int, ask func(ctx context.Context, i in
 		})
 	}
 	at, errs = -1, make([]error, n)
-	asked := make([]bool, n) // and answered, or failed
+	asked := make([]bool, n) // and responded
 	var enough <-chan time.Time
 	for range n {
 		select {

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// maxRefs bounds how much of a list of refs is read. A repository with more is
-// taken to have the branch: git says at the clone if it has not.
+// maxRefs limits how much of a list of refs is read. A larger repository is assumed to
+// have the branch: otherwise the clone fails.
 const maxRefs = 32 << 20
 
-// hasBranch reads what a git server answers when it is asked for its refs, until
-// the branch comes. The list is in pkt-lines: four hex digits with the length,
-// themselves counted in, and then the line.
+// hasBranch reads a git server's list of refs until it finds the branch. The list is in
+// pkt-lines: four hexadecimal digits with the length, including themselves, and then the
+// line.
 func hasBranch(r io.Reader, branch string) (bool, error) {
 	limited := &io.LimitedReader{R: r, N: maxRefs}
 	in := bufio.NewReader(limited)
@@ -27,14 +27,14 @@ func hasBranch(r io.Reader, branch string) (bool, error) {
 			return true, nil
 		case err != nil && (!seen || !errors.Is(err, io.EOF)):
 			return false, err
-		case err != nil: // an end without its mark, between two lines: all was said
+		case err != nil: // the final flush is missing, but the list is complete
 			return false, nil
 		case line == nil:
 			flushes++
 			continue
 		}
 		seen = true
-		text, _, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), "\x00") // what the server can do stands behind the first ref
+		text, _, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), "\x00") // capabilities follow the first ref
 		if _, name, ok := strings.Cut(text, " "); ok && name == want {
 			return true, nil
 		}

@@ -2,6 +2,6 @@ package gitprovider
 
 import "net/url"
 
-// Site is where a provider's repositories are for the world: at the stored host,
-// or at the provider's own if that is "".
+// Site returns the base URL of a provider's repositories: at the stored host, or at the
+// public one for "".
 func Site(provider, host string) (*url.URL, error) { return baseURL(provider, host) }

@@ -10,14 +10,13 @@ import (
 	"strings"
 )
 
-// Token is what a user stored for a provider.
+// Token is a stored token and its host.
 type Token struct{ Token, Host string }
 
-// Verify asks whether a repository can be read, over git's own protocol, which
-// every provider speaks, and whether it has the branch, if one is named. The
-// provider named comes first, then every one with a stored token, then the
-// public ones; the first that has the repository is returned. A token is sent
-// to the host it was stored for and to no other.
+// Verify checks over the git protocol that a repository can be read, and that it has the
+// branch, if one is named. It tries the named provider first, then all with a stored
+// token, then the public ones, and returns the first that has the repository. A token is
+// sent only to the host it was stored for.
 func Verify(ctx context.Context, client *http.Client, tokens map[string]Token, provider, repository, branch string) (string, error) {
 	if !ValidRepository(repository) {
 		return "", &UnreachableError{Repository: repository, Why: []string{"the name must be owner/name"}}
@@ -40,8 +39,8 @@ func Verify(ctx context.Context, client *http.Client, tokens map[string]Token, p
 	return "", &UnreachableError{Repository: repository, Why: why}
 }
 
-// has tries to read a repository with the token, and without it if that is no
-// good, for the repository may be public. One that lacks the branch is there all the same.
+// has tries to read a repository with the token, and then without it, because it may be
+// public. A missing branch is a BranchError.
 func has(ctx context.Context, client *http.Client, provider string, t Token, repository, branch string) (*BranchError, error) {
 	err := reach(ctx, client, provider, t, repository, branch)
 	if t.Token != "" && errors.Is(err, errNoAccess) {
@@ -56,7 +55,7 @@ func has(ctx context.Context, client *http.Client, provider string, t Token, rep
 	return nil, err
 }
 
-// UnreachableError says which repository could not be read, and what each provider answered.
+// UnreachableError says which repository could not be read, and why for each provider.
 type UnreachableError struct {
 	Repository string
 	Why        []string
@@ -66,15 +65,15 @@ func (e *UnreachableError) Error() string {
 	return "Unable to access repo " + e.Repository + " (" + strings.Join(e.Why, "; ") + ")"
 }
 
-// BranchError says that the repository is there, and the branch is not.
+// BranchError means that the repository exists, but not the branch.
 type BranchError struct{ Repository, Branch string }
 
 func (e *BranchError) Error() string {
 	return "The repository " + e.Repository + " has no branch " + e.Branch + "."
 }
 
-// candidates are whom to ask for a repository: those of a group at the same
-// time, the next group when none of them has it, since names are not for everybody's ears.
+// candidates returns the providers to try: those of a group in parallel, the next group
+// only if none of them has the repository, because repository names can be confidential.
 func candidates(tokens map[string]Token, provider string) (groups [][]string) {
 	var stored, public []string
 	for p := range tokens {
@@ -94,7 +93,7 @@ func candidates(tokens map[string]Token, provider string) (groups [][]string) {
 	return [][]string{stored, public}
 }
 
-// reach tries to read a repository in each way that its provider may want a token shown.
+// reach tries each way to authenticate at the provider.
 func reach(ctx context.Context, client *http.Client, provider string, t Token, repository, branch string) error {
 	base, err := baseURL(provider, t.Host)
 	if err != nil {
@@ -126,7 +125,7 @@ func read(ctx context.Context, client *http.Client, at *url.URL, credentials, re
 		req.Header.Set("Authorization", credentials)
 	}
 	res, err := client.Do(req)
-	var refused interface { // by the policy of the client, whose text is for users
+	var refused interface { // by the outbound policy, whose message is for users
 		error
 		Forbidden() bool
 	}
@@ -158,8 +157,8 @@ func read(ctx context.Context, client *http.Client, at *url.URL, credentials, re
 	return fmt.Errorf("%s responded with status %d", at.Host, res.StatusCode)
 }
 
-// CloneURL is where a repository is cloned from, without any token. host is the
-// stored one, "" for the provider's own.
+// CloneURL returns the clone URL of a repository without credentials. host is the stored
+// one, or "" for the public host.
 func CloneURL(provider, host, repository string) (string, error) {
 	if !ValidRepository(repository) {
 		return "", errors.New("the repository name must be owner/name")
@@ -178,12 +177,13 @@ func cloneURL(provider string, base *url.URL, repository string) *url.URL {
 	return base.JoinPath(strings.TrimSuffix(repository, ".git") + ".git")
 }
 
-// foreign is true for a host that is not the provider's public one.
+// foreign reports whether a host is not the provider's public one.
 func foreign(provider string, at *url.URL) bool {
 	return !strings.EqualFold(at.Host, Describe(provider).Host)
 }
 
-// baseURL is where a provider's repositories begin: its own host, or the stored one, with a scheme if one was given.
+// baseURL returns the base URL of a provider's repositories: at the public host or the stored one, which may have a
+// scheme.
 func baseURL(provider, host string) (*url.URL, error) {
 	if host == "" {
 		host = Describe(provider).Host

@@ -9,7 +9,7 @@ import (
 	"deckhand/internal/v0/form"
 )
 
-// formOf is how a tool looks to legacy clients. One that declares nothing is foreign (MCP).
+// formOf returns the legacy form of a tool. Tools without one are shown as MCP tools.
 func formOf(name string) form.Form {
 	if d := tool.Describe(name); d.Legacy != nil {
 		return *d.Legacy
@@ -27,9 +27,9 @@ func toolCalled(e session.Event, p session.ToolCalled) Frame {
 	return w.end()
 }
 
-// metadata rebuilds the model's answer around one of its calls in the shape that
-// clients know. The log keeps answers in a shape of its own, once; usage is on the
-// answer and not on its calls, so it is null here. An answer of 0 is not known.
+// metadata rebuilds the model's response around one of its calls in the format that
+// clients know. The log stores responses once, in its own format; usage belongs to the
+// response, not to its calls, so it is null here. A response of 0 is unknown.
 func (w *writer) metadata(e session.Event, c session.ToolCall, thought, model string, answer int64, calls int) {
 	w.Open("tool_call_metadata", '{')
 	w.Str("function_name", c.Name)
@@ -65,7 +65,8 @@ func answerID(number int64) string {
 	return "answer-" + strconv.FormatInt(number, 10)
 }
 
-// argumentText is the text the model wrote. Text that was no JSON is kept as a string.
+// argumentText returns the arguments as the model wrote them. Invalid JSON is stored as a
+// string.
 func argumentText(raw json.RawMessage) string {
 	switch form.KindOf(raw) {
 	case 0:

@@ -10,9 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// checkImage accepts what a model can be shown: an address on the web, or the image
-// itself, by its content and whatever its type is called. It is the one rule for
-// images that people send.
+// checkImage accepts images that a model can be shown: a web URL, or inline data that is
+// an image by its content. It is the only rule for images from users.
 func checkImage(s string) (typ, msg string) {
 	if typ, msg = checkImageForm(s); typ != "" {
 		return typ, msg
@@ -27,8 +26,8 @@ func checkImage(s string) (typ, msg string) {
 	return "", ""
 }
 
-// checkImageForm looks at the form of an address only, for events of the past, which
-// nobody can correct. Other schemes would name files of the server or of the reader.
+// checkImageForm checks only the form of a URL, for imported events, which cannot be
+// corrected. Other schemes could refer to files of the server or the client.
 func checkImageForm(s string) (typ, msg string) {
 	if data, ok := cutFold(s, "data:image/"); ok {
 		switch {
@@ -54,15 +53,15 @@ func checkImageForm(s string) (typ, msg string) {
 	return printable(s)
 }
 
-// start decodes as much of an inline image as tells its type.
+// start decodes as much of an inline image as is needed to detect its type.
 func start(s string) []byte {
 	_, data, _ := strings.Cut(s, ",")
-	data = data[:min(len(data), base64.RawStdEncoding.EncodedLen(510))] // a multiple of 3, so that no group is cut
+	data = data[:min(len(data), base64.RawStdEncoding.EncodedLen(510))] // a multiple of 3, so that no group is split
 	content, _ := base64.RawStdEncoding.DecodeString(strings.TrimRight(data, "="))
 	return content
 }
 
-// inline reports whether what follows data:image/ holds an image in base64, with or
+// inline reports whether the text after data:image/ is an image in base64, with or
 // without padding.
 func inline(s string) bool {
 	kind, data, ok := strings.Cut(s, ",")
@@ -74,8 +73,8 @@ func inline(s string) bool {
 	return err == nil && strings.Count(data, "=") <= 2
 }
 
-// checkFile accepts the name or address of a file that was uploaded before. What it
-// means is found out where files are.
+// checkFile accepts the name or URL of an uploaded file. It is resolved where the files
+// are.
 func checkFile(s string) (typ, msg string) {
 	switch {
 	case s == "":
@@ -86,8 +85,8 @@ func checkFile(s string) (typ, msg string) {
 	return "", ""
 }
 
-// printable refuses control characters and blanks, which no URL has and which
-// different readers skip differently.
+// printable rejects control characters and spaces, which are invalid in URLs and which
+// parsers skip in different ways.
 func printable(s string) (typ, msg string) {
 	for i := 0; i < len(s); i++ {
 		if s[i] <= ' ' || s[i] == 0x7f {
@@ -97,7 +96,7 @@ func printable(s string) (typ, msg string) {
 	return "", ""
 }
 
-// cutFold is strings.CutPrefix without regard to case, as URLs want it.
+// cutFold is strings.CutPrefix ignoring case.
 func cutFold(s, prefix string) (string, bool) {
 	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
 		return s, false
@@ -116,5 +115,5 @@ func unquote(v jsontext.Value) string {
 	return string(b)
 }
 
-// CheckImageURL says why an image may not be attached from this address; both are empty if it may.
+// CheckImageURL says why an image URL is rejected; both results are empty if it is accepted.
 func CheckImageURL(s string) (typ, msg string) { return checkImage(s) }

@@ -1,6 +1,6 @@
-// Package v0 speaks the legacy dialect: it turns our events into the JSON events that
-// existing clients know, and what such clients may send into what a person can want.
+// Package v0 translates to and from the legacy format: our events into the JSON events
+// that existing clients know, and the messages of such clients into intents.
 //
-// It consists of pure functions. It does not know where events come from (live and
-// httpapi do), nor what an intent leads to (session does).
+// It consists of pure functions. It knows neither where events come from (live and
+// httpapi) nor what an intent does (session).
 package v0

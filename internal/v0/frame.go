@@ -7,18 +7,18 @@ import (
 	"deckhand/internal/v0/form"
 )
 
-// FrameKind says how a frame travels.
+// FrameKind is how a frame is sent.
 type FrameKind uint8
 
-// An event is stored history under its number; a status is a notice beside it; none is
-// a fact that legacy clients have no word for.
+// An event is part of the history and has a number; a status is a notice; none is for
+// events that legacy clients do not know.
 const (
 	None FrameKind = iota
 	Event
 	Status
 )
 
-// String is the name that streams use for the kind.
+// String returns the name of the kind in streams.
 func (k FrameKind) String() string {
 	switch k {
 	case Event:
@@ -30,18 +30,18 @@ func (k FrameKind) String() string {
 	}
 }
 
-// Frame is what a legacy client is told of one event. JSON is one line without its
-// end, and nil when Kind is None.
+// Frame is the legacy form of one event. JSON is one line without a line break, and nil
+// if Kind is None.
 type Frame struct {
 	Kind FrameKind
 	JSON []byte
 }
 
-// Encode translates one event of the session id. It needs no state: the result is the
-// same whether the event is new or a hundred days old, live or replayed.
+// Encode translates one event of the session id. It is stateless: the result is the same
+// whether the event is live or replayed.
 //
-// The only error is a payload of a kind that this package does not know; what is
-// strange inside a payload is written as well as it can be.
+// The only error is a payload of an unknown kind; invalid values inside a payload are
+// written as well as possible.
 func Encode(id session.ID, e session.Event) (Frame, error) {
 	switch p := e.Payload.(type) {
 	case session.Claimed, session.ModelAsked, session.Deleted, session.Replayed, session.Granted, session.Settled, session.Capped:
@@ -103,7 +103,7 @@ func Encode(id session.ID, e session.Event) (Frame, error) {
 	}
 }
 
-// encodeState handles the facts that clients see as a new state of the agent.
+// encodeState handles the events that clients see as a new state of the agent.
 func encodeState(e session.Event) (Frame, error) {
 	switch p := e.Payload.(type) {
 	case session.Created, session.StartRequested:
@@ -118,7 +118,7 @@ func encodeState(e session.Event) (Frame, error) {
 	case session.ApprovalGiven:
 		to := session.AgentUserNo
 		switch {
-		case p.Approved && p.Late: // nobody confirmed it: the default did
+		case p.Approved && p.Late: // approved by default after the deadline
 			to = session.AgentRunning
 		case p.Approved:
 			to = session.AgentUserYes
@@ -153,7 +153,7 @@ func newWriter(size int) *writer { return &writer{*form.NewWriter(size)} }
 
 type arguments = form.Arguments
 
-// name writes a name that somebody else chose.
+// name writes an untrusted name.
 func (w *writer) name(k string) {
 	w.Comma()
 	w.B = append(form.AppendString(w.B, k), ':')
@@ -165,8 +165,8 @@ func (w *writer) end() Frame {
 	return Frame{Kind: Event, JSON: w.B}
 }
 
-// state is the one shape in which clients learn what the agent does. They show reason
-// to people, so it is the sentence where there is one; the code stands beside it.
+// state writes a state change of the agent. Clients show reason to users, so it is a
+// sentence if there is one, with the code next to it.
 func state(e session.Event, to session.AgentState, reason, errorID string) Frame {
 	if reason == "" {
 		reason = errorID
@@ -213,16 +213,16 @@ func briefed(e session.Event, p session.Briefed) Frame {
 	w.Action("system")
 	w.Again("content")
 	w.Array("tools", p.Tools, "null")
-	// The version is that of whoever reads the log now, not of who wrote it: not a
-	// part of the fact, so none is claimed.
+	// The version would be that of the reader, not of the writer of the log, so it is
+	// null.
 	w.Lit("openhands_version", "null")
 	w.Str("agent_class", p.Agent)
 	w.Shut('}')
 	return w.end()
 }
 
-// modelAnswered shows an answer that is words for the person. The words of one that
-// calls tools travel as the thought of its first call.
+// modelAnswered shows a response that is text for the user. The text of a response with
+// tool calls is sent as the thought of its first call.
 func modelAnswered(e session.Event, p session.ModelAnswered) Frame {
 	if len(p.ToolCalls) > 0 || p.Text == "" || p.Purpose != "" {
 		return Frame{}
@@ -234,8 +234,8 @@ func modelAnswered(e session.Event, p session.ModelAnswered) Frame {
 	return w.end()
 }
 
-// metrics are the sums so far. The lists that the contract keeps for single calls are
-// always empty on events.
+// metrics writes the totals so far. The lists for single calls are always empty on
+// events.
 func (w *writer) metrics(t session.Totals, last session.Usage) {
 	w.Open("llm_metrics", '{')
 	w.Float("accumulated_cost", t.Cost.Dollars())
@@ -267,12 +267,12 @@ func condensed(e session.Event, p session.Condensed) Frame {
 	w.Lit("forgotten_event_ids", "null")
 	w.Num("forgotten_events_start_id", p.From)
 	w.Num("forgotten_events_end_id", p.To)
-	if p.Summary == "" { // a summary and its place: both or neither
+	if p.Summary == "" { // a summary and its offset: both or neither
 		w.Lit("summary", "null")
 		w.Lit("summary_offset", "null")
 	} else {
 		w.Str("summary", p.Summary)
-		w.Num("summary_offset", p.From-1) // as many events stand before it, for numbers begin at 1
+		w.Num("summary_offset", p.From-1) // the number of events before it; numbers start at 1
 	}
 	w.Shut('}')
 	return w.end()

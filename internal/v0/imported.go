@@ -9,15 +9,15 @@ import (
 	"deckhand/internal/v0/form"
 )
 
-// imported shows an event of the legacy server as it was, under its number here and
-// at a time with a zone.
+// imported shows an event of the legacy server unchanged, except for its number and a
+// time with a zone.
 func imported(e session.Event, p session.Imported) Frame {
 	kind := form.Details[struct {
 		Action      string `json:"action"`
 		Observation string `json:"observation"`
 	}](p.Event)
 	if kind.Action == "" && kind.Observation == "" || kind.Action == "null" || kind.Observation == "null" {
-		return Frame{} // no client was ever sent a null
+		return Frame{} // clients never get a null
 	}
 	w := newWriter(128 + len(p.Event))
 	w.Open("", '{')
@@ -36,8 +36,8 @@ func imported(e session.Event, p session.Imported) Frame {
 	return Frame{Kind: Event, JSON: w.B}
 }
 
-// hiddenImport is HiddenCall for what was taken over: both the hidden command and its
-// result say so themselves.
+// hiddenImport is HiddenCall for imported events: both the hidden command and its result
+// have the flag.
 func hiddenImport(number int64, p session.Imported) (int64, bool) {
 	if !bytes.Contains(p.Event, []byte(`"hidden":true`)) {
 		return 0, false
@@ -55,8 +55,8 @@ func hiddenImport(number int64, p session.Imported) (int64, bool) {
 	return 0, false
 }
 
-// Lost is the observation that stands for a result that nobody recorded, and the
-// words with which the model is told.
+// Lost returns the observation that replaces a result that was not recorded, and its text
+// for the model.
 func Lost() (event json.RawMessage, text string) {
 	w := newWriter(384)
 	w.Open("", '{')

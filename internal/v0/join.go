@@ -6,22 +6,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Join decides what a client is shown that joins a conversation over Socket.IO: first
-// the part that was there when it came, then what is new.
+// Join decides what a client that joins a conversation over Socket.IO is shown: first the
+// history up to that point, then new events.
 //
-// Of the states of the agent in the first part only the last is told, for the others are
-// over. It is told in its place and not after everything else, as the legacy server did:
-// a client that is cut off names the newest event it has, and would never learn of a
-// state that stands before it.
+// Of the agent states in the history, only the last one is shown, because the others are
+// over. It is shown in its place and not at the end, unlike the legacy server: a client
+// that reconnects names the newest event it has, and would never learn of an earlier
+// state.
 type Join struct {
-	// End is the number of the last event of the first part.
+	// End is the number of the last event of the history.
 	End int64
-	// State is the number of the last event in it that tells a state, 0 if none does.
+	// State is the number of the last state event in it, or 0.
 	State int64
 }
 
-// Show makes of a stored frame what travels; false if nothing does. Frames are shown
-// alike whether they are new or not.
+// Show returns what is sent for a stored frame; false for nothing. New and old frames are
+// shown alike.
 func (j Join) Show(number int64, frame []byte) ([]byte, bool) {
 	h := headOf(frame)
 	switch {
@@ -37,22 +37,22 @@ func (j Join) Show(number int64, frame []byte) ([]byte, bool) {
 	return frame, true
 }
 
-// TellsState reports whether a frame is about a state of the agent.
+// TellsState reports whether a frame is a state change of the agent.
 func TellsState(frame []byte) bool { return headOf(frame).observation == stateChanged }
 
 const stateChanged = "agent_state_changed"
 
-// asAgent are the observations of the environment that front ends look for among the agent's.
+// asAgent are the observations of the environment that front ends expect from the agent.
 var asAgent = map[string]bool{"run": true, stateChanged: true, "recall": true, "error": true}
 
-// head is what tells the kinds of events apart.
+// head identifies the kind of an event.
 type head struct {
 	action, observation, source string
 	from, to                    int64 // where the source stands
 }
 
-// headOf reads no further than it must: what is long comes later. Of a status, which is
-// no event, it finds nothing.
+// headOf reads no more than necessary, because long values come later. It is empty for a
+// status.
 func headOf(frame []byte) head {
 	var h head
 	d := jsontext.NewDecoder(bytes.NewBuffer(frame))
@@ -64,7 +64,7 @@ func headOf(frame []byte) head {
 		if err != nil || name.Kind() != '"' {
 			break
 		}
-		key := name.String() // the token is good until the next read
+		key := name.String() // valid until the next read
 		if key != "action" && key != "observation" && key != "source" {
 			if d.SkipValue() != nil {
 				break
@@ -88,8 +88,7 @@ func headOf(frame []byte) head {
 	return h
 }
 
-// Problem is what a client is told when what it asked for cannot be done. code names the reason for machines; "" leaves it
-// out.
+// Problem returns the notice to a client whose request failed. code is machine-readable; "" omits it.
 func Problem(message, code string) []byte {
 	w := newWriter(64 + len(message) + len(code))
 	w.Open("", '{')
@@ -102,8 +101,8 @@ func Problem(message, code string) []byte {
 	return w.B
 }
 
-// Why a message with images is refused: the operator said so, or the model is known to
-// see none.
+// Why a message with images is rejected: images are disabled by the operator, or not
+// supported by the model.
 const (
 	ImagesDisabled    = "Support for images is disabled for this model, so send the message without them."
 	ImagesUnsupported = "Model does not support image upload, so choose another one or send the message without images."

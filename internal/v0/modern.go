@@ -8,8 +8,8 @@ import (
 	"deckhand/internal/v0/form"
 )
 
-// modern writes a stored event in today's spelling, as the legacy server itself read
-// what older versions of it had stored. What our own log says is left out.
+// modern converts a stored event of an older version to the current format, as the legacy
+// server does. What our log stores itself is omitted.
 func modern(event []byte) ([]byte, error) {
 	return rewrite(event, func(name string, value jsontext.Value) (jsontext.Value, error) {
 		switch {
@@ -24,7 +24,7 @@ func modern(event []byte) ([]byte, error) {
 	})
 }
 
-// modernArgs renames what has another name today.
+// modernArgs renames fields that have another name now.
 func modernArgs(args []byte) ([]byte, error) {
 	have := form.ParseArguments(args)
 	var add []string
@@ -51,7 +51,7 @@ func modernArgs(args []byte) ([]byte, error) {
 	return out, nil
 }
 
-// modernExtras puts the exit code of a command where clients look for it today.
+// modernExtras moves the exit code of a command to its current place.
 func modernExtras(extras []byte) ([]byte, error) {
 	have := form.ParseArguments(extras)
 	code, flat := have["exit_code"]
@@ -90,8 +90,7 @@ func with(object []byte, name string, value []byte) []byte {
 	return w.B
 }
 
-// Renumber writes the ids of other events in a condensation anew. An event that has
-// no number any more is not named.
+// Renumber replaces the event IDs in a condensation. Events without a number are dropped.
 func Renumber(event []byte, number func(id int64) (int64, bool)) ([]byte, error) {
 	return rewrite(event, func(name string, value jsontext.Value) (jsontext.Value, error) {
 		if name != "args" || value.Kind() != '{' {

@@ -7,13 +7,13 @@ import (
 	"deckhand/internal/v0/form"
 )
 
-// Ids of the results of calls that did not come to their end.
+// IDs of the results of calls that were not completed.
 const (
 	errorNotExecuted = "AGENT_ERROR$ERROR_ACTION_NOT_EXECUTED_STOPPED"
 	errorUnknown     = "AGENT_ERROR$OUTCOME_UNKNOWN"
 )
 
-// What people read when the result itself says nothing.
+// Texts for results without text.
 const (
 	textNotExecuted = "The action was not completed because the agent was stopped."
 	textRejected    = "The action was rejected by the user. Waiting for further input."
@@ -52,12 +52,12 @@ func toolReturned(e session.Event, p session.ToolReturned) Frame {
 			f.Observe(&w.Writer, form.Result{ToolReturned: p, Event: e, Given: form.ParseArguments(p.Args)})
 		}
 	}
-	// A result does not know which answer asked for it; its cause does.
+	// A result does not have the response that requested it; its cause does.
 	w.metadata(e, session.ToolCall{ID: p.ID, Name: p.Name, Args: p.Args}, "", "", 0, 1)
 	return w.end()
 }
 
-// failure is the observation for whatever has no better one.
+// failure writes the default observation.
 func (w *writer) failure(e session.Event, p session.ToolReturned, text, id string) {
 	w.Head(e, fromAgent, text)
 	w.Observation("error", text, p.Cause)
@@ -65,12 +65,12 @@ func (w *writer) failure(e session.Event, p session.ToolReturned, text, id strin
 	w.Shut('}')
 }
 
-// toldResult: a foreign result says itself that it is an error.
+// toldResult reports whether the result of an MCP tool contains the error.
 func toldResult(p session.ToolReturned) bool {
 	return form.KindOf(form.Details[form.MCPDetails](p.Details).Result) == '{'
 }
 
-// setUp is the result of a command that nobody called: the repository's script.
+// setUp shows the result of the repository's setup script as a command without a call.
 func setUp(e session.Event, p session.SetUp) Frame {
 	message := fmt.Sprintf("The setup script %s ended with exit code %d.", p.Script, p.Exit)
 	if p.Problem != "" {
@@ -104,8 +104,8 @@ func mcpObservation(w *form.Writer, r form.Result) {
 	w.Shut('}')
 }
 
-// foreignResult is the result as JSON text. When only the model's text is at hand,
-// it is put into the same shape.
+// foreignResult returns the result as JSON text. If only the text for the model is known,
+// it is converted to the same format.
 func foreignResult(r form.Result) string {
 	raw := form.Details[form.MCPDetails](r.Details).Result
 	if form.KindOf(raw) == '{' {

@@ -14,10 +14,10 @@ import (
 	"deckhand/internal/session"
 )
 
-// IntentKind is what a person wants of a conversation.
+// IntentKind is what a user wants to do.
 type IntentKind uint8
 
-// The intents, each with the legacy action that says it.
+// The intents with their legacy actions.
 const (
 	Say     IntentKind = iota + 1 // message
 	Pause                         // change_agent_state paused
@@ -28,8 +28,8 @@ const (
 	Run                           // run
 )
 
-// Intent is what a client sent, understood. Message is set for Say only, Command for
-// Run only, Now for a Pause that interrupts the step in progress.
+// Intent is a parsed message of a client. Message is set only for Say, Command only for
+// Run, Now for a Pause that interrupts the current step.
 type Intent struct {
 	Kind    IntentKind
 	Message session.UserSaid
@@ -37,7 +37,7 @@ type Intent struct {
 	Now     bool
 }
 
-// Limits of what is accepted; a longer one is refused and never cut.
+// Limits. Longer values are rejected, never truncated.
 const (
 	MaxContent   = 1 << 20  // characters of a message
 	MaxCommand   = 64 << 10 // characters of a command
@@ -48,7 +48,7 @@ const (
 	maxDepth     = 32       // what a client may send nests three deep
 )
 
-// intents are the states that a person may ask for.
+// intents are the states that a user may request.
 var intents = map[string]IntentKind{
 	string(session.AgentPaused):  Pause,
 	string(session.AgentStopped): Stop,
@@ -63,12 +63,12 @@ const (
 	sayAssigned = `The server assigns this when it records the event; a client must not send it.`
 )
 
-// ignored are arguments that legacy clients send along and that mean nothing from them.
+// ignored are arguments of legacy clients that have no meaning.
 var ignored = []string{"timestamp", "security_risk", "wait_for_response", "thought"}
 
-// ParseAction understands what a client posted as an event. Whatever is not a person's
-// to say is refused: the legacy server ran commands and believed results that a client
-// made up. Every error is an *api.ValidationError and quotes no value.
+// ParseAction parses an event that a client posted. Actions that are not for users are
+// rejected: the legacy server ran commands and accepted results that a client made up.
+// Every error is an *api.ValidationError and quotes no value.
 func ParseAction(body []byte) (Intent, error) {
 	top, err := parseBody(body)
 	if err != nil {
@@ -92,7 +92,7 @@ func ParseAction(body []byte) (Intent, error) {
 	for _, name := range top.names() {
 		switch name {
 		case "action", "args":
-		case "timestamp", "message": // what clients write who send the shape that they are sent
+		case "timestamp", "message": // clients may send back the format they receive
 		case "id", "source", "cause":
 			if name == "source" && text(top.members[name]) == fromUser {
 				continue // it is
@@ -137,8 +137,8 @@ func parseMessage(args fields) (Intent, error) {
 	return Intent{Kind: Say, Message: m}, nil
 }
 
-// parseRun reads a command that the person runs in the conversation's shell. Of the
-// arguments that describe how the agent runs one, clients may send the defaults.
+// parseRun parses a command that the user runs in the conversation's shell. Clients may
+// send the default values of the other arguments.
 func parseRun(args fields) (Intent, error) {
 	if err := args.only("command", "hidden", "is_input", "blocking", "is_static", "cwd", "confirmation_state"); err != nil {
 		return Intent{}, err
@@ -147,7 +147,7 @@ func parseRun(args fields) (Intent, error) {
 	if err != nil {
 		return Intent{}, err
 	}
-	switch { // an empty one waits for the output of the command that runs
+	switch { // an empty command waits for output of the running one
 	case longer(command, MaxCommand):
 		return Intent{}, args.no("string_too_long", "A command has at most 65536 characters; put more into a file.", "command")
 	case strings.ContainsRune(command, 0):
@@ -178,7 +178,7 @@ func parseState(args fields) (Intent, error) {
 	return Intent{Kind: kind, Now: given && now.Kind() == 't'}, nil
 }
 
-// parseBody checks the whole body, ignored parts included, before anything is believed.
+// parseBody checks the whole body, including ignored parts.
 func parseBody(body []byte) (fields, error) {
 	if deep(body) {
 		return fields{}, api.Invalid("json_invalid", "The request body is nested too deeply for an action.")
@@ -197,7 +197,7 @@ func parseBody(body []byte) (fields, error) {
 	return fields{members: members}, nil
 }
 
-// deep reports nesting that no action has, before a parser follows it.
+// deep reports excessive nesting before the body is parsed.
 func deep(body []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(body); i++ {
@@ -218,10 +218,10 @@ func deep(body []byte) bool {
 	return false
 }
 
-// longer reports whether s has more than n characters, without counting a short one.
+// longer reports whether s has more than n characters.
 func longer(s string, n int) bool { return len(s) > n && utf8.RuneCountInString(s) > n }
 
-// short keeps a name that a client made up from filling an error with it.
+// short limits the length of a name in an error.
 func short(name string) string {
 	if len(name) > 64 {
 		return strings.ToValidUTF8(name[:64], "") + "…"
@@ -229,7 +229,7 @@ func short(name string) string {
 	return name
 }
 
-// fields are the members of an object and the path to it.
+// fields are the members of an object and its path.
 type fields struct {
 	path    []any
 	members map[string]jsontext.Value
@@ -237,12 +237,12 @@ type fields struct {
 
 func (f fields) names() []string { return slices.Sorted(maps.Keys(f.members)) }
 
-// no refuses one member.
+// no rejects one member.
 func (f fields) no(typ, msg string, at ...any) *api.ValidationError {
 	return api.Invalid(typ, msg, append(slices.Clone(f.path), at...)...)
 }
 
-// only refuses members that are neither named nor ignored.
+// only rejects members that are neither named nor ignored.
 func (f fields) only(names ...string) error {
 	for _, name := range f.names() {
 		if !slices.Contains(names, name) && !slices.Contains(ignored, name) {
@@ -252,7 +252,7 @@ func (f fields) only(names ...string) error {
 	return nil
 }
 
-// word is a member that must be there and be a string.
+// word returns a required string.
 func (f fields) word(name, msg string) (string, error) {
 	v, ok := f.members[name]
 	if !ok {
@@ -276,8 +276,8 @@ func (f fields) object(name string) (fields, error) {
 	return inner, nil
 }
 
-// list is a member that may be missing or null, and else is a list of strings that
-// pass check, which says what is wrong with one.
+// list returns an optional list of strings that pass check, which describes the problem
+// of one.
 func (f fields) list(name string, most int, check func(string) (typ, msg string)) ([]string, error) {
 	v, ok := f.members[name]
 	if !ok || v.Kind() == 'n' {
@@ -304,7 +304,7 @@ func (f fields) list(name string, most int, check func(string) (typ, msg string)
 	return out, nil
 }
 
-// ParseIntent understands what a person wants, whichever way it came.
+// ParseIntent parses an intent from any transport.
 func ParseIntent(raw []byte) (Intent, error) {
 	in, err := ParseAction(raw)
 	if err == nil && strings.ContainsRune(in.Message.Text, 0) {

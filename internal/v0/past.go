@@ -13,58 +13,58 @@ import (
 	"deckhand/internal/v0/form"
 )
 
-// Past is an event as the legacy server stored it, understood as far as somebody
-// needs who takes the conversation over.
+// Past is an event as the legacy server stored it, parsed as far as the import needs.
 type Past struct {
 	// Kind is the type of the action or observation.
 	Kind   string
 	Source string
-	// At is its time as it was written, with or without a zone.
+	// At is its time as stored, with or without a zone.
 	At string
-	// Cause is the id of the event that it answers, -1 if it answers none.
+	// Cause is the ID of the event that it responds to, or -1.
 	Cause int64
-	// Event is what clients are shown: today's spelling, without id, time and cause.
+	// Event is what clients are shown: the current format, without ID, time and cause.
 	Event stdjson.RawMessage
 
-	// Said is a message of the person. Words are what the agent said to them.
+	// Said is a message of the user. Words is a message of the agent.
 	Said  *session.UserSaid
 	Words string
-	// Made is the agent's call of a tool, Result what came of one.
+	// Made is a tool call of the agent, Result the result of one.
 	Made   *PastCall
 	Result *session.ToolReturned
-	// Note is what the model is told of an observation that belongs to no call.
+	// Note is the text for the model about an observation without a call.
 	Note string
-	// Forgets is a stretch of history that the model is not shown any more.
+	// Forgets is a part of the history that the model is not shown any more.
 	Forgets *Forgotten
-	// Instructions are those of the conversation, wherever they were recorded.
+	// Instructions are the instructions of the conversation, wherever they were
+	// recorded.
 	Instructions string
-	// Spent are the sums so far; nil if the event does not say.
+	// Spent are the totals so far; nil if unknown.
 	Spent *session.Totals
 }
 
-// PastCall is a call with the answer that made it.
+// PastCall is a call with the model response that made it.
 type PastCall struct {
-	// ID names the call; "" if that was not recorded.
+	// ID is the ID of the call, or "" if it was not recorded.
 	ID string
-	// Answer names the model's answer, Text is what it said beside its calls, and
-	// Calls are all of them, of which this is one.
+	// Answer is the ID of the model response, Text its text, and Calls all its calls,
+	// including this one.
 	Answer string
 	Text   string
 	Calls  []session.ToolCall
 }
 
-// Forgotten are the ids that a condensation left out: a list, or a range.
+// Forgotten are the event IDs that a condensation removed: a list, or a range.
 type Forgotten struct {
 	IDs      []int64
 	From, To int64
 	Summary  string
 }
 
-// errNoEvent says that a file holds something else.
+// errNoEvent means that a file does not contain an event.
 var errNoEvent = errors.New("it is neither an action nor an observation")
 
-// ReadPast understands one stored event. The raw text is one JSON object. What is
-// strange inside it is left out of the meaning and shown as it is.
+// ReadPast parses one stored event. The raw text is one JSON object. Invalid parts are
+// ignored, but shown unchanged.
 func ReadPast(raw []byte) (Past, error) {
 	var e pastItem
 	if jsontext.Value(raw).Kind() != '{' {
@@ -96,7 +96,7 @@ func ReadPast(raw []byte) (Past, error) {
 	return p, nil
 }
 
-// pastItem is what an event has beside the parts that a recording is read for.
+// pastItem is an event with the fields that recordings do not need.
 type pastItem struct {
 	replayItem `json:",inline"`
 	Timestamp  jsontext.Value `json:"timestamp"`
@@ -105,7 +105,7 @@ type pastItem struct {
 	Metrics    jsontext.Value `json:"llm_metrics"`
 }
 
-// act finds out what an action means.
+// act interprets an action.
 func (p *Past) act(e pastItem) {
 	args, err := e.args()
 	if err != nil {
@@ -121,7 +121,7 @@ func (p *Past) act(e pastItem) {
 		p.Words = form.Or(args.Text("final_thought"), form.Or(args.Text("thought"), "All done! What's next on the agenda?"))
 	case p.Kind == "reject":
 		p.Words = form.Or(args.Text("thought"), "The agent rejected the task.")
-	case args.Text("confirmation_state") == "awaiting_confirmation": // it comes again when the person has answered
+	case args.Text("confirmation_state") == "awaiting_confirmation": // it is repeated after the user has answered
 	default:
 		p.Made = e.made(p.Kind, args)
 	}
@@ -143,7 +143,7 @@ func (p *Past) message(args arguments) {
 	}
 }
 
-// fitting are the strings of a list that pass check.
+// fitting returns the strings of a list that pass check.
 func fitting(raw []byte, most int, check func(string) (typ, msg string)) []string {
 	var out []string
 	for _, s := range form.Details[[]string](raw) {
@@ -154,8 +154,8 @@ func fitting(raw []byte, most int, check func(string) (typ, msg string)) []strin
 	return out
 }
 
-// made is the call behind an action: as the model wrote it if that was recorded, and
-// else as the action says. Nil for one that no tool was called for.
+// made returns the call of an action: as the model wrote it if that was recorded, else as
+// the action says. Nil for an action without a tool call.
 func (e pastItem) made(action string, args arguments) *PastCall {
 	m, told := e.metadata()
 	if !told && !acts(action) {
@@ -169,7 +169,7 @@ func (e pastItem) made(action string, args arguments) *PastCall {
 	if callName.MatchString(m.id) {
 		c.ID = m.id
 	}
-	if c.Text == "" && action != "think" { // whose thought is what it is about
+	if c.Text == "" && action != "think" { // whose thought is its content
 		c.Text = args.Text("thought")
 	}
 	c.Calls = e.siblings(c.ID)
@@ -179,13 +179,13 @@ func (e pastItem) made(action string, args arguments) *PastCall {
 	return c
 }
 
-// acts is true for the actions that are calls of a tool even if no answer was recorded.
+// acts reports whether an action is a tool call even if no model response was recorded.
 func acts(action string) bool {
 	d, _, ok := tool.ForAction(action)
 	return action == foreignAction || ok && d.Legacy.Observe != nil
 }
 
-// spelt makes a call of an action, by the tool that it was a call of.
+// spelt returns the tool call that an action stands for.
 func (e pastItem) spelt(action string, args arguments) (string, stdjson.RawMessage) {
 	name, raw, err := e.tool(action, args)
 	if d, a, ok := tool.ForAction(action); ok && d.Instead != nil {

@@ -1,6 +1,5 @@
-// Package bitbucket speaks to both products of the name, which share no API:
-// Bitbucket Cloud at bitbucket.org, and Bitbucket Data Center at every other
-// host.
+// Package bitbucket is the adapter for both Bitbucket products, which have different
+// APIs: Bitbucket Cloud at bitbucket.org, and Bitbucket Data Center at any other host.
 package bitbucket
 
 import (
@@ -19,12 +18,12 @@ import (
 )
 
 const (
-	mostPages    = 10 // of a list that is read to its end
-	mostRequests = 50 // pull requests that are looked at for tasks
+	mostPages    = 10 // of a list that is read in full
+	mostRequests = 50 // pull requests that are checked for tasks
 	mostIssues   = 50
 )
 
-// New makes the adapter for the product that runs at the host.
+// New returns the adapter for the product at the host.
 func New(o call.Options) gitprovider.Provider {
 	if isCloud(o.Host) {
 		o.Host = ""
@@ -46,8 +45,8 @@ func isCloud(host string) bool {
 	return false
 }
 
-// authorize sends what was stored as user:password as that, and everything else
-// as a bearer token. Cloud's app passwords and API tokens come with a user.
+// authorize sends a token of the form user:password as basic authentication, and any
+// other as a bearer token. Cloud's app passwords and API tokens have a user.
 func authorize(token string) func(http.Header) {
 	return func(h http.Header) {
 		switch {
@@ -60,7 +59,7 @@ func authorize(token string) func(http.Header) {
 	}
 }
 
-// split takes a name apart; Bitbucket's have two parts, always.
+// split splits a name, which always has two parts.
 func split(c *call.Caller, repository string) (owner, slug string, err error) {
 	owner, slug, ok := strings.Cut(repository, "/")
 	if !ok || owner == "" || slug == "" || strings.Contains(slug, "/") {
@@ -69,14 +68,14 @@ func split(c *call.Caller, repository string) (owner, slug string, err error) {
 	return owner, slug, nil
 }
 
-// hidden reports whether an error says no more than that one thing among many
-// is not there or not to be seen by the token.
+// hidden reports whether an error only means that one item does not exist or is not
+// visible to the token.
 func hidden(err error) bool {
 	reason := gitprovider.ReasonOf(err)
 	return reason == gitprovider.NotFound || reason == gitprovider.Scope
 }
 
-// ifSeen is the error, unless it says only that something is hidden.
+// ifSeen returns err, or nil if it only means that something is hidden.
 func ifSeen(err error) error {
 	if hidden(err) {
 		return nil
@@ -84,8 +83,8 @@ func ifSeen(err error) error {
 	return err
 }
 
-// together calls do for each number below n, a few at a time, and waits for
-// all. The first error ends what is still under way and is the one returned.
+// together calls do for each number below n, a few at a time, and waits for all. The
+// first error cancels the others and is returned.
 func together(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -110,7 +109,7 @@ func together(ctx context.Context, n int, do func(ctx context.Context, i int) er
 	return context.Cause(within)
 }
 
-// failedFirst orders lines of the form "name: state" for a reader in a hurry.
+// failedFirst sorts lines of the form "name: state", failures first.
 func failedFirst(checks []string) {
 	slices.SortStableFunc(checks, func(a, b string) int {
 		failed := func(line string) int {
@@ -123,7 +122,7 @@ func failedFirst(checks []string) {
 	})
 }
 
-// where names the line that a comment is about, or the file if it is about no line of it.
+// where returns the line or the file that a comment is about.
 func where(file string, line int) string {
 	if line == 0 {
 		return file + ": "
@@ -131,11 +130,10 @@ func where(file string, line int) string {
 	return file + ":" + strconv.Itoa(line) + ": "
 }
 
-// pageNumber is one that can be asked for. The last page that anybody turns to
-// comes long before the bound, which keeps sizes within an int.
+// pageNumber limits a page number, so that sizes fit into an int.
 func pageNumber(page int) int { return min(max(page, 1), 100_000) }
 
-// window cuts a page out of all that was read up to its end.
+// window returns a page of items that were read up to its end.
 func window[T any](items []T, page, size int) []T {
 	from := min((page-1)*size, len(items))
 	return items[from:min(from+size, len(items))]

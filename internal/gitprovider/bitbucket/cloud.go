@@ -13,27 +13,26 @@ import (
 
 const cloudHost = "bitbucket.org"
 
-// cloud is Bitbucket Cloud as the owner of one token sees it. Everything there
-// belongs to a workspace, and nothing can be listed over all of them at once.
+// cloud is Bitbucket Cloud as seen with one token. Everything belongs to a workspace, and
+// nothing can be listed across workspaces.
 type cloud struct{ *call.Caller }
 
 func newCloud(o call.Options, api func(site *url.URL) *url.URL) gitprovider.Provider {
 	return &cloud{call.New(o, cloudHost, api, authorize(o.Token))}
 }
 
-// cloudPage is a page of any list. Next is the whole address of the next one.
+// cloudPage is a page of a list. Next is the full URL of the next page.
 type cloudPage[T any] struct {
 	Values []T
 	Next   string
 	Size   *int // of the whole list, where counting is cheap
 }
 
-// cloudUser is a person, a team or a bot. Who it is stands in UUID alone: the
-// other names can be changed.
+// cloudUser is a person, a team or a bot. Only UUID identifies it: names can change.
 type cloudUser struct {
 	UUID      string
 	AccountID string `json:"account_id"`
-	Username  string // of the asking user only
+	Username  string // only for the token's user
 	Nickname  string
 	Name      string `json:"display_name"`
 	Type      string
@@ -42,13 +41,13 @@ type cloudUser struct {
 
 func (u cloudUser) login() string { return cmp.Or(u.Username, u.Nickname, u.Name, u.AccountID) }
 
-// cloudList reads a list until it has most items or it ends.
+// cloudList reads a list up to most items.
 func cloudList[T any](ctx context.Context, c *cloud, path string, query url.Values, most int) (items []T, more bool, err error) {
 	if query == nil {
 		query = url.Values{}
 	}
 	query.Set("pagelen", strconv.Itoa(min(most, 100)))
-	for range (most + 99) / 100 * 2 { // pages may come shorter than asked for
+	for range (most + 99) / 100 * 2 { // pages may be shorter than requested
 		var page cloudPage[T]
 		if _, err := c.Get(ctx, path, query, &page); err != nil {
 			return nil, false, err
@@ -65,7 +64,7 @@ func cloudList[T any](ctx context.Context, c *cloud, path string, query url.Valu
 	return items, query != nil, nil
 }
 
-// quoted is a text as Bitbucket's query language wants it.
+// quoted quotes text for Bitbucket's query language.
 func quoted(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }
@@ -88,7 +87,8 @@ func (c *cloud) User(ctx context.Context) (gitprovider.User, error) {
 	return gitprovider.User{ID: u.AccountID, Login: u.login(), Name: u.Name, AvatarURL: u.Links.Avatar.Href, Email: email}, nil
 }
 
-// email is the user's, if the token may know it: that is a right of its own.
+// email returns the e-mail address of the user, if the token has the permission to read
+// it.
 func (c *cloud) email(ctx context.Context) (string, error) {
 	type address struct {
 		Email   string
@@ -114,8 +114,8 @@ func (c *cloud) Installations(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// everywhere asks every workspace the same and joins what they say. One that
-// lets the token see nothing says nothing, unless that holds for all.
+// everywhere sends the same request to every workspace and joins the results. Workspaces
+// that the token cannot read are skipped, unless that holds for all.
 func everywhere[T any](ctx context.Context, c *cloud, ask func(ctx context.Context, workspace string) (items []T, more bool, err error)) (all []T, more bool, err error) {
 	workspaces, err := c.Installations(ctx)
 	if err != nil {

@@ -18,15 +18,15 @@ const (
 	cloudFile   = "commit_file"
 )
 
-// source is the path of a file or folder at a ref. Bitbucket takes a slash in
-// the ref for the beginning of the path: such a branch goes by its commit.
+// source returns the path of a file or folder at a ref. Bitbucket cannot parse refs with
+// a slash, so such a branch is replaced by its commit.
 func (c *cloud) source(ctx context.Context, repository, ref, file string) (string, error) {
 	if ref == "" {
 		r, err := c.Repository(ctx, repository)
 		if err != nil {
 			return "", err
 		}
-		if r.MainBranch == "" { // nothing was pushed yet
+		if r.MainBranch == "" { // empty repository
 			return "", c.Fail(gitprovider.NotFound, "")
 		}
 		ref = r.MainBranch
@@ -51,7 +51,7 @@ func (c *cloud) Folder(ctx context.Context, repository, ref, folder string) ([]g
 	if err != nil {
 		return nil, err
 	}
-	if !strings.HasSuffix(at, "/") { // of a file this finds nothing
+	if !strings.HasSuffix(at, "/") { // a file is not found this way
 		at += "/"
 	}
 	entries, _, err := cloudList[cloudEntry](ctx, c, at, nil, 100*mostPages)
@@ -67,7 +67,7 @@ func (c *cloud) Folder(ctx context.Context, repository, ref, folder string) ([]g
 	return files, nil
 }
 
-// File asks first whether it is one: of a folder Bitbucket would send a list.
+// File checks first that it is a file: for a folder, Bitbucket would send a list.
 func (c *cloud) File(ctx context.Context, repository, ref, file string) ([]byte, error) {
 	at, err := c.source(ctx, repository, ref, file)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// cloudRepository is one as Bitbucket Cloud shows it.
+// cloudRepository is a repository in Bitbucket Cloud's API.
 type cloudRepository struct {
 	UUID       string
 	FullName   string    `json:"full_name"`
@@ -39,7 +39,7 @@ func cloudRepositories(found []cloudRepository) []gitprovider.Repository {
 	return out
 }
 
-// cloudOrder is an order that Bitbucket can list in, and the same for joining lists.
+// cloudOrder is a sort order of Bitbucket, and the same for merging lists.
 type cloudOrder struct {
 	field   string
 	compare func(a, b cloudRepository) int
@@ -55,8 +55,8 @@ func orderOf(sort string) cloudOrder {
 	return cloudOrder{"-updated_on", func(a, b cloudRepository) int { return b.UpdatedOn.Compare(a.UpdatedOn) }}
 }
 
-// Repositories of one workspace come as Bitbucket pages them. For those of all
-// workspaces each is read up to the wanted page, which keeps the order right.
+// Repositories of one workspace are paged by Bitbucket. For all workspaces, each is read
+// up to the requested page, so that the order is right.
 func (c *cloud) Repositories(ctx context.Context, q gitprovider.RepositoryQuery) (gitprovider.Repositories, error) {
 	q.Page, q.PerPage = pageNumber(q.Page), call.PageSize(q.PerPage)
 	order := orderOf(q.Sort)
@@ -90,8 +90,8 @@ func nextAfter(page int, items []gitprovider.Repository, more bool) gitprovider.
 	return out
 }
 
-// Search looks in the user's workspaces: there is no other list of repositories.
-// A text with a slash names the workspace, the user's or not.
+// Search searches the user's workspaces, because there is no other list of repositories.
+// A text with a slash names the workspace.
 func (c *cloud) Search(ctx context.Context, q gitprovider.SearchQuery) ([]gitprovider.Repository, error) {
 	if address, ok := call.Pasted(q.Text); ok {
 		return c.pasted(ctx, address)
@@ -122,7 +122,7 @@ func (c *cloud) Search(ctx context.Context, q gitprovider.SearchQuery) ([]gitpro
 	return cloudRepositories(found[:min(most, len(found))]), nil
 }
 
-// pasted finds the repository that an address leads to: its name is the beginning of the path.
+// pasted finds the repository of a URL: its name is the start of the path.
 func (c *cloud) pasted(ctx context.Context, address *url.URL) ([]gitprovider.Repository, error) {
 	parts := strings.SplitN(strings.Trim(address.Path, "/"), "/", 3)
 	if !c.Here(address) || len(parts) < 2 {
@@ -131,7 +131,7 @@ func (c *cloud) pasted(ctx context.Context, address *url.URL) ([]gitprovider.Rep
 	return only(c.Repository(ctx, parts[0]+"/"+strings.TrimSuffix(parts[1], ".git")))
 }
 
-// only makes a list of one repository, or of none if there is no such.
+// only returns a list of one repository, or an empty list if it was not found.
 func only(found gitprovider.Repository, err error) ([]gitprovider.Repository, error) {
 	switch {
 	case gitprovider.ReasonOf(err) == gitprovider.NotFound:
@@ -152,7 +152,7 @@ func (c *cloud) Repository(ctx context.Context, name string) (gitprovider.Reposi
 	return r.repository(), err
 }
 
-// below is the path of what belongs to a repository.
+// below returns the path of a resource of a repository.
 func (c *cloud) below(repository string, parts ...string) (string, error) {
 	owner, slug, err := split(c.Caller, repository)
 	return call.Path(append([]string{"repositories", owner, slug}, parts...)...), err
@@ -183,7 +183,7 @@ func (c *cloud) Branches(ctx context.Context, repository string, q gitprovider.B
 	if page.Size != nil {
 		out.Total = *page.Size
 	}
-	for _, b := range page.Values { // which are protected is known to administrators only
+	for _, b := range page.Values { // only administrators can see which are protected
 		out.Items = append(out.Items, gitprovider.Branch{Name: b.Name, Commit: b.Target.Hash, PushedAt: b.Target.Date})
 	}
 	return out, nil

@@ -11,7 +11,7 @@ import (
 	"deckhand/internal/gitprovider"
 )
 
-// cloudRequest is a pull request as Bitbucket Cloud shows it.
+// cloudRequest is a pull request in Bitbucket Cloud's API.
 type cloudRequest struct {
 	ID           int
 	Title        string
@@ -43,7 +43,7 @@ func (r cloudRequest) request() gitprovider.Request {
 	}
 }
 
-// cloudState is what the port calls the states of pull requests and of issues.
+// cloudState translates states of pull requests and issues.
 func cloudState(s string) string {
 	switch strings.ToLower(s) {
 	case "":
@@ -64,7 +64,7 @@ func (c *cloud) Propose(ctx context.Context, p gitprovider.Proposal) (gitprovide
 	}
 	branch := func(name string) any { return map[string]any{"branch": map[string]string{"name": name}} }
 	body := map[string]any{"title": p.Title, "description": p.Body, "source": branch(p.Source), "draft": p.Draft}
-	if p.Target != "" { // else it is the main branch
+	if p.Target != "" { // the default is the main branch
 		body["destination"] = branch(p.Target)
 	}
 	var r cloudRequest
@@ -118,8 +118,8 @@ func (c *cloud) Request(ctx context.Context, repository string, number int) (git
 	return out, nil
 }
 
-// conflicts reports whether the branches of a pull request do not go together.
-// Only the list of changed files tells it.
+// conflicts reports whether a pull request has merge conflicts. Only the list of changed
+// files has this information.
 func (c *cloud) conflicts(ctx context.Context, request string) (bool, error) {
 	type change struct{ Status string }
 	changes, _, err := cloudList[change](ctx, c, request+"/diffstat", nil, 500)
@@ -131,17 +131,17 @@ func (c *cloud) conflicts(ctx context.Context, request string) (bool, error) {
 	return false, err
 }
 
-// cloudComment is what somebody said about an issue or a pull request.
+// cloudComment is a comment on an issue or a pull request.
 type cloudComment struct {
 	Content struct{ Raw string }
 	User    cloudUser
 	Deleted bool
 	Inline  *struct {
 		Path     string
-		From, To int // the line before and after; 0 if it was not there
+		From, To int // the line before and after the change, or 0
 	}
 	Parent     *struct{ ID int }
-	Resolution *struct{ Type string } // of a thread that was dealt with
+	Resolution *struct{ Type string } // of a resolved thread
 }
 
 func (k cloudComment) String() string {
@@ -152,8 +152,8 @@ func (k cloudComment) String() string {
 	return k.User.login() + ": " + place + k.Content.Raw
 }
 
-// said is what was said, the oldest first. A change of an issue is a comment
-// without a text.
+// said returns the comments, oldest first. A change of an issue is a comment without
+// text.
 func (c *cloud) said(ctx context.Context, at string) ([]string, error) {
 	all, _, err := cloudList[cloudComment](ctx, c, at+"/comments", url.Values{"sort": {"created_on"}}, 100*mostPages)
 	var out []string
@@ -191,7 +191,7 @@ func (c *cloud) Discussion(ctx context.Context, repository string, number int) (
 	return out, nil
 }
 
-// cloudBuild is how a check of the newest commit stands.
+// cloudBuild is the status of a check.
 type cloudBuild struct{ Key, Name, State string }
 
 func (c *cloud) builds(ctx context.Context, request string) ([]cloudBuild, error) {
@@ -199,7 +199,7 @@ func (c *cloud) builds(ctx context.Context, request string) ([]cloudBuild, error
 	return builds, err
 }
 
-// Issue finds nothing where a repository has no tracker.
+// Issue returns NotFound if a repository has no issue tracker.
 func (c *cloud) Issue(ctx context.Context, repository string, number int) (gitprovider.Issue, error) {
 	at, err := c.below(repository, "issues", strconv.Itoa(number))
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// mostTrackers is how many repositories with an issue tracker are asked. There
-// is no list of a user's issues: each repository has to be asked for its own.
+// mostTrackers is the maximum number of repositories that are searched for issues. There
+// is no list of a user's issues.
 const mostTrackers = 20
 
-// Tasks are the user's pull requests with something amiss, then the issues that
-// the user shall solve.
+// Tasks returns the user's pull requests that need work, then the issues assigned to the
+// user.
 func (c *cloud) Tasks(ctx context.Context) ([]gitprovider.Task, error) {
 	me, err := c.user(ctx)
 	if err != nil {
@@ -51,8 +51,8 @@ func (c *cloud) Tasks(ctx context.Context) ([]gitprovider.Task, error) {
 	return append(tasks, issues...), nil
 }
 
-// amiss is what is to be done about a pull request, the most pressing first; ""
-// if nothing is. What the token may not see is taken to be well.
+// amiss returns the most urgent task of a pull request, or "". Anything that the token
+// cannot see counts as fine.
 func (c *cloud) amiss(ctx context.Context, r cloudRequest) (string, error) {
 	at, err := c.below(r.Destination.Repository.FullName, "pullrequests", strconv.Itoa(r.ID))
 	if err != nil {
@@ -79,8 +79,8 @@ func (c *cloud) amiss(ctx context.Context, r cloudRequest) (string, error) {
 	return "", ifSeen(err)
 }
 
-// unanswered reports whether a reviewer wants changes, a task is left, or a
-// thread on the code that somebody else began was not resolved.
+// unanswered reports whether a reviewer requests changes, a task is open, or a thread on
+// the code by someone else is unresolved.
 func (c *cloud) unanswered(ctx context.Context, at string, r cloudRequest) (bool, error) {
 	for _, p := range r.Participants {
 		if p.State == "changes_requested" {
@@ -96,8 +96,8 @@ func (c *cloud) unanswered(ctx context.Context, at string, r cloudRequest) (bool
 	}), err
 }
 
-// assigned are the open issues of the user's in the repositories that were
-// changed last and have a tracker.
+// assigned returns the open issues assigned to the user, in the most recently changed
+// repositories with a tracker.
 func (c *cloud) assigned(ctx context.Context, me cloudUser) ([]gitprovider.Task, error) {
 	trackers, _, err := everywhere(ctx, c, func(ctx context.Context, workspace string) ([]cloudRepository, bool, error) {
 		query := url.Values{"role": {"member"}, "q": {"has_issues = true"}, "sort": {"-updated_on"}}

@@ -11,12 +11,12 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// mostAtOnce is the longest page that a Data Center gives out unless it was set
-// up otherwise. It says in its answer how far it got.
+// mostAtOnce is the default maximum page size of a Data Center. Its response says how far
+// it got.
 const mostAtOnce = 1000
 
-// dataCenter is a Bitbucket Data Center as the owner of one token sees it. A
-// repository's name is project/slug; a user's own project begins with "~".
+// dataCenter is a Bitbucket Data Center as seen with one token. A repository name is
+// project/slug; a user's own project starts with "~".
 type dataCenter struct{ *call.Caller }
 
 func newDataCenter(o call.Options) gitprovider.Provider {
@@ -24,15 +24,15 @@ func newDataCenter(o call.Options) gitprovider.Provider {
 	return &dataCenter{call.New(o, "", api, authorize(o.Token))}
 }
 
-// centerPage is a page of any list. How long the next begins after this one
-// began is the server's affair: it leaves out what the user may not see.
+// centerPage is a page of a list. The server decides where the next one starts, because
+// it skips items that the user may not see.
 type centerPage[T any] struct {
 	Values []T
 	Last   bool `json:"isLastPage"`
 	Next   int  `json:"nextPageStart"`
 }
 
-// centerUser is a person. Name is what one signs on with, Slug what addresses have.
+// centerUser is a person. Name is the login name, Slug is used in URLs.
 type centerUser struct {
 	ID    int64
 	Name  string
@@ -41,7 +41,7 @@ type centerUser struct {
 	Full  string `json:"displayName"`
 }
 
-// centerList reads a list until it has most items or it ends.
+// centerList reads a list up to most items.
 func centerList[T any](ctx context.Context, d *dataCenter, path string, query url.Values, most int) (items []T, more bool, err error) {
 	return centerWalk(query, most, func(query url.Values) (page centerPage[T], err error) {
 		_, err = d.Get(ctx, path, query, &page)
@@ -49,13 +49,13 @@ func centerList[T any](ctx context.Context, d *dataCenter, path string, query ur
 	})
 }
 
-// centerWalk turns pages until it has most items or there are no more.
+// centerWalk reads pages up to most items.
 func centerWalk[T any](query url.Values, most int, read func(url.Values) (centerPage[T], error)) (items []T, more bool, err error) {
 	if query == nil {
 		query = url.Values{}
 	}
 	start := 0
-	for range mostPages + most/25 { // pages may come shorter than asked for, but not without end
+	for range mostPages + most/25 { // pages may be shorter than requested; bounded
 		query.Set("start", strconv.Itoa(start))
 		query.Set("limit", strconv.Itoa(min(most-len(items), mostAtOnce)))
 		page, err := read(query)
@@ -74,8 +74,8 @@ func centerWalk[T any](query url.Values, most int, read func(url.Values) (center
 	return items, true, nil
 }
 
-// whoami is the name that the user signs on with. No part of the API tells it,
-// but a page beside it does.
+// whoami returns the login name of the user. The API does not have it, but a web page
+// does.
 func (d *dataCenter) whoami(ctx context.Context) (string, error) {
 	body, _, err := d.Raw(ctx, call.Request{Path: "/plugins/servlet/applinks/whoami", Elsewhere: d.Site, Accept: "text/plain"})
 	if err != nil {
@@ -83,15 +83,15 @@ func (d *dataCenter) whoami(ctx context.Context) (string, error) {
 	}
 	name := strings.TrimSpace(string(body))
 	switch {
-	case name == "": // asked as nobody
+	case name == "": // no token
 		return "", d.Fail(gitprovider.BadToken, "")
-	case len(name) > 255 || strings.ContainsFunc(name, func(r rune) bool { return r == '<' || unicode.IsControl(r) }): // a page for people
+	case len(name) > 255 || strings.ContainsFunc(name, func(r rune) bool { return r == '<' || unicode.IsControl(r) }): // an HTML page
 		return "", d.Fail(gitprovider.Unavailable, "")
 	}
 	return name, nil
 }
 
-// user finds the user's entry by its name: its address has the slug, which may differ.
+// user finds the user by name: its URL has the slug, which may differ.
 func (d *dataCenter) user(ctx context.Context) (centerUser, error) {
 	name, err := d.whoami(ctx)
 	if err != nil {
@@ -120,8 +120,8 @@ func (d *dataCenter) User(ctx context.Context) (gitprovider.User, error) {
 	}, nil
 }
 
-// Installations are the projects that the user sees, the own one first: no list
-// has that one.
+// Installations returns the projects that the user sees, starting with the user's own,
+// which is in no list.
 func (d *dataCenter) Installations(ctx context.Context) ([]string, error) {
 	u, err := d.user(ctx)
 	if err != nil {
@@ -138,14 +138,14 @@ func (d *dataCenter) Installations(ctx context.Context) ([]string, error) {
 	return keys, nil
 }
 
-// below is the path of what belongs to a repository.
+// below returns the path of a resource of a repository.
 func (d *dataCenter) below(repository string, parts ...string) (string, error) {
 	key, slug, err := split(d.Caller, repository)
 	return call.Path(append([]string{"projects", key, "repos", slug}, parts...)...), err
 }
 
-// builds is where the API for the results of builds lies, which is one of its
-// own; nil if there is no host, which the caller will say.
+// builds returns the base URL of the build status API, which is a separate one; nil
+// without a host, which is reported by the caller.
 func (d *dataCenter) builds() *url.URL {
 	if d.Site == nil {
 		return nil

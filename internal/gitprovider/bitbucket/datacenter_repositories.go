@@ -18,7 +18,7 @@ type centerProject struct {
 	Public bool
 }
 
-// centerRepository is one as a Data Center shows it.
+// centerRepository is a repository in Data Center's API.
 type centerRepository struct {
 	ID      int64
 	Slug    string
@@ -35,7 +35,7 @@ func (r centerRepository) repository() gitprovider.Repository {
 	}
 }
 
-// Repositories come in the order of their names: a Data Center has no other.
+// Repositories are sorted by name: a Data Center has no other order.
 func (d *dataCenter) Repositories(ctx context.Context, q gitprovider.RepositoryQuery) (gitprovider.Repositories, error) {
 	q.Page, q.PerPage = pageNumber(q.Page), call.PageSize(q.PerPage)
 	at := "/repos"
@@ -53,7 +53,7 @@ func (d *dataCenter) Repositories(ctx context.Context, q gitprovider.RepositoryQ
 	return nextAfter(q.Page, items, more), nil
 }
 
-// Search finds by a part of the name. A text with a slash names the project.
+// Search finds repositories by a part of the name. A text with a slash names the project.
 func (d *dataCenter) Search(ctx context.Context, q gitprovider.SearchQuery) ([]gitprovider.Repository, error) {
 	if address, ok := call.Pasted(q.Text); ok {
 		return d.pasted(ctx, address)
@@ -70,7 +70,7 @@ func (d *dataCenter) Search(ctx context.Context, q gitprovider.SearchQuery) ([]g
 	return items, err
 }
 
-// pasted finds the repository that an address leads to.
+// pasted finds the repository of a URL.
 func (d *dataCenter) pasted(ctx context.Context, address *url.URL) ([]gitprovider.Repository, error) {
 	name := named(strings.TrimPrefix(address.Path, d.sitePath()))
 	if name == "" || !d.Here(address) {
@@ -86,8 +86,7 @@ func (d *dataCenter) sitePath() string {
 	return d.Site.Path
 }
 
-// named reads the name of a repository out of the path of its page or of its
-// clone address; "" if the path is of another kind.
+// named returns the repository name in the path of its page or clone URL, or "".
 func named(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	name := ""
@@ -124,8 +123,8 @@ func (d *dataCenter) Repository(ctx context.Context, name string) (gitprovider.R
 	return out, nil
 }
 
-// mainBranch asks at the address that versions from 7.5 have, then at the older
-// one. An empty repository may have none.
+// mainBranch uses the route of version 7.5 and later, then the older one. An empty
+// repository may have none.
 func (d *dataCenter) mainBranch(ctx context.Context, repository string) (string, error) {
 	for _, at := range []string{"/default-branch", "/branches/default"} {
 		var branch struct{ DisplayID string }
@@ -142,8 +141,8 @@ func (d *dataCenter) mainBranch(ctx context.Context, repository string) (string,
 	return "", nil
 }
 
-// Branches are listed as they were last changed. When that was would cost the
-// server a look at every commit, so it is not asked for.
+// Branches are sorted by their last change. Their times are not requested, because that
+// is expensive for the server.
 func (d *dataCenter) Branches(ctx context.Context, repository string, q gitprovider.BranchQuery) (gitprovider.Branches, error) {
 	at, err := d.below(repository, "branches")
 	if err != nil {
@@ -166,8 +165,8 @@ func (d *dataCenter) Branches(ctx context.Context, repository string, q gitprovi
 	return out, nil
 }
 
-// Folder lists what a page of the browser shows. A folder that holds nothing but
-// a folder comes as both in one; here it is the outer one.
+// Folder lists a folder. A folder that contains only a folder is returned as one path;
+// only the outer one is used.
 func (d *dataCenter) Folder(ctx context.Context, repository, ref, folder string) ([]gitprovider.File, error) {
 	at, err := d.below(repository, "browse")
 	if err != nil {
@@ -210,7 +209,7 @@ func (d *dataCenter) File(ctx context.Context, repository, ref, file string) ([]
 	return content, err
 }
 
-// atRef is a query for a ref; without one it means the main branch.
+// atRef returns the query for a ref; "" is the main branch.
 func atRef(ref string) url.Values {
 	if ref == "" {
 		return url.Values{}

@@ -12,7 +12,7 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// centerRequest is a pull request as a Data Center shows it.
+// centerRequest is a pull request in Data Center's API.
 type centerRequest struct {
 	ID          int
 	Title       string
@@ -76,7 +76,7 @@ func (d *dataCenter) Propose(ctx context.Context, p gitprovider.Proposal) (gitpr
 		return map[string]any{"id": "refs/heads/" + branch, "repository": map[string]any{"slug": slug, "project": map[string]string{"key": key}}}
 	}
 	body := map[string]any{"title": p.Title, "description": p.Body, "fromRef": ref(p.Source), "toRef": ref(p.Target)}
-	if p.Draft { // versions before 8.18 know no drafts
+	if p.Draft { // not supported before version 8.18
 		body["draft"] = true
 	}
 	var r centerRequest
@@ -123,13 +123,13 @@ func (d *dataCenter) Request(ctx context.Context, repository string, number int)
 	return out, nil
 }
 
-// mergeable says whether the branches go together. That a reviewer has to
-// approve first is another matter; canMerge would say both.
+// mergeable reports whether there are no conflicts. canMerge would also consider missing
+// approvals.
 func (d *dataCenter) mergeable(ctx context.Context, request string) (*bool, error) {
 	var merge struct {
 		CanMerge   bool
 		Conflicted bool
-		Outcome    string // CLEAN, CONFLICTED, UNKNOWN; older versions say nothing
+		Outcome    string // CLEAN, CONFLICTED, UNKNOWN; not set by older versions
 	}
 	if _, err := d.Get(ctx, request+"/merge", nil, &merge); err != nil {
 		return nil, err
@@ -141,20 +141,20 @@ func (d *dataCenter) mergeable(ctx context.Context, request string) (*bool, erro
 	return &clean, nil
 }
 
-// centerActivity is what happened to a pull request; the newest comes first.
+// centerActivity is an event of a pull request, newest first.
 type centerActivity struct {
 	Action  string
 	Comment *centerComment
 	Anchor  *centerAnchor `json:"commentAnchor"`
 }
 
-// centerAnchor is a line that a comment is about.
+// centerAnchor is the line of a comment.
 type centerAnchor struct {
 	Path string
 	Line int
 }
 
-// centerComment is what somebody said, with the answers to it.
+// centerComment is a comment with its replies.
 type centerComment struct {
 	ID       int64
 	Text     string
@@ -164,7 +164,7 @@ type centerComment struct {
 	Comments []centerComment
 }
 
-// lines are a comment and the answers to it, depth first as people read them.
+// lines returns a comment and its replies, depth first.
 func (k centerComment) lines(place string) []string {
 	out := []string{k.Author.Name + ": " + place + k.Text}
 	for _, answer := range k.Comments {
@@ -194,7 +194,7 @@ func (d *dataCenter) Discussion(ctx context.Context, repository string, number i
 	out := gitprovider.Issue{Number: r.ID, Title: r.Title, Body: r.Description, URL: r.url(), Author: r.Author.User.Name, State: r.state()}
 	seen := map[int64]bool{}
 	for _, thread := range slices.Backward(threads) {
-		if seen[thread.Comment.ID] { // a thread comes again with each change of it
+		if seen[thread.Comment.ID] { // a thread is repeated for each change
 			continue
 		}
 		seen[thread.Comment.ID] = true
@@ -211,7 +211,7 @@ func (d *dataCenter) Discussion(ctx context.Context, repository string, number i
 	return out, nil
 }
 
-// checks are the results of the builds of a commit.
+// checks returns the build results of a commit.
 func (d *dataCenter) checks(ctx context.Context, commit string) ([]string, error) {
 	var page centerPage[struct{ Key, Name, State string }]
 	r := call.Request{Path: call.Path("commits", commit), Query: url.Values{"limit": {"100"}}, Elsewhere: d.builds()}
@@ -226,7 +226,7 @@ func (d *dataCenter) checks(ctx context.Context, commit string) ([]string, error
 	return checks, nil
 }
 
-// Issue has nothing to find: a Data Center has no tracker.
+// Issue always returns NotFound: a Data Center has no issue tracker.
 func (d *dataCenter) Issue(context.Context, string, int) (gitprovider.Issue, error) {
 	return gitprovider.Issue{}, d.Fail(gitprovider.Unsupported, "")
 }

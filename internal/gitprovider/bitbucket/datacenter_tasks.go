@@ -9,7 +9,7 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// Tasks are the user's pull requests with something amiss. There are no issues.
+// Tasks returns the user's pull requests that need work. There are no issues.
 func (d *dataCenter) Tasks(ctx context.Context) ([]gitprovider.Task, error) {
 	query := url.Values{"role": {"AUTHOR"}, "state": {"OPEN"}, "order": {"NEWEST"}}
 	requests, _, err := centerList[centerRequest](ctx, d, "/dashboard/pull-requests", query, mostRequests)
@@ -34,8 +34,8 @@ func (d *dataCenter) Tasks(ctx context.Context) ([]gitprovider.Task, error) {
 	return tasks, nil
 }
 
-// amiss is what is to be done about a pull request, the most pressing first; ""
-// if nothing is. What the token may not see is taken to be well.
+// amiss returns the most urgent task of a pull request, or "". Anything that the token
+// cannot see counts as fine.
 func (d *dataCenter) amiss(ctx context.Context, r centerRequest) (string, error) {
 	at, err := d.below(r.To.Repository.name(), "pull-requests", strconv.Itoa(r.ID))
 	if err != nil {
@@ -63,8 +63,8 @@ func (d *dataCenter) amiss(ctx context.Context, r centerRequest) (string, error)
 	return "", ifSeen(err)
 }
 
-// unanswered reports whether a reviewer wants changes, a task is left, or a
-// thread that somebody else began was not resolved.
+// unanswered reports whether a reviewer requests changes, a task is open, or a thread by
+// someone else is unresolved.
 func (d *dataCenter) unanswered(ctx context.Context, at string, r centerRequest) (bool, error) {
 	for _, reviewer := range r.Reviewers {
 		if reviewer.Status == "NEEDS_WORK" {

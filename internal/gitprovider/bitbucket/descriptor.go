@@ -5,7 +5,7 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// Adapter is the provider as package forge lists it.
+// Adapter registers the provider in package forge.
 var Adapter = call.Adapter{New: New, Descriptor: gitprovider.Descriptor{
 	Name: "bitbucket", Title: "Bitbucket", Host: cloudHost, Founding: true, Public: true,
 	Terms:       gitprovider.Terms{Request: "pull request", Short: "PR", Checks: "Bitbucket Pipelines", Mark: "#"},
@@ -13,7 +13,7 @@ var Adapter = call.Adapter{New: New, Descriptor: gitprovider.Descriptor{
 	ClonePath:   "scm", // of data centers
 	UsersByID:   true,
 	Credentials: credentials,
-	// X-Hook-UUID is that of the hook, and the same for every delivery.
+	// X-Hook-UUID identifies the hook, not the delivery.
 	Webhook: &gitprovider.Webhook{Events: []string{"X-Event-Key"}, IDs: []string{"X-Request-Uuid", "X-Request-Id"}, Signed: gitprovider.HubSigned("X-Hub-Signature"), Read: readHook},
 	Probe:   &gitprovider.Probe{Order: 4, Path: "/rest/api/1.0/application-properties", Fields: []string{"version", "buildNumber", "displayName"}, Header: "X-Arequestid"},
 }}

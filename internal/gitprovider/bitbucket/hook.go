@@ -8,11 +8,10 @@ import (
 	"deckhand/internal/gitprovider"
 )
 
-// What Bitbucket sends: Cloud, and Data Center, which has no issues. Neither has
-// labels.
+// Webhook payloads of Cloud and Data Center. Data Center has no issues, and neither has labels.
 
-// hookUser is somebody. In Cloud nicknames are not unique, so that they are
-// for people only; in Data Center the name is.
+// hookUser is a user. In Cloud, nicknames are not unique and only for display; in Data
+// Center, the name is unique.
 type hookUser struct {
 	AccountID string `json:"account_id"`
 	UUID      string `json:"uuid"`
@@ -35,7 +34,7 @@ type hookComment struct {
 	Content   hookText  `json:"content"`
 	CreatedOn string    `json:"created_on"`
 	Links     hookLinks `json:"links"`
-	// Data Center's words:
+	// Data Center only:
 	Text        string          `json:"text"`
 	CreatedDate json.RawMessage `json:"createdDate"`
 }
@@ -133,12 +132,13 @@ func readCenterHook(name string, p hookPayload) gitprovider.HookEvent {
 	return e
 }
 
-// wrote notes a comment.
+// wrote adds a comment to the event.
 func wrote(e *gitprovider.HookEvent, c *hookComment) {
 	e.Kind, e.Wrote, e.Text, e.URL, e.At = gitprovider.Commented, true, c.Content.Raw, c.Links.HTML.Href, gitprovider.HookTime(c.CreatedOn)
 }
 
-// centerTime is in milliseconds, or written out if the server was told so.
+// centerTime parses milliseconds or, depending on the server's configuration, a formatted
+// time.
 func centerTime(raw json.RawMessage) time.Time {
 	if ms, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 		return time.UnixMilli(ms)

@@ -2,11 +2,11 @@ package call
 
 import "deckhand/internal/gitprovider"
 
-// Adapter is a provider that can be opened. Each declares its own, and package
+// Adapter is a provider that can be opened. Each provider declares its own, and package
 // forge lists them.
 type Adapter struct {
 	gitprovider.Descriptor
-	// New makes the provider; it waits for nobody. A provider without it is asked
-	// what it is.
+	// New returns the provider without blocking. A provider without New is detected by
+	// requests.
 	New func(Options) gitprovider.Provider
 }

@@ -23,22 +23,21 @@ const (
 	timeout = 30 * time.Second
 )
 
-// Caller calls one host with one token. It is safe for use by many at once.
+// Caller calls one host with one token. It is safe for concurrent use.
 type Caller struct {
 	Provider string
-	Site     *url.URL // the host as people see it; nil if the stored one cannot be used
+	Site     *url.URL // base URL of the host; nil if the stored host is invalid
 
 	client    *http.Client
-	base      *url.URL // what Path is below
+	base      *url.URL // base URL of the API
 	authorize func(http.Header)
 	secrets   []string
 	broken    error
 }
 
-// New makes a caller. Standard is the provider's own host, or "" if it has
-// none; base says where the API of a site lies; authorize adds the credentials,
-// and what else the API wants in every request. A host that cannot be used is
-// said by every call.
+// New returns a caller. standard is the provider's public host, or ""; base returns the
+// base URL of the API; authorize adds the credentials and other headers to every request.
+// If the host is invalid, every call returns that error.
 func New(o Options, standard string, base func(site *url.URL) *url.URL, authorize func(http.Header)) *Caller {
 	c := &Caller{Provider: o.Name, authorize: authorize, secrets: spellings(o.Token)}
 	client := *o.Client
@@ -56,33 +55,33 @@ func New(o Options, standard string, base func(site *url.URL) *url.URL, authoriz
 // Request is one call.
 type Request struct {
 	Method string // GET if empty
-	Path   string // below the base, escaped: see Path
+	Path   string // below the base URL, escaped: see Path
 	Query  url.Values
 	Body   any    // sent as JSON if not nil
 	Accept string // application/json if empty
-	// Elsewhere is the base for this call, if the host has a second API. It must
-	// be an address of the same host.
+	// Elsewhere is the base URL for this call, if the host has a second API. It must be
+	// on the same host.
 	Elsewhere *url.URL
 }
 
-// Answer is what came with the body.
+// Answer is the status and header of a response.
 type Answer struct {
 	Status int
 	Header http.Header
 }
 
-// Get asks for JSON. Out may be nil.
+// Get requests JSON. out may be nil.
 func (c *Caller) Get(ctx context.Context, path string, query url.Values, out any) (Answer, error) {
 	return c.Do(ctx, Request{Path: path, Query: query}, out)
 }
 
-// Post sends JSON and reads JSON. Out may be nil.
+// Post sends JSON and decodes the JSON response. out may be nil.
 func (c *Caller) Post(ctx context.Context, path string, body, out any) (Answer, error) {
 	return c.Do(ctx, Request{Method: http.MethodPost, Path: path, Body: body}, out)
 }
 
-// Do makes a call and reads the answer as JSON into out, if that is not nil.
-// It fails with an *gitprovider.Error, or with the context's error.
+// Do sends a request and decodes the JSON response into out, unless it is nil. The error
+// is a *gitprovider.Error, or the context's error.
 func (c *Caller) Do(ctx context.Context, r Request, out any) (Answer, error) {
 	body, answer, err := c.Raw(ctx, r)
 	if err != nil || out == nil {
@@ -94,7 +93,7 @@ func (c *Caller) Do(ctx context.Context, r Request, out any) (Answer, error) {
 	return answer, nil
 }
 
-// Raw makes a call and returns the body as it came.
+// Raw sends a request and returns the body.
 func (c *Caller) Raw(ctx context.Context, r Request) ([]byte, Answer, error) {
 	if c.broken != nil {
 		return nil, Answer{}, c.broken
@@ -113,7 +112,7 @@ func (c *Caller) Raw(ctx context.Context, r Request) ([]byte, Answer, error) {
 	answer := Answer{res.StatusCode, res.Header}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxBody+1))
 	switch {
-	case res.StatusCode < 200 || res.StatusCode > 299: // what it says counts, even cut off
+	case res.StatusCode < 200 || res.StatusCode > 299: // a truncated body is good enough for the message
 		return nil, answer, c.failure(answer, body)
 	case err != nil:
 		return nil, answer, c.lost(ctx, err)
@@ -166,7 +165,7 @@ func (c *Caller) request(ctx context.Context, r Request) (*http.Request, error) 
 	return req, nil
 }
 
-// lost is the error for an answer that did not come, or not to its end.
+// lost returns the error for a missing or truncated response.
 func (c *Caller) lost(ctx context.Context, err error) error {
 	if gone := ctx.Err(); gone != nil {
 		return gone
@@ -180,17 +179,17 @@ func (c *Caller) lost(ctx context.Context, err error) error {
 	} else if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
 		why = "It does not speak https. If it speaks http, store the host as http://" + c.host() + "."
 	} else if blocked, ok := errors.AsType[*outbound.BlockedError](err); ok {
-		failure = c.Fail(gitprovider.Blocked, "") // the address is wrong here, neither the host nor the token
+		failure = c.Fail(gitprovider.Blocked, "") // the address is not allowed; host and token may be right
 		failure.Message += " The server " + blocked.Error() + "."
 	}
 	if why != "" {
-		failure.Message = strings.Replace(failure.Message, "Try again later.", why, 1) // that would not help
+		failure.Message = strings.Replace(failure.Message, "Try again later.", why, 1) // retrying would not help
 	}
 	return failure
 }
 
-// stayHome lets redirects be followed, but with nothing that is meant for the
-// first host once another one is asked, and never with what is to be written.
+// stayHome follows redirects, but removes credentials once another host is involved, and
+// never resends a body.
 func stayHome(next func(*http.Request, []*http.Request) error) func(*http.Request, []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
 		if len(via) >= 10 {

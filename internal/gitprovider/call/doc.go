@@ -1,5 +1,4 @@
-// Package call is what all adapters of git providers share: one call over HTTP
-// with JSON both ways, and one reading of what can go wrong with it. It knows no
-// provider's API. Credentials go to the host they were stored for and to no
-// other, and never into an error.
+// Package call is the HTTP client of all git provider adapters: JSON requests with
+// uniform errors. It does not know any provider's API. Credentials are sent only to the
+// host they were stored for, and are never part of an error.
 package call

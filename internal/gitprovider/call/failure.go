@@ -17,10 +17,10 @@ import (
 
 const (
 	maxDetail = 300
-	maxWait   = 24 * time.Hour // a longer one is a mistake or malice
+	maxWait   = 24 * time.Hour // a longer one is not plausible
 )
 
-// failure reads a status that is not a success.
+// failure returns the error for an error status.
 func (c *Caller) failure(a Answer, body []byte) error {
 	switch {
 	case a.Status == http.StatusUnauthorized:
@@ -39,7 +39,7 @@ func (c *Caller) failure(a Answer, body []byte) error {
 	return c.Fail(gitprovider.Unavailable, "")
 }
 
-// limited reports whether a 403 means "later" and not "never".
+// limited reports whether a 403 is a rate limit.
 func limited(h http.Header, body []byte) bool {
 	for _, name := range []string{"X-Ratelimit-Remaining", "Ratelimit-Remaining"} {
 		if h.Get(name) == "0" {
@@ -49,7 +49,7 @@ func limited(h http.Header, body []byte) bool {
 	return h.Get("Retry-After") != "" || strings.Contains(strings.ToLower(sentence(body)), "rate limit")
 }
 
-// wait is how long the provider wants to be left alone; 0 if it does not say.
+// wait returns how long to wait before the next request, or 0 if unknown.
 func wait(h http.Header, now time.Time) time.Duration {
 	if after := h.Get("Retry-After"); after != "" {
 		if seconds, err := strconv.ParseInt(after, 10, 32); err == nil {
@@ -69,7 +69,7 @@ func wait(h http.Header, now time.Time) time.Duration {
 
 func bound(d time.Duration) time.Duration { return min(max(d, 0), maxWait) }
 
-// sentence finds what a provider says about an error: each puts it elsewhere.
+// sentence extracts the error message of a provider; each has its own format.
 func sentence(body []byte) string {
 	var answer any
 	if json.Unmarshal(body, &answer) != nil {
@@ -80,7 +80,7 @@ func sentence(body []byte) string {
 	return strings.Join(slices.Compact(said), " ")
 }
 
-// collect gathers texts below the names that providers use, the general one first.
+// collect gathers messages from the fields that providers use, the general one first.
 func collect(v any, said *[]string) {
 	switch v := v.(type) {
 	case string:
@@ -124,7 +124,7 @@ func sorted(m map[string]any) []string {
 	return names
 }
 
-// clean makes one short line of what a stranger says, without our secrets.
+// clean shortens untrusted text to one line without our secrets.
 func (c *Caller) clean(text string) string {
 	for _, secret := range c.secrets {
 		text = strings.ReplaceAll(text, secret, "***")
@@ -135,7 +135,7 @@ func (c *Caller) clean(text string) string {
 	return clip.Runes(text, maxDetail)
 }
 
-// spellings are the ways in which a token may come back, the longest first.
+// spellings returns the encodings in which a token may appear, longest first.
 func spellings(token string) []string {
 	if token == "" {
 		return nil

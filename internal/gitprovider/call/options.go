@@ -9,16 +9,16 @@ import (
 	"deckhand/internal/gitprovider"
 )
 
-// Options are what every adapter is made with.
+// Options are the options of every adapter.
 type Options struct {
-	Client *http.Client // dials under the policy of the server
-	Token  string       // as the user stored it; "" asks as nobody
-	Host   string       // "" is the provider's own; else host[:port], with a scheme if it is not https
-	Name   string       // the provider as in settings, for errors
+	Client *http.Client // restricted by the server's outbound policy
+	Token  string       // the stored token; "" for anonymous requests
+	Host   string       // host[:port], with a scheme unless it is https; "" for the public host
+	Name   string       // the provider's name in settings, for errors
 }
 
-// Site is the address of the host. Standard is the provider's own host, or ""
-// if it has none. It fails with a *gitprovider.Error.
+// Site returns the base URL of the host. standard is the provider's public host, or "".
+// The error is a *gitprovider.Error.
 func (o Options) Site(standard string) (*url.URL, error) {
 	host := o.Host
 	if host == "" {
@@ -43,14 +43,13 @@ func (o Options) unusable(message string) error {
 	return &gitprovider.Error{Reason: gitprovider.Refused, Provider: o.Name, Host: o.Name, Message: message}
 }
 
-// Path joins the parts of a path and escapes each of them, so that a part is
-// always one segment, whatever it holds.
+// Path joins and escapes the parts of a path, so that each part is exactly one segment.
 func Path(parts ...string) string {
 	var b strings.Builder
 	for _, part := range parts {
 		b.WriteByte('/')
 		switch part {
-		case ".", "..": // never left for somebody to resolve
+		case ".", "..": // must not be resolved
 			b.WriteString(strings.ReplaceAll(part, ".", "%2E"))
 		default:
 			b.WriteString(url.PathEscape(part))
@@ -59,11 +58,11 @@ func Path(parts ...string) string {
 	return b.String()
 }
 
-// Segments is Path for a name with slashes in it that stay slashes.
+// Segments is Path for a name whose slashes are separators.
 func Segments(name string) string { return Path(strings.Split(strings.Trim(name, "/"), "/")...) }
 
-// Pasted reads what a user copied from the address bar or a clone button. What
-// is not an address, but a name to search for, is not ok.
+// Pasted parses a URL that a user copied from the address bar or a clone button. It is
+// not ok if the text is a search term.
 func Pasted(text string) (address *url.URL, ok bool) {
 	text = strings.TrimSpace(text)
 	if at, path, scp := strings.Cut(text, ":"); scp && !strings.HasPrefix(path, "//") { // git@host:owner/name.git
@@ -93,13 +92,13 @@ func Pasted(text string) (address *url.URL, ok bool) {
 	return nil, false
 }
 
-// Here reports whether a pasted address is one at the caller's host. Ports do
-// not count: ssh has another one than the API.
+// Here reports whether a URL is on the caller's host. Ports are ignored, because ssh uses
+// another one.
 func (c *Caller) Here(address *url.URL) bool {
 	return c.Site != nil && strings.EqualFold(strings.TrimPrefix(address.Hostname(), "www."), c.Site.Hostname())
 }
 
-// Fail makes the error for an answer.
+// Fail returns an error of this provider.
 func (c *Caller) Fail(reason gitprovider.Reason, detail string) *gitprovider.Error {
 	return gitprovider.Failure(c.Provider, c.host(), reason, c.clean(detail))
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Next is the query of the next page, or nil on the last one. Only the query is
-// taken from the link: a host behind a proxy may not know its own address, and a
-// link must never lead a token away.
+// Next returns the query of the next page, or nil on the last one. Only the query of the
+// link is used: a host behind a proxy may not know its own URL, and a link must never
+// send a token elsewhere.
 func (a Answer) Next() url.Values {
 	for _, header := range a.Header.Values("Link") {
 		for link := range strings.SplitSeq(header, ",") {
@@ -23,8 +23,8 @@ func (a Answer) Next() url.Values {
 	return nil
 }
 
-// NextPage is the number of the next page, from a link or GitLab's header; 0 on
-// the last one.
+// NextPage returns the number of the next page, from a link or GitLab's header; 0 on the
+// last one.
 func (a Answer) NextPage() int {
 	text := a.Header.Get("X-Next-Page")
 	if text == "" {
@@ -37,7 +37,7 @@ func (a Answer) NextPage() int {
 	return page
 }
 
-// QueryOf is the query of an address that an answer gave for the next page, or nil.
+// QueryOf returns the query of a next-page URL, or nil.
 func QueryOf(address string) url.Values {
 	u, err := url.Parse(address)
 	if err != nil || u.RawQuery == "" {
@@ -56,8 +56,7 @@ func isNext(attributes string) bool {
 	return false
 }
 
-// Each reads page after page, most at most, and follows the links between them.
-// It ends early when take returns false.
+// Each reads at most most pages, following links. It stops when take returns false.
 func Each[T any](ctx context.Context, c *Caller, r Request, most int, take func(page T) bool) error {
 	for range most {
 		var page T
@@ -75,12 +74,13 @@ func Each[T any](ctx context.Context, c *Caller, r Request, most int, take func(
 	return nil
 }
 
-// PageQuery asks for a page by number and size, as GitHub and GitLab are asked.
+// PageQuery returns the query for a page by number and size, as GitHub and GitLab expect
+// it.
 func PageQuery(page, size int) url.Values {
 	return url.Values{"page": {strconv.Itoa(max(page, 1))}, "per_page": {strconv.Itoa(PageSize(size))}}
 }
 
-// PageSize is a size that every provider allows; 30 if none was wanted.
+// PageSize returns a page size that every provider allows; the default is 30.
 func PageSize(wanted int) int {
 	if wanted < 1 {
 		return 30

@@ -15,16 +15,16 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// probing are the providers that a host may be one of, in the order of their questions.
+// probing returns the providers that can be detected, in the order of their requests.
 func probing() []call.Adapter {
 	able := slices.DeleteFunc(slices.Clone(adapters), func(a call.Adapter) bool { return a.Probe == nil })
 	slices.SortStableFunc(able, func(a, b call.Adapter) int { return cmp.Compare(a.Probe.Order, b.Probe.Order) })
 	return able
 }
 
-// detect asks a host what it is.
+// detect detects the kind of a host.
 func detect(ctx context.Context, o call.Options, site *url.URL) (adapter string, err error) {
-	// Public hosts have their API elsewhere, so that they need not be asked.
+	// Public hosts have their API elsewhere, and need not be probed.
 	if i := slices.IndexFunc(adapters, func(a call.Adapter) bool { return a.Host == site.Host }); i >= 0 {
 		return adapters[i].Name, nil
 	}
@@ -33,12 +33,12 @@ func detect(ctx context.Context, o call.Options, site *url.URL) (adapter string,
 			h.Set("Authorization", "Bearer "+o.Token)
 		}
 	})
-	var worst error // what the user should hear if nothing matches
+	var worst error // the error for the user if nothing matches
 	for _, a := range probing() {
 		var fields map[string]json.RawMessage
 		answer, err := c.Get(ctx, a.Probe.Path, nil, &fields)
 		switch {
-		case answer.Status == 0: // nobody is there: the other questions would wait as long
+		case answer.Status == 0: // unreachable: other probes would time out too
 			return "", err
 		case matches(a.Probe, answer, err, fields):
 			return a.Name, nil
@@ -75,7 +75,7 @@ func matches(p *gitprovider.Probe, a call.Answer, err error, fields map[string]j
 	return err == nil
 }
 
-// telling is an error that says more than that the host is of another kind.
+// telling reports whether an error says more than that the host is of another kind.
 func telling(err error) bool {
 	switch gitprovider.ReasonOf(err) {
 	case gitprovider.BadToken, gitprovider.Scope, gitprovider.RateLimited:
@@ -86,10 +86,10 @@ func telling(err error) bool {
 
 const (
 	remembered = time.Hour
-	maxHosts   = 1024 // users choose them, so they are bounded
+	maxHosts   = 1024 // chosen by users, so limited
 )
 
-// memory is what hosts said they are.
+// memory caches the kinds of hosts.
 type memory struct {
 	mu    sync.Mutex
 	hosts map[string]entry
@@ -100,7 +100,7 @@ type entry struct {
 	until   time.Time
 }
 
-// hosts is shared by all users: what a host is does not depend on who asks.
+// hosts is shared by all users: the kind of a host does not depend on the user.
 var hosts = &memory{hosts: map[string]entry{}}
 
 func (m *memory) flavour(ctx context.Context, o call.Options) (string, error) {

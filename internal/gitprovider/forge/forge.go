@@ -1,6 +1,5 @@
-// Package forge opens any git provider by the name it has in the settings. It
-// alone knows all adapters, and finds out what a host speaks of which only the
-// address is known.
+// Package forge opens any git provider by its name in the settings. It is the only
+// package that knows all adapters, and it detects the kind of an unknown host.
 package forge
 
 import (
@@ -16,11 +15,11 @@ import (
 	"deckhand/internal/gitprovider/gitlab"
 )
 
-// adapters are the git providers, in the order in which they are listed; the first
-// is the default. This is where one is added.
+// adapters are the git providers in display order; the first is the default. Add new ones
+// here.
 var adapters = []call.Adapter{github.Adapter, gitlab.Adapter, bitbucket.Adapter, signOn, gitea.Adapter, gitea.Forgejo}
 
-// signOn is a git host of any kind behind the organisation's sign-on.
+// signOn is a git host of any kind behind the organisation's single sign-on.
 var signOn = call.Adapter{Descriptor: gitprovider.Descriptor{
 	Name: "enterprise_sso", Title: "Enterprise SSO", Phrase: "the git host", Founding: true, Generic: true,
 	Terms: gitprovider.Terms{Request: "pull request", Short: "PR", Checks: "CI jobs", Mark: "#"},
@@ -36,7 +35,8 @@ func init() {
 	}
 }
 
-// Register adds a provider that is made elsewhere. It is called before anything is opened.
+// Register adds a provider from another package. It must be called before any provider is
+// opened.
 func Register(a call.Adapter) {
 	gitprovider.Register(a.Descriptor)
 	adapters = append(adapters, a)
@@ -50,9 +50,8 @@ func adapter(name string) (call.Adapter, bool) {
 	return adapters[i], true
 }
 
-// Open makes the provider that the settings call so. A host of any kind is asked
-// what it is, unless it was within the last hour; nothing else here waits for anybody. It fails
-// with a *gitprovider.Error, or with the context's error.
+// Open returns the provider with this name. It blocks only to detect the kind of a host, at
+// most once an hour. The error is a *gitprovider.Error, or the context's error.
 func Open(ctx context.Context, provider string, o call.Options) (gitprovider.Provider, error) {
 	return open(ctx, hosts, provider, o)
 }

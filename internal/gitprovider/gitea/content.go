@@ -12,7 +12,7 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// maxBranchPages bounds a search for branches: 1000 of them are looked at.
+// maxBranchPages limits a search to 1,000 branches.
 const maxBranchPages = 20
 
 func (p *provider) Branches(ctx context.Context, name string, q gitprovider.BranchQuery) (gitprovider.Branches, error) {
@@ -38,7 +38,7 @@ func (p *provider) Branches(ctx context.Context, name string, q gitprovider.Bran
 	return out, nil
 }
 
-// searchBranches looks through the branches itself, for the API has no search.
+// searchBranches filters the list of branches, because the API has no search.
 func (p *provider) searchBranches(ctx context.Context, name string, q gitprovider.BranchQuery) (gitprovider.Branches, error) {
 	found, err := all[branch](ctx, p, name, "/branches", maxBranchPages)
 	if err != nil {
@@ -57,8 +57,8 @@ func (p *provider) searchBranches(ctx context.Context, name string, q gitprovide
 	return gitprovider.Branches{Items: fit[from:to], More: to < len(fit), Total: len(fit)}, nil
 }
 
-// Folder tells files from folders by the shape of the answer: of a file there
-// comes one object, of a folder a list.
+// Folder distinguishes files from folders by the response: an object for a file, a list
+// for a folder.
 func (p *provider) Folder(ctx context.Context, name, ref, path string) ([]gitprovider.File, error) {
 	var answer json.RawMessage
 	if err := p.get(ctx, name, "/contents"+inside(path), refQuery(ref), &answer); err != nil {
@@ -87,7 +87,7 @@ func (p *provider) File(ctx context.Context, name, ref, path string) ([]byte, er
 	return body, err
 }
 
-// inside is the address of a path in a repository; the root has none.
+// inside returns the route of a path in a repository; the root has none.
 func inside(path string) string {
 	if strings.Trim(path, "/") == "" {
 		return ""

@@ -5,10 +5,10 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// terms are those of Gitea and of Forgejo.
+// terms are the terms of Gitea and Forgejo.
 var terms = gitprovider.Terms{Request: "pull request", Short: "PR", Checks: "Actions", Mark: "#", Ref: "pull/%d/head"}
 
-// Adapter is Gitea as package forge lists it.
+// Adapter registers Gitea in package forge.
 var Adapter = call.Adapter{New: New, Descriptor: gitprovider.Descriptor{
 	Name: "gitea", Title: "Gitea", Host: hosts["gitea"],
 	Terms:   terms,
@@ -17,7 +17,7 @@ var Adapter = call.Adapter{New: New, Descriptor: gitprovider.Descriptor{
 	Probe:   &gitprovider.Probe{Order: 2, Path: "/api/v1/version", Fields: []string{"version"}},
 }}
 
-// Forgejo speaks what Gitea speaks.
+// Forgejo has the same API as Gitea.
 var Forgejo = call.Adapter{New: New, Descriptor: gitprovider.Descriptor{
 	Name: "forgejo", Title: "Forgejo", Host: hosts["forgejo"],
 	Terms: terms,

@@ -26,8 +26,8 @@ func (p *provider) Issue(ctx context.Context, name string, number int) (gitprovi
 	}, nil
 }
 
-// Discussion puts together what Gitea keeps apart: comments, the words of
-// reviews, their remarks on lines, and the states of the newest commit.
+// Discussion combines comments, reviews, comments on lines, and the statuses of the
+// newest commit.
 func (p *provider) Discussion(ctx context.Context, name string, number int) (gitprovider.Issue, error) {
 	pr, err := p.pull(ctx, name, number)
 	if err != nil {
@@ -56,7 +56,7 @@ func (p *provider) Discussion(ctx context.Context, name string, number int) (git
 	}, nil
 }
 
-// texts are what was said, oldest first.
+// texts returns the texts, oldest first.
 func texts(said []comment) []string {
 	slices.SortStableFunc(said, func(a, b comment) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	var out []string
@@ -74,8 +74,8 @@ func (p *provider) reviews(ctx context.Context, name string, number int) ([]revi
 	return all[review](ctx, p, name, call.Path("pulls", strconv.Itoa(number), "reviews"), maxListPages)
 }
 
-// remarks are the words of reviews, and what they say on lines, which is asked
-// for review by review.
+// remarks returns reviews and their comments on lines, which are requested for each
+// review.
 func (p *provider) remarks(ctx context.Context, name string, number int, reviews []review) ([]comment, error) {
 	lines := make([][]comment, len(reviews))
 	err := sideBySide(ctx, len(reviews), func(ctx context.Context, i int) error {
@@ -90,7 +90,7 @@ func (p *provider) remarks(ctx context.Context, name string, number int, reviews
 	}
 	var out []comment
 	for i, r := range reviews {
-		if r.State == "PENDING" { // not sent off yet
+		if r.State == "PENDING" { // not submitted yet
 			continue
 		}
 		if r.Body != "" {
@@ -104,7 +104,8 @@ func (p *provider) remarks(ctx context.Context, name string, number int, reviews
 	return out, nil
 }
 
-// later is when a remark was to be seen: it is written before its review is sent off.
+// later returns when a comment became visible: it is written before its review is
+// submitted.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -112,7 +113,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// checks are how those of a commit stand; none if the host knows nothing of it.
+// checks returns the checks of a commit; none if the host does not know it.
 func (p *provider) checks(ctx context.Context, name, commit string) (checks, error) {
 	var out checks
 	err := p.get(ctx, name, call.Path("commits", commit, "status"), pageQuery(1, maxPage), &out)
@@ -143,7 +144,7 @@ func (p *provider) LabelledBy(ctx context.Context, name string, number int, want
 	return by, nil
 }
 
-// Comment needs not be told whether it is a pull request: that is an issue too.
+// Comment ignores pull: a pull request is an issue here.
 func (p *provider) Comment(ctx context.Context, name string, number int, _ bool, text string) error {
 	path, err := p.below(name, call.Path("issues", strconv.Itoa(number), "comments"))
 	if err != nil {

@@ -1,4 +1,3 @@
-// Package gitea speaks to Gitea and Forgejo, which answer alike: their REST API
-// below /api/v1 of any host. It knows nothing of other providers, and nothing of
-// what its answers are used for.
+// Package gitea is the adapter for Gitea and Forgejo, which have the same REST API below
+// /api/v1.
 package gitea

@@ -13,20 +13,20 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// hosts are where the providers live unless the user stored another host.
+// hosts are the public hosts of the providers.
 var hosts = map[string]string{"gitea": "gitea.com", "forgejo": "codeberg.org"}
 
-// maxPage is the size of a page that a host allows unless it was told otherwise.
+// maxPage is the default maximum page size of a host.
 const maxPage = 50
 
 type provider struct {
 	call   *call.Caller
-	self   atomic.Pointer[user] // whom the token belongs to, once asked
+	self   atomic.Pointer[user] // cached user of the token
 	pauses []time.Duration      // see settle
 }
 
-// New makes the adapter for Gitea or Forgejo, by the name in the options. Both
-// take access tokens and those of OAuth as bearers.
+// New returns the adapter for Gitea or Forgejo, by the name in the options. Both accept
+// access tokens and OAuth tokens as bearer tokens.
 func New(o call.Options) gitprovider.Provider {
 	api := func(site *url.URL) *url.URL { return site.JoinPath("api", "v1") }
 	return &provider{pauses: looksAgain, call: call.New(o, hosts[o.Name], api, func(h http.Header) {
@@ -53,8 +53,8 @@ func (p *provider) me(ctx context.Context) (user, error) {
 	return u, nil
 }
 
-// Repositories asks the search for those that the user owns or takes part in,
-// since the plain list of them comes in one order only.
+// Repositories uses the search for repositories of the user, because the plain list has a
+// fixed order.
 func (p *provider) Repositories(ctx context.Context, q gitprovider.RepositoryQuery) (gitprovider.Repositories, error) {
 	me, err := p.me(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (p *provider) Repositories(ctx context.Context, q gitprovider.RepositoryQue
 	out := gitprovider.Repositories{Next: answer.NextPage()}
 	for _, r := range found {
 		one := r.read()
-		if r.Owner.ID == me.ID { // of other owners it is not said what they are
+		if r.Owner.ID == me.ID { // the kind of other owners is unknown
 			one.Owner = "user"
 		}
 		out.Items = append(out.Items, one)
@@ -111,7 +111,7 @@ func (p *provider) Search(ctx context.Context, q gitprovider.SearchQuery) ([]git
 	return out, nil
 }
 
-// pasted finds the one repository that an address leads to.
+// pasted finds the repository of a URL.
 func (p *provider) pasted(ctx context.Context, address *url.URL) ([]gitprovider.Repository, error) {
 	if !p.call.Here(address) {
 		return nil, nil
@@ -145,13 +145,13 @@ func (p *provider) Repository(ctx context.Context, name string) (gitprovider.Rep
 	return r.read(), err
 }
 
-// Installations are what GitHub has.
+// Installations are only available at GitHub.
 func (p *provider) Installations(context.Context) ([]string, error) {
 	return nil, p.call.Fail(gitprovider.Unsupported, "")
 }
 
-// below is the path of something that belongs to a repository. What is no name
-// of one is not asked for: it could lead elsewhere in the API.
+// below returns the path of a resource of a repository. Invalid names are rejected,
+// because they could lead to another resource.
 func (p *provider) below(name, rest string) (string, error) {
 	if !gitprovider.ValidRepository(name) || strings.Count(name, "/") != 1 {
 		return "", p.call.Fail(gitprovider.NotFound, "")
@@ -159,7 +159,7 @@ func (p *provider) below(name, rest string) (string, error) {
 	return "/repos" + call.Segments(name) + rest, nil
 }
 
-// get asks for something below a repository.
+// get requests a resource of a repository.
 func (p *provider) get(ctx context.Context, name, rest string, query url.Values, out any) error {
 	path, err := p.below(name, rest)
 	if err != nil {
@@ -169,7 +169,7 @@ func (p *provider) get(ctx context.Context, name, rest string, query url.Values,
 	return err
 }
 
-// all reads the pages of a list below a repository, as many as most.
+// all reads at most most pages of a list of a repository.
 func all[T any](ctx context.Context, p *provider, name, rest string, most int) ([]T, error) {
 	path, err := p.below(name, rest)
 	if err != nil {

@@ -11,11 +11,10 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// maxListPages bounds lists of which all is wanted: labels, reviews, comments.
+// maxListPages limits lists that are read in full: labels, reviews, comments.
 const maxListPages = 10
 
-// Propose opens a pull request. A draft is one by the beginning of its title:
-// that is all that Gitea knows of drafts.
+// Propose opens a pull request. Gitea marks drafts by a prefix of the title.
 func (p *provider) Propose(ctx context.Context, in gitprovider.Proposal) (gitprovider.Request, error) {
 	path, err := p.below(in.Repository, "/pulls")
 	if err != nil {
@@ -47,12 +46,12 @@ func (p *provider) Propose(ctx context.Context, in gitprovider.Proposal) (gitpro
 		return gitprovider.Request{}, err
 	}
 	made := out.read()
-	made.Mergeable = nil // it begins to look only now
+	made.Mergeable = nil // not known yet
 	return made, nil
 }
 
-// labels finds the numbers of labels: the repository's own, then its
-// organisation's. One that does not exist is refused before anything is opened.
+// labels finds the IDs of labels of the repository and its organisation. An unknown label
+// is an error before the pull request is opened.
 func (p *provider) labels(ctx context.Context, name string, wanted []string) ([]int64, error) {
 	if len(wanted) == 0 {
 		return nil, nil
@@ -86,13 +85,13 @@ func (p *provider) organisationLabels(ctx context.Context, name string) ([]label
 		return true
 	})
 	switch gitprovider.ReasonOf(err) {
-	case gitprovider.NotFound, gitprovider.Scope: // the owner is a person, or its organisation is none of the token's business
+	case gitprovider.NotFound, gitprovider.Scope: // the owner is a person, or the token has no access to the organisation
 		return nil, nil
 	}
 	return out, err
 }
 
-// match finds the numbers for names, and the first name that there is no label for.
+// match finds the IDs of names, and the first name without a label.
 func match(have []label, wanted []string) (ids []int64, missing string) {
 	for _, name := range wanted {
 		i := slices.IndexFunc(have, func(l label) bool { return strings.EqualFold(l.Name, name) })
@@ -104,8 +103,8 @@ func match(have []label, wanted []string) (ids []int64, missing string) {
 	return ids, ""
 }
 
-// Proposed looks through the open pull requests, the latest first: the address
-// for one by its branches does not know branches with a slash.
+// Proposed searches the open pull requests, newest first: the route for a pair of
+// branches does not support slashes.
 func (p *provider) Proposed(ctx context.Context, name, source, target string) (gitprovider.Request, error) {
 	path, err := p.below(name, "/pulls")
 	if err != nil {
@@ -114,7 +113,7 @@ func (p *provider) Proposed(ctx context.Context, name, source, target string) (g
 	query := pageQuery(1, maxPage)
 	query.Set("state", "open")
 	query.Set("sort", "recentupdate")
-	query.Set("base_branch", target) // old hosts do not know it and list all
+	query.Set("base_branch", target) // ignored by old hosts
 	var found *pull
 	err = call.Each(ctx, p.call, call.Request{Path: path, Query: query}, maxListPages, func(page []pull) bool {
 		for _, pr := range page {
@@ -152,7 +151,7 @@ func (p *provider) pull(ctx context.Context, name string, number int) (pull, err
 	return out, err
 }
 
-// draftTitle reports whether a title makes a draft, as hosts are set up by default.
+// draftTitle reports whether a title marks a draft, with the default configuration.
 func draftTitle(title string) bool {
 	title = strings.ToUpper(strings.TrimSpace(title))
 	return strings.HasPrefix(title, "WIP:") || strings.HasPrefix(title, "[WIP]")

@@ -7,11 +7,11 @@ import (
 	"deckhand/internal/gitprovider"
 )
 
-// looksAgain are the pauses before a pull request that is said not to be
-// mergeable is asked for again.
+// looksAgain are the delays before a pull request that is not mergeable is requested
+// again.
 var looksAgain = []time.Duration{500 * time.Millisecond, 1500 * time.Millisecond}
 
-// seen is a pull request that was asked for.
+// seen is a pull request that was requested.
 type seen struct {
 	pull
 	name   string // of the repository
@@ -19,14 +19,14 @@ type seen struct {
 	gone   bool // since it was listed
 }
 
-// unclear says that a pull request may have conflicts. Gitea says of one that it
-// is not mergeable also before it has looked: after every push to either branch,
-// and, if nothing was done about it for days, until somebody asks.
+// unclear reports whether a pull request may have conflicts. Gitea reports "not
+// mergeable" also until it has checked: after every push to either branch and, after days
+// without activity, until the pull request is requested.
 func (s *seen) unclear() bool {
 	return !s.gone && s.State == "open" && !s.draft() && !s.Mergeable
 }
 
-// look asks for pull requests.
+// look requests pull requests.
 func (p *provider) look(ctx context.Context, all []*seen) error {
 	return sideBySide(ctx, len(all), func(ctx context.Context, i int) (err error) {
 		one := all[i]
@@ -39,9 +39,8 @@ func (p *provider) look(ctx context.Context, all []*seen) error {
 	})
 }
 
-// settle gives the host the time to look whether there are conflicts, which it
-// needs no more than moments for. Nobody waits unless something is unclear, and
-// all that are wait together.
+// settle gives the host time to check for conflicts, which takes a moment. It waits only
+// if a result is unclear, and for all such pull requests together.
 func (p *provider) settle(ctx context.Context, all []*seen) error {
 	for _, pause := range p.pauses {
 		var unclear []*seen

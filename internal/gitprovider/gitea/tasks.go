@@ -8,12 +8,12 @@ import (
 	"deckhand/internal/gitprovider"
 )
 
-// atOnce is how many pull requests are looked at side by side: enough not to
-// wait for each, few enough not to burden a small host.
+// atOnce is the number of parallel requests: enough to be fast, few enough for a small
+// host.
 const atOnce = 4
 
-// Tasks are found in the newest of the user's open pull requests, each of which
-// takes up to three calls to judge, and the issues assigned to the user.
+// Tasks checks the newest open pull requests of the user, with up to three requests each,
+// and the issues assigned to the user.
 func (p *provider) Tasks(ctx context.Context) ([]gitprovider.Task, error) {
 	pulls, err := p.mine(ctx, "pulls", "created")
 	if err != nil {
@@ -60,8 +60,8 @@ func (i issue) task(kind string) gitprovider.Task {
 	return gitprovider.Task{Type: kind, Repository: i.Repository.FullName, Title: i.Title, Number: i.Number}
 }
 
-// mine lists the newest open issues or pull requests, wherever they are, that
-// are the user's by having been created by or assigned to them.
+// mine lists the newest open issues or pull requests that were created by or assigned to
+// the user.
 func (p *provider) mine(ctx context.Context, kind, how string) ([]issue, error) {
 	query := pageQuery(1, maxPage)
 	query.Set("type", kind)
@@ -72,8 +72,8 @@ func (p *provider) mine(ctx context.Context, kind, how string) ([]issue, error) 
 	return out, err
 }
 
-// judge says what is to be done about a pull request; "" if nothing is. A draft
-// is never mergeable, so nothing is said about its conflicts.
+// judge returns the task of a pull request, or "". A draft is never mergeable, so its
+// conflicts are unknown.
 func (p *provider) judge(ctx context.Context, pr *seen) (string, error) {
 	if pr.gone {
 		return "", nil
@@ -100,8 +100,8 @@ func (p *provider) judge(ctx context.Context, pr *seen) (string, error) {
 	return "", nil
 }
 
-// sideBySide does n things, a few at a time, and returns when none is under way.
-// The first failure ends all.
+// sideBySide runs n functions, a few at a time, and waits for all. The first error
+// cancels the others.
 func sideBySide(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

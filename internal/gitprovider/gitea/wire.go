@@ -9,7 +9,7 @@ import (
 	"deckhand/internal/gitprovider"
 )
 
-// What follows are the parts of Gitea's answers that are read.
+// The parts of Gitea's responses that are used.
 
 type user struct {
 	ID        int64  `json:"id"`
@@ -30,7 +30,7 @@ type repository struct {
 	FullName      string    `json:"full_name"`
 	Owner         user      `json:"owner"`
 	Private       bool      `json:"private"`
-	Internal      bool      `json:"internal"` // private because its owner is
+	Internal      bool      `json:"internal"` // private because its owner is private
 	Stars         int       `json:"stars_count"`
 	DefaultBranch string    `json:"default_branch"`
 	UpdatedAt     time.Time `json:"updated_at"`
@@ -60,7 +60,7 @@ func (b branch) read() gitprovider.Branch {
 	return out
 }
 
-// known leaves out the times that stand for none: the year 1, and 1970.
+// known drops the times that mean "none": the year 1, and 1970.
 func known(t time.Time) time.Time {
 	if t.Unix() <= 0 {
 		return time.Time{}
@@ -80,7 +80,7 @@ type pull struct {
 	Body      string `json:"body"`
 	HTMLURL   string `json:"html_url"`
 	State     string `json:"state"`
-	Draft     bool   `json:"draft"` // old ones do not say it
+	Draft     bool   `json:"draft"` // not set by old versions
 	Merged    bool   `json:"merged"`
 	Mergeable bool   `json:"mergeable"`
 	User      *user  `json:"user"`
@@ -98,7 +98,7 @@ type tip struct {
 	} `json:"repo"` // null if the fork is gone
 }
 
-// branch is its name. Once the branch is gone, only the label remembers it.
+// branch returns the name of the branch. After it was deleted, only the label has it.
 func (t tip) branch() string {
 	if strings.HasPrefix(t.Ref, "refs/pull/") && t.Label != "" {
 		return t.Label
@@ -106,7 +106,8 @@ func (t tip) branch() string {
 	return t.Ref
 }
 
-// from reports whether the request comes from a branch, or from one of a fork: owner:branch.
+// from reports whether the pull request is from a branch, or from a fork's branch:
+// owner:branch.
 func (p pull) from(source string) bool {
 	if p.Head.RepoID == p.Base.RepoID && p.Head.branch() == source {
 		return true
@@ -124,7 +125,7 @@ func (p pull) read() gitprovider.Request {
 	if p.Merged {
 		out.State = "merged"
 	}
-	if out.State == "open" && !out.Draft { // a draft is never mergeable, conflicts or not
+	if out.State == "open" && !out.Draft { // a draft is never mergeable
 		out.Mergeable = &p.Mergeable
 	}
 	return out
@@ -142,17 +143,17 @@ type issue struct {
 	} `json:"repository"`
 }
 
-// comment is one below an issue, or one on a line of a review.
+// comment is a comment on an issue, or on a line in a review.
 type comment struct {
 	Body        string    `json:"body"`
 	User        *user     `json:"user"`
 	CreatedAt   time.Time `json:"created_at"`
 	Path        string    `json:"path"`
 	Line        int       `json:"position"`
-	RemovedLine int       `json:"original_position"` // if it is on one that is no more
+	RemovedLine int       `json:"original_position"` // for a comment on a removed line
 }
 
-// happening is something on the timeline of an issue.
+// happening is an item of an issue's timeline.
 type happening struct {
 	Type  string `json:"type"`
 	Body  string `json:"body"`
@@ -160,7 +161,7 @@ type happening struct {
 	Label label  `json:"label"`
 }
 
-// labelGiven is the body when a label was given; it is empty when one was taken away.
+// labelGiven is the body if a label was added; it is empty if one was removed.
 const labelGiven = "1"
 
 func (c comment) read() string {
@@ -181,7 +182,7 @@ type review struct {
 	SubmittedAt time.Time `json:"submitted_at"`
 }
 
-// checks are the states that were reported for a commit.
+// checks are the statuses of a commit.
 type checks struct {
 	State    string `json:"state"`
 	Statuses []struct {
@@ -192,7 +193,7 @@ type checks struct {
 
 func failed(state string) bool { return state == "failure" || state == "error" }
 
-// read lists them, those that failed first.
+// read lists them, failures first.
 func (c checks) read() []string {
 	var bad, good []string
 	for _, s := range c.Statuses {
@@ -211,7 +212,7 @@ type label struct {
 	Name string `json:"name"`
 }
 
-// login is how somebody is called; accounts that are gone come as null.
+// login returns the user name; deleted accounts are null.
 func login(u *user) string {
 	if u == nil {
 		return "somebody"

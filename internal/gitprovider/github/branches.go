@@ -59,7 +59,7 @@ type refs struct {
 		Name          string `json:"name"`
 		RefUpdateRule *struct {
 			Pattern string `json:"pattern"`
-		} `json:"refUpdateRule"` // what people without administrative rights see of the protection
+		} `json:"refUpdateRule"` // what non-administrators see of the protection
 		Target struct {
 			OID           string    `json:"oid"`
 			CommittedDate time.Time `json:"committedDate"`
@@ -67,8 +67,8 @@ type refs struct {
 	} `json:"nodes"`
 }
 
-// branchesWith finds branches by a part of the name. GraphQL knows no numbers of
-// pages, so the pages before are walked through.
+// branchesWith finds branches by a part of the name. GraphQL has no page numbers, so all
+// previous pages are read.
 func (g *github) branchesWith(ctx context.Context, repository string, q gitprovider.BranchQuery) (gitprovider.Branches, error) {
 	owner, name, _ := strings.Cut(repository, "/")
 	variables := map[string]any{"owner": owner, "name": name, "part": q.Query, "first": call.PageSize(q.PerPage)}

@@ -12,7 +12,7 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// contents is the request for a path of a repository.
+// contents returns the request for a path of a repository.
 func (g *github) contents(repository, ref, path string) (call.Request, error) {
 	base, err := g.repository(repository, "contents")
 	if err != nil {
@@ -53,7 +53,7 @@ func (g *github) Folder(ctx context.Context, repository, ref, path string) ([]gi
 	}
 	var files []gitprovider.File
 	for _, e := range entries {
-		if e.Type == "file" || e.Type == "dir" { // neither links nor submodules can be read from here
+		if e.Type == "file" || e.Type == "dir" { // links and submodules cannot be read
 			files = append(files, gitprovider.File{Name: e.Name, Path: e.Path, Folder: e.Type == "dir"})
 		}
 	}
@@ -70,7 +70,7 @@ func (g *github) File(ctx context.Context, repository, ref, path string) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(answer.Header.Get("Content-Type"), "application/json") { // a folder cannot be had raw
+	if strings.HasPrefix(answer.Header.Get("Content-Type"), "application/json") { // a folder has no raw content
 		return nil, g.Fail(gitprovider.NotFound, "")
 	}
 	return content, nil

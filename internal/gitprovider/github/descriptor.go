@@ -5,7 +5,7 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// Adapter is the provider as package forge lists it.
+// Adapter registers the provider in package forge.
 var Adapter = call.Adapter{New: New, Descriptor: gitprovider.Descriptor{
 	Name: "github", Title: "GitHub", Host: Host, Founding: true, Public: true,
 	Terms: gitprovider.Terms{Request: "pull request", Short: "PR", Checks: "GitHub Actions", Mark: "#", Ref: "pull/%d/head"},

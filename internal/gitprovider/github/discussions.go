@@ -15,7 +15,7 @@ type person struct {
 	Login string `json:"login"`
 }
 
-// name of a person, or of the one GitHub shows for deleted accounts.
+// name returns the user name, or "ghost" for a deleted account.
 func (p *person) name() string {
 	if p == nil || p.Login == "" {
 		return "ghost"
@@ -53,7 +53,7 @@ func (r remark) text() string {
 	return r.User.name() + ": " + where + r.Body
 }
 
-// said gathers remarks of several lists, oldest first.
+// said returns the comments of several lists, oldest first.
 func (g *github) said(ctx context.Context, paths ...string) ([]string, error) {
 	var all []remark
 	for _, path := range paths {
@@ -68,7 +68,7 @@ func (g *github) said(ctx context.Context, paths ...string) ([]string, error) {
 	slices.SortStableFunc(all, func(a, b remark) int { return a.at().Compare(b.at()) })
 	var texts []string
 	for _, r := range all {
-		if r.Body != "" { // a review may be a mere approval
+		if r.Body != "" { // an approval may have no text
 			texts = append(texts, r.text())
 		}
 	}
@@ -123,8 +123,8 @@ func (g *github) Discussion(ctx context.Context, repository string, number int) 
 	}, nil
 }
 
-// checks are those of apps and those that others report as a status. A token
-// that may not see one of them still sees the pull request.
+// checks returns check runs and commit statuses. Those that the token may not see are
+// skipped.
 func (g *github) checks(ctx context.Context, commit string) ([]string, error) {
 	var runs struct {
 		Runs []struct {
@@ -171,7 +171,7 @@ func hidden(err error) bool {
 	return reason == gitprovider.Scope || reason == gitprovider.NotFound
 }
 
-// Comment needs not know what it answers to: a pull request is an issue here.
+// Comment ignores pull: a pull request is an issue here.
 func (g *github) Comment(ctx context.Context, repository string, number int, _ bool, text string) error {
 	path, err := g.repository(repository, "issues", strconv.Itoa(number), "comments")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package github speaks with GitHub: github.com, GitHub Enterprise Cloud and
-// GitHub Enterprise Server. Most of it is REST; what REST cannot find in one
-// call, tasks and branches by a part of the name, is asked over GraphQL.
+// Package github is the adapter for github.com, GitHub Enterprise Cloud and GitHub
+// Enterprise Server. It uses REST, and GraphQL for tasks and branch searches, which would
+// take many REST requests.
 package github
 
 import (
@@ -14,10 +14,10 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// Host is where GitHub lives unless the user stored another host.
+// Host is the public host.
 const Host = "github.com"
 
-// maxPages bounds what is read where the port knows no pages.
+// maxPages limits lists that the port does not page.
 const maxPages = 10
 
 type github struct {
@@ -28,7 +28,7 @@ type github struct {
 
 var _ gitprovider.Provider = (*github)(nil)
 
-// New makes a provider that asks GitHub with a token, or as nobody without one.
+// New returns a provider that uses a token, or anonymous requests without one.
 func New(o call.Options) gitprovider.Provider {
 	if o.Name == "" {
 		o.Name = "github"
@@ -45,9 +45,9 @@ func New(o call.Options) gitprovider.Provider {
 	return g
 }
 
-// addresses are where the two APIs of a site lie.
+// addresses returns the base URLs of both APIs.
 func addresses(site *url.URL) (rest, graphql *url.URL) {
-	// In the cloud both have a host of their own, also for an enterprise.
+	// In the cloud, both APIs have their own host, also for an enterprise.
 	if site.Host == Host || strings.HasSuffix(site.Host, ".ghe.com") {
 		api := &url.URL{Scheme: site.Scheme, Host: "api." + site.Host}
 		return api, api
@@ -63,7 +63,7 @@ func (g *github) authorize(h http.Header) {
 	}
 }
 
-// repository is the path of one. A name that GitHub cannot have is not asked for.
+// repository returns the path of a repository. Invalid names are rejected.
 func (g *github) repository(name string, rest ...string) (string, error) {
 	owner, short, ok := strings.Cut(name, "/")
 	if !ok || strings.Contains(short, "/") || !gitprovider.ValidRepository(name) {

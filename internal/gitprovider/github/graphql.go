@@ -9,9 +9,9 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// ask makes a GraphQL query. GitHub answers with status 200 and a list of errors
-// beside what it could find: as long as enough is there, the rest is let be, for
-// one organisation that wants another sign-on must not hide all others.
+// ask sends a GraphQL query. GitHub responds with status 200 and a list of errors next to
+// partial results. Errors are ignored if enough was found: one organisation that requires
+// another sign-on must not hide all others.
 func (g *github) ask(ctx context.Context, query string, variables map[string]any, data any, enough func() bool) error {
 	var answer struct {
 		Data   json.RawMessage `json:"data"`

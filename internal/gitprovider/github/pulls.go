@@ -10,7 +10,7 @@ import (
 	"deckhand/internal/gitprovider"
 )
 
-// pull is a pull request as REST has it.
+// pull is a pull request in the REST API.
 type pull struct {
 	Number    int        `json:"number"`
 	URL       string     `json:"html_url"`
@@ -19,7 +19,7 @@ type pull struct {
 	State     string     `json:"state"`
 	Draft     bool       `json:"draft"`
 	MergedAt  *time.Time `json:"merged_at"`
-	Mergeable *bool      `json:"mergeable"` // null while GitHub works it out, absent in lists
+	Mergeable *bool      `json:"mergeable"` // null until GitHub has checked; absent in lists
 	User      *person    `json:"user"`
 	Head      struct {
 		Ref  string      `json:"ref"`
@@ -46,14 +46,14 @@ func (p pull) port() gitprovider.Request {
 	}
 }
 
-// fork is true if the branch is in another repository. What does not say where
-// its branches are says nothing about forks either.
+// fork reports whether the branch is in another repository. It is false if the
+// repositories are unknown.
 func (p pull) fork() bool {
 	return p.Base.Repo != nil && (p.Head.Repo == nil || p.Head.Repo.FullName != p.Base.Repo.FullName)
 }
 
-// Propose opens a pull request. Labels come second: if they cannot be set the
-// pull request is open all the same, so that is no failure.
+// Propose opens a pull request and then sets labels. Failing to set labels is not an
+// error, because the pull request is open.
 func (g *github) Propose(ctx context.Context, p gitprovider.Proposal) (gitprovider.Request, error) {
 	path, err := g.repository(p.Repository, "pulls")
 	if err != nil {
@@ -79,7 +79,7 @@ func (g *github) Proposed(ctx context.Context, repository, source, target string
 	}
 	owner, _, _ := strings.Cut(repository, "/")
 	branch := source
-	if fork, name, ok := strings.Cut(source, ":"); ok { // a branch of somebody's fork
+	if fork, name, ok := strings.Cut(source, ":"); ok { // a branch of a fork
 		owner, branch = fork, name
 	}
 	query := url.Values{"state": {"open"}, "head": {owner + ":" + branch}}
@@ -90,7 +90,7 @@ func (g *github) Proposed(ctx context.Context, repository, source, target string
 	if _, err := g.Get(ctx, path, query, &open); err != nil {
 		return gitprovider.Request{}, err
 	}
-	for _, p := range open { // a filter that GitHub does not understand it ignores
+	for _, p := range open { // GitHub ignores invalid filters
 		if p.Head.Ref == branch && (target == "" || p.Base.Ref == target) {
 			return p.port(), nil
 		}

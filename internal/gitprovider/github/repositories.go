@@ -12,7 +12,7 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// repository is one as REST has it.
+// repository is a repository in the REST API.
 type repository struct {
 	ID       int64     `json:"id"`
 	FullName string    `json:"full_name"`
@@ -80,8 +80,8 @@ func (g *github) Repository(ctx context.Context, name string) (gitprovider.Repos
 	return r.port(), nil
 }
 
-// Search looks among the user's own repositories first: sorted by stars they
-// would drown in everybody else's.
+// Search lists the user's own repositories first: sorted by stars, they would be far down
+// the list.
 func (g *github) Search(ctx context.Context, q gitprovider.SearchQuery) ([]gitprovider.Repository, error) {
 	if address, ok := call.Pasted(q.Text); ok {
 		return g.pasted(ctx, address)
@@ -115,8 +115,8 @@ func (g *github) Search(ctx context.Context, q gitprovider.SearchQuery) ([]gitpr
 	return found[:min(size, len(found))], nil
 }
 
-// words makes search terms of what the user typed: a part of a name, or
-// owner/part. Quotes and colons would be GitHub's search language.
+// words returns the search terms for a part of a name, or owner/part. Quotes and colons
+// are removed, because they are search syntax.
 func words(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"':", r) }), " ")
 	owner, part, ok := strings.Cut(text, "/")
@@ -142,12 +142,12 @@ func (g *github) find(ctx context.Context, terms string, q gitprovider.SearchQue
 	}
 	_, err := g.Get(ctx, "/search/repositories", query, &page)
 	if gitprovider.ReasonOf(err) == gitprovider.Refused && strings.Contains(terms, " user:") && !strings.Contains(terms, "user:@me") {
-		return nil, nil // there is no such owner, which GitHub calls an invalid search
+		return nil, nil // unknown owner, which GitHub reports as an invalid search
 	}
 	return ported(page.Items), err
 }
 
-// pasted is the one repository that an address leads to, or none.
+// pasted finds the repository of a URL.
 func (g *github) pasted(ctx context.Context, address *url.URL) ([]gitprovider.Repository, error) {
 	parts := strings.Split(strings.Trim(address.Path, "/"), "/")
 	if !g.Here(address) || len(parts) < 2 {

@@ -24,7 +24,7 @@ const taskQuery = `query {
   }
 }`
 
-// item is an issue, and with the rest a pull request.
+// item is an issue or a pull request.
 type item struct {
 	Number     int    `json:"number"`
 	Title      string `json:"title"`
@@ -51,7 +51,7 @@ type item struct {
 
 func (g *github) Tasks(ctx context.Context) ([]gitprovider.Task, error) {
 	type list struct {
-		Nodes []*item `json:"nodes"` // null where the viewer may not look
+		Nodes []*item `json:"nodes"` // null if the viewer has no access
 	}
 	var data struct {
 		Viewer *struct {
@@ -81,7 +81,7 @@ func (g *github) Tasks(ctx context.Context) ([]gitprovider.Task, error) {
 	return tasks, nil
 }
 
-// todo is the first thing in the way of a pull request, or "".
+// todo returns the most urgent task of a pull request, or "".
 func (i *item) todo() string {
 	if i.Mergeable == "CONFLICTING" {
 		return gitprovider.MergeConflicts

@@ -9,7 +9,7 @@ import (
 	"deckhand/internal/gitprovider"
 )
 
-// mostFolderPages bounds a folder to a thousand entries.
+// mostFolderPages limits a folder to 1,000 entries.
 const mostFolderPages = 10
 
 func (h *host) Folder(ctx context.Context, repository, ref, path string) ([]gitprovider.File, error) {
@@ -20,22 +20,22 @@ func (h *host) Folder(ctx context.Context, repository, ref, path string) ([]gitp
 	if err != nil {
 		return nil, err
 	}
-	if len(entries) == 0 && path != "" { // git keeps no empty folders: older versions say it like this
+	if len(entries) == 0 && path != "" { // older versions report a missing folder as empty
 		return nil, h.Fail(gitprovider.NotFound, "")
 	}
 	var files []gitprovider.File
 	for _, e := range entries {
-		if e.Type == "blob" || e.Type == "tree" { // the third is a submodule
+		if e.Type == "blob" || e.Type == "tree" { // not a submodule
 			files = append(files, gitprovider.File{Name: e.Name, Path: e.Path, Folder: e.Type == "tree"})
 		}
 	}
 	return files, nil
 }
 
-// File reads the content out of JSON and not raw, so that a sign-on page in
-// front of the host is never taken for a file.
+// File reads the content from JSON instead of raw, so that a login page in front of the
+// host is never mistaken for a file.
 func (h *host) File(ctx context.Context, repository, ref, path string) ([]byte, error) {
-	var file struct{ Content []byte } // base64, which is also what encoding/json expects
+	var file struct{ Content []byte } // base64, as encoding/json expects
 	at := project(repository, "repository", "files", strings.Trim(path, "/"))
 	_, err := h.Get(ctx, at, url.Values{"ref": {cmp.Or(ref, "HEAD")}}, &file)
 	return file.Content, err

@@ -5,7 +5,7 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// Adapter is the provider as package forge lists it.
+// Adapter registers the provider in package forge.
 var Adapter = call.Adapter{New: New, Descriptor: gitprovider.Descriptor{
 	Name: "gitlab", Title: "GitLab", Host: standard, Founding: true, Public: true, OrgRepository: "openhands-config",
 	Terms:   gitprovider.Terms{Request: "merge request", Short: "MR", Checks: "CI pipelines", Mark: "!", Ref: "merge-requests/%d/head"},

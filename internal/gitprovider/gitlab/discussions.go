@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	mostNotePages = 5 // 500 comments are enough to know what a discussion is about
+	mostNotePages = 5 // 500 comments
 	mostJobPages  = 3
 )
 
-// issue is an issue or a merge request, as far as it is something to read.
+// issue is an issue or a merge request.
 type issue struct {
 	IID         int
 	Title       string
@@ -23,17 +23,18 @@ type issue struct {
 	URL         string `json:"web_url"`
 	State       string
 	Author      struct{ Username string }
-	Pipeline    *pipeline `json:"head_pipeline"` // of a merge request only
+	Pipeline    *pipeline `json:"head_pipeline"` // merge requests only
 }
 
-// pipeline is what checks a commit. One of a fork's merge request may belong to the fork.
+// pipeline is the CI pipeline of a commit. For a merge request from a fork, it may belong
+// to the fork.
 type pipeline struct {
 	ID        int64
 	ProjectID int64 `json:"project_id"`
 	Status    string
 }
 
-// note is a comment, or a line of GitLab's own log among them.
+// note is a comment, or an entry of GitLab's log.
 type note struct {
 	Body     string
 	System   bool
@@ -50,7 +51,7 @@ func (n note) String() string {
 	said := n.Author.Username + ": "
 	if p := n.Position; p != nil {
 		said += cmp.Or(p.NewPath, p.OldPath)
-		if line := cmp.Or(p.NewLine, p.OldLine); line != 0 { // else it is about the whole file
+		if line := cmp.Or(p.NewLine, p.OldLine); line != 0 { // otherwise it is about the whole file
 			said += ":" + strconv.Itoa(line)
 		}
 		said += ": "
@@ -74,7 +75,7 @@ func (h *host) Discussion(ctx context.Context, repository string, number int) (g
 	return out, nil
 }
 
-// read gets what is at a path, and what was said about it.
+// read returns the issue or merge request at a path with its comments.
 func (h *host) read(ctx context.Context, at string) (gitprovider.Issue, *pipeline, error) {
 	var i issue
 	if _, err := h.Get(ctx, at, nil, &i); err != nil {
@@ -93,8 +94,8 @@ func (h *host) read(ctx context.Context, at string) (gitprovider.Issue, *pipelin
 	return out, i.Pipeline, nil
 }
 
-// checks are the jobs of a pipeline. Where the token may not see them, the
-// pipeline speaks for all.
+// checks returns the jobs of a pipeline, or the pipeline itself if the token may not see
+// its jobs.
 func (h *host) checks(ctx context.Context, p pipeline) ([]string, error) {
 	type job struct{ Name, Status string }
 	at := project(strconv.FormatInt(p.ProjectID, 10), "pipelines", strconv.FormatInt(p.ID, 10), "jobs")

@@ -1,6 +1,6 @@
-// Package gitlab speaks version 4 of GitLab's API, at gitlab.com or at a host
-// of one's own. What GitLab calls a project is a repository here, and a merge
-// request is a pull request.
+// Package gitlab is the adapter for version 4 of GitLab's API, at gitlab.com or a
+// self-hosted GitLab. A GitLab project is a repository here, and a merge request is a
+// pull request.
 package gitlab
 
 import (
@@ -15,12 +15,11 @@ import (
 
 const standard = "gitlab.com"
 
-// host is a GitLab as the owner of one token sees it.
+// host is a GitLab as seen with one token.
 type host struct{ *call.Caller }
 
-// New makes the adapter for a GitLab. The token goes out as a bearer token,
-// which GitLab takes for personal, group and project tokens and those of OAuth
-// alike.
+// New returns the adapter for a GitLab. GitLab accepts personal, group, project and OAuth
+// tokens as bearer tokens.
 func New(o call.Options) gitprovider.Provider {
 	api := func(site *url.URL) *url.URL { return site.JoinPath("api", "v4") }
 	return &host{call.New(o, standard, api, func(h http.Header) {
@@ -48,18 +47,18 @@ func (h *host) User(ctx context.Context) (gitprovider.User, error) {
 	}, nil
 }
 
-// Installations are not a thing of GitLab's.
+// Installations are not supported by GitLab.
 func (h *host) Installations(context.Context) ([]string, error) {
 	return nil, h.Fail(gitprovider.Unsupported, "")
 }
 
-// project is the path of a repository and what lies below it. GitLab wants the
-// whole name as one segment.
+// project returns the path of a resource of a repository. GitLab expects the whole name
+// as one segment.
 func project(repository string, below ...string) string {
 	return call.Path(append([]string{"projects", repository}, below...)...)
 }
 
-// all reads a list to its end, or most pages of it.
+// all reads a list in full, up to a number of pages.
 func all[T any](ctx context.Context, c *call.Caller, path string, query url.Values, most int) ([]T, error) {
 	var items []T
 	for page := 1; page != 0 && page <= most; {

@@ -57,7 +57,7 @@ type hookPayload struct {
 	} `json:"changes"`
 }
 
-// readHook reads what GitLab sends.
+// readHook parses a webhook request of GitLab.
 func readHook(name string, payload []byte) (gitprovider.HookEvent, error) {
 	var p hookPayload
 	if err := json.Unmarshal(payload, &p); err != nil {
@@ -72,8 +72,8 @@ func readHook(name string, payload []byte) (gitprovider.HookEvent, error) {
 	case p.Kind == "issue":
 		e.Kind = p.issueKind(&e)
 		e.Number, e.Title, e.URL, e.Text, e.At = o.Number, o.Title, o.URL, o.Description, gitprovider.HookTime(o.UpdatedAt)
-		// Old versions do not say who the actor is but by name; then only a new
-		// issue is surely theirs.
+		// Old versions identify the actor only by name; then only a new issue is
+		// certain to be theirs.
 		e.Wrote = o.Action == "open" || p.User.ID != 0 && p.User.ID == o.AuthorID
 		for _, l := range append(p.Labels, o.Labels...) {
 			e.Labels = append(e.Labels, l.Title)
@@ -95,7 +95,7 @@ func readHook(name string, payload []byte) (gitprovider.HookEvent, error) {
 	return e, nil
 }
 
-// issueKind tells a new text from a new label; GitLab calls both an update.
+// issueKind distinguishes a new text from a new label; GitLab reports both as an update.
 func (p hookPayload) issueKind(e *gitprovider.HookEvent) gitprovider.HookKind {
 	switch {
 	case p.Object.Action == "open":
@@ -116,8 +116,8 @@ func (p hookPayload) issueKind(e *gitprovider.HookEvent) gitprovider.HookKind {
 	return gitprovider.Other
 }
 
-// hookSigned accepts GitLab's signature, or the secret itself, which is all that
-// older versions send.
+// hookSigned accepts GitLab's signature, or the secret itself, which is all that older
+// versions send.
 func hookSigned(h http.Header, body []byte, secret string) bool {
 	if h.Get("Webhook-Signature") != "" {
 		if hook, err := standardwebhooks.NewWebhook(secret); err == nil && hook.Verify(body, h) == nil {

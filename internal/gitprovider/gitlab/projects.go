@@ -13,7 +13,7 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// listed is a project as GitLab shows it.
+// listed is a project in GitLab's API.
 type listed struct {
 	ID            int64
 	Path          string `json:"path_with_namespace"`
@@ -43,7 +43,7 @@ func repositories(projects []listed) []gitprovider.Repository {
 func (h *host) Repositories(ctx context.Context, q gitprovider.RepositoryQuery) (gitprovider.Repositories, error) {
 	query := call.PageQuery(q.Page, q.PerPage)
 	query.Set("membership", "true")
-	by, order := "last_activity_at", "desc" // GitLab does not tell pushes from other activity
+	by, order := "last_activity_at", "desc" // GitLab does not distinguish pushes from other activity
 	switch q.Sort {
 	case "updated":
 		by = "updated_at"
@@ -62,8 +62,8 @@ func (h *host) Repositories(ctx context.Context, q gitprovider.RepositoryQuery) 
 	return gitprovider.Repositories{Items: repositories(projects), Next: answer.NextPage()}, nil
 }
 
-// Search looks among the user's own projects first. Public ones fill up what is
-// left: on a large host they would bury the own ones.
+// Search lists the user's own projects first, then public ones, which would hide them on
+// a large host.
 func (h *host) Search(ctx context.Context, q gitprovider.SearchQuery) ([]gitprovider.Repository, error) {
 	if address, ok := call.Pasted(q.Text); ok {
 		return h.pasted(ctx, address)
@@ -106,7 +106,7 @@ func (h *host) find(ctx context.Context, q gitprovider.SearchQuery, name, value 
 	return repositories(projects), err
 }
 
-// pasted finds the project that an address leads to, if it is one of this host.
+// pasted finds the project of a URL.
 func (h *host) pasted(ctx context.Context, address *url.URL) ([]gitprovider.Repository, error) {
 	if !h.Here(address) {
 		return nil, nil
@@ -115,7 +115,7 @@ func (h *host) pasted(ctx context.Context, address *url.URL) ([]gitprovider.Repo
 	if address.Scheme != "ssh" {
 		path = strings.TrimPrefix(path, h.Site.Path)
 	}
-	name, _, _ := strings.Cut(path, "/-/") // what follows is a page about the project
+	name, _, _ := strings.Cut(path, "/-/") // the rest is a page of the project
 	name = strings.TrimSuffix(strings.Trim(name, "/"), ".git")
 	if !gitprovider.ValidRepository(name) {
 		return nil, nil
@@ -156,7 +156,7 @@ func (h *host) Branches(ctx context.Context, repository string, q gitprovider.Br
 		return gitprovider.Branches{}, err
 	}
 	out := gitprovider.Branches{More: answer.NextPage() != 0, Total: -1}
-	if total, err := strconv.Atoi(answer.Header.Get("X-Total")); err == nil { // left out where counting costs too much
+	if total, err := strconv.Atoi(answer.Header.Get("X-Total")); err == nil { // omitted if counting is too expensive
 		out.Total = total
 	}
 	for _, b := range found {

@@ -9,7 +9,7 @@ import (
 	"deckhand/internal/gitprovider"
 )
 
-// merge is a merge request as GitLab shows it.
+// merge is a merge request in GitLab's API.
 type merge struct {
 	IID            int
 	URL            string `json:"web_url"`
@@ -34,8 +34,8 @@ func (m merge) request() gitprovider.Request {
 	}
 }
 
-// mergeable says whether the branches go together. Approvals or pipelines that
-// are missing are another matter.
+// mergeable reports whether there are no conflicts, regardless of missing approvals or
+// pipelines.
 func (m merge) mergeable() *bool {
 	if m.State != "opened" {
 		return nil
@@ -49,10 +49,10 @@ func (m merge) mergeable() *bool {
 	return &clean
 }
 
-// state is what the port calls GitLab's states.
+// state translates GitLab's states.
 func state(s string) string {
 	switch s {
-	case "opened", "locked": // locked for the moment in which it is being merged
+	case "opened", "locked": // locked while it is being merged
 		return "open"
 	}
 	return s
@@ -66,7 +66,7 @@ func (h *host) Propose(ctx context.Context, p gitprovider.Proposal) (gitprovider
 		}
 		p.Target = r.MainBranch
 	}
-	if p.Draft && !strings.HasPrefix(strings.ToLower(p.Title), "draft:") { // GitLab knows drafts by their title
+	if p.Draft && !strings.HasPrefix(strings.ToLower(p.Title), "draft:") { // GitLab marks drafts by the title
 		p.Title = "Draft: " + p.Title
 	}
 	var m merge

@@ -11,16 +11,16 @@ import (
 	"deckhand/internal/gitprovider/call"
 )
 
-// mostTasks is how many merge requests, and how many issues, are looked at.
+// mostTasks is the maximum number of merge requests, and of issues, that are checked.
 const mostTasks = "50"
 
-// authored asks for all about the user's open merge requests at once. Over REST
-// it would be two calls more for each of them.
+// authored requests all details of the user's open merge requests at once. REST would
+// need two more requests for each of them.
 const authored = `query { currentUser { authoredMergeRequests(state: opened, sort: CREATED_DESC, first: ` + mostTasks + `) { nodes {
 	iid title project { fullPath } conflicts detailedMergeStatus headPipeline { status } resolvableDiscussionsCount resolvedDiscussionsCount
 } } } }`
 
-// open is an open merge request of the user's.
+// open is an open merge request of the user.
 type open struct {
 	IID        string
 	Title      string
@@ -32,8 +32,7 @@ type open struct {
 	Resolved   int                     `json:"resolvedDiscussionsCount"`
 }
 
-// kind is what is to be done about a merge request, the most pressing first; ""
-// if nothing is.
+// kind returns the most urgent task of a merge request, or "".
 func (o open) kind() string {
 	switch {
 	case o.Conflicts, o.Status == "CONFLICT":
@@ -46,8 +45,8 @@ func (o open) kind() string {
 	return ""
 }
 
-// Tasks are the user's merge requests with something amiss, then the issues
-// that the user shall solve.
+// Tasks returns the user's merge requests that need work, then the issues assigned to the
+// user.
 func (h *host) Tasks(ctx context.Context) ([]gitprovider.Task, error) {
 	merges, err := h.merges(ctx)
 	if err != nil {
@@ -86,7 +85,7 @@ func (h *host) merges(ctx context.Context) ([]open, error) {
 	switch {
 	case len(answer.Errors) > 0:
 		return nil, h.Fail(gitprovider.Unavailable, answer.Errors[0].Message)
-	case answer.Data.CurrentUser == nil: // asked as nobody
+	case answer.Data.CurrentUser == nil: // no token
 		return nil, h.Fail(gitprovider.BadToken, "")
 	}
 	return answer.Data.CurrentUser.Authored.Nodes, nil

@@ -2,12 +2,12 @@ package form
 
 import "encoding/json"
 
-// What ToolReturned.Details may hold, by the kind of tool. A tool leaves out what it
-// does not know. The names are stored, so they only ever gain fields.
+// The contents of ToolReturned.Details by kind of tool. Tools omit unknown fields. The
+// names are stored, so fields are only added.
 
 // RunDetails describe how a shell command ended.
 type RunDetails struct {
-	// ExitCode is -1 while the command still runs; absent if none was learned.
+	// ExitCode is -1 while the command is running, and absent if unknown.
 	ExitCode *int `json:"exit_code,omitempty"`
 	// PID is absent if unknown.
 	PID               *int   `json:"pid,omitempty"`
@@ -15,13 +15,13 @@ type RunDetails struct {
 	Hostname          string `json:"hostname,omitempty"`
 	WorkingDir        string `json:"working_dir,omitempty"`
 	PyInterpreterPath string `json:"py_interpreter_path,omitempty"`
-	// Prefix and Suffix are our words around the output.
+	// Prefix and Suffix are our text around the output.
 	Prefix string `json:"prefix,omitempty"`
 	Suffix string `json:"suffix,omitempty"`
 	Hidden bool   `json:"hidden,omitempty"`
 }
 
-// PythonDetails describe what a notebook cell showed beside its text.
+// PythonDetails describe the images of a notebook cell.
 type PythonDetails struct {
 	ImageURLs []string `json:"image_urls,omitempty"`
 }
@@ -37,13 +37,13 @@ type EditDetails struct {
 	ImplSource string  `json:"impl_source,omitempty"`
 }
 
-// ReadDetails describe a file that was looked at.
+// ReadDetails describe a file that was read.
 type ReadDetails struct {
 	Path       string `json:"path,omitempty"`
 	ImplSource string `json:"impl_source,omitempty"`
 }
 
-// BrowseDetails describe the page a browser is on.
+// BrowseDetails describe the current page of a browser.
 type BrowseDetails struct {
 	URL                    string          `json:"url,omitempty"`
 	Screenshot             string          `json:"screenshot,omitempty"`
@@ -61,23 +61,22 @@ type BrowseDetails struct {
 	FilterVisibleOnly      bool            `json:"filter_visible_only,omitempty"`
 }
 
-// MCPDetails hold the result of a foreign tool as its server sent it.
+// MCPDetails hold the result of an MCP tool as its server sent it.
 type MCPDetails struct {
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// TaskDetails hold the task list as it is after the call.
+// TaskDetails hold the task list after the call.
 type TaskDetails struct {
 	TaskList json.RawMessage `json:"task_list,omitempty"`
 }
 
-// DelegateDetails hold what another agent handed back.
+// DelegateDetails hold the result of another agent.
 type DelegateDetails struct {
 	Outputs json.RawMessage `json:"outputs,omitempty"`
 }
 
-// Details decodes as much as fits: a field of a wrong type is left out, the others
-// are still worth showing.
+// Details decodes as much as possible: a field of a wrong type is skipped.
 func Details[T any](raw json.RawMessage) (d T) {
 	if len(raw) > 0 {
 		_ = json.Unmarshal(raw, &d)
@@ -85,15 +84,15 @@ func Details[T any](raw json.RawMessage) (d T) {
 	return d
 }
 
-// Arguments are a call's as the model wrote them, so nothing about their types is sure.
+// Arguments are the arguments of a call as the model wrote them, of any types.
 type Arguments map[string]json.RawMessage
 
-// ParseArguments takes arguments apart. What is no object has none.
+// ParseArguments parses arguments. Anything but an object has none.
 func ParseArguments(raw json.RawMessage) Arguments {
 	return Details[Arguments](raw)
 }
 
-// Text is a string argument; a number or a boolean is taken at its spelling.
+// Text returns a string argument; a number or a boolean is returned as text.
 func (a Arguments) Text(name string) string {
 	if s := a.Optional(name); s != nil {
 		return *s
@@ -101,7 +100,7 @@ func (a Arguments) Text(name string) string {
 	return ""
 }
 
-// Optional is text that can be absent.
+// Optional returns a text that may be absent.
 func (a Arguments) Optional(name string) *string {
 	raw := a[name]
 	switch KindOf(raw) {
@@ -116,7 +115,7 @@ func (a Arguments) Optional(name string) *string {
 	}
 }
 
-// Number is a numeric argument; models also write them as strings.
+// Number returns a numeric argument; models also write them as strings.
 func (a Arguments) Number(name string) (float64, bool) {
 	s := a.Optional(name)
 	if s == nil {
@@ -129,5 +128,5 @@ func (a Arguments) Number(name string) (float64, bool) {
 	return f, true
 }
 
-// Yes is a flag; the legacy tool declares it as the string "true".
+// Yes returns a flag; the legacy tool declares it as the string "true".
 func (a Arguments) Yes(name string) bool { return a.Text(name) == "true" }

@@ -1,7 +1,6 @@
-// Package form has what a tool needs to say how legacy clients see it: as an action when
-// it is called, as an observation when it returned. Each tool declares its Form in its own
-// folder; package v0 puts the envelope around it. A tool without one is shown like the
-// tools of tool servers.
+// Package form lets a tool declare how legacy clients see it: as an action when it is
+// called, as an observation when it has returned. Each tool declares its Form in its own
+// folder; package v0 adds the envelope. A tool without a Form is shown like an MCP tool.
 package form
 
 import (
@@ -11,27 +10,27 @@ import (
 	"deckhand/internal/session"
 )
 
-// Form is how a tool looks to legacy clients. Stored events are shown by it too, so what
-// it writes for them never changes.
+// Form is how a tool looks to legacy clients. It also applies to stored events, so its
+// output for them never changes.
 type Form struct {
-	// Action begins with Writer.Call and writes the args and what follows them.
+	// Action starts with Writer.Call and writes the args and what follows them.
 	Action func(*Writer, Call)
-	// Observe begins with Writer.Result and writes the extras and what follows them. Nil
+	// Observe starts with Writer.Result and writes the extras and what follows them. Nil
 	// means that clients expect no result.
 	Observe func(*Writer, Result)
 	// Tells reports whether Observe can show a failure itself; nil if it never can.
 	Tells func(session.ToolReturned) bool
-	// Partial says that Observe shows a call that was interrupted, with its output so far.
+	// Partial is set if Observe shows an interrupted call with its output so far.
 	Partial bool
 	// Actions are the legacy actions, and observations of the same name, that are calls
-	// of this tool: recordings and conversations of legacy servers have them.
+	// of this tool: recordings and imported conversations contain them.
 	Actions map[string]Action
 }
 
 // Action is a legacy action that is a call of the tool.
 type Action struct {
-	// Means are the args that say what is done. If the recorded call has others than
-	// the action, the action counts.
+	// Means are the args that say what is done. If the recorded call differs, the action
+	// counts.
 	Means []string
 	// Read writes the arguments of the call. Errors are a *FieldError and LeftOut.
 	Read func(*Writer, Recorded) error
