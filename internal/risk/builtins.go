@@ -10,7 +10,7 @@ import (
 // builtins are the commands of the shell itself. Those that change how later
 // commands are understood are the dangerous ones.
 var builtins = map[string]rule{
-	"echo : true false pwd type times dirs help exit return break continue shift disown caller sleep": always(Low, "It only shows something."),
+	"echo : true false pwd type times dirs help exit return break continue shift disown caller sleep": always(Low, "It only prints text."),
 	"jobs":               jobsRule,
 	"test [":             tests,
 	"printf":             printfRule,
@@ -19,11 +19,11 @@ var builtins = map[string]rule{
 	"cd pushd":           cdRule,
 	"popd":               always(Low, "It changes the working folder."),
 	"set":                setRule,
-	"shopt umask ulimit": always(Medium, "It changes how the shell works from now on."),
+	"shopt umask ulimit": always(Medium, "It changes shell options."),
 	"wait getopts fg bg": always(Medium, "It acts on the shell's own jobs or variables."),
 	"history":            historyRule,
 	"alias":              aliasRule,
-	"unalias":            always(Medium, "It changes what names mean to the shell."),
+	"unalias":            always(Medium, "It changes how the shell resolves names."),
 	"hash enable":        hashRule,
 	"bind complete compgen compopt mapfile readarray": always(Unknown, "It can make the shell run something later."),
 	"trap":     trapRule,
@@ -36,7 +36,7 @@ var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // name rates a variable that a builtin sets; a[…] would be calculated.
 func (c command) name(w word) {
 	if !w.plain() || !identifier.MatchString(w.text) {
-		c.add(Unknown, "It sets a variable whose name is only known when it runs.")
+		c.add(Unknown, "It sets a variable whose name is only known at run time.")
 		return
 	}
 	c.assigned(w.text, false, "")
@@ -44,7 +44,7 @@ func (c command) name(w word) {
 
 // jobsRule knows that jobs -x runs a command.
 func jobsRule(c command, args []word) {
-	c.add(Low, "It only shows something.")
+	c.add(Low, "It only prints text.")
 	if !anyOf(args, "x") && !opaque(args) {
 		return
 	}
@@ -58,18 +58,18 @@ func jobsRule(c command, args []word) {
 }
 
 func tests(c command, args []word) {
-	c.add(Low, "It only tests something.")
+	c.add(Low, "It only tests a condition.")
 	for i, a := range args {
 		if a.text == "-v" || a.text == "-R" {
 			if i+1 == len(args) || !args[i+1].plain() || args[i+1].text != "]" && !identifier.MatchString(args[i+1].text) {
-				c.add(Unknown, "It tests a variable whose name is only known when it runs.")
+				c.add(Unknown, "It tests a variable whose name is only known at run time.")
 			}
 		}
 	}
 }
 
 func printfRule(c command, args []word) {
-	c.add(Low, "It only shows something.")
+	c.add(Low, "It only prints text.")
 	if len(args) == 0 {
 		return
 	}
@@ -79,7 +79,7 @@ func printfRule(c command, args []word) {
 	case first.text == "-v" && len(args) > 1:
 		c.name(args[1])
 	case strings.HasPrefix(first.text, hole), !first.known && strings.HasPrefix(first.text, "{"):
-		c.add(Medium, "What it prints, or where to, is only known when it runs.")
+		c.add(Medium, "What it prints, or where to, is only known at run time.")
 	}
 }
 
@@ -89,14 +89,14 @@ func readRule(c command, args []word) {
 		a := args[i]
 		switch {
 		case !a.plain():
-			c.add(Unknown, "It sets a variable whose name is only known when it runs.")
+			c.add(Unknown, "It sets a variable whose name is only known at run time.")
 		case a.text == "-a" && i+1 < len(args):
 			i++
 			c.name(args[i])
 		case len(a.text) == 2 && a.text[0] == '-' && strings.Contains("dinNptu", a.text[1:]):
 			i++
 		case strings.HasPrefix(a.text, "-") && strings.ContainsAny(a.text, "a"):
-			c.add(Unknown, "It sets a variable in a way that is not looked into.")
+			c.add(Unknown, "It sets a variable in a way that cannot be analyzed.")
 		case !strings.HasPrefix(a.text, "-"):
 			c.name(a)
 		}
@@ -126,42 +126,42 @@ func cdRule(c command, args []word) {
 
 // setRule lets through what makes scripts stricter or louder.
 func setRule(c command, args []word) {
-	c.add(Low, "It makes the shell stricter or louder.")
+	c.add(Low, "It makes the shell stricter or more verbose.")
 	for i, a := range args {
 		text := strings.TrimLeft(a.text, "-+")
 		switch {
 		case a.text == "--":
 			return
 		case !a.plain():
-			c.add(Unknown, "Which option of the shell it sets is only known when it runs.")
+			c.add(Unknown, "Which option of the shell it sets is only known at run time.")
 		case text == "history":
 			c.add(High, "It changes whether the shell keeps a history.")
 		case i > 0 && strings.HasSuffix(args[i-1].text, "o") && (text == "pipefail" || text == "errexit" || text == "nounset" || text == "xtrace"):
 		case strings.Trim(text, "euxov") != "":
-			c.add(Medium, "It changes how the shell works from now on.")
+			c.add(Medium, "It changes shell options.")
 		}
 	}
 }
 
 func historyRule(c command, args []word) {
 	if len(args) == 0 || len(args) == 1 && args[0].plain() && strings.Trim(args[0].text, "0123456789") == "" {
-		c.add(Low, "It only shows something.")
+		c.add(Low, "It only prints text.")
 		return
 	}
 	c.add(High, "It changes the shell's history.")
 }
 
 func aliasRule(c command, args []word) {
-	c.add(Low, "It only shows something.")
+	c.add(Low, "It only prints text.")
 	for _, a := range args {
 		name, value, defines := strings.Cut(a.text, "=")
 		switch {
 		case !a.known:
-			c.add(Unknown, "It gives a command another name that is only known when it runs.")
+			c.add(Unknown, "It defines an alias whose name is only known at run time.")
 		case defines && known(name):
-			c.add(High, "It gives another meaning to the name of a program.")
+			c.add(High, "It redefines the name of a program.")
 		case defines:
-			c.add(Medium, "It gives a command another name.")
+			c.add(Medium, "It defines an alias.")
 			c.inner(value)
 		}
 	}
@@ -169,15 +169,15 @@ func aliasRule(c command, args []word) {
 
 func hashRule(c command, args []word) {
 	if len(args) == 0 || len(args) == 1 && args[0].text == "-r" {
-		c.add(Low, "It only shows something.")
+		c.add(Low, "It only prints text.")
 		return
 	}
-	c.add(High, "It changes which program a name stands for.")
+	c.add(High, "It changes which program a name runs.")
 }
 
 func trapRule(c command, args []word) {
 	if len(args) == 0 || len(args) == 1 && (args[0].text == "-l" || args[0].text == "-p") {
-		c.add(Low, "It only shows something.")
+		c.add(Low, "It only prints text.")
 		return
 	}
 	c.add(Medium, "It makes the shell run something later.")
@@ -192,7 +192,7 @@ func (c command) text(args []word) {
 	switch {
 	case len(args) == 0:
 	case !args[0].known:
-		c.add(Unknown, "It runs a command that is only known when it runs.")
+		c.add(Unknown, "It runs a command that is only known at run time.")
 	default:
 		c.inner(args[0].text)
 	}
@@ -202,12 +202,12 @@ func evalRule(c command, args []word) {
 	var all []string
 	for _, a := range args {
 		if !a.plain() {
-			c.add(Unknown, "It runs a command that is only known when it runs.")
+			c.add(Unknown, "It runs a command that is only known at run time.")
 			return
 		}
 		all = append(all, a.text)
 	}
-	c.add(Medium, "It runs a text as a command.")
+	c.add(Medium, "It runs text as a command.")
 	c.inner(strings.Join(all, " "))
 }
 
@@ -216,9 +216,9 @@ func sourceRule(c command, args []word) {
 	case len(args) == 0:
 		c.add(Low, "It does nothing.")
 	case args[0].process, strings.HasPrefix(args[0].text, "/dev/"), strings.HasPrefix(args[0].text, "/proc/"):
-		c.add(High, "It runs whatever its input holds.")
+		c.add(High, "It runs the commands in its input.")
 	case !args[0].plain():
-		c.add(Unknown, "Which file of commands it runs is only known when it runs.")
+		c.add(Unknown, "Which file of commands it runs is only known at run time.")
 	default:
 		c.add(Medium, "It runs the commands in a file.")
 	}

@@ -65,15 +65,15 @@ func (c command) rate() {
 		return
 	}
 	if *c.left--; *c.left < 0 {
-		c.add(Unknown, "There are too many commands to look at.")
+		c.add(Unknown, "There are too many commands to analyze.")
 		return
 	}
 	name, args := c.args[0], c.args[1:]
 	switch {
 	case name.process:
-		c.add(High, "It runs what another process writes.")
+		c.add(High, "It runs commands that another process writes.")
 	case !name.plain():
-		c.add(Unknown, "Which program runs is only known when it runs.")
+		c.add(Unknown, "Which program runs is only known at run time.")
 	case name.text == "":
 		c.add(Low, "It does nothing.")
 	default:
@@ -92,7 +92,7 @@ func (c command) stranger(name string) {
 		c.add(Medium, "It runs a program or script by its path.")
 		return
 	}
-	c.add(Medium, "It runs a program that the rules do not know.")
+	c.add(Medium, "It runs an unknown program.")
 }
 
 // run rates a command that this one runs.
@@ -142,7 +142,7 @@ func asksVersion(args []word) bool {
 func versioned(r rule) rule {
 	return func(c command, args []word) {
 		if asksVersion(args) {
-			c.add(Low, "It only asks for a version.")
+			c.add(Low, "It only prints a version.")
 			return
 		}
 		r(c, args)
@@ -162,9 +162,9 @@ func bySubcommand(low, high string, otherwise Rating, reason string) rule {
 		case len(ops) == 0 || !ops[0].plain():
 			c.add(otherwise, reason)
 		case slices.Contains(strings.Fields(high), ops[0].text):
-			c.add(High, "It publishes something, or changes what cannot be changed back.")
+			c.add(High, "It publishes something, or makes a change that cannot be undone.")
 		case slices.Contains(strings.Fields(low), ops[0].text) && args[0].text == ops[0].text && !slices.ContainsFunc(args, strange):
-			c.add(Low, "It only shows something.")
+			c.add(Low, "It only prints text.")
 		default:
 			c.add(otherwise, reason)
 		}

@@ -7,7 +7,7 @@ import (
 // fileRules are the programs that read and change files, and the system.
 var fileRules = map[string]rule{
 	"cat tac head tail wc stat strings od hexdump md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum nl cut paste join comm cmp diff rev fold fmt expand unexpand column tr grep egrep fgrep zcat bzcat xzcat jq base64 base32 colrm tsort readelf": reader,
-	"ls dir vdir basename dirname realpath readlink which whereis id whoami groups users uname arch nproc df du ps free uptime w who tty locale getconf seq expr cal printenv lscpu lsblk factor numfmt":                                                                always(Low, "It only shows something."),
+	"ls dir vdir basename dirname realpath readlink which whereis id whoami groups users uname arch nproc df du ps free uptime w who tty locale getconf seq expr cal printenv lscpu lsblk factor numfmt":                                                                always(Low, "It only prints text."),
 	"sort":     sortRule,
 	"uniq xxd": secondIsOutput,
 	"tree":     outputOption("o", "--output"),
@@ -23,9 +23,9 @@ var fileRules = map[string]rule{
 	"kill":          killRule,
 	"pkill killall": always(Medium, "It ends processes by their name."),
 	"crontab":       crontabRule,
-	"dd shred wipefs mkfs mke2fs fdisk sfdisk parted losetup cryptsetup mkswap swapon swapoff badblocks hdparm": always(High, "It writes to devices, or destroys data for good."),
+	"dd shred wipefs mkfs mke2fs fdisk sfdisk parted losetup cryptsetup mkswap swapon swapoff badblocks hdparm": always(High, "It writes to devices, or permanently destroys data."),
 	"mount umount insmod modprobe rmmod sysctl iptables ip6tables nft ufw ip ifconfig route brctl useradd userdel usermod groupadd groupdel adduser deluser passwd chpasswd visudo chown chgrp chattr setcap setfacl ldconfig update-alternatives update-rc.d dpkg-reconfigure hwclock timedatectl hostnamectl loginctl systemctl service rc-service initctl": always(High, "It changes the system."),
-	"shutdown reboot halt poweroff init telinit kexec killall5": always(High, "It stops the system."),
+	"shutdown reboot halt poweroff init telinit kexec killall5": always(High, "It shuts the system down."),
 	"at batch atd cron anacron":                                 always(High, "It makes something run later."),
 }
 
@@ -66,7 +66,7 @@ func outputOption(letter, long string) rule {
 }
 
 func dateRule(c command, args []word) {
-	c.add(Low, "It only shows something.")
+	c.add(Low, "It only prints text.")
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
@@ -83,7 +83,7 @@ func dateRule(c command, args []word) {
 }
 
 func hostnameRule(c command, args []word) {
-	c.add(Low, "It only shows something.")
+	c.add(Low, "It only prints text.")
 	for _, a := range args {
 		if !a.known || !strings.HasPrefix(a.text, "-") || strings.ContainsAny(a.text, "Fb") || a.is("--file") {
 			c.add(High, "It changes the system.")
@@ -92,9 +92,9 @@ func hostnameRule(c command, args []word) {
 }
 
 func teeRule(c command, args []word) {
-	c.add(Low, "It only shows something.")
+	c.add(Low, "It only prints text.")
 	if opaque(args) {
-		c.add(Unknown, "Which file it changes is only known when it runs.")
+		c.add(Unknown, "Which file it changes is only known at run time.")
 	}
 	for _, a := range operands(args) {
 		if !a.process {
@@ -137,30 +137,30 @@ func cpRule(c command, args []word) {
 func rmRule(c command, args []word) {
 	changes(c, args)
 	if anyOf(args, "rRf", "--recursive", "--force", "--no-preserve-root") {
-		c.add(High, "It deletes files, whole folders perhaps, without asking; this cannot be undone.")
+		c.add(High, "It deletes files, possibly whole folders, without asking; this cannot be undone.")
 	}
 	for _, a := range operands(args) {
 		if a.glob {
-			c.add(High, "It deletes every file that fits a pattern; this cannot be undone.")
+			c.add(High, "It deletes all files that match a pattern; this cannot be undone.")
 		}
 	}
 }
 
 func chmodRule(c command, args []word) {
-	c.add(Medium, "It changes who may use a file.")
+	c.add(Medium, "It changes permissions of a file.")
 	ops := operands(args)
 	if anyOf(args, "R", "--recursive") {
-		c.add(High, "It changes who may use a whole folder.")
+		c.add(High, "It changes permissions of a whole folder.")
 	}
 	if len(ops) == 0 {
 		return
 	}
 	mode := ops[0]
 	if !mode.plain() || strings.ContainsAny(mode.text, "st") || strings.HasSuffix(mode.text, "77") || len(mode.text) > 3 && strings.Trim(mode.text, "01234567") == "" && mode.text[0] != '0' {
-		c.add(High, "It lets anybody change a file, or run it as its owner.")
+		c.add(High, "It lets anyone change a file, or run it as its owner.")
 	}
 	for _, a := range ops[1:] {
-		c.writes(a, "It changes who may use a file.")
+		c.writes(a, "It changes permissions of a file.")
 	}
 }
 
@@ -174,7 +174,7 @@ func tarRule(c command, args []word) {
 			c.add(High, "It runs other programs while it packs or unpacks.")
 		}
 		if strings.Contains(a.text, ":") && !strings.HasPrefix(a.text, "-") {
-			c.add(High, "It may pack to another machine.")
+			c.add(High, "It may write an archive to another machine.")
 		}
 		if !strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "/") {
 			c.reads(a)
@@ -196,7 +196,7 @@ func killRule(c command, args []word) {
 
 func crontabRule(c command, args []word) {
 	if len(args) == 1 && args[0].known && args[0].text == "-l" {
-		c.add(Low, "It only shows something.")
+		c.add(Low, "It only prints text.")
 		return
 	}
 	c.add(High, "It makes something run later.")

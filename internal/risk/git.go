@@ -18,12 +18,12 @@ func gitRule(c command, args []word) {
 	rest, ok := c.gitOptions(args)
 	if !ok || len(rest) == 0 {
 		if ok {
-			c.add(Low, "It only shows something.")
+			c.add(Low, "It only prints text.")
 		}
 		return
 	}
 	if !rest[0].plain() {
-		c.add(Unknown, "What git does is only known when it runs.")
+		c.add(Unknown, "What git does is only known at run time.")
 		return
 	}
 	sub, args := rest[0].text, rest[1:]
@@ -31,16 +31,16 @@ func gitRule(c command, args []word) {
 	switch {
 	case slices.Contains(gitReads, sub):
 		reader(c, args)
-		c.add(Low, "It only looks at the repository.")
+		c.add(Low, "It only reads the repository.")
 		if opaque(args) {
-			c.add(Medium, "What git does is only known when it runs.")
+			c.add(Medium, "What git does is only known at run time.")
 		}
 	case sub == "push" || sub == "send-email" || sub == "request-pull" || sub == "svn" || sub == "p4":
 		c.add(High, "It sends the project's data to another machine.")
 	case slices.Contains(gitChanges, sub):
 		c.gitChange(sub, args)
 	default:
-		c.add(Unknown, "It runs a git command or alias that the rules do not know.")
+		c.add(Unknown, "It runs an unknown git command or alias.")
 	}
 }
 
@@ -50,13 +50,13 @@ func (c command) gitOptions(args []word) (rest []word, ok bool) {
 		a := args[0]
 		switch {
 		case !a.known:
-			c.add(Unknown, "What git does is only known when it runs.")
+			c.add(Unknown, "What git does is only known at run time.")
 			return nil, false
 		case a.text == "--no-pager" || a.text == "-P" || a.text == "--no-optional-locks":
 			args = args[1:]
 		case a.text == "-C" && len(args) > 1:
 			if !args[1].plain() {
-				c.add(Medium, "Which repository git looks at is only known when it runs.")
+				c.add(Medium, "Which repository git looks at is only known at run time.")
 			}
 			args = args[2:]
 		case strings.HasPrefix(a.text, "-"):
@@ -108,7 +108,7 @@ func (c command) gitChange(sub string, args []word) {
 	case "stash":
 		low = len(args) > 0 && lists("list")
 		if len(args) > 0 && (args[0].text == "drop" || args[0].text == "clear") {
-			c.add(High, "It throws away changes that are not committed; this cannot be undone.")
+			c.add(High, "It discards uncommitted changes; this cannot be undone.")
 		}
 	case "worktree", "notes":
 		low = len(args) > 0 && lists("list")
@@ -117,19 +117,19 @@ func (c command) gitChange(sub string, args []word) {
 	case "reflog":
 		low = lists("show")
 		if len(args) > 0 && (args[0].text == "expire" || args[0].text == "delete") {
-			c.add(High, "It deletes what git kept for recovery.")
+			c.add(High, "It deletes git's recovery data.")
 		}
 	case "config":
 		low = c.gitConfig(args)
 	case "reset", "checkout", "restore", "clean", "rm", "switch":
 		if anyOf(args, "fdxq", "--hard", "--force", "--discard-changes") && (sub != "rm" || anyOf(args, "f", "--force")) || slices.ContainsFunc(args, func(a word) bool { return a.text == "--" || a.text == "." }) {
-			c.add(High, "It throws away changes that are not committed; this cannot be undone.")
+			c.add(High, "It discards uncommitted changes; this cannot be undone.")
 		}
 	case "gc", "prune":
-		c.add(High, "It deletes what git kept for recovery.")
+		c.add(High, "It deletes git's recovery data.")
 	}
 	if low {
-		c.add(Low, "It only looks at the repository.")
+		c.add(Low, "It only reads the repository.")
 		return
 	}
 	c.add(Medium, "It changes the repository or the files in it.")

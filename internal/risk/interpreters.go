@@ -10,7 +10,7 @@ var interpreters = map[string]rule{
 	"sh bash dash zsh ksh mksh ash rbash fish csh tcsh": versioned(shellRule),
 	"python pypy": versioned(pythonRule),
 	"perl ruby node nodejs deno bun php lua luajit Rscript R osascript tclsh wish groovy julia guile ghc runghc swift scala irb ipython": versioned(interpreter),
-	"sqlite mysql mariadb psql mongo mongosh redis-cli": versioned(always(Unknown, "It runs commands of a database, which are not looked into.")),
+	"sqlite mysql mariadb psql mongo mongosh redis-cli": versioned(always(Unknown, "It runs commands of a database, which cannot be analyzed.")),
 	"vi vim nvim view ex ed emacs nano pico joe micro":  versioned(always(Unknown, "It starts an editor, which can run commands.")),
 	"less more man info pager most":                     always(Medium, "It starts a pager, which can run commands."),
 	"awk gawk mawk nawk":                                versioned(awkRule),
@@ -18,8 +18,8 @@ var interpreters = map[string]rule{
 }
 
 const (
-	fromInput = "It runs whatever its input holds."
-	fromLine  = "It runs code that is given on the command line, which is not looked into."
+	fromInput = "It runs the commands in its input."
+	fromLine  = "It runs code that is given on the command line, which cannot be analyzed."
 	fromFile  = "It runs a script."
 )
 
@@ -31,21 +31,21 @@ func shellRule(c command, args []word) {
 			c.add(High, fromInput)
 			return
 		case !a.known:
-			c.add(Unknown, "Which commands it runs is only known when it runs.")
+			c.add(Unknown, "Which commands it runs is only known at run time.")
 			return
 		case a.text == "-" || a.text == "--" || a.text == "-s" || a.text == "/dev/stdin" || strings.HasPrefix(a.text, "/dev/fd/") || strings.HasPrefix(a.text, "/proc/"):
 			c.stdin()
 			return
 		case a.text == "-o" || a.text == "+o" || strings.HasPrefix(a.text, "--"):
-			c.add(Unknown, "It starts a shell in a way that is not looked into.")
+			c.add(Unknown, "It starts a shell in a way that cannot be analyzed.")
 			return
 		case strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "c"):
-			c.add(Medium, "It runs a text as a command.")
+			c.add(Medium, "It runs text as a command.")
 			c.text(args[i+1:])
 			return
 		case strings.HasPrefix(a.text, "-") || strings.HasPrefix(a.text, "+"):
 			if strings.ContainsAny(a.text, "li") {
-				c.add(Medium, "It starts a shell with its start-up files.")
+				c.add(Medium, "It starts a shell that reads its start-up files.")
 			}
 		default:
 			c.add(Medium, fromFile)
@@ -60,10 +60,10 @@ func (c command) stdin() {
 	text, ok := document(c.input)
 	switch {
 	case ok:
-		c.add(Medium, "It runs a text as a command.")
+		c.add(Medium, "It runs text as a command.")
 		c.inner(text)
 	case c.input != nil:
-		c.add(Unknown, "It runs a text that is only known when it runs.")
+		c.add(Unknown, "It runs text that is only known at run time.")
 	default:
 		c.add(High, fromInput)
 	}
@@ -76,7 +76,7 @@ func interpreter(c command, args []word) {
 			c.add(High, fromInput)
 			return
 		case !a.known:
-			c.add(Unknown, "Which code it runs is only known when it runs.")
+			c.add(Unknown, "Which code it runs is only known at run time.")
 			return
 		case a.text == "-" || a.text == "/dev/stdin":
 			c.add(Unknown, fromInput)
@@ -102,7 +102,7 @@ func pythonRule(c command, args []word) {
 		return
 	}
 	// A file of that name in the working folder comes before Python's own.
-	c.add(Medium, "It runs a module, which may be the project's.")
+	c.add(Medium, "It runs a module, possibly from the project.")
 	if args[1].text == "pip" {
 		pipRule(c, args[2:])
 	}
@@ -117,13 +117,13 @@ func awkRule(c command, args []word) {
 			i++
 		case strings.HasPrefix(a.text, "-F") || strings.HasPrefix(a.text, "-v"):
 		case a.flag():
-			c.add(Unknown, "It runs an awk program that is not looked into.")
+			c.add(Unknown, "It runs an awk program that cannot be analyzed.")
 			return
 		default:
 			c.awk(a)
 			reader(c, args[i+1:])
 			if opaque(args[i+1:]) || slices.ContainsFunc(args[i+1:], word.flag) {
-				c.add(Medium, "What it reads is only known when it runs.")
+				c.add(Medium, "What it reads is only known at run time.")
 			}
 			return
 		}
@@ -135,7 +135,7 @@ func (c command) awk(program word) {
 	text := strings.ReplaceAll(program.text, "||", "")
 	switch {
 	case !program.known:
-		c.add(Unknown, "Its awk program is only known when it runs.")
+		c.add(Unknown, "Its awk program is only known at run time.")
 	case strings.Contains(text, "system") || strings.ContainsAny(text, "|@") || strings.Contains(text, "getline") || strings.Contains(text, "ARG"):
 		c.add(Unknown, "Its awk program may run other programs, or read other files.")
 	case strings.Contains(text, ">"):
@@ -159,7 +159,7 @@ func sedRule(c command, args []word) {
 		case a.is("--in-place") || a.short("i") && !strings.ContainsAny(a.text, "ef"):
 			inPlace = true
 		case a.flag():
-			c.add(Unknown, "It runs sed in a way that is not looked into.")
+			c.add(Unknown, "It runs sed in a way that cannot be analyzed.")
 			return
 		default:
 			files = append(files, a)

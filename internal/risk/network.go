@@ -16,8 +16,8 @@ var networkRules = map[string]rule{
 	"rsync":   rsyncRule,
 	"openssl": opensslRule,
 	"nslookup dig host ping ping6 traceroute tracepath whois": dnsRule,
-	"http https xh httpie lynx w3m links elinks aria2c axel":  always(Unknown, "It talks to another machine in a way that is not looked into."),
-	"netstat lsof": always(Low, "It only shows something."),
+	"http https xh httpie lynx w3m links elinks aria2c axel":  always(Unknown, "It connects to another machine in a way that cannot be analyzed."),
+	"netstat lsof": always(Low, "It only prints text."),
 	"ss":           ssRule,
 }
 
@@ -28,24 +28,24 @@ const maxQuery = 120
 // Address rates an address that is asked for something.
 func Address(raw string) (Rating, string) {
 	if strings.ContainsAny(raw, hole) {
-		return High, "What it asks another machine for is only known when it runs."
+		return High, "What it asks another machine for is only known at run time."
 	}
 	if !strings.Contains(raw, "://") {
 		raw = "http://" + raw
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || strings.ContainsAny(raw, `{}\`) || strings.ContainsAny(u.Path+u.RawQuery, "[]") {
-		return Unknown, "It asks for an address that cannot be understood."
+		return Unknown, "It requests a URL that cannot be parsed."
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return Unknown, "It asks for something that is not a web page."
+		return Unknown, "It requests something that is not a web page."
 	case loopback(u.Hostname()):
-		return Low, "It asks a server in the sandbox."
+		return Low, "It sends a request to a server in the sandbox."
 	case u.User != nil, len(u.RawQuery)+len(u.Fragment) > maxQuery, len(u.Path) > 2*maxQuery, len(u.Host) > maxQuery:
-		return High, "It asks for an address that is long enough to carry data away."
+		return High, "It requests a URL that is long enough to leak data."
 	}
-	return Medium, "It asks another machine for something; the address could carry data away."
+	return Medium, "It sends a request to another machine; the URL could leak data."
 }
 
 // loopback reports whether a host is the sandbox itself.
@@ -66,7 +66,7 @@ const (
 
 func curlRule(c command, args []word) {
 	if asksVersion(args) {
-		c.add(Low, "It only asks for a version.")
+		c.add(Low, "It only prints a version.")
 		return
 	}
 	for i := 0; i < len(args); i++ {
@@ -88,13 +88,13 @@ func curlRule(c command, args []word) {
 			}
 		case a.text == "-w" || a.text == "--write-out":
 			if i++; !value.known || strings.Contains(value.text, "%output") || strings.HasPrefix(value.text, "@") {
-				c.add(Unknown, "It writes in a way that is not looked into.")
+				c.add(Unknown, "It writes in a way that cannot be analyzed.")
 			}
 		case a.text == "-o" || a.text == "--output":
 			i++
-			c.writes(value, "It saves what it gets in a file.")
+			c.writes(value, "It saves a download to a file.")
 		case !strings.HasPrefix(a.text, "--") && strings.Trim(a.text[1:], "sSfLikgNOJ") == "", a.is("--remote-name"):
-			c.add(Medium, "It saves what it gets in a file.")
+			c.add(Medium, "It saves a download to a file.")
 		case (a.text == "-X" || a.text == "--request") && (value.text == "GET" || value.text == "HEAD"):
 			i++
 		default:
@@ -102,7 +102,7 @@ func curlRule(c command, args []word) {
 			return
 		}
 	}
-	c.add(Low, "It asks for nothing.")
+	c.add(Low, "It requests nothing.")
 }
 
 // curlSends rates a request with options that send something, or that the rules
@@ -124,22 +124,22 @@ func (c command) curlSends(args []word) {
 			}
 		}
 	}
-	c.add(Medium, "It talks to another machine.")
+	c.add(Medium, "It connects to another machine.")
 }
 
 func wgetRule(c command, args []word) {
 	if asksVersion(args) {
-		c.add(Low, "It only asks for a version.")
+		c.add(Low, "It only prints a version.")
 		return
 	}
-	c.add(Medium, "It saves what it gets in a file.")
+	c.add(Medium, "It saves a download to a file.")
 	if anyOf(args, "ei", "--post-data", "--post-file", "--body-data", "--body-file", "--method", "--execute", "--config", "--use-askpass", "--input-file", "--header") || opaque(args) {
 		c.add(High, sends)
 	}
 	for i, a := range args {
 		switch {
 		case a.text == "-O" && i+1 < len(args):
-			c.writes(args[i+1], "It saves what it gets in a file.")
+			c.writes(args[i+1], "It saves a download to a file.")
 		case strings.Contains(a.text, "://"):
 			c.add(Address(a.text))
 		}
@@ -148,7 +148,7 @@ func wgetRule(c command, args []word) {
 
 // ssRule: it can also write what it knows to a file, and end connections.
 func ssRule(c command, args []word) {
-	c.add(Low, "It only shows something.")
+	c.add(Low, "It only prints text.")
 	if opaque(args) || anyOf(args, "DKF", "--diag", "--kill", "--filter") {
 		c.add(Medium, "It may write to a file or end connections.")
 	}
@@ -182,10 +182,10 @@ func opensslRule(c command, args []word) {
 
 // dnsRule: a name that is asked for travels to whoever answers for its zone.
 func dnsRule(c command, args []word) {
-	c.add(Medium, "It asks other machines about a name.")
+	c.add(Medium, "It resolves a name over the network.")
 	for _, a := range args {
 		if !a.known || len(a.text) > 60 {
-			c.add(High, "The name that it asks for could carry data away.")
+			c.add(High, "The requested name could leak data.")
 		}
 	}
 }

@@ -43,7 +43,7 @@ func sensitive(name string) string {
 	if first := strings.TrimLeft(name, "./"); strings.HasPrefix(name, "/") || strings.HasPrefix(name, "..") {
 		top, rest, _ := strings.Cut(first, "/")
 		if slices.Contains(systemFolders, top) && !harmlessBelow(top, rest) {
-			return "It changes a file of the system."
+			return "It changes a system file."
 		}
 		if name == "/" {
 			return "It changes the root of the file system."
@@ -76,7 +76,7 @@ func (j *judge) at(name string) string {
 func (j *judge) writes(w word, reason string) {
 	name := j.at(w.text)
 	if slices.Contains(harmlessFiles, name) && w.plain() {
-		j.add(Low, "It throws output away.")
+		j.add(Low, "It discards output.")
 		return
 	}
 	if w.text == "" && w.known {
@@ -87,9 +87,9 @@ func (j *judge) writes(w word, reason string) {
 	case why != "":
 		j.add(High, why)
 	case strings.HasPrefix(w.text, "~") && !strings.Contains(w.text, "/"):
-		j.add(High, "It changes somebody's home folder.")
+		j.add(High, "It changes a user's home folder.")
 	case w.glob && strings.ContainsAny(w.text[:1], "/.~"), !w.known:
-		j.add(Unknown, "Which file it changes is only known when it runs.")
+		j.add(Unknown, "Which file it changes is only known at run time.")
 	default:
 		j.add(Medium, reason)
 	}
@@ -101,9 +101,9 @@ func (j *judge) reads(w word) {
 	switch {
 	case w.process: // rated by itself
 	case secrets(name) || w.glob && findsSecrets(name):
-		j.add(Medium, "It reads a file that may hold credentials.")
+		j.add(Medium, "It reads a file that may contain credentials.")
 	case !w.known:
-		j.add(Medium, "Which file it reads is only known when it runs.")
+		j.add(Medium, "Which file it reads is only known at run time.")
 	default:
 		j.add(Low, "It only reads.")
 	}
@@ -132,9 +132,9 @@ func ReadPath(name string) (Rating, string) {
 	case name == "":
 		return Unknown, "The file path is missing."
 	case Disguised(name):
-		return High, "The file's name holds invisible or control characters."
+		return High, "The file name contains invisible or control characters."
 	case secrets(name):
-		return Medium, "It reads a file that may hold credentials."
+		return Medium, "It reads a file that may contain credentials."
 	}
 	return Low, "It only reads."
 }

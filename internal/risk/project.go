@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-const builds = "It runs code of the project, or installs something."
+const builds = "It runs code of the project, or installs packages."
 
 // projectRules are the tools with which people build, test and publish.
 var projectRules = map[string]rule{
@@ -22,9 +22,9 @@ var projectRules = map[string]rule{
 	"apt-cache dpkg-query":                           versioned(packagesRule),
 	"brew":                                           bySubcommand("list info", "", Medium, builds),
 	"docker podman":                                  versioned(dockerRule),
-	"kubectl helm terraform tofu ansible ansible-playbook pulumi": bySubcommand("", "apply delete create replace patch edit exec cp drain scale rollout install upgrade uninstall destroy import up", Medium, "It asks or changes other machines."),
+	"kubectl helm terraform tofu ansible ansible-playbook pulumi": bySubcommand("", "apply delete create replace patch edit exec cp drain scale rollout install upgrade uninstall destroy import up", Medium, "It reads from or changes other machines."),
 	"gh glab hub": ghRule,
-	"aws gcloud az gsutil s3cmd rclone doctl heroku vercel netlify flyctl fly firebase mc b2": always(High, "It works on machines or data outside of the sandbox."),
+	"aws gcloud az gsutil s3cmd rclone doctl heroku vercel netlify flyctl fly firebase mc b2": always(High, "It changes machines or data outside the sandbox."),
 	// These let the project's own files say which program answers, even for a version.
 	"bundle rake composer gradle gradlew mvn ant dotnet mix rustc rustup rustfmt pytest tox nox jest vitest bazel":                                                             always(Medium, builds),
 	"npx bunx uvx pipenv gcc g++ cc clang clang++ javac java kotlinc tsc eslint prettier black ruff mypy cmake ninja meson gofmt clang-format shellcheck dpkg nvm conda mamba": versioned(always(Medium, builds)),
@@ -39,7 +39,7 @@ func npmRule(c command, args []word) {
 			break
 		}
 		if a.text == "-C" || a.is("--script-shell") || a.is("--node-options") || a.is("--prefix") || a.is("--dir") || a.is("--userconfig") || a.is("--globalconfig") {
-			c.add(Unknown, "It runs another program in a way that is not looked into.")
+			c.add(Unknown, "It runs another program in a way that cannot be analyzed.")
 		}
 	}
 	bySubcommand("ls list root prefix", npmPublishes, Medium, builds)(c, args)
@@ -60,10 +60,10 @@ func makeRule(c command, args []word) {
 		name, value, sets := strings.Cut(a.text, "=")
 		switch {
 		case !a.known, a.short("EfCI"), a.is("--eval"), a.is("--file"), a.is("--makefile"), a.is("--directory"), a.is("--include-dir"):
-			c.add(Unknown, "What it builds is only known when it runs.")
+			c.add(Unknown, "What it builds is only known at run time.")
 		case sets && !strings.HasPrefix(name, "-"):
 			if value != "" && !plainWord.MatchString(value) { // makefiles hand it to a shell
-				c.add(Unknown, "It gives the makefile a text that may be run as a command.")
+				c.add(Unknown, "It passes text to the makefile that may be run as a command.")
 			}
 			c.assigned(strings.TrimRight(name, ":+?!"), true, value)
 		}
@@ -77,18 +77,18 @@ func goRule(c command, args []word) {
 		}
 		name := strings.TrimLeft(a.text, "-")
 		if a.flag() && (!a.known || strings.HasPrefix(name, "exec") || strings.HasPrefix(name, "toolexec") || strings.HasPrefix(name, "vettool") || strings.HasPrefix(name, "overlay")) {
-			c.add(Unknown, "It runs another program in a way that is not looked into.")
+			c.add(Unknown, "It runs another program in a way that cannot be analyzed.")
 			return
 		}
 	}
 	switch {
 	case len(args) == 1 && args[0].plain() && (args[0].text == "version" || args[0].text == "help"):
-		c.add(Low, "It only asks for a version.")
+		c.add(Low, "It only prints a version.")
 	case len(args) > 0 && args[0].text == "env":
-		c.add(Low, "It only shows something.")
+		c.add(Low, "It only prints text.")
 		for _, a := range args[1:] {
 			if a.flag() && a.text != "-json" {
-				c.add(High, "It changes how Go works from now on.")
+				c.add(High, "It changes the Go configuration.")
 			}
 		}
 	default:
@@ -102,7 +102,7 @@ func pipRule(c command, args []word) {
 
 func packagesRule(c command, args []word) {
 	if anyOf(args, "o", "--option", "--config-file") {
-		c.add(Unknown, "It installs in a way that is not looked into.")
+		c.add(Unknown, "It installs in a way that cannot be analyzed.")
 	}
 	bySubcommand("list show search policy info depends rdepends", "remove purge autoremove erase del dist-upgrade full-upgrade", Medium, "It installs packages.")(c, args)
 }
@@ -113,7 +113,7 @@ func dockerRule(c command, args []word) {
 		switch {
 		case !a.known, a.is("--privileged"), a.text == "push" || a.text == "login" || a.text == "prune", a.is("--pid"), a.is("--device"), a.is("--cap-add"),
 			strings.HasPrefix(a.text, "/:"), strings.Contains(a.text, "docker.sock"), strings.HasPrefix(a.text, "-v/"):
-			c.add(High, "It publishes an image, or gives a container power over the machine.")
+			c.add(High, "It publishes an image, or gives a container control of the machine.")
 		}
 	}
 }
@@ -121,7 +121,7 @@ func dockerRule(c command, args []word) {
 func ghRule(c command, args []word) {
 	ops := operands(args)
 	if len(ops) > 1 && ops[1].plain() && slices.Contains([]string{"view", "list", "status", "diff", "checks"}, ops[1].text) {
-		c.add(Medium, "It asks the git provider.")
+		c.add(Medium, "It reads from the git provider.")
 		return
 	}
 	c.add(High, "It changes something at the git provider.")

@@ -21,7 +21,7 @@ const (
 	maxCommands = 1000
 )
 
-const tooDeep = "The command is nested too deeply to be understood."
+const tooDeep = "The command is nested too deeply to analyze."
 
 // Shell rates a bash command. The reason is a sentence for the person who is asked.
 func Shell(command string) (Rating, string) {
@@ -75,11 +75,11 @@ func (j *judge) inner(command string) {
 func parseShell(command string) (*syntax.File, *verdict) {
 	switch {
 	case len(command) > maxCommand:
-		return nil, &verdict{Unknown, "The command is too long to be understood."}
+		return nil, &verdict{Unknown, "The command is too long to analyze."}
 	case !utf8.ValidString(command):
 		return nil, &verdict{Unknown, "The command is not valid text."}
 	case Disguised(command):
-		return nil, &verdict{High, "The command holds invisible or control characters, so it may not be what it looks like."}
+		return nil, &verdict{High, "The command contains invisible or control characters, so it may not be what it looks like."}
 	case nesting(command) > maxNesting:
 		return nil, &verdict{Unknown, tooDeep}
 	}
@@ -98,7 +98,7 @@ func (j *judge) history(parts []syntax.WordPart) {
 	for i, p := range parts {
 		l, ok := p.(*syntax.Lit)
 		if ok && (earlier.MatchString(l.Value) || strings.HasSuffix(l.Value, "!") && i+1 < len(parts)) {
-			j.add(Unknown, "It repeats parts of earlier commands, which are only known when it runs.")
+			j.add(Unknown, "It repeats parts of earlier commands, which are only known at run time.")
 		}
 	}
 }
@@ -172,9 +172,9 @@ func (j *judge) visit(n syntax.Node) bool {
 	case *syntax.DblQuoted:
 		j.history(n.Parts)
 	case *syntax.CoprocClause:
-		j.add(Medium, "It starts a process that keeps running beside the shell.")
+		j.add(Medium, "It starts a background process.")
 	case *syntax.TestDecl:
-		j.add(Unknown, "It holds a test declaration, which is not looked into.")
+		j.add(Unknown, "It contains a test declaration, which cannot be analyzed.")
 	}
 	return true
 }
@@ -182,7 +182,7 @@ func (j *judge) visit(n syntax.Node) bool {
 // statement rates the simple command of a statement, which must know its input.
 func (j *judge) statement(s *syntax.Stmt) {
 	if s.Coprocess || s.Disown {
-		j.add(Unknown, "It uses a construct of another shell.")
+		j.add(Unknown, "It uses syntax of another shell.")
 	}
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(call.Args) == 0 {
@@ -243,7 +243,7 @@ func (j *judge) function(f *syntax.FuncDecl) {
 		name = f.Name.Value
 	}
 	if name == "" || known(name) || name == "command_not_found_handle" {
-		j.add(High, "It defines a function in the place of a program.")
+		j.add(High, "It defines a function with the name of a program.")
 		return
 	}
 	j.add(Medium, "It defines a shell function.")
@@ -252,7 +252,7 @@ func (j *judge) function(f *syntax.FuncDecl) {
 // parameter rates ${…}, some of which does more than to look something up.
 func (j *judge) parameter(p *syntax.ParamExp) {
 	if p.Excl && p.Names == 0 {
-		j.add(Unknown, "It uses a variable that is named by another one.")
+		j.add(Unknown, "It uses a variable whose name is in another variable.")
 	}
 	if p.Index != nil {
 		j.arithmetic(p.Index)
@@ -269,7 +269,7 @@ func (j *judge) parameter(p *syntax.ParamExp) {
 	}
 	switch p.Exp.Op {
 	case syntax.OtherParamOps:
-		j.add(Unknown, "It transforms a variable in a way that may run commands in it.")
+		j.add(Unknown, "It expands a variable in a way that may run commands.")
 	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		if p.Param != nil {
 			j.assigned(p.Param.Value, false, "")
@@ -290,7 +290,7 @@ func (j *judge) arithmetic(n syntax.Node) {
 			return true
 		}
 		if !got.known || strings.Trim(got.text, "0123456789") != "" {
-			j.add(Medium, "It calculates with a variable, whose text the shell evaluates.")
+			j.add(Medium, "It does arithmetic with a variable, whose value the shell evaluates.")
 		}
 		return true
 	})

@@ -28,11 +28,11 @@ func (j *judge) declare(d *syntax.DeclClause) {
 			w := evaluate(a.Value)
 			switch {
 			case !w.plain():
-				j.add(Unknown, "It declares a variable whose name is only known when it runs.")
+				j.add(Unknown, "It declares a variable whose name is only known at run time.")
 			case strings.ContainsAny(w.text, "nf") && strings.HasPrefix(w.text, "-"):
 				j.add(Unknown, "It declares a reference or a function.")
 			case strings.ContainsRune(w.text, 'i') && strings.HasPrefix(w.text, "-"):
-				j.add(Unknown, "It declares a variable whose text the shell evaluates whenever it is set.")
+				j.add(Unknown, "It declares a variable whose value the shell evaluates on each assignment.")
 			case strings.ContainsRune(w.text, 'x') && strings.HasPrefix(w.text, "-"):
 				exported = true
 			}
@@ -47,7 +47,7 @@ func (j *judge) assignment(a *syntax.Assign, exported bool) {
 		w := evaluate(a.Value)
 		value = w.text
 		if holdsCommand(value) {
-			j.add(Unknown, "It stores text that holds a command.")
+			j.add(Unknown, "It stores text that contains a command.")
 		}
 	}
 	if a.Index != nil {
@@ -79,11 +79,11 @@ func (j *judge) assigned(name string, exported bool, value string) {
 	case slices.Contains(harmlessVariables, name) || strings.HasPrefix(name, "LC_"):
 		j.add(Low, "It sets a harmless variable.")
 	case strings.HasSuffix(name, "PAGER") && value == "cat":
-		j.add(Low, "It switches a pager off.")
+		j.add(Low, "It disables a pager.")
 	case dangerousVariable.MatchString(name):
 		j.add(High, "It sets the variable "+name+", which decides what programs do or which ones run.")
 	case exported || strings.ToLower(name) != name:
-		j.add(Medium, "It sets an environment variable that programs may listen to.")
+		j.add(Medium, "It sets an environment variable that programs may read.")
 	default:
 		j.add(Low, "It sets a shell variable.")
 	}

@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// hole stands in a word's text for what is only known when it runs.
+// hole stands in a word's text for what is only known at run time.
 const hole = "\x00"
 
 // word is a word of a command as far as it can be known before it runs.

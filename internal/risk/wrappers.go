@@ -22,11 +22,11 @@ var wrappers = map[string]rule{
 	"find":           findRule,
 	"fd fdfind":      fdRule,
 	"rg":             rgRule,
-	"sudo doas su runuser pkexec chroot unshare nsenter setpriv capsh gosu":                                                                               always(High, "It runs something as another user or in another place of the system."),
-	"parallel watch flock strace ltrace gdb script rlwrap entr expect tmux screen dtach run-parts systemd-run start-stop-daemon unbuffer prlimit setarch": always(Unknown, "It runs another program in a way that is not looked into."),
+	"sudo doas su runuser pkexec chroot unshare nsenter setpriv capsh gosu":                                                                               always(High, "It runs a program as another user or in another namespace."),
+	"parallel watch flock strace ltrace gdb script rlwrap entr expect tmux screen dtach run-parts systemd-run start-stop-daemon unbuffer prlimit setarch": always(Unknown, "It runs another program in a way that cannot be analyzed."),
 }
 
-const noWrapped = "It runs another program in a way that is not looked into."
+const noWrapped = "It runs another program in a way that cannot be analyzed."
 
 // unwrap skips a wrapper's own options and operands. valued are the letters of
 // options that take a value. ok is false for what it does not know.
@@ -71,7 +71,7 @@ func wrapper(valued string, skip int, least Rating) rule {
 
 func envRule(c command, args []word) {
 	if anyOf(args, "S", "--split-string") {
-		c.add(Unknown, "It runs a command that it takes apart itself.")
+		c.add(Unknown, "It runs a command that it parses itself.")
 		return
 	}
 	rest, ok := unwrap(args, "uC", 0)
@@ -79,7 +79,7 @@ func envRule(c command, args []word) {
 		c.add(Unknown, noWrapped)
 		return
 	}
-	c.add(Low, "It only shows something.")
+	c.add(Low, "It only prints text.")
 	for len(rest) > 0 {
 		name, value, sets := strings.Cut(rest[0].text, "=")
 		if !sets {
@@ -93,7 +93,7 @@ func envRule(c command, args []word) {
 
 func commandRule(c command, args []word) {
 	if len(args) > 0 && args[0].known && (args[0].text == "-v" || args[0].text == "-V") {
-		c.add(Low, "It only asks where a program is.")
+		c.add(Low, "It only locates a program.")
 		return
 	}
 	wrapper("", 0, Low)(c, args)
@@ -120,7 +120,7 @@ func execRule(c command, args []word) {
 var later = word{text: hole}
 
 func xargsRule(c command, args []word) {
-	c.add(Medium, "It runs a program on whatever its input names.")
+	c.add(Medium, "It runs a program on each item of its input.")
 	rest, ok := unwrap(args, "InPLdaEs", 0)
 	if !ok {
 		c.add(Unknown, noWrapped)
@@ -132,9 +132,9 @@ func xargsRule(c command, args []word) {
 }
 
 func findRule(c command, args []word) {
-	c.add(Low, "It only looks for files.")
+	c.add(Low, "It only searches for files.")
 	if opaque(args) {
-		c.add(Unknown, "How it looks for files is only known when it runs.")
+		c.add(Unknown, "How it looks for files is only known at run time.")
 	}
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -170,7 +170,7 @@ func until(args []word) []word {
 }
 
 func fdRule(c command, args []word) {
-	c.add(Low, "It only looks for files.")
+	c.add(Low, "It only searches for files.")
 	if opaque(args) || anyOf(args, "xX", "--exec", "--exec-batch") {
 		c.add(Unknown, "It may run a program on the files that it finds.")
 	}

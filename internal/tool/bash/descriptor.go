@@ -52,9 +52,9 @@ func rateInput(text string) (risk.Rating, string) {
 	case "":
 		return risk.Low, "It waits for more output, or presses Enter."
 	case "C-c", "C-d", "C-z", "C-\\", "q", "y", "n":
-		return risk.Low, "It presses a key in the program that runs."
+		return risk.Low, "It presses a key in the running program."
 	}
-	return risk.Unknown, "It types something into the program that runs."
+	return risk.Unknown, "It types into the running program."
 }
 
 // commandLine is the command that a call starts, "" if it does something else.

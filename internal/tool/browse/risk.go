@@ -37,11 +37,11 @@ func rate(a risk.Arguments) (risk.Rating, string) {
 		case slices.Contains(browserReads, c.name):
 			add(risk.Low, "It only reads the page.")
 		case slices.Contains(browserActs, c.name):
-			add(risk.Medium, "It does something on a page, and may send what is typed.")
+			add(risk.Medium, "It interacts with a page, and may submit input.")
 		case c.name == "upload_file":
 			add(risk.High, "It sends a file to a web page.")
 		default:
-			add(risk.Unknown, "It uses a function of the browser that the rules do not know.")
+			add(risk.Unknown, "It uses an unknown function of the browser.")
 		}
 	}
 	if why == "" {

@@ -19,7 +19,7 @@ func Descriptors() []tool.Descriptor {
 	return []tool.Descriptor{
 		{
 			Name: "execute_ipython_cell", Retired: true,
-			Rate: risk.Fixed(risk.Unknown, "It runs Python code, which is not looked into."),
+			Rate: risk.Fixed(risk.Unknown, "It runs Python code, which cannot be analyzed."),
 			Legacy: &form.Form{Action: pythonAction, Observe: pythonObservation, Actions: map[string]form.Action{
 				"run_ipython": {Read: func(w *form.Writer, a form.Recorded) error { w.Str("code", a.Args.Text("code")); return nil }},
 			}},

@@ -22,9 +22,9 @@ func rate(a risk.Arguments) (risk.Rating, string) {
 	query, ok := a.Text("query")
 	switch {
 	case !ok:
-		return risk.Unknown, "The question is missing."
+		return risk.Unknown, "The search query is missing."
 	case len(query) > maxQuestion:
-		return risk.Medium, "It asks a search engine a question that is long enough to carry data away."
+		return risk.Medium, "The search query is long enough to leak data."
 	}
-	return risk.Low, "It only asks a search engine."
+	return risk.Low, "It only queries a search engine."
 }

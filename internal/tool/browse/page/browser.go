@@ -339,7 +339,7 @@ func (b *Browser) downloaded(e browser.EventDownloadProgress) {
 	case browser.DownloadProgressStateCompleted:
 		b.note("The file %s was downloaded (%.0f bytes).", where, e.ReceivedBytes)
 	case browser.DownloadProgressStateCanceled:
-		b.note("The download of %s was broken off.", d.name)
+		b.note("The download of %s was cancelled.", d.name)
 	default:
 		return
 	}
