@@ -2,8 +2,8 @@ package llm
 
 import "strings"
 
-// SplitDataURL takes an image's data: URL apart: its media type and its content,
-// which stays in base64. What is written in another way is not ok.
+// SplitDataURL splits the data: URL of an image into its media type and its base64
+// content. It is not ok for other formats.
 func SplitDataURL(url string) (mediaType, content string, ok bool) {
 	rest, isData := strings.CutPrefix(url, "data:")
 	head, content, hasComma := strings.Cut(rest, ",")

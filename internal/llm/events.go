@@ -7,8 +7,8 @@ import (
 	"iter"
 )
 
-// longestEvent is the most data of one event that is read, in bytes, and the longest
-// line. More ends the stream with bufio.ErrTooLong.
+// longestEvent is the maximum size of an event's data and of a line, in bytes. More ends
+// the stream with bufio.ErrTooLong.
 const longestEvent = 32 << 20
 
 // Event is a server-sent event. Each line of its data ends with a newline.
@@ -17,8 +17,8 @@ type Event struct {
 	Data []byte
 }
 
-// Events reads server-sent events until the stream ends, which is no error. An
-// event that the stream ends in the middle of is left out.
+// Events reads server-sent events until the stream ends, which is not an error. An
+// incomplete event at the end is dropped.
 func Events(r io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		lines := bufio.NewScanner(r)

@@ -1,6 +1,6 @@
-// Package llm is the port to language models: one small interface, the request
-// and the parts of a streamed answer, and the classes of what can go wrong.
-// Adapters live in the folders below and know nothing of each other.
+// Package llm is the port to language models: one small interface, the request, the parts
+// of a streamed response, and the classes of errors. Adapters are in the folders below
+// and do not know each other.
 package llm
 
 import (
@@ -13,32 +13,32 @@ import (
 	"time"
 )
 
-// Model answers requests.
+// Model is a language model.
 type Model interface {
-	// Stream makes one call. It yields parts in order and ends with a part whose
-	// Done is set, or with an error (an *Error where the provider said why).
-	// When ctx ends or the consumer stops, the call is aborted at the provider.
-	// It never tries again by itself: that is the loop's decision, for it is recorded.
+	// Stream makes one call. It yields parts in order and ends with a part whose Done is
+	// set, or with an error (an *Error if the provider gave a reason). When ctx ends or
+	// the consumer stops, the call is aborted at the provider. It never retries: the
+	// loop decides about that, because every attempt is recorded.
 	Stream(ctx context.Context, req Request) iter.Seq2[Part, error]
 }
 
-// Request is what the model is shown. Messages only grow from one request of a
-// conversation to the next, so that providers find the prefix in their caches.
+// Request is the input of a model call. From one request of a conversation to the next,
+// Messages only grows, so that the prefix can be cached by the provider.
 type Request struct {
 	Model    string
 	System   string
 	Messages []Message
 	Tools    []Tool
-	// MaxOutput is how many tokens the answer may have.
+	// MaxOutput is the maximum number of tokens of the response.
 	MaxOutput int64
-	// Conversation is a name under which providers may keep the prefix.
+	// Conversation is a cache key for the prefix.
 	Conversation string
-	// Stop are texts at which the answer ends. An adapter whose wire has no place
-	// for them leaves them out: whoever sets them must be able to do without.
+	// Stop are the stop sequences. An adapter whose API does not support them ignores
+	// them, so callers must not depend on them.
 	Stop []string
 }
 
-// Tool is something the model may ask to have done.
+// Tool is a tool that the model may call.
 type Tool struct {
 	Name        string
 	Description string
@@ -46,16 +46,16 @@ type Tool struct {
 	Schema json.RawMessage
 }
 
-// Call is the model asking for it.
+// Call is a tool call of the model.
 type Call struct {
 	ID   string
 	Name string
-	// Args is the JSON object that the model wrote. What it wrote that is not JSON
-	// is kept as a JSON string, for it to learn from.
+	// Args is the JSON object that the model wrote. Invalid JSON is kept as a JSON
+	// string, so that the model can learn from it.
 	Args json.RawMessage
 }
 
-// Role says who speaks in a Message.
+// Role is the author of a Message.
 type Role string
 
 // The roles.
@@ -66,55 +66,54 @@ const (
 	ToolResult Role = "tool"
 )
 
-// Message is one contribution to the conversation.
+// Message is one message of the conversation.
 type Message struct {
 	Role Role
 	Text string
-	// Aside marks what a User message has from us and not from the person: the
-	// surroundings, a summary. Providers do not see the difference.
+	// Aside marks a User message from Deckhand instead of the user: the environment, a
+	// summary. Providers do not see the difference.
 	Aside bool
-	// Images are data: URLs; what stands at other addresses was fetched before.
-	// A ToolResult may have some too.
+	// Images are data: URLs; images at other URLs were fetched before. A ToolResult may
+	// have images too.
 	Images []string
-	// Calls are what an Assistant message asks for. Each has a ToolResult before
-	// the next message of anybody else.
+	// Calls are the tool calls of an Assistant message. Each has a ToolResult before the
+	// next other message.
 	Calls []Call
-	// Call is whose result a ToolResult is, and Name the tool's; Failed says that
-	// it is a failure.
+	// Call is the call that a ToolResult belongs to, and Name its tool; Failed marks a
+	// failure.
 	Call   string
 	Name   string
 	Failed bool
-	// Raw is the Done.Raw of an Assistant message. An adapter that does not
-	// recognise it as its own ignores it: people change models.
+	// Raw is the Done.Raw of an Assistant message. An adapter ignores the Raw of another
+	// one, because users change models.
 	Raw json.RawMessage
 }
 
-// Part is a piece of an answer; exactly one field is set.
+// Part is a part of a response; exactly one field is set.
 type Part struct {
 	Text      string
 	Reasoning string
-	// Call is a tool call, whole.
+	// Call is a complete tool call.
 	Call *Call
 	Done *Done
 }
 
-// Done ends an answer.
+// Done ends a response.
 type Done struct {
 	Usage Usage
-	// Cut says that the answer reached MaxOutput before its end.
+	// Cut is set if the response was truncated at MaxOutput.
 	Cut bool
 	// Raw is what the provider needs to see again (signatures, ids), opaque to
 	// everybody else. It begins with {"from":"NAME OF THE ADAPTER".
 	Raw json.RawMessage
 }
 
-// Usage counts tokens as the provider reports them. Input are all that were
-// read, those from a cache (CacheRead) and those put there (CacheWrite)
-// included; Output all that were written, reasoning included. Window is the
-// model's context window, 0 if it is not known.
+// Usage counts tokens as the provider reports them. Input is all input, including tokens
+// read from a cache (CacheRead) and written to it (CacheWrite); Output includes
+// reasoning. Window is the model's context window, or 0 if unknown.
 type Usage struct{ Input, Output, CacheRead, CacheWrite, Window int64 }
 
-// Class is why a call failed.
+// Class is the class of an error.
 type Class string
 
 // The classes.
@@ -123,24 +122,24 @@ const (
 	ClassRate     Class = "rate"     // too many requests or tokens
 	ClassOverload Class = "overload" // the provider says it is unavailable (503, 529, 502, 504)
 	ClassContext  Class = "context"  // the request does not fit into the context window
-	ClassPolicy   Class = "policy"   // refused for what it is about
+	ClassPolicy   Class = "policy"   // rejected by a content policy
 	ClassCredit   Class = "credit"   // the account or the proxy's budget is used up
-	ClassNetwork  Class = "network"  // no connection, or it ended in the middle of the answer
-	ClassInternal Class = "internal" // the provider failed (500), or wrote what nobody can read
+	ClassNetwork  Class = "network"  // no connection, or it was lost during the response
+	ClassInternal Class = "internal" // the provider failed (500), or sent an invalid response
 	ClassRequest  Class = "request"  // the provider does not accept the request (400, 404, 422)
 )
 
-// Error is a failed call, classified. Message is for people: the provider's own
-// words where it gave some, never with the key in them.
+// Error is a classified error of a call. Message is for users: the provider's message if
+// there is one, never with the key.
 type Error struct {
 	Class      Class
 	Message    string
-	RetryAfter time.Duration // what the provider asked for, 0 if it did not
-	// Began says that a part of the answer had come, so that the call may have
-	// cost something; Unsent that the request never left, so that it cannot have.
+	RetryAfter time.Duration // as requested by the provider, or 0
+	// Began is set if a part of the response was received, so the call may have cost
+	// something; Unsent if the request was never sent, so it cannot have.
 	Began  bool
 	Unsent bool
-	// Final says that trying again cannot help, whatever the class.
+	// Final is set if a retry cannot help, whatever the class.
 	Final bool
 }
 
@@ -161,18 +160,18 @@ type Config struct {
 	Model   string
 	APIKey  string
 	BaseURL string
-	// Client makes the requests; it checks every address it dials.
+	// Client makes the requests; it checks every address that it dials.
 	Client *http.Client
 }
 
-// Provider is the part before the first slash, in lower case.
+// Provider returns the part before the first slash, in lower case.
 func (c Config) Provider() string {
 	p, _, _ := strings.Cut(c.Model, "/")
 	return strings.ToLower(p)
 }
 
-// NeedsKey reports whether the model cannot be called without a key. The
-// built-in ones and recordings can, and so can what runs on the user's own address.
+// NeedsKey reports whether the model needs a key. Built-in models, recordings and models
+// at a user's own URL do not.
 func (c Config) NeedsKey() bool {
 	switch c.Provider() {
 	case "scripted", "cassette":
@@ -183,22 +182,22 @@ func (c Config) NeedsKey() bool {
 	return c.BaseURL == ""
 }
 
-// Info is what is known of a model before it is called.
+// Info is what is known about a model before it is called.
 type Info struct {
-	// Window and MaxOutput are in tokens, 0 if they are not known.
+	// Window and MaxOutput are in tokens, 0 if unknown.
 	Window    int64
 	MaxOutput int64
 	Price     Price
-	// Priced is false when nobody said what the model costs.
+	// Priced is false if the price is unknown.
 	Priced bool
-	// Tools is false for a model that has no native tool calling, Images for one
-	// that cannot see, Thinks for one that does not reason before it answers.
+	// Tools is native tool calling, Images is image input, and Thinks is reasoning
+	// before the response.
 	Tools  bool
 	Images bool
 	Thinks bool
 }
 
-// Price is what a million tokens cost, in US dollars.
+// Price is the price of a million tokens in US dollars.
 type Price struct {
 	Input      float64 `yaml:"input"`
 	Output     float64 `yaml:"output"`
@@ -206,8 +205,8 @@ type Price struct {
 	CacheWrite float64 `yaml:"cache_write"`
 }
 
-// UnavailableError says that this build has no way to a model. Reason, if there
-// is one, says what is missing.
+// UnavailableError means that a model cannot be reached by this build. Reason, if set,
+// says what is missing.
 type UnavailableError struct{ Model, Reason string }
 
 func (e *UnavailableError) Error() string {

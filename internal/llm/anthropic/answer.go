@@ -7,21 +7,21 @@ import (
 	"deckhand/internal/llm"
 )
 
-// answer is what came so far.
+// answer is the response so far.
 type answer struct {
 	model  string
 	window int64
 	began  bool
 	ended  bool
 	stop   string
-	// refusal is why the model does not answer, if it says so.
+	// refusal is why the model refuses to respond, if it says so.
 	refusal                              string
 	input, output, cacheRead, cacheWrite int64
 	open                                 map[int64]*piece
 	order                                []*piece
 }
 
-// piece is a block of content that is being written.
+// piece is an incomplete content block.
 type piece struct {
 	kind      string
 	text      strings.Builder // or thinking, or the arguments of a call
@@ -31,7 +31,7 @@ type piece struct {
 	closed    bool
 }
 
-// add takes in an event and returns what is new in it.
+// add adds an event and returns the new parts.
 func (a *answer) add(e event) []llm.Part {
 	a.began = true
 	switch e.Type {
@@ -56,7 +56,7 @@ func (a *answer) add(e event) []llm.Part {
 	return nil
 }
 
-// start begins a block. Some servers put its first words here already.
+// start starts a block. Some servers send its first text here.
 func (a *answer) start(e event) []llm.Part {
 	b := e.Block
 	p := &piece{kind: b.Type, signature: b.Signature, data: b.Data, id: b.ID, name: b.Name}
@@ -108,7 +108,7 @@ func (p *piece) think(text string) []llm.Part {
 	return []llm.Part{{Reasoning: text}}
 }
 
-// close ends a block; a call is whole now.
+// close ends a block, which completes a call.
 func (p *piece) close() []llm.Part {
 	if p.closed || p.kind != "tool_use" {
 		return nil
@@ -117,7 +117,8 @@ func (p *piece) close() []llm.Part {
 	return []llm.Part{{Call: &llm.Call{ID: p.id, Name: p.name, Args: arguments(p.text.String())}}}
 }
 
-// arguments are what the model wrote, as a JSON object, or as a string if it is none.
+// arguments returns the JSON object that the model wrote, or a string if it is not an
+// object.
 func arguments(text string) json.RawMessage {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -133,8 +134,8 @@ func arguments(text string) json.RawMessage {
 	return quoted
 }
 
-// settle takes in how the answer ended. Counts are totals; those that are not
-// there keep what the start said.
+// settle handles the end of the response. Counts are totals; missing ones keep the values
+// of the start.
 func (a *answer) settle(e event) {
 	if e.Delta.StopReason != "" {
 		a.stop = e.Delta.StopReason
@@ -158,7 +159,7 @@ func set(total *int64, said *count) {
 	}
 }
 
-// rest are the calls whose end the server did not mark.
+// rest returns the calls whose end the server did not mark.
 func (a *answer) rest() []llm.Part {
 	var parts []llm.Part
 	for _, p := range a.order {
@@ -179,7 +180,7 @@ func (a *answer) done() *llm.Done {
 	}
 }
 
-// raw is what the API wants to see again. There is something only if the model thought.
+// raw returns what the API needs to see again; nothing unless the model was thinking.
 func (a *answer) raw() json.RawMessage {
 	r := raw{From: from, Model: a.model}
 	thought := false

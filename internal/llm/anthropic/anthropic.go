@@ -1,5 +1,5 @@
-// Package anthropic speaks Anthropic's messages API: prompt caching, thinking
-// with its signatures, and parallel tool calls.
+// Package anthropic is the adapter for Anthropic's messages API, with prompt caching,
+// thinking with signatures, and parallel tool calls.
 package anthropic
 
 import (
@@ -15,18 +15,18 @@ import (
 	"deckhand/internal/llm"
 )
 
-// Options are what is known of the model.
+// Options are the properties of the model.
 type Options struct {
-	// Thinks lets the model think before it answers and between tool calls.
+	// Thinks lets the model think before its response and between tool calls.
 	Thinks bool
-	// Budget is how many tokens it may think at most, where the model takes such a
-	// number; 0 is half of the answer. It is part of Request.MaxOutput.
+	// Budget is the maximum number of thinking tokens for models with such a limit; 0 is
+	// half of the response. It is part of Request.MaxOutput.
 	Budget int64
-	// Window is its context window in tokens, 0 if it is not known.
+	// Window is the context window in tokens, 0 if unknown.
 	Window int64
 }
 
-// address is where the API is, unless the configuration says otherwise.
+// address is the default base URL of the API.
 const address = "https://api.anthropic.com/"
 
 type model struct {
@@ -37,7 +37,7 @@ type model struct {
 	client  *http.Client
 }
 
-// New makes a model. name is what the provider calls it.
+// New returns a model. name is the provider's name for it.
 func New(c llm.Config, name string, o Options) llm.Model {
 	m := &model{name: name, options: o, key: c.APIKey, client: c.Client}
 	m.base = strings.TrimSuffix(strings.TrimRight(c.BaseURL, "/"), "/v1")
@@ -86,10 +86,10 @@ func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part,
 	}
 }
 
-// longestRefusal is how much of an error is read, in bytes.
+// longestRefusal is the maximum size of an error body in bytes.
 const longestRefusal = 1 << 20
 
-// send sends a request. An answer that says why there is none comes with a *refusal.
+// send sends a request. An error response is returned with a *refusal.
 func (m *model) send(ctx context.Context, req llm.Request) (*http.Response, error) {
 	at, err := url.Parse(m.base)
 	if err != nil {
@@ -101,7 +101,7 @@ func (m *model) send(ctx context.Context, req llm.Request) (*http.Response, erro
 	}
 	p, header := m.request(req)
 	body, err := json.Marshal(p)
-	if err != nil { // cannot be: all that comes as JSON was checked
+	if err != nil { // impossible: all JSON was checked
 		return nil, err
 	}
 	response, err := llm.Post(ctx, m.client, at.String(), header, body)
@@ -109,20 +109,19 @@ func (m *model) send(ctx context.Context, req llm.Request) (*http.Response, erro
 		return nil, err
 	}
 	if response.StatusCode < 200 || response.StatusCode > 299 {
-		said, _ := io.ReadAll(io.LimitReader(response.Body, longestRefusal)) // what was read before it broke is enough
+		said, _ := io.ReadAll(io.LimitReader(response.Body, longestRefusal)) // a truncated body is good enough
 		return response, &refusal{said}
 	}
 	return response, nil
 }
 
-// known are the frames that an answer is made of. Others came later than this, or
-// say that the server is still there.
+// known are the event types of a response. Others are newer, or keep-alives.
 var known = map[string]bool{
 	"message_start": true, "message_delta": true, "message_stop": true,
 	"content_block_start": true, "content_block_delta": true, "content_block_stop": true,
 }
 
-// events are the frames of an answer.
+// events returns the events of a response.
 func events(response *http.Response) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
 		for frame, err := range llm.Events(response.Body) {
@@ -143,8 +142,8 @@ func events(response *http.Response) iter.Seq2[event, error] {
 	}
 }
 
-// read reads a frame. Values of another kind than expected are left out: one odd
-// field is no reason to lose an answer.
+// read decodes an event. Values of an unexpected type are skipped: one odd field is no
+// reason to lose a response.
 func read(data []byte, e *event) error {
 	err := json.Unmarshal(data, e)
 	var kind *json.UnmarshalTypeError

@@ -12,8 +12,8 @@ import (
 	"deckhand/internal/llm"
 )
 
-// failure is why the answer is none, or nil. response may be nil; sent is false
-// if nothing can have reached the provider.
+// failure returns the error of the call, or nil. response may be nil; sent is false if
+// nothing can have reached the provider.
 func (m *model) failure(ctx context.Context, err error, response *http.Response, a *answer, sent bool) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
@@ -50,8 +50,7 @@ func classify(err error, response *http.Response, a *answer) *llm.Error {
 	return nil
 }
 
-// refusal is an error that the provider reports instead of an answer, or in the
-// middle of one.
+// refusal is an error that the provider reports instead of a response, or during one.
 type refusal struct{ body []byte }
 
 func (r *refusal) Error() string { return "received error while streaming: " + string(r.body) }
@@ -68,8 +67,8 @@ func refused(status int, kind, message string, response *http.Response) *llm.Err
 	return e
 }
 
-// class sorts by the provider's name for the error, by the status where a proxy
-// in between has no such names, and by wording where one name stands for many things.
+// class classifies by the provider's name of the error, by the status for proxies without
+// such names, and by the wording if one name has many meanings.
 func class(status int, kind, message string) llm.Class {
 	message = strings.ToLower(message)
 	switch kind {
@@ -110,8 +109,7 @@ func class(status int, kind, message string) llm.Class {
 	return llm.ClassRequest
 }
 
-// words finds the name and the message in the body of an error. Proxies have
-// shapes of their own.
+// words finds the name and the message in an error body. Proxies have their own formats.
 func words(body []byte) (kind, message string) {
 	var e struct {
 		Error   json.RawMessage

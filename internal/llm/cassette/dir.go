@@ -10,10 +10,10 @@ import (
 	"deckhand/internal/llm"
 )
 
-// Dir is a folder of cassettes; "" is none. NAME is in NAME.jsonl.
+// Dir is a folder of cassettes; "" for none. The cassette NAME is in NAME.jsonl.
 type Dir string
 
-// Open gives the model that plays the cassette of this name.
+// Open returns the model that replays a cassette.
 func (d Dir) Open(name string, redact func(string) string) (llm.Model, error) {
 	model := "cassette/" + name
 	if d == "" {
@@ -38,8 +38,8 @@ func (d Dir) Open(name string, redact func(string) string) (llm.Model, error) {
 	return m, nil
 }
 
-// Record gives a model whose calls are added to the cassettes of their
-// conversations. No file stays open between two calls.
+// Record returns a model whose calls are added to the cassettes of their conversations.
+// No file stays open between calls.
 func (d Dir) Record(m llm.Model, redact func(string) string) llm.Model {
 	return &recorder{model: m, redact: redact, tapes: map[string]*tape{}, to: func(conversation string) (*tape, error) {
 		path, err := d.file(conversation)
@@ -59,7 +59,7 @@ func (d Dir) file(name string) (string, error) {
 	return filepath.Join(string(d), name+".jsonl"), nil
 }
 
-// appender writes to the end of a file that only its owner may read.
+// appender appends to a file that only its owner may read.
 type appender string
 
 func (a appender) Write(b []byte) (int, error) {

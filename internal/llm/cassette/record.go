@@ -1,6 +1,6 @@
-// Package cassette records what was said between Deckhand and a model, and plays
-// it again without one: for tests that want a real model's answers, and for
-// looking into a conversation that went wrong. docs/cassettes.md has the format.
+// Package cassette records model calls and replays them without a model: for tests with
+// real responses, and for debugging conversations. docs/cassettes.md describes the
+// format.
 package cassette
 
 import (
@@ -14,20 +14,19 @@ import (
 	"deckhand/internal/llm"
 )
 
-// Record gives a model whose calls are written to w, one line each, when they
-// end. redact hides secrets in all that is written; nil hides nothing. A call
-// whose recording cannot be written fails, since a recording with a hole in it
-// cannot be played.
+// Record returns a model whose calls are written to w, one line each, when they end.
+// redact hides secrets in the recording; nil hides nothing. If a call cannot be recorded,
+// it fails, because an incomplete recording cannot be replayed.
 func Record(m llm.Model, w io.Writer, redact func(string) string) llm.Model {
 	one := &tape{w: w}
 	return &recorder{model: m, redact: redact, to: func(string) (*tape, error) { return one, nil }, tapes: map[string]*tape{}}
 }
 
-// tape is one recording that is being made.
+// tape is a recording in progress.
 type tape struct {
 	w io.Writer
-	// last is the request before, of which a line leaves out what is the same. The
-	// first line leaves out nothing: there may be others before it in the file.
+	// last is the previous request; a line omits what is unchanged. The first line omits
+	// nothing, because the file may have earlier lines.
 	last  request
 	begun bool
 }
@@ -55,7 +54,7 @@ func (r *recorder) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Pa
 			default:
 				a.Parts = append(a.Parts, partOf(p))
 			}
-			if p.Done != nil || err != nil { // before anybody acts on it
+			if p.Done != nil || err != nil { // before the consumer acts on it
 				if lost := r.write(req, a); lost != nil {
 					yield(llm.Part{}, lost)
 					return
@@ -65,7 +64,7 @@ func (r *recorder) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Pa
 			}
 			if !yield(p, err) {
 				a.Stopped = true
-				_ = r.write(req, a) // nobody is there to be told
+				_ = r.write(req, a) // the consumer has stopped
 				return
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	"deckhand/internal/llm"
 )
 
-// maxLine is more than any context window holds.
+// maxLine is larger than any context window.
 const maxLine = 64 << 20
 
 // take is one recorded call.
@@ -33,10 +33,10 @@ type player struct {
 	started bool
 }
 
-// Replay gives a model that answers with what was recorded, in order. Each
-// request must be what it was then; if not, the call fails and says where the two
-// part. The first request may be any that was recorded, so that a conversation
-// can be taken up again in its middle. redact is what Record was given.
+// Replay returns a model that responds with the recorded responses, in order. Each
+// request must equal the recorded one; if not, the call fails with the first difference.
+// The first request may be any recorded one, so that a conversation can be resumed.
+// redact must be that of Record.
 func Replay(r io.Reader, redact func(string) string) (llm.Model, error) {
 	takes, err := read(r)
 	if err != nil {
@@ -45,7 +45,7 @@ func Replay(r io.Reader, redact func(string) string) (llm.Model, error) {
 	return &player{takes: takes, redact: redact}, nil
 }
 
-// read reads a file and checks that it is whole.
+// read reads a file and checks that it is complete.
 func read(r io.Reader) ([]take, error) {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 0, 64<<10), maxLine)
@@ -104,7 +104,7 @@ func readLine(b []byte, before request) (take, request, error) {
 	return t, req, nil
 }
 
-// check makes sure that the answer ends, and ends once.
+// check makes sure that the response ends exactly once.
 func (a answer) check() error {
 	ends := 0
 	for i, p := range a.Parts {
@@ -147,14 +147,14 @@ func (p *player) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part
 		switch {
 		case a.Error != nil:
 			yield(llm.Part{}, a.Error.err())
-		case a.Stopped: // it was not waited for then, and is not now
+		case a.Stopped: // aborted in the recording, too
 			<-ctx.Done()
 			yield(llm.Part{}, ctx.Err())
 		}
 	}
 }
 
-// find takes the next answer, if the request is the one it was given to.
+// find returns the next response if the request matches.
 func (p *player) find(got request) (answer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

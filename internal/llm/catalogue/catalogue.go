@@ -1,7 +1,7 @@
-// Package catalogue knows models before they are called: their window, what they
-// can do, what they cost and where their provider answers. The data is compiled
-// in; the operator's config file wins over it. What nobody said stays unknown: a
-// price is never guessed, because money limits rest on it.
+// Package catalogue knows the properties of models: context window, features, price and
+// the URL of their provider. The data is compiled in, and the operator's config file
+// overrides it. Missing values stay unknown: a price is never guessed, because budgets
+// depend on it.
 package catalogue
 
 import (
@@ -12,16 +12,16 @@ import (
 	"deckhand/internal/llm"
 )
 
-// builtIn are the models of the script that comes with Deckhand, first in every menu.
+// builtIn are the built-in scripted models, first in every list.
 var builtIn = []string{"scripted/demo", "scripted/slow"}
 
-// Catalogue answers questions about models. It may be used by many goroutines.
+// Catalogue looks up models. It is safe for concurrent use.
 type Catalogue struct {
 	overrides map[string]Override // by model in lower case
 	index     func() *index       // made at the first question
 }
 
-// New makes a catalogue. Overrides are by model, in any case.
+// New returns a catalogue. Overrides are by model, ignoring case.
 func New(overrides map[string]Override) *Catalogue {
 	c := &Catalogue{overrides: map[string]Override{}, index: embeddedIndex}
 	for model, o := range overrides {
@@ -30,12 +30,11 @@ func New(overrides map[string]Override) *Catalogue {
 	return c
 }
 
-// embeddedIndex is the same for all catalogues, and made once. Until somebody
-// asks, it costs nothing.
+// embeddedIndex is shared by all catalogues and created on first use.
 var embeddedIndex = sync.OnceValue(makeIndex)
 
-// Info is what is known of a model, named as in the settings and in any case. Of
-// a model that nobody knows it says that it has tools, and nothing else.
+// Info returns what is known about a model, named as in the settings, ignoring case. An
+// unknown model is assumed to have tools, and nothing else.
 func (c *Catalogue) Info(model string) llm.Info {
 	info := c.known(model)
 	if o, ok := c.Override(model); ok {
@@ -44,13 +43,13 @@ func (c *Catalogue) Info(model string) llm.Info {
 	return info
 }
 
-// Override is what the operator said of the model.
+// Override returns the operator's override of a model.
 func (c *Catalogue) Override(model string) (Override, bool) {
 	o, ok := c.overrides[strings.ToLower(strings.TrimSpace(model))]
 	return o, ok
 }
 
-// known is Info without the operator.
+// known is Info without overrides.
 func (c *Catalogue) known(model string) llm.Info {
 	provider, name := Split(model)
 	switch provider {
@@ -64,8 +63,8 @@ func (c *Catalogue) known(model string) llm.Info {
 	return e.info()
 }
 
-// Names lists the models that can be chosen by name: the built-in ones first,
-// then the others in order, those that only the operator named among them.
+// Names lists the models: the built-in ones first, then all others sorted, including
+// those of the operator.
 func (c *Catalogue) Names() []string {
 	idx := c.index()
 	names := make([]string, 0, len(idx.entries)+len(c.overrides))
@@ -85,8 +84,7 @@ func (c *Catalogue) Names() []string {
 	return slices.Insert(names, 0, builtIn...)
 }
 
-// Provider is where and how the provider of this name answers. One that is not
-// known, or that no adapter speaks to, is false.
+// Provider returns how to reach a provider; false if it is unknown or has no adapter.
 func (c *Catalogue) Provider(name string) (Provider, bool) {
 	name = canonicalProvider(name)
 	if p, ok := more[name]; ok {

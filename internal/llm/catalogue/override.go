@@ -9,9 +9,8 @@ import (
 	"deckhand/internal/llm"
 )
 
-// Override is what an operator says of a model in the config file. What is left
-// out stays as it is known. Prices are in US dollars per million tokens, and 0
-// is a price.
+// Override is an operator's entry for a model in the config file. Omitted fields keep the
+// known values. Prices are in US dollars per million tokens, and 0 is a price.
 type Override struct {
 	Window    *int64 `yaml:"window"`
 	MaxOutput *int64 `yaml:"max_output"`
@@ -20,7 +19,7 @@ type Override struct {
 	Images *bool  `yaml:"images"`
 	Thinks *bool  `yaml:"thinks"`
 	API    API    `yaml:"api"`
-	// BaseURL is where the model answers, for users who give no llm_base_url.
+	// BaseURL is the base URL for users without a llm_base_url.
 	BaseURL string `yaml:"base_url"`
 
 	Input      *float64 `yaml:"input"`
@@ -29,7 +28,7 @@ type Override struct {
 	CacheWrite *float64 `yaml:"cache_write"`
 }
 
-// Check says what is wrong with an override, for the person who wrote it.
+// Check returns what is wrong with an override, for its author.
 func (o Override) Check() error {
 	for name, n := range map[string]*int64{"window": o.Window, "max_output": o.MaxOutput} {
 		if n != nil && (*n < 1 || *n > math.MaxInt32) {
@@ -67,8 +66,8 @@ func (o Override) checkPrice() error {
 	return nil
 }
 
-// Price is what the override says that the model costs; false if it says nothing.
-// What it leaves out of the cache's prices is as if it were not in the lists.
+// Price returns the price in the override; false if there is none. Omitted cache prices
+// are treated as unknown.
 func (o Override) Price(model string) (llm.Price, bool) {
 	if o.Input == nil || o.Output == nil {
 		return llm.Price{}, false

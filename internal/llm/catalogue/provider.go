@@ -2,10 +2,10 @@ package catalogue
 
 import "strings"
 
-// API is the wire that a provider speaks.
+// API is the API of a provider.
 type API string
 
-// The wires.
+// The APIs.
 const (
 	Chat      API = "chat"
 	Responses API = "responses"
@@ -13,15 +13,15 @@ const (
 	Gemini    API = "gemini"
 )
 
-// Provider is who answers for a model.
+// Provider is how to reach a provider.
 type Provider struct {
 	API API
-	// Address is where, "" if the adapter knows or the user must say.
+	// Address is the base URL, or "" if the adapter knows it or the user must enter it.
 	Address string
 }
 
-// more are providers that the compiled-in data does not have. The local ones
-// answer where their makers let them listen.
+// more are providers that the compiled-in data does not have. Local ones have their
+// default URLs.
 var more = map[string]Provider{
 	"mistral":    {Chat, "https://api.mistral.ai/v1"},
 	"together":   {Chat, "https://api.together.xyz/v1"},
@@ -32,8 +32,8 @@ var more = map[string]Provider{
 	"lemonade":   {Chat, "http://localhost:8000/api/v1"},
 }
 
-// aliases are other names under which people know a provider, mostly from the
-// libraries that their settings were first written for.
+// aliases are other names of providers, mostly from the libraries that settings were
+// first written for.
 var aliases = map[string]string{
 	"google":           "gemini",
 	"google_ai_studio": "gemini",
@@ -49,8 +49,8 @@ var aliases = map[string]string{
 	"ollama_chat":      "ollama",
 }
 
-// vendors make models, and list what they cost. A model that is named without
-// one is looked for in this order.
+// vendors make models and publish prices. A model without a vendor is looked up in this
+// order.
 var vendors = []string{"anthropic", "openai", "gemini", "xai", "deepseek", "moonshot", "zai", "minimax"}
 
 // market is the provider with the longest list, and marketNames what it calls the
@@ -61,12 +61,12 @@ var marketNames = map[string]string{
 	"gemini": "google", "xai": "x-ai", "moonshot": "moonshotai", "zai": "z-ai", "mistral": "mistralai", "alibaba-singapore": "qwen", "alibaba-us": "qwen",
 }
 
-// resellers hand on the models of vendors at the vendors' prices. For all others
-// a price that stands in another list would be a guess.
+// resellers offer models at the vendors' prices. For all others, a price from another
+// list would be a guess.
 var resellers = map[string]bool{"litellm_proxy": true, "openhands": true, "azure": true, "bedrock": true, "bedrock-europe": true, "vertexai": true}
 
-// Split takes a model's name apart: its provider, under the one name that the
-// catalogue has for it, and what the provider calls the model.
+// Split splits a model name into the provider, by its canonical name, and the provider's
+// name for the model.
 func Split(model string) (provider, name string) {
 	provider, name, _ = strings.Cut(strings.TrimSpace(model), "/")
 	provider = canonicalProvider(provider)

@@ -1,6 +1,6 @@
-// Package connect opens the model that a user's settings name: it picks the wire,
-// the address and the name that the provider knows, and makes up for what the
-// model cannot do. It is the one place that knows all adapters.
+// Package connect opens the model in a user's settings: it chooses the API, the URL and
+// the provider's name for the model, and works around missing features. It is the only
+// package that knows all adapters.
 package connect
 
 import (
@@ -21,11 +21,13 @@ import (
 // Connector opens models.
 type Connector struct {
 	Catalogue *catalogue.Catalogue
-	// Cassettes are what cassette/NAME plays; "" if there are none.
+	// Cassettes are the cassettes for cassette/NAME; "" for none.
 	Cassettes cassette.Dir
-	// Redact hides secrets in what a cassette is compared with; nil hides nothing.
+	// Redact hides secrets before requests are compared with a cassette; nil hides
+	// nothing.
 	Redact func(string) string
-	// Silence is how long a server may send nothing before a call is given up; 0 is for ever.
+	// Silence is how long a server may send nothing before a call is aborted; 0 for no
+	// limit.
 	Silence time.Duration
 }
 
@@ -34,8 +36,8 @@ func Open(c llm.Config, cat *catalogue.Catalogue) (llm.Model, error) {
 	return Connector{Catalogue: cat}.Open(c)
 }
 
-// Open makes the model ready; nothing is sent yet. What cannot be reached is an
-// *llm.UnavailableError.
+// Open returns the model without sending anything. If it cannot be reached, the error is
+// an *llm.UnavailableError.
 func (o Connector) Open(c llm.Config) (llm.Model, error) {
 	switch c.Provider() {
 	case "scripted":
@@ -60,8 +62,8 @@ func (o Connector) Open(c llm.Config) (llm.Model, error) {
 	return fit(m, info, r.strict()), nil
 }
 
-// Address is where the key of this configuration would be sent, "" if nowhere.
-// The providers that have an address of their own inside an adapter are told by name.
+// Address returns the URL to which the key would be sent, or "". Providers whose URL is
+// inside an adapter are returned by name.
 func Address(c llm.Config, cat *catalogue.Catalogue) string {
 	switch c.Provider() {
 	case "", "scripted", "cassette":
@@ -78,7 +80,7 @@ func Address(c llm.Config, cat *catalogue.Catalogue) string {
 	return strings.ToLower(u.Scheme + "://" + u.Host)
 }
 
-// way is how to get to a model.
+// way is how to reach a model.
 type way struct {
 	provider string // as the catalogue calls it
 	name     string // as the provider calls the model
@@ -86,13 +88,13 @@ type way struct {
 	address  string // "" for the adapter's own
 }
 
-// route finds the way. The user's address wins over the operator's, and that over
-// what the provider has for everybody.
+// route finds the way. The user's URL takes precedence over the operator's, and that over
+// the provider's default.
 func route(c llm.Config, cat *catalogue.Catalogue) (way, error) {
 	_, asked, _ := strings.Cut(strings.TrimSpace(c.Model), "/")
 	w := way{address: c.BaseURL}
 	w.provider, w.name = catalogue.Split(c.Model)
-	if !strings.Contains(c.Model, "/") && c.BaseURL != "" { // somebody's own server has names of its own
+	if !strings.Contains(c.Model, "/") && c.BaseURL != "" { // a self-hosted server has its own names
 		w.name, asked = c.Model, c.Model
 	}
 	if w.provider == "" || w.name == "" {
@@ -123,7 +125,7 @@ func route(c llm.Config, cat *catalogue.Catalogue) (way, error) {
 	return w, nil
 }
 
-// needsAddress says why a provider cannot be reached by its name alone.
+// needsAddress says why a provider needs a base URL.
 var needsAddress = map[string]string{
 	"azure":         "set llm_base_url to the URL of your Azure resource, such as https://NAME.openai.azure.com; the model is azure/ and the deployment name.",
 	"litellm_proxy": "set llm_base_url to the URL of your LiteLLM proxy.",
@@ -132,8 +134,7 @@ var needsAddress = map[string]string{
 	"vertexai":      "Google Cloud credentials are not supported; use gemini/ with an API key, or set llm_base_url to an OpenAI-compatible endpoint.",
 }
 
-// spelled is the address with what people leave out: Ollama's own tools name
-// the server without the folder of its OpenAI-compatible half.
+// spelled completes the URL: Ollama's tools omit the path of its OpenAI-compatible API.
 func (w way) spelled() string {
 	u, err := url.Parse(w.address)
 	if w.provider == "ollama" && err == nil && strings.Trim(u.Path, "/") == "" {
@@ -142,14 +143,13 @@ func (w way) spelled() string {
 	return w.address
 }
 
-// own reports whether OpenAI itself answers.
+// own reports whether the server is OpenAI itself.
 func (w way) own() bool {
 	u, err := url.Parse(w.address)
 	return w.address == "" || err == nil && strings.EqualFold(u.Hostname(), "api.openai.com")
 }
 
-// reasons reports the families of OpenAI's models whose thoughts are lost between
-// two chat completions.
+// reasons reports whether a model of OpenAI loses its reasoning between chat completions.
 func reasons(name string) bool {
 	name = strings.ToLower(name)
 	for _, family := range []string{"o1", "o3", "o4", "gpt-5", "codex"} {
@@ -160,18 +160,18 @@ func reasons(name string) bool {
 	return false
 }
 
-// compatible reports whether the server speaks OpenAI's wire but is not OpenAI's.
+// compatible reports whether the server is OpenAI-compatible, but not OpenAI.
 func (w way) compatible() bool {
 	return w.provider != "azure" && (w.provider != "openai" || !w.own())
 }
 
-// strict reports whether ids of calls must be like those that the provider gives
-// itself. Others want back what they gave, whatever it was.
+// strict reports whether the provider accepts only call IDs in its own format. Others
+// accept any ID.
 func (w way) strict() bool {
 	return w.api == catalogue.Anthropic || w.api != catalogue.Gemini && !w.compatible()
 }
 
-// open makes the adapter.
+// open returns the adapter.
 func (w way) open(c llm.Config, info llm.Info) llm.Model {
 	c.BaseURL = w.address
 	o := openai.Options{Thinks: info.Thinks, Window: info.Window, Azure: w.provider == "azure", Compatible: w.compatible()}

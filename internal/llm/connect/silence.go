@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// attentive is a client that gives a call up when nothing comes for so long, not
-// even the comments by which servers say that they still work: somebody on the
-// way lost the call, and nobody would ever answer. How long an answer takes as a
-// whole does not matter. A limit of 0 is none.
+// attentive returns a client that aborts a call when nothing arrives for so long, not
+// even keep-alive comments: the connection was lost. The total duration of a response is
+// not limited. A limit of 0 is none.
 func attentive(c *http.Client, limit time.Duration) *http.Client {
 	if c == nil || limit <= 0 {
 		return c
@@ -51,7 +50,7 @@ func (l *listener) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// heard is an answer while it comes in.
+// heard is a response body in progress.
 type heard struct {
 	io.ReadCloser
 	ctx    context.Context
@@ -78,7 +77,7 @@ func (h *heard) Close() error {
 	return h.ReadCloser.Close()
 }
 
-// reason is why something failed: the silence, if it was that.
+// reason returns the cause of an error: the silence, if it was that.
 func reason(ctx context.Context, err error) error {
 	if silent, ok := context.Cause(ctx).(*silenceError); ok {
 		return silent

@@ -12,7 +12,7 @@ import (
 	"deckhand/internal/llm"
 )
 
-// failure is why the answer is none, or nil. sent is false if nothing can have
+// failure returns the error of the call, or nil. sent is false if nothing can have
 // reached the provider.
 func (m *model) failure(ctx context.Context, err error, response *http.Response, a *answer, sent bool) error {
 	whole := a.finish != "" || a.blocked != ""
@@ -31,7 +31,7 @@ func (m *model) failure(ctx context.Context, err error, response *http.Response,
 	return e
 }
 
-// ended is why an answer that came to its end is none, or nil.
+// ended returns the error of a response that ended without content, or nil.
 func ended(a *answer) *llm.Error {
 	reason := string(a.finish)
 	if a.blocked != "" {
@@ -53,13 +53,14 @@ func ended(a *answer) *llm.Error {
 	return &llm.Error{Class: llm.ClassInternal, Message: "the model did not finish its answer (" + reason + ")"}
 }
 
-// forbidden are the ends that are about what was said.
+// forbidden are the finish reasons for rejected content.
 var forbidden = map[string]bool{
 	"SAFETY": true, "RECITATION": true, "BLOCKLIST": true, "PROHIBITED_CONTENT": true, "SPII": true,
 	"IMAGE_SAFETY": true, "IMAGE_PROHIBITED_CONTENT": true, "IMAGE_RECITATION": true,
 }
 
-// classify sorts what went wrong before the end of the answer.
+// class classifies by the reason in the details, by the wording if one status has many
+// meanings, and by the status.
 func classify(err error, response *http.Response, sent bool) *llm.Error {
 	var said *apiError
 	var broken *brokenError
@@ -85,7 +86,7 @@ func refused(said apiError, response *http.Response) *llm.Error {
 		said.Code = response.StatusCode
 	}
 	e := &llm.Error{Class: class(said), Message: strings.TrimSpace(said.Message), RetryAfter: retryDelay(said.Details)}
-	if e.Message == "" || said.foreign { // a body that is not the provider's is not shown: the address may be no model's
+	if e.Message == "" || said.foreign { // other bodies are not shown: the URL may not be that of a model
 		e.Message = strings.TrimSpace(fmt.Sprintf("the server responded with %d %s", said.Code, http.StatusText(said.Code)))
 	}
 	if e.RetryAfter == 0 {
@@ -128,9 +129,9 @@ func class(e apiError) llm.Class {
 	return llm.ClassRequest
 }
 
-// exhausted tells a limit per minute, which a wait helps against, from an
-// account that is used up. The wording is the same for both, but only for the
-// first the provider says how long to wait, unless the day's share is gone.
+// exhausted distinguishes a limit per minute, for which waiting helps, from an exhausted
+// account. The wording is the same, but the provider sends a delay only for the former,
+// unless the daily quota is exceeded.
 func exhausted(e apiError, message string) llm.Class {
 	switch {
 	case llm.ContainsAny(message, "credits are depleted", "spending cap"), llm.ContainsAny(quotas(e.Details), "PerDay"):

@@ -1,5 +1,5 @@
-// Package gemini speaks Google's Gemini API: thoughts with their signatures,
-// parallel function calls, and errors in Google's shape.
+// Package gemini is the adapter for Google's Gemini API, with signed thoughts, parallel
+// function calls, and errors in Google's format.
 package gemini
 
 import (
@@ -11,18 +11,18 @@ import (
 	"deckhand/internal/llm"
 )
 
-// Options are what is known of the model.
+// Options are the properties of the model.
 type Options struct {
-	// Thinks says that the model thinks before it answers, and that its thoughts are wanted.
+	// Thinks is set if the model thinks before its response and its thoughts are wanted.
 	Thinks bool
-	// Window is its context window in tokens, 0 if it is not known.
+	// Window is the context window in tokens, 0 if unknown.
 	Window int64
 }
 
-// address is where the API is, unless the configuration says otherwise.
+// address is the default base URL of the API.
 const address = "https://generativelanguage.googleapis.com"
 
-// version is the version of the API, the only one that has all we use.
+// version is the version of the API, the only one with all features that we use.
 const version = "v1beta"
 
 type model struct {
@@ -33,7 +33,7 @@ type model struct {
 	client  *http.Client
 }
 
-// New makes a model. name is what the provider calls it.
+// New returns a model. name is the provider's name for it.
 func New(c llm.Config, name string, o Options) llm.Model {
 	m := &model{name: name, options: o, key: c.APIKey, client: c.Client}
 	m.base = strings.TrimSuffix(strings.TrimRight(c.BaseURL, "/"), "/"+version)

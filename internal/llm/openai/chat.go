@@ -11,10 +11,10 @@ import (
 	"deckhand/internal/llm"
 )
 
-// chat is a model reached over chat completions.
+// chat is a model behind chat completions.
 type chat struct{ wire }
 
-// Chat reaches the model of this name over chat completions.
+// Chat returns the model with this name behind chat completions.
 func Chat(c llm.Config, name string, o Options) llm.Model {
 	return &chat{newWire(c, name, o, "/openai/deployments/"+name)}
 }
@@ -47,7 +47,7 @@ func (m *chat) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part, 
 	}
 }
 
-// chatChunk is a frame of an answer: what is used of it.
+// chatChunk is the used part of a chunk.
 type chatChunk struct {
 	head
 	Choices []struct {
@@ -65,8 +65,8 @@ type chatChunk struct {
 	} `json:"usage"`
 }
 
-// chatDelta is what a chunk adds to the answer. The reasoning is what compatible
-// servers add to OpenAI's wire, each in its own field.
+// chatDelta is what a chunk adds to the response. Compatible servers add reasoning, each
+// in its own field.
 type chatDelta struct {
 	Content          text             `json:"content"`
 	Refusal          text             `json:"refusal"`
@@ -76,7 +76,7 @@ type chatDelta struct {
 	ReasoningDetails []jsontext.Value `json:"reasoning_details"`
 }
 
-// chatAnswer puts an answer together.
+// chatAnswer assembles a response.
 type chatAnswer struct {
 	answer
 	calls   pieces
@@ -88,7 +88,7 @@ type chatAnswer struct {
 	usage   llm.Usage
 }
 
-// take takes the next chunk, and reports whether to go on.
+// take handles the next chunk and reports whether to continue.
 func (a *chatAnswer) take(c chatChunk) bool {
 	if u := c.Usage; u != nil {
 		a.closed = len(c.Choices) == 0 // some count in every chunk
@@ -127,7 +127,7 @@ func (a *chatAnswer) takeDelta(d chatDelta) bool {
 	return true
 }
 
-// reasoning is what the model thinks.
+// reasoning returns the reasoning of a chunk.
 func (a *chatAnswer) reasoning(d chatDelta) string {
 	a.details = append(a.details, d.ReasoningDetails...)
 	field, said := "reasoning_content", d.ReasoningContent
@@ -141,7 +141,7 @@ func (a *chatAnswer) reasoning(d chatDelta) string {
 	return said
 }
 
-// end says what comes after the last chunk.
+// end handles the end of the stream.
 func (a *chatAnswer) end(err error) {
 	switch {
 	case a.reason == "" && err != nil:
@@ -163,7 +163,7 @@ func (a *chatAnswer) end(err error) {
 	a.say(llm.Part{Done: &llm.Done{Usage: a.usage, Cut: a.reason == "length", Raw: a.keep()}})
 }
 
-// chatKept is the Raw of an answer: what the server wants to see again.
+// chatKept is the Raw of a response: what the server needs to see again.
 type chatKept struct {
 	From   string                    `json:"from"`
 	Model  string                    `json:"model"`
@@ -173,8 +173,8 @@ type chatKept struct {
 
 const fromChat = "openai-chat"
 
-// keep collects it. Some servers refuse calls in a history without the reasoning
-// that led to them.
+// keep returns it. Some servers reject calls in a history without the reasoning that led
+// to them.
 func (a *chatAnswer) keep() json.RawMessage {
 	k := chatKept{From: fromChat, Model: a.name, Fields: map[string]jsontext.Value{}, Calls: map[string]jsontext.Value{}}
 	if len(a.calls) > 0 && a.thought.Len() > 0 {

@@ -15,7 +15,7 @@ import (
 	"deckhand/internal/llm"
 )
 
-// maxMessage is how much of a provider's words people are shown, in bytes.
+// maxMessage is the maximum length of a provider's message in bytes.
 const maxMessage = 2000
 
 func readSome(res *http.Response) ([]byte, error) {
@@ -23,7 +23,7 @@ func readSome(res *http.Response) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(res.Body, maxRefusal))
 }
 
-// classify makes a failure of a call one of the port's.
+// classify returns the classified error of a call.
 func (w wire) classify(err error, began bool) *llm.Error {
 	out := &llm.Error{Began: began}
 	var said refusalText
@@ -53,12 +53,12 @@ func (w wire) classify(err error, began bool) *llm.Error {
 	return out
 }
 
-// cut is the failure of a stream that ended without its end.
+// cut returns the error of a truncated stream.
 func (w wire) cut(began bool) *llm.Error {
 	return &llm.Error{Class: llm.ClassNetwork, Began: began, Message: "the reply ended early"}
 }
 
-// clean takes what is secret out of a message, and shortens it.
+// clean removes secrets from a message and shortens it.
 func (w wire) clean(message string) string {
 	for _, s := range w.secrets {
 		message = strings.ReplaceAll(message, s, "***")
@@ -66,7 +66,7 @@ func (w wire) clean(message string) string {
 	return clip.Bytes(message, maxMessage)
 }
 
-// refusalText is what an error says, however it is wrapped.
+// refusalText is the content of an error, in any format.
 type refusalText struct {
 	message string
 	unshown string // what the answer says in no shape that a model's server has
@@ -82,23 +82,22 @@ func readRefusal(r *refusal) refusalText {
 	case said.message != "":
 	case strings.HasPrefix(r.header.Get("Content-Type"), "text/html"):
 		said.message = fmt.Sprintf("the base URL returns a web page (HTTP %d), not a model response", r.status)
-		if r.status < 300 { // the address is a wrong one, which waiting does not mend
+		if r.status < 300 { // a wrong URL; waiting does not help
 			said.kind = "invalid_request"
 		}
 	case r.status < 300:
 		said.message = "the server did not stream its response"
 	default:
 		said.message = strings.TrimSpace(fmt.Sprintf("HTTP %d %s", r.status, http.StatusText(r.status)))
-		if !json.Valid(r.body) { // it tells what kind of failure this is, and is not shown: the address may be no model's
+		if !json.Valid(r.body) { // used to classify, but not shown: the URL may not be that of a model
 			said.unshown = string(r.body)
 		}
 	}
 	return said
 }
 
-// readText reads an error in the shapes that OpenAI and those who imitate it
-// have: an object or a text under "error", or the fields without it, and all of
-// this in a list.
+// readText parses an error in the formats of OpenAI and compatible servers: an object or
+// a string in "error", or the fields themselves, or a list of these.
 func readText(body []byte) refusalText {
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
@@ -131,7 +130,7 @@ func readText(body []byte) refusalText {
 	if said.message == "" && len(in.Detail) > 0 && json.Unmarshal(in.Detail, &said.message) != nil {
 		said.message = readDetail(in.Detail)
 	}
-	if in.Metadata.Raw != "" { // a router's upstream, in its own words
+	if in.Metadata.Raw != "" { // the error of a router's upstream
 		said.message += ": " + in.Metadata.Raw
 	}
 	return said
@@ -157,8 +156,8 @@ func readDetail(detail json.RawMessage) string {
 	return strings.Join(said, "; ")
 }
 
-// The words by which a failure is known whatever its status: proxies wrap what
-// providers say, and often under a status of their own.
+// Wordings that identify an error whatever its status: proxies wrap the errors of
+// providers, often with another status.
 var (
 	creditWords = []string{
 		"insufficient_quota", "exceededbudget", "budget_exceeded", "budget has been exceeded", "billing_hard_limit",
@@ -178,8 +177,7 @@ var (
 	overloadWords = []string{"overloaded", "service_unavailable", "server is busy", "temporarily unavailable"}
 )
 
-// class decides what kind of failure it is. A status of 0 is an error inside of
-// a stream, which has none.
+// class classifies an error. The status is 0 for an error in a stream.
 func (s refusalText) class(status int) llm.Class {
 	text := strings.ToLower(s.code + " " + s.kind + " " + s.message + " " + s.unshown)
 	says := func(words []string) bool { return llm.ContainsAny(text, words...) }
@@ -205,7 +203,7 @@ func (s refusalText) class(status int) llm.Class {
 	return llm.ClassInternal
 }
 
-// retryAfter is how long the provider asks to wait, in any of the three ways.
+// retryAfter returns the delay that the provider requests, in any of three ways.
 func retryAfter(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
 		return positive(ms * float64(time.Millisecond))
@@ -225,8 +223,7 @@ func retryAfter(h http.Header) time.Duration {
 	return positive(float64(at.Sub(now)))
 }
 
-// positive guards against what no provider means: less than nothing, more than
-// a day, or not a number.
+// positive rejects implausible delays: negative, more than a day, or not a number.
 func positive(d float64) time.Duration {
 	if !(d > 0) {
 		return 0

@@ -1,6 +1,6 @@
-// Package openai reaches models over OpenAI's two wires: chat completions, which
-// many other servers speak too (Azure, vLLM, Ollama, LiteLLM, OpenRouter), and
-// responses, which keep a model's reasoning from one request to the next.
+// Package openai is the adapter for OpenAI's two APIs: chat completions, which many other
+// servers support (Azure, vLLM, Ollama, LiteLLM, OpenRouter), and responses, which keep a
+// model's reasoning between requests.
 package openai
 
 import (
@@ -15,23 +15,23 @@ import (
 	"deckhand/internal/llm"
 )
 
-// home is where OpenAI itself is.
+// home is OpenAI's base URL.
 const home = "https://api.openai.com/v1"
 
-// azureVersion is the API version of Azure's deployments when none is given.
+// azureVersion is the default API version of Azure deployments.
 const azureVersion = "2024-10-21"
 
-// Options are what a provider wants differently from OpenAI.
+// Options are the differences of a provider from OpenAI.
 type Options struct {
-	// Thinks says that the model reasons before it answers.
+	// Thinks is set if the model reasons before its response.
 	Thinks bool
-	// Effort is how much it should reason ("low", "high"); empty leaves it to the provider.
+	// Effort is the reasoning effort ("low", "high"); "" for the provider's default.
 	Effort string
-	// Compatible says that the server speaks OpenAI's wire but is not OpenAI's: it
-	// is told the limit as max_tokens, and is not sent what only OpenAI knows.
+	// Compatible is set for OpenAI-compatible servers of others: the limit is sent as
+	// max_tokens, and fields that only OpenAI supports are omitted.
 	Compatible bool
-	// Azure says that the server is Azure's: the key goes into another header, and
-	// chat has the model in the path unless the address ends with /openai/v1.
+	// Azure is set for Azure: the key is sent in another header, and chat has the model
+	// in the path unless the URL ends with /openai/v1.
 	Azure      bool
 	APIVersion string
 	// Headers are sent with each request.
@@ -40,7 +40,7 @@ type Options struct {
 	Window int64
 }
 
-// wire is what both wires have in common.
+// wire is shared by both APIs.
 type wire struct {
 	name    string
 	opts    Options
@@ -84,7 +84,7 @@ func newWire(c llm.Config, name string, o Options, azurePath string) wire {
 	return w
 }
 
-// address is where requests go: the folder and what stands in the query.
+// address returns the base URL and the query of requests.
 func address(base string, o Options, azurePath string) (*url.URL, url.Values, error) {
 	if base == "" {
 		if o.Azure {
@@ -116,7 +116,7 @@ func address(base string, o Options, azurePath string) (*url.URL, url.Values, er
 	return u, query, nil
 }
 
-// refusal is an answer that is not a stream.
+// refusal is a response that is not a stream.
 type refusal struct {
 	status int
 	header http.Header
@@ -125,10 +125,10 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("HTTP %d", r.status) }
 
-// maxRefusal is as much of an error as anybody reads.
+// maxRefusal is the maximum size of an error body.
 const maxRefusal = 64 << 10
 
-// onlyStreams returns an answer that is a stream, and makes a *refusal of every other.
+// onlyStreams returns a response that is a stream, and a *refusal for any other.
 func onlyStreams(res *http.Response) (*http.Response, error) {
 	var err error
 	var body []byte
@@ -150,25 +150,25 @@ func onlyStreams(res *http.Response) (*http.Response, error) {
 	return nil, &refusal{status: res.StatusCode, header: res.Header, body: body}
 }
 
-// answer is one call while it runs.
+// answer is one call in progress.
 type answer struct {
 	wire
 	ctx   context.Context
 	sent  func() bool // whether the request can have left
 	yield func(llm.Part, error) bool
 	began bool
-	// stopped says that the consumer wants no more.
+	// stopped is set when the consumer has stopped.
 	stopped bool
 }
 
-// say yields a part, and reports whether to go on.
+// say yields a part and reports whether to continue.
 func (a *answer) say(p llm.Part) bool {
 	a.began = true
 	a.stopped = a.stopped || !a.yield(p, nil)
 	return !a.stopped
 }
 
-// fail ends the answer with an error.
+// fail ends the response with an error.
 func (a *answer) fail(err error) {
 	if a.stopped {
 		return
@@ -184,7 +184,7 @@ func (a *answer) fail(err error) {
 	a.yield(llm.Part{}, err)
 }
 
-// whole makes the arguments of a call what the port promises.
+// whole returns arguments in the form that the port promises.
 func whole(args string) json.RawMessage {
 	if strings.TrimSpace(args) == "" {
 		return json.RawMessage("{}")

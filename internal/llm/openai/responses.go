@@ -10,11 +10,11 @@ import (
 	"deckhand/internal/llm"
 )
 
-// response is a model reached over responses.
+// response is a model behind responses.
 type response struct{ wire }
 
-// Responses reaches the model of this name over responses. Nothing is stored at
-// the provider: what the model thought travels with the history, sealed.
+// Responses returns the model with this name behind responses. Nothing is stored at the
+// provider: reasoning is sent back with the history, encrypted.
 func Responses(c llm.Config, name string, o Options) llm.Model {
 	return &response{newWire(c, name, o, "/openai/v1")}
 }
@@ -47,7 +47,7 @@ func (m *response) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Pa
 	}
 }
 
-// responseEvent is a frame of an answer: what is used of it, all kinds together.
+// responseEvent is the used part of an event, for all types.
 type responseEvent struct {
 	head
 	Type         text         `json:"type"`
@@ -59,7 +59,7 @@ type responseEvent struct {
 	Response     outcome      `json:"response"`
 }
 
-// responseItem is a part of an answer: a message, a call or a thought.
+// responseItem is an item of a response: a message, a call or reasoning.
 type responseItem struct {
 	Type      text           `json:"type"`
 	ID        text           `json:"id"`
@@ -89,15 +89,15 @@ type outcome struct {
 	} `json:"usage"`
 }
 
-// responseAnswer puts an answer together.
+// responseAnswer assembles a response.
 type responseAnswer struct {
 	answer
 	thoughts []thought
-	waiting  []jsontext.Value // thoughts whose item has not come yet
+	waiting  []jsontext.Value // reasoning whose item has not arrived yet
 	seen     map[string]bool  // ids of calls
 }
 
-// take takes the next event, and reports whether to go on.
+// take handles the next event and reports whether to continue.
 func (a *responseAnswer) take(e responseEvent) bool {
 	switch e.Type {
 	case "response.output_text.delta", "response.refusal.delta":
@@ -123,7 +123,7 @@ func (a *responseAnswer) take(e responseEvent) bool {
 	return true
 }
 
-// refuse ends the answer with what the provider said inside the stream.
+// refuse ends the response with an error in the stream.
 func (a *responseAnswer) refuse(message, code text) {
 	said := refusalText{message: string(message), code: string(code)}
 	if said.message == "" {
@@ -132,7 +132,7 @@ func (a *responseAnswer) refuse(message, code text) {
 	a.fail(&llm.Error{Class: said.class(0), Message: a.clean(said.message), Began: a.began})
 }
 
-// item takes an item that is whole.
+// item handles a complete item.
 func (a *responseAnswer) item(item responseItem) bool {
 	switch item.Type {
 	case "reasoning":
@@ -159,7 +159,7 @@ func (a *responseAnswer) item(item responseItem) bool {
 	return true
 }
 
-// end says what comes after the last item.
+// end handles the end of the response.
 func (a *responseAnswer) end(r outcome) {
 	why := r.Incomplete.Reason
 	if why == "content_filter" {
@@ -188,14 +188,14 @@ type sealed struct {
 	Encrypted string         `json:"encrypted_content"`
 }
 
-// thought is a reasoning item and what it led to: a call, or the text if Call is
-// empty. The provider refuses one without the other.
+// thought is a reasoning item and its result: a call, or the text if Call is empty. The
+// provider rejects one without the other.
 type thought struct {
 	Call string         `json:"call,omitempty"`
 	Item jsontext.Value `json:"item"`
 }
 
-// follows says to what the thoughts that wait have led.
+// follows assigns pending reasoning to its result.
 func (a *responseAnswer) follows(call string) {
 	for _, item := range a.waiting {
 		a.thoughts = append(a.thoughts, thought{Call: call, Item: item})

@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// maxWhole is the longest answer in one piece that is taken.
+// maxWhole is the maximum size of a response without streaming.
 const maxWhole = 16 << 20
 
-// unrolled makes a stream of what a server calls JSON although it was asked to
-// stream: some only call it so, and some cannot stream and answer in one piece.
-// If it is neither, it gives what was read.
+// unrolled converts a JSON response to a stream: some servers mislabel streams as JSON,
+// and some cannot stream. Otherwise it returns the body.
 func unrolled(res *http.Response) (*http.Response, []byte, error) {
 	r := bufio.NewReader(res.Body)
 	first, err := r.ReadByte()
@@ -43,8 +42,8 @@ func unrolled(res *http.Response) (*http.Response, []byte, error) {
 	return nil, body[:min(len(body), maxRefusal)], err
 }
 
-// asChunk is a chat completion as the one chunk that it would be in a stream, nil
-// if it is none. The message has the fields of a delta.
+// asChunk returns a chat completion as a single chunk, or nil. The message has the fields
+// of a delta.
 func asChunk(body []byte) []byte {
 	type choice struct {
 		Index   int             `json:"index"`

@@ -1,6 +1,5 @@
-// Package picture turns the addresses of images into data: URLs, which is how
-// models get them: what a provider would have to fetch itself it may not reach,
-// and it should not learn where people's images are.
+// Package picture fetches images and converts them to data: URLs, which is how models get
+// them: a provider may not be able to reach an image, and should not learn its URL.
 package picture
 
 import (
@@ -18,15 +17,15 @@ import (
 	"deckhand/internal/llm"
 )
 
-// MaxBytes is how large an image may be.
+// MaxBytes is the maximum size of an image.
 const MaxBytes = 5 << 20
 
-// timeout is how long fetching an image may take.
+// timeout is the timeout for fetching an image.
 const timeout = 20 * time.Second
 
-// Fetcher fetches images and keeps the newest. It may be used concurrently.
+// Fetcher fetches images and caches the newest. It is safe for concurrent use.
 type Fetcher struct {
-	// Client makes the requests; it checks every address it dials.
+	// Client makes the requests; it checks every address that it dials.
 	Client *http.Client
 	// Keep is how many bytes of data: URLs are kept (default 64 MB).
 	Keep int
