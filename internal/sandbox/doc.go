@@ -1,9 +1,8 @@
-// Package sandbox is the hands: where a conversation's commands, files and
-// stdio tool servers live.
+// Package sandbox is the port for sandboxes, in which the commands, files and stdio MCP
+// servers of a conversation run.
 //
-// A Driver makes sandboxes (local namespaces, a container engine) and finds
-// them again by a Handle. Inside each runs the runner, a small program of its
-// own; a Sandbox is the connection to it. Everything that can be done in a
-// sandbox is a method here and an operation there, so a driver only has to
-// provide a place and a connection.
+// A Driver creates sandboxes (with Linux namespaces or a container engine) and finds them
+// again by a Handle. The runner, a small separate program, runs in each of them; a
+// Sandbox is the connection to it. Every operation in a sandbox is a method here and a
+// handler in the runner, so a driver only provides a place and a connection.
 package sandbox

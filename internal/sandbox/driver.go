@@ -12,164 +12,157 @@ import (
 	"deckhand/internal/sandbox/rpc"
 )
 
-// Driver makes sandboxes and finds them again. All methods may be called
-// concurrently, also for the same sandbox.
+// Driver creates sandboxes and finds them again. All methods may be called concurrently,
+// also for the same sandbox.
 type Driver interface {
-	// Start makes the sandbox that spec.ID names and returns once its runner can
-	// be attached to. A workspace that exists under this ID is mounted again. If
-	// the sandbox runs already, its handle is returned: Start twice is Start
-	// once, so that a server that died between Start and its log loses nothing.
-	// The progress function may be nil; it must not block.
-	// A place that cannot be had is an *Unavailable.
+	// Start creates the sandbox with spec.ID and returns when its runner can be attached
+	// to. An existing workspace with this ID is mounted again. If the sandbox is
+	// running, its handle is returned: Start is idempotent, so a server that dies
+	// between Start and its log loses nothing. progress may be nil; it must not block.
+	// If the sandbox cannot be started, the error is an *Unavailable.
 	Start(ctx context.Context, spec Spec, progress func(Progress)) (Handle, error)
-	// Attach connects to the runner of a sandbox that runs, also after a restart
-	// of ours. ErrGone if it does not run.
+	// Attach connects to the runner of a running sandbox, also after a restart of the
+	// server. ErrGone if it is not running.
 	Attach(ctx context.Context, h Handle) (*Sandbox, error)
-	// Stop ends everything that runs in the sandbox and keeps the workspace. It
-	// is idempotent; what does not exist is stopped.
+	// Stop ends everything that runs in the sandbox and keeps the workspace. It is
+	// idempotent, also for a sandbox that does not exist.
 	Stop(ctx context.Context, h Handle) error
 	// Destroy removes the sandbox with its workspace. It is idempotent.
 	Destroy(ctx context.Context, h Handle) error
-	// List names everything of ours that exists, running or not, so that what
-	// nobody needs any more can be found.
+	// List returns all our sandboxes, running or not, so that unused ones can be found.
 	List(ctx context.Context) ([]Found, error)
 }
 
-// Viewer is a Driver whose workspaces the server can look into by itself.
+// Viewer is a Driver whose workspaces the server can read directly.
 type Viewer interface {
-	// View opens the workspace as a folder on this machine, without starting
-	// anything. ErrGone if there is none; ErrUnseen if it lies elsewhere.
+	// View opens the workspace as a folder on this machine, without starting anything.
+	// ErrGone if there is none; ErrUnseen if it is elsewhere.
 	View(ctx context.Context, h Handle) (*os.Root, error)
 }
 
-// Near is a Viewer whose workspaces are folders of this machine, so that looking
-// into one costs less than asking the sandbox that runs on it.
+// Near is a Viewer whose workspaces are local folders, so that reading one directly is
+// cheaper than through the running sandbox.
 type Near interface {
 	Viewer
 	Near()
 }
 
-// Inspector is a Driver that can look at the workspace of a stopped sandbox
-// with programs (git), without waking it.
+// Inspector is a Driver that can run programs (git) on the workspace of a stopped sandbox
+// without starting it.
 type Inspector interface {
-	// Inspect starts a short-lived sandbox over the same workspace, which it can
-	// read and not change, without a way out. Closing it ends it.
+	// Inspect starts a short-lived sandbox with the same workspace, read-only and
+	// without network access. Closing it ends it.
 	Inspect(ctx context.Context, h Handle) (*Sandbox, error)
 }
 
 // Snapshotter is a Driver that can copy workspaces.
 type Snapshotter interface {
-	// Snapshot makes the workspace of id a copy of h's as it is now. id must not
-	// have one yet.
+	// Snapshot copies the current workspace of h to id, which must not have one yet.
 	Snapshot(ctx context.Context, h Handle, id string) error
 }
 
-// Shelver is a Driver that can set a workspace aside: out of the way of a new
-// sandbox with the same ID, and kept for a person who decides about it.
+// Shelver is a Driver that can set a workspace aside: out of the way of a new sandbox
+// with the same ID, and kept for the operator.
 type Shelver interface {
-	// SetAside ends the sandbox and moves its workspace to where no sandbox is
-	// found, and says where that is; "" if there was nothing in it. What does not
-	// exist is set aside.
+	// SetAside ends the sandbox, moves its workspace to a place where no sandbox is
+	// looked for, and returns that place; "" if it was empty. It is idempotent.
 	SetAside(ctx context.Context, h Handle) (where string, err error)
 }
 
-// Measurer is a Driver that knows what a sandbox takes up on disk without
-// asking the sandbox.
+// Measurer is a Driver that knows the disk usage of a sandbox without asking its runner.
 type Measurer interface {
-	// Usage counts what the sandbox has written to its workspace and beside it.
+	// Usage returns the size of what the sandbox has written to its workspace and
+	// elsewhere.
 	Usage(ctx context.Context, h Handle) (Usage, error)
 }
 
-// Usage is what a sandbox takes up on disk.
+// Usage is the disk usage of a sandbox.
 type Usage struct {
 	Bytes int64
-	// Files is the number of files if Bytes is their part of the disk, because they are
-	// a larger part of the files that it can have than of its bytes. Otherwise it is 0.
+	// Files is the number of files if Bytes was computed from it, because they use a
+	// larger share of the disk's inodes than of its bytes. Otherwise it is 0.
 	Files int64
 }
 
-// Spacer is a Driver that keeps workspaces on a file system that it can ask.
+// Spacer is a Driver that knows the file system of its workspaces.
 type Spacer interface {
-	// Space says what is left there. It is fast.
+	// Space returns the free space. It is fast.
 	Space() (Space, error)
 }
 
-// Holder is a Driver that can keep a sandbox from doing anything for a moment.
+// Holder is a Driver that can freeze a sandbox for a moment.
 type Holder interface {
-	// Hold stops all processes in a sandbox, and the runner with them. They do not
-	// notice. An error says that this cannot be done here.
+	// Hold freezes all processes in a sandbox, including the runner. They do not notice.
+	// It fails if the machine does not support this.
 	Hold(ctx context.Context, h Handle) (Held, error)
 }
 
-// Held is a sandbox that is held. Call Release or End.
+// Held is a frozen sandbox. Call Release or End.
 type Held interface {
-	// Usage counts what the sandbox has written, as Measurer does, and what deleted
-	// files that are open take up.
+	// Usage returns the size of what the sandbox has written, as Measurer does, and of
+	// deleted files that are still open.
 	Usage(ctx context.Context) (files Usage, deleted int64, err error)
-	// Release lets everything go on.
+	// Release lets all processes continue.
 	Release() error
-	// End lets only the runner go on while end has it end everything else.
+	// End lets only the runner continue while end makes it end everything else.
 	End(end func() error) error
 }
 
-// Space is what a file system has and what is left of it. A file system that does
-// not count its inodes has 0 of them.
+// Space is the capacity of a file system and its free space. Inodes are 0 if it does not
+// count them.
 type Space struct {
 	Bytes, FreeBytes   int64
 	Inodes, FreeInodes int64
 }
 
-// Checker is a Driver that can say whether it would work here.
+// Checker is a Driver that can check whether it works on this machine.
 type Checker interface {
-	// Check tries what Start needs. Problems are in plain words, each with what
-	// to do about it.
+	// Check tries what Start needs. Each finding says how to fix the problem.
 	Check(ctx context.Context) []Finding
 }
 
-// Finding is one thing a driver says about the machine it runs on.
+// Finding is the result of one check.
 type Finding struct {
 	OK bool
-	// Fatal is true when no sandbox can be started because of it.
+	// Fatal is true if no sandbox can be started because of it.
 	Fatal bool
-	// What was looked at, what was found, and what to do about it.
+	// What was checked, what was found, and how to fix it.
 	What, Found, Fix string
 }
 
-// The errors a driver answers with. They may be wrapped.
+// Errors of drivers. They may be wrapped.
 var (
-	// ErrGone says the sandbox does not run.
+	// ErrGone means that the sandbox is not running.
 	ErrGone = errors.New("the sandbox is not running")
-	// ErrUnseen says the workspace exists but cannot be seen from here.
+	// ErrUnseen means that the workspace exists, but cannot be read from this machine.
 	ErrUnseen = errors.New("the workspace cannot be read from this machine")
-	// ErrFenced says a newer owner commands the sandbox.
+	// ErrFenced means that the sandbox has a newer owner.
 	ErrFenced = rpc.ErrFenced
-	// ErrEscapes says a path leads out of the workspace.
+	// ErrEscapes means that a path leads out of the workspace.
 	ErrEscapes = rpc.ErrEscapes
-	// ErrLost says the connection to the runner ended; what was called may still
-	// run, and can be asked for again by its id after the next Attach.
+	// ErrLost means that the connection to the runner was lost; the call may still be
+	// running, and its result can be requested by ID after the next Attach.
 	ErrLost = rpc.ErrLost
-	// ErrChanged says a file is not what the caller takes it for.
+	// ErrChanged means that a file is not what the caller expects.
 	ErrChanged = rpc.ErrChanged
-	// ErrInvalid says the request makes no sense; ErrTooBig that something is
-	// larger than it may be; ErrBinary that a file is not a text; ErrNoRepo that
-	// a folder is not a git repository.
+	// ErrInvalid means that the request is invalid; ErrTooBig that something is too
+	// large; ErrBinary that a file is not text; ErrNoRepo that a folder is not a git
+	// repository.
 	ErrInvalid = rpc.ErrInvalid
 	ErrTooBig  = rpc.ErrTooBig
 	ErrBinary  = rpc.ErrBinary
 	ErrNoRepo  = rpc.ErrNoRepo
 )
 
-// Unavailable says why a sandbox cannot be had, in words for the person whose
-// conversation it is.
+// Unavailable says why a sandbox is not available, in words for the user.
 type Unavailable struct {
 	Reason string
 	Cause  error
-	// ID is the code of the reason for programs, "" for that of a sandbox that is
-	// not there.
+	// ID is the error code, or "" for the default one.
 	ID string
 }
 
-// Code is the ID, or that of a sandbox that is not there.
+// Code returns ID, or the default code.
 func (e *Unavailable) Code() string {
 	if e.ID == "" {
 		return "STATUS$ERROR_RUNTIME_DISCONNECTED"
@@ -180,40 +173,40 @@ func (e *Unavailable) Code() string {
 func (e *Unavailable) Error() string { return e.Reason }
 func (e *Unavailable) Unwrap() error { return e.Cause }
 
-// Spec says what a sandbox shall be.
+// Spec describes a sandbox.
 type Spec struct {
 	// ID names the sandbox and its workspace; 1 to 100 characters of A-Z a-z 0-9 _ -.
 	ID string
-	// Image is a container image, "" for the driver's own. Prepared says that the
-	// image holds the runner already.
+	// Image is a container image, or "" for the driver's default. Prepared means that
+	// the image already has the runner.
 	Image    string
 	Prepared bool
 	Limits   Limits
 	Mounts   []Mount
-	// Folder is a folder of this machine that is the workspace, "" for one that
-	// the driver keeps. What is written there belongs to our own user. It is not
-	// the driver's: its size is not counted, and it is never removed. A driver
-	// that cannot show it is *Unavailable.
+	// Folder is a folder of this machine to use as the workspace, or "" for one of the
+	// driver. Files in it belong to the user of the server. The driver neither measures
+	// nor removes it. A driver that does not support it returns an *Unavailable.
 	Folder string
-	// Env is added to the environment of everything that runs inside. It may hold
-	// secrets, so drivers ignore it: Open gives it to the runner over the
-	// connection, and it is never written down.
+	// Env is added to the environment of all processes in the sandbox. It may contain
+	// secrets, so drivers ignore it: Open sends it to the runner over the connection,
+	// and it is never written to disk.
 	Env map[string]string
-	// Secrets are the values of Env that are secret. Inside is told all that the sandbox
-	// was given since it was started, before these take their place; it may be nil.
+	// Secrets are the secret values in Env. Before they replace the old ones, Inside is
+	// called with all secrets that the sandbox was given since it was started; it may be
+	// nil.
 	Secrets []string
 	Inside  func(values []string)
-	// Seal is a key of 32 bytes under which the runner seals the results that it keeps
-	// on disk; nil lets it choose one that ends with it. Open gives it to the runner
-	// over the connection, and it is never written down.
+	// Seal is a 32-byte key with which the runner encrypts results on disk; nil lets it
+	// choose a temporary one. Open sends it to the runner over the connection, and it is
+	// never written to disk.
 	Seal []byte
-	// Network says what is out there.
+	// Network is the network access.
 	Network Network
-	// Labels are kept with the sandbox, for people who look at the engine.
+	// Labels are stored with the sandbox, for operators.
 	Labels map[string]string
 }
 
-// CheckID refuses what could not name a folder or a container.
+// CheckID rejects IDs that are not valid names of folders and containers.
 func CheckID(id string) error {
 	if len(id) < 1 || len(id) > 100 {
 		return fmt.Errorf("%w: a sandbox's id has 1 to 100 characters", ErrInvalid)
@@ -228,7 +221,8 @@ func CheckID(id string) error {
 	return nil
 }
 
-// Limits bound what a sandbox may use. 0 is the driver's default, never "no limit".
+// Limits are the resource limits of a sandbox. 0 is the driver's default, never "no
+// limit".
 type Limits struct {
 	CPUs      float64 `json:"cpus,omitempty"`
 	Memory    int64   `json:"memory,omitempty"`    // bytes
@@ -236,10 +230,10 @@ type Limits struct {
 	Disk      int64   `json:"disk,omitempty"`      // bytes written to the workspace and beside it
 }
 
-// DefaultLimits hold for whatever a Spec leaves open.
+// DefaultLimits apply to values that a Spec does not set.
 var DefaultLimits = Limits{CPUs: 2, Memory: 4 << 30, Processes: 1024, Disk: 10 << 30}
 
-// OrDefault fills what is open.
+// OrDefault fills in missing values.
 func (l Limits) OrDefault() Limits {
 	if l.CPUs <= 0 {
 		l.CPUs = DefaultLimits.CPUs
@@ -256,25 +250,25 @@ func (l Limits) OrDefault() Limits {
 	return l
 }
 
-// Mount shows a folder of the host inside.
+// Mount makes a folder of the host available in the sandbox.
 type Mount struct {
 	Source   string `json:"source"`
 	Target   string `json:"target"`
 	ReadOnly bool   `json:"read_only,omitempty"`
 }
 
-// Network is a sandbox's view of the world.
+// Network is the network access of a sandbox.
 type Network string
 
-// A sandbox never has an interface but loopback.
+// A sandbox never has an interface other than loopback.
 const (
-	// Proxied is loopback with a proxy on it that Outward answers. The default.
+	// Proxied is loopback with a proxy that Outward serves. The default.
 	Proxied Network = ""
-	// Isolated is loopback alone.
+	// Isolated is loopback only.
 	Isolated Network = "isolated"
 )
 
-// ProxyPort is where a Proxied sandbox finds the proxy, on its own loopback.
+// ProxyPort is the port of the proxy on the loopback of a Proxied sandbox.
 const ProxyPort = 3128
 
 // BrowserFolder is how the names of folders begin that belong to the agents' browsers.
@@ -284,11 +278,11 @@ const (
 	BrowserPort   = "profile/DevToolsActivePort"
 )
 
-// Workspace is the folder that is kept, as it is called inside.
+// Workspace is the path of the persistent folder inside the sandbox.
 const Workspace = "/workspace"
 
-// Handle finds a sandbox again. It goes into the log as JSON. A handle without
-// Data finds it as well, by its ID alone.
+// Handle identifies a sandbox. It is stored in the log as JSON. A handle without Data
+// works too, by its ID alone.
 type Handle struct {
 	Driver string `json:"driver"`
 	ID     string `json:"id"`
@@ -296,20 +290,20 @@ type Handle struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// Found is a sandbox that exists.
+// Found is an existing sandbox.
 type Found struct {
 	Handle  Handle
 	Running bool
 }
 
-// Progress is a step of a start that takes long enough to be told about.
+// Progress is a step of a start that takes a noticeable time.
 type Progress struct {
 	Step Step
-	// Message is for people: which image, how much of it.
+	// Message is for users: the image, the percentage.
 	Message string
 }
 
-// Step is where a start stands.
+// Step is the current step of a start.
 type Step string
 
 // The steps, in order.
@@ -322,12 +316,11 @@ const (
 	Ready    Step = "ready"
 )
 
-// Outward is the way out: it serves one connection that something in the
-// sandbox id made to its proxy, while call ran ("" if nobody knows). It closes
-// the connection.
+// Outward serves a connection from the sandbox id to its proxy, made while call was
+// running ("" if unknown). It closes the connection.
 type Outward func(ctx context.Context, id, call string, conn net.Conn)
 
-// Link is a connection to a runner, and who answers what it asks for.
+// Link is a connection to a runner, with the handlers for its requests.
 type Link struct {
 	ID      string
 	Conn    io.ReadWriteCloser

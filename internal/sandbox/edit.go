@@ -2,10 +2,11 @@ package sandbox
 
 import "context"
 
-// EditParams is one use of the editor, in the words of the str_replace_editor tool.
+// EditParams is one use of the editor, with the parameters of the str_replace_editor
+// tool.
 type EditParams struct {
-	// ID makes it idempotent, as a Command's does: an edit that was done is not
-	// done again, its result is given again. "" for views.
+	// ID makes an edit idempotent, like the ID of a Command: a repeated edit returns the
+	// first result. "" for views.
 	ID    string `json:"id,omitempty"`
 	Again bool   `json:"again,omitempty"`
 	// Command is view, create, str_replace, insert or undo_edit.
@@ -19,14 +20,13 @@ type EditParams struct {
 	ViewRange  []int   `json:"view_range,omitempty"`
 }
 
-// EditResult is what the editor says.
+// EditResult is the result of an edit.
 type EditResult struct {
 	// Text is for the model; it starts with "ERROR:" when Failed.
 	Text   string `json:"text"`
 	Failed bool   `json:"failed,omitempty"`
-	// Old and New are the whole file before and after a change; PrevExist says
-	// whether there was one before. Both are empty when they are too large to
-	// keep, and then Large is true.
+	// Old and New are the whole file before and after a change; PrevExist is whether it
+	// existed before. Both are empty if they are too large, and then Large is true.
 	Old       string `json:"old,omitempty"`
 	New       string `json:"new,omitempty"`
 	PrevExist bool   `json:"prev_exist,omitempty"`
@@ -34,8 +34,8 @@ type EditResult struct {
 	Lost      bool   `json:"lost,omitempty"` // as in Result
 }
 
-// Edit views or changes a text file. A mistake in the request is a Failed
-// result, since whoever made it can learn from it; an error is ours.
+// Edit views or changes a text file. An invalid request is a Failed result for the model;
+// an error is a failure of the sandbox.
 func (s *Sandbox) Edit(ctx context.Context, p EditParams) (EditResult, error) {
 	var r EditResult
 	p.Again = p.Again && !s.only

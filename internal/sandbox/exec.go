@@ -7,61 +7,61 @@ import (
 	"time"
 )
 
-// Command is one use of a shell. It is idempotent by its ID: a second Exec with
-// the same ID runs nothing, but waits for the first and gives its result.
+// Command is one use of a shell. It is idempotent by its ID: a second Exec with the same
+// ID runs nothing, waits for the first and returns its result.
 type Command struct {
-	// ID names this use; the runner keeps the result under it until Ack.
+	// ID identifies this use; the runner keeps the result until Ack.
 	ID string `json:"id"`
-	// Shell names the shell, "" for the main one. Each keeps its folder, its
-	// environment and its jobs between commands.
+	// Shell is the name of the shell, "" for the main one. Each keeps its working
+	// directory, environment and jobs between commands.
 	Shell string `json:"shell,omitempty"`
-	// Text is what to run. Empty, it waits for more of the command that runs.
+	// Text is the command. If empty, Exec waits for more output of the running command.
 	Text string `json:"text"`
-	// Input sends Text to the command that runs instead: a line, or a key such
-	// as C-c, C-d, C-z.
+	// Input sends Text to the running command instead: a line, or a key such as C-c,
+	// C-d, C-z.
 	Input bool `json:"input,omitempty"`
-	// Soft ends the wait after so long without new output, Hard in any case.
-	// The command itself runs on. 0 is never.
+	// Soft ends the wait after this time without new output, Hard in any case. The
+	// command continues. 0 is no limit.
 	Soft time.Duration `json:"soft,omitempty"`
 	Hard time.Duration `json:"hard,omitempty"`
-	// Again says that this ID may have been sent before. If the machine was
-	// restarted since, or the sandbox made anew, an ID that is not known is a Lost
-	// result, not a new run.
+	// Again means that this ID may have been sent before. If the machine was restarted
+	// or the sandbox recreated since, an unknown ID is a Lost result, not a new run.
 	Again bool `json:"again,omitempty"`
 }
 
-// StillRuns is why a command is refused while the shell is busy.
+// StillRuns is the refusal of a command while the shell is busy.
 const StillRuns = "the previous command still runs, so this one was not run: wait for it with an empty command, send it input, or end it with the input C-c"
 
-// SoftTimeout is how long a command may be silent before its caller is told that it still runs.
+// SoftTimeout is how long a command may be silent before its caller gets an interim result.
 const SoftTimeout = 10 * time.Second
 
-// Result is how a Command ended, or how far it is.
+// Result is the result of a Command, or its progress.
 type Result struct {
 	ID string `json:"id"`
-	// Exit is the exit code; 128+n if signal n ended it; -1 if it still runs or nobody knows.
+	// Exit is the exit code; 128+n if signal n ended it; -1 if it is running or unknown.
 	Exit int `json:"exit"`
-	// Wait says why there is no exit code yet.
+	// Wait is why there is no exit code yet.
 	Wait Wait `json:"wait,omitempty"`
-	// Dir is the shell's folder, PID the shell's process, or that of the command while it runs.
+	// Dir is the working directory of the shell, PID the process of the shell, or of the
+	// running command.
 	Dir string `json:"dir"`
 	PID int    `json:"pid"`
-	// Output is what came since the last result of this shell, with the middle
-	// cut out if it is longer than MaxOutput characters. Then Whole names the
-	// file in the sandbox that has all of it. It is valid UTF-8.
+	// Output is the output since the last result of this shell, with the middle removed
+	// if it is longer than MaxOutput characters. In that case Whole is the file in the
+	// sandbox with all of it. It is valid UTF-8.
 	Output string `json:"output"`
 	Whole  string `json:"whole,omitempty"`
-	// Bytes is how long the whole output is.
+	// Bytes is the length of the whole output.
 	Bytes int64 `json:"bytes"`
-	// Previous is true when the output is of a command that was started earlier.
+	// Previous is true if the output is that of an earlier command.
 	Previous bool `json:"previous,omitempty"`
-	// Refused says why nothing was run: another command still runs, nothing to wait for.
+	// Refused says why nothing was run: another command is running, or there is nothing
+	// to wait for.
 	Refused string `json:"refused,omitempty"`
-	// NewShell is true when the shell ended with this command (exit, killed);
-	// the next command gets a fresh one.
+	// NewShell is true if the shell ended with this command (exit, killed); the next
+	// command gets a new one.
 	NewShell bool `json:"new_shell,omitempty"`
-	// Lost is true when the runner died while the command ran: it may have done
-	// its work or not.
+	// Lost is true if the runner died while the command ran: the outcome is unknown.
 	Lost    bool      `json:"lost,omitempty"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
@@ -76,15 +76,15 @@ const (
 	HardWait Wait = "hard"
 )
 
-// MaxOutput is how many characters of output a result holds.
+// MaxOutput is the maximum number of characters of output in a result.
 const MaxOutput = 30_000
 
 // buffers are for output on its way: most commands have little, and there are many.
 var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
-// Exec runs a command and waits for its result. Output is given to live as it
-// comes (live may be nil, and must not keep it); what came before a second Exec
-// of the same ID is given again. When ctx ends only the wait ends: the command runs on.
+// Exec runs a command and waits for its result. Output is passed to live as it arrives
+// (live may be nil, and must not keep it); a second Exec of the same ID repeats earlier
+// output. When ctx ends, only the wait ends: the command continues.
 func (s *Sandbox) Exec(ctx context.Context, c Command, live func([]byte)) (Result, error) {
 	var r Result
 	c.Again = c.Again && !s.only
@@ -110,8 +110,8 @@ func (s *Sandbox) Exec(ctx context.Context, c Command, live func([]byte)) (Resul
 	return r, call.Answer(&r)
 }
 
-// Ack says the result of a command is safe elsewhere; the runner forgets it.
-// What it does not know is forgotten already.
+// Ack tells the runner that the result of a command is stored elsewhere, so that it can
+// forget it. It is idempotent.
 func (s *Sandbox) Ack(ctx context.Context, id string) error {
 	return s.peer.Call(ctx, "ack", s.fence, idParam{id}, nil)
 }
@@ -120,71 +120,70 @@ type idParam struct {
 	ID string `json:"id"`
 }
 
-// Interrupt ends what runs in a shell: Ctrl-C first, then, after grace, SIGKILL
-// for the whole foreground job. It returns when the shell is free, and does
-// nothing if it is.
+// Interrupt ends the running command of a shell: Ctrl-C first, then, after grace, SIGKILL
+// for the whole foreground job. It returns when the shell is idle.
 func (s *Sandbox) Interrupt(ctx context.Context, shell string, grace time.Duration) error {
 	return s.peer.Call(ctx, "interrupt", s.fence, InterruptParams{Shell: shell, Grace: grace}, nil)
 }
 
-// InterruptParams is what Interrupt sends.
+// InterruptParams are the parameters of Interrupt.
 type InterruptParams struct {
 	Shell string        `json:"shell,omitempty"`
 	Grace time.Duration `json:"grace"`
 }
 
-// KillAll ends every process but the runner. Shells start anew at their next command.
+// KillAll ends every process except the runner. Shells restart with their next command.
 func (s *Sandbox) KillAll(ctx context.Context) error {
 	return s.peer.Call(ctx, "killall", s.fence, nil, nil)
 }
 
-// EndAll is KillAll with a reason, which is added to the output of what ran.
+// EndAll is KillAll with a reason, which is added to the output of running commands.
 func (s *Sandbox) EndAll(ctx context.Context, why string) error {
 	return s.peer.Call(ctx, "killall", s.fence, KillParams{Why: why}, nil)
 }
 
-// KillParams is what EndAll sends.
+// KillParams are the parameters of EndAll.
 type KillParams struct {
 	Why string `json:"why,omitempty"`
 }
 
-// Vitals says that the runner answers, and how much runs in the sandbox.
+// Vitals checks that the runner responds, and returns the load of the sandbox.
 func (s *Sandbox) Vitals(ctx context.Context) (Vitals, error) {
 	var v Vitals
 	return v, s.peer.Call(ctx, "vitals", 0, nil, &v)
 }
 
-// Vitals is what a runner says of what runs in its sandbox.
+// Vitals is the load of a sandbox.
 type Vitals struct {
-	// Processes counts processes and threads, the runner's own included.
+	// Processes is the number of processes and threads, including the runner's.
 	Processes int `json:"processes"`
 }
 
-// Process is a program run by itself, not in a shell: nothing is kept of it.
+// Process is a program that runs outside of a shell. Its result is not stored.
 type Process struct {
 	Args []string          `json:"args"`
 	Dir  string            `json:"dir,omitempty"` // default the workspace
 	Env  map[string]string `json:"env,omitempty"`
-	// Stdin says that data follows.
+	// Stdin means that data follows.
 	Stdin bool `json:"stdin,omitempty"`
-	// Own says that the server runs it by itself, for nobody who asked: programs of the
-	// system come first in PATH. Offline keeps it from opening sockets.
+	// Own means that the server runs it on its own behalf: system programs come first in
+	// PATH. Offline prevents it from opening sockets.
 	Own     bool `json:"own,omitempty"`
 	Offline bool `json:"offline,omitempty"`
-	// Limit cuts stdout and stderr each to so many bytes; default 1 MiB.
+	// Limit truncates stdout and stderr to this many bytes each; the default is 1 MiB.
 	Limit int64 `json:"limit,omitempty"`
 }
 
-// ProcessResult is how a Process ended.
+// ProcessResult is the result of a Process.
 type ProcessResult struct {
 	Exit   int    `json:"exit"`
 	Stdout []byte `json:"stdout"`
 	Stderr []byte `json:"stderr"`
-	// Cut is true when there was more output than Limit.
+	// Cut is true if output was truncated.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// Run runs a program to its end. When ctx ends it is killed with its children.
+// Run runs a program to completion. When ctx ends, it is killed with its children.
 func (s *Sandbox) Run(ctx context.Context, p Process, stdin io.Reader) (ProcessResult, error) {
 	var r ProcessResult
 	p.Stdin = stdin != nil
@@ -194,8 +193,8 @@ func (s *Sandbox) Run(ctx context.Context, p Process, stdin io.Reader) (ProcessR
 	}
 	defer call.Close()
 	if stdin != nil {
-		// The process may end before it has read everything: nobody waits for the
-		// reader, which may block for as long as it likes.
+		// The process may end before it has read everything, and the reader may block,
+		// so Run does not wait for it.
 		go func() {
 			_, _ = io.Copy(call, stdin)
 			_ = call.CloseWrite()
@@ -204,23 +203,23 @@ func (s *Sandbox) Run(ctx context.Context, p Process, stdin io.Reader) (ProcessR
 	return r, call.Answer(&r)
 }
 
-// TerminalParams opens a terminal for a person: a login on a PTY of its own.
+// TerminalParams opens a terminal for a user: a login shell with its own PTY.
 type TerminalParams struct {
-	// Name finds the same terminal again; it lives on when the connection ends.
+	// Name identifies the terminal, which stays open when the connection ends.
 	Name string `json:"name"`
 	Rows uint16 `json:"rows"`
 	Cols uint16 `json:"cols"`
 }
 
-// Terminal is an open terminal. Reading starts with the last screenfuls when it
-// was open before. Reading ends when its shell does.
+// Terminal is an open terminal. If it was open before, Read starts with the last few
+// screens. Read ends when the shell does.
 type Terminal struct {
 	io.ReadWriteCloser
 	sandbox *Sandbox
 	name    string
 }
 
-// Terminal opens a terminal, or the one of that name that is open.
+// Terminal opens a terminal, or joins the open one with this name.
 func (s *Sandbox) Terminal(ctx context.Context, p TerminalParams) (*Terminal, error) {
 	call, err := s.peer.Open(ctx, "terminal", 0, p)
 	if err != nil {
@@ -233,7 +232,7 @@ func (s *Sandbox) Terminal(ctx context.Context, p TerminalParams) (*Terminal, er
 	return &Terminal{call.Raw(), s, p.Name}, nil
 }
 
-// Resize tells the terminal its size.
+// Resize sets the size of the terminal.
 func (t *Terminal) Resize(ctx context.Context, rows, cols uint16) error {
 	return t.sandbox.peer.Call(ctx, "resize", 0, TerminalParams{Name: t.name, Rows: rows, Cols: cols}, nil)
 }

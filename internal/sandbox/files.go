@@ -10,25 +10,24 @@ import (
 	"time"
 )
 
-// File is one entry of a folder. Names are bytes: they travel as base64 beside
-// their readable form, so that none is lost.
+// File is an entry of a folder. Names are bytes: they are sent as base64 next to their
+// readable form, so that none is lost.
 type File struct {
 	Name []byte      `json:"name"`
 	Size int64       `json:"size"`
 	Mode fs.FileMode `json:"mode"`
 	Time time.Time   `json:"time"`
-	// Link is where a symbolic link leads.
+	// Link is the target of a symbolic link.
 	Link []byte `json:"link,omitempty"`
 }
 
-// IsDir is true for folders.
+// IsDir reports whether it is a folder.
 func (f File) IsDir() bool { return f.Mode.IsDir() }
 
-// Paths are relative to the workspace, or absolute inside the sandbox. With
-// Within set, whatever leads out of the workspace (.., absolute, a symbolic
-// link) is ErrEscapes.
+// Paths are relative to the workspace, or absolute inside the sandbox. With Within, a
+// path that leads out of the workspace (.., absolute, a symbolic link) is ErrEscapes.
 
-// PathParams names a file.
+// PathParams is the path of a file.
 type PathParams struct {
 	Path   []byte `json:"path"`
 	Within bool   `json:"within,omitempty"`
@@ -42,24 +41,24 @@ func Within(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// ReadParams names a range of a file; Length 0 is to the end.
+// ReadParams is a range of a file; Length 0 is to the end.
 type ReadParams struct {
 	PathParams
 	Offset int64 `json:"offset,omitempty"`
 	Length int64 `json:"length,omitempty"`
 }
 
-// WriteParams names a file to write: in one go, so that nobody ever sees half
-// of it. Missing folders are made.
+// WriteParams is a file to write. It is replaced atomically, and missing folders are
+// created.
 type WriteParams struct {
 	PathParams
-	// New refuses to replace a file that exists.
+	// New refuses to replace an existing file.
 	New  bool        `json:"new,omitempty"`
 	Mode fs.FileMode `json:"mode,omitempty"` // default 0644, or what the file has
-	// Limit is how many bytes it may have; 0 is no limit.
+	// Limit is the maximum size in bytes; 0 is no limit.
 	Limit int64 `json:"limit,omitempty"`
-	// Match is the Sum of what the file must have so that it is replaced, or the
-	// error is ErrChanged; "" replaces whatever there is.
+	// Match is the expected Sum of the existing file, else ErrChanged; "" replaces any
+	// file.
 	Match string `json:"match,omitempty"`
 }
 
@@ -69,20 +68,20 @@ func Sum(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Stat tells of a file, without following a last symbolic link.
+// Stat returns a file, without following a final symbolic link.
 func (s *Sandbox) Stat(ctx context.Context, p PathParams) (File, error) {
 	var f File
 	return f, s.peer.Call(ctx, "stat", 0, p, &f)
 }
 
-// List tells what is in a folder, sorted by name.
+// List returns the entries of a folder, sorted by name.
 func (s *Sandbox) List(ctx context.Context, p PathParams) ([]File, error) {
 	var out []File
 	return out, s.peer.Call(ctx, "list", 0, p, &out)
 }
 
-// Read copies a file, or a part of it, to w. It never waits: what is not a
-// regular file is ErrInvalid.
+// Read copies a file, or a part of it, to w. It never blocks: anything but a regular file
+// is ErrInvalid.
 func (s *Sandbox) Read(ctx context.Context, p ReadParams, w io.Writer) (File, error) {
 	var f File
 	return f, s.receive(ctx, "read", p, w, &f)
@@ -92,7 +91,7 @@ func (s *Sandbox) Read(ctx context.Context, p ReadParams, w io.Writer) (File, er
 func (s *Sandbox) Write(ctx context.Context, p WriteParams, r io.Reader) (File, error) {
 	var f File
 	method := "write"
-	if p.Match != "" { // a runner of an older version would not look
+	if p.Match != "" { // an older runner would ignore it
 		method = "replace"
 	}
 	call, err := s.peer.Open(ctx, method, s.fence, p)
@@ -102,21 +101,21 @@ func (s *Sandbox) Write(ctx context.Context, p WriteParams, r io.Reader) (File, 
 	defer call.Close()
 	data := &source{r: r}
 	_, err = io.Copy(call, data)
-	if data.err != nil { // nothing is written then, and nothing is left
+	if data.err != nil { // nothing was written
 		call.BreakOff()
 		return f, data.err
 	}
 	if err == nil {
 		err = call.CloseWrite()
 	}
-	// When it takes no more, it has said why; that is worth more than our own error.
+	// If the runner stopped reading, its error is more useful than ours.
 	if answer := call.Answer(&f); answer != nil || err == nil {
 		return f, answer
 	}
 	return f, err
 }
 
-// source remembers that reading failed, which is not the other side's fault.
+// source remembers read errors of the caller's reader.
 type source struct {
 	r   io.Reader
 	err error
@@ -130,17 +129,17 @@ func (s *source) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Mkdir makes a folder and those above it.
+// Mkdir creates a folder and its parents.
 func (s *Sandbox) Mkdir(ctx context.Context, p PathParams) error {
 	return s.peer.Call(ctx, "mkdir", s.fence, p, nil)
 }
 
-// Remove deletes a file, or a folder with all that is in it.
+// Remove deletes a file, or a folder with its contents.
 func (s *Sandbox) Remove(ctx context.Context, p PathParams) error {
 	return s.peer.Call(ctx, "remove", s.fence, p, nil)
 }
 
-// Format is how an archive is packed.
+// Format is an archive format.
 type Format string
 
 // The formats.
@@ -149,8 +148,8 @@ const (
 	Tar Format = "tar"
 )
 
-// ArchiveParams names a folder to pack. Symbolic links are packed as links and
-// never followed; sockets, pipes and devices are left out.
+// ArchiveParams is a folder to pack. Symbolic links are packed as links and never
+// followed; sockets, pipes and devices are skipped.
 type ArchiveParams struct {
 	PathParams
 	Format Format `json:"format"`
@@ -161,15 +160,14 @@ func (s *Sandbox) Archive(ctx context.Context, p ArchiveParams, w io.Writer) err
 	return s.receive(ctx, "archive", p, w, nil)
 }
 
-// Change of a file that was watched.
+// Change is a change of a watched file.
 type Change struct {
 	Path []byte `json:"path"`
-	// Op is created, written, removed, or "overflow" when changes were lost:
-	// then look for yourself.
+	// Op is created, written, removed, or "overflow" if changes were lost.
 	Op string `json:"op"`
 }
 
-// Watch tells of changes in a folder and those below it until ctx ends.
+// Watch reports changes in a folder and below it until ctx ends.
 func (s *Sandbox) Watch(ctx context.Context, p PathParams, changed func(Change)) error {
 	call, err := s.peer.Open(ctx, "watch", 0, p)
 	if err != nil {
@@ -182,19 +180,19 @@ func (s *Sandbox) Watch(ctx context.Context, p PathParams, changed func(Change))
 	return call.Answer(nil)
 }
 
-// Usage is what the workspace takes up on disk, in bytes.
+// Usage returns the disk usage of the workspace in bytes.
 func (s *Sandbox) Usage(ctx context.Context) (int64, error) {
 	var n int64
 	return n, s.peer.Call(ctx, "usage", 0, nil, &n)
 }
 
-// Unlinked is what files take up that were deleted and are still open.
+// Unlinked returns the size of deleted files that are still open.
 func (s *Sandbox) Unlinked(ctx context.Context) (int64, error) {
 	var n int64
 	return n, s.peer.Call(ctx, "unlinked", 0, nil, &n)
 }
 
-// receive makes a call whose data goes to w.
+// receive makes a call whose data is written to w.
 func (s *Sandbox) receive(ctx context.Context, method string, in any, w io.Writer, out any) error {
 	call, err := s.peer.Open(ctx, method, 0, in)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package deleted counts files that were deleted and are still open: nobody finds them by
-// a name, and they fill the disk all the same.
+// Package deleted measures deleted files that are still open: they have no name, but use
+// disk space.
 package deleted
 
 import (
@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Bytes counts the deleted files that processes have open. Each process is a folder of
-// /proc; those that have ended have none open.
+// Bytes returns the size of the deleted files that processes have open. Each process is a
+// folder of /proc; ended processes have none.
 func Bytes(processes []string) int64 {
 	type inode struct{ dev, ino uint64 }
 	seen := map[inode]bool{}

@@ -1,11 +1,11 @@
-// Package docker keeps each sandbox in a container of an engine that speaks the
-// Docker API: Docker itself, or Podman.
+// Package docker runs each sandbox in a container of an engine with the Docker API:
+// Docker or Podman.
 //
-// A sandbox is a container and a volume, both found by their names and labels.
-// The container has no network, no capabilities and only the runner as its
-// first process; the volume is the workspace. The server speaks to the runner
-// over an exec of the engine that connects standard input and output with the
-// runner's socket: nothing is published, and the engine's socket never enters.
+// A sandbox is a container and a volume, found by their names and labels. The container
+// has no network, no capabilities, and the runner as its first process; the volume is the
+// workspace. The server talks to the runner through an exec of the engine that connects
+// standard input and output to the runner's socket: no ports are published, and the
+// engine's socket is never mounted.
 package docker
 
 import (

@@ -1,5 +1,5 @@
-// Package drivers lists the sandbox drivers and chooses one, or none. It is the one
-// place that knows all of them.
+// Package drivers lists the sandbox drivers and chooses one. It is the only package that
+// knows all of them.
 package drivers
 
 import (
@@ -20,10 +20,11 @@ import (
 	"deckhand/internal/sandbox/runner/embedded"
 )
 
-// kinds are the drivers, as the help lists them. This is where one is added.
+// kinds are the drivers in the order of the help. Add new ones here.
 var kinds = []sandbox.Kind{local.Kind, docker.Kind, host.Kind}
 
-// Register adds a driver that is made elsewhere. It is called before anything is opened.
+// Register adds a driver from another package. It must be called before a driver is
+// opened.
 func Register(k sandbox.Kind) {
 	if _, taken := Find(k.Name); taken || k.Name == Auto || k.Name == None {
 		panic("two sandbox drivers are called " + k.Name)
@@ -31,7 +32,7 @@ func Register(k sandbox.Kind) {
 	kinds = append(kinds, k)
 }
 
-// Words of --sandbox and of a Driver that are no driver's name.
+// Values of --sandbox and names of a Driver that are not drivers.
 const (
 	Auto = "auto" // chooses a driver that works here
 	None = "none" // the name of the driver where there is none
@@ -51,19 +52,19 @@ func find(name string) (sandbox.Kind, bool) {
 	return kinds[i], true
 }
 
-// ranked are the drivers that auto tries, in order.
+// ranked returns the drivers that auto tries, in order.
 func ranked() []sandbox.Kind {
 	auto := slices.DeleteFunc(slices.Clone(kinds), func(k sandbox.Kind) bool { return k.Auto == 0 })
 	slices.SortStableFunc(auto, func(a, b sandbox.Kind) int { return cmp.Compare(b.Auto, a.Auto) })
 	return auto
 }
 
-// FlagVars are what the flag --sandbox refers to.
+// FlagVars returns variables for the help of --sandbox.
 func FlagVars() map[string]string {
 	return map[string]string{"sandbox_drivers": strings.Join(names(), ","), "sandbox_help": help()}
 }
 
-// names are the values of --sandbox.
+// names returns the values of --sandbox.
 func names() []string {
 	all := []string{Auto}
 	for _, k := range kinds {
@@ -104,8 +105,8 @@ func ForFolder(name string) (sandbox.Properties, error) {
 	return sandbox.Properties{}, fmt.Errorf("--sandbox %s cannot use a folder of this machine; use %s", name, strings.Join(able, ", "))
 }
 
-// Unconfined names a driver that needs nothing of this machine, to use where the
-// named one does not work; "" if that would be no replacement.
+// Unconfined returns a driver that works on every machine, as an alternative to the named
+// one; "" if there is none.
 func Unconfined(name string) string {
 	if p, ok := Find(name); !ok || !p.Confined || !p.Folders {
 		return ""
@@ -123,7 +124,7 @@ type Driver struct {
 	sandbox.Properties
 }
 
-// Close ends what the driver does by itself. Sandboxes run on.
+// Close ends the driver. Sandboxes keep running.
 func (d Driver) Close() error {
 	if c, ok := d.Driver.(io.Closer); ok {
 		return c.Close()
@@ -131,7 +132,8 @@ func (d Driver) Close() error {
 	return nil
 }
 
-// Path is the PATH inside for a server with this PATH, "" for the runner's default.
+// Path returns the PATH in the sandbox for a server with this PATH, or "" for the
+// runner's default.
 func (d Driver) Path(ours string) string {
 	if p, ok := d.Driver.(sandbox.Pather); ok {
 		return p.Path(ours)
@@ -139,20 +141,20 @@ func (d Driver) Path(ours string) string {
 	return ""
 }
 
-// pingTime is how long an engine may take to answer before auto goes on without it.
+// pingTime is how long auto waits for an engine.
 const pingTime = 2 * time.Second
 
-// Config says which driver it is and what it works with.
+// Config is the choice of a driver and its configuration.
 type Config struct {
 	Kind string // auto, or a driver's name
-	// DataDir is where the runner is installed and workspaces lie.
+	// DataDir is where the runner is installed and workspaces are stored.
 	DataDir    string
 	RunnerPath string // "" for the embedded one
 	// Options are the driver's. Dir and Runner follow from the above.
 	sandbox.Options
 }
 
-// Open makes the driver.
+// Open opens the driver.
 func Open(ctx context.Context, f Config) (Driver, error) {
 	runner := f.RunnerPath
 	if runner == "" {
@@ -184,8 +186,8 @@ func open(k sandbox.Kind, o sandbox.Options) (Driver, error) {
 	return Driver{Driver: d, Properties: k.Properties}, nil
 }
 
-// first opens the first driver that auto may take and that answers. The last one
-// is not asked: its reason is the one to tell.
+// first opens the first driver that auto may use and that responds. The last one is not
+// probed: its error is the one to report.
 func first(ctx context.Context, o sandbox.Options) (Driver, error) {
 	auto := ranked()
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
@@ -203,8 +205,8 @@ func first(ctx context.Context, o sandbox.Options) (Driver, error) {
 	return open(auto[len(auto)-1], o)
 }
 
-// unavailable is the driver where no sandbox can be had: conversations work, and what needs
-// a sandbox says why there is none.
+// unavailable is the driver without sandboxes: conversations work, and operations that need
+// a sandbox return the reason.
 type unavailable struct{ why error }
 
 func (n unavailable) Start(context.Context, sandbox.Spec, func(sandbox.Progress)) (sandbox.Handle, error) {
@@ -217,8 +219,8 @@ func (unavailable) Stop(context.Context, sandbox.Handle) error    { return nil }
 func (unavailable) Destroy(context.Context, sandbox.Handle) error { return nil }
 func (unavailable) List(context.Context) ([]sandbox.Found, error) { return nil, nil }
 
-// Choose makes the driver and tries it. One that was asked for by name must
-// work; auto goes on without a sandbox, loudly.
+// Choose opens the driver and checks it. A driver chosen by name must work; auto
+// continues without a sandbox and logs a warning.
 func Choose(ctx context.Context, f Config) (Driver, error) {
 	d, err := Open(ctx, f)
 	if q, ok := d.Driver.(sandbox.Prober); ok && err == nil {
@@ -255,7 +257,7 @@ func DestroyAll(ctx context.Context, f Config) error {
 	return errors.Join(err, d.Close())
 }
 
-// Findings asks a driver about this machine.
+// Findings returns the checks of a driver on this machine.
 func Findings(ctx context.Context, d sandbox.Driver) []sandbox.Finding {
 	if c, ok := d.(sandbox.Checker); ok {
 		return c.Check(ctx)

@@ -1,7 +1,6 @@
-// Package host is the sandbox driver that is none: the runner as a plain
-// process, with all the rights of the server. It is for machines that allow
-// nothing better and for people who know what they do; it has to be asked for
-// by name, and says so loudly.
+// Package host is the sandbox driver without a sandbox: the runner is a plain process
+// with all rights of the server. It is for machines on which no other driver works; it
+// must be chosen by name, and logs a warning.
 package host
 
 import (
@@ -26,10 +25,10 @@ import (
 	"deckhand/internal/sockpath"
 )
 
-// Name stands in handles.
+// Name is the driver name in handles.
 const Name = "host"
 
-// Kind is the driver as a server chooses it.
+// Kind registers the driver.
 var Kind = sandbox.Kind{
 	Properties: sandbox.Properties{Name: Name, Label: "NO sandbox", Folders: true},
 	Open: func(o sandbox.Options) (sandbox.Driver, error) {
@@ -38,14 +37,14 @@ var Kind = sandbox.Kind{
 	},
 }
 
-// Warning is what everybody who starts a server with this driver is told.
+// Warning is logged when a server with this driver starts.
 const Warning = "NO SANDBOX: the commands of every conversation run as processes of this user, with access to all files, secrets and the network"
 
 // Options configure a Driver.
 type Options struct {
-	// Dir is where the workspaces lie.
+	// Dir is the folder of the workspaces.
 	Dir string
-	// Runner is the runner's program.
+	// Runner is the path of the runner.
 	Runner string
 	Logger *slog.Logger
 }
@@ -57,7 +56,7 @@ type Driver struct {
 	locks map[string]*sync.Mutex
 }
 
-// New makes the driver.
+// New returns the driver.
 func New(o Options) (*Driver, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -73,7 +72,7 @@ func New(o Options) (*Driver, error) {
 	return &Driver{Options: o, locks: map[string]*sync.Mutex{}}, nil
 }
 
-// lock makes changes of one sandbox take turns.
+// lock serialises changes of one sandbox.
 func (d *Driver) lock(id string) func() {
 	d.mu.Lock()
 	l := d.locks[id]
@@ -86,7 +85,8 @@ func (d *Driver) lock(id string) func() {
 	return l.Unlock
 }
 
-// process is which one the runner is; the start time tells it from another that got its number later.
+// process identifies the runner's process; the start time distinguishes it from a later one with the
+// same PID.
 type process struct {
 	PID     int    `json:"pid"`
 	Started string `json:"started"`
@@ -94,7 +94,7 @@ type process struct {
 
 func (d *Driver) dir(id string) string { return filepath.Join(d.Dir, id) }
 
-// running reads which process the runner is, if it lives.
+// running returns the process of the runner, if it is alive.
 func (d *Driver) running(id string) (process, bool) {
 	var p process
 	b, err := os.ReadFile(filepath.Join(d.dir(id), "process.json"))
@@ -105,13 +105,14 @@ func (d *Driver) running(id string) (process, bool) {
 	return p, alive && started == p.Started
 }
 
-// startOf is when a process was started, in the kernel's own words. A zombie is not alive.
+// startOf returns the start time of a process as the kernel writes it. A zombie is not
+// alive.
 func startOf(pid int) (string, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return "", false
 	}
-	// The name stands in brackets and may hold anything, brackets too.
+	// The name is in parentheses and may contain anything, including parentheses.
 	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 	if len(fields) < 20 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
 		return "", false
@@ -150,7 +151,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, _ func(sandbox.Pr
 	return h, s.Close()
 }
 
-// prepare makes the workspace: a folder, or a link to the one that was asked for.
+// prepare creates the workspace: a folder, or a link to the requested one.
 func (d *Driver) prepare(spec sandbox.Spec, dir string) error {
 	if spec.Folder == "" {
 		return os.MkdirAll(filepath.Join(dir, "ws"), 0o700)
@@ -167,12 +168,12 @@ func (d *Driver) prepare(spec sandbox.Spec, dir string) error {
 	return os.Symlink(spec.Folder, filepath.Join(dir, "ws"))
 }
 
-// workspace is where it really is.
+// workspace returns the real path of the workspace.
 func (d *Driver) workspace(id string) (string, error) {
 	return filepath.EvalSymlinks(filepath.Join(d.dir(id), "ws"))
 }
 
-// launch starts the runner in a session of its own, so that it outlives us.
+// launch starts the runner in its own session, so that it outlives the server.
 func (d *Driver) launch(spec sandbox.Spec, dir string) error {
 	workspace, err := d.workspace(spec.ID)
 	if err != nil {
@@ -183,7 +184,7 @@ func (d *Driver) launch(spec sandbox.Spec, dir string) error {
 		return err
 	}
 	defer log.Close()
-	// One that was killed may still listen while its last threads end.
+	// A killed runner may still listen while its last threads end.
 	if err := os.Remove(filepath.Join(dir, "sock")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -203,7 +204,7 @@ func (d *Driver) launch(spec sandbox.Spec, dir string) error {
 	return os.WriteFile(filepath.Join(dir, "process.json"), b, 0o600)
 }
 
-// kill ends a runner that was started and is not wanted.
+// kill ends a runner that was started but is not needed.
 func (d *Driver) kill(id string) {
 	for {
 		p, ok := d.running(id)

@@ -1,13 +1,12 @@
-// Package local runs sandboxes on this machine, in Linux namespaces, without a
-// daemon: it starts the runner in namespaces of its own and lets go of it.
+// Package local runs sandboxes on this machine in Linux namespaces, without a daemon: it
+// starts the runner in new namespaces and detaches from it.
 //
-// A sandbox is a directory with its workspace, what it changed in the system,
-// and a socket on which its runner listens. The runner is nobody's child in
-// particular, so it outlives the server; a new server finds it by the
-// directory. The package box has the inside.
+// A sandbox is a directory with its workspace, its changes to the system, and a socket of
+// its runner. The runner is not a child of the server, so it outlives it; a new server
+// finds it by the directory. Package box is the inside.
 //
-// A server that is root gives each sandbox a range of users of its own and maps
-// the owners of the system's files into it, so that software can be installed
-// inside. A server that is an ordinary user does with that one user; then the
-// system can be read inside, and not changed.
+// A server that runs as root gives each sandbox its own range of users and maps the
+// owners of the system's files to it, so that software can be installed inside. A server
+// that runs as an unprivileged user has only that user; then the system is read-only
+// inside.
 package local

@@ -1,12 +1,11 @@
-// Package runner is the small server inside every sandbox: it runs commands,
-// reads and writes files, hosts stdio tool servers, and carries connections in
-// and out, for whoever commands the sandbox over one connection.
+// Package runner is the small server inside every sandbox: it runs commands, reads and
+// writes files, hosts stdio MCP servers, and carries connections in and out, for the
+// owner of the sandbox over one connection.
 //
-// It outlives the server that started it. Connections come and go; what was
-// begun goes on, and its result is kept until it is acknowledged. A command
-// carries the claim of its owner, and one that comes under an older claim than
-// the runner has seen is refused, so that a server that lost its session cannot
-// act in it any more.
+// It outlives the server that started it. When a connection ends, work continues, and its
+// result is kept until it is acknowledged. Every command has the claim of its owner, and
+// a claim older than the newest one is refused, so that a server that lost its session
+// cannot act in it any more.
 package runner
 
 import (

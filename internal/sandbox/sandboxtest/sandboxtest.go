@@ -1,6 +1,5 @@
-// Package sandboxtest is what every sandbox.Driver must pass. A driver's own
-// test calls Run, and Escapes if it has walls, and adds only what is special
-// about it.
+// Package sandboxtest is the conformance suite for every sandbox.Driver. A driver's test
+// calls Run, and Escapes if it isolates processes, and adds only its own cases.
 package sandboxtest
 
 import (

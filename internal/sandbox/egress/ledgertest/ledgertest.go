@@ -1,5 +1,5 @@
-// Package ledgertest is what every egress.Ledger must pass, and a ledger in
-// memory that passes it.
+// Package ledgertest is the conformance suite for every egress.Ledger, with a ledger in
+// memory.
 package ledgertest
 
 import (

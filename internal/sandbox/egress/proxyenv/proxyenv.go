@@ -1,6 +1,5 @@
-// Package proxyenv names the environment variables that make programs in a
-// sandbox use its proxy. It imports next to nothing, because the runner needs
-// it.
+// Package proxyenv has the environment variables that make programs in a sandbox use its
+// proxy. It has almost no imports, because the runner needs it.
 package proxyenv
 
 import (

@@ -1,6 +1,6 @@
-// Package cgroup bounds what groups of processes use, where the kernel and the
-// machine's owner let us: in version 1 and version 2 of control groups, below
-// the group that this process itself is in.
+// Package cgroup limits the resources of groups of processes, if the kernel and the
+// machine's owner allow it: with version 1 and version 2 of control groups, below the
+// group of this process.
 package cgroup
 
 import (

@@ -1,10 +1,9 @@
-// Package tree goes through folders that somebody hostile has filled: to
-// count, to copy and to remove them.
+// Package tree measures, copies and removes folders with untrusted contents.
 //
-// What is inside may be changed while it is looked at, links may lead anywhere,
-// and folders may be nested deeper than any path is long. So nothing is done by
-// path: every step is from an open folder to a name in it, never through a
-// link, and only one folder is open at a time.
+// The contents may change at any time, links may lead anywhere, and folders may be nested
+// deeper than the longest path. So nothing is accessed by path: every step goes from an
+// open folder to a name in it, never through a link, and only one folder is open at a
+// time.
 package tree
 
 import (

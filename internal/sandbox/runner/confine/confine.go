@@ -1,6 +1,6 @@
-// Package confine takes rights from the thread that starts a sandbox's
-// processes, with what every process may do to itself: landlock. It is for
-// places that somebody else built, such as a container.
+// Package confine restricts the thread that starts a sandbox's processes with landlock,
+// which needs no privileges. It is for environments that others have built, such as
+// containers.
 package confine
 
 import (

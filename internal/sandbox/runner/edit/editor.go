@@ -1,9 +1,8 @@
-// Package edit is the editor that a model uses: it views text files and changes
-// them in small steps that can be undone.
+// Package edit is the editor of the model: it views text files and changes them in small
+// steps that can be undone.
 //
-// Whatever the model did wrong is a result it can learn from, not an error. A
-// change is done once for its id, also when it is asked for again after the
-// connection or the runner died.
+// Mistakes of the model are results that it can learn from, not errors. A change with an
+// ID is made once, also if it is requested again after the connection or the runner died.
 package edit
 
 import (

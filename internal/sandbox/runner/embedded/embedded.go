@@ -1,5 +1,5 @@
-// Package embedded carries the runner inside deckhand. make build compiles
-// cmd/runner first and puts it, packed, into the folder bin beside this file.
+// Package embedded contains the runner as part of deckhand. make build compiles
+// cmd/runner first and puts it, compressed, into the folder bin next to this file.
 package embedded
 
 import (

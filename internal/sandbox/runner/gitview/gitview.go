@@ -1,9 +1,9 @@
-// Package gitview tells what was changed in the git repositories of a
-// workspace, without changing them.
+// Package gitview finds the changes in the git repositories of a workspace, without
+// changing them.
 //
-// Names are bytes that may be anything, so git is always asked for lists that
-// end in NUL. Git is started as rarely as possible and kept from what would make
-// it slow, wait, or write: it works on a workspace that is mounted read-only.
+// Names are arbitrary bytes, so git is always asked for NUL-terminated lists. Git is
+// started as rarely as possible, with options that keep it from blocking, writing or
+// being slow: it works on a workspace that is mounted read-only.
 package gitview
 
 import (

@@ -1,14 +1,14 @@
-// Package results remembers what was done under which id, so that nothing is
-// done twice and no result is lost between its end and its acknowledgement.
+// Package results stores what was done by ID, so that nothing is done twice and no result
+// is lost before it is acknowledged.
 //
-// It is a journal in the sandbox's state folder, one line for each beginning,
-// end and acknowledgement; it survives the runner. What was begun and never
-// finished is Lost. A line is one write to a file that stays open, since every
-// command waits for two of them.
+// It is a journal in the state folder of the sandbox, with one line for each start, end
+// and acknowledgement; it survives the runner. Work that was started and never finished
+// is Lost. A line is one write to an open file, because every command waits for two of
+// them.
 //
-// Results hold whatever a command printed, secrets too, so they are sealed. The key
-// is in memory only: the server gives it to each runner of the sandbox, so that the
-// next one can read what this one wrote. What was acknowledged is overwritten.
+// Results contain the output of commands, including secrets, so they are encrypted. The
+// key is in memory only: the server sends it to each runner of the sandbox, so that the
+// next one can read the journal. Acknowledged results are overwritten.
 package results
 
 import (

@@ -1,10 +1,8 @@
-// Package search looks for lines in files and for names of files. It is there so
-// that an agent can search in any image, also one that has neither grep nor
-// find, and is told what it needs and no more.
+// Package search searches lines in files and names of files. With it, an agent can search
+// in any image, even without grep and find, and gets no more than it needs.
 //
-// What it finds was made by somebody else and may change while it looks. So it
-// follows no link, waits for no pipe, and bounds what it reads, keeps and
-// answers.
+// The files are untrusted and may change at any time. So it follows no links, blocks on
+// no pipes, and limits what it reads, keeps and returns.
 package search
 
 import (

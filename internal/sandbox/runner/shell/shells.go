@@ -1,10 +1,10 @@
-// Package shell runs commands in a sandbox: in shells that keep their state
-// between commands, in terminals for people, and programs by themselves.
+// Package shell runs commands in a sandbox: in shells that keep their state between
+// commands, in terminals for users, and as plain processes.
 //
-// A shell is one interactive bash (or sh) on a terminal of its own. A command
-// runs in it until it ends, however long that takes; the calls that start it,
-// wait for it and send it input come and go, each with a result of its own. No
-// call waits for a slow reader, and nothing wakes up while nothing happens.
+// A shell is one interactive bash (or sh) with its own terminal. A command runs in it
+// until it ends, however long that takes; the calls that start it, wait for it and send
+// it input are independent, each with its own result. No call waits for a slow reader,
+// and an idle shell uses no CPU time.
 package shell
 
 import (

@@ -1,9 +1,8 @@
-// Package spawn starts every process of a sandbox, and reaps them all.
+// Package spawn starts and reaps all processes of a sandbox.
 //
-// Processes are started by an operating-system thread that has given up its
-// rights first (see Options.Confine): what it starts inherits that and cannot
-// get more. A second thread is for those that must not reach a network. The runner's other threads keep theirs, so that its own files are
-// out of reach for what it starts.
+// Processes are started by an operating-system thread that has dropped its privileges (see Options.Confine): its
+// children inherit that and cannot regain them. A second thread is for processes without network access. The runner's
+// other threads keep their privileges, so that its files are out of reach for its children.
 //
 // The runner inherits every orphan, so all children are waited for in one place.
 package spawn

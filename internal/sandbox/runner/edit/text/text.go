@@ -1,5 +1,5 @@
-// Package text turns files into text and back, so that a file that was changed
-// is still encoded as it was.
+// Package text decodes files to text and encodes them again, so that a changed file keeps
+// its encoding.
 package text
 
 import (
