@@ -107,10 +107,10 @@ func (g *Gate) Revoke(ctx context.Context, id string, force bool) (Key, error) {
 	return key, g.changed(ctx)
 }
 
-// List is the keys of a user, or of everybody when user is "": newest first, revoked and expired ones too.
+// List returns the keys of a user, or all keys if user is "": newest first, including revoked and expired ones.
 func (g *Gate) List(ctx context.Context, user string) ([]Key, error) { return g.store.Keys(ctx, user) }
 
-// Users is everybody, by name.
+// Users returns all users by name.
 func (g *Gate) Users(ctx context.Context) ([]User, error) { return g.store.Users(ctx) }
 
 // User is ErrNotFound when there is none of that name.

@@ -319,7 +319,7 @@ var outcomes = map[int]string{ExitDone: "done", ExitError: "error", ExitLimit: "
 func (t *talk) finish(ctx context.Context, code int) error {
 	st, err := t.drain(ctx)
 	if err == nil {
-		err = t.halt(ctx) // so that nobody who opens what is kept goes on with it
+		err = t.halt(ctx) // so that a kept conversation does not continue when it is opened
 	}
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ type SettingsFlags struct {
 	Analyzer      string   `name:"analyzer" enum:",llm,rules" default:"" placeholder:"NAME" help:"Risk analyzer for tool calls: llm or rules."`
 }
 
-// Changes are what the flags say about settings.
+// Changes returns the settings that the flags set.
 func (f *SettingsFlags) Changes() api.SettingsInput {
 	var in api.SettingsInput
 	for text, to := range map[*string]*api.Opt[string]{&f.Model: &in.LLMModel, &f.BaseURL: &in.LLMBaseURL, &f.Agent: &in.Agent, &f.Analyzer: &in.SecurityAnalyzer} {
@@ -44,7 +44,7 @@ func (f *SettingsFlags) Changes() api.SettingsInput {
 	return in
 }
 
-// ModelKey is the model's key. It comes from the environment only: arguments can be seen by everybody.
+// ModelKey returns the API key of the model, from the environment only: all users can see command-line arguments.
 func ModelKey() string {
 	if k := os.Getenv("DECKHAND_LLM_API_KEY"); k != "" {
 		return k
@@ -52,7 +52,7 @@ func ModelKey() string {
 	return os.Getenv("LLM_API_KEY")
 }
 
-// SettingFlag is the flag that a setting was given by.
+// SettingFlag returns the flag of a setting.
 func SettingFlag(loc []any) string {
 	name := fmt.Sprint(loc[len(loc)-1])
 	if flag, ok := map[string]string{"llm_model": "--model", "llm_base_url": "--base-url", "llm_api_key": "LLM_API_KEY", "max_budget_per_task": "--budget",

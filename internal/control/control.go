@@ -18,20 +18,20 @@ import (
 	"deckhand/internal/sockpath"
 )
 
-// What is told and asked, and the answer to what was told.
+// Requests, and the response to notifications.
 const (
-	Keys     = "keys"     // keys have changed
-	Settings = "settings" // those of a user have; the name follows
-	Address  = "address"  // where the server is, on this machine and for browsers
+	Keys     = "keys"     // keys were changed
+	Settings = "settings" // settings of a user were changed; the name follows
+	Address  = "address"  // base URLs of the server, local and public
 	Ticket   = "ticket"   // for a login link
 
 	OK = "ok"
 )
 
-// answerTime is how long an exchange may take.
+// answerTime is the timeout of a request.
 const answerTime = 10 * time.Second
 
-// socketName is the file in the data directory.
+// socketName is the socket in the data directory.
 const socketName = "control.sock"
 
 // Listen opens the socket. The caller holds the lock of the data directory.
@@ -45,7 +45,7 @@ func Listen(dir string) (net.Listener, error) {
 	return l, os.Chmod(filepath.Join(dir, socketName), 0o600)
 }
 
-// Serve answers until ctx ends. A request is a word and perhaps an argument after it.
+// Serve handles requests until ctx ends. A request is a word with an optional argument.
 func Serve(ctx context.Context, l net.Listener, answer func(ctx context.Context, what, argument string) string) error {
 	context.AfterFunc(ctx, func() { _ = l.Close() })
 	for {
@@ -77,7 +77,7 @@ func Running(dir string) bool {
 	return conn.Close() == nil
 }
 
-// Tell waits until a running server has acted on a change. Without a server there is nobody to tell.
+// Tell waits until a running server has acted on a change. Without a running server, it does nothing.
 func Tell(dir, what string) error {
 	conn, err := dial(dir)
 	if err != nil {

@@ -89,7 +89,7 @@ func (r *Report) Result() error {
 	return nil
 }
 
-// Model writes what came out of trying a model. What nobody can tell is a warning,
+// Model writes what came out of trying a model. An unknown result is a warning,
 // and so is what agents can do without.
 func (r *Report) Model(found api.ModelReport) {
 	var err error

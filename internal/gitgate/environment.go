@@ -17,7 +17,7 @@ func Environment(env map[string]string, sites []Site, proxy string) map[string]s
 		out = map[string]string{}
 	}
 	if _, set := out["GIT_TERMINAL_PROMPT"]; !set {
-		out["GIT_TERMINAL_PROMPT"] = "0" // nobody is there to answer
+		out["GIT_TERMINAL_PROMPT"] = "0" // there is no user to answer
 	}
 	if len(sites) == 0 {
 		return out

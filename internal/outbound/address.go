@@ -6,7 +6,7 @@ import "net/netip"
 type kind int
 
 const (
-	public  kind = iota // anybody may be sent there
+	public  kind = iota // always allowed
 	private             // only where the policy allows it
 	never               // link-local and cloud metadata: credentials for the machine itself, never a service of ours
 )

@@ -243,7 +243,7 @@ func (s *Service) remember(user string, body []byte, version int64, got Settings
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cache[user].version > version {
-		return c // read before somebody stored something newer
+		return c // older than the stored version
 	}
 	s.masks.Set(user, version, got.SecretValues())
 	if len(s.cache) >= maxCached {

@@ -60,7 +60,7 @@ type key struct {
 
 // entry is what is known of an issue.
 type entry struct {
-	rating *Rating           // nil if nobody could say
+	rating *Rating           // nil if it could not be rated
 	sum    [sha256.Size]byte // of what the issue said
 	until  time.Time         // then it is looked at again
 	busy   chan struct{}     // closed when the job ends; nil if there is none

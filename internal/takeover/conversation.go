@@ -90,7 +90,7 @@ func (m *Import) takeOver(ctx context.Context, f *folder, p place, taken map[ses
 		err = m.Store.AppendAll(ctx, batches)
 	}
 	switch {
-	case errors.Is(err, session.ErrConflict): // somebody else was quicker
+	case errors.Is(err, session.ErrConflict): // created concurrently
 		c.State = Present
 	case err != nil:
 		return err

@@ -42,7 +42,7 @@ func (f *folder) read(name string, limit int64) ([]byte, error) {
 	case info.Size() > limit:
 		return nil, fmt.Errorf("it has %d bytes; the limit is %d", info.Size(), limit)
 	}
-	// Nobody waits for a pipe that was put there since.
+	// Opening a pipe must not block.
 	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, plain(err)

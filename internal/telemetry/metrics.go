@@ -35,12 +35,12 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// Gauge adds a value that is asked for when somebody looks.
+// Gauge adds a gauge whose value is read on each scrape.
 func (m *Metrics) Gauge(name, help string, value func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 }
 
-// Counter adds a growing value that is asked for when somebody looks.
+// Counter adds a counter whose value is read on each scrape.
 func (m *Metrics) Counter(name, help string, value func() float64) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value))
 }

@@ -137,7 +137,7 @@ func (d *Display) write(text string) {
 	d.bare = strings.HasSuffix(text, "\n")
 }
 
-// put writes at once, so that nobody sees a half of it.
+// put writes everything in one call, so that no partial screen is visible.
 func (d *Display) put(text string) { _, _ = io.WriteString(d.Out, text) }
 
 // line writes whole lines of one look, on lines of their own.

@@ -67,7 +67,7 @@ type Result struct {
 	Images []string
 	// Failed says that the tool could not do what was asked; the model learns from the text.
 	Failed bool
-	// Unknown says that nobody can tell whether it was done.
+	// Unknown means that it is not known whether it was done.
 	Unknown bool
 	// Ends says that the agent considers its task done.
 	Ends bool

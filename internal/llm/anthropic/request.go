@@ -10,7 +10,7 @@ import (
 	"deckhand/internal/llm"
 )
 
-// defaultOutput is the length of an answer when nobody said one: the API insists on it.
+// defaultOutput is the default length of a response: the API requires one.
 const defaultOutput = 8192
 
 // leastBudget is the smallest number of tokens that the API accepts for thinking.

@@ -121,7 +121,7 @@ type schemas struct {
 // begins anew.
 const maxSchemas = 4 << 20
 
-// parameters is how a schema is sent. Nobody may change it.
+// parameters returns a schema as it is sent. It must not be changed.
 func (s *schemas) parameters(schema json.RawMessage) []byte {
 	s.mu.RLock()
 	out, ok := s.sent[string(schema)]

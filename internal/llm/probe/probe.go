@@ -26,7 +26,7 @@ const (
 // Check is one thing that was tried or looked up.
 type Check struct {
 	Name string
-	// OK is nil when nobody can tell.
+	// OK is nil if unknown.
 	OK      *bool
 	Message string
 }
@@ -135,7 +135,7 @@ func (p *prober) ask(ctx context.Context, req llm.Request) result {
 	return r
 }
 
-// greet finds out whether anybody answers, and whether in fragments.
+// greet checks that the model responds, and that it streams.
 func (p *prober) greet(ctx context.Context) {
 	r := p.ask(ctx, llm.Request{Messages: []llm.Message{{Role: llm.User, Text: "Write the numbers from one to twenty as words, separated by spaces."}}})
 	if r.err != nil {

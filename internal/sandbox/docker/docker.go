@@ -143,7 +143,7 @@ func New(o Options) (*Driver, error) {
 	}, nil
 }
 
-// Close lets go of all connections that nobody attached to. The sandboxes run on.
+// Close closes all unused connections. Sandboxes keep running.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	d.closed = true
@@ -212,7 +212,7 @@ type keyed struct {
 }
 
 type turn struct {
-	free chan struct{} // holds one token when nobody is at it
+	free chan struct{} // holds one token when unused
 	want int           // who is at it or waits
 }
 

@@ -327,7 +327,7 @@ func (d *Driver) look(ctx context.Context, id string) (*container.InspectRespons
 // as left behind by a server that died: until then another one may be at it.
 const halfTime = 10 * time.Second
 
-// settled finds the container of a sandbox when nobody is about to start it.
+// settled finds the container of a sandbox when it is not being started.
 func (d *Driver) settled(ctx context.Context, id string) (*container.InspectResponse, error) {
 	for {
 		old, err := d.look(ctx, id)
@@ -374,7 +374,7 @@ func (d *Driver) discard(ctx context.Context, name string) {
 // it returns, the name is free.
 func (d *Driver) remove(ctx context.Context, name string) error {
 	_, err := d.engine.ContainerRemove(ctx, name, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	if errdefs.IsConflict(err) { // somebody else is removing it
+	if errdefs.IsConflict(err) { // it is being removed already
 		wait := d.engine.ContainerWait(ctx, name, client.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
 		select {
 		case <-wait.Result:

@@ -85,7 +85,7 @@ func (d *Driver) removeVolume(ctx context.Context, id string) error {
 		return nil
 	}
 	_, err = d.engine.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
-	if errdefs.IsConflict(err) || err != nil && holds(brief(err), "being used") { // somebody looks at it
+	if errdefs.IsConflict(err) || err != nil && holds(brief(err), "being used") { // it is being inspected
 		if err := d.removePassing(ctx, func(of string, _ time.Time) bool { return of == id }); err != nil {
 			return err
 		}

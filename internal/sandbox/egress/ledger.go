@@ -33,7 +33,7 @@ type Entry struct {
 	ID   int64
 	At   time.Time
 	Took time.Duration
-	// Call is the tool call that ran when the connection was made, "" if nobody knows.
+	// Call is the tool call that ran when the connection was made, "" if unknown.
 	Call string
 	// Method is the one of HTTP, CONNECT for tunnels.
 	Method string

@@ -34,7 +34,7 @@ type Config struct {
 	Git func(ctx context.Context, id string, site gitgate.Site) (gitgate.Grant, error)
 	// Ledger is where requests are written down; nil is nowhere.
 	Ledger Ledger
-	// Log is told of trouble; nil is nobody.
+	// Log is the logger for problems; nil for none.
 	Log *slog.Logger
 
 	// MaxConns is how many connections a sandbox may have at once (default 256).

@@ -403,7 +403,7 @@ func (d *Driver) Inspect(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbo
 // Usage implements sandbox.Measurer.
 func (d *Driver) Usage(ctx context.Context, h sandbox.Handle) (sandbox.Usage, error) {
 	if info, err := os.Lstat(filepath.Join(d.dir(h.ID), "ws")); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		return sandbox.Usage{}, nil // a folder of somebody else's
+		return sandbox.Usage{}, nil // a folder of the user
 	}
 	root, err := d.View(ctx, h)
 	if err != nil {

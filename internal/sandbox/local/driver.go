@@ -194,7 +194,7 @@ func (d *Driver) recall() error {
 	return nil
 }
 
-// sweep removes what nobody works on any more. Whoever works on it holds its lock.
+// sweep removes leftovers. Sandboxes in use are locked.
 func (d *Driver) sweep(path string) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -40,7 +40,7 @@ func (b *base) setMasked(m mask) {
 	if m.Many {
 		// Without mapping, the files are closed by their modes.
 		b.masked = nil
-		b.unmapped = fmt.Sprintf("more than %d files in the system's folders are not for everybody to read", maxMasked)
+		b.unmapped = fmt.Sprintf("more than %d files in the system's folders are not world-readable", maxMasked)
 	}
 	for _, l := range b.layers {
 		if covers(l.Source, b.data) {
@@ -98,7 +98,7 @@ func (b *base) refresh() error {
 	return nil
 }
 
-// closed says whether a file or folder is not for everybody to read.
+// closed reports whether a file or folder is not world-readable.
 func (r rights) closed(path string, info fs.FileInfo) bool {
 	open := info.Mode()&0o004 != 0 || info.Size() == 0 // locks have to be written to, and tell nothing
 	if info.IsDir() {

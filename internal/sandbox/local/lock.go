@@ -15,7 +15,7 @@ type lock struct {
 	users int
 }
 
-// acquire waits until nobody else in this process works on the sandbox.
+// acquire waits for the lock on the sandbox within this process.
 func (d *Driver) acquire(ctx context.Context, id string) (release func(), err error) {
 	d.mu.Lock()
 	l := d.locks[id]

@@ -66,7 +66,7 @@ func (d *Driver) Snapshot(ctx context.Context, h sandbox.Handle, id string) erro
 
 // fill makes the folder scrap a copy of source.
 func (d *Driver) fill(ctx context.Context, source *place, scrap, id string) error {
-	lock, err := d.openAt(ctx, id, scrap) // so that nobody takes it for a leftover
+	lock, err := d.openAt(ctx, id, scrap) // so that it is not removed as a leftover
 	if err != nil {
 		return err
 	}

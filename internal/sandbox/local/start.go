@@ -18,7 +18,7 @@ import (
 	"deckhand/internal/sandbox/local/tree"
 )
 
-// place is a sandbox's directory while somebody works on it.
+// place is a sandbox's directory while it is locked.
 type place struct {
 	id     string
 	dir    string

@@ -136,7 +136,7 @@ func (t *template) settings(data string) {
 	own := ownSettings()
 	err := filepath.WalkDir("/etc", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || name == "/etc" {
-			return nil // what we cannot read is not for everybody to read
+			return nil // unreadable, so not world-readable
 		}
 		if secret(name) || name == data {
 			if d.IsDir() {

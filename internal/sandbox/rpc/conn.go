@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// past is a deadline that wakes whoever waits.
+// past is a deadline that wakes all waiters.
 var past = time.Unix(1, 0)
 
 // conn is one end of a stream, as a connection whose ends notice each other's

@@ -145,7 +145,7 @@ func (s *Stream) fail(err error) {
 	s.left, s.done, s.broken = 0, true, s.why(noEOF(err))
 }
 
-// Answer waits for the answer, passing over data that nobody read.
+// Answer waits for the response and skips unread data.
 func (s *Stream) Answer(out any) error {
 	for !s.done {
 		if s.left == 0 {

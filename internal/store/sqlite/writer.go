@@ -29,7 +29,7 @@ type write struct {
 	taken atomic.Bool
 	done  chan error
 	err   error
-	probe bool // nobody waits for it; see healthy
+	probe bool // without a waiter; see healthy
 }
 
 // writer is the goroutine that owns the writing connection.
@@ -272,7 +272,7 @@ func (w *writer) transact(group []*write) (began bool, err error) {
 	return true, nil
 }
 
-// run keeps a panic of one write from ending the process and everybody's writes with it.
+// run keeps a panic of one write from ending the process and all other writes.
 func (w *writer) run(j *write) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// DefaultIdle is how long connections are kept that nobody uses.
+// DefaultIdle is how long unused connections are kept.
 const DefaultIdle = 5 * time.Minute
 
 // How long servers are waited for before the model is asked without them.

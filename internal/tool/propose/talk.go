@@ -170,7 +170,7 @@ func (t *commenter) Run(ctx context.Context, _ tool.Box, call tool.Call) (tool.R
 	}
 	if call.Again {
 		// It may stand there already, and nothing tells ours from another with the same words.
-		return tool.Result{Unknown: true, Text: "The server was restarted during this call, so nobody can tell whether the comment was written. Read the issue before you write it again."}, nil
+		return tool.Result{Unknown: true, Text: "The server was restarted during this call, so it is unknown whether the comment was written. Read the issue before you write it again."}, nil
 	}
 	return t.ask(ctx, call, a.Provider, func(ctx context.Context, forge gitprovider.Provider) (tool.Result, error) {
 		// Signed, so that the agent never answers itself where comments start work.

@@ -28,7 +28,7 @@ func harden(s *Setup) error {
 	if err := filterCalls(); err != nil {
 		return err
 	}
-	// Nobody inside may trace this process, read its memory, or use its descriptors.
+	// Processes inside must not trace this process, read its memory, or use its descriptors.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("closing the runner's memory: %w", err)
 	}

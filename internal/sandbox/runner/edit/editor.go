@@ -116,7 +116,7 @@ func (e *Editor) Edit(ctx context.Context, p sandbox.EditParams) (sandbox.EditRe
 			return r, err
 		}
 	case results.New:
-		// Whoever asked may go away; what was begun is brought to its end.
+		// The caller may go away, but the edit is completed.
 		r = e.do(context.WithoutCancel(ctx), p)
 		// The edit is done. If that cannot be remembered, this answer is all there is.
 		_ = e.config.Results.Finish(p.ID, r)
@@ -131,14 +131,14 @@ var lost = sandbox.EditResult{
 	Lost:   true,
 }
 
-// mistake is something whoever asked can put right.
+// mistake is an error that the caller can correct.
 type mistake string
 
 func (m mistake) Error() string { return string(m) }
 
 func mistakef(format string, args ...any) error { return mistake(fmt.Sprintf(format, args...)) }
 
-// do does one edit. It always has a result, also if it panics: somebody waits for it.
+// do does one edit. It always has a result, also if it panics, because the caller waits for it.
 func (e *Editor) do(ctx context.Context, p sandbox.EditParams) (r sandbox.EditResult) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -174,7 +174,7 @@ func (e *Editor) command(ctx context.Context, p sandbox.EditParams) (sandbox.Edi
 	return do(ctx, t, p)
 }
 
-// hold waits until nobody else changes the file.
+// hold waits until no other edit of the file is in progress.
 func (e *Editor) hold(real string) (release func()) {
 	e.mu.Lock()
 	l := e.paths[real]
@@ -224,7 +224,7 @@ func (e *Editor) target(tree files.Tree, p string) (*target, error) {
 	return &target{tree.Exact(), p, real}, nil
 }
 
-// explain says what a failure means to whoever chose the path.
+// explain returns a message about a failure for the caller.
 func explain(p string, err error) error {
 	var m mistake
 	switch {

@@ -44,7 +44,7 @@ func Install(dir string) (string, error) {
 	return path, nil
 }
 
-// unpack writes to another name first, so that nobody ever starts half a runner.
+// unpack writes to a temporary name first, so that an incomplete runner is never started.
 func unpack(packed []byte, dir, path string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 type server struct {
 	host *Host
 	name string
-	// turn is held by whoever starts or stops it.
+	// turn is held while it is started or stopped.
 	turn chan struct{}
 
 	// These change only in a turn.
@@ -29,7 +29,7 @@ type server struct {
 	mu      sync.Mutex
 	run     *session
 	state   sandbox.MCPState
-	listing bool // somebody asks for the tools
+	listing bool // the tools are being listed
 	stale   bool // and has to ask again
 	removed bool
 	// gone is closed when it was removed and has ended.
@@ -129,7 +129,7 @@ func (s *server) running(ctx context.Context) (*session, error) {
 	return s.start(ctx)
 }
 
-// errEnding is for whoever comes while a server is being stopped.
+// errEnding is returned while a server is being stopped.
 var errEnding = errors.New("is being stopped")
 
 // lastEnd is how it ended last.
@@ -142,7 +142,7 @@ func (s *server) lastEnd() string {
 	case s.state.Exit != "":
 		return s.state.Exit
 	}
-	return "nobody knows"
+	return "unknown"
 }
 
 // start starts a process and shakes hands. The caller has the turn.

@@ -27,7 +27,7 @@ const (
 type ProxyConfig struct {
 	// Listener is where programs find the proxy. Close closes it.
 	Listener net.Listener
-	// Current is the ID of the command that runs, "" if nobody knows.
+	// Current is the ID of the command that runs, "" if unknown.
 	Current func() string
 	// Peer is the server that was attached last, nil if there is none.
 	Peer func() *rpc.Peer

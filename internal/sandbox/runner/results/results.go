@@ -49,7 +49,7 @@ type Store struct {
 	keys  []cipher.AEAD // the last one seals; those before it can still open
 	file  *os.File
 	size  int64 // of the journal
-	dead  int64 // how much of it nobody needs any more
+	dead  int64 // how much of it is obsolete
 }
 
 // record is what is known of one id.

@@ -56,7 +56,7 @@ func (s *Store) addKey(key []byte) error {
 	return nil
 }
 
-// seal hides a result from whoever reads the disk.
+// seal encrypts a result.
 func (s *Store) seal(id string, result []byte) []byte {
 	c := s.keys[len(s.keys)-1]
 	nonce := make([]byte, c.NonceSize(), c.NonceSize()+len(result)+c.Overhead())

@@ -80,7 +80,7 @@ func with[P, R any](do func(context.Context, P) (R, error)) rpc.Handler {
 	}
 }
 
-// mistake is something whoever asked can put right. It travels as ErrInvalid.
+// mistake is an error that the caller can correct. It is sent as ErrInvalid.
 type mistake string
 
 func (m mistake) Error() string        { return string(m) }

@@ -126,7 +126,7 @@ func (t *tty) byLine() bool {
 // maxLine is the longest line that a terminal takes, its end included.
 const maxLine = 4095
 
-// send types something. It gives up when nobody reads for a while.
+// send types something. It gives up if the input is not read for a while.
 func (t *tty) send(b []byte, patience time.Duration) error {
 	_ = t.SetWriteDeadline(time.Now().Add(patience))
 	_, err := t.Write(b)

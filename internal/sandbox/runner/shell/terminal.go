@@ -30,7 +30,7 @@ type terminal struct {
 
 	mu    sync.Mutex
 	past  ring
-	grew  chan struct{} // closed when more comes, if somebody waits for it
+	grew  chan struct{} // closed when more comes, if there is a waiter
 	ended bool
 }
 

@@ -31,7 +31,7 @@ type window struct {
 	head  []byte
 	tail  ring // what follows the head
 	file  *whole
-	grew  chan struct{} // closed when more comes, if somebody waits for it
+	grew  chan struct{} // closed when more comes, if there is a waiter
 	ended bool
 }
 
@@ -195,7 +195,7 @@ func (w *window) take(from *window) {
 	w.tell()
 }
 
-// discard closes the file of an output that nobody will be told of.
+// discard closes the file of an output that is not reported.
 func (w *window) discard() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -49,7 +49,7 @@ type Place struct {
 	Workspace string
 }
 
-// URL is the address of the browser, for whoever dials it with Dial.
+// URL is the URL of the browser, to use with Dial.
 func (p Place) URL() string { return "ws://127.0.0.1:" + strconv.Itoa(p.Port) + p.Path }
 
 // Dial connects to the browser.

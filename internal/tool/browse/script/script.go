@@ -50,7 +50,7 @@ func (s Step) List(name string) []string {
 	return out
 }
 
-// Parse reads a script. Its errors are for whoever wrote it.
+// Parse parses a script. Its errors are for its author.
 func Parse(source string) ([]Step, error) {
 	if len(source) > maxLength {
 		return nil, fmt.Errorf("the code has %d bytes, and at most %d are read", len(source), maxLength)
