@@ -46,7 +46,7 @@ type serveCmd struct {
 	RateBurst    int           `name:"rate-burst" env:"DECKHAND_RATE_BURST" default:"100" help:"Maximum burst of requests per key."`
 	IdleClose    time.Duration `name:"idle-close" env:"DECKHAND_IDLE_CLOSE" default:"1h" help:"Stop a conversation after this idle time; the next message starts it again. 0 means never."`
 	Titles       string        `name:"titles" env:"DECKHAND_TITLES" default:"model" enum:"model,task" help:"How to title a conversation after its first turn: model (a small model call within the budget) or task (the first words of the task)."`
-	MetricsAddr  string        `name:"metrics-addr" env:"DECKHAND_METRICS_ADDR" placeholder:"ADDR" help:"Serve /metrics on this address without a key. Default: on the main address, with an admin key."`
+	MetricsAddr  string        `name:"metrics-addr" env:"DECKHAND_METRICS_ADDR" placeholder:"ADDR" help:"Serve /metrics and profiles (/debug/pprof/) on this address without a key. Default: metrics on the main address, with an admin key."`
 	OTLPEndpoint string        `name:"otlp-endpoint" env:"DECKHAND_OTLP_ENDPOINT" placeholder:"URL" help:"Send traces to this OTLP endpoint, such as http://127.0.0.1:4318. Default: no traces."`
 	LogLevel     string        `name:"log-level" env:"DECKHAND_LOG_LEVEL" default:"info" enum:"debug,info,warn,error" help:"Log level: debug, info, warn or error."`
 	LogFormat    string        `name:"log-format" env:"DECKHAND_LOG_FORMAT" default:"text" enum:"text,json" help:"Log format: text or json."`
@@ -210,7 +210,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 		s.logger.Warn("changes by key commands take effect after a second", "error", err)
 	}
 	if c.MetricsAddr != "" {
-		background.start(func() error { return telemetry.Serve(ctx, c.MetricsAddr, s.api.GuardHost(s.metrics.Handler())) }, stop)
+		background.start(func() error { return telemetry.Serve(ctx, c.MetricsAddr, s.api.GuardHost(s.metrics.Private())) }, stop)
 	}
 	background.start(func() error { machine.Settle(ctx); return nil }, stop)
 	served := make(chan error, 1)

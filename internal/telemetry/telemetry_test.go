@@ -102,3 +102,18 @@ func TestCollectorAway(t *testing.T) {
 	}
 	_ = tracer.Close(t.Context()) // which does not wait for a collector that is away
 }
+
+// The address for metrics serves metrics and profiles, but not the command line.
+func TestPrivate(t *testing.T) {
+	t.Parallel()
+	handler := NewMetrics("v1").Private()
+	for path, want := range map[string]int{
+		"/metrics": 200, "/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine?debug=1": 200, "/debug/pprof/cmdline": 404, "/": 404,
+	} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != want || w.Body.Len() == 0 {
+			t.Errorf("%s gave %d with %d bytes", path, w.Code, w.Body.Len())
+		}
+	}
+}
