@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"deckhand/api"
@@ -45,6 +46,7 @@ type runServer struct {
 
 // start creates the server without starting work.
 func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a *runServer, err error) {
+	debug.SetGCPercent(800) // a short life needs few collections
 	file, err := config.Read(all.Config)
 	if err != nil {
 		return nil, err
@@ -72,6 +74,7 @@ func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a 
 	if f.Microagents == "" {
 		f.Microagents = filepath.Join(f.DataDir, "microagents")
 	}
+	f.shared = filepath.Join(f.DataDir, "base")
 	// Loopback, because the user of this command may reach everything that this machine
 	// can reach.
 	c := &serveCmd{DataFlags: config.DataFlags{DataDir: a.dir}, sandboxFlags: f.sandboxFlags, profileFlags: f.profileFlags, ListenFlags: config.ListenFlags{Addr: "127.0.0.1:0"}}

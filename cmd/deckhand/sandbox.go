@@ -27,6 +27,7 @@ type sandboxFlags struct {
 	EgressPrivate    string          `name:"egress-private" env:"DECKHAND_EGRESS_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses that sandboxes may access, such as a package mirror."`
 	Together         sandbox.Limits  `kong:"-"` // of all local sandboxes together; see shareFlags
 	Folder           string          `kong:"-"` // the workspace of all conversations; "" for one each
+	shared           string          // the directory that processes share, for a server of one conversation
 	RunnerPath       string          `name:"runner-path" env:"DECKHAND_RUNNER" hidden:"" help:"Path of a runner binary to use instead of the embedded one."`
 }
 
@@ -62,6 +63,6 @@ func (f *sandboxFlags) policy() (egress.Policy, error) {
 
 // driver is the config of the driver that the flags name.
 func (f *sandboxFlags) driver(dataDir, instance string, out sandbox.Outward, logger *slog.Logger) drivers.Config {
-	return drivers.Config{Kind: f.Sandbox, DataDir: dataDir, RunnerPath: f.RunnerPath, Options: sandbox.Options{Instance: instance, Outward: out, Logger: logger, Limits: f.limits(),
+	return drivers.Config{Kind: f.Sandbox, DataDir: dataDir, RunnerPath: f.RunnerPath, Options: sandbox.Options{Shared: f.shared, Instance: instance, Outward: out, Logger: logger, Limits: f.limits(),
 		Together: f.Together, RootFS: f.SandboxRootFS, Image: f.SandboxImage, User: f.SandboxUser, EngineHost: f.DockerHost}}
 }

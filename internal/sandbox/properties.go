@@ -40,6 +40,8 @@ type Options struct {
 	Dir string
 	// Runner is the runner's program on this machine.
 	Runner string
+	// Shared is a folder for what other processes can use too, if the driver is for a single sandbox.
+	Shared string
 	// Instance tells our containers from another server's.
 	Instance string
 	Outward  Outward

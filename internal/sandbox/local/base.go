@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,6 +25,7 @@ const baseDir = ".base"
 // nobody's business, or a folder with another system.
 type base struct {
 	dir    string
+	shared bool // dir is used by other processes too, and outlives this one
 	rootFS string
 	data   string // the folder of all sandboxes, which must not be seen
 	rights rights
@@ -53,8 +56,8 @@ type attempt struct {
 	err  error
 }
 
-func newBase(data, rootFS string, r rights, log *slog.Logger) *base {
-	b := &base{dir: filepath.Join(data, baseDir), rootFS: rootFS, data: data, rights: r, log: log}
+func newBase(data, shared, rootFS string, r rights, log *slog.Logger) *base {
+	b := &base{dir: cmp.Or(shared, filepath.Join(data, baseDir)), shared: shared != "", rootFS: rootFS, data: data, rights: r, log: log}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.try()
 	return b
@@ -229,6 +232,10 @@ func (d *Driver) dropTemplates() {
 	if err != nil || d.base.rootFS != "" {
 		return
 	}
+	if d.base.shared {
+		dropOld(d.base.dir, d.base.root, entries, d.log)
+		return
+	}
 	used := map[string]bool{d.base.root: true}
 	boxes, err := os.ReadDir(d.dir)
 	if err != nil {
@@ -242,9 +249,30 @@ func (d *Driver) dropTemplates() {
 	for _, e := range entries {
 		path := filepath.Join(d.base.dir, e.Name())
 		if strings.HasPrefix(e.Name(), templatePrefix) && !used[path] {
-			if err := os.RemoveAll(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				d.log.Warn("an old system folder cannot be removed", "error", err)
-			}
+			dropTemplate(path, d.log)
 		}
+	}
+}
+
+// sharedFor is how long a template that other processes may use stays after its last use.
+const sharedFor = 30 * 24 * time.Hour
+
+// dropOld removes templates that were not used for a long time. Whose sandboxes
+// stand on them is not known here.
+func dropOld(dir, used string, entries []os.DirEntry, log *slog.Logger) {
+	now := time.Now()
+	_ = os.Chtimes(used, now, now)
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		info, err := e.Info()
+		if err == nil && path != used && strings.HasPrefix(e.Name(), templatePrefix) && now.Sub(info.ModTime()) > sharedFor {
+			dropTemplate(path, log)
+		}
+	}
+}
+
+func dropTemplate(path string, log *slog.Logger) {
+	if err := os.RemoveAll(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		log.Warn("an old system folder cannot be removed", "error", err)
 	}
 }

@@ -31,7 +31,7 @@ func TestSearch(t *testing.T) {
 	if err := errors.Join(os.Chmod(filepath.Join(dir, "closed"), 0o700), os.Chmod(dir, 0o755), os.Symlink("private", filepath.Join(dir, "link"))); err != nil {
 		t.Fatal(err)
 	}
-	w := watchOf([]string{dir}, "/nowhere", findRights())
+	w := watchOf([]string{dir}, "/nowhere", findRights(), "")
 	t.Cleanup(w.close)
 	w.ctx, w.log = t.Context(), slog.New(slog.DiscardHandler)
 	finds := func(look func() (bool, error), want string) {

@@ -33,6 +33,9 @@ type Options struct {
 	Runner string
 	// RootFS is a folder with the system that sandboxes see, "" for this machine's own.
 	RootFS string
+	// Shared is a folder for what drivers of other processes can use too. A driver
+	// that has one serves a single sandbox: it prepares nothing for the next.
+	Shared string
 	// Outward serves the connections that leave sandboxes; nil refuses them.
 	Outward sandbox.Outward
 	// Limits hold for what a Spec leaves open.
@@ -93,6 +96,12 @@ func New(o Options) (*Driver, error) {
 	if err := d.makeDir(o.Dir); err != nil {
 		return nil, err
 	}
+	if o.Shared != "" {
+		if err := os.MkdirAll(o.Shared, 0o755); err != nil {
+			return nil, fmt.Errorf("making the folder that sandboxes share: %w", err)
+		}
+		d.spare.closed = true
+	}
 	if err := d.openRunner(o.Runner); err != nil {
 		return nil, err
 	}
@@ -115,7 +124,7 @@ func New(o Options) (*Driver, error) {
 		return nil, err
 	}
 	d.groups.Sweep(d.groupPrefix())
-	d.base = newBase(d.dir, o.RootFS, d.rights, d.log)
+	d.base = newBase(d.dir, o.Shared, o.RootFS, d.rights, d.log)
 	d.base.done.Go(func() {
 		if d.base.wait(d.base.ctx) == nil {
 			d.dropTemplates()

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -68,7 +69,11 @@ func (b *base) private() []string {
 
 // findMasked looks for what is to be masked, and goes on watching for it.
 func (b *base) findMasked() error {
-	b.watch = watchOf(b.private(), b.data, b.rights)
+	keep := ""
+	if b.shared {
+		keep = filepath.Join(b.dir, keptFile)
+	}
+	b.watch = watchOf(b.private(), b.data, b.rights, keep)
 	return b.refresh()
 }
 
@@ -124,6 +129,7 @@ type watch struct {
 	whole   bool  // all was looked through
 	mask    mask  // what was found then
 	turn    int64 // counts the changes
+	kept    kept  // in place of what the kernel tells, if it has a path
 }
 
 var watches = struct {
@@ -132,18 +138,18 @@ var watches = struct {
 }{all: map[string]*watch{}}
 
 // watchOf is the watch of some folders. Nobody ends it but the process.
-func watchOf(roots []string, data string, r rights) *watch {
+func watchOf(roots []string, data string, r rights, keep string) *watch {
 	skip := ""
 	for _, root := range roots {
 		if covers(root, data) {
 			skip = data // it is masked as a whole
 		}
 	}
-	key := fmt.Sprint(roots, skip, r)
+	key := fmt.Sprint(roots, skip, r, keep)
 	watches.Lock()
 	defer watches.Unlock()
 	if watches.all[key] == nil {
-		watches.all[key] = &watch{roots: roots, skip: skip, rights: r, fd: -1}
+		watches.all[key] = &watch{roots: roots, skip: skip, rights: r, fd: -1, kept: kept{path: keep}}
 	}
 	return watches.all[key]
 }
@@ -158,7 +164,10 @@ func (w *watch) now(ctx context.Context, log *slog.Logger) (mask, int64, error) 
 	defer w.mu.Unlock()
 	w.ctx, w.log = ctx, log
 	look := w.changed
-	if !w.whole {
+	switch {
+	case w.kept.path != "":
+		look = w.again
+	case !w.whole:
 		look = w.begin
 	}
 	again, err := look()
@@ -222,6 +231,9 @@ func (w *watch) look(folder string, whole bool) error {
 		}
 	}
 	delete(w.known, folder)
+	if w.kept.path != "" {
+		w.kept.note(folder, stampOf(folder), time.Now())
+	}
 	entries, err := os.ReadDir(folder)
 	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
 		w.log.Warn("a system folder could not be looked through", "folder", folder, "error", err)
@@ -238,6 +250,9 @@ func (w *watch) look(folder string, whole bool) error {
 		}
 		if w.rights.closed(path, info) {
 			private = append(private, path)
+			if w.kept.path != "" && e.IsDir() {
+				w.shut(path)
+			}
 			continue
 		}
 		if _, known := w.known[path]; e.IsDir() && (whole || !known) {

@@ -12,7 +12,7 @@ import (
 var Kind = sandbox.Kind{
 	Properties: sandbox.Properties{Name: Name, Label: "Linux namespaces, no daemon", Auto: 1, Confined: true, Folders: true},
 	Open: func(o sandbox.Options) (sandbox.Driver, error) {
-		return New(Options{Dir: o.Dir, Runner: o.Runner, RootFS: o.RootFS, Outward: o.Outward, Limits: o.Limits, Together: o.Together, Logger: o.Logger})
+		return New(Options{Dir: o.Dir, Runner: o.Runner, Shared: o.Shared, RootFS: o.RootFS, Outward: o.Outward, Limits: o.Limits, Together: o.Together, Logger: o.Logger})
 	},
 }
 

@@ -41,15 +41,7 @@ const aptStates = "/var/lib/apt/extended_states"
 // after its content, so it is made once and never changes under a sandbox that
 // stands on it.
 func makeTemplate(dir string, layers []box.Layer, mounts []box.Mount, data string) (string, error) {
-	t := &template{sum: sha256.New()}
-	var err error
-	if t.root, err = os.MkdirTemp(dir, ".new-"); err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(t.root)
-	if err := os.Chmod(t.root, 0o755); err != nil {
-		return "", err
-	}
+	t := &template{folders: map[string]bool{"/": true}}
 	for _, d := range skeleton {
 		t.folder(d, 0o755)
 	}
@@ -72,66 +64,96 @@ func makeTemplate(dir string, layers []box.Layer, mounts []box.Mount, data strin
 	if chosen, err := os.ReadFile(aptStates); err == nil {
 		t.file(aptStates, 0o644, chosen)
 	}
-	t.settings(data)
-	if t.err != nil {
-		return "", t.err
+	if err := t.settings(data); err != nil {
+		return "", err
 	}
-	final := filepath.Join(dir, templatePrefix+hex.EncodeToString(t.sum.Sum(nil)[:8]))
+	final := filepath.Join(dir, templatePrefix+hex.EncodeToString(t.sum()[:8]))
 	if _, err := os.Stat(final); err == nil {
 		return final, nil
 	}
-	if err := os.Rename(t.root, final); err != nil && !errors.Is(err, fs.ErrExist) {
+	half, err := os.MkdirTemp(dir, ".new-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(half)
+	if err := t.write(half); err != nil {
+		return "", err
+	}
+	if err := os.Rename(half, final); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
 	return final, nil
 }
 
-// template is one being made. The first error is kept and ends it.
+// template is what a root holds, in the order in which it is made.
 type template struct {
-	root string
-	sum  interface {
-		Write([]byte) (int, error)
-		Sum([]byte) []byte
-	}
-	err error
+	items   []item
+	folders map[string]bool
 }
 
-func (t *template) note(kind, name string, mode fs.FileMode, content []byte) {
-	fmt.Fprintf(t.sum, "%s %q %o %d\n", kind, name, mode, len(content))
-	_, _ = t.sum.Write(content)
+// item is a folder, a file or a link.
+type item struct {
+	name    string
+	mode    fs.FileMode // with its type
+	content []byte      // of a file, or where a link leads
 }
 
 func (t *template) folder(name string, mode fs.FileMode) {
-	if t.err != nil {
-		return
+	for above := name; above != "/"; above = path.Dir(above) {
+		t.folders[above] = true
 	}
-	full := filepath.Join(t.root, name)
-	if t.err = os.MkdirAll(full, 0o755); t.err == nil {
-		t.err = os.Chmod(full, mode) // past the umask
-	}
-	t.note("folder", name, mode, nil)
+	t.items = append(t.items, item{name: name, mode: mode | fs.ModeDir})
 }
 
 func (t *template) link(name, target string) {
-	if t.err == nil {
-		t.err = os.Symlink(target, filepath.Join(t.root, name))
-		t.note("link", name, 0, []byte(target))
-	}
+	t.items = append(t.items, item{name: name, mode: fs.ModeSymlink, content: []byte(target)})
 }
 
 func (t *template) file(name string, mode fs.FileMode, content []byte) {
-	if t.err != nil {
-		return
+	t.items = append(t.items, item{name: name, mode: mode, content: content})
+}
+
+// sum is the same for the same content.
+func (t *template) sum() []byte {
+	sum := sha256.New()
+	for _, i := range t.items {
+		fmt.Fprintf(sum, "%q %o %d\n", i.name, i.mode, len(i.content))
+		_, _ = sum.Write(i.content)
 	}
-	full := filepath.Join(t.root, name)
-	if t.err = os.WriteFile(full, content, 0o644); t.err == nil {
-		t.err = os.Chmod(full, mode)
+	return sum.Sum(nil)
+}
+
+// write makes a root of it.
+func (t *template) write(root string) error {
+	if err := os.Chmod(root, 0o755); err != nil {
+		return err
 	}
-	t.note("file", name, mode, content)
+	for _, i := range t.items {
+		full := filepath.Join(root, i.name)
+		var err error
+		switch {
+		case i.mode&fs.ModeSymlink != 0:
+			if err := os.Symlink(string(i.content), full); err != nil {
+				return err
+			}
+			continue
+		case i.mode.IsDir():
+			err = os.MkdirAll(full, 0o755)
+		default:
+			err = os.WriteFile(full, i.content, 0o644)
+		}
+		if err == nil {
+			err = os.Chmod(full, i.mode&^fs.ModeDir) // past the umask
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // settings copies /etc and puts in what must be different inside.
-func (t *template) settings(data string) {
+func (t *template) settings(data string) error {
 	t.folder("/etc", 0o755)
 	own := ownSettings()
 	err := filepath.WalkDir("/etc", func(name string, d fs.DirEntry, err error) error {
@@ -148,17 +170,14 @@ func (t *template) settings(data string) {
 			return nil
 		}
 		t.setting(name, d)
-		return t.err
+		return nil
 	})
-	if t.err == nil {
-		t.err = err
-	}
 	for _, name := range slices.Sorted(maps.Keys(own)) {
-		if _, err := os.Lstat(filepath.Join(t.root, path.Dir(name))); err != nil {
-			continue // an /etc without apt needs no settings for it
+		if t.there(name) { // an /etc without apt needs no settings for it
+			t.file(name, 0o644, own[name])
 		}
-		t.file(name, 0o644, own[name])
 	}
+	return err
 }
 
 // setting copies one file, folder or link.
@@ -187,10 +206,7 @@ func (t *template) setting(name string, d fs.DirEntry) {
 }
 
 // there says whether the folder that holds name was copied.
-func (t *template) there(name string) bool {
-	_, err := os.Lstat(filepath.Join(t.root, path.Dir(name)))
-	return err == nil
-}
+func (t *template) there(name string) bool { return t.folders[path.Dir(name)] }
 
 // Names in /etc that are not copied even if everybody on the machine may read them.
 var (

@@ -1,0 +1,220 @@
+package local
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A process that lives for one sandbox cannot afford to look through the system's
+// folders, which takes a second. What one finds is kept in a file for the next,
+// with a stamp for each folder, and only folders that have changed are looked
+// through again. A file that was readable by everybody and has become private
+// leaves its folder unchanged; all is looked through once a day for this.
+
+const (
+	keptFile = "private-files"
+	// keptFor is how long it may be until everything is looked through again.
+	keptFor = 24 * time.Hour
+	// keptFresh is how long what was just found holds without another look.
+	keptFresh = 10 * time.Second
+)
+
+// settled is how old a change must be for the stamp to tell it from a later
+// one: clocks of file systems are coarse.
+var settled = time.Second
+
+// stamp tells whether a folder has changed: an entry came, went or got another
+// name, or its rights changed. The zero stamp never holds.
+type stamp struct {
+	dev, ino uint64
+	changed  int64 // ctime, which programs cannot set
+}
+
+func stampOf(folder string) stamp {
+	var st unix.Stat_t
+	if unix.Lstat(folder, &st) != nil {
+		return stamp{}
+	}
+	return stamp{dev: uint64(st.Dev), ino: st.Ino, changed: st.Ctim.Nano()}
+}
+
+// kept is what was found by this process or an earlier one.
+type kept struct {
+	path   string // of the file; "" if nothing is kept
+	whole  time.Time
+	looked time.Time
+	stamps map[string]stamp
+}
+
+// note remembers how a folder was when it was looked into.
+func (k *kept) note(folder string, s stamp, now time.Time) {
+	if now.UnixNano()-s.changed < int64(settled) {
+		s = stamp{}
+	}
+	k.stamps[folder] = s
+}
+
+// again looks where something has changed since it was last kept, or everywhere.
+func (w *watch) again() (bool, error) {
+	now := time.Now()
+	if w.whole && now.Sub(w.kept.looked) < keptFresh {
+		return false, nil
+	}
+	if !w.whole {
+		w.load()
+	}
+	if now.Sub(w.kept.whole) > keptFor || now.Before(w.kept.whole) {
+		w.kept.whole, w.kept.stamps = now, map[string]stamp{}
+		if _, err := w.all(); err != nil {
+			return false, err
+		}
+		w.kept.looked = now
+		return true, w.save()
+	}
+	changed, err := w.recheck()
+	if err != nil {
+		return false, err
+	}
+	w.kept.looked = now
+	if changed {
+		err = w.save()
+	}
+	return changed || !w.whole, err
+}
+
+// recheck looks into the folders whose stamps do not hold, and into those above
+// them: whether a folder may be looked into at all is noted there.
+func (w *watch) recheck() (changed bool, err error) {
+	var stale []string
+	for folder, s := range w.kept.stamps {
+		if s == (stamp{}) || stampOf(folder) != s {
+			stale = append(stale, folder)
+		}
+	}
+	for _, folder := range stale {
+		delete(w.kept.stamps, folder)
+		delete(w.known, folder)
+	}
+	for _, folder := range stale {
+		if _, done := w.kept.stamps[folder]; done {
+			continue
+		}
+		if info, err := os.Lstat(folder); err != nil || !info.IsDir() {
+			continue
+		}
+		if _, ok := w.known[filepath.Dir(folder)]; ok {
+			folder = filepath.Dir(folder)
+		}
+		if err := w.look(folder, false); err != nil {
+			return true, err
+		}
+	}
+	return len(stale) > 0, nil
+}
+
+// shut notes a folder that is private as a whole, so that it is noticed when it is not any more.
+func (w *watch) shut(folder string) {
+	for below := range w.kept.stamps {
+		if covers(folder, below) {
+			delete(w.kept.stamps, below)
+			delete(w.known, below)
+		}
+	}
+	w.kept.note(folder, stampOf(folder), time.Now())
+}
+
+// key is what the content of the file depends on.
+func (w *watch) key() string {
+	return fmt.Sprintf("1 %d %q %q %v %v", os.Geteuid(), w.roots, w.skip, w.rights.ranges, w.rights.trees)
+}
+
+// load reads the file. One that cannot be read is as good as none.
+func (w *watch) load() {
+	w.known, w.kept.stamps, w.kept.whole = map[string][]string{}, map[string]stamp{}, time.Time{}
+	f, err := os.Open(w.kept.path)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	if !lines.Scan() || lines.Text() != w.key() || !lines.Scan() {
+		return
+	}
+	whole, err := time.Parse(time.RFC3339Nano, lines.Text())
+	for lines.Scan() && err == nil {
+		err = w.loadLine(lines.Text())
+	}
+	if err != nil || lines.Err() != nil || len(w.kept.stamps) == 0 {
+		return
+	}
+	w.kept.whole = whole
+}
+
+// loadLine reads a folder with its stamp, or a private file of the folder before it.
+func (w *watch) loadLine(line string) error {
+	if private, ok := strings.CutPrefix(line, "- "); ok {
+		path, err := strconv.Unquote(private)
+		folder := filepath.Dir(path)
+		w.known[folder] = append(w.known[folder], path)
+		return err
+	}
+	f := strings.SplitN(line, " ", 4)
+	if len(f) < 4 {
+		return errors.New("a line is too short")
+	}
+	dev, err1 := strconv.ParseUint(f[0], 36, 64)
+	ino, err2 := strconv.ParseUint(f[1], 36, 64)
+	changed, err3 := strconv.ParseInt(f[2], 36, 64)
+	folder, err4 := f[3], error(nil)
+	if strings.HasPrefix(folder, `"`) {
+		folder, err4 = strconv.Unquote(folder)
+	}
+	w.kept.stamps[folder] = stamp{dev, ino, changed}
+	if w.known[folder] == nil {
+		w.known[folder] = []string{}
+	}
+	return errors.Join(err1, err2, err3, err4)
+}
+
+// save writes the file, whole or not at all. Another process may do so as well;
+// either one is right.
+func (w *watch) save() error {
+	f, err := os.CreateTemp(filepath.Dir(w.kept.path), ".new-")
+	if err != nil {
+		return fmt.Errorf("keeping what is private: %w", err)
+	}
+	defer os.Remove(f.Name())
+	out := bufio.NewWriter(f)
+	fmt.Fprintf(out, "%s\n%s\n", w.key(), w.kept.whole.Format(time.RFC3339Nano))
+	var line []byte
+	for folder, s := range w.kept.stamps {
+		line = append(strconv.AppendUint(line[:0], s.dev, 36), ' ')
+		line = append(strconv.AppendUint(line, s.ino, 36), ' ')
+		line = append(strconv.AppendInt(line, s.changed, 36), ' ')
+		if strings.ContainsAny(folder, "\n\r\"") {
+			line = strconv.AppendQuote(line, folder)
+		} else {
+			line = append(line, folder...)
+		}
+		_, _ = out.Write(append(line, '\n'))
+		for _, path := range w.known[folder] {
+			fmt.Fprintf(out, "- %q\n", path)
+		}
+	}
+	err = errors.Join(out.Flush(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), w.kept.path)
+	}
+	if err != nil {
+		return fmt.Errorf("keeping what is private: %w", err)
+	}
+	return nil
+}
