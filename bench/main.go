@@ -15,11 +15,12 @@ import (
 
 // bench is one run.
 type bench struct {
-	ctx    context.Context
-	quick  bool
-	server string // the program under test
-	dir    string // everything a run leaves lies below it and is removed
-	report *report
+	ctx      context.Context
+	quick    bool
+	server   string // the program under test
+	profiles string // where profiles go, if they are wanted
+	dir      string // everything a run leaves lies below it and is removed
+	report   *report
 }
 
 // scenario is a part of the run that can be asked for by name.
@@ -45,6 +46,8 @@ func main() {
 	server := flag.String("server", filepath.Join("bin", "deckhand"), "the program to measure")
 	results := flag.String("results", filepath.Join("bench", "results"), "where the tables go")
 	dir := flag.String("dir", "", "where data lies during the run; it must be a real disk (default: the system's temporary folder)")
+	profiles := flag.String("profiles", "", "with -base: save processor profiles of the program in this folder")
+	base := flag.String("base", "", "compare the program with this one instead, in turns")
 	floorAddr := flag.String("floor", "", "internal: be the bare handler, at this address")
 	floorFile := flag.String("floor-file", "", "internal: where the bare handler keeps its rows")
 	floorLoose := flag.Bool("floor-loose", false, "internal: the bare handler's rows cannot be found again")
@@ -60,8 +63,8 @@ func main() {
 		}
 		err = serveFloor(ctx, *floorAddr, *floorFile, table)
 	} else {
-		b := &bench{ctx: ctx, quick: *quick, server: *server, report: newReport(*quick, *only)}
-		err = b.run(*only, *dir, *results)
+		b := &bench{ctx: ctx, quick: *quick, server: *server, profiles: *profiles, report: newReport(*quick, *only)}
+		err = b.run(*only, *base, *dir, *results)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -79,7 +82,7 @@ func names() string {
 }
 
 // run does what was asked for and says what was missed.
-func (b *bench) run(only, dir, results string) error {
+func (b *bench) run(only, base, dir, results string) error {
 	if _, err := os.Stat(b.server); err != nil {
 		return fmt.Errorf("there is no %s: make build makes it", b.server)
 	}
@@ -88,6 +91,12 @@ func (b *bench) run(only, dir, results string) error {
 		return err
 	}
 	defer os.RemoveAll(b.dir)
+	if base != "" {
+		if err := b.compare(base, only); err != nil {
+			return err
+		}
+		return b.report.finish(results)
+	}
 	known := false
 	for _, s := range scenarios {
 		if only != "" && only != s.name {

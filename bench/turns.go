@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,6 +28,8 @@ func turns(b *bench) error {
 type office struct {
 	*child
 	model *instant
+	// metrics is the address of its own for metrics and profiles, if it has one.
+	metrics string
 
 	mu    sync.Mutex
 	chats []*chat
@@ -40,11 +43,19 @@ func (b *bench) office() (*office, error) {
 	if err := os.Chmod(dir, 0o755); err != nil { // the sandboxes' own users must get through
 		return nil, err
 	}
-	c, err := b.deckhand(dir, "--log-level", "warn", "--sandbox", "local")
+	args := []string{"--log-level", "warn", "--sandbox", "local"}
+	metrics := ""
+	if b.profiles != "" {
+		if metrics, err = freeAddr(); err != nil {
+			return nil, err
+		}
+		args = append(args, "--metrics-addr", metrics)
+	}
+	c, err := b.deckhand(dir, args...)
 	if err != nil {
 		return nil, err
 	}
-	o := &office{child: c, model: newInstant(oneCommand)}
+	o := &office{child: c, model: newInstant(oneCommand), metrics: metrics}
 	body := fmt.Sprintf(`{"llm_model":%q,"llm_base_url":%q}`, modelName, o.model.web.URL+"/v1")
 	if _, err := ask1(c.addr, message("POST", settingsPath, c.addr, c.key, body)); err != nil {
 		o.close()
@@ -71,25 +82,33 @@ func oneCommand(a llmtest.Asked) llmtest.Reply {
 // close deletes the conversations, since sandboxes outlive their server, and
 // ends the server when the last one is gone.
 func (o *office) close() {
-	for _, c := range o.chats {
-		_, _ = ask1(o.addr, message("DELETE", c.path, o.addr, o.key, ""))
-		c.close()
-	}
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for range 1200 { // a minute
-		if n, err := o.metric("deckhand_sandboxes"); err != nil || n == 0 {
-			break
-		}
-		<-tick.C
-	}
+	_ = o.deleteAll()
 	o.stop()
 	o.model.close()
 }
 
+// deleteAll deletes the conversations and waits until the last sandbox is gone.
+func (o *office) deleteAll() error {
+	for _, c := range o.chats {
+		_, _ = ask1(o.addr, message("DELETE", c.path, o.addr, o.key, ""))
+		c.close()
+	}
+	o.chats = nil
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for range 1200 { // a minute
+		if n, err := o.metric("deckhand_sandboxes"); err != nil || n == 0 {
+			return err
+		}
+		<-tick.C
+	}
+	return errors.New("sandboxes of deleted conversations stay")
+}
+
 // metric reads one of the server's own figures.
 func (o *office) metric(name string) (float64, error) {
-	text, err := ask1(o.addr, message("GET", "/metrics", o.addr, o.key, ""))
+	addr := cmp.Or(o.metrics, o.addr)
+	text, err := ask1(addr, message("GET", "/metrics", addr, o.key, ""))
 	if err != nil {
 		return 0, err
 	}

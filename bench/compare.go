@@ -1,0 +1,246 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// contest is one thing that two programs do in turns. It returns figures by
+// name, the same ones each time.
+type contest struct {
+	name string
+	run  func(b *bench, o *office, round int) ([]result, error)
+	// many is how many conversations work before the contest, each with its first turn done.
+	many int
+}
+
+// result is a figure of one side in one round. Less is better unless it is a rate.
+type result struct {
+	name, unit string
+	value      float64
+}
+
+func contests(b *bench) []contest {
+	return []contest{
+		{name: "warm turns, one at a time", many: 1, run: warm(1, pick(b, 3*time.Second, time.Second))},
+		{name: "warm turns, 50 at once", many: 50, run: warm(50, pick(b, 4*time.Second, time.Second))},
+		{name: "warm turns, 200 at once", many: 200, run: warm(200, pick(b, 4*time.Second, time.Second))},
+		{name: "first turns, 100 at once", run: firstTurns(100)},
+		{name: "creates, 64 at once", run: creates(64, pick(b, 3*time.Second, time.Second))},
+		{name: "deckhand run", run: runOnce},
+	}
+}
+
+// compare measures the program against a base, in turns, and fails when one of
+// the figures is worse beyond doubt.
+func (b *bench) compare(base, only string) error {
+	if err := adopt(); err != nil {
+		return err
+	}
+	for _, c := range contests(b) {
+		if only != "" && only != c.name {
+			continue
+		}
+		fmt.Printf("\n== %s\n", c.name)
+		if err := b.contest(c, base); err != nil {
+			if b.ctx.Err() != nil {
+				return errors.New("interrupted")
+			}
+			b.report.broken(c.name, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) contest(c contest, base string) error {
+	sides := [2]*office{}
+	for i, program := range [2]string{b.server, base} {
+		side := *b
+		side.server = program
+		if i == 1 {
+			side.profiles = ""
+		}
+		o, err := side.office()
+		if err != nil {
+			return err
+		}
+		defer o.close()
+		defer o.thaw()
+		if _, failures := o.openMany(c.many); errors.Join(failures...) != nil {
+			return errors.Join(failures...)
+		}
+		sides[i] = o
+		o.freeze()
+	}
+	var order []result
+	ratios, values := map[string][]float64{}, map[string][2][]float64{}
+	for round := range pick(b, 10, 4) {
+		var of [2][]result
+		for turn := range 2 {
+			i := (turn + round) % 2
+			sides[i].thaw()
+			if i == 0 && round == 1 && b.profiles != "" {
+				go sides[i].saveProfile(b.profiles, c.name)
+			}
+			got, err := c.run(b, sides[i], round)
+			sides[i].freeze()
+			if err != nil {
+				return err
+			}
+			of[i] = got
+		}
+		order = of[0]
+		for n, r := range of[0] {
+			v := values[r.name]
+			v[0], v[1] = append(v[0], r.value), append(v[1], of[1][n].value)
+			values[r.name] = v
+			ratios[r.name] = append(ratios[r.name], r.value/of[1][n].value)
+		}
+	}
+	for _, r := range order {
+		ratio, low, high := interval(ratios[r.name])
+		worse := low > 1.05
+		if r.unit == perSecond {
+			worse = high < 0.95
+		}
+		v := values[r.name]
+		b.report.add(c.name, r.name, r.unit, median(v[0]), median(v[1])).pairedBy(ratio).
+			require(!worse, "not worse").note("95 %% of the time between %.2f and %.2f", low, high)
+		say("%-40s %12s  base %12s  ratio %.2f (%.2f to %.2f)", r.name, figure(median(v[0]), r.unit), figure(median(v[1]), r.unit), ratio, low, high)
+	}
+	return nil
+}
+
+// interval is the mean of ratios on a logarithmic scale, and the bounds between
+// which it lies in 95 of 100 repetitions (Student's t).
+func interval(ratios []float64) (mean, low, high float64) {
+	n := float64(len(ratios))
+	var sum, squares float64
+	for _, r := range ratios {
+		sum += math.Log(r)
+	}
+	for _, r := range ratios {
+		squares += math.Pow(math.Log(r)-sum/n, 2)
+	}
+	half := student(len(ratios)-1) * math.Sqrt(squares/(n-1)/n)
+	return math.Exp(sum / n), math.Exp(sum/n - half), math.Exp(sum/n + half)
+}
+
+// student is the 97.5 % quantile of Student's t for so many degrees of freedom.
+func student(degrees int) float64 {
+	table := []float64{math.Inf(1), 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13}
+	return table[min(max(degrees, 0), len(table)-1)]
+}
+
+func warm(n int, during time.Duration) func(*bench, *office, int) ([]result, error) {
+	return func(_ *bench, o *office, _ int) ([]result, error) {
+		before := treeCPU()
+		s, err := hammer(n, during, func(caller int) error { return o.chats[caller].turn() })
+		if err != nil {
+			return nil, err
+		}
+		s.cpu = treeCPU() - before
+		return results(s, "turns"), nil
+	}
+}
+
+// results are the usual figures of a sample.
+func results(s sample, what string) []result {
+	r := rounds{s}
+	return []result{
+		{what + " per second", perSecond, s.rate()}, {what + ", p50", millis, r.delay(50)}, {what + ", p99", millis, r.delay(99)},
+		{"processor time per " + what[:len(what)-1] + ", server and sandboxes", micros, r.cpu()},
+	}
+}
+
+// firstTurns begins n conversations at once, waits for their first turns, and deletes them.
+func firstTurns(n int) func(*bench, *office, int) ([]result, error) {
+	return func(_ *bench, o *office, _ int) ([]result, error) {
+		before, begin := treeCPU(), time.Now()
+		s := sample{delays: make([]time.Duration, n)}
+		failures := make([]error, n)
+		var wait sync.WaitGroup
+		for i := range n {
+			wait.Go(func() {
+				_, failures[i] = o.open()
+				s.delays[i] = time.Since(begin)
+			})
+		}
+		wait.Wait()
+		s.took, s.cpu = time.Since(begin), treeCPU()-before
+		if err := errors.Join(failures...); err != nil {
+			return nil, err
+		}
+		return results(s, "turns"), o.deleteAll()
+	}
+}
+
+func creates(n int, during time.Duration) func(*bench, *office, int) ([]result, error) {
+	return func(_ *bench, o *office, _ int) ([]result, error) {
+		links := make([]*leanAsker, n)
+		for i := range links {
+			l, err := dial(o.addr)
+			if err != nil {
+				return nil, err
+			}
+			defer l.close()
+			links[i] = &leanAsker{link: l, request: message("POST", creationPath, o.addr, o.key, `{}`)}
+		}
+		before := treeCPU()
+		s, err := hammer(n, during, func(caller int) error { return links[caller].ask() })
+		s.cpu = treeCPU() - before
+		return results(s, "creates"), err
+	}
+}
+
+// runOnce is deckhand run with the demo model: a whole start of the program, one command, and its end.
+func runOnce(b *bench, o *office, round int) ([]result, error) {
+	dir := filepath.Join(b.dir, "run-"+filepath.Base(o.dir))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	var s sample
+	for i := range 3 {
+		cmd := exec.CommandContext(b.ctx, o.cmd.Path, "run", "--data-dir", filepath.Join(dir, "data"), "--model", "scripted/demo", "$ echo hi")
+		cmd.Dir, cmd.Env = dir, environment()
+		before, begin := treeCPU(), time.Now()
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return nil, fmt.Errorf("deckhand run: %w\n%.500s", err, out)
+		}
+		if round == 0 && i == 0 {
+			continue // the first start prepares what later ones share
+		}
+		s.delays = append(s.delays, time.Since(begin))
+		s.cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime() + max(treeCPU()-before, 0)
+		s.took += time.Since(begin)
+	}
+	r := rounds{s}
+	return []result{{"run, p50", millis, r.delay(50)}, {"processor time per run", micros, r.cpu()}}, nil
+}
+
+// saveProfile writes a profile of the next two seconds.
+func (o *office) saveProfile(dir, name string) {
+	res, err := http.Get("http://" + o.metrics + "/debug/pprof/profile?seconds=2")
+	if err != nil {
+		say("no profile: %v", err)
+		return
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".pprof"), text, 0o644)
+	}
+	if err != nil {
+		say("no profile: %v", err)
+	}
+}
