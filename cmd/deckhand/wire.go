@@ -128,7 +128,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 		Approval: agent.Approval{Within: c.ApprovalTimeout, Accept: c.ApprovalDefault == "accept"}})
 	sessions.Observe(hub)
 	sessions.Observe(s.loop)
-	sessions.Observe(s.keeper)
+	sessions.Watch(s.keeper)
 	member := queue.Member{Name: s.loop.Member, Live: members.Live}
 	announcer := cluster.Announcer{Wakes: members, Member: s.loop.Member}
 	sessions.Observe(announcer)

@@ -125,7 +125,7 @@ func (t *transcript) canCondense() bool {
 // condense replaces the middle of the history by a summary: the model's own, or,
 // if it cannot give one, a plain list of what was said and done.
 func (l *Loop) condense(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
-	if err := t.advance(ctx, l.Log); err != nil {
+	if err := t.advance(ctx, l.Log, st); err != nil {
 		return st, err
 	}
 	keep := int64(unknownKeep)

@@ -69,7 +69,7 @@ func (l *Loop) resay(ctx context.Context, w *worker, said *session.UserSaid) (se
 
 // reanswer answers as the recorded agent did. It counts as a step and costs nothing.
 func (l *Loop) reanswer(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
-	if err := t.advance(ctx, l.Log); err != nil {
+	if err := t.advance(ctx, l.Log, st); err != nil {
 		return st, err
 	}
 	if st.Asks >= p.MaxAsks {

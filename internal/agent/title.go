@@ -27,7 +27,7 @@ func (l *Loop) entitle(ctx context.Context, w *worker, st session.State, p Profi
 	if !p.Title || !st.Untitled() || st.Claim != w.claim {
 		return st, nil
 	}
-	if err := t.advance(ctx, l.Log); err != nil {
+	if err := t.advance(ctx, l.Log, st); err != nil {
 		return st, err
 	}
 	req := llm.Request{Model: p.ModelName, System: strings.TrimSpace(titlePrompt), MaxOutput: min(answerLimit(p.Info), titleOutput), Conversation: string(w.id),

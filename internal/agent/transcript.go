@@ -79,9 +79,9 @@ func (t *transcript) weight() int64 {
 	return n
 }
 
-// advance reads what was appended.
-func (t *transcript) advance(ctx context.Context, log session.Log) error {
-	for e, err := range log.Read(ctx, t.id, t.upTo) {
+// advance reads what was appended, up to a state of the session at least.
+func (t *transcript) advance(ctx context.Context, log session.Log, st session.State) error {
+	for e, err := range session.ReadUpTo(ctx, log, t.id, t.upTo, st.Last) {
 		if err != nil {
 			return err
 		}

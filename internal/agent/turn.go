@@ -14,7 +14,7 @@ import (
 // step makes one model call and records how it ended. The first one of a turn
 // also begins it: there is nothing to record before.
 func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
-	if err := t.advance(ctx, l.Log); err != nil {
+	if err := t.advance(ctx, l.Log, st); err != nil {
 		return st, err
 	}
 	if st.InTurn && st.Asks >= p.MaxAsks {

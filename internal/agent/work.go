@@ -132,9 +132,12 @@ func (l *Loop) tally(ctx context.Context, w *worker, began session.State, p Prof
 	if l.Worked == nil || w.asks == 0 && len(w.calls) == 0 {
 		return
 	}
-	st, err := l.Sessions.Load(context.WithoutCancel(ctx), w.id)
-	if err != nil {
-		return
+	st, known := l.Sessions.Peek(w.id)
+	if !known {
+		var err error
+		if st, err = l.Sessions.Load(context.WithoutCancel(ctx), w.id); err != nil {
+			return
+		}
 	}
 	l.Worked(st.Owner, Work{Model: p.ModelName, Asks: w.asks, Calls: w.calls, State: st.Agent,
 		Input: st.Totals.Input - began.Totals.Input, Output: st.Totals.Output - began.Totals.Output})
@@ -292,7 +295,7 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 	if t == nil {
 		t = newTranscript(w.id)
 	}
-	err := t.advance(ctx, l.Log)
+	err := t.advance(ctx, l.Log, st)
 	if err != nil {
 		return err
 	}

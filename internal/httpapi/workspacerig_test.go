@@ -69,7 +69,7 @@ func newSandboxRigWith(t *testing.T, wrap func(*host.Driver) sandbox.Driver, s *
 	h.rig = newRig(t, append([]tune{{config: func(c *Config) {
 		h.keeper = workspace.New(workspace.Config{Driver: wrap(driver), Name: host.Name, Sessions: c.Conversations.Sessions, Index: c.Conversations.Index, Logger: c.Logger, Spec: s.get,
 			Forgotten: func(_ context.Context, id session.ID) { h.forgotten <- id }})
-		c.Conversations.Sessions.Observe(h.keeper)
+		c.Conversations.Sessions.Watch(h.keeper)
 		c.Files.Workspaces, c.Files.ServerPolicy = h.keeper, egress.Policy{Mode: egress.Open}
 	}}}, tunes...)...)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -6,6 +6,8 @@ import (
 	"sort"
 	"sync"
 	"time"
+
+	"deckhand/internal/session"
 )
 
 // Bounds of a tail. It may grow to twice as much before it is cut, so that
@@ -51,7 +53,8 @@ type feed struct {
 	current int
 	settled string // the model call that was settled last
 
-	dirty   bool // there may be something new
+	dirty   bool  // there may be something new
+	stored  int64 // an event that is known to be stored, or anyNumber
 	pumping bool
 	err     error
 	changed chan struct{} // closed and replaced at every change
@@ -65,7 +68,7 @@ func (d *feed) poke(last int64) {
 	if d.based && last <= d.last {
 		return
 	}
-	d.dirty = true
+	d.dirty, d.stored = true, max(d.stored, last)
 	d.start()
 }
 
@@ -89,7 +92,9 @@ func (d *feed) base(last int64) {
 	if !d.based {
 		d.based, d.floor, d.last = true, last, last
 	}
-	d.dirty = d.dirty || last > d.last
+	if last > d.last {
+		d.dirty, d.stored = true, max(d.stored, last)
+	}
 	d.start()
 }
 
@@ -110,20 +115,20 @@ func (d *feed) pump() {
 			d.mu.Unlock()
 			return
 		}
-		d.dirty = false
-		from := d.last
+		from, stored := d.last, d.stored
+		d.dirty, d.stored = false, 0
 		d.mu.Unlock()
-		if err := d.read(from); err != nil {
+		if err := d.read(from, stored); err != nil {
 			d.fail(err)
 		}
 	}
 }
 
-// read publishes what the log holds after from.
-func (d *feed) read(from int64) error {
+// read publishes what the log holds after from, at least up to stored.
+func (d *feed) read(from, stored int64) error {
 	var batch []item
 	last, n, size := from, 0, 0
-	for e, err := range d.hub.log.Read(d.ctx, d.id, from) {
+	for e, err := range session.ReadUpTo(d.ctx, d.hub.log, d.id, from, stored) {
 		if err != nil {
 			return err
 		}

@@ -129,6 +129,33 @@ type Cursor struct {
 	ID        ID
 }
 
+// Rememberer is a Log that keeps in memory what this process stored lately.
+type Rememberer interface {
+	// Remembered returns the events after a number up to the one that ends a batch. False if
+	// not all of them are there. The events are shared: do not change them.
+	Remembered(id ID, after, last int64) ([]Event, bool)
+}
+
+// ReadUpTo reads what is known to be stored, and perhaps more: from memory if
+// the log still has it there, which spares a look at the store.
+func ReadUpTo(ctx context.Context, log Log, id ID, after, last int64) iter.Seq2[Event, error] {
+	if last <= after {
+		return func(func(Event, error) bool) {}
+	}
+	if r, ok := log.(Rememberer); ok {
+		if events, ok := r.Remembered(id, after, last); ok {
+			return func(yield func(Event, error) bool) {
+				for _, e := range events {
+					if !yield(e, nil) {
+						return
+					}
+				}
+			}
+		}
+	}
+	return log.Read(ctx, id, after)
+}
+
 // Observer is told after the commit. It must not block.
 type Observer interface{ Appended(id ID, last int64) }
 

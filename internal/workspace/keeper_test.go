@@ -103,7 +103,7 @@ func (r *rig) open() {
 	r.sessions = session.New(r.log) // a new server knows nothing but the log
 	keeper.Sessions = r.sessions
 	r.sessions.Observe(r)
-	r.sessions.Observe(keeper)
+	r.sessions.Watch(keeper)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = keeper.Run(ctx) }()

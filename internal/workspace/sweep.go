@@ -11,15 +11,18 @@ import (
 	"deckhand/internal/session"
 )
 
-// Appended implements session.Observer: a session whose sandbox runs may have
+// Changed implements session.Watcher: a session whose sandbox runs may have
 // been stopped or deleted.
-func (k *Keeper) Appended(id session.ID, _ int64) {
+func (k *Keeper) Changed(row session.Row) {
+	if !row.Deleted && row.Status != session.Halted {
+		return
+	}
 	k.mu.Lock()
-	p := k.places[id]
+	p := k.places[row.ID]
 	interesting := p != nil && p.box != nil
 	k.mu.Unlock()
 	if interesting {
-		k.Wake(id)
+		k.Wake(row.ID)
 	}
 }
 

@@ -186,6 +186,16 @@ func (db *DB) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[se
 	}
 }
 
+// Remembered implements session.Rememberer.
+func (db *DB) Remembered(id session.ID, after, last int64) ([]session.Event, bool) {
+	r := reading{at: after}
+	rows := db.recent.between(id, after, last)
+	if len(rows) == 0 || r.recall(rows) != nil {
+		return nil, false // what is damaged is reported by Read
+	}
+	return r.events, true
+}
+
 // reading is a walk through one session's events.
 type reading struct {
 	db      *DB

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	lists "container/list"
 	"slices"
 	"sync"
@@ -104,6 +105,27 @@ func (c *recent) after(id session.ID, at, last int64) []*remembered {
 	c.order.MoveToFront(e)
 	from, _ := slices.BinarySearchFunc(t.rows, at+1, func(r *remembered, n int64) int { return int(r.last - n) })
 	return slices.Clone(t.rows[from:])
+}
+
+// between are the rows with the events above at up to last, which ends one of
+// them; nil if they are not all here. This process stored or read them, so the
+// file need not be asked.
+func (c *recent) between(id session.ID, at, last int64) []*remembered {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.tails[id]
+	if e == nil {
+		return nil
+	}
+	t := e.Value.(*tail)
+	byLast := func(r *remembered, n int64) int { return cmp.Compare(r.last, n) }
+	to, whole := slices.BinarySearchFunc(t.rows, last, byLast)
+	if at < t.floor || !whole {
+		return nil
+	}
+	c.order.MoveToFront(e)
+	from, _ := slices.BinarySearchFunc(t.rows, at+1, byLast)
+	return slices.Clone(t.rows[from : to+1])
 }
 
 // forget drops a session that was deleted or cut.
