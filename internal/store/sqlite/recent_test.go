@@ -166,3 +166,44 @@ func TestRecentWhileItGrows(t *testing.T) {
 	}
 	wait.Wait()
 }
+
+// What was just stored is read without a look at the file, and is the same.
+func TestRemembered(t *testing.T) {
+	ours, others := twoHandles(t)
+	w := &writing{db: ours, state: session.State{ID: ours.NewID()}}
+	id := w.state.ID
+	w.add(t, session.Created{Owner: "ann"}, session.UserSaid{Text: "hello", Images: []string{}})
+	w.add(t, session.Noted{ID: "n", Message: "one"})
+	w.add(t, session.Noted{ID: "n", Message: "two"}, session.Noted{ID: "n", Message: "three"})
+	want := readAll(t, others, id, 0)
+	for _, c := range []struct {
+		after, last int64
+		known       bool
+	}{{0, 5, true}, {1, 5, true}, {2, 3, true}, {0, 2, true}, {4, 5, true}, {0, 4, false}, {5, 5, false}, {5, 6, false}} {
+		got, known := ours.Remembered(id, c.after, c.last)
+		if known != c.known || known && !reflect.DeepEqual(got, want[c.after:c.last]) {
+			t.Errorf("after event %d up to %d: %v, %v", c.after, c.last, got, known)
+		}
+		var read []session.Event
+		for e, err := range session.ReadUpTo(t.Context(), ours, id, c.after, c.last) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			read = append(read, e)
+		}
+		if int64(len(read)) < min(c.last, 5)-c.after {
+			t.Errorf("after event %d up to %d: only %d events were read", c.after, c.last, len(read))
+		}
+	}
+	if _, known := others.Remembered("unknown", 0, 1); known {
+		t.Error("an unknown session is remembered")
+	}
+	w.add(t, session.Noted{ID: "n", Message: strings.Repeat("x", maxTail)})
+	if _, known := ours.Remembered(id, 4, 6); known {
+		t.Error("what is too large is remembered")
+	}
+	w.add(t, session.Deleted{})
+	if _, known := ours.Remembered(id, 6, 7); known {
+		t.Error("a deleted session is remembered")
+	}
+}
