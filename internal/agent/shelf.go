@@ -9,11 +9,12 @@ import (
 )
 
 // The bounds of a shelf: how long a transcript is kept, how large it may be, and
-// how large all of them together.
+// how large all of them together. One must fit that fills the window of a large
+// model: to read it again takes longer than all the rest of a turn.
 const (
 	keptFor   = time.Minute
-	keptSize  = 1 << 20
-	keptTotal = 16 << 20
+	keptSize  = 16 << 20
+	keptTotal = 32 << 20
 )
 
 // shelf keeps transcripts for a while after their turn, so that the next turn of

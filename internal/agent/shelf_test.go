@@ -31,6 +31,14 @@ func TestShelf(t *testing.T) {
 		if s.take("a") != nil || s.size != 0 {
 			t.Errorf("what was taken is still there: %d bytes", s.size)
 		}
+		long := newTranscript("long") // as of a day's work
+		for range 10_000 {
+			long.push(entry{Message: llm.Message{Role: llm.ToolResult, Text: "[The command completed with exit code 0.]"}})
+		}
+		s.put(long)
+		if s.take("long") != long {
+			t.Error("that of a long conversation was not kept")
+		}
 		s.put(holding("large", keptSize))
 		if s.take("large") != nil {
 			t.Error("a large one was kept")
@@ -59,7 +67,7 @@ func TestShelfIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s shelf
 		for i := range 100 {
-			s.put(holding(session.ID(string(rune('A'+i))), keptSize/2))
+			s.put(holding(session.ID(string(rune('A'+i))), keptTotal/25))
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
