@@ -29,7 +29,7 @@ var packageLimits = map[string]int{
 	"internal/agent":                4150,
 	"internal/risk":                 2600,
 	"internal/sandbox/egress":       2800,
-	"internal/sandbox/local":        3200,
+	"internal/sandbox/local":        2950,
 	"internal/sandbox/runner/shell": 3200,
 	"internal/session":              3900,
 	"internal/store/sqlite":         3850,

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"deckhand/internal/sandbox/local/box"
+	"deckhand/internal/sandbox/local/privatefiles"
 )
 
 // baseDir holds what all sandboxes share.
@@ -39,7 +40,7 @@ type base struct {
 	layers []box.Layer
 	mounts []box.Mount
 
-	watch *watch // nil if nothing is to be masked but what was found before
+	watch *privatefiles.Watch // nil if nothing is to be masked but what was found before
 
 	mu     sync.Mutex
 	last   *attempt

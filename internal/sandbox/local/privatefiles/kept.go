@@ -1,4 +1,4 @@
-package local
+package privatefiles
 
 import (
 	"bufio"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"deckhand/internal/sandbox"
 )
 
 // A process that lives for one sandbox cannot afford to look through the system's
@@ -20,7 +22,6 @@ import (
 // leaves its folder unchanged; all is looked through once a day for this.
 
 const (
-	keptFile = "private-files"
 	// keptFor is how long it may be until everything is looked through again.
 	keptFor = 24 * time.Hour
 	// keptFresh is how long what was just found holds without another look.
@@ -63,7 +64,7 @@ func (k *kept) note(folder string, s stamp, now time.Time) {
 }
 
 // again looks where something has changed since it was last kept, or everywhere.
-func (w *watch) again() (bool, error) {
+func (w *Watch) again() (bool, error) {
 	now := time.Now()
 	if w.whole && now.Sub(w.kept.looked) < keptFresh {
 		return false, nil
@@ -92,7 +93,7 @@ func (w *watch) again() (bool, error) {
 
 // recheck looks into the folders whose stamps do not hold, and into those above
 // them: whether a folder may be looked into at all is noted there.
-func (w *watch) recheck() (changed bool, err error) {
+func (w *Watch) recheck() (changed bool, err error) {
 	var stale []string
 	for folder, s := range w.kept.stamps {
 		if s == (stamp{}) || stampOf(folder) != s {
@@ -121,9 +122,9 @@ func (w *watch) recheck() (changed bool, err error) {
 }
 
 // shut notes a folder that is private as a whole, so that it is noticed when it is not any more.
-func (w *watch) shut(folder string) {
+func (w *Watch) shut(folder string) {
 	for below := range w.kept.stamps {
-		if covers(folder, below) {
+		if sandbox.Within(below, folder) {
 			delete(w.kept.stamps, below)
 			delete(w.known, below)
 		}
@@ -132,12 +133,12 @@ func (w *watch) shut(folder string) {
 }
 
 // key is what the content of the file depends on.
-func (w *watch) key() string {
-	return fmt.Sprintf("1 %d %q %q %v %v", os.Geteuid(), w.roots, w.skip, w.rights.ranges, w.rights.trees)
+func (w *Watch) key() string {
+	return fmt.Sprintf("1 %d %q %q %v", os.Geteuid(), w.roots, w.skip, w.ranges)
 }
 
 // load reads the file. One that cannot be read is as good as none.
-func (w *watch) load() {
+func (w *Watch) load() {
 	w.known, w.kept.stamps, w.kept.whole = map[string][]string{}, map[string]stamp{}, time.Time{}
 	f, err := os.Open(w.kept.path)
 	if err != nil {
@@ -159,7 +160,7 @@ func (w *watch) load() {
 }
 
 // loadLine reads a folder with its stamp, or a private file of the folder before it.
-func (w *watch) loadLine(line string) error {
+func (w *Watch) loadLine(line string) error {
 	if private, ok := strings.CutPrefix(line, "- "); ok {
 		path, err := strconv.Unquote(private)
 		folder := filepath.Dir(path)
@@ -186,7 +187,7 @@ func (w *watch) loadLine(line string) error {
 
 // save writes the file, whole or not at all. Another process may do so as well;
 // either one is right.
-func (w *watch) save() error {
+func (w *Watch) save() error {
 	f, err := os.CreateTemp(filepath.Dir(w.kept.path), ".new-")
 	if err != nil {
 		return fmt.Errorf("keeping what is private: %w", err)

@@ -1,4 +1,4 @@
-package local
+package privatefiles
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ func TestKept(t *testing.T) {
 	before := settled
 	settled = -time.Hour // the folders of this test are new
 	t.Cleanup(func() { settled = before })
-	dir, file := t.TempDir(), filepath.Join(t.TempDir(), keptFile)
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "kept")
 	at := func(name string) string { return filepath.Join(dir, name) }
 	put := func(name string, mode os.FileMode) {
 		t.Helper()
@@ -26,12 +26,12 @@ func TestKept(t *testing.T) {
 		}
 	}
 	// process is a new one: it knows what the file says.
-	process := func() *watch {
-		return &watch{roots: []string{dir}, rights: findRights(), fd: -1, kept: kept{path: file}}
+	process := func() *Watch {
+		return &Watch{roots: []string{dir}, ranges: os.Getuid() == 0, fd: -1, kept: kept{path: file}}
 	}
-	finds := func(w *watch, want string) {
+	finds := func(w *Watch, want string) {
 		t.Helper()
-		m, _, err := w.now(t.Context(), slog.New(slog.DiscardHandler))
+		m, _, err := w.Now(t.Context(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
