@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"deckhand/bench/floor"
 	"deckhand/internal/session"
 	"deckhand/internal/store/sqlite"
 )
@@ -18,11 +19,11 @@ func appends(b *bench) error {
 	if err != nil {
 		return err
 	}
-	floor, err := openRaw(b.ctx, filepath.Join(dir, "raw.db"), writtenDown)
+	raw, err := floor.OpenRaw(b.ctx, filepath.Join(dir, "raw.db"), floor.WrittenDown)
 	if err != nil {
 		return err
 	}
-	defer floor.close()
+	defer raw.Close()
 	db, err := sqlite.Open(b.ctx, filepath.Join(dir, "ours.db"), sqlite.Options{})
 	if err != nil {
 		return err
@@ -34,7 +35,7 @@ func appends(b *bench) error {
 	}
 	create := func(int) error { return db.Append(b.ctx, creation(db.NewID())) }
 	insert := func(int) error {
-		return floor.add(string(session.NewID()), time.Now().UnixMicro(), []byte(`{"text":"`+firstMessage+`"}`))
+		return raw.Add(string(session.NewID()), time.Now().UnixMicro(), []byte(`{"text":"`+firstMessage+`"}`))
 	}
 	contenders := []struct {
 		name    string
@@ -59,10 +60,10 @@ func appends(b *bench) error {
 			say("round %d: %-24s %s", round+1, c.name, figure(s.rate(), perSecond))
 		}
 	}
-	raw := contenders[0].got
+	least := contenders[0].got
 	for _, c := range contenders[1:] {
-		l := b.report.add("append", c.name, perSecond, c.got.rate(), raw.rate()).pairedBy(paired(c.got, raw))
-		l.note("p50 %s, p99 %s; floor p50 %s", figure(c.got.delay(50), millis), figure(c.got.delay(99), millis), figure(raw.delay(50), millis))
+		l := b.report.add("append", c.name, perSecond, c.got.rate(), least.rate()).pairedBy(paired(c.got, least))
+		l.note("p50 %s, p99 %s; floor p50 %s", figure(c.got.delay(50), millis), figure(c.got.delay(99), millis), figure(least.delay(50), millis))
 		if c.callers > 1 {
 			l.ratioAtLeast(1)
 		}

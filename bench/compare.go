@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"deckhand/bench/process"
 )
 
 // contest is one thing that two programs do in turns. It returns figures by
@@ -43,7 +45,7 @@ func contests(b *bench) []contest {
 // compare measures the program against a base, in turns, and fails when one of
 // the figures is worse beyond doubt.
 func (b *bench) compare(base, only string) error {
-	if err := adopt(); err != nil {
+	if err := process.Adopt(); err != nil {
 		return err
 	}
 	for _, c := range contests(b) {
@@ -143,12 +145,12 @@ func student(degrees int) float64 {
 
 func warm(n int, during time.Duration) func(*bench, *office, int) ([]result, error) {
 	return func(_ *bench, o *office, _ int) ([]result, error) {
-		before := treeCPU()
+		before := process.TreeCPU()
 		s, err := hammer(n, during, func(caller int) error { return o.chats[caller].turn() })
 		if err != nil {
 			return nil, err
 		}
-		s.cpu = treeCPU() - before
+		s.cpu = process.TreeCPU() - before
 		return results(s, "turns"), nil
 	}
 }
@@ -165,7 +167,7 @@ func results(s sample, what string) []result {
 // firstTurns begins n conversations at once, waits for their first turns, and deletes them.
 func firstTurns(n int) func(*bench, *office, int) ([]result, error) {
 	return func(_ *bench, o *office, _ int) ([]result, error) {
-		before, begin := treeCPU(), time.Now()
+		before, begin := process.TreeCPU(), time.Now()
 		s := sample{delays: make([]time.Duration, n)}
 		failures := make([]error, n)
 		var wait sync.WaitGroup
@@ -176,7 +178,7 @@ func firstTurns(n int) func(*bench, *office, int) ([]result, error) {
 			})
 		}
 		wait.Wait()
-		s.took, s.cpu = time.Since(begin), treeCPU()-before
+		s.took, s.cpu = time.Since(begin), process.TreeCPU()-before
 		if err := errors.Join(failures...); err != nil {
 			return nil, err
 		}
@@ -195,9 +197,9 @@ func creates(n int, during time.Duration) func(*bench, *office, int) ([]result, 
 			defer l.close()
 			links[i] = &leanAsker{link: l, request: message("POST", creationPath, o.addr, o.key, `{}`)}
 		}
-		before := treeCPU()
+		before := process.TreeCPU()
 		s, err := hammer(n, during, func(caller int) error { return links[caller].ask() })
-		s.cpu = treeCPU() - before
+		s.cpu = process.TreeCPU() - before
 		return results(s, "creates"), err
 	}
 }
@@ -212,7 +214,7 @@ func runOnce(b *bench, o *office, round int) ([]result, error) {
 	for i := range 3 {
 		cmd := exec.CommandContext(b.ctx, o.cmd.Path, "run", "--data-dir", filepath.Join(dir, "data"), "--model", "scripted/demo", "$ echo hi")
 		cmd.Dir, cmd.Env = dir, environment()
-		before, begin := treeCPU(), time.Now()
+		before, begin := process.TreeCPU(), time.Now()
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return nil, fmt.Errorf("deckhand run: %w\n%.500s", err, out)
@@ -221,7 +223,7 @@ func runOnce(b *bench, o *office, round int) ([]result, error) {
 			continue // the first start prepares what later ones share
 		}
 		s.delays = append(s.delays, time.Since(begin))
-		s.cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime() + max(treeCPU()-before, 0)
+		s.cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime() + max(process.TreeCPU()-before, 0)
 		s.took += time.Since(begin)
 	}
 	r := rounds{s}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"deckhand/bench/floor"
 )
 
 // What is sent. The floor gets the same bytes.
@@ -157,8 +159,8 @@ func (c *child) keys(d duel) ([]string, error) {
 func (s *side) open(d duel, keys []string) error {
 	for i := range d.clients {
 		key := keys[i]
-		if s.server.key == floorKey {
-			key = floorKey
+		if s.server.key == floor.Key {
+			key = floor.Key
 		}
 		a, err := newAsker(d.lean, s.server.addr, d.path, key, d.body)
 		if err != nil {

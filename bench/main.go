@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"deckhand/bench/floor"
 )
 
 // bench is one run.
@@ -57,11 +59,11 @@ func main() {
 	defer stop()
 	var err error
 	if *floorAddr != "" {
-		table := foundAgain
+		table := floor.FoundAgain
 		if *floorLoose {
-			table = writtenDown
+			table = floor.WrittenDown
 		}
-		err = serveFloor(ctx, *floorAddr, *floorFile, table)
+		err = floor.Serve(ctx, *floorAddr, *floorFile, table)
 	} else {
 		b := &bench{ctx: ctx, quick: *quick, server: *server, profiles: *profiles, report: newReport(*quick, *only)}
 		err = b.run(*only, *base, *dir, *results)

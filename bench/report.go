@@ -11,6 +11,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"deckhand/bench/process"
 )
 
 // Units of a figure.
@@ -49,12 +51,12 @@ type report struct {
 	Lines  []Line  `json:"lines"`
 
 	at     time.Time
-	before used
+	before process.Used
 }
 
 func newReport(quick bool, only string) *report {
 	now := time.Now()
-	return &report{Date: now.Format("2006-01-02 15:04 MST"), Machine: machine(), Quick: quick, Only: only, at: now, before: usage()}
+	return &report{Date: now.Format("2006-01-02 15:04 MST"), Machine: machine(), Quick: quick, Only: only, at: now, before: process.Usage()}
 }
 
 // machine says what the raw figures depend on.
@@ -193,7 +195,7 @@ func (r *report) markdown() []byte {
 
 // finish prints and stores the table. The error says what was missed.
 func (r *report) finish(dir string) error {
-	r.Others = others(r.before, usage(), time.Since(r.at))
+	r.Others = process.Others(r.before, process.Usage(), time.Since(r.at))
 	fmt.Println()
 	r.print(os.Stdout)
 	if r.Others > 0.2 {

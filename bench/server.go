@@ -12,6 +12,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"deckhand/bench/floor"
+	"deckhand/bench/process"
 )
 
 // child is a server in a process of its own: ours, or the floor's.
@@ -183,7 +186,7 @@ func (b *bench) bare(loose bool) (*child, error) {
 	}
 	c, err := b.start(addr, dir, self, "-floor", addr, "-floor-file", filepath.Join(dir, "raw.db"), fmt.Sprintf("-floor-loose=%t", loose))
 	if err == nil {
-		c.key = floorKey
+		c.key = floor.Key
 	}
 	return c, err
 }
@@ -223,3 +226,6 @@ func (c *child) memory(field string) float64 {
 	}
 	return 0
 }
+
+// cpu is the processor time that a child has used.
+func (c *child) cpu() time.Duration { return process.CPU(c.cmd.Process.Pid) }

@@ -1,4 +1,4 @@
-package main
+package floor
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // raw is SQLite with nothing of ours above it: the same driver, the same
 // settings as the store, one table. What the store does is compared with it.
-type raw struct {
+type Raw struct {
 	conn   driver.Conn
 	insert driver.StmtExecContext
 	begin  driver.StmtExecContext
@@ -25,16 +25,16 @@ var rawPragmas = []string{"journal_mode = wal", "synchronous = full", "cache_siz
 // The two kinds of rows: one that can be found again by its id, which is the
 // least that is of use to anybody, and one that is only written down.
 const (
-	foundAgain  = "CREATE TABLE raw (id TEXT PRIMARY KEY, at INTEGER NOT NULL, body BLOB NOT NULL)"
-	writtenDown = "CREATE TABLE raw (n INTEGER PRIMARY KEY, id TEXT NOT NULL, at INTEGER NOT NULL, body BLOB NOT NULL)"
+	FoundAgain  = "CREATE TABLE raw (id TEXT PRIMARY KEY, at INTEGER NOT NULL, body BLOB NOT NULL)"
+	WrittenDown = "CREATE TABLE raw (n INTEGER PRIMARY KEY, id TEXT NOT NULL, at INTEGER NOT NULL, body BLOB NOT NULL)"
 )
 
-func openRaw(ctx context.Context, path, table string) (*raw, error) {
+func OpenRaw(ctx context.Context, path, table string) (*Raw, error) {
 	connector, err := sqlite.NewConnector((&url.URL{Scheme: "file", Path: path}).String())
 	if err != nil {
 		return nil, err
 	}
-	r := &raw{args: []driver.NamedValue{{Ordinal: 1}, {Ordinal: 2}, {Ordinal: 3}}}
+	r := &Raw{args: []driver.NamedValue{{Ordinal: 1}, {Ordinal: 2}, {Ordinal: 3}}}
 	if r.conn, err = connector.Connect(ctx); err != nil {
 		return nil, err
 	}
@@ -56,9 +56,9 @@ func openRaw(ctx context.Context, path, table string) (*raw, error) {
 	return r, nil
 }
 
-func (r *raw) close() error { return r.conn.Close() }
+func (r *Raw) Close() error { return r.conn.Close() }
 
-func (r *raw) prepare(sql string) (driver.StmtExecContext, error) {
+func (r *Raw) prepare(sql string) (driver.StmtExecContext, error) {
 	s, err := r.conn.Prepare(sql)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (r *raw) prepare(sql string) (driver.StmtExecContext, error) {
 	return e, nil
 }
 
-func (r *raw) run(sql string) error {
+func (r *Raw) run(sql string) error {
 	s, err := r.prepare(sql)
 	if err == nil {
 		_, err = s.ExecContext(context.Background(), nil)
@@ -79,19 +79,19 @@ func (r *raw) run(sql string) error {
 }
 
 // add inserts one row. Outside of begin and commit it is durable when it returns.
-func (r *raw) add(id string, at int64, body []byte) error {
+func (r *Raw) Add(id string, at int64, body []byte) error {
 	r.args[0].Value, r.args[1].Value, r.args[2].Value = id, at, body
 	_, err := r.insert.ExecContext(context.Background(), r.args)
 	return err
 }
 
 // together inserts several rows in one durable transaction.
-func (r *raw) together(rows []*row) error {
+func (r *Raw) together(rows []*row) error {
 	if _, err := r.begin.ExecContext(context.Background(), nil); err != nil {
 		return err
 	}
 	for _, w := range rows {
-		if err := r.add(w.id, w.at, w.body); err != nil {
+		if err := r.Add(w.id, w.at, w.body); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adopt makes this process the parent of what its children leave behind, so that
+// Adopt makes this process the parent of what its children leave behind, so that
 // sandboxes, which outlive their server, still count as its own.
-func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+func Adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // tree is every process below this one.
 type tree []int
@@ -38,6 +38,17 @@ func descendants() tree {
 	return all
 }
 
+// CPU is the processor time that a process has used.
+func CPU(pid int) time.Duration {
+	f := statFields(pid)
+	if len(f) < 13 {
+		return 0
+	}
+	user, _ := strconv.Atoi(f[11])
+	system, _ := strconv.Atoi(f[12])
+	return time.Duration(user+system) * tick
+}
+
 // statFields are those of /proc/PID/stat from the state on. The name before it may hold anything.
 func statFields(pid int) []string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -48,9 +59,9 @@ func statFields(pid int) []string {
 	return strings.Fields(string(stat[at+2:]))
 }
 
-// treeCPU is the processor time of every process below this one, and of those
+// TreeCPU is the processor time of every process below this one, and of those
 // that they started and that have ended.
-func treeCPU() time.Duration {
+func TreeCPU() time.Duration {
 	var ticks int
 	for _, pid := range descendants() {
 		if f := statFields(pid); len(f) > 14 {
@@ -63,9 +74,9 @@ func treeCPU() time.Duration {
 	return time.Duration(ticks) * tick
 }
 
-// treePSS is the memory of every process below this one in MB: what several
+// TreePSS is the memory of every process below this one in MB: what several
 // share is divided among them.
-func treePSS() float64 {
+func TreePSS() float64 {
 	var kb float64
 	for _, pid := range descendants() {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))

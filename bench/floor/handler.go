@@ -1,4 +1,6 @@
-package main
+// Package floor is the cheapest thing that does the job of the server: what a
+// figure of ours is compared with.
+package floor
 
 import (
 	"context"
@@ -17,8 +19,8 @@ import (
 // and makes one durable insert, together with all others that wait. Nothing
 // that answers such a request durably can do less.
 
-// floorKey is as long as a real key, and as secret as a benchmark's data.
-const floorKey = "floor_0123456789abcdef0123456789abcdef0123456789abcdef"
+// Key is as long as a real key, and as secret as a benchmark's data.
+const Key = "floor_0123456789abcdef0123456789abcdef0123456789abcdef"
 
 // row is one insert that waits.
 type row struct {
@@ -28,13 +30,13 @@ type row struct {
 	done chan error
 }
 
-// floorWriter commits whatever is waiting in one transaction.
-type floorWriter struct {
-	db    *raw
+// writer commits whatever is waiting in one transaction.
+type writer struct {
+	db    *Raw
 	queue chan *row
 }
 
-func (w *floorWriter) loop() {
+func (w *writer) loop() {
 	var group []*row
 	for first := range w.queue {
 		group = append(group[:0], first)
@@ -55,31 +57,31 @@ func (w *floorWriter) loop() {
 	}
 }
 
-// floorBody holds the fields of both bodies that are sent: it is decoded as a
+// body holds the fields of both bodies that are sent: it is decoded as a
 // handler without any rules would.
-type floorBody struct {
+type body struct {
 	InitialUserMsg *string `json:"initial_user_msg"`
 	LLMModel       *string `json:"llm_model"`
 	MaxIterations  *int    `json:"max_iterations"`
 	GitUserName    *string `json:"git_user_name"`
 }
 
-type floorAnswer struct {
+type answer struct {
 	Status         string `json:"status"`
 	ConversationID string `json:"conversation_id"`
 }
 
-func (w *floorWriter) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+func (w *writer) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		_, _ = io.WriteString(rw, "OK")
 		return
 	}
-	if subtle.ConstantTimeCompare([]byte(r.Header.Get("X-Session-API-Key")), []byte(floorKey)) != 1 {
+	if subtle.ConstantTimeCompare([]byte(r.Header.Get("X-Session-API-Key")), []byte(Key)) != 1 {
 		http.Error(rw, "Unauthorized", http.StatusUnauthorized)
 		return
 	}
 	sent := make([]byte, max(r.ContentLength, 0))
-	var body floorBody
+	var body body
 	if _, err := io.ReadFull(r.Body, sent); err != nil || json.Unmarshal(sent, &body) != nil {
 		http.Error(rw, "not JSON", http.StatusUnprocessableEntity)
 		return
@@ -92,19 +94,19 @@ func (w *floorWriter) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	answer, _ := json.Marshal(floorAnswer{Status: "ok", ConversationID: insert.id})
+	answer, _ := json.Marshal(answer{Status: "ok", ConversationID: insert.id})
 	rw.Header().Set("Content-Type", "application/json")
 	rw.Header().Set("Content-Length", strconv.Itoa(len(answer)))
 	_, _ = rw.Write(answer)
 }
 
-// serveFloor is the whole of the floor's process.
-func serveFloor(ctx context.Context, addr, file, table string) error {
-	db, err := openRaw(ctx, file, table)
+// Serve is the whole of the floor's process.
+func Serve(ctx context.Context, addr, file, table string) error {
+	db, err := OpenRaw(ctx, file, table)
 	if err != nil {
 		return err
 	}
-	w := &floorWriter{db: db, queue: make(chan *row, 1024)}
+	w := &writer{db: db, queue: make(chan *row, 1024)}
 	go w.loop()
 	web := &http.Server{Addr: addr, Handler: w, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { _ = web.Close() })
