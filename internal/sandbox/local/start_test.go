@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/soak"
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/sandboxtest"
 )
@@ -131,6 +132,7 @@ func TestSideBySide(t *testing.T) {
 }
 
 func TestOutlivesServer(t *testing.T) {
+	soak.NotShort(t, "starts sandboxes")
 	dir := t.TempDir()
 	server := exec.Command(os.Args[0])
 	server.Env = append(os.Environ(), diesEnv+"="+dir, runnerEnv+"="+runnerFile)
