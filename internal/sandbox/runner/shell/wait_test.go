@@ -109,6 +109,9 @@ func TestEndWhileNobodyWaits(t *testing.T) {
 
 func TestInput(t *testing.T) {
 	b := open(t)
+	// The program itself says that it is ready: a signal that comes while the shell
+	// starts a program goes to the shell, as at any terminal.
+	const sleeps = "sh -c 'echo ready; exec sleep 1000'"
 	input := func(text string) sandbox.Result {
 		t.Helper()
 		return b.do(sandbox.Command{Text: text, Input: true, Hard: hung}, nil)
@@ -122,18 +125,18 @@ func TestInput(t *testing.T) {
 	if r := input("C-d"); r.Exit != 0 || !strings.HasSuffix(r.Output, "end\n") {
 		t.Errorf("C-d gave %+v", r)
 	}
-	b.begin(sandbox.Command{Text: "echo ready; sleep 1000; echo after"}, "ready")
+	b.begin(sandbox.Command{Text: sleeps + "; echo after"}, "ready")
 	if r := input("C-c"); r.Exit != 130 || strings.Contains(r.Output, "after") {
 		t.Errorf("C-c gave %+v", r)
 	}
-	b.begin(sandbox.Command{Text: "echo ready; sleep 1000"}, "ready")
+	b.begin(sandbox.Command{Text: sleeps}, "ready")
 	if r := input("C-z"); r.Exit != 148 || !strings.Contains(r.Output, "Stopped") {
 		t.Errorf("C-z gave %+v", r)
 	}
 	if r := b.run("jobs; kill -9 %1"); r.Exit != 0 || !strings.Contains(r.Output, "Stopped") {
 		t.Errorf("the stopped job gave %+v", r)
 	}
-	b.begin(sandbox.Command{Text: "ulimit -c 0; echo ready; sleep 1000"}, "ready")
+	b.begin(sandbox.Command{Text: "ulimit -c 0; " + sleeps}, "ready")
 	if r := input(` C-\ `); r.Exit != 131 {
 		t.Errorf("C-\\ gave %+v", r)
 	}
