@@ -20,6 +20,7 @@ import (
 	"deckhand/internal/httpapi/files"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/host"
 )
 
 func up(name, content string) client.Upload {
@@ -93,6 +94,24 @@ func TestUpload(t *testing.T) {
 				t.Errorf("%q", h.names(id))
 			}
 		})
+	}
+}
+
+// Uploads and saved files count towards the disk limit of the workspace.
+func TestUploadBeyondTheDiskLimit(t *testing.T) {
+	h := newSandboxRigWith(t, func(d *host.Driver) sandbox.Driver { return d }, &specs{spec: sandbox.Spec{Limits: sandbox.Limits{Disk: 4 << 20}}})
+	for state, id := range map[string]string{"new": h.create(`{}`), "stopped": h.stopped()} {
+		large := strings.Repeat("x", 3<<20)
+		got, err := h.client.Upload(t.Context(), id, "", up("one", large), up("two", large), up("small", "x"))
+		if err != nil || !slices.Equal(got.UploadedFiles, []string{"/workspace/one", "/workspace/small"}) || len(got.SkippedFiles) != 1 || !strings.Contains(got.SkippedFiles[0].Reason, "disk limit") {
+			t.Errorf("%s: %v %+v", state, err, got)
+		}
+		if names := h.names(id); slices.Contains(names, "two") {
+			t.Errorf("%s: a part of the file was kept: %q", state, names)
+		}
+		if _, err := h.client.SaveFile(t.Context(), id, "three", large, ""); err == nil || !strings.Contains(err.Error(), "disk limit") {
+			t.Errorf("%s: saving gave %v", state, err)
+		}
 	}
 }
 

@@ -296,12 +296,7 @@ func (k *Keeper) usage(ctx context.Context, id session.ID, box *sandbox.Sandbox,
 		m.files, m.hidden, m.hiddenAt = counted, hidden, time.Now()
 		return counted.Bytes + hidden, err
 	}
-	if d, ok := k.Driver.(sandbox.Measurer); ok {
-		counted, err = d.Usage(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
-	} else {
-		counted.Bytes, err = box.Usage(ctx)
-	}
-	if err != nil {
+	if counted, err = k.files(ctx, id, box); err != nil {
 		return 0, err
 	}
 	m.files = counted

@@ -81,6 +81,7 @@ type place struct {
 	// the connection was made.
 	handle   stored
 	since    int64
+	disk     int64 // how many bytes it may have; 0 is no limit
 	restarts []time.Time
 }
 
@@ -374,7 +375,7 @@ func (k *Keeper) clearSteps(ctx context.Context) {
 func (k *Keeper) keep(p *place, box *sandbox.Sandbox, h stored, since int64, limits sandbox.Limits) {
 	k.mu.Lock()
 	old := p.box
-	p.box, p.handle, p.since = box, h, since
+	p.box, p.handle, p.since, p.disk = box, h, since, limits.Disk
 	if k.closed {
 		old, p.box = box, old // too late to be kept
 	} else {

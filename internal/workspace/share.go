@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
@@ -26,6 +27,32 @@ func (k *Keeper) sized(id session.ID, s share) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.shares[id] = s
+}
+
+// Room returns how many bytes may still be written to a workspace that is in use.
+func (k *Keeper) Room(ctx context.Context, id session.ID) (int64, error) {
+	k.mu.Lock()
+	p := k.places[id]
+	var box *sandbox.Sandbox
+	var most int64
+	if p != nil {
+		box, most = p.box, p.disk
+	}
+	k.mu.Unlock()
+	if box == nil || most <= 0 {
+		return math.MaxInt64, nil
+	}
+	used, err := k.files(ctx, id, box)
+	return max(most-used.Bytes, 0), err
+}
+
+// files counts what the files of a sandbox take up.
+func (k *Keeper) files(ctx context.Context, id session.ID, box *sandbox.Sandbox) (used sandbox.Usage, err error) {
+	if d, ok := k.Driver.(sandbox.Measurer); ok {
+		return d.Usage(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
+	}
+	used.Bytes, err = box.Usage(ctx)
+	return used, err
 }
 
 // unsized forgets a workspace that is gone.

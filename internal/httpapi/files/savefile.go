@@ -34,6 +34,13 @@ func (d *Handlers) saveFile(ctx context.Context, c *rest.Call, p rest.InConversa
 		return api.SavedFile{}, rest.WhyEnded(ctx, err)
 	}
 	defer leave()
+	room, err := d.Workspaces.Room(ctx, id)
+	if err != nil {
+		return api.SavedFile{}, rest.WhyEnded(ctx, err)
+	}
+	if room < int64(len(b.Content)) {
+		return api.SavedFile{}, rest.Fail(http.StatusInsufficientStorage, api.CodeUnavailable, "The workspace has reached its disk limit. Delete files first.")
+	}
 	_, err = box.Write(ctx, sandbox.WriteParams{PathParams: sandbox.InWorkspace(file), New: !given, Match: etag}, strings.NewReader(b.Content))
 	switch {
 	case errors.Is(err, sandbox.ErrChanged):

@@ -217,6 +217,8 @@ func (u *upload) take(ctx context.Context, f file) error {
 		return skip("Permission denied in the workspace.")
 	case errors.Is(err, errNames):
 		return skip("Too many files with this name.")
+	case errors.Is(err, errNoRoom):
+		return skip("The workspace has reached its disk limit. Delete files first.")
 	}
 	u.d.Logger.Warn("cannot store an uploaded file", "session", u.id, "error", err)
 	return skip("The file could not be stored: " + strings.ToValidUTF8(err.Error(), "?") + ".")
@@ -225,14 +227,38 @@ func (u *upload) take(ctx context.Context, f file) error {
 // write stores a file. When what is sent breaks off, so does the writing: the
 // sandbox must not take half a file for a whole one.
 func (u *upload) write(ctx context.Context, name string, data io.Reader) error {
+	room, err := u.d.Workspaces.Room(ctx, u.id)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	source := &watched{from: data, failed: cancel}
-	_, err := u.box.Write(ctx, sandbox.WriteParams{PathParams: sandbox.InWorkspace(name), New: true}, source)
+	source := &watched{from: &bounded{from: data, left: room}, failed: cancel}
+	_, err = u.box.Write(ctx, sandbox.WriteParams{PathParams: sandbox.InWorkspace(name), New: true}, source)
+	if errors.Is(source.err, errNoRoom) {
+		return errNoRoom
+	}
 	if source.err != nil {
 		return brokenUpload(source.err)
 	}
 	return err
+}
+
+// errNoRoom says that a file does not fit into the workspace.
+var errNoRoom = errors.New("the workspace has reached its disk limit; delete files first")
+
+// bounded fails when there is more than fits.
+type bounded struct {
+	from io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errNoRoom
+	}
+	return n, err
 }
 
 // watched notices when a reader fails.

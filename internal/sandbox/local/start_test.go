@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"deckhand/internal/sandbox"
-	"deckhand/internal/soak"
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/sandboxtest"
+	"deckhand/internal/soak"
 )
 
 func TestLife(t *testing.T) {
