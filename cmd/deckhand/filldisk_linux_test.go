@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -159,6 +160,60 @@ func TestSandboxCannotFillTheDisk(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// Many short commands cannot do what one long one cannot: above the limit, commands may only
+// read and delete, until there is room again.
+func TestManyCommandsCannotFillTheDisk(t *testing.T) {
+	t.Parallel()
+	soak.NotShort(t, "starts sandboxes")
+	for name, command := range map[string]string{"bytes": "head -c 15000000 /dev/zero > f%d", "inodes": "mkdir -p d%d; cd d%[1]d && touch $(seq 3000); cd .."} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := disk(t, "tmpfs")
+			b := serve(t, dir, append(withSandbox(t, "local"), "--sandbox-disk", "20M")...)
+			b.demo("scripted/demo")
+			id := b.create("$ echo ready")
+			b.said(id, 0, "ready")
+			bytes, inodes := left(t, dir)
+			ran := 1
+			say := func(command string) (result string) {
+				t.Helper()
+				b.post("/api/conversations/"+id+"/message", `{"message":"$ `+command+`"}`)
+				ran++
+				seen := 0
+				b.follow(id, 0, func(it client.LegacyItem) bool {
+					if it.Event != nil && it.Event.Observation == "run" {
+						seen, result = seen+1, string(it.Raw)
+					}
+					return seen == ran
+				})
+				return result
+			}
+			late := lateness(t.Context())
+			refused := 0
+			for i := range 15 {
+				if strings.Contains(say(fmt.Sprintf(command, i)), "above its disk limit") {
+					refused++
+				}
+			}
+			now, files := left(t, dir)
+			waited := late()
+			t.Logf("%d MB and %d files were written, %d commands refused; the longest wait for a processor was %s", (bytes-now)>>20, inodes-files, refused, waited)
+			most := 20<<20 + overshoot + int64(3*waited.Seconds()*writeRate)
+			if bytes-now > most || inodes-files > 40000*most/(300<<20) || refused < 5 {
+				t.Errorf("%d bytes and %d files were written, %d commands refused", bytes-now, inodes-files, refused)
+			}
+			if got := say("rm -rf f* d*; echo is'' empty: $(ls | wc -l)"); !strings.Contains(got, "is empty: 0") {
+				t.Errorf("deleting gave %s", got)
+			}
+			if got := say("echo back > f; cat f f"); !strings.Contains(got, `back\nback`) {
+				t.Errorf("writing gave %s", got)
+			}
+			b.remove(id)
+			b.until("the space is back", func() bool { now, _ := left(t, dir); return now > bytes-(4<<20) })
+		})
 	}
 }
 

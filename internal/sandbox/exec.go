@@ -27,6 +27,9 @@ type Command struct {
 	// Again means that this ID may have been sent before. If the machine was restarted
 	// or the sandbox recreated since, an unknown ID is a Lost result, not a new run.
 	Again bool `json:"again,omitempty"`
+	// Shrink runs the command outside of the shell with no right to make or write files:
+	// the sandbox is above its disk limit.
+	Shrink bool `json:"shrink,omitempty"`
 }
 
 // StillRuns is the refusal of a command while the shell is busy.
@@ -62,7 +65,9 @@ type Result struct {
 	// command gets a new one.
 	NewShell bool `json:"new_shell,omitempty"`
 	// Lost is true if the runner died while the command ran: the outcome is unknown.
-	Lost    bool      `json:"lost,omitempty"`
+	Lost bool `json:"lost,omitempty"`
+	// Shrink is true if the command could not make or write files.
+	Shrink  bool      `json:"shrink,omitempty"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
 }
@@ -88,6 +93,7 @@ var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 func (s *Sandbox) Exec(ctx context.Context, c Command, live func([]byte)) (Result, error) {
 	var r Result
 	c.Again = c.Again && !s.only
+	c.Shrink = c.Shrink || s.full != nil && s.full()
 	call, err := s.peer.Open(ctx, "exec", s.fence, c)
 	if err != nil {
 		return r, err
@@ -170,6 +176,8 @@ type Process struct {
 	// PATH. Offline prevents it from opening sockets.
 	Own     bool `json:"own,omitempty"`
 	Offline bool `json:"offline,omitempty"`
+	// Shrink prevents it from making and writing files.
+	Shrink bool `json:"shrink,omitempty"`
 	// Limit truncates stdout and stderr to this many bytes each; the default is 1 MiB.
 	Limit int64 `json:"limit,omitempty"`
 }

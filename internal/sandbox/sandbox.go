@@ -25,7 +25,12 @@ type Sandbox struct {
 	// this runner; nil if that is not known. only says that of the calls at hand.
 	since *int64
 	only  bool
+	full  func() bool // see WhenFull
 }
+
+// WhenFull has commands run without the right to make and write files while full
+// returns true. Call it before the first command.
+func (s *Sandbox) WhenFull(full func() bool) { s.full = full }
 
 // Info is what a runner says of itself.
 type Info struct {

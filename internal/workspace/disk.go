@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"deckhand/internal/sandbox"
@@ -41,6 +43,8 @@ const (
 
 // meter decides when a sandbox is measured, and whether it has written too much.
 type meter struct {
+	mu    sync.Mutex // held while the sandbox is measured
+	above atomic.Bool
 	limit int64
 	// used is what was measured last, at which time, with how much left on the disk.
 	used  int64
@@ -104,13 +108,20 @@ func (m *meter) due(at time.Time, now sandbox.Space, inUse bool) bool {
 	if !m.known || now.Bytes == 0 {
 		return !m.known || at.Sub(m.at) >= max(m.pace(now), 10*m.took)<<m.calm
 	}
+	return m.lost(now) || at.Sub(m.at) >= max(measureEvery<<m.calm, 20*m.took)
+}
+
+// lost says whether a part of what is left is gone from the disk since it was measured.
+func (m *meter) lost(now sandbox.Space) bool {
 	gone := m.space.FreeBytes - now.FreeBytes
 	files := m.space.FreeInodes - now.FreeInodes
-	switch left := m.left(m.space) / approach; {
-	case gone > left, files*costOf(now) > left, files > leftFiles(m.space)/approach, m.tight(now) && (gone > 0 || files > 0):
-		return true
-	}
-	return at.Sub(m.at) >= max(measureEvery<<m.calm, 20*m.took)
+	left := m.left(m.space) / approach
+	return gone > left || files*costOf(now) > left || files > leftFiles(m.space)/approach || m.tight(now) && (gone > 0 || files > 0)
+}
+
+// stale says whether a sandbox may have come to its limit, or back below it, since it was measured.
+func (m *meter) stale(now sandbox.Space) bool {
+	return m.known && now.Bytes > 0 && (m.lost(now) || m.peak > 0 && now != m.space)
 }
 
 // fileCost is what a file takes up at least.
@@ -199,8 +210,7 @@ func (m *meter) measured(at time.Time, took time.Duration, used int64, before, n
 
 // watchDisk ends what runs in a sandbox that writes more than it may, for as long as
 // the connection lasts.
-func (k *Keeper) watchDisk(p *place, box *sandbox.Sandbox, limit int64) {
-	m := &meter{limit: limit}
+func (k *Keeper) watchDisk(p *place, box *sandbox.Sandbox, m *meter) {
 	look := time.NewTimer(0)
 	defer look.Stop()
 	for {
@@ -214,15 +224,36 @@ func (k *Keeper) watchDisk(p *place, box *sandbox.Sandbox, limit int64) {
 		k.mu.Lock()
 		inUse := p.users > 0
 		k.mu.Unlock()
+		m.mu.Lock()
 		space := k.space()
 		if m.due(time.Now(), space, inUse) {
-			if err := k.measure(p, box, m); err != nil && k.ctx.Err() == nil && !errors.Is(err, sandbox.ErrLost) {
-				k.Logger.Debug("cannot measure the disk usage of a sandbox", "session", p.id, "error", err)
-			}
+			k.remeasure(p, box, m)
 			space = k.space()
 		}
-		look.Reset(m.wait(space))
+		wait := m.wait(space)
+		m.mu.Unlock()
+		look.Reset(wait)
 	}
+}
+
+// remeasure measures a sandbox, and notes a failure. It is called with the meter's mu held.
+func (k *Keeper) remeasure(p *place, box *sandbox.Sandbox, m *meter) {
+	if err := k.measure(p, box, m); err != nil && k.ctx.Err() == nil && !errors.Is(err, sandbox.ErrLost) {
+		k.Logger.Debug("cannot measure the disk usage of a sandbox", "session", p.id, "error", err)
+	}
+	m.above.Store(m.peak > 0)
+}
+
+// full reports whether a sandbox is above its limit. It is asked before each command, since what
+// the one before wrote may not have been measured yet. It costs nothing as long as little is written.
+func (k *Keeper) full(p *place, box *sandbox.Sandbox, m *meter) bool {
+	if m.mu.TryLock() { // otherwise it is being measured
+		defer m.mu.Unlock()
+		if m.stale(k.space()) {
+			k.remeasure(p, box, m)
+		}
+	}
+	return m.above.Load()
 }
 
 // space is what is left on the disk of the workspaces, zero if it is unknown.

@@ -373,6 +373,8 @@ func (k *Keeper) clearSteps(ctx context.Context) {
 
 // keep remembers a connection and watches it. Called with the turn held.
 func (k *Keeper) keep(p *place, box *sandbox.Sandbox, h stored, since int64, limits sandbox.Limits) {
+	m := &meter{limit: limits.Disk}
+	box.WhenFull(func() bool { return k.full(p, box, m) })
 	k.mu.Lock()
 	old := p.box
 	p.box, p.handle, p.since, p.disk = box, h, since, limits.Disk
@@ -380,7 +382,7 @@ func (k *Keeper) keep(p *place, box *sandbox.Sandbox, h stored, since int64, lim
 		old, p.box = box, old // too late to be kept
 	} else {
 		k.tasks.Go(func() { k.watch(p, box) })
-		k.tasks.Go(func() { k.watchDisk(p, box, limits.Disk) })
+		k.tasks.Go(func() { k.watchDisk(p, box, m) })
 		k.tasks.Go(func() { k.watchHealth(p, box, h.Handle, limits.Processes) })
 	}
 	k.mu.Unlock()

@@ -104,6 +104,9 @@ func result(r sandbox.Result, info sandbox.Info) tool.Result {
 		d.Suffix = "\n[The command timed out and still runs. " + options + "]"
 	default:
 		d.Suffix = fmt.Sprintf("\n[The command completed with exit code %d.]", r.Exit)
+		if r.Shrink {
+			d.Suffix += " [The sandbox is above its disk limit, so this command could not make or write files. Delete files to continue.]"
+		}
 		if r.NewShell {
 			d.Suffix += " [The shell ended with it; the next command gets a fresh one.]"
 		}

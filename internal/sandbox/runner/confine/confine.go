@@ -58,6 +58,24 @@ func Scope() error {
 	return restrict(unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL}, func(int) error { return nil })
 }
 
+// Shrink keeps what the calling thread starts from making and writing files. It may read, run
+// and delete them, and write to devices. The error is errors.ErrUnsupported without landlock.
+func Shrink() error {
+	abi := Version()
+	if abi == 0 {
+		return errors.ErrUnsupported
+	}
+	const make = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
+		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_MAKE_SYM
+	denied := uint64(make | unix.LANDLOCK_ACCESS_FS_WRITE_FILE)
+	if abi >= 3 {
+		denied |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	return restrict(unix.LandlockRulesetAttr{Access_fs: denied}, func(ruleset int) error {
+		return allow(ruleset, denied&(unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE), "/dev")
+	})
+}
+
 // scopedABI is the version of landlock that can keep signals off.
 const scopedABI = 6
 

@@ -84,6 +84,9 @@ func (s *Shells) call(cmd sandbox.Command) *call {
 func (s *Shells) begin(c *call) {
 	cmd := c.command
 	starts := !cmd.Input && strings.TrimSpace(cmd.Text) != ""
+	if starts && cmd.Shrink && s.goOn(func() { s.shrink(c) }) == nil {
+		return
+	}
 	for {
 		sh, err := s.shell(cmd.Shell, starts)
 		if err == nil && sh == nil {

@@ -55,7 +55,7 @@ func (s *Shells) runProcess(ctx context.Context, p sandbox.Process, in io.Reader
 		more = append(more, name+"="+value)
 	}
 	slices.Sort(more)
-	attr := spawn.Attr{Args: p.Args, Dir: dir, Env: s.environ(more...), Files: make([]*os.File, 3), Together: true, Offline: p.Offline}
+	attr := spawn.Attr{Args: p.Args, Dir: dir, Env: s.environ(more...), Files: make([]*os.File, 3), Together: true, Offline: p.Offline, Shrink: p.Shrink}
 	if p.Own {
 		attr.Env = spawn.SystemFirst(attr.Env)
 	}

@@ -18,6 +18,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"deckhand/internal/sandbox/runner/confine"
 )
 
 // Options configure a Spawner.
@@ -42,6 +44,8 @@ type Attr struct {
 	Together bool
 	// Offline keeps the process, and all that it starts, from opening sockets.
 	Offline bool
+	// Shrink keeps the process, and all that it starts, from making and writing files.
+	Shrink bool
 }
 
 // Status is how a process ended.
@@ -95,10 +99,12 @@ type Spawner struct {
 	work chan func()
 	// offline starts the thread for processes without sockets when it is first needed.
 	offline func() (chan func(), error)
-	sigs    chan os.Signal
-	quit    chan struct{}
-	close   sync.Once
-	done    sync.WaitGroup
+	// shrink starts the one for processes that may only read and delete.
+	shrink func() (chan func(), error)
+	sigs   chan os.Signal
+	quit   chan struct{}
+	close  sync.Once
+	done   sync.WaitGroup
 
 	ready  chan struct{} // closed when failed is known
 	failed error
@@ -119,7 +125,8 @@ func New(o Options) (*Spawner, error) {
 	signal.Notify(s.sigs, syscall.SIGCHLD)
 	ready := make(chan error, 1)
 	s.done.Go(func() { s.thread(s.work, o.Confine, ready) })
-	s.offline = sync.OnceValues(func() (chan func(), error) { return s.startOffline(o.Confine) })
+	s.offline = sync.OnceValues(func() (chan func(), error) { return s.startOther(o.Confine, denySockets) })
+	s.shrink = sync.OnceValues(func() (chan func(), error) { return s.startOther(o.Confine, confine.Shrink) })
 	s.done.Go(func() {
 		s.failed = <-ready
 		close(s.ready)
@@ -135,18 +142,18 @@ func (s *Spawner) Ready() error {
 	return s.failed
 }
 
-// startOffline starts the thread for processes without sockets. It cannot be the usual
-// one, since a thread cannot take its filter off again.
-func (s *Spawner) startOffline(confine func() error) (chan func(), error) {
+// startOther starts a thread for processes with less rights. It cannot be the usual
+// one, since a thread cannot take back what it has given up.
+func (s *Spawner) startOther(usual, deny func() error) (chan func(), error) {
 	work, ready := make(chan func()), make(chan error, 1)
 	s.done.Go(func() {
 		s.thread(work, func() error {
-			if confine != nil {
-				if err := confine(); err != nil {
+			if usual != nil {
+				if err := usual(); err != nil {
 					return err
 				}
 			}
-			return denySockets()
+			return deny()
 		}, ready)
 	})
 	return work, <-ready
@@ -206,6 +213,11 @@ func (s *Spawner) Start(a Attr) (*Process, error) {
 	if a.Offline {
 		if work, err = s.offline(); err != nil {
 			return nil, fmt.Errorf("nothing is started, because the network could not be closed to it: %w", err)
+		}
+	}
+	if a.Shrink {
+		if work, err = s.shrink(); err != nil {
+			return nil, fmt.Errorf("nothing is started, because it could not be kept from writing: %w", err)
 		}
 	}
 	var p *Process
