@@ -104,8 +104,9 @@ type Handler struct {
 	account       *account.Handlers
 	mcp           *mcp.Handlers
 	// life ends with Close, and with it all streams.
-	life  rest.Lifetime
-	close context.CancelFunc
+	life    rest.Lifetime
+	close   context.CancelFunc
+	streams streams
 }
 
 // New makes the handler. It panics on a mistake in the route table or the page, which any test finds.
@@ -171,8 +172,10 @@ func (d *Handler) Pending() int { return int(d.pending.Load()) }
 const anything = "/"
 
 // Close ends all streams, so that the server can stop; other requests are not
-// touched. Readers resume elsewhere, from the last event they saw.
+// touched. Readers resume elsewhere, from the last event they saw. It waits for the
+// streams that an http.Server does not know of.
 func (d *Handler) Close() {
 	d.close()
 	d.legacy.Close()
+	d.streams.wait()
 }

@@ -34,6 +34,8 @@ type recorder struct {
 	port int
 	// session is the conversation that was made.
 	session string
+	// detached is a stream that goes on after the handler.
+	detached func()
 }
 
 func (w *recorder) WriteHeader(status int) {
@@ -53,9 +55,12 @@ func (w *recorder) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController through.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Hijack is for WebSocket libraries that ask for the interface itself.
+// Hijack is for WebSocket libraries that ask for the interface itself. A stream
+// that is detached has a status already.
 func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	w.status = http.StatusSwitchingProtocols
+	if w.status == 0 {
+		w.status = http.StatusSwitchingProtocols
+	}
 	return http.NewResponseController(w.ResponseWriter).Hijack()
 }
 
@@ -88,6 +93,10 @@ func (d *Handler) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		}
 		if !w.stream {
 			d.pending.Add(-1)
+		}
+		if w.detached != nil {
+			d.goOn(w, r, begin, end)
+			return
 		}
 		end(w.status)
 		d.finished(w, r, id, time.Since(begin))

@@ -88,7 +88,7 @@ func TestReadersAreCheap(t *testing.T) {
 
 // BenchmarkReader reports what a thousand waiting readers take each.
 func BenchmarkReader(b *testing.B) {
-	for _, kind := range []string{"sse", "ws"} {
+	for _, kind := range streamKinds {
 		b.Run(kind, func(b *testing.B) {
 			for range b.N {
 				s := serve(b, Options{})
@@ -134,7 +134,7 @@ func BenchmarkDeliver(b *testing.B) {
 			s := serve(b, Options{})
 			var got, left sync.WaitGroup
 			for range n {
-				conn := s.stall("sse")
+				conn := s.stall("detached-sse")
 				in := bufio.NewReaderSize(conn, 512)
 				for line := ""; !strings.HasPrefix(line, "id: 1"); { // the stream has begun
 					var err error

@@ -7,11 +7,13 @@ import (
 
 // Large frames are shared. A reader that does not read holds what it was about
 // to write; if every such reader held a copy of its own, a thousand of them and
-// one picture would be gigabytes. The cache is weak: it keeps nothing alive, it
-// only finds what some reader holds already.
+// one picture would be gigabytes. And readers who come at the same time need not
+// encode it anew each. The cache is weak: it keeps nothing alive, it only finds
+// what some reader holds, or held until the last collection of garbage.
 type large struct {
-	mu    sync.Mutex
-	items map[largeKey]weak.Pointer[item]
+	mu      sync.Mutex
+	items   map[largeKey]weak.Pointer[item]
+	sweepAt int // how many entries there are when those of no use are swept out
 }
 
 type largeKey struct {
@@ -21,9 +23,9 @@ type largeKey struct {
 
 const (
 	// largeFrame is from which size on sharing is worth a look.
-	largeFrame = 32 << 10
-	// maxLarge is when entries whose readers are gone are swept out.
-	maxLarge = 1024
+	largeFrame = 4 << 10
+	// minLarge is the least number of entries that is swept.
+	minLarge = 1024
 )
 
 // get returns a frame that is still in use.
@@ -45,12 +47,13 @@ func (l *large) put(of feedKey, it *item) *item {
 	if l.items == nil {
 		l.items = map[largeKey]weak.Pointer[item]{}
 	}
-	if len(l.items) >= maxLarge {
+	if len(l.items) >= max(l.sweepAt, minLarge) {
 		for k, p := range l.items {
 			if p.Value() == nil {
 				delete(l.items, k)
 			}
 		}
+		l.sweepAt = 2 * len(l.items) // a sweep costs no more than the entries since the last one
 	}
 	l.items[key] = weak.Make(it)
 	return it

@@ -15,16 +15,18 @@ import (
 func ServeList(w http.ResponseWriter, r *http.Request, l *Lists, owner string, o Options) error {
 	o = o.withDefaults()
 	f := l.join(owner)
-	defer l.leave(f)
 	frames, err := f.next(r.Context())
 	if err != nil {
+		l.leave(f)
 		return fmt.Errorf("%w: %w", ErrNotStarted, whyEnded(r.Context(), err))
 	}
-	out, err := beginSSE(w, r, o)
-	if err != nil || r.Method == http.MethodHead {
-		return err
-	}
-	return f.run(r.Context(), frames, o.Heartbeat, out)
+	head := r.Method == http.MethodHead
+	return serveStream(w, r, o, func() { l.leave(f) }, func(ctx context.Context, out sink) error {
+		if head {
+			return nil
+		}
+		return f.run(ctx, frames, o.Heartbeat, out)
+	})
 }
 
 // run gives the sink what the reader took first, and everything after it.

@@ -19,20 +19,22 @@ import (
 	"github.com/coder/websocket"
 )
 
-// server serves a world on loopback, as SSE at /sse and as WebSocket at /ws.
+// server serves a world on loopback, as SSE at /sse and as WebSocket at /ws, and
+// detached from the handler at /detached-sse and /detached-ws.
 type server struct {
 	*world
 	*httptest.Server
 	opts  Options
 	ended chan error // why each stream ended
 	busy  sync.WaitGroup
+	life  context.Context
 	stop  context.CancelCauseFunc
 }
 
 func serve(t testing.TB, opts Options) *server {
 	s := &server{world: newWorld(t), opts: opts, ended: make(chan error, 5000)}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	s.stop = cancel
+	s.life, s.stop = ctx, cancel
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.handle))
 	s.Config.BaseContext = func(net.Listener) context.Context { return ctx }
 	s.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
@@ -62,18 +64,28 @@ func (s *server) handle(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	run := ServeSSE
-	if r.URL.Path == "/ws" {
+	if strings.HasSuffix(r.URL.Path, "ws") {
 		run = ServeWS
 	}
 	opts := s.opts
 	if opts.WriteTimeout > 0 && !r.URL.Query().Has("stalled") {
 		opts.WriteTimeout = 5 * time.Minute // those who read are never dropped, however slow the machine is
 	}
+	detached := false
+	if strings.HasPrefix(r.URL.Path, "/detached-") {
+		r = r.WithContext(s.life)
+		opts.Detach = func(run func() error) {
+			detached = true
+			s.busy.Go(func() { s.ended <- run() })
+		}
+	}
 	err = run(w, r, s.hub, theID, after, opts)
 	if errors.Is(err, ErrNotStarted) {
 		http.Error(w, err.Error(), http.StatusConflict)
 	}
-	s.ended <- err
+	if !detached {
+		s.ended <- err
+	}
 }
 
 // client is a reader on the wire, of either kind.
@@ -89,9 +101,11 @@ type message struct {
 	Data json.RawMessage
 }
 
-// kinds runs a test with both kinds of stream.
+var streamKinds = []string{"sse", "ws", "detached-sse", "detached-ws"}
+
+// kinds runs a test with each kind of stream.
 func kinds(t *testing.T, test func(t *testing.T, kind string)) {
-	for _, kind := range []string{"sse", "ws"} {
+	for _, kind := range streamKinds {
 		t.Run(kind, func(t *testing.T) { test(t, kind) })
 	}
 }
@@ -106,8 +120,8 @@ func (s *server) dial(kind string, after int64) client {
 }
 
 func (s *server) connect(kind string, after int64) (client, error) {
-	if kind == "ws" {
-		conn, _, err := websocket.Dial(context.Background(), fmt.Sprintf("%s/ws?after=%d", s.URL, after), nil)
+	if strings.HasSuffix(kind, "ws") {
+		conn, _, err := websocket.Dial(context.Background(), fmt.Sprintf("%s/%s?after=%d", s.URL, kind, after), nil)
 		if err != nil {
 			return nil, err
 		}
@@ -118,7 +132,7 @@ func (s *server) connect(kind string, after int64) (client, error) {
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(conn, "GET /sse HTTP/1.1\r\nHost: x\r\nLast-Event-ID: %d\r\n\r\n", after)
+	fmt.Fprintf(conn, "GET /%s HTTP/1.1\r\nHost: x\r\nLast-Event-ID: %d\r\n\r\n", kind, after)
 	c := &sseClient{conn: conn, in: bufio.NewReaderSize(conn, 1024)}
 	res, err := http.ReadResponse(c.in, nil)
 	if err != nil {

@@ -1,8 +1,10 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -25,6 +27,11 @@ type Options struct {
 	// Close tells a WebSocket client why its request's context ended (code
 	// and reason of the close frame). By default it is told that the server goes away.
 	Close func(cause error) (code int, reason string)
+	// Detach takes over a stream that goes on without its handler: it calls run,
+	// once and in a goroutine of its own. A detached stream needs a fraction of the
+	// memory. Set it only for GET over HTTP/1.1, with a request whose context does not
+	// end with the handler. nil serves the stream in its handler.
+	Detach func(run func() error)
 }
 
 func (o Options) withDefaults() Options {
@@ -59,19 +66,18 @@ func Position(r *http.Request) (int64, error) {
 
 // ServeSSE answers the request with the session as server-sent events. It
 // returns nil after the session was deleted, else why it stopped; the client
-// comes back by itself. With ErrNotStarted the caller still owes an answer.
+// comes back by itself. With ErrNotStarted the caller still owes an answer. If the
+// stream was detached, ServeSSE returns nil at once, and o.Detach learns the rest.
 func ServeSSE(w http.ResponseWriter, r *http.Request, h *Hub, id session.ID, after int64, o Options) error {
 	o = o.withDefaults()
 	f := h.join(id, o.Format, after)
-	defer h.leave(f)
 	if err := f.begin(r.Context()); err != nil {
+		h.leave(f)
 		return fmt.Errorf("%w: %w", ErrNotStarted, err)
 	}
-	out, err := beginSSE(w, r, o)
-	if err != nil {
-		return err
-	}
-	return f.run(r.Context(), o.Heartbeat, out)
+	return serveStream(w, r, o, func() { h.leave(f) }, func(ctx context.Context, out sink) error {
+		return f.run(ctx, o.Heartbeat, out)
+	})
 }
 
 // beginSSE sends the header of a stream.
@@ -83,8 +89,9 @@ func beginSSE(w http.ResponseWriter, r *http.Request, o Options) (*sseWriter, er
 	if r.ProtoMajor == 1 {
 		header.Set("Connection", "close") // the write deadlines must not meet another request
 	}
-	out := &sseWriter{w: w, control: http.NewResponseController(w), timeout: o.WriteTimeout}
-	_ = out.control.SetReadDeadline(time.Time{}) // the server's limit for requests is not one for streams
+	control := http.NewResponseController(w)
+	out := &sseWriter{w: w, control: control, timeout: o.WriteTimeout}
+	_ = control.SetReadDeadline(time.Time{}) // the server's limit for requests is not one for streams
 	w.WriteHeader(http.StatusOK)
 	out.write(sseRetry)
 	return out, out.flush()
@@ -95,8 +102,11 @@ const sliceBytes = 64 << 10
 
 // sseWriter writes frames in the format of server-sent events.
 type sseWriter struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
+	w       io.Writer
+	control interface {
+		SetWriteDeadline(time.Time) error
+		Flush() error
+	}
 	timeout time.Duration
 	written int // under the current deadline; 0 is none
 	head    []byte

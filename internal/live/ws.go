@@ -28,8 +28,8 @@ var (
 func ServeWS(w http.ResponseWriter, r *http.Request, h *Hub, id session.ID, after int64, o Options) error {
 	o = o.withDefaults()
 	f := h.join(id, o.Format, after)
-	defer h.leave(f)
 	if err := f.begin(r.Context()); err != nil {
+		h.leave(f)
 		return fmt.Errorf("%w: %w", ErrNotStarted, err)
 	}
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{
@@ -39,10 +39,25 @@ func ServeWS(w http.ResponseWriter, r *http.Request, h *Hub, id session.ID, afte
 		CompressionMode:    websocket.CompressionDisabled, // its buffers cost more than all the rest of a reader
 	})
 	if err != nil {
+		h.leave(f)
 		return err // Accept has answered
 	}
+	ctx := r.Context()
+	run := func() error {
+		defer h.leave(f)
+		return f.runWS(ctx, conn, o)
+	}
+	if o.Detach != nil {
+		o.Detach(run)
+		return nil
+	}
+	return run()
+}
+
+// runWS gives a WebSocket everything, and tells it why that ends.
+func (f *follower) runWS(request context.Context, conn *websocket.Conn, o Options) error {
 	conn.SetReadLimit(readLimit)
-	ctx, cancel := context.WithCancelCause(r.Context())
+	ctx, cancel := context.WithCancelCause(request)
 	defer cancel(nil)
 	left, leave := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -56,17 +71,17 @@ func ServeWS(w http.ResponseWriter, r *http.Request, h *Hub, id session.ID, afte
 		<-done
 	}()
 
-	err = f.run(ctx, o.Heartbeat, &wsWriter{conn: conn, left: left, timeout: o.WriteTimeout})
+	err := f.run(ctx, o.Heartbeat, &wsWriter{conn: conn, left: left, timeout: o.WriteTimeout})
 	switch {
 	case err == nil:
 		_ = conn.Close(websocket.StatusNormalClosure, "the conversation was deleted")
 	case errors.Is(err, errWrite), errors.Is(err, errClientLeft):
 	case errors.Is(err, errSpoke):
 		_ = conn.Close(websocket.StatusPolicyViolation, "this stream does not accept messages")
-	case r.Context().Err() != nil:
+	case request.Err() != nil:
 		code, reason := int(websocket.StatusGoingAway), "the server is stopping"
 		if o.Close != nil {
-			code, reason = o.Close(context.Cause(r.Context()))
+			code, reason = o.Close(context.Cause(request))
 		}
 		_ = conn.Close(websocket.StatusCode(code), reason)
 	default:

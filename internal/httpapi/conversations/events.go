@@ -193,9 +193,9 @@ func (d *Handlers) follow(w http.ResponseWriter, r *http.Request, c *rest.Call, 
 	if err != nil {
 		return err
 	}
-	ctx, release := d.Life.Hold(r.Context(), c)
+	ctx, detach, release := d.Life.HoldStream(w, r, c)
 	defer release()
-	err = serve(w, r.WithContext(ctx), d.Hub, row.ID, after, live.Options{Format: format, Close: whyClosed})
+	err = serve(w, r.WithContext(ctx), d.Hub, row.ID, after, live.Options{Format: format, Close: whyClosed, Detach: detach})
 	var f *rest.Fault
 	switch {
 	case errors.As(err, &f):

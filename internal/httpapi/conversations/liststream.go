@@ -16,9 +16,9 @@ const aboutListStream = "The first event is snapshot with the 20 newest conversa
 
 // streamConversations tells a user what changes in their list.
 func (d *Handlers) streamConversations(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
-	ctx, release := d.Life.Hold(r.Context(), c)
+	ctx, detach, release := d.Life.HoldStream(w, r, c)
 	defer release()
-	err := live.ServeList(w, r.WithContext(ctx), d.lists, c.Who.User, live.Options{})
+	err := live.ServeList(w, r.WithContext(ctx), d.lists, c.Who.User, live.Options{Detach: detach})
 	return streamError(ctx, err)
 }
 

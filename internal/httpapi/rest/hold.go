@@ -28,6 +28,44 @@ func (l *Lifetime) Hold(ctx context.Context, c *Call) (held context.Context, rel
 	}
 }
 
+// Detacher is a response writer whose request can go on after its handler has
+// returned.
+type Detacher interface {
+	// Detachable reports whether the handler can take the connection over, as it
+	// must before it calls Detach.
+	Detachable() bool
+	// Detach has run called in a goroutine of its own as soon as the handler has
+	// returned. The request is logged and counted when run returns.
+	Detach(run func())
+}
+
+// HoldStream is Hold for a stream. If the stream may be detached from its handler,
+// detach is not nil, and the context does not end with the request: when a client
+// leaves is for the stream to notice. A detached stream is released by itself.
+func (l *Lifetime) HoldStream(w http.ResponseWriter, r *http.Request, c *Call) (held context.Context, detach func(run func() error), release func()) {
+	ctx := r.Context()
+	d, ok := w.(Detacher)
+	if ok = ok && d.Detachable() && r.ProtoMajor == 1 && r.ProtoMinor > 0 && r.Method == http.MethodGet; ok {
+		ctx = context.WithoutCancel(ctx)
+	}
+	held, letGo := l.Hold(ctx, c)
+	if !ok {
+		return held, nil, letGo
+	}
+	detached := false
+	return held, func(run func() error) {
+			detached = true
+			d.Detach(func() {
+				defer letGo()
+				_ = run() // the stream began, so its end is between us and the reader
+			})
+		}, func() {
+			if !detached {
+				letGo()
+			}
+		}
+}
+
 // ErrClosing is why a held request ended when the server stops.
 var ErrClosing = errors.New("the server is stopping")
 
