@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -18,8 +20,7 @@ func followers(b *bench) error {
 	if err != nil {
 		return err
 	}
-	say("%d idle connections cost %s each", crowd, figure(idle, kilobytes))
-	us, err := b.fresh()
+	us, metrics, err := b.measurable()
 	if err != nil {
 		return err
 	}
@@ -29,7 +30,10 @@ func followers(b *bench) error {
 		return err
 	}
 	defer talk.link.close()
-	empty := us.rss(b.ctx)
+	empty, err := us.footprint(b, metrics)
+	if err != nil {
+		return err
+	}
 	readers, err := talk.gather(crowd)
 	defer func() {
 		for _, r := range readers {
@@ -39,7 +43,10 @@ func followers(b *bench) error {
 	if err != nil {
 		return err
 	}
-	before := us.rss(b.ctx)
+	quiet, err := us.footprint(b, metrics)
+	if err != nil {
+		return err
+	}
 	begin := time.Now()
 	var wait sync.WaitGroup
 	for _, r := range readers {
@@ -60,7 +67,10 @@ func followers(b *bench) error {
 		r.until(want[len(want)-1], deadline)
 	}
 	wait.Wait()
-	after := us.rss(b.ctx)
+	after, err := us.footprint(b, metrics)
+	if err != nil {
+		return err
+	}
 	took := last(readers).Sub(begin)
 	wrong, delivered := 0, 0
 	for _, r := range readers {
@@ -73,31 +83,89 @@ func followers(b *bench) error {
 	b.report.add("followers", "followers that got not every event exactly once and in order", count, float64(wrong), 0).
 		atMost(0).note("%d events to each of %d", len(want), crowd)
 	b.report.add("followers", "events delivered, to all together", perSecond, float64(delivered)/took.Seconds(), 0)
-	b.report.add("followers", "memory per follower, against an idle connection", kilobytes, (before-empty)*1024/crowd, idle)
-	b.report.add("followers", "memory per follower after the events", kilobytes, (after-empty)*1024/crowd, idle)
+	quiet, after = quiet.each(empty), after.each(empty)
+	b.report.add("followers", "memory in use per follower, against an idle connection", kilobytes, quiet.used, idle.used).
+		atMost(20).ratioAtMost(1).note("heap and stacks after a collection")
+	b.report.add("followers", "memory in use per follower after the events", kilobytes, after.used, idle.used).atMost(20)
+	b.report.add("followers", "resident memory per follower, garbage included", kilobytes, quiet.resident, idle.resident)
 	return nil
 }
 
-// idleConnections is the memory of a connection that asked something once, in kB.
-func idleConnections(b *bench) (float64, error) {
-	us, err := b.fresh()
+// idleConnections is the memory of a connection that asked something once.
+func idleConnections(b *bench) (footprint, error) {
+	us, metrics, err := b.measurable()
 	if err != nil {
-		return 0, err
+		return footprint{}, err
 	}
 	defer us.stop()
-	before := us.rss(b.ctx)
+	before, err := us.footprint(b, metrics)
+	if err != nil {
+		return footprint{}, err
+	}
 	health := message("GET", "/health", us.addr, "", "")
 	for range crowd {
 		l, err := dial(us.addr)
 		if err != nil {
-			return 0, err
+			return footprint{}, err
 		}
 		defer l.close()
 		if _, err := l.ask(health); err != nil {
-			return 0, err
+			return footprint{}, err
 		}
 	}
-	return (us.rss(b.ctx) - before) * 1024 / crowd, nil
+	after, err := us.footprint(b, metrics)
+	return after.each(before), err
+}
+
+// footprint is the memory of a server in kB: resident, with the garbage that happens
+// to be there, and used after a collection, which does not depend on when it is measured.
+type footprint struct{ resident, used float64 }
+
+// each is what one of the crowd added.
+func (f footprint) each(before footprint) footprint {
+	return footprint{(f.resident - before.resident) / crowd, (f.used - before.used) / crowd}
+}
+
+// startOver is when a server has given back the memory that its start took.
+const startOver = 5 * time.Second
+
+// measurable starts a server that can be asked for its footprint.
+func (b *bench) measurable() (us *child, metrics string, err error) {
+	if metrics, err = freeAddr(); err != nil {
+		return nil, "", err
+	}
+	if us, err = b.fresh("--log-level", "warn", "--metrics-addr", metrics); err != nil {
+		return nil, "", err
+	}
+	select {
+	case <-b.ctx.Done():
+	case <-time.After(startOver):
+	}
+	return us, metrics, nil
+}
+
+func (c *child) footprint(b *bench, metrics string) (footprint, error) {
+	f := footprint{resident: c.rss(b.ctx) * 1024}
+	res, err := http.Get("http://" + metrics + "/debug/pprof/heap?gc=1&debug=1")
+	if err != nil {
+		return f, err
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	found := 0
+	for lines.Scan() {
+		var bytes float64
+		for _, format := range []string{"# HeapAlloc = %f", "# Stack = %f"} {
+			if n, _ := fmt.Sscanf(lines.Text(), format, &bytes); n == 1 {
+				f.used += bytes / 1024
+				found++
+			}
+		}
+	}
+	if found != 2 && lines.Err() == nil {
+		return f, errors.New("the profile of the heap has no totals")
+	}
+	return f, lines.Err()
 }
 
 // talk is a conversation that many follow.
