@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -59,7 +60,9 @@ func serveConn(ctx context.Context, conn net.Conn, timeout time.Duration, run fu
 	defer body.release()
 	out := &sseWriter{w: body, control: body, timeout: timeout}
 	err := run(ctx, out)
-	if out.err == nil { // else the client takes nothing, or has half a frame
+	// After a failed write the client has part of a chunk. What the context's end kept
+	// back began with a new one; readers ignore an event that is not whole.
+	if out.err == nil || errors.Is(out.err, context.Cause(ctx)) {
 		out.deadline()
 		_, _ = conn.Write(lastChunk)
 	}
