@@ -29,11 +29,14 @@ func TestStreamsLeaveTheServer(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			var counted []Finished
+			ending, end := make(chan struct{}), make(chan struct{})
 			r := newRig(t, tune{config: func(c *Config) {
 				c.Telemetry.Observe = func(f Finished) {
-					mu.Lock()
-					defer mu.Unlock()
 					if f.Stream {
+						close(ending)
+						<-end
+						mu.Lock()
+						defer mu.Unlock()
 						counted = append(counted, f)
 					}
 				}
@@ -52,7 +55,6 @@ func TestStreamsLeaveTheServer(t *testing.T) {
 				}
 			}
 			server.Start()
-			defer server.Close()
 			conn, err := net.Dial("tcp", server.Listener.Addr().String())
 			if err != nil {
 				t.Fatal(err)
@@ -81,13 +83,23 @@ func TestStreamsLeaveTheServer(t *testing.T) {
 				t.Errorf("the request has ended before its stream: %+v", counted)
 			}
 			mu.Unlock()
-			r.api.Close()
+			closed := make(chan struct{})
+			go func() {
+				defer close(closed)
+				r.api.Close()
+				server.Close() // which waits for streams that it knows of
+			}()
+			<-ending
+			select {
+			case <-closed:
+				t.Error("closed before the stream's end")
+			default:
+			}
+			close(end)
 			if _, err := io.Copy(io.Discard, body); err != nil {
 				t.Errorf("the body ended with %v", err)
 			}
-			if !c.detached {
-				server.Close() // which knows of the stream, so it waits
-			}
+			<-closed
 			mu.Lock()
 			defer mu.Unlock()
 			if len(counted) != 1 || counted[0].Status != http.StatusOK {

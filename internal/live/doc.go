@@ -12,7 +12,7 @@
 //
 // ServeSSE and ServeWS put a follower on the wire. What an event looks like there
 // is decided by the Encoder that the caller gives; this package does not look into
-// it.
+// it. A stream may be detached from its handler, which saves most of its memory.
 //
 // Lists and ServeList do the same for the list of a user's sessions, of which only
 // the newest state matters.
