@@ -127,7 +127,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 		Workspaces: s.workspaces, Profile: s.profiles.Profile, Recall: s.profiles.Recall, Picture: s.profiles.Picture, Script: profile.Script, Shell: bash.Tool{}, Worked: s.worked,
 		Approval: agent.Approval{Within: c.ApprovalTimeout, Accept: c.ApprovalDefault == "accept"}})
 	sessions.Observe(hub)
-	sessions.Observe(s.loop)
+	sessions.Watch(s.loop)
 	sessions.Watch(s.keeper)
 	member := queue.Member{Name: s.loop.Member, Live: members.Live}
 	announcer := cluster.Announcer{Wakes: members, Member: s.loop.Member}

@@ -105,7 +105,7 @@ func walk(tb testing.TB, events int, m *stride, between func()) {
 			p.MaxAsks, p.Info, p.Tools = 1e9, llm.Info{Window: 1 << 40}, []tool.Tool{newHand("say")}
 			return p, nil
 		}})
-	sessions.Observe(loop)
+	sessions.Watch(loop)
 	ctx, cancel := context.WithCancel(tb.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = loop.Run(ctx) }()

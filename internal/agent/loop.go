@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"deckhand/internal/agent/backlog"
 	"deckhand/internal/cluster"
 	"deckhand/internal/llm"
 	"deckhand/internal/secret"
@@ -137,13 +138,12 @@ type Approval struct {
 // maxQueue bounds the memory of the queue. What does not fit is found again in the index.
 const maxQueue = 10_000
 
-// Loop implements session.Observer. Make it with New, then call Run.
+// Loop implements session.Watcher. Make it with New, then call Run.
 type Loop struct {
 	Config
 
 	mu       sync.Mutex
-	queue    []session.ID
-	queued   map[session.ID]int64 // with the last number we were told of
+	queue    *backlog.Queue
 	working  map[session.ID]*worker
 	failures map[session.ID]int
 	overflow bool
@@ -179,16 +179,17 @@ func New(c Config) *Loop {
 	}
 	return &Loop{
 		Config: c, memberGone: make(chan struct{}, 1),
-		queued: map[session.ID]int64{}, working: map[session.ID]*worker{}, failures: map[session.ID]int{}, watched: map[session.ID]map[chan struct{}]bool{}, wake: make(chan struct{}, 1),
+		queue: backlog.New(maxQueue), working: map[session.ID]*worker{}, failures: map[session.ID]int{}, watched: map[session.ID]map[chan struct{}]bool{}, wake: make(chan struct{}, 1),
 	}
 }
 
-// Appended implements session.Observer: it never blocks.
-func (l *Loop) Appended(id session.ID, last int64) {
+// Changed implements session.Watcher: it never blocks. What happens to a session that
+// was taken up before is urgent: a person waits for the reply.
+func (l *Loop) Changed(r session.Row) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.grew(id, last) {
-		l.enqueue(id, last)
+	if !l.grew(r.ID, r.Last) {
+		l.enqueue(backlog.Entry{ID: r.ID, Owner: r.Owner, Last: r.Last, Urgent: r.Holder != ""})
 	}
 }
 
@@ -216,20 +217,18 @@ func (l *Loop) Working() int {
 }
 
 // enqueue is called with mu held.
-func (l *Loop) enqueue(id session.ID, last int64) {
+func (l *Loop) enqueue(e backlog.Entry) {
 	if l.closed {
 		return
 	}
-	if known, ok := l.queued[id]; ok {
-		l.queued[id] = max(known, last)
-		return
-	}
-	if len(l.queue) >= maxQueue {
+	if !l.queue.Add(e) {
 		l.overflow = true
-		return
 	}
-	l.queued[id] = last
-	l.queue = append(l.queue, id)
+	l.poke()
+}
+
+// poke wakes a starter.
+func (l *Loop) poke() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -265,12 +264,12 @@ func (l *Loop) Run(ctx context.Context) error {
 // start claims queued sessions one after the other and lets each go on by itself.
 func (l *Loop) start(ctx context.Context) {
 	for {
-		id, last, ok := l.next(ctx)
+		e, ok := l.next(ctx)
 		if !ok {
 			return
 		}
 		l.giveWay(ctx)
-		l.take(ctx, id, last)
+		l.take(ctx, e)
 	}
 }
 
@@ -295,26 +294,15 @@ func (l *Loop) giveWay(ctx context.Context) {
 }
 
 // next waits for a session to take up.
-func (l *Loop) next(ctx context.Context) (session.ID, int64, bool) {
+func (l *Loop) next(ctx context.Context) (backlog.Entry, bool) {
 	for {
 		l.mu.Lock()
-		if len(l.queue) > 0 {
-			id := l.queue[0]
-			l.queue = l.queue[1:]
-			if len(l.queue) == 0 {
-				l.queue = nil // let the backing array go
-			}
-			last := l.queued[id]
-			delete(l.queued, id)
-			more := len(l.queue) > 0
-			if more {
-				select {
-				case l.wake <- struct{}{}:
-				default:
-				}
+		if e, ok := l.queue.Next(); ok {
+			if l.queue.Len() > 0 {
+				l.poke()
 			}
 			l.mu.Unlock()
-			return id, last, true
+			return e, true
 		}
 		again := l.overflow
 		l.overflow = false
@@ -325,11 +313,11 @@ func (l *Loop) next(ctx context.Context) (session.ID, int64, bool) {
 		}
 		select {
 		case <-ctx.Done():
-			return "", 0, false
+			return backlog.Entry{}, false
 		case <-l.wake:
 		}
 		if ctx.Err() != nil {
-			return "", 0, false
+			return backlog.Entry{}, false
 		}
 	}
 }
@@ -355,28 +343,29 @@ func (l *Loop) sweep(ctx context.Context) {
 }
 
 // resume queues the sessions that were left with something to do and that no
-// other live member holds.
+// other live member holds. It looks at all of them, so that the queue has some of
+// every owner when there are more than it holds.
 func (l *Loop) resume(ctx context.Context) {
-	var ids []session.ID
 	held, err := cluster.Others(ctx, l.Leases, l.Member)
 	if err == nil {
-		ids, err = l.Index.Wanting(ctx, held, maxQueue/2)
-	}
-	if err != nil {
-		if ctx.Err() == nil {
-			l.Logger.Error("cannot look for unfinished conversations", "error", err)
+		for s, failure := range l.Index.Wanting(ctx, held) {
+			if err = failure; err != nil {
+				break
+			}
+			l.enqueueIdle(backlog.Entry{ID: s.ID, Owner: s.Owner})
 		}
-		return
 	}
+	if err != nil && ctx.Err() == nil {
+		l.Logger.Error("cannot look for unfinished conversations", "error", err)
+	}
+}
+
+// enqueueIdle queues a session unless it is being worked on.
+func (l *Loop) enqueueIdle(e backlog.Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, id := range ids {
-		if l.working[id] == nil {
-			l.enqueue(id, 0)
-		}
-	}
-	if len(ids) == maxQueue/2 {
-		l.overflow = true
+	if l.working[e.ID] == nil {
+		l.enqueue(e)
 	}
 }
 

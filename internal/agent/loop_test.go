@@ -87,7 +87,7 @@ func (r *rig) start() (stop func()) {
 		r.more(&config)
 	}
 	loop := agent.New(config)
-	r.sessions.Observe(loop)
+	r.sessions.Watch(loop)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = loop.Run(ctx) }()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"deckhand/internal/agent/backlog"
 	"deckhand/internal/cluster"
 	"deckhand/internal/session"
 )
@@ -93,7 +94,7 @@ func (l *Loop) woken(w cluster.Wake) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.grew(w.Session, w.Last) && w.Kind == cluster.RowChanged && w.Holder == l.Member {
-		l.enqueue(w.Session, w.Last)
+		l.enqueue(backlog.Entry{ID: w.Session, Owner: w.Owner, Last: w.Last, Urgent: true})
 	}
 }
 
@@ -132,9 +133,5 @@ func (l *Loop) retryReleased(ctx context.Context, w *worker) {
 	if err != nil || slices.Contains(live, w.holder) {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.working[w.id] == nil {
-		l.enqueue(w.id, 0)
-	}
+	l.enqueueIdle(backlog.Entry{ID: w.id, Owner: w.owner})
 }

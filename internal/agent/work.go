@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"deckhand/internal/agent/backlog"
 	"deckhand/internal/llm"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
@@ -17,6 +18,7 @@ import (
 // worker is the goroutine that works on one session.
 type worker struct {
 	id    session.ID
+	owner string
 	claim int64
 	// last is the newest event the worker knows, so that its own appends do not disturb it.
 	last atomic.Int64
@@ -96,17 +98,17 @@ func (l *Loop) update(ctx context.Context, w *worker, rules ...func(session.Stat
 }
 
 // take claims a session and, if there is something to do, gives it a goroutine.
-func (l *Loop) take(ctx context.Context, id session.ID, last int64) {
-	if st, ok := l.Sessions.Peek(id); ok && last > 0 && st.Last >= last && !st.Wants() {
+func (l *Loop) take(ctx context.Context, e backlog.Entry) {
+	if st, ok := l.Sessions.Peek(e.ID); ok && e.Last > 0 && st.Last >= e.Last && !st.Wants() {
 		return // the usual case: it was renamed, stopped, …
 	}
-	w := &worker{id: id, news: make(chan struct{}, 1)}
+	w := &worker{id: e.ID, owner: e.Owner, news: make(chan struct{}, 1)}
 	l.mu.Lock()
-	if l.working[id] != nil || l.closed {
+	if l.working[w.id] != nil || l.closed {
 		l.mu.Unlock()
 		return
 	}
-	l.working[id] = w
+	l.working[w.id] = w
 	l.workers.Add(1)
 	l.mu.Unlock()
 
@@ -152,7 +154,7 @@ func (l *Loop) done(ctx context.Context, w *worker, err error) {
 		delete(l.failures, w.id)
 	}
 	if w.dirty.Load() {
-		l.enqueue(w.id, w.last.Load())
+		l.enqueue(backlog.Entry{ID: w.id, Owner: w.owner, Last: w.last.Load(), Urgent: true})
 	}
 	l.mu.Unlock()
 	l.workers.Done()
@@ -165,7 +167,7 @@ func (l *Loop) done(ctx context.Context, w *worker, err error) {
 		l.Logger.Debug("released a conversation", "session", w.id, "why", err)
 	default:
 		l.Logger.Error("released a conversation after an error", "session", w.id, "error", err)
-		l.retry(w.id)
+		l.retry(w)
 	}
 }
 
@@ -174,21 +176,16 @@ const maxWait = 8
 
 // retry queues the session again after an unexpected error (a full disk,
 // say), at first soon and then more and more seldom: it must not be stuck for ever.
-func (l *Loop) retry(id session.ID) {
+func (l *Loop) retry(w *worker) {
+	e := backlog.Entry{ID: w.id, Owner: w.owner}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.failures) >= maxQueue || l.closed {
 		return
 	}
-	n := min(l.failures[id], maxWait)
-	l.failures[id] = n + 1
-	time.AfterFunc(time.Second<<n, func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.working[id] == nil {
-			l.enqueue(id, 0)
-		}
-	})
+	n := min(l.failures[e.ID], maxWait)
+	l.failures[e.ID] = n + 1
+	time.AfterFunc(time.Second<<n, func() { l.enqueueIdle(e) })
 }
 
 // open claims the session and says that its workspace is ready, in one append

@@ -71,7 +71,8 @@ type Wake struct {
 	// Session and Last are the session and its last event; empty for MemberLeft.
 	Session session.ID
 	Last    int64
-	// Holder is the session's, for RowChanged.
+	// Owner and Holder are the session's, for RowChanged.
+	Owner  string
 	Holder string
 }
 
@@ -101,5 +102,5 @@ func (a Announcer) Appended(id session.ID, last int64) {
 
 // Changed implements session.Watcher.
 func (a Announcer) Changed(r session.Row) {
-	a.Wakes.Publish(Wake{Kind: RowChanged, From: a.Member, Session: r.ID, Last: r.Last, Holder: r.Holder})
+	a.Wakes.Publish(Wake{Kind: RowChanged, From: a.Member, Session: r.ID, Last: r.Last, Owner: r.Owner, Holder: r.Holder})
 }

@@ -62,13 +62,20 @@ type Index interface {
 	Row(ctx context.Context, id ID) (Row, error)
 	// Rows lists an owner's sessions, newest first, without deleted ones.
 	Rows(ctx context.Context, q Query) ([]Row, error)
-	// Wanting lists sessions that need a loop and whose holder is not among held,
+	// Wanting yields all sessions that need a loop and whose holder is not among held,
 	// oldest change first. held are the live members other than the one that asks;
-	// sessions without a holder are always listed.
-	Wanting(ctx context.Context, held []string, limit int) ([]ID, error)
+	// sessions without a holder are always listed. The store may be read meanwhile, so
+	// what is done with each must be short.
+	Wanting(ctx context.Context, held []string) iter.Seq2[Waiting, error]
 	// Idle lists sessions whose status is RUNNING, that want no loop, and that
 	// have not changed since before.
 	Idle(ctx context.Context, before time.Time, limit int) ([]ID, error)
+}
+
+// Waiting is a session that needs a loop.
+type Waiting struct {
+	ID    ID
+	Owner string
 }
 
 // Row is what lists know of a session.

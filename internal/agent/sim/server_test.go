@@ -61,7 +61,7 @@ func (w *world) boot() {
 		s.join(&config)
 	}
 	loop := agent.New(config)
-	s.sessions.Observe(loop)
+	s.sessions.Watch(loop)
 	w.mu.Lock()
 	switch {
 	case w.members != nil:

@@ -158,10 +158,10 @@ func (d reach) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[s
 }
 
 // Wanting implements session.Index.
-func (d reach) Wanting(ctx context.Context, held []string, limit int) ([]session.ID, error) {
+func (d reach) Wanting(ctx context.Context, held []string) iter.Seq2[session.Waiting, error] {
 	if d.w.strikes(d.w.dice("wanting", d.server.n), 5) {
 		d.w.fault("index does not answer")
-		return nil, errDisk
+		return func(yield func(session.Waiting, error) bool) { yield(session.Waiting{}, errDisk) }
 	}
-	return d.Log.Wanting(ctx, held, limit)
+	return d.Log.Wanting(ctx, held)
 }

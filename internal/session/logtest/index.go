@@ -151,6 +151,28 @@ func owners(t *testing.T, s Store) {
 	}
 }
 
+// Wanting lists the sessions that an index says want a loop, the first limit of them.
+func Wanting(t testing.TB, s session.Index, held []string, limit int) []session.ID {
+	t.Helper()
+	var found []session.Waiting
+	for w, err := range s.Wanting(t.Context(), held) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found = append(found, w); len(found) == limit {
+			break
+		}
+	}
+	var ids []session.ID
+	for _, w := range found {
+		if row, err := s.Row(t.Context(), w.ID); err != nil || row.Owner != w.Owner {
+			t.Errorf("%+v, but the row is %+v: %v", w, row, err)
+		}
+		ids = append(ids, w.ID)
+	}
+	return ids
+}
+
 func wanting(t *testing.T, s Store) {
 	for i := range 20 {
 		must(t, s.Append(t.Context(), plain(session.Row{
@@ -158,19 +180,13 @@ func wanting(t *testing.T, s Store) {
 			CreatedAt: noon, UpdatedAt: after(-i / 2), Wants: i%2 == 0,
 		})))
 	}
-	got, err := s.Wanting(t.Context(), nil, 100)
-	must(t, err)
-	same(t, "wanting", got, []session.ID{"s18", "s16", "s14", "s12", "s10", "s08", "s06", "s04", "s02", "s00"})
-	got, err = s.Wanting(t.Context(), nil, 3)
-	must(t, err)
-	same(t, "the first three", got, []session.ID{"s18", "s16", "s14"})
+	same(t, "wanting", Wanting(t, s, nil, 100), []session.ID{"s18", "s16", "s14", "s12", "s10", "s08", "s06", "s04", "s02", "s00"})
+	same(t, "the first three", Wanting(t, s, nil, 3), []session.ID{"s18", "s16", "s14"})
 	// One is served, one begins to want, one changes and so becomes the newest.
 	again(t, s, session.Row{ID: "s18", Owner: "o0", Title: "t", Status: session.Running, CreatedAt: noon, UpdatedAt: after(1), Last: 2})
 	again(t, s, session.Row{ID: "s01", Owner: "o1", Title: "t", Status: session.Running, CreatedAt: noon, UpdatedAt: after(1), Last: 2, Wants: true})
 	again(t, s, session.Row{ID: "s16", Owner: "o1", Title: "t", Status: session.Starting, CreatedAt: noon, UpdatedAt: after(2), Last: 2, Wants: true})
-	got, err = s.Wanting(t.Context(), nil, 100)
-	must(t, err)
-	same(t, "wanting", got, []session.ID{"s14", "s12", "s10", "s08", "s06", "s04", "s02", "s00", "s01", "s16"})
+	same(t, "wanting", Wanting(t, s, nil, 100), []session.ID{"s14", "s12", "s10", "s08", "s06", "s04", "s02", "s00", "s01", "s16"})
 }
 
 // held: a session that a live member holds is listed for that member only. What
@@ -185,9 +201,7 @@ func held(t *testing.T, s Store) {
 	}
 	listed := func(limit int, held []string, want ...session.ID) {
 		t.Helper()
-		got, err := s.Wanting(t.Context(), held, limit)
-		must(t, err)
-		same(t, fmt.Sprintf("wanting, held by %q", held), got, want)
+		same(t, fmt.Sprintf("wanting, held by %q", held), Wanting(t, s, held, limit), want)
 	}
 	listed(100, nil, "s0", "s1", "s2", "s3", "s4", "s5", "s6")
 	listed(100, []string{"loop-1"}, "s0", "s2", "s3", "s4", "s6")

@@ -122,8 +122,16 @@ func after(r session.Row, c session.Cursor) bool {
 }
 
 // Wanting implements session.Index.
-func (l *Log) Wanting(_ context.Context, held []string, limit int) ([]session.ID, error) {
-	return ids(l.matching(func(r session.Row) bool { return r.Wants && (r.Holder == "" || !slices.Contains(held, r.Holder)) }), limit), nil
+func (l *Log) Wanting(_ context.Context, held []string) iter.Seq2[session.Waiting, error] {
+	return func(yield func(session.Waiting, error) bool) {
+		rows := l.matching(func(r session.Row) bool { return r.Wants && (r.Holder == "" || !slices.Contains(held, r.Holder)) })
+		oldestFirst(rows)
+		for _, r := range rows {
+			if !yield(session.Waiting{ID: r.ID, Owner: r.Owner}, nil) {
+				return
+			}
+		}
+	}
 }
 
 // Idle implements session.Index.
@@ -145,11 +153,16 @@ func (l *Log) matching(keep func(session.Row) bool) []session.Row {
 	return rows
 }
 
-// ids is the oldest-changed first.
-func ids(rows []session.Row, limit int) []session.ID {
+// oldestFirst sorts by the last change.
+func oldestFirst(rows []session.Row) {
 	slices.SortFunc(rows, func(a, b session.Row) int {
 		return cmp.Or(a.UpdatedAt.Compare(b.UpdatedAt), cmp.Compare(a.ID, b.ID))
 	})
+}
+
+// ids is the oldest-changed first.
+func ids(rows []session.Row, limit int) []session.ID {
+	oldestFirst(rows)
 	var out []session.ID
 	for _, r := range rows[:min(len(rows), limit)] {
 		out = append(out, r.ID)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"deckhand/internal/session"
+	"deckhand/internal/session/logtest"
 )
 
 // A full disk refuses writes and nothing else; with space everything goes on.
@@ -149,9 +150,8 @@ func TestReadOnlyNeedsRecovery(t *testing.T) {
 	mount(t, dir, frozen, "", syscall.MS_BIND, "")
 	must(t, syscall.Mount("", frozen, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 	if db, err := Open(t.Context(), filepath.Join(frozen, "deckhand.db"), Options{}); err == nil {
-		ids, err := db.Wanting(t.Context(), nil, 10)
-		if err != nil || len(ids) != 1 {
-			t.Errorf("opened without what is in the write-ahead log: %v, %v", ids, err)
+		if ids := logtest.Wanting(t, db, nil, 10); len(ids) != 1 {
+			t.Errorf("opened without what is in the write-ahead log: %v", ids)
 		}
 		must(t, db.Close())
 	}

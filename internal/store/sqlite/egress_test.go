@@ -8,6 +8,7 @@ import (
 
 	"deckhand/internal/sandbox/egress"
 	"deckhand/internal/sandbox/egress/ledgertest"
+	"deckhand/internal/session/logtest"
 )
 
 func TestEgress(t *testing.T) {
@@ -75,8 +76,8 @@ func TestTablesAreAddedLater(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	// A session of before has no holder, so it is anybody's to take.
-	if got, err := db.Wanting(t.Context(), []string{"loop-1"}, 10); err != nil || len(got) != 1 || got[0] != old.ID {
-		t.Errorf("wanting: %v, %v", got, err)
+	if got := logtest.Wanting(t, db, []string{"loop-1"}, 10); len(got) != 1 || got[0] != old.ID {
+		t.Errorf("wanting: %v", got)
 	}
 	if got, err := db.Row(t.Context(), old.ID); err != nil || got.Holder != "" || !got.Wants {
 		t.Errorf("got %+v, %v", got, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"deckhand/internal/session"
+	"deckhand/internal/session/logtest"
 )
 
 // hold keeps the writer busy until release is called, so that a test can
@@ -233,8 +234,7 @@ func TestCloseAnswersAll(t *testing.T) {
 	}
 	must(t, <-closed)
 	again := openAt(t, db.path)
-	ids, err := again.Wanting(t.Context(), nil, 1000)
-	must(t, err)
+	ids := logtest.Wanting(t, again, nil, 1000)
 	if stored < n || len(ids) != stored {
 		t.Errorf("%d appends were answered with success and %d are there, want all of at least %d", stored, len(ids), n)
 	}

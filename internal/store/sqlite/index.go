@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
+	"iter"
 	"slices"
 	"time"
 
@@ -175,31 +176,44 @@ func list(q session.Query) (string, []driver.Value) {
 // Wanting implements session.Index. The index finds the few sessions that want a
 // loop; those that others hold are skipped here. An index on the holder would
 // change with every claim, and save little.
-func (db *DB) Wanting(ctx context.Context, held []string, limit int) ([]session.ID, error) {
-	return db.idsOf(ctx, limit, held, selectWanting)
+func (db *DB) Wanting(ctx context.Context, held []string) iter.Seq2[session.Waiting, error] {
+	return func(yield func(session.Waiting, error) bool) {
+		stopped := false
+		err := db.readers.read(ctx, func(c *conn) error {
+			return c.query(selectWanting, func(row []driver.Value) error {
+				if by, ok := row[1].(string); ok && slices.Contains(held, by) {
+					return nil
+				}
+				if stopped = !yield(session.Waiting{ID: session.ID(text(row[0])), Owner: text(row[2])}, nil); stopped {
+					return enough
+				}
+				return nil
+			})
+		})
+		if err != nil && !stopped {
+			yield(session.Waiting{}, err)
+		}
+	}
 }
 
 // Idle implements session.Index.
 func (db *DB) Idle(ctx context.Context, before time.Time, limit int) ([]session.ID, error) {
-	return db.idsOf(ctx, limit, nil, selectIdle, micros(before))
+	return db.idsOf(ctx, limit, selectIdle, micros(before))
 }
 
 const (
-	selectWanting = "SELECT id, holder FROM sessions WHERE attention = 1 ORDER BY updated_at, id"
-	selectIdle    = "SELECT id, holder FROM sessions WHERE attention = 2 AND updated_at < ? ORDER BY updated_at, id"
+	selectWanting = "SELECT id, holder, owner FROM sessions WHERE attention = 1 ORDER BY updated_at, id"
+	selectIdle    = "SELECT id FROM sessions WHERE attention = 2 AND updated_at < ? ORDER BY updated_at, id"
 )
 
-// idsOf lists the sessions that a statement finds, without those of these holders.
-func (db *DB) idsOf(ctx context.Context, limit int, without []string, sql string, args ...driver.Value) ([]session.ID, error) {
+// idsOf lists the sessions that a statement finds.
+func (db *DB) idsOf(ctx context.Context, limit int, sql string, args ...driver.Value) ([]session.ID, error) {
 	var ids []session.ID
 	if limit <= 0 {
 		return nil, nil
 	}
 	err := db.readers.read(ctx, func(c *conn) error {
 		return c.query(sql, func(row []driver.Value) error {
-			if by, ok := row[1].(string); ok && slices.Contains(without, by) {
-				return nil
-			}
 			if ids = append(ids, session.ID(text(row[0]))); len(ids) == limit {
 				return enough
 			}
