@@ -90,7 +90,7 @@ func longSteps(b *bench) error {
 	hub := live.New(s.db, frames)
 	loop := agent.New(agent.Config{Sessions: s.sessions, Log: s.db, Index: s.db, Deltas: hub, Logger: slog.New(slog.DiscardHandler), Profile: s.profile})
 	s.sessions.Observe(hub)
-	s.sessions.Observe(loop)
+	s.sessions.Watch(loop)
 	ctx, stop := context.WithCancel(b.ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- loop.Run(ctx) }()

@@ -106,7 +106,7 @@ type Handler struct {
 	// life ends with Close, and with it all streams.
 	life    rest.Lifetime
 	close   context.CancelFunc
-	streams streams
+	streams rest.Streams
 }
 
 // New makes the handler. It panics on a mistake in the route table or the page, which any test finds.
@@ -177,5 +177,5 @@ const anything = "/"
 func (d *Handler) Close() {
 	d.close()
 	d.legacy.Close()
-	d.streams.wait()
+	d.streams.Wait()
 }

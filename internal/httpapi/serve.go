@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -62,6 +63,28 @@ func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		w.status = http.StatusSwitchingProtocols
 	}
 	return http.NewResponseController(w.ResponseWriter).Hijack()
+}
+
+// Detachable and Detach implement rest.Detacher.
+func (w *recorder) Detachable() bool { _, ok := w.ResponseWriter.(http.Hijacker); return ok }
+func (w *recorder) Detach(run func()) { w.detached = run }
+
+// goOn runs a detached stream to its end, and then ends its request. What net/http
+// needs for a request is let go, which is the purpose of detaching.
+func (d *Handler) goOn(w *recorder, r *http.Request, begin time.Time, end func(status int)) {
+	run := w.detached
+	w.detached, w.ResponseWriter, w.session = nil, nil, r.PathValue("conversation_id")
+	r = (&http.Request{Method: r.Method, URL: &url.URL{Path: r.URL.Path}}).WithContext(r.Context())
+	d.streams.Start(func() {
+		defer func() {
+			if p := recover(); p != nil {
+				d.Logger.Error("panic in a stream", "request", w.id, "panic", p, "stack", string(debug.Stack()))
+			}
+			end(w.status)
+			d.finished(w, r, w.id, time.Since(begin))
+		}()
+		run()
+	})
 }
 
 // ServeHTTP is where every request comes in and every answer goes out.

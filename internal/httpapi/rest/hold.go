@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 
 	"deckhand/api"
 	"deckhand/internal/access"
@@ -64,6 +65,35 @@ func (l *Lifetime) HoldStream(w http.ResponseWriter, r *http.Request, c *Call) (
 				letGo()
 			}
 		}
+}
+
+// Streams are those that were detached. The zero value is ready.
+type Streams struct {
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup
+}
+
+// Start runs a stream in a goroutine of its own. Once all are being waited for, a
+// stream that comes late is run here: it ends at once.
+func (s *Streams) Start(run func()) {
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.running.Go(run)
+	}
+	s.mu.Unlock()
+	if closed {
+		run()
+	}
+}
+
+// Wait returns when all streams have ended. It may be called twice.
+func (s *Streams) Wait() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.running.Wait()
 }
 
 // ErrClosing is why a held request ended when the server stops.
