@@ -66,7 +66,7 @@ func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 }
 
 // Detachable and Detach implement rest.Detacher.
-func (w *recorder) Detachable() bool { _, ok := w.ResponseWriter.(http.Hijacker); return ok }
+func (w *recorder) Detachable() bool  { _, ok := w.ResponseWriter.(http.Hijacker); return ok }
 func (w *recorder) Detach(run func()) { w.detached = run }
 
 // goOn runs a detached stream to its end, and then ends its request. What net/http
