@@ -155,8 +155,8 @@ type Loop struct {
 	// watched are sessions with callers that wait for new events.
 	watched map[session.ID]map[chan struct{}]bool
 
-	schemas schemas
-	shelf   shelf
+	schemas     schemas
+	transcripts transcriptCache
 }
 
 // New makes a loop. Without a Member it has a name of its own, so that what a

@@ -44,7 +44,7 @@ type transcript struct {
 	pictured int
 	// previous are the details of each tool's last good result.
 	previous map[string]json.RawMessage
-	circles  circles
+	repeats  loopDetector
 }
 
 // entry is a message with the number of its event.
@@ -100,10 +100,10 @@ func (t *transcript) add(e session.Event) {
 	case session.Recalled:
 		t.attach(p)
 	case session.TurnBegan:
-		t.circles = circles{}
+		t.repeats = loopDetector{}
 	case session.Nudged:
 		if p.Rule == ruleStuck {
-			t.circles = circles{nudged: true}
+			t.repeats = loopDetector{nudged: true}
 		}
 		t.tell(entry{Message: llm.Message{Role: llm.User, Text: "[From the system that runs you, not from the user] " + p.Text}, number: e.Number})
 	case session.ModelAsked:
@@ -144,7 +144,7 @@ func (t *transcript) add(e session.Event) {
 }
 
 func (t *transcript) said(number int64, p session.UserSaid) {
-	t.circles = circles{}
+	t.repeats = loopDetector{}
 	if t.first == 0 {
 		t.first, t.firstText = number, p.Text
 	}
@@ -174,7 +174,7 @@ func (t *transcript) answered(number int64, p session.ModelAnswered) {
 		t.open = append(t.open, c.ID)
 	}
 	if len(p.ToolCalls) == 0 {
-		t.circles.said(p.Text)
+		t.repeats.said(p.Text)
 		if strings.TrimSpace(p.Text) == "" {
 			m.Text = "[an empty answer]" // all of it was thoughts; providers refuse messages without content
 		}
@@ -192,7 +192,7 @@ func (t *transcript) returned(number int64, p session.ToolReturned) {
 	if !failed && len(p.Details) > 0 {
 		t.previous[p.Name] = p.Details
 	}
-	t.circles.did(p)
+	t.repeats.did(p)
 	text := resultText(p)
 	if args, ok := t.edited[p.ID]; ok {
 		text = "[The user changed the arguments of this call to " + string(args) + "]\n" + text

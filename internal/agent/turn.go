@@ -20,7 +20,7 @@ func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile,
 	if st.InTurn && st.Asks >= p.MaxAsks {
 		return l.endTurn(ctx, w, t, "STATUS$ERROR_MAX_ITERATIONS", fmt.Sprintf("The limit of %d model calls per turn was reached. Send a message to continue.", p.MaxAsks))
 	}
-	if why := t.circles.found(); st.InTurn && why != "" {
+	if why := t.repeats.found(); st.InTurn && why != "" {
 		return l.unstick(ctx, w, t, why)
 	}
 	if t.crowded(p, w.offered()) && w.condensed < maxCondensed {

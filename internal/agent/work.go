@@ -288,7 +288,7 @@ func (l *Loop) fail(ctx context.Context, w *worker, cause error) (session.State,
 
 // work takes steps until nothing is left to do.
 func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile) error {
-	t := l.shelf.take(w.id)
+	t := l.transcripts.take(w.id)
 	if t == nil {
 		t = newTranscript(w.id)
 	}
@@ -337,7 +337,7 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 			return fmt.Errorf("the loop does not know how to go on after event %d", st.Last)
 		}
 	}
-	l.shelf.put(t)
+	l.transcripts.put(t)
 	return err
 }
 

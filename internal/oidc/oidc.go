@@ -141,7 +141,7 @@ func (s *SignOn) Begin(ctx context.Context, redirect, next string) (address, flo
 	if err != nil {
 		return "", "", err
 	}
-	f := journey{State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Redirect: redirect, Next: next, Until: s.config.Now().Add(FlowLife).Unix()}
+	f := loginState{State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Redirect: redirect, Next: next, Until: s.config.Now().Add(FlowLife).Unix()}
 	o := p.oauth
 	o.RedirectURL = redirect
 	address = o.AuthCodeURL(f.State, oauth2.SetAuthURLParam("nonce", f.Nonce), oauth2.S256ChallengeOption(f.Verifier))
@@ -167,7 +167,7 @@ func (s *SignOn) Finish(ctx context.Context, flow string, answer url.Values) (p 
 	return who, f.Next, err
 }
 
-func (s *SignOn) finish(ctx context.Context, f journey, answer url.Values) (Person, error) {
+func (s *SignOn) finish(ctx context.Context, f loginState, answer url.Values) (Person, error) {
 	p, err := s.provider(ctx)
 	if err != nil {
 		return Person{}, err

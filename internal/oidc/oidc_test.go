@@ -172,7 +172,7 @@ func TestStaleEnds(t *testing.T) {
 	s := l.signOn()
 	flow, answer, _ := l.begin(s)
 	other, otherAnswer, _ := l.begin(s)
-	stranger, err := l.signOn(func(c *Config) { c.Key = [32]byte{2} }).seal(journey{State: answer.Get("state"), Until: l.now.Add(time.Hour).Unix()})
+	stranger, err := l.signOn(func(c *Config) { c.Key = [32]byte{2} }).seal(loginState{State: answer.Get("state"), Until: l.now.Add(time.Hour).Unix()})
 	if err != nil {
 		t.Fatal(err)
 	}

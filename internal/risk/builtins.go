@@ -34,7 +34,7 @@ var builtins = map[string]rule{
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // name rates a variable that a builtin sets; a[…] would be calculated.
-func (c command) name(w word) {
+func (c command) name(w arg) {
 	if !w.plain() || !identifier.MatchString(w.text) {
 		c.add(Unknown, "It sets a variable whose name is only known at run time.")
 		return
@@ -43,7 +43,7 @@ func (c command) name(w word) {
 }
 
 // jobsRule knows that jobs -x runs a command.
-func jobsRule(c command, args []word) {
+func jobsRule(c command, args []arg) {
 	c.add(Low, "It only prints text.")
 	if !anyOf(args, "x") && !opaque(args) {
 		return
@@ -57,7 +57,7 @@ func jobsRule(c command, args []word) {
 	c.run(rest)
 }
 
-func tests(c command, args []word) {
+func tests(c command, args []arg) {
 	c.add(Low, "It only tests a condition.")
 	for i, a := range args {
 		if a.text == "-v" || a.text == "-R" {
@@ -68,14 +68,14 @@ func tests(c command, args []word) {
 	}
 }
 
-func printfRule(c command, args []word) {
+func printfRule(c command, args []arg) {
 	c.add(Low, "It only prints text.")
 	if len(args) == 0 {
 		return
 	}
 	switch first := args[0]; {
 	case strings.HasPrefix(first.text, "-v") && len(first.text) > 2:
-		c.name(word{text: first.text[2:], known: first.known})
+		c.name(arg{text: first.text[2:], known: first.known})
 	case first.text == "-v" && len(args) > 1:
 		c.name(args[1])
 	case strings.HasPrefix(first.text, hole), !first.known && strings.HasPrefix(first.text, "{"):
@@ -83,7 +83,7 @@ func printfRule(c command, args []word) {
 	}
 }
 
-func readRule(c command, args []word) {
+func readRule(c command, args []arg) {
 	c.add(Low, "It reads its input into a variable.")
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -103,7 +103,7 @@ func readRule(c command, args []word) {
 	}
 }
 
-func unsetRule(c command, args []word) {
+func unsetRule(c command, args []arg) {
 	for _, a := range args {
 		switch {
 		case a.text == "-v":
@@ -115,7 +115,7 @@ func unsetRule(c command, args []word) {
 	}
 }
 
-func cdRule(c command, args []word) {
+func cdRule(c command, args []arg) {
 	c.add(Low, "It changes the working folder.")
 	if ops := operands(args); len(ops) == 1 && ops[0].plain() {
 		c.dir = c.at(ops[0].text)
@@ -125,7 +125,7 @@ func cdRule(c command, args []word) {
 }
 
 // setRule lets through what makes scripts stricter or louder.
-func setRule(c command, args []word) {
+func setRule(c command, args []arg) {
 	c.add(Low, "It makes the shell stricter or more verbose.")
 	for i, a := range args {
 		text := strings.TrimLeft(a.text, "-+")
@@ -143,7 +143,7 @@ func setRule(c command, args []word) {
 	}
 }
 
-func historyRule(c command, args []word) {
+func historyRule(c command, args []arg) {
 	if len(args) == 0 || len(args) == 1 && args[0].plain() && strings.Trim(args[0].text, "0123456789") == "" {
 		c.add(Low, "It only prints text.")
 		return
@@ -151,7 +151,7 @@ func historyRule(c command, args []word) {
 	c.add(High, "It changes the shell's history.")
 }
 
-func aliasRule(c command, args []word) {
+func aliasRule(c command, args []arg) {
 	c.add(Low, "It only prints text.")
 	for _, a := range args {
 		name, value, defines := strings.Cut(a.text, "=")
@@ -167,7 +167,7 @@ func aliasRule(c command, args []word) {
 	}
 }
 
-func hashRule(c command, args []word) {
+func hashRule(c command, args []arg) {
 	if len(args) == 0 || len(args) == 1 && args[0].text == "-r" {
 		c.add(Low, "It only prints text.")
 		return
@@ -175,7 +175,7 @@ func hashRule(c command, args []word) {
 	c.add(High, "It changes which program a name runs.")
 }
 
-func trapRule(c command, args []word) {
+func trapRule(c command, args []arg) {
 	if len(args) == 0 || len(args) == 1 && (args[0].text == "-l" || args[0].text == "-p") {
 		c.add(Low, "It only prints text.")
 		return
@@ -185,7 +185,7 @@ func trapRule(c command, args []word) {
 }
 
 // text rates the first word that is not an option as a command.
-func (c command) text(args []word) {
+func (c command) text(args []arg) {
 	for len(args) > 0 && args[0].known && strings.HasPrefix(args[0].text, "-") {
 		args = args[1:]
 	}
@@ -198,7 +198,7 @@ func (c command) text(args []word) {
 	}
 }
 
-func evalRule(c command, args []word) {
+func evalRule(c command, args []arg) {
 	var all []string
 	for _, a := range args {
 		if !a.plain() {
@@ -211,7 +211,7 @@ func evalRule(c command, args []word) {
 	c.inner(strings.Join(all, " "))
 }
 
-func sourceRule(c command, args []word) {
+func sourceRule(c command, args []arg) {
 	switch {
 	case len(args) == 0:
 		c.add(Low, "It does nothing.")

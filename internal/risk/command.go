@@ -11,7 +11,7 @@ import (
 // command is a simple command: a program and its arguments.
 type command struct {
 	*judge
-	args []word
+	args []arg
 	// input is the here-document that the program reads, nil if there is none.
 	input *syntax.Word
 	// through counts the commands that run this one.
@@ -19,7 +19,7 @@ type command struct {
 }
 
 // rule rates the arguments of a program.
-type rule func(c command, args []word)
+type rule func(c command, args []arg)
 
 // rules holds what is known of programs. It is filled at start because rules for
 // commands that run others look into it again.
@@ -96,7 +96,7 @@ func (c command) stranger(name string) {
 }
 
 // run rates a command that this one runs.
-func (c command) run(args []word) {
+func (c command) run(args []arg) {
 	if c.through == maxThrough {
 		c.add(Unknown, tooDeep)
 		return
@@ -106,11 +106,11 @@ func (c command) run(args []word) {
 
 // always makes a rule that does not look at arguments.
 func always(r Rating, reason string) rule {
-	return func(c command, _ []word) { c.add(r, reason) }
+	return func(c command, _ []arg) { c.add(r, reason) }
 }
 
 // reader rates a program that prints what is in files and cannot do more.
-func reader(c command, args []word) {
+func reader(c command, args []arg) {
 	c.add(Low, "It only reads.")
 	ended := false
 	for _, a := range args {
@@ -121,13 +121,13 @@ func reader(c command, args []word) {
 		case ended || !strings.HasPrefix(a.text, "-"):
 			c.reads(a)
 		case valued: // --from-file=NAME
-			c.reads(word{text: value, known: a.known, glob: a.glob})
+			c.reads(arg{text: value, known: a.known, glob: a.glob})
 		}
 	}
 }
 
 // asksVersion reports whether a program is only asked what it is.
-func asksVersion(args []word) bool {
+func asksVersion(args []arg) bool {
 	if len(args) != 1 || !args[0].plain() {
 		return false
 	}
@@ -140,7 +140,7 @@ func asksVersion(args []word) bool {
 
 // versioned is a rule that answers Low to the question for the version.
 func versioned(r rule) rule {
-	return func(c command, args []word) {
+	return func(c command, args []arg) {
 		if asksVersion(args) {
 			c.add(Low, "It only prints a version.")
 			return
@@ -150,13 +150,13 @@ func versioned(r rule) rule {
 }
 
 // strange reports an option that is not known to change only what is shown.
-func strange(a word) bool {
+func strange(a arg) bool {
 	return !a.known || a.flag() && !slices.Contains([]string{"-g", "--json", "--depth=0", "--format=json", "--installed", "--all", "-a"}, a.text)
 }
 
 // bySubcommand rates by the first operand; others get the last rule.
 func bySubcommand(low, high string, otherwise Rating, reason string) rule {
-	return versioned(func(c command, args []word) {
+	return versioned(func(c command, args []arg) {
 		ops := operands(args)
 		switch {
 		case len(ops) == 0 || !ops[0].plain():

@@ -29,7 +29,7 @@ var fileRules = map[string]rule{
 	"at batch atd cron anacron":                                 always(High, "It makes something run later."),
 }
 
-func sortRule(c command, args []word) {
+func sortRule(c command, args []arg) {
 	reader(c, args)
 	if anyOf(args, "", "--compress-program") {
 		c.add(High, "It runs another program.")
@@ -45,7 +45,7 @@ func sortRule(c command, args []word) {
 }
 
 // secondIsOutput rates programs whose second operand is written.
-func secondIsOutput(c command, args []word) {
+func secondIsOutput(c command, args []arg) {
 	reader(c, args)
 	if ops := operands(args); len(ops) > 1 {
 		c.writes(ops[len(ops)-1], "It writes to a file.")
@@ -57,7 +57,7 @@ func secondIsOutput(c command, args []word) {
 
 // outputOption makes the rule of a program that only reads but for one option.
 func outputOption(letter, long string) rule {
-	return func(c command, args []word) {
+	return func(c command, args []arg) {
 		reader(c, args)
 		if opaque(args) || anyOf(args, letter, long) {
 			c.add(Medium, "It may write to a file.")
@@ -65,7 +65,7 @@ func outputOption(letter, long string) rule {
 	}
 }
 
-func dateRule(c command, args []word) {
+func dateRule(c command, args []arg) {
 	c.add(Low, "It only prints text.")
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -82,7 +82,7 @@ func dateRule(c command, args []word) {
 	}
 }
 
-func hostnameRule(c command, args []word) {
+func hostnameRule(c command, args []arg) {
 	c.add(Low, "It only prints text.")
 	for _, a := range args {
 		if !a.known || !strings.HasPrefix(a.text, "-") || strings.ContainsAny(a.text, "Fb") || a.is("--file") {
@@ -91,7 +91,7 @@ func hostnameRule(c command, args []word) {
 	}
 }
 
-func teeRule(c command, args []word) {
+func teeRule(c command, args []arg) {
 	c.add(Low, "It only prints text.")
 	if opaque(args) {
 		c.add(Unknown, "Which file it changes is only known at run time.")
@@ -104,7 +104,7 @@ func teeRule(c command, args []word) {
 }
 
 // changes rates a program that may write to all that it is given.
-func changes(c command, args []word) {
+func changes(c command, args []arg) {
 	c.add(Medium, "It changes files.")
 	for _, a := range args {
 		if a.text == "--" {
@@ -113,7 +113,7 @@ func changes(c command, args []word) {
 		_, value, option := strings.Cut(a.text, "=")
 		switch {
 		case a.known && strings.HasPrefix(a.text, "-") && option:
-			c.writes(word{text: value, known: true}, "It changes files.")
+			c.writes(arg{text: value, known: true}, "It changes files.")
 		case a.known && strings.HasPrefix(a.text, "-"):
 		default:
 			c.writes(a, "It changes files.")
@@ -121,7 +121,7 @@ func changes(c command, args []word) {
 	}
 }
 
-func cpRule(c command, args []word) {
+func cpRule(c command, args []arg) {
 	c.add(Medium, "It changes files.")
 	ops := operands(args)
 	if opaque(args) || anyOf(args, "t", "--target-directory") || len(ops) < 2 {
@@ -134,7 +134,7 @@ func cpRule(c command, args []word) {
 	c.writes(ops[len(ops)-1], "It changes files.")
 }
 
-func rmRule(c command, args []word) {
+func rmRule(c command, args []arg) {
 	changes(c, args)
 	if anyOf(args, "rRf", "--recursive", "--force", "--no-preserve-root") {
 		c.add(High, "It deletes files, possibly whole folders, without asking; this cannot be undone.")
@@ -146,7 +146,7 @@ func rmRule(c command, args []word) {
 	}
 }
 
-func chmodRule(c command, args []word) {
+func chmodRule(c command, args []arg) {
 	c.add(Medium, "It changes permissions of a file.")
 	ops := operands(args)
 	if anyOf(args, "R", "--recursive") {
@@ -164,7 +164,7 @@ func chmodRule(c command, args []word) {
 	}
 }
 
-func tarRule(c command, args []word) {
+func tarRule(c command, args []arg) {
 	c.add(Medium, "It packs or unpacks files.")
 	if opaque(args) || anyOf(args, "IFPC", "--to-command", "--checkpoint-action", "--use-compress-program", "--info-script", "--new-volume-script", "--rsh-command", "--rmt-command", "--absolute-names") {
 		c.add(Unknown, "It packs or unpacks in a way that may run programs or leave the folder.")
@@ -185,7 +185,7 @@ func tarRule(c command, args []word) {
 	}
 }
 
-func killRule(c command, args []word) {
+func killRule(c command, args []arg) {
 	c.add(Medium, "It ends a process.")
 	for _, a := range args {
 		if a.text == "-1" || a.text == "1" || a.text == "0" {
@@ -194,7 +194,7 @@ func killRule(c command, args []word) {
 	}
 }
 
-func crontabRule(c command, args []word) {
+func crontabRule(c command, args []arg) {
 	if len(args) == 1 && args[0].known && args[0].text == "-l" {
 		c.add(Low, "It only prints text.")
 		return

@@ -14,7 +14,7 @@ var gitReads = []string{"status", "log", "diff", "show", "blame", "annotate", "s
 var gitChanges = []string{"add", "commit", "checkout", "switch", "restore", "merge", "rebase", "cherry-pick", "revert", "mv", "rm", "init", "clone", "fetch", "pull", "apply", "am",
 	"branch", "tag", "stash", "remote", "config", "worktree", "submodule", "notes", "bisect", "reset", "clean", "gc", "repack", "prune", "sparse-checkout", "format-patch", "archive", "lfs", "reflog", "symbolic-ref", "update-index", "read-tree", "write-tree", "commit-tree", "hash-object", "format-patch"}
 
-func gitRule(c command, args []word) {
+func gitRule(c command, args []arg) {
 	rest, ok := c.gitOptions(args)
 	if !ok || len(rest) == 0 {
 		if ok {
@@ -45,7 +45,7 @@ func gitRule(c command, args []word) {
 }
 
 // gitOptions skips what stands before the subcommand.
-func (c command) gitOptions(args []word) (rest []word, ok bool) {
+func (c command) gitOptions(args []arg) (rest []arg, ok bool) {
 	for len(args) > 0 {
 		a := args[0]
 		switch {
@@ -70,7 +70,7 @@ func (c command) gitOptions(args []word) (rest []word, ok bool) {
 }
 
 // gitDangers are options and operands that make git run programs or write files.
-func (c command) gitDangers(sub string, args []word) {
+func (c command) gitDangers(sub string, args []arg) {
 	for i, a := range args {
 		switch {
 		case strings.Contains(a.text, "ext::"), strings.Contains(a.text, "fd::"):
@@ -82,7 +82,7 @@ func (c command) gitDangers(sub string, args []word) {
 			c.add(High, "It makes git run another program.")
 		case a.is("--output"):
 			_, name, joined := strings.Cut(a.text, "=")
-			to := word{text: name, known: a.known}
+			to := arg{text: name, known: a.known}
 			if !joined && i+1 < len(args) {
 				to = args[i+1]
 			}
@@ -93,9 +93,9 @@ func (c command) gitDangers(sub string, args []word) {
 }
 
 // gitChange rates the subcommands that change something, or only list.
-func (c command) gitChange(sub string, args []word) {
+func (c command) gitChange(sub string, args []arg) {
 	lists := func(allowed ...string) bool {
-		return !slices.ContainsFunc(args, func(a word) bool { return !a.plain() || !slices.Contains(allowed, a.text) })
+		return !slices.ContainsFunc(args, func(a arg) bool { return !a.plain() || !slices.Contains(allowed, a.text) })
 	}
 	low := false
 	switch sub {
@@ -122,7 +122,7 @@ func (c command) gitChange(sub string, args []word) {
 	case "config":
 		low = c.gitConfig(args)
 	case "reset", "checkout", "restore", "clean", "rm", "switch":
-		if anyOf(args, "fdxq", "--hard", "--force", "--discard-changes") && (sub != "rm" || anyOf(args, "f", "--force")) || slices.ContainsFunc(args, func(a word) bool { return a.text == "--" || a.text == "." }) {
+		if anyOf(args, "fdxq", "--hard", "--force", "--discard-changes") && (sub != "rm" || anyOf(args, "f", "--force")) || slices.ContainsFunc(args, func(a arg) bool { return a.text == "--" || a.text == "." }) {
 			c.add(High, "It discards uncommitted changes; this cannot be undone.")
 		}
 	case "gc", "prune":
@@ -136,7 +136,7 @@ func (c command) gitChange(sub string, args []word) {
 }
 
 // gitConfig rates git config; low is true for looking something up.
-func (c command) gitConfig(args []word) (low bool) {
+func (c command) gitConfig(args []arg) (low bool) {
 	ops := operands(args)
 	if !opaque(args) && (anyOf(args, "l", "--list", "--get", "--get-all") && !anyOf(args, "e", "--edit", "--add", "--unset", "--replace-all", "--file") || len(args) == 1 && len(ops) == 1 && ops[0].plain()) {
 		return true

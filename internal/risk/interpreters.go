@@ -24,7 +24,7 @@ const (
 )
 
 // shellRule looks into -c and into here-documents.
-func shellRule(c command, args []word) {
+func shellRule(c command, args []arg) {
 	for i, a := range args {
 		switch {
 		case a.process:
@@ -69,7 +69,7 @@ func (c command) stdin() {
 	}
 }
 
-func interpreter(c command, args []word) {
+func interpreter(c command, args []arg) {
 	for _, a := range args {
 		switch {
 		case a.process:
@@ -93,7 +93,7 @@ func interpreter(c command, args []word) {
 	c.add(Unknown, fromInput)
 }
 
-func pythonRule(c command, args []word) {
+func pythonRule(c command, args []arg) {
 	for len(args) > 0 && args[0].known && slices.Contains([]string{"-u", "-B", "-q", "-b", "-I", "-E", "-s", "-O"}, args[0].text) {
 		args = args[1:]
 	}
@@ -109,7 +109,7 @@ func pythonRule(c command, args []word) {
 }
 
 // awkRule lets through programs that can only print.
-func awkRule(c command, args []word) {
+func awkRule(c command, args []arg) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
@@ -122,7 +122,7 @@ func awkRule(c command, args []word) {
 		default:
 			c.awk(a)
 			reader(c, args[i+1:])
-			if opaque(args[i+1:]) || slices.ContainsFunc(args[i+1:], word.flag) {
+			if opaque(args[i+1:]) || slices.ContainsFunc(args[i+1:], arg.flag) {
 				c.add(Medium, "What it reads is only known at run time.")
 			}
 			return
@@ -131,7 +131,7 @@ func awkRule(c command, args []word) {
 	c.add(Low, "It does nothing.")
 }
 
-func (c command) awk(program word) {
+func (c command) awk(program arg) {
 	text := strings.ReplaceAll(program.text, "||", "")
 	switch {
 	case !program.known:
@@ -144,9 +144,9 @@ func (c command) awk(program word) {
 }
 
 // sedRule lets through scripts that can only print.
-func sedRule(c command, args []word) {
+func sedRule(c command, args []arg) {
 	c.add(Low, "It only reads.")
-	scripts, files, inPlace := []word{}, []word{}, false
+	scripts, files, inPlace := []arg{}, []arg{}, false
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {

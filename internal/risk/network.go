@@ -64,14 +64,14 @@ const (
 	curlValued = " -m --max-time --connect-timeout --retry --retry-delay -A --user-agent -H --header "
 )
 
-func curlRule(c command, args []word) {
+func curlRule(c command, args []arg) {
 	if asksVersion(args) {
 		c.add(Low, "It only prints a version.")
 		return
 	}
 	for i := 0; i < len(args); i++ {
 		a := args[i]
-		var value word
+		var value arg
 		if i+1 < len(args) {
 			value = args[i+1]
 		}
@@ -107,7 +107,7 @@ func curlRule(c command, args []word) {
 
 // curlSends rates a request with options that send something, or that the rules
 // do not know. Only to the sandbox itself is that no reason to fear for data.
-func (c command) curlSends(args []word) {
+func (c command) curlSends(args []arg) {
 	for _, a := range args {
 		if strings.Contains(a.text, "://") || strings.HasPrefix(a.text, "localhost:") {
 			if r, _ := Address(a.text); r != Low || anyOf(args, "xK", "--proxy", "--config", "--resolve", "--connect-to", "--preproxy", "--next", "--unix-socket", "--doh-url") {
@@ -127,7 +127,7 @@ func (c command) curlSends(args []word) {
 	c.add(Medium, "It connects to another machine.")
 }
 
-func wgetRule(c command, args []word) {
+func wgetRule(c command, args []arg) {
 	if asksVersion(args) {
 		c.add(Low, "It only prints a version.")
 		return
@@ -147,7 +147,7 @@ func wgetRule(c command, args []word) {
 }
 
 // ssRule: it can also write what it knows to a file, and end connections.
-func ssRule(c command, args []word) {
+func ssRule(c command, args []arg) {
 	c.add(Low, "It only prints text.")
 	if opaque(args) || anyOf(args, "DKF", "--diag", "--kill", "--filter") {
 		c.add(Medium, "It may write to a file or end connections.")
@@ -159,7 +159,7 @@ func ssRule(c command, args []word) {
 	}
 }
 
-func rsyncRule(c command, args []word) {
+func rsyncRule(c command, args []arg) {
 	changes(c, args)
 	if anyOf(args, "e", "--rsh", "--rsync-path", "--delete", "--daemon") {
 		c.add(High, "It runs other programs, or deletes files.")
@@ -171,7 +171,7 @@ func rsyncRule(c command, args []word) {
 	}
 }
 
-func opensslRule(c command, args []word) {
+func opensslRule(c command, args []arg) {
 	c.add(Medium, "It works with keys.")
 	for _, a := range args {
 		if !a.known || strings.HasPrefix(a.text, "s_") || a.text == "ocsp" || strings.Contains(a.text, "engine") || strings.Contains(a.text, "provider") {
@@ -181,7 +181,7 @@ func opensslRule(c command, args []word) {
 }
 
 // dnsRule: a name that is asked for travels to whoever answers for its zone.
-func dnsRule(c command, args []word) {
+func dnsRule(c command, args []arg) {
 	c.add(Medium, "It resolves a name over the network.")
 	for _, a := range args {
 		if !a.known || len(a.text) > 60 {

@@ -73,7 +73,7 @@ func (j *judge) at(name string) string {
 }
 
 // writes rates a file that is written to or removed.
-func (j *judge) writes(w word, reason string) {
+func (j *judge) writes(w arg, reason string) {
 	name := j.at(w.text)
 	if slices.Contains(harmlessFiles, name) && w.plain() {
 		j.add(Low, "It discards output.")
@@ -96,7 +96,7 @@ func (j *judge) writes(w word, reason string) {
 }
 
 // reads rates a file whose content is shown.
-func (j *judge) reads(w word) {
+func (j *judge) reads(w arg) {
 	name := j.at(w.text)
 	switch {
 	case w.process: // rated by itself

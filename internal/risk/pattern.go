@@ -96,7 +96,7 @@ func simple(text string) ([]string, bool) {
 		return nil, false
 	}
 	var out []string
-	for i, w := range words(call.Args) {
+	for i, w := range argsOf(call.Args) {
 		switch {
 		case !w.plain(), strings.HasPrefix(w.text, "~") && !w.quoted, strings.Contains(w.text, "\n"):
 			return nil, false

@@ -33,7 +33,7 @@ var projectRules = map[string]rule{
 
 const npmPublishes = "publish unpublish login logout adduser token owner deprecate access dist-tag config set team star"
 
-func npmRule(c command, args []word) {
+func npmRule(c command, args []arg) {
 	for _, a := range args {
 		if a.text == "--" {
 			break
@@ -48,13 +48,13 @@ func npmRule(c command, args []word) {
 // unversioned is a rule for a program that the project's own files can replace,
 // so that nothing it is asked is harmless.
 func unversioned(r rule) rule {
-	return func(c command, args []word) {
+	return func(c command, args []arg) {
 		c.add(Medium, builds)
 		r(c, args)
 	}
 }
 
-func makeRule(c command, args []word) {
+func makeRule(c command, args []arg) {
 	c.add(Medium, builds)
 	for _, a := range args {
 		name, value, sets := strings.Cut(a.text, "=")
@@ -70,7 +70,7 @@ func makeRule(c command, args []word) {
 	}
 }
 
-func goRule(c command, args []word) {
+func goRule(c command, args []arg) {
 	for i, a := range args {
 		if (a.text == "-o" || a.text == "--o") && i+1 < len(args) {
 			c.writes(args[i+1], builds)
@@ -96,18 +96,18 @@ func goRule(c command, args []word) {
 	}
 }
 
-func pipRule(c command, args []word) {
+func pipRule(c command, args []arg) {
 	bySubcommand("list show freeze check", "config", Medium, builds)(c, args)
 }
 
-func packagesRule(c command, args []word) {
+func packagesRule(c command, args []arg) {
 	if anyOf(args, "o", "--option", "--config-file") {
 		c.add(Unknown, "It installs in a way that cannot be analyzed.")
 	}
 	bySubcommand("list show search policy info depends rdepends", "remove purge autoremove erase del dist-upgrade full-upgrade", Medium, "It installs packages.")(c, args)
 }
 
-func dockerRule(c command, args []word) {
+func dockerRule(c command, args []arg) {
 	c.add(Medium, "It works with containers.")
 	for _, a := range args {
 		switch {
@@ -118,7 +118,7 @@ func dockerRule(c command, args []word) {
 	}
 }
 
-func ghRule(c command, args []word) {
+func ghRule(c command, args []arg) {
 	ops := operands(args)
 	if len(ops) > 1 && ops[1].plain() && slices.Contains([]string{"view", "list", "status", "diff", "checks"}, ops[1].text) {
 		c.add(Medium, "It reads from the git provider.")

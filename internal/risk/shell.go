@@ -191,7 +191,7 @@ func (j *judge) statement(s *syntax.Stmt) {
 		}
 		return
 	}
-	c := command{judge: j, args: words(call.Args)}
+	c := command{judge: j, args: argsOf(call.Args)}
 	for _, r := range s.Redirs {
 		switch r.Op {
 		case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:

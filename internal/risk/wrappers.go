@@ -30,7 +30,7 @@ const noWrapped = "It runs another program in a way that cannot be analyzed."
 
 // unwrap skips a wrapper's own options and operands. valued are the letters of
 // options that take a value. ok is false for what it does not know.
-func unwrap(args []word, valued string, skip int) (rest []word, ok bool) {
+func unwrap(args []arg, valued string, skip int) (rest []arg, ok bool) {
 	for len(args) > 0 {
 		a := args[0]
 		switch {
@@ -58,7 +58,7 @@ func unwrap(args []word, valued string, skip int) (rest []word, ok bool) {
 
 // wrapper makes the rule of a program that runs its operands.
 func wrapper(valued string, skip int, least Rating) rule {
-	return func(c command, args []word) {
+	return func(c command, args []arg) {
 		rest, ok := unwrap(args, valued, skip)
 		if !ok {
 			c.add(Unknown, noWrapped)
@@ -69,7 +69,7 @@ func wrapper(valued string, skip int, least Rating) rule {
 	}
 }
 
-func envRule(c command, args []word) {
+func envRule(c command, args []arg) {
 	if anyOf(args, "S", "--split-string") {
 		c.add(Unknown, "It runs a command that it parses itself.")
 		return
@@ -91,7 +91,7 @@ func envRule(c command, args []word) {
 	c.run(rest)
 }
 
-func commandRule(c command, args []word) {
+func commandRule(c command, args []arg) {
 	if len(args) > 0 && args[0].known && (args[0].text == "-v" || args[0].text == "-V") {
 		c.add(Low, "It only locates a program.")
 		return
@@ -99,14 +99,14 @@ func commandRule(c command, args []word) {
 	wrapper("", 0, Low)(c, args)
 }
 
-func timeRule(c command, args []word) {
+func timeRule(c command, args []arg) {
 	if len(args) > 0 && args[0].flag() && args[0].text != "-p" && args[0].text != "-v" {
 		c.add(Medium, "It may write to a file.")
 	}
 	wrapper("fo", 0, Low)(c, args)
 }
 
-func execRule(c command, args []word) {
+func execRule(c command, args []arg) {
 	c.add(Medium, "It changes the shell itself.")
 	rest, ok := unwrap(args, "a", 0)
 	if !ok {
@@ -117,9 +117,9 @@ func execRule(c command, args []word) {
 }
 
 // later is an argument that another program supplies.
-var later = word{text: hole}
+var later = arg{text: hole}
 
-func xargsRule(c command, args []word) {
+func xargsRule(c command, args []arg) {
 	c.add(Medium, "It runs a program on each item of its input.")
 	rest, ok := unwrap(args, "InPLdaEs", 0)
 	if !ok {
@@ -131,7 +131,7 @@ func xargsRule(c command, args []word) {
 	}
 }
 
-func findRule(c command, args []word) {
+func findRule(c command, args []arg) {
 	c.add(Low, "It only searches for files.")
 	if opaque(args) {
 		c.add(Unknown, "How it looks for files is only known at run time.")
@@ -155,28 +155,28 @@ func findRule(c command, args []word) {
 }
 
 // until is the command of find -exec, with the file's name not known.
-func until(args []word) []word {
-	var out []word
+func until(args []arg) []arg {
+	var out []arg
 	for _, a := range args {
 		if a.text == ";" || a.text == "+" {
 			break
 		}
 		if strings.Contains(a.text, "{}") {
-			a = word{text: strings.ReplaceAll(a.text, "{}", hole)}
+			a = arg{text: strings.ReplaceAll(a.text, "{}", hole)}
 		}
 		out = append(out, a)
 	}
 	return out
 }
 
-func fdRule(c command, args []word) {
+func fdRule(c command, args []arg) {
 	c.add(Low, "It only searches for files.")
 	if opaque(args) || anyOf(args, "xX", "--exec", "--exec-batch") {
 		c.add(Unknown, "It may run a program on the files that it finds.")
 	}
 }
 
-func rgRule(c command, args []word) {
+func rgRule(c command, args []arg) {
 	reader(c, args)
 	if opaque(args) || anyOf(args, "", "--pre", "--hostname-bin") {
 		c.add(Unknown, "It may run a program on the files that it searches.")

@@ -40,11 +40,11 @@ type Viewer interface {
 	View(ctx context.Context, h Handle) (*os.Root, error)
 }
 
-// Near is a Viewer whose workspaces are local folders, so that reading one directly is
+// LocalViewer is a Viewer whose workspaces are local folders, so that reading one directly is
 // cheaper than through the running sandbox.
-type Near interface {
+type LocalViewer interface {
 	Viewer
-	Near()
+	LocalView()
 }
 
 // Inspector is a Driver that can run programs (git) on the workspace of a stopped sandbox
@@ -61,9 +61,9 @@ type Snapshotter interface {
 	Snapshot(ctx context.Context, h Handle, id string) error
 }
 
-// Shelver is a Driver that can set a workspace aside: out of the way of a new sandbox
+// Archiver is a Driver that can set a workspace aside: out of the way of a new sandbox
 // with the same ID, and kept for the operator.
-type Shelver interface {
+type Archiver interface {
 	// SetAside ends the sandbox, moves its workspace to a place where no sandbox is
 	// looked for, and returns that place; "" if it was empty. It is idempotent.
 	SetAside(ctx context.Context, h Handle) (where string, err error)

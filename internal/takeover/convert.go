@@ -164,7 +164,7 @@ func (c *converter) settle() {
 
 // forget is a condensation in our numbers; nil if what it leaves out cannot be said in
 // one stretch. The model then sees more than it did, and nothing wrong.
-func (c *converter) forget(f v0.Forgotten) *session.Condensed {
+func (c *converter) forget(f v0.Condensed) *session.Condensed {
 	from, to := f.From, f.To
 	if len(f.IDs) > 0 {
 		from, to = slices.Min(f.IDs), slices.Max(f.IDs)

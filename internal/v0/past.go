@@ -34,7 +34,7 @@ type Past struct {
 	// Note is the text for the model about an observation without a call.
 	Note string
 	// Forgets is a part of the history that the model is not shown any more.
-	Forgets *Forgotten
+	Forgets *Condensed
 	// Instructions are the instructions of the conversation, wherever they were
 	// recorded.
 	Instructions string
@@ -53,8 +53,8 @@ type PastCall struct {
 	Calls  []session.ToolCall
 }
 
-// Forgotten are the event IDs that a condensation removed: a list, or a range.
-type Forgotten struct {
+// Condensed holds the event IDs that a condensation removed: a list, or a range.
+type Condensed struct {
 	IDs      []int64
 	From, To int64
 	Summary  string
@@ -115,7 +115,7 @@ func (p *Past) act(e pastItem) {
 	case p.Kind == "message":
 		p.message(args)
 	case p.Kind == "condensation":
-		p.Forgets = forgotten(args)
+		p.Forgets = readCondensed(args)
 	case p.Source != fromAgent || skipped[p.Kind]:
 	case p.Kind == "finish":
 		p.Words = form.Or(args.Text("final_thought"), form.Or(args.Text("thought"), "All done! What's next on the agenda?"))
@@ -241,9 +241,9 @@ func (e pastItem) siblings(id string) []session.ToolCall {
 	return out
 }
 
-// forgotten is what a condensation leaves out; nil if it does not say.
-func forgotten(args arguments) *Forgotten {
-	f := &Forgotten{IDs: form.Details[[]int64](args["forgotten_event_ids"]), Summary: args.Text("summary")}
+// readCondensed returns the events that a condensation removed, or nil if it names none.
+func readCondensed(args arguments) *Condensed {
+	f := &Condensed{IDs: form.Details[[]int64](args["forgotten_event_ids"]), Summary: args.Text("summary")}
 	from, ok := args.Number("forgotten_events_start_id")
 	to, both := args.Number("forgotten_events_end_id")
 	switch {

@@ -22,7 +22,7 @@ func (k *Keeper) setAside(ctx context.Context, h sandbox.Handle) error {
 		return err
 	}
 	defer k.forget(p)
-	if s, ok := k.Driver.(sandbox.Shelver); ok {
+	if s, ok := k.Driver.(sandbox.Archiver); ok {
 		where, err := s.SetAside(ctx, h)
 		if err == nil && where != "" {
 			k.Logger.Warn("a workspace belongs to no known conversation and was set aside; was the database restored from an older backup?", "sandbox", id, "moved_to", where)

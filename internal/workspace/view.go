@@ -89,7 +89,7 @@ func (k *Keeper) ends(p *place) bool {
 // through looks into a workspace whose sandbox runs.
 func (k *Keeper) through(p *place, box *sandbox.Sandbox) *View {
 	v := &View{box: box, close: func() { k.leave(p) }}
-	if near, ok := k.Driver.(sandbox.Near); ok {
+	if near, ok := k.Driver.(sandbox.LocalViewer); ok {
 		k.mu.Lock()
 		h := p.handle.Handle
 		k.mu.Unlock()

@@ -90,7 +90,7 @@ func describeSocketIO(o *huma.Operation) {
 // waitingRoom. Those that belong to a connection are checked in continues.
 func (d *Handlers) serveSocketIO(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
 	if !r.URL.Query().Has("sid") {
-		b := &bond{}
+		b := &socketAuth{}
 		switch who, err := d.socketKey(r.Context(), r, ""); {
 		case errors.Is(err, access.ErrUnauthorized):
 			if b.wrong = d.carriesKey(r); !b.wrong {
@@ -104,7 +104,7 @@ func (d *Handlers) serveSocketIO(w http.ResponseWriter, r *http.Request, _ *rest
 		default:
 			b.user = who.User
 		}
-		r = r.WithContext(context.WithValue(r.Context(), bondKey{}, b))
+		r = r.WithContext(context.WithValue(r.Context(), socketAuthKey{}, b))
 	} else if r.Method == http.MethodPost {
 		body := &meteredBody{ReadCloser: r.Body, intake: d.Intake, user: rest.Stranger(r)}
 		r.Body = body
@@ -164,7 +164,7 @@ func (d *Handlers) listener(ctx context.Context, s *socketio.Socket) (*listener,
 	auth := keyIn(s.Auth())
 	who, err := d.socketKey(ctx, r, auth)
 	if errors.Is(err, access.ErrUnauthorized) {
-		if auth != "" || !bondOf(r).wrong { // others were counted when they connected
+		if auth != "" || !socketAuthOf(r).wrong { // others were counted when they connected
 			d.Gate.AllowFailure(r.RemoteAddr)
 		}
 		return nil, rest.Fail(http.StatusUnauthorized, api.CodeUnauthorized, errSocketKey.Error())
@@ -182,7 +182,7 @@ func (d *Handlers) listener(ctx context.Context, s *socketio.Socket) (*listener,
 	}
 	l := &listener{api: d, socket: s, call: &rest.Call{Who: who, HTTP: r}, id: id}
 	l.valid = func(ctx context.Context) error { _, err := d.socketKey(ctx, r, auth); return err }
-	bondOf(r).enter(who.User, l.valid)
+	socketAuthOf(r).enter(who.User, l.valid)
 	row, err := d.row(ctx, l.call, string(id))
 	if err != nil {
 		return nil, err

@@ -238,7 +238,7 @@ func (d *Driver) dialWait(ctx context.Context, id string) (net.Conn, error) {
 // asideDir holds the workspaces that were set aside. It cannot be an ID.
 const asideDir = ".set-aside"
 
-// SetAside implements sandbox.Shelver.
+// SetAside implements sandbox.Archiver.
 func (d *Driver) SetAside(ctx context.Context, h sandbox.Handle) (string, error) {
 	if err := d.Stop(ctx, h); err != nil {
 		return "", err

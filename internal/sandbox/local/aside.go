@@ -15,7 +15,7 @@ import (
 // asideDir holds the workspaces that were set aside. It cannot be an ID.
 const asideDir = ".set-aside"
 
-// SetAside implements sandbox.Shelver. The users of the workspace stay taken until
+// SetAside implements sandbox.Archiver. The users of the workspace stay taken until
 // the server ends: what is kept shall not belong to another sandbox.
 func (d *Driver) SetAside(ctx context.Context, h sandbox.Handle) (where string, err error) {
 	err = d.with(ctx, h, func(p *place) error {

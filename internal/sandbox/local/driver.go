@@ -71,7 +71,7 @@ var (
 	_ sandbox.Inspector   = (*Driver)(nil)
 	_ sandbox.Snapshotter = (*Driver)(nil)
 	_ sandbox.Measurer    = (*Driver)(nil)
-	_ sandbox.Shelver     = (*Driver)(nil)
+	_ sandbox.Archiver    = (*Driver)(nil)
 	_ sandbox.Spacer      = (*Driver)(nil)
 	_ sandbox.Holder      = (*Driver)(nil)
 	_ sandbox.Checker     = (*Driver)(nil)
@@ -303,8 +303,8 @@ func (d *Driver) View(_ context.Context, h sandbox.Handle) (*os.Root, error) {
 	return root, err
 }
 
-// Near implements sandbox.Near.
-func (d *Driver) Near() {}
+// LocalView implements sandbox.LocalViewer.
+func (d *Driver) LocalView() {}
 
 // Usage implements sandbox.Measurer.
 func (d *Driver) Usage(_ context.Context, h sandbox.Handle) (sandbox.Usage, error) {

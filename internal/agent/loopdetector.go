@@ -8,7 +8,7 @@ import (
 	"deckhand/internal/session"
 )
 
-// How often something happens before it is called going round in circles.
+// How often the agent repeats itself before it counts as a loop.
 const (
 	sameTwice  = 4 // the same call with the same result
 	sameFailed = 3 // the same call that fails, however
@@ -16,34 +16,34 @@ const (
 	backForth  = 6 // two calls in turn
 )
 
-// circles watches what the agent does since a person last spoke, or since it was
-// told that it goes round in them.
-type circles struct {
+// loopDetector records what the agent did since the last user message or reminder, and
+// detects repetition.
+type loopDetector struct {
 	acts  []act
 	words []string
-	// nudged is true when the model was told about it once.
+	// nudged is set after the model got one reminder.
 	nudged bool
 }
 
-// ruleStuck is the rule of the loop's word about it.
+// ruleStuck is the rule name of that reminder.
 const ruleStuck = "stuck"
 
-// act is one call and its result, without what differs every time.
+// act is a call and its result, without the parts that always differ.
 type act struct {
 	call, result string
 	failed       bool
 }
 
-// kept is how many acts are remembered: no rule looks further back.
+// kept is how many acts are stored: no rule looks further back.
 const kept = 8
 
-func (c *circles) said(text string) {
+func (c *loopDetector) said(text string) {
 	if c.words = append(c.words, text); len(c.words) > sameWords {
 		c.words = c.words[1:]
 	}
 }
 
-func (c *circles) did(r session.ToolReturned) {
+func (c *loopDetector) did(r session.ToolReturned) {
 	c.words = nil
 	a := act{call: r.Name + "\x00" + compact(r.Args), result: r.Output, failed: r.Outcome != session.Succeeded || badExit(r.Details)}
 	if c.acts = append(c.acts, a); len(c.acts) > kept {
@@ -67,8 +67,8 @@ func compact(args json.RawMessage) string {
 	return b.String()
 }
 
-// found says in which way the agent goes round in circles, "" if it does not.
-func (c *circles) found() string {
+// found returns how the agent repeats itself, or "" if it does not.
+func (c *loopDetector) found() string {
 	n := len(c.acts)
 	tail := func(k int, like func(a, b act) bool) bool {
 		if n < k {
@@ -94,7 +94,7 @@ func (c *circles) found() string {
 	return ""
 }
 
-func (c *circles) alternates() bool {
+func (c *loopDetector) alternates() bool {
 	n := len(c.acts)
 	if n < backForth {
 		return false
@@ -108,9 +108,9 @@ func (c *circles) alternates() bool {
 	return last[0].call != last[1].call
 }
 
-// unstick tells the model first and stops second.
+// unstick reminds the model the first time and stops the turn the second time.
 func (l *Loop) unstick(ctx context.Context, w *worker, t *transcript, why string) (session.State, error) {
-	if t.circles.nudged {
+	if t.repeats.nudged {
 		return l.endTurn(ctx, w, t, "STATUS$ERROR_STUCK", "AgentStuckInLoopError: Agent got stuck in a loop: "+why+". Send a message to continue.")
 	}
 	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {

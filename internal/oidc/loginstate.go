@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// journey is the state that the browser carries from the start of a login to its end. It is sealed, because the
+// loginState is the state that the browser carries from the start of a login to its end. It is sealed, because the
 // verifier and the nonce must not leak to someone who has the code.
-type journey struct {
+type loginState struct {
 	State    string `json:"s"`
 	Nonce    string `json:"n"`
 	Verifier string `json:"v"`
@@ -36,7 +36,7 @@ func (s *SignOn) aead() (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-func (s *SignOn) seal(f journey) (string, error) {
+func (s *SignOn) seal(f loginState) (string, error) {
 	aead, err := s.aead()
 	if err != nil {
 		return "", err
@@ -50,7 +50,7 @@ func (s *SignOn) seal(f journey) (string, error) {
 
 // open opens a sealed value. It returns ErrStale for anything that seal did not create
 // within FlowLife.
-func (s *SignOn) open(flow string) (f journey, err error) {
+func (s *SignOn) open(flow string) (f loginState, err error) {
 	aead, err := s.aead()
 	if err != nil {
 		return f, err
@@ -64,7 +64,7 @@ func (s *SignOn) open(flow string) (f journey, err error) {
 	}
 	plain, err := aead.Open(nil, nil, sealed, []byte(purpose))
 	if err != nil || json.Unmarshal(plain, &f) != nil || s.config.Now().After(time.Unix(f.Until, 0)) {
-		return journey{}, ErrStale
+		return loginState{}, ErrStale
 	}
 	return f, nil
 }

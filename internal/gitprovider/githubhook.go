@@ -6,22 +6,22 @@ import (
 	"deckhand/internal/clip"
 )
 
-type hubUser struct {
+type githubUser struct {
 	Login string `json:"login"`
 }
 
-type hubLabel struct {
+type githubLabel struct {
 	Name string `json:"name"`
 }
 
-type hubIssue struct {
-	Number    int        `json:"number"`
-	Title     string     `json:"title"`
-	Body      string     `json:"body"`
-	URL       string     `json:"html_url"`
-	User      hubUser    `json:"user"`
-	Labels    []hubLabel `json:"labels"`
-	UpdatedAt string     `json:"updated_at"`
+type githubIssue struct {
+	Number    int           `json:"number"`
+	Title     string        `json:"title"`
+	Body      string        `json:"body"`
+	URL       string        `json:"html_url"`
+	User      githubUser    `json:"user"`
+	Labels    []githubLabel `json:"labels"`
+	UpdatedAt string        `json:"updated_at"`
 	// Pull is set if the issue is a pull request.
 	Pull *struct{} `json:"pull_request"`
 	Head struct {
@@ -32,27 +32,27 @@ type hubIssue struct {
 	} `json:"head"`
 }
 
-type hubComment struct {
-	Body        string  `json:"body"`
-	Content     string  `json:"content"` // reviews of Gitea
-	URL         string  `json:"html_url"`
-	User        hubUser `json:"user"`
-	CreatedAt   string  `json:"created_at"`
-	SubmittedAt string  `json:"submitted_at"`
+type githubComment struct {
+	Body        string     `json:"body"`
+	Content     string     `json:"content"` // reviews of Gitea
+	URL         string     `json:"html_url"`
+	User        githubUser `json:"user"`
+	CreatedAt   string     `json:"created_at"`
+	SubmittedAt string     `json:"submitted_at"`
 }
 
-type hubPayload struct {
-	Action  string      `json:"action"`
-	IsPull  bool        `json:"is_pull"`
-	Issue   *hubIssue   `json:"issue"`
-	Pull    *hubIssue   `json:"pull_request"`
-	Comment *hubComment `json:"comment"`
-	Review  *hubComment `json:"review"`
-	Label   hubLabel    `json:"label"`
+type githubPayload struct {
+	Action  string         `json:"action"`
+	IsPull  bool           `json:"is_pull"`
+	Issue   *githubIssue   `json:"issue"`
+	Pull    *githubIssue   `json:"pull_request"`
+	Comment *githubComment `json:"comment"`
+	Review  *githubComment `json:"review"`
+	Label   githubLabel    `json:"label"`
 	Changes struct {
 		Body *struct{} `json:"body"`
 	} `json:"changes"`
-	Sender     hubUser `json:"sender"`
+	Sender     githubUser `json:"sender"`
 	Repository struct {
 		FullName string `json:"full_name"`
 	} `json:"repository"`
@@ -60,7 +60,7 @@ type hubPayload struct {
 
 // ReadHub parses a webhook request of GitHub. Gitea and Forgejo send nearly the same.
 func ReadHub(name string, payload []byte) (HookEvent, error) {
-	var p hubPayload
+	var p githubPayload
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return HookEvent{}, err
 	}
@@ -70,7 +70,7 @@ func ReadHub(name string, payload []byte) (HookEvent, error) {
 	}
 	switch {
 	case name == "issues" && p.Issue != nil && p.Issue.Pull == nil:
-		e.Kind = hubKinds[p.Action]
+		e.Kind = githubKinds[p.Action]
 		e.about(p.Issue)
 		e.Text, e.At = p.Issue.Body, HookTime(p.Issue.UpdatedAt)
 		// Others may have changed the text before; changing the title does not make the
@@ -87,7 +87,7 @@ func ReadHub(name string, payload []byte) (HookEvent, error) {
 	case name == "pull_request_review_comment" && p.Action == "created" && p.Pull != nil && p.Comment != nil:
 		e.inPull(p.Pull)
 		e.said(p.Comment, p.Sender)
-	case hubReviews[name+" "+p.Action] && p.Pull != nil && p.Review != nil:
+	case githubReviews[name+" "+p.Action] && p.Pull != nil && p.Review != nil:
 		e.inPull(p.Pull)
 		e.said(p.Review, p.Sender)
 		if e.At.IsZero() {
@@ -97,17 +97,17 @@ func ReadHub(name string, payload []byte) (HookEvent, error) {
 	return e, nil
 }
 
-// hubKinds are the actions on an issue. Gitea does not say which label is new.
-var hubKinds = map[string]HookKind{"opened": Opened, "edited": Edited, "labeled": Labelled, "label_updated": Labelled}
+// githubKinds are the actions on an issue. Gitea does not say which label is new.
+var githubKinds = map[string]HookKind{"opened": Opened, "edited": Edited, "labeled": Labelled, "label_updated": Labelled}
 
-// hubReviews are the event names of review texts.
-var hubReviews = map[string]bool{
+// githubReviews are the event names of review texts.
+var githubReviews = map[string]bool{
 	"pull_request_review submitted": true, "pull_request_comment reviewed": true, "pull_request_approved reviewed": true, "pull_request_rejected reviewed": true,
 }
 
-func (e *HookEvent) about(i *hubIssue) { e.Number, e.Title, e.URL = i.Number, i.Title, i.URL }
+func (e *HookEvent) about(i *githubIssue) { e.Number, e.Title, e.URL = i.Number, i.Title, i.URL }
 
-func (e *HookEvent) inPull(p *hubIssue) {
+func (e *HookEvent) inPull(p *githubIssue) {
 	e.about(p)
 	e.Pull = true
 	if p.Head.Repo.FullName == e.Repository {
@@ -116,7 +116,7 @@ func (e *HookEvent) inPull(p *hubIssue) {
 }
 
 // said adds a comment. Gitea sends no author with a review; it is the sender.
-func (e *HookEvent) said(c *hubComment, by hubUser) {
+func (e *HookEvent) said(c *githubComment, by githubUser) {
 	e.Kind, e.Text, e.Wrote = Commented, c.Body, c.User.Login == by.Login || c.User.Login == ""
 	if e.Text == "" {
 		e.Text = c.Content

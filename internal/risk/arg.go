@@ -7,26 +7,26 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// hole stands in a word's text for what is only known at run time.
+// hole marks the parts of an argument that are only known at run time.
 const hole = "\x00"
 
-// word is a word of a command as far as it can be known before it runs.
-type word struct {
-	// text is what the program gets, quotes removed; holes where it is not known.
+// arg is one word of a command, as far as it is known before the command runs.
+type arg struct {
+	// text is what the program receives, without quotes, with a hole for each unknown part.
 	text string
-	// known is false if there is a hole, or if the word becomes several.
+	// known is false if there is a hole, or if the shell splits the word into several.
 	known bool
-	// glob says that the shell looks for file names in its place.
+	// glob is set if the shell replaces the word by matching file names.
 	glob bool
-	// quoted says that some of it was quoted or escaped.
+	// quoted is set if a part was quoted or escaped.
 	quoted bool
-	// process says that it is a pipe to a process: <(…) or >(…).
+	// process is set for a process substitution: <(…) or >(…).
 	process bool
 }
 
-// evaluate finds out what a word becomes.
-func evaluate(w *syntax.Word) word {
-	out := word{known: true}
+// evaluate returns the argument that the shell makes of a word.
+func evaluate(w *syntax.Word) arg {
+	out := arg{known: true}
 	var b strings.Builder
 	for _, p := range w.Parts {
 		out.part(&b, p, false)
@@ -38,12 +38,12 @@ func evaluate(w *syntax.Word) word {
 	return out
 }
 
-func (w *word) unknown(b *strings.Builder) {
+func (w *arg) unknown(b *strings.Builder) {
 	w.known = false
 	b.WriteString(hole)
 }
 
-func (w *word) part(b *strings.Builder, p syntax.WordPart, quoted bool) {
+func (w *arg) part(b *strings.Builder, p syntax.WordPart, quoted bool) {
 	switch p := p.(type) {
 	case *syntax.Lit:
 		w.literal(b, p.Value, quoted)
@@ -76,7 +76,7 @@ func (w *word) part(b *strings.Builder, p syntax.WordPart, quoted bool) {
 }
 
 // literal removes backslashes, and notices what the shell would replace.
-func (w *word) literal(b *strings.Builder, s string, quoted bool) {
+func (w *arg) literal(b *strings.Builder, s string, quoted bool) {
 	braces := false
 	for i := 0; i < len(s); i++ {
 		c := s[i]
@@ -103,38 +103,38 @@ func (w *word) literal(b *strings.Builder, s string, quoted bool) {
 	}
 }
 
-// plain reports whether the word is just what it looks like.
-func (w word) plain() bool { return w.known && !w.glob }
+// plain reports whether the argument is passed exactly as written.
+func (w arg) plain() bool { return w.known && !w.glob }
 
-// flag reports whether the word is or may become an option.
-func (w word) flag() bool {
+// flag reports whether the argument is or may become an option.
+func (w arg) flag() bool {
 	return w.text == "" && !w.known || strings.HasPrefix(w.text, "-") || strings.HasPrefix(w.text, hole)
 }
 
-// words evaluates all.
-func words(ws []*syntax.Word) []word {
-	out := make([]word, len(ws))
+// argsOf evaluates the words of a command.
+func argsOf(ws []*syntax.Word) []arg {
+	out := make([]arg, len(ws))
 	for i, w := range ws {
 		out[i] = evaluate(w)
 	}
 	return out
 }
 
-// is reports whether a word is a long option, which programs accept abbreviated:
+// is reports whether an argument is a long option, which programs accept abbreviated:
 // --outp=x is --output=x.
-func (w word) is(long string) bool {
+func (w arg) is(long string) bool {
 	name, _, _ := strings.Cut(w.text, "=")
 	return len(name) > 2 && strings.HasPrefix(name, "--") && strings.HasPrefix(long, strings.TrimRight(name, hole))
 }
 
-// short reports whether a word is a group of short options with one of the letters.
-func (w word) short(letters string) bool {
+// short reports whether an argument is a group of short options with one of the letters.
+func (w arg) short(letters string) bool {
 	return len(w.text) > 1 && w.text[0] == '-' && w.text[1] != '-' && strings.ContainsAny(w.text[1:], letters)
 }
 
-// anyOf reports whether some word is one of the long options, or has one of the
+// anyOf reports whether an argument is one of the long options, or has one of the
 // letters among its short ones.
-func anyOf(args []word, letters string, long ...string) bool {
+func anyOf(args []arg, letters string, long ...string) bool {
 	for _, a := range args {
 		if letters != "" && a.short(letters) {
 			return true
@@ -148,9 +148,9 @@ func anyOf(args []word, letters string, long ...string) bool {
 	return false
 }
 
-// operands are the words that are not options. What follows -- is none.
-func operands(args []word) []word {
-	var out []word
+// operands returns the arguments that are not options. Everything after -- is an operand.
+func operands(args []arg) []arg {
+	var out []arg
 	for i, a := range args {
 		if a.known && a.text == "--" {
 			return append(out, args[i+1:]...)
@@ -162,8 +162,8 @@ func operands(args []word) []word {
 	return out
 }
 
-// opaque reports whether some word could turn out to be an option.
-func opaque(args []word) bool {
+// opaque reports whether an argument could turn out to be an option.
+func opaque(args []arg) bool {
 	for _, a := range args {
 		if a.known && a.text == "--" {
 			return false

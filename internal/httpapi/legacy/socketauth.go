@@ -13,20 +13,20 @@ import (
 	"deckhand/internal/socketio/engine"
 )
 
-// errSocketKey is what a Socket.IO client is told that has no valid key.
+// errSocketKey is the error for a Socket.IO client without a valid key.
 var errSocketKey = errors.New("invalid_session_api_key")
 
-// bond ties a Socket.IO connection to its user, so that the id of the connection, which
-// stands in addresses, is not enough to read from it or to write to it.
-type bond struct {
-	// user is whose key the handshake had, in its query, a header or a cookie. Clients
-	// send it again with every request. Empty if the key comes with a packet.
+// socketAuth ties a Socket.IO connection to its user: the connection ID appears in URLs, so it
+// must not be enough to read or write.
+type socketAuth struct {
+	// user is the owner of the key in the handshake (query, header or cookie). Clients send
+	// that key with every request. Empty if the key comes in a packet.
 	user string
-	// wrong says that the handshake had such a key, and that it was not valid.
+	// wrong is set if the key in the handshake was not valid.
 	wrong bool
 
 	mu sync.Mutex
-	// in is the user who was let in by a key in a packet, and valid checks that key again.
+	// in is the user authenticated by a key in a packet; valid checks that key again.
 	in    string
 	valid func(ctx context.Context) error
 	// conn is the connection, and leave takes it out of the waiting room.
@@ -34,19 +34,19 @@ type bond struct {
 	leave func()
 }
 
-type bondKey struct{}
+type socketAuthKey struct{}
 
-// bondOf is the bond of a connection, by its handshake.
-func bondOf(first *http.Request) *bond {
-	b, _ := first.Context().Value(bondKey{}).(*bond)
-	if b == nil { // the server was asked past serveSocketIO
-		return &bond{user: "\x00"}
+// socketAuthOf returns the socketAuth of a connection, by its handshake.
+func socketAuthOf(first *http.Request) *socketAuth {
+	b, _ := first.Context().Value(socketAuthKey{}).(*socketAuth)
+	if b == nil { // the request bypassed serveSocketIO
+		return &socketAuth{user: "\x00"}
 	}
 	return b
 }
 
-// enter notes who was let in.
-func (b *bond) enter(user string, valid func(ctx context.Context) error) {
+// enter records the authenticated user.
+func (b *socketAuth) enter(user string, valid func(ctx context.Context) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.in, b.valid = user, valid
@@ -69,7 +69,7 @@ type waitingRoom struct {
 	conns []*engine.Conn
 }
 
-// enter adds a connection, and returns the one that has to go for it, if one has.
+// enter adds a connection, and returns the connection evicted for it, if any.
 func (w *waitingRoom) enter(c *engine.Conn) (evicted *engine.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,9 +111,9 @@ func (w *waitingRoom) leave(c *engine.Conn) {
 	}
 }
 
-// opened is told of a new connection: one without a key has to wait for it, and may not send much.
+// opened handles a new connection. One without a key goes to the waiting room, with a small send limit.
 func (d *Handlers) opened(c *engine.Conn) (ended func()) {
-	b := bondOf(c.Request())
+	b := socketAuthOf(c.Request())
 	if b.user != "" {
 		c.Admit()
 		return func() {}
@@ -126,14 +126,14 @@ func (d *Handlers) opened(c *engine.Conn) (ended func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.conn, b.leave = c, leave
-	if b.valid != nil { // it was let in meanwhile
+	if b.valid != nil { // authenticated since
 		c.Admit()
 		leave()
 	}
 	return leave
 }
 
-func (b *bond) entered() (user string, valid func(ctx context.Context) error) {
+func (b *socketAuth) entered() (user string, valid func(ctx context.Context) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.in, b.valid
@@ -142,7 +142,7 @@ func (b *bond) entered() (user string, valid func(ctx context.Context) error) {
 // continues checks a request that belongs to a connection: a key that it has must be valid and of the same user, and it
 // must have one if the handshake had.
 func (d *Handlers) continues(first, next *http.Request) error {
-	b := bondOf(first)
+	b := socketAuthOf(first)
 	in, valid := b.entered()
 	owner := b.user
 	if owner == "" {
@@ -201,7 +201,7 @@ func (d *Handlers) carriesKey(r *http.Request) bool {
 
 func keyInQuery(r *http.Request) string {
 	key := r.URL.Query().Get("session_api_key")
-	if key == "null" || key == "undefined" { // what scripts write who have none
+	if key == "null" || key == "undefined" { // sent by scripts without a key
 		return ""
 	}
 	return key

@@ -19,9 +19,9 @@ func holding(id session.ID, n int) *transcript {
 
 func TestShelf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s shelf
+		var s transcriptCache
 		if s.take("a") != nil {
-			t.Error("an empty shelf holds something")
+			t.Error("an empty cache holds something")
 		}
 		a := holding("a", 100)
 		s.put(a)
@@ -49,30 +49,30 @@ func TestShelf(t *testing.T) {
 		time.Sleep(keptFor/2 + time.Second)
 		synctest.Wait()
 		s.mu.Lock()
-		if len(s.places) != 1 || s.places["b"] == nil {
-			t.Errorf("after a while there are %d, and b is %v", len(s.places), s.places["b"])
+		if len(s.entries) != 1 || s.entries["b"] == nil {
+			t.Errorf("after a while there are %d, and b is %v", len(s.entries), s.entries["b"])
 		}
 		s.mu.Unlock()
 		time.Sleep(2 * keptFor)
 		synctest.Wait()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.places) != 0 || s.size != 0 || s.armed {
-			t.Errorf("an idle shelf holds %d transcripts of %d bytes, armed: %t", len(s.places), s.size, s.armed)
+		if len(s.entries) != 0 || s.size != 0 || s.armed {
+			t.Errorf("an idle cache holds %d transcripts of %d bytes, armed: %t", len(s.entries), s.size, s.armed)
 		}
 	})
 }
 
 func TestShelfIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s shelf
+		var s transcriptCache
 		for i := range 100 {
 			s.put(holding(session.ID(string(rune('A'+i))), keptTotal/25))
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.size > keptTotal || len(s.places) < 20 || s.places[session.ID(string(rune('A'+99)))] == nil {
-			t.Errorf("it holds %d transcripts of %d bytes", len(s.places), s.size)
+		if s.size > keptTotal || len(s.entries) < 20 || s.entries[session.ID(string(rune('A'+99)))] == nil {
+			t.Errorf("it holds %d transcripts of %d bytes", len(s.entries), s.size)
 		}
 	})
 }
