@@ -1,7 +1,7 @@
-// Package access decides who may come in: users, their keys, browser logins, open streams and rate limits.
+// Package access authenticates requests: users, their keys, browser logins, open streams and rate limits.
 //
-// The Gate is the service. It keeps what it has learned in memory and drops all of it whenever the store's
-// generation moves, so a key that was revoked here or by another process stops working at the next Refresh.
+// The Gate is the service. It caches keys and users in memory and drops the cache when the store's
+// generation changes, so a key that any process revoked stops working at the next Refresh.
 package access
 
 import (
@@ -60,8 +60,8 @@ type Key struct {
 	Label string
 	// Admin is the key's own right. It counts only while its user is an administrator too.
 	Admin bool
-	// SignOn is true for the key behind the browser logins of somebody who comes by an identity provider. Nobody ever
-	// held it: it is there so that these logins are listed and revoked as all others are.
+	// SignOn marks the key behind browser logins through an identity provider. The key itself is never shown to the
+	// user; it exists so that these logins are listed and revoked like all others.
 	SignOn    bool
 	CreatedAt time.Time
 	ExpiresAt *time.Time // nil: never

@@ -116,7 +116,7 @@ func (l *Loop) takes(ctx context.Context, w *worker, s session.State) ([]session
 	}
 	live, err := l.Leases.Live(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("ask who is alive: %w", err)
+		return nil, fmt.Errorf("list live members: %w", err)
 	}
 	payloads, err := s.Take(l.Member, live...)
 	if errors.Is(err, session.ErrHeld) {

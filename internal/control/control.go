@@ -1,8 +1,7 @@
-// Package control is the socket in a data directory by which a command beside a
-// running server says "keys have changed", or "the settings of NAME have", and
-// hears that the server acted on it, or asks where the server is and for a login
-// link. The data directory is one that only its owner can enter, and the key that
-// lies there too opens more than such a link.
+// Package control is the Unix socket in a data directory through which commands talk to the
+// running server: they report changed keys or settings and wait until the server has
+// reloaded them, or ask for its address or a login link. Requests need no key: only the
+// owner can read the data directory, and the key stored there grants more than a login link.
 package control
 
 import (

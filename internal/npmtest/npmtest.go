@@ -1,5 +1,5 @@
-// Package npmtest installs packages of Node.js for tests: other people's programs,
-// which say better than any imitation whether ours understands them.
+// Package npmtest installs Node.js packages for tests, so that Deckhand is tested with
+// real third-party programs instead of imitations.
 package npmtest
 
 import (

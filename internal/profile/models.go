@@ -77,9 +77,9 @@ const askOutput = 4000
 
 var errNoModel = errors.New("no model is configured")
 
-// Ask puts a question to the user's own model, outside of any conversation. Such
-// a call is in no log, so nobody could keep a limit on what the user may spend:
-// where there is one, nobody is asked.
+// Ask sends a question to the user's model, outside of any conversation. The cost of such
+// a call is in no log, so it cannot count against a spending limit: Ask makes no call if
+// the user has one.
 func (m *Models) Ask(ctx context.Context, user, system, question string) (string, error) {
 	s, err := m.Settings.Get(ctx, user)
 	if err != nil {

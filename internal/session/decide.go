@@ -170,7 +170,7 @@ func (s State) Rename(title string) ([]Payload, error) {
 	return []Payload{Titled{Title: title, ByUser: true}}, nil
 }
 
-// Delete ends the session for ever.
+// Delete ends the session permanently.
 func (s State) Delete() ([]Payload, error) {
 	if err := s.alive(); err != nil {
 		return nil, err

@@ -119,7 +119,7 @@ func (c *connection) ask(p *wire.Packet) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sockets[p.Namespace] != nil {
-		return fmt.Errorf("%w: it asked twice for a namespace", errProtocol)
+		return fmt.Errorf("%w: duplicate connect to a namespace", errProtocol)
 	}
 	s := newSocket(c, p)
 	before := c.gone[p.Namespace]

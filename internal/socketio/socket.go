@@ -21,7 +21,7 @@ var ErrClosed = errors.New("the socket has ended")
 var ErrLeft = errors.New("the client left")
 
 var (
-	errEarly  = errors.New("the client has not been let in yet")
+	errEarly  = errors.New("the client is not authenticated yet")
 	errTwice  = errors.New("the event was acknowledged before")
 	errNaming = errors.New("no event may have a reserved name")
 )

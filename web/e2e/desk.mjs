@@ -121,7 +121,7 @@ await play({
       await ask.getByRole("button", { name: /^Approve/ }).click();
     }
     await ask.getByText("http.server").first().waitFor();
-    await ask.getByRole("button", { name: "Decline", exact: false }).first().click();
+    await ask.getByRole("button", { name: "Reject", exact: false }).first().click();
     await state(page, "Done");
     await clean(there);
   },

@@ -57,9 +57,9 @@ await play({
     const { page } = there;
     const id = await begin("bob", "$ touch never-made");
     await page.goto(`conversations/${id}`);
-    await page.getByRole("button", { name: "Decline with a reason…" }).click();
+    await page.getByRole("button", { name: "Reject with a reason…" }).click();
     await page.getByRole("textbox", { name: "Reason" }).fill("Not on my watch");
-    await page.getByRole("button", { name: "Decline", exact: true }).click();
+    await page.getByRole("button", { name: "Reject", exact: true }).click();
     await shown(page, "Not on my watch");
     await state(page, "Done");
     await settle("bob", { confirmation_mode: false });

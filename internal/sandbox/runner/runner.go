@@ -162,7 +162,7 @@ func (r *Runner) openProxy() error {
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(sandbox.ProxyPort)))
 	if err != nil {
-		return fmt.Errorf("the way out cannot be opened: %w", err)
+		return fmt.Errorf("cannot open the egress connection: %w", err)
 	}
 	r.proxy = ports.NewProxy(ports.ProxyConfig{Listener: l, Current: r.shells.Current, Peer: r.newest, Attached: r.nextAttach})
 	return nil

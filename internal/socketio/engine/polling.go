@@ -31,9 +31,9 @@ func (c *Conn) servePoll(w http.ResponseWriter, r *http.Request) {
 	if wait > 0 {
 		idle = time.After(wait)
 	}
-	bored := false
+	timedOut := false
 	for {
-		batch, final, refused := c.collect(bored)
+		batch, final, refused := c.collect(timedOut)
 		switch {
 		case refused:
 			badRequest.answer(w)
@@ -45,7 +45,7 @@ func (c *Conn) servePoll(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-wake:
 		case <-idle:
-			bored = true
+			timedOut = true
 		case <-r.Context().Done():
 			c.end(errPollGone, 0)
 			return
@@ -76,11 +76,11 @@ func (c *Conn) sitDown() (wake <-chan struct{}, wait time.Duration, err error) {
 	return c.poll, c.trial.patience(), nil
 }
 
-// collect takes what the poll that waits is to be answered with; nil if there
-// is nothing, unless it is bored. After that nobody waits: the client may poll
-// again as soon as it has read the last byte, which we cannot see. A poll is
-// refused if the client sent it after its word that it changes over.
-func (c *Conn) collect(bored bool) (batch []packet, final, refused bool) {
+// collect returns the response to the pending poll: nil if there is nothing to send and
+// timedOut is false. The poll counts as answered after that, because the client may poll
+// again as soon as it has read the last byte, which the server cannot observe. A poll that
+// the client sent after it announced the upgrade is refused.
+func (c *Conn) collect(timedOut bool) (batch []packet, final, refused bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -99,7 +99,7 @@ func (c *Conn) collect(bored bool) (batch []packet, final, refused bool) {
 		if final {
 			batch = append(batch, packet{kind: kindClose})
 		}
-		if batch == nil && (bored || c.nudge) {
+		if batch == nil && (timedOut || c.nudge) {
 			batch = []packet{{kind: kindNoop}}
 		}
 	}

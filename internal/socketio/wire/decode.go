@@ -130,7 +130,7 @@ func (p *Packet) readNamespace(text []byte) (rest []byte, err error) {
 	name, _, _ = bytes.Cut(name, []byte{'?'})
 	// The name is sent back. A control character in it could end a message early.
 	if len(name) > maxNamespace || bytes.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return nil, errors.New("a namespace that cannot be")
+		return nil, errors.New("invalid namespace")
 	}
 	p.Namespace = string(name)
 	return rest, nil

@@ -22,11 +22,11 @@ func read(body []byte, contentType string, at *url.URL, raw bool) (string, error
 		kind = "text/plain"
 	}
 	if !readable(kind) {
-		return "", fmt.Errorf("it is %s and not a text; download it in the shell to work on it", kind)
+		return "", fmt.Errorf("content type %s is not text; download it with the shell", kind)
 	}
 	decoded, err := decode(body, contentType)
 	if err != nil || bytes.IndexByte(decoded, 0) >= 0 {
-		return "", errors.New("it is a binary file and not a text; download it in the shell to work on it")
+		return "", errors.New("the content is binary, not text; download it with the shell")
 	}
 	if raw || kind != "text/html" && kind != "application/xhtml+xml" {
 		return strings.ToValidUTF8(string(decoded), "\uFFFD"), nil

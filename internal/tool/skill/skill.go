@@ -1,6 +1,6 @@
-// Package skill is the tool by which the agent reads a skill: how to do one kind
-// of task, of which it was told no more than a line. Skills of the server and of
-// users are not in the sandbox, so there is no other way to them.
+// Package skill is the tool with which the agent reads a skill: instructions for one kind
+// of task. The prompt only has a line about each skill, and skills of the server and of
+// users are not in the sandbox.
 package skill
 
 import (

@@ -76,14 +76,14 @@ describe("the approval card", () => {
 
   it("says what happens without an answer", () => {
     ask({ deadline: new Date(Date.now() + 3 * 60_000).toISOString(), default: "reject" });
-    expect(words(the("alert"))).toContain("Declined automatically in 3 minutes");
+    expect(words(the("alert"))).toContain("Rejectd automatically in 3 minutes");
   });
 });
 
 describe("an answer", () => {
   it.each([
     ["Approve Y", "accept"],
-    ["Decline N", "reject"],
+    ["Reject N", "reject"],
   ])("by the button %s", async (button, decision) => {
     ask();
     click(the("button", new RegExp(`^${button.replace(" ", " ?")}$`)));
@@ -101,17 +101,17 @@ describe("an answer", () => {
 
   it("is not given by letters that are typed into a field", () => {
     ask();
-    click(the("button", "Decline with a reason…"));
+    click(the("button", "Reject with a reason…"));
     press("y", the("textbox", "Reason"));
     // Requests leave later; a decision under way shows at once.
-    expect(the("button", "Decline").getAttribute("aria-busy")).toBe("false");
+    expect(the("button", "Reject").getAttribute("aria-busy")).toBe("false");
   });
 
-  it("declines with a reason", async () => {
+  it("rejects with a reason", async () => {
     ask();
-    click(the("button", "Decline with a reason…"));
+    click(the("button", "Reject with a reason…"));
     type(the("textbox", "Reason"), " Use make clean. ");
-    click(the("button", "Decline"));
+    click(the("button", "Reject"));
     expect(await sent()).toEqual({ call_id: "call_1", decision: "reject", reason: "Use make clean." });
   });
 

@@ -305,7 +305,7 @@ func (b *builder) coverOf(name string) (int, error) {
 	rel := strings.TrimPrefix(b.at(name), "/")
 	fd, err := unix.OpenTree(b.fds[0], rel, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
-		return -1, fmt.Errorf("opening an empty cover: %w", err)
+		return -1, fmt.Errorf("opening the empty overmount: %w", err)
 	}
 	return fd, restrict(fd, quiet|unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOEXEC)
 }

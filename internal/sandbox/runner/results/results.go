@@ -148,7 +148,7 @@ func (s *Store) Finish(id string, result any) error {
 	defer s.mu.Unlock()
 	r := s.known[id]
 	if r == nil || r.running == nil {
-		return fmt.Errorf("%q was not begun", id)
+		return fmt.Errorf("%q was not started", id)
 	}
 	if err == nil {
 		var at, n int64

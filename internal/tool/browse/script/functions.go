@@ -110,15 +110,15 @@ func (p parameter) check(v value) error {
 	switch p.want {
 	case aNumber:
 		if v.kind != numberKind {
-			return fmt.Errorf("%s is a number", p.name)
+			return fmt.Errorf("%s must be a number", p.name)
 		}
 	case aText:
 		if !plain(v) {
-			return fmt.Errorf("%s is a text in quotes", p.name)
+			return fmt.Errorf("%s must be a quoted string", p.name)
 		}
 	case aList:
 		if !plain(v) && v.kind != listKind || slices.ContainsFunc(v.list, func(item value) bool { return !plain(item) }) {
-			return fmt.Errorf("%s is a text in quotes, or a list of them", p.name)
+			return fmt.Errorf("%s must be a quoted string or a list of quoted strings", p.name)
 		}
 	}
 	return nil

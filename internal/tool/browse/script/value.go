@@ -46,7 +46,7 @@ func (p *parser) value(depth int) (value, error) {
 		return value{kind: wordKind, text: word}, nil
 	}
 	p.at = from
-	return value{}, fmt.Errorf("a text in quotes, a number or a list was expected, not %s", p.next())
+	return value{}, fmt.Errorf("expected a quoted string, a number or a list, not %s", p.next())
 }
 
 // list reads values up to the closing bracket.
