@@ -83,7 +83,7 @@ type TerminalSize struct {
 	Cols uint16 `json:"cols"`
 }
 
-// EgressPolicy says whom a sandbox may talk to.
+// EgressPolicy limits the hosts that a sandbox may reach.
 type EgressPolicy struct {
 	Mode  string   `json:"mode" enum:"open,allowlist,off" doc:"open: all public addresses; allowlist: only the hosts in allow; off: none."`
 	Allow []string `json:"allow" doc:"Hosts for the mode allowlist: example.org, *.example.org (subdomains), .example.org (both), an IP address or a range such as 192.0.2.0/24, each with an optional :port. Default ports: 80 and 443."`

@@ -58,7 +58,7 @@ func (c *Client) Diff(ctx context.Context, id, file string) (api.GitDiff, error)
 	return call[api.GitDiff](ctx, c, http.MethodGet, item(id)+"/git/diff?"+url.Values{"path": {file}}.Encode(), nil)
 }
 
-// Upload is a file to be sent. Name is as it shall be called, in any bytes.
+// Upload is a file to send. Name is the file's name in the workspace, in any bytes.
 type Upload struct {
 	Name string
 	Data io.Reader

@@ -21,8 +21,8 @@ var errTorn = errors.New("the key file is incomplete")
 // Bootstrap makes user admin and one admin key on the first start, and leaves the key in <dataDir>/admin.key. made
 // says that it did; keyPath is the file, or "" when there is none whose key is valid.
 //
-// The file is written before the store, because a key in the store that nobody can read is lost, while a key in the
-// file that the store does not know is simply stored at the next start.
+// The file is written before the store: a key that is only in the store could never be read again, while a key that
+// is only in the file is stored at the next start.
 func (g *Gate) Bootstrap(ctx context.Context, dataDir string) (keyPath string, made bool, err error) {
 	g.changing.Lock()
 	defer g.changing.Unlock()
@@ -55,8 +55,8 @@ func (g *Gate) Bootstrap(ctx context.Context, dataDir string) (keyPath string, m
 }
 
 // adopt decides what a key in the file means. A store that never had an admin key has not finished its first start.
-// Any other store that does not know the key belongs to somebody else (another database, say), and a file lying
-// around must not open it.
+// Any other store that does not know the key belongs to another installation, and a leftover file must not grant
+// access to it.
 func (g *Gate) adopt(ctx context.Context, path, plain string) (string, bool, error) {
 	key, err := g.store.KeyByHash(ctx, hashOf(plain))
 	if err == nil {

@@ -7,8 +7,8 @@ const maxCached = 10_000
 
 // cache remembers good identities by a hash. Only good ones: strangers cannot fill it.
 //
-// A cache is thrown away whole. Whoever reads the store to fill it takes the pointer before reading, so what was
-// read before a change can only land in a cache that the change has already replaced.
+// A cache is replaced as a whole. Callers that fill it take the pointer before they read the store, so a value
+// read before a change only lands in a cache that the change has already replaced.
 type cache struct {
 	mu  sync.RWMutex
 	m   map[[32]byte]Identity

@@ -21,8 +21,8 @@ const (
 	maxEnded = 10_000
 )
 
-// newCookie makes a signed statement that a browser logged in with a key. It is not stored, so a restart logs nobody
-// out; and it is worth nothing without the key, so revoking the key ends it.
+// newCookie makes a signed statement that a browser logged in with a key. It is not stored, so logins survive a
+// restart; it is only valid together with the key, so revoking the key ends it.
 func (g *Gate) newCookie(id Identity, life time.Duration) string {
 	expiry := g.now().Add(life).Unix()
 	// The last part makes two logins in the same second two cookies, so that ending one leaves the other.
@@ -121,8 +121,8 @@ func (g *Gate) loggedIn(ctx context.Context, id Identity, life time.Duration) (s
 	return cookie, id, nil
 }
 
-// Logout ends one browser login, with its page key. Their streams are closed when it returns. It is remembered by this process only: what ends a login everywhere and for ever is
-// revoking its key. A cookie that is not ours is ignored.
+// Logout ends one browser login, with its page key. Their streams are closed when it returns. Only this process
+// remembers it: to end a login everywhere and permanently, revoke its key. An unknown cookie is ignored.
 func (g *Gate) Logout(cookie string) {
 	if len(cookie) > maxHashed {
 		return

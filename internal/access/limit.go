@@ -36,7 +36,8 @@ func (g *Gate) AllowUser(user string, now time.Time) Decision { return g.users.t
 // Conflict counts one request of a user that named an object of another user.
 func (g *Gate) Conflict(user string) { g.conflicts.take(user, g.now()) }
 
-// MayConflict says whether a user may name what could be somebody else's. Not OK is the answer whether it is or not.
+// MayConflict reports whether a user may name an object that could belong to another user. If not, the answer is the
+// same for existing and missing objects.
 func (g *Gate) MayConflict(user string) Decision { return g.conflicts.look(user, g.now()) }
 
 // AllowFailure counts one failed authentication of a client address, with or without its port. Not OK means that the

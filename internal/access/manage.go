@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Create makes a key and, when there is no such user yet, the user, who is an administrator if admin is true. The
-// plain key is returned here and nowhere else. expires is how long the key lives; 0 is for ever.
+// Create makes a key and, if the user does not exist yet, the user, who is an administrator if admin is true. The
+// plain key is returned only here. expires is the lifetime of the key; 0 means that it does not expire.
 func (g *Gate) Create(ctx context.Context, user, label string, admin bool, expires time.Duration) (plain string, key Key, err error) {
 	if err := errors.Join(CheckUserName(user), checkLabel(label)); err != nil {
 		return "", Key{}, err
@@ -130,8 +130,8 @@ func (g *Gate) CreateUser(ctx context.Context, name string, admin bool) (User, e
 	return u, g.changed(ctx)
 }
 
-// DisableUser shuts a user out until EnableUser. The user's streams are closed when it returns. Like Revoke, it does
-// not lock everybody out without force.
+// DisableUser disables a user until EnableUser. The user's streams are closed when it returns. Like Revoke, it keeps
+// one usable admin key unless force is set.
 func (g *Gate) DisableUser(ctx context.Context, name string, force bool) error {
 	g.changing.Lock()
 	defer g.changing.Unlock()
@@ -157,8 +157,8 @@ func (g *Gate) setDisabled(ctx context.Context, name string, disabled bool) erro
 	return g.changed(ctx)
 }
 
-// keepAdmin refuses a change that takes the last usable admin keys away. Two processes that do this in the same
-// moment can still lock everybody out; `deckhand key create --admin` on the data lets them in again.
+// keepAdmin refuses a change that removes the last usable admin key. Two processes that do this at the same
+// moment can still remove it; `deckhand key create --admin` on the data directory restores access.
 func (g *Gate) keepAdmin(ctx context.Context, goes func(Key) bool) error {
 	good, err := g.goodKeys(ctx)
 	if err != nil {
@@ -180,7 +180,7 @@ func (g *Gate) keepAdmin(ctx context.Context, goes func(Key) bool) error {
 	return nil
 }
 
-// changed makes a stored change felt before the caller is answered, even if the caller has gone away meanwhile.
+// changed applies a stored change before the caller gets its answer, even if the caller's context has ended.
 func (g *Gate) changed(ctx context.Context) error {
 	if err := g.Refresh(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("the change is stored but not in effect yet: %w", err)

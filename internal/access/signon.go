@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// SignOnLife is how long a browser stays logged in that came by an identity provider. It is short, because whoever
-// the provider does not know any more is not told to us: they are out when they have to sign on again.
+// SignOnLife is how long a browser stays logged in through an identity provider. It is short because providers do
+// not report removed users: their access ends at the next sign-on.
 const SignOnLife = 24 * time.Hour
 
 const (
@@ -44,8 +44,8 @@ func (g *Gate) Email(ctx context.Context, user string) (Email, error) {
 	return g.store.Email(ctx, user)
 }
 
-// SignOn logs a browser in for somebody whom an identity provider vouches for. On the first time it makes a user,
-// whose name nobody has: users whom somebody else made are never taken over, whatever the provider calls the person.
+// SignOn logs a browser in for a person confirmed by an identity provider. The first time, it makes a user with a
+// new name: existing users made in another way are never taken over, whatever name the provider sends.
 // ErrUserDisabled when the user was disabled here.
 func (g *Gate) SignOn(ctx context.Context, v Vouched) (cookie string, id Identity, err error) {
 	if v.Issuer == "" || v.Subject == "" {
@@ -76,7 +76,7 @@ func (g *Gate) signOnKey(ctx context.Context, v Vouched) (Key, error) {
 		return Key{}, fmt.Errorf("store the e-mail address: %w", err)
 	}
 	if v.Admin != nil && *v.Admin != user.Admin {
-		// What the provider says counts, even of the last administrator: else nobody could take the right away.
+		// The provider decides, even about the last administrator: otherwise the right could not be taken away.
 		if err := g.store.SetUserAdmin(ctx, user.Name, *v.Admin); err != nil {
 			return Key{}, fmt.Errorf("store who is an administrator: %w", err)
 		}

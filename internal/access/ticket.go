@@ -26,8 +26,8 @@ type ticket struct {
 	expiry      time.Time
 }
 
-// NewTicket is good for one Redeem within ttl, by anybody who has it, and while id's key is good. When a key has too
-// many, or there are too many in all, the one that ends first is dropped.
+// NewTicket makes a ticket for one Redeem within ttl, for any holder, while id's key is valid. If the key has too
+// many, or there are too many in total, the one that expires first is dropped.
 func (g *Gate) NewTicket(id Identity, ttl time.Duration) string {
 	var b [16]byte
 	rand.Read(b[:])

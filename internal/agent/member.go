@@ -69,8 +69,8 @@ func (l *Loop) keepLease(ctx context.Context, every time.Duration, known []strin
 	}
 }
 
-// renew makes the lease last longer and lists who is alive. A lease that has
-// ended is taken anew: which sessions others have meanwhile is in the log.
+// renew extends the lease and returns the live members. An expired lease is taken again: the log
+// shows which sessions other members have taken since.
 func (l *Loop) renew(ctx context.Context, within time.Duration) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -84,8 +84,8 @@ func (l *Loop) renew(ctx context.Context, within time.Duration) ([]string, error
 	return l.Leases.Live(ctx)
 }
 
-// woken is called with what other members publish. A session that nobody holds
-// is left to the member through which it was changed, and to sweep.
+// woken handles messages of other members. A session without a holder is left to the member that
+// changed it, and to sweep.
 func (l *Loop) woken(w cluster.Wake) {
 	if w.Kind == cluster.MemberLeft {
 		l.memberLeft()

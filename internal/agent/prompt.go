@@ -14,7 +14,7 @@ var (
 	promptBrowsing string
 )
 
-// SystemInput says for whom the system prompt is.
+// SystemInput is the input of the system prompt.
 type SystemInput struct {
 	// Agent is a name that /api/options/agents lists. Those without a prompt of
 	// their own get that of the CodeActAgent.

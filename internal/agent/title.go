@@ -20,9 +20,8 @@ const (
 	titleOutput = 512
 )
 
-// entitle has the model name the conversation after its first turn, if there is
-// money for it. It is tried once: the first words of the task are a title, too.
-// A message that comes meanwhile goes first.
+// entitle asks the model for a title after the first turn, if the budget allows it. It is tried
+// once: the first words of the task are a title, too. A new message takes precedence.
 func (l *Loop) entitle(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
 	if !p.Title || !st.Untitled() || st.Claim != w.claim {
 		return st, nil

@@ -31,8 +31,8 @@ func (l *Loop) finishCall(ctx context.Context, w *worker, p Profile, st session.
 		if called, err = l.called(ctx, w.id, open.Number); err != nil {
 			return session.State{}, err
 		}
-		// We did not record it, so it may have been begun before us: by an owner
-		// before us, or by a worker of ours that failed.
+		// This worker did not record the call, so it may have been started before: by a previous
+		// owner, or by a worker of this loop that failed.
 		again = open.Number != w.fresh
 	}
 	if open.Args != nil {
@@ -226,8 +226,7 @@ func (l *Loop) inSandbox(ctx context.Context, w *worker, p Profile, st session.S
 	return r, box != nil, err
 }
 
-// noSandbox is why there is none, for people: whatever it is, trying for ever
-// in silence would not help them.
+// noSandbox records for users why there is no sandbox: retrying silently would not help them.
 func (l *Loop) noSandbox(ctx context.Context, w *worker, err error) error {
 	var unavailable *sandbox.Unavailable
 	switch {

@@ -26,8 +26,8 @@ type transcript struct {
 	// model is who was asked last: each counts in its own way.
 	model string
 	extra string
-	// asking is true between a call and its answer. What is said meanwhile is
-	// held back and shown behind the answer, which was given without knowing it.
+	// asking is true between a call and its answer. Messages of that time are shown after the
+	// answer, which was given without knowing them.
 	asking bool
 	held   []entry
 	// open are the calls of the last answer that have no result yet.

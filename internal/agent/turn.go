@@ -93,9 +93,9 @@ func (l *Loop) begin(ctx context.Context, w *worker) (session.State, error) {
 	return st, nil
 }
 
-// left is what to do when a rule said no: a person stopped or paused the
-// session, and its state tells how to go on. If nobody but us did anything, the
-// no is a mistake of ours, and trying again would be one too.
+// left decides how to continue after a rule refused an append. Usually the user stopped or
+// paused the session, and its state shows what to do. If only this loop changed the session, the
+// refusal is a bug in the loop, and retrying would repeat it.
 func (l *Loop) left(ctx context.Context, w *worker, why error) (session.State, error) {
 	if !errors.Is(why, session.ErrRefused) && !errors.Is(why, errLeft) {
 		return session.State{}, why

@@ -14,9 +14,9 @@ import (
 	"deckhand/internal/tool"
 )
 
-// newlyTyped is true for a session with a command that was typed since it was claimed.
-// As with an approved call, whoever begins it takes the session first: so a later owner
-// can tell a command that waited from one that may have been begun.
+// newlyTyped is true for a session with a command that was typed since it was claimed. As with
+// an approved call, the session is taken before the command starts, so that a later owner can
+// tell a queued command from one that may have started.
 func newlyTyped(s session.State) bool {
 	return len(s.Typed) > 0 && s.Typed[len(s.Typed)-1].Number > s.Claim
 }

@@ -44,9 +44,9 @@ func underway(st session.State) bool {
 	return !asked && len(st.Open) > 0
 }
 
-// stillOurs checks, for the first call in a sandbox, that the session was not taken from
-// us while the sandbox started: its new owner may have recorded that this call was not
-// run. Whoever records that later finds the sandbox recorded as up.
+// stillOurs checks, for the first call in a sandbox, that no other owner took the session while
+// the sandbox started: the new owner may have recorded that this call was not run. An owner that
+// records this later finds the sandbox recorded as up.
 func (l *Loop) stillOurs(ctx context.Context, w *worker, c tool.Call) error {
 	if c.Up {
 		return nil

@@ -145,7 +145,7 @@ func (l *Loop) tally(ctx context.Context, w *worker, began session.State, p Prof
 		Input: st.Totals.Input - began.Totals.Input, Output: st.Totals.Output - began.Totals.Output})
 }
 
-// done ends a worker; what came in meanwhile makes a new one.
+// done ends a worker. If new events arrived, another worker is started.
 func (l *Loop) done(ctx context.Context, w *worker, err error) {
 	w.tasks.Wait()
 	l.mu.Lock()
@@ -231,9 +231,8 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 	return st, profile, err
 }
 
-// claim takes the session unless this loop holds it already, or another live
-// member does. A call that is open although no worker of ours makes it was left behind by an error: taking
-// the session anew settles it.
+// claim takes the session unless this loop holds it already, or another live member does. An open call
+// without a worker in this process was left behind by an error: taking the session again settles it.
 //
 // A call that a person approved is begun only by who took the session after the
 // approval. So a new owner can tell a call that waited for its approval from one

@@ -23,7 +23,7 @@ import (
 func Lock(dir string) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, "server.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if errors.Is(err, syscall.EROFS) {
-		return func() {}, nil // nobody can write there, so nobody is in the way
+		return func() {}, nil // a read-only file system: no other process can write there either
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the data directory: %w", err)
@@ -39,8 +39,8 @@ func Lock(dir string) (unlock func(), err error) {
 	}, nil
 }
 
-// ClaimWorkspaces makes sure that the workspaces belong to this database: with
-// another one they would look as if nobody needed them, and be removed.
+// ClaimWorkspaces makes sure that the workspaces belong to this database: with another one they
+// would look unused and be removed.
 func ClaimWorkspaces(dir, instance string) error {
 	file := filepath.Join(dir, ".database")
 	known, err := os.ReadFile(file)

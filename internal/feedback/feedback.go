@@ -11,7 +11,7 @@ import (
 // Kept is how many entries one conversation has at most; older ones give way.
 const Kept = 500
 
-// Entry is one thing that somebody said.
+// Entry is one piece of feedback.
 type Entry struct {
 	// ID is given by the store. It grows, and is never used twice.
 	ID      int64
@@ -41,8 +41,8 @@ type Store interface {
 	Add(ctx context.Context, e Entry) (Entry, error)
 	// Ratings are the stars that a user gave in a conversation, by event.
 	Ratings(ctx context.Context, user, session string) ([]Entry, error)
-	// Page are the entries of everybody, newest first: those with an id below
-	// before, or from the newest on if it is 0.
+	// Page returns the entries of all users, newest first: those with an ID below before, or
+	// from the newest on if it is 0.
 	Page(ctx context.Context, before int64, limit int) ([]Entry, error)
 	// Forget removes what was said about a conversation.
 	Forget(ctx context.Context, session string) error

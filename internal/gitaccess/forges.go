@@ -35,8 +35,7 @@ func Open(ctx context.Context, client *http.Client, provider string, t settings.
 	return forge.Open(ctx, provider, call.Options{Client: client, Token: t.Token.Reveal(), Host: t.Host, Name: provider})
 }
 
-// Open opens a provider with what the user stored for it. Without a token it
-// is asked as nobody.
+// Open opens a provider with the user's stored token, or anonymously if there is none.
 func (f *Forges) Open(ctx context.Context, user, provider string) (gitprovider.Provider, error) {
 	var t settings.ProviderToken
 	err := f.Settings.Read(ctx, user, func(s *settings.Settings) { t = s.ProviderTokens[provider] })

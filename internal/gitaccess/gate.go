@@ -50,9 +50,8 @@ func Environment(env map[string]string, s settings.Settings) map[string]string {
 	return gitgate.Environment(env, all, fmt.Sprintf("http://127.0.0.1:%d", sandbox.ProxyPort))
 }
 
-// Grants says what git in a sandbox may do with the tokens of whom it belongs
-// to. It reads the settings each time, so a token that was taken away opens
-// nothing from then on.
+// Grants returns what git in a sandbox may do with the tokens of the sandbox's owner. It reads
+// the settings each time, so a removed token stops working at once.
 func Grants(sessions *session.Sessions, all *settings.Service) func(ctx context.Context, id string, site gitgate.Site) (gitgate.Grant, error) {
 	return func(ctx context.Context, id string, site gitgate.Site) (gitgate.Grant, error) {
 		// What is in memory may be old: another server may have changed it.

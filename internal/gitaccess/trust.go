@@ -88,7 +88,7 @@ func (t *Trust) judge(ctx context.Context, st session.State, s settings.Settings
 	case s.Trusts(RepositoryName(c, s)):
 		return session.TrustSet{Trusted: true, Reason: session.TrustByList}
 	case c.Provider == "" || c.Address != "" || s.ProviderTokens[c.Provider].Token.IsZero():
-		return session.TrustSet{Reason: session.TrustUnknown} // nobody could push
+		return session.TrustSet{Reason: session.TrustUnknown} // pushing is impossible
 	}
 	ctx, cancel := context.WithTimeout(ctx, pushTime)
 	defer cancel()

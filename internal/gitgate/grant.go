@@ -10,7 +10,7 @@ import (
 	"deckhand/internal/secret"
 )
 
-// ErrNoToken says that whom the sandbox belongs to has no token for the site.
+// ErrNoToken means that the owner of the sandbox has no token for the site.
 var ErrNoToken = errors.New("no token is stored for this host")
 
 // Grant is what a sandbox may do at a site.

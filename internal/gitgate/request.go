@@ -180,8 +180,8 @@ func lockQuery(query string) bool {
 	return err == nil
 }
 
-// repository refuses what is not the name of one: hosts keep their API beside
-// the repositories, below names that nobody can have.
+// repository reports whether name is a repository: hosts serve their API beside the
+// repositories, under reserved names.
 func repository(name string) bool {
 	parts := strings.Split(name, "/")
 	switch strings.ToLower(parts[0]) {

@@ -206,8 +206,7 @@ func (d *Handler) finished(w *recorder, r *http.Request, id string, took time.Du
 	d.Logger.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// healthy are routes that are asked without anybody doing anything: by machines, and
-// by clients that poll.
+// healthy are the routes that machines and polling clients request without user activity.
 var healthy = map[string]bool{"/alive": true, "/health": true, "/ready": true, "/metrics": true, "/socket.io": true, "/socket.io/{$}": true}
 
 // knownMethod keeps what a client invents out of logs and metrics.

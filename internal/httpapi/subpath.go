@@ -12,9 +12,9 @@ import (
 // plainPath has one spelling only, so that it is found at the front of any request.
 var plainPath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$`)
 
-// PublicPath is the path of a public address, without a final slash, so "" at the
-// root. A proxy may take it away from requests or leave it; both are understood,
-// and therefore it cannot begin like a path of ours.
+// PublicPath returns the path of a public URL, without a final slash, so "" at the root. A proxy
+// may strip the path from requests or keep it; both work, so it must not begin like a path of
+// this server.
 func PublicPath(public string) (string, error) {
 	u, err := url.Parse(public)
 	if err != nil {

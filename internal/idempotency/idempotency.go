@@ -27,7 +27,7 @@ type Answer struct {
 	Request string
 	Status  int
 	Header  []byte
-	// Body is sealed: an answer may hold what only its user shall see.
+	// Body is sealed: a response may contain what only its user may see.
 	Body      []byte
 	CreatedAt time.Time
 }

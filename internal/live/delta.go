@@ -24,9 +24,9 @@ const (
 	endedCalls = 256
 )
 
-// fragments are the open answers, by session. They are kept whether somebody
-// follows or not, because who connects in the middle wants the beginning too:
-// that is the answer's text once in memory, while the loop holds it as well.
+// fragments are the unfinished answers, by session. They are kept with or without followers,
+// because a client that connects in the middle needs the beginning too. The text is in memory
+// once here and once in the loop.
 type fragments struct {
 	mu    sync.Mutex
 	byID  map[session.ID]*fragment

@@ -30,10 +30,9 @@ const (
 	EventPing   = "ping"   // nothing happened for a while
 )
 
-// Encoder makes the frame of a stored event. False means that readers have no
-// word for the event: it is skipped, and the position moves past it. An error
-// ends the stream of whoever needs the event. It is called from several
-// goroutines. Hub sets the Number.
+// Encoder makes the frame of a stored event. False means that the format has no frame for the
+// event: it is skipped, and the position moves past it. An error ends the streams that need the
+// event. It is called from several goroutines. Hub sets the Number.
 type Encoder func(session.ID, session.Event) (Frame, bool, error)
 
 // ErrAhead is given to a reader whose position is beyond the end of the log:

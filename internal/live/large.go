@@ -35,8 +35,8 @@ func (l *large) get(of feedKey, number int64) *item {
 	return l.items[largeKey{of, number}].Value()
 }
 
-// put makes a frame findable, and returns the one to use: another reader may
-// have made the same meanwhile.
+// put stores a frame and returns the one to use: another reader may have stored the same frame
+// first.
 func (l *large) put(of feedKey, it *item) *item {
 	l.mu.Lock()
 	defer l.mu.Unlock()

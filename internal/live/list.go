@@ -22,8 +22,8 @@ const (
 const (
 	// snapshotRows is how many rows a snapshot has.
 	snapshotRows = 20
-	// tellEvery is how long a row that changes again and again waits: four times a
-	// second is more than anybody reads.
+	// tellEvery is how long a row that changes constantly waits: people cannot read faster than
+	// four updates a second.
 	tellEvery = 250 * time.Millisecond
 	// maxListed is how many changed rows a list holds before it forgets some.
 	maxListed = 256
@@ -173,8 +173,8 @@ func (d *list) release() {
 	}
 }
 
-// makeRoom keeps the list in its bounds: it forgets rows of which nothing is to
-// be told. Where that is not enough, everybody begins anew. It is called with mu held.
+// makeRoom keeps the list within its bounds: it drops rows without pending changes. If that is
+// not enough, all followers get a new snapshot. It is called with mu held.
 func (d *list) makeRoom() {
 	if len(d.rows) < maxListed {
 		return

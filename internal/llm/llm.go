@@ -103,8 +103,8 @@ type Done struct {
 	Usage Usage
 	// Cut is set if the response was truncated at MaxOutput.
 	Cut bool
-	// Raw is what the provider needs to see again (signatures, ids), opaque to
-	// everybody else. It begins with {"from":"NAME OF THE ADAPTER".
+	// Raw is what the provider must get back (signatures, IDs), opaque to all other code. It
+	// begins with {"from":"NAME OF THE ADAPTER".
 	Raw json.RawMessage
 }
 

@@ -86,7 +86,7 @@ type legacyExtras struct {
 // server: none, one, or an answer and the call that it made. What is not understood is none.
 func readImported(p session.Imported) []session.Payload {
 	var e legacyEvent
-	_ = json.Unmarshal(p.Event, &e) // a field of a type that nobody expects is left out
+	_ = json.Unmarshal(p.Event, &e) // a field of an unexpected type is left out
 	switch {
 	case e.Observation == "agent_state_changed":
 		return []session.Payload{e.state()}

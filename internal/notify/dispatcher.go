@@ -86,7 +86,7 @@ func (d *Dispatcher) attempt(ctx context.Context, lane queue.Lane) (released boo
 	was := w
 	w, del = judge(w, del, a, time.Now(), 0.8+0.4*rand.Float64())
 	d.count(was, w, del)
-	// A server that stops shall not forget what was delivered.
+	// A server that stops must still record what was delivered.
 	return d.settle(context.WithoutCancel(ctx), ctx, w, del)
 }
 

@@ -9,8 +9,8 @@ import (
 	"deckhand/internal/session"
 )
 
-// Events is a set of kinds of news. It is stored as a number, so the order of
-// kinds is for ever.
+// Events is a set of kinds of news. It is stored as a number, so the order of kinds must never
+// change.
 type Events uint8
 
 var kinds = []session.NewsKind{session.NewsCreated, session.NewsStateChanged, session.NewsFinished, session.NewsNeedsApproval}
@@ -75,8 +75,8 @@ type about struct {
 	ParentID       session.ID         `json:"parent_id,omitempty"`
 }
 
-// Compose makes the delivery that tells of a piece of news, for any webhook. Its
-// id follows from the news, so it is the same whoever composes it again.
+// Compose makes the delivery for a piece of news, for any webhook. Its ID is derived from the
+// news, so composing it again gives the same ID.
 func Compose(id session.ID, n session.News) Delivery {
 	typ := "conversation." + string(n.Kind)
 	data := about{ConversationID: id, Event: n.Number, Status: n.Status, AgentState: n.Agent, ErrorID: n.ErrorID, ParentID: n.Parent}

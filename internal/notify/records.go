@@ -288,7 +288,7 @@ func (r *Records) Next(ctx context.Context, webhook string, now time.Time) (w We
 	return w, d, found, err
 }
 
-// Settle implements Outbox. What was removed meanwhile stays removed.
+// Settle implements Outbox. It does not restore removed records.
 func (r *Records) Settle(ctx context.Context, w Webhook, d Delivery) error {
 	return r.db.Update(ctx, func(tx Tx) error {
 		if holds, err := d.Claim.Holds(tx); err != nil || !holds {

@@ -20,14 +20,13 @@ type Sealer interface {
 	Open(ctx context.Context, user, field string, sealed []byte) ([]byte, error)
 }
 
-// InvalidError says what is wrong with a value that somebody gave. Msg never
-// contains the value.
+// InvalidError says what is wrong with a given value. Msg never contains the value.
 type InvalidError struct{ Field, Msg string }
 
 func (e *InvalidError) Error() string { return e.Msg }
 
-// target is where a webhook's deliveries go and what signs them. The address is
-// as secret as the key: that of a chat system lets anybody write there.
+// target is where a webhook's deliveries go and what signs them. The URL is as secret as the
+// key: anyone who knows that of a chat system can post there.
 type target struct {
 	URL string `json:"url"`
 	secret.Rotating

@@ -9,7 +9,7 @@ import (
 	"deckhand/internal/session"
 )
 
-// Limits that hold for everybody.
+// Limits for each user.
 const (
 	// MaxWebhooks is how many a user may have.
 	MaxWebhooks = 20

@@ -8,7 +8,7 @@ type kind int
 const (
 	public  kind = iota // always allowed
 	private             // only where the policy allows it
-	never               // link-local and cloud metadata: credentials for the machine itself, never a service of ours
+	never               // link-local and cloud metadata: credentials for the machine itself, never a service to call
 )
 
 // special are the ranges that are not the public internet, with the words for an error. The first that matches counts.

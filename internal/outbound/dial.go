@@ -125,8 +125,9 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return fmt.Errorf("stopped after %d redirects", maxRedirects)
 	}
-	// Once away, always away: headers are copied from the first request at every hop, so a chain that comes back to the
-	// first origin must not get them either, because somebody else decided what is asked for there.
+	// A request that has left the first origin never counts as inside again: headers are copied from the first request
+	// at every hop, so a chain that returns to the first origin must not get them either, because a foreign server
+	// chose the URL.
 	first := Origin(via[0].URL)
 	left := Origin(req.URL) != first
 	for _, r := range via[1:] {

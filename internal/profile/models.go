@@ -26,8 +26,8 @@ type Models struct {
 	Limited bool
 }
 
-// defaultModel is what a user without llm_model gets: a real one, so that a
-// missing key is said at once and nobody talks to the demo by accident.
+// defaultModel is what a user without llm_model gets: a real one, so that a missing key is
+// reported at once and the demo model is never used by accident.
 const defaultModel = "anthropic/claude-sonnet-4-20250514"
 
 // Rules is what the use cases know of models. Where no model is asked, none needs a key.
@@ -40,8 +40,8 @@ func (m *Models) Rules() conversation.Models {
 
 func (m *Models) hasPrice(model string) bool { return m.Connector.Catalogue.Info(model).Priced }
 
-// blind says why the model is of no use for a message with images. Of one that is
-// in no list nobody can tell.
+// blind returns why the model cannot be used for a message with images. For unlisted models it
+// is unknown.
 func (m *Models) blind(model string) string {
 	said, _ := m.Connector.Catalogue.Override(model)
 	switch listed := catalogue.New(nil).Info(model).Window > 0; {

@@ -56,8 +56,8 @@ func (m *Models) otherModel(s settings.Settings, model string) string {
 	return ""
 }
 
-// keyGoesElsewhere is true when the key of one configuration would be sent to
-// somebody else with the other.
+// keyGoesElsewhere is true if the key of one configuration would be sent to another host with
+// the other.
 func (m *Models) keyGoesElsewhere(now, then llm.Config) bool {
 	to := connect.Address(then, m.Connector.Catalogue)
 	return now.APIKey != "" && to != "" && to != connect.Address(now, m.Connector.Catalogue)

@@ -7,8 +7,7 @@ import (
 	"deckhand/internal/llm"
 )
 
-// silence is the model of a replay after which nothing shall be done: whoever
-// asks it waits for an answer that does not come.
+// silence is the model of a replay that must do nothing afterwards: its answer never comes.
 type silence struct{}
 
 // Stream implements llm.Model.

@@ -47,7 +47,7 @@ type Lane struct {
 	Waiting int
 	// DueAt is when it may be worked on; zero if it may not.
 	DueAt time.Time
-	// Holder has claimed it until a moment; "" if nobody has. Claim is the number of the
+	// Holder has claimed it until a moment; "" if it is not claimed. Claim is the number of the
 	// last claim, and grows.
 	Holder string
 	Until  time.Time
@@ -71,7 +71,7 @@ type Tx interface {
 	Lanes
 }
 
-// Owners are those whom items belong to.
+// Owners stores the owners of items.
 type Owners interface {
 	AddOwner(id, user string) error
 	// RemoveOwner removes an owner with its items.
@@ -192,7 +192,7 @@ func Arm(tx Tx, lane, user string, g Gate) error {
 	return tx.PutLane(l)
 }
 
-// Claim is a right to work on a lane. The zero Claim is one that nobody can have lost.
+// Claim is a right to work on a lane. The zero Claim cannot be lost.
 type Claim struct {
 	Lane   string
 	Number int64

@@ -180,7 +180,7 @@ func opensslRule(c command, args []arg) {
 	}
 }
 
-// dnsRule: a name that is asked for travels to whoever answers for its zone.
+// dnsRule rates DNS lookups: the name travels to the server of its zone.
 func dnsRule(c command, args []arg) {
 	c.add(Medium, "It resolves a name over the network.")
 	for _, a := range args {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// sensitiveNames are files and folders by which somebody else's code comes to run,
-// or somebody else gets in. They are sensitive wherever they lie.
+// sensitiveNames are files and folders through which foreign code gets run or access is granted.
+// They are sensitive everywhere.
 var sensitiveNames = []string{
 	".git", ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".local", ".husky", ".circleci", ".buildkite", ".woodpecker", ".vscode", ".idea", ".devcontainer",
 	".openhands", ".deckhand", ".claude", ".cursor", ".codex", ".mcp.json", ".cursorrules",
@@ -21,7 +21,7 @@ var sensitiveNames = []string{
 // systemFolders stand at the root of a system. /tmp, /home and workspaces are not among them.
 var systemFolders = []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "run", "sbin", "srv", "sys", "usr", "var"}
 
-// secretNames are files whose content gives somebody access.
+// secretNames are files that contain credentials.
 var secretNames = []string{".ssh", ".gnupg", ".aws", ".azure", ".kube", ".netrc", ".npmrc", ".pypirc", ".git-credentials", ".docker", "id_rsa", "id_ed25519", "id_ecdsa", "shadow", "environ", ".env", "credentials", ".pgpass"}
 
 // harmlessFiles take everything and keep nothing.
@@ -52,7 +52,7 @@ func sensitive(name string) string {
 	return ""
 }
 
-// harmlessBelow are the places in system folders where everybody keeps things.
+// harmlessBelow reports whether the path is a public temporary folder inside a system folder.
 func harmlessBelow(top, rest string) bool {
 	return top == "var" && strings.HasPrefix(rest, "tmp/") || top == "dev" && strings.HasPrefix(rest, "shm/")
 }

@@ -2,9 +2,9 @@
 // no model is asked. A shell command is parsed into a syntax tree, and every
 // command in it is rated; the worst one counts.
 //
-// The rules know what is harmless and doubt the rest. A list of what is dangerous
-// would be got around; here, whatever is not understood is never Low. Nobody
-// should take Low for a promise: the sandbox contains what the rules overlook.
+// The rules know what is harmless and doubt the rest. A list of dangerous commands would be
+// bypassed; here, what is not understood is never Low. Low is not a promise: the sandbox
+// contains what the rules overlook.
 //
 // How each tool's calls are rated is declared in the tool's folder, with what is here.
 // The package also knows which commands a pattern allows for good.
@@ -17,7 +17,7 @@ type Rating int
 
 // The ratings.
 const (
-	// Unknown is what nobody can tell before it runs.
+	// Unknown cannot be rated before it runs.
 	Unknown Rating = -1
 	// Low only reads, or changes nothing that outlives the command.
 	Low Rating = 0

@@ -65,8 +65,8 @@ func holdsCommand(text string) bool {
 var harmlessVariables = []string{"CI", "CLICOLOR", "COLUMNS", "DEBIAN_FRONTEND", "FORCE_COLOR", "LANG", "LANGUAGE", "LINES", "NO_COLOR", "TERM", "TZ", "VERBOSE",
 	"PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "RUST_BACKTRACE", "GIT_TERMINAL_PROMPT"}
 
-// dangerousVariable matches those that decide what runs, where it is found or
-// whom it talks to.
+// dangerousVariable matches the variables that decide what runs, where it is found or which
+// hosts it contacts.
 var dangerousVariable = regexp.MustCompile(`^(PATH|IFS|ENV|HOME|SHELL|SHELLOPTS|BASHOPTS|BASH_.*|PROMPT_COMMAND|PS[0-4]|CDPATH|GLOBIGNORE|HIST.*|MAIL.*|TMPDIR|` +
 	`LD_.*|DYLD_.*|GCONV_PATH|LOCPATH|NLSPATH|MALLOC_.*|GIT_.*|SSH_.*|SVN_.*|.*PAGER|.*EDITOR|VISUAL|BROWSER|LESS.*|MANOPT|` +
 	`PYTHON.*|PERL.*|RUBY.*|NODE_.*|NPM_.*|npm_.*|JAVA_.*|_JAVA_OPTIONS|JDK_.*|CLASSPATH|GO(FLAGS|PROXY|SUMDB|NOSUMDB|PRIVATE|ENV|TOOLCHAIN|PATH|BIN|CACHEPROG)|CARGO_.*|RUSTC.*|RUSTFLAGS|` +

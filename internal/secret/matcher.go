@@ -7,7 +7,7 @@ import "slices"
 // secrets with a common prefix ("sk-proj-") are distinguished by length and hash, not one
 // by one.
 type matcher struct {
-	filter []uint16 // how many heads have this hash; full means "many", for ever
+	filter []uint16 // how many heads have this hash; full means "many", permanently
 	refs   map[string]int
 	heads  map[string]*bucket
 }

@@ -1,7 +1,7 @@
 package session
 
-// CheckOut records the repository that is in the workspace now. It is nobody's
-// turn: a workspace may be made for a person who looks into it.
+// CheckOut records the repository that is in the workspace now. It is allowed outside of turns:
+// a workspace may also be made for a user who looks into it.
 func (s State) CheckOut(c CheckedOut) ([]Payload, error) {
 	if err := s.alive(); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ type Event struct {
 // kinds (codec.go) and in docs/events.md.
 type Payload interface{ Kind() Kind }
 
-// Kind names a payload in storage. Names are for ever; payloads only gain fields.
+// Kind names a payload in storage. Names never change; payloads only gain fields.
 type Kind string
 
 // Created opens every log. What the person asked for survives every resume.
@@ -50,7 +50,7 @@ type Created struct {
 	Before Totals `json:"before,omitzero"`
 	// Forked is set for a copy of another session.
 	Forked *Forked `json:"forked,omitempty"`
-	// Outside is why nothing of the repository runs unasked, whoever owns it: the
+	// Outside is why nothing of the repository runs without approval, even in a trusted one: the
 	// session was started by a user without write access, or for a branch of a fork.
 	Outside Outside `json:"outside,omitempty"`
 	// Trusted says that the person trusts the repository.
@@ -84,8 +84,8 @@ type UserSaid struct {
 	Key string `json:"key,omitempty"`
 }
 
-// Claimed gives the session to one loop. Its number is the fence: whoever
-// holds an older one can neither append nor command the runner.
+// Claimed gives the session to one loop. Its number is the fence: a loop with an older number
+// can neither append nor command the runner.
 type Claimed struct {
 	By string `json:"by"`
 }
@@ -469,5 +469,5 @@ type Imported struct {
 	Condensed *Condensed     `json:"condensed,omitempty"`
 }
 
-// Deleted ends the log for ever. Stores drop what came before it.
+// Deleted ends the log permanently. Stores drop what came before it.
 type Deleted struct{}

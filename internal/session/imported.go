@@ -78,10 +78,9 @@ const (
 	importBytes  = 256 << 10
 )
 
-// Import makes the batches that store a whole log of the past: numbered and checked
-// like every append, but each event keeps its own time, and nobody is told news of
-// long ago. Nothing is charged either: what it cost was paid elsewhere. The log
-// must end in a state that wants no loop.
+// Import makes the batches that store a whole imported log: numbered and checked like every
+// append, but each event keeps its own time, and no news is sent. Nothing is charged either: the
+// cost was paid elsewhere. The log must end in a state that needs no loop.
 func Import(id ID, events []Event) ([]Batch, State, error) {
 	return stored(id, events, func(p Payload) int {
 		if p, ok := p.(Imported); ok {

@@ -111,7 +111,7 @@ func charge(before, after State, events []Event, limit Money) Charge {
 			c.Spent += p.Cost
 		case ModelFailed:
 			c.Spent += p.Cost
-		case Deleted: // for ever, so whatever a repaired log left behind goes too
+		case Deleted: // permanent, so what a repaired log left behind goes too
 			c.Reserves = true
 		}
 	}

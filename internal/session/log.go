@@ -35,9 +35,8 @@ type Batch struct {
 	// Charge is what the events do to the ledger of Row.Owner. It travels with
 	// them for the same reason.
 	Charge Charge
-	// News is what others may want to be told of. It travels with the events so
-	// that a store can keep it for them in the same transaction; one that tells
-	// nobody ignores it.
+	// News is what webhooks may be told of. It travels with the events so that a store can queue
+	// it in the same transaction; a store without webhooks ignores it.
 	News []News
 }
 

@@ -50,8 +50,8 @@ func addNews(list []News, before, after State, e Event) []News {
 	if _, asked := e.Payload.(ApprovalAsked); asked {
 		tell(NewsNeedsApproval)
 	}
-	// A session that fails to start has finished even if nothing was asked of it:
-	// whoever waits for it waits in vain.
+	// A session that fails to start has finished even if it had no task: clients may be waiting
+	// for it.
 	if _, failed := e.Payload.(Failed); failed || before.Busy() && !after.Busy() {
 		tell(NewsFinished)
 	}

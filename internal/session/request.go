@@ -5,8 +5,8 @@ import "slices"
 // rememberedRequests is how many pull requests of a session are listed, the newest.
 const rememberedRequests = 20
 
-// Opened records a pull request of the conversation, once. It is nobody's turn:
-// the agent opens it within one, a person's own tools at any time.
+// Opened records a pull request of the conversation, once. It is allowed outside of turns: the
+// agent opens one within a turn, the user's own tools at any time.
 func (s State) Opened(r RequestOpened) ([]Payload, error) {
 	if err := s.alive(); err != nil {
 		return nil, err

@@ -78,9 +78,9 @@ func (s *Sessions) Create(ctx context.Context, id ID, c Created, first *UserSaid
 	return next, nil
 }
 
-// Update asks decide what must be appended to the session as it is now, and
-// appends it. When the session grew meanwhile, decide is asked again with the
-// new state. No payloads and no error means that nothing is to be changed.
+// Update calls decide with the current state of the session and appends what it returns. If the
+// session has grown by then, decide is called again with the new state. No payloads and no error
+// means that nothing changes.
 //
 // A refusal is never given on an old state: before it is returned, the log is
 // looked at once more.

@@ -8,7 +8,7 @@ type Money int64
 // Dollars is for display and for JSON on the wire.
 func (m Money) Dollars() float64 { return float64(m) / 1e9 }
 
-// maxDollars is more than anybody has, and fits into Money.
+// maxDollars is the largest amount that is accepted; it fits into Money.
 const maxDollars = 9e9
 
 // FromDollars is the one conversion from US dollars to Money: rounded to the nearest unit, but never from something to

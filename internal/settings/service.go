@@ -74,9 +74,8 @@ func New(store Store, keys *secret.Keyring, red *secret.Redactor) *Service {
 	return &Service{store: store, keys: keys, red: red, masks: secret.NewMaskers(red), cache: map[string]cached{}}
 }
 
-// Masker returns what masks the user's secrets and nobody else's. It follows the
-// settings: what is stored later is masked, and what is removed is forgotten unless
-// it is held.
+// Masker returns a masker for the secrets of this user only. It follows the settings: values
+// stored later are masked too, and removed values are dropped unless they are held.
 func (s *Service) Masker(ctx context.Context, user string) (*secret.Masker, error) {
 	m, fresh := s.masks.Of(user)
 	if fresh && s.SingleProcess {

@@ -17,7 +17,7 @@ type Rating struct {
 	Sentence string
 }
 
-// Issue is one that shall be rated.
+// Issue is an issue to rate.
 type Issue struct {
 	Provider, Repository string
 	Number               int
@@ -113,8 +113,8 @@ func (is Issue) key(user string) key {
 	return key{user, is.Provider, is.Repository, is.Number}
 }
 
-// look finds out whether there is something to wait for, and sees to it that
-// there is if may allows it. Somebody who knows an old rating does not wait.
+// look finds out whether a rating is in progress, and starts one if may allows it. A caller that
+// has an old rating does not wait.
 func (r *Rater) look(user string, is Issue, may bool) (busy <-chan struct{}, started bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

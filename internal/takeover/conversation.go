@@ -81,7 +81,7 @@ func (m *Import) takeOver(ctx context.Context, f *folder, p place, taken map[ses
 		return err
 	}
 	batches, st, err := session.Import(id, events)
-	if err != nil { // a mistake of ours; the others need not suffer for it
+	if err != nil { // a bug in the converter; import the others
 		c.problem("its events are not a valid history: %v", err)
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 	"deckhand/internal/v0"
 )
 
-// converter turns stored events into ours, one behind the other. The model shall
-// see a well-formed history: each call with one result, before the next answer.
+// converter converts stored events, one after the other. The result must be a well-formed
+// history for the model: each call with one result, before the next answer.
 type converter struct {
 	zone   *time.Location
 	latest time.Time // what is later than this cannot be true
@@ -147,7 +147,7 @@ func (c *converter) close(i int, number int64) {
 	}
 }
 
-// settle gives the calls that are still open the result that nobody knows it.
+// settle gives each open call a result that says that its result is unknown.
 func (c *converter) settle() {
 	for len(c.open) > 0 {
 		o := c.open[0]

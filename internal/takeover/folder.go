@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// What is larger was not written by the legacy server, or is of no use to anybody.
+// Larger files were not written by the legacy server, or are useless.
 const (
 	maxFile         = 4 << 20  // settings, secrets, metadata
 	maxEvent        = 32 << 20 // screenshots travel inside events
@@ -121,7 +121,7 @@ func (f *folder) conversations(user string) ([]place, []string) {
 	return out, problems
 }
 
-// shown is a name that can be printed, whatever somebody called a file.
+// shown returns a file name in a printable form.
 func shown(name string) string {
 	if q := strconv.Quote(name); q != `"`+name+`"` || len(name) > 200 {
 		return q[:min(len(q), 200)]

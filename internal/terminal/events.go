@@ -117,8 +117,8 @@ func overridden(p session.Overridden) string {
 	return "model: " + model + "; budget: " + budget
 }
 
-// broken ends an answer that nobody finishes. The end of the turn says why, or what comes
-// next that it was interrupted.
+// broken ends an answer that stays unfinished. The end of the turn, or the next event, shows the
+// reason.
 func (d *Display) broken(p session.ModelFailed) {
 	if p.Text != "" && d.call != p.Call { // it was not shown while it was written
 		d.apart(words)

@@ -222,8 +222,8 @@ func (j *job) asked() gitprovider.Asked {
 	return a
 }
 
-// labelled is false, and the delivery ignored, when the label is the work
-// of somebody who may not ask, and the actors gave it another one.
+// labelled is false, and the delivery ignored, if a user without permission added the issue's
+// label and the actors only added another one.
 func (j *job) labelled(ctx context.Context) (bool, error) {
 	if j.t.Label == "" || slices.Contains(j.in.AllowedUsers, Anybody) {
 		return true, nil

@@ -64,9 +64,9 @@ func (w *Worker) timesTold(id session.ID) int {
 	return w.awaited[id]
 }
 
-// forget ends the interest in a conversation, unless something happened in it meanwhile:
-// then it is looked at once more. told is from before its deliveries were read, so that
-// one which came since is not forgotten with the others.
+// forget stops watching a conversation, unless something new happened in it: then it is checked
+// once more. told is from before its deliveries were read, so that a newer delivery is not
+// dropped with the others.
 func (w *Worker) forget(id session.ID, told int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,9 +112,9 @@ func byAnswer(ds []Delivery) [][]Delivery {
 	return out
 }
 
-// post writes the answer below one issue, once. Before the attempt it is
-// recorded which answer it is; whoever finds that recorded looks first whether
-// the answer stands there. False if it is to be tried again.
+// post writes the answer as a comment on one issue, once. Which answer it is gets recorded
+// before the attempt; a later attempt that finds the record first checks whether the comment
+// exists. False if it must be tried again.
 func (w *Worker) post(ctx context.Context, st session.State, ds []Delivery) bool {
 	if ds[0].NextAt.After(time.Now()) {
 		return false // it was tried and failed, and its time has not come

@@ -12,7 +12,7 @@ import (
 	"deckhand/internal/session"
 )
 
-// Limits that hold for everybody.
+// Limits for each user.
 const (
 	// MaxIntegrations is how many a user may have.
 	MaxIntegrations = 20
@@ -36,7 +36,7 @@ var (
 	ErrUnreadable = errors.New("the delivery cannot be read")
 )
 
-// InvalidError says what is wrong with a value that somebody gave.
+// InvalidError says what is wrong with a given value.
 type InvalidError struct{ Field, Msg string }
 
 func (e *InvalidError) Error() string { return e.Msg }
@@ -52,7 +52,7 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Msg }
 
-// Anybody stands in AllowedUsers for everybody.
+// Anybody in AllowedUsers admits all users of the provider.
 const Anybody = "*"
 
 // Integration is a user's wish to be asked for work at a provider.
@@ -65,7 +65,7 @@ type Integration struct {
 	Mention, Label string
 	// Repositories are the only ones that count; all of them if there are none.
 	Repositories []string
-	// AllowedUsers are who may ask; see Anybody.
+	// AllowedUsers are the logins that may start work, or "*".
 	AllowedUsers []string
 	Enabled      bool
 	// Sealed is the secret; only the user's key opens it.
@@ -80,7 +80,7 @@ func (in Integration) listed(repository string) bool {
 	return len(in.Repositories) == 0 || slices.ContainsFunc(in.Repositories, func(r string) bool { return strings.EqualFold(r, repository) })
 }
 
-// admits is true if somebody of these names may ask.
+// admits is true if a user with one of these names may start work.
 func (in Integration) admits(names []string) bool {
 	return slices.ContainsFunc(in.AllowedUsers, func(allowed string) bool {
 		return allowed == Anybody || slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, allowed) })
@@ -158,7 +158,7 @@ type Inbox interface {
 	// Listening lists the enabled integrations with a provider of users who are
 	// not disabled; with an id that one alone.
 	Listening(ctx context.Context, provider, id string) ([]Integration, error)
-	// Integration is one, whoever's it is; ErrNotFound.
+	// Integration returns one by ID, of any user; ErrNotFound.
 	Integration(ctx context.Context, id string) (Integration, error)
 	// Record stores a delivery and gives it its Seq; false if the integration has
 	// one with this ID or this Print. Of those that are settled, it drops what is

@@ -42,8 +42,8 @@ type Change struct {
 	RotateSecret               bool
 }
 
-// Address is what the user enters at the provider. It names the integration, so
-// that one secret is tried and not everybody's.
+// Address is the URL that the user enters at the provider. It names the integration, so that
+// only its secret is tried.
 func (s *Integrations) Address(in Integration) string {
 	return s.Base() + "/integrations/" + in.Provider + "/webhook?integration=" + in.ID
 }

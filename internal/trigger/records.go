@@ -233,7 +233,7 @@ func (r *Records) AtWork(ctx context.Context, id session.ID) (found []Delivery, 
 	return found, err
 }
 
-// Settle implements Inbox. What was removed meanwhile stays removed.
+// Settle implements Inbox. It does not restore removed records.
 func (r *Records) Settle(ctx context.Context, ds ...Delivery) error {
 	return r.db.Update(ctx, func(tx Tx) error {
 		for _, d := range ds {

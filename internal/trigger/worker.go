@@ -36,12 +36,12 @@ type Config struct {
 	// Say records a message in a conversation of the user, as the user would. One that was delivered before changes
 	// nothing. A conversation that is gone is session.ErrNotFound or session.ErrDeleted.
 	Say func(ctx context.Context, user string, id session.ID, m session.UserSaid) (session.State, error)
-	// Page is where people read a conversation, "" if nobody knows.
+	// Page returns the URL of a conversation's page, "" if unknown.
 	Page   func(id session.ID) string
 	Logger *slog.Logger
 }
 
-// Start is a conversation that shall be created.
+// Start is a conversation to create.
 type Start struct {
 	ID                                 session.ID
 	User, Provider, Repository, Branch string

@@ -192,7 +192,7 @@ func (r *replay) add(e replayItem, step Recorded) {
 	r.steps = append(r.steps, step)
 }
 
-// skipped are the actions that follow from others or that nobody has to repeat.
+// skipped are the actions that follow from others or need no repetition.
 var skipped = map[string]bool{
 	"system": true, "recall": true, "change_agent_state": true, "null": true, "condensation": true, "condensation_request": true, "loop_recovery": true,
 }
@@ -278,7 +278,7 @@ func (r *replay) end() ([]Recorded, error) {
 		if len(first.Calls) > 0 || !r.isMessage(0) {
 			return nil, &ReplayError{Item: r.first, Message: "A recording begins with a message; this is an action without one."}
 		}
-		// The legacy server takes the first message for the person's, whoever said it.
+		// The legacy server treats the first message as the user's, whatever its source.
 		first.Said, first.Text = &session.UserSaid{Text: first.Text}, ""
 	}
 	for i := 1; i < len(r.steps); i++ {

@@ -42,7 +42,7 @@ func StepStatus(step string) string {
 	}
 }
 
-// checkedOut is a notice of ours: the legacy server said nothing when it had cloned.
+// checkedOut is a new notice: the legacy server had none after a clone.
 func checkedOut(p session.CheckedOut) Frame {
 	message := p.Repository + " is in " + p.Dir + ", on the branch " + p.Branch + "."
 	for _, note := range p.Notes {
@@ -51,7 +51,7 @@ func checkedOut(p session.CheckedOut) Frame {
 	return status("info", "STATUS$REPOSITORY_READY", message)
 }
 
-// trustSet is a notice of ours.
+// trustSet is a new notice.
 func trustSet(p session.TrustSet) Frame {
 	if p.Trusted {
 		return status("info", "STATUS$REPOSITORY_TRUSTED", "The repository is trusted.")
@@ -75,7 +75,7 @@ func hookSet(p session.HookSet) Frame {
 	return status("info", "STATUS$SETTING_UP_GIT_HOOKS", p.Problem)
 }
 
-// egressSet is a notice of ours: legacy clients do not know the id and show the message.
+// egressSet is a new notice: legacy clients do not know the ID and show the message.
 func egressSet(p session.EgressSet) Frame {
 	message := "Network access: " + p.Mode
 	if p.Mode == "allowlist" {
@@ -84,7 +84,7 @@ func egressSet(p session.EgressSet) Frame {
 	return status("info", "STATUS$EGRESS_CHANGED", message)
 }
 
-// overridden is a notice of ours: from here on another model answers, or may cost more.
+// overridden is a new notice: another model answers from here on, or the budget changed.
 func overridden(p session.Overridden) Frame {
 	model, budget := "as in the settings", "as in the settings"
 	if p.Model != "" {
@@ -103,8 +103,7 @@ func noted(p session.Noted) Frame {
 	return status("info", p.ID, p.Message)
 }
 
-// requestOpened is a notice of ours too. Legacy clients learn the number from the
-// conversation itself.
+// requestOpened is a new notice. Legacy clients read the number from the conversation itself.
 func requestOpened(p session.RequestOpened) Frame {
 	return status("info", "STATUS$PULL_REQUEST_OPENED", gitprovider.RequestName(p.Provider, p.Repository, p.Number)+": "+p.URL)
 }
@@ -120,10 +119,9 @@ func titled(id session.ID, p session.Titled) Frame {
 	return Frame{Kind: Status, JSON: w.B}
 }
 
-// modelFailed tells people of a call that failed by itself, and shows what one had
-// written that was interrupted. One that is made again after a restart is nobody's
-// concern. Legacy clients take a status of
-// the type error for the end of the agent's work, so one that is tried again is none.
+// modelFailed reports a failed model call, and shows the text of an interrupted one. A call that
+// is repeated after a restart is not reported. Legacy clients take a status of type error for
+// the end of the agent's work, so a call that is retried gets another type.
 func modelFailed(e session.Event, p session.ModelFailed) Frame {
 	if p.Text != "" {
 		w := newWriter(320 + 2*len(p.Text))

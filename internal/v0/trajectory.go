@@ -10,16 +10,15 @@ import (
 	"deckhand/internal/v0/form"
 )
 
-// bulky are the extras that a trajectory goes without: what a browser saw is large,
-// and of no use to anybody who reads or replays it.
+// bulky are the extras that a trajectory omits: browser state is large, and neither reading nor
+// replaying needs it.
 var bulky = map[string]bool{
 	"dom_object": true, "axtree_object": true, "active_page_index": true, "last_browser_action": true, "last_browser_action_error": true,
 	"focused_element_bid": true, "extra_element_properties": true, "screenshot": true, "set_of_marks": true,
 }
 
-// HiddenCall returns the number of the call that an event is the hidden result of.
-// Neither of the two belongs into a trajectory; whoever exports one learns it of the
-// result, which comes later, and so must read the log twice.
+// HiddenCall returns the number of the call whose hidden result the event is. Neither belongs in
+// a trajectory. The result comes after its call, so an export reads the log twice.
 func HiddenCall(e session.Event) (number int64, hidden bool) {
 	if p, ok := e.Payload.(session.Imported); ok {
 		return hiddenImport(e.Number, p)

@@ -79,15 +79,15 @@ func userTwice(t *testing.T, s access.Store) {
 }
 
 func userMissing(t *testing.T, s access.Store) {
-	_, err := s.User(t.Context(), "nobody")
+	_, err := s.User(t.Context(), "missing")
 	wants(t, err, access.ErrNotFound)
-	wants(t, s.SetUserDisabled(t.Context(), "nobody", true), access.ErrNotFound)
-	wants(t, s.SetUserAdmin(t.Context(), "nobody", true), access.ErrNotFound)
-	wants(t, s.CreateKey(t.Context(), key("k1", "nobody", 1)), access.ErrNotFound)
-	none, err := s.Keys(t.Context(), "nobody")
+	wants(t, s.SetUserDisabled(t.Context(), "missing", true), access.ErrNotFound)
+	wants(t, s.SetUserAdmin(t.Context(), "missing", true), access.ErrNotFound)
+	wants(t, s.CreateKey(t.Context(), key("k1", "missing", 1)), access.ErrNotFound)
+	none, err := s.Keys(t.Context(), "missing")
 	must(t, err)
 	if len(none) != 0 {
-		t.Fatalf("nobody has %d keys", len(none))
+		t.Fatalf("an unknown user has %d keys", len(none))
 	}
 }
 

@@ -73,7 +73,7 @@ func failures(t *testing.T, o Options) {
 			}
 		}
 	}
-	// Nobody listens there any more.
+	// The server is closed.
 	gone := listen(t, http.NotFoundHandler())
 	p := gone.provider(t, o, Token)
 	gone.Close()
@@ -188,7 +188,8 @@ func redirects(t *testing.T, o Options) {
 	}
 }
 
-// cancelled gives up while the host thinks: the call returns, and the host sees that nobody waits.
+// cancelled cancels the call while the host works: the call returns, and the host sees the closed
+// connection.
 func cancelled(t *testing.T, o Options) {
 	for _, c := range calls(o.World) {
 		asked, left := make(chan struct{}, 8), make(chan struct{}, 8)

@@ -50,8 +50,7 @@ func (f *Forwarding) Label(id session.ID, port int) string {
 	return "p" + number + "-" + labelEncoding.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// address is where a browser finds a port. "" if there is no name for it that
-// whoever sent the request could use.
+// address returns the URL of a port for the browser, or "" if the client has no name for it.
 func (f *Forwarding) address(r *http.Request, id session.ID, port int) string {
 	scheme, at := f.Scheme, f.Port
 	switch {

@@ -138,8 +138,8 @@ func (d *Handlers) verifyTokens(ctx context.Context, user string, update api.Set
 	return out, nil
 }
 
-// pin writes into the update whom the tokens belong to, and where they were
-// tried: should the host change meanwhile, the token must not go there.
+// pin writes the owners of the tokens into the update, and the hosts they were verified at: if
+// the host changes, the token must not be sent there.
 func pin(update api.SettingsInput, verdicts []verdict) {
 	for _, v := range verdicts {
 		t := update.SecretsStore.Value.ProviderTokens[v.provider]
@@ -161,8 +161,8 @@ func blocked(verdicts []verdict, at ...any) (bad []api.FieldError) {
 	return bad
 }
 
-// refusal is the answer when tokens cannot be stored: because they are wrong,
-// or because nobody can tell.
+// refusal is the answer when tokens cannot be stored: because they are wrong, or because they
+// cannot be verified.
 func refusal(verdicts []verdict) error {
 	if bad := blocked(verdicts, "body", "provider_tokens"); len(bad) > 0 {
 		return &api.ValidationError{Detail: bad}

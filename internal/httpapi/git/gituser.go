@@ -33,7 +33,7 @@ const (
 // forgeTime is how long the providers have for an answer.
 const forgeTime = 20 * time.Second
 
-// forge is a provider with the user's token. Whoever is asked to ask it finds it opened.
+// forge is an opened provider with the user's token.
 type forge struct {
 	name  string
 	token settings.ProviderToken
@@ -121,9 +121,9 @@ func askOne[T any](ctx context.Context, d *Handlers, f forge, ask func(ctx conte
 	return answered[T]{forge: f, value: value}, err
 }
 
-// failed logs who failed and names them in the answer's header. If nobody
-// answered, it is the fault to say so with.
-func (d *Handlers) failed(ctx context.Context, c *rest.Call, all []forge, errs []error, nobody bool) error {
+// failed logs the providers that failed and names them in a header of the response. If all
+// failed, it returns the error to respond with.
+func (d *Handlers) failed(ctx context.Context, c *rest.Call, all []forge, errs []error, none bool) error {
 	var names []string
 	var first error
 	for i, err := range errs {
@@ -140,7 +140,7 @@ func (d *Handlers) failed(ctx context.Context, c *rest.Call, all []forge, errs [
 			first = forgeError(name, all[i].token.Host, err)
 		}
 	}
-	if nobody {
+	if none {
 		return forgeFault(first)
 	}
 	if len(names) > 0 {

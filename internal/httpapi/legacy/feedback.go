@@ -114,7 +114,7 @@ type feedbackQuery struct {
 	Limit  int64 `query:"limit" default:"20" minimum:"1" maximum:"100"`
 }
 
-// listFeedback is everybody's; the route is for admin keys.
+// listFeedback lists the feedback of all users; the route needs an admin key.
 func (d *Handlers) listFeedback(ctx context.Context, _ *rest.Call, q feedbackQuery, _ rest.None) (api.FeedbackPage, error) {
 	out := api.FeedbackPage{Feedback: []api.Feedback{}}
 	store, err := d.opinions()

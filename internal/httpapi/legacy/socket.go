@@ -199,9 +199,9 @@ func (d *Handlers) listener(ctx context.Context, s *socketio.Socket) (*listener,
 	return l, l.start(ctx, row)
 }
 
-// start opens a stopped conversation for whoever joins it. It is not done for a
-// client that lost its connection and comes back: it may have stopped the
-// conversation itself. One that we sent away comes back only if somebody wants it to.
+// start opens a stopped conversation when a client joins it. A client that lost its connection
+// and returns does not start it: it may have stopped the conversation itself. A client that the
+// server disconnected only reconnects on the user's request.
 func (l *listener) start(ctx context.Context, row session.Row) error {
 	err := l.api.Conversations.CheckSettings(ctx, l.call.Who.User, nil)
 	if err == nil && row.Status == session.Halted {

@@ -51,8 +51,8 @@ func (f *FrontEnd) Close() error {
 	return f.root.Close()
 }
 
-// open opens a file that may be shown to anybody: a regular one inside the folder
-// whose name, and whose folders' names, do not begin with a dot.
+// open opens a public file: a regular file inside the folder, where neither its name nor the
+// names of its folders begin with a dot.
 func (f *FrontEnd) open(name string) (*os.File, fs.FileInfo, error) {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "" || strings.HasPrefix(part, ".") {
@@ -122,9 +122,9 @@ func (f *FrontEnd) serve(w http.ResponseWriter, r *http.Request, name string) bo
 	return true
 }
 
-// ServeFrontEnd answers for the paths that no route has, and says whether it did.
-// Its files are code that anybody can have. Its page is for who is logged in, and
-// only a browser is shown it for a path that does not exist: a program is told so.
+// ServeFrontEnd serves the paths that no route has, and reports whether it did. Its files are
+// public. Its page needs a login, and for a path that does not exist only browsers get the page:
+// programs get an error.
 func (d *Handlers) ServeFrontEnd(w http.ResponseWriter, r *http.Request) bool {
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	if path.Ext(name) != ".html" && d.FrontEnd.serve(w, r, name) {
@@ -166,9 +166,9 @@ var sourceForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([
 // ValidSource reports whether host may be one of Config.FrontEndHosts.
 func ValidSource(host string) bool { return len(host) <= 253 && sourceForm.MatchString(host) }
 
-// frontEndPolicy is what the front end may do: run the scripts that it was built
-// with, and those from the hosts that the operator allows, and talk to nobody but us
-// and the ports of sandboxes, whatever an agent writes into a conversation.
+// frontEndPolicy limits the front end: it may run the scripts that it was built with and those
+// from hosts that the operator allows, and connect only to this server and the ports of
+// sandboxes, whatever an agent writes into a conversation.
 // Its libraries write styles into elements; scripts in its page are known by their
 // hashes. What listens in a sandbox may be shown in a frame.
 func (d *Handlers) frontEndPolicy(page []byte) string {

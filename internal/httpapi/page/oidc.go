@@ -68,8 +68,8 @@ func (d *Handlers) startSignOn(w http.ResponseWriter, r *http.Request, _ *rest.C
 	return nil
 }
 
-// finishSignOn logs the browser in whom the provider vouches for. The login cookie is for our own pages alone, and a
-// redirect that began elsewhere would come without it: so a page of ours leads on.
+// finishSignOn logs the browser in after the provider confirmed the person. The login cookie is same-site, and
+// browsers do not send it after a redirect from another site: so a page of this server redirects again.
 func (d *Handlers) finishSignOn(w http.ResponseWriter, r *http.Request, c *rest.Call) error {
 	if d.SignOn == nil {
 		return noSignOn()
@@ -150,8 +150,8 @@ func (d *Handlers) takeFlow(w http.ResponseWriter, r *http.Request) string {
 	return ""
 }
 
-// flowNames have, where that is possible, the prefix by which browsers take the cookie from this very host alone: a
-// neighbour who could plant one might log a visitor in as somebody else.
+// flowNames have, where possible, the prefix that binds a cookie to this host: a neighbouring host that could set
+// the cookie might log a visitor in as another user.
 func (d *Handlers) flowNames(r *http.Request) []string {
 	first := FlowCookie
 	if d.Guard.Secure(r) {
@@ -167,7 +167,8 @@ func (d *Handlers) flowNames(r *http.Request) []string {
 // pathForm is a path and a query without anything that some browser reads as another host.
 var pathForm = regexp.MustCompile(`^/([A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*(\?([A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?$`)
 
-// LocalPath is where to go in the end: a path of ours, and the home page for anything else.
+// LocalPath returns the path to go to after a login: next if it is a path of this server,
+// otherwise the home page.
 func LocalPath(next string) string {
 	path, _, _ := strings.Cut(next, "?")
 	switch first := rest.FirstPart(path); {

@@ -37,7 +37,7 @@ func (d *Handlers) Routes() []rest.Route {
 type Config struct {
 	// Built is the web page as it was built; without index.html, or nil, it was not.
 	Built fs.FS
-	// SignOn lets people in whom an identity provider vouches for; nil if there is none.
+	// SignOn is the login through an identity provider; nil if there is none.
 	SignOn *oidc.SignOn
 }
 

@@ -25,8 +25,8 @@ type site struct {
 	built fs.FS
 	// head and rest are the document around the place where what depends on the request goes.
 	head, rest []byte
-	// packed are the files by name, each packed when somebody asks for it first; nil where
-	// that makes it no smaller.
+	// packed holds the compressed files by name, each compressed at its first request; nil where
+	// compression does not make the file smaller.
 	packed map[string]func() []byte
 }
 
@@ -81,8 +81,8 @@ func packed(text []byte) []byte {
 	return b.Bytes()
 }
 
-// servePage answers all addresses of the page alike; what is to be seen there the page
-// finds out by itself. There is nothing in it that is not for everybody.
+// servePage serves the same document for all addresses of the page, which routes by itself. The
+// document has no private content.
 func (d *Handlers) servePage(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
 	if d.ui == nil {
 		return writePage(w, http.StatusServiceUnavailable, render("unbuilt.html", map[string]any{"Root": rest.RootOf(r)}))
@@ -112,10 +112,10 @@ const (
 	VisitorStranger = "stranger"
 	// VisitorNew is logged in and has stored no settings.
 	VisitorNew = "new"
-	// VisitorAstray got the page in place of another, by a link on another site:
-	// browsers keep the cookie back then, so it may be somebody who is logged in.
+	// VisitorAstray got the page in place of another, by a link on another site: browsers send
+	// no cookie then, so the visitor may be logged in.
 	VisitorAstray = "astray"
-	// VisitorUnknown may be anybody.
+	// VisitorUnknown is a visitor whose login is unknown.
 	VisitorUnknown = ""
 )
 

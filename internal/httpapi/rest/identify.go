@@ -14,9 +14,9 @@ import (
 	"deckhand/internal/access"
 )
 
-// cookieName is the browser's login. Over TLS it has a prefix by which browsers take it from
-// this very host alone: else what runs in a sandbox, on a neighbouring name, could log a
-// visitor in as somebody else.
+// CookieName is the name of the login cookie. Over TLS it has a prefix that binds it to this
+// host: otherwise a program in a sandbox, on a neighbouring name, could log a visitor in as
+// another user.
 const (
 	CookieName = "deckhand_session"
 	OwnPrefix  = "__Host-"
@@ -42,9 +42,8 @@ func IsLogin(name string) bool {
 	return strings.TrimPrefix(strings.TrimSpace(name), OwnPrefix) == CookieName
 }
 
-// Admit looks at where the request is addressed to and where it comes from,
-// before anything else: a web page of somebody else must not reach us through
-// its visitor's browser.
+// Admit checks the host and the origin of a request before anything else: a foreign web page
+// must not reach the server through its visitor's browser.
 func (g *Guard) Admit(h http.Header, r *http.Request) *Fault {
 	if !g.HostAllowed(r.Host) {
 		return Fail(http.StatusMisdirectedRequest, api.CodeForbidden,

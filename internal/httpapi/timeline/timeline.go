@@ -10,9 +10,9 @@ import (
 	"deckhand/internal/session"
 )
 
-// The kinds of time. Where several go on at once, a moment counts for the first:
-// a model thinks no longer because a sandbox is made meanwhile, a tool that waits
-// for its sandbox does nothing, and what merely waits comes last.
+// The kinds of time. Where several overlap, a moment counts for the first: a model call takes as
+// long while a sandbox starts, a tool that waits for its sandbox does nothing, and waiting comes
+// last.
 const (
 	modelTime = iota
 	sandboxTime

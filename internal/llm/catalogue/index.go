@@ -178,7 +178,7 @@ func (x *index) listed(provider, name string) (entry, bool) {
 	return e, true
 }
 
-// routed looks for a vendor's model behind somebody else's name: vendor/model,
+// routed looks for a vendor's model behind the name of another provider: vendor/model,
 // vendor.model as clouds write it, or the model alone.
 func (x *index) routed(name string) (entry, bool) {
 	for rest := name; rest != ""; _, rest, _ = strings.Cut(rest, "/") {

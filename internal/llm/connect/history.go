@@ -31,7 +31,7 @@ func acceptable(messages []llm.Message, ids bool) []llm.Message {
 		if m.Role == llm.ToolResult {
 			name, id := nameOf(m.Name), idOf(m.Call, ids)
 			if m.Name == "" {
-				name = "" // whoever needs one finds it in the call
+				name = "" // adapters that need a name find it in the call
 			}
 			if name != m.Name || id != m.Call {
 				mine()

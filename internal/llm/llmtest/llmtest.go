@@ -98,7 +98,7 @@ func New(t testing.TB, answer func(Asked) Reply) *Server {
 	return s
 }
 
-// Script answers with the replies in turn, and with the last one for ever.
+// Script answers with the replies in turn, and then repeats the last one.
 func Script(replies ...Reply) func(Asked) Reply {
 	next := make(chan int, 1)
 	next <- 0

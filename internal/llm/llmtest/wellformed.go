@@ -7,9 +7,9 @@ import (
 	"deckhand/internal/llm"
 )
 
-// WellFormed checks what providers insist on: every call has exactly one result
-// before anybody else speaks, no result is without its call, a person speaks
-// first, and nobody says nothing. The server checks every request with it.
+// WellFormed checks what providers require: every call has exactly one result before the next
+// message, no result is without its call, the user speaks first, and no message is empty. The
+// server checks every request with it.
 func WellFormed(a Asked) error {
 	if len(a.Messages) == 0 {
 		return errors.New("there are no messages")
@@ -21,7 +21,7 @@ func WellFormed(a Asked) error {
 	for i, m := range a.Messages {
 		if m.Role == llm.ToolResult {
 			if !open[m.Call] {
-				return fmt.Errorf("message %d is a result of the call %q, which nobody waits for", i, m.Call)
+				return fmt.Errorf("message %d is a result of the call %q, which is not open", i, m.Call)
 			}
 			delete(open, m.Call)
 			continue

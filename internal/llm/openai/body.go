@@ -106,8 +106,7 @@ func isObject(b []byte) bool {
 	return v.Kind() == '{' && v.IsValid(lax)
 }
 
-// written are the schemas of tools as they are sent: the same few come with
-// each request of everybody.
+// written caches the encoded schemas of tools: all requests send the same few.
 var written = schemas{sent: map[string][]byte{}}
 
 // schemas remembers parameters by content.

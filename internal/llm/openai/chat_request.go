@@ -59,8 +59,8 @@ func (m *chat) messages(b *body, req llm.Request) {
 		b.field("content", req.System)
 		b.raw("}")
 	}
-	// The results since somebody spoke. A tool message has no place for their
-	// images, and nobody may speak between two results.
+	// results counts the results since the last message. A tool message has no place for their
+	// images, and no other message may come between two results.
 	results := 0
 	for i, msg := range req.Messages {
 		if msg.Role == llm.ToolResult {

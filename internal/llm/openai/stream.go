@@ -60,9 +60,8 @@ func (e *unreadableError) Error() string {
 	return "the server sent an invalid response: " + e.why
 }
 
-// How JSON is read. Everybody accepts what is lax. With loose, reading goes on
-// after a value of another kind than expected: one odd field is no reason to
-// lose an answer.
+// How JSON is read. lax is always accepted. With loose, reading continues after a value of an
+// unexpected type: one odd field is no reason to lose an answer.
 var (
 	lax   = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	loose = json.JoinOptions(lax, jsonv1.ReportErrorsWithLegacySemantics(true))

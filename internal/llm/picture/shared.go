@@ -78,7 +78,7 @@ func (s *shared) land(address string, f *flight, limit int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer close(f.done)         // who waited finds it kept
-	if s.flying[address] != f { // everybody had left
+	if s.flying[address] != f { // all callers had left
 		return
 	}
 	delete(s.flying, address)

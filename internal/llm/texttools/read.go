@@ -123,7 +123,7 @@ func (t *types) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	var all []string
-	_ = json.Unmarshal(b, &all) // a schema that nobody understands allows everything
+	_ = json.Unmarshal(b, &all) // an unknown schema allows everything
 	*t = all
 	return nil
 }

@@ -215,7 +215,7 @@ func (s *suite) changes() {
 }
 
 func (s *suite) newsIsQueued() {
-	s.create("maria", "before") // nobody listens yet
+	s.create("maria", "before") // no webhook exists yet
 	s.add(hook("maria", "all"))
 	some := hook("maria", "some")
 	some.Events = notify.Of(session.NewsCreated)
@@ -229,7 +229,7 @@ func (s *suite) newsIsQueued() {
 	select {
 	case <-s.Store.Added():
 	default:
-		s.Error("nobody was told that something was added")
+		s.Error("no signal that something was added")
 	}
 	_, err := s.sessions.Update(s.Context(), "one", func(st session.State) ([]session.Payload, error) { return st.Stop("enough") })
 	s.must(err)
@@ -428,7 +428,7 @@ func (s *suite) testsAndRetries() {
 	select {
 	case <-s.Store.Added():
 	default:
-		s.Error("nobody was told that something was added")
+		s.Error("no signal that something was added")
 	}
 	s.wantDue(later, "maria/a", time.Time{})
 	for _, who := range [][3]string{{"otto", "a", test.ID}, {"maria", "a", "none"}, {"maria", "none", test.ID}} {

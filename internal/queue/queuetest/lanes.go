@@ -129,7 +129,7 @@ func (s *suite) claims() {
 	s.equal(s.lane("lane of a"), queue.Lane{Name: "lane of a", User: "maria", Waiting: 1, DueAt: at(1), Holder: "one", Until: at(2), Claim: c.Number})
 	s.isReady(at(1), at(2))
 	s.equal(len(s.take("two", at(1), at(2), "lane of a")), 0)
-	s.push(item("a", "2"), "maria") // what comes meanwhile changes nothing about it
+	s.push(item("a", "2"), "maria") // a new item does not change it
 	s.isReady(at(1), at(2))
 	s.update(func(tx queue.Tx) error { return queue.Renew(tx, at(5), c) })
 	s.isReady(at(2), at(5))

@@ -350,6 +350,6 @@ func (s *suite) added() {
 	select {
 	case <-s.Added:
 	default:
-		s.Error("nobody was told that something was added")
+		s.Error("no signal that something was added")
 	}
 }

@@ -119,7 +119,7 @@ func (s *suite) deadHolder() {
 	})
 }
 
-// fair: who takes for ever holds up nobody but himself.
+// fair: an owner whose work never ends delays only itself.
 func (s *suite) fair() {
 	for i := range 6 {
 		it := item("a", fmt.Sprint(i))

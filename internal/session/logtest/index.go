@@ -142,7 +142,7 @@ func owners(t *testing.T, s Store) {
 			ID: session.ID(fmt.Sprint("s", i)), Owner: owner, Title: "t", Status: session.Starting, CreatedAt: noon, UpdatedAt: noon,
 		})))
 	}
-	for owner, want := range map[string][]session.ID{"maria": {"s0"}, "Maria": {"s1"}, "otto": {"s4"}, "nobody": nil, "": nil, "%": nil} {
+	for owner, want := range map[string][]session.ID{"maria": {"s0"}, "Maria": {"s1"}, "otto": {"s4"}, "unknown": nil, "": nil, "%": nil} {
 		for _, q := range []session.Query{{Owner: owner, Limit: 10}, {Owner: owner, Limit: 10, Text: "T"}, {Owner: owner, Limit: 10, Status: session.Starting}} {
 			got, err := s.Rows(t.Context(), q)
 			must(t, err)

@@ -101,7 +101,7 @@ func appendWhileReading(t *testing.T, s Store) {
 			t.Fatalf("event %d came as number %d", e.Number, seen)
 		}
 		if seen > 10_000 {
-			t.Fatal("reading follows its own appends for ever")
+			t.Fatal("reading follows its own appends without end")
 		}
 		if seen <= 300 {
 			var b session.Batch

@@ -10,8 +10,8 @@ import (
 
 var _ access.Store = (*DB)(nil)
 
-// change makes a change to users or keys and moves the generation with it, in
-// one transaction: whoever sees the old generation has seen the old data.
+// change makes a change to users or keys and increments the generation, in one transaction: a
+// reader of the old generation has read the old data.
 func (db *DB) change(ctx context.Context, do func(*conn) error) error {
 	return db.write(ctx, 0, func(c *conn) error {
 		if err := do(c); err != nil {

@@ -16,9 +16,9 @@ const (
 	checkpointPages = 8000
 )
 
-// checkpointer copies the write-ahead log into the file beside the writer.
-// Done by the writer, as SQLite would, everybody would wait for the many
-// scattered pages to reach the disk.
+// checkpointer copies the write-ahead log into the file, beside the writer. If the writer did
+// it, as in SQLite's default, all writes would wait until many scattered pages have reached the
+// disk.
 type checkpointer struct {
 	open  func(context.Context) (*conn, error)
 	wake  chan struct{}

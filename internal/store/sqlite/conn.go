@@ -85,8 +85,8 @@ func (c *conn) named(args []driver.Value) []driver.NamedValue {
 	return c.args
 }
 
-// exec runs a statement that gives no rows, and returns how many it changed.
-// sql must be one of few texts: its statement is kept for ever.
+// exec runs a statement without result rows, and returns how many rows it changed. sql must be
+// one of few texts: its prepared statement is kept.
 func (c *conn) exec(sql string, args ...driver.Value) (int64, error) {
 	res, err := c.run(sql, args)
 	if err != nil {

@@ -125,10 +125,9 @@ func (db *DB) undone() {
 	db.news.undone()
 }
 
-// create makes an empty file if there is none, so that it is nobody else's to
-// read; SQLite gives the files beside it the same mode. A file that exists must
-// not be opened here: closing it again would take away the locks that SQLite
-// may hold on it in this process.
+// create makes an empty file if there is none, so that only its owner can read it; SQLite gives
+// the files beside it the same mode. An existing file must not be opened here: closing it again
+// would drop the locks that SQLite may hold on it in this process.
 func create(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {

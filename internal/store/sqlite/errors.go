@@ -55,7 +55,7 @@ func explain(err error) error {
 	return err
 }
 
-// busy says that another process was in the way, and no write of ours at fault.
+// busy reports whether another process held the lock, so that the write itself is not at fault.
 func busy(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == lib.SQLITE_BUSY
@@ -75,7 +75,7 @@ func ofDatabase(err error) bool {
 	return false
 }
 
-// ofSQLite tells an error of the database from one of whoever uses it.
+// ofSQLite reports whether an error comes from the database, not from its caller.
 func ofSQLite(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e)

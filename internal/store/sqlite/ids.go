@@ -13,12 +13,11 @@ import (
 	"deckhand/internal/session"
 )
 
-// An index over random ids is the dearest thing a create could touch: every
-// new entry dirties a page of its own, and all those pages must be written and
-// synced. So the ids we make say where their session is: an id is its number n
-// and 64 random bits, encrypted with a key of this file. To everybody else it
-// is 32 random hex digits; to us it needs no index. Ids that somebody else
-// chose have one.
+// An index over random IDs is the most expensive part of a create: every new entry dirties a
+// page of its own, and all those pages must be written and synced. So generated IDs encode where
+// their session is: an ID is its number n and 64 random bits, encrypted with a key of this file.
+// From outside it is 32 random hex digits; here it needs no index. IDs chosen by a client have
+// an index.
 type ids struct {
 	block cipher.Block
 	last  atomic.Int64 // the highest n in use or given away
@@ -78,8 +77,8 @@ func (db *DB) NewID() session.ID {
 // maxN is the end of the numbers: a key of events has no room for more.
 const maxN = 1<<31 - 1
 
-// place is where the session is if the id is one of ours. An id that is not
-// may look so once in billions; the row then tells.
+// place returns where the session is if the ID was generated here. Another ID may look like one
+// once in billions; the row then shows it.
 func (i *ids) place(id session.ID) (n int64, ours bool) {
 	var b [16]byte
 	if len(id) != 32 {

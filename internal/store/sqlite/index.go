@@ -76,9 +76,9 @@ func (db *DB) Row(ctx context.Context, id session.ID) (row session.Row, err erro
 	return row, err
 }
 
-// most is the limit in statements. It is a number and not a parameter, because
-// SQLite plans for the limit, and so prepares a statement anew whenever one is
-// bound; that costs more than the query. Whoever wants fewer rows stops early.
+// most is the limit in statements. It is a literal, not a parameter, because SQLite plans for
+// the limit and prepares a statement again whenever one is bound; that costs more than the
+// query. Callers that need fewer rows stop early.
 const most = 512
 
 const (
@@ -91,10 +91,10 @@ const (
 	selectAwake = "SELECT row FROM sessions INDEXED BY sessions_by_attention WHERE attention > 0 AND owner = ? AND deleted = 0"
 )
 
-// Rows implements session.Index. Filters are applied here and not in SQL: no
-// index would help them, SQLite knows upper and lower case of ASCII only, and
-// every column it could look at costs each create. The rows are read in pieces,
-// so that a long search can be cancelled and others can read meanwhile.
+// Rows implements session.Index. Filters are applied here and not in SQL: no index would help
+// them, SQLite only folds the case of ASCII, and every additional column costs each create. The
+// rows are read in pieces, so that a long search can be cancelled and does not block other
+// readers.
 func (db *DB) Rows(ctx context.Context, q session.Query) ([]session.Row, error) {
 	if q.Limit <= 0 {
 		return nil, nil

@@ -239,7 +239,7 @@ func (r *reading) next(c *conn) error {
 		}
 		return nil
 	}, key(r.n, r.at), key(r.n+1, 0))
-	// Not "number = last": a deletion meanwhile leaves only its own event, beyond that.
+	// Not "number = last": a concurrent deletion leaves only its own event, beyond that.
 	r.done = r.at >= r.last || (count < pieceEvents && bytes < pieceBytes)
 	if r.done && err == nil && r.at == r.last && r.size <= maxTail {
 		r.db.recent.add(r.id, r.from, r.rows...)

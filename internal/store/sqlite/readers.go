@@ -81,7 +81,7 @@ func (r *readers) close() error {
 		}
 	}
 	r.idle = nil
-	for range cap(r.turn) { // whoever comes now is told that it is closed
+	for range cap(r.turn) { // later callers get an error
 		<-r.turn
 	}
 	return first

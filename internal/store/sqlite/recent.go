@@ -9,9 +9,8 @@ import (
 	"deckhand/internal/session"
 )
 
-// recent keeps the newest events of sessions that were used lately. Whoever
-// works on a session or follows it reads what was just stored, and the next turn
-// reads all of it again.
+// recent caches the newest events of recently used sessions. Loops and live readers read what
+// was just stored, and the next turn reads all of it again.
 //
 // It is believed only as far as the file says the same: a tail that does not end
 // where the session's row says it does is passed over, and logs only grow. So
@@ -37,8 +36,8 @@ type tail struct {
 	size        int
 }
 
-// remembered is a row of events, decoded when it is first read: so they are
-// exactly what anybody would read from the file.
+// remembered is a row of events, decoded at the first read, so that the result is the same as
+// reading from the file.
 type remembered struct {
 	last, at int64
 	body     []byte

@@ -41,8 +41,8 @@ const (
 	searched
 )
 
-// wants reports whether the query wants a row. A row that is damaged is wanted,
-// so that whoever unpacks it says so.
+// wants reports whether the query wants a row. A damaged row is wanted, so that unpacking it
+// reports the error.
 func (s *search) wants(row []byte) bool {
 	if s.all || len(row) == 0 {
 		return true

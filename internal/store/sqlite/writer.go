@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A group is bounded so that its last caller does not wait for ever and a
-// rollback does not undo much; the queue, so that callers feel a slow disk.
+// A group is bounded so that its last caller waits a limited time and a rollback does not undo
+// much; the queue is bounded so that callers notice a slow disk.
 const (
 	groupWrites = 512
 	groupBytes  = 8 << 20
@@ -24,8 +24,7 @@ type write struct {
 	// returned nil: a caller whose context ended leaves before it is done.
 	do   func(*conn) error
 	size int
-	// taken decides between the writer and a caller who gives up: whoever sets
-	// it first.
+	// taken decides between the writer and a caller that gives up: the first to set it wins.
 	taken atomic.Bool
 	done  chan error
 	err   error
@@ -203,7 +202,7 @@ func (w *writer) storeEach(group []*write) {
 	for i, j := range group {
 		began, err := w.transact(group[i : i+1])
 		if !began && busy(err) {
-			for _, rest := range group[i:] { // none of ours is at fault: do not wait again for each
+			for _, rest := range group[i:] { // no write of the group is at fault: do not wait again for each
 				rest.err = err
 			}
 			return

@@ -127,7 +127,7 @@ func (s *suite) integrations() {
 	if due, _ := s.lanes(Noon, 10); len(due) != 0 {
 		s.Errorf("what came for it is still due: %v", due)
 	}
-	s.record(arrival("a", "2"), false) // nobody is there to get it
+	s.record(arrival("a", "2"), false) // the integration is gone
 }
 
 func (s *suite) atMostTwenty() {

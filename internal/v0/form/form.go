@@ -110,8 +110,8 @@ func (w *Writer) Rated(c Call) {
 	w.Waits(c)
 }
 
-// Waits says that the call waits for the person. Of other calls nothing is said: the
-// legacy server called them confirmed, which nobody had done.
+// Waits marks a call that waits for approval. Other calls are not marked: the legacy server
+// marked them as confirmed, although no user had confirmed them.
 func (w *Writer) Waits(c Call) {
 	if c.Awaits {
 		w.Str("confirmation_state", "awaiting_confirmation")

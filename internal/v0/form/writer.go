@@ -104,8 +104,8 @@ func (w *Writer) List(k string, v []string) {
 	w.Shut(']')
 }
 
-// Raw writes JSON that somebody else made, on one line: a line break would end an SSE
-// frame. What is not JSON becomes a string, because a stream must not stop at it.
+// Raw writes foreign JSON on one line: a line break would end an SSE frame. Invalid JSON becomes
+// a string, because it must not end the stream.
 func (w *Writer) Raw(k string, v []byte) {
 	w.Key(k)
 	if !utf8.Valid(v) {

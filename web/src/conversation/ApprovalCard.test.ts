@@ -76,7 +76,7 @@ describe("the approval card", () => {
 
   it("says what happens without an answer", () => {
     ask({ deadline: new Date(Date.now() + 3 * 60_000).toISOString(), default: "reject" });
-    expect(words(the("alert"))).toContain("Rejectd automatically in 3 minutes");
+    expect(words(the("alert"))).toContain("Rejected automatically in 3 minutes");
   });
 });
 

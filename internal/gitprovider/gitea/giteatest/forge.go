@@ -44,7 +44,7 @@ func Open(t testing.TB) *Forge {
 	return &Forge{strings.TrimRight(address, "/"), token, &http.Client{Transport: transport}}
 }
 
-// User is somebody with an account and a token that may do everything.
+// User is an account with a token that has all permissions.
 type User struct {
 	ID                            int64
 	Login, Email, Password, Token string
@@ -52,8 +52,7 @@ type User struct {
 	forge *Forge
 }
 
-// User makes an account. What is made up of the name is nobody else's, so that
-// tests do not meet on the same forge.
+// User makes an account with a name that is unique on the forge, so that tests do not interfere.
 func (f *Forge) User(t testing.TB, name string) *User {
 	t.Helper()
 	u := &User{Login: name + "-" + strings.ToLower(rand.Text()[:8]), Password: rand.Text(), forge: f}

@@ -34,7 +34,7 @@ func (u *User) Repository(t testing.TB, owner, name string, private bool) string
 	return made.FullName
 }
 
-// Invite lets somebody else in: with "read", "write" or "admin".
+// Invite gives another user access: "read", "write" or "admin".
 func (u *User) Invite(t testing.TB, repository string, who *User, permission string) {
 	t.Helper()
 	u.Call(t, "PUT", "/repos/"+repository+"/collaborators/"+who.Login, map[string]any{"permission": permission}, nil)
@@ -140,7 +140,7 @@ func (u *User) Comment(t testing.TB, repository string, number int, text string)
 	u.Call(t, "POST", fmt.Sprintf("/repos/%s/issues/%d/comments", repository, number), map[string]any{"body": text}, nil)
 }
 
-// Comment is what somebody said.
+// Comment is a comment of an issue.
 type Comment struct {
 	Body string `json:"body"`
 	User struct {
@@ -181,8 +181,7 @@ type Remark struct {
 	Line int    `json:"new_position"`
 }
 
-// Review gives an opinion on a pull request of somebody else: "APPROVED",
-// "COMMENT" or "REQUEST_CHANGES".
+// Review reviews a pull request of another user: "APPROVED", "COMMENT" or "REQUEST_CHANGES".
 func (u *User) Review(t testing.TB, repository string, number int, opinion, body string, remarks ...Remark) {
 	t.Helper()
 	u.Call(t, "POST", fmt.Sprintf("/repos/%s/pulls/%d/reviews", repository, number), map[string]any{

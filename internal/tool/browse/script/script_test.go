@@ -81,7 +81,7 @@ func TestParseRefuses(t *testing.T) {
 		"scroll(1, 1e999)":                     "not a number",
 		"goto(['a'])":                          "url must be a quoted string",
 		"goto(None)":                           "url must be a quoted string",
-		"select_option('1', [['a']])":          "options is a text",
+		"select_option('1', [['a']])":          "options must be a quoted string or a list",
 		"select_option('1', [[[[1]]]])":        "too deeply",
 		"select_option('1', ['a' 'b'])":        "a comma or ]",
 		"goto('a') goto('b')":                  "a new line was expected",
