@@ -63,7 +63,7 @@ func followers(b *bench) error {
 	if err != nil {
 		return err
 	}
-	// Whoever has not the last event by then does not get it.
+	// A follower without the last event by then counts as failed.
 	deadline := time.Now().Add(20 * time.Second)
 	for _, r := range readers {
 		r.until(want[len(want)-1], deadline)

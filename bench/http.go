@@ -70,7 +70,7 @@ func (d duel) record(r *report, ours, floor rounds, counts bool) {
 		l.ratioAtLeast(0.7)
 		r.add("http", fmt.Sprintf("%s, %d at once, p99", d.name, d.clients), millis, ours.delay(99), floor.delay(99)).atMost(20)
 		r.add("http", d.name+", processor time of the server for each", micros, ours.cpu(), floor.cpu()).
-			note("with what agents did meanwhile")
+			note("including the work of agents at that time")
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	"deckhand/internal/llm/llmtest"
 )
 
-// instant is a model that costs next to nothing. It has a teacher, which
-// understands and checks requests as a provider does; the first answer of each
-// kind is the teacher's, and it is repeated for ever.
+// instant is a model that costs next to nothing. It has a teacher, which understands and checks
+// requests as a provider does; the teacher gives the first answer of each kind, which is then
+// repeated.
 type instant struct {
 	teacher *llmtest.Server
 	web     *httptest.Server

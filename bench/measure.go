@@ -10,7 +10,7 @@ import (
 type sample struct {
 	took   time.Duration
 	delays []time.Duration
-	cpu    time.Duration // of the server meanwhile, where there is one
+	cpu    time.Duration // of the server during the sample, where there is one
 }
 
 func (s sample) rate() float64 { return float64(len(s.delays)) / s.took.Seconds() }

@@ -176,7 +176,7 @@ func (r *report) print(w io.Writer) {
 // markdown is the same table for a page.
 func (r *report) markdown() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Benchmark of %s\n\n%s. Other programs used %.1f cores meanwhile.\n\n", r.Date, r.Machine, r.Others)
+	fmt.Fprintf(&b, "# Benchmark of %s\n\n%s. Other programs used %.1f cores during the run.\n\n", r.Date, r.Machine, r.Others)
 	if r.Quick {
 		b.WriteString("A quick run: the ratios are less certain than those of a whole one.\n\n")
 	}

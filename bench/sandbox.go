@@ -53,8 +53,8 @@ func (b *bench) runner() (string, error) {
 	return path, err
 }
 
-// breath is the time between two starts: people do not come back to back, and
-// the driver prepares half of the next start meanwhile.
+// breath is the time between two starts: users do not start them back to back, and the driver
+// prepares half of the next start in that time.
 const breath = 20 * time.Millisecond
 
 // localStarts compares a start to its first command's result with a bare clone

@@ -108,7 +108,7 @@ func (c *child) freeze() { _ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGSTOP)
 
 func (c *child) thaw() { _ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGCONT) }
 
-// freeAddr is a loopback address nobody listens on.
+// freeAddr returns a loopback address without a listener.
 func freeAddr() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -64,7 +64,7 @@ func (b *bench) office() (*office, error) {
 	return o, nil
 }
 
-// modelName is one that nobody has ever heard of: no price, no known window.
+// modelName is an unknown model: no price, no known window.
 const modelName = "openai/fake"
 
 // theCommand is what the model has run.

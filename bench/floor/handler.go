@@ -1,5 +1,5 @@
-// Package floor is the cheapest thing that does the job of the server: what a
-// figure of ours is compared with.
+// Package floor is the cheapest implementation of the server's job. The server's figures are
+// compared with it.
 package floor
 
 import (

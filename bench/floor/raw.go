@@ -9,8 +9,8 @@ import (
 	"modernc.org/sqlite"
 )
 
-// raw is SQLite with nothing of ours above it: the same driver, the same
-// settings as the store, one table. What the store does is compared with it.
+// Raw is plain SQLite: the same driver, the same settings as the store, one table. The store is
+// compared with it.
 type Raw struct {
 	conn   driver.Conn
 	insert driver.StmtExecContext
@@ -22,8 +22,8 @@ type Raw struct {
 // rawPragmas are those of the store's writer.
 var rawPragmas = []string{"journal_mode = wal", "synchronous = full", "cache_size = -4096", "wal_autocheckpoint = 2000", "busy_timeout = 5000"}
 
-// The two kinds of rows: one that can be found again by its id, which is the
-// least that is of use to anybody, and one that is only written down.
+// The two kinds of rows: one that can be found by its ID, which is the minimum for any use, and
+// one that is only written.
 const (
 	FoundAgain  = "CREATE TABLE raw (id TEXT PRIMARY KEY, at INTEGER NOT NULL, body BLOB NOT NULL)"
 	WrittenDown = "CREATE TABLE raw (n INTEGER PRIMARY KEY, id TEXT NOT NULL, at INTEGER NOT NULL, body BLOB NOT NULL)"

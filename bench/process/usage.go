@@ -34,7 +34,7 @@ func Usage() Used {
 	return u
 }
 
-// Others is how many cores somebody else used between two looks.
+// Others returns how many cores other programs used between two readings.
 func Others(before, after Used, during time.Duration) float64 {
 	busy := (after.all - before.all) - (after.own - before.own)
 	return max(busy.Seconds()/during.Seconds(), 0)

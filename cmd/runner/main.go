@@ -102,7 +102,7 @@ func endAlone(r *runner.Runner) {
 	os.Exit(0)
 }
 
-// serve listens on a socket, in a place that somebody else made.
+// serve listens on a socket, in an environment that the driver built.
 func serve(args []string) error {
 	f := flag.NewFlagSet("serve", flag.ExitOnError)
 	socket := f.String("socket", "", "unix socket to listen on")
@@ -230,7 +230,7 @@ func dial(args []string) error {
 	}
 	defer conn.Close()
 	go reserve()
-	// Either end closing ends the other: a half-open connection is of no use to anybody.
+	// Either end closing ends the other: a half-open connection is useless.
 	var once sync.Once
 	over := make(chan struct{})
 	end := func() { once.Do(func() { close(over) }) }

@@ -34,8 +34,8 @@ func (s *Sandbox) WhenFull(full func() bool) { s.full = full }
 
 // Info is what a runner says of itself.
 type Info struct {
-	// Boot differs between two runs of the runner: whoever sees a new one knows
-	// that everything inside was started anew.
+	// Boot differs between two runs of the runner: a new value means that everything inside was
+	// started again.
 	Boot    string `json:"boot"`
 	Version string `json:"version"`
 	// Shell is what commands run in: bash, or sh where there is none.
@@ -104,8 +104,8 @@ func (s *Sandbox) seal(ctx context.Context, key []byte) error {
 	return err
 }
 
-// welcome tells the runner what its sandbox shall be, and whoever asked for it which
-// secrets are inside already.
+// welcome tells the runner how to set up its sandbox, and the caller which secrets are inside
+// already.
 func (s *Sandbox) welcome(ctx context.Context, spec Spec) error {
 	if err := s.seal(ctx, spec.Seal); err != nil {
 		return err
@@ -149,9 +149,8 @@ func (s *Sandbox) Begin(ctx context.Context, folder string) error {
 	return s.peer.Call(ctx, "begin", 0, InWorkspace(folder), nil)
 }
 
-// Refusal is what the runner itself answered instead of a result, false for
-// anything that happened on the way: whoever asked can learn from it, and asking
-// again would not help.
+// Refusal returns what the runner itself answered instead of a result, false for errors of the
+// connection: the caller can learn from a refusal, and retrying would not help.
 func Refusal(err error) (string, bool) {
 	var e *rpc.Error
 	if errors.As(err, &e) && !errors.Is(err, ErrFenced) {

@@ -68,9 +68,9 @@ type GlobResult struct {
 	Unfinished bool `json:"unfinished,omitempty"`
 }
 
-// Grep looks for lines. What git ignores, binary files, and what lies in .git is
-// left out, and symbolic links are not followed. ErrInvalid says what is wrong
-// with the request, in words for whoever made it.
+// Grep looks for lines. What git ignores, binary files, and what lies in .git is left out, and
+// symbolic links are not followed. ErrInvalid says what is wrong with the request, in words for
+// its author.
 func (s *Sandbox) Grep(ctx context.Context, p GrepParams) (GrepResult, error) {
 	var r GrepResult
 	return r, s.peer.Call(ctx, "grep", 0, p, &r)

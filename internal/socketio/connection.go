@@ -113,7 +113,7 @@ func (c *connection) take(p *wire.Packet) error {
 func (c *connection) ask(p *wire.Packet) error {
 	h, known := c.server.namespaces[p.Namespace]
 	if !known {
-		// Whoever asks for many waits here for its answers to be taken.
+		// A client that asks for many waits here until it has read its answers.
 		return c.reply(p.Namespace, wire.ConnectError, refused{Message: "Invalid namespace"})
 	}
 	c.mu.Lock()

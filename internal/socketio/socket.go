@@ -213,10 +213,9 @@ func (s *Socket) acknowledge(id uint64) func(context.Context, ...any) error {
 	}
 }
 
-// Disconnect ends the socket and tells the client, who will not come back by
-// itself. What it sent and nobody has looked at is dropped. The other namespaces
-// of its connection stay. A client that cannot be told in time loses its
-// connection.
+// Disconnect ends the socket and tells the client, which does not reconnect by itself. Unread
+// messages of the client are dropped. The other namespaces of its connection stay. A client that
+// cannot be told in time loses its connection.
 //
 // In the Handler it refuses the client with the reason.
 func (s *Socket) Disconnect(reason string) {
@@ -275,5 +274,5 @@ func (s *Socket) send(ctx context.Context, m []engine.Message) error {
 	return err
 }
 
-// ended is the error for whoever wants something of a socket that is over.
+// ended is the error for operations on a closed socket.
 func (s *Socket) ended() error { return fmt.Errorf("%w: %w", ErrClosed, context.Cause(s.ctx)) }

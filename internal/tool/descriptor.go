@@ -11,9 +11,9 @@ import (
 	"deckhand/internal/v0/form"
 )
 
-// Descriptor is all that code outside of a tool's folder knows of it, apart from its Spec.
-// Each tool declares its own there, and package toolbox lists them. Nobody compares names
-// elsewhere: what depends on the tool is a field here.
+// Descriptor is all that code outside of a tool's folder knows of it, apart from its Spec. Each
+// tool declares its own there, and package toolbox lists them. No other code compares names:
+// what depends on the tool is a field here.
 //
 // It belongs to the name, not to a conversation: calls in old logs are shown by it too.
 type Descriptor struct {
@@ -107,8 +107,8 @@ func Register(d Descriptor) {
 // All are the tools, in the order in which models are told of them.
 func All() []Descriptor { return registered }
 
-// Names are the names of all tools. Nobody else's tool may have one of them: clients
-// would take it for ours.
+// Names are the names of all tools. No foreign tool may have one of them: clients would take it
+// for a built-in tool.
 func Names() []string {
 	names := make([]string, len(registered))
 	for i, d := range registered {
@@ -145,9 +145,8 @@ func ForAction(action string) (Descriptor, form.Action, bool) {
 	return Descriptor{}, form.Action{}, false
 }
 
-// Rate rates a call of a tool by its rules. The reason is a sentence for the person who is
-// asked. readOnly is what the tool says of itself; a tool that is not one of ours is not
-// believed.
+// Rate rates a call of a tool by its rules. The reason is a sentence for the user who approves.
+// readOnly is what the tool declares; it is ignored for tools of MCP servers.
 func Rate(name string, readOnly bool, args json.RawMessage) (risk.Rating, string) {
 	d, ours := Find(name)
 	switch {

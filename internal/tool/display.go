@@ -48,8 +48,8 @@ type Display struct {
 	View func(args json.RawMessage) View
 }
 
-// View is what is shown of one call. Texts are as the model wrote them: whoever shows
-// them takes out what a terminal would obey.
+// View is what is shown of one call. Texts are as the model wrote them: callers that print them
+// remove terminal control sequences.
 type View struct {
 	// Title is one line.
 	Title string

@@ -40,7 +40,7 @@ func (k *Keeper) Copy(ctx context.Context, from, to session.ID, store func(conte
 	k.mu.Lock()
 	delete(k.strangers, to) // what was there is gone, and the copy is its session's own
 	k.mu.Unlock()
-	// From here on it is known how it ends, whoever goes away meanwhile.
+	// From here on the outcome is recorded, even if the caller's context ends.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	return store(ctx)

@@ -175,9 +175,9 @@ func (m *meter) ended(used int64) {
 	}
 }
 
-// measured remembers a measurement, with what was left on the disk before and after
-// it, and says why the sandbox must be ended, "" if it may go on. What shrinks is not
-// ended: somebody deletes.
+// measured records a measurement, with the free space before and after it, and returns why the
+// sandbox must be ended, "" if it may continue. A shrinking sandbox is not ended: files are
+// being deleted.
 func (m *meter) measured(at time.Time, took time.Duration, used int64, before, now sandbox.Space) string {
 	grew, first := used-m.used, !m.known
 	if span := at.Sub(m.at).Seconds(); !first && span > 0 {

@@ -14,8 +14,7 @@ import (
 	"deckhand/internal/sandbox/runner/files"
 )
 
-// maxWhole bounds a file that is read in one go: whoever asks for that keeps it
-// in memory.
+// maxWhole bounds a file that is read at once, because the caller keeps it in memory.
 const maxWhole = 16 << 20
 
 // FS is the workspace as a file system, until ctx ends or the View is closed.

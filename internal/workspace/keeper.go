@@ -22,9 +22,9 @@ type Config struct {
 	Index    session.Index
 	// Spec returns the spec of a session's sandbox. The Keeper fills in its ID.
 	Spec func(ctx context.Context, st session.State) (sandbox.Spec, error)
-	// Prepare brings into a sandbox what the session needs before anybody works in
-	// it, such as its repository; nil does nothing. It is called each time a sandbox
-	// was attached to, so it does nothing a second time.
+	// Prepare brings into a sandbox what the session needs before its first use, such as its
+	// repository; nil does nothing. It is called each time a sandbox was attached to, so it must
+	// be idempotent.
 	Prepare func(ctx context.Context, st session.State, box *sandbox.Sandbox, tell func(sandbox.Progress)) error
 	Logger  *slog.Logger
 	// PerUser is how many sandboxes of one user may run at once; 0 is any number.
@@ -69,7 +69,7 @@ type place struct {
 	// The rest is guarded by the keeper's mu, and box is only changed with the turn held.
 	box   *sandbox.Sandbox
 	users int
-	// owner is whose sandbox it is, once it was opened; opening is true meanwhile.
+	// owner is the owner of the sandbox, once it was opened; opening is true until then.
 	owner   string
 	opening bool
 	// ending is true while the sandbox is being stopped for want of users: who
@@ -319,8 +319,8 @@ func (k *Keeper) prepare(ctx context.Context, p *place, box *sandbox.Sandbox) er
 	return nil
 }
 
-// confirm records a sandbox that a person opened while nobody worked on the
-// session, and that somebody works in now.
+// confirm records a sandbox that a user opened while no loop worked on the session, now that a
+// loop uses it.
 func (k *Keeper) confirm(ctx context.Context, p *place) error {
 	st, ok := k.Sessions.Peek(p.id)
 	if ok && (st.Claim == 0 || st.Up && st.Ready && st.Step == "") {
@@ -349,9 +349,8 @@ func (k *Keeper) clearStep(id session.ID) {
 // maxCleared is how many sessions clearSteps looks at.
 const maxCleared = 100_000
 
-// clearSteps takes back that a sandbox is being started of sessions that nobody works
-// on: the server that was starting it has ended. Other sessions are taken up by a loop,
-// which does the same.
+// clearSteps clears the start progress of sessions without a loop: the server that was starting
+// the sandbox has ended. Other sessions are taken up by a loop, which does the same.
 func (k *Keeper) clearSteps(ctx context.Context) {
 	ids, err := k.Index.Idle(ctx, time.Now(), maxCleared)
 	if err != nil {

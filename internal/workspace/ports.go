@@ -26,7 +26,7 @@ func (k *Keeper) Ports(ctx context.Context, id session.ID) ([]int, error) {
 	}
 	defer release()
 	found, err := box.Ports(ctx)
-	if errors.Is(err, sandbox.ErrGone) || errors.Is(err, sandbox.ErrLost) { // it ended meanwhile
+	if errors.Is(err, sandbox.ErrGone) || errors.Is(err, sandbox.ErrLost) { // it has ended
 		return nil, nil
 	}
 	return found, err

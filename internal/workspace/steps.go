@@ -9,8 +9,8 @@ import (
 	"deckhand/internal/session"
 )
 
-// stepEvery is how often a step's message may change in the log: a pull says
-// something many times a second, and the log is for ever.
+// stepEvery is how often a step's message may change in the log: a pull reports progress many
+// times a second, and the log is permanent.
 const stepEvery = 2 * time.Second
 
 // steps writes a start's progress into the log, without holding it up.

@@ -111,8 +111,8 @@ func (k *Keeper) attend(ctx context.Context, id session.ID) {
 
 // settle ends what a session does not need.
 func (k *Keeper) settle(ctx context.Context, id session.ID) error {
-	// Nearly always it is a session that works: then the store need not be asked.
-	// What another server did to it meanwhile is found by the sweep.
+	// Nearly always the session is working: then the store need not be read. Changes by another
+	// server are found by the sweep.
 	if st, ok := k.Sessions.Peek(id); ok && st.Exists() && !st.Deleted && st.Status() != session.Halted {
 		return nil
 	}
@@ -130,9 +130,8 @@ func (k *Keeper) settle(ctx context.Context, id session.ID) error {
 	return nil
 }
 
-// stop ends the sandbox of a session that was stopped. If somebody began to use
-// it after the stop, it goes with that user. One that we are not attached to is
-// only ended if it is known to run.
+// stop ends the sandbox of a stopped session. If it got a new user after the stop, it ends with
+// that user. A sandbox that this process is not attached to is only ended if it is known to run.
 func (k *Keeper) stop(ctx context.Context, id session.ID, runs bool) error {
 	p, leave, err := k.enterLocked(ctx, id)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// mutant is one break: the text old, which occurs once in the file, becomes new. The tests
-// of the file's package shall notice, or those in tests.
+// mutant is one break: the text old, which occurs once in the file, becomes new. The tests of
+// the file's package, or those in tests, must fail.
 type mutant struct {
 	what, file, old, new string
 	tests                string

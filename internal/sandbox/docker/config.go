@@ -173,8 +173,8 @@ func resources(l sandbox.Limits) container.Resources {
 	}
 }
 
-// masked are the files of the kernel that nobody inside may see: what engines
-// hide by themselves, and what tells of the machine's memory.
+// masked are the kernel's files that programs inside must not see: those that engines hide by
+// default, and those that reveal the machine's memory.
 var masked = []string{
 	"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
 	"/proc/timer_list", "/proc/timer_stats", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup",
@@ -234,8 +234,8 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 			return "", err
 		}
 	}
-	// Making it takes no time, so it is not given up in the middle: then nobody
-	// would know whether it was made.
+	// Making it is fast, so it is not cancelled in the middle: otherwise it would be unknown
+	// whether it was made.
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
 	defer cancel()
 	made, err := d.engine.ContainerCreate(whole, client.ContainerCreateOptions{

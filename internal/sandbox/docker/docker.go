@@ -40,7 +40,7 @@ type Options struct {
 	Instance string
 	// Outward serves what the sandboxes' proxies are asked for.
 	Outward sandbox.Outward
-	// User runs everything inside; "" is whom the image says, or root.
+	// User runs everything inside; "" is the user of the image, or root.
 	User   string
 	Logger *slog.Logger
 }
@@ -76,8 +76,8 @@ const (
 	labelImage      = "deckhand.image"
 	labelRunner     = "deckhand.runner"
 	labelShape      = "deckhand.shape"
-	// labelPassing marks containers that live for one look at a workspace. They
-	// have no labelID, so that nobody takes them for the sandbox itself.
+	// labelPassing marks containers that live for one look at a workspace. They have no labelID,
+	// so that they are not mistaken for the sandbox itself.
 	labelPassing = "deckhand.passing"
 )
 

@@ -207,7 +207,7 @@ func (d *Driver) ownerIn(ctx context.Context, containerID string, p *plan) (owne
 	return own, nil
 }
 
-// maxAccounts bounds a file of accounts: it comes from an image that anybody may have made.
+// maxAccounts bounds a file of accounts: the image is not trusted.
 const maxAccounts = 1 << 20
 
 // lines gives the fields of each line of a file like /etc/passwd in a container.
@@ -224,7 +224,7 @@ func (d *Driver) lines(ctx context.Context, containerID, file string, each func(
 	r := tar.NewReader(got.Content)
 	head, err := r.Next()
 	if err != nil || head.Typeflag != tar.TypeReg {
-		return nil // a link or nothing: then nobody is named there
+		return nil // a link or nothing: no account is named there
 	}
 	text, err := io.ReadAll(io.LimitReader(r, maxAccounts))
 	if err != nil {

@@ -82,8 +82,8 @@ func (d *Driver) pullWords(err error, image string) error {
 	return unavailable(err, "The image %s could not be pulled: %s", image, said)
 }
 
-// isMissingProgram reports a container that could not start because what it
-// shall run is not in its image.
+// isMissingProgram reports a container that could not start because its program is not in its
+// image.
 func isMissingProgram(err error) bool {
 	said := brief(err)
 	return holds(said, "executable file not found", "executable file `") ||

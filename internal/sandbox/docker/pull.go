@@ -12,8 +12,8 @@ import (
 	"deckhand/internal/sandbox"
 )
 
-// pulls are the images that are being pulled. Whoever wants one that is on its
-// way waits with the others; when nobody waits any more, it is given up.
+// pulls are the images that are being pulled. Callers that want the same image share one pull;
+// it is cancelled when the last caller leaves.
 type pulls struct {
 	mu sync.Mutex
 	by map[string]*pull
@@ -135,8 +135,8 @@ func (d *Driver) pullOnce(ctx context.Context, name string, say func(string)) er
 	}
 }
 
-// pullPause is the least time between two messages about a pull: the engine
-// sends hundreds in a second, and nobody can read them.
+// pullPause is the minimum time between two messages about a pull: the engine sends hundreds in
+// a second.
 const pullPause = 300 * time.Millisecond
 
 // count adds up what the engine says about each layer.

@@ -27,7 +27,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 	}
 	h, err := d.start(ctx, spec, s, progress)
 	if errors.Is(err, errMissing) {
-		// Nothing is locked meanwhile: it may take minutes, and the sandbox can be
+		// Nothing is locked during the pull: it may take minutes, and the sandbox can be
 		// destroyed before it ever existed.
 		if err := d.pull(ctx, s.Image, progress); err != nil {
 			return sandbox.Handle{}, err
@@ -357,8 +357,7 @@ func pause(ctx context.Context) error {
 // errForeign says that something has our name and is not ours.
 var errForeign = errors.New("not made by us")
 
-// tidyTime bounds cleaning up after a failure, which happens also when nobody
-// waits any more.
+// tidyTime bounds cleaning up after a failure, which continues when the caller has left.
 const tidyTime = 30 * time.Second
 
 // discard removes a container that is of no use, whatever happens.

@@ -46,9 +46,8 @@ func (d *Driver) Destroy(ctx context.Context, h sandbox.Handle) error {
 	return d.removeVolume(ctx, h.ID)
 }
 
-// take waits until nobody else is at a sandbox, lets go of the connection that
-// waits for it, and finds its container. A container that is not ours counts as
-// none.
+// take waits for exclusive use of a sandbox, drops the connection prepared for it, and finds its
+// container. A foreign container counts as none.
 func (d *Driver) take(ctx context.Context, h sandbox.Handle) (*container.InspectResponse, func(), error) {
 	if err := sandbox.CheckID(h.ID); err != nil {
 		return nil, nil, err

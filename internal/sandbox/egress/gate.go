@@ -17,8 +17,8 @@ import (
 type passage struct {
 	gitgate.Request
 	grant gitgate.Grant
-	// refused is true when the host did not take the credentials, so that it was
-	// asked as anybody.
+	// refused is true if the host rejected the credentials, so that the request was repeated
+	// without them.
 	refused bool
 }
 
@@ -27,8 +27,8 @@ type passageKey struct{}
 
 func passageOf(ctx context.Context) *passage { return ctx.Value(passageKey{}).(*passage) }
 
-// admit decides on a request for the gate. Whom it is really for is returned
-// even if the answer is no.
+// admit decides on a request for the gate. Its real destination is returned even if it is
+// refused.
 func (p *Proxy) admit(r *http.Request, id string, port uint16) (*passage, host, uint16, error) {
 	gate := host{name: gitgate.Name}
 	switch {

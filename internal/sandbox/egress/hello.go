@@ -127,7 +127,7 @@ func readHello(b []byte) (opening, string) {
 		if kind != extensionName {
 			continue
 		}
-		if seen { // which of them counts is anybody's guess
+		if seen { // servers differ in which of them they use
 			return broken, ""
 		}
 		seen = true

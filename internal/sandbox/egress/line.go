@@ -30,13 +30,13 @@ type line struct {
 
 	once     sync.Once
 	hijacked bool          // by a tunnel, which then ends the line
-	ended    chan struct{} // nobody works for it any more
+	ended    chan struct{} // closed when no goroutine serves the line any more
 }
 
 // past is a deadline that is over.
 var past = time.Unix(1, 0)
 
-// Close ends the connection both ways, and sends away whoever reads or writes.
+// Close ends the connection both ways, and wakes blocked readers and writers.
 func (l *line) Close() (err error) {
 	l.once.Do(func() {
 		_ = l.Conn.SetDeadline(past)

@@ -19,8 +19,8 @@ const (
 	keptPerLine   = 8
 )
 
-// target is whom a plain request is for. The Host header does not count where
-// the request line names somebody.
+// target returns the destination of a plain request. The Host header is ignored if the request
+// line has a host.
 func target(r *http.Request) (host, uint16, error) {
 	switch {
 	case r.URL.Scheme == "" || r.URL.Host == "":
@@ -51,7 +51,7 @@ func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{})
 // plain serves a request in absolute form.
 func (p *Proxy) plain(w http.ResponseWriter, r *http.Request, e *exchange) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		r.Header.Del("Upgrade") // other protocols could carry requests that nobody would see
+		r.Header.Del("Upgrade") // other protocols could carry requests that are not checked
 	}
 	if r.Body != nil {
 		r.Body = &upload{r.Body, e}
@@ -143,7 +143,7 @@ func arrived(resp *http.Response) error {
 	ctx := resp.Request.Context()
 	e := exchangeOf(ctx)
 	e.answering.Store(true)
-	if err := context.Cause(ctx); err != nil { // cut just now, by somebody who saw no answer yet
+	if err := context.Cause(ctx); err != nil { // cancelled just now, before the first byte of the answer
 		e.answering.Store(false)
 		return err
 	}

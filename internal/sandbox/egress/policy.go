@@ -21,9 +21,8 @@ const (
 	Off Mode = "off"
 )
 
-// Policy says whom a sandbox may talk to. No policy opens the way to addresses
-// that are not public: see Config.AllowPrivate. The zero value is not valid and
-// allows nothing.
+// Policy limits the hosts that a sandbox may reach. No policy opens the way to addresses that
+// are not public: see Config.AllowPrivate. The zero value is not valid and allows nothing.
 type Policy struct {
 	Mode Mode `json:"mode"`
 	// Allow is for the mode Allowlist; empty, it allows nothing. Each is one of
@@ -227,7 +226,7 @@ func (r *rules) intersect(o *rules) Policy {
 	return p
 }
 
-// host is whom a request is for, in its one spelling: a name, or an address.
+// host is the destination of a request, in its canonical spelling: a name, or an address.
 type host struct {
 	name string
 	addr netip.Addr

@@ -250,7 +250,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// calm keeps a mistake of ours from being taken for an aborted answer.
+// calm keeps a panic in the proxy from looking like an aborted response.
 func (p *Proxy) calm() {
 	if v := recover(); v != nil {
 		if v != http.ErrAbortHandler {

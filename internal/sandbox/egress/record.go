@@ -149,8 +149,8 @@ func (r *recorder) flush(ctx context.Context, id string) error {
 	return r.write(ctx, id)
 }
 
-// write needs the lock writing: a sandbox's entries stay in order because
-// nobody else writes them at the same time.
+// write needs the lock writing: a sandbox's entries stay in order because there is only one
+// writer at a time.
 func (r *recorder) write(ctx context.Context, id string) error {
 	r.mu.Lock()
 	list, lost := r.waiting[id], r.lost[id]

@@ -103,7 +103,7 @@ func (r *refusal) answer(w http.ResponseWriter, req *http.Request) {
 	clear(h)
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	if req.ContentLength != 0 || r.status == http.StatusServiceUnavailable { // the latter shall come back later
+	if req.ContentLength != 0 || r.status == http.StatusServiceUnavailable { // the client must retry the latter later
 		h.Set("Connection", "close")
 	}
 	if req.ContentLength != 0 && req.Context().Err() == nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// authority is whom a CONNECT is for.
+// authority returns the destination of a CONNECT.
 func authority(r *http.Request) (host, uint16, error) {
 	text := r.URL.Host
 	if text == "" || r.URL.Path != "" || r.URL.User != nil {
@@ -104,8 +104,8 @@ type destination struct {
 	port uint16
 }
 
-// request is whom a request inside the tunnel is for: the tunnel's host, which
-// it must name.
+// request returns the destination of a request inside the tunnel: the tunnel's host, which it
+// must name.
 func (d *destination) request(r *http.Request) (host, uint16, error) {
 	if r.Method == http.MethodConnect || r.URL.Host != "" || r.URL.Scheme != "" {
 		return d.host, d.port, misuse("there is no proxy inside a tunnel: ask " + d.host.with(d.port) + " itself")
@@ -171,8 +171,8 @@ func (e *exchange) ending(err error) {
 	e.note(Allowed, "the connection was cut off")
 }
 
-// greet reads the first bytes that the client sends until they are known to ask
-// for nobody else, and returns them. Nothing is sent before.
+// greet reads the first bytes of the client until they are known to name no other host, and
+// returns them. Nothing is sent before.
 func (e *exchange) greet(from io.Reader, upstream io.Closer) (first []byte, kind opening, err error) {
 	stop := context.AfterFunc(e.ctx, func() { e.line.Close(); upstream.Close() })
 	defer stop()

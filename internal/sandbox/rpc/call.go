@@ -18,7 +18,7 @@ func (p *Peer) answer(ctx context.Context, cancel context.CancelFunc, c *conn) {
 	switch {
 	case err == nil && k == gone:
 		p.told(body)
-		c.over.Store(true) // nobody waits for us
+		c.over.Store(true) // the caller has left
 		return
 	case err != nil || k != request:
 		return
@@ -41,7 +41,7 @@ func (p *Peer) do(call *Call) {
 	woken := make(chan struct{})
 	context.AfterFunc(call.ctx, func() {
 		defer close(woken)
-		_ = call.conn.SetDeadline(past) // nobody shall wait for a caller that is gone
+		_ = call.conn.SetDeadline(past) // the handler must not wait for a caller that has left
 	})
 	if h, ok := p.handlers.Calls[call.Method]; !ok {
 		call.fail(fmt.Errorf("%w: there is no operation %q", ErrInvalid, call.Method))

@@ -23,10 +23,10 @@ type conn struct {
 	left func()
 
 	deaf   atomic.Bool // the other end has let go: it takes no more data
-	over   atomic.Bool // nothing more comes from the other end, so it need not be told that we go
+	over   atomic.Bool // nothing more comes from the other end, so it need not be told about the close
 	closed atomic.Bool
 
-	mu sync.Mutex // deadlines: those that wake somebody for good must not be taken back
+	mu sync.Mutex // deadlines: one that wakes a goroutine permanently must not be taken back
 }
 
 // Read reads; io.EOF when the other end has closed its side, which the end of
@@ -73,8 +73,8 @@ func (c *conn) Write(b []byte) (int, error) {
 // the other end does not close its side within five minutes, yamux does.
 func (c *conn) CloseWrite() error { return c.stream.Close() }
 
-// Close lets go of the connection, and tells the other end if it may be at it
-// still. It wakes whoever reads or writes here.
+// Close closes the connection, and tells the other end if that may still use it. It wakes
+// blocked readers and writers.
 func (c *conn) Close() error {
 	if c.closed.Swap(true) {
 		return nil
@@ -131,7 +131,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 	case c.closed.Load():
 		return net.ErrClosed
 	case c.deaf.Load():
-		return nil // nobody can write any more
+		return nil // writing is closed already
 	}
 	return c.stream.SetWriteDeadline(t)
 }

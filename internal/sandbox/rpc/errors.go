@@ -17,7 +17,7 @@ var (
 	ErrTooBig  = errors.New("too large")
 	ErrBinary  = errors.New("not a text")
 	ErrNoRepo  = errors.New("not a git repository")
-	ErrChanged = errors.New("the file was changed meanwhile")
+	ErrChanged = errors.New("the file has changed since it was read")
 )
 
 // The errors of the connection itself.

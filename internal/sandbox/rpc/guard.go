@@ -9,12 +9,12 @@ import (
 // guarded stands between yamux and the connection, for two things that yamux
 // does not do well.
 //
-// It starts a goroutine for each ping, also while its answers cannot be sent: a
-// hostile end could have millions of them. We never ping, so nobody has to.
+// It starts a goroutine for each ping, also while its answers cannot be sent: a hostile end
+// could cause millions of them. Neither end of this protocol sends pings.
 //
-// And when the connection ends, everybody who waits on a stream turns round and
-// round until yamux has come to close that stream, which takes minutes when
-// there are hundreds. It closes the connection first; then we wake them.
+// And when the connection ends, every goroutine that waits on a stream spins until yamux has
+// closed that stream, which takes minutes with hundreds of streams. It closes the connection
+// first; then guarded wakes them.
 type guarded struct {
 	io.ReadWriteCloser
 	wake func()

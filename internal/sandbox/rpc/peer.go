@@ -47,9 +47,9 @@ type Peer struct {
 	conns map[uint32]*conn // those that are open, by the number both ends know
 	woken bool
 
-	// gate is passed by one at a time that opens a stream, and waiting counts those that
-	// wait beyond it until yamux lets them: it has places for as many as backlog that
-	// the other end has not accepted, and nobody may take one from whoever is at the gate.
+	// gate admits one goroutine at a time that opens a stream, and waiting counts those that
+	// wait beyond it until yamux lets them: it has backlog places for streams that the other end
+	// has not accepted, and no other goroutine may take one from the holder of the gate.
 	gate    chan struct{}
 	waiting atomic.Int64
 }
@@ -66,7 +66,7 @@ func Accept(conn io.ReadWriteCloser, h Handlers) (*Peer, error) {
 func newPeer(rwc io.ReadWriteCloser, h Handlers, start func(io.ReadWriteCloser, *yamux.Config) (*yamux.Session, error)) (*Peer, error) {
 	config := yamux.DefaultConfig()
 	config.AcceptBacklog = backlog
-	config.EnableKeepAlive = false // an idle sandbox shall not wake up; a dead end shows as end of file
+	config.EnableKeepAlive = false // an idle sandbox must not wake up; a dead end shows as end of file
 	config.ConnectionWriteTimeout = 30 * time.Second
 	config.StreamOpenTimeout = 0 // would be a goroutine for each call; see begin
 	config.LogOutput = io.Discard
@@ -93,8 +93,8 @@ func (p *Peer) Close() error {
 	return err
 }
 
-// accept takes the calls of the other end until the connection ends. When it
-// cannot go on, nobody would be answered: then the connection ends, too.
+// accept takes the calls of the other end until the connection ends. If it cannot continue, it
+// ends the connection, because calls would stay unanswered.
 func (p *Peer) accept() {
 	defer p.cancel()
 	defer p.session.Close()
@@ -198,8 +198,8 @@ func (p *Peer) begin(ctx context.Context) (*yamux.Stream, error) {
 	}
 }
 
-// room says that a stream can be opened at once, since there are fewer than most. Called
-// with the gate held, which nobody can pass before that stream has its place.
+// room reports whether a stream can be opened at once, because there are fewer than most. Called
+// with the gate held, so that no other stream takes the place.
 func (p *Peer) room(most int64) bool {
 	return p.waiting.Load()+int64(p.session.NumStreams()) < most
 }

@@ -196,8 +196,8 @@ func (s *Stream) why(err error) error {
 // has no power over it any more. It has a CloseWrite method.
 func (s *Stream) Raw() net.Conn {
 	stopped := s.unwatch()
-	// The handler is not done, though it may have said yes; if the context ended
-	// just now, nobody has told it.
+	// The handler is not done, though it may have said yes; if the context ended just now, it
+	// was not told.
 	if s.conn.over.Swap(false) && !stopped {
 		s.conn.peer.tell(s.conn.stream.StreamID())
 	}

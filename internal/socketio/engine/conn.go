@@ -179,7 +179,7 @@ func (c *Conn) Discard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.out.drop()
-	c.out.written(0) // whoever waits for room has some
+	c.out.written(0) // senders that wait for room may continue
 }
 
 // Admit lets the client send as much as MaxPayload allows.
@@ -247,8 +247,8 @@ func (c *Conn) leave(why error) {
 	c.server.o.Logger.Debug("connection ended", "why", why)
 }
 
-// wake tells whoever writes to the client that there is something to do. The
-// caller holds mu.
+// wake tells the goroutine that writes to the client that there is something to do. The caller
+// holds mu.
 func (c *Conn) wake() {
 	if c.poll != nil {
 		select {
@@ -285,7 +285,7 @@ func (c *Conn) handle(ctx context.Context, p packet) error {
 func (c *Conn) deliver(ctx context.Context, m Message) error {
 	c.stuck.Add(1)
 	defer func() {
-		c.heard.Store(time.Now().UnixNano()) // what it said meanwhile could not be heard
+		c.heard.Store(time.Now().UnixNano()) // the client could not be heard while this blocked
 		c.stuck.Add(-1)
 	}()
 	select {

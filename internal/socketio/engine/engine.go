@@ -2,17 +2,17 @@
 // both directions over HTTP long-polling or a WebSocket, with a change from the
 // first to the second on the way. It knows nothing of what the messages mean.
 //
-// What waits for a client is bounded by bytes: a Send that finds no room waits.
-// What a client sends is not kept at all: it is read when somebody receives it,
-// so a client that is faster than we are is slowed down by its own transport.
+// What waits for a client is bounded by bytes: a Send that finds no room waits. Incoming
+// messages are not buffered: they are read when the receiver takes them, so a client that is
+// faster than the server is slowed down by its own transport.
 //
 // A quiet connection costs the goroutine that serves it and, on a WebSocket,
 // the one that reads. Writing has a goroutine only while there is something to
 // write, and the heartbeat is a timer.
 //
-// Whoever mounts the server checks keys and origins, with Options.Allow and
-// Options.Continue or before the server is asked: to the server, anybody who
-// knows a connection's id, a secret of 130 bits, is the client.
+// The caller that mounts the server checks keys and origins, with Options.Allow and
+// Options.Continue or before the server: to the server, anyone who knows a connection's ID, a
+// secret of 130 bits, is the client.
 package engine
 
 import (
@@ -59,9 +59,9 @@ type Options struct {
 	// a post, or an upgrade. The connection stays as it is. The first request is
 	// the handshake. No one is refused.
 	Continue func(first, next *http.Request) error
-	// Opened is told of each connection before the client knows that it is open. The
-	// function that it returns is called once, when the connection ends, and may
-	// not call the connection. Nobody is told.
+	// Opened is called for each connection before the client knows that it is open. The function
+	// that it returns is called once, when the connection ends, and must not call the
+	// connection. Optional.
 	Opened func(c *Conn) (ended func())
 	// GuestPayload is MaxPayload for connections that Conn.Admit was not called
 	// for. MaxPayload.

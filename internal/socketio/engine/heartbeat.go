@@ -26,8 +26,8 @@ func (c *Conn) beat() {
 		c.timer.Reset(o.PingTimeout)
 		c.wake()
 	case c.pingDue && c.ws != nil, c.stuck.Load() > 0:
-		// It is not the client that we wait for: there is something to write
-		// first, with its own deadline, or nobody takes what it has said.
+		// The client is not the cause of the delay: there is something to write first, with its
+		// own deadline, or its messages have not been received.
 		c.timer.Reset(o.PingTimeout)
 	case quiet < o.PingTimeout: // a long message arrives, and the answer after it
 		c.timer.Reset(o.PingTimeout - quiet)

@@ -36,8 +36,7 @@ func (f refusal) answer(w http.ResponseWriter) {
 	_, _ = w.Write(body)
 }
 
-// head writes the headers that all answers have. They are not to be kept by
-// anybody, nor taken for a page.
+// head writes the headers of all responses. They must not be cached or shown as a page.
 func head(w http.ResponseWriter, contentType string) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
@@ -131,7 +130,7 @@ func (s *Server) handshake(w http.ResponseWriter, r *http.Request, transport str
 	if s.allows(WebSocket) {
 		upgrades = append(upgrades, WebSocket)
 	}
-	// If this does not arrive, nobody polls, and the heartbeat ends it.
+	// If this does not arrive, the client does not poll, and the heartbeat ends the connection.
 	_ = c.answer(w, []packet{c.opening(upgrades...)})
 }
 

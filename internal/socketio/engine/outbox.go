@@ -10,7 +10,7 @@ type outbox struct {
 	limit   int
 	packets []packet
 	held    int
-	room    chan struct{} // closed when something has been written; nil if nobody waits
+	room    chan struct{} // closed when something has been written; nil without waiters
 }
 
 func cost(p packet) int { return packetCost + len(p.data) }

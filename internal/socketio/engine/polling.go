@@ -186,8 +186,8 @@ func (c *Conn) takeBody(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// beginPost makes the caller the one that takes packets. It returns false if
-// none are taken here, and an error if somebody else does.
+// beginPost makes the caller the only receiver of packets. It returns false if none are received
+// here, and an error if there is another receiver.
 func (c *Conn) beginPost() (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

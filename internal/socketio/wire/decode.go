@@ -44,9 +44,9 @@ type Reader struct {
 // NewReader makes a reader for a new connection.
 func NewReader(l Limits) *Reader { return &Reader{limits: l} }
 
-// Add takes the next message. The packet is nil until it is whole. After an
-// error the reader is of no use: nobody can say where the next packet begins.
-// The packet keeps parts of a binary message, and nothing of a text.
+// Add takes the next message. The packet is nil until it is complete. After an error the reader
+// cannot be used: the start of the next packet is unknown. The packet keeps parts of a binary
+// message, and nothing of a text.
 func (r *Reader) Add(data []byte, binary bool) (*Packet, error) {
 	switch {
 	case binary && r.partial == nil:

@@ -33,8 +33,8 @@ const Name = "browser"
 const (
 	// stepTime is how long one step may take, and how long looking at the page may.
 	stepTime = 30 * time.Second
-	// idleTime is how long a connection is kept that nobody uses. The browser runs
-	// on and is found again.
+	// idleTime is how long an unused connection is kept. The browser keeps running and is found
+	// again.
 	idleTime = 5 * time.Minute
 )
 
@@ -273,8 +273,8 @@ func (r *round) mend(ctx context.Context) error {
 	return r.browser.Replace(ctx, t)
 }
 
-// lost is an error that is not the model's business: the call was given up, the
-// sandbox is lost, or somebody else commands it.
+// lost returns an error that does not concern the model: the call was cancelled, the sandbox is
+// lost, or another process controls it.
 func (r *round) lost(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

@@ -15,7 +15,7 @@ var errClosed = errors.New("the browser tool was closed")
 
 // visit is a session's connection to its browser. One call at a time uses it.
 type visit struct {
-	turn chan struct{} // holds a token while nobody uses it
+	turn chan struct{} // holds a token while it is unused
 
 	mu      sync.Mutex
 	over    bool
@@ -52,8 +52,7 @@ func (t *Tool) enter(ctx context.Context, session string) (*visit, error) {
 	return v, nil
 }
 
-// leave lets the next one in. If nobody comes for so long, the connection is let
-// go of.
+// leave lets the next caller in. If none comes for so long, the connection is closed.
 func (v *visit) leave(idle time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -63,15 +62,15 @@ func (v *visit) leave(idle time.Duration) {
 	v.turn <- struct{}{} // there is room for it
 }
 
-// rest closes a connection that nobody uses. It waits for whoever is leaving: if it
-// came first, it would find the turn taken, and the connection would stay.
+// rest closes an unused connection. It waits for a caller that is leaving: otherwise it would
+// find the turn taken, and the connection would stay.
 func (v *visit) rest() {
 	v.mu.Lock()
 	var free bool
 	select {
 	case <-v.turn:
 		free = true
-	default: // somebody came just now
+	default: // a caller came just now
 	}
 	v.mu.Unlock()
 	if free {

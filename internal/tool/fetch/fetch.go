@@ -54,8 +54,7 @@ const (
 // call. The connection speaks HTTP, as programs speak to a proxy.
 type Dial func(ctx context.Context, session, call string) (net.Conn, error)
 
-// Through dials by handing the other end of a pipe to whoever serves what leaves
-// sandboxes.
+// Through dials by handing the other end of a pipe to out.
 func Through(out sandbox.Outward) Dial {
 	return func(ctx context.Context, session, call string) (net.Conn, error) {
 		ours, theirs := net.Pipe()

@@ -37,7 +37,7 @@ const (
 	Starting State = "starting"
 	Ready    State = "ready"
 	Failed   State = "failed"
-	// Stopped is one that nobody asked for yet, or that rests until it is asked for again.
+	// Stopped is a server that was not needed yet, or that is idle until its next use.
 	Stopped State = "stopped"
 )
 

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// attemptTime bounds one try to reach a server, which may go on after nobody
-	// waits for it any more.
+	// attemptTime bounds one attempt to reach a server, which may continue without a waiting
+	// caller.
 	attemptTime = 30 * time.Second
 	// partingTime is how long a server may take to hear that we leave.
 	partingTime = time.Second
@@ -267,8 +267,8 @@ func (r *remote) answered(res *sdk.CallToolResult) answer {
 // rejected is the code under which the library hides that a message was not accepted.
 const rejected = -32005
 
-// outcome says what an error means for the call: that it was not made, that it
-// was refused, or that nobody knows; and whether the connection is of no use any more.
+// outcome says what an error means for the call: that it was not made, that it was refused, or
+// that it is unknown; and whether the connection is broken.
 func (r *remote) outcome(limited context.Context, sent *record, err error) (a answer, broken bool) {
 	status := int(sent.status.Load())
 	var said *jsonrpc.Error

@@ -31,8 +31,8 @@ type answer struct {
 	raw []byte
 	// failed is a sentence about why there is none.
 	failed string
-	// unknown says that nobody can tell whether it was done; unsent that it was not,
-	// and that another connection may help.
+	// unknown means that the call may or may not have run; unsent that it did not, and that
+	// another connection may help.
 	unknown, unsent bool
 }
 
@@ -55,7 +55,7 @@ type server struct {
 	offers []offer
 	// starting is closed when the start that is under way has ended; nil if none is.
 	starting chan struct{}
-	// slow is one that nobody waits for any more: it failed, or took too long.
+	// slow is a start that callers no longer wait for: it failed, or took too long.
 	slow    bool
 	fails   int
 	next    time.Time // when to try again after a failure
@@ -79,7 +79,7 @@ func (s *server) begin(force bool) <-chan struct{} {
 	if !s.set.background(func() { s.start(done) }) {
 		return nil
 	}
-	if s.starting = done; s.state != Ready { // one that is only asked again can be used meanwhile
+	if s.starting = done; s.state != Ready { // a server that is only refreshed stays usable
 		s.become(Starting)
 	}
 	return done

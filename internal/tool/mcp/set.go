@@ -208,8 +208,8 @@ func (s *Set) leave() {
 	}
 }
 
-// rest closes the connections of a set that nobody used for a while. The names
-// of its tools are remembered.
+// rest closes the connections of a set that was unused for a while. The names of its tools are
+// kept.
 func (s *Set) rest() {
 	s.background(func() {
 		s.mu.Lock()

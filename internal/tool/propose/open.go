@@ -148,14 +148,14 @@ func (t *opener) Run(ctx context.Context, _ tool.Box, call tool.Call) (tool.Resu
 		if err != nil {
 			return tool.Result{}, err
 		}
-		// It is there now, whether or not anybody still waits for the answer.
+		// The pull request exists now, even if the caller has left.
 		err = t.record(context.WithoutCancel(ctx), session.RequestOpened{Provider: provider, Repository: p.Repository, Number: r.Number, URL: r.URL,
 			Title: cmp.Or(clip.Runes(r.Title, maxTitle), p.Title), Source: p.Source, Target: p.Target})
 		return opened(provider, p, r, known), err
 	})
 }
 
-// check says what is wrong with a proposal before anybody is asked.
+// check returns what is wrong with a proposal, before any request is made.
 func check(p gitprovider.Proposal) string {
 	digits := p.Repository != "" && strings.Trim(p.Repository, "0123456789") == ""
 	switch {

@@ -31,9 +31,9 @@ type Deps struct {
 	Page func(id session.ID) string
 }
 
-// Conversation is whom the tools work for.
+// Conversation is the conversation that the tools work for.
 type Conversation struct {
-	// ID is that of the conversation a person sees; "" if nothing shall be recorded.
+	// ID is the ID of the conversation that the user sees; "" to record nothing.
 	ID session.ID
 	// Repository is the one it works on, and Provider where that lives; both may be "".
 	Provider, Repository string
@@ -62,7 +62,7 @@ func (o *Deps) Openers(c Conversation) []tool.Tool {
 	return out
 }
 
-// Specs are what the tools that open pull requests are for anybody.
+// Specs are the specs of the tools that open pull requests, without a conversation.
 func Specs() []tool.Spec {
 	out := make([]tool.Spec, len(kinds))
 	for i, k := range kinds {
@@ -150,7 +150,7 @@ func repositoryOf(args json.RawMessage) (name, provider string) {
 		ID       textOrID `json:"id"`
 		Provider string   `json:"provider"`
 	}
-	_ = json.Unmarshal(args, &a) // whatever cannot be read is nobody's own repository
+	_ = json.Unmarshal(args, &a) // unreadable arguments name no repository
 	if a.RepoName == "" {
 		a.RepoName = string(a.ID)
 	}

@@ -62,5 +62,5 @@ func (t *Tool) Run(ctx context.Context, _ tool.Box, call tool.Call) (tool.Result
 	case errors.Is(err, fs.ErrNotExist):
 		return tool.Failf("%v", err), nil
 	}
-	return tool.Failf("The skill cannot be read."), nil // why is in nobody's interest here: it would name places of the server
+	return tool.Failf("The skill cannot be read."), nil // no details: they would name paths of the server
 }

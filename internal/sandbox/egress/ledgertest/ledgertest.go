@@ -71,7 +71,7 @@ func read(t *testing.T, l egress.Ledger, id string, before int64, limit int) []e
 // keeps checks that every field comes back, also where it is empty or strange.
 func keeps(t *testing.T, l egress.Ledger) {
 	if got := read(t, l, "unknown", 0, 10); len(got) != 0 {
-		t.Errorf("a sandbox that nobody knows has %d entries", len(got))
+		t.Errorf("an unknown sandbox has %d entries", len(got))
 	}
 	want := []egress.Entry{
 		entry(1),

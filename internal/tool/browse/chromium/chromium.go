@@ -1,8 +1,8 @@
 // Package chromium starts a browser inside a sandbox and finds it again.
 //
-// The browser belongs to the sandbox: it is under its limits and its egress
-// policy, and runs on when the server is restarted. Where it listens is written
-// in its folder, so that whoever commands the sandbox next can drive it on.
+// The browser belongs to the sandbox: it is under its limits and its egress policy, and keeps
+// running when the server restarts. Its address is written in its folder, so that the next
+// process that controls the sandbox can use it.
 package chromium
 
 import (

@@ -144,7 +144,7 @@ func (c *Conn) receive() {
 	}
 }
 
-// end tells everybody who waits.
+// end wakes all waiting calls.
 func (c *Conn) end() {
 	c.cancel()
 	c.mu.Lock()

@@ -34,7 +34,7 @@ const (
 	maxQueue     = 1000 // events that ask for something
 )
 
-// Options say how to reach a browser, and what it shall be.
+// Options say how to reach a browser and how to set it up.
 type Options struct {
 	// Address is where it listens, Dial what leads there.
 	Address string
@@ -127,7 +127,8 @@ func (b *Browser) Close() {
 // Done is closed when the browser has ended, or was let go of.
 func (b *Browser) Done() <-chan struct{} { return b.conn.Done() }
 
-// work does what the events ask for, since whoever tells of them cannot wait.
+// work handles the events that need an action, because the goroutine that reads events must not
+// block.
 func (b *Browser) work(ctx context.Context) {
 	for {
 		select {
@@ -294,7 +295,7 @@ type TabInfo struct{ URL, Title string }
 
 // Tabs lists the tabs and says which one is looked at.
 func (b *Browser) Tabs(ctx context.Context) (list []TabInfo, active int) {
-	// Of tabs that nobody looks at, the browser does not tell everything by itself.
+	// The browser does not report everything about background tabs by itself.
 	r, _ := devtools.Call(ctx, b.conn, "", target.GetTargets, target.GetTargetsParams{})
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -51,7 +51,7 @@ func (t *Tab) release(ctx context.Context) {
 	_, _ = call(ctx, t, runtime.ReleaseObjectGroup, runtime.ReleaseObjectGroupParams{ObjectGroup: objects})
 }
 
-// run calls a function of ours with the element as "this".
+// run calls a function of this package with the element as "this".
 func (e *element) run(ctx context.Context, function string, out any, args ...any) error {
 	yes := true
 	p := runtime.CallFunctionOnParams{FunctionDeclaration: function, ObjectID: e.object, ReturnByValue: &yes, AwaitPromise: &yes, UserGesture: &yes}

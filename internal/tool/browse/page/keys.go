@@ -98,8 +98,8 @@ func (t *Tab) key(ctx context.Context, text string) error {
 	return nil
 }
 
-// editing is what a combination means in a field. A browser without a window
-// has nobody who would tell it.
+// editing returns the editing commands of a key combination in a field. A headless browser has
+// no window system that would add them.
 func editing(c combination) []string {
 	if c.held != int64(kb.ModifierCtrl) {
 		return nil

@@ -4,7 +4,7 @@ package page
 // the page with the element as "this". A page can make them lie, but only about
 // itself.
 const (
-	// readText cuts a text that nobody could read anyway.
+	// readText cuts a text that is too long to read.
 	readText = `function () { return String(this.innerText ?? this.textContent ?? "").slice(0, 200000); }`
 
 	// clickHidden is for elements that take up no room, where no mouse could go.

@@ -59,8 +59,8 @@ func (t *Tab) Goto(ctx context.Context, url string) error {
 	return t.Settle(ctx)
 }
 
-// stop ends the loading of a page that took too long: whoever looks at it next
-// would wait for it again.
+// stop ends the loading of a page that took too long: otherwise the next call would wait for it
+// again.
 func (t *Tab) stop(ctx context.Context, err error) {
 	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		return
@@ -166,7 +166,7 @@ func (b *Browser) Replace(ctx context.Context, t *Tab) error {
 	return b.shut(ctx, t)
 }
 
-// evaluate runs an expression of ours in the page and reads its value.
+// evaluate runs an expression of this package in the page and reads its value.
 func (t *Tab) evaluate(ctx context.Context, expression string, out any) error {
 	yes := true
 	r, err := call(ctx, t, runtime.Evaluate, runtime.EvaluateParams{Expression: expression, ReturnByValue: &yes, AwaitPromise: &yes})

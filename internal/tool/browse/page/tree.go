@@ -28,7 +28,7 @@ const (
 	maxName       = 500
 )
 
-// tree is how a page is told to somebody who cannot see it.
+// tree describes a page as text.
 type tree struct {
 	out       strings.Builder
 	clickable map[cdp.BackendNodeID]bool
@@ -108,8 +108,7 @@ func (t *Tab) frame(ctx context.Context, id cdp.FrameID) (*frame, error) {
 	return f, nil
 }
 
-// inner asks for the documents that the page shows inside of itself. One that
-// goes away meanwhile is left out.
+// inner asks for the documents that the page embeds. One that disappears is left out.
 func (w *tree) inner(ctx context.Context, t *Tab) error {
 	r, err := call(ctx, t, page.GetFrameTree, cdp.Empty{})
 	if err != nil || r.FrameTree == nil {
@@ -173,7 +172,7 @@ func (w *tree) write(f *frame, n *accessibility.Node, above string, depth int) {
 	}
 }
 
-// told are the properties that matter to somebody who wants to do something.
+// told are the properties that matter for interacting with the page.
 var told = []accessibility.PropertyName{
 	"checked", "pressed", "selected", "expanded", "disabled", "required", "readonly", "invalid", "multiselectable", "haspopup", "level", "url",
 }
