@@ -15,8 +15,8 @@ import (
 // asideDir holds the workspaces that were set aside. It cannot be an ID.
 const asideDir = ".set-aside"
 
-// SetAside implements sandbox.Archiver. The users of the workspace stay taken until
-// the server ends: what is kept shall not belong to another sandbox.
+// SetAside implements sandbox.Archiver. The users of the workspace stay reserved until the
+// server ends: the archived files must not belong to another sandbox.
 func (d *Driver) SetAside(ctx context.Context, h sandbox.Handle) (where string, err error) {
 	err = d.with(ctx, h, func(p *place) error {
 		if err := d.stop(ctx, p); err != nil {

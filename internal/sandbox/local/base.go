@@ -22,8 +22,8 @@ import (
 // baseDir holds what all sandboxes share.
 const baseDir = ".base"
 
-// base is what sandboxes are built on: the system of the machine, less what is
-// nobody's business, or a folder with another system.
+// base is what sandboxes are built on: the system of the machine without its private files, or a
+// folder with another system.
 type base struct {
 	dir    string
 	shared bool // dir is used by other processes too, and outlives this one
@@ -178,8 +178,8 @@ func (b *base) hidden() (masked []string, unmapped string) {
 	return b.masked, b.unmapped
 }
 
-// openTree makes a mount of a folder that can be handed to a sandbox. With a
-// user namespace, files belong there to whom they belong here.
+// openTree makes a mount of a folder that can be handed to a sandbox. With a user namespace,
+// files keep their owners in it.
 func openTree(path string, users int, whole bool) (*os.File, error) {
 	flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC)
 	if whole {
@@ -213,7 +213,7 @@ func lendTree(path string, users int) (*os.File, error) {
 	return f, nil
 }
 
-// mapOwners makes files of a mount belong in a user namespace to whom they belong here.
+// mapOwners makes files of a mount keep their owners in a user namespace.
 func mapOwners(f *os.File, users int, flags uint64) error {
 	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP | flags, Userns_fd: uint64(users)}
 	if err := unix.MountSetattr(int(f.Fd()), "", unix.AT_EMPTY_PATH, attr); err != nil {

@@ -316,7 +316,7 @@ func (d *Driver) Usage(_ context.Context, h sandbox.Handle) (sandbox.Usage, erro
 		return sandbox.Usage{}, fmt.Errorf("%w: %s does not exist", sandbox.ErrGone, h.ID)
 	}
 	var parts []string
-	// What the runner keeps is bounded by itself, and nobody inside could delete it.
+	// The runner's own files are bounded, and cannot be deleted from inside.
 	for _, name := range []string{box.WorkDir, box.HomeDir, box.UpDir, box.TmpDir} {
 		parts = append(parts, filepath.Join(dir, name))
 	}

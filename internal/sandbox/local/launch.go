@@ -91,13 +91,12 @@ func (d *Driver) tryLaunch(ctx context.Context, p *place, o plan) (*child, error
 	return d.build(ctx, p, o)
 }
 
-// prepare starts a runner and makes the folders of its sandbox meanwhile.
+// prepare starts a runner and concurrently makes the folders of its sandbox.
 func (d *Driver) prepare(ctx context.Context, p *place, o plan) error {
 	if err := d.chooseUser(p, o); err != nil {
 		return err
 	}
-	// Before any folder belongs to these users: whoever continues after a crash
-	// must choose the same ones.
+	// Before any folder belongs to these users: a retry after a crash must choose the same ones.
 	if err := p.meta.write(p.dir); err != nil {
 		return err
 	}
@@ -213,7 +212,7 @@ func (d *Driver) run(p *place) (*child, error) {
 	return c, nil
 }
 
-// attributes say as whom the runner runs.
+// attributes returns the user and the namespaces that the runner gets.
 func (d *Driver) attributes(user uint32) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Cloneflags: namespaces, Setsid: true}
 	if user == 0 {

@@ -39,8 +39,8 @@ func (d *Driver) folders(p *place, o plan) error {
 		m.make(box.UpDir+"/"+name+".w", 0o755)
 	}
 	if p.meta.User == 0 && d.base.rootFS == "" {
-		// The system's folders belong to nobody inside then; a few that are the
-		// sandbox's own let things be installed by hand.
+		// The system's folders have no owner inside then; a few that are the sandbox's own let
+		// things be installed by hand.
 		for _, name := range []string{"", "/bin", "/lib", "/share", "/include", "/sbin"} {
 			m.make(box.UpDir+"/usr/local"+name, 0o755)
 		}

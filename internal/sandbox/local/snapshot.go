@@ -13,9 +13,9 @@ import (
 	"deckhand/internal/sandbox/local/tree"
 )
 
-// Snapshot implements sandbox.Snapshotter. What the sandbox writes meanwhile is
-// in the copy or not, file by file. The copy has what was installed, too, and
-// nothing of what the runner remembers.
+// Snapshot implements sandbox.Snapshotter. Concurrent writes of the sandbox are in the copy or
+// not, file by file. The copy includes installed software, and nothing of the runner's own
+// state.
 func (d *Driver) Snapshot(ctx context.Context, h sandbox.Handle, id string) error {
 	from, err := d.path(h)
 	if err != nil {

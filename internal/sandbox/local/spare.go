@@ -12,9 +12,8 @@ import (
 	"deckhand/internal/sandbox/local/tree"
 )
 
-// spare is a place with a runner in its namespaces that waits to be told what to
-// become, for the next sandbox that is new: half of a start is done before
-// anybody asks for it. It ends with this process.
+// spare is a place with a runner in its namespaces that waits for its configuration, for the
+// next new sandbox: half of a start is done in advance. It ends with this process.
 type spare struct {
 	mu     sync.Mutex
 	place  *place

@@ -83,7 +83,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 	return h, nil
 }
 
-// unavailable is how a start that failed is told. An end of the wait is no failure of ours.
+// unavailable wraps the error of a failed start. A cancelled wait is returned unchanged.
 func unavailable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -230,8 +230,8 @@ func (d *Driver) Destroy(ctx context.Context, h sandbox.Handle) error {
 		if err := d.stop(ctx, p); err != nil {
 			return err
 		}
-		// Under another name it is gone for everybody, also if we die on the way.
-		// Nothing is made for that, since the disk may be full.
+		// Renamed, it is gone for all readers, also if the server dies on the way. Nothing is
+		// created for that, since the disk may be full.
 		scrap := filepath.Join(d.dir, scrapPrefix+"gone-"+rand.Text())
 		err := unix.Renameat2(unix.AT_FDCWD, p.dir, unix.AT_FDCWD, scrap, unix.RENAME_NOREPLACE)
 		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {

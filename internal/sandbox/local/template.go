@@ -32,14 +32,13 @@ var skeleton = []string{
 	"/var/local", "/var/log/apt", "/var/mail", "/var/opt", "/var/spool", "/var/backups",
 }
 
-// aptStates is where apt remembers which packages nobody asked for. The lists of
-// packages are left out: they are large, and old soon.
+// aptStates is where apt records which packages were installed automatically. The package lists
+// are left out: they are large, and soon outdated.
 const aptStates = "/var/lib/apt/extended_states"
 
-// makeTemplate makes the folder under everything: the settings in /etc that
-// are for everybody to read and no secrets, and places to mount on. It is named
-// after its content, so it is made once and never changes under a sandbox that
-// stands on it.
+// makeTemplate makes the folder under everything: the public settings of /etc without secrets,
+// and places to mount on. It is named after its content, so it is made once and never changes
+// under a sandbox that uses it.
 func makeTemplate(dir string, layers []box.Layer, mounts []box.Mount, data string) (string, error) {
 	t := &template{folders: map[string]bool{"/": true}}
 	for _, d := range skeleton {
@@ -208,7 +207,7 @@ func (t *template) setting(name string, d fs.DirEntry) {
 // there says whether the folder that holds name was copied.
 func (t *template) there(name string) bool { return t.folders[path.Dir(name)] }
 
-// Names in /etc that are not copied even if everybody on the machine may read them.
+// Names in /etc that are not copied even if all users of the machine may read them.
 var (
 	secretPaths = []string{
 		"/etc/ssl/private", "/etc/ssh", "/etc/sudoers.d", "/etc/pki/tls/private", "/etc/letsencrypt", "/etc/docker", "/etc/kubernetes",

@@ -52,8 +52,8 @@ type Config struct {
 	Network   sandbox.Network
 	// Env is the environment of whatever is started, before SetEnv.
 	Env []string
-	// Set is what SetEnv is expected to say. If it is known, somebody is about to
-	// run commands, and a shell is started ahead of the first.
+	// Set is what SetEnv is expected to say. If it is known, commands will follow soon, and a
+	// shell is started ahead of the first.
 	Set map[string]string
 	// Confine takes rights from the thread that starts processes; see spawn.Options.
 	Confine func() error
@@ -289,7 +289,7 @@ func (r *Runner) hello(context.Context, *rpc.Call) (any, error) {
 	return info, nil
 }
 
-// user is the name of whoever runs commands here.
+// user returns the name of the user that runs commands here.
 func (r *Runner) user() string {
 	for _, e := range r.config.Env {
 		if name, ok := strings.CutPrefix(e, "USER="); ok {
@@ -401,8 +401,8 @@ func (r *Runner) environ() []string {
 	return out
 }
 
-// admit refuses a claim older than the newest that was seen. A claim of 0 is a
-// person who looks, whom no owner excludes.
+// admit refuses a claim older than the newest that was seen. A claim of 0 is a user who looks,
+// which is allowed for any owner.
 func (r *Runner) admit(claim int64) error {
 	if claim == 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"deckhand/internal/sandbox"
 )
 
-// againTests: nothing runs twice and no result is lost, whoever dies.
+// againTests: nothing runs twice and no result is lost, whichever process dies.
 var againTests = []test[Options]{
 	{name: "Once", run: once},
 	{name: "Fence", run: fence},
@@ -18,8 +18,8 @@ var againTests = []test[Options]{
 	{name: "RunnerKilled", run: runnerKilled, when: func(o Options) bool { return o.Kill != nil }},
 }
 
-// counting is a command that leaves a line each time it is run, and ends when
-// somebody writes to the pipe.
+// counting is a command that leaves a line each time it is run, and ends when a test writes to
+// the pipe.
 func (b *box) counting(t *testing.T, id string) sandbox.Command {
 	t.Helper()
 	b.in(t, "setup", "mkfifo pipe")
@@ -58,7 +58,7 @@ func once(t *testing.T, o Options) {
 
 	must(t, b.Ack(within(t), c.ID))
 	must(t, b.Ack(within(t), c.ID))
-	must(t, b.Ack(within(t), "nobody knows it"))
+	must(t, b.Ack(within(t), "unknown"))
 	anew := b.start(t, c)
 	anew.shows(t, "begun\n")
 	must(t, b.Ack(within(t), c.ID)) // what runs stays known
@@ -230,7 +230,7 @@ func runnerKilled(t *testing.T, o Options) {
 	select {
 	case <-b.Done():
 	case <-within(t).Done():
-		t.Fatal("nobody noticed that the runner died")
+		t.Fatal("the death of the runner was not noticed")
 	}
 	<-running.done
 	fails(t, "a command whose runner died", running.err, sandbox.ErrLost)

@@ -140,11 +140,11 @@ func Kill(t *testing.T, pid int) {
 	}
 }
 
-// nobody is a user without any rights.
-const nobody = 65534
+// nobodyUID is the ID of the user without any rights.
+const nobodyUID = 65534
 
-// PutProgram writes a program that is about to be run. A process that is started
-// meanwhile would inherit the open file, and running the program would fail.
+// PutProgram writes a program that is about to be run. A process that is started concurrently
+// would inherit the open file, and running the program would fail.
 func PutProgram(t testing.TB, file string, program []byte) {
 	t.Helper()
 	syscall.ForkLock.RLock()
@@ -161,12 +161,12 @@ func AsUser(t *testing.T, run string, env ...string) {
 	t.Helper()
 	soak.NotShort(t, "runs a whole suite")
 	if os.Getuid() != 0 {
-		skip(t, "only root can become somebody else; the tests themselves run as an ordinary user already")
+		skip(t, "only root can become another user; the tests themselves run as an ordinary user already")
 	}
 	dir, err := os.MkdirTemp("", "sbx-user-")
 	must(t, err)
 	defer os.RemoveAll(dir)
-	must(t, os.Chown(dir, nobody, nobody))
+	must(t, os.Chown(dir, nobodyUID, nobodyUID))
 	// The go command keeps the program where only root can go.
 	self, err := os.ReadFile("/proc/self/exe")
 	must(t, err)
@@ -179,11 +179,11 @@ func AsUser(t *testing.T, run string, env ...string) {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, briefly+"=1")
 	cmd.Env = append(append(cmd.Env, Programs(t)...), env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyUID, Gid: nobodyUID}}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
-	t.Logf("as user %d:\n%s", nobody, out.String())
+	t.Logf("as user %d:\n%s", nobodyUID, out.String())
 	if err != nil {
 		t.Fatalf("the tests do not pass as an ordinary user: %v", err)
 	}

@@ -182,10 +182,10 @@ func setUID(t *testing.T, p *prison) {
 	same(t, "what the bit gives", p.ok(t, "./copy rights"), before)
 	contains(t, "rights", before, "CapEff:\t0000000000000000")
 	p.sh(t, "for id in 0 1 1000 65534; do chown $id:$id copy; chmod 6755 copy; ./copy rights; done")
-	same(t, "what the bit gives of somebody else's", p.ok(t, "./copy rights"), before)
+	same(t, "the rights that the bit gives", p.ok(t, "./copy rights"), before)
 }
 
-// canary is a file on this machine that nobody inside must see.
+// canary is a file on this machine that must not be visible inside.
 func canary(t *testing.T, dir, token string) string {
 	t.Helper()
 	made, err := os.MkdirTemp(dir, token+"-")
@@ -200,7 +200,7 @@ func canary(t *testing.T, dir, token string) string {
 	return file
 }
 
-// hostFiles: what lies on this machine stays unseen, though everybody here may read it.
+// hostFiles: files of this machine stay invisible, even those that all its users may read.
 func hostFiles(t *testing.T, p *prison) {
 	home, _ := os.UserHomeDir()
 	state := ""
@@ -328,7 +328,7 @@ func devices(t *testing.T, p *prison) {
 		p.refused(t, "open read /dev/%s", name)
 		p.refused(t, "open write /dev/%s", name)
 	}
-	same(t, "what everybody needs", p.ok(t, "echo x > /dev/null; head -c 3 /dev/zero | wc -c | tr -d ' '; head -c 3 /dev/urandom | wc -c | tr -d ' '; test -c /dev/full && test -e /dev/tty && test -d /dev/pts && test -w /dev/shm && echo yes"), "3\n3\nyes")
+	same(t, "the usual devices", p.ok(t, "echo x > /dev/null; head -c 3 /dev/zero | wc -c | tr -d ' '; head -c 3 /dev/urandom | wc -c | tr -d ' '; test -c /dev/full && test -e /dev/tty && test -d /dev/pts && test -w /dev/shm && echo yes"), "3\n3\nyes")
 }
 
 // otherProcesses: those of the machine and of neighbours are not there.
@@ -345,13 +345,13 @@ func otherProcesses(t *testing.T, p *prison) {
 	}
 	contains(t, "its own processes", out, p.h)
 	p.refused(t, "signal 0 %d", os.Getpid()+1_000_000) // no such process, as a control
-	// Our number means nobody inside, or one of those inside; either way we live on.
+	// The number means no process inside, or one of those inside; either way the test lives on.
 	p.sh(t, "kill -9 %d", os.Getpid())
 	must(t, p.other.Interrupt(within(t), "", quiet))
 	g.wait(t)
 }
 
-// runnerMemory: nobody looks into the runner.
+// runnerMemory: no process reads the runner's memory.
 func runnerMemory(t *testing.T, p *prison) {
 	pids := map[string]bool{"1": true}
 	pids[p.ok(t, "echo $PPID")] = true
@@ -395,13 +395,13 @@ func runnerFiles(t *testing.T, p *prison) {
 			t.Errorf("%s succeeded: %s", text, r.Output)
 		}
 	}
-	// Its results and its claim are where nobody can forge them: it remembers.
+	// Its results and its claim cannot be forged: it remembers.
 	must(t, p.Under(7).Ack(within(t), "x"))
 	p.sh(t, "find / -xdev -name fence -exec sh -c 'echo 1 > {}' \\; 2>/dev/null")
-	fails(t, "an old claim after somebody tried to change it", p.Under(6).Ack(within(t), "x"), sandbox.ErrFenced)
+	fails(t, "an old claim after an attempt to change it", p.Under(6).Ack(within(t), "x"), sandbox.ErrFenced)
 }
 
-// descriptors: nobody inherits a file of ours.
+// descriptors: no process inherits a file of the server.
 func descriptors(t *testing.T, p *prison) {
 	if out := p.ok(t, "%s fds", p.h); strings.Contains(out, "inherited") {
 		t.Errorf("a command inherits %s", out)
@@ -441,7 +441,7 @@ func mountTable(t *testing.T, p *prison) {
 	}
 }
 
-// engineSockets: whoever speaks to the engine owns the machine.
+// engineSockets: access to the engine means access to the machine.
 func engineSockets(t *testing.T, p *prison) {
 	for _, name := range []string{"/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock", "/run/user/0/podman/podman.sock",
 		"/run/dbus/system_bus_socket", "/run/systemd/private", "/run/crio/crio.sock"} {

@@ -8,7 +8,7 @@ import (
 	"deckhand/internal/sandbox"
 )
 
-// forkBomb: whoever starts too many processes harms himself only.
+// forkBomb: a sandbox that starts too many processes harms only itself.
 func forkBomb(t *testing.T, o Options) {
 	const most = 100
 	b := open(t, o, sandbox.Spec{Limits: sandbox.Limits{Processes: most}}, nil)
@@ -49,7 +49,7 @@ func processCount(t *testing.T) int {
 	return n
 }
 
-// memoryBomb: whoever takes too much memory ends, and nobody else does.
+// memoryBomb: a process that takes too much memory ends, and no other does.
 func memoryBomb(t *testing.T, o Options) {
 	b := open(t, o, sandbox.Spec{Limits: sandbox.Limits{Memory: 128 << 20}}, nil)
 	h := b.program(t)
@@ -119,7 +119,7 @@ func killRunner(t *testing.T, o Options) {
 		select {
 		case <-b.Done():
 		case <-ctx.Done():
-			t.Fatalf("%s: nobody noticed that the runner died", text)
+			t.Fatalf("%s: the death of the runner was not noticed", text)
 		}
 		b = enter(t, o, b.driver, sandbox.Spec{})
 		same(t, "after "+text, b.ok(t, "cat kept"), "content")

@@ -15,7 +15,7 @@ func onlyLoopback(t *testing.T, p *prison) {
 	same(t, "the routes inside", strings.TrimSpace(routes), "")
 }
 
-// bait listens on this machine and checks that nobody came.
+// bait listens on this machine and checks that no connection came.
 type bait struct {
 	net.Listener
 	came chan string
@@ -42,12 +42,12 @@ func lay(t *testing.T, network, address string) *bait {
 		}
 	}()
 	t.Cleanup(func() {
-		// We come ourselves: whoever came before us is in front of us.
+		// The test connects itself: an earlier connection is in front of it.
 		c, err := net.Dial(network, l.Addr().String())
 		must(t, err)
 		fmt.Fprintln(c, "it is us")
 		if first := <-b.came; first != "it is us\n" {
-			t.Errorf("somebody came to %s from inside and said %q", l.Addr(), first)
+			t.Errorf("a connection to %s from inside said %q", l.Addr(), first)
 		}
 		c.Close()
 		l.Close()

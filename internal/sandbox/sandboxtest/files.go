@@ -119,7 +119,7 @@ func atomicWrite(t *testing.T, b *box) {
 	}()
 	for done := false; !done; {
 		if got := b.get(t, name+"/file"); got != versions[0] && got != versions[1] {
-			t.Fatalf("somebody saw half a file: %s", shorten(got))
+			t.Fatalf("half a file was visible: %s", shorten(got))
 		}
 		select {
 		case err := <-written:
@@ -291,7 +291,7 @@ func look(t *testing.T, b *box) {
 
 func second[T any](_ T, err error) error { return err }
 
-// irregular: nobody waits for what may never come.
+// irregular: no call waits for what may never come.
 func irregular(t *testing.T, b *box) {
 	name, dir := b.folder(t)
 	b.ok(t, "cd %s; mkfifo pipe; ln -s pipe link; ln -s /dev/zero zero; mkdir sub", dir)
@@ -345,7 +345,7 @@ func archive(t *testing.T, b *box) {
 		}
 	}
 	err := b.Archive(within(t), sandbox.ArchiveParams{PathParams: at(name), Format: "rar"}, io.Discard)
-	fails(t, "a format that nobody knows", err, sandbox.ErrInvalid)
+	fails(t, "an unknown format", err, sandbox.ErrInvalid)
 }
 
 func entry(mode fs.FileMode, content, link string) string {
@@ -388,7 +388,7 @@ func untar(t *testing.T, packed []byte) map[string]string {
 	}
 }
 
-// watch: changes are told, also in folders that were made meanwhile.
+// watch: changes are reported, also in folders that are made while watching.
 func watch(t *testing.T, b *box) {
 	name, dir := b.folder(t)
 	ctx, cancel := cancellable(t)
@@ -407,11 +407,11 @@ func watch(t *testing.T, b *box) {
 			case err := <-ended:
 				t.Fatalf("watching ended: %v", err)
 			case <-ctx.Done():
-				t.Fatalf("nobody told that %s was %s", file, ops)
+				t.Fatalf("no report that %s was %s", file, ops)
 			}
 		}
 	}
-	// Nobody says when watching begins: knock until it does.
+	// The start of the watch is not reported: knock until it has begun.
 	knock := time.NewTicker(20 * time.Millisecond)
 	defer knock.Stop()
 	for begun := false; !begun; {

@@ -93,7 +93,7 @@ func keys(t *testing.T, b *box) {
 	contains(t, "afterwards", b.ok(t, "echo free"), "free")
 }
 
-// unread: what was sent and nobody read is not a command.
+// unread: unread input is not a command.
 func unread(t *testing.T, b *box) {
 	_, dir := b.folder(t)
 	b.ok(t, "cd %s; mkfifo pipe", dir)
@@ -187,7 +187,7 @@ func hard(t *testing.T, b *box) {
 	}
 }
 
-// runCancelled: a program nobody waits for is killed with its children.
+// runCancelled: a cancelled program is killed with its children.
 func runCancelled(t *testing.T, b *box) {
 	_, dir := b.folder(t)
 	h := b.program(t)

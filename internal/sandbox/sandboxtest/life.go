@@ -96,7 +96,7 @@ func destroy(t *testing.T, o Options) {
 func idempotent(t *testing.T, o Options) {
 	d := driver(t, o, nil)
 	b := enter(t, o, d, sandbox.Spec{})
-	for _, h := range []sandbox.Handle{b.handle, {ID: "nobody-knows-it"}, {ID: b.handle.ID}} {
+	for _, h := range []sandbox.Handle{b.handle, {ID: "unknown"}, {ID: b.handle.ID}} {
 		for range 2 {
 			must(t, d.Stop(within(t), h))
 		}
@@ -104,7 +104,7 @@ func idempotent(t *testing.T, o Options) {
 	all(t, 4, func(int) error { return d.Stop(within(t), b.handle) })
 	is(t, d, map[string]bool{"box": false})
 	all(t, 4, func(int) error { return d.Destroy(within(t), b.handle) })
-	for _, h := range []sandbox.Handle{b.handle, {ID: "nobody-knows-it"}} {
+	for _, h := range []sandbox.Handle{b.handle, {ID: "unknown"}} {
 		must(t, d.Destroy(within(t), h))
 		if _, err := d.Attach(within(t), h); !errors.Is(err, sandbox.ErrGone) {
 			t.Errorf("attaching to %s: %v, want ErrGone", h.ID, err)
@@ -189,7 +189,7 @@ func cancelledStart(t *testing.T, o Options) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := d.Start(ended, sandbox.Spec{ID: "box", Image: o.Image}, nil); err == nil {
-		t.Error("a sandbox was started for nobody")
+		t.Error("a sandbox was started with a cancelled context")
 	}
 	enter(t, o, d, sandbox.Spec{ID: "measure"}) // what is prepared once is prepared now
 	begin := time.Now()

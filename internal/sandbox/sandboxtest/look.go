@@ -49,8 +49,8 @@ func view(t *testing.T, o Options) {
 	must(t, d.Destroy(within(t), b.handle))
 	_, err := v.View(within(t), b.handle)
 	fails(t, "the workspace of a sandbox that was destroyed", err, sandbox.ErrGone)
-	_, err = v.View(within(t), sandbox.Handle{ID: "nobody-knows-it"})
-	fails(t, "the workspace of nobody", err, sandbox.ErrGone)
+	_, err = v.View(within(t), sandbox.Handle{ID: "unknown"})
+	fails(t, "the workspace of an unknown sandbox", err, sandbox.ErrGone)
 }
 
 // inspect: programs look at a stopped workspace and cannot change it.
@@ -94,11 +94,11 @@ func inspect(t *testing.T, o Options) {
 		b = enter(t, o, d, sandbox.Spec{})
 		same(t, "the workspace afterwards", b.ok(t, "ls; cat sub/file"), "sub\ncontent")
 		must(t, d.Stop(within(t), b.handle))
-		s, err := i.Inspect(within(t), sandbox.Handle{ID: "nobody-knows-it"})
+		s, err := i.Inspect(within(t), sandbox.Handle{ID: "unknown"})
 		if err == nil {
 			s.Close()
 		}
-		fails(t, "looking at nobody's workspace", err, sandbox.ErrGone)
+		fails(t, "inspecting an unknown workspace", err, sandbox.ErrGone)
 	}
 }
 
@@ -125,8 +125,8 @@ func snapshot(t *testing.T, o Options) {
 		t.Error("a copy was made over a workspace that exists")
 	}
 	same(t, "the copy afterwards", c.ok(t, "cat sub/file"), "mine")
-	if err := s.Snapshot(within(t), sandbox.Handle{ID: "nobody-knows-it"}, "copy2"); err == nil {
-		t.Error("nobody's workspace was copied")
+	if err := s.Snapshot(within(t), sandbox.Handle{ID: "unknown"}, "copy2"); err == nil {
+		t.Error("an unknown workspace was copied")
 	}
 	for _, id := range []string{"", "../x", "a/b"} {
 		if err := s.Snapshot(within(t), b.handle, id); err == nil {

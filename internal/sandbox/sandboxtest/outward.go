@@ -56,7 +56,7 @@ func outward(t *testing.T, o Options) {
 	same(t, "answer", r.Output, "answer: hello from inside for <one> while <call-1>\n")
 	r = two.exec(t, sandbox.Command{ID: "call-2", Text: dial(two)}, nil)
 	same(t, "answer", r.Output, "answer: hello from inside for <two> while <call-2>\n")
-	// Nobody knows whose it is when nothing runs, or more than one thing.
+	// The call is unknown when nothing runs, or more than one thing.
 	p, err := one.Run(within(t), sandbox.Process{Args: strings.Fields(dial(one))}, nil)
 	must(t, err)
 	same(t, "answer", string(p.Stdout), "answer: hello from inside for <one> while <>\n")

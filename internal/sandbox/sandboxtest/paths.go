@@ -106,7 +106,7 @@ func insideLinks(t *testing.T, b *box) {
 	}
 }
 
-// swapped: a folder becomes a link that leads out, while somebody goes through it.
+// swapped: a folder becomes a link that leads out, during a walk through it.
 func swapped(t *testing.T, b *box) {
 	name, dir := b.folder(t)
 	out := b.outside(t)
@@ -127,7 +127,7 @@ func swapped(t *testing.T, b *box) {
 		case errors.Is(err, fs.ErrNotExist):
 			seen["gone"]++
 		default:
-			seen[err.Error()]++ // what changes while somebody looks may be found impossible
+			seen[err.Error()]++ // a concurrent change may be found impossible
 		}
 		_, err = b.write(t, sandbox.WriteParams{PathParams: sandbox.InWorkspace(name + "/real/written")}, "x")
 		if errors.Is(err, rpc.ErrUnread) || errors.Is(err, sandbox.ErrLost) {

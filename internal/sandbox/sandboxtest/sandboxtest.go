@@ -23,8 +23,8 @@ import (
 
 // Options say which driver, and what it can do.
 type Options struct {
-	// New makes a driver whose sandboxes nobody else sees. Called again with the
-	// same t it makes another over the same state: that is our restart. See Dir
+	// New makes a driver whose sandboxes are its own. Called again with the same t it makes
+	// another over the same state, like a restarted server. See Dir
 	// and Name. The suite destroys what it made, and closes drivers that have a
 	// Close method.
 	New func(t *testing.T, out sandbox.Outward) sandbox.Driver
@@ -397,7 +397,7 @@ func shorten(v any) string {
 	return s
 }
 
-// skip leaves a test out, for a person to see. Nobody looks where CI runs: there it fails.
+// skip leaves a test out, visibly. In CI it fails instead.
 func skip(t *testing.T, why string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -422,7 +422,7 @@ func all(t *testing.T, n int, f func(i int) error) {
 
 func confined(o Options) bool { return o.Confined }
 
-// refuseAll is an Outward that nobody should need.
+// refuseAll is an Outward for tests that need none.
 func refuseAll(_ context.Context, _, _ string, c net.Conn) { c.Close() }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
@@ -433,7 +433,7 @@ func cancellable(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithCancel(within(t))
 }
 
-// eventually waits for what nobody tells of, by looking again and again.
+// eventually polls for a condition that sends no signal.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	ctx := within(t)

@@ -68,7 +68,7 @@ func exitCodes(t *testing.T, b *box) {
 	}
 }
 
-// syntax: what is no command ends at once, and harms nobody.
+// syntax: an invalid command ends at once and does no harm.
 func syntax(t *testing.T, b *box) {
 	b.ok(t, "kept=yes")
 	for _, text := range []string{"echo 'open", `echo "open`, "echo $(", "if true", "for", "fi", "echo `", "(", "case x in", "cat <<EOF\nwithout an end"} {
@@ -170,7 +170,7 @@ func busy(t *testing.T, b *box) {
 	}
 }
 
-// inBackground: what a command leaves running stays, and nobody waits for it.
+// inBackground: background processes of a command keep running, and no call waits for them.
 func inBackground(t *testing.T, b *box) {
 	_, dir := b.folder(t)
 	h := b.program(t)
@@ -235,14 +235,14 @@ func runProgram(t *testing.T, b *box) {
 	if len(r.Stdout) != 100 || !r.Cut || r.Exit != 0 {
 		t.Errorf("with a limit of 100 bytes: %d bytes, cut: %v, exit %d", len(r.Stdout), r.Cut, r.Exit)
 	}
-	r = run(sandbox.Process{Args: []string{"true"}}, big) // nobody reads it
+	r = run(sandbox.Process{Args: []string{"true"}}, big) // the program does not read it
 	same(t, "exit code", r.Exit, 0)
 	r = run(sandbox.Process{Args: []string{"sh", "-c", "kill -9 $$"}}, "")
 	same(t, "exit code", r.Exit, 137)
 	if _, err := b.Run(within(t), sandbox.Process{Args: []string{"there-is-no-such-program"}}, nil); err == nil {
 		t.Error("what is not there was run")
 	}
-	// Somebody who asks for no input gives none: a program that reads must not wait.
+	// A process without input gets none: a program that reads must not wait.
 	quiet, err := b.Run(within(t), sandbox.Process{Args: []string{"cat"}}, nil)
 	must(t, err)
 	same(t, "stdout", string(quiet.Stdout), "")

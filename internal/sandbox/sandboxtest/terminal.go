@@ -11,7 +11,7 @@ import (
 // terminal: one for a person, which is found again.
 func terminal(t *testing.T, o Options) {
 	b := open(t, o, sandbox.Spec{}, nil)
-	must(t, b.SetEnv(within(t), map[string]string{"HOME": b.root})) // without somebody's .bashrc
+	must(t, b.SetEnv(within(t), map[string]string{"HOME": b.root})) // without a user's .bashrc
 	visit := func() (*sandbox.Terminal, *strings.Builder) {
 		t.Helper()
 		term, err := b.Terminal(within(t), sandbox.TerminalParams{Name: t.Name(), Rows: 24, Cols: 80})

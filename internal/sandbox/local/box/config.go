@@ -3,7 +3,7 @@ package box
 // The descriptors the driver starts the runner with.
 const (
 	ControlFD = 3 // a socket: one Setup comes in, one Report goes out
-	ListenFD  = 4 // the listening socket that is served for ever
+	ListenFD  = 4 // the listening socket of the runner
 	ProgramFD = 5 // the runner's program, which is executed by this descriptor
 )
 

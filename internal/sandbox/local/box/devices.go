@@ -20,8 +20,8 @@ func (b *builder) devices() error {
 		if err := os.WriteFile(node, nil, 0o666); err != nil {
 			return err
 		}
-		// Read-only is the node, not the device: nobody inside shall change the
-		// mode of the machine's own.
+		// The node is read-only, not the device: programs inside must not change the mode of the
+		// machine's device.
 		fd, err := cloneTree("/dev/"+name, false)
 		if err == nil {
 			err = restrict(fd, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)

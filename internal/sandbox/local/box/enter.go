@@ -58,9 +58,9 @@ func Enter() (config *Config, listener net.Listener, confine func() error, err e
 	return config, listener, confineThread, nil
 }
 
-// closeInherited closes what whoever started the server left open in it: the
-// sandbox may outlive the server, and shall not keep a pipe open that somebody
-// waits for. What Go opens is marked, so the rest is not ours.
+// closeInherited closes descriptors that the server inherited: the sandbox may outlive the
+// server, and must not keep a pipe open that another program waits for. What Go opens is marked
+// close-on-exec, so the rest is inherited.
 func closeInherited() {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

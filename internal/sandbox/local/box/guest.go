@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Guard hardens a runner that was put into a place that somebody else built, a
-// container: the same filter of system calls as in a sandbox of our own, and
-// nobody inside may trace the runner or use its descriptors.
+// Guard hardens a runner inside a container: the same system call filter as in a sandbox of the
+// local driver, and no process inside may trace the runner or use its descriptors.
 func Guard() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("giving up new privileges: %w", err)

@@ -83,11 +83,10 @@ func limit(s *Setup) error {
 // shrugged is closed when signals are harmless.
 var shrugged = make(chan struct{})
 
-// shrugOff makes signals harmless that would end a Go program. SIGKILL and
-// SIGSTOP from inside do nothing to the first process of a namespace, and so
-// shall the others. They are caught, not ignored: what is ignored would be
-// ignored by everything that is started, too. It takes its time, so it is done
-// beside the rest, and only where the kernel does not keep signals off.
+// shrugOff makes signals harmless that would end a Go program. SIGKILL and SIGSTOP from inside
+// do nothing to the first process of a namespace, and the others must not either. They are
+// caught, not ignored: child processes would inherit ignored signals. It is slow, so it runs
+// concurrently, and only where the kernel does not keep signals off.
 func shrugOff() {
 	defer close(shrugged)
 	caught := []os.Signal{unix.SIGXFSZ} // a limit that the runner itself can meet

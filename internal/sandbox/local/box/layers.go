@@ -113,8 +113,8 @@ func (b *builder) overlay(l lower, at string) error {
 	if err == nil || l.plain < 0 {
 		return wrap("mounting overlay on "+l.Target, err)
 	}
-	// Some kernels refuse a lower folder whose owners are mapped. Without that it
-	// belongs to nobody inside, and cannot be changed there.
+	// Some kernels refuse a lower folder whose owners are mapped. Without the mapping it has no
+	// owner inside, and cannot be changed there.
 	b.notes = append(b.notes, fmt.Sprintf("%s cannot be changed inside, since the kernel refuses an overlay over a mapped folder: %v", l.Target, err))
 	if err := attach(l.plain, low); err != nil {
 		return err

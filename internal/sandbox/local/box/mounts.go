@@ -268,8 +268,8 @@ func placeOne(p piece) error {
 	return attach(p.fd, p.target)
 }
 
-// mask covers what nobody inside shall read. What the sandbox itself has
-// removed or replaced is not there to be covered.
+// mask covers what must not be readable inside. What the sandbox itself has removed or replaced
+// is not there to be covered.
 func (b *builder) mask() error {
 	for _, path := range b.setup.Masked {
 		var st unix.Stat_t

@@ -8,11 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The filter is written here, without a library, for three reasons: a call of
-// another architecture must end the process, not pass; arguments that the
-// kernel takes as 32 bits must be compared as 32 bits, or garbage in the upper
-// half walks past; and the runner, which is started for every sandbox, shall
-// not carry a table of all system calls.
+// The filter is written here, without a library, for three reasons: a call of another
+// architecture must end the process, not pass; arguments that the kernel takes as 32 bits must
+// be compared as 32 bits, or garbage in the upper half walks past; and the runner, which is
+// started for every sandbox, must not carry a table of all system calls.
 
 // denied are the calls that answer EPERM: those that make or change mounts and
 // namespaces, reach into the kernel or the machine, or have been its weak spots.

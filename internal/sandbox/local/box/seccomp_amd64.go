@@ -10,8 +10,8 @@ var deniedHere = []uint32{
 	unix.SYS_USELIB, unix.SYS_USTAT, unix.SYS__SYSCTL, unix.SYS_MODIFY_LDT,
 }
 
-// otherABI ends whoever calls by the x32 interface, which has the numbers of
-// the usual one with a bit on top. -1 is no call at all.
+// otherABI ends processes that use the x32 interface, which has the usual numbers with an
+// additional high bit. -1 is no call at all.
 var otherABI = []unix.SockFilter{
 	jump(unix.BPF_JEQ, 0xffffffff, 2, 0),
 	jump(unix.BPF_JGE, 0x40000000, 0, 1),

@@ -114,7 +114,7 @@ func usable(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// It may exist and be somebody else's.
+	// It may exist and belong to another user.
 	trial := filepath.Join(dir, "trial-"+strconv.Itoa(os.Getpid()))
 	if err := os.Mkdir(trial, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err

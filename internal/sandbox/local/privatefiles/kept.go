@@ -15,11 +15,10 @@ import (
 	"deckhand/internal/sandbox"
 )
 
-// A process that lives for one sandbox cannot afford to look through the system's
-// folders, which takes a second. What one finds is kept in a file for the next,
-// with a stamp for each folder, and only folders that have changed are looked
-// through again. A file that was readable by everybody and has become private
-// leaves its folder unchanged; all is looked through once a day for this.
+// A process that lives for one sandbox cannot afford to scan the system's folders, which takes a
+// second. The result is kept in a file for the next process, with a stamp for each folder, and
+// only changed folders are scanned again. A public file that becomes private leaves its folder
+// unchanged; for this, everything is scanned once a day.
 
 const (
 	// keptFor is how long it may be until everything is looked through again.

@@ -49,7 +49,7 @@ func (w *Watch) closed(path string, info fs.FileInfo) bool {
 type Watch struct {
 	roots  []string
 	skip   string // is not looked into
-	ranges bool   // sandboxes have users of their own, to whom nothing is closed
+	ranges bool   // sandboxes have users of their own, for which nothing is closed
 
 	mu      sync.Mutex
 	ctx     context.Context // of who looks right now
@@ -171,7 +171,7 @@ func (w *Watch) look(folder string, whole bool) error {
 		w.log.Warn("a system folder could not be looked through", "folder", folder, "error", err)
 	}
 	private := []string{}
-	for _, e := range entries { // what we cannot read ourselves, nobody inside can
+	for _, e := range entries { // what the server cannot read, the sandbox cannot read either
 		path := filepath.Join(folder, e.Name())
 		if path == w.skip || !e.IsDir() && !e.Type().IsRegular() {
 			continue

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IDs says who owns a copy: users and groups From, From+1, … become To, To+1, …
-// Whoever is outside of that becomes To. A Size of 0 leaves owners alone, for
-// those who could not change them anyway.
+// IDs says who owns a copy: users and groups From, From+1, … become To, To+1, … IDs outside of
+// that range become To. A Size of 0 leaves owners alone, for processes that may not change them.
 type IDs struct{ From, To, Size uint32 }
 
 func (i IDs) shift(id uint32) int {

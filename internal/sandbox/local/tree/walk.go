@@ -187,7 +187,7 @@ func unlock(dir int, name string) error {
 	return unix.Chmod(own(fd), st.Mode&0o7777|0o700)
 }
 
-// own is a path to what a descriptor of ours is open on.
+// own returns a path to the file of an open descriptor.
 func own(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 // list reads all names in a folder.
@@ -212,7 +212,7 @@ func list(fd int) ([]string, error) {
 	}
 }
 
-// openRoot opens a folder of ours by its path.
+// openRoot opens a folder by its path, without following a link.
 func openRoot(path string) (int, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -18,11 +18,10 @@ import (
 // where that takes nothing else away, from touching the runner's own folders;
 // their names can still be listed.
 //
-// Landlock can only list what is allowed, so everything at the top of the tree
-// is allowed but the runner's folders. What is made there later would be
-// missing: whoever can make something there is not confined this way. The
-// folders are then protected by their mode alone, which keeps out everybody but
-// the runner's user.
+// Landlock can only list what is allowed, so everything at the top of the tree is allowed but
+// the runner's folders. Entries made there later would be missing: users that can make entries
+// there are not confined this way. The folders are then protected by their mode alone, which
+// only admits the runner's user.
 func From(private ...string) func() error {
 	return func() error {
 		abi := Version()

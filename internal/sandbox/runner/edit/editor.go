@@ -44,8 +44,8 @@ type Config struct {
 	Dir string
 	// Workspace is the folder that relative paths are likely to mean.
 	Workspace string
-	// Private lists further folders that the model shall not get at through us:
-	// the runner has more rights than what it starts.
+	// Private lists further folders that the model must not access through the editor: the
+	// runner has more rights than the programs it starts.
 	Private []string
 }
 

@@ -45,10 +45,9 @@ type packer interface {
 	finish() error
 }
 
-// Archive packs a folder into w. Links are packed as links; sockets, pipes and
-// devices are left out. Files that change meanwhile are packed as they are
-// read, cut or filled up to the length they had. If something else could not be
-// read, a file in the archive says so.
+// Archive packs a folder into w. Links are packed as links; sockets, pipes and devices are left
+// out. Files that change during packing are packed as read, cut or padded to their initial
+// length. If something else could not be read, a file in the archive says so.
 func (t Tree) Archive(ctx context.Context, p sandbox.ArchiveParams, w io.Writer) error {
 	var out packer
 	switch p.Format {

@@ -17,8 +17,8 @@ import (
 	"deckhand/internal/sandbox/rpc"
 )
 
-// folder is an open folder. Its operations take single names and follow no
-// link, so nothing that is swapped meanwhile can lead them elsewhere.
+// folder is an open folder. Its operations take single names and follow no link, so nothing that
+// is swapped concurrently can lead them elsewhere.
 type folder struct{ f *os.File }
 
 // folder opens a folder of the tree by a path without links. Asking for a folder

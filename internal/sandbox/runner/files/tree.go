@@ -17,18 +17,17 @@ import (
 const (
 	// maxPath is the longest path that the system takes.
 	maxPath = 4096
-	// maxDepth is how many folders may lie within each other. Each costs an open
-	// file while it is walked through, and nobody nests this deep by accident.
+	// maxDepth is how many folders may be nested. Each costs an open file during a walk, and
+	// real trees are not this deep.
 	maxDepth = 250
 	// maxLinks and maxSteps bound how long a path may lead around.
 	maxLinks = 40
 	maxSteps = 1000
 )
 
-// Tree is a folder with all that is below it. The os.Root keeps every operation
-// inside, whatever is swapped meanwhile; the name is what the folder is called
-// by those who live in it, so that their absolute paths and links are
-// understood.
+// Tree is a folder with all that is below it. The os.Root keeps every operation inside, whatever
+// is swapped concurrently; the name is the folder's path as programs in the sandbox see it, so
+// that their absolute paths and links are understood.
 type Tree struct {
 	root *os.Root
 	name string
@@ -46,8 +45,8 @@ func (t Tree) Resolve(p []byte) (string, error) { return t.resolve(p, true) }
 // Place follows all symbolic links of a path but the last, which is meant itself.
 func (t Tree) Place(p []byte) (string, error) { return t.resolve(p, false) }
 
-// Exact is the same tree for paths that Resolve gave: no link is followed any
-// more. Whoever decided by the resolved path gets that very file or none.
+// Exact is the same tree for paths that Resolve gave: no link is followed any more. A caller
+// that decided by the resolved path gets that very file or none.
 func (t Tree) Exact() Tree {
 	t.exact = true
 	return t
@@ -73,9 +72,9 @@ var errOfRunner = fmt.Errorf("%w: it is about the sandbox itself", fs.ErrPermiss
 
 // resolve follows the links of a path, the last one only if it is asked to.
 //
-// Afterwards no link is followed any more, so whoever puts one in place of a
-// part meanwhile gains nothing. An os.Root alone would not do: it refuses every
-// absolute link, also those that stay inside.
+// Afterwards no link is followed any more, so replacing a part by a link concurrently has no
+// effect. An os.Root alone would not do: it refuses every absolute link, also those that stay
+// inside.
 func (t Tree) resolve(p []byte, last bool) (string, error) {
 	todo, err := t.parts(string(p))
 	if err != nil {

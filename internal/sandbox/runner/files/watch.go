@@ -25,8 +25,8 @@ const (
 	// maxWatched is how many folders one watch follows. Those near the top come
 	// first; of the others nothing is told but that there may be more.
 	maxWatched = 8192
-	// maxWatches is how many watches run at once. Each takes one of the inotify
-	// instances of the user, of which many machines allow 128 for everybody.
+	// maxWatches is how many watches run at once. Each takes one of the user's inotify
+	// instances, of which many machines allow 128 in total.
 	maxWatches = 8
 )
 

@@ -68,8 +68,8 @@ func (t Tree) write(ctx context.Context, rel string, p sandbox.WriteParams, r io
 	}
 	defer func() {
 		f.Close()
-		// A process that was being started meanwhile held it open, too, until it was
-		// itself: whoever wants to run what was written waits for that.
+		// A process that was being started at the same time holds the file open until its exec:
+		// running the written file has to wait for that.
 		syscall.ForkLock.RLock()
 		defer syscall.ForkLock.RUnlock()
 	}()
@@ -129,8 +129,7 @@ func (d *folder) matches(ctx context.Context, name, sum string, missing bool) er
 	return nil
 }
 
-// makeAll makes folders within each other and opens the last. They belong to
-// whom the folder above belongs to.
+// makeAll makes nested folders and opens the last. They get the owner of the folder above.
 func (d *folder) makeAll(missing []string) (*folder, error) {
 	last, err := d.folder(".")
 	if err != nil {
@@ -171,8 +170,8 @@ type attributes struct {
 	uid, gid int
 }
 
-// attributes takes those of the file that will be replaced, or what is usual in
-// the folder. Rights to run as somebody else are not passed on to new content.
+// attributes takes those of the file that will be replaced, or what is usual in the folder.
+// Setuid and setgid bits are not passed on to new content.
 func (d *folder) attributes(name string, p sandbox.WriteParams, missing bool) (attributes, error) {
 	a := attributes{mode: 0o644}
 	like, err := d.self()
@@ -217,7 +216,7 @@ func isTemporary(name string) bool {
 	return strings.HasPrefix(name, tmpPrefix) && strings.HasSuffix(name, tmpSuffix)
 }
 
-// temporary makes a file that nobody else can read yet.
+// temporary makes a file that only its owner can read.
 func (d *folder) temporary() (string, *os.File, error) {
 	var b [12]byte
 	_, _ = rand.Read(b[:]) // it never fails
@@ -258,8 +257,7 @@ func (d *during) Read(b []byte) (int, error) {
 	return d.r.Read(b)
 }
 
-// rename gives a file its final name. A link that appeared there meanwhile is
-// replaced, not followed.
+// rename gives a file its final name. A link that appeared there is replaced, not followed.
 func (d *folder) rename(tmp string, into *folder, name string, exclusive bool) error {
 	if !exclusive {
 		return retry(func() error { return unix.Renameat(d.fd(), tmp, into.fd(), name) })

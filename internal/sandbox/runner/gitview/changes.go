@@ -126,7 +126,7 @@ func (v *View) settle(ctx context.Context, tree files.Tree, r repo, states map[s
 	slices.Sort(names)
 	out, err := v.text(ctx, r.dir, "", 1<<20, append([]string{"hash-object", "--"}, names...)...)
 	if err != nil && code(err) == 0 {
-		return err // one that went away meanwhile is no reason to give up
+		return err // a file that has disappeared is no reason to give up
 	}
 	for i, id := range strings.Fields(string(out)) {
 		if i < len(names) && id == states[names[i]].id {

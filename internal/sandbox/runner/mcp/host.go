@@ -165,7 +165,7 @@ func (h *Host) stop(_ context.Context, c *rpc.Call) (any, error) {
 func (h *Host) end(s *server) {
 	s.mu.Lock()
 	first := !s.removed
-	s.removed = true // whoever starts it gives up, and lets us have the turn
+	s.removed = true // a concurrent start gives up and releases the turn
 	run := s.run
 	s.mu.Unlock()
 	if !first {

@@ -66,8 +66,8 @@ func (p *process) watch(stderr *os.File) {
 		_ = stderr.Close()
 	})
 	p.proc.Wait()
-	// What it started and left behind in its group would serve nobody. The
-	// number cannot be another's already: numbers are given out in turn.
+	// Processes that it left behind in its group are useless. The number cannot be reused
+	// already: numbers are given out in turn.
 	_ = syscall.Kill(-p.proc.PID, syscall.SIGKILL)
 	late := time.Now().Add(drain)
 	_ = stderr.SetReadDeadline(late)

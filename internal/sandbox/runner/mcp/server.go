@@ -204,7 +204,7 @@ func (s *server) introduce(ctx context.Context, run *session) error {
 	return err
 }
 
-// failed says why a start failed, in words that help. ctx is whoever wanted it.
+// failed returns why a start failed, in words that help. ctx is the caller's.
 func (s *server) failed(ctx context.Context, run *session, err error) error {
 	words := ""
 	if last := run.proc.stderr.lastWords(); last != "" {

@@ -101,7 +101,7 @@ func (s *session) read() {
 		line, err := readLine(in, maxLine)
 		switch {
 		case errors.Is(err, errLong):
-			// Nobody knows whose answer it was, and whoever waits for it would wait forever.
+			// It is unknown which call it answers, and that call would wait forever.
 			s.giveUp(fmt.Sprintf("the MCP server %q sent a message of more than %d MiB", s.name, maxLine>>20))
 			continue
 		case err != nil:
@@ -142,7 +142,7 @@ func (s *session) remark() string {
 // take deals with one message.
 func (s *session) take(m message) {
 	switch {
-	case m.Method == "": // an answer; one that nobody waits for came too late
+	case m.Method == "": // an answer; one without a waiting call came too late
 		s.mu.Lock()
 		waiter := s.pending[string(m.ID)]
 		delete(s.pending, string(m.ID))

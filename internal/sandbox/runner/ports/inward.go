@@ -69,8 +69,8 @@ func connect(ctx context.Context, port int) (net.Conn, error) {
 	return nil, fmt.Errorf("port %d in the sandbox does not answer: %w", port, err)
 }
 
-// silent is a port that nothing listens on. It does not exist, for whoever asks
-// with errors.Is, but the words about files would mislead people.
+// silent is a port without a listener. It matches fs.ErrNotExist with errors.Is, but its text
+// does not speak of files.
 type silent int
 
 func (p silent) Error() string {

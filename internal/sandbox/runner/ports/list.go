@@ -15,8 +15,8 @@ import (
 	"deckhand/internal/sandbox"
 )
 
-// served lists what people may want to visit: the ports that something listens on, but for
-// those by which the agents' browsers are driven. Whoever reaches one commands a browser.
+// served lists the ports that users may want to visit: those with a listener, except the control
+// ports of the agents' browsers, because access to one controls the browser.
 func served(dir, browsers string) ([]int, error) {
 	found, err := listening(dir)
 	if err != nil {
@@ -38,7 +38,7 @@ func served(dir, browsers string) ([]int, error) {
 func drivenBy(place string) (port int, ok bool) {
 	f, err := os.OpenFile(place, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return 0, false // it ended just now, or is somebody else's
+		return 0, false // it ended just now, or belongs to another user
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {

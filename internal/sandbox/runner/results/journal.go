@@ -92,7 +92,7 @@ func (s *Store) result(id string, r *record) (json.RawMessage, error) {
 	return s.open(id, l.Sealed)
 }
 
-// blank overwrites a line. What is left says nothing to whoever loads the journal.
+// blank overwrites a line. Loading the journal skips what is left.
 func (s *Store) blank(r *record) error {
 	b := bytes.Repeat([]byte(" "), int(r.n))
 	b[len(b)-1] = '\n'

@@ -12,8 +12,8 @@ import (
 	"deckhand/internal/sandbox/runner/results"
 )
 
-// call is one use of a shell, from its request to its recorded result. Whoever
-// asked may go away meanwhile, and others may join: it goes on by itself.
+// call is one use of a shell, from its request to its recorded result. It continues when its
+// caller leaves, and other callers may join.
 type call struct {
 	command sandbox.Command
 	began   time.Time
@@ -109,8 +109,8 @@ func (s *Shells) begin(c *call) {
 	}
 }
 
-// record stores a result and then lets everybody have it. If it cannot be stored
-// the store still knows it as long as this runner lives.
+// record stores a result and then gives it to all waiting callers. If it cannot be stored, the
+// store still knows it as long as this runner lives.
 func (s *Shells) record(c *call, r sandbox.Result) {
 	c.result = r
 	_ = s.config.Results.Finish(c.command.ID, r)

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A command can take from its shell what the runner speaks to it with: it closes the
-// descriptor that the shell keeps its pipe in, or disables a builtin that our lines
-// call. Such a shell is ended, so that no command waits for it for ever.
+// A command can break the shell's connection to the runner: it closes the descriptor of the
+// shell's pipe, or disables a builtin that the runner's lines call. Such a shell is ended, so
+// that no command waits for it forever.
 
 // brokenShell is what people are told of it.
 const brokenShell = "A command closed or disabled something that the shell needs, so the shell was ended. A new one replaces it."
@@ -72,7 +72,7 @@ func (p *process) deaf() bool {
 			return false
 		}
 	}
-	// The command may have ended meanwhile, and with it the redirection of its input.
+	// The command may have ended by now, and with it the redirection of its input.
 	return !p.reads() && p.program != "" && command(p.PID) == p.program
 }
 

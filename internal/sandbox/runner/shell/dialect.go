@@ -68,8 +68,8 @@ var bash = dialect{
 			`__dh_e() { if [[ $- == *v* ]]; then __dh_v=v; builtin set +v; fi; __dh_o=$__dh_v; if [[ $- == *e* ]]; then __dh_o+=e; fi; ` +
 				`if ! { { builtin enable ` + bashUses + ` || \enable ` + bashUses + `; } && builtin eval :; }; then __dh_o+=d; fi; ` +
 				`if [[ $__dh_d == 0 ]]; then __dh_s=$__dh_z __dh_d=1; __dh_m e; fi; ` +
-				// After a command that was broken off nobody else calls it; usually there is
-				// nothing left to do.
+				// After an interrupted command nothing else calls it; usually there is nothing
+				// left to do.
 				`builtin unset PROMPT_COMMAND; PROMPT_COMMAND='case $__dh_d in 0) ` + bashEnd + `;; esac'; ` +
 				`if [[ $- == *x* ]]; then PROMPT_COMMAND='` + bashEnd + `'; fi; PS0= PS2=; ` +
 				// The prompt goes to standard error. Its mark must not go to a file.
@@ -129,7 +129,7 @@ func bashQuote(text string) string {
 		switch c := text[i]; {
 		case c == '\n':
 			b.WriteString(`\n`)
-		case c < ' ', c == 0x7f, c == '\'', c == '\\', c == '!': // ! would be looked up in a history that somebody turned on
+		case c < ' ', c == 0x7f, c == '\'', c == '\\', c == '!': // ! would be looked up in a history that the user turned on
 			fmt.Fprintf(&b, `\%03o`, c)
 		default:
 			b.WriteByte(c)

@@ -22,7 +22,7 @@ type tty struct {
 // the caller closes after giving it away.
 func openTTY(rows, cols uint16) (*tty, *os.File, error) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if errors.Is(err, unix.ENOENT) { // a fresh devpts that nobody linked
+	if errors.Is(err, unix.ENOENT) { // a fresh devpts without the link
 		fd, err = unix.Open("/dev/pts/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	}
 	if err != nil {
@@ -152,9 +152,9 @@ func (t *tty) signal(sig syscall.Signal) {
 	}
 }
 
-// signalOf is the signal that a key means now, 0 if it is only a byte. To send
-// the signal itself is faster than the terminal is, which matters when the
-// command ends meanwhile and the next one comes.
+// signalOf returns the signal that a key means now, 0 if it is only a byte. Sending the signal
+// directly is faster than through the terminal, which matters when the command ends and the next
+// one starts.
 func (t *tty) signalOf(key byte) syscall.Signal {
 	var sig syscall.Signal
 	_ = t.control(func(fd int) error {

@@ -128,7 +128,7 @@ func drain(f *os.File, limit int64) (kept []byte, cut bool) {
 	return kept, cut
 }
 
-// maxPipe is how much a pipe can hold. Whoever writes more is still at it.
+// maxPipe is how much a pipe can hold. A program with more output is still writing.
 const maxPipe = 1 << 20
 
 // pipes makes pipes and closes both ends of all of them in the end.

@@ -7,9 +7,8 @@ import (
 	"strconv"
 )
 
-// The shell tells the runner where it is in between its output, since on any
-// other way the news could overtake the output. A mark is a terminal's control
-// sequence with a word that is guessed by nobody:
+// The shell reports its state to the runner within its output, because a separate channel could
+// overtake the output. A mark is a terminal control sequence with a word that cannot be guessed:
 //
 //	ESC ] 5379 ; word ; kind ; number ; status ; options BEL
 //

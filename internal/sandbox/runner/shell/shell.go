@@ -27,10 +27,10 @@ type shell struct {
 	gone bool // it was forgotten; look for it again
 	proc *process
 	job  *job // the command that runs
-	// over is a command that ended when nobody waited, until somebody is told.
+	// over is a command that ended without a waiting call, until a call gets it.
 	over  *outcome
 	calls []*call // those that wait, oldest first
-	// unread is what came while nobody waited.
+	// unread is the output that came without a waiting call.
 	unread  *window
 	dir     string
 	pid     int
@@ -46,7 +46,7 @@ type job struct {
 	script string        // its file, in a shell that reads it from one
 	begun  chan struct{} // closed when the shell has begun it
 	done   chan struct{} // closed when it has ended and its results are recorded
-	once   bool          // no other shell shall run it if this one ends before it begins
+	once   bool          // no other shell may run it if this one ends before it begins
 	// interrupts is how often it was sent Ctrl-C.
 	interrupts int
 	// A signal may reach the shell just when it has ended the command, and make it
@@ -140,8 +140,8 @@ func (sh *shell) run(j *job) error {
 	return nil
 }
 
-// tell writes a line to the shell, which usually waits for it. Nobody must wait
-// for a shell that does not.
+// tell writes a line to the shell, which usually waits for it. The write must not block on a
+// shell that does not.
 func (sh *shell) tell(p *process, to *os.File, line string) error {
 	if len(line) > pipeBuf { // the shell may have to read some of it before the rest fits
 		_ = to.SetWriteDeadline(time.Time{})
@@ -450,8 +450,8 @@ func (sh *shell) ended(p *process, held []byte) {
 			return
 		}
 	}
-	// Nobody will ask how it ended, if nothing ran or somebody is told now. Who is told
-	// finds the room that it leaves.
+	// The result is not needed if nothing ran or a call gets it now. That call finds the room
+	// that it leaves.
 	over := sh.over == nil && (j == nil || len(sh.calls) > 0)
 	if over {
 		sh.owner.forget(sh)

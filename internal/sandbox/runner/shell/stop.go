@@ -269,9 +269,9 @@ func (s *Shells) started(pid int) {
 func (s *Shells) kill(all bool) {
 	for range 100 {
 		victims := s.victims(all)
-		// Stopped first, so that nobody acts on the death of another, by starting it
-		// again or by telling of it: and parents before their children, for a shell
-		// tells of a job that was stopped, too.
+		// Stopped first, so that no process reacts to the death of another, by starting it again
+		// or reporting it: and parents before their children, because a shell reports a stopped
+		// job, too.
 		for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
 			for _, pid := range victims {
 				_ = syscall.Kill(pid, sig)

@@ -22,8 +22,7 @@ const (
 	stalled = 30 * time.Second
 )
 
-// terminal is a shell for a person. It lives until its shell ends, whoever
-// watches.
+// terminal is a shell for a user. It lives until its shell ends, with or without viewers.
 type terminal struct {
 	name string
 	tty  *tty
@@ -83,8 +82,7 @@ func (t *terminal) view(ctx context.Context, conn net.Conn) {
 	<-left
 }
 
-// typed hands on what a person typed. Nobody may be reading it: then it is lost,
-// as on any terminal.
+// typed passes on what a user typed. If no program reads it, it is lost, as on any terminal.
 func (t *tty) typed(b []byte, err error) error {
 	if sent := t.send(b, patience); sent != nil && !os.IsTimeout(sent) {
 		return sent

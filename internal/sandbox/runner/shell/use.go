@@ -24,8 +24,8 @@ func nothingRuns(c sandbox.Command) string {
 	return "nothing runs in this shell, so there is nothing to wait for"
 }
 
-// use does what a call asks for, as far as it can be done at once. The shell is
-// gone if it was forgotten meanwhile. With an error nothing was done.
+// use does what a call asks for, as far as it can be done at once. The shell is gone if it was
+// removed concurrently. With an error nothing was done.
 func (sh *shell) use(c *call) (gone bool, err error) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

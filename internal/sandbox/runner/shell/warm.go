@@ -19,8 +19,8 @@ func (s *Shells) Warm() {
 	}
 }
 
-// Cool ends a main shell that has not run anything yet: it was started with
-// another environment. A command that comes meanwhile gets a new one.
+// Cool ends a main shell that has not run anything yet: it was started with another environment.
+// The next command gets a new one.
 func (s *Shells) Cool() {
 	sh, err := s.shell("", false)
 	if err != nil || sh == nil {

@@ -24,8 +24,8 @@ import (
 
 // Options configure a Spawner.
 type Options struct {
-	// Confine is called on each of the threads that start processes, once; it takes away
-	// what they shall not have. nil takes away nothing.
+	// Confine is called once on each of the threads that start processes; it drops privileges.
+	// nil drops nothing.
 	Confine func() error
 }
 
@@ -68,7 +68,7 @@ type Process struct {
 	together bool
 	done     chan struct{}
 	status   Status
-	gone     sync.RWMutex // held for writing while it is reaped, so that nobody signals a reused number
+	gone     sync.RWMutex // held for writing while it is reaped, so that a reused number is never signalled
 	over     bool
 }
 
@@ -161,8 +161,7 @@ func (s *Spawner) startOther(usual, deny func() error) (chan func(), error) {
 
 // thread starts what it is given, and nothing else runs on it.
 func (s *Spawner) thread(work <-chan func(), confine func() error, ready chan<- error) {
-	// It is not unlocked, so it ends with this goroutine and nobody else ever runs
-	// on it.
+	// It is not unlocked, so it ends with this goroutine and is never reused.
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
 		// The first thread stands for the whole process: what may be done to it may
@@ -191,7 +190,7 @@ func (s *Spawner) thread(work <-chan func(), confine func() error, ready chan<- 
 	}
 }
 
-// Close ends the spawner, not what it started. Nobody waits for that any more.
+// Close ends the spawner, not the processes it started, which are not waited for any more.
 func (s *Spawner) Close() {
 	s.close.Do(func() {
 		signal.Stop(s.sigs)
@@ -287,7 +286,7 @@ func (s *Spawner) reapOne() bool {
 	if p != nil {
 		p.gone.Lock()
 		defer p.gone.Unlock()
-		if p.together { // now, while nobody else can have its number
+		if p.together { // now, while its number cannot be reused
 			_ = syscall.Kill(-pid, syscall.SIGKILL)
 		}
 	}

@@ -115,7 +115,7 @@ func try(args []string) error {
 	if f == nil {
 		return fmt.Errorf("%w: syscall %v", errUsage, names(tries))
 	}
-	// Some change the thread: nobody else shall get it.
+	// Some change the thread: it must not be reused.
 	runtime.LockOSThread()
 	if err := f(); err != nil {
 		return err
@@ -168,7 +168,7 @@ func handle() error {
 	return unix.Close(fd)
 }
 
-// setuid becomes somebody else, who may own what we may not read.
+// setuid becomes another user, who may own what this one may not read.
 func setuid() error {
 	other := 0
 	if os.Getuid() == 0 {

@@ -43,7 +43,7 @@ func descriptors([]string) error {
 	return nil
 }
 
-// tooMany are folders that would take long to search, and in which nobody hides a secret.
+// tooMany are folders that would take long to search and hold no secret.
 var tooMany = map[string]bool{"/proc": true, "/sys": true, "/usr": true, "/bin": true, "/lib": true, "/lib64": true, "/sbin": true}
 
 // find prints every path down to a depth whose name contains one of the words.
@@ -110,7 +110,7 @@ func open(args []string) error {
 	}
 	defer unix.Close(fd)
 	if mode == "read" {
-		// Some of /proc opens for everybody and refuses to be read.
+		// Some files of /proc open for all users and refuse to be read.
 		var b [64]byte
 		n, err := unix.Read(fd, b[:])
 		if err != nil {

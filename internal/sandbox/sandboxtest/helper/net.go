@@ -13,12 +13,12 @@ import (
 	"deckhand/internal/sandbox"
 )
 
-// patience is how long an attempt to reach somebody may take. One that takes
-// this long has left the sandbox, since what cannot leave fails at once.
+// patience is how long an attempt to reach a host may take. One that takes this long has left
+// the sandbox, since what cannot leave fails at once.
 const patience = 10 * time.Second
 
-// errLeft says that something went out and nobody answered. It is no refusal.
-var errLeft = fmt.Errorf("%w: LEFT: nobody refused it, and nobody answered", errUsage)
+// errLeft means that something went out and was not answered. It is no refusal.
+var errLeft = fmt.Errorf("%w: LEFT: it was neither refused nor answered", errUsage)
 
 // listen says where it listens, and sends back whatever it gets until it is killed.
 func listen(args []string) error {
