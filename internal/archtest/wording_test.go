@@ -16,6 +16,8 @@ const (
 	whySummary = "an API summary is a short label that starts with a verb and names its object, such as \"List your webhooks\"; details belong in the description"
 	whyBanned  = "texts for users name the thing and use the usual technical word: \"never expires\", not \"good for ever\"; \"queued\", not \"waits\""
 
+	whyComment = "a comment names the actor or the thing: \"the caller has left\", not \"nobody waits\"; \"permanently\", not \"for ever\""
+
 	maxSummary = 80
 )
 
@@ -118,4 +120,54 @@ func TestWordingCatches(t *testing.T) {
 	} {
 		caught(t, check(body), file, what)
 	}
+}
+
+// vague are the words that comments do without. They stand for an actor or a time that the sentence should name.
+var vague = regexp.MustCompile(`(?i)\b(?:nobody|somebody|everybody|anybody|whoever|whom|shall|for ever|of ours|meanwhile)\b`)
+
+// vagueLimits are the packages from before the rule, with how many such words their comments may have. Numbers here only
+// go down, and no package is added.
+var vagueLimits = map[string]int{
+	"internal/agent":                 1,
+	"internal/cli":                   8,
+	"internal/cli/admin":             1,
+	"internal/httpapi/conversations": 1,
+	"internal/httpapi/files":         2,
+	"internal/trigger":               2,
+}
+
+// vagueComments counts vague words in the comments of each package outside of test files.
+func vagueComments(t *tree) []finding {
+	var found []finding
+	for _, p := range t.pkgs {
+		var here []finding
+		for _, f := range p.files {
+			if strings.HasSuffix(f.path, "_test.go") || ast.IsGenerated(f.ast) {
+				continue
+			}
+			for _, group := range f.ast.Comments {
+				for _, c := range group.List {
+					for _, word := range vague.FindAllString(c.Text, -1) {
+						here = append(here, finding{t.at(c.Pos()), fmt.Sprintf("the comment has the word %q", word), whyComment})
+					}
+				}
+			}
+		}
+		if len(here) > vagueLimits[p.dir] {
+			found = append(found, here...)
+		}
+	}
+	return found
+}
+
+func TestVagueComments(t *testing.T) { report(t, vagueComments(repository(t))) }
+
+func TestVagueCommentsCatches(t *testing.T) {
+	check := func(name, comment string) []finding {
+		return vagueComments(planted(t, map[string]string{name: "package x\n\n" + comment + "\nvar X int\n"}))
+	}
+	report(t, check("internal/x/x.go", "// X is kept permanently."))
+	report(t, check("internal/x/x_test.go", "// X is what nobody reads."))
+	caught(t, check("internal/x/x.go", "// X is what nobody reads."), "internal/x/x.go", `has the word "nobody"`)
+	caught(t, check("internal/x/x.go", "// X is kept for ever."), "internal/x/x.go", `has the word "for ever"`)
 }

@@ -56,8 +56,8 @@ func MicroagentPrompt(m api.CreateMicroagent) string {
 		about = fmt.Sprintf("%q", title)
 	}
 	return fmt.Sprintf("Write a microagent for the repository %s about %s. Look at the repository first. Put the text into a new Markdown file under %s/."+
-		" It begins with a front matter between two lines of three dashes: name, and triggers, a list of the words that shall call it up; without triggers it is always read."+
-		" Below it, say briefly what somebody who works here must know: commands, places, conventions, traps. Commit it to a branch of its own, push that,"+
+		" It begins with a front matter between two lines of three dashes: name, and triggers, a list of the words that activate it; without triggers it is always read."+
+		" Below it, say briefly what a contributor must know: commands, places, conventions, traps. Commit it to a branch of its own, push that,"+
 		" and open a %s with %s."+noToken, m.Repo, about, MicroagentFolder(m.Repo), w.Terms.Request, w.Tool, w.Phrase)
 }
 

@@ -12,7 +12,7 @@ import (
 // Memory is how much memory there is for this process and its sandboxes, in bytes: the machine's, or that of the
 // container it runs in.
 func Memory() int64 {
-	most := int64(4 << 30) // if nobody says
+	most := int64(4 << 30) // if the system does not say
 	var info syscall.Sysinfo_t
 	if syscall.Sysinfo(&info) == nil && info.Totalram > 0 {
 		most = int64(info.Totalram) * int64(max(info.Unit, 1))

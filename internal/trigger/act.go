@@ -225,7 +225,7 @@ func (j *job) asked() gitprovider.Asked {
 // labelled is false, and the delivery ignored, if a user without permission added the issue's
 // label and the actors only added another one.
 func (j *job) labelled(ctx context.Context) (bool, error) {
-	if j.t.Label == "" || slices.Contains(j.in.AllowedUsers, Anybody) {
+	if j.t.Label == "" || slices.Contains(j.in.AllowedUsers, AllUsers) {
 		return true, nil
 	}
 	forge, err := j.open(ctx)

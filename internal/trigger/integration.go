@@ -52,8 +52,8 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Msg }
 
-// Anybody in AllowedUsers admits all users of the provider.
-const Anybody = "*"
+// AllUsers in AllowedUsers admits all users of the provider.
+const AllUsers = "*"
 
 // Integration is a user's wish to be asked for work at a provider.
 type Integration struct {
@@ -83,7 +83,7 @@ func (in Integration) listed(repository string) bool {
 // admits is true if a user with one of these names may start work.
 func (in Integration) admits(names []string) bool {
 	return slices.ContainsFunc(in.AllowedUsers, func(allowed string) bool {
-		return allowed == Anybody || slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, allowed) })
+		return allowed == AllUsers || slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, allowed) })
 	})
 }
 

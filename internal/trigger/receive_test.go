@@ -108,7 +108,7 @@ func TestReceive(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			in, secret := r.add("maria", provider, trigger.Change{Repositories: []string{s.repository}})
-			other, theirs := r.add("otto", provider, trigger.Change{AllowedUsers: []string{trigger.Anybody}})
+			other, theirs := r.add("otto", provider, trigger.Change{AllowedUsers: []string{trigger.AllUsers}})
 			want := func(name string, d delivery, secret string, state trigger.State, known bool, reason string) {
 				t.Helper()
 				got, err := r.send(d, secret)

@@ -176,7 +176,7 @@ func TestLabelOfSomebodyElse(t *testing.T) {
 	r := newRig(t)
 	r.place.labeller = "mallory"
 	_, secret := r.add("maria", "gitea", trigger.Change{})
-	_, theirs := r.add("otto", "gitea", trigger.Change{AllowedUsers: []string{trigger.Anybody}})
+	_, theirs := r.add("otto", "gitea", trigger.Change{AllowedUsers: []string{trigger.AllUsers}})
 	r.run()
 	r.told(deliver(t, "gitea", inGitea.label, "1"), secret)
 	if d := r.reaches(trigger.Ignored); d.Session != "" || d.Reason != "The user who added the label is not in allowed_users." || len(r.starts()) > 0 {

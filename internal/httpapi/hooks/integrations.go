@@ -130,7 +130,7 @@ func (d *Handlers) listArrivals(ctx context.Context, c *rest.Call, q arrivalsQue
 func integrationView(s *trigger.Integrations, in trigger.Integration) api.Integration {
 	out := api.Integration{ID: in.ID, Provider: in.Provider, Host: in.Host, Mention: in.Mention, Label: in.Label, Repositories: in.Repositories, AllowedUsers: in.AllowedUsers,
 		Enabled: in.Enabled, WebhookURL: s.Address(in), Warnings: []string{}, CreatedAt: in.CreatedAt, UpdatedAt: in.ChangedAt}
-	if slices.Contains(in.AllowedUsers, trigger.Anybody) {
+	if slices.Contains(in.AllowedUsers, trigger.AllUsers) {
 		out.Warnings = append(out.Warnings, "Anyone who can comment in these repositories can start the agent with your settings and token, at your cost.")
 	}
 	return out
