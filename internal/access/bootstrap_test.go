@@ -167,7 +167,7 @@ func TestStrayFileOpensNothing(t *testing.T) {
 	refused(t, err, ErrUnauthorized)
 }
 
-// Somebody made an ordinary user between the crash and the next start.
+// An operator made an ordinary user between the crash and the next start.
 func TestRepairBesideOrdinaryUsers(t *testing.T) {
 	g, _, _ := newTestGate(t)
 	create(t, g, "bob", false, time.Hour)
@@ -184,6 +184,6 @@ func TestNoDataDir(t *testing.T) {
 		t.Error("want an error")
 	}
 	if users, _ := s.Users(t.Context()); len(users) != 0 {
-		t.Error("a user was made whose key nobody knows")
+		t.Error("a user was made with an unknown key")
 	}
 }

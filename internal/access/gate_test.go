@@ -233,7 +233,7 @@ func TestStoreFailureIsNoRefusal(t *testing.T) {
 	}
 }
 
-// A store that finds by some looser comparison does not let anybody in.
+// A store that finds by some looser comparison gives no access.
 type sloppy struct{ Store }
 
 func (s sloppy) KeyByHash(ctx context.Context, _ [32]byte) (Key, error) {

@@ -50,7 +50,7 @@ func TestSignOnMakesAUserOnce(t *testing.T) {
 	refused(t, err, ErrUnauthorized)
 }
 
-// Who may choose a name at the provider must not become somebody else here.
+// A user who may choose a name at the provider must not become another user here.
 func TestSignOnTakesNobodyOver(t *testing.T) {
 	g, _, _ := newTestGate(t)
 	create(t, g, "admin", true, 0)

@@ -195,7 +195,7 @@ func TestHoldRefuses(t *testing.T) {
 	stolen := id
 	stolen.User = "eve"
 	ctx, _ := g.Hold(t.Context(), stolen)
-	closed(t, "somebody else's key", ctx)
+	closed(t, "another user's key", ctx)
 
 	s.fail.Store(true)
 	ctx, _ = g.Hold(t.Context(), id)

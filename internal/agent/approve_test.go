@@ -160,7 +160,7 @@ func TestRestartWhileAsking(t *testing.T) {
 				t.Fatal("a restart is not an approval")
 			}
 			stop()
-			r.decide(id, session.ApprovalGiven{Approved: true}) // nobody holds the session now
+			r.decide(id, session.ApprovalGiven{Approved: true}) // the session has no holder now
 			r.start()
 			r.until(id, "the end", finished)
 			if made := say.calls(); len(made) != 1 || made[0].Again {
@@ -242,7 +242,7 @@ func TestAnalyzers(t *testing.T) {
 		asks                 bool
 		risk                 session.Risk
 	}{
-		"nobody rates":              {"", "execute_bash", `{"command":"ls"}`, true, session.RiskUnknown},
+		"no rating":                 {"", "execute_bash", `{"command":"ls"}`, true, session.RiskUnknown},
 		"model says low":            {"llm", "say", `{"text":"x","security_risk":"LOW"}`, false, session.RiskLow},
 		"model says high":           {"llm", "say", `{"text":"x","security_risk":"HIGH"}`, true, session.RiskHigh},
 		"model says nothing":        {"llm", "say", `{"text":"x"}`, true, session.RiskUnknown},
@@ -295,7 +295,7 @@ func virtual(t *testing.T, m llm.Model, tools ...tool.Tool) *rig {
 	return r
 }
 
-// Nobody answers: then what the operator said holds, and not earlier.
+// Without an answer the operator's default holds, and not earlier.
 func TestApprovalDeadline(t *testing.T) {
 	for name, accept := range map[string]bool{"accept": true, "reject": false} {
 		t.Run(name, func(t *testing.T) {
@@ -343,7 +343,7 @@ func TestQuestionDuringAWarmStart(t *testing.T) {
 	close(ready)
 	r.until(id, "rest", func(s session.State) bool { return s.Status() == session.Running && !s.Wants() })
 	if n := count[session.ApprovalGiven](r.events(id)); n != 0 || len(say.calls()) != 0 {
-		t.Fatal("nobody answered, and yet there is an answer")
+		t.Fatal("there is an answer that was not given")
 	}
 	r.decide(id, session.ApprovalGiven{Approved: true})
 	r.until(id, "the end", finished)
@@ -376,7 +376,7 @@ func TestPauseDuringAWarmStart(t *testing.T) {
 	}
 }
 
-// Two servers look at the clock of one question. Whoever of them makes the call
+// Two servers look at the clock of one question. The one that makes the call
 // after the other is told that it may have been made.
 func TestTwoLoopsAwaitOneAnswer(t *testing.T) {
 	r, say := asking(t, calls(called("a", "say", `{"text":"one"}`)), done("ok"))

@@ -65,7 +65,7 @@ func TestMistakesOfTheModel(t *testing.T) {
 			r := chat(t, calls(test.call), done("ok"))
 			say := newHand("say")
 			r.tools(say)
-			r.set(func(p *agent.Profile) { p.Confirm = true }) // nobody is asked about what is not run
+			r.set(func(p *agent.Profile) { p.Confirm = true }) // a call that is not run needs no approval
 			r.start()
 			id := r.create("go")
 			r.until(id, "the end", finished)
@@ -311,7 +311,7 @@ func TestPauseAndResumeInOneBreath(t *testing.T) {
 	id := r.create("go")
 	for range 3 {
 		<-m.asked
-		// Between the two, nobody but the rig can act on the session.
+		// Between the two, only the rig can act on the session.
 		r.update(id, session.Chain(session.State.PauseNow, session.State.Resume))
 		<-m.aborted
 	}

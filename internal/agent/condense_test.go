@@ -91,7 +91,7 @@ func TestCondenseNearTheWindow(t *testing.T) {
 }
 
 // A provider that says that the request is too long is believed, whatever we
-// thought: also when nobody knows the window, and when it is far exceeded.
+// thought: also when the window is unknown, and when it is far exceeded.
 func TestCondenseOnContextError(t *testing.T) {
 	for name, change := range map[string]func(*agent.Profile){
 		"window unknown":       func(p *agent.Profile) { p.Info.Window = 0 },

@@ -314,7 +314,7 @@ func TestStoppedStartsAgainWithTheNextMessage(t *testing.T) {
 	r.update(id, func(s session.State) ([]session.Payload, error) { return s.Say(session.UserSaid{Text: "two"}) })
 	st := r.until(id, "the second answer", func(s session.State) bool { return answered(s) && s.Status() == session.Running })
 	if st.Claim == 0 {
-		t.Error("nobody holds the session")
+		t.Error("the session has no holder")
 	}
 	if n := count[session.ModelAnswered](r.events(id)); n != 2 {
 		t.Errorf("%d answers", n)

@@ -65,7 +65,7 @@ func TestInterruptReachesTheHolder(t *testing.T) {
 	a.start()
 	id := a.create("go")
 	<-m.asked
-	b.start() // not before: what nobody holds it may take as well
+	b.start() // not before: it may take sessions without a holder as well
 	b.update(id, func(s session.State) ([]session.Payload, error) { return s.Stop("enough") })
 	<-m.aborted
 }

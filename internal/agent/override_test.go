@@ -97,7 +97,7 @@ func TestModelIsSwitchedDuringACall(t *testing.T) {
 	}
 }
 
-// A model that is overloaded is waited for; another one that is chosen meanwhile is not.
+// A model that is overloaded is waited for; another one that is chosen during the wait is not.
 func TestModelIsSwitchedWhileTheFirstIsWaitedFor(t *testing.T) {
 	r := newSwitch(t, newHand("say"), func(a llmtest.Asked) llmtest.Reply {
 		if a.Model == "dear" {

@@ -115,7 +115,7 @@ func TestRecallAfterAnInterruption(t *testing.T) {
 	}
 }
 
-// A memory that fails keeps nobody from answering.
+// A memory that fails does not prevent an answer.
 func TestRecallThatFails(t *testing.T) {
 	r := chat(t, llmtest.Reply{Text: "yes"})
 	r.more = func(c *agent.Config) { c.Recall = (&memory{fail: true}).recall }

@@ -277,7 +277,7 @@ func TestUnknownErrorAndSecrets(t *testing.T) {
 }
 
 // A connection that is lost before anything came may have cost the whole call:
-// nobody knows what the provider did with the request.
+// it is unknown what the provider did with the request.
 func TestConnectionLostBeforeTheAnswer(t *testing.T) {
 	for _, w := range wires {
 		t.Run(string(w), func(t *testing.T) {

@@ -100,7 +100,7 @@ func TestToolIsCalledAndAnswered(t *testing.T) {
 	}
 }
 
-// What the sandbox refuses is a result that the model can learn from; nothing is tried for ever.
+// What the sandbox refuses is a result that the model can learn from; retries are bounded.
 func TestRefusedCallIsAResult(t *testing.T) {
 	r := newRig(t)
 	r.workspaces = there(t)
@@ -170,7 +170,7 @@ func (d *dying) Use(ctx context.Context, id session.ID) (*sandbox.Sandbox, func(
 	return d.place.Use(ctx, id)
 }
 
-// No sandbox ends in STOPPED with the reason, whoever notices first: the tool
+// No sandbox ends in STOPPED with the reason, whichever part notices first: the tool
 // that needs it, or the start ahead of need. The call was not run, and its result
 // says so.
 func TestNoSandboxIsSaid(t *testing.T) {
@@ -248,7 +248,7 @@ func (u using) Use(ctx context.Context, _ session.ID) (*sandbox.Sandbox, func(),
 	return box, func() {}, err
 }
 
-// A start ahead of need: the model is asked meanwhile, and the session is
+// A start ahead of need: the model is asked at the same time, and the session is
 // STARTING until the sandbox is there.
 func TestSandboxIsStartedBesideTheModel(t *testing.T) {
 	r := newRig(t)

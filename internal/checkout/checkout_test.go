@@ -210,7 +210,7 @@ func TestInterrupted(t *testing.T) {
 	if got := r.sh("ls -A /workspace"); got != "app" {
 		t.Errorf("%q", got)
 	}
-	// The clone is in its place, and nobody wrote it down.
+	// The clone is in its place, but was not recorded.
 	again := newRig(t, f, session.Created{Repository: "octo/app"})
 	again.box.Close()
 	again.box, again.handle = r.box, r.handle

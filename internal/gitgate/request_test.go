@@ -52,7 +52,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Everything that is not git, or is git in a spelling of which somebody else
+// Everything that is not git, or is git in a spelling that another reader
 // might make something else, is refused.
 func TestParseRefuses(t *testing.T) {
 	for _, c := range [][3]string{
@@ -106,7 +106,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// Whatever passes is read by everybody in the same way, and leads to the site
+// Whatever passes is read by all parsers in the same way, and leads to the site
 // that was checked.
 func FuzzParse(f *testing.F) {
 	f.Add("GET", app+"/info/refs", fetch)

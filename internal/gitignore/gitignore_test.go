@@ -88,7 +88,7 @@ func TestHides(t *testing.T) {
 // tree is what git and we are asked about.
 var tree = []string{"a", "b", "ab", "a.b", "A", "c", "#a", "!a", "a*", "d/a", "d/b", "d/ab", "d/e/a", "d/e/b", "d/e/f/ab", "e/d/a", "e/a.b", "e/-", "e/]", "e/[", "e/ a", "e/a ", "x/1", "x/\xe9"}
 
-// odd is what nobody writes: ** that does not stand between slashes, which by
+// odd are unusual patterns: ** that does not stand between slashes, which by
 // its manual git takes for one star and by a short cut in its code sometimes for
 // two, and a slash that is escaped.
 var odd = regexp.MustCompile(`[^/\n]\*\*|\*\*[^/\n]|\\/`)

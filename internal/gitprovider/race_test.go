@@ -23,11 +23,11 @@ func TestFirst(t *testing.T) {
 		at   int
 		took time.Duration
 	}{
-		{"nobody is asked", nil, -1, 0},
-		{"nobody has it", []one{{time.Second, no}, {0, no}}, -1, time.Second},
+		{"no providers", nil, -1, 0},
+		{"not found", []one{{time.Second, no}, {0, no}}, -1, time.Second},
 		{"the first of two", []one{{time.Second, nil}, {0, nil}}, 0, time.Second},
-		{"nobody waits for those behind", []one{{0, nil}, {never, nil}, {never, no}}, 0, 0},
-		{"nor for ever for those before", []one{{never, nil}, {time.Second, nil}, {never, nil}}, 1, 3 * time.Second},
+		{"no wait for later ones", []one{{0, nil}, {never, nil}, {never, no}}, 0, 0},
+		{"a bounded wait for earlier ones", []one{{never, nil}, {time.Second, nil}, {never, nil}}, 1, 3 * time.Second},
 		{"who fails is not waited for", []one{{time.Second, no}, {0, nil}}, 1, time.Second},
 		{"the better of two that are late", []one{{never, nil}, {2 * time.Second, nil}, {time.Second, nil}}, 1, 3 * time.Second},
 	} {

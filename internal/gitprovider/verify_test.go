@@ -13,7 +13,7 @@ import (
 )
 
 // forge answers like a git host that has one repository, and remembers who asked
-// how. done waits for requests that nobody waited for, and tells.
+// how. done waits for abandoned requests, and tells.
 func forge(t *testing.T, repository string) (base string, done func() (asked []string)) {
 	var asked []string
 	var mu sync.Mutex // several providers may have the same host

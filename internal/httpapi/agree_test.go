@@ -16,7 +16,7 @@ import (
 )
 
 // judge evaluates values against the published document. It shares no code
-// with the server: whoever reads the document and nothing else would write this.
+// with the server: a client author who reads only the document would write this.
 type judge struct{ schemas map[string]any }
 
 func (j judge) resolve(s map[string]any) map[string]any {

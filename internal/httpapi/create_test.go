@@ -192,7 +192,7 @@ func TestToolServersAreSealed(t *testing.T) {
 		}
 	}
 	if _, err := r.api.Retries.Seal.Open(t.Context(), "bob", "conversation.sealed.mcp_config", sealed); err == nil {
-		t.Error("it opens for somebody else")
+		t.Error("it opens for another user")
 	}
 	// The body has secrets in it, so it is recognised by a digest.
 	r.do("POST", toCreate, body).want(t, 200)

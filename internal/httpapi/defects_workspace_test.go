@@ -160,7 +160,7 @@ func (r *rig) knock(from, method, path, body string, header ...string) answer {
 	return answer{w.Code, w.Body.String(), w.Header()}
 }
 
-// Whoever has no key, a wrong one or somebody else's gets nowhere with any route
+// A client without a key, with a wrong one or another user's has no access to any route
 // of a conversation, and nothing is started, said or changed by trying.
 func TestStrangersGetNowhere(t *testing.T) {
 	h := newSandboxRig(t)
@@ -188,7 +188,7 @@ func TestStrangersGetNowhere(t *testing.T) {
 		}{
 			{"without a key", "", 401},
 			{"with a wrong key", wrongKey, 401},
-			{"as somebody else", h.keys["bob"], 404},
+			{"as another user", h.keys["bob"], 404},
 			{"as the admin", h.keys["admin"], 404},
 		} {
 			if a := ask(n, c.key); a.status != c.status {

@@ -106,7 +106,7 @@ func TestEventFilterRefuses(t *testing.T) {
 	r.as("bob", "GET", to+"?source=user", "").want(t, 404)
 }
 
-// Statuses are told in their place if somebody asks for them, and to nobody else.
+// Statuses are told in their place only to clients that ask for them.
 func TestEventsWithStatuses(t *testing.T) {
 	r := newRig(t)
 	id := r.filterable()

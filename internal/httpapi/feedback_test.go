@@ -15,7 +15,7 @@ func withFeedback() tune {
 	return tune{config: func(c *Config) { c.Legacy.Feedback = &feedbacktest.Memory{} }}
 }
 
-// What a front end sends is kept for the operator, and for nobody else.
+// What a front end sends is kept for the operator only.
 func TestFeedback(t *testing.T) {
 	r := newRig(t, withFeedback())
 	r.settle("ada", "bob")
@@ -34,7 +34,7 @@ func TestFeedback(t *testing.T) {
 		t.Errorf("%s", a.body)
 	}
 	if strings.Contains(a.body, canary) {
-		t.Errorf("what nobody asked for was kept: %s", a.body)
+		t.Errorf("an unknown field was kept: %s", a.body)
 	}
 	page := decoded[api.FeedbackPage](t, r.as("admin", "GET", "/api/feedback?limit=2", "").want(t, 200))
 	rest := decoded[api.FeedbackPage](t, r.as("admin", "GET", "/api/feedback?limit=2&before="+strconv.FormatInt(*page.Next, 10), "").want(t, 200))

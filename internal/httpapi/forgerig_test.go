@@ -23,7 +23,7 @@ type place struct {
 	tasks                func(ctx context.Context) ([]gitprovider.Task, error)
 	issue                func(repository string, number int) (gitprovider.Issue, error)
 	files                map[string]string // by repository, colon and path
-	fails                error             // of whoever asks for files
+	fails                error             // of requests for files
 }
 
 func (h *place) User(ctx context.Context) (gitprovider.User, error) { return h.user(ctx) }
@@ -96,7 +96,7 @@ func failing(provider string, reason gitprovider.Reason) *gitprovider.Error {
 	return gitprovider.Failure(provider, provider+".example", reason, "")
 }
 
-// tokens stores tokens without asking anybody.
+// tokens stores tokens without verifying them.
 func (r *rig) tokens(user string, providers ...string) {
 	r.t.Helper()
 	err := r.api.Conversations.Settings.Change(r.t.Context(), user, func(s *settings.Settings) error {

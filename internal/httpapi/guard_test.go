@@ -17,7 +17,7 @@ import (
 	"deckhand/internal/session"
 )
 
-// A name can be pointed at us by whoever owns it, so only ours are answered.
+// The owner of a name can point it at the server, so only known names are answered.
 func TestHosts(t *testing.T) {
 	r := newRig(t, tune{config: func(c *Config) { c.Access.Hosts = []string{"deckhand.example.org", "Other.Example."} }})
 	u, _ := url.Parse(r.base)
@@ -62,7 +62,7 @@ func (r *rig) onHost(host, path string) answer {
 	return answer{res.StatusCode, string(b), res.Header}
 }
 
-// A web page of somebody else's can send requests, with any key it stole and any
+// A foreign web page can send requests, with any key it stole and any
 // cookie the browser has; it says so in Origin.
 func TestOrigins(t *testing.T) {
 	r := newRig(t, tune{config: func(c *Config) { c.Access.Origins = []string{"https://tools.example.org"} }})

@@ -80,13 +80,13 @@ func TestLegacyExtras(t *testing.T) {
 		if strings.Contains(pattern, "{conversation_id}") {
 			w.path["conversation_id"] = y.foreign
 			if a := y.make(op, w); a.status != http.StatusNotFound || strings.Contains(a.body, "analyzer") {
-				t.Errorf("%s of somebody else's conversation: %d %.300s", name, a.status, a.body)
+				t.Errorf("%s of another user's conversation: %d %.300s", name, a.status, a.body)
 			}
 		}
 	}
 }
 
-// Where the reference had its passthrough by mistake, open to everybody, is nothing.
+// Where the reference had its passthrough by mistake, open to all, there is no route.
 func TestNoSecurityRouteAtTheRoot(t *testing.T) {
 	r := newRig(t)
 	if a := r.direct("10.4.0.1", "GET", "/security/policy"); a.status != http.StatusUnauthorized {

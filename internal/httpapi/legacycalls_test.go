@@ -76,7 +76,7 @@ var legacyCalls = map[string]legacyCall{
 }
 
 // yard is a server with something behind every operation: settings, a git provider,
-// a conversation with files in a repository, and one of somebody else's.
+// a conversation with files in a repository, and one of another user.
 type yard struct {
 	*sandboxRig
 	id, foreign string
@@ -158,7 +158,7 @@ type wish struct {
 	// stranger requests have no good key, and come from an address of their own: there
 	// is a limit on how often one of them may try.
 	stranger bool
-	// must is the only status that the answer may have; 0 is any that is no failure of ours.
+	// must is the only status that the answer may have; 0 is any status below 500.
 	must int
 }
 

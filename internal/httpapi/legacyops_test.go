@@ -230,7 +230,7 @@ func mistakes(op legacyOperation, good wish, foreign string) []wish {
 	for _, p := range op.Params {
 		switch {
 		case p.In == "path" && p.Name == "conversation_id":
-			add("somebody else's conversation", http.StatusNotFound, func(w *wish) { w.path[p.Name] = foreign })
+			add("another user's conversation", http.StatusNotFound, func(w *wish) { w.path[p.Name] = foreign })
 			add("no conversation", http.StatusNotFound, func(w *wish) { w.path[p.Name] = "none" })
 			for _, bad := range []string{strings.Repeat("x", 101), "a\x00b", "a\x01b", "a b", "ä", "a\\b"} {
 				add(fmt.Sprintf("the id %.12q", bad), http.StatusUnprocessableEntity, func(w *wish) { w.path[p.Name] = bad })

@@ -46,7 +46,7 @@ func TestSocketRefusals(t *testing.T) {
 		"a forged cookie":           {join{query: q(id), header: []string{"Cookie", rest.CookieName + "=v1.x.y"}}, noKey},
 		"no conversation":           {join{user: "ada", query: url.Values{}}, `44{"message":"No conversation_id in query params","data":{"msg_id":"` + api.CodeBadRequest + `"}}`},
 		"an unknown conversation":   {join{user: "ada", query: q("nothing")}, toUnknown},
-		"somebody else's":           {join{user: "bob", query: q(id)}, toUnknown},
+		"another user's":            {join{user: "bob", query: q(id)}, toUnknown},
 		"a deleted one":             {join{user: "ada", query: q(gone)}, toUnknown},
 		"a path":                    {join{user: "ada", query: q("../" + id)}, toUnknown},
 		"a long id":                 {join{user: "ada", query: q(strings.Repeat("x", 5000))}, toUnknown},
@@ -408,7 +408,7 @@ func TestSocketBrokenLog(t *testing.T) {
 	}
 	r.joined(join{user: "ada", query: q(id)}).untilState(session.AgentLoading)
 	if !strings.Contains(r.logs.String(), io.ErrUnexpectedEOF.Error()) {
-		t.Error("nobody is told why")
+		t.Error("the reason is missing")
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 const frontEndPage = "<!doctype html><title>Front end</title><script>window.x = 1;\r\n</script><script src=\"/assets/app-1a2b.js\"></script><SCRIPT type=\"module\">import '/assets/app-1a2b.js'</SCRIPT>"
 
-// frontEndFolder is what a build may leave behind, and things that nobody shall see.
+// frontEndFolder is what a build may leave behind, and things that must not be served.
 func frontEndFolder(t *testing.T) string {
 	t.Helper()
 	secret := filepath.Join(t.TempDir(), "secret.txt")
@@ -104,7 +104,7 @@ func TestFrontEnd(t *testing.T) {
 		{"/conversations/abc", "", 401, "text/html; charset=utf-8", fresh, `src="../assets/deckhand/login.js"`},
 		{"/settings/mcp", "Cookie:" + cookie, 200, "text/html; charset=utf-8", fresh, frontEndPage},
 		{"/a/b/c/d", "Cookie:" + cookie, 200, "text/html; charset=utf-8", fresh, frontEndPage},
-		// Its files are for everybody.
+		// Its files are public.
 		{"/assets/app-1a2b.js", "", 200, js, cached, "plain script"},
 		{"/assets/app-1a2b.js", "Accept-Encoding:gzip, br", 200, js, cached, "brotli script"},
 		{"/assets/app-1a2b.js", "Accept-Encoding:gzip, br;q=0", 200, js, cached, "gzip script"},
@@ -303,7 +303,7 @@ func TestPageKeyOnSockets(t *testing.T) {
 		page := *decoded[api.Conversation](t, r.do("GET", "/api/conversations/"+id, "", "X-Session-API-Key", "", "Cookie", cookie)).SessionAPIKey
 		bobs := decoded[api.ConversationResponse](t, r.as("bob", "POST", "/api/conversations", `{}`).want(t, 200)).ConversationID
 		if _, answer := r.connect(join{transport: transport, query: q(bobs, "session_api_key", page)}); !strings.Contains(answer, "Conversation not found") {
-			t.Errorf("somebody else's conversation: %s", answer)
+			t.Errorf("another user's conversation: %s", answer)
 		}
 		byCookie := r.joined(join{transport: transport, query: q(id), header: []string{"Cookie", cookie, "Origin", r.base}})
 		byPage := r.joined(join{transport: transport, query: q(id, "session_api_key", page)})

@@ -66,7 +66,7 @@ func TestListIsStable(t *testing.T) {
 		if got := r.walk(fmt.Sprintf("limit=%d", limit), nil); !slices.Equal(got, want) {
 			t.Errorf("limit %d: %v, want %v", limit, got, want)
 		}
-		// What is created or deleted meanwhile shifts nothing: all that stays is seen once.
+		// Concurrent creations and deletions shift nothing: all that stays is seen once.
 		deleted := map[string]bool{}
 		got := r.walk(fmt.Sprintf("limit=%d", limit), func(page int) {
 			r.create(`{"initial_user_msg":"new"}`)
@@ -189,7 +189,7 @@ func TestGetConversation(t *testing.T) {
 		},
 	} {
 		if a := ask(); a.body != r.do("GET", toCreate+"/unknown", "").body || a.status != 404 {
-			t.Errorf("somebody else's looks different from an unknown one: %d %s", a.status, a.body)
+			t.Errorf("another user's looks different from an unknown one: %d %s", a.status, a.body)
 		}
 	}
 	if n := len(r.events(id)); n != 1 {

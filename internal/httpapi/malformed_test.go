@@ -249,7 +249,7 @@ func (r *rig) announce(path string, length int64) answer {
 		r.t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(2 * time.Minute)) // a server that waits for the body would wait for ever
+	_ = conn.SetDeadline(time.Now().Add(2 * time.Minute)) // a server that waits for the body would never answer
 	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nX-Session-API-Key: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, r.keys["ada"], length)
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -260,7 +260,7 @@ func (r *rig) announce(path string, length int64) answer {
 	return answer{res.StatusCode, string(b), res.Header}
 }
 
-// A body that stops short of its announced length is nobody's request.
+// A body that stops short of its announced length is not a request.
 func TestShortBody(t *testing.T) {
 	r := newRig(t)
 	r.settle("ada")

@@ -153,7 +153,7 @@ func TestSignOnAtThePublicAddress(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong leads to the login page, and logs nobody in.
+// Whatever goes wrong leads to the login page, without a login.
 func TestFailedSignOns(t *testing.T) {
 	r, _ := vouching(t, nil)
 	sent, flow := begin(t, r, "/login/oidc")
@@ -164,12 +164,12 @@ func TestFailedSignOns(t *testing.T) {
 		a    answer
 		want string
 	}{
-		"no cookie":            {back(r, "eve", sent, empty), "expired"},
-		"somebody else's flow": {back(r, "eve", sent, otherFlow), "expired"},
-		"somebody else's code": {back(r, "eve", other, flow), "expired"},
-		"another nonce":        {back(r, "eve", url.Values{"state": sent["state"], "nonce": other["nonce"]}, flow), "failed"},
-		"no":                   {r.direct("192.0.2.3", "GET", "/login/oidc/callback?"+denied.Encode(), "Cookie", flow.Name+"="+flow.Value), "denied"},
-		"nothing":              {r.direct("192.0.2.3", "GET", "/login/oidc/callback"), "expired"},
+		"no cookie":           {back(r, "eve", sent, empty), "expired"},
+		"another user's flow": {back(r, "eve", sent, otherFlow), "expired"},
+		"another user's code": {back(r, "eve", other, flow), "expired"},
+		"another nonce":       {back(r, "eve", url.Values{"state": sent["state"], "nonce": other["nonce"]}, flow), "failed"},
+		"no":                  {r.direct("192.0.2.3", "GET", "/login/oidc/callback?"+denied.Encode(), "Cookie", flow.Name+"="+flow.Value), "denied"},
+		"nothing":             {r.direct("192.0.2.3", "GET", "/login/oidc/callback"), "expired"},
 	} {
 		c.a.want(t, 303)
 		if got := c.a.header.Get("Location"); got != "../../login?sign_on="+c.want {
@@ -180,7 +180,7 @@ func TestFailedSignOns(t *testing.T) {
 		}
 	}
 	if users := decoded[[]api.User](t, r.as("admin", "GET", "/api/users", "").want(t, 200)); len(users) != 3 {
-		t.Errorf("somebody was made: %+v", users)
+		t.Errorf("a user was made: %+v", users)
 	}
 	// She is known, and then disabled.
 	sent, flow = begin(t, r, "/login/oidc")
@@ -260,7 +260,7 @@ func TestSignOnInTwoTabs(t *testing.T) {
 	finish(begun("/last")).want(t, 200, `url=../../last"`)
 }
 
-// Strangers cannot have the provider asked for ever.
+// Strangers cannot cause unlimited requests to the provider.
 func TestFailedSignOnsAreCounted(t *testing.T) {
 	r, _ := vouching(t, nil)
 	last := answer{}

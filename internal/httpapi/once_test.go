@@ -57,7 +57,7 @@ func TestSameRequestTwice(t *testing.T) {
 			}
 		})
 	}
-	// Keys belong to a user: somebody else's request under the same key is another request.
+	// Keys belong to a user: another user's request under the same key is another request.
 	r.do("POST", toCreate, `{"initial_user_msg":"mine"}`, key("shared")...).want(t, 200)
 	a := r.do("POST", toCreate, `{"initial_user_msg":"theirs"}`, append(key("shared"), "X-Session-API-Key", r.keys["bob"])...).want(t, 200)
 	if a.header.Get("Idempotency-Replayed") != "" || len(r.rows("bob")) != 1 {

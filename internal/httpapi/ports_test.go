@@ -129,7 +129,7 @@ func (h *harbour) application(box *sandbox.Sandbox) int {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	// A pipe has no end until the application opened it: nobody has to wait and look.
+	// A pipe has no end until the application opened it: no polling is needed.
 	res, err := box.Exec(h.t.Context(), sandbox.Command{ID: "app-" + strconv.Itoa(len(program)), Text: fmt.Sprintf(
 		"mkfifo port && (%s=port '%s' -test.run='^TestApplication$' >log 2>&1 &) && cat port", applicationFlag, program)}, nil)
 	if err != nil {
@@ -207,7 +207,7 @@ func TestWebHosts(t *testing.T) {
 	path := "/api/conversations/" + h.id + "/web-hosts"
 	h.rig.as("bob", "GET", path, "").want(t, 404)
 	if a := h.do("GET", path, "", "Host", "192.0.2.7:3000").want(t, 200, `"hosts":{}`); !strings.Contains(a.body, "--ports-domain") {
-		t.Errorf("somebody elsewhere is told %s", a.body)
+		t.Errorf("a client elsewhere gets %s", a.body)
 	}
 	stopped := h.stopped()
 	if a := h.do("GET", "/api/conversations/"+stopped+"/web-hosts", ""); a.status != 200 || a.body != `{"hosts":{}}` {
@@ -216,7 +216,7 @@ func TestWebHosts(t *testing.T) {
 	h.asleep(stopped)
 }
 
-// Whoever runs a server for others gives the ports a domain.
+// The operator of a shared server gives the ports a domain.
 func TestWebHostsBelowADomain(t *testing.T) {
 	h := newSandboxRig(t, tune{config: func(c *Config) {
 		c.Forwarding = forward.Forwarding{Key: [32]byte{1}, Domain: "ports.example.org", Scheme: "https", Port: "8443"}
@@ -295,7 +295,7 @@ func forwardedRequest(t *testing.T, h *harbour) {
 		}
 	}
 	if strings.Contains(body, key) || strings.Contains(body, "v1.secret") {
-		t.Error("a secret of ours reached the application")
+		t.Error("a secret of the server reached the application")
 	}
 	_, at, _ := strings.Cut(h.base, "http://127.0.0.1")
 	if want := "frame-ancestors 'self' localhost" + at + " 127.0.0.1" + at; res.Header.Get("Content-Security-Policy") != want {
@@ -307,7 +307,7 @@ func forwardedRequest(t *testing.T, h *harbour) {
 	if res.Header.Get("Referrer-Policy") != "same-origin" || res.Header.Get("Cache-Control") != "" || res.Header.Get("X-Request-Id") != "" {
 		t.Errorf("the headers of the answer are %v", res.Header)
 	}
-	// An application may use a header of ours for keys of its own.
+	// An application may use one of our headers for its own keys.
 	_, body = h.visit("GET", h.at, nil, "Authorization", "Bearer its-own")
 	if !strings.Contains(body, "its-own") {
 		t.Error("a key of the application's own is withheld from it")
@@ -389,7 +389,7 @@ func forwardedNames(t *testing.T, h *harbour) {
 		label: http.StatusTeapot, strings.ToUpper(label): http.StatusTeapot,
 		number + "-" + flip: 404, number + "-" + mac[1:]: 404, number: 404, "p" + label: 404, "x." + label: 404, "p0-" + mac: 404, "p080-" + mac: 404, "p99999-" + mac: 404,
 		"p" + strconv.Itoa(h.port+1) + "-" + mac:                                404, // another port
-		h.api.Forwarding.Label(session.ID(h.id+"x"), h.port):                    404, // of nobody
+		h.api.Forwarding.Label(session.ID(h.id+"x"), h.port):                    404, // of no conversation
 		h.api.Forwarding.Label(session.ID(other), 1):                            502, // nothing listens there
 		(&forward.Forwarding{Key: [32]byte{2}}).Label(session.ID(h.id), h.port): 404, // of another server
 	} {

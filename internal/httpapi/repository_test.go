@@ -184,7 +184,7 @@ func TestRepositories(t *testing.T) {
 	r.logsAreClean()
 }
 
-// A host that does not answer, or is no git host, is a refusal and not a failure of ours.
+// A host that does not answer, or is no git host, is a refusal and not a server error.
 func TestRepositoryHostTrouble(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()

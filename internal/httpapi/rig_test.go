@@ -194,7 +194,7 @@ func (r *rig) do(method, path, body string, header ...string) answer {
 	return r.send(r.request(method, path, strings.NewReader(body), header...))
 }
 
-// as makes a request as somebody else.
+// as makes a request as another user.
 func (r *rig) as(user, method, path, body string) answer {
 	r.t.Helper()
 	return r.do(method, path, body, "X-Session-API-Key", r.keys[user])

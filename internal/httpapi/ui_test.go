@@ -32,7 +32,7 @@ var pagePaths = []string{"/", "/login", "/settings", "/settings/keys", "/convers
 
 var nonceForm = regexp.MustCompile(`<meta name="csp-nonce" content="([A-Z2-7]{26})" />`)
 
-// All addresses of the page are the same document, for everybody, and never the same twice.
+// All addresses of the page are the same document, for all visitors, and never the same twice.
 func TestUIDocument(t *testing.T) {
 	r := newRig(t, tune{config: func(c *Config) { c.Forwarding.Domain = "ports.example.org" }})
 	seen := map[string]bool{}

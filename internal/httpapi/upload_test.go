@@ -259,7 +259,7 @@ func TestUploadLimits(t *testing.T) {
 	h.announce(toCreate, rest.MaxBody+1).want(t, 413, "16 MiB")
 }
 
-// chunked is a request whose length nobody knows.
+// chunked is a request of unknown length.
 func (h *sandboxRig) chunked(id string, files ...client.Upload) *http.Request {
 	h.t.Helper()
 	var head bytes.Buffer

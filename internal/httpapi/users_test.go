@@ -38,7 +38,7 @@ func TestCreateUser(t *testing.T) {
 	for _, body := range []string{`{}`, `{"name":""}`, `{"name":"Carol"}`, `{"name":"../x"}`, `{"name":null}`, `{"name":"x","admin":null}`, `{"name":"x","more":1}`, `{"name":"` + strings.Repeat("n", 65) + `"}`} {
 		r.as("admin", "POST", "/api/users", body).want(t, 422)
 	}
-	// Who was made can be given a key, and is somebody then.
+	// A new user can be given a key, and can then log in.
 	key := decoded[api.NewKey](t, r.as("admin", "POST", "/api/keys", `{"user":"carol","admin":true}`).want(t, 201))
 	r.do("GET", "/api/users", "", "X-Session-API-Key", key.Secret).want(t, 200)
 }
@@ -50,7 +50,7 @@ func TestUsersAreForAdmins(t *testing.T) {
 		r.do(c[0], c[1], c[2], "X-Session-API-Key", "").want(t, 401)
 	}
 	if len(decoded[[]api.User](t, r.as("admin", "GET", "/api/users", "").want(t, 200))) != 3 {
-		t.Error("somebody was made")
+		t.Error("a user was made")
 	}
 }
 
@@ -66,7 +66,7 @@ func TestDisableUser(t *testing.T) {
 	r.as("admin", "PATCH", "/api/users/bob", `{"disabled":"yes"}`).want(t, 422)
 }
 
-// The last administrator cannot lock everybody out, neither by hand nor by two requests at once.
+// The last administrator cannot remove the last admin access, neither by hand nor by two requests at once.
 func TestLastAdminStays(t *testing.T) {
 	r := newRig(t)
 	r.as("admin", "PATCH", "/api/users/admin", `{"disabled":true}`).want(t, 409, "last usable admin key")

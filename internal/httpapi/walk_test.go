@@ -88,7 +88,7 @@ func TestKeyInQueryIsNoKey(t *testing.T) {
 	}
 }
 
-// Somebody who takes the key for its id must not find it in the log.
+// A key that is mistaken for its ID must not appear in the log.
 func TestKeyInPathIsNotLogged(t *testing.T) {
 	r := newRig(t)
 	r.do("DELETE", "/api/keys/"+r.keys["ada"], "").want(t, http.StatusNotFound)

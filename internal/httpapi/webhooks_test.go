@@ -150,7 +150,7 @@ func TestWebhookDeliveries(t *testing.T) {
 	r.as("ada", "POST", at+"/deliveries/"+ids[0]+"/retry", "").want(t, 409)
 }
 
-// Nobody learns of another's webhooks, admins included.
+// Users do not see each other's webhooks, admins included.
 func TestWebhooksOfOthersAreInvisible(t *testing.T) {
 	r, _ := withWebhooks(t)
 	made := decoded[api.NewWebhook](t, r.as("ada", "POST", "/api/webhooks", `{"url":"`+hookURL+`"}`).want(t, 201))

@@ -312,7 +312,7 @@ func TestCache(t *testing.T) {
 	c.MapFS["AGENTS.md"] = &fstest.MapFile{Data: []byte("new"), ModTime: time.Unix(2e9, 0)}
 	has(t, ask("k"), "new")
 	c.MapFS["AGENTS.md"] = &fstest.MapFile{Data: []byte("old"), ModTime: time.Unix(2e9, 0)}
-	has(t, ask("k"), "new") // nobody can tell
+	has(t, ask("k"), "new") // the age is unknown
 	has(t, ask("other"), "old")
 	has(t, ask(""), "old")
 	delete(c.MapFS, "AGENTS.md")

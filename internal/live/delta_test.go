@@ -73,7 +73,7 @@ func TestDeltas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.ask("m1")
-		w.hub.Delta(theID, "m1", "nobody ") // kept, though nobody follows
+		w.hub.Delta(theID, "m1", "nobody ") // kept without followers
 		early := w.read(t.Context(), 0)
 		w.hub.Delta(theID, "m1", "hears ")
 		synctest.Wait()
@@ -260,7 +260,7 @@ func TestLateDeltas(t *testing.T) {
 		w.addBy(w.deaf, session.ModelAnswered{Call: "m"})
 		late(t, w, 5)
 	})
-	synctest.Test(t, func(t *testing.T) { // nobody followed; the hub remembers that the call is over
+	synctest.Test(t, func(t *testing.T) { // without followers the hub remembers that the call is over
 		w := newWorld(t)
 		w.ask("m")
 		w.hub.Delta(theID, "m", "old")

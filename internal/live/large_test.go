@@ -43,6 +43,6 @@ func TestLargeFramesAreShared(t *testing.T) {
 		runtime.GC()
 	}
 	if h.large.get(s.feedKey, 7) != nil {
-		t.Error("the cache keeps what nobody holds")
+		t.Error("the cache keeps an unused frame")
 	}
 }

@@ -22,7 +22,7 @@ type watched struct {
 	*memlog.Log
 	reads  atomic.Int64
 	broken bool
-	// before and during are called before a snapshot is read, and when it was and nobody has it yet.
+	// before and during are called before a snapshot is read, and after that, before it is delivered.
 	before, during func()
 }
 
@@ -88,7 +88,7 @@ func (s *shelf) join() *lister {
 	r := s.lists.join("maria")
 	s.t.Cleanup(func() {
 		if s.lists.leave(r); r.list.followers == 0 && (len(s.lists.owners) != 0 || r.list.timer != nil) {
-			s.t.Error("something stays when nobody follows")
+			s.t.Error("something stays without followers")
 		}
 	})
 	return r
@@ -150,7 +150,7 @@ func TestListTellsWhatChanges(t *testing.T) {
 		s.expect(r, "snapshot b@1 a@1")
 		s.expect(r)
 		s.change("a")
-		s.change("o") // somebody else's
+		s.change("o") // another user's
 		s.create("maria", "c")
 		s.change("b", session.Deleted{})
 		s.expect(r, "conversation a@2", "conversation c@1", "deleted b")
@@ -263,7 +263,7 @@ func TestListSnapshotRaces(t *testing.T) {
 	})
 }
 
-// A list does not grow without bounds: what everybody knows is forgotten, and who
+// A list does not grow without bounds: rows that all followers know are dropped, and who
 // does not know it begins anew.
 func TestListIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -287,7 +287,7 @@ func TestListIsBounded(t *testing.T) {
 			t.Errorf("who does not is told %q", got)
 		}
 		s.expect(slow)
-		// All at once: nobody can keep up, and nothing can be forgotten.
+		// All at once: no follower can keep up, and nothing can be forgotten.
 		for i := range maxListed + 1 {
 			s.change(session.ID(fmt.Sprint("s", i)))
 			s.change(session.ID(fmt.Sprint("s", i)))
@@ -317,7 +317,7 @@ func TestListForgetsItsUsers(t *testing.T) {
 	two.list.release() // a timer that could not be stopped any more
 	s.change("a")
 	if n := len(two.list.rows); n != 1 || two.list.timer != nil {
-		t.Error("somebody is still told")
+		t.Error("a follower is still told")
 	}
 }
 
@@ -335,7 +335,7 @@ func TestListIgnoresOldRows(t *testing.T) {
 	}
 }
 
-// BenchmarkListChanged is what a change costs whoever makes it.
+// BenchmarkListChanged is what a change costs its caller.
 func BenchmarkListChanged(b *testing.B) {
 	for _, followed := range []bool{false, true} {
 		b.Run(fmt.Sprint("followed=", followed), func(b *testing.B) {
@@ -407,7 +407,7 @@ func TestListLooksAgainForAll(t *testing.T) {
 	})
 }
 
-// A list that was shown in part after part does not grow for ever.
+// A list that was shown in part after part does not grow without bound.
 func TestShownIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf(t)

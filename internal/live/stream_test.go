@@ -94,7 +94,7 @@ func TestReconnectInTheMiddle(t *testing.T) {
 	})
 }
 
-// A reader that does not read is dropped; the others get everything meanwhile.
+// A reader that does not read is dropped; the others get everything.
 func TestStalledReaderIsDropped(t *testing.T) {
 	kinds(t, func(t *testing.T, kind string) {
 		s := serve(t, Options{WriteTimeout: 300 * time.Millisecond})

@@ -83,7 +83,7 @@ func TestSending(t *testing.T) {
 	}
 	s.Close()
 	if get() {
-		t.Error("a request to nobody was sent")
+		t.Error("a request without a recipient was sent")
 	}
 }
 

@@ -242,7 +242,7 @@ func flatten(s *huma.Schema, path string, out map[string]string) {
 	}
 }
 
-// The format is only extended: what testdata/fields.json has of a kind stays for ever. An
+// The format is only extended: what testdata/fields.json has of a kind stays. An
 // optional field may become one that is always there, and no other type.
 func TestFormatIsOnlyExtended(t *testing.T) {
 	t.Parallel()

@@ -88,7 +88,7 @@ func TestFailingForDaysDisables(t *testing.T) {
 		if after := time.Since(began); after < 72*time.Hour || !strings.Contains(got.Health.Disabled, "no delivery succeeded since") || got.Waiting == 0 {
 			t.Errorf("after %s: %+v", after, got)
 		}
-		// Nothing is queued or sent any more, until somebody enables it.
+		// Nothing is queued or sent any more, until it is enabled.
 		tried := v.n
 		waiting := got.Waiting
 		r.create("maria", "later")

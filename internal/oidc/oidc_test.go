@@ -287,7 +287,7 @@ func TestWhoMayComeIn(t *testing.T) {
 	l := newLiar(t)
 	l.userInfo = map[string]any{"sub": "1816", "groups": []string{"captains"}}
 	if p, err := l.finish(l.signOn(func(o *Config) { o.AdminGroup = "captains" })); err == nil {
-		t.Errorf("what is told of somebody else made %+v", p)
+		t.Errorf("claims about another person made %+v", p)
 	}
 }
 
@@ -418,7 +418,7 @@ func FuzzOpen(f *testing.F) {
 }
 
 func FuzzToken(f *testing.F) {
-	s, err := New(Config{Issuer: "http://127.0.0.1:1", ClientID: client, Client: &http.Client{Transport: nobody{}}})
+	s, err := New(Config{Issuer: "http://127.0.0.1:1", ClientID: client, Client: &http.Client{Transport: unreachable{}}})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -434,9 +434,9 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// nobody answers.
-type nobody struct{}
+// unreachable fails every request.
+type unreachable struct{}
 
-func (nobody) RoundTrip(*http.Request) (*http.Response, error) {
-	return nil, errors.New("nobody is there")
+func (unreachable) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("no server is there")
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// fakeDNS answers A queries from a list per name: each answer once, the last one for ever.
+// fakeDNS answers A queries from a list per name: each answer once, the last one repeatedly.
 type fakeDNS struct {
 	mu      sync.Mutex
 	answers map[string][]netip.Addr

@@ -8,7 +8,7 @@ import (
 	"deckhand/internal/v0"
 )
 
-// Images are refused only where somebody knows that they are of no use.
+// Images are refused only if the model is known not to support them.
 func TestBlind(t *testing.T) {
 	yes, no, window := true, false, int64(1000)
 	lists := catalogue.New(nil)

@@ -93,7 +93,7 @@ func TestTestModel(t *testing.T) {
 		"a wrong key":         {in("", "sk-wrong-key", ""), []string{"bad", "STATUS$ERROR_LLM_AUTHENTICATION", "API key is missing or invalid"}},
 		"another host":        {in("", "", other.URL+"/v1"), []string{"bad", "STATUS$ERROR_LLM_AUTHENTICATION", "was not used"}},
 		"another host, key":   {in("", "sk-right-key", other.URL+"/v1"), []string{"ok"}},
-		"nobody there":        {in("", "k", "http://127.0.0.1:1/v1"), []string{"bad", "STATUS$ERROR_LLM_SERVICE_UNAVAILABLE"}},
+		"no server":           {in("", "k", "http://127.0.0.1:1/v1"), []string{"bad", "STATUS$ERROR_LLM_SERVICE_UNAVAILABLE"}},
 		"no such provider":    {api.TestModel{LLMModel: api.Some("acme/m"), LLMBaseURL: api.Some("")}, []string{"bad", "STATUS$ERROR", "was not used", "unknown model"}},
 		"the script":          {in("scripted/demo", "", ""), []string{"ok"}},
 	} {

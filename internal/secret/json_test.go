@@ -9,9 +9,9 @@ import (
 
 func TestRedactJSON(t *testing.T) {
 	const plain, quoted, number, word = "hunter2-hunter2", `say "friend" \o/`, "12345699", "s3cret-word"
-	var nobody *Masker
-	if text := `{"a":"` + plain + `"}`; string(NewMasker().JSON([]byte(text), nil)) != text || string(nobody.JSON([]byte(text), nil)) != text {
-		t.Error("what nobody knows was masked")
+	var none *Masker
+	if text := `{"a":"` + plain + `"}`; string(NewMasker().JSON([]byte(text), nil)) != text || string(none.JSON([]byte(text), nil)) != text {
+		t.Error("an unknown value was masked")
 	}
 	r := NewMasker(plain, quoted, number, word)
 	shape := NewShape([]string{"action", "args.state", "tools.parameters"}, []string{"args.free"}, []string{"calls.arguments"})

@@ -262,20 +262,20 @@ func BenchmarkMasker(b *testing.B) {
 
 // BenchmarkOwners masks what 50 turns at once print, 8 KB each, where 1,000 users have 20 secrets
 // each: with no secrets at all, with those of each user for the user's own texts, and with
-// those of everybody for all texts.
+// those of all users for all texts.
 func BenchmarkOwners(b *testing.B) {
 	const users, secrets, turns = 1000, 20, 50
 	all := NewMaskers(NewRedactor())
-	var everybody []string
+	var plain []string
 	for u := range users {
 		var own []string
 		for i := range secrets {
 			own = append(own, fmt.Sprintf("ghp_%036x", (u*secrets+i)*7919))
 		}
 		all.Set(fmt.Sprint(u), 1, own)
-		everybody = append(everybody, own...)
+		plain = append(plain, own...)
 	}
-	one := NewMasker(everybody...)
+	one := NewMasker(plain...)
 	text := strings.Repeat("ok  \tgithub.com/octo/app/internal/store\t0.412s\t(cached) 123 files changed, exit code 0\n", 100)
 	for _, c := range []struct {
 		name string
@@ -284,7 +284,7 @@ func BenchmarkOwners(b *testing.B) {
 		{"none", func(int) *Masker { return nil }},
 		{"own, 50 users at work", func(turn int) *Masker { m, _ := all.Of(fmt.Sprint(turn % turns)); return m }},
 		{"own, 1000 users at work", func(turn int) *Masker { m, _ := all.Of(fmt.Sprint(turn % users)); return m }},
-		{"everybody's", func(int) *Masker { return one }},
+		{"all users", func(int) *Masker { return one }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for u := range users { // built before it is measured

@@ -105,7 +105,7 @@ func TestRedactorIsBounded(t *testing.T) {
 	}
 	r.drop([]string{mine, other})
 	if r.String(mine) != Mask || !strings.HasPrefix(r.String(other), "other-") { // what follows is the canary
-		t.Error("what one owner drops is forgotten for another, or what nobody has is not")
+		t.Error("what one owner drops is forgotten for another, or an unowned value is not")
 	}
 	r.drop([]string{mine})
 	for r.recent.Len() > 0 {

@@ -52,7 +52,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Somebody must look at the clock while an answer is due, and nobody otherwise.
+// A timer runs while an answer is due, and only then.
 func TestDeadlineIsWanted(t *testing.T) {
 	due := time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
@@ -143,7 +143,7 @@ func TestOverInAPause(t *testing.T) {
 	}
 }
 
-// The model must not take a call that nobody allowed for one that was begun.
+// The model must not take an unapproved call for one that was begun.
 func TestStoppedBeforeAllowed(t *testing.T) {
 	for name, c := range map[string]struct {
 		before payloads

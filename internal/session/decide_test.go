@@ -133,7 +133,7 @@ var decisions = []decided{
 	{"begin with a replay", nil, func(s session.State) ([]session.Payload, error) { return s.Begin(recorded, &said) }, "created", nil},
 
 	{"say", fresh, say(""), "user_said", nil},
-	{"say to nobody", nil, say(""), "", session.ErrNotFound},
+	{"say to a missing session", nil, say(""), "", session.ErrNotFound},
 	{"say to a deleted one", deleted, say(""), "", session.ErrDeleted},
 	{"say wakes a stopped one", halted, say(""), "user_said start_requested", nil},
 	{"say wakes a failed one", broken, say(""), "user_said start_requested", nil},
@@ -152,7 +152,7 @@ var decisions = []decided{
 	{"stop during a tool call", running, stop, "tool_returned stopped", nil},
 	{"stop during two", with(running, callB), stop, "tool_returned tool_returned stopped", nil},
 	{"stop before the calls", calling, stop, "stopped", nil},
-	{"stop nobody", nil, stop, "", session.ErrNotFound},
+	{"stop a missing session", nil, stop, "", session.ErrNotFound},
 	{"stop a deleted one", deleted, stop, "", session.ErrDeleted},
 
 	{"pause", turning, pause, "paused", nil},
@@ -170,7 +170,7 @@ var decisions = []decided{
 	{"pause twice after a step", with(asking, session.PauseRequested{}), pauseSoon, "", nil},
 	{"pause an idle one after a step", owned, pauseSoon, "", nil},
 	{"pause a deleted one after a step", deleted, pauseSoon, "", session.ErrDeleted},
-	{"pause nobody after a step", nil, pauseSoon, "", session.ErrNotFound},
+	{"pause a missing session after a step", nil, pauseSoon, "", session.ErrNotFound},
 	{"interrupt a step that a pause waits for", with(running, session.PauseRequested{}), pause, "tool_returned paused", nil},
 	{"stop while a pause waits", with(running, session.PauseRequested{}), stop, "tool_returned stopped", nil},
 	{"a pause that is not due", with(asking, session.PauseRequested{}), pauseDue, "", nil},
@@ -216,7 +216,7 @@ var decisions = []decided{
 	{"delete during a tool call", running, remove, "tool_returned deleted", nil},
 	{"delete a stopped one", halted, remove, "deleted", nil},
 	{"delete twice", deleted, remove, "", session.ErrDeleted},
-	{"delete nobody", nil, remove, "", session.ErrNotFound},
+	{"delete a missing session", nil, remove, "", session.ErrNotFound},
 
 	{"take", fresh, take, "claimed", nil},
 	{"take over", turning, take, "claimed", nil},
@@ -226,7 +226,7 @@ var decisions = []decided{
 	{"take a model call from a live member", asking, takeFrom("other", "third", "loop"), "", session.ErrHeld},
 	{"take over while others are alive", asking, takeFrom("other", "third"), "claimed model_failed", nil},
 	{"take what one holds", turning, takeFrom("loop", "loop"), "claimed", nil},
-	{"take what nobody holds", fresh, takeFrom("other", "", "loop"), "claimed", nil},
+	{"take a session without a holder", fresh, takeFrom("other", "", "loop"), "claimed", nil},
 	{"take a stopped one", halted, take, "", session.ErrRefused},
 	{"take a failed one", broken, take, "", session.ErrRefused},
 	{"take a deleted one", deleted, take, "", session.ErrDeleted},
@@ -346,7 +346,7 @@ func TestZombieIsRefused(t *testing.T) {
 		}
 	}
 	if _, err := given(t, fresh).Suggest(0, "x"); !errors.Is(err, session.ErrNotOwner) {
-		t.Errorf("claim 0 is nobody's: %v", err)
+		t.Errorf("claim 0 has no owner: %v", err)
 	}
 	if _, err := given(t, turning).EndTurn(zombie, session.TurnEnded{}); !errors.Is(err, session.ErrNotOwner) {
 		t.Error(err)

@@ -52,7 +52,7 @@ func (w *world) forkAnywhere(t *rapid.T) {
 		}
 		st, err = sessions.Update(context.Background(), id, func(s session.State) ([]session.Payload, error) { return s.Say(session.UserSaid{Text: "go on"}) })
 		if err != nil || !st.Wants() || !st.Pending() {
-			t.Fatalf("at event %d nobody can go on: %v", n, err)
+			t.Fatalf("at event %d the session cannot continue: %v", n, err)
 		}
 	}
 	if now := w.log.refold(theID); !reflect.DeepEqual(now, was) {

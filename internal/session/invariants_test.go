@@ -177,7 +177,7 @@ func (a *auditor) life(e session.Event) error {
 		a.ready = true
 	case session.TurnBegan:
 		if a.inTurn || a.claim == 0 {
-			return fmt.Errorf("a turn within a turn, or of nobody")
+			return fmt.Errorf("a turn within a turn, or without a holder")
 		}
 		a.inTurn, a.broken, a.again = true, false, false
 	case session.TurnEnded:
@@ -206,7 +206,7 @@ func (a *auditor) life(e session.Event) error {
 		a.paused, a.pausing = false, false
 	case session.Nudged:
 		if !a.inTurn {
-			return fmt.Errorf("speaks to nobody")
+			return fmt.Errorf("speaks without a session")
 		}
 	case session.Stopped, session.Failed:
 		if a.halted {
@@ -303,7 +303,7 @@ func (a *auditor) people(e session.Event) error {
 		a.keys[p.Key] = true
 		a.said = append(a.said, message{number: e.Number, live: a.replay && !strings.HasPrefix(p.Key, "replay:")})
 	case session.Replayed:
-		// What people said meanwhile is answered now, and with it what followed:
+		// What users said since is answered now, and with it what followed:
 		// no model saw it, whatever the recorded agent was shown.
 		live := false
 		for i := range a.said {
@@ -500,7 +500,7 @@ func (a *auditor) result(number int64, p session.ToolReturned) error {
 	case call.end != 0:
 		return fmt.Errorf("call %d has a second result", call.begin)
 	case call.asked && !call.approved && (p.Outcome == session.Succeeded || p.Outcome == session.FailedRun):
-		return fmt.Errorf("call %d was made, and nobody approved", call.begin)
+		return fmt.Errorf("call %d was made without approval", call.begin)
 	}
 	if call.end = number; open == 1 {
 		clear(a.counted)

@@ -104,7 +104,7 @@ func TestOverTheUsersLimit(t *testing.T) {
 	mustFit(t, log, s, theID)
 }
 
-// A session that was stopped meanwhile has not too little money: it is stopped.
+// A session that has been stopped is refused as stopped, not for lack of money.
 func TestTheLedgersNoIsNotGivenOnAnOldState(t *testing.T) {
 	log := newFaulty()
 	s, other := session.New(log, session.WithUserLimit(5)), session.New(log)

@@ -55,7 +55,7 @@ func (w *world) sensible(t *rapid.T, l *loop, st session.State) (decision, bool)
 	return w.ask(t, l), true
 }
 
-// due pauses after a step, if that was asked for meanwhile.
+// due pauses after a step, if that was requested.
 func (w *world) due(l *loop, step decision) decision {
 	return session.Chain(step, func(s session.State) ([]session.Payload, error) { return s.PauseDue(l.claim) })
 }

@@ -93,7 +93,7 @@ func TestChildrenAreForgotten(t *testing.T) {
 	if st, _ := follow(t, open, func(s session.State) ([]session.Payload, error) {
 		return s.Returned(owner, session.ToolReturned{ID: "b", Outcome: session.Succeeded})
 	}); st.Counted("child") {
-		t.Error("it is remembered for ever")
+		t.Error("it is never dropped")
 	}
 }
 

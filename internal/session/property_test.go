@@ -66,7 +66,7 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// name makes a string nobody used before.
+// name makes a new string.
 func (w *world) name(prefix string) string {
 	w.serial++
 	return fmt.Sprintf("%s%d", prefix, w.serial)
@@ -120,7 +120,7 @@ func (w *world) update(t *rapid.T, ctx context.Context, rule func(session.State)
 	return st, err
 }
 
-// person makes an action of a rule that anybody may ask for.
+// person makes an action of a rule that any user may request.
 func (w *world) person(rule func(*rapid.T, session.State) ([]session.Payload, error)) func(*rapid.T) {
 	return func(t *rapid.T) {
 		// Draws must not depend on how often the rule is asked, so the rule draws none itself.

@@ -94,7 +94,7 @@ func TestThenIsDeliveredOnce(t *testing.T) {
 				t.Fatalf("it was delivered %d times: %+v %+v", n, before, after)
 			}
 			if st.Replaying() || !st.Pending() || !st.Wants() {
-				t.Fatalf("nobody answers it: %+v", st)
+				t.Fatalf("it gets no answer: %+v", st)
 			}
 		})
 	}
@@ -147,16 +147,16 @@ func TestStopInAReplay(t *testing.T) {
 func TestReplayWaitsAfterAnError(t *testing.T) {
 	broke, _ := follow(t, given(t, replaying), resay, beginTurn, askNow, answerNow, endInError)
 	if broke.Wants() || !broke.Replaying() {
-		t.Fatalf("nobody was asked, and it goes on: %+v", broke)
+		t.Fatalf("it goes on without approval: %+v", broke)
 	}
 	for name, ask := range map[string]decision{"resume": resume, "say": say("")} {
 		if st, _ := follow(t, broke, ask); !st.Wants() {
-			t.Errorf("after %s nobody goes on", name)
+			t.Errorf("after %s the session does not continue", name)
 		}
 	}
 }
 
-// While a trajectory is to be replayed the agent does not wait for anybody.
+// While a trajectory is to be replayed the agent does not wait for users.
 func TestReplayBeginsLoading(t *testing.T) {
 	st, _ := follow(t, given(t, payloads{recorded}), take, whoever(func(s session.State, claim int64) ([]session.Payload, error) {
 		return s.Prepared(claim, ready)

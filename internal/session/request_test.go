@@ -30,7 +30,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// The list does not grow for ever, and a state that was given out keeps its own.
+// The list does not grow without bound, and a state that was given out keeps its own.
 func TestRequestsAreBounded(t *testing.T) {
 	st := given(t, fresh)
 	first := st

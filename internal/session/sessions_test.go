@@ -183,7 +183,7 @@ func TestErrorAfterStoringIsNoticed(t *testing.T) {
 	mustFit(t, log, s, theID)
 }
 
-// A store that reports a conflict but has nothing newer would be asked for ever.
+// A store that reports a conflict but has nothing newer would be asked without end.
 func TestConflictWithoutNews(t *testing.T) {
 	log := fixed(nil)
 	for _, p := range fresh {

@@ -100,7 +100,7 @@ func TestApproveScripts(t *testing.T) {
 	}
 }
 
-// A no, a stop and a repository that is not trusted: nothing runs behind anybody's back.
+// A no, a stop and a repository that is not trusted: nothing runs without approval.
 func TestRejectScripts(t *testing.T) {
 	stage := payloads{ours, session.Claimed{By: "loop"}, session.UserSaid{Text: "Go"}, session.TurnBegan{}, hooked}
 	st, _ := judged(t, given(t, stage), scripts, askFirst)

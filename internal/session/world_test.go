@@ -25,7 +25,7 @@ func as(claim int64) context.Context {
 
 // fault is what goes wrong with the next append or read.
 type fault struct {
-	// race is done before the append is tried: somebody else is faster.
+	// race is done before the append is tried: another writer is faster.
 	race func()
 	// refuse fails the append without storing; forget stores, and fails then;
 	// repeat hands it to the store twice, as a careless retry would.

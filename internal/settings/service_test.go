@@ -95,7 +95,7 @@ func TestEncodeShowsNoSecret(t *testing.T) {
 	}
 }
 
-// Whoever can write to the database must not be able to use a secret elsewhere.
+// Write access to the database must not allow using a secret elsewhere.
 func TestDecodeRefusesMovedSecrets(t *testing.T) {
 	s, _, _ := update(nil, full)
 	keys := keyring(t)

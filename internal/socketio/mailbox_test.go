@@ -75,7 +75,7 @@ func TestMailboxCloses(t *testing.T) {
 			})
 		})
 	}
-	t.Run("while somebody waits", func(t *testing.T) {
+	t.Run("while a receiver waits", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMailbox()
 			go func() {
@@ -90,7 +90,7 @@ func TestMailboxCloses(t *testing.T) {
 }
 
 // TestWorkOutlivesTheSocket shows how long a handler may go on when its client
-// is gone, and that it does not hold up the others for ever.
+// is gone, and that it does not block the others.
 func TestWorkOutlivesTheSocket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Socket{mail: newMailbox()}

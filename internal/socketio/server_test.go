@@ -132,7 +132,7 @@ func TestCall(t *testing.T) {
 		c := dial(t, url, transport)
 		c.enter("/", "")
 		c.want(`51-0["add",1,{"_placeholder":true,"num":0}]`, []byte{2})
-		c.send(`35[7]`) // nobody asked
+		c.send(`35[7]`) // unsolicited
 		c.send(`30[3,"three"]`)
 		if r := <-results; r.err != nil || len(r.args) != 2 || string(r.args[0]) != "3" {
 			t.Errorf("the answer is %s, %v", r.args, r.err)
@@ -217,7 +217,7 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 		if strings.Contains(log.String(), "conversation_id") {
-			t.Error("a refusal is not an error of ours")
+			t.Error("a refusal is not a server error")
 		}
 		c.enter("/", `{"ask":"in"}`)
 		c.want(`2["auth",{"ask":"in"}]`)

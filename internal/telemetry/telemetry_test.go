@@ -47,7 +47,7 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, `deckhand_http_request_seconds_count{method="GET",route="/api/stream"}`) {
-		t.Error("how long somebody reads is taken for how long an answer takes")
+		t.Error("the time of a reader counts as response time")
 	}
 	if again := scrape(t, NewMetrics("x")); strings.Contains(again, "deckhand_level") {
 		t.Error("two registries share something")

@@ -57,7 +57,7 @@ func (g *glass) put(r rune) {
 	}
 	switch r {
 	case '\x1b':
-		g.t.Fatal("an order that nobody knows")
+		g.t.Fatal("an unknown order")
 	case '\r':
 		g.col = 0
 	case '\n':
@@ -104,7 +104,7 @@ func live(t *testing.T, width int) (*glass, *terminal.Display, *terminal.Input) 
 	return g, d, in
 }
 
-// What is typed stays below what is written, whoever is faster.
+// What is typed stays below what is written, whichever is faster.
 func TestTypingBelow(t *testing.T) {
 	g, d, in := live(t, 30)
 	d.SetFoot(terminal.Foot{State: "your turn", Prompt: ">", Busy: false})

@@ -84,10 +84,10 @@ func TestRemoteLooksTheSame(t *testing.T) {
 		"knowledge":                {session.Recalled{Items: []session.Knowledge{{Name: "go"}}}},
 		"a set-up script":          {session.SetUp{Script: ".deckhand/setup.sh", Exit: 1, Problem: "It failed."}},
 		"a summary":                {session.Condensed{From: 1, To: 2, Summary: "s"}},
-		"nobody's concern":         {session.Claimed{}, session.ModelAsked{Call: "m"}, session.ModelFailed{Call: "m", Class: "rate", Message: "slow", Retried: true}, session.ModelFailed{Call: "m", Class: "overload", Message: "slow"}, session.Briefed{Prompt: "p"}, session.WorkspaceReady{}},
+		"not shown":                {session.Claimed{}, session.ModelAsked{Call: "m"}, session.ModelFailed{Call: "m", Class: "rate", Message: "slow", Retried: true}, session.ModelFailed{Call: "m", Class: "overload", Message: "slow"}, session.Briefed{Prompt: "p"}, session.WorkspaceReady{}},
 	} {
 		o := terminal.Options{Messages: true}
-		if here, there := show(o, steps...), over(t, o, steps...); here != there || name != "nobody's concern" && here == "" {
+		if here, there := show(o, steps...), over(t, o, steps...); here != there || name != "not shown" && here == "" {
 			t.Errorf("%s: here %q, over a server %q", name, here, there)
 		}
 	}
@@ -129,7 +129,7 @@ func tell(d *terminal.Display, number int64, all ...session.Payload) {
 	}
 }
 
-// After a cut the whole text comes again; nobody sees it twice.
+// After a cut the whole text comes again; it is not shown twice.
 func TestRemoteDeltaAgain(t *testing.T) {
 	var b strings.Builder
 	d := terminal.New(terminal.Options{Out: &b})

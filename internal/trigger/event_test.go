@@ -140,7 +140,7 @@ func TestParseEdited(t *testing.T) {
 			t.Errorf("%s: a new title made the text the author's", provider)
 		}
 		if said(test.title, append(label, "TEXT", "nothing")...) == "" || said(test.text, append(label, "TEXT", "nothing")...) == "" {
-			t.Errorf("%s: a label counts that perhaps somebody else gave", provider)
+			t.Errorf("%s: a label counts that another user may have given", provider)
 		}
 	}
 }

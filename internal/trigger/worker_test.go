@@ -170,7 +170,7 @@ func TestLabelThenStopThenDelete(t *testing.T) {
 }
 
 // Gitea does not say which label is new. Who gives an issue some other label does
-// not ask for what somebody else has marked.
+// not ask for what another user has marked.
 func TestLabelOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -236,7 +236,7 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	in, secret := r.add("maria", "gitea", trigger.Change{})
-	r.told(deliver(t, "gitea", inGitea.comment, "1"), secret) // nobody works yet
+	r.told(deliver(t, "gitea", inGitea.comment, "1"), secret) // no worker runs yet
 	r.again()
 	stop := r.run()
 	id := r.reaches(trigger.Working).Session
@@ -253,7 +253,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("%+v, %d started, %q said", d, len(r.starts()), r.texts(id))
 	}
 	stop()
-	// The agent is done while nobody looks.
+	// The agent finishes while no worker runs.
 	r.again()
 	r.says(id, "Done.")
 	r.run()
@@ -263,7 +263,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// An answer of which nobody knows whether it was posted is looked for first.
+// An answer that may have been posted is looked for first.
 func TestAnswerIsPostedOnce(t *testing.T) {
 	t.Parallel()
 	for name, kept := range map[string]bool{"it was": true, "it was not": false} {
@@ -330,7 +330,7 @@ func TestFailures(t *testing.T) {
 	if d := r.reaches(trigger.Failed); !strings.Contains(d.Reason, "Not found on") {
 		t.Errorf("%+v", d)
 	}
-	// A token for another host is not shown to anybody.
+	// A token for another host is never shown.
 	elsewhere := "elsewhere.example.org"
 	if _, _, err := r.integrations.Change(t.Context(), "maria", in.ID, trigger.Change{Host: &elsewhere}); err != nil {
 		t.Fatal(err)

@@ -101,7 +101,7 @@ var observationExtras = map[string]shape{
 	},
 }
 
-// additions are keys of ours that the contract does not have. Of actions they are
+// additions are our keys that the contract does not have. Of actions they are
 // only there while a call waits for the person.
 var additions = map[string][]string{
 	"agent_state_changed": {"error_id"}, "run": {"confirmation_state"}, "run_ipython": {"confirmation_state"}, "read": {"confirmation_state"}, "edit": {"confirmation_state"}, "browse": {"confirmation_state"},
@@ -201,7 +201,7 @@ func checkEvent(t *testing.T, got map[string]any, past bool) string {
 		args := got["args"].(map[string]any)
 		for _, name := range additions[kind] {
 			if state, ok := args[name]; ok && state != "awaiting_confirmation" && !past {
-				t.Errorf("%s is %v, and nobody is asked", name, state)
+				t.Errorf("%s is %v, without a pending approval", name, state)
 			}
 			delete(args, name)
 		}

@@ -31,7 +31,7 @@ func leaves(v any, path string, free []string, visit func(path, text string), na
 	}
 }
 
-// Whatever somebody's secrets are, the fields that clients go by stay as they are, and
+// Whatever a user's secrets are, the fields that clients go by stay as they are, and
 // so do the names of all fields. Text is masked.
 func TestProtocolFieldsAreNeverMasked(t *testing.T) {
 	t.Parallel()

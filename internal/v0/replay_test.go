@@ -213,7 +213,7 @@ func TestReplayRoundTrip(t *testing.T) {
 				log = append(log, session.TurnBegan{}, c)
 				log = append(log, session.ToolReturned{ID: c.ID, Name: name, Cause: int64(len(log)), Outcome: session.Succeeded, Output: "done", Args: c.Args})
 				line += " | " + name + " " + args
-				if i == 0 && n > 1 && r.IntN(4) == 0 { // somebody speaks while the agent works
+				if i == 0 && n > 1 && r.IntN(4) == 0 { // a user speaks while the agent works
 					log = append(log, session.UserSaid{Text: "wait"})
 					late = true
 				}

@@ -96,7 +96,7 @@ func TestCopyOfNothing(t *testing.T) {
 }
 
 // A server that dies before it has made the session leaves a workspace that is
-// nobody's: it is set aside, and it is in nobody's way.
+// without an owner: it is set aside, out of the way.
 func TestCopyThatWasNotFinished(t *testing.T) {
 	r := newRig(t)
 	r.claim()
@@ -147,7 +147,7 @@ func TestSweepLeavesCopiesAlone(t *testing.T) {
 	}
 }
 
-// A workspace that is a folder of somebody's is not copied, and no session is made.
+// A workspace that is a user's folder is not copied, and no session is made.
 func TestCopyOfAFolder(t *testing.T) {
 	r := newRig(t)
 	r.spec.Folder = t.TempDir()

@@ -70,7 +70,7 @@ func TestMeterCountsFiles(t *testing.T) {
 	}
 }
 
-// A disk that is nearly full ends whoever still grows, whatever its own limit.
+// A disk that is nearly full ends sandboxes that still grow, whatever its own limit.
 func TestMeterKeepsRoomOnTheDisk(t *testing.T) {
 	now := time.Now()
 	for name, disk := range map[string]sandbox.Space{

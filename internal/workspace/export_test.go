@@ -6,7 +6,7 @@ import (
 	"deckhand/internal/session"
 )
 
-// Waiting is closed when somebody else waits for a session's place.
+// Waiting is closed when another goroutine waits for a session's place.
 func (k *Keeper) Waiting(id session.ID) <-chan struct{} {
 	there := make(chan struct{})
 	go func() {

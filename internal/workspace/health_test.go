@@ -68,7 +68,7 @@ func (r *rig) pid() int {
 	return meta.PID
 }
 
-// Whoever takes all processes of a sandbox is ended, and the result says why.
+// A command that takes all processes of a sandbox is ended, and the result says why.
 func TestForkBombIsEndedAndSaid(t *testing.T) {
 	r := newRig(t)
 	r.spec.Limits.Processes = 60

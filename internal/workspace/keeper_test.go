@@ -57,7 +57,7 @@ type rig struct {
 	stop     func()
 }
 
-// Appended wakes whoever waits for the log.
+// Appended wakes waiters for the log.
 func (r *rig) Appended(session.ID, int64) {
 	select {
 	case r.grew <- struct{}{}:
@@ -121,7 +121,7 @@ func (r *rig) open() {
 // restart is what a server that was killed and started again is to a sandbox.
 func (r *rig) restart() { r.stop(); r.open() }
 
-// claim makes the session one that somebody works on.
+// claim gives the session a holder.
 func (r *rig) claim() {
 	r.t.Helper()
 	r.update(func(s session.State) ([]session.Payload, error) { return s.Take("loop") })
@@ -157,7 +157,7 @@ func (r *rig) until(what string, ok func() bool) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Minute)
 	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond) // a sandbox ends without telling anybody here
+	tick := time.NewTicker(5 * time.Millisecond) // a sandbox ends without a signal here
 	defer tick.Stop()
 	for !ok() {
 		select {
@@ -207,7 +207,7 @@ func TestSandboxIsStartedOnceAndRecorded(t *testing.T) {
 	r := newRig(t)
 	r.claim()
 	if r.running() {
-		t.Fatal("a sandbox runs that nobody needed yet")
+		t.Fatal("a sandbox runs before it is needed")
 	}
 	r.run("1", "echo kept > file; cd /tmp")
 	if got := r.run("2", "pwd; cat /workspace/file"); got != "/tmp\nkept" {
@@ -220,7 +220,7 @@ func TestSandboxIsStartedOnceAndRecorded(t *testing.T) {
 }
 
 // A server that is killed while it starts a sandbox leaves a step in the log. The next
-// server takes it back, or the conversation would look as if it started for ever.
+// server takes it back, or the conversation would look as if it never finished starting.
 func TestRestartClearsAnUnfinishedStart(t *testing.T) {
 	r := newRig(t)
 	r.claim()
@@ -378,7 +378,7 @@ func (r *rig) kill() {
 	}
 }
 
-// What a server left behind that nobody needs goes at the next start.
+// Unneeded leftovers of a server are removed at the next start.
 func TestSweepEndsWhatNobodyNeeds(t *testing.T) {
 	r := newRig(t)
 	r.claim()
@@ -491,8 +491,8 @@ func TestViewOfAStoppedWorkspace(t *testing.T) {
 	r.until("it ends with its last user", func() bool { return !r.running() })
 }
 
-// A sandbox that a person opened while nobody worked on the session is recorded
-// when somebody does.
+// A sandbox that a person opened while the session had no holder is recorded
+// when it gets one.
 func TestOpenedBeforeItIsWorkedOn(t *testing.T) {
 	r := newRig(t)
 	_, release, err := r.keeper.Use(t.Context(), id)
@@ -509,7 +509,7 @@ func TestOpenedBeforeItIsWorkedOn(t *testing.T) {
 }
 
 // A name that a person gives to a stopped conversation does not end the look
-// that somebody has into it.
+// that are open into it.
 func TestLookIntoAStoppedWorkspaceOutlivesARename(t *testing.T) {
 	r := newRig(t)
 	r.claim()
@@ -548,7 +548,7 @@ func TestDiskLimit(t *testing.T) {
 	r := newRig(t)
 	r.spec.Limits.Disk = 8 << 20
 	r.claim()
-	// In the background, where nobody waits for it.
+	// In the background, without a waiting caller.
 	r.run("fill", "(i=0; while head -c 1000000 /dev/zero > f$i; do i=$((i+1)); sleep 0.02; done) & true")
 	r.until("it is said", func() bool {
 		n := events[session.Noted](r)

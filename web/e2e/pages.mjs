@@ -1,5 +1,5 @@
-// Every page in both themes and both widths: nothing in the console, no request to anybody
-// else, no violation that axe calls serious. With a folder for pictures, it leaves some.
+// Every page in both themes and both widths: nothing in the console, no request to another
+// host, no violation that axe calls serious. With a folder for pictures, it leaves some.
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ const sections = [
 ];
 const tabs = ["changes", "files", "terminal", "browser", "ports", "network"];
 
-// Each width and each theme once; a soak, and whoever wants pictures, gets all four.
+// Each width and each theme once; a soak and a run for pictures use all four.
 const looks =
   job.soak || job.pictures
     ? [1280, 390].flatMap((width) => ["light", "dark"].map((theme) => [width, theme]))
@@ -78,7 +78,7 @@ async function faults(page) {
   return found;
 }
 
-/** deadEnds are the links of a page that lead to nothing of ours, or to no such place on it. */
+/** deadEnds are the links of a page to unknown paths or missing anchors. */
 function deadEnds(page) {
   return page.evaluate(async () => {
     const dead = [];
@@ -103,7 +103,7 @@ const plays = {
     await look(there, "login");
     await clean(there);
   },
-  async "home of somebody new"() {
+  async "home of a new user"() {
     const there = await enter("kim");
     await there.page.goto("");
     await there.page.getByRole("button", { name: "Try the demo model" }).waitFor();

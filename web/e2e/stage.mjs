@@ -47,7 +47,7 @@ export async function memory(page) {
 export const close = () => browser?.close();
 
 /**
- * visit opens a browser of its own, without anybody's login. What goes wrong in it is
+ * visit opens a browser of its own, without a login. What goes wrong in it is
  * collected; expected are forms of what may be in the console, such as the status of a
  * request that is meant to fail.
  */
@@ -67,7 +67,7 @@ export async function visit({ base = job.base, expected = [], ...options } = {})
   return { context, page, wrong, end: () => context.close() };
 }
 
-/** enter is visit by somebody who is logged in. */
+/** enter is visit with a login. */
 export async function enter(name, options = {}) {
   const there = await visit(options);
   const answer = await there.context.request.post("api/login", { data: { key: job.keys[name] } });
@@ -75,7 +75,7 @@ export async function enter(name, options = {}) {
   return there;
 }
 
-/** call uses the API as somebody, beside the page. */
+/** call uses the API as a user, beside the page. */
 export async function call(name, method, path, body) {
   const answer = await fetch(job.base + path, {
     method,

@@ -30,7 +30,7 @@ func (w *world) heal(r *rand.Rand) {
 		current.crash()
 		w.boot()
 	}
-	w.speaking.Wait() // nobody speaks any more
+	w.speaking.Wait() // all users are done
 	for _, id := range ids {
 		w.rest(id)
 	}
@@ -245,7 +245,7 @@ func (w *world) came() map[string]int {
 	return out
 }
 
-// print shows what was stored, for whoever looks for the reason.
+// print shows what was stored, to help find the reason.
 func (w *world) print() {
 	w.t.Logf("rules: %+v", w.rules)
 	for _, id := range w.ids {

@@ -31,7 +31,7 @@ func TestWellFormed(t *testing.T) {
 		"a result too many":       {[]llm.Message{said, calls, result("a"), result("b"), result("b")}, false},
 		"a result of no call":     {[]llm.Message{said, result("a")}, false},
 		"words before the result": {[]llm.Message{said, calls, result("a"), said, result("b")}, false},
-		"a role nobody knows":     {[]llm.Message{{Role: "system", Text: "x"}}, false},
+		"an unknown role":         {[]llm.Message{{Role: "system", Text: "x"}}, false},
 	} {
 		if err := wellFormed(c.messages); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)

@@ -116,7 +116,7 @@ func ordered(history []session.Event, c tool.Call) error {
 
 func compare(wanted, got []byte, asked, yes bool) error {
 	if asked && !yes {
-		return fmt.Errorf("nobody said yes to it")
+		return fmt.Errorf("it was not approved")
 	}
 	if !bytes.Contains(wanted, bytes.Trim(got, "{}")) { // the model's rating is taken out
 		return fmt.Errorf("its arguments are %s and not %s", got, wanted)
@@ -139,7 +139,7 @@ func wellFormed(messages []llm.Message) error {
 		case llm.ToolResult:
 			at := slices.Index(open, m.Call)
 			if at < 0 {
-				return fmt.Errorf("message %d is the result of %q, which nobody waits for", i, m.Call)
+				return fmt.Errorf("message %d is the result of %q, which is not open", i, m.Call)
 			}
 			open = slices.Delete(open, at, at+1)
 		case llm.Assistant:

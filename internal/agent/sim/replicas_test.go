@@ -260,7 +260,7 @@ func (w *world) takeover(r *rand.Rand) {
 	_ = pass(context.Background(), within)
 	for _, id := range left {
 		if holder := w.store.state(id).Holder(); holder == gone.member() {
-			w.breach("%s: nobody has taken it over from %s after %v", id, holder, within)
+			w.breach("%s: no server has taken it over from %s after %v", id, holder, within)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func (s *server) stop() {
 const busy = 20_000
 
 // spins is true for a dead server, and for one that goes round in circles: time
-// would stand still for ever, so that one is put to death.
+// would stand still, so that one is put to death.
 func (s *server) spins() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *server) recall(ctx context.Context, st session.State, said session.User
 	}
 	if s.w.strikes(r, 50) {
 		s.w.fault("recall failed")
-		return session.Recalled{}, errors.New("nobody remembers")
+		return session.Recalled{}, errors.New("no memory")
 	}
 	if r.IntN(2) == 0 {
 		return session.Recalled{}, nil

@@ -70,7 +70,7 @@ func (s *store) history(id session.ID) []session.Event {
 	return slices.Clone(s.events[id])
 }
 
-// meddle appends something harmless, as another process would: whoever is about
+// meddle appends something harmless, as another process would: a writer that is about
 // to append finds that the session grew.
 func (s *store) meddle(id session.ID, n int) {
 	other := session.New(outside{s})

@@ -14,7 +14,7 @@ import (
 )
 
 // The tools: one that runs in the sandbox, which knows what it has begun, and
-// one elsewhere, which nobody can ask.
+// one elsewhere, which cannot be asked.
 const (
 	localName  = "run"
 	remoteName = "send"
@@ -143,7 +143,7 @@ func (b *box) lose() {
 	b.boot++
 }
 
-// remote acts somewhere else, where nobody knows one call from another.
+// remote acts somewhere else, where calls cannot be told apart.
 type remote struct{ s *server }
 
 func (remote) Spec() tool.Spec {

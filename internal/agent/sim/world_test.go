@@ -94,7 +94,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 }
 
 // dice gives dice for one question. The same question gets the same answer with
-// the same seed, whoever asks first; asked again, it is the next one.
+// the same seed, in any order of requests; asked again, it is the next one.
 func (w *world) dice(question ...any) *rand.Rand {
 	name := fmt.Sprintln(question...)
 	w.mu.Lock()

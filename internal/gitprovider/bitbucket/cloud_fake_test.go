@@ -161,7 +161,7 @@ func cloudFakeRequests(get, post func(string, http.HandlerFunc)) {
 }
 
 // cloudPaged answers with one page. The link to the next one names the public
-// host, whoever was asked.
+// host, whichever host was asked.
 func cloudPaged(w http.ResponseWriter, r *http.Request, items []string) {
 	page, size := number(r, "page", 1), number(r, "pagelen", 10)
 	from := min((page-1)*size, len(items))

@@ -262,7 +262,7 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// Only whoever may know the address is told it; without it the user is still the user.
+// Only tokens with that scope get the address; without it the user is still the user.
 func TestCloudEmailHidden(t *testing.T) {
 	u, err := answering(t, cloudAt, instead(newCloudFake(), map[string]string{"/user/emails": ""})).User(t.Context())
 	if err != nil || u.Login != "ada" || u.Email != "" {

@@ -209,7 +209,7 @@ func TestHostsThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// A chain that leaves and comes back gets nothing either: somebody else chose where it ends.
+// A chain that leaves and comes back gets nothing either: a foreign server chose where it ends.
 func TestRedirects(t *testing.T) {
 	var seen []string
 	note := func(who string, r *http.Request) {

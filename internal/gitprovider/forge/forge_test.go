@@ -171,7 +171,7 @@ func TestItIsForgotten(t *testing.T) {
 }
 
 func TestNobodyIsAskedInVain(t *testing.T) {
-	// Nobody listens: one question is enough.
+	// No server listens: one request is enough.
 	f := &lost{}
 	o := call.Options{Client: &http.Client{Transport: f}, Host: "git.example.org"}
 	if _, err := open(t.Context(), fresh(), "enterprise_sso", o); gitprovider.ReasonOf(err) != gitprovider.Unavailable || f.asked != 1 {

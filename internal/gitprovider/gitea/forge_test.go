@@ -132,7 +132,7 @@ func TestForgeTokens(t *testing.T) {
 		t.Errorf("a public repository without a token: %+v %v", r, err)
 	}
 	if _, err := forged(t, forge, eve.Token).Repository(t.Context(), diary); gitprovider.ReasonOf(err) != gitprovider.NotFound {
-		t.Errorf("somebody else's: %v", err)
+		t.Errorf("another user's: %v", err)
 	}
 	narrow := forged(t, forge, ada.NewToken(t, "read:user", "read:repository", "read:issue"))
 	if _, err := narrow.Repository(t.Context(), diary); err != nil {

@@ -286,7 +286,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// The first failure stops the rest, and nobody is left behind.
+// The first failure stops the rest, and no goroutine is left behind.
 func TestSideBySide(t *testing.T) {
 	boom := errors.New("boom")
 	started := make(chan struct{}, 100)

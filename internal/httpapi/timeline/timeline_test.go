@@ -85,7 +85,7 @@ func TestTimeline(t *testing.T) {
 		want  string
 	}{
 		{"nothing yet", 5, nil, "queue 0 sandbox 0 model 0 tool 0 approval 0"},
-		{"nobody has taken it", 5, []instant{on(0, created, said)},
+		{"not claimed", 5, []instant{on(0, created, said)},
 			"queue start 0-… #1\nqueue message 0-… #2\nqueue 5 sandbox 0 model 0 tool 0 approval 0"},
 		{"a whole turn", 100, []instant{on(0, created, said), on(1, claimed), on(2, step("pulling")), on(3, step("pulling")), on(5, step("cloning")), on(9, ready),
 			on(10, began), on(10, asked), on(20, answered), on(20, calls("a")), on(27, returns("a")), on(27, asked), on(30, answered, ended)},
@@ -117,7 +117,7 @@ func TestTimeline(t *testing.T) {
 			"tool bash 0-7 #5\nqueue message 100-106 #8\nqueue start 100-103 #9\nsandbox starting 103-105 #10\nturn 0-7 #4\nturn 106-107 #12\nqueue 4 sandbox 2 model 0 tool 7 approval 0"},
 		{"a start that failed", 1000, []instant{on(0, created, said), on(1, claimed), on(9, session.Failed{})},
 			"queue start 0-1 #1\nqueue message 0-9 #2\nsandbox starting 1-9 #3\nqueue 1 sandbox 8 model 0 tool 0 approval 0"},
-		{"a pause is nobody's time", 1000, []instant{on(0, created, claimed, ready, began, asked), on(2, said), on(5, session.ModelFailed{Call: "m"}, session.Paused{}),
+		{"a pause does not count", 1000, []instant{on(0, created, claimed, ready, began, asked), on(2, said), on(5, session.ModelFailed{Call: "m"}, session.Paused{}),
 			on(500, session.Resumed{}), on(501, asked), on(504, answered, ended)},
 			"model acme/one 0-5 #5\nqueue message 2-5 #6\nmodel acme/one 501-504 #10\nturn 0-504 #4\nqueue 0 sandbox 0 model 8 tool 0 approval 0"},
 		{"another loop takes over", 50, []instant{on(0, created, claimed, ready, began, asked), on(30, claimed, session.ModelFailed{Call: "m"}), on(31, asked), on(33, answered, ended)},
@@ -126,7 +126,7 @@ func TestTimeline(t *testing.T) {
 			"turn 0-… #4\nqueue 0 sandbox 0 model 0 tool 0 approval 0"},
 		{"what was taken over from elsewhere took no time here", 50, []instant{on(0, created), on(1, session.Imported{Said: &said}), on(9, session.Imported{Answered: &answered}), on(9, session.Stopped{})},
 			"queue start 0-9 #1\nqueue 9 sandbox 0 model 0 tool 0 approval 0"},
-		{"results of calls that nobody made", 5, []instant{on(0, returns("x"), gives("x", true), asks("x"), answered, ended, ready)}, "queue 0 sandbox 0 model 0 tool 0 approval 0"},
+		{"results without calls", 5, []instant{on(0, returns("x"), gives("x", true), asks("x"), answered, ended, ready)}, "queue 0 sandbox 0 model 0 tool 0 approval 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := told(fold(0, 100, c.now, c.story...)); got != c.want {

@@ -46,11 +46,11 @@ func TestInfo(t *testing.T) {
 		{"copilot/gpt-4o", 0, llm.Price{}, false, "0 in a list is not a price"},
 		{"huggingface/Qwen/Qwen3.8-2.4T-A95B:fireworks-ai", 262_144, llm.Price{}, false, "0 in a list is not a price"},
 		{"mistral/mistral-large-2512", 262_144, llm.Price{}, false, "the market's price is not the provider's"},
-		{"acme/gpt-4o", 128_000, llm.Price{}, false, "what somebody else asks for it is not known"},
-		{"acme/claude-sonnet-4-5", 200_000, llm.Price{}, false, "what somebody else asks for it is not known"},
+		{"acme/gpt-4o", 128_000, llm.Price{}, false, "the price of another provider is not known"},
+		{"acme/claude-sonnet-4-5", 200_000, llm.Price{}, false, "the price of another provider is not known"},
 		{"openai/ft:gpt-4o:acme", 0, llm.Price{}, false, "a model of one's own has a price of its own"},
 		{"ollama/llama3.3", 0, llm.Price{}, false, "a local model has no price by itself"},
-		{"acme/unheard-of", 0, llm.Price{}, false, "nobody knows it"},
+		{"acme/unheard-of", 0, llm.Price{}, false, "unknown"},
 		{"unheard-of", 0, llm.Price{}, false, "no provider"},
 		{"", 0, llm.Price{}, false, "nothing"},
 		{"/", 0, llm.Price{}, false, "nothing"},
@@ -84,7 +84,7 @@ func TestAbilities(t *testing.T) {
 		t.Errorf("a model that answers at once: %+v", got)
 	}
 	if got := c.Info("acme/unheard-of"); got.Images || got.Thinks {
-		t.Errorf("nobody said that it can: %+v", got)
+		t.Errorf("no entry says that it can: %+v", got)
 	}
 }
 

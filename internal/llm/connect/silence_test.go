@@ -15,7 +15,7 @@ import (
 	"deckhand/internal/llm/connect"
 )
 
-// A call that nobody answers any more ends by itself and may be made again,
+// A call without an answer ends by itself and may be made again,
 // whether silence comes before the answer or in the middle of it.
 func TestSilence(t *testing.T) {
 	for name, begin := range map[string]string{"before": "", "within": "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"I\"}}]}\n\n"} {

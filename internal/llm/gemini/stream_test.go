@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A frame without an end is not collected for ever.
+// A frame without an end is not collected without bound.
 func TestLongestFrame(t *testing.T) {
 	line := "data: " + strings.Repeat("x", 1<<20) + "\n"
 	for name, text := range map[string]string{"one line": strings.Repeat("x", longestFrame), "many lines": strings.Repeat(line, 33)} {

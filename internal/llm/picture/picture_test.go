@@ -259,7 +259,7 @@ func (s *shared) await(address string, n int) {
 	}
 }
 
-// TestAllLeave shows that a request ends when nobody waits for it.
+// TestAllLeave shows that a request ends when the last caller leaves.
 func TestAllLeave(t *testing.T) {
 	arrived, gone := make(chan struct{}), make(chan struct{})
 	s, f := serve(t, func(_ http.ResponseWriter, r *http.Request) {

@@ -72,7 +72,7 @@ func fails(class llm.Class, message string) answer {
 
 const apple, pear = `{"word":"apple"}`, `{"word":"pear"}`
 
-// marks writes a report as one word per check: + for yes, - for no, ? for nobody knows.
+// marks writes a report as one word per check: + for yes, - for no, ? for unknown.
 func marks(r Report) string {
 	var b strings.Builder
 	for _, c := range r.Checks {
@@ -150,7 +150,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// A model that never answers does not hold up anybody.
+// A model that never answers does not block the caller.
 func TestTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()

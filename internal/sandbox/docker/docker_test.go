@@ -289,7 +289,7 @@ func TestNameTaken(t *testing.T) {
 	box, _ := r.open(sandbox.Spec{ID: id})
 	r.want(box, "echo whole", "whole")
 
-	// Somebody else's.
+	// A foreign container.
 	id = newID()
 	name = r.options.Prefix + "-" + id
 	made, err := r.engine.ContainerCreate(t.Context(), client.ContainerCreateOptions{Name: name, Config: &container.Config{Image: r.options.Image}})
@@ -303,7 +303,7 @@ func TestNameTaken(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := r.engine.ContainerInspect(t.Context(), made.ID, client.ContainerInspectOptions{}); err != nil {
-		t.Errorf("somebody else's container was removed: %v", err)
+		t.Errorf("a foreign container was removed: %v", err)
 	}
 }
 
@@ -401,7 +401,7 @@ func TestNoEngine(t *testing.T) {
 	_, err = d.Attach(t.Context(), sandbox.Handle{ID: "a"})
 	r.refused(err, "Cannot reach the container engine")
 	if errors.Is(err, sandbox.ErrGone) {
-		t.Error("a sandbox is called gone when nobody can know")
+		t.Error("a sandbox is called gone although it is unknown")
 	}
 	if found := d.Check(t.Context()); len(found) != 1 || !found[0].Fatal {
 		t.Errorf("check: %v", found)

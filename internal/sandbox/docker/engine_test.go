@@ -74,13 +74,13 @@ func TestEngineRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-box.Done()
-	for syscall.Kill(pid, 0) == nil { // it is no child of ours that could be waited for
+	for syscall.Kill(pid, 0) == nil { // it is no child process that could be waited for
 		exec.Command("true").Run()
 	}
 	_, err = r.Attach(t.Context(), h)
 	r.refused(err, "Cannot reach the container engine")
 	if errors.Is(err, sandbox.ErrGone) {
-		t.Error("a sandbox is called gone when nobody can know")
+		t.Error("a sandbox is called gone although it is unknown")
 	}
 
 	if again := engineScript(t, "start", dir); again != host {

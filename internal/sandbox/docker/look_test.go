@@ -75,7 +75,7 @@ func TestInspect(t *testing.T) {
 		t.Errorf("no workspace: %v", err)
 	}
 
-	// Whoever destroys a workspace does not wait for those who look at it.
+	// Destroying a workspace does not wait for its viewers.
 	looking, err = r.Inspect(t.Context(), h)
 	if err != nil {
 		t.Fatal(err)

@@ -152,7 +152,7 @@ func TestPull(t *testing.T) {
 	var mu sync.Mutex
 	var told []sandbox.Progress
 	partly := make(chan struct{})
-	reg.half = func(ctx context.Context) { // until somebody was told how far it is
+	reg.half = func(ctx context.Context) { // until progress was reported
 		select {
 		case <-partly:
 		case <-ctx.Done():
@@ -197,7 +197,7 @@ func TestPull(t *testing.T) {
 	t.Log("\n" + all)
 	for _, want := range []string{"pulling Pulling " + reg.image() + "\n", ": 2 of 2 layers, ", "starting Starting " + reg.image()} {
 		if !strings.Contains(all, want) {
-			t.Errorf("nobody was told %q", want)
+			t.Errorf("%q was not reported", want)
 		}
 	}
 	if len(told) > 40 {

@@ -103,7 +103,7 @@ func (r *rig) in(t testing.TB) *rig {
 	return &part
 }
 
-// second is another driver of the same instance, as after a restart of ours.
+// second is another driver of the same instance, as after a restart of the server.
 func (r *rig) second() *docker.Driver {
 	r.t.Helper()
 	d, err := docker.New(r.options)

@@ -74,7 +74,7 @@ func TestRedirect(t *testing.T) {
 
 const inNamespace = "EGRESS_TEST_NAMESPACE"
 
-// ownAddresses are what a network namespace of ours has on its loopback, so
+// ownAddresses are what the test's network namespace has on its loopback, so
 // that whatever is sent to them is seen here.
 var ownAddresses = []string{
 	"169.254.169.254", "169.254.0.1", "100.100.100.200", "168.63.129.16", "10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "192.0.0.1",

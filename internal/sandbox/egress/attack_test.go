@@ -159,7 +159,7 @@ func TestIdle(t *testing.T) {
 	w.recorded(w.last(), "GET", "idle.test", egress.Failed, "idle")
 }
 
-// An upload of which nothing more comes, and a download that nobody reads.
+// A stalled upload, and a download that is not read.
 func TestStalledClients(t *testing.T) {
 	o := newOrigin(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "POST" {

@@ -72,7 +72,7 @@ func TestChangeCuts(t *testing.T) {
 	if body, err := io.ReadAll(downloading.Body); err == nil {
 		t.Errorf("the download ended as if it were whole: %q", body)
 	}
-	// Whoever has no answer yet is told why.
+	// A client without an answer yet is told why.
 	resp, body := d.answer("GET")
 	if resp.StatusCode != 403 {
 		t.Errorf("got %s", resp.Status)

@@ -287,7 +287,7 @@ func TestWebSocket(t *testing.T) {
 	}
 }
 
-// Another protocol than WebSocket could carry requests that nobody sees.
+// Another protocol than WebSocket could carry unchecked requests.
 func TestOtherUpgrades(t *testing.T) {
 	var seen http.Header
 	o := newOrigin(t, func(_ http.ResponseWriter, r *http.Request) { seen = r.Header })

@@ -304,7 +304,7 @@ func TestTunnelBeginnings(t *testing.T) {
 			t.Errorf("%q: recorded as %+v", first, e)
 		}
 	}
-	// A greeting that never ends is not collected for ever.
+	// A greeting that never ends is not collected without bound.
 	endless := w.connect(addr)
 	go func() {
 		record := append([]byte{0x16, 3, 1, 0x10, 0}, make([]byte, 0x1000)...)

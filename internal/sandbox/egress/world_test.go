@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 }
 
 // nameServer answers questions for addresses from a list per name: each answer
-// once, the last one for ever.
+// once, the last one repeatedly.
 type nameServer struct {
 	mu      sync.Mutex
 	answers map[string][][]netip.Addr

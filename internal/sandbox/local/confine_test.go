@@ -250,7 +250,7 @@ func TestLimitsAreSet(t *testing.T) {
 		if os.Geteuid() == 0 {
 			skip(t, "control groups cannot be used here: %v", d.groups.Missing)
 		}
-		return // nobody gave this user a group
+		return // this user has no group
 	}
 	_, h := start(t, d, sandbox.Spec{ID: "l", Limits: sandbox.Limits{CPUs: 0.5, Memory: 300 << 20, Processes: 77}})
 	m, err := readMeta(filepath.Join(d.dir, "l"))
@@ -298,7 +298,7 @@ func TestBornIntoUnifiedGroup(t *testing.T) {
 	d := newDriver(t)
 	if d.groups.V2 == "" {
 		if os.Geteuid() != 0 {
-			return // nobody gave this user a group
+			return // this user has no group
 		}
 		mounts, err := exec.Command("findmnt", "-n", "-o", "TARGET", "-t", "cgroup2").Output()
 		if err != nil {

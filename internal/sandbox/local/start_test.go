@@ -205,7 +205,7 @@ func TestRefusals(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := d.Start(ctx, sandbox.Spec{ID: "c"}, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("a start that nobody waits for: %v", err)
+		t.Errorf("a cancelled start: %v", err)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestStaleLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(d.dir, "stale")
-	// What a machine that lost power leaves: a process that is somebody else now, and a socket that nobody serves.
+	// What a machine that lost power leaves: a reused process ID, and a socket without a server.
 	m, err := readMeta(dir)
 	if err != nil {
 		t.Fatal(err)

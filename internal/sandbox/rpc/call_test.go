@@ -141,7 +141,7 @@ func TestBackPressure(t *testing.T) {
 	settled(t, p, q)
 }
 
-// A handler that is full of data nobody reads must notice that its caller goes.
+// A handler with unread output must notice that its caller leaves.
 func TestCancelBehindFullBuffer(t *testing.T) {
 	started, ended := make(chan struct{}), make(chan struct{})
 	p, q := pair(t, Handlers{}, calls("idle", func(ctx context.Context, c *Call) (any, error) {

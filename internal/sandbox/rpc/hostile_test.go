@@ -173,8 +173,8 @@ func TestTooManyStreamsEndTheConnection(t *testing.T) {
 	<-q.Done()
 }
 
-// An end that accepts nothing must not hold up whoever has a deadline. It depends on who
-// comes first whether anybody could be, so it is tried some times.
+// An end that accepts nothing must not hold up a call with a deadline. It depends on who
+// comes first whether a call could be, so it is tried some times.
 func TestNotAccepted(t *testing.T) {
 	for range 20 {
 		_, q := hostile(t, Handlers{})

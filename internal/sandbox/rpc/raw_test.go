@@ -87,7 +87,7 @@ func TestRawHalfClose(t *testing.T) {
 	settled(t, p, q)
 }
 
-// Whoever closes is noticed by the other end, whatever it is doing.
+// A close is noticed by the other end, whatever it is doing.
 func TestRawCloseIsNoticed(t *testing.T) {
 	use := map[string]func(net.Conn) error{
 		"reading": func(c net.Conn) error {
@@ -149,7 +149,7 @@ func TestRawCloseIsNoticed(t *testing.T) {
 	}
 }
 
-// Closing wakes whoever reads or writes at the same end, as with any connection.
+// Closing wakes readers and writers at the same end, as with any connection.
 func TestRawCloseWakesItsOwn(t *testing.T) {
 	p, q := pair(t, Handlers{}, raws("raw", func(ctx context.Context, c *RawCall) {
 		<-ctx.Done()

@@ -28,8 +28,8 @@ func TestAbandoned(t *testing.T) {
 			t.Errorf("%s, after %s: %q", when, after, why)
 		}
 	}
-	is("nobody came", 59*time.Minute, "")
-	is("nobody came", 61*time.Minute, "no server was attached")
+	is("no server", 59*time.Minute, "")
+	is("no server", 61*time.Minute, "no server was attached")
 
 	ours, theirs := net.Pipe()
 	r.Attach(theirs)

@@ -78,7 +78,7 @@ func TestSilentPollingEnds(t *testing.T) {
 func TestLatePollEndsBeforeALateTimer(t *testing.T) {
 	for name, late := range map[string]struct {
 		after, poll time.Duration // when the timer stops, and when the client polls
-		posts       bool          // the client gave a sign of life meanwhile
+		posts       bool          // the client gave a sign of life in that time
 		status      int
 		answer      string
 	}{
@@ -200,7 +200,7 @@ func slowly(t *testing.T, w io.Writer, pieces int, pace time.Duration) {
 	}
 }
 
-// A message that nobody takes holds back what comes after it, a pong too. That
+// A message that is not received holds back what comes after it, a pong too. That
 // is not the client's silence.
 func TestMessageThatWaitsIsNoSilence(t *testing.T) {
 	for _, transport := range []string{Polling, WebSocket} {

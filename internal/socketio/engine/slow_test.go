@@ -62,7 +62,7 @@ func TestSlowClientIsBounded(t *testing.T) {
 	}
 }
 
-// A client on polling that does not read an answer, or takes for ever to write
+// A client on polling that does not read an answer, or takes too long to write
 // a body, loses the connection too.
 func TestSlowRequestsEnd(t *testing.T) {
 	const request = "%s /?%s HTTP/1.1\r\nHost: engine\r\nContent-Length: %d\r\n\r\n"
@@ -128,7 +128,7 @@ func TestPollingEndsByTwoPosts(t *testing.T) {
 			defer close(first)
 			g.want("POST", id, hello, http.StatusOK, "ok")
 		}()
-		synctest.Wait() // nobody takes it
+		synctest.Wait() // it is not received
 		g.want("POST", id, hello, http.StatusBadRequest, saysRequest)
 		if got := <-why; got != errTwoPosts {
 			t.Errorf("ended because %v", got)

@@ -16,7 +16,7 @@ import (
 )
 
 // A poll that waits is answered when the WebSocket is tried, so that the client
-// can change over, and what comes meanwhile still comes by polls.
+// can change over, and messages during the upgrade still come by polls.
 func TestProbeAnswersThePollThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newBubbleRig(t, quick, wait)

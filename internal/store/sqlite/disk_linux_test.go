@@ -182,7 +182,7 @@ func TestDiskFails(t *testing.T) {
 }
 
 // The same on any machine, and the disk can be written again: a server that
-// nobody sends work to, because it says that it cannot work, notices that.
+// gets no work, because it says that it cannot work, notices that.
 func TestBecomesReadOnly(t *testing.T) {
 	db := openNew(t)
 	first := newSession()

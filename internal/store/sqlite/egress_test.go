@@ -30,7 +30,7 @@ func TestEgressReopened(t *testing.T) {
 	}
 }
 
-// A page is read in the order of the key, without sorting and without reading what nobody asked for.
+// A page is read in the order of the key, without sorting and without reading other rows.
 func TestEgressIsReadInOrder(t *testing.T) {
 	db := openNew(t)
 	must(t, db.readers.read(t.Context(), func(c *conn) error {

@@ -207,7 +207,7 @@ func TestFullQueue(t *testing.T) {
 	}
 }
 
-// Close answers everybody: what was queued is stored, what came later is told so.
+// Close answers all callers: what was queued is stored, what came later is told so.
 func TestCloseAnswersAll(t *testing.T) {
 	db := openNew(t)
 	release := hold(t, db)

@@ -48,7 +48,7 @@ func TestNewID(t *testing.T) {
 	}
 }
 
-// An id that somebody chose is not confused with ours, whatever it looks like.
+// An ID chosen by a client is not confused with a generated one, whatever it looks like.
 func TestChosenIDs(t *testing.T) {
 	db := openNew(t)
 	ours := db.NewID()

@@ -86,7 +86,7 @@ func TestLedgerOfTwoProcesses(t *testing.T) {
 	}
 }
 
-// Money that a log lost when it was cut is not reserved for ever.
+// Money that a log lost when it was cut does not stay reserved.
 func TestRepairedSessionFreesItsReservation(t *testing.T) {
 	db := openNew(t)
 	first := newSession()

@@ -91,7 +91,7 @@ func TestRecentIsWhatTheFileSays(t *testing.T) {
 		t.Fatalf("%d rows are remembered by who read them, want 2", len(rows))
 	}
 
-	w.db = others // somebody else writes: what ours remembers is old
+	w.db = others // another process writes: the cache is outdated
 	w.add(t, session.Noted{ID: "n", Message: "two"}, session.Noted{ID: "n", Message: "three"})
 	agree(t, ours, others, id, 5)
 	w.db = ours

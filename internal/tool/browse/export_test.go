@@ -2,7 +2,7 @@ package browse
 
 import "time"
 
-// SetIdle says how long a connection is kept that nobody uses.
+// SetIdle sets how long an unused connection is kept.
 func (t *Tool) SetIdle(d time.Duration) { t.idle = d }
 
 // Connected says whether there is a connection to a session's browser.

@@ -63,7 +63,7 @@ func proxy(t *testing.T, r *rig, w *way) {
 }
 
 // A policy that allows nothing holds for the browser, and the model is told.
-// The host is one that nobody asked for before: a browser connects ahead of need, and
+// The host is a new one: a browser connects ahead of need, and
 // what it has kept open for a host still leads to the way out of that time.
 func blocked(t *testing.T, r *rig, w *way) {
 	p := egress.New(egress.Config{
@@ -98,7 +98,7 @@ func restart(t *testing.T, r *rig) {
 	r.ok(t, "tab_close()")
 }
 
-// A connection that nobody uses is let go of, and made again when somebody does.
+// An unused connection is closed, and made again for the next call.
 func idle(t *testing.T, r *rig) {
 	next := &rig{tool: browse.New(), box: r.box, session: r.session, site: r.site}
 	defer next.tool.Close()

@@ -339,7 +339,7 @@ func TestSlow(t *testing.T) {
 	if r, err := w.tool.Run(ctx, nil, tool.Call{Session: "box", Args: json.RawMessage(`{"url":"` + w.server.URL + `/slow"}`)}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	<-ended // the host is not kept waiting for nobody
+	<-ended // the connection to the host is closed
 	w.tool.Hurry(time.Millisecond)
 	w.fails(`{"url":"WEB/slow"}`, "took too long")
 }

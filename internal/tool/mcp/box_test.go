@@ -115,7 +115,7 @@ func TestProgramInTheSandbox(t *testing.T) {
 	}
 }
 
-// A call whose sandbox died meanwhile has an unknown outcome.
+// A call whose sandbox died has an unknown outcome.
 func TestProgramLost(t *testing.T) {
 	state := t.TempDir()
 	done, err := results.Open(state)

@@ -75,7 +75,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// A slow server is waited for once. The others are not held up for ever, and its
+// A slow server is waited for once. The others are not blocked, and its
 // tools come when they come.
 func TestSlow(t *testing.T) {
 	r := newRig(t)
@@ -91,7 +91,7 @@ func TestSlow(t *testing.T) {
 	until(t, func() bool { return slices.Equal(toolNames(s.Tools(t.Context())), []string{"echo"}) }) // the fast one may not be so fast here
 	<-asked
 	srv := s.all()[1]
-	until(t, func() bool { // nobody waits any more
+	until(t, func() bool { // no call waits any more
 		srv.mu.Lock()
 		defer srv.mu.Unlock()
 		return srv.slow
@@ -109,7 +109,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// What nobody uses is let go, and comes back under the same names.
+// An unused connection is closed, and comes back under the same names.
 func TestIdle(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// A call under way ends with its session, and nobody knows what became of it.
+// A call under way ends with its session, and its outcome is unknown.
 func TestForgetDuringACall(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {

@@ -69,7 +69,7 @@ func website(t *testing.T, mode string, port int) (end func()) {
 	return end
 }
 
-// freePort is one that nobody listens on.
+// freePort returns a port without a listener.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

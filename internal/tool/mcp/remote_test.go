@@ -166,7 +166,7 @@ func TestNamesEveryProviderTakes(t *testing.T) {
 	}
 }
 
-// until waits for something that nobody announces.
+// until polls for a condition that sends no signal.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -226,7 +226,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// A server is told of a call that nobody waits for any more.
+// A server is told of a cancelled call.
 func TestCancel(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
@@ -299,7 +299,7 @@ func TestRequestsOfServersAreRefused(t *testing.T) {
 	}
 }
 
-// When the connection is lost during a call, nobody knows what became of it, and
+// When the connection is lost during a call, its outcome is unknown, and
 // it is not made twice.
 func TestConnectionLostDuringACall(t *testing.T) {
 	for _, kind := range kinds {

@@ -241,7 +241,7 @@ func bad(t *testing.T, r tool.Result, words ...string) {
 	}
 }
 
-// unknown is a result of which nobody knows.
+// unknown is an unknown result.
 func unknown(t *testing.T, r tool.Result) {
 	t.Helper()
 	if !r.Unknown || r.Failed || !strings.Contains(r.Text, "unknown") {

@@ -270,7 +270,7 @@ func TestNowhereToRecord(t *testing.T) {
 	}
 }
 
-// What cannot be done is said in words that help, and nobody is asked in vain.
+// What cannot be done is said in words that help, and no useless request is made.
 func TestOpenRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"repo_name":"../x","source_branch":"a","target_branch":"b","title":"t"}`:                                           "not the name of a repository",
@@ -327,7 +327,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// Whoever acts elsewhere than in the conversation's repository is asked about.
+// Actions outside of the conversation's repository need approval.
 func TestWary(t *testing.T) {
 	b := newBench(t)
 	wary := func(c propose.Conversation, name, args string) bool {

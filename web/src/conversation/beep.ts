@@ -2,7 +2,7 @@
 
 let context: AudioContext | undefined;
 
-/** beep sounds once. A browser that nobody touched yet stays silent. */
+/** beep sounds once. Browsers stay silent until the user has interacted with the page. */
 export function beep(low: boolean): void {
   if (!navigator.userActivation.hasBeenActive) return;
   context ??= new AudioContext();

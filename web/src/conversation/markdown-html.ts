@@ -21,9 +21,9 @@ export function bare(html: string): string {
   });
 }
 
-// What nobody writes by hand takes the reader of markdown minutes, or more of a stack than
-// there is: a paragraph full of beginnings, each of which is looked for an end, and quotes
-// and lists in each other without end. Both are left as they are.
+// Some generated texts take the Markdown parser minutes, or overflow its stack: a paragraph
+// full of opening marks, each of which is searched for its end, and deeply nested quotes and
+// lists. Both are shown as plain text.
 const mostLooking = 10_000_000;
 const deep = /^(?:[ \t]{0,3}(?:>|(?:[*+-]|\d{1,9}[.)])(?=\s))[ \t]{0,3}){20}/;
 

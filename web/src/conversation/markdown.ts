@@ -1,5 +1,5 @@
 // Markdown as safe HTML. What a model or a web page wrote is never trusted: no script, no
-// style, no class or id of ours, no form, and nothing that loads from elsewhere by itself.
+// style, none of the page's classes or ids, no form, and nothing that loads from elsewhere by itself.
 import DOMPurify from "dompurify";
 
 import { t } from "../lib/i18n.svelte";

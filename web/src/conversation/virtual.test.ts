@@ -48,7 +48,7 @@ describe("a list of which a part exists", () => {
 test.each([
   ["a person goes up", { left: 400, up: true, grew: false, byHand: true }, false],
   ["a person goes up while an answer is written", { left: 400, up: true, grew: true, byHand: true }, false],
-  ["somebody searches the page", { left: 400, up: true, grew: false, byHand: false }, false],
+  ["the user searches the page", { left: 400, up: true, grew: false, byHand: false }, false],
   ["the list became shorter, and longer again", { left: 400, up: true, grew: true, byHand: false }, true],
   ["the list became longer", { left: 400, up: false, grew: true, byHand: false }, true],
 ])("whether the end is followed when %s", (_, scroll, stays) => {

@@ -17,7 +17,7 @@ export class List {
   private next = $state<string | null>(null);
   private asked = 0;
   /** What changed while rows were on their way: they may be older than that. */
-  private meanwhile: Conversation[] = [];
+  private changedRows: Conversation[] = [];
   private gone = new Set<string>();
 
   get more(): boolean {
@@ -39,7 +39,7 @@ export class List {
       };
       source.addEventListener("snapshot", (e) => {
         for (const row of (JSON.parse(e.data) as { results: Conversation[] }).results) this.changed(row);
-        // What was deleted while nobody listened is in no snapshot.
+        // Deletions during a lost connection are in no snapshot.
         if (missed) void this.load();
         missed = true;
       });
@@ -49,7 +49,7 @@ export class List {
         this.connected = false;
         missed = true;
         if (source?.readyState !== EventSource.CLOSED) return; // the browser tries again
-        void this.load(); // which finds out if nobody is logged in any more
+        void this.load(); // which detects an expired login
         timer = setTimeout(open, pause);
         pause = Math.min(2 * pause, longestPause);
       };
@@ -72,7 +72,7 @@ export class List {
   /** load asks for what is shown again, from the top. */
   async load(): Promise<void> {
     const mine = ++this.asked;
-    this.meanwhile = [];
+    this.changedRows = [];
     const shown = Math.min(100, Math.max(pageSize, this.loaded ? this.rows.length : 0));
     try {
       const page = await this.page(shown);
@@ -89,7 +89,7 @@ export class List {
   async showMore(): Promise<void> {
     if (!this.next) return;
     const mine = ++this.asked;
-    this.meanwhile = [];
+    this.changedRows = [];
     const page = await this.page(pageSize, this.next);
     if (mine !== this.asked) return;
     this.next = page.next_page_id;
@@ -104,7 +104,7 @@ export class List {
   private changed(row: Conversation): void {
     const before = this.rows.find((r) => r.conversation_id === row.conversation_id);
     if (rested(before, row)) this.onrest(row);
-    this.meanwhile.push(row);
+    this.changedRows.push(row);
     if (this.loaded) this.rows = this.with(this.rows, row);
   }
 
@@ -115,8 +115,8 @@ export class List {
   /** updated are rows as they are now, after what came while they were on their way. */
   private updated(rows: Conversation[]): Conversation[] {
     const left = rows.filter((r) => !this.gone.has(r.conversation_id));
-    const now = this.meanwhile.reduce((list, row) => this.with(list, row), left);
-    this.meanwhile = [];
+    const now = this.changedRows.reduce((list, row) => this.with(list, row), left);
+    this.changedRows = [];
     return now;
   }
 

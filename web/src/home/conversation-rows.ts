@@ -60,7 +60,7 @@ export function stateOf(row: Conversation): string {
 
 const working = new Set(["loading", "running", "user_confirmed", "user_rejected"]);
 
-/** rested is whether the agent left off working between two states of a row, so that somebody may want to look. */
+/** rested reports whether the agent stopped working between two states of a row, so that the user may want to look. */
 export function rested(before: Conversation | undefined, row: Conversation): boolean {
   return before !== undefined && working.has(stateOf(before)) && !working.has(stateOf(row)) && stateOf(row) !== "stopped";
 }

@@ -9,7 +9,7 @@ import type { paths } from "../lib/schema";
 export type Repository = Pick<Schemas["GitRepository"], "full_name" | "main_branch"> & { git_provider: string | null };
 
 // A client of its own: here 401 may mean that a provider does not take the stored
-// token any more, and that must not log anybody out.
+// token any more, and that must not log the user out.
 const git = createClient<paths>({ baseUrl });
 git.use({
   async onResponse({ response }) {
@@ -59,12 +59,12 @@ export async function branches(repository: Repository, text: string): Promise<st
   return list.map((b) => b.name);
 }
 
-// Whose servers everybody means by these names.
+// The providers of well-known hosts.
 const known: Record<string, string> = Object.fromEntries(list.filter((p) => p.host).map((p) => [p.host, p.name]));
 
 const address = /^(?:(?:https?|git|ssh):\/\/(?:[^@/]*@)?([^/]+)\/|[\w.-]+@([^/:]+):)(.*)$/i;
 
-/** A repository that a text names by itself, or the host in its address that nobody knows. */
+/** A repository named by a text, or the unknown host in its address. */
 export type Named = { repository: Repository } | { stranger: string } | undefined;
 
 /**

@@ -73,7 +73,7 @@ const failures: Middleware = {
   onError: ({ error }) => unanswered(error),
 };
 
-/** What browsers say where there is no answer helps nobody, and each says something else. It stays the error it is. */
+/** Browsers' messages for a missing response are not helpful, and differ. The type of the error stays. */
 export const unanswered = (err: unknown) => (err instanceof TypeError ? new TypeError(t("unreachable")) : undefined);
 
 async function parsed(answer: Response): Promise<unknown> {

@@ -23,7 +23,7 @@ function merge(files: Record<string, Words>): Words {
   return Object.assign({}, ...Object.values(files));
 }
 
-/** closest is the language of ours that a code such as de-AT or zh means. */
+/** closest is the supported language for a code such as de-AT or zh. */
 function closest(code: string): string {
   const [first = "en"] = code.split("-");
   return [code, first].find((c) => c in languages) ?? Object.keys(languages).find((c) => c.startsWith(first + "-")) ?? "en";

@@ -3,7 +3,7 @@ import { unique } from "./unique";
 /** A retry key: a request that is sent again with it does nothing twice. */
 export const retryKey = unique;
 
-/** The keys of requests to which no answer came: whether they were heard nobody knows. */
+/** The keys of requests without a response: the server may have handled them. */
 const unheard = new Map<string, string>();
 
 /**

@@ -8,7 +8,7 @@ function here(): string {
   try {
     return decodeURIComponent(path);
   } catch {
-    return path; // mistyped, and no page of ours
+    return path; // mistyped: no such page
   }
 }
 
@@ -35,7 +35,7 @@ class Router {
     addEventListener("click", (e) => this.clicked(e));
   }
 
-  /** href is the address of a path of ours, for links. */
+  /** href is the address of a path of the page, for links. */
   href(path: string): string {
     return base + path;
   }
@@ -54,7 +54,7 @@ class Router {
     this.query = new URLSearchParams(location.search);
   }
 
-  /** Links of ours are followed without loading the page anew. */
+  /** Links within the page are followed without reloading it. */
   private clicked(e: MouseEvent): void {
     if (e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
     const a = (e.target as Element).closest?.("a");

@@ -9,14 +9,14 @@ export type Settings = Schemas["Settings"];
 // Tabs of the same browser have the same login.
 const tabs = new BroadcastChannel(`deckhand-login:${baseUrl}`);
 
-// Remembers, in this tab alone, that somebody went to sign on elsewhere.
+// Remembers, in this tab alone, that the user went to the identity provider.
 const away = "deckhand-signing-on";
 
 class Session {
   me = $state.raw<Schemas["Me"] | undefined>();
   /** null: nothing was stored yet. undefined: not known yet. */
   settings = $state.raw<Settings | null | undefined>();
-  /** false once it is known that nobody is logged in. */
+  /** false once it is known that there is no login. */
   known = $state(visitor() !== "stranger" && !turnedAway(location.pathname, location.search));
   /** Nothing was stored when the page was made; asking would be an error in the browser's console. */
   private fresh = visitor() === "new";
@@ -62,17 +62,17 @@ class Session {
     onLoggedOut.call();
   }
 
-  /** leaves is called when somebody goes to sign on elsewhere; when they are back, the other tabs are told. */
+  /** leaves is called when the user goes to the identity provider; after the return, the other tabs are told. */
   leaves(): void {
     tabStorage.set(away, "1");
   }
 
-  /** arrived tells the other tabs that somebody logged in here. */
+  /** arrived tells the other tabs about a login in this one. */
   arrived(): void {
     tabs.postMessage("in");
   }
 
-  /** meet makes the page anew if it is somebody else's now. */
+  /** meet reloads the page if the logged-in user has changed. */
   private async meet(): Promise<void> {
     const { user } = await data(api.GET("/api/me"));
     if (user !== this.me?.user) location.reload();

@@ -1,4 +1,4 @@
-// Every language says everything, and the page asks for nothing that nobody says.
+// Every language has every text, and the page uses no missing text.
 import { describe, expect, it } from "vitest";
 
 type Words = Record<string, string>;

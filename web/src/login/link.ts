@@ -6,7 +6,7 @@ export function ticketOf(hash: string): string | undefined {
 }
 
 /**
- * Where a login leads that another page asked for: a path of ours, and the home page for
+ * Where a login leads that another page asked for: a path of the page, and the home page for
  * anything else. Browsers read more than "//" as the beginning of another site's address, so
  * it is a browser's reading that counts.
  */
@@ -25,7 +25,7 @@ export function nextOf(wanted: string | null): string {
  */
 export const visitor = () => document.querySelector('meta[name="deckhand-visitor"]')?.getAttribute("content") ?? "";
 
-/** The first language somebody reads that there is, also in another country's spelling. */
+/** The first of the user's languages that is supported, also for another region. */
 export function preferredLanguage(wanted: readonly string[], known: readonly string[]): string {
   for (const code of wanted) {
     const exact = known.find((k) => k.toLowerCase() === code.toLowerCase());
@@ -36,8 +36,8 @@ export function preferredLanguage(wanted: readonly string[], known: readonly str
 }
 
 /**
- * Whether this is the address of somebody whom the sign-on did not let in: who has no login
- * need not be asked for one. One that came too late may be the second of its kind.
+ * Whether this is the address after a failed sign-on: without a login, the session need not
+ * be requested. One that came too late may be the second of its kind.
  */
 export function turnedAway(path: string, search: string): boolean {
   const why = new URLSearchParams(search).get("sign_on");

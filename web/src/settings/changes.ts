@@ -7,7 +7,7 @@ type Input = Schemas["SettingsInput"];
 export type Name = keyof { [K in keyof Input as string extends K ? never : number extends K ? never : K]: true };
 export type Changes = { [K in Name]?: Input[K] };
 
-/** What settings are for somebody who never stored any. */
+/** The settings of a user who never stored any. */
 export const defaults: Changes = {
   enable_default_condenser: true,
   enable_proactive_conversation_starters: true,

@@ -1,5 +1,5 @@
-// The file that is open: what was read, what was made of it, and how the two go together
-// with what others write meanwhile.
+// The file that is open: what was read, what was made of it, and how the two are merged
+// with concurrent changes.
 import { ApiError } from "../lib/api";
 import * as routes from "./routes";
 
@@ -11,9 +11,9 @@ export class OpenFile {
   /** Whether the file is there and only cannot be shown. */
   takeable = $state(false);
   saving = $state(false);
-  /** What somebody else wrote since, when that stands in the way of saving. */
+  /** The concurrent change that blocks saving. */
   conflict = $state.raw<routes.FileContent | undefined>();
-  /** Somebody else wrote it, or deleted it, while it has changes that are not saved. */
+  /** The file was written or deleted elsewhere while it has unsaved changes. */
   behind = $state<"" | "changed" | "gone">("");
   private etag: string | null = null;
   /** Counts what was written from here: what was asked for before tells of the past. */
@@ -69,7 +69,7 @@ export class OpenFile {
     }
   }
 
-  /** mine saves over what somebody else wrote, as it was shown. */
+  /** mine overwrites the concurrent change that was shown. */
   async mine(): Promise<boolean> {
     this.etag = this.conflict?.etag ?? null;
     this.conflict = undefined;

@@ -1,4 +1,4 @@
-// The files of a workspace, read folder by folder as somebody opens them.
+// The files of a workspace, read folder by folder as the user opens them.
 import { SvelteMap, SvelteSet } from "svelte/reactivity";
 
 import * as routes from "./routes";

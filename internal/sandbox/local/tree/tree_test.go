@@ -212,7 +212,7 @@ func describe(t *testing.T, root string) string {
 
 func TestCopyShiftsOwners(t *testing.T) {
 	if os.Geteuid() != 0 {
-		return // nobody else can give files away; TestCopy is for them
+		return // only root can give files away; TestCopy is for them
 	}
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")

@@ -199,7 +199,7 @@ func TestArchiveOfChangingFiles(t *testing.T) {
 	}
 }
 
-// A file that nobody may read must not keep the others from being packed. Root
+// An unreadable file must not keep the others from being packed. Root
 // may read everything, but not a folder that is too full to be held.
 func TestArchiveSaysWhatItLacks(t *testing.T) {
 	formats(t, func(t *testing.T, p *place, pack func(string, func([]byte)) (map[string]packed, error)) {

@@ -332,7 +332,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Whoever hides data deep down must not get it for nothing.
+// Data hidden deep down must count, too.
 func TestUsageTooDeep(t *testing.T) {
 	p := newPlace(t)
 	p.ok(os.WriteFile(filepath.Join(p.dir, "file"), []byte("folders take no room in memory"), 0o600))
@@ -424,7 +424,7 @@ func TestRunnersOwnFiles(t *testing.T) {
 }
 
 // A folder that becomes a link or a file and back while it is looked at gives one of the answers that such
-// a folder may have, and never one that nobody expects.
+// a folder may have, and never an unexpected one.
 func TestSwappedFolder(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

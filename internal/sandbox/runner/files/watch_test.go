@@ -83,7 +83,7 @@ func TestWatch(t *testing.T) {
 	p.ok(os.RemoveAll(filepath.Join(p.dir, "moved")))
 	w.until("moved", removed)
 
-	// Written by us: the file it was before it was finished is nobody's business.
+	// Written by the runner: its temporary file is not reported.
 	if _, err := s.Write(t.Context(), sandbox.WriteParams{PathParams: sandbox.InWorkspace("up")}, strings.NewReader("x")); err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func TestWriteKeepsWhatTheFileHas(t *testing.T) {
 	if f, err := p.write("f", "new", func(w *sandbox.WriteParams) { w.Mode = 0o600 }); err != nil || f.Mode != 0o600 {
 		t.Errorf("got %v, %v", f.Mode, err)
 	}
-	if os.Getuid() == 0 { // what is made belongs to whom the folder belongs to
+	if os.Getuid() == 0 { // new files get the owner of the folder
 		p.ok(os.Chown(p.dir, 1234, 5678))
 		_, err := p.write("x/y/z", "", nil)
 		p.ok(err)
@@ -215,7 +215,7 @@ type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(b []byte) (int, error) { return f(b) }
 
-// Nobody sees a file that is half written.
+// A half-written file is never visible.
 func TestWriteInOneGo(t *testing.T) {
 	p := newPlace(t)
 	p.put("f", strings.Repeat("a", 100<<10))

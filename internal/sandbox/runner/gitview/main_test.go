@@ -69,7 +69,7 @@ func (s *space) ok(err error) {
 	}
 }
 
-// work runs git as somebody who works in the repository does.
+// work runs git like a user of the repository.
 func (s *space) work(ctx context.Context, dir string, args ...string) (string, error) {
 	r, w, err := os.Pipe()
 	s.ok(err)

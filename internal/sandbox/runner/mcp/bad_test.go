@@ -227,7 +227,7 @@ func (s *badOne) call(id json.RawMessage, name string, args json.RawMessage) {
 	case "flags": // of stdin: it must be an ordinary, blocking one
 		flags, _, _ := syscall.Syscall(syscall.SYS_FCNTL, 0, syscall.F_GETFL, 0)
 		s.reply(id, words(strconv.FormatBool(flags&syscall.O_NONBLOCK != 0)))
-	case "unasked": // answers to nobody, then the answer twice
+	case "unasked": // unsolicited answers, then the answer twice
 		s.reply(json.RawMessage("12345"), obj{})
 		s.reply(id, words("first"))
 		s.reply(id, words("second"))

@@ -164,7 +164,7 @@ func TestOnceForEachID(t *testing.T) {
 	}
 }
 
-// Who asked may go: the call goes on, and whoever asks next gets its result.
+// The caller may leave: the call goes on, and the next caller gets its result.
 func TestCallerGoes(t *testing.T) {
 	b := open(t)
 	b.start(bad("plain"))

@@ -54,7 +54,7 @@ func TestDeathInACall(t *testing.T) {
 	if st.Running || st.Exit != "ended with exit code 7" || len(st.Stderr) < 60<<10 || len(st.Stderr) > 64<<10 || !strings.HasSuffix(st.Stderr, "out of cheese\n") {
 		t.Errorf("%v %q %d bytes", st.Running, st.Exit, len(st.Stderr))
 	}
-	// The next call has it started again, and tells nobody.
+	// The next call has it started again, without a report.
 	if second := b.text(b.call("pid", "")); second == first || second == "" {
 		t.Error("it was not started again")
 	}

@@ -212,7 +212,7 @@ func (b *box) only() sandbox.MCPState {
 	return all[0]
 }
 
-// until waits for a state, which nobody announces.
+// until polls for a state that sends no signal.
 func (b *box) until(what string, ok func(sandbox.MCPState) bool) sandbox.MCPState {
 	b.t.Helper()
 	giveUp := time.After(2 * time.Minute)

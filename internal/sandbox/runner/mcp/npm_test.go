@@ -109,7 +109,7 @@ func TestFilesystem(t *testing.T) {
 	if r.Error != "" || !strings.Contains(string(r.Result), `"isError":true`) {
 		t.Errorf("%+v", r)
 	}
-	// It starts again after a murder, with nobody noticing.
+	// It starts again after it was killed, without an error.
 	s, _ := b.host.named("files", false)
 	_ = s.live().proc.proc.Signal(syscall.SIGKILL)
 	b.until("it is dead", func(st sandbox.MCPState) bool { return !st.Running })

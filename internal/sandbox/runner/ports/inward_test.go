@@ -118,7 +118,7 @@ func TestDialRefused(t *testing.T) {
 	l.Close()
 	_, err = s.DialPort(t.Context(), port)
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "listens on port "+strconv.Itoa(port)) {
-		t.Errorf("nobody listens, and the error is %v", err)
+		t.Errorf("without a listener the error is %v", err)
 	}
 	for _, port := range []int{0, -1, 65536, sandbox.ProxyPort} {
 		if _, err := s.DialPort(t.Context(), port); !errors.Is(err, rpc.ErrInvalid) {

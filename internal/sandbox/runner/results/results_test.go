@@ -126,7 +126,7 @@ func TestFullDisk(t *testing.T) {
 		t.Error("it began what it cannot remember")
 	}
 	if err := s.Finish("a", "x"); err == nil {
-		t.Error("nobody was told that it could not be stored")
+		t.Error("the failed write was not reported")
 	}
 	// It was done all the same, and this runner knows.
 	s.is(t, "a", true, Done, `"x"`)
@@ -142,7 +142,7 @@ func TestFullDisk(t *testing.T) {
 	s.is(t, "a", false, New, "")
 }
 
-// The journal does not grow for ever.
+// The journal does not grow without bound.
 func TestCompact(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -288,7 +288,7 @@ func TestResultsAreSealedAndRemoved(t *testing.T) {
 	if err := next.Finish("b", canary); err != nil {
 		t.Fatal(err)
 	}
-	// Without the key nobody can tell what came of it, and it is not done again.
+	// Without the key its result is unknown, and it is not done again.
 	other, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)

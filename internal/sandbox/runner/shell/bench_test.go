@@ -12,7 +12,7 @@ import (
 	"deckhand/internal/sandbox/runner/spawn"
 )
 
-// liveBash is a bash on a terminal as anybody would drive it: the floor.
+// liveBash is a bash on a terminal driven in the usual way: the floor.
 type liveBash struct {
 	tty  *tty
 	proc *spawn.Process

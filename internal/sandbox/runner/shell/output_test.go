@@ -89,7 +89,7 @@ func (b *box) in(t *testing.T) *box {
 	return c
 }
 
-// Output without end fills neither memory nor disk, and keeps nobody waiting.
+// Output without end fills neither memory nor disk, and blocks no call.
 func TestHugeOutput(t *testing.T) {
 	b := open(t)
 	const size = int64(maxWhole + 1<<20)
@@ -191,7 +191,7 @@ func TestKeptFilesArePruned(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(other); err != nil {
-		t.Error("what somebody else put there was removed")
+		t.Error("a foreign file was removed")
 	}
 }
 

@@ -98,7 +98,7 @@ func TestRunEndsWithItsCaller(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("gave %v", err)
 	}
-	// Its end shows when nobody holds the other side any more.
+	// It ends when the last holder of the other side closes it.
 	if _, err := io.ReadAll(gate); err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func TestOutputMovesSoft(t *testing.T) {
 	b.gives("echo free", 0, "free\n")
 }
 
-// A command that ends while nobody waits is told of by the next call.
+// A command that ends without a waiting call is reported by the next call.
 func TestEndWhileNobodyWaits(t *testing.T) {
 	b := open(t)
 	end := func(text string) {

@@ -83,7 +83,7 @@ func TestStart(t *testing.T) {
 	if _, status := out(t, s, Attr{Args: sh("kill -9 $$")}); status != (Status{Code: 137, Signal: syscall.SIGKILL}) || !strings.Contains(status.String(), "killed") {
 		t.Errorf("a killed one gave %v", status)
 	}
-	// It has its files and nothing else of ours.
+	// It has its files and nothing else of the test.
 	t.Setenv("OURS", "secret")
 	extra, err := os.Open("/dev/null")
 	if err != nil {

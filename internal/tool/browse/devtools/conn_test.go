@@ -40,7 +40,7 @@ func serve(t *testing.T, speak func(ctx context.Context, ws *websocket.Conn)) fu
 	}
 }
 
-// dial connects; events are thrown away if nobody wants them.
+// dial connects; events are dropped without a handler.
 func dial(t *testing.T, to func(context.Context) (net.Conn, error), handle func(Event)) *Conn {
 	t.Helper()
 	if handle == nil {
@@ -79,7 +79,7 @@ func TestCall(t *testing.T) {
 				return
 			}
 			say(ctx, ws, `{"method":"Test.heard","sessionId":%q,"params":%s}`, m.Session, m.Params)
-			say(ctx, ws, `{"id":%d,"result":{}}`, m.ID+1000) // nobody asked
+			say(ctx, ws, `{"id":%d,"result":{}}`, m.ID+1000) // unsolicited
 			if m.Method == echo.Method {
 				say(ctx, ws, `{"id":%d,"sessionId":%q,"result":%s}`, m.ID, m.Session, m.Params)
 			} else {
@@ -104,7 +104,7 @@ func TestCall(t *testing.T) {
 }
 
 // A caller who gives up does not harm the connection, and a page that has gone
-// keeps nobody waiting.
+// blocks no call.
 func TestGiveUp(t *testing.T) {
 	asked := make(chan string, 10)
 	c := dial(t, serve(t, func(ctx context.Context, ws *websocket.Conn) {
@@ -144,7 +144,7 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// Whatever ends the connection ends the wait of everybody.
+// Whatever ends the connection ends all waits.
 func TestEnd(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context, ws *websocket.Conn){
 		"closed":  func(context.Context, *websocket.Conn) {},

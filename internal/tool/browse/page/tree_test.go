@@ -61,7 +61,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// A tree that nobody could look through is not looked through.
+// A tree that is too large is not searched.
 func TestTreeDeep(t *testing.T) {
 	var nodes []*accessibility.Node
 	for i := range 100_000 {

@@ -11,7 +11,7 @@ import (
 	"deckhand/internal/httpapi/rest"
 )
 
-// The id of a connection is no key: whoever knows it can neither read events nor act.
+// The id of a connection is no key: knowing it is not enough to read events or to act.
 func TestSocketIDIsNoKey(t *testing.T) {
 	r := newSocketRig(t)
 	id := r.create(`{}`)
