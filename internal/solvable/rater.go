@@ -2,13 +2,12 @@ package solvable
 
 import (
 	"context"
-	"crypto/sha256"
 	"log/slog"
-	"strconv"
 	"sync"
 	"time"
 
 	"deckhand/internal/gitprovider"
+	"deckhand/internal/idempotency"
 )
 
 // Rating is how likely an agent solves an issue, from 0 to 1, and why.
@@ -60,10 +59,10 @@ type key struct {
 
 // entry is what is known of an issue.
 type entry struct {
-	rating *Rating           // nil if it could not be rated
-	sum    [sha256.Size]byte // of what the issue said
-	until  time.Time         // then it is looked at again
-	busy   chan struct{}     // closed when the job ends; nil if there is none
+	rating *Rating       // nil if it could not be rated
+	sum    string        // of what the issue said
+	until  time.Time     // then it is looked at again
+	busy   chan struct{} // closed when the job ends; nil if there is none
 }
 
 // New makes a Rater. Close it.
@@ -188,7 +187,7 @@ func (r *Rater) work(ctx context.Context, user string, is Issue, old entry) (ent
 	if err != nil {
 		return failed, err
 	}
-	sum := digest(issue)
+	sum := idempotency.Digest(append([]string{issue.Title, issue.Body, issue.State}, issue.Comments...)...)
 	if old.rating == nil || old.sum != sum {
 		answer, err := r.ask(ctx, user, system, question(is.Repository, issue))
 		if err != nil {
@@ -219,13 +218,4 @@ func (r *Rater) wait(ctx context.Context, all []<-chan struct{}) {
 			return
 		}
 	}
-}
-
-// digest is unambiguous: each part is preceded by its length.
-func digest(is gitprovider.Issue) [sha256.Size]byte {
-	h := sha256.New()
-	for _, part := range append([]string{is.Title, is.Body, is.State}, is.Comments...) {
-		h.Write([]byte(strconv.Itoa(len(part)) + ":" + part))
-	}
-	return [sha256.Size]byte(h.Sum(nil))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"deckhand/internal/gitprovider"
+	"deckhand/internal/idempotency"
 	"deckhand/internal/queue"
 	"deckhand/internal/session"
 )
@@ -119,7 +120,7 @@ type job struct {
 }
 
 // key is the name of the message, wherever it is said.
-func (j *job) key() string { return digest("trigger", j.d.Integration, j.d.ID, j.d.Print) }
+func (j *job) key() string { return idempotency.Digest("trigger", j.d.Integration, j.d.ID, j.d.Print) }
 
 // run brings the delivery to the agent.
 func (j *job) run(ctx context.Context) error {

@@ -14,7 +14,7 @@ func Begin(c *conversation.Service) func(ctx context.Context, s Start) error {
 		if s.Branch != "" {
 			b.SelectedBranch = api.Some(s.Branch)
 		}
-		_, err := c.Create(ctx, conversation.Create{User: s.User, Trigger: Resolver, RetryKey: s.Key, Outside: s.Outside, Request: b})
+		_, err := c.Create(ctx, conversation.Create{User: s.User, Trigger: conversation.TriggerResolver, RetryKey: s.Key, Outside: s.Outside, Request: b})
 		return refused(err)
 	}
 }

@@ -23,9 +23,6 @@ const (
 	KeptFor        = 7 * 24 * time.Hour
 )
 
-// Resolver is the trigger of the conversations that are started here.
-const Resolver = "resolver"
-
 // What can go wrong, for errors.Is.
 var (
 	ErrNotFound = errors.New("integration not found")

@@ -2,8 +2,6 @@ package trigger
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -14,6 +12,7 @@ import (
 
 	"deckhand/internal/clip"
 	"deckhand/internal/gitprovider"
+	"deckhand/internal/idempotency"
 	"deckhand/internal/queue"
 )
 
@@ -72,7 +71,7 @@ func (r *Receiver) Receive(ctx context.Context, provider, id string, h http.Head
 	if err != nil {
 		return Receipt{}, err
 	}
-	print := digest(string(body))
+	print := idempotency.Digest(string(body))
 	d := Delivery{Integration: in.ID, ID: deliveryID(from, h, print), Print: print, CreatedAt: queue.Now(), State: Ignored}
 	e, unreadable := from.parse(h, body)
 	d.Event, d.Thread = e.Name, e.Thread
@@ -174,13 +173,4 @@ func deliveryID(from reader, h http.Header, print string) string {
 		}
 	}
 	return print
-}
-
-// digest is a name that follows from texts.
-func digest(parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s", len(p), p)
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }

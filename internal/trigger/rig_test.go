@@ -131,7 +131,7 @@ func (r *rig) start(ctx context.Context, s trigger.Start) error {
 			return err
 		}
 	}
-	_, err := r.sessions.Create(ctx, s.ID, session.Created{Owner: s.User, Trigger: trigger.Resolver, Repository: s.Repository, Branch: s.Branch, Provider: s.Provider}, &session.UserSaid{Text: s.Text, Key: s.Key})
+	_, err := r.sessions.Create(ctx, s.ID, session.Created{Owner: s.User, Trigger: conversation.TriggerResolver, Repository: s.Repository, Branch: s.Branch, Provider: s.Provider}, &session.UserSaid{Text: s.Text, Key: s.Key})
 	return err
 }
 
