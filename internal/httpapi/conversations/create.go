@@ -5,6 +5,7 @@ import (
 
 	"deckhand/api"
 	usecase "deckhand/internal/conversation"
+	"deckhand/internal/conversation/query"
 	"deckhand/internal/httpapi/rest"
 )
 
@@ -26,5 +27,5 @@ func respond(c *rest.Call, m usecase.Created) api.ConversationResponse {
 	if m.New {
 		c.Session = string(m.ID)
 	}
-	return response(string(m.ID), nil, m.Status)
+	return query.Answer(m.ID, m.Status)
 }

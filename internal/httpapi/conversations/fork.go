@@ -14,7 +14,7 @@ const aboutFork = "Copies the history up to the event, with the same event numbe
 	"Its cost starts at 0. Pull requests stay with the original. With the sandbox driver host the workspace cannot be copied, and the response is a 409."
 
 func (d *Handlers) forkConversation(ctx context.Context, c *rest.Call, p rest.InConversation, b api.ForkConversation) (api.ConversationResponse, error) {
-	ctx, release := d.Life.Hold(ctx, c)
+	ctx, release := d.Life.Hold(ctx, c.Who)
 	defer release()
 	made, err := d.Service.Fork(ctx, usecase.Fork{User: c.Who.User, From: session.ID(p.ID), Event: b.EventID.Value, Title: b.Title, Trigger: triggerOf(c), RetryKey: c.RetryKey})
 	if usecase.RefusalOf(err) == nil {

@@ -24,7 +24,7 @@ func (d *Handlers) streamConversations(w http.ResponseWriter, r *http.Request, c
 
 // encodeRow is a row as all lists show it.
 func (d *Handlers) encodeRow(r session.Row) ([]byte, error) {
-	return json.Marshal(d.describeRow(r), json.Deterministic(true))
+	return json.Marshal(d.Queries.Describe(r), json.Deterministic(true))
 }
 
 func describeListStream(o *huma.Operation) {

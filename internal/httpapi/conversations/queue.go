@@ -58,7 +58,7 @@ func (d *Handlers) queued(ctx context.Context, owner string, e session.Event) (a
 	if err != nil {
 		return m, err
 	}
-	if b, err = d.masked(ctx, owner, b); err != nil {
+	if b, err = d.Queries.Masked(ctx, owner, b); err != nil {
 		return m, err
 	}
 	var shown api.QueuedMessage

@@ -11,6 +11,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/clip"
+	"deckhand/internal/conversation/query"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 )
@@ -70,18 +71,23 @@ type moments struct {
 // around finds an event, and those before and after it that say something.
 func (d *Handlers) around(ctx context.Context, row session.Row, event int64) (moments, error) {
 	var m moments
-	here, err := d.eventsUp(ctx, row, &eventFilter{}, max(event, 1), event, 1)
+	find := func(q query.Events) ([]json.RawMessage, error) {
+		q.ID = string(row.ID)
+		page, err := d.Queries.Events(ctx, row.Owner, q, api.EventFilter{})
+		return page.Events, err
+	}
+	here, err := find(query.Events{StartID: event, EndID: &event, Limit: 1})
 	if err != nil {
 		return m, err
 	}
 	if len(here) == 0 {
 		return m, rest.Fail(http.StatusNotFound, api.CodeNotFound, "The conversation has no event with this number.")
 	}
-	before, err := d.eventsDown(ctx, row, &eventFilter{}, 1, event-1, rememberLook)
+	before, err := find(query.Events{EndID: new(event - 1), Reverse: true, Limit: rememberLook})
 	if err != nil {
 		return m, err
 	}
-	after, err := d.eventsUp(ctx, row, &eventFilter{}, event+1, row.Last, rememberLook)
+	after, err := find(query.Events{StartID: event + 1, Limit: rememberLook})
 	if err != nil {
 		return m, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"deckhand/api"
 	usecase "deckhand/internal/conversation"
+	"deckhand/internal/conversation/query"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/live"
 	"deckhand/internal/session"
@@ -55,7 +56,7 @@ type Config struct {
 	Log      session.Log
 	Index    session.Index
 	Settings *settings.Service
-	// Hub has the formats of events that package rest names.
+	// Hub has the formats of events that package query names.
 	Hub *live.Hub
 	// Mask hides the secrets of an event's owner before a client sees it; nil hides nothing.
 	Mask func(ctx context.Context, owner string, event []byte) ([]byte, error)
@@ -70,14 +71,17 @@ type Config struct {
 	Ask func(ctx context.Context, user, system, question string) (string, error)
 }
 
+// Reader reads these conversations. prefix is the path before ours in the public address.
+func (c Config) Reader(prefix string) *query.Reader {
+	return &query.Reader{Conversations: c.Service, Hub: c.Hub, Mask: c.Mask, Prefix: prefix}
+}
+
 // Handlers serves conversations and their events.
 type Handlers struct {
 	Config
-	Schemas *rest.Schemas
+	Queries *query.Reader
 	Life    rest.Lifetime
 	Logger  *slog.Logger
-	// Prefix is the path before ours in the public address.
-	Prefix string
 	// PageKey is the key that a legacy front end finds in a conversation; nil if none is needed.
 	PageKey func(c *rest.Call) *string
 	// Stopped is told that a conversation was stopped, and by which event.

@@ -18,13 +18,13 @@ const aboutTrajectory = "Returns all events up to the newest one at the time of 
 
 // getTrajectory sends the whole log. However long it is, one event at a time is in memory.
 func (d *Handlers) getTrajectory(w http.ResponseWriter, r *http.Request, c *rest.Call, p rest.InConversation) error {
-	ctx, release := d.Life.Hold(r.Context(), c)
+	ctx, release := d.Life.Hold(r.Context(), c.Who)
 	defer release()
 	row, err := d.row(ctx, c, p.ID)
 	if err != nil {
 		return rest.WhyEnded(ctx, err)
 	}
-	hidden, err := d.hiddenCalls(ctx, row)
+	hidden, err := d.Queries.HiddenCalls(ctx, row)
 	if err != nil {
 		return rest.WhyEnded(ctx, err)
 	}
@@ -39,23 +39,6 @@ func (d *Handlers) getTrajectory(w http.ResponseWriter, r *http.Request, c *rest
 		}
 		return out.Put(`]}`)
 	}))
-}
-
-// hiddenCalls are the numbers of the calls whose results say that they are hidden.
-func (d *Handlers) hiddenCalls(ctx context.Context, row session.Row) (map[int64]bool, error) {
-	hidden := map[int64]bool{}
-	for e, err := range d.Log.Read(ctx, row.ID, 0) {
-		if err != nil {
-			return nil, err
-		}
-		if e.Number > row.Last {
-			break
-		}
-		if call, ok := v0.HiddenCall(e); ok {
-			hidden[call], hidden[e.Number] = true, true
-		}
-	}
-	return hidden, nil
 }
 
 func (d *Handlers) sendEvents(ctx context.Context, row session.Row, hidden map[int64]bool, out *rest.Download) error {
@@ -77,7 +60,7 @@ func (d *Handlers) sendEvents(ctx context.Context, row session.Row, hidden map[i
 		if event == nil {
 			continue
 		}
-		if event, err = d.masked(ctx, row.Owner, event); err != nil {
+		if event, err = d.Queries.Masked(ctx, row.Owner, event); err != nil {
 			return err
 		}
 		if !first {

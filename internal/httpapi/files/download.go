@@ -52,7 +52,7 @@ func (d *Handlers) selectFile(w http.ResponseWriter, r *http.Request, c *rest.Ca
 	if err != nil {
 		return err
 	}
-	ctx, release := d.Life.Hold(r.Context(), c)
+	ctx, release := d.Life.Hold(r.Context(), c.Who)
 	defer release()
 	v, err := d.view(ctx, c, q.ID)
 	if err != nil {
@@ -235,7 +235,7 @@ func (t *text8) whole() bool { return t.n == 0 }
 
 // zipDirectory packs the workspace while it is sent.
 func (d *Handlers) zipDirectory(w http.ResponseWriter, r *http.Request, c *rest.Call, p rest.InConversation) error {
-	ctx, release := d.Life.Hold(r.Context(), c)
+	ctx, release := d.Life.Hold(r.Context(), c.Who)
 	defer release()
 	v, err := d.view(ctx, c, p.ID)
 	if err != nil {

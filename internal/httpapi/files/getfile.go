@@ -25,7 +25,7 @@ func (d *Handlers) getFile(w http.ResponseWriter, r *http.Request, c *rest.Call,
 	if err != nil {
 		return err
 	}
-	ctx, release := d.Life.Hold(r.Context(), c)
+	ctx, release := d.Life.Hold(r.Context(), c.Who)
 	defer release()
 	v, err := d.view(ctx, c, q.ID)
 	if err != nil {

@@ -27,7 +27,7 @@ func (d *Handlers) saveFile(ctx context.Context, c *rest.Call, p rest.InConversa
 		return api.SavedFile{}, err
 	}
 	etag, given := b.ETag.Get()
-	ctx, release := d.Life.Hold(ctx, c)
+	ctx, release := d.Life.Hold(ctx, c.Who)
 	defer release()
 	box, leave, err := d.Workspaces.Use(ctx, id)
 	if err != nil {

@@ -52,7 +52,7 @@ func (d *Handlers) uploadFiles(w http.ResponseWriter, r *http.Request, c *rest.C
 		f.Header = http.Header{"Connection": {"close"}}
 		return f
 	}
-	ctx, release := d.Life.Hold(r.Context(), c)
+	ctx, release := d.Life.Hold(r.Context(), c.Who)
 	defer release()
 	u := &upload{d: d, id: id, parts: parts, request: []string{r.Method, r.URL.Path, r.URL.RawQuery}}
 	if keys := r.Header["Idempotency-Key"]; len(keys) > 0 {

@@ -37,7 +37,7 @@ func (d *Handlers) openTerminal(w http.ResponseWriter, r *http.Request, c *rest.
 	if !rest.Upgrades(r) {
 		return rest.UpgradeRequired("This path needs a WebSocket connection.")
 	}
-	ctx, release := d.Life.Hold(r.Context(), c)
+	ctx, release := d.Life.Hold(r.Context(), c.Who)
 	defer release()
 	box, done, err := d.Workspaces.Use(ctx, id)
 	if err != nil {

@@ -180,10 +180,10 @@ func (d *Handlers) listener(ctx context.Context, s *socketio.Socket) (*listener,
 	if id.Check() != nil {
 		return nil, session.ErrNotFound
 	}
-	l := &listener{api: d, socket: s, call: &rest.Call{Who: who, HTTP: r}, id: id}
+	l := &listener{api: d, socket: s, who: who, from: r.RemoteAddr, id: id}
 	l.valid = func(ctx context.Context) error { _, err := d.socketKey(ctx, r, auth); return err }
 	socketAuthOf(r).enter(who.User, l.valid)
-	row, err := d.row(ctx, l.call, string(id))
+	row, err := d.Conversations.Row(ctx, who.User, id)
 	if err != nil {
 		return nil, err
 	}
@@ -203,9 +203,9 @@ func (d *Handlers) listener(ctx context.Context, s *socketio.Socket) (*listener,
 // and returns does not start it: it may have stopped the conversation itself. A client that the
 // server disconnected only reconnects on the user's request.
 func (l *listener) start(ctx context.Context, row session.Row) error {
-	err := l.api.Conversations.CheckSettings(ctx, l.call.Who.User, nil)
+	err := l.api.Conversations.CheckSettings(ctx, l.who.User, nil)
 	if err == nil && row.Status == session.Halted {
-		_, err = l.api.Conversations.Start(ctx, l.call.Who.User, l.id)
+		_, err = l.api.Conversations.Start(ctx, l.who.User, l.id)
 	}
 	if refused := usecase.RefusalOf(err); refused != nil && refused.Kind == usecase.Unmet && refused.Code != api.CodeSettingsNotFound {
 		if row.Status == session.Halted { // it can be read all the same

@@ -20,7 +20,8 @@ import (
 type listener struct {
 	api    *Handlers
 	socket *socketio.Socket
-	call   *rest.Call
+	who    access.Identity
+	from   string // the client's address
 	id     session.ID
 	// valid checks again the key that the client was let in with.
 	valid func(ctx context.Context) error
@@ -47,7 +48,7 @@ const farewell = 5 * time.Second
 // run tells the client everything, until something ends it.
 func (l *listener) run(ctx context.Context) {
 	d := l.api
-	held, release := d.Life.Hold(ctx, l.call)
+	held, release := d.Life.Hold(ctx, l.who)
 	defer release()
 	held, l.stop = context.WithCancelCause(held)
 	defer l.stop(nil)
@@ -56,12 +57,12 @@ func (l *listener) run(ctx context.Context) {
 	defer d.sockets.remove(l)
 
 	begun := time.Now()
-	d.Logger.Info("socket opened", "user", l.call.Who.User, "key", l.call.Who.KeyID, "session", l.id, "after", l.after, "from", l.call.HTTP.RemoteAddr)
+	d.Logger.Info("socket opened", "user", l.who.User, "key", l.who.KeyID, "session", l.id, "after", l.after, "from", l.from)
 	err := l.follow(held)
 	if cause := context.Cause(held); cause != nil {
 		err = cause
 	}
-	d.Logger.Info("socket closed", "user", l.call.Who.User, "session", l.id, "took", time.Since(begun), "reason", err)
+	d.Logger.Info("socket closed", "user", l.who.User, "session", l.id, "took", time.Since(begun), "reason", err)
 	if ctx.Err() != nil || errors.Is(err, rest.ErrClosing) {
 		return // it is gone, or will be with the server: told nothing, clients connect again by themselves
 	}

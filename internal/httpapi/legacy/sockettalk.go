@@ -49,7 +49,7 @@ func (l *listener) fulfil(ctx context.Context, e socketio.Event) error {
 	}
 	l.api.Used()
 	if !l.api.Unlimited {
-		if a := l.api.Gate.Allow(l.call.Who.KeyID, time.Now()); !a.OK {
+		if a := l.api.Gate.Allow(l.who.KeyID, time.Now()); !a.OK {
 			return rest.TooMany(a, "Too many requests with this key.")
 		}
 	}
@@ -57,5 +57,5 @@ func (l *listener) fulfil(ctx context.Context, e socketio.Event) error {
 	if err != nil {
 		return err
 	}
-	return l.api.Conversations.Act(ctx, l.call.Who.User, l.id, in)
+	return l.api.Conversations.Act(ctx, l.who.User, l.id, in)
 }

@@ -8,13 +8,14 @@ import (
 
 	"deckhand/api"
 	usecase "deckhand/internal/conversation"
+	"deckhand/internal/conversation/query"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/idempotency"
 	"deckhand/internal/session"
 )
 
-// The tools of our own tool server call the use cases and the same queries as the routes. What they are given is checked
-// against the routes' schemas.
+// The tools of our own tool server call the use cases and the queries below all entry points. What they are given is
+// checked against the same schemas as the parameters and bodies of routes.
 
 func (v *visit) create(a createArgs) (json.RawMessage, error) {
 	b := api.CreateConversation{InitialUserMsg: api.Some(a.Message)}
@@ -28,12 +29,15 @@ func (v *visit) create(a createArgs) (json.RawMessage, error) {
 	}
 	return v.once(a.RequestID, "create_conversation", a, func(retryKey string) (any, error) {
 		made, err := v.api.Conversations.Create(v.ctx, usecase.Create{User: v.call.Who.User, Trigger: usecase.TriggerAPI, RetryKey: retryKey, Request: b})
-		return v.api.Queries.Created(v.call, made), err
+		if made.New {
+			v.call.Session = string(made.ID)
+		}
+		return query.Answer(made.ID, made.Status), err
 	})
 }
 
 func (v *visit) send(a sendArgs) (json.RawMessage, error) {
-	err := errors.Join(v.api.Schemas.CheckParams(rest.InConversation{ID: a.ConversationID}), v.api.Schemas.CheckBody("postMessage", api.PostMessage{Message: a.Message}))
+	err := errors.Join(v.api.Schemas.CheckParams(query.Conversation{ID: a.ConversationID}), v.api.Schemas.CheckBody("postMessage", api.PostMessage{Message: a.Message}))
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +47,39 @@ func (v *visit) send(a sendArgs) (json.RawMessage, error) {
 	})
 }
 
-// asker is the call of a query: a tool is called by a program.
-func (v *visit) asker() *rest.Call {
-	return &rest.Call{Who: v.call.Who, HTTP: v.call.HTTP, Bearer: true}
+func (v *visit) events(a eventsArgs) (json.RawMessage, error) {
+	q := query.Events{ID: a.ConversationID, StartID: max(a.After, 0) + 1, Limit: limitOf(a.Limit)}
+	if err := v.api.Schemas.CheckParams(q); err != nil {
+		return nil, err
+	}
+	return toolResult(v.api.Queries.Events(v.ctx, v.call.Who.User, q, api.EventFilter{}))
+}
+
+func (v *visit) get(id string) (json.RawMessage, error) {
+	if err := v.api.Schemas.CheckParams(query.Conversation{ID: id}); err != nil {
+		return nil, err
+	}
+	return toolResult(v.api.Queries.Get(v.ctx, v.call.Who.User, session.ID(id)))
+}
+
+func (v *visit) list(a listArgs) (json.RawMessage, error) {
+	q := query.List{Status: a.Status, Text: a.Query, PageID: a.PageID, Limit: limitOf(a.Limit)}
+	if err := v.api.Schemas.CheckParams(q); err != nil {
+		return nil, err
+	}
+	return toolResult(v.api.Queries.List(v.ctx, v.call.Who.User, q))
+}
+
+func (v *visit) stop(id string) (json.RawMessage, error) {
+	if err := v.api.Schemas.CheckParams(query.Conversation{ID: id}); err != nil {
+		return nil, err
+	}
+	st, stopped, err := v.api.Conversations.Stop(v.ctx, v.call.Who.User, session.ID(id), usecase.StoppedByUser)
+	if err != nil {
+		return nil, err
+	}
+	v.api.Stopped(st.ID, st.Halt)
+	return toolResult(query.Stopped(st.ID, st, stopped), nil)
 }
 
 // once does something once for each request id, as rest.Retries does for an Idempotency-Key.

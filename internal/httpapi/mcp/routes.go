@@ -4,8 +4,8 @@ import (
 	"context"
 	"log/slog"
 
-	"deckhand/api"
 	usecase "deckhand/internal/conversation"
+	"deckhand/internal/conversation/query"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/live"
 	"deckhand/internal/session"
@@ -27,25 +27,17 @@ type Config struct {
 	Proposers func(ctx context.Context, user string, id session.ID) ([]tool.Tool, error)
 }
 
-// queries are routes on conversations that tools call too. Their answers are encoded as JSON.
-type queries interface {
-	Events(ctx context.Context, c *rest.Call, id string, start, limit int64) (any, error)
-	Conversation(ctx context.Context, c *rest.Call, id string) (any, error)
-	List(ctx context.Context, c *rest.Call, status, text, pageID string, limit int64) (any, error)
-	Stop(ctx context.Context, c *rest.Call, id string) (any, error)
-	// Created answers for a conversation that was created.
-	Created(c *rest.Call, m usecase.Created) api.ConversationResponse
-}
-
 // Handlers lets external agents use conversations as tools.
 type Handlers struct {
 	Config
 	Conversations *usecase.Service
 	Sessions      *session.Sessions
 	Hub           *live.Hub
-	Queries       queries
+	Queries       *query.Reader
 	Retries       *rest.Retries
 	Schemas       *rest.Schemas
 	Life          rest.Lifetime
 	Logger        *slog.Logger
+	// Stopped is told that a conversation was stopped, and by which event.
+	Stopped func(id session.ID, number int64)
 }

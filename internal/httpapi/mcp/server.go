@@ -33,7 +33,7 @@ type visitKey struct{}
 // serveOwnMCP lets the library answer. There are no sessions: nothing of one
 // user's can be reached with an id that another one found out.
 func (d *Handlers) serveOwnMCP(w http.ResponseWriter, req *http.Request, c *rest.Call) error {
-	ctx, release := d.Life.Hold(req.Context(), c)
+	ctx, release := d.Life.Hold(req.Context(), c.Who)
 	defer release()
 	in := req.Clone(context.WithValue(ctx, visitKey{}, &visit{api: d, call: c, ctx: ctx}))
 	in.Body, in.ContentLength = io.NopCloser(bytes.NewReader(c.Raw)), int64(len(c.Raw))

@@ -57,27 +57,19 @@ func addOwnTools(s *sdk.Server) {
 	own(s, &sdk.Tool{Name: "send_message", Description: "Send a message to a conversation. It is queued while the agent is working."},
 		func(v *visit, a sendArgs) (json.RawMessage, error) { return v.send(a) })
 	own(s, &sdk.Tool{Name: "read_events", Annotations: reads, Description: "Read the events of a conversation in order: messages, agent actions and their results."},
-		func(v *visit, a eventsArgs) (json.RawMessage, error) {
-			return toolResult(v.api.Queries.Events(v.ctx, v.asker(), a.ConversationID, max(a.After, 0)+1, limitOf(a.Limit)))
-		})
+		func(v *visit, a eventsArgs) (json.RawMessage, error) { return v.events(a) })
 	own(s, &sdk.Tool{Name: "get_conversation", Annotations: reads, Description: "Get a conversation: its status, the agent state, and the reason if it failed."},
-		func(v *visit, a oneArgs) (json.RawMessage, error) {
-			return toolResult(v.api.Queries.Conversation(v.ctx, v.asker(), a.ConversationID))
-		})
+		func(v *visit, a oneArgs) (json.RawMessage, error) { return v.get(a.ConversationID) })
 	own(s, &sdk.Tool{Name: "list_conversations", Annotations: reads, Description: "List your conversations, newest first."},
-		func(v *visit, a listArgs) (json.RawMessage, error) {
-			return toolResult(v.api.Queries.List(v.ctx, v.asker(), a.Status, a.Query, a.PageID, limitOf(a.Limit)))
-		})
+		func(v *visit, a listArgs) (json.RawMessage, error) { return v.list(a) })
 	own(s, &sdk.Tool{Name: "stop_conversation", Annotations: &sdk.ToolAnnotations{IdempotentHint: true, DestructiveHint: &yes}, Description: "Stop a conversation and abort what the agent is doing."},
-		func(v *visit, a oneArgs) (json.RawMessage, error) {
-			return toolResult(v.api.Queries.Stop(v.ctx, v.asker(), a.ConversationID))
-		})
+		func(v *visit, a oneArgs) (json.RawMessage, error) { return v.stop(a.ConversationID) })
 	own(s, &sdk.Tool{Name: "wait_for_turn", Annotations: reads, Description: "Wait until the agent finishes or needs input, and return the conversation. After the timeout the conversation is returned in its current state; see agent_state."},
 		func(v *visit, a waitArgs) (json.RawMessage, error) {
 			if err := v.wait(a); err != nil {
 				return nil, err
 			}
-			return toolResult(v.api.Queries.Conversation(v.ctx, v.asker(), a.ConversationID))
+			return v.get(a.ConversationID)
 		})
 	addProposing(s)
 }

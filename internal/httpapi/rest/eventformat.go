@@ -8,14 +8,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"deckhand/api"
+	"deckhand/internal/conversation/query"
 	"deckhand/internal/live"
 	"deckhand/internal/native"
-)
-
-// The formats of events, in the order of the encoders of the server's hub.
-const (
-	LegacyEvents live.Format = iota
-	NativeEvents
 )
 
 // eventFormats are the names of the formats in requests.
@@ -28,10 +23,10 @@ func IsNative(format string) bool { return format == native.Format }
 func StreamFormat(h http.Header, r *http.Request) (live.Format, error) {
 	switch given := r.URL.Query()["format"]; {
 	case len(given) == 0, len(given) == 1 && given[0] == native.Legacy:
-		return LegacyEvents, nil
+		return query.LegacyEvents, nil
 	case len(given) == 1 && IsNative(given[0]):
 		StateEventVersion(h)
-		return NativeEvents, nil
+		return query.NativeEvents, nil
 	}
 	return 0, &api.ValidationError{Detail: []api.FieldError{{Loc: []any{"query", "format"}, Type: "literal_error", Msg: "Must be one of " + Choices(eventFormats) + "."}}}
 }

@@ -18,8 +18,8 @@ type Lifetime struct {
 }
 
 // Hold gives a long request a context that ends with its key and with the server.
-func (l *Lifetime) Hold(ctx context.Context, c *Call) (held context.Context, release func()) {
-	ctx, letGo := l.Gate.Hold(ctx, c.Who)
+func (l *Lifetime) Hold(ctx context.Context, who access.Identity) (held context.Context, release func()) {
+	ctx, letGo := l.Gate.Hold(ctx, who)
 	ctx, cancel := context.WithCancelCause(ctx)
 	unwatch := context.AfterFunc(l.Closing, func() { cancel(ErrClosing) })
 	return ctx, func() {
@@ -49,7 +49,7 @@ func (l *Lifetime) HoldStream(w http.ResponseWriter, r *http.Request, c *Call) (
 	if ok = ok && d.Detachable() && r.ProtoMajor == 1 && r.ProtoMinor > 0 && r.Method == http.MethodGet; ok {
 		ctx = context.WithoutCancel(ctx)
 	}
-	held, letGo := l.Hold(ctx, c)
+	held, letGo := l.Hold(ctx, c.Who)
 	if !ok {
 		return held, nil, letGo
 	}

@@ -9,12 +9,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"deckhand/api"
+	"deckhand/internal/conversation/query"
 )
 
 // InConversation names a conversation in a path.
-type InConversation struct {
-	ID string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
-}
+type InConversation = query.Conversation
 
 // The errors of their own that routes on a workspace have: those that look into
 // it without starting anything, and those that use its sandbox.

@@ -1,4 +1,4 @@
-package conversations
+package query
 
 import (
 	"bytes"
@@ -10,14 +10,9 @@ import (
 	"time"
 
 	"deckhand/api"
-	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/native"
 	"deckhand/internal/session"
 )
-
-const aboutEvents = "Filters are applied before pagination: limit counts matching events. Filters may also be sent in a JSON body, as some legacy clients do; query parameters take precedence. " +
-	"A type is the value of action or observation, such as run or agent_state_changed, or with format=deckhand the value of kind. An imported event is also found by the kinds, tools and contents of the events in its as. " +
-	"Dates without a time zone are UTC; a date without a time means the start of the day."
 
 // eventFilter selects events of a conversation.
 type eventFilter struct {
@@ -32,7 +27,7 @@ type eventFilter struct {
 }
 
 // newEventFilter joins what the query and the body say.
-func newEventFilter(q eventQuery, body api.EventFilter) (eventFilter, error) {
+func newEventFilter(q Events, body api.EventFilter) (eventFilter, error) {
 	faults := &api.ValidationError{}
 	choose := func(name, asked string, in api.Opt[string]) (string, []any) {
 		if asked != "" {
@@ -48,7 +43,7 @@ func newEventFilter(q eventQuery, body api.EventFilter) (eventFilter, error) {
 		}
 		return t
 	}
-	isNative := rest.IsNative(q.Format)
+	isNative := q.Format == native.Format
 	kinds := func(name, asked string, in api.Opt[[]string]) []string {
 		all, loc := in.Value, []any{"body", name}
 		if asked != "" {
@@ -155,7 +150,7 @@ func (f *eventFilter) wantsNative(event []byte) bool {
 
 // eventsWanted makes the filter of a request. Which calls are hidden is known from
 // their results, which come later, so the log is read for it.
-func (d *Handlers) eventsWanted(ctx context.Context, row session.Row, q eventQuery, body api.EventFilter) (*eventFilter, error) {
+func (r *Reader) eventsWanted(ctx context.Context, row session.Row, q Events, body api.EventFilter) (*eventFilter, error) {
 	f, err := newEventFilter(q, body)
 	if err != nil {
 		return nil, err
@@ -165,7 +160,7 @@ func (d *Handlers) eventsWanted(ctx context.Context, row session.Row, q eventQue
 		exclude = *q.ExcludeHidden
 	}
 	if exclude {
-		f.hidden, err = d.hiddenCalls(ctx, row)
+		f.hidden, err = r.HiddenCalls(ctx, row)
 	}
 	return &f, err
 }
