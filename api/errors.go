@@ -49,6 +49,9 @@ type FieldError struct {
 	Type string `json:"type" doc:"Stable, machine-readable error type."`
 }
 
+// MaxFaults is how many errors one ValidationError has at most.
+const MaxFaults = 100
+
 // ValidationError is the body of every 422.
 type ValidationError struct {
 	Detail []FieldError `json:"detail"`

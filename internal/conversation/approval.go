@@ -39,7 +39,7 @@ func (s *Service) Decide(ctx context.Context, user string, id session.ID, d Deci
 			return err
 		}
 	}
-	_, err := s.Change(ctx, user, id, func(st session.State) ([]session.Payload, error) { return st.Decide(g) })
+	_, err := s.change(ctx, user, id, func(st session.State) ([]session.Payload, error) { return st.Decide(g) })
 	return err
 }
 

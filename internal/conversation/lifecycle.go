@@ -20,12 +20,12 @@ func (s *Service) Start(ctx context.Context, user string, id session.ID) (sessio
 	if err := s.CheckSettings(ctx, user, nil); err != nil {
 		return session.State{}, err
 	}
-	return s.Change(ctx, user, id, session.State.Start)
+	return s.change(ctx, user, id, session.State.Start)
 }
 
 // Stop stops a conversation; stopped is false if it was not running.
 func (s *Service) Stop(ctx context.Context, user string, id session.ID, reason string) (st session.State, stopped bool, err error) {
-	st, err = s.Change(ctx, user, id, func(st session.State) ([]session.Payload, error) {
+	st, err = s.change(ctx, user, id, func(st session.State) ([]session.Payload, error) {
 		out, err := st.Stop(reason)
 		stopped = len(out) > 0
 		return out, err
@@ -39,12 +39,12 @@ func (s *Service) Pause(ctx context.Context, user string, id session.ID, now boo
 	if now {
 		rule = session.State.PauseNow
 	}
-	return s.Change(ctx, user, id, rule)
+	return s.change(ctx, user, id, rule)
 }
 
 // Resume lets a paused or failed turn go on, and opens a stopped conversation.
 func (s *Service) Resume(ctx context.Context, user string, id session.ID) error {
-	_, err := s.Change(ctx, user, id, session.State.Resume)
+	_, err := s.change(ctx, user, id, session.State.Resume)
 	return err
 }
 
@@ -53,7 +53,7 @@ func (s *Service) Rename(ctx context.Context, user string, id session.ID, title 
 	if err := checkTitle(title); err != nil {
 		return err
 	}
-	_, err := s.Change(ctx, user, id, func(st session.State) ([]session.Payload, error) { return st.Rename(title) })
+	_, err := s.change(ctx, user, id, func(st session.State) ([]session.Payload, error) { return st.Rename(title) })
 	return err
 }
 
@@ -74,7 +74,7 @@ func (s *Service) Delete(ctx context.Context, user string, id session.ID) error 
 			return err
 		}
 	}
-	_, err := s.Change(ctx, user, id, session.State.Delete)
+	_, err := s.change(ctx, user, id, session.State.Delete)
 	if errors.Is(err, session.ErrCorrupt) { // a damaged conversation can still be deleted
 		var row session.Row
 		if row, err = s.Row(ctx, user, id); err == nil {

@@ -19,7 +19,7 @@ func (s *Service) Override(ctx context.Context, user string, id session.ID, b ap
 	if err != nil {
 		return session.Overridden{}, err
 	}
-	st, err := s.Change(ctx, user, id, func(st session.State) ([]session.Payload, error) {
+	st, err := s.change(ctx, user, id, func(st session.State) ([]session.Payload, error) {
 		o := chosen(st.Overrides, b)
 		if r := s.CheckModel(&stored, Use{Model: o.Model, Key: o.Model != "", Price: true, Limited: o.Limited}); r != nil {
 			return nil, r

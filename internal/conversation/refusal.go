@@ -35,6 +35,14 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Text }
 
+// Sentence makes a sentence of a text that elsewhere stands after a colon.
+func Sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}
+
 func refuse(k Kind, code, text string) *Refusal { return &Refusal{Kind: k, Code: code, Text: text} }
 
 // RefusalOf is the one table from errors to refusals. It returns nil for an error that is not a refusal but a fault of the

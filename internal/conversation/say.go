@@ -40,7 +40,7 @@ func (s *Service) Say(ctx context.Context, user string, id session.ID, m session
 			return session.State{}, err
 		}
 	}
-	st, err := s.Change(ctx, user, id, func(st session.State) ([]session.Payload, error) {
+	st, err := s.change(ctx, user, id, func(st session.State) ([]session.Payload, error) {
 		if len(m.Images) > 0 {
 			if r := s.CheckModel(&stored, Use{Model: st.Overrides.Model, Images: true}); r != nil {
 				return nil, r
@@ -56,7 +56,7 @@ func (s *Service) Say(ctx context.Context, user string, id session.ID, m session
 
 // Type runs a command of the user in the conversation's shell.
 func (s *Service) Type(ctx context.Context, user string, id session.ID, command string) error {
-	_, err := s.Change(ctx, user, id, func(st session.State) ([]session.Payload, error) { return st.Type(command) })
+	_, err := s.change(ctx, user, id, func(st session.State) ([]session.Payload, error) { return st.Type(command) })
 	return err
 }
 

@@ -92,8 +92,8 @@ func (s *Service) Row(ctx context.Context, user string, id session.ID) (session.
 	return r, nil
 }
 
-// Change applies a rule to a conversation of the user.
-func (s *Service) Change(ctx context.Context, user string, id session.ID, rule func(session.State) ([]session.Payload, error)) (session.State, error) {
+// change applies a rule to a conversation of the user.
+func (s *Service) change(ctx context.Context, user string, id session.ID, rule func(session.State) ([]session.Payload, error)) (session.State, error) {
 	return s.Sessions.Update(ctx, id, func(st session.State) ([]session.Payload, error) {
 		if !st.Exists() || st.Owner != user {
 			return nil, session.ErrNotFound
@@ -111,10 +111,13 @@ func (s *Service) stored(ctx context.Context, user string) (settings.Settings, e
 // SettingsMissing turns settings.ErrNotFound into its refusal.
 func SettingsMissing(err error) error {
 	if errors.Is(err, settings.ErrNotFound) {
-		return refuse(Unmet, api.CodeSettingsNotFound, "Settings not found")
+		return NoSettings()
 	}
 	return err
 }
+
+// NoSettings is the refusal for a user without settings.
+func NoSettings() *Refusal { return refuse(Unmet, api.CodeSettingsNotFound, "Settings not found") }
 
 func value[T any](p *T) T {
 	if p == nil {

@@ -19,15 +19,7 @@ const pushTime = 10 * time.Second
 // RepositoryName is how settings name the repository of a conversation, "" if it
 // has none or it is not known where it is.
 func RepositoryName(c session.Created, s settings.Settings) string {
-	address := c.Address
-	if address == "" && c.Repository != "" {
-		address, _ = gitprovider.CloneURL(c.Provider, s.ProviderTokens[c.Provider].Host, c.Repository)
-	}
-	if address == "" {
-		return ""
-	}
-	name, _ := settings.RepositoryName(address)
-	return name
+	return s.RepositoryAt(c.Address, c.Provider, c.Repository)
 }
 
 // CustomSecrets are those that a session's sandbox gets: none if its repository

@@ -297,7 +297,7 @@ func TestSocketConfirmAndReject(t *testing.T) {
 	}
 }
 
-// A stop over the socket leaves the socket; one over HTTP ends it.
+// A stop over the socket leaves the socket; one over HTTP or by a tool ends it.
 func TestSocketStop(t *testing.T) {
 	r := newSocketRig(t)
 	id, other := r.create(`{"initial_user_msg":"x"}`), r.create(`{}`)
@@ -328,6 +328,15 @@ func TestSocketStop(t *testing.T) {
 		c.emit("oh_user_action", wants(session.AgentStopped))
 		c.untilState(session.AgentStopped)
 		r.do("POST", "/api/conversations/"+id+"/stop", "").want(t, 200, "was not running")
+		c.left()
+		r.say(id, "x")
+
+		c = r.joined(join{user: "ada", transport: transport, query: q(id)})
+		c.untilState(session.AgentLoading)
+		if s := used[api.ConversationResponse](r, r.agentOf("ada"), "stop_conversation", object{"conversation_id": id}); *s.Message != "Conversation stopped successfully" {
+			t.Errorf("%+v", s)
+		}
+		c.untilState(session.AgentStopped)
 		c.left()
 		r.say(id, "x")
 	}

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"strings"
 
-	"deckhand/api"
 	"deckhand/internal/agent"
 	"deckhand/internal/conversation"
 	"deckhand/internal/gitaccess"
@@ -90,7 +89,8 @@ func (b *Builder) Picture(ctx context.Context, address string) (string, error) {
 func (b *Builder) Profile(ctx context.Context, st session.State) (agent.Profile, error) {
 	s, err := b.Settings.Get(ctx, st.Owner)
 	if errors.Is(err, settings.ErrNotFound) {
-		return agent.Profile{}, &agent.ProfileError{ID: api.CodeSettingsNotFound, Reason: "Settings not found"}
+		missing := conversation.NoSettings()
+		return agent.Profile{}, &agent.ProfileError{ID: missing.Code, Reason: missing.Text}
 	}
 	if err != nil {
 		return agent.Profile{}, err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"deckhand/api"
+	"deckhand/internal/gitprovider"
 )
 
 // maxRepositories is how many repositories a list may name.
@@ -32,6 +33,19 @@ func RepositoryName(text string) (string, bool) {
 		return "", false
 	}
 	return strings.ToLower(u.Host + "/" + path), true
+}
+
+// RepositoryAt is the name of a repository that was cloned from an address or, if that is "", that has a name at a
+// provider. It is "" if it is not known where the repository is.
+func (s *Settings) RepositoryAt(address, provider, repository string) string {
+	if address == "" && repository != "" {
+		address, _ = gitprovider.CloneURL(provider, s.ProviderTokens[provider].Host, repository)
+	}
+	if address == "" {
+		return ""
+	}
+	name, _ := RepositoryName(address)
+	return name
 }
 
 // Trusts is true if the user trusts the repository, whose name is as RepositoryName gives it.

@@ -34,7 +34,7 @@ func (d *Handlers) testMCP(ctx context.Context, c *rest.Call, _ rest.None, in ap
 	if given {
 		var faults []api.FieldError
 		if servers, faults = settings.CheckMCP(in, stored.MCP, "body"); len(faults) > 0 {
-			return out, &api.ValidationError{Detail: faults[:min(len(faults), rest.MaxFaults)]}
+			return out, &api.ValidationError{Detail: faults[:min(len(faults), api.MaxFaults)]}
 		}
 	}
 	if d.Redact != nil {

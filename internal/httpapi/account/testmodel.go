@@ -2,12 +2,11 @@ package account
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"deckhand/api"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/httpapi/rest"
-	"deckhand/internal/settings"
 )
 
 const aboutTestModel = "Makes a few small model calls, which are billed by the provider, and reports whether each feature that agents need works. " +
@@ -27,8 +26,5 @@ func (d *Handlers) testModel(ctx context.Context, c *rest.Call, _ rest.None, in 
 	defer cancel()
 	defer context.AfterFunc(d.Life.Closing, cancel)()
 	report, err := d.TestModel(ctx, c.Who.User, in)
-	if errors.Is(err, settings.ErrNotFound) {
-		return report, rest.Fail(http.StatusBadRequest, api.CodeSettingsNotFound, "Settings not found")
-	}
-	return report, err
+	return report, usecase.SettingsMissing(err)
 }

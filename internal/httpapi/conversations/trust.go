@@ -3,7 +3,6 @@ package conversations
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	"deckhand/api"
 	usecase "deckhand/internal/conversation"
@@ -49,28 +48,8 @@ func (d *Handlers) setTrusted(ctx context.Context, c *rest.Call, _ rest.None, b 
 	return d.getTrusted(ctx, c, rest.None{}, rest.None{})
 }
 
-// setTrust marks the repository in the settings and in the conversation. If the
-// second fails, the first holds all the same from the next start on.
 func (d *Handlers) setTrust(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SetTrust) (api.Trust, error) {
-	st, err := d.load(ctx, c, p.ID)
-	if err != nil {
-		return api.Trust{}, err
-	}
-	if st.Created.Repository == "" {
-		return api.Trust{}, rest.Fail(http.StatusConflict, api.CodeConflict, "The conversation has no repository.")
-	}
-	err = d.Settings.Change(ctx, c.Who.User, func(s *settings.Settings) error {
-		if name := d.RepositoryName(st.Created, *s); name != "" && st.Created.Outside == "" {
-			s.Trust(name, b.Trusted)
-		}
-		return nil
-	})
-	if err != nil {
-		return api.Trust{}, usecase.SettingsMissing(err)
-	}
-	st, err = d.Service.Change(ctx, c.Who.User, session.ID(p.ID), func(s session.State) ([]session.Payload, error) {
-		return s.SetTrust(session.TrustSet{Trusted: b.Trusted, Reason: session.TrustByUser})
-	})
+	st, err := d.Service.SetTrust(ctx, usecase.Trust{User: c.Who.User, ID: session.ID(p.ID), Trusted: b.Trusted})
 	if err != nil {
 		return api.Trust{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"deckhand/api"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/sandbox/egress"
 	"deckhand/internal/session"
@@ -57,16 +58,7 @@ func wirePolicy(p egress.Policy) api.EgressPolicy {
 }
 
 func (d *Handlers) setEgress(ctx context.Context, c *rest.Call, p rest.InConversation, b api.SetEgress) (api.Egress, error) {
-	if _, err := d.WorkspaceOf(ctx, c, p.ID); err != nil {
-		return api.Egress{}, err
-	}
-	policy, err := parsePolicy(b)
-	if err != nil {
-		return api.Egress{}, err
-	}
-	st, err := d.Conversations.Change(ctx, c.Who.User, session.ID(p.ID), func(s session.State) ([]session.Payload, error) {
-		return s.SetEgress(session.EgressSet{Mode: string(policy.Mode), Allow: policy.Allow})
-	})
+	st, err := d.Conversations.SetEgress(ctx, usecase.Egress{User: c.Who.User, ID: session.ID(p.ID), Policy: b})
 	if err != nil {
 		return api.Egress{}, err
 	}
@@ -74,23 +66,4 @@ func (d *Handlers) setEgress(ctx context.Context, c *rest.Call, p rest.InConvers
 		d.Egress.Changed(p.ID)
 	}
 	return d.describeEgress(ctx, st, 0, 20)
-}
-
-// parsePolicy looks at each pattern by itself, to say which is wrong.
-func parsePolicy(b api.SetEgress) (egress.Policy, error) {
-	allow, _ := b.Allow.Get()
-	var faults []api.FieldError
-	for i, pattern := range allow {
-		if _, err := egress.ParsePolicy(string(egress.Allowlist), []string{pattern}); err != nil {
-			faults = append(faults, api.FieldError{Loc: []any{"body", "allow", i}, Type: "value_error", Msg: rest.Sentence(err.Error())})
-		}
-	}
-	if len(faults) > 0 {
-		return egress.Policy{}, &api.ValidationError{Detail: faults[:min(len(faults), rest.MaxFaults)]}
-	}
-	policy, err := egress.ParsePolicy(b.Mode, allow)
-	if err != nil {
-		return policy, api.Invalid("value_error", rest.Sentence(err.Error()), "mode")
-	}
-	return policy, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"deckhand/api"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/trigger"
 )
@@ -39,7 +40,7 @@ func integrationFault(err error) error {
 	var invalid *trigger.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		return api.Invalid("value_error", rest.Sentence(invalid.Msg), invalid.Field)
+		return api.Invalid("value_error", usecase.Sentence(invalid.Msg), invalid.Field)
 	case errors.Is(err, trigger.ErrNotFound):
 		return rest.Fail(http.StatusNotFound, api.CodeNotFound, "Not found")
 	case errors.Is(err, trigger.ErrTooMany):

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"deckhand/api"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/notify"
 )
@@ -48,7 +49,7 @@ func webhookFault(err error) error {
 	var invalid *notify.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		return api.Invalid("value_error", rest.Sentence(invalid.Msg), invalid.Field)
+		return api.Invalid("value_error", usecase.Sentence(invalid.Msg), invalid.Field)
 	case errors.Is(err, notify.ErrNotFound):
 		return rest.Fail(http.StatusNotFound, api.CodeNotFound, "Not found")
 	case errors.Is(err, notify.ErrTooMany):

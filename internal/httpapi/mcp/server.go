@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"deckhand/api"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/httpapi/rest"
 )
 
@@ -43,7 +44,7 @@ func (d *Handlers) serveOwnMCP(w http.ResponseWriter, req *http.Request, c *rest
 	held.Status = http.StatusOK
 	ownHandler().ServeHTTP(held, in)
 	if kind, _, _ := mime.ParseMediaType(held.Header().Get("Content-Type")); held.Status >= 400 && kind != "application/json" {
-		return rest.Fail(held.Status, api.CodeBadRequest, rest.Sentence(strings.TrimSuffix(strings.TrimSpace(held.Body.String()), ".")))
+		return rest.Fail(held.Status, api.CodeBadRequest, usecase.Sentence(strings.TrimSuffix(strings.TrimSpace(held.Body.String()), ".")))
 	}
 	for name, values := range held.Header() {
 		if name != "Cache-Control" { // ours is stricter

@@ -37,14 +37,6 @@ func (f *Fault) Error() string { return f.Msg }
 // Fail makes a Fault.
 func Fail(status int, code, msg string) *Fault { return &Fault{Status: status, Code: code, Msg: msg} }
 
-// Sentence is for texts that elsewhere stand after a colon.
-func Sentence(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:] + "."
-}
-
 // Unauthorized refuses a request without a valid key.
 func Unauthorized() *Fault {
 	return &Fault{Status: http.StatusUnauthorized, Code: api.CodeUnauthorized, Msg: "Unauthorized", Body: api.Unauthorized{Detail: "Unauthorized"}}

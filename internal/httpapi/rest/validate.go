@@ -24,11 +24,8 @@ type validator struct {
 	faults   []api.FieldError
 }
 
-// MaxFaults is how many complaints one answer carries.
-const MaxFaults = 100
-
 func (v *validator) add(path []any, typ, msg string) {
-	if len(v.faults) < MaxFaults {
+	if len(v.faults) < api.MaxFaults {
 		v.faults = append(v.faults, api.FieldError{Loc: slices.Clone(path), Msg: msg, Type: typ})
 	}
 }
@@ -85,7 +82,7 @@ func (v *validator) anyOf(alternatives []*huma.Schema, x any, path []any) {
 		fitting, best = append(fitting, s.Type), try.faults
 	}
 	if len(fitting) > 0 {
-		v.faults = append(v.faults, best[:min(len(best), MaxFaults-len(v.faults))]...)
+		v.faults = append(v.faults, best[:min(len(best), api.MaxFaults-len(v.faults))]...)
 		return
 	}
 	if x == nil {

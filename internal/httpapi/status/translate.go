@@ -49,12 +49,14 @@ func Of(err error) *rest.Fault {
 	}
 	switch {
 	case errors.As(err, &argument):
-		return Of(api.Invalid("value_error", rest.Sentence(argument.Msg), argument.Field))
+		return Of(api.Invalid("value_error", usecase.Sentence(argument.Msg), argument.Field))
 	case errors.Is(err, session.ErrCorrupt):
 		return rest.Fail(http.StatusInternalServerError, api.CodeInternal,
 			"The conversation's log is damaged. The operator can check and repair it with deckhand doctor CONVERSATION_ID. You can also delete the conversation.")
 	case errors.Is(err, settings.ErrNotFound):
-		return rest.Fail(http.StatusNotFound, api.CodeSettingsNotFound, "Settings not found")
+		f := OfRefusal(usecase.NoSettings())
+		f.Status = http.StatusNotFound // they are what was asked for; a use case that only needs them refuses with Unmet
+		return f
 	case errors.Is(err, access.ErrUnauthorized):
 		return rest.Unauthorized()
 	case errors.Is(err, access.ErrNotFound):
@@ -62,7 +64,7 @@ func Of(err error) *rest.Fault {
 	case errors.Is(err, access.ErrLastAdmin), errors.Is(err, access.ErrNotAdmin), errors.Is(err, access.ErrUserDisabled), errors.Is(err, access.ErrExists):
 		return rest.Fail(http.StatusConflict, api.CodeConflict, err.Error())
 	case errors.As(err, &keys):
-		return rest.Fail(http.StatusConflict, api.CodeConflict, rest.Sentence(keys.Error()))
+		return rest.Fail(http.StatusConflict, api.CodeConflict, usecase.Sentence(keys.Error()))
 	case errors.As(err, &unavailable):
 		return rest.Fail(http.StatusServiceUnavailable, api.CodeSandbox, unavailable.Reason)
 	case errors.Is(err, workspace.ErrNone):
