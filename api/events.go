@@ -8,6 +8,9 @@ type EventPage struct {
 	HasMore bool              `json:"has_more"`
 }
 
+// MaxImage is how many bytes an image may have to be shown to models. Clients refuse larger ones before they send them.
+const MaxImage = 5 << 20
+
 // PostMessage is the body of POST …/message.
 type PostMessage struct {
 	Message   string        `json:"message" maxLength:"1048576"`

@@ -1,18 +1,19 @@
 import { describe, expect, it } from "vitest";
 
-import { type Attachment, isImage, limits, refuse, toFile } from "./attach";
+import { imageLimits, isImage } from "../lib/images";
+import { type Attachment, limits, refuse, toFile } from "./attach";
 
 const of = (size: number, image: boolean, count = 1): Attachment[] =>
   Array.from({ length: count }, (_, i) => ({ id: `${i}`, name: "x", size, image, url: "" }));
 
 describe("refuse", () => {
   it.each([
-    ["an image", { size: limits.image, type: "image/png" }, [], undefined],
-    ["a large image", { size: limits.image + 1, type: "image/png" }, [], "image.large"],
-    ["one image too many", { size: 1, type: "image/webp" }, of(1, true, limits.images), "images.many"],
+    ["an image", { size: imageLimits.bytes, type: "image/png" }, [], undefined],
+    ["a large image", { size: imageLimits.bytes + 1, type: "image/png" }, [], "image.large"],
+    ["one image too many", { size: 1, type: "image/webp" }, of(1, true, imageLimits.count), "images.many"],
     ["images too large together", { size: 4 << 20, type: "image/jpeg" }, of(4 << 20, true, 2), "images.heavy"],
     ["an image beside a large file", { size: 4 << 20, type: "image/jpeg" }, of(limits.files, false), undefined],
-    ["a drawing, which is a file", { size: limits.image + 1, type: "image/svg+xml" }, [], undefined],
+    ["a drawing, which is a file", { size: imageLimits.bytes + 1, type: "image/svg+xml" }, [], undefined],
     ["files too large together", { size: 1, type: "text/plain" }, of(limits.files, false), "files.heavy"],
   ])("%s", (_, file, have, expected) => expect(refuse(file, have)).toBe(expected));
 });

@@ -1,4 +1,5 @@
 // What goes with a task: images are part of the message, other files go into the workspace.
+import { imageLimits, isImage } from "../lib/images";
 import { unique } from "../lib/unique";
 
 /** One thing that goes along, with its content as a data: address. */
@@ -14,16 +15,9 @@ export interface Attachment {
 /** Why a file is not taken; the words are the page's. */
 export type Refusal = "image.large" | "images.many" | "images.heavy" | "files.heavy" | "unreadable";
 
-// The server's own limits: for an image, for how many there are in a message, for a
-// request and for an upload. What would be refused there is refused here, before it is sent.
-export const limits = { image: 5 << 20, images: 50, inline: 15 << 20, files: 100 << 20 };
-
-const shownToModels = /^image\/(png|jpeg|gif|webp)$/;
-
-/** An image that a model can see; one of another kind is a file like any other. */
-export function isImage(type: string): boolean {
-  return shownToModels.test(type);
-}
+// The server's own limits for a request and for an upload. What would be refused there is refused here,
+// before it is sent.
+export const limits = { inline: 15 << 20, files: 100 << 20 };
 
 /** refuse says why a file cannot go along with those that do, if so. */
 export function refuse(file: { size: number; type: string }, have: Attachment[]): Refusal | undefined {
@@ -31,8 +25,8 @@ export function refuse(file: { size: number; type: string }, have: Attachment[])
     return total(have.filter((a) => !a.image)) + file.size > limits.files ? "files.heavy" : undefined;
   }
   const images = have.filter((a) => a.image);
-  if (file.size > limits.image) return "image.large";
-  if (images.length >= limits.images) return "images.many";
+  if (file.size > imageLimits.bytes) return "image.large";
+  if (images.length >= imageLimits.count) return "images.many";
   return inline(total(images) + file.size) > limits.inline ? "images.heavy" : undefined;
 }
 
