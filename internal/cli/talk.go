@@ -73,7 +73,11 @@ type TalkOptions struct {
 
 // Talk has a conversation with an agent on a local server, and returns the exit code.
 func Talk(ctx context.Context, s LocalServer, f TalkOptions, o *Output, c conversation.Create) (int, error) {
-	return newTalk(f, s, o).run(ctx, c)
+	code, err := newTalk(f, s, o).run(ctx, c)
+	if r := conversation.RefusalOf(err); r != nil {
+		err = Refused(r, r.Text)
+	}
+	return code, err
 }
 
 // delta is more of what is being written.
@@ -118,10 +122,15 @@ func columns(f *os.File) int {
 // Appended implements session.Observer.
 func (t *talk) Appended(id session.ID, _ int64) {
 	if id == t.ID {
-		select {
-		case t.grew <- struct{}{}:
-		default:
-		}
+		t.lookAgain()
+	}
+}
+
+// lookAgain ends the next wait at once.
+func (t *talk) lookAgain() {
+	select {
+	case t.grew <- struct{}{}:
+	default:
 	}
 }
 
@@ -138,9 +147,6 @@ func (t *talk) run(ctx context.Context, c conversation.Create) (int, error) {
 	t.failed = t.Work(ctx)
 	c.User, c.Trigger, c.Request.ConversationID = t.Owner, conversation.TriggerTerminal, api.Some(string(t.ID))
 	if _, err := t.Conversations.Create(ctx, c); err != nil {
-		if r := conversation.RefusalOf(err); r != nil {
-			return 0, Refused(r, r.Text)
-		}
 		return 0, err
 	}
 	following, stop := context.WithCancel(ctx)
@@ -259,8 +265,8 @@ func (t *talk) take(ctx context.Context, e session.Event) error {
 // decide says what the state of the conversation calls for: to wait, to ask the
 // person, or to end.
 func (t *talk) decide(ctx context.Context, st session.State) (code int, over bool, err error) {
-	if _, asked := st.Awaiting(); asked {
-		return t.approve(ctx)
+	if call, asked := st.Awaiting(); asked {
+		return t.approve(ctx, call.ID)
 	}
 	switch {
 	case t.played:
@@ -296,7 +302,7 @@ func codeOfError(id string) int {
 
 // halt stops the agent, whatever it is doing.
 func (t *talk) halt(ctx context.Context) error {
-	_, err := t.Sessions.Update(ctx, t.ID, func(s session.State) ([]session.Payload, error) { return s.Stop("ended at the terminal") })
+	_, _, err := t.Conversations.Stop(ctx, t.Owner, t.ID, "ended at the terminal")
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"deckhand/internal/conversation"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
 	"deckhand/internal/tool"
@@ -81,7 +82,22 @@ func (t *talk) ask(question string) (string, heard) {
 // say sends a message to the agent.
 func (t *talk) say(ctx context.Context, text string) error {
 	_, err := t.Conversations.Say(ctx, t.Owner, t.ID, session.UserSaid{Text: text})
-	return err
+	return t.refused(err)
+}
+
+// refused shows a refusal. The conversation goes on, with what its state calls for now. Other errors are returned.
+func (t *talk) refused(err error) error {
+	r := conversation.RefusalOf(err)
+	if r == nil {
+		return err
+	}
+	if t.json { // standard output has events only
+		fmt.Fprintln(t.o.Stderr, "deckhand:", r.Text)
+	} else {
+		t.Problem(r.Text)
+	}
+	t.lookAgain()
+	return nil
 }
 
 // endEarly ends the conversation before the agent is done.
@@ -115,17 +131,16 @@ func (t *talk) interrupt(ctx context.Context, s os.Signal) (int, bool, error) {
 		return ExitInterrupted, true, t.halt(ctx)
 	}
 	t.Break()
-	st, err := t.Sessions.Update(ctx, t.ID, func(s session.State) ([]session.Payload, error) {
-		if s.Pausing {
-			return s.PauseNow()
-		}
-		return s.Pause()
-	})
+	before, err := t.Sessions.Load(ctx, t.ID)
+	if err != nil {
+		return 0, false, err
+	}
+	st, err := t.Conversations.Pause(ctx, t.Owner, t.ID, before.Pausing)
 	if err == nil && st.Pausing {
 		t.Notice("Ctrl-C again to interrupt this step")
 	}
 	if err != nil || st.Paused || st.Pausing {
-		return 0, false, err
+		return 0, false, t.refused(err)
 	}
 	return ExitInterrupted, true, t.halt(ctx)
 }
@@ -139,18 +154,17 @@ func (t *talk) paused(ctx context.Context) (int, bool, error) {
 	case text != "":
 		return 0, false, t.say(ctx, text)
 	}
-	_, err := t.Sessions.Update(ctx, t.ID, session.State.Resume)
-	return 0, false, err
+	return 0, false, t.refused(t.Conversations.Resume(ctx, t.Owner, t.ID))
 }
 
-// approve asks about a call.
-func (t *talk) approve(ctx context.Context) (int, bool, error) {
-	g := session.ApprovalGiven{ID: t.call.ID}
+// approve asks about the call that waits.
+func (t *talk) approve(ctx context.Context, call string) (int, bool, error) {
+	d := conversation.Decision{CallID: call}
 	if t.in == nil {
 		if !t.json {
 			t.Problem("this call needs approval (" + terminal.Risk(t.call.Risk) + ") but there is no terminal to ask on, so it is rejected; use --yes to approve all calls")
 		}
-		return 0, false, t.give(ctx, g)
+		return 0, false, t.give(ctx, d)
 	}
 	choices := "[y]es, [n]o, [e]dit"
 	if t.question.Pattern != "" {
@@ -160,64 +174,60 @@ func (t *talk) approve(ctx context.Context) (int, bool, error) {
 		text, how := t.ask(fmt.Sprintf("Approve? (%s) %s:", terminal.Risk(t.call.Risk), choices))
 		switch how {
 		case anInterrupt:
-			_, err := t.Sessions.Update(ctx, t.ID, session.State.Pause)
-			return 0, false, err
+			_, err := t.Conversations.Pause(ctx, t.Owner, t.ID, false)
+			return 0, false, t.refused(err)
 		case anOrder, tooLate:
 			return t.endEarly(ctx, how)
 		case anEnd:
-			return 0, false, t.give(ctx, g)
+			return 0, false, t.give(ctx, d)
 		}
-		again, err := t.choose(text, &g)
+		again, err := t.choose(text, &d)
 		if err != nil {
 			t.Problem(err.Error())
 		}
 		if !again && err == nil {
-			return 0, false, t.give(ctx, g)
+			return 0, false, t.give(ctx, d)
 		}
 	}
 }
 
 // choose turns what was typed into a decision; again if it was none.
-func (t *talk) choose(text string, g *session.ApprovalGiven) (again bool, err error) {
+func (t *talk) choose(text string, d *conversation.Decision) (again bool, err error) {
 	word, rest, _ := strings.Cut(text, " ")
 	if word = strings.ToLower(word); rest != "" && word != "n" && word != "no" {
 		word = ""
 	}
 	switch word {
 	case "y", "yes":
-		g.Approved = true
+		d.Approve = true
 	case "a", "always":
 		if t.question.Pattern == "" {
 			return true, errNoPattern
 		}
-		g.Approved, g.Always = true, t.question.Pattern
+		d.Approve, d.Always, d.Pattern = true, true, &t.question.Pattern
 	case "n", "no":
-		if g.Reason = strings.TrimSpace(rest); g.Reason != "" {
+		if d.Reason = strings.TrimSpace(rest); d.Reason != "" {
 			return false, nil
 		}
 		why, how := t.ask("Reason for the agent (Enter to end the turn):")
 		if how != aLine {
 			return true, nil
 		}
-		g.Reason = why
+		d.Reason = why
 	case "e", "edit":
-		if g.Args, err = t.edit(); err != nil || g.Args == nil {
+		if d.Args, err = t.edit(); err != nil || d.Args == nil {
 			return true, err
 		}
-		g.Approved = true
+		d.Approve = true
 	default:
 		return true, errNoAnswer
 	}
 	return false, nil
 }
 
-// give records the decision. One that comes too late changes nothing.
-func (t *talk) give(ctx context.Context, g session.ApprovalGiven) error {
-	_, err := t.Sessions.Update(ctx, t.ID, func(s session.State) ([]session.Payload, error) { return s.Decide(g) })
-	if errors.Is(err, session.ErrRefused) {
-		return nil
-	}
-	return err
+// give decides. A decision that comes too late is refused.
+func (t *talk) give(ctx context.Context, d conversation.Decision) error {
+	return t.refused(t.Conversations.Decide(ctx, t.Owner, t.ID, d))
 }
 
 // edit lets the person change the arguments, in their editor or in a line; nil
