@@ -120,11 +120,11 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	patient := outbound.NewClient(reach, 0)
 	s.forges = &gitaccess.Forges{Settings: userSettings, Sessions: sessions, Client: patient, Public: func() string { return s.public }}
 	s.profiles = profile.New(c.profile(s, c.DataDir, patient, models, driver, c.Titles == "model"))
-	// The data dir is locked, so this process is the only member. Any other holder of a claim is
-	// dead.
+	// The data dir is locked, so this process is the only member. Any other holder of a claim is dead.
 	members := cluster.NewMemory(0, nil)
 	s.loop = agent.New(agent.Config{Sessions: sessions, Log: d.db, Index: d.db, Leases: members, Wakes: members, Deltas: hub, Logger: logger, IdleAfter: c.IdleClose, Busy: func() bool { return s.api.Pending() > busyRequests },
 		Workspaces: s.workspaces, Profile: s.profiles.Profile, Recall: s.profiles.Recall, Picture: s.profiles.Picture, Script: profile.Script, Shell: bash.Tool{}, Worked: s.worked,
+		Delegate: func(ctx context.Context, d conversation.Delegate) error { return s.conversations.Delegate(ctx, d) },
 		Approval: agent.Approval{Within: c.ApprovalTimeout, Accept: c.ApprovalDefault == "accept"}})
 	sessions.Observe(hub)
 	sessions.Watch(s.loop)

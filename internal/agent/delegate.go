@@ -25,23 +25,23 @@ type delegateArgs struct {
 	Budget float64 `json:"max_budget"`
 }
 
-// delegate makes the child, waits for the end of its turn, and settles what it
+// delegate has the child created, waits for the end of its turn, and settles what it
 // spent. Made again after a restart, it finds the child that it made before.
 func (l *Loop) delegate(ctx context.Context, w *worker, p Profile, st session.State, c tool.Call) (tool.Result, error) {
 	var a delegateArgs
 	if err := json.Unmarshal(c.Args, &a); err != nil {
 		a.Inputs.Task = ""
 	}
-	d := conversation.Delegate{Parent: st, Agent: a.Agent, Task: a.Inputs.Task}
-	if r := conversation.RefusalOf(d.Check()); r != nil {
-		return tool.Result{Failed: true, Text: r.Text}, nil
-	}
 	child := childOf(w.id, c.ID)
-	if err := l.makeChild(ctx, w, p, d, child, session.FromDollars(a.Budget)); err != nil {
-		var over *session.BudgetError
-		if errors.As(err, &over) {
-			return tool.Result{Failed: true, Text: "Nothing was delegated: " + over.Error() + "."}, nil
-		}
+	err := l.Delegate(ctx, conversation.Delegate{Parent: st, Child: child, Agent: a.Agent, Task: a.Inputs.Task, Reserve: func(ctx context.Context) (session.State, error) {
+		return l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+			return s.GrantTo(w.claim, child, session.FromDollars(a.Budget), p.Budget)
+		})
+	}})
+	if refused, ok := errors.AsType[*conversation.Refusal](err); ok {
+		return tool.Result{Failed: true, Text: refused.Text}, nil
+	}
+	if err != nil {
 		return tool.Result{}, err
 	}
 	done, err := l.awaitTurn(ctx, child)
@@ -76,23 +76,6 @@ func delegated(child session.ID, a delegateArgs, st session.State, said string) 
 func childOf(parent session.ID, call string) session.ID {
 	sum := sha256.Sum256([]byte(string(parent) + "\x00" + call))
 	return session.ID(hex.EncodeToString(sum[:16]))
-}
-
-// makeChild sets money aside and then makes the child that may spend it.
-func (l *Loop) makeChild(ctx context.Context, w *worker, p Profile, d conversation.Delegate, child session.ID, most session.Money) error {
-	if _, err := l.Sessions.Load(ctx, child); !errors.Is(err, session.ErrNotFound) {
-		return err
-	}
-	now, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.GrantTo(w.claim, child, most, p.Budget) })
-	if err != nil {
-		return err
-	}
-	grant, granted := now.Granted(child)
-	_, err = l.Sessions.Create(ctx, child, d.Created(grant, granted), &session.UserSaid{Text: d.Task})
-	if errors.Is(err, session.ErrConflict) {
-		err = nil
-	}
-	return err
 }
 
 // awaitTurn waits until a session has nothing to do any more.

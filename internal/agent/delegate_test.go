@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"deckhand/internal/agent"
+	"deckhand/internal/conversation"
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/llmtest"
 	"deckhand/internal/session"
@@ -135,6 +136,67 @@ func TestDelegateHasALimitedDepth(t *testing.T) {
 	rows, err := r.log.Rows(t.Context(), session.Query{Owner: "ada", Limit: 10})
 	if err != nil || len(rows) != 1+agent.MaxDepth {
 		t.Errorf("%d conversations, %v", len(rows), err)
+	}
+	for _, row := range rows {
+		for _, got := range all[session.ToolReturned](r.rig, row.ID) {
+			if got.Outcome == session.FailedRun && got.Output != "Delegation is limited to two levels. Do the task in this conversation." {
+				t.Errorf("refused with %q", got.Output)
+			}
+		}
+	}
+}
+
+// A process that dies after the reservation and before the child is stored: the next one creates the child with the same
+// reservation.
+func TestRestartBeforeTheChildIsStored(t *testing.T) {
+	r := family(t, once(delegates("task", ""), done("ok")), once(llmtest.Reply{Text: "12"}))
+	budget := session.Money(5e9)
+	r.set(func(p *agent.Profile) { p.Info, p.Budget = priced, &budget })
+	reserved := make(chan error, 1)
+	r.more = func(c *agent.Config) {
+		c.Delegate = func(ctx context.Context, d conversation.Delegate) error {
+			_, err := d.Reserve(ctx)
+			reserved <- err
+			<-ctx.Done()
+			return ctx.Err()
+		}
+	}
+	stop := r.start()
+	id := r.create("go")
+	if err := <-reserved; err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	r.more = nil
+	r.start()
+	st := r.until(id, "the end", finished)
+	of, err := r.sessions.Load(t.Context(), r.childOf(id))
+	granted, settled := all[session.Granted](r.rig, id), all[session.Settled](r.rig, id)
+	if err != nil || len(granted) != 1 || len(settled) != 1 || of.Created.Grant != granted[0].Amount || len(st.Grants) != 0 {
+		t.Errorf("%+v was granted, %+v settled, the child has %v: %v", granted, settled, of.Created.Grant, err)
+	}
+}
+
+// A conversation that has the child's ID but another parent is not the child: nothing of it is read or changed.
+func TestChildsIDIsTaken(t *testing.T) {
+	r := family(t, once(delegates("task", ""), done("ok")), once(llmtest.Reply{Text: "12"}))
+	var taken session.ID
+	r.more = func(c *agent.Config) {
+		create := c.Delegate
+		c.Delegate = func(ctx context.Context, d conversation.Delegate) error {
+			taken = d.Child
+			if _, err := r.sessions.Create(ctx, taken, session.Created{Owner: "eve"}, nil); err != nil {
+				t.Error(err)
+			}
+			return create(ctx, d)
+		}
+	}
+	r.start()
+	id := r.create("go")
+	r.until(id, "the end", finished)
+	got := all[session.ToolReturned](r.rig, id)[0]
+	if got.Outcome != session.FailedRun || !strings.Contains(got.Output, "already in use") || count[session.Stopped](r.events(taken)) != 0 {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"deckhand/internal/agent/backlog"
 	"deckhand/internal/cluster"
+	"deckhand/internal/conversation"
 	"deckhand/internal/llm"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
@@ -83,6 +84,8 @@ type Config struct {
 	Profile func(ctx context.Context, st session.State) (Profile, error)
 	// Recall finds what the agent should know when a message is said; nil nothing.
 	Recall func(ctx context.Context, st session.State, said session.UserSaid, o Occasion) (session.Recalled, error)
+	// Delegate creates the conversation for a task that the agent delegates, and finds one that it created before.
+	Delegate func(ctx context.Context, d conversation.Delegate) error
 	// Shell runs the commands that people type; nil refuses them.
 	Shell tool.Tool
 	// Picture turns the address of an image into a data: URL; nil passes it on.

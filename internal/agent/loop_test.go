@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"deckhand/internal/agent"
+	"deckhand/internal/conversation"
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/scripted"
 	"deckhand/internal/session"
@@ -81,7 +82,7 @@ func (r *rig) Appended(session.ID, int64) {
 
 // start runs a loop until the test ends or stop is called.
 func (r *rig) start() (stop func()) {
-	config := agent.Config{Sessions: r.sessions, Log: r.log, Index: r.log, Profile: r.profile, Deltas: r.deltas,
+	config := agent.Config{Sessions: r.sessions, Log: r.log, Index: r.log, Profile: r.profile, Deltas: r.deltas, Delegate: conversation.New(conversation.Config{Sessions: r.sessions}).Delegate,
 		Logger: slog.New(complaints{slog.DiscardHandler, r}), IdleAfter: r.idle, Workspaces: r.workspaces, Retry: agent.Retry{First: time.Millisecond}}
 	if r.more != nil {
 		r.more(&config)
