@@ -55,6 +55,7 @@ const MaxFaults = 100
 // ValidationError is the body of every 422.
 type ValidationError struct {
 	Detail []FieldError `json:"detail"`
+	MsgID  string       `json:"msg_id" doc:"Stable, machine-readable error code."`
 }
 
 // Error joins all errors in one line.

@@ -77,7 +77,7 @@ func TestTokensThatAreRefused(t *testing.T) {
 		"no git host":    {map[string]*place{"gitlab": answers(failing("gitlab", gitprovider.Unsupported))}, `{"gitlab":"x"}`, 401, []string{"valid gitlab token"}},
 		"no such thing":  {map[string]*place{"gitlab": answers(failing("gitlab", gitprovider.NotFound))}, `{"gitlab":"x"}`, 401, []string{"valid gitlab token"}},
 		"blocked": {map[string]*place{"github": answers(failing("github", gitprovider.BadToken)), "gitlab": answers(failing("gitlab", gitprovider.Blocked))}, `{"github":"x","gitlab":"y"}`, 422,
-			[]string{`{"detail":[{"loc":["body","provider_tokens","gitlab","host"],"msg":"The address of GitLab is not allowed.","type":"value_error"}]}`}},
+			[]string{`{"detail":[{"loc":["body","provider_tokens","gitlab","host"],"msg":"The address of GitLab is not allowed.","type":"value_error"}],"msg_id":"REQUEST$BAD"}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, with := newStreet(c.hosts)

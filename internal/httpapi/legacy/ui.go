@@ -216,9 +216,9 @@ func WithMessage(err error) error {
 		}
 	}
 	f.Body = struct {
-		Detail  []api.FieldError `json:"detail"`
-		Message string           `json:"message"`
-	}{invalid.Detail, named.Error()}
+		*api.ValidationError
+		Message string `json:"message"`
+	}{invalid, named.Error()}
 	return &f
 }
 

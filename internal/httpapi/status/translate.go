@@ -29,7 +29,7 @@ func OfRefusal(r *usecase.Refusal) *rest.Fault {
 	}
 	f := rest.Fail(statuses[r.Kind], r.Code, r.Text)
 	if r.Kind == usecase.Invalid {
-		f.Body = &api.ValidationError{Detail: r.Fields}
+		f.Body = &api.ValidationError{Detail: r.Fields, MsgID: r.Code}
 	}
 	return f
 }
