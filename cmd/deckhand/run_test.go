@@ -15,11 +15,8 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/cli"
-	"deckhand/internal/conversation"
 	"deckhand/internal/llm"
-	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/llmtest"
-	"deckhand/internal/secret"
 	"deckhand/internal/soak"
 )
 
@@ -391,32 +388,5 @@ func TestRunAfterAKilledOne(t *testing.T) {
 	d.clean()
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", runner.PID)); err == nil && !strings.Contains(string(stat), ") Z ") {
 		t.Errorf("the runner still runs: %s", stat)
-	}
-}
-
-// What keeps a conversation from being created is refused with the code that the API has for it.
-func TestRunRefusesByTheRulesOfTheAPI(t *testing.T) {
-	t.Setenv("LLM_API_KEY", "")
-	t.Setenv("DECKHAND_LLM_API_KEY", "")
-	budget := 1.0
-	for name, c := range map[string]struct {
-		model  string
-		budget *float64
-		code   string
-	}{
-		"no key":           {"openai/gpt-4o", nil, api.CodeLLMAuthentication},
-		"no price":         {"ollama/unheard-of", &budget, api.CodePriceUnknown},
-		"nothing is wrong": {"scripted/demo", nil, ""},
-	} {
-		var f talkFlags
-		f.DataDir, f.User, f.Model, f.Budget = t.TempDir(), "ada", c.model, c.budget
-		_, err := f.settings(t.Context(), catalogue.New(nil), secret.NewRedactor())
-		code := ""
-		if r := conversation.RefusalOf(err); r != nil {
-			code = r.Code
-		}
-		if code != c.code || code == "" && err != nil {
-			t.Errorf("%s: %q, want %q (%v)", name, code, c.code, err)
-		}
 	}
 }
