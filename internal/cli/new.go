@@ -94,9 +94,6 @@ func ReadTask(task, command string) (string, error) {
 	return task, nil
 }
 
-// maxImage is how large a picture may be: providers take no larger ones.
-const maxImage = 20 << 20
-
 // ImageURL is a file with an image as a data URL.
 func ImageURL(name string) (string, error) {
 	b, err := os.ReadFile(name)
@@ -107,8 +104,8 @@ func ImageURL(name string) (string, error) {
 	switch {
 	case !strings.HasPrefix(kind, "image/"):
 		return "", Usagef("--image %s is not an image", name)
-	case len(b) > maxImage:
-		return "", Usagef("--image %s is larger than %d MiB", name, maxImage>>20)
+	case len(b) > api.MaxImage:
+		return "", Usagef("--image %s is larger than %d MiB", name, api.MaxImage>>20)
 	}
 	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(b), nil
 }
