@@ -237,7 +237,7 @@ func (l *Loop) top(ctx context.Context, st session.State) session.State {
 }
 
 // orphaned is true for a session whose parent is stopped: it would work in a
-// workspace that is closed, for nobody.
+// workspace that is closed.
 func (l *Loop) orphaned(ctx context.Context, st session.State) bool {
 	if st.Created.Parent == "" {
 		return false

@@ -174,8 +174,8 @@ func (l *Loop) done(ctx context.Context, w *worker, err error) {
 // maxWait is how many times the wait between two attempts doubles: to four minutes.
 const maxWait = 8
 
-// retry queues the session again after an unexpected error (a full disk,
-// say), at first soon and then more and more seldom: it must not be stuck for ever.
+// retry queues the session again after an unexpected error (a full disk, say), with growing
+// delays, so that the session does not stay stuck.
 func (l *Loop) retry(w *worker) {
 	e := backlog.Entry{ID: w.id, Owner: w.owner}
 	l.mu.Lock()

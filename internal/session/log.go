@@ -63,7 +63,7 @@ type Index interface {
 	Rows(ctx context.Context, q Query) ([]Row, error)
 	// Wanting yields all sessions that need a loop and whose holder is not among held,
 	// oldest change first. held are the live members other than the one that asks;
-	// sessions without a holder are always listed. The store may be read meanwhile, so
+	// sessions without a holder are always listed. The store is being read until the loop ends, so
 	// what is done with each must be short.
 	Wanting(ctx context.Context, held []string) iter.Seq2[Waiting, error]
 	// Idle lists sessions whose status is RUNNING, that want no loop, and that

@@ -16,7 +16,7 @@ type Entry struct {
 	Owner string
 	// Last is the newest event that is known of; 0 if none is.
 	Last int64
-	// Urgent is true when somebody did something to a session that was taken up before.
+	// Urgent is true when a session changed that was taken up before.
 	Urgent bool
 }
 
@@ -87,13 +87,13 @@ func (q *Queue) makeRoom(e Entry) bool {
 	}
 	has, owners := 0, len(from.owners)
 	if e.Urgent && from == &q.first {
-		has = -1 // it goes before all of them, whoever's they are
+		has = -1 // it goes before those of all owners
 	} else if o := from.owners[e.Owner]; o != nil {
 		has = o.entries.Len()
 	} else {
 		owners++
 	}
-	if (has+1)*owners > q.limit { // it has its share, and nobody need be looked for
+	if (has+1)*owners > q.limit { // its owner has a full share
 		return false
 	}
 	var most *owner

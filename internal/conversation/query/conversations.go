@@ -60,7 +60,7 @@ func (r *Reader) List(ctx context.Context, user string, q List) (api.Conversatio
 }
 
 // closeCursor and openCursor make a page id: the place of the last row, so
-// that what is created or deleted meanwhile shifts nothing.
+// that sessions that are created or deleted between two pages shift nothing.
 func closeCursor(c session.Cursor) string {
 	b, _ := json.Marshal([2]any{c.CreatedAt.UnixMicro(), c.ID})
 	return base64.RawURLEncoding.EncodeToString(b)
