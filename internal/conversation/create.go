@@ -73,6 +73,9 @@ func (s *Service) Create(ctx context.Context, c Create) (Created, error) {
 	if err := s.CheckSettings(ctx, c.User, p.message); err != nil {
 		return Created{}, err
 	}
+	if err := checkImages(ctx, c.Request.ImageURLs.Value); err != nil {
+		return Created{}, err
+	}
 	if err := s.findRepository(ctx, c, &p); err != nil {
 		return Created{}, err
 	}

@@ -27,6 +27,11 @@ func CheckMessage(m session.UserSaid, field ...any) error {
 // Say records a message in a conversation of the user. A message that was delivered before, as its Key tells, changes
 // nothing.
 func (s *Service) Say(ctx context.Context, user string, id session.ID, m session.UserSaid) (session.State, error) {
+	return s.say(ctx, user, id, m)
+}
+
+// say is Say for a command that has the message below the path at.
+func (s *Service) say(ctx context.Context, user string, id session.ID, m session.UserSaid, at ...any) (session.State, error) {
 	if err := CheckMessage(m, "message"); err != nil {
 		return session.State{}, err
 	}
@@ -37,6 +42,9 @@ func (s *Service) Say(ctx context.Context, user string, id session.ID, m session
 		}
 		var err error
 		if stored, err = s.stored(ctx, user); err != nil {
+			return session.State{}, err
+		}
+		if err = checkImages(ctx, m.Images, at...); err != nil {
 			return session.State{}, err
 		}
 	}
@@ -78,7 +86,7 @@ func (s *Service) Act(ctx context.Context, user string, id session.ID, in v0.Int
 		if err = CheckMessage(in.Message, "args", "content"); err != nil {
 			return err
 		}
-		_, err = s.Say(ctx, user, id, in.Message)
+		_, err = s.say(ctx, user, id, in.Message, "args")
 	}
 	return err
 }

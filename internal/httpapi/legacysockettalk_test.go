@@ -20,7 +20,7 @@ func TestSocketTalk(t *testing.T) {
 		}
 	}})
 	r.as("bob", "POST", "/api/settings", `{"llm_model":"`+unpriced+`","llm_api_key":"k"}`).want(t, 200)
-	picture := `{"action":"message","args":{"content":"see","image_urls":["data:image/png;base64,R0lGODlh"]}}`
+	picture := `{"action":"message","args":{"content":"see","image_urls":["data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="]}}`
 	for name, c := range map[string]struct {
 		user, event, args, wrong string
 	}{

@@ -82,6 +82,26 @@ func malformedPatch() []bad {
 	}
 }
 
+// undecodable are images with the right signature that no model could be shown.
+var undecodable = []struct{ name, url, says string }{
+	{"the start of an image", "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAf", "damaged or incomplete"},
+	{"a damaged image", "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkB89QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "damaged or incomplete"},
+	{"an image that claims a lot", "data:image/png;base64,iVBORw0KGgoAAAANSUhEUv//////////CAYAAADS9i4+AAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "at most 50 megapixels"},
+	{"a header alone", "data:image/gif;base64,R0lGODlh", "damaged or incomplete"},
+	{"another type", "data:image/jpeg;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "labeled image/jpeg"},
+	{"an unknown type", "data:image/x-foo;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "image/png, image/jpeg"},
+}
+
+func malformedImages() []bad {
+	var out []bad
+	for _, c := range undecodable {
+		out = append(out, post(toCreate, c.name, `{"image_urls":["https://h/ok.png","`+c.url+`"]}`, "body.image_urls.1", c.says),
+			post(toOpen+"/message", c.name, `{"message":"x","image_urls":["`+c.url+`"]}`, "body.image_urls.0", c.says),
+			post(toOpen+"/events", c.name, `{"action":"message","args":{"content":"x","image_urls":["`+c.url+`"]}}`, "body.args.image_urls.0", c.says))
+	}
+	return out
+}
+
 func malformedMessages() []bad {
 	path := toOpen + "/message"
 	return []bad{

@@ -125,7 +125,7 @@ func malformed() []bad {
 		all = append(all, bodies(path)...)
 	}
 	for _, more := range [][]bad{malformedSettings(), malformedTools(toSettings), malformedTools(toCreate), malformedCreate(), malformedRepositories(),
-		malformedKeys(), malformedPatch(), malformedMessages(), malformedEvents(), malformedQueries(), malformedIDs(), contentTypes(), idempotencyKeys()} {
+		malformedKeys(), malformedPatch(), malformedMessages(), malformedImages(), malformedEvents(), malformedQueries(), malformedIDs(), contentTypes(), idempotencyKeys()} {
 		all = append(all, more...)
 	}
 	return all
@@ -294,7 +294,7 @@ func TestWellFormed(t *testing.T) {
 	r.settle("ada")
 	for _, body := range []string{`{}`, ``, ` {} `, `{"repository":null,"git_provider":null,"selected_branch":null,"initial_user_msg":null,"image_urls":null,"replay_json":null,"suggested_task":null,"create_microagent":null,"conversation_instructions":null,"mcp_config":null}`,
 		`{"conversation_id":"` + strings.Repeat("A", 100) + `"}`, `{"conversation_id":"_-aZ09"}`, `{"initial_user_msg":"\ud83d\ude00 ü"}`,
-		`{"image_urls":` + list(50, `"https://example.org/x.png"`) + `}`, `{"image_urls":["data:image/png;base64,R0lGODlh"]}`, `{"replay_json":"` + strings.ReplaceAll(recorded, `"`, `\"`) + `"}`,
+		`{"image_urls":` + list(50, `"https://example.org/x.png"`) + `}`, `{"image_urls":["data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="]}`, `{"replay_json":"` + strings.ReplaceAll(recorded, `"`, `\"`) + `"}`,
 		`{"repository":"group/sub/project.name","git_provider":"gitlab","selected_branch":"feature/a-b_c.d"}`, `{"repository":"a/.github"}`,
 	} {
 		if a := r.do("POST", toCreate, body); a.status != 200 {
