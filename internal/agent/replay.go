@@ -100,12 +100,7 @@ func (l *Loop) reanswer(ctx context.Context, w *worker, st session.State, p Prof
 			}
 			return s.EndTurn(w.claim, session.TurnEnded{UpTo: s.Shown, State: session.AgentAwaitingUser})
 		},
-		func(s session.State) ([]session.Payload, error) {
-			if s.Title != session.DefaultTitle(s.ID) {
-				return nil, nil
-			}
-			return s.Suggest(w.claim, TitleFrom(t.firstSaid()))
-		},
+		firstWords(w, p, t),
 		l.calling(w, p),
 	)
 	if errors.Is(err, session.ErrRefused) {

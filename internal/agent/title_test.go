@@ -31,6 +31,51 @@ func TestTitleFromTheModel(t *testing.T) {
 	}
 }
 
+// The first words of the task are the title while the model is called for the first time.
+func TestTitleDuringTheFirstCall(t *testing.T) {
+	t.Parallel()
+	asked, answer := make(chan struct{}), make(chan struct{})
+	r := newWired(t, llmtest.Chat, func(llmtest.Asked) llmtest.Reply {
+		close(asked)
+		<-answer
+		return llmtest.Reply{Text: "Hello."}
+	})
+	defer close(answer)
+	r.start()
+	id := r.create("say\x1b[1m hello\u202e\nto everybody")
+	<-asked
+	if st := r.until(id, "the call", func(s session.State) bool { return s.Ask != nil }); st.Title != "say hello" || st.Named {
+		t.Errorf("the title is %q", st.Title)
+	}
+}
+
+// What a model says is a title only without what a terminal or a browser would obey.
+func TestTitleIsClean(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]string{
+		"\x1b[31mRed\x1b[0m\x07 \x00sail\u202e\u200b":                   "Red sail",
+		"\x1b]0;window\x07Tie the \u009b31mknots":                       "Tie the knots",
+		"<think>hmm</think>Real":                                        "Real",
+		"<think>\nhmm\n\nwell</think>\n\n**Real**":                      "Real",
+		"it is about sails</think>\nSet the sail":                       "Set the sail",
+		"\n\nTitle: Mast\r\nmore":                                       "Mast",
+		"<think>it never ends":                                          "say hello",
+		"<thinking>hmm</thinking>":                                      "say hello",
+		"\u202e\x00 \"\" ":                                              "say hello",
+		"Set " + strings.Repeat("all the sails and ", 9) + "the anchor": "Set all the sails and all the sails and all the…",
+		"می\u200cخواهم":                                                 "می\u200cخواهم",
+	} {
+		r := chat(t, llmtest.Reply{Text: "It is done."}, llmtest.Reply{Text: said})
+		r.set(func(p *agent.Profile) { p.Title = true })
+		r.start()
+		id := r.create("say hello")
+		st := r.until(id, "the end", func(s session.State) bool { return len(r.asked()) == 2 && rest(s) && s.Ask == nil })
+		if st.Title != want {
+			t.Errorf("%q became %q, want %q", said, st.Title, want)
+		}
+	}
+}
+
 // A message does not wait for a title, and a title that fails changes nothing.
 func TestTitleGivesWay(t *testing.T) {
 	t.Parallel()

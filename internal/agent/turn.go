@@ -25,7 +25,7 @@ func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile,
 	}
 	if t.crowded(p, w.offered()) && w.condensed < maxCondensed {
 		if !st.InTurn {
-			return l.begin(ctx, w)
+			return l.begin(ctx, w, p, t)
 		}
 		return l.condense(ctx, w, st, p, t)
 	}
@@ -42,7 +42,7 @@ func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile,
 	case errors.Is(err, errGrew):
 		return l.Sessions.Load(ctx, w.id)
 	case errors.As(err, &over) && !begun: // a turn that ends for lack of money has begun
-		return l.begin(ctx, w)
+		return l.begin(ctx, w, p, t)
 	case errors.As(err, &over):
 		id, why := outOfMoney(over)
 		return l.endTurn(ctx, w, t, id, why)
@@ -60,7 +60,7 @@ func (l *Loop) step(ctx context.Context, w *worker, st session.State, p Profile,
 	case err != nil:
 		return l.askFailed(ctx, w, p, t, st, err)
 	}
-	return l.record(ctx, w, p, t, st, answer)
+	return l.record(ctx, w, p, st, answer)
 }
 
 // errGrew says that something was said since the history was read.
@@ -81,12 +81,12 @@ func (l *Loop) reserve(ctx context.Context, w *worker, p Profile, t *transcript)
 			w.answer = t.affordable(p, w.offered(), limit-s.Committed())
 		}
 		return s.AskModel(w.claim, session.ModelAsked{Call: fmt.Sprintf("m%d", s.Last+1), Model: p.ModelName, Reserved: t.worstCase(p, w.offered(), w.answer)}, p.Budget)
-	})
+	}, firstWords(w, p, t))
 }
 
-// begin begins a turn and nothing else.
-func (l *Loop) begin(ctx context.Context, w *worker) (session.State, error) {
-	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.BeginTurn(w.claim) })
+// begin begins a turn and asks nothing.
+func (l *Loop) begin(ctx context.Context, w *worker, p Profile, t *transcript) (session.State, error) {
+	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.BeginTurn(w.claim) }, firstWords(w, p, t))
 	if err != nil {
 		return l.left(ctx, w, err)
 	}
@@ -125,9 +125,8 @@ type answer struct {
 // ruleCut is the rule of the loop's word about an answer that was cut.
 const ruleCut = "cut"
 
-// record settles the call and names the conversation, in one append. An answer
-// that calls no tool also ends the turn; one that does has its first call begun.
-func (l *Loop) record(ctx context.Context, w *worker, p Profile, t *transcript, asked session.State, a answer) (session.State, error) {
+// record settles the call. An answer that calls no tool also ends the turn; one that does has its first call begun.
+func (l *Loop) record(ctx context.Context, w *worker, p Profile, asked session.State, a answer) (session.State, error) {
 	u := a.done.Usage
 	final := len(a.calls) == 0 && !a.done.Cut
 	answered := session.ModelAnswered{Call: asked.Ask.Call, Text: p.mask(a.text), Reasoning: p.mask(a.reasoning), ToolCalls: a.calls, Final: final,
@@ -149,12 +148,6 @@ func (l *Loop) record(ctx context.Context, w *worker, p Profile, t *transcript, 
 				return []session.Payload{session.Nudged{Rule: ruleCut, Text: "Your answer reached the limit on its length and was cut. Go on where it ends, or say it more briefly."}}, nil
 			}
 			return nil, nil
-		},
-		func(s session.State) ([]session.Payload, error) {
-			if s.Title != session.DefaultTitle(s.ID) {
-				return nil, nil
-			}
-			return s.Suggest(w.claim, TitleFrom(p.mask(t.firstSaid())))
 		},
 		l.calling(w, p),
 	)
