@@ -103,6 +103,26 @@ func TestAttach(t *testing.T) {
 	}
 }
 
+// On a terminal that cannot be drawn on, Ctrl-C is a word to the agent, too.
+func TestAttachToADumbTerminal(t *testing.T) {
+	t.Parallel()
+	b := tended(t)
+	id := b.create("$ echo be''gun; mkfifo wait; cat wait")
+	cmd := b.program("attach", id, "--after", "0")
+	cmd.Env = append(cmd.Env, "TERM=dumb")
+	s := onScreen(t, cmd)
+	s.expect("  begun")
+	s.press(ctrlC)
+	s.expect("Ctrl-C again to interrupt this step")
+	s.press(ctrlC)
+	if out := s.ends(cli.ExitInterrupted); !strings.Contains(out, "interrupting this step") {
+		t.Errorf("it said %q", out)
+	}
+	if got, err := b.client.Conversation(t.Context(), id); err != nil || got.AgentState != "paused" {
+		t.Errorf("it is %+v, %v", got, err)
+	}
+}
+
 func TestAttachLeaves(t *testing.T) {
 	t.Parallel()
 	b := tended(t)

@@ -113,14 +113,16 @@ func (r *remote) attach(ctx context.Context, o *Output, c api.Conversation, from
 	if screen != nil && columns(screen) > 0 {
 		look.Color = wantsColour()
 		look.Width = func() int { return columns(screen) }
-		if columns(os.Stdin) > 0 && os.Getenv("TERM") != "dumb" {
-			a.in = &terminal.Input{}
+		if columns(os.Stdin) > 0 {
+			ctx = context.WithoutCancel(ctx) // Ctrl-C is a word to the agent
+			signal.Notify(a.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			defer signal.Stop(a.signals)
+			if os.Getenv("TERM") != "dumb" {
+				a.in = &terminal.Input{}
+			}
 		}
 	}
 	a.Display = terminal.New(look)
-	if a.in != nil {
-		ctx = context.WithoutCancel(ctx) // Ctrl-C is a word to the agent
-	}
 	ctx, stop := context.WithCancel(ctx)
 	r.HTTP.Transport = &watched{RoundTripper: http.DefaultTransport, cut: a.cut}
 	defer func() { // the one who follows says last why it ended
@@ -198,6 +200,10 @@ func (a *attached) watch(ctx context.Context) error {
 				return a.gone()
 			}
 			a.take(it)
+		case s := <-a.signals: // from a terminal that cannot be drawn on
+			if s != os.Interrupt || a.interrupted(ctx) {
+				return errors.Join(a.detach(), Exit(ExitInterrupted))
+			}
 		case <-a.cut: // it comes back by itself, and plain lines are no place to say so
 		case <-ctx.Done():
 			return Exit(ExitInterrupted)

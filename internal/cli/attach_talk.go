@@ -218,7 +218,11 @@ func (a *attached) interrupted(ctx context.Context) (leave bool) {
 		}
 	case a.want(ctx, "paused"):
 		a.pausing = true
-		a.Notice("Ctrl-C again to interrupt this step, Enter to continue") // a status event says that it pauses
+		hint := "Ctrl-C again to interrupt this step" // a status event says that it pauses
+		if a.in != nil {
+			hint += ", Enter to continue"
+		}
+		a.Notice(hint)
 	}
 	return false
 }
