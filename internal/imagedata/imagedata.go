@@ -17,10 +17,10 @@ import (
 // MaxPixels is how many pixels an image has at most.
 const MaxPixels = 50_000_000
 
-// maxProgressive is how many pixels a progressive JPEG has at most to be decoded whole: that takes 15 bytes for each.
-const maxProgressive = 12_000_000
+// maxDecoded is how many pixels a JPEG has at most to be decoded whole: a progressive one takes 15 bytes for each.
+const maxDecoded = 5_000_000
 
-// slots bounds how many images are decoded at once in this process: one takes up to 200 MB for that time.
+// slots bounds how many images are decoded at once in this process: one takes up to 75 MB for that time.
 var slots = make(chan struct{}, 2)
 
 // formats are the images that models can be shown, by media type.
@@ -102,10 +102,9 @@ func checkGIF(data []byte) error {
 }
 
 // checkJPEG decodes an image. One in a variant that the standard library does not know is accepted if its segments are whole,
-// and so is a large progressive one.
+// and so is a large one.
 func checkJPEG(data []byte) error {
-	progressive, err := segments(data)
-	if err != nil {
+	if err := segments(data); err != nil {
 		return err
 	}
 	c, err := jpeg.DecodeConfig(bytes.NewReader(data))
@@ -113,7 +112,7 @@ func checkJPEG(data []byte) error {
 		if err := bounded(int64(c.Width), int64(c.Height)); err != nil {
 			return err
 		}
-		if progressive && c.Width*c.Height > maxProgressive {
+		if c.Width*c.Height > maxDecoded {
 			return nil
 		}
 		_, err = jpeg.Decode(bytes.NewReader(data))
@@ -125,7 +124,7 @@ func checkJPEG(data []byte) error {
 }
 
 // segments walks over the segments of a JPEG up to its end marker.
-func segments(data []byte) (progressive bool, err error) {
+func segments(data []byte) error {
 	for i := 2; i+1 < len(data); {
 		m := data[i+1]
 		switch {
@@ -134,13 +133,12 @@ func segments(data []byte) (progressive bool, err error) {
 		case m >= 0xd0 && m <= 0xd7: // a restart marker
 			i += 2
 		case m == 0xd9:
-			return progressive, nil
+			return nil
 		case m < 0xc0 || m == 0xd8 || i+3 >= len(data):
-			return false, errBroken
+			return errBroken
 		default:
-			progressive = progressive || m == 0xc2
 			i += 2 + max(2, int(data[i+2])<<8|int(data[i+3]))
 		}
 	}
-	return false, errBroken
+	return errBroken
 }
