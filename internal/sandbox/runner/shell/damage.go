@@ -19,6 +19,10 @@ import (
 // brokenShell is what people are told of it.
 const brokenShell = "A command closed or disabled something that the shell needs, so the shell was ended. A new one replaces it."
 
+// stoppedShell is what people are told of a shell that stopped itself, as with "suspend".
+// No key would reach it, and there is no other shell that could continue it.
+const stoppedShell = "The shell was stopped while the command ran. It was continued."
+
 const (
 	// firstWatch is how soon a shell that runs a command is looked at, and then at times
 	// that double up to lastWatch.
@@ -40,6 +44,10 @@ func (sh *shell) watch(j *job) {
 			return
 		}
 		p := sh.proc
+		if p != nil && p.state() == 'T' && p.Signal(syscall.SIGCONT) == nil && !j.stopped {
+			j.stopped = true
+			sh.say(stoppedShell)
+		}
 		if p == nil || !p.quiet() {
 			idle = time.Time{}
 		} else if idle.IsZero() {
@@ -88,9 +96,14 @@ func (p *process) quiet() bool {
 	if waiting(p.names) != 0 || p.dialect == &bash && waiting(p.lines) != 0 {
 		return false
 	}
-	stat, err := os.ReadFile(procFile(p.PID, "stat"))
-	_, rest, ok := strings.Cut(string(stat), ") ")
-	return err == nil && ok && strings.HasPrefix(rest, "S")
+	return p.state() == 'S'
+}
+
+// state is what the kernel says the shell does: S if it sleeps, T if it is stopped.
+func (p *process) state() byte {
+	stat, _ := os.ReadFile(procFile(p.PID, "stat"))
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return (rest + " ")[0]
 }
 
 // unread reports whether the shell has not read which command is next. Of a line of bash

@@ -57,7 +57,8 @@ type job struct {
 	check     int64
 	over      outcome
 	checks    int
-	watch     *time.Timer // see inspect
+	watch     *time.Timer // see shell.watch
+	stopped   bool        // it was told that its shell was stopped
 }
 
 // outcome is how a job ended.

@@ -379,3 +379,17 @@ func TestThirdInterruptEndsTheShell(t *testing.T) {
 		b.gives("echo fine", 0, "fine\n")
 	}
 }
+
+// A shell that stopped itself would answer neither a key nor the next command.
+func TestStoppedShellIsContinued(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.run("x=kept; sleep 1000 & kill -STOP $!")
+	if r := b.run("kill -STOP $$; echo on"); r.Exit != 0 || r.NewShell || !strings.Contains(r.Output, stoppedShell) || !strings.HasSuffix(r.Output, "on\n") {
+		t.Errorf("a shell that stopped itself gave %+v", r)
+	}
+	if r := b.run("jobs; echo $x"); !strings.Contains(r.Output, "Stopped") || !strings.HasSuffix(r.Output, "kept\n") {
+		t.Errorf("a job that was stopped goes on, or the shell is another: %+v", r)
+	}
+	b.run("kill -KILL %1")
+}
