@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -68,18 +69,41 @@ func (r *rig) pid() int {
 	return meta.PID
 }
 
-// A command that takes all processes of a sandbox is ended, and the result says why.
+// A command that takes all processes of a sandbox is ended, and the result says why. The next
+// command runs when all processes have ended.
 func TestForkBombIsEndedAndSaid(t *testing.T) {
 	r := newRig(t)
-	r.spec.Limits.Processes = 60
+	r.spec.Limits.Processes = 200
 	r.claim()
 	box, release, err := r.keeper.Use(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer release()
-	res, err := box.Exec(t.Context(), sandbox.Command{ID: "bomb", Text: "while :; do sleep 1000 & done"}, nil)
-	if err != nil {
+	said := make(chan struct{})
+	var seen strings.Builder
+	var once sync.Once
+	var res sandbox.Result
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		res, err = box.Exec(t.Context(), sandbox.Command{ID: "bomb", Text: "while :; do sleep 1000 & done"}, func(b []byte) {
+			if seen.Write(b); strings.Contains(seen.String(), "Process limit reached") {
+				once.Do(func() { close(said) })
+			}
+		})
+		ended <- err
+	}()
+	select {
+	case <-said:
+	case err := <-ended:
+		ended <- err
+	}
+	next, err := box.Exec(t.Context(), sandbox.Command{ID: "next", Text: "echo fine | cat"}, nil)
+	if err != nil || next.Refused != "" || !strings.HasSuffix(next.Output, "fine\n") {
+		t.Errorf("a command after the remark: %+v, %v", next, err)
+	}
+	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(res.Output, "Process limit reached") {

@@ -87,6 +87,8 @@ func (s *Shells) begin(c *call) {
 	if starts && cmd.Shrink && s.goOn(func() { s.shrink(c) }) == nil {
 		return
 	}
+	s.ending.RLock()
+	defer s.ending.RUnlock()
 	for {
 		sh, err := s.shell(cmd.Shell, starts)
 		if err == nil && sh == nil {

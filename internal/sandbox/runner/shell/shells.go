@@ -60,6 +60,7 @@ type Shells struct {
 	dir     string   // what processes call that folder
 	tasks   sync.WaitGroup
 	starts  atomic.Pointer[string] // where shells begin, nil for the workspace
+	ending  sync.RWMutex           // locked while killAll ends everything; calls begin after that
 
 	mu        sync.Mutex
 	closed    bool

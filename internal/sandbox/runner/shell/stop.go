@@ -176,6 +176,8 @@ func (s *Shells) killAll(ctx context.Context, c *rpc.Call) (any, error) {
 	if err := c.Into(&p); err != nil {
 		return nil, err
 	}
+	s.ending.Lock()
+	defer s.ending.Unlock()
 	jobs := s.giveUp(p.Why)
 	if os.Getpid() == 1 && !guests() {
 		if err := syscall.Kill(-1, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -232,6 +234,7 @@ func (s *Shells) giveUp(why string) []*job {
 			sh.job.once = true
 			jobs = append(jobs, sh.job)
 			sh.say(why)
+			sh.last = time.Now() // who waits shall see it end
 		}
 		sh.mu.Unlock()
 	}
