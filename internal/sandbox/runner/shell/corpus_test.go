@@ -36,6 +36,7 @@ var rough = []struct {
 	{text: "alias printf=false eval=false read=false; alias exec=false"},
 	{text: "set -v\necho \"abc", loud: true}, {text: "set -x\necho \"abc", loud: true}, {text: "set -xv\nfalse", loud: true}, {text: "set -ev; true", loud: true},
 	{text: "kill -STOP $$; echo on"}, {text: "suspend", only: "bash"}, {text: "suspend", only: "zsh"},
+	{text: "set -o vi; echo V"}, {text: "set -o emacs"}, {text: "set +o vi; set +o emacs"}, {text: "shopt -so vi", only: "bash"},
 	{text: "exec 255>&-", only: "bash"}, {text: "exec 256<&-", only: "bash", ends: true},
 	{text: "for f in /proc/$$/fd/*; do f=${f##*/}; if [ $f -gt 2 ]; then eval \"exec $f<&-\"; fi; done", only: "bash", ends: true},
 	{text: "enable -n printf", only: "bash"}, {text: "enable -n eval", only: "bash"}, {text: "enable -n read", only: "bash"}, {text: "enable -n trap", only: "bash"},

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -80,7 +81,7 @@ var bash = dialect{
 }
 
 // bashUses are the builtins that our lines call.
-const bashUses = ": builtin command enable eval exec printf return set unset"
+const bashUses = ". : builtin command enable eval exec printf return set unset"
 
 // bashEnd tells that a command has ended. Standard error stays in reach as
 // descriptor 9, unless it is closed.
@@ -110,11 +111,20 @@ func closing(text, last string, errexit bool) string {
 // is not complete for the end of a line that goes on: hence the empty line. It
 // may be lost, for an interrupt makes bash drop what it has read ahead.
 func bashLine(number int64, text string, errexit bool) string {
-	const eval = `\builtin eval "$__dh_c" <&255`
+	eval := `\builtin eval "$__dh_c" <&255`
+	if editing.MatchString(text) {
+		eval = `\builtin . /proc/self/fd/7 7<<<'\builtin eval "$__dh_c" <&255 7<&-;{ __dh_k=$?; \builtin set +o vi; \builtin set +o emacs; \builtin return "$__dh_k"; } 2>/dev/null'`
+	}
 	return quietly("__dh_b "+strconv.FormatInt(number, 10)+" "+bashQuote(closing(text, bashEnd, errexit))) + ";" +
 		reopen("255") +
 		"if __dh_r;then " + eval + ";else " + eval + ";fi;" + bashEnd + "\n\n"
 }
+
+// editing matches what may turn on line editing, as "set -o vi" does. An interactive bash
+// that was started without it then reads its lines in another way, even in the middle of
+// an eval, and crashes. While bash reads a file it does not count as interactive.
+// The option is turned off after the command, for it would end the shell at Ctrl-C.
+var editing = regexp.MustCompile(`(?s)\b(set|shopt)\b.*\b(vi|emacs)\b`)
 
 // bashCheck is a line that does nothing but change the number that the prompt
 // tells. An interrupt may make bash drop any part of it: the rest does no harm.

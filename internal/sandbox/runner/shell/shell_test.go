@@ -153,3 +153,17 @@ func TestShellsAreSeparate(t *testing.T) {
 		}
 	}
 }
+
+// Line editing means nothing to a shell that reads from a pipe, but must do no harm.
+func TestLineEditing(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.gives("x=kept; f() { return 3; }; set -o vi; f", 3, "")
+	b.gives("echo $? $x; set -- a b; set -o emacs", 0, "3 kept\n")
+	b.gives("set -o vi; read -t 0; echo $? $*", 0, "1 a b\n")
+	b.begin(sandbox.Command{Text: "echo ready; sleep 1000; echo after"}, "ready")
+	if r := b.do(sandbox.Command{Text: "C-c", Input: true, Hard: hung}, nil); r.Exit != 130 || r.NewShell || strings.Contains(r.Output, "after") {
+		t.Errorf("C-c gave %+v", r)
+	}
+	b.gives("echo $x", 0, "kept\n")
+}
