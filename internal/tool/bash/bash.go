@@ -94,7 +94,7 @@ func result(r sandbox.Result, info sandbox.Info) tool.Result {
 	switch {
 	case r.Lost:
 		out.Unknown = true
-		out.Text = "The sandbox ended while this command ran, so its outcome is unknown: it may have done its work, a part of it, or nothing. Look before you run it again."
+		out.Text = "The sandbox ended or stopped responding while this command ran and was restarted, so the outcome is unknown: it may have done its work, a part of it, or nothing. Look before you run it again."
 	case r.Refused != "":
 		out.Failed = true
 		out.Text = strings.TrimSpace(r.Output + "\n" + r.Refused)
