@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"deckhand/internal/sandbox/runner/hide"
 )
 
 const (
@@ -51,7 +53,7 @@ func (k *keep) create() *whole {
 	f, err := k.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	w := &whole{file: f, name: filepath.Join(k.seen, name), err: err}
 	if k.secrets != nil {
-		w.hide = newHider(k.secrets())
+		w.hide = hide.New(k.secrets())
 	}
 	return w
 }
@@ -93,13 +95,13 @@ type whole struct {
 	name string
 	size int64
 	more int64 // what was left out
-	hide *hider
+	hide *hide.Hider
 	err  error
 }
 
 func (w *whole) add(b []byte) {
 	if w.hide != nil {
-		b = w.hide.add(b)
+		b = w.hide.Add(b)
 	}
 	w.write(b)
 }
@@ -118,7 +120,7 @@ func (w *whole) write(b []byte) {
 func (w *whole) close() string {
 	if w.file != nil {
 		if w.hide != nil {
-			w.write(w.hide.end())
+			w.write(w.hide.End())
 		}
 		_ = w.file.Close()
 		w.file = nil

@@ -1,4 +1,5 @@
-package shell
+// Package hide replaces secrets in a stream of output.
+package hide
 
 import (
 	"bytes"
@@ -6,20 +7,20 @@ import (
 	"strings"
 )
 
-// hidden stands for a secret in the file of an output.
-const hidden = "**********"
+// Hidden stands for a secret in the file of an output.
+const Hidden = "**********"
 
-// hider replaces secrets in a stream. It holds back what could be the beginning of one.
-type hider struct {
+// Hider replaces secrets in a stream. It holds back what could be the beginning of one.
+type Hider struct {
 	values   [][]byte
 	replacer *strings.Replacer
 	longest  int
 	held     []byte
 }
 
-// newHider returns nil if there is nothing to hide.
-func newHider(values []string) *hider {
-	h := &hider{}
+// New returns nil if there is nothing to hide.
+func New(values []string) *Hider {
+	h := &Hider{}
 	var pairs []string
 	// The longest first: of two that begin alike, the replacer takes the first.
 	values = slices.SortedFunc(slices.Values(values), func(a, b string) int { return len(b) - len(a) })
@@ -29,7 +30,7 @@ func newHider(values []string) *hider {
 		}
 		h.values = append(h.values, []byte(v))
 		h.longest = max(h.longest, len(v))
-		pairs = append(pairs, v, hidden)
+		pairs = append(pairs, v, Hidden)
 	}
 	if len(pairs) == 0 {
 		return nil
@@ -38,8 +39,8 @@ func newHider(values []string) *hider {
 	return h
 }
 
-// add takes more of the stream and returns what can be written.
-func (h *hider) add(b []byte) []byte {
+// Add takes more of the stream and returns what can be written.
+func (h *Hider) Add(b []byte) []byte {
 	all := append(h.held, b...)
 	safe := max(0, len(all)-h.longest+1)
 	for moved := true; moved && safe > 0; {
@@ -57,8 +58,8 @@ func (h *hider) add(b []byte) []byte {
 	return out
 }
 
-// end returns what was held back.
-func (h *hider) end() []byte {
+// End returns what was held back.
+func (h *Hider) End() []byte {
 	out := []byte(h.replacer.Replace(string(h.held)))
 	h.held = nil
 	return out

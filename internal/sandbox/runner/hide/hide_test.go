@@ -1,4 +1,4 @@
-package shell
+package hide
 
 import (
 	"bytes"
@@ -12,22 +12,22 @@ func TestHider(t *testing.T) {
 	t.Parallel()
 	secrets := []string{"horse", "corr", "correct horse battery", "tail-and-tail", ""}
 	text := strings.Repeat("a horse, a correct horse battery, correct horse batter\ntail-and-tail-and-tail ", 50) + "correct hor"
-	want := strings.NewReplacer(secrets[2], hidden, secrets[1], hidden, secrets[0], hidden, secrets[3], hidden).Replace(text)
+	want := strings.NewReplacer(secrets[2], Hidden, secrets[1], Hidden, secrets[0], Hidden, secrets[3], Hidden).Replace(text)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		h := newHider(secrets)
+		h := New(secrets)
 		var got bytes.Buffer
 		for rest := []byte(text); len(rest) > 0; {
 			n := min(len(rest), 1+random.IntN(40))
-			got.Write(h.add(rest[:n]))
+			got.Write(h.Add(rest[:n]))
 			rest = rest[n:]
 		}
-		got.Write(h.end())
+		got.Write(h.End())
 		if got.String() != want {
 			t.Fatalf("got %q", got.String())
 		}
 	}
-	if newHider([]string{""}) != nil {
+	if New([]string{""}) != nil {
 		t.Error("there is something to hide in nothing")
 	}
 }
