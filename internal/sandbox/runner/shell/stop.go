@@ -234,7 +234,7 @@ func (s *Shells) giveUp(why string) []*job {
 			sh.job.once = true
 			jobs = append(jobs, sh.job)
 			sh.say(why)
-			sh.last = time.Now() // who waits shall see it end
+			sh.last = time.Now() // the soft limit must not expire before the command ends
 		}
 		sh.mu.Unlock()
 	}
