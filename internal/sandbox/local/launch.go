@@ -190,7 +190,7 @@ func (d *Driver) run(p *place) (*child, error) {
 	defer log.Close()
 	cmd := &exec.Cmd{
 		Path: "/proc/self/fd/" + strconv.Itoa(box.ProgramFD), Args: []string{"runner", "box"}, Dir: "/",
-		Env:    []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + box.Home, "LANG=C.UTF-8", "GOMAXPROCS=1", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"},
+		Env:    []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + box.Home, "LANG=C.UTF-8", "GOMAXPROCS=2", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"},
 		Stdout: log, Stderr: log,
 		// The program is one of the files passed on: while os/exec arranges these, it
 		// may overwrite any other descriptor of the new process.
