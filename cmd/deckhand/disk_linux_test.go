@@ -20,7 +20,7 @@ import (
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m,mode=700"); err != nil {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m,mode=700"); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatalf("a disk cannot be mounted for this test: %v", err)
 		}
