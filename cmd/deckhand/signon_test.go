@@ -324,7 +324,7 @@ func TestSignOnAtTheSecondTry(t *testing.T) {
 	tab := newTab(t, address)
 	// appears waits until the page shows something, and reads it.
 	appears := func(what string) string {
-		return evaluate[string](tab, `new Promise((done) => { const look = () => { const got = `+what+`; if (got) done(String(got)); else requestAnimationFrame(look); }; look(); })`)
+		return evaluate[string](tab, `new Promise((done) => { const look = () => { const got = `+what+`; if (got) done(String(got)); else setTimeout(look, 20); }; look(); })`)
 	}
 	leave := func() {
 		appears(`document.querySelector("a[href*='/login/oidc?']")`)
