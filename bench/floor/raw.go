@@ -78,7 +78,7 @@ func (r *Raw) run(sql string) error {
 	return err
 }
 
-// add inserts one row. Outside of begin and commit it is durable when it returns.
+// Add inserts one row. Outside of begin and commit it is durable when it returns.
 func (r *Raw) Add(id string, at int64, body []byte) error {
 	r.args[0].Value, r.args[1].Value, r.args[2].Value = id, at, body
 	_, err := r.insert.ExecContext(context.Background(), r.args)
