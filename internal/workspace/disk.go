@@ -247,11 +247,14 @@ func (k *Keeper) remeasure(p *place, box *sandbox.Sandbox, m *meter) {
 // full reports whether a sandbox is above its limit. It is asked before each command, since what
 // the one before wrote may not have been measured yet. It costs nothing as long as little is written.
 func (k *Keeper) full(p *place, box *sandbox.Sandbox, m *meter) bool {
-	if m.mu.TryLock() { // otherwise it is being measured
-		defer m.mu.Unlock()
-		if m.stale(k.space()) {
-			k.remeasure(p, box, m)
-		}
+	if m.above.Load() {
+		m.mu.Lock() // what is being measured may be from before a deletion
+	} else if !m.mu.TryLock() {
+		return false // it is being measured, and ended if that is too much
+	}
+	defer m.mu.Unlock()
+	if m.stale(k.space()) {
+		k.remeasure(p, box, m)
 	}
 	return m.above.Load()
 }
