@@ -62,6 +62,7 @@ func TestEventsAsLogged(t *testing.T) {
 	}
 	for path, field := range map[string]string{to + "?format=xml": "format", to + "?format=": "format", to + "/stream?format=xml": "format", to + "/stream?format=": "format",
 		to + "?tools=fetch":                                        "tools",
+		to + "?format=deckhand&display=page,pages":                 "display",
 		to + "?display=page":                                       "display",
 		to + "?format=deckhand&source=user":                        "source",
 		to + "?format=deckhand&include_types=agent_state_changed":  "include_types",

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,11 @@ type imported struct {
 	Cause int64           `json:"cause,omitempty"`
 	// As are the events that say the same as Event in this format.
 	As []json.RawMessage `json:"as"`
+}
+
+// IsContent reports whether calls can have this content in their display.
+func IsContent(content string) bool {
+	return content == string(tool.Plain) || slices.ContainsFunc(tool.All(), func(d tool.Descriptor) bool { return string(d.Display.Content) == content })
 }
 
 // Shown reports whether events of the kind leave the server in this format.

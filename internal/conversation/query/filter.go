@@ -70,6 +70,12 @@ func newEventFilter(q Events, body api.EventFilter) (eventFilter, error) {
 	if q.Display != "" {
 		f.contents = strings.Split(q.Display, ",")
 	}
+	for _, content := range f.contents {
+		if f.native && !native.IsContent(content) {
+			faults.Detail = append(faults.Detail, api.FieldError{Loc: []any{"query", "display"}, Type: "value_error",
+				Msg: fmt.Sprintf("Unknown content %q. The schema Display in the OpenAPI document lists all contents.", content)})
+		}
+	}
 	for name, value := range map[string]string{"tools": q.Tools, "display": q.Display} {
 		if !f.native && value != "" {
 			faults.Detail = append(faults.Detail, api.FieldError{Loc: []any{"query", name}, Type: "value_error", Msg: "Needs format=deckhand."})
