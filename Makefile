@@ -115,8 +115,9 @@ test: setup build suite ## everything: set-up, build, all tests
 	else echo 'RUNNING WITHOUT THE RACE DETECTOR: there is no C compiler'; \
 		$(STATIC) $(BUILT) $(SUITE) -rerun -leftovers -parallel=4 -- $(or $(PACKAGES),./...); fi
 
+# Half of a quick round is linking, which collects garbage for nothing.
 test-short: suite ## a quick round: no set-up, no race detector, slow tests left out
-	@$(STATIC) $(SUITE) -short -- ./...
+	@GOGC=$(or $(GOGC),200) $(STATIC) $(SUITE) -short -- ./...
 
 test-changed: suite ## the tests of what a change since main, or BASE=commit, can touch
 	@$(STATIC) $(SUITE) -changed=$(or $(BASE),$(shell git merge-base HEAD origin/main 2>/dev/null || echo HEAD)) -- ./...

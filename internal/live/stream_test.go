@@ -145,6 +145,9 @@ func (s *server) stall(kind string) net.Conn {
 
 // While readers do not read, nothing piles up for them.
 func TestStalledReadersHoldNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED in the short round: writes 100 MB")
+	}
 	kinds(t, func(t *testing.T, kind string) {
 		s := serve(t, Options{WriteTimeout: time.Minute})
 		var conns []net.Conn

@@ -90,6 +90,10 @@ func run(ctx context.Context, args []string) (bool, error) {
 			return true, nil
 		}
 	}
+	if slices.Contains(o.flags, "-short") {
+		packages = slices.DeleteFunc(packages, func(p string) bool { return slices.Contains(long, short(p)) })
+		fmt.Printf("left out of the short round: %s\n", strings.Join(long, ", "))
+	}
 	temp, before := "", map[string]bool{}
 	env, programs := os.Environ(), "bin/test"
 	if o.leftovers {

@@ -13,6 +13,7 @@ var slowest = []string{
 	"internal/store/sqlite",
 	"internal/sandbox/runner/shell",
 	"internal/session",
+	"internal/trigger",
 	"internal/live",
 	"internal/sandbox/egress",
 	"internal/sandbox/host",
@@ -20,6 +21,18 @@ var slowest = []string{
 	"internal/socketio",
 	"internal/sandbox/runner/mcp",
 	"internal/agent",
+	"internal/sandbox/runner/gitview",
+	"internal/tool/mcp",
+}
+
+// long are the packages that the short round leaves out: nearly all their tests start
+// sandboxes or servers, and linking them takes longer than the tests that would be left.
+var long = []string{
+	"bench",
+	"internal/sandbox/docker",
+	"internal/sandbox/host",
+	"internal/sandbox/local",
+	"internal/workspace",
 }
 
 // plain are the packages that make test runs without the race detector. Most of
