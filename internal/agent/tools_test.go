@@ -197,15 +197,19 @@ func TestNoSandboxIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			called := make(chan struct{})
+			called, asked := make(chan struct{}), make(chan struct{}, 10)
 			var n atomic.Int32
-			r.workspaces = using(func(ctx context.Context) (*sandbox.Sandbox, error) { return c.use(ctx, called, n.Add(1)) })
+			r.workspaces = using(func(ctx context.Context) (*sandbox.Sandbox, error) {
+				asked <- struct{}{}
+				return c.use(ctx, called, n.Add(1))
+			})
 			r.withTool(c.warm, nil)
 			stop := r.start()
 			id := r.create("$ date")
 			r.until(id, "the call", func(st session.State) bool { return st.Failed || len(st.Open) > 0 })
 			close(called)
 			if name == "after a restart" {
+				<-asked
 				stop()
 				r.start()
 			}
