@@ -103,13 +103,14 @@ func lateness(ctx context.Context) (longest func() time.Duration) {
 	return func() time.Duration { end(); return <-result }
 }
 
-// Ways to fill a disk. The limits of the sandboxes are 20 MB, or more than the disk has;
-// then a fast writer may meet the end of the disk before the server ends it. They print
-// something on the way: a command that is silent for ten seconds is reported as such.
+// Ways to fill a disk. The limits of the sandboxes are 20 MB, or more than the disk has. A
+// fast writer may meet the end of the disk before the server ends it: with a limit of 20 MB
+// only if the server waits long for a processor, which is measured. They print something on
+// the way: a command that is silent for ten seconds is reported as such.
 var fillings = map[string]struct{ limit, command, says string }{
-	"deleted files":    {"20M", "for i in $(seq 40); do exec {n}> f; rm f; head -c 15000000 /dev/zero >&$n; echo; done; echo all'' written", "Disk limit reached"},
-	"bytes":            {"20M", "for i in $(seq 40); do head -c 15000000 /dev/zero > f$i; echo; done; echo all'' written", "Disk limit reached"},
-	"inodes":           {"20M", "mkdir f && cd f && for i in $(seq 60); do touch $(seq $((i*1000)) $((i*1000+999))); echo; done; cd ..; echo all'' written", "Disk limit reached"},
+	"deleted files":    {"20M", "for i in $(seq 40); do exec {n}> f; rm f; head -c 15000000 /dev/zero >&$n; echo; done; echo all'' written", "Disk limit reached|No space left on device"},
+	"bytes":            {"20M", "for i in $(seq 40); do head -c 15000000 /dev/zero > f$i; echo; done; echo all'' written", "Disk limit reached|No space left on device"},
+	"inodes":           {"20M", "mkdir f && cd f && for i in $(seq 60); do touch $(seq $((i*1000)) $((i*1000+999))); echo; done; cd ..; echo all'' written", "Disk limit reached|No space left on device"},
 	"the whole disk":   {"10G", "for i in $(seq 40); do head -c 15000000 /dev/zero > f$i; echo; done; echo all'' written", "disk is nearly full|No space left on device"},
 	"all inodes of it": {"10G", "mkdir f && cd f && for i in $(seq 60); do touch $(seq $((i*1000)) $((i*1000+999))); echo; done; cd ..; echo all'' written", "disk is nearly full|No space left on device"},
 }
