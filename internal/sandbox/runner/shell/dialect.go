@@ -2,7 +2,6 @@ package shell
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -36,7 +35,7 @@ func quietly(call string) string { return "{ " + call + "; } 2>/dev/null" }
 // shell without them cannot even say what is wrong. What a command has redirected
 // to a file stays there.
 func reopen(terminal string) string {
-	return "{ :; } 2>/dev/null 7>&1||\\exec >&" + terminal + ";{ :; } 7>&2 2>/dev/null||\\exec 2>&" + terminal + ";"
+	return "{ : __dh_; } 2>/dev/null 7>&1||\\exec >&" + terminal + ";{ : __dh_; } 7>&2 2>/dev/null||\\exec 2>&" + terminal + ";"
 }
 
 // bash runs a command with one line of the pipe, see bashLine.
@@ -55,27 +54,28 @@ var bash = dialect{
 		mark := `\033]5379;` + word
 		return strings.Join([]string{
 			`set +o history`, `set +H`, `unset HISTFILE MAILCHECK TMOUT PROMPT_COMMAND`, `umask 022`, `PS0= PS1= PS2=`,
-			`__dh_n=0 __dh_s=0 __dh_d=0 __dh_c= __dh_v= __dh_o= __dh_z=0`,
+			`__dh_n=0 __dh_s=0 __dh_d=0 __dh_c= __dh_v= __dh_o= __dh_z=0 __dh_D= __dh_G=DEBUG`,
 			`__dh_p=$'` + mark + `;p;${__dh_n};${__dh_s};${__dh_o}\a'`, `readonly __dh_p`,
 			// With "builtin exec" the redirection would end with the line.
 			`__dh_w() { [[ -t 255 ]] || command exec 255<>/dev/tty || \exec 255<>/dev/tty; }`, `__dh_w`,
-			// It turns "set -x" off for as long as it takes to get to the command. What
-			// "set -v" shows is read before that, so it is off between commands.
+			// "set -x" and "set -v" are off between commands.
 			`__dh_b() { __dh_d=0 __dh_n=$1 __dh_c=$2; if [[ $- == *x* ]]; then __dh_v+=x; builtin set +x; fi; ` +
 				`if [[ $__dh_v ]]; then __dh_c="builtin set -$__dh_v"$'\n'$__dh_c; fi; __dh_v=; ` +
 				`__dh_w; builtin printf '` + mark + `;b;%s\a' "$1" >&255; }`,
 			`__dh_r() { builtin return "$__dh_s"; }`,
 			`__dh_m() { __dh_w; builtin printf '` + mark + `;%s;%s;%s;%s\a' "$1" "$__dh_n" "$__dh_s" "$__dh_o" >&255; }`,
-			`__dh_e() { if [[ $- == *v* ]]; then __dh_v=v; builtin set +v; fi; __dh_o=$__dh_v; if [[ $- == *e* ]]; then __dh_o+=e; fi; ` +
+			bashTrap,
+			`__dh_u() { builtin set +o vi; builtin set +o emacs; }`,
+			`__dh_e() { if [[ $- == *x* ]]; then __dh_v+=x; builtin set +x; fi; if [[ $- == *v* ]]; then __dh_v+=v; builtin set +v; fi; __dh_o=$__dh_v; if [[ $- == *e* ]]; then __dh_o+=e; fi; ` +
 				`if ! { { builtin enable ` + bashUses + ` || \enable ` + bashUses + `; } && builtin eval :; }; then __dh_o+=d; fi; ` +
 				`if [[ $__dh_d == 0 ]]; then __dh_s=$__dh_z __dh_d=1; __dh_m e; fi; ` +
 				// After an interrupted command nothing else calls it; usually there is nothing
 				// left to do.
 				`builtin unset PROMPT_COMMAND; PROMPT_COMMAND='case $__dh_d in 0) ` + bashEnd + `;; esac'; ` +
-				`if [[ $- == *x* ]]; then PROMPT_COMMAND='` + bashEnd + `'; fi; PS0= PS2=; ` +
+				`if [[ $__dh_v == *x* ]]; then PROMPT_COMMAND='` + bashEnd + `'; fi; PS0= PS2=; ` +
 				// The prompt goes to standard error. Its mark must not go to a file.
 				`if [[ -t 9 ]]; then PS1=$__dh_p; else PS1= PROMPT_COMMAND+=';` + quietly("__dh_m p") + `'; fi; }`,
-			`readonly -f __dh_w __dh_b __dh_r __dh_m __dh_e`, bashEnd,
+			`readonly -f __dh_w __dh_b __dh_r __dh_m __dh_t __dh_u __dh_e`, bashEnd,
 		}, "; ") + "\n"
 	},
 }
@@ -89,17 +89,19 @@ var bashEnd = quietly("__dh_z=$?") + ";{ __dh_e; } 9>&2 2>/dev/null||" + quietly
 
 // closing is text with a last line that takes its exit code. Without it a user's
 // "set -e" would end the shell for a code that it lets pass in the text itself,
-// as in "! true" or "false && true". It is left out where "set -e" has no part,
-// since it could complete a text that is not complete. What may have an unfinished
-// here-document is left alone: the line would become a part of it.
-func closing(text, last string, errexit bool) string {
-	if strings.Contains(text, "<<") {
+// as in "! true" or "false && true", and a trap of ERR would be run twice. It is left
+// out where neither has a part, since it could complete a text that is not complete.
+// What may have an unfinished here-document is left alone: the line would become a
+// part of it.
+func closing(text, last string, always bool) string {
+	if strings.Contains(text, "<<") && !complete(text) {
 		return text
 	}
 	if strings.HasSuffix(text, `\`) {
 		text += "\n" // the line goes on, with nothing
 	}
-	if !errexit && !strings.Contains(text, "set -") && !strings.Contains(text, "errexit") {
+	end := strings.TrimSpace(text)
+	if strings.HasSuffix(end, "|") || strings.HasSuffix(end, "&&") || !always && !strings.Contains(text, "set -") && !strings.Contains(text, "errexit") {
 		return text
 	}
 	return text + "\n" + last
@@ -110,21 +112,29 @@ func closing(text, last string, errexit bool) string {
 // code into $? where "set -e" does not see it. Bash takes the end of a text that
 // is not complete for the end of a line that goes on: hence the empty line. It
 // may be lost, for an interrupt makes bash drop what it has read ahead.
-func bashLine(number int64, text string, errexit bool) string {
-	eval := `\builtin eval "$__dh_c" <&255`
-	if editing.MatchString(text) {
-		eval = `\builtin . /proc/self/fd/7 7<<<'\builtin eval "$__dh_c" <&255 7<&-;{ __dh_k=$?; \builtin set +o vi; \builtin set +o emacs; \builtin return "$__dh_k"; } 2>/dev/null'`
+//
+// An interactive bash that was started without line editing crashes when a command turns
+// it on: it then reads its lines in another way, even in the middle of an eval. While bash
+// reads a file it does not count as interactive. The option is turned off after the command,
+// for it would end the shell at Ctrl-C.
+func bashLine(p *process, number int64, text string) string {
+	begin, eval, end := "__dh_b ", ifElse("__dh_r", `\builtin eval "$__dh_c" <&255`), bashEnd
+	if p.hooked {
+		begin = `\builtin trap - $__dh_G; __dh_a; __dh_b `
+		eval = `\builtin . /proc/self/fd/7 7<<<'{ \builtin eval "$__dh_D"; } 2>/dev/null;` + ifElse("__dh_r", `\builtin eval "$__dh_c" <&255 7<&-`) +
+			`;{ __dh_k=$?; __dh_u; \builtin return "$__dh_k"; } 2>/dev/null'`
 	}
-	return quietly("__dh_b "+strconv.FormatInt(number, 10)+" "+bashQuote(closing(text, bashEnd, errexit))) + ";" +
-		reopen("255") +
-		"if __dh_r;then " + eval + ";else " + eval + ";fi;" + bashEnd + "\n\n"
+	if p.traceTo != "" {
+		end = "{ " + end + "; } " + p.traceTo + ">/dev/null"
+	}
+	return quietly(begin+strconv.FormatInt(number, 10)+" "+bashQuote(closing(text, end, p.errexit || p.hooked && p.mayERR))) + ";" +
+		reopen("255") + eval + ";" + end + "\n\n"
 }
 
-// editing matches what may turn on line editing, as "set -o vi" does. An interactive bash
-// that was started without it then reads its lines in another way, even in the middle of
-// an eval, and crashes. While bash reads a file it does not count as interactive.
-// The option is turned off after the command, for it would end the shell at Ctrl-C.
-var editing = regexp.MustCompile(`(?s)\b(set|shopt)\b.*\b(vi|emacs)\b`)
+// ifElse runs a command after a condition, whatever that is.
+func ifElse(condition, then string) string {
+	return "if " + condition + ";then " + then + ";else " + then + ";fi"
+}
 
 // bashCheck is a line that does nothing but change the number that the prompt
 // tells. An interrupt may make bash drop any part of it: the rest does no harm.
@@ -166,7 +176,7 @@ var plain = dialect{
 	ready: func(word string) string {
 		mark := `\033]5379;` + word
 		return strings.Join([]string{
-			`case ${ZSH_VERSION-} in ?*) unsetopt promptcr promptsp;; esac`,
+			`case ${ZSH_VERSION-} in ?*) unsetopt promptcr promptsp; eval '` + strings.ReplaceAll(zshTrap, "'", `'\''`) + `';; esac`,
 			`unset HISTFILE MAILCHECK TMOUT`, `umask 022`, `__dh_n=0 __dh_s=0 __dh_d=1 __dh_f= __dh_v= __dh_x= __dh_o= __dh_i=`,
 			`__dh_m() { command printf "$@" >&9 || command printf "$@" >&9 || command printf "$@" >&9; }`,
 			// What zsh has disabled it would look for on the disk, and take its end for that of a job.
@@ -189,7 +199,7 @@ var plain = dialect{
 // if nothing is to be done. "set -x" is turned off here, since in a function of zsh it
 // comes back when the function ends.
 var plainLine = quietly("__dh_q; case $__dh_x in x) command set +x;; esac; __dh_t; __dh_g; __dh_b") + ";" + reopen("9") +
-	"case $__dh_f in -) ;; *) if " + quietly("__dh_r") + ";then . \"$__dh_f\" <&9 8<&- 9<&-;else . \"$__dh_f\" <&9 8<&- 9<&-;fi;; esac;" +
+	"case $__dh_f in -) ;; *) " + ifElse(quietly("__dh_r"), `. "$__dh_f" <&9 8<&- 9<&-`) + ";; esac;" +
 	quietly("__dh_e") + "\n"
 
 // plainName tells a plain shell the number and the file of a command. Read into one

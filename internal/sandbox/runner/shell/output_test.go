@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/rpc"
+	"deckhand/internal/sandbox/runner/shell/whole"
 )
 
 func TestOutputIsText(t *testing.T) {
@@ -92,13 +92,13 @@ func (b *box) in(t *testing.T) *box {
 // Output without end fills neither memory nor disk, and blocks no call.
 func TestHugeOutput(t *testing.T) {
 	b := open(t)
-	const size = int64(maxWhole + 1<<20)
+	const size = int64(whole.Max + 1<<20)
 	r := b.run(fmt.Sprintf("echo first; yes 0123456789 | head -c %d; echo last", size))
 	if r.Bytes != size+11 || !strings.HasPrefix(r.Output, "first\n") || !strings.HasSuffix(r.Output, "last\n") {
 		t.Errorf("%d bytes, %.10q … %q", r.Bytes, r.Output, r.Output[max(0, len(r.Output)-10):])
 	}
 	info, err := os.Stat(r.Whole)
-	if err != nil || info.Size() != maxWhole {
+	if err != nil || info.Size() != whole.Max {
 		t.Errorf("the file: %v, %v", info, err)
 	}
 	if !strings.Contains(r.Output, "only its first 64 MiB") {
@@ -165,39 +165,9 @@ func TestFalseMarks(t *testing.T) {
 	b.gives("echo fine", 0, "fine\n")
 }
 
-func TestKeptFilesArePruned(t *testing.T) {
-	dir := t.TempDir()
-	k, err := openKeep(dir, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer k.close()
-	other := filepath.Join(dir, "notes.txt")
-	if err := os.WriteFile(other, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for range maxKeptFiles + 5 {
-		w := k.create()
-		w.add([]byte("x"))
-		w.close()
-		names = append(names, w.name)
-	}
-	files, err := os.ReadDir(dir)
-	if err != nil || len(files) != maxKeptFiles+1 {
-		t.Errorf("%d files are left, error %v", len(files), err)
-	}
-	if _, err := os.Stat(names[len(names)-1]); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(other); err != nil {
-		t.Error("a foreign file was removed")
-	}
-}
-
 func TestWholeThatCannotBeKept(t *testing.T) {
 	b := open(t)
-	b.shells.keep.root.Close() // as good as a full disk
+	b.shells.keep.Close() // as good as a full disk
 	r := b.run("head -c 200000 /dev/zero | tr '\\0' x")
 	if r.Exit != 0 || r.Whole != "" || !strings.Contains(r.Output, "could not be kept") || r.Bytes != 200_000 {
 		t.Errorf("gave %d, %q, %d bytes", r.Exit, r.Whole, r.Bytes)

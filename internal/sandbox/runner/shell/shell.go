@@ -83,6 +83,9 @@ type process struct {
 	idle    int      // prompts since it last took a line
 	errexit bool     // "set -e" was on when the last command ended
 	traced  bool     // "set -x" or "set -v" may have been
+	hooked  bool     // it may have traps, see hooks
+	mayERR  bool     // and one of ERR
+	traceTo string   // the descriptor that "set -x" writes to, if it was changed
 	scanner *scanner
 	// pipe and namePipe are what the kernel calls the pipes of lines and of names,
 	// program is what the process runs as long as it is a shell.
@@ -120,8 +123,9 @@ func (sh *shell) run(j *job) error {
 	p.tty.tidy(p.typed)
 	p.typed = false
 	p.scanner.hides = p.traced || mayTrace(j.text)
+	p.noteHooks(j.text)
 	if p.dialect == &bash {
-		if err := sh.tell(p, p.lines, bashLine(j.number, j.text, p.errexit)); err != nil {
+		if err := sh.tell(p, p.lines, bashLine(p, j.number, j.text)); err != nil {
 			return err
 		}
 	} else {

@@ -19,6 +19,7 @@ import (
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/rpc"
 	"deckhand/internal/sandbox/runner/results"
+	"deckhand/internal/sandbox/runner/shell/whole"
 	"deckhand/internal/sandbox/runner/spawn"
 )
 
@@ -55,7 +56,7 @@ type Config struct {
 // Shells are all shells and terminals of a sandbox.
 type Shells struct {
 	config  Config
-	keep    *keep
+	keep    *whole.Folder
 	scripts *os.Root // where a shell that is not bash reads its commands
 	dir     string   // what processes call that folder
 	tasks   sync.WaitGroup
@@ -76,7 +77,7 @@ func New(c Config) (*Shells, error) {
 	if c.Seen == "" {
 		c.Seen = c.Output
 	}
-	k, err := openKeep(c.Output, c.Seen, c.Secrets)
+	k, err := whole.Open(c.Output, c.Seen, c.Secrets)
 	if err != nil {
 		return nil, fmt.Errorf("the folder for whole outputs: %w", err)
 	}
@@ -92,7 +93,7 @@ func New(c Config) (*Shells, error) {
 		s.scripts, err = os.OpenRoot(folder)
 	}
 	if err != nil {
-		k.close()
+		k.Close()
 		return nil, fmt.Errorf("the folder for commands: %w", err)
 	}
 	return s, nil
@@ -157,7 +158,7 @@ func (s *Shells) Close() {
 	}
 	s.tasks.Wait()
 	if !closed {
-		s.keep.close()
+		s.keep.Close()
 		s.scripts.Close()
 	}
 }

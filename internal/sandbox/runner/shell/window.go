@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/runner/shell/whole"
 )
 
 const (
@@ -26,28 +27,28 @@ const (
 // cannot be held.
 type window struct {
 	mu    sync.Mutex
-	keep  *keep
+	keep  *whole.Folder
 	total int64
 	head  []byte
 	tail  ring // what follows the head
-	file  *whole
+	file  *whole.File
 	grew  chan struct{} // closed when more comes, if there is a waiter
 	ended bool
 }
 
-func newWindow(k *keep) *window { return &window{keep: k, tail: ring{limit: part}} }
+func newWindow(k *whole.Folder) *window { return &window{keep: k, tail: ring{limit: part}} }
 
 // add takes more output. It never waits for a reader.
 func (w *window) add(b []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.file == nil && w.total+int64(len(b)) > 2*part {
-		w.file = w.keep.create()
-		w.file.add(w.head)
-		w.file.add(w.tail.bytes())
+		w.file = w.keep.Create()
+		w.file.Add(w.head)
+		w.file.Add(w.tail.bytes())
 	}
 	if w.file != nil {
-		w.file.add(b)
+		w.file.Add(b)
 	}
 	w.total += int64(len(b))
 	n := min(part-len(w.head), len(b))
@@ -137,11 +138,11 @@ func (w *window) text() (text, file string, total int64) {
 		}
 	}
 	if w.file == nil {
-		w.file = w.keep.create()
-		w.file.add(w.head)
-		w.file.add(tail)
+		w.file = w.keep.Create()
+		w.file.Add(w.head)
+		w.file.Add(tail)
 	}
-	note := w.file.close()
+	note := w.file.Close()
 	var b strings.Builder
 	all := w.head
 	if w.total <= 2*part {
@@ -154,7 +155,7 @@ func (w *window) text() (text, file string, total int64) {
 		fmt.Fprintf(&b, "[... %s ...]\n", note)
 	}
 	b.WriteString(valid(last(tail)))
-	return b.String(), w.file.name, w.total
+	return b.String(), w.file.Name, w.total
 }
 
 // first and last are the half at either end, without a torn character at the cut.
@@ -200,6 +201,6 @@ func (w *window) discard() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.file != nil {
-		w.file.close()
+		w.file.Close()
 	}
 }
