@@ -18,6 +18,8 @@ type EditParams struct {
 	NewStr     *string `json:"new_str,omitempty"`
 	InsertLine *int    `json:"insert_line,omitempty"`
 	ViewRange  []int   `json:"view_range,omitempty"`
+	// Shrink refuses a change, unless it was made before: the sandbox is above its disk limit.
+	Shrink bool `json:"shrink,omitempty"`
 }
 
 // EditResult is the result of an edit.
@@ -39,5 +41,6 @@ type EditResult struct {
 func (s *Sandbox) Edit(ctx context.Context, p EditParams) (EditResult, error) {
 	var r EditResult
 	p.Again = p.Again && !s.only
+	p.Shrink = p.Shrink || p.Command != "view" && s.isFull()
 	return r, s.peer.Call(ctx, "edit", s.fence, p, &r)
 }

@@ -93,7 +93,7 @@ var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 func (s *Sandbox) Exec(ctx context.Context, c Command, live func([]byte)) (Result, error) {
 	var r Result
 	c.Again = c.Again && !s.only
-	c.Shrink = c.Shrink || s.full != nil && s.full()
+	c.Shrink = c.Shrink || s.isFull()
 	call, err := s.peer.Open(ctx, "exec", s.fence, c)
 	if err != nil {
 		return r, err

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"strings"
 	"time"
+
+	"deckhand/internal/sandbox/rpc"
 )
 
 // File is an entry of a folder. Names are bytes: they are sent as base64 next to their
@@ -113,6 +115,14 @@ func (s *Sandbox) Write(ctx context.Context, p WriteParams, r io.Reader) (File, 
 		return f, answer
 	}
 	return f, err
+}
+
+// Save is Write for the agent: it is refused while the sandbox is above its disk limit.
+func (s *Sandbox) Save(ctx context.Context, p WriteParams, r io.Reader) (File, error) {
+	if s.isFull() {
+		return File{}, &rpc.Error{Message: Full}
+	}
+	return s.Write(ctx, p, r)
 }
 
 // source remembers read errors of the caller's reader.

@@ -29,8 +29,13 @@ type Sandbox struct {
 }
 
 // WhenFull has commands run without the right to make and write files while full
-// returns true. Call it before the first command.
+// returns true, and edits and Save refused. Call it before the first command.
 func (s *Sandbox) WhenFull(full func() bool) { s.full = full }
+
+// Full is the refusal of a write to a sandbox that is above its disk limit.
+const Full = "The sandbox is above its disk limit, so nothing was written. Delete files to continue."
+
+func (s *Sandbox) isFull() bool { return s.full != nil && s.full() }
 
 // Info is what a runner says of itself.
 type Info struct {

@@ -555,8 +555,36 @@ func TestDiskLimit(t *testing.T) {
 		return len(n) > 0 && n[0].ID == "STATUS$ERROR_DISK_QUOTA"
 	})
 	r.run("gone", "jobs")
+	r.edits(true)
 	if got := r.run("after", "rm -f f*; pgrep -c head; echo fine"); !strings.HasSuffix(got, "fine") {
 		t.Errorf("after that: %q", got)
+	}
+	r.edits(false)
+}
+
+// edits looks at a file, changes it and saves another, which is refused when the sandbox is full.
+func (r *rig) edits(full bool) {
+	r.t.Helper()
+	box, release, err := r.keeper.Use(r.t.Context(), id)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer release()
+	name, text := "edited", "text"
+	file := strings.TrimSpace(r.run(fmt.Sprint("pwd", full), "pwd")) + "/" + name
+	for _, command := range []string{"create", "view"} {
+		p := sandbox.EditParams{Command: command, Path: file}
+		if command == "create" {
+			p.ID, p.FileText = fmt.Sprint("edit", full), &text
+		}
+		got, err := box.Edit(r.t.Context(), p)
+		if refused := strings.Contains(got.Text, sandbox.Full); err != nil || refused != (full && command == "create") || got.Failed != full {
+			r.t.Errorf("%s while full is %t: %+v, %v", command, full, got, err)
+		}
+	}
+	_, err = box.Save(r.t.Context(), sandbox.WriteParams{PathParams: sandbox.InWorkspace("saved")}, strings.NewReader(text))
+	if why, refused := sandbox.Refusal(err); refused != full || full && why != sandbox.Full || !refused && err != nil {
+		r.t.Errorf("saving while full is %t: %v", full, err)
 	}
 }
 

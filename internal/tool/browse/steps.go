@@ -210,7 +210,7 @@ func (r *round) photograph(ctx context.Context, t *page.Tab, name string) error 
 	if !path.IsAbs(name) {
 		name = path.Join(r.place.Workspace, name)
 	}
-	_, err = r.box.Write(ctx, sandbox.WriteParams{PathParams: sandbox.PathParams{Path: []byte(name)}}, bytes.NewReader(picture))
+	_, err = r.box.Save(ctx, sandbox.WriteParams{PathParams: sandbox.PathParams{Path: []byte(name)}}, bytes.NewReader(picture))
 	if why, ok := sandbox.Refusal(err); ok {
 		return errors.New(why)
 	}

@@ -159,6 +159,9 @@ func (e *Editor) command(ctx context.Context, p sandbox.EditParams) (sandbox.Edi
 	if do == nil {
 		return sandbox.EditResult{}, mistakef("There is no command %q. The commands are view, create, str_replace, insert and undo_edit.", p.Command)
 	}
+	if p.Shrink && p.Command != "view" {
+		return sandbox.EditResult{}, mistake(sandbox.Full)
+	}
 	root, err := os.OpenRoot("/")
 	if err != nil {
 		return sandbox.EditResult{}, err

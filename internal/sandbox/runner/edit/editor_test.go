@@ -64,6 +64,24 @@ func (d *desk) get(name string) string {
 	return string(b)
 }
 
+// Above the disk limit nothing is changed, but what was changed before is told again.
+func TestNoEditsAboveTheLimit(t *testing.T) {
+	d := newDesk(t)
+	file := d.put("a", "old\n")
+	first := d.do(`{"id":"1","command":"str_replace","path":%q,"old_str":"old","new_str":"new"}`, file)
+	if again := d.do(`{"id":"1","again":true,"shrink":true,"command":"str_replace","path":%q,"old_str":"old","new_str":"new"}`, file); first.Failed || again != first {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+	for i, command := range []string{`"create","file_text":"x"`, `"str_replace","old_str":"new","new_str":""`, `"insert","insert_line":0,"new_str":"x"`, `"undo_edit"`} {
+		if r := d.do(`{"id":"s%d","shrink":true,"command":%s,"path":%q}`, i, command, file); !r.Failed || r.Text != "ERROR: "+sandbox.Full {
+			t.Errorf("%s gave %+v", command, r)
+		}
+	}
+	if r := d.do(`{"shrink":true,"command":"view","path":%q}`, file); r.Failed || d.get("a") != "new\n" {
+		t.Errorf("%+v, and the file has %q", r, d.get("a"))
+	}
+}
+
 // params reads them from JSON, as they come.
 func (d *desk) params(format string, args ...any) sandbox.EditParams {
 	d.Helper()
