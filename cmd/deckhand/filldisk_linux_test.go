@@ -234,3 +234,94 @@ func TestHolesAndLinksAreNoDiskUse(t *testing.T) {
 		return os.IsNotExist(err)
 	})
 }
+
+// A command that goes on without a server is held to the limit by its runner, and the next
+// server finds the result that says so.
+func TestDiskLimitWithoutAServer(t *testing.T) {
+	t.Parallel()
+	soak.NotShort(t, "starts sandboxes")
+	dir := disk(t, "tmpfs")
+	args := append(withSandbox(t, "local"), "--sandbox-disk", "20M")
+	b := serve(t, dir, args...)
+	b.demo("scripted/demo")
+	id := b.create("$ echo begun; until [ -e go ]; do sleep 0.01; done; for i in $(seq 40); do head -c 15000000 /dev/zero > f$i; done; echo all'' written")
+	b.begun(id)
+	pid := b.pid(id)
+	bytes, _ := left(t, dir)
+	b.stop()
+	late := lateness(t.Context())
+	if err := os.WriteFile(filepath.Join(dir, "boxes", id, "ws", "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.until("the runner ends the command", func() bool { return !hasChildren(pid) })
+	now, _ := left(t, dir)
+	waited := late()
+	t.Logf("%d MB were written; the longest wait for a processor was %s", (bytes-now)>>20, waited)
+	if most := 20<<20 + overshoot + int64(3*waited.Seconds()*writeRate); bytes-now > most {
+		t.Errorf("%d bytes were written", bytes-now)
+	}
+	b = serve(t, dir, args...)
+	if got := b.said(id, 0, "Disk limit reached"); strings.Contains(got, "all written") {
+		t.Error(got)
+	}
+	b.post("/api/conversations/"+id+"/message", `{"message":"$ rm -rf f*; echo is'' empty: $(ls | wc -l)"}`)
+	b.said(id, 0, "is empty: 1")
+	b.remove(id)
+}
+
+// hasChildren reports whether a process has others that it started.
+func hasChildren(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, thread := range threads {
+		if children, err := os.ReadFile(thread); err == nil && len(children) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Ten sandboxes that are each below their limit cannot fill a disk together: they are ended
+// before the server cannot store things any more.
+func TestTenSandboxesOnASmallDisk(t *testing.T) {
+	t.Parallel()
+	soak.NotShort(t, "starts sandboxes")
+	dir := disk(t, "tmpfs")
+	b := serve(t, dir, append(withSandbox(t, "local"), "--sandbox-disk", "60M")...)
+	b.demo("scripted/demo")
+	bytes, _ := left(t, dir)
+	var ids []string
+	for range 10 {
+		ids = append(ids, b.create("$ echo begun; until [ -e go ]; do sleep 0.1; echo; done; for i in $(seq 40); do head -c 5000000 /dev/zero > f$i; echo; done; echo all'' written"))
+	}
+	for _, id := range ids {
+		b.begun(id)
+	}
+	late := lateness(t.Context())
+	for _, id := range ids {
+		if err := os.WriteFile(filepath.Join(dir, "boxes", id, "ws", "go"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := 0
+	for _, id := range ids {
+		if got := b.saidAny(id, "disk is nearly full", "Disk limit reached", "all written", "No space left"); !strings.Contains(got, "No space left") {
+			ended++
+		}
+	}
+	now, _ := left(t, dir)
+	waited := late()
+	t.Logf("%d were ended in time, %d MB are left; the longest wait for a processor was %s", ended, now>>20, waited)
+	if 3*waited.Seconds()*writeRate < 75<<20 { // what is left alone of this disk
+		if ended < len(ids) {
+			t.Error("the disk was filled")
+		}
+		b.demo("scripted/demo") // settings can be stored
+	}
+	for i, id := range ids {
+		if i%2 == 0 {
+			b.post("/api/conversations/"+id+"/stop", "")
+		}
+	}
+	b.remove(ids...)
+	b.until("the space is back", func() bool { now, _ := left(t, dir); return now > bytes-(4<<20) })
+}

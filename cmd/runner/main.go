@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"os/signal"
@@ -26,6 +27,7 @@ import (
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/runner"
 	"deckhand/internal/sandbox/runner/confine"
+	"deckhand/internal/sandbox/runner/limit"
 	"deckhand/internal/sandbox/runner/spawn"
 )
 
@@ -90,6 +92,9 @@ func inBox() error {
 	}
 	go reserve() // beside the first command
 	go endAlone(r)
+	if c.Disk > 0 && len(c.Written) > 0 {
+		go limit.Hold(r, c.Disk, c.Written...)
+	}
 	return r.Serve(listener)
 }
 
@@ -150,6 +155,10 @@ func serve(args []string) error {
 	}
 	go reserve()
 	go endAlone(r)
+	var most unix.Rlimit // of one file, and the server sets the same for all
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &most); alone && err == nil && most.Cur < math.MaxInt64 {
+		go limit.Hold(r, int64(most.Cur), *workspace)
+	}
 	return r.Serve(listener)
 }
 

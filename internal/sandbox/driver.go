@@ -113,6 +113,8 @@ type Held interface {
 type Space struct {
 	Bytes, FreeBytes   int64
 	Inodes, FreeInodes int64
+	// Writers is the number of sandboxes in use that write to it; 0 is one.
+	Writers int64
 }
 
 // Checker is a Driver that can check whether it works on this machine.

@@ -3,344 +3,81 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/meter"
 	"deckhand/internal/session"
 )
 
-// How often a sandbox is looked at. Looking asks the file system what is left, which
-// costs nothing; measuring goes through all files.
-const (
-	lookAtLeast  = 2 * time.Second
-	lookAtMost   = 5 * time.Millisecond
-	measureEvery = 2 * time.Second
-	// maxCalm bounds how seldom a sandbox is measured in which nothing happens: to
-	// every minute.
-	maxCalm = 5
-	// measureTime is how long measuring may take.
-	measureTime = 10 * time.Second
-	// writeRate is what a sandbox is taken to write in a second at least, when it has
-	// not been seen to be faster, and fileRate how many files it may make.
-	writeRate = 1 << 30
-	fileRate  = 1 << 19
-	// lateness is how late a look may be on a busy machine.
-	lateness = 50 * time.Millisecond
-	// approach is how many looks there are before a limit can be reached.
-	approach = 4
-)
-
-// What is left alone on a disk that sandboxes fill: a tenth of a small one, and so
-// much of others.
-const (
-	headroomBytes  = 64 << 20
-	headroomInodes = 2048
-)
-
-// meter decides when a sandbox is measured, and whether it has written too much.
-type meter struct {
-	mu    sync.Mutex // held while the sandbox is measured
-	above atomic.Bool
-	limit int64
-	// used is what was measured last, at which time, with how much left on the disk.
-	used  int64
-	files sandbox.Usage // as its driver counts them, without deleted files
-	at    time.Time
-	space sandbox.Space
-	took  time.Duration
-	known bool
-	// hidden is what deleted files that are open take up.
-	hidden   int64
-	hiddenAt time.Time
-	rate     float64 // bytes in a second, the highest lately
-	// peak is what a sandbox above its limit may have: what it had when it was ended,
-	// and a little more, since deleting files writes some, too. 0 is below the limit.
-	peak int64
-	calm int
+// measured is a sandbox as its meter sees it.
+type measured struct {
+	*sandbox.Sandbox
+	keeper *Keeper
+	place  *place
 }
 
-// left is how much may be written, as far as is known.
-func (m *meter) left(now sandbox.Space) int64 {
-	left := m.limit - m.used
-	if now.Bytes > 0 {
-		left = min(left, now.FreeBytes-headroom(now.Bytes, headroomBytes))
-	}
-	return max(left, 0)
-}
-
-// leftFiles is how many files may be made before the disk has too few inodes.
-func leftFiles(now sandbox.Space) int64 {
-	if now.Inodes == 0 { // it has no end of them
-		return math.MaxInt64
-	}
-	return max(now.FreeInodes-headroom(now.Inodes, headroomInodes), 0)
-}
-
-func headroom(all, most int64) int64 { return min(most, all/10) }
-
-// wait is how long to wait until the next look.
-func (m *meter) wait(now sandbox.Space) time.Duration {
-	return min(m.pace(now)<<max(m.calm-1, 0), lookAtLeast)
-}
-
-// pace is the part of the time in which a limit could be reached after which to look again.
-func (m *meter) pace(now sandbox.Space) time.Duration {
-	files := min(leftFiles(now), m.left(now)/costOf(now))
-	seconds := min(float64(m.left(now))/max(m.rate, writeRate), float64(files)/fileRate) / approach
-	d := time.Duration(min(seconds, 60) * float64(time.Second))
-	least := lookAtMost
-	if m.peak > 0 { // above the limit every change is measured
-		least = max(least, m.took)
-	}
-	return min(max(d, least), lookAtLeast)
-}
-
-// due says whether to measure: a part of what is left is gone from the disk, or it is
-// long ago. Where the file system cannot be asked, it is measured at the pace of looks.
-func (m *meter) due(at time.Time, now sandbox.Space, inUse bool) bool {
-	if inUse {
-		m.calm = 0
-	}
-	if !m.known || now.Bytes == 0 {
-		return !m.known || at.Sub(m.at) >= max(m.pace(now), 10*m.took)<<m.calm
-	}
-	return m.lost(now) || at.Sub(m.at) >= max(measureEvery<<m.calm, 20*m.took)
-}
-
-// lost says whether a part of what is left is gone from the disk since it was measured.
-func (m *meter) lost(now sandbox.Space) bool {
-	gone := m.space.FreeBytes - now.FreeBytes
-	files := m.space.FreeInodes - now.FreeInodes
-	left := m.left(m.space) / approach
-	return gone > left || files*costOf(now) > left || files > leftFiles(m.space)/approach || m.tight(now) && (gone > 0 || files > 0)
-}
-
-// stale says whether a sandbox may have come to its limit, or back below it, since it was measured.
-func (m *meter) stale(now sandbox.Space) bool {
-	return m.known && now.Bytes > 0 && (m.lost(now) || m.peak > 0 && now != m.space)
-}
-
-// fileCost is what a file takes up at least.
-const fileCost = 1024
-
-// costOf is what a file without content takes up, as sandbox.Measurer counts it: the disk
-// has only so many of them.
-func costOf(now sandbox.Space) int64 {
-	if now.Inodes == 0 {
-		return fileCost
-	}
-	return max(fileCost, now.Bytes/now.Inodes)
-}
-
-// tight says that the disk itself is nearly full.
-func (m *meter) tight(now sandbox.Space) bool {
-	return now.Bytes > 0 && now.FreeBytes < headroom(now.Bytes, headroomBytes) ||
-		now.Inodes > 0 && now.FreeInodes < headroom(now.Inodes, headroomInodes)
-}
-
-// near says that the limit could be reached while the sandbox is measured.
-func (m *meter) near(now sandbox.Space) bool {
-	if !m.known || now.Bytes == 0 {
-		return false
-	}
-	gone := max(m.space.FreeBytes-now.FreeBytes, (m.space.FreeInodes-now.FreeInodes)*costOf(now))
-	if gone <= 0 {
-		return false
-	}
-	soon := (m.took + lateness).Seconds()
-	return float64(m.left(now)-gone) < soon*max(m.rate, writeRate) || float64(leftFiles(now)) < soon*fileRate
-}
-
-// mostFiles is how many files the limit is, if it is their number that exceeds it, and
-// not their bytes; otherwise 0.
-func (m *meter) mostFiles() int64 {
-	if m.files.Files == 0 || m.files.Bytes <= m.limit {
-		return 0
-	}
-	return m.limit / (m.files.Bytes / m.files.Files)
-}
-
-// slack is how much more a sandbox may have that is above its limit already.
-const slack = 1 << 20
-
-// ended remembers what a sandbox has after everything in it was ended.
-func (m *meter) ended(used int64) {
-	m.used = used
-	if used > m.limit {
-		m.peak = used + slack
-	}
-}
-
-// measured records a measurement, with the free space before and after it, and returns why the
-// sandbox must be ended, "" if it may continue. A shrinking sandbox is not ended: files are
-// being deleted.
-func (m *meter) measured(at time.Time, took time.Duration, used int64, before, now sandbox.Space) string {
-	grew, first := used-m.used, !m.known
-	if span := at.Sub(m.at).Seconds(); !first && span > 0 {
-		m.rate = max(float64(grew)/span, m.rate*0.9)
-	}
-	if grew != 0 {
-		m.calm = 0
-	} else {
-		m.calm = min(m.calm+1, maxCalm)
-	}
-	m.used, m.at, m.took, m.space, m.known = used, at, took, before, true
-	switch {
-	case used <= m.limit:
-		m.peak = 0
-	case first:
-		m.peak = used + slack
-	}
-	switch {
-	case first || grew <= 0 || m.peak > 0 && used <= m.peak:
-		return ""
-	case used > m.limit && m.mostFiles() > 0:
-		return fmt.Sprintf("Disk limit reached: %d of %d files used. All running processes were stopped. Delete files to continue.", m.files.Files, m.mostFiles())
-	case used > m.limit:
-		return fmt.Sprintf("Disk limit reached: %s of %s used. All running processes were stopped. Delete files to continue.", size(used), size(m.limit))
-	case m.tight(now):
-		return fmt.Sprintf("The server's disk is nearly full (%s and %d files left). All running processes were stopped. Delete files to continue.", size(now.FreeBytes), now.FreeInodes)
-	}
-	return ""
-}
-
-// watchDisk ends what runs in a sandbox that writes more than it may, for as long as
-// the connection lasts.
-func (k *Keeper) watchDisk(p *place, box *sandbox.Sandbox, m *meter) {
-	look := time.NewTimer(0)
-	defer look.Stop()
-	for {
-		select {
-		case <-look.C:
-		case <-box.Done():
-			return
-		case <-k.ctx.Done():
-			return
-		}
-		k.mu.Lock()
-		inUse := p.users > 0
-		k.mu.Unlock()
-		m.mu.Lock()
-		space := k.space()
-		if m.due(time.Now(), space, inUse) {
-			k.remeasure(p, box, m)
-			space = k.space()
-		}
-		wait := m.wait(space)
-		m.mu.Unlock()
-		look.Reset(wait)
-	}
-}
-
-// remeasure measures a sandbox, and notes a failure. It is called with the meter's mu held.
-func (k *Keeper) remeasure(p *place, box *sandbox.Sandbox, m *meter) {
-	if err := k.measure(p, box, m); err != nil && k.ctx.Err() == nil && !errors.Is(err, sandbox.ErrLost) {
-		k.Logger.Debug("cannot measure the disk usage of a sandbox", "session", p.id, "error", err)
-	}
-	m.above.Store(m.peak > 0)
-}
-
-// full reports whether a sandbox is above its limit. It is asked before each command, since what
-// the one before wrote may not have been measured yet. It costs nothing as long as little is written.
-func (k *Keeper) full(p *place, box *sandbox.Sandbox, m *meter) bool {
-	if m.above.Load() {
-		m.mu.Lock() // what is being measured may be from before a deletion
-	} else if !m.mu.TryLock() {
-		return false // it is being measured, and ended if that is too much
-	}
-	defer m.mu.Unlock()
-	if m.stale(k.space()) {
-		k.remeasure(p, box, m)
-	}
-	return m.above.Load()
-}
-
-// space is what is left on the disk of the workspaces, zero if it is unknown.
-func (k *Keeper) space() sandbox.Space {
-	if s, ok := k.Driver.(sandbox.Spacer); ok {
+// Space implements meter.Sandbox.
+func (b measured) Space() sandbox.Space {
+	if s, ok := b.keeper.Driver.(sandbox.Spacer); ok {
 		if now, err := s.Space(); err == nil {
+			now.Writers = b.keeper.inUse()
 			return now
 		}
 	}
 	return sandbox.Space{}
 }
 
-// measure measures a sandbox, and ends what runs in it if that is too much.
-func (k *Keeper) measure(p *place, box *sandbox.Sandbox, m *meter) error {
-	ctx, cancel := context.WithTimeout(k.ctx, measureTime)
-	defer cancel()
-	begun, space := time.Now(), k.space()
-	held := k.hold(ctx, p.id, m, space)
-	used, err := k.usage(ctx, p.id, box, m, space, held)
-	if err != nil {
-		m.at = time.Now() // not again at once
-		return errors.Join(err, held.Release())
+// Usage implements meter.Sandbox.
+func (b measured) Usage(ctx context.Context) (sandbox.Usage, error) {
+	return b.keeper.files(ctx, b.place.id, b.Sandbox)
+}
+
+// Hold implements meter.Holder.
+func (b measured) Hold(ctx context.Context) (sandbox.Held, error) {
+	d, ok := b.keeper.Driver.(sandbox.Holder)
+	if !ok {
+		return nil, errors.ErrUnsupported
 	}
+	return d.Hold(ctx, sandbox.Handle{Driver: b.keeper.Name, ID: string(b.place.id)})
+}
+
+// Measured implements meter.Observer.
+func (b measured) Measured(used int64) {
+	b.keeper.mu.Lock()
+	owner := b.place.owner
+	b.keeper.mu.Unlock()
+	b.keeper.sized(b.place.id, share{owner: owner, bytes: used, ran: true})
+}
+
+// Ended implements meter.Observer.
+func (b measured) Ended(why string, used, limit, free int64) {
+	b.keeper.Logger.Warn("sandbox exceeded its disk limit; its processes were stopped", "session", b.place.id, "used", meter.Size(used), "allowed", meter.Size(limit), "free", meter.Size(free))
+	b.keeper.note(b.place.id, session.Noted{ID: "STATUS$ERROR_DISK_QUOTA", Message: why})
+}
+
+// inUse counts the sandboxes in which something may run.
+func (k *Keeper) inUse() (n int64) {
 	k.mu.Lock()
-	owner := p.owner
-	k.mu.Unlock()
-	k.sized(p.id, share{owner: owner, bytes: used, ran: true})
-	why := m.measured(time.Now(), time.Since(begun), used, space, k.space())
-	if why == "" {
-		return held.Release()
-	}
-	if err = held.End(func() error { return box.EndAll(ctx, why) }); err == nil {
-		// It wrote on until it was ended. What deletes files from here on must not be ended for that.
-		if used, err = k.usage(ctx, p.id, box, m, k.space(), unheld{}); err == nil {
-			m.ended(used)
+	defer k.mu.Unlock()
+	for _, p := range k.places {
+		if p.box != nil && p.users > 0 {
+			n++
 		}
 	}
-	k.Logger.Warn("sandbox exceeded its disk limit; its processes were stopped", "session", p.id, "used", size(used), "allowed", size(m.limit), "free", size(space.FreeBytes))
-	k.note(p.id, session.Noted{ID: "STATUS$ERROR_DISK_QUOTA", Message: why})
-	return err
+	return n
 }
 
-// hold stops a sandbox that could exceed its limit while it is measured, where the driver
-// can do that.
-func (k *Keeper) hold(ctx context.Context, id session.ID, m *meter, now sandbox.Space) sandbox.Held {
-	d, ok := k.Driver.(sandbox.Holder)
-	if !ok || !m.near(now) {
-		return unheld{}
+// watchDisk ends what runs in a sandbox that writes more than it may, for as long as
+// the connection lasts.
+func (k *Keeper) watchDisk(p *place, box *sandbox.Sandbox, m *meter.Meter) {
+	inUse := func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return p.users > 0
 	}
-	held, err := d.Hold(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
-	if err != nil {
-		return unheld{}
-	}
-	return held
-}
-
-// unheld is a sandbox that goes on while it is measured.
-type unheld struct{}
-
-func (unheld) Usage(context.Context) (files sandbox.Usage, deleted int64, err error) {
-	return sandbox.Usage{}, 0, errors.ErrUnsupported
-}
-func (unheld) Release() error             { return nil }
-func (unheld) End(end func() error) error { return end() }
-
-// usage counts what a sandbox takes up. Its runner is asked for deleted files that are
-// open now and then, and whenever the disk has lost more than its files account for.
-func (k *Keeper) usage(ctx context.Context, id session.ID, box *sandbox.Sandbox, m *meter, space sandbox.Space, held sandbox.Held) (int64, error) {
-	counted, hidden, err := held.Usage(ctx)
-	if !errors.Is(err, errors.ErrUnsupported) {
-		m.files, m.hidden, m.hiddenAt = counted, hidden, time.Now()
-		return counted.Bytes + hidden, err
-	}
-	if counted, err = k.files(ctx, id, box); err != nil {
-		return 0, err
-	}
-	m.files = counted
-	used := counted.Bytes
-	lost := m.space.FreeBytes - space.FreeBytes - (used + m.hidden - m.used)
-	if time.Since(m.hiddenAt) >= measureEvery || m.known && lost > m.left(m.space)/approach {
-		if m.hidden, err = box.Unlinked(ctx); err != nil {
-			return 0, err
+	m.Watch(k.ctx, box.Done(), inUse, func(err error) {
+		if k.ctx.Err() == nil && !errors.Is(err, sandbox.ErrLost) {
+			k.Logger.Debug("cannot measure the disk usage of a sandbox", "session", p.id, "error", err)
 		}
-		m.hiddenAt = time.Now()
-	}
-	return used + m.hidden, nil
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/meter"
 	"deckhand/internal/session"
 )
 
@@ -372,8 +373,8 @@ func (k *Keeper) clearSteps(ctx context.Context) {
 
 // keep remembers a connection and watches it. Called with the turn held.
 func (k *Keeper) keep(p *place, box *sandbox.Sandbox, h stored, since int64, limits sandbox.Limits) {
-	m := &meter{limit: limits.Disk}
-	box.WhenFull(func() bool { return k.full(p, box, m) })
+	m := meter.New(measured{box, k, p}, limits.Disk)
+	box.WhenFull(func() bool { return m.Full(k.ctx) })
 	k.mu.Lock()
 	old := p.box
 	p.box, p.handle, p.since, p.disk = box, h, since, limits.Disk

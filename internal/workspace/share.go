@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/meter"
 	"deckhand/internal/session"
 )
 
@@ -76,7 +77,7 @@ func (k *Keeper) checkDisk(owner string) error {
 	if used < k.DiskPerUser {
 		return nil
 	}
-	return &sandbox.Unavailable{Reason: fmt.Sprintf("Your workspaces use %s, and the limit is %s. Delete conversations that you do not need, then start this one again.", size(used), size(k.DiskPerUser))}
+	return &sandbox.Unavailable{Reason: fmt.Sprintf("Your workspaces use %s, and the limit is %s. Delete conversations that you do not need, then start this one again.", meter.Size(used), meter.Size(k.DiskPerUser))}
 }
 
 // measureStopped measures the workspaces in which nothing runs, each once after each run, and

@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -266,11 +265,4 @@ func (k *Keeper) sweepOne(ctx context.Context, f sandbox.Found) error {
 		return k.stop(ctx, id, true)
 	}
 	return nil
-}
-
-func size(n int64) string {
-	if n < 1<<30 {
-		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
 }

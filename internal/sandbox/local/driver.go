@@ -316,8 +316,7 @@ func (d *Driver) Usage(_ context.Context, h sandbox.Handle) (sandbox.Usage, erro
 		return sandbox.Usage{}, fmt.Errorf("%w: %s does not exist", sandbox.ErrGone, h.ID)
 	}
 	var parts []string
-	// The runner's own files are bounded, and cannot be deleted from inside.
-	for _, name := range []string{box.WorkDir, box.HomeDir, box.UpDir, box.TmpDir} {
+	for _, name := range box.Written {
 		parts = append(parts, filepath.Join(dir, name))
 	}
 	bytes, files, err := tree.Usage(parts...)

@@ -39,13 +39,14 @@ func (d *Driver) Hold(ctx context.Context, h sandbox.Handle) (sandbox.Held, erro
 	if err != nil || !m.alive() {
 		return nil, sandbox.ErrGone
 	}
-	unguard, err := cgroup.Guard(m.Groups)
-	if err != nil {
+	// The guard comes second: starting it takes longer than filling what is left of a disk. If
+	// this process dies in between, the next server that attaches lets the sandbox go on.
+	if err := cgroup.Freeze(ctx, m.Groups); err != nil {
 		return nil, err
 	}
-	if err := cgroup.Freeze(ctx, m.Groups); err != nil {
-		unguard()
-		return nil, err
+	unguard, err := cgroup.Guard(m.Groups)
+	if err != nil {
+		return nil, errors.Join(err, cgroup.Thaw(m.Groups))
 	}
 	return &held{driver: d, id: h.ID, dir: dir, meta: m, unguard: unguard}, nil
 }

@@ -66,6 +66,38 @@ func removed(dir string) bool {
 	return ok && st.Nlink == 0
 }
 
+// Alone waits until the last server has left, and returns what is closed when one attaches;
+// nil when the runner ends. Before the first server came, there is nothing to wait for.
+func (r *Runner) Alone() <-chan struct{} {
+	for {
+		r.mu.Lock()
+		left, attached, over := r.left, r.attached, r.closed
+		r.mu.Unlock()
+		if over {
+			return nil
+		}
+		if closed(left) {
+			return attached
+		}
+		<-left
+	}
+}
+
+// Busy says whether a command runs.
+func (r *Runner) Busy() bool { return r.shells.Busy() }
+
+// EndAll ends everything but the runner, and tells what ran why.
+func (r *Runner) EndAll(ctx context.Context, why string) error { return r.shells.EndAll(ctx, why) }
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // touch remembers that something was asked for.
 func (r *Runner) touch() {
 	r.mu.Lock()

@@ -80,7 +80,8 @@ type Runner struct {
 	fence    int64
 	peers    []*rpc.Peer // those that are attached, oldest first
 	attached chan struct{}
-	used     time.Time // when something was last asked for
+	left     chan struct{} // closed when the last server has left
+	used     time.Time     // when something was last asked for
 	closed   bool
 	serving  sync.WaitGroup
 }
@@ -90,7 +91,7 @@ type Runner struct {
 func New(c Config) (*Runner, error) {
 	var b [8]byte
 	_, _ = rand.Read(b[:])
-	r := &Runner{config: c, boot: hex.EncodeToString(b[:]), env: c.Set, attached: make(chan struct{}), used: time.Now()}
+	r := &Runner{config: c, boot: hex.EncodeToString(b[:]), env: c.Set, attached: make(chan struct{}), left: make(chan struct{}), used: time.Now()}
 	for _, dir := range []string{c.State, c.Output} {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, err
@@ -233,6 +234,9 @@ func (r *Runner) Attach(conn io.ReadWriteCloser) {
 	r.peers = append(r.peers, peer)
 	close(r.attached)
 	r.attached = make(chan struct{})
+	if closed(r.left) {
+		r.left = make(chan struct{})
+	}
 	r.serving.Go(func() {
 		<-peer.Done()
 		r.mu.Lock()
@@ -241,6 +245,9 @@ func (r *Runner) Attach(conn io.ReadWriteCloser) {
 				r.peers = append(r.peers[:i:i], r.peers[i+1:]...)
 				break
 			}
+		}
+		if len(r.peers) == 0 {
+			close(r.left)
 		}
 		r.used = time.Now()
 		r.mu.Unlock()

@@ -20,6 +20,10 @@ const (
 	OutputDir = "output" // long outputs, which the inside may read
 )
 
+// Written are the folders that count towards the disk limit. The runner's own files are bounded,
+// and cannot be deleted from inside.
+var Written = []string{WorkDir, HomeDir, UpDir, TmpDir}
+
 // TmpDirs are the folders in TmpDir and where they are seen.
 // In some systems, /tmp is a link to /var/tmp, which therefore comes first.
 var TmpDirs = []struct {
@@ -111,4 +115,7 @@ type Config struct {
 	// Network is a sandbox.Network.
 	Network string
 	Env     map[string]string
+	// Disk is the limit for all that lies in Written, by paths that only the runner can use.
+	Disk    int64
+	Written []string
 }

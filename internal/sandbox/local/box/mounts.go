@@ -28,6 +28,7 @@ type builder struct {
 	notes    []string
 	state    int
 	output   int
+	written  []string
 }
 
 // piece is a mount that waits to be put into its place.
@@ -49,6 +50,7 @@ func (b *builder) enter() (*Config, error) {
 	return &Config{
 		ID: b.setup.ID, State: ownPath(b.state), Output: ownPath(b.output), OutputSeen: Output,
 		Workspace: Workspace, Home: Home, Network: b.setup.Network, Env: b.setup.Env,
+		Disk: int64(b.setup.FileSize), Written: b.written,
 	}, nil
 }
 
@@ -195,6 +197,16 @@ func (b *builder) folders() error {
 		if *fd, err = unix.Open(filepath.Join(b.box, dir), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
 			return fmt.Errorf("opening the runner's folder %s: %w", dir, err)
 		}
+	}
+	for _, dir := range Written {
+		fd, err := unix.Open(filepath.Join(b.box, dir), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("opening the folder %s: %w", dir, err)
+		}
+		b.written = append(b.written, ownPath(fd)+"/.")
 	}
 	return nil
 }

@@ -170,18 +170,23 @@ func (p *process) kill() {
 	}
 }
 
-// killAll ends every process but this one. What ran is told why, if there is a reason.
+// killAll is EndAll for the server.
 func (s *Shells) killAll(ctx context.Context, c *rpc.Call) (any, error) {
 	var p sandbox.KillParams
 	if err := c.Into(&p); err != nil {
 		return nil, err
 	}
+	return nil, s.EndAll(ctx, p.Why)
+}
+
+// EndAll ends every process but this one, and adds the reason to the output of what ran.
+func (s *Shells) EndAll(ctx context.Context, why string) error {
 	s.ending.Lock()
 	defer s.ending.Unlock()
-	jobs := s.giveUp(p.Why)
+	jobs := s.giveUp(why)
 	if os.Getpid() == 1 && !guests() {
 		if err := syscall.Kill(-1, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return nil, err
+			return err
 		}
 	} else {
 		s.kill(true)
@@ -190,18 +195,18 @@ func (s *Shells) killAll(ctx context.Context, c *rpc.Call) (any, error) {
 		select {
 		case <-j.done:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
 	// What was killed takes a moment to end, and holds its locks and files until then.
 	for len(s.victims(true)) > 0 {
 		select {
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		case <-time.After(time.Millisecond):
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // guests is true when processes live here that came from outside, as a

@@ -1,4 +1,4 @@
-package workspace
+package meter
 
 import (
 	"strings"
@@ -14,7 +14,7 @@ func TestMeterLooksInTime(t *testing.T) {
 	const mb = 1 << 20
 	disk := sandbox.Space{Bytes: 100 << 30, FreeBytes: 80 << 30, Inodes: 1 << 20, FreeInodes: 1 << 20}
 	now := time.Now()
-	m := &meter{limit: 20 * mb}
+	m := &Meter{limit: 20 * mb}
 	if !m.due(now, disk, true) {
 		t.Fatal("a new sandbox is not measured")
 	}
@@ -61,7 +61,7 @@ func TestMeterCountsFiles(t *testing.T) {
 		"Disk limit reached: 2048 of 1024 files used.": {Bytes: 2048 << 14, Files: 2048},
 		"Disk limit reached: 32.0 MB of 16.0 MB used.": {Bytes: 2048 << 14},
 	} {
-		m := &meter{limit: 1024 << 14}
+		m := &Meter{limit: 1024 << 14}
 		m.measured(now, 0, 0, disk, disk)
 		m.files = u
 		if why := m.measured(now.Add(time.Second), 0, u.Bytes, disk, disk); !strings.HasPrefix(why, want) {
@@ -77,7 +77,7 @@ func TestMeterKeepsRoomOnTheDisk(t *testing.T) {
 		"bytes":  {Bytes: 300 << 20, FreeBytes: 20 << 20, Inodes: 1 << 20, FreeInodes: 1 << 20},
 		"inodes": {Bytes: 300 << 20, FreeBytes: 200 << 20, Inodes: 1000, FreeInodes: 50},
 	} {
-		m := &meter{limit: 10 << 30}
+		m := &Meter{limit: 10 << 30}
 		m.measured(now, 0, 1<<20, disk, disk)
 		if why := m.measured(now.Add(time.Second), 0, 1<<20, disk, disk); why != "" {
 			t.Errorf("%s: idle: %s", name, why)
@@ -92,7 +92,7 @@ func TestMeterKeepsRoomOnTheDisk(t *testing.T) {
 // disk loses space.
 func TestMeterLeavesTheIdleAlone(t *testing.T) {
 	disk := sandbox.Space{Bytes: 100 << 30, FreeBytes: 80 << 30, Inodes: 1 << 20, FreeInodes: 1 << 20}
-	m, now, measured := &meter{limit: 10 << 30}, time.Now(), 0
+	m, now, measured := &Meter{limit: 10 << 30}, time.Now(), 0
 	for range 600 {
 		if m.due(now, disk, false) {
 			measured++
