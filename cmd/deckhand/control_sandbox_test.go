@@ -84,6 +84,24 @@ func TestPauseInterruptsTheCommand(t *testing.T) {
 	b.remove(id)
 }
 
+// A runner that is frozen in the middle of a line: the result has the line as far as it
+// came, and says that the sandbox did not respond.
+func TestFrozenRunnerKeepsWhatWasPrinted(t *testing.T) {
+	t.Parallel()
+	b := serve(t, "", withSandbox(t, "local")...)
+	b.demo("scripted/demo")
+	id := b.create("$ echo one; printf 'begun, and ha'; sleep 1000")
+	b.begun(id)
+	if err := syscall.Kill(b.pid(id), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	text := describe(b.follow(id, 0, agentIs("awaiting_user_input")))
+	if !strings.Contains(text, "AGENT_ERROR$OUTCOME_UNKNOWN") || !strings.Contains(text, `one\nbegun, and ha\n[The output ends here. The sandbox did not respond for 30s and was ended while this command ran.`) {
+		t.Errorf("the call's outcome: %s", text)
+	}
+	b.remove(id)
+}
+
 // A sandbox that dies with a command in it: that is noticed and said, the outcome
 // is unknown, and the command is not run again.
 func TestSandboxDiesWithACommand(t *testing.T) {
@@ -97,7 +115,7 @@ func TestSandboxDiesWithACommand(t *testing.T) {
 	}
 	seen := b.follow(id, 0, agentIs("awaiting_user_input"))
 	text := describe(seen)
-	if !strings.Contains(text, "AGENT_ERROR$OUTCOME_UNKNOWN") {
+	if !strings.Contains(text, "AGENT_ERROR$OUTCOME_UNKNOWN") || !strings.Contains(text, `begun\n[The output ends here. The sandbox ended while this command ran.`) {
 		t.Errorf("the call's outcome: %s", text)
 	}
 	told := false

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,15 @@ type Sandbox struct {
 	since *int64
 	only  bool
 	full  func() bool // see WhenFull
+	ended string      // see After
 }
+
+// After says how the runner before this one ended. Call it before the first command.
+func (s *Sandbox) After(ended string) { s.ended = ended }
+
+// Ended is how the runner before this one ended, the beginning of a sentence. Calls whose
+// result is Lost were lost with it.
+func (s *Sandbox) Ended() string { return cmp.Or(s.ended, "The sandbox ended") }
 
 // WhenFull has commands run without the right to make and write files while full
 // returns true, and edits and Save refused. Call it before the first command.

@@ -66,6 +66,9 @@ func (k *Keeper) watchHealth(p *place, box *sandbox.Sandbox, h sandbox.Handle, p
 func (k *Keeper) endSilent(p *place, box *sandbox.Sandbox, h sandbox.Handle) {
 	k.Logger.Warn("sandbox does not respond and is stopped", "session", p.id, "after", k.Silence)
 	k.note(p.id, session.Noted{ID: lost.ID, Message: fmt.Sprintf("The sandbox did not respond for %s and was restarted. Running processes were lost; the workspace files are kept.", k.Silence)})
+	k.mu.Lock()
+	p.ended = fmt.Sprintf("The sandbox did not respond for %s and was ended", k.Silence)
+	k.mu.Unlock()
 	ctx, cancel := context.WithTimeout(k.ctx, endTime)
 	defer cancel()
 	if err := k.Driver.Stop(ctx, h); err != nil && k.ctx.Err() == nil {

@@ -50,8 +50,8 @@ func TestFrozenRunner(t *testing.T) {
 	}
 	defer release2()
 	res, err := again.Exec(t.Context(), sandbox.Command{ID: "long", Again: true, Text: "exit 9"}, nil)
-	if err != nil || !res.Lost {
-		t.Errorf("%+v, %v", res, err)
+	if err != nil || !res.Lost || !strings.Contains(again.Ended(), "did not respond") {
+		t.Errorf("%q: %+v, %v", again.Ended(), res, err)
 	}
 }
 

@@ -84,6 +84,7 @@ type place struct {
 	since    int64
 	disk     int64 // how many bytes it may have; 0 is no limit
 	restarts []time.Time
+	ended    string // how its last runner ended, if not by itself
 }
 
 // New returns a Keeper. Run does its background work.
@@ -378,6 +379,8 @@ func (k *Keeper) keep(p *place, box *sandbox.Sandbox, h stored, since int64, lim
 	k.mu.Lock()
 	old := p.box
 	p.box, p.handle, p.since, p.disk = box, h, since, limits.Disk
+	box.After(p.ended)
+	p.ended = ""
 	if k.closed {
 		old, p.box = box, old // too late to be kept
 	} else {

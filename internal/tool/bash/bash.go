@@ -77,7 +77,7 @@ func (Tool) Run(ctx context.Context, open tool.Box, call tool.Call) (tool.Result
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return result(r, box.Info()), nil
+	return result(r, box), nil
 }
 
 func failed(format string, a ...any) tool.Result {
@@ -85,7 +85,8 @@ func failed(format string, a ...any) tool.Result {
 }
 
 // result puts the runner's answer into words.
-func result(r sandbox.Result, info sandbox.Info) tool.Result {
+func result(r sandbox.Result, box *sandbox.Sandbox) tool.Result {
+	info := box.Info()
 	d := form.RunDetails{ExitCode: &r.Exit, PID: &r.PID, Username: info.User, Hostname: info.Host, WorkingDir: r.Dir}
 	out := tool.Result{Text: r.Output}
 	if r.Previous {
@@ -94,7 +95,7 @@ func result(r sandbox.Result, info sandbox.Info) tool.Result {
 	switch {
 	case r.Lost:
 		out.Unknown = true
-		out.Text = "The sandbox ended or stopped responding while this command ran and was restarted, so the outcome is unknown: it may have done its work, a part of it, or nothing. Look before you run it again."
+		out.Text = box.Ended() + " while this command ran. It was restarted, and the outcome of the command is unknown: it may have done its work, a part of it, or nothing. Look before you run it again."
 	case r.Refused != "":
 		out.Failed = true
 		out.Text = strings.TrimSpace(r.Output + "\n" + r.Refused)

@@ -98,6 +98,9 @@ func run(ctx context.Context, open tool.Box, call tool.Call, viewOnly bool) (too
 	if err != nil {
 		return tool.Result{}, err
 	}
+	if r.Lost {
+		r.Text = "ERROR: " + box.Ended() + " while this edit was made. It was restarted, and the edit may have been made or not: view the file before you go on."
+	}
 	return result(a, r)
 }
 
