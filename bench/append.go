@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"deckhand/bench/floor"
+	"deckhand/internal/load"
 	"deckhand/internal/session"
 	"deckhand/internal/store/sqlite"
 )
@@ -41,32 +42,31 @@ func appends(b *bench) error {
 		name    string
 		callers int
 		do      func(int) error
-		got     rounds
+		least   float64 // ratio to the raw insert
+		got     load.Rounds
 	}{
-		{"raw insert, one caller", 1, insert, nil},
-		{"create, one caller", 1, create, nil},
-		{"append, one caller", 1, grow, nil},
-		{"create, 64 at once", callers, create, nil},
-		{"append, 64 at once", callers, grow, nil},
+		{"raw insert, one caller", 1, insert, 1, nil},
+		{"create, one caller", 1, create, 0.5, nil},
+		{"append, one caller", 1, grow, 0.7, nil},
+		{"create, 64 at once", callers, create, 1, nil},
+		{"append, 64 at once", callers, grow, 1, nil},
 	}
 	for round := range pick(b, 5, 3) {
 		for i := range contenders {
 			c := &contenders[i]
-			s, err := hammer(c.callers, pick(b, time.Second, 400*time.Millisecond), c.do)
+			s, err := load.Hammer(c.callers, pick(b, time.Second, 400*time.Millisecond), c.do)
 			if err != nil {
 				return err
 			}
 			c.got = append(c.got, s)
-			say("round %d: %-24s %s", round+1, c.name, figure(s.rate(), perSecond))
+			say("round %d: %-24s %s", round+1, c.name, figure(s.Rate(), perSecond))
 		}
 	}
 	least := contenders[0].got
 	for _, c := range contenders[1:] {
-		l := b.report.add("append", c.name, perSecond, c.got.rate(), least.rate()).pairedBy(paired(c.got, least))
-		l.note("p50 %s, p99 %s; floor p50 %s", figure(c.got.delay(50), millis), figure(c.got.delay(99), millis), figure(least.delay(50), millis))
-		if c.callers > 1 {
-			l.ratioAtLeast(1)
-		}
+		l := b.report.add("append", c.name, perSecond, c.got.Rate(), least.Rate()).pairedBy(load.Paired(c.got, least))
+		l.note("p50 %s, p99 %s; floor p50 %s", figure(c.got.Delay(50), millis), figure(c.got.Delay(99), millis), figure(least.Delay(50), millis))
+		l.ratioAtLeast(c.least)
 	}
 	return nil
 }

@@ -1,13 +1,15 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
+
+	"deckhand/internal/load"
 )
 
-// asker sends one request again and again on one connection.
+// asker sends one request again and again on one connection, with the keys of several users
+// in turn.
 type asker interface {
 	ask() error
 	close()
@@ -15,29 +17,38 @@ type asker interface {
 
 // newAsker makes one: Go's own HTTP client, which is what creators are made of,
 // or a lean one that only moves bytes.
-func newAsker(lean bool, addr, path, key, body string) (asker, error) {
+func newAsker(lean bool, addr, path string, keys []string, body string) (asker, error) {
 	if !lean {
-		return &creator{client: &http.Client{Transport: &http.Transport{}}, url: "http://" + addr + path, key: key, body: body}, nil
+		return &creator{client: &http.Client{Transport: &http.Transport{}}, url: "http://" + addr + path, keys: keys, body: body}, nil
 	}
-	l, err := dial(addr)
-	return &leanAsker{link: l, request: message("POST", path, addr, key, body)}, err
+	l, err := load.Dial(addr)
+	a := &leanAsker{link: l}
+	for _, key := range keys {
+		a.requests = append(a.requests, load.Message("POST", path, addr, key, body))
+	}
+	return a, err
 }
 
 type leanAsker struct {
-	link    *link
-	request []byte
+	link     *load.Link
+	requests [][]byte
+	n        int
 }
 
 func (a *leanAsker) ask() error {
-	_, err := a.link.ask(a.request)
+	a.n++
+	_, err := a.link.Ask(a.requests[a.n%len(a.requests)])
 	return err
 }
 
-func (a *leanAsker) close() { a.link.close() }
+func (a *leanAsker) close() { a.link.Close() }
 
 type creator struct {
-	client         *http.Client
-	url, key, body string
+	client *http.Client
+	url    string
+	keys   []string
+	n      int
+	body   string
 }
 
 func (c *creator) ask() error {
@@ -45,7 +56,8 @@ func (c *creator) ask() error {
 	if err != nil {
 		return err
 	}
-	req.Header.Set("X-Session-API-Key", c.key)
+	c.n++
+	req.Header.Set("X-Session-API-Key", c.keys[c.n%len(c.keys)])
 	req.Header.Set("Content-Type", "application/json")
 	res, err := c.client.Do(req)
 	if err != nil {
@@ -54,7 +66,7 @@ func (c *creator) ask() error {
 	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)
 	if err == nil && res.StatusCode >= 300 {
-		err = fmt.Errorf("answered %d: %.200s", res.StatusCode, answer)
+		err = &load.StatusError{Status: res.StatusCode, Body: string(answer)}
 	}
 	return err
 }

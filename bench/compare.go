@@ -7,13 +7,12 @@ import (
 	"math"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
-	"deckhand/bench/process"
+	"deckhand/internal/load"
+	"deckhand/internal/load/process"
 )
 
 // contest is one thing that two programs do in turns. It returns figures by
@@ -36,18 +35,15 @@ func contests(b *bench) []contest {
 		{name: "warm turns, one at a time", many: 1, run: warm(1, pick(b, 3*time.Second, time.Second))},
 		{name: "warm turns, 50 at once", many: 50, run: warm(50, pick(b, 4*time.Second, time.Second))},
 		{name: "warm turns, 200 at once", many: 200, run: warm(200, pick(b, 4*time.Second, time.Second))},
-		{name: "first turns, 100 at once", run: firstTurns(100)},
+		{name: "first turns, 100 at once", run: manyFirst(100)},
 		{name: "creates, 64 at once", run: creates(64, pick(b, 3*time.Second, time.Second))},
-		{name: "deckhand run", run: runOnce},
+		{name: "deckhand run", run: runs},
 	}
 }
 
 // compare measures the program against a base, in turns, and fails when one of
 // the figures is worse beyond doubt.
 func (b *bench) compare(base, only string) error {
-	if err := process.Adopt(); err != nil {
-		return err
-	}
 	for _, c := range contests(b) {
 		if only != "" && only != c.name {
 			continue
@@ -76,12 +72,12 @@ func (b *bench) contest(c contest, base string) error {
 			return err
 		}
 		defer o.close()
-		defer o.thaw()
+		defer o.Thaw()
 		if _, failures := o.openMany(c.many); errors.Join(failures...) != nil {
 			return errors.Join(failures...)
 		}
 		sides[i] = o
-		o.freeze()
+		o.Freeze()
 	}
 	var order []result
 	ratios, values := map[string][]float64{}, map[string][2][]float64{}
@@ -89,12 +85,12 @@ func (b *bench) contest(c contest, base string) error {
 		var of [2][]result
 		for turn := range 2 {
 			i := (turn + round) % 2
-			sides[i].thaw()
+			sides[i].Thaw()
 			if i == 0 && round == 1 && b.profiles != "" {
 				go sides[i].saveProfile(b.profiles, c.name)
 			}
 			got, err := c.run(b, sides[i], round)
-			sides[i].freeze()
+			sides[i].Freeze()
 			if err != nil {
 				return err
 			}
@@ -115,9 +111,9 @@ func (b *bench) contest(c contest, base string) error {
 			worse = high < 0.95
 		}
 		v := values[r.name]
-		b.report.add(c.name, r.name, r.unit, median(v[0]), median(v[1])).pairedBy(ratio).
+		b.report.add(c.name, r.name, r.unit, load.Median(v[0]), load.Median(v[1])).pairedBy(ratio).
 			require(!worse, "not worse").note("95 %% of the time between %.2f and %.2f", low, high)
-		say("%-40s %12s  base %12s  ratio %.2f (%.2f to %.2f)", r.name, figure(median(v[0]), r.unit), figure(median(v[1]), r.unit), ratio, low, high)
+		say("%-40s %12s  base %12s  ratio %.2f (%.2f to %.2f)", r.name, figure(load.Median(v[0]), r.unit), figure(load.Median(v[1]), r.unit), ratio, low, high)
 	}
 	return nil
 }
@@ -146,40 +142,29 @@ func student(degrees int) float64 {
 func warm(n int, during time.Duration) func(*bench, *office, int) ([]result, error) {
 	return func(_ *bench, o *office, _ int) ([]result, error) {
 		before := process.TreeCPU()
-		s, err := hammer(n, during, func(caller int) error { return o.chats[caller].turn() })
+		s, err := load.Hammer(n, during, func(caller int) error { return o.chats[caller].Turn() })
 		if err != nil {
 			return nil, err
 		}
-		s.cpu = process.TreeCPU() - before
+		s.CPU = process.TreeCPU() - before
 		return results(s, "turns"), nil
 	}
 }
 
 // results are the usual figures of a sample.
-func results(s sample, what string) []result {
-	r := rounds{s}
+func results(s load.Sample, what string) []result {
+	r := load.Rounds{s}
 	return []result{
-		{what + " per second", perSecond, s.rate()}, {what + ", p50", millis, r.delay(50)}, {what + ", p99", millis, r.delay(99)},
-		{"processor time per " + what[:len(what)-1] + ", server and sandboxes", micros, r.cpu()},
+		{what + " per second", perSecond, s.Rate()}, {what + ", p50", millis, r.Delay(50)}, {what + ", p99", millis, r.Delay(99)},
+		{"processor time per " + what[:len(what)-1] + ", server and sandboxes", micros, r.CPU()},
 	}
 }
 
-// firstTurns begins n conversations at once, waits for their first turns, and deletes them.
-func firstTurns(n int) func(*bench, *office, int) ([]result, error) {
+// manyFirst begins n conversations at once, waits for their first turns, and deletes them.
+func manyFirst(n int) func(*bench, *office, int) ([]result, error) {
 	return func(_ *bench, o *office, _ int) ([]result, error) {
-		before, begin := process.TreeCPU(), time.Now()
-		s := sample{delays: make([]time.Duration, n)}
-		failures := make([]error, n)
-		var wait sync.WaitGroup
-		for i := range n {
-			wait.Go(func() {
-				_, failures[i] = o.open()
-				s.delays[i] = time.Since(begin)
-			})
-		}
-		wait.Wait()
-		s.took, s.cpu = time.Since(begin), process.TreeCPU()-before
-		if err := errors.Join(failures...); err != nil {
+		s, err := o.firsts(n, n, time.Minute)
+		if err != nil {
 			return nil, err
 		}
 		return results(s, "turns"), o.deleteAll()
@@ -188,46 +173,37 @@ func firstTurns(n int) func(*bench, *office, int) ([]result, error) {
 
 func creates(n int, during time.Duration) func(*bench, *office, int) ([]result, error) {
 	return func(_ *bench, o *office, _ int) ([]result, error) {
-		links := make([]*leanAsker, n)
-		for i := range links {
-			l, err := dial(o.addr)
-			if err != nil {
-				return nil, err
-			}
-			defer l.close()
-			links[i] = &leanAsker{link: l, request: message("POST", creationPath, o.addr, o.key, `{}`)}
+		s := &side{server: o.Server}
+		defer s.close()
+		if err := s.open(duel{path: creationPath, body: withNothing, clients: n, lean: true}, o.keys); err != nil {
+			return nil, err
 		}
 		before := process.TreeCPU()
-		s, err := hammer(n, during, func(caller int) error { return links[caller].ask() })
-		s.cpu = process.TreeCPU() - before
-		return results(s, "creates"), err
+		got, err := load.Hammer(n, during, func(caller int) error { return s.askers[caller].ask() })
+		got.CPU = process.TreeCPU() - before
+		return results(got, "creates"), err
 	}
 }
 
-// runOnce is deckhand run with the demo model: a whole start of the program, one command, and its end.
-func runOnce(b *bench, o *office, round int) ([]result, error) {
-	dir := filepath.Join(b.dir, "run-"+filepath.Base(o.dir))
+// runs times deckhand run with the demo model.
+func runs(b *bench, o *office, round int) ([]result, error) {
+	dir := filepath.Join(b.dir, "run-"+filepath.Base(o.Dir))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	var s sample
+	var s load.Sample
 	for i := range 3 {
-		cmd := exec.CommandContext(b.ctx, o.cmd.Path, "run", "--data-dir", filepath.Join(dir, "data"), "--model", "scripted/demo", "$ echo hi")
-		cmd.Dir, cmd.Env = dir, environment()
-		before, begin := process.TreeCPU(), time.Now()
-		out, err := cmd.CombinedOutput()
+		took, cpu, err := runOnce(b.ctx, o.Program(), dir)
 		if err != nil {
-			return nil, fmt.Errorf("deckhand run: %w\n%.500s", err, out)
+			return nil, err
 		}
 		if round == 0 && i == 0 {
 			continue // the first start prepares what later ones share
 		}
-		s.delays = append(s.delays, time.Since(begin))
-		s.cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime() + max(process.TreeCPU()-before, 0)
-		s.took += time.Since(begin)
+		s.Delays, s.CPU, s.Took = append(s.Delays, took), s.CPU+cpu, s.Took+took
 	}
-	r := rounds{s}
-	return []result{{"run, p50", millis, r.delay(50)}, {"processor time per run", micros, r.cpu()}}, nil
+	r := load.Rounds{s}
+	return []result{{"run, p50", millis, r.Delay(50)}, {"processor time per run", micros, r.CPU()}}, nil
 }
 
 // saveProfile writes a profile of the next two seconds.

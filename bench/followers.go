@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"deckhand/internal/load"
 )
 
 // crowd is how many follow one conversation.
@@ -26,26 +28,26 @@ func followers(b *bench) error {
 	if err != nil {
 		return err
 	}
-	defer us.stop()
-	talk, err := us.converse()
+	defer us.Stop()
+	talk, err := converse(us)
 	if err != nil {
 		return err
 	}
-	defer talk.link.close()
-	empty, err := us.footprint(b, metrics)
+	defer talk.Close()
+	empty, err := footprintOf(b, us, metrics)
 	if err != nil {
 		return err
 	}
 	readers, err := talk.gather(crowd)
 	defer func() {
 		for _, r := range readers {
-			r.in.link.close()
+			r.in.Close()
 		}
 	}()
 	if err != nil {
 		return err
 	}
-	quiet, err := us.footprint(b, metrics)
+	quiet, err := footprintOf(b, us, metrics)
 	if err != nil {
 		return err
 	}
@@ -55,7 +57,7 @@ func followers(b *bench) error {
 		wait.Go(r.read)
 	}
 	for range pick(b, 100, 20) {
-		if err := talk.say(); err != nil {
+		if _, err := load.Patient(func() ([]byte, error) { return nil, talk.Say() }); err != nil {
 			return err
 		}
 	}
@@ -69,7 +71,7 @@ func followers(b *bench) error {
 		r.until(want[len(want)-1], deadline)
 	}
 	wait.Wait()
-	after, _ := us.footprint(b, metrics)
+	after, _ := footprintOf(b, us, metrics)
 	took := last(readers).Sub(begin)
 	wrong, delivered := 0, 0
 	for _, r := range readers {
@@ -81,12 +83,12 @@ func followers(b *bench) error {
 	say("%d frames reached %d followers", delivered, crowd)
 	b.report.add("followers", "followers that got not every event exactly once and in order", count, float64(wrong), 0).
 		atMost(0).note("%d events to each of %d", len(want), crowd)
-	b.report.add("followers", "events delivered, to all together", perSecond, float64(delivered)/took.Seconds(), 0)
+	b.report.add("followers", "events delivered, to all together", perSecond, float64(delivered)/took.Seconds(), 0).atLeast(100_000)
 	quiet, after = quiet.each(empty), after.each(empty)
 	b.report.add("followers", "memory in use per follower, against an idle connection", kilobytes, quiet.used, idle.used).
 		atMost(20).ratioAtMost(1).note("heap and stacks after a collection")
 	b.report.add("followers", "memory in use per follower after the events", kilobytes, after.used, idle.used).atMost(20)
-	b.report.add("followers", "resident memory per follower, garbage included", kilobytes, quiet.resident, idle.resident)
+	b.report.add("followers", "resident memory per follower, garbage included", kilobytes, quiet.resident, idle.resident).atMost(20)
 	return nil
 }
 
@@ -96,20 +98,20 @@ func idleConnections(b *bench) (footprint, error) {
 	if err != nil {
 		return footprint{}, err
 	}
-	defer us.stop()
-	before, _ := us.footprint(b, metrics)
-	health := message("GET", "/health", us.addr, "", "")
+	defer us.Stop()
+	before, _ := footprintOf(b, us, metrics)
+	health := load.Message("GET", "/health", us.Addr, "", "")
 	for range crowd {
-		l, err := dial(us.addr)
+		l, err := load.Dial(us.Addr)
 		if err != nil {
 			return footprint{}, err
 		}
-		defer l.close()
-		if _, err := l.ask(health); err != nil {
+		defer l.Close()
+		if _, err := l.Ask(health); err != nil {
 			return footprint{}, err
 		}
 	}
-	after, err := us.footprint(b, metrics)
+	after, err := footprintOf(b, us, metrics)
 	return after.each(before), err
 }
 
@@ -126,17 +128,17 @@ func (f footprint) each(before footprint) footprint {
 const startOver = 5 * time.Second
 
 // measurable starts a server that can be asked for its footprint.
-func (b *bench) measurable() (us *child, metrics string, err error) {
-	if metrics, err = freeAddr(); err != nil {
+func (b *bench) measurable() (us *load.Server, metrics string, err error) {
+	if metrics, err = load.FreeAddr(); err != nil {
 		return nil, "", err
 	}
-	us, err = b.fresh("--log-level", "warn", "--metrics-addr", metrics)
+	us, _, err = b.fresh("--metrics-addr", metrics)
 	time.Sleep(startOver)
 	return us, metrics, err
 }
 
-func (c *child) footprint(b *bench, metrics string) (footprint, error) {
-	f := footprint{resident: c.rss(b.ctx) * 1024}
+func footprintOf(b *bench, us *load.Server, metrics string) (footprint, error) {
+	f := footprint{resident: us.RSS(b.ctx) * 1024}
 	res, err := http.Get("http://" + metrics + "/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {
 		return f, err
@@ -154,55 +156,43 @@ var heapTotals = regexp.MustCompile(`(?m)^# (?:HeapAlloc|Stack) = (\d+)`)
 
 // talk is a conversation that many follow.
 type talk struct {
-	server *child
-	link   *link
-	path   string
+	*load.Talk
+	keys []string // of its owner, for as many requests as one user may make
 }
 
-// converse makes a conversation and waits until its agent waits too.
-func (c *child) converse() (*talk, error) {
-	t, err := c.create()
-	if err == nil {
-		_, err = t.settled()
+// converse makes a conversation of the admin and waits until its agent waits too.
+func converse(us *load.Server) (*talk, error) {
+	keys, err := us.AdminKeys()
+	if err != nil {
+		return nil, err
 	}
+	made, err := load.Create(us.Addr, keys[1], firstMessage)
+	if err != nil {
+		return nil, err
+	}
+	t := &talk{made, keys}
+	_, err = t.settled()
 	return t, err
 }
 
-// create makes a conversation with a first message.
-func (c *child) create() (*talk, error) {
-	l, err := dial(c.addr)
-	if err != nil {
+// follow opens a follower from the first event on. Many at once have to wait for the limit.
+func (t *talk) follow(n int) (*load.Stream, error) {
+	var s *load.Stream
+	_, err := load.Patient(func() (_ []byte, err error) {
+		s, err = load.Follow(t.Addr, t.Path+"/events/stream", t.keys[n%len(t.keys)], 0)
 		return nil, err
-	}
-	answer, err := l.ask(message("POST", creationPath, c.addr, c.key, withMessage))
-	var made struct {
-		ID string `json:"conversation_id"`
-	}
-	if err == nil {
-		err = json.Unmarshal(answer, &made)
-	}
-	if err != nil {
-		l.close()
-		return nil, err
-	}
-	return &talk{server: c, link: l, path: creationPath + "/" + made.ID}, nil
-}
-
-// say sends one more message.
-func (t *talk) say() error {
-	_, err := t.link.ask(message("POST", t.path+"/message", t.server.addr, t.server.key, `{"message":"And now?"}`))
-	return err
+	})
+	return s, err
 }
 
 // settled waits until the agent has answered everything, and returns the number
 // of the last event.
 func (t *talk) settled() (int64, error) {
-	request := message("GET", t.path, t.server.addr, t.server.key, "")
 	var before int64
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for range 400 {
-		answer, err := t.link.ask(request)
+		answer, err := load.Patient(t.Get)
 		if err != nil {
 			return 0, err
 		}
@@ -229,24 +219,24 @@ func (t *talk) all() ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := follow(t.server.addr, t.path+"/events/stream", t.server.key, 0)
+	s, err := t.follow(0)
 	if err != nil {
 		return nil, err
 	}
-	defer s.link.close()
+	defer s.Close()
 	var want []int64
-	_ = s.link.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	s.Until(time.Now().Add(20 * time.Second))
 	for {
-		n, err := s.next()
+		n, err := s.Next()
 		if err != nil {
 			return nil, fmt.Errorf("reading the conversation up to event %d: %w", end, err)
 		}
 		want = append(want, n)
 		// The last of all may be one that readers have no word for: then nothing
 		// more comes, and a short silence is the end.
-		_ = s.link.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		s.Until(time.Now().Add(20 * time.Second))
 		if n >= end-1 {
-			_ = s.link.conn.SetReadDeadline(time.Now().Add(time.Second))
+			s.Until(time.Now().Add(time.Second))
 		}
 		if n >= end {
 			return want, nil
@@ -256,7 +246,7 @@ func (t *talk) all() ([]int64, error) {
 
 // reader is one follower and what it got.
 type reader struct {
-	in  *stream
+	in  *load.Stream
 	got []int64
 	at  time.Time // when the last came
 
@@ -267,8 +257,8 @@ type reader struct {
 
 func (t *talk) gather(n int) ([]*reader, error) {
 	var out []*reader
-	for range n {
-		s, err := follow(t.server.addr, t.path+"/events/stream", t.server.key, 0)
+	for i := range n {
+		s, err := t.follow(i)
 		if err != nil {
 			return out, err
 		}
@@ -280,7 +270,7 @@ func (t *talk) gather(n int) ([]*reader, error) {
 // read takes frames until the target is known and reached, or time is over.
 func (r *reader) read() {
 	for {
-		n, err := r.in.next()
+		n, err := r.in.Next()
 		if err != nil {
 			return
 		}
@@ -303,7 +293,7 @@ func (r *reader) until(target int64, deadline time.Time) {
 	if r.seen >= target {
 		deadline = time.Now().Add(100 * time.Millisecond) // long enough to notice one too many
 	}
-	_ = r.in.link.conn.SetReadDeadline(deadline)
+	r.in.Until(deadline)
 }
 
 func last(readers []*reader) time.Time {

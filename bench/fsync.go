@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"deckhand/internal/load"
 )
 
 // fsyncs counts what the server flushes to the disk per acknowledged request.
@@ -16,27 +18,24 @@ func fsyncs(b *bench) error {
 		say("there is no strace, so nothing is counted")
 		return nil
 	}
-	dir, err := b.folder()
+	t, err := b.town(demoSettings)
 	if err != nil {
 		return err
 	}
 	trace := filepath.Join(b.dir, "fsync.trace")
-	us, err := b.deckhandUnder([]string{strace, "-f", "-qq", "-e", "trace=fsync,fdatasync", "-o", trace}, dir)
+	us, err := b.settleUnder([]string{strace, "-f", "-qq", "-e", "trace=fsync,fdatasync", "-o", trace}, t)
 	if err != nil {
 		say("strace cannot trace here, so nothing is counted")
 		return nil
 	}
-	defer us.stop()
-	if err := us.useDemo(us.key); err != nil {
-		return err
-	}
+	defer us.Stop()
 	// Settings first: an agent takes up what is created, and its own commits count too.
 	for _, r := range []struct{ name, path, body string }{
 		{"fsyncs per stored settings, one at a time", settingsPath, someSettings},
 		{"fsyncs per create, one at a time", creationPath, withNothing},
 	} {
 		const n = 100
-		total, without, err := us.flushed(trace, n, message("POST", r.path, us.addr, us.key, r.body))
+		total, without, err := flushed(us, trace, n, func(i int) []byte { return load.Message("POST", r.path, us.Addr, t.keys[i], r.body) })
 		if err != nil {
 			return err
 		}
@@ -48,17 +47,17 @@ func fsyncs(b *bench) error {
 
 // flushed makes n requests one after the other. It returns how many flushes
 // there were, and how many answers came without any since the question.
-func (c *child) flushed(trace string, n int, request []byte) (total, without int, err error) {
-	l, err := dial(c.addr)
+func flushed(us *load.Server, trace string, n int, request func(i int) []byte) (total, without int, err error) {
+	l, err := load.Dial(us.Addr)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer l.close()
+	defer l.Close()
 	first, err := flushes(trace)
 	before := first
-	for range n {
+	for i := range n {
 		if err == nil {
-			_, err = l.ask(request)
+			_, err = l.Ask(request(i))
 		}
 		if err != nil {
 			return 0, 0, err

@@ -13,6 +13,7 @@ import (
 	"deckhand/internal/agent"
 	"deckhand/internal/live"
 	"deckhand/internal/llm"
+	"deckhand/internal/load"
 	"deckhand/internal/session"
 	"deckhand/internal/store/sqlite"
 	"deckhand/internal/tool"
@@ -56,7 +57,7 @@ func (m *thinker) await(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(turnTime):
+	case <-time.After(load.TurnTime):
 		return fmt.Errorf("the loop does not ask the model any more")
 	}
 }
@@ -70,12 +71,12 @@ type study struct {
 
 // Steps that are compared: at these lengths of history, in so many of one turn.
 var (
-	stepsAt      = [2]int64{10, 10_000}
-	stepsPerTurn = 20
+	stepsAt      = [3]int64{10, 10_000, 100_000}
+	stepsPerTurn = 40
 )
 
 // longSteps compares a step of the loop late in a long conversation with one
-// early in it, the two taking turns.
+// early in it, the lengths taking turns.
 func longSteps(b *bench) error {
 	dir, err := b.folder()
 	if err != nil {
@@ -96,23 +97,25 @@ func longSteps(b *bench) error {
 	go func() { ended <- loop.Run(ctx) }()
 	defer func() { stop(); <-ended }()
 
-	var took [2][]time.Duration
-	var allocs [2]float64
-	for range pick(b, 15, 4) {
+	var took [3][]time.Duration
+	var allocs [3]float64
+	for range pick(b, 5, 2) {
 		if err := s.compare(b.ctx, &took, &allocs); err != nil {
 			return err
 		}
 	}
-	p50 := func(i int) float64 { return 1000 * percentile(took[i], 50) }
-	b.report.add("turns", "a step of the loop at 10,000 events, p50, against one at 10", micros, p50(1), p50(0)).
-		ratioAtMost(1.2).note("%.0f allocations, %.0f at 10; a model call and a tool call with their appends", allocs[1], allocs[0])
-	say("a step at 10,000 events: %s", figure(p50(1), micros))
+	p50 := func(i int) float64 { return 1000 * load.Percentile(took[i], 50) }
+	for i, size := range stepsAt[1:] {
+		b.report.add("warm", fmt.Sprintf("a step of the loop at %s events, p50, against one at 10", figure(float64(size), count)), micros, p50(i+1), p50(0)).
+			ratioAtMost(1.2).note("%.0f allocations, %.0f at 10; a model call and a tool call with their appends, without the bytes sent to the model", allocs[i+1], allocs[0])
+	}
+	say("a step at 100,000 events: %s", figure(p50(2), micros))
 	return nil
 }
 
-// compare takes steps in two new conversations, and counts their allocations at the end.
-func (s *study) compare(ctx context.Context, took *[2][]time.Duration, allocs *[2]float64) error {
-	var models [2]*thinker
+// compare takes steps in new conversations, and counts their allocations at the end.
+func (s *study) compare(ctx context.Context, took *[3][]time.Duration, allocs *[3]float64) error {
+	var models [3]*thinker
 	for i, size := range stepsAt {
 		id, err := store(ctx, s.db, "admin", size)
 		if err == nil {

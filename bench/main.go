@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"deckhand/bench/floor"
+	"deckhand/internal/load/process"
 )
 
 // bench is one run.
@@ -23,6 +24,8 @@ type bench struct {
 	profiles string // where profiles go, if they are wanted
 	dir      string // everything a run leaves lies below it and is removed
 	report   *report
+	model    *instant         // of all servers
+	towns    map[string]*town // by program and settings
 }
 
 // scenario is a part of the run that can be asked for by name.
@@ -38,7 +41,9 @@ var scenarios = []scenario{
 	{"scale", "Scale: many stored conversations against none", scale},
 	{"followers", "Followers: many readers of one conversation", followers},
 	{"fsync", "fsync: counted, not timed", fsyncs},
-	{"turns", "Turns: a message, a command and an answer, against their parts", turns},
+	{"cold", "Cold: programs that were just started", coldStarts},
+	{"first", "First turns: conversations that begin", firstTurns},
+	{"warm", "Warm turns: a message, a command and an answer, against their parts", warmTurns},
 	{"sandbox", "Sandbox: start, command and memory against bare ones", sandboxes},
 }
 
@@ -65,7 +70,7 @@ func main() {
 		}
 		err = floor.Serve(ctx, *floorAddr, *floorFile, table)
 	} else {
-		b := &bench{ctx: ctx, quick: *quick, server: *server, profiles: *profiles, report: newReport(*quick, *only)}
+		b := &bench{ctx: ctx, quick: *quick, server: *server, profiles: *profiles, report: newReport(*quick, *only), towns: map[string]*town{}}
 		err = b.run(*only, *base, *dir, *results)
 	}
 	if err != nil {
@@ -93,6 +98,11 @@ func (b *bench) run(only, base, dir, results string) error {
 		return err
 	}
 	defer os.RemoveAll(b.dir)
+	if err := process.Adopt(); err != nil {
+		return err
+	}
+	b.model = newInstant(oneCommand)
+	defer b.model.close()
 	if base != "" {
 		if err := b.compare(base, only); err != nil {
 			return err

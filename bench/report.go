@@ -12,7 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"deckhand/bench/process"
+	"deckhand/internal/load/process"
 )
 
 // Units of a figure.
@@ -39,6 +39,13 @@ type Line struct {
 	Note   string  `json:"note,omitempty"`
 }
 
+// Part is a part of a warm turn.
+type Part struct {
+	Name   string  `json:"name"`
+	Millis float64 `json:"ms"`
+	What   string  `json:"what"`
+}
+
 // report collects lines and writes them.
 type report struct {
 	Date    string `json:"date"`
@@ -49,6 +56,8 @@ type report struct {
 	Quick  bool    `json:"quick"`
 	Only   string  `json:"only,omitempty"`
 	Lines  []Line  `json:"lines"`
+	// Parts is where the time of a warm turn goes.
+	Parts []Part `json:"parts,omitempty"`
 
 	at     time.Time
 	before process.Used
@@ -116,6 +125,10 @@ func (l *Line) atMost(limit float64) *Line {
 	return l.require(l.Ours <= limit, "<= "+figure(limit, l.Unit))
 }
 
+func (l *Line) atLeast(limit float64) *Line {
+	return l.require(l.Ours >= limit, ">= "+figure(limit, l.Unit))
+}
+
 func (l *Line) note(format string, args ...any) *Line {
 	l.Note = strings.TrimPrefix(l.Note+"; "+fmt.Sprintf(format, args...), "; ")
 	return l
@@ -154,14 +167,14 @@ func (l Line) cells() []string {
 	}
 	switch {
 	case l.Missed:
-		verdict = "MISSED"
+		verdict = "missed"
 	case l.Want != "":
-		verdict = "ok"
+		verdict = "met"
 	}
 	return []string{l.Part, l.Name, figure(l.Ours, l.Unit), floor, ratio, l.Want, verdict, l.Note}
 }
 
-var columns = []string{"part", "what", "ours", "floor", "ratio", "wanted", "", "note"}
+var columns = []string{"part", "what", "ours", "floor", "ratio", "target", "", "note"}
 
 // print is the table for a terminal.
 func (r *report) print(w io.Writer) {
@@ -196,6 +209,11 @@ func (r *report) markdown() []byte {
 // finish prints and stores the table. The error says what was missed.
 func (r *report) finish(dir string) error {
 	r.Others = process.Others(r.before, process.Usage(), time.Since(r.at))
+	for i := range r.Lines {
+		if l := &r.Lines[i]; l.Want == "" { // a figure that nothing is asked of says nothing
+			l.require(false, "a target, which this row lacks")
+		}
+	}
 	fmt.Println()
 	r.print(os.Stdout)
 	if r.Others > 0.2 {

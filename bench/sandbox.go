@@ -16,6 +16,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"deckhand/internal/load"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/docker"
 	"deckhand/internal/sandbox/local"
@@ -84,10 +85,10 @@ func localStarts(b *bench, d *local.Driver) error {
 			ours, floor = append(ours, took), append(floor, bare)
 		}
 	}
-	p50, bare := percentile(ours, 50), percentile(floor, 50)
+	p50, bare := load.Percentile(ours, 50), load.Percentile(floor, 50)
 	b.report.add("sandbox", "local: start to the first command's result, p50, against a bare clone of the namespaces and exec", millis, p50, bare).
-		ratioAtMost(3).note("p95 %.1f ms, n=%d, with %v between two; back to back half of it is not prepared ahead", percentile(ours, 95), n, breath)
-	b.report.add("sandbox", "local: start to the first command's result, p99", millis, percentile(ours, 99), 0).atMost(50)
+		ratioAtMost(3).note("p95 %.1f ms, n=%d, with %v between two; back to back half of it is not prepared ahead", load.Percentile(ours, 95), n, breath)
+	b.report.add("sandbox", "local: start to the first command's result, p99", millis, load.Percentile(ours, 99), 0).atMost(50)
 	return nil
 }
 
@@ -150,9 +151,9 @@ func localCommands(b *bench, d *local.Driver) error {
 				return err
 			}
 		}
-		p50, live := percentile(ours, 50), percentile(floor, 50)
+		p50, live := load.Percentile(ours, 50), load.Percentile(floor, 50)
 		b.report.add("sandbox", "local: the command "+text+" in a running sandbox, p50, against a live shell", millis, p50, live).
-			require(p50-live <= 1, "at most 1 ms above").note("p99 %.2f ms, the shell's %.2f ms", percentile(ours, 99), percentile(floor, 99))
+			require(p50-live <= 1, "at most 1 ms above").note("p99 %.2f ms, the shell's %.2f ms", load.Percentile(ours, 99), load.Percentile(floor, 99))
 	}
 	return nil
 }
@@ -292,6 +293,6 @@ func dockerStarts(b *bench, runner string) error {
 		}
 	}
 	b.report.add("sandbox", "docker: start to the first command's result, p50, against docker run of the same image", millis,
-		percentile(ours, 50), percentile(floor, 50)).ratioAtMost(1.3).note("p95 %.0f ms", percentile(ours, 95))
+		load.Percentile(ours, 50), load.Percentile(floor, 50)).ratioAtMost(1.3).note("p95 %.0f ms", load.Percentile(ours, 95))
 	return nil
 }

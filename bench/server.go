@@ -1,182 +1,93 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"syscall"
-	"time"
+	"sync"
 
 	"deckhand/bench/floor"
-	"deckhand/bench/process"
+	"deckhand/internal/load"
 )
 
-// child is a server in a process of its own: ours, or the floor's.
-type child struct {
-	cmd   *exec.Cmd
-	addr  string
-	dir   string
-	key   string
-	ended chan error
-	said  *os.File      // what it wrote, for when it fails
-	took  time.Duration // from start to the first healthy answer
+// town is a data folder with users, made once and copied for each server: a user's settings
+// name the model, and the limits of one user's requests stay as they are by default.
+type town struct {
+	dir  string
+	keys []string
 }
 
-// startTime is how long a server may take to become healthy.
-const startTime = 30 * time.Second
+// Settings of the users: of the built-in model, or of the instant one.
+const demoSettings = `{"llm_model":"scripted/demo"}`
 
-// start runs a program until it answers. It is a group of its own, so that a
-// signal reaches it also behind a tracer.
-func (b *bench) start(addr, dir string, name string, args ...string) (*child, error) {
-	said, err := os.CreateTemp(b.dir, "said-") // not a pipe: reading it would cost the time that is measured
-	if err != nil {
-		return nil, err
-	}
-	c := &child{addr: addr, dir: dir, ended: make(chan error, 1), said: said}
-	c.cmd = exec.CommandContext(b.ctx, name, args...)
-	c.cmd.Env = environment()
-	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.cmd.Cancel = func() error { return syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) }
-	begin := time.Now()
-	if err := c.cmd.Start(); err != nil {
-		said.Close()
-		return nil, err
-	}
-	go func() { c.ended <- c.cmd.Wait() }()
-	if err := c.await(begin); err != nil {
-		c.stop()
-		text, _ := os.ReadFile(said.Name())
-		return nil, fmt.Errorf("%s: %w\n%.2000s", filepath.Base(name), err, text)
-	}
-	return c, nil
-}
+// townsfolk is how many users there are: at 50 requests per second each, more than any server
+// here can answer.
+const townsfolk = 1024
 
-// environment is ours without what would configure a server.
-func environment() []string {
-	var out []string
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "DECKHAND_") {
-			out = append(out, v)
-		}
+// town makes the folder for a program and settings, or returns the one that was made.
+func (b *bench) town(settings string) (*town, error) {
+	id := b.server + " " + settings
+	if t := b.towns[id]; t != nil {
+		return t, nil
 	}
-	return out
-}
-
-// await asks every half millisecond, which is the error of the time it takes.
-func (c *child) await(begin time.Time) error {
-	health := message("GET", "/health", c.addr, "", "")
-	tick := time.NewTicker(500 * time.Microsecond)
-	defer tick.Stop()
-	for time.Since(begin) < startTime {
-		select {
-		case err := <-c.ended:
-			c.ended <- err
-			return fmt.Errorf("it ended at once: %w", err)
-		case <-tick.C:
-		}
-		if _, err := ask1(c.addr, health); err == nil {
-			c.took = time.Since(begin)
-			return nil
-		}
-	}
-	return errors.New("it did not become healthy")
-}
-
-// stop ends the process and waits for it.
-func (c *child) stop() {
-	group := -c.cmd.Process.Pid
-	_ = syscall.Kill(group, syscall.SIGCONT)
-	_ = syscall.Kill(group, syscall.SIGTERM)
-	select {
-	case <-c.ended:
-	case <-time.After(30 * time.Second):
-		_ = syscall.Kill(group, syscall.SIGKILL)
-		<-c.ended
-	}
-	_ = c.said.Close()
-}
-
-// freeze keeps the process from using the processor while another is measured.
-func (c *child) freeze() { _ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGSTOP) }
-
-func (c *child) thaw() { _ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGCONT) }
-
-// freeAddr returns a loopback address without a listener.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
-}
-
-// deckhand starts the server on a data folder, without the rate limit and, for
-// the floor writes no log either, with warnings only unless args say otherwise.
-func (b *bench) deckhand(dir string, args ...string) (*child, error) {
-	return b.deckhandUnder(nil, dir, args...)
-}
-
-// deckhandUnder starts it as the argument of another program.
-func (b *bench) deckhandUnder(tracer []string, dir string, args ...string) (*child, error) {
-	addr, err := freeAddr()
-	if err != nil {
-		return nil, err
-	}
-	line := append(tracer[:len(tracer):len(tracer)], b.server, "serve", "--addr", addr, "--data-dir", dir, "--rate-limit", "0")
-	if len(args) == 0 {
-		args = []string{"--log-level", "warn"}
-	}
-	line = append(line, args...)
-	c, err := b.start(addr, dir, line[0], line[1:]...)
-	if err != nil {
-		return nil, err
-	}
-	key, err := os.ReadFile(filepath.Join(dir, "admin.key"))
-	c.key = strings.TrimSpace(string(key))
-	if err != nil {
-		c.stop()
-	}
-	return c, err
-}
-
-// fresh starts the server on a new folder with the demo model stored.
-func (b *bench) fresh(args ...string) (*child, error) {
 	dir, err := b.folder()
 	if err != nil {
 		return nil, err
 	}
-	c, err := b.deckhand(dir, args...)
+	s, err := load.Serve(b.ctx, b.dir, b.server, dir, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.useDemo(c.key); err != nil {
-		c.stop()
+	defer s.Stop()
+	if err := s.Store(s.Key, settings); err != nil {
 		return nil, err
 	}
-	return c, nil
+	keys, err := s.Users(townsfolk, settings)
+	if err != nil {
+		return nil, err
+	}
+	b.towns[id] = &town{dir, keys}
+	return b.towns[id], nil
 }
 
-// useDemo stores the built-in model in the settings of a key's user.
-func (c *child) useDemo(key string) error {
-	_, err := ask1(c.addr, message("POST", "/api/settings", c.addr, key, `{"llm_model":"scripted/demo"}`))
-	return err
+// settle starts the server on a copy of the folder.
+func (b *bench) settle(t *town, args ...string) (*load.Server, error) {
+	return b.settleUnder(nil, t, args...)
+}
+
+// settleUnder starts it as the argument of another program.
+func (b *bench) settleUnder(tracer []string, t *town, args ...string) (*load.Server, error) {
+	dir, err := b.folder()
+	if err != nil {
+		return nil, err
+	}
+	if out, err := exec.Command("cp", "-a", t.dir+"/.", dir).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("cp: %w: %s", err, out)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // the sandboxes' own users must get through
+		return nil, err
+	}
+	return load.Serve(b.ctx, b.dir, b.server, dir, tracer, args...)
+}
+
+// fresh starts the server with the demo model, and returns the users' keys.
+func (b *bench) fresh(args ...string) (*load.Server, []string, error) {
+	t, err := b.town(demoSettings)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := b.settle(t, args...)
+	return s, t.keys, err
 }
 
 // bare starts the floor.
-func (b *bench) bare(loose bool) (*child, error) {
+func (b *bench) bare(loose bool) (*load.Server, error) {
 	dir, err := b.folder()
 	if err != nil {
 		return nil, err
 	}
-	addr, err := freeAddr()
+	addr, err := load.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
@@ -184,48 +95,38 @@ func (b *bench) bare(loose bool) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := b.start(addr, dir, self, "-floor", addr, "-floor-file", filepath.Join(dir, "raw.db"), fmt.Sprintf("-floor-loose=%t", loose))
+	s, err := load.Start(b.ctx, b.dir, addr, self, "-floor", addr, "-floor-file", filepath.Join(dir, "raw.db"), fmt.Sprintf("-floor-loose=%t", loose))
 	if err == nil {
-		c.key = floor.Key
+		s.Key = floor.Key
 	}
-	return c, err
+	return s, err
 }
 
-// rss is the process's memory in MB, once it has stopped changing.
-func (c *child) rss(ctx context.Context) float64 {
-	last := c.rssNow()
-	tick := time.NewTicker(250 * time.Millisecond)
-	defer tick.Stop()
-	for range 8 {
-		select {
-		case <-ctx.Done():
-			return last
-		case <-tick.C:
-		}
-		now := c.rssNow()
-		if diff := now - last; diff < 0.1 && diff > -0.1 {
-			return now
-		}
-		last = now
-	}
-	return last
+// office is the real server with the instant model and sandboxes of this machine.
+type office struct {
+	*load.Server
+	keys []string
+	// metrics is the address of its own for metrics and profiles, if it has one.
+	metrics string
+
+	mu     sync.Mutex
+	opened int
+	chats  []*load.Chat
 }
 
-func (c *child) rssNow() float64 { return c.memory("VmRSS:") }
-
-// rssPeak is the most memory that the process ever had, in MB.
-func (c *child) rssPeak() float64 { return c.memory("VmHWM:") }
-
-func (c *child) memory(field string) float64 {
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
-	for line := range strings.Lines(string(status)) {
-		if value, ok := strings.CutPrefix(line, field); ok {
-			kb, _ := strconv.ParseFloat(strings.Fields(value)[0], 64)
-			return kb / 1024
-		}
+func (b *bench) office() (*office, error) {
+	t, err := b.town(load.Settings(modelName, b.model.web.URL+"/v1"))
+	if err != nil {
+		return nil, err
 	}
-	return 0
+	o := &office{keys: t.keys}
+	args := []string{"--sandbox", "local"}
+	if b.profiles != "" {
+		if o.metrics, err = load.FreeAddr(); err != nil {
+			return nil, err
+		}
+		args = append(args, "--metrics-addr", o.metrics)
+	}
+	o.Server, err = b.settle(t, args...)
+	return o, err
 }
-
-// cpu is the processor time that a child has used.
-func (c *child) cpu() time.Duration { return process.CPU(c.cmd.Process.Pid) }

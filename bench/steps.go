@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"deckhand/internal/load"
 	"deckhand/internal/session"
 	"deckhand/internal/store/sqlite"
 )
@@ -124,13 +125,13 @@ func updates(b *bench, y *yard) error {
 			return err
 		}
 	}
-	short := 1000 * percentile(took[0], 50)
+	short := 1000 * load.Percentile(took[0], 50)
 	for i, l := range lengths {
 		if i == 0 {
 			continue
 		}
-		line := b.report.add("steps", fmt.Sprintf("update at %s events, against 10", figure(float64(l.events), count)), micros, 1000*percentile(took[i], 50), short).
-			ratioAtMost(1.5)
+		line := b.report.add("steps", fmt.Sprintf("update at %s events, against 10", figure(float64(l.events), count)), micros, 1000*load.Percentile(took[i], 50), short).
+			ratioAtMost(1.2)
 		line.note("%.0f allocations, %.0f at 10", allocs[i]/turnUpdates, allocs[0]/turnUpdates)
 	}
 	say("updates: %s at 10 events", figure(short, micros))
@@ -168,8 +169,8 @@ func updatesAlone(b *bench, _ *yard) error {
 			took[i] = append(took[i], time.Since(begin)/turnUpdates)
 		}
 	}
-	b.report.add("steps", "update at 100,000 events without a store, against 10", micros, 1000*percentile(took[2], 50), 1000*percentile(took[0], 50)).
-		note("the one of 10 grows to %s while it is measured", figure(float64(7*len(took[0])), count))
+	b.report.add("steps", "update at 100,000 events without a store, against 10", micros, 1000*load.Percentile(took[2], 50), 1000*load.Percentile(took[0], 50)).
+		ratioAtMost(1.2).note("the one of 10 grows to %s while it is measured", figure(float64(7*len(took[0])), count))
 	return nil
 }
 
@@ -203,7 +204,7 @@ func folds(b *bench, y *yard) error {
 		cost[i] = float64(time.Since(begin).Nanoseconds()) / float64(events) / 1000
 	}
 	b.report.add("steps", "cold fold per event at 100,000 events, against 1,000", micros, cost[2], cost[1]).
-		note("%s at a few", figure(cost[0], micros))
+		ratioAtMost(1.2).note("%s at a few", figure(cost[0], micros))
 	say("cold fold: %s per event at 100,000", figure(cost[2], micros))
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/llm/llmtest"
+	"deckhand/internal/load"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local"
 	"deckhand/internal/session"
@@ -35,9 +36,9 @@ type parts struct {
 
 // parts prepares the floor for n callers. The requests are those of the
 // server's first turn.
-func (o *office) parts(b *bench, n, commits int) (*parts, error) {
+func (b *bench) parts(n, commits int) (*parts, error) {
 	p := &parts{ctx: b.ctx, commits: commits, close: func() {}}
-	err := errors.Join(p.openModel(o.model), p.openStore(b, n), p.openBoxes(b, n))
+	err := errors.Join(p.openModel(b.model), p.openStore(b, n), p.openBoxes(b, n))
 	if err != nil {
 		p.close()
 	}
@@ -163,7 +164,7 @@ func (p *parts) askAll(int) error {
 // runAll runs the command of a turn.
 func (p *parts) runAll(caller int) error {
 	id := string(session.NewID())
-	if err := run(p.ctx, p.boxes[caller], id, theCommand); err != nil {
+	if err := run(p.ctx, p.boxes[caller], id, load.Command); err != nil {
 		return err
 	}
 	return p.boxes[caller].Ack(p.ctx, id)

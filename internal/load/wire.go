@@ -1,37 +1,41 @@
-package main
+package load
 
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/http/httputil"
 	"strconv"
 	"time"
 )
 
-// link is one kept-alive connection. It does little more than move bytes,
+// Link is one kept-alive connection. It does little more than move bytes,
 // because the client shares the machine with what it measures; it is the same
 // for us and for the floor.
-type link struct {
+type Link struct {
 	conn net.Conn
 	in   *bufio.Reader
 	body []byte
 }
 
-func dial(addr string) (*link, error) {
+// Dial connects.
+func Dial(addr string) (*Link, error) {
 	c, err := net.DialTimeout("tcp", addr, 5*time.Second)
 	if err != nil {
 		return nil, err
 	}
-	return &link{conn: c, in: bufio.NewReaderSize(c, 4096)}, nil
+	return &Link{conn: c, in: bufio.NewReaderSize(c, 4096)}, nil
 }
 
-func (l *link) close() { _ = l.conn.Close() }
+// Close ends the connection.
+func (l *Link) Close() { _ = l.conn.Close() }
 
-// message is a whole request, made once and sent many times.
-func message(method, path, addr, key, body string) []byte {
+// Message is a whole request, made once and sent many times.
+func Message(method, path, addr, key, body string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nX-Session-API-Key: %s\r\n", method, path, addr, key)
 	if method == "POST" {
@@ -48,7 +52,7 @@ type head struct {
 	chunked bool
 }
 
-func (l *link) head() (head, error) {
+func (l *Link) head() (head, error) {
 	h := head{length: -1}
 	first := true
 	for {
@@ -82,9 +86,9 @@ func (l *link) head() (head, error) {
 	}
 }
 
-// ask sends a request and returns the answer's body, which the next ask
+// Ask sends a request and returns the answer's body, which the next Ask
 // overwrites. Anything but success is an error.
-func (l *link) ask(request []byte) ([]byte, error) {
+func (l *Link) Ask(request []byte) ([]byte, error) {
 	if _, err := l.conn.Write(request); err != nil {
 		return nil, err
 	}
@@ -108,64 +112,94 @@ func (l *link) ask(request []byte) ([]byte, error) {
 		return nil, err
 	}
 	if h.status >= 300 {
-		return nil, fmt.Errorf("answered %d: %.200s", h.status, l.body)
+		return nil, &StatusError{h.status, string(l.body)}
 	}
 	return l.body, nil
 }
 
-// ask1 is a single question on a connection of its own.
-func ask1(addr string, request []byte) ([]byte, error) {
-	l, err := dial(addr)
+// StatusError is an answer that is no success.
+type StatusError struct {
+	Status int
+	Body   string
+}
+
+func (e *StatusError) Error() string { return fmt.Sprintf("answered %d: %.200s", e.Status, e.Body) }
+
+// Patient repeats a request that the rate limit refused until it is let in. Preparations use
+// it; in what is measured, a refusal is a failure.
+func Patient(ask func() ([]byte, error)) ([]byte, error) {
+	tick := time.NewTicker(25 * time.Millisecond)
+	defer tick.Stop()
+	for range 2400 { // a minute
+		answer, err := ask()
+		var refused *StatusError
+		if !errors.As(err, &refused) || refused.Status != http.StatusTooManyRequests {
+			return answer, err
+		}
+		<-tick.C
+	}
+	return nil, errors.New("the rate limit refused a request for a minute")
+}
+
+// Ask1 is a single question on a connection of its own.
+func Ask1(addr string, request []byte) ([]byte, error) {
+	l, err := Dial(addr)
 	if err != nil {
 		return nil, err
 	}
-	defer l.close()
-	return l.ask(request)
+	defer l.Close()
+	return l.Ask(request)
 }
 
-// stream reads server-sent events.
-type stream struct {
-	link *link
+// Stream reads server-sent events.
+type Stream struct {
+	link *Link
 	in   *bufio.Reader
 }
 
-// follow opens a stream after the given event.
-func follow(addr, path, key string, after int64) (*stream, error) {
-	l, err := dial(addr)
+// Follow opens a stream after the given event.
+func Follow(addr, path, key string, after int64) (*Stream, error) {
+	l, err := Dial(addr)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := l.conn.Write(message("GET", fmt.Sprintf("%s?after=%d", path, after), addr, key, "")); err != nil {
+	if _, err := l.conn.Write(Message("GET", fmt.Sprintf("%s?after=%d", path, after), addr, key, "")); err != nil {
 		return nil, err
 	}
 	h, err := l.head()
 	if err == nil && h.status != 200 {
-		err = fmt.Errorf("the stream was answered %d", h.status)
+		err = &StatusError{h.status, "the stream was refused"}
 	}
 	if err != nil {
-		l.close()
+		l.Close()
 		return nil, err
 	}
-	s := &stream{link: l, in: l.in}
+	s := &Stream{link: l, in: l.in}
 	if h.chunked {
 		s.in = bufio.NewReaderSize(httputil.NewChunkedReader(l.in), 4096)
 	}
 	return s, nil
 }
 
-// next is the number of the next frame that has one. Others, like fragments of
+// Close ends the stream.
+func (s *Stream) Close() { s.link.Close() }
+
+// Until sets when reading fails if nothing has come.
+func (s *Stream) Until(deadline time.Time) { _ = s.link.conn.SetReadDeadline(deadline) }
+
+// Next is the number of the next frame that has one. Others, like fragments of
 // an answer, are read and passed over.
-func (s *stream) next() (int64, error) {
-	value, err := s.field("id:")
+func (s *Stream) Next() (int64, error) {
+	value, err := s.Field("id:")
 	if err != nil {
 		return 0, err
 	}
 	return strconv.ParseInt(string(value), 10, 64)
 }
 
-// field is the next value of this name. What does not fit into the buffer is
+// Field is the next value of this name. What does not fit into the buffer is
 // passed over: nothing that is waited for is as long.
-func (s *stream) field(name string) ([]byte, error) {
+func (s *Stream) Field(name string) ([]byte, error) {
 	for {
 		line, err := s.in.ReadSlice('\n')
 		for err == bufio.ErrBufferFull {
