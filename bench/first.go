@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -80,8 +81,12 @@ func runOnce(ctx context.Context, program, dir string) (took, cpu time.Duration,
 	if err != nil {
 		return 0, 0, err
 	}
+	work := filepath.Join(dir, "work")
+	if err := os.MkdirAll(work, 0o755); err != nil {
+		return 0, 0, err
+	}
 	cmd := exec.CommandContext(ctx, program, "run", "--data-dir", filepath.Join(dir, "data"), "--model", "scripted/demo", "$ "+load.Command)
-	cmd.Dir, cmd.Env = dir, load.Environment()
+	cmd.Dir, cmd.Env = work, load.Environment()
 	before, begin := process.TreeCPU(), time.Now()
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -55,6 +55,7 @@ func main() {
 	dir := flag.String("dir", "", "where data lies during the run; it must be a real disk (default: the system's temporary folder)")
 	profiles := flag.String("profiles", "", "with -base: save processor profiles of the program in this folder")
 	base := flag.String("base", "", "compare the program with this one instead, in turns")
+	others := flag.String("peers", "", "run one scenario against the program and the peers in this folder, see README.md")
 	floorAddr := flag.String("floor", "", "internal: be the bare handler, at this address")
 	floorFile := flag.String("floor-file", "", "internal: where the bare handler keeps its rows")
 	floorLoose := flag.Bool("floor-loose", false, "internal: the bare handler's rows cannot be found again")
@@ -71,7 +72,7 @@ func main() {
 		err = floor.Serve(ctx, *floorAddr, *floorFile, table)
 	} else {
 		b := &bench{ctx: ctx, quick: *quick, server: *server, profiles: *profiles, report: newReport(*quick, *only), towns: map[string]*town{}}
-		err = b.run(*only, *base, *dir, *results)
+		err = b.run(*only, *base, *others, *dir, *results)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -89,7 +90,7 @@ func names() string {
 }
 
 // run does what was asked for and says what was missed.
-func (b *bench) run(only, base, dir, results string) error {
+func (b *bench) run(only, base, others, dir, results string) error {
 	if _, err := os.Stat(b.server); err != nil {
 		return fmt.Errorf("there is no %s: make build makes it", b.server)
 	}
@@ -103,6 +104,13 @@ func (b *bench) run(only, base, dir, results string) error {
 	}
 	b.model = newInstant(oneCommand)
 	defer b.model.close()
+	if others != "" {
+		if err := b.comparePeers(others); err != nil {
+			return err
+		}
+		b.report.Only = "peers"
+		return b.report.finish(results)
+	}
 	if base != "" {
 		if err := b.compare(base, only); err != nil {
 			return err

@@ -1,10 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -36,6 +37,10 @@ type Line struct {
 	Ratio  float64 `json:"ratio,omitempty"`
 	Want   string  `json:"want,omitempty"`
 	Missed bool    `json:"missed,omitempty"`
+	// Use is how much of the target is used: above 1 it is missed. 0 where it is no number.
+	Use float64 `json:"use,omitempty"`
+	// Factor is how many times better than a peer, in rows that compare with one.
+	Factor float64 `json:"factor,omitempty"`
 	Note   string  `json:"note,omitempty"`
 }
 
@@ -107,6 +112,14 @@ func (l *Line) require(holds bool, want string) *Line {
 	return l
 }
 
+// uses keeps the worst of several targets. What is divided by zero is no number to draw.
+func (l *Line) uses(part float64) *Line {
+	if !math.IsNaN(part) && !math.IsInf(part, 0) {
+		l.Use = max(l.Use, part)
+	}
+	return l
+}
+
 // pairedBy replaces the ratio of the medians by the median of the ratios.
 func (l *Line) pairedBy(ratio float64) *Line {
 	l.Ratio = ratio
@@ -114,19 +127,19 @@ func (l *Line) pairedBy(ratio float64) *Line {
 }
 
 func (l *Line) ratioAtLeast(limit float64) *Line {
-	return l.require(l.Ratio >= limit, fmt.Sprintf("ratio >= %.2f", limit))
+	return l.uses(limit/l.Ratio).require(l.Ratio >= limit, fmt.Sprintf("ratio >= %.2f", limit))
 }
 
 func (l *Line) ratioAtMost(limit float64) *Line {
-	return l.require(l.Ratio > 0 && l.Ratio <= limit, fmt.Sprintf("ratio <= %.2f", limit))
+	return l.uses(l.Ratio/limit).require(l.Ratio > 0 && l.Ratio <= limit, fmt.Sprintf("ratio <= %.2f", limit))
 }
 
 func (l *Line) atMost(limit float64) *Line {
-	return l.require(l.Ours <= limit, "<= "+figure(limit, l.Unit))
+	return l.uses(l.Ours/limit).require(l.Ours <= limit, "<= "+figure(limit, l.Unit))
 }
 
 func (l *Line) atLeast(limit float64) *Line {
-	return l.require(l.Ours >= limit, ">= "+figure(limit, l.Unit))
+	return l.uses(limit/l.Ours).require(l.Ours >= limit, ">= "+figure(limit, l.Unit))
 }
 
 func (l *Line) note(format string, args ...any) *Line {
@@ -184,26 +197,6 @@ func (r *report) print(w io.Writer) {
 		fmt.Fprintln(t, strings.Join(l.cells(), "\t"))
 	}
 	t.Flush()
-}
-
-// markdown is the same table for a page.
-func (r *report) markdown() []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Benchmark of %s\n\n%s. Other programs used %.1f cores during the run.\n\n", r.Date, r.Machine, r.Others)
-	if r.Quick {
-		b.WriteString("A quick run: the ratios are less certain than those of a whole one.\n\n")
-	}
-	row := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
-	row(columns)
-	b.WriteString("|---|---|---:|---:|---:|---|---|---|\n")
-	for _, l := range r.Lines {
-		cells := l.cells()
-		for i, c := range cells {
-			cells[i] = strings.ReplaceAll(strings.ReplaceAll(c, "|", "\\|"), "\n", " ")
-		}
-		row(cells)
-	}
-	return b.Bytes()
 }
 
 // finish prints and stores the table. The error says what was missed.
@@ -265,10 +258,11 @@ func (r *report) store(dir string) error {
 	if err != nil {
 		return err
 	}
-	table := r.markdown()
-	files := map[string][]byte{name + ".json": append(data, '\n'), name + ".md": table}
+	files := map[string][]byte{name + ".json": append(data, '\n'), name + ".md": r.page(name)}
+	maps.Copy(files, r.charts(name))
 	if !r.Quick && r.Only == "" {
-		files["latest.md"] = table
+		files["latest.md"] = r.page("latest")
+		maps.Copy(files, r.charts("latest"))
 	}
 	for file, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, file), content, 0o644); err != nil {

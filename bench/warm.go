@@ -225,6 +225,6 @@ func manyTurns(b *bench, n int, least float64) error {
 	b.report.add("warm", fmt.Sprintf("processor time of server and sandboxes for each turn, %d at once", n), micros, ours.CPU(), 0).
 		atMost(2500).note("the model and the client are not in it")
 	b.report.add("warm", fmt.Sprintf("memory of server and sandboxes with %d conversations after a turn", n), megabytes, memory, 0).
-		atMost(40+0.8*float64(n)).note("PSS: what processes share is divided among them")
+		atMost(40 + 0.8*float64(n)).note("PSS: what processes share is divided among them")
 	return nil
 }
