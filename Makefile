@@ -5,7 +5,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build runner web run test test-short test-changed mutants attack suite soak forge-test bench page-bench pictures lint vuln fmt fuzz openapi clean setup
+.PHONY: help build runner web run test test-short test-changed mutants attack suite soak forge-test bench bench-compare page-bench pictures lint vuln fmt fuzz openapi clean setup
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
@@ -151,6 +151,11 @@ bench: build ## run the benchmarks, results in bench/results/
 		export DECKHAND_BENCH_IMAGE="$$image"; trap 'scripts/engine stop bin/engine' EXIT; \
 	else echo 'DOCKER IS NOT MEASURED: no engine can be had'; fi; \
 	go run ./bench $(ARGS)
+
+bench-compare: build ## compare with BASE=commit (main), in turns; fails on a regression
+	$(call say,bench: against $(or $(BASE),main))
+	@scripts/bench-base $(or $(BASE),main) bin/base
+	@go run ./bench -base bin/base/deckhand $(ARGS)
 
 page-bench: build ## what the page costs: time to the first event, longest task, memory
 	$(call say,bench: the web page)

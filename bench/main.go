@@ -54,7 +54,7 @@ func main() {
 	results := flag.String("results", filepath.Join("bench", "results"), "where the tables go")
 	dir := flag.String("dir", "", "where data lies during the run; it must be a real disk (default: the system's temporary folder)")
 	profiles := flag.String("profiles", "", "with -base: save processor profiles of the program in this folder")
-	base := flag.String("base", "", "compare the program with this one instead, in turns")
+	base := flag.String("base", "", "compare the program with this one instead, in turns; fails on a regression. With -only: one contest, such as \"warm turns, 50 at once\"")
 	others := flag.String("peers", "", "run one scenario against the program and the peers in this folder, see README.md")
 	floorAddr := flag.String("floor", "", "internal: be the bare handler, at this address")
 	floorFile := flag.String("floor-file", "", "internal: where the bare handler keeps its rows")
@@ -115,6 +115,7 @@ func (b *bench) run(only, base, others, dir, results string) error {
 		if err := b.compare(base, only); err != nil {
 			return err
 		}
+		b.report.Only = "compare"
 		return b.report.finish(results)
 	}
 	known := false

@@ -86,7 +86,8 @@ type Running struct {
 	Took time.Duration // from its start to the first answer
 
 	cmd   *exec.Cmd
-	ended chan error
+	ended chan struct{} // closed when err is set
+	err   error
 }
 
 // startTime is how long a peer may take until it answers.
@@ -119,14 +120,15 @@ func (p Peer) Run(ctx context.Context, dir, modelURL string) (*Running, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	r := &Running{cmd: cmd, ended: make(chan error, 1)}
+	r := &Running{cmd: cmd, ended: make(chan struct{})}
 	lines := bufio.NewReader(out)
 	said := make(chan string, 1)
 	go func() {
 		line, _ := lines.ReadString('\n')
 		said <- line
 		_, _ = lines.WriteTo(log) // what it prints later must not block it
-		r.ended <- cmd.Wait()
+		r.err = cmd.Wait()
+		close(r.ended)
 	}()
 	if err := r.await(ctx, begin, said); err != nil {
 		r.Stop()
@@ -159,9 +161,8 @@ func (r *Running) await(ctx context.Context, begin time.Time, said chan string) 
 			break // any answer will do: not all have this path
 		}
 		select {
-		case err := <-r.ended:
-			r.ended <- err
-			return fmt.Errorf("it ended: %w", cmp.Or(err, errors.New("without an error")))
+		case <-r.ended:
+			return fmt.Errorf("it ended: %w", cmp.Or(r.err, errors.New("without an error")))
 		case <-ctx.Done():
 			return fmt.Errorf("it does not answer: %w", err)
 		case <-tick.C:
@@ -183,8 +184,13 @@ func (r *Running) await(ctx context.Context, begin time.Time, said chan string) 
 	return nil
 }
 
-// Stop ends the peer and waits for it.
+// Stop ends the peer and waits for it. It may be called twice.
 func (r *Running) Stop() {
+	select {
+	case <-r.ended:
+		return
+	default:
+	}
 	group := -r.cmd.Process.Pid
 	_ = syscall.Kill(group, syscall.SIGTERM)
 	select {

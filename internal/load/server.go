@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,8 @@ type Server struct {
 	Took time.Duration
 
 	cmd   *exec.Cmd
-	ended chan error
+	ended chan struct{} // closed when err is set
+	err   error
 	said  *os.File
 }
 
@@ -40,7 +42,7 @@ func Start(ctx context.Context, logs, addr, name string, args ...string) (*Serve
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Addr: addr, ended: make(chan error, 1), said: said}
+	s := &Server{Addr: addr, ended: make(chan struct{}), said: said}
 	s.cmd = exec.CommandContext(ctx, name, args...)
 	s.cmd.Env = Environment()
 	s.cmd.Stdout, s.cmd.Stderr = said, said
@@ -52,7 +54,7 @@ func Start(ctx context.Context, logs, addr, name string, args ...string) (*Serve
 		said.Close()
 		return nil, err
 	}
-	go func() { s.ended <- s.cmd.Wait() }()
+	go func() { s.err = s.cmd.Wait(); close(s.ended) }()
 	if err := s.await(begin); err != nil {
 		s.Stop()
 		text, _ := os.ReadFile(said.Name())
@@ -99,9 +101,8 @@ func (s *Server) await(begin time.Time) error {
 	defer tick.Stop()
 	for time.Since(begin) < startTime {
 		select {
-		case err := <-s.ended:
-			s.ended <- err
-			return fmt.Errorf("it ended at once: %w", err)
+		case <-s.ended:
+			return fmt.Errorf("it ended at once: %w", cmp.Or(s.err, errors.New("without an error")))
 		case <-tick.C:
 		}
 		if _, err := Ask1(s.Addr, health); err == nil {
@@ -112,7 +113,7 @@ func (s *Server) await(begin time.Time) error {
 	return errors.New("it did not become healthy")
 }
 
-// Stop ends the process and waits for it.
+// Stop ends the process and waits for it. It may be called twice.
 func (s *Server) Stop() {
 	s.signal(syscall.SIGCONT)
 	s.signal(syscall.SIGTERM)
@@ -125,7 +126,14 @@ func (s *Server) Stop() {
 	_ = s.said.Close()
 }
 
-func (s *Server) signal(sig syscall.Signal) { _ = syscall.Kill(-s.cmd.Process.Pid, sig) }
+// signal reaches the process group, unless it is over and its number may be another's.
+func (s *Server) signal(sig syscall.Signal) {
+	select {
+	case <-s.ended:
+	default:
+		_ = syscall.Kill(-s.cmd.Process.Pid, sig)
+	}
+}
 
 // Freeze keeps the process from using the processor while another is measured.
 func (s *Server) Freeze() { s.signal(syscall.SIGSTOP) }
