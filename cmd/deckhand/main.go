@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"deckhand/internal/capacity"
 	"deckhand/internal/cli"
 	"deckhand/internal/cli/admin"
 	"deckhand/internal/cli/completion"
@@ -29,21 +30,22 @@ var version = "dev"
 type commands struct {
 	Config string `name:"config" env:"DECKHAND_CONFIG" placeholder:"FILE" help:"Config file (YAML) with flags by name, and the sections models and prices. Flags and environment variables take precedence."`
 
-	Serve      serveCmd      `cmd:"" help:"Run the server."`
-	Run        runCmd        `cmd:"" help:"Run an agent on a task in this folder and terminal. Needs no server."`
-	New        cli.New       `cmd:"" help:"Create a conversation on a running server and print its ID."`
-	Attach     cli.Attach    `cmd:"" help:"Follow a conversation on a running server and send messages to it."`
-	List       cli.List      `cmd:"" help:"List conversations on a running server, newest first."`
-	Logs       cli.Logs      `cmd:"" help:"Print the events of a conversation on a running server."`
-	Open       cli.Open      `cmd:"" help:"Open a conversation in the browser."`
-	Completion completionCmd `cmd:"" help:"Print a shell completion script."`
-	Replay     replayCmd     `cmd:"" help:"Replay a recorded trajectory in a new sandbox. Needs no server."`
-	Import     importCmd     `cmd:"" help:"Import settings, secrets and conversations from a legacy server's data folder. The server may be running."`
-	Key        admin.Key     `cmd:"" help:"Create, list and revoke API keys; rotate the master key. The server may be running."`
-	User       admin.User    `cmd:"" help:"Create, list, disable and enable users. The server may be running."`
-	OpenAPI    openapiCmd    `cmd:"" name:"openapi" help:"Print the OpenAPI 3.1 document."`
-	Doctor     doctorCmd     `cmd:"" help:"Check this machine's setup, or verify a conversation's log."`
-	Version    versionCmd    `cmd:"" help:"Print the version or the software bill of materials."`
+	Serve      serveCmd         `cmd:"" help:"Run the server."`
+	Run        runCmd           `cmd:"" help:"Run an agent on a task in this folder and terminal. Needs no server."`
+	New        cli.New          `cmd:"" help:"Create a conversation on a running server and print its ID."`
+	Attach     cli.Attach       `cmd:"" help:"Follow a conversation on a running server and send messages to it."`
+	List       cli.List         `cmd:"" help:"List conversations on a running server, newest first."`
+	Logs       cli.Logs         `cmd:"" help:"Print the events of a conversation on a running server."`
+	Open       cli.Open         `cmd:"" help:"Open a conversation in the browser."`
+	Completion completionCmd    `cmd:"" help:"Print a shell completion script."`
+	Replay     replayCmd        `cmd:"" help:"Replay a recorded trajectory in a new sandbox. Needs no server."`
+	Import     importCmd        `cmd:"" help:"Import settings, secrets and conversations from a legacy server's data folder. The server may be running."`
+	Key        admin.Key        `cmd:"" help:"Create, list and revoke API keys; rotate the master key. The server may be running."`
+	User       admin.User       `cmd:"" help:"Create, list, disable and enable users. The server may be running."`
+	OpenAPI    openapiCmd       `cmd:"" name:"openapi" help:"Print the OpenAPI 3.1 document."`
+	Bench      capacity.Command `cmd:"" help:"Measure how many agents this machine can carry. Takes about a minute."`
+	Doctor     doctorCmd        `cmd:"" help:"Check this machine's setup, or verify a conversation's log."`
+	Version    versionCmd       `cmd:"" help:"Print the version or the software bill of materials."`
 }
 
 func main() {

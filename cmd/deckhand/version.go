@@ -1,10 +1,7 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"deckhand/internal/cli"
@@ -19,21 +16,9 @@ type versionCmd struct {
 
 // Run prints the version, or the bill of materials.
 func (c versionCmd) Run(o *cli.Output) error {
-	if !c.SBOM {
-		_, err := fmt.Fprintln(o.Stdout, version)
-		return err
+	if c.SBOM {
+		return sbom.Print(o.Stdout, version, web.Lock(), time.Now())
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return errors.New("this program was built without module information")
-	}
-	bill, err := sbom.New(version, info, web.Lock(), time.Now())
-	if err != nil {
-		return err
-	}
-	text, err := json.MarshalIndent(bill, "", "  ")
-	if err == nil {
-		_, err = fmt.Fprintf(o.Stdout, "%s\n", text)
-	}
+	_, err := fmt.Fprintln(o.Stdout, version)
 	return err
 }

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"runtime/debug"
 	"slices"
@@ -57,6 +59,23 @@ const (
 	document = "SPDXRef-DOCUMENT"
 	program  = "SPDXRef-Package-deckhand"
 )
+
+// Print writes the document of the running program as JSON.
+func Print(w io.Writer, version string, lock []byte, now time.Time) error {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return errors.New("this program was built without module information")
+	}
+	bill, err := New(version, info, lock, now)
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(bill, "", "  ")
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s\n", text)
+	}
+	return err
+}
 
 // New lists the Go modules that are linked into a version of the program, with the Go release that made it, and the
 // npm packages that are part of its web page, by their lock file.
