@@ -109,6 +109,18 @@ var (
 	awaiting = []byte(`"agent_state":"awaiting_user_input"`)
 )
 
+// TurnEnd reads up to the end of a turn and returns the number of its last event. It fails
+// when that does not come in time.
+func (s *Stream) TurnEnd(within time.Duration) (int64, error) {
+	s.Until(time.Now().Add(within))
+	for {
+		id, data, err := s.Event()
+		if err != nil || bytes.Contains(data, newState) && bytes.Contains(data, awaiting) {
+			return id, err
+		}
+	}
+}
+
 // await reads up to the end of a turn. A turn in which the command was not run
 // has failed, whatever its end says.
 func (c *Chat) await() error {

@@ -197,6 +197,15 @@ func (s *Stream) Next() (int64, error) {
 	return strconv.ParseInt(string(value), 10, 64)
 }
 
+// Event is the next frame that has a number, with its data. The data is good until the next call.
+func (s *Stream) Event() (id int64, data []byte, err error) {
+	if id, err = s.Next(); err != nil {
+		return 0, nil, err
+	}
+	data, err = s.Field("data:")
+	return id, data, err
+}
+
 // Field is the next value of this name. What does not fit into the buffer is
 // passed over: nothing that is waited for is as long.
 func (s *Stream) Field(name string) ([]byte, error) {
