@@ -5,7 +5,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build runner web run test test-short test-changed mutants attack suite soak forge-test bench bench-compare page-bench pictures lint vuln fmt fuzz openapi clean setup
+.PHONY: help build runner web run test test-short test-changed mutants attack suite soak forge-test bench bench-compare flame page-bench pictures lint vuln fmt fuzz openapi clean setup
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
@@ -156,6 +156,12 @@ bench-compare: build ## compare with BASE=commit (main), in turns; fails on a re
 	$(call say,bench: against $(or $(BASE),main))
 	@scripts/bench-base $(or $(BASE),main) bin/base
 	@go run ./bench -base bin/base/deckhand $(ARGS)
+
+# A target that the benchmark misses is no reason not to draw where the time went.
+flame: build ## docs/pictures/flame.svg, where the processor time of warm turns goes
+	$(call say,flame: a profile of warm turns)
+	@go run ./bench -only warm -profiles bin/profiles || true
+	@go tool pprof -traces bin/profiles/warm-turns-50-at-once.pprof | go run ./scripts/flame 'Warm turns, 50 at once: processor time of the server' > docs/pictures/flame.svg
 
 page-bench: build ## what the page costs: time to the first event, longest task, memory
 	$(call say,bench: the web page)

@@ -224,7 +224,10 @@ func (o *office) saveProfile(dir, name string) {
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".pprof"), text, 0o644)
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, strings.ReplaceAll(strings.ReplaceAll(name, ",", ""), " ", "-")+".pprof"), text, 0o644)
 	}
 	if err != nil {
 		say("no profile: %v", err)

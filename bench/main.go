@@ -53,7 +53,7 @@ func main() {
 	server := flag.String("server", filepath.Join("bin", "deckhand"), "the program to measure")
 	results := flag.String("results", filepath.Join("bench", "results"), "where the tables go")
 	dir := flag.String("dir", "", "where data lies during the run; it must be a real disk (default: the system's temporary folder)")
-	profiles := flag.String("profiles", "", "with -base: save processor profiles of the program in this folder")
+	profiles := flag.String("profiles", "", "save processor profiles of warm turns, and with -base of each contest, in this folder")
 	base := flag.String("base", "", "compare the program with this one instead, in turns; fails on a regression. With -only: one contest, such as \"warm turns, 50 at once\"")
 	others := flag.String("peers", "", "run one scenario against the program and the peers in this folder, see README.md")
 	floorAddr := flag.String("floor", "", "internal: be the bare handler, at this address")

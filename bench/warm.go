@@ -207,6 +207,9 @@ func manyTurns(b *bench, n int, least float64) error {
 	var ours, floor load.Rounds
 	for round := range pick(b, 4, 2) {
 		during := pick(b, 3*time.Second, time.Second)
+		if round == 1 && b.profiles != "" {
+			go o.saveProfile(b.profiles, fmt.Sprintf("warm turns, %d at once", n))
+		}
 		before := process.TreeCPU()
 		s, err := load.Hammer(n, during, func(caller int) error { return chats[caller].Turn() })
 		if err != nil {
