@@ -87,7 +87,7 @@ func (b *bench) contest(c contest, base string) error {
 			i := (turn + round) % 2
 			sides[i].Thaw()
 			if i == 0 && round == 1 && b.profiles != "" {
-				go sides[i].saveProfile(b.profiles, c.name)
+				go sides[i].saveProfile(b.profiles, c.name, 2)
 			}
 			got, err := c.run(b, sides[i], round)
 			sides[i].Freeze()
@@ -214,9 +214,9 @@ func runs(b *bench, o *office, round int) ([]result, error) {
 	return []result{{"run, p50", millis, r.Delay(50)}, {"processor time per run", micros, r.CPU()}}, nil
 }
 
-// saveProfile writes a profile of the next two seconds.
-func (o *office) saveProfile(dir, name string) {
-	res, err := http.Get("http://" + o.metrics + "/debug/pprof/profile?seconds=2")
+// saveProfile writes a profile of the next seconds.
+func (o *office) saveProfile(dir, name string, seconds int) {
+	res, err := http.Get(fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", o.metrics, seconds))
 	if err != nil {
 		say("no profile: %v", err)
 		return

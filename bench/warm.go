@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"deckhand/internal/load"
@@ -204,12 +205,14 @@ func manyTurns(b *bench, n int, least float64) error {
 		return err
 	}
 	defer p.close()
+	if b.profiles != "" { // over all rounds; in those of the floor the server rests
+		var saved sync.WaitGroup
+		defer saved.Wait()
+		saved.Go(func() { o.saveProfile(b.profiles, fmt.Sprintf("warm turns, %d at once", n), pick(b, 20, 3)) })
+	}
 	var ours, floor load.Rounds
 	for round := range pick(b, 4, 2) {
 		during := pick(b, 3*time.Second, time.Second)
-		if round == 1 && b.profiles != "" {
-			go o.saveProfile(b.profiles, fmt.Sprintf("warm turns, %d at once", n))
-		}
 		before := process.TreeCPU()
 		s, err := load.Hammer(n, during, func(caller int) error { return chats[caller].Turn() })
 		if err != nil {

@@ -136,7 +136,7 @@ func draw(root *frame, title string, least float64) []byte {
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img">`+"\n<title>%s</title>\n%s\n", width, height, width, height, escape(title), style)
 	fmt.Fprintf(&out, `<rect class="bg" width="%d" height="%d"/><text class="t" x="8" y="22">%s</text>`+"\n", width, height, escape(title))
 	for i, k := range kinds {
-		fmt.Fprintf(&out, `<rect class="%s" x="%d" y="36" width="12" height="12"/><text class="n" x="%d" y="46">%s</text>`, k[0], 8+i*170, 26+i*170, k[1])
+		fmt.Fprintf(&out, `<rect class="%s" x="%d" y="36" width="12" height="12"/><text class="n" x="%d" y="46">%s</text>`, k[0], 8+i*200, 26+i*200, k[1])
 	}
 	out.WriteByte('\n')
 	out.Write(body.Bytes())
