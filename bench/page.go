@@ -17,6 +17,9 @@ func (r *report) page(name string) []byte {
 	if r.Quick {
 		b.WriteString("A quick run: the ratios are less certain than those of a whole one.\n\n")
 	}
+	for _, n := range r.Notes {
+		b.WriteString(n + "\n\n")
+	}
 	drawn := r.charts(name)
 	for _, kind := range []string{"targets", "parts", "peers"} {
 		if file := name + "-" + kind + ".svg"; drawn[file] != nil {

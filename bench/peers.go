@@ -18,6 +18,7 @@ func (b *bench) comparePeers(dir string) error {
 	}
 	for _, m := range missing {
 		say("NOT MEASURED: %s", m)
+		b.report.Notes = append(b.report.Notes, "Not measured: "+m+".")
 	}
 	if len(found) == 0 {
 		return fmt.Errorf("no peer is installed in %s: each is a folder with an executable named start, see bench/README.md", dir)

@@ -63,6 +63,8 @@ type report struct {
 	Lines  []Line  `json:"lines"`
 	// Parts is where the time of a warm turn goes.
 	Parts []Part `json:"parts,omitempty"`
+	// Notes are sentences about the whole run.
+	Notes []string `json:"notes,omitempty"`
 
 	at     time.Time
 	before process.Used

@@ -33,7 +33,7 @@ const (
 	right   = 150 // for the text beside them
 	bar     = 13
 	gap     = 9
-	letters = 62 // of a label
+	letters = 56 // of a label
 )
 
 // style has the colours for both kinds of pages.

@@ -11,13 +11,14 @@ import (
 
 // deckhand speaks the API of any version of this program, as as many users as a real load has.
 type deckhand struct {
+	caller
 	server *load.Server
 	keys   []string
 	next   atomic.Int64
 }
 
 func newDeckhand(base, key string) API {
-	return &deckhand{server: &load.Server{Addr: strings.TrimPrefix(base, "http://"), Key: key}}
+	return &deckhand{caller: newCaller(base, key), server: &load.Server{Addr: strings.TrimPrefix(base, "http://"), Key: key}}
 }
 
 // users is how many there are: at 50 requests per second each, more than a server of this
@@ -29,15 +30,14 @@ func (d *deckhand) Prepare(_ context.Context, modelURL string) (err error) {
 	return err
 }
 
-func (d *deckhand) key() string { return d.keys[int(d.next.Add(1))%len(d.keys)] }
+func (d *deckhand) anyKey() string { return d.keys[int(d.next.Add(1))%len(d.keys)] }
 
-func (d *deckhand) Create(context.Context) error {
-	_, err := load.Ask1(d.server.Addr, load.Message("POST", load.Conversations, d.server.Addr, d.key(), `{}`))
-	return err
+func (d *deckhand) Create(ctx context.Context) error {
+	return caller{d.client, d.base, d.anyKey()}.call(ctx, "POST", load.Conversations, map[string]string{}, nil)
 }
 
 func (d *deckhand) Begin(context.Context) (Conversation, error) {
-	c, err := load.Open(d.server.Addr, d.key(), "Say hi.")
+	c, err := load.Open(d.server.Addr, d.anyKey(), "Say hi.")
 	if err != nil {
 		if c != nil {
 			deckhandTalk{c}.Close()

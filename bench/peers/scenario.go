@@ -27,6 +27,9 @@ type Size struct {
 	During time.Duration // of a round with many at once
 }
 
+// settleTime is how long a server may take to give back what its start needed.
+const settleTime = 5 * time.Second
+
 // creators is how many clients create conversations at once.
 const creators = 64
 
@@ -52,6 +55,11 @@ func (p Peer) Measure(ctx context.Context, dir string, size Size) (figures []Fig
 	add("cold start to the first answer", "ms", load.Percentile([]time.Duration{r.Took}, 50), false)
 	if err := r.Prepare(ctx, model.URL); err != nil {
 		return figures, fmt.Errorf("preparing: %w", err)
+	}
+	select { // a start takes memory that is given back
+	case <-time.After(settleTime):
+	case <-ctx.Done():
+		return figures, ctx.Err()
 	}
 	add("memory when idle", "MB", process.TreePSS(), false)
 
