@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"deckhand/bench/floor"
+	"deckhand/bench/report"
 	"deckhand/internal/load"
 	"deckhand/internal/session"
 	"deckhand/internal/store/sqlite"
@@ -59,14 +60,14 @@ func appends(b *bench) error {
 				return err
 			}
 			c.got = append(c.got, s)
-			say("round %d: %-24s %s", round+1, c.name, figure(s.Rate(), perSecond))
+			say("round %d: %-24s %s", round+1, c.name, report.Figure(s.Rate(), report.PerSecond))
 		}
 	}
 	least := contenders[0].got
 	for _, c := range contenders[1:] {
-		l := b.report.add("append", c.name, perSecond, c.got.Rate(), least.Rate()).pairedBy(load.Paired(c.got, least))
-		l.note("p50 %s, p99 %s; floor p50 %s", figure(c.got.Delay(50), millis), figure(c.got.Delay(99), millis), figure(least.Delay(50), millis))
-		l.ratioAtLeast(c.least)
+		l := b.report.Add("append", c.name, report.PerSecond, c.got.Rate(), least.Rate()).PairedBy(load.Paired(c.got, least))
+		l.Comment("p50 %s, p99 %s; floor p50 %s", report.Figure(c.got.Delay(50), report.Millis), report.Figure(c.got.Delay(99), report.Millis), report.Figure(least.Delay(50), report.Millis))
+		l.RatioAtLeast(c.least)
 	}
 	return nil
 }

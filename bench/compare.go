@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"deckhand/bench/report"
 	"deckhand/internal/load"
 	"deckhand/internal/load/process"
 )
@@ -53,7 +54,7 @@ func (b *bench) compare(base, only string) error {
 			if b.ctx.Err() != nil {
 				return errors.New("interrupted")
 			}
-			b.report.broken(c.name, err)
+			b.report.Broken(c.name, err)
 		}
 	}
 	return nil
@@ -81,7 +82,7 @@ func (b *bench) contest(c contest, base string) error {
 	}
 	var order []result
 	ratios, values := map[string][]float64{}, map[string][2][]float64{}
-	for round := range pick(b, 10, 4) {
+	for round := range pick(b, 10, 8) {
 		var of [2][]result
 		for turn := range 2 {
 			i := (turn + round) % 2
@@ -107,9 +108,9 @@ func (b *bench) contest(c contest, base string) error {
 	for _, r := range order {
 		ratio, low, high := interval(ratios[r.name])
 		v := values[r.name]
-		b.report.add(c.name, r.name, r.unit, load.Median(v[0]), load.Median(v[1])).pairedBy(ratio).
-			require(!regressed(r.unit, low, high), "no regression").note("99 %% interval of the ratio: %.2f to %.2f", low, high)
-		say("%-40s %12s  base %12s  ratio %.2f (%.2f to %.2f)", r.name, figure(load.Median(v[0]), r.unit), figure(load.Median(v[1]), r.unit), ratio, low, high)
+		b.report.Add(c.name, r.name, r.unit, load.Median(v[0]), load.Median(v[1])).PairedBy(ratio).
+			Require(!regressed(r.unit, low, high), "no regression").Comment("99 %% interval of the ratio: %.2f to %.2f", low, high)
+		say("%-40s %12s  base %12s  ratio %.2f (%.2f to %.2f)", r.name, report.Figure(load.Median(v[0]), r.unit), report.Figure(load.Median(v[1]), r.unit), ratio, low, high)
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ const noise = 0.02
 
 // regressed reports whether the whole interval of the ratio to the base lies on the worse side.
 func regressed(unit string, low, high float64) bool {
-	if unit == perSecond {
+	if unit == report.PerSecond {
 		return high < 1-noise
 	}
 	return low > 1+noise
@@ -163,8 +164,8 @@ func warm(n int, during time.Duration) func(*bench, *office, int) ([]result, err
 func results(s load.Sample, what string) []result {
 	r := load.Rounds{s}
 	return []result{
-		{what + " per second", perSecond, s.Rate()}, {what + ", p50", millis, r.Delay(50)}, {what + ", p99", millis, r.Delay(99)},
-		{"processor time per " + what[:len(what)-1] + ", server and sandboxes", micros, r.CPU()},
+		{what + " per second", report.PerSecond, s.Rate()}, {what + ", p50", report.Millis, r.Delay(50)}, {what + ", p99", report.Millis, r.Delay(99)},
+		{"processor time per " + what[:len(what)-1] + ", server and sandboxes", report.Micros, r.CPU()},
 	}
 }
 
@@ -211,7 +212,7 @@ func runs(b *bench, o *office, round int) ([]result, error) {
 		s.Delays, s.CPU, s.Took = append(s.Delays, took), s.CPU+cpu, s.Took+took
 	}
 	r := load.Rounds{s}
-	return []result{{"run, p50", millis, r.Delay(50)}, {"processor time per run", micros, r.CPU()}}, nil
+	return []result{{"run, p50", report.Millis, r.Delay(50)}, {"processor time per run", report.Micros, r.CPU()}}, nil
 }
 
 // saveProfile writes a profile of the next seconds.

@@ -3,6 +3,8 @@ package main
 import (
 	"math"
 	"testing"
+
+	"deckhand/bench/report"
 )
 
 func TestRegressionsFail(t *testing.T) {
@@ -12,13 +14,13 @@ func TestRegressionsFail(t *testing.T) {
 		ratios []float64
 		want   bool
 	}{
-		"noise around the same":        {millis, []float64{1.05, 0.96, 1.02, 0.97, 1.01, 0.99}, false},
-		"much noise, worse on average": {millis, []float64{1.9, 0.7, 1.4, 0.8, 1.6, 0.9}, false},
-		"a tenth slower":               {millis, []float64{1.10, 1.09, 1.12, 1.11, 1.08, 1.10}, true},
-		"a tenth faster":               {millis, []float64{0.90, 0.91, 0.88, 0.89, 0.92, 0.90}, false},
-		"a tenth fewer per second":     {perSecond, []float64{0.90, 0.91, 0.88, 0.89, 0.92, 0.90}, true},
-		"a tenth more per second":      {perSecond, []float64{1.10, 1.09, 1.12, 1.11, 1.08, 1.10}, false},
-		"one per cent slower":          {micros, []float64{1.010, 1.011, 1.009, 1.010, 1.011, 1.010}, false},
+		"noise around the same":        {report.Millis, []float64{1.05, 0.96, 1.02, 0.97, 1.01, 0.99}, false},
+		"much noise, worse on average": {report.Millis, []float64{1.9, 0.7, 1.4, 0.8, 1.6, 0.9}, false},
+		"a tenth slower":               {report.Millis, []float64{1.10, 1.09, 1.12, 1.11, 1.08, 1.10}, true},
+		"a tenth faster":               {report.Millis, []float64{0.90, 0.91, 0.88, 0.89, 0.92, 0.90}, false},
+		"a tenth fewer per second":     {report.PerSecond, []float64{0.90, 0.91, 0.88, 0.89, 0.92, 0.90}, true},
+		"a tenth more per second":      {report.PerSecond, []float64{1.10, 1.09, 1.12, 1.11, 1.08, 1.10}, false},
+		"one per cent slower":          {report.Micros, []float64{1.010, 1.011, 1.009, 1.010, 1.011, 1.010}, false},
 	} {
 		mean, low, high := interval(c.ratios)
 		if !(low <= mean && mean <= high) {
@@ -37,17 +39,17 @@ func TestRegressionsFail(t *testing.T) {
 func TestMissedTargetsFail(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		fill func(r *report)
+		fill func(r *report.Report)
 		ok   bool
 	}{
-		"met":            {func(r *report) { r.add("warm", "turns", perSecond, 500, 0).atLeast(400) }, true},
-		"missed":         {func(r *report) { r.add("warm", "turns", perSecond, 300, 0).atLeast(400) }, false},
-		"one of two":     {func(r *report) { r.add("warm", "turn", millis, 5, 2).atMost(10).ratioAtMost(1.5) }, false},
-		"without target": {func(r *report) { r.add("warm", "turns", perSecond, 500, 0) }, false},
+		"met":            {func(r *report.Report) { r.Add("warm", "turns", report.PerSecond, 500, 0).AtLeast(400) }, true},
+		"missed":         {func(r *report.Report) { r.Add("warm", "turns", report.PerSecond, 300, 0).AtLeast(400) }, false},
+		"one of two":     {func(r *report.Report) { r.Add("warm", "turn", report.Millis, 5, 2).AtMost(10).RatioAtMost(1.5) }, false},
+		"without target": {func(r *report.Report) { r.Add("warm", "turns", report.PerSecond, 500, 0) }, false},
 	} {
-		r := newReport(true, "test")
+		r := report.New(true, "test")
 		c.fill(r)
-		if err := r.finish(t.TempDir()); (err == nil) != c.ok {
+		if err := r.Finish(t.TempDir()); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"deckhand/bench/report"
 	"deckhand/internal/load"
 	"deckhand/internal/load/process"
 )
@@ -43,10 +44,10 @@ func coldStarts(b *bench) error {
 			return err
 		}
 	}
-	b.report.add("cold", "first start on an empty folder to healthy, p50", millis, load.Percentile(empty, 50), 0).atMost(300)
-	b.report.add("cold", "later start to healthy, p50", millis, load.Percentile(stored, 50), 0).atMost(300)
-	b.report.add("cold", "first turn after the start of the server, p50", millis, load.Percentile(turn, 50), 0).
-		atMost(100).note("nothing is in a cache, no sandbox is prepared")
+	b.report.Add("cold", "first start on an empty folder to healthy, p50", report.Millis, load.Percentile(empty, 50), 0).AtMost(300)
+	b.report.Add("cold", "later start to healthy, p50", report.Millis, load.Percentile(stored, 50), 0).AtMost(300)
+	b.report.Add("cold", "first turn after the start of the server, p50", report.Millis, load.Percentile(turn, 50), 0).
+		AtMost(100).Comment("nothing is in a cache, no sandbox is prepared")
 	return coldRuns(b)
 }
 
@@ -63,15 +64,15 @@ func coldRuns(b *bench) error {
 			return err
 		}
 		if i == 0 {
-			b.report.add("cold", "deckhand run of one command, first start in a data folder", millis, load.Percentile([]time.Duration{took}, 50), 0).
-				atMost(1000).note("it prepares what later ones share; processor time %s", figure(float64(cpu.Microseconds()), micros))
+			b.report.Add("cold", "deckhand run of one command, first start in a data folder", report.Millis, load.Percentile([]time.Duration{took}, 50), 0).
+				AtMost(1000).Comment("it prepares what later ones share; processor time %s", report.Figure(float64(cpu.Microseconds()), report.Micros))
 			continue
 		}
 		later.Delays, later.CPU = append(later.Delays, took), later.CPU+cpu
 	}
 	r := load.Rounds{later}
-	b.report.add("cold", "deckhand run of one command, later starts, p50", millis, r.Delay(50), 0).atMost(400)
-	b.report.add("cold", "processor time of deckhand run, later starts", millis, r.CPU()/1000, 0).atMost(200)
+	b.report.Add("cold", "deckhand run of one command, later starts, p50", report.Millis, r.Delay(50), 0).AtMost(400)
+	b.report.Add("cold", "processor time of deckhand run, later starts", report.Millis, r.CPU()/1000, 0).AtMost(200)
 	return nil
 }
 
@@ -119,9 +120,9 @@ func firstAlone(b *bench) error {
 		s.Delays, s.CPU = append(s.Delays, time.Since(begin)), s.CPU+process.TreeCPU()-before
 	}
 	r := load.Rounds{s}
-	b.report.add("first", "first turn of a conversation, one at a time, p50", millis, r.Delay(50), 0).
-		atMost(20).note("p99 %s", figure(r.Delay(99), millis))
-	b.report.add("first", "processor time of server and sandbox for each first turn, one at a time", millis, r.CPU()/1000, 0).atMost(12)
+	b.report.Add("first", "first turn of a conversation, one at a time, p50", report.Millis, r.Delay(50), 0).
+		AtMost(20).Comment("p99 %s", report.Figure(r.Delay(99), report.Millis))
+	b.report.Add("first", "processor time of server and sandbox for each first turn, one at a time", report.Millis, r.CPU()/1000, 0).AtMost(12)
 	return nil
 }
 
@@ -143,8 +144,8 @@ func firstAtOnce(b *bench, n int, least float64) error {
 			return err
 		}
 	}
-	b.report.add("first", fmt.Sprintf("first turns, %d conversations that begin at once", n), perSecond, all.Rate(), 0).
-		atLeast(least).note("p50 %s, p99 %s, processor time %s each", figure(all.Delay(50), millis), figure(all.Delay(99), millis), figure(all.CPU(), micros))
+	b.report.Add("first", fmt.Sprintf("first turns, %d conversations that begin at once", n), report.PerSecond, all.Rate(), 0).
+		AtLeast(least).Comment("p50 %s, p99 %s, processor time %s each", report.Figure(all.Delay(50), report.Millis), report.Figure(all.Delay(99), report.Millis), report.Figure(all.CPU(), report.Micros))
 	return nil
 }
 
@@ -170,12 +171,12 @@ func firstMany(b *bench) error {
 	if err != nil {
 		return err
 	}
-	r, name := load.Rounds{s}, figure(float64(len(s.Delays)), count)
-	b.report.add("first", "new conversations, 50 at a time", perSecond, r.Rate(), 0).
-		atLeast(100).note("%s of them, which is all or what a minute allows; p50 %s, p99 %s", name, figure(r.Delay(50), millis), figure(r.Delay(99), millis))
-	b.report.add("first", "processor time of server and sandbox for each first turn, 50 at a time", millis, r.CPU()/1000, 0).atMost(12)
-	b.report.add("first", "memory of server and sandboxes after "+name+" new conversations", megabytes, process.TreePSS(), 0).
-		atMost(400).note("PSS: what processes share is divided among them")
+	r, name := load.Rounds{s}, report.Figure(float64(len(s.Delays)), report.Count)
+	b.report.Add("first", "new conversations, 50 at a time", report.PerSecond, r.Rate(), 0).
+		AtLeast(100).Comment("%s of them, which is all or what a minute allows; p50 %s, p99 %s", name, report.Figure(r.Delay(50), report.Millis), report.Figure(r.Delay(99), report.Millis))
+	b.report.Add("first", "processor time of server and sandbox for each first turn, 50 at a time", report.Millis, r.CPU()/1000, 0).AtMost(12)
+	b.report.Add("first", "memory of server and sandboxes after "+name+" new conversations", report.Megabytes, process.TreePSS(), 0).
+		AtMost(400).Comment("PSS: what processes share is divided among them")
 	return nil
 }
 
@@ -193,13 +194,13 @@ func crowdOfTurns(b *bench) error {
 	_, failures := o.openMany(n)
 	took := time.Since(begin)
 	failures = slices.DeleteFunc(failures, func(err error) bool { return err == nil })
-	l := b.report.add("first", fmt.Sprintf("failed turns of %s conversations that begin at once, each with a sandbox of its own", figure(float64(n), count)), count, float64(len(failures)), 0).atMost(0)
-	l.note("all had finished after %.1f s, %s of the server's processor time each", took.Seconds(), figure(float64((o.CPU()-before).Microseconds())/float64(n), micros))
+	l := b.report.Add("first", fmt.Sprintf("failed turns of %s conversations that begin at once, each with a sandbox of its own", report.Figure(float64(n), report.Count)), report.Count, float64(len(failures)), 0).AtMost(0)
+	l.Comment("all had finished after %.1f s, %s of the server's processor time each", took.Seconds(), report.Figure(float64((o.CPU()-before).Microseconds())/float64(n), report.Micros))
 	if len(failures) > 0 {
-		l.note("%v", failures[0])
+		l.Comment("%v", failures[0])
 	}
-	b.report.add("first", fmt.Sprintf("memory of the server for each of %s conversations at once, at its peak", figure(float64(n), count)), kilobytes, (o.Peak()-empty)*1024/float64(n), 0).
-		atMost(500).note("%s at its peak, %s before, %s when all had finished", figure(o.Peak(), megabytes), figure(empty, megabytes), figure(o.RSS(b.ctx), megabytes))
+	b.report.Add("first", fmt.Sprintf("memory of the server for each of %s conversations at once, at its peak", report.Figure(float64(n), report.Count)), report.Kilobytes, (o.Peak()-empty)*1024/float64(n), 0).
+		AtMost(500).Comment("%s at its peak, %s before, %s when all had finished", report.Figure(o.Peak(), report.Megabytes), report.Figure(empty, report.Megabytes), report.Figure(o.RSS(b.ctx), report.Megabytes))
 	say("%d at once: %.1f s, %d failed", n, took.Seconds(), len(failures))
 	return nil
 }

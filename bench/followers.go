@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"deckhand/bench/report"
 	"deckhand/internal/load"
 )
 
@@ -81,14 +82,14 @@ func followers(b *bench) error {
 		}
 	}
 	say("%d frames reached %d followers", delivered, crowd)
-	b.report.add("followers", "followers that got not every event exactly once and in order", count, float64(wrong), 0).
-		atMost(0).note("%d events to each of %d", len(want), crowd)
-	b.report.add("followers", "events delivered, to all together", perSecond, float64(delivered)/took.Seconds(), 0).atLeast(100_000)
+	b.report.Add("followers", "followers that got not every event exactly once and in order", report.Count, float64(wrong), 0).
+		AtMost(0).Comment("%d events to each of %d", len(want), crowd)
+	b.report.Add("followers", "events delivered, to all together", report.PerSecond, float64(delivered)/took.Seconds(), 0).AtLeast(100_000)
 	quiet, after = quiet.each(empty), after.each(empty)
-	b.report.add("followers", "memory in use per follower, against an idle connection", kilobytes, quiet.used, idle.used).
-		atMost(20).ratioAtMost(1).note("heap and stacks after a collection")
-	b.report.add("followers", "memory in use per follower after the events", kilobytes, after.used, idle.used).atMost(20)
-	b.report.add("followers", "resident memory per follower, garbage included", kilobytes, quiet.resident, idle.resident).atMost(20)
+	b.report.Add("followers", "memory in use per follower, against an idle connection", report.Kilobytes, quiet.used, idle.used).
+		AtMost(20).RatioAtMost(1).Comment("heap and stacks after a collection")
+	b.report.Add("followers", "memory in use per follower after the events", report.Kilobytes, after.used, idle.used).AtMost(20)
+	b.report.Add("followers", "resident memory per follower, garbage included", report.Kilobytes, quiet.resident, idle.resident).AtMost(20)
 	return nil
 }
 

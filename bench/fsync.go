@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"deckhand/bench/report"
 	"deckhand/internal/load"
 )
 
@@ -39,8 +40,8 @@ func fsyncs(b *bench) error {
 		if err != nil {
 			return err
 		}
-		b.report.add("fsync", r.name, count, float64(total)/n, 0).
-			require(total >= n && without == 0, "at least one before each answer").note("%d of %d answers without", without, n)
+		b.report.Add("fsync", r.name, report.Count, float64(total)/n, 0).
+			Require(total >= n && without == 0, "at least one before each answer").Comment("%d of %d answers without", without, n)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"deckhand/bench/floor"
+	"deckhand/bench/report"
 	"deckhand/internal/load"
 )
 
@@ -28,19 +29,19 @@ type duel struct {
 	lean       bool // clients that only move bytes, instead of Go's own
 	rounds     int
 	during     time.Duration
-	target     func(l *Line)
+	target     func(l *report.Line)
 }
 
 // requests compares the server with the bare handler.
 func requests(b *bench) error {
 	long, short := pick(b, 2*time.Second, time.Second), pick(b, time.Second, 500*time.Millisecond)
 	many, few := pick(b, 5, 3), pick(b, 3, 1)
-	most := func(l *Line) { l.ratioAtLeast(0.7) }
+	most := func(l *report.Line) { l.RatioAtLeast(0.7) }
 	// A request alone is to be faster than that of the fastest peer, which is not durable.
-	quick := func(l *Line) { l.atMost(1) }
+	quick := func(l *report.Line) { l.AtMost(1) }
 	duels := []duel{
 		{name: "create with a message", path: creationPath, body: withMessage, clients: callers, rounds: many, during: long, target: most},
-		{name: "create with a message, against rows without a key", path: creationPath, body: withMessage, clients: callers, rounds: few, during: long, loose: true, target: func(l *Line) { l.ratioAtLeast(0.6) }},
+		{name: "create with a message, against rows without a key", path: creationPath, body: withMessage, clients: callers, rounds: few, during: long, loose: true, target: func(l *report.Line) { l.RatioAtLeast(0.6) }},
 		{name: "create with a message, lean clients", path: creationPath, body: withMessage, clients: callers, rounds: few, during: long, lean: true, target: most},
 		{name: "create with {}", path: creationPath, body: withNothing, clients: callers, rounds: few, during: short, target: most},
 		{name: "store settings", path: settingsPath, body: someSettings, clients: callers, rounds: few, during: short, target: most},
@@ -59,19 +60,19 @@ func requests(b *bench) error {
 }
 
 // record makes the lines of a duel; the first of them is the one that counts.
-func (d duel) record(r *report, ours, floor load.Rounds, counts bool) {
+func (d duel) record(r *report.Report, ours, floor load.Rounds, counts bool) {
 	if d.clients == 1 {
-		d.target(r.add("http", d.name+", one at a time, p50", millis, ours.Delay(50), floor.Delay(50)).
-			note("p99 %s, floor %s", figure(ours.Delay(99), millis), figure(floor.Delay(99), millis)))
+		d.target(r.Add("http", d.name+", one at a time, p50", report.Millis, ours.Delay(50), floor.Delay(50)).
+			Comment("p99 %s, floor %s", report.Figure(ours.Delay(99), report.Millis), report.Figure(floor.Delay(99), report.Millis)))
 		return
 	}
-	d.target(r.add("http", fmt.Sprintf("%s, %d at once", d.name, d.clients), perSecond, ours.Rate(), floor.Rate()).pairedBy(load.Paired(ours, floor)).
-		note("p50 %s, p99 %s; floor p50 %s, p99 %s; cpu %s, floor %s", figure(ours.Delay(50), millis), figure(ours.Delay(99), millis),
-			figure(floor.Delay(50), millis), figure(floor.Delay(99), millis), figure(ours.CPU(), micros), figure(floor.CPU(), micros)))
+	d.target(r.Add("http", fmt.Sprintf("%s, %d at once", d.name, d.clients), report.PerSecond, ours.Rate(), floor.Rate()).PairedBy(load.Paired(ours, floor)).
+		Comment("p50 %s, p99 %s; floor p50 %s, p99 %s; cpu %s, floor %s", report.Figure(ours.Delay(50), report.Millis), report.Figure(ours.Delay(99), report.Millis),
+			report.Figure(floor.Delay(50), report.Millis), report.Figure(floor.Delay(99), report.Millis), report.Figure(ours.CPU(), report.Micros), report.Figure(floor.CPU(), report.Micros)))
 	if counts {
-		r.add("http", fmt.Sprintf("%s, %d at once, p99", d.name, d.clients), millis, ours.Delay(99), floor.Delay(99)).atMost(20)
-		r.add("http", d.name+", processor time of the server for each", micros, ours.CPU(), floor.CPU()).
-			ratioAtMost(1.5).note("including the work of agents at that time, and the log")
+		r.Add("http", fmt.Sprintf("%s, %d at once, p99", d.name, d.clients), report.Millis, ours.Delay(99), floor.Delay(99)).AtMost(20)
+		r.Add("http", d.name+", processor time of the server for each", report.Micros, ours.CPU(), floor.CPU()).
+			RatioAtMost(1.5).Comment("including the work of agents at that time, and the log")
 	}
 }
 
@@ -121,7 +122,7 @@ func (b *bench) fight(d duel) (ours, other load.Rounds, err error) {
 		}
 		if round > 0 {
 			say("%s, %d clients, round %d: ours %s, floor %s", d.name, d.clients, round,
-				figure(sides[0].got[round-1].Rate(), perSecond), figure(sides[1].got[round-1].Rate(), perSecond))
+				report.Figure(sides[0].got[round-1].Rate(), report.PerSecond), report.Figure(sides[1].got[round-1].Rate(), report.PerSecond))
 		}
 	}
 	return sides[0].got, sides[1].got, nil
@@ -196,11 +197,11 @@ func afterBurst(b *bench) error {
 	if err != nil {
 		return err
 	}
-	all := figure(float64(n), count)
-	b.report.add("http", "create right after "+all+" others, 64 at once, p99", millis, load.Rounds{after}.Delay(99), 0).
-		atMost(20).note("%s", figure(after.Rate(), perSecond))
-	b.report.add("http", "a turn of another user right after "+all+" creates", millis, load.Percentile([]time.Duration{turn}, 50), 0).
-		atMost(1000).note("a second is what a person notices; a single turn, whose sandbox is up")
+	all := report.Figure(float64(n), report.Count)
+	b.report.Add("http", "create right after "+all+" others, 64 at once, p99", report.Millis, load.Rounds{after}.Delay(99), 0).
+		AtMost(20).Comment("%s", report.Figure(after.Rate(), report.PerSecond))
+	b.report.Add("http", "a turn of another user right after "+all+" creates", report.Millis, load.Percentile([]time.Duration{turn}, 50), 0).
+		AtMost(1000).Comment("a second is what a person notices; a single turn, whose sandbox is up")
 	return nil
 }
 
@@ -234,7 +235,7 @@ func sameUser(b *bench) error {
 	if err != nil {
 		return fmt.Errorf("settings of one user: %w", err)
 	}
-	b.report.add("http", "store settings, all one user, 64 at once", perSecond, got.Rate(), 0).
-		require(refused.Load() == 0, "none refused").note("%d of %d refused, p99 %s", refused.Load(), len(got.Delays), figure(load.Rounds{got}.Delay(99), millis))
+	b.report.Add("http", "store settings, all one user, 64 at once", report.PerSecond, got.Rate(), 0).
+		Require(refused.Load() == 0, "none refused").Comment("%d of %d refused, p99 %s", refused.Load(), len(got.Delays), report.Figure(load.Rounds{got}.Delay(99), report.Millis))
 	return nil
 }

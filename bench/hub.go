@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"deckhand/bench/report"
 	"deckhand/internal/live"
 	"deckhand/internal/load"
 	"deckhand/internal/session"
@@ -82,10 +83,10 @@ func (h *hub) latencies(b *bench, y *yard) error {
 		if i == 0 {
 			continue
 		}
-		b.report.add("steps", fmt.Sprintf("append to delivery at %s events, against 10", figure(float64(l.events), count)), micros, 1000*load.Percentile(took[i], 50), short).
-			ratioAtMost(1.2).note("p99 %s, %s at 10", figure(1000*load.Percentile(took[i], 99), micros), figure(1000*load.Percentile(took[0], 99), micros))
+		b.report.Add("steps", fmt.Sprintf("append to delivery at %s events, against 10", report.Figure(float64(l.events), report.Count)), report.Micros, 1000*load.Percentile(took[i], 50), short).
+			RatioAtMost(1.2).Comment("p99 %s, %s at 10", report.Figure(1000*load.Percentile(took[i], 99), report.Micros), report.Figure(1000*load.Percentile(took[0], 99), report.Micros))
 	}
-	say("append to delivery: %s at 10 events", figure(short, micros))
+	say("append to delivery: %s at 10 events", report.Figure(short, report.Micros))
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"time"
 
+	"deckhand/bench/report"
 	"deckhand/internal/agent"
 	"deckhand/internal/live"
 	"deckhand/internal/llm"
@@ -106,10 +107,10 @@ func longSteps(b *bench) error {
 	}
 	p50 := func(i int) float64 { return 1000 * load.Percentile(took[i], 50) }
 	for i, size := range stepsAt[1:] {
-		b.report.add("warm", fmt.Sprintf("a step of the loop at %s events, p50, against one at 10", figure(float64(size), count)), micros, p50(i+1), p50(0)).
-			ratioAtMost(1.2).note("%.0f allocations, %.0f at 10; a model call and a tool call with their appends, without the bytes sent to the model", allocs[i+1], allocs[0])
+		b.report.Add("warm", fmt.Sprintf("a step of the loop at %s events, p50, against one at 10", report.Figure(float64(size), report.Count)), report.Micros, p50(i+1), p50(0)).
+			RatioAtMost(1.2).Comment("%.0f allocations, %.0f at 10; a model call and a tool call with their appends, without the bytes sent to the model", allocs[i+1], allocs[0])
 	}
-	say("a step at 100,000 events: %s", figure(p50(2), micros))
+	say("a step at 100,000 events: %s", report.Figure(p50(2), report.Micros))
 	return nil
 }
 

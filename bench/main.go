@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"deckhand/bench/floor"
+	"deckhand/bench/report"
 	"deckhand/internal/load/process"
 )
 
@@ -23,7 +24,7 @@ type bench struct {
 	server   string // the program under test
 	profiles string // where profiles go, if they are wanted
 	dir      string // everything a run leaves lies below it and is removed
-	report   *report
+	report   *report.Report
 	model    *instant         // of all servers
 	towns    map[string]*town // by program and settings
 }
@@ -71,7 +72,7 @@ func main() {
 		}
 		err = floor.Serve(ctx, *floorAddr, *floorFile, table)
 	} else {
-		b := &bench{ctx: ctx, quick: *quick, server: *server, profiles: *profiles, report: newReport(*quick, *only), towns: map[string]*town{}}
+		b := &bench{ctx: ctx, quick: *quick, server: *server, profiles: *profiles, report: report.New(*quick, *only), towns: map[string]*town{}}
 		err = b.run(*only, *base, *others, *dir, *results)
 	}
 	if err != nil {
@@ -109,14 +110,14 @@ func (b *bench) run(only, base, others, dir, results string) error {
 			return err
 		}
 		b.report.Only = "peers"
-		return b.report.finish(results)
+		return b.report.Finish(results)
 	}
 	if base != "" {
 		if err := b.compare(base, only); err != nil {
 			return err
 		}
 		b.report.Only = "compare"
-		return b.report.finish(results)
+		return b.report.Finish(results)
 	}
 	known := false
 	for _, s := range scenarios {
@@ -130,14 +131,14 @@ func (b *bench) run(only, base, others, dir, results string) error {
 			if b.ctx.Err() != nil {
 				return errors.New("interrupted")
 			}
-			b.report.broken(s.name, err)
+			b.report.Broken(s.name, err)
 		}
 		fmt.Printf("   took %.1f s\n", time.Since(begin).Seconds())
 	}
 	if !known {
 		return fmt.Errorf("there is no part %q; there are %s", only, names())
 	}
-	return b.report.finish(results)
+	return b.report.Finish(results)
 }
 
 // pick is a value for a whole run and one for a quick run.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"deckhand/bench/peers"
+	"deckhand/bench/report"
 )
 
 // comparePeers runs one scenario against the program and each peer of a folder.
@@ -46,7 +47,7 @@ func (b *bench) comparePeers(dir string) error {
 			b.against(p.Name, ours, f)
 		}
 		if err != nil {
-			b.report.add(peersPart, "not measured to the end: "+p.Name, count, 0, 0).require(true, "none: it is not ours").note("%v", err)
+			b.report.Add(report.Peers, "not measured to the end: "+p.Name, report.Count, 0, 0).Require(true, "none: it is not ours").Comment("%v", err)
 		}
 	}
 	return nil
@@ -58,12 +59,12 @@ func (b *bench) against(name string, ours []peers.Figure, theirs peers.Figure) {
 	if at < 0 {
 		return
 	}
-	l := b.report.add(peersPart, theirs.Name+", against "+name, theirs.Unit, ours[at].Value, theirs.Value)
+	l := b.report.Add(report.Peers, theirs.Name+", against "+name, theirs.Unit, ours[at].Value, theirs.Value)
 	if l.Factor = l.Ratio; !theirs.More {
 		l.Factor = 1 / l.Ratio
 	}
-	l.require(l.Factor >= 1, "better than the peer")
-	say("%-50s %12s  %s %12s", theirs.Name, figure(ours[at].Value, theirs.Unit), name, figure(theirs.Value, theirs.Unit))
+	l.Require(l.Factor >= 1, "better than the peer")
+	say("%-50s %12s  %s %12s", theirs.Name, report.Figure(ours[at].Value, theirs.Unit), name, report.Figure(theirs.Value, theirs.Unit))
 }
 
 // asPeer is the program under test, started as the peers are.

@@ -16,6 +16,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"deckhand/bench/report"
 	"deckhand/internal/load"
 	"deckhand/internal/load/process"
 	"deckhand/internal/sandbox"
@@ -87,9 +88,9 @@ func localStarts(b *bench, d *local.Driver) error {
 		}
 	}
 	p50, bare := load.Percentile(ours, 50), load.Percentile(floor, 50)
-	b.report.add("sandbox", "local: start to the first command's result, p50, against a bare clone of the namespaces and exec", millis, p50, bare).
-		ratioAtMost(3).note("p95 %.1f ms, n=%d, with %v between two; back to back half of it is not prepared ahead", load.Percentile(ours, 95), n, breath)
-	b.report.add("sandbox", "local: start to the first command's result, p99", millis, load.Percentile(ours, 99), 0).atMost(50)
+	b.report.Add("sandbox", "local: start to the first command's result, p50, against a bare clone of the namespaces and exec", report.Millis, p50, bare).
+		RatioAtMost(3).Comment("p95 %.1f ms, n=%d, with %v between two; back to back half of it is not prepared ahead", load.Percentile(ours, 95), n, breath)
+	b.report.Add("sandbox", "local: start to the first command's result, p99", report.Millis, load.Percentile(ours, 99), 0).AtMost(50)
 	return nil
 }
 
@@ -153,8 +154,8 @@ func localCommands(b *bench, d *local.Driver) error {
 			}
 		}
 		p50, live := load.Percentile(ours, 50), load.Percentile(floor, 50)
-		b.report.add("sandbox", "local: the command "+text+" in a running sandbox, p50, against a live shell", millis, p50, live).
-			require(p50-live <= 1, "at most 1 ms above").note("p99 %.2f ms, the shell's %.2f ms", load.Percentile(ours, 99), load.Percentile(floor, 99))
+		b.report.Add("sandbox", "local: the command "+text+" in a running sandbox, p50, against a live shell", report.Millis, p50, live).
+			Require(p50-live <= 1, "at most 1 ms above").Comment("p99 %.2f ms, the shell's %.2f ms", load.Percentile(ours, 99), load.Percentile(floor, 99))
 	}
 	return nil
 }
@@ -229,10 +230,10 @@ func localIdle(b *bench, d *local.Driver) error {
 		return err
 	}
 	each := (before - after) / float64(n)
-	b.report.add("sandbox", fmt.Sprintf("local: memory of an idle sandbox, %d at once", n), megabytes, each, 0).atMost(4).
-		note("what the machine has less, kernel and connections included")
-	b.report.add("sandbox", fmt.Sprintf("local: memory of an idle runner, %d at once", n), megabytes, process.TreePSS()/float64(n), 0).
-		atMost(1.2).note("PSS: what processes share is divided among them")
+	b.report.Add("sandbox", fmt.Sprintf("local: memory of an idle sandbox, %d at once", n), report.Megabytes, each, 0).AtMost(4).
+		Comment("what the machine has less, kernel and connections included")
+	b.report.Add("sandbox", fmt.Sprintf("local: memory of an idle runner, %d at once", n), report.Megabytes, process.TreePSS()/float64(n), 0).
+		AtMost(1.2).Comment("PSS: what processes share is divided among them")
 	begin := time.Now()
 	for i, box := range boxes {
 		if err := run(b.ctx, box, "alive", "true"); err != nil {
@@ -243,8 +244,8 @@ func localIdle(b *bench, d *local.Driver) error {
 	if err != nil {
 		return err
 	}
-	b.report.add("sandbox", fmt.Sprintf("local: memory of a sandbox with a shell that waits, %d at once", n), megabytes, (before-shells)/float64(n), 0).
-		atMost(4).note("all answered in %.1f s", time.Since(begin).Seconds())
+	b.report.Add("sandbox", fmt.Sprintf("local: memory of a sandbox with a shell that waits, %d at once", n), report.Megabytes, (before-shells)/float64(n), 0).
+		AtMost(4).Comment("all answered in %.1f s", time.Since(begin).Seconds())
 	return nil
 }
 
@@ -295,7 +296,7 @@ func dockerStarts(b *bench, runner string) error {
 			return err
 		}
 	}
-	b.report.add("sandbox", "docker: start to the first command's result, p50, against docker run of the same image", millis,
-		load.Percentile(ours, 50), load.Percentile(floor, 50)).ratioAtMost(1.3).note("p95 %.0f ms", load.Percentile(ours, 95))
+	b.report.Add("sandbox", "docker: start to the first command's result, p50, against docker run of the same image", report.Millis,
+		load.Percentile(ours, 50), load.Percentile(floor, 50)).RatioAtMost(1.3).Comment("p95 %.0f ms", load.Percentile(ours, 95))
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"deckhand/bench/report"
 	"deckhand/internal/load"
 	"deckhand/internal/session"
 	"deckhand/internal/store/sqlite"
@@ -41,21 +42,21 @@ func scale(b *bench) error {
 			}
 		}
 		last := len(looks) - 1
-		say("round %d: healthy after %s empty, %s full", round+1, figure(looks[0].starts[round], millis), figure(looks[last].starts[round], millis))
+		say("round %d: healthy after %s empty, %s full", round+1, report.Figure(looks[0].starts[round], report.Millis), report.Figure(looks[last].starts[round], report.Millis))
 	}
 	record(b.report, looks[0], looks[1], looks[2])
 	return nil
 }
 
-func record(r *report, none, few, full *look) {
-	n := figure(float64(full.conversations), count)
-	r.add("scale", "start to healthy with "+n+" conversations, against none", millis, load.Median(full.starts), load.Median(none.starts)).atMost(300).ratioAtMost(1.2)
-	r.add("scale", "memory of an empty server", megabytes, load.Median(none.rss), 0).atMost(40)
+func record(r *report.Report, none, few, full *look) {
+	n := report.Figure(float64(full.conversations), report.Count)
+	r.Add("scale", "start to healthy with "+n+" conversations, against none", report.Millis, load.Median(full.starts), load.Median(none.starts)).AtMost(300).RatioAtMost(1.2)
+	r.Add("scale", "memory of an empty server", report.Megabytes, load.Median(none.rss), 0).AtMost(40)
 	more := load.Median(full.rss) - load.Median(none.rss)
-	r.add("scale", "memory with "+n+" conversations, against none", megabytes, load.Median(full.rss), load.Median(none.rss)).
-		require(more <= 10, "at most 10 MB more").note("%+.1f MB", more)
-	r.add("scale", "first page of the list with "+n+", against an empty one", millis, load.Median(full.list), load.Median(none.list)).atMost(1)
-	r.add("scale", "first page of the list with "+n+", against a server with just that page", millis, load.Median(full.list), load.Median(few.list)).ratioAtMost(1.2)
+	r.Add("scale", "memory with "+n+" conversations, against none", report.Megabytes, load.Median(full.rss), load.Median(none.rss)).
+		Require(more <= 10, "at most 10 MB more").Comment("%+.1f MB", more)
+	r.Add("scale", "first page of the list with "+n+", against an empty one", report.Millis, load.Median(full.list), load.Median(none.list)).AtMost(1)
+	r.Add("scale", "first page of the list with "+n+", against a server with just that page", report.Millis, load.Median(full.list), load.Median(few.list)).RatioAtMost(1.2)
 }
 
 // take starts a server, looks, and stops it.
@@ -119,7 +120,7 @@ func (b *bench) stock(n int) (string, error) {
 	if closed := db.Close(); err == nil {
 		err = closed
 	}
-	say("stored %s conversations in %.1f s", figure(float64(n), count), time.Since(begin).Seconds())
+	say("stored %s conversations in %.1f s", report.Figure(float64(n), report.Count), time.Since(begin).Seconds())
 	return dir, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"time"
 
+	"deckhand/bench/report"
 	"deckhand/internal/load"
 	"deckhand/internal/session"
 	"deckhand/internal/store/sqlite"
@@ -130,11 +131,11 @@ func updates(b *bench, y *yard) error {
 		if i == 0 {
 			continue
 		}
-		line := b.report.add("steps", fmt.Sprintf("update at %s events, against 10", figure(float64(l.events), count)), micros, 1000*load.Percentile(took[i], 50), short).
-			ratioAtMost(1.2)
-		line.note("%.0f allocations, %.0f at 10", allocs[i]/turnUpdates, allocs[0]/turnUpdates)
+		line := b.report.Add("steps", fmt.Sprintf("update at %s events, against 10", report.Figure(float64(l.events), report.Count)), report.Micros, 1000*load.Percentile(took[i], 50), short).
+			RatioAtMost(1.2)
+		line.Comment("%.0f allocations, %.0f at 10", allocs[i]/turnUpdates, allocs[0]/turnUpdates)
 	}
-	say("updates: %s at 10 events", figure(short, micros))
+	say("updates: %s at 10 events", report.Figure(short, report.Micros))
 	return nil
 }
 
@@ -169,8 +170,8 @@ func updatesAlone(b *bench, _ *yard) error {
 			took[i] = append(took[i], time.Since(begin)/turnUpdates)
 		}
 	}
-	b.report.add("steps", "update at 100,000 events without a store, against 10", micros, 1000*load.Percentile(took[2], 50), 1000*load.Percentile(took[0], 50)).
-		ratioAtMost(1.2).note("the one of 10 grows to %s while it is measured", figure(float64(7*len(took[0])), count))
+	b.report.Add("steps", "update at 100,000 events without a store, against 10", report.Micros, 1000*load.Percentile(took[2], 50), 1000*load.Percentile(took[0], 50)).
+		RatioAtMost(1.2).Comment("the one of 10 grows to %s while it is measured", report.Figure(float64(7*len(took[0])), report.Count))
 	return nil
 }
 
@@ -203,9 +204,9 @@ func folds(b *bench, y *yard) error {
 		}
 		cost[i] = float64(time.Since(begin).Nanoseconds()) / float64(events) / 1000
 	}
-	b.report.add("steps", "cold fold per event at 100,000 events, against 1,000", micros, cost[2], cost[1]).
-		ratioAtMost(1.2).note("%s at a few", figure(cost[0], micros))
-	say("cold fold: %s per event at 100,000", figure(cost[2], micros))
+	b.report.Add("steps", "cold fold per event at 100,000 events, against 1,000", report.Micros, cost[2], cost[1]).
+		RatioAtMost(1.2).Comment("%s at a few", report.Figure(cost[0], report.Micros))
+	say("cold fold: %s per event at 100,000", report.Figure(cost[2], report.Micros))
 	return nil
 }
 

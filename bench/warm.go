@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"deckhand/bench/report"
 	"deckhand/internal/load"
 	"deckhand/internal/load/process"
 	"deckhand/internal/session"
@@ -70,22 +71,22 @@ func oneTurn(b *bench) error {
 	}
 	p50 := func(at int) float64 { return load.Percentile(took[at], 50) }
 	one := p50(2) / math.Max(math.Round(commits), 1)
-	parts := []Part{
-		{"HTTP", p50(1), "one request and its answer on an open connection"},
-		{"append", p50(2), fmt.Sprintf("%.1f durable transactions", commits)},
-		{"model call", p50(3), "two requests with the whole conversation, streamed answers"},
-		{"rpc", p50(4), "to the runner in the sandbox and back, twice: the command and its acknowledgement"},
-		{"shell", p50(5), "the command in a shell that is up"},
-		{"delivery", max(p50(6)-one, 0), "from the commit of the last event to its follower"},
+	parts := []report.Part{
+		{Name: "HTTP", Millis: p50(1), What: "one request and its answer on an open connection"},
+		{Name: "append", Millis: p50(2), What: fmt.Sprintf("%.1f durable transactions", commits)},
+		{Name: "model call", Millis: p50(3), What: "two requests with the whole conversation, streamed answers"},
+		{Name: "rpc", Millis: p50(4), What: "to the runner in the sandbox and back, twice: the command and its acknowledgement"},
+		{Name: "shell", Millis: p50(5), What: "the command in a shell that is up"},
+		{Name: "delivery", Millis: max(p50(6)-one, 0), What: "from the commit of the last event to its follower"},
 	}
 	sum := 0.0
 	for _, part := range parts {
 		sum += part.Millis
 	}
-	b.report.Parts = append(parts, Part{"rest", max(p50(0)-sum, 0), "the loop itself: deciding, waking, scheduling, waiting for a processor"})
-	b.report.add("warm", "a turn with one command, one at a time, p50, against the sum of its parts", millis, p50(0), sum).
-		atMost(10).ratioAtMost(1.5).note("p99 %s, n=%d", figure(load.Percentile(took[0], 99), millis), n)
-	say("one at a time: %s, its parts %s", figure(p50(0), millis), figure(sum, millis))
+	b.report.Parts = append(parts, report.Part{Name: "rest", Millis: max(p50(0)-sum, 0), What: "the loop itself: deciding, waking, scheduling, waiting for a processor"})
+	b.report.Add("warm", "a turn with one command, one at a time, p50, against the sum of its parts", report.Millis, p50(0), sum).
+		AtMost(10).RatioAtMost(1.5).Comment("p99 %s, n=%d", report.Figure(load.Percentile(took[0], 99), report.Millis), n)
+	say("one at a time: %s, its parts %s", report.Figure(p50(0), report.Millis), report.Figure(sum, report.Millis))
 	return nil
 }
 
@@ -224,13 +225,13 @@ func manyTurns(b *bench, n int, least float64) error {
 			return err
 		}
 		ours, floor = append(ours, s), append(floor, f)
-		say("%d at once, round %d: %s turns, their parts alone %s", n, round+1, figure(s.Rate(), perSecond), figure(f.Rate(), perSecond))
+		say("%d at once, round %d: %s turns, their parts alone %s", n, round+1, report.Figure(s.Rate(), report.PerSecond), report.Figure(f.Rate(), report.PerSecond))
 	}
-	b.report.add("warm", fmt.Sprintf("turns, %d conversations at once", n), perSecond, ours.Rate(), floor.Rate()).pairedBy(load.Paired(ours, floor)).
-		atLeast(least).note("p50 %s, p99 %s; parts p50 %s", figure(ours.Delay(50), millis), figure(ours.Delay(99), millis), figure(floor.Delay(50), millis))
-	b.report.add("warm", fmt.Sprintf("processor time of server and sandboxes for each turn, %d at once", n), micros, ours.CPU(), 0).
-		atMost(2500).note("the model and the client are not in it")
-	b.report.add("warm", fmt.Sprintf("memory of server and sandboxes with %d conversations after a turn", n), megabytes, memory, 0).
-		atMost(40 + 0.8*float64(n)).note("PSS: what processes share is divided among them")
+	b.report.Add("warm", fmt.Sprintf("turns, %d conversations at once", n), report.PerSecond, ours.Rate(), floor.Rate()).PairedBy(load.Paired(ours, floor)).
+		AtLeast(least).Comment("p50 %s, p99 %s; parts p50 %s", report.Figure(ours.Delay(50), report.Millis), report.Figure(ours.Delay(99), report.Millis), report.Figure(floor.Delay(50), report.Millis))
+	b.report.Add("warm", fmt.Sprintf("processor time of server and sandboxes for each turn, %d at once", n), report.Micros, ours.CPU(), 0).
+		AtMost(2500).Comment("the model and the client are not in it")
+	b.report.Add("warm", fmt.Sprintf("memory of server and sandboxes with %d conversations after a turn", n), report.Megabytes, memory, 0).
+		AtMost(40 + 0.8*float64(n)).Comment("PSS: what processes share is divided among them")
 	return nil
 }

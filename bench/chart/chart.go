@@ -6,6 +6,8 @@ import (
 	"encoding/xml"
 	"fmt"
 	"math"
+
+	"deckhand/internal/clip"
 )
 
 // Bars is a chart with a group of bars for each row.
@@ -69,7 +71,7 @@ func (c Bars) SVG() []byte {
 	low, high := c.bounds()
 	for i, r := range c.Rows {
 		y := top + i*group
-		fmt.Fprintf(&out, `<text x="%d" y="%d" text-anchor="end">%s<title>%s</title></text>`+"\n", left-8, y+(group-gap)/2+4, escape(short(r.Label)), escape(r.Label))
+		fmt.Fprintf(&out, `<text x="%d" y="%d" text-anchor="end">%s<title>%s</title></text>`+"\n", left-8, y+(group-gap)/2+4, escape(clip.Runes(r.Label, letters)), escape(r.Label))
 		for n, v := range r.Values {
 			if v < 0 {
 				continue
@@ -122,13 +124,6 @@ func (c Bars) length(v, low, high float64) float64 {
 		return all * (0.04 + 0.96*math.Log(min(v, high)/low)/math.Log(high/low))
 	}
 	return all * min(v, high) / high
-}
-
-func short(label string) string {
-	if runes := []rune(label); len(runes) > letters {
-		return string(runes[:letters-1]) + "…"
-	}
-	return label
 }
 
 func escape(text string) string {

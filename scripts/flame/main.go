@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"deckhand/internal/clip"
 )
 
 func main() {
@@ -122,7 +124,7 @@ func draw(root *frame, title string, least float64) []byte {
 		part := fmt.Sprintf("%s: %.1f %%", name, 100*float64(f.value)/float64(root.value))
 		fmt.Fprintf(&body, `<g><title>%s</title><rect class="%s" x="%.1f" y="%d" width="%.1f" height="%d"/>`, escape(part), kind(name), x, top+level*line, wide, line-1)
 		if letters := int(wide/6.7) - 1; letters >= 4 {
-			fmt.Fprintf(&body, `<text x="%.1f" y="%d">%s</text>`, x+3, top+level*line+12, escape(cut(short(name), letters)))
+			fmt.Fprintf(&body, `<text x="%.1f" y="%d">%s</text>`, x+3, top+level*line+12, escape(clip.Runes(short(name), letters-1)))
 		}
 		body.WriteString("</g>\n")
 		for _, called := range slices.Sorted(maps.Keys(f.calls)) {
@@ -166,13 +168,6 @@ func short(name string) string {
 		rest = "(" + rest
 	}
 	return path[strings.LastIndex(path, "/")+1:] + rest
-}
-
-func cut(text string, letters int) string {
-	if runes := []rune(text); len(runes) > letters {
-		return string(runes[:letters-1]) + "…"
-	}
-	return text
 }
 
 func escape(text string) string {

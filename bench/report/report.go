@@ -1,4 +1,6 @@
-package main
+// Package report collects the rows of a benchmark, each with its target, and writes them as
+// tables and charts.
+package report
 
 import (
 	"encoding/json"
@@ -18,12 +20,12 @@ import (
 
 // Units of a figure.
 const (
-	perSecond = "/s"
-	millis    = "ms"
-	micros    = "µs"
-	megabytes = "MB"
-	kilobytes = "kB"
-	count     = ""
+	PerSecond = "/s"
+	Millis    = "ms"
+	Micros    = "µs"
+	Megabytes = "MB"
+	Kilobytes = "kB"
+	Count     = ""
 )
 
 // Line is one row of the table. Floor and Ratio are zero where there is nothing
@@ -51,8 +53,8 @@ type Part struct {
 	What   string  `json:"what"`
 }
 
-// report collects lines and writes them.
-type report struct {
+// Report collects lines and writes them.
+type Report struct {
 	Date    string `json:"date"`
 	Machine string `json:"machine"`
 	// Others is how many cores other programs used during the run: above a few
@@ -70,9 +72,10 @@ type report struct {
 	before process.Used
 }
 
-func newReport(quick bool, only string) *report {
+// New begins a report.
+func New(quick bool, only string) *Report {
 	now := time.Now()
-	return &report{Date: now.Format("2006-01-02 15:04 MST"), Machine: machine(), Quick: quick, Only: only, at: now, before: process.Usage()}
+	return &Report{Date: now.Format("2006-01-02 15:04 MST"), Machine: machine(), Quick: quick, Only: only, at: now, before: process.Usage()}
 }
 
 // machine says what the raw figures depend on.
@@ -88,8 +91,8 @@ func machine() string {
 	return fmt.Sprintf("%d cores, %s, %s/%s, %s", runtime.NumCPU(), model, runtime.GOOS, runtime.GOARCH, runtime.Version())
 }
 
-// add makes a line with what is compared; 0 is no floor.
-func (r *report) add(part, name, unit string, ours, floor float64) *Line {
+// Add makes a line with what is compared; 0 is no floor.
+func (r *Report) Add(part, name, unit string, ours, floor float64) *Line {
 	l := Line{Part: part, Name: name, Unit: unit, Ours: ours, Floor: floor}
 	if floor != 0 {
 		l.Ratio = ours / floor
@@ -98,14 +101,14 @@ func (r *report) add(part, name, unit string, ours, floor float64) *Line {
 	return &r.Lines[len(r.Lines)-1]
 }
 
-// broken records a part that could not be measured: as bad as a miss.
-func (r *report) broken(part string, err error) {
+// Broken records a part that could not be measured: as bad as a miss.
+func (r *Report) Broken(part string, err error) {
 	fmt.Printf("   FAILED: %v\n", err)
-	r.add(part, "could not be measured", count, 0, 0).require(false, "a figure").note("%v", err)
+	r.Add(part, "could not be measured", Count, 0, 0).Require(false, "a figure").Comment("%v", err)
 }
 
-// require says what must hold. Several of one line are all wanted.
-func (l *Line) require(holds bool, want string) *Line {
+// Require says what must hold. Several of one line are all wanted.
+func (l *Line) Require(holds bool, want string) *Line {
 	if l.Want != "" {
 		want = l.Want + ", " + want
 	}
@@ -122,38 +125,43 @@ func (l *Line) uses(part float64) *Line {
 	return l
 }
 
-// pairedBy replaces the ratio of the medians by the median of the ratios.
-func (l *Line) pairedBy(ratio float64) *Line {
+// PairedBy replaces the ratio of the medians by the median of the ratios.
+func (l *Line) PairedBy(ratio float64) *Line {
 	l.Ratio = ratio
 	return l
 }
 
-func (l *Line) ratioAtLeast(limit float64) *Line {
-	return l.uses(limit/l.Ratio).require(l.Ratio >= limit, fmt.Sprintf("ratio >= %.2f", limit))
+// RatioAtLeast wants a ratio to the floor of at least limit.
+func (l *Line) RatioAtLeast(limit float64) *Line {
+	return l.uses(limit/l.Ratio).Require(l.Ratio >= limit, fmt.Sprintf("ratio >= %.2f", limit))
 }
 
-func (l *Line) ratioAtMost(limit float64) *Line {
-	return l.uses(l.Ratio/limit).require(l.Ratio > 0 && l.Ratio <= limit, fmt.Sprintf("ratio <= %.2f", limit))
+// RatioAtMost wants a ratio to the floor of at most limit.
+func (l *Line) RatioAtMost(limit float64) *Line {
+	return l.uses(l.Ratio/limit).Require(l.Ratio > 0 && l.Ratio <= limit, fmt.Sprintf("ratio <= %.2f", limit))
 }
 
-func (l *Line) atMost(limit float64) *Line {
-	return l.uses(l.Ours/limit).require(l.Ours <= limit, "<= "+figure(limit, l.Unit))
+// AtMost wants a figure of at most limit.
+func (l *Line) AtMost(limit float64) *Line {
+	return l.uses(l.Ours/limit).Require(l.Ours <= limit, "<= "+Figure(limit, l.Unit))
 }
 
-func (l *Line) atLeast(limit float64) *Line {
-	return l.uses(limit/l.Ours).require(l.Ours >= limit, ">= "+figure(limit, l.Unit))
+// AtLeast wants a figure of at least limit.
+func (l *Line) AtLeast(limit float64) *Line {
+	return l.uses(limit/l.Ours).Require(l.Ours >= limit, ">= "+Figure(limit, l.Unit))
 }
 
-func (l *Line) note(format string, args ...any) *Line {
+// Comment adds to the note of the row.
+func (l *Line) Comment(format string, args ...any) *Line {
 	l.Note = strings.TrimPrefix(l.Note+"; "+fmt.Sprintf(format, args...), "; ")
 	return l
 }
 
-// figure is a number with its unit, with as many digits as mean something.
-func figure(v float64, unit string) string {
+// Figure is a number with its unit, with as many digits as mean something.
+func Figure(v float64, unit string) string {
 	digits := 0
 	switch {
-	case v == float64(int64(v)) && unit == count:
+	case v == float64(int64(v)) && unit == Count:
 	case v == 0:
 	case v < 1:
 		digits = 3
@@ -168,7 +176,7 @@ func figure(v float64, unit string) string {
 			text = text[:at] + "," + text[at:]
 		}
 	}
-	if unit == "" || unit == perSecond {
+	if unit == "" || unit == PerSecond {
 		return text + unit
 	}
 	return text + " " + unit
@@ -178,7 +186,7 @@ func figure(v float64, unit string) string {
 func (l Line) cells() []string {
 	floor, ratio, verdict := "", "", ""
 	if l.Floor != 0 {
-		floor, ratio = figure(l.Floor, l.Unit), fmt.Sprintf("%.2f", l.Ratio)
+		floor, ratio = Figure(l.Floor, l.Unit), fmt.Sprintf("%.2f", l.Ratio)
 	}
 	switch {
 	case l.Missed:
@@ -186,13 +194,13 @@ func (l Line) cells() []string {
 	case l.Want != "":
 		verdict = "met"
 	}
-	return []string{l.Part, l.Name, figure(l.Ours, l.Unit), floor, ratio, l.Want, verdict, l.Note}
+	return []string{l.Part, l.Name, Figure(l.Ours, l.Unit), floor, ratio, l.Want, verdict, l.Note}
 }
 
 var columns = []string{"part", "what", "ours", "floor", "ratio", "target", "", "note"}
 
 // print is the table for a terminal.
-func (r *report) print(w io.Writer) {
+func (r *Report) print(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, strings.Join(columns, "\t"))
 	for _, l := range r.Lines {
@@ -201,12 +209,12 @@ func (r *report) print(w io.Writer) {
 	t.Flush()
 }
 
-// finish prints and stores the table. The error says what was missed.
-func (r *report) finish(dir string) error {
+// Finish prints and stores the table. The error says what was missed.
+func (r *Report) Finish(dir string) error {
 	r.Others = process.Others(r.before, process.Usage(), time.Since(r.at))
 	for i := range r.Lines {
 		if l := &r.Lines[i]; l.Want == "" { // a figure that nothing is asked of says nothing
-			l.require(false, "a target, which this row lacks")
+			l.Require(false, "a target, which this row lacks")
 		}
 	}
 	fmt.Println()
@@ -233,9 +241,9 @@ func (r *report) finish(dir string) error {
 
 // miss says in words what a line was to be and is.
 func (l Line) miss() string {
-	text := fmt.Sprintf("%s: %s: %s", l.Part, l.Name, figure(l.Ours, l.Unit))
+	text := fmt.Sprintf("%s: %s: %s", l.Part, l.Name, Figure(l.Ours, l.Unit))
 	if l.Floor != 0 {
-		text += fmt.Sprintf(", floor %s, ratio %.2f", figure(l.Floor, l.Unit), l.Ratio)
+		text += fmt.Sprintf(", floor %s, ratio %.2f", Figure(l.Floor, l.Unit), l.Ratio)
 	}
 	if text += "; wanted: " + l.Want; l.Note != "" {
 		text += " (" + l.Note + ")"
@@ -245,7 +253,7 @@ func (l Line) miss() string {
 
 // store writes the table under the date. Only a whole run becomes the latest,
 // so that a look at one part does not replace what the rest is compared with.
-func (r *report) store(dir string) error {
+func (r *Report) store(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}

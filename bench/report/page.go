@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 )
 
 // page is the report as Markdown, with the charts that are stored under the same name.
-func (r *report) page(name string) []byte {
+func (r *Report) page(name string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Benchmark of %s\n\n%s. Other programs used %.1f cores during the run.\n\n", r.Date, r.Machine, r.Others)
 	if r.Quick {
@@ -56,7 +56,7 @@ func table(b *bytes.Buffer, head []string, line string, rows func(row func(...st
 }
 
 // charts are the drawings of a report by file name.
-func (r *report) charts(name string) map[string][]byte {
+func (r *Report) charts(name string) map[string][]byte {
 	files := map[string][]byte{}
 	add := func(kind string, c chart.Bars) {
 		if len(c.Rows) > 0 {
@@ -70,18 +70,18 @@ func (r *report) charts(name string) map[string][]byte {
 }
 
 // targets shows how much of each target is used, the worst first.
-func (r *report) targets() chart.Bars {
+func (r *Report) targets() chart.Bars {
 	c := chart.Bars{Title: "Targets", Note: "How much of each target is used; what passes the line misses it", Mark: 1, Limit: 2}
-	lines := slices.DeleteFunc(slices.Clone(r.Lines), func(l Line) bool { return l.Use == 0 || l.Part == peersPart })
+	lines := slices.DeleteFunc(slices.Clone(r.Lines), func(l Line) bool { return l.Use == 0 || l.Part == Peers })
 	slices.SortStableFunc(lines, func(a, b Line) int { return cmp.Compare(b.Use, a.Use) })
 	for _, l := range lines {
-		c.Rows = append(c.Rows, chart.Row{Label: l.Part + ": " + l.Name, Values: []float64{l.Use}, Texts: []string{fmt.Sprintf("%.0f %% (%s)", 100*l.Use, figure(l.Ours, l.Unit))}})
+		c.Rows = append(c.Rows, chart.Row{Label: l.Part + ": " + l.Name, Values: []float64{l.Use}, Texts: []string{fmt.Sprintf("%.0f %% (%s)", 100*l.Use, Figure(l.Ours, l.Unit))}})
 	}
 	return c
 }
 
 // parts shows where the time of a turn goes.
-func (r *report) parts() chart.Bars {
+func (r *Report) parts() chart.Bars {
 	c := chart.Bars{Title: "A warm turn", Note: "Where its time goes, one at a time"}
 	for _, p := range r.Parts {
 		c.Rows = append(c.Rows, chart.Row{Label: p.Name, Values: []float64{p.Millis}, Texts: []string{fmt.Sprintf("%.2f ms", p.Millis)}})
@@ -89,15 +89,15 @@ func (r *report) parts() chart.Bars {
 	return c
 }
 
-// peersPart is the part of rows that compare with other servers.
-const peersPart = "peers"
+// Peers is the part of rows that compare with other servers.
+const Peers = "peers"
 
 // peers shows how many times better ours is than other servers.
-func (r *report) peers() chart.Bars {
+func (r *Report) peers() chart.Bars {
 	c := chart.Bars{Title: "Peers", Note: "How many times better than other servers under the same load; 1 is the same, each step to the right is a factor", Log: true}
 	for _, l := range r.Lines {
 		if l.Factor > 0 {
-			c.Rows = append(c.Rows, chart.Row{Label: l.Name, Values: []float64{l.Factor}, Texts: []string{fmt.Sprintf("%.1f× (%s)", l.Factor, figure(l.Ours, l.Unit))}})
+			c.Rows = append(c.Rows, chart.Row{Label: l.Name, Values: []float64{l.Factor}, Texts: []string{fmt.Sprintf("%.1f× (%s)", l.Factor, Figure(l.Ours, l.Unit))}})
 		}
 	}
 	return c
