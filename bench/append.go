@@ -52,7 +52,7 @@ func appends(b *bench) error {
 		{"create, 64 at once", callers, create, 1, nil},
 		{"append, 64 at once", callers, grow, 1, nil},
 	}
-	for round := range pick(b, 5, 3) {
+	for round := range pick(b, 4, 3) {
 		for i := range contenders {
 			c := &contenders[i]
 			s, err := load.Hammer(c.callers, pick(b, time.Second, 400*time.Millisecond), c.do)

@@ -167,13 +167,13 @@ func firstMany(b *bench) error {
 		return err
 	}
 	defer o.close()
-	s, err := o.firsts(50, pick(b, 4000, 300), time.Minute)
+	s, err := o.firsts(50, pick(b, 4000, 300), 45*time.Second)
 	if err != nil {
 		return err
 	}
 	r, name := load.Rounds{s}, report.Figure(float64(len(s.Delays)), report.Count)
 	b.report.Add("first", "new conversations, 50 at a time", report.PerSecond, r.Rate(), 0).
-		AtLeast(100).Comment("%s of them, which is all or what a minute allows; p50 %s, p99 %s", name, report.Figure(r.Delay(50), report.Millis), report.Figure(r.Delay(99), report.Millis))
+		AtLeast(100).Comment("%s of them, which is all or what 45 s allow; p50 %s, p99 %s", name, report.Figure(r.Delay(50), report.Millis), report.Figure(r.Delay(99), report.Millis))
 	b.report.Add("first", "processor time of server and sandbox for each first turn, 50 at a time", report.Millis, r.CPU()/1000, 0).AtMost(12)
 	b.report.Add("first", "memory of server and sandboxes after "+name+" new conversations", report.Megabytes, process.TreePSS(), 0).
 		AtMost(400).Comment("PSS: what processes share is divided among them")
@@ -183,7 +183,7 @@ func firstMany(b *bench) error {
 // crowdOfTurns starts many conversations at the same moment, each with a sandbox
 // of its own, and wants every one of them to finish its turn.
 func crowdOfTurns(b *bench) error {
-	n := pick(b, 1000, 200)
+	n := pick(b, 500, 200)
 	o, err := b.office()
 	if err != nil {
 		return err

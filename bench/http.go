@@ -35,7 +35,7 @@ type duel struct {
 // requests compares the server with the bare handler.
 func requests(b *bench) error {
 	long, short := pick(b, 2*time.Second, time.Second), pick(b, time.Second, 500*time.Millisecond)
-	many, few := pick(b, 5, 3), pick(b, 3, 1)
+	many, few := pick(b, 5, 3), pick(b, 2, 1)
 	most := func(l *report.Line) { l.RatioAtLeast(0.7) }
 	// A request alone is to be faster than that of the fastest peer, which is not durable.
 	quick := func(l *report.Line) { l.AtMost(1) }

@@ -63,7 +63,7 @@ const breath = 20 * time.Millisecond
 // localStarts compares a start to its first command's result with a bare clone
 // of the same namespaces that executes a program.
 func localStarts(b *bench, d *local.Driver) error {
-	n := pick(b, 300, 60)
+	n := pick(b, 150, 60)
 	var ours, floor []time.Duration
 	for i := range n + 5 {
 		time.Sleep(breath)

@@ -35,7 +35,7 @@ func scale(b *bench) error {
 		}
 		dirs = append(dirs, dir)
 	}
-	for round := range pick(b, 5, 3) {
+	for round := range pick(b, 3, 2) {
 		for i, l := range looks {
 			if err := l.take(b, dirs[i]); err != nil {
 				return err
