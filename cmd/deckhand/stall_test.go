@@ -24,7 +24,7 @@ func TestStreamsDoNotStall(t *testing.T) {
 	b.demo("scripted/demo")
 	const conversations = 40
 	var turns atomic.Int64
-	all := int64(soak.Times(1_000, 20_000))
+	all := int64(soak.Times(400, 20_000))
 	var wait sync.WaitGroup
 	begin := time.Now()
 	for range conversations {
