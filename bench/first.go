@@ -32,7 +32,7 @@ func coldStarts(b *bench) error {
 			*into = append(*into, s.Took)
 			s.Stop()
 		}
-		o, err := b.office()
+		o, err := b.coldOffice()
 		if err != nil {
 			return err
 		}

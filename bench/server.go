@@ -51,9 +51,13 @@ func (b *bench) town(settings string) (*town, error) {
 	return b.towns[id], nil
 }
 
-// settle starts the server on a copy of the folder.
+// settle starts the server on a copy of the folder and waits until its start is over.
 func (b *bench) settle(t *town, args ...string) (*load.Server, error) {
-	return b.settleUnder(nil, t, args...)
+	s, err := b.settleUnder(nil, t, args...)
+	if err == nil {
+		s.Rest(b.ctx)
+	}
+	return s, err
 }
 
 // settleUnder starts it as the argument of another program.
@@ -114,7 +118,17 @@ type office struct {
 	chats  []*load.Chat
 }
 
+// office starts one whose start is over.
 func (b *bench) office() (*office, error) {
+	o, err := b.coldOffice()
+	if err == nil {
+		o.Rest(b.ctx)
+	}
+	return o, err
+}
+
+// coldOffice starts one that has just become healthy.
+func (b *bench) coldOffice() (*office, error) {
 	t, err := b.town(load.Settings(modelName, b.model.web.URL+"/v1"))
 	if err != nil {
 		return nil, err
@@ -127,6 +141,6 @@ func (b *bench) office() (*office, error) {
 		}
 		args = append(args, "--metrics-addr", o.metrics)
 	}
-	o.Server, err = b.settle(t, args...)
+	o.Server, err = b.settleUnder(nil, t, args...)
 	return o, err
 }

@@ -111,6 +111,7 @@ func start(ctx context.Context, program, dir string) (r *rig, err error) {
 	if r.server, err = load.Serve(context.WithoutCancel(ctx), r.dir, program, filepath.Join(r.dir, "data"), nil); err != nil {
 		return r, err
 	}
+	r.server.Rest(ctx)
 	r.keys, err = r.server.Users(users, load.Settings(load.ModelName, r.model.URL))
 	return r, err
 }

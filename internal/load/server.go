@@ -191,6 +191,26 @@ func (s *Server) memory(field string) float64 {
 // CPU is the processor time that the process has used, without its children.
 func (s *Server) CPU() time.Duration { return process.CPU(s.cmd.Process.Pid) }
 
+// Rest waits until the start is over and the process does next to nothing, at most ten
+// seconds: what a server does once when it starts is not part of what a request costs.
+func (s *Server) Rest(ctx context.Context) {
+	tick := time.NewTicker(300 * time.Millisecond)
+	defer tick.Stop()
+	last := s.CPU()
+	for range 33 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := s.CPU()
+		if now-last <= 10*time.Millisecond {
+			return
+		}
+		last = now
+	}
+}
+
 // Metric reads one of the server's own figures: at addr, or at the server's own if that is empty.
 func (s *Server) Metric(addr, name string) (float64, error) {
 	if addr == "" {
