@@ -39,10 +39,11 @@ func (p *Peer) answer(ctx context.Context, cancel context.CancelFunc, c *conn) {
 // do serves a call that has an answer.
 func (p *Peer) do(call *Call) {
 	woken := make(chan struct{})
-	context.AfterFunc(call.ctx, func() {
+	wake := func() {
 		defer close(woken)
 		_ = call.conn.SetDeadline(past) // the handler must not wait for a caller that has left
-	})
+	}
+	unwatch := context.AfterFunc(call.ctx, wake)
 	if h, ok := p.handlers.Calls[call.Method]; !ok {
 		call.fail(fmt.Errorf("%w: there is no operation %q", ErrInvalid, call.Method))
 	} else if result, err := run(call.ctx, h, call); err != nil {
@@ -51,7 +52,10 @@ func (p *Peer) do(call *Call) {
 		call.succeed(result)
 	}
 	// Whatever the handler has left behind does not read any more from here on.
-	call.cancel()
+	if unwatch() {
+		call.cancel()
+		wake() // here, which spares a goroutine
+	}
 	<-woken
 	call.in.Lock() // who was reading has left, and who comes now sees that the call is over
 	_ = call.conn.SetReadDeadline(time.Time{})
@@ -190,6 +194,7 @@ func (c *Call) linger() {
 		n, err := c.conn.Read(buf[:])
 		if err != nil {
 			c.conn.over.Store(true)
+			c.conn.answered.Store(errors.Is(err, io.EOF))
 			return
 		}
 		unread += n

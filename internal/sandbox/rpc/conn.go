@@ -25,6 +25,9 @@ type conn struct {
 	deaf   atomic.Bool // the other end has let go: it takes no more data
 	over   atomic.Bool // nothing more comes from the other end, so it need not be told about the close
 	closed atomic.Bool
+	// answered says that the call on this stream is over for both ends, so that neither waits
+	// for the other to close it.
+	answered atomic.Bool
 
 	mu sync.Mutex // deadlines: one that wakes a goroutine permanently must not be taken back
 }
@@ -83,6 +86,9 @@ func (c *conn) Close() error {
 	c.mu.Lock()
 	_ = c.stream.SetDeadline(past)
 	c.mu.Unlock()
+	if c.answered.Load() {
+		c.peer.guard.endSilently(c.stream.StreamID())
+	}
 	err := c.stream.Close()
 	if !c.over.Load() {
 		c.peer.tell(c.stream.StreamID())

@@ -38,6 +38,7 @@ const backlog = 256
 // Peer is one end of a connection. Both ends may call and be called.
 type Peer struct {
 	session  *yamux.Session
+	guard    *guarded
 	handlers Handlers
 	calls    sync.WaitGroup
 	ctx      context.Context
@@ -71,7 +72,8 @@ func newPeer(rwc io.ReadWriteCloser, h Handlers, start func(io.ReadWriteCloser, 
 	config.StreamOpenTimeout = 0 // would be a goroutine for each call; see begin
 	config.LogOutput = io.Discard
 	p := &Peer{handlers: h, conns: map[uint32]*conn{}, gate: make(chan struct{}, 1)}
-	session, err := start(&guarded{ReadWriteCloser: rwc, wake: p.wake}, config)
+	p.guard = &guarded{ReadWriteCloser: rwc, wake: p.wake, silent: map[uint32]bool{}}
+	session, err := start(p.guard, config)
 	if err != nil {
 		return nil, err
 	}

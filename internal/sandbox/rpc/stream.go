@@ -173,7 +173,9 @@ func (s *Stream) Answer(out any) error {
 
 // Close lets go of the call; the other side is told if it is still at it.
 func (s *Stream) Close() error {
-	s.unwatch()
+	if s.unwatch() && s.done && s.broken == nil {
+		s.conn.answered.Store(true)
+	}
 	return s.conn.Close()
 }
 
