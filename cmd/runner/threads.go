@@ -26,4 +26,7 @@ func reserve() {
 	up.Wait() // each is on a thread of its own
 	close(leave)
 	gone.Wait()
+	// A command is handed from goroutine to goroutine, each of which waits for the one before.
+	// A second thread would only be woken up for it and find nothing to do.
+	runtime.GOMAXPROCS(1)
 }
