@@ -257,11 +257,11 @@ func (l *Loop) interrupt(ctx context.Context, w *worker, box *sandbox.Sandbox, s
 	}
 }
 
-// acknowledge lets the runner forget a result that is in the log now, beside
-// what comes next: nothing depends on it but disk space, so it is neither waited
+// acknowledge lets the runner forget a result that is in the log now, with the next command or
+// beside what comes next: nothing depends on it but disk space, so it is neither waited
 // for nor insisted on.
 func (l *Loop) acknowledge(ctx context.Context, w *worker, call string) {
-	if w.box == nil {
+	if w.box == nil || w.box.AckLater(call) {
 		return
 	}
 	box := w.box

@@ -30,6 +30,8 @@ type Command struct {
 	// Shrink runs the command outside of the shell with no right to make or write files:
 	// the sandbox is above its disk limit.
 	Shrink bool `json:"shrink,omitempty"`
+	// Acks are uses that AckLater was called for.
+	Acks []string `json:"acks,omitempty"`
 }
 
 // StillRuns is the refusal of a command while the shell is busy.
@@ -94,6 +96,7 @@ func (s *Sandbox) Exec(ctx context.Context, c Command, live func([]byte)) (Resul
 	var r Result
 	c.Again = c.Again && !s.only
 	c.Shrink = c.Shrink || s.isFull()
+	c.Acks = s.acks.take()
 	call, err := s.peer.Open(ctx, "exec", s.fence, c)
 	if err != nil {
 		return r, err
@@ -101,11 +104,13 @@ func (s *Sandbox) Exec(ctx context.Context, c Command, live func([]byte)) (Resul
 	defer call.Close()
 	buf := buffers.Get().(*[32 << 10]byte)
 	defer buffers.Put(buf)
+	came := false
 	for {
 		n, err := call.Read(buf[:])
 		if n > 0 && live != nil {
 			live(buf[:n])
 		}
+		came = came || n > 0
 		if err == io.EOF {
 			break
 		}
@@ -113,13 +118,79 @@ func (s *Sandbox) Exec(ctx context.Context, c Command, live func([]byte)) (Resul
 			return r, err
 		}
 	}
-	return r, call.Answer(&r)
+	err = call.Answer(&r)
+	if !came && live != nil && r.Output != "" {
+		live([]byte(r.Output)) // the command had ended before any of it was sent
+	}
+	return r, err
 }
 
 // Ack tells the runner that the result of a command is stored elsewhere, so that it can
 // forget it. It is idempotent.
 func (s *Sandbox) Ack(ctx context.Context, id string) error {
 	return s.peer.Call(ctx, "ack", s.fence, idParam{id}, nil)
+}
+
+// AckLater is Ack with the next command, or after a moment. It reports false if the runner is of
+// an older version, which knows Ack only.
+func (s *Sandbox) AckLater(id string) bool {
+	if !s.info.Acks {
+		return false
+	}
+	s.acks.add(id, func(ids []string) {
+		ctx, cancel := context.WithTimeout(context.Background(), ackAfter)
+		defer cancel()
+		for _, id := range ids {
+			_ = s.Ack(ctx, id)
+		}
+	})
+	return true
+}
+
+// ackAfter is how long an acknowledgement waits for a command that it can go with.
+const ackAfter = 2 * time.Second
+
+// acks are the acknowledgements of a connection that wait.
+type acks struct {
+	mu    sync.Mutex
+	ids   []string
+	last  time.Time
+	armed bool
+}
+
+// add has an acknowledgement wait. send is called if no command comes.
+func (a *acks) add(id string, send func([]string)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ids, a.last = append(a.ids, id), time.Now()
+	if !a.armed {
+		a.armed = true
+		a.arm(ackAfter, send)
+	}
+}
+
+func (a *acks) arm(wait time.Duration, send func([]string)) {
+	time.AfterFunc(wait, func() {
+		a.mu.Lock()
+		if left := ackAfter - time.Since(a.last); left > 0 && len(a.ids) > 0 {
+			a.arm(left, send)
+			a.mu.Unlock()
+			return
+		}
+		ids := a.ids
+		a.ids, a.armed = nil, false
+		a.mu.Unlock()
+		send(ids)
+	})
+}
+
+// take returns the acknowledgements that wait, which are sent now.
+func (a *acks) take() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ids := a.ids
+	a.ids = nil
+	return ids
 }
 
 type idParam struct {

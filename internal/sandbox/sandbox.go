@@ -22,6 +22,7 @@ type Sandbox struct {
 	fence int64
 	info  Info
 	close func()
+	acks  *acks
 	// since is the number of the event after which calls can only have been sent to
 	// this runner; nil if that is not known. only says that of the calls at hand.
 	since *int64
@@ -56,6 +57,8 @@ type Info struct {
 	Shell string `json:"shell"`
 	User  string `json:"user"`
 	Host  string `json:"host"`
+	// Acks says that the runner takes acknowledgements with commands.
+	Acks bool `json:"acks,omitempty"`
 }
 
 // Connect speaks to the runner at the other end of the link.
@@ -65,7 +68,7 @@ func Connect(ctx context.Context, l Link) (*Sandbox, error) {
 		l.Conn.Close()
 		return nil, err
 	}
-	s := &Sandbox{peer: peer, close: l.OnClose}
+	s := &Sandbox{peer: peer, close: l.OnClose, acks: &acks{}}
 	if err := peer.Call(ctx, "hello", 0, nil, &s.info); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("the runner does not answer: %w", err)
@@ -191,6 +194,9 @@ type OutwardParams struct {
 
 // Info is what the runner said when it was connected to.
 func (s *Sandbox) Info() Info { return s.info }
+
+// Same reports whether both are one connection, under whatever claim and for whatever call.
+func (s *Sandbox) Same(o *Sandbox) bool { return o != nil && s.peer == o.peer }
 
 // Under is the same connection with the claim that every command carries. The
 // runner refuses what comes under an older claim than it has seen: ErrFenced.

@@ -290,7 +290,7 @@ func (r *Runner) nextAttach() <-chan struct{} {
 }
 
 func (r *Runner) hello(context.Context, *rpc.Call) (any, error) {
-	info := sandbox.Info{Boot: r.boot, Version: r.config.Version, Shell: r.shells.Program()}
+	info := sandbox.Info{Boot: r.boot, Version: r.config.Version, Shell: r.shells.Program(), Acks: true}
 	info.User = r.user()
 	info.Host, _ = os.Hostname()
 	return info, nil

@@ -42,6 +42,9 @@ func (s *Shells) exec(ctx context.Context, c *rpc.Call) (any, error) {
 	case strings.Contains(cmd.Text, "\x00"):
 		return nil, fmt.Errorf("%w: a command cannot hold a zero byte", rpc.ErrInvalid)
 	}
+	for _, id := range cmd.Acks {
+		_ = s.config.Results.Ack(id) // only frees disk space
+	}
 	return s.call(cmd).follow(ctx, c)
 }
 
@@ -136,6 +139,9 @@ func (c *call) follow(ctx context.Context, to *rpc.Call) (any, error) {
 	var at int64
 	var buf []byte
 	for {
+		if at == 0 && closed(c.done) && int64(len(c.result.Output)) == c.window.size() {
+			return c.result, c.err // with all of the output
+		}
 		if buf == nil && c.window.size() > 0 {
 			buf = make([]byte, 16<<10)
 		}
