@@ -108,9 +108,13 @@ func (u *Workspaces) Use(ctx context.Context, id session.ID) (*sandbox.Sandbox, 
 }
 
 func (u *Workspaces) tell(ctx context.Context, id session.ID, box *sandbox.Sandbox) error {
-	st, err := u.Sessions.Load(ctx, id)
-	if err != nil {
-		return err
+	// The session was just changed, with the event that needs the sandbox.
+	st, ok := u.Sessions.Peek(id)
+	if !ok {
+		var err error
+		if st, err = u.Sessions.Load(ctx, id); err != nil {
+			return err
+		}
 	}
 	spec, err := u.Spec(ctx, st)
 	if err != nil {
@@ -118,7 +122,7 @@ func (u *Workspaces) tell(ctx context.Context, id session.ID, box *sandbox.Sandb
 	}
 	u.mu.Lock()
 	last := u.told[id]
-	same := last.box == box && maps.Equal(last.env, spec.Env)
+	same := box.Same(last.box) && maps.Equal(last.env, spec.Env)
 	u.mu.Unlock()
 	if same {
 		return nil
