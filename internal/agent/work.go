@@ -212,7 +212,8 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 		return st, profile, err
 	}
 	var found int64
-	st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) { found = s.Last; return nil, nil }, l.claim(ctx, w),
+	rules := []func(session.State) ([]session.Payload, error){
+		func(s session.State) ([]session.Payload, error) { found = s.Last; return nil, nil }, l.claim(ctx, w),
 		func(s session.State) ([]session.Payload, error) {
 			if l.warms(s, profile) {
 				return nil, nil // it is ready when its sandbox is
@@ -226,9 +227,17 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 			}
 			return s.BeginTurn(s.Claim)
 		},
-	)
+	}
+	// Usually nothing is to be recorded. If the session has changed since, the first append finds out.
+	if payloads, err := session.Chain(rules...)(st); err != nil || len(payloads) > 0 {
+		if st, err = l.update(ctx, w, rules...); err != nil {
+			w.claim = st.Claim
+			return st, profile, err
+		}
+	}
+	w.last.Store(st.Last)
 	w.claim = st.Claim
-	return st, profile, err
+	return st, profile, nil
 }
 
 // claim takes the session unless this loop holds it already, or another live member does. An open call
