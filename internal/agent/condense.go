@@ -323,6 +323,7 @@ func (t *transcript) cutLargest() bool {
 		before := len(m.Text)
 		m.Text, cut = clip.Middle(m.Text, limit), true
 		t.shown[i].Text = m.Text
+		t.written = &llm.Written{}
 		t.size -= int64(before - len(m.Text))
 	}
 	if cut {

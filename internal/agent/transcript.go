@@ -19,7 +19,9 @@ type transcript struct {
 	messages []entry
 	// shown are the same messages without what only we know of them.
 	shown []llm.Message
-	size  int64 // of all messages, in bytes that may be tokens
+	// written is the request as it was last sent. It holds as long as shown only grows.
+	written *llm.Written
+	size    int64 // of all messages, in bytes that may be tokens
 	// counted is how many tokens the model was last shown, as the provider says,
 	// together with those of its answer; since is the size of what came after it.
 	counted, since int64
@@ -56,13 +58,13 @@ type entry struct {
 }
 
 func newTranscript(id session.ID) *transcript {
-	return &transcript{id: id, recalled: map[int64]bool{}, previous: map[string]json.RawMessage{}, edited: map[string]json.RawMessage{}}
+	return &transcript{id: id, written: &llm.Written{}, recalled: map[int64]bool{}, previous: map[string]json.RawMessage{}, edited: map[string]json.RawMessage{}}
 }
 
 // weight is about how much memory it takes up. A text is there once, though two
 // lists lead to it.
 func (t *transcript) weight() int64 {
-	n := int64(4 << 10)
+	n := 4<<10 + t.written.Size()
 	for i := range t.messages {
 		m := &t.messages[i]
 		n += 512 + int64(len(m.Text)+len(m.Raw))
@@ -262,6 +264,7 @@ func (t *transcript) attach(r session.Recalled) {
 	for i := len(t.messages) - 1; i >= 0; i-- {
 		if of(t.messages[i]) {
 			t.messages, t.shown = slices.Insert(t.messages, i, told), slices.Insert(t.shown, i, told.Message)
+			t.written = &llm.Written{}
 			t.grow(weight(told))
 			return
 		}
@@ -306,6 +309,7 @@ func (t *transcript) replace(p session.Condensed) {
 	summary := entry{number: p.From, summary: true, Message: llm.Message{Role: llm.User, Text: summaryIntro + p.Summary}}
 	messages := slices.Concat(t.messages[:from], []entry{summary}, t.messages[to:])
 	t.messages, t.shown, t.size, t.counted, t.since, t.pictured = nil, nil, 0, 0, 0, pictured
+	t.written = &llm.Written{}
 	for _, m := range messages {
 		t.push(m)
 	}
@@ -347,7 +351,7 @@ func weight(m entry) int64 {
 }
 
 func (t *transcript) request(p Profile, offer []llm.Tool, answer int64) llm.Request {
-	return llm.Request{Model: p.ModelName, System: system(p, t.extra), Messages: t.shown, Tools: offer, MaxOutput: answer, Conversation: string(t.id)}
+	return llm.Request{Model: p.ModelName, System: system(p, t.extra), Messages: t.shown, Tools: offer, MaxOutput: answer, Conversation: string(t.id), Written: t.written}
 }
 
 // system is all that the model is told before the conversation.

@@ -36,6 +36,10 @@ type Request struct {
 	// Stop are the stop sequences. An adapter whose API does not support them ignores
 	// them, so callers must not depend on them.
 	Stop []string
+	// Written is what adapters remember of the conversation's last request; nil for nothing.
+	Written *Written
+	// Fitted names the changes that were made to Messages for this model.
+	Fitted string
 }
 
 // Tool is a tool that the model may call.

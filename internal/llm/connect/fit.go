@@ -26,13 +26,18 @@ type fitted struct {
 // Stream implements llm.Model.
 func (f *fitted) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part, error] {
 	req.Messages = acceptable(req.Messages, f.strict)
+	if f.strict {
+		req.Fitted += "/strict"
+	}
 	if !f.info.Images {
 		req.Messages = blind(req.Messages, "you cannot see images")
+		req.Fitted += "/blind"
 	}
 	return func(yield func(llm.Part, error) bool) {
 		for p, err := range f.model.Stream(ctx, req) {
 			if refusesImages(req, err) {
 				req.Messages = blind(req.Messages, "the provider of the model refused it")
+				req.Written = nil
 				f.pass(f.model.Stream(ctx, req), yield)
 				return
 			}

@@ -54,6 +54,9 @@ func acceptable(messages []llm.Message, ids bool) []llm.Message {
 
 // nameOf is the name if it is one that all providers take, or what is like it.
 func nameOf(name string) string {
+	if usual(name) {
+		return name
+	}
 	plain := strings.Map(func(r rune) rune {
 		if plainRune(r) {
 			return r
@@ -64,6 +67,16 @@ func nameOf(name string) string {
 		plain = "_" + plain
 	}
 	return plain[:min(len(plain), maxName)]
+}
+
+// usual reports whether a name is surely taken, as nearly all are.
+func usual(name string) bool {
+	for i := range len(name) {
+		if c := name[i]; ('a' > c || c > 'z') && ('A' > c || c > 'Z') && c != '_' {
+			return false
+		}
+	}
+	return name != "" && len(name) <= maxName
 }
 
 // idOf is the id if it may stay, or one that is the same for the same id.

@@ -16,11 +16,11 @@ import (
 // without a second form of it in between.
 type body []byte
 
-// newBody makes room for a request.
-func newBody(req llm.Request) body {
+// newBody makes room for a request, of which some was written before.
+func newBody(req llm.Request, tools, messages []byte, count int) body {
 	const around = 128 // the names and braces of a message or a tool
-	n := 2*around + len(req.System)
-	for _, m := range req.Messages {
+	n := 2*around + len(req.System) + len(tools) + len(messages)
+	for _, m := range req.Messages[count:] {
 		n += around + len(m.Text) + len(m.Raw)
 		for _, c := range m.Calls {
 			n += around + len(c.Args)
@@ -29,8 +29,10 @@ func newBody(req llm.Request) body {
 			n += around + len(u)
 		}
 	}
-	for _, t := range req.Tools {
-		n += around + len(t.Description) + len(t.Schema)
+	if tools == nil {
+		for _, t := range req.Tools {
+			n += around + len(t.Description) + len(t.Schema)
+		}
 	}
 	return make(body, 0, n+n/8) // the rest is for what must be escaped
 }

@@ -13,7 +13,9 @@ import (
 
 // body is a request as chat completions want it.
 func (m *chat) body(req llm.Request) []byte {
-	b := newBody(req)
+	wire := fromChat + "/" + m.name
+	tools, before, count := req.Recall(wire)
+	b := newBody(req, tools, before, count)
 	b.raw("{")
 	b.field("model", m.name)
 	b.raw(`,"stream":true,"stream_options":{"include_usage":true}`)
@@ -36,7 +38,9 @@ func (m *chat) body(req llm.Request) []byte {
 	if m.own {
 		b.fieldIf("prompt_cache_key", req.Conversation)
 	}
-	if len(req.Tools) > 0 {
+	if start := len(b); tools != nil {
+		b.raw(string(tools))
+	} else if len(req.Tools) > 0 {
 		b.raw(`,"tools":[`)
 		for _, t := range req.Tools {
 			b.item(`{"type":"function","function":{`)
@@ -46,33 +50,44 @@ func (m *chat) body(req llm.Request) []byte {
 			b.raw("}}")
 		}
 		b.raw("]")
+		tools = b[start:]
 	}
 	b.raw(`,"messages":[`)
-	m.messages(&b, req)
-	b.raw("]}")
-	return b
-}
-
-func (m *chat) messages(b *body, req llm.Request) {
-	if req.System != "" {
+	start := len(b)
+	b.raw(string(before))
+	if count == 0 && req.System != "" {
 		b.item(`{"role":"system"`)
 		b.field("content", req.System)
 		b.raw("}")
 	}
+	count, end := m.messages(&b, req.Messages, count)
+	req.Keep(wire, tools, b[start:end], count)
+	b.raw("]}")
+	return b
+}
+
+// messages writes the messages from the first one on. What it has written up to end are the first
+// count messages, whatever comes after them.
+func (m *chat) messages(b *body, messages []llm.Message, first int) (count, end int) {
+	count, end = first, len(*b)
 	// results counts the results since the last message. A tool message has no place for their
 	// images, and no other message may come between two results.
-	results := 0
-	for i, msg := range req.Messages {
+	results, images := 0, false
+	for i, msg := range messages[first:] {
+		i += first
 		if msg.Role == llm.ToolResult {
 			b.item(`{"role":"tool"`)
 			b.field("tool_call_id", msg.Call)
 			b.field("content", msg.Text)
 			b.raw("}")
 			results++
+			if images = images || len(msg.Images) > 0; !images {
+				count, end = i+1, len(*b)
+			}
 			continue
 		}
-		shown(b, req.Messages[i-results:i])
-		results = 0
+		shown(b, messages[i-results:i])
+		results, images = 0, false
 		switch {
 		case msg.Role == llm.Assistant && (msg.Text != "" || len(msg.Calls) > 0):
 			m.assistant(b, msg)
@@ -88,8 +103,10 @@ func (m *chat) messages(b *body, req llm.Request) {
 			b.field("content", msg.Text)
 			b.raw("}")
 		}
+		count, end = i+1, len(*b)
 	}
-	shown(b, req.Messages[len(req.Messages)-results:])
+	shown(b, messages[len(messages)-results:])
+	return count, end
 }
 
 // shown writes the images of results, as if a person showed them.

@@ -11,7 +11,12 @@ import (
 
 // body is a request as responses want it.
 func (m *response) body(req llm.Request) []byte {
-	b := newBody(req)
+	wire := fromResponses + "/" + m.name
+	if m.opts.Thinks {
+		wire += "/thinks"
+	}
+	tools, before, count := req.Recall(wire)
+	b := newBody(req, tools, before, count)
 	b.raw("{")
 	b.field("model", m.name)
 	b.raw(`,"stream":true,"store":false`)
@@ -27,7 +32,9 @@ func (m *response) body(req llm.Request) []byte {
 		b.fieldIf("effort", m.opts.Effort)
 		b.raw("}")
 	}
-	if len(req.Tools) > 0 {
+	if start := len(b); tools != nil {
+		b.raw(string(tools))
+	} else if len(req.Tools) > 0 {
 		b.raw(`,"tools":[`)
 		for _, t := range req.Tools {
 			b.item(`{"type":"function","strict":false`)
@@ -37,9 +44,12 @@ func (m *response) body(req llm.Request) []byte {
 			b.raw("}")
 		}
 		b.raw("]")
+		tools = b[start:]
 	}
 	b.raw(`,"input":[`)
-	for _, msg := range req.Messages {
+	start := len(b)
+	b.raw(string(before))
+	for _, msg := range req.Messages[count:] {
 		switch {
 		case msg.Role == llm.User && (msg.Text != "" || len(msg.Images) > 0):
 			b.item(`{"role":"user","content":[`)
@@ -51,6 +61,7 @@ func (m *response) body(req llm.Request) []byte {
 			result(&b, msg)
 		}
 	}
+	req.Keep(wire, tools, b[start:], len(req.Messages))
 	b.raw("]}")
 	return b
 }

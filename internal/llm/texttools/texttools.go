@@ -25,7 +25,7 @@ type model struct{ inner llm.Model }
 // Stream implements llm.Model.
 func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part, error] {
 	tools := req.Tools
-	req.Messages = messages(req.Messages)
+	req.Messages, req.Written = messages(req.Messages), nil
 	if len(tools) == 0 {
 		return m.inner.Stream(ctx, req)
 	}
