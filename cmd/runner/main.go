@@ -25,6 +25,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/box"
+	"deckhand/internal/sandbox/local/launcher"
 	"deckhand/internal/sandbox/runner"
 	"deckhand/internal/sandbox/runner/confine"
 	"deckhand/internal/sandbox/runner/limit"
@@ -39,6 +40,7 @@ const usage = `runner runs inside a Deckhand sandbox. Deckhand starts it; there 
   runner serve --socket PATH --state DIR --output DIR --workspace DIR [--network proxied|isolated]
   runner dial --socket PATH      connect standard input and output to a runner
   runner box                     enter a local sandbox and serve there
+  runner launch                  start other runners, for the server
   runner version
 `
 
@@ -53,6 +55,8 @@ func main() {
 	switch os.Args[1] {
 	case "box":
 		err = inBox()
+	case launcher.Argument:
+		err = launcher.Serve()
 	case "serve":
 		err = serve(os.Args[2:])
 	case "dial":

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/local/launcher"
 )
 
 // BenchmarkStart measures from Start to the first answer of a program inside,
@@ -79,7 +80,7 @@ func bare(tb testing.TB, d *Driver) time.Duration {
 	if d.rights.ranges {
 		user = firstUser
 	}
-	cmd.SysProcAttr = d.attributes(user)
+	cmd.SysProcAttr = launcher.Attributes(launcher.Order{User: user, Users: rangeSize})
 	if err := cmd.Run(); err != nil {
 		tb.Fatal(err)
 	}

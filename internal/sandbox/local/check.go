@@ -17,6 +17,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/box"
+	"deckhand/internal/sandbox/local/launcher"
 )
 
 // advice says what to do about a failed start, "" if we do not know.
@@ -93,7 +94,7 @@ func (d *Driver) Possible() error {
 			return fmt.Errorf("%s: %s. %s", f.What, f.Found, f.Fix)
 		}
 	}
-	cmd := &exec.Cmd{Path: "/proc/self/fd/" + strconv.Itoa(int(d.runner.Fd())), Args: []string{"runner", "version"}, Dir: "/", SysProcAttr: d.attributes(0)}
+	cmd := &exec.Cmd{Path: "/proc/self/fd/" + strconv.Itoa(int(d.runner.Fd())), Args: []string{"runner", "version"}, Dir: "/", SysProcAttr: launcher.Attributes(launcher.Order{})}
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("cannot start a process in new namespaces: %w. %s", err, advice(err))
 	}

@@ -96,7 +96,7 @@ func TestBuiltWithoutAServer(t *testing.T) {
 	if err := errors.Join(d.base.wait(t.Context()), d.prepare(t.Context(), p, plan{limits: d.limits})); err != nil {
 		t.Fatal(err)
 	}
-	c, pid := p.child, p.child.cmd.Process.Pid
+	c, pid := p.child, p.child.process.PID
 	p.meta.PID, p.meta.Started, p.meta.Boot, p.meta.Root, p.meta.Generation = pid, startedAt(pid), bootID(), d.base.root, 1
 	setup, files, err := d.setup(p, plan{limits: d.limits}, pid)
 	if err := errors.Join(err, p.meta.write(p.dir)); err != nil {
@@ -110,7 +110,7 @@ func TestBuiltWithoutAServer(t *testing.T) {
 	for _, f := range files {
 		fds = append(fds, int(f.Fd()))
 	}
-	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil { // so that it cannot answer before we are gone
+	if err := c.process.Signal(syscall.SIGSTOP); err != nil { // so that it cannot answer before we are gone
 		t.Fatal(err)
 	}
 	if _, _, err := c.control.WriteMsgUnix(body, unix.UnixRights(fds...), nil); err != nil {
@@ -119,7 +119,7 @@ func TestBuiltWithoutAServer(t *testing.T) {
 	for _, f := range files {
 		f.Close()
 	}
-	if err := errors.Join(c.control.Close(), c.cmd.Process.Signal(syscall.SIGCONT)); err != nil {
+	if err := errors.Join(c.control.Close(), c.process.Signal(syscall.SIGCONT)); err != nil {
 		t.Fatal(err)
 	}
 	p.close()

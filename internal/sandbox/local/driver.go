@@ -18,6 +18,7 @@ import (
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/local/cgroup"
+	"deckhand/internal/sandbox/local/launcher"
 	"deckhand/internal/sandbox/local/tree"
 	"deckhand/internal/sockpath"
 )
@@ -48,11 +49,12 @@ type Options struct {
 
 // Driver makes sandboxes on this machine.
 type Driver struct {
-	dir     string
-	runner  *os.File
-	outward sandbox.Outward
-	limits  sandbox.Limits
-	log     *slog.Logger
+	dir      string
+	runner   *os.File
+	launcher *launcher.Launcher
+	outward  sandbox.Outward
+	limits   sandbox.Limits
+	log      *slog.Logger
 
 	rights rights
 	groups *cgroup.Parent
@@ -115,6 +117,7 @@ func New(o Options) (*Driver, error) {
 		}
 		o.RootFS = root
 	}
+	d.launcher = launcher.New(d.runner, o.Shared != "")
 	d.groups = cgroup.Find()
 	if err := d.groups.Bound(cgroup.Limits{Memory: o.Together.Memory, Processes: o.Together.Processes}); err != nil {
 		d.log.Warn("the sandboxes cannot be limited together", "error", err)
@@ -137,6 +140,7 @@ func New(o Options) (*Driver, error) {
 func (d *Driver) Close() error {
 	d.closeSpare()
 	d.base.close()
+	d.launcher.Close()
 	d.groups.Sweep(d.groupPrefix()) // also of spares whose servers were killed
 	return nil
 }

@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +16,7 @@ import (
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/local/cgroup"
+	"deckhand/internal/sandbox/local/launcher"
 	"deckhand/internal/sandbox/local/tree"
 	"deckhand/internal/sockpath"
 )
@@ -35,15 +33,10 @@ type plan struct {
 	plain bool
 }
 
-// namespaces are what a sandbox has of its own.
-const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
-	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
-
 // child is a runner that was started.
 type child struct {
-	cmd     *exec.Cmd
+	process *launcher.Process
 	control *net.UnixConn
-	ended   chan struct{} // closed when it was waited for
 }
 
 // launch starts the runner of a place. When it returns, the runner is inside
@@ -120,8 +113,9 @@ func (d *Driver) prepare(ctx context.Context, p *place, o plan) error {
 func (d *Driver) abandon(ctx context.Context, p *place) {
 	if p.child != nil {
 		p.child.control.Close()
-		_ = p.child.cmd.Process.Kill()
-		<-p.child.ended
+		_ = p.child.process.Signal(unix.SIGKILL)
+		p.child.process.Wait()
+		p.child.process.Close()
 	}
 	_ = cgroup.Remove(context.WithoutCancel(ctx), p.group.Dirs)
 	p.child, p.group, p.meta.PID, p.meta.Groups = nil, nil, 0, nil
@@ -140,6 +134,7 @@ func (d *Driver) build(ctx context.Context, p *place, o plan) (*child, error) {
 	for _, note := range report.Notes {
 		d.tell(note)
 	}
+	p.child.process.Close()
 	return p.child, nil
 }
 
@@ -166,17 +161,21 @@ func (d *Driver) chooseUser(p *place, o plan) error {
 }
 
 // run starts the program in new namespaces. It waits there for its setup.
-func (d *Driver) run(p *place) (*child, error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+func (d *Driver) run(p *place) (c *child, err error) {
+	for range launcher.Attempts {
+		if c, err = d.tryRun(p); !errors.Is(err, launcher.ErrLost) {
+			break
+		}
+	}
+	return c, err
+}
+
+func (d *Driver) tryRun(p *place) (*child, error) {
+	theirs, control, err := launcher.Pair()
 	if err != nil {
 		return nil, err
 	}
-	theirs := os.NewFile(uintptr(pair[1]), "control")
 	defer theirs.Close() // so that a runner that dies shows as end of file
-	control, err := unixConn(pair[0])
-	if err != nil {
-		return nil, err
-	}
 	fail := func(err error) (*child, error) { control.Close(); return nil, err }
 	listener, err := listen(p)
 	if err != nil {
@@ -188,53 +187,21 @@ func (d *Driver) run(p *place) (*child, error) {
 		return fail(err)
 	}
 	defer log.Close()
-	cmd := &exec.Cmd{
-		Path: "/proc/self/fd/" + strconv.Itoa(box.ProgramFD), Args: []string{"runner", "box"}, Dir: "/",
-		Env:    []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + box.Home, "LANG=C.UTF-8", "GOMAXPROCS=2", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"},
-		Stdout: log, Stderr: log,
-		// The program is one of the files passed on: while os/exec arranges these, it
-		// may overwrite any other descriptor of the new process.
-		ExtraFiles:  []*os.File{theirs, listener, d.runner},
-		SysProcAttr: d.attributes(p.meta.User),
-	}
+	files := launcher.Files{Control: theirs, Listener: listener, Log: log}
 	if p.group.V2 != "" {
-		folder, err := os.Open(p.group.V2)
-		if err == nil {
+		if folder, err := os.Open(p.group.V2); err == nil {
 			defer folder.Close()
-			cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(folder.Fd())
+			files.Group = folder
 		}
 	}
-	if err := d.groups.Lend(p.group, cmd.Start); err != nil {
-		return fail(fmt.Errorf("starting the runner in namespaces of its own: %w", err))
-	}
-	c := &child{cmd: cmd, control: control, ended: make(chan struct{})}
-	go func() { defer close(c.ended); _ = cmd.Wait() }()
-	return c, nil
-}
-
-// attributes returns the user and the namespaces that the runner gets.
-func (d *Driver) attributes(user uint32) *syscall.SysProcAttr {
-	a := &syscall.SysProcAttr{Cloneflags: namespaces, Setsid: true}
-	if user == 0 {
-		a.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
-		a.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
-		return a
-	}
-	a.UidMappings = []syscall.SysProcIDMap{{HostID: int(user), Size: rangeSize}}
-	a.GidMappings = a.UidMappings
-	a.GidMappingsEnableSetgroups = true // to leave the groups of the server's user
-	a.Credential = &syscall.Credential{}
-	return a
-}
-
-func unixConn(fd int) (*net.UnixConn, error) {
-	f := os.NewFile(uintptr(fd), "control")
-	defer f.Close()
-	c, err := net.FileConn(f)
+	process, err := d.launcher.Start(launcher.Order{User: p.meta.User, Users: rangeSize, Loan: d.groups.Loan(p.group)}, files, control)
 	if err != nil {
-		return nil, err
+		return fail(err)
 	}
-	return c.(*net.UnixConn), nil
+	if process.Failed != nil {
+		d.tell("limits do not hold: " + process.Failed.Error())
+	}
+	return &child{process: process, control: control}, nil
 }
 
 // listen makes the socket that the runner serves on. It is for the server's user alone.
@@ -269,12 +236,9 @@ var errDied = errors.New("the runner ended at once")
 // instruct tells the runner what to become and waits until it is.
 func (d *Driver) instruct(ctx context.Context, p *place, o plan) (box.Report, error) {
 	var report box.Report
-	c, pid := p.child, p.child.cmd.Process.Pid
+	c, pid := p.child, p.child.process.PID
 	if err := d.groups.Set(p.group, cgroup.Limits{CPUs: o.limits.CPUs, Memory: o.limits.Memory, Processes: o.limits.Processes}); err != nil {
 		d.tell("a limit cannot be set: " + err.Error())
-	}
-	if p.group.Failed != nil {
-		d.tell("limits do not hold: " + p.group.Failed.Error())
 	}
 	p.meta.PID, p.meta.Started, p.meta.Boot, p.meta.Root = pid, startedAt(pid), bootID(), d.base.root
 	p.meta.Generation++

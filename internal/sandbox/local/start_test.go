@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -125,8 +126,8 @@ func TestSideBySide(t *testing.T) {
 			t.Error("no runner waits for the next start")
 		}
 		if i == 2 { // what waits may have died
-			_ = d.spare.place.child.cmd.Process.Kill()
-			<-d.spare.place.child.ended
+			_ = d.spare.place.child.process.Signal(syscall.SIGKILL)
+			d.spare.place.child.process.Wait()
 		}
 	}
 }
@@ -455,5 +456,39 @@ func TestUsage(t *testing.T) {
 	}
 	if _, err := d.Usage(t.Context(), d.handle("nothing")); !errors.Is(err, sandbox.ErrGone) {
 		t.Errorf("of nothing: %v", err)
+	}
+}
+
+// The process that starts sandboxes may be killed: those that run are not affected, and others start.
+func TestLauncherIsKilled(t *testing.T) {
+	d := newDriver(t)
+	s, _ := start(t, d, sandbox.Spec{ID: "first"})
+	m, err := readMeta(filepath.Join(d.dir, "first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state string
+	var launcher int
+	if _, err := fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &launcher); err != nil {
+		t.Fatal(err)
+	}
+	if launcher == os.Getpid() {
+		t.Fatal("the sandbox was started by this process itself")
+	}
+	if err := syscall.Kill(launcher, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		other, _ := start(t, d, sandbox.Spec{ID: fmt.Sprint("other", i)})
+		if got := sh(t, other, works); got != "fine" {
+			t.Errorf("in sandbox %d: %s", i, got)
+		}
+	}
+	if got := sh(t, s, works); got != "fine" {
+		t.Errorf("in the first: %s", got)
 	}
 }

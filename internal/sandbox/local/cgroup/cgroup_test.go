@@ -87,14 +87,14 @@ func TestLend(t *testing.T) {
 	// Often enough to meet the first thread, which is not to be lent.
 	for range 20 {
 		var out, meanwhile []byte
-		err := p.Lend(g, func() (err error) {
+		failed, err := p.Loan(g).Lend(func() (err error) {
 			if meanwhile, err = os.ReadFile("/proc/self/cgroup"); err == nil {
 				out, err = exec.Command("cat", "/proc/self/cgroup").Output()
 			}
 			return err
 		})
-		if err != nil || g.Failed != nil {
-			t.Fatal(err, g.Failed)
+		if err != nil || failed != nil {
+			t.Fatal(err, failed)
 		}
 		if n := strings.Count(string(out), "/test-lend\n"); n != len(p.V1) {
 			t.Errorf("it is in the group %d times, wanted %d:\n%s", n, len(p.V1), out)

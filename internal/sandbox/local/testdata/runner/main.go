@@ -11,12 +11,18 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/box"
+	"deckhand/internal/sandbox/local/launcher"
 	"deckhand/internal/sandbox/rpc"
 	"deckhand/internal/sandbox/runner/spawn"
 )
 
 func main() {
 	switch os.Args[1] {
+	case launcher.Argument:
+		if err := launcher.Serve(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	case "probe":
 		probe()
 	case "eat":
