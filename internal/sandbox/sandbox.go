@@ -121,9 +121,28 @@ func (s *Sandbox) seal(ctx context.Context, key []byte) error {
 	return err
 }
 
+// WelcomeParams are what a runner is told by a server that attaches to it: see seal, Remember and SetEnv.
+type WelcomeParams struct {
+	Key    []byte            `json:"key,omitempty"`
+	Values []string          `json:"values,omitempty"`
+	Env    map[string]string `json:"env,omitempty"`
+}
+
 // welcome tells the runner how to set up its sandbox, and the caller which secrets are inside
-// already.
+// already. A runner of an older version is told the same in three calls.
 func (s *Sandbox) welcome(ctx context.Context, spec Spec) error {
+	var out RememberParams
+	err := s.peer.Call(ctx, "welcome", 0, WelcomeParams{Key: spec.Seal, Values: spec.Secrets, Env: spec.Env}, &out)
+	if _, refused := Refusal(err); refused {
+		return s.welcomeOlder(ctx, spec)
+	}
+	if err == nil && spec.Inside != nil {
+		spec.Inside(out.Values)
+	}
+	return err
+}
+
+func (s *Sandbox) welcomeOlder(ctx context.Context, spec Spec) error {
 	if err := s.seal(ctx, spec.Seal); err != nil {
 		return err
 	}

@@ -192,6 +192,17 @@ func (r *Runner) handlers(done *results.Store) rpc.Handlers {
 		}
 		return nil, done.SetKey(p.Key)
 	}
+	h.Calls["welcome"] = func(_ context.Context, c *rpc.Call) (any, error) {
+		var p sandbox.WelcomeParams
+		err := c.Into(&p)
+		if err == nil && len(p.Key) > 0 {
+			err = done.SetKey(p.Key)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return sandbox.RememberParams{Values: r.learn(p.Values)}, r.set(p.Env)
+	}
 	for method, serve := range h.Calls {
 		h.Calls[method] = func(ctx context.Context, c *rpc.Call) (any, error) {
 			if err := r.admit(c.Fence); err != nil {
@@ -314,9 +325,14 @@ func (r *Runner) setenv(_ context.Context, c *rpc.Call) (any, error) {
 	if err := c.Into(&env); err != nil {
 		return nil, err
 	}
+	return nil, r.set(env)
+}
+
+// set changes what is added to the environment of everything that is started.
+func (r *Runner) set(env map[string]string) error {
 	for name, value := range env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
-			return nil, fmt.Errorf("%w: %q is not an environment variable", rpc.ErrInvalid, name)
+			return fmt.Errorf("%w: %q is not an environment variable", rpc.ErrInvalid, name)
 		}
 	}
 	r.mu.Lock()
@@ -326,7 +342,7 @@ func (r *Runner) setenv(_ context.Context, c *rpc.Call) (any, error) {
 	if !same {
 		r.shells.Cool()
 	}
-	return nil, nil
+	return nil
 }
 
 // maxRemembered bounds how many bytes of secrets are remembered. The oldest go first.
@@ -338,10 +354,15 @@ func (r *Runner) remember(_ context.Context, c *rpc.Call) (any, error) {
 	if err := c.Into(&p); err != nil {
 		return nil, err
 	}
+	return sandbox.RememberParams{Values: r.learn(p.Values)}, nil
+}
+
+// learn adds values that are secret, and returns all of them.
+func (r *Runner) learn(values []string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	size := 0
-	for _, v := range p.Values {
+	for _, v := range values {
 		if !slices.Contains(r.secrets, v) {
 			r.secrets = append(r.secrets, v)
 		}
@@ -352,7 +373,7 @@ func (r *Runner) remember(_ context.Context, c *rpc.Call) (any, error) {
 			break
 		}
 	}
-	return sandbox.RememberParams{Values: slices.Clone(r.secrets)}, nil
+	return slices.Clone(r.secrets)
 }
 
 // remembered returns the values that are secret.
