@@ -182,7 +182,9 @@ func (l *Loop) ask(ctx context.Context, w *worker, p Profile, t *transcript, cal
 	ctx, stop := l.while(ctx, w, func(st session.State) bool { return st.Ask != nil && st.Ask.Call == call })
 	defer stop()
 	l.picture(ctx, t)
-	return l.hear(ctx, p.Model, t.request(p, w.offer, w.answer), l.live(w.id, call, p))
+	req := t.request(p, w.offer, w.answer)
+	req.Calling = l.ahead(w)
+	return l.hear(ctx, p.Model, req, l.live(w.id, call, p))
 }
 
 // hear listens to an answer until its end, and passes its text on as it comes.

@@ -55,6 +55,8 @@ type worker struct {
 	calls map[string]int
 	// tasks are what goes on beside the work; done waits for them.
 	tasks sync.WaitGroup
+	// during lasts as long as the work.
+	during context.Context
 	// warming is closed when the sandbox that was started ahead of need is there,
 	// or cannot be had; nil if none was.
 	warming chan struct{}
@@ -304,6 +306,9 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 	if err != nil {
 		return err
 	}
+	var end func()
+	w.during, end = context.WithCancel(ctx)
+	defer end()
 	if l.warms(st, p) {
 		defer l.warm(ctx, w)()
 	}

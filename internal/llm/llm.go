@@ -31,6 +31,9 @@ type Request struct {
 	Tools    []Tool
 	// MaxOutput is the maximum number of tokens of the response.
 	MaxOutput int64
+	// Calling is called when the response begins to call a tool, with its name: often long before the call
+	// is complete. It must not block. Adapters that hear of complete calls only do not call it; it may be nil.
+	Calling func(tool string)
 	// Conversation is a cache key for the prefix.
 	Conversation string
 	// Stop are the stop sequences. An adapter whose API does not support them ignores

@@ -12,8 +12,10 @@ type answer struct {
 	model  string
 	window int64
 	began  bool
-	ended  bool
-	stop   string
+	// calling is the request's.
+	calling func(tool string)
+	ended   bool
+	stop    string
 	// refusal is why the model refuses to respond, if it says so.
 	refusal                              string
 	input, output, cacheRead, cacheWrite int64
@@ -71,6 +73,9 @@ func (a *answer) start(e event) []llm.Part {
 	case "thinking":
 		return p.think(b.Thinking)
 	case "tool_use":
+		if a.calling != nil {
+			a.calling(b.Name)
+		}
 		if input := string(b.Input); input != "{}" && input != "null" {
 			p.text.WriteString(input)
 		}

@@ -53,7 +53,7 @@ func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part,
 		calling, cancel := context.WithCancel(ctx)
 		defer cancel()
 		calling, sent := llm.Sending(calling)
-		a := answer{model: m.name, window: m.options.Window}
+		a := answer{model: m.name, window: m.options.Window, calling: req.Calling}
 		response, err := m.send(calling, req)
 		if response != nil {
 			defer response.Body.Close()

@@ -25,7 +25,7 @@ func (m *chat) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part, 
 		ctx, abort := context.WithCancel(ctx)
 		defer abort()
 		ctx, sent := llm.Sending(ctx)
-		a := &chatAnswer{answer: answer{wire: m.wire, ctx: ctx, sent: sent, yield: yield}}
+		a := &chatAnswer{answer: answer{wire: m.wire, ctx: ctx, sent: sent, yield: yield, calling: req.Calling}}
 		if m.err != nil {
 			a.fail(&llm.Error{Class: llm.ClassRequest, Message: m.err.Error()})
 			return
@@ -122,7 +122,11 @@ func (a *chatAnswer) takeDelta(d chatDelta) bool {
 	}
 	for _, c := range d.Calls {
 		a.began = true
+		before := len(a.calls)
 		a.calls.add(c)
+		if len(a.calls) > before {
+			a.call(string(c.Function.Name))
+		}
 	}
 	return true
 }

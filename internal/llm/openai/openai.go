@@ -157,6 +157,8 @@ type answer struct {
 	sent  func() bool // whether the request can have left
 	yield func(llm.Part, error) bool
 	began bool
+	// calling is the request's.
+	calling func(tool string)
 	// stopped is set when the consumer has stopped.
 	stopped bool
 }
@@ -166,6 +168,13 @@ func (a *answer) say(p llm.Part) bool {
 	a.began = true
 	a.stopped = a.stopped || !a.yield(p, nil)
 	return !a.stopped
+}
+
+// call says that a call of a tool begins.
+func (a *answer) call(tool string) {
+	if a.calling != nil && tool != "" {
+		a.calling(tool)
+	}
 }
 
 // fail ends the response with an error.

@@ -25,7 +25,7 @@ func (m *response) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Pa
 		ctx, abort := context.WithCancel(ctx)
 		defer abort()
 		ctx, sent := llm.Sending(ctx)
-		a := &responseAnswer{answer: answer{wire: m.wire, ctx: ctx, sent: sent, yield: yield}}
+		a := &responseAnswer{answer: answer{wire: m.wire, ctx: ctx, sent: sent, yield: yield, calling: req.Calling}}
 		if m.err != nil {
 			a.fail(&llm.Error{Class: llm.ClassRequest, Message: m.err.Error()})
 			return
@@ -108,6 +108,9 @@ func (a *responseAnswer) take(e responseEvent) bool {
 		return e.SummaryIndex == 0 || a.say(llm.Part{Reasoning: "\n\n"})
 	case "response.output_item.added":
 		a.began = true
+		if e.Item.Type == "function_call" {
+			a.call(string(e.Item.Name))
+		}
 	case "response.output_item.done":
 		return a.item(e.Item)
 	case "response.completed", "response.incomplete":
