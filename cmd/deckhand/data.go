@@ -52,7 +52,7 @@ func openDataWith(ctx context.Context, c config.DataFlags, o access.Options, s s
 	if err != nil {
 		return nil, err
 	}
-	db, err := sqlite.Open(ctx, path, sqlite.Options{Reserve: s.Reserve}) // the only place that names the database
+	db, err := sqlite.Open(ctx, path, sqlite.Options{Reserve: s.Reserve, Upkeep: s.Reserve > 0}) // the only place that names the database
 	if err != nil {
 		return nil, err
 	}

@@ -122,7 +122,8 @@ type Query struct {
 	Trigger    string
 	// Status is the one shown.
 	Status Status
-	// Text is a case-insensitive part of the title, the repository or the ID.
+	// Text is a case-insensitive part of the title, the repository or the ID. An ID of 32
+	// characters is random: fewer than eight of them are there by accident, and do not count.
 	Text string
 	// Before continues a list: rows strictly after this one in list order.
 	Before *Cursor

@@ -285,6 +285,9 @@ func listed(rows []session.Row, q session.Query) []session.ID {
 			q.Trigger != "" && r.Trigger != q.Trigger ||
 			q.Status != "" && shown != q.Status ||
 			!slices.ContainsFunc([]string{r.Title, r.Repository, string(r.ID)}, func(s string) bool {
+				if s == string(r.ID) && len(s) == 32 && len(q.Text) < 8 {
+					return false
+				}
 				return strings.Contains(strings.ToLower(s), strings.ToLower(q.Text))
 			}) ||
 			q.Before != nil && newestFirst(r, session.Row{ID: q.Before.ID, CreatedAt: q.Before.CreatedAt}) <= 0

@@ -102,7 +102,7 @@ func (l *Log) Rows(_ context.Context, q session.Query) ([]session.Row, error) {
 			(q.Repository == "" || r.Repository == q.Repository) &&
 			(q.Trigger == "" || r.Trigger == q.Trigger) &&
 			(q.Status == "" || r.Shown() == q.Status) &&
-			(contains(r.Title, q.Text) || contains(r.Repository, q.Text) || contains(string(r.ID), q.Text)) &&
+			(contains(r.Title, q.Text) || contains(r.Repository, q.Text) || (len(r.ID) != 32 || len(q.Text) >= 8) && contains(string(r.ID), q.Text)) &&
 			(q.Before == nil || after(r, *q.Before))
 	})
 	slices.SortFunc(rows, func(a, b session.Row) int {

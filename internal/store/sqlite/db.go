@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"deckhand/internal/session"
-	"deckhand/internal/store"
+	"deckhand/internal/store/sqlite/reserve"
 )
 
 const (
@@ -31,11 +31,11 @@ type Options struct {
 	// deletions and failures can still be recorded; 0 for none. Only one process
 	// at a time may have one.
 	Reserve int64
+	// Upkeep files new sessions for searches and compresses old logs, beside other work.
+	Upkeep bool
 	// BusyTimeout is how long to wait for another process that writes (default 5 s).
 	BusyTimeout time.Duration
 }
-
-var _ store.Backend = (*DB)(nil)
 
 // DB is an open file.
 type DB struct {
@@ -44,14 +44,16 @@ type DB struct {
 	readers    *readers
 	writer     *writer       // nil when read-only
 	checkpoint *checkpointer // nil when read-only
+	upkeep     *upkeep       // nil unless it was asked for
 
-	ids   *ids
-	known known // only the writer's goroutine may touch it
-	news  queueNews
+	ids     *ids
+	known   known // only the writer's goroutine may touch it
+	unfiled bool  // so here: upkeep has sessions to file
+	news    queueNews
 
 	recent *recent
 
-	reserve *reserve
+	reserve *reserve.Reserve
 
 	once  sync.Once
 	ended error
@@ -68,13 +70,16 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{path: path, known: known{}, news: newQueueNews(), recent: newRecent(), reserve: &reserve{}}
+	db := &DB{path: path, known: known{}, news: newQueueNews(), recent: newRecent(), reserve: &reserve.Reserve{}}
 	err = db.open(ctx, o)
-	for o.Reserve > 0 && errors.Is(explain(err), ErrFull) && halve(reservePath(path)) {
+	for o.Reserve > 0 && errors.Is(explain(err), ErrFull) && reserve.Halve(reserve.Path(path)) {
 		err = db.open(ctx, o)
 	}
 	if err == nil {
-		db.reserve = openReserve(path, o.Reserve)
+		db.reserve = reserve.Open(path, o.Reserve)
+		if o.Upkeep {
+			db.upkeep = newUpkeep(db)
+		}
 		return db, nil
 	} else if !unwritable(err) {
 		return nil, fmt.Errorf("open the database %s: %w", path, explain(err))
@@ -117,6 +122,10 @@ func (db *DB) open(ctx context.Context, o Options) error {
 
 func (db *DB) committed(writes, bytes int) {
 	db.checkpoint.wrote(writes, bytes)
+	if db.upkeep != nil && db.unfiled {
+		db.upkeep.changed()
+		db.unfiled = false
+	}
 	db.news.committed()
 }
 
@@ -232,6 +241,9 @@ func (db *DB) diagnose(err error) error {
 // Close finishes what is queued and closes the file. It may be called twice.
 func (db *DB) Close() error {
 	db.once.Do(func() {
+		if db.upkeep != nil {
+			db.upkeep.close()
+		}
 		if db.writer != nil {
 			db.writer.close()
 			db.checkpoint.close()
@@ -265,13 +277,13 @@ func (db *DB) Healthy() error {
 	if db.readonly {
 		return ErrReadOnly
 	}
-	if !db.reserve.ready() {
+	if !db.reserve.Ready() {
 		return ErrFull
 	}
 	if err := db.writer.healthy(); err != nil {
 		return err
 	}
-	if db.reserve.low() {
+	if db.reserve.Low() {
 		return errLow
 	}
 	return nil
@@ -313,7 +325,7 @@ func (db *DB) write(ctx context.Context, size int, do func(*conn) error) error {
 	if db.readonly {
 		return ErrReadOnly
 	}
-	if !db.reserve.ready() {
+	if !db.reserve.Ready() {
 		return ErrFull
 	}
 	return db.writer.write(ctx, size, do)
@@ -326,7 +338,7 @@ func (db *DB) writeAtLast(ctx context.Context, size int, final bool, do func(*co
 		return ErrReadOnly
 	}
 	err := db.writer.write(ctx, size, do)
-	for errors.Is(err, ErrFull) && db.reserve.release(final) {
+	for errors.Is(err, ErrFull) && db.reserve.Release(final) {
 		err = db.writer.write(ctx, size, do)
 	}
 	return err

@@ -53,15 +53,18 @@ func TestTablesAreAddedLater(t *testing.T) {
 	old.Row.Wants = true
 	must(t, db.Append(t.Context(), old))
 	must(t, db.write(t.Context(), 0, func(c *conn) error {
-		for _, table := range []string{"egress", "spending", "reservations", "queue_items", "queue_lanes", "queue_owners", "webhooks", "threads", "integrations", "feedback", "links"} {
+		for _, table := range []string{"egress", "spending", "reservations", "queue_items", "queue_lanes", "queue_owners", "webhooks", "threads", "integrations", "feedback", "links", "words", "unfiled"} {
 			if _, err := c.exec("DROP TABLE " + table); err != nil {
 				return err
 			}
 		}
-		for _, column := range []string{"keys DROP COLUMN sign_on", "sessions DROP COLUMN holder"} {
+		for _, column := range []string{"keys DROP COLUMN sign_on", "sessions DROP COLUMN holder", "sessions DROP COLUMN compressed"} {
 			if _, err := c.exec("ALTER TABLE " + column); err != nil {
 				return err
 			}
+		}
+		if _, err := c.exec("DELETE FROM counters WHERE name = 'words'"); err != nil {
+			return err
 		}
 		_, err := c.exec("DELETE FROM goose_db_version WHERE version_id > 1")
 		return err

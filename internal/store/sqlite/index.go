@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"deckhand/internal/session"
+	"deckhand/internal/store/sqlite/packed"
 )
 
 // The columns besides n and id: those that an index holds or a rule asks for, and
@@ -64,7 +65,7 @@ func (a *appending) columns() []driver.Value {
 func (db *DB) Row(ctx context.Context, id session.ID) (row session.Row, err error) {
 	err = db.readers.read(ctx, func(c *conn) error {
 		var bad error
-		found, err := db.find(c, "SELECT row FROM sessions WHERE", id, func(v []driver.Value) { row, bad = unpackRow(bytesOf(v[0])) })
+		found, err := db.find(c, "SELECT row FROM sessions WHERE", id, func(v []driver.Value) { row, bad = packed.ReadRow(bytesOf(v[0])) })
 		switch {
 		case err != nil:
 			return err
@@ -91,17 +92,20 @@ const (
 	selectAwake = "SELECT row FROM sessions INDEXED BY sessions_by_attention WHERE attention > 0 AND owner = ? AND deleted = 0"
 )
 
-// Rows implements session.Index. Filters are applied here and not in SQL: no index would help
-// them, SQLite only folds the case of ASCII, and every additional column costs each create. The
-// rows are read in pieces, so that a long search can be cancelled and does not block other
-// readers.
+// Rows implements session.Index. Filters are applied here and not in SQL: SQLite only folds the
+// case of ASCII, and every additional column costs each create. The index of words finds what few
+// sessions have; otherwise rows are read in pieces, so that a long search can be cancelled and
+// does not block other readers.
 func (db *DB) Rows(ctx context.Context, q session.Query) ([]session.Row, error) {
 	if q.Limit <= 0 {
 		return nil, nil
 	}
-	search := newSearch(q)
+	search := packed.NewSearch(q)
 	if q.Status != "" && q.Status != session.Halted {
 		return db.awake(ctx, q, search)
+	}
+	if rows, ok, err := db.matches(ctx, q, search); ok || err != nil {
+		return rows, err
 	}
 	rows := make([]session.Row, 0, min(q.Limit, 128))
 	for more := true; more && len(rows) < q.Limit; {
@@ -110,10 +114,10 @@ func (db *DB) Rows(ctx context.Context, q session.Query) ([]session.Row, error) 
 			sql, args := list(q)
 			return c.query(sql, func(v []driver.Value) error {
 				seen, last = seen+1, bytesOf(v[0])
-				if !search.wants(last) {
+				if !search.Wants(last) {
 					return nil
 				}
-				r, err := unpackRow(last)
+				r, err := packed.ReadRow(last)
 				if err != nil {
 					return err
 				}
@@ -127,7 +131,7 @@ func (db *DB) Rows(ctx context.Context, q session.Query) ([]session.Row, error) 
 			return nil, err
 		}
 		if more = seen == most; more {
-			r, err := unpackRow(last)
+			r, err := packed.ReadRow(last)
 			if err != nil {
 				return nil, err
 			}
@@ -139,14 +143,14 @@ func (db *DB) Rows(ctx context.Context, q session.Query) ([]session.Row, error) 
 }
 
 // awake is Rows for those that are not stopped.
-func (db *DB) awake(ctx context.Context, q session.Query, search search) ([]session.Row, error) {
+func (db *DB) awake(ctx context.Context, q session.Query, search packed.Search) ([]session.Row, error) {
 	var rows []session.Row
 	err := db.readers.read(ctx, func(c *conn) error {
 		return c.query(selectAwake, func(v []driver.Value) error {
-			if !search.wants(bytesOf(v[0])) {
+			if !search.Wants(bytesOf(v[0])) {
 				return nil
 			}
-			r, err := unpackRow(bytesOf(v[0]))
+			r, err := packed.ReadRow(bytesOf(v[0]))
 			if err == nil && r.Shown() == q.Status && (q.Before == nil || inOrder(*q.Before, cursorOf(r)) < 0) {
 				rows = append(rows, r)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"deckhand/internal/session"
+	"deckhand/internal/store/sqlite/packed"
 )
 
 // A key of events is the session's n above, and the number of the last event in
@@ -101,10 +102,10 @@ func (db *DB) encode(b session.Batch) (*appending, error) {
 			a.at = micros(e.At)
 			a.body = slices.Grow(a.body, len(body)+32*len(b.Events)+64)
 		}
-		a.body = pack(a.body, kind, e.At.UnixMicro()-number(a.at), body)
+		a.body = packed.Append(a.body, kind, e.At.UnixMicro()-number(a.at), body)
 	}
 	a.batch.Row.Last = b.After + int64(len(b.Events))
-	a.row = packRow(a.batch.Row)
+	a.row = packed.Row(a.batch.Row)
 	return a, nil
 }
 
@@ -138,9 +139,13 @@ func (a *appending) store(c *conn) error {
 func (a *appending) place(c *conn) (int64, error) {
 	b, r := a.batch, a.batch.Row
 	if b.After == 0 {
-		return a.insert(c)
+		n, err := a.insert(c)
+		if err == nil {
+			err = a.unfile(c, n)
+		}
+		return n, err
 	}
-	if p, ok := a.db.known[b.ID]; ok && p.row.Last == b.After && sameButProgress(p.row, r) {
+	if p, ok := a.db.known[b.ID]; ok && p.row.Last == b.After && sameButProgress(p.row, r) && p.row.Title == r.Title && p.row.Repository == r.Repository {
 		changed, err := c.exec(progressRow, micros(r.UpdatedAt), r.Last, holder(r), a.row, p.n, b.After)
 		if err != nil || changed == 1 {
 			return p.n, err
@@ -153,8 +158,17 @@ func (a *appending) place(c *conn) (int64, error) {
 	if !found || last != b.After {
 		return 0, refuse(session.ErrConflict)
 	}
-	_, err = c.exec(replaceRow, append(a.columns(), n)...)
+	if _, err = c.exec(replaceRow, append(a.columns(), n)...); err == nil {
+		err = a.unfile(c, n)
+	}
 	return n, err
+}
+
+// unfile has a session filed, or filed again, by its words.
+func (a *appending) unfile(c *conn, n int64) error {
+	a.db.unfiled = true
+	_, err := c.exec(unfile, n)
+	return err
 }
 
 // sameButProgress says that no column changed that an index knows.
@@ -208,6 +222,7 @@ type reading struct {
 	from int64
 	rows []*remembered
 	size int
+	read int // bytes of all rows, decompressed
 }
 
 // next reads a piece.
@@ -228,19 +243,18 @@ func (r *reading) next(c *conn) error {
 			return r.recall(rows)
 		}
 	}
-	count, bytes := 0, 0
+	count, before := 0, r.read
 	err := c.query("SELECT id, at, body FROM events WHERE id > ? AND id < ? ORDER BY id LIMIT 256", func(row []driver.Value) error {
 		if err := r.take(row); err != nil {
 			return err
 		}
-		bytes += len(bytesOf(row[2]))
-		if count++; bytes >= pieceBytes {
+		if count++; r.read-before >= pieceBytes {
 			return enough
 		}
 		return nil
 	}, key(r.n, r.at), key(r.n+1, 0))
 	// Not "number = last": a concurrent deletion leaves only its own event, beyond that.
-	r.done = r.at >= r.last || (count < pieceEvents && bytes < pieceBytes)
+	r.done = r.at >= r.last || (count < pieceEvents && r.read-before < pieceBytes)
 	if r.done && err == nil && r.at == r.last && r.size <= maxTail {
 		r.db.recent.add(r.id, r.from, r.rows...)
 	}
@@ -266,10 +280,16 @@ func (r *reading) recall(rows []*remembered) error {
 
 // take adds the events of a row that are to be read.
 func (r *reading) take(row []driver.Value) error {
-	m := &remembered{last: number(row[0]) & (1<<numberBits - 1), at: number(row[1]), body: bytesOf(row[2])}
+	last := number(row[0]) & (1<<numberBits - 1)
+	body, err := packed.Open(bytesOf(row[2]))
+	if err != nil {
+		return damaged(last, err)
+	}
+	m := &remembered{last: last, at: number(row[1]), body: body}
 	if err := r.recall([]*remembered{m}); err != nil {
 		return err
 	}
+	r.read += len(body)
 	if r.size == 0 {
 		r.from = m.last - int64(len(m.events)) // the row may begin before what was asked for
 	}
@@ -280,21 +300,49 @@ func (r *reading) take(row []driver.Value) error {
 	return nil
 }
 
+func damaged(last int64, err error) error {
+	return fmt.Errorf("%w: the row of event %d: %v", session.ErrCorrupt, last, err)
+}
+
 // decodeRow reads a row of events, the last of which has the number last. With
 // an error come the events before what cannot be read.
 func decodeRow(last, at int64, body []byte) ([]session.Event, error) {
-	packed, err := unpack(body)
+	all, err := packed.Events(body)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the row of event %d: %v", session.ErrCorrupt, last, err)
+		return nil, damaged(last, err)
 	}
-	events := make([]session.Event, 0, len(packed))
-	for i, p := range packed {
-		payload, err := session.Decode(p.kind, p.body)
+	events := make([]session.Event, 0, len(all))
+	for i, p := range all {
+		payload, err := session.Decode(p.Kind, p.Body)
 		if err != nil {
 			return events, err
 		}
-		n := last - int64(len(packed)-1-i)
-		events = append(events, session.Event{Number: n, At: time.UnixMicro(at + p.delay).UTC(), Payload: payload})
+		n := last - int64(len(all)-1-i)
+		events = append(events, session.Event{Number: n, At: time.UnixMicro(at + p.Delay).UTC(), Payload: payload})
 	}
 	return events, nil
+}
+
+// final says that a batch records that a conversation is stopped, deleted or failed.
+func final(b session.Batch) bool {
+	for _, e := range b.Events {
+		switch e.Payload.(type) {
+		case session.Stopped, session.Deleted, session.Failed:
+			return true
+		}
+	}
+	return false
+}
+
+// closing says that a batch only records how something ended. These may use the reserve.
+func closing(b session.Batch) bool {
+	for _, e := range b.Events {
+		switch e.Payload.(type) {
+		case session.Stopped, session.Deleted, session.Failed, session.Noted, session.ToolReturned, session.CommandEnded, session.ModelFailed,
+			session.TurnEnded, session.StateChanged, session.PauseRequested, session.Paused, session.Settled, session.ApprovalGiven:
+		default:
+			return false
+		}
+	}
+	return true
 }

@@ -7,21 +7,22 @@ import (
 	"testing"
 
 	"deckhand/internal/session"
+	"deckhand/internal/store/sqlite/packed"
 )
 
 func FuzzUnpack(f *testing.F) {
-	f.Add(pack(pack(nil, session.KindCreated, 0, []byte(`{}`)), session.KindUserSaid, -3, []byte(`{"text":"hi"}`)))
+	f.Add(packed.Append(packed.Append(nil, session.KindCreated, 0, []byte(`{}`)), session.KindUserSaid, -3, []byte(`{"text":"hi"}`)))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		events, err := unpack(b)
+		events, err := packed.Events(b)
 		if err != nil {
 			return
 		}
 		var again []byte
 		for _, e := range events {
-			again = pack(again, e.kind, e.delay, e.body)
+			again = packed.Append(again, e.Kind, e.Delay, e.Body)
 		}
-		if more, err := unpack(again); err != nil || len(more) != len(events) {
+		if more, err := packed.Events(again); err != nil || len(more) != len(events) {
 			t.Fatalf("%d events became %d: %v", len(events), len(more), err)
 		}
 	})
@@ -51,27 +52,27 @@ func TestRowRoundTrip(t *testing.T) {
 	want := newSession().Row
 	want.Title, want.Reason, want.Deleted = "Ünïcode", "because", true
 	want.Totals = session.Totals{Cost: 5, Input: 1 << 40, Output: -1, CacheRead: 3, CacheWrite: 4, Model: "m"}
-	b := packRow(want)
-	if got, err := unpackRow(b); err != nil || !reflect.DeepEqual(got, want) {
+	b := packed.Row(want)
+	if got, err := packed.ReadRow(b); err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%+v %v", got, err)
 	}
 	want.Requests = []session.RequestOpened{{Provider: "github", Repository: "octo/app", Number: 7, URL: "https://github.com/octo/app/pull/7", Title: "Ünïcode", Source: "fix", Target: "main"}}
-	more := packRow(want)
-	if got, err := unpackRow(more); err != nil || !reflect.DeepEqual(got, want) {
+	more := packed.Row(want)
+	if got, err := packed.ReadRow(more); err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%+v %v", got, err)
 	}
 	want.Holder = "loop-1"
-	held := packRow(want)
-	if got, err := unpackRow(held); err != nil || !reflect.DeepEqual(got, want) {
+	held := packed.Row(want)
+	if got, err := packed.ReadRow(held); err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%+v %v", got, err)
 	}
 	want.Requests = nil
-	if got, err := unpackRow(packRow(want)); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := packed.ReadRow(packed.Row(want)); err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%+v %v", got, err)
 	}
 	for _, b := range [][]byte{b, more, held} {
 		for n := range b {
-			if _, err := unpackRow(b[:n]); err == nil {
+			if _, err := packed.ReadRow(b[:n]); err == nil {
 				t.Errorf("a row cut off at %d is taken for whole", n)
 			}
 		}
@@ -81,13 +82,13 @@ func TestRowRoundTrip(t *testing.T) {
 // A row of the version before, which rows without a holder and without pull requests still have.
 func TestRowOfBefore(t *testing.T) {
 	want := newSession().Row
-	b := packRow(want)
-	if got, err := unpackRow(b); b[0] != 2 || err != nil || !reflect.DeepEqual(got, want) {
+	b := packed.Row(want)
+	if got, err := packed.ReadRow(b); b[0] != 2 || err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("version %d: %+v %v", b[0], got, err)
 	}
 }
 
 func FuzzUnpackRow(f *testing.F) {
-	f.Add(packRow(newSession().Row))
-	f.Fuzz(func(t *testing.T, b []byte) { _, _ = unpackRow(b) })
+	f.Add(packed.Row(newSession().Row))
+	f.Fuzz(func(t *testing.T, b []byte) { _, _ = packed.ReadRow(b) })
 }

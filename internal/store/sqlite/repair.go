@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 
 	"deckhand/internal/session"
+	"deckhand/internal/store/sqlite/packed"
 )
 
 // Repair makes a session end after an event and gives it the row that belongs
@@ -14,7 +15,7 @@ import (
 // The ledger is left as it is: money was spent whether a log says so or not, and
 // what a lost call has reserved ends with the session's next call, or with it.
 func (db *DB) Repair(ctx context.Context, id session.ID, after int64, row session.Row) error {
-	a := &appending{db: db, batch: session.Batch{Row: row}, row: packRow(row)}
+	a := &appending{db: db, batch: session.Batch{Row: row}, row: packed.Row(row)}
 	defer db.recent.forget(id)
 	return db.write(ctx, 0, func(c *conn) error {
 		n, _, found, err := db.findSession(c, id)
@@ -43,12 +44,12 @@ func cutRow(c *conn, n, after int64) error {
 	if err != nil || !found {
 		return err
 	}
-	events, _ := unpack(body) // as many as can be read
+	events, _ := packed.Events(body) // as many as can be read
 	var kept []byte
 	first := last - int64(len(events)) + 1
 	for i, e := range events {
 		if first+int64(i) <= after {
-			kept = pack(kept, e.kind, e.delay, e.body)
+			kept = packed.Append(kept, e.Kind, e.Delay, e.Body)
 		}
 	}
 	if kept != nil {
@@ -68,8 +69,16 @@ func (db *DB) Dump(ctx context.Context, id session.ID, after int64) ([]byte, err
 			return err
 		}
 		return c.query("SELECT id, at, body FROM events WHERE id > ? AND id < ? ORDER BY id", func(row []driver.Value) error {
-			return lines.Encode(map[string]any{"last": number(row[0]) & (1<<numberBits - 1), "at": moment(row[1]), "body": string(bytesOf(row[2]))})
+			return lines.Encode(map[string]any{"last": number(row[0]) & (1<<numberBits - 1), "at": moment(row[1]), "body": string(opened(bytesOf(row[2])))})
 		}, key(n, after), key(n+1, 0))
 	})
 	return out.Bytes(), err
+}
+
+// opened is a row decompressed, or as it is if it is damaged.
+func opened(row []byte) []byte {
+	if body, err := packed.Open(row); err == nil {
+		return body
+	}
+	return row
 }

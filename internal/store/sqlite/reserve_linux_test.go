@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"deckhand/internal/session"
+	"deckhand/internal/store/sqlite/reserve"
 )
 
 // On a full disk, ends can be recorded and nothing else. With space, everything can.
@@ -31,7 +32,7 @@ func TestReserve(t *testing.T) {
 	must(t, db.Healthy())
 	for low := false; err == nil; { // it is said before a write fails
 		_, err = f.Write(make([]byte, 4096))
-		if free, _, _ := space(dir); free < 1<<20 && !low {
+		if free, _, _ := reserve.Space(dir); free < 1<<20 && !low {
 			low = true
 			if err := db.Healthy(); !errors.Is(err, errLow) {
 				t.Errorf("healthy with %d bytes left: %v", free, err)

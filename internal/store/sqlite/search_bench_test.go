@@ -16,6 +16,7 @@ func BenchmarkRows(b *testing.B) {
 	const many = 100_000
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	parallelCreate(b, many, func(i int) error { return db.Append(context.Background(), listedSession(db.NewID(), i, begin)) })
+	must(b, db.fileAll(context.Background(), 0))
 	for _, c := range []struct {
 		name  string
 		query session.Query

@@ -13,7 +13,10 @@ import (
 	"deckhand/internal/secret/keystoretest"
 	"deckhand/internal/settings"
 	"deckhand/internal/settings/settingstest"
+	"deckhand/internal/store"
 )
+
+var _ store.Backend = (*DB)(nil)
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
 

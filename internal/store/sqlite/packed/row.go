@@ -1,4 +1,4 @@
-package sqlite
+package packed
 
 import (
 	"encoding/binary"
@@ -28,7 +28,8 @@ func fields(r *session.Row) (texts []*string, numbers []*int64) {
 		[]*int64{&r.Last, (*int64)(&t.Cost), &t.Input, &t.Output, &t.CacheRead, &t.CacheWrite}
 }
 
-func packRow(r session.Row) []byte {
+// Row is the blob of a session's row.
+func Row(r session.Row) []byte {
 	b := make([]byte, 0, 160+len(r.Title)+len(r.Reason))
 	texts, numbers := fields(&r)
 	if r.Holder != "" {
@@ -62,9 +63,10 @@ func packRow(r session.Row) []byte {
 	return b
 }
 
-func unpackRow(b []byte) (session.Row, error) {
+// ReadRow reverses Row.
+func ReadRow(b []byte) (session.Row, error) {
 	var r session.Row
-	bad := fmt.Errorf("%w: the row of a session: %v", session.ErrCorrupt, errPacked)
+	bad := fmt.Errorf("%w: the row of a session: %v", session.ErrCorrupt, ErrCut)
 	if len(b) == 0 || b[0] < 1 || b[0] > rowPlain+rowRequests+rowHolder {
 		return r, bad
 	}

@@ -1,4 +1,4 @@
-package sqlite
+package packed
 
 import (
 	"encoding/binary"
@@ -10,14 +10,15 @@ import (
 // The body of a row holds the events of one batch, one behind the other: the
 // kind, the time after the row's, and the JSON, each preceded by its length.
 
-// packed is one event as it lies in a row.
-type packed struct {
-	kind  session.Kind
-	delay int64 // microseconds after the row's time
-	body  []byte
+// Event is one event as it lies in a row.
+type Event struct {
+	Kind  session.Kind
+	Delay int64 // microseconds after the row's time
+	Body  []byte
 }
 
-func pack(dst []byte, kind session.Kind, delay int64, body []byte) []byte {
+// Append adds an event to a row.
+func Append(dst []byte, kind session.Kind, delay int64, body []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(kind)))
 	dst = append(dst, kind...)
 	dst = binary.AppendVarint(dst, delay)
@@ -25,24 +26,29 @@ func pack(dst []byte, kind session.Kind, delay int64, body []byte) []byte {
 	return append(dst, body...)
 }
 
-var errPacked = errors.New("it is cut off or overwritten")
+// ErrCut is the error of a blob that does not end where it says it does.
+var ErrCut = errors.New("it is cut off or overwritten")
 
-// unpack reverses pack for a whole row. The bodies are parts of b.
-func unpack(b []byte) ([]packed, error) {
-	var out []packed
+// Events reverses Append for a whole row. With an error come the events before the damage.
+func Events(b []byte) ([]Event, error) {
+	b, err := Open(b)
+	if err != nil {
+		return nil, err
+	}
+	var out []Event
 	for len(b) > 0 {
-		var p packed
+		var p Event
 		kind, rest, ok := cutPiece(b)
 		if !ok {
-			return out, errPacked
+			return out, ErrCut
 		}
 		delay, n := binary.Varint(rest)
 		if n <= 0 {
-			return out, errPacked
+			return out, ErrCut
 		}
-		p.kind, p.delay = session.Kind(kind), delay
-		if p.body, b, ok = cutPiece(rest[n:]); !ok {
-			return out, errPacked
+		p.Kind, p.Delay = session.Kind(kind), delay
+		if p.Body, b, ok = cutPiece(rest[n:]); !ok {
+			return out, ErrCut
 		}
 		out = append(out, p)
 	}

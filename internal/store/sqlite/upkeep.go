@@ -1,0 +1,202 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"time"
+
+	"deckhand/internal/store/sqlite/packed"
+)
+
+const (
+	// A log that has not grown for so long is compressed.
+	coldAfter = 7 * 24 * time.Hour
+	// A compressed row holds about so many bytes of events: a page of an old
+	// conversation decompresses little, and most conversations fit into one row.
+	coldBytes = 64 << 10
+	// Between looks for such logs.
+	coldEvery = 6 * time.Hour
+	// fileAfter is how long a new session waits for the index of words.
+	fileAfter = time.Second
+	// restFor is how long upkeep rests for each moment of work, so that it takes a
+	// tenth of a processor at most.
+	restFor = 9
+)
+
+// errNothing refuses a write that has nothing to do.
+var errNothing = errors.New("there is nothing to do")
+
+func orNothing(err error) error {
+	if errors.Is(err, errNothing) {
+		return nil
+	}
+	return err
+}
+
+// upkeep is the goroutine that files new sessions by their words and compresses old logs. What
+// it does can be done at any time and again, so it needs no record of its own.
+type upkeep struct {
+	db    *DB
+	wake  chan struct{}
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+func newUpkeep(db *DB) *upkeep {
+	ctx, stop := context.WithCancel(context.Background())
+	u := &upkeep{db: db, wake: make(chan struct{}, 1), stop: stop, ended: make(chan struct{})}
+	u.changed() // of the last time something may be left
+	go u.loop(ctx)
+	return u
+}
+
+// changed is told that there are sessions to file.
+func (u *upkeep) changed() {
+	select {
+	case u.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (u *upkeep) close() {
+	u.stop()
+	<-u.ended
+}
+
+func (u *upkeep) loop(ctx context.Context) {
+	defer close(u.ended)
+	cold := time.NewTicker(coldEvery)
+	defer cold.Stop()
+	for { // what fails is tried again
+		select {
+		case <-ctx.Done():
+			return
+		case <-cold.C:
+			_ = u.db.compress(ctx, time.Now().Add(-coldAfter), restFor)
+		case <-u.wake:
+			wait(ctx, fileAfter)
+			_ = u.db.fileAll(ctx, restFor)
+		}
+	}
+}
+
+// Tend does all upkeep at once: it files all sessions by their words and compresses the
+// logs that have not grown since a time. A database that is open with Upkeep does so
+// by itself.
+func (db *DB) Tend(ctx context.Context, before time.Time) error {
+	if err := db.fileAll(ctx, 0); err != nil {
+		return err
+	}
+	return db.compress(ctx, before, 0)
+}
+
+// rest waits as long as the work since begin took, so many times.
+func rest(ctx context.Context, begin time.Time, times int) {
+	wait(ctx, time.Duration(times)*time.Since(begin))
+}
+
+// wait ends early when the database closes.
+func wait(ctx context.Context, d time.Duration) {
+	if d == 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// cold is a session whose log can be compressed from one event to another.
+type cold struct{ n, from, to int64 }
+
+// compress compresses the logs that were written last before a time.
+func (db *DB) compress(ctx context.Context, before time.Time, rests int) error {
+	for n := int64(0); ; {
+		var logs []cold
+		err := db.readers.read(ctx, func(c *conn) error {
+			return c.query(`SELECT n, compressed, last FROM sessions WHERE n > ? AND updated_at < ? AND compressed < last AND deleted = 0
+				ORDER BY n LIMIT 256`, func(v []driver.Value) error {
+				logs = append(logs, cold{number(v[0]), number(v[1]), number(v[2])})
+				return nil
+			}, n, micros(before))
+		})
+		if err != nil || len(logs) == 0 {
+			return err
+		}
+		for _, l := range logs {
+			begin := time.Now()
+			for l.from < l.to {
+				if err := db.compressNext(ctx, &l); err != nil {
+					return err
+				}
+			}
+			n = l.n
+			rest(ctx, begin, rests)
+		}
+	}
+}
+
+// piece is some rows of a log, to be put into one.
+type piece struct {
+	packed.Joined
+	first, last int64 // keys: those after the first, up to the last
+	size        int   // of the rows as they are
+}
+
+// compressNext puts the next rows of a log into one.
+func (db *DB) compressNext(ctx context.Context, l *cold) error {
+	p, err := db.join(ctx, *l)
+	if errors.Is(err, packed.ErrCut) { // the doctor needs a damaged log as it is
+		l.from = l.to
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	l.from = p.last & (1<<numberBits - 1)
+	return db.replace(ctx, p, *l)
+}
+
+func (db *DB) join(ctx context.Context, l cold) (piece, error) {
+	p := piece{first: key(l.n, l.from), last: key(l.n, l.to)}
+	err := db.readers.read(ctx, func(c *conn) error {
+		return c.query("SELECT id, at, body FROM events WHERE id > ? AND id <= ? ORDER BY id LIMIT 512", func(v []driver.Value) error {
+			if err := p.Add(number(v[1]), bytesOf(v[2])); err != nil {
+				return err
+			}
+			p.last, p.size = number(v[0]), p.size+len(bytesOf(v[2]))
+			if len(p.Body) >= coldBytes {
+				return enough
+			}
+			return nil
+		}, p.first, p.last)
+	})
+	return p, err
+}
+
+func (db *DB) replace(ctx context.Context, p piece, l cold) error {
+	body := packed.Compress(p.Body)
+	return orNothing(db.write(ctx, len(body), func(c *conn) error {
+		if len(body) < p.size {
+			rows := 0
+			count := func(v []driver.Value) { rows = int(number(v[0])) }
+			if _, err := c.one("SELECT count(*) FROM events WHERE id > ? AND id <= ?", count, p.first, p.last); err != nil {
+				return err
+			}
+			if rows != p.Rows {
+				return refuse(errNothing) // it was deleted or repaired since
+			}
+			if _, err := c.exec("DELETE FROM events WHERE id > ? AND id <= ?", p.first, p.last); err != nil {
+				return err
+			}
+			if _, err := c.exec("INSERT INTO events (id, at, body) VALUES (?, ?, ?)", p.last, p.At, body); err != nil {
+				return err
+			}
+		}
+		_, err := c.exec("UPDATE sessions SET compressed = ? WHERE n = ?", l.from, l.n)
+		return err
+	}))
+}

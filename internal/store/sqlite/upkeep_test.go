@@ -1,0 +1,244 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"deckhand/internal/session"
+	"deckhand/internal/session/logtest"
+)
+
+// tended has all upkeep done before each read.
+type tended struct{ *DB }
+
+func (d tended) Reopen(t *testing.T) logtest.Store { return tended{reopened(t, d.DB)} }
+
+func (d tended) Rows(ctx context.Context, q session.Query) ([]session.Row, error) {
+	if err := d.fileAll(ctx, 0); err != nil {
+		return nil, err
+	}
+	return d.DB.Rows(ctx, q)
+}
+
+func (d tended) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[session.Event, error] {
+	err := d.compress(ctx, time.Now().Add(time.Hour), 0)
+	d.recent.forget(id)
+	if err != nil {
+		return func(yield func(session.Event, error) bool) { yield(session.Event{}, err) }
+	}
+	return d.DB.Read(ctx, id, after)
+}
+
+func TestLogWithUpkeep(t *testing.T) {
+	t.Parallel()
+	logtest.Run(t, func(t *testing.T) logtest.Store { return tended{openNew(t)} })
+}
+
+// titled is a session with a title.
+func titled(db *DB, title string, at time.Time) session.Batch {
+	b := listedSession(db.NewID(), 1, at)
+	b.Row.Title = title
+	return b
+}
+
+func found(t *testing.T, db *DB, text string) (titles []string) {
+	t.Helper()
+	rows, err := db.Rows(t.Context(), session.Query{Owner: "maria", Text: text, Limit: 100})
+	must(t, err)
+	for _, r := range rows {
+		titles = append(titles, r.Title)
+	}
+	return titles
+}
+
+// What a search finds is the same before a session is filed, after it, and after its
+// title changed or it was deleted.
+func TestSearchWhateverIsFiled(t *testing.T) {
+	t.Parallel()
+	db := openNew(t)
+	old, late := titled(db, "Mend the lexer", noon), titled(db, "Mend the parser", noon)
+	must(t, db.Append(t.Context(), old))
+	look := func(when, text string, want ...string) {
+		t.Helper()
+		if got := found(t, db, text); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %q finds %q, want %q", when, text, got, want)
+		}
+	}
+	look("not filed", "LEXER", "Mend the lexer")
+	second := titled(db, "Mend the compiler", noon.Add(time.Second))
+	must(t, db.Append(t.Context(), second))
+	must(t, db.fileAll(t.Context(), 0))
+	look("filed", "mend the", "Mend the compiler", "Mend the lexer")
+	look("filed", "lexer", "Mend the lexer")
+	// Its number was given away before those of the others that are filed.
+	must(t, db.Append(t.Context(), late))
+	look("stored late", "parser", "Mend the parser")
+	must(t, db.fileAll(t.Context(), 0))
+	look("stored late and filed", "parser", "Mend the parser")
+	renamed := batch(old, old.Row.Last, 1)
+	renamed.Row.Title = "Rewrite the scanner"
+	must(t, db.Append(t.Context(), renamed))
+	for _, when := range []string{"renamed", "renamed and filed"} {
+		look(when, "lexer")
+		look(when, "scanner", "Rewrite the scanner")
+		must(t, db.fileAll(t.Context(), 0))
+	}
+	gone := batch(second, second.Row.Last, 1)
+	gone.Row.Deleted = true
+	must(t, db.Append(t.Context(), gone))
+	for _, when := range []string{"deleted", "deleted and filed"} {
+		look(when, "compiler")
+		must(t, db.fileAll(t.Context(), 0))
+	}
+}
+
+// The background work of an open file reaches what is stored, without being asked.
+func TestUpkeepFiles(t *testing.T) {
+	t.Parallel()
+	db, err := Open(t.Context(), t.TempDir()+"/deckhand.db", Options{Upkeep: true})
+	must(t, err)
+	t.Cleanup(func() { must(t, db.Close()) })
+	must(t, db.Append(t.Context(), titled(db, "Mend the lexer", noon)))
+	filed := int64(0)
+	for tick := time.Tick(5 * time.Millisecond); filed == 0; <-tick {
+		must(t, db.readers.read(t.Context(), func(c *conn) error {
+			_, err := c.one("SELECT value FROM counters WHERE name = 'words'", func(v []driver.Value) { filed = number(v[0]) })
+			return err
+		}))
+	}
+}
+
+// rowsOf counts the rows of events of a session, and their bytes.
+func rowsOf(t *testing.T, db *DB, id session.ID) (rows, size int64) {
+	t.Helper()
+	n, _ := db.ids.place(id)
+	must(t, db.readers.read(t.Context(), func(c *conn) error {
+		_, err := c.one("SELECT count(*), total(length(body)) FROM events WHERE id > ? AND id < ?", func(v []driver.Value) {
+			f, _ := v[1].(float64)
+			rows, size = number(v[0]), int64(f)
+		}, key(n, 0), key(n+1, 0))
+		return err
+	}))
+	return rows, size
+}
+
+// long is a stored session with many rows of events.
+func long(t *testing.T, db *DB, rows int) session.Batch {
+	t.Helper()
+	first := newSession()
+	first.ID = db.NewID()
+	first.Row.ID = first.ID
+	must(t, db.Append(t.Context(), first))
+	for i := range rows {
+		must(t, db.Append(t.Context(), batch(first, 2+3*int64(i), 3)))
+	}
+	return first
+}
+
+// compressed has the log of a session compressed, and read from the file again.
+func compressed(t *testing.T, db *DB, id session.ID) {
+	t.Helper()
+	must(t, db.compress(t.Context(), time.Now().Add(time.Hour), 0))
+	db.recent.forget(id)
+}
+
+// A compressed log is small, is read like any other, and grows, ends and is repaired.
+func TestCompressedLog(t *testing.T) {
+	t.Parallel()
+	db := openNew(t)
+	first := long(t, db, 1000)
+	last := int64(2 + 3*1000)
+	_, before := rowsOf(t, db, first.ID)
+	compressed(t, db, first.ID)
+	rows, size := rowsOf(t, db, first.ID)
+	if rows < 2 || rows > 10 || size*4 > before {
+		t.Errorf("%d bytes became %d in %d rows", before, size, rows)
+	}
+	t.Logf("%.1f bytes an event, %.1f before", float64(size)/float64(last), float64(before)/float64(last))
+	for _, after := range []int64{0, 1, last / 2, last - 1} {
+		verify(t, db, first.ID, after, last)
+	}
+	must(t, db.Append(t.Context(), batch(first, last, 2)))
+	db.recent.forget(first.ID)
+	verify(t, db, first.ID, 0, last+2)
+	compressed(t, db, first.ID)
+	if again, _ := rowsOf(t, db, first.ID); again != rows+1 {
+		t.Errorf("%d rows became %d", rows, again)
+	}
+	row, err := db.Row(t.Context(), first.ID)
+	must(t, err)
+	row.Last = 1000
+	must(t, db.Repair(t.Context(), first.ID, 1000, row))
+	verify(t, db, first.ID, 0, 1000)
+	if cut, err := db.Dump(t.Context(), first.ID, 998); err != nil || !strings.Contains(string(cut), "A line of what happened.") {
+		t.Errorf("dump: %s %v", cut, err)
+	}
+	end := batch(first, 1000, 1)
+	end.Events[0].Payload, end.Row.Deleted = session.Deleted{}, true
+	must(t, db.Append(t.Context(), end))
+	if rows, _ := rowsOf(t, db, first.ID); rows != 1 {
+		t.Errorf("%d rows are left of a deleted session", rows)
+	}
+}
+
+// A log that is deleted while it is being compressed stays deleted.
+func TestDeletedWhileCompressed(t *testing.T) {
+	t.Parallel()
+	db := openNew(t)
+	first := long(t, db, 10)
+	n, _ := db.ids.place(first.ID)
+	last := int64(2 + 3*10)
+	l := cold{n: n, to: last}
+	p, err := db.join(t.Context(), l)
+	must(t, err)
+	end := batch(first, last, 1)
+	end.Events[0].Payload, end.Row.Deleted = session.Deleted{}, true
+	must(t, db.Append(t.Context(), end))
+	must(t, db.replace(t.Context(), p, l))
+	if rows, _ := rowsOf(t, db, first.ID); rows != 1 {
+		t.Errorf("%d rows are left of a deleted session", rows)
+	}
+}
+
+// A damaged log is left as it is, for the doctor.
+func TestDamagedLogIsNotCompressed(t *testing.T) {
+	t.Parallel()
+	db := openNew(t)
+	first := long(t, db, 10)
+	n, _ := db.ids.place(first.ID)
+	must(t, db.write(t.Context(), 0, func(c *conn) error {
+		_, err := c.exec("UPDATE events SET body = x'05' WHERE id = ?", key(n, 5))
+		return err
+	}))
+	before, _ := rowsOf(t, db, first.ID)
+	compressed(t, db, first.ID)
+	if after, _ := rowsOf(t, db, first.ID); after != before {
+		t.Errorf("%d rows became %d", before, after)
+	}
+}
+
+// Readers see every event once while the log under them is compressed.
+func TestReadWhileCompressed(t *testing.T) {
+	t.Parallel()
+	db := openNew(t)
+	first := long(t, db, 2000)
+	db.recent.forget(first.ID)
+	at := int64(0)
+	for e, err := range db.Read(t.Context(), first.ID, 0) {
+		must(t, err)
+		if at++; e.Number != at {
+			t.Fatalf("event %d follows event %d", e.Number, at-1)
+		}
+		if at == 300 {
+			compressed(t, db, first.ID)
+		}
+	}
+	if at != 2+3*2000 {
+		t.Errorf("the log ends at %d", at)
+	}
+}
