@@ -25,8 +25,10 @@ type bench struct {
 	profiles string // where profiles go, if they are wanted
 	dir      string // everything a run leaves lies below it and is removed
 	report   *report.Report
-	model    *instant         // of all servers
-	towns    map[string]*town // by program and settings
+	// How many conversations the scale scenario stores, 0 for its own number, and how many events in each.
+	conversations, events int
+	model                 *instant         // of all servers
+	towns                 map[string]*town // by program and settings
 }
 
 // scenario is a part of the run that can be asked for by name.
@@ -55,6 +57,8 @@ func main() {
 	results := flag.String("results", filepath.Join("bench", "results"), "where the tables go")
 	dir := flag.String("dir", "", "where data lies during the run; it must be a real disk (default: the system's temporary folder)")
 	profiles := flag.String("profiles", "", "save processor profiles of warm turns, and with -base of each contest, in this folder")
+	conversations := flag.Int("conversations", 0, "how many conversations to store for the scenario scale (default: 100,000)")
+	events := flag.Int("events", 0, "how many events each of them has (default: 10)")
 	base := flag.String("base", "", "compare the program with this one instead, in turns; fails on a regression. With -only: one contest, such as \"warm turns, 50 at once\"")
 	others := flag.String("peers", "", "run one scenario against the program and the peers in this folder, see README.md")
 	floorAddr := flag.String("floor", "", "internal: be the bare handler, at this address")
@@ -72,7 +76,7 @@ func main() {
 		}
 		err = floor.Serve(ctx, *floorAddr, *floorFile, table)
 	} else {
-		b := &bench{ctx: ctx, quick: *quick, server: *server, profiles: *profiles, report: report.New(*quick, *only), towns: map[string]*town{}}
+		b := &bench{ctx: ctx, quick: *quick, server: *server, profiles: *profiles, conversations: *conversations, events: *events, report: report.New(*quick, *only), towns: map[string]*town{}}
 		err = b.run(*only, *base, *others, *dir, *results)
 	}
 	if err != nil {

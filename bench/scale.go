@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,23 +21,32 @@ type look struct {
 	keys          []string  // of the admin
 	starts        []float64 // ms to the first healthy answer
 	rss           []float64 // MB
-	list          []float64 // ms, the median of each start's
+	old           string    // a conversation in the middle
+	// Medians of each start, in ms.
+	list, search, open, rename []float64
+	bytes                      int64 // of the database
 }
+
+// needle is a word in the title of one conversation.
+const needle = "Find the needle in the haystack"
 
 // scale compares servers with many, few and no conversations. The servers take
 // turns, so that what else the machine does hits all.
 func scale(b *bench) error {
-	full := pick(b, 100_000, 10_000)
+	full := b.conversations
+	if full == 0 {
+		full = pick(b, 100_000, 10_000)
+	}
 	looks := []*look{{conversations: 0}, {conversations: 20}, {conversations: full}}
 	var dirs []string
 	for _, l := range looks {
-		dir, err := b.stock(l.conversations)
+		dir, err := b.stock(l)
 		if err != nil {
 			return err
 		}
 		dirs = append(dirs, dir)
 	}
-	for round := range pick(b, 3, 2) {
+	for round := range pick(b, 5, 3) {
 		for i, l := range looks {
 			if err := l.take(b, dirs[i]); err != nil {
 				return err
@@ -44,11 +55,11 @@ func scale(b *bench) error {
 		last := len(looks) - 1
 		say("round %d: healthy after %s empty, %s full", round+1, report.Figure(looks[0].starts[round], report.Millis), report.Figure(looks[last].starts[round], report.Millis))
 	}
-	record(b.report, looks[0], looks[1], looks[2])
+	record(b.report, b, looks[0], looks[1], looks[2])
 	return nil
 }
 
-func record(r *report.Report, none, few, full *look) {
+func record(r *report.Report, b *bench, none, few, full *look) {
 	n := report.Figure(float64(full.conversations), report.Count)
 	r.Add("scale", "start to healthy with "+n+" conversations, against none", report.Millis, load.Median(full.starts), load.Median(none.starts)).AtMost(300).RatioAtMost(1.2)
 	r.Add("scale", "memory of an empty server", report.Megabytes, load.Median(none.rss), 0).AtMost(40)
@@ -56,7 +67,19 @@ func record(r *report.Report, none, few, full *look) {
 	r.Add("scale", "memory with "+n+" conversations, against none", report.Megabytes, load.Median(full.rss), load.Median(none.rss)).
 		Require(more <= 10, "at most 10 MB more").Comment("%+.1f MB", more)
 	r.Add("scale", "first page of the list with "+n+", against an empty one", report.Millis, load.Median(full.list), load.Median(none.list)).AtMost(1)
-	r.Add("scale", "first page of the list with "+n+", against a server with just that page", report.Millis, load.Median(full.list), load.Median(few.list)).RatioAtMost(1.2)
+	for _, row := range []struct {
+		name       string
+		full, base []float64
+	}{
+		{"first page of the list", full.list, few.list},
+		{"search for a word that one has", full.search, few.search},
+		{"first page of an old conversation", full.open, few.open},
+		{"change of its title", full.rename, few.rename},
+	} {
+		r.Add("scale", row.name+" with "+n+", against a server with 20", report.Millis, load.Median(row.full), load.Median(row.base)).RatioAtMost(1.2)
+	}
+	events := float64(full.conversations) * float64(max(b.events, shortBook))
+	r.Add("scale", "disk for each of "+report.Figure(events, report.Count)+" events", report.Bytes, float64(full.bytes)/events, 0).AtMost(100)
 }
 
 // take starts a server, looks, and stops it.
@@ -72,32 +95,46 @@ func (l *look) take(b *bench, dir string) error {
 			return err
 		}
 	}
-	list := func(key string) []byte { return load.Message("GET", "/api/conversations?limit=20", c.Addr, key, "") }
-	if _, err := load.Ask1(c.Addr, list(c.Key)); err != nil {
+	list := "/api/conversations?limit=20"
+	if _, err := load.Ask1(c.Addr, load.Message("GET", list, c.Addr, c.Key, "")); err != nil {
 		return err
 	}
 	l.rss = append(l.rss, c.RSS(b.ctx))
-	line, err := load.Dial(c.Addr)
+	link, err := load.Dial(c.Addr)
 	if err != nil {
 		return err
 	}
-	defer line.Close()
-	var took []time.Duration
-	for i := range 300 { // as many as the limit of one user lets through at once
-		request := list(l.keys[i%len(l.keys)])
-		begin := time.Now()
-		if _, err := line.Ask(request); err != nil {
-			return err
+	defer link.Close()
+	for _, q := range []struct {
+		into               *[]float64
+		method, path, body string
+	}{
+		{&l.list, "GET", list, ""},
+		{&l.search, "GET", "/api/conversations?limit=20&query=needle", ""},
+		{&l.open, "GET", "/api/conversations/" + l.old + "/events?limit=20", ""},
+		{&l.rename, "PATCH", "/api/conversations/" + l.old, `{"title":"` + needle + ` #"}`},
+	} {
+		if l.old == "" && q.into != &l.list {
+			continue
 		}
-		took = append(took, time.Since(begin))
+		var took []time.Duration
+		for i := range 100 { // all together as many as the limit of one user lets through at once
+			request := load.Message(q.method, q.path, c.Addr, l.keys[i%len(l.keys)], strings.ReplaceAll(q.body, "#", fmt.Sprint(i)))
+			begin := time.Now()
+			if _, err := link.Ask(request); err != nil {
+				return fmt.Errorf("%s %s: %w", q.method, q.path, err)
+			}
+			took = append(took, time.Since(begin))
+		}
+		*q.into = append(*q.into, load.Percentile(took, 50))
 	}
-	l.list = append(l.list, load.Percentile(took, 50))
 	return nil
 }
 
-// stock makes a data folder with n conversations of the admin: half of them
-// stopped, half waiting for a message, so that none wants to be worked on.
-func (b *bench) stock(n int) (string, error) {
+// stock makes a data folder with conversations of the admin: half of them
+// stopped, half waiting for a message, so that none wants to be worked on. They are
+// old, and the database has been tended since.
+func (b *bench) stock(l *look) (string, error) {
 	dir, err := b.folder()
 	if err != nil {
 		return "", err
@@ -108,31 +145,53 @@ func (b *bench) stock(n int) (string, error) {
 	}
 	err = c.Store(c.Key, demoSettings)
 	c.Stop() // now the folder has its keys and settings
-	if err != nil || n == 0 {
+	if err != nil || l.conversations == 0 {
 		return dir, err
 	}
-	db, err := sqlite.Open(b.ctx, filepath.Join(dir, "deckhand.db"), sqlite.Options{})
+	file := filepath.Join(dir, "deckhand.db")
+	db, err := sqlite.Open(b.ctx, file, sqlite.Options{})
 	if err != nil {
 		return "", err
 	}
-	begin := time.Now()
-	err = fill(b, db, n)
+	began := time.Now()
+	// In portions, so that the disk need not hold all of them uncompressed.
+	for first := 1; first <= l.conversations && err == nil; first += portion {
+		last := min(first+portion-1, l.conversations)
+		if err = l.fill(b, db, first, last); err == nil {
+			err = db.Tend(b.ctx, time.Now())
+		}
+		say("stored %s of %s conversations in %.0f s", report.Figure(float64(last), report.Count), report.Figure(float64(l.conversations), report.Count), time.Since(began).Seconds())
+	}
 	if closed := db.Close(); err == nil {
 		err = closed
 	}
-	say("stored %s conversations in %.1f s", report.Figure(float64(n), report.Count), time.Since(begin).Seconds())
+	if info, statErr := os.Stat(file); statErr == nil {
+		l.bytes = info.Size()
+	}
 	return dir, err
 }
 
-func fill(b *bench, db *sqlite.DB, n int) error {
+const (
+	portion   = 20_000
+	shortBook = 10 // events that begin and its title make
+)
+
+func (l *look) fill(b *bench, db *sqlite.DB, from, to int) error {
 	var next atomic.Int64
+	next.Store(int64(from) - 1)
 	var wait sync.WaitGroup
 	failed := make(chan error, callers)
-	first := time.Now().Add(-time.Duration(n) * time.Second)
+	first := time.Now().AddDate(-1, 0, 0)
+	middle := int64(l.conversations / 2)
 	for range callers {
 		wait.Go(func() {
-			for i := next.Add(1); i <= int64(n) && len(failed) == 0; i = next.Add(1) {
+			for i := next.Add(1); i <= int64(to) && len(failed) == 0; i = next.Add(1) {
 				book := begin(db.NewID(), "admin", first.Add(time.Duration(i)*time.Second))
+				book.grow(int64(b.events))
+				if i == middle {
+					book.add(session.Titled{Title: needle})
+					l.old = string(book.state.ID)
+				}
 				if i%2 == 0 {
 					book.add(session.Stopped{Reason: "stopped because it was idle"})
 				}

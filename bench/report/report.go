@@ -25,6 +25,7 @@ const (
 	Micros    = "µs"
 	Megabytes = "MB"
 	Kilobytes = "kB"
+	Bytes     = "bytes"
 	Count     = ""
 )
 

@@ -38,7 +38,7 @@ func (l *Link) Close() { _ = l.conn.Close() }
 func Message(method, path, addr, key, body string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nX-Session-API-Key: %s\r\n", method, path, addr, key)
-	if method == "POST" {
+	if method != "GET" {
 		fmt.Fprintf(&b, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
 	}
 	b.WriteString("\r\n" + body)
