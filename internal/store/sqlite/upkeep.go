@@ -74,6 +74,7 @@ func (u *upkeep) loop(ctx context.Context) {
 			return
 		case <-cold.C:
 			_ = u.db.compress(ctx, time.Now().Add(-coldAfter), restFor)
+			_ = u.db.mergeWords(ctx, restFor)
 		case <-u.wake:
 			wait(ctx, fileAfter)
 			_ = u.db.fileAll(ctx, restFor)
@@ -86,6 +87,9 @@ func (u *upkeep) loop(ctx context.Context) {
 // by itself.
 func (db *DB) Tend(ctx context.Context, before time.Time) error {
 	if err := db.fileAll(ctx, 0); err != nil {
+		return err
+	}
+	if err := db.mergeWords(ctx, 0); err != nil {
 		return err
 	}
 	return db.compress(ctx, before, 0)

@@ -19,7 +19,7 @@ type tended struct{ *DB }
 func (d tended) Reopen(t *testing.T) logtest.Store { return tended{reopened(t, d.DB)} }
 
 func (d tended) Rows(ctx context.Context, q session.Query) ([]session.Row, error) {
-	if err := d.fileAll(ctx, 0); err != nil {
+	if err := d.Tend(ctx, time.Now().Add(time.Hour)); err != nil {
 		return nil, err
 	}
 	return d.DB.Rows(ctx, q)

@@ -18,6 +18,8 @@ const (
 	fewMatches = 256
 	// fileBatch sessions are filed in one transaction. Others wait for it.
 	fileBatch = 64
+	// mergePages of the index are merged in one transaction.
+	mergePages = 256
 )
 
 const (
@@ -137,4 +139,35 @@ func (db *DB) file(ctx context.Context) (filed int, err error) {
 		return nil
 	})
 	return filed, orNothing(err)
+}
+
+// mergeWords makes one tree of the many small ones that filing leaves, a piece at a time: a
+// search looks into each of them.
+func (db *DB) mergeWords(ctx context.Context, rests int) error {
+	for first := true; ; first = false {
+		begin := time.Now()
+		more := false
+		err := db.write(ctx, 0, func(c *conn) error {
+			var before, after int64
+			count := "SELECT total_changes()"
+			if _, err := c.one(count, func(v []driver.Value) { before = number(v[0]) }); err != nil {
+				return err
+			}
+			// A negative number begins a merge of all trees, a positive one continues it.
+			pages := int64(mergePages)
+			if first {
+				pages = -pages
+			}
+			if _, err := c.exec("INSERT INTO words (words, rank) VALUES ('merge', ?)", pages); err != nil {
+				return err
+			}
+			_, err := c.one(count, func(v []driver.Value) { after = number(v[0]) })
+			more = after-before >= 2 // SQLite's own sign that there was something to merge
+			return err
+		})
+		if err != nil || !more {
+			return err
+		}
+		rest(ctx, begin, rests)
+	}
 }
