@@ -10,6 +10,7 @@ import (
 
 	"deckhand/internal/session"
 	"deckhand/internal/store/sqlite/packed"
+	"deckhand/internal/store/sqlite/reserve"
 )
 
 // A key of events is the session's n above, and the number of the last event in
@@ -55,8 +56,8 @@ func (db *DB) Append(ctx context.Context, b session.Batch) error {
 	if err != nil {
 		return err
 	}
-	if closing(b) {
-		err = db.writeAtLast(ctx, len(a.body), final(b), a.store)
+	if reserve.Closing(b) {
+		err = db.writeAtLast(ctx, len(a.body), reserve.Final(b), a.store)
 	} else {
 		err = db.write(ctx, len(a.body), a.store)
 	}
@@ -321,28 +322,4 @@ func decodeRow(last, at int64, body []byte) ([]session.Event, error) {
 		events = append(events, session.Event{Number: n, At: time.UnixMicro(at + p.Delay).UTC(), Payload: payload})
 	}
 	return events, nil
-}
-
-// final says that a batch records that a conversation is stopped, deleted or failed.
-func final(b session.Batch) bool {
-	for _, e := range b.Events {
-		switch e.Payload.(type) {
-		case session.Stopped, session.Deleted, session.Failed:
-			return true
-		}
-	}
-	return false
-}
-
-// closing says that a batch only records how something ended. These may use the reserve.
-func closing(b session.Batch) bool {
-	for _, e := range b.Events {
-		switch e.Payload.(type) {
-		case session.Stopped, session.Deleted, session.Failed, session.Noted, session.ToolReturned, session.CommandEnded, session.ModelFailed,
-			session.TurnEnded, session.StateChanged, session.PauseRequested, session.Paused, session.Settled, session.ApprovalGiven:
-		default:
-			return false
-		}
-	}
-	return true
 }
