@@ -30,7 +30,7 @@ func TestClimbStops(t *testing.T) {
 		last   int
 		reason string
 	}{
-		"when turns stop growing": {bounds, machineOf(400, 10*time.Millisecond, 1), 16, "no more turns"},
+		"when turns stop growing": {bounds, machineOf(400, 10*time.Millisecond, 1), 32, "no more turns"},
 		"when turns take long":    {bounds, machineOf(10, time.Second, 1), 32, "longer than 2s"},
 		"when memory is used up":  {bounds, machineOf(1e9, 10*time.Millisecond, 10), 128, "more than 1000 MB"},
 		"when there is no more":   {bounds, machineOf(1e9, 10*time.Millisecond, 0), 512, "no bound"},

@@ -16,11 +16,13 @@ type Talk struct {
 	Addr, Key, Path string
 
 	link *Link
-	said []byte
+	said [][]byte // the same message with each of the owner's keys
+	next int
 }
 
-// Create makes a conversation with a first message, which Say repeats.
-func Create(addr, key, text string) (*Talk, error) {
+// Create makes a conversation with a first message, which Say repeats. More keys of the same
+// user let it say more per second than one key may.
+func Create(addr, key, text string, more ...string) (*Talk, error) {
 	l, err := Dial(addr)
 	if err != nil {
 		return nil, err
@@ -39,12 +41,17 @@ func Create(addr, key, text string) (*Talk, error) {
 	}
 	path := Conversations + "/" + made.ID
 	said, _ := json.Marshal(map[string]string{"message": text})
-	return &Talk{Addr: addr, Key: key, Path: path, link: l, said: Message("POST", path+"/message", addr, key, string(said))}, nil
+	t := &Talk{Addr: addr, Key: key, Path: path, link: l}
+	for _, k := range append([]string{key}, more...) {
+		t.said = append(t.said, Message("POST", path+"/message", addr, k, string(said)))
+	}
+	return t, nil
 }
 
 // Say sends one more message.
 func (t *Talk) Say() error {
-	_, err := t.link.Ask(t.said)
+	t.next++
+	_, err := t.link.Ask(t.said[t.next%len(t.said)])
 	return err
 }
 
@@ -70,8 +77,8 @@ type Chat struct {
 
 // Open makes a conversation and follows it to the end of its first turn, which starts the
 // sandbox. The chat is not nil once the conversation exists, also if the turn fails.
-func Open(addr, key, text string) (*Chat, error) {
-	t, err := Create(addr, key, text)
+func Open(addr, key, text string, more ...string) (*Chat, error) {
+	t, err := Create(addr, key, text, more...)
 	if err != nil {
 		return nil, err
 	}

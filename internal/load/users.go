@@ -42,9 +42,16 @@ func (s *Server) Users(n int, settings string) ([]string, error) {
 
 // AdminKeys are as many as the limit of one user allows to be used at full rate.
 func (s *Server) AdminKeys() ([]string, error) {
-	keys := []string{s.Key}
+	return s.moreKeys(s.Key, `{"admin":true}`)
+}
+
+// AllKeys are a user's key and as many more as the limit of one user allows to be used at full rate.
+func (s *Server) AllKeys(key string) ([]string, error) { return s.moreKeys(key, `{}`) }
+
+func (s *Server) moreKeys(first, body string) ([]string, error) {
+	keys := []string{first}
 	for range 3 {
-		key, err := s.newKey(s.Key, `{"admin":true}`)
+		key, err := s.newKey(first, body)
 		if err != nil {
 			return nil, err
 		}
