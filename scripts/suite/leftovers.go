@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -103,7 +104,7 @@ func outside(inUse bool) map[string]bool {
 		for _, p := range patterns {
 			paths, _ := filepath.Glob(p)
 			for _, path := range paths {
-				if info, err := os.Stat(path); err == nil && (info.IsDir() && (inUse || !populated(path)) || what == "network namespace") {
+				if info, err := os.Stat(path); err == nil && ours(info) && (info.IsDir() && (inUse || !populated(path)) || what == "network namespace") {
 					found[what+" "+path] = true
 				}
 			}
@@ -116,6 +117,12 @@ func outside(inUse bool) map[string]bool {
 		}
 	}
 	return found
+}
+
+// ours says that the tests could have made a file: it belongs to their user.
+func ours(info os.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || int(st.Uid) == os.Getuid()
 }
 
 // populated says that there are processes in a control group, or groups below it. The
