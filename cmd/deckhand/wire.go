@@ -206,7 +206,7 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 	}
 	spec := profile.Sandboxes(profile.SandboxConfig{Settings: userSettings, Limits: c.sandboxFlags.limits(), Folder: c.Folder, Path: d.Path(os.Getenv("PATH")), Gate: d.Confined, Seal: sealing})
 	trust := &gitaccess.Trust{Sessions: sessions, Settings: userSettings, Client: client, Logger: s.logger}
-	s.keeper = workspace.New(workspace.Config{Driver: d.Driver, Name: d.Name, Sessions: sessions, Index: s.data.db, Spec: trust.Spec(spec), Logger: s.logger, PerUser: c.perUser(), DiskPerUser: c.diskPerUser(d.Driver),
+	s.keeper = workspace.New(workspace.Config{Driver: d.Driver, Name: d.Name, Sessions: sessions, Index: s.data.db, Spec: trust.Spec(spec), Logger: s.logger, PerUser: c.perUser(), DiskPerUser: c.diskPerUser(d.Driver), Suspension: workspace.Suspension{After: c.SuspendAfter, MaxLive: workspace.DefaultLive(c.MaxLiveSandboxes)},
 		Prepare: gitaccess.NewCheckout(gitaccess.CheckoutConfig{Sessions: sessions, Settings: userSettings, Folder: c.Folder, Confinable: d.Confined,
 			AskTime: c.ApprovalTimeout, AcceptLate: c.ApprovalDefault == "accept"}).Prepare,
 		OnEnded: func(id session.ID) { userSettings.Release(string(id)) },

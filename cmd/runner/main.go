@@ -90,7 +90,7 @@ func inBox() error {
 	entered <- confine
 	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + c.Home, "USER=root", "LOGNAME=root", "LANG=C.UTF-8"}
 	r, err := runner.New(runner.Config{State: c.State, Output: c.Output, OutputSeen: c.OutputSeen, Workspace: c.Workspace,
-		Network: sandbox.Network(c.Network), Env: env, Set: c.Env, Confine: confine, Spawner: spawner, Kept: true, Version: version})
+		Network: sandbox.Network(c.Network), Env: env, Set: c.Env, Confine: confine, Spawner: spawner, Kept: true, Exit: end, Version: version})
 	if err != nil {
 		return err
 	}
@@ -101,6 +101,9 @@ func inBox() error {
 	}
 	return r.Serve(listener)
 }
+
+// end ends this process, and so everything in the sandbox.
+func end() { os.Exit(0) }
 
 // endAlone ends this process, and so everything in the sandbox, when no server will
 // come back to it.

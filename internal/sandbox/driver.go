@@ -108,6 +108,19 @@ type Held interface {
 	End(end func() error) error
 }
 
+// Suspender is a Driver whose sandboxes can end and continue later: to what uses them, it
+// looks as if they had run all the time.
+type Suspender interface {
+	// Suspend ends the sandbox to which s is connected, if nothing runs in it, and keeps
+	// what Start needs to continue it. Stop ends that, too. If something runs or would be
+	// lost, the sandbox stays as it is and the error is ErrInUse. After any other error
+	// List tells whether it is running.
+	Suspend(ctx context.Context, h Handle, s *Sandbox) error
+	// Discard has the next Start of a suspended sandbox begin anew, as after Stop. It does
+	// nothing to another.
+	Discard(ctx context.Context, h Handle) error
+}
+
 // Space is the capacity of a file system and its free space. Inodes are 0 if it does not
 // count them.
 type Space struct {
@@ -136,6 +149,8 @@ type Finding struct {
 var (
 	// ErrGone means that the sandbox is not running.
 	ErrGone = errors.New("the sandbox is not running")
+	// ErrInUse means that something runs in the sandbox.
+	ErrInUse = errors.New("the sandbox is in use")
 	// ErrUnseen means that the workspace exists, but cannot be read from this machine.
 	ErrUnseen = errors.New("the workspace cannot be read from this machine")
 	// ErrFenced means that the sandbox has a newer owner.
@@ -296,6 +311,8 @@ type Handle struct {
 type Found struct {
 	Handle  Handle
 	Running bool
+	// Suspended is true if the sandbox does not run and Start continues it.
+	Suspended bool
 }
 
 // Progress is a step of a start that takes a noticeable time.

@@ -24,3 +24,13 @@ func (k *Keeper) Waiting(id session.ID) <-chan struct{} {
 	}()
 	return there
 }
+
+// Refused is how often in a row a session's sandbox could not be suspended.
+func (k *Keeper) Refused(id session.ID) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if p := k.places[id]; p != nil {
+		return p.idle.refused
+	}
+	return 0
+}

@@ -33,6 +33,7 @@ type Config struct {
 	// DiskPerUser is how many bytes the workspaces of one user may take up before no more
 	// sandboxes are started; 0 is any number. It needs a driver that is a sandbox.Measurer.
 	DiskPerUser int64
+	Suspension  Suspension
 	// Silence is how long a sandbox that is in use may take to answer before it is
 	// ended and started again; 0 is DefaultSilence.
 	Silence time.Duration
@@ -53,12 +54,13 @@ type Keeper struct {
 	// strangers have a workspace that the driver keeps and no session that is known.
 	strangers map[session.ID]bool
 	// shares is what workspaces take up.
-	shares map[session.ID]share
-	wake   chan struct{}
-	ctx    context.Context
-	cancel context.CancelFunc
-	tasks  sync.WaitGroup
-	closed bool
+	shares   map[session.ID]share
+	sleepers sleepers
+	wake     chan struct{}
+	ctx      context.Context
+	cancel   context.CancelFunc
+	tasks    sync.WaitGroup
+	closed   bool
 }
 
 // place is one session's sandbox while it is in use or running.
@@ -85,6 +87,7 @@ type place struct {
 	disk     int64 // how many bytes it may have; 0 is no limit
 	restarts []time.Time
 	ended    string // how its last runner ended, if not by itself
+	idle     idleness
 }
 
 // New returns a Keeper. Run does its background work.
@@ -95,7 +98,8 @@ func New(c Config) *Keeper {
 	if c.Silence <= 0 {
 		c.Silence = DefaultSilence
 	}
-	k := &Keeper{Config: c, places: map[session.ID]*place{}, woken: map[session.ID]bool{}, strangers: map[session.ID]bool{}, shares: map[session.ID]share{}, wake: make(chan struct{}, 1)}
+	k := &Keeper{Config: c, places: map[session.ID]*place{}, woken: map[session.ID]bool{}, strangers: map[session.ID]bool{}, shares: map[session.ID]share{}, wake: make(chan struct{}, 1),
+		sleepers: sleepers{asleep: map[session.ID]bool{}, slots: make(chan struct{}, maxNaps)}}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
 }
@@ -148,6 +152,7 @@ func (k *Keeper) enter(id session.ID) (*place, error) {
 		k.places[id] = p
 	}
 	p.users++
+	p.idle.used()
 	return p, nil
 }
 
@@ -160,6 +165,9 @@ func (k *Keeper) leave(p *place) {
 	if idle && p.box == nil {
 		delete(k.places, p.id)
 		idle = false
+	}
+	if idle {
+		k.unused(p)
 	}
 	k.mu.Unlock()
 	if idle {
@@ -246,6 +254,9 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 		return nil, err
 	}
 	defer opened()
+	if err := k.awaken(ctx, st, was.Handle); err != nil {
+		return nil, err
+	}
 	told := &steps{k: k, id: p.id}
 	box, h, err := sandbox.Open(ctx, k.Driver, spec, told.tell)
 	told.end()
@@ -334,44 +345,6 @@ func (k *Keeper) confirm(ctx context.Context, p *place) error {
 	return k.record(ctx, session.State{ID: p.id}, stored{}, h)
 }
 
-// clearStep takes back that a sandbox is being started, when it could not be: a
-// session that did not wait for it goes on as it was.
-func (k *Keeper) clearStep(id session.ID) {
-	_, err := k.Sessions.Update(k.ctx, id, func(s session.State) ([]session.Payload, error) {
-		if s.Claim == 0 || !s.Ready || s.Step == "" {
-			return nil, nil
-		}
-		return []session.Payload{session.WorkspaceReady{}}, nil
-	})
-	if err != nil && k.ctx.Err() == nil {
-		k.Logger.Debug("cannot record the end of a start", "session", id, "error", err)
-	}
-}
-
-// maxCleared is how many sessions clearSteps looks at.
-const maxCleared = 100_000
-
-// clearSteps clears the start progress of sessions without a loop: the server that was starting
-// the sandbox has ended. Other sessions are taken up by a loop, which does the same.
-func (k *Keeper) clearSteps(ctx context.Context) {
-	ids, err := k.Index.Idle(ctx, time.Now(), maxCleared)
-	if err != nil {
-		if ctx.Err() == nil {
-			k.Logger.Error("cannot look for unfinished starts", "error", err)
-		}
-		return
-	}
-	for _, id := range ids {
-		row, err := k.Index.Row(ctx, id)
-		k.mu.Lock()
-		used := k.places[id] != nil
-		k.mu.Unlock()
-		if err == nil && row.Step != "" && !used {
-			k.clearStep(id)
-		}
-	}
-}
-
 // keep remembers a connection and watches it. Called with the turn held.
 func (k *Keeper) keep(p *place, box *sandbox.Sandbox, h stored, since int64, limits sandbox.Limits) {
 	m := meter.New(measured{box, k, p}, limits.Disk)
@@ -387,6 +360,7 @@ func (k *Keeper) keep(p *place, box *sandbox.Sandbox, h stored, since int64, lim
 		k.tasks.Go(func() { k.watch(p, box) })
 		k.tasks.Go(func() { k.watchDisk(p, box, m) })
 		k.tasks.Go(func() { k.watchHealth(p, box, h.Handle, limits.Processes) })
+		k.limit()
 	}
 	k.mu.Unlock()
 	if old != nil {
@@ -432,7 +406,7 @@ func (k *Keeper) watch(p *place, box *sandbox.Sandbox) {
 		return
 	}
 	k.mu.Lock()
-	mine := p.box == box
+	mine := p.box == box && !p.idle.napping
 	now := time.Now()
 	recent := p.restarts[:0]
 	for _, at := range p.restarts {

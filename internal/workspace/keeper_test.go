@@ -54,6 +54,7 @@ type rig struct {
 	grew     chan struct{}
 	silence  time.Duration
 	disk     int64
+	suspend  workspace.Suspension
 	stop     func()
 }
 
@@ -97,7 +98,7 @@ func (r *rig) open() {
 	if r.driver, err = local.New(local.Options{Dir: r.dir, Runner: sandboxtest.Runner(r.t)}); err != nil {
 		r.t.Fatal(err)
 	}
-	keeper := workspace.New(workspace.Config{Driver: r.driver, Name: local.Name, Sessions: r.sessions, Index: r.log, Silence: r.silence, DiskPerUser: r.disk,
+	keeper := workspace.New(workspace.Config{Driver: r.driver, Name: local.Name, Sessions: r.sessions, Index: r.log, Silence: r.silence, DiskPerUser: r.disk, Suspension: r.suspend,
 		Spec: func(context.Context, session.State) (sandbox.Spec, error) { return r.spec, nil }})
 	r.keeper = keeper
 	r.sessions = session.New(r.log) // a new server knows nothing but the log

@@ -3,6 +3,8 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"net"
 	"sync"
 
@@ -18,7 +20,7 @@ var ErrAsleep = errors.New("the sandbox is not running")
 // none if it does not run.
 func (k *Keeper) Ports(ctx context.Context, id session.ID) ([]int, error) {
 	box, release, err := k.running(ctx, id)
-	if errors.Is(err, ErrAsleep) {
+	if errors.Is(err, ErrAsleep) || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
@@ -97,6 +99,9 @@ func (k *Keeper) awake(ctx context.Context, p *place) (*sandbox.Sandbox, error) 
 	}
 	if box := k.attach(ctx, p, st, h); box != nil {
 		return box, nil
+	}
+	if st.Up { // suspended: nothing listened then, nor does now
+		return nil, fmt.Errorf("%w: nothing in the sandbox listens", fs.ErrNotExist)
 	}
 	return nil, ErrAsleep
 }

@@ -18,7 +18,7 @@ func (k *Keeper) Changed(row session.Row) {
 	}
 	k.mu.Lock()
 	p := k.places[row.ID]
-	interesting := p != nil && p.box != nil
+	interesting := p != nil && p.box != nil || k.sleepers.asleep[row.ID]
 	k.mu.Unlock()
 	if interesting {
 		k.Wake(row.ID)
@@ -124,7 +124,7 @@ func (k *Keeper) settle(ctx context.Context, id session.ID) error {
 	case row.Deleted:
 		return k.remove(ctx, id)
 	case row.Status == session.Halted:
-		return k.stop(ctx, id, false)
+		return k.stop(ctx, id, k.isAsleep(id))
 	}
 	return nil
 }
@@ -161,6 +161,9 @@ func (k *Keeper) stop(ctx context.Context, id session.ID, runs bool) error {
 	k.ended(id, err)
 	k.mu.Lock()
 	p.ending = false
+	if err == nil {
+		delete(k.sleepers.asleep, id)
+	}
 	k.mu.Unlock()
 	return err
 }
@@ -177,6 +180,9 @@ func (k *Keeper) remove(ctx context.Context, id session.ID) error {
 	k.ended(id, err)
 	if err == nil {
 		k.unsized(id)
+		k.mu.Lock()
+		delete(k.sleepers.asleep, id)
+		k.mu.Unlock()
 	}
 	if err == nil && k.Forgotten != nil {
 		// The workspace is gone, so this is done also when the server is about to end.
@@ -261,7 +267,7 @@ func (k *Keeper) sweepOne(ctx context.Context, f sandbox.Found) error {
 		return k.remove(ctx, id)
 	case err != nil:
 		return err
-	case row.Status == session.Halted && f.Running:
+	case row.Status == session.Halted && (f.Running || f.Suspended):
 		return k.stop(ctx, id, true)
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/local/cgroup"
 	"deckhand/internal/sandbox/local/launcher"
+	"deckhand/internal/sandbox/local/lock"
 	"deckhand/internal/sandbox/local/tree"
 	"deckhand/internal/sockpath"
 )
@@ -61,10 +62,10 @@ type Driver struct {
 	users  *users
 	base   *base
 	spare  spare
+	locks  lock.Table
 
-	mu    sync.Mutex
-	locks map[string]*lock
-	told  map[string]bool // notes that were logged
+	mu   sync.Mutex
+	told map[string]bool // notes that were logged
 }
 
 var (
@@ -76,6 +77,7 @@ var (
 	_ sandbox.Archiver    = (*Driver)(nil)
 	_ sandbox.Spacer      = (*Driver)(nil)
 	_ sandbox.Holder      = (*Driver)(nil)
+	_ sandbox.Suspender   = (*Driver)(nil)
 	_ sandbox.Checker     = (*Driver)(nil)
 	_ sandbox.Prober      = (*Driver)(nil)
 	_ sandbox.Pather      = (*Driver)(nil)
@@ -90,7 +92,7 @@ func New(o Options) (*Driver, error) {
 	}
 	d := &Driver{
 		outward: o.Outward, limits: o.Limits.OrDefault(), log: o.Logger,
-		rights: findRights(), locks: map[string]*lock{}, told: map[string]bool{},
+		rights: findRights(), told: map[string]bool{},
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -303,8 +305,11 @@ func (d *Driver) List(context.Context) ([]sandbox.Found, error) {
 		if !validID(e.Name()) || !e.IsDir() {
 			continue
 		}
-		m, err := readMeta(filepath.Join(d.dir, e.Name()))
-		found = append(found, sandbox.Found{Handle: d.handle(e.Name()), Running: err == nil && m.alive()})
+		dir := filepath.Join(d.dir, e.Name())
+		m, err := readMeta(dir)
+		f := sandbox.Found{Handle: d.handle(e.Name()), Running: err == nil && m.alive()}
+		f.Suspended = !f.Running && suspended(dir)
+		found = append(found, f)
 	}
 	return found, nil
 }

@@ -117,6 +117,17 @@ func (m meta) alive() bool {
 // end kills the runner, and with it everything in its process namespace, and
 // waits for the end.
 func (m meta) end(ctx context.Context) error {
+	return m.ended(ctx, func(fd int) error {
+		_ = cgroup.Thaw(m.Groups) // what is frozen does not end
+		if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("ending the sandbox: %w", err)
+		}
+		return nil
+	})
+}
+
+// ended waits until the runner has ended, after something was done to that effect.
+func (m meta) ended(ctx context.Context, end func(fd int) error) error {
 	if !m.alive() {
 		return nil
 	}
@@ -131,9 +142,8 @@ func (m meta) end(ctx context.Context) error {
 	if !m.alive() { // the descriptor could be of a later process with the number
 		return nil
 	}
-	_ = cgroup.Thaw(m.Groups) // what is frozen does not end
-	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("ending the sandbox: %w", err)
+	if err := end(fd); err != nil {
+		return err
 	}
 	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	for {

@@ -30,7 +30,7 @@ func (d *Driver) Snapshot(ctx context.Context, h sandbox.Handle, id string) erro
 	}
 	// Always in the same order, or two copies could wait for each other.
 	for _, name := range []string{min(h.ID, id), max(h.ID, id)} {
-		release, err := d.acquire(ctx, name)
+		release, err := d.locks.Acquire(ctx, name)
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/local/cgroup"
+	"deckhand/internal/sandbox/local/lock"
 	"deckhand/internal/sandbox/local/tree"
 )
 
@@ -52,7 +53,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 	if err != nil {
 		return sandbox.Handle{}, err
 	}
-	release, err := d.acquire(ctx, spec.ID)
+	release, err := d.locks.Acquire(ctx, spec.ID)
 	if err != nil {
 		return sandbox.Handle{}, err
 	}
@@ -67,11 +68,16 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 	if p.meta.alive() {
 		return h, nil
 	}
-	if progress != nil {
+	continues := suspended(p.dir)
+	if progress != nil && !continues {
 		progress(sandbox.Progress{Step: sandbox.Starting})
 	}
 	if p.meta.Generation > 0 { // something ran here before
-		if err := d.tidy(ctx, p); err != nil {
+		tidy := d.tidy
+		if continues {
+			tidy = d.fold
+		}
+		if err := tidy(ctx, p); err != nil {
 			return sandbox.Handle{}, unavailable(ctx, err)
 		}
 	}
@@ -191,7 +197,7 @@ func (d *Driver) openAt(ctx context.Context, id, dir string) (*place, error) {
 		return nil, err
 	}
 	p := &place{id: id, dir: dir, folder: folder}
-	if err := flock(ctx, folder); err != nil {
+	if err := lock.Folder(ctx, folder); err != nil {
 		p.close()
 		return nil, err
 	}
@@ -207,9 +213,7 @@ func (d *Driver) openAt(ctx context.Context, id, dir string) (*place, error) {
 
 // tidy removes what a sandbox that ended has left: temporary files, limits, its socket.
 func (d *Driver) tidy(ctx context.Context, p *place) error {
-	err := cgroup.Remove(ctx, p.meta.Groups)
-	_ = os.Remove(filepath.Join(p.dir, socketName))
-	return errors.Join(err, tree.Remove(filepath.Join(p.dir, box.TmpDir)))
+	return errors.Join(d.fold(ctx, p), sandbox.Discard(filepath.Join(p.dir, box.StateDir)), tree.Remove(filepath.Join(p.dir, box.TmpDir)))
 }
 
 // Stop implements sandbox.Driver.
@@ -253,7 +257,7 @@ func (d *Driver) with(ctx context.Context, h sandbox.Handle, do func(*place) err
 	if _, err := d.path(h); err != nil {
 		return err
 	}
-	release, err := d.acquire(ctx, h.ID)
+	release, err := d.locks.Acquire(ctx, h.ID)
 	if err != nil {
 		return err
 	}

@@ -19,21 +19,40 @@ const (
 	AbandonedAfter = time.Hour
 	// busyFactor times as long it waits while a command runs.
 	busyFactor = 24
+	// suspendedAfter is how long it waits before it tries to be suspended, and then tries again.
+	suspendedAfter = time.Minute
 	// lookEvery is how often the runner looks whether it was abandoned.
 	lookEvery = 5 * time.Second
 )
 
 // Abandoned returns when no server will come back, and says why: the folder of the
-// runner was removed, or no server was attached for so long after the last command.
+// runner was removed, or no server was attached for so long after the last command. A runner
+// with nothing to do is suspended before that.
 func (r *Runner) Abandoned(after time.Duration) string {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	for range tick.C {
-		if why := r.abandoned(time.Now(), after); why != "" {
+	tried := time.Now()
+	for now := range tick.C {
+		if why := r.abandoned(now, after); why != "" {
 			return why
+		}
+		if r.config.Exit != nil && now.Sub(tried) >= suspendedAfter && r.alone(now) >= suspendedAfter {
+			if tried = now; r.Suspend(context.Background(), r.results, 0) == nil {
+				r.config.Exit()
+			}
 		}
 	}
 	return ""
+}
+
+// alone is how long no server has asked for anything, 0 while one is connected.
+func (r *Runner) alone(now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.peers) > 0 {
+		return 0
+	}
+	return now.Sub(r.used)
 }
 
 func (r *Runner) abandoned(now time.Time, after time.Duration) string {

@@ -61,6 +61,8 @@ type Config struct {
 	Kept bool
 	// Spawner is one that was made before, with Confine; nil to make one.
 	Spawner *spawn.Spawner
+	// Exit ends the process, for a runner that can be suspended; nil for another.
+	Exit    func()
 	Version string
 }
 
@@ -73,6 +75,8 @@ type Runner struct {
 	tools   *mcp.Host
 	proxy   *ports.Proxy
 	handler rpc.Handlers
+	results *results.Store
+	nap     nap
 
 	mu       sync.Mutex
 	env      map[string]string
@@ -100,6 +104,9 @@ func New(c Config) (*Runner, error) {
 	if err := r.readFence(); err != nil {
 		return nil, err
 	}
+	if err := r.readNap(); err != nil {
+		return nil, err
+	}
 	open := results.Open
 	if c.Kept {
 		open = results.OpenKept
@@ -108,6 +115,7 @@ func New(c Config) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.results = done
 	if r.spawner = c.Spawner; r.spawner == nil {
 		if r.spawner, err = spawn.New(spawn.Options{Confine: c.Confine}); err != nil {
 			return nil, err
@@ -190,13 +198,16 @@ func (r *Runner) handlers(done *results.Store) rpc.Handlers {
 		if err := c.Into(&p); err != nil {
 			return nil, err
 		}
-		return nil, done.SetKey(p.Key)
+		err := done.SetKey(p.Key)
+		r.openNap(done)
+		return nil, err
 	}
 	h.Calls["welcome"] = func(_ context.Context, c *rpc.Call) (any, error) {
 		var p sandbox.WelcomeParams
 		err := c.Into(&p)
 		if err == nil && len(p.Key) > 0 {
 			err = done.SetKey(p.Key)
+			r.openNap(done)
 		}
 		if err != nil {
 			return nil, err
@@ -204,14 +215,25 @@ func (r *Runner) handlers(done *results.Store) rpc.Handlers {
 		return sandbox.RememberParams{Values: r.learn(p.Values)}, r.set(p.Env)
 	}
 	for method, serve := range h.Calls {
-		h.Calls[method] = func(ctx context.Context, c *rpc.Call) (any, error) {
+		h.Calls[method] = func(ctx context.Context, c *rpc.Call) (out any, err error) {
 			if err := r.admit(c.Fence); err != nil {
 				return nil, err
 			}
 			defer r.touch()
-			return serve(ctx, c)
+			if err := r.admitted(method, func() { out, err = serve(ctx, c) }); err != nil {
+				return nil, err
+			}
+			return out, err
 		}
 	}
+	for method, serve := range h.Raw {
+		h.Raw[method] = func(ctx context.Context, c *rpc.RawCall) {
+			if err := r.admitted(method, func() { serve(ctx, c) }); err != nil {
+				c.Refuse(err)
+			}
+		}
+	}
+	h.Calls["suspend"] = r.suspend(done)
 	return h
 }
 

@@ -277,3 +277,10 @@ func fits(result json.RawMessage) bool {
 	b, err := json.Marshal(result)
 	return err == nil && len(b) <= maxResult
 }
+
+// Serving reports whether there are servers.
+func (h *Host) Serving() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.servers) > 0
+}

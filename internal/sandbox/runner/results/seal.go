@@ -87,3 +87,28 @@ func (s *Store) resealed(id string, b []byte) ([]byte, error) {
 	b, err := json.Marshal(l)
 	return append(b, '\n'), err
 }
+
+// SealFile encrypts something under the key that SetKey was given, for a file. It fails
+// without one: only this runner could read it.
+func (s *Store) SealFile(name string, b []byte) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.key == nil {
+		return nil, errors.New("the runner has no key")
+	}
+	return s.seal(name, b), nil
+}
+
+// OpenFile decrypts what SealFile encrypted.
+func (s *Store) OpenFile(name string, sealed []byte) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open(name, sealed)
+}
+
+// Sync makes all records safe on disk.
+func (s *Store) Sync() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.file.Sync()
+}

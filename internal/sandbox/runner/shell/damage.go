@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"deckhand/internal/sandbox/runner/shell/marks"
 )
 
 // A command can break the shell's connection to the runner: it closes the descriptor of the
@@ -157,12 +159,12 @@ func mayTrace(text string) bool {
 }
 
 // noteTrace remembers whether the shell may show what it does, and so our lines.
-func (sh *shell) noteTrace(p *process, m mark) {
+func (sh *shell) noteTrace(p *process, m marks.Mark) {
 	switch {
-	case m.kind == ended:
-		p.traced = m.traced
-	case m.kind == prompted && p.dialect == &plain && sh.job != nil && sh.job.number == m.number:
+	case m.Kind == marks.Ended:
+		p.traced = m.Traced
+	case m.Kind == marks.Prompted && p.dialect == &plain && sh.job != nil && sh.job.number == m.Number:
 		// A command that was broken off has not told; its shell may show the next line.
-		p.traced, p.scanner.hides = p.traced || mayTrace(sh.job.text), true
+		p.traced, p.scanner.Hides = p.traced || mayTrace(sh.job.text), true
 	}
 }

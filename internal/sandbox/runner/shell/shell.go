@@ -1,9 +1,9 @@
 package shell
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/runner/shell/marks"
 	"deckhand/internal/sandbox/runner/spawn"
 )
 
@@ -33,6 +33,7 @@ type shell struct {
 	// unread is the output that came without a waiting call.
 	unread  *window
 	dir     string
+	saved   *Saved // what a new process is given before its first command; nil for nothing
 	pid     int
 	last    time.Time // of output
 	counted int64
@@ -57,8 +58,9 @@ type job struct {
 	check     int64
 	over      outcome
 	checks    int
-	watch     *time.Timer // see shell.watch
-	stopped   bool        // it was told that its shell was stopped
+	watch     *time.Timer   // see shell.watch
+	stopped   bool          // it was told that its shell was stopped
+	dump      *bytes.Buffer // its output, if it is the runner's own command
 }
 
 // outcome is how a job ended.
@@ -86,13 +88,18 @@ type process struct {
 	hooked  bool     // it may have traps, see hooks
 	mayERR  bool     // and one of ERR
 	traceTo string   // the descriptor that "set -x" writes to, if it was changed
-	scanner *scanner
+	scanner *marks.Scanner
 	// pipe and namePipe are what the kernel calls the pipes of lines and of names,
 	// program is what the process runs as long as it is a shell.
 	pipe     string
 	namePipe string
 	program  string
-	broken   bool // it was ended during a command because it cannot be used any more
+	broken   bool     // it was ended during a command because it cannot be used any more
+	env      []string // that it was started with
+	status   int      // exit code of the last command
+	// restoring is the number of the command that gave it the saved state, 0 before, -1 when
+	// that has ended.
+	restoring int64
 }
 
 // add gives output to those who wait, or keeps it for who comes next. The caller
@@ -118,14 +125,17 @@ func (sh *shell) run(j *job) error {
 		}
 	}
 	p := sh.proc
+	before := sh.restoring(p)
 	sh.counted++
 	j.number = sh.counted
 	p.tty.tidy(p.typed)
 	p.typed = false
-	p.scanner.hides = p.traced || mayTrace(j.text)
-	p.noteHooks(j.text)
+	p.scanner.Hides = p.traced || mayTrace(j.text)
+	if j.dump == nil {
+		p.noteHooks(j.text)
+	}
 	if p.dialect == &bash {
-		if err := sh.tell(p, p.lines, bashLine(p, j.number, j.text)); err != nil {
+		if err := sh.tell(p, p.lines, before+bashLine(p, j.number, j.text)); err != nil {
 			return err
 		}
 	} else {
@@ -178,7 +188,7 @@ const pipeBuf = 4096
 
 // script writes the command to a file for the shell to read.
 func (sh *shell) script(j *job) error {
-	j.script = "command-" + word()
+	j.script = "command-" + marks.Word()
 	f, err := sh.owner.scripts.OpenFile(j.script, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
@@ -215,9 +225,10 @@ func (sh *shell) launch() error {
 	if p.dialect == &plain {
 		env = append(env, "ENV=") // a file that it would read first
 	}
+	p.env = s.environ(env...)
 	if err = t.setPlain(); err == nil {
 		p.Process, err = s.config.Spawner.Start(spawn.Attr{
-			Args: p.dialect.args, Dir: s.home(), Env: s.environ(env...),
+			Args: p.dialect.args, Dir: s.home(), Env: p.env,
 			Files: []*os.File{inside, inside, inside, ends[0], ends[1]}, TTY: true,
 		})
 	}
@@ -225,8 +236,8 @@ func (sh *shell) launch() error {
 		p.close()
 		return fmt.Errorf("the shell cannot be started: %w", err)
 	}
-	mark := word()
-	p.scanner = newScanner(mark, p.dialect.ourLines())
+	mark := marks.Word()
+	p.scanner = marks.New(mark, p.dialect.ourLines())
 	p.pipe, p.namePipe = pipeName(p.lines), pipeName(p.names)
 	first := p.dialect.ready(mark)
 	if p.dialect == &plain {
@@ -276,7 +287,7 @@ func (s *Shells) home() string {
 }
 
 // read is the only reader of a shell's terminal. It ends with the process.
-func (sh *shell) read(p *process, s *scanner) {
+func (sh *shell) read(p *process, s *marks.Scanner) {
 	hurry := make(chan struct{})
 	go func() { // background processes may hold the terminal open
 		defer close(hurry)
@@ -287,7 +298,7 @@ func (sh *shell) read(p *process, s *scanner) {
 	take := func(n int) {
 		sh.mu.Lock()
 		defer sh.mu.Unlock()
-		s.scan(buf[:n], func(b []byte) { sh.output(p, b) }, func(m mark) { sh.marked(p, m) })
+		s.Scan(buf[:n], func(b []byte) { sh.output(p, b) }, func(m marks.Mark) { sh.marked(p, m) })
 	}
 	for {
 		n, err := p.tty.Read(buf)
@@ -302,12 +313,16 @@ func (sh *shell) read(p *process, s *scanner) {
 	for n := rest(p.tty.File, buf); n > 0; n = rest(p.tty.File, buf) {
 		take(n)
 	}
-	sh.ended(p, s.rest())
+	sh.ended(p, s.Rest())
 }
 
 // output takes what the shell and its commands write.
 func (sh *shell) output(p *process, b []byte) {
-	if p.ready {
+	if j := sh.job; j != nil && j.dump != nil && closed(j.begun) {
+		if j.dump.Len() < maxState {
+			j.dump.Write(b)
+		}
+	} else if p.ready {
 		sh.add(b)
 	} else if len(p.hello) < 4<<10 {
 		p.hello = append(p.hello, b...)
@@ -315,37 +330,39 @@ func (sh *shell) output(p *process, b []byte) {
 }
 
 // marked is where the shell says what it does.
-func (sh *shell) marked(p *process, m mark) {
+func (sh *shell) marked(p *process, m marks.Mark) {
 	if p.dialect == &plain {
 		sh.feed(p, m)
 	}
-	if m.kind == ended || m.kind == prompted && p.dialect == &bash {
-		p.errexit = m.errexit
+	if m.Kind == marks.Ended || m.Kind == marks.Prompted && p.dialect == &bash {
+		p.errexit = m.Errexit
 	}
 	sh.noteTrace(p, m)
+	sh.restored(p, m)
 	j := sh.job
 	switch {
-	case m.kind == took && (j == nil || j.number != m.number || !closed(j.begun)):
-	case m.number == 0:
+	case m.Kind == marks.Took && (j == nil || j.number != m.Number || !closed(j.begun)):
+	case m.Number == 0:
 		p.ready, p.hello = true, nil
 		p.program = command(p.PID)
 	case j == nil:
-	case j.check != 0 && m.number == j.check && m.kind != began:
+	case j.check != 0 && m.Number == j.check && m.Kind != marks.Began:
 		sh.finish(j.over)
-	case j.check != 0 && m.kind != began && j.checks < maxChecks:
+	case j.check != 0 && m.Kind != marks.Began && j.checks < maxChecks:
 		sh.checkIn(p, j)
-	case j.number != m.number:
+	case j.number != m.Number:
 		// An older command's.
-	case m.kind == began:
+	case m.Kind == marks.Began:
 		if !closed(j.begun) {
 			close(j.begun)
+			sh.saved = nil
 		}
 	default:
 		if dir, err := os.Readlink("/proc/" + strconv.Itoa(p.PID) + "/cwd"); err == nil {
 			sh.dir = dir
 		}
-		j.over = outcome{exit: m.status}
-		if m.damaged || p.deaf() {
+		j.over, p.status = outcome{exit: m.Status}, m.Status
+		if m.Damaged || p.deaf() {
 			j.over.newShell = true
 			sh.say(brokenShell)
 			sh.finish(j.over)
@@ -363,11 +380,11 @@ func (sh *shell) marked(p *process, m mark) {
 // feed writes a line ahead for each that a plain shell has taken: when it says
 // so, and when it is back at its prompt without having said it, as after an
 // interrupt.
-func (sh *shell) feed(p *process, m mark) {
-	switch m.kind {
-	case took:
+func (sh *shell) feed(p *process, m marks.Mark) {
+	switch m.Kind {
+	case marks.Took:
 		p.line, p.idle = true, 0
-	case prompted:
+	case marks.Prompted:
 		p.waits = false
 		if p.idle++; p.idle > maxIdle { // it reads lines and does nothing, as after "set -n"
 			_ = p.Signal(syscall.SIGKILL)
@@ -384,7 +401,7 @@ func (sh *shell) feed(p *process, m mark) {
 		_, err := unix.Write(fd, []byte(plainLine))
 		return err
 	})
-	if m.kind == took {
+	if m.Kind == marks.Took {
 		p.waits = true
 		if len(p.queue) > 0 {
 			next := p.queue[0]
@@ -433,68 +450,4 @@ func closed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// ended is called when the process has ended and all it wrote was read.
-func (sh *shell) ended(p *process, held []byte) {
-	status := p.Wait()
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	sh.output(p, held)
-	if p.broken { // said last: it may have printed without end
-		sh.say(brokenShell)
-	}
-	p.close()
-	sh.proc = nil
-	j := sh.job
-	if j != nil && !closed(j.begun) && !j.once {
-		// It ended before it saw the command, which therefore can be run in a new one.
-		j.once = true
-		sh.dropScript(j)
-		if err := sh.run(j); err == nil {
-			return
-		}
-	}
-	// The result is not needed if nothing ran or a call gets it now. That call finds the room
-	// that it leaves.
-	over := sh.over == nil && (j == nil || len(sh.calls) > 0)
-	if over {
-		sh.owner.forget(sh)
-	}
-	if j != nil {
-		if !p.ready {
-			sh.add(p.hello) // it says why there is no shell
-		}
-		sh.finish(outcome{exit: status.Code, newShell: true})
-	}
-	sh.dir = sh.owner.home()
-	if over && sh.unread != nil {
-		sh.unread.discard()
-	}
-}
-
-func (sh *shell) dropScript(j *job) {
-	if j.script != "" {
-		if err := sh.owner.scripts.Remove(j.script); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return
-		}
-		j.script = ""
-	}
-}
-
-// finish ends the job and every call that waits for it.
-func (sh *shell) finish(o outcome) {
-	j := sh.job
-	sh.job = nil
-	j.watch.Stop()
-	sh.dropScript(j)
-	sh.owner.setRunning(j.id, false)
-	if len(sh.calls) == 0 {
-		sh.over = &o
-	}
-	for len(sh.calls) > 0 {
-		c := sh.calls[0]
-		sh.answer(c, sandbox.Result{Exit: o.exit, NewShell: o.newShell, Previous: c.command.ID != j.id})
-	}
-	close(j.done)
 }

@@ -184,7 +184,7 @@ func (s *Shells) EndAll(ctx context.Context, why string) error {
 	s.ending.Lock()
 	defer s.ending.Unlock()
 	jobs := s.giveUp(why)
-	if os.Getpid() == 1 && !guests() {
+	if os.Getpid() == 1 && len(Guests()) == 0 {
 		if err := syscall.Kill(-1, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
 		}
@@ -209,21 +209,21 @@ func (s *Shells) EndAll(ctx context.Context, why string) error {
 	return nil
 }
 
-// guests is true when processes live here that came from outside, as a
-// container engine's do: the server's own connection may be one of them.
-func guests() bool {
+// Guests are processes that live here and came from outside, as a container
+// engine's do: the server's own connection may be one of them.
+func Guests() (found []int) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return false
+		return nil
 	}
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != os.Getpid() {
 			if r, ok := lookAt(pid); ok && r.parent == 0 {
-				return true
+				found = append(found, pid)
 			}
 		}
 	}
-	return false
+	return found
 }
 
 // giveUp makes sure that what runs is not started again in another shell, and adds

@@ -56,7 +56,7 @@ func (sh *shell) start(c *call) error {
 		sh.calls = sh.calls[:0]
 		sh.unread = newWindow(sh.owner.keep)
 		sh.unread.take(c.window)
-		if sh.proc == nil && sh.over == nil {
+		if sh.proc == nil && sh.over == nil && sh.saved == nil {
 			sh.owner.forget(sh)
 		}
 		return err

@@ -14,7 +14,7 @@ func (s *Shells) Warm() {
 	if sh.gone || sh.proc != nil {
 		return
 	}
-	if sh.launch() != nil {
+	if sh.launch() != nil && sh.saved == nil {
 		s.forget(sh)
 	}
 }

@@ -1,4 +1,5 @@
-package shell
+// Package marks finds what a shell tells its runner within its output.
+package marks
 
 import (
 	"bytes"
@@ -23,46 +24,47 @@ const (
 
 // The kinds of marks.
 const (
-	took     = 't' // a plain shell has taken its next line, and waits for a name
-	began    = 'b' // a command is about to run
-	ended    = 'e' // it has ended
-	prompted = 'p' // the shell reads its next line; what ran before it has ended
+	Took     = 't' // a plain shell has taken its next line, and waits for a name
+	Began    = 'b' // a command is about to run
+	Ended    = 'e' // it has ended
+	Prompted = 'p' // the shell reads its next line; what ran before it has ended
 )
 
-// mark is one that was found.
-type mark struct {
-	kind    byte
-	number  int64
-	status  int
-	errexit bool
-	traced  bool // "set -v" is on, or in a plain shell "set -x"
-	damaged bool
+// Mark is one that was found.
+type Mark struct {
+	Kind    byte
+	Number  int64
+	Status  int
+	Errexit bool
+	Traced  bool // "set -v" is on, or in a plain shell "set -x"
+	Damaged bool
 }
 
-// word makes a word for the marks of one shell.
-func word() string {
+// Word makes a word for the marks of one shell.
+func Word() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:])
 	return hex.EncodeToString(b[:])
 }
 
-// scanner takes marks out of a stream that comes in pieces.
-type scanner struct {
+// Scanner takes marks out of a stream that comes in pieces.
+type Scanner struct {
 	prefix []byte // of every mark of this shell
 	held   []byte // the end of what came, if it may be the beginning of a mark
-	// hides is true while "set -v" may show our own lines, which are left out.
-	hides bool
+	// Hides is true while "set -v" may show our own lines, which are left out.
+	Hides bool
 	lines [][]byte
 }
 
-func newScanner(word string, lines [][]byte) *scanner {
-	return &scanner{prefix: []byte(markStart + word + ";"), lines: lines}
+// New makes a Scanner for the marks with this word. lines are ours.
+func New(word string, lines [][]byte) *Scanner {
+	return &Scanner{prefix: []byte(markStart + word + ";"), lines: lines}
 }
 
-// scan hands on what is output and the marks, in order. What may be a part of a
+// Scan hands on what is output and the marks, in order. What may be a part of a
 // mark is held back until more comes.
-func (s *scanner) scan(b []byte, output func([]byte), found func(mark)) {
-	if !s.hides {
+func (s *Scanner) Scan(b []byte, output func([]byte), found func(Mark)) {
+	if !s.Hides {
 		s.marks(b, output, found)
 		return
 	}
@@ -84,7 +86,7 @@ func (s *scanner) scan(b []byte, output func([]byte), found func(mark)) {
 
 // line finds one of our lines and says how long it is, 0 if there is none. It is not
 // whole if that cannot be told yet.
-func (s *scanner) line(b []byte) (at, n int, whole bool) {
+func (s *Scanner) line(b []byte) (at, n int, whole bool) {
 	for at = 0; ; at++ {
 		i := bytes.IndexByte(b[at:], '{')
 		if i < 0 {
@@ -102,8 +104,8 @@ func (s *scanner) line(b []byte) (at, n int, whole bool) {
 	}
 }
 
-// marks is scan for a stream without our lines.
-func (s *scanner) marks(b []byte, output func([]byte), found func(mark)) {
+// marks is Scan for a stream without our lines.
+func (s *Scanner) marks(b []byte, output func([]byte), found func(Mark)) {
 	if len(s.held) > 0 {
 		b = append(s.held, b...)
 		s.held = nil
@@ -139,8 +141,8 @@ func (s *scanner) marks(b []byte, output func([]byte), found func(mark)) {
 	}
 }
 
-// rest is what was held back and can be no mark any more, since nothing follows.
-func (s *scanner) rest() []byte {
+// Rest is what was held back and can be no mark any more, since nothing follows.
+func (s *Scanner) Rest() []byte {
 	b := s.held
 	s.held = nil
 	return b
@@ -148,7 +150,7 @@ func (s *scanner) rest() []byte {
 
 // parse reads a mark at the start of b and says how long it is, 0 if it is none.
 // It is not whole if that cannot be told yet.
-func (s *scanner) parse(b []byte) (m mark, n int, whole bool) {
+func (s *Scanner) parse(b []byte) (m Mark, n int, whole bool) {
 	if len(b) < len(s.prefix) {
 		return m, 0, !bytes.HasPrefix(s.prefix, b)
 	}
@@ -167,32 +169,32 @@ func (s *scanner) parse(b []byte) (m mark, n int, whole bool) {
 	return m, len(s.prefix) + end + 1, true
 }
 
-func parseMark(b []byte) (m mark, ok bool) {
+func parseMark(b []byte) (m Mark, ok bool) {
 	parts := bytes.Split(b, []byte(";"))
 	if len(parts) < 2 || len(parts) > 4 || len(parts[0]) != 1 {
 		return m, false
 	}
-	m.kind = parts[0][0]
+	m.Kind = parts[0][0]
 	number, err := strconv.ParseUint(string(parts[1]), 10, 63)
 	if err != nil {
 		return m, false
 	}
-	m.number = int64(number)
-	switch m.kind {
-	case began:
+	m.Number = int64(number)
+	switch m.Kind {
+	case Began:
 		return m, len(parts) == 2
-	case took, ended, prompted:
+	case Took, Ended, Prompted:
 	default:
 		return m, false
 	}
 	if len(parts) == 4 {
-		m.errexit = bytes.ContainsRune(parts[3], 'e')
-		m.traced = bytes.ContainsAny(parts[3], "xv")
-		m.damaged = bytes.ContainsRune(parts[3], 'd')
+		m.Errexit = bytes.ContainsRune(parts[3], 'e')
+		m.Traced = bytes.ContainsAny(parts[3], "xv")
+		m.Damaged = bytes.ContainsRune(parts[3], 'd')
 	} else if len(parts) != 3 {
 		return m, false
 	}
 	status, err := strconv.ParseUint(string(parts[2]), 10, 16)
-	m.status = int(status)
+	m.Status = int(status)
 	return m, err == nil
 }

@@ -1,35 +1,45 @@
-package local
+// Package lock lets one at a time work on a sandbox, in this process and beyond it.
+package lock
 
 import (
 	"context"
 	"errors"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// lock lets one at a time work on a sandbox.
+// Table has a lock for each sandbox that is worked on in this process.
+type Table struct {
+	mu    sync.Mutex
+	locks map[string]*lock
+}
+
 type lock struct {
 	held  chan struct{}
 	users int
 }
 
-// acquire waits for the lock on the sandbox within this process.
-func (d *Driver) acquire(ctx context.Context, id string) (release func(), err error) {
-	d.mu.Lock()
-	l := d.locks[id]
+// Acquire waits for the lock on a sandbox.
+func (t *Table) Acquire(ctx context.Context, id string) (release func(), err error) {
+	t.mu.Lock()
+	l := t.locks[id]
 	if l == nil {
 		l = &lock{held: make(chan struct{}, 1)}
-		d.locks[id] = l
+		if t.locks == nil {
+			t.locks = map[string]*lock{}
+		}
+		t.locks[id] = l
 	}
 	l.users++
-	d.mu.Unlock()
+	t.mu.Unlock()
 	forget := func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
+		t.mu.Lock()
+		defer t.mu.Unlock()
 		if l.users--; l.users == 0 {
-			delete(d.locks, id)
+			delete(t.locks, id)
 		}
 	}
 	select {
@@ -41,9 +51,9 @@ func (d *Driver) acquire(ctx context.Context, id string) (release func(), err er
 	}
 }
 
-// flock waits until no other process, such as a server that is being replaced,
+// Folder waits until no other process, such as a server that is being replaced,
 // works on the folder. The lock ends with the descriptor.
-func flock(ctx context.Context, folder *os.File) error {
+func Folder(ctx context.Context, folder *os.File) error {
 	for {
 		err := unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil || !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {

@@ -1,4 +1,4 @@
-package shell
+package marks
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 // pieces scans b in pieces whose lengths the cuts tell, and writes down all that
 // comes out.
 func pieces(word string, b, cuts []byte) (log string, held []byte) {
-	s := newScanner(word, nil)
+	s := New(word, nil)
 	var out bytes.Buffer
 	var text []byte
 	flush := func() {
@@ -25,16 +25,16 @@ func pieces(word string, b, cuts []byte) (log string, held []byte) {
 			n, cuts = min(n, int(cuts[0])%7+1), cuts[1:]
 		}
 		piece := bytes.Clone(b[:n])
-		s.scan(piece, func(p []byte) { text = append(text, p...) }, func(m mark) {
+		s.Scan(piece, func(p []byte) { text = append(text, p...) }, func(m Mark) {
 			flush()
-			fmt.Fprintf(&out, "%c%d/%d ", m.kind, m.number, m.status)
+			fmt.Fprintf(&out, "%c%d/%d ", m.Kind, m.Number, m.Status)
 		})
 		for i := range piece { // the reader uses its buffer again
 			piece[i] = '?'
 		}
 		b = b[n:]
 	}
-	held = s.rest()
+	held = s.Rest()
 	text = append(text, held...)
 	flush()
 	return out.String(), held
@@ -73,14 +73,14 @@ func TestScanner(t *testing.T) {
 func TestOurLinesAreHidden(t *testing.T) {
 	in := []byte("a{ b{ __dh_q; }\n\x1b]5379;word;e;1;0\ac{ __dh_x\n{ __dh_q; }\n\x1b]{ __dh_q; }\n{ __dh")
 	for size := 1; size <= len(in); size++ {
-		s := newScanner("word", [][]byte{[]byte("{ __dh_q; __dh_t; }\n"), []byte("{ __dh_q; }\n")})
-		s.hides = true
+		s := New("word", [][]byte{[]byte("{ __dh_q; __dh_t; }\n"), []byte("{ __dh_q; }\n")})
+		s.Hides = true
 		var out []byte
 		marks := 0
 		for piece := range slices.Chunk(in, size) {
-			s.scan(bytes.Clone(piece), func(b []byte) { out = append(out, b...) }, func(mark) { marks++ })
+			s.Scan(bytes.Clone(piece), func(b []byte) { out = append(out, b...) }, func(Mark) { marks++ })
 		}
-		if out = append(out, s.rest()...); string(out) != "a{ bc{ __dh_x\n\x1b]{ __dh" || marks != 1 {
+		if out = append(out, s.Rest()...); string(out) != "a{ bc{ __dh_x\n\x1b]{ __dh" || marks != 1 {
 			t.Errorf("in pieces of %d: %q, %d marks", size, out, marks)
 		}
 	}

@@ -1,0 +1,217 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"deckhand/internal/machine"
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+)
+
+// Suspension says when unused sandboxes are suspended: they end, and the next use continues
+// them. It needs a driver that is a sandbox.Suspender.
+type Suspension struct {
+	// After is how long a sandbox is unused before it is suspended; 0 is never.
+	After time.Duration
+	// MaxLive is how many sandboxes may run before those that were not used for the longest
+	// time are suspended earlier; 0 is any number. One in which something runs is not
+	// suspended, so there can be more.
+	MaxLive int
+}
+
+// DefaultLive is MaxLive for this machine, unless the operator has chosen a number.
+func DefaultLive(chosen int) int {
+	return cmp.Or(chosen, max(100, int(machine.Memory()/(256<<20))))
+}
+
+const (
+	// settleTime is how long a sandbox is unused at least before it is suspended: the next
+	// command of an agent that works comes sooner.
+	settleTime = time.Second
+	// maxNaps is how many sandboxes are suspended at the same time.
+	maxNaps = 4
+	// maxBackoff bounds how often a sandbox is asked that refuses: at most so many times After.
+	maxBackoff = 16
+)
+
+// idleness is what a place knows of being unused. The keeper's mu guards it.
+type idleness struct {
+	since   time.Time
+	timer   *time.Timer
+	refused int // how often in a row it could not be suspended
+	// napping is true while it is being suspended: its end is no loss then.
+	napping bool
+}
+
+// sleepers are the sandboxes that are suspended, and those on the way there.
+type sleepers struct {
+	asleep map[session.ID]bool // guarded by the keeper's mu
+	slots  chan struct{}
+	crowd  *time.Timer
+}
+
+// used notes that a place has a user. Called with mu held.
+func (i *idleness) used() {
+	if i.timer != nil {
+		i.timer.Stop()
+	}
+}
+
+// unused notes that a place has lost its last user. Called with mu held.
+func (k *Keeper) unused(p *place) {
+	p.idle.since, p.idle.refused = time.Now(), 0
+	k.napIn(p, k.Suspension.After)
+}
+
+// napIn has a place suspended after a while. Called with mu held.
+func (k *Keeper) napIn(p *place, after time.Duration) {
+	if _, ok := k.Driver.(sandbox.Suspender); !ok || k.Suspension.After <= 0 || k.closed {
+		return
+	}
+	if p.idle.timer != nil {
+		p.idle.timer.Stop()
+	}
+	p.idle.timer = time.AfterFunc(after, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.napNow(p)
+	})
+}
+
+// napNow has a place suspended that is unused. Called with mu held.
+func (k *Keeper) napNow(p *place) {
+	if k.closed || p.users > 0 || p.box == nil || p.ending || p.idle.napping {
+		return
+	}
+	p.idle.napping = true
+	k.tasks.Go(func() { k.nap(p) })
+}
+
+// nap suspends a place. A user who comes while it is at it waits, and continues the sandbox.
+func (k *Keeper) nap(p *place) {
+	err := k.ctx.Err()
+	select {
+	case k.sleepers.slots <- struct{}{}:
+		ctx, cancel := context.WithTimeout(k.ctx, endTime)
+		err = k.suspend(ctx, p)
+		cancel()
+		<-k.sleepers.slots
+	case <-k.ctx.Done():
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	p.idle.napping = false
+	if p.box == nil || k.closed {
+		return
+	}
+	select {
+	case <-p.box.Done(): // it ended without being suspended, and its watcher looked away
+		box := p.box
+		k.tasks.Go(func() { k.watch(p, box) })
+		return
+	default:
+	}
+	if p.users > 0 {
+		return
+	}
+	if err != nil && !errors.Is(err, sandbox.ErrInUse) && !errors.Is(err, errRecent) {
+		k.Logger.Debug("cannot suspend a sandbox", "session", p.id, "error", err)
+	}
+	p.idle.refused++
+	k.napIn(p, k.Suspension.After*time.Duration(min(1<<min(p.idle.refused, 10), maxBackoff)))
+}
+
+// errRecent says that a sandbox has a user again, or that the log does not have it.
+var errRecent = errors.New("the sandbox is used again")
+
+func (k *Keeper) suspend(ctx context.Context, p *place) error {
+	again, leave, err := k.enterLocked(ctx, p.id)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	st, err := k.Sessions.Load(ctx, p.id)
+	if err != nil {
+		return err
+	}
+	h, err := k.handle(st)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	box := p.box
+	// What the log does not have would be taken for a new sandbox when it continues.
+	if again != p || p.users > 1 || box == nil || !st.Up || h.Boot != box.Info().Boot {
+		k.mu.Unlock()
+		return errRecent
+	}
+	p.ending = true // decided at one moment with the count of users
+	k.mu.Unlock()
+	err = k.Driver.(sandbox.Suspender).Suspend(ctx, h.Handle, box)
+	k.mu.Lock()
+	p.ending = false
+	if err == nil {
+		p.box, k.sleepers.asleep[p.id] = nil, true
+	}
+	k.mu.Unlock()
+	if err == nil {
+		err = box.Close()
+	}
+	return err
+}
+
+// limit suspends sandboxes of which there are too many. Called with mu held.
+func (k *Keeper) limit() {
+	live := 0
+	var unused []*place
+	for _, p := range k.places {
+		if p.box == nil || p.idle.napping {
+			continue
+		}
+		live++
+		if p.users == 0 && p.idle.refused == 0 {
+			unused = append(unused, p)
+		}
+	}
+	if k.Suspension.MaxLive <= 0 || live <= k.Suspension.MaxLive || k.closed {
+		return
+	}
+	slices.SortFunc(unused, func(a, b *place) int { return a.idle.since.Compare(b.idle.since) })
+	_, can := k.Driver.(sandbox.Suspender)
+	for _, p := range unused[:min(len(unused), live-k.Suspension.MaxLive)] {
+		if can && time.Since(p.idle.since) >= min(settleTime, max(k.Suspension.After, time.Millisecond)) {
+			k.napNow(p)
+		}
+	}
+	if k.sleepers.crowd == nil && can {
+		k.sleepers.crowd = time.AfterFunc(settleTime, func() {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.sleepers.crowd = nil
+			k.limit()
+		})
+	}
+}
+
+// awaken prepares the start of a sandbox that may be suspended. What was suspended before
+// its session was stopped is not continued.
+func (k *Keeper) awaken(ctx context.Context, st session.State, h sandbox.Handle) error {
+	k.mu.Lock()
+	delete(k.sleepers.asleep, st.ID)
+	k.mu.Unlock()
+	if s, ok := k.Driver.(sandbox.Suspender); ok && !st.Up {
+		return s.Discard(ctx, h)
+	}
+	return nil
+}
+
+// isAsleep says whether this process has suspended a session's sandbox.
+func (k *Keeper) isAsleep(id session.ID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.sleepers.asleep[id]
+}
