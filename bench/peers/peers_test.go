@@ -180,7 +180,7 @@ func TestDeckhandAsPeer(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, kind := range []string{"deckhand", "openhands"} {
-		install(t, dir, kind, fmt.Sprintf("echo \"%s http://$BENCH_ADDR @$BENCH_DIR/data/admin.key\"\nexec %s serve --addr \"$BENCH_ADDR\" --data-dir \"$BENCH_DIR/data\"\n", kind, program))
+		install(t, dir, kind, fmt.Sprintf("echo \"%s http://$BENCH_ADDR @$BENCH_DIR/data/admin.key\"\nexec %s serve --addr \"$BENCH_ADDR\" --data-dir \"$BENCH_DIR/data\" --sandbox local\n", kind, program))
 	}
 	found, _, err := Find(dir)
 	if err != nil || len(found) != 2 {

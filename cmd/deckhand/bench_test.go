@@ -18,7 +18,7 @@ func TestBench(t *testing.T) {
 		t.Skip("SKIPPED: it starts itself as a server, so it needs the program and not the test; make test names it")
 	}
 	dir := t.TempDir()
-	cmd := process("bench", "--dir", dir, "--duration", "1s", "--every", "5s", "--json")
+	cmd := process("bench", "--dir", dir, "--duration", "1s", "--every", "5s", "--sandbox", "local", "--json")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -93,7 +93,7 @@ const users = 64
 
 // start runs the server in a new folder below dir. It is ended by close only, not by ctx: the
 // sandboxes have to be removed first.
-func start(ctx context.Context, program, dir string) (r *rig, err error) {
+func start(ctx context.Context, program, dir, sandbox string) (r *rig, err error) {
 	r = &rig{}
 	defer func() {
 		if err != nil {
@@ -109,7 +109,7 @@ func start(ctx context.Context, program, dir string) (r *rig, err error) {
 	if r.model, err = load.StartModel(); err != nil {
 		return r, err
 	}
-	if r.server, err = load.Serve(context.WithoutCancel(ctx), r.dir, program, filepath.Join(r.dir, "data"), nil); err != nil {
+	if r.server, err = load.Serve(context.WithoutCancel(ctx), r.dir, program, filepath.Join(r.dir, "data"), nil, "--sandbox", sandbox); err != nil {
 		return r, err
 	}
 	r.server.Rest(ctx)
