@@ -5,7 +5,10 @@ package deleted
 import (
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Bytes returns the size of the deleted files that processes have open. Each process is a
@@ -26,7 +29,7 @@ func Bytes(processes []string) int64 {
 				continue
 			}
 			st, ok := info.Sys().(*syscall.Stat_t)
-			if ok && st.Nlink == 0 && !seen[inode{uint64(st.Dev), st.Ino}] {
+			if ok && st.Nlink == 0 && uint64(st.Dev) != memory() && !seen[inode{uint64(st.Dev), st.Ino}] {
 				seen[inode{uint64(st.Dev), st.Ino}] = true
 				total += st.Blocks * 512
 			}
@@ -34,3 +37,17 @@ func Bytes(processes []string) int64 {
 	}
 	return total
 }
+
+// memory is the device of files that never had a name and are in memory only.
+var memory = sync.OnceValue(func() uint64 {
+	fd, err := unix.MemfdCreate("deckhand", unix.MFD_CLOEXEC)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return 0
+	}
+	return uint64(st.Dev)
+})
