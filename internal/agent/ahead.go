@@ -1,13 +1,9 @@
 package agent
 
-import (
-	"sync"
+import "sync"
 
-	"deckhand/internal/tool/delegate"
-)
-
-// ahead returns what to do when the model begins to call a tool: the sandbox is started while the rest of the answer
-// comes. Conversations that call no tool have none. nil if there is nothing to start. What goes wrong shows when the call is run.
+// ahead returns what to do when the model begins to call a tool: if the tool needs the sandbox, that is started while the rest of
+// the answer comes. Conversations that call no such tool have none. nil if there is nothing to start. What goes wrong shows when the call is run.
 func (l *Loop) ahead(w *worker) func(tool string) {
 	if l.Workspaces == nil || w.warming != nil {
 		return nil
@@ -24,7 +20,7 @@ func (l *Loop) ahead(w *worker) func(tool string) {
 	})
 	return func(name string) {
 		for _, t := range w.tools {
-			if _, other := t.(delegate.Tool); t.Spec().Name == name && !other && !t.Spec().Harmless {
+			if s := t.Spec(); s.Name == name && s.Sandbox {
 				start()
 			}
 		}

@@ -75,7 +75,7 @@ func TestSandboxStartsWhileTheModelCalls(t *testing.T) {
 // thought is a tool that needs no sandbox.
 type thought struct{}
 
-func (thought) Spec() tool.Spec { return tool.Spec{Name: "think", Harmless: true} }
+func (thought) Spec() tool.Spec { return tool.Spec{Name: "think"} }
 
 func (thought) Run(context.Context, tool.Box, tool.Call) (tool.Result, error) {
 	return tool.Result{Text: "hm"}, nil

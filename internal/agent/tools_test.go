@@ -49,7 +49,7 @@ type shell struct {
 	run func(ctx context.Context, c tool.Call) (tool.Result, error)
 }
 
-func (shell) Spec() tool.Spec { return tool.Spec{Name: "execute_bash"} }
+func (shell) Spec() tool.Spec { return tool.Spec{Name: "execute_bash", Sandbox: true} }
 
 func (s shell) Run(ctx context.Context, open tool.Box, c tool.Call) (tool.Result, error) {
 	if _, err := open(ctx); err != nil {

@@ -22,6 +22,8 @@ type Spec struct {
 	// Harmless says that there is nothing to ask a person about: it only thinks,
 	// plans or ends the turn.
 	Harmless bool
+	// Sandbox says that every call needs the sandbox: it is started when the model begins one.
+	Sandbox bool
 	// Wary says why a person should be asked about a call every time, whatever they
 	// allowed before, and "" if that is not needed. It knows what no rule about
 	// arguments can: whose conversation it is. It may be nil.

@@ -32,7 +32,7 @@ const hardTimeout = 120 * time.Second
 
 // Spec implements tool.Tool.
 func (Tool) Spec() tool.Spec {
-	return tool.Spec{Name: Name, Description: strings.TrimSpace(description), Schema: schema}
+	return tool.Spec{Name: Name, Description: strings.TrimSpace(description), Schema: schema, Sandbox: true}
 }
 
 type args struct {

@@ -53,7 +53,7 @@ func New() *Tool { return &Tool{idle: idleTime, visits: map[string]*visit{}} }
 
 // Spec implements tool.Tool.
 func (t *Tool) Spec() tool.Spec {
-	return tool.Spec{Name: Name, Description: strings.TrimSpace(description), Schema: schema}
+	return tool.Spec{Name: Name, Description: strings.TrimSpace(description), Schema: schema, Sandbox: true}
 }
 
 type args struct {

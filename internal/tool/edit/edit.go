@@ -44,12 +44,12 @@ const maxKept = 256 << 10
 
 // Spec implements tool.Tool.
 func (Tool) Spec() tool.Spec {
-	return tool.Spec{Name: Name, Description: strings.TrimSpace(description), Schema: schema}
+	return tool.Spec{Name: Name, Description: strings.TrimSpace(description), Schema: schema, Sandbox: true}
 }
 
 // Spec implements tool.Tool.
 func (Viewer) Spec() tool.Spec {
-	return tool.Spec{Name: Name, Description: strings.TrimSpace(viewerDescription), Schema: viewerSchema, ReadOnly: true}
+	return tool.Spec{Name: Name, Description: strings.TrimSpace(viewerDescription), Schema: viewerSchema, ReadOnly: true, Sandbox: true}
 }
 
 type args struct {

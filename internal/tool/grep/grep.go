@@ -27,7 +27,7 @@ const Name = "grep"
 
 // Spec implements tool.Tool.
 func (Tool) Spec() tool.Spec {
-	return tool.Spec{Name: Name, Description: strings.TrimSpace(description), Schema: schema, ReadOnly: true}
+	return tool.Spec{Name: Name, Description: strings.TrimSpace(description), Schema: schema, ReadOnly: true, Sandbox: true}
 }
 
 type args struct {
