@@ -33,6 +33,9 @@ const (
 	// idleTime is how long a shell may wait for its next line although it has not told
 	// how its command ended.
 	idleTime = time.Second
+	// stoppedTime is how long a shell stays stopped before it is continued. What stops a whole
+	// sandbox to end it, as the disk guard does, calls EndAll well within that time.
+	stoppedTime = time.Second
 )
 
 // watch has a shell looked at while it runs a command. The caller holds the lock.
@@ -46,9 +49,9 @@ func (sh *shell) watch(j *job) {
 			return
 		}
 		p := sh.proc
-		if p != nil && p.state() == 'T' && p.Signal(syscall.SIGCONT) == nil && !j.stopped {
-			j.stopped = true
-			sh.say(stoppedShell)
+		wait = min(2*wait, lastWatch)
+		if p != nil {
+			wait = min(wait, sh.stopped(j, p))
 		}
 		if p == nil || !p.quiet() {
 			idle = time.Time{}
@@ -61,9 +64,32 @@ func (sh *shell) watch(j *job) {
 			p.broken = true
 			_ = p.Signal(syscall.SIGKILL)
 		}
-		wait = min(2*wait, lastWatch)
 		j.watch.Reset(wait)
 	})
+}
+
+// stopped continues a shell that stopped itself, and says when to look at it next. A shell
+// that EndAll is about to end stays stopped: the rest of its command must not run.
+func (sh *shell) stopped(j *job, p *process) time.Duration {
+	if p.state() != 'T' {
+		j.stopped = time.Time{}
+		return lastWatch
+	}
+	if j.stopped.IsZero() {
+		j.stopped = time.Now()
+	}
+	if left := stoppedTime - time.Since(j.stopped); left > 0 {
+		return left
+	}
+	if sh.owner.ending.TryRLock() {
+		defer sh.owner.ending.RUnlock()
+		if p.Signal(syscall.SIGCONT) == nil && !j.continued {
+			j.continued = true
+			sh.say(stoppedShell)
+		}
+		j.stopped = time.Time{}
+	}
+	return lastWatch
 }
 
 // deaf reports whether no descriptor of the shell leads to its pipe of lines. A program

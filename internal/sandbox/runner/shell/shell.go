@@ -59,7 +59,8 @@ type job struct {
 	over      outcome
 	checks    int
 	watch     *time.Timer   // see shell.watch
-	stopped   bool          // it was told that its shell was stopped
+	stopped   time.Time     // since when its shell is seen to be stopped
+	continued bool          // it was told that its shell was stopped
 	dump      *bytes.Buffer // its output, if it is the runner's own command
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -392,4 +393,35 @@ func TestStoppedShellIsContinued(t *testing.T) {
 		t.Errorf("a job that was stopped goes on, or the shell is another: %+v", r)
 	}
 	b.run("kill -KILL %1")
+}
+
+// The disk guard stops everything before it calls EndAll: the rest of the command must not run.
+// EndAll ends every child of this process, so no other test may run at the same time.
+func TestShellThatIsEndedIsNotContinued(t *testing.T) {
+	b := open(t)
+	b.begin(sandbox.Command{Text: "echo up; sleep 1000; echo went on"}, "up")
+	p, j := b.inside()
+	for p.tty.foreground() == p.PID {
+		runtime.Gosched()
+	}
+	for _, pid := range []int{p.PID, p.tty.foreground()} {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := func() bool {
+		sh := b.shells.shells[""]
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		return j.continued || !j.stopped.IsZero()
+	}
+	for !seen() {
+		runtime.Gosched()
+	}
+	if err := b.EndAll(t.Context(), "the disk is full"); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.do(sandbox.Command{}, nil); r.Output != "\n[the disk is full]\n" || r.Exit == 0 || !r.NewShell {
+		t.Errorf("a command that was stopped and ended gave %+v", r)
+	}
 }
