@@ -46,6 +46,7 @@ var rough = []struct {
 	{text: "exec 10<&-", only: "busybox", either: true}, {text: "exec 10>&- 11>&- 12>&-", only: "busybox", ends: true},
 	{text: "readonly IFS"}, {text: "IFS=0123456789; readonly IFS"}, {text: "readonly PS1 PS2 PS4"}, {text: "IFS=./; readonly IFS"},
 	{text: "cat <<E\nbody"}, {text: "cat <<'E'"}, {text: "unset PATH"}, {text: "return 3"}, {text: "break"},
+	{text: `\`}, {text: "\\\n"}, {text: "echo a\n\\"}, {text: "\\\n\\"}, {text: `echo a \`}, {text: "set -e\n\\"},
 }
 
 // TestCorpus runs each text twice in a shell of its own: as its first command,

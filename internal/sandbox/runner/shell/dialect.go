@@ -97,8 +97,8 @@ func closing(text, last string, always bool) string {
 	if strings.Contains(text, "<<") && !complete(text) {
 		return text
 	}
-	if strings.HasSuffix(text, `\`) {
-		text += "\n" // the line goes on, with nothing
+	if strings.HasSuffix(strings.TrimSuffix(text, "\n"), `\`) {
+		text += "\n\n" // the line goes on, with nothing; bash ends if the text ends there
 	}
 	end := strings.TrimSpace(text)
 	if strings.HasSuffix(end, "|") || strings.HasSuffix(end, "&&") || !always && !strings.Contains(text, "set -") && !strings.Contains(text, "errexit") {
