@@ -21,6 +21,12 @@ import (
 // brokenShell is what people are told of it.
 const brokenShell = "A command closed or disabled something that the shell needs, so the shell was ended. A new one replaces it."
 
+// notBegun is what people are told of a command whose shell said only that it ended.
+const notBegun = "The command was probably not run: an earlier one redefined or trapped something that the shell needs, such as \"builtin\". A new shell replaces it. Run the command again."
+
+// skippedPart is what people are told when their trap keeps commands from running.
+const skippedPart = "The DEBUG trap failed and \"shopt -s extdebug\" is on, so the shell skipped a command. To remove the trap: trap - DEBUG"
+
 // stoppedShell is what people are told of a shell that stopped itself, as with "suspend".
 // No key would reach it, and there is no other shell that could continue it.
 const stoppedShell = "The shell was stopped while the command ran. It was continued."

@@ -363,12 +363,21 @@ func (sh *shell) marked(p *process, m marks.Mark) {
 			sh.dir = dir
 		}
 		j.over, p.status = outcome{exit: m.Status}, m.Status
-		if m.Damaged || p.deaf() {
+		skipped := !closed(j.begun) && !j.signalled
+		if skipped || m.Damaged || p.deaf() {
 			j.over.newShell = true
-			sh.say(brokenShell)
+			if skipped {
+				j.over.exit = -1
+				sh.say(notBegun)
+			} else {
+				sh.say(brokenShell)
+			}
 			sh.finish(j.over)
 			_ = p.Signal(syscall.SIGKILL)
 			return
+		}
+		if m.Skipped {
+			sh.say(skippedPart)
 		}
 		if j.signalled {
 			sh.checkIn(p, j)

@@ -167,3 +167,14 @@ func TestLineEditing(t *testing.T) {
 	}
 	b.gives("echo $x", 0, "kept\n")
 }
+
+// A shell that says only that a command ended has not run it, and runs no other.
+func TestCommandThatDidNotBegin(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	b.gives("builtin() { :; }", 0, "")
+	if r := b.gives("echo a", -1, "\n["+notBegun+"]\n"); !r.NewShell {
+		t.Errorf("the shell goes on: %+v", r)
+	}
+	b.gives("echo b", 0, "b\n")
+}

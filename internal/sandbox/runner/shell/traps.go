@@ -26,19 +26,23 @@ func (p *process) noteHooks(text string) {
 // before the first of them. So its text is put between these two, which know our commands
 // by their names, or by being in no file. The exit code that the text sees stays what it was.
 const (
-	bashGuard = `case ${FUNCNAME-}:$BASH_COMMAND in *__dh_*|trap:*) ;; *) `
+	bashGuard = `case ${FUNCNAME-source}:$BASH_COMMAND in *__dh_*|trap:*|${__dh_R-}) ;; *) `
 	zshGuard  = `case $__dh_d:${funcstack[*]-}:${ZSH_DEBUG_CMD-} in 1*|0::*|*__dh_*|0:trap\ *) ;; *) `
 )
 
 // bashTrap is what stands in for the builtin "trap": it sets guarded traps, and shows them
 // as they were given. What "set -x" would show of it goes nowhere. __dh_D sets the trap of
-// DEBUG again, which is gone in each new file that bash reads.
+// DEBUG again, which is gone in each new file that bash reads. A trap of DEBUG that returns would
+// end that file before the command, so it is not run there (__dh_R). With "extdebug" a trap that
+// fails skips the command: __dh_k reports that, and lets "trap" run, which removes the trap.
 const bashTrap = `__dh_t() { { local k=0 s; if [[ $# == 0 || $1 == -p ]]; then s=$(builtin trap "$@" 2>&9); k=$?; ` +
 	`s=${s//"$__dh_g"/}; s=${s//"$__dh_h"/}; if [[ $s ]]; then builtin printf '%s\n' "$s"; fi; else ` +
 	`if [[ $1 == -- ]]; then builtin shift; fi; if [[ $# -lt 2 || ! $1 || $1 == -* ]]; then builtin trap "$@" 2>&9 || k=$?; else ` +
-	`for s in "${@:2}"; do case ${s^^} in DEBUG|SIGDEBUG|RETURN|SIGRETURN) builtin trap -- "$__dh_g$1$__dh_h" "$s";; ` +
+	`for s in "${@:2}"; do case ${s^^} in DEBUG|SIGDEBUG) __dh_R=; if [[ $1 == *return* ]]; then __dh_R='source:*'; fi; builtin trap -- "$__dh_g$1$__dh_h" "$s";; ` +
+	`RETURN|SIGRETURN) builtin trap -- "$__dh_g$1$__dh_h" "$s";; ` +
 	`*) builtin trap -- "$1" "$s" 2>&9;; esac || k=$?; done; fi; __dh_D=$(builtin trap -p DEBUG); fi; } 9>&2 2>/dev/null; builtin return "$k"; }; ` +
-	`__dh_g='` + bashGuard + `' __dh_h=$'\n;; esac #__dh_'; declare -ft __dh_t; ` +
+	`__dh_g='` + bashGuard + `' __dh_h=$'\n;; esac||__dh_k #__dh_'; declare -ft __dh_t; ` +
+	`__dh_k() { local k=$?; if [[ $BASH_COMMAND == trap\ * ]]; then k=0; elif builtin shopt -q extdebug; then __dh_K=k; fi; builtin return "$k"; }; ` +
 	`__dh_a() { if ! builtin declare -F trap >/dev/null; then trap() { __dh_t "$@"; }; builtin declare -ft trap; fi; }`
 
 // zshTrap is the same for a zsh, which has no RETURN.

@@ -38,6 +38,11 @@ var hooked = []struct {
 		{"f() { echo f; }; trap 'echo R' RETURN", "", 0}, {"f", "f\n", 0}, {"echo x", "x\n", 0}, {"echo 'echo s' >s; . ./s", "s\nR\n", 0},
 		{"set -T; f", "f\nR\n", 0}, {"echo y", "y\n", 0}, {"trap", "trap -- 'echo R' RETURN\n", 0},
 	}},
+	{"DEBUG that returns", "bash", []step{{"x=1; trap 'return 2' DEBUG", "", 0}, {"echo a", "a\n", 0}, {"trap - DEBUG", "", 0}, {"echo $x", "1\n", 0}}},
+	{"DEBUG that skips", "bash", []step{
+		{"x=1; trap '[[ $BASH_COMMAND != echo* ]]' DEBUG; shopt -s extdebug", "", 0}, {"printf a", "a", 0}, {"echo a", "\n[" + skippedPart + "]\n", 0},
+		{"trap false DEBUG", "", 0}, {"printf a", "\n[" + skippedPart + "]\n", 0}, {"trap - DEBUG", "", 0}, {"echo $x", "1\n", 0},
+	}},
 	{"no such trap", "dash busybox", []step{{"trap 'echo D' DEBUG 2>/dev/null || true", "", 0}, {"echo a", "a\n", 0}}},
 	{"set -x", "dash busybox zsh", []step{{"set -x", "", 0}, {"echo a", "+ echo a\na\n", 0}, {"PS4='> '; set +x; false", "*", 1}, {"set -x", "", 0}, {"echo b", "> echo b\nb\n", 0}, {"set +x; echo c", "> set +x\nc\n", 0}, {"echo d", "d\n", 0}}},
 	{"set -x", "bash", []step{{"set -x", "", 0}, {"echo a", "++ echo a\na\n", 0}, {"PS4='> '; false", "++ PS4='> '\n>> false\n", 1}, {"echo b", ">> echo b\nb\n", 0}, {"set +x; echo c", ">> set +x\nc\n", 0}, {"echo d", "d\n", 0}}},
