@@ -18,18 +18,28 @@ import (
 // shell's pipe, or disables a builtin that the runner's lines call. Such a shell is ended, so
 // that no command waits for it forever.
 
-// brokenShell is what people are told of it.
-const brokenShell = "A command closed or disabled something that the shell needs, so the shell was ended. A new one replaces it."
+// What people are told of it, and of other things that a command did to its shell.
+const (
+	brokenShell = "A command closed or disabled something that the shell needs, so the shell was ended. A new one replaces it."
+	notBegun    = "The command was probably not run: an earlier one redefined or trapped something that the shell needs, such as \"builtin\". A new shell replaces it. Run the command again."
+	skippedPart = "The DEBUG trap failed and \"shopt -s extdebug\" is on, so the shell skipped a command. To remove the trap: trap - DEBUG"
+	redirected  = "The standard output of this shell is redirected, so the output of later commands may not be shown. To undo this: exec >/dev/tty"
+	// stoppedShell is about a shell that stopped itself, as with "suspend". No key would reach
+	// it, and there is no other shell that could continue it.
+	stoppedShell = "The shell was stopped while the command ran. It was continued."
+)
 
-// notBegun is what people are told of a command whose shell said only that it ended.
-const notBegun = "The command was probably not run: an earlier one redefined or trapped something that the shell needs, such as \"builtin\". A new shell replaces it. Run the command again."
-
-// skippedPart is what people are told when their trap keeps commands from running.
-const skippedPart = "The DEBUG trap failed and \"shopt -s extdebug\" is on, so the shell skipped a command. To remove the trap: trap - DEBUG"
-
-// stoppedShell is what people are told of a shell that stopped itself, as with "suspend".
-// No key would reach it, and there is no other shell that could continue it.
-const stoppedShell = "The shell was stopped while the command ran. It was continued."
+// remark tells what a command did to a shell that can still be used.
+func (sh *shell) remark(p *process, m marks.Mark) {
+	if m.Skipped {
+		sh.say(skippedPart)
+	}
+	now := m.Redirected && p.traceTo != "1" // else it is our own line that redirects it
+	if now && !p.redirected {
+		sh.say(redirected)
+	}
+	p.redirected = now
+}
 
 const (
 	// firstWatch is how soon a shell that runs a command is looked at, and then at times

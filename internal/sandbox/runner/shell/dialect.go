@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"deckhand/internal/sandbox/runner/shell/heredoc"
 )
 
 // A shell takes its lines from a pipe and not from its terminal. So what a
@@ -66,7 +68,7 @@ var bash = dialect{
 			`__dh_m() { __dh_w; builtin printf '` + mark + `;%s;%s;%s;%s\a' "$1" "$__dh_n" "$__dh_s" "$__dh_o" >&255; }`,
 			bashTrap,
 			`__dh_u() { builtin set +o vi; builtin set +o emacs; }`,
-			`__dh_e() { if [[ $- == *x* ]]; then __dh_v+=x; builtin set +x; fi; if [[ $- == *v* ]]; then __dh_v+=v; builtin set +v; fi; __dh_o=$__dh_v$__dh_K __dh_K=; if [[ $- == *e* ]]; then __dh_o+=e; fi; ` +
+			`__dh_e() { if [[ $- == *x* ]]; then __dh_v+=x; builtin set +x; fi; if [[ $- == *v* ]]; then __dh_v+=v; builtin set +v; fi; __dh_o=$__dh_v$__dh_K __dh_K=; if [[ $- == *e* ]]; then __dh_o+=e; fi; if [[ ! -t 1 && -e /dev/fd/1 ]]; then __dh_o+=r; fi; ` +
 				`if ! { { builtin enable ` + bashUses + ` || \enable ` + bashUses + `; } && builtin eval :; }; then __dh_o+=d; fi; ` +
 				`if [[ $__dh_d == 0 ]]; then __dh_s=$__dh_z __dh_d=1; __dh_m e; fi; ` +
 				// After an interrupted command nothing else calls it; usually there is nothing
@@ -94,7 +96,7 @@ var bashEnd = quietly("__dh_z=$?") + ";{ __dh_e; } 9>&2 2>/dev/null||" + quietly
 // What may have an unfinished here-document is left alone: the line would become a
 // part of it.
 func closing(text, last string, always bool) string {
-	if strings.Contains(text, "<<") && !complete(text) {
+	if strings.Contains(text, "<<") && !heredoc.Complete(text) {
 		return text
 	}
 	if strings.HasSuffix(strings.TrimSuffix(text, "\n"), `\`) {

@@ -90,6 +90,8 @@ type process struct {
 	mayERR  bool     // and one of ERR
 	traceTo string   // the descriptor that "set -x" writes to, if it was changed
 	scanner *marks.Scanner
+	// redirected is true if its standard output was not the terminal when the last command ended.
+	redirected bool
 	// pipe and namePipe are what the kernel calls the pipes of lines and of names,
 	// program is what the process runs as long as it is a shell.
 	pipe     string
@@ -365,19 +367,18 @@ func (sh *shell) marked(p *process, m marks.Mark) {
 		j.over, p.status = outcome{exit: m.Status}, m.Status
 		skipped := !closed(j.begun) && !j.signalled
 		if skipped || m.Damaged || p.deaf() {
-			j.over.newShell = true
+			why := brokenShell
 			if skipped {
-				j.over.exit = -1
-				sh.say(notBegun)
-			} else {
-				sh.say(brokenShell)
+				why, j.over.exit = notBegun, 128+int(syscall.SIGKILL) // what it reported is not the command's
 			}
+			j.over.newShell = true
+			sh.say(why)
 			sh.finish(j.over)
 			_ = p.Signal(syscall.SIGKILL)
 			return
 		}
-		if m.Skipped {
-			sh.say(skippedPart)
+		if j.dump == nil {
+			sh.remark(p, m)
 		}
 		if j.signalled {
 			sh.checkIn(p, j)

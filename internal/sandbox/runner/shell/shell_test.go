@@ -76,7 +76,7 @@ func TestPromptSurvives(t *testing.T) {
 	b.gives("echo 5; stty -a | grep -c -- ' -echo '", 0, "5\n1\n")
 	b.gives("exec 2>/dev/null", 0, "")
 	b.gives("echo 6; false", 1, "6\n")
-	b.gives("exec >log 2>&1; echo hidden", 0, "")
+	b.gives("exec >log 2>&1; echo hidden", 0, "\n["+redirected+"]\n")
 	b.gives("echo hidden", 0, "")
 	b.gives("exec >/dev/tty 2>&1; cat log", 0, "hidden\nhidden\n")
 	b.gives("set -x; echo 1", 0, "++ echo 1\n1\n")
@@ -173,8 +173,20 @@ func TestCommandThatDidNotBegin(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	b.gives("builtin() { :; }", 0, "")
-	if r := b.gives("echo a", -1, "\n["+notBegun+"]\n"); !r.NewShell {
+	if r := b.gives("echo a", 137, "\n["+notBegun+"]\n"); !r.NewShell {
 		t.Errorf("the shell goes on: %+v", r)
 	}
 	b.gives("echo b", 0, "b\n")
+}
+
+// What "exec" redirected stays so, but is not silent.
+func TestRedirectedShell(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	told := "\n[" + redirected + "]\n"
+	b.gives("exec >&-", 0, "")
+	b.gives("exec >file", 0, told)
+	b.gives("echo a", 0, "")
+	b.gives("exec >/dev/tty; cat file", 0, "a\n")
+	b.gives("exec >/dev/null", 0, told)
 }

@@ -50,22 +50,3 @@ const zshTrap = `zmodload zsh/parameter; __dh_g='` + zshGuard + `' __dh_h=$(prin
 	`__dh_y=${__dh_y//"$__dh_g"/}; __dh_y=${__dh_y//"$__dh_h"/}; case $__dh_y in ?*) builtin print -r -- "$__dh_y";; esac; return; fi; ` +
 	`case $1 in --) shift;; esac; case $#$1 in 1*|[2-9]|[2-9]-*) builtin trap "$@"; return;; esac; __dh_j=$1; shift; ` +
 	`for __dh_k in "$@"; do case $__dh_k in DEBUG|SIGDEBUG) builtin trap -- "$__dh_g$__dh_j$__dh_h" DEBUG;; *) builtin trap -- "$__dh_j" "$__dh_k";; esac; done; }`
-
-// complete reports whether all here-documents in a text are complete.
-func complete(text string) bool {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		for _, m := range hereDoc.FindAllStringSubmatch(line, -1) {
-			found := false
-			for _, l := range lines[i+1:] {
-				found = found || l == m[2] || m[1] == "-" && strings.TrimLeft(l, "\t") == m[2]
-			}
-			if !found {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-var hereDoc = regexp.MustCompile(`<<(-?)\s*["'\\]?([^\s"';&|<>()]*)`)

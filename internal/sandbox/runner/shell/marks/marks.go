@@ -14,7 +14,8 @@ import (
 //	ESC ] 5379 ; word ; kind ; number ; status ; options BEL
 //
 // number is the command's, status its exit code. The options are letters: e, x and v
-// for those of "set", d for a shell that cannot be used any more, k for a skipped command.
+// for those of "set", d for a shell that cannot be used any more, k for a skipped command,
+// r for an output that is redirected.
 const (
 	markStart = "\x1b]5379;"
 	markEnd   = '\a'
@@ -39,6 +40,8 @@ type Mark struct {
 	Traced  bool // "set -v" is on, or in a plain shell "set -x"
 	Damaged bool
 	Skipped bool // a trap of DEBUG made the shell skip a command
+	// Redirected is true if the standard output of the shell is not its terminal.
+	Redirected bool
 }
 
 // Word makes a word for the marks of one shell.
@@ -192,6 +195,7 @@ func parseMark(b []byte) (m Mark, ok bool) {
 		m.Errexit = bytes.ContainsRune(parts[3], 'e')
 		m.Traced = bytes.ContainsAny(parts[3], "xv")
 		m.Damaged = bytes.ContainsRune(parts[3], 'd')
+		m.Redirected = bytes.ContainsRune(parts[3], 'r')
 		m.Skipped = bytes.ContainsRune(parts[3], 'k')
 	} else if len(parts) != 3 {
 		return m, false
