@@ -46,6 +46,7 @@ var rough = []struct {
 	{text: "exec 10<&-", only: "busybox", either: true}, {text: "exec 10>&- 11>&- 12>&-", only: "busybox", ends: true},
 	{text: "readonly IFS"}, {text: "IFS=0123456789; readonly IFS"}, {text: "readonly PS1 PS2 PS4"}, {text: "IFS=./; readonly IFS"},
 	{text: "cat <<E\nbody"}, {text: "cat <<'E'"}, {text: "unset PATH"}, {text: "return 3"}, {text: "break"},
+	{text: `eval 'echo "abc'`}, {text: "trap : ERR; eval 'echo \"abc'"}, {text: "unset __dh_n", only: "bash", ends: true},
 	{text: `\`}, {text: "\\\n"}, {text: "echo a\n\\"}, {text: "\\\n\\"}, {text: `echo a \`}, {text: "set -e\n\\"},
 }
 
@@ -95,7 +96,7 @@ func (b *box) corpus(text string, loud bool) sandbox.Result {
 	r := b.do(sandbox.Command{Shell: text, Text: text, Hard: hung}, nil)
 	next := b.do(sandbox.Command{Shell: text, Text: "command echo alive", Hard: hung}, nil)
 	for _, r := range []sandbox.Result{r, next} {
-		if r.Wait != "" || r.Refused != "" || strings.Contains(r.Output, "__dh") || strings.Contains(r.Output, "+ . ") {
+		if r.Wait != "" || r.Refused != "" || strings.Contains(r.Output, "__dh") || strings.Contains(r.Output, "]5379") || strings.Contains(r.Output, "+ . ") {
 			b.t.Errorf("%q: %+v", text, r)
 		}
 	}

@@ -106,6 +106,9 @@ func closing(text, last string, always bool) string {
 	if strings.HasSuffix(end, "|") || strings.HasSuffix(end, "&&") || !always && !strings.Contains(text, "set -") && !strings.Contains(text, "errexit") {
 		return text
 	}
+	if strings.Contains(text, "eval") {
+		text += "\n" // after a syntax error in an eval, bash takes the next line for a part of a command
+	}
 	return text + "\n" + last
 }
 

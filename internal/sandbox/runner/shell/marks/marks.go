@@ -136,7 +136,9 @@ func (s *Scanner) marks(b []byte, output func([]byte), found func(Mark)) {
 		if at > text {
 			output(b[text:at])
 		}
-		found(m)
+		if m.Kind != 0 {
+			found(m)
+		}
 		at += n
 		text = at
 	}
@@ -152,8 +154,8 @@ func (s *Scanner) Rest() []byte {
 	return b
 }
 
-// parse reads a mark at the start of b and says how long it is, 0 if it is none.
-// It is not whole if that cannot be told yet.
+// parse reads a mark at the start of b and says how long it is, 0 if it is none. It
+// has no kind if it makes no sense. It is not whole if that cannot be told yet.
 func (s *Scanner) parse(b []byte) (m Mark, n int, whole bool) {
 	if len(b) < len(s.prefix) {
 		return m, 0, !bytes.HasPrefix(s.prefix, b)
@@ -168,7 +170,10 @@ func (s *Scanner) parse(b []byte) (m Mark, n int, whole bool) {
 	}
 	m, ok := parseMark(body[:end])
 	if !ok {
-		return m, 0, true
+		if bytes.IndexByte(body[:end], markStart[0]) >= 0 {
+			return m, 0, true // another one may begin in it
+		}
+		m = Mark{} // left out too: a command unset our variables
 	}
 	return m, len(s.prefix) + end + 1, true
 }
