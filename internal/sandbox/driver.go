@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"time"
 
 	"deckhand/internal/sandbox/rpc"
 )
@@ -149,6 +150,8 @@ type Finding struct {
 var (
 	// ErrGone means that the sandbox is not running.
 	ErrGone = errors.New("the sandbox is not running")
+	// ErrSilent means that the runner runs and did not answer in time.
+	ErrSilent = errors.New("the sandbox does not respond")
 	// ErrInUse means that something runs in the sandbox.
 	ErrInUse = errors.New("the sandbox is in use")
 	// ErrUnseen means that the workspace exists, but cannot be read from this machine.
@@ -217,6 +220,9 @@ type Spec struct {
 	// choose a temporary one. Open sends it to the runner over the connection, and it is
 	// never written to disk.
 	Seal []byte
+	// Silence is how long the runner may take to answer when Open attaches to it; 0 is no
+	// limit. Drivers ignore it.
+	Silence time.Duration
 	// Network is the network access.
 	Network Network
 	// Labels are stored with the sandbox, for operators.

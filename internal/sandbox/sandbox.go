@@ -80,18 +80,24 @@ func Connect(ctx context.Context, l Link) (*Sandbox, error) {
 // and cannot be attached to.
 const dyingTime = 2 * time.Second
 
-// Open starts a sandbox, or finds it running, and attaches to it.
+// Open starts a sandbox, or finds it running, and attaches to it. ErrSilent if its runner
+// does not answer within spec.Silence.
 func Open(ctx context.Context, d Driver, spec Spec, progress func(Progress)) (s *Sandbox, h Handle, err error) {
 	for wait := time.Millisecond; ; wait *= 2 {
 		if h, err = d.Start(ctx, spec, progress); err != nil {
 			return nil, h, err
 		}
-		if s, err = d.Attach(ctx, h); err == nil {
-			err = s.welcome(ctx, spec)
-			if err == nil {
-				return s, h, nil
+		err = Answers(ctx, spec.Silence, func(ctx context.Context) error {
+			if s, err = d.Attach(ctx, h); err != nil {
+				return err
 			}
-			s.Close()
+			if err = s.welcome(ctx, spec); err != nil {
+				s.Close()
+			}
+			return err
+		})
+		if err == nil {
+			return s, h, nil
 		}
 		if wait > dyingTime || !errors.Is(err, ErrGone) && !errors.Is(err, ErrLost) {
 			return nil, h, err
@@ -102,6 +108,28 @@ func Open(ctx context.Context, d Driver, spec Spec, progress func(Progress)) (s 
 		case <-time.After(wait):
 		}
 	}
+}
+
+// DefaultSilence is how long a runner may take to answer before it is ended.
+const DefaultSilence = 30 * time.Second
+
+// Answers asks a runner something, which is ErrSilent if it takes longer than silence; 0 is no
+// limit.
+func Answers(ctx context.Context, silence time.Duration, ask func(context.Context) error) error {
+	if silence <= 0 {
+		return ask(ctx)
+	}
+	limited, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	err := ask(limited)
+	limit, _ := limited.Deadline()
+	callers, ok := ctx.Deadline()
+	// The error can come a moment before the context is done: a connection has timers of its own.
+	late := limited.Err() != nil || errors.Is(err, context.DeadlineExceeded)
+	if err != nil && late && ctx.Err() == nil && (!ok || limit.Before(callers)) {
+		return fmt.Errorf("%w: %w", ErrSilent, err)
+	}
+	return err
 }
 
 // SealParams is the key under which a runner seals what it writes down.

@@ -8,15 +8,24 @@ import (
 
 // Waiting is closed when another goroutine waits for a session's place.
 func (k *Keeper) Waiting(id session.ID) <-chan struct{} {
+	return k.when(id, func(p *place) bool { return p.users > 1 })
+}
+
+// Opening is closed when a session's sandbox is being started or attached to.
+func (k *Keeper) Opening(id session.ID) <-chan struct{} {
+	return k.when(id, func(p *place) bool { return p.opening })
+}
+
+func (k *Keeper) when(id session.ID, ok func(*place) bool) <-chan struct{} {
 	there := make(chan struct{})
 	go func() {
 		defer close(there)
 		for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
 			k.mu.Lock()
 			p := k.places[id]
-			crowd := p != nil && p.users > 1
+			now := p != nil && ok(p)
 			k.mu.Unlock()
-			if crowd {
+			if now {
 				tick.Stop()
 				return
 			}

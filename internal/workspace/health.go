@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	// DefaultSilence is how long a sandbox that is in use may take to answer.
-	DefaultSilence = 30 * time.Second
 	// askEvery is how often a sandbox that is in use is asked, at most.
 	askEvery = 5 * time.Second
 	// crowded is the share of its processes, of a hundred, from which on a sandbox
@@ -42,12 +40,15 @@ func (k *Keeper) watchHealth(p *place, box *sandbox.Sandbox, h sandbox.Handle, p
 			full = 0
 			continue
 		}
-		ctx, cancel := context.WithTimeout(k.ctx, k.Silence)
-		v, err := box.Vitals(ctx)
-		cancel()
+		var v sandbox.Vitals
+		err := sandbox.Answers(k.ctx, k.Silence, func(ctx context.Context) (err error) {
+			v, err = box.Vitals(ctx)
+			return err
+		})
 		switch {
-		case errors.Is(err, context.DeadlineExceeded):
-			k.endSilent(p, box, h)
+		case errors.Is(err, sandbox.ErrSilent):
+			k.endSilent(p, h)
+			_ = box.Close() // pending calls fail: their answers are lost
 			return
 		case err == nil && v.Processes*100 >= processes*crowded:
 			full++
@@ -63,7 +64,7 @@ func (k *Keeper) watchHealth(p *place, box *sandbox.Sandbox, h sandbox.Handle, p
 
 // endSilent ends a sandbox whose runner does not answer. It is started again like any
 // other that was lost.
-func (k *Keeper) endSilent(p *place, box *sandbox.Sandbox, h sandbox.Handle) {
+func (k *Keeper) endSilent(p *place, h sandbox.Handle) {
 	k.Logger.Warn("sandbox does not respond and is stopped", "session", p.id, "after", k.Silence)
 	k.note(p.id, session.Noted{ID: lost.ID, Message: fmt.Sprintf("The sandbox did not respond for %s and was restarted. Running processes were lost; the workspace files are kept.", k.Silence)})
 	k.mu.Lock()
@@ -74,7 +75,6 @@ func (k *Keeper) endSilent(p *place, box *sandbox.Sandbox, h sandbox.Handle) {
 	if err := k.Driver.Stop(ctx, h); err != nil && k.ctx.Err() == nil {
 		k.Logger.Error("cannot stop a sandbox that does not respond", "session", p.id, "error", err)
 	}
-	_ = box.Close() // pending calls fail: their answers are lost
 }
 
 // endCrowded ends what runs in a sandbox that can start no process any more.

@@ -1,6 +1,7 @@
 package workspace_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -52,6 +53,78 @@ func TestFrozenRunner(t *testing.T) {
 	res, err := again.Exec(t.Context(), sandbox.Command{ID: "long", Again: true, Text: "exit 9"}, nil)
 	if err != nil || !res.Lost || !strings.Contains(again.Ended(), "did not respond") {
 		t.Errorf("%q: %+v, %v", again.Ended(), res, err)
+	}
+}
+
+// frozen is a rig with a command whose runner was stopped by a signal, and whose server has ended.
+func frozen(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t)
+	r.claim()
+	box, release, err := r.keeper.Use(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	begun := make(chan struct{}, 100)
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		_, _ = box.Exec(t.Context(), sandbox.Command{ID: "long", Text: "echo begun; sleep 1000"}, func([]byte) { begun <- struct{}{} })
+	}()
+	<-begun
+	if err := syscall.Kill(r.pid(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	<-left
+	return r
+}
+
+// A server that finds a runner that does not answer ends it: the command's outcome is unknown,
+// and the sandbox is there again.
+func TestRunnerFrozenBeforeAttach(t *testing.T) {
+	r := frozen(t)
+	r.silence = 2 * time.Second
+	r.open()
+	box, release, err := r.keeper.Use(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	res, err := box.Exec(t.Context(), sandbox.Command{ID: "long", Again: true, Text: "exit 9"}, nil)
+	if err != nil || !res.Lost || !strings.Contains(box.Ended(), "did not respond for 2s") {
+		t.Errorf("%q: %+v, %v", box.Ended(), res, err)
+	}
+	if n := events[session.Noted](r); len(n) != 1 || !strings.Contains(n[0].Message, "did not respond for 2s") {
+		t.Errorf("the notices are %+v", n)
+	}
+	if got := r.run("next", "echo fine"); got != "fine" {
+		t.Errorf("after that: %q", got)
+	}
+}
+
+// A stop does not wait for the answer of a runner, nor for the next sweep.
+func TestStopWhileRunnerIsFrozen(t *testing.T) {
+	r := frozen(t)
+	r.silence = time.Hour
+	r.open()
+	ctx, cancel := context.WithCancel(t.Context())
+	opened := make(chan error, 1)
+	go func() {
+		_, _, err := r.keeper.Use(ctx, id)
+		opened <- err
+	}()
+	<-r.keeper.Opening(id)
+	begin := time.Now()
+	r.update(func(s session.State) ([]session.Payload, error) { return s.Stop("") })
+	cancel() // as the loop does
+	if err := <-opened; err == nil {
+		t.Error("a frozen runner was attached to")
+	}
+	r.until("the runner has ended", func() bool { return !r.running() })
+	if took := time.Since(begin); took > 45*time.Second {
+		t.Errorf("it took %s, as long as until the sweep", took)
 	}
 }
 

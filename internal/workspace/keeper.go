@@ -34,8 +34,8 @@ type Config struct {
 	// sandboxes are started; 0 is any number. It needs a driver that is a sandbox.Measurer.
 	DiskPerUser int64
 	Suspension  Suspension
-	// Silence is how long a sandbox that is in use may take to answer before it is
-	// ended and started again; 0 is DefaultSilence.
+	// Silence is how long a sandbox that is in use or attached to may take to answer before
+	// it is ended and started again; 0 is sandbox.DefaultSilence.
 	Silence time.Duration
 	// OnEnded is told of sandboxes that were stopped or removed: nothing runs in them any
 	// more, and nothing is started before it returns. It may be nil.
@@ -96,7 +96,7 @@ func New(c Config) *Keeper {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Silence <= 0 {
-		c.Silence = DefaultSilence
+		c.Silence = sandbox.DefaultSilence
 	}
 	k := &Keeper{Config: c, places: map[session.ID]*place{}, woken: map[session.ID]bool{}, strangers: map[session.ID]bool{}, shares: map[session.ID]share{}, wake: make(chan struct{}, 1),
 		sleepers: sleepers{asleep: map[session.ID]bool{}, slots: make(chan struct{}, maxNaps)}}
@@ -212,6 +212,7 @@ func (k *Keeper) Use(ctx context.Context, id session.ID) (box *sandbox.Sandbox, 
 	box, err = k.open(ctx, p)
 	if err != nil {
 		k.leave(p)
+		k.Wake(id) // if a stop was the reason, what runs there is ended
 		return nil, nil, err
 	}
 	var once sync.Once
@@ -248,7 +249,7 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec.ID = string(p.id)
+	spec.ID, spec.Silence = string(p.id), k.Silence
 	opened, err := k.reserve(p, st)
 	if err != nil {
 		return nil, err
@@ -259,6 +260,11 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	}
 	told := &steps{k: k, id: p.id}
 	box, h, err := sandbox.Open(ctx, k.Driver, spec, told.tell)
+	if errors.Is(err, sandbox.ErrSilent) { // left by a server before us; a new one answers or is an error
+		k.endSilent(p, h)
+		was.Boot = "" // its end is said
+		box, h, err = sandbox.Open(ctx, k.Driver, spec, told.tell)
+	}
 	told.end()
 	if err != nil {
 		k.clearStep(p.id)

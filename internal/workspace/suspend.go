@@ -208,10 +208,3 @@ func (k *Keeper) awaken(ctx context.Context, st session.State, h sandbox.Handle)
 	}
 	return nil
 }
-
-// isAsleep says whether this process has suspended a session's sandbox.
-func (k *Keeper) isAsleep(id session.ID) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.sleepers.asleep[id]
-}

@@ -124,14 +124,14 @@ func (k *Keeper) settle(ctx context.Context, id session.ID) error {
 	case row.Deleted:
 		return k.remove(ctx, id)
 	case row.Status == session.Halted:
-		return k.stop(ctx, id, k.isAsleep(id))
+		return k.stop(ctx, id)
 	}
 	return nil
 }
 
 // stop ends the sandbox of a stopped session. If it got a new user after the stop, it ends with
-// that user. A sandbox that this process is not attached to is only ended if it is known to run.
-func (k *Keeper) stop(ctx context.Context, id session.ID, runs bool) error {
+// that user.
+func (k *Keeper) stop(ctx context.Context, id session.ID) error {
 	p, leave, err := k.enterLocked(ctx, id)
 	if err != nil {
 		return err
@@ -149,8 +149,7 @@ func (k *Keeper) stop(ctx context.Context, id session.ID, runs bool) error {
 		return err
 	}
 	k.mu.Lock()
-	box, others, since := p.box, p.users > 1, p.since
-	if box == nil && !runs || others && since >= st.Halt { // a stopped workspace is being read
+	if p.users > 1 && p.since >= st.Halt { // a stopped workspace is being read
 		k.mu.Unlock()
 		return nil
 	}
@@ -268,7 +267,7 @@ func (k *Keeper) sweepOne(ctx context.Context, f sandbox.Found) error {
 	case err != nil:
 		return err
 	case row.Status == session.Halted && (f.Running || f.Suspended):
-		return k.stop(ctx, id, true)
+		return k.stop(ctx, id)
 	}
 	return nil
 }

@@ -104,12 +104,20 @@ func (k *Keeper) attach(ctx context.Context, p *place, st session.State, h store
 	if err != nil {
 		return nil
 	}
-	box, err := k.Driver.Attach(ctx, h.Handle)
-	if err != nil {
-		return nil
+	var box *sandbox.Sandbox
+	err = sandbox.Answers(ctx, k.Silence, func(ctx context.Context) (err error) {
+		if box, err = k.Driver.Attach(ctx, h.Handle); err != nil {
+			return err
+		}
+		if err = box.SetEnv(ctx, spec.Env); err != nil {
+			box.Close()
+		}
+		return err
+	})
+	if errors.Is(err, sandbox.ErrSilent) {
+		k.endSilent(p, h.Handle)
 	}
-	if err := box.SetEnv(ctx, spec.Env); err != nil {
-		box.Close()
+	if err != nil {
 		return nil
 	}
 	k.keep(p, box, stored{h.Handle, box.Info().Boot}, st.Last, spec.Limits.OrDefault())

@@ -277,10 +277,14 @@ func (d *Driver) Stop(ctx context.Context, h sandbox.Handle) error {
 	if !ok {
 		return nil
 	}
-	if s, err := d.Attach(ctx, h); err == nil { // what it started would survive it
-		_ = s.KillAll(ctx)
-		s.Close()
-	}
+	_ = sandbox.Answers(ctx, sandbox.DefaultSilence, func(ctx context.Context) error {
+		s, err := d.Attach(ctx, h)
+		if err == nil { // what it started would survive it
+			_ = s.KillAll(ctx)
+			s.Close()
+		}
+		return err
+	})
 	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
 	}
