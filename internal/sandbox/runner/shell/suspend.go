@@ -94,8 +94,14 @@ func (sh *shell) dump(ctx context.Context) (*bashstate.State, error) {
 	if p.traceTo != "" {
 		return nil, inUse("the shell shows its commands elsewhere")
 	}
-	if !p.quiet() || !bashstate.OnlyOwnFiles(p.PID, p.pipe) {
-		return nil, inUse("the shell has open files")
+	// The shell may still be on its way from the last command to its prompt.
+	for begin := time.Now(); !p.quiet() || !bashstate.OnlyOwnFiles(p.PID, p.pipe); {
+		if time.Since(begin) > time.Second {
+			return nil, inUse("the shell has open files")
+		}
+		sh.mu.Unlock()
+		time.Sleep(5 * time.Millisecond)
+		sh.mu.Lock()
 	}
 	word, before := marks.Word(), p.status
 	j := &job{text: bashstate.Dump(word), begun: make(chan struct{}), done: make(chan struct{}), once: true, dump: &bytes.Buffer{}}
