@@ -39,7 +39,7 @@ type guarded struct {
 // maxHeld how many bytes of them.
 const (
 	headLen  = 12
-	holdTime = time.Second
+	holdTime = 100 * time.Millisecond
 	maxHeld  = 4 << 10
 )
 
