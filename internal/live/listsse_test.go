@@ -89,8 +89,9 @@ func TestServeList(t *testing.T) {
 		t.Errorf("retry %q", c.retry)
 	}
 	s.change("a")
+	s.reads(t, c, "conversation a@2")
 	s.create("maria", "b")
-	s.reads(t, c, "conversation a@2", "conversation b@1")
+	s.reads(t, c, "conversation b@1")
 	for c.pings < 3 { // nothing happens, and the connection shows that it lives
 		line, err := c.body.ReadString('\n')
 		if err != nil {
