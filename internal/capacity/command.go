@@ -21,7 +21,7 @@ type Command struct {
 	Duration time.Duration `name:"duration" default:"40s" placeholder:"TIME" help:"Time to raise the load for; starting and cleaning up come on top (default: ${default})."`
 	Latency  time.Duration `name:"latency" default:"2s" placeholder:"TIME" help:"Stop when more than 1% of turns take longer than this (default: ${default})."`
 	Dir      string        `name:"dir" type:"existingdir" placeholder:"DIR" help:"Folder for the temporary server; use the disk that the real one will use. Default: the system's temporary folder."`
-	Sandbox  string        `name:"sandbox" default:"auto" placeholder:"DRIVER" help:"Driver of the sandboxes, as for deckhand serve (default: ${default})."`
+	Sandbox  string        `name:"sandbox" default:"auto" enum:"${sandbox_drivers}" help:"Where commands run: ${sandbox_help}."`
 	JSON     bool          `name:"json" help:"Print the result as JSON."`
 }
 
