@@ -54,13 +54,13 @@ type Keeper struct {
 	// strangers have a workspace that the driver keeps and no session that is known.
 	strangers map[session.ID]bool
 	// shares is what workspaces take up.
-	shares   map[session.ID]share
-	sleepers sleepers
-	wake     chan struct{}
-	ctx      context.Context
-	cancel   context.CancelFunc
-	tasks    sync.WaitGroup
-	closed   bool
+	shares    map[session.ID]share
+	suspended suspended
+	wake      chan struct{}
+	ctx       context.Context
+	cancel    context.CancelFunc
+	tasks     sync.WaitGroup
+	closed    bool
 }
 
 // place is one session's sandbox while it is in use or running.
@@ -99,7 +99,7 @@ func New(c Config) *Keeper {
 		c.Silence = sandbox.DefaultSilence
 	}
 	k := &Keeper{Config: c, places: map[session.ID]*place{}, woken: map[session.ID]bool{}, strangers: map[session.ID]bool{}, shares: map[session.ID]share{}, wake: make(chan struct{}, 1),
-		sleepers: sleepers{asleep: map[session.ID]bool{}, slots: make(chan struct{}, maxNaps)}}
+		suspended: suspended{ids: map[session.ID]bool{}, slots: make(chan struct{}, maxSuspending)}}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
 }
@@ -255,7 +255,7 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 		return nil, err
 	}
 	defer opened()
-	if err := k.awaken(ctx, st, was.Handle); err != nil {
+	if err := k.prepareStart(ctx, st, was.Handle); err != nil {
 		return nil, err
 	}
 	told := &steps{k: k, id: p.id}
@@ -412,7 +412,7 @@ func (k *Keeper) watch(p *place, box *sandbox.Sandbox) {
 		return
 	}
 	k.mu.Lock()
-	mine := p.box == box && !p.idle.napping
+	mine := p.box == box && !p.idle.suspending
 	now := time.Now()
 	recent := p.restarts[:0]
 	for _, at := range p.restarts {

@@ -32,8 +32,8 @@ const (
 	// settleTime is how long a sandbox is unused at least before it is suspended: the next
 	// command of an agent that works comes sooner.
 	settleTime = time.Second
-	// maxNaps is how many sandboxes are suspended at the same time.
-	maxNaps = 4
+	// maxSuspending is how many sandboxes are suspended at the same time.
+	maxSuspending = 4
 	// maxBackoff bounds how often a sandbox is asked that refuses: at most so many times After.
 	maxBackoff = 16
 )
@@ -43,15 +43,15 @@ type idleness struct {
 	since   time.Time
 	timer   *time.Timer
 	refused int // how often in a row it could not be suspended
-	// napping is true while it is being suspended: its end is no loss then.
-	napping bool
+	// suspending is true while it is being suspended: its end is no loss then.
+	suspending bool
 }
 
-// sleepers are the sandboxes that are suspended, and those on the way there.
-type sleepers struct {
-	asleep map[session.ID]bool // guarded by the keeper's mu
-	slots  chan struct{}
-	crowd  *time.Timer
+// suspended are the suspended sandboxes, and how many may be on the way there.
+type suspended struct {
+	ids     map[session.ID]bool // guarded by the keeper's mu
+	slots   chan struct{}
+	recheck *time.Timer // looks again whether there are too many
 }
 
 // used notes that a place has a user. Called with mu held.
@@ -64,11 +64,11 @@ func (i *idleness) used() {
 // unused notes that a place has lost its last user. Called with mu held.
 func (k *Keeper) unused(p *place) {
 	p.idle.since, p.idle.refused = time.Now(), 0
-	k.napIn(p, k.Suspension.After)
+	k.suspendIn(p, k.Suspension.After)
 }
 
-// napIn has a place suspended after a while. Called with mu held.
-func (k *Keeper) napIn(p *place, after time.Duration) {
+// suspendIn has a place suspended after a while. Called with mu held.
+func (k *Keeper) suspendIn(p *place, after time.Duration) {
 	if _, ok := k.Driver.(sandbox.Suspender); !ok || k.Suspension.After <= 0 || k.closed {
 		return
 	}
@@ -78,33 +78,33 @@ func (k *Keeper) napIn(p *place, after time.Duration) {
 	p.idle.timer = time.AfterFunc(after, func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.napNow(p)
+		k.suspendNow(p)
 	})
 }
 
-// napNow has a place suspended that is unused. Called with mu held.
-func (k *Keeper) napNow(p *place) {
-	if k.closed || p.users > 0 || p.box == nil || p.ending || p.idle.napping {
+// suspendNow has a place suspended that is unused. Called with mu held.
+func (k *Keeper) suspendNow(p *place) {
+	if k.closed || p.users > 0 || p.box == nil || p.ending || p.idle.suspending {
 		return
 	}
-	p.idle.napping = true
-	k.tasks.Go(func() { k.nap(p) })
+	p.idle.suspending = true
+	k.tasks.Go(func() { k.suspendPlace(p) })
 }
 
-// nap suspends a place. A user who comes while it is at it waits, and continues the sandbox.
-func (k *Keeper) nap(p *place) {
+// suspendPlace suspends a place. A user who comes while it is at it waits, and continues the sandbox.
+func (k *Keeper) suspendPlace(p *place) {
 	err := k.ctx.Err()
 	select {
-	case k.sleepers.slots <- struct{}{}:
+	case k.suspended.slots <- struct{}{}:
 		ctx, cancel := context.WithTimeout(k.ctx, endTime)
 		err = k.suspend(ctx, p)
 		cancel()
-		<-k.sleepers.slots
+		<-k.suspended.slots
 	case <-k.ctx.Done():
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	p.idle.napping = false
+	p.idle.suspending = false
 	if p.box == nil || k.closed {
 		return
 	}
@@ -122,7 +122,7 @@ func (k *Keeper) nap(p *place) {
 		k.Logger.Debug("cannot suspend a sandbox", "session", p.id, "error", err)
 	}
 	p.idle.refused++
-	k.napIn(p, k.Suspension.After*time.Duration(min(1<<min(p.idle.refused, 10), maxBackoff)))
+	k.suspendIn(p, k.Suspension.After*time.Duration(min(1<<min(p.idle.refused, 10), maxBackoff)))
 }
 
 // errRecent says that a sandbox has a user again, or that the log does not have it.
@@ -155,7 +155,7 @@ func (k *Keeper) suspend(ctx context.Context, p *place) error {
 	k.mu.Lock()
 	p.ending = false
 	if err == nil {
-		p.box, k.sleepers.asleep[p.id] = nil, true
+		p.box, k.suspended.ids[p.id] = nil, true
 	}
 	k.mu.Unlock()
 	if err == nil {
@@ -169,7 +169,7 @@ func (k *Keeper) limit() {
 	live := 0
 	var unused []*place
 	for _, p := range k.places {
-		if p.box == nil || p.idle.napping {
+		if p.box == nil || p.idle.suspending {
 			continue
 		}
 		live++
@@ -184,24 +184,24 @@ func (k *Keeper) limit() {
 	_, can := k.Driver.(sandbox.Suspender)
 	for _, p := range unused[:min(len(unused), live-k.Suspension.MaxLive)] {
 		if can && time.Since(p.idle.since) >= min(settleTime, max(k.Suspension.After, time.Millisecond)) {
-			k.napNow(p)
+			k.suspendNow(p)
 		}
 	}
-	if k.sleepers.crowd == nil && can {
-		k.sleepers.crowd = time.AfterFunc(settleTime, func() {
+	if k.suspended.recheck == nil && can {
+		k.suspended.recheck = time.AfterFunc(settleTime, func() {
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			k.sleepers.crowd = nil
+			k.suspended.recheck = nil
 			k.limit()
 		})
 	}
 }
 
-// awaken prepares the start of a sandbox that may be suspended. What was suspended before
+// prepareStart prepares the start of a sandbox that may be suspended. What was suspended before
 // its session was stopped is not continued.
-func (k *Keeper) awaken(ctx context.Context, st session.State, h sandbox.Handle) error {
+func (k *Keeper) prepareStart(ctx context.Context, st session.State, h sandbox.Handle) error {
 	k.mu.Lock()
-	delete(k.sleepers.asleep, st.ID)
+	delete(k.suspended.ids, st.ID)
 	k.mu.Unlock()
 	if s, ok := k.Driver.(sandbox.Suspender); ok && !st.Up {
 		return s.Discard(ctx, h)

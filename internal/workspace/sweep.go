@@ -18,7 +18,7 @@ func (k *Keeper) Changed(row session.Row) {
 	}
 	k.mu.Lock()
 	p := k.places[row.ID]
-	interesting := p != nil && p.box != nil || k.sleepers.asleep[row.ID]
+	interesting := p != nil && p.box != nil || k.suspended.ids[row.ID]
 	k.mu.Unlock()
 	if interesting {
 		k.Wake(row.ID)
@@ -161,7 +161,7 @@ func (k *Keeper) stop(ctx context.Context, id session.ID) error {
 	k.mu.Lock()
 	p.ending = false
 	if err == nil {
-		delete(k.sleepers.asleep, id)
+		delete(k.suspended.ids, id)
 	}
 	k.mu.Unlock()
 	return err
@@ -180,7 +180,7 @@ func (k *Keeper) remove(ctx context.Context, id session.ID) error {
 	if err == nil {
 		k.unsized(id)
 		k.mu.Lock()
-		delete(k.sleepers.asleep, id)
+		delete(k.suspended.ids, id)
 		k.mu.Unlock()
 	}
 	if err == nil && k.Forgotten != nil {

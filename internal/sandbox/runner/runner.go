@@ -68,15 +68,15 @@ type Config struct {
 
 // Runner serves connections.
 type Runner struct {
-	config  Config
-	boot    string
-	spawner *spawn.Spawner
-	shells  *shell.Shells
-	tools   *mcp.Host
-	proxy   *ports.Proxy
-	handler rpc.Handlers
-	results *results.Store
-	nap     nap
+	config     Config
+	boot       string
+	spawner    *spawn.Spawner
+	shells     *shell.Shells
+	tools      *mcp.Host
+	proxy      *ports.Proxy
+	handler    rpc.Handlers
+	results    *results.Store
+	suspension suspension
 
 	mu       sync.Mutex
 	env      map[string]string
@@ -104,7 +104,7 @@ func New(c Config) (*Runner, error) {
 	if err := r.readFence(); err != nil {
 		return nil, err
 	}
-	if err := r.readNap(); err != nil {
+	if err := r.readSuspended(); err != nil {
 		return nil, err
 	}
 	open := results.Open
@@ -199,7 +199,7 @@ func (r *Runner) handlers(done *results.Store) rpc.Handlers {
 			return nil, err
 		}
 		err := done.SetKey(p.Key)
-		r.openNap(done)
+		r.openSuspended(done)
 		return nil, err
 	}
 	h.Calls["welcome"] = func(_ context.Context, c *rpc.Call) (any, error) {
@@ -207,7 +207,7 @@ func (r *Runner) handlers(done *results.Store) rpc.Handlers {
 		err := c.Into(&p)
 		if err == nil && len(p.Key) > 0 {
 			err = done.SetKey(p.Key)
-			r.openNap(done)
+			r.openSuspended(done)
 		}
 		if err != nil {
 			return nil, err

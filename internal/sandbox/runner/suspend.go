@@ -24,21 +24,21 @@ import (
 // until a command comes that may change what it says, so that whatever ends a runner before
 // that loses nothing.
 
-// nap is what a runner knows of its own suspension.
-type nap struct {
+// suspension is what a runner knows of its own suspension.
+type suspension struct {
 	// gate is held by each call, and by the suspension from then on.
 	gate sync.RWMutex
 
 	mu sync.Mutex
 	// file is what the runner before has written, until it is used; nil without one. opened is
 	// true when the shells have what it says.
-	file   *napFile
+	file   *suspendedFile
 	opened bool
 }
 
-// napFile is the file. Boot is how the runner was called and is called again: to the
+// suspendedFile is the file. Boot is how the runner was called and is called again: to the
 // server it is the same one.
-type napFile struct {
+type suspendedFile struct {
 	Boot   string `json:"boot"`
 	Sealed []byte `json:"sealed"`
 }
@@ -55,41 +55,41 @@ const (
 	gateStep = 5 * time.Millisecond
 )
 
-func (r *Runner) napPath() string { return filepath.Join(r.config.State, sandbox.SuspendedFile) }
+func (r *Runner) suspendedPath() string { return filepath.Join(r.config.State, sandbox.SuspendedFile) }
 
-// readNap finds what the runner before has written.
-func (r *Runner) readNap() error {
-	b, err := os.ReadFile(r.napPath())
+// readSuspended finds what the runner before has written.
+func (r *Runner) readSuspended() error {
+	b, err := os.ReadFile(r.suspendedPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	var f napFile
+	var f suspendedFile
 	if err := json.Unmarshal(b, &f); err != nil || f.Boot == "" {
-		return os.Remove(r.napPath()) // it has another name then, so the server notices
+		return os.Remove(r.suspendedPath()) // it has another name then, so the server notices
 	}
-	r.boot, r.nap.file = f.Boot, &f
+	r.boot, r.suspension.file = f.Boot, &f
 	return nil
 }
 
-// openNap gives the shells their state, when the key is known.
-func (r *Runner) openNap(done *results.Store) {
-	r.nap.mu.Lock()
-	defer r.nap.mu.Unlock()
-	if r.nap.file == nil || r.nap.opened {
+// openSuspended gives the shells their state, when the key is known.
+func (r *Runner) openSuspended(done *results.Store) {
+	r.suspension.mu.Lock()
+	defer r.suspension.mu.Unlock()
+	if r.suspension.file == nil || r.suspension.opened {
 		return
 	}
-	b, err := done.OpenFile(sandbox.SuspendedFile, r.nap.file.Sealed)
+	b, err := done.OpenFile(sandbox.SuspendedFile, r.suspension.file.Sealed)
 	var k kept
 	if err == nil {
 		err = json.Unmarshal(b, &k)
 	}
 	if err != nil {
-		return // useNap says so, unless another key comes
+		return // useSuspended says so, unless another key comes
 	}
-	r.nap.opened = true
+	r.suspension.opened = true
 	r.mu.Lock()
 	r.secrets = append(k.Secrets, r.secrets...)
 	r.mu.Unlock()
@@ -99,34 +99,34 @@ func (r *Runner) openNap(done *results.Store) {
 // changes are the calls after which the file does not hold any more.
 var changes = map[string]bool{"exec": true, "run": true, "terminal": true, "killall": true, "mcp/start": true, "mcp/call": true}
 
-// useNap removes the file before a call that changes what it says. It is gone for good: a
+// useSuspended removes the file before a call that changes what it says. It is gone for good: a
 // machine that goes down must not bring it back.
-func (r *Runner) useNap() error {
-	r.nap.mu.Lock()
-	defer r.nap.mu.Unlock()
-	if r.nap.file == nil {
+func (r *Runner) useSuspended() error {
+	r.suspension.mu.Lock()
+	defer r.suspension.mu.Unlock()
+	if r.suspension.file == nil {
 		return nil
 	}
-	err := os.Remove(r.napPath())
+	err := os.Remove(r.suspendedPath())
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		err = syncDir(r.config.State)
 	}
 	if err != nil {
 		return fmt.Errorf("the sandbox cannot continue: %w", err)
 	}
-	if !r.nap.opened {
+	if !r.suspension.opened {
 		r.shells.Lose()
 	}
-	r.nap.file = nil
+	r.suspension.file = nil
 	return nil
 }
 
 // admitted does a call while no suspension is under way.
 func (r *Runner) admitted(method string, serve func()) error {
-	r.nap.gate.RLock()
-	defer r.nap.gate.RUnlock()
+	r.suspension.gate.RLock()
+	defer r.suspension.gate.RUnlock()
 	if changes[method] {
-		if err := r.useNap(); err != nil {
+		if err := r.useSuspended(); err != nil {
 			return err
 		}
 	}
@@ -155,14 +155,14 @@ func (r *Runner) Suspend(ctx context.Context, done *results.Store, servers int) 
 	if r.config.Exit == nil {
 		return fmt.Errorf("%w: this sandbox cannot be suspended", rpc.ErrBusy)
 	}
-	for end := time.Now().Add(gateTime); !r.nap.gate.TryLock(); time.Sleep(gateStep) {
+	for end := time.Now().Add(gateTime); !r.suspension.gate.TryLock(); time.Sleep(gateStep) {
 		if time.Now().After(end) {
 			return fmt.Errorf("%w: the sandbox is in use", rpc.ErrBusy)
 		}
 	}
 	defer func() {
 		if err != nil {
-			r.nap.gate.Unlock()
+			r.suspension.gate.Unlock()
 		}
 	}()
 	r.mu.Lock()
@@ -179,45 +179,45 @@ func (r *Runner) Suspend(ctx context.Context, done *results.Store, servers int) 
 	if k.Shells, err = r.shells.Save(ctx); err != nil {
 		return err
 	}
-	r.nap.mu.Lock()
-	defer r.nap.mu.Unlock()
-	if r.nap.file != nil { // nothing has changed since it was written
+	r.suspension.mu.Lock()
+	defer r.suspension.mu.Unlock()
+	if r.suspension.file != nil { // nothing has changed since it was written
 		return nil
 	}
 	b, err := json.Marshal(k)
 	if err != nil {
 		return err
 	}
-	f := napFile{Boot: r.boot}
+	f := suspendedFile{Boot: r.boot}
 	if f.Sealed, err = done.SealFile(sandbox.SuspendedFile, b); err != nil {
 		return fmt.Errorf("%w: %v", rpc.ErrBusy, err)
 	}
 	if err := done.Sync(); err != nil {
 		return err
 	}
-	return r.writeNap(f)
+	return r.writeSuspended(f)
 }
 
-// writeNap writes the file so that it is there as a whole or not at all.
-func (r *Runner) writeNap(f napFile) error {
+// writeSuspended writes the file so that it is there as a whole or not at all.
+func (r *Runner) writeSuspended(f suspendedFile) error {
 	b, err := json.Marshal(f)
 	if err != nil {
 		return err
 	}
-	tmp := r.napPath() + ".new"
+	tmp := r.suspendedPath() + ".new"
 	file, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(b)
 	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
-		err = os.Rename(tmp, r.napPath())
+		err = os.Rename(tmp, r.suspendedPath())
 	}
 	if err == nil {
 		err = syncDir(r.config.State)
 	}
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(tmp), os.RemoveAll(r.napPath()))
+		return errors.Join(err, os.RemoveAll(tmp), os.RemoveAll(r.suspendedPath()))
 	}
 	return nil
 }
