@@ -15,6 +15,7 @@ type Written struct {
 	system   string
 	count    int
 	messages []byte
+	accepted map[string]int
 }
 
 // Size is about how many bytes of memory it takes up.
@@ -23,6 +24,25 @@ func (w *Written) Size() int64 {
 		return 0
 	}
 	return int64(len(w.messages) + len(w.offered))
+}
+
+// Accepted is how many messages at the beginning are known to need no change of a kind.
+func (w *Written) Accepted(kind string) int {
+	if w == nil {
+		return 0
+	}
+	return w.accepted[kind]
+}
+
+// Accept notes that the first count messages need no change of a kind.
+func (w *Written) Accept(kind string, count int) {
+	if w == nil {
+		return
+	}
+	if w.accepted == nil {
+		w.accepted = map[string]int{}
+	}
+	w.accepted[kind] = count
 }
 
 // Recall returns what Keep was given of this request: the tools, nil if they have changed, and
@@ -50,7 +70,7 @@ func (r *Request) Keep(wire string, tools, messages []byte, count int) {
 		return
 	}
 	if w.wire != wire+r.Fitted {
-		*w = Written{wire: wire + r.Fitted}
+		*w = Written{wire: wire + r.Fitted, accepted: w.accepted}
 	}
 	if w.offered == nil || !slices.EqualFunc(w.tools, r.Tools, sameTool) {
 		w.tools, w.offered = r.Tools, bytes.Clone(tools)

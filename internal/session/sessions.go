@@ -168,6 +168,17 @@ func (s *Sessions) Peek(id ID) (State, bool) {
 	return e.state, e.loaded
 }
 
+// Known is like Peek, but waits for a change that is being made.
+func (s *Sessions) Known(ctx context.Context, id ID) (State, bool) {
+	e := s.cache.get(id)
+	defer s.cache.put(e)
+	if e.lock(ctx) != nil {
+		return State{}, false
+	}
+	defer e.unlock()
+	return e.state, e.loaded
+}
+
 // Bury deletes a session whose log is damaged, so that no rule can be asked:
 // the row says who it was and where it ended. A call that was open is taken to
 // have cost what was reserved for it, as always.

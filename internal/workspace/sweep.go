@@ -112,7 +112,7 @@ func (k *Keeper) attend(ctx context.Context, id session.ID) {
 func (k *Keeper) settle(ctx context.Context, id session.ID) error {
 	// Nearly always the session is working: then the store need not be read. Changes by another
 	// server are found by the sweep.
-	if st, ok := k.Sessions.Peek(id); ok && st.Exists() && !st.Deleted && st.Status() != session.Halted {
+	if st, ok := k.Sessions.Known(ctx, id); ok && st.Exists() && !st.Deleted && st.Status() != session.Halted {
 		return nil
 	}
 	row, err := k.Index.Row(ctx, id)

@@ -25,7 +25,7 @@ type fitted struct {
 
 // Stream implements llm.Model.
 func (f *fitted) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part, error] {
-	req.Messages = acceptable(req.Messages, f.strict)
+	req.Messages = acceptable(req.Messages, f.strict, req.Written)
 	if f.strict {
 		req.Fitted += "/strict"
 	}

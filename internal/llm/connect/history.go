@@ -19,15 +19,21 @@ const (
 // acceptable replaces names of tools, and with ids also ids of calls, that
 // providers refuse. Models make names up, and some put more than a name into
 // them; ids may come from another provider, for people change models. One of
-// them in the history would have every later request refused.
-func acceptable(messages []llm.Message, ids bool) []llm.Message {
+// them in the history would have every later request refused. The history may be
+// long and is sent again with every step, so what needed no change is not looked at twice.
+func acceptable(messages []llm.Message, ids bool, known *llm.Written) []llm.Message {
+	kind := "names"
+	if ids {
+		kind = "names and ids"
+	}
 	out := messages
 	mine := func() { // before the first change
 		if &out[0] == &messages[0] {
 			out = slices.Clone(messages)
 		}
 	}
-	for i, m := range messages {
+	for i := min(known.Accepted(kind), len(messages)); i < len(messages); i++ {
+		m := messages[i]
 		if m.Role == llm.ToolResult {
 			name, id := nameOf(m.Name), idOf(m.Call, ids)
 			if m.Name == "" {
@@ -48,6 +54,9 @@ func acceptable(messages []llm.Message, ids bool) []llm.Message {
 			calls[j].Name, calls[j].ID = nameOf(c.Name), idOf(c.ID, ids)
 		}
 		out[i].Calls = calls
+	}
+	if len(messages) > 0 && &out[0] == &messages[0] {
+		known.Accept(kind, len(messages))
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package connect_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -45,6 +46,21 @@ func TestHistoryIsAcceptable(t *testing.T) {
 	}
 	if m := messages[1].Calls[0]; m.ID != kimi || m.Name != "bash<|channel|>commentary" || messages[2].Call != kimi {
 		t.Error("the caller's messages were changed")
+	}
+}
+
+// Names in messages that come later are replaced too, though the beginning is not looked at again.
+func TestLaterNames(t *testing.T) {
+	written := &llm.Written{}
+	messages := []llm.Message{{Role: llm.User, Text: "go"}}
+	for _, name := range []string{"bash", "bash<|x|>", "bash"} {
+		messages = append(messages,
+			llm.Message{Role: llm.Assistant, Calls: []llm.Call{{ID: "a", Name: name, Args: json.RawMessage("{}")}}},
+			llm.Message{Role: llm.ToolResult, Call: "a", Name: name, Text: "ok"})
+		body := ask(t, llm.Config{Model: "openai/gpt-4o", APIKey: "k"}, catalogue.New(nil), llm.Request{Messages: messages, Written: written}).body
+		if strings.Contains(body, "<|x|>") || strings.Count(body, `"name":"bash`) != len(messages)/2 {
+			t.Errorf("after %q: %s", name, body)
+		}
 	}
 }
 
