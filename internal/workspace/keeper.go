@@ -99,7 +99,7 @@ func New(c Config) *Keeper {
 		c.Silence = sandbox.DefaultSilence
 	}
 	k := &Keeper{Config: c, places: map[session.ID]*place{}, woken: map[session.ID]bool{}, strangers: map[session.ID]bool{}, shares: map[session.ID]share{}, wake: make(chan struct{}, 1),
-		suspended: suspended{ids: map[session.ID]bool{}, slots: make(chan struct{}, maxSuspending)}}
+		suspended: suspended{ids: map[session.ID]suspendedSince{}, slots: make(chan struct{}, maxSuspending)}}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
 }

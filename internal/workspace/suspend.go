@@ -19,19 +19,24 @@ type Suspension struct {
 	After time.Duration
 	// MaxLive is how many sandboxes may run before those that were not used for the longest
 	// time are suspended earlier; 0 is any number. One in which something runs is not
-	// suspended, so there can be more.
+	// suspended, so there can be more. A quarter of them may be of conversations that had one
+	// turn only: many short tasks do not end the sandboxes of conversations that go on.
 	MaxLive int
+	// Settle is how long a sandbox is unused at least before it is suspended for being one too
+	// many: the next command of an agent that works comes sooner. Default: a second.
+	Settle time.Duration
 }
 
 // DefaultLive is MaxLive for this machine, unless the operator has chosen a number.
 func DefaultLive(chosen int) int {
-	return cmp.Or(chosen, max(100, int(machine.Memory()/(256<<20))))
+	return cmp.Or(chosen, max(100, int(machine.Memory()/(64<<20))))
 }
 
 const (
-	// settleTime is how long a sandbox is unused at least before it is suspended: the next
-	// command of an agent that works comes sooner.
+	// settleTime is the default of Suspension.Settle.
 	settleTime = time.Second
+	// soonAgain is how many times After a suspended sandbox may rest to count as used again soon.
+	soonAgain = 4
 	// maxSuspending is how many sandboxes are suspended at the same time.
 	maxSuspending = 4
 	// maxBackoff bounds how often a sandbox is asked that refuses: at most so many times After.
@@ -45,11 +50,19 @@ type idleness struct {
 	refused int // how often in a row it could not be suspended
 	// suspending is true while it is being suspended: its end is no loss then.
 	suspending bool
+	// grace is how long it is left alone although there are too many; 0 for as long as others.
+	grace time.Duration
+}
+
+// suspendedSince is when a sandbox was suspended, and after which grace.
+type suspendedSince struct {
+	at    time.Time
+	grace time.Duration
 }
 
 // suspended are the suspended sandboxes, and how many may be on the way there.
 type suspended struct {
-	ids     map[session.ID]bool // guarded by the keeper's mu
+	ids     map[session.ID]suspendedSince // guarded by the keeper's mu
 	slots   chan struct{}
 	recheck *time.Timer // looks again whether there are too many
 }
@@ -108,6 +121,7 @@ func (k *Keeper) suspendPlace(p *place) {
 	if p.box == nil || k.closed {
 		return
 	}
+	k.limit() // it is still one too many
 	select {
 	case <-p.box.Done(): // it ended without being suspended, and its watcher looked away
 		box := p.box
@@ -155,7 +169,7 @@ func (k *Keeper) suspend(ctx context.Context, p *place) error {
 	k.mu.Lock()
 	p.ending = false
 	if err == nil {
-		p.box, k.suspended.ids[p.id] = nil, true
+		p.box, k.suspended.ids[p.id] = nil, suspendedSince{time.Now(), p.idle.grace}
 	}
 	k.mu.Unlock()
 	if err == nil {
@@ -164,31 +178,50 @@ func (k *Keeper) suspend(ctx context.Context, p *place) error {
 	return err
 }
 
+// settle is how long a sandbox is unused at least before limit suspends it.
+func (k *Keeper) settle() time.Duration {
+	return min(cmp.Or(k.Suspension.Settle, settleTime), max(k.Suspension.After, time.Millisecond))
+}
+
 // limit suspends sandboxes of which there are too many. Called with mu held.
 func (k *Keeper) limit() {
-	live := 0
+	if _, ok := k.Driver.(sandbox.Suspender); !ok || k.Suspension.MaxLive <= 0 || k.Suspension.After <= 0 || k.closed {
+		return
+	}
+	live, fresh := 0, 0
 	var unused []*place
 	for _, p := range k.places {
 		if p.box == nil || p.idle.suspending {
 			continue
 		}
 		live++
+		if k.isNew(p.id) {
+			fresh++
+		}
 		if p.users == 0 && p.idle.refused == 0 {
 			unused = append(unused, p)
 		}
 	}
-	if k.Suspension.MaxLive <= 0 || live <= k.Suspension.MaxLive || k.closed {
+	tooMany, tooNew := live-k.Suspension.MaxLive, fresh-max(k.Suspension.MaxLive/4, 1)
+	if tooMany <= 0 && tooNew <= 0 {
 		return
 	}
 	slices.SortFunc(unused, func(a, b *place) int { return a.idle.since.Compare(b.idle.since) })
-	_, can := k.Driver.(sandbox.Suspender)
-	for _, p := range unused[:min(len(unused), live-k.Suspension.MaxLive)] {
-		if can && time.Since(p.idle.since) >= min(settleTime, max(k.Suspension.After, time.Millisecond)) {
+	for _, p := range unused {
+		isNew := k.isNew(p.id)
+		if tooMany <= 0 && (tooNew <= 0 || !isNew) {
+			continue
+		}
+		tooMany--
+		if isNew {
+			tooNew--
+		}
+		if time.Since(p.idle.since) >= max(p.idle.grace, k.settle()) {
 			k.suspendNow(p)
 		}
 	}
-	if k.suspended.recheck == nil && can {
-		k.suspended.recheck = time.AfterFunc(settleTime, func() {
+	if k.suspended.recheck == nil {
+		k.suspended.recheck = time.AfterFunc(k.settle(), func() {
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			k.suspended.recheck = nil
@@ -197,11 +230,23 @@ func (k *Keeper) limit() {
 	}
 }
 
+// isNew is true for a conversation that has had its first turn only.
+func (k *Keeper) isNew(id session.ID) bool {
+	st, ok := k.Sessions.Peek(id)
+	return ok && !st.InTurn && st.Turns <= 1
+}
+
 // prepareStart prepares the start of a sandbox that may be suspended. What was suspended before
 // its session was stopped is not continued.
 func (k *Keeper) prepareStart(ctx context.Context, st session.State, h sandbox.Handle) error {
 	k.mu.Lock()
+	was, found := k.suspended.ids[st.ID]
 	delete(k.suspended.ids, st.ID)
+	// Of more conversations that work than may have a sandbox, each would be suspended between
+	// two commands. The next time it is left alone for twice as long.
+	if p := k.places[st.ID]; found && p != nil && time.Since(was.at) < soonAgain*k.Suspension.After {
+		p.idle.grace = min(2*max(was.grace, k.settle()), k.Suspension.After)
+	}
 	k.mu.Unlock()
 	if s, ok := k.Driver.(sandbox.Suspender); ok && !st.Up {
 		return s.Discard(ctx, h)

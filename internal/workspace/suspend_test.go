@@ -160,9 +160,9 @@ func TestServingSandboxIsNotSuspended(t *testing.T) {
 	}
 }
 
-// Of too many sandboxes, those that were not used for the longest time are suspended.
+// Of too many sandboxes, those that were not used for the longest time are suspended. A quarter may be new.
 func TestSandboxesAreLimited(t *testing.T) {
-	r := suspending(t, workspace.Suspension{After: time.Hour, MaxLive: 2})
+	r := suspending(t, workspace.Suspension{After: time.Hour, MaxLive: 8})
 	for i := range 4 {
 		r.session(i)
 		r.use(i, "x=1")
@@ -177,6 +177,41 @@ func TestSandboxesAreLimited(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	r.until("the next one follows", func() bool { return r.keeper.Running() == 2 && r.suspended(name(2)) })
+}
+
+// Conversations that work, of which there are too many, are not suspended between their commands again and again.
+func TestWorkingSandboxesAreLeftAlone(t *testing.T) {
+	r := suspending(t, workspace.Suspension{After: time.Hour, MaxLive: 1, Settle: time.Millisecond})
+	var began [2]string
+	r.session(0)
+	r.session(1)
+	for n, calm := 0, 0; calm < 20; n++ {
+		now := r.use(n%2, fmt.Sprintf("cut -d' ' -f22 /proc/$$/stat # %d", n))
+		if calm++; now != began[n%2] {
+			began[n%2], calm = now, 0
+		}
+		if n == 1000 {
+			t.Fatal("its shell was started anew all the time")
+		}
+	}
+}
+
+// Many conversations with one short task do not end the sandbox of one that goes on.
+func TestNewSandboxesLeaveOthersAlone(t *testing.T) {
+	r := suspending(t, workspace.Suspension{After: time.Hour, MaxLive: 8, Settle: time.Millisecond})
+	r.session(0)
+	if _, err := r.sessions.Update(t.Context(), name(0), func(session.State) ([]session.Payload, error) { return []session.Payload{session.TurnBegan{}}, nil }); err != nil {
+		t.Fatal(err)
+	}
+	r.use(0, "true")
+	for i := 1; i <= 6; i++ {
+		r.session(i)
+		r.use(i, "true")
+	}
+	r.until("two of the new ones are left", func() bool { return r.keeper.Running() == 3 })
+	if r.suspended(name(0)) {
+		t.Error("the one at work was suspended, though there are fewer than eight")
+	}
 }
 
 // A hundred conversations that wait for their users have no process.

@@ -18,7 +18,8 @@ func (k *Keeper) Changed(row session.Row) {
 	}
 	k.mu.Lock()
 	p := k.places[row.ID]
-	interesting := p != nil && p.box != nil || k.suspended.ids[row.ID]
+	_, suspended := k.suspended.ids[row.ID]
+	interesting := suspended || p != nil && p.box != nil
 	k.mu.Unlock()
 	if interesting {
 		k.Wake(row.ID)
@@ -103,13 +104,13 @@ func (k *Keeper) Close() {
 func (k *Keeper) attend(ctx context.Context, id session.ID) {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
-	if err := k.settle(ctx, id); err != nil && !errors.Is(err, context.Canceled) {
+	if err := k.endUnneeded(ctx, id); err != nil && !errors.Is(err, context.Canceled) {
 		k.Logger.Error("cannot stop an unused sandbox", "session", id, "error", err)
 	}
 }
 
-// settle ends what a session does not need.
-func (k *Keeper) settle(ctx context.Context, id session.ID) error {
+// endUnneeded ends what a session does not need.
+func (k *Keeper) endUnneeded(ctx context.Context, id session.ID) error {
 	// Nearly always the session is working: then the store need not be read. Changes by another
 	// server are found by the sweep.
 	if st, ok := k.Sessions.Known(ctx, id); ok && st.Exists() && !st.Deleted && st.Status() != session.Halted {
