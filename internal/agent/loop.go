@@ -13,6 +13,7 @@ import (
 	"deckhand/internal/cluster"
 	"deckhand/internal/conversation"
 	"deckhand/internal/llm"
+	"deckhand/internal/machine"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
@@ -183,6 +184,7 @@ func New(c Config) *Loop {
 	return &Loop{
 		Config: c, memberGone: make(chan struct{}, 1),
 		queue: backlog.New(maxQueue), working: map[session.ID]*worker{}, failures: map[session.ID]int{}, watched: map[session.ID]map[chan struct{}]bool{}, wake: make(chan struct{}, 1),
+		transcripts: transcriptCache{limit: machine.Memory() / keptPart},
 	}
 }
 

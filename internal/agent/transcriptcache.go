@@ -8,13 +8,14 @@ import (
 	"deckhand/internal/session"
 )
 
-// Limits of the cache: how long a transcript is kept, its size, and the size of all together.
-// A transcript that fills the context window of a large model must fit: reading it again
+// Limits of the cache: how long a transcript is kept, its size, and the size of all together,
+// unless the machine has much memory: several hundred agents at work need more. A transcript that fills the context window of a large model must fit: reading it again
 // takes longer than the rest of a turn.
 const (
 	keptFor   = time.Minute
 	keptSize  = 16 << 20
 	keptTotal = 32 << 20
+	keptPart  = 256 // of the memory
 )
 
 // transcriptCache keeps transcripts for a short time after their turn, so that the next turn
@@ -26,6 +27,7 @@ type transcriptCache struct {
 	order   list.List // of cachedTranscript, oldest first
 	size    int64
 	armed   bool
+	limit   int64 // of size, if it is above keptTotal
 }
 
 // cachedTranscript is an entry of the cache.
@@ -58,7 +60,7 @@ func (s *transcriptCache) put(t *transcript) {
 	}
 	s.entries[t.id] = s.order.PushBack(r)
 	s.size += r.size
-	for s.size > keptTotal {
+	for s.size > max(s.limit, keptTotal) {
 		s.remove(s.order.Front())
 	}
 	s.arm()

@@ -63,7 +63,7 @@ func TestShelf(t *testing.T) {
 	})
 }
 
-func TestShelfIsBounded(t *testing.T) {
+func TestTranscriptCacheIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s transcriptCache
 		for i := range 100 {

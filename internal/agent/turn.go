@@ -183,7 +183,7 @@ func (l *Loop) ask(ctx context.Context, w *worker, p Profile, t *transcript, cal
 	defer stop()
 	l.picture(ctx, t)
 	req := t.request(p, w.offer, w.answer)
-	req.Calling = l.ahead(w)
+	req.Calling = l.ahead(ctx, w)
 	return l.hear(ctx, p.Model, req, l.live(w.id, call, p))
 }
 
