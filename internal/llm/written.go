@@ -6,15 +6,18 @@ import (
 )
 
 // Written keeps how an adapter wrote the beginning of a conversation's last request, so that
-// the next request is written from there on. It belongs to one history, of which only the end
-// grows: a history that changes otherwise gets a new one. It serves one request at a time.
+// the next request is written from there on: see Body. It belongs to one history, of which only
+// the end grows: a history that changes otherwise gets a new one. It serves one request at a time.
 type Written struct {
-	wire     string
-	tools    []Tool
+	wire   string
+	tools  []Tool
+	system string
+	// offered are the tools and messages the first count messages, as they are sent. Requests are
+	// sent from here, perhaps still when the next one is written: bytes are only added.
 	offered  []byte
-	system   string
-	count    int
 	messages []byte
+	count    int
+	note     string
 	accepted map[string]int
 }
 
@@ -45,46 +48,18 @@ func (w *Written) Accept(kind string, count int) {
 	w.accepted[kind] = count
 }
 
-// Recall returns what Keep was given of this request: the tools, nil if they have changed, and
-// the first count messages with all that stands before them. wire names the adapter and
-// everything but the request that decides how it writes. The results must not be changed.
-func (r *Request) Recall(wire string) (tools, messages []byte, count int) {
-	w := r.Written
-	if w == nil || w.wire != wire+r.Fitted {
-		return nil, nil, 0
+// begin forgets what a request does not continue.
+func (w *Written) begin(wire string, r *Request) {
+	if w.wire != wire {
+		*w = Written{wire: wire, accepted: w.accepted}
 	}
-	if slices.EqualFunc(w.tools, r.Tools, sameTool) {
-		tools = w.offered
+	if !slices.EqualFunc(w.tools, r.Tools, sameTool) {
+		w.tools, w.offered = r.Tools, nil
 	}
-	if w.continues(r) {
-		messages, count = w.messages, w.count
+	if w.count > len(r.Messages) || w.system != r.System {
+		w.messages, w.count, w.note = nil, 0, ""
 	}
-	return tools, messages, count
-}
-
-// Keep takes what was written of a request: its tools, and its first count messages with what
-// stands before them, which begin with what Recall returned.
-func (r *Request) Keep(wire string, tools, messages []byte, count int) {
-	w := r.Written
-	if w == nil {
-		return
-	}
-	if w.wire != wire+r.Fitted {
-		*w = Written{wire: wire + r.Fitted, accepted: w.accepted}
-	}
-	if w.offered == nil || !slices.EqualFunc(w.tools, r.Tools, sameTool) {
-		w.tools, w.offered = r.Tools, bytes.Clone(tools)
-	}
-	if !w.continues(r) {
-		w.messages = w.messages[:0]
-	}
-	w.messages = append(w.messages, messages[len(w.messages):]...)
-	w.system, w.count = r.System, count
-}
-
-// continues reports whether the request has the messages that were written, and perhaps more.
-func (w *Written) continues(r *Request) bool {
-	return w.count > 0 && w.count <= len(r.Messages) && w.system == r.System
+	w.system = r.System
 }
 
 func sameTool(a, b Tool) bool {

@@ -104,7 +104,7 @@ func (m *model) send(ctx context.Context, req llm.Request) (*http.Response, erro
 	if err != nil { // impossible: all JSON was checked
 		return nil, err
 	}
-	response, err := llm.Post(ctx, m.client, at.String(), header, body)
+	response, err := llm.Post(ctx, m.client, at.String(), header, [][]byte{body})
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (m *model) send(ctx context.Context, req llm.Request) (*http.Response, erro
 	if m.key != "" {
 		header.Set("X-Goog-Api-Key", m.key)
 	}
-	response, err := llm.Post(ctx, m.client, at, header, b)
+	response, err := llm.Post(ctx, m.client, at, header, [][]byte{b})
 	if err != nil {
 		return nil, err
 	}

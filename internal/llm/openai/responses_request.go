@@ -10,100 +10,94 @@ import (
 )
 
 // body is a request as responses want it.
-func (m *response) body(req llm.Request) []byte {
+func (m *response) body(req llm.Request) [][]byte {
 	wire := fromResponses + "/" + m.name
 	if m.opts.Thinks {
 		wire += "/thinks"
 	}
-	tools, before, count := req.Recall(wire)
-	b := newBody(req, tools, before, count)
-	b.raw("{")
-	b.field("model", m.name)
-	b.raw(`,"stream":true,"store":false`)
-	b.fieldIf("instructions", req.System)
+	b := llm.NewBody(&req, wire)
+	b.Raw("{")
+	b.Field("model", m.name)
+	b.Raw(`,"stream":true,"store":false`)
+	b.FieldIf("instructions", req.System)
 	if req.MaxOutput > 0 {
-		b.number("max_output_tokens", req.MaxOutput)
+		b.Number("max_output_tokens", req.MaxOutput)
 	}
 	if m.own {
-		b.fieldIf("prompt_cache_key", req.Conversation)
+		b.FieldIf("prompt_cache_key", req.Conversation)
 	}
 	if m.opts.Thinks { // models that do not think refuse these
-		b.raw(`,"include":["reasoning.encrypted_content"],"reasoning":{"summary":"auto"`)
-		b.fieldIf("effort", m.opts.Effort)
-		b.raw("}")
+		b.Raw(`,"include":["reasoning.encrypted_content"],"reasoning":{"summary":"auto"`)
+		b.FieldIf("effort", m.opts.Effort)
+		b.Raw("}")
 	}
-	if start := len(b); tools != nil {
-		b.raw(string(tools))
-	} else if len(req.Tools) > 0 {
-		b.raw(`,"tools":[`)
+	b.Tools(func() {
+		b.Raw(`,"tools":[`)
 		for _, t := range req.Tools {
-			b.item(`{"type":"function","strict":false`)
-			b.field("name", t.Name)
-			b.fieldIf("description", t.Description)
-			b.value("parameters", written.parameters(t.Schema))
-			b.raw("}")
+			b.Item(`{"type":"function","strict":false`)
+			b.Field("name", t.Name)
+			b.FieldIf("description", t.Description)
+			b.Value("parameters", schemas.Sent(t.Schema))
+			b.Raw("}")
 		}
-		b.raw("]")
-		tools = b[start:]
-	}
-	b.raw(`,"input":[`)
-	start := len(b)
-	b.raw(string(before))
-	for _, msg := range req.Messages[count:] {
+		b.Raw("]")
+	})
+	b.Raw(`,"input":[`)
+	for _, msg := range req.Messages[b.Messages():] {
 		switch {
 		case msg.Role == llm.User && (msg.Text != "" || len(msg.Images) > 0):
-			b.item(`{"role":"user","content":[`)
-			parts(&b, msg, `{"type":"input_image","detail":"auto"`)
-			b.raw("]}")
+			b.Item(`{"role":"user","content":[`)
+			parts(b, msg, `{"type":"input_image","detail":"auto"`)
+			b.Raw("]}")
 		case msg.Role == llm.Assistant:
-			m.assistant(&b, msg)
+			m.assistant(b, msg)
 		case msg.Role == llm.ToolResult:
-			result(&b, msg)
+			result(b, msg)
 		}
 	}
-	req.Keep(wire, tools, b[start:], len(req.Messages))
-	b.raw("]}")
-	return b
+	b.Keep(len(req.Messages))
+	b.Raw("]}")
+	return b.Parts()
 }
 
 // parts writes what a message says and shows. Each image begins with this JSON.
-func parts(b *body, msg llm.Message, image string) {
+func parts(b *llm.Body, msg llm.Message, image string) {
 	if msg.Text != "" {
-		b.item(`{"type":"input_text"`)
-		b.field("text", msg.Text)
-		b.raw("}")
+		b.Item(`{"type":"input_text"`)
+		b.Field("text", msg.Text)
+		b.Raw("}")
 	}
 	for _, u := range msg.Images {
-		b.item(image)
-		b.field("image_url", u)
-		b.raw("}")
+		b.Item(image)
+		b.Field("image_url", u)
+		b.Raw("}")
 	}
 }
 
 // assistant writes what the model said before: its text and its calls, each
 // after the thoughts that led to it.
-func (m *response) assistant(b *body, msg llm.Message) {
+func (m *response) assistant(b *llm.Body, msg llm.Message) {
 	thoughts := m.kept(msg.Raw)
 	think := func(call string) {
 		for _, t := range thoughts {
 			if t.Call == call && len(t.Item) > 0 {
-				b.item(string(t.Item))
+				b.Item(string(t.Item))
 			}
 		}
 	}
 	if msg.Text != "" {
 		think("")
-		b.item(`{"role":"assistant"`)
-		b.field("content", msg.Text)
-		b.raw("}")
+		b.Item(`{"role":"assistant"`)
+		b.Field("content", msg.Text)
+		b.Raw("}")
 	}
 	for _, c := range msg.Calls {
 		think(c.ID)
-		b.item(`{"type":"function_call"`)
-		b.field("call_id", c.ID)
-		b.field("name", c.Name)
-		b.arguments(c.Args)
-		b.raw("}")
+		b.Item(`{"type":"function_call"`)
+		b.Field("call_id", c.ID)
+		b.Field("name", c.Name)
+		b.Quoted("arguments", sent(c.Args))
+		b.Raw("}")
 	}
 }
 
@@ -120,15 +114,15 @@ func (m *response) kept(raw json.RawMessage) []thought {
 }
 
 // result writes what a call gave.
-func result(b *body, msg llm.Message) {
-	b.item(`{"type":"function_call_output"`)
-	b.field("call_id", msg.Call)
+func result(b *llm.Body, msg llm.Message) {
+	b.Item(`{"type":"function_call_output"`)
+	b.Field("call_id", msg.Call)
 	if len(msg.Images) == 0 {
-		b.field("output", msg.Text)
+		b.Field("output", msg.Text)
 	} else {
-		b.raw(`,"output":[`)
+		b.Raw(`,"output":[`)
 		parts(b, msg, `{"type":"input_image"`)
-		b.raw("]")
+		b.Raw("]")
 	}
-	b.raw("}")
+	b.Raw("}")
 }

@@ -16,9 +16,9 @@ import (
 
 // frames sends a request and yields the frames of the answer, or why there are
 // no more.
-func (w wire) frames(ctx context.Context, path string, b []byte) iter.Seq2[[]byte, error] {
+func (w wire) frames(ctx context.Context, path string, body [][]byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		res, err := llm.Post(ctx, w.client, w.base+"/"+path+w.query, w.header, b)
+		res, err := llm.Post(ctx, w.client, w.base+"/"+path+w.query, w.header, body)
 		if err == nil {
 			res, err = onlyStreams(res)
 		}
