@@ -99,12 +99,8 @@ func (m *model) send(ctx context.Context, req llm.Request) (*http.Response, erro
 	if at, err = at.Parse("v1/messages"); err != nil {
 		return nil, err
 	}
-	p, header := m.request(req)
-	body, err := json.Marshal(p)
-	if err != nil { // impossible: all JSON was checked
-		return nil, err
-	}
-	response, err := llm.Post(ctx, m.client, at.String(), header, [][]byte{body})
+	body, header := m.request(req)
+	response, err := llm.Post(ctx, m.client, at.String(), header, body)
 	if err != nil {
 		return nil, err
 	}

@@ -8,11 +8,79 @@ import (
 	"deckhand/internal/llm"
 )
 
-// conversation is the history as the API wants it: user and assistant take
+// messages writes the history, of which what was written before is kept. It reports whether
+// the model may think now: a chain of tool calls that began without it, with another model
+// perhaps, must end without it.
+func (m *model) messages(b *llm.Body, history []llm.Message) (begun bool) {
+	added := m.conversation(history, b.Messages())
+	final := mark(added)
+	chain := b.Note
+	for i, msg := range added {
+		if i == final {
+			b.Note = chain
+			b.Keep(msg.first)
+		}
+		b.Item("")
+		b.Encode(msg)
+		chain = msg.chain(chain)
+	}
+	return chain != unthought
+}
+
+// mark says what to keep in the cache: what is there so far. The mark on the message before the
+// last is where the request before had its own, and finds what that one kept. final is how many
+// messages come before both marks: later messages neither move into them nor mark them.
+func mark(messages []message) (final int) {
+	marks := 2
+	for i := len(messages) - 1; i >= 0; i-- {
+		if messages[i].Role != roleUser {
+			continue
+		}
+		switch last := messages[i].Content[len(messages[i].Content)-1].(type) {
+		case *textBlock:
+			last.Cache = ephemeral
+		case *imageBlock:
+			last.Cache = ephemeral
+		case *resultBlock:
+			last.Cache = ephemeral
+		}
+		if marks--; marks == 0 {
+			return i
+		}
+	}
+	return 0
+}
+
+// How the chain of tool calls at the end of a history began; "" if it has no answer yet.
+const (
+	thought   = "with thinking"
+	unthought = "without thinking"
+)
+
+// chain is how the chain began that the history with this message ends with. before is the same
+// without the message.
+func (msg message) chain(before string) string {
+	began := unthought
+	switch msg.Content[0].(type) {
+	case *resultBlock:
+		return before
+	case *thinkingBlock, *redactedBlock:
+		began = thought
+	}
+	switch {
+	case msg.Role == roleUser:
+		return ""
+	case before == "":
+		return began
+	}
+	return before
+}
+
+// conversation is the history from a message on as the API wants it: user and assistant take
 // turns, results come first in the message after their calls, and nothing is empty.
-func (m *model) conversation(history []llm.Message) []message {
+func (m *model) conversation(history []llm.Message, first int) []message {
 	var out []message
-	for _, msg := range history {
+	for i, msg := range history[first:] {
 		role, blocks := roleUser, []any(nil)
 		switch msg.Role {
 		case llm.Assistant:
@@ -29,7 +97,7 @@ func (m *model) conversation(history []llm.Message) []message {
 			out[last].Content = append(out[last].Content, blocks...)
 			continue
 		}
-		out = append(out, message{Role: role, Content: blocks})
+		out = append(out, message{Role: role, Content: blocks, first: first + i})
 	}
 	return out
 }

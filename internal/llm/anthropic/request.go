@@ -18,43 +18,70 @@ const leastBudget = 1024
 
 // request is what is sent. Everything before the newest messages is the same,
 // byte for byte, as in the request before, or the cache would not find it.
-func (m *model) request(req llm.Request) (body, http.Header) {
-	p := body{Model: m.name, MaxTokens: req.MaxOutput, Messages: m.conversation(req.Messages), Stream: true}
-	if p.MaxTokens <= 0 {
-		p.MaxTokens = defaultOutput
+func (m *model) request(req llm.Request) ([][]byte, http.Header) {
+	limit := req.MaxOutput
+	if limit <= 0 {
+		limit = defaultOutput
 	}
-	for _, t := range req.Tools {
-		p.Tools = append(p.Tools, declared(t))
-	}
+	wire, mark := from+"/"+m.name, ephemeral // the end of tools and system, which all conversations share
+	var system []textBlock
 	if strings.TrimSpace(req.System) != "" {
-		p.System = []textBlock{*newText(req.System)}
+		system, mark = []textBlock{{Text: req.System, Cache: ephemeral, Type: "text"}}, nil
+		wire += "/system"
 	}
-	markPrefix(&p)
+	b := llm.NewBody(&req, wire)
+	b.Raw("{")
+	b.Number("max_tokens", limit)
+	b.Raw(`,"messages":[`)
+	begun := m.messages(b, req.Messages)
+	b.Raw(`],"model":`)
+	b.Encode(m.name)
+	if system != nil {
+		b.Raw(`,"system":`)
+		b.Encode(system)
+	}
 	header := http.Header{"Anthropic-Version": {"2023-06-01"}}
 	if m.key != "" {
 		header.Set("X-Api-Key", m.key)
 	}
-	if p.Thinking = m.thinking(p); p.Thinking != nil && p.Thinking.Budget > 0 && len(p.Tools) > 0 {
-		// Without it the model would think once, and not about what the tools say.
-		header.Set("Anthropic-Beta", "interleaved-thinking-2025-05-14")
+	if t := m.thinking(limit, begun); t != nil {
+		b.Raw(`,"thinking":`)
+		b.Encode(t)
+		if t.Budget > 0 && len(req.Tools) > 0 {
+			// Without it the model would think once, and not about what the tools say.
+			header.Set("Anthropic-Beta", "interleaved-thinking-2025-05-14")
+		}
 	}
-	return p, header
+	b.Tools(func() {
+		b.Raw(`,"tools":[`)
+		for i, t := range req.Tools {
+			declared := tool{Schema: schemas.Sent(t.Schema), Name: t.Name, Description: t.Description}
+			if i == len(req.Tools)-1 {
+				declared.Cache = mark
+			}
+			b.Item("")
+			b.Encode(declared)
+		}
+		b.Raw("]")
+	})
+	b.Raw(`,"stream":true}`)
+	return b.Parts(), header
 }
 
 // thinking is how the model thinks. Newer models decide themselves how much and
-// refuse a budget.
-func (m *model) thinking(p body) *thinking {
+// refuse a budget. begun reports whether the chain of tool calls began with thinking.
+func (m *model) thinking(limit int64, begun bool) *thinking {
 	if !m.options.Thinks {
 		return nil
 	}
 	if adapts(m.name) {
 		return &thinking{Type: "adaptive", Display: "summarized"}
 	}
-	budget := p.MaxTokens / 2
+	budget := limit / 2
 	if m.options.Budget > 0 {
-		budget = min(m.options.Budget, p.MaxTokens-1)
+		budget = min(m.options.Budget, limit-1)
 	}
-	if budget < leastBudget || !begunThinking(p.Messages) {
+	if budget < leastBudget || !begun {
 		return nil
 	}
 	return &thinking{Type: "enabled", Budget: budget}
@@ -82,68 +109,14 @@ func adapts(name string) bool {
 	return major > 4 || major == 4 && minor >= 6
 }
 
-// begunThinking reports whether thinking may be on. A chain of tool calls that
-// began without it, with another model perhaps, must end without it.
-func begunThinking(messages []message) bool {
-	begun := true
-	for i := len(messages) - 1; i >= 0; i-- {
-		blocks := messages[i].Content
-		if len(blocks) == 0 {
-			continue
-		}
-		switch blocks[0].(type) {
-		case *thinkingBlock, *redactedBlock:
-			begun = true
-		case *resultBlock:
-		default:
-			if messages[i].Role == roleUser { // here the chain began
-				return begun
-			}
-			begun = false
-		}
-	}
-	return begun
-}
-
-// markPrefix says what to keep in the cache: tools and system, which all
-// conversations share, and what is there so far. The mark on the message before
-// the last is where the request before had its own, and finds what that one kept.
-func markPrefix(p *body) {
-	mark := &cacheControl{Type: "ephemeral"}
-	switch {
-	case len(p.System) > 0:
-		p.System[len(p.System)-1].Cache = mark
-	case len(p.Tools) > 0:
-		p.Tools[len(p.Tools)-1].Cache = mark
-	}
-	marks := 2
-	for i := len(p.Messages) - 1; i >= 0 && marks > 0; i-- {
-		if p.Messages[i].Role != roleUser {
-			continue
-		}
-		switch last := p.Messages[i].Content[len(p.Messages[i].Content)-1].(type) {
-		case *textBlock:
-			last.Cache = mark
-		case *imageBlock:
-			last.Cache = mark
-		case *resultBlock:
-			last.Cache = mark
-		}
-		marks--
-	}
-}
-
-// declared is a tool as the API wants it.
-func declared(t llm.Tool) tool {
-	return tool{Schema: schema(t.Schema), Name: t.Name, Description: t.Description}
-}
+var schemas = llm.NewSchemas(schema)
 
 // schema is a tool's schema with the type that the API insists on and that
 // foreign tools sometimes leave out.
-func schema(s json.RawMessage) json.RawMessage {
+func schema(s json.RawMessage) []byte {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(s, &fields) != nil || fields == nil {
-		return json.RawMessage(`{"type":"object"}`)
+		return []byte(`{"type":"object"}`)
 	}
 	if _, has := fields["type"]; has {
 		return s

@@ -9,17 +9,6 @@ import (
 // The wire: what is used of the messages API. The order of the fields is part of
 // it, for the provider's cache compares bytes.
 
-// body is a request.
-type body struct {
-	MaxTokens int64       `json:"max_tokens"`
-	Messages  []message   `json:"messages"`
-	Model     string      `json:"model"`
-	System    []textBlock `json:"system,omitempty"`
-	Thinking  *thinking   `json:"thinking,omitempty"`
-	Tools     []tool      `json:"tools,omitempty"`
-	Stream    bool        `json:"stream"`
-}
-
 // thinking has a budget, or a way to be shown if the model decides itself.
 type thinking struct {
 	Budget  int64  `json:"budget_tokens,omitempty"`
@@ -39,6 +28,7 @@ type tool struct {
 type message struct {
 	Content []any  `json:"content"` // blocks
 	Role    string `json:"role"`
+	first   int    // the number of the first message of the history that is in it
 }
 
 const (
@@ -50,6 +40,8 @@ const (
 type cacheControl struct {
 	Type string `json:"type"`
 }
+
+var ephemeral = &cacheControl{Type: "ephemeral"}
 
 type (
 	textBlock struct {
