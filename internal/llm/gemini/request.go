@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,28 +13,37 @@ import (
 )
 
 // request is what is sent.
-func (m *model) request(req llm.Request) body {
-	b := body{Contents: contents(m.name, req.Messages), Config: config{MaxOutput: int32(min(req.MaxOutput, math.MaxInt32))}}
-	if strings.TrimSpace(req.System) != "" {
-		b.System = &content{Parts: []*part{{Text: req.System}}, Role: roleUser}
-	}
+func (m *model) request(req llm.Request) [][]byte {
+	b := llm.NewBody(&req, from+"/"+m.name)
+	b.Raw(`{"contents":[`)
+	contents(b, m.name, req.Messages)
+	b.Raw(`],"generationConfig":`)
+	config := config{MaxOutput: int32(min(req.MaxOutput, math.MaxInt32))}
 	if m.options.Thinks {
-		b.Config.Thinking = &thinking{Include: true}
+		config.Thinking = &thinking{Include: true}
 	}
-	if len(req.Tools) == 0 {
-		return b
+	b.Encode(config)
+	if strings.TrimSpace(req.System) != "" {
+		b.Raw(`,"systemInstruction":`)
+		b.Encode(content{Parts: text(req.System), Role: roleUser})
 	}
-	tools := &toolList{}
-	for _, t := range req.Tools {
-		tools.Functions = append(tools.Functions, function{Name: t.Name, Description: t.Description, Schema: schema(t.Schema)})
-	}
-	b.Tools = []*toolList{tools}
-	return b
+	b.Tools(func() {
+		b.Raw(`,"tools":[{"functionDeclarations":[`)
+		for _, t := range req.Tools {
+			b.Item("")
+			b.Encode(function{Name: t.Name, Description: t.Description, Schema: schemas.Sent(t.Schema)})
+		}
+		b.Raw("]}]")
+	})
+	b.Raw("}")
+	return b.Parts()
 }
+
+var schemas = llm.NewSchemas(schema)
 
 // schema is a tool's schema without what says nothing about its arguments and
 // is not part of Gemini's JSON schema. A tool without arguments has none.
-func schema(s json.RawMessage) map[string]any {
+func schema(s json.RawMessage) []byte {
 	var fields map[string]any
 	if json.Unmarshal(s, &fields) != nil || len(fields) == 0 {
 		return nil
@@ -45,49 +55,56 @@ func schema(s json.RawMessage) map[string]any {
 	if _, typed := fields["type"]; !typed && fields["$ref"] == nil {
 		fields["type"] = "object"
 	}
-	return fields
+	out, _ := json.Marshal(fields) // what was read can be written
+	return out
 }
 
-// contents is the conversation. The results of an answer's calls are one
+// contents writes the conversation. The results of an answer's calls are one
 // content, and what else was said has its own. name is the model's.
-func contents(name string, history []llm.Message) []*content {
-	var out []*content
-	tools := map[string]string{} // which tool a call was for
+func contents(b *llm.Body, name string, history []llm.Message) {
+	write := func(role string, parts []*part) {
+		if len(parts) > 0 {
+			b.Item("")
+			b.Encode(content{Role: role, Parts: parts})
+		}
+	}
 	var results, pictures []*part
 	flush := func() {
-		if len(results) > 0 {
-			out = append(out, &content{Role: roleUser, Parts: results})
-		}
-		if len(pictures) > 0 {
-			out = append(out, &content{Role: roleUser, Parts: pictures})
-		}
+		write(roleUser, results)
+		write(roleUser, pictures)
 		results, pictures = nil, nil
 	}
-	for _, msg := range history {
-		if msg.Role == llm.ToolResult {
+	for i := b.Messages(); i < len(history); i++ {
+		switch msg := history[i]; msg.Role {
+		case llm.ToolResult:
 			if msg.Name == "" {
-				msg.Name = tools[msg.Call]
+				msg.Name = called(history[:i], msg.Call)
 			}
 			results = append(results, result(msg))
 			pictures = append(pictures, seen(msg)...)
 			continue
+		case llm.Assistant:
+			flush()
+			write(roleModel, said(name, msg))
+		default:
+			flush()
+			write(roleUser, append(text(msg.Text), images(msg.Images)...))
 		}
-		flush()
-		role, parts := roleUser, []*part(nil)
-		if msg.Role == llm.Assistant {
-			for _, c := range msg.Calls {
-				tools[c.ID] = c.Name
-			}
-			role, parts = roleModel, said(name, msg)
-		} else {
-			parts = append(text(msg.Text), images(msg.Images)...)
-		}
-		if len(parts) > 0 {
-			out = append(out, &content{Role: role, Parts: parts})
-		}
+		b.Keep(i + 1)
 	}
 	flush()
-	return out
+}
+
+// called is the tool that a call was for.
+func called(history []llm.Message, id string) string {
+	for _, msg := range slices.Backward(history) {
+		for _, c := range slices.Backward(msg.Calls) {
+			if c.ID == id {
+				return c.Name
+			}
+		}
+	}
+	return ""
 }
 
 func text(s string) []*part {

@@ -29,15 +29,11 @@ func (m *model) send(ctx context.Context, req llm.Request) (*http.Response, erro
 	if err != nil {
 		return nil, err
 	}
-	b, err := json.Marshal(m.request(req))
-	if err != nil { // cannot be: all of it was JSON before
-		return nil, err
-	}
 	header := http.Header{"Accept": {"*/*"}}
 	if m.key != "" {
 		header.Set("X-Goog-Api-Key", m.key)
 	}
-	response, err := llm.Post(ctx, m.client, at, header, [][]byte{b})
+	response, err := llm.Post(ctx, m.client, at, header, m.request(req))
 	if err != nil {
 		return nil, err
 	}

@@ -1,14 +1,8 @@
 package gemini
 
-// The wire: what is used of the Gemini API.
+import "encoding/json"
 
-// body is a request.
-type body struct {
-	Contents []*content  `json:"contents"`
-	Config   config      `json:"generationConfig"`
-	System   *content    `json:"systemInstruction,omitempty"`
-	Tools    []*toolList `json:"tools,omitempty"`
-}
+// The wire: what is used of the Gemini API.
 
 type config struct {
 	MaxOutput int32     `json:"maxOutputTokens,omitempty"`
@@ -19,14 +13,10 @@ type thinking struct {
 	Include bool `json:"includeThoughts,omitempty"`
 }
 
-type toolList struct {
-	Functions []function `json:"functionDeclarations"`
-}
-
 type function struct {
-	Description string         `json:"description,omitempty"`
-	Name        string         `json:"name"`
-	Schema      map[string]any `json:"parametersJsonSchema,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Name        string          `json:"name"`
+	Schema      json.RawMessage `json:"parametersJsonSchema,omitempty"`
 }
 
 const (
