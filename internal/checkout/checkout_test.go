@@ -71,7 +71,7 @@ func TestCheckout(t *testing.T) {
 func TestInOneSandbox(t *testing.T) {
 	one := newRig(t, newForge(t), session.Created{})
 	for name, test := range map[string]func(*testing.T, *rig){
-		"hooks": testHooks, "templates": testTemplate, "branches": testBranches, "a lost workspace": testLostWorkspace, "something in the way": testInTheWay, "into the workspace": testIntoTheWorkspace,
+		"hooks": testHooks, "templates": testTemplate, "co-authors": testCoauthors, "branches": testBranches, "a lost workspace": testLostWorkspace, "something in the way": testInTheWay, "into the workspace": testIntoTheWorkspace,
 		"set up": testSetUp, "untrusted settings": testUntrustedSettings, "a foreign commit script": testForeignCommitScript, "a late commit script": testLateCommitScript, "hostile repositories": testHostileRepositories, "hostile servers": testHostileServers, "hostile addresses": testHostileAddresses,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, one) })
@@ -115,6 +115,45 @@ func testTemplate(t *testing.T, one *rig) {
 git init -q fresh && cd fresh && git commit -q --allow-empty -m 'Begin' && git log -1 --format=%B`)
 	if got != "Begin\n\nCo-authored-by: Ann <ann@example.org>" {
 		t.Errorf("%q", got)
+	}
+}
+
+// Commits name the user once, whatever hooks the repository has, and its own hooks run.
+func testCoauthors(t *testing.T, one *rig) {
+	r := one.again(t, session.Created{})
+	r.src.Template = true
+	r.prepared()
+	const own = `own() { mkdir -p "$1"; printf '#!/bin/sh\necho own ${0##*/} in $(basename "$PWD") >&2\n' > "$1/$2"; chmod +x "$1/$2"; }
+fresh() { cd /workspace; git init -q "$1"; cd "$1"; git commit -q --allow-empty -m Zero; }
+shows() { git log -1 --format=%B | sed '/^$/d' | paste -sd'|'; }
+`
+	for name, c := range map[string]struct{ do, want string }{
+		"its own hook":      {`fresh a; own .git/hooks prepare-commit-msg; git commit -q --allow-empty -m One; shows`, "own prepare-commit-msg in a\nOne|LINE"},
+		"another folder":    {`fresh b; git config core.hooksPath .husky/_; own .husky/_ prepare-commit-msg; own .husky/_ pre-commit; own .husky/_ post-commit; mkdir c; cd c; git commit -q --allow-empty -m One; shows`, "own pre-commit in b\nown prepare-commit-msg in b\nown post-commit in b\nOne|LINE"},
+		"of all":            {`fresh d; own ~/hooks commit-msg; git config --global core.hooksPath ~/hooks; git commit -q --allow-empty -m One; git config --global --unset core.hooksPath; shows`, "own commit-msg in d\nOne|LINE"},
+		"a file":            {`fresh e; git config core.hooksPath none; echo One > m; git -C . -c user.name=x commit -q --allow-empty -F m; shows`, "One|LINE"},
+		"an editor":         {`fresh f; git config core.hooksPath none; GIT_EDITOR="sed -i 1s/^/One/" git -c advice.waitingForEditor=false commit -q --allow-empty; shows`, "One|LINE"},
+		"an amended commit": {`fresh g; git config core.hooksPath none; git commit -q --allow-empty -m One; git commit -q --allow-empty --amend -m Two; git commit -q --allow-empty --amend --no-edit; GIT_EDITOR=true git -c advice.waitingForEditor=false commit -q --allow-empty --amend; shows`, "Two|LINE"},
+		"a line by hand":    {`fresh h; git config core.hooksPath none; git commit -q --allow-empty -m One -m "Co-authored-by: $DECKHAND_COAUTHOR"; shows`, "One|LINE"},
+		"a merge":           {`fresh i; git config core.hooksPath none; git checkout -q -b x; git commit -q --allow-empty -m One; git checkout -q -; git commit -q --allow-empty -m Two; git merge -q --no-edit -m Both x; shows`, "Both|LINE"},
+		"a rebase":          {`fresh j; git config core.hooksPath none; git commit -q --allow-empty -m One; git rebase -q --force-rebase --root; shows`, "One|LINE"},
+		"a submodule": {`fresh k; fresh l; git -c protocol.file.allow=always submodule --quiet add ../k k; cd k; git config core.hooksPath none; git commit -q --allow-empty -m One; shows; cd ..; git commit -q -am Two; shows`,
+			"One|LINE\nTwo|LINE"},
+		"a hook that refuses":  {`fresh m; own .git/hooks prepare-commit-msg; echo exit 1 >> .git/hooks/prepare-commit-msg; git commit -q --allow-empty -m One; echo $?; shows`, "own prepare-commit-msg in m\n1\nZero|LINE"},
+		"a hook that is gone":  {`fresh n; git config core.hooksPath h; own h pre-commit; git commit -q --allow-empty -m One; rm h/pre-commit; git commit -q --allow-empty -m Two; shows`, "own pre-commit in n\nTwo|LINE"},
+		"no hooks wanted":      {`fresh o; git -c core.hooksPath=/dev/null commit -q --allow-empty -m One; shows`, "One"},
+		"a commit in a hook":   {`fresh p; fresh q; git config core.hooksPath h; own h post-commit; echo 'git -C ../p commit -q --allow-empty -m Inner; git config core.hooksPath' >> h/post-commit; git commit -q --allow-empty -m One; shows; git -C ../p log -1 --format=%s`, "own post-commit in q\nh\nOne|LINE\nInner"},
+		"what tools see":       {`fresh r; git config core.hooksPath; git rev-parse --git-path hooks; git nonsense 2>&1 | head -1`, ".git/hooks\ngit: 'nonsense' is not a git command. See 'git --help'."},
+		"no repository at all": {`cd /; git commit -m x; echo $?`, "fatal: not a git repository (or any of the parent directories): .git\n128"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := *r
+			r.t = t
+			got := r.sh("export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=init.templateDir GIT_CONFIG_VALUE_0='" + checkout.Template + "'\n" + own + c.do)
+			if want := strings.ReplaceAll(c.want, "LINE", "Co-authored-by: Ann <ann@example.org>"); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 }
 

@@ -11,14 +11,6 @@ import (
 // commitScript is the repository's script that runs before each commit.
 const commitScript = ".openhands/pre-commit.sh"
 
-// Coauthor is the environment variable in the sandbox with the co-author of commits: NAME
-// <EMAIL>.
-const Coauthor = "DECKHAND_COAUTHOR"
-
-// Template is the folder in the sandbox's home with the hooks for git init, as written in
-// git's configuration.
-const Template = "~/.deckhand/git-template"
-
 // ours identifies hooks that Deckhand wrote.
 const ours = "# Written by Deckhand."
 
@@ -45,18 +37,6 @@ if [ -x "$before" ]; then
 fi
 `
 
-// prepareMessage adds the co-author to a message, and runs the previous hook.
-const prepareMessage = `#!/bin/sh
-` + ours + ` It adds the user as a co-author, and runs prepare-commit-msg.local, the hook that was here before.
-before=$(dirname "$0")/prepare-commit-msg.local
-if [ -x "$before" ]; then
-    "$before" "$@" || exit
-fi
-if [ -n "$` + Coauthor + `" ]; then
-    git interpret-trailers --in-place --if-exists addIfDifferent --trailer "Co-authored-by: $` + Coauthor + `" "$1"
-fi
-`
-
 // install installs a hook and keeps an existing one next to it. Exit code 3 means that
 // the repository keeps its hooks elsewhere.
 const install = `set -e
@@ -69,25 +49,6 @@ cat > "$hooks/$2.new"
 chmod 755 "$hooks/$2.new"
 mv -f "$hooks/$2.new" "$hooks/$2"
 `
-
-// template writes the hooks that git init copies into new repositories. It does nothing
-// without git.
-const template = `set -e
-command -v git >/dev/null || exit 0
-hooks=$HOME/.deckhand/git-template/hooks
-mkdir -p "$hooks"
-cat > "$hooks/prepare-commit-msg.new"
-chmod 755 "$hooks/prepare-commit-msg.new"
-mv -f "$hooks/prepare-commit-msg.new" "$hooks/prepare-commit-msg"
-`
-
-func (w *work) template(ctx context.Context) error {
-	r, err := w.sh(ctx, template, strings.NewReader(prepareMessage))
-	if err == nil && r.Exit != 0 {
-		return w.no(cloneFailed, "the hooks of new repositories cannot be written: "+last(string(r.Stderr)))
-	}
-	return w.refused(err)
-}
 
 // elsewhere is the exit code of install if the repository configures its own hooks
 // folder.
@@ -137,15 +98,6 @@ find .git/modules -type d \( -name refs -o -name logs -o -name objects \) -prune
     while IFS= read -r dir; do rename "$dir"; done
 `
 
-// sign makes commits name the user.
-func (w *work) sign(ctx context.Context, dir string) error {
-	if !w.src.Coauthored {
-		return nil
-	}
-	_, err := w.hook(ctx, dir, "prepare-commit-msg", prepareMessage)
-	return err
-}
-
 // hooks installs the commit script and reports whether it could. Only a script with this
 // text is run; nil keeps the approved one. A repository that keeps its hooks elsewhere is
 // left unchanged.
@@ -170,8 +122,10 @@ const maxHook = 8 << 20
 
 // unhook disables git hooks and settings that a script of an untrusted repository left.
 func (w *work) unhook(ctx context.Context, dir string) error {
-	_, err := w.sh(ctx, disable, nil, dir)
-	return w.refused(err)
+	if _, err := w.sh(ctx, disable, nil, dir); err != nil || !w.src.Template {
+		return w.refused(err)
+	}
+	return w.template(ctx, "afresh") // its folder is searched for programs
 }
 
 // sh runs one of our scripts, without network access.

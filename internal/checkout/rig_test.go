@@ -244,7 +244,7 @@ func (r *rig) open() {
 	}
 	var err error
 	r.box, r.handle, err = sandbox.Open(r.t.Context(), r.driver, sandbox.Spec{ID: string(r.id), Env: map[string]string{
-		"no_proxy": "", "NO_PROXY": "", checkout.Coauthor: "Ann <ann@example.org>", "PATH": os.Getenv("PATH"),
+		"no_proxy": "", "NO_PROXY": "", checkout.Coauthor: "Ann <ann@example.org>", sandbox.PathFirst: checkout.Programs, "PATH": os.Getenv("PATH"),
 		"GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org", "GIT_COMMITTER_NAME": "Ada", "GIT_COMMITTER_EMAIL": "ada@example.org"}}, nil)
 	must(r.t, err)
 }

@@ -23,12 +23,13 @@ git config alias.co '!touch /workspace/owned'; git config alias.st status
 git config --global pull.rebase true; git config --global filter.lfs.clean 'git-lfs clean -- %f'; git config --global filter.lfs.required true
 git config filter.lfs.smudge 'touch /workspace/owned'
 echo '* filter=x' > .git/info/attributes
+for name in git ls; do rm -f ~/.deckhand/bin/$name; cp /workspace/evil/post-commit ~/.deckhand/bin/$name; done
 `
 	one.forge.repository("planted", map[string]string{"README.md": "Hello\n", ".openhands/setup.sh": plant})
 	untrusted := *one
 	untrusted.foreign = true
 	r := untrusted.again(t, session.Created{Repository: "octo/planted"})
-	r.config.Confinable = true
+	r.config.Confinable, r.src.Template = true, true
 	t.Cleanup(func() { one.sh("rm -rf ~/.gitconfig* ~/.config/git ~/more") })
 	if st := r.prepared(); st.SetUp == nil || st.SetUp.Exit != 0 {
 		t.Fatalf("%+v", st.SetUp)

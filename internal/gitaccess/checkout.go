@@ -53,8 +53,9 @@ func NewCheckout(c CheckoutConfig) *checkout.Checkout {
 		}})
 }
 
-// Template has git init copy the co-author hook into new repositories.
+// Template has git init copy the co-author hook into new repositories, and our program git found first.
 func Template(env map[string]string) {
+	env[sandbox.PathFirst] = checkout.Programs
 	n, err := strconv.Atoi(env["GIT_CONFIG_COUNT"])
 	if err != nil || n < 0 {
 		n = 0

@@ -291,6 +291,10 @@ const (
 	Isolated Network = "isolated"
 )
 
+// PathFirst is the variable of a Spec with a folder below the sandbox's home, as ~/FOLDER, in which
+// programs are looked for first.
+const PathFirst = "DECKHAND_PATH_FIRST"
+
 // ProxyPort is the port of the proxy on the loopback of a Proxied sandbox.
 const ProxyPort = 3128
 

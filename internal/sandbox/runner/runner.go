@@ -444,6 +444,9 @@ func (r *Runner) environ() []string {
 		add(name, value)
 	}
 	r.mu.Unlock()
+	if dir, ok := strings.CutPrefix(all[sandbox.PathFirst], "~/"); ok && all["HOME"] != "" && all["PATH"] != "" {
+		all["PATH"] = filepath.Join(all["HOME"], dir) + ":" + all["PATH"]
+	}
 	out := make([]string, len(order))
 	for i, name := range order {
 		out[i] = name + "=" + all[name]
