@@ -39,7 +39,7 @@ func TestOverwrittenRow(t *testing.T) {
 	db.Close()
 
 	code, out, errs := command(t, "doctor", "--data-dir", b.dir, mend)
-	if code == 0 || !strings.Contains(errs, "valid up to event 2") {
+	if code == 0 || !strings.Contains(errs, "valid up to event 3") {
 		t.Fatalf("%d %s%s", code, out, errs)
 	}
 	if code, out, errs = command(t, "doctor", "--data-dir", b.dir, "--repair", mend); code != 0 {

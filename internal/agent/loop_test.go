@@ -19,8 +19,10 @@ import (
 	"deckhand/internal/conversation"
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/scripted"
+	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/session/memlog"
+	"deckhand/internal/settings"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -82,7 +84,7 @@ func (r *rig) Appended(session.ID, int64) {
 
 // start runs a loop until the test ends or stop is called.
 func (r *rig) start() (stop func()) {
-	config := agent.Config{Sessions: r.sessions, Log: r.log, Index: r.log, Profile: r.profile, Deltas: r.deltas, Delegate: conversation.New(conversation.Config{Sessions: r.sessions}).Delegate,
+	config := agent.Config{Sessions: r.sessions, Log: r.log, Index: r.log, Profile: r.profile, Deltas: r.deltas, Delegate: conversation.New(conversation.Config{Sessions: r.sessions, Settings: settings.New(settings.NewMemStore(), nil, secret.NewRedactor())}).Delegate,
 		Logger: slog.New(complaints{slog.DiscardHandler, r}), IdleAfter: r.idle, Workspaces: r.workspaces, Retry: agent.Retry{First: time.Millisecond}}
 	if r.more != nil {
 		r.more(&config)
@@ -118,10 +120,11 @@ func (r *rig) create(first string) session.ID {
 	r.t.Helper()
 	id := session.NewID()
 	var said *session.UserSaid
+	var title []session.Payload
 	if first != "" {
-		said = &session.UserSaid{Text: first}
+		said, title = &session.UserSaid{Text: first}, []session.Payload{session.Titled{Title: session.TitleFrom(first)}}
 	}
-	if _, err := r.sessions.Create(r.t.Context(), id, session.Created{Owner: "ada"}, said); err != nil {
+	if _, err := r.sessions.Create(r.t.Context(), id, session.Created{Owner: "ada"}, said, title...); err != nil {
 		r.t.Fatal(err)
 	}
 	return id
@@ -448,22 +451,6 @@ type failing struct{ err error }
 
 func (f failing) Stream(context.Context, llm.Request) iter.Seq2[llm.Part, error] {
 	return func(yield func(llm.Part, error) bool) { yield(llm.Part{}, f.err) }
-}
-
-func TestTitleFrom(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                              "",
-		"  Fix it \n and more":          "Fix it",
-		"one\ttwo   three":              "one two three",
-		strings.Repeat("word ", 20):     "word word word word word word word word word…",
-		strings.Repeat("ü", 60):         strings.Repeat("ü", 49) + "…",
-		strings.Repeat("x", 50):         strings.Repeat("x", 50),
-		"Make a title, please, of this": "Make a title, please, of this",
-	} {
-		if got := agent.TitleFrom(in); got != want {
-			t.Errorf("TitleFrom(%q) = %q, want %q", in, got, want)
-		}
-	}
 }
 
 // A disk that fails once while an answer is stored must not leave the session stuck on its open call.

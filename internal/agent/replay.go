@@ -33,7 +33,7 @@ func (l *Loop) replay(ctx context.Context, w *worker, st session.State, p Profil
 	case st.Replay >= len(w.script):
 		st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.ReplayStep(w.claim, nil, true) })
 	case w.script[st.Replay].Said != nil:
-		st, err = l.resay(ctx, w, w.script[st.Replay].Said)
+		st, err = l.resay(ctx, w, p, w.script[st.Replay].Said)
 	case !st.InTurn:
 		st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
 			switch {
@@ -55,7 +55,7 @@ func (l *Loop) replay(ctx context.Context, w *worker, st session.State, p Profil
 
 // resay says the next message again. A turn that is still under way had no end
 // in the recording; it has one now.
-func (l *Loop) resay(ctx context.Context, w *worker, said *session.UserSaid) (session.State, error) {
+func (l *Loop) resay(ctx context.Context, w *worker, p Profile, said *session.UserSaid) (session.State, error) {
 	return l.update(ctx, w,
 		func(s session.State) ([]session.Payload, error) {
 			if !s.InTurn {
@@ -64,6 +64,7 @@ func (l *Loop) resay(ctx context.Context, w *worker, said *session.UserSaid) (se
 			return s.EndTurn(w.claim, session.TurnEnded{UpTo: max(s.Shown, s.Seen), State: session.AgentAwaitingUser})
 		},
 		func(s session.State) ([]session.Payload, error) { return s.ReplayStep(w.claim, said, false) },
+		func(s session.State) ([]session.Payload, error) { return s.FirstWords(said.Text, func(text string) (string, error) { return p.mask(text), nil }) },
 		func(s session.State) ([]session.Payload, error) { return s.BeginTurn(w.claim) })
 }
 
@@ -100,7 +101,6 @@ func (l *Loop) reanswer(ctx context.Context, w *worker, st session.State, p Prof
 			}
 			return s.EndTurn(w.claim, session.TurnEnded{UpTo: s.Shown, State: session.AgentAwaitingUser})
 		},
-		firstWords(w, p, t),
 		l.calling(w, p),
 	)
 	if errors.Is(err, session.ErrRefused) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"unicode"
 
 	"deckhand/internal/clip"
 	"deckhand/internal/llm"
@@ -60,19 +59,9 @@ func (l *Loop) entitle(ctx context.Context, w *worker, st session.State, p Profi
 		if err != nil || s.Claim != w.claim {
 			return nil, nil
 		}
-		return s.Suggest(w.claim, TitleFrom(bare(p.mask(a.text))))
+		return s.Suggest(w.claim, session.TitleFrom(bare(p.mask(a.text))))
 	})
 	return st, err
-}
-
-// firstWords makes the first words of the task the title, until the model or a person gives a better one.
-func firstWords(w *worker, p Profile, t *transcript) func(session.State) ([]session.Payload, error) {
-	return func(s session.State) ([]session.Payload, error) {
-		if s.Title != session.DefaultTitle(s.ID) {
-			return nil, nil
-		}
-		return s.Suggest(w.claim, TitleFrom(p.mask(t.firstSaid())))
-	}
 }
 
 // thoughts are what some models write before their answer. The beginning may be part of the model's template, and the end
@@ -81,41 +70,6 @@ var thoughts = regexp.MustCompile(`(?is)^.*</think(ing)?>|<think(ing)?>.*$`)
 
 // bare is what a model says when it is asked for a title, without what it puts around it.
 func bare(text string) string {
-	text, _, _ = strings.Cut(strings.TrimSpace(visible(thoughts.ReplaceAllString(text, ""))), "\n")
+	text, _, _ = strings.Cut(strings.TrimSpace(session.Visible(thoughts.ReplaceAllString(text, ""))), "\n")
 	return strings.Trim(strings.TrimPrefix(text, "Title:"), " #*_`\"'“”«».")
-}
-
-// maxTitle is how long a title made from a message gets.
-const maxTitle = 50
-
-// TitleFrom makes a title of a first message: its first line, cut between words.
-func TitleFrom(message string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(visible(message)), "\n")
-	line = clip.Line(line)
-	r := []rune(line)
-	if len(r) <= maxTitle {
-		return line
-	}
-	cut := string(r[:maxTitle-1])
-	if i := strings.LastIndexByte(cut, ' '); i > maxTitle/2 {
-		cut = cut[:i]
-	}
-	return strings.TrimRight(cut, " ,.;:") + "…"
-}
-
-// sequences are what terminals obey: CSI and OSC sequences.
-var sequences = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x{9d})[^\x07\x1b\x{9c}]*(?:\x07|\x1b\\|\x{9c})`)
-
-// visible is a text without control characters and marks that change its direction or hide in it. The two joiners stay,
-// because some scripts need them.
-func visible(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && unicode.IsSpace(r) {
-			return ' '
-		}
-		if r != '\n' && r != '\u200c' && r != '\u200d' && unicode.In(r, unicode.Cc, unicode.Cf) {
-			return -1
-		}
-		return r
-	}, sequences.ReplaceAllString(text, ""))
 }

@@ -9,7 +9,7 @@ import (
 	"deckhand/internal/session"
 )
 
-// The first words of the task are the title until the model gives one, once.
+// The model gives a title after the first turn, once.
 func TestTitleFromTheModel(t *testing.T) {
 	t.Parallel()
 	r := chat(t, llmtest.Reply{Text: "It is fixed."}, llmtest.Reply{Text: "\"Login page: fix the redirect.\"\nHow is that?"}, llmtest.Reply{Text: "Fine."})
@@ -28,24 +28,6 @@ func TestTitleFromTheModel(t *testing.T) {
 	r.until(id, "the second answer", func(s session.State) bool { return answered(s) && s.Turns == 2 })
 	if got := r.last().Messages; len(r.asked()) != 3 || got[len(got)-1].Text != "thanks" {
 		t.Errorf("the model was asked %d times, last %s", len(r.asked()), texts(r.last()))
-	}
-}
-
-// The first words of the task are the title while the model is called for the first time.
-func TestTitleDuringTheFirstCall(t *testing.T) {
-	t.Parallel()
-	asked, answer := make(chan struct{}), make(chan struct{})
-	r := newWired(t, llmtest.Chat, func(llmtest.Asked) llmtest.Reply {
-		close(asked)
-		<-answer
-		return llmtest.Reply{Text: "Hello."}
-	})
-	defer close(answer)
-	r.start()
-	id := r.create("say\x1b[1m hello\u202e\nto everybody")
-	<-asked
-	if st := r.until(id, "the call", func(s session.State) bool { return s.Ask != nil }); st.Title != "say hello" || st.Named {
-		t.Errorf("the title is %q", st.Title)
 	}
 }
 

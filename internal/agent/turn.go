@@ -81,12 +81,12 @@ func (l *Loop) reserve(ctx context.Context, w *worker, p Profile, t *transcript)
 			w.answer = t.affordable(p, w.offered(), limit-s.Committed())
 		}
 		return s.AskModel(w.claim, session.ModelAsked{Call: fmt.Sprintf("m%d", s.Last+1), Model: p.ModelName, Reserved: t.worstCase(p, w.offered(), w.answer)}, p.Budget)
-	}, firstWords(w, p, t))
+	})
 }
 
 // begin begins a turn and asks nothing.
 func (l *Loop) begin(ctx context.Context, w *worker, p Profile, t *transcript) (session.State, error) {
-	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.BeginTurn(w.claim) }, firstWords(w, p, t))
+	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) { return s.BeginTurn(w.claim) })
 	if err != nil {
 		return l.left(ctx, w, err)
 	}

@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"deckhand/internal/conversation"
+	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/session/memlog"
+	"deckhand/internal/settings"
 )
 
 // The refusals of the use cases are shown at the terminal, in the same words as elsewhere, and the state is looked at again:
@@ -21,7 +23,7 @@ func TestTalkShowsRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	service := conversation.New(conversation.Config{Sessions: sessions, Log: log, Index: log})
+	service := conversation.New(conversation.Config{Sessions: sessions, Log: log, Index: log, Settings: settings.New(settings.NewMemStore(), nil, secret.NewRedactor())})
 	if err := service.Delete(ctx, "ada", deleted); err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,13 @@ func (s *Service) Create(ctx context.Context, c Create) (Created, error) {
 			return Created{}, err
 		}
 	}
-	st, err := s.Sessions.Create(ctx, id, created, p.message)
+	var title []session.Payload
+	if p.message != nil && created.Replay == "" { // else what is recorded comes first
+		if title, err = s.firstWords(ctx, session.State{}, c.User, p.message.Text); err != nil {
+			return Created{}, err
+		}
+	}
+	st, err := s.Sessions.Create(ctx, id, created, p.message, title...)
 	if errors.Is(err, session.ErrConflict) { // another delivery was faster
 		again, err := s.existing(ctx, c.User, id, derivedID(c.RetryKey), print)
 		return value(again), err

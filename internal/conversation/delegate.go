@@ -45,9 +45,13 @@ func (s *Service) Delegate(ctx context.Context, d Delegate) error {
 	if err != nil {
 		return err
 	}
+	title, err := s.firstWords(ctx, session.State{}, d.Parent.Owner, d.Task)
+	if err != nil {
+		return err
+	}
 	grant, granted := parent.Granted(d.Child)
 	_, err = s.Sessions.Create(ctx, d.Child, session.Created{Owner: d.Parent.Owner, Trigger: TriggerDelegation, Repository: p.Repository, Branch: p.Branch, Provider: p.Provider,
-		Instructions: p.Instructions, MCP: p.MCP, Parent: d.Parent.ID, Depth: p.Depth + 1, Agent: d.Agent, Grant: grant, Granted: granted}, &session.UserSaid{Text: d.Task})
+		Instructions: p.Instructions, MCP: p.MCP, Parent: d.Parent.ID, Depth: p.Depth + 1, Agent: d.Agent, Grant: grant, Granted: granted}, &session.UserSaid{Text: d.Task}, title...)
 	if errors.Is(err, session.ErrConflict) { // another delivery was faster
 		_, err = s.child(ctx, d)
 	}

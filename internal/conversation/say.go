@@ -54,12 +54,28 @@ func (s *Service) say(ctx context.Context, user string, id session.ID, m session
 				return nil, r
 			}
 		}
-		return st.Say(m)
+		out, err := st.Say(m)
+		if err != nil {
+			return nil, err
+		}
+		title, err := s.firstWords(ctx, st, user, m.Text)
+		return append(out, title...), err
 	})
 	if errors.Is(err, session.ErrDuplicate) {
 		err = nil
 	}
 	return st, err
+}
+
+// firstWords makes the first words of a message the title of a conversation that has none, whatever the way it came.
+func (s *Service) firstWords(ctx context.Context, st session.State, user, message string) ([]session.Payload, error) {
+	return st.FirstWords(message, func(text string) (string, error) {
+		masker, err := s.Settings.Masker(ctx, user)
+		if err != nil {
+			return "", err
+		}
+		return masker.String(text), nil
+	})
 }
 
 // Type runs a command of the user in the conversation's shell.

@@ -15,7 +15,8 @@ import (
 func (r *rig) filterable() (id string) {
 	r.t.Helper()
 	r.settle("ada", "bob")
-	id = r.create(`{"initial_user_msg":"Say Grüße"}`)
+	id = r.create(`{}`)
+	r.happens(id, session.UserSaid{Text: "Say Grüße"})
 	row, err := r.log.Row(r.t.Context(), session.ID(id))
 	if err != nil {
 		r.t.Fatal(err)

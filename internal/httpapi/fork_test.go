@@ -33,12 +33,12 @@ func TestFork(t *testing.T) {
 		r.do("POST", "/api/conversations/"+id+"/message", `{"message":"`+text+`"}`).want(t, 200)
 	}
 	r.do("PUT", "/api/conversations/"+id+"/overrides", `{"llm_model":"acme/priced"}`).want(t, 200)
-	whole, part := r.fork(id, `{}`), r.fork(id, `{"event_id":3,"title":" Another way "}`)
+	whole, part := r.fork(id, `{}`), r.fork(id, `{"event_id":4,"title":" Another way "}`)
 	if a, b := said(r.events(whole)), said(r.events(part)); len(a) != 3 || len(b) != 2 || b[1].Text != "second" {
 		t.Errorf("%+v and %+v", a, b)
 	}
 	c := r.beginning(part)
-	if c.Forked == nil || c.Forked.From != session.ID(id) || c.Forked.Number != 3 || c.Instructions != "Be brief." {
+	if c.Forked == nil || c.Forked.From != session.ID(id) || c.Forked.Number != 4 || c.Instructions != "Be brief." {
 		t.Errorf("%+v", c)
 	}
 	r.do("GET", "/api/conversations/"+part, "").want(t, 200, `"title":"Another way"`)

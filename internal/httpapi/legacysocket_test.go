@@ -185,7 +185,8 @@ func ids(events []heard) []int64 {
 //	(nothing), 8 run, 9 awaiting, 10 confirmed, 11 said
 func (r *rig) history() string {
 	r.t.Helper()
-	id := r.create(`{"initial_user_msg":"begin"}`)
+	id := r.create(`{}`)
+	r.say(id, "begin")
 	r.awaits(id)
 	r.update(id, func(s session.State) ([]session.Payload, error) {
 		return s.Decide(session.ApprovalGiven{Approved: true})

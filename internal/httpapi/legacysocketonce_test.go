@@ -189,7 +189,8 @@ func TestSlowSocket(t *testing.T) {
 		events = 100
 	}
 	r := newSocketRig(t)
-	id := r.create(`{"initial_user_msg":"0"}`)
+	id := r.create(`{}`)
+	r.say(id, "0")
 	text := strings.Repeat("x", size)
 	c, other := r.joined(join{user: "ada", query: q(id)}), r.joined(join{user: "ada", query: q(id)})
 	c.until(func(e heard) bool { return e.Action == "message" })

@@ -49,6 +49,7 @@ func TestSocketTalk(t *testing.T) {
 				r := *r
 				r.t = t
 				id := decodedID(t, r.as(c.user, "POST", "/api/conversations", `{}`))
+				r.as(c.user, "PATCH", "/api/conversations/"+id, `{"title":"Talk"}`).want(t, 200)
 				client := r.joined(join{user: c.user, transport: transport, query: q(id)})
 				before := len(r.events(id))
 				args := c.args

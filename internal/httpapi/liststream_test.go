@@ -92,11 +92,11 @@ func TestStreamConversations(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	id := r.create(`{"repository":"team/app","initial_user_msg":"hello"}`)
-	if c := stream.conversation(); c.ConversationID != id || c.Status != "STARTING" || *c.SelectedRepository != "team/app" || c.LastEventID != 2 {
+	if c := stream.conversation(); c.ConversationID != id || c.Status != "STARTING" || *c.SelectedRepository != "team/app" || c.LastEventID != 3 || c.Title != "hello" {
 		t.Errorf("%+v", c)
 	}
 	r.happens(id, session.Claimed{By: "loop"}, session.WorkspaceReady{}, session.TurnBegan{})
-	if c := stream.conversation(); c.Status != "RUNNING" || c.AgentState != "running" || c.LastEventID != 5 {
+	if c := stream.conversation(); c.Status != "RUNNING" || c.AgentState != "running" || c.LastEventID != 6 {
 		t.Errorf("%+v", c)
 	}
 	r.do("DELETE", toCreate+"/"+ids[5], "").want(t, 200)

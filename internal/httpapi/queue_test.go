@@ -44,20 +44,20 @@ func TestQueue(t *testing.T) {
 		story        []step
 	}{
 		{"nothing was said", `{}`, []step{is("", claim, ready)}},
-		{"until a turn begins", `{"initial_user_msg":"one"}`, []step{is("one"), is("one two", say("two")), is("one two", claim, ready), is("", began), is("", ask(6)), is("", answer(6), done(6))}},
-		{"during a turn, until the next call", `{"initial_user_msg":"one"}`, []step{
-			is("", claim, ready, began, ask(5)), is("two", say("two")), is("two three", say("three")),
+		{"until a turn begins", `{}`, []step{is("one", say("one")), is("one two", say("two")), is("one two", claim, ready), is("", began), is("", ask(6)), is("", answer(6), done(6))}},
+		{"during a turn, until the next call", `{}`, []step{
+			is("", say("one"), claim, ready, began, ask(5)), is("two", say("two")), is("two three", say("three")),
 			is("two three", session.ModelAnswered{Call: "m5", ToolCalls: []session.ToolCall{{ID: "a", Name: "bash"}}}),
 			is("", session.ToolCalled{ToolCall: session.ToolCall{ID: "a", Name: "bash"}, Answer: 9}, session.ToolReturned{ID: "a", Name: "bash", Cause: 10, Outcome: session.Succeeded}, ask(11)),
 		}},
-		{"too late for a turn", `{"initial_user_msg":"one"}`, []step{
-			is("two", claim, ready, began, ask(5), say("two")), is("two", answer(5), done(5)), is("", began),
+		{"too late for a turn", `{}`, []step{
+			is("two", say("one"), claim, ready, began, ask(5), say("two")), is("two", answer(5), done(5)), is("", began),
 		}},
-		{"a stop makes history of it", `{"initial_user_msg":"one"}`, []step{
-			is("two", claim, ready, began, ask(5), say("two")), is("", session.ModelFailed{Call: "m5"}, session.Stopped{}), is("three", say("three"), session.StartRequested{}),
+		{"a stop makes history of it", `{}`, []step{
+			is("two", say("one"), claim, ready, began, ask(5), say("two")), is("", session.ModelFailed{Call: "m5"}, session.Stopped{}), is("three", say("three"), session.StartRequested{}),
 		}},
-		{"a start that failed is tried again", `{"initial_user_msg":"one"}`, []step{
-			is("one", claim, session.Failed{ID: "E", Reason: "no"}), is("one", session.StartRequested{}), is("", claim, ready, began),
+		{"a start that failed is tried again", `{}`, []step{
+			is("one", say("one"), claim, session.Failed{ID: "E", Reason: "no"}), is("one", session.StartRequested{}), is("", claim, ready, began),
 			is("one", session.Failed{ID: "E", Reason: "the sandbox died"}), // in the turn, which therefore did not take place
 		}},
 		{"during a replay, until its end", `{"initial_user_msg":"last","replay_json":"[{\"action\":\"message\",\"source\":\"user\",\"args\":{\"content\":\"first\"}}]"}`, []step{
@@ -100,7 +100,7 @@ func TestQueueShape(t *testing.T) {
 	r.do("POST", toCreate+"/"+id+"/message", `{"message":"say opensesame"}`).want(t, 200)
 	r.do("POST", toCreate+"/"+id+"/message", `{"message":"look","image_urls":["https://example.org/a.png"]}`).want(t, 200)
 	want := `{"messages":[{"event_id":2,"content":"say ***","image_urls":[],"said_at":"2026-01-01T00:00:01Z"},` +
-		`{"event_id":3,"content":"look","image_urls":["https://example.org/a.png"],"said_at":"2026-01-01T00:00:01Z"}],"has_more":false}`
+		`{"event_id":4,"content":"look","image_urls":["https://example.org/a.png"],"said_at":"2026-01-01T00:00:01Z"}],"has_more":false}`
 	if a := r.do("GET", path, "").want(t, 200); a.body != want {
 		t.Errorf("%s, want %s", a.body, want)
 	}

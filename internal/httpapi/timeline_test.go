@@ -16,7 +16,8 @@ func TestGetTimeline(t *testing.T) {
 	now := begin
 	r := newRig(t, tune{clock: func() time.Time { return now }})
 	r.settle("ada", "bob")
-	id := r.create(`{"initial_user_msg":"hello"}`)
+	id := r.create(`{}`)
+	r.happens(id, session.UserSaid{Text: "hello"})
 	after := func(second int, p ...session.Payload) {
 		now = begin.Add(time.Duration(second) * time.Second)
 		r.happens(id, p...)

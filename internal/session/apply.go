@@ -254,8 +254,3 @@ func (s State) remember(key string) State {
 	}
 	return s
 }
-
-// DefaultTitle is the title until a better one is known.
-func DefaultTitle(id ID) string {
-	return "Conversation " + string(id[:min(5, len(id))])
-}

@@ -11,8 +11,9 @@ import (
 // this to happen? Those of the loop take the claim it holds, so that a loop
 // that lost the session is refused whatever it wants.
 
-// Begin is the creation of a session, with its first message if there is one.
-func (s State) Begin(c Created, first *UserSaid) ([]Payload, error) {
+// Begin is the creation of a session, with its first message if there is one, and more that is known from the start,
+// such as its title.
+func (s State) Begin(c Created, first *UserSaid, more ...Payload) ([]Payload, error) {
 	if s.Exists() {
 		return nil, fmt.Errorf("%w: the conversation already exists", ErrRefused)
 	}
@@ -23,7 +24,7 @@ func (s State) Begin(c Created, first *UserSaid) ([]Payload, error) {
 	if first != nil {
 		out = append(out, *first)
 	}
-	return out, nil
+	return append(out, more...), nil
 }
 
 // Say records a message. It wakes a stopped session and ends a pause: a person who writes wants an answer.

@@ -47,13 +47,13 @@ func (s *Sessions) Observe(o Observer) { s.observers = append(s.observers, o) }
 func (s *Sessions) Watch(w Watcher) { s.watchers = append(s.watchers, w) }
 
 // Create makes a session that is known to be new, without reading the log
-// first. ErrConflict if it exists after all.
-func (s *Sessions) Create(ctx context.Context, id ID, c Created, first *UserSaid) (State, error) {
+// first. ErrConflict if it exists after all. For first and more see Begin.
+func (s *Sessions) Create(ctx context.Context, id ID, c Created, first *UserSaid, more ...Payload) (State, error) {
 	if err := id.Check(); err != nil {
 		return State{}, err
 	}
 	state := State{ID: id}
-	payloads, err := state.Begin(c, first)
+	payloads, err := state.Begin(c, first, more...)
 	if err != nil {
 		return State{}, err
 	}

@@ -24,6 +24,7 @@ import (
 	"deckhand/internal/gitprovider/gitea"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
+	"deckhand/internal/settings"
 	"deckhand/internal/store/sqlite"
 	"deckhand/internal/trigger"
 )
@@ -111,7 +112,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) again() {
 	logger := slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	r.sessions = session.New(r.db)
-	r.worker = trigger.NewWorker(trigger.Config{Inbox: r.inbox, Sessions: r.sessions, Log: r.db, Index: r.db, Logger: logger, Start: r.start, Say: conversation.New(conversation.Config{Sessions: r.sessions, Index: r.db}).Say,
+	r.worker = trigger.NewWorker(trigger.Config{Inbox: r.inbox, Sessions: r.sessions, Log: r.db, Index: r.db, Logger: logger, Start: r.start, Say: conversation.New(conversation.Config{Sessions: r.sessions, Index: r.db, Settings: settings.New(settings.NewMemStore(), nil, secret.NewRedactor())}).Say,
 		Forge: func(context.Context, string, string) (gitprovider.Provider, string, error) {
 			return gitea.New(call.Options{Client: r.place.Client(), Token: token, Host: r.place.URL, Name: "gitea"}), r.place.URL, nil
 		},

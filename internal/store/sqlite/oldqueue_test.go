@@ -18,6 +18,7 @@ import (
 	"deckhand/internal/queue"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
+	"deckhand/internal/settings"
 	"deckhand/internal/trigger"
 )
 
@@ -161,7 +162,7 @@ func TestOldArrivalsAreActedUpon(t *testing.T) {
 	}
 	settled := &settledInbox{store, make(chan trigger.Delivery, 10)}
 	stop := run(t, trigger.NewWorker(trigger.Config{Inbox: settled, Sessions: sessions, Log: db, Index: db, Logger: silent,
-		Say: conversation.New(conversation.Config{Sessions: sessions, Index: db}).Say}))
+		Say: conversation.New(conversation.Config{Sessions: sessions, Index: db, Settings: settings.New(settings.NewMemStore(), nil, secret.NewRedactor())}).Say}))
 	d := <-settled.ds
 	for d.ID != "asked" {
 		d = <-settled.ds
