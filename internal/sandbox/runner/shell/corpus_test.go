@@ -46,7 +46,9 @@ var rough = []struct {
 	{text: "exec 10<&-", only: "busybox", either: true}, {text: "exec 10>&- 11>&- 12>&-", only: "busybox", ends: true},
 	{text: "readonly IFS"}, {text: "IFS=0123456789; readonly IFS"}, {text: "readonly PS1 PS2 PS4"}, {text: "IFS=./; readonly IFS"},
 	{text: "cat <<E\nbody"}, {text: "cat <<'E'"}, {text: "unset PATH"}, {text: "return 3"}, {text: "break"},
-	{text: `eval 'echo "abc'`}, {text: "trap : ERR; eval 'echo \"abc'"}, {text: "unset __dh_n", only: "bash", ends: true},
+	{text: `eval 'echo "abc'`}, {text: "trap : ERR; eval 'echo \"abc'"}, {text: "trap : ERR; eval 'echo $('"}, {text: "eval 'echo $('"},
+	{text: "unset __dh_n", only: "bash"}, {text: "unset $(compgen -v __dh_) 2>/dev/null", only: "bash", loud: true}, {text: "set -u; unset $(compgen -v __dh_) 2>/dev/null", only: "bash", loud: true},
+	{text: "unset -f $(compgen -A function) 2>/dev/null", only: "bash"}, {text: "trap 'echo next' DEBUG; unset -v $(compgen -v __dh_) 2>/dev/null", only: "bash", loud: true}, {text: "trap 'echo next' DEBUG; unset -f $(compgen -A function) 2>/dev/null", only: "bash", loud: true},
 	{text: `\`}, {text: "\\\n"}, {text: "echo a\n\\"}, {text: "\\\n\\"}, {text: `echo a \`}, {text: "set -e\n\\"},
 }
 

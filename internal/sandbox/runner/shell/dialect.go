@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"deckhand/internal/sandbox/runner/shell/bashstate"
 	"deckhand/internal/sandbox/runner/shell/heredoc"
 )
 
@@ -61,14 +62,14 @@ var bash = dialect{
 			// With "builtin exec" the redirection would end with the line.
 			`__dh_w() { [[ -t 255 ]] || command exec 255<>/dev/tty || \exec 255<>/dev/tty; }`, `__dh_w`,
 			// "set -x" and "set -v" are off between commands.
-			`__dh_b() { __dh_d=0 __dh_n=$1 __dh_c=$2; if [[ $- == *x* ]]; then __dh_v+=x; builtin set +x; fi; ` +
+			`__dh_b() { __dh_d=0 __dh_n=$1; builtin eval "__dh_i() { __dh_n=$1; }"; builtin printf -v __dh_c %b "$2"; if [[ $- == *x* ]]; then __dh_v+=x; builtin set +x; fi; ` +
 				`if [[ $__dh_v ]]; then __dh_c="builtin set -$__dh_v"$'\n'$__dh_c; fi; __dh_v=; ` +
 				`__dh_w; builtin printf '` + mark + `;b;%s\a' "$1" >&255; }`,
 			`__dh_r() { builtin return "$__dh_s"; }`,
 			`__dh_m() { __dh_w; builtin printf '` + mark + `;%s;%s;%s;%s\a' "$1" "$__dh_n" "$__dh_s" "$__dh_o" >&255; }`,
 			bashTrap,
-			`__dh_u() { builtin set +o vi; builtin set +o emacs; }`,
-			`__dh_e() { if [[ $- == *x* ]]; then __dh_v+=x; builtin set +x; fi; if [[ $- == *v* ]]; then __dh_v+=v; builtin set +v; fi; __dh_o=$__dh_v$__dh_K __dh_K=; if [[ $- == *e* ]]; then __dh_o+=e; fi; if [[ ! -t 1 && -e /dev/fd/1 ]]; then __dh_o+=r; fi; ` +
+			// A command may have unset our variables.
+			`__dh_e() { if [[ ! ${__dh_n-} ]]; then __dh_i; fi; __dh_d=${__dh_d-0} __dh_s=${__dh_s-0} __dh_v=${__dh_v-} __dh_K=${__dh_K-} __dh_D=${__dh_D-}; if [[ $- == *x* ]]; then __dh_v+=x; builtin set +x; fi; if [[ $- == *v* ]]; then __dh_v+=v; builtin set +v; fi; __dh_o=$__dh_v$__dh_K __dh_K=; if [[ $- == *e* ]]; then __dh_o+=e; fi; if [[ ! -t 1 && -e /dev/fd/1 ]]; then __dh_o+=r; fi; ` +
 				`if ! { { builtin enable ` + bashUses + ` || \enable ` + bashUses + `; } && builtin eval :; }; then __dh_o+=d; fi; ` +
 				`if [[ $__dh_d == 0 ]]; then __dh_s=$__dh_z __dh_d=1; __dh_m e; fi; ` +
 				// After an interrupted command nothing else calls it; usually there is nothing
@@ -77,7 +78,7 @@ var bash = dialect{
 				`if [[ $__dh_v == *x* ]]; then PROMPT_COMMAND='` + bashEnd + `'; fi; PS0= PS2=; ` +
 				// The prompt goes to standard error. Its mark must not go to a file.
 				`if [[ -t 9 ]]; then PS1=$__dh_p; else PS1= PROMPT_COMMAND+=';` + quietly("__dh_m p") + `'; fi; }`,
-			`readonly -f __dh_w __dh_b __dh_r __dh_m __dh_t __dh_u __dh_e`, bashEnd,
+			`readonly __dh_g __dh_h __dh_G; readonly -f __dh_w __dh_b __dh_r __dh_m __dh_t __dh_u __dh_e __dh_k __dh_a`, bashEnd,
 		}, "; ") + "\n"
 	},
 }
@@ -127,12 +128,12 @@ func bashLine(p *process, number int64, text string) string {
 	if p.hooked {
 		begin = `\builtin trap - $__dh_G; __dh_a; __dh_b `
 		eval = `\builtin . /proc/self/fd/7 7<<<'{ \builtin eval "$__dh_D"; } 2>/dev/null;` + ifElse("__dh_r", `\builtin eval "$__dh_c" <&255 7<&-`) +
-			`;{ __dh_k=$?; __dh_u; \builtin return "$__dh_k"; } 2>/dev/null'`
+			`;{ __dh_k=$? __dh_x=$(\builtin trap -p $__dh_G); \builtin trap - $__dh_G; __dh_u; \builtin return "$__dh_k"; } >/dev/null 2>&1'`
 	}
 	if p.traceTo != "" {
 		end = "{ " + end + "; } " + p.traceTo + ">/dev/null"
 	}
-	return quietly(begin+strconv.FormatInt(number, 10)+" "+bashQuote(closing(text, end, p.errexit || p.hooked && p.mayERR))) + ";" +
+	return quietly(begin+strconv.FormatInt(number, 10)+" "+bashstate.Text(closing(text, end, p.errexit || p.hooked && p.mayERR))) + ";" +
 		reopen("255") + eval + ";" + end + "\n\n"
 }
 
@@ -144,25 +145,6 @@ func ifElse(condition, then string) string {
 // bashCheck is a line that does nothing but change the number that the prompt
 // tells. An interrupt may make bash drop any part of it: the rest does no harm.
 func bashCheck(number int64) string { return "__dh_n=" + strconv.FormatInt(number, 10) + "\n" }
-
-// bashQuote makes one word on one line of any text.
-func bashQuote(text string) string {
-	var b strings.Builder
-	b.Grow(len(text) + 8)
-	b.WriteString("$'")
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c == '\n':
-			b.WriteString(`\n`)
-		case c < ' ', c == 0x7f, c == '\'', c == '\\', c == '!': // ! would be looked up in a history that the user turned on
-			fmt.Fprintf(&b, `\%03o`, c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('\'')
-	return b.String()
-}
 
 // plain is any other shell that follows the standard. It reads a command from a
 // file, whose name comes through a second pipe: the ash of busybox takes a

@@ -2,15 +2,18 @@ package shell
 
 import (
 	"bytes"
+	"crypto/md5"
 	"fmt"
 	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/rpc"
+	"deckhand/internal/sandbox/runner/shell/bashstate"
 	"deckhand/internal/sandbox/runner/shell/whole"
 )
 
@@ -150,13 +153,25 @@ func TestLiveOutput(t *testing.T) {
 	}
 }
 
+// A long text is run in the time that its length takes, whatever is in it. Each quote used to be looked at with all that
+// follow.
+func TestLongTextOfQuotes(t *testing.T) {
+	b := open(t)
+	quotes := strings.Repeat(`'"\!$`, 100_000)
+	b.gives("cat <<'E' | md5sum\n"+quotes+"\nE", 0, fmt.Sprintf("%x  -\n", md5.Sum([]byte(quotes+"\n"))))
+	r := b.do(sandbox.Command{Text: ": <<'E'\n" + strings.Repeat("'", 900_000) + "\nE", Hard: hung}, nil)
+	if took := r.Ended.Sub(r.Started); r.Exit != 0 || took > 20*time.Second { // it was 40 seconds, and is one
+		t.Errorf("%+v took %v", r, took)
+	}
+}
+
 // What looks like a mark and is none is output.
 func TestFalseMarks(t *testing.T) {
 	b := open(t)
 	for _, s := range []string{
 		"\x1b]5379;0123456789abcdef;e;1;0\a", "\x1b]5379;", "\x1b", "\x1b]0;title\a", "\x1b]5379;;e;2;0\a",
 	} {
-		b.gives(fmt.Sprintf("printf %%s %s; (exit 3)", bashQuote(s)), 3, s)
+		b.gives(fmt.Sprintf("printf %%s %s; (exit 3)", bashstate.Quote(s)), 3, s)
 	}
 	r := b.run(`declare -f __dh_m; exit=4; (exit $exit)`) // the word itself, but no mark
 	if r.Exit != 4 || !strings.Contains(r.Output, "5379;") {

@@ -191,7 +191,7 @@ func (sh *shell) restoring(p *process) string {
 	}
 	p.restoring = sh.counted + 1
 	sh.counted += 2
-	line := bashLine(p, p.restoring, sh.saved.State.Restore(dir, env, p.restoring, bashQuote))
+	line := bashLine(p, p.restoring, sh.saved.State.Restore(dir, env, p.restoring))
 	p.status, p.hooked, p.mayERR = sh.saved.State.Status, sh.saved.State.Hooked, sh.saved.State.MayERR
 	p.errexit, p.traced = sh.saved.State.Exit()
 	return line

@@ -34,7 +34,8 @@ const (
 // as they were given. What "set -x" would show of it goes nowhere. __dh_D sets the trap of
 // DEBUG again, which is gone in each new file that bash reads. A trap of DEBUG that returns would
 // end that file before the command, so it is not run there (__dh_R). With "extdebug" a trap that
-// fails skips the command: __dh_k reports that, and lets "trap" run, which removes the trap.
+// fails skips the command: __dh_k reports that, and lets "trap" run, which removes the trap. __dh_u guards
+// a trap that "builtin trap" has set, after the command.
 const bashTrap = `__dh_t() { { local k=0 s; if [[ $# == 0 || $1 == -p ]]; then s=$(builtin trap "$@" 2>&9); k=$?; ` +
 	`s=${s//"$__dh_g"/}; s=${s//"$__dh_h"/}; if [[ $s ]]; then builtin printf '%s\n' "$s"; fi; else ` +
 	`if [[ $1 == -- ]]; then builtin shift; fi; if [[ $# -lt 2 || ! $1 || $1 == -* ]]; then builtin trap "$@" 2>&9 || k=$?; else ` +
@@ -43,6 +44,7 @@ const bashTrap = `__dh_t() { { local k=0 s; if [[ $# == 0 || $1 == -p ]]; then s
 	`*) builtin trap -- "$1" "$s" 2>&9;; esac || k=$?; done; fi; __dh_D=$(builtin trap -p DEBUG); fi; } 9>&2 2>/dev/null; builtin return "$k"; }; ` +
 	`__dh_g='` + bashGuard + `' __dh_h=$'\n;; esac||__dh_k #__dh_'; declare -ft __dh_t; ` +
 	`__dh_k() { local k=$?; if [[ $BASH_COMMAND == trap\ * ]]; then k=0; elif builtin shopt -q extdebug; then __dh_K=k; fi; builtin return "$k"; }; ` +
+	`__dh_u() { builtin set +o vi; builtin set +o emacs; if [[ $__dh_x && $__dh_x != *__dh_* ]]; then builtin eval "__dh_t ${__dh_x#trap }"; else __dh_D=$__dh_x; fi; }; ` +
 	`__dh_a() { if ! builtin declare -F trap >/dev/null; then trap() { __dh_t "$@"; }; builtin declare -ft trap; fi; }`
 
 // zshTrap is the same for a zsh, which has no RETURN.

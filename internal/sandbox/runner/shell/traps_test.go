@@ -24,6 +24,10 @@ var hooked = []struct {
 	{"DEBUG", "bash zsh", []step{
 		{"trap 'echo D' DEBUG", "", 0}, {"echo a; echo b", "D\na\nD\nb\n", 0}, {"false", "D\n", 1}, {"echo $?", "D\n1\n", 0}, {"trap - DEBUG", "D\n", 0}, {"echo c", "c\n", 0},
 	}},
+	{"DEBUG of the builtin", "bash", []step{
+		{"x=1; builtin trap 'echo D' DEBUG", "", 0}, {"echo a; echo b", "D\na\nD\nb\n", 0}, {"false", "D\n", 1}, {"echo $?", "D\n1\n", 0},
+		{"trap -p DEBUG", "D\ntrap -- 'echo D' DEBUG\n", 0}, {"builtin trap - DEBUG", "D\n", 0}, {"echo $x", "1\n", 0},
+	}},
 	{"DEBUG that counts", "bash zsh", []step{{"n=0; trap 'n=$((n+1))' DEBUG", "", 0}, {"echo $n", "1\n", 0}, {"echo $n", "2\n", 0}, {"echo $n; echo $n", "3\n4\n", 0}}},
 	{"DEBUG with its command", "bash", []step{
 		{"trap 'echo \"$?:$BASH_COMMAND\" # end' DEBUG", "", 0}, {"f() { echo f; }; f", "0:f\nf\n", 0}, {"(exit 3)", "", 3}, {"true", "3:true\n", 0},

@@ -180,16 +180,16 @@ var name = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // Restore is a command that gives the state to a bash that has just been started with
 // variables of the names env. dir is where it goes. number is the command's own; a shell that
 // was restored tells of the next one that it has ended.
-func (s *State) Restore(dir string, env []string, number int64, quote func(string) string) string {
+func (s *State) Restore(dir string, env []string, number int64) string {
 	var b bytes.Buffer
 	whole := "" // what __dh_y is when all parts could be read to their ends
 	eval := func(text string) {
 		if strings.TrimSpace(text) != "" {
-			b.WriteString(`\builtin eval ` + quote(text+"\n__dh_y+=1") + "\n")
+			b.WriteString(`\builtin eval ` + Quote(text+"\n__dh_y+=1") + "\n")
 			whole += "1"
 		}
 	}
-	b.WriteString("{\n\\builtin cd -- " + quote(dir) + "\n")
+	b.WriteString("{\n\\builtin cd -- " + Quote(dir) + "\n")
 	// Functions come before aliases, which would change them. Some can only be read with
 	// extglob, whatever it is now.
 	b.WriteString("\\builtin shopt -s extglob\n")
@@ -202,7 +202,7 @@ func (s *State) Restore(dir string, env []string, number int64, quote func(strin
 	}
 	eval(s.Variables)
 	for _, d := range slices.Backward(s.Dirs) {
-		b.WriteString(`\builtin pushd -n ` + quote(d) + "\n")
+		b.WriteString(`\builtin pushd -n ` + Quote(d) + "\n")
 	}
 	eval(s.Aliases)
 	for line := range strings.Lines(s.Limits) {
