@@ -149,7 +149,11 @@ async function begun(name) {
 async function stopHere() {
   const server = page.getByText("Running", { exact: true });
   if (await server.isVisible()) {
-    await server.click();
+    // The page may still know the conversation as starting, until it looks again after 3 seconds: then a click does nothing.
+    for (let tries = 0; tries < 10 && !(await id("stop-server-button").isVisible()); tries++) {
+      await server.click();
+      await page.waitForTimeout(500);
+    }
     await id("stop-server-button").click();
     return;
   }
@@ -325,10 +329,15 @@ await play(
       } else {
         await button.click(); // the button of 0.59 shows a pause, and asks for a stop of the agent
         await state("stopped");
-        await id("play-button").waitFor();
+        // The page looks every 30 seconds, and starts a conversation that it finds stopped: then there is no button.
+        const started = state("awaiting_user_input");
+        await Promise.race([id("play-button").waitFor(), started]);
         await terminal("begun-pause"); // what the command had written is kept
-        await id("play-button").click();
-        await state("awaiting_user_input");
+        if (await id("play-button").isVisible())
+          await id("play-button")
+            .click({ timeout: 5000 })
+            .catch(() => {});
+        await started;
       }
       await tell("$ printf 'on%s\\n' ward-1");
       await terminal("onward-1");
