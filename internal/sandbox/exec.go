@@ -224,16 +224,24 @@ type KillParams struct {
 	Why string `json:"why,omitempty"`
 }
 
-// Vitals checks that the runner responds, and returns the load of the sandbox.
-func (s *Sandbox) Vitals(ctx context.Context) (Vitals, error) {
+// Vitals checks that the runner responds, and returns the load of the sandbox. limit is how many
+// processes and threads the sandbox may have: the runner ends what keeps it at this limit.
+func (s *Sandbox) Vitals(ctx context.Context, limit int) (Vitals, error) {
 	var v Vitals
-	return v, s.peer.Call(ctx, "vitals", 0, nil, &v)
+	return v, s.peer.Call(ctx, "vitals", 0, VitalsParams{Limit: limit}, &v)
+}
+
+// VitalsParams are the parameters of Vitals.
+type VitalsParams struct {
+	Limit int `json:"limit,omitempty"`
 }
 
 // Vitals is the load of a sandbox.
 type Vitals struct {
 	// Processes is the number of processes and threads, including the runner's.
 	Processes int `json:"processes"`
+	// Ended says which processes the runner ended at the limit since the last Vitals, "" for none.
+	Ended string `json:"ended,omitempty"`
 }
 
 // Process is a program that runs outside of a shell. Its result is not stored.

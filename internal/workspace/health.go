@@ -13,51 +13,44 @@ import (
 const (
 	// askEvery is how often a sandbox that is in use is asked, at most.
 	askEvery = 5 * time.Second
-	// crowded is the share of its processes, of a hundred, from which on a sandbox
-	// counts as full of them, and crowdedTimes how often in a row that must be seen.
-	crowded      = 98
-	crowdedTimes = 2
+	// askFirst is how soon it is asked first, whether it is in use or not: it learns its
+	// limit with that.
+	askFirst = 200 * time.Millisecond
 )
 
-// watchHealth notices that a sandbox does not answer any more, or is full of processes,
-// while it is in use, for as long as the connection lasts.
+// watchHealth notices that a sandbox does not answer any more while it is in use, and that its
+// runner ended processes at their limit, for as long as the connection lasts.
 func (k *Keeper) watchHealth(p *place, box *sandbox.Sandbox, h sandbox.Handle, processes int) {
-	tick := time.NewTicker(min(askEvery, k.Silence))
-	defer tick.Stop()
-	full := 0
-	for {
+	timer := time.NewTimer(askFirst)
+	defer timer.Stop()
+	for first := true; ; first = false {
 		select {
-		case <-tick.C:
+		case <-timer.C:
 		case <-box.Done():
 			return
 		case <-k.ctx.Done():
 			return
 		}
+		timer.Reset(min(askEvery, k.Silence))
 		k.mu.Lock()
 		inUse := p.users > 0 && !p.ending
 		k.mu.Unlock()
-		if !inUse {
-			full = 0
+		if !inUse && !first {
 			continue
 		}
 		var v sandbox.Vitals
 		err := sandbox.Answers(k.ctx, k.Silence, func(ctx context.Context) (err error) {
-			v, err = box.Vitals(ctx)
+			v, err = box.Vitals(ctx, processes)
 			return err
 		})
-		switch {
-		case errors.Is(err, sandbox.ErrSilent):
+		if errors.Is(err, sandbox.ErrSilent) {
 			k.endSilent(p, h)
 			_ = box.Close() // pending calls fail: their answers are lost
 			return
-		case err == nil && v.Processes*100 >= processes*crowded:
-			full++
-		default: // also an older runner that does not know the question has answered
-			full = 0
 		}
-		if full >= crowdedTimes {
-			full = 0
-			k.endCrowded(p, box, processes)
+		if v.Ended != "" {
+			k.Logger.Warn("sandbox stayed at its process limit; processes were ended", "session", p.id, "allowed", processes)
+			k.note(p.id, session.Noted{ID: "STATUS$ERROR_PROCESS_LIMIT", Message: v.Ended})
 		}
 	}
 }
@@ -75,16 +68,4 @@ func (k *Keeper) endSilent(p *place, h sandbox.Handle) {
 	if err := k.Driver.Stop(ctx, h); err != nil && k.ctx.Err() == nil {
 		k.Logger.Error("cannot stop a sandbox that does not respond", "session", p.id, "error", err)
 	}
-}
-
-// endCrowded ends what runs in a sandbox that can start no process any more.
-func (k *Keeper) endCrowded(p *place, box *sandbox.Sandbox, processes int) {
-	why := fmt.Sprintf("Process limit reached: the sandbox uses all %d processes and threads. All running processes were stopped.", processes)
-	k.Logger.Warn("sandbox reached its process limit; its processes were stopped", "session", p.id, "allowed", processes)
-	ctx, cancel := context.WithTimeout(k.ctx, endTime)
-	defer cancel()
-	if err := box.EndAll(ctx, why); err != nil && k.ctx.Err() == nil {
-		k.Logger.Debug("cannot stop the processes of a sandbox", "session", p.id, "error", err)
-	}
-	k.note(p.id, session.Noted{ID: "STATUS$ERROR_PROCESS_LIMIT", Message: why})
 }

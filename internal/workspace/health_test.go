@@ -3,10 +3,10 @@ package workspace_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -142,47 +142,80 @@ func (r *rig) pid() int {
 	return meta.PID
 }
 
-// A command that takes all processes of a sandbox is ended, and the result says why. The next
-// command runs when all processes have ended.
-func TestForkBombIsEndedAndSaid(t *testing.T) {
-	r := newRig(t)
+// crowded is a sandbox that may have few processes.
+func crowded(t *testing.T) (r *rig, run func(text string) sandbox.Result) {
+	t.Helper()
+	r = newRig(t)
 	r.spec.Limits.Processes = 200
 	r.claim()
 	box, release, err := r.keeper.Use(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer release()
-	said := make(chan struct{})
-	var seen strings.Builder
-	var once sync.Once
-	var res sandbox.Result
-	ended := make(chan error, 1)
-	go func() {
-		var err error
-		res, err = box.Exec(t.Context(), sandbox.Command{ID: "bomb", Text: "while :; do sleep 1000 & done"}, func(b []byte) {
-			if seen.Write(b); strings.Contains(seen.String(), "Process limit reached") {
-				once.Do(func() { close(said) })
+	t.Cleanup(release)
+	n := 0
+	return r, func(text string) sandbox.Result {
+		t.Helper()
+		n++
+		res, err := box.Exec(t.Context(), sandbox.Command{ID: fmt.Sprint("bomb", n), Text: text}, nil)
+		if err != nil || res.Refused != "" {
+			t.Fatalf("%s: %s %v", text, res.Refused, err)
+		}
+		return res
+	}
+}
+
+// A command that keeps a sandbox at its limit of processes is ended, and its result says why.
+// The shell stays as it was.
+func TestForkBombIsEndedAndSaid(t *testing.T) {
+	r, run := crowded(t)
+	run("cd /tmp; kept=7")
+	for _, bomb := range []string{
+		"while :; do sleep 1000 & done; echo after",
+		`perl -e '$SIG{$_} = "IGNORE" for qw(TERM INT HUP); fork while 1'; echo after`,
+		`python3 -c 'import subprocess
+while True:
+  try: subprocess.Popen(["sleep", "1000"], start_new_session=True)
+  except OSError: pass'; echo after`,
+	} {
+		res := run(bomb)
+		if !strings.Contains(res.Output, "Process limit reached: the processes of this command used all 200") || strings.Contains(res.Output, "\nafter") || res.Exit < 128 || res.NewShell {
+			t.Errorf("%s: exit code %d, new shell %t: %s", bomb, res.Exit, res.NewShell, res.Output)
+		}
+		if got := run("echo fine $kept | cat; pwd").Output; got != "fine 7\n/tmp\n" {
+			t.Errorf("after %s: %q", bomb, got)
+		}
+	}
+	r.until("it is said", func() bool {
+		n := events[session.Noted](r)
+		return len(n) > 0 && strings.Contains(n[0].Message, "Process limit reached")
+	})
+}
+
+// Fork bombs in the background are ended, and the commands after them are not.
+func TestForkBombInTheBackground(t *testing.T) {
+	for _, bomb := range []string{":(){ :|:& };:", "perl -e 'fork while 1' &", "(setsid perl -e 'use POSIX; while (1) { setsid() if !fork }' &)"} {
+		t.Run(bomb[:4], func(t *testing.T) {
+			_, run := crowded(t)
+			run("cd /tmp; kept=7")
+			run(bomb)
+			seen := ""
+			for range 300 {
+				res := run("sleep 0.1; echo fine $kept | cat; pwd")
+				seen += res.Output
+				if res.Exit != 0 || res.NewShell || !strings.Contains(res.Output, "fine 7\n") || !strings.HasSuffix(res.Output, "/tmp\n") {
+					t.Fatalf("exit code %d, new shell %t: %s", res.Exit, res.NewShell, res.Output)
+				}
+				if strings.Contains(seen, "Process limit reached: background processes of an earlier command used all 200") {
+					break
+				}
+			}
+			if strings.Count(seen, "Process limit reached") != 1 {
+				t.Errorf("it is not said once: %s", seen)
+			}
+			if got := run("sleep 0.1; echo fine | cat"); got.Exit != 0 || !strings.HasSuffix(got.Output, "fine\n") {
+				t.Errorf("after that: %d %s", got.Exit, got.Output)
 			}
 		})
-		ended <- err
-	}()
-	select {
-	case <-said:
-	case err := <-ended:
-		ended <- err
-	}
-	next, err := box.Exec(t.Context(), sandbox.Command{ID: "next", Text: "echo fine | cat"}, nil)
-	if err != nil || next.Refused != "" || !strings.HasSuffix(next.Output, "fine\n") {
-		t.Errorf("a command after the remark: %+v, %v", next, err)
-	}
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(res.Output, "Process limit reached") {
-		t.Errorf("exit code %d: %s", res.Exit, res.Output)
-	}
-	if got := r.run("after", "echo fine | cat"); !strings.HasSuffix(got, "fine") {
-		t.Errorf("after that: %q", got)
 	}
 }

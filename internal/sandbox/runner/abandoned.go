@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -124,21 +123,14 @@ func (r *Runner) touch() {
 	r.used = time.Now()
 }
 
-// vitals counts what runs.
-func (r *Runner) vitals(context.Context, *rpc.Call) (any, error) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
+// vitals counts what runs, and takes the limit of that.
+func (r *Runner) vitals(_ context.Context, c *rpc.Call) (any, error) {
+	var p sandbox.VitalsParams
+	if err := c.Into(&p); err != nil {
 		return nil, err
 	}
-	var v sandbox.Vitals
-	for _, e := range entries {
-		if _, err := strconv.Atoi(e.Name()); err != nil {
-			continue
-		}
-		// A folder has a link for itself, its name, and each folder in it.
-		if info, err := os.Stat("/proc/" + e.Name() + "/task"); err == nil {
-			v.Processes += max(1, int(info.Sys().(*syscall.Stat_t).Nlink)-2)
-		}
+	if os.Getpid() == 1 { // otherwise processes are counted that are not the sandbox's
+		r.shells.Crowd.Limit(p.Limit)
 	}
-	return v, nil
+	return sandbox.Vitals{Processes: r.shells.Crowd.Count(), Ended: r.shells.Crowd.Ended()}, nil
 }

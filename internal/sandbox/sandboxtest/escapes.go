@@ -39,6 +39,7 @@ var escapeTests = []test[*prison]{
 // limitTests use up what there is.
 var limitTests = []test[Options]{
 	{name: "ForkBomb", run: forkBomb, when: func(o Options) bool { return o.Limits }},
+	{name: "FullOfProcesses", run: full, when: func(o Options) bool { return o.Limits }},
 	{name: "MemoryBomb", run: memoryBomb, when: func(o Options) bool { return o.Limits }},
 	{name: "Processors", run: processors, when: func(o Options) bool { return o.Limits }},
 	{name: "Disk", run: diskFill, when: func(o Options) bool { return o.Disk }},

@@ -3,6 +3,7 @@ package sandboxtest
 import (
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"deckhand/internal/sandbox"
@@ -34,6 +35,34 @@ func forkBomb(t *testing.T, o Options) {
 	must(t, b.KillAll(within(t)))
 	g.wait(t)
 	same(t, "afterwards", b.ok(t, "echo fine | cat"), "fine")
+}
+
+// full: what keeps a sandbox at its limit of processes is ended, and nothing else: the shell and
+// the commands after it are not.
+func full(t *testing.T, o Options) {
+	const most = 100
+	b := open(t, o, sandbox.Spec{Limits: sandbox.Limits{Processes: most}}, nil)
+	_, err := b.Vitals(within(t), most)
+	must(t, err)
+	b.ok(t, "cd /tmp; kept=7")
+	// Its shell ends when it can start nothing, and leaves them all behind.
+	b.sh(t, "sh -c 'while :; do sleep 1000 & done'")
+	said := ""
+	for ctx := within(t); !strings.Contains(said, "Process limit reached: background processes of an earlier command"); {
+		if ctx.Err() != nil {
+			t.Fatalf("the processes are not ended: %s", shorten(said))
+		}
+		said = b.ok(t, "read -r _ < /proc/uptime; echo $kept") // starts nothing
+		if !strings.HasSuffix(said, "7") {
+			t.Fatalf("the shell is another: %s", said)
+		}
+	}
+	same(t, "afterwards", b.ok(t, "echo $kept | cat; pwd"), "7\n/tmp")
+	v, err := b.Vitals(within(t), most)
+	must(t, err)
+	if !strings.Contains(v.Ended, "Process limit reached") || v.Processes > most/2 {
+		t.Errorf("it says %+v", v)
+	}
 }
 
 func processCount(t *testing.T) int {

@@ -82,35 +82,29 @@ func (s *Shells) call(cmd sandbox.Command) *call {
 	return c
 }
 
-// begin hands a new call to its shell. When that is impossible nothing was done,
+// tryBegin hands a new call to its shell. When that is impossible nothing was done,
 // so nothing is remembered and the caller may try again.
-func (s *Shells) begin(c *call) {
+func (s *Shells) tryBegin(c *call) error {
 	cmd := c.command
 	starts := !cmd.Input && strings.TrimSpace(cmd.Text) != ""
 	if starts && cmd.Shrink && s.goOn(func() { s.shrink(c) }) == nil {
-		return
+		return nil
 	}
 	s.ending.RLock()
 	defer s.ending.RUnlock()
 	for {
 		sh, err := s.shell(cmd.Shell, starts)
-		if err == nil && sh == nil {
-			s.record(c, sandbox.Result{ID: cmd.ID, Exit: -1, Dir: s.config.Workspace, Refused: nothingRuns(cmd), Started: c.began, Ended: time.Now()})
-			return
-		}
-		gone := false
-		if err == nil {
-			gone, err = sh.use(c)
-		}
-		if gone {
-			continue // the shell ended between finding and using it
-		}
 		if err != nil {
-			_ = s.config.Results.Finish(cmd.ID, nil)
-			_ = s.config.Results.Ack(cmd.ID)
-			s.settle(c, err)
+			return err
 		}
-		return
+		if sh == nil {
+			s.record(c, sandbox.Result{ID: cmd.ID, Exit: -1, Dir: s.config.Workspace, Refused: nothingRuns(cmd), Started: c.began, Ended: time.Now()})
+			return nil
+		}
+		gone, err := sh.use(c)
+		if !gone { // otherwise the shell ended between finding and using it
+			return err
+		}
 	}
 }
 

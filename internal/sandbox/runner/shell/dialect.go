@@ -36,9 +36,9 @@ func quietly(call string) string { return "{ " + call + "; } 2>/dev/null" }
 
 // reopen connects outputs that a command has closed with the terminal again: a
 // shell without them cannot even say what is wrong. What a command has redirected
-// to a file stays there.
+// to a file stays there. It calls nothing: a fork bomb likes the name ":".
 func reopen(terminal string) string {
-	return "{ : __dh_; } 2>/dev/null 7>&1||\\exec >&" + terminal + ";{ : __dh_; } 7>&2 2>/dev/null||\\exec 2>&" + terminal + ";"
+	return "{ __dh_l=; } 2>/dev/null 7>&1||\\exec >&" + terminal + ";{ __dh_l=; } 7>&2 2>/dev/null||\\exec 2>&" + terminal + ";"
 }
 
 // bash runs a command with one line of the pipe, see bashLine.
@@ -70,7 +70,7 @@ var bash = dialect{
 			bashTrap,
 			// A command may have unset our variables.
 			`__dh_e() { if [[ ! ${__dh_n-} ]]; then __dh_i; fi; __dh_d=${__dh_d-0} __dh_s=${__dh_s-0} __dh_v=${__dh_v-} __dh_K=${__dh_K-} __dh_D=${__dh_D-}; if [[ $- == *x* ]]; then __dh_v+=x; builtin set +x; fi; if [[ $- == *v* ]]; then __dh_v+=v; builtin set +v; fi; __dh_o=$__dh_v$__dh_K __dh_K=; if [[ $- == *e* ]]; then __dh_o+=e; fi; if [[ ! -t 1 && -e /dev/fd/1 ]]; then __dh_o+=r; fi; ` +
-				`if ! { { builtin enable ` + bashUses + ` || \enable ` + bashUses + `; } && builtin eval :; }; then __dh_o+=d; fi; ` +
+				`if ! { { builtin enable ` + bashUses + ` || \enable ` + bashUses + `; } && builtin eval builtin :; }; then __dh_o+=d; fi; ` +
 				`if [[ $__dh_d == 0 ]]; then __dh_s=$__dh_z __dh_d=1; __dh_m e; fi; ` +
 				// After an interrupted command nothing else calls it; usually there is nothing
 				// left to do.

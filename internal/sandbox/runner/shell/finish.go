@@ -60,6 +60,7 @@ func (sh *shell) finish(o outcome) {
 	sh.job = nil
 	j.watch.Stop()
 	sh.dropScript(j)
+	sh.say(j.why)
 	sh.owner.setRunning(j.id, false)
 	if len(sh.calls) == 0 && (j.dump == nil || o.newShell) {
 		sh.over = &o

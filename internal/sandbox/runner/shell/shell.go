@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"deckhand/internal/sandbox/runner/processes"
 	"deckhand/internal/sandbox/runner/shell/marks"
 	"deckhand/internal/sandbox/runner/spawn"
 )
@@ -62,6 +63,8 @@ type job struct {
 	stopped   time.Time     // since when its shell is seen to be stopped
 	continued bool          // it was told that its shell was stopped
 	dump      *bytes.Buffer // its output, if it is the runner's own command
+	since     int64         // when it was given to the shell, as processes.Now counts time
+	why       string        // why it was ended; said last, since it may have printed much
 }
 
 // outcome is how a job ended.
@@ -130,7 +133,7 @@ func (sh *shell) run(j *job) error {
 	p := sh.proc
 	before := sh.restoring(p)
 	sh.counted++
-	j.number = sh.counted
+	j.number, j.since = sh.counted, processes.Now()
 	p.tty.tidy(p.typed)
 	p.typed = false
 	p.scanner.Hides = p.traced || mayTrace(j.text)

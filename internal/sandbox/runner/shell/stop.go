@@ -5,14 +5,13 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/rpc"
+	"deckhand/internal/sandbox/runner/processes"
 )
 
 // A signal has no effect on a shell that is just starting a program, nor on the
@@ -209,31 +208,11 @@ func (s *Shells) EndAll(ctx context.Context, why string) error {
 	return nil
 }
 
-// Guests are processes that live here and came from outside, as a container
-// engine's do: the server's own connection may be one of them.
-func Guests() (found []int) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil && pid != os.Getpid() {
-			if r, ok := lookAt(pid); ok && r.parent == 0 {
-				found = append(found, pid)
-			}
-		}
-	}
-	return found
-}
-
 // giveUp makes sure that what runs is not started again in another shell, and adds
 // the reason to its output.
 func (s *Shells) giveUp(why string) []*job {
-	s.mu.Lock()
-	shells := slices.Collect(maps.Values(s.shells))
-	s.mu.Unlock()
 	var jobs []*job
-	for _, sh := range shells {
+	for _, sh := range s.all() {
 		sh.mu.Lock()
 		if sh.job != nil {
 			sh.job.once = true
@@ -291,66 +270,16 @@ func (s *Shells) kill(all bool) {
 	}
 }
 
-// relative is what the kernel says of a process.
-type relative struct{ parent, session int }
-
 // victims are the processes that kill means, parents before their children.
 func (s *Shells) victims(all bool) []int {
 	s.mu.Lock()
 	before := maps.Clone(s.sessions)
 	s.mu.Unlock()
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	known, sessions := map[int]relative{}, map[int]bool{}
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if r, ok := lookAt(pid); ok {
-				known[pid] = r
-				sessions[r.session] = true
-			}
-		}
-	}
+	found, gone := processes.Below(os.Getpid(), before, all)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id := range before {
-		if !sessions[id] { // its number may be given away again
-			delete(s.sessions, id)
-		}
+	for _, id := range gone { // its number may be given away again
+		delete(s.sessions, id)
 	}
-	self := os.Getpid()
-	var found []int
-	depth := map[int]int{}
-	for pid, r := range known {
-		_, ours := s.sessions[r.session]
-		// What was read at different moments may lead in a circle.
-		for at := r; at.parent != 0 && depth[pid] < len(known); at = known[at.parent] {
-			depth[pid]++
-			ours = ours || all && at.parent == self
-		}
-		if ours && pid != self {
-			found = append(found, pid)
-		}
-	}
-	slices.SortFunc(found, func(a, b int) int { return depth[a] - depth[b] })
 	return found
-}
-
-// lookAt reads parent and session of a process that lives. A dead one that was
-// not waited for cannot be killed.
-func lookAt(pid int) (r relative, ok bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return r, false
-	}
-	// The name, in brackets, may hold anything.
-	i := strings.LastIndexByte(string(b), ')')
-	f := strings.Fields(string(b[i+1:]))
-	if len(f) < 4 || f[0] == "Z" || f[0] == "X" {
-		return r, false
-	}
-	r.parent, _ = strconv.Atoi(f[1])
-	r.session, _ = strconv.Atoi(f[3])
-	return r, true
 }

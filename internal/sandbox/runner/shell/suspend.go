@@ -77,7 +77,7 @@ func (sh *shell) save(ctx context.Context) (Saved, error) {
 		if sh.unread.file != nil {
 			return kept, inUse("much output was not read yet")
 		}
-		kept.Unread = slices.Concat(sh.unread.head, sh.unread.tail.bytes())
+		kept.Unread = slices.Concat(sh.unread.head, sh.unread.tail.Bytes())
 	}
 	if sh.over != nil {
 		kept.Exit, kept.NewShell = &sh.over.exit, sh.over.newShell

@@ -10,6 +10,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/rpc"
+	"deckhand/internal/sandbox/runner/shell/ring"
 	"deckhand/internal/sandbox/runner/spawn"
 )
 
@@ -28,7 +29,7 @@ type terminal struct {
 	tty  *tty
 
 	mu    sync.Mutex
-	past  ring
+	past  ring.Ring
 	grew  chan struct{} // closed when more comes, if there is a waiter
 	ended bool
 }
@@ -94,16 +95,16 @@ func (t *tty) typed(b []byte, err error) error {
 // has left or takes nothing.
 func (t *terminal) show(to net.Conn, left <-chan struct{}) {
 	t.mu.Lock()
-	at := t.past.start()
+	at := t.past.Start()
 	t.mu.Unlock()
 	buf := make([]byte, 16<<10)
 	for {
 		t.mu.Lock()
 		n := 0
-		if start := t.past.start(); at < start {
+		if start := t.past.Start(); at < start {
 			n, at = copy(buf, missed), start
 		} else {
-			n = t.past.read(at, buf)
+			n = t.past.Read(at, buf)
 			at += int64(n)
 		}
 		ended := t.ended
@@ -161,7 +162,7 @@ func (s *Shells) openTerminal(p sandbox.TerminalParams) (*terminal, error) {
 		return nil, fmt.Errorf("the terminal cannot be started: %w", err)
 	}
 	s.sessions[proc.PID] = struct{}{}
-	t := &terminal{name: p.Name, tty: tty, past: ring{limit: scrollback}}
+	t := &terminal{name: p.Name, tty: tty, past: ring.Ring{Limit: scrollback}}
 	s.terminals[p.Name] = t
 	s.tasks.Go(func() {
 		t.read(proc)
@@ -198,7 +199,7 @@ func (t *terminal) read(p *spawn.Process) {
 func (t *terminal) add(b []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.past.add(b)
+	t.past.Add(b)
 	t.tell()
 }
 

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/runner/shell/ring"
 	"deckhand/internal/sandbox/runner/shell/whole"
 )
 
@@ -30,13 +31,13 @@ type window struct {
 	keep  *whole.Folder
 	total int64
 	head  []byte
-	tail  ring // what follows the head
+	tail  ring.Ring // what follows the head
 	file  *whole.File
 	grew  chan struct{} // closed when more comes, if there is a waiter
 	ended bool
 }
 
-func newWindow(k *whole.Folder) *window { return &window{keep: k, tail: ring{limit: part}} }
+func newWindow(k *whole.Folder) *window { return &window{keep: k, tail: ring.Ring{Limit: part}} }
 
 // add takes more output. It never waits for a reader.
 func (w *window) add(b []byte) {
@@ -45,7 +46,7 @@ func (w *window) add(b []byte) {
 	if w.file == nil && w.total+int64(len(b)) > 2*part {
 		w.file = w.keep.Create()
 		w.file.Add(w.head)
-		w.file.Add(w.tail.bytes())
+		w.file.Add(w.tail.Bytes())
 	}
 	if w.file != nil {
 		w.file.Add(b)
@@ -53,7 +54,7 @@ func (w *window) add(b []byte) {
 	w.total += int64(len(b))
 	n := min(part-len(w.head), len(b))
 	w.head = append(w.head, b[:n]...)
-	w.tail.add(b[n:])
+	w.tail.Add(b[n:])
 	w.tell()
 }
 
@@ -79,14 +80,14 @@ func (w *window) read(from int64, buf []byte) (n int, next int64, skipped bool, 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	front := int64(len(w.head))
-	if start := front + w.tail.start(); from >= front && from < start {
+	if start := front + w.tail.Start(); from >= front && from < start {
 		from, skipped = start, true
 	}
 	switch {
 	case from < front:
 		n = copy(buf, w.head[from:])
 	case from < w.total:
-		n = w.tail.read(from-front, buf)
+		n = w.tail.Read(from-front, buf)
 	case !w.ended:
 		if w.grew == nil {
 			w.grew = make(chan struct{})
@@ -105,8 +106,8 @@ func (w *window) torn() []byte {
 		return nil // it is in the file already
 	}
 	end := &w.head
-	if len(w.tail.buf) > 0 {
-		end = &w.tail.buf
+	if len(w.tail.Buf) > 0 {
+		end = &w.tail.Buf
 	}
 	b := *end
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
@@ -116,7 +117,7 @@ func (w *window) torn() []byte {
 		if rest := b[len(b)-i:]; rest[0] >= utf8.RuneSelf && !utf8.FullRune(rest) {
 			*end = b[:len(b)-i]
 			w.total -= int64(i)
-			w.tail.total = w.total - int64(len(w.head))
+			w.tail.Total = w.total - int64(len(w.head))
 			return bytes.Clone(rest)
 		}
 		break
@@ -129,7 +130,7 @@ func (w *window) torn() []byte {
 func (w *window) text() (text, file string, total int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	tail := w.tail.bytes()
+	tail := w.tail.Bytes()
 	if w.file == nil && utf8.RuneCount(w.head)+utf8.RuneCount(tail) <= sandbox.MaxOutput+1 {
 		// Exact only on the joined text: a character may lie across both parts.
 		all := append(bytes.Clone(w.head), tail...)
@@ -192,7 +193,7 @@ func (w *window) take(from *window) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.total, w.head, w.tail, w.file = from.total, from.head, from.tail, from.file
-	from.total, from.head, from.tail, from.file = 0, nil, ring{limit: part}, nil
+	from.total, from.head, from.tail, from.file = 0, nil, ring.Ring{Limit: part}, nil
 	w.tell()
 }
 

@@ -10,10 +10,12 @@ package spawn
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -232,6 +234,30 @@ func (s *Spawner) Start(a Attr) (*Process, error) {
 	case <-s.quit:
 		return nil, os.ErrClosed
 	}
+}
+
+// CanStart reports whether another process can be started now: a limit may be reached.
+func (s *Spawner) CanStart() bool {
+	var err error
+	finished := make(chan struct{})
+	f := func() {
+		defer close(finished)
+		_, err = s.fork("/proc/self/missing", Attr{Args: []string{"missing"}, Dir: "/"})
+	}
+	select {
+	case s.work <- f:
+		<-finished
+		return !errors.Is(err, syscall.EAGAIN)
+	case <-s.quit:
+		return true
+	}
+}
+
+// Running lists the processes that were started and have not ended.
+func (s *Spawner) Running() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.children))
 }
 
 func (s *Spawner) fork(path string, a Attr) (*Process, error) {
