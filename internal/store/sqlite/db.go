@@ -48,7 +48,7 @@ type DB struct {
 
 	ids     *ids
 	known   known // only the writer's goroutine may touch it
-	unfiled bool  // so here: upkeep has sessions to file
+	unfiled bool  // so here: upkeep has sessions to file, or space to free
 	news    queueNews
 
 	recent *recent
@@ -150,6 +150,10 @@ func create(path string) error {
 
 // prepare makes the file one that can be used.
 func prepare(ctx context.Context, path string, c *conn, pragmas []string) error {
+	// This is for a new file, so that shrink can make it smaller later.
+	if _, err := c.exec("PRAGMA auto_vacuum = incremental"); err != nil {
+		return err
+	}
 	if err := useWAL(ctx, c); err != nil {
 		return err
 	}

@@ -119,6 +119,7 @@ func (a *appending) store(c *conn) error {
 		return err
 	}
 	if a.drops {
+		a.db.unfiled = true
 		if _, err := c.exec("DELETE FROM events WHERE id > ? AND id <= ?", key(n, 0), key(n, a.batch.After)); err != nil {
 			return err
 		}

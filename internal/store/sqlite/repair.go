@@ -44,14 +44,7 @@ func cutRow(c *conn, n, after int64) error {
 	if err != nil || !found {
 		return err
 	}
-	events, _ := packed.Events(body) // as many as can be read
-	var kept []byte
-	first := last - int64(len(events)) + 1
-	for i, e := range events {
-		if first+int64(i) <= after {
-			kept = packed.Append(kept, e.Kind, e.Delay, e.Body)
-		}
-	}
+	kept := packed.Until(body, last, after)
 	if kept != nil {
 		_, err = c.exec("INSERT INTO events (id, at, body) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", key(n, after), at, kept)
 	}
@@ -69,16 +62,8 @@ func (db *DB) Dump(ctx context.Context, id session.ID, after int64) ([]byte, err
 			return err
 		}
 		return c.query("SELECT id, at, body FROM events WHERE id > ? AND id < ? ORDER BY id", func(row []driver.Value) error {
-			return lines.Encode(map[string]any{"last": number(row[0]) & (1<<numberBits - 1), "at": moment(row[1]), "body": string(opened(bytesOf(row[2])))})
+			return lines.Encode(map[string]any{"last": number(row[0]) & (1<<numberBits - 1), "at": moment(row[1]), "body": string(packed.Opened(bytesOf(row[2])))})
 		}, key(n, after), key(n+1, 0))
 	})
 	return out.Bytes(), err
-}
-
-// opened is a row decompressed, or as it is if it is damaged.
-func opened(row []byte) []byte {
-	if body, err := packed.Open(row); err == nil {
-		return body
-	}
-	return row
 }

@@ -1,12 +1,15 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
+	"strconv"
 	"time"
 
 	"deckhand/internal/store/sqlite/packed"
+	"deckhand/internal/store/sqlite/reserve"
 )
 
 const (
@@ -75,24 +78,40 @@ func (u *upkeep) loop(ctx context.Context) {
 		case <-cold.C:
 			_ = u.db.compress(ctx, time.Now().Add(-coldAfter), restFor)
 			_ = u.db.mergeWords(ctx, restFor)
+			_ = u.db.shrink(ctx, restFor)
 		case <-u.wake:
 			wait(ctx, fileAfter)
 			_ = u.db.fileAll(ctx, restFor)
+			_ = u.db.shrink(ctx, restFor)
 		}
 	}
 }
 
-// Tend does all upkeep at once: it files all sessions by their words and compresses the
-// logs that have not grown since a time. A database that is open with Upkeep does so
+// Tend does all upkeep at once: it files all sessions by their words, compresses the
+// logs that have not grown since a time and makes the file smaller. A database that is open with Upkeep does so
 // by itself.
 func (db *DB) Tend(ctx context.Context, before time.Time) error {
-	if err := db.fileAll(ctx, 0); err != nil {
-		return err
+	return errors.Join(db.fileAll(ctx, 0), db.mergeWords(ctx, 0), db.compress(ctx, before, 0), db.shrink(ctx, 0))
+}
+
+// shrink gives unused pages back to the disk, as after conversations were deleted. A file from
+// before this was possible stays as large as it is: see operating.md.
+func (db *DB) shrink(ctx context.Context, rests int) error {
+	for {
+		begin := time.Now()
+		err := db.write(ctx, reserve.StepPages<<12, func(c *conn) error {
+			some := false
+			look := func(v []driver.Value) { some = reserve.TooMany(number(v[0]), number(v[1]), number(v[2])) }
+			if _, err := c.one(reserve.Unused, look); err != nil || !some {
+				return cmp.Or(err, refuse(errNothing))
+			}
+			return c.query("PRAGMA incremental_vacuum("+strconv.Itoa(reserve.StepPages)+")", func([]driver.Value) error { return nil })
+		})
+		if err != nil {
+			return orNothing(err)
+		}
+		rest(ctx, begin, rests)
 	}
-	if err := db.mergeWords(ctx, 0); err != nil {
-		return err
-	}
-	return db.compress(ctx, before, 0)
 }
 
 // rest waits as long as the work since begin took, so many times.

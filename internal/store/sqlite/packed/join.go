@@ -22,3 +22,24 @@ func (j *Joined) Add(at int64, row []byte) error {
 	j.Rows++
 	return nil
 }
+
+// Until is the row with the events up to a number, of a row that ends with the event last. It is
+// nil if there are none. Damaged events are left out.
+func Until(row []byte, last, number int64) (kept []byte) {
+	events, _ := Events(row) // as many as can be read
+	first := last - int64(len(events)) + 1
+	for i, e := range events {
+		if first+int64(i) <= number {
+			kept = Append(kept, e.Kind, e.Delay, e.Body)
+		}
+	}
+	return kept
+}
+
+// Opened is a row decompressed, or as it is if it is damaged.
+func Opened(row []byte) []byte {
+	if body, err := Open(row); err == nil {
+		return body
+	}
+	return row
+}
