@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -22,6 +23,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/runner/files"
+	"deckhand/internal/sandbox/runner/processes"
 	"deckhand/internal/sockpath"
 )
 
@@ -277,14 +279,17 @@ func (d *Driver) Stop(ctx context.Context, h sandbox.Handle) error {
 	if !ok {
 		return nil
 	}
-	_ = sandbox.Answers(ctx, sandbox.DefaultSilence, func(ctx context.Context) error {
+	err := sandbox.Answers(ctx, killTime, func(ctx context.Context) error {
 		s, err := d.Attach(ctx, h)
 		if err == nil { // what it started would survive it
-			_ = s.KillAll(ctx)
+			err = s.KillAll(ctx)
 			s.Close()
 		}
 		return err
 	})
+	if err != nil { // it does not answer, or has nothing to say
+		killBelow(p.PID)
+	}
 	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return err
 	}
@@ -296,6 +301,27 @@ func (d *Driver) Stop(ctx context.Context, h sandbox.Handle) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// killTime is how long a runner may take to end everything in its sandbox before that is done for it.
+const killTime = 5 * time.Second
+
+// killBelow kills what a runner has started: as long as the runner lives, that descends from it.
+func killBelow(runner int) {
+	for range 100 { // what is killed may start more before it ends
+		children := map[int][]int{}
+		for _, p := range processes.List() {
+			children[p.Parent] = append(children[p.Parent], p.PID)
+		}
+		below := slices.Clone(children[runner])
+		for i := 0; i < len(below); i++ {
+			_ = syscall.Kill(below[i], syscall.SIGKILL)
+			below = append(below, children[below[i]]...)
+		}
+		if len(below) == 0 {
+			return
 		}
 	}
 }
