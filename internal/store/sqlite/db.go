@@ -122,6 +122,7 @@ func (db *DB) open(ctx context.Context, o Options) error {
 
 func (db *DB) committed(writes, bytes int) {
 	db.checkpoint.wrote(writes, bytes)
+	db.reserve.Wrote(writes, bytes)
 	if db.upkeep != nil && db.unfiled {
 		db.upkeep.changed()
 		db.unfiled = false

@@ -12,7 +12,8 @@ import (
 	"deckhand/internal/store/sqlite/reserve"
 )
 
-// On a full disk, ends can be recorded and nothing else. With space, everything can.
+// On a full disk, messages can be recorded for a while, then ends and nothing else. With space,
+// everything can.
 func TestReserve(t *testing.T) {
 	dir := t.TempDir()
 	mount(t, "tmpfs", dir, "tmpfs", 0, "size=16m")
@@ -43,15 +44,25 @@ func TestReserve(t *testing.T) {
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Fatal(err)
 	}
-	said := batch(first, 2, 1)
-	said.Events[0].Payload = session.UserSaid{Text: strings.Repeat("x", 200_000)}
-	if err := db.Append(t.Context(), said); !errors.Is(err, ErrFull) {
-		t.Fatalf("a message on a full disk: %v", err)
+	n := int64(2)
+	for err = nil; err == nil && n < 1000; {
+		said := batch(first, n, 1)
+		said.Events[0].Payload = session.UserSaid{Text: strings.Repeat("x", 200_000)}
+		if err = db.Append(t.Context(), said); err == nil {
+			n++
+		}
 	}
-	note := batch(first, 2, 1)
+	if !errors.Is(err, ErrFull) || n < 6 {
+		t.Fatalf("after %d messages on a full disk: %v", n-2, err)
+	}
+	if info, err := os.Stat(path + "-reserve"); err != nil || info.Size() != 1<<20 {
+		t.Errorf("the reserve was used: %v, %v", info, err)
+	}
+	note := batch(first, n, 1)
 	note.Events[0].Payload = session.Noted{Message: strings.Repeat("x", 200_000)}
 	must(t, db.Append(t.Context(), note))
-	said = batch(first, 3, 1)
+	n++
+	said := batch(first, n, 1)
 	said.Events[0].Payload = session.UserSaid{Text: "small"}
 	if err := db.Append(t.Context(), said); !errors.Is(err, ErrFull) {
 		t.Errorf("the reserve is used for a message: %v", err)
@@ -60,7 +71,6 @@ func TestReserve(t *testing.T) {
 		t.Errorf("healthy: %v", err)
 	}
 	// Results may use most of it, and leave enough for a stop.
-	n := int64(3)
 	for _, size := range []int{100_000, 1} { // the small ones use what a large one has left
 		for err = nil; err == nil && n < 1000; {
 			result := batch(first, n, 1)

@@ -19,6 +19,8 @@ type Reserve struct {
 
 	mu   sync.Mutex
 	left int64 // how large the file is
+
+	ahead ahead
 }
 
 const (
@@ -49,8 +51,13 @@ func Open(path string, size int64) *Reserve {
 		r.left = min(info.Size(), r.size)
 	}
 	r.Ready()
+	r.ahead = ahead{path: path + "-wal", size: r.size}
+	r.ahead.allocate()
 	return r
 }
+
+// Wrote is told of every commit, by the one goroutine that writes.
+func (r *Reserve) Wrote(writes, bytes int) { r.ahead.wrote(writes, bytes) }
 
 // Release gives a step of the space back, or one of the last if final. It says whether
 // there was any to give.
