@@ -469,28 +469,9 @@ func (r *Runner) admit(claim int64) error {
 		return nil
 	}
 	// Written before it is obeyed: a runner that is started anew must not forget it.
-	tmp := r.fenceFile() + ".new"
-	err := os.WriteFile(tmp, []byte(strconv.FormatInt(claim, 10)), 0o600)
-	if err == nil {
-		err = os.Rename(tmp, r.fenceFile()) // so that half a number is never believed
-	}
-	if err != nil {
+	if err := r.writeFence([]byte(strconv.FormatInt(claim, 10))); err != nil {
 		return fmt.Errorf("the sandbox cannot remember its owner: %w", err)
 	}
 	r.fence = claim
 	return nil
-}
-
-func (r *Runner) fenceFile() string { return filepath.Join(r.config.State, "fence") }
-
-func (r *Runner) readFence() error {
-	b, err := os.ReadFile(r.fenceFile())
-	if errors.Is(err, os.ErrNotExist) || len(b) == 0 {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	r.fence, err = strconv.ParseInt(string(b), 10, 64)
-	return err
 }

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxDead is how much of the journal may be of no use before it is written anew.
@@ -58,15 +60,16 @@ func (s *Store) load() error {
 }
 
 // append writes a line and tells where it is. A line that does not fit leaves
-// nothing behind.
+// zeros behind, which say nothing. The file is not shortened: that would free blocks.
 func (s *Store) append(l line) (at, n int64, err error) {
 	b, err := json.Marshal(l)
 	if err != nil {
 		return 0, 0, err
 	}
 	b = append(b, '\n')
-	if _, err := s.file.WriteAt(b, s.size); err != nil {
-		return 0, 0, errors.Join(err, s.file.Truncate(s.size))
+	if n, err := s.file.WriteAt(b, s.size); err != nil {
+		_, e := s.file.WriteAt(make([]byte, n), s.size)
+		return 0, 0, errors.Join(err, e)
 	}
 	at, n = s.size, int64(len(b))
 	s.size += n
@@ -93,10 +96,29 @@ func (s *Store) result(id string, r *record) (json.RawMessage, error) {
 }
 
 // blank overwrites a line. Loading the journal skips what is left.
-func (s *Store) blank(r *record) error {
-	b := bytes.Repeat([]byte(" "), int(r.n))
+func (s *Store) blank(at, n int64) error {
+	b := bytes.Repeat([]byte(" "), int(n))
 	b[len(b)-1] = '\n'
-	_, err := s.file.WriteAt(b, r.at)
+	_, err := s.file.WriteAt(b, at)
+	return err
+}
+
+// kept is how much of the disk the journal keeps for itself, so that commands can be run on a
+// disk that others have filled: those that delete files.
+const kept = 16 << 10
+
+// empty makes the journal begin anew.
+func (s *Store) empty() error {
+	var err error
+	if s.size > kept {
+		err = s.file.Truncate(kept)
+	}
+	if s.size > 0 && err == nil {
+		err = s.blank(0, min(s.size, kept))
+	}
+	if err == nil {
+		s.size, s.dead = 0, 0
+	}
 	return err
 }
 
@@ -113,6 +135,7 @@ func (s *Store) compact() error {
 	fail := func(err error) error {
 		return errors.Join(err, f.Close(), os.Remove(tmp))
 	}
+	_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, kept) // not every file system can
 	var size int64
 	moved := map[*record]span{}
 	for id, r := range s.known {

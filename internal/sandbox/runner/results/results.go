@@ -185,10 +185,9 @@ func (s *Store) Ack(id string) error {
 		return nil
 	}
 	if len(s.known) == 1 { // nothing else is known, so nothing is needed
-		if err := s.file.Truncate(0); err != nil {
+		if err := s.empty(); err != nil {
 			return err
 		}
-		s.size, s.dead = 0, 0
 		delete(s.known, id)
 		return nil
 	}
@@ -198,7 +197,7 @@ func (s *Store) Ack(id string) error {
 	}
 	s.dead += r.n + n
 	delete(s.known, id)
-	if err := s.blank(r); err != nil {
+	if err := s.blank(r.at, r.n); err != nil {
 		return err
 	}
 	if s.dead > maxDead && s.dead > s.size/2 {
