@@ -42,8 +42,8 @@ func (s *Sandbox) Ended() string { return cmp.Or(s.ended, "The sandbox ended") }
 // returns true, and edits and Save refused. Call it before the first command.
 func (s *Sandbox) WhenFull(full func() bool) { s.full = full }
 
-// Full is the refusal of a write to a sandbox that is above its disk limit.
-const Full = "The sandbox is above its disk limit, so nothing was written. Delete files to continue."
+// Full is the refusal of a write to a sandbox while nothing may be written there.
+const Full = "The sandbox is above its disk limit, or the server's disk is nearly full, so nothing was written. Delete files to continue."
 
 func (s *Sandbox) isFull() bool { return s.full != nil && s.full() }
 

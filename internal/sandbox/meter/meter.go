@@ -57,6 +57,8 @@ type Meter struct {
 	hidden   int64
 	hiddenAt time.Time
 	rate     float64 // bytes in a second, the highest lately
+	// base is the least that it had since the disk became nearly full, or used.
+	base int64
 	// peak is what a sandbox above its limit may have: what it had when it was ended,
 	// and a little more, since deleting files writes some, too. 0 is below the limit.
 	peak int64
@@ -120,7 +122,7 @@ func (m *Meter) lost(now sandbox.Space) bool {
 	gone := m.space.FreeBytes - now.FreeBytes
 	files := m.space.FreeInodes - now.FreeInodes
 	left := m.left(m.space) / approach
-	return gone > left || files*costOf(now) > left || files > leftFiles(m.space)/approach || m.tight(now) && (gone > 0 || files > 0)
+	return gone > left || files*costOf(now) > left || files > leftFiles(m.space)/approach || tight(now) && (gone > 0 || files > 0)
 }
 
 // stale says whether a sandbox may have come to its limit, or back below it, since it was measured.
@@ -141,7 +143,7 @@ func costOf(now sandbox.Space) int64 {
 }
 
 // tight says that the disk itself is nearly full.
-func (m *Meter) tight(now sandbox.Space) bool {
+func tight(now sandbox.Space) bool {
 	return now.Bytes > 0 && now.FreeBytes < headroom(now, now.Bytes, headroomBytes) ||
 		now.Inodes > 0 && now.FreeInodes < headroom(now, now.Inodes, headroomInodes)
 }
@@ -173,7 +175,7 @@ const slack = 1 << 20
 
 // ended remembers what a sandbox has after everything in it was ended.
 func (m *Meter) ended(used int64) {
-	m.used = used
+	m.used, m.base = used, used
 	if used > m.limit {
 		m.peak = used + slack
 	}
@@ -199,14 +201,18 @@ func (m *Meter) measured(at time.Time, took time.Duration, used int64, before, n
 	case first:
 		m.peak = used + slack
 	}
+	if first || !tight(now) {
+		m.base = used
+	}
+	m.base = min(m.base, used)
 	switch {
-	case first || grew <= 0 || m.peak > 0 && used <= m.peak:
+	case first || grew < 0 || m.peak > 0 && used <= m.peak:
 		return ""
-	case used > m.limit && m.mostFiles() > 0:
+	case used > m.limit && grew > 0 && m.mostFiles() > 0:
 		return fmt.Sprintf("Disk limit reached: %d of %d files used. All running processes were stopped. Delete files to continue.", m.files.Files, m.mostFiles())
-	case used > m.limit:
+	case used > m.limit && grew > 0:
 		return fmt.Sprintf("Disk limit reached: %s of %s used. All running processes were stopped. Delete files to continue.", Size(used), Size(m.limit))
-	case m.tight(now):
+	case tight(now) && used > m.base: // it may have stopped growing: nothing grows on a full disk
 		return fmt.Sprintf("The server's disk is nearly full (%s and %d files left). All running processes were stopped. Delete files to continue.", Size(now.FreeBytes), now.FreeInodes)
 	}
 	return ""

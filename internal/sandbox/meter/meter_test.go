@@ -1,6 +1,8 @@
 package meter
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -85,8 +87,29 @@ func TestMeterKeepsRoomOnTheDisk(t *testing.T) {
 		if why := m.measured(now.Add(2*time.Second), 0, 2<<20, disk, disk); !strings.Contains(why, "disk is nearly full") {
 			t.Errorf("%s: growing: %q", name, why)
 		}
+		// One that was not ended is ended later, though nothing grows on a full disk.
+		if why := m.measured(now.Add(3*time.Second), 0, 2<<20, disk, disk); !strings.Contains(why, "disk is nearly full") {
+			t.Errorf("%s: grown: %q", name, why)
+		}
+		m.ended(2 << 20)
+		if why := m.measured(now.Add(4*time.Second), 0, 2<<20, disk, disk); why != "" {
+			t.Errorf("%s: ended before: %s", name, why)
+		}
+		if !New(onDisk(disk), 10<<30).Full(t.Context()) {
+			t.Errorf("%s: the next command may write", name)
+		}
 	}
 }
+
+// onDisk is a sandbox of which only the disk is known.
+type onDisk sandbox.Space
+
+func (d onDisk) Space() sandbox.Space { return sandbox.Space(d) }
+func (d onDisk) Usage(context.Context) (sandbox.Usage, error) {
+	return sandbox.Usage{}, errors.ErrUnsupported
+}
+func (d onDisk) Unlinked(context.Context) (int64, error) { return 0, errors.ErrUnsupported }
+func (d onDisk) EndAll(context.Context, string) error    { return errors.ErrUnsupported }
 
 // A sandbox in which nothing happens is measured ever more seldom, and at once when the
 // disk loses space.

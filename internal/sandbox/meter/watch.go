@@ -63,16 +63,22 @@ func (m *Meter) Watch(ctx context.Context, done <-chan struct{}, inUse func() bo
 	}
 }
 
-// Full reports whether a sandbox is above its limit. It is asked before each command, since what
-// the one before wrote may not have been measured yet. It costs nothing as long as little is written.
+// Full reports whether nothing may be written in a sandbox: it is above its limit, or the disk is
+// nearly full. It is asked before each command, since what the one before wrote may not have been
+// measured yet. It costs nothing as long as little is written.
 func (m *Meter) Full(ctx context.Context) bool {
+	space := m.box.Space()
+	if tight(space) {
+		return true
+	}
 	if m.above.Load() {
 		m.mu.Lock() // what is being measured may be from before a deletion
+		space = m.box.Space()
 	} else if !m.mu.TryLock() {
 		return false // it is being measured, and ended if that is too much
 	}
 	defer m.mu.Unlock()
-	if m.stale(m.box.Space()) {
+	if m.stale(space) {
 		_ = m.remeasure(ctx) // Watch reports errors
 	}
 	return m.above.Load()

@@ -106,7 +106,7 @@ func result(r sandbox.Result, box *sandbox.Sandbox) tool.Result {
 	default:
 		d.Suffix = fmt.Sprintf("\n[The command completed with exit code %d.]", r.Exit)
 		if r.Shrink {
-			d.Suffix += " [The sandbox is above its disk limit, so this command could not make or write files. Delete files to continue.]"
+			d.Suffix += " [The sandbox is above its disk limit, or the server's disk is nearly full, so this command could not make or write files. Delete files to continue.]"
 		}
 		if r.NewShell {
 			d.Suffix += " [The shell ended with it; the next command gets a fresh one.]"
