@@ -142,8 +142,8 @@ func (r *rig) pid() int {
 	return meta.PID
 }
 
-// crowded is a sandbox that may have few processes.
-func crowded(t *testing.T) (r *rig, run func(text string) sandbox.Result) {
+// fewProcesses is a sandbox that may have few processes.
+func fewProcesses(t *testing.T) (r *rig, run func(text string) sandbox.Result) {
 	t.Helper()
 	r = newRig(t)
 	r.spec.Limits.Processes = 200
@@ -168,7 +168,7 @@ func crowded(t *testing.T) (r *rig, run func(text string) sandbox.Result) {
 // A command that keeps a sandbox at its limit of processes is ended, and its result says why.
 // The shell stays as it was.
 func TestForkBombIsEndedAndSaid(t *testing.T) {
-	r, run := crowded(t)
+	r, run := fewProcesses(t)
 	run("cd /tmp; kept=7")
 	for _, bomb := range []string{
 		"while :; do sleep 1000 & done; echo after",
@@ -196,7 +196,7 @@ while True:
 func TestForkBombInTheBackground(t *testing.T) {
 	for _, bomb := range []string{":(){ :|:& };:", "perl -e 'fork while 1' &", "(setsid perl -e 'use POSIX; while (1) { setsid() if !fork }' &)"} {
 		t.Run(bomb[:4], func(t *testing.T) {
-			_, run := crowded(t)
+			_, run := fewProcesses(t)
 			run("cd /tmp; kept=7")
 			run(bomb)
 			seen := ""

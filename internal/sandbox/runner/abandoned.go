@@ -130,7 +130,7 @@ func (r *Runner) vitals(_ context.Context, c *rpc.Call) (any, error) {
 		return nil, err
 	}
 	if os.Getpid() == 1 { // otherwise processes are counted that are not the sandbox's
-		r.shells.Crowd.Limit(p.Limit)
+		r.shells.ProcessLimit.Limit(p.Limit)
 	}
-	return sandbox.Vitals{Processes: r.shells.Crowd.Count(), Ended: r.shells.Crowd.Ended()}, nil
+	return sandbox.Vitals{Processes: r.shells.ProcessLimit.Count(), Ended: r.shells.ProcessLimit.Ended()}, nil
 }

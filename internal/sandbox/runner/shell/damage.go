@@ -69,7 +69,7 @@ func (sh *shell) watch(j *job) {
 		if p != nil {
 			wait = min(wait, sh.stopped(j, p))
 		}
-		if p == nil || !p.quiet() || sh.owner.Crowd.Lately() {
+		if p == nil || !p.quiet() || sh.owner.ProcessLimit.Lately() {
 			idle = time.Time{}
 		} else if idle.IsZero() {
 			idle = time.Now()

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"deckhand/internal/sandbox/runner/crowd"
 	"deckhand/internal/sandbox/runner/processes"
+	"deckhand/internal/sandbox/runner/processlimit"
 )
 
 const (
@@ -26,14 +26,14 @@ const (
 func (s *Shells) Relieve(limit int, all bool) (why string, command bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), relieveTime)
 	defer cancel()
-	why = crowd.Reason(limit, "commands and background processes")
+	why = processlimit.Reason(limit, "commands and background processes")
 	if all {
 		_ = s.EndAll(ctx, why) // what is left is found at the next look
 		return why, false
 	}
 	s.ending.Lock()
 	defer s.ending.Unlock()
-	ended, release := crowd.End(limit, s.leaders)
+	ended, release := processlimit.End(limit, s.leaders)
 	for _, u := range ended {
 		why, command = s.relieved(u, limit), command || u.Running
 	}
@@ -42,15 +42,15 @@ func (s *Shells) Relieve(limit int, all bool) (why string, command bool) {
 }
 
 // leaders are the processes that the runner started.
-func (s *Shells) leaders() []crowd.Leader {
-	found := map[int]crowd.Leader{}
+func (s *Shells) leaders() []processlimit.Leader {
+	found := map[int]processlimit.Leader{}
 	for _, pid := range s.config.Spawner.Running() {
-		found[pid] = crowd.Leader{PID: pid}
+		found[pid] = processlimit.Leader{PID: pid}
 	}
 	for _, sh := range s.all() {
 		sh.mu.Lock()
 		if p := sh.proc; p != nil {
-			l := crowd.Leader{PID: p.PID, Foreground: p.tty.foreground()}
+			l := processlimit.Leader{PID: p.PID, Foreground: p.tty.foreground()}
 			if sh.job != nil {
 				l.Began = sh.job.since
 			}
@@ -68,10 +68,10 @@ func (s *Shells) all() []*shell {
 }
 
 // relieved tells a shell what was ended, and ends the command that was.
-func (s *Shells) relieved(u crowd.Unit, limit int) string {
-	why := crowd.Reason(limit, "background processes of an earlier command")
+func (s *Shells) relieved(u processlimit.Unit, limit int) string {
+	why := processlimit.Reason(limit, "background processes of an earlier command")
 	if u.Running {
-		why = crowd.Reason(limit, "the processes of this command")
+		why = processlimit.Reason(limit, "the processes of this command")
 	}
 	for _, sh := range s.all() {
 		sh.mu.Lock()
@@ -101,7 +101,7 @@ func (s *Shells) begin(c *call) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, syscall.EAGAIN) || time.Now().After(end) || !s.Crowd.Lately() {
+		if !errors.Is(err, syscall.EAGAIN) || time.Now().After(end) || !s.ProcessLimit.Lately() {
 			_ = s.config.Results.Finish(c.command.ID, nil)
 			_ = s.config.Results.Ack(c.command.ID)
 			s.settle(c, err)

@@ -18,7 +18,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/rpc"
-	"deckhand/internal/sandbox/runner/crowd"
+	"deckhand/internal/sandbox/runner/processlimit"
 	"deckhand/internal/sandbox/runner/results"
 	"deckhand/internal/sandbox/runner/shell/whole"
 	"deckhand/internal/sandbox/runner/spawn"
@@ -61,10 +61,10 @@ type Shells struct {
 	scripts *os.Root // where a shell that is not bash reads its commands
 	dir     string   // what processes call that folder
 	tasks   sync.WaitGroup
-	// Crowd ends what keeps the sandbox at its limit of processes.
-	Crowd  *crowd.Watch
-	starts atomic.Pointer[string] // where shells begin, nil for the workspace
-	ending sync.RWMutex           // locked while killAll ends everything; calls begin after that
+	// ProcessLimit ends what keeps the sandbox at its limit of processes.
+	ProcessLimit *processlimit.Watch
+	starts       atomic.Pointer[string] // where shells begin, nil for the workspace
+	ending       sync.RWMutex           // locked while killAll ends everything; calls begin after that
 
 	mu        sync.Mutex
 	closed    bool
@@ -88,7 +88,7 @@ func New(c Config) (*Shells, error) {
 		config: c, keep: k, dir: c.Dir, shells: map[string]*shell{}, terminals: map[string]*terminal{},
 		calls: map[string]*call{}, running: map[string]struct{}{}, sessions: map[int]struct{}{},
 	}
-	s.Crowd = crowd.New(func() bool { return c.Spawner.CanStart() }, s.Relieve)
+	s.ProcessLimit = processlimit.New(func() bool { return c.Spawner.CanStart() }, s.Relieve)
 	folder := c.Dir
 	if c.Confined {
 		folder, s.dir = c.Output, c.Seen
@@ -157,7 +157,7 @@ func (s *Shells) Close() {
 	s.closed = true
 	s.mu.Unlock()
 	if !closed {
-		s.Crowd.Close()
+		s.ProcessLimit.Close()
 		s.giveUp("")
 		s.kill(false)
 	}

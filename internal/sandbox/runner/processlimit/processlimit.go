@@ -1,6 +1,6 @@
-// Package crowd notices that a sandbox is full of processes and stays so, as with a fork bomb,
+// Package processlimit notices that a sandbox is full of processes and stays so, as with a fork bomb,
 // and finds out which of them to end.
-package crowd
+package processlimit
 
 import (
 	"fmt"
