@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"deckhand/internal/session"
+	"deckhand/internal/store/sqlite/packed"
 	"deckhand/internal/store/sqlite/reserve"
 )
 
@@ -51,7 +52,7 @@ type DB struct {
 	unfiled bool  // so here: upkeep has sessions to file, or space to free
 	news    queueNews
 
-	recent *recent
+	recent *packed.Recent
 
 	reserve *reserve.Reserve
 
@@ -70,7 +71,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{path: path, known: known{}, news: newQueueNews(), recent: newRecent(), reserve: &reserve.Reserve{}}
+	db := &DB{path: path, known: known{}, news: newQueueNews(), recent: packed.NewRecent(), reserve: &reserve.Reserve{}}
 	err = db.open(ctx, o)
 	for o.Reserve > 0 && errors.Is(explain(err), ErrFull) && reserve.Halve(reserve.Path(path)) {
 		err = db.open(ctx, o)

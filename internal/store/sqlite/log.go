@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"time"
 
 	"deckhand/internal/session"
 	"deckhand/internal/store/sqlite/packed"
@@ -65,9 +64,9 @@ func (db *DB) Append(ctx context.Context, b session.Batch) error {
 		return err
 	}
 	if a.drops {
-		db.recent.forget(b.ID)
+		db.recent.Forget(b.ID)
 	} else {
-		db.recent.add(b.ID, b.After, &remembered{last: a.batch.Row.Last, at: number(a.at), body: a.body})
+		db.recent.Add(b.ID, b.After, &packed.Batch{Last: a.batch.Row.Last, At: number(a.at), Body: a.body})
 	}
 	return nil
 }
@@ -205,7 +204,7 @@ func (db *DB) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[se
 // Remembered implements session.Rememberer.
 func (db *DB) Remembered(id session.ID, after, last int64) ([]session.Event, bool) {
 	r := reading{at: after}
-	rows := db.recent.between(id, after, last)
+	rows := db.recent.Between(id, after, last)
 	if len(rows) == 0 || r.recall(rows) != nil {
 		return nil, false // what is damaged is reported by Read
 	}
@@ -222,7 +221,7 @@ type reading struct {
 	done    bool
 	// rows are what the walk has met since the event from, as long as it is little.
 	from int64
-	rows []*remembered
+	rows []*packed.Batch
 	size int
 	read int // bytes of all rows, decompressed
 }
@@ -240,7 +239,7 @@ func (r *reading) next(c *conn) error {
 			r.done = true
 			return nil
 		}
-		if rows := r.db.recent.after(r.id, r.at, r.last); rows != nil {
+		if rows := r.db.recent.After(r.id, r.at, r.last); rows != nil {
 			r.done = true
 			return r.recall(rows)
 		}
@@ -257,16 +256,16 @@ func (r *reading) next(c *conn) error {
 	}, key(r.n, r.at), key(r.n+1, 0))
 	// Not "number = last": a concurrent deletion leaves only its own event, beyond that.
 	r.done = r.at >= r.last || (count < pieceEvents && r.read-before < pieceBytes)
-	if r.done && err == nil && r.at == r.last && r.size <= maxTail {
-		r.db.recent.add(r.id, r.from, r.rows...)
+	if r.done && err == nil && r.at == r.last && r.size <= packed.MaxTail {
+		r.db.recent.Add(r.id, r.from, r.rows...)
 	}
 	return err
 }
 
 // recall gives what is in memory.
-func (r *reading) recall(rows []*remembered) error {
+func (r *reading) recall(rows []*packed.Batch) error {
 	for _, row := range rows {
-		events, err := row.decode()
+		events, err := row.Decode()
 		for _, e := range events {
 			if e.Number > r.at {
 				r.events = append(r.events, e)
@@ -275,7 +274,7 @@ func (r *reading) recall(rows []*remembered) error {
 		if err != nil {
 			return err
 		}
-		r.at = row.last
+		r.at = row.Last
 	}
 	return nil
 }
@@ -285,42 +284,19 @@ func (r *reading) take(row []driver.Value) error {
 	last := number(row[0]) & (1<<numberBits - 1)
 	body, err := packed.Open(bytesOf(row[2]))
 	if err != nil {
-		return damaged(last, err)
+		return packed.Damaged(last, err)
 	}
-	m := &remembered{last: last, at: number(row[1]), body: body}
-	if err := r.recall([]*remembered{m}); err != nil {
+	m := &packed.Batch{Last: last, At: number(row[1]), Body: body}
+	if err := r.recall([]*packed.Batch{m}); err != nil {
 		return err
 	}
 	r.read += len(body)
 	if r.size == 0 {
-		r.from = m.last - int64(len(m.events)) // the row may begin before what was asked for
+		r.from = m.First() - 1 // the row may begin before what was asked for
 	}
 	r.rows = append(r.rows, m)
-	if r.size += len(m.body); r.size > maxTail {
+	if r.size += len(m.Body); r.size > packed.MaxTail {
 		r.rows = nil
 	}
 	return nil
-}
-
-func damaged(last int64, err error) error {
-	return fmt.Errorf("%w: the row of event %d: %v", session.ErrCorrupt, last, err)
-}
-
-// decodeRow reads a row of events, the last of which has the number last. With
-// an error come the events before what cannot be read.
-func decodeRow(last, at int64, body []byte) ([]session.Event, error) {
-	all, err := packed.Events(body)
-	if err != nil {
-		return nil, damaged(last, err)
-	}
-	events := make([]session.Event, 0, len(all))
-	for i, p := range all {
-		payload, err := session.Decode(p.Kind, p.Body)
-		if err != nil {
-			return events, err
-		}
-		n := last - int64(len(all)-1-i)
-		events = append(events, session.Event{Number: n, At: time.UnixMicro(at + p.Delay).UTC(), Payload: payload})
-	}
-	return events, nil
 }

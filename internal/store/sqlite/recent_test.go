@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"deckhand/internal/session"
+	"deckhand/internal/store/sqlite/packed"
 )
 
 // writing is a session that grows through one handle of a file.
@@ -80,14 +81,14 @@ func TestRecentIsWhatTheFileSays(t *testing.T) {
 	id := w.state.ID
 	w.add(t, session.Created{Owner: "ann"}, session.UserSaid{Text: "hello", Images: []string{}})
 	w.add(t, session.Noted{ID: "n", Message: "one"})
-	if rows := ours.recent.after(id, 1, 3); len(rows) != 2 {
+	if rows := ours.recent.After(id, 1, 3); len(rows) != 2 {
 		t.Fatalf("%d rows are remembered after event 1, want 2", len(rows))
 	}
-	if rows := others.recent.after(id, 0, 3); rows != nil {
+	if rows := others.recent.After(id, 0, 3); rows != nil {
 		t.Fatal("a handle remembers what it has never seen")
 	}
 	agree(t, ours, others, id, 3)
-	if rows := others.recent.after(id, 0, 3); len(rows) != 2 {
+	if rows := others.recent.After(id, 0, 3); len(rows) != 2 {
 		t.Fatalf("%d rows are remembered by who read them, want 2", len(rows))
 	}
 
@@ -99,7 +100,7 @@ func TestRecentIsWhatTheFileSays(t *testing.T) {
 	agree(t, ours, others, id, 6)
 
 	w.add(t, session.Deleted{})
-	if ours.recent.tails[id] != nil || ours.recent.size != 0 {
+	if each, all := ours.recent.Sizes(); len(each) != 0 || all != 0 {
 		t.Error("a deleted session is remembered")
 	}
 	if got := readAll(t, ours, id, 0); len(got) != 1 || !reflect.DeepEqual(got, readAll(t, others, id, 0)) {
@@ -109,9 +110,9 @@ func TestRecentIsWhatTheFileSays(t *testing.T) {
 
 func TestRecentIsBounded(t *testing.T) {
 	ours, others := twoHandles(t)
-	long := strings.Repeat("x", maxTail/2-200) // two of them fit
+	long := strings.Repeat("x", packed.MaxTail/2-200) // two of them fit
 	var all []*writing
-	for range maxRecent/maxTail + 3 {
+	for range packed.MaxRecent/packed.MaxTail + 3 {
 		w := &writing{db: ours, state: session.State{ID: ours.NewID()}}
 		w.add(t, session.Created{Owner: "ann"})
 		for range 3 {
@@ -120,20 +121,17 @@ func TestRecentIsBounded(t *testing.T) {
 		all = append(all, w)
 	}
 	size := 0
-	for id, e := range ours.recent.tails {
-		n := 0
-		for _, r := range e.Value.(*tail).rows {
-			n += len(r.body)
-		}
-		if n > maxTail {
+	each, counted := ours.recent.Sizes()
+	for id, n := range each {
+		if n > packed.MaxTail {
 			t.Errorf("%d bytes of %s are remembered", n, id)
 		}
 		size += n
 	}
-	if size != ours.recent.size || size > maxRecent || size < maxRecent/2 {
-		t.Errorf("%d bytes are remembered, and counted as %d", size, ours.recent.size)
+	if size != counted || size > packed.MaxRecent || size < packed.MaxRecent/2 {
+		t.Errorf("%d bytes are remembered, and counted as %d", size, counted)
 	}
-	if _, ok := ours.recent.tails[all[0].state.ID]; ok {
+	if _, ok := each[all[0].state.ID]; ok {
 		t.Error("what was used longest ago is remembered")
 	}
 	for _, w := range []*writing{all[0], all[len(all)-1]} {
@@ -198,7 +196,7 @@ func TestRemembered(t *testing.T) {
 	if _, known := others.Remembered("unknown", 0, 1); known {
 		t.Error("an unknown session is remembered")
 	}
-	w.add(t, session.Noted{ID: "n", Message: strings.Repeat("x", maxTail)})
+	w.add(t, session.Noted{ID: "n", Message: strings.Repeat("x", packed.MaxTail)})
 	if _, known := ours.Remembered(id, 4, 6); known {
 		t.Error("what is too large is remembered")
 	}

@@ -16,7 +16,7 @@ import (
 // what a lost call has reserved ends with the session's next call, or with it.
 func (db *DB) Repair(ctx context.Context, id session.ID, after int64, row session.Row) error {
 	a := &appending{db: db, batch: session.Batch{Row: row}, row: packed.Row(row)}
-	defer db.recent.forget(id)
+	defer db.recent.Forget(id)
 	return db.write(ctx, 0, func(c *conn) error {
 		n, _, found, err := db.findSession(c, id)
 		if err != nil || !found {

@@ -27,7 +27,7 @@ func (d tended) Rows(ctx context.Context, q session.Query) ([]session.Row, error
 
 func (d tended) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[session.Event, error] {
 	err := d.compress(ctx, time.Now().Add(time.Hour), 0)
-	d.recent.forget(id)
+	d.recent.Forget(id)
 	if err != nil {
 		return func(yield func(session.Event, error) bool) { yield(session.Event{}, err) }
 	}
@@ -144,7 +144,7 @@ func long(t *testing.T, db *DB, rows int) session.Batch {
 func compressed(t *testing.T, db *DB, id session.ID) {
 	t.Helper()
 	must(t, db.compress(t.Context(), time.Now().Add(time.Hour), 0))
-	db.recent.forget(id)
+	db.recent.Forget(id)
 }
 
 // A compressed log is small, is read like any other, and grows, ends and is repaired.
@@ -164,7 +164,7 @@ func TestCompressedLog(t *testing.T) {
 		verify(t, db, first.ID, after, last)
 	}
 	must(t, db.Append(t.Context(), batch(first, last, 2)))
-	db.recent.forget(first.ID)
+	db.recent.Forget(first.ID)
 	verify(t, db, first.ID, 0, last+2)
 	compressed(t, db, first.ID)
 	if again, _ := rowsOf(t, db, first.ID); again != rows+1 {
@@ -227,7 +227,7 @@ func TestReadWhileCompressed(t *testing.T) {
 	t.Parallel()
 	db := openNew(t)
 	first := long(t, db, 2000)
-	db.recent.forget(first.ID)
+	db.recent.Forget(first.ID)
 	at := int64(0)
 	for e, err := range db.Read(t.Context(), first.ID, 0) {
 		must(t, err)
