@@ -18,6 +18,7 @@ type conn struct {
 	stmts map[string]prepared
 	args  []driver.NamedValue
 	row   []driver.Value
+	known facts // of the transaction that is under way
 }
 
 // prepared is what the driver's statements can do.

@@ -50,6 +50,7 @@ type DB struct {
 	ids     *ids
 	known   known // only the writer's goroutine may touch it
 	unfiled bool  // so here: upkeep has sessions to file, or space to free
+	defers  bool  // new sessions are left to fileOwners
 	news    queueNews
 
 	recent *packed.Recent
@@ -79,7 +80,7 @@ func Open(ctx context.Context, path string, o Options) (*DB, error) {
 	if err == nil {
 		db.reserve = reserve.Open(path, o.Reserve)
 		if o.Upkeep {
-			db.upkeep = newUpkeep(db)
+			db.defers, db.upkeep = true, newUpkeep(db)
 		}
 		return db, nil
 	} else if !unwritable(err) {

@@ -53,17 +53,23 @@ func TestTablesAreAddedLater(t *testing.T) {
 	old.Row.Wants = true
 	must(t, db.Append(t.Context(), old))
 	must(t, db.write(t.Context(), 0, func(c *conn) error {
+		if _, err := c.exec("DROP INDEX sessions_by_owner"); err != nil {
+			return err
+		}
+		if _, err := c.exec("CREATE INDEX sessions_by_owner ON sessions (owner, deleted, created_at, id)"); err != nil {
+			return err
+		}
 		for _, table := range []string{"egress", "spending", "reservations", "queue_items", "queue_lanes", "queue_owners", "webhooks", "threads", "integrations", "feedback", "links", "words", "unfiled"} {
 			if _, err := c.exec("DROP TABLE " + table); err != nil {
 				return err
 			}
 		}
-		for _, column := range []string{"keys DROP COLUMN sign_on", "sessions DROP COLUMN holder", "sessions DROP COLUMN compressed"} {
+		for _, column := range []string{"keys DROP COLUMN sign_on", "sessions DROP COLUMN holder", "sessions DROP COLUMN compressed", "sessions DROP COLUMN filed"} {
 			if _, err := c.exec("ALTER TABLE " + column); err != nil {
 				return err
 			}
 		}
-		if _, err := c.exec("DELETE FROM counters WHERE name = 'words'"); err != nil {
+		if _, err := c.exec("DELETE FROM counters WHERE name IN ('words', 'filed')"); err != nil {
 			return err
 		}
 		_, err := c.exec("DELETE FROM goose_db_version WHERE version_id > 1")

@@ -116,7 +116,7 @@ func (db *DB) findSession(c *conn, id session.ID) (n, last int64, found bool, er
 func (a *appending) insert(c *conn) (int64, error) {
 	id := a.batch.ID
 	if n, ours := a.db.ids.place(id); ours && n <= a.db.ids.last.Load() {
-		if changed, err := c.exec(insertRow, append([]driver.Value{n, string(id)}, a.columns()...)...); err != nil || changed == 1 {
+		if changed, err := a.insertAt(c, n); err != nil || changed == 1 {
 			return n, err
 		}
 	}
@@ -125,7 +125,7 @@ func (a *appending) insert(c *conn) (int64, error) {
 	}
 	for {
 		n := a.db.ids.last.Add(1)
-		changed, err := c.exec(insertRow, append([]driver.Value{n, string(id)}, a.columns()...)...)
+		changed, err := a.insertAt(c, n)
 		if err == nil && changed == 1 {
 			_, err = c.exec("INSERT INTO names (id, n) VALUES (?, ?)", string(id), n)
 		}
@@ -136,6 +136,17 @@ func (a *appending) insert(c *conn) (int64, error) {
 			return 0, err
 		}
 	}
+}
+
+// insertAt stores the row under a number that may be taken. Upkeep files it later, unless it is
+// too late for that.
+func (a *appending) insertAt(c *conn, n int64) (changed int64, err error) {
+	f, err := c.facts()
+	if err != nil {
+		return 0, err
+	}
+	at := append(append([]driver.Value{n, string(a.batch.ID)}, a.columns()...), truth(!a.db.defers || n <= f.filed))
+	return c.exec(insertRow, at...)
 }
 
 func orRefuse(err error) error {

@@ -15,8 +15,8 @@ import (
 // The columns besides n and id: those that an index holds or a rule asks for, and
 // the row itself.
 const (
-	insertRow = `INSERT INTO sessions (n, id, owner, created_at, updated_at, last, attention, holder, deleted, row)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
+	insertRow = `INSERT INTO sessions (n, id, owner, created_at, updated_at, last, attention, holder, deleted, row, filed)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 
 	replaceRow = `UPDATE sessions SET owner = ?, created_at = ?, updated_at = ?, last = ?, attention = ?, holder = ?, deleted = ?, row = ? WHERE n = ?`
 
@@ -83,10 +83,13 @@ func (db *DB) Row(ctx context.Context, id session.ID) (row session.Row, err erro
 const most = 512
 
 const (
-	selectRows = "SELECT row FROM sessions WHERE owner = ? AND deleted = 0 ORDER BY created_at DESC, id DESC LIMIT 512"
+	selectRows = "SELECT row, created_at, id FROM sessions WHERE filed = 1 AND owner = ?1 AND deleted = 0 UNION ALL " +
+		"SELECT row, created_at, id FROM sessions WHERE " + notFiled + " AND owner = ?1 AND deleted = 0" + newestFirst
+	selectMore = "SELECT row, created_at, id FROM sessions WHERE filed = 1 AND owner = ?1 AND deleted = 0" + below + " UNION ALL " +
+		"SELECT row, created_at, id FROM sessions WHERE " + notFiled + " AND owner = ?1 AND deleted = 0" + below + newestFirst
 	// The first condition is for the index, the second for ties.
-	selectMore = `SELECT row FROM sessions WHERE owner = ? AND deleted = 0 AND created_at <= ? AND (created_at < ? OR id < ?)
-		ORDER BY created_at DESC, id DESC LIMIT 512`
+	below       = " AND created_at <= ?2 AND (created_at < ?2 OR id < ?3)"
+	newestFirst = " ORDER BY created_at DESC, id DESC LIMIT 512"
 	// Of all that users have, few are at work at a time, so they are found by that
 	// and put in order by us.
 	selectAwake = "SELECT row FROM sessions INDEXED BY sessions_by_attention WHERE attention > 0 AND owner = ? AND deleted = 0"
@@ -173,8 +176,7 @@ func list(q session.Query) (string, []driver.Value) {
 	if q.Before == nil {
 		return selectRows, []driver.Value{q.Owner}
 	}
-	at := micros(q.Before.CreatedAt)
-	return selectMore, []driver.Value{q.Owner, at, at, string(q.Before.ID)}
+	return selectMore, []driver.Value{q.Owner, micros(q.Before.CreatedAt), string(q.Before.ID)}
 }
 
 // Wanting implements session.Index. The index finds the few sessions that want a

@@ -16,7 +16,8 @@ const (
 	selectSpending = `SELECT month, amount FROM spending WHERE user = ? AND month >= ?
 		UNION ALL SELECT '', sum(amount) FROM reservations WHERE user = ? ORDER BY month`
 
-	selectTotals = `SELECT owner, count(*), 0 FROM sessions WHERE deleted = 0 GROUP BY owner
+	selectTotals = `SELECT owner, count(*), 0 FROM sessions WHERE filed = 1 AND deleted = 0 GROUP BY owner
+		UNION ALL SELECT owner, count(*), 0 FROM sessions WHERE ` + notFiled + ` AND deleted = 0 GROUP BY owner
 		UNION ALL SELECT user, 0, amount FROM spending WHERE month = ?`
 
 	addSpending = `INSERT INTO spending (user, month, amount) VALUES (?, ?, ?)

@@ -168,7 +168,10 @@ func (a *appending) place(c *conn) (int64, error) {
 // unfile has a session filed, or filed again, by its words.
 func (a *appending) unfile(c *conn, n int64) error {
 	a.db.unfiled = true
-	_, err := c.exec(unfile, n)
+	f, err := c.facts()
+	if err == nil && n <= f.words { // else it is new there
+		_, err = c.exec("INSERT OR IGNORE INTO unfiled (n) VALUES (?)", n)
+	}
 	return err
 }
 

@@ -38,6 +38,9 @@ func (a *appending) tell(c *conn) error {
 	if len(a.batch.News) == 0 {
 		return nil
 	}
+	if f, err := c.facts(); err != nil || !f.webhooks {
+		return err
+	}
 	return notify.Tell(tx{c: c, db: a.db, queue: notify.Queue, wrote: new(bool)}, a.batch.Row.Owner, a.batch.ID, a.batch.News)
 }
 
@@ -70,6 +73,7 @@ func (t tx) Webhook(id string) (w notify.Webhook, found bool, err error) {
 // PutWebhook implements notify.Tx.
 func (t tx) PutWebhook(w notify.Webhook) error {
 	h := w.Health
+	t.c.forgetFacts()
 	_, err := t.exec(`INSERT OR REPLACE INTO webhooks (id, user, description, events, enabled, target, created_at, changed_at, failures, failing_since, quiet_until, disabled)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, w.ID, w.User, w.Description, int64(w.Events), truth(w.Enabled), w.Sealed, micros(w.CreatedAt), micros(w.ChangedAt),
 		int64(h.Failures), orNull(h.FailingSince), orZero(h.QuietUntil), h.Disabled)

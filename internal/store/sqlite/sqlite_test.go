@@ -199,7 +199,9 @@ func TestIndexesAreUsed(t *testing.T) {
 		if !slices.ContainsFunc(plan, func(s string) bool { return strings.Contains(s, test.want) }) {
 			t.Errorf("%s\nis planned as %q, want %s", test.sql, plan, test.want)
 		}
-		if strings.Contains(test.sql, "owner = ?") && slices.ContainsFunc(plan, func(s string) bool { return strings.Contains(s, "TEMP B-TREE") }) {
+		// Only the few that are not filed yet are sorted.
+		filed, _, _ := strings.Cut(strings.Join(plan, "\n"), "RIGHT")
+		if strings.Contains(test.sql, "owner = ?") && strings.Contains(filed, "TEMP B-TREE") {
 			t.Errorf("%s\nsorts: %q", test.sql, plan)
 		}
 	}

@@ -81,6 +81,7 @@ func (u *upkeep) loop(ctx context.Context) {
 			_ = u.db.shrink(ctx, restFor)
 		case <-u.wake:
 			wait(ctx, fileAfter)
+			_ = u.db.fileOwners(ctx, restFor)
 			_ = u.db.fileAll(ctx, restFor)
 			_ = u.db.shrink(ctx, restFor)
 		}
@@ -91,7 +92,7 @@ func (u *upkeep) loop(ctx context.Context) {
 // logs that have not grown since a time and makes the file smaller. A database that is open with Upkeep does so
 // by itself.
 func (db *DB) Tend(ctx context.Context, before time.Time) error {
-	return errors.Join(db.fileAll(ctx, 0), db.mergeWords(ctx, 0), db.compress(ctx, before, 0), db.shrink(ctx, 0))
+	return errors.Join(db.fileOwners(ctx, 0), db.fileAll(ctx, 0), db.mergeWords(ctx, 0), db.compress(ctx, before, 0), db.shrink(ctx, 0))
 }
 
 // shrink gives unused pages back to the disk, as after conversations were deleted. A file from

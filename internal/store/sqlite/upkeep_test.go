@@ -36,7 +36,100 @@ func (d tended) Read(ctx context.Context, id session.ID, after int64) iter.Seq2[
 
 func TestLogWithUpkeep(t *testing.T) {
 	t.Parallel()
-	logtest.Run(t, func(t *testing.T) logtest.Store { return tended{openNew(t)} })
+	logtest.Run(t, func(t *testing.T) logtest.Store { return tended{openDeferring(t)} })
+}
+
+// openDeferring opens a new file whose sessions are filed when a test says so.
+func openDeferring(t *testing.T) *DB {
+	db := openNew(t)
+	db.defers = true
+	return db
+}
+
+// unfiled has sessions that are never filed.
+type unfiled struct{ *DB }
+
+func (d unfiled) Reopen(t *testing.T) logtest.Store {
+	db := reopened(t, d.DB)
+	db.defers = true
+	return unfiled{db}
+}
+
+func TestLogBeforeUpkeep(t *testing.T) {
+	t.Parallel()
+	logtest.Run(t, func(t *testing.T) logtest.Store { return unfiled{openDeferring(t)} })
+}
+
+// A list has each session once: before it is filed, after it, with a number that was given away
+// before those of others that are filed, and no more when it was deleted.
+func TestListWhateverIsFiled(t *testing.T) {
+	t.Parallel()
+	db := openDeferring(t)
+	look := func(when string, want ...string) {
+		t.Helper()
+		var got []string
+		q := session.Query{Owner: "maria", Limit: 2} // two pages
+		for range 2 {
+			rows, err := db.Rows(t.Context(), q)
+			must(t, err)
+			for _, r := range rows {
+				got = append(got, r.Title)
+				at := cursorOf(r)
+				q.Before = &at
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: the list is %q, want %q", when, got, want)
+		}
+		totals, err := db.Totals(t.Context(), "2026-11")
+		must(t, err)
+		if n := totals["maria"].Sessions; n != int64(len(want)) {
+			t.Errorf("%s: %d sessions are counted, want %d", when, n, len(want))
+		}
+	}
+	late, first := titled(db, "late", noon), titled(db, "first", noon.Add(time.Second))
+	last := titled(db, "last", noon.Add(2*time.Second))
+	must(t, db.Append(t.Context(), first))
+	look("not filed", "first")
+	must(t, db.fileOwners(t.Context(), 0))
+	look("filed", "first")
+	must(t, db.Append(t.Context(), last))
+	look("one of two filed", "last", "first")
+	must(t, db.Append(t.Context(), late))
+	look("stored late", "last", "first", "late")
+	gone := batch(last, last.Row.Last, 1)
+	gone.Row.Deleted = true
+	must(t, db.Append(t.Context(), gone))
+	for _, when := range []string{"deleted", "deleted and filed"} {
+		look(when, "first", "late")
+		must(t, db.fileOwners(t.Context(), 0))
+	}
+	if n := tableCount(t, db, "SELECT count(*) FROM sessions WHERE filed = 0"); n != 0 {
+		t.Errorf("%d sessions are not filed", n)
+	}
+}
+
+// A session whose number is below those that are just being filed is not left out.
+func TestStoredWhileOthersAreFiled(t *testing.T) {
+	t.Parallel()
+	db := openDeferring(t)
+	late, first := titled(db, "late", noon), titled(db, "first", noon.Add(time.Second))
+	must(t, db.Append(t.Context(), first))
+	n, _ := db.ids.place(first.ID)
+	must(t, db.Append(t.Context(), late))
+	must(t, db.write(t.Context(), 0, func(c *conn) error {
+		if _, err := c.exec(fileOwner, n); err != nil {
+			return err
+		}
+		_, err := c.exec(moveFiled, n)
+		return err
+	}))
+	for _, when := range []string{"not filed", "filed"} {
+		if rows, err := db.Rows(t.Context(), session.Query{Owner: "maria", Limit: 9}); err != nil || len(rows) != 2 {
+			t.Errorf("%s: %d sessions, %v; want 2", when, len(rows), err)
+		}
+		must(t, db.fileOwners(t.Context(), 0))
+	}
 }
 
 // titled is a session with a title.
@@ -104,12 +197,7 @@ func TestUpkeepFiles(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { must(t, db.Close()) })
 	must(t, db.Append(t.Context(), titled(db, "Mend the lexer", noon)))
-	filed := int64(0)
-	for tick := time.Tick(5 * time.Millisecond); filed == 0; <-tick {
-		must(t, db.readers.read(t.Context(), func(c *conn) error {
-			_, err := c.one("SELECT value FROM counters WHERE name = 'words'", func(v []driver.Value) { filed = number(v[0]) })
-			return err
-		}))
+	for tick := time.Tick(5 * time.Millisecond); tableCount(t, db, "SELECT count(*) FROM counters WHERE name IN ('words', 'filed') AND value = 1") != 2; <-tick {
 	}
 }
 

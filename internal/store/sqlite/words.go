@@ -23,9 +23,6 @@ const (
 )
 
 const (
-	// unfile does nothing for a session that the index does not reach yet.
-	unfile = "INSERT OR IGNORE INTO unfiled (n) SELECT ?1 FROM counters WHERE name = 'words' AND value >= ?1"
-
 	selectNew     = "SELECT n, owner, deleted, row FROM sessions WHERE n > (SELECT value FROM counters WHERE name = 'words') ORDER BY n LIMIT 257"
 	selectUnfiled = "SELECT s.n, s.owner, s.deleted, s.row FROM unfiled u JOIN sessions s ON s.n = u.n LIMIT 257"
 	selectFiled   = `SELECT s.n, s.owner, s.deleted, s.row FROM (SELECT rowid FROM words WHERE words MATCH ? LIMIT 257) w
@@ -90,6 +87,7 @@ func (db *DB) fileAll(ctx context.Context, rests int) error {
 // file puts the next sessions into the index of words, and says how many.
 func (db *DB) file(ctx context.Context) (filed int, err error) {
 	err = db.write(ctx, 0, func(c *conn) error {
+		defer c.forgetFacts()
 		type entry struct {
 			n    int64
 			text string

@@ -245,6 +245,7 @@ func (w *writer) transact(group []*write) (began bool, err error) {
 	if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
 		return false, err
 	}
+	w.conn.forgetFacts()
 	writes, bytes := 0, 0
 	for _, j := range group {
 		j.err = w.run(j)
