@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -138,20 +139,18 @@ func (w *writer) loop() {
 	}
 }
 
-// Waiting for company. A group of companyFrom or more is expected to come again,
-// since those who were just answered are the next to ask; the writer then sleeps
-// for companyTime before it closes the next one, which is a fraction of what a
-// commit takes. Otherwise every second commit would be for a handful, and under
-// such a load it is the processor that is short: it has better to do than
-// commits. A few callers never wait.
-const (
-	companyFrom = 8
-	companyTime = 300 * time.Microsecond
-)
+// companyTime is how long the writer waits for company at most.
+const companyTime = time.Millisecond
 
+// company lets those go first who are about to ask. Under load it is the processor that is
+// short, and it has better to do than commits: each costs as much as many writes. The writer
+// therefore gives way as long as others come while it does. On a machine that has nothing
+// else to do, that is no time at all.
 func (w *writer) company() {
-	if len(w.group) >= companyFrom {
-		time.Sleep(companyTime)
+	begin := time.Now()
+	for had := -1; had < len(w.queue) && time.Since(begin) < companyTime; {
+		had = len(w.queue)
+		runtime.Gosched()
 	}
 }
 
