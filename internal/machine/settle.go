@@ -12,18 +12,53 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settleTime is how long a start takes, with some to spare.
-const settleTime = 3 * time.Second
+const (
+	// settleTime is how long a start takes, with some to spare.
+	settleTime = 3 * time.Second
+	// restTime is how often to look whether a busy process has come to rest.
+	restTime = 10 * time.Second
+)
 
-// Settle gives back what only the start needed, once it is over: garbage, and
-// the pages of the program's own file that were read once to set everything up.
-// They are clean, so one that is needed again after all comes from the page cache.
+// Settle gives memory back: once the start is over, and then each time the process comes to
+// rest after it was busy. The runtime would keep much of what a burst of requests needed.
 func Settle(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-time.After(settleTime):
+	pace := pace{busy: true}
+	for every := settleTime; ; every = restTime {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(every):
+		}
+		if pace.rested(used(), every) || every == settleTime {
+			giveBack()
+		}
 	}
+}
+
+// pace tells when a process comes to rest.
+type pace struct {
+	used time.Duration
+	busy bool
+}
+
+// rested is told the processor time until now, and how long ago it was told the last time. It
+// is true once after each busy time.
+func (p *pace) rested(used, since time.Duration) bool {
+	was, now := p.busy, (used-p.used)*20 > since // a twentieth of a processor is rest
+	p.used, p.busy = used, now
+	return was && !now
+}
+
+// used is the processor time of this process.
+func used() time.Duration {
+	var r unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &r)
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// giveBack gives back garbage, and the pages of the program's own file that were read. They
+// are clean, so one that is needed again after all comes from the page cache.
+func giveBack() {
 	debug.FreeOSMemory()
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
