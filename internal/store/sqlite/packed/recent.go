@@ -24,10 +24,13 @@ type Recent struct {
 	order lists.List // of *tail, the one that was used last in front
 }
 
-// MaxRecent and MaxTail are bounds: of all, and of a session. They are in bytes as they are stored; decoded, they are about three times as many.
+// MaxRecent and MaxTail are bounds: of all, and of a session. They are in bytes as they are
+// stored; decoded, they are about three times as many. A session counts as TailCost besides:
+// of many short ones, what holds the events takes more memory than they do.
 const (
 	MaxRecent = 4 << 20
 	MaxTail   = 256 << 10
+	TailCost  = 1 << 10
 )
 
 // tail holds all events of a session above floor up to last.
@@ -93,6 +96,7 @@ func (c *Recent) Add(id session.ID, after int64, rows ...*Batch) {
 	if e == nil {
 		e = c.order.PushFront(&tail{id: id, floor: after, last: after})
 		c.tails[id] = e
+		c.size += TailCost
 	}
 	t := e.Value.(*tail)
 	if t.last != after {
@@ -170,7 +174,7 @@ func (c *Recent) Forget(id session.ID) {
 func (c *Recent) remove(e *lists.Element) {
 	t := c.order.Remove(e).(*tail)
 	delete(c.tails, t.id)
-	c.size -= t.size
+	c.size -= t.size + TailCost
 }
 
 // Sizes are the bytes of each session, and how many all of them count as.
@@ -183,5 +187,5 @@ func (c *Recent) Sizes() (each map[session.ID]int, all int) {
 			each[id] += len(r.Body)
 		}
 	}
-	return each, c.size
+	return each, c.size - len(each)*TailCost
 }
