@@ -15,6 +15,9 @@ const (
 	maxUnfiled = 4096
 	// ownerBatch sessions are filed in one transaction. Others wait for it.
 	ownerBatch = 256
+	// filedAhead is how far the counter moves ahead of a session that was filed at once, so that
+	// the next ones need not move it.
+	filedAhead = 1023
 )
 
 const (

@@ -145,8 +145,13 @@ func (a *appending) insertAt(c *conn, n int64) (changed int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	at := append(append([]driver.Value{n, string(a.batch.ID)}, a.columns()...), truth(!a.db.defers || n <= f.filed))
-	return c.exec(insertRow, at...)
+	late := n <= f.filed
+	at := append(append([]driver.Value{n, string(a.batch.ID)}, a.columns()...), truth(late || !a.db.defers))
+	if changed, err = c.exec(insertRow, at...); err == nil && changed == 1 && !late && !a.db.defers {
+		_, err = c.exec(moveFiled, n+filedAhead) // else lists would read it as one that may not be filed
+		c.forgetFacts()
+	}
+	return changed, err
 }
 
 func orRefuse(err error) error {

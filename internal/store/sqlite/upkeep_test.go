@@ -109,6 +109,27 @@ func TestListWhateverIsFiled(t *testing.T) {
 	}
 }
 
+// Without upkeep, sessions are filed at once, and lists have nothing to read besides the index,
+// unless upkeep left something.
+func TestFiledWithoutUpkeep(t *testing.T) {
+	t.Parallel()
+	db := openDeferring(t)
+	must(t, db.Append(t.Context(), titled(db, "left", noon)))
+	db.defers = false
+	must(t, db.Append(t.Context(), titled(db, "filed", noon.Add(time.Second))))
+	if got := fmt.Sprint(found(t, db, "")); got != "[filed left]" {
+		t.Errorf("the list is %s", got)
+	}
+	must(t, db.fileOwners(t.Context(), 0))
+	must(t, db.Append(t.Context(), titled(db, "next", noon.Add(2*time.Second))))
+	if got := fmt.Sprint(found(t, db, "")); got != "[next filed left]" {
+		t.Errorf("the list is %s", got)
+	}
+	if n := tableCount(t, db, "SELECT count(*) FROM sessions WHERE n > (SELECT value FROM counters WHERE name = 'filed')"); n != 0 {
+		t.Errorf("lists read %d sessions besides the index", n)
+	}
+}
+
 // A session whose number is below those that are just being filed is not left out.
 func TestStoredWhileOthersAreFiled(t *testing.T) {
 	t.Parallel()
