@@ -42,6 +42,9 @@ func TestServerOnFullDisk(t *testing.T) {
 	filler := fill(t, dir)
 	big := `{"initial_user_msg":"` + strings.Repeat("x", 300_000) + `"}`
 	status, body, _ := b.raw("POST", "/api/conversations", big)
+	for n := 0; status == 200 && n < 100; n++ { // into the room that the server has kept for itself
+		status, body, _ = b.raw("POST", "/api/conversations", big)
+	}
 	if status != 507 || !strings.Contains(body, "disk is full") {
 		t.Errorf("create: %d %s", status, body)
 	}
