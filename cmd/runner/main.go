@@ -45,8 +45,11 @@ const usage = `runner runs inside a Deckhand sandbox. Deckhand starts it; there 
 `
 
 func main() {
-	// Few goroutines and little memory: collecting early keeps an idle runner small.
-	debug.SetGCPercent(50)
+	// Few goroutines and little memory: collecting early keeps an idle runner small. The launcher
+	// says so in the environment, which costs nothing.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
 	if len(os.Args) < 2 {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)

@@ -37,9 +37,10 @@ type Files struct {
 	Group *os.File
 }
 
-// environment is what a runner sees before it is told more.
+// environment is what a runner sees before it is told more. One processor is enough for what is done one
+// step after the other: a second would be woken for each step and find nothing to do.
 var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + box.Home, "LANG=C.UTF-8",
-	"GOMAXPROCS=2", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
+	"GOMAXPROCS=1", "GOGC=50", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"}
 
 // Process is a runner that was started.
 type Process struct {
