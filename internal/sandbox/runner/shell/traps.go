@@ -1,24 +1,18 @@
 package shell
 
 import (
-	"regexp"
 	"strings"
+
+	"deckhand/internal/sandbox/runner/shell/bashstate"
 )
 
-// hooks matches a text from which on a bash may have traps, or functions that set some or
-// turn on line editing, as "set -o vi" does. The lines of such a shell are longer, see
-// bashLine.
-var hooks = regexp.MustCompile(`(?s)\b(trap|source|eval|BASH_XTRACEFD)\b|(^|[\s;&|({])\.\s|\b(set|shopt)\b.*\b(vi|emacs)\b`)
-
-// traceTo matches where "set -x" writes to, if not to standard error.
-var traceTo = regexp.MustCompile(`\bBASH_XTRACEFD=(\d+)`)
-
-// noteHooks remembers what a text may leave behind in the shell.
+// noteHooks remembers what a text may leave behind in the shell. The lines of a shell with
+// hooks are longer, see bashLine.
 func (p *process) noteHooks(text string) {
-	p.hooked = p.hooked || hooks.MatchString(text)
+	p.hooked = p.hooked || bashstate.MayHook(text)
 	p.mayERR = p.mayERR || strings.Contains(text, "ERR") || p.hooked && !strings.Contains(text, "trap")
-	if m := traceTo.FindStringSubmatch(text); m != nil {
-		p.traceTo = m[1]
+	if to := bashstate.TraceTo(text); to != "" {
+		p.traceTo = to
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // State is the state of a bash.
@@ -135,13 +136,16 @@ func Parse(printed []byte, word string) (*State, error) {
 	return s, nil
 }
 
-// others begin the names of variables that hold small numbers and are not set by commands.
-var others = regexp.MustCompile(`(?m)^declare \S+ (__dh_|BASH|HIST|LINES=|COLUMNS=|OPT|SHLVL=|SECONDS=|PPID=|E?UID=).*$`)
+// others returns what matches variables that hold small numbers and are not set by commands. It is slow to
+// compile, and only suspended sandboxes need it.
+var others = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^declare \S+ (__dh_|BASH|HIST|LINES=|COLUMNS=|OPT|SHLVL=|SECONDS=|PPID=|E?UID=).*$`)
+})
 
 // mentions reports whether a variable has the number of a process as a word.
 func (s *State) mentions(pid int) bool {
 	word := regexp.MustCompile(`["' ]` + strconv.Itoa(pid) + `["' ]`)
-	return word.MatchString(others.ReplaceAllString(s.Variables, ""))
+	return word.MatchString(others().ReplaceAllString(s.Variables, ""))
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
@@ -162,10 +166,16 @@ func (s *State) OwnFunctions() bool {
 	return false
 }
 
-var guarded = regexp.MustCompile(`(?m) (DEBUG|RETURN|ERR)$`)
-
 // Guarded reports whether the shell has traps that the runner keeps away from its own commands.
-func (s *State) Guarded() bool { return guarded.MatchString(s.Traps) }
+func (s *State) Guarded() bool {
+	for line := range strings.Lines(s.Traps) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasSuffix(line, " DEBUG") || strings.HasSuffix(line, " RETURN") || strings.HasSuffix(line, " ERR") {
+			return true
+		}
+	}
+	return false
+}
 
 // Exit returns what the state says of "set -e", and of "set -x" and "set -v".
 func (s *State) Exit() (errexit, traced bool) {
@@ -175,7 +185,15 @@ func (s *State) Exit() (errexit, traced bool) {
 // set are variables that bash sets when it starts and that a command may have unset.
 var set = []string{"HOSTNAME", "HOSTTYPE", "MACHTYPE", "OSTYPE", "OLDPWD", "PS4", "COLUMNS", "LINES"}
 
-var name = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+// isName reports whether a variable of bash can have the name.
+func isName(s string) bool {
+	for i, c := range []byte(s) {
+		if c != '_' && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
 
 // Restore is a command that gives the state to a bash that has just been started with
 // variables of the names env. dir is where it goes. number is the command's own; a shell that
@@ -196,7 +214,7 @@ func (s *State) Restore(dir string, env []string, number int64) string {
 	eval(s.Functions)
 	eval(s.Marked)
 	for _, n := range slices.Concat(env, set) {
-		if name.MatchString(n) {
+		if isName(n) {
 			b.WriteString(`\builtin unset -v ` + n + "\n")
 		}
 	}
