@@ -9,12 +9,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Limits are what a group may use. All are set.
@@ -25,7 +29,10 @@ type Limits struct {
 }
 
 // The controllers that Limits need.
-var controllers = []string{"memory", "pids", "cpu"}
+var controllers = []string{"memory", "pids", cpuName}
+
+// cpuName is the controller of processor time.
+const cpuName = "cpu"
 
 // freezerName is the controller that stops groups. It has no limits.
 const freezerName = "freezer"
@@ -259,13 +266,24 @@ func containsWord(text, word string) bool {
 	return false
 }
 
+// write sets a file of a group. Go would first find out whether it can wait for such a file.
 func write(dir, file, value string) error {
-	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
+	name := filepath.Join(dir, file)
+	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return &os.PathError{Op: "open", Path: name, Err: err}
 	}
-	_, err = f.WriteString(value)
-	return errors.Join(err, f.Close())
+	defer unix.Close(fd)
+	for {
+		_, err := unix.Write(fd, []byte(value))
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return &os.PathError{Op: "write", Path: name, Err: err}
+		}
+		return nil
+	}
 }
 
 // Group is one group, in as many hierarchies as it needs.
@@ -273,6 +291,8 @@ type Group struct {
 	// Dirs are its folders; the one in the unified hierarchy is also V2.
 	Dirs []string
 	V2   string
+	// old says that it was there before, and may have limits.
+	old bool
 }
 
 // Make makes a group, or takes the one that exists.
@@ -293,7 +313,8 @@ func (p *Parent) Make(name string) (*Group, error) {
 }
 
 func (g *Group) add(dir string) error {
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	err := os.Mkdir(dir, 0o755)
+	if g.old = g.old || errors.Is(err, fs.ErrExist); err != nil && !g.old {
 		return err
 	}
 	if !slices.Contains(g.Dirs, dir) {
@@ -302,9 +323,14 @@ func (g *Group) add(dir string) error {
 	return nil
 }
 
-// Set sets the limits of a group.
+// Set sets the limits of a group. A limit of as many processors as the machine can ever have
+// is none, and the kernel takes long to set it: a new group is left without.
 func (p *Parent) Set(g *Group, l Limits) error {
+	unlimited := !g.old && l.CPUs >= float64(possible())
 	for c, parent := range p.V1 {
+		if c == cpuName && unlimited {
+			continue
+		}
 		for _, dir := range g.Dirs {
 			if filepath.Dir(dir) == parent {
 				if err := apply(dir, v1Settings(c, l)); err != nil {
@@ -317,7 +343,7 @@ func (p *Parent) Set(g *Group, l Limits) error {
 		return nil
 	}
 	for _, c := range controllers {
-		if _, v1 := p.V1[c]; !v1 && p.Has(c) {
+		if _, v1 := p.V1[c]; !v1 && p.Has(c) && (c != cpuName || !unlimited) {
 			if err := apply(g.V2, v2Settings(c, l)); err != nil {
 				return err
 			}
@@ -366,7 +392,26 @@ type setting struct {
 	optional bool
 }
 
-const period = 100_000 // microseconds
+const period = 100_000 // microseconds, which is what a new group has
+
+// possible is how many processors the machine can have, also those that are added while it runs.
+var possible = sync.OnceValue(func() int {
+	text, err := os.ReadFile("/sys/devices/system/cpu/possible")
+	if err != nil {
+		return math.MaxInt32
+	}
+	return countOf(strings.TrimSpace(string(text)))
+})
+
+// countOf returns how many processors a list like "0-3,8" can name: up to its last one.
+func countOf(list string) int {
+	last := list[strings.LastIndexAny(list, ",-")+1:]
+	n, err := strconv.Atoi(last)
+	if err != nil {
+		return math.MaxInt32
+	}
+	return n + 1
+}
 
 func quota(l Limits) string { return strconv.Itoa(max(1000, int(l.CPUs*period))) }
 
@@ -380,7 +425,7 @@ func v1Settings(controller string, l Limits) []setting {
 	case freezerName:
 		return nil
 	default:
-		return []setting{{file: "cpu.cfs_period_us", value: strconv.Itoa(period)}, {file: "cpu.cfs_quota_us", value: quota(l)}}
+		return []setting{{file: "cpu.cfs_quota_us", value: quota(l)}}
 	}
 }
 

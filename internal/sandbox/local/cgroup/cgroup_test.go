@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -143,5 +144,31 @@ func TestBound(t *testing.T) {
 	}
 	if err := (&Parent{V2: t.TempDir(), Missing: map[string]string{}}).Bound(Limits{Memory: 1}); err == nil {
 		t.Error("what cannot be set is not told")
+	}
+}
+
+// A limit that cannot be reached is not set for a new group, and one that can be is.
+func TestProcessorsOfTheMachine(t *testing.T) {
+	for list, want := range map[string]int{"0": 1, "0-1": 2, "0-3,8-11": 12, "": math.MaxInt32, "x": math.MaxInt32} {
+		if got := countOf(list); got != want {
+			t.Errorf("%q has %d, wanted %d", list, got, want)
+		}
+	}
+	for _, old := range []bool{false, true} {
+		for cpus, set := range map[float64]bool{float64(possible()): old, float64(possible()) - 0.5: true} {
+			dir := t.TempDir()
+			for _, file := range []string{"memory.max", "pids.max", "cpu.max"} {
+				if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := &Parent{V2: filepath.Dir(dir), Missing: map[string]string{}}
+			if err := p.Set(&Group{Dirs: []string{dir}, V2: dir, old: old}, Limits{CPUs: cpus, Memory: 1 << 30, Processes: 10}); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := os.ReadFile(filepath.Join(dir, "cpu.max")); err != nil || (len(got) > 0) != set {
+				t.Errorf("a group that is old (%t) has the limit %q for %v processors: %v", old, got, cpus, err)
+			}
+		}
 	}
 }
