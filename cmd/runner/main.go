@@ -78,6 +78,7 @@ func main() {
 
 // inBox makes this process the first of a local sandbox.
 func inBox() error {
+	box.CloseInherited()
 	// The thread that will start everything is made while there is time: before
 	// the sandbox is built around it.
 	entered := make(chan func() error, 1)

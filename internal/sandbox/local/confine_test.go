@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/sandboxtest"
@@ -328,5 +330,40 @@ func TestBornIntoUnifiedGroup(t *testing.T) {
 	}
 	if err := d.Destroy(t.Context(), h); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A pipe that the server was started with ends with the server, not with its sandboxes.
+func TestInheritedFilesAreClosed(t *testing.T) {
+	if os.Getenv(runnerEnv) != "" {
+		return // the real runner cannot be built here
+	}
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], 0); err != nil { // without close-on-exec, as a shell passes it on
+		t.Fatal(err)
+	}
+	defer unix.Close(pipe[0])
+	defer unix.Close(pipe[1])
+	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(pipe[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDriver(t, func(o *Options) { o.Runner = sandboxtest.Runner(t) })
+	s, _ := start(t, d, sandbox.Spec{ID: "i"})
+	if got := sh(t, s, "echo up"); got != "up" {
+		t.Fatalf("the sandbox says %q", got)
+	}
+	m, err := readMeta(filepath.Join(d.dir, "i"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("/proc/" + strconv.Itoa(m.PID) + "/fd/*")
+	if err != nil || len(files) < 3 {
+		t.Fatalf("the runner has %d files: %v", len(files), err)
+	}
+	for _, f := range files {
+		if to, err := os.Readlink(f); err == nil && to == name {
+			t.Errorf("the runner has %s of the server", name)
+		}
 	}
 }

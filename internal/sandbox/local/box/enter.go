@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"runtime"
@@ -23,7 +24,6 @@ func Enter() (config *Config, listener net.Listener, confine func() error, err e
 	// Mounting needs rights that belong to a thread, so everything is done on one.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	closeInherited()
 	unix.CloseOnExec(ControlFD)
 	unix.CloseOnExec(ListenFD)
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(processName()), 0, 0, 0)
@@ -58,24 +58,10 @@ func Enter() (config *Config, listener net.Listener, confine func() error, err e
 	return config, listener, confineThread, nil
 }
 
-// closeInherited closes descriptors that the server inherited: the sandbox may outlive the
-// server, and must not keep a pipe open that another program waits for. What Go opens is marked
-// close-on-exec, so the rest is inherited.
-func closeInherited() {
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		fd, err := strconv.Atoi(e.Name())
-		if err != nil || fd <= ListenFD {
-			continue
-		}
-		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
-			unix.Close(fd)
-		}
-	}
-}
+// CloseInherited closes descriptors that the server inherited: the sandbox may outlive the
+// server, and must not keep a pipe open that another program waits for. It is called before
+// this process opens anything.
+func CloseInherited() { _ = unix.CloseRange(ListenFD+1, math.MaxInt32, 0) }
 
 // receive waits for the Setup, and for the descriptors that come with it.
 func receive() (*Setup, []int, error) {
