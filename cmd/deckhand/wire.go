@@ -212,7 +212,6 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 		OnEnded: func(id session.ID) { userSettings.Release(string(id)) },
 		Forgotten: func(ctx context.Context, id session.ID) {
 			s.profiles.Forget(id)
-			s.workspaces.Forget(id)
 			if err := s.egress.Forget(ctx, string(id)); err != nil {
 				s.logger.Error("cannot remove the network log of a deleted conversation", "session", id, "error", err)
 			}

@@ -3,8 +3,6 @@ package profile
 import (
 	"context"
 	"errors"
-	"maps"
-	"sync"
 
 	"deckhand/internal/agent"
 	"deckhand/internal/gitaccess"
@@ -83,15 +81,6 @@ type Workspaces struct {
 	agent.Workspaces
 	Sessions *session.Sessions
 	Spec     func(ctx context.Context, st session.State) (sandbox.Spec, error)
-
-	mu   sync.Mutex
-	told map[session.ID]told
-}
-
-// told is what a sandbox was told of its environment over a connection.
-type told struct {
-	box *sandbox.Sandbox
-	env map[string]string
 }
 
 // Use implements agent.Workspaces.
@@ -120,31 +109,5 @@ func (u *Workspaces) tell(ctx context.Context, id session.ID, box *sandbox.Sandb
 	if err != nil {
 		return err
 	}
-	u.mu.Lock()
-	last := u.told[id]
-	same := box.Same(last.box) && maps.Equal(last.env, spec.Env)
-	u.mu.Unlock()
-	if same {
-		return nil
-	}
-	if _, err := box.Remember(ctx, spec.Secrets); err != nil {
-		return err
-	}
-	if err := box.SetEnv(ctx, spec.Env); err != nil {
-		return err
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.told == nil {
-		u.told = map[session.ID]told{}
-	}
-	u.told[id] = told{box, spec.Env}
-	return nil
-}
-
-// Forget drops what is known of a session that is gone.
-func (u *Workspaces) Forget(id session.ID) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.told, id)
+	return box.Equip(ctx, spec.Secrets, spec.Env)
 }

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"sync"
 	"time"
 
 	"deckhand/internal/sandbox/rpc"
@@ -29,6 +31,14 @@ type Sandbox struct {
 	only  bool
 	full  func() bool // see WhenFull
 	ended string      // see After
+	told  *told
+}
+
+// told is the environment that the runner was told over a connection, if known.
+type told struct {
+	mu    sync.Mutex
+	known bool
+	env   map[string]string
 }
 
 // After says how the runner before this one ended. Call it before the first command.
@@ -68,7 +78,7 @@ func Connect(ctx context.Context, l Link) (*Sandbox, error) {
 		l.Conn.Close()
 		return nil, err
 	}
-	s := &Sandbox{peer: peer, close: l.OnClose, acks: &acks{}}
+	s := &Sandbox{peer: peer, close: l.OnClose, acks: &acks{}, told: &told{}}
 	if err := peer.Call(ctx, "hello", 0, nil, &s.info); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("the runner does not answer: %w", err)
@@ -164,10 +174,16 @@ func (s *Sandbox) welcome(ctx context.Context, spec Spec) error {
 	if _, refused := Refusal(err); refused {
 		return s.welcomeOlder(ctx, spec)
 	}
-	if err == nil && spec.Inside != nil {
+	if err != nil {
+		return err
+	}
+	s.told.mu.Lock()
+	s.told.known, s.told.env = true, maps.Clone(spec.Env)
+	s.told.mu.Unlock()
+	if spec.Inside != nil {
 		spec.Inside(out.Values)
 	}
-	return err
+	return nil
 }
 
 func (s *Sandbox) welcomeOlder(ctx context.Context, spec Spec) error {
@@ -204,7 +220,32 @@ func (s *Sandbox) Remember(ctx context.Context, values []string) ([]string, erro
 // SetEnv says what is added to the environment of everything that is started
 // from now on, in place of what was said before.
 func (s *Sandbox) SetEnv(ctx context.Context, env map[string]string) error {
+	s.told.mu.Lock()
+	defer s.told.mu.Unlock()
+	return s.setEnv(ctx, env)
+}
+
+func (s *Sandbox) setEnv(ctx context.Context, env map[string]string) error {
+	s.told.known = false
 	return s.peer.Call(ctx, "setenv", 0, env, nil)
+}
+
+// Equip has the runner remember the values of an environment that are secret, and sets the environment. It
+// does nothing if that is the one that was set over this connection last.
+func (s *Sandbox) Equip(ctx context.Context, secrets []string, env map[string]string) error {
+	s.told.mu.Lock()
+	defer s.told.mu.Unlock()
+	if s.told.known && maps.Equal(s.told.env, env) {
+		return nil
+	}
+	if _, err := s.Remember(ctx, secrets); err != nil {
+		return err
+	}
+	if err := s.setEnv(ctx, env); err != nil {
+		return err
+	}
+	s.told.known, s.told.env = true, maps.Clone(env)
+	return nil
 }
 
 // Begin says in which folder shells and terminals begin that are started from
