@@ -169,7 +169,9 @@ func (r *Runner) openProxy() error {
 	if r.config.Network != sandbox.Proxied {
 		return nil
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(sandbox.ProxyPort)))
+	var config net.ListenConfig
+	config.SetMultipathTCP(false) // on loopback there is one path, and finding out takes a socket
+	l, err := config.Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(sandbox.ProxyPort)))
 	if err != nil {
 		return fmt.Errorf("cannot open the egress connection: %w", err)
 	}
