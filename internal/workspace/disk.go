@@ -14,10 +14,20 @@ type measured struct {
 	*sandbox.Sandbox
 	keeper *Keeper
 	place  *place
+	empty  bool // nothing ran in it when it was connected to; used by the meter, one call at a time
+}
+
+// Unlinked implements meter.Sandbox. A runner that was just started has nothing that could hold files open.
+func (b *measured) Unlinked(ctx context.Context) (int64, error) {
+	if b.empty {
+		b.empty = false
+		return 0, nil
+	}
+	return b.Sandbox.Unlinked(ctx)
 }
 
 // Space implements meter.Sandbox.
-func (b measured) Space() sandbox.Space {
+func (b *measured) Space() sandbox.Space {
 	if s, ok := b.keeper.Driver.(sandbox.Spacer); ok {
 		if now, err := s.Space(); err == nil {
 			now.Writers = b.keeper.inUse()
@@ -28,12 +38,12 @@ func (b measured) Space() sandbox.Space {
 }
 
 // Usage implements meter.Sandbox.
-func (b measured) Usage(ctx context.Context) (sandbox.Usage, error) {
+func (b *measured) Usage(ctx context.Context) (sandbox.Usage, error) {
 	return b.keeper.files(ctx, b.place.id, b.Sandbox)
 }
 
 // Hold implements meter.Holder.
-func (b measured) Hold(ctx context.Context) (sandbox.Held, error) {
+func (b *measured) Hold(ctx context.Context) (sandbox.Held, error) {
 	d, ok := b.keeper.Driver.(sandbox.Holder)
 	if !ok {
 		return nil, errors.ErrUnsupported
@@ -42,7 +52,7 @@ func (b measured) Hold(ctx context.Context) (sandbox.Held, error) {
 }
 
 // Measured implements meter.Observer.
-func (b measured) Measured(used int64) {
+func (b *measured) Measured(used int64) {
 	b.keeper.mu.Lock()
 	owner := b.place.owner
 	b.keeper.mu.Unlock()
@@ -50,7 +60,7 @@ func (b measured) Measured(used int64) {
 }
 
 // Ended implements meter.Observer.
-func (b measured) Ended(why string, used, limit, free int64) {
+func (b *measured) Ended(why string, used, limit, free int64) {
 	b.keeper.Logger.Warn("sandbox exceeded its disk limit; its processes were stopped", "session", b.place.id, "used", meter.Size(used), "allowed", meter.Size(limit), "free", meter.Size(free))
 	b.keeper.note(b.place.id, session.Noted{ID: "STATUS$ERROR_DISK_QUOTA", Message: why})
 }

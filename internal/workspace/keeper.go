@@ -272,7 +272,7 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	}
 	now := stored{h, box.Info().Boot}
 	// It is kept before it is ready: its size is watched, and a stop ends it.
-	k.keep(p, box, now, st.Last, spec.Limits.OrDefault())
+	k.keep(p, box, now, st.Last, spec.Limits.OrDefault(), told.any())
 	if err := k.prepare(ctx, p, box); err != nil {
 		return nil, err
 	}
@@ -351,9 +351,10 @@ func (k *Keeper) confirm(ctx context.Context, p *place) error {
 	return k.record(ctx, session.State{ID: p.id}, stored{}, h)
 }
 
-// keep remembers a connection and watches it. Called with the turn held.
-func (k *Keeper) keep(p *place, box *sandbox.Sandbox, h stored, since int64, limits sandbox.Limits) {
-	m := meter.New(measured{box, k, p}, limits.Disk)
+// keep remembers a connection and watches it. started says that the runner was started for it.
+// Called with the turn held.
+func (k *Keeper) keep(p *place, box *sandbox.Sandbox, h stored, since int64, limits sandbox.Limits, started bool) {
+	m := meter.New(&measured{Sandbox: box, keeper: k, place: p, empty: started}, limits.Disk)
 	box.WhenFull(func() bool { return m.Full(k.ctx) })
 	k.mu.Lock()
 	old := p.box

@@ -73,6 +73,13 @@ func (s *steps) end() {
 	s.writers.Wait()
 }
 
+// any reports whether there was progress: a sandbox that is found running makes none.
+func (s *steps) any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.step != ""
+}
+
 // clearStep takes back that a sandbox is being started, when it could not be: a
 // session that did not wait for it goes on as it was.
 func (k *Keeper) clearStep(id session.ID) {
