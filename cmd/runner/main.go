@@ -98,7 +98,10 @@ func inBox() error {
 	if err != nil {
 		return err
 	}
-	go reserve() // beside the first command
+	go func() { // beside the first command
+		<-box.Dropped()
+		reserve()
+	}()
 	go endAlone(r)
 	if c.Disk > 0 && len(c.Written) > 0 {
 		go limit.Hold(r, c.Disk, c.Written...)

@@ -99,6 +99,13 @@ func shrugOff() {
 	signal.Notify(make(chan os.Signal, 1), caught...)
 }
 
+// dropped is closed when no thread has capabilities any more.
+var dropped = make(chan struct{})
+
+// Dropped is closed when all threads have lost their capabilities. Those that are made later
+// begin without, and need not be stopped for it.
+func Dropped() <-chan struct{} { return dropped }
+
 // confinedBefore says that a thread was confined, so that all others have lost, or are
 // about to lose, their capabilities.
 var confinedBefore atomic.Bool
@@ -128,6 +135,7 @@ func confineThread() error {
 			fmt.Fprintln(os.Stderr, "runner:", err)
 			os.Exit(1)
 		}
+		close(dropped)
 	}()
 	return scope()
 }
