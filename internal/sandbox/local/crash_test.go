@@ -1,7 +1,6 @@
 package local
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -102,10 +101,6 @@ func TestBuiltWithoutAServer(t *testing.T) {
 	if err := errors.Join(err, p.meta.write(p.dir)); err != nil {
 		t.Fatal(err)
 	}
-	body, err := json.Marshal(setup)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var fds []int
 	for _, f := range files {
 		fds = append(fds, int(f.Fd()))
@@ -113,7 +108,7 @@ func TestBuiltWithoutAServer(t *testing.T) {
 	if err := c.process.Signal(syscall.SIGSTOP); err != nil { // so that it cannot answer before we are gone
 		t.Fatal(err)
 	}
-	if _, _, err := c.control.WriteMsgUnix(body, unix.UnixRights(fds...), nil); err != nil {
+	if _, _, err := c.control.WriteMsgUnix(setup.Encode(), unix.UnixRights(fds...), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range files {

@@ -3,7 +3,6 @@ package local
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -257,10 +256,7 @@ func (d *Driver) instruct(ctx context.Context, p *place, o plan) (box.Report, er
 	if err != nil {
 		return report, err
 	}
-	body, err := json.Marshal(setup)
-	if err != nil {
-		return report, err
-	}
+	body := setup.Encode()
 	if len(body) > box.MaxMessage {
 		return report, errors.New("the description of the sandbox is too long")
 	}
@@ -278,7 +274,8 @@ func (d *Driver) instruct(ctx context.Context, p *place, o plan) (box.Report, er
 	if err != nil || n == 0 {
 		return report, d.death(ctx, p, err)
 	}
-	return report, json.Unmarshal(buf[:n], &report)
+	err = report.Decode(buf[:n])
+	return report, err
 }
 
 // death says why a runner ended before it answered: in its log, if anywhere.

@@ -43,65 +43,65 @@ const (
 // descriptors travel with it; the fields called Tree are their numbers in the
 // order they were sent, from 1, with 0 for none.
 type Setup struct {
-	ID string `json:"id"`
+	ID string
 	// Box is the sandbox's directory on the host: a mount of it, or its path.
-	Box     string `json:"box,omitempty"`
-	BoxTree int    `json:"box_tree,omitempty"`
+	Box     string
+	BoxTree int
 	// Work is the same for the workspace, when that is not the one in Box.
-	Work         string `json:"work,omitempty"`
-	WorkTree     int    `json:"work_tree,omitempty"`
-	WorkReadOnly bool   `json:"work_read_only,omitempty"`
+	Work         string
+	WorkTree     int
+	WorkReadOnly bool
 
 	// Root is what the tree inside is made of, and Layers what is put on it.
-	Root   Layer   `json:"root"`
-	Layers []Layer `json:"layers,omitempty"`
+	Root   Layer
+	Layers []Layer
 	// Plain says that the folder in UpDir is the root itself, because no overlay can be had.
-	Plain bool `json:"plain,omitempty"`
+	Plain bool
 	// Masked are files and folders of the host that stay unseen.
-	Masked []string `json:"masked,omitempty"`
-	Mounts []Mount  `json:"mounts,omitempty"`
+	Masked []string
+	Mounts []Mount
 
 	// Network is a sandbox.Network.
-	Network string `json:"network,omitempty"`
+	Network string
 	// Env is what the server will set, so that a first shell can be started ahead.
-	Env map[string]string `json:"env,omitempty"`
+	Env map[string]string
 	// Tether ends the sandbox with the control connection.
-	Tether bool `json:"tether,omitempty"`
+	Tether bool
 
 	// FileSize, Processes and Data become resource limits, unless 0.
-	FileSize  uint64 `json:"file_size,omitempty"`
-	Processes uint64 `json:"processes,omitempty"`
-	Data      uint64 `json:"data,omitempty"`
+	FileSize  uint64
+	Processes uint64
+	Data      uint64
 }
 
 // Layer is a folder of the host that is shown inside and can be changed there
 // without changing on the host.
 type Layer struct {
 	// Name is its folder in UpDir.
-	Name string `json:"name"`
+	Name string
 	// Source is its path on the host, Tree a mount of it in which it belongs to
 	// the sandbox's users.
-	Source string `json:"source"`
-	Tree   int    `json:"tree,omitempty"`
-	Target string `json:"target"`
+	Source string
+	Tree   int
+	Target string
 }
 
 // Mount is a folder of the host that is shown as it is.
 type Mount struct {
-	Source   string `json:"source"`
-	Tree     int    `json:"tree,omitempty"`
-	Target   string `json:"target"`
-	ReadOnly bool   `json:"read_only,omitempty"`
+	Source   string
+	Tree     int
+	Target   string
+	ReadOnly bool
 }
 
 // Report is how building the sandbox went.
 type Report struct {
 	// Error is what failed, exactly; "" when the sandbox is ready.
-	Error string `json:"error,omitempty"`
+	Error string
 	// NoOverlay says that the root could not be an overlay: Plain may work.
-	NoOverlay bool `json:"no_overlay,omitempty"`
+	NoOverlay bool
 	// Notes say what is less than it should be, although it works.
-	Notes []string `json:"notes,omitempty"`
+	Notes []string
 }
 
 // Config is what the runner needs to know of the place it is in.

@@ -1,7 +1,6 @@
 package box
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -82,7 +81,7 @@ func receive() (*Setup, []int, error) {
 		return nil, nil, errors.New("the server went away before it said what to build")
 	}
 	setup := &Setup{}
-	if err := json.Unmarshal(buf[:n], setup); err != nil {
+	if err := setup.Decode(buf[:n]); err != nil {
 		return nil, nil, fmt.Errorf("what the server said to build is not readable: %w", err)
 	}
 	if on == 0 {
@@ -99,13 +98,7 @@ func receive() (*Setup, []int, error) {
 	return setup, fds, nil
 }
 
-func send(r Report) error {
-	body, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	return unix.Sendto(ControlFD, body, unix.MSG_NOSIGNAL, nil)
-}
+func send(r Report) error { return unix.Sendto(ControlFD, r.Encode(), unix.MSG_NOSIGNAL, nil) }
 
 // listen takes over the socket that the driver bound.
 func listen() (net.Listener, error) {
