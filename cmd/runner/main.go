@@ -100,7 +100,7 @@ func inBox() error {
 	}
 	go func() { // beside the first command
 		<-box.Dropped()
-		reserve()
+		spawn.Reserve()
 	}()
 	go endAlone(r)
 	if c.Disk > 0 && len(c.Written) > 0 {
@@ -167,7 +167,7 @@ func serve(args []string) error {
 	if alone {
 		listener = outsiders{listener}
 	}
-	go reserve()
+	go spawn.Reserve()
 	go endAlone(r)
 	var most unix.Rlimit // of one file, and the server sets the same for all
 	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &most); alone && err == nil && most.Cur < math.MaxInt64 {
@@ -252,7 +252,7 @@ func dial(args []string) error {
 		return err
 	}
 	defer conn.Close()
-	go reserve()
+	go spawn.Reserve()
 	// Either end closing ends the other: a half-open connection is useless.
 	var once sync.Once
 	over := make(chan struct{})

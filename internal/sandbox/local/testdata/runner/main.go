@@ -47,6 +47,7 @@ func serve() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	go spawn.Reserve()
 	if err := os.WriteFile(config.State+"/secret", []byte("the runner's own"), 0o600); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -1,4 +1,4 @@
-package main
+package spawn
 
 import (
 	"runtime"
@@ -8,10 +8,10 @@ import (
 // spare is how many threads are kept for when no more can be had.
 const spare = 6
 
-// reserve makes threads ahead of need. Commands may use up all processes that a sandbox
+// Reserve makes threads ahead of need. Commands may use up all processes that a sandbox
 // may have, threads included; a Go program that needs one more then ends at once, and
 // with it the one who could still stop them. Threads that were made are kept and used again.
-func reserve() {
+func Reserve() {
 	var up, gone sync.WaitGroup
 	up.Add(spare)
 	leave := make(chan struct{})

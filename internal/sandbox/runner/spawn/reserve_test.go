@@ -1,7 +1,8 @@
-package main
+package spawn
 
 import (
 	"os"
+	"runtime"
 	"testing"
 )
 
@@ -14,7 +15,8 @@ func TestReserve(t *testing.T) {
 		}
 		return len(entries)
 	}
-	reserve()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	Reserve()
 	if n := threads(); n <= spare { // and the one that asks
 		t.Errorf("there are %d threads", n)
 	}
