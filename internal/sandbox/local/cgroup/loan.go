@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -68,10 +70,30 @@ func (l Loan) lend(start func() error) (failed, err error) {
 	err = start()
 	back := true
 	for _, dir := range l.Back {
-		back = write(dir, "tasks", "0") == nil && back
+		back = goBack(dir) == nil && back
 	}
 	if back {
 		runtime.UnlockOSThread()
 	}
 	return failed, err
+}
+
+// ways are the files by which threads go back, by folder. They are of this process's own groups,
+// so they stay, and are opened once.
+var ways sync.Map
+
+// goBack puts the calling thread into a group of this process.
+func goBack(dir string) error {
+	way, ok := ways.Load(dir)
+	if !ok {
+		f, err := os.OpenFile(filepath.Join(dir, "tasks"), os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		if way, ok = ways.LoadOrStore(dir, f); ok {
+			f.Close()
+		}
+	}
+	_, err := way.(*os.File).WriteAt([]byte("0"), 0)
+	return err
 }
