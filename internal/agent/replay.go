@@ -64,7 +64,9 @@ func (l *Loop) resay(ctx context.Context, w *worker, p Profile, said *session.Us
 			return s.EndTurn(w.claim, session.TurnEnded{UpTo: max(s.Shown, s.Seen), State: session.AgentAwaitingUser})
 		},
 		func(s session.State) ([]session.Payload, error) { return s.ReplayStep(w.claim, said, false) },
-		func(s session.State) ([]session.Payload, error) { return s.FirstWords(said.Text, func(text string) (string, error) { return p.mask(text), nil }) },
+		func(s session.State) ([]session.Payload, error) {
+			return s.FirstWords(said.Text, func(text string) (string, error) { return p.mask(text), nil })
+		},
 		func(s session.State) ([]session.Payload, error) { return s.BeginTurn(w.claim) })
 }
 
