@@ -29,7 +29,9 @@ esac
 if [ -x "$before" ]; then
     (` + withoutOurs + `; exec "$before" "$@") || exit
 fi
-if [ -n "$` + Coauthor + `" ]; then
+# git refuses an empty message, and merge writes one without an end of line.
+if [ -n "$` + Coauthor + `" ] && [ -n "$(git stripspace --strip-comments < "$1")" ]; then
+    [ -z "$(tail -c 1 "$1")" ] || echo >> "$1"
     git interpret-trailers --in-place --if-exists addIfDifferent --trailer "Co-authored-by: $` + Coauthor + `" "$1"
 fi
 `
