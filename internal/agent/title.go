@@ -21,8 +21,9 @@ const (
 	titleOutput = 512
 )
 
-// entitle asks the model for a title after the first turn, if the budget allows it. It is tried
-// once: the first words of the task are a title, too. A new message takes precedence.
+// entitle asks the model for a title after the first turn, if the budget allows it. A new message takes
+// precedence. A call that was interrupted or has failed is made again after the next turn, but not for long: the
+// first words of the task are a title, too.
 func (l *Loop) entitle(ctx context.Context, w *worker, st session.State, p Profile, t *transcript) (session.State, error) {
 	if !p.Title || !st.Untitled() || st.Claim != w.claim {
 		return st, nil

@@ -127,7 +127,7 @@ func (s State) applyModel(e Event) State {
 			s.Asks++
 		}
 	case ModelAnswered:
-		s.Ask, s.Reserved = nil, 0
+		s.Ask, s.Reserved, s.Entitled = nil, 0, s.Entitled || p.Purpose == ForTitle
 		s.Totals = s.Totals.plus(p.Usage, p.Cost)
 		if p.Purpose == "" {
 			s.Announced, s.Over = p.ToolCalls, ""

@@ -280,9 +280,9 @@ func (s State) affords(a ModelAsked, budget *Money) error {
 	return nil
 }
 
-// Untitled is true after the first turn of a conversation that has not been renamed.
+// Untitled is true after one of the first turns of a conversation that has no title from a person or the model.
 func (s State) Untitled() bool {
-	return s.Turns == 1 && !s.Named && !s.InTurn && !s.Paused && !s.Pending() && !s.Wants() && s.Status() == Running &&
+	return s.Turns >= 1 && s.Turns <= maxTitleTurns && !s.Named && !s.Entitled && !s.InTurn && !s.Paused && !s.Pending() && !s.Wants() && s.Status() == Running &&
 		(s.Agent == AgentAwaitingUser || s.Agent == AgentFinished) && s.Created.Parent == "" && s.Created.Replay == ""
 }
 

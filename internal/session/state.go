@@ -11,13 +11,13 @@ import (
 // history, so its size and the cost of a step do not grow with it; the few
 // lists it needs share their tails (see step and delivery).
 type State struct {
-	ID        ID
-	Last      int64
-	Owner     string
-	Title     string
-	Named     bool // a person gave the title
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	ID              ID
+	Last            int64
+	Owner           string
+	Title           string
+	Named, Entitled bool // a person gave the title; the model has answered a call for one
+	CreatedAt       time.Time
+	UpdatedAt       time.Time
 
 	Created  Created
 	Deleted  bool

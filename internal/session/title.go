@@ -11,8 +11,8 @@ func DefaultTitle(id ID) string {
 	return "Conversation " + string(id[:min(5, len(id))])
 }
 
-// maxTitle is how long a title made from a message gets.
-const maxTitle = 50
+// maxTitle is how long a title made from a message gets, maxTitleTurns after how many turns the model may be asked for one.
+const maxTitle, maxTitleTurns = 50, 3
 
 // titleInput is how many bytes of a message a title is made from: a message may be long, and its first line too.
 const titleInput = 4 << 10
