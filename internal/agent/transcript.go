@@ -123,7 +123,7 @@ func (t *transcript) add(e session.Event) {
 	case session.CommandEnded:
 		text := "[The user ran this command in the shell, without asking you for anything]\n$ " + p.Command + "\n" +
 			resultText(session.ToolReturned{Output: p.Output, Details: p.Details})
-		t.tell(entry{Message: llm.Message{Role: llm.User, Text: text}, number: e.Number, context: true})
+		t.tell(entry{Message: llm.Message{Role: llm.User, Text: text, Aside: true}, number: e.Number, context: true})
 	case session.ModelFailed:
 		t.settle()
 	case session.ApprovalGiven:
