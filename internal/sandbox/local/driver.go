@@ -119,7 +119,7 @@ func New(o Options) (*Driver, error) {
 		}
 		o.RootFS = root
 	}
-	d.launcher = launcher.New(d.runner, o.Shared != "")
+	d.launcher = launcher.New(d.runner, o.Shared != "", d.log)
 	d.groups = cgroup.Find()
 	if err := d.groups.Bound(cgroup.Limits{Memory: o.Together.Memory, Processes: o.Together.Processes}); err != nil {
 		d.log.Warn("the sandboxes cannot be limited together", "error", err)
@@ -140,8 +140,8 @@ func New(o Options) (*Driver, error) {
 
 // Close ends what the driver does in the background. Sandboxes run on.
 func (d *Driver) Close() error {
-	d.closeSpare()
 	d.base.close()
+	d.closeSpare()
 	d.launcher.Close()
 	d.groups.Sweep(d.groupPrefix()) // also of spares whose servers were killed
 	return nil

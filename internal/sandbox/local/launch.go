@@ -71,11 +71,16 @@ func (d *Driver) tryLaunch(ctx context.Context, p *place, o plan) (*child, error
 		return nil, err
 	}
 	if p.child != nil {
-		c, err := d.build(ctx, p, o)
-		if !errors.Is(err, errDied) {
+		// It may have ended or been stopped while it waited, which says nothing about the next one.
+		soon, cancel := context.WithTimeout(ctx, spareAnswers)
+		c, err := d.build(soon, p, o)
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			err = fmt.Errorf("it did not answer for %v", spareAnswers)
+		} else if !errors.Is(err, errDied) {
 			return c, err
 		}
-		// It may have ended while it waited, which says nothing about the next one.
+		d.log.Warn("a sandbox that was started in advance has failed and is replaced", "sandbox", p.id, "error", err)
 	}
 	if err := d.prepare(ctx, p, o); err != nil {
 		return nil, err
@@ -97,7 +102,7 @@ func (d *Driver) prepare(ctx context.Context, p *place, o plan) error {
 		d.tell("a limit cannot be set: " + err.Error())
 	}
 	p.meta.Groups = p.group.Dirs
-	if p.child, err = d.run(p); err == nil {
+	if p.child, err = d.run(ctx, p); err == nil {
 		if err = d.folders(p, o); err != nil {
 			err = fmt.Errorf("making the sandbox's folders: %w", err)
 		}
@@ -160,16 +165,16 @@ func (d *Driver) chooseUser(p *place, o plan) error {
 }
 
 // run starts the program in new namespaces. It waits there for its setup.
-func (d *Driver) run(p *place) (c *child, err error) {
+func (d *Driver) run(ctx context.Context, p *place) (c *child, err error) {
 	for range launcher.Attempts {
-		if c, err = d.tryRun(p); !errors.Is(err, launcher.ErrLost) {
+		if c, err = d.tryRun(ctx, p); !errors.Is(err, launcher.ErrLost) {
 			break
 		}
 	}
 	return c, err
 }
 
-func (d *Driver) tryRun(p *place) (*child, error) {
+func (d *Driver) tryRun(ctx context.Context, p *place) (*child, error) {
 	theirs, control, err := launcher.Pair()
 	if err != nil {
 		return nil, err
@@ -193,7 +198,7 @@ func (d *Driver) tryRun(p *place) (*child, error) {
 			files.Group = folder
 		}
 	}
-	process, err := d.launcher.Start(launcher.Order{User: p.meta.User, Users: rangeSize, Loan: d.groups.Loan(p.group)}, files, control)
+	process, err := d.launcher.Start(ctx, launcher.Order{User: p.meta.User, Users: rangeSize, Loan: d.groups.Loan(p.group)}, files, control)
 	if err != nil {
 		return fail(err)
 	}

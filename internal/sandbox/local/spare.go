@@ -25,6 +25,9 @@ type spare struct {
 // refillAfter keeps the making of a spare out of the way of the start before.
 const refillAfter = 10 * time.Millisecond
 
+// spareAnswers is how long a spare may take to become a sandbox. It needs milliseconds, unless it is stopped or hangs.
+const spareAnswers = 5 * time.Second
+
 // adopt makes the spare the place of a sandbox that does not exist yet. nil if
 // there is none, or if there is something under that name.
 func (d *Driver) adopt(id string) *place {
@@ -70,7 +73,7 @@ func (d *Driver) refillLater() {
 
 // makeSpare is best effort: whatever is wrong shows at the next start.
 func (d *Driver) makeSpare() *place {
-	ctx := context.Background()
+	ctx := d.base.ctx // ends with the driver
 	dir, err := os.MkdirTemp(d.dir, scrapPrefix)
 	if err != nil {
 		return nil

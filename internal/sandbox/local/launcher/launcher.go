@@ -1,14 +1,17 @@
 package launcher
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -33,6 +36,7 @@ type answer struct {
 // Launcher starts runners.
 type Launcher struct {
 	program *os.File
+	log     *slog.Logger
 
 	mu     sync.Mutex
 	direct bool
@@ -43,15 +47,24 @@ type Launcher struct {
 
 // helper is the process that starts runners.
 type helper struct {
-	conn  *net.UnixConn
-	ended chan struct{}
+	conn    *net.UnixConn
+	process *os.Process
+	ended   chan struct{}
+	answers atomic.Int64
 }
 
 // New makes a launcher for the runner's program, which stays the caller's. A direct one starts runners
 // from this process, which is cheaper if there is just one.
-func New(program *os.File, direct bool) *Launcher {
-	return &Launcher{program: program, direct: direct}
+func New(program *os.File, direct bool, log *slog.Logger) *Launcher {
+	return &Launcher{program: program, direct: direct, log: log}
 }
+
+// patience is how long a helper with orders may answer none of them. It needs milliseconds for one; if it
+// is stopped or hangs, it is killed.
+const patience = 5 * time.Second
+
+// maxPatience bounds the wait for one answer of a helper that answers others.
+const maxPatience = 12 * patience
 
 // maxLost is how often a helper may be lost, one after the other, before none is started any more.
 const maxLost = 3
@@ -70,13 +83,13 @@ func (r refusal) Error() string { return string(r) }
 
 // Start starts a runner that waits for its setup. The other end of its control connection
 // is ours: the answer of the helper comes through it, before anything of the runner's.
-func (l *Launcher) Start(o Order, f Files, ours *net.UnixConn) (*Process, error) {
+func (l *Launcher) Start(ctx context.Context, o Order, f Files, ours *net.UnixConn) (*Process, error) {
 	o.Unified = f.Group != nil
 	h := l.get()
 	if h == nil {
 		return l.startHere(o, f)
 	}
-	p, err := h.start(o, f, ours)
+	p, err := h.start(ctx, o, f, ours)
 	var refused refusal
 	switch {
 	case err == nil:
@@ -92,8 +105,10 @@ func (l *Launcher) Start(o Order, f Files, ours *net.UnixConn) (*Process, error)
 			l.mu.Unlock()
 		}
 		return p, err
+	case ctx.Err() != nil:
+		return nil, ctx.Err() // when the caller closes the connection, the helper ends what it started for it
 	default:
-		l.drop(h)
+		l.drop(h, err)
 		return nil, fmt.Errorf("%w: %w", ErrLost, err)
 	}
 }
@@ -131,15 +146,22 @@ func (l *Launcher) get() *helper {
 	return l.helper
 }
 
-// drop gives up a helper that has failed. The next start tries another one.
-func (l *Launcher) drop(h *helper) {
+// drop ends a helper that has failed. The next start tries another one.
+func (l *Launcher) drop(h *helper, why error) {
 	l.mu.Lock()
 	if l.helper == h {
 		l.helper = nil
 		l.lost++
+		l.log.Warn("the process that starts sandboxes has failed and is replaced", "pid", h.process.Pid, "error", why)
 	}
 	l.mu.Unlock()
+	h.kill()
+}
+
+// kill ends the helper, also one that is stopped.
+func (h *helper) kill() {
 	h.conn.Close()
+	_ = h.process.Kill()
 }
 
 // Close ends the helper. Runners run on.
@@ -149,8 +171,11 @@ func (l *Launcher) Close() {
 	l.helper, l.closed = nil, true
 	l.mu.Unlock()
 	if h != nil {
-		h.conn.Close()
-		<-h.ended
+		h.kill()
+		select {
+		case <-h.ended:
+		case <-time.After(patience): // even a killed process can hang in the kernel
+		}
 	}
 }
 
@@ -171,7 +196,7 @@ func run(program *os.File) (*helper, error) {
 		conn.Close()
 		return nil, err
 	}
-	h := &helper{conn: conn, ended: make(chan struct{})}
+	h := &helper{conn: conn, process: cmd.Process, ended: make(chan struct{})}
 	go func() { defer close(h.ended); _ = cmd.Wait() }()
 	return h, nil
 }
@@ -193,7 +218,7 @@ func Pair() (theirs *os.File, ours *net.UnixConn, err error) {
 }
 
 // start has a runner started and waits for the answer.
-func (h *helper) start(o Order, f Files, ours *net.UnixConn) (*Process, error) {
+func (h *helper) start(ctx context.Context, o Order, f Files, ours *net.UnixConn) (*Process, error) {
 	body, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
@@ -202,21 +227,20 @@ func (h *helper) start(o Order, f Files, ours *net.UnixConn) (*Process, error) {
 	if f.Group != nil {
 		fds = append(fds, int(f.Group.Fd()))
 	}
-	answered, watched := make(chan struct{}), make(chan struct{})
-	go func() { // a helper that is killed may leave a runner that keeps the connection open
-		defer close(watched)
-		select {
-		case <-h.ended:
-			_ = ours.SetReadDeadline(time.Unix(1, 0))
-		case <-answered:
-		}
-	}()
-	defer func() { close(answered); <-watched; _ = ours.SetReadDeadline(time.Time{}) }()
-	if _, _, err := h.conn.WriteMsgUnix(body, unix.UnixRights(fds...), nil); err != nil {
-		return nil, err
-	}
+	end := h.watch(ctx, ours)
+	_ = h.conn.SetWriteDeadline(time.Now().Add(patience)) // the connection may be full of orders that it does not read
+	_, _, err = h.conn.WriteMsgUnix(body, unix.UnixRights(fds...), nil)
 	var a answer
-	got, err := receive(ours, &a)
+	var got []int
+	if err == nil {
+		got, err = receive(ours, &a)
+	}
+	if why := end(); err != nil && why != nil {
+		err = why
+	}
+	if err == nil {
+		h.answers.Add(1)
+	}
 	if err == nil && a.Error != "" {
 		err = refusal(a.Error)
 	}
@@ -232,6 +256,49 @@ func (h *helper) start(o Order, f Files, ours *net.UnixConn) (*Process, error) {
 		p.Failed = errors.New(a.Failed)
 	}
 	return p, nil
+}
+
+// watch ends the wait for an answer that does not come. The function it returns ends the watch and says why
+// it gave up, nil if it did not.
+func (h *helper) watch(ctx context.Context, ours *net.UnixConn) (end func() error) {
+	answered, result := make(chan struct{}), make(chan error, 1)
+	go func() {
+		err := h.awaitAnswer(ctx, answered)
+		if err != nil {
+			_ = ours.SetReadDeadline(time.Unix(1, 0))
+		}
+		result <- err
+	}()
+	return func() error {
+		close(answered)
+		err := <-result
+		_ = ours.SetReadDeadline(time.Time{})
+		return err
+	}
+}
+
+// awaitAnswer waits while the helper can be expected to answer.
+func (h *helper) awaitAnswer(ctx context.Context, answered <-chan struct{}) error {
+	tick := time.NewTicker(patience)
+	defer tick.Stop()
+	seen := h.answers.Load()
+	for range maxPatience / patience {
+		select {
+		case <-answered:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-h.ended: // it may have left a runner that keeps the connection open
+			return errors.New("it has ended")
+		case <-tick.C:
+		}
+		now := h.answers.Load()
+		if now == seen {
+			break
+		}
+		seen = now // it has many orders
+	}
+	return fmt.Errorf("it did not answer for %v", patience)
 }
 
 // receive reads a message and the descriptors that came with it.

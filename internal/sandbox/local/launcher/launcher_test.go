@@ -2,10 +2,13 @@ package launcher
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -50,7 +53,7 @@ type starter struct {
 
 func newStarter(t *testing.T, program string) starter {
 	t.Helper()
-	l := New(open(t, program), false)
+	l := New(open(t, program), false, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	t.Cleanup(l.Close)
 	return starter{l, t}
 }
@@ -63,7 +66,7 @@ func (s starter) try() (*Process, *net.UnixConn, error) {
 	}
 	defer theirs.Close()
 	null := open(s.t, os.DevNull)
-	p, err := s.Start(Order{}, Files{Control: theirs, Listener: null, Log: null}, ours)
+	p, err := s.Start(s.t.Context(), Order{}, Files{Control: theirs, Listener: null, Log: null}, ours)
 	if err != nil {
 		ours.Close()
 		return nil, nil, err
@@ -170,4 +173,70 @@ func TestClose(t *testing.T) {
 		t.Errorf("the runner has ended with the launcher: %v", err)
 	}
 	control.Close()
+}
+
+// stopHelper stops the process that has started a runner, and waits until it has stopped.
+func stopHelper(t *testing.T, p *Process) (pid int) {
+	t.Helper()
+	pid = parent(t, p.PID)
+	if err := errors.Join(syscall.Kill(pid, syscall.SIGSTOP), unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)); err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// A helper that is stopped is replaced, for all starts that wait for it.
+func TestStoppedHelperIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := newStarter(t, self)
+	first, _ := s.start()
+	h := s.helper
+	stopped := stopHelper(t, first)
+	var starts sync.WaitGroup
+	for range 3 {
+		starts.Go(func() {
+			p, _, err := s.try()
+			for errors.Is(err, ErrLost) {
+				p, _, err = s.try()
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if now := parent(t, p.PID); now == stopped || now == os.Getpid() {
+				t.Errorf("process %d has started a runner, the stopped one is %d, and this is %d", now, stopped, os.Getpid())
+			}
+		})
+	}
+	starts.Wait()
+	<-h.ended
+	if s.lost != 0 {
+		t.Errorf("%d helpers are taken for lost after one was replaced", s.lost)
+	}
+}
+
+// A start that is cancelled does not wait for a stopped helper, and Close does not either.
+func TestCloseStoppedHelper(t *testing.T) {
+	t.Parallel()
+	s := newStarter(t, self)
+	first, _ := s.start()
+	h := s.helper
+	stopHelper(t, first)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	theirs, ours, err := Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	defer ours.Close()
+	null := open(t, os.DevNull)
+	if _, err := s.Start(ctx, Order{}, Files{Control: theirs, Listener: null, Log: null}, ours); !errors.Is(err, context.Canceled) || errors.Is(err, ErrLost) {
+		t.Errorf("a cancelled start: %v", err)
+	}
+	if s.get() != h {
+		t.Error("a cancelled start gave up the helper")
+	}
+	s.Close()
+	<-h.ended
 }
