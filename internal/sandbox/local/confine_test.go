@@ -38,6 +38,7 @@ func TestConfined(t *testing.T) {
 	want := map[string]string{
 		"clone3": "ENOSYS", "io_uring": "ENOSYS",
 		"packet": "EAFNOSUPPORT", "packet garbage": "EAFNOSUPPORT", "vsock": "EAFNOSUPPORT", "alg": "EAFNOSUPPORT", "netfilter": "EAFNOSUPPORT", "pair": "EAFNOSUPPORT",
+		"space": "ENOTSUP", "space kept": "ENOTSUP", "space by ioctl": "ENOTSUP", "hole": "ok",
 		"root of runner": "EACCES", "memory of runner": "EACCES", "program of runner": "EACCES",
 		"write output": "EROFS", "write sysctl": "EROFS", "way out": "ENETUNREACH", "pidfd of runner": "ok",
 		"socket 1": "ok", "socket 2": "ok", "socket 10": "ok", "socket 16": "ok", "loopback": "ok", "pair 1": "ok", "own limit": "ok",

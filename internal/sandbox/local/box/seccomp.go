@@ -29,8 +29,16 @@ var denied = append([]uint32{
 }, deniedHere...)
 
 // absent are the calls that answer ENOSYS, so that programs do it the old way.
-// The flags of clone3 lie in memory, where a filter cannot see them.
-var absent = []uint32{unix.SYS_CLONE3, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
+// The flags of clone3 lie in memory, where a filter cannot see them, as do the attributes of file_setattr.
+var absent = []uint32{unix.SYS_CLONE3, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_FILE_SETATTR}
+
+// reserving are the requests of ioctl that take disk space without writing, faster than a disk
+// limit can be measured. The kernel does the first three for regular files of every file system.
+var reserving = []uint32{
+	0x40305828, 0x4030582a, 0x40305839, // FS_IOC_RESVSP, FS_IOC_RESVSP64, FS_IOC_ZERO_RANGE
+	0x4030580a, 0x4030580b, 0x40305824, 0x40305825, // XFS_IOC_ALLOCSP, FREESP, ALLOCSP64, FREESP64, before Linux 5.17
+	0x401c5820, // FS_IOC_FSSETXATTR, which sets how much XFS allocates for one byte
+}
 
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
@@ -50,6 +58,7 @@ const (
 	perm  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	nosys = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 	nofam = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
+	nosup = unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)
 )
 
 func load(offset uint32) unix.SockFilter {
@@ -86,10 +95,12 @@ func program() []unix.SockFilter {
 	p = append(p, when(unix.SYS_PRLIMIT64, arg(0), jump(unix.BPF_JEQ, 0, 5, 0),
 		arg(2), jump(unix.BPF_JEQ, 0, 0, 2), load(atArgs+2*8+4), jump(unix.BPF_JEQ, 0, 1, 0),
 		ret(perm))...)
-	// Keys that the terminal's other end did not type, the console, line disciplines.
-	p = append(p, when(unix.SYS_IOCTL, arg(1),
-		jump(unix.BPF_JEQ, unix.TIOCSTI, 2, 0), jump(unix.BPF_JEQ, unix.TIOCLINUX, 1, 0), jump(unix.BPF_JEQ, unix.TIOCSETD, 0, 1),
-		ret(perm))...)
+	// Keys that the terminal's other end did not type, the console, line disciplines; disk space.
+	p = append(p, when(unix.SYS_IOCTL, slices.Concat([]unix.SockFilter{arg(1)},
+		anyOf([]uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD}, perm), anyOf(reserving, nosup))...)...)
+	// Holes only: programs that want to allocate space write zeros instead, which the disk limit can stop.
+	p = append(p, when(unix.SYS_FALLOCATE, arg(1),
+		jump(unix.BPF_JEQ, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 1, 0), ret(nosup))...)
 	// Linux, its 32-bit sizes, without random addresses (debuggers), and asking which.
 	p = append(p, when(unix.SYS_PERSONALITY, arg(0),
 		jump(unix.BPF_JEQ, 0xffffffff, 2, 0), jump(unix.BPF_JSET, ^uint32(personalities), 0, 1),

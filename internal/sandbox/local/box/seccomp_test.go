@@ -49,7 +49,7 @@ func judge(t *testing.T, arch, call uint32, args ...uint64) uint32 {
 }
 
 func TestFilter(t *testing.T) {
-	listed := map[uint32]uint32{unix.SYS_SOCKET: nofam, unix.SYS_SOCKETPAIR: nofam} // of family 0
+	listed := map[uint32]uint32{unix.SYS_SOCKET: nofam, unix.SYS_SOCKETPAIR: nofam, unix.SYS_FALLOCATE: nosup} // of family 0, in mode 0
 	for _, n := range denied {
 		listed[n] = perm
 	}
@@ -92,12 +92,23 @@ func TestFilter(t *testing.T) {
 		"namespace":      {perm, unix.SYS_CLONE, []uint64{unix.CLONE_NEWNET}},
 		"window size":    {allow, unix.SYS_IOCTL, []uint64{0, unix.TIOCGWINSZ}},
 		"typing":         {perm, unix.SYS_IOCTL, []uint64{0, garbage | unix.TIOCSTI}},
+		"space":          {nosup, unix.SYS_FALLOCATE, []uint64{3, unix.FALLOC_FL_KEEP_SIZE, 0, 1 << 30}},
+		"zeros":          {nosup, unix.SYS_FALLOCATE, []uint64{3, unix.FALLOC_FL_ZERO_RANGE | unix.FALLOC_FL_KEEP_SIZE}},
+		"hidden space":   {nosup, unix.SYS_FALLOCATE, []uint64{3, garbage}},
+		"hole":           {allow, unix.SYS_FALLOCATE, []uint64{3, unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE}},
+		"old hole":       {allow, unix.SYS_IOCTL, []uint64{3, 0x4030582b}}, // FS_IOC_UNRESVSP64
+		"clone of file":  {allow, unix.SYS_IOCTL, []uint64{3, unix.FICLONE}},
 		"which":          {allow, unix.SYS_PERSONALITY, []uint64{0xffffffff}},
 		"debugger":       {allow, unix.SYS_PERSONALITY, []uint64{0x0040000}},
 		"odd":            {perm, unix.SYS_PERSONALITY, []uint64{0x0400000}},
 	} {
 		if got := judge(t, auditArch, c.call, c.args...); got != c.want {
 			t.Errorf("%s: %x, wanted %x", name, got, c.want)
+		}
+	}
+	for _, request := range reserving {
+		if got := judge(t, auditArch, unix.SYS_IOCTL, 3, garbage|uint64(request)); got != nosup {
+			t.Errorf("request %x: %x", request, got)
 		}
 	}
 }

@@ -61,6 +61,12 @@ func probe() {
 	call("sti", unix.SYS_IOCTL, 0, unix.TIOCSTI, text("x"))
 	call("sti garbage", unix.SYS_IOCTL, 0, garbage|unix.TIOCSTI, text("x"))
 
+	file, _ := unix.Open("space", unix.O_CREAT|unix.O_RDWR, 0o600)
+	call("space", unix.SYS_FALLOCATE, uintptr(file), 0, 0, 4096)
+	call("space kept", unix.SYS_FALLOCATE, uintptr(file), garbage|unix.FALLOC_FL_KEEP_SIZE, 0, 4096)
+	reserve := [6]int64{2: 4096}                                                                         // struct space_resv
+	call("space by ioctl", unix.SYS_IOCTL, uintptr(file), 0x40305828, uintptr(unsafe.Pointer(&reserve))) // FS_IOC_RESVSP
+
 	call("ptrace runner", unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1)
 	var b [8]byte
 	local, remote := unix.Iovec{Base: &b[0], Len: 8}, unix.Iovec{Base: &b[0], Len: 8}
@@ -96,6 +102,7 @@ func probe() {
 	}
 	call("pair 1", unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_STREAM, 0, uintptr(unsafe.Pointer(&pair)))
 	call("own limit", unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE, uintptr(unsafe.Pointer(&unix.Rlimit{})))
+	call("hole", unix.SYS_FALLOCATE, uintptr(file), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, 4096)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	say("loopback", err)
 	if err == nil {
