@@ -110,6 +110,7 @@ func lateness(ctx context.Context) (longest func() time.Duration) {
 var fillings = map[string]struct{ limit, command, says string }{
 	"deleted files":    {"20M", "for i in $(seq 40); do exec {n}> f; rm f; head -c 15000000 /dev/zero >&$n; echo; done; echo all'' written", "Disk limit reached|No space left on device"},
 	"bytes":            {"20M", "for i in $(seq 40); do head -c 15000000 /dev/zero > f$i; echo; done; echo all'' written", "Disk limit reached|No space left on device"},
+	"reserved space":   {"20M", "/usr/bin/python3 -c 'import os; [os.posix_fallocate(os.open(\"f%d\" % i, os.O_CREAT | os.O_RDWR), 0, 15000000) for i in range(40)]'; for i in $(seq 40); do fallocate -l 15M f$i & done; wait; for i in $(seq 40); do fallocate -x -l 15M fx$i & done; wait; echo all'' written", "Disk limit reached|No space left on device"},
 	"inodes":           {"20M", "mkdir f && cd f && for i in $(seq 60); do touch $(seq $((i*1000)) $((i*1000+999))); echo; done; cd ..; echo all'' written", "Disk limit reached|No space left on device"},
 	"the whole disk":   {"10G", "for i in $(seq 40); do head -c 15000000 /dev/zero > f$i; echo; done; echo all'' written", "disk is nearly full|No space left on device"},
 	"all inodes of it": {"10G", "mkdir f && cd f && for i in $(seq 60); do touch $(seq $((i*1000)) $((i*1000+999))); echo; done; cd ..; echo all'' written", "disk is nearly full|No space left on device"},

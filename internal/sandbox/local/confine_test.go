@@ -222,6 +222,10 @@ func TestFileSize(t *testing.T) {
 	if got := sh(t, s, "head -c 2000000 /dev/zero > f 2>/dev/null; stat -c %s f"); got != "1048576" {
 		t.Errorf("a file larger than the disk limit has %s bytes", got)
 	}
+	// posix_fallocate writes to each block where the kernel cannot allocate them.
+	if got := sh(t, s, "fallocate -x -l 512K g && stat -c %b g"); got != "1024" {
+		t.Errorf("allocating space below the limit: %q", got)
+	}
 }
 
 func TestDestroyHostileTree(t *testing.T) {
