@@ -37,6 +37,8 @@ var rough = []struct {
 	{text: "set -v\necho \"abc", loud: true}, {text: "set -x\necho \"abc", loud: true}, {text: "set -xv\nfalse", loud: true}, {text: "set -ev; true", loud: true},
 	{text: "kill -STOP $$; echo on"}, {text: "suspend", only: "bash"}, {text: "suspend", only: "zsh"},
 	{text: "set -o vi; echo V"}, {text: "set -o emacs"}, {text: "set +o vi; set +o emacs"}, {text: "shopt -so vi", only: "bash"},
+	{text: "for i in 10 255; do eval \"exec $i>&-\"; done", only: "bash"}, {text: "for i in $(seq 3 255); do eval \"exec $i>&-\"; done", only: "bash"},
+	{text: "exec 3>&- 4>&-"}, {text: "exec 10<&- 11<&-", only: "bash"}, {text: "trap : USR1; exec 10<&- 11<&-", only: "bash"}, {text: "fd=10; eval :; exec {fd}>&-", only: "bash"},
 	{text: "exec 255>&-", only: "bash"}, {text: "exec 256<&-", only: "bash", ends: true},
 	{text: "for f in /proc/$$/fd/*; do f=${f##*/}; if [ $f -gt 2 ]; then eval \"exec $f<&-\"; fi; done", only: "bash", ends: true, loud: true},
 	{text: "enable -n printf", only: "bash"}, {text: "enable -n eval", only: "bash"}, {text: "enable -n read", only: "bash"}, {text: "enable -n trap", only: "bash"},

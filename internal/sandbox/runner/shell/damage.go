@@ -69,7 +69,7 @@ func (sh *shell) watch(j *job) {
 		if p != nil {
 			wait = min(wait, sh.stopped(j, p))
 		}
-		if p == nil || !p.quiet() || sh.owner.ProcessLimit.Lately() {
+		if p == nil || !p.quiet() && !p.astray(j) || sh.owner.ProcessLimit.Lately() {
 			idle = time.Time{}
 		} else if idle.IsZero() {
 			idle = time.Now()
@@ -131,13 +131,18 @@ func (p *process) deaf() bool {
 // quiet reports whether the shell waits for its next line or name, with nothing of it to
 // be read.
 func (p *process) quiet() bool {
-	if !p.ready || !p.reads() || waiting(p.tty.File) != 0 {
+	return p.reads() && waiting(p.names) == 0 && (p.dialect != &bash || waiting(p.lines) == 0) && p.sleeps()
+}
+
+// astray reports whether the shell waits for the command elsewhere than at its pipe.
+func (p *process) astray(j *job) bool { return !closed(j.begun) && !p.reads() && p.sleeps() }
+
+// sleeps reports whether the shell does nothing, and no other process has its terminal.
+func (p *process) sleeps() bool {
+	if !p.ready || waiting(p.tty.File) != 0 {
 		return false
 	}
 	if group := p.tty.foreground(); group != p.PID && syscall.Kill(-group, 0) == nil {
-		return false
-	}
-	if waiting(p.names) != 0 || p.dialect == &bash && waiting(p.lines) != 0 {
 		return false
 	}
 	return p.state() == 'S'

@@ -122,12 +122,13 @@ func closing(text, last string, always bool) string {
 // An interactive bash that was started without line editing crashes when a command turns
 // it on: it then reads its lines in another way, even in the middle of an eval. While bash
 // reads a file it does not count as interactive. The option is turned off after the command,
-// for it would end the shell at Ctrl-C.
+// for it would end the shell at Ctrl-C. The descriptor of the file is closed before the command: bash
+// would keep a copy as descriptor 10, and lose its own input where a command closes that.
 func bashLine(p *process, number int64, text string) string {
 	begin, eval, end := "__dh_b ", ifElse("__dh_r", `\builtin eval "$__dh_c" <&255`), bashEnd
 	if p.hooked {
 		begin = `\builtin trap - $__dh_G; __dh_a; __dh_b `
-		eval = `\builtin . /proc/self/fd/7 7<<<'{ \builtin eval "$__dh_D"; } 2>/dev/null;` + ifElse("__dh_r", `\builtin eval "$__dh_c" <&255 7<&-`) +
+		eval = `\builtin . /proc/self/fd/7 7<<<'{ \command exec 7<&- || __dh_x=; \builtin eval "$__dh_D"; } >/dev/null 2>&1;` + ifElse("__dh_r", `\builtin eval "$__dh_c" <&255`) +
 			`;{ __dh_k=$? __dh_x=$(\builtin trap -p $__dh_G); \builtin trap - $__dh_G; __dh_u; \builtin return "$__dh_k"; } >/dev/null 2>&1'`
 	}
 	if p.traceTo != "" {
