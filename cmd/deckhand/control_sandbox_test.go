@@ -130,6 +130,28 @@ func TestSandboxDiesWithACommand(t *testing.T) {
 	b.remove(id)
 }
 
+// A sandbox that dies without a command in it: the next result says what is gone, and only that one.
+func TestSandboxDiesIdle(t *testing.T) {
+	t.Parallel()
+	b := serve(t, "", withSandbox(t, "local")...)
+	b.demo("scripted/demo")
+	id := b.create("$ export A=1; echo set")
+	b.follow(id, 0, agentIs("awaiting_user_input"))
+	if err := syscall.Kill(b.pid(id), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		command, answer string
+		told            bool
+	}{{"echo A=$A first", "A= first", true}, {"echo A=$A second", "A= second", false}} {
+		b.post("/api/conversations/"+id+"/message", `{"message":"$ `+c.command+`"}`)
+		if got := b.said(id, 0, c.answer); strings.Contains(got, "was restarted before this command") != c.told {
+			t.Errorf("%s: %s", c.command, got)
+		}
+	}
+	b.remove(id)
+}
+
 // A custom secret is in the environment inside, and in nothing that comes out.
 func TestCustomSecretsAreInsideAndMasked(t *testing.T) {
 	t.Parallel()

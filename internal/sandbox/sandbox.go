@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"deckhand/internal/sandbox/rpc"
@@ -32,6 +33,8 @@ type Sandbox struct {
 	full  func() bool // see WhenFull
 	ended string      // see After
 	told  *told
+	// restarted is true until the agent was told, see Restarted.
+	restarted *atomic.Bool
 }
 
 // told is the environment that the runner was told over a connection, if known.
@@ -47,6 +50,12 @@ func (s *Sandbox) After(ended string) { s.ended = ended }
 // Ended is how the runner before this one ended, the beginning of a sentence. Calls whose
 // result is Lost were lost with it.
 func (s *Sandbox) Ended() string { return cmp.Or(s.ended, "The sandbox ended") }
+
+// Restarted notes that the runner before this one ended by itself, while no command ran. Call it before the first command.
+func (s *Sandbox) Restarted() { s.restarted.Store(true) }
+
+// TellRestart reports once that the sandbox was restarted: the agent must know that its variables and processes are gone.
+func (s *Sandbox) TellRestart() bool { return s.restarted != nil && s.restarted.Swap(false) }
 
 // WhenFull has commands run without the right to make and write files while full
 // returns true, and edits and Save refused. Call it before the first command.
@@ -78,7 +87,7 @@ func Connect(ctx context.Context, l Link) (*Sandbox, error) {
 		l.Conn.Close()
 		return nil, err
 	}
-	s := &Sandbox{peer: peer, close: l.OnClose, acks: &acks{}, told: &told{}}
+	s := &Sandbox{peer: peer, close: l.OnClose, acks: &acks{}, told: &told{}, restarted: &atomic.Bool{}}
 	if err := peer.Call(ctx, "hello", 0, nil, &s.info); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("the runner does not answer: %w", err)

@@ -260,7 +260,8 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	}
 	told := &steps{k: k, id: p.id}
 	box, h, err := sandbox.Open(ctx, k.Driver, spec, told.tell)
-	if errors.Is(err, sandbox.ErrSilent) { // left by a server before us; a new one answers or is an error
+	silent := errors.Is(err, sandbox.ErrSilent)
+	if silent { // left by a server before us; a new one answers or is an error
 		k.endSilent(p, h)
 		was.Boot = "" // its end is said
 		box, h, err = sandbox.Open(ctx, k.Driver, spec, told.tell)
@@ -271,6 +272,9 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 		return nil, err
 	}
 	now := stored{h, box.Info().Boot}
+	if st.Up && (silent || was.Boot != "" && was.Boot != now.Boot) {
+		box.Restarted()
+	}
 	// It is kept before it is ready: its size is watched, and a stop ends it.
 	k.keep(p, box, now, st.Last, spec.Limits.OrDefault(), told.any())
 	if err := k.prepare(ctx, p, box); err != nil {

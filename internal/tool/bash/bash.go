@@ -89,8 +89,11 @@ func result(r sandbox.Result, box *sandbox.Sandbox) tool.Result {
 	info := box.Info()
 	d := form.RunDetails{ExitCode: &r.Exit, PID: &r.PID, Username: info.User, Hostname: info.Host, WorkingDir: r.Dir}
 	out := tool.Result{Text: r.Output}
+	if box.TellRestart() && !r.Lost {
+		d.Prefix = "[The sandbox ended by itself and was restarted before this command. Variables and background processes are lost; files are kept.]\n"
+	}
 	if r.Previous {
-		d.Prefix = "[Below is the output of the previous command.]\n"
+		d.Prefix += "[Below is the output of the previous command.]\n"
 	}
 	switch {
 	case r.Lost:
