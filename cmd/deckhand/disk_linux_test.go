@@ -48,7 +48,7 @@ func TestServerOnFullDisk(t *testing.T) {
 	if status != 507 || !strings.Contains(body, "disk is full") {
 		t.Errorf("create: %d %s", status, body)
 	}
-	if status, body, _ := b.raw("GET", "/ready", ""); status != 503 || !strings.Contains(body, "disk is full") {
+	if status, body, _ := b.raw("GET", "/ready", ""); status != 503 || !strings.Contains(body, "full") {
 		t.Errorf("ready: %d %s", status, body)
 	}
 	if _, err := b.client.Conversation(t.Context(), id); err != nil {

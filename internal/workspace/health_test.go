@@ -182,7 +182,8 @@ while True:
 		if !strings.Contains(res.Output, "Process limit reached: the processes of this command used all 200") || strings.Contains(res.Output, "\nafter") || res.Exit < 128 || res.NewShell {
 			t.Errorf("%s: exit code %d, new shell %t: %s", bomb, res.Exit, res.NewShell, res.Output)
 		}
-		if got := run("echo fine $kept | cat; pwd").Output; got != "fine 7\n/tmp\n" {
+		// Bash may still report jobs that were killed.
+		if got := run("echo fine $kept | cat; pwd").Output; !strings.HasPrefix(got, "fine 7\n") || !strings.Contains(got, "\n/tmp\n") {
 			t.Errorf("after %s: %q", bomb, got)
 		}
 	}
