@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"time"
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/meter"
@@ -65,16 +66,25 @@ func (b *measured) Ended(why string, used, limit, free int64) {
 	b.keeper.note(b.place.id, session.Noted{ID: "STATUS$ERROR_DISK_QUOTA", Message: why})
 }
 
+// countEvery is how long a count of the sandboxes in use is good enough. Each of them asks for
+// it, and counting looks at all.
+const countEvery = 50 * time.Millisecond
+
 // inUse counts the sandboxes in which something may run.
-func (k *Keeper) inUse() (n int64) {
+func (k *Keeper) inUse() int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if time.Since(k.counted) < countEvery {
+		return k.busy
+	}
+	k.busy = 0
 	for _, p := range k.places {
 		if p.box != nil && p.users > 0 {
-			n++
+			k.busy++
 		}
 	}
-	return n
+	k.counted = time.Now()
+	return k.busy
 }
 
 // watchDisk ends what runs in a sandbox that writes more than it may, for as long as

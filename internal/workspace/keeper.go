@@ -54,7 +54,10 @@ type Keeper struct {
 	// strangers have a workspace that the driver keeps and no session that is known.
 	strangers map[session.ID]bool
 	// shares is what workspaces take up.
-	shares    map[session.ID]share
+	shares map[session.ID]share
+	// busy is how many sandboxes were in use when they were counted.
+	busy      int64
+	counted   time.Time
 	suspended suspended
 	wake      chan struct{}
 	ctx       context.Context
