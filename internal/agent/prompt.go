@@ -3,6 +3,7 @@ package agent
 import (
 	_ "embed"
 	"strings"
+	"unique"
 )
 
 var (
@@ -49,7 +50,7 @@ func System(in SystemInput) string {
 	if in.Language != "" {
 		s += "\n\nAnswer in the language with the tag " + in.Language + "."
 	}
-	return s
+	return unique.Make(s).Value() // most conversations have the same one, and keep it
 }
 
 // section is a part of the prompt, from its tag to the blank line after it;

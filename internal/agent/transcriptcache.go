@@ -9,10 +9,11 @@ import (
 )
 
 // Limits of the cache: how long a transcript is kept, its size, and the size of all together,
-// unless the machine has much memory: several hundred agents at work need more. A transcript that fills the context window of a large model must fit: reading it again
-// takes longer than the rest of a turn.
+// unless the machine has much memory: several hundred agents at work need more. A transcript that
+// fills the context window of a large model must fit: reading it again takes longer than the rest
+// of a turn. A person who answers later does not notice that.
 const (
-	keptFor   = time.Minute
+	keptFor   = 15 * time.Second
 	keptSize  = 16 << 20
 	keptTotal = 32 << 20
 	keptPart  = 256 // of the memory

@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 
@@ -46,28 +45,25 @@ func NewBody(req *Request, wire string) *Body {
 			n += around + len(u)
 		}
 	}
-	if b.written.offered == nil {
-		for _, t := range req.Tools {
-			n += around + len(t.Description) + len(t.Schema)
-		}
-	}
 	b.json = make([]byte, 0, n+n/8) // the rest is for what must be escaped
 	return b
 }
 
-// Tools writes the tools as write does, which is not called if they are kept.
+// Tools writes the tools as write does, which is not called if they were written lately.
 func (b *Body) Tools(write func()) {
-	switch w := b.written; {
-	case len(b.req.Tools) == 0:
-	case w.offered != nil:
-		b.insert(w.offered)
-	default:
-		start := len(b.json)
-		write()
-		if b.req.Written != nil {
-			w.offered = bytes.Clone(b.json[start:])
-		}
+	w := b.written
+	if len(b.req.Tools) == 0 {
+		return
 	}
+	if w.offered == nil {
+		start := len(b.json)
+		w.offered = offer(w.wire, b.req.Tools, func() []byte {
+			write()
+			return b.json[start:]
+		})
+		b.json = b.json[:start]
+	}
+	b.insert(w.offered)
 }
 
 // Messages writes the messages that are kept and returns how many they are. The others follow as
