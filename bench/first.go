@@ -149,11 +149,14 @@ func firstAtOnce(b *bench, n int, least float64) error {
 	return nil
 }
 
-// firsts begins n conversations, so many at a time.
+// firsts begins n conversations, so many at a time. Their followers leave when the turn is over.
 func (o *office) firsts(callers, n int, most time.Duration) (load.Sample, error) {
 	before := process.TreeCPU()
 	s, err := load.Share(callers, n, most, func(int, int) error {
-		_, err := o.open()
+		c, err := o.open()
+		if err == nil {
+			c.Close()
+		}
 		return err
 	})
 	s.CPU = process.TreeCPU() - before
