@@ -19,12 +19,11 @@ type Suspension struct {
 	After time.Duration
 	// MaxLive is how many sandboxes may run before those that were not used for the longest
 	// time are suspended earlier; 0 is any number. One in which something runs is not
-	// suspended, so there can be more. An eighth of them may be of conversations that had one
+	// suspended, so there can be more. One of sixteen may be of conversations that had one
 	// turn only: many short tasks do not end the sandboxes of conversations that go on.
 	MaxLive int
 	// Settle is how long a sandbox is unused at least before it is suspended for being one too
-	// many: the next command of an agent that works comes sooner. After the first turn of a
-	// conversation, when no command is on its way, a part of that is enough. Default: a second.
+	// many: the next command of an agent that works comes sooner. Default: a second.
 	Settle time.Duration
 }
 
@@ -36,8 +35,6 @@ func DefaultLive(chosen int) int {
 const (
 	// settleTime is the default of Suspension.Settle.
 	settleTime = time.Second
-	// newSettles is which part of it is enough for a conversation that had its first turn.
-	newSettles = 4
 	// soonAgain is how many times After a suspended sandbox may rest to count as used again soon.
 	soonAgain = 4
 	// maxSuspending is how many sandboxes are suspended at the same time.
@@ -205,7 +202,7 @@ func (k *Keeper) limit() {
 			unused = append(unused, p)
 		}
 	}
-	tooMany, tooNew := live-k.Suspension.MaxLive, fresh-max(k.Suspension.MaxLive/8, 1)
+	tooMany, tooNew := live-k.Suspension.MaxLive, fresh-max(k.Suspension.MaxLive/16, 1)
 	if tooMany <= 0 && tooNew <= 0 {
 		return
 	}
@@ -219,16 +216,12 @@ func (k *Keeper) limit() {
 		if isNew {
 			tooNew--
 		}
-		settle := k.settle()
-		if isNew {
-			settle /= newSettles
-		}
-		if time.Since(p.idle.since) >= max(p.idle.grace, settle) {
+		if time.Since(p.idle.since) >= max(p.idle.grace, k.settle()) {
 			k.suspendNow(p)
 		}
 	}
 	if k.suspended.recheck == nil {
-		k.suspended.recheck = time.AfterFunc(k.settle()/newSettles, func() {
+		k.suspended.recheck = time.AfterFunc(k.settle()/4, func() {
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			k.suspended.recheck = nil

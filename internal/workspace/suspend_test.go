@@ -160,9 +160,9 @@ func TestServingSandboxIsNotSuspended(t *testing.T) {
 	}
 }
 
-// Of too many sandboxes, those that were not used for the longest time are suspended. An eighth may be new.
+// Of too many sandboxes, those that were not used for the longest time are suspended. One of sixteen may be new.
 func TestSandboxesAreLimited(t *testing.T) {
-	r := suspending(t, workspace.Suspension{After: time.Hour, MaxLive: 16})
+	r := suspending(t, workspace.Suspension{After: time.Hour, MaxLive: 32})
 	for i := range 4 {
 		r.session(i)
 		r.use(i, "x=1")
@@ -198,7 +198,7 @@ func TestWorkingSandboxesAreLeftAlone(t *testing.T) {
 
 // Many conversations with one short task do not end the sandbox of one that goes on.
 func TestNewSandboxesLeaveOthersAlone(t *testing.T) {
-	r := suspending(t, workspace.Suspension{After: time.Hour, MaxLive: 16, Settle: time.Millisecond})
+	r := suspending(t, workspace.Suspension{After: time.Hour, MaxLive: 32, Settle: time.Millisecond})
 	r.session(0)
 	if _, err := r.sessions.Update(t.Context(), name(0), func(session.State) ([]session.Payload, error) { return []session.Payload{session.TurnBegan{}}, nil }); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestNewSandboxesLeaveOthersAlone(t *testing.T) {
 	}
 	r.until("two of the new ones are left", func() bool { return r.keeper.Running() == 3 })
 	if r.suspended(name(0)) {
-		t.Error("the one at work was suspended, though there are fewer than sixteen")
+		t.Error("the one at work was suspended, though there are fewer than 32")
 	}
 }
 

@@ -242,7 +242,7 @@ func (r *reading) next(c *conn) error {
 			r.done = true
 			return nil
 		}
-		if rows := r.db.recent.After(r.id, r.at, r.last); rows != nil {
+		if rows := r.db.recent.Between(r.id, r.at, r.last); rows != nil {
 			r.done = true
 			return r.recall(rows)
 		}

@@ -123,23 +123,6 @@ func (c *Recent) Add(id session.ID, after int64, rows ...*Batch) {
 	}
 }
 
-// After are the rows with the events above at, if all of them up to last are here.
-func (c *Recent) After(id session.ID, at, last int64) []*Batch {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e := c.tails[id]
-	if e == nil {
-		return nil
-	}
-	t := e.Value.(*tail)
-	if t.last != last || at < t.floor {
-		return nil
-	}
-	c.order.MoveToFront(e)
-	from, _ := slices.BinarySearchFunc(t.rows, at+1, func(r *Batch, n int64) int { return int(r.Last - n) })
-	return slices.Clone(t.rows[from:])
-}
-
 // Between are the rows with the events above at up to last, which ends one of
 // them; nil if they are not all here. This process stored or read them, so the
 // file need not be asked.
