@@ -186,7 +186,7 @@ func firstMany(b *bench) error {
 // crowdOfTurns starts many conversations at the same moment, each with a sandbox
 // of its own, and wants every one of them to finish its turn.
 func crowdOfTurns(b *bench) error {
-	n := pick(b, 500, 200)
+	n := pick(b, 1000, 200)
 	o, err := b.office()
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 )
 
 // crowd is how many follow one conversation.
-const crowd = 1000
+func (b *bench) crowd() int { return pick(b, 10_000, 1000) }
 
 // followers lets many follow one conversation of the real server.
 func followers(b *bench) error {
@@ -39,7 +39,7 @@ func followers(b *bench) error {
 	if err != nil {
 		return err
 	}
-	readers, err := talk.gather(crowd)
+	readers, err := talk.gather(b.crowd())
 	defer func() {
 		for _, r := range readers {
 			r.in.Close()
@@ -57,7 +57,7 @@ func followers(b *bench) error {
 	for _, r := range readers {
 		wait.Go(r.read)
 	}
-	for range pick(b, 100, 20) {
+	for range 20 {
 		if _, err := load.Patient(func() ([]byte, error) { return nil, talk.Say() }); err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func followers(b *bench) error {
 		return err
 	}
 	// A follower without the last event by then counts as failed.
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for _, r := range readers {
 		r.until(want[len(want)-1], deadline)
 	}
@@ -81,11 +81,11 @@ func followers(b *bench) error {
 			wrong++
 		}
 	}
-	say("%d frames reached %d followers", delivered, crowd)
+	say("%d frames reached %d followers", delivered, b.crowd())
 	b.report.Add("followers", "followers that got not every event exactly once and in order", report.Count, float64(wrong), 0).
-		AtMost(0).Comment("%d events to each of %d", len(want), crowd)
+		AtMost(0).Comment("%d events to each of %d", len(want), b.crowd())
 	b.report.Add("followers", "events delivered, to all together", report.PerSecond, float64(delivered)/took.Seconds(), 0).AtLeast(100_000)
-	quiet, after = quiet.each(empty), after.each(empty)
+	quiet, after = quiet.each(b, empty), after.each(b, empty)
 	b.report.Add("followers", "memory in use per follower, against an idle connection", report.Kilobytes, quiet.used, idle.used).
 		AtMost(20).RatioAtMost(1).Comment("heap and stacks after a collection")
 	b.report.Add("followers", "memory in use per follower after the events", report.Kilobytes, after.used, idle.used).AtMost(20)
@@ -102,7 +102,7 @@ func idleConnections(b *bench) (footprint, error) {
 	defer us.Stop()
 	before, _ := footprintOf(b, us, metrics)
 	health := load.Message("GET", "/health", us.Addr, "", "")
-	for range crowd {
+	for range b.crowd() {
 		l, err := load.Dial(us.Addr)
 		if err != nil {
 			return footprint{}, err
@@ -113,7 +113,7 @@ func idleConnections(b *bench) (footprint, error) {
 		}
 	}
 	after, err := footprintOf(b, us, metrics)
-	return after.each(before), err
+	return after.each(b, before), err
 }
 
 // footprint is the memory of a server in kB: resident, with the garbage that happens
@@ -121,8 +121,9 @@ func idleConnections(b *bench) (footprint, error) {
 type footprint struct{ resident, used float64 }
 
 // each is what one of the crowd added.
-func (f footprint) each(before footprint) footprint {
-	return footprint{(f.resident - before.resident) / crowd, (f.used - before.used) / crowd}
+func (f footprint) each(b *bench, before footprint) footprint {
+	n := float64(b.crowd())
+	return footprint{(f.resident - before.resident) / n, (f.used - before.used) / n}
 }
 
 // startOver is when a server has given back the memory that its start took.
@@ -226,7 +227,7 @@ func (t *talk) all() ([]int64, error) {
 	}
 	defer s.Close()
 	var want []int64
-	s.Until(time.Now().Add(20 * time.Second))
+	s.Until(time.Now().Add(time.Minute))
 	for {
 		n, err := s.Next()
 		if err != nil {
@@ -235,7 +236,7 @@ func (t *talk) all() ([]int64, error) {
 		want = append(want, n)
 		// The last of all may be one that readers have no word for: then nothing
 		// more comes, and a short silence is the end.
-		s.Until(time.Now().Add(20 * time.Second))
+		s.Until(time.Now().Add(time.Minute))
 		if n >= end-1 {
 			s.Until(time.Now().Add(time.Second))
 		}
@@ -298,11 +299,5 @@ func (r *reader) until(target int64, deadline time.Time) {
 }
 
 func last(readers []*reader) time.Time {
-	var at time.Time
-	for _, r := range readers {
-		if r.at.After(at) {
-			at = r.at
-		}
-	}
-	return at
+	return slices.MaxFunc(readers, func(a, b *reader) int { return a.at.Compare(b.at) }).at
 }

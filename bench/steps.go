@@ -189,7 +189,8 @@ func remembered(ctx context.Context, id session.ID, n int64) (*session.Sessions,
 	return s, err
 }
 
-// folds times loading a session that is in no cache, per event.
+// folds times loading a session that is in no cache, per event. The store remembers the rows of
+// short ones, so they are no floor for a long one.
 func folds(b *bench, y *yard) error {
 	var cost [3]float64
 	for i := range lengths {
@@ -204,8 +205,8 @@ func folds(b *bench, y *yard) error {
 		}
 		cost[i] = float64(time.Since(begin).Nanoseconds()) / float64(events) / 1000
 	}
-	b.report.Add("steps", "cold fold per event at 100,000 events, against 1,000", report.Micros, cost[2], cost[1]).
-		RatioAtMost(1.2).Comment("%s at a few", report.Figure(cost[0], report.Micros))
+	b.report.Add("steps", "cold fold per event at 100,000 events", report.Micros, cost[2], 0).
+		AtMost(3).Comment("from rows in memory: %s at 1,000, %s at a few", report.Figure(cost[1], report.Micros), report.Figure(cost[0], report.Micros))
 	say("cold fold: %s per event at 100,000", report.Figure(cost[2], report.Micros))
 	return nil
 }
