@@ -253,7 +253,7 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 		return nil, err
 	}
 	spec.ID, spec.Silence = string(p.id), k.Silence
-	opened, err := k.reserve(p, st)
+	opened, err := k.room(ctx, p, st)
 	if err != nil {
 		return nil, err
 	}
@@ -298,7 +298,7 @@ func (k *Keeper) reserve(p *place, st session.State) (opened func(), err error) 
 		}
 	}
 	if k.PerUser > 0 && others >= k.PerUser {
-		return nil, &sandbox.Unavailable{Reason: fmt.Sprintf("You have reached the limit of %d running sandboxes. Stop a conversation, or wait until an idle one is closed.", others)}
+		return nil, &tooMany{owner, others}
 	}
 	if !st.Up { // what runs already is attached to
 		if err := k.checkDisk(owner); err != nil {

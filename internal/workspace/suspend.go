@@ -39,6 +39,8 @@ const (
 	soonAgain = 4
 	// maxSuspending is how many sandboxes are suspended at the same time.
 	maxSuspending = 32
+	// maxOver is how many times MaxLive may run because they are used again soon.
+	maxOver = 2
 	// maxBackoff bounds how often a sandbox is asked that refuses: at most so many times After.
 	maxBackoff = 16
 )
@@ -216,7 +218,11 @@ func (k *Keeper) limit() {
 		if isNew {
 			tooNew--
 		}
-		if time.Since(p.idle.since) >= max(p.idle.grace, k.settle()) {
+		grace := p.idle.grace
+		if live > maxOver*k.Suspension.MaxLive { // memory comes before speed
+			grace = 0
+		}
+		if time.Since(p.idle.since) >= max(grace, k.settle()) {
 			k.suspendNow(p)
 		}
 	}

@@ -278,9 +278,17 @@ func fits(result json.RawMessage) bool {
 	return err == nil && len(b) <= maxResult
 }
 
-// Serving reports whether there are servers.
+// Serving reports whether servers run, or are about to.
 func (h *Host) Serving() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.servers) > 0
+	for _, s := range h.servers {
+		s.mu.Lock()
+		serving := s.run != nil && s.run.alive() || len(s.turn) > 0
+		s.mu.Unlock()
+		if serving {
+			return true
+		}
+	}
+	return false
 }

@@ -70,6 +70,7 @@ func TestSuspendedShellContinues(t *testing.T) {
 		"posix":              {`set -o posix; a=1`, `shopt -o posix; echo $a`},
 		"locale":             {`export LC_ALL=C; a=$'\xc3\xa9'`, `echo ${#a} $LC_ALL`},
 		"sourced file":       {`echo 'deactivate() { unset VENV; }; VENV=1; PATH=/x:$PATH; hash -r' > activate; . ./activate`, `echo $VENV ${PATH%%:*}; deactivate; echo ${VENV-none}; eval 'y=1'; echo $y`},
+		"own declare":        {`declare() { builtin declare "$@"; }; hv=kept; export xv=1; f() { :; }; export -f f`, `echo "[$hv][$xv]"; env | grep ^xv; bash -c 'type -t f'`},
 		"shown functions":    {`f() { echo one; }`, `declare -f f`},
 	} {
 		t.Run(name, func(t *testing.T) {

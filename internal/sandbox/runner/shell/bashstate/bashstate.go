@@ -208,17 +208,21 @@ func (s *State) Restore(dir string, env []string, number int64) string {
 		}
 	}
 	b.WriteString("{\n\\builtin cd -- " + Quote(dir) + "\n")
-	// Functions come before aliases, which would change them. Some can only be read with
-	// extglob, whatever it is now.
-	b.WriteString("\\builtin shopt -s extglob\n")
-	eval(s.Functions)
-	eval(s.Marked)
+	// Variables come before functions, one of which may be called declare, and functions before
+	// aliases, which would change them. Some can only be read with extglob, whatever it is now.
 	for _, n := range slices.Concat(env, set) {
 		if isName(n) {
 			b.WriteString(`\builtin unset -v ` + n + "\n")
 		}
 	}
 	eval(s.Variables)
+	b.WriteString("\\builtin shopt -s extglob\n")
+	eval(s.Functions)
+	var marked strings.Builder
+	for line := range strings.Lines(s.Marked) {
+		marked.WriteString(`\builtin ` + line)
+	}
+	eval(marked.String())
 	for _, d := range slices.Backward(s.Dirs) {
 		b.WriteString(`\builtin pushd -n ` + Quote(d) + "\n")
 	}
