@@ -81,14 +81,14 @@ func TestRecentIsWhatTheFileSays(t *testing.T) {
 	id := w.state.ID
 	w.add(t, session.Created{Owner: "ann"}, session.UserSaid{Text: "hello", Images: []string{}})
 	w.add(t, session.Noted{ID: "n", Message: "one"})
-	if rows := ours.recent.After(id, 1, 3); len(rows) != 2 {
+	if rows := ours.recent.Between(id, 1, 3); len(rows) != 2 {
 		t.Fatalf("%d rows are remembered after event 1, want 2", len(rows))
 	}
-	if rows := others.recent.After(id, 0, 3); rows != nil {
+	if rows := others.recent.Between(id, 0, 3); rows != nil {
 		t.Fatal("a handle remembers what it has never seen")
 	}
 	agree(t, ours, others, id, 3)
-	if rows := others.recent.After(id, 0, 3); len(rows) != 2 {
+	if rows := others.recent.Between(id, 0, 3); len(rows) != 2 {
 		t.Fatalf("%d rows are remembered by who read them, want 2", len(rows))
 	}
 
