@@ -25,6 +25,8 @@ type Dispatcher struct {
 	seal   Sealer
 	client *http.Client
 	logger *slog.Logger
+	// People sends what is for browsers and e-mail; nil to skip it.
+	People Announcer
 	// Member is the process that sends.
 	Member queue.Member
 
@@ -53,6 +55,14 @@ func (d *Dispatcher) Stats() Stats {
 	return Stats{Delivered: d.delivered.Load(), Failed: d.failed.Load(), GivenUp: d.givenUp.Load(), Disabled: d.disabled.Load()}
 }
 
+// Measure registers the counts as metrics.
+func (d *Dispatcher) Measure(counter func(name, help string, value func() float64)) {
+	counter("deckhand_webhook_delivered_total", "Successful webhook attempts.", func() float64 { return float64(d.delivered.Load()) })
+	counter("deckhand_webhook_failed_total", "Failed webhook attempts.", func() float64 { return float64(d.failed.Load()) })
+	counter("deckhand_webhook_given_up_total", "Webhook deliveries that were given up.", func() float64 { return float64(d.givenUp.Load()) })
+	counter("deckhand_webhook_disabled_total", "Webhooks disabled after repeated failures.", func() float64 { return float64(d.disabled.Load()) })
+}
+
 // Run sends until ctx ends. Attempts that are under way then are broken off and
 // made again by the next Run.
 func (d *Dispatcher) Run(ctx context.Context) error {
@@ -74,6 +84,9 @@ func (d *Dispatcher) attempt(ctx context.Context, lane queue.Lane) (released boo
 		return false
 	}
 	del.Claim = lane.Claimed()
+	if KindOf(w.ID) != KindWebhook {
+		return d.announce(ctx, w, del)
+	}
 	var a answer
 	if t, err := openTarget(ctx, d.seal, w); err != nil {
 		a = answer{problem: "cannot decrypt the webhook secret"}
@@ -83,6 +96,11 @@ func (d *Dispatcher) attempt(ctx context.Context, lane queue.Lane) (released boo
 	if ctx.Err() != nil && a.status == 0 {
 		return false // it is we who broke it off
 	}
+	return d.judge(ctx, w, del, a)
+}
+
+// judge records what becomes of a delivery after an attempt.
+func (d *Dispatcher) judge(ctx context.Context, w Webhook, del Delivery, a answer) bool {
 	was := w
 	w, del = judge(w, del, a, time.Now(), 0.8+0.4*rand.Float64())
 	d.count(was, w, del)

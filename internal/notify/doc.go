@@ -9,6 +9,10 @@
 // tried again, or given up. Hooks is what the door uses to manage webhooks and
 // to show their deliveries. Records has the rules about what is stored.
 //
+// Browsers and e-mail addresses are receivers beside webhooks, with the same queue. What they are
+// told is for people, so an Announcer (package notice) decides it at each attempt and sends it;
+// push and mail below have the protocols.
+//
 // The package knows neither the door nor a database; it dials only through the
 // client it is given.
 package notify

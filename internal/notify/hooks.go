@@ -36,7 +36,7 @@ type Change struct {
 // Create makes a webhook. The secret is not shown again.
 func (h *Hooks) Create(ctx context.Context, user string, c Change) (View, secret.Secret, error) {
 	now := queue.Now()
-	w := Webhook{ID: queue.NewID("wh_"), User: user, Events: AllEvents, Enabled: true, CreatedAt: now, ChangedAt: now}
+	w := Webhook{ID: queue.NewID(string(KindWebhook) + "_"), User: user, Events: AllEvents, Enabled: true, CreatedAt: now, ChangedAt: now}
 	t := target{Rotating: secret.NewRotating()}
 	if c.URL != nil {
 		t.URL = *c.URL
@@ -58,7 +58,7 @@ func (h *Hooks) Create(ctx context.Context, user string, c Change) (View, secret
 
 // List gives all of a user's, the oldest first.
 func (h *Hooks) List(ctx context.Context, user string) ([]View, error) {
-	found, err := h.Store.Webhooks(ctx, user)
+	found, err := h.Store.Webhooks(ctx, user, KindWebhook)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (h *Hooks) Get(ctx context.Context, user, id string) (View, error) {
 }
 
 func (h *Hooks) open(ctx context.Context, user, id string) (Webhook, target, error) {
-	found, err := h.Store.Webhooks(ctx, user)
+	found, err := h.Store.Webhooks(ctx, user, KindWebhook)
 	if err != nil {
 		return Webhook{}, target{}, err
 	}
@@ -144,21 +144,33 @@ func (h *Hooks) tryChange(ctx context.Context, user, id string, c Change) (View,
 
 // Remove removes one with the record of its deliveries.
 func (h *Hooks) Remove(ctx context.Context, user, id string) error {
+	if KindOf(id) != KindWebhook {
+		return ErrNotFound
+	}
 	return h.Store.RemoveWebhook(ctx, user, id)
 }
 
 // Page lists deliveries, newest first, below a Seq.
 func (h *Hooks) Page(ctx context.Context, user, id string, before int64, limit int) ([]Delivery, error) {
+	if KindOf(id) != KindWebhook {
+		return nil, ErrNotFound
+	}
 	return h.Deliveries.Deliveries(ctx, user, id, before, limit)
 }
 
 // Test queues a delivery that says nothing. It is tried once.
 func (h *Hooks) Test(ctx context.Context, user, id string) (Delivery, error) {
-	return h.Deliveries.Queue(ctx, user, composeTest(id, queue.NewID(""), queue.Now()))
+	if KindOf(id) != KindWebhook {
+		return Delivery{}, ErrNotFound
+	}
+	return h.Deliveries.Queue(ctx, user, ComposeTest(id, queue.NewID(""), queue.Now()))
 }
 
 // Retry queues a delivery again, whatever became of it.
 func (h *Hooks) Retry(ctx context.Context, user, id, delivery string) (Delivery, error) {
+	if KindOf(id) != KindWebhook {
+		return Delivery{}, ErrNotFound
+	}
 	return h.Deliveries.Requeue(ctx, user, id, delivery, queue.Now())
 }
 

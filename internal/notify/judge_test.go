@@ -54,7 +54,7 @@ func TestJudge(t *testing.T) {
 		"failing for days":                {failing(40, 72*time.Hour), 3, "x", bad(500, 0), Waiting, 625 * time.Second, maxQuiet, 41, "no delivery succeeded since 2026-02-26T12:00:00Z; the last attempt: the receiver answered badly"},
 		"failed long ago, and seldom":     {failing(3, 720*time.Hour), 0, "x", bad(500, 0), Waiting, 5 * time.Second, maxQuiet, 4, ""},
 		"gone":                            {Health{}, 0, "x", bad(410, 0), GivenUp, 0, 5 * time.Second, 1, "the receiver responded with 410 Gone"},
-		"a test is tried once":            {Health{}, 0, typeTest, bad(500, 0), GivenUp, 0, 5 * time.Second, 1, ""},
+		"a test is tried once":            {Health{}, 0, TypeTest, bad(500, 0), GivenUp, 0, 5 * time.Second, 1, ""},
 		"no answer counts as any failure": {Health{}, 0, "x", answer{problem: "away"}, Waiting, 5 * time.Second, 5 * time.Second, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestRetryAfter(t *testing.T) {
 		noon.Add(-time.Minute).Format(http.TimeFormat):    0,
 		noon.Add(100 * time.Hour).Format(http.TimeFormat): maxDelay,
 	} {
-		if got := retryAfter(text, noon); got != want {
+		if got := RetryAfter(text, noon); got != want {
 			t.Errorf("%q: got %s, want %s", text, got, want)
 		}
 	}
@@ -100,7 +100,7 @@ func FuzzRetryAfter(f *testing.F) {
 	f.Add("Wed, 21 Oct 2026 07:28:00 GMT")
 	f.Add("-5")
 	f.Fuzz(func(t *testing.T, text string) {
-		if d := retryAfter(text, noon); d < 0 || d > maxDelay {
+		if d := RetryAfter(text, noon); d < 0 || d > maxDelay {
 			t.Errorf("%q: %s", text, d)
 		}
 	})

@@ -53,8 +53,8 @@ func (e Events) Names() []string {
 	return names
 }
 
-// typeTest is the type of a delivery that the user asked for.
-const typeTest = "webhook.test"
+// TypeTest is the type of a delivery that the user asked for.
+const TypeTest = "webhook.test"
 
 // message is the body of a delivery: its type, when it happened, and where to
 // look. It holds nothing that was said, so that a receiver who should not see a
@@ -65,7 +65,8 @@ type message struct {
 	Data      any       `json:"data"`
 }
 
-type about struct {
+// About is the data of a message about a conversation.
+type About struct {
 	ConversationID session.ID         `json:"conversation_id"`
 	Event          int64              `json:"event"`
 	Status         session.Status     `json:"status"`
@@ -79,7 +80,7 @@ type about struct {
 // news, so composing it again gives the same ID.
 func Compose(id session.ID, n session.News) Delivery {
 	typ := "conversation." + string(n.Kind)
-	data := about{ConversationID: id, Event: n.Number, Status: n.Status, AgentState: n.Agent, ErrorID: n.ErrorID, ParentID: n.Parent}
+	data := About{ConversationID: id, Event: n.Number, Status: n.Status, AgentState: n.Agent, ErrorID: n.ErrorID, ParentID: n.Parent}
 	if n.Kind == session.NewsStateChanged {
 		data.Previous = n.Before
 	}
@@ -89,15 +90,24 @@ func Compose(id session.ID, n session.News) Delivery {
 	}
 }
 
-// composeTest makes one that only shows that deliveries arrive.
-func composeTest(webhook, id string, at time.Time) Delivery {
+// ComposeTest makes one that only shows that deliveries arrive.
+func ComposeTest(webhook, id string, at time.Time) Delivery {
 	data := struct {
 		WebhookID string `json:"webhook_id"`
 	}{webhook}
 	return Delivery{
-		ID: "msg_test_" + id, Webhook: webhook, Type: typeTest,
-		Body: encode(message{typeTest, at, data}), CreatedAt: at, State: Waiting, NextAt: at,
+		ID: "msg_test_" + id, Webhook: webhook, Type: TypeTest,
+		Body: encode(message{TypeTest, at, data}), CreatedAt: at, State: Waiting, NextAt: at,
 	}
+}
+
+// Read is what a delivery says about its conversation; false for a test.
+func (d Delivery) Read() (About, bool) {
+	var m struct {
+		Data About `json:"data"`
+	}
+	err := json.Unmarshal(d.Body, &m)
+	return m.Data, err == nil && d.Type != TypeTest
 }
 
 func encode(m message) []byte {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"deckhand/internal/queue"
@@ -99,12 +100,28 @@ func Tell(tx Tx, owner string, id session.ID, news []session.News) error {
 // AddWebhook implements Store.
 func (r *Records) AddWebhook(ctx context.Context, w Webhook) error {
 	return r.db.Update(ctx, func(tx Tx) error {
+		was, known, err := tx.Webhook(w.ID)
+		if err != nil {
+			return err
+		}
+		if known && was.User == w.User {
+			w.CreatedAt, w.ChangedAt = was.CreatedAt, queue.Later(w.ChangedAt, was.ChangedAt)
+			if err := tx.PutWebhook(w); err != nil {
+				return err
+			}
+			return queue.Arm(tx, w.ID, w.User, w.gate())
+		}
 		has, err := tx.Webhooks(w.User)
 		if err != nil {
 			return err
 		}
-		if len(has) >= MaxWebhooks {
+		if len(ofKind(has, KindOf(w.ID))) >= MaxWebhooks {
 			return ErrTooMany
+		}
+		if known {
+			if err := remove(tx, was); err != nil {
+				return err
+			}
 		}
 		if err := tx.PutWebhook(w); err != nil {
 			return err
@@ -113,10 +130,16 @@ func (r *Records) AddWebhook(ctx context.Context, w Webhook) error {
 	})
 }
 
+// ofKind keeps the receivers of a kind.
+func ofKind(all []Webhook, kind Kind) []Webhook {
+	return slices.DeleteFunc(all, func(w Webhook) bool { return KindOf(w.ID) != kind })
+}
+
 // Webhooks implements Store.
-func (r *Records) Webhooks(ctx context.Context, user string) (found []Webhook, err error) {
+func (r *Records) Webhooks(ctx context.Context, user string, kind Kind) (found []Webhook, err error) {
 	err = r.db.View(ctx, func(tx Tx) (err error) {
 		found, err = tx.Webhooks(user)
+		found = ofKind(found, kind)
 		for i := range found {
 			if err == nil {
 				err = count(tx, &found[i])
@@ -177,13 +200,33 @@ func (r *Records) RemoveWebhook(ctx context.Context, user, id string) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.RemoveWebhook(id); err != nil {
-			return err
+		return remove(tx, w)
+	})
+}
+
+// remove removes a receiver with its deliveries.
+func remove(tx Tx, w Webhook) error {
+	if err := tx.RemoveWebhook(w.ID); err != nil {
+		return err
+	}
+	if err := tx.RemoveOwner(w.ID); err != nil {
+		return err
+	}
+	return tx.PutLane(queue.Lane{Name: w.ID, User: w.User})
+}
+
+// Hasten makes everything due at a moment that waits for a user's browsers and e-mail.
+func (r *Records) Hasten(ctx context.Context, user string, at time.Time) error {
+	return r.db.Update(ctx, func(tx Tx) error {
+		all, err := tx.Webhooks(user)
+		for _, w := range all {
+			if err == nil && KindOf(w.ID) != KindWebhook {
+				if err = tx.Advance(w.ID, at); err == nil {
+					err = queue.Arm(tx, w.ID, w.User, w.gate())
+				}
+			}
 		}
-		if err := tx.RemoveOwner(id); err != nil {
-			return err
-		}
-		return tx.PutLane(queue.Lane{Name: id, User: w.User})
+		return err
 	})
 }
 

@@ -46,7 +46,7 @@ func (d *Dispatcher) post(ctx context.Context, t target, del Delivery, now time.
 	req.Header.Set("User-Agent", "deckhand")
 	res, err := d.client.Do(req)
 	if err != nil {
-		return answer{problem: explain(err)}
+		return answer{problem: Explain(err)}
 	}
 	defer res.Body.Close()
 	_, _ = io.CopyN(io.Discard, res.Body, maxAnswer)
@@ -57,14 +57,14 @@ func (d *Dispatcher) post(ctx context.Context, t target, del Delivery, now time.
 		a.problem = fmt.Sprintf("the receiver responded with %d, and redirects are not followed: use the final URL", res.StatusCode)
 	default:
 		a.problem = fmt.Sprintf("the receiver responded with %d %s", res.StatusCode, http.StatusText(res.StatusCode))
-		a.later = retryAfter(res.Header.Get("Retry-After"), now)
+		a.later = RetryAfter(res.Header.Get("Retry-After"), now)
 	}
 	return a
 }
 
-// explain says why there was no answer. The address is not repeated: it may be
+// Explain says why there was no answer. The address is not repeated: it may be
 // a secret.
-func explain(err error) string {
+func Explain(err error) string {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err

@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"deckhand/internal/queue"
@@ -11,7 +12,7 @@ import (
 
 // Limits for each user.
 const (
-	// MaxWebhooks is how many a user may have.
+	// MaxWebhooks is how many a user may have, of each kind.
 	MaxWebhooks = 20
 	// MaxWaiting is how many deliveries may wait for one webhook. With the last of
 	// them the webhook is disabled, so that a receiver that is away for good does
@@ -30,7 +31,29 @@ var (
 	ErrDisabled = errors.New("the webhook is disabled")
 )
 
-// Webhook is an address of a user's that is told of news.
+// Kind says how a receiver is told: it is the first part of the receiver's ID.
+type Kind string
+
+// The kinds of receivers. A user's webhooks are told what happened; browsers and e-mail are for
+// the person, so an Announcer decides what they are told, and when.
+const (
+	KindWebhook Kind = "wh"
+	KindPush    Kind = "pu"
+	KindMail    Kind = "em"
+)
+
+// KindOf is the kind of the receiver with an ID.
+func KindOf(id string) Kind {
+	switch kind, _, _ := strings.Cut(id, "_"); Kind(kind) {
+	case KindPush:
+		return KindPush
+	case KindMail:
+		return KindMail
+	}
+	return KindWebhook
+}
+
+// Webhook is an address of a user's that is told of news: a webhook, or another receiver.
 type Webhook struct {
 	ID          string
 	User        string
@@ -94,15 +117,18 @@ const (
 	Waiting   State = "waiting"
 	Delivered State = "delivered"
 	GivenUp   State = "failed"
+	// Skipped was not sent, because the person does not want it or has seen it.
+	Skipped State = "skipped"
 )
 
 // Store keeps webhooks. Implementations pass notifytest. Times survive to the
 // microsecond.
 type Store interface {
-	// AddWebhook stores a new one; ErrTooMany.
+	// AddWebhook stores a new one; ErrTooMany. It replaces one with the same ID. If that was
+	// another user's, its deliveries are removed.
 	AddWebhook(ctx context.Context, w Webhook) error
-	// Webhooks lists a user's, the oldest first.
-	Webhooks(ctx context.Context, user string) ([]Webhook, error)
+	// Webhooks lists a user's receivers of a kind, the oldest first.
+	Webhooks(ctx context.Context, user string, kind Kind) ([]Webhook, error)
 	// ChangeWebhook applies a change to one and returns it as it is then;
 	// ErrNotFound. An error of change is returned, and nothing changed. It may be
 	// called more than once and must not block; it may not touch ID, User,
@@ -138,6 +164,8 @@ type Outbox interface {
 	// all of it if the claim was lost. The lane is given back.
 	// Of deliveries that wait no more, the webhook keeps the newest KeptDeliveries.
 	Settle(ctx context.Context, w Webhook, d Delivery) error
+	// RemoveWebhook is as in Store.
+	RemoveWebhook(ctx context.Context, user, id string) error
 	// Trim drops deliveries made before a moment.
 	Trim(ctx context.Context, before time.Time) error
 	// Added has a value when something may have become due, after the commit.

@@ -88,7 +88,7 @@ func (s *suite) add(w notify.Webhook) {
 // get reads a webhook of a user's.
 func (s *suite) get(user, id string) notify.Webhook {
 	s.Helper()
-	found, err := s.Store.Webhooks(s.Context(), user)
+	found, err := s.Store.Webhooks(s.Context(), user, notify.KindWebhook)
 	s.must(err)
 	i := slices.IndexFunc(found, func(w notify.Webhook) bool { return w.ID == id })
 	if i < 0 {
@@ -152,7 +152,7 @@ func (s *suite) webhooks() {
 	s.add(b)
 	s.add(hook("maria", "a"))
 	s.add(hook("otto", "c"))
-	found, err := s.Store.Webhooks(s.Context(), "maria")
+	found, err := s.Store.Webhooks(s.Context(), "maria", notify.KindWebhook)
 	s.must(err)
 	if len(found) != 2 {
 		s.Fatalf("%+v", found)

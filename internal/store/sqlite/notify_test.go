@@ -101,7 +101,7 @@ func TestTooMuchWaitingDisables(t *testing.T) {
 	tellOf(t, db, "one", 1)
 	execute(t, db, fmt.Sprintf("UPDATE queue_lanes SET waiting = %d", notify.MaxWaiting-2))
 	tellOf(t, db, "two", 3)
-	found, err := db.Webhooks().Webhooks(t.Context(), "maria")
+	found, err := db.Webhooks().Webhooks(t.Context(), "maria", notify.KindWebhook)
 	must(t, err)
 	if w := found[0]; w.Enabled || w.Health.Disabled != "10000 deliveries wait for it" || w.Waiting != notify.MaxWaiting {
 		t.Errorf("%+v", w)

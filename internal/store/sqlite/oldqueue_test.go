@@ -79,7 +79,7 @@ func TestOldDeliveriesAreSent(t *testing.T) {
 	must(t, db.Close())
 
 	store := openAt(t, path).Webhooks()
-	found, err := store.Webhooks(t.Context(), "maria")
+	found, err := store.Webhooks(t.Context(), "maria", notify.KindWebhook)
 	must(t, err)
 	if len(found) != 2 || found[0].Waiting+found[1].Waiting != 3 || found[0].Description != "chat" || found[0].Health.Failures != 1 {
 		t.Errorf("%+v", found)
