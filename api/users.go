@@ -24,7 +24,7 @@ type PatchUser struct {
 	Disabled Opt[bool] `json:"disabled,omitzero" nullable:"false" doc:"true disables the user and closes their streams; false enables the user again."`
 	// VerifiedEmail contains the address, so that an address that the user changes in the
 	// meantime is not confirmed.
-	VerifiedEmail Opt[string] `json:"verified_email,omitzero" nullable:"false" maxLength:"254" doc:"The user's e-mail address, to confirm that it is theirs: email_verified in their settings becomes true until they change the address. Empty withdraws the confirmation. Only on servers with single sign-on."`
+	VerifiedEmail Opt[string] `json:"verified_email,omitzero" nullable:"false" maxLength:"254" doc:"The user's e-mail address, to confirm that it is theirs: email_verified in their settings becomes true until they change the address. Empty withdraws the confirmation. Only on servers with single sign-on or e-mail."`
 }
 
 // LoginOptions are the ways to log in besides a key.

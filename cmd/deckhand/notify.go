@@ -4,22 +4,24 @@ import (
 	"context"
 	"net/http"
 
+	"deckhand/internal/httpapi/hooks"
+	"deckhand/internal/notice"
 	"deckhand/internal/notify"
+	"deckhand/internal/notify/mail"
 	"deckhand/internal/queue"
 )
 
-// wireWebhooks creates the webhooks and their dispatcher. client decides which addresses
-// may be dialled.
-func (s *server) wireWebhooks(client *http.Client, member queue.Member) *notify.Hooks {
+// wireHooks creates the webhooks, the notices to people and their dispatcher. client decides
+// which addresses may be dialled.
+func (s *server) wireHooks(ctx context.Context, f mail.Flags, client *http.Client, member queue.Member) (c hooks.Config, err error) {
 	store := s.data.db.Webhooks()
 	s.webhooks = notify.NewDispatcher(store, s.keyring, client, s.logger)
 	s.webhooks.Member = member
-	stats := s.webhooks.Stats
-	s.metrics.Counter("deckhand_webhook_delivered_total", "Successful webhook attempts.", func() float64 { return float64(stats().Delivered) })
-	s.metrics.Counter("deckhand_webhook_failed_total", "Failed webhook attempts.", func() float64 { return float64(stats().Failed) })
-	s.metrics.Counter("deckhand_webhook_given_up_total", "Webhook deliveries that were given up.", func() float64 { return float64(stats().GivenUp) })
-	s.metrics.Counter("deckhand_webhook_disabled_total", "Webhooks disabled after repeated failures.", func() float64 { return float64(stats().Disabled) })
-	return &notify.Hooks{Store: store, Deliveries: store, Seal: s.keyring, Redact: s.redactor.Add}
+	s.webhooks.Measure(s.metrics.Counter)
+	c.Webhooks = &notify.Hooks{Store: store, Deliveries: store, Seal: s.keyring, Redact: s.redactor.Add}
+	c.Notices, err = notice.Open(ctx, f, s.data.db, s.keyring, s.redactor.Keep, notice.Config{Receivers: store, Settings: s.settings, Linked: s.data.gate.Email, Load: s.sessions.Load, Client: client, Base: func() string { return s.public }, Redact: s.redactor.Add})
+	s.webhooks.People = c.Notices
+	return c, err
 }
 
 // runQueue runs the worker of a queue until ctx ends. With a read-only store results cannot

@@ -21,6 +21,7 @@ import (
 	"deckhand/internal/httpapi/legacy"
 	"deckhand/internal/idempotency"
 	"deckhand/internal/machine"
+	"deckhand/internal/notify/mail"
 	"deckhand/internal/outbound"
 	"deckhand/internal/secret"
 	"deckhand/internal/store"
@@ -35,6 +36,7 @@ type serveCmd struct {
 	signOnFlags
 	config.ListenFlags
 	shareFlags
+	mail.Flags
 	LegacyUI     string        `name:"legacy-ui" env:"DECKHAND_LEGACY_UI" placeholder:"DIR" help:"Serve the legacy web front end at /, from its build folder with index.html. Default: Deckhand's web page."`
 	LegacyAllow  []string      `name:"legacy-ui-allow" env:"DECKHAND_LEGACY_UI_ALLOW" placeholder:"HOST,…" help:"Hosts from which the legacy front end may load scripts, styles and fonts, such as cdn.jsdelivr.net for its diff editor. Default: only this server."`
 	TLSCert      string        `name:"tls-cert" env:"DECKHAND_TLS_CERT" placeholder:"FILE" help:"TLS certificate chain (PEM file)."`

@@ -21,7 +21,6 @@ import (
 	"deckhand/internal/httpapi"
 	"deckhand/internal/httpapi/account"
 	"deckhand/internal/httpapi/conversations"
-	"deckhand/internal/httpapi/hooks"
 	"deckhand/internal/httpapi/legacy"
 	"deckhand/internal/httpapi/page"
 	"deckhand/internal/httpapi/rest"
@@ -141,11 +140,15 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 			return gitprovider.Verify(ctx, client, gitaccess.Tokens(st), provider, repository, branch)
 		},
 	})
+	told, err := s.wireHooks(ctx, c.Flags, client, member)
+	if err != nil {
+		return nil, err
+	}
 	config := httpapi.Config{
 		Conversations: conversations.Config{Service: s.conversations, Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Hub: hub, Mask: s.masks.Event,
 			RepositoryName: gitaccess.RepositoryName, Microagents: s.profiles.MicroagentList, MCPStates: s.profiles.ServerStates},
 		Account: account.Config{Models: s.profiles.Connector.Catalogue.Names, TestModel: s.profiles.Test, TestMCP: s.profiles.TestServers, Usage: account.Usage{Ledger: d.db, Limit: limit}, Redact: redactor.Add},
-		Hooks:   hooks.Config{Webhooks: s.wireWebhooks(client, member)}, Legacy: legacy.Config{Feedback: d.db.Feedback(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow},
+		Hooks:   told, Legacy: legacy.Config{Feedback: d.db.Feedback(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow},
 		Access: rest.Admission{Gate: d.gate, Unlimited: c.RateLimit == 0, Hosts: c.Hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL},
 		Page:   page.Config{Built: web.Files(), SignOn: signOn}, Retries: &rest.Retries{Store: d.db, Seal: keyring}, Bodies: c.bodies(), Logger: logger,
 		Telemetry: httpapi.Telemetry{Observe: func(f httpapi.Finished) { s.metrics.Request(f.Route, f.Method, f.Status, f.Took, f.Stream) }},

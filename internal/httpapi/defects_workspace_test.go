@@ -146,6 +146,7 @@ var takes = map[string]string{
 	"setOverrides":      `{"llm_model":"acme/priced"}`,
 	"setTrust":          `{"trusted":true}`,
 	"forkConversation":  `{}`,
+	"muteConversation":  `{"muted":true}`,
 }
 
 // knock sends a request with a body from an address of its own, since many wrong

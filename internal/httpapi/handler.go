@@ -161,7 +161,7 @@ func (d *Handler) makeHandlers(c Config) {
 	d.conversations = conversations.New(conversations.Handlers{Config: core, Queries: queries, Life: d.life, Logger: d.Logger,
 		PageKey: d.legacy.PageKey, Stopped: d.legacy.EndAfter})
 	d.account = &account.Handlers{Config: c.Account, Conversations: core.Service, Settings: core.Settings, Gate: gate, Life: d.life, Logger: d.Logger,
-		SignsOn: c.Page.SignOn != nil, CheckTokens: d.git.CheckTokens, FromLegacyPage: d.legacy.FromPage}
+		VerifiesEmail: c.Page.SignOn != nil || c.Hooks.Notices.MailsVerification(), CheckTokens: d.git.CheckTokens, FromLegacyPage: d.legacy.FromPage}
 	d.mcp = &mcp.Handlers{Config: c.MCP, Conversations: core.Service, Sessions: core.Sessions, Hub: core.Hub, Queries: queries, Retries: c.Retries, Schemas: d.schemas,
 		Life: d.life, Logger: d.Logger, Stopped: d.legacy.EndAfter}
 }

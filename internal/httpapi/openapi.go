@@ -28,7 +28,7 @@ func (d *Handler) describe() {
 		}},
 		Paths: map[string]*huma.PathItem{},
 	}
-	for _, tag := range []string{rest.TagSettings, rest.TagConversations, rest.TagEvents, rest.TagWorkspace, rest.TagGit, rest.TagKeys, rest.TagFeedback, rest.TagWebhooks, rest.TagIntegrations, rest.TagHealth, rest.TagPages, rest.TagOlder} {
+	for _, tag := range []string{rest.TagSettings, rest.TagConversations, rest.TagEvents, rest.TagWorkspace, rest.TagGit, rest.TagKeys, rest.TagFeedback, rest.TagNotifications, rest.TagWebhooks, rest.TagIntegrations, rest.TagHealth, rest.TagPages, rest.TagOlder} {
 		doc.Tags = append(doc.Tags, &huma.Tag{Name: tag})
 	}
 	invalid := d.schemas.Registry.Schema(reflect.TypeFor[api.ValidationError](), true, "")

@@ -265,7 +265,7 @@ func TestEmailVerified(t *testing.T) {
 	confirm := func(r *rig, address string) answer {
 		return r.do("PATCH", "/api/users/ada", `{"verified_email":"`+address+`"}`, "X-Session-API-Key", r.keys["admin"])
 	}
-	confirm(alone, "ada@example.org").want(t, 400, "no single sign-on")
+	confirm(alone, "ada@example.org").want(t, 400, "neither single sign-on nor e-mail")
 	r.do("PATCH", "/api/users/ada", `{"verified_email":"ada@example.org"}`).want(t, 403)
 	confirm(r, "eve@example.org").want(t, 409, "not the e-mail address")
 	confirm(r, "Ada@example.org").want(t, 200)

@@ -22,6 +22,7 @@ type stored struct {
 	MCP                 []byte                 `json:"mcp_config,omitempty"`
 	VerifiedEmail       string                 `json:"verified_email,omitempty"`
 	TrustedRepositories []string               `json:"trusted_repositories,omitempty"`
+	Notifications       Notifications          `json:"notifications,omitzero"`
 }
 
 type storedToken struct {
@@ -82,7 +83,7 @@ func Encode(ctx context.Context, keys *secret.Keyring, user string, s Settings) 
 		return sealed
 	}
 	out := stored{
-		Format: storedFormat, Plain: s.Plain, VerifiedEmail: s.VerifiedEmail, TrustedRepositories: s.TrustedRepositories,
+		Format: storedFormat, Plain: s.Plain, VerifiedEmail: s.VerifiedEmail, TrustedRepositories: s.TrustedRepositories, Notifications: s.Notifications,
 		LLMAPIKey: seal(llmKeyField(s.LLMBaseURL), s.LLMAPIKey), SearchAPIKey: seal("search_api_key", s.SearchAPIKey), SandboxAPIKey: seal("sandbox_api_key", s.SandboxAPIKey),
 		ProviderTokens: make(map[string]storedToken), CustomSecrets: make(map[string]storedValue),
 	}
@@ -131,7 +132,7 @@ func Decode(ctx context.Context, keys *secret.Keyring, user string, body []byte)
 		return secret.New(string(plain))
 	}
 	s := Settings{
-		Plain: in.Plain, VerifiedEmail: in.VerifiedEmail, TrustedRepositories: in.TrustedRepositories,
+		Plain: in.Plain, VerifiedEmail: in.VerifiedEmail, TrustedRepositories: in.TrustedRepositories, Notifications: in.Notifications,
 		LLMAPIKey: open(llmKeyField(in.LLMBaseURL), in.LLMAPIKey), SearchAPIKey: open("search_api_key", in.SearchAPIKey), SandboxAPIKey: open("sandbox_api_key", in.SandboxAPIKey),
 	}
 	if len(in.ProviderTokens) > 0 {

@@ -25,8 +25,10 @@ type Settings struct {
 	ProviderTokens map[string]ProviderToken
 	CustomSecrets  map[string]CustomSecret
 	MCP            *MCP
-	// VerifiedEmail is the address that an administrator confirmed to be the user's.
+	// VerifiedEmail is the address that an administrator, or a link mailed to it, confirmed to be
+	// the user's.
 	VerifiedEmail string
+	Notifications Notifications
 	// TrustedRepositories are those that the user trusts, as RepositoryName spells them.
 	TrustedRepositories []string
 }
@@ -75,6 +77,7 @@ func (s Settings) Clone() Settings {
 	s.Plain = s.Plain.clone()
 	s.ProviderTokens, s.CustomSecrets = maps.Clone(s.ProviderTokens), maps.Clone(s.CustomSecrets)
 	s.TrustedRepositories = slices.Clone(s.TrustedRepositories)
+	s.Notifications = s.Notifications.clone()
 	if s.MCP != nil {
 		m := s.MCP.Clone()
 		s.MCP = &m

@@ -63,8 +63,9 @@ type Handlers struct {
 	Gate          *access.Gate
 	Life          rest.Lifetime
 	Logger        *slog.Logger
-	// SignsOn is true where people sign on at an identity provider.
-	SignsOn bool
+	// VerifiesEmail is true where people sign on at an identity provider or the server sends
+	// e-mail, so that users cannot say themselves that their address is verified.
+	VerifiesEmail bool
 	// CheckTokens tries the git provider tokens in an update.
 	CheckTokens func(ctx context.Context, user string, in api.SettingsInput) (notes []string, err error)
 	// FromLegacyPage reports whether a request comes from a page of the legacy front end.

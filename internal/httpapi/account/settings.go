@@ -6,7 +6,6 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"strings"
 
 	"deckhand/api"
 	"deckhand/internal/access"
@@ -25,28 +24,26 @@ func (d *Handlers) getSettings(ctx context.Context, c *rest.Call, _ rest.None, _
 	return d.viewSettings(ctx, c.Who.User, s)
 }
 
-// viewSettings is what a user is shown. Where people sign on, the identity provider or an
-// administrator says whether an address is verified, and the provider which one a user has
-// who entered none.
+// viewSettings is what a user is shown. Where people sign on or the server sends e-mail, the
+// identity provider, an administrator or a mailed link says whether an address is verified, and
+// the provider which one a user has who entered none.
 func (d *Handlers) viewSettings(ctx context.Context, user string, s settings.Settings) (api.Settings, error) {
 	view := settings.View(s)
-	if !d.SignsOn {
+	if !d.VerifiesEmail {
 		return view, nil
 	}
 	e, err := d.Gate.Email(ctx, user)
-	switch {
-	case errors.Is(err, access.ErrNotFound): // a user without an identity provider
-		view.EmailVerified = nil
-	case err != nil:
+	linked := err == nil
+	if err != nil && !errors.Is(err, access.ErrNotFound) {
 		return api.Settings{}, err
-	default:
-		if rest.Deref(view.Email) == "" && e.Address != "" {
-			view.Email = &e.Address
-		}
-		view.EmailVerified = new(e.Verified && e.Address != "" && strings.EqualFold(rest.Deref(view.Email), e.Address))
 	}
-	if s.VerifiedEmail != "" && strings.EqualFold(rest.Deref(view.Email), s.VerifiedEmail) {
-		view.EmailVerified = new(true)
+	address, confirmed := s.Address(e.Address, e.Verified)
+	if address != "" {
+		view.Email = &address
+	}
+	view.EmailVerified = nil // for a user without an identity provider whose address is not confirmed
+	if linked || confirmed {
+		view.EmailVerified = &confirmed
 	}
 	return view, nil
 }
@@ -104,7 +101,7 @@ func (d *Handlers) checkNewBudget(old, next *settings.Settings) error {
 // send back what they were given.
 func (d *Handlers) ignoredSettings(ctx context.Context, user string, in *api.SettingsInput) ([]string, error) {
 	out := slices.Clone(in.Unknown())
-	if len(in.ReadOnly()) == 0 && (!d.SignsOn || !in.EmailVerified.Set) {
+	if len(in.ReadOnly()) == 0 && (!d.VerifiesEmail || !in.EmailVerified.Set) {
 		return out, nil
 	}
 	s, err := d.Settings.Get(ctx, user)
@@ -118,7 +115,7 @@ func (d *Handlers) ignoredSettings(ctx context.Context, user string, in *api.Set
 	if err != nil {
 		return nil, err
 	}
-	if d.SignsOn && in.EmailVerified.Set {
+	if d.VerifiesEmail && in.EmailVerified.Set {
 		if in.EmailVerified.Null != (view.EmailVerified == nil) || in.EmailVerified.Value != rest.Deref(view.EmailVerified) {
 			out = append(out, "email_verified")
 		}

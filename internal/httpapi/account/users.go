@@ -83,8 +83,8 @@ func (d *Handlers) patchUser(ctx context.Context, _ *rest.Call, p userPath, b ap
 
 // verifyEmail confirms that an address is the user's, if it is the one in their settings.
 func (d *Handlers) verifyEmail(ctx context.Context, user, address string) error {
-	if !d.SignsOn {
-		return rest.Fail(http.StatusBadRequest, api.CodeBadRequest, "This server has no single sign-on, so users set email_verified in their own settings.")
+	if !d.VerifiesEmail {
+		return rest.Fail(http.StatusBadRequest, api.CodeBadRequest, "This server has neither single sign-on nor e-mail, so users set email_verified in their own settings.")
 	}
 	other := rest.Fail(http.StatusConflict, api.CodeConflict, "verified_email is not the e-mail address in the settings of "+user+".")
 	stored, err := d.Settings.Get(ctx, user)

@@ -5,13 +5,14 @@ import (
 
 	"deckhand/internal/access"
 	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/notice"
 	"deckhand/internal/notify"
 	"deckhand/internal/trigger"
 )
 
-// Routes are those on webhooks, in both directions.
+// Routes are those on webhooks, in both directions, and on notifications.
 func (d *Handlers) Routes() []rest.Route {
-	return []rest.Route{
+	return append(d.notificationRoutes(), []rest.Route{
 		rest.Op(rest.Route{Method: "GET", Path: "/api/webhooks", ID: "listWebhooks", Tag: rest.TagWebhooks, Summary: "List your webhooks", About: aboutWebhooks}, d.listWebhooks),
 		rest.Op(rest.Route{Method: "POST", Path: "/api/webhooks", ID: "createWebhook", Tag: rest.TagWebhooks, Status: http.StatusCreated, Summary: "Create a webhook", About: aboutWebhooks}, d.createWebhook),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/webhooks/{webhook_id}", ID: "getWebhook", Tag: rest.TagWebhooks, Summary: "Get a webhook", About: "Includes the reason if the server disabled the webhook."}, d.getWebhook),
@@ -27,13 +28,15 @@ func (d *Handlers) Routes() []rest.Route {
 		rest.Op(rest.Route{Method: "DELETE", Path: "/api/integrations/{integration_id}", ID: "deleteIntegration", Tag: rest.TagIntegrations, Summary: "Delete an integration and its delivery history"}, d.deleteIntegration),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/integrations/{integration_id}/deliveries", ID: "listArrivals", Tag: rest.TagIntegrations, Summary: "List received deliveries, newest first"}, d.listArrivals),
 		rest.RawOp(rest.Route{Method: "POST", Path: "/integrations/{provider}/webhook", ID: "receiveWebhook", Public: true, Upload: true, Tag: rest.TagIntegrations, Summary: "Receive a webhook delivery from a git provider", About: aboutArrival}, describeArrival, d.receiveWebhook),
-	}
+	}...)
 }
 
 // Config is who tells and who is told.
 type Config struct {
 	// Webhooks are told what happens in their users' conversations; nil if there are none.
 	Webhooks *notify.Hooks
+	// Notices are for people; nil if there are none.
+	Notices *notice.Service
 	// Integrations let git providers start conversations, and Arrivals takes what
 	// they tell; nil if there are none.
 	Integrations *trigger.Integrations

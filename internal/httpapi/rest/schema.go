@@ -28,6 +28,7 @@ func newRegistry() huma.Registry {
 	alias[api.CreateMicroagent](r)
 	alias[map[string]string](r)
 	alias[api.EventFilter](r)
+	alias[api.QuietHours](r)
 	return &registry{Registry: r, filled: map[*huma.Schema]bool{}}
 }
 

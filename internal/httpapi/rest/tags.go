@@ -11,6 +11,7 @@ const (
 	TagKeys          = "Keys"
 	TagFeedback      = "Feedback"
 	TagWebhooks      = "Webhooks"
+	TagNotifications = "Notifications"
 	TagIntegrations  = "Integrations"
 	TagPages         = "Pages"
 	TagOlder         = "Older clients"

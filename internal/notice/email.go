@@ -1,0 +1,195 @@
+package notice
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"deckhand/internal/notify"
+	"deckhand/internal/notify/mail"
+	"deckhand/internal/queue"
+	"deckhand/internal/settings"
+)
+
+const (
+	// linkTime is how long a mailed link can be opened. The texts name it.
+	linkTime = 24 * time.Hour
+	// maxLinks is how many links are mailed for a user within linkSpan, so that a server does not
+	// become a tool for unwanted e-mail.
+	maxLinks = 5
+	linkSpan = time.Hour
+)
+
+// pending is what is secret about a user's mailbox: the link that was mailed last. It is valid
+// for one address and once: Nonce is empty after that.
+type pending struct {
+	Address string      `json:"address,omitempty"`
+	Nonce   string      `json:"nonce,omitempty"`
+	Expires time.Time   `json:"expires,omitzero"`
+	Sent    []time.Time `json:"sent,omitempty"`
+}
+
+// open is true while the link can be opened for an address.
+func (p pending) open(address string, now time.Time) bool {
+	return p.Nonce != "" && now.Before(p.Expires) && strings.EqualFold(p.Address, address)
+}
+
+// token is what the link has. It is not stored.
+func (s *Service) token(user string, p pending) string {
+	return base64.RawURLEncoding.EncodeToString(s.mac("verify e-mail", user, strings.ToLower(p.Address), p.Nonce, strconv.FormatInt(p.Expires.Unix(), 10)))
+}
+
+// mailbox is the receiver for a user's e-mail; false if there is none yet.
+func (s *Service) mailbox(ctx context.Context, user string) (w notify.Webhook, p pending, found bool, err error) {
+	all, err := s.Receivers.Webhooks(ctx, user, notify.KindMail)
+	if err != nil || len(all) == 0 {
+		return w, p, false, err
+	}
+	return all[0], p, true, s.open(ctx, all[0], &p)
+}
+
+// changeMailbox changes it, and makes it if need be. change is called again if another change
+// came between.
+func (s *Service) changeMailbox(ctx context.Context, user string, change func(*notify.Webhook, *pending) error) error {
+	stale := errors.New("the mailbox was changed at the same time")
+	for range 10 {
+		now := queue.Now()
+		w, p, found, err := s.mailbox(ctx, user)
+		if err != nil {
+			return err
+		}
+		if !found {
+			w = notify.Webhook{ID: s.id(notify.KindMail, user), User: user, Events: s.events, CreatedAt: now, ChangedAt: now}
+		}
+		if err := change(&w, &p); err != nil {
+			return err
+		}
+		if w.Sealed, err = s.seal(ctx, w, p); err != nil {
+			return err
+		}
+		if !found {
+			return s.Receivers.AddWebhook(ctx, w)
+		}
+		_, err = s.Receivers.ChangeWebhook(ctx, user, w.ID, now, func(is *notify.Webhook) error {
+			if !is.ChangedAt.Equal(w.ChangedAt) {
+				return stale
+			}
+			is.Enabled, is.Sealed, is.Health = w.Enabled, w.Sealed, notify.Health{}
+			return nil
+		})
+		if !errors.Is(err, stale) {
+			return err
+		}
+	}
+	return stale
+}
+
+// errNoMail refuses what needs e-mail.
+var errNoMail = &RefusedError{"This server does not send e-mail. The operator can enable it with --smtp-url."}
+
+// wantMail turns notices by e-mail on or off.
+func (s *Service) wantMail(ctx context.Context, user string, on bool) error {
+	if on && s.Mail == nil {
+		return errNoMail
+	}
+	if _, _, found, err := s.mailbox(ctx, user); err != nil || !found && !on {
+		return err
+	}
+	return s.changeMailbox(ctx, user, func(w *notify.Webhook, _ *pending) error {
+		w.Enabled = on
+		return nil
+	})
+}
+
+// RequestVerification mails a link to the user's address, by which they show that it is theirs.
+// A link that was mailed before is void then.
+func (s *Service) RequestVerification(ctx context.Context, user string) error {
+	if s.Mail == nil {
+		return errNoMail
+	}
+	set, err := s.settings(ctx, user)
+	if err != nil {
+		return err
+	}
+	address, confirmed, err := s.address(ctx, user, set)
+	switch {
+	case err != nil:
+		return err
+	case address == "":
+		return &RefusedError{"Enter your e-mail address in Settings > Account first."}
+	case confirmed:
+		return &RefusedError{"Your e-mail address is verified already."}
+	}
+	var link pending
+	err = s.changeMailbox(ctx, user, func(w *notify.Webhook, p *pending) error {
+		now := queue.Now()
+		p.Sent = slices.DeleteFunc(p.Sent, func(at time.Time) bool { return now.Sub(at) > linkSpan })
+		if len(p.Sent) >= maxLinks {
+			return &RefusedError{"Too many verification e-mails were sent. Try again in an hour."}
+		}
+		*p = pending{Address: address, Nonce: rand.Text(), Expires: now.Add(linkTime), Sent: append(p.Sent, now)}
+		link = *p
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	token := s.token(user, link)
+	if s.Redact != nil {
+		s.Redact(token)
+	}
+	text := wordsIn(language(set))
+	err = s.Mail.Send(ctx, mail.Message{To: address, Subject: text.verify, ID: "verify-" + link.Nonce, Date: time.Now(),
+		Text: text.verifyText + "\n\n" + s.Base() + "/settings/notifications#verify=" + token + "\n\n" + text.verifyIgnore + "\n"})
+	if refused := (*mail.Error)(nil); errors.As(err, &refused) {
+		return &RefusedError{"The e-mail was not sent: " + refused.Msg + ". Check the address, or ask the operator of this server."}
+	}
+	return err
+}
+
+// Verify confirms the user's address with the token of a mailed link. A token is used up by the
+// first call, and belongs to the address that it was mailed to.
+func (s *Service) Verify(ctx context.Context, user, token string) (string, error) {
+	wrong := &RefusedError{"The link is invalid, expired or was used before. Request a new one in Settings > Notifications, logged in as the user who requested it."}
+	set, err := s.settings(ctx, user)
+	if err != nil {
+		return "", err
+	}
+	address, _, err := s.address(ctx, user, set)
+	if err != nil {
+		return "", err
+	}
+	var confirmed string
+	err = s.changeMailbox(ctx, user, func(_ *notify.Webhook, p *pending) error {
+		if !p.open(address, time.Now()) || !hmac.Equal([]byte(s.token(user, *p)), []byte(token)) {
+			return wrong
+		}
+		confirmed = p.Address
+		p.Address, p.Nonce, p.Expires = "", "", time.Time{}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return confirmed, s.Settings.Change(ctx, user, func(set *settings.Settings) error {
+		if has, _ := set.Address(address, false); !strings.EqualFold(has, confirmed) {
+			return wrong // it was changed this moment
+		}
+		set.VerifiedEmail = confirmed
+		return nil
+	})
+}
+
+// language is the code of the user's language.
+func language(set settings.Settings) string {
+	if set.Language == nil {
+		return "en"
+	}
+	return *set.Language
+}
