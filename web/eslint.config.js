@@ -29,6 +29,10 @@ export default defineConfig(
     languageOptions: { globals: globals.browser },
   },
   {
+    files: ["public/sw.js"],
+    languageOptions: { globals: globals.serviceworker },
+  },
+  {
     files: ["*.js", "*.mjs", "*.ts"],
     languageOptions: { globals: globals.node },
   },

@@ -24,7 +24,7 @@ import (
 // openRoutes need no key: health, login, the page, what providers send, and Socket.IO, which
 // checks the key itself.
 var openRoutes = []string{"/alive", "/health", "/ready", "/server_info", "/login", "/login/oidc", "/login/oidc/callback", "/api/login", "/api/login/options", "/assets/deckhand/{name}",
-	"/integrations/{provider}/webhook", "/socket.io", "/socket.io/", "/", "/conversations/{conversation_id}", "/conversations/{conversation_id}/{tab}", "/settings", "/settings/{tab}", "/ui/{name}"}
+	"/integrations/{provider}/webhook", "/socket.io", "/socket.io/", "/", "/conversations/{conversation_id}", "/conversations/{conversation_id}/{tab}", "/settings", "/settings/{tab}", "/ui/{name}", "/manifest.webmanifest", "/sw.js"}
 
 // claims are headers by which a client says who it is. None of them counts.
 var claims = []string{"X-Forwarded-User", "victim", "X-Remote-User", "victim", "Remote-User", "victim", "X-User", "victim", "X-Auth-Request-User", "victim", "X-Role", "admin",
@@ -132,7 +132,7 @@ var bodies = map[string]string{
 	"/message": `{"message":"stolen"}`, "/events": `{"action":"message","args":{"content":"stolen"}}`, "/approvals": `{"decision":"accept"}`, "/egress": `{"mode":"open"}`, "/file": `{"path":"x","content":"stolen"}`,
 	"/trust": `{"trusted":true}`, "/overrides": `{"llm_model":"scripted/demo"}`, "/fork": `{}`, "/{conversation_id}": `{"title":"stolen"}`, "/{webhook_id}": `{"enabled":false,"rotate_secret":true}`,
 	"/{name}": `{"disabled":true}`, "/{secret_id}": `{"name":"STOLEN","description":"stolen"}`, "/{integration_id}": `{"label":"stolen"}`, "/submit-feedback": `{"feedback":"positive"}`, "/users": `{"name":"mallory","admin":true}`,
-	"/keys": `{"user":"victim"}`,
+	"/keys": `{"user":"victim"}`, "/notifications": `{"muted":true}`,
 }
 
 // answer is what came back, as far as it matters here.
@@ -221,7 +221,7 @@ func owned(path string) bool {
 func (x *intruder) state() []string {
 	var out []string
 	id := x.victims["conversation_id"]
-	for _, path := range []string{"/api/settings", "/api/secrets", "/api/webhooks", "/api/trusted-repositories", "/api/conversations/" + id + "/events?limit=100", "/api/conversations/" + id + "/trust",
+	for _, path := range []string{"/api/settings", "/api/secrets", "/api/webhooks", "/api/notifications", "/api/trusted-repositories", "/api/conversations/" + id + "/events?limit=100", "/api/conversations/" + id + "/trust",
 		"/api/conversations/" + id + "/list-files", "/api/conversations/" + id + "/overrides", "/api/conversations/" + id + "/queue"} {
 		code, text, _ := x.victim.raw("GET", path, "")
 		out = append(out, fmt.Sprintln(path, code, text))

@@ -64,6 +64,13 @@ func newTheatre(t *testing.T, names ...string) *theatre {
 	t.Helper()
 	h := &theatre{address: freeAddress(t), people: map[string]*client.Client{}, keys: map[string]string{}}
 	h.lab = newLab(t, "", "--addr", h.address)
+	h.join(t, names...)
+	return h
+}
+
+// join makes people with keys, beside the administrator.
+func (h *theatre) join(t *testing.T, names ...string) {
+	t.Helper()
 	h.people["admin"], h.keys["admin"] = h.client, h.key
 	for _, name := range names {
 		made, err := h.client.CreateKey(t.Context(), api.CreateKey{User: api.Some(name)})
@@ -72,7 +79,6 @@ func newTheatre(t *testing.T, names ...string) *theatre {
 		}
 		h.people[name], h.keys[name] = client.New(h.base, made.Secret), made.Secret
 	}
-	return h
 }
 
 // strike removes what the plays left, for sandboxes would outlive the test.

@@ -15,7 +15,7 @@ import (
 // public is every route that needs no key. Who adds one must say so here.
 var public = []string{"GET /alive", "GET /health", "GET /ready", "GET /server_info", "GET /login", "POST /api/login", "GET /assets/deckhand/{name}", "POST /integrations/{provider}/webhook",
 	"GET /socket.io/{$}", "POST /socket.io/{$}", "GET /socket.io", "POST /socket.io",
-	"GET /{$}", "GET /conversations/{conversation_id}", "GET /conversations/{conversation_id}/{tab}", "GET /settings", "GET /settings/{tab}", "GET /ui/{name}", // the page, which is the same for all
+	"GET /{$}", "GET /conversations/{conversation_id}", "GET /conversations/{conversation_id}/{tab}", "GET /settings", "GET /settings/{tab}", "GET /ui/{name}", "GET /manifest.webmanifest", "GET /sw.js", // the page, which is the same for all
 	"GET /api/login/options", "GET /login/oidc", "GET /login/oidc/callback"}
 
 const wrongKey = "dh_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"

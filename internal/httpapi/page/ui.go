@@ -162,8 +162,36 @@ func (d *Handlers) writeUI(w http.ResponseWriter, r *http.Request, status int, a
 // agent writes into a conversation. Its editor makes styles, which have the nonce.
 func (d *Handlers) uiPolicy(nonce string) string {
 	return strings.Join([]string{"default-src 'none'", "script-src 'self'", "style-src 'self' 'nonce-" + nonce + "'",
-		"img-src 'self' data: blob:", "media-src 'self' blob:", "font-src 'self'", "connect-src 'self'", "frame-src " + d.Frames,
+		"img-src 'self' data: blob:", "media-src 'self' blob:", "font-src 'self'", "connect-src 'self'", "manifest-src 'self'", "worker-src 'self'", "frame-src " + d.Frames,
 		"form-action 'self'", "base-uri 'self'", "frame-ancestors 'none'"}, "; ")
+}
+
+// The files of the installable web app, at the root because a service worker can only serve what is
+// below it.
+const (
+	manifestFile = "manifest.webmanifest"
+	workerFile   = "sw.js"
+)
+
+// serveAppFile gives one of them. Their names never change, so browsers ask each time.
+func (d *Handlers) serveAppFile(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
+	name := path.Base(r.URL.Path)
+	if d.ui == nil {
+		return rest.Fail(http.StatusNotFound, api.CodeNotFound, "File not found.")
+	}
+	text, err := fs.ReadFile(d.ui.built, name)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/javascript; charset=utf-8")
+	if name == manifestFile {
+		h.Set("Content-Type", "application/manifest+json")
+	}
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Content-Security-Policy", "default-src 'none'") // the worker asks for nothing
+	_, err = w.Write(text)
+	return err
 }
 
 // serveUI gives the page's files. Their names change with their content, so browsers may

@@ -2,7 +2,7 @@
 import { ApiError, api, baseUrl, data, onLoggedOut, type Schemas } from "./api";
 import { preferredLanguage, turnedAway, visitor } from "../login/link";
 import { language, languages } from "./i18n.svelte";
-import { tabStorage } from "./storage";
+import { browserStorage, tabStorage } from "./storage";
 
 export type Settings = Schemas["Settings"];
 
@@ -57,6 +57,8 @@ class Session {
   }
 
   async logout(): Promise<void> {
+    // The next user of this browser must not see this user's notifications.
+    if (browserStorage.get("deckhand-notifications")) await (await import("./notices")).disable().catch(() => {});
     await api.POST("/api/logout");
     tabs.postMessage("out");
     onLoggedOut.call();
