@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 
@@ -46,10 +45,12 @@ func New(name string) *Model {
 // Stream implements llm.Model.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part, error] {
 	return func(yield func(llm.Part, error) bool) {
-		call := command(req)
-		text := Answer(req)
-		if call != nil {
-			text = "I run the command in the sandbox."
+		text, call, on := tour(req)
+		if !on {
+			text = Answer(req)
+			if call = command(req); call != nil {
+				text = "I run the command in the sandbox."
+			}
 		}
 		for _, word := range strings.SplitAfter(text, " ") {
 			if err := m.wait(ctx); err != nil {
@@ -72,7 +73,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Part,
 // for more of a command that still runs, "$ C-c" for a key, and "> yes" to type
 // something into it.
 func command(req llm.Request) *llm.Call {
-	if !slices.ContainsFunc(req.Tools, func(t llm.Tool) bool { return t.Name == "execute_bash" }) {
+	if !has(req, "execute_bash") {
 		return nil
 	}
 	said, _ := lastSaid(req)
@@ -133,7 +134,7 @@ func Answer(req llm.Request) string {
 		fmt.Fprintf(&b, " You attached %d image(s), which I cannot see.", images)
 	}
 	b.WriteString(" I am a built-in script without a language model behind me: your message was stored durably, the agent loop" +
-		" took it up, and this answer reached you through the session log. Store a model and a key in the settings to talk to a real one.")
+		" took it up, and this answer reached you through the session log. Store a model and a key in the settings to talk to a real one, or say \"" + Tour + "\" to see me work.")
 	return b.String()
 }
 

@@ -1,0 +1,78 @@
+package scripted
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"deckhand/internal/llm"
+)
+
+// Tour is the message that makes the script work on a sample repository: it edits, runs commands,
+// shows the change and commits it.
+const Tour = "Show me a demo"
+
+// step is what the script says and does in one answer of the tour. Path is a file of the sample
+// that it edits; otherwise it runs the command.
+type step struct {
+	text, command string
+	path, old, is string
+}
+
+const folder = "deckhand-demo"
+
+var steps = []step{
+	{text: "I create a sample repository with a test, and run the test.", command: "mkdir -p " + folder + "/tmp && cd " + folder + " && git init -q && git config user.name Demo && git config user.email demo@example.org" +
+		` && printf 'total() {\n  echo $(($1 - $2))\n}\n' > total.sh` +
+		` && printf '. ./total.sh\nif [ "$(total 2 3)" = 5 ]; then echo "ok: 2 + 3 = 5"; else echo "failed: 2 + 3 = $(total 2 3)"; fi\n' > test.sh` +
+		` && git add . && git commit -qm 'Add total' && echo "sample repository: $PWD" && sh test.sh; cd - >/dev/null`},
+	{text: "The test fails: `total` subtracts. I fix it.", path: "total.sh", old: "$1 - $2", is: "$1 + $2"},
+	{text: "I run the test again.", command: "(cd " + folder + " && sh test.sh)"},
+	{text: "This is the change.", command: "git -C " + folder + " --no-pager diff"},
+	{text: "I commit it.", command: "git -C " + folder + " commit -qam 'Add numbers in total' && git -C " + folder + " --no-pager log --oneline"},
+	{text: "I delete the temporary files. If approvals are on, you decide whether this command runs.", command: "rm -rf " + folder + "/tmp && git -C " + folder + " status --short --branch"},
+}
+
+const tourEnd = "[scripted demo model] Done: I wrote a test, fixed what it found, and committed the change. A real model decides these steps itself; this script always" +
+	" takes the same ones. The result is in the folder " + folder + " of the workspace. To approve each step, turn on confirmation in the settings and ask for the demo again."
+
+// samplePlace is where the first step says that it made the repository.
+var samplePlace = regexp.MustCompile(`(?m)^sample repository: (\S+)`)
+
+// tour is the next answer of the tour; false if the person did not ask for it.
+func tour(req llm.Request) (text string, call *llm.Call, on bool) {
+	asked := -1
+	for i, m := range req.Messages {
+		if m.Role == llm.User && !m.Aside {
+			asked = i
+		}
+	}
+	if asked < 0 || !strings.EqualFold(strings.TrimRight(strings.TrimSpace(req.Messages[asked].Text), ".!"), Tour) || !has(req, "execute_bash") || !has(req, "str_replace_editor") {
+		return "", nil, false
+	}
+	n, place := 0, folder
+	for _, m := range req.Messages[asked+1:] {
+		if m.Role == llm.ToolResult {
+			n++
+			if found := samplePlace.FindStringSubmatch(m.Text); found != nil {
+				place = found[1]
+			}
+		}
+	}
+	if n >= len(steps) {
+		return tourEnd, nil, true
+	}
+	s := steps[n]
+	name, args := "execute_bash", map[string]string{"command": s.command, "is_input": "false"}
+	if s.path != "" {
+		name, args = "str_replace_editor", map[string]string{"command": "str_replace", "path": place + "/" + s.path, "old_str": s.old, "new_str": s.is}
+	}
+	encoded, _ := json.Marshal(args) // texts can always be written
+	return s.text, &llm.Call{ID: fmt.Sprintf("call_%d", spoken(req)), Name: name, Args: encoded}, true
+}
+
+func has(req llm.Request, tool string) bool {
+	return slices.ContainsFunc(req.Tools, func(t llm.Tool) bool { return t.Name == tool })
+}
