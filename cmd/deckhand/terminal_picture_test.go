@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"deckhand/internal/cli"
@@ -60,8 +61,9 @@ func leftOnScreen(text string) (lines []string) {
 	return lines
 }
 
-// drawn are lines as a terminal shows them, as a picture.
-func drawn(lines []string) string {
+// drawn are lines as a terminal shows them, as a picture. With times, it moves: each line appears at
+// its time, and after a while all begins again. Where pictures do not move, all lines are there.
+func drawn(lines []string, times ...time.Duration) string {
 	const across, down, edge = 8.43, 19, 20 // of a character, of a line, and around all
 	colours := map[string]string{"2": "#8b9bab", "31": "#ff8f85", "32": "#7bd6a0", "33": "#f0c674", "36": "#5cc4e0"}
 	var b strings.Builder
@@ -69,6 +71,10 @@ func drawn(lines []string) string {
 	b.WriteString(`<rect x=".5" y=".5" width="799" height="99.8%" rx="10" fill="#0f161d" stroke="#3a4a59"/>` + "\n")
 	for n, line := range lines {
 		look, column := "", 0
+		if times != nil {
+			whole := times[len(times)-1] + 4*time.Second
+			fmt.Fprintf(&b, `<g><animate attributeName="opacity" calcMode="discrete" values="0;1" keyTimes="0;%.3f" dur="%.1fs" repeatCount="indefinite"/>`+"\n", times[n].Seconds()/whole.Seconds(), whole.Seconds())
+		}
 		for line != "" {
 			at := anyLook.FindStringSubmatchIndex(line)
 			if at == nil {
@@ -88,6 +94,9 @@ func drawn(lines []string) string {
 			}
 			column += utf8.RuneCountInString(line[:at[0]])
 			look, line = line[at[2]:at[3]], line[at[1]:]
+		}
+		if times != nil {
+			b.WriteString("</g>\n")
 		}
 	}
 	b.WriteString("</svg>\n")
