@@ -151,7 +151,7 @@ func TestOpenCodeWire(t *testing.T) {
 	fake := &fakeOpenCode{model: model.URL, ran: map[string]int{}}
 	web := httptest.NewServer(fake)
 	t.Cleanup(web.Close)
-	figures, err := measureTurns(t.Context(), newOpenCode(web.URL, ""), Size{Turns: 4, AtOnce: 3, During: time.Millisecond})
+	figures, err := measureTurns(t.Context(), newOpenCode(web.URL, ""), Size{Turns: 4, AtOnce: 3, During: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
