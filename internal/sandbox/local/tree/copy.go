@@ -52,7 +52,7 @@ func Copy(from, to string, ids IDs) error {
 		return err
 	}
 	defer unix.Close(c.firsts)
-	if err := walk(src, visitor{file: c.file, enter: c.enter, leave: c.leave}); err != nil {
+	if err := Walk(src, Visitor{File: c.file, Enter: c.enter, Leave: c.leave}); err != nil {
 		return fmt.Errorf("copying %s: %w", from, err)
 	}
 	if err := attributes(src, c.dst); err != nil {
@@ -170,26 +170,14 @@ func (c *copier) nameless(name string, st *unix.Stat_t) error {
 }
 
 func (c *copier) regular(dir int, name string, st *unix.Stat_t) error {
-	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
-	src, err := unix.Openat(dir, name, flags, 0)
-	locked := errors.Is(err, unix.EACCES)
-	if locked {
-		if err := unlock(dir, name); err != nil {
-			return err
-		}
-		src, err = unix.Openat(dir, name, flags, 0)
-	}
+	in, done, err := OpenFile(dir, name)
 	if err != nil {
 		if errors.Is(err, unix.ELOOP) {
 			return unix.ENOENT // it became a link since it was listed
 		}
 		return err
 	}
-	in := os.NewFile(uintptr(src), name)
-	defer in.Close()
-	if locked {
-		defer func() { _ = unix.Fchmod(src, st.Mode&0o7777) }()
-	}
+	defer done()
 	fd, err := unix.Openat(c.dst, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
@@ -199,7 +187,7 @@ func (c *copier) regular(dir int, name string, st *unix.Stat_t) error {
 	if err := content(out, in); err != nil {
 		return err
 	}
-	if err := attributes(src, fd); err != nil {
+	if err := attributes(int(in.Fd()), fd); err != nil {
 		return err
 	}
 	if st.Nlink > 1 {

@@ -26,7 +26,7 @@ func Give(root int, to func(uint32) uint32) error {
 	file := func(dir int, name string, st *unix.Stat_t) error {
 		return change(dir, name, st, unix.AT_SYMLINK_NOFOLLOW)
 	}
-	if err := walk(root, visitor{file: file, leave: self}); err != nil {
+	if err := Walk(root, Visitor{File: file, Leave: self}); err != nil {
 		return fmt.Errorf("changing owners: %w", err)
 	}
 	return self(root)

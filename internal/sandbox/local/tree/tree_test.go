@@ -122,7 +122,7 @@ func TestUsageByFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, files, err := Usage(dir); err != nil || n < 64<<20 || n > 80<<20 || files != 0 {
-		t.Errorf("with a large file: %d for %d files, %v", n, files, err)
+		t.Errorf("with a large File: %d for %d files, %v", n, files, err)
 	}
 }
 
@@ -236,9 +236,9 @@ func TestMovedAway(t *testing.T) {
 	root, err := openRoot(top)
 	must(t, err)
 	defer unix.Close(root)
-	err = walk(root, visitor{
-		file: func(_ int, name string, _ *unix.Stat_t) error { t.Errorf("met %s", name); return nil },
-		enter: func(_ int, name string, _ *unix.Stat_t) error {
+	err = Walk(root, Visitor{
+		File: func(_ int, name string, _ *unix.Stat_t) error { t.Errorf("met %s", name); return nil },
+		Enter: func(_ int, name string, _ *unix.Stat_t) error {
 			if name == "c" {
 				return os.Rename(filepath.Join(top, "a", "b", "c"), filepath.Join(top, "c"))
 			}

@@ -69,7 +69,7 @@ func usage(path string, seen map[inode]bool) (found count, perFile int64, err er
 			found.files++
 			return nil
 		}
-		if err = walk(root, visitor{file: add, enter: add}); !errors.Is(err, ErrMoved) {
+		if err = Walk(root, Visitor{File: add, Enter: add}); !errors.Is(err, ErrMoved) {
 			maps.Copy(seen, here)
 			return found, perFile, err
 		}

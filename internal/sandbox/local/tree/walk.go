@@ -18,15 +18,17 @@ import (
 // ErrMoved says that a folder was moved away while it was being walked through.
 var ErrMoved = errors.New("the folder was moved while it was read")
 
-// visitor is told what a walk meets. dir is the open folder that holds name;
+// Visitor is told what a walk meets. dir is the open folder that holds name;
 // it is the visitor's to use, not to close.
-type visitor struct {
-	// file is called for everything that is no folder.
-	file func(dir int, name string, st *unix.Stat_t) error
-	// enter is called with each opened folder, leave when all in it was met. The
+type Visitor struct {
+	// File is called for everything that is no folder.
+	File func(dir int, name string, st *unix.Stat_t) error
+	// Enter is called with each opened folder, Leave when all in it was met. The
 	// root is not told of. Both may be nil.
-	enter func(dir int, name string, st *unix.Stat_t) error
-	leave func(dir int) error
+	Enter func(dir int, name string, st *unix.Stat_t) error
+	Leave func(dir int) error
+	// Skip reports whether a folder is not entered; may be nil.
+	Skip func(dir int, name string, st *unix.Stat_t) (bool, error)
 }
 
 // frame is a folder on the way down. It is not kept open, so it is recognised
@@ -38,9 +40,9 @@ type frame struct {
 	names    []string
 }
 
-// walk goes through all that is below root, which stays open and is not
+// Walk goes through all that is below root, which stays open and is not
 // crossed into other file systems.
-func walk(root int, v visitor) error {
+func Walk(root int, v Visitor) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(root, &st); err != nil {
 		return err
@@ -82,7 +84,7 @@ func walk(root int, v visitor) error {
 }
 
 // step meets one name. It returns the frame of a folder that was entered.
-func step(dir int, name string, dev uint64, v visitor) (int, *frame, error) {
+func step(dir int, name string, dev uint64, v Visitor) (int, *frame, error) {
 	var st unix.Stat_t
 	err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, unix.ENOENT) {
@@ -95,7 +97,12 @@ func step(dir int, name string, dev uint64, v visitor) (int, *frame, error) {
 		return -1, nil, nil
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return -1, nil, v.file(dir, name, &st)
+		return -1, nil, v.File(dir, name, &st)
+	}
+	if v.Skip != nil {
+		if skip, err := v.Skip(dir, name, &st); skip || err != nil {
+			return -1, nil, err
+		}
 	}
 	fd, locked, err := openFolder(dir, name)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
@@ -113,8 +120,8 @@ func step(dir int, name string, dev uint64, v visitor) (int, *frame, error) {
 		st.Mode = st.Mode&^0o7777 | mode
 	}
 	names, err := list(fd)
-	if err == nil && v.enter != nil {
-		err = v.enter(fd, name, &st)
+	if err == nil && v.Enter != nil {
+		err = v.Enter(fd, name, &st)
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -125,9 +132,9 @@ func step(dir int, name string, dev uint64, v visitor) (int, *frame, error) {
 
 // up leaves a folder for the one above, and makes sure that it is that one: if
 // it was moved, what is above may be anything.
-func up(dir int, v visitor, stack []frame) (int, error) {
-	if v.leave != nil {
-		if err := v.leave(dir); err != nil {
+func up(dir int, v Visitor, stack []frame) (int, error) {
+	if v.Leave != nil {
+		if err := v.Leave(dir); err != nil {
 			return dir, err
 		}
 	}
@@ -210,6 +217,59 @@ func list(fd int) ([]string, error) {
 		}
 		_, _, names = unix.ParseDirent(buf[:n], -1, names)
 	}
+}
+
+// OpenRoot opens a folder by its path, without following a link.
+func OpenRoot(path string) (int, error) { return openRoot(path) }
+
+// OpenFolder opens a folder in an open folder, without following a link. If its mode keeps even its
+// owner out, the owner gets all rights to it.
+func OpenFolder(dir int, name string) (int, error) {
+	fd, _, err := openFolder(dir, name)
+	return fd, err
+}
+
+// OpenFile opens a file in an open folder for reading, without following a link and without waiting
+// for the other end of a pipe. If its mode keeps even its owner out, the mode is changed until done is called.
+func OpenFile(dir int, name string) (f *os.File, done func(), err error) {
+	const flags = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	fd, err := unix.Openat(dir, name, flags, 0)
+	if err == nil {
+		f = os.NewFile(uintptr(fd), name)
+		return f, func() { f.Close() }, nil
+	}
+	if !errors.Is(err, unix.EACCES) {
+		return nil, nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return nil, nil, err
+	}
+	if err := unlock(dir, name); err != nil {
+		return nil, nil, err
+	}
+	if fd, err = unix.Openat(dir, name, flags, 0); err != nil {
+		return nil, nil, err
+	}
+	f = os.NewFile(uintptr(fd), name)
+	return f, func() { _ = unix.Fchmod(fd, st.Mode&0o7777); f.Close() }, nil
+}
+
+// Chmod changes the mode of a file or folder in an open folder, never of what a link leads to.
+func Chmod(dir int, name string, mode uint32) error {
+	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		return unix.ELOOP
+	}
+	return unix.Chmod(own(fd), mode&0o7777)
 }
 
 // openRoot opens a folder by its path, without following a link.

@@ -1,0 +1,227 @@
+// Package checkpoint keeps earlier states of a workspace and restores them.
+//
+// A store is a folder beside one workspace, out of the sandbox's reach. Each checkpoint has a number, N.meta with
+// the files that differ from the checkpoint before, and N.data with contents that the store did not have yet. So a
+// checkpoint costs what changed, a workspace needs no git, and removing the folder removes everything.
+//
+// The workspace is hostile: it may change while it is read, links may lead anywhere. Nothing in it is accessed by path;
+// see package tree. Files are recognised as unchanged by size, inode and times, and are not read then.
+package checkpoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits bound what a checkpoint may cost.
+const (
+	// MaxFile is the size of the largest file that is stored. Larger ones are left as they are by a restore.
+	MaxFile = 256 << 20
+	// MaxFiles is how many files, links and folders a workspace with checkpoints may have.
+	MaxFiles = 300_000
+	// MaxBytes is how large a store may become before its oldest checkpoints are dropped, and how large the files of a
+	// workspace may be together.
+	MaxBytes = 4 << 30
+	// MaxCheckpoints is how many checkpoints are kept.
+	MaxCheckpoints = 500
+	// maxExtents is how many parts a file with holes may have.
+	maxExtents = 10_000
+	// maxChain is how many checkpoints are read to know one.
+	maxChain = 40
+)
+
+// Errors of a store. They may be wrapped.
+var (
+	// ErrTooLarge means that the workspace has more files or bytes than a checkpoint may have.
+	ErrTooLarge = errors.New("the workspace is too large for checkpoints")
+	// ErrNone means that there is no such checkpoint.
+	ErrNone = errors.New("there is no such checkpoint")
+	// ErrCorrupt means that a checkpoint cannot be read.
+	ErrCorrupt = errors.New("the checkpoint is damaged")
+)
+
+// Workspace is the folder whose states are kept.
+type Workspace struct {
+	// Dir is the folder.
+	Dir string
+	// First is the first of the range of users that own the files, 0 if the server's user owns them.
+	First uint32
+	// Size is how many users the range has.
+	Size uint32
+}
+
+// Store is the checkpoints of one workspace. Calls that change it must not overlap.
+type Store struct {
+	dir string
+	// MaxBytes and MaxCheckpoints take the place of the limits above.
+	MaxBytes       int64
+	MaxCheckpoints int
+	// step is called between the steps of a restore, for tests.
+	step func()
+}
+
+// Open returns the store in a folder, which is made with the first checkpoint.
+func Open(dir string) *Store {
+	return &Store{dir: dir, MaxBytes: MaxBytes, MaxCheckpoints: MaxCheckpoints, step: func() {}}
+}
+
+// Taken is a checkpoint.
+type Taken struct {
+	Number int
+	// Files is how many files it has, Changed how many differ from the checkpoint before. If it is 0, the two are the
+	// same state.
+	Files, Changed int
+	// Bytes is what the store grew by.
+	Bytes int64
+	// LeftOut is how many files are not in it because they are too large or cannot be read.
+	LeftOut int
+}
+
+func (s *Store) path(name string) string { return filepath.Join(s.dir, name) }
+func (s *Store) meta(n int) string       { return s.path(strconv.Itoa(n) + ".meta") }
+func (s *Store) data(n int) string       { return s.path(strconv.Itoa(n) + ".data") }
+
+// Numbers are the checkpoints that can be restored, oldest first.
+func (s *Store) Numbers() ([]int, error) {
+	names, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []int
+	for _, e := range names {
+		if base, ok := strings.CutSuffix(e.Name(), ".meta"); ok {
+			if n, err := strconv.Atoi(base); err == nil && n > 0 {
+				out = append(out, n)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// Bytes is what the store takes up on disk.
+func (s *Store) Bytes() (int64, error) {
+	names, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	var sum int64
+	for _, e := range names {
+		var st unix.Stat_t
+		if unix.Lstat(s.path(e.Name()), &st) == nil {
+			sum += st.Blocks * 512
+		}
+	}
+	return sum, err
+}
+
+// Link makes to a store with the same checkpoints. Files are shared: they are never written to again.
+func (s *Store) Link(to *Store) error {
+	numbers, err := s.Numbers()
+	if err != nil || len(numbers) == 0 {
+		return err
+	}
+	if err := os.MkdirAll(to.dir, 0o700); err != nil {
+		return err
+	}
+	names, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range names {
+		if !strings.HasSuffix(e.Name(), ".meta") && !strings.HasSuffix(e.Name(), ".data") {
+			continue
+		}
+		if err := os.Link(s.path(e.Name()), to.path(e.Name())); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("copying checkpoints: %w", err)
+		}
+	}
+	return syncDir(to.dir)
+}
+
+// journal is written before the first file of a restore and removed after the last one.
+type journal struct {
+	// Target is the checkpoint that is restored, Undo the one with the state before.
+	Target int `json:"target"`
+	Undo   int `json:"undo"`
+}
+
+const journalName = "restoring"
+
+// Pending reports whether a restore was interrupted, so that Finish has to be called.
+func (s *Store) Pending() bool {
+	_, err := os.Lstat(s.path(journalName))
+	return err == nil
+}
+
+func (s *Store) readJournal() (j journal, err error) {
+	b, err := os.ReadFile(s.path(journalName))
+	if err != nil {
+		return j, err
+	}
+	return j, json.Unmarshal(b, &j)
+}
+
+func (s *Store) writeJournal(j journal) error {
+	b, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	return s.replace(journalName, b)
+}
+
+func (s *Store) dropJournal() error {
+	if err := os.Remove(s.path(journalName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// replace writes a file of the store so that a crash leaves the old one or the new one.
+func (s *Store) replace(name string, body []byte) error {
+	f, err := os.OpenFile(s.path(name+".new"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(body)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(s.path(name+".new"), s.path(name)); err != nil {
+		return err
+	}
+	return syncDir(s.dir)
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// ended is the error of a context that ended, for loops that check it now and then.
+func ended(ctx context.Context, i int) error {
+	if i%256 != 0 {
+		return nil
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,440 @@
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"deckhand/internal/sandbox/local/tree"
+)
+
+// Restored is the result of a restore.
+type Restored struct {
+	// Undo is a checkpoint of the state before.
+	Undo Taken
+	// Changed is how many files, links and folders were written or removed.
+	Changed int
+	// Kept are files that could not be restored because something that is not in checkpoints is in their place.
+	Kept []string
+}
+
+// Restore makes the workspace what it was at a checkpoint, after it made one of the state now. Files that no
+// checkpoint has (see kept) stay as they are. Nothing may run in the workspace meanwhile.
+//
+// The first step is a durable note of what is restored. A process that dies before it leaves the old state; after it,
+// Finish makes the new one.
+func (s *Store) Restore(ctx context.Context, w Workspace, n int) (Restored, error) {
+	target, _, err := s.load(n)
+	if err != nil {
+		return Restored{}, err
+	}
+	undo, now, err := s.take(ctx, w)
+	if err != nil {
+		return Restored{}, err
+	}
+	out := Restored{Undo: undo}
+	changes := diff(now, target)
+	if len(changes) == 0 {
+		return out, nil
+	}
+	s.step()
+	if err := s.writeJournal(journal{Target: n, Undo: undo.Number}); err != nil {
+		return out, err
+	}
+	s.step()
+	if out.Kept, err = s.apply(w, changes); err != nil {
+		// Half of a state is of no use: the other half is put back. If that fails too, Finish tries again.
+		if back := s.converge(w, undo.Number, n); back != nil {
+			return out, errors.Join(err, back)
+		}
+		return out, errors.Join(err, s.dropJournal())
+	}
+	s.step()
+	out.Changed = len(changes)
+	if err := s.dropJournal(); err != nil {
+		return out, err
+	}
+	return out, s.prune()
+}
+
+// Finish completes a restore that was interrupted. It does nothing if there is none.
+func (s *Store) Finish(w Workspace) error {
+	if !s.Pending() {
+		return nil
+	}
+	j, err := s.readJournal()
+	if err != nil {
+		return fmt.Errorf("%w: the note of a restore: %w", ErrCorrupt, err)
+	}
+	if err := s.converge(w, j.Target, j.Undo); err != nil {
+		if back := s.converge(w, j.Undo, j.Target); back != nil {
+			return errors.Join(err, back)
+		}
+	}
+	return s.dropJournal()
+}
+
+// converge makes the workspace what it was at a checkpoint, on the way there from or to another one.
+func (s *Store) converge(w Workspace, n, other int) error {
+	target, _, err := s.load(n)
+	if err != nil {
+		return err
+	}
+	also, _, err := s.load(other)
+	if err != nil {
+		return err
+	}
+	hash := func(f *os.File, size int64) (blob, error) { return sum(f, size, io.Discard) }
+	sc := &scanner{ctx: context.Background(), w: w, known: target, read: hash}
+	if err := sc.scan(); err != nil {
+		return err
+	}
+	_, err = s.apply(w, diff(sc.found, target, also))
+	return err
+}
+
+// change is what a restore does to one path: to is nil if it is removed, from if it is new.
+type change struct{ from, to *entry }
+
+func (c change) path() string {
+	if c.to != nil {
+		return c.to.path
+	}
+	return c.from.path
+}
+
+// diff is what leads from one state to another, in the order of paths. What is kept in one of the states, or in one of
+// the others, is not touched, nor is anything below it: a checkpoint of the state now could not bring it back.
+func diff(from, to state, others ...state) []change {
+	stays := map[string]bool{}
+	for _, st := range append(others, from, to) {
+		for p, e := range st {
+			if e.kind == kept {
+				stays[p] = true
+			}
+		}
+	}
+	var out []change
+	add := func(p string, a, b *entry) {
+		for at := p; len(stays) > 0 && at != "."; at = path.Dir(at) {
+			if stays[at] {
+				return
+			}
+		}
+		out = append(out, change{a, b})
+	}
+	for p, a := range from {
+		if b := to[p]; b == nil || !a.same(b) {
+			add(p, a, b)
+		}
+	}
+	for p, b := range to {
+		if from[p] == nil {
+			add(p, nil, b)
+		}
+	}
+	slices.SortFunc(out, func(a, b change) int { return strings.Compare(a.path(), b.path()) })
+	return out
+}
+
+// applier carries out changes.
+type applier struct {
+	s *Store
+	w Workspace
+	// root is the workspace; dir is the open folder at, the last one that was used.
+	root, dir int
+	at        string
+	// closed is the mode of dir if it keeps even its owner from writing, until it is left.
+	closed uint32
+	packs  map[int]*os.File
+	kept   []string
+	tmp    string
+	n      int
+}
+
+func (s *Store) apply(w Workspace, changes []change) ([]string, error) {
+	root, err := tree.OpenRoot(w.Dir)
+	if err != nil {
+		return nil, err
+	}
+	a := &applier{s: s, w: w, root: root, dir: -1, packs: map[int]*os.File{}, tmp: ".deckhand-restore-" + rand.Text()}
+	defer a.close()
+	// What goes, goes first, and folders after what was in them: something else may come in their place.
+	for _, c := range slices.Backward(changes) {
+		if c.from != nil && (c.to == nil || c.to.kind != c.from.kind) {
+			if err := a.remove(c.from); err != nil {
+				return a.kept, err
+			}
+		}
+	}
+	var folders []*entry
+	for _, c := range changes {
+		if c.to == nil {
+			continue
+		}
+		if c.to.kind == folder {
+			folders = append(folders, c.to)
+		}
+		if err := a.put(c); err != nil {
+			return a.kept, err
+		}
+	}
+	for _, e := range slices.Backward(folders) { // a folder may be closed by its mode, so this comes last
+		if err := a.finishFolder(e); err != nil {
+			return a.kept, err
+		}
+	}
+	return a.kept, nil
+}
+
+func (a *applier) close() {
+	for _, f := range a.packs {
+		f.Close()
+	}
+	a.leave()
+	unix.Close(a.root)
+}
+
+func (a *applier) leave() {
+	if a.dir < 0 {
+		return
+	}
+	if a.closed != 0 {
+		_ = unix.Fchmod(a.dir, a.closed)
+	}
+	unix.Close(a.dir)
+	a.dir, a.closed = -1, 0
+}
+
+// parent opens the folder of a path, one name after the other and never through a link.
+func (a *applier) parent(p string) (dir int, name string, err error) {
+	a.s.step()
+	at, name := path.Split(p)
+	if a.dir >= 0 && a.at == at {
+		return a.dir, name, nil
+	}
+	a.leave()
+	dir, err = unix.FcntlInt(uintptr(a.root), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return -1, "", err
+	}
+	for part := range strings.SplitSeq(strings.TrimSuffix(at, "/"), "/") {
+		if part == "" {
+			continue
+		}
+		if part == "." || part == ".." {
+			unix.Close(dir)
+			return -1, "", fmt.Errorf("%w: the path %q", ErrCorrupt, p)
+		}
+		next, err := tree.OpenFolder(dir, part)
+		unix.Close(dir)
+		if err != nil {
+			return -1, "", &os.PathError{Op: "open", Path: p, Err: err}
+		}
+		dir = next
+	}
+	if name == "" || name == "." || name == ".." {
+		unix.Close(dir)
+		return -1, "", fmt.Errorf("%w: the path %q", ErrCorrupt, p)
+	}
+	a.dir, a.at = dir, at
+	var st unix.Stat_t
+	if err := unix.Fstat(dir, &st); err == nil && st.Mode&0o300 != 0o300 {
+		a.closed = st.Mode & 0o7777
+		_ = unix.Fchmod(dir, a.closed|0o700)
+	}
+	return dir, name, nil
+}
+
+func (a *applier) remove(e *entry) error {
+	dir, name, err := a.parent(e.path)
+	if gone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	flags := 0
+	if e.kind == folder {
+		flags = unix.AT_REMOVEDIR
+	}
+	err = unix.Unlinkat(dir, name, flags)
+	if gone(err) {
+		return nil
+	}
+	if e.kind == folder && (errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST)) {
+		return nil // it holds something that is in no checkpoint
+	}
+	if err != nil {
+		return &os.PathError{Op: "remove", Path: e.path, Err: err}
+	}
+	return nil
+}
+
+func gone(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) }
+
+// put makes what a checkpoint has at a path.
+func (a *applier) put(c change) error {
+	e := c.to
+	dir, name, err := a.parent(e.path)
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOENT) {
+		a.kept = append(a.kept, e.path)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	switch e.kind {
+	case folder:
+		if err := unix.Mkdirat(dir, name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
+			return &os.PathError{Op: "mkdir", Path: e.path, Err: err}
+		}
+		return nil
+	case file:
+		if f := c.from; f != nil && f.kind == file && f.size == e.size && f.blob.hash == e.blob.hash {
+			return a.finish(dir, name, e)
+		}
+		err = a.place(dir, name, e, a.file)
+	case link:
+		err = a.place(dir, name, e, func(dir int, tmp string, e *entry) error { return unix.Symlinkat(e.target, dir, tmp) })
+	case pipe:
+		err = a.place(dir, name, e, func(dir int, tmp string, _ *entry) error { return unix.Mkfifoat(dir, tmp, 0o600) })
+	default:
+		return fmt.Errorf("%w: kind %q", ErrCorrupt, e.kind)
+	}
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
+		a.kept = append(a.kept, e.path)
+		return nil
+	}
+	if err != nil {
+		return &os.PathError{Op: "restore", Path: e.path, Err: err}
+	}
+	return nil
+}
+
+// place makes something under a name of its own and moves it to its place, so that it is never half there.
+func (a *applier) place(dir int, name string, e *entry, make func(dir int, tmp string, e *entry) error) error {
+	a.n++
+	tmp := fmt.Sprintf("%s-%d", a.tmp, a.n)
+	err := make(dir, tmp, e)
+	if err == nil && e.kind != file { // a file was finished while it was open
+		err = a.finish(dir, tmp, e)
+	}
+	if err == nil {
+		a.s.step()
+		err = unix.Renameat(dir, tmp, dir, name)
+	}
+	if err != nil {
+		_ = unix.Unlinkat(dir, tmp, 0)
+	}
+	return err
+}
+
+// file writes a file from the store.
+func (a *applier) file(dir int, tmp string, e *entry) error {
+	fd, err := unix.Openat(dir, tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	parts := e.blob.extents
+	if parts == nil {
+		parts = []extent{{0, e.blob.len}}
+	}
+	from := e.blob.off
+	for _, x := range parts {
+		if x.len == 0 {
+			continue
+		}
+		pack, err := a.pack(e.blob.pack)
+		if err == nil {
+			err = copyRange(fd, pack, x, from)
+		}
+		if err != nil {
+			return err
+		}
+		from += x.len
+	}
+	if e.size > e.blob.len || e.blob.extents != nil {
+		if err := unix.Ftruncate(fd, e.size); err != nil {
+			return err
+		}
+	}
+	if a.w.First != 0 {
+		if err := unix.Fchown(fd, int(a.w.First+e.uid), int(a.w.First+e.gid)); err != nil {
+			return err
+		}
+	}
+	return unix.Fchmod(fd, e.mode&0o7777)
+}
+
+func (a *applier) pack(n int) (*os.File, error) {
+	if f := a.packs[n]; f != nil {
+		return f, nil
+	}
+	f, err := os.Open(a.s.data(n))
+	if err != nil {
+		return nil, err
+	}
+	a.packs[n] = f
+	return f, nil
+}
+
+// copyRange copies a part of a data file to its place in a file.
+func copyRange(fd int, pack *os.File, x extent, from int64) error {
+	at, left := x.off, x.len
+	buf := make([]byte, min(left, 256<<10))
+	for left > 0 {
+		n, err := pack.ReadAt(buf[:min(int64(len(buf)), left)], from)
+		if n == 0 {
+			return fmt.Errorf("%w: contents are missing: %w", ErrCorrupt, cmp.Or(err, io.ErrUnexpectedEOF))
+		}
+		for done := 0; done < n; {
+			m, err := unix.Pwrite(fd, buf[done:n], at)
+			if err != nil {
+				return err
+			}
+			done += m
+			at += int64(m)
+		}
+		from += int64(n)
+		left -= int64(n)
+	}
+	return nil
+}
+
+// finish gives owner and mode to something by its name.
+func (a *applier) finish(dir int, name string, e *entry) error {
+	if a.w.First != 0 {
+		if err := unix.Fchownat(dir, name, int(a.w.First+e.uid), int(a.w.First+e.gid), unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return &os.PathError{Op: "chown", Path: e.path, Err: err}
+		}
+	}
+	if e.kind == link {
+		return nil
+	}
+	if err := tree.Chmod(dir, name, e.mode); err != nil {
+		return &os.PathError{Op: "chmod", Path: e.path, Err: err}
+	}
+	return nil
+}
+
+func (a *applier) finishFolder(e *entry) error {
+	dir, name, err := a.parent(e.path)
+	if err == nil {
+		err = a.finish(dir, name, e)
+	}
+	if gone(err) || errors.Is(err, unix.ELOOP) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,249 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"deckhand/internal/gitignore"
+	"deckhand/internal/sandbox/local/tree"
+)
+
+// racyTime is how old the last change of a file must be to tell the next one from it by its time: the kernel's clock
+// for files moves in steps.
+const racyTime = 20 * time.Millisecond
+
+// scanner finds out what is in a workspace.
+type scanner struct {
+	ctx   context.Context
+	w     Workspace
+	known state
+	found state
+	start int64
+	// read fills in the content of a file that is not known.
+	read func(f *os.File, size int64) (blob, error)
+	// bytes and leftOut count the files; reread what had to be read.
+	bytes   int64
+	leftOut int
+	reread  int64
+
+	prefix  string
+	prefixs []string
+	ignores []ignore
+}
+
+// ignore is a .gitignore file of a repository, and where it lies.
+type ignore struct {
+	prefix string
+	list   *gitignore.List
+}
+
+// scan reads a workspace. A workspace in which folders are moved around meanwhile is read again a few times.
+func (s *scanner) scan() error {
+	root, err := tree.OpenRoot(s.w.Dir)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(root)
+	for range 5 {
+		s.found, s.start = make(state, len(s.known)), time.Now().UnixNano()
+		s.bytes, s.leftOut, s.reread, s.prefix, s.prefixs, s.ignores = 0, 0, 0, "", nil, nil
+		s.enterRepository(root)
+		err = tree.Walk(root, tree.Visitor{File: s.file, Enter: s.enter, Leave: s.leave, Skip: s.skip})
+		if !errors.Is(err, tree.ErrMoved) {
+			return err
+		}
+	}
+	return err
+}
+
+func (s *scanner) add(name string, k kind, st *unix.Stat_t) (*entry, error) {
+	if err := ended(s.ctx, len(s.found)); err != nil {
+		return nil, err
+	}
+	if len(s.found) >= MaxFiles {
+		return nil, fmt.Errorf("%w: it has more than %d files", ErrTooLarge, MaxFiles)
+	}
+	e := &entry{path: s.prefix + name, kind: k, mode: st.Mode & 0o7777, uid: s.id(st.Uid), gid: s.id(st.Gid)}
+	s.found[e.path] = e
+	return e, nil
+}
+
+// id counts a user from the first one of the workspace.
+func (s *scanner) id(id uint32) uint32 {
+	if s.w.First == 0 || id < s.w.First || id-s.w.First >= s.w.Size {
+		return 0
+	}
+	return id - s.w.First
+}
+
+func (s *scanner) file(dir int, name string, st *unix.Stat_t) error {
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return s.regular(dir, name, st)
+	case unix.S_IFLNK:
+		buf := make([]byte, 4096)
+		n, err := unix.Readlinkat(dir, name, buf)
+		if err != nil {
+			return nil // gone since it was listed
+		}
+		e, err := s.add(name, link, st)
+		if err == nil {
+			e.mode, e.target = 0, string(buf[:n])
+		}
+		return err
+	case unix.S_IFIFO:
+		_, err := s.add(name, pipe, st)
+		return err
+	case unix.S_IFSOCK:
+		return nil // what listens there does not come back
+	}
+	return s.keep(name, st)
+}
+
+// keep notes what a restore leaves as it is.
+func (s *scanner) keep(name string, st *unix.Stat_t) error {
+	s.leftOut++
+	_, err := s.add(name, kept, st)
+	return err
+}
+
+func (s *scanner) regular(dir int, name string, st *unix.Stat_t) error {
+	if st.Size > MaxFile && st.Blocks*512 > MaxFile {
+		return s.keep(name, st)
+	}
+	if s.bytes += min(st.Size, st.Blocks*512); s.bytes > MaxBytes {
+		return fmt.Errorf("%w: its files have more than %d GiB", ErrTooLarge, MaxBytes>>30)
+	}
+	e, err := s.add(name, file, st)
+	if err != nil {
+		return err
+	}
+	if old := s.known[e.path]; old != nil && old.kind == file && old.ino == st.Ino && old.size == st.Size &&
+		old.mtime == st.Mtim.Nano() && old.ctime == st.Ctim.Nano() {
+		e.size, e.ino, e.mtime, e.ctime, e.blob = old.size, old.ino, old.mtime, old.ctime, old.blob
+		return nil
+	}
+	f, done, err := tree.OpenFile(dir, name)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELOOP) {
+		delete(s.found, e.path)
+		return nil // gone since it was listed
+	}
+	if err == nil {
+		defer done()
+		err = s.content(f, e)
+	}
+	var fault *storeError
+	if errors.As(err, &fault) || s.ctx.Err() != nil {
+		return err
+	}
+	if err != nil { // it cannot be read, or became something else since it was listed
+		s.leftOut++
+		e.kind = kept
+	}
+	return nil
+}
+
+// storeError is a failure of the store, not of the file that is read.
+type storeError struct{ err error }
+
+func (e *storeError) Error() string { return e.err.Error() }
+func (e *storeError) Unwrap() error { return e.err }
+
+// content reads an open file. One that changes meanwhile is read again a few times, and at last taken as it was read.
+func (s *scanner) content(f *os.File, e *entry) error {
+	var before, after unix.Stat_t
+	for range 3 {
+		if err := unix.Fstat(int(f.Fd()), &before); err != nil {
+			return err
+		}
+		if before.Mode&unix.S_IFMT != unix.S_IFREG {
+			return unix.ENOENT
+		}
+		b, err := s.read(f, before.Size)
+		if err != nil {
+			return err
+		}
+		s.reread += b.len
+		if err := unix.Fstat(int(f.Fd()), &after); err != nil {
+			return err
+		}
+		if e.size, e.blob = before.Size, b; b.extents == nil {
+			e.size = b.len
+		}
+		e.ino, e.mtime, e.ctime = after.Ino, after.Mtim.Nano(), after.Ctim.Nano()
+		if before.Size == after.Size && before.Mtim == after.Mtim && before.Ctim == after.Ctim {
+			if e.ctime > s.start-int64(racyTime) {
+				e.ino = 0
+			}
+			return nil
+		}
+	}
+	e.ino = 0
+	return nil
+}
+
+func (s *scanner) enter(dir int, name string, st *unix.Stat_t) error {
+	if _, err := s.add(name, folder, st); err != nil {
+		return err
+	}
+	s.prefixs = append(s.prefixs, s.prefix)
+	s.prefix += name + "/"
+	s.enterRepository(dir)
+	return nil
+}
+
+func (s *scanner) leave(int) error {
+	for n := len(s.ignores); n > 0 && s.ignores[n-1].prefix == s.prefix; n = len(s.ignores) {
+		s.ignores = s.ignores[:n-1]
+	}
+	s.prefix = s.prefixs[len(s.prefixs)-1]
+	s.prefixs = s.prefixs[:len(s.prefixs)-1]
+	return nil
+}
+
+// maxIgnore is how much of a .gitignore file counts.
+const maxIgnore = 256 << 10
+
+// enterRepository reads the .gitignore file of a folder that is a repository or lies in one.
+func (s *scanner) enterRepository(dir int) {
+	if len(s.ignores) == 0 && unix.Faccessat(dir, ".git", unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return
+	}
+	l := ignore{prefix: s.prefix, list: &gitignore.List{}}
+	f, done, err := tree.OpenFile(dir, ".gitignore")
+	if err != nil {
+		if len(s.ignores) == 0 {
+			s.ignores = append(s.ignores, l)
+		}
+		return
+	}
+	defer done()
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+		buf := make([]byte, min(st.Size, maxIgnore))
+		n, _ := f.ReadAt(buf, 0)
+		l.list = gitignore.Parse(string(buf[:n]))
+	}
+	s.ignores = append(s.ignores, l)
+}
+
+// skip leaves out the folders that the repository ignores.
+func (s *scanner) skip(_ int, name string, st *unix.Stat_t) (bool, error) {
+	if name == ".git" {
+		return false, nil
+	}
+	path := s.prefix + name
+	for i := range s.ignores {
+		if s.ignores[i].list.Hides(strings.TrimPrefix(path, s.ignores[i].prefix), true) {
+			_, err := s.add(name, kept, st)
+			return true, err
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,344 @@
+package checkpoint
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What had to be read although nothing differs is remembered from so many bytes or files on, so that it is not read again.
+const (
+	quietBytes = 4 << 20
+	quietFiles = 200
+)
+
+// Take makes a checkpoint of the workspace as it is now. If nothing differs from the newest one, that one is returned,
+// with nothing changed. When Take returns, the checkpoint is durable. An interrupted restore must be finished first.
+func (s *Store) Take(ctx context.Context, w Workspace) (Taken, error) {
+	t, _, err := s.take(ctx, w)
+	if err == nil && t.Bytes > 0 {
+		err = s.prune()
+	}
+	return t, err
+}
+
+// take is Take without dropping old checkpoints: one of them may be about to be restored.
+func (s *Store) take(ctx context.Context, w Workspace) (Taken, state, error) {
+	if s.Pending() {
+		return Taken{}, nil, errors.New("a restore was interrupted and is not finished")
+	}
+	numbers, err := s.Numbers()
+	if err != nil {
+		return Taken{}, nil, err
+	}
+	newest := 0
+	if len(numbers) > 0 {
+		newest = numbers[len(numbers)-1]
+	}
+	known, chain, err := s.load(newest)
+	if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNone) { // begin anew, with a number of its own
+		known, chain, err = state{}, 0, nil
+	}
+	if err != nil {
+		return Taken{}, nil, err
+	}
+	p := &packer{store: s, number: newest + 1, numbers: numbers}
+	defer p.close()
+	sc := &scanner{ctx: ctx, w: w, known: known, read: p.read}
+	if err := sc.scan(); err != nil {
+		p.discard()
+		return Taken{}, nil, err
+	}
+	r := &record{number: newest + 1, parent: newest, at: time.Now()}
+	t := Taken{Number: newest, Files: len(sc.found), LeftOut: sc.leftOut}
+	for path, e := range sc.found {
+		old := known[path]
+		switch {
+		case old == nil || !old.same(e):
+			t.Changed++
+			r.changed = append(r.changed, e)
+		case !old.fresh(e):
+			r.changed = append(r.changed, e)
+		}
+	}
+	for path := range known {
+		if sc.found[path] == nil {
+			t.Changed++
+			r.removed = append(r.removed, path)
+		}
+	}
+	if newest > 0 && chain > 0 && t.Changed == 0 && sc.reread < quietBytes && len(r.changed) < quietFiles {
+		p.discard()
+		return t, sc.found, nil
+	}
+	if chain == 0 || chain >= maxChain || 2*(len(r.changed)+len(r.removed)) > len(sc.found) {
+		r.parent, r.removed, r.changed = 0, nil, nil
+		for _, e := range sc.found {
+			r.changed = append(r.changed, e)
+		}
+	}
+	if err := s.commit(p, r, &t); err != nil {
+		p.discard()
+		return Taken{}, nil, err
+	}
+	return t, sc.found, nil
+}
+
+// commit stores a record after the contents that it names.
+func (s *Store) commit(p *packer, r *record, t *Taken) error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	if err := p.sync(); err != nil {
+		return err
+	}
+	body := r.encode()
+	if err := s.replace(fmt.Sprintf("%d.meta", r.number), body); err != nil {
+		return err
+	}
+	t.Number, t.Bytes = r.number, p.size+int64(len(body))
+	return nil
+}
+
+// packer adds contents to the data file of a checkpoint that is being made.
+type packer struct {
+	store   *Store
+	number  int
+	numbers []int
+	f       *os.File
+	size    int64
+	blobs   map[[32]byte]blob
+	buf     []byte
+}
+
+// load lists the contents that the store has. It is called when the first changed file is met.
+func (p *packer) load() error {
+	if p.blobs != nil {
+		return nil
+	}
+	p.blobs = map[[32]byte]blob{}
+	for _, n := range p.numbers {
+		r, err := p.store.read(n)
+		if errors.Is(err, ErrCorrupt) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range r.changed {
+			if e.kind == file {
+				p.blobs[e.blob.hash] = e.blob
+			}
+		}
+	}
+	return nil
+}
+
+func (p *packer) open() error {
+	if p.f != nil {
+		return nil
+	}
+	if err := os.MkdirAll(p.store.dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(p.store.data(p.number), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	p.f, p.buf = f, make([]byte, 0, 1<<20)
+	return nil
+}
+
+// read stores the content of a file, unless the store has it.
+func (p *packer) read(f *os.File, size int64) (blob, error) {
+	fail := func(err error) (blob, error) { return blob{}, &storeError{err} }
+	if err := p.load(); err != nil {
+		return fail(err)
+	}
+	if err := p.open(); err != nil {
+		return fail(err)
+	}
+	begin := p.size
+	b, err := sum(f, size, p)
+	if err != nil {
+		return blob{}, errors.Join(err, p.rewind(begin))
+	}
+	if old, ok := p.blobs[b.hash]; ok {
+		if err := p.rewind(begin); err != nil {
+			return fail(err)
+		}
+		return old, nil
+	}
+	b.pack, b.off = p.number, begin
+	p.blobs[b.hash] = b
+	return b, nil
+}
+
+// Write implements io.Writer.
+func (p *packer) Write(b []byte) (int, error) {
+	p.size += int64(len(b))
+	if p.size > p.store.MaxBytes {
+		return 0, &storeError{fmt.Errorf("%w: %d bytes changed", ErrTooLarge, p.size)}
+	}
+	if len(p.buf)+len(b) <= cap(p.buf) {
+		p.buf = append(p.buf, b...)
+		return len(b), nil
+	}
+	if err := p.flush(); err != nil {
+		return 0, err
+	}
+	if _, err := p.f.Write(b); err != nil {
+		return 0, &storeError{err}
+	}
+	return len(b), nil
+}
+
+func (p *packer) flush() error {
+	_, err := p.f.Write(p.buf)
+	p.buf = p.buf[:0]
+	if err != nil {
+		return &storeError{err}
+	}
+	return nil
+}
+
+// rewind takes back what was written behind a place.
+func (p *packer) rewind(to int64) error {
+	if back := p.size - to; back <= int64(len(p.buf)) {
+		p.buf, p.size = p.buf[:int64(len(p.buf))-back], to
+		return nil
+	}
+	p.buf, p.size = p.buf[:0], to
+	if err := p.f.Truncate(to); err != nil {
+		return &storeError{err}
+	}
+	if _, err := p.f.Seek(to, io.SeekStart); err != nil {
+		return &storeError{err}
+	}
+	return nil
+}
+
+func (p *packer) sync() error {
+	if p.f == nil {
+		return nil
+	}
+	if p.size == 0 {
+		p.discard()
+		return nil
+	}
+	if err := p.flush(); err != nil {
+		return err
+	}
+	return p.f.Sync()
+}
+
+// discard removes the data file.
+func (p *packer) discard() {
+	if p.f != nil {
+		_ = os.Remove(p.f.Name())
+	}
+	p.close()
+}
+
+func (p *packer) close() {
+	if p.f != nil {
+		p.f.Close()
+		p.f = nil
+	}
+}
+
+// sum writes the content of a file to w without its holes, and hashes it.
+func sum(f *os.File, size int64, w io.Writer) (blob, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return blob{}, err
+	}
+	parts := []extent{{0, size}}
+	sparse := st.Blocks*512 < size
+	if sparse {
+		var err error
+		if parts, err = extents(f, size); err != nil {
+			return blob{}, err
+		}
+	}
+	h := sha256.New()
+	var b blob
+	for i, x := range parts {
+		n, err := copyPart(f, x, h, w)
+		if err != nil {
+			return blob{}, err
+		}
+		parts[i].len = n // it may have been cut off meanwhile
+		b.len += n
+	}
+	if sparse && !(len(parts) == 1 && parts[0] == extent{0, size}) {
+		b.extents = parts
+		for _, x := range append(parts, extent{-1, size}) {
+			var n [16]byte
+			binary.LittleEndian.PutUint64(n[:8], uint64(x.off))
+			binary.LittleEndian.PutUint64(n[8:], uint64(x.len))
+			_, _ = h.Write(n[:])
+		}
+		if len(parts) == 0 {
+			b.extents = []extent{{0, 0}}
+		}
+	}
+	h.Sum(b.hash[:0])
+	if b.extents != nil {
+		b.hash[0] ^= 0xff // no file without holes can be made to have this hash
+	}
+	return b, nil
+}
+
+// extents are the parts of a file that are not holes.
+func extents(f *os.File, size int64) (out []extent, err error) {
+	var sum int64
+	for at := int64(0); at < size; {
+		start, err := unix.Seek(int(f.Fd()), at, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) || err == nil && start >= size {
+			return out, nil
+		}
+		end := size
+		if err != nil { // this file system does not tell
+			start = at
+		} else if end, err = unix.Seek(int(f.Fd()), start, unix.SEEK_HOLE); err != nil {
+			end = size
+		}
+		end = min(end, size)
+		out = append(out, extent{start, end - start})
+		if sum += end - start; sum > MaxFile || len(out) > maxExtents {
+			return nil, errors.New("the file is too large")
+		}
+		at = end
+	}
+	return out, nil
+}
+
+// copyPart copies one part of a file, or what there is of it.
+func copyPart(f *os.File, x extent, h hash.Hash, w io.Writer) (int64, error) {
+	buf := make([]byte, min(x.len, 256<<10))
+	var n int64
+	for n < x.len {
+		got, err := f.ReadAt(buf[:min(int64(len(buf)), x.len-n)], x.off+n)
+		_, _ = h.Write(buf[:got])
+		if _, err := w.Write(buf[:got]); err != nil {
+			return n, err
+		}
+		n += int64(got)
+		if err == io.EOF {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
