@@ -47,6 +47,8 @@ type transcript struct {
 	// previous are the details of each tool's last good result.
 	previous map[string]json.RawMessage
 	repeats  loopDetector
+	// hidden are the messages behind points to which the conversation was restored, the newest at the end.
+	hidden [][]entry
 }
 
 // entry is a message with the number of its event.
@@ -138,6 +140,8 @@ func (t *transcript) add(e session.Event) {
 		t.close(e.Number)
 	case session.Condensed:
 		t.replace(p)
+	case session.Restored:
+		t.restored(e.Number, p)
 	case session.Imported:
 		if means := p.Means(); means != nil {
 			t.add(session.Event{Number: e.Number, At: e.At, Payload: means})
@@ -308,11 +312,8 @@ func (t *transcript) replace(p session.Condensed) {
 	}
 	summary := entry{number: p.From, summary: true, Message: llm.Message{Role: llm.User, Text: summaryIntro + p.Summary}}
 	messages := slices.Concat(t.messages[:from], []entry{summary}, t.messages[to:])
-	t.messages, t.shown, t.size, t.counted, t.since, t.pictured = nil, nil, 0, 0, 0, pictured
-	t.written = &llm.Written{}
-	for _, m := range messages {
-		t.push(m)
-	}
+	t.pictured = pictured
+	t.rewrite(messages)
 }
 
 // summaryIntro stands before every summary.

@@ -33,6 +33,13 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"override": w.person(func(t *rapid.T, s session.State) ([]session.Payload, error) {
 			return s.Override(session.Overridden{Model: rapid.SampledFrom([]string{"", "other/model"}).Draw(t, "model")})
 		}),
+		"checkpoint": w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) {
+			return s.Checkpointed(session.Checkpointed{Checkpoint: s.Checkpoint + 1, UpTo: s.Last})
+		}),
+		"restore": w.person(func(t *rapid.T, s session.State) ([]session.Payload, error) {
+			action := rapid.SampledFrom([]session.RestoreAction{session.RestorePoint, session.RestoreUndo, session.RestoreRedo}).Draw(t, "action")
+			return s.Restore(session.Restored{Action: action, Point: 1, Conversation: rapid.Bool().Draw(t, "conversation"), Files: true, Before: s.Checkpoint + 1})
+		}),
 		"request": w.person(func(t *rapid.T, s session.State) ([]session.Payload, error) {
 			return s.Opened(session.RequestOpened{Provider: "github", Repository: "octo/app", Number: rapid.IntRange(1, 30).Draw(t, "number")})
 		}),

@@ -55,6 +55,10 @@ func (s State) Apply(e Event) State {
 		s.Egress = p
 	case Overridden:
 		s.Overrides = p
+	case Checkpointed:
+		s.Checkpoint = p.Checkpoint
+	case Restored:
+		s = s.applyRestored(p)
 	case Briefed:
 		s.Briefing = true
 	case Replayed:

@@ -15,6 +15,8 @@ func (s State) Check(p Payload) error {
 	switch p := p.(type) {
 	case Created, Briefed, Noted, Titled, EgressSet, RecallAsked, Recalled:
 		return nil
+	case Checkpointed, Restored:
+		return s.checkRestore(p)
 	case Overridden:
 		if p.Budget < 0 || !p.Limited && p.Budget != 0 {
 			return s.no(p, "a limit is set and not negative, or there is none")

@@ -55,6 +55,10 @@ type State struct {
 	Egress    EgressSet
 	// Overrides are what the person chose for this conversation alone.
 	Overrides Overridden
+	// Checkpoint is the newest checkpoint of the workspace, 0 if there is none. Undo are restores that can be taken back,
+	// Redo those that were, the newest at the end.
+	Checkpoint int
+	Undo, Redo []Restored
 
 	InTurn bool
 	// Again is true when a turn that ended in an error is to be taken up again.

@@ -76,6 +76,8 @@ func (d *Display) notice(p session.Payload) {
 		d.Notice(strings.TrimSpace("network access: " + p.Mode + " " + strings.Join(p.Allow, ", ")))
 	case session.Overridden:
 		d.Notice(overridden(p))
+	case session.Restored:
+		d.Notice(restored(p))
 	case session.Nudged:
 		d.Notice("reminder to the agent: " + p.Text)
 	case session.Condensed:
@@ -103,6 +105,24 @@ func (d *Display) notice(p session.Payload) {
 	case session.Failed:
 		d.Problem(p.Reason)
 	}
+}
+
+// restored says what was restored.
+func restored(p session.Restored) string {
+	what := "the conversation"
+	if p.Files {
+		what = fmt.Sprintf("%d files", p.Changed)
+		if p.Conversation {
+			what += " and the conversation"
+		}
+	}
+	switch p.Action {
+	case session.RestoreUndo:
+		return "undone: restoring " + what
+	case session.RestoreRedo:
+		return "redone: restoring " + what
+	}
+	return fmt.Sprintf("restored %s to event %d", what, p.Point)
 }
 
 // overridden says with which model and budget the conversation goes on.

@@ -87,6 +87,8 @@ func plainCases() []oneCase {
 		{"egress_set_off", v0.Status, session.EgressSet{Mode: "off"}},
 		{"overridden", v0.Status, session.Overridden{Model: "openai/gpt-4o", Budget: 2_500_000_000, Limited: true}},
 		{"overridden_back", v0.Status, session.Overridden{}},
+		{"checkpointed", v0.None, session.Checkpointed{Checkpoint: 2, UpTo: 7, Files: 12, Changed: 3, Bytes: 4096}},
+		{"restored", v0.Status, session.Restored{Action: session.RestorePoint, Point: 7, Files: true, Checkpoint: 1, Before: 2, Changed: 3}},
 		{"briefed", v0.Event, session.Briefed{
 			Prompt: "You are …", Tools: json.RawMessage("[\n {\"type\": \"function\",\n\"function\":{\"name\":\"execute_bash\",\"parameters\":{}}}]"),
 			Agent: "CodeActAgent", Model: "m",

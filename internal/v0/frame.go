@@ -86,6 +86,10 @@ func Encode(id session.ID, e session.Event) (Frame, error) {
 		return egressSet(p), nil
 	case session.Overridden:
 		return overridden(p), nil
+	case session.Checkpointed:
+		return Frame{}, nil
+	case session.Restored:
+		return status("info", "STATUS$RESTORED", "An earlier state was restored."), nil
 	case session.ModelFailed:
 		return modelFailed(e, p), nil
 	case session.PauseRequested:

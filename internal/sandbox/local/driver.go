@@ -18,6 +18,7 @@ import (
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/local/cgroup"
+	"deckhand/internal/sandbox/local/checkpoint"
 	"deckhand/internal/sandbox/local/launcher"
 	"deckhand/internal/sandbox/local/lock"
 	"deckhand/internal/sandbox/local/tree"
@@ -63,6 +64,9 @@ type Driver struct {
 	base   *base
 	spare  spare
 	locks  lock.Table
+	// checkpoints lets one at a time change the checkpoints of a sandbox.
+	checkpoints lock.Table
+	stores      checkpoint.Stores
 
 	mu   sync.Mutex
 	told map[string]bool // notes that were logged
@@ -81,6 +85,8 @@ var (
 	_ sandbox.Checker     = (*Driver)(nil)
 	_ sandbox.Prober      = (*Driver)(nil)
 	_ sandbox.Pather      = (*Driver)(nil)
+
+	_ sandbox.Checkpointer = (*Driver)(nil)
 )
 
 // New makes a Driver. It looks over the system in the background; the first
@@ -215,8 +221,12 @@ func (d *Driver) recall() error {
 		path := filepath.Join(d.dir, e.Name())
 		switch {
 		case validID(e.Name()):
-			if m, err := readMeta(path); err == nil && m.User != 0 {
+			m, err := readMeta(path)
+			if err == nil && m.User != 0 {
 				d.users.taken[m.User] = e.Name()
+			}
+			if err == nil && !m.alive() { // others are attached to, see Attach
+				d.finishRestore(path, m)
 			}
 		case strings.HasPrefix(e.Name(), scrapPrefix):
 			d.sweep(path)
@@ -268,6 +278,7 @@ func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox
 	if err != nil || !m.alive() {
 		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, h.ID)
 	}
+	d.finishRestore(dir, m) // before anything in the sandbox goes on
 	if err := errors.Join(unhold(dir, m), d.repair(dir, m)); err != nil {
 		return nil, err
 	}
@@ -321,6 +332,7 @@ func (d *Driver) View(_ context.Context, h sandbox.Handle) (*os.Root, error) {
 		return nil, err
 	}
 	m, _ := readMeta(dir) // without one, there is no workspace either
+	d.finishRestore(dir, m)
 	root, err := os.OpenRoot(m.workspace(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s has no workspace", sandbox.ErrGone, h.ID)

@@ -10,6 +10,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/box"
+	"deckhand/internal/sandbox/local/checkpoint"
 	"deckhand/internal/sandbox/local/tree"
 )
 
@@ -47,6 +48,7 @@ func (d *Driver) Snapshot(ctx context.Context, h sandbox.Handle, id string) erro
 	if source.meta.Folder != "" {
 		return fmt.Errorf("%w: the workspace of %s is a folder of this machine, which is not copied", sandbox.ErrInvalid, h.ID)
 	}
+	d.finishRestore(source.dir, source.meta)
 	if _, err := os.Lstat(to); err == nil {
 		return fmt.Errorf("%w: %s has a workspace already", fs.ErrExist, id)
 	}
@@ -90,6 +92,10 @@ func (d *Driver) fill(ctx context.Context, source *place, scrap, id string) erro
 			d.users.free(m.User)
 			return err
 		}
+	}
+	if err := checkpoint.Open(filepath.Join(source.dir, checkpointDir)).Link(checkpoint.Open(filepath.Join(scrap, checkpointDir))); err != nil {
+		d.users.free(m.User)
+		return err
 	}
 	return m.write(scrap)
 }

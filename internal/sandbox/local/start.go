@@ -68,6 +68,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 	if p.meta.alive() {
 		return h, nil
 	}
+	d.finishRestore(p.dir, p.meta)
 	continues := suspended(p.dir)
 	if progress != nil && !continues {
 		progress(sandbox.Progress{Step: sandbox.Starting})
@@ -248,6 +249,7 @@ func (d *Driver) Destroy(ctx context.Context, h sandbox.Handle) error {
 			return err
 		}
 		d.users.free(p.meta.User)
+		d.stores.Forget(filepath.Join(p.dir, checkpointDir))
 		return nil
 	})
 }

@@ -66,6 +66,8 @@ type Store struct {
 	// MaxBytes and MaxCheckpoints take the place of the limits above.
 	MaxBytes       int64
 	MaxCheckpoints int
+	// cache is what the newest checkpoint was, for the next Take.
+	cache cache
 	// step is called between the steps of a restore, for tests.
 	step func()
 }
@@ -134,7 +136,7 @@ func (s *Store) Link(to *Store) error {
 	if err != nil || len(numbers) == 0 {
 		return err
 	}
-	if err := os.MkdirAll(to.dir, 0o700); err != nil {
+	if err := to.makeDir(); err != nil {
 		return err
 	}
 	names, err := os.ReadDir(s.dir)
@@ -150,6 +152,14 @@ func (s *Store) Link(to *Store) error {
 		}
 	}
 	return syncDir(to.dir)
+}
+
+// makeDir makes the folder of the store, but none above it: they may have been removed meanwhile.
+func (s *Store) makeDir() error {
+	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // journal is written before the first file of a restore and removed after the last one.

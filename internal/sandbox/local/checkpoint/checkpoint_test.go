@@ -398,6 +398,7 @@ func TestDamaged(t *testing.T) {
 	if _, err := r.Restore(t.Context(), r.w, one.Number); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("%v", err)
 	}
+	r.Store = Open(r.dir) // as after a restart
 	if next := r.take(); next.Number != one.Number+1 || next.Changed == 0 {
 		t.Errorf("%+v", next)
 	}

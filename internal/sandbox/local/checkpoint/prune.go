@@ -37,6 +37,7 @@ func (s *Store) prune() error {
 
 // drop removes the first n checkpoints. The next one is written as a whole before, because it may build on them.
 func (s *Store) drop(numbers []int, n int) error {
+	s.cache.drop()
 	first := numbers[n]
 	whole, _, err := s.load(first)
 	if err != nil {

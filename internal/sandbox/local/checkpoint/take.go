@@ -9,6 +9,7 @@ import (
 	"hash"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,6 +31,29 @@ func (s *Store) Take(ctx context.Context, w Workspace) (Taken, error) {
 	return t, err
 }
 
+// Begin makes the first checkpoint of a workspace. If there is one already, nothing is done. That of an empty workspace
+// costs nothing to speak of: it is not made durable, since there is nothing to lose.
+func (s *Store) Begin(ctx context.Context, w Workspace) (Taken, error) {
+	numbers, err := s.Numbers()
+	if err != nil || len(numbers) > 0 {
+		return Taken{Number: slices.Max(append(numbers, 0))}, err
+	}
+	f, err := os.Open(w.Dir)
+	if err != nil {
+		return Taken{}, err
+	}
+	_, err = f.Readdirnames(1)
+	f.Close()
+	if err != io.EOF {
+		return s.Take(ctx, w)
+	}
+	if err := s.makeDir(); err != nil {
+		return Taken{}, err
+	}
+	r := &record{number: 1, at: time.Now()}
+	return Taken{Number: 1}, os.WriteFile(s.meta(1), r.encode(), 0o600)
+}
+
 // take is Take without dropping old checkpoints: one of them may be about to be restored.
 func (s *Store) take(ctx context.Context, w Workspace) (Taken, state, error) {
 	if s.Pending() {
@@ -43,14 +67,14 @@ func (s *Store) take(ctx context.Context, w Workspace) (Taken, state, error) {
 	if len(numbers) > 0 {
 		newest = numbers[len(numbers)-1]
 	}
-	known, chain, err := s.load(newest)
+	known, chain, blobs, err := s.newest(newest)
 	if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNone) { // begin anew, with a number of its own
-		known, chain, err = state{}, 0, nil
+		known, chain, blobs, err = state{}, 0, nil, nil
 	}
 	if err != nil {
 		return Taken{}, nil, err
 	}
-	p := &packer{store: s, number: newest + 1, numbers: numbers}
+	p := &packer{store: s, number: newest + 1, numbers: numbers, blobs: blobs}
 	defer p.close()
 	sc := &scanner{ctx: ctx, w: w, known: known, read: p.read}
 	if err := sc.scan(); err != nil {
@@ -89,12 +113,13 @@ func (s *Store) take(ctx context.Context, w Workspace) (Taken, state, error) {
 		p.discard()
 		return Taken{}, nil, err
 	}
+	s.cache.set(t.Number, sc.found, r.parent, chain, p.blobs)
 	return t, sc.found, nil
 }
 
 // commit stores a record after the contents that it names.
 func (s *Store) commit(p *packer, r *record, t *Taken) error {
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+	if err := s.makeDir(); err != nil {
 		return err
 	}
 	if err := p.sync(); err != nil {
@@ -146,7 +171,7 @@ func (p *packer) open() error {
 	if p.f != nil {
 		return nil
 	}
-	if err := os.MkdirAll(p.store.dir, 0o700); err != nil {
+	if err := p.store.makeDir(); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(p.store.data(p.number), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)

@@ -1,0 +1,68 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+)
+
+// Checkpointer is a Driver that keeps earlier states of workspaces. They are removed with the workspace.
+type Checkpointer interface {
+	// Checkpoint stores the files of a workspace as they are now. When it returns, they are durable. If nothing
+	// differs from the newest checkpoint, that one is returned with Changed 0. With first, a workspace that has a
+	// checkpoint already is not looked at. ErrGone if there is no workspace; ErrTooBig if it is too large.
+	Checkpoint(ctx context.Context, h Handle, first bool) (Checkpoint, error)
+	// Checkpoints returns the checkpoints of a workspace and what they take up.
+	Checkpoints(ctx context.Context, h Handle) (Checkpoints, error)
+	// Restore makes the files of a workspace what they were, also while its sandbox runs, and stores what they were
+	// before as a checkpoint. If the process dies on the way, the files are one of the two states from the next use
+	// on. ErrNoCheckpoint if there is no such checkpoint.
+	Restore(ctx context.Context, h Handle, number int) (Restored, error)
+	// Compare lists the files that differ between two checkpoints, of the same or of different workspaces.
+	Compare(ctx context.Context, a, b CheckpointOf) ([]FileChange, error)
+	// CheckpointFile reads at most so many bytes of a file of a checkpoint; found is false if it has none.
+	CheckpointFile(ctx context.Context, c CheckpointOf, path string, most int64) (content []byte, found bool, err error)
+}
+
+// ErrNoCheckpoint means that there is no such checkpoint: it was never made, or dropped because it was old.
+var ErrNoCheckpoint = errors.New("there is no such checkpoint")
+
+// Checkpoint is a stored state of a workspace.
+type Checkpoint struct {
+	// Number identifies it. Later ones have higher numbers.
+	Number int
+	// Files is how many files and folders it has, Changed how many of them differ from the one before, LeftOut how
+	// many files it does not have because they are too large or cannot be read.
+	Files, Changed, LeftOut int
+	// Bytes is what it added to the store.
+	Bytes int64
+}
+
+// Checkpoints are the checkpoints of a workspace.
+type Checkpoints struct {
+	Numbers []int // oldest first
+	Bytes   int64 // of all of them
+}
+
+// CheckpointOf names a checkpoint of a workspace.
+type CheckpointOf struct {
+	Handle Handle
+	Number int
+}
+
+// Restored is the result of a restore.
+type Restored struct {
+	// Before has the state before.
+	Before Checkpoint
+	// Changed is how many files and folders were written or removed; Kept are those that could not be.
+	Changed int
+	Kept    []string
+}
+
+// FileChange is a file that differs between two checkpoints.
+type FileChange struct {
+	Path string
+	// Status is "added", "deleted" or "modified".
+	Status string
+	// Old and New are its sizes.
+	Old, New int64
+}

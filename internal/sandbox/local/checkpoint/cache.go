@@ -1,0 +1,84 @@
+package checkpoint
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// cache is the newest checkpoint of a store in memory, so that it is not read for each new one.
+type cache struct {
+	number int
+	state  state
+	chain  int
+	blobs  map[[32]byte]blob
+	size   atomic.Int64 // entries
+}
+
+func (c *cache) set(number int, st state, parent, chain int, blobs map[[32]byte]blob) {
+	if parent == 0 {
+		chain = 0
+	}
+	c.number, c.state, c.chain, c.blobs = number, st, chain+1, blobs
+	c.size.Store(int64(len(st) + len(blobs)))
+}
+
+func (c *cache) drop() {
+	c.number, c.state, c.chain, c.blobs = 0, nil, 0, nil
+	c.size.Store(0)
+}
+
+// newest is the state of the newest checkpoint, from how many records it is read, and the contents that the store has,
+// nil if they are not known.
+func (s *Store) newest(n int) (state, int, map[[32]byte]blob, error) {
+	if c := &s.cache; n > 0 && c.number == n {
+		return c.state, c.chain, c.blobs, nil
+	}
+	s.cache.drop()
+	st, chain, err := s.load(n)
+	return st, chain, nil, err
+}
+
+// Bounds of what is kept in memory for all stores.
+const (
+	maxStores  = 64
+	maxEntries = 400_000
+)
+
+// Stores has the stores that were used last.
+type Stores struct {
+	mu    sync.Mutex
+	known []*Store // the last used one at the end
+}
+
+// Of returns the store in a folder, with what it remembers.
+func (s *Stores) Of(dir string) *Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found *Store
+	var size int64
+	s.known = slices.DeleteFunc(s.known, func(k *Store) bool {
+		if k.dir == dir {
+			found = k
+			return true
+		}
+		size += k.cache.size.Load()
+		return false
+	})
+	if found == nil {
+		found = Open(dir)
+	}
+	for len(s.known) > 0 && (len(s.known) >= maxStores || size > maxEntries) {
+		size -= s.known[0].cache.size.Load()
+		s.known = s.known[1:]
+	}
+	s.known = append(s.known, found)
+	return found
+}
+
+// Forget drops what is remembered of the store in a folder, which is removed.
+func (s *Stores) Forget(dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = slices.DeleteFunc(s.known, func(k *Store) bool { return k.dir == dir })
+}

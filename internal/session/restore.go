@@ -1,0 +1,85 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+)
+
+// maxUndo is how many restores can be taken back.
+const maxUndo = 50
+
+// Checkpointed records a checkpoint of the workspace.
+func (s State) Checkpointed(c Checkpointed) ([]Payload, error) {
+	if err := s.alive(); err != nil {
+		return nil, err
+	}
+	if c.Checkpoint <= s.Checkpoint {
+		return nil, nil
+	}
+	return []Payload{c}, nil
+}
+
+// MayRestore refuses a restore while the agent works: it would go on with files or with a conversation that it does not
+// know. The last restore that the action is about is returned, the zero value for RestorePoint.
+func (s State) MayRestore(action RestoreAction) (of Restored, err error) {
+	if err := s.alive(); err != nil {
+		return of, err
+	}
+	if s.InTurn && !s.Paused || s.Ask != nil || len(s.Open) > 0 || len(s.Typed) > 0 {
+		return of, fmt.Errorf("%w: the agent is working; pause or stop it, then restore", ErrRefused)
+	}
+	list := map[RestoreAction][]Restored{RestoreUndo: s.Undo, RestoreRedo: s.Redo}[action]
+	switch {
+	case action == RestorePoint:
+		return of, nil
+	case len(list) == 0:
+		return of, fmt.Errorf("%w: there is nothing to %s", ErrRefused, action)
+	}
+	return list[len(list)-1], nil
+}
+
+// Restore records a restore.
+func (s State) Restore(r Restored) ([]Payload, error) {
+	if _, err := s.MayRestore(r.Action); err != nil {
+		return nil, err
+	}
+	return []Payload{r}, nil
+}
+
+func (s State) checkRestore(p Payload) error {
+	switch p := p.(type) {
+	case Checkpointed:
+		if p.Checkpoint < 1 || p.UpTo > s.Last {
+			return s.no(p, "a checkpoint has a number and follows its event")
+		}
+	case Restored:
+		switch {
+		case p.Point < 1 || p.Point > s.Last:
+			return s.no(p, "the point lies within the log")
+		case !p.Files && !p.Conversation:
+			return s.no(p, "something is restored")
+		case s.Ask != nil || len(s.Open) > 0:
+			return s.no(p, "nothing is under way")
+		}
+	}
+	return nil
+}
+
+// applyRestored keeps the two lists. An undo is to be taken back by a redo to the state before it, and the other way round.
+func (s State) applyRestored(p Restored) State {
+	cut := func(list []Restored) []Restored { return slices.Clone(list[:max(len(list)-1, 0)]) }
+	push := func(list []Restored) []Restored {
+		list = append(slices.Clone(list), p)
+		return list[max(len(list)-maxUndo, 0):]
+	}
+	switch p.Action {
+	case RestoreUndo:
+		s.Undo, s.Redo = cut(s.Undo), push(s.Redo)
+	case RestoreRedo:
+		s.Undo, s.Redo = push(s.Undo), cut(s.Redo)
+	default:
+		s.Undo, s.Redo = push(s.Undo), nil
+	}
+	s.Checkpoint = max(s.Checkpoint, p.Before)
+	return s
+}
