@@ -18,6 +18,8 @@ type Fork struct {
 	From session.ID
 	// Event is the last event of the copy; 0 is the newest.
 	Event int64
+	// FilesAtEvent gives the copy the files that the workspace had at the event; otherwise it has those of now.
+	FilesAtEvent bool
 	// Title is the title of the copy; absent takes the original's.
 	Title api.Opt[string]
 	// Trigger says who asks for it.
@@ -44,13 +46,17 @@ func (s *Service) Fork(ctx context.Context, c Fork) (Created, error) {
 	}
 	id, print := s.NewID(), ""
 	if derived := derivedID(c.RetryKey); derived != "" {
-		id, print = derived, idempotency.Digest(c.User, "fork", string(c.From), strconv.FormatInt(c.Event, 10), title)
+		id, print = derived, idempotency.Digest(c.User, "fork", string(c.From), strconv.FormatInt(c.Event, 10), title, strconv.FormatBool(c.FilesAtEvent))
 		if again, err := s.existing(ctx, c.User, id, id, print); again != nil || err != nil {
 			return value(again), err
 		}
 	}
 	f := session.Fork{Number: c.Event, Title: title, Trigger: c.Trigger, Fingerprint: print}
 	top, err := s.forkOf(ctx, row.ID, id, &f)
+	if err != nil {
+		return Created{}, err
+	}
+	checkpoint, err := s.forkFiles(ctx, c, top)
 	if err != nil {
 		return Created{}, err
 	}
@@ -62,7 +68,7 @@ func (s *Service) Fork(ctx context.Context, c Fork) (Created, error) {
 	if s.Workspaces == nil {
 		err = store(ctx)
 	} else {
-		err = s.Workspaces.Copy(ctx, top, id, store)
+		err = s.Workspaces.CopyAt(ctx, top, id, checkpoint, store)
 	}
 	switch {
 	case errors.Is(err, session.ErrConflict): // another delivery was faster
@@ -71,6 +77,8 @@ func (s *Service) Fork(ctx context.Context, c Fork) (Created, error) {
 	case errors.Is(err, workspace.ErrNoCopy):
 		text := err.Error()
 		return Created{}, refuse(Conflict, api.CodeConversationRefused, strings.ToUpper(text[:1])+text[1:]+".")
+	case err != nil:
+		return Created{}, restoreRefusal(err)
 	}
 	return Created{ID: id, Status: st.Status(), New: err == nil}, err
 }

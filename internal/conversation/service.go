@@ -54,9 +54,10 @@ type Conflicts interface {
 type Workspaces interface {
 	// Wake makes the keeper look at a conversation: the workspace of a deleted one is removed.
 	Wake(id session.ID)
-	// Copy copies a workspace and calls store before the copy can be seen. It returns workspace.ErrNoCopy where a workspace
-	// cannot be copied.
-	Copy(ctx context.Context, from, to session.ID, store func(context.Context) error) error
+	// CopyAt copies a workspace, with the files of a checkpoint or (0) as they are now, and calls store before the copy can
+	// be seen. It returns workspace.ErrNoCopy where a workspace cannot be copied.
+	CopyAt(ctx context.Context, from, to session.ID, checkpoint int, store func(context.Context) error) error
+	Checkpoints
 }
 
 // Feedback removes what users said of the agent's work in a conversation.

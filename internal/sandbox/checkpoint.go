@@ -8,9 +8,9 @@ import (
 // Checkpointer is a Driver that keeps earlier states of workspaces. They are removed with the workspace.
 type Checkpointer interface {
 	// Checkpoint stores the files of a workspace as they are now. When it returns, they are durable. If nothing
-	// differs from the newest checkpoint, that one is returned with Changed 0. With first, a workspace that has a
-	// checkpoint already is not looked at. ErrGone if there is no workspace; ErrTooBig if it is too large.
-	Checkpoint(ctx context.Context, h Handle, first bool) (Checkpoint, error)
+	// differs from the newest checkpoint, that one is returned with Changed 0. So is the first one of an empty
+	// workspace. ErrGone if there is no workspace; ErrTooBig if it is too large.
+	Checkpoint(ctx context.Context, h Handle) (Checkpoint, error)
 	// Checkpoints returns the checkpoints of a workspace and what they take up.
 	Checkpoints(ctx context.Context, h Handle) (Checkpoints, error)
 	// Restore makes the files of a workspace what they were, also while its sandbox runs, and stores what they were

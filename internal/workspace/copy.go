@@ -23,6 +23,12 @@ const recordTime = time.Minute
 // Until the session exists, its workspace has no owner, so whatever ends this
 // on the way, also the death of the server, leaves something that Sweep sets aside.
 func (k *Keeper) Copy(ctx context.Context, from, to session.ID, store func(context.Context) error) error {
+	return k.CopyAt(ctx, from, to, 0, store)
+}
+
+// CopyAt is Copy with the files of a checkpoint of the other; 0 is as they are now. Software that was installed outside
+// of the workspace is as it is now.
+func (k *Keeper) CopyAt(ctx context.Context, from, to session.ID, checkpoint int, store func(context.Context) error) error {
 	_, leave, err := k.enterLocked(ctx, to) // keeps Sweep away until the session exists
 	if err != nil {
 		return err
@@ -36,6 +42,15 @@ func (k *Keeper) Copy(ctx context.Context, from, to session.ID, store func(conte
 	}
 	if err := k.snapshot(ctx, from, to); err != nil {
 		return err
+	}
+	if checkpoint > 0 {
+		d, ok := k.Driver.(sandbox.Checkpointer)
+		if !ok {
+			return ErrNoCheckpoints
+		}
+		if _, err := d.Restore(ctx, sandbox.Handle{Driver: k.Name, ID: string(to)}, checkpoint); err != nil {
+			return err
+		}
 	}
 	k.mu.Lock()
 	delete(k.strangers, to) // what was there is gone, and the copy is its session's own

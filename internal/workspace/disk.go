@@ -57,7 +57,7 @@ func (b *measured) Measured(used int64) {
 	b.keeper.mu.Lock()
 	owner := b.place.owner
 	b.keeper.mu.Unlock()
-	b.keeper.sized(b.place.id, share{owner: owner, bytes: used, ran: true})
+	b.keeper.sized(b.place.id, share{owner: owner, bytes: used + b.keeper.checkpointBytes(b.keeper.ctx, b.place.id), ran: true})
 }
 
 // Ended implements meter.Observer.

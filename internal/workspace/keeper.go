@@ -59,6 +59,7 @@ type Keeper struct {
 	busy      int64
 	counted   time.Time
 	suspended suspended
+	saving    chan struct{} // a slot for each checkpoint that is being made
 	wake      chan struct{}
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -91,6 +92,7 @@ type place struct {
 	restarts []time.Time
 	ended    string // how its last runner ended, if not by itself
 	idle     idleness
+	saved    saving
 }
 
 // New returns a Keeper. Run does its background work.
@@ -102,7 +104,7 @@ func New(c Config) *Keeper {
 		c.Silence = sandbox.DefaultSilence
 	}
 	k := &Keeper{Config: c, places: map[session.ID]*place{}, woken: map[session.ID]bool{}, strangers: map[session.ID]bool{}, shares: map[session.ID]share{}, wake: make(chan struct{}, 1),
-		suspended: suspended{ids: map[session.ID]suspendedSince{}, slots: make(chan struct{}, maxSuspending)}}
+		saving: make(chan struct{}, maxSaving), suspended: suspended{ids: map[session.ID]suspendedSince{}, slots: make(chan struct{}, maxSuspending)}}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
 }
@@ -212,7 +214,9 @@ func (k *Keeper) Use(ctx context.Context, id session.ID) (box *sandbox.Sandbox, 
 	if err != nil {
 		return nil, nil, err
 	}
-	box, err = k.open(ctx, p)
+	if box, err = k.open(ctx, p); err == nil {
+		err = k.awaitCheckpoint(ctx, p)
+	}
 	if err != nil {
 		k.leave(p)
 		k.Wake(id) // if a stop was the reason, what runs there is ended
@@ -283,7 +287,11 @@ func (k *Keeper) open(ctx context.Context, p *place) (*sandbox.Sandbox, error) {
 	if err := k.prepare(ctx, p, box); err != nil {
 		return nil, err
 	}
-	return box, k.record(ctx, st, was, now)
+	if err := k.record(ctx, st, was, now); err != nil {
+		return nil, err
+	}
+	k.checkpointNow(p)
+	return box, nil
 }
 
 // reserve counts a sandbox that is about to run for its owner, who may have so

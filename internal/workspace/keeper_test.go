@@ -679,7 +679,7 @@ func TestDiskPerUser(t *testing.T) {
 	refused := func(name session.ID) bool {
 		var unavailable *sandbox.Unavailable
 		err := use(name)
-		if err != nil && (!errors.As(err, &unavailable) || !strings.Contains(unavailable.Reason, "Your workspaces use 3") || !strings.Contains(unavailable.Reason, "Delete conversations")) {
+		if err != nil && (!errors.As(err, &unavailable) || !strings.Contains(unavailable.Reason, "Your workspaces use ") || !strings.Contains(unavailable.Reason, "Delete conversations")) {
 			t.Fatal(err)
 		}
 		return err != nil

@@ -115,7 +115,7 @@ func (k *Keeper) measureOne(ctx context.Context, d sandbox.Measurer, f sandbox.F
 	}
 	used, err := d.Usage(ctx, f.Handle)
 	if err == nil {
-		k.sized(id, share{owner: row.Owner, bytes: used.Bytes})
+		k.sized(id, share{owner: row.Owner, bytes: used.Bytes + k.checkpointBytes(ctx, id)})
 	}
 	return err
 }

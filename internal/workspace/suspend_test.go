@@ -50,11 +50,16 @@ func (r *rig) waitSuspended() {
 // length is how many events the session has.
 func (r *rig) length() int64 {
 	r.t.Helper()
-	st, err := r.sessions.Load(r.t.Context(), id)
-	if err != nil {
-		r.t.Fatal(err)
+	n := int64(0)
+	for e, err := range r.log.Read(r.t.Context(), id, 0) {
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if _, ok := e.Payload.(session.Checkpointed); !ok { // made whenever files changed
+			n++
+		}
 	}
-	return st.Last
+	return n
 }
 
 // A sandbox that is not used ends, and the next command does not notice, nor does the log.

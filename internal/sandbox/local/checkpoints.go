@@ -43,7 +43,7 @@ func workspaceOf(dir string, m meta) checkpoint.Workspace {
 }
 
 // Checkpoint implements sandbox.Checkpointer. It reads beside a running sandbox.
-func (d *Driver) Checkpoint(ctx context.Context, h sandbox.Handle, first bool) (sandbox.Checkpoint, error) {
+func (d *Driver) Checkpoint(ctx context.Context, h sandbox.Handle) (sandbox.Checkpoint, error) {
 	release, err := d.checkpoints.Acquire(ctx, h.ID)
 	if err != nil {
 		return sandbox.Checkpoint{}, err
@@ -56,11 +56,7 @@ func (d *Driver) Checkpoint(ctx context.Context, h sandbox.Handle, first bool) (
 	if space, err := d.Space(); err == nil && space.FreeBytes < minFree {
 		return sandbox.Checkpoint{}, fmt.Errorf("%w: less than %d MiB of the disk are free", sandbox.ErrTooBig, minFree>>20)
 	}
-	take := s.Take
-	if first {
-		take = s.Begin
-	}
-	t, err := take(ctx, w)
+	t, err := s.Take(ctx, w)
 	return checkpointOf(t), checkpointError(err)
 }
 

@@ -9,7 +9,6 @@ import (
 	"hash"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,27 +30,23 @@ func (s *Store) Take(ctx context.Context, w Workspace) (Taken, error) {
 	return t, err
 }
 
-// Begin makes the first checkpoint of a workspace. If there is one already, nothing is done. That of an empty workspace
-// costs nothing to speak of: it is not made durable, since there is nothing to lose.
-func (s *Store) Begin(ctx context.Context, w Workspace) (Taken, error) {
-	numbers, err := s.Numbers()
-	if err != nil || len(numbers) > 0 {
-		return Taken{Number: slices.Max(append(numbers, 0))}, err
-	}
+// begin makes the first checkpoint of a workspace that is empty. It costs nothing to speak of: it is not made durable, since
+// there is nothing to lose.
+func (s *Store) begin(w Workspace) (ok bool, err error) {
 	f, err := os.Open(w.Dir)
 	if err != nil {
-		return Taken{}, err
+		return false, err
 	}
 	_, err = f.Readdirnames(1)
 	f.Close()
 	if err != io.EOF {
-		return s.Take(ctx, w)
+		return false, err
 	}
 	if err := s.makeDir(); err != nil {
-		return Taken{}, err
+		return false, err
 	}
 	r := &record{number: 1, at: time.Now()}
-	return Taken{Number: 1}, os.WriteFile(s.meta(1), r.encode(), 0o600)
+	return true, os.WriteFile(s.meta(1), r.encode(), 0o600)
 }
 
 // take is Take without dropping old checkpoints: one of them may be about to be restored.
@@ -66,6 +61,8 @@ func (s *Store) take(ctx context.Context, w Workspace) (Taken, state, error) {
 	newest := 0
 	if len(numbers) > 0 {
 		newest = numbers[len(numbers)-1]
+	} else if ok, err := s.begin(w); ok || err != nil {
+		return Taken{Number: 1}, state{}, err
 	}
 	known, chain, blobs, err := s.newest(newest)
 	if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNone) { // begin anew, with a number of its own

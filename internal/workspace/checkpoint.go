@@ -1,0 +1,242 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+)
+
+// ErrNoCheckpoints says that workspaces of this server have no checkpoints.
+var ErrNoCheckpoints = errors.New("the sandbox driver of this server keeps no checkpoints")
+
+const (
+	// maxSaving is how many checkpoints are made at the same time.
+	maxSaving = 2
+	// saveTime is how long a checkpoint may take, maxSaveWait how long a command waits for it. After that the command
+	// runs, and the checkpoint has each file as it was before or after.
+	saveTime    = 2 * time.Minute
+	maxSaveWait = 10 * time.Second
+)
+
+// saving is what a place knows of its checkpoints. The keeper's mu guards it.
+type saving struct {
+	// used is true if the sandbox was used since the last checkpoint was begun.
+	used bool
+	// done is closed when the checkpoint that is being made is there; nil if there is none.
+	done chan struct{}
+	// off is true if the workspace is too large.
+	off bool
+}
+
+// turnMayHaveEnded makes a checkpoint after a turn. It never blocks.
+func (k *Keeper) turnMayHaveEnded(row session.Row) {
+	if row.Deleted || row.Agent == session.AgentRunning {
+		return
+	}
+	k.mu.Lock()
+	p := k.places[row.ID]
+	due := p != nil && p.saved.used && p.saved.done == nil
+	k.mu.Unlock()
+	if due {
+		k.checkpointNow(p)
+	}
+}
+
+// checkpointNow has a checkpoint made in the background, unless the agent is working.
+func (k *Keeper) checkpointNow(p *place) {
+	if _, ok := k.Driver.(sandbox.Checkpointer); !ok {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed || p.saved.off || p.saved.done != nil {
+		return
+	}
+	fresh := p.saved.used // otherwise it was just connected to
+	p.saved.used, p.saved.done = false, make(chan struct{})
+	k.tasks.Go(func() { k.checkpoint(p, fresh) })
+}
+
+// checkpoint makes one checkpoint. One that follows uses of the sandbox is left to the end of the turn while the agent works.
+func (k *Keeper) checkpoint(p *place, afterUse bool) {
+	due, err := true, error(nil)
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		close(p.saved.done)
+		p.saved.done = nil
+		p.saved.used = p.saved.used || !due || err != nil && !errors.Is(err, sandbox.ErrTooBig)
+		p.saved.off = errors.Is(err, sandbox.ErrTooBig)
+	}()
+	select {
+	case k.saving <- struct{}{}:
+		defer func() { <-k.saving }()
+	case <-k.ctx.Done():
+		return
+	}
+	ctx, cancel := context.WithTimeout(k.ctx, saveTime)
+	defer cancel()
+	st, err := k.Sessions.Load(ctx, p.id)
+	if err != nil || st.Deleted {
+		return
+	}
+	if due = !afterUse || !st.InTurn || st.Paused; !due {
+		return
+	}
+	if err = k.save(ctx, st); err != nil && k.ctx.Err() == nil && !errors.Is(err, sandbox.ErrGone) && !errors.Is(err, session.ErrDeleted) {
+		k.Logger.Warn("cannot make a checkpoint of a workspace", "session", p.id, "error", err)
+	}
+	if errors.Is(err, sandbox.ErrTooBig) {
+		k.note(p.id, session.Noted{ID: "STATUS$CHECKPOINTS_OFF", Message: "The workspace is too large for checkpoints: its files cannot be restored to the end of a turn."})
+	}
+}
+
+// save makes a checkpoint and records it if something changed.
+func (k *Keeper) save(ctx context.Context, st session.State) error {
+	h, err := k.handle(st)
+	if err != nil {
+		return err
+	}
+	c, err := k.Driver.(sandbox.Checkpointer).Checkpoint(ctx, h.Handle)
+	if err != nil || c.Changed == 0 {
+		return err
+	}
+	_, err = k.Sessions.Update(ctx, st.ID, func(s session.State) ([]session.Payload, error) {
+		return s.Checkpointed(session.Checkpointed{Checkpoint: c.Number, UpTo: st.Last, Files: c.Files, Changed: c.Changed, LeftOut: c.LeftOut, Bytes: c.Bytes})
+	})
+	return err
+}
+
+// awaitCheckpoint waits for a checkpoint that is being made, for a while: what is done next must not be in it.
+func (k *Keeper) awaitCheckpoint(ctx context.Context, p *place) error {
+	k.mu.Lock()
+	done := p.saved.done
+	p.saved.used = true
+	k.mu.Unlock()
+	if done == nil {
+		return nil
+	}
+	wait := time.NewTimer(maxSaveWait)
+	defer wait.Stop()
+	select {
+	case <-done:
+	case <-wait.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// checkpointBytes is what the checkpoints of a workspace take up.
+func (k *Keeper) checkpointBytes(ctx context.Context, id session.ID) int64 {
+	d, ok := k.Driver.(sandbox.Checkpointer)
+	if !ok || k.DiskPerUser <= 0 {
+		return 0
+	}
+	c, err := d.Checkpoints(ctx, sandbox.Handle{Driver: k.Name, ID: string(id)})
+	if err != nil {
+		return 0
+	}
+	return c.Bytes
+}
+
+// checkpoints finds the driver and the workspace of a session.
+func (k *Keeper) checkpoints(ctx context.Context, id session.ID) (sandbox.Checkpointer, sandbox.Handle, error) {
+	d, ok := k.Driver.(sandbox.Checkpointer)
+	if !ok {
+		return nil, sandbox.Handle{}, ErrNoCheckpoints
+	}
+	st, err := k.Sessions.Load(ctx, id)
+	if err != nil {
+		return nil, sandbox.Handle{}, err
+	}
+	h, err := k.handle(st)
+	return d, h.Handle, err
+}
+
+// Checkpoints are the checkpoints of a session's workspace, oldest first.
+func (k *Keeper) Checkpoints(ctx context.Context, id session.ID) ([]int, error) {
+	d, h, err := k.checkpoints(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	c, err := d.Checkpoints(ctx, h)
+	if errors.Is(err, sandbox.ErrGone) {
+		return nil, ErrNone
+	}
+	return c.Numbers, err
+}
+
+// Restore makes the files of a workspace what they were at a checkpoint, and has record store that. Its sandbox need not
+// run. Those who want to use it wait.
+func (k *Keeper) Restore(ctx context.Context, id session.ID, number int, record func(context.Context, sandbox.Restored) error) error {
+	d, h, err := k.checkpoints(ctx, id)
+	if err != nil {
+		return err
+	}
+	_, leave, err := k.enterLocked(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	// From here on the outcome is recorded, even if the caller's context ends.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
+	defer cancel()
+	r, err := d.Restore(ctx, h, number)
+	if errors.Is(err, sandbox.ErrGone) {
+		return ErrNone
+	}
+	if err != nil {
+		return err
+	}
+	return record(ctx, r)
+}
+
+// Files names the files of a session's workspace: at a checkpoint, or now if it is 0.
+type Files struct {
+	ID         session.ID
+	Checkpoint int
+}
+
+func (k *Keeper) filesAt(ctx context.Context, f Files) (sandbox.CheckpointOf, error) {
+	d, h, err := k.checkpoints(ctx, f.ID)
+	if err != nil {
+		return sandbox.CheckpointOf{}, err
+	}
+	if f.Checkpoint == 0 {
+		c, err := d.Checkpoint(ctx, h)
+		if errors.Is(err, sandbox.ErrGone) {
+			return sandbox.CheckpointOf{}, ErrNone
+		}
+		if err != nil {
+			return sandbox.CheckpointOf{}, err
+		}
+		f.Checkpoint = c.Number
+	}
+	return sandbox.CheckpointOf{Handle: h, Number: f.Checkpoint}, nil
+}
+
+// Compare lists the files that differ between two workspaces, or two states of one.
+func (k *Keeper) Compare(ctx context.Context, a, b Files) ([]sandbox.FileChange, error) {
+	from, err := k.filesAt(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	to, err := k.filesAt(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	return k.Driver.(sandbox.Checkpointer).Compare(ctx, from, to)
+}
+
+// FileAt reads at most so many bytes of a file of a workspace; found is false if it has none.
+func (k *Keeper) FileAt(ctx context.Context, f Files, path string, most int64) (content []byte, found bool, err error) {
+	at, err := k.filesAt(ctx, f)
+	if err != nil {
+		return nil, false, err
+	}
+	return k.Driver.(sandbox.Checkpointer).CheckpointFile(ctx, at, path, most)
+}
