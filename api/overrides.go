@@ -15,5 +15,6 @@ type SetOverrides struct {
 // ForkConversation is the body of POST …/fork.
 type ForkConversation struct {
 	EventID Opt[int64]  `json:"event_id,omitzero" minimum:"1" doc:"Last event to copy; null: the newest."`
+	Files   Opt[string] `json:"files,omitzero" enum:"now,event" doc:"Files of the copy. now: the current files. event: the files after the event, from the last checkpoint before it. Default: now."`
 	Title   Opt[string] `json:"title,omitzero" maxLength:"200" doc:"Title of the copy; null: the original title, marked as a copy."`
 }

@@ -1,0 +1,57 @@
+package api
+
+import "time"
+
+// Checkpoints is the response of GET …/checkpoints.
+type Checkpoints struct {
+	Checkpoints []Checkpoint `json:"checkpoints" doc:"Checkpoints, oldest first. Turns that changed no files have none."`
+	CanUndo     bool         `json:"can_undo" doc:"Whether the last restore can be undone."`
+	CanRedo     bool         `json:"can_redo" doc:"Whether the last undo can be redone."`
+}
+
+// Checkpoint is a stored state of the files of a workspace.
+type Checkpoint struct {
+	EventID int64     `json:"event_id" doc:"The files are as they were after this event."`
+	Time    time.Time `json:"time"`
+	Files   int       `json:"files" doc:"Number of files and folders."`
+	Changed int       `json:"changed" doc:"Number of files and folders that differ from the checkpoint before."`
+	LeftOut int       `json:"left_out" doc:"Number of files that are not in the checkpoint because they are too large or unreadable."`
+	Bytes   int64     `json:"bytes" doc:"Bytes that the checkpoint added to the store."`
+}
+
+// RestoreConversation is the body of POST …/restore.
+type RestoreConversation struct {
+	EventID      int64     `json:"event_id" required:"true" minimum:"1" doc:"Event to restore to, such as the end of a turn."`
+	Files        Opt[bool] `json:"files,omitzero" doc:"Restore the files of the workspace. Default: true."`
+	Conversation Opt[bool] `json:"conversation,omitzero" doc:"Hide what came after the event from the model. Default: false."`
+}
+
+// Restored is the response of POST …/restore, …/restore/undo and …/restore/redo.
+type Restored struct {
+	EventID      int64    `json:"event_id" doc:"Event that was restored to."`
+	Files        bool     `json:"files" doc:"Whether files were restored."`
+	Conversation bool     `json:"conversation" doc:"Whether the conversation was restored."`
+	Changed      int      `json:"changed" doc:"Number of files and folders that were written or removed."`
+	Kept         []string `json:"kept" doc:"Files that could not be restored because something that is in no checkpoint is in their place."`
+	CanUndo      bool     `json:"can_undo"`
+	CanRedo      bool     `json:"can_redo"`
+}
+
+// Comparison is the response of GET …/compare.
+type Comparison struct {
+	Files []ComparedFile `json:"files" doc:"Files that differ, in the order of paths."`
+}
+
+// ComparedFile is a file that differs.
+type ComparedFile struct {
+	Path   string `json:"path"`
+	Status string `json:"status" enum:"added,deleted,modified" doc:"What happened to the file on the way to the other side."`
+	Size   int64  `json:"size" doc:"Size on this side."`
+	Other  int64  `json:"other_size" doc:"Size on the other side."`
+}
+
+// FileComparison is the response of GET …/compare/file.
+type FileComparison struct {
+	Original *string `json:"original" doc:"Text on this side; null if the file does not exist there."`
+	Modified *string `json:"modified" doc:"Text on the other side; null if the file does not exist there."`
+}

@@ -1,0 +1,52 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"deckhand/api"
+)
+
+// Checkpoints lists the states to which the files of a conversation can be restored.
+func (c *Client) Checkpoints(ctx context.Context, id string) (api.Checkpoints, error) {
+	return call[api.Checkpoints](ctx, c, http.MethodGet, item(id)+"/checkpoints", nil)
+}
+
+// Restore restores files, the conversation or both to the point after an event.
+func (c *Client) Restore(ctx context.Context, id string, in api.RestoreConversation) (api.Restored, error) {
+	return call[api.Restored](ctx, c, http.MethodPost, item(id)+"/restore", in)
+}
+
+// UndoRestore takes back the last restore.
+func (c *Client) UndoRestore(ctx context.Context, id string) (api.Restored, error) {
+	return call[api.Restored](ctx, c, http.MethodPost, item(id)+"/restore/undo", nil)
+}
+
+// RedoRestore takes back the last undo.
+func (c *Client) RedoRestore(ctx context.Context, id string) (api.Restored, error) {
+	return call[api.Restored](ctx, c, http.MethodPost, item(id)+"/restore/redo", nil)
+}
+
+// Side is one side of a comparison: the files of a conversation after an event, or now if it is 0.
+type Side struct {
+	ID    string
+	Event int64
+}
+
+// Compare lists the files that differ between two sides.
+func (c *Client) Compare(ctx context.Context, this, other Side) (api.Comparison, error) {
+	return call[api.Comparison](ctx, c, http.MethodGet, item(this.ID)+"/compare?"+sides(this, other).Encode(), nil)
+}
+
+// CompareFile reads a file on both sides.
+func (c *Client) CompareFile(ctx context.Context, this, other Side, path string) (api.FileComparison, error) {
+	q := sides(this, other)
+	q.Set("path", path)
+	return call[api.FileComparison](ctx, c, http.MethodGet, item(this.ID)+"/compare/file?"+q.Encode(), nil)
+}
+
+func sides(this, other Side) url.Values {
+	return url.Values{"event_id": {strconv.FormatInt(this.Event, 10)}, "other": {other.ID}, "other_event_id": {strconv.FormatInt(other.Event, 10)}}
+}

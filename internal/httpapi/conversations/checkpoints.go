@@ -1,0 +1,102 @@
+package conversations
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	"deckhand/api"
+	usecase "deckhand/internal/conversation"
+	"deckhand/internal/httpapi/rest"
+	"deckhand/internal/session"
+)
+
+const (
+	aboutCheckpoints = "After each turn that changed files, the workspace is stored. The event checkpointed tells when that is done. With a sandbox driver that keeps no checkpoints, the response is a 409."
+	aboutRestore     = "Restores the files to the last checkpoint at or before the event, and with conversation hides later events from the model; the log keeps them. Folders that a repository's .gitignore ignores stay as they are. " +
+		"The state before is stored, so that the restore can be undone. The response is a 409 while the agent is working."
+	aboutUndo    = "An undo restores what was there before the restore, and a redo what was there before the undo. The response is a 409 if there is none, or while the agent is working."
+	aboutCompare = "Compares this conversation with other, or with itself. An event_id of 0 means the current files."
+)
+
+func (d *Handlers) listCheckpoints(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Checkpoints, error) {
+	points, st, err := d.Service.ListCheckpoints(ctx, c.Who.User, session.ID(p.ID))
+	out := api.Checkpoints{Checkpoints: []api.Checkpoint{}, CanUndo: len(st.Undo) > 0, CanRedo: len(st.Redo) > 0}
+	for _, x := range points {
+		out.Checkpoints = append(out.Checkpoints, api.Checkpoint{EventID: x.UpTo, Time: x.At, Files: x.Files, Changed: x.Changed, LeftOut: x.LeftOut, Bytes: x.Bytes})
+	}
+	return out, err
+}
+
+func (d *Handlers) restore(ctx context.Context, c *rest.Call, p rest.InConversation, b api.RestoreConversation) (api.Restored, error) {
+	files, given := b.Files.Get()
+	return d.restoreAs(ctx, c, usecase.Restore{ID: session.ID(p.ID), Action: session.RestorePoint, Event: b.EventID, Files: files || !given, Conversation: b.Conversation.Value})
+}
+
+func (d *Handlers) undoRestore(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Restored, error) {
+	return d.restoreAs(ctx, c, usecase.Restore{ID: session.ID(p.ID), Action: session.RestoreUndo})
+}
+
+func (d *Handlers) redoRestore(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Restored, error) {
+	return d.restoreAs(ctx, c, usecase.Restore{ID: session.ID(p.ID), Action: session.RestoreRedo})
+}
+
+func (d *Handlers) restoreAs(ctx context.Context, c *rest.Call, what usecase.Restore) (api.Restored, error) {
+	ctx, release := d.Life.Hold(ctx, c.Who)
+	defer release()
+	what.User = c.Who.User
+	done, err := d.Service.Restore(ctx, what)
+	out := api.Restored{EventID: done.Point, Files: done.Files, Conversation: done.Conversation, Changed: done.Changed, Kept: []string{},
+		CanUndo: len(done.State.Undo) > 0, CanRedo: len(done.State.Redo) > 0}
+	for _, name := range done.Kept {
+		out.Kept = append(out.Kept, strings.ToValidUTF8(name, "\uFFFD"))
+	}
+	return out, err
+}
+
+// compared names two sides of a comparison.
+type compared struct {
+	ID         string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
+	Event      int64  `query:"event_id" default:"0" minimum:"0" doc:"Event of this conversation; 0: now."`
+	Other      string `query:"other" maxLength:"100" pattern:"^[A-Za-z0-9_-]*$" doc:"Other conversation. Default: this one."`
+	OtherEvent int64  `query:"other_event_id" default:"0" minimum:"0" doc:"Event of the other conversation; 0: now."`
+}
+
+// comparedFile is compared for one file.
+type comparedFile struct {
+	ID         string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
+	Event      int64  `query:"event_id" default:"0" minimum:"0" doc:"Event of this conversation; 0: now."`
+	Other      string `query:"other" maxLength:"100" pattern:"^[A-Za-z0-9_-]*$" doc:"Other conversation. Default: this one."`
+	OtherEvent int64  `query:"other_event_id" default:"0" minimum:"0" doc:"Event of the other conversation; 0: now."`
+	Path       string `query:"path" required:"true" minLength:"1" maxLength:"12288" doc:"File, relative to the workspace."`
+}
+
+func (q comparedFile) command(c *rest.Call) usecase.Compare {
+	return usecase.Compare{User: c.Who.User, ID: session.ID(q.ID), Event: q.Event, OtherID: session.ID(q.Other), OtherEvent: q.OtherEvent, Path: q.Path}
+}
+
+func (d *Handlers) compare(ctx context.Context, c *rest.Call, q compared, _ rest.None) (api.Comparison, error) {
+	changes, err := d.Service.Compare(ctx, comparedFile{ID: q.ID, Event: q.Event, Other: q.Other, OtherEvent: q.OtherEvent}.command(c))
+	out := api.Comparison{Files: []api.ComparedFile{}}
+	for _, x := range changes {
+		out.Files = append(out.Files, api.ComparedFile{Path: strings.ToValidUTF8(x.Path, "\uFFFD"), Status: x.Status, Size: x.Old, Other: x.New})
+	}
+	return out, err
+}
+
+func (d *Handlers) compareFile(ctx context.Context, c *rest.Call, q comparedFile, _ rest.None) (api.FileComparison, error) {
+	a, b, err := d.Service.CompareFile(ctx, q.command(c))
+	if err == nil && (binary(a) || binary(b)) {
+		err = &usecase.Refusal{Kind: usecase.Conflict, Code: api.CodeBinaryFile, Text: "The file is not text."}
+	}
+	return api.FileComparison{Original: text(a), Modified: text(b)}, err
+}
+
+func binary(b *[]byte) bool { return b != nil && !utf8.Valid(*b) }
+
+func text(b *[]byte) *string {
+	if b == nil {
+		return nil
+	}
+	return new(string(*b))
+}
