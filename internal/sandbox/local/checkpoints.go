@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/cgroup"
 	"deckhand/internal/sandbox/local/checkpoint"
@@ -128,6 +130,26 @@ func (d *Driver) finishRestore(dir string, m meta) {
 	}
 	if err != nil {
 		d.log.Warn("an interrupted restore of a workspace cannot be finished", "workspace", dir, "error", err)
+	}
+}
+
+// recallRestore completes a restore in which the last server died, and lets the sandbox go on. A server that still runs
+// does that itself.
+func (d *Driver) recallRestore(dir string, m meta) {
+	if !checkpoint.Open(filepath.Join(dir, checkpointDir)).Pending() {
+		return
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	defer folder.Close()
+	if unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return
+	}
+	d.finishRestore(dir, m)
+	if m.alive() {
+		_ = unhold(dir, m)
 	}
 }
 

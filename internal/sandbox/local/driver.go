@@ -225,8 +225,8 @@ func (d *Driver) recall() error {
 			if err == nil && m.User != 0 {
 				d.users.taken[m.User] = e.Name()
 			}
-			if err == nil && !m.alive() { // others are attached to, see Attach
-				d.finishRestore(path, m)
+			if err == nil {
+				d.recallRestore(path, m)
 			}
 		case strings.HasPrefix(e.Name(), scrapPrefix):
 			d.sweep(path)

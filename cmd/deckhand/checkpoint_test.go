@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"deckhand/api"
+	"deckhand/client"
+)
+
+// checkpointed waits until there are so many checkpoints, and returns their events.
+func (b *box) checkpointed(c *client.Client, id string, n int) (events []int64) {
+	b.t.Helper()
+	b.until(fmt.Sprint(n, " checkpoints"), func() bool {
+		got, err := c.Checkpoints(b.t.Context(), id)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		events = nil
+		for _, p := range got.Checkpoints {
+			events = append(events, p.EventID)
+		}
+		return len(events) >= n
+	})
+	return events
+}
+
+// Files and the conversation are restored to the end of a turn, undone, redone, forked and compared.
+func TestCheckpoints(t *testing.T) {
+	t.Parallel()
+	needsCopies(t)
+	l := newLab(t, forkConfig)
+	p := l.person(t, "forker", obeys)
+	id := p.begin("$ echo ONE > kept; mkdir d; echo x > d/f")
+	p.follow(id, 0, agentIs("awaiting_user_input"))
+	p.box.checkpointed(p.client, id, 1)
+	p.ask(id, "$ echo TWO > kept; rm -r d; echo new > more", "awaiting_user_input")
+	points := p.box.checkpointed(p.client, id, 2)
+	files := func(id string) string {
+		t.Helper()
+		out := observed(t, p.ask(id, "$ cat kept; ls; echo", "awaiting_user_input"), "run")
+		for _, name := range []string{"ONE", "TWO", "THREE"} {
+			if strings.Contains(out, name) {
+				return name + fmt.Sprint(strings.Contains(out, "more"))
+			}
+		}
+		return out
+	}
+	check := func(what string, got api.Restored, err error, undo, redo bool) {
+		t.Helper()
+		if err != nil || !got.Files || got.Changed == 0 || got.CanUndo != undo || got.CanRedo != redo {
+			t.Fatalf("%s: %+v, %v", what, got, err)
+		}
+	}
+	r, err := p.client.Restore(t.Context(), id, api.RestoreConversation{EventID: points[0]})
+	check("restore", r, err, true, false)
+	if got := files(id); got != "ONEfalse" {
+		t.Errorf("restored: %s", got)
+	}
+	if s := p.shown(); !strings.Contains(s, "restored the files") || !strings.Contains(s, "echo TWO") {
+		t.Errorf("the model is shown %s", s)
+	}
+	r, err = p.client.UndoRestore(t.Context(), id)
+	check("undo", r, err, false, true)
+	if got := files(id); got != "TWOtrue" {
+		t.Errorf("undone: %s", got)
+	}
+	r, err = p.client.RedoRestore(t.Context(), id)
+	check("redo", r, err, true, false)
+	if got := files(id); got != "ONEfalse" {
+		t.Errorf("redone: %s", got)
+	}
+	if _, err := p.client.RedoRestore(t.Context(), id); statusOf(err) != 409 {
+		t.Errorf("nothing to redo: %v", err)
+	}
+	if _, err := p.client.Restore(t.Context(), id, api.RestoreConversation{EventID: 100_000}); statusOf(err) != 422 {
+		t.Errorf("no such event: %v", err)
+	}
+
+	// With the conversation, the model does not see what came after.
+	r, err = p.client.Restore(t.Context(), id, api.RestoreConversation{EventID: points[1], Conversation: api.Some(true)})
+	check("conversation", r, err, true, false)
+	if got := files(id); got != "TWOtrue" {
+		t.Errorf("restored: %s", got)
+	}
+	if s := p.shown(); !strings.Contains(s, "echo TWO") || strings.Contains(s, "cat kept; ls; echo") && strings.Count(s, "cat kept; ls; echo") > 2 {
+		t.Errorf("the model is shown %s", s)
+	}
+
+	// A fork begins with the files of its point, and is compared with the original.
+	other := p.fork(id, api.ForkConversation{EventID: api.Some(points[0]), Files: api.Some("event")})
+	if got := files(other); got != "ONEfalse" {
+		t.Errorf("the fork: %s", got)
+	}
+	diff, err := p.client.Compare(t.Context(), client.Side{ID: id}, client.Side{ID: other})
+	if got := fmt.Sprint(diff.Files); err != nil || got != "[{d/f added 0 2} {kept modified 4 4} {more deleted 4 0}]" {
+		t.Errorf("compared: %s, %v", got, err)
+	}
+	one, err := p.client.CompareFile(t.Context(), client.Side{ID: id, Event: points[0]}, client.Side{ID: id, Event: points[1]}, "kept")
+	if err != nil || one.Original == nil || *one.Original != "ONE\n" || one.Modified == nil || *one.Modified != "TWO\n" {
+		t.Errorf("one file: %+v, %v", one, err)
+	}
+	one, err = p.client.CompareFile(t.Context(), client.Side{ID: id, Event: points[0]}, client.Side{ID: id, Event: points[1]}, "../../meta.json")
+	if err != nil || one.Original != nil || one.Modified != nil {
+		t.Errorf("a file outside: %+v, %v", one, err)
+	}
+
+	// Another user sees nothing of it.
+	stranger := l.person(t, "spender", obeys)
+	for what, err := range map[string]error{
+		"list":    second(stranger.client.Checkpoints(t.Context(), id)),
+		"restore": second(stranger.client.Restore(t.Context(), id, api.RestoreConversation{EventID: points[0]})),
+		"undo":    second(stranger.client.UndoRestore(t.Context(), id)),
+		"compare": second(stranger.client.Compare(t.Context(), client.Side{ID: id}, client.Side{ID: id})),
+		"file":    second(stranger.client.CompareFile(t.Context(), client.Side{ID: id}, client.Side{ID: id}, "kept")),
+	} {
+		if statusOf(err) != 404 {
+			t.Errorf("%s by another user: %v", what, err)
+		}
+	}
+}
+
+// A server that is killed while it restores leaves one of the two states.
+func TestKilledWhileRestoring(t *testing.T) {
+	t.Parallel()
+	needsCopies(t)
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := withSandbox(t, "local")
+	b, process := spawn(t, dir, args...)
+	b.demo("scripted/demo")
+	id := b.create("$ mkdir many; for i in $(seq 600); do echo old > many/$i; done; echo all' 'made")
+	b.said(id, 0, "all made")
+	points := b.checkpointed(b.client, id, 1)
+	if err := b.client.Say(t.Context(), id, "$ for i in $(seq 600); do echo new > many/$i; done; mkdir extra; echo new > extra/f; echo all' 'changed", ""); err != nil {
+		t.Fatal(err)
+	}
+	b.said(id, points[0], "all changed")
+	points = b.checkpointed(b.client, id, 2)
+	box := filepath.Join(dir, "boxes", id)
+	journal := filepath.Join(box, "checkpoints", "restoring")
+	seen := map[string]int{}
+	for round := range 8 {
+		asked := make(chan error, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		go func() {
+			_, err := b.client.Restore(ctx, id, api.RestoreConversation{EventID: points[round%2]})
+			asked <- err
+		}()
+		for looks, over := 0, false; !over; { // rounds are killed at different moments
+			if _, err := os.Lstat(journal); err == nil {
+				looks++
+			}
+			over = looks > round*40
+			select {
+			case err := <-asked:
+				over = true
+				asked <- err
+			default:
+			}
+		}
+		_ = process.Process.Kill()
+		_ = process.Wait()
+		<-asked
+		cancel()
+		unfinished := 0
+		if _, err := os.Lstat(journal); err == nil {
+			unfinished = 1
+		}
+		b, process = spawn(t, dir, args...)
+		text := map[string]int{}
+		for i := range 600 {
+			body, err := os.ReadFile(filepath.Join(box, "ws", "many", fmt.Sprint(i+1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text[strings.TrimSpace(string(body))]++
+		}
+		if _, err := os.Stat(filepath.Join(box, "ws", "extra", "f")); len(text) != 1 || (err == nil) != (text["new"] > 0) {
+			t.Errorf("round %d: %v, extra: %v", round, text, err)
+		}
+		t.Logf("round %d: unfinished %d, then %v", round, unfinished, text)
+		seen["unfinished"] += unfinished
+	}
+	if seen["unfinished"] == 0 {
+		t.Error("no restore was interrupted")
+	}
+	if err := b.client.Say(t.Context(), id, "$ cat many/* | sort | uniq -c | wc -l; echo still' 'works", ""); err != nil {
+		t.Fatal(err)
+	}
+	b.said(id, points[1], "still works")
+	b.remove(id)
+}
