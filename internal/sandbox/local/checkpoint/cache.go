@@ -12,7 +12,12 @@ type cache struct {
 	state  state
 	chain  int
 	blobs  map[[32]byte]blob
-	size   atomic.Int64 // entries
+	watch  *watcher
+	// linked are files with several names.
+	linked map[string]bool
+	// leftOut is how many files could not be stored when all were looked at.
+	leftOut int
+	size    atomic.Int64 // entries
 }
 
 func (c *cache) set(number int, st state, parent, chain int, blobs map[[32]byte]blob) {
@@ -24,6 +29,8 @@ func (c *cache) set(number int, st state, parent, chain int, blobs map[[32]byte]
 }
 
 func (c *cache) drop() {
+	c.watch.close()
+	c.watch = nil
 	c.number, c.state, c.chain, c.blobs = 0, nil, 0, nil
 	c.size.Store(0)
 }

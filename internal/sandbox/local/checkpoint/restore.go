@@ -37,7 +37,7 @@ func (s *Store) Restore(ctx context.Context, w Workspace, n int) (Restored, erro
 	if err != nil {
 		return Restored{}, err
 	}
-	undo, now, err := s.take(ctx, w)
+	undo, now, err := s.take(ctx, w, true)
 	if err != nil {
 		return Restored{}, err
 	}
@@ -159,6 +159,8 @@ type applier struct {
 	kept   []string
 	tmp    string
 	n      int
+	// reads is true if nothing is written, so that folders are left as they are.
+	reads bool
 }
 
 func (s *Store) apply(w Workspace, changes []change) ([]string, error) {
@@ -248,7 +250,7 @@ func (a *applier) parent(p string) (dir int, name string, err error) {
 	}
 	a.dir, a.at = dir, at
 	var st unix.Stat_t
-	if err := unix.Fstat(dir, &st); err == nil && st.Mode&0o300 != 0o300 {
+	if err := unix.Fstat(dir, &st); err == nil && !a.reads && st.Mode&0o300 != 0o300 {
 		a.closed = st.Mode & 0o7777
 		_ = unix.Fchmod(dir, a.closed|0o700)
 	}

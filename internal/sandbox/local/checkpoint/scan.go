@@ -27,6 +27,10 @@ type scanner struct {
 	start int64
 	// read fills in the content of a file that is not known.
 	read func(f *os.File, size int64) (blob, error)
+	// watch notices changes from when each folder is read on; nil if it cannot.
+	watch *watcher
+	// linked are files with several names: a change under one is not noticed under the others.
+	linked map[string]bool
 	// bytes and leftOut count the files; reread what had to be read.
 	bytes   int64
 	leftOut int
@@ -53,6 +57,9 @@ func (s *scanner) scan() error {
 	for range 5 {
 		s.found, s.start = make(state, len(s.known)), time.Now().UnixNano()
 		s.bytes, s.leftOut, s.reread, s.prefix, s.prefixs, s.ignores = 0, 0, 0, "", nil, nil
+		s.watch.close()
+		s.watch, s.linked = newWatcher(), map[string]bool{}
+		s.observe(root)
 		s.enterRepository(root)
 		err = tree.Walk(root, tree.Visitor{File: s.file, Enter: s.enter, Leave: s.leave, Skip: s.skip})
 		if !errors.Is(err, tree.ErrMoved) {
@@ -72,6 +79,44 @@ func (s *scanner) add(name string, k kind, st *unix.Stat_t) (*entry, error) {
 	e := &entry{path: s.prefix + name, kind: k, mode: st.Mode & 0o7777, uid: s.id(st.Uid), gid: s.id(st.Gid)}
 	s.found[e.path] = e
 	return e, nil
+}
+
+// observe has a folder watched.
+func (s *scanner) observe(dir int) {
+	if s.watch != nil && !s.watch.add(dir, s.prefix) {
+		s.watch.close()
+		s.watch = nil
+	}
+}
+
+// look reads some paths only. It reports false if there is a folder among them.
+func (s *scanner) look(paths map[string]bool) (bool, error) {
+	root, err := tree.OpenRoot(s.w.Dir)
+	if err != nil {
+		return false, err
+	}
+	a := &applier{root: root, dir: -1, s: &Store{step: func() {}}, reads: true}
+	defer a.close()
+	s.found, s.start = state{}, time.Now().UnixNano()
+	for p := range paths {
+		dir, name, err := a.parent(p)
+		if err != nil {
+			return false, nil // a folder is gone or closed: all is looked at
+		}
+		s.prefix = strings.TrimSuffix(p, name)
+		var st unix.Stat_t
+		err = unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil || st.Mode&unix.S_IFMT == unix.S_IFDIR || st.Nlink > 1 && !s.linked[p] {
+			return false, nil
+		}
+		if err := s.file(dir, name, &st); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // id counts a user from the first one of the workspace.
@@ -114,6 +159,9 @@ func (s *scanner) keep(name string, st *unix.Stat_t) error {
 }
 
 func (s *scanner) regular(dir int, name string, st *unix.Stat_t) error {
+	if st.Nlink > 1 {
+		s.linked[s.prefix+name] = true
+	}
 	if st.Size > MaxFile && st.Blocks*512 > MaxFile {
 		return s.keep(name, st)
 	}
@@ -194,6 +242,7 @@ func (s *scanner) enter(dir int, name string, st *unix.Stat_t) error {
 	}
 	s.prefixs = append(s.prefixs, s.prefix)
 	s.prefix += name + "/"
+	s.observe(dir)
 	s.enterRepository(dir)
 	return nil
 }

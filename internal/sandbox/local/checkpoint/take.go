@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"os"
 	"time"
 
@@ -23,7 +24,7 @@ const (
 // Take makes a checkpoint of the workspace as it is now. If nothing differs from the newest one, that one is returned,
 // with nothing changed. When Take returns, the checkpoint is durable. An interrupted restore must be finished first.
 func (s *Store) Take(ctx context.Context, w Workspace) (Taken, error) {
-	t, _, err := s.take(ctx, w)
+	t, _, err := s.take(ctx, w, false)
 	if err == nil && t.Bytes > 0 {
 		err = s.prune()
 	}
@@ -49,8 +50,9 @@ func (s *Store) begin(w Workspace) (ok bool, err error) {
 	return true, os.WriteFile(s.meta(1), r.encode(), 0o600)
 }
 
-// take is Take without dropping old checkpoints: one of them may be about to be restored.
-func (s *Store) take(ctx context.Context, w Workspace) (Taken, state, error) {
+// take is Take without dropping old checkpoints: one of them may be about to be restored. With whole, the workspace is looked
+// through even if it is known what happened in it. The state must not be changed.
+func (s *Store) take(ctx context.Context, w Workspace, whole bool) (Taken, state, error) {
 	if s.Pending() {
 		return Taken{}, nil, errors.New("a restore was interrupted and is not finished")
 	}
@@ -74,44 +76,95 @@ func (s *Store) take(ctx context.Context, w Workspace) (Taken, state, error) {
 	p := &packer{store: s, number: newest + 1, numbers: numbers, blobs: blobs}
 	defer p.close()
 	sc := &scanner{ctx: ctx, w: w, known: known, read: p.read}
-	if err := sc.scan(); err != nil {
+	looked, err := s.scan(sc, whole)
+	if err != nil {
+		s.cache.drop()
+		sc.watch.close()
 		p.discard()
 		return Taken{}, nil, err
 	}
 	r := &record{number: newest + 1, parent: newest, at: time.Now()}
-	t := Taken{Number: newest, Files: len(sc.found), LeftOut: sc.leftOut}
-	for path, e := range sc.found {
+	t := Taken{Number: newest, LeftOut: sc.leftOut}
+	t.Changed = r.compare(known, sc.found, looked)
+	now := sc.found
+	if looked == nil {
+		s.cache.leftOut = sc.leftOut
+	} else { // what was not looked at is as it was
+		now, t.LeftOut = known, max(sc.leftOut, s.cache.leftOut)
+		for path := range looked {
+			delete(now, path)
+		}
+		maps.Copy(now, sc.found)
+	}
+	t.Files = len(now)
+	if newest > 0 && chain > 0 && t.Changed == 0 && (looked != nil || sc.reread < quietBytes && len(r.changed) < quietFiles) {
+		p.discard()
+		s.cache.set(newest, now, newest, chain-1, p.blobs)
+		return t, now, nil
+	}
+	if chain == 0 || chain >= maxChain || 2*(len(r.changed)+len(r.removed)) > len(now) {
+		r.parent, r.removed, r.changed = 0, nil, nil
+		for _, e := range now {
+			r.changed = append(r.changed, e)
+		}
+	}
+	if err := s.commit(p, r, &t); err != nil {
+		s.cache.drop()
+		p.discard()
+		return Taken{}, nil, err
+	}
+	s.cache.set(t.Number, now, r.parent, chain, p.blobs)
+	return t, now, nil
+}
+
+// scan looks at what was touched since the last checkpoint, which is returned, or through the whole workspace.
+func (s *Store) scan(sc *scanner, whole bool) (looked map[string]bool, err error) {
+	if !whole {
+		if paths, ok := s.cache.watch.touched(); ok && len(s.cache.linked) <= maxLinked {
+			sc.linked = s.cache.linked
+			maps.Copy(paths, sc.linked)
+			if ok, err := sc.look(paths); ok || err != nil {
+				return paths, err
+			}
+		}
+	}
+	if err := sc.scan(); err != nil {
+		return nil, err
+	}
+	s.cache.watch.close()
+	s.cache.watch, s.cache.linked = sc.watch, sc.linked
+	return nil, nil
+}
+
+// compare adds what differs between two states to a record, and counts what a user would see of that. If looked is not nil,
+// only these paths can differ.
+func (r *record) compare(known, found state, looked map[string]bool) (changed int) {
+	for path, e := range found {
 		old := known[path]
 		switch {
 		case old == nil || !old.same(e):
-			t.Changed++
+			changed++
 			r.changed = append(r.changed, e)
 		case !old.fresh(e):
 			r.changed = append(r.changed, e)
 		}
 	}
-	for path := range known {
-		if sc.found[path] == nil {
-			t.Changed++
+	gone := func(path string) {
+		if known[path] != nil && found[path] == nil {
+			changed++
 			r.removed = append(r.removed, path)
 		}
 	}
-	if newest > 0 && chain > 0 && t.Changed == 0 && sc.reread < quietBytes && len(r.changed) < quietFiles {
-		p.discard()
-		return t, sc.found, nil
-	}
-	if chain == 0 || chain >= maxChain || 2*(len(r.changed)+len(r.removed)) > len(sc.found) {
-		r.parent, r.removed, r.changed = 0, nil, nil
-		for _, e := range sc.found {
-			r.changed = append(r.changed, e)
+	if looked != nil {
+		for path := range looked {
+			gone(path)
 		}
+		return changed
 	}
-	if err := s.commit(p, r, &t); err != nil {
-		p.discard()
-		return Taken{}, nil, err
+	for path := range known {
+		gone(path)
 	}
-	s.cache.set(t.Number, sc.found, r.parent, chain, p.blobs)
-	return t, sc.found, nil
+	return changed
 }
 
 // commit stores a record after the contents that it names.

@@ -119,9 +119,12 @@ func step(dir int, name string, dev uint64, v Visitor) (int, *frame, error) {
 	if locked {
 		st.Mode = st.Mode&^0o7777 | mode
 	}
-	names, err := list(fd)
-	if err == nil && v.Enter != nil {
+	if v.Enter != nil { // before it is listed: a visitor that watches it misses nothing
 		err = v.Enter(fd, name, &st)
+	}
+	var names []string
+	if err == nil {
+		names, err = list(fd)
 	}
 	if err != nil {
 		unix.Close(fd)

@@ -1,0 +1,96 @@
+package checkpoint
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxWatched is how many folders of a workspace are watched; one with more is looked through each time.
+	maxWatched = 20_000
+	// maxPartial is how many checkpoints in a row go by what was noticed. Writes to memory that is mapped from a file are
+	// noticed when the file is closed, so the whole workspace is looked through now and then.
+	maxPartial = 20
+	// maxLinked is how many files with several names are looked at each time.
+	maxLinked = 2000
+)
+
+// watcher notices which files of a workspace change, so that only those are looked at. The kernel queues what happens;
+// nothing waits for it.
+type watcher struct {
+	f       *os.File
+	folders map[int32]string // by watch, with a slash at the end
+	uses    int
+}
+
+const watched = unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_CLOSE_WRITE |
+	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
+
+// newWatcher returns nil where the kernel has no more watchers.
+func newWatcher() *watcher {
+	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		return nil
+	}
+	return &watcher{f: os.NewFile(uintptr(fd), "watcher"), folders: map[int32]string{}}
+}
+
+// add watches an open folder. It reports false if that is not possible; then the watcher is of no use.
+func (w *watcher) add(dir int, prefix string) bool {
+	if len(w.folders) >= maxWatched {
+		return false
+	}
+	wd, err := unix.InotifyAddWatch(int(w.f.Fd()), "/proc/self/fd/"+strconv.Itoa(dir), watched)
+	if err != nil {
+		return false
+	}
+	w.folders[int32(wd)] = prefix
+	return true
+}
+
+func (w *watcher) close() {
+	if w != nil {
+		w.f.Close()
+	}
+}
+
+// touched are the paths at which something happened since the last call. It reports false if the whole workspace has to
+// be looked through: too much happened, or something happened to a folder or to what decides which folders are ignored.
+func (w *watcher) touched() (paths map[string]bool, ok bool) {
+	if w == nil {
+		return nil, false
+	}
+	if w.uses++; w.uses > maxPartial {
+		return nil, false
+	}
+	paths = map[string]bool{}
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := unix.Read(int(w.f.Fd()), buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if errors.Is(err, unix.EAGAIN) {
+			return paths, true
+		}
+		if err != nil || n < unix.SizeofInotifyEvent {
+			return nil, false
+		}
+		for at := 0; at+unix.SizeofInotifyEvent <= n; {
+			e := (*unix.InotifyEvent)(unsafe.Pointer(&buf[at]))
+			at += unix.SizeofInotifyEvent
+			name := strings.TrimRight(string(buf[at:at+int(e.Len)]), "\x00")
+			at += int(e.Len)
+			prefix, known := w.folders[e.Wd]
+			if !known || name == "" || name == ".gitignore" || e.Mask&(unix.IN_ISDIR|unix.IN_Q_OVERFLOW|unix.IN_IGNORED|unix.IN_UNMOUNT) != 0 {
+				return nil, false
+			}
+			paths[prefix+name] = true
+		}
+	}
+}
