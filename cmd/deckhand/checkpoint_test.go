@@ -62,7 +62,7 @@ func TestCheckpoints(t *testing.T) {
 	if got := files(id); got != "ONEfalse" {
 		t.Errorf("restored: %s", got)
 	}
-	if s := p.shown(); !strings.Contains(s, "restored the files") || !strings.Contains(s, "echo TWO") {
+	if s := p.shown(); !strings.Contains(s, "restored the files of the workspace") || !strings.Contains(s, "echo TWO") {
 		t.Errorf("the model is shown %s", s)
 	}
 	r, err = p.client.UndoRestore(t.Context(), id)
@@ -80,6 +80,12 @@ func TestCheckpoints(t *testing.T) {
 	}
 	if _, err := p.client.Restore(t.Context(), id, api.RestoreConversation{EventID: 100_000}); statusOf(err) != 422 {
 		t.Errorf("no such event: %v", err)
+	}
+
+	// The last message of a turn has the files of its end, and a call before it those of the turn before.
+	one, err := p.client.CompareFile(t.Context(), client.Side{ID: id, Event: points[0] - 1}, client.Side{ID: id, Event: points[1] - 1}, "kept")
+	if err != nil || one.Original == nil || *one.Original != "ONE\n" || one.Modified == nil || *one.Modified != "TWO\n" {
+		t.Errorf("within turns: %+v, %v", one, err)
 	}
 
 	// With the conversation, the model does not see what came after.
@@ -101,7 +107,7 @@ func TestCheckpoints(t *testing.T) {
 	if got := fmt.Sprint(diff.Files); err != nil || got != "[{d/f added 0 2} {kept modified 4 4} {more deleted 4 0}]" {
 		t.Errorf("compared: %s, %v", got, err)
 	}
-	one, err := p.client.CompareFile(t.Context(), client.Side{ID: id, Event: points[0]}, client.Side{ID: id, Event: points[1]}, "kept")
+	one, err = p.client.CompareFile(t.Context(), client.Side{ID: id, Event: points[0]}, client.Side{ID: id, Event: points[1]}, "kept")
 	if err != nil || one.Original == nil || *one.Original != "ONE\n" || one.Modified == nil || *one.Modified != "TWO\n" {
 		t.Errorf("one file: %+v, %v", one, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"deckhand/internal/llm/llmtest"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
+	"deckhand/internal/session/scripts"
 	"deckhand/internal/tool"
 )
 
@@ -415,7 +416,7 @@ func (h hasty) Use(ctx context.Context, id session.ID) (*sandbox.Sandbox, func()
 			return []session.Payload{session.CheckedOut{Repository: "octo/app", Branch: "main", Dir: "/workspace/app", Folder: "app", Script: ".openhands/setup.sh"}}, nil
 		},
 		func(s session.State) ([]session.Payload, error) {
-			return s.BeginScripts(session.Scripts{SetUp: "1", Hash: "1", Text: "echo"}, session.ScriptTerms{Ask: true})
+			return scripts.Begin(s, scripts.Scripts{SetUp: "1", Hash: "1", Text: "echo"}, scripts.Terms{Ask: true})
 		},
 		func(s session.State) ([]session.Payload, error) {
 			if _, asked := s.Awaiting(); !asked {

@@ -14,6 +14,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
+	"deckhand/internal/session/scripts"
 )
 
 // maxScript is the maximum size of a script that a user is asked to review.
@@ -32,8 +33,8 @@ func (w *work) scripts(ctx context.Context, st session.State) error {
 	if err != nil {
 		return err
 	}
-	t := session.ScriptTerms{Ask: st.AsksScripts(w.src.Confirm), Question: w.question(st), Confinable: w.Confinable}
-	if found.Hook != "" && st.Trusts() && (!t.Ask || st.Approved(found)) {
+	t := scripts.Terms{Ask: st.AsksScripts(w.src.Confirm), Question: w.question(st), Confinable: w.Confinable}
+	if found.Hook != "" && st.Trusts() && (!t.Ask || scripts.Approved(st, found)) {
 		if t.Hooked, err = w.hooks(ctx, st.Checkout.Folder, hook); err != nil {
 			return err
 		}
@@ -41,7 +42,7 @@ func (w *work) scripts(ctx context.Context, st session.State) error {
 	began := false
 	st, err = w.Sessions.Update(context.WithoutCancel(ctx), w.id, func(s session.State) ([]session.Payload, error) {
 		before := s.SettingUp
-		out, err := s.BeginScripts(found, t)
+		out, err := scripts.Begin(s, found, t)
 		for _, p := range out {
 			if _, ok := p.(session.SetUpBegan); ok {
 				began = before == nil
@@ -90,7 +91,7 @@ func (w *work) question(st session.State) session.ApprovalAsked {
 }
 
 // read returns the current scripts, and the text of the commit script.
-func (w *work) read(ctx context.Context, done session.CheckedOut) (out session.Scripts, hook []byte, err error) {
+func (w *work) read(ctx context.Context, done session.CheckedOut) (out scripts.Scripts, hook []byte, err error) {
 	all := sha256.New()
 	var text strings.Builder
 	for _, name := range []string{done.Script, done.Hook} {

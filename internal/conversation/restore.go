@@ -3,11 +3,11 @@ package conversation
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
 	"deckhand/api"
-	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
 	"deckhand/internal/workspace"
 )
@@ -18,9 +18,9 @@ type Checkpoints interface {
 	// Checkpoints lists the checkpoints of a workspace, oldest first.
 	Checkpoints(ctx context.Context, id session.ID) ([]int, error)
 	// Restore makes the files of a workspace what they were at a checkpoint, and calls record with the result.
-	Restore(ctx context.Context, id session.ID, number int, record func(context.Context, sandbox.Restored) error) error
+	Restore(ctx context.Context, id session.ID, number int, record func(context.Context, workspace.Restored) error) error
 	// Compare lists the files that differ, and FileAt reads one of them.
-	Compare(ctx context.Context, a, b workspace.Files) ([]sandbox.FileChange, error)
+	Compare(ctx context.Context, a, b workspace.Files) ([]workspace.FileChange, error)
 	FileAt(ctx context.Context, f workspace.Files, path string, most int64) (content []byte, found bool, err error)
 }
 
@@ -79,14 +79,15 @@ func (s *Service) withFiles(ctx context.Context, user string, id session.ID) (se
 	return st, nil
 }
 
-// checkpointAt finds the checkpoint with the files as they were after an event: the last one before it, or what was
-// restored since. Before the first one, it is the state in which the workspace was made.
+// checkpointAt finds the checkpoint with the files as they were after an event: the last one before it, what was restored
+// since, or a later one if no tool ran in between. Before the first one, it is the state in which the workspace was made.
 func (s *Service) checkpointAt(ctx context.Context, id session.ID, event int64) (int, error) {
 	numbers, err := s.Workspaces.Checkpoints(ctx, id)
 	if err != nil {
 		return 0, restoreRefusal(err)
 	}
 	var last point
+	ran := int64(math.MaxInt64) // the first event after which the files may have been changed
 	for e, err := range s.Log.Read(ctx, id, 0) {
 		if err != nil {
 			return 0, err
@@ -98,9 +99,16 @@ func (s *Service) checkpointAt(ctx context.Context, id session.ID, event int64) 
 		case session.Restored:
 			if x.Files {
 				p = point{e.Number, x.Checkpoint}
+				if e.Number > event {
+					ran = min(ran, e.Number)
+				}
+			}
+		case session.ToolCalled, session.ToolReturned, session.CommandTyped, session.CommandEnded, session.UserSaid:
+			if e.Number > event {
+				ran = min(ran, e.Number)
 			}
 		}
-		if p.checkpoint > 0 && p.event <= event && p.event >= last.event {
+		if p.checkpoint > 0 && (p.event <= event || p.event < ran) && p.event >= last.event {
 			last = p
 		}
 	}
@@ -108,7 +116,7 @@ func (s *Service) checkpointAt(ctx context.Context, id session.ID, event int64) 
 		last.checkpoint = 1
 	}
 	if !slices.Contains(numbers, last.checkpoint) {
-		return 0, restoreRefusal(sandbox.ErrNoCheckpoint)
+		return 0, restoreRefusal(workspace.ErrNoCheckpoint)
 	}
 	return last.checkpoint, nil
 }
@@ -170,14 +178,14 @@ func (s *Service) Restore(ctx context.Context, c Restore) (Done, error) {
 		}
 	}
 	done := Done{}
-	record := func(ctx context.Context, got sandbox.Restored) error {
+	record := func(ctx context.Context, got workspace.Restored) error {
 		r.Before, r.Changed, done.Kept = got.Before.Number, got.Changed, got.Kept
 		done.State, err = s.change(ctx, c.User, c.ID, func(st session.State) ([]session.Payload, error) { return st.Restore(r) })
 		done.Restored = r
 		return err
 	}
 	if !r.Files {
-		return done, record(ctx, sandbox.Restored{})
+		return done, record(ctx, workspace.Restored{})
 	}
 	return done, restoreRefusal(s.Workspaces.Restore(ctx, c.ID, r.Checkpoint, record))
 }
@@ -196,7 +204,7 @@ type Compare struct {
 const maxCompared = 1 << 20
 
 // Compare lists the files that differ.
-func (s *Service) Compare(ctx context.Context, c Compare) ([]sandbox.FileChange, error) {
+func (s *Service) Compare(ctx context.Context, c Compare) ([]workspace.FileChange, error) {
 	a, b, err := s.compared(ctx, c)
 	if err != nil {
 		return nil, err
@@ -248,11 +256,11 @@ func restoreRefusal(err error) error {
 	switch {
 	case errors.Is(err, workspace.ErrNoCheckpoints):
 		text = "The sandbox driver of this server keeps no checkpoints. Start the server with --sandbox local to use them."
-	case errors.Is(err, sandbox.ErrNoCheckpoint):
+	case errors.Is(err, workspace.ErrNoCheckpoint):
 		text = "There is no checkpoint for this point: it is too old, or the workspace was too large."
 	case errors.Is(err, workspace.ErrNone):
 		text = "The conversation has no files yet."
-	case errors.Is(err, sandbox.ErrTooBig):
+	case errors.Is(err, workspace.ErrTooBig):
 		text = "The workspace is too large for checkpoints, or the disk is nearly full."
 	default:
 		return err

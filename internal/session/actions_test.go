@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"deckhand/internal/session"
+	"deckhand/internal/session/scripts"
 )
 
 // actions are what may happen in a world. A sensible step of some loop is in
@@ -49,7 +50,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			case s.SettingUp != nil && s.SetUp == nil:
 				return s.EndSetUp(session.SetUp{Script: "setup.sh"})
 			case s.Checkout != nil && s.Unprepared():
-				return s.BeginScripts(session.Scripts{SetUp: "a", Hook: "b", Hash: "c"}, session.ScriptTerms{Confinable: true, Hooked: true})
+				return scripts.Begin(s, scripts.Scripts{SetUp: "a", Hook: "b", Hash: "c"}, scripts.Terms{Confinable: true, Hooked: true})
 			}
 			return s.CheckOut(session.CheckedOut{Repository: "octo/app", Dir: "/workspace/app", Script: "setup.sh", Hook: "pre-commit.sh"})
 		}),

@@ -177,7 +177,7 @@ func (s State) applyTool(e Event) State {
 		s.Thought = ""
 	case ToolReturned:
 		if c, ok := s.call(p.ID); ok && c.Origin != "" {
-			s.Agent = c.resumes(s)
+			s.Agent = c.Resumes(s)
 		}
 		s.Open = slices.DeleteFunc(slices.Clone(s.Open), func(c OpenCall) bool { return c.ID == p.ID })
 		if len(s.Open) == 0 && s.steps != nil {

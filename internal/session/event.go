@@ -163,8 +163,7 @@ const (
 	RestoreRedo  RestoreAction = "redo"
 )
 
-// Restored says that the person made the workspace, or what the model sees of the conversation, what it was after an
-// event.
+// Restored says that the person made files, or what the model sees, what they were after an event.
 type Restored struct {
 	Action RestoreAction `json:"action"`
 	// Point is the event. An undo or redo has that of the restore it is about.

@@ -19,8 +19,7 @@ func (s State) Checkpointed(c Checkpointed) ([]Payload, error) {
 	return []Payload{c}, nil
 }
 
-// MayRestore refuses a restore while the agent works: it would go on with files or with a conversation that it does not
-// know. The last restore that the action is about is returned, the zero value for RestorePoint.
+// MayRestore refuses a restore while the agent works, and returns the restore that an undo or redo is about.
 func (s State) MayRestore(action RestoreAction) (of Restored, err error) {
 	if err := s.alive(); err != nil {
 		return of, err
@@ -29,13 +28,12 @@ func (s State) MayRestore(action RestoreAction) (of Restored, err error) {
 		return of, fmt.Errorf("%w: the agent is working; pause or stop it, then restore", ErrRefused)
 	}
 	list := map[RestoreAction][]Restored{RestoreUndo: s.Undo, RestoreRedo: s.Redo}[action]
-	switch {
-	case action == RestorePoint:
-		return of, nil
-	case len(list) == 0:
-		return of, fmt.Errorf("%w: there is nothing to %s", ErrRefused, action)
+	if n := len(list); n > 0 {
+		return list[n-1], nil
+	} else if action != RestorePoint {
+		err = fmt.Errorf("%w: there is nothing to %s", ErrRefused, action)
 	}
-	return list[len(list)-1], nil
+	return of, err
 }
 
 // Restore records a restore.
@@ -65,7 +63,7 @@ func (s State) checkRestore(p Payload) error {
 	return nil
 }
 
-// applyRestored keeps the two lists. An undo is to be taken back by a redo to the state before it, and the other way round.
+// applyRestored keeps the two lists: a redo takes back an undo.
 func (s State) applyRestored(p Restored) State {
 	cut := func(list []Restored) []Restored { return slices.Clone(list[:max(len(list)-1, 0)]) }
 	push := func(list []Restored) []Restored {

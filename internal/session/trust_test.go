@@ -6,21 +6,22 @@ import (
 	"testing"
 
 	"deckhand/internal/session"
+	"deckhand/internal/session/scripts"
 )
 
 var (
 	hooked   = session.CheckedOut{Repository: "octo/app", Dir: "/workspace/app", Script: "setup.sh", Hook: "pre-commit.sh"}
-	scripts  = session.Scripts{SetUp: "aa", Hook: "bb", Hash: "cc", Text: "echo"}
-	others   = session.Scripts{SetUp: "dd", Hook: "bb", Hash: "ee", Text: "rm"}
+	theirs   = scripts.Scripts{SetUp: "aa", Hook: "bb", Hash: "cc", Text: "echo"}
+	others   = scripts.Scripts{SetUp: "dd", Hook: "bb", Hash: "ee", Text: "rm"}
 	trusted  = session.TrustSet{Trusted: true, Reason: session.TrustByPush}
-	confined = session.ScriptTerms{Confinable: true}
-	askFirst = session.ScriptTerms{Confinable: true, Ask: true}
+	confined = scripts.Terms{Confinable: true}
+	askFirst = scripts.Terms{Confinable: true, Ask: true}
 )
 
 // judged is a state after the scripts were judged under some terms, and what was recorded.
-func judged(t *testing.T, st session.State, r session.Scripts, terms session.ScriptTerms) (session.State, string) {
+func judged(t *testing.T, st session.State, r scripts.Scripts, terms scripts.Terms) (session.State, string) {
 	t.Helper()
-	out, err := st.BeginScripts(r, terms)
+	out, err := scripts.Begin(st, r, terms)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,18 +50,18 @@ func next(t *testing.T, st session.State, list ...session.Payload) session.State
 // Scripts of a repository run at once only if it is trusted or they are confined.
 func TestBeginScripts(t *testing.T) {
 	claimed := session.Claimed{By: "loop"}
-	st, got := judged(t, given(t, payloads{ours, claimed, hooked}), scripts, confined)
+	st, got := judged(t, given(t, payloads{ours, claimed, hooked}), theirs, confined)
 	if got != "hook_set set_up_began" || !st.Confined() || st.Hook.Installed || st.Trusts() {
 		t.Errorf("%s: %+v %+v", got, st.SettingUp, st.Hook)
 	}
 	if st = next(t, st, session.SetUp{Script: "setup.sh"}); st.Confined() || st.Unprepared() {
 		t.Error("the network stays closed")
 	}
-	st, got = judged(t, given(t, payloads{ours, claimed, trusted, hooked}), scripts, session.ScriptTerms{Hooked: true})
+	st, got = judged(t, given(t, payloads{ours, claimed, trusted, hooked}), theirs, scripts.Terms{Hooked: true})
 	if got != "hook_set set_up_began" || st.Confined() || !st.Hook.Installed {
 		t.Errorf("%s: %+v %+v", got, st.SettingUp, st.Hook)
 	}
-	st, got = judged(t, given(t, payloads{ours, claimed, hooked}), scripts, session.ScriptTerms{})
+	st, got = judged(t, given(t, payloads{ours, claimed, hooked}), theirs, scripts.Terms{})
 	if got != "hook_set set_up" || st.SettingUp != nil || !strings.Contains(st.SetUp.Problem, "cannot close the network") {
 		t.Errorf("%s: %+v", got, st.SetUp)
 	}
@@ -68,11 +69,11 @@ func TestBeginScripts(t *testing.T) {
 
 // An approval is for exactly the scripts that were shown.
 func TestApproveScripts(t *testing.T) {
-	st, got := judged(t, given(t, payloads{ours, session.Claimed{By: "loop"}, session.WorkspaceReady{}, trusted, hooked}), scripts, askFirst)
+	st, got := judged(t, given(t, payloads{ours, session.Claimed{By: "loop"}, session.WorkspaceReady{}, trusted, hooked}), theirs, askFirst)
 	if got != "tool_called approval_asked" || st.Agent != session.AgentAwaitingYes || st.Wants() {
 		t.Fatalf("%s %s", got, st.Agent)
 	}
-	if again, got := judged(t, st, scripts, askFirst); got != "" || again.Last != st.Last {
+	if again, got := judged(t, st, theirs, askFirst); got != "" || again.Last != st.Last {
 		t.Errorf("asked twice: %s", got)
 	}
 	for _, g := range []session.ApprovalGiven{{Approved: true, Args: []byte(`{}`)}, {Approved: true, Always: "x"}} {
@@ -85,7 +86,7 @@ func TestApproveScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	st = next(t, st, yes...)
-	if !st.Approved(scripts) || st.Approved(others) || !st.Wants() {
+	if !scripts.Approved(st, theirs) || scripts.Approved(st, others) || !st.Wants() {
 		t.Error("the approval is of other scripts")
 	}
 	changed, got := judged(t, st, others, askFirst)
@@ -94,7 +95,7 @@ func TestApproveScripts(t *testing.T) {
 	}
 	terms := askFirst
 	terms.Hooked = true
-	done, got := judged(t, st, scripts, terms)
+	done, got := judged(t, st, theirs, terms)
 	if got != "tool_returned hook_set set_up_began" || done.Agent != session.AgentLoading || done.Confined() || len(done.Open) != 0 {
 		t.Errorf("approved: %s, %s", got, done.Agent)
 	}
@@ -103,12 +104,12 @@ func TestApproveScripts(t *testing.T) {
 // A no, a stop and a repository that is not trusted: nothing runs without approval.
 func TestRejectScripts(t *testing.T) {
 	stage := payloads{ours, session.Claimed{By: "loop"}, session.UserSaid{Text: "Go"}, session.TurnBegan{}, hooked}
-	st, _ := judged(t, given(t, stage), scripts, askFirst)
+	st, _ := judged(t, given(t, stage), theirs, askFirst)
 	no, err := st.Decide(session.ApprovalGiven{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rejected, got := judged(t, next(t, st, no...), scripts, askFirst)
+	rejected, got := judged(t, next(t, st, no...), theirs, askFirst)
 	if got != "tool_returned state_changed set_up hook_set" || rejected.Agent != session.AgentRunning || rejected.Over != "" || rejected.Unprepared() {
 		t.Errorf("%s %s", got, rejected.Agent)
 	}
@@ -119,7 +120,7 @@ func TestRejectScripts(t *testing.T) {
 	if st = next(t, st, stop...); st.SetUp != nil || !st.Unprepared() || len(st.Open) != 0 {
 		t.Errorf("%+v", st.Open)
 	}
-	if out, err := st.BeginScripts(scripts, askFirst); len(out) != 0 || err != nil {
+	if out, err := scripts.Begin(st, theirs, askFirst); len(out) != 0 || err != nil {
 		t.Errorf("a stopped session is asked about: %v %v", out, err)
 	}
 }

@@ -12,6 +12,15 @@ import (
 // ErrNoCheckpoints says that workspaces of this server have no checkpoints.
 var ErrNoCheckpoints = errors.New("the sandbox driver of this server keeps no checkpoints")
 
+// What is known of checkpoints, for use cases that know no drivers.
+type (
+	FileChange = sandbox.FileChange
+	Restored   = sandbox.Restored
+)
+
+// ErrNoCheckpoint and ErrTooBig are those of drivers.
+var ErrNoCheckpoint, ErrTooBig = sandbox.ErrNoCheckpoint, sandbox.ErrTooBig
+
 const (
 	// maxSaving is how many checkpoints are made at the same time.
 	maxSaving = 2

@@ -30,7 +30,7 @@ func (d *Driver) SetAside(ctx context.Context, h sandbox.Handle) (where string, 
 			return err
 		}
 		where = filepath.Join(shelf, p.id+"."+strconv.FormatInt(time.Now().UnixMilli(), 10))
-		d.stores.Forget(filepath.Join(p.dir, checkpointDir))
+		d.Forget(p.dir)
 		return os.Rename(p.dir, where)
 	})
 	return where, err

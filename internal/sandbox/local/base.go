@@ -17,6 +17,7 @@ import (
 
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/local/privatefiles"
+	"deckhand/internal/sandbox/local/rights"
 )
 
 // baseDir holds what all sandboxes share.
@@ -29,7 +30,7 @@ type base struct {
 	shared bool // dir is used by other processes too, and outlives this one
 	rootFS string
 	data   string // the folder of all sandboxes, which must not be seen
-	rights rights
+	rights rights.Rights
 	log    *slog.Logger
 
 	ctx    context.Context // of the search
@@ -57,7 +58,7 @@ type attempt struct {
 	err  error
 }
 
-func newBase(data, shared, rootFS string, r rights, log *slog.Logger) *base {
+func newBase(data, shared, rootFS string, r rights.Rights, log *slog.Logger) *base {
 	b := &base{dir: cmp.Or(shared, filepath.Join(data, baseDir)), shared: shared != "", rootFS: rootFS, data: data, rights: r, log: log}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.try()
@@ -105,8 +106,8 @@ func (b *base) close() {
 // prepare finds out what sandboxes can be built on. They wait until all that is
 // to be masked was found.
 func (b *base) prepare() error {
-	if !b.rights.trees {
-		b.unable = b.rights.why
+	if !b.rights.Trees {
+		b.unable = b.rights.Why
 		if b.unable == "" {
 			b.unable = "the server may not make mounts (CAP_SYS_ADMIN)"
 		}

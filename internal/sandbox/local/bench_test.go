@@ -77,7 +77,7 @@ func bare(tb testing.TB, d *Driver) time.Duration {
 	began := time.Now()
 	cmd := exec.Command("/bin/true")
 	user := uint32(0)
-	if d.rights.ranges {
+	if d.rights.Ranges {
 		user = firstUser
 	}
 	cmd.SysProcAttr = launcher.Attributes(launcher.Order{User: user, Users: rangeSize})

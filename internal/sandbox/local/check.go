@@ -69,7 +69,7 @@ func (d *Driver) Check(ctx context.Context) []sandbox.Finding {
 	found = append(found, d.checkLimits(), checkSignals(), checkFilter())
 	trial := d.trial(ctx)
 	_, unmapped := d.base.hidden()
-	if unmapped != "" && d.rights.ranges {
+	if unmapped != "" && d.rights.Ranges {
 		found = append(found, sandbox.Finding{What: "installing software in sandboxes", Found: "system folders are read-only in sandboxes: " + unmapped,
 			Fix: "make these files readable for all users, move them out of /usr, or set --sandbox-rootfs"})
 	}
@@ -114,12 +114,12 @@ func checkNamespaces() sandbox.Finding {
 func (d *Driver) checkUsers() sandbox.Finding {
 	f := sandbox.Finding{What: "users of sandboxes"}
 	switch {
-	case d.rights.trees:
+	case d.rights.Trees:
 		f.OK, f.Found = true, "each sandbox has its own users and can change its system folders"
-	case d.rights.ranges:
+	case d.rights.Ranges:
 		f.Found, f.Fix = "each sandbox has its own users, but its system folders are read-only", "run the server with CAP_SYS_ADMIN"
 	default:
-		f.Found = "all sandboxes run as the server's user, and their system folders are read-only: " + d.rights.why
+		f.Found = "all sandboxes run as the server's user, and their system folders are read-only: " + d.rights.Why
 		f.Fix = "to install software in sandboxes, run the server as root; everything else works without root"
 		f.OK = os.Geteuid() != 0
 	}
@@ -198,7 +198,7 @@ func (d *Driver) tryAt(ctx context.Context, dir string) error {
 		return err
 	}
 	at := &place{id: "check", dir: dir}
-	if d.rights.ranges {
+	if d.rights.Ranges {
 		first, err := d.users.take(filepath.Base(dir))
 		if err != nil {
 			return err

@@ -150,7 +150,7 @@ func TestHostIsUntouched(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := sh(t, s, "touch /usr/local/bin/deckhand-test /etc/deckhand-test /opt/deckhand-test /deckhand-test && echo made; touch /usr/bin/deckhand-test 2>/dev/null && echo mapped; rm -rf /usr/bin 2>/dev/null; true")
-	if want := map[bool]string{true: "made\nmapped", false: "made"}[d.rights.trees]; strings.TrimSuffix(got, " (exit 127)") != want && strings.TrimSuffix(got, " (exit 1)") != want {
+	if want := map[bool]string{true: "made\nmapped", false: "made"}[d.rights.Trees]; strings.TrimSuffix(got, " (exit 127)") != want && strings.TrimSuffix(got, " (exit 1)") != want {
 		t.Errorf("inside: %q, wanted %q", got, want)
 	}
 	for _, path := range []string{"/usr/local/bin/deckhand-test", "/etc/deckhand-test", "/opt/deckhand-test", "/deckhand-test", "/usr/bin/deckhand-test"} {

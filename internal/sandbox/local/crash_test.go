@@ -20,7 +20,7 @@ const works = "touch /workspace/x ~/x /tmp/x /var/tmp/x /etc/x /usr/x && mkdir -
 // with another owner, or none; the next start completes and repairs them.
 func TestStartAfterACrash(t *testing.T) {
 	d := sharedDriver(t)
-	if !d.rights.ranges {
+	if !d.rights.Ranges {
 		t.Skip("all folders belong to one user here")
 	}
 	const other = firstUser + 5*rangeSize
@@ -60,7 +60,7 @@ func TestStartAfterACrash(t *testing.T) {
 // Folders that belong to others by the time that a server attaches are given back.
 func TestAttachRepairsOwners(t *testing.T) {
 	d := sharedDriver(t)
-	if !d.rights.ranges {
+	if !d.rights.Ranges {
 		t.Skip("all folders belong to one user here")
 	}
 	s, h := start(t, d, sandbox.Spec{ID: "owners"})

@@ -21,6 +21,7 @@ import (
 	"deckhand/internal/sandbox/local/checkpoint"
 	"deckhand/internal/sandbox/local/launcher"
 	"deckhand/internal/sandbox/local/lock"
+	"deckhand/internal/sandbox/local/rights"
 	"deckhand/internal/sandbox/local/tree"
 	"deckhand/internal/sockpath"
 )
@@ -51,6 +52,7 @@ type Options struct {
 
 // Driver makes sandboxes on this machine.
 type Driver struct {
+	*checkpoint.Keeper
 	dir      string
 	runner   *os.File
 	launcher *launcher.Launcher
@@ -58,15 +60,12 @@ type Driver struct {
 	limits   sandbox.Limits
 	log      *slog.Logger
 
-	rights rights
+	rights rights.Rights
 	groups *cgroup.Parent
 	users  *users
 	base   *base
 	spare  spare
 	locks  lock.Table
-	// checkpoints lets one at a time change the checkpoints of a sandbox.
-	checkpoints lock.Table
-	stores      checkpoint.Stores
 
 	mu   sync.Mutex
 	told map[string]bool // notes that were logged
@@ -98,11 +97,12 @@ func New(o Options) (*Driver, error) {
 	}
 	d := &Driver{
 		outward: o.Outward, limits: o.Limits.OrDefault(), log: o.Logger,
-		rights: findRights(), told: map[string]bool{},
+		rights: rights.Find(firstUser, lastUser+rangeSize), told: map[string]bool{},
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
+	d.Keeper = checkpoint.NewKeeper(places{d}, d.log)
 	if err := d.makeDir(o.Dir); err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (d *Driver) makeDir(dir string) error {
 		return err
 	}
 	mode := os.FileMode(0o700)
-	if d.rights.ranges && !d.rights.trees {
+	if d.rights.Ranges && !d.rights.Trees {
 		mode = 0o711 // a sandbox's user has to get to its own folder
 	}
 	if err := os.MkdirAll(dir, mode); err != nil {
@@ -169,23 +169,8 @@ func (d *Driver) makeDir(dir string) error {
 	if d.dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return fmt.Errorf("finding the folder for sandboxes: %w", err)
 	}
-	spread(d.dir)
+	tree.Spread(d.dir)
 	return os.MkdirAll(filepath.Join(d.dir, baseDir), 0o755)
-}
-
-// spread tells ext4 that the folders in dir have nothing to do with each other, as those in /home: it puts
-// each into a part of the disk of its own. In one part, a new sandbox would be looked for room among the remains of all
-// that were deleted. Other file systems do not know that.
-func spread(dir string) {
-	const topDir = 0x00020000 // FS_TOPDIR_FL
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return
-	}
-	defer unix.Close(fd)
-	if flags, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS); err == nil {
-		_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, flags|topDir)
-	}
 }
 
 // openRunner keeps the program open: it is started by its descriptor, so that
@@ -199,7 +184,7 @@ func (d *Driver) openRunner(path string) error {
 	if err != nil {
 		return fmt.Errorf("the runner cannot be found: %w", err)
 	}
-	if d.rights.ranges && info.Mode()&0o005 != 0o005 {
+	if d.rights.Ranges && info.Mode()&0o005 != 0o005 {
 		return fmt.Errorf("the runner must be readable and executable for all users: chmod 755 %s", path)
 	}
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -278,7 +263,7 @@ func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox
 	if err != nil || !m.alive() {
 		return nil, fmt.Errorf("%w: %s", sandbox.ErrGone, h.ID)
 	}
-	d.finishRestore(dir, m) // before anything in the sandbox goes on
+	d.Finish(dir, m.checkpointed(dir)) // before anything in the sandbox goes on
 	if err := errors.Join(unhold(dir, m), d.repair(dir, m)); err != nil {
 		return nil, err
 	}
@@ -332,7 +317,7 @@ func (d *Driver) View(_ context.Context, h sandbox.Handle) (*os.Root, error) {
 		return nil, err
 	}
 	m, _ := readMeta(dir) // without one, there is no workspace either
-	d.finishRestore(dir, m)
+	d.Finish(dir, m.checkpointed(dir))
 	root, err := os.OpenRoot(m.workspace(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %s has no workspace", sandbox.ErrGone, h.ID)

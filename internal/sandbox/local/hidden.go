@@ -25,14 +25,14 @@ func (b *base) setMasked(m privatefiles.Found) {
 
 // private are the folders in which the sandbox's users would own files.
 func (b *base) private() []string {
-	if b.rights.ranges && !b.rights.trees {
+	if b.rights.Ranges && !b.rights.Trees {
 		return nil
 	}
 	var folders []string
 	for _, l := range b.layers {
 		folders = append(folders, l.Source)
 	}
-	if !b.rights.ranges {
+	if !b.rights.Ranges {
 		for _, m := range b.mounts {
 			folders = append(folders, m.Source)
 		}
@@ -46,7 +46,7 @@ func (b *base) findMasked() error {
 	if b.shared {
 		keep = filepath.Join(b.dir, "private-files")
 	}
-	b.watch = privatefiles.Of(b.private(), b.data, b.rights.ranges, keep)
+	b.watch = privatefiles.Of(b.private(), b.data, b.rights.Ranges, keep)
 	return b.refresh()
 }
 
@@ -67,7 +67,7 @@ func (b *base) refresh() error {
 	if known {
 		return nil
 	}
-	if m.Many && !b.rights.ranges {
+	if m.Many && !b.rights.Ranges {
 		// There is no mapping to do without, so it is the best that can be done.
 		m.Many, m.Paths = false, m.Paths[:privatefiles.Most]
 		b.log.Warn("there are many private files of the server's user in the system's folders; sandboxes can read some of them", "folders", "/usr, /opt")

@@ -25,7 +25,7 @@ func (d *Driver) Inspect(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbo
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s has no workspace", sandbox.ErrGone, h.ID)
 	}
-	d.finishRestore(dir, m)
+	d.Finish(dir, m.checkpointed(dir))
 	return d.look(ctx, &place{id: h.ID, dir: dir, meta: m})
 }
 

@@ -152,7 +152,7 @@ func (d *Driver) groupPrefix() string {
 
 // chooseUser gives a new place its users.
 func (d *Driver) chooseUser(p *place, o plan) error {
-	if !d.rights.ranges || p.meta.User != 0 {
+	if !d.rights.Ranges || p.meta.User != 0 {
 		return nil
 	}
 	if o.look != nil {

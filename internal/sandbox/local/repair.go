@@ -53,7 +53,7 @@ func inRange(id, first uint32) bool { return id >= first && id-first < rangeSize
 
 // repair checks the folders of a sandbox that was started by another server.
 func (d *Driver) repair(dir string, m meta) error {
-	if !d.rights.ranges || m.User == 0 {
+	if !d.rights.Ranges || m.User == 0 {
 		return nil
 	}
 	folder, err := os.Open(dir)

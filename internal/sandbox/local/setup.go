@@ -112,7 +112,7 @@ func (d *Driver) setup(p *place, o plan, pid int) (*box.Setup, []*os.File, error
 	if !d.groups.Has("memory") {
 		s.Data = uint64(o.limits.Memory)
 	}
-	if !d.rights.trees {
+	if !d.rights.Trees {
 		return s, nil, nil
 	}
 	h := &hand{}

@@ -48,7 +48,7 @@ func (d *Driver) Snapshot(ctx context.Context, h sandbox.Handle, id string) erro
 	if source.meta.Folder != "" {
 		return fmt.Errorf("%w: the workspace of %s is a folder of this machine, which is not copied", sandbox.ErrInvalid, h.ID)
 	}
-	d.finishRestore(source.dir, source.meta)
+	d.Finish(source.dir, source.meta.checkpointed(source.dir))
 	if _, err := os.Lstat(to); err == nil {
 		return fmt.Errorf("%w: %s has a workspace already", fs.ErrExist, id)
 	}
@@ -93,7 +93,7 @@ func (d *Driver) fill(ctx context.Context, source *place, scrap, id string) erro
 			return err
 		}
 	}
-	if err := checkpoint.Open(filepath.Join(source.dir, checkpointDir)).Link(checkpoint.Open(filepath.Join(scrap, checkpointDir))); err != nil {
+	if err := checkpoint.Share(source.dir, scrap); err != nil {
 		d.users.free(m.User)
 		return err
 	}

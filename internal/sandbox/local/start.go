@@ -68,7 +68,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 	if p.meta.alive() {
 		return h, nil
 	}
-	d.finishRestore(p.dir, p.meta)
+	d.Finish(p.dir, p.meta.checkpointed(p.dir))
 	continues := suspended(p.dir)
 	if progress != nil && !continues {
 		progress(sandbox.Progress{Step: sandbox.Starting})
@@ -169,7 +169,7 @@ func (d *Driver) checkFolder(folder string) (string, error) {
 		return "", refuse("it is the whole machine")
 	case covers(d.dir, real) || covers(real, d.dir):
 		return "", refuse("it contains, or is inside, the folder of the sandboxes, " + d.dir)
-	case d.rights.ranges && !d.rights.trees:
+	case d.rights.Ranges && !d.rights.Trees:
 		return "", refuse("files written there would belong to other users, because the server is root without CAP_SYS_ADMIN; use --sandbox host, or run as another user")
 	}
 	return real, nil
@@ -249,7 +249,7 @@ func (d *Driver) Destroy(ctx context.Context, h sandbox.Handle) error {
 			return err
 		}
 		d.users.free(p.meta.User)
-		d.stores.Forget(filepath.Join(p.dir, checkpointDir))
+		d.Forget(p.dir)
 		return nil
 	})
 }

@@ -117,7 +117,7 @@ func TestSideBySide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if other, taken := users[fmt.Sprint(m.User)]; taken && d.rights.ranges {
+		if other, taken := users[fmt.Sprint(m.User)]; taken && d.rights.Ranges {
 			t.Errorf("%s and %s share the users from %d on", id, other, m.User)
 		}
 		users[fmt.Sprint(m.User)] = id

@@ -3,12 +3,7 @@ package local
 import (
 	"errors"
 	"hash/fnv"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
-
-	"golang.org/x/sys/unix"
 )
 
 // Sandboxes of a root server get ranges of users between those that
@@ -61,65 +56,4 @@ func (u *users) free(first uint32) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.taken, first)
-}
-
-// rights are what this process may do.
-type rights struct {
-	// ranges says that sandboxes have ranges of users of their own.
-	ranges bool
-	// trees says that mounts can be made here and handed to sandboxes, with
-	// their owners mapped.
-	trees bool
-	// why says what is missing for ranges.
-	why string
-}
-
-// findRights looks at what we are.
-func findRights() rights {
-	if os.Geteuid() != 0 {
-		return rights{why: "the server is not root"}
-	}
-	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if err := unix.Capget(&head, &data[0]); err != nil {
-		return rights{why: err.Error()}
-	}
-	for _, c := range []int{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL} {
-		if data[0].Effective&(1<<c) == 0 {
-			return rights{why: "the server is root without the capabilities to act for other users (CHOWN, DAC_OVERRIDE, FOWNER, SETUID, SETGID, KILL)"}
-		}
-	}
-	for _, file := range []string{"/proc/self/uid_map", "/proc/self/gid_map"} {
-		b, err := os.ReadFile(file)
-		if err != nil || !mapped(string(b)) {
-			return rights{why: "the server is root in a user namespace that has too few users"}
-		}
-	}
-	return rights{ranges: true, trees: canMount("/")}
-}
-
-// mapped says whether an id map has all users that sandboxes may get.
-func mapped(text string) bool {
-	for line := range strings.Lines(text) {
-		f := strings.Fields(line)
-		if len(f) != 3 {
-			continue
-		}
-		inside, e1 := strconv.ParseUint(f[0], 10, 64)
-		size, e2 := strconv.ParseUint(f[2], 10, 64)
-		if e1 == nil && e2 == nil && inside <= firstUser && inside+size >= lastUser+rangeSize {
-			return true
-		}
-	}
-	return false
-}
-
-// canMount says whether a folder can be made a mount to hand over.
-func canMount(dir string) bool {
-	fd, err := unix.OpenTree(unix.AT_FDCWD, dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
-	if err != nil {
-		return false
-	}
-	unix.Close(fd)
-	return true
 }

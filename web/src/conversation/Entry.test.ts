@@ -73,6 +73,24 @@ describe("a message", () => {
   });
 });
 
+describe("a checkpoint", () => {
+  it("is offered on messages, and its restore can be undone", async () => {
+    server.on("POST /api/conversations/c1/restore", () => ({ kept: [] }));
+    show(event(4, "user_said", { text: "Fix" }), event(9, "checkpointed", { checkpoint: 2, up_to: 8, files: 3, changed: 1, bytes: 10 }));
+    click(the("button", "Message actions"));
+    click(the("menuitem", "Restore files to before this message"));
+    await soon(() => expect(server.to("POST /api/conversations/c1/restore")).toEqual([{ event_id: 3, files: true, conversation: false }]));
+  });
+
+  it("that was restored tells so", async () => {
+    server.on("POST /api/conversations/c1/restore/undo", () => ({ kept: [] }));
+    show(event(8, "restored", { action: "restore", point: 3, files: true, checkpoint: 1, before: 2, changed: 5 }));
+    expect(words(document.body)).toContain("Files restored: 5 files and folders changed");
+    click(the("button", "Undo"));
+    await soon(() => expect(server.to("POST /api/conversations/c1/restore/undo")).toHaveLength(1));
+  });
+});
+
 describe("a command", () => {
   it("shows its output, its exit code and how long it took", () => {
     show(

@@ -31,6 +31,9 @@ export class Log {
   items: Item[] = [];
   version = $state(0);
   readonly status = new Status();
+  /** Whether files can be restored, and the event of the last restore. */
+  checkpoints = $state(false);
+  lastRestored = $state(0);
   oldest = Infinity;
   newest = 0;
   private byEvent = new Map<number, Item>();
@@ -174,9 +177,15 @@ export class Log {
       case "checked_out":
       case "trust_set":
       case "egress_set":
+      case "restored":
+        this.lastRestored = Math.max(this.lastRestored, e.id);
+        return this.addNotice(e, e.kind, "", to);
       case "overridden":
       case "request_opened":
         return this.addNotice(e, e.kind, "", to);
+      case "checkpointed":
+        this.checkpoints = true;
+        return;
       default:
         if (to === this.items) this.status.follow(e);
     }

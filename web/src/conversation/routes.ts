@@ -107,6 +107,23 @@ export const setTrust = (id: string, trusted: boolean) =>
 export const timeline = (id: string, after: number) =>
   data(api.GET("/api/conversations/{conversation_id}/timeline", { params: { ...path(id), query: { after } } }));
 
-/** fork copies the conversation up to an event; null is all of it. */
-export const fork = (id: string, event: number | null) =>
-  data(api.POST("/api/conversations/{conversation_id}/fork", { params: keyed(id), body: { event_id: event, title: null } }));
+/** restore makes the files, and if asked for the conversation, what they were after an event. */
+export const restore = (id: string, event: number, conversation: boolean) =>
+  data(
+    api.POST("/api/conversations/{conversation_id}/restore", {
+      params: keyed(id),
+      body: { event_id: event, files: true, conversation },
+    }),
+  );
+
+export const undoRestore = (id: string) => data(api.POST("/api/conversations/{conversation_id}/restore/undo", { params: keyed(id) }));
+export const redoRestore = (id: string) => data(api.POST("/api/conversations/{conversation_id}/restore/redo", { params: keyed(id) }));
+
+/** fork copies the conversation up to an event, null is all of it, with the files of then or of now. */
+export const fork = (id: string, event: number | null, then = false) =>
+  data(
+    api.POST("/api/conversations/{conversation_id}/fork", {
+      params: keyed(id),
+      body: { event_id: event, title: null, ...(then ? { files: "event" as const } : {}) },
+    }),
+  );

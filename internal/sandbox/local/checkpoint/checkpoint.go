@@ -154,7 +154,7 @@ func (s *Store) Link(to *Store) error {
 	return syncDir(to.dir)
 }
 
-// makeDir makes the folder of the store, but none above it: they may have been removed meanwhile.
+// makeDir makes the folder of the store, but none above it: they may have been removed since.
 func (s *Store) makeDir() error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err

@@ -28,7 +28,7 @@ type Restored struct {
 }
 
 // Restore makes the workspace what it was at a checkpoint, after it made one of the state now. Files that no
-// checkpoint has (see kept) stay as they are. Nothing may run in the workspace meanwhile.
+// checkpoint has (see kept) stay as they are. Nothing may run in the workspace until it returns.
 //
 // The first step is a durable note of what is restored. A process that dies before it leaves the old state; after it,
 // Finish makes the new one.

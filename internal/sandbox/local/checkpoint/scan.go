@@ -47,7 +47,7 @@ type ignore struct {
 	list   *gitignore.List
 }
 
-// scan reads a workspace. A workspace in which folders are moved around meanwhile is read again a few times.
+// scan reads a workspace. A workspace in which folders are moved around is read again a few times.
 func (s *scanner) scan() error {
 	root, err := tree.OpenRoot(s.w.Dir)
 	if err != nil {
@@ -203,7 +203,7 @@ type storeError struct{ err error }
 func (e *storeError) Error() string { return e.err.Error() }
 func (e *storeError) Unwrap() error { return e.err }
 
-// content reads an open file. One that changes meanwhile is read again a few times, and at last taken as it was read.
+// content reads an open file. One that changes while it is read is read again a few times, and at last taken as it was read.
 func (s *scanner) content(f *os.File, e *entry) error {
 	var before, after unix.Stat_t
 	for range 3 {

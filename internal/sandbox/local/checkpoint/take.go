@@ -351,7 +351,7 @@ func sum(f *os.File, size int64, w io.Writer) (blob, error) {
 		if err != nil {
 			return blob{}, err
 		}
-		parts[i].len = n // it may have been cut off meanwhile
+		parts[i].len = n // it may have been cut off since
 		b.len += n
 	}
 	if sparse && !(len(parts) == 1 && parts[0] == extent{0, size}) {

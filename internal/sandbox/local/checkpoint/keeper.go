@@ -1,0 +1,173 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/local/lock"
+)
+
+// folderName is the folder of a sandbox's checkpoints in that of the sandbox, out of its reach.
+const folderName = "checkpoints"
+
+// minFree is how much of the disk stays free of checkpoints.
+const minFree = 512 << 20
+
+// Keeper implements sandbox.Checkpointer for a driver whose workspaces are folders of this machine.
+type Keeper struct {
+	driver Driver
+	log    *slog.Logger
+	locks  lock.Table // lets one at a time change the checkpoints of a sandbox
+	stores Stores
+}
+
+// Driver is what a Keeper needs to know of sandboxes.
+type Driver interface {
+	// Place returns the folder of a sandbox and its workspace. sandbox.ErrGone if there is none.
+	Place(h sandbox.Handle) (dir string, w Workspace, err error)
+	// Quiet calls do while the sandbox can neither be started nor, if it runs and the machine can freeze it, do anything.
+	Quiet(ctx context.Context, h sandbox.Handle, do func() error) error
+	Space() (sandbox.Space, error)
+}
+
+// NewKeeper returns a Keeper.
+func NewKeeper(d Driver, log *slog.Logger) *Keeper { return &Keeper{driver: d, log: log} }
+
+// store returns the checkpoints of a sandbox, and its workspace.
+func (k *Keeper) store(h sandbox.Handle) (*Store, Workspace, error) {
+	dir, w, err := k.driver.Place(h)
+	if err != nil {
+		return nil, w, err
+	}
+	return k.stores.Of(filepath.Join(dir, folderName)), w, nil
+}
+
+// Checkpoint implements sandbox.Checkpointer. It reads while the sandbox runs.
+func (k *Keeper) Checkpoint(ctx context.Context, h sandbox.Handle) (sandbox.Checkpoint, error) {
+	release, err := k.locks.Acquire(ctx, h.ID)
+	if err != nil {
+		return sandbox.Checkpoint{}, err
+	}
+	defer release()
+	s, w, err := k.store(h)
+	if err != nil {
+		return sandbox.Checkpoint{}, err
+	}
+	if space, err := k.driver.Space(); err == nil && space.FreeBytes < minFree {
+		return sandbox.Checkpoint{}, fmt.Errorf("%w: less than %d MiB of the disk are free", sandbox.ErrTooBig, minFree>>20)
+	}
+	t, err := s.Take(ctx, w)
+	return t.public(), public(err)
+}
+
+func (t Taken) public() sandbox.Checkpoint {
+	return sandbox.Checkpoint{Number: t.Number, Files: t.Files, Changed: t.Changed, LeftOut: t.LeftOut, Bytes: t.Bytes}
+}
+
+// public is an error as the port knows it.
+func public(err error) error {
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		return fmt.Errorf("%w: %w", sandbox.ErrTooBig, err)
+	case errors.Is(err, ErrNone):
+		return fmt.Errorf("%w: %w", sandbox.ErrNoCheckpoint, err)
+	}
+	return err
+}
+
+// Checkpoints implements sandbox.Checkpointer.
+func (k *Keeper) Checkpoints(_ context.Context, h sandbox.Handle) (out sandbox.Checkpoints, err error) {
+	s, _, err := k.store(h)
+	if err != nil {
+		return out, err
+	}
+	if out.Numbers, err = s.Numbers(); err == nil {
+		out.Bytes, err = s.Bytes()
+	}
+	return out, err
+}
+
+// Restore implements sandbox.Checkpointer.
+func (k *Keeper) Restore(ctx context.Context, h sandbox.Handle, number int) (out sandbox.Restored, err error) {
+	if _, _, err := k.store(h); err != nil {
+		return out, err
+	}
+	err = k.driver.Quiet(ctx, h, func() error {
+		release, err := k.locks.Acquire(ctx, h.ID)
+		if err != nil {
+			return err
+		}
+		defer release()
+		s, w, err := k.store(h)
+		if err != nil {
+			return err
+		}
+		r, err := s.Restore(ctx, w, number)
+		out = sandbox.Restored{Before: r.Undo.public(), Changed: r.Changed, Kept: r.Kept}
+		return public(err)
+	})
+	return out, err
+}
+
+// Finish completes a restore in which a server died. If that fails, the next use tries again. A restore of this process
+// is waited for.
+func (k *Keeper) Finish(dir string, w Workspace) {
+	s := Open(filepath.Join(dir, folderName))
+	if !s.Pending() {
+		return
+	}
+	release, err := k.locks.Acquire(context.Background(), filepath.Base(dir))
+	if err == nil {
+		defer release()
+		err = s.Finish(w)
+	}
+	if err != nil {
+		k.log.Warn("an interrupted restore of a workspace cannot be finished", "workspace", dir, "error", err)
+	}
+}
+
+// Interrupted reports whether a restore of the sandbox in a folder has to be finished.
+func Interrupted(dir string) bool { return Open(filepath.Join(dir, folderName)).Pending() }
+
+// Share gives the sandbox in another folder the same checkpoints.
+func Share(from, to string) error {
+	return Open(filepath.Join(from, folderName)).Link(Open(filepath.Join(to, folderName)))
+}
+
+// Forget drops what is remembered of the sandbox in a folder, which is removed.
+func (k *Keeper) Forget(dir string) { k.stores.Forget(filepath.Join(dir, folderName)) }
+
+// Compare implements sandbox.Checkpointer.
+func (k *Keeper) Compare(_ context.Context, a, b sandbox.CheckpointOf) ([]sandbox.FileChange, error) {
+	from, _, err := k.store(a.Handle)
+	if err != nil {
+		return nil, err
+	}
+	to, _, err := k.store(b.Handle)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := from.Compare(a.Number, to, b.Number)
+	out := make([]sandbox.FileChange, len(changes))
+	for i, c := range changes {
+		out[i] = sandbox.FileChange{Path: c.Path, Status: statuses[c.Status], Old: c.Old, New: c.New}
+	}
+	return out, public(err)
+}
+
+var statuses = map[byte]string{'A': "added", 'D': "deleted", 'M': "modified"}
+
+// CheckpointFile implements sandbox.Checkpointer.
+func (k *Keeper) CheckpointFile(_ context.Context, c sandbox.CheckpointOf, path string, most int64) ([]byte, bool, error) {
+	s, _, err := k.store(c.Handle)
+	if err != nil {
+		return nil, false, err
+	}
+	content, found, err := s.Content(c.Number, strings.TrimPrefix(path, "/"), most)
+	return content, found, public(err)
+}
