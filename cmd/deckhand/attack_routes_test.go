@@ -130,7 +130,7 @@ func uploadForm(t *testing.T, files map[string]string) (body, kind string) {
 // bodies are what the routes take that change something.
 var bodies = map[string]string{
 	"/message": `{"message":"stolen"}`, "/events": `{"action":"message","args":{"content":"stolen"}}`, "/approvals": `{"decision":"accept"}`, "/egress": `{"mode":"open"}`, "/file": `{"path":"x","content":"stolen"}`,
-	"/trust": `{"trusted":true}`, "/overrides": `{"llm_model":"scripted/demo"}`, "/fork": `{}`, "/{conversation_id}": `{"title":"stolen"}`, "/{webhook_id}": `{"enabled":false,"rotate_secret":true}`,
+	"/trust": `{"trusted":true}`, "/overrides": `{"llm_model":"scripted/demo"}`, "/fork": `{}`, "/restore": `{"event_id":1}`, "/{conversation_id}": `{"title":"stolen"}`, "/{webhook_id}": `{"enabled":false,"rotate_secret":true}`,
 	"/{name}": `{"disabled":true}`, "/{secret_id}": `{"name":"STOLEN","description":"stolen"}`, "/{integration_id}": `{"label":"stolen"}`, "/submit-feedback": `{"feedback":"positive"}`, "/users": `{"name":"mallory","admin":true}`,
 	"/keys": `{"user":"victim"}`, "/notifications": `{"muted":true}`,
 }

@@ -135,18 +135,19 @@ func TestDefect29GETsStartContainers(t *testing.T) {
 
 // takes is what each route below a conversation accepts; others need none.
 var takes = map[string]string{
-	"patchConversation": `{"title":"mine"}`,
-	"startConversation": `{}`,
-	"postEvent":         `{"action":"message","args":{"content":"hello"}}`,
-	"postMessage":       `{"message":"hello"}`,
-	"postApproval":      `{"decision":"accept"}`,
-	"setEgress":         `{"mode":"open"}`,
-	"submitFeedback":    `{"polarity":"positive"}`,
-	"saveFile":          `{"path":"a","content":"mine"}`,
-	"setOverrides":      `{"llm_model":"acme/priced"}`,
-	"setTrust":          `{"trusted":true}`,
-	"forkConversation":  `{}`,
-	"muteConversation":  `{"muted":true}`,
+	"restoreConversation": `{"event_id":1}`,
+	"patchConversation":   `{"title":"mine"}`,
+	"startConversation":   `{}`,
+	"postEvent":           `{"action":"message","args":{"content":"hello"}}`,
+	"postMessage":         `{"message":"hello"}`,
+	"postApproval":        `{"decision":"accept"}`,
+	"setEgress":           `{"mode":"open"}`,
+	"submitFeedback":      `{"polarity":"positive"}`,
+	"saveFile":            `{"path":"a","content":"mine"}`,
+	"setOverrides":        `{"llm_model":"acme/priced"}`,
+	"setTrust":            `{"trusted":true}`,
+	"forkConversation":    `{}`,
+	"muteConversation":    `{"muted":true}`,
 }
 
 // knock sends a request with a body from an address of its own, since many wrong

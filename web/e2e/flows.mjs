@@ -197,6 +197,34 @@ await play({
     await page.getByText("Page not found").waitFor();
     await clean(there);
   },
+
+  async "files are restored, and that is undone"() {
+    await settle("jane", { confirmation_mode: false });
+    const there = await enter("jane");
+    const { page } = there;
+    const id = await begin("jane", "$ echo first > kept; echo fi' 'rst");
+    await page.goto(`conversations/${id}`);
+    await shown(page, "fi rst");
+    await state(page, "Done");
+    await tell(page, "$ echo second > kept; echo sec' 'ond");
+    await shown(page, "sec ond");
+    await state(page, "Done");
+    const kept = async () => (await call("jane", "GET", `/api/conversations/${id}/select-file?file=kept`)).code.trim();
+    const checkpoints = async () => (await call("jane", "GET", `/api/conversations/${id}/checkpoints`)).checkpoints.length;
+    for (let i = 0; i < 600 && (await checkpoints()) < 2; i++) await new Promise((go) => setTimeout(go, 50));
+    const message = page.locator(".group\\/entry").filter({ has: page.getByRole("heading", { name: "You" }), hasText: "echo second" });
+    await message.hover();
+    await message.getByRole("button", { name: "Message actions" }).click();
+    if (job.pictures) await page.screenshot({ path: `${job.pictures}/restore-menu.png` });
+    await page.getByRole("menuitem", { name: "Restore files to before this message" }).click();
+    await page.getByRole("button", { name: "Undo", exact: true }).waitFor();
+    expect((await kept()) === "first", `restored: ${await kept()}`);
+    if (job.pictures) await page.screenshot({ path: `${job.pictures}/restored.png` });
+    await page.getByRole("button", { name: "Undo", exact: true }).click();
+    await page.getByRole("button", { name: "Redo", exact: true }).waitFor();
+    expect((await kept()) === "second", `undone: ${await kept()}`);
+    await clean(there);
+  },
 });
 
 /** cable is a line to the server that can be cut. */

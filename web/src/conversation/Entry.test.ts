@@ -85,7 +85,7 @@ describe("a checkpoint", () => {
   it("that was restored tells so", async () => {
     server.on("POST /api/conversations/c1/restore/undo", () => ({ kept: [] }));
     show(event(8, "restored", { action: "restore", point: 3, files: true, checkpoint: 1, before: 2, changed: 5 }));
-    expect(words(document.body)).toContain("Files restored: 5 files and folders changed");
+    expect(words(document.body)).toContain("Files restored: changed files and folders: 5");
     click(the("button", "Undo"));
     await soon(() => expect(server.to("POST /api/conversations/c1/restore/undo")).toHaveLength(1));
   });
