@@ -14,9 +14,8 @@ func (t *transcript) restored(number int64, p session.Restored) {
 	const text = "The user restored the files of the workspace, or this conversation, to an earlier point. Read files again before you change them."
 	switch {
 	case p.Conversation && p.Action == session.RestoreUndo && len(t.hidden) > 0:
-		last := len(t.hidden) - 1
-		t.rewrite(append(t.before(p.Point), t.hidden[last]...))
-		t.hidden = t.hidden[:last]
+		t.rewrite(append(t.before(p.Point), t.hidden[len(t.hidden)-1]...))
+		t.hidden = t.hidden[:len(t.hidden)-1]
 	case p.Conversation && p.Action != session.RestoreUndo:
 		kept := t.before(p.Point)
 		t.hidden = append(t.hidden, slices.Clone(t.messages[len(kept):]))

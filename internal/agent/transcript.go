@@ -311,9 +311,8 @@ func (t *transcript) replace(p session.Condensed) {
 		pictured = from
 	}
 	summary := entry{number: p.From, summary: true, Message: llm.Message{Role: llm.User, Text: summaryIntro + p.Summary}}
-	messages := slices.Concat(t.messages[:from], []entry{summary}, t.messages[to:])
 	t.pictured = pictured
-	t.rewrite(messages)
+	t.rewrite(slices.Concat(t.messages[:from], []entry{summary}, t.messages[to:]))
 }
 
 // summaryIntro stands before every summary.

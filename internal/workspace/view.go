@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/runner/files"
 	"deckhand/internal/session"
+	"deckhand/internal/workspace/viewfs"
 )
 
 // ErrNone says that the session has no workspace yet.
@@ -153,9 +155,16 @@ func (v *View) List(ctx context.Context, path string) ([]sandbox.File, error) {
 
 // Read copies a file to w.
 func (v *View) Read(ctx context.Context, path string, w io.Writer) (sandbox.File, error) {
-	p := sandbox.ReadParams{PathParams: sandbox.InWorkspace(path)}
+	return v.ReadPart(ctx, sandbox.ReadParams{PathParams: sandbox.InWorkspace(path)}, w)
+}
+
+// ReadPart copies a part of a file to w.
+func (v *View) ReadPart(ctx context.Context, p sandbox.ReadParams, w io.Writer) (sandbox.File, error) {
 	if v.box != nil {
 		return v.box.Read(ctx, p, w)
+	}
+	if err := ctx.Err(); err != nil {
+		return sandbox.File{}, err
 	}
 	return files.Read(v.root, p, w)
 }
@@ -200,4 +209,19 @@ func (v *View) programs(ctx context.Context) (*sandbox.Sandbox, func(), error) {
 		return nil, nil, err
 	}
 	return box, func() { box.Close() }, nil
+}
+
+// FS is the workspace as a file system, until ctx ends or the View is closed.
+// Links are followed inside the workspace; one that leads out cannot be opened.
+// Nothing is read before it is asked for, so opening a file to learn its size
+// costs one question.
+func (v *View) FS(ctx context.Context) fs.FS {
+	if v.near != nil { // a dozen looks at a folder cost less than one question to its sandbox
+		if root, err := v.near(ctx); err == nil {
+			leave := v.close
+			v.close = func() { root.Close(); leave() }
+			v = &View{root: root}
+		}
+	}
+	return viewfs.New(ctx, v)
 }

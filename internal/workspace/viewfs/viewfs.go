@@ -1,4 +1,5 @@
-package workspace
+// Package viewfs shows a workspace as a file system.
+package viewfs
 
 import (
 	"bytes"
@@ -11,31 +12,26 @@ import (
 	"time"
 
 	"deckhand/internal/sandbox"
-	"deckhand/internal/sandbox/runner/files"
 )
 
 // maxWhole bounds a file that is read at once, because the caller keeps it in memory.
 const maxWhole = 16 << 20
 
-// FS is the workspace as a file system, until ctx ends or the View is closed.
-// Links are followed inside the workspace; one that leads out cannot be opened.
-// Nothing is read before it is asked for, so opening a file to learn its size
-// costs one question.
-func (v *View) FS(ctx context.Context) fs.FS {
-	if v.near != nil { // a dozen looks at a folder cost less than one question to its sandbox
-		if root, err := v.near(ctx); err == nil {
-			leave := v.close
-			v.close = func() { root.Close(); leave() }
-			v = &View{root: root}
-		}
-	}
-	return &viewFS{ctx: ctx, v: v}
+// View is a workspace that can be looked into.
+type View interface {
+	Stat(ctx context.Context, path string) (sandbox.File, error)
+	List(ctx context.Context, path string) ([]sandbox.File, error)
+	// ReadPart copies a part of a file to w.
+	ReadPart(ctx context.Context, p sandbox.ReadParams, w io.Writer) (sandbox.File, error)
 }
+
+// New returns a view as a file system, until ctx ends or the view is closed.
+func New(ctx context.Context, v View) fs.FS { return &viewFS{ctx: ctx, v: v} }
 
 // viewFS keeps ctx because the methods of io/fs take none.
 type viewFS struct {
 	ctx context.Context
-	v   *View
+	v   View
 }
 
 // Open implements fs.FS.
@@ -85,14 +81,7 @@ func (f *viewFS) ReadFile(name string) ([]byte, error) {
 }
 
 func (f *viewFS) read(name string, offset, length int64, w io.Writer) (sandbox.File, error) {
-	p := sandbox.ReadParams{PathParams: sandbox.InWorkspace(name), Offset: offset, Length: length}
-	if f.v.box != nil {
-		return f.v.box.Read(f.ctx, p, w)
-	}
-	if err := f.ctx.Err(); err != nil {
-		return sandbox.File{}, err
-	}
-	return files.Read(f.v.root, p, w)
+	return f.v.ReadPart(f.ctx, sandbox.ReadParams{PathParams: sandbox.InWorkspace(name), Offset: offset, Length: length}, w)
 }
 
 // find tells of a file, or of that to which a link leads.
