@@ -10,7 +10,7 @@ import (
 
 // SettingsFlags change the settings of a user for one conversation.
 type SettingsFlags struct {
-	Model         string   `name:"model" env:"DECKHAND_MODEL" placeholder:"NAME" help:"Model, as provider/model; scripted/demo needs no key. Default: from the stored settings of --user. The key is read from DECKHAND_LLM_API_KEY, LLM_API_KEY or these settings."`
+	Model         string   `name:"model" env:"DECKHAND_MODEL" placeholder:"NAME" help:"Model, as provider/model; scripted/demo needs no key. Default: from the stored settings of --user. The key is read from LLM_API_KEY, these settings, or the variable of the provider, such as ANTHROPIC_API_KEY, which also chooses a model if there is none."`
 	BaseURL       string   `name:"base-url" env:"DECKHAND_BASE_URL" placeholder:"URL" help:"Base URL of an OpenAI-compatible server."`
 	User          string   `name:"user" default:"admin" placeholder:"NAME" help:"User whose stored settings are used, if any (default: ${default})."`
 	Agent         string   `name:"agent" placeholder:"NAME" help:"Agent profile: CodeActAgent, ReadOnlyAgent or BrowsingAgent."`
@@ -18,6 +18,7 @@ type SettingsFlags struct {
 	Budget        *float64 `name:"budget" placeholder:"USD" help:"Spending limit in US dollars."`
 	Confirm       bool     `name:"confirm" xor:"approval" help:"Ask before risky tool calls; without --analyzer, before all tool calls."`
 	Yes           bool     `name:"yes" xor:"approval" short:"y" help:"Approve all tool calls without asking."`
+	key           string   // of the model, from a provider's variable
 	Analyzer      string   `name:"analyzer" enum:",llm,rules" default:"" placeholder:"NAME" help:"Risk analyzer for tool calls: llm or rules."`
 }
 
@@ -29,7 +30,7 @@ func (f *SettingsFlags) Changes() api.SettingsInput {
 			*to = api.Some(*text)
 		}
 	}
-	if k := ModelKey(); k != "" {
+	if k := f.ModelKey(); k != "" {
 		in.LLMAPIKey = api.Some(k)
 	}
 	if f.MaxIterations != nil {

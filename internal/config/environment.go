@@ -1,0 +1,72 @@
+package config
+
+import (
+	"os"
+	"strings"
+)
+
+// ProviderKey is a variable in which people keep the key of a provider, and the model that is used if
+// only the key is known.
+type ProviderKey struct{ Variable, Provider, Model string }
+
+// ProviderKeys are the variables, in the order in which they are looked at.
+var ProviderKeys = []ProviderKey{
+	{"ANTHROPIC_API_KEY", "anthropic", "anthropic/claude-sonnet-4-6"},
+	{"OPENAI_API_KEY", "openai", "openai/gpt-5.6-sol"},
+	{"GEMINI_API_KEY", "gemini", "gemini/gemini-3.1-pro-preview-customtools"},
+	{"GOOGLE_API_KEY", "gemini", "gemini/gemini-3.1-pro-preview-customtools"},
+	{"OPENROUTER_API_KEY", "openrouter", "openrouter/anthropic/claude-sonnet-4.6"},
+	{"MISTRAL_API_KEY", "mistral", "mistral/mistral-large-latest"},
+	{"GROQ_API_KEY", "groq", "groq/moonshotai/kimi-k2-instruct-0905"},
+	{"DEEPSEEK_API_KEY", "deepseek", "deepseek/deepseek-v4-pro"},
+	{"XAI_API_KEY", "xai", "xai/grok-4.5"},
+}
+
+// Stored is what the stored settings say about the model.
+type Stored struct {
+	Model, BaseURL *string // nil if not set
+	HasKey         bool
+}
+
+// UseEnvironment takes the key, and the model if none is chosen, from the variables of providers. Flags,
+// LLM_API_KEY and stored settings take precedence. A key is only used with its own provider's address.
+func (f *SettingsFlags) UseEnvironment(stored Stored) {
+	if ModelKey() != "" || f.BaseURL != "" {
+		return
+	}
+	chosen, before := f.Model, ""
+	if stored.Model != nil {
+		before = *stored.Model
+	}
+	if chosen == "" {
+		chosen = before
+	}
+	same := provider(chosen) == provider(before)
+	if stored.HasKey && (f.Model == "" || same) || stored.BaseURL != nil && same {
+		return
+	}
+	for _, p := range ProviderKeys {
+		if key := strings.TrimSpace(os.Getenv(p.Variable)); key != "" && (chosen == "" || provider(chosen) == p.Provider) {
+			if f.key = key; chosen == "" {
+				f.Model = p.Model
+			}
+			return
+		}
+	}
+}
+
+func provider(model string) string {
+	name, _, _ := strings.Cut(model, "/")
+	if name == "google" {
+		return "gemini"
+	}
+	return strings.ToLower(name)
+}
+
+// ModelKey returns the key of the model: see ModelKey, or what UseEnvironment found.
+func (f *SettingsFlags) ModelKey() string {
+	if key := ModelKey(); key != "" {
+		return key
+	}
+	return f.key
+}
