@@ -207,6 +207,12 @@ func (d *Display) finished(p session.ToolReturned) {
 	d.fresh()
 }
 
+// Diff shows a unified diff.
+func (d *Display) Diff(text string) {
+	d.apart(aCall)
+	d.diff(text)
+}
+
 // diff shows a change, with its first lines only if it is a long one.
 func (d *Display) diff(text string) {
 	lines := strings.Split(strings.TrimRight(Clean(text), "\n"), "\n")
@@ -243,7 +249,7 @@ func (d *Display) asked(p session.ApprovalAsked) {
 		return
 	}
 	if p.Reason != "" {
-		d.line(yellow, "  ? "+Clean(p.Reason))
+		d.line(yellow, d.folds("  ? ", Clean(p.Reason)))
 	}
 }
 

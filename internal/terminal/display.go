@@ -22,6 +22,8 @@ type Options struct {
 	Messages bool
 	// Whole leaves nothing out, however long it is.
 	Whole bool
+	// OnStatus is told what is being waited for, instead of a status line; nil for the line.
+	OnStatus func(text string)
 }
 
 // Display writes a conversation. It belongs to one goroutine.
@@ -167,6 +169,10 @@ func (d *Display) clear() {
 
 // Status shows what is being waited for, until something else is written.
 func (d *Display) Status(text string) {
+	if d.OnStatus != nil {
+		d.OnStatus(strings.TrimSpace(Inline(text)))
+		return
+	}
 	if !d.Color && d.foot == nil {
 		return
 	}
@@ -213,15 +219,19 @@ func (d *Display) Problem(text string) {
 // sets its lines below each other behind a mark.
 func (d *Display) folds(mark, text string) string {
 	var b strings.Builder
+	room, next := d.width()-1-columns(mark), strings.Repeat(" ", columns(mark))
+	if mark == "" {
+		room, next = d.width()-3, "  "
+	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
-		for d.Width != nil && columns(line) > d.width()-3 {
-			n := breakAt(line, d.width()-3)
+		for d.Width != nil && columns(line) > room {
+			n := breakAt(line, room)
 			b.WriteString(mark + strings.TrimRight(line[:n], " ") + "\n")
-			mark, line = "  ", line[n:]
+			mark, line = next, line[n:]
 		}
 		b.WriteString(mark + line + "\n")
-		mark = "  "
+		mark = next
 	}
 	return b.String()
 }
