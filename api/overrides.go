@@ -6,6 +6,17 @@ type Overrides struct {
 	MaxBudgetPerTask *float64 `json:"max_budget_per_task" doc:"Spending limit of this conversation in USD; null: the limit in the settings."`
 }
 
+// Model is the model of the conversation; "" for the one in the settings.
+func (o Overrides) Model() string {
+	if o.LLMModel == nil {
+		return ""
+	}
+	return *o.LLMModel
+}
+
+// OverrideModel is the body that changes only the model.
+func OverrideModel(name string) SetOverrides { return SetOverrides{LLMModel: Some(name)} }
+
 // SetOverrides is the body of PUT …/overrides. Omitted fields keep their values.
 type SetOverrides struct {
 	LLMModel         Opt[string]  `json:"llm_model,omitzero" maxLength:"256" doc:"Model, as provider/model, of the provider that the stored key belongs to. null: the model in the settings."`

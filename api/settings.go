@@ -296,3 +296,22 @@ type SettingsStored struct {
 	IgnoredFields []string `json:"ignored_fields,omitempty" doc:"Fields of the body that were not stored: unknown fields, and read-only fields that differ from the stored value."`
 	Notes         []string `json:"notes,omitempty" doc:"Side effects of the change, such as a dropped key that belongs to another host."`
 }
+
+// Model is the model in the settings; "" if none is set.
+func (s Settings) Model() string {
+	if s.LLMModel == nil {
+		return ""
+	}
+	return *s.LLMModel
+}
+
+// Asks says when the agent asks before a tool call: never, risky or always.
+func (s Settings) Asks() string {
+	switch {
+	case s.ConfirmationMode == nil || !*s.ConfirmationMode:
+		return "never"
+	case s.SecurityAnalyzer == nil || *s.SecurityAnalyzer == "":
+		return "always"
+	}
+	return "risky"
+}

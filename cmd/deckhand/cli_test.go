@@ -98,6 +98,15 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	walk(parser.Model.Node, nil)
+	top := must(t, "--help")
+	for _, heading := range []string{"Work in a folder:\n  session", "Work on a running server:\n  new", "Run a server:\n  serve", "Other:\n  doctor"} {
+		if !strings.Contains(top, heading) {
+			t.Errorf("%q is not in %s", heading, top)
+		}
+	}
+	if of := must(t, "run", "--help"); strings.Index(of, "--model") > strings.Index(of, "Sandbox flags:") || !strings.Contains(of, "Sandbox flags:") {
+		t.Errorf("common flags do not come first: %s", of)
+	}
 	for _, typed := range [][]string{{"help"}, {"help", "run"}, {"help", "key", "create"}} {
 		if got, want := must(t, typed...), must(t, append(slices.Clone(typed[1:]), "--help")...); got != want {
 			t.Errorf("%q prints %s", typed, got)
@@ -116,7 +125,7 @@ func TestUsageErrors(t *testing.T) {
 		args []string
 		says string
 	}{
-		{nil, "expected one of"}, {[]string{"fly"}, "unexpected argument fly"}, {[]string{"serve", "--port", "1"}, "unknown flag --port"},
+		{[]string{"fly"}, "unexpected argument fly"}, {[]string{"lsit"}, `did you mean "list"?`}, {[]string{"attahc"}, `did you mean "attach"?`}, {[]string{"-c", "--resume"}, "can't be used together"}, {[]string{"serve", "--port", "1"}, "unknown flag --port"},
 		{[]string{"serve", "--log-level", "loud"}, "--log-level"}, {[]string{"serve", "--addr", "nonsense"}, "HOST:PORT"}, {[]string{"serve", "--rate-limit", "many"}, "--rate-limit"},
 		{[]string{"serve", "--tls-cert", "x.pem"}, "--tls-key"}, {[]string{"serve", "--public-url", "ftp://x"}, "--public-url"}, {[]string{"serve", "--public-url", "https://a:b@x"}, "--public-url"}, {[]string{"serve", "--public-url", "https://x?y"}, "--public-url"}, {[]string{"serve", "--public-url", "https://x/api"}, "conflicts with a path of the server"}, {[]string{"serve", "--metrics-addr", "x"}, "--metrics-addr"},
 		{[]string{"serve", "--database-url", "postgres://x/y"}, "sqlite:PATH"}, {[]string{"serve", "--database-url", "sqlite:"}, "path"}, {[]string{"serve", "--allow-private", "not a host"}, ""}, {[]string{"serve", "--legacy-ui-allow", "https://x.example"}, "--legacy-ui-allow"},
@@ -127,7 +136,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"run", "fix", "the", "test"}, "quote the task: deckhand run"}, {[]string{"new", "fix", "it"}, "quote the task: deckhand new"},
 	} {
 		args := c.args
-		if len(args) > 0 && args[0] != "fly" {
+		if len(args) > 1 {
 			args = append(args[:len(args):len(args)], "--data-dir", dir)
 			if args[0] == "serve" && c.args[1] != "--addr" {
 				args = append(args, "--addr", "127.0.0.1:0")

@@ -6,9 +6,15 @@ import (
 	"fmt"
 	"os"
 
+	"deckhand/api"
 	"deckhand/internal/access"
 	"deckhand/internal/cli/admin"
+	"deckhand/internal/cli/folder"
+	"deckhand/internal/cli/importer"
 	"deckhand/internal/config"
+	"deckhand/internal/conversation"
+	"deckhand/internal/conversation/query"
+	"deckhand/internal/live"
 	"deckhand/internal/store"
 	"deckhand/internal/store/sqlite"
 )
@@ -71,3 +77,24 @@ func adminData(open func(context.Context, config.DataFlags, access.Options) (*da
 		return &admin.Data{Store: d.db, Gate: d.gate}, nil
 	}
 }
+
+// importTo opens the data for an import.
+var importTo = &importer.Opener{Open: func(ctx context.Context, c config.DataFlags) (*importer.Data, error) {
+	d, err := openData(ctx, c, access.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &importer.Data{Store: d.db, Gate: d.gate}, nil
+}}
+
+// folders reads the sessions of folders.
+var folders = &folder.Reader{Stored: func(ctx context.Context, dir string) ([]api.Conversation, error) {
+	d, err := openExisting(ctx, config.DataFlags{DataDir: dir}, access.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer d.db.Close()
+	r := query.Reader{Conversations: conversation.New(conversation.Config{Index: d.db}), Hub: live.New(d.db, nil, nil)}
+	page, err := r.List(ctx, folder.Owner, query.List{Limit: 100})
+	return page.Results, err
+}}

@@ -54,7 +54,7 @@ func (c *doctorCmd) Run(ctx context.Context, all *commands, o *cli.Output) error
 		r.Check("database opens", "", c.database(ctx, r))
 	}
 	r.Check("address", c.Addr, doctor.Address(c.Addr, c.DataDir))
-	r.Sandbox(ctx, func(dir string) drivers.Config { return c.driver(dir, "doctor", nil, slog.New(slog.DiscardHandler)) })
+	r.Sandbox(ctx, func(dir string) drivers.Config { return c.Driver(dir, "doctor", nil, slog.New(slog.DiscardHandler)) })
 	r.Check("built-in model", scripted.Demo+" needs no key and no network", nil)
 	if c.Model {
 		if err := c.model(ctx, all, r); err != nil {

@@ -17,6 +17,7 @@ import (
 	"deckhand/internal/cli"
 	"deckhand/internal/cli/admin"
 	"deckhand/internal/cli/completion"
+	"deckhand/internal/cli/importer"
 	"deckhand/internal/config"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/sandbox/drivers"
@@ -30,22 +31,23 @@ var version = "dev"
 type commands struct {
 	Config string `name:"config" env:"DECKHAND_CONFIG" placeholder:"FILE" help:"Config file (YAML) with flags by name, and the sections models and prices. Flags and environment variables take precedence."`
 
-	Serve      serveCmd         `cmd:"" help:"Run the server."`
-	Run        runCmd           `cmd:"" help:"Run an agent on a task in this folder and terminal. Needs no server."`
-	New        cli.New          `cmd:"" help:"Create a conversation on a running server and print its ID."`
-	Attach     cli.Attach       `cmd:"" help:"Follow a conversation on a running server and send messages to it."`
-	List       cli.List         `cmd:"" help:"List conversations on a running server, newest first."`
-	Logs       cli.Logs         `cmd:"" help:"Print the events of a conversation on a running server."`
-	Open       cli.Open         `cmd:"" help:"Open a conversation in the browser."`
-	Completion completionCmd    `cmd:"" help:"Print a shell completion script."`
-	Replay     replayCmd        `cmd:"" help:"Replay a recorded trajectory in a new sandbox. Needs no server."`
-	Import     importCmd        `cmd:"" help:"Import settings, secrets and conversations from a legacy server's data folder. The server may be running."`
-	Key        admin.Key        `cmd:"" help:"Create, list and revoke API keys; rotate the master key. The server may be running."`
-	User       admin.User       `cmd:"" help:"Create, list, disable and enable users. The server may be running."`
-	OpenAPI    openapiCmd       `cmd:"" name:"openapi" help:"Print the OpenAPI 3.1 document."`
-	Bench      capacity.Command `cmd:"" help:"Measure how many agents this machine can carry. Takes about a minute."`
-	Doctor     doctorCmd        `cmd:"" help:"Check this machine's setup, or verify a conversation's log."`
-	Version    versionCmd       `cmd:"" help:"Print the version or the software bill of materials."`
+	Session    sessionCmd         `cmd:"" group:"work" help:"Open an interactive session in this folder. This is what deckhand does without a command."`
+	Run        runCmd             `cmd:"" group:"work" help:"Run an agent on a task in this folder, for scripts and CI. Needs no server."`
+	List       cli.List           `cmd:"" group:"work" help:"List sessions in folders of this machine and conversations on a running server, newest first."`
+	New        cli.New            `cmd:"" group:"client" help:"Create a conversation on a running server and print its ID."`
+	Attach     cli.Attach         `cmd:"" group:"client" help:"Follow a conversation on a running server and send messages to it."`
+	Logs       cli.Logs           `cmd:"" group:"client" help:"Print the events of a conversation on a running server."`
+	Open       cli.Open           `cmd:"" group:"client" help:"Open a conversation in the browser."`
+	Serve      serveCmd           `cmd:"" group:"server" help:"Run the server."`
+	Key        admin.Key          `cmd:"" group:"server" help:"Create, list and revoke API keys; rotate the master key. The server may be running."`
+	User       admin.User         `cmd:"" group:"server" help:"Create, list, disable and enable users. The server may be running."`
+	Import     importer.Command   `cmd:"" group:"server" help:"Import settings, secrets and conversations from a legacy server's data folder. The server may be running."`
+	Doctor     doctorCmd          `cmd:"" group:"other" help:"Check this machine's setup, or verify a conversation's log."`
+	Bench      capacity.Command   `cmd:"" group:"other" help:"Measure how many agents this machine can carry. Takes about a minute."`
+	Replay     replayCmd          `cmd:"" group:"other" help:"Replay a recorded trajectory in a new sandbox. Needs no server."`
+	OpenAPI    openapiCmd         `cmd:"" group:"other" name:"openapi" help:"Print the OpenAPI 3.1 document."`
+	Completion completion.Command `cmd:"" group:"other" help:"Print a shell completion script."`
+	Version    versionCmd         `cmd:"" group:"other" help:"Print the version or the software bill of materials."`
 }
 
 func main() {
@@ -69,7 +71,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	exit := -1
 	parser, err := kong.New(&c,
 		kong.Name("deckhand"),
-		kong.Description("Run coding agents in sandboxes. Start a server with: deckhand serve. Run one task without a server with: deckhand run \"task\""),
+		kong.Description(config.Description), kong.ExplicitGroups(config.Groups),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.Vars{"data_dir": config.DefaultDataDir()}, kong.Vars(drivers.FlagVars()), kong.Vars(gitprovider.FlagVars()),
@@ -77,7 +79,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: false, Summary: true}),
 		kong.Resolvers(file),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(&cli.Output{Stdout: stdout, Stderr: stderr}, opener),
+		kong.Bind(&cli.Output{Stdout: stdout, Stderr: stderr}, opener, importTo, cli.Sessions(folders.List)),
 	)
 	if err != nil {
 		fmt.Fprintln(stderr, "deckhand:", err)

@@ -53,5 +53,5 @@ func (c *replayCmd) Run(ctx context.Context, all *commands, o *cli.Output) error
 	if c.Message != "" {
 		create.Request.InitialUserMsg = api.Some(c.Message)
 	}
-	return c.hold(ctx, all, o, create)
+	return c.hold(ctx, all, o, create, cli.TalkOptions{JSON: c.JSON, Silent: c.Silent, Timeout: c.Timeout})
 }

@@ -25,6 +25,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/client"
+	"deckhand/internal/config"
 	"deckhand/internal/soak"
 )
 
@@ -53,6 +54,9 @@ func TestMain(m *testing.M) {
 	}
 	legacyBuild = os.Getenv("DECKHAND_LEGACY_UI")
 	os.Unsetenv("DECKHAND_LEGACY_UI")
+	for _, p := range config.ProviderKeys {
+		os.Unsetenv(p.Variable) // tests must not use the key of a person
+	}
 	os.Setenv("DECKHAND_TITLES", "task") // the models of most tests answer in order
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"))
 }

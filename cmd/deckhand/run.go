@@ -11,33 +11,43 @@ import (
 
 	"deckhand/api"
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/clone"
+	"deckhand/internal/cli/schema"
 	"deckhand/internal/config"
 	"deckhand/internal/conversation"
 	"deckhand/internal/sandbox/drivers"
 )
 
-// talkFlags are the flags of commands that run a conversation in the terminal.
-type talkFlags struct {
-	config.DataFlags
-	sandboxFlags
-	profileFlags
+// localFlags are the flags of commands that run an agent without a running server.
+type localFlags struct {
 	config.SettingsFlags
-	JSON     bool          `name:"json" help:"Print events as JSON, one per line, followed by the result."`
-	Keep     bool          `name:"keep" help:"Keep the conversation and print how to open it."`
-	Timeout  time.Duration `name:"timeout" placeholder:"TIME" help:"Stop after this time, such as 30m."`
-	LogLevel string        `name:"log-level" env:"DECKHAND_LOG_LEVEL" default:"error" enum:"debug,info,warn,error" help:"Log level for standard error: debug, info, warn or error."`
+	config.DataFlags `group:"data"`
+	LogLevel         string `name:"log-level" group:"data" env:"DECKHAND_LOG_LEVEL" default:"error" enum:"debug,info,warn,error" help:"Log level: debug, info, warn or error."`
+	profileFlags     `group:"model"`
+	sandboxFlags     `group:"sandbox"`
+	askRisky         bool // ask before risky calls, unless flags or stored settings say something else
+}
+
+// talkFlags are the flags of commands that run a conversation for a script or a person.
+type talkFlags struct {
+	JSON    bool          `name:"json" help:"Print events as JSON, one per line, followed by the result."`
+	Keep    bool          `name:"keep" help:"Keep the conversation and print how to open it."`
+	Timeout time.Duration `name:"timeout" placeholder:"TIME" help:"Stop after this time, such as 30m."`
+	localFlags
 }
 
 // runCmd is deckhand run.
 type runCmd struct {
-	Task string `arg:"" help:"Task for the agent; - reads it from standard input."`
-	talkFlags
-	Instructions string   `name:"instructions" placeholder:"TEXT" help:"Additional instructions for the agent."`
+	Task         string   `arg:"" optional:"" help:"Task for the agent; - reads it from standard input, as does a missing task if standard input is not a terminal."`
 	Dir          string   `name:"dir" default:"." placeholder:"DIR" help:"Folder to work in (default: the current folder)."`
+	Continue     bool     `name:"continue" short:"c" help:"Continue the last session of this folder; the task is the next message."`
+	OutputSchema string   `name:"output-schema" type:"existingfile" placeholder:"FILE" help:"JSON schema of the final answer, which is printed to standard output; all other output goes to standard error."`
+	Instructions string   `name:"instructions" placeholder:"TEXT" help:"Additional instructions for the agent."`
+	Image        []string `name:"image" type:"existingfile" placeholder:"FILE" help:"Image to send with the task. May be repeated."`
 	Repo         string   `name:"repo" placeholder:"REPO" help:"Repository to clone into a new folder in --dir and work in: a URL, OWNER/NAME on GitHub, or a local path."`
 	Branch       string   `name:"branch" placeholder:"NAME" help:"Branch of --repo to check out."`
 	Trust        bool     `name:"trust" help:"Trust --repo: its setup script may use the network, its hooks are installed, and the sandbox gets your custom secrets."`
-	Image        []string `name:"image" type:"existingfile" placeholder:"FILE" help:"Image to send with the task. May be repeated."`
+	talkFlags
 }
 
 // Help implements kong.HelpProvider.
@@ -47,7 +57,9 @@ func (runCmd) Help() string {
 Examples:
   deckhand run "fix the failing test" --confirm
   deckhand run "what does this do?" --model scripted/demo
-  git log -1 --format=%B | deckhand run - --json`
+  git log -1 --format=%B | deckhand run - --json
+  deckhand run "list the public functions" --output-schema functions.json
+  deckhand run --continue "now add tests"`
 }
 
 // Run runs the agent on the task.
@@ -57,47 +69,62 @@ func (c *runCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
 		return err
 	}
 	create := conversation.Create{Local: &conversation.Local{}, Request: api.CreateConversation{InitialUserMsg: api.Some(task)}}
-	var images []string
-	for _, name := range c.Image {
-		url, err := cli.ImageURL(name)
-		if err != nil {
-			return err
-		}
-		images = append(images, url)
-	}
-	if len(images) > 0 {
-		create.Request.ImageURLs = api.Some(images)
+	if create.Request.ImageURLs, err = cli.Images(c.Image); err != nil {
+		return err
 	}
 	if c.Branch != "" && c.Repo == "" {
 		return cli.Usagef("--branch needs --repo")
 	}
-	driver, err := drivers.ForFolder(c.Sandbox)
-	if err != nil {
+	if _, err := drivers.ForFolder(c.Sandbox); err != nil {
 		return cli.Usagef("%s", err)
 	}
-	c.Sandbox = driver.Name
-	if c.Instructions != "" {
-		create.Request.ConversationInstructions = api.Some(c.Instructions)
+	options := cli.TalkOptions{JSON: c.JSON, Silent: c.Silent, Timeout: c.Timeout, Continue: c.Continue}
+	if options.Schema, err = schema.Read(c.OutputSchema); err != nil {
+		return cli.Usagef("--output-schema: %w", err)
+	}
+	if text := strings.TrimSpace(c.Instructions + "\n\n" + options.Schema.Instructions()); text != "" {
+		create.Request.ConversationInstructions = api.Some(text)
 	}
 	dir, err := cli.Workdir(c.Dir)
 	if err == nil && c.Repo != "" {
 		var made func()
-		dir, made, err = cli.Clone{Repo: c.Repo, Branch: c.Branch, Trust: c.Trust}.Prepare(ctx, dir, o, create.Local)
+		dir, made, err = clone.Repository{Repo: c.Repo, Branch: c.Branch, Trust: c.Trust}.Prepare(ctx, dir, o, create.Local)
 		defer made()
+	}
+	if err == nil {
+		err = c.workIn(dir)
 	}
 	if err != nil {
 		return err
 	}
-	if data, err := filepath.Abs(c.DataDir); err == nil && driver.Confined && (data == dir || strings.HasPrefix(data, strings.TrimSuffix(dir, "/")+"/")) {
+	return c.hold(ctx, all, o, create, options)
+}
+
+// workIn makes a folder the workspace.
+func (f *localFlags) workIn(dir string) error {
+	driver, err := drivers.ForFolder(f.Sandbox)
+	if err != nil {
+		return cli.Usagef("%s", err)
+	}
+	if data, err := filepath.Abs(f.DataDir); err == nil && driver.Confined && (data == dir || strings.HasPrefix(data, strings.TrimSuffix(dir, "/")+"/")) {
 		return cli.Usagef("the data directory %s, which contains keys, is inside the folder %s; choose another --dir or --data-dir", data, dir)
 	}
-	c.Folder = dir
-	return c.hold(ctx, all, o, create)
+	f.Sandbox, f.Folder = driver.Name, dir
+	return nil
 }
 
 // hold creates a server without an HTTP API, runs the conversation and removes the server.
-func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, create conversation.Create) error {
-	local, err := f.start(ctx, all, o)
+func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, create conversation.Create, options cli.TalkOptions) error {
+	var err error
+	if f.DataDir, err = filepath.Abs(f.DataDir); err != nil {
+		return err
+	}
+	at := temporary(f.DataDir)
+	if f.Keep || options.Continue {
+		at = f.kept(at)
+		at.last = options.Continue
+	}
+	local, err := f.start(ctx, all, o.Stderr, at)
 	if err != nil {
 		return err
 	}
@@ -112,7 +139,7 @@ func (f *talkFlags) hold(ctx context.Context, all *commands, o *cli.Output, crea
 	if interrupted {
 		return cli.Exit(cli.ExitInterrupted)
 	}
-	code, err := cli.Talk(ctx, local.forTerminal(), cli.TalkOptions{JSON: f.JSON, Silent: f.Silent, Timeout: f.Timeout}, o, create)
+	code, err := cli.Talk(ctx, local.forTerminal(), options, o, create)
 	switch {
 	case errors.Is(err, syscall.EPIPE): // the reader of the output is gone
 		return cli.Exit(cli.ExitInterrupted)

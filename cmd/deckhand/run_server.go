@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -14,6 +16,7 @@ import (
 	"deckhand/api"
 	"deckhand/internal/access"
 	"deckhand/internal/cli"
+	"deckhand/internal/cli/folder"
 	"deckhand/internal/config"
 	"deckhand/internal/conversation"
 	"deckhand/internal/datadir"
@@ -30,22 +33,46 @@ import (
 	"deckhand/internal/telemetry"
 )
 
-// runServer is a server without an HTTP API, for one conversation. It has its own data
-// folder, so it does not interfere with a running server or another run.
+// home is where a local server keeps its data, and the conversation that it is for.
+type home struct {
+	dir   string
+	owner string
+	id    session.ID
+	keep  bool
+	// last says that the conversation is the one that was used last.
+	last bool
+}
+
+// temporary is a home for one conversation.
+func temporary(dataDir string) home {
+	var random [16]byte
+	_, _ = rand.Read(random[:])
+	id := hex.EncodeToString(random[:])
+	return home{dir: filepath.Join(dataDir, "run", id), id: session.ID(id)}
+}
+
+// kept is the home of the folder, so that the conversation can be continued there. Without a folder, the
+// conversation has a home of its own.
+func (f *localFlags) kept(h home) home {
+	if h.keep = true; f.Folder != "" {
+		h.dir, h.owner = folder.Of(f.DataDir, f.Folder).Dir, folder.Owner
+	}
+	return h
+}
+
+// runServer is a server for the conversations of one terminal.
 type runServer struct {
 	*server
-	id    session.ID
-	owner string
-	dir   string
-	keep  bool
+	home
+	c *serveCmd
 
 	unlock     func()
 	stop       context.CancelCauseFunc
 	background tasks
 }
 
-// start creates the server without starting work.
-func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a *runServer, err error) {
+// start creates the server without starting work. It logs to w.
+func (f *localFlags) start(ctx context.Context, all *commands, w io.Writer, at home) (a *runServer, err error) {
 	debug.SetGCPercent(800) // a short life needs few collections
 	file, err := config.Read(all.Config)
 	if err != nil {
@@ -60,31 +87,43 @@ func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a 
 	if err != nil {
 		return nil, err
 	}
-	var random [16]byte
-	_, _ = rand.Read(random[:])
-	a = &runServer{id: session.ID(hex.EncodeToString(random[:])), owner: f.User, keep: f.Keep}
-	a.dir = filepath.Join(f.DataDir, "run", string(a.id))
+	a = &runServer{home: at}
+	a.owner = cmp.Or(a.owner, f.User)
 	if f.RunnerPath == "" {
 		if f.RunnerPath, err = embedded.Install(filepath.Join(f.DataDir, "runner")); err != nil {
 			return nil, err
 		}
 	}
-	logger := telemetry.NewLogger(o.Stderr, f.LogLevel, "text", redactor.Handler)
+	logger := telemetry.NewLogger(w, f.LogLevel, "text", redactor.Handler)
 	f.sweep(ctx, logger)
 	if f.Microagents == "" {
 		f.Microagents = filepath.Join(f.DataDir, "microagents")
 	}
-	f.shared = filepath.Join(f.DataDir, "base")
+	f.Shared = filepath.Join(f.DataDir, "base")
 	// Loopback, because the user of this command may reach everything that this machine
 	// can reach.
 	c := &serveCmd{DataFlags: config.DataFlags{DataDir: a.dir}, sandboxFlags: f.sandboxFlags, profileFlags: f.profileFlags, ListenFlags: config.ListenFlags{Addr: "127.0.0.1:0"}}
+	a.c = c
+	if f.Folder != "" && a.keep {
+		if err := folder.Of(f.DataDir, f.Folder).Create(); err != nil {
+			return nil, err
+		}
+	}
 	d, err := c.open(ctx)
 	if err != nil {
 		return nil, err
 	}
+	made := a
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, d.db.Close(), os.RemoveAll(a.dir))
+		if err == nil {
+			return
+		}
+		err = errors.Join(err, d.db.Close())
+		if !made.keep {
+			err = errors.Join(err, os.RemoveAll(made.dir))
+		}
+		if made.unlock != nil {
+			made.unlock()
 		}
 	}()
 	if a.unlock, err = datadir.Lock(a.dir); err != nil {
@@ -94,11 +133,7 @@ func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a 
 	if err != nil {
 		return nil, err
 	}
-	body, err := settings.Encode(ctx, keyring, a.owner, chosen)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.db.SaveSettings(ctx, settings.Record{User: a.owner, Version: 1, Body: body, UpdatedAt: time.Now().UTC()}); err != nil {
+	if err := a.store(ctx, d, keyring, chosen); err != nil {
 		return nil, err
 	}
 	if a.server, err = wire(ctx, c, file.Models, d, keyring, redactor, logger); err != nil {
@@ -107,18 +142,42 @@ func (f *talkFlags) start(ctx context.Context, all *commands, o *cli.Output) (a 
 		}
 		return nil, err
 	}
-	if !f.Keep {
+	if !a.keep {
 		err = a.mark(ctx)
 	}
 	return a, err
 }
 
+// store replaces the stored settings, and finds the conversation that was used last.
+func (a *runServer) store(ctx context.Context, d *data, keyring *secret.Keyring, chosen settings.Settings) error {
+	body, err := settings.Encode(ctx, keyring, a.owner, chosen)
+	if err != nil {
+		return err
+	}
+	before, err := d.db.LoadSettings(ctx, a.owner)
+	if err != nil && !errors.Is(err, settings.ErrNotFound) {
+		return err
+	}
+	if err := d.db.SaveSettings(ctx, settings.Record{User: a.owner, Version: before.Version + 1, Body: body, UpdatedAt: time.Now().UTC()}); err != nil {
+		return err
+	}
+	if !a.last {
+		return nil
+	}
+	if a.id, err = folder.Last(ctx, d.db); err == nil && a.id == "" {
+		err = cli.Usagef("there is no session in this folder yet; start one with deckhand, or with deckhand run --keep")
+	}
+	return err
+}
+
 // settings returns the stored settings of the user, changed by the flags.
-func (f *talkFlags) settings(ctx context.Context, cat *catalogue.Catalogue, redactor *secret.Redactor) (settings.Settings, error) {
+func (f *localFlags) settings(ctx context.Context, cat *catalogue.Catalogue, redactor *secret.Redactor) (settings.Settings, error) {
 	stored, err := f.stored(ctx, redactor)
 	if err != nil {
 		return stored, err
 	}
+	model, baseURL := stored.Endpoint()
+	f.UseEnvironment(config.Stored{Model: model, BaseURL: baseURL, HasKey: !stored.LLMAPIKey.IsZero()})
 	chosen, did, err := settings.Merge(&stored, f.Changes())
 	var invalid *api.ValidationError
 	if errors.As(err, &invalid) && len(invalid.Detail) > 0 {
@@ -128,12 +187,15 @@ func (f *talkFlags) settings(ctx context.Context, cat *catalogue.Catalogue, reda
 		return chosen, err
 	}
 	redactor.Add(chosen.SecretValues()...)
+	if f.askRisky {
+		chosen.AskWhenRisky()
+	}
 	if f.Folder != "" { // an image does not contain the folder
 		chosen.ClearImage()
 	}
 	models := profile.Models{Connector: connect.Connector{Catalogue: cat}, Silent: f.Silent}
 	before, now := models.Config(stored), models.Config(chosen)
-	if config.ModelKey() == "" && (len(did.Notes) > 0 || connect.Address(before, cat) != connect.Address(now, cat)) {
+	if f.ModelKey() == "" && (len(did.Notes) > 0 || connect.Address(before, cat) != connect.Address(now, cat)) {
 		chosen.LLMAPIKey, now.APIKey = secret.Secret{}, "" // a key is only sent to the host that it was entered for
 	}
 	if f.Silent {
@@ -146,7 +208,7 @@ func (f *talkFlags) settings(ctx context.Context, cat *catalogue.Catalogue, reda
 }
 
 // stored reads the user's settings, also while a server is running. It creates none.
-func (f *talkFlags) stored(ctx context.Context, redactor *secret.Redactor) (settings.Settings, error) {
+func (f *localFlags) stored(ctx context.Context, redactor *secret.Redactor) (settings.Settings, error) {
 	path, err := f.DatabasePath()
 	if err != nil {
 		return settings.Settings{}, err
@@ -174,7 +236,10 @@ func (f *talkFlags) stored(ctx context.Context, redactor *secret.Redactor) (sett
 func (a *runServer) forTerminal() cli.LocalServer {
 	s := cli.LocalServer{ID: a.id, Owner: a.owner, Sessions: a.sessions, Conversations: a.conversations, Log: a.data.db, Hub: a.hub, Frame: a.masks.Native, Work: a.work, Unconfined: !a.driver.Confined}
 	if a.keep {
-		s.Kept = a.dir
+		s.Kept, s.Reopen = a.dir, "open it with: deckhand serve --data-dir "+a.dir
+		if a.c.Folder != "" {
+			s.Reopen = "continue it with deckhand -c, or " + s.Reopen
+		}
 	}
 	return s
 }

@@ -26,7 +26,7 @@ func (a *runServer) mark(ctx context.Context) error {
 }
 
 // sweep removes the sandboxes and data of runs that were killed.
-func (f *talkFlags) sweep(ctx context.Context, logger *slog.Logger) {
+func (f *localFlags) sweep(ctx context.Context, logger *slog.Logger) {
 	marks, _ := filepath.Glob(filepath.Join(f.DataDir, "run", "*", passingName))
 	for _, mark := range marks {
 		if err := f.sweepOne(ctx, filepath.Dir(mark), logger); err != nil {
@@ -35,7 +35,7 @@ func (f *talkFlags) sweep(ctx context.Context, logger *slog.Logger) {
 	}
 }
 
-func (f *talkFlags) sweepOne(ctx context.Context, dir string, logger *slog.Logger) error {
+func (f *localFlags) sweepOne(ctx context.Context, dir string, logger *slog.Logger) error {
 	unlock, err := datadir.Lock(dir)
 	if err != nil {
 		return nil // still running
@@ -48,7 +48,7 @@ func (f *talkFlags) sweepOne(ctx context.Context, dir string, logger *slog.Logge
 	name, instance, _ := strings.Cut(string(mark), " ")
 	flags := f.sandboxFlags
 	flags.Sandbox = name
-	if err := drivers.DestroyAll(ctx, flags.driver(dir, instance, nil, logger)); err != nil {
+	if err := drivers.DestroyAll(ctx, flags.Driver(dir, instance, nil, logger)); err != nil {
 		return err
 	}
 	return tree.Remove(dir)

@@ -23,10 +23,14 @@ import (
 	"deckhand/internal/machine"
 	"deckhand/internal/notify/mail"
 	"deckhand/internal/outbound"
+	"deckhand/internal/sandbox/boxflags"
 	"deckhand/internal/secret"
 	"deckhand/internal/store"
 	"deckhand/internal/telemetry"
 )
+
+// sandboxFlags configure the sandboxes.
+type sandboxFlags = boxflags.Flags
 
 // serveCmd is deckhand serve.
 type serveCmd struct {
@@ -227,6 +231,9 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	background.wait()
 	s.closeProfiles()
 	s.keeper.Close() // sandboxes keep running for the next server
+	if s.onStopped != nil {
+		err = errors.Join(err, s.onStopped(grace))
+	}
 	err = errors.Join(err, s.driver.Close(), s.egress.Close(), s.front.Close())
 	if s.tracer != nil {
 		err = errors.Join(err, s.tracer.Close(grace))

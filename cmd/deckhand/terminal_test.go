@@ -41,9 +41,14 @@ func (d *desk) sit(args ...string) *screen {
 
 func onScreen(t *testing.T, cmd *exec.Cmd) *screen {
 	t.Helper()
+	return onScreenOf(t, cmd, 90, 40)
+}
+
+func onScreenOf(t *testing.T, cmd *exec.Cmd, columns, rows int) *screen {
+	t.Helper()
 	s := &screen{t: t, cmd: cmd, changed: make(chan struct{})}
 	var err error
-	if s.f, err = pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 40, Cols: 90}); err != nil {
+	if s.f, err = pty.StartWithSize(s.cmd, &pty.Winsize{Rows: uint16(rows), Cols: uint16(columns)}); err != nil {
 		t.Fatal(err)
 	}
 	s.read = make(chan struct{})

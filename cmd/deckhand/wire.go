@@ -76,6 +76,8 @@ type server struct {
 	logger   *slog.Logger
 	redactor *secret.Redactor
 	masks    *profile.Masks
+	// onStopped is called before the sandbox driver is closed; nil for nothing.
+	onStopped func(context.Context) error
 }
 
 // wire connects the parts, in the order of a request.
@@ -174,9 +176,9 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 // wireSandboxes creates the sandbox driver, the keeper of workspaces and the egress
 // proxy.
 func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *session.Sessions, userSettings *settings.Service, client *http.Client) (drivers.Driver, egress.Policy, error) {
-	policy, err := c.policy()
+	policy, err := c.Policy()
 	if err == nil {
-		err = c.check()
+		err = c.Check()
 	}
 	if err != nil {
 		return drivers.Driver{}, policy, err
@@ -197,7 +199,7 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 		return drivers.Driver{}, policy, errors.Join(err, s.egress.Close())
 	}
 	c.Together = c.together()
-	d, err := drivers.Choose(ctx, c.driver(c.DataDir, instance, s.out, s.logger))
+	d, err := drivers.Choose(ctx, c.Driver(c.DataDir, instance, s.out, s.logger))
 	if err != nil {
 		return d, policy, errors.Join(err, s.egress.Close())
 	}
@@ -207,7 +209,7 @@ func (s *server) wireSandboxes(ctx context.Context, c *serveCmd, sessions *sessi
 	if err != nil {
 		return d, policy, errors.Join(err, s.egress.Close(), d.Close())
 	}
-	spec := profile.Sandboxes(profile.SandboxConfig{Settings: userSettings, Limits: c.sandboxFlags.limits(), Folder: c.Folder, Path: d.Path(os.Getenv("PATH")), Gate: d.Confined, Seal: sealing})
+	spec := profile.Sandboxes(profile.SandboxConfig{Settings: userSettings, Limits: c.PerSandbox(), Folder: c.Folder, Path: d.Path(os.Getenv("PATH")), Gate: d.Confined, Seal: sealing})
 	trust := &gitaccess.Trust{Sessions: sessions, Settings: userSettings, Client: client, Logger: s.logger}
 	s.keeper = workspace.New(workspace.Config{Driver: d.Driver, Name: d.Name, Sessions: sessions, Index: s.data.db, Spec: trust.Spec(spec), Logger: s.logger, PerUser: c.perUser(), DiskPerUser: c.diskPerUser(d.Driver), Suspension: workspace.Suspension{After: c.SuspendAfter, MaxLive: workspace.DefaultLive(c.MaxLiveSandboxes)},
 		Prepare: gitaccess.NewCheckout(gitaccess.CheckoutConfig{Sessions: sessions, Settings: userSettings, Folder: c.Folder, Confinable: d.Confined,

@@ -13,6 +13,7 @@ import (
 
 	"deckhand/api"
 	"deckhand/client"
+	"deckhand/internal/cli/track"
 	"deckhand/internal/native"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
@@ -77,18 +78,8 @@ type attached struct {
 	newest, last int64
 	present      bool
 
-	state session.AgentState
-	since time.Time
-	// unheard is true when a message came that perhaps nobody has taken up.
-	unheard bool
-	// errorID says why the last turn failed; rejected that a call was refused
-	// without a word, and halted that the conversation was stopped meanwhile.
-	errorID          string
-	rejected, halted bool
-	// waits is true when a call was shown that waits for an answer; expects that
-	// one is going to be shown.
-	waits, expects bool
-	cost           session.Money
+	track.Agent
+	halted bool // the conversation was stopped while it was shown
 
 	typing
 }
@@ -96,9 +87,9 @@ type attached struct {
 // attach shows a conversation, and ends with the exit code.
 func (r *remote) attach(ctx context.Context, o *Output, c api.Conversation, from *int64) error {
 	a := &attached{server: r, id: c.ConversationID, items: make(chan client.Item), keys: make(chan []byte), signals: make(chan os.Signal, 4), cut: make(chan bool, 1),
-		state: session.AgentState(c.AgentState), cost: session.FromDollars(c.AccumulatedCost), since: time.Now()}
+		Agent: track.Agent{State: session.AgentState(c.AgentState), Cost: session.FromDollars(c.AccumulatedCost), Since: time.Now()}}
 	if c.ErrorID != nil {
-		a.errorID = *c.ErrorID
+		a.ErrorID = *c.ErrorID
 	}
 	var err error
 	if a.newest, err = r.newest(ctx, a.id); err != nil {
@@ -110,10 +101,10 @@ func (r *remote) attach(ctx context.Context, o *Output, c api.Conversation, from
 	}
 	look := terminal.Options{Out: o.Stdout, Messages: true}
 	screen, _ := o.Stdout.(*os.File)
-	if screen != nil && columns(screen) > 0 {
-		look.Color = wantsColour()
-		look.Width = func() int { return columns(screen) }
-		if columns(os.Stdin) > 0 {
+	if screen != nil && Columns(screen) > 0 {
+		look.Color = WantsColour()
+		look.Width = func() int { return Columns(screen) }
+		if Columns(os.Stdin) > 0 {
 			ctx = context.WithoutCancel(ctx) // Ctrl-C is a word to the agent
 			signal.Notify(a.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer signal.Stop(a.signals)
@@ -214,27 +205,27 @@ func (a *attached) watch(ctx context.Context) error {
 // gone says why there is nothing more to show.
 func (a *attached) gone() error {
 	if a.failed != nil {
-		return plainly(a.failed)
+		return Plainly(a.failed)
 	}
 	return errors.New("the conversation was deleted")
 }
 
 // over says whether the agent has nothing more to do, and how that went.
 func (a *attached) over(ctx context.Context) (over bool, code int, err error) {
-	if !a.present || a.working() {
+	if !a.present || a.Working() {
 		return false, 0, nil
 	}
-	if a.unheard {
+	if a.Unheard {
 		if settled, err := a.heard(ctx); err != nil || !settled {
-			return false, 0, plainly(err)
+			return false, 0, Plainly(err)
 		}
 	}
-	switch a.state {
+	switch a.State {
 	case session.AgentAwaitingYes:
 		a.Problem("a tool call needs approval, but there is no terminal to ask on")
 		return true, ExitRejected, nil
 	case session.AgentError, session.AgentRateLimited:
-		code = codeOfError(a.errorID)
+		code = codeOfError(a.ErrorID)
 	case session.AgentPaused:
 		code = ExitInterrupted
 	case session.AgentStopped:
@@ -242,11 +233,11 @@ func (a *attached) over(ctx context.Context) (over bool, code int, err error) {
 			code = ExitInterrupted
 		}
 	default:
-		if a.rejected {
+		if a.Rejected {
 			code = ExitRejected
 		}
 	}
-	a.Notice(a.where())
+	a.Notice(a.Where())
 	return true, code, nil
 }
 
@@ -261,28 +252,8 @@ func (a *attached) heard(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	a.present = a.newest <= a.last
-	a.unheard = !a.present
+	a.Unheard = !a.present
 	return a.present, nil
-}
-
-// working is true while something goes on by itself.
-func (a *attached) working() bool {
-	switch a.state {
-	case session.AgentRunning, session.AgentLoading, session.AgentUserYes, session.AgentUserNo:
-		return true
-	case session.AgentRateLimited: // it waits to ask again, until it gives up
-		return a.errorID == ""
-	}
-	return false
-}
-
-// where says what the agent does, and what it has cost.
-func (a *attached) where() string {
-	text, _ := stateWord(a.state)
-	if a.cost > 0 {
-		text += fmt.Sprintf(" · $%.4f", a.cost.Dollars())
-	}
-	return text
 }
 
 // take shows what came and remembers what it means.
@@ -322,56 +293,9 @@ func (a *attached) tellDecision(p session.Payload) {
 
 // remember keeps what a fact says of the agent.
 func (a *attached) remember(p session.Payload) {
-	switch p := p.(type) {
-	case session.UserSaid:
-		a.unheard = true
-	case session.TurnBegan, session.Resumed:
-		a.become(session.AgentRunning)
-		a.unheard, a.rejected, a.errorID = false, false, ""
-	case session.Created, session.StartRequested:
-		a.become(session.AgentLoading)
-	case session.ApprovalAsked:
-		a.become(session.AgentAwaitingYes)
-		a.expects = !a.waits
-	case session.ApprovalGiven:
-		a.become(session.AgentUserYes)
-		switch {
-		case p.Approved && p.Late:
-			a.become(session.AgentRunning)
-		case !p.Approved:
-			a.become(session.AgentUserNo)
-		}
-		a.rejected = !p.Approved && p.Reason == ""
-	case session.Paused:
-		a.become(session.AgentPaused)
-	case session.Stopped:
-		a.become(session.AgentStopped)
+	a.Remember(p)
+	if _, stopped := p.(session.Stopped); stopped {
 		a.halted = a.present
-	case session.TurnEnded:
-		a.become(p.State)
-		a.errorID = p.ErrorID
-	case session.Failed:
-		a.become(session.AgentError)
-		a.errorID = p.ID
-	case session.StateChanged:
-		a.become(p.State)
-		a.expects = p.State == session.AgentAwaitingYes && !a.waits // the call comes next
-	case session.ModelAnswered:
-		a.cost = max(a.cost, p.Totals.Cost)
-	case session.ModelFailed:
-		a.cost = max(a.cost, p.Totals.Cost)
-	case session.ToolCalled:
-		a.cost = max(a.cost, p.Totals.Cost)
-		a.waits, a.expects = p.Awaits, false
-	}
-	if a.state != session.AgentAwaitingYes {
-		a.waits, a.expects = false, false
-	}
-}
-
-func (a *attached) become(s session.AgentState) {
-	if a.state != s {
-		a.state, a.since, a.pausing = s, time.Now(), false
 	}
 }
 

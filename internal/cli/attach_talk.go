@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -35,7 +34,6 @@ type typing struct {
 	question api.Approval // the call that is asked about
 	told     string       // what always would allow, if it was said above the question
 	pressed  int          // how often Ctrl-C, and nothing since
-	pausing  bool         // a pause after the step in progress was asked for
 	away     bool         // the connection is cut
 	// unsent is a message that failed, and sentAs the name under which it is sent
 	// again, so that it is not said twice.
@@ -125,8 +123,8 @@ func (a *attached) talk(ctx context.Context) error {
 func (a *attached) detach() error {
 	a.Leave()
 	left := "the agent keeps working"
-	if !a.working() {
-		left = "agent state: " + a.where()
+	if !a.Working() {
+		left = "agent state: " + a.Where()
 	}
 	a.Notice("detached; " + left + ". Reattach with: deckhand attach " + a.id[:min(leastID, len(a.id))])
 	return nil
@@ -145,16 +143,16 @@ func (a *attached) foot() terminal.Foot {
 	case newParams:
 		return terminal.Foot{State: "Edit the call (Enter to keep it)", Prompt: "edit:", Asks: true}
 	}
-	text := a.where()
-	if a.working() {
-		text += " · " + time.Since(a.since).Round(time.Second).String()
+	text := a.Where()
+	if a.Working() {
+		text += " · " + time.Since(a.Since).Round(time.Second).String()
 	}
-	return terminal.Foot{State: text, Prompt: ">", Busy: a.working()}
+	return terminal.Foot{State: text, Prompt: ">", Busy: a.Working()}
 }
 
 // asks is the question whether a call may be made.
 func (a *attached) asks() string {
-	text := "Approve? (" + terminal.Risk(session.Risk(a.question.Risk)) + ") [y]es, [n]o, [e]dit"
+	text := a.approval().Text()
 	switch {
 	case a.question.Pattern == nil:
 		return text
@@ -162,6 +160,15 @@ func (a *attached) asks() string {
 		return text + ", [a]lways"
 	}
 	return text + ", [a]lways " + *a.question.Pattern
+}
+
+// approval is the question for the person.
+func (a *attached) approval() terminal.Question {
+	q := terminal.Question{Risk: session.Risk(a.question.Risk)}
+	if a.question.Pattern != nil {
+		q.Pattern = *a.question.Pattern
+	}
+	return q
 }
 
 // tellPattern says what "always" would mean, where there is no room in the question:
@@ -175,8 +182,8 @@ func (a *attached) tellPattern() {
 
 // consider finds out whether the person is to be asked something.
 func (a *attached) consider(ctx context.Context) {
-	asks := a.state == session.AgentAwaitingYes
-	if asks && a.expects {
+	asks := a.State == session.AgentAwaitingYes
+	if asks && a.Expects {
 		return // the call comes next
 	}
 	switch {
@@ -190,7 +197,7 @@ func (a *attached) consider(ctx context.Context) {
 		defer cancel()
 		got, err := a.server.Approvals(ctx, a.id)
 		if err != nil {
-			a.Problem(plainly(err).Error())
+			a.Problem(Plainly(err).Error())
 			a.question.CallID = unknownCall
 			return
 		}
@@ -208,16 +215,16 @@ func (a *attached) consider(ctx context.Context) {
 func (a *attached) interrupted(ctx context.Context) (leave bool) {
 	a.pressed++
 	switch {
-	case a.pressed > 2, a.pressed == 2 && !a.working():
+	case a.pressed > 2, a.pressed == 2 && !a.Working():
 		return true
-	case !a.working():
+	case !a.Working():
 		a.Notice("Ctrl-C again to detach")
 	case a.pressed == 2:
 		if a.interrupt(ctx) {
 			a.Notice("interrupting this step; Ctrl-C again to detach and leave the agent paused")
 		}
 	case a.want(ctx, "paused"):
-		a.pausing = true
+		a.Pausing = true
 		hint := "Ctrl-C again to interrupt this step" // a status event says that it pauses
 		if a.in != nil {
 			hint += ", Enter to continue"
@@ -256,7 +263,7 @@ func (a *attached) line(ctx context.Context, text string) (leave bool) {
 	}
 	switch text {
 	case "":
-		if a.state == session.AgentPaused || a.pausing {
+		if a.State == session.AgentPaused || a.Pausing {
 			a.want(ctx, "running")
 		}
 	case "/help":
@@ -283,7 +290,7 @@ func (a *attached) say(ctx context.Context, text string) {
 		a.unsent, a.sentAs = text, rand.Text()
 	}
 	if err := a.server.Say(ctx, a.id, text, a.sentAs); err != nil {
-		a.Problem("not sent: " + plainly(err).Error())
+		a.Problem("not sent: " + Plainly(err).Error())
 		a.in.Set(text)
 		return
 	}
@@ -296,7 +303,7 @@ func (a *attached) want(ctx context.Context, state string) bool {
 	defer cancel()
 	err := a.server.SetState(ctx, a.id, state)
 	if err != nil {
-		a.Problem(plainly(err).Error())
+		a.Problem(Plainly(err).Error())
 	}
 	return err == nil
 }
@@ -307,38 +314,31 @@ func (a *attached) interrupt(ctx context.Context) bool {
 	defer cancel()
 	err := a.server.Interrupt(ctx, a.id)
 	if err != nil {
-		a.Problem(plainly(err).Error())
+		a.Problem(Plainly(err).Error())
 	}
 	return err == nil
 }
 
 // answer takes a line for the answer to a question.
 func (a *attached) answer(ctx context.Context, text string) {
-	word, rest, _ := strings.Cut(text, " ")
-	if word = strings.ToLower(word); rest != "" && word != "n" && word != "no" {
-		word = ""
+	kind, reason, err := a.approval().Parse(text)
+	if err != nil {
+		a.Problem(err.Error())
+		return
 	}
-	switch word {
-	case "y", "yes":
+	switch kind {
+	case terminal.Approve:
 		a.decide(ctx, api.Decision{Decision: "accept"})
-	case "a", "always":
-		if a.question.Pattern == nil {
-			a.Problem(errNoPattern.Error())
-			return
-		}
+	case terminal.Always:
 		a.decide(ctx, api.Decision{Decision: "always"})
-	case "n", "no":
-		if rest = strings.TrimSpace(rest); rest == "" {
-			a.mode = aReason
-			return
-		}
-		a.decide(ctx, api.Decision{Decision: "reject", Reason: api.Some(rest)})
-	case "e", "edit":
+	case terminal.AskReason:
+		a.mode = aReason
+	case terminal.Reject:
+		a.decide(ctx, api.Decision{Decision: "reject", Reason: api.Some(reason)})
+	case terminal.EditCall:
 		a.mode = newParams
 		text, _ := a.editable()
 		a.in.Set(text)
-	default:
-		a.Problem(errNoAnswer.Error())
 	}
 }
 
@@ -377,14 +377,9 @@ func (a *attached) decide(ctx context.Context, d api.Decision) {
 	defer cancel()
 	d.CallID = api.Some(a.question.CallID)
 	if err := a.server.Decide(ctx, a.id, d); err != nil {
-		a.Problem("decision not sent: " + plainly(err).Error())
+		a.Problem("decision not sent: " + Plainly(err).Error())
 		a.mode = anAnswer
 		return
 	}
 	a.mode = aMessage // and the question stays the one that was answered, until the state tells so
 }
-
-var (
-	errNoPattern = errors.New("no rule can be derived from this call; approve it once with y")
-	errNoAnswer  = errors.New("type one of the letters in brackets; n may be followed by a reason")
-)

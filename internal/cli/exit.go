@@ -9,7 +9,11 @@ import (
 )
 
 // Output is where a command prints.
-type Output struct{ Stdout, Stderr io.Writer }
+type Output struct {
+	Stdout, Stderr io.Writer
+	// Answer is where the final answer is printed, if all else goes to another place.
+	Answer io.Writer
+}
 
 // The exit codes of run and replay.
 const (
@@ -19,12 +23,13 @@ const (
 	ExitLimit       = 3
 	ExitRejected    = 4
 	ExitStuck       = 5
+	ExitSchema      = 6
 	ExitInterrupted = 130
 )
 
 // ExitHelp explains the exit codes.
 const ExitHelp = `Exit codes:
-0 finished or answered, 1 error (model, sandbox), 2 usage error, 3 limit reached (iterations, budget, time), 4 a tool call was rejected or needed approval, 5 the agent was stuck, 130 interrupted.`
+0 finished or answered, 1 error (model, sandbox), 2 usage error, 3 limit reached (iterations, budget, time), 4 a tool call was rejected or needed approval, 5 the agent was stuck, 6 the final answer does not match --output-schema, 130 interrupted.`
 
 // CodeError is an error with a code of its own. One that was said is not printed again.
 type CodeError struct {
@@ -68,7 +73,7 @@ func RefusedModel(r *conversation.Refusal, model, user string) error {
 	text := r.Text
 	switch r.Code {
 	case api.CodeLLMAuthentication:
-		text = fmt.Sprintf("no key for the model %s: set LLM_API_KEY, choose another --model (scripted/demo needs no key), or store a key in the settings of %s", model, user)
+		text = fmt.Sprintf("no key for the model %s: set LLM_API_KEY or the variable of its provider, such as ANTHROPIC_API_KEY, choose another --model (scripted/demo needs no key), or store a key in the settings of %s", model, user)
 	case api.CodePriceUnknown:
 		text = fmt.Sprintf("--budget: the price of %s is unknown, so the limit cannot be enforced; set a price under prices in the config file (0 is allowed)", model)
 	}

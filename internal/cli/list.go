@@ -5,13 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/url"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"deckhand/api"
+	"deckhand/internal/cli/track"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
 )
@@ -34,36 +38,30 @@ Examples:
   deckhand list --all --json | jq -r .conversation_id`
 }
 
+// Session is a conversation in a folder of this machine.
+type Session struct {
+	api.Conversation
+	Folder string `json:"folder,omitempty"`
+}
+
+// Sessions lists the sessions in folders of this machine, newest first, at least as many as are enough if
+// there are so many.
+type Sessions func(ctx context.Context, dataDir string, enough int) []Session
+
 // aPage is how many conversations are asked for at once.
 const aPage = 20
 
-// Run lists conversations, newest first.
-func (c *List) Run(ctx context.Context, o *Output) error {
-	r, err := c.Connect()
-	if err != nil {
+// Run lists conversations, newest first: those of a server, and the sessions in folders.
+func (c *List) Run(ctx context.Context, o *Output, sessions Sessions) error {
+	all, more, err := c.onServer(ctx)
+	local := c.inFolders(ctx, sessions)
+	if err != nil && len(local) == 0 {
 		return err
 	}
-	query := url.Values{"limit": {strconv.Itoa(aPage)}}
-	if c.Query != "" {
-		query.Set("query", c.Query)
-	}
-	if c.Status != "" {
-		query.Set("status", strings.ToUpper(c.Status))
-	}
-	var all []api.Conversation
-	more := true
-	for more {
-		page, err := r.Conversations(ctx, query)
-		if err != nil {
-			return plainly(err)
-		}
-		all = append(all, page.Results...)
-		if more = page.NextPageID != nil; more {
-			if !c.All {
-				break
-			}
-			query.Set("page_id", *page.NextPageID)
-		}
+	all = append(all, local...)
+	slices.SortStableFunc(all, func(a, b Session) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	if !c.All && len(all) > aPage {
+		all, more = all[:aPage], true
 	}
 	if c.JSON {
 		e := json.NewEncoder(o.Stdout)
@@ -88,13 +86,57 @@ func (c *List) Run(ctx context.Context, o *Output) error {
 	return nil
 }
 
+// onServer lists the conversations of the server.
+func (c *List) onServer(ctx context.Context) (all []Session, more bool, err error) {
+	r, err := c.Connect()
+	if err != nil {
+		return nil, false, err
+	}
+	query := url.Values{"limit": {strconv.Itoa(aPage)}}
+	if c.Query != "" {
+		query.Set("query", c.Query)
+	}
+	if c.Status != "" {
+		query.Set("status", strings.ToUpper(c.Status))
+	}
+	for {
+		page, err := r.Conversations(ctx, query)
+		if err != nil {
+			return nil, false, Plainly(err)
+		}
+		for _, one := range page.Results {
+			all = append(all, Session{Conversation: one})
+		}
+		if page.NextPageID == nil || !c.All {
+			return all, page.NextPageID != nil, nil
+		}
+		query.Set("page_id", *page.NextPageID)
+	}
+}
+
+// inFolders lists the sessions of this machine, unless another server is meant.
+func (c *List) inFolders(ctx context.Context, sessions Sessions) []Session {
+	if c.Server != "" {
+		return nil
+	}
+	enough := aPage + 1
+	if c.All || c.Query != "" || c.Status != "" {
+		enough = math.MaxInt
+	}
+	text := strings.ToLower(c.Query)
+	return slices.DeleteFunc(sessions(ctx, c.DataDir, enough), func(s Session) bool {
+		return c.Status != "" && !strings.EqualFold(s.Status, c.Status) ||
+			!strings.Contains(strings.ToLower(s.Title+"\n"+s.Folder+"\n"+s.ConversationID), text)
+	})
+}
+
 // table prints conversations for people.
-func table(w io.Writer, all []api.Conversation, now time.Time) error {
+func table(w io.Writer, all []Session, now time.Time) error {
 	width, short := 0, 0
 	if screen, ok := w.(*os.File); ok {
-		width = columns(screen)
+		width = Columns(screen)
 	}
-	colour := width > 0 && wantsColour()
+	colour := width > 0 && WantsColour()
 	if width > 0 {
 		short = unlike(all)
 	}
@@ -112,14 +154,26 @@ func table(w io.Writer, all []api.Conversation, now time.Time) error {
 		if short > 0 {
 			id = id[:min(short, len(id))]
 		}
-		word, look := StateOf(c)
+		word, look := StateOf(c.Conversation)
 		title := c.Title
 		if c.SelectedRepository != nil {
 			title += " (" + *c.SelectedRepository + ")"
 		}
-		row(cell(id), terminal.Cell{Text: word, Look: look}, cell(fmt.Sprintf("$%.2f", c.AccumulatedCost)), cell(age(now.Sub(c.LastUpdatedAt))), cell(title))
+		if c.Folder != "" {
+			title = strings.TrimSpace(title + " (" + Short(c.Folder) + ")")
+		}
+		row(cell(id), terminal.Cell{Text: word, Look: look}, cell(fmt.Sprintf("$%.2f", c.AccumulatedCost)), cell(Age(now.Sub(c.LastUpdatedAt))), cell(title))
 	}
 	return t.Write(w)
+}
+
+// Short is a path with a tilde for the home folder.
+func Short(path string) string {
+	home, err := os.UserHomeDir()
+	if rest, ok := strings.CutPrefix(path, home); err == nil && home != "/" && ok && (rest == "" || rest[0] == filepath.Separator) {
+		return "~" + rest
+	}
+	return path
 }
 
 // roomForAll is how wide a terminal has to be for costs and ages, too.
@@ -127,14 +181,14 @@ const roomForAll = 60
 
 func cell(text string) terminal.Cell { return terminal.Cell{Text: text} }
 
-// wantsColour follows the conventions of terminals.
-func wantsColour() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
+// WantsColour follows the conventions of terminals.
+func WantsColour() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
 
 // leastID is how many characters of an id are shown at least.
 const leastID = 8
 
 // unlike is how many characters tell the ids apart.
-func unlike(all []api.Conversation) int {
+func unlike(all []Session) int {
 	for n := leastID; ; n++ {
 		seen, longer := map[string]bool{}, false
 		same := false
@@ -158,32 +212,11 @@ func StateOf(c api.Conversation) (word string, look terminal.Look) {
 	case c.Status == "STOPPED" && c.ErrorID != nil:
 		return "failed", terminal.Bad
 	}
-	return stateWord(session.AgentState(c.AgentState))
+	return track.Word(session.AgentState(c.AgentState))
 }
 
-// stateWord is a state as people say it.
-func stateWord(s session.AgentState) (word string, look terminal.Look) {
-	switch s {
-	case session.AgentRunning, session.AgentUserYes, session.AgentUserNo:
-		return "working", terminal.Busy
-	case session.AgentLoading:
-		return "starting", terminal.Busy
-	case session.AgentAwaitingUser:
-		return "your turn", terminal.Good
-	case session.AgentAwaitingYes:
-		return "needs approval", terminal.Asks
-	case session.AgentFinished:
-		return "finished", terminal.Good
-	case session.AgentError:
-		return "error", terminal.Bad
-	case session.AgentRateLimited:
-		return "rate limited", terminal.Asks
-	}
-	return string(s), terminal.Plain
-}
-
-// age is a time that has passed, in one unit.
-func age(d time.Duration) string {
+// Age is a time that has passed, in one unit.
+func Age(d time.Duration) string {
 	switch {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))

@@ -23,7 +23,7 @@ func TestStates(t *testing.T) {
 		}
 	}
 	for d, want := range map[time.Duration]string{-time.Second: "0s", 59 * time.Second: "59s", time.Hour - 1: "59m", 47 * time.Hour: "47h", 49 * time.Hour: "2d"} {
-		if got := age(d); got != want {
+		if got := Age(d); got != want {
 			t.Errorf("%s: %s", d, got)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"deckhand/client"
+	"deckhand/internal/cli/track"
 	"deckhand/internal/native"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
@@ -57,7 +58,7 @@ func (c *Logs) Run(ctx context.Context, o *Output) error {
 		case ctx.Err() != nil:
 			return Exit(ExitInterrupted)
 		case err != nil:
-			return plainly(err)
+			return Plainly(err)
 		case it.Event == nil:
 			continue // of an answer that is being written; the whole of it follows
 		case c.JSON:
@@ -135,7 +136,7 @@ func stateLine(p session.Payload) string {
 	default:
 		return ""
 	}
-	word, _ := stateWord(state)
+	word, _ := track.Word(state)
 	return withReason(word, why)
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"deckhand/api"
@@ -49,16 +50,8 @@ func (c *New) Run(ctx context.Context, o *Output) error {
 			*to = api.Some(value)
 		}
 	}
-	var images []string
-	for _, name := range c.Image {
-		url, err := ImageURL(name)
-		if err != nil {
-			return err
-		}
-		images = append(images, url)
-	}
-	if len(images) > 0 {
-		in.ImageURLs = api.Some(images)
+	if in.ImageURLs, err = Images(c.Image); err != nil {
+		return err
 	}
 	r, err := c.Connect()
 	if err != nil {
@@ -66,7 +59,7 @@ func (c *New) Run(ctx context.Context, o *Output) error {
 	}
 	made, err := r.Create(ctx, in)
 	if err != nil {
-		return plainly(err)
+		return Plainly(err)
 	}
 	if !c.Attach {
 		_, err = fmt.Fprintln(o.Stdout, made.ConversationID)
@@ -74,14 +67,15 @@ func (c *New) Run(ctx context.Context, o *Output) error {
 	}
 	found, err := r.Conversation(ctx, made.ConversationID)
 	if err != nil {
-		return plainly(err)
+		return Plainly(err)
 	}
 	return r.attach(ctx, o, found, nil)
 }
 
-// ReadTask is the task that was given, or what standard input says for -.
+// ReadTask is the task that was given, or what standard input says for - and, if it is not a terminal,
+// for none.
 func ReadTask(task, command string) (string, error) {
-	if task == "-" {
+	if task == "-" || task == "" && Columns(os.Stdin) == 0 {
 		text, err := io.ReadAll(io.LimitReader(os.Stdin, 1<<20))
 		if err != nil {
 			return "", err
@@ -94,8 +88,24 @@ func ReadTask(task, command string) (string, error) {
 	return task, nil
 }
 
-// ImageURL is a file with an image as a data URL.
-func ImageURL(name string) (string, error) {
+// Images are files with images as data URLs, for a request.
+func Images(files []string) (out api.Opt[[]string], err error) {
+	var urls []string
+	for _, name := range files {
+		url, err := imageURL(name)
+		if err != nil {
+			return out, err
+		}
+		urls = append(urls, url)
+	}
+	if len(urls) > 0 {
+		out = api.Some(urls)
+	}
+	return out, nil
+}
+
+// imageURL is a file with an image as a data URL.
+func imageURL(name string) (string, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
 		return "", Usagef("--image: %w", err)
@@ -108,4 +118,19 @@ func ImageURL(name string) (string, error) {
 		return "", Usagef("--image %s is larger than %d MiB", name, api.MaxImage>>20)
 	}
 	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(b), nil
+}
+
+// Workdir is the folder to work in, or below which to clone.
+func Workdir(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return "", Usagef("--dir: %w", err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", Usagef("--dir: %s is not a folder", dir)
+	}
+	return dir, nil
 }

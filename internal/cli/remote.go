@@ -23,7 +23,12 @@ import (
 
 // RemoteFlags are those of commands that talk to a running server.
 type RemoteFlags struct {
-	DataDir   string `name:"data-dir" env:"DECKHAND_DATA_DIR" default:"${data_dir}" placeholder:"DIR" help:"Data directory of a server on this machine, used to find its address and key (default: ${default})."`
+	DataDir string `name:"data-dir" env:"DECKHAND_DATA_DIR" default:"${data_dir}" placeholder:"DIR" help:"Data directory of a server on this machine, used to find its address and key (default: ${default})."`
+	ServerFlags
+}
+
+// ServerFlags say which server to use, and with which key.
+type ServerFlags struct {
 	Server    string `name:"server" env:"DECKHAND_SERVER" placeholder:"URL" help:"URL of the server. Default: the server running on the data directory."`
 	KeyFile   string `name:"key-file" env:"DECKHAND_KEY_FILE" placeholder:"FILE" help:"File with the key. Default: DECKHAND_KEY, or admin.key for a server on the data directory."`
 	PlainHTTP bool   `name:"plain-http" env:"DECKHAND_PLAIN_HTTP" help:"Allow sending the key to another machine without TLS, over a trusted network."`
@@ -91,6 +96,20 @@ func (f *RemoteFlags) key(here bool) (string, error) {
 // idForm is what an id looks like, or the beginning of one.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
 
+// Client finds the server and the key, like Connect.
+func (f *RemoteFlags) Client() (*client.Client, error) {
+	r, err := f.Connect()
+	if err != nil {
+		return nil, err
+	}
+	return r.Client, nil
+}
+
+// Find is the conversation with an ID or a unique prefix of it, or the newest one for "".
+func Find(ctx context.Context, c *client.Client, id string) (api.Conversation, error) {
+	return (&remote{Client: c}).find(ctx, id)
+}
+
 // find is the conversation that is meant.
 func (r *remote) find(ctx context.Context, id string) (api.Conversation, error) {
 	if id == "" {
@@ -99,7 +118,7 @@ func (r *remote) find(ctx context.Context, id string) (api.Conversation, error) 
 			err = errors.New("no conversations yet; create one with deckhand new")
 		}
 		if err != nil {
-			return api.Conversation{}, plainly(err)
+			return api.Conversation{}, Plainly(err)
 		}
 		return page.Results[0], nil
 	}
@@ -108,11 +127,11 @@ func (r *remote) find(ctx context.Context, id string) (api.Conversation, error) 
 	}
 	c, err := r.Conversation(ctx, id)
 	if !client.IsNotFound(err) {
-		return c, plainly(err)
+		return c, Plainly(err)
 	}
 	page, err := r.Conversations(ctx, url.Values{"limit": {"100"}, "query": {id}})
 	if err != nil {
-		return c, plainly(err)
+		return c, Plainly(err)
 	}
 	found := slices.DeleteFunc(page.Results, func(c api.Conversation) bool { return !strings.HasPrefix(c.ConversationID, id) })
 	switch len(found) {
@@ -124,17 +143,22 @@ func (r *remote) find(ctx context.Context, id string) (api.Conversation, error) 
 	return c, Usagef("%s matches %d conversations; use a longer prefix", id, len(found))
 }
 
+// NewestEvent is the number of the last event of a conversation that a stream tells.
+func NewestEvent(ctx context.Context, c *client.Client, id string) (int64, error) {
+	return (&remote{Client: c}).newest(ctx, id)
+}
+
 // newest is the number of the last event that a stream tells.
 func (r *remote) newest(ctx context.Context, id string) (int64, error) {
 	page, err := r.Events(ctx, id, url.Values{"reverse": {"true"}, "limit": {"1"}})
 	if err != nil || len(page.Events) == 0 {
-		return 0, plainly(err)
+		return 0, Plainly(err)
 	}
 	return page.Events[0].ID, nil
 }
 
-// plainly says what a person can do about an error.
-func plainly(err error) error {
+// Plainly says what a person can do about an error.
+func Plainly(err error) error {
 	var e *client.Error
 	var dial *net.OpError
 	switch {

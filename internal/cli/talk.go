@@ -13,10 +13,12 @@ import (
 	"github.com/creack/pty"
 
 	"deckhand/api"
+	"deckhand/internal/cli/schema"
 	"deckhand/internal/conversation"
 	"deckhand/internal/live"
 	"deckhand/internal/session"
 	"deckhand/internal/terminal"
+	"deckhand/internal/tool"
 )
 
 // talk is a conversation between a person at a terminal, or a script, and an agent.
@@ -42,7 +44,13 @@ type talk struct {
 	// replay is over after which nothing shall be done.
 	rejected, played bool
 	silent           bool
-	failed           <-chan struct{} // closed when a part of the server gave up
+	// schema is that of the final answer, nil for none. said is the newest answer, output its JSON, and
+	// asked how often the agent was asked for another one.
+	schema *schema.Answer
+	said   string
+	output json.RawMessage
+	asked  int
+	failed <-chan struct{} // closed when a part of the server gave up
 }
 
 // LocalServer is the server that a conversation at the terminal runs on, without an HTTP API.
@@ -60,8 +68,8 @@ type LocalServer struct {
 	Work func(context.Context) (failed <-chan struct{})
 	// Unconfined says that commands run without a sandbox.
 	Unconfined bool
-	// Kept is the data directory, if it stays when the conversation is over.
-	Kept string
+	// Kept is the data directory, if it stays when the conversation is over, and Reopen says how to open it.
+	Kept, Reopen string
 }
 
 // TalkOptions are what the command line says about a conversation at the terminal.
@@ -69,11 +77,18 @@ type TalkOptions struct {
 	JSON    bool
 	Silent  bool // no model is ever asked
 	Timeout time.Duration
+	// Continue continues the conversation of the server instead of creating one.
+	Continue bool
+	// Schema is that of the final answer; nil for none.
+	Schema *schema.Answer
 }
 
 // Talk has a conversation with an agent on a local server, and returns the exit code.
 func Talk(ctx context.Context, s LocalServer, f TalkOptions, o *Output, c conversation.Create) (int, error) {
-	code, err := newTalk(f, s, o).run(ctx, c)
+	if f.Schema != nil && !f.JSON { // standard output is for the answer
+		o = &Output{Stdout: o.Stderr, Stderr: o.Stderr, Answer: o.Stdout}
+	}
+	code, err := newTalk(f, s, o).run(ctx, c, f.Continue)
 	if r := conversation.RefusalOf(err); r != nil {
 		err = Refused(r, r.Text)
 	}
@@ -87,13 +102,13 @@ type delta struct {
 }
 
 func newTalk(f TalkOptions, s LocalServer, o *Output) *talk {
-	t := &talk{LocalServer: s, o: o, json: f.JSON, silent: f.Silent, grew: make(chan struct{}, 1), deltas: make(chan delta), signals: make(chan os.Signal, 4), began: time.Now()}
+	t := &talk{LocalServer: s, o: o, json: f.JSON, silent: f.Silent, schema: f.Schema, grew: make(chan struct{}, 1), deltas: make(chan delta), signals: make(chan os.Signal, 4), began: time.Now()}
 	screen, _ := o.Stdout.(*os.File)
 	look := terminal.Options{Out: o.Stdout}
-	if screen != nil && columns(screen) > 0 {
-		look.Color = wantsColour()
-		look.Width = func() int { return columns(screen) }
-		if columns(os.Stdin) > 0 && !f.JSON {
+	if screen != nil && Columns(screen) > 0 {
+		look.Color = WantsColour()
+		look.Width = func() int { return Columns(screen) }
+		if Columns(os.Stdin) > 0 && !f.JSON {
 			t.in = newLines(os.Stdin)
 		}
 	}
@@ -107,8 +122,8 @@ func newTalk(f TalkOptions, s LocalServer, o *Output) *talk {
 	return t
 }
 
-// columns is how wide a terminal is, 0 for what is none. One that does not know is usual.
-func columns(f *os.File) int {
+// Columns is how wide a terminal is, 0 for what is none. One that does not know is usual.
+func Columns(f *os.File) int {
 	_, n, err := pty.Getsize(f)
 	if err != nil {
 		return 0
@@ -135,7 +150,7 @@ func (t *talk) lookAgain() {
 }
 
 // run has the conversation and returns the exit code.
-func (t *talk) run(ctx context.Context, c conversation.Create) (int, error) {
+func (t *talk) run(ctx context.Context, c conversation.Create, resume bool) (int, error) {
 	// Whoever reads the output may go away: that ends us too, but not before what was begun is taken apart.
 	signal.Notify(t.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer signal.Stop(t.signals)
@@ -144,9 +159,7 @@ func (t *talk) run(ctx context.Context, c conversation.Create) (int, error) {
 		t.Notice("no sandbox: commands run as you, with access to all your files and your network")
 	}
 	t.Sessions.Observe(t)
-	t.failed = t.Work(ctx)
-	c.User, c.Trigger, c.Request.ConversationID = t.Owner, conversation.TriggerTerminal, api.Some(string(t.ID))
-	if _, err := t.Conversations.Create(ctx, c); err != nil {
+	if err := t.begin(ctx, c, resume); err != nil {
 		return 0, err
 	}
 	following, stop := context.WithCancel(ctx)
@@ -162,6 +175,12 @@ func (t *talk) run(ctx context.Context, c conversation.Create) (int, error) {
 		if err != nil {
 			return 0, err
 		}
+		if over && code == ExitDone && t.schema != nil {
+			code, over, err = t.checkAnswer(ctx)
+			if err != nil {
+				return 0, err
+			}
+		}
 		if over {
 			return code, t.finish(ctx, code)
 		}
@@ -169,6 +188,28 @@ func (t *talk) run(ctx context.Context, c conversation.Create) (int, error) {
 			return code, errors.Join(err, t.finish(ctx, code))
 		}
 	}
+}
+
+// begin creates the conversation, or says the next message in an existing one, of which only what
+// follows is shown.
+func (t *talk) begin(ctx context.Context, c conversation.Create, resume bool) error {
+	if !resume {
+		t.failed = t.Work(ctx)
+		c.User, c.Trigger, c.Request.ConversationID = t.Owner, conversation.TriggerTerminal, api.Some(string(t.ID))
+		_, err := t.Conversations.Create(ctx, c)
+		return err
+	}
+	st, err := t.Sessions.Load(ctx, t.ID)
+	if err != nil {
+		return err
+	}
+	t.last, t.failed = st.Last, t.Work(ctx)
+	said := session.UserSaid{Text: c.Request.InitialUserMsg.Value, Images: c.Request.ImageURLs.Value}
+	if more := c.Request.ConversationInstructions.Value; more != "" {
+		said.Text += "\n\n" + more
+	}
+	_, err = t.Conversations.Say(ctx, t.Owner, t.ID, said)
+	return err
 }
 
 // wait waits until something happens.
@@ -241,6 +282,14 @@ func (t *talk) take(ctx context.Context, e session.Event) error {
 		t.rejected = false
 	case session.ToolCalled:
 		t.call = p
+	case session.ModelAnswered:
+		if p.Purpose == "" && p.Text != "" {
+			t.said = p.Text
+		}
+	case session.ToolReturned:
+		if display, view := tool.Show(p.Name, p.Args); display.Content == tool.Message && view.Text != "" {
+			t.said = view.Text
+		}
 	case session.ApprovalAsked:
 		t.question = p
 	case session.ApprovalGiven:
@@ -283,10 +332,30 @@ func (t *talk) decide(ctx context.Context, st session.State) (code int, over boo
 		return codeOfError(st.ErrorID), true, nil
 	case t.rejected:
 		return ExitRejected, true, nil
-	case st.Agent == session.AgentAwaitingUser && t.in != nil:
+	case st.Agent == session.AgentAwaitingUser && t.in != nil && t.schema == nil:
 		return t.answer(ctx)
 	}
 	return ExitDone, true, nil
+}
+
+// maxAnswers is how often the agent may answer before its answer is given up.
+const maxAnswers = 3
+
+// checkAnswer checks the final answer against the schema, and asks for another one if it does not match.
+func (t *talk) checkAnswer(ctx context.Context) (code int, over bool, err error) {
+	output, wrong := t.schema.Check(t.said)
+	if wrong == nil {
+		t.output = output
+		return ExitDone, true, nil
+	}
+	if t.asked++; t.asked >= maxAnswers {
+		if !t.json {
+			t.Problem("the final answer was not accepted: " + wrong.Error())
+		}
+		return ExitSchema, true, nil
+	}
+	t.said = ""
+	return 0, false, t.say(ctx, t.schema.Again(wrong))
 }
 
 // codeOfError is the exit code for the way in which a turn failed.
@@ -317,9 +386,11 @@ type result struct {
 	CostUSD  float64 `json:"cost_usd"`
 	Seconds  float64 `json:"seconds"`
 	DataDir  string  `json:"data_dir,omitempty"`
+	// Answer is the final answer, if a schema was given and it matches.
+	Answer json.RawMessage `json:"output,omitempty"`
 }
 
-var outcomes = map[int]string{ExitDone: "done", ExitError: "error", ExitLimit: "limit reached", ExitRejected: "rejected", ExitStuck: "stuck", ExitInterrupted: "interrupted"}
+var outcomes = map[int]string{ExitDone: "done", ExitError: "error", ExitLimit: "limit reached", ExitRejected: "rejected", ExitStuck: "stuck", ExitSchema: "invalid answer", ExitInterrupted: "interrupted"}
 
 // finish says how it ended.
 func (t *talk) finish(ctx context.Context, code int) error {
@@ -336,14 +407,17 @@ func (t *talk) finish(ctx context.Context, code int) error {
 	}
 	took := time.Since(t.began)
 	if t.json {
-		r := result{Result: word, ExitCode: code, Reason: st.Reason, ID: string(t.ID), Input: st.Totals.Input, Output: st.Totals.Output, CostUSD: st.Totals.Cost.Dollars(), Seconds: took.Seconds(), DataDir: t.Kept}
+		r := result{Result: word, ExitCode: code, Reason: st.Reason, ID: string(t.ID), Input: st.Totals.Input, Output: st.Totals.Output, CostUSD: st.Totals.Cost.Dollars(), Seconds: took.Seconds(), DataDir: t.Kept, Answer: t.output}
 		e := json.NewEncoder(t.o.Stdout)
 		e.SetEscapeHTML(false)
 		return e.Encode(r)
 	}
 	t.Summary(word, st.Totals, took)
 	if t.Kept != "" {
-		t.Notice("kept as conversation " + string(t.ID) + "; open it with: deckhand serve --data-dir " + t.Kept)
+		t.Notice("kept as conversation " + string(t.ID) + "; " + t.Reopen)
 	}
-	return nil
+	if t.output != nil {
+		_, err = fmt.Fprintf(t.o.Answer, "%s\n", t.output)
+	}
+	return err
 }

@@ -56,7 +56,7 @@ const (
 	tooLate           // the time is up
 )
 
-// ask puts a question and waits for the answer.
+// ask puts a question and waits for the terminal.
 func (t *talk) ask(question string) (string, heard) {
 	t.Prompt(question)
 	select {
@@ -166,12 +166,13 @@ func (t *talk) approve(ctx context.Context, call string) (int, bool, error) {
 		}
 		return 0, false, t.give(ctx, d)
 	}
-	choices := "[y]es, [n]o, [e]dit"
-	if t.question.Pattern != "" {
-		choices += ", [a]lways " + terminal.Inline(t.question.Pattern)
+	q := terminal.Question{Risk: t.call.Risk, Pattern: t.question.Pattern}
+	question := q.Text()
+	if q.Pattern != "" {
+		question += ", [a]lways " + terminal.Inline(q.Pattern)
 	}
 	for {
-		text, how := t.ask(fmt.Sprintf("Approve? (%s) %s:", terminal.Risk(t.call.Risk), choices))
+		text, how := t.ask(question + ":")
 		switch how {
 		case anInterrupt:
 			_, err := t.Conversations.Pause(ctx, t.Owner, t.ID, false)
@@ -181,7 +182,7 @@ func (t *talk) approve(ctx context.Context, call string) (int, bool, error) {
 		case anEnd:
 			return 0, false, t.give(ctx, d)
 		}
-		again, err := t.choose(text, &d)
+		again, err := t.choose(q, text, &d)
 		if err != nil {
 			t.Problem(err.Error())
 		}
@@ -192,35 +193,29 @@ func (t *talk) approve(ctx context.Context, call string) (int, bool, error) {
 }
 
 // choose turns what was typed into a decision; again if it was none.
-func (t *talk) choose(text string, d *conversation.Decision) (again bool, err error) {
-	word, rest, _ := strings.Cut(text, " ")
-	if word = strings.ToLower(word); rest != "" && word != "n" && word != "no" {
-		word = ""
+func (t *talk) choose(q terminal.Question, text string, d *conversation.Decision) (again bool, err error) {
+	kind, reason, err := q.Parse(text)
+	if err != nil {
+		return true, err
 	}
-	switch word {
-	case "y", "yes":
+	switch kind {
+	case terminal.Approve:
 		d.Approve = true
-	case "a", "always":
-		if t.question.Pattern == "" {
-			return true, errNoPattern
-		}
+	case terminal.Always:
 		d.Approve, d.Always, d.Pattern = true, true, &t.question.Pattern
-	case "n", "no":
-		if d.Reason = strings.TrimSpace(rest); d.Reason != "" {
-			return false, nil
-		}
+	case terminal.Reject:
+		d.Reason = reason
+	case terminal.AskReason:
 		why, how := t.ask("Reason for the agent (Enter to end the turn):")
 		if how != aLine {
 			return true, nil
 		}
 		d.Reason = why
-	case "e", "edit":
+	case terminal.EditCall:
 		if d.Args, err = t.edit(); err != nil || d.Args == nil {
 			return true, err
 		}
 		d.Approve = true
-	default:
-		return true, errNoAnswer
 	}
 	return false, nil
 }

@@ -9,6 +9,21 @@ import (
 	"github.com/alecthomas/kong"
 )
 
+// Description is what the help says first.
+const Description = `A coding agent that works in this folder, in a sandbox. Start a session with: deckhand. Continue the last one with: deckhand -c. Run one task in a script with: deckhand run "task". Start a server with: deckhand serve.`
+
+// Groups are the headings of commands and flags in the help, in their order.
+var Groups = []kong.Group{
+	{Key: "work", Title: "Work in a folder:"},
+	{Key: "client", Title: "Work on a running server:"},
+	{Key: "server", Title: "Run a server:"},
+	{Key: "other", Title: "Other:"},
+	{Key: "remote", Title: "Server flags:"},
+	{Key: "data", Title: "Data flags:"},
+	{Key: "model", Title: "Model and approval flags:"},
+	{Key: "sandbox", Title: "Sandbox flags:"},
+}
+
 // AsTyped understands what people try first, as with other programs.
 func AsTyped(args []string) []string {
 	switch {
@@ -17,6 +32,7 @@ func AsTyped(args []string) []string {
 	case len(args) == 1 && args[0] == "--version":
 		return []string{"version"}
 	}
+	args = withCommand(args)
 	var out []string
 	for i, arg := range args {
 		if arg == "--" {
@@ -29,6 +45,21 @@ func AsTyped(args []string) []string {
 		out = append(out, arg)
 	}
 	return out
+}
+
+// withCommand inserts the command that flags without one are for: deckhand -c is deckhand session -c.
+func withCommand(args []string) []string {
+	at := 0
+	for at < len(args) && (args[at] == "--config" || strings.HasPrefix(args[at], "--config=")) {
+		if args[at] == "--config" {
+			at++
+		}
+		at++
+	}
+	if at > len(args) || at < len(args) && (!strings.HasPrefix(args[at], "-") || args[at] == "--help" || args[at] == "-h") {
+		return args
+	}
+	return slices.Insert(slices.Clone(args), at, "session")
 }
 
 var negativeNumber = regexp.MustCompile(`^-[0-9][0-9.]*[A-Za-z]*$`)

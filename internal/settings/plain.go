@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"reflect"
 	"strings"
 
@@ -65,6 +66,17 @@ func (m *merger) plain(s *Plain, in api.SettingsInput) {
 
 // Confirms reports whether tool calls need an approval.
 func (p Plain) Confirms() bool { return p.ConfirmationMode != nil && *p.ConfirmationMode }
+
+// AskWhenRisky makes the agent ask before calls that the rules rate as risky, unless the settings say when it asks.
+func (p *Plain) AskWhenRisky() {
+	if p.ConfirmationMode == nil {
+		p.ConfirmationMode = new(true)
+		p.SecurityAnalyzer = cmp.Or(p.SecurityAnalyzer, new("rules"))
+	}
+}
+
+// Endpoint is the model and the base URL; nil for those that are not set.
+func (p Plain) Endpoint() (model, baseURL *string) { return p.LLMModel, p.LLMBaseURL }
 
 // Image returns the image of the sandbox, or "" for the default. A prepared image already
 // has the runner.

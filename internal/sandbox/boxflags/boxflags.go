@@ -1,4 +1,5 @@
-package main
+// Package boxflags holds the flags that configure sandboxes, for every command that starts some.
+package boxflags
 
 import (
 	"errors"
@@ -11,8 +12,8 @@ import (
 	"deckhand/internal/sandbox/egress"
 )
 
-// sandboxFlags configure the sandboxes.
-type sandboxFlags struct {
+// Flags configure the sandboxes.
+type Flags struct {
 	Sandbox          string          `name:"sandbox" env:"DECKHAND_SANDBOX" default:"auto" enum:"${sandbox_drivers}" help:"Where commands run: ${sandbox_help}."`
 	SandboxImage     string          `name:"sandbox-image" env:"DECKHAND_SANDBOX_IMAGE" default:"buildpack-deps:bookworm" placeholder:"IMAGE" help:"Default image of docker sandboxes (default: ${default})."`
 	SandboxUser      string          `name:"sandbox-user" env:"DECKHAND_SANDBOX_USER" placeholder:"UID[:GID]" help:"User inside docker sandboxes. Default: the image's user."`
@@ -27,16 +28,17 @@ type sandboxFlags struct {
 	EgressPrivate    string          `name:"egress-private" env:"DECKHAND_EGRESS_PRIVATE" placeholder:"HOST:PORT,…" help:"Private addresses that sandboxes may access, such as a package mirror."`
 	Together         sandbox.Limits  `kong:"-"` // of all local sandboxes together; see shareFlags
 	Folder           string          `kong:"-"` // the workspace of all conversations; "" for one each
-	shared           string          // the directory that processes share, for a server of one conversation
+	Shared           string          `kong:"-"` // the directory that processes share, for a server of one conversation
 	RunnerPath       string          `name:"runner-path" env:"DECKHAND_RUNNER" hidden:"" help:"Path of a runner binary to use instead of the embedded one."`
 }
 
-func (f *sandboxFlags) limits() sandbox.Limits {
+// PerSandbox returns the limits of one sandbox.
+func (f *Flags) PerSandbox() sandbox.Limits {
 	return sandbox.Limits{CPUs: f.SandboxCPUs, Memory: int64(f.SandboxMemory), Processes: f.SandboxProcesses, Disk: int64(f.SandboxDisk)}
 }
 
-// check rejects limits that are too small to run anything.
-func (f *sandboxFlags) check() error {
+// Check rejects limits that are too small to run anything.
+func (f *Flags) Check() error {
 	switch {
 	case f.SandboxCPUs < 0.05:
 		return errors.New("--sandbox-cpus: a sandbox needs at least 0.05 processors")
@@ -50,7 +52,8 @@ func (f *sandboxFlags) check() error {
 	return nil
 }
 
-func (f *sandboxFlags) policy() (egress.Policy, error) {
+// Policy returns the network policy of all sandboxes.
+func (f *Flags) Policy() (egress.Policy, error) {
 	p := egress.Policy{Mode: egress.Mode(f.Egress), Allow: f.EgressAllow}
 	if len(f.EgressAllow) > 0 && p.Mode != egress.Allowlist {
 		return p, errors.New("--egress-allow needs --egress allowlist")
@@ -61,8 +64,8 @@ func (f *sandboxFlags) policy() (egress.Policy, error) {
 	return p, nil
 }
 
-// driver is the config of the driver that the flags name.
-func (f *sandboxFlags) driver(dataDir, instance string, out sandbox.Outward, logger *slog.Logger) drivers.Config {
-	return drivers.Config{Kind: f.Sandbox, DataDir: dataDir, RunnerPath: f.RunnerPath, Options: sandbox.Options{Shared: f.shared, Instance: instance, Outward: out, Logger: logger, Limits: f.limits(),
+// Driver is the config of the driver that the flags name.
+func (f *Flags) Driver(dataDir, instance string, out sandbox.Outward, logger *slog.Logger) drivers.Config {
+	return drivers.Config{Kind: f.Sandbox, DataDir: dataDir, RunnerPath: f.RunnerPath, Options: sandbox.Options{Shared: f.Shared, Instance: instance, Outward: out, Logger: logger, Limits: f.PerSandbox(),
 		Together: f.Together, RootFS: f.SandboxRootFS, Image: f.SandboxImage, User: f.SandboxUser, EngineHost: f.DockerHost}}
 }

@@ -1,4 +1,5 @@
-package cli
+// Package clone prepares the folder of a repository that deckhand run clones.
+package clone
 
 import (
 	"context"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"deckhand/internal/checkout"
+	"deckhand/internal/cli"
 	"deckhand/internal/conversation"
 	"deckhand/internal/gitprovider"
 )
@@ -20,8 +22,8 @@ import (
 // secureShell are addresses that only the user's own keys open.
 var secureShell = regexp.MustCompile(`^(ssh://[A-Za-z0-9._~-]+@?|[A-Za-z0-9._~-]+@[A-Za-z0-9.-]+:)[^-]`)
 
-// Clone is a repository that the agent works on at a terminal.
-type Clone struct {
+// Repository is what the agent works on at a terminal.
+type Repository struct {
 	Repo, Branch string
 	Trust        bool
 }
@@ -31,14 +33,14 @@ type Clone struct {
 // user's own git can reach, a folder of this machine or a host that wants their
 // key, is cloned by that, since neither gets into the sandbox. made removes the
 // folder if nothing came to be in it.
-func (c Clone) Prepare(ctx context.Context, dir string, o *Output, local *conversation.Local) (to string, made func(), err error) {
+func (c Repository) Prepare(ctx context.Context, dir string, o *cli.Output, local *conversation.Local) (to string, made func(), err error) {
 	made = func() {}
 	if c.Branch != "" && !gitprovider.ValidBranch(c.Branch) {
-		return "", made, Usagef("--branch %q is not a valid branch name", c.Branch)
+		return "", made, cli.Usagef("--branch %q is not a valid branch name", c.Branch)
 	}
 	to = filepath.Join(dir, checkout.Folder(strings.TrimRight(c.Repo, "/")))
 	if strings.Contains(c.Repo, "::") || strings.HasPrefix(c.Repo, "-") {
-		return "", made, Usagef("--repo %s is not a repository", c.Repo)
+		return "", made, cli.Usagef("--repo %s is not a repository", c.Repo)
 	}
 	_, missing := os.Stat(c.Repo)
 	switch {
@@ -51,7 +53,7 @@ func (c Clone) Prepare(ctx context.Context, dir string, o *Output, local *conver
 	default:
 		address, err := url.Parse(strings.TrimRight(c.Repo, "/"))
 		if err != nil || checkout.CheckURL(address.String()) != nil || strings.Trim(address.Path, "/") == "" {
-			return "", made, Usagef("--repo %s must be an https:// URL, OWNER/NAME, or a folder", path.Base(c.Repo))
+			return "", made, cli.Usagef("--repo %s must be an https:// URL, OWNER/NAME, or a folder", path.Base(c.Repo))
 		}
 		local.Repository, local.Address = strings.TrimSuffix(strings.Trim(address.Path, "/"), ".git"), address.String()
 	}
@@ -64,7 +66,7 @@ func (c Clone) Prepare(ctx context.Context, dir string, o *Output, local *conver
 
 // cloneOutside clones with the user's own git. It runs nothing of the
 // repository's, and shares no file with it.
-func (c Clone) cloneOutside(ctx context.Context, o *Output, to, transport string) error {
+func (c Repository) cloneOutside(ctx context.Context, o *cli.Output, to, transport string) error {
 	args := []string{"-c", "protocol.allow=never", "-c", "protocol." + transport + ".allow=always", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
 		"clone", "--quiet", "--no-local", "--template="}
 	if c.Branch != "" {
@@ -81,19 +83,4 @@ func (c Clone) cloneOutside(ctx context.Context, o *Output, to, transport string
 	}
 	fmt.Fprintf(o.Stderr, "cloned into %s\n", to)
 	return nil
-}
-
-// Workdir is the folder to work in, or below which to clone.
-func Workdir(dir string) (string, error) {
-	dir, err := filepath.Abs(dir)
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
-	if err != nil {
-		return "", Usagef("--dir: %w", err)
-	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", Usagef("--dir: %s is not a folder", dir)
-	}
-	return dir, nil
 }

@@ -1,10 +1,12 @@
-package main
+// Package importer is the command that imports the data folder of a legacy server.
+package importer
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -20,8 +22,27 @@ import (
 	"deckhand/internal/takeover"
 )
 
-// importCmd is deckhand import.
-type importCmd struct {
+// Store is the database to import into.
+type Store interface {
+	io.Closer
+	secret.KeyStore
+	settings.Store
+	takeover.Store
+}
+
+// Data is an open data directory. Close the store.
+type Data struct {
+	Store Store
+	Gate  *access.Gate
+}
+
+// Opener opens a data directory, and creates it if it is missing.
+type Opener struct {
+	Open func(context.Context, config.DataFlags) (*Data, error)
+}
+
+// Command is deckhand import.
+type Command struct {
 	config.DataFlags
 	From       string `name:"from" required:"" placeholder:"DIR" help:"Data folder of the legacy server, such as ~/.openhands. It is not modified."`
 	User       string `name:"user" default:"admin" placeholder:"NAME" help:"User who owns the imported data (default: ${default})."`
@@ -33,12 +54,12 @@ type importCmd struct {
 }
 
 // Help implements kong.HelpProvider.
-func (importCmd) Help() string {
+func (Command) Help() string {
 	return "The import can be repeated: data that was already imported is skipped. No secrets are printed, and secrets in events are masked.\n\nExit codes: 0 everything was imported, 1 some data was not imported (see the output), 2 usage error."
 }
 
 // Run imports.
-func (c *importCmd) Run(ctx context.Context, o *cli.Output) error {
+func (c *Command) Run(ctx context.Context, o *cli.Output, opener *Opener) error {
 	zone, err := zoneOf(c.Timezone)
 	if err != nil {
 		return err
@@ -56,20 +77,20 @@ func (c *importCmd) Run(ctx context.Context, o *cli.Output) error {
 		return err
 	}
 	defer done()
-	d, err := openData(ctx, target, access.Options{})
+	d, err := opener.Open(ctx, target)
 	if err != nil {
 		return err
 	}
-	defer d.db.Close()
+	defer d.Store.Close()
 	if err := c.user(ctx, d, target); err != nil {
 		return err
 	}
 	redactor := secret.NewRedactor()
-	keyring, err := secret.OpenKeyring(ctx, target.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), d.db)
+	keyring, err := secret.OpenKeyring(ctx, target.DataDir, os.Getenv("DECKHAND_MASTER_KEY"), d.Store)
 	if err != nil {
 		return err
 	}
-	run := takeover.Import{Root: root, User: c.User, Store: d.db, Settings: settings.New(d.db, keyring, redactor), Masker: secret.NewMasker(),
+	run := takeover.Import{Root: root, User: c.User, Store: d.Store, Settings: settings.New(d.Store, keyring, redactor), Masker: secret.NewMasker(),
 		LegacyUser: c.LegacyUser, Zone: zone, Overwrite: c.Overwrite, DryRun: c.DryRun}
 	if !c.JSON {
 		run.Told = func(v takeover.Conversation) { v.Write(o.Stdout) }
@@ -101,7 +122,7 @@ func zoneOf(name string) (*time.Location, error) {
 
 // target returns the destination. A dry run creates no data directory: if there is none,
 // it uses a temporary one.
-func (c *importCmd) target() (config.DataFlags, func(), error) {
+func (c *Command) target() (config.DataFlags, func(), error) {
 	nothing := func() {}
 	path, err := c.DatabasePath()
 	if err != nil || !c.DryRun {
@@ -116,8 +137,8 @@ func (c *importCmd) target() (config.DataFlags, func(), error) {
 
 // user makes sure that the user exists. If no server has been started yet, it creates the
 // first user as the server would.
-func (c *importCmd) user(ctx context.Context, d *data, target config.DataFlags) error {
-	users, err := d.gate.Users(ctx)
+func (c *Command) user(ctx context.Context, d *Data, target config.DataFlags) error {
+	users, err := d.Gate.Users(ctx)
 	if err != nil {
 		return err
 	}
@@ -127,7 +148,7 @@ func (c *importCmd) user(ctx context.Context, d *data, target config.DataFlags) 
 		}
 	}
 	if len(users) == 0 && c.User == "admin" {
-		_, _, err := d.gate.Bootstrap(ctx, target.DataDir)
+		_, _, err := d.Gate.Bootstrap(ctx, target.DataDir)
 		return err
 	}
 	if c.DryRun && target.DataDir != c.DataDir {
@@ -137,7 +158,7 @@ func (c *importCmd) user(ctx context.Context, d *data, target config.DataFlags) 
 }
 
 // print prints the report and returns the error for the exit code.
-func (c *importCmd) print(o *cli.Output, r takeover.Report, failure error) error {
+func (c *Command) print(o *cli.Output, r takeover.Report, failure error) error {
 	if c.JSON {
 		e := json.NewEncoder(o.Stdout)
 		e.SetIndent("", "  ")

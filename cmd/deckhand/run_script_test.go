@@ -1,0 +1,129 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"deckhand/internal/cli"
+	"deckhand/internal/llm/llmtest"
+)
+
+// The final answer is JSON that matches a schema, alone on standard output; the agent is asked again a few
+// times, and another exit code says that it never matched.
+func TestRunWithOutputSchema(t *testing.T) {
+	t.Parallel()
+	schema := filepath.Join(t.TempDir(), "schema.json")
+	if err := os.WriteFile(schema, []byte(`{"type":"object","required":["passed"],"properties":{"passed":{"type":"boolean"}},"additionalProperties":false}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("at the second attempt", func(t *testing.T) {
+		t.Parallel()
+		d := newDesk(t, llmtest.Script(llmtest.Reply{Text: "It passed."}, done("```json\n{\"passed\": true}\n```")))
+		code, out, errs := d.run("run", "test it", "--output-schema", schema)
+		if code != cli.ExitDone || out != "{\"passed\":true}\n" {
+			t.Errorf("%d %q %s", code, out, errs)
+		}
+		holds(t, string(d.server.Asked()[0].Body), "A program reads your final answer", "additionalProperties")
+		holds(t, string(d.server.Asked()[1].Body), "Your final answer was not accepted: it is not JSON")
+		holds(t, errs, "It passed.", "— finished")
+	})
+	t.Run("in JSON", func(t *testing.T) {
+		t.Parallel()
+		d := newDesk(t, llmtest.Script(llmtest.Reply{Text: `{"passed": false}`}))
+		code, out, _ := d.run("run", "test it", "--output-schema", schema, "--json")
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if code != cli.ExitDone || !strings.Contains(lines[len(lines)-1], `"output":{"passed":false}`) {
+			t.Errorf("%d %s", code, lines[len(lines)-1])
+		}
+	})
+	t.Run("never", func(t *testing.T) {
+		t.Parallel()
+		d := newDesk(t, func(llmtest.Asked) llmtest.Reply { return llmtest.Reply{Text: `{"passed": "yes"}`} })
+		code, out, errs := d.run("run", "test it", "--output-schema", schema)
+		if code != cli.ExitSchema || out != "" || len(d.server.Asked()) != 3 {
+			t.Errorf("%d %q after %d calls", code, out, len(d.server.Asked()))
+		}
+		holds(t, errs, "does not match the schema", "— invalid answer")
+	})
+	t.Run("not a schema", func(t *testing.T) {
+		t.Parallel()
+		d := newDesk(t, nil)
+		wrong := filepath.Join(d.dir, "wrong.json")
+		if err := os.WriteFile(wrong, []byte(`{"type": 5}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, errs := d.run("run", "test it", "--output-schema", wrong)
+		if code != cli.ExitUsage || !strings.Contains(errs, "is not a JSON schema") {
+			t.Errorf("%d %s", code, errs)
+		}
+	})
+}
+
+// A task without an argument comes from a pipe.
+func TestRunReadsThePipe(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, llmtest.Script(done("Done.")))
+	cmd := d.command(d.args("run")...)
+	cmd.Stdin = strings.NewReader("the task from the pipe\n")
+	if code, _, errs := d.finish(cmd); code != 0 {
+		t.Fatalf("%d %s", code, errs)
+	}
+	holds(t, string(d.server.Asked()[0].Body), "the task from the pipe")
+	cmd = d.command(d.args("run")...)
+	if code, _, errs := d.finish(cmd); code != cli.ExitUsage || !strings.Contains(errs, "task missing") { // nothing is in it
+		t.Errorf("%d %s", code, errs)
+	}
+}
+
+// A kept run is a session of its folder: another run and a person can continue it.
+func TestRunContinues(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, llmtest.Script(done("First."), done("Second."), done("Third.")))
+	if code, _, errs := d.run("run", "again", "--continue"); code != cli.ExitUsage || !strings.Contains(errs, "no session in this folder") {
+		t.Errorf("%d %s", code, errs)
+	}
+	code, out, errs := d.run("run", "begin", "--keep")
+	if code != 0 || !strings.Contains(out, "continue it with deckhand -c") {
+		t.Fatalf("%d %s%s", code, out, errs)
+	}
+	code, out, errs = d.run("run", "go on", "--continue")
+	if code != 0 || strings.Contains(out, "First.") || !strings.Contains(out, "Second.") {
+		t.Fatalf("%d %s%s", code, out, errs)
+	}
+	holds(t, string(d.server.Asked()[1].Body), "begin", "First.", "go on")
+	s := d.session(80, 24, "-c")
+	s.expect("Second.")
+	s.shows("Describe a task")
+	s.enter("and now")
+	s.expect("Third.")
+	holds(t, string(d.server.Asked()[2].Body), "begin", "go on", "and now")
+	if code, _, errs := d.run("run", "at the same time", "--continue"); code != cli.ExitError || !strings.Contains(errs, "another deckhand process uses") {
+		t.Errorf("%d %s", code, errs)
+	}
+	s.press(ctrlD)
+	s.ends(cli.ExitDone)
+}
+
+// A second terminal in the same folder uses the server of the first, and continues when the first is closed.
+func TestSessionsShareAFolder(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, llmtest.Script(llmtest.Reply{Text: "One."}, llmtest.Reply{Text: "Two."}, llmtest.Reply{Text: "Three."}))
+	first := d.session(80, 24)
+	first.shows("Describe a task")
+	first.enter("from the first")
+	first.expect("One.")
+	second := d.session(80, 24)
+	second.shows("another terminal runs the server", "Describe a task")
+	second.enter("from the second")
+	second.expect("Two.")
+	_, listed, _ := d.finish(d.command("list", "--data-dir", d.data))
+	holds(t, listed, "from the first", "from the second")
+	first.press(ctrlD)
+	first.ends(cli.ExitDone)
+	second.enter("and on")
+	second.expect("Three.")
+	second.press(ctrlD)
+	second.ends(cli.ExitDone)
+}

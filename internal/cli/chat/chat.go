@@ -1,0 +1,181 @@
+// Package chat is the interactive session of deckhand: a prompt, the conversation as it happens, questions
+// about tool calls, and a status line. It is a client of the API, so it works alike on a server in the same
+// process and on another one. On a terminal that cannot be drawn on, it works line by line.
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"deckhand/api"
+	"deckhand/client"
+	"deckhand/internal/cli"
+	"deckhand/internal/cli/folder"
+	"deckhand/internal/llm/catalogue"
+)
+
+// Flags choose the session.
+type Flags struct {
+	ID       string `arg:"" optional:"" help:"Session to open with --resume; a unique prefix of its ID is enough."`
+	Continue bool   `name:"continue" short:"c" xor:"which" help:"Continue the last session of this folder."`
+	Resume   bool   `name:"resume" short:"r" xor:"which" help:"Choose a session from a list, or open the one with the given ID."`
+}
+
+// Help implements kong.HelpProvider.
+func (Flags) Help() string {
+	return `Opens a session with an agent in this folder. Type a task, and follow what the agent does. Type /help in the session for commands and keys. Calls with a risk need your approval; --confirm asks before all calls, --yes before none.
+
+The session is kept: deckhand -c continues the last one, and deckhand list shows all. With --server, the session is on another server.
+
+Without --model and stored settings, the model is chosen by the key that is set: ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY, MISTRAL_API_KEY, GROQ_API_KEY, DEEPSEEK_API_KEY or XAI_API_KEY.
+
+Examples:
+  deckhand
+  deckhand -c
+  deckhand --resume 3f9c2a11
+  deckhand --model scripted/demo`
+}
+
+// Options are what a session needs.
+type Options struct {
+	Flags
+	Client *client.Client
+	// Folder is the folder of the session. Elsewhere is the URL of a server that does not end with this
+	// terminal and does not have the folder, or "".
+	Folder, Elsewhere string
+	// Unconfined says that commands run without a sandbox, and Shared that another terminal's process runs
+	// the server.
+	Unconfined, Shared bool
+	// DataDir is where the history of prompts is kept.
+	DataDir string
+	// OnOpen is told the ID of each conversation that this terminal opens; nil if it is not needed.
+	OnOpen func(id string)
+	// Expand turns a command that is not built in into a prompt, and reports whether it knows it; nil for
+	// no such commands.
+	Expand func(ctx context.Context, name, arguments string) (prompt string, ok bool)
+}
+
+// patience is how long the server may take to answer.
+const patience = 15 * time.Second
+
+// Run has the session.
+func Run(ctx context.Context, o *cli.Output, options Options) error {
+	if options.ID != "" && !options.Resume {
+		return cli.Usagef("%q is not a command; see deckhand --help", options.ID)
+	}
+	s := &conversation{Options: options}
+	if err := s.choose(ctx); err != nil {
+		return err
+	}
+	s.status(ctx)
+	screen, _ := o.Stdout.(*os.File)
+	term := os.Getenv("TERM")
+	var err error
+	if screen == nil || cli.Columns(screen) == 0 || cli.Columns(os.Stdin) == 0 || term == "dumb" || term == "" {
+		err = s.lines(ctx, o, os.Stdin)
+	} else {
+		err = s.draw(ctx, os.Stdin, screen)
+	}
+	return errors.Join(err, s.leave(ctx, o))
+}
+
+// choose finds the conversation that the flags mean. A new one is created with its first message.
+func (s *conversation) choose(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	switch {
+	case s.ID != "":
+		found, err := cli.Find(ctx, s.Client, s.ID)
+		if err != nil {
+			return err
+		}
+		s.reopen(ctx, found)
+		return nil
+	case !s.Continue && !s.Resume:
+		return nil
+	}
+	all, err := s.sessions(ctx)
+	if err != nil {
+		return err
+	}
+	last, ok := folder.Newest(all)
+	switch {
+	case !ok:
+		return cli.Usagef("there is no session %s yet; start one with deckhand", s.where())
+	case s.Continue:
+		s.reopen(ctx, last)
+	default:
+		s.offer = all
+	}
+	return nil
+}
+
+// where names the place of the sessions.
+func (s *conversation) where() string {
+	if s.Elsewhere != "" {
+		return "on this server"
+	}
+	return "in this folder"
+}
+
+// sessions are those that can be resumed, newest first.
+func (s *conversation) sessions(ctx context.Context) ([]api.Conversation, error) {
+	page, err := s.Client.Conversations(ctx, url.Values{"limit": {"50"}})
+	return page.Results, cli.Plainly(err)
+}
+
+// leave stops the agent, if its server ends with this terminal, and says how to return.
+func (s *conversation) leave(ctx context.Context, o *cli.Output) error {
+	if s.id == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	short := s.id[:min(8, len(s.id))]
+	if s.Elsewhere != "" {
+		fmt.Fprintf(o.Stderr, "The session %s stays on the server. Return with: deckhand --server %s --resume %s\n", short, s.Elsewhere, short)
+		return nil
+	}
+	fmt.Fprintf(o.Stderr, "Session %s. Continue with: deckhand -c\n", short)
+	return cli.Plainly(s.Client.SetState(ctx, s.id, "stopped"))
+}
+
+// status reads the model and when the agent asks, for the status line.
+func (s *conversation) status(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if got, err := s.Client.Settings(ctx); err == nil {
+		s.model, s.mode = got.Model(), modes[got.Asks()]
+	}
+	if s.id != "" {
+		if got, err := s.Client.Overrides(ctx, s.id); err == nil && got.Model() != "" {
+			s.model = got.Model()
+		}
+	}
+	if s.Window == 0 {
+		s.Window = catalogue.New(nil).Info(s.model).Window
+	}
+}
+
+// modes say in the status line when the agent asks before a tool call.
+var modes = map[string]string{"never": "never asks", "risky": "asks when risky", "always": "always asks"}
+
+func text(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+// oneLine is a title for a list.
+func oneLine(c api.Conversation) string {
+	if c.Title == "" {
+		return "Untitled"
+	}
+	return strings.Join(strings.Fields(c.Title), " ")
+}

@@ -1,0 +1,208 @@
+package chat
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"deckhand/api"
+	"deckhand/client"
+	"deckhand/internal/cli"
+	"deckhand/internal/cli/track"
+	"deckhand/internal/native"
+	"deckhand/internal/session"
+	"deckhand/internal/terminal"
+	"deckhand/internal/tool"
+)
+
+// conversation is the one that is open, and what its events say. It belongs to one goroutine; the methods that
+// take a context and an ID use only the client, and may be called by others.
+type conversation struct {
+	Options
+	*terminal.Display
+	track.Agent
+
+	id    string // "" until the first message
+	title string
+	model string
+	mode  string
+	offer []api.Conversation // to choose from before anything else
+
+	// newest is the number up to which events are in the past, and last the newest that was shown.
+	newest, last int64
+	// question is the call that is asked about, without an ID if there is none.
+	question api.Approval
+	// unsent is a message that failed, and sentAs the name under which it is sent again, so that it is
+	// not said twice.
+	unsent, sentAs string
+}
+
+// recent is how many events of the past are shown.
+const recent = 50
+
+// open makes a conversation the one that is shown.
+func (s *conversation) open(c api.Conversation) {
+	s.id, s.title, s.newest = c.ConversationID, c.Title, c.LastEventID
+	s.last = max(s.newest-recent, 0)
+	s.Agent = track.Agent{State: session.AgentState(c.AgentState), Cost: session.FromDollars(c.AccumulatedCost), Since: time.Now(), Window: s.Window}
+	s.question = api.Approval{}
+	if c.ErrorID != nil {
+		s.ErrorID = *c.ErrorID
+	}
+	if s.OnOpen != nil {
+		s.OnOpen(s.id)
+	}
+}
+
+// reopen opens a conversation with a past. Streams do not tell all events, so the server is asked which one
+// is the last that they tell; without an answer, the past ends with the first event that comes.
+func (s *conversation) reopen(ctx context.Context, c api.Conversation) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c.LastEventID, _ = cli.NewestEvent(ctx, s.Client, c.ConversationID)
+	s.open(c)
+}
+
+// close makes the next message begin a new conversation.
+func (s *conversation) close() {
+	s.id, s.title, s.newest, s.last = "", "", 0, 0
+	s.Agent, s.question = track.Agent{Window: s.Window}, api.Approval{}
+}
+
+// present is true when the past has been shown.
+func (s *conversation) present() bool { return s.last >= s.newest }
+
+// take shows what came and remembers what it means.
+func (s *conversation) take(it client.Item) {
+	switch {
+	case it.Event != nil:
+		events, err := native.Read(*it.Event)
+		if err != nil {
+			s.Problem(err.Error())
+		}
+		for _, e := range events {
+			s.Remember(e.Payload)
+			s.Remote(e)
+			if renamed, ok := e.Payload.(session.Titled); ok {
+				s.title = renamed.Title
+			}
+		}
+	case it.Delta != nil:
+		s.RemoteDelta(it.Delta.Call, it.Delta.Offset, it.Delta.Text)
+	}
+	s.last = max(s.last, it.ID)
+	if s.State != session.AgentAwaitingYes {
+		s.question = api.Approval{}
+	}
+}
+
+// mustAsk is true when a call waits for an answer and is not known yet.
+func (s *conversation) mustAsk() bool {
+	return s.id != "" && s.present() && s.State == session.AgentAwaitingYes && !s.Expects && s.question.CallID == ""
+}
+
+// pending asks the server which call waits.
+func (s *conversation) pending(ctx context.Context, id string) (api.Approval, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	got, err := s.Client.Approvals(ctx, id)
+	if err != nil || len(got.Pending) == 0 {
+		return api.Approval{}, cli.Plainly(err)
+	}
+	return got.Pending[0], nil
+}
+
+// ask shows the call that a person is to decide about.
+func (s *conversation) ask(a api.Approval) {
+	s.question = a
+	s.Asked(session.ToolCall{ID: a.CallID, Name: a.Tool, Args: a.Arguments})
+	if p := text(a.Pattern); p != "" {
+		s.Notice("always allows: " + p)
+	}
+}
+
+// approval is the question for the person.
+func (s *conversation) approval() terminal.Question {
+	return terminal.Question{Risk: session.Risk(s.question.Risk), Pattern: text(s.question.Pattern)}
+}
+
+// questionText is the question in a line.
+func (s *conversation) questionText() string {
+	q := s.approval()
+	text := q.Text()
+	switch {
+	case q.Pattern == "":
+	case q.Risk == session.RiskHigh:
+		text += ", always"
+	default:
+		text += ", [a]lways"
+	}
+	return text
+}
+
+// retryKey is the name under which a message is sent, the same for one that failed before.
+func (s *conversation) retryKey(message string) string {
+	if message != s.unsent {
+		s.unsent, s.sentAs = message, rand.Text()+rand.Text()
+	}
+	return s.sentAs
+}
+
+// say sends a message to the conversation with an ID, or creates one with it for "".
+func (s *conversation) say(ctx context.Context, id, message, retryKey string) (opened *api.Conversation, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if id != "" {
+		return nil, cli.Plainly(s.Client.Say(ctx, id, message, retryKey))
+	}
+	made, err := s.Client.Create(ctx, api.CreateConversation{InitialUserMsg: api.Some(message), ConversationID: api.Some(strings.ToLower(retryKey[:32]))})
+	if err != nil {
+		return nil, cli.Plainly(err)
+	}
+	return &api.Conversation{ConversationID: made.ConversationID, AgentState: string(session.AgentLoading)}, nil
+}
+
+// decide answers the question.
+func (s *conversation) decide(ctx context.Context, id, call string, d api.Decision) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	d.CallID = api.Some(call)
+	return cli.Plainly(s.Client.Decide(ctx, id, d))
+}
+
+// editable is what a person may change of the call: its main argument, or the arguments as JSON.
+func (s *conversation) editable() (text string, one bool) {
+	if _, text, one = tool.Main(s.question.Tool, s.question.Arguments); one {
+		return text, true
+	}
+	return string(s.question.Arguments), false
+}
+
+// edited are the arguments that a person wrote.
+func (s *conversation) edited(text string) (map[string]any, error) {
+	raw := json.RawMessage(text)
+	if _, one := s.editable(); one {
+		raw, _ = tool.WithMain(s.question.Tool, s.question.Arguments, text) // they are JSON, or there would be no main one
+	}
+	args := map[string]any{}
+	if err := json.Unmarshal(raw, &args); err != nil {
+		return nil, errors.New("not a JSON object: " + err.Error())
+	}
+	return args, nil
+}
+
+// want asks for another state of the agent; interrupt pauses it at once.
+func (s *conversation) want(ctx context.Context, id, state string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return cli.Plainly(s.Client.SetState(ctx, id, state))
+}
+
+func (s *conversation) interrupt(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return cli.Plainly(s.Client.Interrupt(ctx, id))
+}

@@ -1,0 +1,350 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"charm.land/bubbles/v2/textarea"
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"deckhand/api"
+	"deckhand/client"
+	"deckhand/internal/cli"
+	"deckhand/internal/terminal"
+)
+
+// entry is what the text that is typed is for.
+type entry int
+
+const (
+	aMessage entry = iota
+	anAnswer       // to whether a call may be made
+	aReason        // why it may not
+	newCall        // the edited arguments of a call
+)
+
+// drawn is a session on a terminal that can be drawn on. What has been said is printed above and scrolls
+// away like the output of any program; below it are the line that is being written, the prompt and the
+// status line.
+type drawn struct {
+	*conversation
+	ctx  context.Context
+	send func(tea.Msg)
+
+	width, height int
+	colour        bool
+	out           strings.Builder // what Display writes
+	// waiting are lines to print, and printing says that some are on their way.
+	waiting  []string
+	printing bool
+	ended    bool
+	// heights are those of the lower part of the screen when it was drawn lately.
+	heights [16]int
+	views   int
+
+	input   textarea.Model
+	entry   entry
+	draft   string // what was typed before a question came
+	history *history
+	menu    menu
+
+	doing   string // what is being waited for
+	spin    int
+	pressed int                // how often Ctrl-C, and nothing since
+	busy    int                // requests under way
+	stop    context.CancelFunc // of the stream
+	err     error
+}
+
+// Messages to the session.
+type (
+	itemsMsg struct {
+		id    string
+		items []client.Item
+	}
+	goneMsg struct {
+		id  string
+		err error
+	}
+	tickMsg    struct{}
+	printedMsg struct{}
+	// doneMsg is the result of a request; then is called with the session, before anything is shown.
+	doneMsg struct {
+		err  error
+		then func(*drawn)
+	}
+)
+
+// draw has the session on a screen.
+func (s *conversation) draw(ctx context.Context, keys, screen *os.File) error {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a signal ends the program below
+	defer cancel()
+	d := &drawn{conversation: s, ctx: ctx, width: cli.Columns(screen), height: 24, colour: cli.WantsColour(), history: openHistory(s.DataDir)}
+	s.Display = terminal.New(terminal.Options{Out: &d.out, Color: d.colour, Width: func() int { return d.width }, Messages: true, OnStatus: func(text string) { d.doing = text }})
+	d.input = newInput(d.colour)
+	d.welcome()
+	p := tea.NewProgram(d, tea.WithInput(keys), tea.WithOutput(screen), tea.WithContext(ctx))
+	d.send = p.Send
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	go func() {
+		select {
+		case <-hangup:
+			p.Quit()
+		case <-ctx.Done():
+		}
+	}()
+	_, err := p.Run()
+	if d.stop != nil {
+		d.stop()
+	}
+	if errors.Is(err, tea.ErrInterrupted) {
+		err = nil
+	}
+	return errors.Join(err, d.err)
+}
+
+// newInput is an empty prompt.
+func newInput(colour bool) textarea.Model {
+	in := textarea.New()
+	in.ShowLineNumbers, in.EndOfBufferCharacter = false, ' '
+	in.DynamicHeight, in.MinHeight, in.MaxHeight, in.MaxContentHeight = true, 1, 8, 1000
+	in.SetPromptFunc(2, func(i textarea.PromptInfo) string {
+		if i.LineNumber == 0 {
+			return "> "
+		}
+		return "  "
+	})
+	in.Placeholder = "Describe a task, or type / for commands"
+	in.SetVirtualCursor(false)
+	plain := lipgloss.NewStyle()
+	look := textarea.StyleState{Base: plain, Text: plain, CursorLine: plain, EndOfBuffer: plain, Prompt: plain, Placeholder: plain}
+	if colour {
+		look.Prompt, look.Placeholder = plain.Bold(true), plain.Faint(true)
+	}
+	in.SetStyles(textarea.Styles{Focused: look, Blurred: look})
+	in.KeyMap.InsertNewline.SetKeys("alt+enter", "shift+enter", "ctrl+j")
+	in.KeyMap.Paste.SetEnabled(false) // terminals paste; this would start a program
+	in.Focus()
+	return in
+}
+
+// Init implements tea.Model.
+func (d *drawn) Init() tea.Cmd {
+	var cmds []tea.Cmd
+	if d.offer != nil {
+		d.menu = sessionMenu(d.offer, time.Now())
+	} else if d.id != "" {
+		d.follow()
+	} else {
+		cmds = append(cmds, d.lookAround())
+	}
+	return tea.Batch(append(cmds, tick(), d.flush())...)
+}
+
+// lookAround tells of another session that is still working, as after a crash.
+func (d *drawn) lookAround() tea.Cmd {
+	return d.request(func(ctx context.Context, _ string) (func(*drawn), error) {
+		all, err := d.sessions(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range all {
+			if c.Status == "RUNNING" && (c.AgentState == "running" || c.AgentState == "awaiting_user_confirmation") && d.Elsewhere == "" {
+				return func(d *drawn) {
+					d.Notice("the session “" + oneLine(c) + "” is still open and goes on; /resume shows it")
+				}, nil
+			}
+		}
+		return nil, nil
+	})
+}
+
+func tick() tea.Cmd {
+	return tea.Tick(150*time.Millisecond, func(time.Time) tea.Msg { return tickMsg{} })
+}
+
+// request does something that takes time, beside the screen.
+func (d *drawn) request(do func(ctx context.Context, id string) (func(*drawn), error)) tea.Cmd {
+	d.busy++
+	id := d.id
+	return func() tea.Msg {
+		then, err := do(d.ctx, id)
+		return doneMsg{err, then}
+	}
+}
+
+// follow reads the events of the open conversation.
+func (d *drawn) follow() {
+	if d.stop != nil {
+		d.stop()
+	}
+	ctx, stop := context.WithCancel(d.ctx)
+	d.stop = stop
+	id, after, c, send := d.id, d.last, d.Client, d.send
+	items := make(chan client.Item, 256)
+	go func() {
+		defer close(items)
+		for it, err := range c.Follow(ctx, id, after) {
+			if err != nil {
+				if ctx.Err() == nil {
+					send(goneMsg{id, err})
+				}
+				return
+			}
+			select {
+			case items <- it:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	go func() { // many events at once are shown at once
+		for it := range items {
+			batch := []client.Item{it}
+		more:
+			for len(batch) < 256 {
+				select {
+				case next, ok := <-items:
+					if !ok {
+						break more
+					}
+					batch = append(batch, next)
+				default:
+					break more
+				}
+			}
+			send(itemsMsg{id, batch})
+		}
+	}()
+}
+
+// Update implements tea.Model.
+func (d *drawn) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	var cmd tea.Cmd
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		d.width, d.height = msg.Width, msg.Height
+		d.input.SetWidth(msg.Width)
+		d.input.MaxHeight = max(1, min(8, msg.Height-6))
+	case itemsMsg:
+		if msg.id == d.id {
+			for _, it := range msg.items {
+				d.doing = "" // what was waited for has come
+				d.take(it)
+			}
+			cmd = d.consider()
+		}
+	case goneMsg:
+		if msg.id == d.id {
+			d.Problem(cli.Plainly(msg.err).Error())
+		}
+	case doneMsg:
+		d.busy--
+		if msg.then != nil {
+			msg.then(d)
+		}
+		if msg.err != nil {
+			d.Problem(msg.err.Error())
+		}
+		cmd = d.consider()
+	case printedMsg:
+		d.printing = false
+	case tickMsg:
+		d.spin++
+		cmd = tick()
+	case tea.PasteMsg:
+		d.pressed = 0
+		d.input, cmd = d.input.Update(tea.PasteMsg{Content: terminal.Clean(strings.ReplaceAll(msg.Content, "\r", "\n"))})
+		cmd = tea.Batch(cmd, d.complete())
+	case tea.KeyPressMsg:
+		cmd = d.key(msg)
+	default:
+		d.input, cmd = d.input.Update(msg)
+	}
+	return d, tea.Batch(cmd, d.flush())
+}
+
+// consider finds out whether the person is to be asked something, or no longer is.
+func (d *drawn) consider() tea.Cmd {
+	if d.question.CallID == "" && d.entry != aMessage {
+		d.entry = aMessage
+		d.set(d.draft)
+		d.draft = ""
+	}
+	if !d.mustAsk() || d.busy > 0 {
+		return nil
+	}
+	return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
+		found, err := d.pending(ctx, id)
+		if err != nil || found.CallID == "" {
+			return nil, err
+		}
+		return func(d *drawn) { d.put(found) }, nil
+	})
+}
+
+// put asks about a call. What was being typed comes back afterwards, so that it is never taken for the answer.
+func (d *drawn) put(a api.Approval) {
+	d.ask(a)
+	d.draft, d.entry, d.menu = d.input.Value(), anAnswer, menu{}
+	d.set("")
+}
+
+// set replaces what is typed.
+func (d *drawn) set(text string) {
+	d.input.SetValue(text)
+	d.input.MoveToEnd()
+}
+
+// flush prints the whole lines that Display wrote. The last column stays free: the renderer erases the rest
+// of each line, and in the last column that would be its last character. Prints must not overtake each other, so one follows the
+// other, and none is longer than the screen has room for.
+func (d *drawn) flush() tea.Cmd {
+	text := d.out.String()
+	at := strings.LastIndexByte(text, '\n') + 1
+	if at > 0 {
+		d.out.Reset()
+		d.out.WriteString(text[at:])
+		for line := range strings.SplitSeq(strings.TrimSuffix(text[:at], "\n"), "\n") {
+			d.waiting = append(d.waiting, strings.Split(ansi.Hardwrap(line, max(d.width-1, 1), true), "\n")...)
+		}
+	}
+	if d.printing || len(d.waiting) == 0 || d.spin == 0 { // the renderer must have drawn once
+		return nil
+	}
+	d.printing = true
+	return tea.Sequence(tea.Println(d.next()), func() tea.Msg { return printedMsg{} })
+}
+
+// next takes as many lines as can be printed at once: the renderer makes room for them by scrolling, and
+// loses lines if they and the lower part of the screen are higher than the screen. The lower part is taken
+// to be as high as it was lately, because what is on the screen may be older than what is drawn next.
+func (d *drawn) next() string {
+	n := min(len(d.waiting), max(1, d.height-slices.Max(d.heights[:])-1))
+	lines := strings.Join(d.waiting[:n], "\n")
+	d.waiting = d.waiting[n:]
+	if lines == "" {
+		return " " // the renderer drops an empty text
+	}
+	return lines
+}
+
+// quit ends the session when everything is printed.
+func (d *drawn) quit() tea.Cmd {
+	d.ended = true
+	var cmds []tea.Cmd
+	for len(d.waiting) > 0 {
+		cmds = append(cmds, tea.Println(d.next()))
+	}
+	return tea.Sequence(append(cmds, tea.Quit)...)
+}

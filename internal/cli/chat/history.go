@@ -1,0 +1,106 @@
+package chat
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+)
+
+// history is what was entered before, in this and in other sessions. Each entry is a line of JSON in a
+// file that only the user can read.
+type history struct {
+	file    string
+	entries []string
+	// back is how far the person went back, and draft what was typed before that.
+	back  int
+	draft string
+}
+
+// Bounds of the history.
+const (
+	maxEntries   = 1000
+	maxEntrySize = 64 << 10
+)
+
+// openHistory reads the history. A file that cannot be read is no history: a session needs none.
+func openHistory(dataDir string) *history {
+	h := &history{file: filepath.Join(dataDir, "history.jsonl")}
+	f, err := os.Open(h.file)
+	if err != nil {
+		return h
+	}
+	defer f.Close()
+	lines, total := bufio.NewScanner(f), 0
+	lines.Buffer(nil, 2*maxEntrySize)
+	for lines.Scan() {
+		var entry string
+		if json.Unmarshal(lines.Bytes(), &entry) == nil {
+			h.remember(entry)
+		}
+		total++
+	}
+	if total > 2*maxEntries {
+		h.rewrite()
+	}
+	return h
+}
+
+func (h *history) remember(entry string) {
+	if n := len(h.entries); n > 0 && h.entries[n-1] == entry {
+		return
+	}
+	h.entries = append(h.entries, entry)
+	h.entries = h.entries[max(0, len(h.entries)-maxEntries):]
+}
+
+// add appends an entry. A file that cannot be written is no reason to disturb the person.
+func (h *history) add(entry string) {
+	h.back = 0
+	if entry == "" || len(entry) > maxEntrySize {
+		return
+	}
+	h.remember(entry)
+	f, err := os.OpenFile(h.file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	line, _ := json.Marshal(entry) // a string is always JSON
+	_, _ = f.Write(append(line, '\n'))
+}
+
+// rewrite makes the file as long as what is remembered.
+func (h *history) rewrite() {
+	var all []byte
+	for _, entry := range h.entries {
+		line, _ := json.Marshal(entry) // a string is always JSON
+		all = append(append(all, line...), '\n')
+	}
+	if next := h.file + ".new"; os.WriteFile(next, all, 0o600) == nil {
+		_ = os.Rename(next, h.file)
+	}
+}
+
+// older is the entry before the one that is shown; now is what is typed.
+func (h *history) older(now string) (string, bool) {
+	if h.back == len(h.entries) {
+		return "", false
+	}
+	if h.back == 0 {
+		h.draft = now
+	}
+	h.back++
+	return h.entries[len(h.entries)-h.back], true
+}
+
+// newer is the entry after it, or what was typed before.
+func (h *history) newer() (string, bool) {
+	if h.back == 0 {
+		return "", false
+	}
+	if h.back--; h.back == 0 {
+		return h.draft, true
+	}
+	return h.entries[len(h.entries)-h.back], true
+}

@@ -1,0 +1,338 @@
+package chat
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"deckhand/api"
+	"deckhand/internal/cli"
+	"deckhand/internal/session"
+	"deckhand/internal/terminal"
+)
+
+// key takes a key.
+func (d *drawn) key(k tea.KeyPressMsg) tea.Cmd {
+	name := k.String()
+	if name != "ctrl+c" {
+		d.pressed = 0
+	}
+	if d.menu.open() {
+		if cmd, done := d.menuKey(name); done {
+			return cmd
+		}
+	}
+	switch name {
+	case "ctrl+c":
+		return d.interrupted()
+	case "ctrl+d":
+		if d.input.Value() == "" {
+			return d.quit()
+		}
+	case "ctrl+z":
+		return tea.Suspend
+	case "ctrl+l":
+		return tea.ClearScreen
+	case "esc":
+		return d.escape()
+	case "enter":
+		return d.enter()
+	case "up", "ctrl+p":
+		if d.entry == aMessage && d.input.Line() == 0 {
+			if text, ok := d.history.older(d.input.Value()); ok {
+				d.set(text)
+			}
+			return nil
+		}
+	case "down", "ctrl+n":
+		if d.entry == aMessage && d.input.Line() == d.input.LineCount()-1 {
+			if text, ok := d.history.newer(); ok {
+				d.set(text)
+			}
+			return nil
+		}
+	case "tab":
+		return d.complete()
+	}
+	var cmd tea.Cmd
+	d.input, cmd = d.input.Update(k)
+	return tea.Batch(cmd, d.complete())
+}
+
+// menuKey takes a key while a menu is open; done is false for a key that is not the menu's.
+func (d *drawn) menuKey(name string) (cmd tea.Cmd, done bool) {
+	m := d.menu
+	switch name {
+	case "up", "ctrl+p":
+		d.menu.move(-1)
+	case "down", "ctrl+n":
+		d.menu.move(1)
+	case "esc":
+		d.menu = menu{}
+	case "enter", "tab":
+		word := m.choices[m.at].word
+		d.menu = menu{}
+		if m.whole {
+			m.chosen(d, word)
+			return d.consider(), true
+		}
+		typed := d.input.Value()
+		if name == "enter" && typed[min(m.from, len(typed)):] == word {
+			return nil, false // it is complete, so Enter sends it
+		}
+		if !strings.HasSuffix(word, "/") {
+			word += " "
+		}
+		d.set(typed[:min(m.from, len(typed))] + word)
+		if name == "enter" && strings.HasPrefix(word, "/") && m.from == 0 {
+			return nil, false
+		}
+		return d.complete(), true
+	default:
+		return nil, m.whole && name != "ctrl+c" && name != "ctrl+d"
+	}
+	return nil, true
+}
+
+// complete looks for completions of what is typed. Files are listed beside the screen.
+func (d *drawn) complete() tea.Cmd {
+	typed := d.input.Value()
+	if d.entry != aMessage {
+		d.menu = menu{}
+		return nil
+	}
+	if mention(typed) < 0 || strings.HasPrefix(typed, "/") && !strings.ContainsAny(typed, " \n") {
+		d.menu = d.completions(typed, nil)
+		return nil
+	}
+	id := d.id
+	return func() tea.Msg {
+		files := d.files(d.ctx, id, typed[mention(typed)+1:])
+		return doneMsg{then: func(d *drawn) {
+			d.busy++ // this was no request
+			if d.input.Value() == typed && d.entry == aMessage {
+				d.menu = d.completions(typed, files)
+			}
+		}}
+	}
+}
+
+// interrupted is Ctrl-C: it clears what is typed, pauses after the step, interrupts it, and quits.
+func (d *drawn) interrupted() tea.Cmd {
+	if d.entry != aMessage {
+		d.set("")
+		return d.request(func(ctx context.Context, id string) (func(*drawn), error) { return nil, d.want(ctx, id, "paused") })
+	}
+	if d.input.Value() != "" {
+		d.set("")
+		d.menu = menu{}
+		return nil
+	}
+	d.menu = menu{}
+	d.pressed++
+	working := d.Working()
+	switch {
+	case d.pressed > 2, d.pressed == 2 && !working:
+		return d.quit()
+	case !working:
+		d.Notice("Ctrl-C again to quit")
+	case d.pressed == 2:
+		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
+			return func(d *drawn) { d.Notice("interrupted; Ctrl-C again to quit") }, d.interrupt(ctx, id)
+		})
+	default:
+		d.Pausing = true
+		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
+			return func(d *drawn) { d.Notice("Ctrl-C again to interrupt this step") }, d.want(ctx, id, "paused")
+		})
+	}
+	return nil
+}
+
+// escape goes back, or interrupts the step.
+func (d *drawn) escape() tea.Cmd {
+	switch {
+	case d.entry == aReason || d.entry == newCall:
+		d.entry = anAnswer
+		d.set("")
+	case d.entry == aMessage && d.Working():
+		return d.request(func(ctx context.Context, id string) (func(*drawn), error) { return nil, d.interrupt(ctx, id) })
+	}
+	return nil
+}
+
+// enter takes what is typed.
+func (d *drawn) enter() tea.Cmd {
+	typed := d.input.Value()
+	if d.entry == aMessage && strings.HasSuffix(typed, "\\") {
+		d.set(strings.TrimSuffix(typed, "\\") + "\n")
+		return nil
+	}
+	line := strings.TrimSpace(typed)
+	switch d.entry {
+	case anAnswer:
+		d.set("")
+		return d.answer(line)
+	case aReason:
+		d.set("")
+		return d.give(api.Decision{Decision: "reject", Reason: api.Some(line)})
+	case newCall:
+		args, err := d.edited(line)
+		if err != nil {
+			d.Problem(err.Error())
+			return nil
+		}
+		d.set("")
+		return d.give(api.Decision{Decision: "accept", Arguments: api.Some(args)})
+	}
+	d.set("")
+	d.menu = menu{}
+	if line == "" {
+		if d.State == session.AgentPaused || d.Pausing {
+			return d.request(func(ctx context.Context, id string) (func(*drawn), error) { return nil, d.want(ctx, id, "running") })
+		}
+		return nil
+	}
+	d.history.add(line)
+	if name, arguments, ok := isCommand(line); ok {
+		return d.run(name, arguments)
+	}
+	return d.tell(line)
+}
+
+// answer takes a line for the answer to a question.
+func (d *drawn) answer(line string) tea.Cmd {
+	kind, reason, err := d.approval().Parse(line)
+	if err != nil {
+		d.Problem(err.Error())
+		return nil
+	}
+	switch kind {
+	case terminal.Approve:
+		return d.give(api.Decision{Decision: "accept"})
+	case terminal.Always:
+		return d.give(api.Decision{Decision: "always"})
+	case terminal.Reject:
+		return d.give(api.Decision{Decision: "reject", Reason: api.Some(reason)})
+	case terminal.AskReason:
+		d.entry = aReason
+	case terminal.EditCall:
+		d.entry = newCall
+		text, _ := d.editable()
+		d.set(text)
+	}
+	return nil
+}
+
+// give decides about the call. The question stays the one that was answered until an event says more.
+func (d *drawn) give(decision api.Decision) tea.Cmd {
+	call := d.question.CallID
+	d.entry = aMessage
+	d.set(d.draft)
+	d.draft = ""
+	return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
+		err := d.decide(ctx, id, call, decision)
+		return func(d *drawn) {
+			if err != nil && d.question.CallID == call {
+				d.question = api.Approval{} // ask again
+			}
+		}, err
+	})
+}
+
+// tell sends a message.
+func (d *drawn) tell(line string) tea.Cmd {
+	if d.id == "" {
+		d.Become(session.AgentLoading)
+	}
+	key := d.retryKey(line)
+	return d.request(func(ctx context.Context, id string) (func(*drawn), error) { return d.told(ctx, id, line, key) })
+}
+
+// told sends a message, beside the screen. One that fails comes back to be sent again.
+func (d *drawn) told(ctx context.Context, id, line, key string) (func(*drawn), error) {
+	opened, err := d.say(ctx, id, line, key)
+	return func(d *drawn) {
+		if err == nil {
+			d.unsent = ""
+		}
+		switch {
+		case err != nil && d.id == "":
+			d.close()
+		case opened != nil:
+			d.open(*opened)
+			d.follow()
+		}
+		if err != nil && d.input.Value() == "" {
+			d.set(line)
+		}
+	}, err
+}
+
+// show opens another session.
+func (d *drawn) show(c api.Conversation) {
+	d.reopen(d.ctx, c)
+	d.Notice("session " + d.id[:min(8, len(d.id))] + ": " + oneLine(c))
+	d.follow()
+}
+
+// run carries out a command.
+func (d *drawn) run(name, arguments string) tea.Cmd {
+	c, ok := findCommand(name)
+	if !ok {
+		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
+			if d.Expand != nil {
+				if prompt, ok := d.Expand(ctx, name, arguments); ok {
+					return d.told(ctx, id, prompt, rand.Text()+rand.Text())
+				}
+			}
+			return func(d *drawn) { d.Problem(unknown(name)) }, nil
+		})
+	}
+	switch c.name {
+	case "quit":
+		return d.quit()
+	case "new":
+		d.leaveSession()
+		d.Notice("new session")
+		return nil
+	case "resume":
+		return d.request(func(ctx context.Context, id string) (func(*drawn), error) {
+			if arguments != "" {
+				found, err := cli.Find(ctx, d.Client, arguments)
+				return func(d *drawn) {
+					if err == nil {
+						d.show(found)
+					}
+				}, err
+			}
+			all, err := d.sessions(ctx)
+			return func(d *drawn) {
+				if d.menu = sessionMenu(all, time.Now()); err == nil && len(all) == 0 {
+					d.Notice("there is no session " + d.where() + " yet")
+				}
+			}, err
+		})
+	}
+	notice, err := d.do(d.ctx, c, arguments)
+	switch {
+	case err != nil:
+		d.Problem(err.Error())
+	case notice != "":
+		d.Notice(notice)
+	}
+	return nil
+}
+
+// leaveSession closes the session; its agent goes on.
+func (d *drawn) leaveSession() {
+	if d.stop != nil {
+		d.stop()
+		d.stop = nil
+	}
+	d.close()
+	d.doing = ""
+}

@@ -1,0 +1,307 @@
+package chat
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"deckhand/api"
+	"deckhand/client"
+	"deckhand/internal/cli"
+	"deckhand/internal/session"
+	"deckhand/internal/terminal"
+)
+
+// plain is a session line by line: on a terminal that cannot be drawn on, or without one.
+type plain struct {
+	*conversation
+	in      chan string // closed at the end of the input
+	items   chan client.Item
+	failed  error
+	signals chan os.Signal
+	stop    context.CancelFunc
+	// asks says that a person may answer: without a terminal, what needs approval is rejected.
+	asks bool
+}
+
+// lines has the session line by line, until the input ends.
+func (s *conversation) lines(ctx context.Context, o *cli.Output, in *os.File) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	look := terminal.Options{Out: o.Stdout, OnStatus: func(string) {}}
+	if screen, ok := o.Stdout.(*os.File); ok && cli.Columns(screen) > 0 {
+		look.Width = func() int { return cli.Columns(screen) }
+	}
+	s.Display = terminal.New(look)
+	p := &plain{conversation: s, in: make(chan string), signals: make(chan os.Signal, 4), asks: cli.Columns(in) > 0}
+	signal.Notify(p.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(p.signals)
+	go func() { // it ends with the program: nothing can end a read of a terminal
+		defer close(p.in)
+		r := bufio.NewReader(in)
+		for {
+			line, err := r.ReadString('\n')
+			if line != "" {
+				select {
+				case p.in <- strings.TrimRight(line, "\r\n"):
+				case <-ctx.Done():
+					return
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	if len(s.offer) > 0 {
+		if err := p.pick(ctx); err != nil {
+			return err
+		}
+	}
+	if s.id != "" {
+		p.follow(ctx)
+	}
+	err := p.talk(ctx)
+	if p.stop != nil {
+		p.stop()
+	}
+	return err
+}
+
+// pick offers sessions by number.
+func (p *plain) pick(ctx context.Context) error {
+	for i, c := range p.offer {
+		p.Notice(fmt.Sprintf("%d  %s", i+1, oneLine(c)))
+	}
+	p.Prompt("Session number (Enter for a new one):")
+	line, ok := <-p.in
+	n := 0
+	if _, err := fmt.Sscan(line, &n); !ok || err != nil {
+		return nil
+	}
+	if n < 1 || n > len(p.offer) {
+		return cli.Usagef("there is no session %d", n)
+	}
+	p.reopen(ctx, p.offer[n-1])
+	return nil
+}
+
+// follow reads the events of the open conversation.
+func (p *plain) follow(ctx context.Context) {
+	ctx, p.stop = context.WithCancel(ctx)
+	items, id, after := make(chan client.Item), p.id, p.last
+	p.items = items
+	go func() {
+		defer close(items)
+		for it, err := range p.Client.Follow(ctx, id, after) {
+			if err != nil {
+				p.failed = err
+				return
+			}
+			select {
+			case items <- it:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+}
+
+// errQuit ends the session.
+var errQuit = errors.New("quit")
+
+// talk reads lines and does what they say, each when the agent has finished the one before.
+func (p *plain) talk(ctx context.Context) error {
+	for {
+		err := p.settle(ctx)
+		if err == nil {
+			p.Prompt(">")
+			var line string
+			if line, err = p.read(ctx); err == nil {
+				err = p.line(ctx, line)
+			}
+		}
+		switch {
+		case errors.Is(err, errQuit) || errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// read is the next line.
+func (p *plain) read(ctx context.Context) (string, error) {
+	select {
+	case line, ok := <-p.in:
+		if !ok {
+			return "", io.EOF
+		}
+		for strings.HasSuffix(line, "\\") {
+			more, ok := <-p.in
+			line = strings.TrimSuffix(line, "\\") + "\n" + more
+			if !ok {
+				break
+			}
+		}
+		return strings.TrimSpace(line), nil
+	case <-p.signals:
+		return "", errQuit
+	case <-ctx.Done():
+		return "", errQuit
+	}
+}
+
+// settle shows what happens until the agent needs the person.
+func (p *plain) settle(ctx context.Context) error {
+	for p.id != "" && (!p.present() || p.Working() || p.Unheard || p.State == session.AgentAwaitingYes) {
+		if p.mustAsk() {
+			if err := p.approve(ctx); err != nil {
+				return err
+			}
+		}
+		select {
+		case it, ok := <-p.items:
+			if !ok {
+				return errors.Join(errors.New("the session ended"), cli.Plainly(p.failed))
+			}
+			p.take(it)
+		case s := <-p.signals:
+			if s != os.Interrupt {
+				return errQuit
+			}
+			if err := p.interrupt(ctx, p.id); err != nil {
+				p.Problem(err.Error())
+			}
+		case <-ctx.Done():
+			return errQuit
+		}
+	}
+	return nil
+}
+
+// approve asks about the call that waits.
+func (p *plain) approve(ctx context.Context) error {
+	found, err := p.pending(ctx, p.id)
+	if err != nil || found.CallID == "" {
+		return err
+	}
+	p.ask(found)
+	if !p.asks {
+		p.Problem("this call needs approval, but there is no terminal to ask on, so it is rejected; use --yes to approve all calls")
+		return p.decide(ctx, p.id, found.CallID, api.Decision{Decision: "reject"})
+	}
+	for {
+		p.Prompt(p.questionText() + ":")
+		line, err := p.read(ctx)
+		if err != nil {
+			return err
+		}
+		kind, reason, err := p.approval().Parse(line)
+		if err != nil {
+			p.Problem(err.Error())
+			continue
+		}
+		d := api.Decision{Decision: "accept"}
+		switch kind {
+		case terminal.Always:
+			d.Decision = "always"
+		case terminal.Reject:
+			d = api.Decision{Decision: "reject", Reason: api.Some(reason)}
+		case terminal.AskReason:
+			p.Prompt("Reason for the agent (Enter to end the turn):")
+			if reason, err = p.read(ctx); err != nil {
+				return err
+			}
+			d = api.Decision{Decision: "reject", Reason: api.Some(reason)}
+		case terminal.EditCall:
+			p.Prompt("New call:")
+			if line, err = p.read(ctx); err != nil {
+				return err
+			}
+			args, err := p.edited(line)
+			if err != nil {
+				p.Problem(err.Error())
+				continue
+			}
+			d.Arguments = api.Some(args)
+		}
+		return p.decide(ctx, p.id, found.CallID, d)
+	}
+}
+
+// line does what a line says.
+func (p *plain) line(ctx context.Context, line string) error {
+	if line == "" {
+		if p.State == session.AgentPaused {
+			return p.want(ctx, p.id, "running")
+		}
+		return nil
+	}
+	name, arguments, ok := isCommand(line)
+	if !ok {
+		return p.tell(ctx, line)
+	}
+	c, known := findCommand(name)
+	if !known {
+		if p.Expand != nil {
+			if prompt, ok := p.Expand(ctx, name, arguments); ok {
+				return p.tell(ctx, prompt)
+			}
+		}
+		p.Problem(unknown(name))
+		return nil
+	}
+	switch c.name {
+	case "quit":
+		return errQuit
+	case "new":
+		if p.stop != nil {
+			p.stop()
+		}
+		p.close()
+		return nil
+	case "resume":
+		found, err := cli.Find(ctx, p.Client, arguments)
+		if err != nil {
+			p.Problem(err.Error())
+			return nil
+		}
+		if p.stop != nil {
+			p.stop()
+		}
+		p.reopen(ctx, found)
+		p.follow(ctx)
+		return nil
+	}
+	notice, err := p.do(ctx, c, arguments)
+	switch {
+	case err != nil:
+		p.Problem(err.Error())
+	case notice != "":
+		p.Notice(notice)
+	}
+	return nil
+}
+
+// tell sends a message.
+func (p *plain) tell(ctx context.Context, line string) error {
+	opened, err := p.say(ctx, p.id, line, p.retryKey(line))
+	if err != nil {
+		p.Problem("not sent: " + err.Error())
+		return nil
+	}
+	p.unsent = ""
+	if opened != nil {
+		p.open(*opened)
+		p.follow(ctx)
+	}
+	p.Unheard = true // until the agent takes it up
+	return nil
+}

@@ -1,0 +1,115 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"deckhand/api"
+	"deckhand/internal/cli"
+	"deckhand/internal/terminal"
+)
+
+// choice is one of a menu.
+type choice struct{ word, about string }
+
+// menu is a list to choose from: completions above the prompt, or sessions in its place.
+type menu struct {
+	choices []choice
+	at      int
+	// whole says that the menu replaces the prompt, and chosen is called with the word. Otherwise the word
+	// replaces what was typed from the column where it began.
+	whole  bool
+	chosen func(*drawn, string)
+	from   int
+}
+
+func (m *menu) open() bool { return len(m.choices) > 0 }
+
+// move goes up or down.
+func (m *menu) move(by int) {
+	if n := len(m.choices); n > 0 {
+		m.at = (m.at + by + n) % n
+	}
+}
+
+// view is the menu, around what is chosen.
+func (m *menu) view(d *drawn) []string {
+	if !m.open() {
+		return nil
+	}
+	room := max(1, min(maxFound, d.height-5))
+	if m.whole {
+		room = max(1, min(15, d.height-4))
+	}
+	from := max(0, min(m.at-room/2, len(m.choices)-room))
+	var out []string
+	if m.whole {
+		out = append(out, d.paint(bold, d.fit("Choose a session (↑ ↓ Enter, Esc for a new one)")))
+	}
+	for i, c := range m.choices[from:min(len(m.choices), from+room)] {
+		mark, look := "  ", ""
+		if from+i == m.at {
+			mark, look = "❯ ", cyan
+		}
+		line := mark + terminal.Inline(c.word)
+		if m.whole {
+			line = mark + terminal.Inline(c.about)
+		} else if c.about != "" {
+			line = fmt.Sprintf("%s%-14s %s", mark, terminal.Inline(c.word), terminal.Inline(c.about))
+		}
+		if look == "" {
+			out = append(out, d.fit(line))
+		} else {
+			out = append(out, d.paint(look, d.fit(line)))
+		}
+	}
+	return out
+}
+
+// sessionMenu offers sessions.
+func sessionMenu(all []api.Conversation, now time.Time) menu {
+	m := menu{whole: true, chosen: func(d *drawn, id string) {
+		for _, c := range all {
+			if c.ConversationID == id {
+				d.show(c)
+			}
+		}
+	}}
+	for _, c := range all {
+		word, _ := cli.StateOf(c)
+		m.choices = append(m.choices, choice{c.ConversationID, fmt.Sprintf("%-4s %-14s %s", cli.Age(now.Sub(c.LastUpdatedAt)), word, oneLine(c))})
+	}
+	return m
+}
+
+// completions are what could be meant by the word at the end of a text, and where the word begins.
+func (d *drawn) completions(text string, files []string) menu {
+	if rest, ok := strings.CutPrefix(text, "/"); ok && !strings.ContainsAny(rest, " \n") {
+		m := menu{}
+		for _, c := range commands {
+			if strings.HasPrefix(c.name, rest) {
+				m.choices = append(m.choices, choice{"/" + c.name, c.about})
+			}
+		}
+		return m
+	}
+	at := mention(text)
+	if at < 0 {
+		return menu{}
+	}
+	m := menu{from: at}
+	for _, name := range rank(files, text[at+1:]) {
+		m.choices = append(m.choices, choice{word: "@" + name})
+	}
+	return m
+}
+
+// mention is where the mention at the end of a text begins, -1 if there is none.
+func mention(text string) int {
+	at := strings.LastIndexByte(text, '@')
+	if at < 0 || strings.ContainsAny(text[at:], " \n\t") || at > 0 && !strings.ContainsRune(" \n\t(\"'", rune(text[at-1])) {
+		return -1
+	}
+	return at
+}

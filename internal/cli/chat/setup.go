@@ -1,0 +1,58 @@
+package chat
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"deckhand/api"
+	"deckhand/internal/cli"
+	refusals "deckhand/internal/conversation"
+)
+
+// demo is the model that needs neither a key nor a network.
+const demo = "scripted/demo"
+
+// setupHelp says how to get a model.
+const setupHelp = `Deckhand needs a model. Choose one of these:
+
+  1. Set the key of a provider, and start deckhand again. The model is chosen for you.
+
+       export ANTHROPIC_API_KEY=...     also OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY,
+                                        MISTRAL_API_KEY, GROQ_API_KEY, DEEPSEEK_API_KEY, XAI_API_KEY
+
+  2. Use a model server of your own that speaks the OpenAI API.
+
+       deckhand --model openai/NAME --base-url http://127.0.0.1:11434/v1
+
+  3. Use a Deckhand server.
+
+       deckhand --server https://deckhand.example.org
+
+  4. Try the demo, which needs no key and no network.
+
+       deckhand --model scripted/demo
+`
+
+// WithModel runs a session. If there is no key for a model, it says on one screen what to do, and offers
+// the demo where there is a terminal.
+func WithModel(o *cli.Output, model *string, run func() error) error {
+	err := run()
+	var refused *refusals.Refusal
+	if !errors.As(err, &refused) || refused.Code != api.CodeLLMAuthentication || *model != "" {
+		return err
+	}
+	fmt.Fprint(o.Stderr, setupHelp)
+	if cli.Columns(os.Stdin) == 0 {
+		return cli.Exit(cli.ExitUsage)
+	}
+	fmt.Fprint(o.Stderr, "\nStart the demo now? [y/N] ")
+	line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return cli.Exit(cli.ExitUsage)
+	}
+	*model = demo
+	return run()
+}

@@ -1,0 +1,201 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"deckhand/internal/cli"
+	"deckhand/internal/cli/track"
+	"deckhand/internal/session"
+	"deckhand/internal/terminal"
+)
+
+// The looks of the lower part of the screen.
+const (
+	faint  = "2"
+	bold   = "1"
+	yellow = "33"
+	green  = "32"
+	cyan   = "36"
+	invert = "7"
+)
+
+// paint gives a text a look, where there are colours.
+func (d *drawn) paint(look, text string) string {
+	if !d.colour || text == "" {
+		return text
+	}
+	return "\x1b[" + look + "m" + text + "\x1b[0m"
+}
+
+// fit makes a line that fits into the screen.
+func (d *drawn) fit(text string) string { return ansi.Truncate(text, max(d.width-1, 1), "…") }
+
+// welcome says where the person is.
+func (d *drawn) welcome() {
+	d.Notice("Deckhand · " + d.place() + " · " + d.modelName())
+	switch {
+	case d.id != "":
+		d.Notice("session " + d.id[:min(8, len(d.id))] + ": " + strings.TrimSpace(d.title))
+	case d.offer == nil:
+		d.Notice("Type a task. /help shows commands and keys.")
+	}
+	if d.Shared {
+		d.Notice("another terminal runs the server of this folder: its flags apply; /model changes the model of this session")
+	}
+	if d.Unconfined {
+		d.Problem("no sandbox: commands run as you, with access to all your files and your network")
+	}
+}
+
+// place names the folder, or the server.
+func (d *drawn) place() string {
+	if d.Elsewhere != "" {
+		return d.Elsewhere
+	}
+	return cli.Short(d.Folder)
+}
+
+// View implements tea.Model.
+func (d *drawn) View() tea.View {
+	if d.ended {
+		return tea.NewView("")
+	}
+	var lines []string
+	if tail := d.out.String(); tail != "" {
+		lines = append(lines, d.fit(tail))
+	}
+	d.input.Placeholder = d.hint()
+	lines = append(lines, d.tasks()...)
+	if text := d.activity(); text != "" {
+		lines = append(lines, strings.Split(text, "\n")...)
+	}
+	var v tea.View
+	if d.menu.open() && d.menu.whole {
+		lines = append(lines, d.menu.view(d)...)
+	} else {
+		lines = append(lines, d.menu.view(d)...)
+		lines = append(lines, d.paint(faint, strings.Repeat("─", max(d.width, 1))))
+		above := len(lines)
+		lines = append(lines, d.input.View())
+		if c := d.input.Cursor(); c != nil {
+			c.Y += above
+			v.Cursor = c
+		}
+	}
+	lines = append(lines, d.statusLine())
+	v.Content = strings.Join(lines, "\n")
+	d.heights[d.views%len(d.heights)] = strings.Count(v.Content, "\n") + 1
+	d.views++
+	return v
+}
+
+// hint is what the empty prompt says.
+func (d *drawn) hint() string {
+	switch {
+	case d.entry == anAnswer && d.question.Risk == int(session.RiskHigh):
+		return "Type yes to approve, n to reject"
+	case d.entry == anAnswer:
+		return "Type y, n or e, and press Enter"
+	case d.entry != aMessage:
+		return ""
+	case d.width < 50:
+		return "Type a task, or /"
+	case d.Working():
+		return "Message the agent (read after this step)"
+	}
+	return "Describe a task, or type / for commands"
+}
+
+// maxTasks is how many tasks are shown.
+const maxTasks = 6
+
+// tasks is the agent's list while it works on it, around the task in progress.
+func (d *drawn) tasks() []string {
+	if len(d.Tasks) == 0 || !d.Working() {
+		return nil
+	}
+	done, active := 0, 0
+	for i, t := range d.Tasks {
+		if t.Done {
+			done++
+		} else if t.Active {
+			active = i
+		}
+	}
+	room := min(maxTasks, max(1, d.height-8))
+	from := max(0, min(active-1, len(d.Tasks)-room))
+	out := []string{d.paint(faint, fmt.Sprintf("Tasks %d/%d", done, len(d.Tasks)))}
+	for _, t := range d.Tasks[from:min(len(d.Tasks), from+room)] {
+		mark, look := "[ ] ", faint
+		switch {
+		case t.Done:
+			mark, look = "[x] ", green
+		case t.Active:
+			mark, look = "[>] ", yellow
+		}
+		out = append(out, d.paint(look, d.fit("  "+mark+terminal.Inline(t.Title))))
+	}
+	return out
+}
+
+var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
+
+// activity says what goes on, or asks.
+func (d *drawn) activity() string {
+	switch d.entry {
+	case anAnswer:
+		look := yellow
+		if d.question.Risk == int(session.RiskHigh) {
+			look = invert
+		}
+		var lines []string // a question is never cut: all of its answers can be read
+		for line := range strings.SplitSeq(ansi.Wordwrap(d.questionText()+":", max(d.width-1, 1), ""), "\n") {
+			lines = append(lines, d.paint(look, line))
+		}
+		return strings.Join(lines, "\n")
+	case aReason:
+		return d.paint(yellow, d.fit("Reason for the agent (Enter to end the turn):"))
+	case newCall:
+		return d.paint(yellow, d.fit("Edit the call (Enter to run it, Esc to go back):"))
+	}
+	switch {
+	case d.id != "" && !d.present():
+		return d.paint(faint, "loading the session")
+	case d.Working():
+		text, _ := track.Word(d.State)
+		if d.doing != "" {
+			text = d.doing
+		}
+		if took := time.Since(d.Since); took >= time.Second {
+			text += " · " + took.Truncate(time.Second).String()
+		}
+		if d.Pausing {
+			text += " · pausing after this step"
+		} else {
+			text += " · Esc interrupts"
+		}
+		return d.paint(cyan, d.fit(spinner[d.spin%len(spinner)]+" "+text))
+	case d.State == session.AgentPaused:
+		return d.paint(yellow, d.fit("Paused. Enter continues, a message does too."))
+	case d.State == session.AgentStopped && d.id != "":
+		return d.paint(faint, d.fit("Stopped. The next message starts the agent again."))
+	}
+	return ""
+}
+
+// statusLine is the last line: what a person wants to see at any time.
+func (d *drawn) statusLine() string {
+	parts := []string{d.modelName(), d.costText(), "context " + d.contextText(), d.mode}
+	if d.id == "" || d.Used == 0 {
+		parts = []string{d.modelName(), d.costText(), d.mode}
+	}
+	if d.width >= 100 {
+		parts = append(parts, d.place())
+	}
+	return d.paint(faint, d.fit(strings.Join(parts, " · ")))
+}

@@ -1,0 +1,50 @@
+package folder
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"deckhand/api"
+)
+
+func TestHomes(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	if a, b := Of(data, "/x/app"), Of(data, "/y/app"); a.Dir == b.Dir {
+		t.Error("two folders share a home")
+	}
+	if h := Of(data, "/"); filepath.Dir(h.Dir) != filepath.Join(data, "folders") {
+		t.Errorf("%+v", h)
+	}
+	if all := All(data); len(all) != 0 {
+		t.Errorf("%v", all)
+	}
+	for i, folder := range []string{"/x/old", "/x/new one", "/x/日本"} {
+		h := Of(data, folder)
+		if err := h.Create(); err != nil {
+			t.Fatal(err)
+		}
+		file, at := filepath.Join(h.Dir, "deckhand.db"), time.Now().Add(time.Duration(i)*time.Hour)
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(file, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := All(data)
+	if len(all) != 3 || all[0].Folder != "/x/日本" || all[2].Folder != "/x/old" {
+		t.Errorf("%v", all)
+	}
+	read := 0
+	r := &Reader{Stored: func(_ context.Context, dir string) ([]api.Conversation, error) {
+		read++
+		return []api.Conversation{{ConversationID: filepath.Base(dir)}}, nil
+	}}
+	if got := r.List(t.Context(), data, 2); len(got) != 2 || read != 2 || got[0].Folder == "" {
+		t.Errorf("%d read, %v", read, got)
+	}
+}
