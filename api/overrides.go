@@ -19,8 +19,9 @@ func OverrideModel(name string) SetOverrides { return SetOverrides{LLMModel: Som
 
 // SetOverrides is the body of PUT …/overrides. Omitted fields keep their values.
 type SetOverrides struct {
-	LLMModel         Opt[string]  `json:"llm_model,omitzero" maxLength:"256" doc:"Model, as provider/model, of the provider that the stored key belongs to. null: the model in the settings."`
+	LLMModel         Opt[string]  `json:"llm_model,omitzero" maxLength:"256" doc:"Model, as provider/model, of a provider whose key is stored. null: the model in the settings."`
 	MaxBudgetPerTask Opt[float64] `json:"max_budget_per_task,omitzero" minimum:"0" doc:"Spending limit in USD, including the cost so far. null: the limit in the settings."`
+	ReasoningEffort  Opt[string]  `json:"reasoning_effort,omitzero" enum:"low,medium,high" doc:"How much the model reasons, if it does. null: the provider's default."`
 }
 
 // ForkConversation is the body of POST …/fork.

@@ -21,6 +21,7 @@ type SettingsInput struct {
 	MaxIterations    Opt[int]    `json:"max_iterations,omitzero" minimum:"1" maximum:"100000" doc:"Maximum number of model calls per turn."`
 	SecurityAnalyzer Opt[string] `json:"security_analyzer,omitzero" doc:"Analyzer that rates the risk of tool calls, one of /api/options/security-analyzers. Empty or null: off."`
 	ConfirmationMode Opt[bool]   `json:"confirmation_mode,omitzero" doc:"Ask for approval before risky tool calls."`
+	ApprovalMode     Opt[string] `json:"approval_mode,omitzero" enum:"always,risky,never" doc:"When to ask for approval of tool calls, as one choice: always; risky, when rules rate the call as risky; never. It sets confirmation_mode and security_analyzer, and wins over them if its value changes. null keeps both."`
 	LLMModel         Opt[string] `json:"llm_model,omitzero" maxLength:"256" doc:"Model, as provider/model. null keeps the stored value."`
 	LLMAPIKey        Opt[string] `json:"llm_api_key,omitzero" format:"password" doc:"API key of the model provider. null keeps the stored key, an empty string clears it."`
 	LLMBaseURL       Opt[string] `json:"llm_base_url,omitzero" maxLength:"2048" doc:"Base URL of an OpenAI-compatible server. null keeps the stored value. Changing the host without sending llm_api_key again drops the stored key."`
@@ -255,6 +256,7 @@ type Settings struct {
 	MaxIterations                       *int        `json:"max_iterations"`
 	SecurityAnalyzer                    *string     `json:"security_analyzer"`
 	ConfirmationMode                    *bool       `json:"confirmation_mode"`
+	ApprovalMode                        string      `json:"approval_mode" enum:"always,risky,never" doc:"What confirmation_mode and security_analyzer amount to."`
 	LLMModel                            *string     `json:"llm_model"`
 	LLMAPIKey                           *string     `json:"llm_api_key" doc:"Always null; see llm_api_key_set."`
 	LLMBaseURL                          *string     `json:"llm_base_url"`

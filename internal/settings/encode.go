@@ -14,7 +14,10 @@ import (
 type stored struct {
 	Format int `json:"format"`
 	Plain
+	ModelRoles
 	LLMAPIKey           []byte                 `json:"llm_api_key,omitempty"`
+	LLMKeyProvider      string                 `json:"llm_key_provider,omitempty"`
+	ModelProviders      map[string]storedModel `json:"model_providers,omitempty"`
 	SearchAPIKey        []byte                 `json:"search_api_key,omitempty"`
 	SandboxAPIKey       []byte                 `json:"sandbox_api_key,omitempty"`
 	ProviderTokens      map[string]storedToken `json:"provider_tokens,omitempty"`
@@ -23,6 +26,11 @@ type stored struct {
 	VerifiedEmail       string                 `json:"verified_email,omitempty"`
 	TrustedRepositories []string               `json:"trusted_repositories,omitempty"`
 	Notifications       Notifications          `json:"notifications,omitzero"`
+}
+
+type storedModel struct {
+	Key     []byte `json:"key,omitempty"`
+	BaseURL string `json:"base_url,omitempty"`
 }
 
 type storedToken struct {
@@ -61,7 +69,14 @@ const storedFormat = 1
 
 // The names under which secrets are sealed. A key's name includes the address it was
 // given for, so that editing the address in the database makes the key unusable there.
-func llmKeyField(baseURL *string) string { return "llm_api_key for " + deref(baseURL) }
+func llmKeyField(baseURL *string, provider string) string {
+	if provider == "" { // as it was before keys belonged to a provider
+		return "llm_api_key for " + deref(baseURL)
+	}
+	return "llm_api_key for " + deref(baseURL) + " of " + provider
+}
+
+func modelField(id, baseURL string) string { return "model_providers." + id + " for " + baseURL }
 
 func tokenField(name, host string) string {
 	return "secrets_store.provider_tokens." + name + " for " + host
@@ -83,9 +98,12 @@ func Encode(ctx context.Context, keys *secret.Keyring, user string, s Settings) 
 		return sealed
 	}
 	out := stored{
-		Format: storedFormat, Plain: s.Plain, VerifiedEmail: s.VerifiedEmail, TrustedRepositories: s.TrustedRepositories, Notifications: s.Notifications,
-		LLMAPIKey: seal(llmKeyField(s.LLMBaseURL), s.LLMAPIKey), SearchAPIKey: seal("search_api_key", s.SearchAPIKey), SandboxAPIKey: seal("sandbox_api_key", s.SandboxAPIKey),
-		ProviderTokens: make(map[string]storedToken), CustomSecrets: make(map[string]storedValue),
+		Format: storedFormat, Plain: s.Plain, ModelRoles: s.ModelRoles, LLMKeyProvider: s.LLMKeyProvider, VerifiedEmail: s.VerifiedEmail, TrustedRepositories: s.TrustedRepositories, Notifications: s.Notifications,
+		LLMAPIKey: seal(llmKeyField(s.LLMBaseURL, s.LLMKeyProvider), s.LLMAPIKey), SearchAPIKey: seal("search_api_key", s.SearchAPIKey), SandboxAPIKey: seal("sandbox_api_key", s.SandboxAPIKey),
+		ProviderTokens: make(map[string]storedToken), CustomSecrets: make(map[string]storedValue), ModelProviders: make(map[string]storedModel),
+	}
+	for id, p := range s.ModelProviders {
+		out.ModelProviders[id] = storedModel{Key: seal(modelField(id, p.BaseURL), p.Key), BaseURL: p.BaseURL}
 	}
 	for name, t := range s.ProviderTokens {
 		out.ProviderTokens[name] = storedToken{Token: seal(tokenField(name, t.Host), t.Token), Host: t.Host, UserID: t.UserID}
@@ -132,8 +150,14 @@ func Decode(ctx context.Context, keys *secret.Keyring, user string, body []byte)
 		return secret.New(string(plain))
 	}
 	s := Settings{
-		Plain: in.Plain, VerifiedEmail: in.VerifiedEmail, TrustedRepositories: in.TrustedRepositories, Notifications: in.Notifications,
-		LLMAPIKey: open(llmKeyField(in.LLMBaseURL), in.LLMAPIKey), SearchAPIKey: open("search_api_key", in.SearchAPIKey), SandboxAPIKey: open("sandbox_api_key", in.SandboxAPIKey),
+		Plain: in.Plain, ModelRoles: in.ModelRoles, LLMKeyProvider: in.LLMKeyProvider, VerifiedEmail: in.VerifiedEmail, TrustedRepositories: in.TrustedRepositories, Notifications: in.Notifications,
+		LLMAPIKey: open(llmKeyField(in.LLMBaseURL, in.LLMKeyProvider), in.LLMAPIKey), SearchAPIKey: open("search_api_key", in.SearchAPIKey), SandboxAPIKey: open("sandbox_api_key", in.SandboxAPIKey),
+	}
+	if len(in.ModelProviders) > 0 {
+		s.ModelProviders = make(map[string]ModelProvider, len(in.ModelProviders))
+	}
+	for id, p := range in.ModelProviders {
+		s.ModelProviders[id] = ModelProvider{Key: open(modelField(id, p.BaseURL), p.Key), BaseURL: p.BaseURL}
 	}
 	if len(in.ProviderTokens) > 0 {
 		s.ProviderTokens = make(map[string]ProviderToken, len(in.ProviderTokens))

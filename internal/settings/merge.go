@@ -28,8 +28,10 @@ func Merge(old *Settings, in api.SettingsInput) (Settings, Changes, error) {
 	if old != nil {
 		m.out = old.Clone()
 	}
+	provider, mode := keyProvider(m.out.LLMModel), m.out.Approvals()
 	m.plain(&m.out.Plain, in)
-	m.llmKey(in)
+	m.approvals(mode, in.ApprovalMode)
+	m.bindKey(provider, m.llmKey(in))
 	m.secrets(in.SecretsStore)
 	m.mcp(in.MCPConfig)
 	m.key("search_api_key", in.SearchAPIKey, &m.out.SearchAPIKey)
@@ -141,15 +143,16 @@ func (m *merger) key(name string, in api.Opt[string], dst *secret.Secret) (sent 
 }
 
 // llmKey sets the model's address and key together: a key belongs to the host it was
-// given for, or redirecting the address would be a way to steal it.
-func (m *merger) llmKey(in api.SettingsInput) {
+// given for, or redirecting the address would be a way to steal it. It reports whether a key was sent.
+func (m *merger) llmKey(in api.SettingsInput) (sent bool) {
 	before := origin(deref(m.out.LLMBaseURL))
 	m.text("llm_base_url", nullKeeps(in.LLMBaseURL), &m.out.LLMBaseURL, checkURL)
-	sent := m.key("llm_api_key", in.LLMAPIKey, &m.out.LLMAPIKey)
+	sent = m.key("llm_api_key", in.LLMAPIKey, &m.out.LLMAPIKey)
 	if !sent && !m.out.LLMAPIKey.IsZero() && origin(deref(m.out.LLMBaseURL)) != before {
 		m.out.LLMAPIKey = secret.Secret{}
 		m.notes = append(m.notes, "The stored llm_api_key was dropped, because the host in llm_base_url changed. Send llm_api_key again.")
 	}
+	return sent
 }
 
 func (m *merger) mcp(in api.Opt[api.MCPConfig]) {

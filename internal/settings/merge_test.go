@@ -62,7 +62,7 @@ func dump(s Settings) map[string]string {
 }
 
 // full has something in every field.
-const full = `{"language":"en","agent":"ReadOnlyAgent","max_iterations":7,"condenser_max_size":60,"security_analyzer":"rules","confirmation_mode":true,
+const full = `{"language":"en","agent":"ReadOnlyAgent","max_iterations":7,"condenser_max_size":60,"security_analyzer":"rules","confirmation_mode":true,"approval_mode":"risky",
 "llm_model":"openai/gpt","llm_api_key":"sk-llm","llm_base_url":"https://llm.example/v1","remote_runtime_resource_factor":2,
 "secrets_store":{"provider_tokens":{"github":"ghp-1","gitlab":{"token":"glpat","host":"git.corp.example","user_id":"u1"}},
  "custom_secrets":{"NPM_TOKEN":"npm-1","PYPI":{"secret":"pypi-1","description":"publish"}}},
@@ -125,6 +125,13 @@ var rules = []rule{
 	{`{"confirmation_mode":false}`, "confirmation_mode", `false`, ""},
 	{`{"confirmation_mode":"true"}`, "confirmation_mode", "", "bool_type"},
 	{`{"confirmation_mode":1}`, "confirmation_mode", "", "bool_type"},
+
+	{`{"approval_mode":null}`, "approval_mode", `"risky"`, ""},
+	{`{"approval_mode":"always"}`, "approval_mode", `"always"`, ""},
+	{`{"approval_mode":"never"}`, "approval_mode", `"never"`, ""},
+	{`{"approval_mode":"llm"}`, "approval_mode", "", "literal_error"},
+	{`{"approval_mode":""}`, "approval_mode", "", "literal_error"},
+	{`{"approval_mode":true}`, "approval_mode", "", "string_type"},
 
 	{`{"llm_model":null}`, "llm_model", `"openai/gpt"`, ""},
 	{`{"llm_model":""}`, "llm_model", `""`, ""},
@@ -233,6 +240,9 @@ var rules = []rule{
 	{`{"secrets_store":[]}`, "secrets_store", "", "dict_type"},
 }
 
+// approval are the mode of approvals and the two fields that it stands for.
+var approval = map[string]bool{"approval_mode": true, "confirmation_mode": true, "security_analyzer": true}
+
 func TestMergeFields(t *testing.T) {
 	stored, _, err := Merge(nil, parse(t, full))
 	if err != nil {
@@ -255,7 +265,7 @@ func TestMergeFields(t *testing.T) {
 		}
 		// What is omitted stays. Families of names that change together are looked at elsewhere.
 		for name, v := range before {
-			family := name == r.field || strings.HasPrefix(r.field, "llm_") && strings.HasPrefix(name, "llm_api_key") ||
+			family := name == r.field || approval[name] && approval[r.field] || strings.HasPrefix(r.field, "llm_") && strings.HasPrefix(name, "llm_api_key") ||
 				strings.HasPrefix(name, "mcp") && strings.HasPrefix(r.field, "mcp") ||
 				strings.HasPrefix(name, strings.TrimSuffix(r.field, "_set")) || r.field == "secrets_store"
 			if !family && after[name] != v {
@@ -302,8 +312,8 @@ func TestRulesCoverEveryField(t *testing.T) {
 			t.Errorf("there is no row for %s null", name)
 		}
 	}
-	if len(all) != 26 {
-		t.Errorf("%d fields, want the 25 of the contract and condenser_max_size", len(all))
+	if len(all) != 27 {
+		t.Errorf("%d fields, want the 25 of the contract, condenser_max_size and approval_mode", len(all))
 	}
 }
 

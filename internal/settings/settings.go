@@ -19,12 +19,17 @@ var (
 // Settings is what one user has stored. A nil pointer is null on the wire.
 type Settings struct {
 	Plain
+	ModelRoles
 	LLMAPIKey      secret.Secret
 	SearchAPIKey   secret.Secret
 	SandboxAPIKey  secret.Secret
 	ProviderTokens map[string]ProviderToken
 	CustomSecrets  map[string]CustomSecret
 	MCP            *MCP
+	// LLMKeyProvider is the provider that LLMAPIKey was stored for, "" if that is not known.
+	LLMKeyProvider string
+	// ModelProviders are the user's entries by the provider's name.
+	ModelProviders map[string]ModelProvider
 	// VerifiedEmail is the address that an administrator, or a link mailed to it, confirmed to be
 	// the user's.
 	VerifiedEmail string
@@ -76,6 +81,7 @@ type StdioServer struct {
 func (s Settings) Clone() Settings {
 	s.Plain = s.Plain.clone()
 	s.ProviderTokens, s.CustomSecrets = maps.Clone(s.ProviderTokens), maps.Clone(s.CustomSecrets)
+	s.ModelProviders, s.Favourites = maps.Clone(s.ModelProviders), slices.Clone(s.Favourites)
 	s.TrustedRepositories = slices.Clone(s.TrustedRepositories)
 	s.Notifications = s.Notifications.clone()
 	if s.MCP != nil {
@@ -117,6 +123,9 @@ func (s Settings) SecretValues() []string {
 	add(s.LLMAPIKey)
 	add(s.SearchAPIKey)
 	add(s.SandboxAPIKey)
+	for _, p := range s.ModelProviders {
+		add(p.Key)
+	}
 	for _, t := range s.ProviderTokens {
 		add(t.Token)
 	}
@@ -152,7 +161,8 @@ func View(s Settings) api.Settings {
 	s = s.Clone()
 	out := api.Settings{
 		SecretsStore: api.SecretNames{ProviderTokens: map[string]string{}, CustomSecrets: map[string]string{}},
-		LLMAPIKeySet: !s.LLMAPIKey.IsZero(), SearchAPIKeySet: !s.SearchAPIKey.IsZero(), SandboxAPIKeySet: !s.SandboxAPIKey.IsZero(),
+		LLMAPIKeySet: !s.LLMAPIKey.IsZero() || !s.ModelProviders[keyProvider(s.LLMModel)].Key.IsZero(), ApprovalMode: s.Approvals(),
+		SearchAPIKeySet: !s.SearchAPIKey.IsZero(), SandboxAPIKeySet: !s.SandboxAPIKey.IsZero(),
 		ProviderTokensSet: map[string]*string{},
 	}
 	s.show(&out)
