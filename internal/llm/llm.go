@@ -167,6 +167,8 @@ type Config struct {
 	Model   string
 	APIKey  string
 	BaseURL string
+	// Effort is how much the model reasons: low, medium or high; "" for the provider's default.
+	Effort string
 	// Client makes the requests; it checks every address that it dials.
 	Client *http.Client
 }
@@ -183,7 +185,7 @@ func (c Config) NeedsKey() bool {
 	switch c.Provider() {
 	case "scripted", "cassette":
 		return false
-	case "ollama", "bedrock", "lemonade":
+	case "ollama", "ollama_chat", "lmstudio", "lm_studio", "vllm", "hosted_vllm", "bedrock", "lemonade":
 		return false
 	}
 	return c.BaseURL == ""
@@ -220,5 +222,5 @@ func (e *UnavailableError) Error() string {
 	if e.Reason != "" {
 		return fmt.Sprintf("Deckhand cannot reach the model %q: %s", e.Model, e.Reason)
 	}
-	return fmt.Sprintf("unknown model %q: use provider/model, or set llm_base_url to an OpenAI-compatible server; the built-in scripted/demo works without a key", e.Model)
+	return fmt.Sprintf("unknown model %q: use provider/model, or set the base URL (llm_base_url) of an OpenAI-compatible server; the built-in scripted/demo works without a key", e.Model)
 }

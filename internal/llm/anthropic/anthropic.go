@@ -19,6 +19,8 @@ import (
 type Options struct {
 	// Thinks lets the model think before its response and between tool calls.
 	Thinks bool
+	// Effort is how much the model thinks: low, medium or high; "" for the default.
+	Effort string
 	// Budget is the maximum number of thinking tokens for models with such a limit; 0 is
 	// half of the response. It is part of Request.MaxOutput.
 	Budget int64

@@ -47,6 +47,10 @@ func (m *model) request(req llm.Request) ([][]byte, http.Header) {
 	if t := m.thinking(limit, begun); t != nil {
 		b.Raw(`,"thinking":`)
 		b.Encode(t)
+		if t.Budget == 0 && m.options.Effort != "" {
+			b.Raw(`,"output_config":`)
+			b.Encode(outputConfig{Effort: m.options.Effort})
+		}
 		if t.Budget > 0 && len(req.Tools) > 0 {
 			// Without it the model would think once, and not about what the tools say.
 			header.Set("Anthropic-Beta", "interleaved-thinking-2025-05-14")
@@ -78,6 +82,12 @@ func (m *model) thinking(limit int64, begun bool) *thinking {
 		return &thinking{Type: "adaptive", Display: "summarized"}
 	}
 	budget := limit / 2
+	switch m.options.Effort {
+	case "low":
+		budget = max(limit/8, leastBudget)
+	case "high":
+		budget = limit / 4 * 3
+	}
 	if m.options.Budget > 0 {
 		budget = min(m.options.Budget, limit-1)
 	}

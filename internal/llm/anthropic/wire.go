@@ -16,6 +16,11 @@ type thinking struct {
 	Type    string `json:"type"`
 }
 
+// outputConfig says how much a model thinks that decides itself how to.
+type outputConfig struct {
+	Effort string `json:"effort"`
+}
+
 // tool declares a tool with its schema as it is.
 type tool struct {
 	Schema      json.RawMessage `json:"input_schema"`

@@ -30,6 +30,8 @@ var more = map[string]Provider{
 	"nvidia_nim": {Chat, "https://integrate.api.nvidia.com/v1"},
 	"ollama":     {Chat, "http://localhost:11434/v1"},
 	"lemonade":   {Chat, "http://localhost:8000/api/v1"},
+	"lmstudio":   {Chat, "http://localhost:1234/v1"},
+	"vllm":       {Chat, "http://localhost:8000/v1"},
 }
 
 // aliases are other names of providers, mostly from the libraries that settings were
@@ -47,6 +49,8 @@ var aliases = map[string]string{
 	"dashscope":        "alibaba-singapore",
 	"bedrock_converse": "bedrock",
 	"ollama_chat":      "ollama",
+	"lm_studio":        "lmstudio",
+	"hosted_vllm":      "vllm",
 }
 
 // vendors make models and publish prices. A model without a vendor is looked up in this

@@ -80,6 +80,16 @@ func Address(c llm.Config, cat *catalogue.Catalogue) string {
 	return strings.ToLower(u.Scheme + "://" + u.Host)
 }
 
+// BaseURL returns the URL below which the model's API is; "" if the adapter knows it or there is none. chat reports
+// whether it is OpenAI-compatible.
+func BaseURL(c llm.Config, cat *catalogue.Catalogue) (address string, chat bool) {
+	r, err := route(c, cat)
+	if err != nil {
+		return "", false
+	}
+	return r.address, r.api == catalogue.Chat || r.api == catalogue.Responses
+}
+
 // way is how to reach a model.
 type way struct {
 	provider string // as the catalogue calls it
@@ -127,12 +137,15 @@ func route(c llm.Config, cat *catalogue.Catalogue) (way, error) {
 
 // needsAddress says why a provider needs a base URL.
 var needsAddress = map[string]string{
-	"azure":         "set llm_base_url to the URL of your Azure resource, such as https://NAME.openai.azure.com; the model is azure/ and the deployment name.",
-	"litellm_proxy": "set llm_base_url to the URL of your LiteLLM proxy.",
-	"openhands":     "set llm_base_url to the URL of the proxy that your OpenHands key belongs to.",
-	"bedrock":       "requests signed with AWS credentials are not supported; set llm_base_url to Bedrock's OpenAI-compatible endpoint, and use a Bedrock API key.",
-	"vertexai":      "Google Cloud credentials are not supported; use gemini/ with an API key, or set llm_base_url to an OpenAI-compatible endpoint.",
+	"azure":         "set the base URL to that of your Azure resource, such as https://NAME.openai.azure.com; the model is azure/ and the deployment name.",
+	"litellm_proxy": "set the base URL to that of your LiteLLM proxy.",
+	"openhands":     "set the base URL to that of the proxy that your OpenHands key belongs to.",
+	"bedrock":       "requests signed with AWS credentials are not supported; set the base URL to Bedrock's OpenAI-compatible endpoint, and use a Bedrock API key.",
+	"vertexai":      "Google Cloud credentials are not supported; use gemini/ with an API key, or set the base URL to Vertex AI's OpenAI-compatible endpoint and use an access token as the key.",
 }
+
+// NeedsBaseURL says why a provider needs a base URL, "" if it has one.
+func NeedsBaseURL(provider string) string { return needsAddress[provider] }
 
 // spelled completes the URL: Ollama's tools omit the path of its OpenAI-compatible API.
 func (w way) spelled() string {
@@ -174,12 +187,15 @@ func (w way) strict() bool {
 // open returns the adapter.
 func (w way) open(c llm.Config, info llm.Info) llm.Model {
 	c.BaseURL = w.address
-	o := openai.Options{Thinks: info.Thinks, Window: info.Window, Azure: w.provider == "azure", Compatible: w.compatible()}
+	if !info.Thinks { // models that do not reason refuse it
+		c.Effort = ""
+	}
+	o := openai.Options{Effort: c.Effort, Thinks: info.Thinks, Window: info.Window, Azure: w.provider == "azure", Compatible: w.compatible()}
 	switch w.api {
 	case catalogue.Anthropic:
-		return anthropic.New(c, w.name, anthropic.Options{Thinks: info.Thinks, Window: info.Window})
+		return anthropic.New(c, w.name, anthropic.Options{Thinks: info.Thinks, Effort: c.Effort, Window: info.Window})
 	case catalogue.Gemini:
-		return gemini.New(c, w.name, gemini.Options{Thinks: info.Thinks, Window: info.Window})
+		return gemini.New(c, w.name, gemini.Options{Thinks: info.Thinks, Effort: c.Effort, Window: info.Window})
 	case catalogue.Responses:
 		return openai.Responses(c, w.name, o)
 	}

@@ -15,6 +15,8 @@ import (
 type Options struct {
 	// Thinks is set if the model thinks before its response and its thoughts are wanted.
 	Thinks bool
+	// Effort is how much the model thinks: low, medium or high; "" for the default.
+	Effort string
 	// Window is the context window in tokens, 0 if unknown.
 	Window int64
 }

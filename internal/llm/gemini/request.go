@@ -20,7 +20,7 @@ func (m *model) request(req llm.Request) [][]byte {
 	b.Raw(`],"generationConfig":`)
 	config := config{MaxOutput: int32(min(req.MaxOutput, math.MaxInt32))}
 	if m.options.Thinks {
-		config.Thinking = &thinking{Include: true}
+		config.Thinking = m.thinking()
 	}
 	b.Encode(config)
 	if strings.TrimSpace(req.System) != "" {
@@ -37,6 +37,21 @@ func (m *model) request(req llm.Request) [][]byte {
 	})
 	b.Raw("}")
 	return b.Parts()
+}
+
+// thinking is how much the model thinks. Gemini 2.5 has budgets in tokens, and later models have levels. What the default
+// amounts to differs between models, so a medium effort is left to them.
+func (m *model) thinking() *thinking {
+	t, budgets := &thinking{Include: true}, strings.Contains(m.name, "gemini-2")
+	switch effort := m.options.Effort; {
+	case effort == "low" && budgets:
+		t.Budget = 1024
+	case effort == "high" && budgets:
+		t.Budget = 24576
+	case effort == "low", effort == "high":
+		t.Level = effort
+	}
+	return t
 }
 
 var schemas = llm.NewSchemas(schema)

@@ -10,7 +10,9 @@ type config struct {
 }
 
 type thinking struct {
-	Include bool `json:"includeThoughts,omitempty"`
+	Include bool   `json:"includeThoughts,omitempty"`
+	Budget  int32  `json:"thinkingBudget,omitempty"`
+	Level   string `json:"thinkingLevel,omitempty"`
 }
 
 type function struct {
