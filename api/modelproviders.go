@@ -55,6 +55,15 @@ type SetModelRoles struct {
 	Favourites Opt[[]string] `json:"favourite_models,omitzero" doc:"Favourite models, at most 200. Replaces the list."`
 }
 
+// ModelQuery is the query of GET /api/models.
+type ModelQuery struct {
+	Text       string `query:"q" maxLength:"200" doc:"Words of the model's name."`
+	Provider   string `query:"provider" maxLength:"63" doc:"Only models of this provider."`
+	Live       bool   `query:"live" doc:"Also ask your own servers, such as Ollama, for their models."`
+	Favourites bool   `query:"favourites" doc:"Only favourites."`
+	Limit      int64  `query:"limit" default:"50" minimum:"1" maximum:"500" doc:"Maximum number of models."`
+}
+
 // ModelList is the response of GET /api/models.
 type ModelList struct {
 	Models []ModelInfo `json:"models" doc:"Matching models, best first."`

@@ -4,6 +4,7 @@ package api
 type Overrides struct {
 	LLMModel         *string  `json:"llm_model" doc:"Model of this conversation; null: the model in the settings."`
 	MaxBudgetPerTask *float64 `json:"max_budget_per_task" doc:"Spending limit of this conversation in USD; null: the limit in the settings."`
+	ReasoningEffort  *string  `json:"reasoning_effort" enum:"low,medium,high" doc:"How much the model reasons; null: the provider's default."`
 }
 
 // Model is the model of the conversation; "" for the one in the settings.

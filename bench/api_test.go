@@ -44,7 +44,7 @@ func handler(b *testing.B) (*httpapi.Handler, string) {
 	return httpapi.New(httpapi.Config{
 		Conversations: conversations.Config{Sessions: sessions, Log: db, Index: db, Settings: stored, Hub: hub, Service: conversation.New(conversation.Config{
 			Sessions: sessions, Log: db, Index: db, Settings: stored, Seal: keyring, Conflicts: gate, NewID: db.NewID,
-			Models: conversation.Models{NeedsKey: func(string, string) bool { return false }, HasPrice: func(string) bool { return true }},
+			Models: conversation.Models{NeedsKey: func(*settings.Settings) bool { return false }, HasPrice: func(string) bool { return true }},
 		})},
 		Access: rest.Admission{Gate: gate}, Retries: &rest.Retries{Store: db, Seal: keyring}, Server: httpapi.Server{DataDir: dir},
 	}), key

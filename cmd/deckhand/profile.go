@@ -10,6 +10,7 @@ import (
 	"deckhand/internal/llm/cassette"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
+	"deckhand/internal/models"
 	"deckhand/internal/profile"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/drivers"
@@ -38,9 +39,9 @@ func (f *profileFlags) userLimit() (session.Money, error) {
 }
 
 // profile returns the config of the agents' profiles.
-func (f *profileFlags) profile(s *server, dataDir string, client *http.Client, models map[string]catalogue.Override, driver drivers.Driver, titles bool) profile.Config {
-	c := profile.Config{Models: profile.Models{Settings: s.settings, Client: client, Silent: f.Silent, Limited: f.UserBudget > 0,
-		Connector: connect.Connector{Catalogue: catalogue.New(models), Cassettes: cassette.Dir(f.Cassettes), Silence: f.ModelTimeout}},
+func (f *profileFlags) profile(s *server, dataDir string, client *http.Client, overrides map[string]catalogue.Override, driver drivers.Driver, titles bool) profile.Config {
+	c := profile.Config{Models: models.Models{Settings: s.settings, Client: client, Silent: f.Silent, Limited: f.UserBudget > 0,
+		Connector: connect.Connector{Catalogue: catalogue.New(overrides), Cassettes: cassette.Dir(f.Cassettes), Silence: f.ModelTimeout}},
 		Sessions: s.sessions, Keyring: s.keyring, Keeper: s.keeper, Forges: s.forges, Outward: s.out, Logger: s.logger,
 		Record: cassette.Dir(f.RecordCassettes), Titles: titles, Microagents: f.Microagents, Users: filepath.Join(dataDir, "users"), SearchURL: f.SearchURL,
 		Slow: driver.SlowStart, FrontEnd: s.front != nil}

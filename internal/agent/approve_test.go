@@ -251,6 +251,8 @@ func TestAnalyzers(t *testing.T) {
 		"rules say low":             {"rules", "execute_bash", `{"command":"ls -l"}`, false, session.RiskLow},
 		"rules say high":            {"rules", "execute_bash", `{"command":"rm -rf /"}`, true, session.RiskHigh},
 		"rules ignore the model":    {"rules", "execute_bash", `{"command":"rm -rf /","security_risk":"LOW"}`, true, session.RiskHigh},
+		"model says low of a high":  {"llm", "execute_bash", `{"command":"rm -rf /","security_risk":"LOW"}`, true, session.RiskHigh},
+		"high without an analyzer":  {"", "execute_bash", `{"command":"rm -rf /"}`, true, session.RiskHigh},
 		"harmless":                  {"", "muse", `{"text":"x"}`, false, session.RiskUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {

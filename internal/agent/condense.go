@@ -155,14 +155,15 @@ func (l *Loop) condense(ctx context.Context, w *worker, st session.State, p Prof
 		event.Summary = digest(t.messages[from:to], plainLimit)
 		return l.condensed(ctx, w, event)
 	}
-	return l.summarise(ctx, w, p, t, t.messages[from:to], event)
+	return l.summarise(ctx, w, p.with(p.Small), p, t.messages[from:to], event)
 }
 
 // plainLimit is how many bytes a summary without a model may have.
 const plainLimit = 8 << 10
 
-// summarise asks the model for the summary, with money reserved as for any call.
-func (l *Loop) summarise(ctx context.Context, w *worker, p Profile, t *transcript, old []entry, event session.Condensed) (session.State, error) {
+// summarise asks a model for the summary, with money reserved as for any call. If it is not the conversation's and fails,
+// that one is asked.
+func (l *Loop) summarise(ctx context.Context, w *worker, p, main Profile, old []entry, event session.Condensed) (session.State, error) {
 	limit := 200 << 10
 	if p.Info.Window > 0 {
 		limit = int(p.Info.Window) * bytesPerToken / 2
@@ -203,9 +204,14 @@ func (l *Loop) summarise(ctx context.Context, w *worker, p Profile, t *transcrip
 	case err != nil:
 		e := failure(err)
 		event.Summary = digest(old, plainLimit)
-		st, err = l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+		failed := func(s session.State) ([]session.Payload, error) {
 			return s.AskFailed(w.claim, call, string(e.Class), p.mask(e.Message), spent(e, s.Reserved), false)
-		}, condensing(w, event))
+		}
+		if p.ModelName == main.ModelName {
+			st, err = l.update(ctx, w, failed, condensing(w, event))
+		} else if _, err = l.update(ctx, w, failed); err == nil {
+			return l.summarise(ctx, w, main, main, old, event)
+		}
 	default:
 		event.Summary = p.mask(strings.TrimSpace(a.text))
 		if event.Summary == "" {

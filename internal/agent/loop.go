@@ -27,6 +27,8 @@ type Profile struct {
 	ModelName string
 	Info      llm.Info
 	System    string
+	// Small makes titles and summaries, and Fallback continues a turn when Model fails; nil is Model itself, or none.
+	Small, Fallback *Alternative
 	// MaxAsks is how many model calls one turn may make.
 	MaxAsks int
 	// Budget limits the conversation's cost; nil does not.
@@ -52,6 +54,21 @@ type Profile struct {
 	Warm bool
 	// Masker hides the owner's secrets in what comes out of the sandbox; nil hides nothing.
 	Masker *secret.Masker
+}
+
+// Alternative is another model than the conversation's.
+type Alternative struct {
+	Model llm.Model
+	Name  string
+	Info  llm.Info
+}
+
+// with is the profile with another model; nil keeps its own.
+func (p Profile) with(a *Alternative) Profile {
+	if a != nil {
+		p.Model, p.ModelName, p.Info = a.Model, a.Name, a.Info
+	}
+	return p
 }
 
 func (p Profile) mask(s string) string { return p.Masker.String(s) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,13 +73,17 @@ func spent(e *llm.Error, reserved session.Money) session.Money {
 func (l *Loop) askFailed(ctx context.Context, w *worker, p Profile, t *transcript, asked session.State, cause error) (session.State, error) {
 	e := failure(cause)
 	e.Message = p.mask(e.Message)
-	again := e.Retry() && w.retries+1 < l.Retry.Attempts
+	spare := p.Fallback != nil && !w.fellBack && slices.Contains(replaceable, e.Class)
+	again := e.Retry() && w.retries+1 < l.Retry.Attempts && (!spare || e.Class == llm.ClassNetwork)
 	shorten := e.Class == llm.ClassContext && w.condensed < maxCondensed && (t.canCondense() || t.canCut())
 	st, err := l.update(ctx, w,
 		func(s session.State) ([]session.Payload, error) {
-			return s.AskFailed(w.claim, asked.Ask.Call, string(e.Class), e.Message, spent(e, s.Reserved), again || shorten)
+			return s.AskFailed(w.claim, asked.Ask.Call, string(e.Class), e.Message, spent(e, s.Reserved), again || shorten || spare)
 		},
 		func(s session.State) ([]session.Payload, error) {
+			if spare && !again {
+				return []session.Payload{session.Noted{ID: "STATUS$LLM_FALLBACK", Message: fmt.Sprintf("%s failed (%s). %s continues this turn.", p.ModelName, e.Message, p.Fallback.Name)}}, nil
+			}
 			if again || shorten {
 				return nil, nil
 			}
@@ -94,9 +99,12 @@ func (l *Loop) askFailed(ctx context.Context, w *worker, p Profile, t *transcrip
 		w.retries++
 		return l.pause(ctx, w, e)
 	}
-	w.retries = 0
+	w.retries, w.fellBack = 0, w.fellBack || spare
 	return st, nil
 }
+
+// replaceable are the failures that another model need not have: of the key, the account, the limits, the service.
+var replaceable = []llm.Class{llm.ClassAuth, llm.ClassCredit, llm.ClassRate, llm.ClassOverload, llm.ClassInternal, llm.ClassNetwork}
 
 // pause says that the call is tried again, and waits until it is time: for the
 // wait to end, or for a person to say something or choose another model.

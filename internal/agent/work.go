@@ -49,6 +49,7 @@ type worker struct {
 	// the history was shortened since the model last answered.
 	retries   int
 	condensed int
+	fellBack  bool // the fallback model has taken over for the rest of the turn
 	script    []Recorded
 	// asks and calls count what was done, for tally.
 	asks  int
@@ -334,17 +335,22 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 				_, err = l.fail(ctx, w, err)
 				return err
 			}
-			w.chosen, w.retries = st.Overrides, 0
+			w.chosen, w.retries, w.fellBack = st.Overrides, 0, false
 		}
 		if why := w.unstarted.Load(); why != nil && !st.Up && !underway(st) {
 			_, err = l.unavailable(ctx, w, why, session.ToolReturned{})
 			return err
 		}
 		before, turning, warming := st.Last, st.InTurn, w.warming != nil
-		if st, err = l.advance(ctx, w, st, p, t); err != nil {
+		now := p
+		if w.fellBack {
+			now = p.with(p.Fallback)
+		}
+		if st, err = l.advance(ctx, w, st, now, t); err != nil {
 			return err
 		}
 		renew = turning && !st.InTurn && st.Pending()
+		w.fellBack = w.fellBack && st.InTurn
 		// That the sandbox has started is progress, too, though it may be in the log already.
 		if st.Last == before && st.Wants() && !warming && !waits(st) {
 			return fmt.Errorf("the loop does not know how to go on after event %d", st.Last)

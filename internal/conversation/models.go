@@ -9,14 +9,14 @@ import (
 type Models struct {
 	// Default is the model of settings that name none.
 	Default string
-	// NeedsKey reports whether a model at a base URL ("" is its provider's own) cannot be asked without a key.
-	NeedsKey func(model, baseURL string) bool
+	// NeedsKey reports whether the model in the settings cannot be asked, because no key for it is stored.
+	NeedsKey func(s *settings.Settings) bool
 	// HasPrice reports whether the price of a model is known.
 	HasPrice func(model string) bool
 	// Blind says why a model is of no use for a message with images, "" if it is or nothing is known. nil refuses no images.
 	Blind func(model string) string
 	// Other says why a conversation cannot use a model in place of the one in the settings, "" if it can: there is no
-	// such model, it needs a key, or the stored key is for another provider. nil allows any.
+	// such model, or no key of its provider is stored. nil allows any.
 	Other func(s settings.Settings, model string) string
 }
 
@@ -53,7 +53,7 @@ func (m Models) Check(s *settings.Settings, u Use) *Refusal {
 			return refuse(Unmet, api.CodeModelUnavailable, why)
 		}
 	}
-	if u.Key && u.Model == "" && s.LLMAPIKey.IsZero() && m.NeedsKey(model, value(s.LLMBaseURL)) {
+	if u.Key && u.Model == "" && m.NeedsKey(s) {
 		return refuse(Unmet, api.CodeLLMAuthentication, "Error authenticating with the LLM provider. Please check your API key")
 	}
 	if why := u.limit(s); u.Price && why != "" && !m.HasPrice(model) {

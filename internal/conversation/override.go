@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"deckhand/api"
@@ -9,7 +10,7 @@ import (
 	"deckhand/internal/settings"
 )
 
-// Override chooses a model and a budget for one conversation in place of the settings. A conversation that its budget had
+// Override chooses a model, its effort and a budget for one conversation in place of the settings. A conversation that its budget had
 // stopped goes on when the new one covers more.
 func (s *Service) Override(ctx context.Context, user string, id session.ID, b api.SetOverrides) (session.Overridden, error) {
 	if _, err := s.Row(ctx, user, id); err != nil {
@@ -18,6 +19,9 @@ func (s *Service) Override(ctx context.Context, user string, id session.ID, b ap
 	stored, err := s.stored(ctx, user)
 	if err != nil {
 		return session.Overridden{}, err
+	}
+	if effort, sent := b.ReasoningEffort.Get(); sent && !slices.Contains(efforts, effort) {
+		return session.Overridden{}, api.Invalid("literal_error", "Must be one of low, medium, high, or null for the provider's default.", "reasoning_effort")
 	}
 	st, err := s.change(ctx, user, id, func(st session.State) ([]session.Payload, error) {
 		o := chosen(st.Overrides, b)
@@ -34,10 +38,16 @@ func (s *Service) Override(ctx context.Context, user string, id session.ID, b ap
 	return st.Overrides, err
 }
 
+// efforts are how much a model may be told to reason.
+var efforts = []string{"low", "medium", "high"}
+
 // chosen is what holds after a command.
 func chosen(o session.Overridden, b api.SetOverrides) session.Overridden {
 	if b.LLMModel.Set {
 		o.Model = strings.TrimSpace(b.LLMModel.Value)
+	}
+	if b.ReasoningEffort.Set {
+		o.Effort = b.ReasoningEffort.Value
 	}
 	if b.MaxBudgetPerTask.Set {
 		amount, given := b.MaxBudgetPerTask.Get()

@@ -41,16 +41,17 @@ func TestOverrides(t *testing.T) {
 		body string
 		want string
 	}{
-		{`{}`, `{"llm_model":null,"max_budget_per_task":null}`},
-		{`{"llm_model":"acme/priced"}`, `{"llm_model":"acme/priced","max_budget_per_task":null}`},
-		{`{"max_budget_per_task":2.5}`, `{"llm_model":"acme/priced","max_budget_per_task":2.5}`},
-		{`{"llm_model":"scripted/demo"}`, `{"llm_model":"scripted/demo","max_budget_per_task":2.5}`},
-		{`{"llm_model":"scripted/demo","max_budget_per_task":2.5}`, `{"llm_model":"scripted/demo","max_budget_per_task":2.5}`},
-		{`{"max_budget_per_task":0}`, `{"llm_model":"scripted/demo","max_budget_per_task":0}`},
-		{`{"llm_model":null,"max_budget_per_task":1e30}`, `{"llm_model":null,"max_budget_per_task":9000000000}`},
-		{`{"llm_model":null,"max_budget_per_task":null}`, `{"llm_model":null,"max_budget_per_task":null}`},
-		{`{"llm_model":"acme/unpriced"}`, `{"llm_model":"acme/unpriced","max_budget_per_task":null}`},
-		{`{"llm_model":""}`, `{"llm_model":null,"max_budget_per_task":null}`},
+		{`{}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":null}`},
+		{`{"llm_model":"acme/priced"}`, `{"llm_model":"acme/priced","max_budget_per_task":null,"reasoning_effort":null}`},
+		{`{"max_budget_per_task":2.5}`, `{"llm_model":"acme/priced","max_budget_per_task":2.5,"reasoning_effort":null}`},
+		{`{"llm_model":"scripted/demo"}`, `{"llm_model":"scripted/demo","max_budget_per_task":2.5,"reasoning_effort":null}`},
+		{`{"llm_model":"scripted/demo","max_budget_per_task":2.5}`, `{"llm_model":"scripted/demo","max_budget_per_task":2.5,"reasoning_effort":null}`},
+		{`{"max_budget_per_task":0}`, `{"llm_model":"scripted/demo","max_budget_per_task":0,"reasoning_effort":null}`},
+		{`{"llm_model":null,"max_budget_per_task":1e30}`, `{"llm_model":null,"max_budget_per_task":9000000000,"reasoning_effort":null}`},
+		{`{"llm_model":null,"max_budget_per_task":null}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":null}`},
+		{`{"llm_model":"acme/unpriced"}`, `{"llm_model":"acme/unpriced","max_budget_per_task":null,"reasoning_effort":null}`},
+		{`{"llm_model":"","reasoning_effort":"high"}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":"high"}`},
+		{`{"reasoning_effort":null}`, `{"llm_model":null,"max_budget_per_task":null,"reasoning_effort":null}`},
 	} {
 		for _, a := range []answer{r.do("PUT", path, c.body), r.do("GET", path, "")} {
 			if a.want(t, 200); strings.TrimSpace(a.body) != c.want {
@@ -58,7 +59,7 @@ func TestOverrides(t *testing.T) {
 			}
 		}
 	}
-	if n := len(overridden(r.events(id))); n != 8 { // what changes nothing is not recorded
+	if n := len(overridden(r.events(id))); n != 9 { // what changes nothing is not recorded
 		t.Errorf("%d changes are recorded", n)
 	}
 	r.as("bob", "PUT", path, `{}`).want(t, 404)
@@ -80,6 +81,8 @@ func TestOverridesThatCannotBe(t *testing.T) {
 		{`{"llm_model":"acme/unpriced","max_budget_per_task":1}`, 400, "price of acme/unpriced is unknown"},
 		{`{"max_budget_per_task":-1}`, 422, "max_budget_per_task"},
 		{`{"llm_model":7}`, 422, "llm_model"},
+		{`{"reasoning_effort":"extreme"}`, 422, "reasoning_effort"},
+		{`{"reasoning_effort":""}`, 422, "reasoning_effort"},
 	} {
 		r.do("PUT", path, c.body).want(t, c.status, c.says)
 	}

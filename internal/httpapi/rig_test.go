@@ -153,7 +153,9 @@ func newRig(t *testing.T, tunes ...tune) *rig {
 func (r *rig) rules(c Config, tunes []tune) *usecase.Service {
 	u := usecase.Config{Sessions: c.Conversations.Sessions, Log: c.Conversations.Log, Index: c.Conversations.Index, Settings: c.Conversations.Settings, Seal: c.Retries.Seal, UserLimit: c.Account.Usage.Limit, Conflicts: c.Access.Gate, Feedback: c.Legacy.Feedback, Redact: c.Account.Redact,
 		Models: usecase.Models{Default: priced,
-			NeedsKey: func(model, baseURL string) bool { return model != keyless && baseURL == "" },
+			NeedsKey: func(s *settings.Settings) bool {
+				return s.LLMAPIKey.IsZero() && (s.LLMModel == nil || *s.LLMModel != keyless) && (s.LLMBaseURL == nil || *s.LLMBaseURL == "")
+			},
 			HasPrice: func(model string) bool { return model != unpriced }},
 		VerifyRepository: func(ctx context.Context, s settings.Settings, provider, repository, _ string) (string, error) {
 			r.asked.Add(1)

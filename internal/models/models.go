@@ -1,8 +1,11 @@
-package profile
+// Package models knows the models that a user can use: which provider's key opens which model, what models there are, and
+// whether one works.
+package models
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -32,11 +35,11 @@ const defaultModel = "anthropic/claude-sonnet-4-20250514"
 
 // Rules is what the use cases know of models. Where no model is asked, none needs a key.
 func (m *Models) Rules() conversation.Models {
-	return conversation.Models{Default: defaultModel, HasPrice: m.hasPrice, Blind: m.blind, Other: m.otherModel,
-		NeedsKey: func(model, baseURL string) bool {
-			return !m.Silent && (llm.Config{Model: model, BaseURL: baseURL}).NeedsKey()
-		}}
+	return conversation.Models{Default: defaultModel, HasPrice: m.hasPrice, Blind: m.blind, Other: m.Unusable,
+		NeedsKey: func(s *settings.Settings) bool { return !m.Silent && keyMissing(m.Config(*s, "")) }}
 }
+
+func keyMissing(c llm.Config) bool { return c.APIKey == "" && c.NeedsKey() }
 
 func (m *Models) hasPrice(model string) bool { return m.Connector.Catalogue.Info(model).Priced }
 
@@ -53,24 +56,69 @@ func (m *Models) blind(model string) string {
 	return ""
 }
 
-// Config is how the user reaches the model.
-func (m *Models) Config(s settings.Settings) llm.Config {
-	c := llm.Config{Model: defaultModel, APIKey: s.LLMAPIKey.Reveal(), Client: m.Client}
+// Config is how the user reaches a model, "" for the one in the settings. This is the one place that chooses a key:
+//
+//   - The model in the settings uses llm_api_key and llm_base_url, if they are set and the key is this provider's.
+//   - Otherwise the provider's entry has the key and the base URL.
+//   - Without an entry, llm_api_key is used if the model is at the same host as the model in the settings.
+//
+// So a key never reaches a host that it was not stored for.
+func (m *Models) Config(s settings.Settings, model string) llm.Config {
+	usual := llm.Config{Model: defaultModel, Client: m.Client}
 	if s.LLMModel != nil && *s.LLMModel != "" {
-		c.Model = *s.LLMModel
+		usual.Model = *s.LLMModel
 	}
 	if s.LLMBaseURL != nil {
-		c.BaseURL = *s.LLMBaseURL
+		usual.BaseURL = *s.LLMBaseURL
+	}
+	if usual.BaseURL != "" || s.LLMKeyProvider == "" || catalogue.Canonical(s.LLMKeyProvider) == providerOf(usual.Model) {
+		usual.APIKey = s.LLMAPIKey.Reveal()
+	}
+	own := usual.APIKey != "" || usual.BaseURL != ""
+	c := usual
+	if model != "" {
+		c.Model = model
+	}
+	entry, stored := s.ModelProviders[providerOf(c.Model)]
+	switch {
+	case c.Model == usual.Model && own:
+	case stored:
+		c.APIKey, c.BaseURL = entry.Key.Reveal(), entry.BaseURL
+	case c.Model != usual.Model && m.address(c) != m.address(usual):
+		c.APIKey = ""
 	}
 	return c
 }
 
-// open opens a model for the owner of masker, whose secrets are not in cassettes.
-func (m *Models) open(c llm.Config, masker *secret.Masker) (llm.Model, error) {
+func providerOf(model string) string {
+	provider, _ := catalogue.Split(model)
+	return provider
+}
+
+// address is the host that a key would be sent to.
+func (m *Models) address(c llm.Config) string { return connect.Address(c, m.Connector.Catalogue) }
+
+// Unusable says why the user's conversations cannot use a model with what is stored; "" if they can.
+func (m *Models) Unusable(s settings.Settings, model string) string {
+	c := m.Config(s, model)
+	if _, err := m.Connector.Open(c); err != nil {
+		return secret.NewMasker(s.SecretValues()...).String(err.Error())
+	}
+	if keyMissing(c) && !m.Silent {
+		return fmt.Sprintf("%s needs an API key of %s. Store one for this provider in the settings, or choose a model of a provider whose key is stored.", c.Model, providerOf(c.Model))
+	}
+	return ""
+}
+
+// Open opens a model for the owner of masker, whose secrets are not in cassettes.
+func (m *Models) Open(c llm.Config, masker *secret.Masker) (llm.Model, error) {
 	connector := m.Connector
 	connector.Redact = masker.String
 	return connector.Open(c)
 }
+
+// scripted reports whether a model is a script or a recording, which knows no answer to a question that is not in it.
+func scripted(c llm.Config) bool { return c.Provider() == "scripted" || c.Provider() == "cassette" }
 
 // askOutput is how long an answer may be, in tokens: thinking counts.
 const askOutput = 4000
@@ -89,12 +137,11 @@ func (m *Models) Ask(ctx context.Context, user, system, question string) (string
 	if err != nil {
 		return "", err
 	}
-	c := m.Config(s)
-	switch provider := c.Provider(); {
-	case m.Silent, m.Limited, provider == "scripted", provider == "cassette", c.APIKey == "" && c.NeedsKey():
+	c := m.Config(s, "")
+	if m.Silent || m.Limited || scripted(c) || keyMissing(c) {
 		return "", errNoModel
 	}
-	model, err := m.open(c, masker)
+	model, err := m.Open(c, masker)
 	if err != nil {
 		return "", err
 	}

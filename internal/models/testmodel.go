@@ -1,4 +1,4 @@
-package profile
+package models
 
 import (
 	"context"
@@ -7,14 +7,13 @@ import (
 	"deckhand/api"
 	"deckhand/internal/agent"
 	"deckhand/internal/llm"
-	"deckhand/internal/llm/connect"
 	"deckhand/internal/llm/probe"
 	"deckhand/internal/secret"
 	"deckhand/internal/settings"
 )
 
-// Test implements account.Config.TestModel: the stored settings, changed by
-// what was sent, are tried and forgotten.
+// Test implements account.Config.TestModel: the way to the model with what is stored, changed by what was sent, is tried and
+// forgotten.
 func (m *Models) Test(ctx context.Context, user string, in api.TestModel) (api.ModelReport, error) {
 	stored, err := m.Settings.Get(ctx, user)
 	if errors.Is(err, settings.ErrNotFound) && in.LLMModel.Value != "" {
@@ -23,7 +22,8 @@ func (m *Models) Test(ctx context.Context, user string, in api.TestModel) (api.M
 	if err != nil {
 		return api.ModelReport{}, err
 	}
-	changed, did, err := settings.Merge(&stored, api.SettingsInput{LLMModel: in.LLMModel, LLMAPIKey: in.LLMAPIKey, LLMBaseURL: in.LLMBaseURL})
+	// The rules for what may be sent are those of the settings; nothing of the result is stored.
+	changed, _, err := settings.Merge(nil, api.SettingsInput{LLMModel: in.LLMModel, LLMAPIKey: unmasked(in.LLMAPIKey), LLMBaseURL: in.LLMBaseURL})
 	if err != nil {
 		return api.ModelReport{}, err
 	}
@@ -32,13 +32,23 @@ func (m *Models) Test(ctx context.Context, user string, in api.TestModel) (api.M
 		return api.ModelReport{}, err
 	}
 	masker = masker.With(changed.SecretValues()...)
-	c := m.Config(changed)
-	var notes []string
-	switch elsewhere := connect.Address(c, m.Connector.Catalogue) != connect.Address(m.Config(stored), m.Connector.Catalogue); {
-	case in.LLMAPIKey.Value == "" && !stored.LLMAPIKey.IsZero() && (elsewhere || len(did.Notes) > 0):
+	now := m.Config(stored, in.LLMModel.Value)
+	c := now
+	if in.LLMBaseURL.Set && !in.LLMBaseURL.Null {
+		c.BaseURL = in.LLMBaseURL.Value
+	}
+	held := !stored.LLMAPIKey.IsZero() || now.APIKey != ""
+	if sent := changed.LLMAPIKey.Reveal(); sent != "" {
+		c.APIKey = sent
+	} else if m.address(c) != m.address(now) {
 		c.APIKey = ""
+	}
+	var notes []string
+	switch {
+	case c.APIKey != "" || scripted(c):
+	case held:
 		notes = []string{"The stored llm_api_key was not used, because it belongs to another host. Send llm_api_key to test this model."}
-	case c.APIKey == "" && c.NeedsKey():
+	case c.NeedsKey():
 		notes = []string{"llm_api_key is missing: none is stored, and none was sent."}
 	}
 	report := m.try(ctx, c, masker)
@@ -46,18 +56,26 @@ func (m *Models) Test(ctx context.Context, user string, in api.TestModel) (api.M
 	return report, nil
 }
 
+// unmasked takes the mask for what it means: the stored key.
+func unmasked(key api.Opt[string]) api.Opt[string] {
+	if key.Value == api.Masked {
+		return api.Opt[string]{}
+	}
+	return key
+}
+
 // try makes the calls and writes the report as the wire has it.
 func (m *Models) try(ctx context.Context, c llm.Config, masker *secret.Masker) api.ModelReport {
 	out := api.ModelReport{Model: c.Model}
 	yes, no := true, false
-	model, err := m.open(c, masker)
-	switch provider := c.Provider(); {
+	model, err := m.Open(c, masker)
+	switch {
 	case err != nil:
 		id := agent.ErrorID("")
 		out.ErrorID = &id
 		out.Checks = []api.ModelCheck{{Name: probe.Reachable, OK: &no, Message: masker.String(err.Error())}}
 		return out
-	case provider == "scripted" || provider == "cassette": // there is no provider to call
+	case scripted(c): // there is no provider to call
 		out.OK = true
 		out.Checks = []api.ModelCheck{{Name: probe.Reachable, OK: &yes, Message: "Built-in script, not a language model. It needs no key and no network."}}
 		return out

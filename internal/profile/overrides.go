@@ -2,24 +2,23 @@ package profile
 
 import (
 	"context"
-	"fmt"
 
 	"deckhand/internal/agent"
+	"deckhand/internal/conversation"
 	"deckhand/internal/llm"
-	"deckhand/internal/llm/connect"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 )
 
 // override puts what the person chose for a conversation in the place of the
-// settings. One that was delegated goes by what was chosen for those above it.
-func (b *Builder) override(ctx context.Context, st session.State, s *settings.Settings) error {
+// settings, and returns the way to the model. One that was delegated goes by what was chosen for those above it.
+func (b *Builder) override(ctx context.Context, st session.State, s *settings.Settings) (llm.Config, error) {
 	chosen := st.Overrides
 	for up := st; up.Created.Parent != ""; {
 		var err error
 		if up, err = b.Sessions.Load(ctx, up.Created.Parent); err != nil {
-			return err
+			return llm.Config{}, err
 		}
 		chosen = chosen.Over(up.Overrides)
 	}
@@ -27,38 +26,33 @@ func (b *Builder) override(ctx context.Context, st session.State, s *settings.Se
 		dollars := chosen.Budget.Dollars()
 		s.MaxBudgetPerTask = &dollars
 	}
-	if chosen.Model == "" {
+	if chosen.Model != "" {
+		// The settings may have changed since it was chosen.
+		if why := b.Unusable(*s, chosen.Model); why != "" {
+			return llm.Config{}, &agent.ProfileError{ID: "STATUS$ERROR", Reason: why}
+		}
+	}
+	c := b.Models.Config(*s, chosen.Model)
+	c.Effort = chosen.Effort
+	return c, nil
+}
+
+// alternative opens a model for a role beside the conversation's model; nil if there is none, or it cannot be used.
+func (b *Builder) alternative(s settings.Settings, model string, main llm.Config, masker *secret.Masker) *agent.Alternative {
+	if model == "" || model == main.Model || b.Silent || b.Unsuitable(s, model, conversation.Use{}) != "" {
 		return nil
 	}
-	// The settings may have changed since it was chosen: a key never goes to another host.
-	if why := b.otherModel(*s, chosen.Model); why != "" {
-		return &agent.ProfileError{ID: "STATUS$ERROR", Reason: why}
+	opened, err := b.Open(b.Models.Config(s, model), masker)
+	if err != nil {
+		return nil
 	}
-	s.LLMModel = &chosen.Model
-	return nil
+	return &agent.Alternative{Model: b.recorded(opened, masker), Name: model, Info: b.Connector.Catalogue.Info(model)}
 }
 
-// otherModel implements httpapi.Models.Other: it says why a conversation cannot go on with
-// a model in place of the one in the settings.
-func (m *Models) otherModel(s settings.Settings, model string) string {
-	now := m.Config(s)
-	then := now
-	then.Model = model
-	if _, err := m.Connector.Open(then); err != nil {
-		return secret.NewMasker(s.SecretValues()...).String(err.Error())
+// recorded records what a model says, if the operator wants it.
+func (b *Builder) recorded(m llm.Model, masker *secret.Masker) llm.Model {
+	if b.Record == "" {
+		return m
 	}
-	if m.keyGoesElsewhere(now, then) {
-		return fmt.Sprintf("%s has another provider than %s, which the llm_api_key in the settings belongs to. Choose a model of the same provider, or change the settings.", model, now.Model)
-	}
-	if then.APIKey == "" && then.NeedsKey() {
-		return fmt.Sprintf("%s needs an llm_api_key. Store one in the settings.", model)
-	}
-	return ""
-}
-
-// keyGoesElsewhere is true if the key of one configuration would be sent to another host with
-// the other.
-func (m *Models) keyGoesElsewhere(now, then llm.Config) bool {
-	to := connect.Address(then, m.Connector.Catalogue)
-	return now.APIKey != "" && to != "" && to != connect.Address(now, m.Connector.Catalogue)
+	return b.Record.Record(m, masker.String)
 }

@@ -12,6 +12,7 @@ import (
 	"deckhand/internal/knowledge"
 	"deckhand/internal/llm/cassette"
 	"deckhand/internal/llm/picture"
+	"deckhand/internal/models"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
@@ -24,7 +25,7 @@ import (
 
 // Config says what a Builder works with.
 type Config struct {
-	Models
+	models.Models
 	Sessions *session.Sessions
 	Keyring  *secret.Keyring
 	Keeper   *workspace.Keeper
@@ -99,10 +100,10 @@ func (b *Builder) Profile(ctx context.Context, st session.State) (agent.Profile,
 	if err != nil {
 		return agent.Profile{}, err
 	}
-	if err := b.override(ctx, st, &s); err != nil {
+	c, err := b.override(ctx, st, &s)
+	if err != nil {
 		return agent.Profile{}, err
 	}
-	c := b.Models.Config(s)
 	p := agent.Profile{Agent: agentOf(st, s), ModelName: c.Model, Info: b.Connector.Catalogue.Info(c.Model), MaxAsks: 500,
 		Confirm: s.Confirms(), Condense: s.EnableDefaultCondenser, Warm: b.Slow, Masker: masker}
 	if s.CondenserMaxSize != nil && s.EnableDefaultCondenser {
@@ -122,7 +123,7 @@ func (b *Builder) Profile(ctx context.Context, st session.State) (agent.Profile,
 	}
 	p.System = agent.System(agent.SystemInput{Agent: p.Agent, Language: language, RateCalls: p.Analyzer == "llm"})
 	// A missing key is said by the provider, in the turn.
-	if r := b.Rules().Check(&s, conversation.Use{Price: true, UserLimit: b.Limited}); r != nil {
+	if r := b.Rules().Check(&s, conversation.Use{Model: c.Model, Price: true, UserLimit: b.Limited}); r != nil {
 		return p, &agent.ProfileError{ID: r.Code, Reason: r.Text}
 	}
 	if s.MaxBudgetPerTask != nil {
@@ -131,12 +132,11 @@ func (b *Builder) Profile(ctx context.Context, st session.State) (agent.Profile,
 	}
 	if b.Silent {
 		p.Model = silence{}
-	} else if p.Model, err = b.open(c, masker); err != nil {
+	} else if p.Model, err = b.Open(c, masker); err != nil {
 		return p, &agent.ProfileError{ID: "STATUS$ERROR", Reason: masker.String(err.Error())}
 	}
-	if b.Record != "" {
-		p.Model = b.Record.Record(p.Model, masker.String)
-	}
+	p.Model = b.recorded(p.Model, masker)
+	p.Small, p.Fallback = b.alternative(s, s.Small, c, masker), b.alternative(s, s.Fallback, c, masker)
 	requests, err := b.Forges.Requests(ctx, st, s)
 	if err != nil {
 		return p, err

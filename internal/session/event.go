@@ -182,7 +182,8 @@ type Restored struct {
 // Overridden is with which model the conversation goes on, and what it may spend,
 // in place of what the settings say. It counts from the next model call on.
 type Overridden struct {
-	Model string `json:"model,omitempty"` // "" is that of the settings
+	Model  string `json:"model,omitempty"`  // "" is that of the settings
+	Effort string `json:"effort,omitempty"` // low, medium or high; "" is the provider's default
 	// Budget is the limit, if Limited. Otherwise the one of the settings holds.
 	Budget  Money `json:"budget,omitempty"`
 	Limited bool  `json:"limited,omitempty"`

@@ -1,12 +1,11 @@
 package session
 
+import "cmp"
+
 // Override chooses the model and the limit for this conversation alone.
 func (s State) Override(o Overridden) ([]Payload, error) {
-	if err := s.alive(); err != nil {
+	if err := s.alive(); err != nil || o == s.Overrides {
 		return nil, err
-	}
-	if o == s.Overrides {
-		return nil, nil
 	}
 	return []Payload{o}, nil
 }
@@ -14,9 +13,7 @@ func (s State) Override(o Overridden) ([]Payload, error) {
 // Over is o where it says something, and otherwise what is below it: a session
 // that was delegated goes by what was chosen for the one above it.
 func (o Overridden) Over(below Overridden) Overridden {
-	if o.Model == "" {
-		o.Model = below.Model
-	}
+	o.Model, o.Effort = cmp.Or(o.Model, below.Model), cmp.Or(o.Effort, below.Effort)
 	if !o.Limited {
 		o.Budget, o.Limited = below.Budget, below.Limited
 	}

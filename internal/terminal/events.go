@@ -134,6 +134,9 @@ func overridden(p session.Overridden) string {
 	if p.Limited {
 		budget = fmt.Sprintf("$%.2f", p.Budget.Dollars())
 	}
+	if p.Effort != "" {
+		model += " (reasoning effort: " + p.Effort + ")"
+	}
 	return "model: " + model + "; budget: " + budget
 }
 

@@ -93,6 +93,9 @@ func overridden(p session.Overridden) Frame {
 	if p.Limited {
 		budget = "$" + strconv.FormatFloat(p.Budget.Dollars(), 'f', -1, 64)
 	}
+	if p.Effort != "" {
+		model += " (reasoning effort: " + p.Effort + ")"
+	}
 	return status("info", "STATUS$OVERRIDES_CHANGED", "Model: "+model+". Budget: "+budget+".")
 }
 

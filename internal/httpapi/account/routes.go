@@ -16,7 +16,7 @@ import (
 
 // Routes are those on settings, secrets, keys and users.
 func (d *Handlers) Routes() []rest.Route {
-	return []rest.Route{
+	return append(d.providerRoutes(), []rest.Route{
 		rest.Op(rest.Route{Method: "GET", Path: "/api/settings", ID: "getSettings", Tag: rest.TagSettings, Summary: "Get your settings, with secrets masked"}, d.getSettings),
 		rest.Op(rest.Route{Method: "POST", Path: "/api/settings", ID: "storeSettings", Tag: rest.TagSettings, Summary: "Store settings", About: "Omitted fields keep their values, null resets a field to its default, and an empty string clears it."}, d.storeSettings),
 		rest.Op(rest.Route{Method: "POST", Path: "/api/settings/test-model", ID: "testModel", Stream: true, Tag: rest.TagSettings, Summary: "Test a model", About: aboutTestModel}, d.testModel),
@@ -38,13 +38,15 @@ func (d *Handlers) Routes() []rest.Route {
 		rest.Op(rest.Route{Method: "GET", Path: "/api/users", ID: "listUsers", Admin: true, Tag: rest.TagKeys, Summary: "List users", About: aboutUsers}, d.listUsers),
 		rest.Op(rest.Route{Method: "POST", Path: "/api/users", ID: "createUser", Admin: true, Tag: rest.TagKeys, Status: http.StatusCreated, Summary: "Create a user", About: aboutUsers}, d.createUser),
 		rest.Op(rest.Route{Method: "PATCH", Path: "/api/users/{name}", ID: "patchUser", Admin: true, Tag: rest.TagKeys, Summary: "Disable or enable a user, or confirm an e-mail address", About: aboutUsers}, d.patchUser),
-	}
+	}...)
 }
 
 // Config is what the routes need beside the stores of settings and keys.
 type Config struct {
 	// Models lists the models that are known by name.
 	Models func() []string
+	// Providers are the model providers of users; nil if there are none.
+	Providers Providers
 	// TestModel tries a model out for a user.
 	TestModel func(ctx context.Context, user string, in api.TestModel) (api.ModelReport, error)
 	// TestMCP tries tool servers out for a user.

@@ -9,7 +9,7 @@ import (
 )
 
 const aboutOverrides = "Overrides replace the settings for this conversation. They apply from the next model call, also during a turn, and survive restarts. " +
-	"A conversation that was stopped by its budget continues when the new budget is higher. A model of another provider than the stored key's is a 400, and so is a budget for a model without a known price."
+	"A conversation that was stopped by its budget continues when the new budget is higher. A model of a provider without a stored key is a 400, and so is a budget for a model without a known price."
 
 func (d *Handlers) getOverrides(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Overrides, error) {
 	st, err := d.load(ctx, c, p.ID)
@@ -17,7 +17,7 @@ func (d *Handlers) getOverrides(ctx context.Context, c *rest.Call, p rest.InConv
 }
 
 func describeOverrides(o session.Overridden) api.Overrides {
-	out := api.Overrides{LLMModel: rest.OrNull(o.Model)}
+	out := api.Overrides{LLMModel: rest.OrNull(o.Model), ReasoningEffort: rest.OrNull(o.Effort)}
 	if o.Limited {
 		out.MaxBudgetPerTask = new(o.Budget.Dollars())
 	}
