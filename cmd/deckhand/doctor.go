@@ -15,8 +15,8 @@ import (
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/llm/scripted"
-	"deckhand/internal/models"
 	"deckhand/internal/outbound"
+	"deckhand/internal/provider"
 	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
@@ -106,7 +106,7 @@ func (c *doctorCmd) model(ctx context.Context, all *commands, r *doctor.Report) 
 	}
 	client := outbound.NewClient(reach, 0)
 	defer client.CloseIdleConnections()
-	known := &models.Models{Settings: settings.New(d.db, keyring, secret.NewRedactor()), Client: client, Connector: connect.Connector{Catalogue: catalogue.New(file.Models)}}
+	known := &provider.Models{Settings: settings.New(d.db, keyring, secret.NewRedactor()), Client: client, Connector: connect.Connector{Catalogue: catalogue.New(file.Models)}}
 	found, err := known.Test(ctx, c.User, api.TestModel{})
 	if errors.Is(err, settings.ErrNotFound) {
 		return fmt.Errorf("user %s has no stored settings; choose another with --user", c.User)

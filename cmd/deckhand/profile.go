@@ -10,8 +10,8 @@ import (
 	"deckhand/internal/llm/cassette"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
-	"deckhand/internal/models"
 	"deckhand/internal/profile"
+	"deckhand/internal/provider"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/session"
@@ -40,7 +40,7 @@ func (f *profileFlags) userLimit() (session.Money, error) {
 
 // profile returns the config of the agents' profiles.
 func (f *profileFlags) profile(s *server, dataDir string, client *http.Client, overrides map[string]catalogue.Override, driver drivers.Driver, titles bool) profile.Config {
-	c := profile.Config{Models: models.Models{Settings: s.settings, Client: client, Silent: f.Silent, Limited: f.UserBudget > 0,
+	c := profile.Config{Models: provider.Models{Settings: s.settings, Client: client, Silent: f.Silent, Limited: f.UserBudget > 0,
 		Connector: connect.Connector{Catalogue: catalogue.New(overrides), Cassettes: cassette.Dir(f.Cassettes), Silence: f.ModelTimeout}},
 		Sessions: s.sessions, Keyring: s.keyring, Keeper: s.keeper, Forges: s.forges, Outward: s.out, Logger: s.logger,
 		Record: cassette.Dir(f.RecordCassettes), Titles: titles, Microagents: f.Microagents, Users: filepath.Join(dataDir, "users"), SearchURL: f.SearchURL,

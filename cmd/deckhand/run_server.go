@@ -22,7 +22,7 @@ import (
 	"deckhand/internal/datadir"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
-	"deckhand/internal/models"
+	"deckhand/internal/provider"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/drivers"
 	"deckhand/internal/sandbox/local/tree"
@@ -193,7 +193,7 @@ func (f *localFlags) settings(ctx context.Context, cat *catalogue.Catalogue, red
 	if f.Folder != "" { // an image does not contain the folder
 		chosen.ClearImage()
 	}
-	known := models.Models{Connector: connect.Connector{Catalogue: cat}, Silent: f.Silent}
+	known := provider.Models{Connector: connect.Connector{Catalogue: cat}, Silent: f.Silent}
 	before, now := known.Config(stored, ""), known.Config(chosen, "")
 	if f.ModelKey() == "" && (len(did.Notes) > 0 || connect.Address(before, cat) != connect.Address(now, cat)) {
 		chosen.LLMAPIKey, now.APIKey = secret.Secret{}, "" // a key is only sent to the host that it was entered for

@@ -12,7 +12,7 @@ import (
 	"deckhand/internal/knowledge"
 	"deckhand/internal/llm/cassette"
 	"deckhand/internal/llm/picture"
-	"deckhand/internal/models"
+	"deckhand/internal/provider"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
@@ -25,7 +25,7 @@ import (
 
 // Config says what a Builder works with.
 type Config struct {
-	models.Models
+	provider.Models
 	Sessions *session.Sessions
 	Keyring  *secret.Keyring
 	Keeper   *workspace.Keeper

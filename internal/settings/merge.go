@@ -28,7 +28,7 @@ func Merge(old *Settings, in api.SettingsInput) (Settings, Changes, error) {
 	if old != nil {
 		m.out = old.Clone()
 	}
-	provider, mode := keyProvider(m.out.LLMModel), m.out.Approvals()
+	provider, mode := m.out.keyProvider(), m.out.Approvals()
 	m.plain(&m.out.Plain, in)
 	m.approvals(mode, in.ApprovalMode)
 	m.bindKey(provider, m.llmKey(in))

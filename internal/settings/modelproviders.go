@@ -32,9 +32,9 @@ var providerID = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`)
 // unkeyed are providers inside the server, which no key is for.
 var unkeyed = []string{"", "scripted", "cassette"}
 
-// keyProvider is the provider that a key for the model belongs to, "" for none.
-func keyProvider(model *string) string {
-	name, _, named := strings.Cut(deref(model), "/")
+// keyProvider is the provider that a key for the model in the settings belongs to, "" for none.
+func (s Settings) keyProvider() string {
+	name, _, named := strings.Cut(deref(s.LLMModel), "/")
 	if name = strings.ToLower(name); !named || slices.Contains(unkeyed, name) {
 		return ""
 	}
@@ -103,7 +103,7 @@ func (s *Settings) SetModelRoles(in api.SetModelRoles) error {
 // bindKey notes which provider the key of the settings belongs to: that of the model that it was stored with, and not
 // that of whichever model is chosen later. was is the provider before the update.
 func (m *merger) bindKey(was string, sent bool) {
-	now := keyProvider(m.out.LLMModel)
+	now := m.out.keyProvider()
 	switch {
 	case m.out.LLMAPIKey.IsZero():
 		m.out.LLMKeyProvider = ""

@@ -161,7 +161,7 @@ func View(s Settings) api.Settings {
 	s = s.Clone()
 	out := api.Settings{
 		SecretsStore: api.SecretNames{ProviderTokens: map[string]string{}, CustomSecrets: map[string]string{}},
-		LLMAPIKeySet: !s.LLMAPIKey.IsZero() || !s.ModelProviders[keyProvider(s.LLMModel)].Key.IsZero(), ApprovalMode: s.Approvals(),
+		LLMAPIKeySet: !s.LLMAPIKey.IsZero() || !s.ModelProviders[s.keyProvider()].Key.IsZero(), ApprovalMode: s.Approvals(),
 		SearchAPIKeySet: !s.SearchAPIKey.IsZero(), SandboxAPIKeySet: !s.SandboxAPIKey.IsZero(),
 		ProviderTokensSet: map[string]*string{},
 	}

@@ -37,7 +37,7 @@ func (d *Handlers) providerRoutes() []rest.Route {
 	return []rest.Route{
 		rest.Op(rest.Route{Method: "GET", Path: "/api/model-providers", ID: "listModelProviders", Tag: rest.TagSettings, Summary: "List model providers, without their keys", About: aboutProviders}, d.listProviders),
 		rest.Op(rest.Route{Method: "PUT", Path: "/api/model-providers/{provider_id}", ID: "setModelProvider", Tag: rest.TagSettings, Summary: "Store the key and base URL of a model provider", About: aboutProviders}, d.setProvider),
-		rest.Op(rest.Route{Method: "DELETE", Path: "/api/model-providers/{provider_id}", ID: "removeModelProvider", Tag: rest.TagSettings, Summary: "Remove the key and base URL of a model provider"}, d.removeProvider),
+		rest.Op(rest.Route{Method: "DELETE", Path: "/api/model-providers/{provider_id}", ID: "removeModelProvider", Tag: rest.TagSettings, Summary: "Delete the key and base URL of a model provider"}, d.removeProvider),
 		rest.Op(rest.Route{Method: "PUT", Path: "/api/model-roles", ID: "setModelRoles", Tag: rest.TagSettings, Summary: "Set the small model, the fallback model and the favourites", About: aboutRoles}, d.setRoles),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/models", ID: "searchModels", Stream: true, Tag: rest.TagSettings, Summary: "Search models with their prices and abilities", About: aboutModels}, d.searchModels),
 	}

@@ -1,6 +1,6 @@
-// Package models knows the models that a user can use: which provider's key opens which model, what models there are, and
+// Package provider knows the model providers of users: which provider's key opens which model, what models there are, and
 // whether one works.
-package models
+package provider
 
 import (
 	"context"
@@ -64,17 +64,7 @@ func (m *Models) blind(model string) string {
 //
 // So a key never reaches a host that it was not stored for.
 func (m *Models) Config(s settings.Settings, model string) llm.Config {
-	usual := llm.Config{Model: defaultModel, Client: m.Client}
-	if s.LLMModel != nil && *s.LLMModel != "" {
-		usual.Model = *s.LLMModel
-	}
-	if s.LLMBaseURL != nil {
-		usual.BaseURL = *s.LLMBaseURL
-	}
-	if usual.BaseURL != "" || s.LLMKeyProvider == "" || catalogue.Canonical(s.LLMKeyProvider) == providerOf(usual.Model) {
-		usual.APIKey = s.LLMAPIKey.Reveal()
-	}
-	own := usual.APIKey != "" || usual.BaseURL != ""
+	usual, own := m.usual(s)
 	c := usual
 	if model != "" {
 		c.Model = model
@@ -88,6 +78,21 @@ func (m *Models) Config(s settings.Settings, model string) llm.Config {
 		c.APIKey = ""
 	}
 	return c
+}
+
+// usual is the way to the model in the settings by its own fields; own reports whether they say more than its name.
+func (m *Models) usual(s settings.Settings) (c llm.Config, own bool) {
+	c = llm.Config{Model: defaultModel, Client: m.Client}
+	if s.LLMModel != nil && *s.LLMModel != "" {
+		c.Model = *s.LLMModel
+	}
+	if s.LLMBaseURL != nil {
+		c.BaseURL = *s.LLMBaseURL
+	}
+	if c.BaseURL != "" || s.LLMKeyProvider == "" || catalogue.Canonical(s.LLMKeyProvider) == providerOf(c.Model) {
+		c.APIKey = s.LLMAPIKey.Reveal()
+	}
+	return c, c.APIKey != "" || c.BaseURL != ""
 }
 
 func providerOf(model string) string {

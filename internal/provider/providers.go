@@ -1,4 +1,4 @@
-package models
+package provider
 
 import (
 	"context"
@@ -87,7 +87,7 @@ func (m *Models) Providers(ctx context.Context, user string) (api.ModelProviders
 	if err != nil {
 		return api.ModelProviders{}, err
 	}
-	usual := m.Config(s, "")
+	usual, own := m.usual(s)
 	main := providerOf(usual.Model)
 	list := slices.Clone(providers)
 	for _, id := range slices.Sorted(maps.Keys(s.ModelProviders)) {
@@ -95,8 +95,7 @@ func (m *Models) Providers(ctx context.Context, user string) (api.ModelProviders
 			list = append(list, describe(id))
 		}
 	}
-	out := api.ModelProviders{ModelRoles: roles(s), Default: api.DefaultModel{Model: usual.Model, Provider: main, Usable: m.Silent || m.Unusable(s, usual.Model) == "",
-		OwnKey: usual.APIKey != "" && usual.APIKey == s.LLMAPIKey.Reveal() || s.LLMBaseURL != nil && *s.LLMBaseURL != ""}}
+	out := api.ModelProviders{ModelRoles: roles(s), Default: api.DefaultModel{Model: usual.Model, Provider: main, OwnKey: own, Usable: m.Silent || m.Unusable(s, usual.Model) == ""}}
 	for _, k := range list {
 		entry, stored := s.ModelProviders[k.id]
 		out.Providers = append(out.Providers, api.ModelProvider{ID: k.id, Name: k.name, Configured: stored, APIKeySet: !entry.Key.IsZero(),
