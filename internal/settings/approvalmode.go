@@ -20,10 +20,12 @@ func (p Plain) Approvals() string {
 	return AskRisky
 }
 
+func (p Plain) showApprovals(out *api.Settings) { out.ApprovalMode = p.Approvals() }
+
 // approvals applies the mode after the two fields. A client that sends back what it was given means a change of the field
 // that differs, so an unchanged mode leaves the two fields as they are.
-func (m *merger) approvals(was string, in api.Opt[string]) {
-	mode, ok := in.Get()
+func (m *merger) approvals(was string, in api.SettingsInput) {
+	mode, ok := in.ApprovalMode.Get()
 	if !ok || mode == was {
 		return
 	}

@@ -30,7 +30,7 @@ func Merge(old *Settings, in api.SettingsInput) (Settings, Changes, error) {
 	}
 	provider, mode := m.out.keyProvider(), m.out.Approvals()
 	m.plain(&m.out.Plain, in)
-	m.approvals(mode, in.ApprovalMode)
+	m.approvals(mode, in)
 	m.bindKey(provider, m.llmKey(in))
 	m.secrets(in.SecretsStore)
 	m.mcp(in.MCPConfig)

@@ -161,11 +161,11 @@ func View(s Settings) api.Settings {
 	s = s.Clone()
 	out := api.Settings{
 		SecretsStore: api.SecretNames{ProviderTokens: map[string]string{}, CustomSecrets: map[string]string{}},
-		LLMAPIKeySet: !s.LLMAPIKey.IsZero() || !s.ModelProviders[s.keyProvider()].Key.IsZero(), ApprovalMode: s.Approvals(),
-		SearchAPIKeySet: !s.SearchAPIKey.IsZero(), SandboxAPIKeySet: !s.SandboxAPIKey.IsZero(),
+		LLMAPIKeySet: !s.LLMAPIKey.IsZero() || !s.ModelProviders[s.keyProvider()].Key.IsZero(), SearchAPIKeySet: !s.SearchAPIKey.IsZero(), SandboxAPIKeySet: !s.SandboxAPIKey.IsZero(),
 		ProviderTokensSet: map[string]*string{},
 	}
 	s.show(&out)
+	s.showApprovals(&out)
 	for name, t := range s.ProviderTokens {
 		if t.Token.IsZero() {
 			continue

@@ -94,9 +94,27 @@ describe("an answer", () => {
     ["y", "accept"],
     ["n", "reject"],
   ])("by the key %s", async (key, decision) => {
-    ask({ security_risk: 2 });
+    ask();
     press(key);
     expect(await sent()).toEqual({ call_id: "call_1", decision });
+  });
+
+  it("of high risk is not approved by a key, however often, nor by one click", async () => {
+    ask({ security_risk: 2 });
+    for (let i = 0; i < 3; i++) press("y");
+    expect(the("button", "Approve high-risk call").getAttribute("aria-busy")).toBe("false");
+    expect(words(the("alert"))).toContain("rated high risk");
+    click(the("button", "Cancel"));
+    click(the("button", "Approve"));
+    expect(server.to(decisions)).toEqual([]);
+    click(the("button", "Approve high-risk call"));
+    expect(await sent()).toEqual({ call_id: "call_1", decision: "accept" });
+  });
+
+  it("of high risk is rejected by a key", async () => {
+    ask({ security_risk: 2 });
+    press("n");
+    expect(await sent()).toEqual({ call_id: "call_1", decision: "reject" });
   });
 
   it("is not given by letters that are typed into a field", () => {

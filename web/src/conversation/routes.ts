@@ -74,10 +74,6 @@ export const remove = (id: string) => data(api.DELETE("/api/conversations/{conve
 
 export const trajectory = (id: string) => data(api.GET("/api/conversations/{conversation_id}/trajectory", { params: path(id) }));
 
-export async function models(): Promise<string[]> {
-  return (await data(api.GET("/api/options/models"))) ?? [];
-}
-
 /** upload stores files in the workspace and gives their paths. */
 export async function upload(id: string, files: File[]): Promise<Schemas["Uploaded"]> {
   const body = new FormData();

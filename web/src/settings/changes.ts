@@ -9,11 +9,15 @@ export type Changes = { [K in Name]?: Input[K] };
 
 /** The settings of a user who never stored any. */
 export const defaults: Changes = {
+  approval_mode: "risky",
   enable_default_condenser: true,
   enable_proactive_conversation_starters: true,
   enable_solvability_analysis: true,
   enable_sound_notifications: false,
 };
+
+/** firstSettings are what a new user stores with the first setting: the agent asks before risky calls. */
+export const firstSettings = (stored: unknown): Changes => (stored ? {} : { approval_mode: defaults.approval_mode });
 
 /** same is whether two values mean the same: an empty text is no value. */
 export function same(a: unknown, b: unknown): boolean {

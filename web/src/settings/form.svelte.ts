@@ -4,7 +4,7 @@ import { ApiError, api, data, type FieldError, type Schemas } from "../lib/api";
 import { t } from "../lib/i18n.svelte";
 import { session } from "../lib/session.svelte";
 import { toasts } from "../lib/toasts.svelte";
-import { changed, type Changes, defaults, keyed, type Name } from "./changes";
+import { changed, type Changes, defaults, firstSettings, keyed, type Name } from "./changes";
 
 export type KeyName = "llm_api_key" | "search_api_key" | "sandbox_api_key";
 
@@ -68,7 +68,9 @@ export class Form {
     if (this.busy || this.count === 0) return true;
     this.busy = true;
     try {
-      const stored = await data(api.POST("/api/settings", { body: this.changes as Schemas["SettingsInput"] }));
+      const stored = await data(
+        api.POST("/api/settings", { body: { ...firstSettings(session.settings), ...this.changes } as Schemas["SettingsInput"] }),
+      );
       await session.refresh();
       this.discard();
       this.notes = [

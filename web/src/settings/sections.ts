@@ -17,8 +17,7 @@ export const sections: Section[] = [
     fields: [
       "agent",
       "max_iterations",
-      "confirmation_mode",
-      "security_analyzer",
+      "approval_mode",
       "enable_default_condenser",
       "enable_proactive_conversation_starters",
       "enable_solvability_analysis",
