@@ -200,7 +200,7 @@ describe("the providers", () => {
     await soon(() => expect(the("button", "Use anthropic/claude-sonnet-4-5")).toBeTruthy());
     expect(words(the("list", "All models"))).toContain("200k context");
     expect(words(the("list", "All models"))).toContain("$3.00 / $15.00");
-    click(the("button", "Favorite: anthropic/claude-sonnet-4-5"));
+    click(the("button", "Favourite: anthropic/claude-sonnet-4-5"));
     await soon(() => expect(server.to("PUT /api/model-roles")).toEqual([{ favourite_models: ["anthropic/claude-sonnet-4-5"] }]));
     click(the("button", "Use anthropic/claude-sonnet-4-5"));
     expect(bar()).toContain("1 unsaved change");
