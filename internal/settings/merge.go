@@ -155,6 +155,25 @@ func (m *merger) llmKey(in api.SettingsInput) (sent bool) {
 	return sent
 }
 
+// bindKey notes which provider the key of the settings belongs to: that of the model that it was stored with, and not
+// that of whichever model is chosen later. was is the provider before the update.
+func (m *merger) bindKey(was string, sent bool) {
+	now := m.out.keyProvider()
+	switch {
+	case m.out.LLMAPIKey.IsZero():
+		m.out.LLMKeyProvider = ""
+	case sent:
+		m.out.LLMKeyProvider = now
+	case m.out.LLMKeyProvider == "":
+		m.out.LLMKeyProvider = first(was, now)
+	}
+	owner := m.out.LLMKeyProvider
+	if now == "" || now == was || owner == "" || owner == now || deref(m.out.LLMBaseURL) != "" || !m.out.ModelProviders[now].Key.IsZero() {
+		return
+	}
+	m.notes = append(m.notes, "The stored llm_api_key belongs to "+owner+" and is not used for models of "+now+". Send llm_api_key for this provider.")
+}
+
 func (m *merger) mcp(in api.Opt[api.MCPConfig]) {
 	v, ok := in.Get()
 	switch {

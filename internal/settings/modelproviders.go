@@ -3,7 +3,6 @@ package settings
 import (
 	"regexp"
 	"slices"
-	"strings"
 
 	"deckhand/api"
 	"deckhand/internal/secret"
@@ -31,15 +30,6 @@ var providerID = regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,62}$`)
 
 // unkeyed are providers inside the server, which no key is for.
 var unkeyed = []string{"", "scripted", "cassette"}
-
-// keyProvider is the provider that a key for the model in the settings belongs to, "" for none.
-func (s Settings) keyProvider() string {
-	name, _, named := strings.Cut(deref(s.LLMModel), "/")
-	if name = strings.ToLower(name); !named || slices.Contains(unkeyed, name) {
-		return ""
-	}
-	return name
-}
 
 // SetModelProvider changes the entry of a provider, or adds one. home is the base URL that the provider has without one
 // in the entry, "" if it needs one. A key belongs to the host it was given for: notes say when it was dropped. It
@@ -98,25 +88,6 @@ func (s *Settings) SetModelRoles(in api.SetModelRoles) error {
 	}
 	s.ModelRoles = r
 	return nil
-}
-
-// bindKey notes which provider the key of the settings belongs to: that of the model that it was stored with, and not
-// that of whichever model is chosen later. was is the provider before the update.
-func (m *merger) bindKey(was string, sent bool) {
-	now := m.out.keyProvider()
-	switch {
-	case m.out.LLMAPIKey.IsZero():
-		m.out.LLMKeyProvider = ""
-	case sent:
-		m.out.LLMKeyProvider = now
-	case m.out.LLMKeyProvider == "":
-		m.out.LLMKeyProvider = first(was, now)
-	}
-	owner := m.out.LLMKeyProvider
-	if now == "" || now == was || owner == "" || owner == now || deref(m.out.LLMBaseURL) != "" || !m.out.ModelProviders[now].Key.IsZero() {
-		return
-	}
-	m.notes = append(m.notes, "The stored llm_api_key belongs to "+owner+" and is not used for models of "+now+". Send llm_api_key for this provider.")
 }
 
 func first(a, b string) string {

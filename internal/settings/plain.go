@@ -3,6 +3,7 @@ package settings
 import (
 	"cmp"
 	"reflect"
+	"slices"
 	"strings"
 
 	"deckhand/api"
@@ -77,6 +78,15 @@ func (p *Plain) AskWhenRisky() {
 
 // Endpoint is the model and the base URL; nil for those that are not set.
 func (p Plain) Endpoint() (model, baseURL *string) { return p.LLMModel, p.LLMBaseURL }
+
+// keyProvider is the provider that a key for the model in the settings belongs to, "" for none.
+func (p Plain) keyProvider() string {
+	name, _, named := strings.Cut(deref(p.LLMModel), "/")
+	if name = strings.ToLower(name); !named || slices.Contains(unkeyed, name) {
+		return ""
+	}
+	return name
+}
 
 // Image returns the image of the sandbox, or "" for the default. A prepared image already
 // has the runner.
