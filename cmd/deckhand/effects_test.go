@@ -28,6 +28,7 @@ var effects = map[string]func(*testing.T, *lab){
 	"max_iterations":                         effectOfMaxIterations,
 	"security_analyzer":                      effectOfAnalyzer,
 	"confirmation_mode":                      effectOfConfirmation,
+	"approval_mode":                          effectOfApprovalMode,
 	"llm_model":                              effectOfModel,
 	"llm_api_key":                            effectOfModelKey,
 	"llm_base_url":                           effectOfModelAddress,

@@ -210,7 +210,7 @@ func modelOfAConversation(t *testing.T, l *lab) {
 		t.Errorf("after a stop the model was asked %d times", m)
 	}
 	p.set(`"llm_base_url":"","llm_api_key":"sk-of-openai"`)
-	for model, says := range map[string]string{"anthropic/claude-sonnet-4-20250514": "another provider", "nothing": "nothing"} {
+	for model, says := range map[string]string{"anthropic/claude-sonnet-4-20250514": "needs an API key of anthropic", "nothing": "nothing"} {
 		_, err := p.client.SetOverrides(t.Context(), id, api.SetOverrides{LLMModel: api.Some(model)})
 		if statusOf(err) != 400 || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", model, err)

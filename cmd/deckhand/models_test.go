@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -100,5 +101,28 @@ func TestModelProvidersOfTwoUsers(t *testing.T) {
 	})
 	if err != nil || strings.Contains(b.logs.String(), "canary") {
 		t.Errorf("the log has the key, or %v", err)
+	}
+}
+
+// One choice says what waits for approval: everything, what rules rate as risky, or nothing.
+func effectOfApprovalMode(t *testing.T, l *lab) {
+	for _, c := range []struct {
+		mode, command string
+		waits         bool
+	}{
+		{"always", "ls", true}, {"risky", "ls", false}, {"risky", "rm -rf ~", true}, {"never", "rm -rf ./nothing", false},
+	} {
+		p := l.person(t, "approver-"+c.mode+strconv.Itoa(len(c.command)), steps(shell(c.command)), `"approval_mode":"`+c.mode+`"`)
+		var waits bool
+		p.follow(p.begin("Go."), 0, func(it client.LegacyItem) bool {
+			waits = agentIs("awaiting_user_confirmation")(it)
+			return waits || agentIs("awaiting_user_input")(it)
+		})
+		if waits != c.waits {
+			t.Errorf("%s %s: waits %t", c.mode, c.command, waits)
+		}
+		if got := p.settings().ApprovalMode; got != c.mode {
+			t.Errorf("%s is shown as %s", c.mode, got)
+		}
 	}
 }

@@ -29,6 +29,7 @@ await play({
     await page.getByRole("textbox", { name: "Task" }).fill("$ printf 'sail%s' or-42 > made.txt; cat made.txt");
     await page.getByRole("button", { name: "Start", exact: true }).click();
     await page.waitForURL(/\/conversations\/[\w-]+$/);
+    await page.getByRole("button", { name: /^Approve/ }).click(); // a new user's agent asks before it writes by a command
     await shown(page, "sailor-42");
     await state(page, "Done");
     await page.getByRole("link", { name: "Conversations" }).click();
@@ -165,6 +166,7 @@ await play({
     const there = await enter("hugo", { expected: [/status of 4(00|22)/] });
     const { page } = there;
     await page.goto("settings/model");
+    await page.getByText("Separate key and base URL for the main model").click();
     const field = page.getByRole("textbox", { name: /address|URL/i }).first();
     await field.fill("not an address");
     await page.getByRole("button", { name: /^Save/ }).click();
