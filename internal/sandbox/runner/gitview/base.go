@@ -11,7 +11,7 @@ const origin = "refs/remotes/origin/"
 
 // branch is the name of the branch that is checked out, "" if there is none.
 func (v *View) branch(ctx context.Context, r repo) (string, error) {
-	out, err := v.text(ctx, r.dir, "", 64<<10, "symbolic-ref", "-q", "HEAD")
+	out, err := v.text(ctx, r, "", 64<<10, "symbolic-ref", "-q", "HEAD")
 	if code(err) == 1 {
 		return "", nil
 	}
@@ -28,7 +28,7 @@ func (v *View) branch(ctx context.Context, r repo) (string, error) {
 // there is none yet.
 func (v *View) base(ctx context.Context, r repo, branch string) (base, head string, err error) {
 	names := []string{"HEAD", origin + branch, origin + "HEAD", origin + "main", origin + "master"}
-	out, err := v.text(ctx, r.dir, strings.Join(names, "^{commit}\n")+"^{commit}\n", 1<<20, "cat-file", "--batch-check=%(objectname)")
+	out, err := v.text(ctx, r, strings.Join(names, "^{commit}\n")+"^{commit}\n", 1<<20, "cat-file", "--batch-check=%(objectname)")
 	if err != nil {
 		return "", "", err
 	}
@@ -49,7 +49,7 @@ func (v *View) base(ctx context.Context, r repo, branch string) (base, head stri
 		if head == "" {
 			return id, head, nil
 		}
-		left, err := v.text(ctx, r.dir, "", 1<<10, "merge-base", head, id)
+		left, err := v.text(ctx, r, "", 1<<10, "merge-base", head, id)
 		if code(err) == 1 { // they have nothing in common
 			return id, head, nil
 		}
@@ -61,7 +61,7 @@ func (v *View) base(ctx context.Context, r repo, branch string) (base, head stri
 
 // nothing is the tree without files. Its name depends on the repository's kind.
 func (v *View) nothing(ctx context.Context, r repo) (string, error) {
-	out, err := v.text(ctx, r.dir, "", 1<<10, "hash-object", "-t", "tree", "--stdin")
+	out, err := v.text(ctx, r, "", 1<<10, "hash-object", "-t", "tree", "--stdin")
 	return strings.TrimSpace(string(out)), err
 }
 

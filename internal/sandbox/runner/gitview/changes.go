@@ -43,7 +43,7 @@ func (s *state) status() string {
 func (v *View) changes(ctx context.Context, tree files.Tree, r repo) (map[string]*state, error) {
 	states := map[string]*state{}
 	var st status
-	err := v.run(ctx, r.dir, "", func(out io.Reader) (err error) {
+	err := v.run(ctx, r, "", func(out io.Reader) (err error) {
 		st, err = parseStatus(out, func(e entry) error { return note(states, e) })
 		return err
 	}, "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all", "--no-renames", "--no-ahead-behind", "--ignore-submodules=dirty")
@@ -61,7 +61,7 @@ func (v *View) changes(ctx context.Context, tree files.Tree, r repo) (map[string
 		}
 	}
 	if base != head {
-		err = v.run(ctx, r.dir, "", func(out io.Reader) error {
+		err = v.run(ctx, r, "", func(out io.Reader) error {
 			return parseSteps(out, func(s step) error { return combine(states, s) })
 		}, "diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none", base, head, "--")
 		if err != nil {
@@ -124,7 +124,7 @@ func (v *View) settle(ctx context.Context, tree files.Tree, r repo, states map[s
 		return nil
 	}
 	slices.Sort(names)
-	out, err := v.text(ctx, r.dir, "", 1<<20, append([]string{"hash-object", "--"}, names...)...)
+	out, err := v.text(ctx, r, "", 1<<20, append([]string{"hash-object", "--"}, names...)...)
 	if err != nil && code(err) == 0 {
 		return err // a file that has disappeared is no reason to give up
 	}

@@ -19,6 +19,9 @@ import (
 // maxDiff is the size up to which a file is compared.
 const maxDiff = 1 << 20
 
+// errNever says that a file is in neither version.
+var errNever = fmt.Errorf("%w: there is none, and there was none", fs.ErrNotExist)
+
 // Diff is a file of the workspace before and now.
 func (v *View) Diff(ctx context.Context, p []byte) (sandbox.GitDiff, error) {
 	var d sandbox.GitDiff
@@ -27,22 +30,11 @@ func (v *View) Diff(ctx context.Context, p []byte) (sandbox.GitDiff, error) {
 		return d, err
 	}
 	defer root.Close()
-	name, err := tree.Place(p)
-	if err != nil {
-		return d, err
-	}
-	before, err := v.before(ctx, tree, name)
+	before, now, _, err := v.compare(ctx, tree, sandbox.GitCompareParams{Path: p})
 	if err != nil {
 		return d, fmt.Errorf("%q: %w", p, err)
 	}
-	now, err := v.now(ctx, tree, name, before)
-	if err != nil {
-		return d, fmt.Errorf("%q: %w", p, err)
-	}
-	if before.none() && now == nil {
-		return d, fmt.Errorf("%q: %w: there is none, and there was none", p, fs.ErrNotExist)
-	}
-	if d.Original, err = decode(before.content); err == nil {
+	if d.Original, err = decode(before); err == nil {
 		d.Modified, err = decode(now)
 	}
 	if err != nil {
@@ -61,57 +53,6 @@ func (b blob) none() bool { return b.content == nil }
 
 func module(commit string) []byte { return []byte("Subproject commit " + commit + "\n") }
 
-// before reads a file of the base of the repository that it belongs to.
-func (v *View) before(ctx context.Context, tree files.Tree, name string) (blob, error) {
-	first, rest, ok := strings.Cut(name, "/")
-	if ok && isRepo(tree, first+"/") {
-		b, err := v.inBase(ctx, repo{path.Join(v.config.Workspace, first), first + "/"}, rest)
-		if !errors.Is(err, rpc.ErrNoRepo) {
-			return b, err
-		}
-	}
-	if !isRepo(tree, "") {
-		return blob{}, rpc.ErrNoRepo
-	}
-	return v.inBase(ctx, repo{dir: v.config.Workspace}, name)
-}
-
-// inBase reads a file of the base of a repository.
-func (v *View) inBase(ctx context.Context, r repo, rel string) (blob, error) {
-	branch, err := v.branch(ctx, r)
-	if err != nil {
-		return blob{}, err
-	}
-	base, _, err := v.base(ctx, r, branch)
-	if err != nil {
-		return blob{}, err
-	}
-	var found string
-	err = v.run(ctx, r.dir, "", func(out io.Reader) error {
-		return fields(out, func(f string) error {
-			if about, name, _ := strings.Cut(f, "\t"); name == rel {
-				found = about
-			}
-			return nil
-		})
-	}, "ls-tree", "-z", "-l", "--full-tree", base, "--", rel)
-	if err != nil || found == "" {
-		return blob{}, err
-	}
-	parts := strings.Fields(found) // mode, kind, object, size
-	if len(parts) != 4 {
-		return blob{}, misread(found)
-	}
-	switch parts[1] {
-	case "commit":
-		return blob{module(parts[2]), true}, nil
-	case "blob":
-		b, err := v.text(ctx, r.dir, "", maxDiff, "cat-file", "blob", parts[2])
-		return blob{content: b}, err
-	}
-	return blob{}, nil // a folder
-}
-
 // now reads a file of the workspace. A link is the text of where it leads, as
 // it is in git. nil is no file.
 func (v *View) now(ctx context.Context, tree files.Tree, name string, before blob) ([]byte, error) {
@@ -124,7 +65,7 @@ func (v *View) now(ctx context.Context, tree files.Tree, name string, before blo
 	case f.Mode.Type() == fs.ModeSymlink:
 		return f.Link, nil
 	case f.IsDir() && before.module && isRepo(tree, name+"/"):
-		head, err := v.text(ctx, path.Join(v.config.Workspace, name), "", 1<<10, "rev-parse", "--verify", "HEAD")
+		head, err := v.text(ctx, repo{dir: path.Join(v.config.Workspace, name)}, "", 1<<10, "rev-parse", "--verify", "HEAD")
 		if code(err) != 0 {
 			return nil, nil // nothing is checked out
 		}

@@ -25,12 +25,13 @@ var flags = []string{
 
 // env is the environment of git in a repository. Naming the repository keeps
 // git from looking for another one above it, and from caring whose it is.
-func (v *View) env(dir string) []string {
+func (v *View) env(r repo) []string {
 	env := slices.DeleteFunc(slices.Clone(v.config.Env()), func(e string) bool {
 		return strings.HasPrefix(e, "GIT_") || strings.HasPrefix(e, "LC_ALL=") || strings.HasPrefix(e, "LANGUAGE=")
 	})
-	return append(env, "LC_ALL=C", "GIT_DIR="+dir+"/.git", "GIT_WORK_TREE="+dir, "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1",
+	env = append(env, "LC_ALL=C", "GIT_DIR="+r.dir+"/.git", "GIT_WORK_TREE="+r.dir, "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null")
+	return append(env, r.env...)
 }
 
 // exitError is a git that was not content.
@@ -46,9 +47,15 @@ func (e *exitError) Error() string {
 	return "git: " + e.stderr
 }
 
-// Is tells a folder that is no repository from other failures.
+// Is tells a folder that is no repository, and one that another git works in, from other failures.
 func (e *exitError) Is(target error) bool {
-	return target == rpc.ErrNoRepo && strings.Contains(e.stderr, "not a git repository")
+	switch target {
+	case rpc.ErrNoRepo:
+		return strings.Contains(e.stderr, "not a git repository")
+	case rpc.ErrBusy:
+		return strings.Contains(e.stderr, ".lock': File exists")
+	}
+	return false
 }
 
 // grace is how long output is waited for when git has ended but something it
@@ -57,14 +64,14 @@ const grace = 2 * time.Second
 
 // run runs git in a repository and gives its output to read. If read fails, git
 // is ended.
-func (v *View) run(ctx context.Context, dir, stdin string, read func(io.Reader) error, args ...string) error {
+func (v *View) run(ctx context.Context, r repo, stdin string, read func(io.Reader) error, args ...string) error {
 	select {
 	case v.slots <- struct{}{}:
 		defer func() { <-v.slots }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	c, err := v.start(dir, stdin, args)
+	c, err := v.start(r, stdin, args)
 	if err != nil {
 		return err
 	}
@@ -104,13 +111,19 @@ func (v *View) run(ctx context.Context, dir, stdin string, read func(io.Reader) 
 
 // child is a git that runs.
 type child struct {
-	process  *spawn.Process
-	out, err *os.File
+	process      *spawn.Process
+	in, out, err *os.File
+	fed          chan struct{}
 }
 
-func (c *child) close() { c.out.Close(); c.err.Close() }
+func (c *child) close() {
+	c.out.Close()
+	c.err.Close()
+	_ = c.in.SetWriteDeadline(time.Now()) // a program that git started may hold the other end
+	<-c.fed
+}
 
-func (v *View) start(dir, stdin string, args []string) (*child, error) {
+func (v *View) start(r repo, stdin string, args []string) (*child, error) {
 	var pipes [6]*os.File
 	for i := 0; i < len(pipes); i += 2 {
 		r, w, err := os.Pipe()
@@ -120,13 +133,8 @@ func (v *View) start(dir, stdin string, args []string) (*child, error) {
 		}
 		pipes[i], pipes[i+1] = r, w
 	}
-	if _, err := pipes[1].WriteString(stdin); err != nil { // it is a few lines, which a pipe takes at once
-		closeAll(pipes[:])
-		return nil, err
-	}
-	pipes[1].Close()
 	p, err := v.config.Spawner.Start(spawn.Attr{
-		Args: append(slices.Clone(flags), args...), Dir: dir, Env: v.env(dir), Files: []*os.File{pipes[0], pipes[3], pipes[5]},
+		Args: append(slices.Clone(flags), args...), Dir: r.dir, Env: v.env(r), Files: []*os.File{pipes[0], pipes[3], pipes[5]},
 		Together: true, Offline: true, // filters of the repository run with it
 	})
 	if err != nil {
@@ -136,7 +144,13 @@ func (v *View) start(dir, stdin string, args []string) (*child, error) {
 	pipes[0].Close()
 	pipes[3].Close()
 	pipes[5].Close()
-	return &child{p, pipes[2], pipes[4]}, nil
+	fed := make(chan struct{})
+	go func() { // a pipe takes 64 kB at once, and a list of paths may be longer
+		defer close(fed)
+		_, _ = pipes[1].WriteString(stdin) // git that ends early says why itself
+		pipes[1].Close()
+	}()
+	return &child{p, pipes[1], pipes[2], pipes[4], fed}, nil
 }
 
 func closeAll(fs []*os.File) {
@@ -148,10 +162,10 @@ func closeAll(fs []*os.File) {
 }
 
 // text runs git and returns its output. More than limit bytes are ErrTooBig.
-func (v *View) text(ctx context.Context, dir, stdin string, limit int64, args ...string) ([]byte, error) {
+func (v *View) text(ctx context.Context, r repo, stdin string, limit int64, args ...string) ([]byte, error) {
 	var out []byte
-	err := v.run(ctx, dir, stdin, func(r io.Reader) (err error) {
-		out, err = io.ReadAll(io.LimitReader(r, limit+1))
+	err := v.run(ctx, r, stdin, func(from io.Reader) (err error) {
+		out, err = io.ReadAll(io.LimitReader(from, limit+1))
 		if err == nil && int64(len(out)) > limit {
 			err = rpc.ErrTooBig
 		}

@@ -1,5 +1,5 @@
 // Package gitview finds the changes in the git repositories of a workspace, without
-// changing them.
+// changing them. It reverts, stages and commits them when a person asks for it.
 //
 // Names are arbitrary bytes, so git is always asked for NUL-terminated lists. Git is
 // started as rarely as possible, with options that keep it from blocking, writing or
@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -39,6 +40,8 @@ type Config struct {
 	Workspace string
 	// Env is the environment that git is started with; it may be nil. It must hold no secrets.
 	Env func() []string
+	// Temp is a folder for copies of indexes; "" is the system's.
+	Temp string
 }
 
 // View looks at the repositories of a workspace.
@@ -60,7 +63,8 @@ func New(c Config) *View {
 
 // Handlers are the operations.
 func (v *View) Handlers() map[string]rpc.Handler {
-	return map[string]rpc.Handler{
+	h := v.reviewHandlers()
+	maps.Copy(h, map[string]rpc.Handler{
 		"git/changes": func(ctx context.Context, _ *rpc.Call) (any, error) { return v.Changes(ctx) },
 		"git/diff": func(ctx context.Context, c *rpc.Call) (any, error) {
 			var p sandbox.PathParams
@@ -69,7 +73,8 @@ func (v *View) Handlers() map[string]rpc.Handler {
 			}
 			return v.Diff(ctx, p.Path)
 		},
-	}
+	})
+	return h
 }
 
 // open opens the workspace.
@@ -85,6 +90,7 @@ func (v *View) open() (*os.Root, files.Tree, error) {
 type repo struct {
 	dir    string // where it lies
 	prefix string // of its paths, seen from the workspace; "" or a name with a slash
+	env    []string
 }
 
 // Changes lists what differs from where the work began, in all repositories.
@@ -148,7 +154,7 @@ func (v *View) repos(tree files.Tree) ([]repo, error) {
 		if len(repos) == maxRepos {
 			return nil, fmt.Errorf("%w: there are more than %d repositories in the workspace", rpc.ErrTooBig, maxRepos)
 		}
-		repos = append(repos, repo{dir: path.Join(v.config.Workspace, name), prefix: name + "/"})
+		repos = append(repos, v.inside(name))
 	}
 	if isRepo(tree, "") {
 		repos = append(repos, repo{dir: v.config.Workspace})
@@ -156,8 +162,16 @@ func (v *View) repos(tree files.Tree) ([]repo, error) {
 	return repos, nil
 }
 
+// inside is the repository in a folder of the workspace.
+func (v *View) inside(name string) repo {
+	return repo{dir: path.Join(v.config.Workspace, name), prefix: name + "/"}
+}
+
 func isRepo(tree files.Tree, prefix string) bool {
 	f, err := tree.Stat([]byte(prefix + ".git"))
+	if err == nil && f.IsDir() { // git takes no folder without it for a repository
+		_, err = tree.Stat([]byte(prefix + ".git/HEAD"))
+	}
 	return err == nil && (f.IsDir() || f.Mode.IsRegular() || f.Mode.Type() == fs.ModeSymlink)
 }
 

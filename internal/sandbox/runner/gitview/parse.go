@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -45,6 +46,8 @@ type entry struct {
 	head     string // its mode in the head
 	id       string // and its object
 	work     string // its mode now
+	// staged and unstaged say where it was changed: in the index, and since.
+	staged, unstaged, untracked bool
 }
 
 // status is what git status says.
@@ -75,7 +78,7 @@ func parseStatus(r io.Reader, each func(entry) error) (status, error) {
 			s.header(rest)
 			return nil
 		case "?":
-			return each(entry{path: rest, head: absent, work: "100644"})
+			return each(entry{path: rest, head: absent, work: "100644", unstaged: true, untracked: true})
 		case "!":
 			return nil
 		}
@@ -85,7 +88,8 @@ func parseStatus(r io.Reader, each func(entry) error) (status, error) {
 			return misread(f)
 		}
 		e := entry{path: parts[n-1], conflict: kind == "u", head: parts[2], work: parts[4], id: parts[5]}
-		e.twice = parts[0][0] != '.' && parts[0][1] != '.'
+		e.staged, e.unstaged = parts[0][0] != '.', parts[0][1] != '.'
+		e.twice = e.staged && e.unstaged
 		if kind == "2" { // we ask for none, but a rename would be a D and an A
 			if origin = parts[7][0]; origin != 'R' && origin != 'C' {
 				return misread(f)
@@ -136,6 +140,76 @@ func parseSteps(r io.Reader, each func(step) error) error {
 		return each(done)
 	})
 	if err == nil && s != nil {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// delta is a changed file: its modes and objects, and how many lines differ.
+type delta struct {
+	status, from   string
+	old, id        string // objects before and after
+	added, removed int
+	binary         bool
+}
+
+// parseDeltas reads git diff --raw --numstat -z into found, by the new path.
+func parseDeltas(r io.Reader, found map[string]*delta) error {
+	var d *delta        // a raw record whose paths follow
+	var counts []string // those of a renamed file whose paths follow
+	var from *string
+	count := func(name string, counts []string) {
+		to := found[name]
+		if to == nil {
+			return
+		}
+		to.binary = counts[0] == "-"
+		to.added, _ = strconv.Atoi(counts[0])
+		to.removed, _ = strconv.Atoi(counts[1])
+	}
+	err := fields(r, func(f string) error {
+		switch {
+		case d != nil && d.status == "R" && from == nil, counts != nil && from == nil:
+			from = &f
+		case d != nil:
+			if from != nil {
+				d.from = *from
+			}
+			if was := found[f]; was != nil && was.status == "U" {
+				d.status = "U"
+			} else if was == nil && len(found) == maxChanges {
+				return tooMany()
+			}
+			found[f], d, from = d, nil, nil
+		case counts != nil:
+			count(f, counts)
+			counts, from = nil, nil
+		case strings.HasPrefix(f, ":"):
+			parts := strings.Split(f, " ")
+			if len(parts) != 5 || parts[4] == "" {
+				return misread(f)
+			}
+			d = &delta{status: parts[4][:1], old: parts[2], id: parts[3]}
+			if d.status == "T" {
+				d.status = "M"
+			}
+			if !strings.Contains("MADUR", d.status) {
+				return misread(f)
+			}
+		default:
+			parts := strings.SplitN(f, "\t", 3)
+			if len(parts) != 3 {
+				return misread(f)
+			}
+			if parts[2] == "" {
+				counts = parts[:2]
+			} else {
+				count(parts[2], parts[:2])
+			}
+		}
+		return nil
+	})
+	if err == nil && (d != nil || counts != nil) {
 		err = io.ErrUnexpectedEOF
 	}
 	return err
