@@ -15,6 +15,7 @@ import (
 	"deckhand/internal/agent"
 	"deckhand/internal/cluster"
 	"deckhand/internal/conversation"
+	"deckhand/internal/conversation/review"
 	"deckhand/internal/datadir"
 	"deckhand/internal/gitaccess"
 	"deckhand/internal/gitprovider"
@@ -243,6 +244,7 @@ const busyRequests = 4
 func (s *server) wireForges(c *httpapi.Config, client *http.Client) {
 	s.rater = solvable.New(s.profiles.Ask, s.logger)
 	c.Git.Rater, c.Conversations.Ask, c.MCP.Proposers = s.rater, s.profiles.Ask, s.forges.Proposers
+	c.Files.Reviews = &review.Service{Conversations: s.conversations, Sessions: s.sessions, Settings: s.settings, Workspaces: s.keeper, Ask: s.profiles.Ask, Forges: s.forges}
 	c.Git.Forge = func(ctx context.Context, provider string, t settings.ProviderToken) (gitprovider.Provider, error) {
 		return gitaccess.Open(ctx, client, provider, t)
 	}

@@ -33,6 +33,8 @@ type worker struct {
 	box    *sandbox.Sandbox
 	called int64
 	call   session.ToolCalled
+	// marked is the message before whose turn the files were recorded last.
+	marked int64
 	// fresh is the number of an approved call that has not been started.
 	fresh int64
 	// begun is the claim before ours: commands that people typed after it are not

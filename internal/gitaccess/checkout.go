@@ -37,20 +37,26 @@ func NewCheckout(c CheckoutConfig) *checkout.Checkout {
 			if err != nil && !errors.Is(err, settings.ErrNotFound) {
 				return checkout.Source{}, err
 			}
-			src := checkout.Source{URL: st.Created.Address, Folder: checkout.Folder(st.Created.Repository), Coauthored: Coauthor(st.Owner, s) != "",
+			src := checkout.Source{Folder: checkout.Folder(st.Created.Repository), Coauthored: Coauthor(st.Owner, s) != "",
 				Confirm: s.Confirms()}
 			if c.Folder != "" {
 				src.Folder = "."
 			}
 			src.Template = src.Coauthored && c.Folder == "" // the home of a person is left alone
-			if src.URL == "" && st.Created.Repository != "" {
-				src.URL, err = gitprovider.CloneURL(st.Created.Provider, s.ProviderTokens[st.Created.Provider].Host, st.Created.Repository)
-				if err != nil {
-					return src, &sandbox.Unavailable{ID: api.CodeGitClone, Reason: "The repository " + st.Created.Repository + " cannot be cloned: " + err.Error() + "."}
-				}
+			src.URL, err = CloneURL(st.Created, s)
+			if err != nil {
+				return src, &sandbox.Unavailable{ID: api.CodeGitClone, Reason: "The repository " + st.Created.Repository + " cannot be cloned: " + err.Error() + "."}
 			}
 			return src, nil
 		}})
+}
+
+// CloneURL is where the repository of a conversation is cloned from, "" if it has none.
+func CloneURL(c session.Created, s settings.Settings) (string, error) {
+	if c.Address != "" || c.Repository == "" {
+		return c.Address, nil
+	}
+	return gitprovider.CloneURL(c.Provider, s.ProviderTokens[c.Provider].Host, c.Repository)
 }
 
 // Template has git init copy the co-author hook into new repositories, and our program git found first.
@@ -74,18 +80,24 @@ const (
 // Identify says in the environment who the agent's commits are by, so that it
 // holds in every repository of this sandbox and in no other.
 func Identify(env map[string]string, owner string, s settings.Settings) {
-	name, email := defaultName, defaultEmail
+	name, email := Author(s)
+	env["GIT_AUTHOR_NAME"], env["GIT_COMMITTER_NAME"] = name, name
+	env["GIT_AUTHOR_EMAIL"], env["GIT_COMMITTER_EMAIL"] = email, email
+	if line := Coauthor(owner, s); line != "" {
+		env[checkout.Coauthor] = line
+	}
+}
+
+// Author is who commits are by.
+func Author(s settings.Settings) (name, email string) {
+	name, email = defaultName, defaultEmail
 	if s.GitUserName != nil && *s.GitUserName != "" {
 		name = *s.GitUserName
 	}
 	if s.GitUserEmail != nil && *s.GitUserEmail != "" {
 		email = *s.GitUserEmail
 	}
-	env["GIT_AUTHOR_NAME"], env["GIT_COMMITTER_NAME"] = name, name
-	env["GIT_AUTHOR_EMAIL"], env["GIT_COMMITTER_EMAIL"] = email, email
-	if line := Coauthor(owner, s); line != "" {
-		env[checkout.Coauthor] = line
-	}
+	return name, email
 }
 
 // Coauthor is how commits name the user beside their author, "" if they need

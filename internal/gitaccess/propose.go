@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"deckhand/internal/gitprovider"
 	"deckhand/internal/session"
 	"deckhand/internal/settings"
 	"deckhand/internal/tool"
@@ -54,6 +55,20 @@ func (f *Forges) Proposers(ctx context.Context, user string, id session.ID) ([]t
 		c.Provider, c.Repository = st.Created.Provider, st.Created.Repository
 	}
 	return f.proposeDeps().Openers(c), nil
+}
+
+// ProposeFor opens a pull request in the repository of a conversation for a person.
+func (f *Forges) ProposeFor(ctx context.Context, user string, st session.State, p gitprovider.Proposal, reviewers []string) (propose.Opened, error) {
+	c := propose.Conversation{ID: st.ID, Provider: st.Created.Provider, Repository: st.Created.Repository}
+	return f.proposeDeps().OpenFor(ctx, user, c, p, reviewers)
+}
+
+// ProposalError is what is wrong with a proposal that ProposeFor did not take; "" for other errors.
+func ProposalError(err error) string {
+	if e, ok := errors.AsType[*propose.InvalidError](err); ok {
+		return e.Text
+	}
+	return ""
 }
 
 // withTokens are the providers that a user has a token for, in a fixed order.

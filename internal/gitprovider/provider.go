@@ -81,6 +81,21 @@ func CanPush(ctx context.Context, p Provider, repository, login string) (bool, e
 	return g.CanPush(ctx, repository, login)
 }
 
+// Reviewing is a Provider that can ask people to review a pull request.
+type Reviewing interface {
+	// AskReview asks the users with these names. The error names those that cannot be asked.
+	AskReview(ctx context.Context, repository string, number int, logins []string) error
+}
+
+// AskReview asks people to review a pull request. Unsupported if the provider has no reviewers.
+func AskReview(ctx context.Context, p Provider, repository string, number int, logins []string) error {
+	r, ok := p.(Reviewing)
+	if !ok {
+		return &Error{Reason: Unsupported, Message: "The git provider cannot ask for reviews."}
+	}
+	return r.AskReview(ctx, repository, number, logins)
+}
+
 // RepositoryQuery selects a page. Pages count from 1.
 type RepositoryQuery struct {
 	Sort          string // pushed, updated, created or full_name; others mean pushed

@@ -165,10 +165,11 @@ var (
 	ErrLost = rpc.ErrLost
 	// ErrChanged means that a file is not what the caller expects.
 	ErrChanged = rpc.ErrChanged
-	// ErrInvalid means that the request is invalid; ErrTooBig that something is too
+	// ErrInvalid means that the request is invalid; ErrBusy that something else is under way; ErrTooBig that something is too
 	// large; ErrBinary that a file is not text; ErrNoRepo that a folder is not a git
 	// repository.
 	ErrInvalid = rpc.ErrInvalid
+	ErrBusy    = rpc.ErrBusy
 	ErrTooBig  = rpc.ErrTooBig
 	ErrBinary  = rpc.ErrBinary
 	ErrNoRepo  = rpc.ErrNoRepo

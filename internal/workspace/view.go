@@ -198,6 +198,26 @@ func (v *View) Diff(ctx context.Context, path string) (sandbox.GitDiff, error) {
 	return box.GitDiff(ctx, []byte(path))
 }
 
+// Review lists what changed in a range.
+func (v *View) Review(ctx context.Context, in sandbox.GitRange) (sandbox.GitReview, error) {
+	box, done, err := v.programs(ctx)
+	if err != nil {
+		return sandbox.GitReview{}, err
+	}
+	defer done()
+	return box.GitReview(ctx, in)
+}
+
+// Compare is a file of a range before and after.
+func (v *View) Compare(ctx context.Context, p sandbox.GitCompareParams) (sandbox.GitComparison, error) {
+	box, done, err := v.programs(ctx)
+	if err != nil {
+		return sandbox.GitComparison{}, err
+	}
+	defer done()
+	return box.GitCompare(ctx, p)
+}
+
 // programs is a sandbox in which git can look at the workspace. It is never run
 // on this machine itself: a repository can make git run what it likes.
 func (v *View) programs(ctx context.Context) (*sandbox.Sandbox, func(), error) {

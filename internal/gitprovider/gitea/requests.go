@@ -156,3 +156,13 @@ func draftTitle(title string) bool {
 	title = strings.ToUpper(strings.TrimSpace(title))
 	return strings.HasPrefix(title, "WIP:") || strings.HasPrefix(title, "[WIP]")
 }
+
+// AskReview implements gitprovider.Reviewing.
+func (p *provider) AskReview(ctx context.Context, repository string, number int, logins []string) error {
+	path, err := p.below(repository, "/pulls/"+strconv.Itoa(number)+"/requested_reviewers")
+	if err != nil {
+		return err
+	}
+	_, err = p.call.Post(ctx, path, map[string]any{"reviewers": logins}, nil)
+	return err
+}

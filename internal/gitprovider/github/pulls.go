@@ -114,3 +114,13 @@ func (g *github) pull(ctx context.Context, repository string, number int) (p pul
 	_, err = g.Get(ctx, path, nil, &p)
 	return p, err
 }
+
+// AskReview implements gitprovider.Reviewing.
+func (g *github) AskReview(ctx context.Context, repository string, number int, logins []string) error {
+	path, err := g.repository(repository, "pulls", strconv.Itoa(number), "requested_reviewers")
+	if err != nil {
+		return err
+	}
+	_, err = g.Post(ctx, path, map[string]any{"reviewers": logins}, nil)
+	return err
+}

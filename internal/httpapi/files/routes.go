@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	usecase "deckhand/internal/conversation"
+	"deckhand/internal/conversation/review"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/sandbox/egress"
 	"deckhand/internal/session"
@@ -12,7 +13,7 @@ import (
 
 // Routes are those on the workspaces of conversations.
 func (d *Handlers) Routes() []rest.Route {
-	return []rest.Route{
+	return append(d.reviewRoutes(), []rest.Route{
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/list-files", ID: "listFiles", Tag: rest.TagWorkspace, Summary: "List a workspace folder", About: aboutListFiles, May: rest.WorkspaceErrors}, d.listFiles),
 		rest.RawOp(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/select-file", ID: "selectFile", Stream: true, Tag: rest.TagWorkspace, Summary: "Read a workspace file", About: aboutSelectFile, May: append(rest.SizeErrors, rest.WorkspaceErrors...)}, describeFile, d.selectFile),
 		rest.RawOp(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/file", ID: "getFile", Stream: true, Tag: rest.TagWorkspace, Summary: "Download a workspace file", About: aboutGetFile, May: rest.WorkspaceErrors}, describeBytes, d.getFile),
@@ -25,7 +26,7 @@ func (d *Handlers) Routes() []rest.Route {
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/config", ID: "getRuntimeConfig", Tag: rest.TagWorkspace, Summary: "Get the sandbox of a conversation", May: rest.SandboxErrors[:1]}, d.getRuntimeConfig),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/egress", ID: "getEgress", Tag: rest.TagWorkspace, Summary: "Get the network policy and requests of a sandbox", About: aboutEgress, May: rest.SandboxErrors[:1]}, d.getEgress),
 		rest.Op(rest.Route{Method: "PUT", Path: "/api/conversations/{conversation_id}/egress", ID: "setEgress", Tag: rest.TagWorkspace, Summary: "Set the network policy of a sandbox", About: aboutEgress, May: rest.SandboxErrors[:1]}, d.setEgress),
-	}
+	}...)
 }
 
 // Config is what the routes need of the sandboxes.
@@ -36,6 +37,8 @@ type Config struct {
 	// ServerPolicy the policy that holds for all of them.
 	Egress       *egress.Proxy
 	ServerPolicy egress.Policy
+	// Reviews are the use cases of reviewing and landing changes.
+	Reviews *review.Service
 }
 
 // Handlers shows and changes what is in workspaces.

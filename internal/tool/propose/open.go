@@ -141,18 +141,75 @@ func (t *opener) Run(ctx context.Context, _ tool.Box, call tool.Call) (tool.Resu
 	}
 	p.Body = t.signed(p.Body)
 	return t.ask(ctx, call, provider, func(within context.Context, forge gitprovider.Provider) (tool.Result, error) {
-		r, known, err := propose(within, forge, p, call.Again)
-		if gitprovider.ReasonOf(err) == gitprovider.NotFound { // providers do not say what is missing
-			return tool.Failf("%s Either the branch %s was not pushed, or there is no branch %s, or no repository %s.", err, p.Source, p.Target, p.Repository), nil
+		r, known, err := t.open(ctx, within, forge, provider, p, call.Again)
+		if gitprovider.ReasonOf(err) == gitprovider.NotFound {
+			return tool.Failf("%s", missing(err, p)), nil
 		}
 		if err != nil {
 			return tool.Result{}, err
 		}
-		// The pull request exists now, even if the caller has left.
-		err = t.record(context.WithoutCancel(ctx), session.RequestOpened{Provider: provider, Repository: p.Repository, Number: r.Number, URL: r.URL,
-			Title: cmp.Or(clip.Runes(r.Title, maxTitle), p.Title), Source: p.Source, Target: p.Target})
-		return opened(provider, p, r, known), err
+		return opened(provider, p, r, known), nil
 	})
+}
+
+// missing is what to say when something is not found: providers do not say what.
+func missing(err error, p gitprovider.Proposal) string {
+	return fmt.Sprintf("%s Either the branch %s was not pushed, or there is no branch %s, or no repository %s.", err, p.Source, p.Target, p.Repository)
+}
+
+// open opens a pull request within a time and records it.
+func (d base) open(ctx, within context.Context, forge gitprovider.Provider, provider string, p gitprovider.Proposal, again bool) (r gitprovider.Request, known bool, err error) {
+	r, known, err = propose(within, forge, p, again)
+	if err != nil {
+		return r, known, err
+	}
+	// The pull request exists now, even if the caller has left.
+	return r, known, d.record(context.WithoutCancel(ctx), session.RequestOpened{Provider: provider, Repository: p.Repository, Number: r.Number, URL: r.URL,
+		Title: cmp.Or(clip.Runes(r.Title, maxTitle), p.Title), Source: p.Source, Target: p.Target})
+}
+
+// Opened is a pull request that a person opened.
+type Opened struct {
+	gitprovider.Request
+	// Known means that it was open before.
+	Known bool
+	// Unreviewed is why no review could be requested; "" if all were.
+	Unreviewed string
+}
+
+// InvalidError says what is wrong with a proposal.
+type InvalidError struct{ Text string }
+
+func (e *InvalidError) Error() string { return e.Text }
+
+// OpenFor opens a pull request for a person, in the repository of a conversation, and asks for reviews.
+func (o *Deps) OpenFor(ctx context.Context, user string, c Conversation, p gitprovider.Proposal, reviewers []string) (Opened, error) {
+	d := base{o, c}
+	p.Repository, p.Title = c.Repository, strings.TrimSpace(p.Title)
+	if wrong := check(p); wrong != "" {
+		return Opened{}, &InvalidError{wrong}
+	}
+	p.Body = d.signed(p.Body)
+	within, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	forge, err := o.Open(within, user, c.Provider)
+	if err != nil {
+		return Opened{}, err
+	}
+	r, known, err := d.open(ctx, within, forge, c.Provider, p, false)
+	if gitprovider.ReasonOf(err) == gitprovider.NotFound {
+		return Opened{}, &InvalidError{missing(err, p)}
+	}
+	if err != nil {
+		return Opened{}, err
+	}
+	out := Opened{Request: r, Known: known}
+	if len(reviewers) > 0 {
+		if err := gitprovider.AskReview(within, forge, p.Repository, r.Number, reviewers); err != nil {
+			out.Unreviewed = err.Error()
+		}
+	}
+	return out, nil
 }
 
 // check returns what is wrong with a proposal, before any request is made.

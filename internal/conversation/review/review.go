@@ -1,0 +1,361 @@
+// Package review has the use cases of reviewing and landing what an agent changed: the changes of a range, reverting and
+// staging them, commits, pushes and pull requests. Git runs in the conversation's sandbox; pull requests are opened by the
+// server with the user's stored token.
+package review
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+
+	"deckhand/api"
+	"deckhand/internal/checkout"
+	"deckhand/internal/conversation"
+	"deckhand/internal/gitaccess"
+	"deckhand/internal/gitprovider"
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+	"deckhand/internal/settings"
+	"deckhand/internal/workspace"
+)
+
+// Service carries out the use cases. It has no state of its own.
+type Service struct {
+	Conversations *conversation.Service
+	Sessions      *session.Sessions
+	Settings      *settings.Service
+	// Workspaces keeps the sandboxes; nil if there are none.
+	Workspaces *workspace.Keeper
+	// Ask asks the user's model; nil if there is none.
+	Ask func(ctx context.Context, user, system, question string) (string, error)
+	// Forges opens git providers; nil if there are none.
+	Forges *gitaccess.Forges
+}
+
+func refuse(kind conversation.Kind, code, text string) *conversation.Refusal {
+	return &conversation.Refusal{Kind: kind, Code: code, Text: text}
+}
+
+// Refusal of an operation on git in a workspace; other errors stay as they are.
+func Refusal(err error) error {
+	words, said := sandbox.Refusal(err)
+	switch {
+	case err == nil, errors.Is(err, sandbox.ErrLost), errors.Is(err, sandbox.ErrGone):
+		return err
+	case errors.Is(err, sandbox.ErrNoRepo):
+		return refuse(conversation.NotFound, api.CodeNoRepository, "Not a git repository")
+	case errors.Is(err, sandbox.ErrChanged):
+		return refuse(conversation.Conflict, api.CodeConflict, "A file has changed since it was shown. Nothing was changed. Refresh and try again.")
+	case errors.Is(err, sandbox.ErrBusy):
+		return refuse(conversation.Conflict, api.CodeConflict, "Another git command is running in the repository. Try again when it has finished.")
+	case errors.Is(err, fs.ErrNotExist):
+		return refuse(conversation.NotFound, api.CodeNotFound, "File or folder not found in the workspace.")
+	case errors.Is(err, sandbox.ErrEscapes):
+		return api.Invalid("value_error", "The path is outside the workspace.", "path")
+	case errors.Is(err, sandbox.ErrInvalid):
+		return refuse(conversation.Conflict, api.CodeConflict, conversation.Sentence(strings.TrimPrefix(words, sandbox.ErrInvalid.Error()+": ")))
+	case errors.Is(err, sandbox.ErrTooBig), errors.Is(err, fs.ErrPermission), errors.Is(err, sandbox.ErrBinary):
+		return err
+	case said:
+		return refuse(conversation.Conflict, api.CodeConflict, "git failed: "+words)
+	}
+	return err
+}
+
+// view looks into the workspace of a conversation of the user's. It starts nothing.
+func (s *Service) view(ctx context.Context, user string, id session.ID) (*workspace.View, error) {
+	if err := s.check(ctx, user, id); err != nil {
+		return nil, err
+	}
+	return s.Workspaces.View(ctx, id)
+}
+
+func (s *Service) check(ctx context.Context, user string, id session.ID) error {
+	if _, err := s.Conversations.Row(ctx, user, id); err != nil {
+		return err
+	}
+	if s.Workspaces == nil {
+		return workspace.ErrNone
+	}
+	return nil
+}
+
+// use gives the sandbox of a conversation of the user's, which is started if needed.
+func (s *Service) use(ctx context.Context, user string, id session.ID, do func(*sandbox.Sandbox) error) error {
+	if err := s.check(ctx, user, id); err != nil {
+		return err
+	}
+	box, leave, err := s.Workspaces.Use(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return Refusal(do(box))
+}
+
+// Changes lists what changed in a range.
+func (s *Service) Changes(ctx context.Context, user string, id session.ID, in sandbox.GitRange) (sandbox.GitReview, error) {
+	v, err := s.view(ctx, user, id)
+	if err != nil {
+		return sandbox.GitReview{}, err
+	}
+	defer v.Close()
+	out, err := v.Review(ctx, in)
+	return out, Refusal(err)
+}
+
+// Compare is a file of a range before and after.
+func (s *Service) Compare(ctx context.Context, user string, id session.ID, p sandbox.GitCompareParams) (sandbox.GitComparison, error) {
+	v, err := s.view(ctx, user, id)
+	if err != nil {
+		return sandbox.GitComparison{}, err
+	}
+	defer v.Close()
+	out, err := v.Compare(ctx, p)
+	return out, Refusal(err)
+}
+
+// Hunk is a part of a file: so many lines from a line on, in both versions. Lines count from 1.
+type Hunk struct{ OriginalStart, OriginalLines, ModifiedStart, ModifiedLines int }
+
+// Revert reverts files that did not change since they were shown.
+func (s *Service) Revert(ctx context.Context, user string, id session.ID, p sandbox.GitRevertParams) error {
+	return s.use(ctx, user, id, func(box *sandbox.Sandbox) error { return box.GitRevert(ctx, p) })
+}
+
+// RevertHunk reverts a part of a file that did not change since it was shown.
+func (s *Service) RevertHunk(ctx context.Context, user string, id session.ID, in sandbox.GitRange, f sandbox.GitRevertFile, h Hunk) error {
+	return s.use(ctx, user, id, func(box *sandbox.Sandbox) error {
+		c, err := box.GitCompare(ctx, sandbox.GitCompareParams{GitRange: in, Path: f.Path, From: f.From})
+		if err != nil {
+			return err
+		}
+		if c.ETag != f.ETag {
+			return sandbox.ErrChanged
+		}
+		if c.Original == nil || c.Modified == nil || c.Original.Text == nil || c.Modified.Text == nil {
+			return refuse(conversation.Conflict, api.CodeConflict, "Only text files that exist in both versions have hunks. Revert the whole file.")
+		}
+		now, err := h.undo(*c.Original.Text, *c.Modified.Text)
+		if err != nil {
+			return err
+		}
+		_, err = box.Write(ctx, sandbox.WriteParams{PathParams: sandbox.InWorkspace(string(f.Path)), Match: sandbox.Sum([]byte(*c.Modified.Text))}, strings.NewReader(now))
+		return err
+	})
+}
+
+// undo replaces the hunk's lines by the original ones.
+func (h Hunk) undo(original, modified string) (string, error) {
+	before, after := splitLines(original), splitLines(modified)
+	if h.OriginalStart < 1 || h.OriginalLines < 0 || h.OriginalStart-1+h.OriginalLines > len(before) ||
+		h.ModifiedStart < 1 || h.ModifiedLines < 0 || h.ModifiedStart-1+h.ModifiedLines > len(after) {
+		return "", api.Invalid("value_error", "The hunk is not within the file.", "hunk")
+	}
+	out := append([]string{}, after[:h.ModifiedStart-1]...)
+	out = append(out, before[h.OriginalStart-1:h.OriginalStart-1+h.OriginalLines]...)
+	return strings.Join(append(out, after[h.ModifiedStart-1+h.ModifiedLines:]...), ""), nil
+}
+
+// splitLines splits a text after each end of line, as editors do: after CR LF, LF, and CR alone.
+func splitLines(text string) (lines []string) {
+	for text != "" {
+		i := strings.IndexAny(text, "\r\n")
+		switch {
+		case i < 0:
+			i = len(text)
+		case strings.HasPrefix(text[i:], "\r\n"):
+			i += 2
+		default:
+			i++
+		}
+		lines, text = append(lines, text[:i]), text[i:]
+	}
+	return lines
+}
+
+// Stage adds files to the index, or takes them out of it.
+func (s *Service) Stage(ctx context.Context, user string, id session.ID, p sandbox.GitStageParams) error {
+	return s.use(ctx, user, id, func(box *sandbox.Sandbox) error { return box.GitStage(ctx, p) })
+}
+
+// Commit commits in a repository of the workspace as the author of the settings.
+func (s *Service) Commit(ctx context.Context, user string, id session.ID, p sandbox.GitCommitParams) (sandbox.GitCommitted, error) {
+	stored, err := s.stored(ctx, user)
+	if err != nil {
+		return sandbox.GitCommitted{}, err
+	}
+	p.Name, p.Email = gitaccess.Author(stored)
+	if line := gitaccess.Coauthor(user, stored); line != "" && !strings.Contains(p.Message, line) {
+		p.Message = strings.TrimSpace(p.Message) + "\n\nCo-authored-by: " + line + "\n"
+	}
+	var out sandbox.GitCommitted
+	return out, s.use(ctx, user, id, func(box *sandbox.Sandbox) (err error) {
+		out, err = box.GitCommit(ctx, p)
+		return err
+	})
+}
+
+func (s *Service) stored(ctx context.Context, user string) (settings.Settings, error) {
+	found, err := s.Settings.Get(ctx, user)
+	if errors.Is(err, settings.ErrNotFound) {
+		return settings.Settings{}, nil
+	}
+	return found, err
+}
+
+// Push sends the present commit of a repository to a branch of the conversation's repository.
+func (s *Service) Push(ctx context.Context, user string, id session.ID, folder, branch string) error {
+	st, stored, err := s.own(ctx, user, id)
+	if err != nil {
+		return err
+	}
+	if !gitprovider.ValidBranch(branch) {
+		return api.Invalid("value_error", "The branch name is not valid.", "branch")
+	}
+	url, err := gitaccess.CloneURL(st.Created, stored)
+	if err != nil {
+		return refuse(conversation.Unmet, api.CodeGitClone, conversation.Sentence(err.Error()))
+	}
+	masker, err := s.Settings.Masker(ctx, user)
+	if err != nil {
+		return err
+	}
+	return s.use(ctx, user, id, func(box *sandbox.Sandbox) error {
+		err := checkout.Push(ctx, box, folder, url, branch)
+		if failed := (*checkout.PushError)(nil); errors.As(err, &failed) {
+			return refuse(conversation.Conflict, api.CodeConflict, "The push failed. git says: "+masker.String(failed.Said))
+		}
+		return err
+	})
+}
+
+// own is a conversation of the user's that has a repository.
+func (s *Service) own(ctx context.Context, user string, id session.ID) (session.State, settings.Settings, error) {
+	if err := s.check(ctx, user, id); err != nil {
+		return session.State{}, settings.Settings{}, err
+	}
+	st, err := s.Sessions.Load(ctx, id)
+	if err != nil {
+		return st, settings.Settings{}, err
+	}
+	if st.Created.Repository == "" {
+		return st, settings.Settings{}, refuse(conversation.Conflict, api.CodeConflict, "The conversation has no repository to push to. Start a conversation with a repository.")
+	}
+	stored, err := s.stored(ctx, user)
+	return st, stored, err
+}
+
+// Proposal is a pull request to open in the conversation's repository.
+type Proposal struct {
+	Title, Body, Source, Target string
+	Draft                       bool
+	Reviewers                   []string
+}
+
+// Proposed is a pull request that was opened. Warning says what did not work.
+type Proposed struct {
+	session.RequestOpened
+	Draft, Known bool
+	Warning      string
+}
+
+// Propose opens a pull request from a branch that was pushed.
+func (s *Service) Propose(ctx context.Context, user string, id session.ID, p Proposal) (Proposed, error) {
+	st, stored, err := s.own(ctx, user, id)
+	if err != nil {
+		return Proposed{}, err
+	}
+	provider := st.Created.Provider
+	if provider == "" || s.Forges == nil || stored.ProviderTokens[provider].Token.IsZero() {
+		return Proposed{}, refuse(conversation.Unmet, api.CodeGitAuthentication, "Pull requests need a token for the git provider of the repository. Add one in the settings under Git.")
+	}
+	made, err := s.Forges.ProposeFor(ctx, user, st, gitprovider.Proposal{Title: p.Title, Body: p.Body, Source: p.Source, Target: p.Target, Draft: p.Draft}, p.Reviewers)
+	if err != nil {
+		return Proposed{}, forgeRefusal(err)
+	}
+	out := Proposed{RequestOpened: session.RequestOpened{Provider: provider, Repository: st.Created.Repository, Number: made.Number, URL: made.URL,
+		Title: made.Title, Source: p.Source, Target: p.Target}, Draft: made.Draft, Known: made.Known}
+	if made.Unreviewed != "" {
+		out.Warning = "The reviewers could not be asked: " + made.Unreviewed
+	}
+	return out, nil
+}
+
+// forgeRefusal is what a git provider refused, in its words.
+func forgeRefusal(err error) error {
+	var said *gitprovider.Error
+	if errors.As(err, &said) {
+		return refuse(conversation.Conflict, api.CodeConflict, said.Message)
+	}
+	if invalid := gitaccess.ProposalError(err); invalid != "" {
+		return refuse(conversation.Conflict, api.CodeConflict, invalid)
+	}
+	return err
+}
+
+// Request is a pull request of a conversation as its provider shows it now.
+type Request struct {
+	session.RequestOpened
+	State    string
+	Draft    bool
+	Checks   []string
+	Comments []string
+	// Problem says why the provider did not show it; "" if it did.
+	Problem string
+}
+
+// maxRequests is how many pull requests are looked at.
+const maxRequests = 5
+
+// Requests are the newest pull requests of a conversation, newest first, with their checks and comments.
+func (s *Service) Requests(ctx context.Context, user string, id session.ID) ([]Request, error) {
+	if _, err := s.Conversations.Row(ctx, user, id); err != nil {
+		return nil, err
+	}
+	st, err := s.Sessions.Load(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out := []Request{}
+	for i := len(st.Requests) - 1; i >= 0 && len(out) < maxRequests; i-- {
+		r := Request{RequestOpened: st.Requests[i]}
+		if err := s.look(ctx, user, &r); err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			var said *gitprovider.Error
+			if !errors.As(err, &said) {
+				return nil, err
+			}
+			r.Problem = said.Message
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func (s *Service) look(ctx context.Context, user string, r *Request) error {
+	if s.Forges == nil {
+		return &gitprovider.Error{Reason: gitprovider.Unsupported, Message: "No git provider is configured."}
+	}
+	forge, err := s.Forges.Open(ctx, user, r.Provider)
+	if err != nil {
+		return err
+	}
+	now, err := forge.Request(ctx, r.Repository, r.Number)
+	if err != nil {
+		return err
+	}
+	r.State, r.Draft = now.State, now.Draft
+	talk, err := forge.Discussion(ctx, r.Repository, r.Number)
+	if err != nil {
+		return err
+	}
+	r.Checks, r.Comments = talk.Checks, talk.Comments
+	return nil
+}
+
+// name is a path as people read it.
+func name(path []byte) string { return api.EncodeName(path) }
