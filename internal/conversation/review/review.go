@@ -149,13 +149,24 @@ func (s *Service) RevertHunk(ctx context.Context, user string, id session.ID, in
 // undo replaces the hunk's lines by the original ones.
 func (h Hunk) undo(original, modified string) (string, error) {
 	before, after := splitLines(original), splitLines(modified)
-	if h.OriginalStart < 1 || h.OriginalLines < 0 || h.OriginalStart-1+h.OriginalLines > len(before) ||
-		h.ModifiedStart < 1 || h.ModifiedLines < 0 || h.ModifiedStart-1+h.ModifiedLines > len(after) {
+	was, end, ok := bounds(h.OriginalStart, h.OriginalLines, len(before))
+	now, rest, fits := bounds(h.ModifiedStart, h.ModifiedLines, len(after))
+	if !ok || !fits {
 		return "", api.Invalid("value_error", "The hunk is not within the file.", "hunk")
 	}
-	out := append([]string{}, after[:h.ModifiedStart-1]...)
-	out = append(out, before[h.OriginalStart-1:h.OriginalStart-1+h.OriginalLines]...)
-	return strings.Join(append(out, after[h.ModifiedStart-1+h.ModifiedLines:]...), ""), nil
+	out := append([]string{}, after[:now]...)
+	out = append(out, before[was:end]...)
+	return strings.Join(append(out, after[rest:]...), ""), nil
+}
+
+// bounds is where a hunk begins and ends in n lines. For editors, a text that ends with an end of line has an empty line
+// after it.
+func bounds(start, lines, n int) (from, to int, ok bool) {
+	from, to = start-1, start-1+lines
+	if from < 0 || lines < 0 || to > n+1 {
+		return 0, 0, false
+	}
+	return min(from, n), min(to, n), true
 }
 
 // splitLines splits a text after each end of line, as editors do: after CR LF, LF, and CR alone.

@@ -3,8 +3,12 @@ import { ApiError, api, baseUrl, data, retryKey, type Schemas } from "../lib/api
 import type { Event } from "../lib/events";
 
 export type Conversation = Schemas["Conversation"];
-export type Change = Schemas["GitChange"];
-export type Versions = Schemas["GitDiff"];
+export type Review = Schemas["GitReview"];
+export type Change = Schemas["GitFile"];
+export type Repository = Schemas["ReviewRepository"];
+export type Versions = Schemas["GitComparison"];
+export type Hunk = Schemas["GitHunk"];
+export type PullRequest = Schemas["ReviewedPullRequest"];
 export type FileContent = Schemas["FileContent"];
 export type Egress = Schemas["Egress"];
 export type Asked = Schemas["EgressRequest"];
@@ -29,10 +33,19 @@ async function there(id: string): Promise<void> {
   made.add(id);
 }
 
+/** Range is what the workspace is compared with; branch is for the range of that name. */
+export type RangeName = "start" | "turn" | "head" | "staged" | "unstaged" | "upstream" | "branch";
+export interface Range {
+  range: RangeName;
+  branch?: string;
+}
+
 /** changes are the files that differ, and what there is not, if that is why there are none. */
-export async function changes(id: string): Promise<{ list: Change[]; absent: string }> {
-  const got = await api.GET("/api/conversations/{conversation_id}/git/changes", { params: { ...path(id), query: { absent: "empty" } } });
-  return { list: got.data ?? [], absent: got.response.headers.get("X-Absent") ?? "" };
+export async function changes(id: string, range: Range): Promise<{ review: Review; absent: string }> {
+  const got = await api.GET("/api/conversations/{conversation_id}/git/review", {
+    params: { ...path(id), query: { ...range, absent: "empty" } },
+  });
+  return { review: await data(Promise.resolve(got)), absent: got.response.headers.get("X-Absent") ?? "" };
 }
 
 /** fit is an answer about a file that can be shown; why another cannot is an error here, if not in the browser's console. */
@@ -42,8 +55,46 @@ async function fit<T extends { unfit?: Schemas["Unfit"] }>(answer: Promise<T>): 
   return got;
 }
 
-export const versions = (id: string, file: string) =>
-  fit(data(api.GET("/api/conversations/{conversation_id}/git/diff", { params: { ...path(id), query: { path: file, unfit: "told" } } })));
+export const versions = (id: string, range: Range, change: Change) =>
+  fit(
+    data(
+      api.GET("/api/conversations/{conversation_id}/git/compare", {
+        params: { ...path(id), query: { ...range, path: change.path, ...(change.from ? { from: change.from } : {}), unfit: "told" } },
+      }),
+    ),
+  );
+
+/** revert makes files what the range compares them with, or one part of a file. */
+export const revert = (id: string, range: Range, files: { path: string; from?: string | null; etag: string }[], hunk?: Hunk) =>
+  data(
+    api.POST("/api/conversations/{conversation_id}/git/revert", {
+      params: keyed(id),
+      body: { ...range, files, ...(hunk ? { hunk } : {}) } as Schemas["GitRevert"],
+    }),
+  );
+
+export const stage = (id: string, paths: string[], staged: boolean) =>
+  data(api.POST("/api/conversations/{conversation_id}/git/stage", { params: keyed(id), body: { paths, staged } }));
+
+export const draftMessage = (id: string, repository: string, stagedOnly: boolean) =>
+  data(
+    api.POST("/api/conversations/{conversation_id}/git/commit-message", {
+      params: keyed(id),
+      body: { repository, staged_only: stagedOnly },
+    }),
+  );
+
+export const commit = (id: string, body: Schemas["GitCommit"]) =>
+  data(api.POST("/api/conversations/{conversation_id}/git/commit", { params: keyed(id), body }));
+
+export const push = (id: string, repository: string, branch: string) =>
+  data(api.POST("/api/conversations/{conversation_id}/git/push", { params: keyed(id), body: { repository, branch } }));
+
+export const openPullRequest = (id: string, body: Schemas["OpenPullRequest"]) =>
+  data(api.POST("/api/conversations/{conversation_id}/git/pull-request", { params: keyed(id), body }));
+
+export const pullRequests = async (id: string) =>
+  (await data(api.GET("/api/conversations/{conversation_id}/git/pull-requests", { params: path(id) }))) ?? [];
 
 /** list is what is in a folder; "" is the workspace itself. */
 export async function list(id: string, folder: string): Promise<string[]> {
