@@ -3,9 +3,9 @@ package api
 // GitReview answers GET …/git/review.
 type GitReview struct {
 	Repositories []ReviewRepository `json:"repositories"`
-	Files        []GitFile       `json:"files"`
-	Added        int             `json:"added" doc:"Added lines in all files."`
-	Removed      int             `json:"removed" doc:"Removed lines in all files."`
+	Files        []GitFile          `json:"files"`
+	Added        int                `json:"added" doc:"Added lines in all files."`
+	Removed      int                `json:"removed" doc:"Removed lines in all files."`
 }
 
 // ReviewRepository is a repository of the workspace.
@@ -60,7 +60,7 @@ type GitRevert struct {
 	Range  string          `json:"range" enum:"upstream,start,turn,head,unstaged,branch" doc:"Range that the files were shown in. They are reverted to what it compares with."`
 	Branch Opt[string]     `json:"branch,omitzero" maxLength:"255" doc:"For range branch."`
 	Files  []GitRevertFile `json:"files" minItems:"1" maxItems:"50000"`
-	Hunk   Opt[GitHunk]    `json:"hunk,omitzero" doc:"Reverts only this part. Requires exactly one file."`
+	Hunk   *GitHunk        `json:"hunk,omitempty" doc:"Reverts only this part. Requires exactly one file."`
 }
 
 // GitStage is the body of POST …/git/stage.

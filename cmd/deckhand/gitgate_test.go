@@ -24,6 +24,8 @@ type gitServer struct {
 	dir   string
 	mu    sync.Mutex
 	token string
+	// api answers what begins with /api/, if it returns true; nil answers nothing.
+	api func(w http.ResponseWriter, r *http.Request) bool
 }
 
 // newGitServer serves these repositories, each with one commit.
@@ -48,6 +50,7 @@ func newGitServer(t *testing.T, token string, repositories ...string) *gitServer
 		case password != want && bare != want:
 			w.Header().Set("WWW-Authenticate", `Basic realm="forge"`)
 			http.Error(w, "no", http.StatusUnauthorized)
+		case f.api != nil && f.api(w, r):
 		case strings.HasPrefix(r.URL.Path, "/api/"):
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprintf(w, `{"id":1,"login":"ada","version":"1.22.0","permissions":{"push":%t},"permission":"read"}`, !strings.Contains(r.URL.Path, "/foreign"))

@@ -62,8 +62,14 @@ type theatre struct {
 
 func newTheatre(t *testing.T, names ...string) *theatre {
 	t.Helper()
+	return newTheatreWith(t, nil, names...)
+}
+
+// newTheatreWith is newTheatre with more arguments for the server.
+func newTheatreWith(t *testing.T, args []string, names ...string) *theatre {
+	t.Helper()
 	h := &theatre{address: freeAddress(t), people: map[string]*client.Client{}, keys: map[string]string{}}
-	h.lab = newLab(t, "", "--addr", h.address)
+	h.lab = newLab(t, "", append([]string{"--addr", h.address}, args...)...)
 	h.join(t, names...)
 	return h
 }

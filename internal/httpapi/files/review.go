@@ -163,13 +163,12 @@ func (d *Handlers) gitRevert(ctx context.Context, c *rest.Call, p rest.InConvers
 	}
 	ctx, release := d.Life.Hold(ctx, c.Who)
 	defer release()
-	hunk, given := b.Hunk.Get()
 	var err error
 	switch {
-	case given && len(files) != 1:
+	case b.Hunk != nil && len(files) != 1:
 		err = api.Invalid("value_error", "A hunk needs exactly one file.", "hunk")
-	case given:
-		err = d.Reviews.RevertHunk(ctx, c.Who.User, session.ID(p.ID), in, files[0], review.Hunk(hunk))
+	case b.Hunk != nil:
+		err = d.Reviews.RevertHunk(ctx, c.Who.User, session.ID(p.ID), in, files[0], review.Hunk(*b.Hunk))
 	default:
 		err = d.Reviews.Revert(ctx, c.Who.User, session.ID(p.ID), sandbox.GitRevertParams{GitRange: in, Files: files})
 	}
