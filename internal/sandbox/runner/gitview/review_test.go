@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/rpc"
@@ -295,4 +296,23 @@ func TestCompareVersions(t *testing.T) {
 	if _, err := s.Compare(t.Context(), sandbox.GitCompareParams{Path: []byte("never")}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that never was: %v", err)
 	}
+}
+
+// A file that changed in the second in which git looked at it, and kept its size.
+func TestReviewRightAfterTheIndex(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.clone("", "a")
+	index := filepath.Join(s.dir, ".git/index")
+	at := time.Now().Add(-time.Minute)
+	s.ok(os.Chtimes(filepath.Join(s.dir, "a"), at, at))
+	s.git("", "config", "core.trustctime", "false")
+	s.git("", "update-index", "--refresh")
+	s.put("a", "modified a\n")
+	for _, name := range []string{filepath.Join(s.dir, "a"), index} {
+		s.ok(os.Chtimes(name, at, at))
+	}
+	s.wantReview("head", "M a +1 -1 u")
+	s.ok(s.Mark(t.Context(), 1))
+	s.wantReview("turn")
 }

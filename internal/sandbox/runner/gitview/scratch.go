@@ -78,7 +78,8 @@ func copyIndex(tree files.Tree, r repo, to string) error {
 		return err
 	}
 	_, err = io.Copy(out, io.LimitReader(from, maxIndex))
-	return errors.Join(err, out.Close())
+	// By the age of the index, git knows which files may have changed after it looked at them.
+	return errors.Join(err, out.Close(), os.Chtimes(to, about.Time, about.Time))
 }
 
 // dirty lists what git add would take: paths that differ from the index, new ones
