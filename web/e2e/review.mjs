@@ -31,6 +31,20 @@ const row = (page, name) => page.getByRole("list", { name: "Changed files" }).ge
 /** yes answers the question that is asked. */
 const yes = (page, name) => page.getByRole("dialog").getByRole("button", { name, exact: true }).click();
 
+/** lookAt looks at a dialog. Another width lays the page out anew, which closes it. */
+async function lookAt(there, name, open) {
+  const { page } = there;
+  for (const shape of shapes) {
+    await page.setViewportSize({ width: shape[0], height: 800 });
+    await open();
+    await look(there, name, [shape]);
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+  }
+  await wide(page);
+  await open();
+}
+
 await play({
   async "changes are reviewed and taken back"() {
     const there = await enter("rita", { expected: [/status of 409/] });
@@ -90,7 +104,7 @@ await play({
     await page.goto(`conversations/${id}/changes`);
     await shown(page, "ready");
     await row(page, /wheel\.py/).click();
-    const line = page.locator(".cm-mergeViewEditor").last().locator(".cm-gutterElement:has(button.revert)").first();
+    const line = page.locator(".cm-line-tools .cm-gutterElement:has(button.revert)").first();
     await line.hover();
     await line.locator("button.comment").click();
     await page.getByRole("textbox", { name: "Comment on engine/wheel.py:4" }).fill("Why 33?");
@@ -136,12 +150,13 @@ await play({
     await row(page, /wheel\.py.*staged/).waitFor();
     await page.getByRole("combobox", { name: "Range" }).selectOption("staged");
     await page.getByText("1 file changed").waitFor();
-    await page.getByRole("button", { name: "Commit", exact: true }).click();
     const dialog = page.getByRole("dialog");
     const message = dialog.getByRole("textbox", { name: "Message" });
-    await page.waitForFunction(() => document.querySelector("dialog[open] textarea")?.value === "Update engine/wheel.py");
-    await look(there, "review-commit", shapes);
-    await wide(page);
+    await lookAt(there, "review-commit", async () => {
+      await page.getByText("1 file changed").waitFor();
+      await page.getByRole("button", { name: "Commit", exact: true }).click();
+      await page.waitForFunction(() => document.querySelector("dialog[open] textarea")?.value === "Update engine/wheel.py");
+    });
     await dialog.getByRole("textbox", { name: "Branch" }).fill("round");
     await message.fill("Speed up the wheel");
     await dialog.getByRole("button", { name: "Commit", exact: true }).click();
@@ -150,22 +165,24 @@ await play({
     await page.getByRole("combobox", { name: "Range" }).selectOption({ label: "main" });
     await page.getByText("5 files changed").waitFor();
 
-    await page.getByRole("button", { name: "Pull request", exact: true }).click();
+    await lookAt(there, "review-pull", async () => {
+      await page.getByText("5 files changed").waitFor();
+      await page.getByRole("button", { name: "Pull request", exact: true }).click();
+      await dialog.getByRole("textbox", { name: "Title" }).waitFor();
+    });
     expect((await dialog.getByRole("textbox", { name: "Branch to push" }).inputValue()) === "round", "another branch is suggested");
     expect((await dialog.getByRole("textbox", { name: "Target branch" }).inputValue()) === "main", "another target is suggested");
     await dialog.getByText("Uncommitted changes are not included").waitFor();
     await dialog.getByRole("textbox", { name: "Title" }).fill("A faster wheel");
     await dialog.getByRole("textbox", { name: "Description" }).fill("See step 3.");
     await dialog.getByRole("textbox", { name: "Reviewers" }).fill("@bob");
-    await look(there, "review-pull", shapes);
-    await wide(page);
     await dialog.getByRole("button", { name: "Push and open" }).click();
     await page.getByText("Pull request #1 opened.").waitFor();
-    await page.getByRole("button", { name: "#1" }).click();
-    await dialog.getByText("unit tests: failure").waitFor();
-    await dialog.getByText("Please add a test.").waitFor();
-    await look(there, "review-checks", shapes);
-    await wide(page);
+    await lookAt(there, "review-checks", async () => {
+      await page.getByRole("button", { name: "#1" }).click();
+      await dialog.getByText("unit tests: failure").waitFor();
+      await dialog.getByText("Please add a test.").waitFor();
+    });
     await dialog.getByRole("button", { name: "Ask the agent to fix this" }).first().click();
     await shown(page, "The check failed: unit tests: failure");
     await clean(there);

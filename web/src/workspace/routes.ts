@@ -65,11 +65,15 @@ export const versions = (id: string, range: Range, change: Change) =>
   );
 
 /** revert makes files what the range compares them with, or one part of a file. */
-export const revert = (id: string, range: Range, files: { path: string; from?: string | null; etag: string }[], hunk?: Hunk) =>
+export const revert = (id: string, range: Range, files: Pick<Change, "path" | "from" | "etag">[], hunk?: Hunk) =>
   data(
     api.POST("/api/conversations/{conversation_id}/git/revert", {
       params: keyed(id),
-      body: { ...range, files, ...(hunk ? { hunk } : {}) } as Schemas["GitRevert"],
+      body: {
+        ...range,
+        files: files.map(({ path, from, etag }) => ({ path, etag, ...(from ? { from } : {}) })),
+        ...(hunk ? { hunk } : {}),
+      } as Schemas["GitRevert"],
     }),
   );
 
