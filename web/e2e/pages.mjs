@@ -1,6 +1,5 @@
 // Every page in both themes and both widths: nothing in the console, no request to another
 // host, no violation that axe calls serious. With a folder for pictures, it leaves some.
-import { join } from "node:path";
 
 import { faults, look } from "./looks.mjs";
 import { begin, call, clean, enter, expect, job, play, settle, visit } from "./stage.mjs";
