@@ -26,8 +26,8 @@ func (c *Client) Review(ctx context.Context, id string, r GitRange) (api.GitRevi
 	return call[api.GitReview](ctx, c, http.MethodGet, item(id)+"/git/review?"+r.values().Encode(), nil)
 }
 
-// Compare returns both versions of a file of a range; from is its old path if it was renamed.
-func (c *Client) Compare(ctx context.Context, id string, r GitRange, file, from string) (api.GitComparison, error) {
+// CompareInRange returns both versions of a file of a range; from is its old path if it was renamed.
+func (c *Client) CompareInRange(ctx context.Context, id string, r GitRange, file, from string) (api.GitComparison, error) {
 	v := r.values()
 	v.Set("path", file)
 	if from != "" {

@@ -141,7 +141,7 @@ func TestReviewAndLand(t *testing.T) {
 	if got := p.review(id, client.GitRange{Range: "turn"}); !slices.Equal(got, []string{"M engine/new.txt +1 -0"}) {
 		t.Errorf("the last turn is %q", got)
 	}
-	image, err := p.client.Compare(t.Context(), id, client.GitRange{}, "engine/picture.png", "")
+	image, err := p.client.CompareInRange(t.Context(), id, client.GitRange{}, "engine/picture.png", "")
 	if err != nil || !image.Image || image.Original == nil || *image.Original != "data:image/png;base64,"+picture {
 		t.Errorf("the image is %+v, %v", image, err)
 	}
@@ -159,7 +159,7 @@ func TestReviewAndLand(t *testing.T) {
 func (p *person) takesBack(id string) {
 	t := p.t
 	t.Helper()
-	c, err := p.client.Compare(t.Context(), id, client.GitRange{Range: "start"}, "engine/wheel.py", "")
+	c, err := p.client.CompareInRange(t.Context(), id, client.GitRange{Range: "start"}, "engine/wheel.py", "")
 	if err != nil {
 		t.Fatal(err)
 	}

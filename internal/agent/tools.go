@@ -216,10 +216,7 @@ func (l *Loop) inSandbox(ctx context.Context, w *worker, p Profile, st session.S
 			done()
 			return nil, err
 		}
-		box, release = b.Under(claim()).For(number), done
-		if root == w.id {
-			l.mark(ctx, w, b.Under(claim()), st.LastSaid)
-		}
+		box, release = b.Under(claim()).MarkTurn(ctx, root == w.id, &w.marked, st.LastSaid).For(number), done
 		w.box = box
 		return box, nil
 	}, c)
@@ -227,23 +224,6 @@ func (l *Loop) inSandbox(ctx context.Context, w *worker, p Profile, st session.S
 		l.interrupt(ctx, w, box, c.Shell)
 	}
 	return r, box != nil, err
-}
-
-// markTime bounds how long a turn's first call waits until its files are recorded.
-const markTime = 10 * time.Second
-
-// mark records the files of the workspace's repositories before the first call of a turn, so that people can
-// review the turn. A call is not worth failing for it.
-func (l *Loop) mark(ctx context.Context, w *worker, box *sandbox.Sandbox, turn int64) {
-	if w.marked == turn {
-		return
-	}
-	w.marked = turn
-	ctx, cancel := context.WithTimeout(ctx, markTime)
-	defer cancel()
-	if err := box.GitMark(ctx, turn); err != nil {
-		l.Logger.Debug("cannot record the files before a turn", "session", w.id, "error", err)
-	}
 }
 
 // noSandbox records for users why there is no sandbox: retrying silently would not help them.

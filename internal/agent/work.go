@@ -29,12 +29,10 @@ type worker struct {
 	// holder is the live member that has the session, if it could not be claimed.
 	holder string
 	// box is the sandbox that the last call used, called the number of the call
-	// that this worker recorded last.
-	box    *sandbox.Sandbox
-	called int64
-	call   session.ToolCalled
-	// marked is the message before whose turn the files were recorded last.
-	marked int64
+	// that this worker recorded last, marked the message before whose turn files were recorded.
+	box            *sandbox.Sandbox
+	called, marked int64
+	call           session.ToolCalled
 	// fresh is the number of an approved call that has not been started.
 	fresh int64
 	// begun is the claim before ours: commands that people typed after it are not

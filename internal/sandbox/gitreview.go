@@ -1,6 +1,9 @@
 package sandbox
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // The ranges of a review: what the workspace is compared with.
 const (
@@ -151,4 +154,20 @@ type GitMarkParams struct {
 // GitMark records the files of all repositories as they are before a turn.
 func (s *Sandbox) GitMark(ctx context.Context, turn int64) error {
 	return s.peer.Call(ctx, "git/mark", s.fence, GitMarkParams{turn}, nil)
+}
+
+// markTime bounds how long a turn's first call waits until its files are recorded.
+const markTime = 10 * time.Second
+
+// MarkTurn is GitMark before the first call of a turn, if own says that the sandbox is the session's own. marked is the turn
+// that was recorded last. A call is not worth failing for it, so errors are ignored. It returns s.
+func (s *Sandbox) MarkTurn(ctx context.Context, own bool, marked *int64, turn int64) *Sandbox {
+	if !own || *marked == turn {
+		return s
+	}
+	*marked = turn
+	ctx, cancel := context.WithTimeout(ctx, markTime)
+	defer cancel()
+	_ = s.GitMark(ctx, turn)
+	return s
 }
