@@ -59,7 +59,7 @@ type Conversation struct {
 	RuntimeStatus      *string   `json:"runtime_status" doc:"STATUS$READY when the workspace can be used; STATUS$BUILDING_RUNTIME, STATUS$STARTING_RUNTIME or STATUS$SETTING_UP_WORKSPACE while it is being prepared; the error code after a failed start."`
 	AgentState         string    `json:"agent_state" doc:"Current state of the agent."`
 	ErrorID            *string   `json:"error_id" doc:"Error code if the conversation failed to start or the last turn ended in an error."`
-	Reason             *string   `json:"reason" doc:"Error message, or the reason why the conversation was stopped."`
+	Reason             *string   `json:"reason" doc:"Error message, or the reason why the conversation was stopped; question if the agent waits for the answer to a question."`
 	SelectedRepository *string   `json:"selected_repository"`
 	SelectedBranch     *string   `json:"selected_branch"`
 	GitProvider        *string   `json:"git_provider"`

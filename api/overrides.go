@@ -5,6 +5,7 @@ type Overrides struct {
 	LLMModel         *string  `json:"llm_model" doc:"Model of this conversation; null: the model in the settings."`
 	MaxBudgetPerTask *float64 `json:"max_budget_per_task" doc:"Spending limit of this conversation in USD; null: the limit in the settings."`
 	ReasoningEffort  *string  `json:"reasoning_effort" enum:"low,medium,high" doc:"How much the model reasons; null: the provider's default."`
+	PlanMode         bool     `json:"plan_mode" doc:"Whether the agent is read-only and makes a plan."`
 }
 
 // Model is the model of the conversation; "" for the one in the settings.
@@ -23,6 +24,7 @@ type SetOverrides struct {
 	LLMModel         Opt[string]  `json:"llm_model,omitzero" maxLength:"256" doc:"Model, as provider/model, of a provider whose key is stored. null: the model in the settings."`
 	MaxBudgetPerTask Opt[float64] `json:"max_budget_per_task,omitzero" minimum:"0" doc:"Spending limit in USD, including the cost so far. null: the limit in the settings."`
 	ReasoningEffort  Opt[string]  `json:"reasoning_effort,omitzero" enum:"low,medium,high" doc:"How much the model reasons, if it does. null: the provider's default."`
+	PlanMode         Opt[bool]    `json:"plan_mode,omitzero" nullable:"false" doc:"Make the agent read-only: it makes a plan and changes nothing until plan_mode is false again."`
 }
 
 // ForkConversation is the body of POST …/fork.

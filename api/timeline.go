@@ -52,3 +52,10 @@ type QueuedMessage struct {
 	ImageURLs []string  `json:"image_urls"`
 	SaidAt    time.Time `json:"said_at"`
 }
+
+// ChangeQueuedMessage is the body of PATCH …/queue/{event_id}. Omitted fields keep their values.
+type ChangeQueuedMessage struct {
+	Content  Opt[string] `json:"content,omitzero" nullable:"false" maxLength:"1048576" doc:"New text of the message."`
+	Position Opt[int]    `json:"position,omitzero" nullable:"false" minimum:"0" doc:"New place in the queue; 0 is first."`
+	SendNow  Opt[bool]   `json:"send_now,omitzero" nullable:"false" doc:"Interrupt the step in progress, so that the agent reads the message next."`
+}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"deckhand/api"
@@ -17,6 +18,16 @@ func (c *Client) Approvals(ctx context.Context, id string) (api.Approvals, error
 func (c *Client) Decide(ctx context.Context, id string, d api.Decision) error {
 	_, err := call[api.Accepted](ctx, c, http.MethodPost, item(id)+"/approvals", d)
 	return err
+}
+
+// ChangeQueued edits, moves or sends a queued message, and returns the queue.
+func (c *Client) ChangeQueued(ctx context.Context, id string, event int64, b api.ChangeQueuedMessage) (api.MessageQueue, error) {
+	return call[api.MessageQueue](ctx, c, http.MethodPatch, fmt.Sprintf("%s/queue/%d", item(id), event), b)
+}
+
+// DeleteQueued withdraws a queued message, and returns the queue.
+func (c *Client) DeleteQueued(ctx context.Context, id string, event int64) (api.MessageQueue, error) {
+	return call[api.MessageQueue](ctx, c, http.MethodDelete, fmt.Sprintf("%s/queue/%d", item(id), event), nil)
 }
 
 // Queue returns the messages that the agent has not read yet.

@@ -138,7 +138,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 
 	s.conversations = conversation.New(conversation.Config{
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Seal: keyring, NewID: d.db.NewID, Models: s.profiles.Rules(), UserLimit: limit, SandboxImages: driver.Images,
-		Conflicts: d.gate, Workspaces: s.keeper, Feedback: d.db.Feedback(), Redact: redactor.Add,
+		Conflicts: d.gate, Workspaces: s.keeper, Repository: s.profiles.RepositoryFiles, Feedback: d.db.Feedback(), Redact: redactor.Add,
 		VerifyRepository: func(ctx context.Context, st settings.Settings, provider, repository, branch string) (string, error) {
 			return gitprovider.Verify(ctx, client, gitaccess.Tokens(st), provider, repository, branch)
 		},

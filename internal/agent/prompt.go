@@ -11,6 +11,8 @@ var (
 	prompt string
 	//go:embed prompt_readonly.md
 	promptReadOnly string
+	//go:embed prompt_plan.md
+	promptPlan string
 	//go:embed prompt_browsing.md
 	promptBrowsing string
 )
@@ -24,6 +26,8 @@ type SystemInput struct {
 	Language string
 	// RateCalls asks the model to rate the risk of its calls.
 	RateCalls bool
+	// Plan asks for a plan in place of the work.
+	Plan bool
 }
 
 // riskSection is the part of the prompt that only models need that rate their calls.
@@ -33,10 +37,12 @@ const riskSection = "SECURITY_RISK_ASSESSMENT"
 // nothing but its input, so that providers can cache it.
 func System(in SystemInput) string {
 	s := prompt
-	switch in.Agent {
-	case "ReadOnlyAgent":
+	switch {
+	case in.Plan:
+		s = promptPlan
+	case in.Agent == "ReadOnlyAgent":
 		s = promptReadOnly
-	case "BrowsingAgent":
+	case in.Agent == "BrowsingAgent":
 		s = promptBrowsing
 	}
 	if in.RateCalls {

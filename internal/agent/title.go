@@ -33,7 +33,7 @@ func (l *Loop) entitle(ctx context.Context, w *worker, st session.State, p Profi
 	}
 	p = p.with(p.Small)
 	req := llm.Request{Model: p.ModelName, System: strings.TrimSpace(titlePrompt), MaxOutput: min(answerLimit(p.Info), titleOutput), Conversation: string(w.id),
-		Messages: []llm.Message{{Role: llm.User, Text: "Task: " + clip.Middle(t.firstSaid(), titleInput/2) + "\n\n" + digest(t.messages, titleInput/2)}}}
+		Messages: []llm.Message{{Role: llm.User, Text: "Task: " + clip.Middle(t.firstText, titleInput/2) + "\n\n" + digest(t.messages, titleInput/2)}}}
 	worst := cost(llm.Price{Input: max(p.Info.Price.Input, p.Info.Price.CacheWrite), Output: p.Info.Price.Output},
 		llm.Usage{Input: int64(len(req.System)+len(req.Messages[0].Text)) + 1000, Output: req.MaxOutput})
 	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {

@@ -101,6 +101,8 @@ func (t *transcript) add(e session.Event) {
 		t.extra = p.Instructions
 	case session.UserSaid:
 		t.said(e.Number, p)
+	case session.Withdrawn:
+		t.withdraw(p.Messages)
 	case session.Recalled:
 		t.attach(p)
 	case session.TurnBegan:
@@ -361,6 +363,3 @@ func system(p Profile, instructions string) string {
 	}
 	return strings.TrimSpace(p.System) + "\n\nInstructions for this conversation:\n" + instructions
 }
-
-// firstSaid is the person's first message.
-func (t *transcript) firstSaid() string { return t.firstText }

@@ -336,6 +336,9 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 				return err
 			}
 			w.chosen, w.retries, w.fellBack = st.Overrides, 0, false
+			if w.refresh(ctx, p) { // the rest of an answer gets no tool that plan mode takes away
+				t.since += int64(w.offered())
+			}
 		}
 		if why := w.unstarted.Load(); why != nil && !st.Up && !underway(st) {
 			_, err = l.unavailable(ctx, w, why, session.ToolReturned{})

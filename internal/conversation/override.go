@@ -10,7 +10,7 @@ import (
 	"deckhand/internal/settings"
 )
 
-// Override chooses a model, its effort and a budget for one conversation in place of the settings. A conversation that its budget had
+// Override chooses a model, its effort, a budget and plan mode for one conversation in place of the settings. A conversation that its budget had
 // stopped goes on when the new one covers more.
 func (s *Service) Override(ctx context.Context, user string, id session.ID, b api.SetOverrides) (session.Overridden, error) {
 	if _, err := s.Row(ctx, user, id); err != nil {
@@ -52,6 +52,9 @@ func chosen(o session.Overridden, b api.SetOverrides) session.Overridden {
 	if b.MaxBudgetPerTask.Set {
 		amount, given := b.MaxBudgetPerTask.Get()
 		o.Budget, o.Limited = session.FromDollars(amount), given
+	}
+	if b.PlanMode.Set {
+		o.Plan = b.PlanMode.Value
 	}
 	return o
 }

@@ -154,6 +154,7 @@ var takes = map[string]string{
 	"gitCommit":           `{"message":"Mine"}`,
 	"gitPush":             `{"branch":"mine"}`,
 	"openPullRequest":     `{"title":"Mine","source_branch":"mine","target_branch":"main"}`,
+	"runCommand":          `{"name":"review"}`,
 }
 
 // knock sends a request with a body from an address of its own, since many wrong

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -111,5 +112,49 @@ func TestQueueShape(t *testing.T) {
 	}
 	if q := decoded[api.MessageQueue](t, r.do("GET", path, "").want(t, 200)); len(q.Messages) != most || !q.HasMore || q.Messages[0].EventID != 2 {
 		t.Errorf("%d messages, more %t", len(q.Messages), q.HasMore)
+	}
+}
+
+// Queued messages are edited, moved and deleted until the agent reads them, in one step each.
+func TestQueueChanges(t *testing.T) {
+	r := newRig(t, pairs())
+	r.settle("ada", "bob")
+	id := r.create(`{}`)
+	path := toCreate + "/" + id + "/queue/"
+	for _, m := range []string{"one", "two", "three"} {
+		r.do("POST", toCreate+"/"+id+"/message", `{"message":"`+m+`"}`).want(t, 200)
+	}
+	numbers := func() []string {
+		var out []string
+		for _, m := range decoded[api.MessageQueue](t, r.do("GET", toCreate+"/"+id+"/queue", "").want(t, 200)).Messages {
+			out = append(out, strconv.FormatInt(m.EventID, 10))
+		}
+		return out
+	}
+	for _, c := range []struct {
+		at           int
+		method, body string
+		want         string
+	}{
+		{1, "PATCH", `{"content":"zwei"}`, "one zwei three"},
+		{2, "PATCH", `{"position":0}`, "three one zwei"},
+		{0, "PATCH", `{"position":9}`, "one zwei three"},
+		{0, "PATCH", `{}`, "one zwei three"},
+		{1, "DELETE", ``, "one three"},
+		{0, "PATCH", `{"send_now":true,"content":"uno"}`, "uno three"},
+	} {
+		at := numbers()[c.at]
+		r.as("bob", c.method, path+at, c.body).want(t, 404)
+		r.do(c.method, path+at, c.body).want(t, 200)
+		if got := r.waits(id); got != c.want {
+			t.Fatalf("after %s %s %q waits, want %q", c.method, c.body, got, c.want)
+		}
+	}
+	r.do("PATCH", path+numbers()[0], `{"content":" "}`).want(t, 422)
+	r.do("DELETE", path+"1", ``).want(t, 409)
+	first := numbers()[0]
+	r.happens(id, session.Claimed{By: "m"}, session.WorkspaceReady{}, session.TurnBegan{})
+	if a := r.do("DELETE", path+first, ``); a.status != 409 || !strings.Contains(a.body, "read this message") {
+		t.Errorf("a message that was read: %d %s", a.status, a.body)
 	}
 }

@@ -16,8 +16,9 @@ type kind struct {
 var kinds = map[session.Kind]kind{
 	session.KindCreated: {about: "The conversation was created. Always the first event.",
 		private: []string{"address", "mcp", "replay", "then.key", "fingerprint"}},
-	session.KindUserSaid: {about: "The user sent a message. It is queued until the agent reads it.", private: []string{"key"}},
-	session.KindClaimed:  {internal: true}, // which process works on it
+	session.KindUserSaid:  {about: "The user sent a message. It is queued until the agent reads it.", private: []string{"key"}},
+	session.KindWithdrawn: {about: "Queued messages were withdrawn before the agent read them. An edited or moved message follows as a new one."},
+	session.KindClaimed:   {internal: true}, // which process works on it
 	session.KindWorkspaceReady: {about: "The workspace can be used.",
 		private: []string{"handle"}},
 	session.KindWorkspaceStep:  {about: "Progress of the workspace: pulling, starting, cloning, setup or hooks."},
@@ -27,7 +28,7 @@ var kinds = map[session.Kind]kind{
 	session.KindSetUpBegan:     {about: "The setup script of the repository is about to run."},
 	session.KindHookSet:        {about: "The commit hook of the repository was installed, or the reason why it was not."},
 	session.KindEgressSet:      {about: "The network access of the conversation was set."},
-	session.KindOverridden:     {about: "The model and the budget of the conversation were overridden."},
+	session.KindOverridden:     {about: "The model, the budget or plan mode of the conversation were overridden."},
 	session.KindCheckpointed:   {about: "The files of the workspace were stored as they were after the event up_to. They can be restored."},
 	session.KindRestored:       {about: "The user restored files, or the conversation, to an earlier point, or took that back."},
 	session.KindBriefed:        {about: "The system prompt and the tools that the model is given."},

@@ -12,13 +12,13 @@ import (
 )
 
 // override puts what the person chose for a conversation in the place of the
-// settings, and returns the way to the model. One that was delegated goes by what was chosen for those above it.
-func (b *Builder) override(ctx context.Context, st session.State, s *settings.Settings) (llm.Config, error) {
+// settings, and returns the way to the model. One that was delegated goes by what was chosen for those above it. plan says that
+// the agent is to plan only.
+func (b *Builder) override(ctx context.Context, st session.State, s *settings.Settings) (c llm.Config, plan bool, err error) {
 	chosen := st.Overrides
 	for up := st; up.Created.Parent != ""; {
-		var err error
 		if up, err = b.Sessions.Load(ctx, up.Created.Parent); err != nil {
-			return llm.Config{}, err
+			return c, false, err
 		}
 		chosen = chosen.Over(up.Overrides)
 	}
@@ -29,12 +29,12 @@ func (b *Builder) override(ctx context.Context, st session.State, s *settings.Se
 	if chosen.Model != "" {
 		// The settings may have changed since it was chosen.
 		if why := b.Unusable(*s, chosen.Model); why != "" {
-			return llm.Config{}, &agent.ProfileError{ID: "STATUS$ERROR", Reason: why}
+			return c, false, &agent.ProfileError{ID: "STATUS$ERROR", Reason: why}
 		}
 	}
-	c := b.Models.Config(*s, chosen.Model)
+	c = b.Models.Config(*s, chosen.Model)
 	c.Effort = chosen.Effort
-	return c, nil
+	return c, chosen.Plan, nil
 }
 
 // alternative opens a model for a role beside the conversation's model; nil if there is none, or it cannot be used.

@@ -100,7 +100,7 @@ func (b *Builder) Profile(ctx context.Context, st session.State) (agent.Profile,
 	if err != nil {
 		return agent.Profile{}, err
 	}
-	c, err := b.override(ctx, st, &s)
+	c, plan, err := b.override(ctx, st, &s)
 	if err != nil {
 		return agent.Profile{}, err
 	}
@@ -117,11 +117,14 @@ func (b *Builder) Profile(ctx context.Context, st session.State) (agent.Profile,
 	if s.SecurityAnalyzer != nil {
 		p.Analyzer = *s.SecurityAnalyzer
 	}
+	if plan { // nothing but what reads
+		p.Agent = readOnly
+	}
 	language := ""
 	if s.Language != nil {
 		language = *s.Language
 	}
-	p.System = agent.System(agent.SystemInput{Agent: p.Agent, Language: language, RateCalls: p.Analyzer == "llm"})
+	p.System = agent.System(agent.SystemInput{Agent: p.Agent, Language: language, RateCalls: p.Analyzer == "llm", Plan: plan})
 	// A missing key is said by the provider, in the turn.
 	if r := b.Rules().Check(&s, conversation.Use{Model: c.Model, Price: true, UserLimit: b.Limited}); r != nil {
 		return p, &agent.ProfileError{ID: r.Code, Reason: r.Text}

@@ -152,6 +152,16 @@ func (b *Builder) MicroagentList(ctx context.Context, _ string, id session.ID) (
 	return out, err
 }
 
+// RepositoryFiles implements conversation.Config.Repository.
+func (b *Builder) RepositoryFiles(ctx context.Context, id session.ID) (fs.FS, func(), error) {
+	st, err := b.Sessions.Load(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	scope, done := b.scope(ctx, st)
+	return scope.Repo, done, nil
+}
+
 // repositoryFiles is the repository's part of a workspace.
 func repositoryFiles(files fs.FS, done *session.CheckedOut) fs.FS {
 	if done == nil || done.Folder == "." {

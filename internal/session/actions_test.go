@@ -13,9 +13,20 @@ import (
 // the list several times: without it random choices would rarely get anywhere.
 func (w *world) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
-		"":          w.check,
-		"say":       w.say,
-		"say-2":     w.say,
+		"":      w.check,
+		"say":   w.say,
+		"say-2": w.say,
+		"requeue": w.person(func(t *rapid.T, s session.State) ([]session.Payload, error) {
+			queued := s.Queued()
+			if len(queued) == 0 || s.Replaying() {
+				return nil, nil
+			}
+			if rapid.Bool().Draw(t, "delete") {
+				return s.Requeue(queued[:1])
+			}
+			return s.Requeue(queued, session.UserSaid{Text: "edited"})
+		}),
+		"send-now":  w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) { return s.SendNow() }),
 		"start":     w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) { return s.Start() }),
 		"stop":      w.stop,
 		"pause":     w.person(func(_ *rapid.T, s session.State) ([]session.Payload, error) { return s.Pause() }),

@@ -23,12 +23,19 @@ func (s State) Apply(e Event) State {
 		s.Totals = p.Before
 	case UserSaid:
 		s.LastSaid = e.Number
+		if !p.Recorded() { // the replay itself answers what it says
+			s.said = append(slices.Clip(s.said), e.Number)
+		} else {
+			s.heard = e.Number
+		}
 		if s.Replaying() && s.Spoke == 0 && !p.Recorded() {
 			s.Spoke = e.Number
 		}
 		if p.Key != "" {
 			s = s.remember(p.Key)
 		}
+	case Withdrawn:
+		s = s.without(p.Messages)
 	case Claimed:
 		s.Claim, s.ClaimedBy = e.Number, p.By
 	case WorkspaceReady:
@@ -70,7 +77,7 @@ func (s State) Apply(e Event) State {
 		s = s.applyMoney(p)
 	case TurnBegan:
 		s.InTurn, s.Again, s.Asks, s.Over, s.Agent = true, false, 0, "", AgentRunning
-		s.ErrorID, s.Reason = "", ""
+		s.ErrorID, s.Reason, s.Began = "", "", e.Number
 	case ModelAsked, ModelAnswered, ModelFailed:
 		s = s.applyModel(e)
 	case ToolCalled, ToolReturned, ApprovalAsked, ApprovalGiven:
@@ -234,6 +241,9 @@ func withCall(open []OpenCall, id string, change func(*OpenCall)) []OpenCall {
 func (s State) endTurn(upTo int64) State {
 	s.InTurn, s.Again, s.Paused, s.Pausing, s.Asks, s.Announced, s.Thought, s.Over = false, false, false, false, 0, nil, "", ""
 	s.Seen = max(s.Seen, upTo)
+	if !s.Replaying() {
+		s.said = slices.DeleteFunc(slices.Clone(s.said), func(n int64) bool { return n <= s.Seen })
+	}
 	return s
 }
 

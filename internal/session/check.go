@@ -33,6 +33,8 @@ func (s State) Check(p Payload) error {
 			return s.no(p, "a message is recorded once")
 		}
 		return nil
+	case Withdrawn:
+		return s.checkWithdrawn(p)
 	case CheckedOut, SetUp, TrustSet, SetUpBegan, HookSet:
 		return s.checkCheckout(p)
 	case StartRequested:

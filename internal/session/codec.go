@@ -22,6 +22,7 @@ const (
 	KindOverridden     Kind = "overridden"
 	KindCheckpointed   Kind = "checkpointed"
 	KindRestored       Kind = "restored"
+	KindWithdrawn      Kind = "withdrawn"
 	KindBriefed        Kind = "briefed"
 	KindRecallAsked    Kind = "recall_asked"
 	KindRecalled       Kind = "recalled"
@@ -71,6 +72,7 @@ func (EgressSet) Kind() Kind      { return KindEgressSet }
 func (Overridden) Kind() Kind     { return KindOverridden }
 func (Checkpointed) Kind() Kind   { return KindCheckpointed }
 func (Restored) Kind() Kind       { return KindRestored }
+func (Withdrawn) Kind() Kind      { return KindWithdrawn }
 func (Briefed) Kind() Kind        { return KindBriefed }
 func (RecallAsked) Kind() Kind    { return KindRecallAsked }
 func (Recalled) Kind() Kind       { return KindRecalled }
@@ -116,7 +118,7 @@ var kinds = func() map[Kind]reflect.Type {
 // Payloads is one zero value of every kind, in the order of docs/events.md.
 func Payloads() []Payload {
 	return []Payload{
-		Created{}, UserSaid{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, CheckedOut{}, SetUp{}, TrustSet{}, SetUpBegan{}, HookSet{}, EgressSet{}, Overridden{}, Checkpointed{}, Restored{}, Briefed{},
+		Created{}, UserSaid{}, Withdrawn{}, Claimed{}, WorkspaceReady{}, WorkspaceStep{}, CheckedOut{}, SetUp{}, TrustSet{}, SetUpBegan{}, HookSet{}, EgressSet{}, Overridden{}, Checkpointed{}, Restored{}, Briefed{},
 		RecallAsked{}, Recalled{}, Nudged{}, Replayed{}, Granted{}, Settled{}, Capped{}, TurnBegan{}, ModelAsked{}, ModelAnswered{},
 		ModelFailed{}, ToolCalled{}, ToolReturned{}, CommandTyped{}, CommandEnded{}, ApprovalAsked{}, ApprovalGiven{}, Condensed{}, StateChanged{},
 		TurnEnded{}, PauseRequested{}, Paused{}, Resumed{}, Stopped{}, StartRequested{}, Failed{}, Titled{}, RequestOpened{}, Noted{}, Imported{}, Deleted{},

@@ -84,6 +84,12 @@ type UserSaid struct {
 	Key string `json:"key,omitempty"`
 }
 
+// Withdrawn takes messages back that the model was not shown. An edited or moved message is
+// withdrawn and said again.
+type Withdrawn struct {
+	Messages []int64 `json:"messages"`
+}
+
 // Claimed gives the session to one loop. Its number is the fence: a loop with an older number
 // can neither append nor command the runner.
 type Claimed struct {
@@ -187,6 +193,8 @@ type Overridden struct {
 	// Budget is the limit, if Limited. Otherwise the one of the settings holds.
 	Budget  Money `json:"budget,omitempty"`
 	Limited bool  `json:"limited,omitempty"`
+	// Plan makes the agent read-only: it plans, and changes nothing until Plan is false again.
+	Plan bool `json:"plan,omitempty"`
 }
 
 // Briefed records what the model is told before anything else.

@@ -55,7 +55,7 @@ func (s State) applyImported(number int64, p Imported) State {
 	s.Shown = number
 	switch {
 	case p.Said != nil:
-		s.LastSaid = number
+		s.LastSaid, s.heard = number, number
 	case p.Answered != nil && len(p.Answered.ToolCalls) > 0:
 		s.Open = slices.Clone(s.Open)
 		for _, c := range p.Answered.ToolCalls {

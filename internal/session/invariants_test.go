@@ -302,6 +302,17 @@ func (a *auditor) people(e session.Event) error {
 		}
 		a.keys[p.Key] = true
 		a.said = append(a.said, message{number: e.Number, live: a.replay && !strings.HasPrefix(p.Key, "replay:")})
+	case session.Withdrawn:
+		for i := range a.said {
+			m := &a.said[i]
+			if !slices.Contains(p.Messages, m.number) {
+				continue
+			}
+			if m.shown || m.dealt {
+				return fmt.Errorf("message %d is withdrawn after a model saw it, or twice", m.number)
+			}
+			m.dealt = true
+		}
 	case session.Replayed:
 		// What users said since is answered now, and with it what followed:
 		// no model saw it, whatever the recorded agent was shown.

@@ -2,7 +2,7 @@ package session
 
 import "cmp"
 
-// Override chooses the model and the limit for this conversation alone.
+// Override chooses the model, its effort, the limit and plan mode for this conversation alone.
 func (s State) Override(o Overridden) ([]Payload, error) {
 	if err := s.alive(); err != nil || o == s.Overrides {
 		return nil, err
@@ -17,5 +17,6 @@ func (o Overridden) Over(below Overridden) Overridden {
 	if !o.Limited {
 		o.Budget, o.Limited = below.Budget, below.Limited
 	}
+	o.Plan = o.Plan || below.Plan
 	return o
 }

@@ -66,6 +66,7 @@ type State struct {
 	Asks     int   // model calls of this turn
 	Turns    int   // turns that ended by themselves
 	LastSaid int64 // newest message of the person
+	Began    int64 // number of the last TurnBegan
 	Seen     int64 // events up to here are dealt with
 	Shown    int64 // events up to here were shown to the model
 	Ask      *OpenAsk
@@ -106,6 +107,10 @@ type State struct {
 	steps     *step
 	delivered *delivery
 	keys      int
+	// said are the messages of people after Seen, in order.
+	said []int64
+	// heard is the newest message that cannot be withdrawn: of a recording, or imported.
+	heard int64
 }
 
 // OpenAsk is a model call without an answer.

@@ -137,7 +137,11 @@ func overridden(p session.Overridden) string {
 	if p.Effort != "" {
 		model += " (reasoning effort: " + p.Effort + ")"
 	}
-	return "model: " + model + "; budget: " + budget
+	mode := ""
+	if p.Plan {
+		mode = "; plan mode"
+	}
+	return "model: " + model + "; budget: " + budget + mode
 }
 
 // broken ends an answer that stays unfinished. The end of the turn, or the next event, shows the

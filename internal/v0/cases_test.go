@@ -65,6 +65,7 @@ func plainCases() []oneCase {
 		{"user_said_attachments", v0.Event, session.UserSaid{
 			Text: "Look", Images: []string{"data:image/png;base64,iVBO"}, Files: []string{"/workspace/a.txt", "b.txt"}, Key: "k",
 		}},
+		{"withdrawn", v0.None, session.Withdrawn{Messages: []int64{2}}},
 		{"claimed", v0.None, session.Claimed{By: "replica-1"}},
 		{"workspace_ready", v0.Status, session.WorkspaceReady{Handle: json.RawMessage(`{"pid":1}`)}},
 		{"workspace_step_pulling", v0.Status, session.WorkspaceStep{Step: "pulling", Message: "Pulling debian:12: 45 of 120 MB"}},
@@ -86,6 +87,7 @@ func plainCases() []oneCase {
 		{"egress_set", v0.Status, session.EgressSet{Mode: "allowlist", Allow: []string{"example.org", "*.example.net"}}},
 		{"egress_set_off", v0.Status, session.EgressSet{Mode: "off"}},
 		{"overridden", v0.Status, session.Overridden{Model: "openai/gpt-4o", Budget: 2_500_000_000, Limited: true}},
+		{"overridden_plan", v0.Status, session.Overridden{Plan: true}},
 		{"overridden_back", v0.Status, session.Overridden{}},
 		{"checkpointed", v0.None, session.Checkpointed{Checkpoint: 2, UpTo: 7, Files: 12, Changed: 3, Bytes: 4096}},
 		{"restored", v0.Status, session.Restored{Action: session.RestorePoint, Point: 7, Files: true, Checkpoint: 1, Before: 2, Changed: 3}},

@@ -44,7 +44,7 @@ type Frame struct {
 // written as well as possible.
 func Encode(id session.ID, e session.Event) (Frame, error) {
 	switch p := e.Payload.(type) {
-	case session.Claimed, session.ModelAsked, session.Deleted, session.Replayed, session.Granted, session.Settled, session.Capped:
+	case session.Claimed, session.ModelAsked, session.Deleted, session.Replayed, session.Granted, session.Settled, session.Capped, session.Withdrawn:
 		return Frame{}, nil
 	case session.RecallAsked:
 		return recallAsked(e, p), nil
@@ -131,6 +131,9 @@ func encodeState(e session.Event) (Frame, error) {
 	case session.StateChanged:
 		return state(e, p.State, p.Reason, ""), nil
 	case session.TurnEnded:
+		if p.Reason == session.ReasonQuestion { // legacy clients know the state alone
+			p.Reason = ""
+		}
 		return state(e, p.State, p.Reason, p.ErrorID), nil
 	case session.Paused:
 		return state(e, session.AgentPaused, "", ""), nil

@@ -96,7 +96,11 @@ func overridden(p session.Overridden) Frame {
 	if p.Effort != "" {
 		model += " (reasoning effort: " + p.Effort + ")"
 	}
-	return status("info", "STATUS$OVERRIDES_CHANGED", "Model: "+model+". Budget: "+budget+".")
+	mode := ""
+	if p.Plan {
+		mode = " Plan mode: the agent changes nothing."
+	}
+	return status("info", "STATUS$OVERRIDES_CHANGED", "Model: "+model+". Budget: "+budget+"."+mode)
 }
 
 func noted(p session.Noted) Frame {

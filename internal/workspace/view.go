@@ -218,6 +218,16 @@ func (v *View) Compare(ctx context.Context, p sandbox.GitCompareParams) (sandbox
 	return box.GitCompare(ctx, p)
 }
 
+// Search calls find with a sandbox that can search the workspace.
+func (v *View) Search(ctx context.Context, find func(*sandbox.Sandbox) error) error {
+	box, done, err := v.programs(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return find(box)
+}
+
 // programs is a sandbox in which git can look at the workspace. It is never run
 // on this machine itself: a repository can make git run what it likes.
 func (v *View) programs(ctx context.Context) (*sandbox.Sandbox, func(), error) {

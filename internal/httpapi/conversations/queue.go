@@ -5,36 +5,56 @@ import (
 	"encoding/json"
 
 	"deckhand/api"
+	usecase "deckhand/internal/conversation"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/session"
 )
 
 const aboutQueue = "The agent reads queued messages at the start of a turn or, during a turn, with the next model call. Stopping the conversation moves queued messages to the history."
 
+const aboutRequeue = "Returns the queue. The messages behind a changed one get new IDs. A message that the agent has read is a 409."
+
+// queuedMessage is one message in the queue of a conversation.
+type queuedMessage struct {
+	ID      string `path:"conversation_id" minLength:"1" maxLength:"100" pattern:"^[A-Za-z0-9_-]+$"`
+	EventID int64  `path:"event_id" minimum:"1" doc:"Event of the message."`
+}
+
+func (d *Handlers) changeQueued(ctx context.Context, c *rest.Call, p queuedMessage, b api.ChangeQueuedMessage) (api.MessageQueue, error) {
+	return d.requeue(ctx, c, p, usecase.QueueChangeOf(b))
+}
+
+func (d *Handlers) deleteQueued(ctx context.Context, c *rest.Call, p queuedMessage, _ rest.None) (api.MessageQueue, error) {
+	return d.requeue(ctx, c, p, usecase.QueueChange{Delete: true})
+}
+
+func (d *Handlers) requeue(ctx context.Context, c *rest.Call, p queuedMessage, change usecase.QueueChange) (api.MessageQueue, error) {
+	st, err := d.Service.ChangeQueue(ctx, c.Who.User, session.ID(p.ID), p.EventID, change)
+	if err != nil {
+		return api.MessageQueue{}, err
+	}
+	return d.queueOf(ctx, st)
+}
+
 // maxQueued is how many messages are shown.
 const maxQueued = 100
 
 // getQueue reads the log only from where a message may wait.
 func (d *Handlers) getQueue(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.MessageQueue, error) {
-	out := api.MessageQueue{Messages: []api.QueuedMessage{}}
 	st, err := d.load(ctx, c, p.ID)
+	if err != nil {
+		return api.MessageQueue{}, err
+	}
+	return d.queueOf(ctx, st)
+}
+
+func (d *Handlers) queueOf(ctx context.Context, st session.State) (api.MessageQueue, error) {
+	out := api.MessageQueue{Messages: []api.QueuedMessage{}}
+	waiting, err := d.Service.Queued(ctx, st)
 	if err != nil {
 		return out, err
 	}
-	q := newQueue(st)
-	if !st.Pending() && st.Spoke == 0 {
-		return out, nil
-	}
-	for e, err := range d.Log.Read(ctx, st.ID, q.after) {
-		if err != nil {
-			return out, err
-		}
-		if e.Number > st.Last {
-			break
-		}
-		q.add(e)
-	}
-	for _, e := range q.waiting {
+	for _, e := range waiting {
 		if out.HasMore = len(out.Messages) == maxQueued; out.HasMore {
 			break
 		}
@@ -64,38 +84,4 @@ func (d *Handlers) queued(ctx context.Context, owner string, e session.Event) (a
 	var shown api.QueuedMessage
 	err = json.Unmarshal(b, &shown)
 	return shown, err
-}
-
-// queue finds the messages that wait, from the events of a log after some number.
-type queue struct {
-	after   int64
-	waiting []session.Event // each a UserSaid
-	// inTurn says that a turn is under way, so that one which begins has taken up
-	// what was said before it: one that failed has not. replaying says that what
-	// people say waits for the end of a recording.
-	inTurn, replaying bool
-}
-
-func newQueue(st session.State) *queue {
-	q := &queue{after: st.Seen, inTurn: st.InTurn, replaying: st.Spoke > 0}
-	if st.InTurn {
-		q.after = max(st.Seen, st.Shown)
-	}
-	if q.replaying {
-		q.after = st.Spoke - 1
-	}
-	return q
-}
-
-func (q *queue) add(e session.Event) {
-	switch p := e.Payload.(type) {
-	case session.UserSaid:
-		if !p.Recorded() { // the replay itself answers what it says
-			q.waiting = append(q.waiting, e)
-		}
-	case session.TurnBegan:
-		if q.inTurn && !q.replaying {
-			q.waiting = nil
-		}
-	}
 }

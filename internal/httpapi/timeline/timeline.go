@@ -4,6 +4,7 @@
 package timeline
 
 import (
+	"slices"
 	"time"
 
 	"deckhand/api"
@@ -108,6 +109,14 @@ func (t *Fold) Add(e session.Event) {
 		t.end(&t.sandbox)
 	case session.UserSaid:
 		t.messages = append(t.messages, t.begin(queueTime, "message", e.Number))
+	case session.Withdrawn:
+		t.messages = slices.DeleteFunc(t.messages, func(m *lasting) bool {
+			gone := slices.Contains(p.Messages, m.span.EventID)
+			if gone {
+				t.end(&m)
+			}
+			return gone
+		})
 	case session.TurnBegan:
 		t.takeUp()
 		t.beginTurn(e.Number)

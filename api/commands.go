@@ -1,0 +1,35 @@
+package api
+
+// Commands is the response of GET …/commands.
+type Commands struct {
+	Commands []Command `json:"commands" doc:"Commands, sorted by name."`
+}
+
+// Command is a prompt that is sent by name.
+type Command struct {
+	Name         string  `json:"name" doc:"Name of the command, without the slash. dir:name for a file in a folder."`
+	Description  string  `json:"description"`
+	ArgumentHint string  `json:"argument_hint" doc:"Names of the arguments, for people."`
+	File         *string `json:"file" doc:"File of the command, relative to the repository; null for a built-in command."`
+}
+
+// RunCommand is the body of POST …/commands.
+type RunCommand struct {
+	Name      string        `json:"name" minLength:"1" maxLength:"200" doc:"Name of the command, without the slash."`
+	Arguments Opt[string]   `json:"arguments,omitzero" maxLength:"1048576" doc:"Arguments, separated by spaces. Quotes keep words together."`
+	ImageURLs Opt[[]string] `json:"image_urls,omitzero" maxItems:"50" doc:"Images of the message: http(s) or data:image URLs."`
+	FileURLs  Opt[[]string] `json:"file_urls,omitzero" maxItems:"50" doc:"Files of the message, as paths in the workspace."`
+}
+
+// Mentions is the response of GET …/mentions.
+type Mentions struct {
+	Mentions []Mention `json:"mentions" doc:"What was found: files and folders before symbols, what changed last first."`
+}
+
+// Mention is a file, a folder or a symbol of the workspace that a message can name.
+type Mention struct {
+	Kind string `json:"kind" enum:"file,folder,symbol"`
+	Name string `json:"name" doc:"Name of the symbol, or the last part of the path."`
+	Path string `json:"path" doc:"Path relative to the workspace. A folder ends with a slash."`
+	Line int    `json:"line" doc:"Line of a symbol; 0 for files and folders."`
+}

@@ -1,0 +1,71 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Queued are the numbers of messages that wait for the agent, oldest first. A turn has taken up
+// what was said before it began; one that ended in an error has not.
+func (s State) Queued() []int64 {
+	after := s.Seen
+	switch {
+	case s.Replaying() && s.Spoke == 0:
+		return nil
+	case s.Replaying():
+		after = s.Spoke - 1 // what people say waits for the end of a recording
+	case s.InTurn:
+		after = max(s.Seen, s.Shown, s.Began)
+	}
+	at, _ := slices.BinarySearch(s.said, after+1)
+	return s.said[at:]
+}
+
+// Requeue withdraws queued messages and says others in their place, in one step: an edit or a
+// new order must not lose a message, nor show one twice.
+func (s State) Requeue(withdrawn []int64, again ...UserSaid) ([]Payload, error) {
+	if err := s.alive(); err != nil {
+		return nil, err
+	}
+	if len(withdrawn) == 0 {
+		return nil, nil
+	}
+	out := []Payload{Withdrawn{Messages: withdrawn}}
+	if err := s.Check(out[0]); err != nil {
+		return nil, fmt.Errorf("%w: the agent has read this message", ErrRefused)
+	}
+	for _, m := range again {
+		m.Key = "" // it was delivered once
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// SendNow interrupts the step in progress, so that the agent reads queued messages next.
+func (s State) SendNow() ([]Payload, error) {
+	return Chain(State.PauseNow, State.Resume)(s)
+}
+
+func (s State) checkWithdrawn(p Withdrawn) error {
+	if s.Replaying() {
+		return s.no(p, "what is said during a replay is answered after it")
+	}
+	queued := s.Queued()
+	for i, n := range p.Messages {
+		if n <= s.Shown || !slices.Contains(queued, n) || slices.Contains(p.Messages[:i], n) {
+			return s.no(p, "a message is withdrawn once, before the model is shown it")
+		}
+	}
+	return nil
+}
+
+// without is the state after messages were withdrawn.
+func (s State) without(messages []int64) State {
+	s.said = slices.DeleteFunc(slices.Clone(s.said), func(n int64) bool { return slices.Contains(messages, n) })
+	if slices.Contains(messages, s.LastSaid) {
+		if s.LastSaid = s.heard; len(s.said) > 0 {
+			s.LastSaid = max(s.heard, s.said[len(s.said)-1])
+		}
+	}
+	return s
+}
