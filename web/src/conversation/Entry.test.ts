@@ -37,7 +37,7 @@ describe("a message", () => {
   it("of the person is shown under its heading, with its files", () => {
     show(event(1, "user_said", { text: "Fix **this**", files: ["/workspace/notes.txt"] }));
     expect(the("heading", "You")).toBeTruthy();
-    expect(document.querySelector("strong")?.textContent).toBe("this");
+    expect(document.querySelector("article, p")?.textContent).toBe("Fix **this**");
     expect(words(the("listitem"))).toBe("notes.txt");
     expect(words()).not.toContain("Queued");
   });
@@ -235,8 +235,27 @@ describe("a notice", () => {
   });
 
   it("with a long text shows it when it is opened", () => {
+    show(event(1, "condensed", { summary: "Much was done." } as EventOf<"condensed">["payload"]));
+    expect(words(the("group"))).toContain("Earlier history summarised");
+    expect(words()).not.toContain("Much was done.");
+  });
+
+  it("of the system prompt is none", () => {
     show(event(1, "briefed", { prompt: "You are an agent." } as EventOf<"briefed">["payload"]));
-    expect(words(the("group"))).toContain("System prompt");
-    expect(words()).not.toContain("You are an agent.");
+    expect(conversation.log.items).toEqual([]);
+  });
+
+  it("of a failure is one, with the button that fixes it", () => {
+    show(
+      event(1, "model_failed", { class: "authentication", message: "The key was refused." } as EventOf<"model_failed">["payload"]),
+      event(2, "turn_ended", { up_to: 0, state: "error", error_id: "STATUS$ERROR_LLM_AUTHENTICATION" } as EventOf<"turn_ended">["payload"]),
+    );
+    expect(all("alert").map((a) => words(a))).toEqual([expect.stringContaining("Failed: The key was refused.")]);
+    expect(the("button", "Change API key")).toBeTruthy();
+  });
+
+  it("of a pause that only made room for a message is none", () => {
+    show(event(1, "paused", {}), event(2, "resumed", {}));
+    expect(conversation.log.items).toEqual([]);
   });
 });

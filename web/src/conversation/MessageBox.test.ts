@@ -1,10 +1,10 @@
 // @vitest-environment jsdom
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
+import Queue from "../composer/Queue.svelte";
 import { tabStorage } from "../lib/storage";
 import { all, click, descriptionOf, leave, press, render, server, soon, the, type, words } from "../testing/page";
 import MessageBox from "./MessageBox.svelte";
-import QueuedMessages from "./QueuedMessages.svelte";
 import type { Conversation } from "./routes";
 import { OpenConversation } from "./open-conversation.svelte";
 
@@ -120,12 +120,99 @@ describe("a message", () => {
     expect(field().placeholder).toBe("Message the agent (read after this step)");
     type(field(), "also this");
     expect(send().disabled).toBe(false);
-    render(QueuedMessages, { list: [{ event_id: 8, content: "also this", image_urls: null, said_at: "2026-01-02T15:04:05Z" }] });
-    const queue = the("group") as HTMLDetailsElement;
-    expect(words(queue)).toContain("1 queued message");
-    expect(all("listitem")).toEqual([]);
-    queue.open = true;
-    expect(all("listitem").map((m) => words(m))).toEqual(["also this"]);
+  });
+
+  it("that is queued is edited, moved, deleted and sent now", async () => {
+    const at = "/api/conversations/c1/queue";
+    const queued = (id: number, content: string) => ({ event_id: id, content, image_urls: null, said_at: "2026-01-02T15:04:05Z" });
+    conversation.waiting = [queued(8, "first"), queued(9, "second")];
+    for (const [call, answer] of [
+      [`PATCH ${at}/8`, [queued(10, "edited"), queued(11, "second")]],
+      [`PATCH ${at}/11`, [queued(12, "second"), queued(13, "edited")]],
+      [`DELETE ${at}/12`, [queued(13, "edited")]],
+      [`PATCH ${at}/13`, []],
+    ] as const)
+      server.on(call, () => ({ messages: answer, has_more: false }));
+    render(Queue, { conversation });
+    expect(words(the("group"))).toContain("2 queued messages");
+    const shown = () => all("listitem").map((m) => words(m).replace(" Send now", ""));
+    const nth = (name: string, i = 0) => all("button", name)[i]!;
+    click(nth("Edit message"));
+    await soon(() => type(the("textbox", "Edit message") as HTMLTextAreaElement, "edited"));
+    press("Enter", the("textbox", "Edit message"));
+    await soon(() => expect(shown()).toEqual(["edited", "second"]));
+    expect(server.to(`PATCH ${at}/8`)).toEqual([{ content: "edited" }]);
+    click(nth("Move up", 1));
+    await soon(() => expect(shown()).toEqual(["second", "edited"]));
+    expect(server.to(`PATCH ${at}/11`)).toEqual([{ position: 0 }]);
+    click(nth("Delete message"));
+    await soon(() => expect(shown()).toEqual(["edited"]));
+    click(nth("Send now"));
+    await soon(() => expect(server.to(`PATCH ${at}/13`)).toEqual([{ position: 0, send_now: true }]));
+  });
+
+  it("keeps the indentation of several lines", async () => {
+    show("awaiting_user_input");
+    type(field(), "\n  if x:\n    y\n\n");
+    press("Enter", field());
+    await soon(() => expect(server.to(events)).toEqual([message("  if x:\n    y")]));
+  });
+
+  it("that is a command of the repository is run with its arguments", async () => {
+    const commands = "/api/conversations/c1/commands";
+    const one = (name: string, file: string | null) => ({ name, description: "Fix an issue", argument_hint: "[number]", file });
+    server.on(`GET ${commands}`, () => ({ commands: [one("fix", ".deckhand/commands/fix.md")] }));
+    server.on(`POST ${commands}`, () => ({ success: true }));
+    show("awaiting_user_input");
+    type(field(), "/fi");
+    await soon(() => expect(all("option").map((o) => words(o))).toEqual(["/fix [number] · Fix an issue"]));
+    press("Tab", field());
+    await soon(() => expect(field().value).toBe("/fix "));
+    type(field(), "/fix 12 now");
+    press("Enter", field());
+    await soon(() =>
+      expect(server.to(`POST ${commands}`)).toEqual([{ name: "fix", arguments: "12 now", image_urls: null, file_urls: null }]),
+    );
+    type(field(), "/nothing of this name");
+    press("Enter", field());
+    await soon(() => expect(server.to(events)).toEqual([message("/nothing of this name")]));
+  });
+
+  it("mentions files, symbols and conversations after an @", async () => {
+    server.on("GET /api/conversations/c1/mentions", () => ({
+      mentions: [
+        { kind: "file", name: "app.ts", path: "src/app.ts", line: 0 },
+        { kind: "symbol", name: "runApp", path: "src/app.ts", line: 7 },
+      ],
+    }));
+    server.on("GET /api/conversations", () => ({
+      results: [{ conversation_id: "c9", title: "The app", selected_repository: null }],
+      next_page_id: null,
+    }));
+    server.on("GET /api/starters", () => ({ enabled: true, tasks: [] }));
+    show("awaiting_user_input");
+    type(field(), "look at @app");
+    await soon(() => expect(all("option").map((o) => words(o))).toEqual(["app.ts src/app.ts", "runApp src/app.ts:7", "The app"]));
+    press("ArrowDown", field());
+    press("Enter", field());
+    await soon(() => expect(field().value).toBe("look at @src/app.ts:7 (runApp) "));
+    expect(server.to(events)).toEqual([]);
+  });
+
+  it("of before comes back with ArrowUp", async () => {
+    show("awaiting_user_input");
+    for (const [id, said] of [
+      [1, "first"],
+      [2, "second"],
+    ] as const)
+      conversation.log.append({ id, time: "2026-01-02T15:04:05Z", kind: "user_said", payload: { text: said } } as never);
+    press("ArrowUp", field());
+    await soon(() => expect(field().value).toBe("second"));
+    press("ArrowUp", field());
+    await soon(() => expect(field().value).toBe("first"));
+    press("ArrowDown", field());
+    press("ArrowDown", field());
+    await soon(() => expect(field().value).toBe(""));
   });
 });
 
@@ -137,12 +224,12 @@ describe("the agent", () => {
       .filter(Boolean);
 
   it.each([
-    ["running", ["Pause", "Stop"]],
-    ["paused", ["Resume", "Stop"]],
-    ["error", ["Resume", "Stop"]],
-    ["awaiting_user_confirmation", ["Stop"]],
-    ["awaiting_user_input", []],
-    ["stopped", ["Start"]],
+    ["running", ["Plan", "Pause", "Stop"]],
+    ["paused", ["Plan", "Resume", "Stop"]],
+    ["error", ["Plan", "Resume", "Stop"]],
+    ["awaiting_user_confirmation", ["Plan", "Stop"]],
+    ["awaiting_user_input", ["Plan"]],
+    ["stopped", ["Plan", "Start"]],
   ])("that is %s can be told to %j", (state, want) => {
     show(state);
     expect(offered()).toEqual(want);

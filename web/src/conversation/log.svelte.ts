@@ -67,6 +67,7 @@ export class Log {
     if (e.id <= this.newest) return;
     this.newest = e.id;
     this.oldest = Math.min(this.oldest, e.id);
+    this.status.note(e);
     this.fold(e, this.items);
     this.version++;
   }
@@ -166,14 +167,19 @@ export class Log {
         return this.addResult(resultOf(e), 0, "command", commandDisplay, {}, to);
       case "recalled":
         return this.recalled(e, to);
-      case "briefed":
-        return this.addNotice(e, e.kind, e.payload.prompt, to);
+      case "withdrawn":
+        return this.withdraw(e.payload.messages ?? [], to);
       case "condensed":
         return this.addNotice(e, e.kind, e.payload.summary, to);
       case "nudged":
         return this.addNotice(e, e.kind, e.payload.text, to);
       case "noted":
-        return this.addNotice(e, e.payload.error ? "failure" : "note", e.payload.message, to);
+        return this.addNotice(
+          e,
+          e.payload.error ? "failure" : e.payload.id === "STATUS$LLM_RETRY" ? "retry" : "note",
+          e.payload.message,
+          to,
+        );
       case "checked_out":
       case "trust_set":
       case "egress_set":
@@ -235,7 +241,13 @@ export class Log {
   private modelFailed(e: EventOf<"model_failed">, to: Item[]): void {
     const { class: why, message = "", retried, text } = e.payload;
     if (text) this.addMessage(e, "agent", `${text}\n\n[${message.replace(/\.$/, "")}]`, to);
-    else if (why !== "cancelled" && why !== "owner_lost") this.addNotice(e, retried ? "note" : "failure", message, to);
+    else if (why !== "cancelled" && why !== "owner_lost") this.addNotice(e, retried ? "retry" : "failure", message, to);
+  }
+
+  /** withdraw removes messages that the agent never read. */
+  private withdraw(messages: number[], to: Item[]): void {
+    const gone = (i: Item) => i.kind === "user" && messages.includes(i.id);
+    for (const list of new Set([to, this.items])) for (let i = list.length - 1; i >= 0; i--) if (gone(list[i]!)) list.splice(i, 1);
   }
 
   private addMessage(e: EventOf<"user_said" | "model_answered" | "model_failed">, kind: Kind, words: string, to: Item[]): void {
@@ -300,6 +312,8 @@ export class Log {
   }
 
   private addNotice(e: Event, name: string, words: string, to: Item[]): void {
+    // The newest of several tries in a row is the one that counts.
+    if (name === "retry" && to.at(-1)?.name === "retry") to.pop();
     const item = new Item(`${name}${e.id}`, "notice", name, e.id, Date.parse(e.time));
     item.text = words;
     if (!words) item.event = e;
@@ -322,6 +336,16 @@ export class Log {
     }
     // A state from an older page says nothing about the calls of newer ones.
     if (state !== "awaiting_user_confirmation" && e.id === this.status.stateFrom) this.endApprovals(Date.parse(e.time));
-    if (noticed.has(state)) this.addNotice(e, `state.${state}`, reason, to);
+    // A pause that ends at once only made room for a message.
+    const last = to.at(-1);
+    if (e.kind === "resumed" && last?.name === "state.paused" && last.id === e.id - 1) to.pop();
+    if (!noticed.has(state)) return;
+    // One failure is one card: the end of the turn repeats what the model call said.
+    if (state === "error" && last?.name === "failure") {
+      to.pop();
+      if (!reason || /^[A-Z_]+\$/.test(reason)) reason = last.text;
+    }
+    this.addNotice(e, `state.${state}`, reason, to);
+    to.findLast((i) => i.id === e.id)!.event = e;
   }
 }

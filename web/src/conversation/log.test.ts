@@ -287,7 +287,7 @@ describe("the log", () => {
     log.append(event(3, "model_failed", { call: "e", class: "auth", message: "No key", totals: {} }));
     expect(log.items.map((i) => [i.name, i.text])).toEqual([
       ["message", "I was about\n\n[Interrupted by pause]"],
-      ["note", "Slow down"],
+      ["retry", "Slow down"],
       ["failure", "No key"],
     ]);
   });

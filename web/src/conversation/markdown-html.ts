@@ -2,6 +2,8 @@
 // so no text may take forever, or break the page.
 import { Lexer, Marked, type Token } from "marked";
 
+import { formulas } from "./formulas";
+
 /** Tags that people write into markdown, and that only shape text. */
 const shapes =
   "b|br|code|dd|del|details|div|dl|dt|em|h[1-6]|hr|i|ins|kbd|li|mark|ol|p|pre|s|samp|small|span|strong|sub|summary|sup|" +
@@ -29,37 +31,34 @@ const deep = /^(?:[ \t]{0,3}(?:>|(?:[*+-]|\d{1,9}[.)])(?=\s))[ \t]{0,3}){20}/;
 
 class Careful extends Lexer {
   override inlineTokens(source: string, tokens: Token[] = []): Token[] {
-    const beginnings = source.length > 3000 ? (source.match(/[*_~[<`]/g)?.length ?? 0) : 0;
+    const beginnings = source.length > 3000 ? (source.match(/[*_~[<`$\\]/g)?.length ?? 0) : 0;
     if (beginnings * source.length <= mostLooking) return super.inlineTokens(source, tokens);
     tokens.push({ type: "text", raw: source, text: source, escaped: false });
     return tokens;
   }
 }
 
-const reader = (html: (text: string) => string) =>
-  new Marked({
-    gfm: true,
-    breaks: true,
-    hooks: { provideLexer: () => (source, options) => new Careful(options as never).lex(source) },
-    tokenizer: {
-      blockquote: (rest) => (deep.test(rest) ? undefined : false),
-      list: (rest) => (deep.test(rest) ? undefined : false),
-    },
-    renderer: {
-      checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
-      html: ({ text }) => html(text),
-    },
-  });
+const marked = new Marked({
+  extensions: formulas,
+  gfm: true,
+  breaks: true,
+  hooks: { provideLexer: () => (source, options) => new Careful(options as never).lex(source) },
+  tokenizer: {
+    blockquote: (rest) => (deep.test(rest) ? undefined : false),
+    list: (rest) => (deep.test(rest) ? undefined : false),
+  },
+  renderer: {
+    checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
+    html: ({ text }) => bare(text),
+  },
+});
 
-const marked = reader(bare);
 const escaped = (text: string) => text.replace(/[&<>]/g, (c) => `&#${c.charCodeAt(0)};`);
-/** What people write about tags is about tags. */
-const literal = reader(escaped);
 
 /** read is HTML that is yet to be made safe. A text that cannot be read as markdown is still a text. */
-export function read(source: string, mine: boolean): string {
+export function read(source: string): string {
   try {
-    return (mine ? literal : marked).parse(source, { async: false });
+    return marked.parse(source, { async: false });
   } catch {
     return `<p>${escaped(source).replaceAll("\n", "<br>")}</p>`;
   }

@@ -68,16 +68,15 @@ const rendered = new Map<string, string>();
 const remembered = 200;
 const small = 20_000;
 
-/** html renders markdown, of a person's with tags as the text they are. What is too long to be read is cut: it is in the trajectory. */
-export function html(source: string, mine = false): string {
-  const name = `${mine}${source}`;
-  const known = rendered.get(name);
+/** html renders markdown. What is too long to be read is cut: it is in the trajectory. */
+export function html(source: string): string {
+  const known = rendered.get(source);
   if (known !== undefined) return known;
   const cut = source.length > longest ? source.slice(0, longest) + "…" : source;
-  const safe = purifier.sanitize(read(cut, mine), rules);
+  const safe = purifier.sanitize(read(cut), rules);
   if (source.length <= small) {
     if (rendered.size >= remembered) rendered.delete(rendered.keys().next().value!);
-    rendered.set(name, safe);
+    rendered.set(source, safe);
   }
   return safe;
 }

@@ -1,5 +1,6 @@
 // A conversation while it is open on the page: it loads history as far as the person scrolls,
 // follows new events, and sends what the person does.
+import { run } from "../composer/routes";
 import { ApiError } from "../lib/api";
 import { nextTask } from "../lib/next-task";
 import type { Event } from "../lib/events";
@@ -37,6 +38,8 @@ export class OpenConversation {
   trust = $state.raw<routes.Trust | undefined>();
   /** Whether the dialog for model and budget is open. */
   choosing = $state(false);
+  /** Whether the bar that searches the history is open. */
+  searching = $state(false);
   /** Attachments of the next message. They are here because on a small screen a look at the workspace removes the form. */
   pictures = $state.raw<{ name: string; url: string }[]>([]);
   files = $state.raw<File[]>([]);
@@ -175,17 +178,30 @@ export class OpenConversation {
     ]);
   }
 
+  /** store puts files into the workspace and gives their paths. */
+  private async store(files: File[]): Promise<string[]> {
+    if (files.length === 0) return [];
+    const stored = await routes.upload(this.id, files);
+    const skipped = stored.skipped_files ?? [];
+    if (skipped.length > 0) throw new Error(skipped.map((s) => `${s.name}: ${s.reason}`).join("\n"));
+    return stored.uploaded_files ?? [];
+  }
+
   /** say sends a message; files are stored in the workspace first. */
   async say(text: string, images: string[], files: File[]): Promise<void> {
-    let paths: string[] = [];
-    if (files.length > 0) {
-      const stored = await routes.upload(this.id, files);
-      paths = stored.uploaded_files ?? [];
-      const skipped = stored.skipped_files ?? [];
-      if (skipped.length > 0) throw new Error(skipped.map((s) => `${s.name}: ${s.reason}`).join("\n"));
-    }
-    await routes.say(this.id, text, images, paths);
+    await routes.say(this.id, text, images, await this.store(files));
     this.refresh();
+  }
+
+  /** runCommand sends the text of a command of the server or the repository. */
+  async runCommand(name: string, args: string, images: string[], files: File[]): Promise<void> {
+    await run(this.id, name, args, images, await this.store(files));
+    this.refresh();
+  }
+
+  /** setPlanMode makes the agent read-only until a plan is approved, or ends that. */
+  async setPlanMode(plan_mode: boolean): Promise<void> {
+    this.overrides = await routes.override(this.id, { plan_mode });
   }
 
   /** attempt runs an action and shows a toast if it fails. */

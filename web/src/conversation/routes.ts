@@ -30,6 +30,22 @@ export async function page(id: string, before?: number): Promise<{ events: Event
   return { events: (got.events ?? []) as Event[], more: got.has_more };
 }
 
+/** search finds events with a text in them, newest first. */
+export async function search(id: string, text: string): Promise<number[]> {
+  const query = { query: text, reverse: true, limit: 100, format: "deckhand" as const, include_types: searched };
+  const got = await data(api.GET("/api/conversations/{conversation_id}/events", { params: { ...path(id), query } }));
+  return ((got.events ?? []) as Event[]).map((e) => e.id);
+}
+const searched = "user_said,model_answered,tool_called,tool_returned,command_typed,command_ended,condensed,noted,turn_ended";
+
+/** prompt is the system prompt, "" if the agent has none yet. */
+export async function prompt(id: string): Promise<string> {
+  const query = { limit: 1, format: "deckhand" as const, include_types: "briefed" };
+  const got = await data(api.GET("/api/conversations/{conversation_id}/events", { params: { ...path(id), query } }));
+  const [first] = (got.events ?? []) as Event[];
+  return first?.kind === "briefed" ? first.payload.prompt : "";
+}
+
 export function say(id: string, content: string, images: string[], files: string[]): Promise<unknown> {
   const args = { content, image_urls: images.length ? images : null, file_urls: files.length ? files : null };
   const send = (key: string) =>
@@ -91,7 +107,7 @@ export const queue = (id: string) => data(api.GET("/api/conversations/{conversat
 
 export const overrides = (id: string) => data(api.GET("/api/conversations/{conversation_id}/overrides", { params: path(id) }));
 
-export const override = (id: string, body: Overrides) =>
+export const override = (id: string, body: Schemas["SetOverrides"]) =>
   data(api.PUT("/api/conversations/{conversation_id}/overrides", { params: path(id), body }));
 
 export const trust = (id: string) => data(api.GET("/api/conversations/{conversation_id}/trust", { params: path(id) }));

@@ -21,6 +21,8 @@ export class Status {
   starting = $state("");
   /** True from the request to pause until the step in progress is over. */
   pausing = $state(false);
+  /** What the agent waits for, between two items of the history, and since when. */
+  waits = $state.raw<{ for: "model" | "summary" | "retry"; since: number } | undefined>();
   /** The event that set the state. */
   stateFrom = 0;
   private tasksFrom = 0;
@@ -55,5 +57,14 @@ export class Status {
     else if (e.kind === "workspace_step") this.starting = e.payload.step === "cloning" ? "setup" : e.payload.step;
     else if (e.kind === "workspace_ready") this.starting = "";
     else if (e.kind === "pause_requested") this.pausing = true;
+  }
+
+  /** note takes what a new event tells of the agent's waiting. */
+  note(e: Event): void {
+    const since = Date.parse(e.time);
+    if (e.kind === "model_asked") {
+      if (e.payload.purpose !== "title") this.waits = { for: e.payload.purpose === "summary" ? "summary" : "model", since };
+    } else if (e.kind === "model_failed" && e.payload.retried) this.waits = { for: "retry", since };
+    else if (e.kind === "turn_began" || e.kind === "tool_returned" || e.kind === "resumed") this.waits = { for: "model", since };
   }
 }

@@ -2,7 +2,6 @@
 import { api, baseUrl, data } from "../lib/api";
 import { type Conversation, type Filter, rested, withPage, withRow, without } from "./conversation-rows";
 
-const pageSize = 20;
 const longestPause = 10_000;
 
 export class List {
@@ -19,6 +18,12 @@ export class List {
   /** What changed while rows were on their way: they may be older than that. */
   private changedRows: Conversation[] = [];
   private gone = new Set<string>();
+
+  /** whole: rows that change are shown wherever they are in the list, not only above its last row. */
+  constructor(
+    private readonly pageSize = 20,
+    private readonly whole = false,
+  ) {}
 
   get more(): boolean {
     return this.next !== null;
@@ -73,7 +78,7 @@ export class List {
   async load(): Promise<void> {
     const mine = ++this.asked;
     this.changedRows = [];
-    const shown = Math.min(100, Math.max(pageSize, this.loaded ? this.rows.length : 0));
+    const shown = Math.min(100, Math.max(this.pageSize, this.loaded ? this.rows.length : 0));
     try {
       const page = await this.page(shown);
       if (mine !== this.asked) return;
@@ -90,7 +95,7 @@ export class List {
     if (!this.next) return;
     const mine = ++this.asked;
     this.changedRows = [];
-    const page = await this.page(pageSize, this.next);
+    const page = await this.page(this.pageSize, this.next);
     if (mine !== this.asked) return;
     this.next = page.next_page_id;
     this.rows = this.updated(withPage(this.rows, page.results ?? []));
@@ -101,7 +106,8 @@ export class List {
     this.rows = without(this.rows, id);
   }
 
-  private changed(row: Conversation): void {
+  /** changed takes a row as it is now. */
+  changed(row: Conversation): void {
     const before = this.rows.find((r) => r.conversation_id === row.conversation_id);
     if (rested(before, row)) this.onrest(row);
     this.changedRows.push(row);
@@ -109,7 +115,9 @@ export class List {
   }
 
   private with(rows: Conversation[], row: Conversation): Conversation[] {
-    return this.gone.has(row.conversation_id) ? without(rows, row.conversation_id) : withRow(rows, row, this.filter, !this.more);
+    return this.gone.has(row.conversation_id)
+      ? without(rows, row.conversation_id)
+      : withRow(rows, row, this.filter, this.whole || !this.more);
   }
 
   /** updated are rows as they are now, after what came while they were on their way. */

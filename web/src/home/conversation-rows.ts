@@ -55,7 +55,31 @@ export function without(rows: Conversation[], id: string): Conversation[] {
 export function stateOf(row: Conversation): string {
   if (row.status === "STARTING") return "loading";
   if (row.status === "STOPPED") return row.error_id ? "error" : "stopped";
-  return row.agent_state;
+  return row.agent_state === "awaiting_user_input" && row.reason === "question" ? "question" : row.agent_state;
+}
+
+/** The groups of the sidebar, in order: what waits for the person comes first. */
+export const groups = ["approval", "question", "failed", "working", "done", "paused", "stopped"] as const;
+export type Group = (typeof groups)[number];
+
+const groupOf: Record<string, Group> = {
+  awaiting_user_confirmation: "approval",
+  question: "question",
+  error: "failed",
+  rejected: "failed",
+  awaiting_user_input: "done",
+  finished: "done",
+  ready: "done",
+  paused: "paused",
+  stopped: "stopped",
+};
+
+/** grouped puts rows into groups by their state, each with what changed last first. */
+export function grouped(rows: Conversation[]): { group: Group; rows: Conversation[] }[] {
+  const by = new Map<Group, Conversation[]>(groups.map((g) => [g, []]));
+  for (const row of rows.toSorted((a, b) => Date.parse(b.last_updated_at) - Date.parse(a.last_updated_at)))
+    by.get(groupOf[stateOf(row)] ?? "working")!.push(row);
+  return [...by].map(([group, rows]) => ({ group, rows })).filter((g) => g.rows.length > 0);
 }
 
 const working = new Set(["loading", "running", "user_confirmed", "user_rejected"]);

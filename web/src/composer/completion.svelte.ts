@@ -1,0 +1,153 @@
+// What the message box offers while the person types @ or a slash.
+import { router } from "../lib/router.svelte";
+import type { IconName } from "../ui/Icon.svelte";
+import * as routes from "./routes";
+import { rank, type Trigger } from "./trigger";
+
+export interface Offer {
+  id: string;
+  icon: IconName;
+  name: string;
+  note: string;
+  /** What is put into the message. */
+  insert: string;
+  /** What happens in place of it: a command of the page that needs no arguments. */
+  run?: () => void;
+}
+
+/** A command that the page carries out itself. */
+export interface PageCommand {
+  name: string;
+  note: string;
+  /** Without it, the command takes arguments and runs when it is sent. */
+  run(args: string): void;
+  takesArguments?: boolean;
+}
+
+const most = 12;
+const pause = 120;
+
+export class Completion {
+  offers = $state.raw<Offer[]>([]);
+  at = $state(0);
+  /** Whether an answer is on its way. */
+  busy = $state(false);
+  trigger = $state.raw<Trigger | undefined>();
+  private asked = 0;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private custom: Promise<routes.Command[]> | undefined;
+  private tasks: Promise<routes.Task[]> | undefined;
+
+  constructor(
+    private readonly id: string,
+    private readonly own: () => PageCommand[],
+  ) {}
+
+  get open(): boolean {
+    return this.trigger !== undefined && (this.offers.length > 0 || this.busy);
+  }
+
+  close(): void {
+    clearTimeout(this.timer);
+    this.asked++;
+    this.trigger = undefined;
+    this.offers = [];
+    this.busy = false;
+    this.custom = undefined; // the repository's may change between two looks
+  }
+
+  /** show offers what fits to what is being typed. */
+  show(trigger: Trigger | undefined): void {
+    if (!trigger) return this.close();
+    clearTimeout(this.timer);
+    const mine = ++this.asked;
+    this.trigger = trigger;
+    this.busy = true;
+    const find = async () => {
+      const found = await (trigger.kind === "command" ? this.commands(trigger.query) : this.mentions(trigger.query));
+      if (mine !== this.asked) return;
+      this.offers = found;
+      this.at = 0;
+      this.busy = false;
+    };
+    this.timer = setTimeout(() => void find(), trigger.kind === "command" ? 0 : pause);
+  }
+
+  move(step: number): void {
+    this.at = (this.at + step + this.offers.length) % Math.max(this.offers.length, 1);
+  }
+
+  /** known is a command by its name: the repository's, or a built-in one. */
+  async known(name: string): Promise<routes.Command | undefined> {
+    this.custom ??= routes.commands(this.id);
+    return (await this.custom).find((c) => c.name === name);
+  }
+
+  private async commands(query: string): Promise<Offer[]> {
+    this.custom ??= routes.commands(this.id).catch(() => []); // those of the page are there at least
+    const own = this.own();
+    const names = new Set(own.map((c) => c.name));
+    const all: Offer[] = own.map((c) => ({
+      id: `own-${c.name}`,
+      icon: "right",
+      name: `/${c.name}`,
+      note: c.note,
+      insert: `/${c.name}`,
+      ...(c.takesArguments ? {} : { run: () => c.run("") }),
+    }));
+    for (const c of await this.custom) {
+      if (names.has(c.name)) continue;
+      const hint = c.argument_hint ? `${c.argument_hint} · ` : "";
+      all.push({
+        id: `file-${c.name}`,
+        icon: c.file ? "file" : "right",
+        name: `/${c.name}`,
+        note: hint + c.description,
+        insert: `/${c.name}`,
+      });
+    }
+    return best(all, query, (o) => o.name.slice(1));
+  }
+
+  private async mentions(query: string): Promise<Offer[]> {
+    this.tasks ??= routes.tasks().catch(() => []);
+    // What cannot be looked at has nothing to offer: the workspace may not exist yet.
+    const [files, talks, tasks] = await Promise.all([
+      routes.mentions(this.id, query).catch(() => []),
+      query.length > 0 ? routes.conversations(query).catch(() => []) : Promise.resolve([]),
+      this.tasks,
+    ]);
+    const out: Offer[] = files.map((m) => ({
+      id: `${m.kind}-${m.path}-${m.line}`,
+      icon: m.kind === "folder" ? "folder" : m.kind === "symbol" ? "terminal" : "file",
+      name: m.name,
+      note: m.kind === "symbol" ? `${m.path}:${m.line}` : m.path,
+      insert: m.kind === "symbol" ? `@${m.path}:${m.line} (${m.name})` : `@${m.path}`,
+    }));
+    for (const c of talks) {
+      if (c.conversation_id === this.id) continue;
+      const link = new URL(router.href(`/conversations/${c.conversation_id}`), location.href).href;
+      out.push({ id: c.conversation_id, icon: "list", name: c.title, note: c.selected_repository ?? "", insert: `“${c.title}” (${link})` });
+    }
+    const issues = tasks.map((task): Offer => {
+      const number = `${task.repo}#${task.issue_number}`;
+      return {
+        id: `${task.git_provider}-${number}-${task.task_type}`,
+        icon: task.task_type === "OPEN_ISSUE" ? "bulb" : "branch",
+        name: `#${task.issue_number} ${task.title}`,
+        note: task.repo,
+        insert: `${number} “${task.title}”`,
+      };
+    });
+    return [...out, ...(query ? best(issues, query, (o) => o.name) : [])].slice(0, 2 * most);
+  }
+}
+
+function best(list: Offer[], query: string, name: (o: Offer) => string): Offer[] {
+  return list
+    .map((offer) => ({ offer, rank: rank(name(offer), query) }))
+    .filter((x) => x.rank < Infinity)
+    .sort((a, b) => a.rank - b.rank)
+    .slice(0, most)
+    .map((x) => x.offer);
+}

@@ -1,0 +1,25 @@
+// Whether the sidebar is open. On a wide screen that is remembered; on others it covers the page
+// for a moment.
+import { browserStorage } from "../lib/storage";
+
+const place = "deckhand-sidebar";
+
+class SidebarState {
+  private wide = matchMedia("(min-width: 80rem)");
+  isWide = $state(this.wide.matches);
+  open = $state(this.wide.matches && browserStorage.get(place) !== "closed");
+
+  constructor() {
+    this.wide.onchange = () => {
+      this.isWide = this.wide.matches;
+      this.open = this.isWide && browserStorage.get(place) !== "closed";
+    };
+  }
+
+  toggle(): void {
+    this.open = !this.open;
+    if (this.isWide) browserStorage.set(place, this.open ? "open" : "closed");
+  }
+}
+
+export const sidebar = new SidebarState();
