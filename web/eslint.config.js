@@ -25,7 +25,7 @@ export default defineConfig(
     },
   },
   {
-    files: ["src/**"],
+    files: ["src/**", "public/**"],
     languageOptions: { globals: globals.browser },
   },
   {

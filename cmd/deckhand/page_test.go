@@ -221,6 +221,41 @@ func TestDeskInABrowser(t *testing.T) {
 	h.play(t, "desk.mjs")
 }
 
+// What people do all day in a conversation: mentions, commands, plans, the queue, the sidebar.
+func TestComposerInABrowser(t *testing.T) {
+	t.Parallel()
+	findChromium(t)
+	h := newTheatre(t, "rosa", "sven")
+	h.lab.mind("planner", planner)
+	h.lab.mind("talker", func(llmtest.Asked) llmtest.Reply {
+		return llmtest.Reply{Text: "These words come at once, and then there is silence: the second half of this answer is never written.", Break: llmtest.Hang}
+	})
+	h.lab.mind("writer", func(llmtest.Asked) llmtest.Reply { return llmtest.Reply{Text: drawings} })
+	h.lab.mind("locked", func(llmtest.Asked) llmtest.Reply {
+		return llmtest.Reply{Status: 401, Message: "Incorrect API key provided."}
+	})
+	h.play(t, "composer.mjs")
+}
+
+// planner writes a file whenever it can, and has a plan otherwise.
+func planner(a llmtest.Asked) llmtest.Reply {
+	last := a.Messages[len(a.Messages)-1]
+	switch {
+	case last.Role == llm.ToolResult && !strings.Contains(last.Text, "no tool named"):
+		return llmtest.Reply{Text: "It is carried out."}
+	case last.Role == llm.ToolResult:
+		return llmtest.Reply{Text: "1. Grease wheel.py"}
+	case strings.Contains(last.Text, "approved"):
+		return calls(a, shell("echo so > done.txt"))
+	}
+	return calls(a, shell("echo so > early.txt"))
+}
+
+// drawings are formulas and diagrams, one of which means harm.
+const drawings = "The area is $\\pi r^2$ and costs $5 or $6.\n\n$$\\int_0^1 x^2\\,dx = \\frac{1}{3}$$\n\n" +
+	"```mermaid\ngraph LR\n  A[Wheel] --> B{Squeaks?}\n  B -->|yes| C[Grease]\n  B -->|no| D[Turn]\n```\n\n" +
+	"```mermaid\n%%{init: {\"securityLevel\": \"loose\", \"htmlLabels\": true}}%%\ngraph TD\n  X[\"<img src=x onerror=globalThis.pwned=1>\"] --> Y\n  click Y call alert(1)\n  click X href \"javascript:globalThis.pwned=1\"\n```\n"
+
 // What the page costs to load, to open a conversation with, and to look through one of ten
 // thousand events. Times are judged by make page-bench, on a machine with nothing else to do.
 func TestPageIsLight(t *testing.T) {

@@ -44,7 +44,7 @@ func TestUIDocument(t *testing.T) {
 			t.Fatalf("%s: nonce %q, %s", path, m, policy)
 		}
 		seen[m[1]] = true
-		for _, part := range []string{"default-src 'none';", "script-src 'self';", "connect-src 'self';", "img-src 'self' data: blob:;", "media-src 'self' blob:;", "frame-src http://*.ports.example.org:*;",
+		for _, part := range []string{"default-src 'none';", "script-src 'self';", "connect-src 'self';", "img-src 'self' data: blob:;", "media-src 'self' blob:;", "frame-src 'self' http://*.ports.example.org:*;",
 			"base-uri 'self';", "frame-ancestors 'none'"} {
 			if !strings.Contains(policy, part) {
 				t.Errorf("%s: %q is missing in %s", path, part, policy)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"io"
 	"io/fs"
 	"net/http"
 	"path"
@@ -54,8 +55,16 @@ func newPage(built fs.FS) (*site, error) {
 	entries, err := fs.ReadDir(built, pageFolder)
 	p := &site{built, index[:at], index[at:], map[string]func() []byte{}}
 	for _, e := range entries {
-		p.packed[e.Name()] = sync.OnceValue(func() []byte {
-			text, err := p.file(e.Name())
+		name, small := strings.CutSuffix(e.Name(), storedPacked)
+		if small { // large files are compressed when the page is built, so that the program stays small
+			p.packed[name] = sync.OnceValue(func() []byte {
+				text, _ := fs.ReadFile(built, path.Join(pageFolder, e.Name())) // it was just listed
+				return text
+			})
+			continue
+		}
+		p.packed[name] = sync.OnceValue(func() []byte {
+			text, err := p.file(name)
 			if err != nil {
 				return nil
 			}
@@ -65,8 +74,24 @@ func newPage(built fs.FS) (*site, error) {
 	return p, err
 }
 
+// storedPacked is how the name of a file ends that the build has compressed.
+const storedPacked = ".gz"
+
 func (p *site) file(name string) ([]byte, error) {
-	return fs.ReadFile(p.built, path.Join(pageFolder, name))
+	text, err := fs.ReadFile(p.built, path.Join(pageFolder, name))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return text, err
+	}
+	f, err := p.built.Open(path.Join(pageFolder, name+storedPacked))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(z)
 }
 
 // packed is nil where it would not be smaller.
@@ -162,7 +187,7 @@ func (d *Handlers) writeUI(w http.ResponseWriter, r *http.Request, status int, a
 // agent writes into a conversation. Its editor makes styles, which have the nonce.
 func (d *Handlers) uiPolicy(nonce string) string {
 	return strings.Join([]string{"default-src 'none'", "script-src 'self'", "style-src 'self' 'nonce-" + nonce + "'",
-		"img-src 'self' data: blob:", "media-src 'self' blob:", "font-src 'self'", "connect-src 'self'", "manifest-src 'self'", "worker-src 'self'", "frame-src " + d.Frames,
+		"img-src 'self' data: blob:", "media-src 'self' blob:", "font-src 'self'", "connect-src 'self'", "manifest-src 'self'", "worker-src 'self'", "frame-src " + framesOf(d.Frames),
 		"form-action 'self'", "base-uri 'self'", "frame-ancestors 'none'"}, "; ")
 }
 
@@ -194,6 +219,35 @@ func (d *Handlers) serveAppFile(w http.ResponseWriter, r *http.Request, _ *rest.
 	return err
 }
 
+// The frame in which diagrams are drawn, the script in it, and the library that this script loads. The frame has no origin,
+// so what it loads must be open to others; only its document and script have names that do not change with their content.
+const (
+	diagramFrame   = "diagram.html"
+	diagramScript  = "diagram.js"
+	diagramLibrary = "mermaid."
+)
+
+// frameHeaders are what the files of the diagram frame need in place of those of the page.
+func frameHeaders(h http.Header, name string) {
+	if name == diagramFrame {
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; sandbox allow-scripts; frame-ancestors 'self'")
+	}
+	if name == diagramFrame || name == diagramScript {
+		h.Set("Cache-Control", "no-cache")
+	}
+	if name == diagramScript || strings.HasPrefix(name, diagramLibrary) {
+		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+	}
+}
+
+// framesOf are the sources that the page may show in a frame: its own for diagrams, and forwarded ports.
+func framesOf(others string) string {
+	if others == "'none'" {
+		return "'self'"
+	}
+	return "'self' " + others
+}
+
 // serveUI gives the page's files. Their names change with their content, so browsers may
 // keep them.
 func (d *Handlers) serveUI(w http.ResponseWriter, r *http.Request, _ *rest.Call) error {
@@ -217,6 +271,7 @@ func (d *Handlers) serveUI(w http.ResponseWriter, r *http.Request, _ *rest.Call)
 	}
 	h.Set("Content-Type", rest.ContentType(name))
 	h.Set("Cache-Control", rest.Immutable)
+	frameHeaders(h, name)
 	h.Set("Content-Length", strconv.Itoa(len(text)))
 	_, err := w.Write(text)
 	return err

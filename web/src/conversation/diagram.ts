@@ -1,18 +1,6 @@
-// Mermaid diagrams as pictures. A picture runs no script and loads nothing, whatever the diagram
-// says. This file is loaded when a message has a diagram.
-import "@mermaid-js/tiny";
-
-interface Mermaid {
-  initialize(config: object): void;
-  render(id: string, text: string, into?: Element): Promise<{ svg: string }>;
-}
-const mermaid = (globalThis as unknown as { mermaid: Mermaid }).mermaid;
-
-let made = 0;
-/** Diagrams are drawn one after the other: the library has one state. */
-let last: Promise<unknown> = Promise.resolve();
-
-const longest = 20_000;
+// Mermaid diagrams as pictures. They are drawn in a frame that can do nothing else, and a picture
+// runs no script and loads nothing. This file is loaded when a message has a diagram.
+import library from "@mermaid-js/tiny/dist/mermaid.tiny.js?url";
 
 export interface Picture {
   url: string;
@@ -20,52 +8,57 @@ export interface Picture {
   height: number;
 }
 
-/** draw is a diagram as a picture; undefined if it cannot be read. */
-export function draw(text: string, dark: boolean): Promise<Picture | undefined> {
-  const next = last.then(() => render(text, dark)).catch(() => undefined);
-  last = next;
-  return next;
-}
+/** So long a diagram may take, in ms: then its source is shown. */
+const patience = 20_000;
 
-async function render(text: string, dark: boolean): Promise<Picture | undefined> {
-  if (text.length > longest) return undefined;
-  mermaid.initialize({
-    startOnLoad: false,
-    securityLevel: "strict",
-    theme: dark ? "dark" : "default",
-    htmlLabels: false,
-    flowchart: { htmlLabels: false },
-    suppressErrorRendering: true,
-    maxTextSize: longest,
-    maxEdges: 300,
-    // A diagram must not change these rules for itself.
-    secure: ["secure", "securityLevel", "startOnLoad", "maxTextSize", "maxEdges", "htmlLabels", "flowchart", "suppressErrorRendering"],
+let drawn = 0;
+let frame: Promise<Window> | undefined;
+
+/** workshop is the frame, once it listens. */
+function workshop(): Promise<Window> {
+  frame ??= new Promise((done) => {
+    const element = document.createElement("iframe");
+    element.title = "Mermaid";
+    element.tabIndex = -1;
+    element.className = "diagram-workshop";
+    element.setAttribute("aria-hidden", "true");
+    element.setAttribute("sandbox", "allow-scripts");
+    element.src = new URL("ui/diagram.html", document.baseURI).href;
+    addEventListener("message", function ready(e) {
+      if (e.source !== element.contentWindow) return;
+      removeEventListener("message", ready);
+      done(element.contentWindow!);
+    });
+    document.body.append(element);
   });
-  const place = document.createElement("div");
-  place.className = "diagram-workshop";
-  document.body.append(place);
-  const restore = withNonce();
-  try {
-    const { svg } = await mermaid.render(`diagram-${++made}`, text, place);
-    const size = /viewBox="[-\d.]+ [-\d.]+ ([\d.]+) ([\d.]+)"/.exec(svg);
-    const width = Math.ceil(Number(size?.[1] ?? 600));
-    const height = Math.ceil(Number(size?.[2] ?? 300));
-    const sized = svg.replace(/<svg /, `<svg height="${height}" `).replace(/width="100%"/, `width="${width}"`);
-    return { url: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(sized)}`, width, height };
-  } finally {
-    restore();
-    place.remove();
-  }
+  return frame;
 }
 
-/** withNonce gives styles that are made meanwhile the nonce without which the page's policy ignores them. */
-function withNonce(): () => void {
-  const nonce = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? "";
-  const make = document.createElement;
-  document.createElement = function (this: Document, name: string, options?: ElementCreationOptions) {
-    const made = make.call(this, name, options);
-    if (name.toLowerCase() === "style") made.setAttribute("nonce", nonce);
-    return made;
-  } as typeof document.createElement;
-  return () => (document.createElement = make);
+/** draw is a diagram as a picture; undefined if it cannot be drawn. */
+export async function draw(text: string): Promise<Picture | undefined> {
+  const id = ++drawn;
+  const from = await workshop();
+  const svg = await new Promise<unknown>((done) => {
+    const timer = setTimeout(() => finish(undefined), patience);
+    const answered = (e: MessageEvent) => e.source === from && e.data?.id === id && finish(e.data.svg);
+    function finish(found: unknown): void {
+      clearTimeout(timer);
+      removeEventListener("message", answered);
+      done(found);
+    }
+    addEventListener("message", answered);
+    from.postMessage({ id, text, address: new URL(library, document.baseURI).href }, "*");
+  });
+  return typeof svg === "string" ? picture(svg) : undefined;
+}
+
+/** picture gives the drawing the size that it has. */
+function picture(svg: string): Picture {
+  const size = /viewBox="[-\d.]+ [-\d.]+ ([\d.]+) ([\d.]+)"/.exec(svg);
+  const [width, height] = [Math.ceil(Number(size?.[1] ?? 600)), Math.ceil(Number(size?.[2] ?? 300))];
+  const sized = svg.replace(
+    /^<svg([^>]*)>/,
+    (_, rest: string) => `<svg${rest.replace(/\s(?:width|height|style)="[^"]*"/g, "")} width="${width}" height="${height}">`,
+  );
+  return { url: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(sized)}`, width, height };
 }

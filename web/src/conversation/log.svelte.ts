@@ -42,6 +42,9 @@ export class Log {
   private orphans = new Map<number, Result>();
   /** The answer that is being written. */
   private stream: Item | undefined;
+  /** Whether the newest override known says plan mode, and its event. */
+  private plan = false;
+  private planFrom = 0;
   /** The first event of the page that is being read: calls before it are on a page still to come. */
   private pageFrom = 0;
 
@@ -180,13 +183,14 @@ export class Log {
           e.payload.message,
           to,
         );
-      case "checked_out":
-      case "trust_set":
-      case "egress_set":
+      case "overridden":
+        return this.overridden(e, to);
       case "restored":
         this.lastRestored = Math.max(this.lastRestored, e.id);
         return this.addNotice(e, e.kind, "", to);
-      case "overridden":
+      case "checked_out":
+      case "trust_set":
+      case "egress_set":
       case "request_opened":
         return this.addNotice(e, e.kind, "", to);
       case "checkpointed":
@@ -309,6 +313,14 @@ export class Log {
     if (instructions) this.addNotice(e, "instructions", instructions, to);
     const known = e.payload.items ?? [];
     if (known.length > 0) this.addNotice(e, "recall", known.map((k) => k.name).join(", "), to);
+  }
+
+  /** overridden shows what was changed: plan mode, or the model and the budget. */
+  private overridden(e: EventOf<"overridden">, to: Item[]): void {
+    const plan = !!e.payload.plan;
+    const toggled = plan !== this.plan && (plan || e.id > this.planFrom);
+    if (e.id > this.planFrom) [this.plan, this.planFrom] = [plan, e.id];
+    this.addNotice(e, toggled ? (plan ? "plan.on" : "plan.off") : e.kind, "", to);
   }
 
   private addNotice(e: Event, name: string, words: string, to: Item[]): void {
