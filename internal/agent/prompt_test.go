@@ -20,6 +20,7 @@ func TestSystemPrompt(t *testing.T) {
 		"CodeActAgent":    {agent.SystemInput{Agent: "CodeActAgent", RateCalls: true, Language: "pt-BR"}, sections, 1500},
 		"without ratings": {agent.SystemInput{}, remove(sections, risk), 1500},
 		"ReadOnlyAgent":   {agent.SystemInput{Agent: "ReadOnlyAgent"}, []string{"ROLE", "EFFICIENCY", "SECURITY"}, 300},
+		"plan mode":       {agent.SystemInput{Plan: true}, []string{"ROLE", "EFFICIENCY", "SECURITY"}, 350},
 		"BrowsingAgent":   {agent.SystemInput{Agent: "BrowsingAgent", RateCalls: true}, []string{"ROLE", "WORKFLOW", "SECURITY", risk}, 500},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -167,7 +167,7 @@ await play({
     const there = await enter("sven");
     const { page } = there;
     await page.goto("");
-    await page.locator("#new-task").waitFor(); // from now on this browser knows what is new
+    await page.locator("[data-new-task]").waitFor(); // from now on this browser knows what is new
     const other = await begin("sven", "Mend the sail, will you?");
     const id = await begin("sven", "$ printf 'the need%s is here' le");
     await page.setViewportSize({ width: 1440, height: 900 });
@@ -196,7 +196,7 @@ await play({
     await page.setViewportSize({ width: 1440, height: 900 });
     await page.keyboard.press("Alt+n");
     await page.waitForURL(/\/$/);
-    await page.locator("#new-task:focus").waitFor();
+    await page.locator("[data-new-task]:focus").waitFor();
     await clean(there);
   },
 });

@@ -5,7 +5,7 @@ import { browserStorage } from "../lib/storage";
 const place = "deckhand-sidebar";
 
 class SidebarState {
-  private wide = matchMedia("(min-width: 80rem)");
+  private wide = matchMedia("(min-width: 90rem)");
   isWide = $state(this.wide.matches);
   open = $state(this.wide.matches && browserStorage.get(place) !== "closed");
 
