@@ -15,6 +15,7 @@ import (
 	"deckhand/internal/agent"
 	"deckhand/internal/cluster"
 	"deckhand/internal/conversation"
+	slashcommand "deckhand/internal/conversation/command"
 	"deckhand/internal/conversation/review"
 	"deckhand/internal/datadir"
 	"deckhand/internal/gitaccess"
@@ -138,7 +139,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 
 	s.conversations = conversation.New(conversation.Config{
 		Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Seal: keyring, NewID: d.db.NewID, Models: s.profiles.Rules(), UserLimit: limit, SandboxImages: driver.Images,
-		Conflicts: d.gate, Workspaces: s.keeper, Repository: s.profiles.RepositoryFiles, Feedback: d.db.Feedback(), Redact: redactor.Add,
+		Conflicts: d.gate, Workspaces: s.keeper, Feedback: d.db.Feedback(), Redact: redactor.Add,
 		VerifyRepository: func(ctx context.Context, st settings.Settings, provider, repository, branch string) (string, error) {
 			return gitprovider.Verify(ctx, client, gitaccess.Tokens(st), provider, repository, branch)
 		},
@@ -149,7 +150,7 @@ func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override
 	}
 	config := httpapi.Config{
 		Conversations: conversations.Config{Service: s.conversations, Sessions: sessions, Log: d.db, Index: d.db, Settings: userSettings, Hub: hub, Mask: s.masks.Event,
-			RepositoryName: gitaccess.RepositoryName, Microagents: s.profiles.MicroagentList, MCPStates: s.profiles.ServerStates},
+			RepositoryName: gitaccess.RepositoryName, Commands: &slashcommand.Runner{Conversations: s.conversations, Repository: s.profiles.RepositoryFiles}, Microagents: s.profiles.MicroagentList, MCPStates: s.profiles.ServerStates},
 		Account: account.Config{Models: s.profiles.Connector.Catalogue.Names, Providers: &s.profiles.Models, TestModel: s.profiles.Test, TestMCP: s.profiles.TestServers, Usage: account.Usage{Ledger: d.db, Limit: limit}, Redact: redactor.Add},
 		Hooks:   told, Legacy: legacy.Config{Feedback: d.db.Feedback(), FrontEnd: s.front, FrontEndHosts: c.LegacyAllow},
 		Access: rest.Admission{Gate: d.gate, Unlimited: c.RateLimit == 0, Hosts: c.Hosts(), Origins: c.AllowOrigin, PublicURL: c.PublicURL},

@@ -142,8 +142,10 @@ func (l *Loop) record(ctx context.Context, w *worker, p Profile, asked session.S
 			switch {
 			case final && s.Pausing && s.LastSaid > asked.Ask.UpTo: // what waits is answered after the pause
 				return nil, nil
+			case final && llm.Asks(a.text):
+				return s.EndTurn(w.claim, session.TurnEnded{UpTo: asked.Ask.UpTo, State: session.AgentAwaitingUser, Reason: session.ReasonQuestion})
 			case final:
-				return s.EndTurn(w.claim, session.TurnEnded{UpTo: asked.Ask.UpTo, State: session.AgentAwaitingUser, Reason: session.Asks(a.text)})
+				return s.EndTurn(w.claim, session.TurnEnded{UpTo: asked.Ask.UpTo, State: session.AgentAwaitingUser})
 			case len(a.calls) == 0:
 				return []session.Payload{session.Nudged{Rule: ruleCut, Text: "Your answer reached the limit on its length and was cut. Go on where it ends, or say it more briefly."}}, nil
 			}

@@ -32,8 +32,6 @@ type Config struct {
 	Conflicts Conflicts
 	// Workspaces copies and removes workspaces; nil if there are none.
 	Workspaces Workspaces
-	// Repository opens the files of a conversation's repository; nil if there are none.
-	Repository RepositoryFiles
 	// Feedback is deleted with its conversation; nil if none is kept.
 	Feedback Feedback
 	// Redact keeps values out of the server's log; nil keeps nothing out.

@@ -152,7 +152,7 @@ func (b *Builder) MicroagentList(ctx context.Context, _ string, id session.ID) (
 	return out, err
 }
 
-// RepositoryFiles implements conversation.Config.Repository.
+// RepositoryFiles implements command.RepositoryFiles.
 func (b *Builder) RepositoryFiles(ctx context.Context, id session.ID) (fs.FS, func(), error) {
 	st, err := b.Sessions.Load(ctx, id)
 	if err != nil {

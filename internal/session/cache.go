@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// cache keeps the folds of sessions that were changed lately, so that a step
-// costs the same at the thousandth event as at the first. It is bounded;
-// entries in use are never dropped.
+// cache keeps the folds of sessions that were changed lately, so that a step costs the same at the thousandth event as
+// at the first. It is bounded; entries in use are never dropped.
 type cache struct {
 	mu      sync.Mutex
 	limit   int
@@ -16,8 +15,7 @@ type cache struct {
 	idle    *list.List // of *entry, least recently used first
 }
 
-// entry is one session's fold. Its lock makes changes of one session take
-// turns in this process, instead of colliding in the store.
+// entry is one session's fold. Its lock makes changes of one session take turns in this process, instead of colliding in the store.
 type entry struct {
 	id     ID
 	turn   chan struct{}

@@ -2,9 +2,8 @@ package session
 
 import "fmt"
 
-// Check says whether p may be the next event: the invariants, in one place.
-// It runs before every append and again for every event when a log is loaded,
-// so a bug or a damaged file is noticed where it happens and not much later.
+// Check says whether p may be the next event: the invariants, in one place. It runs before every append and again for
+// every event when a log is loaded, so a bug or a damaged file is noticed where it happens and not much later.
 func (s State) Check(p Payload) error {
 	if _, ok := p.(Created); ok != !s.Exists() {
 		return s.no(p, "a log begins with exactly one created event")

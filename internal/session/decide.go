@@ -7,12 +7,10 @@ import (
 	"strings"
 )
 
-// The rules. Each is a pure question to a State: what must be appended for
-// this to happen? Those of the loop take the claim it holds, so that a loop
-// that lost the session is refused whatever it wants.
+// The rules. Each is a pure question to a State: what must be appended for this to happen? Those of the loop take the
+// claim it holds, so that a loop that lost the session is refused whatever it wants.
 
-// Begin is the creation of a session, with its first message if there is one, and more that is known from the start,
-// such as its title.
+// Begin is the creation of a session, with its first message if there is one, and more that is known from the start, such as its title.
 func (s State) Begin(c Created, first *UserSaid, more ...Payload) ([]Payload, error) {
 	if s.Exists() {
 		return nil, fmt.Errorf("%w: the conversation already exists", ErrRefused)
@@ -66,8 +64,7 @@ func (s State) Stop(reason string) ([]Payload, error) {
 	return append(s.close(byStop), Stopped{Reason: reason}), nil
 }
 
-// Pause halts a working agent after the step in progress: a model call or a tool
-// call. Where none is in progress, it is halted at once.
+// Pause halts a working agent after the step in progress: a model call or a tool call. Where none is in progress, it is halted at once.
 func (s State) Pause() ([]Payload, error) {
 	if s.Pausing && s.stepping() {
 		return nil, s.alive()
@@ -133,8 +130,7 @@ func (s State) Resume() ([]Payload, error) {
 	return []Payload{Resumed{}}, nil
 }
 
-// Decide is the answer to an approval; without an ID it is the one that is
-// asked. A no changes neither the call nor what is asked about later.
+// Decide is the answer to an approval; without an ID it is the one that is asked. A no changes neither the call nor what is asked about later.
 func (s State) Decide(g ApprovalGiven) ([]Payload, error) {
 	if err := s.alive(); err != nil {
 		return nil, err
@@ -179,13 +175,10 @@ func (s State) Delete() ([]Payload, error) {
 	return append(s.close(byDelete), Deleted{}), nil
 }
 
-// Take claims the session for a member. live are the other members that are
-// alive: if one of them holds the session, the error is ErrHeld.
+// Take claims the session for a member. live are the other members that are alive: if one of them holds the session, the error is ErrHeld.
 //
-// A model call that the last owner left
-// open is taken to have cost all that was reserved for it: the limit must hold
-// even if the answer was on its way. Open tool calls stay open, for the runner
-// knows how they ended.
+// A model call that the last owner left open is taken to have cost all that was reserved for it: the limit must hold
+// even if the answer was on its way. Open tool calls stay open, for the runner knows how they ended.
 func (s State) Take(by string, live ...string) ([]Payload, error) {
 	if err := s.alive(); err != nil {
 		return nil, err
@@ -251,8 +244,7 @@ func (s State) BeginTurn(claim int64) ([]Payload, error) {
 	return []Payload{TurnBegan{}}, nil
 }
 
-// AskModel reserves the money for a call: only as much as the limit still
-// holds, which is the budget (if there is one) or what a parent granted.
+// AskModel reserves the money for a call: only as much as the limit still holds, which is the budget (if there is one) or what a parent granted.
 func (s State) AskModel(claim int64, a ModelAsked, budget *Money) ([]Payload, error) {
 	if err := s.owned(claim); err != nil {
 		return nil, err
@@ -326,9 +318,8 @@ func (s State) AskFailed(claim int64, call, class, message string, cost Money, r
 	return []Payload{f}, nil
 }
 
-// CallNext starts the next tool call of the answer, or asks the person about it.
-// Clients are told that a call waits before they are told of the call: legacy front
-// ends draw their buttons when the call arrives, and never again.
+// CallNext starts the next tool call of the answer, or asks the person about it. Clients are told that a call waits
+// before they are told of the call: legacy front ends draw their buttons when the call arrives, and never again.
 func (s State) CallNext(claim int64, risk Risk, ask *ApprovalAsked) ([]Payload, error) {
 	if err := s.owned(claim); err != nil {
 		return nil, err
@@ -349,8 +340,7 @@ func (s State) CallNext(claim int64, risk Risk, ask *ApprovalAsked) ([]Payload, 
 	return []Payload{StateChanged{State: AgentAwaitingYes, Reason: asked.Reason}, called, asked}, nil
 }
 
-// SkipRest gives the calls of an answer that is over the result that they were
-// not made, so that each has one.
+// SkipRest gives the calls of an answer that is over the result that they were not made, so that each has one.
 func (s State) SkipRest(claim int64, why string) ([]Payload, error) {
 	if err := s.owned(claim); err != nil {
 		return nil, err
@@ -366,9 +356,8 @@ func (s State) SkipRest(claim int64, why string) ([]Payload, error) {
 	return out, nil
 }
 
-// Returned records the one result of a call. If a person decided about it and the
-// agent goes on, clients are told so: to them it would seem to be at that call
-// until the end of the turn.
+// Returned records the one result of a call. If a person decided about it and the agent goes on, clients are told so:
+// to them it would seem to be at that call until the end of the turn.
 func (s State) Returned(claim int64, r ToolReturned) ([]Payload, error) {
 	if err := s.owned(claim); err != nil {
 		return nil, err
@@ -389,8 +378,7 @@ func (s State) Returned(claim int64, r ToolReturned) ([]Payload, error) {
 	return []Payload{r}, nil
 }
 
-// EndTurn says the agent is done with everything up to upTo. A turn that a
-// person paused is not ended behind their back.
+// EndTurn says the agent is done with everything up to upTo. A turn that a person paused is not ended behind their back.
 func (s State) EndTurn(claim int64, end TurnEnded) ([]Payload, error) {
 	if err := s.owned(claim); err != nil {
 		return nil, err
@@ -440,8 +428,7 @@ func (s State) owned(claim int64) error {
 	return nil
 }
 
-// Chain asks several rules in a row, each on the state after the ones before
-// it, so that one append can carry what belongs together.
+// Chain asks several rules in a row, each on the state after the ones before it, so that one append can carry what belongs together.
 func Chain(rules ...func(State) ([]Payload, error)) func(State) ([]Payload, error) {
 	return func(s State) ([]Payload, error) {
 		var out []Payload

@@ -14,8 +14,7 @@ type Event struct {
 	Payload Payload
 }
 
-// Payload is what happened. The set is closed: every kind is in this file, in
-// kinds (codec.go) and in docs/events.md.
+// Payload is what happened. The set is closed: every kind is in this file, in kinds (codec.go) and in docs/events.md.
 type Payload interface{ Kind() Kind }
 
 // Kind names a payload in storage. Names never change; payloads only gain fields.
@@ -39,8 +38,7 @@ type Created struct {
 	Then *UserSaid `json:"then,omitempty"`
 	// Fingerprint recognises the same request sent again.
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// Parent is the session whose agent asked for this one; Agent is the profile
-	// it asked for, and Grant the money it gave, if Granted.
+	// Parent is the session whose agent asked for this one; Agent is the profile it asked for, and Grant the money it gave, if Granted.
 	Parent  ID     `json:"parent,omitempty"`
 	Depth   int    `json:"depth,omitempty"` // how many parents it has
 	Agent   string `json:"agent,omitempty"`
@@ -84,14 +82,12 @@ type UserSaid struct {
 	Key string `json:"key,omitempty"`
 }
 
-// Withdrawn takes messages back that the model was not shown. An edited or moved message is
-// withdrawn and said again.
+// Withdrawn takes messages back that the model was not shown. An edited or moved message is withdrawn and said again.
 type Withdrawn struct {
 	Messages []int64 `json:"messages"`
 }
 
-// Claimed gives the session to one loop. Its number is the fence: a loop with an older number
-// can neither append nor command the runner.
+// Claimed gives the session to one loop. Its number is the fence: a loop with an older number can neither append nor command the runner.
 type Claimed struct {
 	By string `json:"by"`
 }
@@ -101,8 +97,7 @@ type WorkspaceReady struct {
 	Handle json.RawMessage `json:"handle,omitempty"`
 }
 
-// WorkspaceStep says how far the workspace is: pulling its image, starting,
-// cloning, set-up. WorkspaceReady or Failed ends the steps.
+// WorkspaceStep says how far the workspace is: pulling its image, starting, cloning, set-up. WorkspaceReady or Failed ends the steps.
 type WorkspaceStep struct {
 	Step    string `json:"step"`
 	Message string `json:"message,omitempty"`
@@ -137,8 +132,7 @@ type SetUp struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// EgressSet is how the conversation may reach the network from now on; the
-// server's own policy holds beside it, and the stricter one wins.
+// EgressSet is how the conversation may reach the network from now on; the server's own policy holds beside it, and the stricter one wins.
 type EgressSet struct {
 	Mode  string   `json:"mode"`
 	Allow []string `json:"allow,omitempty"`
@@ -205,9 +199,8 @@ type Briefed struct {
 	Model  string          `json:"model"`
 }
 
-// RecallAsked says that what the agent should know about a message is looked up.
-// Recalled is the result. Legacy clients hide an action that has a result, so the
-// result must belong to this event and not to the message.
+// RecallAsked says that what the agent should know about a message is looked up. Recalled is the result. Legacy clients hide an action that has a
+// result, so the result must belong to this event and not to the message.
 type RecallAsked struct {
 	// Of is the number of the message.
 	Of int64 `json:"of"`
@@ -217,8 +210,7 @@ type RecallAsked struct {
 	Query string `json:"query,omitempty"`
 }
 
-// Recalled is what the agent is told beside a message: about the workspace, and
-// what it should know when such words fall.
+// Recalled is what the agent is told beside a message: about the workspace, and what it should know when such words fall.
 type Recalled struct {
 	// Of is the number of the message.
 	Of   int64  `json:"of"`
@@ -238,8 +230,7 @@ type Knowledge struct {
 	Content string `json:"content,omitempty"`
 }
 
-// Nudged is a word of the loop's to the model: that it goes round in circles,
-// or that its answer was cut.
+// Nudged is a word of the loop's to the model: that it goes round in circles, or that its answer was cut.
 type Nudged struct {
 	Rule string `json:"rule"`
 	Text string `json:"text"`
@@ -310,8 +301,7 @@ type ModelAnswered struct {
 	Cut bool `json:"cut,omitempty"`
 }
 
-// ModelFailed settles a model call that gave no answer: it failed, was
-// cancelled, or was lost with its owner.
+// ModelFailed settles a model call that gave no answer: it failed, was cancelled, or was lost with its owner.
 type ModelFailed struct {
 	Call    string `json:"call"`
 	Class   string `json:"class"`
@@ -321,8 +311,7 @@ type ModelFailed struct {
 	Totals Totals `json:"totals"`
 	// Retried says that the call is made again, so that it does not count as one.
 	Retried bool `json:"retried,omitempty"`
-	// Text is what the model had written when the call was interrupted. It is for
-	// people: the model is not shown it.
+	// Text is what the model had written when the call was interrupted. It is for people: the model is not shown it.
 	Text string `json:"text,omitempty"`
 }
 
@@ -354,8 +343,7 @@ type ToolCalled struct {
 // Origin is who wants a call to be made.
 type Origin string
 
-// OriginSetUp is for scripts of the repository that the person is asked about.
-// The model is shown neither the call nor its result.
+// OriginSetUp is for scripts of the repository that the person is asked about. The model is shown neither the call nor its result.
 const OriginSetUp Origin = "set_up"
 
 // ToolReturned is the one result of a ToolCalled.
@@ -437,9 +425,11 @@ type StateChanged struct {
 	Reason string     `json:"reason,omitempty"`
 }
 
-// TurnEnded says the agent has nothing more to do about the events up to UpTo.
-// A message with a higher number arrived while the model was being called and
-// is still to be answered.
+// ReasonQuestion is the reason of a turn that ended with a question to the user.
+const ReasonQuestion = "question"
+
+// TurnEnded says the agent has nothing more to do about the events up to UpTo. A message with a higher number arrived while the model was being
+// called and is still to be answered.
 type TurnEnded struct {
 	UpTo  int64      `json:"up_to"`
 	State AgentState `json:"state"`
@@ -453,8 +443,7 @@ type PauseRequested struct{}
 
 // Paused stops the agent between two steps; the turn goes on at Resumed or at the next message.
 type Paused struct {
-	// AfterStep says that nothing was interrupted: the calls of the last answer that
-	// were not started are started when the turn goes on.
+	// AfterStep says that nothing was interrupted: the calls of the last answer that were not started are started when the turn goes on.
 	AfterStep bool `json:"after_step,omitempty"`
 }
 
@@ -482,8 +471,7 @@ type Titled struct {
 	ByUser bool `json:"by_user,omitempty"`
 }
 
-// RequestOpened says that a pull request belongs to the conversation: it was
-// opened in it, or found to be open when that was tried.
+// RequestOpened says that a pull request belongs to the conversation: it was opened in it, or found to be open when that was tried.
 type RequestOpened struct {
 	Provider   string `json:"provider"` // as in the settings: github, gitlab, …
 	Repository string `json:"repository"`
@@ -495,17 +483,15 @@ type RequestOpened struct {
 	Target string `json:"target,omitempty"`
 }
 
-// Noted is something people should be told that changes nothing: a retry, a
-// tool server that did not answer.
+// Noted is something people should be told that changes nothing: a retry, a tool server that did not answer.
 type Noted struct {
 	ID      string `json:"id"`
 	Message string `json:"message"`
 	Error   bool   `json:"error,omitempty"`
 }
 
-// Imported is an event of another server's, from which the conversation was taken
-// over. Event is what clients are shown of it. The others, of which at most one is
-// set, are what it means to the model, in our own words.
+// Imported is an event of another server's, from which the conversation was taken over. Event is what clients are shown of it. The others, of which
+// at most one is set, are what it means to the model, in our own words.
 type Imported struct {
 	// Event is the event in the dialect of the legacy server, without what is said
 	// here: its number, its time and its cause, which is the number of another event.

@@ -11,8 +11,7 @@ import (
 // WholeLog is a Log that can store a new session of many batches at once.
 type WholeLog interface {
 	Log
-	// AppendAll stores all of them in one transaction: after a crash all are there
-	// or none. ErrConflict if the session exists.
+	// AppendAll stores all of them in one transaction: after a crash all are there or none. ErrConflict if the session exists.
 	AppendAll(ctx context.Context, batches []Batch) error
 }
 
@@ -26,14 +25,12 @@ type Fork struct {
 	Trigger     string
 	Fingerprint string
 	MCP         []byte
-	// Workspace is the session whose workspace is copied: this one, or the one
-	// above that delegated it.
+	// Workspace is the session whose workspace is copied: this one, or the one above that delegated it.
 	Workspace State
 }
 
-// Fork makes to a copy of a session: the same events under the same numbers, up to
-// the one that is asked for. If a call is open there, the copy ends before the call:
-// its result belongs to the original. The copy is stopped and waits for a message.
+// Fork makes to a copy of a session: the same events under the same numbers, up to the one that is asked for. If a call is open there, the copy ends
+// before the call: its result belongs to the original. The copy is stopped and waits for a message.
 //
 // What the copied part cost was paid for by the original, so it counts neither
 // against the limit of the copy nor in the ledger. ErrConflict if to exists.
@@ -71,8 +68,7 @@ func (s *Sessions) Fork(ctx context.Context, id, to ID, f Fork) (State, error) {
 	return st, nil
 }
 
-// history is what is copied: the events up to the newest one, not above most, at
-// which nothing is under way.
+// history is what is copied: the events up to the newest one, not above most, at which nothing is under way.
 func (s *Sessions) history(ctx context.Context, of State, most int64) ([]Event, error) {
 	if most == 0 || most > of.Last {
 		most = of.Last
@@ -102,8 +98,7 @@ func (s *Sessions) history(ctx context.Context, of State, most int64) ([]Event, 
 	return events[:whole], nil
 }
 
-// copyOf makes the events of the copy. What a person chose for the session, and
-// what is true of the workspace, is as it is now.
+// copyOf makes the events of the copy. What a person chose for the session, and what is true of the workspace, is as it is now.
 func copyOf(events []Event, now State, to ID, f Fork, at time.Time) ([]Event, error) {
 	created, ok := events[0].Payload.(Created)
 	if !ok {

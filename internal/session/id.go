@@ -9,8 +9,7 @@ import (
 // MaxIDLength bounds an ID; a longer one is refused by the API.
 const MaxIDLength = 100
 
-// ID names a session: 1 to 100 characters of A-Z a-z 0-9 _ -, so that it is
-// safe in a path, a header and a file name as it is.
+// ID names a session: 1 to 100 characters of A-Z a-z 0-9 _ -, so that it is safe in a path, a header and a file name as it is.
 type ID string
 
 // NewID makes an unguessable one: 32 hex digits.

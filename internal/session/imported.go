@@ -71,16 +71,14 @@ func (s State) applyImported(number int64, p Imported) State {
 	return s
 }
 
-// A batch of a log that is stored as a whole has at most so many events and about
-// so many bytes: a store reads a batch as a whole.
+// A batch of a log that is stored as a whole has at most so many events and about so many bytes: a store reads a batch as a whole.
 const (
 	importEvents = 64
 	importBytes  = 256 << 10
 )
 
-// Import makes the batches that store a whole imported log: numbered and checked like every
-// append, but each event keeps its own time, and no news is sent. Nothing is charged either: the
-// cost was paid elsewhere. The log must end in a state that needs no loop.
+// Import makes the batches that store a whole imported log: numbered and checked like every append, but each event keeps its own time, and no news is
+// sent. Nothing is charged either: the cost was paid elsewhere. The log must end in a state that needs no loop.
 func Import(id ID, events []Event) ([]Batch, State, error) {
 	return stored(id, events, func(p Payload) int {
 		if p, ok := p.(Imported); ok {

@@ -6,10 +6,8 @@ import (
 	"time"
 )
 
-// Ledger knows what users spend, over all of their sessions and also those that
-// were deleted since. It is stored with the log, in the same
-// transactions, so that the two always agree. Implementations pass
-// logtest.RunLedger.
+// Ledger knows what users spend, over all of their sessions and also those that were deleted since. It is stored with
+// the log, in the same transactions, so that the two always agree. Implementations pass logtest.RunLedger.
 type Ledger interface {
 	// Spending is a user's, of one moment, from a month on.
 	Spending(ctx context.Context, user string, since Month) (Spending, error)
@@ -64,31 +62,24 @@ func (m Month) begin() time.Time {
 	return t
 }
 
-// Charge is what a batch does to the ledger of its row's owner. The zero value
-// does nothing, and must cost nothing.
+// Charge is what a batch does to the ledger of its row's owner. The zero value does nothing, and must cost nothing.
 type Charge struct {
 	// Month is that of the batch.
 	Month Month
-	// Spent was spent, in Month. What a child spent is in the child's batches and
-	// not again in those of its parent.
+	// Spent was spent, in Month. What a child spent is in the child's batches and not again in those of its parent.
 	Spent Money
-	// Reserves says that Reserved takes the place of what the session had
-	// reserved. Grants to children are not reserved: what they ask for is.
+	// Reserves says that Reserved takes the place of what the session had reserved. Grants to children are not reserved: what they ask for is.
 	Reserves bool
 	Reserved Money
-	// Forfeits counts what the session had reserved as spent, for a session whose
-	// log cannot say what became of it.
+	// Forfeits counts what the session had reserved as spent, for a session whose log cannot say what became of it.
 	Forfeits bool
-	// Limit, if it is not 0, is what the owner may have spent in Month and
-	// reserved, after this batch. If it would be more, nothing of the batch is
-	// stored and the error is that of Over.
+	// Limit, if it is not 0, is what the owner may have spent in Month and reserved, after this batch. If it would be
+	// more, nothing of the batch is stored and the error is that of Over.
 	Limit Money
 }
 
-// Over is a *BudgetError if the limit does not hold when the owner has spent so
-// much since the beginning of Month, and has so much reserved in other sessions.
-// Later months count as well: a clock that was set back must not give a second
-// month.
+// Over is a *BudgetError if the limit does not hold when the owner has spent so much since the beginning of Month, and has so much reserved in other
+// sessions. Later months count as well: a clock that was set back must not give a second month.
 func (c Charge) Over(spent, reserved Money) error {
 	if c.Limit == 0 || c.Spent+c.Reserved <= c.Limit-spent-reserved {
 		return nil
@@ -96,9 +87,8 @@ func (c Charge) Over(spent, reserved Money) error {
 	return &BudgetError{Spent: spent + c.Spent, Reserved: reserved, Needed: c.Reserved, Budget: c.Limit, Month: c.Month}
 }
 
-// charge is what the events between two states do to the ledger. limit is the
-// owner's, and is looked at only when money is asked for: what is spent is
-// spent, and settling a call is never refused.
+// charge is what the events between two states do to the ledger. limit is the owner's, and is looked at only when money
+// is asked for: what is spent is spent, and settling a call is never refused.
 func charge(before, after State, events []Event, limit Money) Charge {
 	var c Charge
 	for _, e := range events {

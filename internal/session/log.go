@@ -28,12 +28,10 @@ type Batch struct {
 	After int64
 	// Events are numbered After+1, After+2, …
 	Events []Event
-	// Row is the session's row in lists after the events. It travels
-	// with them so that a store keeps log and index in one transaction without
-	// folding anything itself.
+	// Row is the session's row in lists after the events. It travels with them so that a store keeps log and index in
+	// one transaction without folding anything itself.
 	Row Row
-	// Charge is what the events do to the ledger of Row.Owner. It travels with
-	// them for the same reason.
+	// Charge is what the events do to the ledger of Row.Owner. It travels with them for the same reason.
 	Charge Charge
 	// News is what webhooks may be told of. It travels with the events so that a store can queue
 	// it in the same transaction; a store without webhooks ignores it.
@@ -42,16 +40,12 @@ type Batch struct {
 
 // Log keeps sessions. Implementations pass logtest.
 type Log interface {
-	// Append stores the batch in one durable transaction: when it returns nil,
-	// the events survive a crash of process and machine. If the session's last
-	// number is not b.After, nothing is stored and the error is ErrConflict; if
-	// b.Charge is over its limit, nothing is stored and it is a *BudgetError.
-	// After a Deleted event the store may drop all events before it.
-	// When ctx ends first, the batch may or may not have been stored.
+	// Append stores the batch in one durable transaction: when it returns nil, the events survive a crash of process and machine. If the session's
+	// last number is not b.After, nothing is stored and the error is ErrConflict; if b.Charge is over its limit, nothing is stored and it is a
+	// *BudgetError. After a Deleted event the store may drop all events before it. When ctx ends first, the batch may or may not have been stored.
 	Append(ctx context.Context, b Batch) error
-	// Read yields the stored events with numbers above after, in order, until
-	// the end of the log as it was at some moment after the call. A session
-	// that does not exist yields nothing.
+	// Read yields the stored events with numbers above after, in order, until the end of the log as it was at some
+	// moment after the call. A session that does not exist yields nothing.
 	Read(ctx context.Context, id ID, after int64) iter.Seq2[Event, error]
 }
 
@@ -61,13 +55,11 @@ type Index interface {
 	Row(ctx context.Context, id ID) (Row, error)
 	// Rows lists an owner's sessions, newest first, without deleted ones.
 	Rows(ctx context.Context, q Query) ([]Row, error)
-	// Wanting yields all sessions that need a loop and whose holder is not among held,
-	// oldest change first. held are the live members other than the one that asks;
-	// sessions without a holder are always listed. The store is being read until the loop ends, so
-	// what is done with each must be short.
+	// Wanting yields all sessions that need a loop and whose holder is not among held, oldest change first. held are
+	// the live members other than the one that asks; sessions without a holder are always listed. The store is being
+	// read until the loop ends, so what is done with each must be short.
 	Wanting(ctx context.Context, held []string) iter.Seq2[Waiting, error]
-	// Idle lists sessions whose status is RUNNING, that want no loop, and that
-	// have not changed since before.
+	// Idle lists sessions whose status is RUNNING, that want no loop, and that have not changed since before.
 	Idle(ctx context.Context, before time.Time, limit int) ([]ID, error)
 }
 
@@ -97,8 +89,7 @@ type Row struct {
 	Step string
 	// Wants is true when a loop should hold the session and work.
 	Wants bool
-	// Holder is the member that claimed the session last, "" when the session
-	// does not want a loop or was not claimed since it was started.
+	// Holder is the member that claimed the session last, "" when the session does not want a loop or was not claimed since it was started.
 	Holder  string
 	Deleted bool
 	Totals  Totals
@@ -106,8 +97,7 @@ type Row struct {
 	Requests []RequestOpened
 }
 
-// Shown is the status that people see: a session that runs is starting again while its
-// workspace is being made.
+// Shown is the status that people see: a session that runs is starting again while its workspace is being made.
 func (r Row) Shown() Status {
 	if r.Status == Running && r.Step != "" {
 		return Starting
@@ -143,8 +133,7 @@ type Rememberer interface {
 	Remembered(id ID, after, last int64) ([]Event, bool)
 }
 
-// ReadUpTo reads what is known to be stored, and perhaps more: from memory if
-// the log still has it there, which spares a look at the store.
+// ReadUpTo reads what is known to be stored, and perhaps more: from memory if the log still has it there, which spares a look at the store.
 func ReadUpTo(ctx context.Context, log Log, id ID, after, last int64) iter.Seq2[Event, error] {
 	if last <= after {
 		return func(func(Event, error) bool) {}
@@ -166,6 +155,5 @@ func ReadUpTo(ctx context.Context, log Log, id ID, after, last int64) iter.Seq2[
 // Observer is told after the commit. It must not block.
 type Observer interface{ Appended(id ID, last int64) }
 
-// Watcher is told after the commit what lists know of the session now. It must
-// not block.
+// Watcher is told after the commit what lists know of the session now. It must not block.
 type Watcher interface{ Changed(Row) }

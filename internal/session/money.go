@@ -7,8 +7,7 @@ import (
 
 // The rules about money. They are pure questions to a State, like those of decide.go.
 
-// Budget is what the session may spend in all: the person's limit or the
-// grant it lives on, whichever is less; false if there is neither.
+// Budget is what the session may spend in all: the person's limit or the grant it lives on, whichever is less; false if there is neither.
 func (s State) Budget(person *Money) (Money, bool) {
 	switch {
 	case person == nil:
@@ -19,8 +18,7 @@ func (s State) Budget(person *Money) (Money, bool) {
 	return *person, true
 }
 
-// Committed is what the session has spent, and what is reserved or set aside
-// and may therefore still be spent whatever happens.
+// Committed is what the session has spent, and what is reserved or set aside and may therefore still be spent whatever happens.
 func (s State) Committed() Money {
 	sum := s.Totals.Cost + s.Reserved
 	for _, g := range s.Grants {
@@ -29,8 +27,7 @@ func (s State) Committed() Money {
 	return sum
 }
 
-// GrantTo sets money aside for a session that the agent asked for: all that is
-// left, or as much as is asked for.
+// GrantTo sets money aside for a session that the agent asked for: all that is left, or as much as is asked for.
 func (s State) GrantTo(claim int64, child ID, most Money, budget *Money) ([]Payload, error) {
 	if err := s.owned(claim); err != nil {
 		return nil, err
@@ -79,8 +76,7 @@ func (s State) Settle(child ID, cost Money) ([]Payload, error) {
 	return []Payload{Settled{Child: child, Cost: cost, Totals: s.Totals.plus(Usage{}, cost)}}, nil
 }
 
-// Cap makes what is committed now all that the session may ever spend. It never
-// raises a limit.
+// Cap makes what is committed now all that the session may ever spend. It never raises a limit.
 func (s State) Cap() ([]Payload, error) {
 	if err := s.alive(); err != nil {
 		return nil, err
@@ -91,12 +87,10 @@ func (s State) Cap() ([]Payload, error) {
 	return []Payload{Capped{Limit: s.Committed()}}, nil
 }
 
-// BudgetError says a call was not made because it might have exceeded the limit:
-// the conversation's, or the user's for a month.
+// BudgetError says a call was not made because it might have exceeded the limit: the conversation's, or the user's for a month.
 type BudgetError struct {
 	Spent, Needed, Budget Money
-	// Month is that of a user's limit, and Reserved what other calls of the user's
-	// may still cost; Month is "" for a conversation's limit.
+	// Month is that of a user's limit, and Reserved what other calls of the user's may still cost; Month is "" for a conversation's limit.
 	Month    Month
 	Reserved Money
 }

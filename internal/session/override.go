@@ -10,8 +10,7 @@ func (s State) Override(o Overridden) ([]Payload, error) {
 	return []Payload{o}, nil
 }
 
-// Over is o where it says something, and otherwise what is below it: a session
-// that was delegated goes by what was chosen for the one above it.
+// Over is o where it says something, and otherwise what is below it: a session that was delegated goes by what was chosen for the one above it.
 func (o Overridden) Over(below Overridden) Overridden {
 	o.Model, o.Effort = cmp.Or(o.Model, below.Model), cmp.Or(o.Effort, below.Effort)
 	if !o.Limited {

@@ -2,8 +2,7 @@ package session
 
 import "unicode/utf8"
 
-// maxPartial is how many characters of what an interrupted call had written are
-// kept: as many as of a result.
+// maxPartial is how many characters of what an interrupted call had written are kept: as many as of a result.
 const maxPartial = 30_000
 
 const cutPartial = "\n[... Observation truncated due to length ...]\n"

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Queued are the numbers of messages that wait for the agent, oldest first. A turn has taken up
-// what was said before it began; one that ended in an error has not.
+// Queued are the numbers of messages that wait for the agent, oldest first. A turn has taken up what was said before it
+// began; one that ended in an error has not.
 func (s State) Queued() []int64 {
 	after := s.Seen
 	switch {
@@ -21,17 +21,10 @@ func (s State) Queued() []int64 {
 	return s.said[at:]
 }
 
-// Requeue withdraws queued messages and says others in their place, in one step: an edit or a
-// new order must not lose a message, nor show one twice.
+// Requeue withdraws queued messages and says others in their place, in one step: an edit or a new order must not lose a message, nor show one twice.
 func (s State) Requeue(withdrawn []int64, again ...UserSaid) ([]Payload, error) {
-	if err := s.alive(); err != nil {
-		return nil, err
-	}
-	if len(withdrawn) == 0 {
-		return nil, nil
-	}
 	out := []Payload{Withdrawn{Messages: withdrawn}}
-	if err := s.Check(out[0]); err != nil {
+	if s.Check(out[0]) != nil {
 		return nil, fmt.Errorf("%w: the agent has read this message", ErrRefused)
 	}
 	for _, m := range again {
@@ -42,9 +35,7 @@ func (s State) Requeue(withdrawn []int64, again ...UserSaid) ([]Payload, error) 
 }
 
 // SendNow interrupts the step in progress, so that the agent reads queued messages next.
-func (s State) SendNow() ([]Payload, error) {
-	return Chain(State.PauseNow, State.Resume)(s)
-}
+func (s State) SendNow() ([]Payload, error) { return Chain(State.PauseNow, State.Resume)(s) }
 
 func (s State) checkWithdrawn(p Withdrawn) error {
 	if s.Replaying() {

@@ -37,18 +37,3 @@ func TestQueued(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
-
-func TestAsks(t *testing.T) {
-	for text, want := range map[string]string{
-		"Which port should it use?":                             session.ReasonQuestion,
-		"I can do two things:\n\n- **Shall I use Postgres?**\n": session.ReasonQuestion,
-		"ポートはどれにしますか？":                                          session.ReasonQuestion,
-		"Is it done? Yes.\n\nAll tests pass.":                   "",
-		"The script:\n\n```\ntest -e a?\n```":                   "",
-		"":                                                      "",
-	} {
-		if got := session.Asks(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}

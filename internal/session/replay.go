@@ -11,9 +11,8 @@ const replayKey = "replay:"
 // Recorded is true for a message that a replay says.
 func (m UserSaid) Recorded() bool { return strings.HasPrefix(m.Key, replayKey) }
 
-// ReplayStep records one step of the recorded trajectory: the message said,
-// or nothing if it was the agent's; done when it was the last one. Then follows
-// the message that waited for it.
+// ReplayStep records one step of the recorded trajectory: the message said, or nothing if it was the agent's; done when
+// it was the last one. Then follows the message that waited for it.
 func (s State) ReplayStep(claim int64, said *UserSaid, done bool) ([]Payload, error) {
 	if err := s.owned(claim); err != nil {
 		return nil, err

@@ -46,8 +46,7 @@ func (s *Sessions) Observe(o Observer) { s.observers = append(s.observers, o) }
 // Watch adds a watcher. Call it before the first change, too.
 func (s *Sessions) Watch(w Watcher) { s.watchers = append(s.watchers, w) }
 
-// Create makes a session that is known to be new, without reading the log
-// first. ErrConflict if it exists after all. For first and more see Begin.
+// Create makes a session that is known to be new, without reading the log first. ErrConflict if it exists after all. For first and more see Begin.
 func (s *Sessions) Create(ctx context.Context, id ID, c Created, first *UserSaid, more ...Payload) (State, error) {
 	if err := id.Check(); err != nil {
 		return State{}, err
@@ -78,12 +77,10 @@ func (s *Sessions) Create(ctx context.Context, id ID, c Created, first *UserSaid
 	return next, nil
 }
 
-// Update calls decide with the current state of the session and appends what it returns. If the
-// session has grown by then, decide is called again with the new state. No payloads and no error
-// means that nothing changes.
+// Update calls decide with the current state of the session and appends what it returns. If the session has grown by
+// then, decide is called again with the new state. No payloads and no error means that nothing changes.
 //
-// A refusal is never given on an old state: before it is returned, the log is
-// looked at once more.
+// A refusal is never given on an old state: before it is returned, the log is looked at once more.
 func (s *Sessions) Update(ctx context.Context, id ID, decide func(State) ([]Payload, error)) (State, error) {
 	e := s.cache.get(id)
 	defer s.cache.put(e)
@@ -142,8 +139,7 @@ func (s *Sessions) Update(ctx context.Context, id ID, decide func(State) ([]Payl
 	}
 }
 
-// append stores a batch. A limit that stands in the way is a refusal, like that
-// of a rule, and no failure.
+// append stores a batch. A limit that stands in the way is a refusal, like that of a rule, and no failure.
 func (s *Sessions) append(ctx context.Context, b Batch) (refusal, failure error) {
 	err := s.log.Append(ctx, b)
 	var over *BudgetError
@@ -153,9 +149,8 @@ func (s *Sessions) append(ctx context.Context, b Batch) (refusal, failure error)
 	return nil, err
 }
 
-// Peek is the session as this process last changed it, without a look at the
-// log; false when it is not in memory or being changed. It is good for finding
-// out whether a closer look is worth it.
+// Peek is the session as this process last changed it, without a look at the log; false when it is not in memory or
+// being changed. It is good for finding out whether a closer look is worth it.
 func (s *Sessions) Peek(id ID) (State, bool) {
 	e := s.cache.get(id)
 	defer s.cache.put(e)
@@ -179,9 +174,8 @@ func (s *Sessions) Known(ctx context.Context, id ID) (State, bool) {
 	return e.state, e.loaded
 }
 
-// Bury deletes a session whose log is damaged, so that no rule can be asked:
-// the row says who it was and where it ended. A call that was open is taken to
-// have cost what was reserved for it, as always.
+// Bury deletes a session whose log is damaged, so that no rule can be asked: the row says who it was and where it
+// ended. A call that was open is taken to have cost what was reserved for it, as always.
 func (s *Sessions) Bury(ctx context.Context, row Row) error {
 	now := s.now().UTC().Truncate(time.Microsecond)
 	ev := Event{Number: row.Last + 1, At: now, Payload: Deleted{}}
@@ -203,8 +197,7 @@ func (s *Sessions) Load(ctx context.Context, id ID) (State, error) {
 	return st, err
 }
 
-// plan numbers and checks the payloads. It returns the state after them, and
-// what to store so that it becomes true.
+// plan numbers and checks the payloads. It returns the state after them, and what to store so that it becomes true.
 func (s *Sessions) plan(at State, payloads []Payload) (State, Batch, error) {
 	b := Batch{ID: at.ID, After: at.Last, Events: make([]Event, len(payloads))}
 	now := s.now().UTC().Truncate(time.Microsecond)

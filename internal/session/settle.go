@@ -23,8 +23,7 @@ func (s State) close(why string) []Payload { return append(s.settle(why), s.sett
 func (s State) settle(why string) []Payload {
 	var out []Payload
 	if s.Ask != nil {
-		// The call is aborted; what the provider counted until then is unknown,
-		// so the reservation is what it may have cost.
+		// The call is aborted; what the provider counted until then is unknown, so the reservation is what it may have cost.
 		f := s.lost("cancelled", "Interrupted by "+why+".", s.Ask.Reserved)
 		if s.Ask.Purpose == "" {
 			f.Text = s.partial(s.Ask.Call)

@@ -78,8 +78,7 @@ func (s State) typing(number int64) bool {
 	return slices.ContainsFunc(s.Typed, func(t TypedCommand) bool { return t.Number == number })
 }
 
-// Typing reports whether a person's command is open that may be run now: no tool
-// call is under way in the same shell.
+// Typing reports whether a person's command is open that may be run now: no tool call is under way in the same shell.
 func (s State) Typing() bool {
 	_, asked := s.Awaiting()
 	return len(s.Typed) > 0 && (asked || len(s.Open) == 0)
@@ -95,9 +94,8 @@ func (s State) applyTyped(e Event) State {
 	return s
 }
 
-// unbegun reports whether the log proves that the oldest command was not begun: only an
-// owner that claims after it was typed begins it, and only in a sandbox that was recorded
-// as up before. The sandbox of a delegated session is recorded in another log.
+// unbegun reports whether the log proves that the oldest command was not begun: only an owner that claims after it was typed begins it, and only in a
+// sandbox that was recorded as up before. The sandbox of a delegated session is recorded in another log.
 func (s State) unbegun(t TypedCommand) bool {
 	return t.Number > s.Claim || !s.Up && s.Created.Parent == ""
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"deckhand/internal/clip"
 )
 
 // Command is a prompt with a name.
@@ -118,7 +120,7 @@ func Parse(name, text string) Command {
 			text = body
 			for line := range strings.Lines(front) {
 				key, value, _ := strings.Cut(line, ":")
-				value = shorten(strings.Trim(strings.TrimSpace(value), `"'`))
+				value = clip.Runes(strings.Trim(strings.TrimSpace(value), `"'`), maxLine)
 				switch strings.TrimSpace(key) {
 				case "description":
 					c.Description = value
@@ -131,16 +133,9 @@ func Parse(name, text string) Command {
 	c.Text = strings.TrimSpace(text)
 	if c.Description == "" {
 		first, _, _ := strings.Cut(c.Text, "\n")
-		c.Description = shorten(strings.TrimSpace(strings.TrimLeft(first, "# ")))
+		c.Description = clip.Runes(strings.TrimSpace(strings.TrimLeft(first, "# ")), maxLine)
 	}
 	return c
-}
-
-func shorten(s string) string {
-	if r := []rune(s); len(r) > maxLine {
-		return string(r[:maxLine]) + "…"
-	}
-	return s
 }
 
 var place = regexp.MustCompile(`\$(?:ARGUMENTS|[1-9])\b`)

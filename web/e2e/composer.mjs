@@ -158,7 +158,7 @@ await play({
     await look(there, "failure", threeWidths);
     await page.getByRole("button", { name: "Change API key" }).click();
     await page.waitForURL(/settings\/model/);
-    await page.locator('[data-field="llm_api_key"] :focus').waitFor();
+    await page.locator('[data-field$="api_key"] :focus').waitFor();
     await clean(there);
   },
 

@@ -12,7 +12,7 @@ const aboutCommands = "Commands are prompts with a name: built-in ones, and Mark
 	"Does not start the sandbox; until the workspace exists, the repository's commands are missing."
 
 func (d *Handlers) listCommands(ctx context.Context, c *rest.Call, p rest.InConversation, _ rest.None) (api.Commands, error) {
-	found, err := d.Service.Commands(ctx, c.Who.User, session.ID(p.ID))
+	found, err := d.Commands.List(ctx, c.Who.User, session.ID(p.ID))
 	if err != nil {
 		return api.Commands{}, err
 	}
@@ -25,6 +25,6 @@ func (d *Handlers) listCommands(ctx context.Context, c *rest.Call, p rest.InConv
 
 func (d *Handlers) runCommand(ctx context.Context, c *rest.Call, p rest.InConversation, b api.RunCommand) (api.Accepted, error) {
 	m := session.UserSaid{Images: b.ImageURLs.Value, Files: b.FileURLs.Value, Key: c.RetryKey}
-	_, err := d.Service.RunCommand(ctx, c.Who.User, session.ID(p.ID), b.Name, b.Arguments.Value, m)
+	_, err := d.Commands.Run(ctx, c.Who.User, session.ID(p.ID), b.Name, b.Arguments.Value, m)
 	return accepted(err)
 }

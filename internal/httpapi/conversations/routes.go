@@ -6,6 +6,7 @@ import (
 
 	"deckhand/api"
 	usecase "deckhand/internal/conversation"
+	"deckhand/internal/conversation/command"
 	"deckhand/internal/conversation/query"
 	"deckhand/internal/httpapi/rest"
 	"deckhand/internal/live"
@@ -42,7 +43,7 @@ func (d *Handlers) Routes() []rest.Route {
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/approvals", ID: "getApprovals", Tag: rest.TagEvents, Family: rest.Conversation, Summary: "List pending tool calls and always-allow rules"}, d.getApprovals),
 		rest.Op(rest.Route{Method: "POST", Path: "/api/conversations/{conversation_id}/approvals", ID: "postApproval", Tag: rest.TagEvents, Family: rest.Conversation, Summary: "Approve, edit or reject a pending tool call", About: "An approval can also allow all similar calls from now on."}, d.postApproval),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/queue", ID: "getQueue", Tag: rest.TagEvents, Family: rest.Conversation, Summary: "List queued messages", About: aboutQueue}, d.getQueue),
-		rest.Op(rest.Route{Method: "PATCH", Path: "/api/conversations/{conversation_id}/queue/{event_id}", ID: "changeQueuedMessage", Tag: rest.TagEvents, Family: rest.Conversation, Summary: "Edit, move or send a queued message", About: aboutRequeue}, d.changeQueued),
+		rest.Op(rest.Route{Method: "PATCH", Path: "/api/conversations/{conversation_id}/queue/{event_id}", ID: "changeQueuedMessage", Tag: rest.TagEvents, Family: rest.Conversation, Summary: "Update a queued message", About: aboutRequeue}, d.changeQueued),
 		rest.Op(rest.Route{Method: "DELETE", Path: "/api/conversations/{conversation_id}/queue/{event_id}", ID: "deleteQueuedMessage", Tag: rest.TagEvents, Family: rest.Conversation, Summary: "Delete a queued message", About: aboutRequeue}, d.deleteQueued),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/timeline", ID: "getTimeline", Tag: rest.TagEvents, Family: rest.Conversation, Summary: "Get a time breakdown: queue, sandbox, model, tools, approvals", About: aboutTimeline}, d.getTimeline),
 		rest.RawOp(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/trajectory", ID: "getTrajectory", Stream: true, Tag: rest.TagEvents, Family: rest.Conversation, Summary: "Export the trajectory of a conversation", About: aboutTrajectory}, describeTrajectory, d.getTrajectory),
@@ -50,7 +51,7 @@ func (d *Handlers) Routes() []rest.Route {
 		rest.Raw(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/events/ws", ID: "socketEvents", Stream: true, Tag: rest.TagEvents, Family: rest.Conversation, Summary: "Stream events over a WebSocket", About: "Resume after a disconnect with the query parameter after."}, describeSocket, d.socketEvents),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/microagents", ID: "listMicroagents", Tag: rest.TagWorkspace, Summary: "List microagents available to a conversation", About: aboutMicroagents, May: rest.WorkspaceErrors}, d.listMicroagents),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/commands", ID: "listCommands", Tag: rest.TagEvents, Family: rest.Conversation, Summary: "List slash commands", About: aboutCommands}, d.listCommands),
-		rest.Op(rest.Route{Method: "POST", Path: "/api/conversations/{conversation_id}/commands", ID: "runCommand", Tag: rest.TagEvents, Family: rest.Conversation, Summary: "Run a slash command", About: "Sends the command's text as a message. " + aboutCommands}, d.runCommand),
+		rest.Op(rest.Route{Method: "POST", Path: "/api/conversations/{conversation_id}/commands", ID: "runCommand", Tag: rest.TagEvents, Family: rest.Conversation, Summary: "Send a slash command", About: "Sends the command's text as a message. " + aboutCommands}, d.runCommand),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/microagent-management/conversations", ID: "microagentConversations", Tag: rest.TagGit, Family: rest.Conversation, Summary: "List conversations that write microagents, newest first"}, d.microagentConversations),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/remember-prompt", ID: "rememberPrompt", Stream: true, Tag: rest.TagConversations, Family: rest.Conversation, Summary: "Generate a prompt for a microagent from a conversation", About: aboutRemember}, d.rememberPrompt),
 		rest.Op(rest.Route{Method: "GET", Path: "/api/trusted-repositories", ID: "getTrustedRepositories", Tag: rest.TagSettings, Summary: "List trusted repositories", About: aboutTrust}, d.getTrusted),
@@ -73,6 +74,8 @@ type Config struct {
 	// RepositoryName is how settings name the repository of a conversation, "" if
 	// it has none.
 	RepositoryName func(c session.Created, s settings.Settings) string
+	// Commands has the use cases for slash commands.
+	Commands *command.Runner
 	// Microagents finds what tells the agent of a user's conversation how to work; nil for none.
 	Microagents func(ctx context.Context, user string, id session.ID) ([]api.Microagent, error)
 	// MCPStates says where the tool servers of a conversation stand.
@@ -102,6 +105,9 @@ type Handlers struct {
 
 // New completes d with the lists that it streams.
 func New(d Handlers) *Handlers {
+	if d.Commands == nil {
+		d.Commands = &command.Runner{Conversations: d.Service}
+	}
 	if d.RepositoryName == nil {
 		d.RepositoryName = func(session.Created, settings.Settings) string { return "" }
 	}

@@ -15,7 +15,7 @@ import (
 func (d *Handlers) Routes() []rest.Route {
 	return append(d.reviewRoutes(), []rest.Route{
 		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/list-files", ID: "listFiles", Tag: rest.TagWorkspace, Summary: "List a workspace folder", About: aboutListFiles, May: rest.WorkspaceErrors}, d.listFiles),
-		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/mentions", ID: "listMentions", Tag: rest.TagWorkspace, Summary: "Find files, folders and symbols by name", About: aboutMentions, May: rest.WorkspaceErrors}, d.listMentions),
+		rest.Op(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/mentions", ID: "listMentions", Tag: rest.TagWorkspace, Summary: "Search files, folders and symbols by name", About: aboutMentions, May: rest.WorkspaceErrors}, d.listMentions),
 		rest.RawOp(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/select-file", ID: "selectFile", Stream: true, Tag: rest.TagWorkspace, Summary: "Read a workspace file", About: aboutSelectFile, May: append(rest.SizeErrors, rest.WorkspaceErrors...)}, describeFile, d.selectFile),
 		rest.RawOp(rest.Route{Method: "GET", Path: "/api/conversations/{conversation_id}/file", ID: "getFile", Stream: true, Tag: rest.TagWorkspace, Summary: "Download a workspace file", About: aboutGetFile, May: rest.WorkspaceErrors}, describeBytes, d.getFile),
 		rest.Op(rest.Route{Method: "PUT", Path: "/api/conversations/{conversation_id}/file", ID: "saveFile", Stream: true, Tag: rest.TagWorkspace, Summary: "Write a workspace file", About: aboutSaveFile, May: append(rest.SizeErrors, rest.SandboxErrors...)}, d.saveFile),

@@ -14,7 +14,7 @@ const again = (c: OpenConversation) => void c.attempt(() => routes.become(c.id, 
 const choose = (c: OpenConversation) => (c.choosing = true);
 
 const fixes: Record<string, Fix> = {
-  STATUS$ERROR_LLM_AUTHENTICATION: { label: "key", run: go("/settings/model?field=llm_api_key") },
+  STATUS$ERROR_LLM_AUTHENTICATION: { label: "key", run: go("/settings/model?field=api_key") },
   CONFIGURATION$SETTINGS_NOT_FOUND: { label: "settings", run: go("/settings/model") },
   CONFIGURATION$MODEL_UNAVAILABLE: { label: "model", run: choose },
   CONFIGURATION$MODEL_PRICE_UNKNOWN: { label: "budget", run: choose },
