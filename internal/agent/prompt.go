@@ -26,8 +26,7 @@ type SystemInput struct {
 	Language string
 	// RateCalls asks the model to rate the risk of its calls.
 	RateCalls bool
-	// Plan asks for a plan in place of the work.
-	Plan bool
+	Plan      bool // asks for a plan in place of the work
 }
 
 // riskSection is the part of the prompt that only models need that rate their calls.

@@ -38,12 +38,9 @@ func (s State) Requeue(withdrawn []int64, again ...UserSaid) ([]Payload, error) 
 func (s State) SendNow() ([]Payload, error) { return Chain(State.PauseNow, State.Resume)(s) }
 
 func (s State) checkWithdrawn(p Withdrawn) error {
-	if s.Replaying() {
-		return s.no(p, "what is said during a replay is answered after it")
-	}
 	queued := s.Queued()
 	for i, n := range p.Messages {
-		if n <= s.Shown || !slices.Contains(queued, n) || slices.Contains(p.Messages[:i], n) {
+		if s.Replaying() || n <= s.Shown || !slices.Contains(queued, n) || slices.Contains(p.Messages[:i], n) {
 			return s.no(p, "a message is withdrawn once, before the model is shown it")
 		}
 	}

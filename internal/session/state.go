@@ -107,10 +107,8 @@ type State struct {
 	steps     *step
 	delivered *delivery
 	keys      int
-	// said are the messages of people after Seen, in order.
-	said []int64
-	// heard is the newest message that cannot be withdrawn: of a recording, or imported.
-	heard int64
+	said      []int64 // the messages of people after Seen, in order
+	heard     int64   // the newest message that cannot be withdrawn: of a recording, or imported
 }
 
 // OpenAsk is a model call without an answer.
