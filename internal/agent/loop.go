@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"deckhand/internal/agent/backlog"
+	"deckhand/internal/agent/lately"
 	"deckhand/internal/cluster"
 	"deckhand/internal/conversation"
 	"deckhand/internal/llm"
-	"deckhand/internal/machine"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
@@ -177,7 +177,7 @@ type Loop struct {
 	watched map[session.ID]map[chan struct{}]bool
 
 	schemas     schemas
-	transcripts transcriptCache
+	transcripts *lately.Cache[*transcript] // a missing one is read from the log
 }
 
 // New makes a loop. Without a Member it has a name of its own, so that what a
@@ -201,7 +201,7 @@ func New(c Config) *Loop {
 	return &Loop{
 		Config: c, memberGone: make(chan struct{}, 1),
 		queue: backlog.New(maxQueue), working: map[session.ID]*worker{}, failures: map[session.ID]int{}, watched: map[session.ID]map[chan struct{}]bool{}, wake: make(chan struct{}, 1),
-		transcripts: transcriptCache{limit: machine.Memory() / keptPart},
+		transcripts: lately.New[*transcript](),
 	}
 }
 

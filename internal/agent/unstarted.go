@@ -57,3 +57,21 @@ func (l *Loop) stillOurs(ctx context.Context, w *worker, c tool.Call) error {
 	}
 	return err
 }
+
+// awaitWarm waits for the sandbox when there is nothing else to do, or for news.
+func (l *Loop) awaitWarm(ctx context.Context, w *worker) (session.State, error) {
+	select {
+	case <-ctx.Done():
+		return session.State{}, ctx.Err()
+	case <-w.news:
+	case <-w.warming:
+		w.warming = nil
+		return l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
+			if s.Claim != w.claim {
+				return nil, nil
+			}
+			return s.Prepared(w.claim, session.WorkspaceReady{})
+		})
+	}
+	return l.Sessions.Load(ctx, w.id)
+}

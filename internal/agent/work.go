@@ -299,8 +299,8 @@ func (l *Loop) fail(ctx context.Context, w *worker, cause error) (session.State,
 
 // work takes steps until nothing is left to do.
 func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile) error {
-	t := l.transcripts.take(w.id)
-	if t == nil {
+	t, ok := l.transcripts.Take(w.id)
+	if !ok {
 		t = newTranscript(w.id)
 	}
 	err := t.advance(ctx, l.Log, st)
@@ -359,7 +359,7 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 			return fmt.Errorf("the loop does not know how to go on after event %d", st.Last)
 		}
 	}
-	l.transcripts.put(t)
+	l.transcripts.Put(t.id, t, t.weight())
 	return err
 }
 
@@ -484,22 +484,4 @@ func (l *Loop) prepare(ctx context.Context, w *worker) (session.State, error) {
 		return l.unavailable(ctx, w, why, session.ToolReturned{})
 	}
 	return session.State{}, err
-}
-
-// awaitWarm waits for the sandbox when there is nothing else to do, or for news.
-func (l *Loop) awaitWarm(ctx context.Context, w *worker) (session.State, error) {
-	select {
-	case <-ctx.Done():
-		return session.State{}, ctx.Err()
-	case <-w.news:
-	case <-w.warming:
-		w.warming = nil
-		return l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-			if s.Claim != w.claim {
-				return nil, nil
-			}
-			return s.Prepared(w.claim, session.WorkspaceReady{})
-		})
-	}
-	return l.Sessions.Load(ctx, w.id)
 }
