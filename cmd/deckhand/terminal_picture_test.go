@@ -24,7 +24,7 @@ func TestTerminalFromBeginningToEnd(t *testing.T) {
 	needLocal(t)
 	edit := calling("str_replace_editor", map[string]any{"command": "str_replace", "path": "/workspace/wheel.py", "old_str": "    squeak()\n", "new_str": "    wheel.grease()\n"})
 	edit.Text = "The wheel turns without grease: `squeak()` is called on **every** turn."
-	try := sh("python3 -m py_compile wheel.py && rm -r __pycache__ && echo 'ok  wheel.py'")
+	try := sh("python3 -B -c 'import wheel' && echo 'ok  wheel.py'")
 	try.Text = "Now let me try it out."
 	d := newDesk(t, llmtest.Script(sh("cat wheel.py"), edit, try, done("The wheel is greased on every turn, and does not squeak any more:\n\n- `wheel.py` calls `wheel.grease()`\n- it compiles")))
 	if err := os.WriteFile(filepath.Join(d.dir, "wheel.py"), []byte(wheel), 0o644); err != nil {
