@@ -27,7 +27,7 @@ await play({
     await page.getByRole("button", { name: "Set up Anthropic", exact: true }).click();
     await dialog(page).getByLabel("API key", { exact: true }).fill("sk-ant-wrong-canary");
     await dialog(page).getByLabel("Base URL").fill(origin);
-    await dialog(page).getByRole("combobox", { name: "Model for the test" }).fill("anthropic/claude-sonnet-4-5-20250929");
+    await dialog(page).getByRole("combobox", { name: "Model to test with" }).fill("anthropic/claude-sonnet-4-5-20250929");
     await page.keyboard.press("Tab");
     await dialog(page).getByRole("button", { name: "Test" }).click();
     await dialog(page).getByText("cannot be used").waitFor();

@@ -112,7 +112,7 @@ await play({
     await open(there);
     await shot(page, "notices-off");
     await page.getByRole("button", { name: "Enable" }).first().click();
-    await page.getByText("On for this device, also when Deckhand is closed.").waitFor();
+    await page.getByText("On for this device, even when Deckhand is closed.").waitFor();
     await page.getByRole("button", { name: "Test" }).first().click();
     await page.getByText("Test notification sent.").waitFor();
     const pushed = await (await fetch(job.pushed)).text();
@@ -176,7 +176,7 @@ await play({
     await settle("bob", { language: "en" });
     await open(there);
     await page.getByRole("button", { name: "Enable" }).first().click();
-    await page.getByText("On for this device, also when Deckhand is closed.").waitFor();
+    await page.getByText("On for this device, even when Deckhand is closed.").waitFor();
     await page.goto("settings/account");
     await page.getByRole("main").getByRole("button", { name: "Log out" }).click();
     await page.getByRole("heading", { name: "Log in" }).waitFor();

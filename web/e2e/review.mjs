@@ -184,7 +184,7 @@ await play({
       await dialog.getByText("Please add a test.").waitFor();
     });
     await dialog.getByRole("button", { name: "Ask the agent to fix this" }).first().click();
-    await shown(page, "The check failed: unit tests: failure");
+    await shown(page, "Failed check: unit tests: failure");
     await clean(there);
   },
 });
