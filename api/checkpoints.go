@@ -11,7 +11,7 @@ type Checkpoints struct {
 
 // Checkpoint is a stored state of the files of a workspace.
 type Checkpoint struct {
-	EventID int64     `json:"event_id" doc:"The files are as they were after this event."`
+	EventID int64     `json:"event_id" doc:"Event after which the files were in this state."`
 	Time    time.Time `json:"time"`
 	Files   int       `json:"files" doc:"Number of files and folders."`
 	Changed int       `json:"changed" doc:"Number of files and folders that differ from the checkpoint before."`
@@ -23,7 +23,7 @@ type Checkpoint struct {
 type RestoreConversation struct {
 	EventID      int64     `json:"event_id" required:"true" minimum:"1" doc:"Event to restore to, such as the end of a turn."`
 	Files        Opt[bool] `json:"files,omitzero" doc:"Restore the files of the workspace. Default: true."`
-	Conversation Opt[bool] `json:"conversation,omitzero" doc:"Hide what came after the event from the model. Default: false."`
+	Conversation Opt[bool] `json:"conversation,omitzero" doc:"Hide later events from the model. Default: false."`
 }
 
 // Restored is the response of POST …/restore, …/restore/undo and …/restore/redo.
@@ -32,7 +32,7 @@ type Restored struct {
 	Files        bool     `json:"files" doc:"Whether files were restored."`
 	Conversation bool     `json:"conversation" doc:"Whether the conversation was restored."`
 	Changed      int      `json:"changed" doc:"Number of files and folders that were written or removed."`
-	Kept         []string `json:"kept" doc:"Files that could not be restored because something that is in no checkpoint is in their place."`
+	Kept         []string `json:"kept" doc:"Files that were not restored because a file or folder that checkpoints leave out is in their place."`
 	CanUndo      bool     `json:"can_undo"`
 	CanRedo      bool     `json:"can_redo"`
 }

@@ -9,7 +9,7 @@ type Commands struct {
 type Command struct {
 	Name         string  `json:"name" doc:"Name of the command, without the slash. dir:name for a file in a folder."`
 	Description  string  `json:"description"`
-	ArgumentHint string  `json:"argument_hint" doc:"Names of the arguments, for people."`
+	ArgumentHint string  `json:"argument_hint" doc:"Arguments as shown to users, such as [number]."`
 	File         *string `json:"file" doc:"File of the command, relative to the repository; null for a built-in command."`
 }
 
@@ -23,7 +23,7 @@ type RunCommand struct {
 
 // Mentions is the response of GET …/mentions.
 type Mentions struct {
-	Mentions []Mention `json:"mentions" doc:"What was found: files and folders before symbols, what changed last first."`
+	Mentions []Mention `json:"mentions" doc:"Matches: files and folders before symbols, most recently changed first."`
 }
 
 // Mention is a file, a folder or a symbol of the workspace that a message can name.

@@ -3,7 +3,7 @@ package api
 // ModelProviders is the response of GET /api/model-providers.
 type ModelProviders struct {
 	Providers []ModelProvider `json:"providers" doc:"Known providers and those of the user, in display order."`
-	Default   DefaultModel    `json:"default" doc:"How the model in the settings is reached."`
+	Default   DefaultModel    `json:"default" doc:"Provider and state of the model in the settings."`
 	ModelRoles
 }
 
@@ -18,8 +18,8 @@ type ModelProvider struct {
 	Local          bool    `json:"local" doc:"Whether it is a server on your own machines that needs no key."`
 	Lists          bool    `json:"lists" doc:"Whether the models are read from the server: GET /api/models?provider=ID&live=true."`
 	Default        bool    `json:"default" doc:"Whether the model in the settings belongs to this provider."`
-	Usable         bool    `json:"usable" doc:"Whether models of this provider can be used with what is stored."`
-	Note           *string `json:"note" doc:"What to know before configuring it."`
+	Usable         bool    `json:"usable" doc:"Whether models of this provider can be used with the stored keys and base URLs."`
+	Note           *string `json:"note" doc:"Notes on how to configure it."`
 }
 
 // DefaultModel is how the model in the settings is reached.
@@ -27,7 +27,7 @@ type DefaultModel struct {
 	Model    string `json:"model" doc:"The model in llm_model, or the server's default."`
 	Provider string `json:"provider" doc:"Its provider."`
 	OwnKey   bool   `json:"own_key" doc:"Whether llm_api_key or llm_base_url in the settings is used instead of the provider's entry."`
-	Usable   bool   `json:"usable" doc:"Whether a conversation can use it with what is stored."`
+	Usable   bool   `json:"usable" doc:"Whether a conversation can use it with the stored keys and base URLs."`
 }
 
 // SetModelProvider is the body of PUT /api/model-providers/{provider_id}.
@@ -57,7 +57,7 @@ type SetModelRoles struct {
 
 // ModelQuery is the query of GET /api/models.
 type ModelQuery struct {
-	Text       string `query:"q" maxLength:"200" doc:"Words of the model's name."`
+	Text       string `query:"q" maxLength:"200" doc:"Words to search for in model names."`
 	Provider   string `query:"provider" maxLength:"63" doc:"Only models of this provider."`
 	Live       bool   `query:"live" doc:"Also ask your own servers, such as Ollama, for their models."`
 	Favourites bool   `query:"favourites" doc:"Only favourites."`
@@ -69,7 +69,7 @@ type ModelList struct {
 	Models []ModelInfo `json:"models" doc:"Matching models, best first."`
 	Total  int         `json:"total" doc:"How many models match."`
 	// Problem is set for a live list that could not be read.
-	Problem *string `json:"problem" doc:"Why the provider's server gave no list, and what to do; null if it did or was not asked."`
+	Problem *string `json:"problem" doc:"Why the provider's server returned no list of models, and what to do; null if it did or was not asked."`
 }
 
 // ModelInfo is one model.
@@ -79,9 +79,9 @@ type ModelInfo struct {
 	InputPrice    *float64 `json:"input_price" doc:"US dollars per million input tokens; null if unknown."`
 	OutputPrice   *float64 `json:"output_price" doc:"US dollars per million output tokens; null if unknown."`
 	ContextWindow *int64   `json:"context_window" doc:"Context window in tokens; null if unknown."`
-	Tools         bool     `json:"tools" doc:"Whether the model calls tools natively. Others are asked for calls in their text."`
-	Images        bool     `json:"images" doc:"Whether the model sees images."`
+	Tools         bool     `json:"tools" doc:"Whether the model supports native tool calls. Other models write calls as text."`
+	Images        bool     `json:"images" doc:"Whether the model accepts images."`
 	Reasoning     bool     `json:"reasoning" doc:"Whether the model reasons before it replies, so that reasoning_effort applies."`
 	Favourite     bool     `json:"favourite" doc:"Whether it is a favourite of the user."`
-	Usable        bool     `json:"usable" doc:"Whether it can be used with what is stored."`
+	Usable        bool     `json:"usable" doc:"Whether it can be used with the stored keys and base URLs."`
 }

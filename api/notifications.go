@@ -4,8 +4,8 @@ import "time"
 
 // Notifications is how you are told about your conversations.
 type Notifications struct {
-	Events             []string           `json:"events" doc:"What is announced: any of approval (a call needs approval), question (the agent waits for your reply), finished and failed."`
-	QuietHours         *QuietHours        `json:"quiet_hours" doc:"When notifications wait; null for never."`
+	Events             []string           `json:"events" doc:"Events that send notifications: any of approval (a call needs approval), question (the agent waits for your reply), finished and failed."`
+	QuietHours         *QuietHours        `json:"quiet_hours" doc:"When notifications are held; null for never."`
 	MutedConversations []string           `json:"muted_conversations" doc:"IDs of conversations that send no notifications."`
 	Push               PushNotifications  `json:"push"`
 	Email              EmailNotifications `json:"email"`
@@ -22,7 +22,7 @@ type NotificationDevice struct {
 	ID             string    `json:"id"`
 	Description    string    `json:"description"`
 	Service        string    `json:"service" doc:"Host of the browser's push service."`
-	DisabledReason *string   `json:"disabled_reason" doc:"Reason why nothing is sent any more; otherwise null."`
+	DisabledReason *string   `json:"disabled_reason" doc:"Reason why the device is disabled; otherwise null."`
 	CreatedAt      time.Time `json:"created_at"`
 }
 
@@ -65,7 +65,7 @@ type PushKeys struct {
 
 // VerifyEmail is the body of POST /api/notifications/email/verify.
 type VerifyEmail struct {
-	Token string `json:"token" minLength:"1" maxLength:"200" doc:"Part of the mailed link after #verify=."`
+	Token string `json:"token" minLength:"1" maxLength:"200" doc:"Part of the link in the e-mail after #verify=."`
 }
 
 // MuteConversation is the body of PUT /api/conversations/{conversation_id}/notifications.

@@ -116,7 +116,7 @@ type OpenedPullRequest struct {
 	PullRequest
 	Draft   bool   `json:"draft"`
 	Known   bool   `json:"already_open" doc:"A pull request between these branches was already open."`
-	Warning string `json:"warning" doc:"What did not work, such as asking for reviews; empty if everything did."`
+	Warning string `json:"warning" doc:"What failed, such as requesting reviews; empty if nothing did."`
 }
 
 // ReviewedPullRequest is a pull request with its checks and comments.

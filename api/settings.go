@@ -256,7 +256,7 @@ type Settings struct {
 	MaxIterations                       *int        `json:"max_iterations"`
 	SecurityAnalyzer                    *string     `json:"security_analyzer"`
 	ConfirmationMode                    *bool       `json:"confirmation_mode"`
-	ApprovalMode                        string      `json:"approval_mode" enum:"always,risky,never" doc:"What confirmation_mode and security_analyzer amount to."`
+	ApprovalMode                        string      `json:"approval_mode" enum:"always,risky,never" doc:"Derived from confirmation_mode and security_analyzer."`
 	LLMModel                            *string     `json:"llm_model"`
 	LLMAPIKey                           *string     `json:"llm_api_key" doc:"Always null; see llm_api_key_set."`
 	LLMBaseURL                          *string     `json:"llm_base_url"`

@@ -31,7 +31,7 @@ var version = "dev"
 type commands struct {
 	Config string `name:"config" env:"DECKHAND_CONFIG" placeholder:"FILE" help:"Config file (YAML) with flags by name, and the sections models and prices. Flags and environment variables take precedence."`
 
-	Session    sessionCmd         `cmd:"" group:"work" help:"Open an interactive session in this folder. This is what deckhand does without a command."`
+	Session    sessionCmd         `cmd:"" group:"work" help:"Open an interactive session in this folder. This is the default command."`
 	Run        runCmd             `cmd:"" group:"work" help:"Run an agent on a task in this folder, for scripts and CI. Needs no server."`
 	List       cli.List           `cmd:"" group:"work" help:"List sessions in folders of this machine and conversations on a running server, newest first."`
 	New        cli.New            `cmd:"" group:"client" help:"Create a conversation on a running server and print its ID."`

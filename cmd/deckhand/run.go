@@ -38,10 +38,10 @@ type talkFlags struct {
 
 // runCmd is deckhand run.
 type runCmd struct {
-	Task         string   `arg:"" optional:"" help:"Task for the agent; - reads it from standard input, as does a missing task if standard input is not a terminal."`
+	Task         string   `arg:"" optional:"" help:"Task for the agent. It is read from standard input for -, or if it is omitted and standard input is not a terminal."`
 	Dir          string   `name:"dir" default:"." placeholder:"DIR" help:"Folder to work in (default: the current folder)."`
 	Continue     bool     `name:"continue" short:"c" help:"Continue the last session of this folder; the task is the next message."`
-	OutputSchema string   `name:"output-schema" type:"existingfile" placeholder:"FILE" help:"JSON schema of the final answer, which is printed to standard output; all other output goes to standard error."`
+	OutputSchema string   `name:"output-schema" type:"existingfile" placeholder:"FILE" help:"JSON schema that the final answer must match. The answer is printed to standard output; all other output goes to standard error."`
 	Instructions string   `name:"instructions" placeholder:"TEXT" help:"Additional instructions for the agent."`
 	Image        []string `name:"image" type:"existingfile" placeholder:"FILE" help:"Image to send with the task. May be repeated."`
 	Repo         string   `name:"repo" placeholder:"REPO" help:"Repository to clone into a new folder in --dir and work in: a URL, OWNER/NAME on GitHub, or a local path."`

@@ -10,7 +10,7 @@ import (
 
 // SettingsFlags change the settings of a user for one conversation.
 type SettingsFlags struct {
-	Model         string   `name:"model" env:"DECKHAND_MODEL" placeholder:"NAME" help:"Model, as provider/model; scripted/demo needs no key. Default: from the stored settings of --user. The key is read from LLM_API_KEY, these settings, or the variable of the provider, such as ANTHROPIC_API_KEY, which also chooses a model if there is none."`
+	Model         string   `name:"model" env:"DECKHAND_MODEL" placeholder:"NAME" help:"Model, as provider/model; scripted/demo needs no key. Default: from the stored settings of --user. The key is read from LLM_API_KEY, from these settings, or from the provider's variable, such as ANTHROPIC_API_KEY, which also selects a model if none is set."`
 	BaseURL       string   `name:"base-url" env:"DECKHAND_BASE_URL" placeholder:"URL" help:"Base URL of an OpenAI-compatible server."`
 	User          string   `name:"user" default:"admin" placeholder:"NAME" help:"User whose stored settings are used, if any (default: ${default})."`
 	Agent         string   `name:"agent" placeholder:"NAME" help:"Agent profile: CodeActAgent, ReadOnlyAgent or BrowsingAgent."`

@@ -55,7 +55,7 @@ func (s *Service) ChangeQueue(ctx context.Context, user string, id session.ID, m
 		}
 		from := slices.IndexFunc(queued, func(e session.Event) bool { return e.Number == message })
 		if from < 0 {
-			return nil, fmt.Errorf("%w: the agent has read this message, or it was withdrawn", session.ErrRefused)
+			return nil, fmt.Errorf("%w: the agent has already read this message, or it was withdrawn", session.ErrRefused)
 		}
 		rules := []func(session.State) ([]session.Payload, error){func(st session.State) ([]session.Payload, error) {
 			return requeue(st, queued, from, c)

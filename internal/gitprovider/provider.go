@@ -91,7 +91,7 @@ type Reviewing interface {
 func AskReview(ctx context.Context, p Provider, repository string, number int, logins []string) error {
 	r, ok := p.(Reviewing)
 	if !ok {
-		return &Error{Reason: Unsupported, Message: "The git provider cannot ask for reviews."}
+		return &Error{Reason: Unsupported, Message: "The git provider does not support review requests."}
 	}
 	return r.AskReview(ctx, repository, number, logins)
 }

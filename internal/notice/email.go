@@ -124,7 +124,7 @@ func (s *Service) RequestVerification(ctx context.Context, user string) error {
 	case address == "":
 		return &RefusedError{"Enter your e-mail address in Settings > Account first."}
 	case confirmed:
-		return &RefusedError{"Your e-mail address is verified already."}
+		return &RefusedError{"Your e-mail address is already verified."}
 	}
 	var link pending
 	err = s.changeMailbox(ctx, user, func(w *notify.Webhook, p *pending) error {
@@ -156,7 +156,7 @@ func (s *Service) RequestVerification(ctx context.Context, user string) error {
 // Verify confirms the user's address with the token of a mailed link. A token is used up by the
 // first call, and belongs to the address that it was mailed to.
 func (s *Service) Verify(ctx context.Context, user, token string) (string, error) {
-	wrong := &RefusedError{"The link is invalid, expired or was used before. Request a new one in Settings > Notifications, logged in as the user who requested it."}
+	wrong := &RefusedError{"The link is invalid, has expired or was already used. Request a new one in Settings > Notifications, logged in as the user who requested it."}
 	set, err := s.settings(ctx, user)
 	if err != nil {
 		return "", err

@@ -17,7 +17,7 @@ var languages = map[string]words{
 		test: "Test notification", testText: "Notifications from Deckhand arrive on this device.",
 		open: "Open the conversation:", change: "To change e-mail notifications, open Settings > Notifications:",
 		verify: "Confirm your e-mail address", verifyText: "To receive notifications from Deckhand at this address, open this link within 24 hours:",
-		verifyIgnore: "If you did not request this e-mail, ignore it. Nothing is sent to this address then.",
+		verifyIgnore: "If you did not request this e-mail, ignore it. Nothing more will be sent to this address.",
 	},
 	"de": {
 		approval: "Freigabe nötig", question: "Wartet auf deine Antwort", finished: "Fertig", failed: "Fehlgeschlagen",

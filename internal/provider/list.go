@@ -125,7 +125,7 @@ const (
 func (m *Models) discover(ctx context.Context, c llm.Config) ([]string, error) {
 	base, chat := connect.BaseURL(c, m.Connector.Catalogue)
 	if base == "" || !chat {
-		return nil, errors.New("this provider has no list of models that can be read; enter the name of the model")
+		return nil, errors.New("the models of this provider cannot be listed; enter the name of a model")
 	}
 	var list struct {
 		Data   []struct{ ID string } // OpenAI
@@ -174,12 +174,12 @@ func (m *Models) get(ctx context.Context, c llm.Config, address string, into any
 		if errors.As(err, &refused) && refused.Forbidden() {
 			return fmt.Errorf("this server does not connect to %s, which is a private address; ask the operator to allow it with --allow-private", at)
 		}
-		return fmt.Errorf("no server answered at %s; start it, or correct the base URL", at)
+		return fmt.Errorf("no server responded at %s; start it or correct the base URL", at)
 	}
 	defer res.Body.Close()
 	switch body := io.LimitReader(res.Body, maxListBytes); {
 	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("the server at %s rejected the API key; enter another one", at)
+		return fmt.Errorf("the server at %s rejected the API key; enter a valid one", at)
 	case res.StatusCode != http.StatusOK, json.NewDecoder(body).Decode(into) != nil:
 		return fmt.Errorf("the server at %s has no list of models (status %d); check the base URL, which usually ends in /v1", at, res.StatusCode)
 	}

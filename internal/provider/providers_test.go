@@ -290,7 +290,7 @@ func TestLocalModelsAreDiscovered(t *testing.T) {
 	if got := list("", "qwen3 8b"); ids(got)[0] != "ollama/qwen3:8b" {
 		t.Errorf("among all: %v", ids(got))
 	}
-	for id, want := range map[string]string{"gone": "No server answered at http://127.0.0.1:1", "vllm": "has no list of models (status 302)"} {
+	for id, want := range map[string]string{"gone": "No server responded at http://127.0.0.1:1", "vllm": "has no list of models (status 302)"} {
 		if got := list(id, ""); got.Problem == nil || !strings.Contains(*got.Problem, want) {
 			t.Errorf("%s: %v", id, got)
 		}

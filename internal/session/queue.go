@@ -25,7 +25,7 @@ func (s State) Queued() []int64 {
 func (s State) Requeue(withdrawn []int64, again ...UserSaid) ([]Payload, error) {
 	out := []Payload{Withdrawn{Messages: withdrawn}}
 	if s.Check(out[0]) != nil {
-		return nil, fmt.Errorf("%w: the agent has read this message", ErrRefused)
+		return nil, fmt.Errorf("%w: the agent has already read this message", ErrRefused)
 	}
 	for _, m := range again {
 		m.Key = "" // it was delivered once

@@ -31,7 +31,7 @@ func (s State) MayRestore(action RestoreAction) (of Restored, err error) {
 	if n := len(list); n > 0 {
 		return list[n-1], nil
 	} else if action != RestorePoint {
-		err = fmt.Errorf("%w: there is nothing to %s", ErrRefused, action)
+		err = fmt.Errorf("%w: nothing to %s", ErrRefused, action)
 	}
 	return of, err
 }

@@ -23,7 +23,7 @@ const (
 var (
 	errNoPattern = errors.New("no rule can be derived from this call; approve it once with y")
 	errNoAnswer  = errors.New("type one of the letters in brackets; n may be followed by a reason")
-	errHigh      = errors.New("this call has a high risk: type the whole word yes to approve it, or n to reject it")
+	errHigh      = errors.New("this is a high-risk call: type the whole word yes to approve it, or n to reject it")
 )
 
 // Question is about one call. One key never approves a call with high risk: the word has to be typed in

@@ -99,7 +99,7 @@ func (k *Keeper) checkpoint(p *place, afterUse bool) {
 		k.Logger.Warn("cannot make a checkpoint of a workspace", "session", p.id, "error", err)
 	}
 	if errors.Is(err, sandbox.ErrTooBig) {
-		k.note(p.id, session.Noted{ID: "STATUS$CHECKPOINTS_OFF", Message: "The workspace is too large for checkpoints: its files cannot be restored to the end of a turn."})
+		k.note(p.id, session.Noted{ID: "STATUS$CHECKPOINTS_OFF", Message: "The workspace is too large for checkpoints: files cannot be restored to an earlier turn."})
 	}
 }
 

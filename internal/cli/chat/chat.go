@@ -28,11 +28,11 @@ type Flags struct {
 
 // Help implements kong.HelpProvider.
 func (Flags) Help() string {
-	return `Opens a session with an agent in this folder. Type a task, and follow what the agent does. Type /help in the session for commands and keys. Calls with a risk need your approval; --confirm asks before all calls, --yes before none.
+	return `Opens a session with an agent in this folder. Type a task and follow the agent's work. Type /help in the session for commands and keys. Risky calls need your approval; --confirm asks before all calls, --yes before none.
 
-The session is kept: deckhand -c continues the last one, and deckhand list shows all. With --server, the session is on another server.
+Sessions are kept: deckhand -c continues the last one, and deckhand list lists all. With --server, the session runs on another server.
 
-Without --model and stored settings, the model is chosen by the key that is set: ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY, MISTRAL_API_KEY, GROQ_API_KEY, DEEPSEEK_API_KEY or XAI_API_KEY.
+Without --model or stored settings, the first key that is set selects the model: ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY, MISTRAL_API_KEY, GROQ_API_KEY, DEEPSEEK_API_KEY or XAI_API_KEY.
 
 Examples:
   deckhand

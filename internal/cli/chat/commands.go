@@ -23,19 +23,19 @@ type command struct {
 var commands = []command{
 	{name: "help", about: "show commands and keys"},
 	{name: "new", about: "start a new session with the next message"},
-	{name: "resume", argument: "[ID]", about: "choose another session"},
+	{name: "resume", argument: "[ID]", about: "open another session"},
 	{name: "model", argument: "[NAME]", about: "show or change the model of this session", agent: true},
-	{name: "diff", argument: "[FILE]", about: "list changed files, or show the change of one", agent: true},
+	{name: "diff", argument: "[FILE]", about: "list changed files, or show the diff of one", agent: true},
 	{name: "status", about: "show the session, its cost and context"},
 	{name: "title", argument: "TEXT", about: "rename this session", agent: true},
 	{name: "pause", about: "pause the agent after the current step", agent: true},
-	{name: "continue", about: "let a paused agent continue", agent: true},
+	{name: "continue", about: "continue a paused agent", agent: true},
 	{name: "stop", about: "stop the agent until the next message", agent: true},
-	{name: "quit", about: "leave; the session is kept"},
+	{name: "quit", about: "quit; the session is kept"},
 }
 
 const keysHelp = `Keys
-  Enter               send; queued while the agent works
+  Enter               send; queued while the agent is working
   Alt-Enter, Ctrl-J   new line; also a backslash at the end of a line
   @                   mention a file; Tab completes
   Up, Down            earlier prompts
@@ -44,7 +44,7 @@ const keysHelp = `Keys
                       twice: interrupt the step; when idle: quit
   Ctrl-D              quit
 Answer a question about a call with the letter in brackets and Enter.
-A call with HIGH RISK needs the whole word.`
+Calls marked HIGH RISK need the whole word yes.`
 
 // helpText lists commands and keys.
 func helpText() string {
@@ -101,7 +101,7 @@ func (s *conversation) do(ctx context.Context, c command, arguments string) (not
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if c.agent && s.id == "" {
-		return "", fmt.Errorf("there is no session yet; /%s works after your first message", c.name)
+		return "", fmt.Errorf("/%s needs a session; send a message first", c.name)
 	}
 	switch c.name {
 	case "help":

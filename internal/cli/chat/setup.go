@@ -18,12 +18,12 @@ const demo = "scripted/demo"
 // setupHelp says how to get a model.
 const setupHelp = `Deckhand needs a model. Choose one of these:
 
-  1. Set the key of a provider, and start deckhand again. The model is chosen for you.
+  1. Set a provider's API key and start deckhand again. It selects a model for you.
 
        export ANTHROPIC_API_KEY=...     also OPENAI_API_KEY, GEMINI_API_KEY, OPENROUTER_API_KEY,
                                         MISTRAL_API_KEY, GROQ_API_KEY, DEEPSEEK_API_KEY, XAI_API_KEY
 
-  2. Use a model server of your own that speaks the OpenAI API.
+  2. Use your own server with an OpenAI-compatible API.
 
        deckhand --model openai/NAME --base-url http://127.0.0.1:11434/v1
 

@@ -45,7 +45,7 @@ func (d *drawn) welcome() {
 		d.Notice("Type a task. /help shows commands and keys.")
 	}
 	if d.Shared {
-		d.Notice("another terminal runs the server of this folder: its flags apply; /model changes the model of this session")
+		d.Notice("the server of this folder runs in another terminal, with that terminal's flags; /model changes the model of this session")
 	}
 	if d.Unconfined {
 		d.Problem("no sandbox: commands run as you, with access to all your files and your network")

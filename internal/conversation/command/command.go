@@ -49,7 +49,7 @@ func (s *Runner) Run(ctx context.Context, user string, id session.ID, name, argu
 	}
 	at := slices.IndexFunc(list, func(c slash.Command) bool { return c.Name == name })
 	if at < 0 {
-		return session.State{}, api.Invalid("value_error", "There is no command with this name. GET …/commands lists the commands.", "name")
+		return session.State{}, api.Invalid("value_error", "Unknown command. GET …/commands lists the commands.", "name")
 	}
 	m.Text = list[at].Expand(arguments)
 	return s.Conversations.Say(ctx, user, id, m)

@@ -152,7 +152,7 @@ func (h Hunk) undo(original, modified string) (string, error) {
 	was, end, ok := bounds(h.OriginalStart, h.OriginalLines, len(before))
 	now, rest, fits := bounds(h.ModifiedStart, h.ModifiedLines, len(after))
 	if !ok || !fits {
-		return "", api.Invalid("value_error", "The hunk is not within the file.", "hunk")
+		return "", api.Invalid("value_error", "The hunk is outside the file.", "hunk")
 	}
 	out := append([]string{}, after[:now]...)
 	out = append(out, before[was:end]...)

@@ -42,7 +42,7 @@ func (c *cloud) AskReview(ctx context.Context, repository string, number int, lo
 			}
 		}
 		if len(ids) == before {
-			return c.Fail(gitprovider.Refused, "There is no member "+login+".")
+			return c.Fail(gitprovider.Refused, "The workspace has no member "+login+".")
 		}
 	}
 	var r cloudRequest

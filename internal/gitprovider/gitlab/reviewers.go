@@ -19,7 +19,7 @@ func (h *host) AskReview(ctx context.Context, repository string, number int, log
 			return err
 		}
 		if len(found) == 0 {
-			return h.Fail(gitprovider.Refused, "There is no user "+login+".")
+			return h.Fail(gitprovider.Refused, "User "+login+" not found.")
 		}
 		ids = append(ids, found[0].ID)
 	}

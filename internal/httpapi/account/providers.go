@@ -25,7 +25,7 @@ const (
 		"where they are set, they take precedence over the entry for the model in the settings."
 	aboutModels = "Words may be in any order, incomplete and misspelled: sonnet 4.5 finds claude-sonnet-4-5. Favourites come first, then models of providers that you can use, " +
 		"a vendor's own models before those of resellers."
-	aboutRoles = "The small model makes titles and summaries. The fallback model continues a turn when the model of the conversation is refused (401, 402, 429), fails (5xx), or cannot be reached after all retries."
+	aboutRoles = "The small model writes titles and summaries. The fallback model continues a turn when the model of the conversation is refused (401, 402, 429), fails (5xx), or cannot be reached after all retries."
 )
 
 // inProvider is the provider of a route.
@@ -39,7 +39,7 @@ func (d *Handlers) providerRoutes() []rest.Route {
 		rest.Op(rest.Route{Method: "PUT", Path: "/api/model-providers/{provider_id}", ID: "setModelProvider", Tag: rest.TagSettings, Summary: "Store the key and base URL of a model provider", About: aboutProviders}, d.setProvider),
 		rest.Op(rest.Route{Method: "DELETE", Path: "/api/model-providers/{provider_id}", ID: "removeModelProvider", Tag: rest.TagSettings, Summary: "Delete the key and base URL of a model provider"}, d.removeProvider),
 		rest.Op(rest.Route{Method: "PUT", Path: "/api/model-roles", ID: "setModelRoles", Tag: rest.TagSettings, Summary: "Set the small model, the fallback model and the favourites", About: aboutRoles}, d.setRoles),
-		rest.Op(rest.Route{Method: "GET", Path: "/api/models", ID: "searchModels", Stream: true, Tag: rest.TagSettings, Summary: "Search models with their prices and abilities", About: aboutModels}, d.searchModels),
+		rest.Op(rest.Route{Method: "GET", Path: "/api/models", ID: "searchModels", Stream: true, Tag: rest.TagSettings, Summary: "Search models with their prices and capabilities", About: aboutModels}, d.searchModels),
 	}
 }
 

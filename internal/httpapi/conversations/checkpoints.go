@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	aboutCheckpoints = "After each turn that changed files, the workspace is stored. The event checkpointed tells when that is done. With a sandbox driver that keeps no checkpoints, the response is a 409."
+	aboutCheckpoints = "After each turn that changed files, the workspace is stored. The event checkpointed reports that it is stored. With a sandbox driver that keeps no checkpoints, the response is a 409."
 	aboutRestore     = "Restores the files as they were after the event: those of the last checkpoint before it, or of a later one if no tool ran in between. With conversation it also hides later events from the model; the log keeps them. Folders that a repository's .gitignore ignores stay as they are. " +
 		"The state before is stored, so that the restore can be undone. The response is a 409 while the agent is working."
-	aboutUndo    = "An undo restores what was there before the restore, and a redo what was there before the undo. The response is a 409 if there is none, or while the agent is working."
+	aboutUndo    = "Undo restores the state before the restore; redo restores the state before the undo. The response is a 409 if there is nothing to undo or redo, or while the agent is working."
 	aboutCompare = "Compares this conversation with other, or with itself. An event_id of 0 means the current files."
 )
 

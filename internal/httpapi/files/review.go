@@ -30,7 +30,7 @@ const (
 	aboutCommit = "The author is the one in your settings. Hooks and commit signing of the repository are not run. Starts the sandbox if needed."
 	aboutPush   = "Pushes the checked-out commit through the git gate; the token does not enter the sandbox. Hooks of the repository are not run, so Git LFS files are not uploaded. Starts the sandbox if needed."
 	aboutPull   = "Uses your stored token for the git provider. The source branch must have been pushed. If a pull request between the branches is already open, that one is returned."
-	aboutPulls  = "Lists the five newest, newest first, as the git provider shows them now."
+	aboutPulls  = "Lists the five newest pull requests, newest first, in their current state at the git provider."
 )
 
 func (d *Handlers) reviewRoutes() []rest.Route {
@@ -166,7 +166,7 @@ func (d *Handlers) gitRevert(ctx context.Context, c *rest.Call, p rest.InConvers
 	var err error
 	switch {
 	case b.Hunk != nil && len(files) != 1:
-		err = api.Invalid("value_error", "A hunk needs exactly one file.", "hunk")
+		err = api.Invalid("value_error", "Send exactly one file with hunk.", "hunk")
 	case b.Hunk != nil:
 		err = d.Reviews.RevertHunk(ctx, c.Who.User, session.ID(p.ID), in, files[0], review.Hunk(*b.Hunk))
 	default:

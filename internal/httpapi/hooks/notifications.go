@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	aboutNotifications = "Notifications contain the conversation's title and state, never message contents. During quiet hours they wait, and are dropped if the conversation has moved on."
+	aboutNotifications = "Notifications contain the conversation's title and state, never message contents. During quiet hours they are held, and dropped if the conversation has moved on."
 	aboutDevice        = "The browser subscribes with push.public_key of GET /api/notifications. Messages are encrypted for the browser (RFC 8291). A subscription that the push service reports as expired is removed. " +
 		"Subscribing again with the same endpoint updates the device, also if another user subscribed it before."
 	aboutVerification = "Sends a link to the e-mail address in your settings. The link works once, for 24 hours, for this address and user. At most five are sent per hour."

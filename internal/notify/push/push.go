@@ -55,7 +55,7 @@ func NewKeys(seed []byte) (*Keys, error) {
 		public, err := signer.PublicKey.Bytes()
 		return &Keys{signer, public}, err
 	}
-	return nil, errors.New("the seed gives no key")
+	return nil, errors.New("no valid key can be derived from the seed")
 }
 
 // Public is the application server key that browsers subscribe with.
@@ -183,7 +183,7 @@ func encrypt(s Subscription, text []byte) ([]byte, error) {
 // seal is RFC 8291 with the key and the salt of the message given.
 func seal(s Subscription, text []byte, own *ecdh.PrivateKey, salt []byte) ([]byte, error) {
 	if len(text) > maxText {
-		return nil, fmt.Errorf("the text has %d bytes, wanted at most %d", len(text), maxText)
+		return nil, fmt.Errorf("the text has %d bytes, more than the limit of %d", len(text), maxText)
 	}
 	theirs, err := s.publicKey()
 	if err != nil {

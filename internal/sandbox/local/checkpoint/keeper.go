@@ -59,7 +59,7 @@ func (k *Keeper) Checkpoint(ctx context.Context, h sandbox.Handle) (sandbox.Chec
 		return sandbox.Checkpoint{}, err
 	}
 	if space, err := k.driver.Space(); err == nil && space.FreeBytes < minFree {
-		return sandbox.Checkpoint{}, fmt.Errorf("%w: less than %d MiB of the disk are free", sandbox.ErrTooBig, minFree>>20)
+		return sandbox.Checkpoint{}, fmt.Errorf("%w: less than %d MiB of disk space is free", sandbox.ErrTooBig, minFree>>20)
 	}
 	t, err := s.Take(ctx, w)
 	return t.public(), public(err)

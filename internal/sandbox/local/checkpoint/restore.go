@@ -73,7 +73,7 @@ func (s *Store) Finish(w Workspace) error {
 	}
 	j, err := s.readJournal()
 	if err != nil {
-		return fmt.Errorf("%w: the note of a restore: %w", ErrCorrupt, err)
+		return fmt.Errorf("%w: the journal of a restore: %w", ErrCorrupt, err)
 	}
 	if err := s.converge(w, j.Target, j.Undo); err != nil {
 		if back := s.converge(w, j.Undo, j.Target); back != nil {

@@ -166,7 +166,7 @@ func (s *scanner) regular(dir int, name string, st *unix.Stat_t) error {
 		return s.keep(name, st)
 	}
 	if s.bytes += min(st.Size, st.Blocks*512); s.bytes > MaxBytes {
-		return fmt.Errorf("%w: its files have more than %d GiB", ErrTooLarge, MaxBytes>>30)
+		return fmt.Errorf("%w: its files are larger than %d GiB in total", ErrTooLarge, MaxBytes>>30)
 	}
 	e, err := s.add(name, file, st)
 	if err != nil {

@@ -54,7 +54,7 @@ func (s *Store) begin(w Workspace) (ok bool, err error) {
 // through even if it is known what happened in it. The state must not be changed.
 func (s *Store) take(ctx context.Context, w Workspace, whole bool) (Taken, state, error) {
 	if s.Pending() {
-		return Taken{}, nil, errors.New("a restore was interrupted and is not finished")
+		return Taken{}, nil, errors.New("a restore was interrupted; finish it first")
 	}
 	numbers, err := s.Numbers()
 	if err != nil {
@@ -261,7 +261,7 @@ func (p *packer) read(f *os.File, size int64) (blob, error) {
 func (p *packer) Write(b []byte) (int, error) {
 	p.size += int64(len(b))
 	if p.size > p.store.MaxBytes {
-		return 0, &storeError{fmt.Errorf("%w: %d bytes changed", ErrTooLarge, p.size)}
+		return 0, &storeError{fmt.Errorf("%w: %d bytes have changed", ErrTooLarge, p.size)}
 	}
 	if len(p.buf)+len(b) <= cap(p.buf) {
 		p.buf = append(p.buf, b...)

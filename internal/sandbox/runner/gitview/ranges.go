@@ -152,7 +152,7 @@ func (v *View) resolve(ctx context.Context, tree files.Tree, r repo, branch stri
 	case sandbox.RangeBranch:
 		return v.left(ctx, r, in.Branch)
 	}
-	return "", fmt.Errorf("%w: there is no range %q", rpc.ErrInvalid, in.Kind)
+	return "", fmt.Errorf("%w: unknown range %q", rpc.ErrInvalid, in.Kind)
 }
 
 // head is the last commit, or the empty tree.

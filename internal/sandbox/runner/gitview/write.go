@@ -24,7 +24,7 @@ type target struct {
 // written: if one has changed since it was shown, nothing is.
 func (v *View) Revert(ctx context.Context, p sandbox.GitRevertParams) error {
 	if p.Kind == sandbox.RangeStaged {
-		return fmt.Errorf("%w: staged changes are taken out of the index, not reverted", rpc.ErrInvalid)
+		return fmt.Errorf("%w: staged changes cannot be reverted; unstage them instead", rpc.ErrInvalid)
 	}
 	root, tree, err := v.open()
 	if err != nil {
@@ -217,7 +217,7 @@ func (v *View) Commit(ctx context.Context, p sandbox.GitCommitParams) (sandbox.G
 	r := repo{dir: v.config.Workspace}
 	if name := string(p.Repo); name != "" {
 		if strings.Contains(name, "/") || name == "." || name == ".." {
-			return out, fmt.Errorf("%w: repositories are folders directly in the workspace", rpc.ErrInvalid)
+			return out, fmt.Errorf("%w: a repository must be the workspace or one of its top-level folders", rpc.ErrInvalid)
 		}
 		r = v.inside(name)
 	}
@@ -285,13 +285,13 @@ func (v *View) onBranch(ctx context.Context, r repo, name string) (string, error
 		return now, err
 	}
 	if _, err := v.text(ctx, r, "", 1<<10, "check-ref-format", "refs/heads/"+name); err != nil || strings.HasPrefix(name, "-") {
-		return "", fmt.Errorf("%w: %q is not a branch name", rpc.ErrInvalid, name)
+		return "", fmt.Errorf("%w: %q is not a valid branch name", rpc.ErrInvalid, name)
 	}
 	if _, err := v.text(ctx, r, "", 1<<10, "rev-parse", "-q", "--verify", "refs/heads/"+name); code(err) == 0 {
 		if err != nil {
 			return "", err
 		}
-		return "", fmt.Errorf("%w: the branch %q exists already", rpc.ErrInvalid, name)
+		return "", fmt.Errorf("%w: the branch %q already exists", rpc.ErrInvalid, name)
 	}
 	head, err := v.text(ctx, r, "", 1<<10, "rev-parse", "-q", "--verify", "HEAD^{commit}")
 	if code(err) == 0 { // there is a commit that the branch begins at
