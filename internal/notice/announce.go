@@ -20,22 +20,22 @@ import (
 )
 
 const (
-	// pushKeep is how long a push service keeps a notice for a browser that is not running.
+	// pushKeep is the time for which a push service keeps a notice for a browser that is not running.
 	pushKeep = 12 * time.Hour
-	// maxTitle is how much of a title is shown, in bytes.
+	// maxTitle is the maximum length of a title in bytes.
 	maxTitle = 200
-	// maxAnswer is how much of a response is read, and thrown away, so that the connection can be
-	// used again.
+	// maxAnswer is the number of bytes of a response that are read and discarded, so that the connection can be
+	// reused.
 	maxAnswer = 64 << 10
 )
 
-// kindOf is what a delivery says; false if a person need not be told.
+// kindOf returns the kind of notice for a delivery; false if there is none to send.
 func kindOf(d notify.Delivery, a notify.About) (Kind, bool) {
 	if d.Type == "conversation."+string(session.NewsNeedsApproval) {
 		return Approval, true
 	}
 	if a.ParentID != "" {
-		return "", false // an agent asked for it, and is told
+		return "", false // a parent agent asked for it and is notified
 	}
 	switch {
 	case a.AgentState == session.AgentError || a.Status == session.Halted && a.ErrorID != "":
@@ -45,10 +45,10 @@ func kindOf(d notify.Delivery, a notify.About) (Kind, bool) {
 	case a.AgentState == session.AgentAwaitingUser:
 		return Question, true
 	}
-	return "", false // the person stopped or refused it
+	return "", false // the user stopped or rejected it
 }
 
-// current is true if what a notice says still holds.
+// current reports whether a notice still applies.
 func current(k Kind, event int64, st session.State) bool {
 	if k == Approval {
 		return slices.ContainsFunc(st.Open, session.OpenCall.Awaits)
@@ -104,14 +104,14 @@ func (s *Service) look(ctx context.Context, w notify.Webhook, kind Kind, about n
 	return st, notify.Result{}
 }
 
-// shown is what the service worker of the page gets. Tag makes a notice replace an earlier one
-// about the same, so that one that arrives twice is shown once.
+// shown is the payload for the page's service worker. A notice replaces an earlier one with the
+// same tag, so that one that arrives twice is shown once.
 type shown struct {
 	Title string `json:"title"`
 	Body  string `json:"body"`
 	Path  string `json:"path"`
 	Tag   string `json:"tag"`
-	// Event tells another event under the same tag from the same one again.
+	// Event distinguishes a new event under the same tag from a repeated one.
 	Event int64 `json:"event"`
 }
 
@@ -148,7 +148,7 @@ func (s *Service) push(ctx context.Context, w notify.Webhook, m shown, urgent bo
 	return r
 }
 
-// contact is who runs this server, for the operators of push services.
+// contact is the contact address of this server for the operators of push services.
 func (s *Service) contact() string {
 	if base := s.Base(); strings.HasPrefix(base, "https://") {
 		return base
@@ -159,7 +159,7 @@ func (s *Service) contact() string {
 	return ""
 }
 
-// mail sends a notice by e-mail, if the user's address is confirmed.
+// mail sends a notice by e-mail, if the user's address is verified.
 func (s *Service) mail(ctx context.Context, w notify.Webhook, d notify.Delivery, set settings.Settings, subject string) notify.Result {
 	if s.Mail == nil {
 		return notify.Result{Skipped: "this server does not send e-mail"}

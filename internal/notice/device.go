@@ -17,12 +17,12 @@ type Device struct {
 	// Service is the host of the browser's push service.
 	Service   string
 	CreatedAt time.Time
-	// Disabled is why it gets nothing any more; "" if it does.
+	// Disabled is the reason why it is disabled; "" if it is not.
 	Disabled string
 }
 
-// AddDevice subscribes a browser, or changes what is known of it. A browser that another user
-// subscribed belongs to this one then: the last to log in there sees the notices.
+// AddDevice subscribes a browser, or updates its subscription. A browser that another user
+// subscribed is reassigned to this one: the last user to log in there gets the notices.
 func (s *Service) AddDevice(ctx context.Context, user, description string, sub push.Subscription) (Device, error) {
 	if err := notify.CheckURL(sub.Endpoint); err != nil {
 		return Device{}, &notify.InvalidError{Field: "endpoint", Msg: err.Error()}
@@ -45,7 +45,7 @@ func (s *Service) AddDevice(ctx context.Context, user, description string, sub p
 	return view(w, sub), nil
 }
 
-// Devices lists a user's, the oldest first.
+// Devices lists a user's devices, oldest first.
 func (s *Service) Devices(ctx context.Context, user string) ([]Device, error) {
 	found, err := s.Receivers.Webhooks(ctx, user, notify.KindPush)
 	out := []Device{}
@@ -67,7 +67,7 @@ func view(w notify.Webhook, sub push.Subscription) Device {
 	return d
 }
 
-// RemoveDevice removes one of a user's; notify.ErrNotFound.
+// RemoveDevice removes a user's device; notify.ErrNotFound.
 func (s *Service) RemoveDevice(ctx context.Context, user, id string) error {
 	if notify.KindOf(id) != notify.KindPush {
 		return notify.ErrNotFound
@@ -75,7 +75,7 @@ func (s *Service) RemoveDevice(ctx context.Context, user, id string) error {
 	return s.Receivers.RemoveWebhook(ctx, user, id)
 }
 
-// TestDevice queues a notice that says that notices arrive; notify.ErrNotFound, notify.ErrDisabled.
+// TestDevice queues a test notice; notify.ErrNotFound, notify.ErrDisabled.
 func (s *Service) TestDevice(ctx context.Context, user, id string) error {
 	if notify.KindOf(id) != notify.KindPush {
 		return notify.ErrNotFound
@@ -84,7 +84,7 @@ func (s *Service) TestDevice(ctx context.Context, user, id string) error {
 	return err
 }
 
-// seal and open keep what is secret about a receiver.
+// seal and open encrypt and decrypt the secrets of a receiver.
 func (s *Service) seal(ctx context.Context, w notify.Webhook, v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// linkTime is how long a mailed link can be opened. The texts name it.
+	// linkTime is the lifetime of a verification link. The texts mention it.
 	linkTime = 24 * time.Hour
-	// maxLinks is how many links are mailed for a user within linkSpan, so that a server does not
-	// become a tool for unwanted e-mail.
+	// maxLinks is the maximum number of links sent for a user within linkSpan, so that a server cannot
+	// be used to send unwanted e-mail.
 	maxLinks = 5
 	linkSpan = time.Hour
 )
 
-// pending is what is secret about a user's mailbox: the link that was mailed last. It is valid
-// for one address and once: Nonce is empty after that.
+// pending is the secret part of a user's mailbox: the last verification link. It is valid
+// for one address and works once: Nonce is empty after that.
 type pending struct {
 	Address string      `json:"address,omitempty"`
 	Nonce   string      `json:"nonce,omitempty"`
@@ -35,17 +35,17 @@ type pending struct {
 	Sent    []time.Time `json:"sent,omitempty"`
 }
 
-// open is true while the link can be opened for an address.
+// open reports whether the link is still valid for an address.
 func (p pending) open(address string, now time.Time) bool {
 	return p.Nonce != "" && now.Before(p.Expires) && strings.EqualFold(p.Address, address)
 }
 
-// token is what the link has. It is not stored.
+// token returns the token in the link. It is not stored.
 func (s *Service) token(user string, p pending) string {
 	return base64.RawURLEncoding.EncodeToString(s.mac("verify e-mail", user, strings.ToLower(p.Address), p.Nonce, strconv.FormatInt(p.Expires.Unix(), 10)))
 }
 
-// mailbox is the receiver for a user's e-mail; false if there is none yet.
+// mailbox returns the receiver for a user's e-mail; false if there is none yet.
 func (s *Service) mailbox(ctx context.Context, user string) (w notify.Webhook, p pending, found bool, err error) {
 	all, err := s.Receivers.Webhooks(ctx, user, notify.KindMail)
 	if err != nil || len(all) == 0 {
@@ -54,8 +54,8 @@ func (s *Service) mailbox(ctx context.Context, user string) (w notify.Webhook, p
 	return all[0], p, true, s.open(ctx, all[0], &p)
 }
 
-// changeMailbox changes it, and makes it if need be. change is called again if another change
-// came between.
+// changeMailbox updates the mailbox, and creates it if needed. change is called again after a
+// concurrent change.
 func (s *Service) changeMailbox(ctx context.Context, user string, change func(*notify.Webhook, *pending) error) error {
 	stale := errors.New("the mailbox was changed at the same time")
 	for range 10 {
@@ -90,7 +90,7 @@ func (s *Service) changeMailbox(ctx context.Context, user string, change func(*n
 	return stale
 }
 
-// errNoMail refuses what needs e-mail.
+// errNoMail is returned on a server without e-mail.
 var errNoMail = &RefusedError{"This server does not send e-mail. The operator can enable it with --smtp-url."}
 
 // wantMail turns notices by e-mail on or off.
@@ -107,8 +107,8 @@ func (s *Service) wantMail(ctx context.Context, user string, on bool) error {
 	})
 }
 
-// RequestVerification mails a link to the user's address, by which they show that it is theirs.
-// A link that was mailed before is void then.
+// RequestVerification sends a link to the user's address that verifies it.
+// Earlier links become invalid.
 func (s *Service) RequestVerification(ctx context.Context, user string) error {
 	if s.Mail == nil {
 		return errNoMail
@@ -153,8 +153,8 @@ func (s *Service) RequestVerification(ctx context.Context, user string) error {
 	return err
 }
 
-// Verify confirms the user's address with the token of a mailed link. A token is used up by the
-// first call, and belongs to the address that it was mailed to.
+// Verify verifies the user's address with the token of a link. A token works once, and only for
+// the address that it was sent to.
 func (s *Service) Verify(ctx context.Context, user, token string) (string, error) {
 	wrong := &RefusedError{"The link is invalid, has expired or was already used. Request a new one in Settings > Notifications, logged in as the user who requested it."}
 	set, err := s.settings(ctx, user)
@@ -179,14 +179,14 @@ func (s *Service) Verify(ctx context.Context, user, token string) (string, error
 	}
 	return confirmed, s.Settings.Change(ctx, user, func(set *settings.Settings) error {
 		if has, _ := set.Address(address, false); !strings.EqualFold(has, confirmed) {
-			return wrong // it was changed this moment
+			return wrong // the address was changed concurrently
 		}
 		set.VerifiedEmail = confirmed
 		return nil
 	})
 }
 
-// language is the code of the user's language.
+// language returns the code of the user's language.
 func language(set settings.Settings) string {
 	if set.Language == nil {
 		return "en"

@@ -1,11 +1,11 @@
-// Package notice tells people about their conversations when they are not looking: by web push to
-// their browsers and by e-mail to their address. The agent waits for an answer or an approval, has
-// finished, or has failed; nothing else is announced, and never what was said.
+// Package notice notifies users about their conversations by web push to their browsers and by
+// e-mail: when the agent waits for a reply or an approval, has finished, or has failed. Notices
+// never contain messages.
 //
-// Browsers and addresses are receivers of package notify, whose queue makes sure that each event
-// is announced although the server dies. Whether something is announced is decided when it is
-// about to be sent: a conversation that has moved on is not, a muted one is not, and quiet hours
-// are waited for.
+// Browsers and addresses are receivers of package notify, whose queue makes sure that no event
+// is lost when the server dies. Each notice is checked just before it is sent: it is dropped if
+// the conversation has moved on or is muted, or if its kind is disabled, and held during quiet
+// hours.
 package notice
 
 import (
@@ -30,7 +30,7 @@ import (
 	"deckhand/internal/settings"
 )
 
-// Kind is what a notice says.
+// Kind is the kind of a notice.
 type Kind string
 
 // The kinds of notices.
@@ -41,16 +41,16 @@ const (
 	Failed   Kind = "failed"
 )
 
-// Kinds are all of them.
+// Kinds lists all kinds.
 var Kinds = []Kind{Approval, Question, Finished, Failed}
 
-// maxMuted is how many muted conversations are remembered for a user.
+// maxMuted is the maximum number of muted conversations of a user.
 const maxMuted = 1000
 
-// attemptTime is how long a push service may take to respond.
+// attemptTime is the timeout for a push service.
 const attemptTime = 10 * time.Second
 
-// RefusedError says why something cannot be done now, and what to do instead.
+// RefusedError says why a request cannot be carried out, and what to do instead.
 type RefusedError struct{ Msg string }
 
 func (e *RefusedError) Error() string { return e.Msg }
@@ -60,23 +60,23 @@ type Config struct {
 	Receivers *notify.Records
 	Seal      notify.Sealer
 	Settings  *settings.Service
-	// Linked is what the identity provider says of a user's address; access.ErrNotFound.
+	// Linked returns the identity provider's data on a user's address; access.ErrNotFound.
 	Linked func(ctx context.Context, user string) (access.Email, error)
-	// Load is the state of a conversation; session.ErrNotFound.
+	// Load returns the state of a conversation; session.ErrNotFound.
 	Load func(ctx context.Context, id session.ID) (session.State, error)
-	// Mail sends e-mail; nil on a server without.
+	// Mail sends e-mail; nil on a server without e-mail.
 	Mail *mail.Server
-	// Client decides which addresses may be dialled.
+	// Client checks the addresses that it dials.
 	Client *http.Client
 	// Key is secret, and the same after a restart.
 	Key [32]byte
 	// Base is the URL of this server as users see it.
 	Base func() string
-	// Redact learns secrets that must not reach a log.
+	// Redact registers secrets that must not appear in a log.
 	Redact func(values ...string)
 }
 
-// Service manages what a user wants to be told, and tells it.
+// Service manages users' notification settings and sends notices.
 type Service struct {
 	Config
 	keys   *push.Keys
@@ -85,8 +85,8 @@ type Service struct {
 
 var _ notify.Announcer = (*Service)(nil)
 
-// Open makes a Service with the key that is kept in the data folder and the mail server of the flags,
-// whose password is given to keep.
+// Open returns a Service with the key stored in the data folder and the mail server of the flags,
+// whose password is passed to keep.
 func Open(ctx context.Context, f mail.Flags, db datadir.Meta, keyring *secret.Keyring, keep func(...string), c Config) (*Service, error) {
 	var err error
 	if c.Mail, err = f.Open(keep); err != nil {
@@ -99,7 +99,7 @@ func Open(ctx context.Context, f mail.Flags, db datadir.Meta, keyring *secret.Ke
 	return New(c)
 }
 
-// New makes a Service.
+// New returns a Service.
 func New(c Config) (*Service, error) {
 	own := *c.Client
 	own.Timeout = attemptTime
@@ -112,10 +112,10 @@ func New(c Config) (*Service, error) {
 	return &Service{Config: c, keys: keys, events: notify.Of(session.NewsFinished) | notify.Of(session.NewsNeedsApproval)}, nil
 }
 
-// MailsVerification is true where addresses are confirmed by a mailed link.
+// MailsVerification reports whether addresses are verified by a link sent by e-mail.
 func (s *Service) MailsVerification() bool { return s != nil && s.Mail != nil }
 
-// id is the ID of a receiver that has a name: the same for the same name.
+// id returns the ID of a receiver, which is always the same for a name.
 func (s *Service) id(kind notify.Kind, name string) string {
 	return string(kind) + "_" + hex.EncodeToString(s.mac("receiver", name)[:12])
 }
@@ -127,9 +127,9 @@ func (s *Service) mac(texts ...string) []byte {
 	return h.Sum(nil)
 }
 
-// Wishes are what a user wants.
+// Wishes are the notification settings of a user.
 type Wishes struct {
-	// Events are the kinds of notices.
+	// Events are the kinds of notices to send.
 	Events []Kind
 	// Email is true for notices by e-mail.
 	Email bool
@@ -137,21 +137,21 @@ type Wishes struct {
 	Muted []string
 }
 
-// Status is everything about a user's notices.
+// Status is the notification settings and devices of a user.
 type Status struct {
 	Wishes
 	// PushKey is the key that browsers subscribe with.
 	PushKey string
 	Devices []Device
-	// Address is the user's e-mail address, Confirmed whether it is theirs for certain, and
-	// Pending whether a link was mailed to it that can still be opened.
+	// Address is the user's e-mail address, Confirmed whether it is verified, and
+	// Pending whether a link was sent to it that is still valid.
 	Address            string
 	Confirmed, Pending bool
 	// Mails is true on a server that sends e-mail.
 	Mails bool
 }
 
-// Get is everything about a user's notices.
+// Get returns the notification settings and devices of a user.
 func (s *Service) Get(ctx context.Context, user string) (Status, error) {
 	st := Status{PushKey: s.keys.Public(), Mails: s.Mail != nil}
 	var err error
@@ -178,7 +178,7 @@ func (s *Service) Get(ctx context.Context, user string) (Status, error) {
 	return st, err
 }
 
-// settings are the user's, or the defaults.
+// settings returns the user's settings, or the defaults.
 func (s *Service) settings(ctx context.Context, user string) (settings.Settings, error) {
 	set, err := s.Settings.Get(ctx, user)
 	if errors.Is(err, settings.ErrNotFound) {
@@ -187,7 +187,7 @@ func (s *Service) settings(ctx context.Context, user string) (settings.Settings,
 	return set, err
 }
 
-// address is where a user gets e-mail, and whether it is confirmed.
+// address returns the user's e-mail address, and whether it is verified.
 func (s *Service) address(ctx context.Context, user string, set settings.Settings) (string, bool, error) {
 	e, err := s.Linked(ctx, user)
 	if err != nil && !errors.Is(err, access.ErrNotFound) {
@@ -197,7 +197,7 @@ func (s *Service) address(ctx context.Context, user string, set settings.Setting
 	return address, confirmed, nil
 }
 
-// Change is what a user wants different; nil fields stay.
+// Change is a change of notification settings; nil fields stay unchanged.
 type Change struct {
 	Events *[]Kind
 	Email  *bool
@@ -206,7 +206,7 @@ type Change struct {
 	SetQuiet bool
 }
 
-// Change changes what a user wants.
+// Change changes the notification settings of a user.
 func (s *Service) Change(ctx context.Context, user string, c Change) error {
 	if c.Quiet != nil {
 		if field, msg := c.Quiet.Check(); field != "" {
@@ -234,13 +234,13 @@ func (s *Service) Change(ctx context.Context, user string, c Change) error {
 			n.Quiet = c.Quiet
 		}
 	})
-	if err == nil && c.SetQuiet { // what waits is looked at again
+	if err == nil && c.SetQuiet { // check held notices again
 		err = s.Receivers.Hasten(ctx, user, queue.Now())
 	}
 	return err
 }
 
-// Mute makes a conversation of a user's send no notices, or send them again.
+// Mute mutes or unmutes a user's conversation.
 func (s *Service) Mute(ctx context.Context, user string, id session.ID, muted bool) error {
 	st, err := s.Load(ctx, id)
 	if err != nil || st.Owner != user || st.Deleted {
@@ -258,8 +258,8 @@ func (s *Service) Mute(ctx context.Context, user string, id session.ID, muted bo
 	})
 }
 
-// changeWishes stores a change. Without stored settings there is no conversation that could send
-// a notice, and none are made by this: a user without settings is shown the first steps.
+// changeWishes stores a change. It does not create settings: a user without settings has no
+// conversation that could send a notice, and must still see the first steps.
 func (s *Service) changeWishes(ctx context.Context, user string, change func(*settings.Notifications)) error {
 	if err := s.Settings.Read(ctx, user, func(*settings.Settings) {}); err != nil {
 		return err

@@ -10,7 +10,7 @@ type words struct {
 	verify, verifyText, verifyIgnore     string
 }
 
-// languages are those of the web page, by the codes of the setting language.
+// languages are the languages of the web page, by the codes of the setting language.
 var languages = map[string]words{
 	"en": {
 		approval: "Needs approval", question: "Waiting for your reply", finished: "Done", failed: "Failed",
@@ -63,7 +63,7 @@ var languages = map[string]words{
 	},
 }
 
-// wordsIn are the texts in the language of a setting, or in English.
+// wordsIn returns the texts in the language of a setting, or in English.
 func wordsIn(language string) words {
 	if w, ok := languages[language]; ok {
 		return w
@@ -78,7 +78,7 @@ func wordsIn(language string) words {
 	return languages["en"]
 }
 
-// of is the text of a kind of notice.
+// of returns the text of a kind of notice.
 func (w words) of(k Kind) string {
 	return map[Kind]string{Approval: w.approval, Question: w.question, Finished: w.finished, Failed: w.failed}[k]
 }

@@ -22,7 +22,7 @@ import (
 	"deckhand/internal/settings"
 )
 
-// List finds models. A server that cannot be asked is a problem only if its provider is the only one that is wanted.
+// List finds models. An unreachable server is reported only if its provider is the only one asked for.
 func (m *Models) List(ctx context.Context, user string, q api.ModelQuery) (api.ModelList, error) {
 	s, err := m.stored(ctx, user)
 	if err != nil {
@@ -70,7 +70,7 @@ func (m *Models) List(ctx context.Context, user string, q api.ModelQuery) (api.M
 	return out, nil
 }
 
-// names are all models that the user might mean: those of the catalogue, the user's own, and those of servers.
+// names returns all models that can be found: those of the catalogue, the user's own, and those of servers.
 func (m *Models) names(ctx context.Context, s settings.Settings, q api.ModelQuery) (names []string, problem string) {
 	names = m.Connector.Catalogue.Names()
 	add := func(name string) {
@@ -115,13 +115,13 @@ func (m *Models) names(ctx context.Context, s settings.Settings, q api.ModelQuer
 	return names, problem
 }
 
-// Limits on what a server may answer.
+// Limits on a server's response.
 const (
 	maxListBytes = 4 << 20
 	maxListed    = 1000
 )
 
-// discover asks an OpenAI-compatible server for its models, and Ollama, which has not always been one, in its own way.
+// discover asks an OpenAI-compatible server for its models. For old versions of Ollama, it uses Ollama's own API.
 func (m *Models) discover(ctx context.Context, c llm.Config) ([]string, error) {
 	base, chat := connect.BaseURL(c, m.Connector.Catalogue)
 	if base == "" || !chat {
@@ -151,12 +151,12 @@ func (m *Models) discover(ctx context.Context, c llm.Config) ([]string, error) {
 	return names[:min(len(names), maxListed)], nil
 }
 
-// plausible refuses names that could not be stored as a model.
+// plausible reports whether a name could be stored as a model.
 func plausible(name string) bool {
 	return name != "" && len(name) <= 200 && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }
 
-// get reads a list. The client checks the address that it dials, and a redirect is not followed: the key is for this host.
+// get reads a list. The client checks the address that it dials, and redirects are not followed: the key is for this host.
 func (m *Models) get(ctx context.Context, c llm.Config, address string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

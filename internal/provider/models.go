@@ -1,5 +1,5 @@
-// Package provider knows the model providers of users: which provider's key opens which model, what models there are, and
-// whether one works.
+// Package provider manages the model providers of users: it chooses the key for a model, and finds and tests
+// models.
 package provider
 
 import (
@@ -23,17 +23,17 @@ type Models struct {
 	Settings  *settings.Service
 	Connector connect.Connector
 	Client    *http.Client // checks every address it dials
-	// Silent says that no model is asked: what is recorded is all there is.
+	// Silent is true if no model is called, as in a replay.
 	Silent bool
-	// Limited says that there is a limit on what a user may spend.
+	// Limited is true if there is a spending limit per user.
 	Limited bool
 }
 
-// defaultModel is what a user without llm_model gets: a real one, so that a missing key is
+// defaultModel is the model of a user without llm_model: a real one, so that a missing key is
 // reported at once and the demo model is never used by accident.
 const defaultModel = "anthropic/claude-sonnet-4-20250514"
 
-// Rules is what the use cases know of models. Where no model is asked, none needs a key.
+// Rules returns what the use cases need to know about models. If no model is called, none needs a key.
 func (m *Models) Rules() conversation.Models {
 	return conversation.Models{Default: defaultModel, HasPrice: m.hasPrice, Blind: m.blind, Other: m.Unusable,
 		NeedsKey: func(s *settings.Settings) bool { return !m.Silent && keyMissing(m.Config(*s, "")) }}
@@ -56,13 +56,13 @@ func (m *Models) blind(model string) string {
 	return ""
 }
 
-// Config is how the user reaches a model, "" for the one in the settings. This is the one place that chooses a key:
+// Config returns the configuration of a user's model, "" for the one in the settings. This is the only place that chooses a key:
 //
 //   - The model in the settings uses llm_api_key and llm_base_url, if they are set and the key is this provider's.
 //   - Otherwise the provider's entry has the key and the base URL.
 //   - Without an entry, llm_api_key is used if the model is at the same host as the model in the settings.
 //
-// So a key never reaches a host that it was not stored for.
+// So a key is never sent to a host that it was not stored for.
 func (m *Models) Config(s settings.Settings, model string) llm.Config {
 	usual, own := m.usual(s)
 	c := usual
@@ -80,7 +80,7 @@ func (m *Models) Config(s settings.Settings, model string) llm.Config {
 	return c
 }
 
-// usual is the way to the model in the settings by its own fields; own reports whether they say more than its name.
+// usual returns the configuration of the model in the settings from its own fields; own reports whether a key or base URL is set.
 func (m *Models) usual(s settings.Settings) (c llm.Config, own bool) {
 	c = llm.Config{Model: defaultModel, Client: m.Client}
 	if s.LLMModel != nil && *s.LLMModel != "" {
@@ -100,10 +100,10 @@ func providerOf(model string) string {
 	return provider
 }
 
-// address is the host that a key would be sent to.
+// address returns the host that a key would be sent to.
 func (m *Models) address(c llm.Config) string { return connect.Address(c, m.Connector.Catalogue) }
 
-// Unusable says why the user's conversations cannot use a model with what is stored; "" if they can.
+// Unusable says why the user's conversations cannot use a model with the stored settings; "" if they can.
 func (m *Models) Unusable(s settings.Settings, model string) string {
 	c := m.Config(s, model)
 	if _, err := m.Connector.Open(c); err != nil {
@@ -122,10 +122,10 @@ func (m *Models) Open(c llm.Config, masker *secret.Masker) (llm.Model, error) {
 	return connector.Open(c)
 }
 
-// scripted reports whether a model is a script or a recording, which knows no answer to a question that is not in it.
+// scripted reports whether a model is a script or a recording, which cannot answer arbitrary questions.
 func scripted(c llm.Config) bool { return c.Provider() == "scripted" || c.Provider() == "cassette" }
 
-// askOutput is how long an answer may be, in tokens: thinking counts.
+// askOutput is the maximum length of an answer in tokens, including thinking.
 const askOutput = 4000
 
 var errNoModel = errors.New("no model is configured")

@@ -18,7 +18,7 @@ import (
 type known struct {
 	id, name string
 	local    bool
-	// home is the base URL that its adapter has by itself.
+	// home is the default base URL of its adapter.
 	home string
 }
 
@@ -48,7 +48,7 @@ func describe(id string) known {
 	return known{id: id, name: id}
 }
 
-// home is the base URL that a provider has without one in the user's entry, "" if the entry needs one.
+// home returns the default base URL of a provider, "" if the user's entry needs one.
 func (m *Models) home(k known) string {
 	if connect.NeedsBaseURL(k.id) != "" {
 		return ""
@@ -69,8 +69,8 @@ func (m *Models) stored(ctx context.Context, user string) (settings.Settings, er
 	return s, err
 }
 
-// usable reports whether models of a provider can be used with what is stored: its entry opens them, or they are where the
-// model in the settings is.
+// usable reports whether models of a provider can be used with the stored settings: with its entry, or because they are at
+// the host of the model in the settings.
 func (m *Models) usable(s settings.Settings, id string) bool {
 	_, stored := s.ModelProviders[id]
 	usual := m.Config(s, "")
@@ -81,7 +81,7 @@ func (m *Models) usable(s settings.Settings, id string) bool {
 	return m.Unusable(s, id+"/x") == ""
 }
 
-// Providers lists the providers as the user has them. Keys are not shown.
+// Providers lists the providers with the user's entries, without keys.
 func (m *Models) Providers(ctx context.Context, user string) (api.ModelProviders, error) {
 	s, err := m.stored(ctx, user)
 	if err != nil {
@@ -105,7 +105,7 @@ func (m *Models) Providers(ctx context.Context, user string) (api.ModelProviders
 	return out, nil
 }
 
-// lists reports whether the provider's server knows best what models there are.
+// lists reports whether the list of models is read from the provider's server.
 func (m *Models) lists(k known, entry settings.ModelProvider) bool {
 	return k.local || entry.BaseURL != "" && connect.NeedsBaseURL(k.id) == "" && entry.BaseURL != m.home(k)
 }
@@ -142,8 +142,8 @@ func (m *Models) SetRoles(ctx context.Context, user string, in api.SetModelRoles
 	return notes, err
 }
 
-// Unsuitable says why a model cannot take a role beside the conversation's model: it is not usable, or there is a limit on
-// money and its price is not known.
+// Unsuitable says why a model cannot be the small or the fallback model: it is not usable, or the user has a spending
+// limit and its price is unknown.
 func (m *Models) Unsuitable(s settings.Settings, model string, u conversation.Use) string {
 	if scripted(m.Config(s, model)) {
 		return model + " is a script and answers no other questions."

@@ -12,12 +12,12 @@ import (
 	"deckhand/internal/settings"
 )
 
-// Test implements account.Config.TestModel: the way to the model with what is stored, changed by what was sent, is tried and
-// forgotten.
+// Test implements account.Config.TestModel: it tests the model with the stored settings and the changes in the request,
+// and stores nothing.
 func (m *Models) Test(ctx context.Context, user string, in api.TestModel) (api.ModelReport, error) {
 	stored, err := m.Settings.Get(ctx, user)
 	if errors.Is(err, settings.ErrNotFound) && in.LLMModel.Value != "" {
-		stored, err = settings.Defaults(), nil // all that is needed was sent
+		stored, err = settings.Defaults(), nil // the request has all that is needed
 	}
 	if err != nil {
 		return api.ModelReport{}, err
@@ -56,7 +56,7 @@ func (m *Models) Test(ctx context.Context, user string, in api.TestModel) (api.M
 	return report, nil
 }
 
-// unmasked takes the mask for what it means: the stored key.
+// unmasked replaces the mask with the stored key.
 func unmasked(key api.Opt[string]) api.Opt[string] {
 	if key.Value == api.Masked {
 		return api.Opt[string]{}
@@ -64,7 +64,7 @@ func unmasked(key api.Opt[string]) api.Opt[string] {
 	return key
 }
 
-// try makes the calls and writes the report as the wire has it.
+// try makes the calls and returns the report in the form of the API.
 func (m *Models) try(ctx context.Context, c llm.Config, masker *secret.Masker) api.ModelReport {
 	out := api.ModelReport{Model: c.Model}
 	yes, no := true, false

@@ -1,5 +1,5 @@
-// Package slash is the commands that people type after a slash: prompts of this program, and Markdown files of a
-// repository with places for arguments.
+// Package slash has the commands that users type after a slash: built-in prompts, and Markdown files of a
+// repository with placeholders for arguments.
 package slash
 
 import (
@@ -20,7 +20,7 @@ import (
 type Command struct {
 	Name        string
 	Description string
-	// Hint names the arguments.
+	// Hint describes the arguments.
 	Hint string
 	// Text may have $ARGUMENTS, and $1 to $9.
 	Text string
@@ -28,7 +28,7 @@ type Command struct {
 	File string
 }
 
-// Folders are where a repository has its commands. A name in an earlier folder hides the same name in a later one.
+// Folders are the folders of a repository with commands. A name in an earlier folder hides the same name in a later one.
 var Folders = []string{".deckhand/commands", ".claude/commands"}
 
 const (
@@ -37,7 +37,7 @@ const (
 	maxLine     = 200
 )
 
-// builtin are the prompts of this program.
+// builtin are the built-in commands.
 var builtin = []Command{
 	{Name: "review", Description: "Review the uncommitted changes", Hint: "[focus]",
 		Text: "Review the uncommitted changes in this workspace (git status, git diff). Look for bugs, missing error handling, security problems and missing tests. " +
@@ -140,7 +140,7 @@ func Parse(name, text string) Command {
 
 var place = regexp.MustCompile(`\$(?:ARGUMENTS|[1-9])\b`)
 
-// Expand puts arguments into the text. Arguments that the text has no place for follow it.
+// Expand replaces the placeholders in the text. If there are none, the arguments are appended.
 func (c Command) Expand(arguments string) string {
 	arguments = strings.TrimSpace(arguments)
 	words := split(arguments)
@@ -158,7 +158,7 @@ func (c Command) Expand(arguments string) string {
 	}))
 }
 
-// split separates words at spaces, but not within quotes.
+// split splits a text at spaces, but not within quotes.
 func split(s string) []string {
 	var words []string
 	var word strings.Builder

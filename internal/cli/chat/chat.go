@@ -1,6 +1,6 @@
-// Package chat is the interactive session of deckhand: a prompt, the conversation as it happens, questions
-// about tool calls, and a status line. It is a client of the API, so it works alike on a server in the same
-// process and on another one. On a terminal that cannot be drawn on, it works line by line.
+// Package chat is the interactive session of deckhand: a prompt, the live conversation, approvals of
+// tool calls, and a status line. It is a client of the API, so it works the same with a server in the same
+// process and with another one. On a dumb terminal, it works line by line.
 package chat
 
 import (
@@ -45,25 +45,25 @@ Examples:
 type Options struct {
 	Flags
 	Client *client.Client
-	// Folder is the folder of the session. Elsewhere is the URL of a server that does not end with this
+	// Folder is the folder of the session. Elsewhere is the URL of a server that outlives this
 	// terminal and does not have the folder, or "".
 	Folder, Elsewhere string
-	// Unconfined says that commands run without a sandbox, and Shared that another terminal's process runs
+	// Unconfined is true if commands run without a sandbox, and Shared if another terminal's process runs
 	// the server.
 	Unconfined, Shared bool
-	// DataDir is where the history of prompts is kept.
+	// DataDir is the folder with the prompt history.
 	DataDir string
-	// OnOpen is told the ID of each conversation that this terminal opens; nil if it is not needed.
+	// OnOpen is called with the ID of each conversation that this terminal opens; may be nil.
 	OnOpen func(id string)
-	// Expand turns a command that is not built in into a prompt, and reports whether it knows it; nil for
+	// Expand turns a custom command into a prompt, and reports whether it exists; nil for
 	// no such commands.
 	Expand func(ctx context.Context, name, arguments string) (prompt string, ok bool)
 }
 
-// patience is how long the server may take to answer.
+// patience is the timeout for requests to the server.
 const patience = 15 * time.Second
 
-// Run has the session.
+// Run runs the session until the user quits.
 func Run(ctx context.Context, o *cli.Output, options Options) error {
 	if options.ID != "" && !options.Resume {
 		return cli.Usagef("%q is not a command; see deckhand --help", options.ID)
@@ -84,7 +84,7 @@ func Run(ctx context.Context, o *cli.Output, options Options) error {
 	return errors.Join(err, s.leave(ctx, o))
 }
 
-// choose finds the conversation that the flags mean. A new one is created with its first message.
+// choose finds the conversation that the flags select. A new one is created with its first message.
 func (s *conversation) choose(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -115,7 +115,7 @@ func (s *conversation) choose(ctx context.Context) error {
 	return nil
 }
 
-// where names the place of the sessions.
+// where returns the folder or server of the sessions.
 func (s *conversation) where() string {
 	if s.Elsewhere != "" {
 		return "on this server"
@@ -123,13 +123,13 @@ func (s *conversation) where() string {
 	return "in this folder"
 }
 
-// sessions are those that can be resumed, newest first.
+// sessions lists the sessions that can be resumed, newest first.
 func (s *conversation) sessions(ctx context.Context) ([]api.Conversation, error) {
 	page, err := s.Client.Conversations(ctx, url.Values{"limit": {"50"}})
 	return page.Results, cli.Plainly(err)
 }
 
-// leave stops the agent, if its server ends with this terminal, and says how to return.
+// leave stops the agent if its server ends with this terminal, and prints how to return.
 func (s *conversation) leave(ctx context.Context, o *cli.Output) error {
 	if s.id == "" {
 		return nil
@@ -145,7 +145,7 @@ func (s *conversation) leave(ctx context.Context, o *cli.Output) error {
 	return cli.Plainly(s.Client.SetState(ctx, s.id, "stopped"))
 }
 
-// status reads the model and when the agent asks, for the status line.
+// status reads the model and the approval mode for the status line.
 func (s *conversation) status(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -162,7 +162,7 @@ func (s *conversation) status(ctx context.Context) {
 	}
 }
 
-// modes say in the status line when the agent asks before a tool call.
+// modes are the approval modes as shown in the status line.
 var modes = map[string]string{"never": "never asks", "risky": "asks when risky", "always": "always asks"}
 
 func text(p *string) string {
@@ -172,7 +172,7 @@ func text(p *string) string {
 	return *p
 }
 
-// oneLine is a title for a list.
+// oneLine returns a title for a list.
 func oneLine(c api.Conversation) string {
 	if c.Title == "" {
 		return "Untitled"

@@ -12,14 +12,14 @@ import (
 	"deckhand/internal/cli"
 )
 
-// command is one that begins with a slash.
+// command is a slash command.
 type command struct {
 	name, argument, about string
-	// agent says that it needs an open session.
+	// agent is true if it needs an open session.
 	agent bool
 }
 
-// commands are those of a session. Other commands come from Options.Expand.
+// commands are the built-in commands. Other commands come from Options.Expand.
 var commands = []command{
 	{name: "help", about: "show commands and keys"},
 	{name: "new", about: "start a new session with the next message"},
@@ -46,7 +46,7 @@ const keysHelp = `Keys
 Answer a question about a call with the letter in brackets and Enter.
 Calls marked HIGH RISK need the whole word yes.`
 
-// helpText lists commands and keys.
+// helpText returns the list of commands and keys.
 func helpText() string {
 	var b strings.Builder
 	b.WriteString("Commands\n")
@@ -56,7 +56,7 @@ func helpText() string {
 	return b.String() + keysHelp
 }
 
-// isCommand splits a line that is a command. A path such as /etc/hosts is none.
+// isCommand splits a line that is a command. A path such as /etc/hosts is not a command.
 func isCommand(line string) (name, arguments string, ok bool) {
 	rest, ok := strings.CutPrefix(line, "/")
 	if !ok || strings.Contains(line, "\n") {
@@ -69,7 +69,7 @@ func isCommand(line string) (name, arguments string, ok bool) {
 	return name, strings.TrimSpace(arguments), true
 }
 
-// aliases are other usual names of commands.
+// aliases are alternative names of commands.
 var aliases = map[string]string{"exit": "quit", "q": "quit", "clear": "new", "rename": "title", "sessions": "resume"}
 
 // findCommand finds a command by its name.
@@ -83,7 +83,7 @@ func findCommand(name string) (command, bool) {
 	return command{}, false
 }
 
-// unknown says what a person may have meant.
+// unknown suggests commands that the user may have meant.
 func unknown(name string) string {
 	names := make([]string, len(commands))
 	for i, c := range commands {
@@ -96,7 +96,7 @@ func unknown(name string) string {
 	return text + " Type /help for all commands"
 }
 
-// do carries out a command that needs no screen. It returns what to show.
+// do runs a command that needs no screen. It returns the text to show.
 func (s *conversation) do(ctx context.Context, c command, arguments string) (notice string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -131,7 +131,7 @@ func (s *conversation) do(ctx context.Context, c command, arguments string) (not
 	return "", nil
 }
 
-// describe is the session in a few lines.
+// describe returns a short description of the session.
 func (s *conversation) describe() string {
 	lines := []string{"model: " + s.modelName(), "approvals: " + s.mode, "cost: " + s.costText(), "context: " + s.contextText()}
 	if s.id != "" {
@@ -152,10 +152,10 @@ func (s *conversation) setModel(ctx context.Context, name string) (string, error
 		return "", cli.Plainly(err)
 	}
 	s.model, s.Model, s.Window, s.Used = name, "", 0, 0
-	return "", nil // an event tells of the change
+	return "", nil // the event of the change is shown
 }
 
-// changes shows what was changed in the workspace.
+// changes shows the changes in the workspace.
 func (s *conversation) changes(ctx context.Context, file string) error {
 	if file = strings.TrimPrefix(file, "@"); file != "" {
 		d, err := s.Client.Diff(ctx, s.id, file)
@@ -181,7 +181,7 @@ func (s *conversation) changes(ctx context.Context, file string) error {
 	return nil
 }
 
-// modelName is the model of the last call, or the one that is chosen.
+// modelName returns the model of the last call, or the selected one.
 func (s *conversation) modelName() string {
 	switch {
 	case s.Model != "":
@@ -194,7 +194,7 @@ func (s *conversation) modelName() string {
 
 func (s *conversation) costText() string { return fmt.Sprintf("$%.2f", s.Cost.Dollars()) }
 
-// contextText is how full the model's context window is.
+// contextText returns how full the model's context window is.
 func (s *conversation) contextText() string {
 	if s.Window <= 0 {
 		return fmt.Sprintf("%dk tokens", (s.Used+500)/1000)

@@ -18,7 +18,7 @@ import (
 	"deckhand/internal/tool"
 )
 
-// conversation is the one that is open, and what its events say. It belongs to one goroutine; the methods that
+// conversation is the open conversation and its state. It belongs to one goroutine; the methods that
 // take a context and an ID use only the client, and may be called by others.
 type conversation struct {
 	Options
@@ -31,16 +31,16 @@ type conversation struct {
 	mode  string
 	offer []api.Conversation // to choose from before anything else
 
-	// newest is the number up to which events are in the past, and last the newest that was shown.
+	// newest is the number of the last event before the conversation was opened, and last the newest one shown.
 	newest, last int64
-	// question is the call that is asked about, without an ID if there is none.
+	// question is the call that needs approval, without an ID if there is none.
 	question api.Approval
-	// unsent is a message that failed, and sentAs the name under which it is sent again, so that it is
+	// unsent is a message that could not be sent, and sentAs its idempotency key for the next attempt, so that it is
 	// not said twice.
 	unsent, sentAs string
 }
 
-// recent is how many events of the past are shown.
+// recent is the number of past events that are shown.
 const recent = 50
 
 // open makes a conversation the one that is shown.
@@ -57,8 +57,8 @@ func (s *conversation) open(c api.Conversation) {
 	}
 }
 
-// reopen opens a conversation with a past. Streams do not tell all events, so the server is asked which one
-// is the last that they tell; without an answer, the past ends with the first event that comes.
+// reopen opens an existing conversation. Streams do not send all events, so the server is asked for the last
+// one that they send; without an answer, the past ends with the first event that arrives.
 func (s *conversation) reopen(ctx context.Context, c api.Conversation) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -66,16 +66,16 @@ func (s *conversation) reopen(ctx context.Context, c api.Conversation) {
 	s.open(c)
 }
 
-// close makes the next message begin a new conversation.
+// close closes the conversation; the next message starts a new one.
 func (s *conversation) close() {
 	s.id, s.title, s.newest, s.last = "", "", 0, 0
 	s.Agent, s.question = track.Agent{Window: s.Window}, api.Approval{}
 }
 
-// present is true when the past has been shown.
+// present reports whether all past events have been shown.
 func (s *conversation) present() bool { return s.last >= s.newest }
 
-// take shows what came and remembers what it means.
+// take shows a frame and updates the state.
 func (s *conversation) take(it client.Item) {
 	switch {
 	case it.Event != nil:
@@ -99,12 +99,12 @@ func (s *conversation) take(it client.Item) {
 	}
 }
 
-// mustAsk is true when a call waits for an answer and is not known yet.
+// mustAsk reports whether a call needs approval and is not known yet.
 func (s *conversation) mustAsk() bool {
 	return s.id != "" && s.present() && s.State == session.AgentAwaitingYes && !s.Expects && s.question.CallID == ""
 }
 
-// pending asks the server which call waits.
+// pending asks the server which call needs approval.
 func (s *conversation) pending(ctx context.Context, id string) (api.Approval, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -115,7 +115,7 @@ func (s *conversation) pending(ctx context.Context, id string) (api.Approval, er
 	return got.Pending[0], nil
 }
 
-// ask shows the call that a person is to decide about.
+// ask shows the call that needs approval.
 func (s *conversation) ask(a api.Approval) {
 	s.question = a
 	s.Asked(session.ToolCall{ID: a.CallID, Name: a.Tool, Args: a.Arguments})
@@ -124,12 +124,12 @@ func (s *conversation) ask(a api.Approval) {
 	}
 }
 
-// approval is the question for the person.
+// approval returns the question for the user.
 func (s *conversation) approval() terminal.Question {
 	return terminal.Question{Risk: session.Risk(s.question.Risk), Pattern: text(s.question.Pattern)}
 }
 
-// questionText is the question in a line.
+// questionText returns the question as one line.
 func (s *conversation) questionText() string {
 	q := s.approval()
 	text := q.Text()
@@ -143,7 +143,7 @@ func (s *conversation) questionText() string {
 	return text
 }
 
-// retryKey is the name under which a message is sent, the same for one that failed before.
+// retryKey returns the idempotency key of a message, the same for one that failed before.
 func (s *conversation) retryKey(message string) string {
 	if message != s.unsent {
 		s.unsent, s.sentAs = message, rand.Text()+rand.Text()
@@ -151,7 +151,7 @@ func (s *conversation) retryKey(message string) string {
 	return s.sentAs
 }
 
-// say sends a message to the conversation with an ID, or creates one with it for "".
+// say sends a message to the conversation with an ID; for "", it creates one with the message.
 func (s *conversation) say(ctx context.Context, id, message, retryKey string) (opened *api.Conversation, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -173,7 +173,7 @@ func (s *conversation) decide(ctx context.Context, id, call string, d api.Decisi
 	return cli.Plainly(s.Client.Decide(ctx, id, d))
 }
 
-// editable is what a person may change of the call: its main argument, or the arguments as JSON.
+// editable returns the part of the call that the user can edit: its main argument, or the arguments as JSON.
 func (s *conversation) editable() (text string, one bool) {
 	if _, text, one = tool.Main(s.question.Tool, s.question.Arguments); one {
 		return text, true
@@ -181,7 +181,7 @@ func (s *conversation) editable() (text string, one bool) {
 	return string(s.question.Arguments), false
 }
 
-// edited are the arguments that a person wrote.
+// edited returns the arguments as edited by the user.
 func (s *conversation) edited(text string) (map[string]any, error) {
 	raw := json.RawMessage(text)
 	if _, one := s.editable(); one {
@@ -194,7 +194,7 @@ func (s *conversation) edited(text string) (map[string]any, error) {
 	return args, nil
 }
 
-// want asks for another state of the agent; interrupt pauses it at once.
+// want requests another state of the agent; interrupt pauses it immediately.
 func (s *conversation) want(ctx context.Context, id, state string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -21,7 +21,7 @@ import (
 	"deckhand/internal/terminal"
 )
 
-// entry is what the text that is typed is for.
+// entry is the purpose of the text that is being typed.
 type entry int
 
 const (
@@ -31,8 +31,8 @@ const (
 	newCall        // the edited arguments of a call
 )
 
-// drawn is a session on a terminal that can be drawn on. What has been said is printed above and scrolls
-// away like the output of any program; below it are the line that is being written, the prompt and the
+// drawn is a session on a full terminal. The conversation is printed above and scrolls
+// away like the output of any program; below it are the line in progress, the prompt and the
 // status line.
 type drawn struct {
 	*conversation
@@ -42,24 +42,24 @@ type drawn struct {
 	width, height int
 	colour        bool
 	out           strings.Builder // what Display writes
-	// waiting are lines to print, and printing says that some are on their way.
+	// waiting are lines to print; printing is true while some are being printed.
 	waiting  []string
 	printing bool
 	ended    bool
-	// heights are those of the lower part of the screen when it was drawn lately.
+	// heights are the recent heights of the lower part of the screen.
 	heights [16]int
 	views   int
 
 	input   textarea.Model
 	entry   entry
-	draft   string // what was typed before a question came
+	draft   string // text that was typed before a question appeared
 	history *history
 	menu    menu
 
-	doing   string // what is being waited for
+	doing   string // current activity
 	spin    int
-	pressed int                // how often Ctrl-C, and nothing since
-	busy    int                // requests under way
+	pressed int                // consecutive presses of Ctrl-C
+	busy    int                // requests in progress
 	stop    context.CancelFunc // of the stream
 	err     error
 }
@@ -83,7 +83,7 @@ type (
 	}
 )
 
-// draw has the session on a screen.
+// draw runs the session on a full terminal.
 func (s *conversation) draw(ctx context.Context, keys, screen *os.File) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a signal ends the program below
 	defer cancel()
@@ -113,7 +113,7 @@ func (s *conversation) draw(ctx context.Context, keys, screen *os.File) error {
 	return errors.Join(err, d.err)
 }
 
-// newInput is an empty prompt.
+// newInput returns an empty prompt.
 func newInput(colour bool) textarea.Model {
 	in := textarea.New()
 	in.ShowLineNumbers, in.EndOfBufferCharacter = false, ' '
@@ -133,7 +133,7 @@ func newInput(colour bool) textarea.Model {
 	}
 	in.SetStyles(textarea.Styles{Focused: look, Blurred: look})
 	in.KeyMap.InsertNewline.SetKeys("alt+enter", "shift+enter", "ctrl+j")
-	in.KeyMap.Paste.SetEnabled(false) // terminals paste; this would start a program
+	in.KeyMap.Paste.SetEnabled(false) // the terminal pastes; this would start a program
 	in.Focus()
 	return in
 }
@@ -151,7 +151,7 @@ func (d *drawn) Init() tea.Cmd {
 	return tea.Batch(append(cmds, tick(), d.flush())...)
 }
 
-// lookAround tells of another session that is still working, as after a crash.
+// lookAround reports another session that is still working, such as after a crash.
 func (d *drawn) lookAround() tea.Cmd {
 	return d.request(func(ctx context.Context, _ string) (func(*drawn), error) {
 		all, err := d.sessions(ctx)
@@ -173,7 +173,7 @@ func tick() tea.Cmd {
 	return tea.Tick(150*time.Millisecond, func(time.Time) tea.Msg { return tickMsg{} })
 }
 
-// request does something that takes time, beside the screen.
+// request runs a slow operation in the background.
 func (d *drawn) request(do func(ctx context.Context, id string) (func(*drawn), error)) tea.Cmd {
 	d.busy++
 	id := d.id
@@ -208,7 +208,7 @@ func (d *drawn) follow() {
 			}
 		}
 	}()
-	go func() { // many events at once are shown at once
+	go func() { // batch events that arrive together
 		for it := range items {
 			batch := []client.Item{it}
 		more:
@@ -239,7 +239,7 @@ func (d *drawn) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case itemsMsg:
 		if msg.id == d.id {
 			for _, it := range msg.items {
-				d.doing = "" // what was waited for has come
+				d.doing = "" // the activity has ended
 				d.take(it)
 			}
 			cmd = d.consider()
@@ -274,7 +274,7 @@ func (d *drawn) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return d, tea.Batch(cmd, d.flush())
 }
 
-// consider finds out whether the person is to be asked something, or no longer is.
+// consider asks the user about a pending call, or withdraws the question.
 func (d *drawn) consider() tea.Cmd {
 	if d.question.CallID == "" && d.entry != aMessage {
 		d.entry = aMessage
@@ -293,14 +293,14 @@ func (d *drawn) consider() tea.Cmd {
 	})
 }
 
-// put asks about a call. What was being typed comes back afterwards, so that it is never taken for the answer.
+// put asks about a call. Text that was being typed is restored afterwards, so that it is never taken as the answer.
 func (d *drawn) put(a api.Approval) {
 	d.ask(a)
 	d.draft, d.entry, d.menu = d.input.Value(), anAnswer, menu{}
 	d.set("")
 }
 
-// set replaces what is typed.
+// set replaces the text in the prompt.
 func (d *drawn) set(text string) {
 	d.input.SetValue(text)
 	d.input.MoveToEnd()
@@ -339,7 +339,7 @@ func (d *drawn) next() string {
 	return lines
 }
 
-// quit ends the session when everything is printed.
+// quit ends the session after everything is printed.
 func (d *drawn) quit() tea.Cmd {
 	d.ended = true
 	var cmds []tea.Cmd

@@ -12,16 +12,16 @@ import (
 	"deckhand/internal/gitignore"
 )
 
-// Bounds of the list of files.
+// Limits on the list of files.
 const (
 	maxFiles = 20_000
 	maxFound = 8
 )
 
-// localFiles lists the files of a folder with slashes, those of .git and of what its .gitignore hides left
-// out. Folders end with a slash. Links are not followed.
+// localFiles lists the files of a folder with forward slashes, without .git and files that its .gitignore
+// ignores. Folders end with a slash. Links are not followed.
 func localFiles(folder string) []string {
-	text, _ := os.ReadFile(filepath.Join(folder, ".gitignore")) // none hides nothing
+	text, _ := os.ReadFile(filepath.Join(folder, ".gitignore")) // optional
 	hidden := gitignore.Parse(string(text))
 	var out []string
 	_ = filepath.WalkDir(folder, func(at string, e fs.DirEntry, err error) error {
@@ -47,8 +47,8 @@ func localFiles(folder string) []string {
 	return out
 }
 
-// files lists what could be mentioned: all files of the folder, or on another server those in the folder
-// that the prefix names.
+// files lists files to mention: all files of the folder, or on another server those in the folder
+// given by the prefix.
 func (s *conversation) files(ctx context.Context, id, prefix string) []string {
 	if s.Elsewhere == "" {
 		return localFiles(s.Folder)
@@ -63,7 +63,7 @@ func (s *conversation) files(ctx context.Context, id, prefix string) []string {
 	return found
 }
 
-// rank returns the names that match what was typed, the best first: those whose last part begins with it,
+// rank returns the names that match the typed text, best first: those whose last part begins with it,
 // those that contain it, and those that have its letters in order.
 func rank(names []string, typed string) []string {
 	typed = strings.ToLower(typed)

@@ -7,23 +7,23 @@ import (
 	"path/filepath"
 )
 
-// history is what was entered before, in this and in other sessions. Each entry is a line of JSON in a
+// history has earlier prompts of this and other sessions. Each entry is a line of JSON in a
 // file that only the user can read.
 type history struct {
 	file    string
 	entries []string
-	// back is how far the person went back, and draft what was typed before that.
+	// back is the number of entries that the user went back, and draft the text typed before that.
 	back  int
 	draft string
 }
 
-// Bounds of the history.
+// Limits of the history.
 const (
 	maxEntries   = 1000
 	maxEntrySize = 64 << 10
 )
 
-// openHistory reads the history. A file that cannot be read is no history: a session needs none.
+// openHistory reads the history. A file that cannot be read is treated as empty.
 func openHistory(dataDir string) *history {
 	h := &history{file: filepath.Join(dataDir, "history.jsonl")}
 	f, err := os.Open(h.file)
@@ -54,7 +54,7 @@ func (h *history) remember(entry string) {
 	h.entries = h.entries[max(0, len(h.entries)-maxEntries):]
 }
 
-// add appends an entry. A file that cannot be written is no reason to disturb the person.
+// add appends an entry. Write errors are ignored: they do not affect the session.
 func (h *history) add(entry string) {
 	h.back = 0
 	if entry == "" || len(entry) > maxEntrySize {
@@ -70,7 +70,7 @@ func (h *history) add(entry string) {
 	_, _ = f.Write(append(line, '\n'))
 }
 
-// rewrite makes the file as long as what is remembered.
+// rewrite truncates the file to the entries in memory.
 func (h *history) rewrite() {
 	var all []byte
 	for _, entry := range h.entries {
@@ -82,7 +82,7 @@ func (h *history) rewrite() {
 	}
 }
 
-// older is the entry before the one that is shown; now is what is typed.
+// older returns the entry before the one that is shown; now is the typed text.
 func (h *history) older(now string) (string, bool) {
 	if h.back == len(h.entries) {
 		return "", false
@@ -94,7 +94,7 @@ func (h *history) older(now string) (string, bool) {
 	return h.entries[len(h.entries)-h.back], true
 }
 
-// newer is the entry after it, or what was typed before.
+// newer returns the entry after it, or the text typed before.
 func (h *history) newer() (string, bool) {
 	if h.back == 0 {
 		return "", false

@@ -14,7 +14,7 @@ import (
 	"deckhand/internal/terminal"
 )
 
-// key takes a key.
+// key handles a key press.
 func (d *drawn) key(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
 	if name != "ctrl+c" {
@@ -62,7 +62,7 @@ func (d *drawn) key(k tea.KeyPressMsg) tea.Cmd {
 	return tea.Batch(cmd, d.complete())
 }
 
-// menuKey takes a key while a menu is open; done is false for a key that is not the menu's.
+// menuKey handles a key press while a menu is open; done is false if the menu does not use the key.
 func (d *drawn) menuKey(name string) (cmd tea.Cmd, done bool) {
 	m := d.menu
 	switch name {
@@ -97,7 +97,7 @@ func (d *drawn) menuKey(name string) (cmd tea.Cmd, done bool) {
 	return nil, true
 }
 
-// complete looks for completions of what is typed. Files are listed beside the screen.
+// complete finds completions of the typed text. Files are listed in the background.
 func (d *drawn) complete() tea.Cmd {
 	typed := d.input.Value()
 	if d.entry != aMessage {
@@ -112,7 +112,7 @@ func (d *drawn) complete() tea.Cmd {
 	return func() tea.Msg {
 		files := d.files(d.ctx, id, typed[mention(typed)+1:])
 		return doneMsg{then: func(d *drawn) {
-			d.busy++ // this was no request
+			d.busy++ // this is not a request
 			if d.input.Value() == typed && d.entry == aMessage {
 				d.menu = d.completions(typed, files)
 			}
@@ -120,7 +120,7 @@ func (d *drawn) complete() tea.Cmd {
 	}
 }
 
-// interrupted is Ctrl-C: it clears what is typed, pauses after the step, interrupts it, and quits.
+// interrupted handles Ctrl-C: it clears the prompt, pauses after the step, interrupts the step, and quits.
 func (d *drawn) interrupted() tea.Cmd {
 	if d.entry != aMessage {
 		d.set("")
@@ -152,7 +152,7 @@ func (d *drawn) interrupted() tea.Cmd {
 	return nil
 }
 
-// escape goes back, or interrupts the step.
+// escape handles Esc: it goes back, or interrupts the step.
 func (d *drawn) escape() tea.Cmd {
 	switch {
 	case d.entry == aReason || d.entry == newCall:
@@ -164,7 +164,7 @@ func (d *drawn) escape() tea.Cmd {
 	return nil
 }
 
-// enter takes what is typed.
+// enter handles Enter.
 func (d *drawn) enter() tea.Cmd {
 	typed := d.input.Value()
 	if d.entry == aMessage && strings.HasSuffix(typed, "\\") {
@@ -203,7 +203,7 @@ func (d *drawn) enter() tea.Cmd {
 	return d.tell(line)
 }
 
-// answer takes a line for the answer to a question.
+// answer handles the answer to a question.
 func (d *drawn) answer(line string) tea.Cmd {
 	kind, reason, err := d.approval().Parse(line)
 	if err != nil {
@@ -227,7 +227,7 @@ func (d *drawn) answer(line string) tea.Cmd {
 	return nil
 }
 
-// give decides about the call. The question stays the one that was answered until an event says more.
+// give approves or rejects the call. The answered question stays current until the next event.
 func (d *drawn) give(decision api.Decision) tea.Cmd {
 	call := d.question.CallID
 	d.entry = aMessage
@@ -252,7 +252,7 @@ func (d *drawn) tell(line string) tea.Cmd {
 	return d.request(func(ctx context.Context, id string) (func(*drawn), error) { return d.told(ctx, id, line, key) })
 }
 
-// told sends a message, beside the screen. One that fails comes back to be sent again.
+// told sends a message in the background. If that fails, the message returns to the prompt.
 func (d *drawn) told(ctx context.Context, id, line, key string) (func(*drawn), error) {
 	opened, err := d.say(ctx, id, line, key)
 	return func(d *drawn) {
@@ -279,7 +279,7 @@ func (d *drawn) show(c api.Conversation) {
 	d.follow()
 }
 
-// run carries out a command.
+// run runs a command.
 func (d *drawn) run(name, arguments string) tea.Cmd {
 	c, ok := findCommand(name)
 	if !ok {
@@ -327,7 +327,7 @@ func (d *drawn) run(name, arguments string) tea.Cmd {
 	return nil
 }
 
-// leaveSession closes the session; its agent goes on.
+// leaveSession closes the session; its agent continues.
 func (d *drawn) leaveSession() {
 	if d.stop != nil {
 		d.stop()

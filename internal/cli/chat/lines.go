@@ -18,7 +18,7 @@ import (
 	"deckhand/internal/terminal"
 )
 
-// plain is a session line by line: on a terminal that cannot be drawn on, or without one.
+// plain is a session line by line: on a dumb terminal, or without a terminal.
 type plain struct {
 	*conversation
 	in      chan string // closed at the end of the input
@@ -26,11 +26,11 @@ type plain struct {
 	failed  error
 	signals chan os.Signal
 	stop    context.CancelFunc
-	// asks says that a person may answer: without a terminal, what needs approval is rejected.
+	// asks is true if a user can answer: without a terminal, calls that need approval are rejected.
 	asks bool
 }
 
-// lines has the session line by line, until the input ends.
+// lines runs the session line by line, until the input ends.
 func (s *conversation) lines(ctx context.Context, o *cli.Output, in *os.File) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -42,7 +42,7 @@ func (s *conversation) lines(ctx context.Context, o *cli.Output, in *os.File) er
 	p := &plain{conversation: s, in: make(chan string), signals: make(chan os.Signal, 4), asks: cli.Columns(in) > 0}
 	signal.Notify(p.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(p.signals)
-	go func() { // it ends with the program: nothing can end a read of a terminal
+	go func() { // it ends with the program: a read of a terminal cannot be cancelled
 		defer close(p.in)
 		r := bufio.NewReader(in)
 		for {
@@ -116,7 +116,7 @@ func (p *plain) follow(ctx context.Context) {
 // errQuit ends the session.
 var errQuit = errors.New("quit")
 
-// talk reads lines and does what they say, each when the agent has finished the one before.
+// talk handles one line after the other, each when the agent has finished the one before.
 func (p *plain) talk(ctx context.Context) error {
 	for {
 		err := p.settle(ctx)
@@ -136,7 +136,7 @@ func (p *plain) talk(ctx context.Context) error {
 	}
 }
 
-// read is the next line.
+// read returns the next line.
 func (p *plain) read(ctx context.Context) (string, error) {
 	select {
 	case line, ok := <-p.in:
@@ -158,7 +158,7 @@ func (p *plain) read(ctx context.Context) (string, error) {
 	}
 }
 
-// settle shows what happens until the agent needs the person.
+// settle shows events until the agent waits for the user.
 func (p *plain) settle(ctx context.Context) error {
 	for p.id != "" && (!p.present() || p.Working() || p.Unheard || p.State == session.AgentAwaitingYes) {
 		if p.mustAsk() {
@@ -186,7 +186,7 @@ func (p *plain) settle(ctx context.Context) error {
 	return nil
 }
 
-// approve asks about the call that waits.
+// approve asks about the pending call.
 func (p *plain) approve(ctx context.Context) error {
 	found, err := p.pending(ctx, p.id)
 	if err != nil || found.CallID == "" {
@@ -236,7 +236,7 @@ func (p *plain) approve(ctx context.Context) error {
 	}
 }
 
-// line does what a line says.
+// line handles a line: a command or a message.
 func (p *plain) line(ctx context.Context, line string) error {
 	if line == "" {
 		if p.State == session.AgentPaused {
@@ -302,6 +302,6 @@ func (p *plain) tell(ctx context.Context, line string) error {
 		p.open(*opened)
 		p.follow(ctx)
 	}
-	p.Unheard = true // until the agent takes it up
+	p.Unheard = true // until the agent reads it
 	return nil
 }

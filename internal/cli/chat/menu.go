@@ -10,7 +10,7 @@ import (
 	"deckhand/internal/terminal"
 )
 
-// choice is one of a menu.
+// choice is an item of a menu.
 type choice struct{ word, about string }
 
 // menu is a list to choose from: completions above the prompt, or sessions in its place.
@@ -26,14 +26,14 @@ type menu struct {
 
 func (m *menu) open() bool { return len(m.choices) > 0 }
 
-// move goes up or down.
+// move moves the selection up or down.
 func (m *menu) move(by int) {
 	if n := len(m.choices); n > 0 {
 		m.at = (m.at + by + n) % n
 	}
 }
 
-// view is the menu, around what is chosen.
+// view returns the visible part of the menu, around the selection.
 func (m *menu) view(d *drawn) []string {
 	if !m.open() {
 		return nil
@@ -83,7 +83,7 @@ func sessionMenu(all []api.Conversation, now time.Time) menu {
 	return m
 }
 
-// completions are what could be meant by the word at the end of a text, and where the word begins.
+// completions returns the completions of the word at the end of a text, and where the word begins.
 func (d *drawn) completions(text string, files []string) menu {
 	if rest, ok := strings.CutPrefix(text, "/"); ok && !strings.ContainsAny(rest, " \n") {
 		m := menu{}
@@ -105,7 +105,7 @@ func (d *drawn) completions(text string, files []string) menu {
 	return m
 }
 
-// mention is where the mention at the end of a text begins, -1 if there is none.
+// mention returns where the mention at the end of a text begins, -1 if there is none.
 func mention(text string) int {
 	at := strings.LastIndexByte(text, '@')
 	if at < 0 || strings.ContainsAny(text[at:], " \n\t") || at > 0 && !strings.ContainsRune(" \n\t(\"'", rune(text[at-1])) {

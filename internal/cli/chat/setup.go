@@ -15,7 +15,7 @@ import (
 // demo is the model that needs neither a key nor a network.
 const demo = "scripted/demo"
 
-// setupHelp says how to get a model.
+// setupHelp explains how to set up a model.
 const setupHelp = `Deckhand needs a model. Choose one of these:
 
   1. Set a provider's API key and start deckhand again. It selects a model for you.
@@ -36,8 +36,8 @@ const setupHelp = `Deckhand needs a model. Choose one of these:
        deckhand --model scripted/demo
 `
 
-// WithModel runs a session. If there is no key for a model, it says on one screen what to do, and offers
-// the demo where there is a terminal.
+// WithModel runs a session. If there is no key for a model, it prints how to get one, and offers
+// the demo on a terminal.
 func WithModel(o *cli.Output, model *string, run func() error) error {
 	err := run()
 	var refused *refusals.Refusal

@@ -14,7 +14,7 @@ import (
 	"deckhand/internal/terminal"
 )
 
-// The looks of the lower part of the screen.
+// Text styles (SGR codes) of the lower part of the screen.
 const (
 	faint  = "2"
 	bold   = "1"
@@ -24,7 +24,7 @@ const (
 	invert = "7"
 )
 
-// paint gives a text a look, where there are colours.
+// paint styles a text, if colours are on.
 func (d *drawn) paint(look, text string) string {
 	if !d.colour || text == "" {
 		return text
@@ -32,10 +32,10 @@ func (d *drawn) paint(look, text string) string {
 	return "\x1b[" + look + "m" + text + "\x1b[0m"
 }
 
-// fit makes a line that fits into the screen.
+// fit truncates a line to the width of the screen.
 func (d *drawn) fit(text string) string { return ansi.Truncate(text, max(d.width-1, 1), "…") }
 
-// welcome says where the person is.
+// welcome shows the folder or server, the model and the session.
 func (d *drawn) welcome() {
 	d.Notice("Deckhand · " + d.place() + " · " + d.modelName())
 	switch {
@@ -52,7 +52,7 @@ func (d *drawn) welcome() {
 	}
 }
 
-// place names the folder, or the server.
+// place returns the name of the folder, or the server.
 func (d *drawn) place() string {
 	if d.Elsewhere != "" {
 		return d.Elsewhere
@@ -94,7 +94,7 @@ func (d *drawn) View() tea.View {
 	return v
 }
 
-// hint is what the empty prompt says.
+// hint returns the placeholder of the empty prompt.
 func (d *drawn) hint() string {
 	switch {
 	case d.entry == anAnswer && d.question.Risk == int(session.RiskHigh):
@@ -111,10 +111,10 @@ func (d *drawn) hint() string {
 	return "Describe a task, or type / for commands"
 }
 
-// maxTasks is how many tasks are shown.
+// maxTasks is the maximum number of tasks that are shown.
 const maxTasks = 6
 
-// tasks is the agent's list while it works on it, around the task in progress.
+// tasks returns the agent's task list while it is in use, around the task in progress.
 func (d *drawn) tasks() []string {
 	if len(d.Tasks) == 0 || !d.Working() {
 		return nil
@@ -145,7 +145,7 @@ func (d *drawn) tasks() []string {
 
 var spinner = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
 
-// activity says what goes on, or asks.
+// activity returns the current activity, or the question.
 func (d *drawn) activity() string {
 	switch d.entry {
 	case anAnswer:
@@ -153,7 +153,7 @@ func (d *drawn) activity() string {
 		if d.question.Risk == int(session.RiskHigh) {
 			look = invert
 		}
-		var lines []string // a question is never cut: all of its answers can be read
+		var lines []string // a question is wrapped, not truncated, so that all answers are visible
 		for line := range strings.SplitSeq(ansi.Wordwrap(d.questionText()+":", max(d.width-1, 1), ""), "\n") {
 			lines = append(lines, d.paint(look, line))
 		}
@@ -188,7 +188,7 @@ func (d *drawn) activity() string {
 	return ""
 }
 
-// statusLine is the last line: what a person wants to see at any time.
+// statusLine returns the last line of the screen.
 func (d *drawn) statusLine() string {
 	parts := []string{d.modelName(), d.costText(), "context " + d.contextText(), d.mode}
 	if d.id == "" || d.Used == 0 {

@@ -1,4 +1,4 @@
-// Package command has the use cases for slash commands: prompts that are sent by name.
+// Package command has the use cases for slash commands.
 package command
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 // RepositoryFiles opens the repository in a conversation's workspace, without waiting for a sandbox. The files are nil
-// if there are none to be read. Call close afterwards.
+// if there are none to read. Call close afterwards.
 type RepositoryFiles func(ctx context.Context, id session.ID) (files fs.FS, close func(), err error)
 
 // Runner carries out the use cases.
@@ -40,7 +40,7 @@ func (s *Runner) List(ctx context.Context, user string, id session.ID) ([]slash.
 	return slash.List(ctx, repo)
 }
 
-// Run sends the text of a command, with arguments in their places, as a message. m is that message; its text is
+// Run sends the text of a command, with its arguments filled in, as a message. m is that message; its text is
 // replaced.
 func (s *Runner) Run(ctx context.Context, user string, id session.ID, name, arguments string, m session.UserSaid) (session.State, error) {
 	list, err := s.List(ctx, user, id)

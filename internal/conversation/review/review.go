@@ -1,5 +1,5 @@
-// Package review has the use cases of reviewing and landing what an agent changed: the changes of a range, reverting and
-// staging them, commits, pushes and pull requests. Git runs in the conversation's sandbox; pull requests are opened by the
+// Package review has the use cases for reviewing and landing an agent's changes: listing, reverting and
+// staging the changes of a range, commits, pushes and pull requests. Git runs in the conversation's sandbox; pull requests are opened by the
 // server with the user's stored token.
 package review
 
@@ -25,7 +25,7 @@ type Service struct {
 	Conversations *conversation.Service
 	Sessions      *session.Sessions
 	Settings      *settings.Service
-	// Workspaces keeps the sandboxes; nil if there are none.
+	// Workspaces manages the sandboxes; nil if there are none.
 	Workspaces *workspace.Keeper
 	// Ask asks the user's model; nil if there is none.
 	Ask func(ctx context.Context, user, system, question string) (string, error)
@@ -37,7 +37,7 @@ func refuse(kind conversation.Kind, code, text string) *conversation.Refusal {
 	return &conversation.Refusal{Kind: kind, Code: code, Text: text}
 }
 
-// Refusal of an operation on git in a workspace; other errors stay as they are.
+// Refusal turns an error of git in a workspace into a refusal; other errors are returned as they are.
 func Refusal(err error) error {
 	words, said := sandbox.Refusal(err)
 	switch {
@@ -63,7 +63,7 @@ func Refusal(err error) error {
 	return err
 }
 
-// view looks into the workspace of a conversation of the user's. It starts nothing.
+// view opens the workspace of the user's conversation for reading. It does not start the sandbox.
 func (s *Service) view(ctx context.Context, user string, id session.ID) (*workspace.View, error) {
 	if err := s.check(ctx, user, id); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (s *Service) check(ctx context.Context, user string, id session.ID) error {
 	return nil
 }
 
-// use gives the sandbox of a conversation of the user's, which is started if needed.
+// use returns the sandbox of the user's conversation and starts it if needed.
 func (s *Service) use(ctx context.Context, user string, id session.ID, do func(*sandbox.Sandbox) error) error {
 	if err := s.check(ctx, user, id); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (s *Service) use(ctx context.Context, user string, id session.ID, do func(*
 	return Refusal(do(box))
 }
 
-// Changes lists what changed in a range.
+// Changes lists the changes in a range.
 func (s *Service) Changes(ctx context.Context, user string, id session.ID, in sandbox.GitRange) (sandbox.GitReview, error) {
 	v, err := s.view(ctx, user, id)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Service) Changes(ctx context.Context, user string, id session.ID, in sa
 	return out, Refusal(err)
 }
 
-// Compare is a file of a range before and after.
+// Compare returns a file before and after the changes of a range.
 func (s *Service) Compare(ctx context.Context, user string, id session.ID, p sandbox.GitCompareParams) (sandbox.GitComparison, error) {
 	v, err := s.view(ctx, user, id)
 	if err != nil {
@@ -116,15 +116,15 @@ func (s *Service) Compare(ctx context.Context, user string, id session.ID, p san
 	return out, Refusal(err)
 }
 
-// Hunk is a part of a file: so many lines from a line on, in both versions. Lines count from 1.
+// Hunk is a part of a file: a first line and a number of lines, in both versions. Lines count from 1.
 type Hunk struct{ OriginalStart, OriginalLines, ModifiedStart, ModifiedLines int }
 
-// Revert reverts files that did not change since they were shown.
+// Revert reverts files that have not changed since they were shown.
 func (s *Service) Revert(ctx context.Context, user string, id session.ID, p sandbox.GitRevertParams) error {
 	return s.use(ctx, user, id, func(box *sandbox.Sandbox) error { return box.GitRevert(ctx, p) })
 }
 
-// RevertHunk reverts a part of a file that did not change since it was shown.
+// RevertHunk reverts a part of a file that has not changed since it was shown.
 func (s *Service) RevertHunk(ctx context.Context, user string, id session.ID, in sandbox.GitRange, f sandbox.GitRevertFile, h Hunk) error {
 	return s.use(ctx, user, id, func(box *sandbox.Sandbox) error {
 		c, err := box.GitCompare(ctx, sandbox.GitCompareParams{GitRange: in, Path: f.Path, From: f.From})
@@ -146,7 +146,7 @@ func (s *Service) RevertHunk(ctx context.Context, user string, id session.ID, in
 	})
 }
 
-// undo replaces the hunk's lines by the original ones.
+// undo replaces the hunk's lines with the original ones.
 func (h Hunk) undo(original, modified string) (string, error) {
 	before, after := splitLines(original), splitLines(modified)
 	was, end, ok := bounds(h.OriginalStart, h.OriginalLines, len(before))
@@ -159,7 +159,7 @@ func (h Hunk) undo(original, modified string) (string, error) {
 	return strings.Join(append(out, after[rest:]...), ""), nil
 }
 
-// bounds is where a hunk begins and ends in n lines. For editors, a text that ends with an end of line has an empty line
+// bounds returns the start and end of a hunk in n lines. In editors, a text that ends with a line break has an empty line
 // after it.
 func bounds(start, lines, n int) (from, to int, ok bool) {
 	from, to = start-1, start-1+lines
@@ -169,7 +169,7 @@ func bounds(start, lines, n int) (from, to int, ok bool) {
 	return min(from, n), min(to, n), true
 }
 
-// splitLines splits a text after each end of line, as editors do: after CR LF, LF, and CR alone.
+// splitLines splits a text after each line break, as editors do: CR LF, LF, or CR alone.
 func splitLines(text string) (lines []string) {
 	for text != "" {
 		i := strings.IndexAny(text, "\r\n")
@@ -186,12 +186,12 @@ func splitLines(text string) (lines []string) {
 	return lines
 }
 
-// Stage adds files to the index, or takes them out of it.
+// Stage stages or unstages files.
 func (s *Service) Stage(ctx context.Context, user string, id session.ID, p sandbox.GitStageParams) error {
 	return s.use(ctx, user, id, func(box *sandbox.Sandbox) error { return box.GitStage(ctx, p) })
 }
 
-// Commit commits in a repository of the workspace as the author of the settings.
+// Commit commits in a repository of the workspace, with the author in the user's settings.
 func (s *Service) Commit(ctx context.Context, user string, id session.ID, p sandbox.GitCommitParams) (sandbox.GitCommitted, error) {
 	stored, err := s.stored(ctx, user)
 	if err != nil {
@@ -216,7 +216,7 @@ func (s *Service) stored(ctx context.Context, user string) (settings.Settings, e
 	return found, err
 }
 
-// Push sends the present commit of a repository to a branch of the conversation's repository.
+// Push pushes the checked-out commit of a repository to a branch of the conversation's repository.
 func (s *Service) Push(ctx context.Context, user string, id session.ID, folder, branch string) error {
 	st, stored, err := s.own(ctx, user, id)
 	if err != nil {
@@ -242,7 +242,7 @@ func (s *Service) Push(ctx context.Context, user string, id session.ID, folder, 
 	})
 }
 
-// own is a conversation of the user's that has a repository.
+// own returns the user's conversation if it has a repository.
 func (s *Service) own(ctx context.Context, user string, id session.ID) (session.State, settings.Settings, error) {
 	if err := s.check(ctx, user, id); err != nil {
 		return session.State{}, settings.Settings{}, err
@@ -265,7 +265,7 @@ type Proposal struct {
 	Reviewers                   []string
 }
 
-// Proposed is a pull request that was opened. Warning says what did not work.
+// Proposed is a pull request that was opened. Warning says what failed.
 type Proposed struct {
 	session.RequestOpened
 	Draft, Known bool
@@ -294,7 +294,7 @@ func (s *Service) Propose(ctx context.Context, user string, id session.ID, p Pro
 	return out, nil
 }
 
-// forgeRefusal is what a git provider refused, in its words.
+// forgeRefusal returns a git provider's refusal with its message.
 func forgeRefusal(err error) error {
 	var said *gitprovider.Error
 	if errors.As(err, &said) {
@@ -306,21 +306,21 @@ func forgeRefusal(err error) error {
 	return err
 }
 
-// Request is a pull request of a conversation as its provider shows it now.
+// Request is a pull request of a conversation in its current state at the git provider.
 type Request struct {
 	session.RequestOpened
 	State    string
 	Draft    bool
 	Checks   []string
 	Comments []string
-	// Problem says why the provider did not show it; "" if it did.
+	// Problem says why the provider did not return it; "" if it did.
 	Problem string
 }
 
-// maxRequests is how many pull requests are looked at.
+// maxRequests is the maximum number of pull requests that are read.
 const maxRequests = 5
 
-// Requests are the newest pull requests of a conversation, newest first, with their checks and comments.
+// Requests returns the newest pull requests of a conversation, newest first, with their checks and comments.
 func (s *Service) Requests(ctx context.Context, user string, id session.ID) ([]Request, error) {
 	if _, err := s.Conversations.Row(ctx, user, id); err != nil {
 		return nil, err
@@ -368,5 +368,5 @@ func (s *Service) look(ctx context.Context, user string, r *Request) error {
 	return nil
 }
 
-// name is a path as people read it.
+// name returns a path as shown to users.
 func name(path []byte) string { return api.EncodeName(path) }

@@ -21,7 +21,7 @@ import (
 	"unicode"
 )
 
-// sendTime is how long sending one e-mail may take.
+// sendTime is the timeout for sending one e-mail.
 const sendTime = 20 * time.Second
 
 // Flags are the flags for e-mail.
@@ -30,7 +30,7 @@ type Flags struct {
 	SMTPURLFile string `name:"smtp-url-file" env:"DECKHAND_SMTP_URL_FILE" placeholder:"FILE" help:"File with the SMTP URL, to keep the password out of the command line."`
 }
 
-// Open returns the server that the flags name; nil for none. redact gets the password.
+// Open returns the server set by the flags; nil for none. The password is passed to redact.
 func (f Flags) Open(redact func(...string)) (*Server, error) {
 	text, flag := f.SMTPURL, "--smtp-url"
 	if f.SMTPURLFile != "" {
@@ -58,7 +58,7 @@ func (f Flags) Open(redact func(...string)) (*Server, error) {
 	return s, nil
 }
 
-// Server is an SMTP server that accepts e-mail from us.
+// Server sends e-mail through an SMTP server.
 type Server struct {
 	// Roots verify its certificate; nil for those of the system.
 	Roots *x509.CertPool
@@ -110,7 +110,7 @@ type Message struct {
 	Date time.Time
 }
 
-// Error says why an e-mail was not accepted. A permanent one is not worth another attempt.
+// Error says why an e-mail was not accepted. A permanent error is not retried.
 type Error struct {
 	Msg       string
 	Permanent bool
@@ -139,7 +139,7 @@ func (s *Server) Send(ctx context.Context, m Message) error {
 	return explain(s.talk(conn, m))
 }
 
-// talk is the conversation with the server.
+// talk runs the SMTP dialogue with the server.
 func (s *Server) talk(conn net.Conn, m Message) error {
 	c, err := smtp.NewClient(conn, s.host)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *Server) talk(conn net.Conn, m Message) error {
 	}
 	if s.user != "" {
 		if err := c.Auth(smtp.PlainAuth("", s.user, s.password, s.host)); err != nil {
-			// The operator must act; attempts made until then are not lost to one wrong password.
+			// The operator must correct the password; until then, deliveries are retried.
 			return &Error{Msg: "the mail server refused the login"}
 		}
 	}
@@ -185,13 +185,13 @@ func (s *Server) tls() *tls.Config {
 	return &tls.Config{ServerName: s.host, RootCAs: s.Roots, MinVersion: tls.VersionTLS12}
 }
 
-// local is true for a server on this machine, whose traffic leaves it encrypted or not at all.
+// local reports whether the server is on this machine, so that no unencrypted traffic leaves it.
 func (s *Server) local() bool {
 	ip := net.ParseIP(s.host)
 	return s.host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// explain gives an error without what the server or the network said, which may hold addresses.
+// explain returns an error without the text of the server or the network, which may contain addresses.
 func explain(err error) error {
 	var own *Error
 	var said *textproto.Error
@@ -206,7 +206,7 @@ func explain(err error) error {
 	return &Error{Msg: "the connection to the mail server was lost"}
 }
 
-// compose makes the text of an e-mail. Each value is encoded or stripped of control characters.
+// compose returns the text of an e-mail. Each value is encoded or stripped of control characters.
 func (s *Server) compose(m Message) []byte {
 	var b bytes.Buffer
 	domain := s.from.Address[strings.LastIndexByte(s.from.Address, '@')+1:]
@@ -233,7 +233,7 @@ func header(text string) string {
 	return strings.ReplaceAll(mime.BEncoding.Encode("utf-8", text), "?= =?", "?=\r\n =?")
 }
 
-// token keeps what may stand in a message ID.
+// token keeps the characters that are allowed in a message ID.
 func token(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 128 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r)) {
@@ -243,7 +243,7 @@ func token(text string) string {
 	}, text)
 }
 
-// plain is true for an address that can stand in an SMTP command as it is.
+// plain reports whether an address can be used in an SMTP command without escaping.
 func plain(address string) bool {
 	a, err := mail.ParseAddress(address)
 	return err == nil && a.Address == address && len(address) <= 254 && !strings.ContainsFunc(address, func(r rune) bool {

@@ -1,5 +1,5 @@
-// Package push makes the requests of web push: a message that only one browser can read
-// (RFC 8291), and the signature by which push services know the sender (VAPID, RFC 8292). It
+// Package push builds web push requests: a message encrypted for one browser (RFC 8291),
+// signed so that push services can identify the sender (VAPID, RFC 8292). It
 // does not send them.
 package push
 
@@ -26,14 +26,14 @@ import (
 )
 
 const (
-	// recordSize is the size that push services accept for a message, and maxText what fits in it.
+	// recordSize is the message size that push services accept, and maxText the longest text that fits.
 	recordSize = 4096
 	maxText    = 3000
-	// tokenTime is how long a VAPID token is valid; services accept at most 24 hours.
+	// tokenTime is the lifetime of a VAPID token; services accept at most 24 hours.
 	tokenTime = 12 * time.Hour
 )
 
-// Keys identify this server at push services. They must not change: browsers bind their
+// Keys identifies this server to push services. They must not change: browsers bind their
 // subscriptions to the public key.
 type Keys struct {
 	signer *ecdsa.PrivateKey
@@ -42,7 +42,7 @@ type Keys struct {
 
 // NewKeys derives the keys from a secret seed.
 func NewKeys(seed []byte) (*Keys, error) {
-	// Nearly every 32 bytes are a key of the curve; the number finds the next for the others.
+	// Nearly all 32-byte values are valid keys of the curve; if one is not, the next number is tried.
 	for n := range 8 {
 		raw, err := hkdf.Key(sha256.New, seed, nil, "vapid key "+strconv.Itoa(n), 32)
 		if err != nil {
@@ -58,18 +58,18 @@ func NewKeys(seed []byte) (*Keys, error) {
 	return nil, errors.New("no valid key can be derived from the seed")
 }
 
-// Public is the application server key that browsers subscribe with.
+// Public returns the application server key that browsers subscribe with.
 func (k *Keys) Public() string { return base64.RawURLEncoding.EncodeToString(k.public) }
 
-// Subscription is what a browser returns when it subscribes. All of it is secret: who has it can
-// send to the browser.
+// Subscription is what a browser returns when it subscribes. All of it is secret: its holder can
+// send messages to the browser.
 type Subscription struct {
 	Endpoint string `json:"endpoint"`
 	P256dh   string `json:"p256dh"`
 	Auth     string `json:"auth"`
 }
 
-// CheckKeys says which of the keys is wrong, and why.
+// CheckKeys returns the name of an invalid key, and why it is invalid.
 func (s Subscription) CheckKeys() (field string, err error) {
 	if _, err := s.publicKey(); err != nil {
 		return "p256dh", errors.New("must be the browser's public key: an uncompressed P-256 point in base64url")
@@ -100,19 +100,19 @@ func trimPadding(text string) string {
 	return text
 }
 
-// Message is what to send.
+// Message is a message to a browser.
 type Message struct {
 	Text []byte
-	// Topic replaces an earlier message of the same topic that the browser has not received yet.
+	// Topic: the message replaces an undelivered one with the same topic.
 	Topic string
-	// Keep is how long the push service tries to deliver it.
+	// Keep is the time for which the push service tries to deliver it.
 	Keep   time.Duration
 	Urgent bool
-	// Subject is who runs this server, as an https or mailto URL; "" for none.
+	// Subject is the contact of this server, as an https or mailto URL; "" for none.
 	Subject string
 }
 
-// Request makes the request that sends m to a browser.
+// Request returns the request that sends m to a browser.
 func (k *Keys) Request(ctx context.Context, s Subscription, m Message, now time.Time) (*http.Request, error) {
 	body, err := encrypt(s, m.Text)
 	if err != nil {
@@ -143,7 +143,7 @@ func (k *Keys) Request(ctx context.Context, s Subscription, m Message, now time.
 	return req, nil
 }
 
-// token is the signed statement of who sends, for one push service.
+// token returns the signed VAPID token for one push service.
 func (k *Keys) token(endpoint, subject string, now time.Time) (string, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -169,7 +169,7 @@ func (k *Keys) token(endpoint, subject string, now time.Time) (string, error) {
 	return text + "." + base64.RawURLEncoding.EncodeToString(signature[:]), nil
 }
 
-// encrypt makes a text readable for the browser alone.
+// encrypt encrypts a text for the browser.
 func encrypt(s Subscription, text []byte) ([]byte, error) {
 	own, err := ecdh.P256().GenerateKey(rand.Reader)
 	if err != nil {
@@ -180,7 +180,7 @@ func encrypt(s Subscription, text []byte) ([]byte, error) {
 	return seal(s, text, own, salt[:])
 }
 
-// seal is RFC 8291 with the key and the salt of the message given.
+// seal implements RFC 8291 with the given key and salt.
 func seal(s Subscription, text []byte, own *ecdh.PrivateKey, salt []byte) ([]byte, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("the text has %d bytes, more than the limit of %d", len(text), maxText)

@@ -6,16 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// cache is the newest checkpoint of a store in memory, so that it is not read for each new one.
+// cache holds the newest checkpoint of a store in memory, so that Take need not read it.
 type cache struct {
 	number int
 	state  state
 	chain  int
 	blobs  map[[32]byte]blob
 	watch  *watcher
-	// linked are files with several names.
+	// linked are files with several hard links.
 	linked map[string]bool
-	// leftOut is how many files could not be stored when all were looked at.
+	// leftOut is the number of files that the last full scan could not store.
 	leftOut int
 	size    atomic.Int64 // entries
 }
@@ -35,8 +35,8 @@ func (c *cache) drop() {
 	c.size.Store(0)
 }
 
-// newest is the state of the newest checkpoint, from how many records it is read, and the contents that the store has,
-// nil if they are not known.
+// newest returns the state of the newest checkpoint, the number of records that it is read from, and the contents in the
+// store, nil if they are not known.
 func (s *Store) newest(n int) (state, int, map[[32]byte]blob, error) {
 	if c := &s.cache; n > 0 && c.number == n {
 		return c.state, c.chain, c.blobs, nil
@@ -46,19 +46,19 @@ func (s *Store) newest(n int) (state, int, map[[32]byte]blob, error) {
 	return st, chain, nil, err
 }
 
-// Bounds of what is kept in memory for all stores.
+// Limits on what is kept in memory for all stores.
 const (
 	maxStores  = 64
 	maxEntries = 400_000
 )
 
-// Stores has the stores that were used last.
+// Stores caches the most recently used stores.
 type Stores struct {
 	mu    sync.Mutex
-	known []*Store // the last used one at the end
+	known []*Store // the most recently used one is last
 }
 
-// Of returns the store in a folder, with what it remembers.
+// Of returns the store in a folder, with its cache.
 func (s *Stores) Of(dir string) *Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *Stores) Of(dir string) *Store {
 	return found
 }
 
-// Forget drops what is remembered of the store in a folder, which is removed.
+// Forget drops the cache of a store whose folder is removed.
 func (s *Stores) Forget(dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,11 +1,11 @@
 // Package checkpoint keeps earlier states of a workspace and restores them.
 //
-// A store is a folder beside one workspace, out of the sandbox's reach. Each checkpoint has a number, N.meta with
+// A store is a folder next to one workspace, out of the sandbox's reach. Each checkpoint has a number, N.meta with
 // the files that differ from the checkpoint before, and N.data with contents that the store did not have yet. So a
-// checkpoint costs what changed, a workspace needs no git, and removing the folder removes everything.
+// checkpoint stores only changes, a workspace needs no git, and removing the folder removes everything.
 //
-// The workspace is hostile: it may change while it is read, links may lead anywhere. Nothing in it is accessed by path;
-// see package tree. Files are recognised as unchanged by size, inode and times, and are not read then.
+// The workspace is hostile: it may change while it is read, and links may lead anywhere. Nothing in it is accessed by path;
+// see package tree. Files with unchanged size, inode and times are not read.
 package checkpoint
 
 import (
@@ -23,20 +23,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits bound what a checkpoint may cost.
+// Limits on the cost of checkpoints.
 const (
-	// MaxFile is the size of the largest file that is stored. Larger ones are left as they are by a restore.
+	// MaxFile is the size of the largest file that is stored. A restore does not touch larger ones.
 	MaxFile = 256 << 20
-	// MaxFiles is how many files, links and folders a workspace with checkpoints may have.
+	// MaxFiles is the maximum number of files, links and folders of a workspace with checkpoints.
 	MaxFiles = 300_000
-	// MaxBytes is how large a store may become before its oldest checkpoints are dropped, and how large the files of a
-	// workspace may be together.
+	// MaxBytes is the size of a store above which its oldest checkpoints are dropped, and the maximum size of all files of a
+	// workspace.
 	MaxBytes = 4 << 30
-	// MaxCheckpoints is how many checkpoints are kept.
+	// MaxCheckpoints is the number of checkpoints that are kept.
 	MaxCheckpoints = 500
-	// maxExtents is how many parts a file with holes may have.
+	// maxExtents is the maximum number of extents of a sparse file.
 	maxExtents = 10_000
-	// maxChain is how many checkpoints are read to know one.
+	// maxChain is the maximum number of records that are read to load one checkpoint.
 	maxChain = 40
 )
 
@@ -54,25 +54,25 @@ var (
 type Workspace struct {
 	// Dir is the folder.
 	Dir string
-	// First is the first of the range of users that own the files, 0 if the server's user owns them.
+	// First is the first ID of the range of users that own the files, 0 if the server's user owns them.
 	First uint32
-	// Size is how many users the range has.
+	// Size is the number of users in the range.
 	Size uint32
 }
 
-// Store is the checkpoints of one workspace. Calls that change it must not overlap.
+// Store holds the checkpoints of one workspace. Calls that change it must not overlap.
 type Store struct {
 	dir string
-	// MaxBytes and MaxCheckpoints take the place of the limits above.
+	// MaxBytes and MaxCheckpoints override the limits above.
 	MaxBytes       int64
 	MaxCheckpoints int
-	// cache is what the newest checkpoint was, for the next Take.
+	// cache is the newest checkpoint, for the next Take.
 	cache cache
 	// step is called between the steps of a restore, for tests.
 	step func()
 }
 
-// Open returns the store in a folder, which is made with the first checkpoint.
+// Open returns the store in a folder, which the first checkpoint creates.
 func Open(dir string) *Store {
 	return &Store{dir: dir, MaxBytes: MaxBytes, MaxCheckpoints: MaxCheckpoints, step: func() {}}
 }
@@ -80,12 +80,12 @@ func Open(dir string) *Store {
 // Taken is a checkpoint.
 type Taken struct {
 	Number int
-	// Files is how many files it has, Changed how many differ from the checkpoint before. If it is 0, the two are the
+	// Files is the number of its files, Changed the number that differ from the checkpoint before. If Changed is 0, both have the
 	// same state.
 	Files, Changed int
-	// Bytes is what the store grew by.
+	// Bytes is the number of bytes added to the store.
 	Bytes int64
-	// LeftOut is how many files are not in it because they are too large or cannot be read.
+	// LeftOut is the number of files that are not in it because they are too large or cannot be read.
 	LeftOut int
 }
 
@@ -93,7 +93,7 @@ func (s *Store) path(name string) string { return filepath.Join(s.dir, name) }
 func (s *Store) meta(n int) string       { return s.path(strconv.Itoa(n) + ".meta") }
 func (s *Store) data(n int) string       { return s.path(strconv.Itoa(n) + ".data") }
 
-// Numbers are the checkpoints that can be restored, oldest first.
+// Numbers returns the checkpoints that can be restored, oldest first.
 func (s *Store) Numbers() ([]int, error) {
 	names, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +114,7 @@ func (s *Store) Numbers() ([]int, error) {
 	return out, nil
 }
 
-// Bytes is what the store takes up on disk.
+// Bytes returns the disk usage of the store.
 func (s *Store) Bytes() (int64, error) {
 	names, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -130,7 +130,7 @@ func (s *Store) Bytes() (int64, error) {
 	return sum, err
 }
 
-// Link makes to a store with the same checkpoints. Files are shared: they are never written to again.
+// Link makes to a store with the same checkpoints. They share files, which are never written to again.
 func (s *Store) Link(to *Store) error {
 	numbers, err := s.Numbers()
 	if err != nil || len(numbers) == 0 {
@@ -154,7 +154,7 @@ func (s *Store) Link(to *Store) error {
 	return syncDir(to.dir)
 }
 
-// makeDir makes the folder of the store, but none above it: they may have been removed since.
+// makeDir creates the folder of the store, but no parent folders: they may have been removed since.
 func (s *Store) makeDir() error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -164,7 +164,7 @@ func (s *Store) makeDir() error {
 
 // journal is written before the first file of a restore and removed after the last one.
 type journal struct {
-	// Target is the checkpoint that is restored, Undo the one with the state before.
+	// Target is the checkpoint to restore, Undo the checkpoint with the state before.
 	Target int `json:"target"`
 	Undo   int `json:"undo"`
 }
@@ -200,7 +200,7 @@ func (s *Store) dropJournal() error {
 	return nil
 }
 
-// replace writes a file of the store so that a crash leaves the old one or the new one.
+// replace writes a file of the store atomically: a crash leaves the old one or the new one.
 func (s *Store) replace(name string, body []byte) error {
 	f, err := os.OpenFile(s.path(name+".new"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -228,7 +228,7 @@ func syncDir(dir string) error {
 	return f.Sync()
 }
 
-// ended is the error of a context that ended, for loops that check it now and then.
+// ended returns the error of a context that has ended, for loops that check it periodically.
 func ended(ctx context.Context, i int) error {
 	if i%256 != 0 {
 		return nil

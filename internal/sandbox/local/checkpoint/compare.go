@@ -11,14 +11,14 @@ type Change struct {
 	Path string
 	// Status is A for a new file, D for a removed one, M for a changed one.
 	Status byte
-	// Old and New are the sizes.
+	// Old and New are the sizes before and after.
 	Old, New int64
 	// Link is true if one of the two is a symbolic link.
 	Link bool
 }
 
 // Compare lists the files and links that differ between a checkpoint of this store and one of another or the same
-// store, in the order of paths.
+// store, sorted by path.
 func (s *Store) Compare(n int, other *Store, m int) ([]Change, error) {
 	from, _, err := s.load(n)
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Store) Compare(n int, other *Store, m int) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, st := range []state{from, to} { // what is kept has no content to compare, and folders are seen by what is in them
+	for _, st := range []state{from, to} { // kept entries have no content to compare, and folders show in their files
 		for p, e := range st {
 			if e.kind == kept || e.kind == folder {
 				delete(st, p)
@@ -53,8 +53,8 @@ func (s *Store) Compare(n int, other *Store, m int) ([]Change, error) {
 	return out, nil
 }
 
-// Content is the content of a file of a checkpoint, or the target of a link; found is false if there is none. It is
-// cut off after most bytes.
+// Content returns the content of a file in a checkpoint, or the target of a link; found is false if there is none. It is
+// truncated to most bytes.
 func (s *Store) Content(n int, path string, most int64) (b []byte, found bool, err error) {
 	st, _, err := s.load(n)
 	if err != nil {

@@ -12,25 +12,25 @@ import (
 	"deckhand/internal/sandbox/local/lock"
 )
 
-// folderName is the folder of a sandbox's checkpoints in that of the sandbox, out of its reach.
+// folderName is the folder with checkpoints in the folder of a sandbox, which the sandbox cannot reach.
 const folderName = "checkpoints"
 
-// minFree is how much of the disk stays free of checkpoints.
+// minFree is the disk space below which no checkpoint is made.
 const minFree = 512 << 20
 
 // Keeper implements sandbox.Checkpointer for a driver whose workspaces are folders of this machine.
 type Keeper struct {
 	driver Driver
 	log    *slog.Logger
-	locks  lock.Table // lets one at a time change the checkpoints of a sandbox
+	locks  lock.Table // serialises changes to the checkpoints of a sandbox
 	stores Stores
 }
 
-// Driver is what a Keeper needs to know of sandboxes.
+// Driver is what a Keeper needs from the sandbox driver.
 type Driver interface {
 	// Place returns the folder of a sandbox and its workspace. sandbox.ErrGone if there is none.
 	Place(h sandbox.Handle) (dir string, w Workspace, err error)
-	// Quiet calls do while the sandbox can neither be started nor, if it runs and the machine can freeze it, do anything.
+	// Quiet calls do while the sandbox cannot be started, and is frozen if it runs and the machine supports it.
 	Quiet(ctx context.Context, h sandbox.Handle, do func() error) error
 	Space() (sandbox.Space, error)
 }
@@ -69,7 +69,7 @@ func (t Taken) public() sandbox.Checkpoint {
 	return sandbox.Checkpoint{Number: t.Number, Files: t.Files, Changed: t.Changed, LeftOut: t.LeftOut, Bytes: t.Bytes}
 }
 
-// public is an error as the port knows it.
+// public converts an error to those of package sandbox.
 func public(err error) error {
 	switch {
 	case errors.Is(err, ErrTooLarge):
@@ -114,8 +114,8 @@ func (k *Keeper) Restore(ctx context.Context, h sandbox.Handle, number int) (out
 	return out, err
 }
 
-// Finish completes a restore in which a server died. If that fails, the next use tries again. A restore of this process
-// is waited for.
+// Finish completes a restore that a dead server began. If that fails, the next use tries again. It waits for a restore of
+// this process.
 func (k *Keeper) Finish(dir string, w Workspace) {
 	s := Open(filepath.Join(dir, folderName))
 	if !s.Pending() {
@@ -134,12 +134,12 @@ func (k *Keeper) Finish(dir string, w Workspace) {
 // Interrupted reports whether a restore of the sandbox in a folder has to be finished.
 func Interrupted(dir string) bool { return Open(filepath.Join(dir, folderName)).Pending() }
 
-// Share gives the sandbox in another folder the same checkpoints.
+// Share shares the checkpoints with the sandbox in another folder.
 func Share(from, to string) error {
 	return Open(filepath.Join(from, folderName)).Link(Open(filepath.Join(to, folderName)))
 }
 
-// Forget drops what is remembered of the sandbox in a folder, which is removed.
+// Forget drops the cache of a sandbox whose folder is removed.
 func (k *Keeper) Forget(dir string) { k.stores.Forget(filepath.Join(dir, folderName)) }
 
 // Compare implements sandbox.Checkpointer.

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// kind is what an entry is.
+// kind is the type of an entry.
 type kind byte
 
 const (
@@ -21,7 +21,7 @@ const (
 	folder kind = 'd'
 	link   kind = 'l'
 	pipe   kind = 'p'
-	// kept is what a restore leaves as it is: a file that is too large or cannot be read, a device, a folder that the
+	// kept is an entry that a restore does not touch: a file that is too large or cannot be read, a device, a folder that the
 	// repository ignores.
 	kept kind = 'k'
 )
@@ -34,7 +34,7 @@ type entry struct {
 	// uid and gid count from the first user of the workspace.
 	uid, gid uint32
 	size     int64
-	// ino, mtime and ctime recognise an unchanged file. ino is 0 if the file may have changed at the moment at which
+	// ino, mtime and ctime identify an unchanged file. ino is 0 if the file may have changed at the moment at which
 	// it was read.
 	ino          uint64
 	mtime, ctime int64
@@ -48,13 +48,13 @@ type blob struct {
 	pack int // the number of the data file
 	off  int64
 	len  int64
-	// extents are the parts of a file with holes; nil is all of it.
+	// extents are the data of a sparse file; nil for a file without holes.
 	extents []extent
 }
 
 type extent struct{ off, len int64 }
 
-// same reports whether two entries are the same to a user: times do not count.
+// same reports whether two entries are the same to a user, ignoring times.
 func (e *entry) same(o *entry) bool {
 	if e.kind != o.kind {
 		return false
@@ -74,15 +74,15 @@ func (e *entry) same(o *entry) bool {
 	return e.mode == o.mode
 }
 
-// fresh reports whether the store need not remember that an entry looks different now.
+// fresh reports whether a file has the recorded inode and times, so that the record needs no update.
 func (e *entry) fresh(o *entry) bool {
 	return e.kind != file || e.ino == o.ino && e.mtime == o.mtime && e.ctime == o.ctime
 }
 
-// state is all entries of a checkpoint by path.
+// state has all entries of a checkpoint by path.
 type state map[string]*entry
 
-// record is what a meta file holds.
+// record is the content of a meta file.
 type record struct {
 	number, parent int
 	at             time.Time
@@ -133,7 +133,7 @@ func (w *writer) text(s string) {
 	w.b = append(w.b, s...)
 }
 
-// path writes what differs from the path before.
+// path writes a path without the prefix that it shares with the path before.
 func (w *writer) path(last, p string) string {
 	n := 0
 	for n < len(last) && n < len(p) && last[n] == p[n] {
@@ -206,7 +206,7 @@ func decode(b []byte) (*record, error) {
 	return r, nil
 }
 
-// reader reads what writer wrote. After a fault it gives zeros.
+// reader reads the format of writer. After an error it returns zeros.
 type reader struct {
 	b   []byte
 	bad bool
@@ -250,7 +250,7 @@ func (d *reader) path(last string) string {
 	return last[:n] + d.text()
 }
 
-// load is the state of a checkpoint, and how many records it was read from.
+// load returns the state of a checkpoint, and the number of records it was read from.
 func (s *Store) load(n int) (state, int, error) {
 	var chain []*record
 	for at := n; at != 0; {

@@ -35,7 +35,7 @@ func (s *Store) prune() error {
 	return nil
 }
 
-// drop removes the first n checkpoints. The next one is written as a whole before, because it may build on them.
+// drop removes the first n checkpoints. It first rewrites the next one in full, because that may build on them.
 func (s *Store) drop(numbers []int, n int) error {
 	s.cache.drop()
 	first := numbers[n]
@@ -58,8 +58,8 @@ func (s *Store) drop(numbers []int, n int) error {
 	return s.free(numbers[n:])
 }
 
-// free gives back the parts of data files that no checkpoint needs. A file that a fork of the conversation shares is
-// not changed, but removed from this store if nothing in it is needed.
+// free releases the parts of data files that no checkpoint needs. A file that is shared with a fork of the conversation is
+// not changed, but removed from this store if no part of it is needed.
 func (s *Store) free(numbers []int) error {
 	needed := map[int][]extent{}
 	for _, n := range numbers {
@@ -95,7 +95,7 @@ func (s *Store) free(numbers []int) error {
 	return nil
 }
 
-// punch makes holes of what is not needed in a file. Where the file system cannot do that, nothing is freed.
+// punch punches holes into the unneeded parts of a file. If the file system does not support that, nothing is freed.
 func punch(name string, needed []extent) error {
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {

@@ -21,17 +21,17 @@ import (
 type Restored struct {
 	// Undo is a checkpoint of the state before.
 	Undo Taken
-	// Changed is how many files, links and folders were written or removed.
+	// Changed is the number of files, links and folders that were written or removed.
 	Changed int
-	// Kept are files that could not be restored because something that is not in checkpoints is in their place.
+	// Kept are files that could not be restored because an entry that checkpoints leave out is in their place.
 	Kept []string
 }
 
-// Restore makes the workspace what it was at a checkpoint, after it made one of the state now. Files that no
-// checkpoint has (see kept) stay as they are. Nothing may run in the workspace until it returns.
+// Restore makes a checkpoint of the current state and then restores the workspace to an earlier one. Files that no
+// checkpoint has (see kept) are not touched. Nothing may run in the workspace until it returns.
 //
-// The first step is a durable note of what is restored. A process that dies before it leaves the old state; after it,
-// Finish makes the new one.
+// The first step writes a durable journal. If the process dies before that, the old state remains; after it,
+// Finish completes the restore.
 func (s *Store) Restore(ctx context.Context, w Workspace, n int) (Restored, error) {
 	target, _, err := s.load(n)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Store) Restore(ctx context.Context, w Workspace, n int) (Restored, erro
 	}
 	s.step()
 	if out.Kept, err = s.apply(w, changes); err != nil {
-		// Half of a state is of no use: the other half is put back. If that fails too, Finish tries again.
+		// A partial restore is of no use, so it is rolled back. If that fails too, Finish tries again.
 		if back := s.converge(w, undo.Number, n); back != nil {
 			return out, errors.Join(err, back)
 		}
@@ -83,7 +83,7 @@ func (s *Store) Finish(w Workspace) error {
 	return s.dropJournal()
 }
 
-// converge makes the workspace what it was at a checkpoint, on the way there from or to another one.
+// converge brings the workspace to the state of a checkpoint, from a possible mix of that state and another one.
 func (s *Store) converge(w Workspace, n, other int) error {
 	target, _, err := s.load(n)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Store) converge(w Workspace, n, other int) error {
 	return err
 }
 
-// change is what a restore does to one path: to is nil if it is removed, from if it is new.
+// change is the change of one path by a restore: to is nil if the path is removed, from if it is new.
 type change struct{ from, to *entry }
 
 func (c change) path() string {
@@ -112,8 +112,8 @@ func (c change) path() string {
 	return c.from.path
 }
 
-// diff is what leads from one state to another, in the order of paths. What is kept in one of the states, or in one of
-// the others, is not touched, nor is anything below it: a checkpoint of the state now could not bring it back.
+// diff returns the changes from one state to another, sorted by path. Entries that are kept in one of the states, or in one
+// of the others, are not touched, nor is anything below them: an undo could not restore them.
 func diff(from, to state, others ...state) []change {
 	stays := map[string]bool{}
 	for _, st := range append(others, from, to) {
@@ -150,16 +150,16 @@ func diff(from, to state, others ...state) []change {
 type applier struct {
 	s *Store
 	w Workspace
-	// root is the workspace; dir is the open folder at, the last one that was used.
+	// root is the workspace; dir is the most recently used folder, at its path.
 	root, dir int
 	at        string
-	// closed is the mode of dir if it keeps even its owner from writing, until it is left.
+	// closed is the original mode of dir if that denies writing to its owner; it is set again when dir is left.
 	closed uint32
 	packs  map[int]*os.File
 	kept   []string
 	tmp    string
 	n      int
-	// reads is true if nothing is written, so that folders are left as they are.
+	// reads is true if nothing is written, so that the modes of folders do not change.
 	reads bool
 }
 
@@ -170,7 +170,7 @@ func (s *Store) apply(w Workspace, changes []change) ([]string, error) {
 	}
 	a := &applier{s: s, w: w, root: root, dir: -1, packs: map[int]*os.File{}, tmp: ".deckhand-restore-" + rand.Text()}
 	defer a.close()
-	// What goes, goes first, and folders after what was in them: something else may come in their place.
+	// Removals come first, and folders after their contents: something else may take their place.
 	for _, c := range slices.Backward(changes) {
 		if c.from != nil && (c.to == nil || c.to.kind != c.from.kind) {
 			if err := a.remove(c.from); err != nil {
@@ -190,7 +190,7 @@ func (s *Store) apply(w Workspace, changes []change) ([]string, error) {
 			return a.kept, err
 		}
 	}
-	for _, e := range slices.Backward(folders) { // a folder may be closed by its mode, so this comes last
+	for _, e := range slices.Backward(folders) { // a mode may make a folder read-only, so modes come last
 		if err := a.finishFolder(e); err != nil {
 			return a.kept, err
 		}
@@ -274,7 +274,7 @@ func (a *applier) remove(e *entry) error {
 		return nil
 	}
 	if e.kind == folder && (errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST)) {
-		return nil // it holds something that is in no checkpoint
+		return nil // it contains something that is in no checkpoint
 	}
 	if err != nil {
 		return &os.PathError{Op: "remove", Path: e.path, Err: err}
@@ -284,7 +284,7 @@ func (a *applier) remove(e *entry) error {
 
 func gone(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) }
 
-// put makes what a checkpoint has at a path.
+// put creates the entry of a checkpoint at its path.
 func (a *applier) put(c change) error {
 	e := c.to
 	dir, name, err := a.parent(e.path)
@@ -323,12 +323,12 @@ func (a *applier) put(c change) error {
 	return nil
 }
 
-// place makes something under a name of its own and moves it to its place, so that it is never half there.
+// place creates an entry under a temporary name and renames it, so that it is never seen incomplete.
 func (a *applier) place(dir int, name string, e *entry, make func(dir int, tmp string, e *entry) error) error {
 	a.n++
 	tmp := fmt.Sprintf("%s-%d", a.tmp, a.n)
 	err := make(dir, tmp, e)
-	if err == nil && e.kind != file { // a file was finished while it was open
+	if err == nil && e.kind != file { // files got their owner and mode while open
 		err = a.finish(dir, tmp, e)
 	}
 	if err == nil {
@@ -391,7 +391,7 @@ func (a *applier) pack(n int) (*os.File, error) {
 	return f, nil
 }
 
-// copyRange copies a part of a data file to its place in a file.
+// copyRange copies a part of a data file to its offset in a file.
 func copyRange(fd int, pack *os.File, x extent, from int64) error {
 	at, left := x.off, x.len
 	buf := make([]byte, min(left, 256<<10))
@@ -414,7 +414,7 @@ func copyRange(fd int, pack *os.File, x extent, from int64) error {
 	return nil
 }
 
-// finish gives owner and mode to something by its name.
+// finish sets the owner and mode of an entry by its name.
 func (a *applier) finish(dir int, name string, e *entry) error {
 	if a.w.First != 0 {
 		if err := unix.Fchownat(dir, name, int(a.w.First+e.uid), int(a.w.First+e.gid), unix.AT_SYMLINK_NOFOLLOW); err != nil {

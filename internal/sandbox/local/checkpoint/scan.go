@@ -14,11 +14,11 @@ import (
 	"deckhand/internal/sandbox/local/tree"
 )
 
-// racyTime is how old the last change of a file must be to tell the next one from it by its time: the kernel's clock
-// for files moves in steps.
+// racyTime is the minimum age of a file's last change at which its times reveal the next change: the kernel's clock
+// for files has a coarse resolution.
 const racyTime = 20 * time.Millisecond
 
-// scanner finds out what is in a workspace.
+// scanner reads the state of a workspace.
 type scanner struct {
 	ctx   context.Context
 	w     Workspace
@@ -27,11 +27,11 @@ type scanner struct {
 	start int64
 	// read fills in the content of a file that is not known.
 	read func(f *os.File, size int64) (blob, error)
-	// watch notices changes from when each folder is read on; nil if it cannot.
+	// watch reports changes to each folder from the moment it is read; nil if it cannot.
 	watch *watcher
-	// linked are files with several names: a change under one is not noticed under the others.
+	// linked are files with several hard links: a change under one name is not reported for the others.
 	linked map[string]bool
-	// bytes and leftOut count the files; reread what had to be read.
+	// bytes and leftOut count the files, reread those that had to be read.
 	bytes   int64
 	leftOut int
 	reread  int64
@@ -41,7 +41,7 @@ type scanner struct {
 	ignores []ignore
 }
 
-// ignore is a .gitignore file of a repository, and where it lies.
+// ignore is a .gitignore file of a repository, and its folder.
 type ignore struct {
 	prefix string
 	list   *gitignore.List
@@ -81,7 +81,7 @@ func (s *scanner) add(name string, k kind, st *unix.Stat_t) (*entry, error) {
 	return e, nil
 }
 
-// observe has a folder watched.
+// observe adds a folder to the watcher.
 func (s *scanner) observe(dir int) {
 	if s.watch != nil && !s.watch.add(dir, s.prefix) {
 		s.watch.close()
@@ -89,7 +89,7 @@ func (s *scanner) observe(dir int) {
 	}
 }
 
-// look reads some paths only. It reports false if there is a folder among them.
+// look reads only the given paths. It reports false if one of them is a folder.
 func (s *scanner) look(paths map[string]bool) (bool, error) {
 	root, err := tree.OpenRoot(s.w.Dir)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *scanner) look(paths map[string]bool) (bool, error) {
 	for p := range paths {
 		dir, name, err := a.parent(p)
 		if err != nil {
-			return false, nil // a folder is gone or closed: all is looked at
+			return false, nil // a folder is gone or unreadable: do a full scan
 		}
 		s.prefix = strings.TrimSuffix(p, name)
 		var st unix.Stat_t
@@ -119,7 +119,7 @@ func (s *scanner) look(paths map[string]bool) (bool, error) {
 	return true, nil
 }
 
-// id counts a user from the first one of the workspace.
+// id returns a user ID relative to the first one of the workspace.
 func (s *scanner) id(id uint32) uint32 {
 	if s.w.First == 0 || id < s.w.First || id-s.w.First >= s.w.Size {
 		return 0
@@ -146,12 +146,12 @@ func (s *scanner) file(dir int, name string, st *unix.Stat_t) error {
 		_, err := s.add(name, pipe, st)
 		return err
 	case unix.S_IFSOCK:
-		return nil // what listens there does not come back
+		return nil // a socket is useless without its listener
 	}
 	return s.keep(name, st)
 }
 
-// keep notes what a restore leaves as it is.
+// keep records an entry that a restore does not touch.
 func (s *scanner) keep(name string, st *unix.Stat_t) error {
 	s.leftOut++
 	_, err := s.add(name, kept, st)
@@ -203,7 +203,7 @@ type storeError struct{ err error }
 func (e *storeError) Error() string { return e.err.Error() }
 func (e *storeError) Unwrap() error { return e.err }
 
-// content reads an open file. One that changes while it is read is read again a few times, and at last taken as it was read.
+// content reads an open file. If it changes while it is read, it is read again a few times; then the last result counts.
 func (s *scanner) content(f *os.File, e *entry) error {
 	var before, after unix.Stat_t
 	for range 3 {
@@ -256,10 +256,10 @@ func (s *scanner) leave(int) error {
 	return nil
 }
 
-// maxIgnore is how much of a .gitignore file counts.
+// maxIgnore is the number of bytes that are read of a .gitignore file.
 const maxIgnore = 256 << 10
 
-// enterRepository reads the .gitignore file of a folder that is a repository or lies in one.
+// enterRepository reads the .gitignore file of a folder that is a repository or inside one.
 func (s *scanner) enterRepository(dir int) {
 	if len(s.ignores) == 0 && unix.Faccessat(dir, ".git", unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		return

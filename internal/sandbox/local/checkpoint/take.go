@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What had to be read although nothing differs is remembered from so many bytes or files on, so that it is not read again.
+// Files that were read although their content is unchanged are recorded from this many bytes or files on, so that they are not read again.
 const (
 	quietBytes = 4 << 20
 	quietFiles = 200
@@ -31,7 +31,7 @@ func (s *Store) Take(ctx context.Context, w Workspace) (Taken, error) {
 	return t, err
 }
 
-// begin makes the first checkpoint of a workspace that is empty. It costs nothing to speak of: it is not made durable, since
+// begin makes the first checkpoint of an empty workspace. It is cheap, because it is not made durable:
 // there is nothing to lose.
 func (s *Store) begin(w Workspace) (ok bool, err error) {
 	f, err := os.Open(w.Dir)
@@ -50,8 +50,8 @@ func (s *Store) begin(w Workspace) (ok bool, err error) {
 	return true, os.WriteFile(s.meta(1), r.encode(), 0o600)
 }
 
-// take is Take without dropping old checkpoints: one of them may be about to be restored. With whole, the workspace is looked
-// through even if it is known what happened in it. The state must not be changed.
+// take is Take without dropping old checkpoints: one of them may be about to be restored. With whole, the whole workspace is
+// scanned even if its changes are known. The caller must not change the state.
 func (s *Store) take(ctx context.Context, w Workspace, whole bool) (Taken, state, error) {
 	if s.Pending() {
 		return Taken{}, nil, errors.New("a restore was interrupted; finish it first")
@@ -67,7 +67,7 @@ func (s *Store) take(ctx context.Context, w Workspace, whole bool) (Taken, state
 		return Taken{Number: 1}, state{}, err
 	}
 	known, chain, blobs, err := s.newest(newest)
-	if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNone) { // begin anew, with a number of its own
+	if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNone) { // start over with a new number
 		known, chain, blobs, err = state{}, 0, nil, nil
 	}
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Store) take(ctx context.Context, w Workspace, whole bool) (Taken, state
 	now := sc.found
 	if looked == nil {
 		s.cache.leftOut = sc.leftOut
-	} else { // what was not looked at is as it was
+	} else { // all other paths are unchanged
 		now, t.LeftOut = known, max(sc.leftOut, s.cache.leftOut)
 		for path := range looked {
 			delete(now, path)
@@ -117,7 +117,7 @@ func (s *Store) take(ctx context.Context, w Workspace, whole bool) (Taken, state
 	return t, now, nil
 }
 
-// scan looks at what was touched since the last checkpoint, which is returned, or through the whole workspace.
+// scan reads the paths that were touched since the last checkpoint, which it returns, or the whole workspace.
 func (s *Store) scan(sc *scanner, whole bool) (looked map[string]bool, err error) {
 	if !whole {
 		if paths, ok := s.cache.watch.touched(); ok && len(s.cache.linked) <= maxLinked {
@@ -136,7 +136,7 @@ func (s *Store) scan(sc *scanner, whole bool) (looked map[string]bool, err error
 	return nil, nil
 }
 
-// compare adds what differs between two states to a record, and counts what a user would see of that. If looked is not nil,
+// compare adds the differences between two states to a record, and counts those that a user can see. If looked is not nil,
 // only these paths can differ.
 func (r *record) compare(known, found state, looked map[string]bool) (changed int) {
 	for path, e := range found {
@@ -167,7 +167,7 @@ func (r *record) compare(known, found state, looked map[string]bool) (changed in
 	return changed
 }
 
-// commit stores a record after the contents that it names.
+// commit stores a record, after the contents that it refers to.
 func (s *Store) commit(p *packer, r *record, t *Taken) error {
 	if err := s.makeDir(); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (s *Store) commit(p *packer, r *record, t *Taken) error {
 	return nil
 }
 
-// packer adds contents to the data file of a checkpoint that is being made.
+// packer adds contents to the data file of a new checkpoint.
 type packer struct {
 	store   *Store
 	number  int
@@ -194,7 +194,7 @@ type packer struct {
 	buf     []byte
 }
 
-// load lists the contents that the store has. It is called when the first changed file is met.
+// load lists the contents in the store. It is called for the first changed file.
 func (p *packer) load() error {
 	if p.blobs != nil {
 		return nil
@@ -232,7 +232,7 @@ func (p *packer) open() error {
 	return nil
 }
 
-// read stores the content of a file, unless the store has it.
+// read stores the content of a file unless the store has it already.
 func (p *packer) read(f *os.File, size int64) (blob, error) {
 	fail := func(err error) (blob, error) { return blob{}, &storeError{err} }
 	if err := p.load(); err != nil {
@@ -285,7 +285,7 @@ func (p *packer) flush() error {
 	return nil
 }
 
-// rewind takes back what was written behind a place.
+// rewind removes everything written after an offset.
 func (p *packer) rewind(to int64) error {
 	if back := p.size - to; back <= int64(len(p.buf)) {
 		p.buf, p.size = p.buf[:int64(len(p.buf))-back], to
@@ -351,7 +351,7 @@ func sum(f *os.File, size int64, w io.Writer) (blob, error) {
 		if err != nil {
 			return blob{}, err
 		}
-		parts[i].len = n // it may have been cut off since
+		parts[i].len = n // the file may have been truncated since
 		b.len += n
 	}
 	if sparse && !(len(parts) == 1 && parts[0] == extent{0, size}) {
@@ -373,7 +373,7 @@ func sum(f *os.File, size int64, w io.Writer) (blob, error) {
 	return b, nil
 }
 
-// extents are the parts of a file that are not holes.
+// extents returns the parts of a file that are not holes.
 func extents(f *os.File, size int64) (out []extent, err error) {
 	var sum int64
 	for at := int64(0); at < size; {
@@ -382,7 +382,7 @@ func extents(f *os.File, size int64) (out []extent, err error) {
 			return out, nil
 		}
 		end := size
-		if err != nil { // this file system does not tell
+		if err != nil { // the file system does not report holes
 			start = at
 		} else if end, err = unix.Seek(int(f.Fd()), start, unix.SEEK_HOLE); err != nil {
 			end = size
@@ -397,7 +397,7 @@ func extents(f *os.File, size int64) (out []extent, err error) {
 	return out, nil
 }
 
-// copyPart copies one part of a file, or what there is of it.
+// copyPart copies one part of a file, or as much as exists of it.
 func copyPart(f *os.File, x extent, h hash.Hash, w io.Writer) (int64, error) {
 	buf := make([]byte, min(x.len, 256<<10))
 	var n int64

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// maxWatched is how many folders of a workspace are watched; one with more is looked through each time.
+	// maxWatched is the maximum number of watched folders of a workspace; one with more folders is scanned each time.
 	maxWatched = 20_000
-	// maxPartial is how many checkpoints in a row go by what was noticed. Writes to memory that is mapped from a file are
-	// noticed when the file is closed, so the whole workspace is looked through now and then.
+	// maxPartial is the maximum number of checkpoints in a row without a full scan. Writes to a memory-mapped file are
+	// reported only when the file is closed, so the whole workspace is scanned periodically.
 	maxPartial = 20
-	// maxLinked is how many files with several names are looked at each time.
+	// maxLinked is the maximum number of files with several hard links, which are checked each time.
 	maxLinked = 2000
 )
 
-// watcher notices which files of a workspace change, so that only those are looked at. The kernel queues what happens;
-// nothing waits for it.
+// watcher records which files of a workspace change, so that only those are checked. The kernel queues the events;
+// no goroutine waits for them.
 type watcher struct {
 	f       *os.File
 	folders map[int32]string // by watch, with a slash at the end
@@ -31,7 +31,7 @@ type watcher struct {
 const watched = unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_CLOSE_WRITE |
 	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 
-// newWatcher returns nil where the kernel has no more watchers.
+// newWatcher returns nil if the kernel's limit on watchers is reached.
 func newWatcher() *watcher {
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
@@ -40,7 +40,7 @@ func newWatcher() *watcher {
 	return &watcher{f: os.NewFile(uintptr(fd), "watcher"), folders: map[int32]string{}}
 }
 
-// add watches an open folder. It reports false if that is not possible; then the watcher is of no use.
+// add watches an open folder. It reports false if that is not possible; then the watcher cannot be used.
 func (w *watcher) add(dir int, prefix string) bool {
 	if len(w.folders) >= maxWatched {
 		return false
@@ -59,8 +59,8 @@ func (w *watcher) close() {
 	}
 }
 
-// touched are the paths at which something happened since the last call. It reports false if the whole workspace has to
-// be looked through: too much happened, or something happened to a folder or to what decides which folders are ignored.
+// touched returns the paths that were touched since the last call. It reports false if the whole workspace has to
+// be scanned: there were too many events, or one for a folder or a file that decides which folders are ignored.
 func (w *watcher) touched() (paths map[string]bool, ok bool) {
 	if w == nil {
 		return nil, false
