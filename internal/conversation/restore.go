@@ -12,19 +12,19 @@ import (
 	"deckhand/internal/workspace"
 )
 
-// Checkpoints is what the use cases need of earlier states of workspaces. A server without them returns
+// Checkpoints gives the use cases access to earlier states of workspaces. A server without them returns
 // workspace.ErrNoCheckpoints.
 type Checkpoints interface {
 	// Checkpoints lists the checkpoints of a workspace, oldest first.
 	Checkpoints(ctx context.Context, id session.ID) ([]int, error)
-	// Restore makes the files of a workspace what they were at a checkpoint, and calls record with the result.
+	// Restore restores the files of a workspace to a checkpoint, and calls record with the result.
 	Restore(ctx context.Context, id session.ID, number int, record func(context.Context, workspace.Restored) error) error
 	// Compare lists the files that differ, and FileAt reads one of them.
 	Compare(ctx context.Context, a, b workspace.Files) ([]workspace.FileChange, error)
 	FileAt(ctx context.Context, f workspace.Files, path string, most int64) (content []byte, found bool, err error)
 }
 
-// Point is a checkpoint as the log tells of it.
+// Point is a checkpoint as recorded in the log.
 type Point struct {
 	session.Checkpointed
 	At time.Time
@@ -121,7 +121,7 @@ func (s *Service) checkpointAt(ctx context.Context, id session.ID, event int64) 
 	return last.checkpoint, nil
 }
 
-// forkFiles is the checkpoint whose files a copy begins with, 0 for those of now.
+// forkFiles returns the checkpoint whose files a fork starts with, 0 for the current files.
 func (s *Service) forkFiles(ctx context.Context, c Fork, top session.ID) (int, error) {
 	if !c.FilesAtEvent || c.Event == 0 {
 		return 0, nil
@@ -139,7 +139,7 @@ func (s *Service) forkFiles(ctx context.Context, c Fork, top session.ID) (int, e
 type Restore struct {
 	User string
 	ID   session.ID
-	// Action is RestorePoint, or it takes back the last restore or undo; then the rest is that of the restore.
+	// Action is RestorePoint, or undoes or redoes the last restore; then the other fields are those of that restore.
 	Action session.RestoreAction
 	Event  int64
 	// Files restores the files of the workspace, Conversation what the model sees of the conversation.
@@ -154,7 +154,7 @@ type Done struct {
 	State session.State
 }
 
-// Restore carries it out. The agent must not be working.
+// Restore restores files or the conversation. The agent must not be working.
 func (s *Service) Restore(ctx context.Context, c Restore) (Done, error) {
 	st, err := s.withFiles(ctx, c.User, c.ID)
 	if err != nil {
@@ -193,14 +193,14 @@ func (s *Service) Restore(ctx context.Context, c Restore) (Done, error) {
 // Compare is the command to compare the files of two conversations, or of two points of one.
 type Compare struct {
 	User string
-	// ID and Event are what is compared with OtherID and OtherEvent. Event 0 is now.
+	// ID and Event are compared with OtherID and OtherEvent. Event 0 means the current files.
 	ID, OtherID       session.ID
 	Event, OtherEvent int64
-	// Path asks for one file.
+	// Path selects one file.
 	Path string
 }
 
-// maxCompared is how much of a file is compared.
+// maxCompared is the number of bytes of a file that are compared.
 const maxCompared = 1 << 20
 
 // Compare lists the files that differ.
@@ -250,7 +250,7 @@ func (s *Service) compared(ctx context.Context, c Compare) (a, b workspace.Files
 	return a, b, err
 }
 
-// restoreRefusal turns what workspaces say of checkpoints into refusals.
+// restoreRefusal turns errors about checkpoints into refusals.
 func restoreRefusal(err error) error {
 	text := ""
 	switch {

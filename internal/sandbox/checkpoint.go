@@ -11,15 +11,15 @@ type Checkpointer interface {
 	// differs from the newest checkpoint, that one is returned with Changed 0. So is the first one of an empty
 	// workspace. ErrGone if there is no workspace; ErrTooBig if it is too large.
 	Checkpoint(ctx context.Context, h Handle) (Checkpoint, error)
-	// Checkpoints returns the checkpoints of a workspace and what they take up.
+	// Checkpoints returns the checkpoints of a workspace and their size.
 	Checkpoints(ctx context.Context, h Handle) (Checkpoints, error)
-	// Restore makes the files of a workspace what they were, also while its sandbox runs, and stores what they were
-	// before as a checkpoint. If the process dies on the way, the files are one of the two states from the next use
+	// Restore restores the files of a workspace, even while its sandbox runs, and stores the state
+	// before as a checkpoint. If the process dies during the restore, the files are in one of the two states from the next use
 	// on. ErrNoCheckpoint if there is no such checkpoint.
 	Restore(ctx context.Context, h Handle, number int) (Restored, error)
 	// Compare lists the files that differ between two checkpoints, of the same or of different workspaces.
 	Compare(ctx context.Context, a, b CheckpointOf) ([]FileChange, error)
-	// CheckpointFile reads at most so many bytes of a file of a checkpoint; found is false if it has none.
+	// CheckpointFile reads a file of a checkpoint up to a number of bytes; found is false if there is none.
 	CheckpointFile(ctx context.Context, c CheckpointOf, path string, most int64) (content []byte, found bool, err error)
 }
 
@@ -33,7 +33,7 @@ type Checkpoint struct {
 	// Files is how many files and folders it has, Changed how many of them differ from the one before, LeftOut how
 	// many files it does not have because they are too large or cannot be read.
 	Files, Changed, LeftOut int
-	// Bytes is what it added to the store.
+	// Bytes is the number of bytes that it added to the store.
 	Bytes int64
 }
 
@@ -53,7 +53,7 @@ type CheckpointOf struct {
 type Restored struct {
 	// Before has the state before.
 	Before Checkpoint
-	// Changed is how many files and folders were written or removed; Kept are those that could not be.
+	// Changed is the number of files and folders that were written or removed; Kept are those that could not be restored.
 	Changed int
 	Kept    []string
 }

@@ -13,10 +13,10 @@ const (
 	RangeHead     = "head"     // the last commit
 	RangeStaged   = "staged"   // the index with the last commit
 	RangeUnstaged = "unstaged" // the workspace with the index
-	RangeBranch   = "branch"   // where the work left a branch
+	RangeBranch   = "branch"   // the merge base with a branch
 )
 
-// GitRange is one of the ranges; Branch is set for RangeBranch alone.
+// GitRange is one of the ranges; Branch is set only for RangeBranch.
 type GitRange struct {
 	Kind   string `json:"kind,omitempty"`
 	Branch string `json:"branch,omitempty"`
@@ -49,11 +49,11 @@ type GitRepo struct {
 	Head   string `json:"head"`
 	// Default is the default branch at origin, if it is known.
 	Default string `json:"default"`
-	// Branches are some of those that the work can be compared with.
+	// Branches are the newest branches that the workspace can be compared with.
 	Branches []string `json:"branches"`
 }
 
-// GitReview is what changed in a range.
+// GitReview has the changes of a range.
 type GitReview struct {
 	Repos []GitRepo `json:"repos"`
 	Files []GitFile `json:"files"`
@@ -99,19 +99,19 @@ type GitRevertFile struct {
 	ETag string `json:"etag"`
 }
 
-// GitRevertParams reverts files to what the range compares them with.
+// GitRevertParams reverts files to the base of the range.
 type GitRevertParams struct {
 	GitRange
 	Files []GitRevertFile `json:"files"`
 }
 
 // GitRevert reverts files. If one of them has changed since the review, nothing is reverted
-// and the error is ErrChanged. ErrBusy if another git works in the repository.
+// and the error is ErrChanged. ErrBusy if another git command is running in the repository.
 func (s *Sandbox) GitRevert(ctx context.Context, p GitRevertParams) error {
 	return s.peer.Call(ctx, "git/revert", s.fence, p, nil)
 }
 
-// GitStageParams adds changed files to the index, or takes them back out of it.
+// GitStageParams stages or unstages changed files.
 type GitStageParams struct {
 	Paths  [][]byte `json:"paths"`
 	Staged bool     `json:"staged"`
@@ -126,9 +126,9 @@ func (s *Sandbox) GitStage(ctx context.Context, p GitStageParams) error {
 type GitCommitParams struct {
 	Repo    []byte `json:"repo"`
 	Message string `json:"message"`
-	// Branch is created and checked out first, if it is not the present one.
+	// Branch is created and checked out first, unless it is checked out already.
 	Branch string `json:"branch,omitempty"`
-	// StagedOnly leaves out what is not in the index.
+	// StagedOnly commits only staged changes.
 	StagedOnly bool   `json:"staged_only,omitempty"`
 	Name       string `json:"name"` // of the author
 	Email      string `json:"email"`
@@ -156,7 +156,7 @@ func (s *Sandbox) GitMark(ctx context.Context, turn int64) error {
 	return s.peer.Call(ctx, "git/mark", s.fence, GitMarkParams{turn}, nil)
 }
 
-// markTime bounds how long a turn's first call waits until its files are recorded.
+// markTime is the maximum time that a turn's first call waits for its files to be recorded.
 const markTime = 10 * time.Second
 
 // MarkTurn is GitMark before the first call of a turn, if own says that the sandbox is the session's own. marked is the turn

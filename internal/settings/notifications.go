@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Notifications are the user's wishes about browser and e-mail notifications. They are not part
+// Notifications are the user's settings for browser and e-mail notifications. They are not part
 // of the settings on the wire: the legacy front end sends those back whole.
 type Notifications struct {
 	// Off are the kinds of notices that the user does not want.
 	Off []string `json:"off,omitempty"`
-	// Quiet is when notices wait; nil for never.
+	// Quiet is when notices are held; nil for never.
 	Quiet *QuietHours `json:"quiet,omitempty"`
 	// Muted are the conversations that send no notices, the latest last.
 	Muted []string `json:"muted,omitempty"`
@@ -31,7 +31,7 @@ type QuietHours struct {
 
 const clockForm = "15:04"
 
-// Check names the field that is wrong, and says why; "" if none is.
+// Check returns the name of an invalid field, and why it is invalid; "" if there is none.
 func (q QuietHours) Check() (field, msg string) {
 	for _, f := range [][2]string{{"start", q.Start}, {"end", q.End}} {
 		if at, err := time.Parse(clockForm, f[1]); err != nil || at.Format(clockForm) != f[1] {
@@ -60,7 +60,7 @@ func (q QuietHours) Until(now time.Time) (time.Time, bool) {
 	local := now.In(zone)
 	clock := local.Format(clockForm)
 	inside := q.Start <= clock && clock < q.End
-	if q.Start > q.End { // over midnight
+	if q.Start > q.End { // across midnight
 		inside = clock >= q.Start || clock < q.End
 	}
 	end, err := time.Parse(clockForm, q.End)

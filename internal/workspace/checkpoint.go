@@ -9,7 +9,7 @@ import (
 	"deckhand/internal/session"
 )
 
-// ErrNoCheckpoints says that workspaces of this server have no checkpoints.
+// ErrNoCheckpoints means that workspaces of this server have no checkpoints.
 var ErrNoCheckpoints = errors.New("the sandbox driver of this server keeps no checkpoints")
 
 // What is known of checkpoints, for use cases that know no drivers.
@@ -22,9 +22,9 @@ type (
 var ErrNoCheckpoint, ErrTooBig = sandbox.ErrNoCheckpoint, sandbox.ErrTooBig
 
 const (
-	// maxSaving is how many checkpoints are made at the same time.
+	// maxSaving is the maximum number of checkpoints that are made at the same time.
 	maxSaving = 2
-	// saveTime is how long a checkpoint may take, maxSaveWait how long a command waits for it. After that the command
+	// saveTime is the timeout for a checkpoint, maxSaveWait the time that a command waits for it. After that the command
 	// runs, and the checkpoint has each file as it was before or after.
 	saveTime    = 2 * time.Minute
 	maxSaveWait = 10 * time.Second
@@ -54,7 +54,7 @@ func (k *Keeper) turnMayHaveEnded(row session.Row) {
 	}
 }
 
-// checkpointNow has a checkpoint made in the background, unless the agent is working.
+// checkpointNow makes a checkpoint in the background, unless the agent is working.
 func (k *Keeper) checkpointNow(p *place) {
 	if _, ok := k.Driver.(sandbox.Checkpointer); !ok {
 		return
@@ -139,7 +139,7 @@ func (k *Keeper) awaitCheckpoint(ctx context.Context, p *place) error {
 	return nil
 }
 
-// checkpointBytes is what the checkpoints of a workspace take up.
+// checkpointBytes returns the size of the checkpoints of a workspace.
 func (k *Keeper) checkpointBytes(ctx context.Context, id session.ID) int64 {
 	d, ok := k.Driver.(sandbox.Checkpointer)
 	if !ok || k.DiskPerUser <= 0 {
@@ -166,7 +166,7 @@ func (k *Keeper) checkpoints(ctx context.Context, id session.ID) (sandbox.Checkp
 	return d, h.Handle, err
 }
 
-// Checkpoints are the checkpoints of a session's workspace, oldest first.
+// Checkpoints returns the checkpoints of a session's workspace, oldest first.
 func (k *Keeper) Checkpoints(ctx context.Context, id session.ID) ([]int, error) {
 	d, h, err := k.checkpoints(ctx, id)
 	if err != nil {
@@ -179,8 +179,8 @@ func (k *Keeper) Checkpoints(ctx context.Context, id session.ID) ([]int, error) 
 	return c.Numbers, err
 }
 
-// Restore makes the files of a workspace what they were at a checkpoint, and has record store that. Its sandbox need not
-// run. Those who want to use it wait.
+// Restore restores the files of a workspace to a checkpoint, and calls record to store the result. Its sandbox need not
+// run. Other uses of the workspace wait.
 func (k *Keeper) Restore(ctx context.Context, id session.ID, number int, record func(context.Context, sandbox.Restored) error) error {
 	d, h, err := k.checkpoints(ctx, id)
 	if err != nil {
@@ -241,7 +241,7 @@ func (k *Keeper) Compare(ctx context.Context, a, b Files) ([]sandbox.FileChange,
 	return k.Driver.(sandbox.Checkpointer).Compare(ctx, from, to)
 }
 
-// FileAt reads at most so many bytes of a file of a workspace; found is false if it has none.
+// FileAt reads a file of a workspace up to a number of bytes; found is false if there is none.
 func (k *Keeper) FileAt(ctx context.Context, f Files, path string, most int64) (content []byte, found bool, err error) {
 	at, err := k.filesAt(ctx, f)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // marks are the trees of a repository before the agent's first call, and before the first
-// call of the present turn. They are stored in the repository, so that a copy of the
+// call of the current turn. They are stored in the repository, so that a copy of the
 // workspace has them too. No ref holds the trees: git keeps loose objects for two weeks.
 type marks struct {
 	Start string `json:"start"`
@@ -24,7 +24,7 @@ type marks struct {
 
 const (
 	marksFile = ".git/deckhand-marks"
-	// maxMarked and maxMarkedSize bound what is stored for a turn. A turn that begins with
+	// maxMarked and maxMarkedSize limit what is stored for a turn. A turn that begins with
 	// more changes is not marked.
 	maxMarked     = 10_000
 	maxMarkedSize = 64 << 20
@@ -83,7 +83,7 @@ func (v *View) Mark(ctx context.Context, turn int64) error {
 	return nil
 }
 
-// replace writes a file at once, or not at all.
+// replace writes a file atomically.
 func replace(root *os.Root, name string, b []byte) error {
 	_ = root.Remove(name + ".new")
 	f, err := root.OpenFile(name+".new", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
@@ -129,7 +129,7 @@ func (v *View) snapshot(ctx context.Context, tree files.Tree, r repo) (string, e
 	return strings.TrimSpace(string(out)), err
 }
 
-// resolve is the tree that a range compares with.
+// resolve returns the tree that a range compares with.
 func (v *View) resolve(ctx context.Context, tree files.Tree, r repo, branch string, in sandbox.GitRange) (string, error) {
 	switch in.Kind {
 	case "", sandbox.RangeUpstream:
@@ -145,7 +145,7 @@ func (v *View) resolve(ctx context.Context, tree files.Tree, r repo, branch stri
 				return id, nil
 			}
 		}
-		base, _, err := v.base(ctx, r, "") // where the work left the default branch
+		base, _, err := v.base(ctx, r, "") // merge base with the default branch
 		return base, err
 	case sandbox.RangeHead, sandbox.RangeStaged, sandbox.RangeUnstaged:
 		return v.head(ctx, r)
@@ -155,7 +155,7 @@ func (v *View) resolve(ctx context.Context, tree files.Tree, r repo, branch stri
 	return "", fmt.Errorf("%w: unknown range %q", rpc.ErrInvalid, in.Kind)
 }
 
-// head is the last commit, or the empty tree.
+// head returns the last commit, or the empty tree.
 func (v *View) head(ctx context.Context, r repo) (string, error) {
 	out, err := v.text(ctx, r, "", 1<<10, "rev-parse", "-q", "--verify", "HEAD^{commit}")
 	if code(err) != 0 {
@@ -164,7 +164,7 @@ func (v *View) head(ctx context.Context, r repo) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// left is the commit at which the work left a branch, of this repository or of origin.
+// left returns the merge base with a branch of this repository or of origin.
 func (v *View) left(ctx context.Context, r repo, branch string) (string, error) {
 	for _, ref := range []string{origin + branch, "refs/heads/" + branch} {
 		out, err := v.text(ctx, r, "", 1<<10, "rev-parse", "-q", "--verify", ref+"^{commit}")

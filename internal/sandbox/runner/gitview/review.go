@@ -38,7 +38,7 @@ func handle[P, R any](do func(context.Context, P) (R, error)) rpc.Handler {
 	}
 }
 
-// Review lists what changed in a range, in all repositories.
+// Review lists the changes of a range in all repositories.
 func (v *View) Review(ctx context.Context, in sandbox.GitRange) (sandbox.GitReview, error) {
 	out := sandbox.GitReview{Files: []sandbox.GitFile{}}
 	root, tree, err := v.open()
@@ -54,7 +54,7 @@ func (v *View) Review(ctx context.Context, in sandbox.GitRange) (sandbox.GitRevi
 	for _, r := range repos {
 		about, changed, err := v.review(ctx, tree, r, in)
 		if errors.Is(err, rpc.ErrNoRepo) {
-			continue // it only looked like one
+			continue // not a repository
 		}
 		if err != nil {
 			return out, err
@@ -74,7 +74,7 @@ func (v *View) Review(ctx context.Context, in sandbox.GitRange) (sandbox.GitRevi
 	return out, nil
 }
 
-// review lists what changed in one repository.
+// review lists the changes in one repository.
 func (v *View) review(ctx context.Context, tree files.Tree, r repo, in sandbox.GitRange) (sandbox.GitRepo, []sandbox.GitFile, error) {
 	about := sandbox.GitRepo{Name: []byte(strings.TrimSuffix(r.prefix, "/"))}
 	s, drop, err := v.scratch(ctx, tree, r, true)
@@ -112,7 +112,7 @@ func (v *View) review(ctx context.Context, tree files.Tree, r repo, in sandbox.G
 	if err != nil {
 		return about, nil, err
 	}
-	if len(untracked) > 0 && in.Kind != sandbox.RangeStaged { // so that git finds what was renamed
+	if len(untracked) > 0 && in.Kind != sandbox.RangeStaged { // so that git detects renames
 		if _, err := v.text(ctx, s, list(untracked), 1<<20, "add", "-N", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul"); err != nil && code(err) == 0 {
 			return about, nil, err
 		}
@@ -155,7 +155,7 @@ func (v *View) review(ctx context.Context, tree files.Tree, r repo, in sandbox.G
 	return about, all, nil
 }
 
-// maxBranches bounds how many branches are listed.
+// maxBranches is the maximum number of branches that are listed.
 const maxBranches = 200
 
 // branches lists the newest branches of a repository and of origin, and origin's default one.
@@ -185,7 +185,7 @@ func (v *View) branches(ctx context.Context, r repo) (standard string, names []s
 	return standard, names, nil
 }
 
-// signature changes whenever a file of the workspace does.
+// signature returns a value that changes whenever a file of the workspace does.
 func signature(tree files.Tree, name string) string {
 	f, err := tree.Stat([]byte(name))
 	if err != nil || f.IsDir() {
@@ -194,7 +194,7 @@ func signature(tree files.Tree, name string) string {
 	return fmt.Sprintf("%v %d %d %s", f.Mode, f.Size, f.Time.UnixNano(), f.Link)
 }
 
-// etag names two versions of a file: an object of git, and what signature says or another object.
+// etag identifies two versions of a file: a git object, and a signature or another object.
 func etag(old, now string) string {
 	if strings.Trim(old, "0") == "" {
 		old = ""
@@ -217,7 +217,7 @@ func (v *View) at(tree files.Tree, name string) (repo, string, error) {
 	return repo{dir: v.config.Workspace}, name, nil
 }
 
-// Compare is a file of a range before and after.
+// Compare returns a file before and after the changes of a range.
 func (v *View) Compare(ctx context.Context, p sandbox.GitCompareParams) (sandbox.GitComparison, error) {
 	var out sandbox.GitComparison
 	root, tree, err := v.open()
@@ -284,7 +284,7 @@ func (v *View) compare(ctx context.Context, tree files.Tree, p sandbox.GitCompar
 	return from.content, now, etag(old[was].id, sign), err
 }
 
-// sameRepo is a path in the repository r.
+// sameRepo returns a path relative to the repository r.
 func (v *View) sameRepo(tree files.Tree, r repo, p []byte) (string, error) {
 	name, err := tree.Place(p)
 	if err != nil {
@@ -297,7 +297,7 @@ func (v *View) sameRepo(tree files.Tree, r repo, p []byte) (string, error) {
 	return rel, err
 }
 
-// sources are the objects that a range compares paths with.
+// sources returns the objects that a range compares paths with.
 func (v *View) sources(ctx context.Context, tree files.Tree, r repo, in sandbox.GitRange, rels ...string) (map[string]object, error) {
 	if in.Kind == sandbox.RangeUnstaged {
 		return v.indexed(ctx, r, rels...)
@@ -375,7 +375,7 @@ func (v *View) read(ctx context.Context, r repo, o object) (blob, error) {
 	return blob{content: append([]byte{}, b...)}, err
 }
 
-// folders are the folders of a path, the innermost first.
+// folders returns the folders of a path, innermost first.
 func folders(name string) (out []string) {
 	for d := path.Dir(name); d != "."; d = path.Dir(d) {
 		out = append(out, d)

@@ -14,11 +14,11 @@ import (
 	"deckhand/internal/sandbox/runner/files"
 )
 
-// maxIndex bounds the size of an index that is copied.
+// maxIndex is the maximum size of an index that is copied.
 const maxIndex = 512 << 20
 
-// scratch is the repository with a copy of its index, so that git may change that. With
-// apart, new objects are kept beside the copy too. The function removes both.
+// scratch returns the repository with a copy of its index, which git may change. With
+// apart, new objects are stored next to the copy. The function removes both.
 func (v *View) scratch(ctx context.Context, tree files.Tree, r repo, apart bool) (repo, func(), error) {
 	dir, err := os.MkdirTemp(v.config.Temp, "deckhand-git-")
 	if err != nil {
@@ -41,12 +41,12 @@ func (v *View) scratch(ctx context.Context, tree files.Tree, r repo, apart bool)
 	}
 	switch err = copyIndex(tree, r, index); {
 	case err == nil, errors.Is(err, fs.ErrNotExist) && isFolder(tree, r.prefix+".git"):
-		return s, drop, nil // a repository without an index has nothing in it yet
+		return s, drop, nil // a repository without an index is empty
 	case errors.Is(err, rpc.ErrTooBig):
 		drop()
 		return r, nil, err
 	}
-	// The index is elsewhere, as in a work tree that is linked to another one.
+	// The index is elsewhere, as in a linked work tree.
 	if _, err := v.text(ctx, s, "", 1<<10, "read-tree", "HEAD"); err != nil && code(err) == 0 {
 		drop()
 		return r, nil, err
@@ -78,12 +78,12 @@ func copyIndex(tree files.Tree, r repo, to string) error {
 		return err
 	}
 	_, err = io.Copy(out, io.LimitReader(from, maxIndex))
-	// By the age of the index, git knows which files may have changed after it looked at them.
+	// From the age of the index, git knows which files may have changed after they were checked.
 	return errors.Join(err, out.Close(), os.Chtimes(to, about.Time, about.Time))
 }
 
-// dirty lists what git add would take: paths that differ from the index, new ones
-// included. Repositories in the repository are left out.
+// dirty lists the paths that git add would stage: those that differ from the index, including
+// new ones. Repositories in the repository are left out.
 func (v *View) dirty(ctx context.Context, tree files.Tree, r repo) ([]string, error) {
 	var names []string
 	seen := map[string]bool{}

@@ -20,8 +20,8 @@ type target struct {
 	etag      string
 }
 
-// Revert makes files what the range compares them with. All are checked before the first is
-// written: if one has changed since it was shown, nothing is.
+// Revert reverts files to the base of the range. All are checked before the first is
+// written: if one has changed since it was shown, none is reverted.
 func (v *View) Revert(ctx context.Context, p sandbox.GitRevertParams) error {
 	if p.Kind == sandbox.RangeStaged {
 		return fmt.Errorf("%w: staged changes cannot be reverted; unstage them instead", rpc.ErrInvalid)
@@ -51,7 +51,7 @@ func (v *View) Revert(ctx context.Context, p sandbox.GitRevertParams) error {
 	return nil
 }
 
-// targets sorts files by their repositories.
+// targets groups files by repository.
 func (v *View) targets(tree files.Tree, in []sandbox.GitRevertFile) (order []repo, by map[string][]target, err error) {
 	by = map[string][]target{}
 	for _, f := range in {
@@ -138,7 +138,7 @@ func (v *View) reversal(ctx context.Context, root *os.Root, tree files.Tree, r r
 			}
 			for _, d := range folders(name) {
 				if root.Remove(r.prefix+d) != nil {
-					break // it is not empty
+					break // the folder is not empty
 				}
 			}
 		}
@@ -146,7 +146,7 @@ func (v *View) reversal(ctx context.Context, root *os.Root, tree files.Tree, r r
 	}, nil
 }
 
-// Stage adds files to the index, or makes the index what the last commit has of them.
+// Stage stages files, or unstages them by resetting them in the index to the last commit.
 func (v *View) Stage(ctx context.Context, p sandbox.GitStageParams) error {
 	root, tree, err := v.open()
 	if err != nil {
@@ -244,7 +244,7 @@ func (v *View) Commit(ctx context.Context, p sandbox.GitCommitParams) (sandbox.G
 	return out, err
 }
 
-// prepare puts into the index what is to be committed, and refuses if that is nothing.
+// prepare stages the changes to commit, and refuses if there are none.
 func (v *View) prepare(ctx context.Context, tree files.Tree, r repo, p sandbox.GitCommitParams) error {
 	unmerged, err := v.text(ctx, r, "", 1<<20, "ls-files", "-z", "-u")
 	if err != nil && !errors.Is(err, rpc.ErrTooBig) {
@@ -278,7 +278,7 @@ func (v *View) prepare(ctx context.Context, tree files.Tree, r repo, p sandbox.G
 	return err
 }
 
-// onBranch creates and checks out a branch, unless it is the present one or "".
+// onBranch creates and checks out a branch, unless it is checked out already or "".
 func (v *View) onBranch(ctx context.Context, r repo, name string) (string, error) {
 	now, err := v.branch(ctx, r)
 	if err != nil || name == "" || name == now {
