@@ -33,5 +33,5 @@ func ValidBranch(name string) bool {
 		}
 	}
 	return branchName.MatchString(name) && !strings.Contains(name, "..") && !strings.Contains(name, "@{") && !strings.Contains(name, "//") &&
-		!strings.HasPrefix(name, "/") && !strings.HasSuffix(name, "/") && !strings.HasSuffix(name, ".") && name != "@"
+		!strings.HasPrefix(name, "/") && !strings.HasSuffix(name, "/") && !strings.HasSuffix(name, ".") && name != "@" && name != "HEAD"
 }

@@ -36,13 +36,23 @@ const setupHelp = `Deckhand needs a model. Choose one of these:
        deckhand --model scripted/demo
 `
 
-// WithModel runs a session. If there is no key for a model, it prints how to get one, and offers
-// the demo on a terminal.
-func WithModel(o *cli.Output, model *string, run func() error) error {
+// WithModel runs a session. If there is no key for a model, it uses the model that was chosen last in
+// this folder, whose name is kept in the file. Without one it prints how to get a key, and offers the
+// demo on a terminal.
+func WithModel(o *cli.Output, model *string, file string, run func() error) error {
+	if *model != "" {
+		_ = os.WriteFile(file, []byte(*model), 0o600) // only a default is lost
+	}
 	err := run()
-	var refused *refusals.Refusal
-	if !errors.As(err, &refused) || refused.Code != api.CodeLLMAuthentication || *model != "" {
+	if !keyless(err) || *model != "" {
 		return err
+	}
+	if last, _ := os.ReadFile(file); len(last) > 0 {
+		*model = string(last)
+		if err = run(); !keyless(err) {
+			return err
+		}
+		*model = ""
 	}
 	fmt.Fprint(o.Stderr, setupHelp)
 	if cli.Columns(os.Stdin) == 0 {
@@ -54,5 +64,12 @@ func WithModel(o *cli.Output, model *string, run func() error) error {
 		return cli.Exit(cli.ExitUsage)
 	}
 	*model = demo
+	_ = os.WriteFile(file, []byte(*model), 0o600)
 	return run()
+}
+
+// keyless reports whether a model has no key.
+func keyless(err error) bool {
+	var refused *refusals.Refusal
+	return errors.As(err, &refused) && refused.Code == api.CodeLLMAuthentication
 }

@@ -107,6 +107,9 @@ func (s *Service) Changes(ctx context.Context, user string, id session.ID, in sa
 
 // Compare returns a file before and after the changes of a range.
 func (s *Service) Compare(ctx context.Context, user string, id session.ID, p sandbox.GitCompareParams) (sandbox.GitComparison, error) {
+	if err := outsideGit(p.Path, p.From); err != nil {
+		return sandbox.GitComparison{}, err
+	}
 	v, err := s.view(ctx, user, id)
 	if err != nil {
 		return sandbox.GitComparison{}, err
@@ -121,11 +124,31 @@ type Hunk struct{ OriginalStart, OriginalLines, ModifiedStart, ModifiedLines int
 
 // Revert reverts files that have not changed since they were shown.
 func (s *Service) Revert(ctx context.Context, user string, id session.ID, p sandbox.GitRevertParams) error {
+	for _, f := range p.Files {
+		if err := outsideGit(f.Path, f.From); err != nil {
+			return err
+		}
+	}
 	return s.use(ctx, user, id, func(box *sandbox.Sandbox) error { return box.GitRevert(ctx, p) })
+}
+
+// outsideGit refuses paths into git's own folder: what is in it is no change, and reverting it would break the repository.
+func outsideGit(paths ...[]byte) error {
+	for _, path := range paths {
+		for part := range strings.SplitSeq(string(path), "/") {
+			if strings.EqualFold(part, ".git") {
+				return api.Invalid("value_error", "The path is inside a .git folder.", "path")
+			}
+		}
+	}
+	return nil
 }
 
 // RevertHunk reverts a part of a file that has not changed since it was shown.
 func (s *Service) RevertHunk(ctx context.Context, user string, id session.ID, in sandbox.GitRange, f sandbox.GitRevertFile, h Hunk) error {
+	if err := outsideGit(f.Path, f.From); err != nil {
+		return err
+	}
 	return s.use(ctx, user, id, func(box *sandbox.Sandbox) error {
 		c, err := box.GitCompare(ctx, sandbox.GitCompareParams{GitRange: in, Path: f.Path, From: f.From})
 		if err != nil {
@@ -188,11 +211,17 @@ func splitLines(text string) (lines []string) {
 
 // Stage stages or unstages files.
 func (s *Service) Stage(ctx context.Context, user string, id session.ID, p sandbox.GitStageParams) error {
+	if err := outsideGit(p.Paths...); err != nil {
+		return err
+	}
 	return s.use(ctx, user, id, func(box *sandbox.Sandbox) error { return box.GitStage(ctx, p) })
 }
 
 // Commit commits in a repository of the workspace, with the author in the user's settings.
 func (s *Service) Commit(ctx context.Context, user string, id session.ID, p sandbox.GitCommitParams) (sandbox.GitCommitted, error) {
+	if p.Branch != "" && !gitprovider.ValidBranch(p.Branch) {
+		return sandbox.GitCommitted{}, api.Invalid("value_error", "The branch name is not valid.", "branch")
+	}
 	stored, err := s.stored(ctx, user)
 	if err != nil {
 		return sandbox.GitCommitted{}, err
