@@ -146,7 +146,7 @@ func TestVerificationLink(t *testing.T) {
 	}
 	refused := func(who *client.Client, token, why string) {
 		t.Helper()
-		if _, err := who.VerifyEmail(ctx, token); statusOf(err) != http.StatusConflict || !strings.Contains(err.Error(), "invalid, expired or was used") {
+		if _, err := who.VerifyEmail(ctx, token); statusOf(err) != http.StatusConflict || !strings.Contains(err.Error(), "invalid, has expired or was already used") {
 			t.Errorf("%s: %v", why, err)
 		}
 	}
