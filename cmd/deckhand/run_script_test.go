@@ -115,7 +115,7 @@ func TestSessionsShareAFolder(t *testing.T) {
 	first.enter("from the first")
 	first.expect("One.")
 	second := d.session(80, 24)
-	second.shows("another terminal runs the server", "Describe a task")
+	second.shows("runs in another terminal", "Describe a task")
 	second.enter("from the second")
 	second.expect("Two.")
 	_, listed, _ := d.finish(d.command("list", "--data-dir", d.data))

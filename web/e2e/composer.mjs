@@ -174,7 +174,7 @@ await play({
     await page.goto(`conversations/${id}`);
     const bar = page.getByRole("navigation", { name: "Other conversations" });
     await bar.getByRole("link", { name: /Mend the sail/ }).waitFor();
-    await bar.getByRole("link", { name: /Mend the sail.*New/ }).waitFor();
+    await bar.getByRole("link", { name: /Mend the sail.*Unread/ }).waitFor();
     await shown(page, "the needle is here");
     await look(there, "sidebar", threeWidths.slice(0, 1));
     await page.getByRole("button", { name: "Conversation menu" }).click();
@@ -188,7 +188,7 @@ await play({
     await bar.getByRole("link", { name: /Mend the sail/ }).click();
     await page.waitForURL(new RegExp(other));
     await bar.locator('[aria-current="page"]').getByText("Mend the sail").waitFor();
-    expect((await bar.getByRole("link", { name: /Mend the sail.*New/ }).count()) === 0, "what is looked at is still new");
+    expect((await bar.getByRole("link", { name: /Mend the sail.*Unread/ }).count()) === 0, "what is looked at is still new");
     await page.setViewportSize({ width: 390, height: 800 });
     await page.getByRole("button", { name: "Show or hide the sidebar" }).click();
     await bar.getByRole("link", { name: "New conversation" }).waitFor();
