@@ -82,7 +82,7 @@ await play({
     await page.getByRole("button", { name: "Edit Ollama", exact: true }).click();
     await dialog(page).getByLabel("Base URL").fill("http://127.0.0.1:1");
     await dialog(page).getByRole("button", { name: "Save" }).click();
-    await page.getByText("No server answered at http://127.0.0.1:1").waitFor();
+    await page.getByText("No server responded at http://127.0.0.1:1").waitFor();
     await clean(there);
   },
 
