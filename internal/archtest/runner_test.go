@@ -23,7 +23,7 @@ func TestRunnerIsSmall(t *testing.T) {
 // seconds of every first build and megabytes of the program.
 // docs/decisions/0040-fewer-dependency-trees.md has the numbers.
 var dropped = []string{
-	"github.com/openai/openai-go", "github.com/anthropics/anthropic-sdk-go", "google.golang.org/genai",
+	"github.com/openai/openai-go", "github.com/anthropics/anthropic-sdk-go", "google.golang.org/genai", "google.golang.org/grpc",
 	"cloud.google.com/go", "github.com/googleapis", "github.com/google/s2a-go",
 }
 

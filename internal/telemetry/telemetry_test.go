@@ -2,11 +2,15 @@ package telemetry
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/pem"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -115,5 +119,93 @@ func TestPrivate(t *testing.T) {
 		if w.Code != want || w.Body.Len() == 0 {
 			t.Errorf("%s gave %d with %d bytes", path, w.Code, w.Body.Len())
 		}
+	}
+}
+
+// The variables of OpenTelemetry set headers, compression and certificates, and a rejection is reported.
+func TestCollectorOptions(t *testing.T) {
+	type received struct {
+		header http.Header
+		body   []byte
+	}
+	got := make(chan received, 10)
+	answer := func(w http.ResponseWriter) {}
+	collector := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		unpacked, err := gzip.NewReader(r.Body)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		b, _ := io.ReadAll(unpacked)
+		got <- received{r.Header, b}
+		answer(w)
+	}))
+	defer collector.Close()
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: collector.Certificate().Raw})
+	if err := os.WriteFile(authority, certificate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", authority)
+	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "tenant=other")
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "api-key=a%20b, tenant=c")
+	send := func() string {
+		t.Helper()
+		var log bytes.Buffer
+		tracer, err := NewTracer(t.Context(), collector.URL, "1.2.3", slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, end := tracer.Span(t.Context(), "GET /packed")
+		end(200)
+		if err := tracer.Close(t.Context()); err != nil {
+			return err.Error()
+		}
+		return log.String()
+	}
+	if problem := send(); problem != "" {
+		t.Error(problem)
+	}
+	first := <-got
+	if h := first.header; h.Get("Api-Key") != "a b" || h.Get("Tenant") != "c" || h.Get("Content-Type") != "application/x-protobuf" {
+		t.Errorf("headers: %v", h)
+	}
+	if !bytes.Contains(first.body, []byte("GET /packed")) {
+		t.Error("the span is missing")
+	}
+	answer = func(w http.ResponseWriter) { // ExportTraceServiceResponse{partial_success: {rejected_spans: 1, error_message: "full"}}
+		w.Header().Set("Content-Type", "application/x-protobuf")
+		_, _ = w.Write([]byte("\x0a\x08\x08\x01\x12\x04full"))
+	}
+	if problem := send(); !strings.Contains(problem, "rejected 1 spans: full") {
+		t.Errorf("a rejection was reported as %q", problem)
+	}
+	answer = func(w http.ResponseWriter) { http.Error(w, "who are you", http.StatusUnauthorized) }
+	if problem := send(); !strings.Contains(problem, "401") || !strings.Contains(problem, "who are you") {
+		t.Errorf("a refusal was reported as %q", problem)
+	}
+}
+
+// A variable that cannot be used is named when the server starts; header values may be secret and are not shown.
+func TestCollectorOptionsRefused(t *testing.T) {
+	for variable, value := range map[string]string{
+		"OTEL_EXPORTER_OTLP_HEADERS": "s3cret", "OTEL_EXPORTER_OTLP_CERTIFICATE": "/nonexistent/ca.pem", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "a=%zz",
+	} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv(variable, value)
+			_, err := NewTracer(t.Context(), "https://127.0.0.1:1", "x", slog.New(slog.DiscardHandler))
+			if err == nil || !strings.Contains(err.Error(), variable) || strings.Contains(err.Error(), "s3cret") {
+				t.Error(err)
+			}
+		})
+	}
+	certificate := filepath.Join(t.TempDir(), "none.pem")
+	if err := os.WriteFile(certificate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", certificate)
+	if _, err := NewTracer(t.Context(), "https://127.0.0.1:1", "x", slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "PEM") {
+		t.Error(err)
 	}
 }

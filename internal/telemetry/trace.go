@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -33,9 +32,11 @@ func NewTracer(ctx context.Context, endpoint, version string, logger *slog.Logge
 		u.Path = "/v1/traces"
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("cannot send traces", "error", err) }))
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(u.String()), otlptracehttp.WithTimeout(5*time.Second),
-		// What cannot be sent is lost and not tried again: stopping the server must not wait for a collector that is away.
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: false}))
+	client, err := newOTLPClient(u.String())
+	if err != nil {
+		return nil, fmt.Errorf("cannot send traces to the OTLP endpoint: %w", err)
+	}
+	exporter, err := otlptrace.New(ctx, client)
 	if err != nil {
 		return nil, fmt.Errorf("cannot send traces to the OTLP endpoint: %w", err)
 	}
