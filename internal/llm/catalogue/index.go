@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"charm.land/catwalk/pkg/catwalk"
-	"charm.land/catwalk/pkg/embedded"
 
 	"deckhand/internal/llm"
 )
@@ -37,7 +36,7 @@ func (e entry) info() llm.Info {
 
 // makeIndex reads the embedded lists. Nothing of them is kept but what entries hold.
 func makeIndex() *index {
-	lists := embedded.GetAll()
+	lists := readLists()
 	n := 0
 	for _, p := range lists {
 		n += len(p.Models)
