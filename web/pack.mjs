@@ -1,16 +1,20 @@
-// Compresses the large files of the page, which only some messages need: the program that holds
-// them stays small, and the server sends them as they are stored.
-import { readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+// Compresses the files of the page and of the manual: the program that holds them stays small, and the
+// server sends them as they are stored.
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
-const folder = join(dirname(fileURLToPath(import.meta.url)), "dist", "ui");
-const large = 100_000;
+const dist = join(dirname(fileURLToPath(import.meta.url)), "dist");
 
-for (const name of await readdir(folder)) {
-  const file = join(folder, name);
-  if (!name.endsWith(".js") || (await stat(file)).size < large) continue;
-  await writeFile(`${file}.gz`, gzipSync(await readFile(file), { level: 9 }));
-  await rm(file);
+for (const folder of ["ui", "manual"]) {
+  for (const name of await readdir(join(dist, folder), { recursive: true })) {
+    if (!/\.(js|css|html|json|svg)$/.test(name)) continue;
+    const file = join(dist, folder, name);
+    const text = await readFile(file);
+    const packed = gzipSync(text, { level: 9 });
+    if (packed.length > 0.9 * text.length) continue;
+    await writeFile(`${file}.gz`, packed);
+    await rm(file);
+  }
 }

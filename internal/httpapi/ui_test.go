@@ -185,3 +185,33 @@ func TestManual(t *testing.T) {
 	without := newRig(t, tune{config: func(c *Config) { c.Page.Built = nil }})
 	without.do("GET", "/manual/", "").want(t, 404, "make build")
 }
+
+// A manual that the build has compressed is served the same: its pages in their frame, its files compressed where
+// the browser can read that.
+func TestManualPacked(t *testing.T) {
+	stored := fstest.MapFS{}
+	for name, file := range builtPage {
+		if strings.HasPrefix(name, "manual/") {
+			var b bytes.Buffer
+			z := gzip.NewWriter(&b)
+			_, _ = z.Write(file.Data)
+			_ = z.Close()
+			name, file = name+".gz", &fstest.MapFile{Data: b.Bytes()}
+		}
+		stored[name] = file
+	}
+	r := newRig(t, tune{config: func(c *Config) { c.Page.Built = stored }})
+	r.do("GET", "/manual/walk", "").want(t, 200, "<p>Step by step</p>", `<a href="../manual/parts/one">One &amp; only</a>`)
+	const want = `[{"path":"walk"}]`
+	r.do("GET", "/manual/search.json", "", "Accept-Encoding", "identity").want(t, 200, want)
+	a := r.do("GET", "/manual/search.json", "", "Accept-Encoding", "gzip").want(t, 200)
+	z, err := gzip.NewReader(strings.NewReader(a.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(z); err != nil || string(text) != want || a.header.Get("Content-Encoding") != "gzip" || a.header.Get("Content-Type") != "application/json" {
+		t.Errorf("%q, %v, %v", text, err, a.header)
+	}
+	r.do("GET", "/manual/search.json.gz", "").want(t, 404)
+	r.do("GET", "/manual/contents.json.gz", "").want(t, 404)
+}

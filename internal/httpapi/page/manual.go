@@ -45,7 +45,7 @@ func (d *Handlers) serveManual(w http.ResponseWriter, r *http.Request, _ *rest.C
 		return err
 	}
 	if path.Dir(name) == "pictures" || name == searchFile {
-		return d.serveManualFile(w, name)
+		return d.serveManualFile(w, r, name)
 	}
 	at := slices.IndexFunc(all, func(c chapter) bool { return c.Path == name })
 	if at < 0 {
@@ -55,7 +55,7 @@ func (d *Handlers) serveManual(w http.ResponseWriter, r *http.Request, _ *rest.C
 	if file == "" {
 		file = "index"
 	}
-	text, err := fs.ReadFile(d.Built, path.Join(manualFolder, file+".html"))
+	text, err := readBuilt(d.Built, path.Join(manualFolder, file+".html"))
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (d *Handlers) chapters() ([]chapter, error) {
 	if d.Built == nil {
 		return nil, noManual()
 	}
-	text, err := fs.ReadFile(d.Built, path.Join(manualFolder, "contents.json"))
+	text, err := readBuilt(d.Built, path.Join(manualFolder, "contents.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, noManual()
 	}
@@ -112,13 +112,23 @@ func noManual() error {
 	return rest.Fail(http.StatusNotFound, api.CodeNotFound, "This program was built without the manual. Install Node.js 20 or newer and run make build.")
 }
 
-// serveManualFile gives what the pages load.
-func (d *Handlers) serveManualFile(w http.ResponseWriter, name string) error {
-	text, err := fs.ReadFile(d.Built, path.Join(manualFolder, name))
+// serveManualFile gives what the pages load, compressed as it is stored where the browser can read that.
+func (d *Handlers) serveManualFile(w http.ResponseWriter, r *http.Request, name string) error {
+	h, file := w.Header(), path.Join(manualFolder, name)
+	h.Add("Vary", "Accept-Encoding")
+	if rest.Accepts(r, "gzip") {
+		if text, err := fs.ReadFile(d.Built, file+storedPacked); err == nil {
+			h.Set("Content-Type", rest.ContentType(name))
+			h.Set("Content-Encoding", "gzip")
+			_, err = w.Write(text)
+			return err
+		}
+	}
+	text, err := readBuilt(d.Built, file)
 	if err != nil {
 		return rest.Fail(http.StatusNotFound, api.CodeNotFound, "File not found in the manual.")
 	}
-	w.Header().Set("Content-Type", rest.ContentType(name))
+	h.Set("Content-Type", rest.ContentType(name))
 	_, err = w.Write(text)
 	return err
 }

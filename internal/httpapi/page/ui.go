@@ -2,12 +2,10 @@ package page
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"html"
-	"io"
 	"io/fs"
 	"net/http"
 	"path"
@@ -56,7 +54,7 @@ func newPage(built fs.FS) (*site, error) {
 	p := &site{built, index[:at], index[at:], map[string]func() []byte{}}
 	for _, e := range entries {
 		name, small := strings.CutSuffix(e.Name(), storedPacked)
-		if small { // large files are compressed when the page is built, so that the program stays small
+		if small {
 			p.packed[name] = sync.OnceValue(func() []byte {
 				text, _ := fs.ReadFile(built, path.Join(pageFolder, e.Name())) // it was just listed
 				return text
@@ -74,36 +72,8 @@ func newPage(built fs.FS) (*site, error) {
 	return p, err
 }
 
-// storedPacked is how the name of a file ends that the build has compressed.
-const storedPacked = ".gz"
-
 func (p *site) file(name string) ([]byte, error) {
-	text, err := fs.ReadFile(p.built, path.Join(pageFolder, name))
-	if !errors.Is(err, fs.ErrNotExist) {
-		return text, err
-	}
-	f, err := p.built.Open(path.Join(pageFolder, name+storedPacked))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(z)
-}
-
-// packed is nil where it would not be smaller.
-func packed(text []byte) []byte {
-	var b bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // there is such a level
-	_, _ = z.Write(text)                                  // memory takes everything
-	_ = z.Close()
-	if b.Len() >= len(text) {
-		return nil
-	}
-	return b.Bytes()
+	return readBuilt(p.built, path.Join(pageFolder, name))
 }
 
 // servePage serves the same document for all addresses of the page, which routes by itself. The
