@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +39,41 @@ func TestBench(t *testing.T) {
 	if err != nil || len(left) != 0 {
 		t.Errorf("%v is left in the folder, %v; wanted nothing", left, err)
 	}
+}
+
+// A server that deckhand bench started ends when deckhand bench is killed.
+func TestBenchKilled(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(builtProgram) == "" {
+		t.Skip("SKIPPED: it starts itself as a server, so it needs the program and not the test; make test names it")
+	}
+	dir := t.TempDir()
+	cmd := process("bench", "--dir", dir, "--duration", "1m", "--sandbox", "host")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill() }()
+	for lines := bufio.NewScanner(out); lines.Scan() && !strings.Contains(lines.Text(), "conversations"); { // the server is ready
+	}
+	servers := func() []string {
+		found, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		return slices.DeleteFunc(found, func(file string) bool {
+			line, err := os.ReadFile(file)
+			return err != nil || !strings.Contains(string(line), "\x00serve\x00") || !strings.Contains(string(line), dir)
+		})
+	}
+	if len(servers()) != 1 {
+		t.Fatalf("%v; wanted one server", servers())
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	until(t, "the server to end", func() bool { return len(servers()) == 0 })
 }
 
 func TestBenchRefusesNonsense(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -36,7 +37,7 @@ const startTime = 30 * time.Second
 
 // Start runs a program until it answers at addr. It is a process group of its own, so that a
 // signal reaches it also behind a tracer. What it says goes to a file in logs: reading a pipe
-// would cost the time that is measured.
+// would cost the time that is measured. If this process is killed, the program is asked to end.
 func Start(ctx context.Context, logs, addr, name string, args ...string) (*Server, error) {
 	said, err := os.CreateTemp(logs, "said-")
 	if err != nil {
@@ -46,15 +47,26 @@ func Start(ctx context.Context, logs, addr, name string, args ...string) (*Serve
 	s.cmd = exec.CommandContext(ctx, name, args...)
 	s.cmd.Env = Environment()
 	s.cmd.Stdout, s.cmd.Stderr = said, said
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	s.cmd.Cancel = func() error { return syscall.Kill(-s.cmd.Process.Pid, syscall.SIGTERM) }
 	s.cmd.WaitDelay = 10 * time.Second
 	begin := time.Now()
-	if err := s.cmd.Start(); err != nil {
+	started := make(chan error, 1)
+	go func() {
+		// Linux sends the signal when the thread ends that started the program, so this one stays until the program ends.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := s.cmd.Start()
+		started <- err
+		if err == nil {
+			s.err = s.cmd.Wait()
+			close(s.ended)
+		}
+	}()
+	if err := <-started; err != nil {
 		said.Close()
 		return nil, err
 	}
-	go func() { s.err = s.cmd.Wait(); close(s.ended) }()
 	if err := s.await(begin); err != nil {
 		s.Stop()
 		text, _ := os.ReadFile(said.Name())
