@@ -144,7 +144,7 @@ func TestRaisedBudgetContinues(t *testing.T) {
 			r.start()
 			id := r.create("go")
 			st := r.until(id, "the end of the money", inError)
-			if st.ErrorID != "STATUS$ERROR_BUDGET" || !strings.Contains(st.Reason, "$0.155") || !strings.Contains(st.Reason, "max_budget_per_task") {
+			if st.ErrorID != "STATUS$ERROR_BUDGET" || !strings.Contains(st.Reason, "$0.155") || !strings.Contains(st.Reason, "Raise the budget") {
 				t.Errorf("%s: %s", st.ErrorID, st.Reason)
 			}
 			before := len(r.asked())

@@ -8,5 +8,5 @@ func outOfMoney(e *session.BudgetError) (id, reason string) {
 	if e.Month != "" {
 		return "STATUS$ERROR_USER_BUDGET", e.Error() + ". Ask the operator for a higher limit or wait until then, then send a message to continue."
 	}
-	return "STATUS$ERROR_BUDGET", e.Error() + ". Raise max_budget_per_task and send a message to continue."
+	return "STATUS$ERROR_BUDGET", e.Error() + ". Raise the budget and send a message to continue."
 }

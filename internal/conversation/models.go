@@ -74,7 +74,7 @@ func (u Use) limit(s *settings.Settings) string {
 	case u.Limited:
 		return "The conversation has a budget"
 	case s.MaxBudgetPerTask != nil:
-		return "max_budget_per_task is set"
+		return "A budget per conversation is set"
 	case u.UserLimit:
 		return "This server has a spending limit per user"
 	}
@@ -91,7 +91,7 @@ func (s *Service) CheckModel(stored *settings.Settings, u Use) *Refusal {
 func (s *Service) checkSettings(stored *settings.Settings, images bool) *Refusal {
 	if image, _ := stored.Image(); image != "" && !s.SandboxImages {
 		return refuse(Unmet, api.CodeSandboxImage,
-			"The settings have a sandbox image, but this server's sandbox driver cannot run images. Clear sandbox_base_container_image and sandbox_runtime_container_image, or ask the operator for another driver.")
+			"The settings have a sandbox image, but this server's sandbox driver cannot run images. Remove the base image and the runtime image from the settings, or ask the operator for another driver.")
 	}
 	return s.CheckModel(stored, Use{Key: true, Price: true, Images: images})
 }

@@ -160,7 +160,7 @@ func TestDroppedKeyIsSaid(t *testing.T) {
 	if strings.Contains(same.body, "notes") {
 		t.Errorf("the same host: %s", same.body)
 	}
-	a := r.do("POST", toSettings, `{"llm_base_url":"https://two.example/v1"}`).want(t, 200, `"notes":[`, "llm_api_key was dropped", "the host in llm_base_url changed")
+	a := r.do("POST", toSettings, `{"llm_base_url":"https://two.example/v1"}`).want(t, 200, `"notes":[`, "API key was removed", "the host of the base URL changed")
 	if strings.Contains(a.body, canary) || decoded[api.Settings](t, r.do("GET", toSettings, "")).LLMAPIKeySet {
 		t.Errorf("the key was not dropped: %s", a.body)
 	}
@@ -191,7 +191,7 @@ func TestOptions(t *testing.T) {
 // created.
 func TestBudgetWithoutAPriceIsSaidAtOnce(t *testing.T) {
 	r := newRig(t)
-	r.do("POST", toSettings, `{"llm_model":"`+unpriced+`","llm_api_key":"k","max_budget_per_task":5}`).want(t, 200, `"notes":["Conversations cannot start with these settings: max_budget_per_task is set`)
+	r.do("POST", toSettings, `{"llm_model":"`+unpriced+`","llm_api_key":"k","max_budget_per_task":5}`).want(t, 200, `"notes":["Conversations cannot start with these settings: A budget per conversation is set`)
 	if a := r.do("POST", toSettings, `{"llm_model":"`+priced+`"}`).want(t, 200); strings.Contains(a.body, "notes") {
 		t.Error(a.body)
 	}
@@ -205,7 +205,7 @@ func TestLegacyFrontEndIsToldOfABudgetWithoutAPrice(t *testing.T) {
 	save := func(model, budget, language string) answer {
 		return r.do("POST", toSettings, `{"llm_model":"`+model+`","llm_api_key":"k","max_budget_per_task":`+budget+`,"language":"`+language+`"}`, page...)
 	}
-	refused := `{"error":"Not saved: max_budget_per_task is set, but the price of ` + unpriced + ` is unknown`
+	refused := `{"error":"Not saved: A budget per conversation is set, but the price of ` + unpriced + ` is unknown`
 	save(unpriced, "5", "en").want(t, 400, refused, api.CodePriceUnknown)
 	r.do("GET", toSettings, "").want(t, 404)
 	save(unpriced, "null", "en").want(t, 200)

@@ -47,9 +47,9 @@ func (m *Models) Test(ctx context.Context, user string, in api.TestModel) (api.M
 	switch {
 	case c.APIKey != "" || scripted(c):
 	case held:
-		notes = []string{"The stored llm_api_key was not used, because it belongs to another host. Send llm_api_key to test this model."}
+		notes = []string{"The stored API key was not used, because it belongs to another host. Enter the API key again to test this model."}
 	case c.NeedsKey():
-		notes = []string{"llm_api_key is missing: none is stored, and none was sent."}
+		notes = []string{"The API key is missing: none is stored, and none was entered."}
 	}
 	report := m.try(ctx, c, masker)
 	report.Notes = notes

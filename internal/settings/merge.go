@@ -150,7 +150,7 @@ func (m *merger) llmKey(in api.SettingsInput) (sent bool) {
 	sent = m.key("llm_api_key", in.LLMAPIKey, &m.out.LLMAPIKey)
 	if !sent && !m.out.LLMAPIKey.IsZero() && origin(deref(m.out.LLMBaseURL)) != before {
 		m.out.LLMAPIKey = secret.Secret{}
-		m.notes = append(m.notes, "The stored llm_api_key was dropped, because the host in llm_base_url changed. Send llm_api_key again.")
+		m.notes = append(m.notes, "The stored API key was removed, because the host of the base URL changed. Enter the API key again.")
 	}
 	return sent
 }
@@ -171,7 +171,7 @@ func (m *merger) bindKey(was string, sent bool) {
 	if now == "" || now == was || owner == "" || owner == now || deref(m.out.LLMBaseURL) != "" || !m.out.ModelProviders[now].Key.IsZero() {
 		return
 	}
-	m.notes = append(m.notes, "The stored llm_api_key belongs to "+owner+" and is not used for models of "+now+". Send llm_api_key for this provider.")
+	m.notes = append(m.notes, "The stored API key belongs to "+owner+" and is not used for models of "+now+". Enter an API key for this provider.")
 }
 
 func (m *merger) mcp(in api.Opt[api.MCPConfig]) {

@@ -168,7 +168,7 @@ func (p *prober) lookUp() {
 	if p.info.Priced {
 		p.add(Price, &yes, "Price per million tokens: $%s input, $%s output.", dollars(p.info.Price.Input), dollars(p.info.Price.Output))
 	} else {
-		p.add(Price, nil, "The price is unknown, so max_budget_per_task cannot be used. Set a price in the config file, under prices (0 is allowed).")
+		p.add(Price, nil, "The price is unknown, so a budget cannot be used. Set a price in the config file, under prices (0 is allowed).")
 	}
 }
 
@@ -191,7 +191,7 @@ func explain(err error) string {
 	case llm.ClassCredit:
 		return "The account has no credit left: " + said + "."
 	case llm.ClassNetwork:
-		return "The base URL does not respond: " + said + ". Check llm_base_url."
+		return "The base URL does not respond: " + said + ". Check the base URL."
 	case llm.ClassRequest:
 		return "The provider rejected the request; check the model name: " + said + "."
 	case llm.ClassContext:

@@ -104,7 +104,7 @@ func TestReports(t *testing.T) {
 		"a wrong name": {model{greet: fails(llm.ClassRequest, "no such model")}, full,
 			"-reachable ?streaming ?tools ?images +context +price", false, []string{"check the model name"}},
 		"no connection": {model{greet: fails(llm.ClassNetwork, "connection refused")}, full,
-			"-reachable ?streaming ?tools ?images +context +price", false, []string{"llm_base_url"}},
+			"-reachable ?streaming ?tools ?images +context +price", false, []string{"Check the base URL"}},
 		"in one piece": {model{greet: says("one two"), tools: calls(apple, pear), images: says("red")}, full,
 			"+reachable -streaming +tools +images +context +price", true, []string{"was not streamed"}},
 		"nothing said": {model{greet: says(), tools: calls(apple, pear), images: says()}, full,
@@ -122,7 +122,7 @@ func TestReports(t *testing.T) {
 		"images refused": {model{greet: counts, tools: calls(apple, pear), images: fails(llm.ClassRequest, "no vision")}, full,
 			"+reachable +streaming +tools -images +context +price", true, []string{"does not support images"}},
 		"nothing known": {model{greet: counts, tools: calls(apple, pear)}, llm.Info{Tools: true},
-			"+reachable +streaming +tools ?images ?context ?price", true, []string{"images: true", "max_budget_per_task"}},
+			"+reachable +streaming +tools ?images ?context ?price", true, []string{"images: true", "a budget cannot be used"}},
 		"tools as text": {model{greet: counts, tools: says("no")}, llm.Info{Thinks: true},
 			"+reachable +streaming -tools ?images ?context ?price", false, nil},
 	} {

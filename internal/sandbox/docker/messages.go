@@ -48,7 +48,7 @@ func (d *Driver) startWords(err error, s shape) error {
 	case holds(said, "exec format error"):
 		return unavailable(err, "The image %s is for another CPU architecture than this server: %s", s.Image, said)
 	case s.Prepared && isMissingProgram(err):
-		return unavailable(err, "The image %s has no runner, neither at %s nor as %s in its PATH. Use it as sandbox_base_container_image instead, and Deckhand adds the runner.", s.Image, runnerPath, preparedName)
+		return unavailable(err, "The image %s has no runner, neither at %s nor as %s in its PATH. Use it as the base image instead, and Deckhand adds the runner.", s.Image, runnerPath, preparedName)
 	case holds(said, "unable to find user", "unknown user", "no matching entries in passwd", "no matching entries in group", "unable to find group"):
 		return unavailable(err, "The user for the sandbox does not exist in the image %s: %s", s.Image, said)
 	case holds(said, "bind source path does not exist", "no such file or directory") && holds(said, "mount"):
