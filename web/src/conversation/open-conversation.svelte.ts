@@ -23,6 +23,8 @@ export class OpenConversation {
   info = $state.raw<routes.Conversation | undefined>();
   /** Why the conversation cannot be shown. */
   problem = $state("");
+  /** Whether there is no such conversation, or none that this user may see. */
+  missing = $state(false);
   connected = $state(true);
   deleted = $state(false);
   /** Whether there are older events than those that were read. */
@@ -79,6 +81,7 @@ export class OpenConversation {
       this.loadOverrides();
       this.loadTrust();
     } catch (err) {
+      this.missing = err instanceof ApiError && err.status === 404;
       this.problem = err instanceof Error ? err.message : String(err);
     }
   }

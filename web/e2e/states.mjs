@@ -1,0 +1,230 @@
+// Every empty and every failed screen says what is there and offers the next step, in both themes and three widths.
+import { look } from "./looks.mjs";
+import { begin, call, clean, enter, expect, job, play, settle, visit } from "./stage.mjs";
+
+const shapes = job.pictures
+  ? [1280, 820, 390].flatMap((width) => ["light", "dark"].map((theme) => [width, theme]))
+  : [
+      [1280, "light"],
+      [820, "dark"],
+      [390, "light"],
+    ];
+
+const failing = [/status of [45]\d\d/, /net::ERR_FAILED/, /Failed to fetch/];
+
+/** fails has requests to a path answered with an error, or with none, until the result is called. */
+async function fails(there, path, status, body) {
+  const broken = (route) => (status === 0 ? route.abort() : route.fulfill({ status, json: body }));
+  await there.page.route(path, broken);
+  return () => there.page.unroute(path, broken);
+}
+
+/** sees waits for the texts, and for a button or link with each of the names. */
+async function sees(there, said, steps = []) {
+  for (const text of said) await there.page.getByText(text).first().waitFor();
+  for (const name of steps) {
+    const step = there.page.getByRole("button", { name }).or(there.page.getByRole("link", { name }));
+    await step.first().waitFor();
+  }
+}
+
+const broken = { error: "The database did not respond.", msg_id: "STATUS$ERROR" };
+const full = { error: "The disk of the server is full. Free some space, then try again.", msg_id: "STORE$FULL" };
+const busy = { error: "Too many requests. Try again in 3 seconds." };
+
+const plays = {
+  async "login fails"() {
+    const there = await visit({ expected: failing });
+    const { page } = there;
+    await page.goto("login");
+    await page.getByRole("textbox", { name: "Key" }).fill("no-key");
+    await page.getByRole("button", { name: "Log in" }).click();
+    await sees(there, ["Invalid, revoked or expired key"]);
+    await look(there, "state-login-refused", shapes);
+    await fails(there, "**/api/login", 0);
+    await page.getByRole("button", { name: "Log in" }).click();
+    await sees(there, ["Cannot reach the server. Check your connection and try again."]);
+    await look(there, "state-login-unreachable", shapes);
+    await clean(there);
+  },
+  async "home without conversations"() {
+    await settle("kim");
+    const there = await enter("kim");
+    await there.page.goto("");
+    await sees(there, ["No conversations yet. Start one above.", "Describe a task"], ["Start"]);
+    await look(there, "state-home-empty", shapes);
+    await there.page.getByRole("searchbox", { name: "Search conversations" }).fill("zebra");
+    await sees(there, ["No matching conversations."], ["Show all conversations"]);
+    await look(there, "state-home-no-match", shapes);
+    await clean(there);
+  },
+  async "home fails"() {
+    await settle("kim");
+    const there = await enter("kim", { expected: failing });
+    const mend = await fails(there, /api\/conversations\?/, 500, broken);
+    await there.page.goto("");
+    await sees(there, [broken.error], ["Try again"]);
+    await look(there, "state-home-failed", shapes);
+    await mend();
+    await there.page.getByRole("button", { name: "Try again" }).click();
+    await sees(there, ["No conversations yet."]);
+    await clean(there);
+  },
+  async "the server is away"() {
+    const there = await enter("kim", { expected: failing });
+    await fails(there, "**/api/me", 0);
+    await there.page.goto("");
+    await sees(there, ["This part of the page could not be loaded.", "Cannot reach the server."], ["Try again"]);
+    await look(there, "state-unreachable", shapes);
+    await clean(there);
+  },
+  async "a page that is not there"() {
+    const there = await enter("kim", { expected: failing });
+    await there.page.goto("nothing");
+    await sees(there, ["Page not found"], ["Go to conversations"]);
+    await there.page.goto("conversations/nothing");
+    await sees(there, ["Conversation not found", "It may have been deleted, or it belongs to another user."], ["Go to conversations"]);
+    await look(there, "state-conversation-missing", shapes);
+    await fails(there, /api\/conversations\/elsewhere/, 500, broken);
+    await there.page.goto("conversations/elsewhere");
+    await sees(there, ["Could not load the conversation", broken.error], ["Try again", "Go to conversations"]);
+    await look(there, "state-conversation-failed", shapes);
+    await clean(there);
+  },
+  async "a task cannot start"() {
+    await settle("lea");
+    const there = await enter("lea", { expected: failing });
+    const { page } = there;
+    await page.goto("");
+    const attempt = async (status, body) => {
+      const mend = await fails(there, "**/api/conversations", status, body);
+      await page.getByRole("textbox", { name: "Task" }).fill("Mend the sail");
+      await page.getByRole("button", { name: "Start", exact: true }).first().click();
+      await sees(there, [body?.error ?? body?.message ?? "Cannot reach the server."]);
+      await mend();
+    };
+    await attempt(429, busy);
+    await look(there, "state-start-busy", shapes);
+    await attempt(507, full);
+    await attempt(0);
+    expect((await page.getByRole("textbox", { name: "Task" }).inputValue()) === "Mend the sail", "the task is lost");
+    await clean(there);
+  },
+};
+
+// What the workspace says before there is anything to show.
+const empty = {
+  changes: [["No git repository", "Ask the agent to create one."], ["Show files"]],
+  files: [["one.txt", "Select a file"], ["Upload files"]],
+  terminal: [["No open terminals"], ["Open a terminal"]],
+  browser: [["The browser has not been used yet", "Ask it to open one."], []],
+  ports: [["No servers running", "Ask the agent to start one, or use a terminal."], []],
+  network: [["No requests yet"], ["Change"]],
+};
+let begun;
+const talk = () => (begun ??= settle("mia").then(() => begin("mia", "$ echo one > one.txt")));
+for (const [tab, [said, steps]] of Object.entries(empty)) {
+  plays[`${tab} before anything happened`] = async () => {
+    const there = await enter("mia", { expected: failing });
+    const { page } = there;
+    await page.goto(`conversations/${await talk()}/${tab}`);
+    await page.locator("main header").getByText("Done", { exact: true }).first().waitFor();
+    await sees(there, said, steps);
+    await look(there, `state-${tab}-empty`, shapes);
+    await clean(there);
+  };
+}
+
+// What the panels read, and what they say if that fails.
+const reads = {
+  changes: /\/git\//,
+  files: /\/list-files/,
+  browser: /\/events\?/,
+  ports: /\/ports/,
+  network: /\/egress/,
+};
+for (const [tab, path] of Object.entries(reads)) {
+  plays[`${tab} fails`] = async () => {
+    const there = await enter("mia", { expected: failing });
+    const { page } = there;
+    const id = await talk();
+    const late = tab === "browser"; // the conversation itself reads events, too
+    let mend = late ? undefined : await fails(there, path, 507, full);
+    await page.goto(late ? `conversations/${id}` : `conversations/${id}/${tab}`);
+    await page.locator("main header").getByText("Done", { exact: true }).first().waitFor();
+    mend ??= await fails(there, path, 507, full);
+    if (late) await page.keyboard.press("Alt+4");
+    await sees(there, ["Could not load this", full.error], ["Try again"]);
+    await look(there, `state-${tab}-failed`, shapes);
+    await mend();
+    await page.getByRole("button", { name: "Try again" }).click();
+    await sees(there, empty[tab][0]);
+    await clean(there);
+  };
+}
+
+const lists = {
+  secrets: ["**/api/secrets", "No secrets yet. Add those that the agent's commands need", "Add secret"],
+  notifications: ["**/api/webhooks", "No webhooks yet. Add one to receive events at your own URL.", "Add webhook"],
+  integrations: ["**/api/integrations", "No integrations yet. Add one to start the agent", "Add integration"],
+  tools: ["", "No MCP servers yet. Add one to give the agent more tools.", "HTTP server"],
+  keys: ["**/api/keys", "Created", "New key"],
+  users: ["**/api/users", "kim", "Add user"],
+  account: ["**/api/usage", "this month", "Log out"],
+};
+for (const [section, [path, said, step]] of Object.entries(lists)) {
+  plays[`settings ${section}`] = async () => {
+    const there = await enter("admin", { expected: failing });
+    const { page } = there;
+    const mend = path ? await fails(there, path, 500, broken) : async () => {};
+    await page.goto(`settings/${section}`);
+    if (path) {
+      await sees(there, [broken.error], ["Try again"]);
+      await look(there, `state-${section}-failed`, shapes);
+      await mend();
+      await page.getByRole("button", { name: "Try again" }).first().click();
+    }
+    await sees(there, [said], [step]);
+    await look(there, `state-${section}-empty`, shapes);
+    await clean(there);
+  };
+}
+
+plays["a connection is lost"] = async () => {
+  const there = await enter("mia", { expected: [...failing, /ERR_INTERNET_DISCONNECTED/] });
+  const { page } = there;
+  await page.goto(`conversations/${await talk()}`);
+  await page.locator("main header").getByText("Done", { exact: true }).first().waitFor();
+  await there.context.setOffline(true);
+  await page.getByRole("textbox", { name: "Message the agent" }).fill("Are you there?");
+  await page.keyboard.press("Enter");
+  await sees(there, ["Cannot reach the server. Check your connection and try again."]);
+  expect((await page.getByRole("textbox", { name: "Message the agent" }).inputValue()) === "Are you there?", "the message is lost");
+  await look(there, "state-offline", shapes);
+  await there.context.setOffline(false);
+  await clean(there);
+};
+
+// Nothing is cut while the rest of the page is there already: what is loading has the room that it will need.
+plays["loading"] = async () => {
+  await call("mia", "GET", "/api/settings").catch(() => settle("mia"));
+  const there = await enter("mia", { expected: failing });
+  const { page } = there;
+  let go;
+  const held = new Promise((done) => (go = done));
+  await page.route(/\/api\/conversations\?|\/git\/|\/api\/models/, async (route) => {
+    await held;
+    await route.continue();
+  });
+  await page.goto("");
+  await page.getByRole("status").getByText("Loading…").first().waitFor({ state: "attached" });
+  await look(there, "state-home-loading", shapes);
+  await page.goto(`conversations/${await talk()}/changes`);
+  await page.getByRole("status").getByText("Loading…").first().waitFor({ state: "attached" });
+  await look(there, "state-changes-loading", shapes);
+  go();
+  await sees(there, empty.changes[0]);
+  await clean(there);
+};
+
+await play(plays, 2);
