@@ -208,6 +208,22 @@ func TestPagesInABrowser(t *testing.T) {
 	h.play(t, "pages.mjs")
 }
 
+// The main screens in every language: nothing is cut off or left in English.
+func TestLanguagesInABrowser(t *testing.T) {
+	t.Parallel()
+	findChromium(t)
+	h := newTheatre(t, "de", "en", "es", "fr", "ja", "pt", "zh-cn")
+	h.play(t, "languages.mjs")
+}
+
+// Every empty and every failed screen says what it is about and what to do.
+func TestStatesInABrowser(t *testing.T) {
+	t.Parallel()
+	findChromium(t)
+	h := newTheatre(t, "kim", "lea", "mia")
+	h.play(t, "states.mjs")
+}
+
 // What people do in the workspace, and with what the agent shows.
 func TestDeskInABrowser(t *testing.T) {
 	t.Parallel()
