@@ -32,11 +32,17 @@ var steps = []step{
 	{text: "I run the test again.", command: "(cd " + folder + " && sh test.sh)"},
 	{text: "This is the change.", command: "git -C " + folder + " --no-pager diff"},
 	{text: "I commit it.", command: "git -C " + folder + " commit -qam 'Add numbers in total' && git -C " + folder + " --no-pager log --oneline"},
-	{text: "I delete the temporary files. If approvals are on, you decide whether this command runs.", command: "rm -rf " + folder + "/tmp && git -C " + folder + " status --short --branch"},
+	{text: "I delete the temporary files. Deleting a folder is rated as risky: unless approvals are off, this command waits for your decision.", command: "rm -rf " + folder + "/tmp && git -C " + folder + " status --short --branch"},
 }
 
 const tourEnd = "[scripted demo model] Done: I wrote a test, fixed what it found, and committed the change. A real model decides these steps itself; this script always" +
-	" takes the same ones. The result is in the folder " + folder + " of the workspace. To approve each step, turn on confirmation in the settings and ask for the demo again."
+	" takes the same ones. The result is in the folder " + folder + " of the workspace. To decide about every step, choose \"Always ask\" in Settings → Agent, or start deckhand with --confirm in a terminal, and ask for the demo again."
+
+// tourRejected is the end if the person does not want a step.
+const tourRejected = "[scripted demo model] You rejected this step, so the demo ends here. A real model would try something else. Send \"" + Tour + "\" to start again."
+
+// rejected is how the result of a rejected call begins.
+const rejected = "The user rejected this call"
 
 // samplePlace is where the first step says that it made the repository.
 var samplePlace = regexp.MustCompile(`(?m)^sample repository: (\S+)`)
@@ -56,6 +62,9 @@ func tour(req llm.Request) (text string, call *llm.Call, on bool) {
 	for _, m := range req.Messages[asked+1:] {
 		if m.Role == llm.ToolResult {
 			n++
+			if strings.HasPrefix(m.Text, rejected) {
+				return tourRejected, nil, true
+			}
 			if found := samplePlace.FindStringSubmatch(m.Text); found != nil {
 				place = found[1]
 			}

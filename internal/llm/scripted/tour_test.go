@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,6 +24,11 @@ func TestTour(t *testing.T) {
 	}
 	if text, call, on := tour(r); !on || call != nil || !strings.HasPrefix(text, "[scripted demo model] Done") {
 		t.Errorf("it ends with %q, %v", text, call)
+	}
+	refused := r
+	refused.Messages = append(slices.Clone(r.Messages[:2]), llm.Message{Role: llm.ToolResult, Text: "The user rejected this call: not here"})
+	if text, call, on := tour(refused); !on || call != nil || text != tourRejected {
+		t.Errorf("after a rejection: %q, %v", text, call)
 	}
 	r.Messages = append(r.Messages, llm.Message{Role: llm.User, Text: "thanks"})
 	if _, _, on := tour(r); on {
