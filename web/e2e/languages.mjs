@@ -31,11 +31,20 @@ function complaints(page, english, keys) {
   return page.evaluate(
     ([english, keys]) => {
       const found = [];
+      const seen = (e) => e.checkVisibility({ visibilityProperty: true, opacityProperty: true });
       const over = document.documentElement.scrollWidth - innerWidth;
       if (over > 0) found.push(`${over} px wider than the window`);
+      for (const nav of document.querySelectorAll("header nav"))
+        if (nav.scrollWidth > nav.clientWidth + 1) found.push(`cut off: ${nav.textContent.trim()}`);
+      const pen = document.createElement("canvas").getContext("2d");
+      for (const e of document.querySelectorAll("input[placeholder]")) {
+        const style = getComputedStyle(e);
+        pen.font = style.font;
+        const room = e.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+        if (seen(e) && pen.measureText(e.placeholder).width > room + 1) found.push(`cut off: ${e.placeholder}`);
+      }
       const foreign = new Set(english);
       const names = new Set(keys);
-      const seen = (e) => e.checkVisibility({ visibilityProperty: true, opacityProperty: true });
       const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
       for (let node = walk.nextNode(); node; node = walk.nextNode()) {
         const text = node.data.trim();
@@ -54,7 +63,8 @@ function complaints(page, english, keys) {
       }
       // What has an ellipsis, or scrolls, may be longer than its place; all else is cut off.
       for (const e of document.querySelectorAll("button, a, h1, h2, h3, label, legend, summary, p, li, th, td, span")) {
-        if (!seen(e) || e.closest("[role=feed], .cm-editor, .xterm, .sr-only, svg") || e.clientWidth === 0) continue;
+        // What is 1 px wide is for screen readers.
+        if (!seen(e) || e.closest("[role=feed], .cm-editor, .xterm, .sr-only, svg") || e.clientWidth <= 1) continue;
         const style = getComputedStyle(e);
         const cut = style.overflowX !== "visible" && style.textOverflow !== "ellipsis" && !/auto|scroll/.test(style.overflowX);
         if (cut && e.scrollWidth > e.clientWidth + 1) found.push(`cut off: ${e.textContent.trim().slice(0, 60)}`);
@@ -102,6 +112,7 @@ for (const code of codes) {
       for (const width of [1280, 390]) {
         await page.setViewportSize({ width, height: 900 });
         await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+        await page.locator(".late").first().waitFor({ state: "detached" });
         if (job.pictures) await page.screenshot({ path: join(job.pictures, `${code}-${name}-${width}.png`) });
         found.push(...(await complaints(page, foreign, Object.keys(english))).map((fault) => `${name} ${width}: ${fault}`));
       }

@@ -2,13 +2,11 @@
 import { look } from "./looks.mjs";
 import { begin, call, clean, enter, expect, job, play, settle, visit } from "./stage.mjs";
 
-const shapes = job.pictures
-  ? [1280, 820, 390].flatMap((width) => ["light", "dark"].map((theme) => [width, theme]))
-  : [
-      [1280, "light"],
-      [820, "dark"],
-      [390, "light"],
-    ];
+const all = [1280, 820, 390].flatMap((width) => ["light", "dark"].map((theme) => [width, theme]));
+let looked = 0;
+
+/** glance looks at a page in one of its looks, another one each time; for pictures, in all of them. */
+const glance = (there, name) => look(there, `state-${name}`, job.pictures ? all : [all[looked++ % all.length]]);
 
 const failing = [/status of [45]\d\d/, /net::ERR_FAILED/, /Failed to fetch/];
 
@@ -40,11 +38,11 @@ const plays = {
     await page.getByRole("textbox", { name: "Key" }).fill("no-key");
     await page.getByRole("button", { name: "Log in" }).click();
     await sees(there, ["Invalid, revoked or expired key"]);
-    await look(there, "state-login-refused", shapes);
+    await glance(there, "login-refused");
     await fails(there, "**/api/login", 0);
     await page.getByRole("button", { name: "Log in" }).click();
     await sees(there, ["Cannot reach the server. Check your connection and try again."]);
-    await look(there, "state-login-unreachable", shapes);
+    await glance(there, "login-unreachable");
     await clean(there);
   },
   async "home without conversations"() {
@@ -52,10 +50,10 @@ const plays = {
     const there = await enter("kim");
     await there.page.goto("");
     await sees(there, ["No conversations yet. Start one above.", "Describe a task"], ["Start"]);
-    await look(there, "state-home-empty", shapes);
+    await glance(there, "home-empty");
     await there.page.getByRole("searchbox", { name: "Search conversations" }).fill("zebra");
     await sees(there, ["No matching conversations."], ["Show all conversations"]);
-    await look(there, "state-home-no-match", shapes);
+    await glance(there, "home-no-match");
     await clean(there);
   },
   async "home fails"() {
@@ -64,7 +62,7 @@ const plays = {
     const mend = await fails(there, /api\/conversations\?/, 500, broken);
     await there.page.goto("");
     await sees(there, [broken.error], ["Try again"]);
-    await look(there, "state-home-failed", shapes);
+    await glance(there, "home-failed");
     await mend();
     await there.page.getByRole("button", { name: "Try again" }).click();
     await sees(there, ["No conversations yet."]);
@@ -75,7 +73,7 @@ const plays = {
     await fails(there, "**/api/me", 0);
     await there.page.goto("");
     await sees(there, ["This part of the page could not be loaded.", "Cannot reach the server."], ["Try again"]);
-    await look(there, "state-unreachable", shapes);
+    await glance(there, "unreachable");
     await clean(there);
   },
   async "a page that is not there"() {
@@ -84,11 +82,11 @@ const plays = {
     await sees(there, ["Page not found"], ["Go to conversations"]);
     await there.page.goto("conversations/nothing");
     await sees(there, ["Conversation not found", "It may have been deleted, or it belongs to another user."], ["Go to conversations"]);
-    await look(there, "state-conversation-missing", shapes);
+    await glance(there, "conversation-missing");
     await fails(there, /api\/conversations\/elsewhere/, 500, broken);
     await there.page.goto("conversations/elsewhere");
     await sees(there, ["Could not load the conversation", broken.error], ["Try again", "Go to conversations"]);
-    await look(there, "state-conversation-failed", shapes);
+    await glance(there, "conversation-failed");
     await clean(there);
   },
   async "a task cannot start"() {
@@ -104,7 +102,7 @@ const plays = {
       await mend();
     };
     await attempt(429, busy);
-    await look(there, "state-start-busy", shapes);
+    await glance(there, "start-busy");
     await attempt(507, full);
     await attempt(0);
     expect((await page.getByRole("textbox", { name: "Task" }).inputValue()) === "Mend the sail", "the task is lost");
@@ -115,7 +113,7 @@ const plays = {
 // What the workspace says before there is anything to show.
 const empty = {
   changes: [["No git repository", "Ask the agent to create one."], ["Show files"]],
-  files: [["one.txt", "Select a file"], ["Upload files"]],
+  files: [["one.txt"], ["Upload files"]],
   terminal: [["No open terminals"], ["Open a terminal"]],
   browser: [["The browser has not been used yet", "Ask it to open one."], []],
   ports: [["No servers running", "Ask the agent to start one, or use a terminal."], []],
@@ -129,8 +127,9 @@ for (const [tab, [said, steps]] of Object.entries(empty)) {
     const { page } = there;
     await page.goto(`conversations/${await talk()}/${tab}`);
     await page.locator("main header").getByText("Done", { exact: true }).first().waitFor();
+    if (tab === "terminal") await page.getByRole("button", { name: "Detach" }).first().click(); // it opens one by itself
     await sees(there, said, steps);
-    await look(there, `state-${tab}-empty`, shapes);
+    await glance(there, `${tab}-empty`);
     await clean(there);
   };
 }
@@ -155,7 +154,7 @@ for (const [tab, path] of Object.entries(reads)) {
     mend ??= await fails(there, path, 507, full);
     if (late) await page.keyboard.press("Alt+4");
     await sees(there, ["Could not load this", full.error], ["Try again"]);
-    await look(there, `state-${tab}-failed`, shapes);
+    await glance(there, `${tab}-failed`);
     await mend();
     await page.getByRole("button", { name: "Try again" }).click();
     await sees(there, empty[tab][0]);
@@ -180,12 +179,12 @@ for (const [section, [path, said, step]] of Object.entries(lists)) {
     await page.goto(`settings/${section}`);
     if (path) {
       await sees(there, [broken.error], ["Try again"]);
-      await look(there, `state-${section}-failed`, shapes);
+      await glance(there, `${section}-failed`);
       await mend();
       await page.getByRole("button", { name: "Try again" }).first().click();
     }
     await sees(there, [said], [step]);
-    await look(there, `state-${section}-empty`, shapes);
+    await glance(there, `${section}-empty`);
     await clean(there);
   };
 }
@@ -200,7 +199,7 @@ plays["a connection is lost"] = async () => {
   await page.keyboard.press("Enter");
   await sees(there, ["Cannot reach the server. Check your connection and try again."]);
   expect((await page.getByRole("textbox", { name: "Message the agent" }).inputValue()) === "Are you there?", "the message is lost");
-  await look(there, "state-offline", shapes);
+  await glance(there, "offline");
   await there.context.setOffline(false);
   await clean(there);
 };
@@ -218,10 +217,10 @@ plays["loading"] = async () => {
   });
   await page.goto("");
   await page.getByRole("status").getByText("Loading…").first().waitFor({ state: "attached" });
-  await look(there, "state-home-loading", shapes);
+  await glance(there, "home-loading");
   await page.goto(`conversations/${await talk()}/changes`);
   await page.getByRole("status").getByText("Loading…").first().waitFor({ state: "attached" });
-  await look(there, "state-changes-loading", shapes);
+  await glance(there, "changes-loading");
   go();
   await sees(there, empty.changes[0]);
   await clean(there);
