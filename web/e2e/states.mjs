@@ -139,7 +139,7 @@ const reads = {
   changes: /\/git\//,
   files: /\/list-files/,
   browser: /\/events\?/,
-  ports: /\/ports/,
+  ports: /\/api\/.*\/ports/,
   network: /\/egress/,
 };
 for (const [tab, path] of Object.entries(reads)) {
