@@ -41,7 +41,8 @@ function complaints(page, english, keys) {
         const style = getComputedStyle(e);
         pen.font = style.font;
         const room = e.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
-        if (seen(e) && pen.measureText(e.placeholder).width > room + 1) found.push(`cut off: ${e.placeholder}`);
+        if (seen(e) && style.textOverflow !== "ellipsis" && pen.measureText(e.placeholder).width > room + 1)
+          found.push(`cut off: ${e.placeholder}`);
       }
       const foreign = new Set(english);
       const names = new Set(keys);
