@@ -116,8 +116,8 @@ func TestWays(t *testing.T) {
 func TestUnavailable(t *testing.T) {
 	cat := catalogue.New(nil)
 	for model, want := range map[string]string{
-		"acme/m": "llm_base_url", "": "provider/model", "gpt-4o": "provider/model", "openai/": "provider/model", "azure/x": "azure.com", "openhands/x": "OpenHands key",
-		"litellm_proxy/x": "LiteLLM", "bedrock/x": "AWS", "vertex_ai/x": "gemini/", "copilot/gpt-4o": "llm_base_url", "scripted/nope": "scripted/demo", "cassette/x": "--cassettes",
+		"acme/m": "set the base URL", "": "provider/model", "gpt-4o": "provider/model", "openai/": "provider/model", "azure/x": "azure.com", "openhands/x": "OpenHands key",
+		"litellm_proxy/x": "LiteLLM", "bedrock/x": "AWS", "vertex_ai/x": "gemini/", "copilot/gpt-4o": "set the base URL", "scripted/nope": "scripted/demo", "cassette/x": "--cassettes",
 	} {
 		_, err := connect.Open(llm.Config{Model: model}, cat)
 		var gone *llm.UnavailableError
