@@ -205,5 +205,8 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 openapi: ## write the golden OpenAPI document anew, after a wanted change of the contract
 	@go test ./internal/httpapi -run OpenAPI -count=1 -update
 
+flags: build ## write docs/flags.md anew, after a change of a command or a flag
+	@bin/deckhand reference markdown > docs/flags.md
+
 clean: ## remove what make built
 	@rm -rf bin

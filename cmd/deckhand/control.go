@@ -20,6 +20,8 @@ func (s *server) control(ctx context.Context, what, argument string) string {
 	case control.Settings:
 		s.settings.Forget(argument)
 		return control.OK
+	case control.Reload:
+		return s.reloader.Answer()
 	case control.Address:
 		return s.local + " " + s.public
 	case control.Ticket:

@@ -18,6 +18,7 @@ import (
 	"deckhand/internal/cli/admin"
 	"deckhand/internal/cli/completion"
 	"deckhand/internal/cli/importer"
+	"deckhand/internal/cli/reference"
 	"deckhand/internal/config"
 	"deckhand/internal/gitprovider"
 	"deckhand/internal/sandbox/drivers"
@@ -41,6 +42,7 @@ type commands struct {
 	Serve      serveCmd           `cmd:"" group:"server" help:"Run the server."`
 	Key        admin.Key          `cmd:"" group:"server" help:"Create, list and revoke API keys; rotate the master key. The server may be running."`
 	User       admin.User         `cmd:"" group:"server" help:"Create, list, disable and enable users. The server may be running."`
+	Cfg        configCmd          `cmd:"" name:"config" group:"server" help:"Check and show the server's configuration, or let a running server reload it."`
 	Import     importer.Command   `cmd:"" group:"server" help:"Import settings, secrets and conversations from a legacy server's data folder. The server may be running."`
 	Doctor     doctorCmd          `cmd:"" group:"other" help:"Check this machine's setup, or verify a conversation's log."`
 	Bench      capacity.Command   `cmd:"" group:"other" help:"Measure how many agents this machine can carry. Takes about a minute."`
@@ -48,12 +50,27 @@ type commands struct {
 	OpenAPI    openapiCmd         `cmd:"" group:"other" name:"openapi" help:"Print the OpenAPI 3.1 document."`
 	Completion completion.Command `cmd:"" group:"other" help:"Print a shell completion script."`
 	Version    versionCmd         `cmd:"" group:"other" help:"Print the version or the software bill of materials."`
+	Reference  reference.Command  `cmd:"" hidden:"" help:"Write the documentation of commands and flags."`
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// newParser returns the parser of the command line.
+func newParser(c *commands, file *config.Resolver, stdout, stderr io.Writer, more ...kong.Option) (*kong.Kong, error) {
+	return kong.New(c, append(more,
+		kong.Name("deckhand"),
+		kong.Description(config.Description), kong.ExplicitGroups(config.Groups),
+		kong.Writers(stdout, stderr),
+		kong.Vars{"data_dir": config.DefaultDataDir()}, kong.Vars(drivers.FlagVars()), kong.Vars(gitprovider.FlagVars()),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: false, Summary: true}),
+		kong.Resolvers(file),
+		kong.Bind(&cli.Output{Stdout: stdout, Stderr: stderr}, file, opener, importTo, cli.Sessions(folders.List)),
+	)...)
 }
 
 // run is main without the process, so that tests can call it.
@@ -69,18 +86,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	exit := -1
-	parser, err := kong.New(&c,
-		kong.Name("deckhand"),
-		kong.Description(config.Description), kong.ExplicitGroups(config.Groups),
-		kong.Writers(stdout, stderr),
-		kong.Exit(func(code int) { exit = code }),
-		kong.Vars{"data_dir": config.DefaultDataDir()}, kong.Vars(drivers.FlagVars()), kong.Vars(gitprovider.FlagVars()),
-		kong.UsageOnError(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: false, Summary: true}),
-		kong.Resolvers(file),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(&cli.Output{Stdout: stdout, Stderr: stderr}, opener, importTo, cli.Sessions(folders.List)),
-	)
+	parser, err := newParser(&c, file, stdout, stderr, kong.Exit(func(code int) { exit = code }), kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		fmt.Fprintln(stderr, "deckhand:", err)
 		return 2

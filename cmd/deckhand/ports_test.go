@@ -102,7 +102,7 @@ func TestPortsDomain(t *testing.T) {
 		{serveCmd{ListenFlags: config.ListenFlags{Addr: "127.0.0.1:3000", PublicURL: "https://deckhand.example.org"}}, forward.Forwarding{}},
 		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000", BehindProxy: true}}, forward.Forwarding{}},
 		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000", BehindProxy: true}, PortsDomain: "Ports.example.org."}, forward.Forwarding{Domain: "ports.example.org", Scheme: "https"}},
-		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000"}, TLSCert: "c", PortsDomain: "ports.example.org"}, forward.Forwarding{Domain: "ports.example.org", Scheme: "https", Port: "3000"}},
+		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000"}, TLSFlags: config.TLSFlags{TLSCert: "c"}, PortsDomain: "ports.example.org"}, forward.Forwarding{Domain: "ports.example.org", Scheme: "https", Port: "3000"}},
 		{serveCmd{ListenFlags: config.ListenFlags{Addr: "0.0.0.0:3000", BehindProxy: true}, PortsDomain: "ports.example.org:8443"}, forward.Forwarding{Domain: "ports.example.org", Scheme: "https", Port: "8443"}},
 		{serveCmd{ListenFlags: config.ListenFlags{Addr: "127.0.0.1:3000", PublicURL: "http://deckhand.lan:81"}, PortsDomain: "ports.lan"}, forward.Forwarding{Domain: "ports.lan", Scheme: "http", Port: "81"}},
 	} {
@@ -140,7 +140,7 @@ func TestPortsDomainIsChecked(t *testing.T) {
 		"deckhand.example.org": "must differ", "Deckhand.example.org:444": "must differ",
 	} {
 		c := serveCmd{ListenFlags: config.ListenFlags{Addr: "127.0.0.1:0", PublicURL: "https://deckhand.example.org"}, PortsDomain: name}
-		if err := c.checkAddr(); says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), "--ports-domain") || !strings.Contains(err.Error(), says)) {
+		if err := c.check(); says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), "--ports-domain") || !strings.Contains(err.Error(), says)) {
 			t.Errorf("%s: %v, want %q", name, err, says)
 		}
 	}

@@ -305,8 +305,8 @@ func TestPublicBase(t *testing.T) {
 	at := &net.TCPAddr{IP: net.IPv4zero, Port: 3000}
 	for want, c := range map[string]serveCmd{
 		"http://localhost:3000":           {},
-		"https://localhost:3000":          {TLSCert: "x.pem"},
-		"https://deckhand.example.org/at": {ListenFlags: config.ListenFlags{PublicURL: "https://deckhand.example.org/at/"}, TLSCert: "x.pem"},
+		"https://localhost:3000":          {TLSFlags: config.TLSFlags{TLSCert: "x.pem"}},
+		"https://deckhand.example.org/at": {ListenFlags: config.ListenFlags{PublicURL: "https://deckhand.example.org/at/"}, TLSFlags: config.TLSFlags{TLSCert: "x.pem"}},
 	} {
 		if got := c.Base(at, c.TLSCert != ""); got != want {
 			t.Errorf("%s, want %s", got, want)

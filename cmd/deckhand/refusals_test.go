@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -24,6 +25,7 @@ import (
 	"deckhand/internal/config"
 	"deckhand/internal/conversation"
 	"deckhand/internal/datadir"
+	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/sandbox/sandboxtest"
 	"deckhand/internal/secret"
 	"deckhand/internal/session"
@@ -269,7 +271,7 @@ func wired(t *testing.T, file string) (*box, *server) {
 	must(err)
 	must(d.signCookies(ctx, keyring, c.limits()))
 	redactor := secret.NewRedactor()
-	s, err := wire(ctx, c, models.Models, d, keyring, redactor, telemetry.NewLogger(b.logs, "info", "json", redactor.Handler))
+	s, err := wire(ctx, c, catalogue.New(models.Models), d, keyring, redactor, telemetry.NewLogger(b.logs, slog.LevelInfo, "json", redactor.Handler))
 	must(err)
 	verify := s.conversations.VerifyRepository
 	s.conversations.VerifyRepository = func(ctx context.Context, st settings.Settings, provider, repository, branch string) (string, error) {

@@ -94,7 +94,7 @@ func (f *localFlags) start(ctx context.Context, all *commands, w io.Writer, at h
 			return nil, err
 		}
 	}
-	logger := telemetry.NewLogger(w, f.LogLevel, "text", redactor.Handler)
+	logger := telemetry.NewLogger(w, telemetry.Level(f.LogLevel), "text", redactor.Handler)
 	f.sweep(ctx, logger)
 	if f.Microagents == "" {
 		f.Microagents = filepath.Join(f.DataDir, "microagents")
@@ -136,7 +136,7 @@ func (f *localFlags) start(ctx context.Context, all *commands, w io.Writer, at h
 	if err := a.store(ctx, d, keyring, chosen); err != nil {
 		return nil, err
 	}
-	if a.server, err = wire(ctx, c, file.Models, d, keyring, redactor, logger); err != nil {
+	if a.server, err = wire(ctx, c, cat, d, keyring, redactor, logger); err != nil {
 		if other := drivers.Unconfined(f.Sandbox); other != "" {
 			err = fmt.Errorf("%w; use --sandbox %s to run without a sandbox", err, other)
 		}

@@ -2,27 +2,26 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"time"
 
 	"deckhand/internal/access"
 	"deckhand/internal/cli"
 	"deckhand/internal/config"
+	"deckhand/internal/config/reload"
 	"deckhand/internal/control"
 	"deckhand/internal/datadir"
 	"deckhand/internal/httpapi"
 	"deckhand/internal/httpapi/legacy"
 	"deckhand/internal/idempotency"
+	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/machine"
 	"deckhand/internal/notify/mail"
-	"deckhand/internal/outbound"
 	"deckhand/internal/sandbox/boxflags"
 	"deckhand/internal/secret"
 	"deckhand/internal/store"
@@ -39,12 +38,11 @@ type serveCmd struct {
 	profileFlags
 	signOnFlags
 	config.ListenFlags
+	config.TLSFlags
 	shareFlags
 	mail.Flags
 	LegacyUI     string        `name:"legacy-ui" env:"DECKHAND_LEGACY_UI" placeholder:"DIR" help:"Serve the legacy web front end at /, from its build folder with index.html. Default: Deckhand's web page."`
 	LegacyAllow  []string      `name:"legacy-ui-allow" env:"DECKHAND_LEGACY_UI_ALLOW" placeholder:"HOST,…" help:"Hosts from which the legacy front end may load scripts, styles and fonts, such as cdn.jsdelivr.net for its diff editor. Default: only this server."`
-	TLSCert      string        `name:"tls-cert" env:"DECKHAND_TLS_CERT" placeholder:"FILE" help:"TLS certificate chain (PEM file)."`
-	TLSKey       string        `name:"tls-key" env:"DECKHAND_TLS_KEY" placeholder:"FILE" help:"Private key of the TLS certificate (PEM file)."`
 	AllowOrigin  []string      `name:"allow-origin" env:"DECKHAND_ALLOW_ORIGIN" placeholder:"ORIGIN" help:"Web origins that may call the API, such as https://tools.example.org."`
 	PortsDomain  string        `name:"ports-domain" env:"DECKHAND_PORTS_DOMAIN" placeholder:"NAME" help:"Serve sandbox ports under subdomains of this name, such as ports.example.org; its wildcard DNS record must point here. Default: subdomains of localhost if the server listens on loopback."`
 	RateLimit    float64       `name:"rate-limit" env:"DECKHAND_RATE_LIMIT" default:"50" help:"Maximum requests per second per key; 0 means no limit."`
@@ -61,17 +59,14 @@ type serveCmd struct {
 const shutdownTime = 20 * time.Second
 
 // Run serves until ctx ends, then finishes requests in progress.
-func (c *serveCmd) Run(ctx context.Context, all *commands, o *cli.Output) error {
-	if err := c.checkAddr(); err != nil {
-		return err
-	}
-	file, err := config.Read(all.Config)
-	if err != nil {
+func (c *serveCmd) Run(ctx context.Context, file *config.Resolver, o *cli.Output) error {
+	if err := c.check(); err != nil {
 		return err
 	}
 	machine.CollectRarely()
-	redactor := secret.NewRedactor()
-	logger := telemetry.NewLogger(o.Stderr, c.LogLevel, c.LogFormat, redactor.Handler)
+	models := catalogue.New(file.Models())
+	redactor, level := secret.NewRedactor(), telemetry.Level(c.LogLevel)
+	logger := telemetry.NewLogger(o.Stderr, level, c.LogFormat, redactor.Handler)
 
 	d, err := c.open(ctx)
 	if err != nil {
@@ -93,13 +88,17 @@ func (c *serveCmd) Run(ctx context.Context, all *commands, o *cli.Output) error 
 	if err := d.signCookies(ctx, keyring, c.limits()); err != nil {
 		return err
 	}
-	s, err := wire(ctx, c, file.Models, d, keyring, redactor, logger)
+	s, err := wire(ctx, c, models, d, keyring, redactor, logger)
 	if err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", c.Addr)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", c.Addr, err)
+	}
+	s.reloader = &reload.Reloader{Read: func() (reload.Values, error) { return values(file.Args) }, Level: level, Catalogue: models, Log: logger}
+	if err := s.reloader.Begin(); err != nil {
+		return err
 	}
 	s.public, s.local = c.Base(listener.Addr(), c.TLSCert != ""), c.Local(listener.Addr(), c.TLSCert != "")
 	if err := (cli.Start{Gate: d.gate, DataDir: c.DataDir, ReadOnly: d.db.ReadOnly(), Version: version, Base: s.public}).Announce(ctx, o.Stdout); err != nil {
@@ -109,30 +108,18 @@ func (c *serveCmd) Run(ctx context.Context, all *commands, o *cli.Output) error 
 	return s.run(ctx, c, listener)
 }
 
-// checkAddr refuses to send keys over a network in clear text.
-func (c *serveCmd) checkAddr() error {
-	if _, _, err := net.SplitHostPort(c.Addr); err != nil {
-		return fmt.Errorf("--addr %q is not HOST:PORT", c.Addr)
+// check reports flags that the server cannot start with, before anything is written to disk.
+func (c *serveCmd) check() error {
+	if err := errors.Join(c.CheckTLS(), c.CheckListen(c.TLSCert != "")); err != nil {
+		return err
 	}
-	if (c.TLSCert == "") != (c.TLSKey == "") {
-		return errors.New("--tls-cert and --tls-key must be used together")
-	}
-	if c.PublicURL != "" {
-		if u, err := url.Parse(c.PublicURL); err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return errors.New("--public-url must be an http or https URL without query and user")
-		}
-		if _, err := httpapi.PublicPath(c.PublicURL); err != nil {
-			return fmt.Errorf("--public-url: %w", err)
-		}
-	}
-	if outbound.IsPublicBind(c.Addr) && c.TLSCert == "" && !c.BehindProxy {
-		return fmt.Errorf("--addr %s is reachable from other machines, and keys would be sent unencrypted: use --tls-cert and --tls-key,"+
-			" or --behind-proxy if a reverse proxy terminates TLS, or listen on 127.0.0.1", c.Addr)
+	if _, err := httpapi.PublicPath(c.PublicURL); c.PublicURL != "" && err != nil {
+		return fmt.Errorf("--public-url: %w", err)
 	}
 	if err := c.CheckPortsDomain(c.PortsDomain); err != nil {
 		return err
 	}
-	if err := c.checkLegacyUI(); err != nil {
+	if err := legacy.CheckFrontEnd(c.LegacyUI, c.LegacyAllow); err != nil {
 		return err
 	}
 	if c.MetricsAddr != "" {
@@ -141,23 +128,6 @@ func (c *serveCmd) checkAddr() error {
 		}
 	}
 	return nil
-}
-
-// checkLegacyUI checks the front end before anything is written to disk.
-func (c *serveCmd) checkLegacyUI() error {
-	for _, host := range c.LegacyAllow {
-		if !legacy.ValidSource(host) {
-			return fmt.Errorf("--legacy-ui-allow %q is not a host name with an optional port", host)
-		}
-	}
-	if c.LegacyUI == "" {
-		return nil
-	}
-	front, err := legacy.OpenFrontEnd(c.LegacyUI)
-	if err != nil {
-		return fmt.Errorf("--legacy-ui: %w", err)
-	}
-	return front.Close()
 }
 
 func (c *serveCmd) limits() access.Options {
@@ -192,10 +162,7 @@ func (d *data) signCookies(ctx context.Context, keyring *secret.Keyring, o acces
 
 // run serves until ctx ends.
 func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) error {
-	listener, err := c.wrapListener(listener)
-	if err != nil {
-		return err
-	}
+	listener = httpapi.Wrap(listener, s.reloader.TLS())
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	web := &http.Server{Handler: s.api, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
@@ -203,7 +170,9 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	background := &tasks{}
 	background.start(func() error { return s.loop.Run(ctx) }, stop)
 	background.start(func() error { return s.keeper.Run(ctx) }, stop)
-	background.start(func() error { return s.keepHouse(ctx) }, stop)
+	background.start(func() error { return s.data.gate.Watch(ctx, s.logger) }, stop)
+	background.start(func() error { return s.expireAnswers(ctx) }, stop)
+	background.start(func() error { return s.reloader.Run(ctx) }, stop)
 	background.start(func() error { return s.runQueue(ctx, s.webhooks.Run) }, stop)
 	background.start(func() error { return s.runQueue(ctx, s.triggers.Run) }, stop)
 	background.start(func() error { return s.trySignOn(ctx) }, stop)
@@ -227,7 +196,7 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	s.api.Close() // ends streams; readers resume where they were
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
-	err = web.Shutdown(grace)
+	err := web.Shutdown(grace)
 	background.wait()
 	s.closeProfiles()
 	s.keeper.Close() // sandboxes keep running for the next server
@@ -244,47 +213,9 @@ func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) er
 	return err
 }
 
-// wrapListener responds to invalid HTTP in our error format, and adds TLS if there is a
-// certificate.
-func (c *serveCmd) wrapListener(l net.Listener) (net.Listener, error) {
-	if c.TLSCert == "" {
-		return httpapi.Listen(l), nil
-	}
-	cert, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
-	if err != nil {
-		return nil, err
-	}
-	return httpapi.ListenTLS(l, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}}), nil
-}
-
-// keepHouse runs periodic tasks.
-func (s *server) keepHouse(ctx context.Context) error {
-	second, hour := time.NewTicker(time.Second), time.NewTicker(time.Hour)
-	defer second.Stop()
-	defer hour.Stop()
-	s.dropAnswers(ctx)
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-second.C:
-			// This finds keys that another process revoked, if its message did not
-			// arrive.
-			if err := s.data.gate.Refresh(ctx); err != nil && ctx.Err() == nil {
-				s.logger.Error("cannot reload keys", "error", err)
-			}
-		case <-hour.C:
-			s.dropAnswers(ctx)
-		}
-	}
-}
-
-// dropAnswers deletes old responses to repeated requests.
-func (s *server) dropAnswers(ctx context.Context) {
+func (s *server) expireAnswers(ctx context.Context) error {
 	if s.data.db.ReadOnly() {
-		return
+		return nil
 	}
-	if err := s.data.db.DropAnswers(ctx, time.Now().Add(-idempotency.KeptFor)); err != nil && ctx.Err() == nil {
-		s.logger.Warn("cannot delete old idempotency records", "error", err)
-	}
+	return idempotency.Expire(ctx, s.data.db, s.logger)
 }

@@ -14,6 +14,7 @@ import (
 
 	"deckhand/internal/agent"
 	"deckhand/internal/cluster"
+	"deckhand/internal/config/reload"
 	"deckhand/internal/conversation"
 	slashcommand "deckhand/internal/conversation/command"
 	"deckhand/internal/conversation/review"
@@ -74,6 +75,7 @@ type server struct {
 
 	hub      *live.Hub
 	webhooks *notify.Dispatcher
+	reloader *reload.Reloader
 	triggers *trigger.Worker
 	logger   *slog.Logger
 	redactor *secret.Redactor
@@ -83,7 +85,7 @@ type server struct {
 }
 
 // wire connects the parts, in the order of a request.
-func wire(ctx context.Context, c *serveCmd, models map[string]catalogue.Override, d *data, keyring *secret.Keyring, redactor *secret.Redactor, logger *slog.Logger) (*server, error) {
+func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data, keyring *secret.Keyring, redactor *secret.Redactor, logger *slog.Logger) (*server, error) {
 	s := &server{data: d, keyring: keyring, logger: logger, redactor: redactor, metrics: telemetry.NewMetrics(version)}
 	signOn, err := c.signOn(ctx, d, keyring, redactor)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"strings"
 	"sync"
@@ -174,6 +175,22 @@ func (g *Gate) unexpired(id Identity) (Identity, error) {
 		return Identity{}, ErrUnauthorized
 	}
 	return id, nil
+}
+
+// Watch refreshes every second until ctx ends, for keys that another process revoked without telling this one.
+func (g *Gate) Watch(ctx context.Context, log *slog.Logger) error {
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-second.C:
+			if err := g.Refresh(ctx); err != nil && ctx.Err() == nil {
+				log.Error("cannot reload keys", "error", err)
+			}
+		}
+	}
 }
 
 // Refresh asks the store whether users or keys changed, here or in another process. If they did, it forgets what it

@@ -164,26 +164,11 @@ func (r *Resolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
 	if err := r.Load(); err != nil {
 		return nil, err
 	}
-	for _, env := range flag.Envs {
-		if _, set := os.LookupEnv(env); set {
-			return nil, nil
-		}
+	value, source := r.lookUp(flag)
+	if value == "" && (source == "" || strings.HasPrefix(source, fromEnvironment)) {
+		return nil, nil
 	}
-	for _, key := range []string{flag.Name, strings.ReplaceAll(flag.Name, "-", "_")} {
-		v, ok := r.file.flags[key]
-		if !ok {
-			continue
-		}
-		if list, ok := v.([]any); ok {
-			parts := make([]string, len(list))
-			for i, x := range list {
-				parts[i] = fmt.Sprint(x)
-			}
-			return strings.Join(parts, ","), nil
-		}
-		return fmt.Sprint(v), nil
-	}
-	return nil, nil
+	return value, nil
 }
 
 // Load reads the file, once.
@@ -212,3 +197,6 @@ func configPath(args []string) string {
 	}
 	return os.Getenv("DECKHAND_CONFIG")
 }
+
+// Models returns what the file says of models.
+func (r *Resolver) Models() map[string]catalogue.Override { return r.file.Models }

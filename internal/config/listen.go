@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -87,4 +89,21 @@ func reachable(addr net.Addr) string {
 		return net.JoinHostPort("localhost", port)
 	}
 	return addr.String()
+}
+
+// CheckListen reports addresses that cannot be used, and refuses to send keys over a network in clear text.
+func (f ListenFlags) CheckListen(encrypted bool) error {
+	if _, _, err := net.SplitHostPort(f.Addr); err != nil {
+		return fmt.Errorf("--addr %q is not HOST:PORT", f.Addr)
+	}
+	if f.PublicURL != "" {
+		if u, err := url.Parse(f.PublicURL); err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return errors.New("--public-url must be an http or https URL without query and user")
+		}
+	}
+	if outbound.IsPublicBind(f.Addr) && !encrypted && !f.BehindProxy {
+		return fmt.Errorf("--addr %s is reachable from other machines, and keys would be sent unencrypted: use --tls-cert and --tls-key,"+
+			" or --behind-proxy if a reverse proxy terminates TLS, or listen on 127.0.0.1", f.Addr)
+	}
+	return nil
 }

@@ -1,5 +1,5 @@
 // Package control is the Unix socket in a data directory through which commands talk to the
-// running server: they report changed keys or settings and wait until the server has
+// running server: they report changed keys, settings or configuration and wait until the server has
 // reloaded them, or ask for its address or a login link. Requests need no key: only the
 // owner can read the data directory, and the key stored there grants more than a login link.
 package control
@@ -23,6 +23,7 @@ const (
 	Settings = "settings" // settings of a user were changed; the name follows
 	Address  = "address"  // base URLs of the server, local and public
 	Ticket   = "ticket"   // for a login link
+	Reload   = "reload"   // the configuration was changed
 
 	OK = "ok"
 )

@@ -245,3 +245,20 @@ func (d *Handlers) PageKey(c *rest.Call) *string {
 	}
 	return &key
 }
+
+// CheckFrontEnd reports a front end that cannot be served, and hosts that it cannot load from.
+func CheckFrontEnd(dir string, allow []string) error {
+	for _, host := range allow {
+		if !ValidSource(host) {
+			return fmt.Errorf("--legacy-ui-allow %q is not a host name with an optional port", host)
+		}
+	}
+	if dir == "" {
+		return nil
+	}
+	front, err := OpenFrontEnd(dir)
+	if err != nil {
+		return fmt.Errorf("--legacy-ui: %w", err)
+	}
+	return front.Close()
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"deckhand/internal/llm"
 )
@@ -17,17 +18,24 @@ var builtIn = []string{"scripted/demo", "scripted/slow"}
 
 // Catalogue looks up models. It is safe for concurrent use.
 type Catalogue struct {
-	overrides map[string]Override // by model in lower case
-	index     func() *index       // made at the first question
+	overrides atomic.Pointer[map[string]Override] // by model in lower case
+	index     func() *index                       // made at the first question
 }
 
 // New returns a catalogue. Overrides are by model, ignoring case.
 func New(overrides map[string]Override) *Catalogue {
-	c := &Catalogue{overrides: map[string]Override{}, index: embeddedIndex}
-	for model, o := range overrides {
-		c.overrides[strings.ToLower(model)] = o
-	}
+	c := &Catalogue{index: embeddedIndex}
+	c.Replace(overrides)
 	return c
+}
+
+// Replace uses other overrides from now on.
+func (c *Catalogue) Replace(overrides map[string]Override) {
+	lower := make(map[string]Override, len(overrides))
+	for model, o := range overrides {
+		lower[strings.ToLower(model)] = o
+	}
+	c.overrides.Store(&lower)
 }
 
 // embeddedIndex is shared by all catalogues and created on first use.
@@ -45,7 +53,7 @@ func (c *Catalogue) Info(model string) llm.Info {
 
 // Override returns the operator's override of a model.
 func (c *Catalogue) Override(model string) (Override, bool) {
-	o, ok := c.overrides[strings.ToLower(strings.TrimSpace(model))]
+	o, ok := (*c.overrides.Load())[strings.ToLower(strings.TrimSpace(model))]
 	return o, ok
 }
 
@@ -67,14 +75,14 @@ func (c *Catalogue) known(model string) llm.Info {
 // those of the operator.
 func (c *Catalogue) Names() []string {
 	idx := c.index()
-	names := make([]string, 0, len(idx.entries)+len(c.overrides))
+	names := make([]string, 0, len(idx.entries)+len(*c.overrides.Load()))
 	for _, e := range idx.entries {
 		provider, _, _ := strings.Cut(e.name, "/")
 		if p := idx.providers[provider]; p.API != "" {
 			names = append(names, e.name)
 		}
 	}
-	for model := range c.overrides {
+	for model := range *c.overrides.Load() {
 		provider, name := Split(model)
 		if _, listed := idx.exact[provider+"/"+name]; !listed && !slices.Contains(builtIn, model) {
 			names = append(names, model)

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"deckhand/internal/config"
+)
+
+func writeConfig(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Each setting is shown with its source, and the password of a URL is not shown.
+func TestConfigShow(t *testing.T) {
+	dir := t.TempDir()
+	file := writeConfig(t, filepath.Join(dir, "c.yaml"), "rate-burst: 7\nsmtp_url: smtp://ada:hunter2@localhost:587?from=a@example.org\negress-allow: [a.example.org, b.example.org]\nlog-level: warn\n")
+	t.Setenv("DECKHAND_LOG_LEVEL", "error")
+	t.Setenv("CREDENTIALS_DIRECTORY", dir)
+	writeConfig(t, filepath.Join(dir, "oidc-client-secret"), "hush")
+	var all []config.Setting
+	if err := json.Unmarshal([]byte(must(t, "config", "show", "--json", "--all", "--config", file, "--titles", "task")), &all); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][2]string{
+		"rate-burst":              {"7", "config file"},
+		"egress-allow":            {"a.example.org,b.example.org", "config file"},
+		"smtp-url":                {"smtp://ada:xxxxx@localhost:587?from=a@example.org", "config file"},
+		"log-level":               {"error", "environment DECKHAND_LOG_LEVEL"},
+		"titles":                  {"task", "command line"},
+		"oidc-client-secret-file": {filepath.Join(dir, "oidc-client-secret"), "credential oidc-client-secret"},
+		"idle-close":              {"1h0m0s", "default"},
+	} {
+		i := slices.IndexFunc(all, func(s config.Setting) bool { return s.Name == name })
+		if i < 0 || all[i].Value != want[0] || all[i].Source != want[1] {
+			t.Errorf("%s: got %+v, wanted %q", name, all[max(i, 0)], want)
+		}
+	}
+	shown := must(t, "config", "show", "--config", file)
+	if !strings.Contains(shown, "rate-burst") || strings.Contains(shown, "idle-close") || strings.Contains(shown, "hunter2") {
+		t.Errorf("printed %s", shown)
+	}
+}
+
+func TestConfigCheck(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	good := writeConfig(t, filepath.Join(dir, "good.yaml"), "rate-burst: 7\n")
+	if got := must(t, "config", "check", "--config", good); !strings.Contains(got, "valid") {
+		t.Errorf("printed %s", got)
+	}
+	for text, says := range map[string]string{
+		"adr: 127.0.0.1:1\n":           "unknown keys in the config file: adr",
+		"addr: 0.0.0.0:80\n":           "--behind-proxy",
+		"log-level: loud\n":            "--log-level",
+		"tls-cert: a\ntls-key: b\n":    "--tls-cert and --tls-key: open a",
+		"prices:\n  a/b: {input: 1}\n": "prices in",
+		"a: [\n":                       "is not valid YAML",
+	} {
+		code, _, stderr := command(t, "config", "check", "--config", writeConfig(t, filepath.Join(dir, "bad.yaml"), text))
+		if code == 0 || !strings.Contains(stderr, says) {
+			t.Errorf("%q: exit code %d, says %s", text, code, stderr)
+		}
+	}
+}
+
+// A running server takes over what it can, says what needs a restart, and keeps everything if the file is wrong.
+func TestConfigReload(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := writeConfig(t, filepath.Join(dir, "c.yaml"), "log-level: info\n")
+	b, cmd := spawn(t, filepath.Join(dir, "data"), "--config", file)
+	reload := func(wanted string) {
+		t.Helper()
+		if got := must(t, "config", "reload", "--data-dir", b.dir); strings.TrimSpace(got) != wanted {
+			t.Errorf("said %q, wanted %q", got, wanted)
+		}
+	}
+	reload("Reloaded; nothing changed.")
+	writeConfig(t, file, "log-level: debug\nrate-burst: 7\nmodels:\n  openai/mine: {window: 1000}\n")
+	reload("Reloaded: log-level, models. Restart the server to change: rate-burst.")
+	reload("Reloaded; nothing changed. Restart the server to change: rate-burst.")
+	found, err := b.client.SearchModels(t.Context(), "mine", "", false)
+	if err != nil || len(found.Models) == 0 || found.Models[0].ID != "openai/mine" {
+		t.Errorf("the new model was not found: %+v %v", found, err)
+	}
+	writeConfig(t, file, "log-level: loud\n")
+	if code, _, stderr := command(t, "config", "reload", "--data-dir", b.dir); code == 0 || !strings.Contains(stderr, "--log-level") {
+		t.Errorf("exit code %d, says %s", code, stderr)
+	}
+	writeConfig(t, file, "log-level: info\n")
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the server reloads", func() bool { return strings.Contains(b.logs.String(), "Reloaded: log-level, models.") })
+	if _, err := b.client.Settings(t.Context()); err != nil && !strings.Contains(err.Error(), "404") {
+		t.Errorf("the server does not respond after SIGHUP: %v", err)
+	}
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The page of flags is that of the program, without the drivers and providers that tests add.
+func TestFlagsPage(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(builtProgram) == "" {
+		t.Skipf("SKIPPED: %s does not name the program", builtProgram)
+	}
+	page, err := os.ReadFile("../../docs/flags.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := process("reference", "markdown").Output(); err != nil || string(got) != string(page) {
+		t.Errorf("docs/flags.md is out of date: run make flags (%v)", err)
+	}
+}
+
+// The config file that packages install is valid as it is, and with every line uncommented that
+// shows a default.
+func TestCommentedConfigFile(t *testing.T) {
+	t.Parallel()
+	text := must(t, "reference", "config")
+	file := writeConfig(t, filepath.Join(t.TempDir(), "deckhand.yaml"), text)
+	must(t, "config", "check", "--config", file)
+	for _, flag := range []string{"addr", "rate-limit", "log-level", "suspend-after", "idle-close"} {
+		text = strings.Replace(text, "\n#"+flag+": ", "\n"+flag+": ", 1)
+	}
+	if got := must(t, "config", "show", "--config", writeConfig(t, file, text)); strings.Count(got, "config file") != 5 {
+		t.Errorf("printed %s", got)
+	}
+}
+
+// Manual pages are without warnings, and there is one for each command.
+func TestManualPages(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, "reference", "man", "--dir", dir)
+	pages, _ := filepath.Glob(filepath.Join(dir, "*")) // the pattern is good
+	if len(pages) < 20 {
+		t.Errorf("only %d pages: %q", len(pages), pages)
+	}
+	for _, page := range pages {
+		if strings.HasSuffix(page, "-reference.1") {
+			t.Errorf("%s is a page of a hidden command", page)
+		}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if home, _ := os.UserHomeDir(); strings.Contains(string(text), home+"/") {
+			t.Errorf("%s names the home of whoever built it", page)
+		}
+		if _, err := exec.LookPath("groff"); err != nil {
+			continue
+		}
+		out, err := exec.Command("groff", "-man", "-Tutf8", "-ww", "-z", page).CombinedOutput()
+		if err != nil || len(out) > 0 {
+			t.Errorf("%s: %v %s", filepath.Base(page), err, out)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/alecthomas/kong"
+)
+
+// Setting is the effective value of a flag and where it comes from.
+type Setting struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Source string `json:"source"`
+
+	raw string // the value with its password
+}
+
+// Sources of settings. An environment variable, a file and a credential are named after the word.
+const (
+	fromDefault     = "default"
+	fromCommandLine = "command line"
+	fromEnvironment = "environment"
+	fromCredential  = "credential"
+	fromFile        = "config file"
+)
+
+// Effective lists the flags of the command that was parsed, without passwords.
+func Effective(k *kong.Context, r *Resolver) []Setting {
+	typed := map[*kong.Flag]bool{}
+	for _, p := range k.Path {
+		if p.Flag != nil && !p.Resolved {
+			typed[p.Flag] = true
+		}
+	}
+	var out []Setting
+	for _, group := range k.Selected().AllFlags(true) {
+		for _, f := range group {
+			if f.Name == "help" || f.Name == "config" {
+				continue
+			}
+			source := fromDefault
+			if typed[f] {
+				source = fromCommandLine
+			} else if _, from := r.lookUp(f); from != "" {
+				source = from
+			}
+			out = append(out, Setting{Name: f.Name, Value: shown(k.FlagValue(f)), Source: source, raw: fmt.Sprint(k.FlagValue(f))})
+		}
+	}
+	return out
+}
+
+// Changed lists the flags whose values differ.
+func Changed(before, after []Setting) (names []string) {
+	old := map[string]string{}
+	for _, s := range before {
+		old[s.Name] = s.raw
+	}
+	for _, s := range after {
+		if old[s.Name] != s.raw {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// WriteSettings prints settings as a table or as JSON. A value that is not set is empty.
+func WriteSettings(w io.Writer, settings []Setting, asJSON, all bool) error {
+	if !all {
+		kept := []Setting{}
+		for _, s := range settings {
+			if s.Source != fromDefault {
+				kept = append(kept, s)
+			}
+		}
+		settings = kept
+	}
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(settings)
+	}
+	if len(settings) == 0 {
+		_, err := fmt.Fprintln(w, "All settings have their defaults. Show them with --all.")
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "SETTING\tVALUE\tSOURCE")
+	for _, s := range settings {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", s.Name, s.Value, s.Source)
+	}
+	return table.Flush()
+}
+
+// shown is a value as text. The password of a URL is masked.
+func shown(v any) string {
+	if list := reflect.ValueOf(v); list.Kind() == reflect.Slice {
+		parts := make([]string, list.Len())
+		for i := range parts {
+			parts[i] = shown(list.Index(i).Interface())
+		}
+		return strings.Join(parts, ",")
+	}
+	s := fmt.Sprint(v)
+	if u, err := url.Parse(s); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return s
+}
+
+// lookUp finds the value of a flag that was not typed: in the environment, among the credentials
+// that systemd passes to a service, or in the config file. Environment variables are read by the
+// parser itself, so their value is empty here.
+func (r *Resolver) lookUp(flag *kong.Flag) (value, source string) {
+	for _, env := range flag.Envs {
+		if _, set := os.LookupEnv(env); set {
+			return "", fromEnvironment + " " + env
+		}
+	}
+	if path := credential(flag); path != "" {
+		return path, fromCredential + " " + filepath.Base(path)
+	}
+	for _, key := range []string{flag.Name, strings.ReplaceAll(flag.Name, "-", "_")} {
+		v, ok := r.file.flags[key]
+		if !ok {
+			continue
+		}
+		if list, ok := v.([]any); ok {
+			parts := make([]string, len(list))
+			for i, x := range list {
+				parts[i] = fmt.Sprint(x)
+			}
+			return strings.Join(parts, ","), fromFile
+		}
+		return fmt.Sprint(v), fromFile
+	}
+	return "", ""
+}
+
+// credential returns the file of a credential for a flag that takes a file: --smtp-url-file takes
+// the credential smtp-url, --tls-key the credential tls-key. It returns "" if there is none.
+func credential(flag *kong.Flag) string {
+	dir := os.Getenv("CREDENTIALS_DIRECTORY")
+	if dir == "" || flag.PlaceHolder != "FILE" || flag.Name == "config" {
+		return ""
+	}
+	path := filepath.Join(dir, strings.TrimSuffix(flag.Name, "-file"))
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	return path
+}

@@ -1,0 +1,42 @@
+package reload
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"deckhand/internal/cli"
+	"deckhand/internal/config"
+	"deckhand/internal/control"
+)
+
+// Command is deckhand config reload.
+type Command struct{ config.DataFlags }
+
+// failed precedes the reason when a server could not reload.
+const failed = "failed: "
+
+// Run waits until the server has reloaded.
+func (c *Command) Run(o *cli.Output) error {
+	answer, err := control.Ask(c.DataDir, control.Reload)
+	if err != nil {
+		return fmt.Errorf("no server is running on the data directory %s: %w", c.DataDir, err)
+	}
+	if reason, ok := strings.CutPrefix(answer, failed); ok {
+		return errors.New(reason)
+	}
+	_, err = fmt.Fprintln(o.Stdout, answer)
+	return err
+}
+
+// Answer reloads for a command, and returns one line.
+func (r *Reloader) Answer() string {
+	if r == nil {
+		return failed + "this process has no configuration to reload"
+	}
+	said, err := r.Reload()
+	if err != nil {
+		return failed + strings.Join(strings.Fields(err.Error()), " ")
+	}
+	return said
+}

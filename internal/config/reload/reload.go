@@ -1,0 +1,134 @@
+// Package reload applies changes of the configuration to a running server: the log level, the TLS
+// certificate, and what the config file says of models. Everything else needs a restart, and is named.
+package reload
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"os"
+	"os/signal"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"deckhand/internal/config"
+	"deckhand/internal/llm/catalogue"
+)
+
+// Values are a configuration as it is read.
+type Values struct {
+	Settings []config.Setting
+	LogLevel string
+	TLS      config.TLSFlags
+	Models   map[string]catalogue.Override
+}
+
+// Reloader holds the parts of a running server that can change. A nil Reloader changes nothing.
+type Reloader struct {
+	Read      func() (Values, error) // reads the command line, the environment and the config file again
+	Level     *slog.LevelVar
+	Catalogue *catalogue.Catalogue
+	Log       *slog.Logger
+
+	Certificate config.Certificate
+
+	mu      sync.Mutex
+	current Values
+}
+
+// Begin notes the values in force and loads the certificate.
+func (r *Reloader) Begin() (err error) {
+	if r.current, err = r.Read(); err != nil {
+		return err
+	}
+	return r.Certificate.Load(r.current.TLS)
+}
+
+// applied are the flags that can change in a running server.
+var applied = []string{"log-level", "tls-cert", "tls-key"}
+
+// Reload reads the configuration again and applies what can change. It returns a sentence about
+// what it did. If anything is wrong, nothing changes.
+func (r *Reloader) Reload() (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next, err := r.Read()
+	if err != nil {
+		return "", err
+	}
+	if (r.current.TLS.TLSCert == "") != (next.TLS.TLSCert == "") {
+		next.TLS = r.current.TLS // the listener either has TLS or not
+	}
+	if err := r.Certificate.Load(next.TLS); err != nil {
+		return "", err
+	}
+	_ = r.Level.UnmarshalText([]byte(next.LogLevel)) // the flag allows only known names
+	done := []string{}
+	if r.current.TLS.TLSCert != "" {
+		done = append(done, "certificate")
+	}
+	if r.current.LogLevel != next.LogLevel {
+		done = append(done, "log-level")
+	}
+	if !reflect.DeepEqual(r.current.Models, next.Models) {
+		r.Catalogue.Replace(next.Models)
+		done = append(done, "models")
+	}
+	restart := slices.DeleteFunc(config.Changed(r.current.Settings, next.Settings), func(name string) bool { return slices.Contains(applied, name) })
+	// What needs a restart stays different, so that the next reload names it again.
+	next.Settings = r.current.Settings
+	r.current = next
+	return summary(done, restart), nil
+}
+
+func summary(done, restart []string) string {
+	s := "Reloaded; nothing changed."
+	if len(done) > 0 {
+		s = "Reloaded: " + strings.Join(done, ", ") + "."
+	}
+	if len(restart) > 0 {
+		s += " Restart the server to change: " + strings.Join(restart, ", ") + "."
+	}
+	return s
+}
+
+// TLS returns the TLS configuration of the server's listener; nil without a certificate.
+func (r *Reloader) TLS() *tls.Config {
+	if r == nil {
+		return nil
+	}
+	return r.Certificate.Config()
+}
+
+// Run reloads on each SIGHUP until ctx ends. It leaves the signal alone if it is ignored (nohup), and if
+// the server was started from a terminal, where it means that the terminal was closed.
+func (r *Reloader) Run(ctx context.Context) error {
+	if r == nil || terminal(os.Stdin) || signal.Ignored(syscall.SIGHUP) {
+		return nil
+	}
+	hangUp := make(chan os.Signal, 1)
+	signal.Notify(hangUp, syscall.SIGHUP)
+	defer signal.Stop(hangUp)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-hangUp:
+			if said, err := r.Reload(); err != nil {
+				r.Log.Error("cannot reload the configuration; the old one stays in force", "error", err)
+			} else {
+				r.Log.Info(said)
+			}
+		}
+	}
+}
+
+func terminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
