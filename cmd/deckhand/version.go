@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"time"
 
 	"deckhand/internal/cli"
 	"deckhand/internal/sbom"
@@ -11,13 +10,14 @@ import (
 
 // versionCmd is deckhand version.
 type versionCmd struct {
-	SBOM bool `name:"sbom" help:"Print the software bill of materials in SPDX 2.3 (JSON)."`
+	SBOM bool   `name:"sbom" help:"Print the software bill of materials in SPDX 2.3 (JSON)."`
+	Of   string `name:"of" hidden:"" placeholder:"FILE" help:"Program whose modules are listed, of the same version. Default: this one."`
 }
 
 // Run prints the version, or the bill of materials.
 func (c versionCmd) Run(o *cli.Output) error {
 	if c.SBOM {
-		return sbom.Print(o.Stdout, version, web.Lock(), time.Now())
+		return sbom.Print(o.Stdout, version, web.Lock(), c.Of)
 	}
 	_, err := fmt.Fprintln(o.Stdout, version)
 	return err

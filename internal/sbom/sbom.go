@@ -3,14 +3,17 @@ package sbom
 
 import (
 	"crypto/sha256"
+	"debug/buildinfo"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -60,11 +63,22 @@ const (
 	program  = "SPDXRef-Package-deckhand"
 )
 
-// Print writes the document of the running program as JSON.
-func Print(w io.Writer, version string, lock []byte, now time.Time) error {
+// Print writes the document of the running program as JSON, or that of a program in a file if one is named.
+// The time is SOURCE_DATE_EPOCH, if set, so that a build can be repeated byte by byte.
+func Print(w io.Writer, version string, lock []byte, file string) error {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return errors.New("this program was built without module information")
+	}
+	var err error
+	if file != "" {
+		if info, err = buildinfo.ReadFile(file); err != nil {
+			return err
+		}
+	}
+	now := time.Now()
+	if epoch, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
+		now = time.Unix(epoch, 0)
 	}
 	bill, err := New(version, info, lock, now)
 	if err != nil {

@@ -1,0 +1,17 @@
+#!/bin/sh
+# Starts the service, or restarts it after an upgrade: conversations continue.
+set -e
+chown root:deckhand /etc/deckhand /etc/deckhand/deckhand.yaml
+chmod 0750 /etc/deckhand
+chmod 0640 /etc/deckhand/deckhand.yaml
+if test -d /run/systemd/system; then
+	systemctl daemon-reload
+	if systemctl is-active --quiet deckhand.service; then
+		systemctl restart deckhand.service
+	elif test -z "${2:-}" && test "${1:-1}" != 2; then # not an upgrade: deb passes the old version, rpm a count
+		systemctl enable --now deckhand.service
+		echo "Deckhand is running. Show the login link with: journalctl -u deckhand | grep 'log in'"
+	fi
+else
+	echo "systemd is not running. Start the server with: deckhand serve"
+fi
