@@ -5,7 +5,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build runner web run test test-short test-changed mutants attack suite soak forge-test bench bench-compare flame page-bench pictures lint vuln fmt fuzz openapi clean setup
+.PHONY: help build runner web run test test-short test-changed mutants attack suite soak forge-test bench bench-compare flame page-bench pictures lint vuln fmt fuzz openapi clean setup dist package-test flags
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 10s
@@ -207,6 +207,18 @@ openapi: ## write the golden OpenAPI document anew, after a wanted change of the
 
 flags: build ## write docs/flags.md anew, after a change of a command or a flag
 	@bin/deckhand reference markdown > docs/flags.md
+
+dist: build ## release files in bin/dist: archives, deb and rpm packages, install.sh, checksums
+	$(call say,dist)
+	@rm -rf bin/dist && scripts/dist bin/dist $(ARGS)
+
+# Two versions of the same sources stand for an upgrade, unless OLD names the package of another commit.
+package-test: build ## install, upgrade and remove the deb package on a systemd of its own
+	$(call say,test: packages on systemd)
+	@rm -rf bin/packages
+	@DIST_VERSION=0.1 scripts/dist bin/packages/old linux/amd64
+	@DIST_VERSION=0.2 scripts/dist bin/packages/new linux/amd64
+	@DECKHAND_OLD=$(or $(OLD),$(CURDIR)/bin/packages/old/deckhand_0.1_amd64.deb) DECKHAND_NEW=$(CURDIR)/bin/packages/new/deckhand_0.2_amd64.deb go test -count=1 -v ./packaging
 
 clean: ## remove what make built
 	@rm -rf bin

@@ -1,0 +1,192 @@
+// Package packaging has no code. Its tests install the packages on this machine's systemd.
+package packaging
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestServiceFromPackages installs a package, does a task, upgrades while a command runs, and removes
+// the package, on a systemd booted for the test. DECKHAND_OLD and DECKHAND_NEW name the two packages.
+func TestServiceFromPackages(t *testing.T) {
+	before, after := os.Getenv("DECKHAND_OLD"), os.Getenv("DECKHAND_NEW")
+	if before == "" || after == "" {
+		t.Skip("SKIPPED: run it with make package-test, which builds the packages")
+	}
+	b := boot(t)
+	b.copy(before, "old.deb")
+	b.copy(after, "new.deb")
+
+	b.run("dpkg", "-i", "/srv/box/old.deb")
+	if got := b.run("systemctl", "is-active", "deckhand"); got != "active" {
+		t.Fatalf("the service is %s: %s", got, b.run("journalctl", "-u", "deckhand", "--no-pager"))
+	}
+	old := b.run("deckhand", "version")
+	b.key = b.run("cat", "/var/lib/deckhand/admin.key")
+	b.post("/api/settings", map[string]any{"llm_model": "scripted/demo"})
+
+	// The command is at work when the package is upgraded. It goes on, and its result arrives once.
+	id := b.create("$ touch begun; while ! test -e end; do echo tick; sleep 0.2; done; echo over")
+	b.until("the command does not start", func() bool {
+		_, err := b.curl(base + "/api/conversations/" + id + "/select-file?file=begun")
+		return err == nil
+	})
+	b.run("dpkg", "-i", "/srv/box/new.deb")
+	if now := b.run("deckhand", "version"); now == old {
+		t.Errorf("the version is still %s", now)
+	}
+	b.ready()
+	if restarted := b.run("systemctl", "show", "deckhand", "-p", "NRestarts", "--value"); restarted != "0" {
+		t.Errorf("systemd had to restart the server %s times", restarted)
+	}
+	b.send("PUT", "/api/conversations/"+id+"/file", map[string]any{"path": "end", "content": "x"})
+	b.until("the command does not end", func() bool { return strings.Contains(b.events(id), `"agent_state":"awaiting_user_input"`) })
+	if all := b.events(id); strings.Count(all, `"observation":"run"`) != 1 || strings.Count(all, `tick\nover\n`) == 0 {
+		t.Errorf("wanted one result of the command, got %.2000s", all[strings.Index(all, `"action":"run"`):])
+	}
+
+	score := b.run("systemd-analyze", "security", "deckhand", "--no-pager")
+	t.Log(score[strings.LastIndex(score, "Overall"):])
+
+	b.run("dpkg", "--purge", "deckhand")
+	for _, path := range []string{"/usr/bin/deckhand", "/etc/deckhand", "/var/lib/deckhand", "/usr/lib/systemd/system/deckhand.service"} {
+		if left := b.run("sh", "-c", "ls -d "+path+" 2>/dev/null || true"); left != "" {
+			t.Errorf("%s is left", left)
+		}
+	}
+	if left := b.run("sh", "-c", "getent passwd deckhand || pgrep -x 'deckhand|runner' || true"); left != "" {
+		t.Errorf("left behind: %s", left)
+	}
+}
+
+// box is a booted systemd.
+type box struct {
+	t   *testing.T
+	dir string
+	pid string
+	key string
+}
+
+func boot(t *testing.T) *box {
+	t.Helper()
+	b := &box{t: t, dir: t.TempDir()}
+	script, err := filepath.Abs("../scripts/systemd-box")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(script, b.dir)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	b.until("systemd does not start: "+said.String(), func() bool {
+		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
+		b.pid = strings.TrimSpace(string(children))
+		if err != nil || b.pid == "" {
+			return false
+		}
+		state, _ := b.try("systemctl", "is-system-running")
+		return state == "running" || state == "degraded"
+	})
+	return b
+}
+
+// until waits for something that gives no signal.
+func (b *box) until(what string, yes func() bool) {
+	b.t.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for range 1200 {
+		if yes() {
+			return
+		}
+		<-tick.C
+	}
+	b.t.Fatal(what)
+}
+
+func (b *box) try(args ...string) (string, error) {
+	cmd := exec.Command("nsenter", append([]string{"--target", b.pid, "--mount", "--pid", "--uts", "--ipc", "--net", "--cgroup"}, args...)...)
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive"}
+	out, err := cmd.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+func (b *box) run(args ...string) string {
+	b.t.Helper()
+	out, err := b.try(args...)
+	if err != nil {
+		b.t.Fatalf("%q: %v\n%s", args, err, out)
+	}
+	return out
+}
+
+func (b *box) copy(from, name string) {
+	b.t.Helper()
+	text, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(b.dir, name), text, 0o644)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// curl asks the server, which only the box can reach.
+func (b *box) curl(args ...string) (string, error) {
+	return b.try(append([]string{"curl", "-sS", "--fail-with-body", "-H", "Authorization: Bearer " + b.key}, args...)...)
+}
+
+const base = "http://127.0.0.1:3000"
+
+func (b *box) post(path string, body any) string {
+	b.t.Helper()
+	return b.send("POST", path, body)
+}
+
+func (b *box) send(method, path string, body any) string {
+	b.t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	out, err := b.curl("-X", method, "-H", "Content-Type: application/json", "-d", string(text), base+path)
+	if err != nil {
+		b.t.Fatalf("%s %s: %v %s", method, path, err, out)
+	}
+	return out
+}
+
+func (b *box) create(task string) string {
+	b.t.Helper()
+	var made struct {
+		ID string `json:"conversation_id"`
+	}
+	if err := json.Unmarshal([]byte(b.post("/api/conversations", map[string]any{"initial_user_msg": task})), &made); err != nil {
+		b.t.Fatal(err)
+	}
+	return made.ID
+}
+
+func (b *box) events(id string) string {
+	out, _ := b.curl(base + "/api/conversations/" + id + "/events?limit=100")
+	return out
+}
+
+// ready waits until the server responds.
+func (b *box) ready() {
+	b.t.Helper()
+	b.until("the server does not respond", func() bool { _, err := b.curl(base + "/health"); return err == nil })
+}
