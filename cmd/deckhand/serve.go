@@ -162,7 +162,11 @@ func (d *data) signCookies(ctx context.Context, keyring *secret.Keyring, o acces
 
 // run serves until ctx ends.
 func (s *server) run(ctx context.Context, c *serveCmd, listener net.Listener) error {
-	listener = httpapi.Wrap(listener, s.reloader.TLS())
+	if c := s.reloader.TLS(); c != nil {
+		listener = httpapi.ListenTLS(listener, c)
+	} else {
+		listener = httpapi.Listen(listener)
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	web := &http.Server{Handler: s.api, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,

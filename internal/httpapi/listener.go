@@ -36,14 +36,6 @@ func (l *plainListener) Accept() (net.Conn, error) {
 	return &errorConn{Conn: c}, nil
 }
 
-// Wrap wraps a listener, with TLS unless the config is nil.
-func Wrap(l net.Listener, c *tls.Config) net.Listener {
-	if c == nil {
-		return Listen(l)
-	}
-	return ListenTLS(l, c)
-}
-
 // ListenTLS wraps a listener of TLS. Connections that speak HTTP/2 are handed to
 // net/http as they are: it must see a *tls.Conn, and reports errors within the protocol.
 // The handshake is made here because only then is it known what a client speaks.
