@@ -173,7 +173,7 @@ func (l *Loop) summarise(ctx context.Context, w *worker, p, main Profile, old []
 	worst := cost(llm.Price{Input: max(p.Info.Price.Input, p.Info.Price.CacheWrite), Output: p.Info.Price.Output},
 		llm.Usage{Input: int64(len(req.System)+len(req.Messages[0].Text)) + 1000, Output: req.MaxOutput})
 	st, err := l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-		if s.Claim == w.claim && s.Overrides != w.chosen {
+		if s.Claim == w.claim && s.Overrides != w.chosen.Own {
 			return nil, errGrew
 		}
 		return s.AskModel(w.claim, session.ModelAsked{Call: fmt.Sprintf("m%d", s.Last+1), Model: p.ModelName, Reserved: worst, Purpose: session.ForSummary}, p.Budget)

@@ -2,10 +2,13 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"deckhand/internal/agent"
+	"deckhand/internal/conversation"
 	"deckhand/internal/llm/llmtest"
 	"deckhand/internal/session"
 	"deckhand/internal/tool"
@@ -96,5 +99,39 @@ func TestSendNowInterruptsTheStep(t *testing.T) {
 	r.until(id, "the end", func(s session.State) bool { return !s.InTurn && s.Agent == session.AgentAwaitingUser })
 	if got := texts(r.last()); !strings.Contains(got, "wait") {
 		t.Errorf("the last request has %s", got)
+	}
+}
+
+// Plan mode reaches a delegate that is already at work: the rest of its answer gets no tool that changes something.
+func TestPlanModeReachesADelegateAtWork(t *testing.T) {
+	running, goOn := make(chan struct{}), make(chan struct{})
+	say := newHand("say")
+	var first sync.Once
+	say.run = func(context.Context, tool.Call) (tool.Result, error) {
+		first.Do(func() { close(running) })
+		<-goOn
+		return tool.Result{Text: "said"}, nil
+	}
+	r := family(t, once(delegates("task", ""), done("ok")),
+		once(calls(called("a", "say", `{"text":"first"}`), called("b", "say", `{"text":"second"}`)), done("planned")), say)
+	before := r.profile
+	r.profile = func(ctx context.Context, st session.State) (agent.Profile, error) {
+		p, err := before(ctx, st)
+		chosen, gone := conversation.ChosenFor(ctx, r.sessions, st)
+		if chosen.InForce.Plan {
+			p.Tools = []tool.Tool{finish.Tool{}}
+		}
+		return p, errors.Join(err, gone)
+	}
+	r.start()
+	id := r.create("go")
+	<-running
+	child := r.childOf(id)
+	r.override(id, session.Overridden{Plan: true})
+	close(goOn)
+	r.until(child, "the end of the task", finished)
+	results := all[session.ToolReturned](r.rig, child)
+	if len(say.calls()) != 1 || len(results) < 2 || results[0].Outcome != session.Succeeded || !strings.Contains(results[1].Output, "no tool named") {
+		t.Errorf("%d calls were made: %+v", len(say.calls()), results)
 	}
 }

@@ -138,7 +138,7 @@ func (l *Loop) pause(ctx context.Context, w *worker, e *llm.Error) (session.Stat
 			return l.Sessions.Load(ctx, w.id)
 		case <-w.news:
 		}
-		if st, err = l.Sessions.Load(ctx, w.id); err != nil || st.Claim != w.claim || !st.InTurn || st.Paused || st.Pausing || st.LastSaid != said || st.Overrides != w.chosen {
+		if st, err = l.Sessions.Load(ctx, w.id); err != nil || st.Claim != w.claim || !st.InTurn || st.Paused || st.Pausing || st.LastSaid != said || st.Overrides != w.chosen.Own {
 			return st, err
 		}
 	}

@@ -71,7 +71,7 @@ var errGrew = errors.New("the session grew")
 // answered, but read first.
 func (l *Loop) reserve(ctx context.Context, w *worker, p Profile, t *transcript) (session.State, error) {
 	return l.update(ctx, w, func(s session.State) ([]session.Payload, error) {
-		if s.Claim == w.claim && (s.Last != t.upTo || s.Overrides != w.chosen) {
+		if s.Claim == w.claim && (s.Last != t.upTo || s.Overrides != w.chosen.Own) {
 			return nil, errGrew
 		}
 		return s.BeginTurn(w.claim)

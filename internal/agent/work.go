@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"deckhand/internal/agent/backlog"
+	"deckhand/internal/conversation"
 	"deckhand/internal/llm"
 	"deckhand/internal/sandbox"
 	"deckhand/internal/session"
@@ -42,7 +43,7 @@ type worker struct {
 	tools []tool.Tool
 	offer []llm.Tool
 	// chosen is what the person had chosen when the profile was read.
-	chosen session.Overridden
+	chosen conversation.Chosen
 	// answer is how many tokens the next answer may have.
 	answer int64
 	// retries counts how often the present model call failed, condensed how often
@@ -205,8 +206,8 @@ func (l *Loop) open(ctx context.Context, w *worker) (session.State, Profile, err
 			return st, Profile{}, err
 		}
 	}
+	w.chosen, _ = conversation.ChosenFor(ctx, l.Sessions, st) // Profile fails for the same reason
 	profile, err := l.Profile(ctx, st)
-	w.chosen = st.Overrides
 	if err == nil && l.orphaned(ctx, st) {
 		err = &ProfileError{ID: "STATUS$ERROR", Reason: "The conversation that delegated this task is stopped, and its workspace with it."}
 	}
@@ -330,12 +331,13 @@ func (l *Loop) work(ctx context.Context, w *worker, st session.State, p Profile)
 		if st.Claim != w.claim { // another loop's by now, or stopped and started: then it is taken anew
 			return session.ErrNotOwner
 		}
-		if renew || st.Overrides != w.chosen {
+		chosen, gone := conversation.ChosenFor(ctx, l.Sessions, st)
+		if renew || gone != nil || chosen != w.chosen {
 			if p, err = l.Profile(ctx, st); err != nil {
 				_, err = l.fail(ctx, w, err)
 				return err
 			}
-			w.chosen, w.retries, w.fellBack = st.Overrides, 0, false
+			w.chosen, w.retries, w.fellBack = chosen, 0, false
 			if w.refresh(ctx, p) { // the rest of an answer gets no tool that plan mode takes away
 				t.since += int64(w.offered())
 			}

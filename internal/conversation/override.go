@@ -38,6 +38,22 @@ func (s *Service) Override(ctx context.Context, user string, id session.ID, b ap
 	return st.Overrides, err
 }
 
+// Chosen is what people chose in place of the settings: for a conversation itself, and all that is in force there.
+type Chosen struct{ Own, InForce session.Overridden }
+
+// ChosenFor returns what is chosen for a conversation. What is chosen for the conversations that delegated it is in force too.
+func ChosenFor(ctx context.Context, sessions *session.Sessions, st session.State) (Chosen, error) {
+	c := Chosen{st.Overrides, st.Overrides}
+	for st.Created.Parent != "" {
+		var err error
+		if st, err = sessions.Load(ctx, st.Created.Parent); err != nil {
+			return c, err
+		}
+		c.InForce = c.InForce.Over(st.Overrides)
+	}
+	return c, nil
+}
+
 // efforts are how much a model may be told to reason.
 var efforts = []string{"low", "medium", "high"}
 

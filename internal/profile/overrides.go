@@ -15,13 +15,11 @@ import (
 // settings, and returns the way to the model. One that was delegated goes by what was chosen for those above it. plan says that
 // the agent is to plan only.
 func (b *Builder) override(ctx context.Context, st session.State, s *settings.Settings) (c llm.Config, plan bool, err error) {
-	chosen := st.Overrides
-	for up := st; up.Created.Parent != ""; {
-		if up, err = b.Sessions.Load(ctx, up.Created.Parent); err != nil {
-			return c, false, err
-		}
-		chosen = chosen.Over(up.Overrides)
+	all, err := conversation.ChosenFor(ctx, b.Sessions, st)
+	if err != nil {
+		return c, false, err
 	}
+	chosen := all.InForce
 	if chosen.Limited {
 		dollars := chosen.Budget.Dollars()
 		s.MaxBudgetPerTask = &dollars
