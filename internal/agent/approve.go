@@ -48,8 +48,8 @@ func (l *Loop) judge(w *worker, p Profile, s session.State) (session.Risk, *sess
 	spec := t.Spec()
 	rating, why := rate(p.Analyzer, spec, c)
 	// What a model says about its own call does not count against a rule, and a person sees the risk of each question.
-	if r, because := tool.Rate(c.Name, spec.ReadOnly, own(spec, c.Args)); p.Confirm && session.Risk(r) == session.RiskHigh {
-		rating, why = session.RiskHigh, because
+	if r, because := tool.Rate(c.Name, spec.ReadOnly, own(spec, c.Args)); p.Confirm && (session.Risk(r) == session.RiskHigh || rating == session.RiskLow && tool.Unreadable(c.Name, r)) {
+		rating, why = session.Risk(r), because
 	}
 	always := wary(spec, c)
 	if always != "" {

@@ -243,17 +243,19 @@ func TestAnalyzers(t *testing.T) {
 		asks                 bool
 		risk                 session.Risk
 	}{
-		"no rating":                 {"", "execute_bash", `{"command":"ls"}`, true, session.RiskUnknown},
-		"model says low":            {"llm", "say", `{"text":"x","security_risk":"LOW"}`, false, session.RiskLow},
-		"model says high":           {"llm", "say", `{"text":"x","security_risk":"HIGH"}`, true, session.RiskHigh},
-		"model says nothing":        {"llm", "say", `{"text":"x"}`, true, session.RiskUnknown},
-		"model says something else": {"llm", "say", `{"text":"x","security_risk":"none"}`, true, session.RiskUnknown},
-		"rules say low":             {"rules", "execute_bash", `{"command":"ls -l"}`, false, session.RiskLow},
-		"rules say high":            {"rules", "execute_bash", `{"command":"rm -rf /"}`, true, session.RiskHigh},
-		"rules ignore the model":    {"rules", "execute_bash", `{"command":"rm -rf /","security_risk":"LOW"}`, true, session.RiskHigh},
-		"model says low of a high":  {"llm", "execute_bash", `{"command":"rm -rf /","security_risk":"LOW"}`, true, session.RiskHigh},
-		"high without an analyzer":  {"", "execute_bash", `{"command":"rm -rf /"}`, true, session.RiskHigh},
-		"harmless":                  {"", "muse", `{"text":"x"}`, false, session.RiskUnknown},
+		"no rating":                  {"", "execute_bash", `{"command":"ls"}`, true, session.RiskUnknown},
+		"model says low":             {"llm", "say", `{"text":"x","security_risk":"LOW"}`, false, session.RiskLow},
+		"model says high":            {"llm", "say", `{"text":"x","security_risk":"HIGH"}`, true, session.RiskHigh},
+		"model says nothing":         {"llm", "say", `{"text":"x"}`, true, session.RiskUnknown},
+		"model says something else":  {"llm", "say", `{"text":"x","security_risk":"none"}`, true, session.RiskUnknown},
+		"rules say low":              {"rules", "execute_bash", `{"command":"ls -l"}`, false, session.RiskLow},
+		"rules say high":             {"rules", "execute_bash", `{"command":"rm -rf /"}`, true, session.RiskHigh},
+		"rules ignore the model":     {"rules", "execute_bash", `{"command":"rm -rf /","security_risk":"LOW"}`, true, session.RiskHigh},
+		"model says low of a high":   {"llm", "execute_bash", `{"command":"rm -rf /","security_risk":"LOW"}`, true, session.RiskHigh},
+		"model says low of a riddle": {"llm", "execute_bash", `{"command":"$(echo cm0= | base64 -d) -rf x","security_risk":"LOW"}`, true, session.RiskUnknown},
+		"model says low of a test":   {"llm", "execute_bash", `{"command":"some-linter .","security_risk":"LOW"}`, false, session.RiskLow},
+		"high without an analyzer":   {"", "execute_bash", `{"command":"rm -rf /"}`, true, session.RiskHigh},
+		"harmless":                   {"", "muse", `{"text":"x"}`, false, session.RiskUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := chat(t, calls(called("a", test.tool, test.args)), done("ok"))

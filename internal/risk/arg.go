@@ -22,6 +22,8 @@ type arg struct {
 	quoted bool
 	// process is set for a process substitution: <(…) or >(…).
 	process bool
+	// variable is the name of the variable whose value the whole word is.
+	variable string
 }
 
 // evaluate returns the argument that the shell makes of a word.
@@ -31,7 +33,7 @@ func evaluate(w *syntax.Word) arg {
 	for _, p := range w.Parts {
 		out.part(&b, p, false)
 	}
-	out.text = b.String()
+	out.text, out.variable = b.String(), variableOf(w.Parts)
 	if out.text == "[" { // a program, for a pattern has an end
 		out.glob = false
 	}

@@ -139,9 +139,12 @@ func rmRule(c command, args []arg) {
 	if anyOf(args, "rRf", "--recursive", "--force", "--no-preserve-root") {
 		c.add(High, "It deletes files, possibly whole folders, without asking; this cannot be undone.")
 	}
-	for _, a := range operands(args) {
-		if a.glob {
+	for _, a := range args {
+		switch {
+		case a.glob && !a.flag():
 			c.add(High, "It deletes all files that match a pattern; this cannot be undone.")
+		case !a.known:
+			c.add(High, "It deletes files that are only known at run time; this cannot be undone.")
 		}
 	}
 }

@@ -102,6 +102,10 @@ func pythonRule(c command, args []arg) {
 		return
 	}
 	// A file of that name in the working folder comes before Python's own.
+	if args[1].text == "pytest" && isEveryday("pytest", args[2:]) {
+		c.add(Low, "It builds or tests the project.")
+		return
+	}
 	c.add(Medium, "It runs a module, possibly from the project.")
 	if args[1].text == "pip" {
 		pipRule(c, args[2:])

@@ -97,6 +97,12 @@ func (j *judge) writes(w arg, reason string) {
 
 // reads rates a file whose content is shown.
 func (j *judge) reads(w arg) {
+	if words := j.loops[w.variable]; len(words) > 0 {
+		for _, word := range words {
+			j.reads(word)
+		}
+		return
+	}
 	name := j.at(w.text)
 	switch {
 	case w.process: // rated by itself

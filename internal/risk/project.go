@@ -10,12 +10,12 @@ const builds = "It runs code of the project, or installs packages."
 // projectRules are the tools with which people build, test and publish.
 var projectRules = map[string]rule{
 	"git":                          versioned(gitRule),
-	"make gmake":                   versioned(makeRule),
-	"go":                           goRule,
+	"make gmake":                   daily("make", versioned(makeRule)),
+	"go":                           daily("go", goRule),
 	"pip pipx":                     versioned(pipRule),
-	"npm pnpm":                     npmRule,
-	"yarn":                         unversioned(bySubcommand("", npmPublishes, Medium, builds)),
-	"cargo":                        unversioned(bySubcommand("", "publish login logout yank owner", Medium, builds)),
+	"npm pnpm":                     daily("npm", npmRule),
+	"yarn":                         daily("npm", unversioned(bySubcommand("", npmPublishes, Medium, builds))),
+	"cargo":                        daily("cargo", unversioned(bySubcommand("", "publish login logout yank owner", Medium, builds))),
 	"poetry uv flit hatch pdm gem": bySubcommand("", "publish push yank config auth owner signin", Medium, builds),
 	"twine":                        always(High, "It publishes something."),
 	"apt apt-get aptitude dnf yum apk pacman zypper": versioned(packagesRule),
@@ -26,7 +26,8 @@ var projectRules = map[string]rule{
 	"gh glab hub": ghRule,
 	"aws gcloud az gsutil s3cmd rclone doctl heroku vercel netlify flyctl fly firebase mc b2": always(High, "It changes machines or data outside the sandbox."),
 	// These let the project's own files say which program answers, even for a version.
-	"bundle rake composer gradle gradlew mvn ant dotnet mix rustc rustup rustfmt pytest tox nox jest vitest bazel":                                                             always(Medium, builds),
+	"bundle rake composer gradle gradlew mvn ant dotnet mix rustc rustup rustfmt tox nox jest vitest bazel": always(Medium, builds),
+	"pytest": daily("pytest", always(Medium, builds)),
 	"npx bunx uvx pipenv gcc g++ cc clang clang++ javac java kotlinc tsc eslint prettier black ruff mypy cmake ninja meson gofmt clang-format shellcheck dpkg nvm conda mamba": versioned(always(Medium, builds)),
 	"gpg gpg2 ssh-keygen ssh-add ssh-agent": always(Medium, "It works with keys."),
 }

@@ -19,9 +19,9 @@ type Rating int
 const (
 	// Unknown cannot be rated before it runs.
 	Unknown Rating = -1
-	// Low only reads, or changes nothing that outlives the command.
+	// Low only reads, changes nothing that outlives the command, or builds and tests the project in its usual way.
 	Low Rating = 0
-	// Medium changes the project, installs something or runs code of the project.
+	// Medium changes the project, installs something or runs other code.
 	Medium Rating = 1
 	// High touches the system, sends data away or cannot be undone.
 	High Rating = 2

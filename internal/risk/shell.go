@@ -43,6 +43,8 @@ type judge struct {
 	within int
 	// left is how many more commands are looked at.
 	left *int
+	// loops are the variables that are set by one loop and nothing else, with the words that it goes through.
+	loops map[string][]arg
 }
 
 // script parses and rates a text.
@@ -59,6 +61,7 @@ func (j *judge) script(command string) {
 		j.add(problem.rating, problem.reason)
 		return
 	}
+	j.loops = loops(file)
 	syntax.Walk(file, j.visit)
 }
 
