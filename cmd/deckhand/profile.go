@@ -41,7 +41,7 @@ func (f *profileFlags) userLimit() (session.Money, error) {
 // profile returns the config of the agents' profiles.
 func (f *profileFlags) profile(s *server, dataDir string, client *http.Client, models *catalogue.Catalogue, driver drivers.Driver, titles bool) profile.Config {
 	c := profile.Config{Models: provider.Models{Settings: s.settings, Client: client, Silent: f.Silent, Limited: f.UserBudget > 0,
-		Connector: connect.Connector{Catalogue: models, Cassettes: cassette.Dir(f.Cassettes), Silence: f.ModelTimeout}},
+		Connector: connect.Connector{Catalogue: models, Cassettes: cassette.Dir(f.Cassettes), Silence: f.ModelTimeout, Tokens: &connect.Tokens{}}},
 		Sessions: s.sessions, Keyring: s.keyring, Keeper: s.keeper, Forges: s.forges, Outward: s.out, Logger: s.logger,
 		Record: cassette.Dir(f.RecordCassettes), Titles: titles, Microagents: f.Microagents, Users: filepath.Join(dataDir, "users"), SearchURL: f.SearchURL,
 		Slow: driver.SlowStart, FrontEnd: s.front != nil}

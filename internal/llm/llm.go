@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -185,10 +186,20 @@ func (c Config) NeedsKey() bool {
 	switch c.Provider() {
 	case "scripted", "cassette":
 		return false
-	case "ollama", "ollama_chat", "lmstudio", "lm_studio", "vllm", "hosted_vllm", "bedrock", "lemonade":
+	case "ollama", "ollama_chat", "lmstudio", "lm_studio", "vllm", "hosted_vllm", "lemonade":
 		return false
+	case "bedrock", "bedrock_converse": // without a base URL, that is what is missing
+		return c.at(".amazonaws.com")
+	case "vertexai", "vertex_ai":
+		return c.BaseURL == "" || c.at(".googleapis.com")
 	}
 	return c.BaseURL == ""
+}
+
+// at reports whether the host of the base URL has this end.
+func (c Config) at(end string) bool {
+	u, err := url.Parse(c.BaseURL)
+	return err == nil && strings.HasSuffix(strings.ToLower(u.Hostname()), end)
 }
 
 // Info is what is known about a model before it is called.

@@ -80,10 +80,18 @@ func Unreachable(err error) *Error {
 	if errors.Is(err, ErrElsewhere) {
 		return &Error{Class: ClassRequest, Message: ErrElsewhere.Error()}
 	}
-	final := Forbidden(err)
+	var credentials interface{ Refused() bool }
+	if errors.As(err, &credentials) && credentials.Refused() {
+		return &Error{Class: ClassAuth, Message: reason(err)}
+	}
+	return &Error{Class: ClassNetwork, Message: "no connection to the provider: " + reason(err), Final: Forbidden(err)}
+}
+
+// reason is an error of a request without its address.
+func reason(err error) string {
 	var address *url.Error
 	if errors.As(err, &address) {
 		err = address.Err
 	}
-	return &Error{Class: ClassNetwork, Message: "no connection to the provider: " + err.Error(), Final: final}
+	return err.Error()
 }

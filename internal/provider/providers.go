@@ -18,6 +18,7 @@ import (
 type known struct {
 	id, name string
 	local    bool
+	cloud    bool // with credentials of its own, and without a list of models
 	// home is the default base URL of its adapter.
 	home string
 }
@@ -32,8 +33,8 @@ var providers = []known{
 	{id: "mistral", name: "Mistral"},
 	{id: "groq", name: "Groq"},
 	{id: "azure", name: "Azure OpenAI"},
-	{id: "bedrock", name: "Amazon Bedrock"},
-	{id: "vertexai", name: "Google Vertex AI"},
+	{id: "bedrock", name: "Amazon Bedrock", cloud: true},
+	{id: "vertexai", name: "Google Vertex AI", cloud: true},
 	{id: "ollama", name: "Ollama", local: true},
 	{id: "lmstudio", name: "LM Studio", local: true},
 	{id: "vllm", name: "vLLM", local: true},
@@ -107,7 +108,7 @@ func (m *Models) Providers(ctx context.Context, user string) (api.ModelProviders
 
 // lists reports whether the list of models is read from the provider's server.
 func (m *Models) lists(k known, entry settings.ModelProvider) bool {
-	return k.local || entry.BaseURL != "" && connect.NeedsBaseURL(k.id) == "" && entry.BaseURL != m.home(k)
+	return k.local || entry.BaseURL != "" && !k.cloud && connect.NeedsBaseURL(k.id) == "" && entry.BaseURL != m.home(k)
 }
 
 // SetProvider implements account.Providers: in is nil to remove the entry.
@@ -118,10 +119,29 @@ func (m *Models) SetProvider(ctx context.Context, user, id string, in *api.SetMo
 			delete(s.ModelProviders, id)
 			return nil
 		}
-		notes, err = s.SetModelProvider(id, m.home(describe(id)), *in)
+		key, err := checkedKey(id, in.APIKey, "api_key")
+		if err != nil {
+			return err
+		}
+		entry := *in
+		entry.APIKey = key
+		notes, err = s.SetModelProvider(id, m.home(describe(id)), entry)
 		return err
 	})
 	return notes, err
+}
+
+// checkedKey checks a key that is sent for a provider, and returns it as it is stored. A bad one is a *api.ValidationError.
+func checkedKey(id string, key api.Opt[string], field string) (api.Opt[string], error) {
+	text, sent := key.Get()
+	if !sent || text == "" || text == api.Masked {
+		return key, nil
+	}
+	text, err := connect.CheckKey(id, text)
+	if err != nil {
+		return key, api.Invalid("value_error", err.Error(), field)
+	}
+	return api.Some(text), nil
 }
 
 // SetRoles implements account.Providers.

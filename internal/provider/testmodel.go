@@ -22,6 +22,13 @@ func (m *Models) Test(ctx context.Context, user string, in api.TestModel) (api.M
 	if err != nil {
 		return api.ModelReport{}, err
 	}
+	model := in.LLMModel.Value
+	if model == "" {
+		model = m.Config(stored, "").Model
+	}
+	if in.LLMAPIKey, err = checkedKey(providerOf(model), in.LLMAPIKey, "llm_api_key"); err != nil {
+		return api.ModelReport{}, err
+	}
 	// The rules for what may be sent are those of the settings; nothing of the result is stored.
 	changed, _, err := settings.Merge(nil, api.SettingsInput{LLMModel: in.LLMModel, LLMAPIKey: unmasked(in.LLMAPIKey), LLMBaseURL: in.LLMBaseURL})
 	if err != nil {

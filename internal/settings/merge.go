@@ -133,6 +133,7 @@ func (m *merger) key(name string, in api.Opt[string], dst *secret.Secret) (sent 
 		return false
 	}
 	if v != "" {
+		v = compact(v)
 		if p := checkKey(v); p != nil {
 			m.refuse(p, name)
 			return false

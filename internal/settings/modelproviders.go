@@ -1,8 +1,11 @@
 package settings
 
 import (
+	"bytes"
+	"encoding/json"
 	"regexp"
 	"slices"
+	"strings"
 
 	"deckhand/api"
 	"deckhand/internal/secret"
@@ -88,6 +91,31 @@ func (s *Settings) SetModelRoles(in api.SetModelRoles) error {
 	}
 	s.ModelRoles = r
 	return nil
+}
+
+// compact writes a key that is a JSON object, such as the key file of a service account, in one line.
+func compact(key string) string {
+	var out bytes.Buffer
+	if !strings.HasPrefix(strings.TrimSpace(key), "{") || json.Compact(&out, []byte(key)) != nil {
+		return key
+	}
+	return out.String()
+}
+
+// parts are the secrets inside of a key that is a JSON object.
+func parts(key string) []string {
+	var fields map[string]any
+	if !strings.HasPrefix(key, "{") || json.Unmarshal([]byte(key), &fields) != nil {
+		return nil
+	}
+	var out []string
+	for name, v := range fields {
+		name = strings.ToLower(name)
+		if s, ok := v.(string); ok && s != "" && !strings.HasSuffix(name, "id") && (strings.Contains(name, "key") || strings.Contains(name, "token") && !strings.Contains(name, "uri")) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 func first(a, b string) string {

@@ -117,7 +117,7 @@ func (s Settings) SecretValues() []string {
 	var out []string
 	add := func(v secret.Secret) {
 		if !v.IsZero() {
-			out = append(out, v.Reveal())
+			out = append(append(out, v.Reveal()), parts(v.Reveal())...)
 		}
 	}
 	add(s.LLMAPIKey)

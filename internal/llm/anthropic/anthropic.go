@@ -26,7 +26,19 @@ type Options struct {
 	Budget int64
 	// Window is the context window in tokens, 0 if unknown.
 	Window int64
+	// Cloud serves the model at Endpoint, and Client authorizes the requests; "" for the API of Anthropic.
+	Cloud    Cloud
+	Endpoint string
 }
+
+// Cloud is a cloud that serves Anthropic's models, by its version of the API.
+type Cloud string
+
+// The clouds.
+const (
+	Bedrock Cloud = "bedrock-2023-05-31"
+	Vertex  Cloud = "vertex-2023-10-16"
+)
 
 // address is the default base URL of the API.
 const address = "https://api.anthropic.com/"
@@ -93,16 +105,12 @@ const longestRefusal = 1 << 20
 
 // send sends a request. An error response is returned with a *refusal.
 func (m *model) send(ctx context.Context, req llm.Request) (*http.Response, error) {
-	at, err := url.Parse(m.base)
+	at, err := m.endpoint()
 	if err != nil {
 		return nil, err
 	}
-	at.Path, at.RawPath = strings.TrimRight(at.Path, "/")+"/", ""
-	if at, err = at.Parse("v1/messages"); err != nil {
-		return nil, err
-	}
 	body, header := m.request(req)
-	response, err := llm.Post(ctx, m.client, at.String(), header, body)
+	response, err := llm.Post(ctx, m.client, at, header, body)
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +119,21 @@ func (m *model) send(ctx context.Context, req llm.Request) (*http.Response, erro
 		return response, &refusal{said}
 	}
 	return response, nil
+}
+
+func (m *model) endpoint() (string, error) {
+	if m.options.Endpoint != "" {
+		return m.options.Endpoint, nil
+	}
+	at, err := url.Parse(m.base)
+	if err != nil {
+		return "", err
+	}
+	at.Path, at.RawPath = strings.TrimRight(at.Path, "/")+"/", ""
+	if at, err = at.Parse("v1/messages"); err != nil {
+		return "", err
+	}
+	return at.String(), nil
 }
 
 // known are the event types of a response. Others are newer, or keep-alives.

@@ -86,7 +86,7 @@ func class(status int, kind, message string) llm.Class {
 	switch {
 	case llm.ContainsAny(message, "credit balance is too low", "budget has been exceeded", "reached your specified api usage limits"):
 		return llm.ClassCredit
-	case llm.ContainsAny(message, "prompt is too long", "context window", "context limit", "context length"):
+	case llm.ContainsAny(message, "prompt is too long", "input is too long", "context window", "context limit", "context length"):
 		return llm.ClassContext
 	case llm.ContainsAny(message, "content filtering policy", "content policy"):
 		return llm.ClassPolicy
@@ -100,8 +100,10 @@ func class(status int, kind, message string) llm.Class {
 		return llm.ClassRate
 	case http.StatusRequestEntityTooLarge:
 		return llm.ClassContext
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, 529:
+	case http.StatusRequestTimeout, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, 529:
 		return llm.ClassOverload
+	case http.StatusFailedDependency: // Bedrock's model failed
+		return llm.ClassInternal
 	}
 	if kind == "api_error" || status >= http.StatusInternalServerError {
 		return llm.ClassInternal

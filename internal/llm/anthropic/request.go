@@ -16,6 +16,9 @@ const defaultOutput = 8192
 // leastBudget is the smallest number of tokens that the API accepts for thinking.
 const leastBudget = 1024
 
+// interleaved is the feature of thinking between tool calls.
+const interleaved = "interleaved-thinking-2025-05-14"
+
 // request is what is sent. Everything before the newest messages is the same,
 // byte for byte, as in the request before, or the cache would not find it.
 func (m *model) request(req llm.Request) ([][]byte, http.Header) {
@@ -34,13 +37,21 @@ func (m *model) request(req llm.Request) ([][]byte, http.Header) {
 	b.Number("max_tokens", limit)
 	b.Raw(`,"messages":[`)
 	begun := m.messages(b, req.Messages)
-	b.Raw(`],"model":`)
-	b.Encode(m.name)
+	if m.options.Cloud == "" {
+		b.Raw(`],"model":`)
+		b.Encode(m.name)
+	} else {
+		b.Raw(`],"anthropic_version":`)
+		b.Encode(string(m.options.Cloud))
+	}
 	if system != nil {
 		b.Raw(`,"system":`)
 		b.Encode(system)
 	}
-	header := http.Header{"Anthropic-Version": {"2023-06-01"}}
+	header := http.Header{}
+	if m.options.Cloud == "" {
+		header.Set("Anthropic-Version", "2023-06-01")
+	}
 	if m.key != "" {
 		header.Set("X-Api-Key", m.key)
 	}
@@ -53,7 +64,11 @@ func (m *model) request(req llm.Request) ([][]byte, http.Header) {
 		}
 		if t.Budget > 0 && len(req.Tools) > 0 {
 			// Without it the model would think once, and not about what the tools say.
-			header.Set("Anthropic-Beta", "interleaved-thinking-2025-05-14")
+			if m.options.Cloud == Bedrock {
+				b.Raw(`,"anthropic_beta":["` + interleaved + `"]`)
+			} else {
+				header.Set("Anthropic-Beta", interleaved)
+			}
 		}
 	}
 	b.Tools(func() {
@@ -68,7 +83,10 @@ func (m *model) request(req llm.Request) ([][]byte, http.Header) {
 		}
 		b.Raw("]")
 	})
-	b.Raw(`,"stream":true}`)
+	if m.options.Cloud != Bedrock { // where the endpoint says so
+		b.Raw(`,"stream":true`)
+	}
+	b.Raw("}")
 	return b.Parts(), header
 }
 

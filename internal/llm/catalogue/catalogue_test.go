@@ -167,12 +167,13 @@ func TestProviders(t *testing.T) {
 		"anthropic": {Anthropic, ""}, "OpenAI": {Chat, ""}, "google": {Gemini, ""}, "azure": {Chat, ""}, "mistral": {Chat, "https://api.mistral.ai/v1"},
 		"groq": {Chat, "https://api.groq.com/openai/v1"}, "together_ai": {Chat, "https://api.together.xyz/v1"}, "ollama": {Chat, "http://localhost:11434/v1"},
 		"openrouter": {Chat, "https://openrouter.ai/api/v1"}, "minimax": {Anthropic, "https://api.minimax.io/anthropic"},
+		"bedrock": {Bedrock, ""}, "bedrock-europe": {Bedrock, ""}, "vertex_ai": {Vertex, "https://aiplatform.googleapis.com"},
 	} {
 		if got, ok := New(nil).Provider(name); !ok || got != want {
 			t.Errorf("%s: %+v, %t", name, got, ok)
 		}
 	}
-	for _, name := range []string{"bedrock", "vertex_ai", "copilot", "acme", ""} {
+	for _, name := range []string{"copilot", "acme", ""} {
 		if got, ok := New(nil).Provider(name); ok {
 			t.Errorf("%s: %+v", name, got)
 		}

@@ -49,7 +49,7 @@ func makeIndex() *index {
 }
 
 func (x *index) add(p catwalk.Provider) {
-	provider := string(p.ID)
+	provider := canonicalProvider(string(p.ID))
 	x.providers[provider] = providerOf(p)
 	for _, m := range p.Models {
 		e := entry{name: provider + "/" + m.ID, window: int32(m.ContextWindow), limit: int32(m.DefaultMaxTokens), images: m.SupportsImages, thinks: m.CanReason}
@@ -64,8 +64,8 @@ func (x *index) add(p catwalk.Provider) {
 	}
 }
 
-// providerOf says how to reach a provider. Those that want requests signed, or a
-// login of their own, have no API here.
+// providerOf says how to reach a provider. Those that want a login of their own have
+// no API here.
 func providerOf(p catwalk.Provider) Provider {
 	address := p.APIEndpoint
 	if strings.HasPrefix(address, "$") { // the adapter's own
@@ -79,8 +79,10 @@ func providerOf(p catwalk.Provider) Provider {
 		return Provider{Anthropic, address}
 	case catwalk.TypeGoogle:
 		return Provider{Gemini, address}
-	case catwalk.TypeBedrock, catwalk.TypeVertexAI:
-		return Provider{}
+	case catwalk.TypeBedrock:
+		return Provider{Bedrock, ""}
+	case catwalk.TypeVertexAI:
+		return Provider{Vertex, "https://aiplatform.googleapis.com"}
 	}
 	return Provider{Chat, address}
 }

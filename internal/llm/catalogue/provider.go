@@ -11,6 +11,9 @@ const (
 	Responses API = "responses"
 	Anthropic API = "anthropic"
 	Gemini    API = "gemini"
+	// Bedrock and Vertex are clouds, where the API depends on the model.
+	Bedrock API = "bedrock"
+	Vertex  API = "vertex"
 )
 
 // Provider is how to reach a provider.
@@ -48,6 +51,7 @@ var aliases = map[string]string{
 	"z-ai":             "zai",
 	"dashscope":        "alibaba-singapore",
 	"bedrock_converse": "bedrock",
+	"bedrock-europe":   "bedrock",
 	"ollama_chat":      "ollama",
 	"lm_studio":        "lmstudio",
 	"hosted_vllm":      "vllm",
@@ -67,7 +71,7 @@ var marketNames = map[string]string{
 
 // resellers offer models at the vendors' prices. For all others, a price from another
 // list would be a guess.
-var resellers = map[string]bool{"litellm_proxy": true, "openhands": true, "azure": true, "bedrock": true, "bedrock-europe": true, "vertexai": true}
+var resellers = map[string]bool{"litellm_proxy": true, "openhands": true, "azure": true, "bedrock": true, "vertexai": true}
 
 // Split splits a model name into the provider, by its canonical name, and the provider's
 // name for the model.

@@ -12,6 +12,7 @@ import (
 	"deckhand/internal/llm/anthropic"
 	"deckhand/internal/llm/cassette"
 	"deckhand/internal/llm/catalogue"
+	"deckhand/internal/llm/cloud"
 	"deckhand/internal/llm/gemini"
 	"deckhand/internal/llm/openai"
 	"deckhand/internal/llm/scripted"
@@ -29,7 +30,12 @@ type Connector struct {
 	// Silence is how long a server may send nothing before a call is aborted; 0 for no
 	// limit.
 	Silence time.Duration
+	// Tokens keeps the access tokens of Google Cloud; nil asks for one with each call.
+	Tokens *Tokens
 }
+
+// Tokens keeps access tokens of Google Cloud.
+type Tokens = cloud.Tokens
 
 // Open opens a model without cassettes.
 func Open(c llm.Config, cat *catalogue.Catalogue) (llm.Model, error) {
@@ -55,7 +61,10 @@ func (o Connector) Open(c llm.Config) (llm.Model, error) {
 	}
 	info := o.Catalogue.Info(c.Model)
 	c.Client = attentive(c.Client, o.Silence)
-	m := r.open(c, info)
+	m, err := r.open(c, info, o.Tokens)
+	if err != nil {
+		return nil, err
+	}
 	if !info.Tools {
 		m = texttools.Wrap(m)
 	}
@@ -140,8 +149,7 @@ var needsAddress = map[string]string{
 	"azure":         "set the base URL to that of your Azure resource, such as https://NAME.openai.azure.com; the model is azure/ and the deployment name.",
 	"litellm_proxy": "set the base URL to that of your LiteLLM proxy.",
 	"openhands":     "set the base URL to that of the proxy that your OpenHands key belongs to.",
-	"bedrock":       "requests signed with AWS credentials are not supported; set the base URL to Bedrock's OpenAI-compatible endpoint, and use a Bedrock API key.",
-	"vertexai":      "Google Cloud credentials are not supported; use gemini/ with an API key, or set the base URL to Vertex AI's OpenAI-compatible endpoint and use an access token as the key.",
+	"bedrock":       "set the base URL to that of your region, such as https://bedrock-runtime.us-east-1.amazonaws.com.",
 }
 
 // NeedsBaseURL says why a provider needs a base URL, "" if it has one.
@@ -181,11 +189,17 @@ func (w way) compatible() bool {
 // strict reports whether the provider accepts only call IDs in its own format. Others
 // accept any ID.
 func (w way) strict() bool {
-	return w.api == catalogue.Anthropic || w.api != catalogue.Gemini && !w.compatible()
+	switch w.api {
+	case catalogue.Anthropic, catalogue.Bedrock:
+		return true
+	case catalogue.Vertex:
+		return w.claude()
+	}
+	return w.api != catalogue.Gemini && !w.compatible()
 }
 
 // open returns the adapter.
-func (w way) open(c llm.Config, info llm.Info) llm.Model {
+func (w way) open(c llm.Config, info llm.Info, tokens *cloud.Tokens) (llm.Model, error) {
 	c.BaseURL = w.address
 	if !info.Thinks { // models that do not reason refuse it
 		c.Effort = ""
@@ -193,11 +207,15 @@ func (w way) open(c llm.Config, info llm.Info) llm.Model {
 	o := openai.Options{Effort: c.Effort, Thinks: info.Thinks, Window: info.Window, Azure: w.provider == "azure", Compatible: w.compatible()}
 	switch w.api {
 	case catalogue.Anthropic:
-		return anthropic.New(c, w.name, anthropic.Options{Thinks: info.Thinks, Effort: c.Effort, Window: info.Window})
+		return anthropic.New(c, w.name, anthropic.Options{Thinks: info.Thinks, Effort: c.Effort, Window: info.Window}), nil
 	case catalogue.Gemini:
-		return gemini.New(c, w.name, gemini.Options{Thinks: info.Thinks, Effort: c.Effort, Window: info.Window})
+		return gemini.New(c, w.name, gemini.Options{Thinks: info.Thinks, Effort: c.Effort, Window: info.Window}), nil
+	case catalogue.Bedrock:
+		return w.bedrock(c, info, o)
+	case catalogue.Vertex:
+		return w.vertex(c, info, o, tokens)
 	case catalogue.Responses:
-		return openai.Responses(c, w.name, o)
+		return openai.Responses(c, w.name, o), nil
 	}
-	return openai.Chat(c, w.name, o)
+	return openai.Chat(c, w.name, o), nil
 }

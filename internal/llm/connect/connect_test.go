@@ -117,7 +117,7 @@ func TestUnavailable(t *testing.T) {
 	cat := catalogue.New(nil)
 	for model, want := range map[string]string{
 		"acme/m": "set the base URL", "": "provider/model", "gpt-4o": "provider/model", "openai/": "provider/model", "azure/x": "azure.com", "openhands/x": "OpenHands key",
-		"litellm_proxy/x": "LiteLLM", "bedrock/x": "AWS", "vertex_ai/x": "gemini/", "copilot/gpt-4o": "set the base URL", "scripted/nope": "scripted/demo", "cassette/x": "--cassettes",
+		"litellm_proxy/x": "LiteLLM", "bedrock/x": "of your region", "vertex_ai/x": "service account", "copilot/gpt-4o": "set the base URL", "scripted/nope": "scripted/demo", "cassette/x": "--cassettes",
 	} {
 		_, err := connect.Open(llm.Config{Model: model}, cat)
 		var gone *llm.UnavailableError
@@ -132,8 +132,13 @@ func TestEveryOfferedModelOpens(t *testing.T) {
 	cat := catalogue.New(nil)
 	for _, name := range cat.Names() {
 		c := llm.Config{Model: name, APIKey: "k", Client: http.DefaultClient}
-		if c.Provider() == "azure" {
+		switch c.Provider() {
+		case "azure":
 			c.BaseURL = "https://x.openai.azure.com"
+		case "bedrock":
+			c.BaseURL = "https://bedrock-runtime.us-east-1.amazonaws.com"
+		case "vertexai":
+			c.BaseURL = "https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/us-east5"
 		}
 		if _, err := connect.Open(c, cat); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -19,6 +19,8 @@ type Options struct {
 	Effort string
 	// Window is the context window in tokens, 0 if unknown.
 	Window int64
+	// Vertex is the URL of the publisher's models at Vertex AI, where Client authorizes the requests; "" for the Gemini API.
+	Vertex string
 }
 
 // address is the default base URL of the API.

@@ -14,9 +14,13 @@ import (
 
 // request is what is sent.
 func (m *model) request(req llm.Request) [][]byte {
-	b := llm.NewBody(&req, from+"/"+m.name)
+	wire, vertex := from+"/"+m.name, m.options.Vertex != ""
+	if vertex {
+		wire += "/vertex"
+	}
+	b := llm.NewBody(&req, wire)
 	b.Raw(`{"contents":[`)
-	contents(b, m.name, req.Messages)
+	contents(b, m.name, vertex, req.Messages)
 	b.Raw(`],"generationConfig":`)
 	config := config{MaxOutput: int32(min(req.MaxOutput, math.MaxInt32))}
 	if m.options.Thinks {
@@ -75,9 +79,18 @@ func schema(s json.RawMessage) []byte {
 }
 
 // contents writes the conversation. The results of an answer's calls are one
-// content, and what else was said has its own. name is the model's.
-func contents(b *llm.Body, name string, history []llm.Message) {
+// content, and what else was said has its own. name is the model's. Vertex AI knows calls
+// by their order, without ids.
+func contents(b *llm.Body, name string, vertex bool, history []llm.Message) {
 	write := func(role string, parts []*part) {
+		for _, p := range parts {
+			switch {
+			case vertex && p.Call != nil:
+				p.Call.ID = ""
+			case vertex && p.Result != nil:
+				p.Result.ID = ""
+			}
+		}
 		if len(parts) > 0 {
 			b.Item("")
 			b.Encode(content{Role: role, Parts: parts})

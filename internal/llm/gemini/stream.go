@@ -49,6 +49,9 @@ func (m *model) address() (string, error) {
 	if m.name == "" || strings.ContainsAny(m.name, "?&") || strings.Contains(m.name, "..") {
 		return "", fmt.Errorf("%q is not the name of a model", m.name)
 	}
+	if m.options.Vertex != "" {
+		return m.options.Vertex + "/models/" + url.PathEscape(m.name) + ":streamGenerateContent?alt=sse", nil
+	}
 	u, err := url.Parse(m.base)
 	if err != nil {
 		return "", err
