@@ -325,8 +325,16 @@ func TestDevicesComeAndGo(t *testing.T) {
 // A server that others can reach does not let users reach into its own network.
 func TestPublicServerPushesToNoPrivateAddress(t *testing.T) {
 	t.Parallel()
-	b := serve(t, "", "--addr", "0.0.0.0:0", "--behind-proxy")
+	b := serve(t, "")
 	browser, device := b.subscribe()
+	b.stop()
+	b = serve(t, b.dir, "--addr", "0.0.0.0:0", "--behind-proxy")
+	for _, host := range []string{"127.0.0.1:1", "10.0.0.7", "[::1]:8080", "localhost", "169.254.169.254"} {
+		_, err := b.client.AddNotificationDevice(t.Context(), api.AddNotificationDevice{Endpoint: "https://" + host + "/push", Keys: api.PushKeys{P256dh: browser.P256dh(), Auth: browser.Auth()}})
+		if statusOf(err) != http.StatusUnprocessableEntity || !strings.Contains(err.Error(), "endpoint") {
+			t.Errorf("a browser at %s: %v", host, err)
+		}
+	}
 	if err := b.client.TestNotificationDevice(t.Context(), device.ID); err != nil {
 		t.Fatal(err)
 	}

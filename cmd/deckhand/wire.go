@@ -146,7 +146,7 @@ func wire(ctx context.Context, c *serveCmd, models *catalogue.Catalogue, d *data
 			return gitprovider.Verify(ctx, client, gitaccess.Tokens(st), provider, repository, branch)
 		},
 	})
-	told, err := s.wireHooks(ctx, c.Flags, client, member)
+	told, err := s.wireHooks(ctx, c.Flags, reach, client, member)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"deckhand/internal/clip"
 )
@@ -61,10 +63,36 @@ const longestMessage = 2000
 
 // CleanMessage is a message for people, without a key and of a bearable length.
 func CleanMessage(message, key string) string {
-	if key != "" {
-		message = strings.ReplaceAll(message, key, "***")
+	return clip.Bytes(withoutKey(message, key), longestMessage)
+}
+
+// shortKey is the length below which a key is replaced only as a word of its own. Replaced inside of words, the gaps would
+// tell what it is.
+const shortKey = 8
+
+func withoutKey(message, key string) string {
+	if len(key) >= shortKey {
+		return strings.ReplaceAll(message, key, "***")
 	}
-	return clip.Bytes(message, longestMessage)
+	inWord := func(s string, size func(string) (rune, int)) bool {
+		r, _ := size(s)
+		return s != "" && (unicode.IsLetter(r) || unicode.IsDigit(r))
+	}
+	var out strings.Builder
+	for key != "" {
+		before, after, found := strings.Cut(message, key)
+		if !found {
+			break
+		}
+		out.WriteString(before)
+		if inWord(before, utf8.DecodeLastRuneInString) || inWord(after, utf8.DecodeRuneInString) {
+			out.WriteString(key)
+		} else {
+			out.WriteString("***")
+		}
+		message = after
+	}
+	return out.String() + message
 }
 
 // Forbidden is true for an address that the server's own rules refuse, which is

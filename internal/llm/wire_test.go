@@ -46,6 +46,13 @@ func TestCleanMessage(t *testing.T) {
 	if got := llm.CleanMessage("the key sk-1 is not sk-2", "sk-1"); got != "the key *** is not sk-2" {
 		t.Errorf("got %q", got)
 	}
+	for key, want := range map[string]string{ // a short key is not told by gaps inside of words
+		"k": "the key *** is not ok, key=***.", "e": "the key k is not ok, key=k.", "key": "the *** k is not ok, ***=k.",
+	} {
+		if got := llm.CleanMessage("the key k is not ok, key=k.", key); got != want {
+			t.Errorf("%s: %q", key, got)
+		}
+	}
 	if got := llm.CleanMessage("no key", ""); got != "no key" {
 		t.Errorf("got %q", got)
 	}

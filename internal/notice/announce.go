@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"deckhand/internal/clip"
 	"deckhand/internal/notify"
@@ -62,28 +63,40 @@ func (s *Service) Announce(ctx context.Context, w notify.Webhook, d notify.Deliv
 	if err != nil {
 		return notify.Result{Problem: "cannot read the settings of the user"}
 	}
-	text := wordsIn(language(set))
+	text := messagesIn(language(set))
 	about, real := d.Read()
 	if !real {
-		return s.push(ctx, w, shown{Title: text.test, Body: text.testText, Path: "settings/notifications", Tag: d.ID}, false)
+		return s.push(ctx, w, pushPayload{Title: text.test, Body: text.testText, Path: "settings/notifications", Tag: d.ID}, false)
 	}
 	kind, tell := kindOf(d, about)
 	if !tell {
 		return notify.Result{Skipped: "not announced"}
 	}
-	st, r := s.look(ctx, w, kind, about, set.Notifications)
+	st, r := s.decide(ctx, w, kind, about, set.Notifications)
 	if r != (notify.Result{}) {
 		return r
 	}
-	title := clip.Bytes(strings.ToValidUTF8(st.Title, ""), maxTitle)
+	title := clip.Bytes(oneLine(st.Title), maxTitle)
 	if notify.KindOf(w.ID) == notify.KindMail {
 		return s.mail(ctx, w, d, set, text.of(kind)+": "+title)
 	}
-	return s.push(ctx, w, shown{Title: title, Body: text.of(kind), Path: "conversations/" + string(st.ID), Tag: string(st.ID), Event: about.Event}, kind == Approval || kind == Question)
+	return s.push(ctx, w, pushPayload{Title: title, Body: text.of(kind), Path: "conversations/" + string(st.ID), Tag: string(st.ID), Event: about.Event}, kind == Approval || kind == Question)
 }
 
-// look decides whether a notice is sent now.
-func (s *Service) look(ctx context.Context, w notify.Webhook, kind Kind, about notify.About, n settings.Notifications) (session.State, notify.Result) {
+// oneLine returns a title without line breaks and invisible characters, with which it could look like another part of a
+// message.
+func oneLine(title string) string {
+	visible := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(title, ""))
+	return strings.Join(strings.Fields(visible), " ")
+}
+
+// decide says whether a notice is sent now.
+func (s *Service) decide(ctx context.Context, w notify.Webhook, kind Kind, about notify.About, n settings.Notifications) (session.State, notify.Result) {
 	if slices.Contains(n.Off, string(kind)) || slices.Contains(n.Muted, string(about.ConversationID)) {
 		return session.State{}, notify.Result{Skipped: "turned off"}
 	}
@@ -104,9 +117,9 @@ func (s *Service) look(ctx context.Context, w notify.Webhook, kind Kind, about n
 	return st, notify.Result{}
 }
 
-// shown is the payload for the page's service worker. A notice replaces an earlier one with the
+// pushPayload is the payload for the page's service worker. A notice replaces an earlier one with the
 // same tag, so that one that arrives twice is shown once.
-type shown struct {
+type pushPayload struct {
 	Title string `json:"title"`
 	Body  string `json:"body"`
 	Path  string `json:"path"`
@@ -116,7 +129,7 @@ type shown struct {
 }
 
 // push sends a notice to a browser.
-func (s *Service) push(ctx context.Context, w notify.Webhook, m shown, urgent bool) notify.Result {
+func (s *Service) push(ctx context.Context, w notify.Webhook, m pushPayload, urgent bool) notify.Result {
 	var sub push.Subscription
 	if err := s.open(ctx, w, &sub); err != nil {
 		return notify.Result{Problem: "cannot decrypt the subscription"}
@@ -171,7 +184,7 @@ func (s *Service) mail(ctx context.Context, w notify.Webhook, d notify.Delivery,
 	if !confirmed {
 		return notify.Result{Skipped: "the address is not verified"}
 	}
-	text := wordsIn(language(set))
+	text := messagesIn(language(set))
 	err = s.Mail.Send(ctx, mail.Message{To: address, Subject: subject, ID: d.ID, Date: d.CreatedAt,
 		Text: subject + "\n\n" + text.open + "\n" + s.Base() + "/conversations/" + string(d.Session) +
 			"\n\n" + text.change + "\n" + s.Base() + "/settings/notifications\n"})

@@ -93,8 +93,8 @@ func (s *Service) changeMailbox(ctx context.Context, user string, change func(*n
 // errNoMail is returned on a server without e-mail.
 var errNoMail = &RefusedError{"This server does not send e-mail. The operator can enable it with --smtp-url."}
 
-// wantMail turns notices by e-mail on or off.
-func (s *Service) wantMail(ctx context.Context, user string, on bool) error {
+// enableMail turns notices by e-mail on or off.
+func (s *Service) enableMail(ctx context.Context, user string, on bool) error {
 	if on && s.Mail == nil {
 		return errNoMail
 	}
@@ -144,7 +144,7 @@ func (s *Service) RequestVerification(ctx context.Context, user string) error {
 	if s.Redact != nil {
 		s.Redact(token)
 	}
-	text := wordsIn(language(set))
+	text := messagesIn(language(set))
 	err = s.Mail.Send(ctx, mail.Message{To: address, Subject: text.verify, ID: "verify-" + link.Nonce, Date: time.Now(),
 		Text: text.verifyText + "\n\n" + s.Base() + "/settings/notifications#verify=" + token + "\n\n" + text.verifyIgnore + "\n"})
 	if refused := (*mail.Error)(nil); errors.As(err, &refused) {

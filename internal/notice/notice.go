@@ -15,6 +15,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -68,6 +69,8 @@ type Config struct {
 	Mail *mail.Server
 	// Client checks the addresses that it dials.
 	Client *http.Client
+	// CheckURL refuses URLs that Client would not dial; nil accepts all.
+	CheckURL func(ctx context.Context, u *url.URL) error
 	// Key is secret, and the same after a restart.
 	Key [32]byte
 	// Base is the URL of this server as users see it.
@@ -127,8 +130,8 @@ func (s *Service) mac(texts ...string) []byte {
 	return h.Sum(nil)
 }
 
-// Wishes are the notification settings of a user.
-type Wishes struct {
+// Preferences are the notification settings of a user.
+type Preferences struct {
 	// Events are the kinds of notices to send.
 	Events []Kind
 	// Email is true for notices by e-mail.
@@ -139,7 +142,7 @@ type Wishes struct {
 
 // Status is the notification settings and devices of a user.
 type Status struct {
-	Wishes
+	Preferences
 	// PushKey is the key that browsers subscribe with.
 	PushKey string
 	Devices []Device
@@ -214,14 +217,14 @@ func (s *Service) Change(ctx context.Context, user string, c Change) error {
 		}
 	}
 	if c.Email != nil {
-		if err := s.wantMail(ctx, user, *c.Email); err != nil {
+		if err := s.enableMail(ctx, user, *c.Email); err != nil {
 			return err
 		}
 	}
 	if c.Events == nil && !c.SetQuiet {
 		return nil
 	}
-	err := s.changeWishes(ctx, user, func(n *settings.Notifications) {
+	err := s.changePreferences(ctx, user, func(n *settings.Notifications) {
 		if c.Events != nil {
 			n.Off = nil
 			for _, k := range Kinds {
@@ -249,7 +252,7 @@ func (s *Service) Mute(ctx context.Context, user string, id session.ID, muted bo
 		}
 		return err
 	}
-	return s.changeWishes(ctx, user, func(n *settings.Notifications) {
+	return s.changePreferences(ctx, user, func(n *settings.Notifications) {
 		n.Muted = slices.DeleteFunc(n.Muted, func(m string) bool { return m == string(id) })
 		if muted {
 			n.Muted = append(n.Muted, string(id))
@@ -258,9 +261,9 @@ func (s *Service) Mute(ctx context.Context, user string, id session.ID, muted bo
 	})
 }
 
-// changeWishes stores a change. It does not create settings: a user without settings has no
+// changePreferences stores a change. It does not create settings: a user without settings has no
 // conversation that could send a notice, and must still see the first steps.
-func (s *Service) changeWishes(ctx context.Context, user string, change func(*settings.Notifications)) error {
+func (s *Service) changePreferences(ctx context.Context, user string, change func(*settings.Notifications)) error {
 	if err := s.Settings.Read(ctx, user, func(*settings.Settings) {}); err != nil {
 		return err
 	}

@@ -71,8 +71,23 @@ func TestLanguages(t *testing.T) {
 		}
 	}
 	for code, want := range map[string]string{"de": "de", "de-AT": "de", "zh-TW": "zh-CN", "zh-CN": "zh-CN", "": "en", "tlh": "en"} {
-		if wordsIn(code) != languages[want] {
+		if messagesIn(code) != languages[want] {
 			t.Errorf("%s is not shown in %s", code, want)
+		}
+	}
+}
+
+// A title cannot look like another line of the message, or turn its direction.
+func TestOneLine(t *testing.T) {
+	t.Parallel()
+	for title, want := range map[string]string{
+		"Fix the build": "Fix the build",
+		"Done\r\n\r\nOpen the conversation:\nhttp://evil": "Done Open the conversation: http://evil",
+		"a\u2028b\u202ec\x00d\u200be\x1b[2K":              "a b c d e [2K",
+		"  日本語\tßé \xff":                                  "日本語 ßé",
+	} {
+		if got := oneLine(title); got != want {
+			t.Errorf("%q is %q", title, got)
 		}
 	}
 }

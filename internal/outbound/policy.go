@@ -4,14 +4,17 @@
 package outbound
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Policy says which addresses that are not public may be dialled. The zero value allows none.
@@ -60,6 +63,34 @@ func (p Policy) Check(asked HostPort, addr netip.Addr) error {
 	}
 	return &BlockedError{Asked: asked, Addr: addr, Kind: name, Never: k == never}
 }
+
+// CheckURL decides ahead of time whether the host of a URL may be dialled. A name whose addresses are not known now is
+// accepted: it is checked again when it is dialled. The refusal is a *BlockedError.
+func (p Policy) CheckURL(ctx context.Context, u *url.URL) error {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	asked, err := split(net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return err
+	}
+	if addr, err := netip.ParseAddr(asked.Host); err == nil {
+		return p.Check(asked, addr)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookUpTimeout)
+	defer cancel()
+	addrs, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", asked.Host) // without addresses, nothing is refused
+	for _, addr := range addrs {
+		if err = p.Check(asked, addr); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// lookUpTimeout is how long CheckURL waits for the addresses of a name.
+const lookUpTimeout = 3 * time.Second
 
 func (p Policy) allows(asked HostPort) bool {
 	asked.Host = spell(asked.Host)

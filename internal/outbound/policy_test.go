@@ -3,6 +3,7 @@ package outbound
 import (
 	"errors"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -91,6 +92,31 @@ func TestBlockedErrorSaysWhatToDo(t *testing.T) {
 	} {
 		if got := (Policy{}).Check(test.asked, netip.MustParseAddr(test.addr)).Error(); got != test.want {
 			t.Errorf("got  %s\nwant %s", got, test.want)
+		}
+	}
+}
+
+// A URL is checked ahead of time as far as its addresses are known.
+func TestCheckURL(t *testing.T) {
+	t.Parallel()
+	allow, err := ParseAllow("10.0.0.7:8443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, blocked := range map[string]bool{
+		"https://8.8.8.8/push": false, "http://127.0.0.1:9/": true, "https://[::1]/": true, "https://localhost/": true,
+		"https://10.0.0.7:8443/": false, "https://10.0.0.7/": true,
+	} {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var refused *BlockedError
+		if err := (Policy{Allow: allow}).CheckURL(t.Context(), u); errors.As(err, &refused) != blocked {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err := (Policy{AllowAllPrivate: true}).CheckURL(t.Context(), u); err != nil {
+			t.Errorf("%s on a laptop: %v", text, err)
 		}
 	}
 }

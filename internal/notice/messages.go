@@ -2,8 +2,8 @@ package notice
 
 import "strings"
 
-// words are the texts of notices in one language.
-type words struct {
+// messages are the texts of notices in one language.
+type messages struct {
 	approval, question, finished, failed string
 	test, testText                       string
 	open, change                         string
@@ -11,7 +11,7 @@ type words struct {
 }
 
 // languages are the languages of the web page, by the codes of the setting language.
-var languages = map[string]words{
+var languages = map[string]messages{
 	"en": {
 		approval: "Needs approval", question: "Waiting for your reply", finished: "Done", failed: "Failed",
 		test: "Test notification", testText: "Notifications from Deckhand arrive on this device.",
@@ -63,8 +63,8 @@ var languages = map[string]words{
 	},
 }
 
-// wordsIn returns the texts in the language of a setting, or in English.
-func wordsIn(language string) words {
+// messagesIn returns the texts in the language of a setting, or in English.
+func messagesIn(language string) messages {
 	if w, ok := languages[language]; ok {
 		return w
 	}
@@ -79,6 +79,6 @@ func wordsIn(language string) words {
 }
 
 // of returns the text of a kind of notice.
-func (w words) of(k Kind) string {
+func (w messages) of(k Kind) string {
 	return map[Kind]string{Approval: w.approval, Question: w.question, Finished: w.finished, Failed: w.failed}[k]
 }
