@@ -75,11 +75,11 @@ await play({
     );
     await wire.send("ServiceWorker.enable");
     const registrationId = await found;
-    const deliver = (event, body) =>
+    const deliver = (event, body, tag = "c1") =>
       wire.send("ServiceWorker.deliverPushMessage", {
         origin: job.base,
         registrationId,
-        data: JSON.stringify({ title: "Mend the fence", body, path: "conversations/c1", tag: "c1", event }),
+        data: JSON.stringify({ title: "Mend the fence", body, path: `conversations/${tag}`, tag, event }),
       });
     const shown = () =>
       page.evaluate(async () =>
@@ -98,6 +98,12 @@ await play({
       const now = await shown();
       expect(now.length === 1 && now[0].join() === ["Mend the fence", body, "c1", job.base + "/conversations/c1", event].join(), `${now}`);
     }
+    // One that arrives late does not replace a newer one; they are shown in turn, so the next one shows that it was handled.
+    await deliver(7, "Needs approval");
+    await deliver(3, "Done", "c2");
+    await page.waitForFunction(async () => (await (await navigator.serviceWorker.ready).getNotifications({ tag: "c2" })).length === 1);
+    const late = (await shown()).filter(([, , tag]) => tag === "c1");
+    expect(late.length === 1 && late[0][1] === "Done", `${late}`);
     await clean(there);
   },
 

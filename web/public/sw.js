@@ -12,8 +12,13 @@ self.addEventListener("push", (event) => {
   } catch {
     // A browser shows a text of its own if nothing is shown.
   }
-  if (message.title) event.waitUntil(show(message));
+  if (!message.title) return;
+  // One after the other: each must see what the one before has shown.
+  last = last.then(() => show(message)).catch(() => {});
+  event.waitUntil(last);
 });
+
+let last = Promise.resolve();
 
 async function show({ title, body, path, tag, event }) {
   const url = new URL(path, scope).href;
@@ -22,6 +27,9 @@ async function show({ title, body, path, tag, event }) {
   // The same event may arrive twice; only another one makes a sound again.
   const shown = await self.registration.getNotifications({ tag });
   const again = shown.some((n) => n.data?.event === event);
+  // A browser wants every message to show something, so a late one shows the newer one once more.
+  const newer = shown.find((n) => n.data?.event > event);
+  if (newer) return self.registration.showNotification(newer.title, { body: newer.body, tag, icon: newer.icon, data: newer.data });
   await self.registration.showNotification(title, {
     body,
     tag,
