@@ -5,26 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"deckhand/internal/llm"
 	"deckhand/internal/llm/llmtest"
 )
 
-// goodModel answers as a model does that agents can work with, if the key is right.
-func goodModel(a llmtest.Asked) llmtest.Reply {
-	switch last := a.Messages[len(a.Messages)-1]; {
-	case a.Header.Get("Authorization") != "Bearer sk-right-key":
-		return llmtest.Reply{Status: 401, Code: "invalid_api_key", Message: "Incorrect API key provided: " + strings.TrimPrefix(a.Header.Get("Authorization"), "Bearer ")}
-	case len(a.Tools) > 0:
-		return llmtest.Reply{Calls: []llm.Call{{ID: "c1", Name: "note", Args: []byte(`{"word":"apple"}`)}}}
-	case len(last.Images) > 0:
-		return llmtest.Reply{Text: "Red"}
-	}
-	return llmtest.Reply{Text: "one two three four five six seven"}
-}
-
 func TestDoctorTriesTheModel(t *testing.T) {
 	t.Parallel()
-	server := llmtest.New(t, goodModel)
+	server := llmtest.New(t, llmtest.Able("sk-right-key"))
 	b := serve(t, "")
 	if err := os.Chmod(b.dir, 0o700); err != nil {
 		t.Fatal(err)

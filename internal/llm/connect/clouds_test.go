@@ -35,17 +35,6 @@ import (
 	"deckhand/internal/llm/probe"
 )
 
-// able answers as a model does that agents can work with.
-func able(a llmtest.Asked) llmtest.Reply {
-	switch last := a.Messages[len(a.Messages)-1]; {
-	case len(a.Tools) > 0 && last.Role == llm.User:
-		return llmtest.Reply{Calls: []llm.Call{{ID: "c1", Name: a.Tools[0], Args: []byte(`{"word":"apple"}`)}, {ID: "c2", Name: a.Tools[0], Args: []byte(`{"word":"pear"}`)}}}
-	case len(last.Images) > 0:
-		return llmtest.Reply{Text: "Red"}
-	}
-	return llmtest.Reply{Text: "one two three four five six seven", Reasoning: "Let me count."}
-}
-
 const (
 	accessKey = "AKIAIOSFODNN7EXAMPLE"
 	secretKey = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
@@ -276,7 +265,7 @@ func hello(text string) llm.Request {
 // Models at Bedrock are asked with signed requests, or with an API key; wrong credentials are refused in words.
 func TestBedrock(t *testing.T) {
 	t.Parallel()
-	models := llmtest.New(t, able)
+	models := llmtest.New(t, llmtest.Able(""))
 	fake := &bedrock{t: t, models: models}
 	server := httptest.NewServer(fake)
 	defer server.Close()
@@ -440,7 +429,7 @@ func TestVertex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fake := &vertex{t: t, key: key, models: llmtest.New(t, able)}
+	fake := &vertex{t: t, key: key, models: llmtest.New(t, llmtest.Able(""))}
 	fake.lasts.Store(3599)
 	server := httptest.NewServer(fake)
 	defer server.Close()

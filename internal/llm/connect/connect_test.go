@@ -197,15 +197,7 @@ func TestTextTools(t *testing.T) {
 
 // Over real HTTP: every wire answers, and its window is known from the catalogue.
 func TestProbedOverEveryWire(t *testing.T) {
-	server := llmtest.New(t, func(a llmtest.Asked) llmtest.Reply {
-		switch last := a.Messages[len(a.Messages)-1]; {
-		case len(a.Tools) > 0:
-			return llmtest.Reply{Calls: []llm.Call{{ID: "c1", Name: "note", Args: []byte(`{"word":"apple"}`)}, {ID: "c2", Name: "note", Args: []byte(`{"word":"pear"}`)}}}
-		case len(last.Images) > 0:
-			return llmtest.Reply{Text: "Red"}
-		}
-		return llmtest.Reply{Text: "one two three four five six seven"}
-	})
+	server := llmtest.New(t, llmtest.Able(""))
 	for wire, name := range map[llmtest.Wire]string{llmtest.Chat: "gpt-4o", llmtest.Responses: "gpt-5", llmtest.Anthropic: "claude-sonnet-4-5", llmtest.Gemini: "gemini-2.5-pro"} {
 		t.Run(string(wire), func(t *testing.T) {
 			c := server.Config(wire, name)
