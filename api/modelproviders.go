@@ -32,7 +32,7 @@ type DefaultModel struct {
 
 // SetModelProvider is the body of PUT /api/model-providers/{provider_id}.
 type SetModelProvider struct {
-	APIKey  Opt[string] `json:"api_key,omitzero" format:"password" doc:"API key. Omitted, null or **********: keep the stored key. Empty: remove it."`
+	APIKey  Opt[string] `json:"api_key,omitzero" format:"password" doc:"API key. bedrock: a Bedrock API key, or AWS credentials as a JSON object with access_key_id, secret_access_key, session_token and region, or as lines such as AWS_ACCESS_KEY_ID=…. vertexai: the JSON key file of a service account, or an access token. Omitted, null or **********: keep the stored key. Empty: remove it."`
 	BaseURL Opt[string] `json:"base_url,omitzero" maxLength:"2048" doc:"Base URL. Omitted: unchanged. null or empty: the provider's own. Changing the host without sending api_key drops the stored key."`
 }
 

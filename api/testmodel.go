@@ -3,7 +3,7 @@ package api
 // TestModel is the body of POST /api/settings/test-model. Omitted fields are taken from
 // the stored settings.
 type TestModel struct {
-	LLMModel   Opt[string] `json:"llm_model,omitzero" maxLength:"256" doc:"Model, as provider/model. Default: the stored model."`
+	LLMModel   Opt[string] `json:"llm_model,omitzero" maxLength:"256" doc:"Model, as provider/model. Default: the stored model. provider/ alone tests the first model that the provider's server lists."`
 	LLMAPIKey  Opt[string] `json:"llm_api_key,omitzero" format:"password" doc:"API key of the model provider. Default: the stored key, if it was stored for the same host."`
 	LLMBaseURL Opt[string] `json:"llm_base_url,omitzero" maxLength:"2048" doc:"Base URL of the model. Default: the stored base URL. An empty string means the provider's default."`
 }

@@ -233,5 +233,5 @@ func (e *UnavailableError) Error() string {
 	if e.Reason != "" {
 		return fmt.Sprintf("Deckhand cannot reach the model %q: %s", e.Model, e.Reason)
 	}
-	return fmt.Sprintf("unknown model %q: use provider/model, or set the base URL of an OpenAI-compatible server; the built-in scripted/demo works without a key", e.Model)
+	return fmt.Sprintf("unknown model %q: use provider/model with a known provider, or set the base URL of an OpenAI-compatible server for this provider; the built-in scripted/demo works without a key", e.Model)
 }

@@ -58,7 +58,8 @@ func (m *Models) blind(model string) string {
 
 // Config returns the configuration of a user's model, "" for the one in the settings. This is the only place that chooses a key:
 //
-//   - The model in the settings uses llm_api_key and llm_base_url, if they are set and the key is this provider's.
+//   - The model in the settings uses llm_api_key and llm_base_url, if they are set, the key is this provider's, and they or
+//     the catalogue name a host.
 //   - Otherwise the provider's entry has the key and the base URL.
 //   - Without an entry, llm_api_key is used if the model is at the same host as the model in the settings.
 //
@@ -71,7 +72,7 @@ func (m *Models) Config(s settings.Settings, model string) llm.Config {
 	}
 	entry, stored := s.ModelProviders[providerOf(c.Model)]
 	switch {
-	case c.Model == usual.Model && own:
+	case c.Model == usual.Model && own && (!stored || m.address(usual) != ""): // without an address, only the entry has one
 	case stored:
 		c.APIKey, c.BaseURL = entry.Key.Reveal(), entry.BaseURL
 	case c.Model != usual.Model && m.address(c) != m.address(usual):

@@ -3,9 +3,11 @@ package provider
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"deckhand/api"
 	"deckhand/internal/agent"
+	"deckhand/internal/conversation"
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/probe"
 	"deckhand/internal/secret"
@@ -57,6 +59,18 @@ func (m *Models) Test(ctx context.Context, user string, in api.TestModel) (api.M
 		notes = []string{"The stored API key was not used, because it belongs to another host. Enter the API key again to test this model."}
 	case c.NeedsKey():
 		notes = []string{"The API key is missing: none is stored, and none was entered."}
+	}
+	if name, ok := strings.CutSuffix(c.Model, "/"); ok && !strings.Contains(name, "/") {
+		listed, err := m.discover(ctx, llm.Config{Model: c.Model + "x", APIKey: c.APIKey, BaseURL: c.BaseURL, Client: c.Client})
+		if err == nil && len(listed) == 0 {
+			err = errors.New("the server lists no models; load one, or enter its name")
+		}
+		if err != nil {
+			no, id := false, agent.ErrorID(llm.ClassNetwork)
+			return api.ModelReport{Model: name, Notes: notes, ErrorID: &id,
+				Checks: []api.ModelCheck{{Name: probe.Reachable, OK: &no, Message: conversation.Sentence(masker.String(err.Error()))}}}, nil
+		}
+		c.Model += listed[0]
 	}
 	report := m.try(ctx, c, masker)
 	report.Notes = notes

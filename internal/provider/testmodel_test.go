@@ -3,12 +3,13 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"deckhand/api"
-	"deckhand/internal/llm"
 	"deckhand/internal/llm/catalogue"
 	"deckhand/internal/llm/connect"
 	"deckhand/internal/llm/llmtest"
@@ -16,18 +17,8 @@ import (
 	"deckhand/internal/settings"
 )
 
-// good answers as a model does that agents can work with, if the key is right.
-func good(a llmtest.Asked) llmtest.Reply {
-	switch last := a.Messages[len(a.Messages)-1]; {
-	case a.Header.Get("Authorization") != "Bearer sk-right-key":
-		return llmtest.Reply{Status: 401, Code: "invalid_api_key", Message: "Incorrect API key provided: " + strings.TrimPrefix(a.Header.Get("Authorization"), "Bearer ")}
-	case len(a.Tools) > 0:
-		return llmtest.Reply{Calls: []llm.Call{{ID: "c1", Name: "note", Args: []byte(`{"word":"apple"}`)}}}
-	case len(last.Images) > 0:
-		return llmtest.Reply{Text: "Red"}
-	}
-	return llmtest.Reply{Text: "one two three four five six seven"}
-}
+// good answers if the key is right.
+var good = llmtest.Able("sk-right-key")
 
 // tester can try models, with settings in memory.
 func tester(t *testing.T) *Models {
@@ -149,3 +140,70 @@ func TestTestModelKeepsKeysApart(t *testing.T) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A server that is not stored yet is tested with the first model that it lists.
+func TestTestModelOfAServerThatListsModels(t *testing.T) {
+	t.Parallel()
+	server, b := llmtest.New(t, good), tester(t)
+	in := func(base, key string) api.TestModel {
+		return api.TestModel{LLMModel: api.Some("vllm/"), LLMBaseURL: api.Some(base), LLMAPIKey: api.Some(key)}
+	}
+	if r, err := b.Test(t.Context(), "ada", in(server.URL+"/v1", "sk-right-key")); err != nil || inShort(r) != "ok" || r.Model != "vllm/test" {
+		t.Errorf("%s of %s, %v", inShort(r), r.Model, err)
+	}
+	if r, err := b.Test(t.Context(), "ada", in("http://127.0.0.1:1", "k")); err != nil || !strings.Contains(inShort(r), "No server responded at http://127.0.0.1:1") || r.ErrorID == nil {
+		t.Errorf("%s, %v", inShort(r), err)
+	}
+	if r, err := b.Test(t.Context(), "ada", api.TestModel{LLMModel: api.Some("anthropic/")}); err != nil || !strings.Contains(inShort(r), "enter the name of a model") {
+		t.Errorf("%s, %v", inShort(r), err)
+	}
+}
+
+// A key of the default model without a host does not hide the base URL in the provider's entry.
+func TestEntryHasTheBaseURL(t *testing.T) {
+	t.Parallel()
+	server, b := llmtest.New(t, good), tester(t)
+	store(t, b, "ada", api.SettingsInput{LLMModel: api.Some("work/m"), LLMAPIKey: api.Some("sk-other-key")})
+	s, err := b.Settings.Get(t.Context(), "ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := b.Unusable(s, ""); !strings.Contains(why, "store the base URL") {
+		t.Errorf("without an entry: %q", why)
+	}
+	entry(t, b, "ada", "work", "sk-right-key", server.URL+"/v1")
+	if r, err := b.Test(t.Context(), "ada", api.TestModel{}); err != nil || inShort(r) != "ok" {
+		t.Errorf("%s, %v", inShort(r), err)
+	}
+	for _, a := range server.Asked() {
+		if strings.Contains(a.Header.Get("Authorization"), "other") {
+			t.Error("the key of the settings went to the host of the entry")
+		}
+	}
+}
+
+// Credentials of clouds are checked when they are stored, and never shown.
+func TestCloudCredentials(t *testing.T) {
+	t.Parallel()
+	b := tester(t)
+	set := func(id, key string) error {
+		_, err := b.SetProvider(t.Context(), "ada", id, &api.SetModelProvider{APIKey: api.Some(key), BaseURL: api.Some("https://bedrock-runtime.us-east-1.amazonaws.com")})
+		return err
+	}
+	var invalid *api.ValidationError
+	for id, key := range map[string]string{"bedrock": "AWS_ACCESS_KEY_ID=AKIDCANARY", "vertexai": `{"type":"service_account","private_key":"CANARY"}`} {
+		if err := set(id, key); !errors.As(err, &invalid) || invalid.Detail[0].Loc[1] != "api_key" || strings.Contains(err.Error(), "CANARY") {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if err := set("bedrock", "AWS_ACCESS_KEY_ID=AKIDCANARY\nAWS_SECRET_ACCESS_KEY=secretcanary0123456789\n"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := b.Settings.Get(t.Context(), "ada")
+	if err != nil || b.Unusable(s, "bedrock/amazon.nova-pro-v1:0") != "" || !slices.Contains(s.SecretValues(), "secretcanary0123456789") {
+		t.Errorf("%v, %q", err, b.Unusable(s, "bedrock/amazon.nova-pro-v1:0"))
+	}
+	if list, err := b.Providers(t.Context(), "ada"); err != nil || strings.Contains(fmt.Sprint(list), "anary") {
+		t.Errorf("%v", err)
+	}
+}
