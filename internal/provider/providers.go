@@ -18,7 +18,6 @@ import (
 type known struct {
 	id, name string
 	local    bool
-	cloud    bool // with credentials of its own, and without a list of models
 	// home is the default base URL of its adapter.
 	home string
 }
@@ -33,8 +32,8 @@ var providers = []known{
 	{id: "mistral", name: "Mistral"},
 	{id: "groq", name: "Groq"},
 	{id: "azure", name: "Azure OpenAI"},
-	{id: "bedrock", name: "Amazon Bedrock", cloud: true},
-	{id: "vertexai", name: "Google Vertex AI", cloud: true},
+	{id: "bedrock", name: "Amazon Bedrock"},
+	{id: "vertexai", name: "Google Vertex AI"},
 	{id: "ollama", name: "Ollama", local: true},
 	{id: "lmstudio", name: "LM Studio", local: true},
 	{id: "vllm", name: "vLLM", local: true},
@@ -108,7 +107,8 @@ func (m *Models) Providers(ctx context.Context, user string) (api.ModelProviders
 
 // lists reports whether the list of models is read from the provider's server.
 func (m *Models) lists(k known, entry settings.ModelProvider) bool {
-	return k.local || entry.BaseURL != "" && !k.cloud && connect.NeedsBaseURL(k.id) == "" && entry.BaseURL != m.home(k)
+	p, listed := m.Connector.Catalogue.Provider(k.id)
+	return k.local || entry.BaseURL != "" && (!listed || p.API == catalogue.Chat) && connect.NeedsBaseURL(k.id) == "" && entry.BaseURL != m.home(k)
 }
 
 // SetProvider implements account.Providers: in is nil to remove the entry.

@@ -32,11 +32,18 @@ await play({
     await dialog(page).getByRole("button", { name: "Test" }).click();
     await dialog(page).getByText("cannot be used").waitFor();
     await picture(page, "refused");
+    await dialog(page).getByRole("button", { name: "Save" }).click();
+    await page.getByText("Last test failed").waitFor(); // and not that it is ready
+    await page.getByRole("button", { name: "Edit Anthropic", exact: true }).click();
+    await dialog(page).getByRole("button", { name: "Replace" }).click();
+    await dialog(page).getByRole("combobox", { name: "Model to test with" }).fill("anthropic/claude-sonnet-4-5-20250929");
+    await page.keyboard.press("Tab");
     await dialog(page).getByLabel("API key", { exact: true }).fill("sk-ant-right-canary");
     await dialog(page).getByRole("button", { name: "Test" }).click();
     await dialog(page).getByText("claude-sonnet-4-5-20250929 works.").waitFor();
     await picture(page, "works");
     await dialog(page).getByRole("button", { name: "Save" }).click();
+    await page.getByText("Works", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Edit Anthropic", exact: true }).waitFor();
     await pick(page, "Main model", "sonet 4.5", /anthropic\/claude-sonnet-4-5-20250929/);
     await page.getByRole("button", { name: /^Save/ }).click();
@@ -83,6 +90,47 @@ await play({
     await dialog(page).getByLabel("Base URL").fill("http://127.0.0.1:1");
     await dialog(page).getByRole("button", { name: "Save" }).click();
     await page.getByText("No server responded at http://127.0.0.1:1").waitFor();
+    await clean(there);
+  },
+
+  async "a server is tested before it is saved, and a cloud has its own fields"() {
+    await settle("otto");
+    const there = await enter("otto");
+    const { page } = there;
+    await page.goto("settings/model");
+    await page.getByRole("button", { name: "Set up vLLM", exact: true }).click();
+    await dialog(page).getByLabel("Base URL").fill(`${origin}/v1`);
+    await dialog(page).getByRole("button", { name: "Test" }).click();
+    await dialog(page)
+      .getByText(/vllm\/\S+ (works|cannot be used)/)
+      .waitFor();
+    await picture(page, "vllm");
+    await dialog(page).getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("button", { name: "Set up Amazon Bedrock", exact: true }).click();
+    await dialog(page).getByLabel("AWS access keys").check();
+    await dialog(page).getByLabel("Access key ID").fill("AKIAIOSFODNN7EXAMPLE");
+    await dialog(page).getByLabel("Secret access key").fill("secret-canary-0123456789");
+    await dialog(page).getByLabel("Region").fill("eu-central-1");
+    const base = await dialog(page).getByLabel("Base URL").inputValue();
+    expect(base === "https://bedrock-runtime.eu-central-1.amazonaws.com", `the base URL is ${base}`);
+    for (const scheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme: scheme });
+      await picture(page, `bedrock-${scheme}`);
+    }
+    await page.setViewportSize({ width: 390, height: 800 });
+    await picture(page, "bedrock-390");
+    await dialog(page).getByRole("button", { name: "Save" }).click();
+    await page.getByRole("button", { name: "Edit Amazon Bedrock", exact: true }).waitFor();
+    const { providers } = await call("otto", "GET", "/api/model-providers");
+    const stored = providers.find((p) => p.id === "bedrock");
+    expect(stored.usable && stored.api_key_set && stored.base_url === base, JSON.stringify(stored));
+    expect(!(await page.content()).includes("canary") && !JSON.stringify(providers).includes("canary"), "a key is shown");
+    await page.getByRole("button", { name: "Set up Google Vertex AI", exact: true }).click();
+    await picture(page, "vertex-390");
+    await dialog(page).getByLabel("Service account key (JSON)", { exact: true }).fill('{"type":"authorized_user"}');
+    await dialog(page).getByRole("button", { name: "Save" }).click();
+    await dialog(page).getByText("not the key file of a service account").waitFor();
+    await dialog(page).getByRole("button", { name: "Cancel" }).click();
     await clean(there);
   },
 
