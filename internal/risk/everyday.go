@@ -26,6 +26,12 @@ var everyday = map[string]struct {
 // everydayScripts are names of scripts and targets that build or test, and change nothing elsewhere.
 const everydayScripts = "all build check compile coverage lint test tests test-short typecheck type-check unit vet"
 
+// listed reports whether a word is among names; test:unit is a test.
+func listed(a arg, names string) bool {
+	word, _, _ := strings.Cut(a.text, ":")
+	return slices.Contains(strings.Fields(names), word)
+}
+
 // daily makes a rule that rates everyday uses of a program as Low, and leaves others to r.
 func daily(name string, r rule) rule {
 	return func(c command, args []arg) {
@@ -50,10 +56,6 @@ func isEveryday(name string, args []arg) bool {
 		case !slices.Contains(strings.Fields(use.flags), flag) && !slices.Contains(strings.Fields(use.flags), strings.TrimRight(flag, "0123456789")):
 			return false
 		}
-	}
-	listed := func(a arg, names string) bool { // test:unit is a test
-		word, _, _ := strings.Cut(a.text, ":")
-		return slices.Contains(strings.Fields(names), word)
 	}
 	switch {
 	case len(ops) == 0:

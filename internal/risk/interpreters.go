@@ -3,6 +3,8 @@ package risk
 import (
 	"slices"
 	"strings"
+
+	"deckhand/internal/risk/sed"
 )
 
 // interpreters run programs that are texts.
@@ -173,7 +175,7 @@ func sedRule(c command, args []arg) {
 		scripts, files = files[:1], files[1:]
 	}
 	for _, s := range scripts {
-		if !s.known || !sedPrints(s.text) {
+		if !s.known || !sed.Prints(s.text) {
 			c.add(Unknown, "Its sed script may write files or run commands.")
 		}
 	}

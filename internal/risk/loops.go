@@ -1,10 +1,6 @@
 package risk
 
-import (
-	"slices"
-
-	"mvdan.cc/sh/v3/syntax"
-)
+import "mvdan.cc/sh/v3/syntax"
 
 // variableOf returns the variable whose value the whole word is, "" if there is none: $f or "$f".
 func variableOf(parts []syntax.WordPart) string {
@@ -41,10 +37,6 @@ func loops(file *syntax.File) map[string][]arg {
 		case *syntax.CallExpr:
 			for _, a := range argsOf(n.Args) { // read f, printf -v f
 				set[a.text] += 2
-			}
-		case *syntax.ParamExp:
-			if n.Exp != nil && n.Param != nil && slices.Contains([]syntax.ParExpOperator{syntax.AssignUnset, syntax.AssignUnsetOrNull}, n.Exp.Op) {
-				set[n.Param.Value] += 2
 			}
 		}
 		return true

@@ -1,11 +1,12 @@
-package risk
+// Package sed reads scripts of sed, to find out whether they can do more than print.
+package sed
 
 import "strings"
 
-// sedPrints reports whether a sed script consists only of commands that print,
+// Prints reports whether a sed script consists only of commands that print,
 // skip, join or replace text. Those that write files or run programs are not
 // among them, and neither is anything that it cannot follow.
-func sedPrints(script string) bool {
+func Prints(script string) bool {
 	s := sedScript(script)
 	for {
 		s = s.skip(" \t\n;{}")
