@@ -76,23 +76,23 @@ func (s *Service) Announce(ctx context.Context, w notify.Webhook, d notify.Deliv
 	if r != (notify.Result{}) {
 		return r
 	}
-	title := clip.Bytes(oneLine(st.Title), maxTitle)
+	title := clip.Bytes(plainTitle(st.Title), maxTitle)
 	if notify.KindOf(w.ID) == notify.KindMail {
 		return s.mail(ctx, w, d, set, text.of(kind)+": "+title)
 	}
 	return s.push(ctx, w, pushPayload{Title: title, Body: text.of(kind), Path: "conversations/" + string(st.ID), Tag: string(st.ID), Event: about.Event}, kind == Approval || kind == Question)
 }
 
-// oneLine returns a title without line breaks and invisible characters, with which it could look like another part of a
+// plainTitle returns a title without line breaks and invisible characters, with which it could look like another part of a
 // message.
-func oneLine(title string) string {
+func plainTitle(title string) string {
 	visible := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co) {
 			return ' '
 		}
 		return r
 	}, strings.ToValidUTF8(title, ""))
-	return strings.Join(strings.Fields(visible), " ")
+	return clip.Line(visible)
 }
 
 // decide says whether a notice is sent now.

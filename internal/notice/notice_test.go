@@ -78,7 +78,7 @@ func TestLanguages(t *testing.T) {
 }
 
 // A title cannot look like another line of the message, or turn its direction.
-func TestOneLine(t *testing.T) {
+func TestPlainTitle(t *testing.T) {
 	t.Parallel()
 	for title, want := range map[string]string{
 		"Fix the build": "Fix the build",
@@ -86,7 +86,7 @@ func TestOneLine(t *testing.T) {
 		"a\u2028b\u202ec\x00d\u200be\x1b[2K":              "a b c d e [2K",
 		"  日本語\tßé \xff":                                  "日本語 ßé",
 	} {
-		if got := oneLine(title); got != want {
+		if got := plainTitle(title); got != want {
 			t.Errorf("%q is %q", title, got)
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 )
@@ -116,30 +115,27 @@ func (a AWS) sign(r *http.Request, region, service string, body []byte, now time
 	if host == "" {
 		host = r.URL.Host
 	}
-	headers := map[string]string{"host": host, "x-amz-date": stamp}
-	for _, name := range []string{"Content-Type", "X-Amz-Security-Token"} {
-		if v := r.Header.Get(name); v != "" {
-			headers[strings.ToLower(name)] = strings.TrimSpace(v)
+	all := r.Header.Clone()
+	all.Set("Host", host)
+	var names []string
+	for _, name := range []string{"Content-Type", "Host", "X-Amz-Date", "X-Amz-Security-Token"} { // in their order
+		if all.Get(name) != "" {
+			names = append(names, strings.ToLower(name))
 		}
 	}
-	names := make([]string, 0, len(headers))
-	for name := range headers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	var canonical strings.Builder
 	canonical.WriteString(r.Method + "\n" + canonicalPath(r.URL) + "\n" + strings.ReplaceAll(r.URL.Query().Encode(), "+", "%20") + "\n")
 	for _, name := range names {
-		canonical.WriteString(name + ":" + headers[name] + "\n")
+		canonical.WriteString(name + ":" + strings.TrimSpace(all.Get(name)) + "\n")
 	}
 	signed := strings.Join(names, ";")
-	canonical.WriteString("\n" + signed + "\n" + digest(body))
+	canonical.WriteString("\n" + signed + "\n" + payloadHash(body))
 	scope := stamp[:8] + "/" + region + "/" + service + "/aws4_request"
 	key := []byte("AWS4" + a.SecretAccessKey)
 	for _, part := range []string{stamp[:8], region, service, "aws4_request"} {
 		key = mac(key, part)
 	}
-	signature := hex.EncodeToString(mac(key, "AWS4-HMAC-SHA256\n"+stamp+"\n"+scope+"\n"+digest([]byte(canonical.String()))))
+	signature := hex.EncodeToString(mac(key, "AWS4-HMAC-SHA256\n"+stamp+"\n"+scope+"\n"+payloadHash([]byte(canonical.String()))))
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+a.AccessKeyID+"/"+scope+", SignedHeaders="+signed+", Signature="+signature)
 }
 
@@ -156,7 +152,7 @@ func canonicalPath(u *url.URL) string {
 	return strings.Join(segments, "/")
 }
 
-func digest(b []byte) string {
+func payloadHash(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
