@@ -9,7 +9,7 @@ import (
 
 	"deckhand/internal/datadir"
 	"deckhand/internal/sandbox/drivers"
-	"deckhand/internal/sandbox/local/tree"
+	"deckhand/internal/sandbox/tree"
 )
 
 // passingName is the file that marks the data of a run as temporary. It contains the

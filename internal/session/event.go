@@ -138,47 +138,6 @@ type EgressSet struct {
 	Allow []string `json:"allow,omitempty"`
 }
 
-// Checkpointed says that the files of the workspace are stored as they were after the event UpTo, durably. There is none
-// if nothing changed since the one before.
-type Checkpointed struct {
-	// Checkpoint is its number among the checkpoints of the workspace.
-	Checkpoint int   `json:"checkpoint"`
-	UpTo       int64 `json:"up_to"`
-	// Files is how many files and folders it has, Changed how many of them differ from the one before, LeftOut how many
-	// files it does not have because they are too large or cannot be read.
-	Files   int `json:"files"`
-	Changed int `json:"changed"`
-	LeftOut int `json:"left_out,omitempty"`
-	// Bytes is what it added to the store.
-	Bytes int64 `json:"bytes"`
-}
-
-// RestoreAction is what a restore was asked for.
-type RestoreAction string
-
-// The actions. Undo takes back the last restore, redo the last undo.
-const (
-	RestorePoint RestoreAction = "restore"
-	RestoreUndo  RestoreAction = "undo"
-	RestoreRedo  RestoreAction = "redo"
-)
-
-// Restored says that the person made files, or what the model sees, what they were after an event.
-type Restored struct {
-	Action RestoreAction `json:"action"`
-	// Point is the event. An undo or redo has that of the restore it is about.
-	Point int64 `json:"point"`
-	// Files means that files were restored: Checkpoint is the state now, Before the state before.
-	Files      bool `json:"files,omitempty"`
-	Checkpoint int  `json:"checkpoint,omitempty"`
-	Before     int  `json:"before,omitempty"`
-	// Changed is how many files and folders were written or removed.
-	Changed int `json:"changed,omitempty"`
-	// Conversation means that the model does not see what is between Point and this event; for an undo, that it sees it
-	// again.
-	Conversation bool `json:"conversation,omitempty"`
-}
-
 // Overridden is with which model the conversation goes on, and what it may spend,
 // in place of what the settings say. It counts from the next model call on.
 type Overridden struct {

@@ -9,7 +9,7 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/box"
-	"deckhand/internal/sandbox/local/tree"
+	"deckhand/internal/sandbox/tree"
 )
 
 // asideDir holds the workspaces that were set aside. It cannot be an ID.

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/checkpoint"
 	"deckhand/internal/sandbox/local/cgroup"
-	"deckhand/internal/sandbox/local/checkpoint"
 )
 
 // places is the driver as its checkpoints see it.

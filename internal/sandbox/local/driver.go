@@ -16,13 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/checkpoint"
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/local/cgroup"
-	"deckhand/internal/sandbox/local/checkpoint"
 	"deckhand/internal/sandbox/local/launcher"
-	"deckhand/internal/sandbox/local/lock"
 	"deckhand/internal/sandbox/local/rights"
-	"deckhand/internal/sandbox/local/tree"
+	"deckhand/internal/sandbox/lock"
+	"deckhand/internal/sandbox/tree"
 	"deckhand/internal/sockpath"
 )
 

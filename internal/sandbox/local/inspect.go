@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"deckhand/internal/sandbox"
-	"deckhand/internal/sandbox/local/tree"
+	"deckhand/internal/sandbox/tree"
 )
 
 // Inspect implements sandbox.Inspector.

@@ -16,7 +16,7 @@ import (
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/local/cgroup"
 	"deckhand/internal/sandbox/local/launcher"
-	"deckhand/internal/sandbox/local/tree"
+	"deckhand/internal/sandbox/tree"
 	"deckhand/internal/sockpath"
 )
 

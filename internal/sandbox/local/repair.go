@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"deckhand/internal/sandbox/local/box"
-	"deckhand/internal/sandbox/local/tree"
+	"deckhand/internal/sandbox/tree"
 )
 
 // ownFolders are the folders of a sandbox that its users write to.

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/checkpoint"
 	"deckhand/internal/sandbox/local/box"
-	"deckhand/internal/sandbox/local/checkpoint"
-	"deckhand/internal/sandbox/local/tree"
+	"deckhand/internal/sandbox/tree"
 )
 
 // Snapshot implements sandbox.Snapshotter. Concurrent writes of the sandbox are in the copy or

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"deckhand/internal/sandbox/local/tree"
+	"deckhand/internal/sandbox/tree"
 )
 
 // spare is a place with a runner in its namespaces that waits for its configuration, for the

@@ -15,8 +15,8 @@ import (
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/local/cgroup"
-	"deckhand/internal/sandbox/local/lock"
-	"deckhand/internal/sandbox/local/tree"
+	"deckhand/internal/sandbox/lock"
+	"deckhand/internal/sandbox/tree"
 )
 
 // place is a sandbox's directory while it is locked.

@@ -11,8 +11,8 @@ import (
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/deleted"
-	"deckhand/internal/sandbox/local/tree"
 	"deckhand/internal/sandbox/meter"
+	"deckhand/internal/sandbox/tree"
 )
 
 // Runner is what the limit is held for.

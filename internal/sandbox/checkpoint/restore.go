@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"deckhand/internal/sandbox/local/tree"
+	"deckhand/internal/sandbox/tree"
 )
 
 // Restored is the result of a restore.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"deckhand/internal/gitignore"
-	"deckhand/internal/sandbox/local/tree"
+	"deckhand/internal/sandbox/tree"
 )
 
 // racyTime is the minimum age of a file's last change at which its times reveal the next change: the kernel's clock

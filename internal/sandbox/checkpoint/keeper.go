@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"deckhand/internal/sandbox"
-	"deckhand/internal/sandbox/local/lock"
+	"deckhand/internal/sandbox/lock"
 )
 
 // folderName is the folder with checkpoints in the folder of a sandbox, which the sandbox cannot reach.
