@@ -149,11 +149,13 @@ func (s *Sandbox) GitCommit(ctx context.Context, p GitCommitParams) (GitCommitte
 // GitMarkParams names a turn by the number of the user's message.
 type GitMarkParams struct {
 	Turn int64 `json:"turn"`
+	// First is true in the first turn: repositories that exist before its first call are the user's.
+	First bool `json:"first,omitempty"`
 }
 
 // GitMark records the files of all repositories as they are before a turn.
-func (s *Sandbox) GitMark(ctx context.Context, turn int64) error {
-	return s.peer.Call(ctx, "git/mark", s.fence, GitMarkParams{turn}, nil)
+func (s *Sandbox) GitMark(ctx context.Context, p GitMarkParams) error {
+	return s.peer.Call(ctx, "git/mark", s.fence, p, nil)
 }
 
 // markTime is the maximum time that a turn's first call waits for its files to be recorded.
@@ -161,13 +163,13 @@ const markTime = 10 * time.Second
 
 // MarkTurn is GitMark before the first call of a turn, if own says that the sandbox is the session's own. marked is the turn
 // that was recorded last. A call is not worth failing for it, so errors are ignored. It returns s.
-func (s *Sandbox) MarkTurn(ctx context.Context, own bool, marked *int64, turn int64) *Sandbox {
+func (s *Sandbox) MarkTurn(ctx context.Context, own bool, marked *int64, turn int64, first bool) *Sandbox {
 	if !own || *marked == turn {
 		return s
 	}
 	*marked = turn
 	ctx, cancel := context.WithTimeout(ctx, markTime)
 	defer cancel()
-	_ = s.GitMark(ctx, turn)
+	_ = s.GitMark(ctx, GitMarkParams{turn, first})
 	return s
 }

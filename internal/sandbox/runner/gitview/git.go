@@ -62,8 +62,11 @@ func (e *exitError) Is(target error) bool {
 // started still holds the other end.
 const grace = 2 * time.Second
 
-// run runs git in a repository and gives its output to read. If read fails, git
-// is ended.
+// errTimeout ends a git command that takes too long.
+var errTimeout = fmt.Errorf("%w: a git command took too long. Look for filters or very large files in the repository", rpc.ErrInvalid)
+
+// run runs git in a repository and gives its output to read. If read fails or takes longer than
+// the timeout, git is ended.
 func (v *View) run(ctx context.Context, r repo, stdin string, read func(io.Reader) error, args ...string) error {
 	select {
 	case v.slots <- struct{}{}:
@@ -71,6 +74,8 @@ func (v *View) run(ctx context.Context, r repo, stdin string, read func(io.Reade
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, v.config.Timeout, errTimeout)
+	defer cancel()
 	c, err := v.start(r, stdin, args)
 	if err != nil {
 		return err
@@ -100,7 +105,7 @@ func (v *View) run(ctx context.Context, r repo, stdin string, read func(io.Reade
 	stderr := <-said
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return context.Cause(ctx)
 	case err != nil:
 		return err
 	case status.Code != 0:

@@ -17,6 +17,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/rpc"
@@ -42,12 +44,17 @@ type Config struct {
 	Env func() []string
 	// Temp is a folder for copies of indexes; "" is the system's.
 	Temp string
+	// Timeout is the maximum time of one git command; 0 is one minute.
+	Timeout time.Duration
 }
 
 // View looks at the repositories of a workspace.
 type View struct {
 	config Config
 	slots  chan struct{}
+
+	mu     sync.Mutex
+	marked int64 // the turn that was recorded last
 }
 
 // New makes a View.
@@ -57,6 +64,9 @@ func New(c Config) *View {
 	}
 	if c.Env == nil {
 		c.Env = func() []string { return nil }
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = time.Minute
 	}
 	return &View{config: c, slots: make(chan struct{}, atOnce)}
 }

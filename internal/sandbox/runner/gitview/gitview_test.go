@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"deckhand/internal/sandbox"
 	"deckhand/internal/sandbox/rpc"
@@ -467,6 +468,28 @@ func TestCancel(t *testing.T) {
 		cancel()
 	}()
 	if _, err := v.Changes(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A filter of the repository that never ends delays a review for a limited time.
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.clone("", "a")
+	s.git("", "config", "filter.x.clean", "sleep 1000; cat")
+	s.put(".git/info/attributes", "a filter=x\n")
+	s.put("a", "changed a!\n")
+	c := s.View.config
+	c.Timeout = 200 * time.Millisecond
+	s.View = New(c)
+	_, err := s.Review(t.Context(), sandbox.GitRange{Kind: sandbox.RangeHead})
+	if !errors.Is(err, rpc.ErrInvalid) || !strings.Contains(err.Error(), "took too long") {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Review(ctx, sandbox.GitRange{Kind: sandbox.RangeHead}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -44,8 +44,13 @@ func readMarks(tree files.Tree, r repo) (marks, bool) {
 	return m, true
 }
 
-// Mark records the files of all repositories at the start of a turn.
-func (v *View) Mark(ctx context.Context, turn int64) error {
+// Mark records the files of all repositories at the start of a turn. If the turn was recorded before, only repositories that
+// were created since are recorded.
+func (v *View) Mark(ctx context.Context, p sandbox.GitMarkParams) error {
+	v.mu.Lock()
+	before := v.marked
+	v.marked = max(v.marked, p.Turn)
+	v.mu.Unlock()
 	root, tree, err := v.open()
 	if err != nil {
 		return err
@@ -57,10 +62,18 @@ func (v *View) Mark(ctx context.Context, turn int64) error {
 	}
 	for _, r := range repos {
 		m, known := readMarks(tree, r)
-		if !isFolder(tree, r.prefix+".git") || known && m.At == turn {
+		if !isFolder(tree, r.prefix+".git") || known && m.At == p.Turn {
 			continue
 		}
-		id, err := v.snapshot(ctx, tree, r)
+		begin := func() (string, error) { return v.snapshot(ctx, tree, r) }
+		if !known && p.Turn <= before { // it was created during this turn
+			begin = func() (string, error) { return v.created(ctx, r) }
+		}
+		id, err := begin()
+		start := id
+		if err == nil && !known && (!p.First || before > 0) { // it was created during an earlier turn
+			start, err = v.created(ctx, r)
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -69,9 +82,9 @@ func (v *View) Mark(ctx context.Context, turn int64) error {
 			continue
 		}
 		if !known {
-			m.Start = id
+			m.Start = start
 		}
-		m.Turn, m.At = id, turn
+		m.Turn, m.At = id, p.Turn
 		b, err := json.Marshal(m)
 		if err != nil {
 			return err
@@ -81,6 +94,12 @@ func (v *View) Mark(ctx context.Context, turn int64) error {
 		}
 	}
 	return nil
+}
+
+// created returns the tree at which a repository begins that was created during the conversation: that of origin, or the empty one.
+func (v *View) created(ctx context.Context, r repo) (string, error) {
+	base, _, err := v.base(ctx, r, "")
+	return base, err
 }
 
 // replace writes a file atomically.
@@ -145,8 +164,7 @@ func (v *View) resolve(ctx context.Context, tree files.Tree, r repo, branch stri
 				return id, nil
 			}
 		}
-		base, _, err := v.base(ctx, r, "") // merge base with the default branch
-		return base, err
+		return v.created(ctx, r) // the merge base with the default branch
 	case sandbox.RangeHead, sandbox.RangeStaged, sandbox.RangeUnstaged:
 		return v.head(ctx, r)
 	case sandbox.RangeBranch:

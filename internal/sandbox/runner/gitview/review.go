@@ -24,7 +24,7 @@ func (v *View) reviewHandlers() map[string]rpc.Handler {
 		"git/revert":  handle(func(ctx context.Context, p sandbox.GitRevertParams) (any, error) { return nil, v.Revert(ctx, p) }),
 		"git/stage":   handle(func(ctx context.Context, p sandbox.GitStageParams) (any, error) { return nil, v.Stage(ctx, p) }),
 		"git/commit":  handle(v.Commit),
-		"git/mark":    handle(func(ctx context.Context, p sandbox.GitMarkParams) (any, error) { return nil, v.Mark(ctx, p.Turn) }),
+		"git/mark":    handle(func(ctx context.Context, p sandbox.GitMarkParams) (any, error) { return nil, v.Mark(ctx, p) }),
 	}
 }
 

@@ -121,16 +121,16 @@ func TestReviewOfATurn(t *testing.T) {
 	s := newSpace(t)
 	s.clone("app", "a", "b")
 	s.put("app/left over", "by a set-up script\n")
-	s.ok(s.Mark(t.Context(), 3))
+	s.ok(s.Mark(t.Context(), sandbox.GitMarkParams{Turn: 3, First: true}))
 	s.put("app/a", "first turn\n")
 	s.commit("app")
 	s.git("app", "push", "-q")
 	s.put("app/untracked", "first\n")
-	s.ok(s.Mark(t.Context(), 9))
-	s.ok(s.Mark(t.Context(), 9)) // a second call of the turn changes nothing
+	s.ok(s.Mark(t.Context(), sandbox.GitMarkParams{Turn: 9}))
+	s.ok(s.Mark(t.Context(), sandbox.GitMarkParams{Turn: 9})) // a second call of the turn changes nothing
 	s.put("app/b", "second turn\n")
 	s.put("app/untracked", "second\n")
-	s.ok(s.Mark(t.Context(), 9))
+	s.ok(s.Mark(t.Context(), sandbox.GitMarkParams{Turn: 9}))
 	s.wantReview("turn", "M app/b +1 -1 u", "M app/untracked +1 -1 u")
 	s.wantReview("start", "M app/a +1 -1", "M app/b +1 -1 u", "A app/untracked +1 -0 u")
 	if got := s.git("app", "status", "--porcelain"); got != "M b\n?? untracked" {
@@ -141,10 +141,54 @@ func TestReviewOfATurn(t *testing.T) {
 		t.Errorf("the files are %q", got)
 	}
 	s.put("app/big", strings.Repeat("x", maxMarkedSize+1))
-	s.ok(s.Mark(t.Context(), 12))
+	s.ok(s.Mark(t.Context(), sandbox.GitMarkParams{Turn: 12}))
 	if s.read("app/"+marksFile) != "-" {
 		t.Error("a turn that was not recorded has the mark of an earlier one")
 	}
+}
+
+// A repository that the agent creates is shown whole since the start, and in its turn.
+func TestReviewOfACreatedRepository(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	mark := func(turn int64, first bool) { t.Helper(); s.ok(s.Mark(t.Context(), sandbox.GitMarkParams{Turn: turn, First: first})) }
+	mark(2, true)
+	s.put("app/a", "a\n")
+	s.git("app", "init", "-q")
+	s.commit("app")
+	s.put("app/b", "b\n")
+	both := []string{"A app/a +1 -0", "A app/b +1 -0 u"}
+	s.wantReview("start", both...)
+	s.wantReview("turn", both...)
+	mark(2, true) // by a server that was restarted
+	s.wantReview("start", both...)
+	s.wantReview("turn", both...)
+	s.commit("app")
+	mark(7, false)
+	s.put("app/c", "c\n")
+	s.commit("app")
+	s.wantReview("turn", "A app/c +1 -0")
+	s.wantReview("start", "A app/a +1 -0", "A app/b +1 -0", "A app/c +1 -0")
+
+	// The same if the sandbox was restarted, and the turn in which it was created is not known.
+	s.View = New(s.View.config)
+	s.put("other/d", "d\n")
+	s.git("other", "init", "-q")
+	s.commit("other")
+	mark(9, false)
+	s.put("other/e", "e\n")
+	s.wantReview("turn", "A other/e +1 -0 u")
+	s.wantReview("start", "A app/a +1 -0", "A app/b +1 -0", "A app/c +1 -0", "A other/d +1 -0", "A other/e +1 -0 u")
+
+	// One without a commit that is there from the start is the user's.
+	s = newSpace(t)
+	s.git("", "init", "-q")
+	s.put("mine", "mine\n")
+	mark(2, true)
+	s.put("new", "new\n")
+	s.commit("")
+	mark(5, false)
+	s.wantReview("start", "A new +1 -0")
 }
 
 // Files that changed since they were shown are left alone, and so is everything else that was to be reverted.
@@ -313,6 +357,6 @@ func TestReviewRightAfterTheIndex(t *testing.T) {
 		s.ok(os.Chtimes(name, at, at))
 	}
 	s.wantReview("head", "M a +1 -1 u")
-	s.ok(s.Mark(t.Context(), 1))
+	s.ok(s.Mark(t.Context(), sandbox.GitMarkParams{Turn: 1}))
 	s.wantReview("turn")
 }
