@@ -17,8 +17,8 @@ import (
 type Checkpoints interface {
 	// Checkpoints lists the checkpoints of a workspace, oldest first.
 	Checkpoints(ctx context.Context, id session.ID) ([]int, error)
-	// Restore restores the files of a workspace to a checkpoint, and calls record with the result.
-	Restore(ctx context.Context, id session.ID, number int, record func(context.Context, workspace.Restored) error) error
+	// Restore restores the files of a workspace to a checkpoint, and records it.
+	Restore(ctx context.Context, r workspace.Restore) error
 	// Compare lists the files that differ, and FileAt reads one of them.
 	Compare(ctx context.Context, a, b workspace.Files) ([]workspace.FileChange, error)
 	FileAt(ctx context.Context, f workspace.Files, path string, most int64) (content []byte, found bool, err error)
@@ -178,16 +178,52 @@ func (s *Service) Restore(ctx context.Context, c Restore) (Done, error) {
 		}
 	}
 	done := Done{}
-	record := func(ctx context.Context, got workspace.Restored) error {
-		r.Before, r.Changed, done.Kept = got.Before.Number, got.Changed, got.Kept
+	record := func(ctx context.Context, r session.Restored, kept []string) error {
+		done.Restored, done.Kept = r, kept
 		done.State, err = s.change(ctx, c.User, c.ID, func(st session.State) ([]session.Payload, error) { return st.Restore(r) })
-		done.Restored = r
 		return err
 	}
 	if !r.Files {
-		return done, record(ctx, workspace.Restored{})
+		return done, record(ctx, r, nil)
 	}
-	return done, restoreRefusal(s.Workspaces.Restore(ctx, c.ID, r.Checkpoint, record))
+	may := func(ctx context.Context) error { return s.mayRestore(ctx, c) }
+	return done, restoreRefusal(s.Workspaces.Restore(ctx, workspace.Restore{ID: c.ID, Event: r, May: may, Record: record}))
+}
+
+// mayRestore refuses a restore while the agent, or one that it delegated to, works in the workspace. It is called when no
+// command can begin in the workspace: an agent that begins to work later finds the restored files.
+func (s *Service) mayRestore(ctx context.Context, c Restore) error {
+	st, err := s.Sessions.Load(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	if _, err := st.MayRestore(c.Action); err != nil {
+		return err
+	}
+	var working []session.ID
+	for w, err := range s.Index.Wanting(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		if w.Owner == c.User && w.ID != c.ID {
+			working = append(working, w.ID)
+		}
+	}
+	for _, id := range working {
+		child, err := s.Sessions.Load(ctx, id)
+		if errors.Is(err, session.ErrNotFound) || err == nil && child.Created.Parent == "" {
+			continue
+		}
+		for above := child; err == nil && above.Created.Parent != ""; above, err = s.Sessions.Load(ctx, above.Created.Parent) {
+			if above.Created.Parent == c.ID {
+				return refuse(Conflict, api.CodeConversationRefused, "Conversation "+string(id)+" is working in the same files. Pause or stop it, then restore.")
+			}
+		}
+		if err != nil && !errors.Is(err, session.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Compare is the command to compare the files of two conversations, or of two points of one.
@@ -255,7 +291,7 @@ func restoreRefusal(err error) error {
 	text := ""
 	switch {
 	case errors.Is(err, workspace.ErrNoCheckpoints):
-		text = "The sandbox driver of this server keeps no checkpoints. Start the server with --sandbox local to use them."
+		text = "The sandbox driver of this server keeps no checkpoints. Start the server with --sandbox docker or --sandbox local to use them."
 	case errors.Is(err, workspace.ErrNoCheckpoint):
 		text = "There is no checkpoint for this point: it is too old, or the workspace was too large."
 	case errors.Is(err, workspace.ErrNone):

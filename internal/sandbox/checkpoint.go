@@ -15,8 +15,13 @@ type Checkpointer interface {
 	Checkpoints(ctx context.Context, h Handle) (Checkpoints, error)
 	// Restore restores the files of a workspace, even while its sandbox runs, and stores the state
 	// before as a checkpoint. If the process dies during the restore, the files are in one of the two states from the next use
-	// on. ErrNoCheckpoint if there is no such checkpoint.
-	Restore(ctx context.Context, h Handle, number int) (Restored, error)
+	// on. ErrNoCheckpoint if there is no such checkpoint. If note is not empty and something was changed, Unrecorded
+	// returns it until Recorded is called.
+	Restore(ctx context.Context, h Handle, number int, note []byte) (Restored, error)
+	// Unrecorded lists the restores that were made with a note and not recorded: the process died before.
+	Unrecorded(ctx context.Context) ([]Unrecorded, error)
+	// Recorded says that the last restore of a workspace was recorded.
+	Recorded(ctx context.Context, h Handle) error
 	// Compare lists the files that differ between two checkpoints, of the same or of different workspaces.
 	Compare(ctx context.Context, a, b CheckpointOf) ([]FileChange, error)
 	// CheckpointFile reads a file of a checkpoint up to a number of bytes; found is false if there is none.
@@ -56,6 +61,13 @@ type Restored struct {
 	// Changed is the number of files and folders that were written or removed; Kept are those that could not be restored.
 	Changed int
 	Kept    []string
+}
+
+// Unrecorded is a restore that was made and not recorded.
+type Unrecorded struct {
+	Handle Handle
+	Note   []byte
+	Restored
 }
 
 // FileChange is a file that differs between two checkpoints.

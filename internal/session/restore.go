@@ -77,8 +77,12 @@ func (s State) MayRestore(action RestoreAction) (of Restored, err error) {
 	return of, err
 }
 
-// Restore records a restore.
+// Restore records a restore, once: two restores that change files differ in the state before.
 func (s State) Restore(r Restored) ([]Payload, error) {
+	list := map[bool][]Restored{true: s.Redo, false: s.Undo}[r.Action == RestoreUndo]
+	if n := len(list); n > 0 && r.Changed > 0 && list[n-1] == r {
+		return nil, nil
+	}
 	if _, err := s.MayRestore(r.Action); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ var ErrNoCheckpoints = errors.New("the sandbox driver of this server keeps no ch
 // What is known of checkpoints, for use cases that know no drivers.
 type (
 	FileChange = sandbox.FileChange
-	Restored   = sandbox.Restored
 )
 
 // ErrNoCheckpoint and ErrTooBig are those of drivers.
@@ -177,31 +176,6 @@ func (k *Keeper) Checkpoints(ctx context.Context, id session.ID) ([]int, error) 
 		return nil, ErrNone
 	}
 	return c.Numbers, err
-}
-
-// Restore restores the files of a workspace to a checkpoint, and calls record to store the result. Its sandbox need not
-// run. Other uses of the workspace wait.
-func (k *Keeper) Restore(ctx context.Context, id session.ID, number int, record func(context.Context, sandbox.Restored) error) error {
-	d, h, err := k.checkpoints(ctx, id)
-	if err != nil {
-		return err
-	}
-	_, leave, err := k.enterLocked(ctx, id)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	// From here on the outcome is recorded, even if the caller's context ends.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
-	defer cancel()
-	r, err := d.Restore(ctx, h, number)
-	if errors.Is(err, sandbox.ErrGone) {
-		return ErrNone
-	}
-	if err != nil {
-		return err
-	}
-	return record(ctx, r)
 }
 
 // Files names the files of a session's workspace: at a checkpoint, or now if it is 0.

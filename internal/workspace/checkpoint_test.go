@@ -49,14 +49,21 @@ func (r *rig) checkpoints() (out []session.Checkpointed) {
 func (r *rig) restore(number int) int {
 	r.t.Helper()
 	before := 0
-	err := r.keeper.Restore(r.t.Context(), id, number, func(_ context.Context, got sandbox.Restored) error {
-		before = got.Before.Number
+	err := r.keeper.Restore(r.t.Context(), restoring(number, func(e session.Restored) error {
+		before = e.Before
 		return nil
-	})
+	}))
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	return before
+}
+
+// restoring is a restore that nothing forbids.
+func restoring(number int, record func(session.Restored) error) workspace.Restore {
+	return workspace.Restore{ID: id, Event: session.Restored{Action: session.RestorePoint, Point: 1, Files: true, Checkpoint: number},
+		May:    func(context.Context) error { return nil },
+		Record: func(_ context.Context, e session.Restored, _ []string) error { return record(e) }}
 }
 
 const listing = "cd /workspace; grep -r . . | sort"
@@ -102,7 +109,7 @@ func TestCheckpoints(t *testing.T) {
 	if got := r.run("l4", listing); got != second {
 		t.Errorf("undone: %q, want %q", got, second)
 	}
-	if err := r.keeper.Restore(t.Context(), id, 99, nil); !errors.Is(err, sandbox.ErrNoCheckpoint) {
+	if err := r.keeper.Restore(t.Context(), restoring(99, nil)); !errors.Is(err, sandbox.ErrNoCheckpoint) {
 		t.Errorf("a checkpoint that does not exist: %v", err)
 	}
 	numbers, err := r.keeper.Checkpoints(t.Context(), id)
@@ -137,5 +144,63 @@ func TestCopyAt(t *testing.T) {
 	}
 	if numbers, err := r.keeper.Checkpoints(t.Context(), fork); err != nil || len(numbers) < 3 {
 		t.Errorf("%v, %v", numbers, err)
+	}
+}
+
+// A restore that cannot be recorded is taken back. One after which the server died is recorded by the next one, once.
+func TestRestoreIsRecorded(t *testing.T) {
+	r := newRig(t)
+	r.claim()
+	r.turn("1", "echo one > a", true)
+	r.turn("2", "echo two > a", true)
+	first := r.checkpoints()[0].Checkpoint
+	refused := errors.New("refused")
+	if err := r.keeper.Restore(t.Context(), restoring(first, func(session.Restored) error { return refused })); !errors.Is(err, refused) {
+		t.Fatal(err)
+	}
+	if got := r.run("l1", "cat a"); got != "two" {
+		t.Errorf("after a restore that was not recorded: %q", got)
+	}
+	not := restoring(first, nil)
+	not.May = func(context.Context) error { return refused }
+	if err := r.keeper.Restore(t.Context(), not); !errors.Is(err, refused) {
+		t.Fatal(err)
+	}
+
+	// As if the process died before the event: nothing comes after the panic.
+	func() {
+		defer func() { _ = recover() }()
+		_ = r.keeper.Restore(t.Context(), restoring(first, func(session.Restored) error { panic("dead") }))
+	}()
+	restored := func() (out []session.Restored) {
+		for e, err := range r.log.Read(t.Context(), id, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x, ok := e.Payload.(session.Restored); ok {
+				out = append(out, x)
+			}
+		}
+		return out
+	}
+	if got := restored(); len(got) != 0 {
+		t.Fatalf("%+v", got)
+	}
+	r.restart()
+	for range 2 {
+		r.keeper.Sweep(t.Context())
+	}
+	got := restored()
+	if len(got) != 1 || got[0].Checkpoint != first || got[0].Before == 0 || got[0].Changed != 1 {
+		t.Fatalf("%+v", got)
+	}
+	r.claim()
+	if text := r.run("l2", "cat a"); text != "one" {
+		t.Errorf("restored: %q", text)
+	}
+	// A server that died after the event and before the note was removed records nothing twice.
+	r.update(func(s session.State) ([]session.Payload, error) { return s.Restore(got[0]) })
+	if got := restored(); len(got) != 1 {
+		t.Errorf("%+v", got)
 	}
 }

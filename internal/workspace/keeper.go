@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"deckhand/internal/sandbox"
@@ -59,12 +60,14 @@ type Keeper struct {
 	busy      int64
 	counted   time.Time
 	suspended suspended
-	saving    chan struct{} // a slot for each checkpoint that is being made
-	wake      chan struct{}
-	ctx       context.Context
-	cancel    context.CancelFunc
-	tasks     sync.WaitGroup
-	closed    bool
+	// recalled is true once the restores of a server before this one are recorded.
+	recalled atomic.Bool
+	saving   chan struct{} // a slot for each checkpoint that is being made
+	wake     chan struct{}
+	ctx      context.Context
+	cancel   context.CancelFunc
+	tasks    sync.WaitGroup
+	closed   bool
 }
 
 // place is one session's sandbox while it is in use or running.

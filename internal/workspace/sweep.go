@@ -237,6 +237,9 @@ func (k *Keeper) leaveQuietly(p *place) {
 // Sweep removes what is unused: sandboxes of stopped sessions and workspaces of
 // deleted ones. Workspaces of sessions that are not known are set aside.
 func (k *Keeper) Sweep(ctx context.Context) {
+	if !k.recalled.Load() {
+		k.recalled.Store(k.recordRestores(ctx))
+	}
 	found, err := k.Driver.List(ctx)
 	if err != nil {
 		if ctx.Err() == nil {

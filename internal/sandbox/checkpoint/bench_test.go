@@ -93,7 +93,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 		must(b, err)
 		change(-2)
 		for b.Loop() {
-			r, err := s.Restore(b.Context(), w, at.Number)
+			r, err := s.Restore(b.Context(), w, at.Number, nil)
 			must(b, err)
 			at = r.Undo
 		}
@@ -105,7 +105,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 			must(b, os.WriteFile(filepath.Join(w.Dir, fmt.Sprintf("pkg%d/mod%d/file%d.go", i%40, i%400, i)), fmt.Appendf(nil, "x %d", i), 0o644))
 		}
 		for b.Loop() {
-			r, err := s.Restore(b.Context(), w, at.Number)
+			r, err := s.Restore(b.Context(), w, at.Number, nil)
 			must(b, err)
 			at = r.Undo
 		}

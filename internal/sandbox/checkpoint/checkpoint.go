@@ -167,9 +167,17 @@ type journal struct {
 	// Target is the checkpoint to restore, Undo the checkpoint with the state before.
 	Target int `json:"target"`
 	Undo   int `json:"undo"`
+	// Changed is the number of paths to change.
+	Changed int `json:"changed"`
+	// Note is the caller's; see Unrecorded.
+	Note []byte `json:"note,omitempty"`
 }
 
-const journalName = "restoring"
+const (
+	journalName = "restoring"
+	// doneName is the journal of a complete restore that the caller has not recorded yet.
+	doneName = "restored"
+)
 
 // Pending reports whether a restore was interrupted, so that Finish has to be called.
 func (s *Store) Pending() bool {
@@ -177,8 +185,8 @@ func (s *Store) Pending() bool {
 	return err == nil
 }
 
-func (s *Store) readJournal() (j journal, err error) {
-	b, err := os.ReadFile(s.path(journalName))
+func (s *Store) readJournal(name string) (j journal, err error) {
+	b, err := os.ReadFile(s.path(name))
 	if err != nil {
 		return j, err
 	}
@@ -193,12 +201,38 @@ func (s *Store) writeJournal(j journal) error {
 	return s.replace(journalName, b)
 }
 
-func (s *Store) dropJournal() error {
-	if err := os.Remove(s.path(journalName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (s *Store) dropJournal() error { return s.remove(journalName) }
+
+func (s *Store) remove(name string) error {
+	if err := os.Remove(s.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
+
+// complete ends the journal of a complete restore. One with a note is kept until Recorded; one without, such as the way
+// back from a restore that was refused, drops the note of the restore before.
+func (s *Store) complete(j journal) error {
+	if len(j.Note) == 0 {
+		if err := s.Recorded(); err != nil {
+			return err
+		}
+		return s.dropJournal()
+	}
+	return os.Rename(s.path(journalName), s.path(doneName))
+}
+
+// Unrecorded returns the last restore with a note if Recorded was not called since, and reports whether there is one.
+func (s *Store) Unrecorded() (note []byte, r Restored, ok bool) {
+	j, err := s.readJournal(doneName)
+	if err != nil {
+		return nil, r, false
+	}
+	return j.Note, Restored{Undo: Taken{Number: j.Undo}, Changed: j.Changed}, true
+}
+
+// Recorded says that the caller has recorded the last restore.
+func (s *Store) Recorded() error { return s.remove(doneName) }
 
 // replace writes a file of the store atomically: a crash leaves the old one or the new one.
 func (s *Store) replace(name string, body []byte) error {

@@ -115,7 +115,7 @@ func (r *rig) take() Taken {
 
 func (r *rig) restore(n int) Restored {
 	r.t.Helper()
-	got, err := r.Restore(context.Background(), r.w, n)
+	got, err := r.Restore(context.Background(), r.w, n, nil)
 	must(r.t, err)
 	return got
 }
@@ -175,7 +175,7 @@ func TestRestoreUndoRedo(t *testing.T) {
 	same(t, "redone", picture(t, r.w.Dir), first)
 	r.restore(two.Number)
 	same(t, "to the second", picture(t, r.w.Dir), second)
-	if _, err := r.Restore(t.Context(), r.w, 99); !errors.Is(err, ErrNone) {
+	if _, err := r.Restore(t.Context(), r.w, 99, nil); !errors.Is(err, ErrNone) {
 		t.Errorf("a checkpoint that does not exist: %v", err)
 	}
 }
@@ -379,7 +379,7 @@ func TestLink(t *testing.T) {
 	files(t, r.w.Dir, map[string]string{"more": "1"})
 	r.take()
 	dir := t.TempDir()
-	if _, err := fork.Restore(t.Context(), Workspace{Dir: dir}, one.Number); err != nil {
+	if _, err := fork.Restore(t.Context(), Workspace{Dir: dir}, one.Number, nil); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "the fork", picture(t, dir), first)
@@ -395,7 +395,7 @@ func TestDamaged(t *testing.T) {
 	must(t, err)
 	b[len(b)/2] ^= 1
 	must(t, os.WriteFile(r.meta(one.Number), b, 0o600))
-	if _, err := r.Restore(t.Context(), r.w, one.Number); !errors.Is(err, ErrCorrupt) {
+	if _, err := r.Restore(t.Context(), r.w, one.Number, nil); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("%v", err)
 	}
 	r.Store = Open(r.dir) // as after a restart
@@ -440,13 +440,19 @@ func TestKilled(t *testing.T) {
 				t.Errorf("killed at %d steps, %d of them before the restore, %d during it\n%s", step, old, unfinished, out)
 			}
 			same(t, "the end", picture(t, r.w.Dir), first)
+			unrecorded(t, r, n+1)
 			return
 		}
 		if !r.Pending() {
 			old++
 			got := picture(t, r.w.Dir)
-			if !maps.Equal(got, first) {
+			if maps.Equal(got, first) {
+				unrecorded(t, r, n+1)
+			} else {
 				same(t, fmt.Sprintf("killed at step %d, with no note", step), got, second)
+				if _, _, ok := r.Unrecorded(); ok {
+					t.Errorf("killed at step %d: a restore that was not made is unrecorded", step)
+				}
 			}
 			r.restore(n)
 		} else {
@@ -455,12 +461,26 @@ func TestKilled(t *testing.T) {
 				t.Error("half of a restore became a checkpoint")
 			}
 			must(t, r.Finish(r.w))
+			unrecorded(t, r, n+1)
 		}
 		same(t, fmt.Sprintf("killed at step %d, then finished", step), picture(t, r.w.Dir), first)
 		r.restore(n + 1)
 		same(t, fmt.Sprintf("killed at step %d, then undone", step), picture(t, r.w.Dir), second)
 	}
 	t.Error("the restore does not end")
+}
+
+// unrecorded checks that the restore is known until it is recorded.
+func unrecorded(t *testing.T, r *rig, undo int) {
+	t.Helper()
+	note, got, ok := r.Unrecorded()
+	if !ok || string(note) != "note" || got.Undo.Number != undo || got.Changed == 0 {
+		t.Errorf("unrecorded: %q, %+v, %v", note, got, ok)
+	}
+	must(t, r.Recorded())
+	if _, _, ok := r.Unrecorded(); ok {
+		t.Error("it was recorded and is still known")
+	}
 }
 
 // restoreAndDie restores checkpoint 1 of a rig and kills this process on the way.
@@ -474,7 +494,7 @@ func restoreAndDie(dir, at string) {
 		}
 	}
 	if err == nil {
-		_, err = s.Restore(context.Background(), Workspace{Dir: filepath.Join(dir, "work")}, 1)
+		_, err = s.Restore(context.Background(), Workspace{Dir: filepath.Join(dir, "work")}, 1, []byte("note"))
 	}
 	if err != nil {
 		panic(err)

@@ -33,6 +33,7 @@ type Driver interface {
 	// Quiet calls do while the sandbox cannot be started, and is frozen if it runs and the machine supports it.
 	Quiet(ctx context.Context, h sandbox.Handle, do func() error) error
 	Space() (sandbox.Space, error)
+	List(ctx context.Context) ([]sandbox.Found, error)
 }
 
 // NewKeeper returns a Keeper.
@@ -62,15 +63,21 @@ func (k *Keeper) Checkpoint(ctx context.Context, h sandbox.Handle) (sandbox.Chec
 		return sandbox.Checkpoint{}, fmt.Errorf("%w: less than %d MiB of disk space is free", sandbox.ErrTooBig, minFree>>20)
 	}
 	t, err := s.Take(ctx, w)
-	return t.public(), public(err)
+	return t.Public(), Public(err)
 }
 
-func (t Taken) public() sandbox.Checkpoint {
+// Public converts a checkpoint to that of package sandbox.
+func (t Taken) Public() sandbox.Checkpoint {
 	return sandbox.Checkpoint{Number: t.Number, Files: t.Files, Changed: t.Changed, LeftOut: t.LeftOut, Bytes: t.Bytes}
 }
 
-// public converts an error to those of package sandbox.
-func public(err error) error {
+// Public converts the result of a restore to that of package sandbox.
+func (r Restored) Public() sandbox.Restored {
+	return sandbox.Restored{Before: r.Undo.Public(), Changed: r.Changed, Kept: r.Kept}
+}
+
+// Public converts an error to those of package sandbox.
+func Public(err error) error {
 	switch {
 	case errors.Is(err, ErrTooLarge):
 		return fmt.Errorf("%w: %w", sandbox.ErrTooBig, err)
@@ -93,7 +100,7 @@ func (k *Keeper) Checkpoints(_ context.Context, h sandbox.Handle) (out sandbox.C
 }
 
 // Restore implements sandbox.Checkpointer.
-func (k *Keeper) Restore(ctx context.Context, h sandbox.Handle, number int) (out sandbox.Restored, err error) {
+func (k *Keeper) Restore(ctx context.Context, h sandbox.Handle, number int, note []byte) (out sandbox.Restored, err error) {
 	if _, _, err := k.store(h); err != nil {
 		return out, err
 	}
@@ -107,27 +114,58 @@ func (k *Keeper) Restore(ctx context.Context, h sandbox.Handle, number int) (out
 		if err != nil {
 			return err
 		}
-		r, err := s.Restore(ctx, w, number)
-		out = sandbox.Restored{Before: r.Undo.public(), Changed: r.Changed, Kept: r.Kept}
-		return public(err)
+		r, err := s.Restore(ctx, w, number, note)
+		out = r.Public()
+		return Public(err)
 	})
 	return out, err
+}
+
+// Unrecorded implements sandbox.Checkpointer.
+func (k *Keeper) Unrecorded(ctx context.Context) (out []sandbox.Unrecorded, err error) {
+	found, err := k.driver.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range found {
+		s, w, err := k.store(f.Handle)
+		if err != nil {
+			continue // no workspace
+		}
+		k.finish(s, w, f.Handle.ID)
+		if note, r, ok := s.Unrecorded(); ok {
+			out = append(out, sandbox.Unrecorded{Handle: f.Handle, Note: note, Restored: r.Public()})
+		}
+	}
+	return out, nil
+}
+
+// Recorded implements sandbox.Checkpointer.
+func (k *Keeper) Recorded(_ context.Context, h sandbox.Handle) error {
+	s, _, err := k.store(h)
+	if err != nil {
+		return err
+	}
+	return s.Recorded()
 }
 
 // Finish completes a restore that a dead server began. If that fails, the next use tries again. It waits for a restore of
 // this process.
 func (k *Keeper) Finish(dir string, w Workspace) {
-	s := Open(filepath.Join(dir, folderName))
+	k.finish(Open(filepath.Join(dir, folderName)), w, filepath.Base(dir))
+}
+
+func (k *Keeper) finish(s *Store, w Workspace, id string) {
 	if !s.Pending() {
 		return
 	}
-	release, err := k.locks.Acquire(context.Background(), filepath.Base(dir))
+	release, err := k.locks.Acquire(context.Background(), id)
 	if err == nil {
 		defer release()
 		err = s.Finish(w)
 	}
 	if err != nil {
-		k.log.Warn("an interrupted restore of a workspace cannot be finished", "workspace", dir, "error", err)
+		k.log.Warn("an interrupted restore of a workspace cannot be finished", "workspace", w.Dir, "error", err)
 	}
 }
 
@@ -152,12 +190,17 @@ func (k *Keeper) Compare(_ context.Context, a, b sandbox.CheckpointOf) ([]sandbo
 	if err != nil {
 		return nil, err
 	}
-	changes, err := from.Compare(a.Number, to, b.Number)
+	return Changes(from, a.Number, to, b.Number)
+}
+
+// Changes lists the files that differ between two checkpoints, as sandbox.Checkpointer does.
+func Changes(from *Store, n int, to *Store, m int) ([]sandbox.FileChange, error) {
+	changes, err := from.Compare(n, to, m)
 	out := make([]sandbox.FileChange, len(changes))
 	for i, c := range changes {
 		out[i] = sandbox.FileChange{Path: c.Path, Status: statuses[c.Status], Old: c.Old, New: c.New}
 	}
-	return out, public(err)
+	return out, Public(err)
 }
 
 var statuses = map[byte]string{'A': "added", 'D': "deleted", 'M': "modified"}
@@ -169,5 +212,5 @@ func (k *Keeper) CheckpointFile(_ context.Context, c sandbox.CheckpointOf, path 
 		return nil, false, err
 	}
 	content, found, err := s.Content(c.Number, strings.TrimPrefix(path, "/"), most)
-	return content, found, public(err)
+	return content, found, Public(err)
 }

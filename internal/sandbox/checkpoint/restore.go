@@ -31,8 +31,8 @@ type Restored struct {
 // checkpoint has (see kept) are not touched. Nothing may run in the workspace until it returns.
 //
 // The first step writes a durable journal. If the process dies before that, the old state remains; after it,
-// Finish completes the restore.
-func (s *Store) Restore(ctx context.Context, w Workspace, n int) (Restored, error) {
+// Finish completes the restore. If note is not empty and something changed, Unrecorded returns it until Recorded is called.
+func (s *Store) Restore(ctx context.Context, w Workspace, n int, note []byte) (Restored, error) {
 	target, _, err := s.load(n)
 	if err != nil {
 		return Restored{}, err
@@ -47,7 +47,8 @@ func (s *Store) Restore(ctx context.Context, w Workspace, n int) (Restored, erro
 		return out, nil
 	}
 	s.step()
-	if err := s.writeJournal(journal{Target: n, Undo: undo.Number}); err != nil {
+	j := journal{Target: n, Undo: undo.Number, Changed: len(changes), Note: note}
+	if err := s.writeJournal(j); err != nil {
 		return out, err
 	}
 	s.step()
@@ -60,9 +61,10 @@ func (s *Store) Restore(ctx context.Context, w Workspace, n int) (Restored, erro
 	}
 	s.step()
 	out.Changed = len(changes)
-	if err := s.dropJournal(); err != nil {
+	if err := s.complete(j); err != nil {
 		return out, err
 	}
+	s.step()
 	return out, s.prune()
 }
 
@@ -71,7 +73,7 @@ func (s *Store) Finish(w Workspace) error {
 	if !s.Pending() {
 		return nil
 	}
-	j, err := s.readJournal()
+	j, err := s.readJournal(journalName)
 	if err != nil {
 		return fmt.Errorf("%w: the journal of a restore: %w", ErrCorrupt, err)
 	}
@@ -79,8 +81,9 @@ func (s *Store) Finish(w Workspace) error {
 		if back := s.converge(w, j.Undo, j.Target); back != nil {
 			return errors.Join(err, back)
 		}
+		return s.dropJournal()
 	}
-	return s.dropJournal()
+	return s.complete(j)
 }
 
 // converge brings the workspace to the state of a checkpoint, from a possible mix of that state and another one.

@@ -1,0 +1,107 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/session"
+)
+
+// Restore is a restore of the files of a session's workspace.
+type Restore struct {
+	ID session.ID
+	// Event is what is recorded. The keeper fills in Before and Changed.
+	Event session.Restored
+	// May is called when nothing can begin to use the workspace any more, before the first change. An error refuses the restore.
+	May func(ctx context.Context) error
+	// Record stores the event. If it fails, the files are restored to the state before.
+	Record func(ctx context.Context, e session.Restored, kept []string) error
+}
+
+// note is kept beside the workspace until a restore is recorded. A copy of the workspace has another ID.
+type note struct {
+	ID    session.ID       `json:"id"`
+	Event session.Restored `json:"event"`
+}
+
+// Restore restores files to the checkpoint of r.Event. The sandbox need not run. Other uses of the workspace wait. If the process
+// dies after the files were restored, the next one records the event.
+func (k *Keeper) Restore(ctx context.Context, r Restore) error {
+	d, h, err := k.checkpoints(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	_, leave, err := k.enterLocked(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := r.May(ctx); err != nil {
+		return err
+	}
+	text, err := json.Marshal(note{r.ID, r.Event})
+	if err != nil {
+		return err
+	}
+	// From here on the outcome is recorded, even if the caller's context ends.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
+	defer cancel()
+	got, err := d.Restore(ctx, h, r.Event.Checkpoint, text)
+	if errors.Is(err, sandbox.ErrGone) {
+		return ErrNone
+	}
+	if err != nil {
+		return err
+	}
+	e := r.Event
+	e.Before, e.Changed = got.Before.Number, got.Changed
+	if err := r.Record(ctx, e, got.Kept); err != nil {
+		if _, back := d.Restore(ctx, h, e.Before, nil); back != nil {
+			k.Logger.Error("a restore could not be recorded, and the files could not be restored to the state before", "session", r.ID, "error", back)
+		}
+		return err
+	}
+	if err := d.Recorded(ctx, h); err != nil {
+		k.Logger.Warn("the note of a recorded restore remains", "session", r.ID, "error", err)
+	}
+	return nil
+}
+
+// recordRestores records the restores after which a server died. It reports whether none is left.
+func (k *Keeper) recordRestores(ctx context.Context) bool {
+	d, ok := k.Driver.(sandbox.Checkpointer)
+	if !ok {
+		return true
+	}
+	list, err := d.Unrecorded(ctx)
+	done := err == nil
+	for _, u := range list {
+		if e := k.recordRestore(ctx, d, u); e != nil {
+			done, err = false, errors.Join(err, e)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		k.Logger.Warn("a restore of files cannot be recorded yet", "error", err)
+	}
+	return done
+}
+
+func (k *Keeper) recordRestore(ctx context.Context, d sandbox.Checkpointer, u sandbox.Unrecorded) error {
+	id := session.ID(u.Handle.ID)
+	_, leave, err := k.enterLocked(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	var n note
+	if json.Unmarshal(u.Note, &n) == nil && n.ID == id {
+		n.Event.Before, n.Event.Changed = u.Before.Number, u.Changed
+		_, err := k.Sessions.Update(ctx, id, func(st session.State) ([]session.Payload, error) { return st.Restore(n.Event) })
+		if err != nil && !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrDeleted) {
+			return err
+		}
+	}
+	return d.Recorded(ctx, u.Handle)
+}
