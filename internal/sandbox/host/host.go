@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/checkpoint"
 	"deckhand/internal/sandbox/runner/files"
 	"deckhand/internal/sandbox/runner/processes"
 	"deckhand/internal/sockpath"
@@ -54,6 +55,7 @@ type Options struct {
 // Driver implements sandbox.Driver.
 type Driver struct {
 	Options
+	*checkpoint.Keeper
 	mu    sync.Mutex
 	locks map[string]*sync.Mutex
 }
@@ -71,7 +73,9 @@ func New(o Options) (*Driver, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return &Driver{Options: o, locks: map[string]*sync.Mutex{}}, nil
+	d := &Driver{Options: o, locks: map[string]*sync.Mutex{}}
+	d.Keeper = checkpoint.NewKeeper(places{d}, o.Logger)
+	return d, nil
 }
 
 // lock serialises changes of one sandbox.
@@ -138,6 +142,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, _ func(sandbox.Pr
 	if _, ok := d.running(spec.ID); ok {
 		return h, nil
 	}
+	d.finish(spec.ID)
 	dir := d.dir(spec.ID)
 	if err := d.prepare(spec, dir); err != nil {
 		return h, err
@@ -262,6 +267,7 @@ func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox
 	if _, ok := d.running(h.ID); !ok || sandbox.CheckID(h.ID) != nil {
 		return nil, sandbox.ErrGone
 	}
+	d.finish(h.ID)
 	conn, err := sockpath.Dial(ctx, d.dir(h.ID), "sock")
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", sandbox.ErrGone, err)
@@ -334,6 +340,7 @@ func (d *Driver) Destroy(ctx context.Context, h sandbox.Handle) error {
 	if err := d.Stop(ctx, h); err != nil {
 		return err
 	}
+	d.Forget(d.dir(h.ID))
 	return removeAll(d.dir(h.ID))
 }
 
@@ -374,6 +381,7 @@ func (d *Driver) View(_ context.Context, h sandbox.Handle) (*os.Root, error) {
 	if sandbox.CheckID(h.ID) != nil {
 		return nil, sandbox.ErrGone
 	}
+	d.finish(h.ID)
 	root, err := os.OpenRoot(filepath.Join(d.dir(h.ID), "ws"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, sandbox.ErrGone
@@ -388,6 +396,7 @@ func (d *Driver) Inspect(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbo
 	if err := sandbox.CheckID(h.ID); err != nil {
 		return nil, err
 	}
+	d.finish(h.ID)
 	workspace, err := d.workspace(h.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, sandbox.ErrGone

@@ -95,7 +95,7 @@ func Run(t *testing.T, o Options) {
 			}
 		})
 	}
-	for _, tests := range [][]test[Options]{aloneTests, againTests, lifeTests, lookTests, outwardTests, suspendTests} {
+	for _, tests := range [][]test[Options]{aloneTests, againTests, lifeTests, lookTests, outwardTests, suspendTests, checkpointTests} {
 		for _, test := range tests {
 			if test.when == nil || test.when(o) {
 				t.Run(test.name, func(t *testing.T) {

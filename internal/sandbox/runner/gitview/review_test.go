@@ -151,7 +151,10 @@ func TestReviewOfATurn(t *testing.T) {
 func TestReviewOfACreatedRepository(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	mark := func(turn int64, first bool) { t.Helper(); s.ok(s.Mark(t.Context(), sandbox.GitMarkParams{Turn: turn, First: first})) }
+	mark := func(turn int64, first bool) {
+		t.Helper()
+		s.ok(s.Mark(t.Context(), sandbox.GitMarkParams{Turn: turn, First: first}))
+	}
 	mark(2, true)
 	s.put("app/a", "a\n")
 	s.git("app", "init", "-q")
