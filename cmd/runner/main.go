@@ -27,6 +27,7 @@ import (
 	"deckhand/internal/sandbox/local/box"
 	"deckhand/internal/sandbox/local/launcher"
 	"deckhand/internal/sandbox/runner"
+	"deckhand/internal/sandbox/runner/checkpoints"
 	"deckhand/internal/sandbox/runner/confine"
 	"deckhand/internal/sandbox/runner/limit"
 	"deckhand/internal/sandbox/runner/spawn"
@@ -129,6 +130,7 @@ func serve(args []string) error {
 	output := f.String("output", "", "folder for whole outputs")
 	workspace := f.String("workspace", sandbox.Workspace, "folder that commands begin in")
 	network := f.String("network", "proxied", "proxied or isolated")
+	kept := f.String("checkpoints", "", "folder for checkpoints of the workspace, for a runner that keeps them")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -146,6 +148,9 @@ func serve(args []string) error {
 	c := runner.Config{State: *state, Output: *output, Workspace: *workspace, Env: environ(), Version: version}
 	if *network == "isolated" {
 		c.Network = sandbox.Isolated
+	}
+	if *kept != "" {
+		c.More = checkpoints.New(*workspace, *kept).Handlers()
 	}
 	alone := os.Getpid() == 1 // the first process of a container, which is there for us
 	if alone {

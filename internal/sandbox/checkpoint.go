@@ -2,7 +2,8 @@ package sandbox
 
 import (
 	"context"
-	"errors"
+
+	"deckhand/internal/sandbox/rpc"
 )
 
 // Checkpointer is a Driver that keeps earlier states of workspaces. They are removed with the workspace.
@@ -29,7 +30,7 @@ type Checkpointer interface {
 }
 
 // ErrNoCheckpoint means that there is no such checkpoint: it was never made, or dropped because it was old.
-var ErrNoCheckpoint = errors.New("there is no such checkpoint")
+var ErrNoCheckpoint = rpc.ErrNoCheckpoint
 
 // Checkpoint is a stored state of a workspace.
 type Checkpoint struct {
@@ -77,4 +78,80 @@ type FileChange struct {
 	Status string
 	// Old and New are its sizes.
 	Old, New int64
+}
+
+// The parameters of calls to a runner that keeps checkpoints for a driver.
+type (
+	// BeginParams has Empty if the workspace was empty at the beginning, and the first checkpoint may not have been made.
+	BeginParams struct {
+		Empty bool `json:"empty,omitempty"`
+	}
+	// RestoreParams are those of Checkpointer.Restore.
+	RestoreParams struct {
+		Number int    `json:"number"`
+		Note   []byte `json:"note,omitempty"`
+	}
+	// CompareParams has Other if To is a checkpoint of the other store.
+	CompareParams struct {
+		From  int  `json:"from"`
+		To    int  `json:"to"`
+		Other bool `json:"other,omitempty"`
+	}
+	// CheckpointFileParams are those of Checkpointer.CheckpointFile.
+	CheckpointFileParams struct {
+		Number int    `json:"number"`
+		Path   string `json:"path"`
+		Most   int64  `json:"most"`
+	}
+	// CheckpointContent is the content of a file in a checkpoint.
+	CheckpointContent struct {
+		Content []byte `json:"content"`
+		Found   bool   `json:"found"`
+	}
+)
+
+// OtherCheckpoints is added to the path of a store for that of the store it is compared with.
+const OtherCheckpoints = "-other"
+
+// CheckpointRunner is a connection to a runner that keeps checkpoints. Its methods are those of Checkpointer for one workspace.
+type CheckpointRunner struct{ *Sandbox }
+
+// Begin prepares the store.
+func (r CheckpointRunner) Begin(ctx context.Context, p BeginParams) error {
+	return r.peer.Call(ctx, "checkpoints/begin", 0, p, nil)
+}
+
+// Take makes a checkpoint.
+func (r CheckpointRunner) Take(ctx context.Context) (out Checkpoint, err error) {
+	return out, r.peer.Call(ctx, "checkpoints/take", 0, nil, &out)
+}
+
+// List lists the checkpoints.
+func (r CheckpointRunner) List(ctx context.Context) (out Checkpoints, err error) {
+	return out, r.peer.Call(ctx, "checkpoints/list", 0, nil, &out)
+}
+
+// Restore restores the files to a checkpoint.
+func (r CheckpointRunner) Restore(ctx context.Context, p RestoreParams) (out Restored, err error) {
+	return out, r.peer.Call(ctx, "checkpoints/restore", 0, p, &out)
+}
+
+// Settle completes an interrupted restore, and returns the one that was not recorded; its Note is empty if there is none.
+func (r CheckpointRunner) Settle(ctx context.Context) (out Unrecorded, err error) {
+	return out, r.peer.Call(ctx, "checkpoints/settle", 0, nil, &out)
+}
+
+// Recorded says that the last restore was recorded.
+func (r CheckpointRunner) Recorded(ctx context.Context) error {
+	return r.peer.Call(ctx, "checkpoints/recorded", 0, nil, nil)
+}
+
+// Compare lists the files that differ between two checkpoints.
+func (r CheckpointRunner) Compare(ctx context.Context, p CompareParams) (out []FileChange, err error) {
+	return out, r.peer.Call(ctx, "checkpoints/compare", 0, p, &out)
+}
+
+// File reads a file of a checkpoint.
+func (r CheckpointRunner) File(ctx context.Context, p CheckpointFileParams) (out CheckpointContent, err error) {
+	return out, r.peer.Call(ctx, "checkpoints/file", 0, p, &out)
 }

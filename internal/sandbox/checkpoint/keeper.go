@@ -15,8 +15,8 @@ import (
 // folderName is the folder with checkpoints in the folder of a sandbox, which the sandbox cannot reach.
 const folderName = "checkpoints"
 
-// minFree is the disk space below which no checkpoint is made.
-const minFree = 512 << 20
+// MinFree is the disk space below which no checkpoint is made.
+const MinFree = 512 << 20
 
 // Keeper implements sandbox.Checkpointer for a driver whose workspaces are folders of this machine.
 type Keeper struct {
@@ -59,8 +59,8 @@ func (k *Keeper) Checkpoint(ctx context.Context, h sandbox.Handle) (sandbox.Chec
 	if err != nil {
 		return sandbox.Checkpoint{}, err
 	}
-	if space, err := k.driver.Space(); err == nil && space.FreeBytes < minFree {
-		return sandbox.Checkpoint{}, fmt.Errorf("%w: less than %d MiB of disk space is free", sandbox.ErrTooBig, minFree>>20)
+	if space, err := k.driver.Space(); err == nil && space.FreeBytes < MinFree {
+		return sandbox.Checkpoint{}, fmt.Errorf("%w: less than %d MiB of disk space is free", sandbox.ErrTooBig, MinFree>>20)
 	}
 	t, err := s.Take(ctx, w)
 	return t.Public(), Public(err)

@@ -31,6 +31,22 @@ func (s *Store) Take(ctx context.Context, w Workspace) (Taken, error) {
 	return t, err
 }
 
+// BeginEmpty makes checkpoint 1, with no files, in an empty store, for a workspace that was empty at the beginning.
+func (s *Store) BeginEmpty() error {
+	if numbers, err := s.Numbers(); err != nil || len(numbers) > 0 {
+		return err
+	}
+	return s.first()
+}
+
+func (s *Store) first() error {
+	if err := s.makeDir(); err != nil {
+		return err
+	}
+	r := &record{number: 1, at: time.Now()}
+	return os.WriteFile(s.meta(1), r.encode(), 0o600)
+}
+
 // begin makes the first checkpoint of an empty workspace. It is cheap, because it is not made durable:
 // there is nothing to lose.
 func (s *Store) begin(w Workspace) (ok bool, err error) {
@@ -43,11 +59,7 @@ func (s *Store) begin(w Workspace) (ok bool, err error) {
 	if err != io.EOF {
 		return false, err
 	}
-	if err := s.makeDir(); err != nil {
-		return false, err
-	}
-	r := &record{number: 1, at: time.Now()}
-	return true, os.WriteFile(s.meta(1), r.encode(), 0o600)
+	return true, s.first()
 }
 
 // take is Take without dropping old checkpoints: one of them may be about to be restored. With whole, the whole workspace is

@@ -115,6 +115,10 @@ type plan struct {
 	writes bool
 	// volume is the workspace.
 	volume string
+	// store is the volume with checkpoints, and other that of another sandbox, for containers that work on them.
+	store, other string
+	// helper makes a container that stays until it is removed, also when its runner ends.
+	helper bool
 }
 
 // user is who runs everything in the container; "" is root.
@@ -132,9 +136,12 @@ func (d *Driver) ourLabels(p *plan) map[string]string {
 		l = map[string]string{}
 	}
 	l[labelOurs], l[labelInstance] = "1", d.options.Instance
-	if p.passing {
+	switch {
+	case p.helper:
+		l[labelHelper] = p.id
+	case p.passing:
 		l[labelPassing] = p.id
-	} else {
+	default:
 		l[labelID] = p.id
 	}
 	return l
@@ -202,7 +209,7 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 		ShmSize:       sharedBytes,
 		OomScoreAdj:   killFirst,
 		Init:          &no,
-		AutoRemove:    p.passing,
+		AutoRemove:    p.passing && !p.helper,
 		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
 		// All that is logged is what the runner says when it cannot go on.
 		LogConfig: container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "100k", "max-file": "1"}},
@@ -226,6 +233,8 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 	if p.mounts {
 		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: d.options.Runner, Target: runnerPath, ReadOnly: true})
 	}
+	stores, args := p.stores()
+	host.Mounts = append(host.Mounts, stores...)
 	for _, m := range p.Mounts {
 		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
 	}
@@ -246,10 +255,10 @@ func (d *Driver) create(ctx context.Context, p *plan) (string, error) {
 			User:       p.user(),
 			WorkingDir: sandbox.Workspace,
 			Entrypoint: []string{p.program},
-			Cmd: []string{
+			Cmd: append([]string{
 				"serve", "--socket", socketPath, "--state", statePath, "--output", outputPath,
 				"--workspace", sandbox.Workspace, "--network", network,
-			},
+			}, args...),
 			Labels:      labels,
 			StopSignal:  "SIGTERM",
 			StopTimeout: &grace,

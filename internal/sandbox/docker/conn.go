@@ -83,6 +83,9 @@ func (d *Driver) Attach(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox
 	if closed {
 		return nil, errClosed
 	}
+	if err := d.settle(ctx, h); err != nil {
+		return nil, err
+	}
 	return d.connect(ctx, link{id: h.ID, container: d.container(h.ID), program: dataOf(h).Runner})
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/lock"
 )
 
 // Options configure a Driver.
@@ -63,6 +64,7 @@ const (
 	socketPath = home + "/run/runner.sock"
 	statePath  = home + "/state"
 	outputPath = home + "/output"
+	storePath  = "/.deckhand-checkpoints"
 	// preparedName is what an image that brings the runner along may call it in its PATH.
 	preparedName = "deckhand-runner"
 )
@@ -79,6 +81,11 @@ const (
 	// labelPassing marks containers that live for one look at a workspace. They have no labelID,
 	// so that they are not mistaken for the sandbox itself.
 	labelPassing = "deckhand.passing"
+	// labelHelper marks the container that keeps the checkpoints of a sandbox, labelStore their volume, and labelEmpty one
+	// of a workspace that was empty at first.
+	labelHelper = "deckhand.helper"
+	labelStore  = "deckhand.checkpoints"
+	labelEmpty  = "deckhand.empty"
 )
 
 // Driver is a sandbox.Driver on a container engine.
@@ -102,12 +109,17 @@ type Driver struct {
 	// podman is known once the engine was asked who it is.
 	podman atomic.Pointer[bool]
 
-	busy   keyed
+	busy   lock.Table
 	pulls  pulls
 	images images
+	// helping serialises the use of a sandbox's helper, restoring its restores.
+	helping, restoring lock.Table
 
-	mu     sync.Mutex
-	parked map[string]*parked
+	mu      sync.Mutex
+	parked  map[string]*parked
+	helpers map[string]*helper
+	// lists are the checkpoints of sandboxes as they were last seen.
+	lists  map[string]sandbox.Checkpoints
 	closed bool
 }
 
@@ -118,6 +130,8 @@ var (
 	_ sandbox.Snapshotter = (*Driver)(nil)
 	_ sandbox.Checker     = (*Driver)(nil)
 	_ sandbox.Pinger      = (*Driver)(nil)
+
+	_ sandbox.Checkpointer = (*Driver)(nil)
 )
 
 // New makes a Driver. It does not speak to the engine yet: see Ping.
@@ -139,7 +153,7 @@ func New(o Options) (*Driver, error) {
 	return &Driver{
 		options: o, log: o.Logger, engine: engine,
 		shares: strings.HasPrefix(engine.DaemonHost(), "unix://"),
-		parked: map[string]*parked{},
+		parked: map[string]*parked{}, helpers: map[string]*helper{}, lists: map[string]sandbox.Checkpoints{},
 	}, nil
 }
 
@@ -154,6 +168,7 @@ func (d *Driver) Close() error {
 		p.timer.Stop()
 		p.box.Close()
 	}
+	d.closeHelpers()
 	return d.engine.Close()
 }
 
@@ -204,44 +219,3 @@ func dataOf(h sandbox.Handle) data {
 
 // errClosed says that the driver was closed.
 var errClosed = errors.New("the docker driver is closed")
-
-// keyed lets one at a time do something under a key.
-type keyed struct {
-	mu   sync.Mutex
-	held map[string]*turn
-}
-
-type turn struct {
-	free chan struct{} // holds one token when unused
-	want int           // who is at it or waits
-}
-
-// lock waits for its turn, or for the end of ctx.
-func (k *keyed) lock(ctx context.Context, key string) (unlock func(), err error) {
-	k.mu.Lock()
-	if k.held == nil {
-		k.held = map[string]*turn{}
-	}
-	t := k.held[key]
-	if t == nil {
-		t = &turn{free: make(chan struct{}, 1)}
-		t.free <- struct{}{}
-		k.held[key] = t
-	}
-	t.want++
-	k.mu.Unlock()
-	leave := func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		if t.want--; t.want == 0 {
-			delete(k.held, key)
-		}
-	}
-	select {
-	case <-t.free:
-		return func() { t.free <- struct{}{}; leave() }, nil
-	case <-ctx.Done():
-		leave()
-		return nil, ctx.Err()
-	}
-}

@@ -116,6 +116,11 @@ func (d *Driver) pack(p *plan, own owner, to string) (io.Reader, error) {
 			}
 		}
 	}
+	if p.store != "" && p.writes && own != (owner{}) && to == "/" {
+		if err := addFolder(w, strings.TrimPrefix(storePath, "/")+"/", 0o700, own); err != nil {
+			return nil, err
+		}
+	}
 	for _, name := range []string{"run", "state", "output"} {
 		if err := addFolder(w, inside+name+"/", 0o700, own); err != nil {
 			return nil, err

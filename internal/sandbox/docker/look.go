@@ -18,6 +18,9 @@ import (
 // and we may.
 func (d *Driver) View(ctx context.Context, h sandbox.Handle) (*os.Root, error) {
 	folder, err := d.folder(ctx, h.ID)
+	if err == nil {
+		err = d.settle(ctx, h)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +53,9 @@ func (d *Driver) folder(ctx context.Context, id string) (string, error) {
 // workspace.
 func (d *Driver) Inspect(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error) {
 	if _, err := d.folder(ctx, h.ID); err != nil { // the engine would make one
+		return nil, err
+	}
+	if err := d.settle(ctx, h); err != nil {
 		return nil, err
 	}
 	p, err := d.passing(ctx, h)
@@ -111,7 +117,15 @@ func (d *Driver) Snapshot(ctx context.Context, h sandbox.Handle, id string) (err
 	if _, err := d.folder(ctx, h.ID); err != nil {
 		return err
 	}
-	unlock, err := d.busy.lock(ctx, id)
+	if err := d.settle(ctx, h); err != nil {
+		return err
+	}
+	unhelp, err := d.helping.Acquire(ctx, h.ID) // no checkpoint is made meanwhile
+	if err != nil {
+		return err
+	}
+	defer unhelp()
+	unlock, err := d.busy.Acquire(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -130,6 +144,13 @@ func (d *Driver) Snapshot(ctx context.Context, h sandbox.Handle, id string) (err
 	to := *from
 	to.id, to.volume, to.name = id, d.volume(id), d.passingName(id, rand.Text())
 	to.writes = true
+	labels, found, err := d.store(ctx, h.ID)
+	if err != nil {
+		return err
+	}
+	if found {
+		from.store, to.store = d.storeName(h.ID), d.storeName(id)
+	}
 	source, err := d.create(ctx, from)
 	if err != nil {
 		return d.startWords(err, from.shape)
@@ -137,31 +158,45 @@ func (d *Driver) Snapshot(ctx context.Context, h sandbox.Handle, id string) (err
 	defer d.discard(ctx, source)
 	// The volume is made by itself, so that it has the labels of a workspace and
 	// starts empty whatever the image has at its place.
-	labels := d.ourLabels(&plan{id: id})
-	if _, err := d.engine.VolumeCreate(ctx, client.VolumeCreateOptions{Name: to.volume, Labels: labels}); err != nil {
+	if _, err := d.engine.VolumeCreate(ctx, client.VolumeCreateOptions{Name: to.volume, Labels: d.ourLabels(&plan{id: id})}); err != nil {
 		return d.engineSays(err)
 	}
 	defer func() {
 		if err != nil { // half a copy is worse than none
 			tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
 			defer cancel()
-			if left := d.removeVolume(tidy, id); left != nil {
+			if left := errors.Join(d.removeStore(tidy, id), d.removeVolume(tidy, to.volume, labelID, id)); left != nil {
 				d.log.Warn("half a copy of a workspace could not be removed", "volume", to.volume, "error", left)
 			}
 		}
 	}()
+	if found {
+		if err := d.makeStore(ctx, id, labels[labelEmpty] != ""); err != nil {
+			return err
+		}
+	}
 	target, err := d.create(ctx, &to)
 	if err != nil {
 		return d.startWords(err, to.shape)
 	}
 	defer d.discard(ctx, target)
-	pack, err := d.engine.CopyFromContainer(ctx, source, client.CopyFromContainerOptions{SourcePath: sandbox.Workspace + "/."})
+	if found {
+		if err := d.copyFolder(ctx, source, target, storePath); err != nil {
+			return err
+		}
+	}
+	return d.copyFolder(ctx, source, target, sandbox.Workspace)
+}
+
+// copyFolder copies a folder of a container to another one.
+func (d *Driver) copyFolder(ctx context.Context, from, to, folder string) error {
+	pack, err := d.engine.CopyFromContainer(ctx, from, client.CopyFromContainerOptions{SourcePath: folder + "/."})
 	if err != nil {
-		return fmt.Errorf("packing the workspace: %w", d.engineSays(err))
+		return fmt.Errorf("packing %s: %w", folder, d.engineSays(err))
 	}
 	defer pack.Content.Close()
-	if err := d.copyIn(ctx, target, sandbox.Workspace, pack.Content); err != nil {
-		return fmt.Errorf("unpacking the workspace: %w", d.engineSays(err))
+	if err := d.copyIn(ctx, to, folder, pack.Content); err != nil {
+		return fmt.Errorf("unpacking %s: %w", folder, d.engineSays(err))
 	}
 	return nil
 }

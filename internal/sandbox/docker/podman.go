@@ -44,10 +44,15 @@ func (d *Driver) help(ctx context.Context, p *plan, labels map[string]string) er
 		return nil // its volume exists
 	}
 	_, err := d.engine.VolumeCreate(ctx, client.VolumeCreateOptions{Name: p.volume, Labels: labels})
-	if err != nil && !errdefs.IsConflict(err) && !holds(brief(err), "already exists") {
+	if err != nil && !isExisting(err) {
 		return err
 	}
 	return nil
+}
+
+// isExisting reports that a volume that was to be made exists.
+func isExisting(err error) bool {
+	return errdefs.IsConflict(err) || holds(brief(err), "already exists")
 }
 
 // isTaken reports that there is a container of that name. Podman calls it an

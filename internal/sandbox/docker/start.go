@@ -25,6 +25,9 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 	if err != nil {
 		return sandbox.Handle{}, err
 	}
+	if err := d.settle(ctx, sandbox.Handle{ID: spec.ID}); err != nil {
+		return sandbox.Handle{}, err
+	}
 	h, err := d.start(ctx, spec, s, progress)
 	if errors.Is(err, errMissing) {
 		// Nothing is locked during the pull: it may take minutes, and the sandbox can be
@@ -42,7 +45,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 
 // start does it with an image that the engine has.
 func (d *Driver) start(ctx context.Context, spec sandbox.Spec, s shape, progress func(sandbox.Progress)) (sandbox.Handle, error) {
-	unlock, err := d.busy.lock(ctx, spec.ID)
+	unlock, err := d.busy.Acquire(ctx, spec.ID)
 	if err != nil {
 		return sandbox.Handle{}, err
 	}

@@ -43,7 +43,10 @@ func (d *Driver) Destroy(ctx context.Context, h sandbox.Handle) error {
 			return d.engineSays(err)
 		}
 	}
-	return d.removeVolume(ctx, h.ID)
+	if err := d.removeStore(ctx, h.ID); err != nil {
+		return err
+	}
+	return d.removeVolume(ctx, d.volume(h.ID), labelID, h.ID)
 }
 
 // take waits for exclusive use of a sandbox, drops the connection prepared for it, and finds its
@@ -52,7 +55,7 @@ func (d *Driver) take(ctx context.Context, h sandbox.Handle) (*container.Inspect
 	if err := sandbox.CheckID(h.ID); err != nil {
 		return nil, nil, err
 	}
-	unlock, err := d.busy.lock(ctx, h.ID)
+	unlock, err := d.busy.Acquire(ctx, h.ID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,9 +72,8 @@ func (d *Driver) take(ctx context.Context, h sandbox.Handle) (*container.Inspect
 	return old, unlock, nil
 }
 
-// removeVolume removes the workspace.
-func (d *Driver) removeVolume(ctx context.Context, id string) error {
-	name := d.volume(id)
+// removeVolume removes a volume that a label says is of a sandbox.
+func (d *Driver) removeVolume(ctx context.Context, name, label, id string) error {
 	got, err := d.engine.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
 	if isNotThere(err) {
 		return nil
@@ -79,8 +81,8 @@ func (d *Driver) removeVolume(ctx context.Context, id string) error {
 	if err != nil {
 		return d.engineSays(err)
 	}
-	if got.Volume.Labels[labelID] != id {
-		d.log.Warn("a volume has the name of a workspace and is left alone", "volume", name)
+	if got.Volume.Labels[label] != id {
+		d.log.Warn("a volume has the name of one of ours and is left alone", "volume", name)
 		return nil
 	}
 	_, err = d.engine.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
@@ -154,7 +156,7 @@ func (d *Driver) List(ctx context.Context) ([]sandbox.Found, error) {
 		known[id] = true
 		found = append(found, sandbox.Found{
 			Handle:  handle(id, data{Container: c.ID, Image: c.Labels[labelImage], Runner: c.Labels[labelRunner]}),
-			Running: c.State == container.StateRunning || c.State == container.StateRestarting,
+			Running: c.State == container.StateRunning || c.State == container.StateRestarting || c.State == container.StatePaused,
 		})
 	}
 	for _, v := range volumes.Items {

@@ -18,6 +18,8 @@ var (
 	ErrBinary  = errors.New("not a text")
 	ErrNoRepo  = errors.New("not a git repository")
 	ErrChanged = errors.New("the file has changed since it was read")
+
+	ErrNoCheckpoint = errors.New("there is no such checkpoint")
 )
 
 // The errors of the connection itself.
@@ -42,7 +44,7 @@ var codes = []struct {
 }{
 	{"not_exist", fs.ErrNotExist}, {"exist", fs.ErrExist}, {"permission", fs.ErrPermission},
 	{"fenced", ErrFenced}, {"escapes", ErrEscapes}, {"invalid", ErrInvalid}, {"busy", ErrBusy}, {"too_big", ErrTooBig},
-	{"binary", ErrBinary}, {"no_repo", ErrNoRepo}, {"changed", ErrChanged},
+	{"binary", ErrBinary}, {"no_repo", ErrNoRepo}, {"changed", ErrChanged}, {"no_checkpoint", ErrNoCheckpoint},
 }
 
 // Error is what the other side answered instead of a result.

@@ -61,6 +61,8 @@ type Config struct {
 	Kept bool
 	// Spawner is one that was made before, with Confine; nil to make one.
 	Spawner *spawn.Spawner
+	// More are further operations; may be nil.
+	More map[string]rpc.Handler
 	// Exit ends the process, for a runner that can be suspended; nil for another.
 	Exit    func()
 	Version string
@@ -192,6 +194,7 @@ func (r *Runner) handlers(done *results.Store) rpc.Handlers {
 	maps.Copy(h.Calls, gitview.New(gitview.Config{Spawner: r.spawner, Workspace: r.config.Workspace,
 		Env: func() []string { return spawn.SystemFirst(r.config.Env) }}).Handlers())
 	maps.Copy(h.Calls, r.tools.Handlers())
+	maps.Copy(h.Calls, r.config.More)
 	calls, raw = ports.Handlers()
 	maps.Copy(h.Calls, calls)
 	maps.Copy(h.Raw, raw)

@@ -1,0 +1,292 @@
+package docker
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"io"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"deckhand/internal/sandbox"
+)
+
+// Checkpoints are kept in a volume beside the workspace by the runner of a helper: a container that has both volumes, no network, and
+// runs nothing else. The sandbox never has the second volume, and the server reads no files of a sandbox. So this works wherever
+// the engine is.
+
+// emptyFirst is checkpoint 1 of a workspace that was empty at first. It is made with the next one.
+var emptyFirst = sandbox.Checkpoint{Number: 1}
+
+// Checkpoint implements sandbox.Checkpointer. A new workspace without files needs no helper.
+func (d *Driver) Checkpoint(ctx context.Context, h sandbox.Handle) (out sandbox.Checkpoint, err error) {
+	if _, err := d.folder(ctx, h.ID); err != nil {
+		return out, err
+	}
+	labels, found, err := d.store(ctx, h.ID)
+	if err != nil {
+		return out, err
+	}
+	list, _ := d.known(h.ID)
+	fresh := labels[labelEmpty] != "" && len(list.Numbers) == 1 && list.Numbers[0] == emptyFirst.Number
+	if (!found || fresh) && d.empty(ctx, h.ID) {
+		if err := d.makeStore(ctx, h.ID, true); err != nil {
+			return out, err
+		}
+		d.mu.Lock()
+		d.lists[h.ID] = sandbox.Checkpoints{Numbers: []int{emptyFirst.Number}}
+		d.mu.Unlock()
+		return emptyFirst, nil
+	}
+	err = d.withHelper(ctx, h, func(r sandbox.CheckpointRunner) error {
+		out, err = r.Take(ctx)
+		return err
+	})
+	return out, err
+}
+
+// empty reports whether there is a container whose workspace has no files.
+func (d *Driver) empty(ctx context.Context, id string) bool {
+	got, err := d.engine.CopyFromContainer(ctx, d.container(id), client.CopyFromContainerOptions{SourcePath: sandbox.Workspace + "/."})
+	if err != nil {
+		return false
+	}
+	defer got.Content.Close()
+	r := tar.NewReader(got.Content)
+	if _, err := r.Next(); err != nil { // the folder itself
+		return false
+	}
+	_, err = r.Next()
+	return err == io.EOF
+}
+
+// Checkpoints implements sandbox.Checkpointer.
+func (d *Driver) Checkpoints(ctx context.Context, h sandbox.Handle) (out sandbox.Checkpoints, err error) {
+	if _, err := d.folder(ctx, h.ID); err != nil {
+		return out, err
+	}
+	if list, ok := d.known(h.ID); ok {
+		return list, nil
+	}
+	if _, found, err := d.store(ctx, h.ID); err != nil || !found {
+		return out, err
+	}
+	err = d.withHelper(ctx, h, func(sandbox.CheckpointRunner) error { return nil }) // which lists them
+	out, _ = d.known(h.ID)
+	return out, err
+}
+
+func (d *Driver) known(id string) (sandbox.Checkpoints, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list, ok := d.lists[id]
+	return list, ok
+}
+
+// Restore implements sandbox.Checkpointer. The sandbox is paused if it runs. If this process dies, it stays so until the next one has
+// seen that the restore is complete: see settle.
+func (d *Driver) Restore(ctx context.Context, h sandbox.Handle, number int, note []byte) (out sandbox.Restored, err error) {
+	if _, err := d.folder(ctx, h.ID); err != nil {
+		return out, err
+	}
+	old, unlock, err := d.take(ctx, h)
+	if err != nil {
+		return out, err
+	}
+	defer unlock()
+	release, err := d.restoring.Acquire(ctx, h.ID)
+	if err != nil {
+		return out, err
+	}
+	defer release()
+	err = d.withHelper(ctx, h, func(r sandbox.CheckpointRunner) error {
+		paused := false
+		if old != nil && old.State != nil && old.State.Running {
+			_, err := d.engine.ContainerPause(ctx, old.ID, client.ContainerPauseOptions{})
+			paused = err == nil
+		}
+		out, err = r.Restore(ctx, sandbox.RestoreParams{Number: number, Note: note})
+		if _, answered := sandbox.Refusal(err); paused && (err == nil || answered) {
+			d.unpause(ctx, old.ID)
+		}
+		return err
+	})
+	return out, err
+}
+
+func (d *Driver) unpause(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTime)
+	defer cancel()
+	if _, err := d.engine.ContainerUnpause(ctx, id, client.ContainerUnpauseOptions{}); err != nil && !isAsleep(err) && !isNotThere(err) {
+		d.log.Warn("a container could not be unpaused", "container", id, "error", err)
+	}
+}
+
+// settle waits for a restore, and completes one in which a server died: its helper is still there.
+func (d *Driver) settle(ctx context.Context, h sandbox.Handle) error {
+	release, err := d.restoring.Acquire(ctx, h.ID)
+	if err != nil {
+		return err
+	}
+	defer release()
+	d.mu.Lock()
+	ours := d.helpers[h.ID] != nil
+	d.mu.Unlock()
+	if ours {
+		return nil
+	}
+	_, err = d.engine.ContainerInspect(ctx, d.helperName(h.ID), client.ContainerInspectOptions{})
+	if isNotThere(err) {
+		return nil
+	}
+	if err != nil {
+		return d.engineSays(err)
+	}
+	err = d.withHelper(ctx, h, func(r sandbox.CheckpointRunner) error {
+		_, err := r.Settle(ctx)
+		return err
+	})
+	if errors.Is(err, sandbox.ErrGone) {
+		return nil // no workspace, so nothing to complete
+	}
+	if err != nil {
+		return err
+	}
+	if old, err := d.look(ctx, h.ID); err == nil && old != nil && old.State != nil && old.State.Status == container.StatePaused {
+		d.unpause(ctx, old.ID)
+	}
+	return nil
+}
+
+// Unrecorded implements sandbox.Checkpointer. A restore that was not recorded has left its helper.
+func (d *Driver) Unrecorded(ctx context.Context) (out []sandbox.Unrecorded, err error) {
+	got, err := d.engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: d.ours()})
+	if err != nil {
+		return nil, d.engineSays(err)
+	}
+	for _, c := range got.Items {
+		id := c.Labels[labelHelper]
+		if id == "" || !d.isOurs(c.Labels) {
+			continue
+		}
+		h := handle(id, data{Image: c.Labels[labelImage]})
+		if e := d.settle(ctx, h); e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		e := d.withHelper(ctx, h, func(r sandbox.CheckpointRunner) error {
+			u, err := r.Settle(ctx)
+			if u.Handle = h; err == nil && len(u.Note) > 0 {
+				out = append(out, u)
+			}
+			return err
+		})
+		if !errors.Is(e, sandbox.ErrGone) {
+			err = errors.Join(err, e)
+		}
+	}
+	return out, err
+}
+
+// Recorded implements sandbox.Checkpointer.
+func (d *Driver) Recorded(ctx context.Context, h sandbox.Handle) error {
+	return d.withHelper(ctx, h, func(r sandbox.CheckpointRunner) error { return r.Recorded(ctx) })
+}
+
+// Compare implements sandbox.Checkpointer. For two sandboxes, a container has both stores for a moment.
+func (d *Driver) Compare(ctx context.Context, a, b sandbox.CheckpointOf) (out []sandbox.FileChange, err error) {
+	p := sandbox.CompareParams{From: a.Number, To: b.Number, Other: a.Handle.ID != b.Handle.ID}
+	compare := func(r sandbox.CheckpointRunner) error {
+		out, err = r.Compare(ctx, p)
+		return err
+	}
+	if !p.Other {
+		return out, d.withHelper(ctx, a.Handle, compare)
+	}
+	for _, h := range []sandbox.Handle{a.Handle, b.Handle} {
+		if _, err := d.folder(ctx, h.ID); err != nil {
+			return nil, err
+		}
+		if err := d.settle(ctx, h); err != nil {
+			return nil, err
+		}
+		if _, found, err := d.store(ctx, h.ID); err != nil || !found {
+			return nil, errors.Join(err, sandbox.ErrNoCheckpoint)
+		}
+	}
+	c, err := d.passing(ctx, a.Handle)
+	if err != nil {
+		return nil, err
+	}
+	c.store, c.other = d.storeName(a.Handle.ID), d.storeName(b.Handle.ID)
+	made, err := d.make(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer d.discard(ctx, made)
+	box, err := d.connect(ctx, link{id: a.Handle.ID, container: made, program: c.program, isolated: true})
+	if err != nil {
+		return nil, err
+	}
+	defer box.Close()
+	return out, compare(sandbox.CheckpointRunner{Sandbox: box})
+}
+
+// CheckpointFile implements sandbox.Checkpointer.
+func (d *Driver) CheckpointFile(ctx context.Context, c sandbox.CheckpointOf, path string, most int64) (content []byte, found bool, err error) {
+	err = d.withHelper(ctx, c.Handle, func(r sandbox.CheckpointRunner) error {
+		got, err := r.File(ctx, sandbox.CheckpointFileParams{Number: c.Number, Path: path, Most: most})
+		content, found = got.Content, got.Found
+		return err
+	})
+	return content, found, err
+}
+
+func (d *Driver) storeName(id string) string  { return d.options.Prefix + "-checkpoints-" + id }
+func (d *Driver) helperName(id string) string { return d.options.Prefix + "-helper-" + id }
+
+// store looks for the volume with checkpoints.
+func (d *Driver) store(ctx context.Context, id string) (labels map[string]string, found bool, err error) {
+	got, err := d.engine.VolumeInspect(ctx, d.storeName(id), client.VolumeInspectOptions{})
+	if isNotThere(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, d.engineSays(err)
+	}
+	return got.Volume.Labels, true, nil
+}
+
+func (d *Driver) makeStore(ctx context.Context, id string, empty bool) error {
+	labels := map[string]string{labelOurs: "1", labelInstance: d.options.Instance, labelStore: id}
+	if empty {
+		labels[labelEmpty] = "1"
+	}
+	_, err := d.engine.VolumeCreate(ctx, client.VolumeCreateOptions{Name: d.storeName(id), Labels: labels})
+	if err != nil && !isExisting(err) {
+		return d.engineSays(err)
+	}
+	return nil
+}
+
+// removeStore removes the helper and the checkpoints of a sandbox.
+func (d *Driver) removeStore(ctx context.Context, id string) error {
+	release, err := d.helping.Acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	d.mu.Lock()
+	k := d.helpers[id]
+	delete(d.helpers, id)
+	delete(d.lists, id)
+	d.mu.Unlock()
+	if k != nil {
+		k.close()
+	}
+	if err := d.remove(ctx, d.helperName(id)); err != nil {
+		return d.engineSays(err)
+	}
+	return d.removeVolume(ctx, d.storeName(id), labelStore, id)
+}
