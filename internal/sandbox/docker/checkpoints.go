@@ -10,6 +10,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/helpers"
 )
 
 // Checkpoints are kept in a volume beside the workspace by the runner of a helper: a container that has both volumes, no network, and
@@ -28,18 +29,16 @@ func (d *Driver) Checkpoint(ctx context.Context, h sandbox.Handle) (out sandbox.
 	if err != nil {
 		return out, err
 	}
-	list, _ := d.known(h.ID)
+	list, _ := d.helpers.List(h.ID)
 	fresh := labels[labelEmpty] != "" && len(list.Numbers) == 1 && list.Numbers[0] == emptyFirst.Number
 	if (!found || fresh) && d.empty(ctx, h.ID) {
 		if err := d.makeStore(ctx, h.ID, true); err != nil {
 			return out, err
 		}
-		d.mu.Lock()
-		d.lists[h.ID] = sandbox.Checkpoints{Numbers: []int{emptyFirst.Number}}
-		d.mu.Unlock()
+		d.helpers.SetList(h.ID, sandbox.Checkpoints{Numbers: []int{emptyFirst.Number}})
 		return emptyFirst, nil
 	}
-	err = d.withHelper(ctx, h, func(r sandbox.CheckpointRunner) error {
+	err = d.helpers.With(ctx, h, func(r helpers.Runner) error {
 		out, err = r.Take(ctx)
 		return err
 	})
@@ -66,22 +65,15 @@ func (d *Driver) Checkpoints(ctx context.Context, h sandbox.Handle) (out sandbox
 	if _, err := d.folder(ctx, h.ID); err != nil {
 		return out, err
 	}
-	if list, ok := d.known(h.ID); ok {
+	if list, ok := d.helpers.List(h.ID); ok {
 		return list, nil
 	}
 	if _, found, err := d.store(ctx, h.ID); err != nil || !found {
 		return out, err
 	}
-	err = d.withHelper(ctx, h, func(sandbox.CheckpointRunner) error { return nil }) // which lists them
-	out, _ = d.known(h.ID)
+	err = d.helpers.With(ctx, h, func(helpers.Runner) error { return nil }) // which lists them
+	out, _ = d.helpers.List(h.ID)
 	return out, err
-}
-
-func (d *Driver) known(id string) (sandbox.Checkpoints, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	list, ok := d.lists[id]
-	return list, ok
 }
 
 // Restore implements sandbox.Checkpointer. The sandbox is paused if it runs. If this process dies, it stays so until the next one has
@@ -100,7 +92,7 @@ func (d *Driver) Restore(ctx context.Context, h sandbox.Handle, number int, note
 		return out, err
 	}
 	defer release()
-	err = d.withHelper(ctx, h, func(r sandbox.CheckpointRunner) error {
+	err = d.helpers.With(ctx, h, func(r helpers.Runner) error {
 		paused := false
 		if old != nil && old.State != nil && old.State.Running {
 			_, err := d.engine.ContainerPause(ctx, old.ID, client.ContainerPauseOptions{})
@@ -130,10 +122,7 @@ func (d *Driver) settle(ctx context.Context, h sandbox.Handle) error {
 		return err
 	}
 	defer release()
-	d.mu.Lock()
-	ours := d.helpers[h.ID] != nil
-	d.mu.Unlock()
-	if ours {
+	if d.helpers.Has(h.ID) {
 		return nil
 	}
 	_, err = d.engine.ContainerInspect(ctx, d.helperName(h.ID), client.ContainerInspectOptions{})
@@ -143,7 +132,7 @@ func (d *Driver) settle(ctx context.Context, h sandbox.Handle) error {
 	if err != nil {
 		return d.engineSays(err)
 	}
-	err = d.withHelper(ctx, h, func(r sandbox.CheckpointRunner) error {
+	err = d.helpers.With(ctx, h, func(r helpers.Runner) error {
 		_, err := r.Settle(ctx)
 		return err
 	})
@@ -175,7 +164,7 @@ func (d *Driver) Unrecorded(ctx context.Context) (out []sandbox.Unrecorded, err 
 			err = errors.Join(err, e)
 			continue
 		}
-		e := d.withHelper(ctx, h, func(r sandbox.CheckpointRunner) error {
+		e := d.helpers.With(ctx, h, func(r helpers.Runner) error {
 			u, err := r.Settle(ctx)
 			if u.Handle = h; err == nil && len(u.Note) > 0 {
 				out = append(out, u)
@@ -191,18 +180,18 @@ func (d *Driver) Unrecorded(ctx context.Context) (out []sandbox.Unrecorded, err 
 
 // Recorded implements sandbox.Checkpointer.
 func (d *Driver) Recorded(ctx context.Context, h sandbox.Handle) error {
-	return d.withHelper(ctx, h, func(r sandbox.CheckpointRunner) error { return r.Recorded(ctx) })
+	return d.helpers.With(ctx, h, func(r helpers.Runner) error { return r.Recorded(ctx) })
 }
 
 // Compare implements sandbox.Checkpointer. For two sandboxes, a container has both stores for a moment.
 func (d *Driver) Compare(ctx context.Context, a, b sandbox.CheckpointOf) (out []sandbox.FileChange, err error) {
 	p := sandbox.CompareParams{From: a.Number, To: b.Number, Other: a.Handle.ID != b.Handle.ID}
-	compare := func(r sandbox.CheckpointRunner) error {
+	compare := func(r helpers.Runner) error {
 		out, err = r.Compare(ctx, p)
 		return err
 	}
 	if !p.Other {
-		return out, d.withHelper(ctx, a.Handle, compare)
+		return out, d.helpers.With(ctx, a.Handle, compare)
 	}
 	for _, h := range []sandbox.Handle{a.Handle, b.Handle} {
 		if _, err := d.folder(ctx, h.ID); err != nil {
@@ -230,12 +219,12 @@ func (d *Driver) Compare(ctx context.Context, a, b sandbox.CheckpointOf) (out []
 		return nil, err
 	}
 	defer box.Close()
-	return out, compare(sandbox.CheckpointRunner{Sandbox: box})
+	return out, compare(helpers.Runner{Sandbox: box})
 }
 
 // CheckpointFile implements sandbox.Checkpointer.
 func (d *Driver) CheckpointFile(ctx context.Context, c sandbox.CheckpointOf, path string, most int64) (content []byte, found bool, err error) {
-	err = d.withHelper(ctx, c.Handle, func(r sandbox.CheckpointRunner) error {
+	err = d.helpers.With(ctx, c.Handle, func(r helpers.Runner) error {
 		got, err := r.File(ctx, sandbox.CheckpointFileParams{Number: c.Number, Path: path, Most: most})
 		content, found = got.Content, got.Found
 		return err
@@ -272,21 +261,11 @@ func (d *Driver) makeStore(ctx context.Context, id string, empty bool) error {
 
 // removeStore removes the helper and the checkpoints of a sandbox.
 func (d *Driver) removeStore(ctx context.Context, id string) error {
-	release, err := d.helping.Acquire(ctx, id)
-	if err != nil {
-		return err
-	}
-	defer release()
-	d.mu.Lock()
-	k := d.helpers[id]
-	delete(d.helpers, id)
-	delete(d.lists, id)
-	d.mu.Unlock()
-	if k != nil {
-		k.close()
-	}
-	if err := d.remove(ctx, d.helperName(id)); err != nil {
-		return d.engineSays(err)
-	}
-	return d.removeVolume(ctx, d.storeName(id), labelStore, id)
+	return d.helpers.Alone(ctx, id, func() error {
+		d.helpers.Forget(id)
+		if err := d.remove(ctx, d.helperName(id)); err != nil {
+			return d.engineSays(err)
+		}
+		return d.removeVolume(ctx, d.storeName(id), labelStore, id)
+	})
 }

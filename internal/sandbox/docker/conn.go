@@ -3,19 +3,17 @@ package docker
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/client"
 
-	"deckhand/internal/clip"
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/execstream"
 )
 
 // parked is a connection that Start made to see whether the runner answers, kept
@@ -113,7 +111,7 @@ func (d *Driver) connect(ctx context.Context, l link) (*sandbox.Sandbox, error) 
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if said := conn.complaint(); said != "" {
+	if said := conn.Complaint(); said != "" {
 		err = fmt.Errorf("%w (it said: %s)", err, said)
 	}
 	return nil, d.whyNot(ctx, l.container, err)
@@ -155,7 +153,7 @@ func (d *Driver) lastWords(ctx context.Context, name string) string {
 
 // dial runs the runner's own connector in the container: its standard input and
 // output are the connection. That is the only thing ever run by the engine.
-func (d *Driver) dial(ctx context.Context, name, program string) (*conn, error) {
+func (d *Driver) dial(ctx context.Context, name, program string) (*execstream.Conn, error) {
 	made, err := d.engine.ExecCreate(ctx, name, client.ExecCreateOptions{
 		AttachStdin: true, AttachStdout: true, AttachStderr: true,
 		WorkingDir: "/",
@@ -177,7 +175,7 @@ func (d *Driver) dial(ctx context.Context, name, program string) (*conn, error) 
 	if err != nil {
 		return nil, d.whyNot(ctx, name, err)
 	}
-	return &conn{stream: attached.HijackedResponse}, nil
+	return execstream.New(attached.HijackedResponse), nil
 }
 
 // engineSays passes on an error that is about the engine rather than the sandbox.
@@ -186,79 +184,4 @@ func (d *Driver) engineSays(err error) error {
 		return d.unreachable(err)
 	}
 	return err
-}
-
-// conn is a connection over the standard input and output of an exec. The engine
-// packs standard output and error into one stream, each piece with a header.
-type conn struct {
-	stream client.HijackedResponse
-	head   [8]byte
-	left   uint32 // of the piece at hand
-
-	mu     sync.Mutex
-	stderr []byte
-}
-
-// maxComplaint is how much of standard error is kept.
-const maxComplaint = 1 << 10
-
-func (c *conn) Read(b []byte) (int, error) {
-	for c.left == 0 {
-		if err := c.next(); err != nil {
-			return 0, err
-		}
-	}
-	n, err := c.stream.Reader.Read(b[:min(len(b), int(min(c.left, 1<<30)))])
-	c.left -= uint32(n)
-	return n, err
-}
-
-// next goes to the next piece of standard output.
-func (c *conn) next() error {
-	if _, err := io.ReadFull(c.stream.Reader, c.head[:]); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return io.EOF
-		}
-		return err
-	}
-	size := binary.BigEndian.Uint32(c.head[4:])
-	switch stdcopy.StdType(c.head[0]) {
-	case stdcopy.Stdin, stdcopy.Stdout:
-		c.left = size
-		return nil
-	case stdcopy.Stderr, stdcopy.Systemerr:
-		return c.complain(int64(size))
-	}
-	return fmt.Errorf("the container engine sent something unknown (%d)", c.head[0])
-}
-
-// complain keeps the start of what comes on standard error.
-func (c *conn) complain(size int64) error {
-	c.mu.Lock()
-	room := int64(maxComplaint - len(c.stderr))
-	c.mu.Unlock()
-	part := make([]byte, min(size, room))
-	if _, err := io.ReadFull(c.stream.Reader, part); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	c.stderr = append(c.stderr, part...)
-	c.mu.Unlock()
-	_, err := io.CopyN(io.Discard, c.stream.Reader, size-int64(len(part)))
-	return err
-}
-
-// complaint is what came on standard error.
-func (c *conn) complaint() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return clip.Line(strings.ToValidUTF8(string(c.stderr), "?"))
-}
-
-func (c *conn) Write(b []byte) (int, error) { return c.stream.Conn.Write(b) }
-
-// Close ends the exec too: it sees the end of its input.
-func (c *conn) Close() error {
-	_ = c.stream.CloseWrite()
-	return c.stream.Conn.Close()
 }

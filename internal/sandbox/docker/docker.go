@@ -22,6 +22,8 @@ import (
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/docker/helpers"
+	"deckhand/internal/sandbox/docker/pull"
 	"deckhand/internal/sandbox/lock"
 )
 
@@ -110,16 +112,14 @@ type Driver struct {
 	podman atomic.Pointer[bool]
 
 	busy   lock.Table
-	pulls  pulls
+	pulls  pull.Pulls
 	images images
-	// helping serialises the use of a sandbox's helper, restoring its restores.
-	helping, restoring lock.Table
+	// helpers keep checkpoints; restoring is held during a restore.
+	helpers   *helpers.Pool
+	restoring lock.Table
 
-	mu      sync.Mutex
-	parked  map[string]*parked
-	helpers map[string]*helper
-	// lists are the checkpoints of sandboxes as they were last seen.
-	lists  map[string]sandbox.Checkpoints
+	mu     sync.Mutex
+	parked map[string]*parked
 	closed bool
 }
 
@@ -150,11 +150,14 @@ func New(o Options) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the address of the container engine is not usable: %w", err)
 	}
-	return &Driver{
+	d := &Driver{
 		options: o, log: o.Logger, engine: engine,
 		shares: strings.HasPrefix(engine.DaemonHost(), "unix://"),
-		parked: map[string]*parked{}, helpers: map[string]*helper{}, lists: map[string]sandbox.Checkpoints{},
-	}, nil
+		parked: map[string]*parked{},
+	}
+	d.pulls.Engine, d.pulls.Words = engine, d.pullWords
+	d.helpers = helpers.New(d.startHelper, func(id string) { d.discard(context.Background(), d.helperName(id)) })
+	return d, nil
 }
 
 // Close closes all unused connections. Sandboxes keep running.
@@ -168,7 +171,7 @@ func (d *Driver) Close() error {
 		p.timer.Stop()
 		p.box.Close()
 	}
-	d.closeHelpers()
+	d.helpers.Close()
 	return d.engine.Close()
 }
 

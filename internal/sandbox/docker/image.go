@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/containerd/errdefs"
-	"github.com/moby/moby/client"
 )
 
 // image is what has to be known of an image before a container is made of it.
@@ -74,6 +73,3 @@ func (d *Driver) find(ctx context.Context, name string) (image, bool, error) {
 	}
 	return img, true, nil
 }
-
-// pullOptions are the same for every pull. Logins are the engine's business.
-var pullOptions = client.ImagePullOptions{}

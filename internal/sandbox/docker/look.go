@@ -97,7 +97,7 @@ func (d *Driver) passing(ctx context.Context, h sandbox.Handle) (*plan, error) {
 	}
 	img, here, err := d.find(ctx, s.Image)
 	if err == nil && !here {
-		if err = d.pull(ctx, s.Image, func(sandbox.Progress) {}); err == nil {
+		if err = d.pulls.Pull(ctx, s.Image, func(sandbox.Progress) {}); err == nil {
 			img, _, err = d.find(ctx, s.Image)
 		}
 	}
@@ -113,18 +113,17 @@ func (d *Driver) passing(ctx context.Context, h sandbox.Handle) (*plan, error) {
 // Snapshot copies the volume. The engine packs what is in one and unpacks it
 // into the other, so it works with every image and wherever the engine is; two
 // containers that are never started give it access to them.
-func (d *Driver) Snapshot(ctx context.Context, h sandbox.Handle, id string) (err error) {
+func (d *Driver) Snapshot(ctx context.Context, h sandbox.Handle, id string) error {
 	if _, err := d.folder(ctx, h.ID); err != nil {
 		return err
 	}
 	if err := d.settle(ctx, h); err != nil {
 		return err
 	}
-	unhelp, err := d.helping.Acquire(ctx, h.ID) // no checkpoint is made meanwhile
-	if err != nil {
-		return err
-	}
-	defer unhelp()
+	return d.helpers.Alone(ctx, h.ID, func() error { return d.snapshot(ctx, h, id) }) // no checkpoint is made meanwhile
+}
+
+func (d *Driver) snapshot(ctx context.Context, h sandbox.Handle, id string) (err error) {
 	unlock, err := d.busy.Acquire(ctx, id)
 	if err != nil {
 		return err

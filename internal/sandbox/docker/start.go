@@ -32,7 +32,7 @@ func (d *Driver) Start(ctx context.Context, spec sandbox.Spec, progress func(san
 	if errors.Is(err, errMissing) {
 		// Nothing is locked during the pull: it may take minutes, and the sandbox can be
 		// destroyed before it ever existed.
-		if err := d.pull(ctx, s.Image, progress); err != nil {
+		if err := d.pulls.Pull(ctx, s.Image, progress); err != nil {
 			return sandbox.Handle{}, err
 		}
 		h, err = d.start(ctx, spec, s, progress)

@@ -1,4 +1,5 @@
-package docker
+// Package pull brings images to a container engine. Callers that want the same image share one pull.
+package pull
 
 import (
 	"context"
@@ -8,13 +9,17 @@ import (
 	"time"
 
 	"github.com/moby/moby/api/types/jsonstream"
+	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
 )
 
-// pulls are the images that are being pulled. Callers that want the same image share one pull;
-// it is cancelled when the last caller leaves.
-type pulls struct {
+// Pulls are the images that are being pulled. A pull is cancelled when its last caller leaves.
+type Pulls struct {
+	Engine *client.Client
+	// Words turns an error of the engine into words for a person.
+	Words func(err error, image string) error
+
 	mu sync.Mutex
 	by map[string]*pull
 }
@@ -27,67 +32,67 @@ type pull struct {
 	last    sandbox.Progress
 }
 
-// pull brings an image to the engine, telling how it goes.
-func (d *Driver) pull(ctx context.Context, name string, progress func(sandbox.Progress)) error {
+// Pull brings an image to the engine, telling how it goes.
+func (d *Pulls) Pull(ctx context.Context, name string, progress func(sandbox.Progress)) error {
 	listener := &progress
-	d.pulls.mu.Lock()
-	p := d.pulls.by[name]
+	d.mu.Lock()
+	p := d.by[name]
 	if p == nil {
 		p = &pull{done: make(chan struct{}), waiting: map[*func(sandbox.Progress)]bool{}}
 		p.last = sandbox.Progress{Step: sandbox.Pulling, Message: "Pulling " + name}
-		if d.pulls.by == nil {
-			d.pulls.by = map[string]*pull{}
+		if d.by == nil {
+			d.by = map[string]*pull{}
 		}
-		d.pulls.by[name] = p
+		d.by[name] = p
 		var running context.Context
 		running, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		go d.runPull(running, name, p)
 	}
 	p.waiting[listener] = true
 	progress(p.last)
-	d.pulls.mu.Unlock()
+	d.mu.Unlock()
 
 	select {
 	case <-p.done:
 		return p.err
 	case <-ctx.Done():
-		d.pulls.mu.Lock()
+		d.mu.Lock()
 		delete(p.waiting, listener)
 		if len(p.waiting) == 0 {
 			p.cancel()
-			if d.pulls.by[name] == p { // the next one who wants it starts anew
-				delete(d.pulls.by, name)
+			if d.by[name] == p { // the next one who wants it starts anew
+				delete(d.by, name)
 			}
 		}
-		d.pulls.mu.Unlock()
+		d.mu.Unlock()
 		return ctx.Err()
 	}
 }
 
-func (d *Driver) runPull(ctx context.Context, name string, p *pull) {
+func (d *Pulls) runPull(ctx context.Context, name string, p *pull) {
 	err := d.pullOnce(ctx, name, func(message string) {
-		d.pulls.mu.Lock()
-		defer d.pulls.mu.Unlock()
+		d.mu.Lock()
+		defer d.mu.Unlock()
 		p.last.Message = message
 		for listener := range p.waiting {
 			(*listener)(p.last)
 		}
 	})
-	d.pulls.mu.Lock()
-	if d.pulls.by[name] == p {
-		delete(d.pulls.by, name)
+	d.mu.Lock()
+	if d.by[name] == p {
+		delete(d.by, name)
 	}
-	d.pulls.mu.Unlock()
+	d.mu.Unlock()
 	p.cancel()
 	p.err = err
 	close(p.done)
 }
 
 // pullOnce asks the engine to pull and reads what it says about it.
-func (d *Driver) pullOnce(ctx context.Context, name string, say func(string)) error {
-	stream, err := d.engine.ImagePull(ctx, name, pullOptions)
+func (d *Pulls) pullOnce(ctx context.Context, name string, say func(string)) error {
+	stream, err := d.Engine.ImagePull(ctx, name, client.ImagePullOptions{}) // logins are the engine's business
 	if err != nil {
-		return d.pullWords(err, name)
+		return d.Words(err, name)
 	}
 	defer stream.Close()
 	type step struct {
@@ -116,7 +121,7 @@ func (d *Driver) pullOnce(ctx context.Context, name string, say func(string)) er
 				s.err = s.Error
 			}
 			if s.err != nil {
-				return d.pullWords(s.err, name)
+				return d.Words(s.err, name)
 			}
 			if over = !more; more {
 				count.add(s.Message)

@@ -1,0 +1,223 @@
+// Package helpers holds the connections to containers that keep checkpoints for the docker driver.
+package helpers
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"deckhand/internal/sandbox"
+	"deckhand/internal/sandbox/lock"
+)
+
+const (
+	// idleTime is how long a helper waits for its next use, and maxAge how long it is used at most.
+	idleTime = 10 * time.Second
+	maxAge   = 10 * time.Minute
+	// maxIdle is the number of helpers above which none waits.
+	maxIdle = 8
+)
+
+// Runner is the runner in a helper.
+type Runner = sandbox.CheckpointRunner
+
+// Pool has the helper of each sandbox that was used recently, and the checkpoints that it listed.
+type Pool struct {
+	start  func(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error)
+	remove func(id string)
+	turns  lock.Table // held while a helper is used
+
+	mu     sync.Mutex
+	open   map[string]*helper
+	lists  map[string]sandbox.Checkpoints
+	closed bool
+	ending sync.WaitGroup
+}
+
+// helper is a connection to a container. The container has a fixed name, and stays if the server or its runner dies: as long as it is
+// there, a restore may have to be completed.
+type helper struct {
+	Runner
+	made  time.Time
+	uses  int
+	timer *time.Timer
+}
+
+// New returns a Pool. start starts the container of a sandbox's helper, or connects to the one that is there; remove removes it.
+func New(start func(ctx context.Context, h sandbox.Handle) (*sandbox.Sandbox, error), remove func(id string)) *Pool {
+	return &Pool{start: start, remove: remove, open: map[string]*helper{}, lists: map[string]sandbox.Checkpoints{}}
+}
+
+// Has reports whether there is a connection to the helper of a sandbox.
+func (p *Pool) Has(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open[id] != nil
+}
+
+// List returns the checkpoints of a sandbox as they were last listed.
+func (p *Pool) List(id string) (sandbox.Checkpoints, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list, ok := p.lists[id]
+	return list, ok
+}
+
+// SetList sets what List returns.
+func (p *Pool) SetList(id string, list sandbox.Checkpoints) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lists[id] = list
+}
+
+// With calls do with the helper of a sandbox, one at a time.
+func (p *Pool) With(ctx context.Context, h sandbox.Handle, do func(Runner) error) error {
+	return p.Alone(ctx, h.ID, func() error {
+		k, err := p.connect(ctx, h)
+		if err != nil {
+			return err
+		}
+		err = do(k.Runner)
+		if _, answered := sandbox.Refusal(err); err != nil && !answered {
+			p.drop(h.ID, k) // it may still be at work; the next use finds the container
+			return err
+		}
+		if list, e := k.List(ctx); e == nil {
+			p.SetList(h.ID, list)
+		}
+		p.rest(h.ID, k)
+		return err
+	})
+}
+
+// Alone calls do while no helper of a sandbox is used.
+func (p *Pool) Alone(ctx context.Context, id string, do func() error) error {
+	release, err := p.turns.Acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return do()
+}
+
+var errClosed = errors.New("the docker driver is closed")
+
+// connect connects to the helper of a sandbox, unless there is a connection.
+func (p *Pool) connect(ctx context.Context, h sandbox.Handle) (*helper, error) {
+	p.mu.Lock()
+	k, closed := p.open[h.ID], p.closed
+	if k != nil {
+		k.uses++
+	}
+	p.mu.Unlock()
+	if closed {
+		return nil, errClosed
+	}
+	if k != nil {
+		select {
+		case <-k.Done():
+		default:
+			if time.Since(k.made) < maxAge {
+				return k, nil
+			}
+		}
+		p.drop(h.ID, k)
+	}
+	box, err := p.start(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	k = &helper{Runner: Runner{Sandbox: box}, made: time.Now()}
+	p.mu.Lock()
+	p.open[h.ID] = k
+	p.mu.Unlock()
+	return k, nil
+}
+
+// drop closes a connection and leaves the container.
+func (p *Pool) drop(id string, k *helper) bool {
+	p.mu.Lock()
+	mine := p.open[id] == k
+	if mine {
+		delete(p.open, id)
+	}
+	p.mu.Unlock()
+	if k.timer != nil {
+		k.timer.Stop()
+	}
+	k.Close()
+	return mine
+}
+
+// rest ends a helper after a while, or now if many are waiting.
+func (p *Pool) rest(id string, k *helper) {
+	p.mu.Lock()
+	uses, now := k.uses, p.closed || len(p.open) > maxIdle
+	if !now {
+		k.timer = time.AfterFunc(idleTime, func() { p.endIdle(id, k, uses) })
+	}
+	p.mu.Unlock()
+	if now {
+		p.end(id, k)
+	}
+}
+
+// endIdle ends a helper that was not used since it began to wait.
+func (p *Pool) endIdle(id string, k *helper, uses int) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return
+	}
+	p.ending.Add(1)
+	p.mu.Unlock()
+	defer p.ending.Done()
+	_ = p.Alone(context.Background(), id, func() error {
+		p.mu.Lock()
+		unused := k.uses == uses
+		p.mu.Unlock()
+		if unused {
+			p.end(id, k)
+		}
+		return nil
+	})
+}
+
+// end closes a connection and removes the container.
+func (p *Pool) end(id string, k *helper) {
+	if p.drop(id, k) {
+		p.remove(id)
+	}
+}
+
+// Forget drops the helper of a sandbox that is removed, and what it listed. Call it in Alone.
+func (p *Pool) Forget(id string) {
+	p.mu.Lock()
+	k := p.open[id]
+	delete(p.lists, id)
+	p.mu.Unlock()
+	if k != nil {
+		p.drop(id, k)
+	}
+}
+
+// closeTime is how long Close waits for a helper that is used. One that is left is found by the next server.
+const closeTime = 30 * time.Second
+
+// Close ends all helpers.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
+	left := maps.Clone(p.open)
+	p.mu.Unlock()
+	p.ending.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	var all sync.WaitGroup
+	for id, k := range left {
+		all.Go(func() { _ = p.Alone(ctx, id, func() error { p.end(id, k); return nil }) })
+	}
+	all.Wait()
+}
