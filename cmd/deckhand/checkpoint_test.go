@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	"deckhand/api"
 	"deckhand/client"
+	"deckhand/internal/llm/llmtest"
+	"deckhand/internal/sandbox/docker/dockertest"
 )
 
 // checkpointed waits until there are so many checkpoints, and returns their events.
@@ -135,15 +138,9 @@ func TestCheckpoints(t *testing.T) {
 func TestKilledWhileRestoring(t *testing.T) {
 	t.Parallel()
 	needsCopies(t)
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	args := withSandbox(t, "local")
-	b, process := spawn(t, dir, args...)
-	b.demo("scripted/demo")
-	id := b.create("$ mkdir many; for i in $(seq 600); do echo old > many/$i; done; echo all' 'made")
-	b.said(id, 0, "all made")
+	b, process, id := killable(t, args, "$ mkdir many; for i in $(seq 600); do echo old > many/$i; done; echo all' 'made")
+	dir := b.dir
 	points := b.checkpointed(b.client, id, 1)
 	if err := b.client.Say(t.Context(), id, "$ for i in $(seq 600); do echo new > many/$i; done; mkdir extra; echo new > extra/f; echo all' 'changed", ""); err != nil {
 		t.Fatal(err)
@@ -153,6 +150,7 @@ func TestKilledWhileRestoring(t *testing.T) {
 	box := filepath.Join(dir, "boxes", id)
 	journal := filepath.Join(box, "checkpoints", "restoring")
 	seen := map[string]int{}
+	now := "new"
 	for round := range 8 {
 		asked := make(chan error, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -172,8 +170,7 @@ func TestKilledWhileRestoring(t *testing.T) {
 			default:
 			}
 		}
-		_ = process.Process.Kill()
-		_ = process.Wait()
+		kill(process)
 		<-asked
 		cancel()
 		unfinished := 0
@@ -192,6 +189,12 @@ func TestKilledWhileRestoring(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(box, "ws", "extra", "f")); len(text) != 1 || (err == nil) != (text["new"] > 0) {
 			t.Errorf("round %d: %v, extra: %v", round, text, err)
 		}
+		// Each restore that was made is recorded, also if the server died before that.
+		if text[now] == 0 {
+			now = map[string]string{"old": "new", "new": "old"}[now]
+			seen["restored"]++
+		}
+		b.until("the restores are recorded", func() bool { return b.restores(id) == seen["restored"] })
 		t.Logf("round %d: unfinished %d, then %v", round, unfinished, text)
 		seen["unfinished"] += unfinished
 	}
@@ -203,4 +206,132 @@ func TestKilledWhileRestoring(t *testing.T) {
 	}
 	b.said(id, points[1], "still works")
 	b.remove(id)
+}
+
+// restores counts the restores that are recorded.
+func (b *box) restores(id string) (n int) {
+	b.t.Helper()
+	page, err := b.client.Events(b.t.Context(), id, url.Values{"reverse": {"true"}, "limit": {"100"}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, e := range page.Events {
+		if e.Kind == "restored" {
+			n++
+		}
+	}
+	return n
+}
+
+// The other drivers keep checkpoints too, and the next server undoes what a killed one restored.
+func TestCheckpointsByDriver(t *testing.T) {
+	t.Parallel()
+	for _, driver := range []string{"docker", "host"} {
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			args := withSandbox(t, driver)
+			if driver == "docker" {
+				args = append(args, "--docker-host", dockertest.Engine(t), "--sandbox-image", dockertest.BusyboxImage(t))
+			}
+			b, process, id := killable(t, args, "$ echo ONE > kept; mkdir d; echo x > d/f; echo all' 'made")
+			points := b.checkpointed(b.client, id, 1)
+			if err := b.client.Say(t.Context(), id, "$ echo TWO > kept; rm -r d; echo new > more; echo all' 'changed", ""); err != nil {
+				t.Fatal(err)
+			}
+			b.said(id, points[0], "all changed")
+			points = b.checkpointed(b.client, id, 2)
+			differs := func(event int64) string {
+				t.Helper()
+				got, err := b.client.Compare(t.Context(), client.Side{ID: id, Event: event}, client.Side{ID: id})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return fmt.Sprint(got.Files)
+			}
+			const all = "[{d/f deleted 2 0} {kept modified 4 4} {more added 0 4}]"
+			if got := differs(points[0]); got != all {
+				t.Errorf("the second turn: %s", got)
+			}
+			if r, err := b.client.Restore(t.Context(), id, api.RestoreConversation{EventID: points[0]}); err != nil || !r.CanUndo || r.Changed != 4 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			if got := differs(points[0]); got != "[]" {
+				t.Errorf("restored: %s", got)
+			}
+			kill(process)
+			b, process = spawn(t, b.dir, args...)
+			if r, err := b.client.UndoRestore(t.Context(), id); err != nil || !r.CanRedo {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			if got := differs(points[0]); got != all {
+				t.Errorf("undone: %s", got)
+			}
+			fork, err := b.client.Fork(t.Context(), id, "", api.ForkConversation{EventID: api.Some(points[0]), Files: api.Some("event")})
+			if driver == "host" {
+				if statusOf(err) != 409 {
+					t.Errorf("a fork without a sandbox: %+v, %v", fork, err)
+				}
+			} else if err != nil {
+				t.Errorf("a fork: %v", err)
+			} else {
+				got, err := b.client.Compare(t.Context(), client.Side{ID: fork.ConversationID}, client.Side{ID: id})
+				if err != nil || fmt.Sprint(got.Files) != all {
+					t.Errorf("the fork: %+v, %v", got, err)
+				}
+				b.remove(fork.ConversationID)
+			}
+			if err := b.client.Say(t.Context(), id, "$ cat kept more; echo still' 'works", ""); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.said(id, points[1], "still works"); !strings.Contains(got, "TWO") {
+				t.Errorf("%s", got)
+			}
+			b.remove(id)
+			if driver == "docker" {
+				b.until("the containers and volumes go", func() bool { return !dockertest.Sandboxes(t)[id] })
+			}
+		})
+	}
+}
+
+// Files are not restored while a delegated conversation, which has the same ones, works.
+func TestRestoreWhileADelegateWorks(t *testing.T) {
+	t.Parallel()
+	needsCopies(t)
+	l := newLab(t, forkConfig)
+	p := l.person(t, "forker", func(a llmtest.Asked) llmtest.Reply {
+		if last := a.Messages[len(a.Messages)-1]; last.Text == "delegate" {
+			return calls(a, use("delegate", map[string]any{"agent": "CodeActAgent", "inputs": map[string]any{"task": "$ echo child > kept"}}))
+		}
+		return obeys(a)
+	})
+	id := p.begin("$ echo ONE > kept")
+	p.follow(id, 0, agentIs("awaiting_user_input"))
+	points := p.box.checkpointed(p.client, id, 1)
+	p.ask(id, "delegate", "awaiting_user_input")
+	child := ""
+	page, err := p.client.Conversations(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range page.Results {
+		if c.ConversationID != id {
+			child = c.ConversationID
+		}
+	}
+	at := p.last(child)
+	if err := p.client.Say(t.Context(), child, "$ echo begun; while [ ! -e go ]; do sleep 0.1; done", ""); err != nil {
+		t.Fatal(err)
+	}
+	p.follow(child, at, agentIs("running"))
+	if r, err := p.client.Restore(t.Context(), id, api.RestoreConversation{EventID: points[0]}); statusOf(err) != 409 || !strings.Contains(err.Error(), child) {
+		t.Errorf("while the child works: %+v, %v", r, err)
+	}
+	if _, err := p.client.Stop(t.Context(), child); err != nil {
+		t.Fatal(err)
+	}
+	p.box.until("the child stops", func() bool {
+		_, err = p.client.Restore(t.Context(), id, api.RestoreConversation{EventID: points[0]})
+		return err == nil
+	})
 }

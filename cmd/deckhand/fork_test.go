@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +16,26 @@ import (
 	"deckhand/internal/llm"
 	"deckhand/internal/llm/llmtest"
 )
+
+// killable is a server as a process of its own with a conversation whose first command, which says "all made", has run.
+func killable(t *testing.T, args []string, command string) (b *box, process *exec.Cmd, id string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil { // users of sandboxes pass through
+		t.Fatal(err)
+	}
+	b, process = spawn(t, dir, args...)
+	b.demo("scripted/demo")
+	id = b.create(command)
+	b.said(id, 0, "all made")
+	return b, process, id
+}
+
+// kill ends a server at once.
+func kill(process *exec.Cmd) {
+	_ = process.Process.Kill()
+	_ = process.Wait()
+}
 
 // forkConfig are models of which every call costs a tenth of a dollar, one with a
 // small window, and one that costs nothing.
@@ -247,15 +268,9 @@ func budgetOfAConversation(t *testing.T, l *lab) {
 func TestKilledWhileForking(t *testing.T) {
 	t.Parallel()
 	needsCopies(t)
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	args := withSandbox(t, "local")
-	b, process := spawn(t, dir, args...)
-	b.demo("scripted/demo")
-	id := b.create("$ mkdir many; for i in $(seq 400); do echo $i > many/$i; done; echo all' 'made")
-	b.said(id, 0, "all made")
+	b, process, id := killable(t, args, "$ mkdir many; for i in $(seq 400); do echo $i > many/$i; done; echo all' 'made")
+	dir := b.dir
 	// folders are those of workspaces, and of such as are being made.
 	folders := func(pattern string) map[string]bool {
 		found, err := filepath.Glob(filepath.Join(dir, "boxes", pattern))
@@ -288,8 +303,7 @@ func TestKilledWhileForking(t *testing.T) {
 			default:
 			}
 		}
-		_ = process.Process.Kill()
-		_ = process.Wait()
+		kill(process)
 		<-asked
 		cancel()
 		t.Logf("round %d: killed with %d folders unfinished", round, len(folders(".scrap-*")))

@@ -114,7 +114,10 @@ type (
 const OtherCheckpoints = "-other"
 
 // CheckpointRunner is a connection to a runner that keeps checkpoints. Its methods are those of Checkpointer for one workspace.
-type CheckpointRunner struct{ *Sandbox }
+type CheckpointRunner struct{ peer *rpc.Peer }
+
+// CheckpointRunner returns the runner of a sandbox that keeps checkpoints.
+func (s *Sandbox) CheckpointRunner() CheckpointRunner { return CheckpointRunner{s.peer} }
 
 // Begin prepares the store.
 func (r CheckpointRunner) Begin(ctx context.Context, p BeginParams) error {

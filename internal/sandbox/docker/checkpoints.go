@@ -219,7 +219,7 @@ func (d *Driver) Compare(ctx context.Context, a, b sandbox.CheckpointOf) (out []
 		return nil, err
 	}
 	defer box.Close()
-	return out, compare(helpers.Runner{Sandbox: box})
+	return out, compare(box.CheckpointRunner())
 }
 
 // CheckpointFile implements sandbox.Checkpointer.

@@ -9,7 +9,6 @@ import (
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
-	"deckhand/internal/sandbox/docker/helpers"
 )
 
 // startHelper starts the helper of a sandbox, or connects to the one that is there. ErrGone if the sandbox has no workspace.
@@ -28,7 +27,7 @@ func (d *Driver) startHelper(ctx context.Context, h sandbox.Handle) (*sandbox.Sa
 	if err != nil {
 		return nil, err
 	}
-	if err := (helpers.Runner{Sandbox: box}).Begin(ctx, sandbox.BeginParams{Empty: labels[labelEmpty] != ""}); err != nil {
+	if err := box.CheckpointRunner().Begin(ctx, sandbox.BeginParams{Empty: labels[labelEmpty] != ""}); err != nil {
 		box.Close()
 		return nil, err
 	}

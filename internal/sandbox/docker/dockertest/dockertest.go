@@ -5,6 +5,7 @@ package dockertest
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"debug/elf"
@@ -69,10 +70,10 @@ func Sandboxes(t testing.TB) map[string]bool {
 	}
 	ids := map[string]bool{}
 	for _, c := range containers.Items {
-		ids[c.Labels["deckhand.id"]] = true
+		ids[cmp.Or(c.Labels["deckhand.id"], c.Labels["deckhand.helper"])] = true
 	}
 	for _, v := range volumes.Items {
-		ids[v.Labels["deckhand.id"]] = true
+		ids[cmp.Or(v.Labels["deckhand.id"], v.Labels["deckhand.checkpoints"])] = true
 	}
 	return ids
 }

@@ -39,10 +39,11 @@ type Pool struct {
 // helper is a connection to a container. The container has a fixed name, and stays if the server or its runner dies: as long as it is
 // there, a restore may have to be completed.
 type helper struct {
-	Runner
-	made  time.Time
-	uses  int
-	timer *time.Timer
+	box    *sandbox.Sandbox
+	runner Runner
+	made   time.Time
+	uses   int
+	timer  *time.Timer
 }
 
 // New returns a Pool. start starts the container of a sandbox's helper, or connects to the one that is there; remove removes it.
@@ -79,12 +80,12 @@ func (p *Pool) With(ctx context.Context, h sandbox.Handle, do func(Runner) error
 		if err != nil {
 			return err
 		}
-		err = do(k.Runner)
+		err = do(k.runner)
 		if _, answered := sandbox.Refusal(err); err != nil && !answered {
 			p.drop(h.ID, k) // it may still be at work; the next use finds the container
 			return err
 		}
-		if list, e := k.List(ctx); e == nil {
+		if list, e := k.runner.List(ctx); e == nil {
 			p.SetList(h.ID, list)
 		}
 		p.rest(h.ID, k)
@@ -117,7 +118,7 @@ func (p *Pool) connect(ctx context.Context, h sandbox.Handle) (*helper, error) {
 	}
 	if k != nil {
 		select {
-		case <-k.Done():
+		case <-k.box.Done():
 		default:
 			if time.Since(k.made) < maxAge {
 				return k, nil
@@ -129,7 +130,7 @@ func (p *Pool) connect(ctx context.Context, h sandbox.Handle) (*helper, error) {
 	if err != nil {
 		return nil, err
 	}
-	k = &helper{Runner: Runner{Sandbox: box}, made: time.Now()}
+	k = &helper{box: box, runner: box.CheckpointRunner(), made: time.Now()}
 	p.mu.Lock()
 	p.open[h.ID] = k
 	p.mu.Unlock()
@@ -147,7 +148,7 @@ func (p *Pool) drop(id string, k *helper) bool {
 	if k.timer != nil {
 		k.timer.Stop()
 	}
-	k.Close()
+	k.box.Close()
 	return mine
 }
 
