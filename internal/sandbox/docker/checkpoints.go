@@ -10,7 +10,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
-	"deckhand/internal/sandbox/docker/helpers"
+	"deckhand/internal/sandbox/docker/pool"
 )
 
 // Checkpoints are kept in a volume beside the workspace by the runner of a helper: a container that has both volumes, no network, and
@@ -38,7 +38,7 @@ func (d *Driver) Checkpoint(ctx context.Context, h sandbox.Handle) (out sandbox.
 		d.helpers.SetList(h.ID, sandbox.Checkpoints{Numbers: []int{emptyFirst.Number}})
 		return emptyFirst, nil
 	}
-	err = d.helpers.With(ctx, h, func(r helpers.Runner) error {
+	err = d.helpers.With(ctx, h, func(r pool.Runner) error {
 		out, err = r.Take(ctx)
 		return err
 	})
@@ -71,7 +71,7 @@ func (d *Driver) Checkpoints(ctx context.Context, h sandbox.Handle) (out sandbox
 	if _, found, err := d.store(ctx, h.ID); err != nil || !found {
 		return out, err
 	}
-	err = d.helpers.With(ctx, h, func(helpers.Runner) error { return nil }) // which lists them
+	err = d.helpers.With(ctx, h, func(pool.Runner) error { return nil }) // which lists them
 	out, _ = d.helpers.List(h.ID)
 	return out, err
 }
@@ -92,7 +92,7 @@ func (d *Driver) Restore(ctx context.Context, h sandbox.Handle, number int, note
 		return out, err
 	}
 	defer release()
-	err = d.helpers.With(ctx, h, func(r helpers.Runner) error {
+	err = d.helpers.With(ctx, h, func(r pool.Runner) error {
 		paused := false
 		if old != nil && old.State != nil && old.State.Running {
 			_, err := d.engine.ContainerPause(ctx, old.ID, client.ContainerPauseOptions{})
@@ -132,7 +132,7 @@ func (d *Driver) settle(ctx context.Context, h sandbox.Handle) error {
 	if err != nil {
 		return d.engineSays(err)
 	}
-	err = d.helpers.With(ctx, h, func(r helpers.Runner) error {
+	err = d.helpers.With(ctx, h, func(r pool.Runner) error {
 		_, err := r.Settle(ctx)
 		return err
 	})
@@ -164,7 +164,7 @@ func (d *Driver) Unrecorded(ctx context.Context) (out []sandbox.Unrecorded, err 
 			err = errors.Join(err, e)
 			continue
 		}
-		e := d.helpers.With(ctx, h, func(r helpers.Runner) error {
+		e := d.helpers.With(ctx, h, func(r pool.Runner) error {
 			u, err := r.Settle(ctx)
 			if u.Handle = h; err == nil && len(u.Note) > 0 {
 				out = append(out, u)
@@ -180,13 +180,13 @@ func (d *Driver) Unrecorded(ctx context.Context) (out []sandbox.Unrecorded, err 
 
 // Recorded implements sandbox.Checkpointer.
 func (d *Driver) Recorded(ctx context.Context, h sandbox.Handle) error {
-	return d.helpers.With(ctx, h, func(r helpers.Runner) error { return r.Recorded(ctx) })
+	return d.helpers.With(ctx, h, func(r pool.Runner) error { return r.Recorded(ctx) })
 }
 
 // Compare implements sandbox.Checkpointer. For two sandboxes, a container has both stores for a moment.
 func (d *Driver) Compare(ctx context.Context, a, b sandbox.CheckpointOf) (out []sandbox.FileChange, err error) {
 	p := sandbox.CompareParams{From: a.Number, To: b.Number, Other: a.Handle.ID != b.Handle.ID}
-	compare := func(r helpers.Runner) error {
+	compare := func(r pool.Runner) error {
 		out, err = r.Compare(ctx, p)
 		return err
 	}
@@ -224,7 +224,7 @@ func (d *Driver) Compare(ctx context.Context, a, b sandbox.CheckpointOf) (out []
 
 // CheckpointFile implements sandbox.Checkpointer.
 func (d *Driver) CheckpointFile(ctx context.Context, c sandbox.CheckpointOf, path string, most int64) (content []byte, found bool, err error) {
-	err = d.helpers.With(ctx, c.Handle, func(r helpers.Runner) error {
+	err = d.helpers.With(ctx, c.Handle, func(r pool.Runner) error {
 		got, err := r.File(ctx, sandbox.CheckpointFileParams{Number: c.Number, Path: path, Most: most})
 		content, found = got.Content, got.Found
 		return err

@@ -22,7 +22,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"deckhand/internal/sandbox"
-	"deckhand/internal/sandbox/docker/helpers"
+	"deckhand/internal/sandbox/docker/pool"
 	"deckhand/internal/sandbox/docker/pull"
 	"deckhand/internal/sandbox/lock"
 )
@@ -115,7 +115,7 @@ type Driver struct {
 	pulls  pull.Pulls
 	images images
 	// helpers keep checkpoints; restoring is held during a restore.
-	helpers   *helpers.Pool
+	helpers   *pool.Pool
 	restoring lock.Table
 
 	mu     sync.Mutex
@@ -156,7 +156,7 @@ func New(o Options) (*Driver, error) {
 		parked: map[string]*parked{},
 	}
 	d.pulls.Engine, d.pulls.Words = engine, d.pullWords
-	d.helpers = helpers.New(d.startHelper, func(id string) { d.discard(context.Background(), d.helperName(id)) })
+	d.helpers = pool.New(d.startHelper, func(id string) { d.discard(context.Background(), d.helperName(id)) })
 	return d, nil
 }
 

@@ -120,7 +120,7 @@ func (d *Driver) Snapshot(ctx context.Context, h sandbox.Handle, id string) erro
 	if err := d.settle(ctx, h); err != nil {
 		return err
 	}
-	return d.helpers.Alone(ctx, h.ID, func() error { return d.snapshot(ctx, h, id) }) // no checkpoint is made meanwhile
+	return d.helpers.Alone(ctx, h.ID, func() error { return d.snapshot(ctx, h, id) }) // no checkpoint is made during the copy
 }
 
 func (d *Driver) snapshot(ctx context.Context, h sandbox.Handle, id string) (err error) {

@@ -1,5 +1,5 @@
-// Package helpers holds the connections to containers that keep checkpoints for the docker driver.
-package helpers
+// Package pool holds the connections to containers that keep checkpoints for the docker driver.
+package pool
 
 import (
 	"context"
