@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 
@@ -71,6 +72,43 @@ func TestForgeFromTokenToAnswer(t *testing.T) {
 	p.nowhere(id, secrets)
 	says(t, p.runs(id, `env; cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | sort -u | head -300; cat .git/config`), "url = ")
 	p.nowhereSaid(id, secrets)
+}
+
+// The Changes tab on a real forge, in a browser: commit, push, a pull request with a reviewer, its failed check and its comments, and
+// the button that asks the agent to deal with them.
+func TestForgeReviewInABrowser(t *testing.T) {
+	chromium := findChromium(t)
+	needPage(t)
+	forge := giteatest.Open(t)
+	ada, bob := forge.User(t, "ada"), forge.User(t, "bob")
+	repository := ada.Repository(t, "", "engine", true)
+	ada.Write(t, repository, "main", false, "wheel.txt", "square\n")
+	ada.Invite(t, repository, bob, "write")
+	h := newTheatreWith(t, []string{"--egress-private", strings.TrimPrefix(forge.URL, "http://")}, "ada")
+	defer h.strike()
+	b := *h.box
+	b.t, b.key, b.client = t, h.keys["ada"], h.people["ada"]
+	(&person{box: &b, lab: h.lab}).set(`"llm_model":"scripted/demo",` + (&gitServer{url: forge.URL}).stores(ada.Token))
+	job := map[string]any{"base": h.base, "link": h.link, "keys": h.keys, "chromium": chromium, "pictures": os.Getenv("DECKHAND_PICTURES"),
+		"repository": repository, "reviewer": bob.Login}
+	act(t, "forge.mjs", job, func(t *testing.T, _ string) {
+		newest := ada.Commits(t, repository, "round")[0]
+		if newest.Commit.Message != "Make it round\n" && newest.Commit.Message != "Make it round" {
+			t.Errorf("pushed: %+v", newest)
+		}
+		bob.Status(t, repository, newest.SHA, "unit tests", "failure")
+		bob.Status(t, repository, newest.SHA, "lint", "success")
+		bob.Comment(t, repository, 1, "Please add a test.")
+		bob.Review(t, repository, 1, "COMMENT", "Nearly there.", giteatest.Remark{Path: "wheel.txt", Line: 1, Body: "Which radius?"})
+		var pull struct {
+			Title, Body string
+			Reviewers   []struct{ Login string } `json:"requested_reviewers"`
+		}
+		ada.Call(t, "GET", "/repos/"+repository+"/pulls/1", nil, &pull)
+		if pull.Title != "A round wheel" || !strings.Contains(pull.Body, "It rolls.") {
+			t.Errorf("the pull request is %+v", pull)
+		}
+	})
 }
 
 // wheelwright makes the wheel round in a branch of its own, and red when asked.

@@ -157,8 +157,17 @@ await play({
       await page.getByRole("button", { name: "Commit", exact: true }).click();
       await page.waitForFunction(() => document.querySelector("dialog[open] textarea")?.value === "Update engine/wheel.py");
     });
+    // The draft is about the changes that are committed, until it is edited.
+    const only = dialog.getByRole("switch", { name: "Only staged changes" });
+    await only.click();
+    await page.waitForFunction(() => document.querySelector("dialog[open] textarea")?.value.includes("new.txt"));
+    await only.click();
+    await page.waitForFunction(() => document.querySelector("dialog[open] textarea")?.value === "Update engine/wheel.py");
     await dialog.getByRole("textbox", { name: "Branch" }).fill("round");
     await message.fill("Speed up the wheel");
+    await only.click();
+    await only.click();
+    expect((await message.inputValue()) === "Speed up the wheel", "an edited message was replaced");
     await dialog.getByRole("button", { name: "Commit", exact: true }).click();
     await page.getByText(/Committed \w+ on round/).waitFor();
     await page.getByText("No changes in this range").waitFor();
