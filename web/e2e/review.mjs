@@ -160,7 +160,7 @@ await play({
     // The draft is about the changes that are committed, until it is edited.
     const only = dialog.getByRole("switch", { name: "Only staged changes" });
     await only.click();
-    await page.waitForFunction(() => document.querySelector("dialog[open] textarea")?.value.includes("new.txt"));
+    await page.waitForFunction(() => document.querySelector("dialog[open] textarea")?.value.includes("and 4 other files"));
     await only.click();
     await page.waitForFunction(() => document.querySelector("dialog[open] textarea")?.value === "Update engine/wheel.py");
     await dialog.getByRole("textbox", { name: "Branch" }).fill("round");
