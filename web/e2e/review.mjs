@@ -45,14 +45,20 @@ async function lookAt(there, name, open) {
   await open();
 }
 
+/** reviewing opens the changes of a new conversation when the agent is done. */
+async function reviewing(options) {
+  const there = await enter("rita", options);
+  const { page } = there;
+  await wide(page);
+  const id = await begin();
+  await page.goto(`conversations/${id}/changes`);
+  await shown(page, "ready");
+  return { there, page, id };
+}
+
 await play({
   async "changes are reviewed and taken back"() {
-    const there = await enter("rita", { expected: [/status of 409/] });
-    const { page } = there;
-    await wide(page);
-    const id = await begin();
-    await page.goto(`conversations/${id}/changes`);
-    await shown(page, "ready");
+    const { there, page, id } = await reviewing({ expected: [/status of 409/] });
     await row(page, /^Renamed guide\.txt/).waitFor();
     await row(page, /wheel\.py.*2 lines added, 2 removed/).click();
     await page.getByText("5 files changed").waitFor();
@@ -97,12 +103,7 @@ await play({
   },
 
   async "comments are sent as one message"() {
-    const there = await enter("rita");
-    const { page } = there;
-    await wide(page);
-    const id = await begin();
-    await page.goto(`conversations/${id}/changes`);
-    await shown(page, "ready");
+    const { there, page, id } = await reviewing();
     await row(page, /wheel\.py/).click();
     const line = page.locator(".cm-line-tools .cm-gutterElement:has(button.revert)").first();
     await line.hover();
@@ -138,12 +139,7 @@ await play({
   },
 
   async "changes are committed and a pull request is opened"() {
-    const there = await enter("rita");
-    const { page } = there;
-    await wide(page);
-    const id = await begin();
-    await page.goto(`conversations/${id}/changes`);
-    await shown(page, "ready");
+    const { there, page } = await reviewing();
     await row(page, /wheel\.py/).click();
     await page.getByRole("button", { name: "File actions" }).click();
     await page.getByRole("menuitem", { name: "Stage file" }).click();
