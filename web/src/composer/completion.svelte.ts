@@ -2,6 +2,7 @@
 import { router } from "../lib/router.svelte";
 import type { IconName } from "../ui/Icon.svelte";
 import * as routes from "./routes";
+import { mentionOf } from "./text";
 import { rank, type Trigger } from "./trigger";
 
 export interface Offer {
@@ -122,7 +123,7 @@ export class Completion {
       icon: m.kind === "folder" ? "folder" : m.kind === "symbol" ? "terminal" : "file",
       name: m.name,
       note: m.kind === "symbol" ? `${m.path}:${m.line}` : m.path,
-      insert: m.kind === "symbol" ? `@${m.path}:${m.line} (${m.name})` : `@${m.path}`,
+      insert: m.kind === "symbol" ? `${mentionOf(`${m.path}:${m.line}`)} (${m.name})` : mentionOf(m.path),
     }));
     for (const c of talks) {
       if (c.conversation_id === this.id) continue;

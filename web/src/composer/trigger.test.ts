@@ -11,8 +11,9 @@ describe("triggerAt", () => {
     ["look at @", "mention", ""],
     ["look at @src/a", "mention", "src/a"],
     ["(@x", "mention", "x"],
+    ['see @"my no', "mention", "my no"],
   ])("completes %s", (text, kind, query) => expect(at(text)).toMatchObject({ kind, query }));
-  it.each(["", "hello", "a /b", "/review now", "mail me@example.org", "@a b"])("leaves %s alone", (text) =>
+  it.each(["", "hello", "a /b", "/review now", "mail me@example.org", "@a b", '@"a b" c'])("leaves %s alone", (text) =>
     expect(at(text)).toBeUndefined(),
   );
   it("looks at the caret, not at the end", () => expect(triggerAt("see @fi and more", 7)).toMatchObject({ from: 4, to: 7, query: "fi" }));

@@ -16,8 +16,9 @@ export function triggerAt(text: string, caret: number): Trigger | undefined {
   const before = text.slice(0, caret);
   const command = /^\/([\w:.-]*)$/.exec(before);
   if (command) return { kind: "command", from: 0, to: caret, query: command[1]! };
-  const mention = /(?:^|[\s(])@([^\s@]{0,100})$/.exec(before);
-  if (mention) return { kind: "mention", from: caret - mention[1]!.length - 1, to: caret, query: mention[1]! };
+  // In quotes, a name may have spaces.
+  const mention = /(?:^|[\s(])@("[^"\n]{0,100}|[^\s@"]{0,100})$/.exec(before);
+  if (mention) return { kind: "mention", from: caret - mention[1]!.length - 1, to: caret, query: mention[1]!.replace(/^"/, "") };
   return undefined;
 }
 

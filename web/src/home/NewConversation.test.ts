@@ -37,10 +37,10 @@ async function open(name: string): Promise<HTMLElement> {
 describe("a new conversation", () => {
   it("starts with its task and is shown then", async () => {
     render(NewConversation, {});
-    type(task(), " Fix the build ");
+    type(task(), "\n  Fix the build ");
     click(start());
     await soon(() => expect(router.path).toBe("/conversations/c9"));
-    expect(server.to(create)).toEqual([{ initial_user_msg: "Fix the build" }]);
+    expect(server.to(create)).toEqual([{ initial_user_msg: "  Fix the build" }]);
     expect(task().value).toBe("");
   });
 
